@@ -1,0 +1,97 @@
+// host.cpp - what this process may use: threads, instruction set, fork detection.
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "parallel.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+std::atomic<bool> is_child{false};
+const int fork_handler = pthread_atfork(nullptr, nullptr, [] { is_child.store(true, std::memory_order_relaxed); });
+
+int affinity_count() {
+  // Masks beyond 1,024 CPUs need a larger set: grow until the kernel is content.
+  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
+    cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(cpus));
+    if (set == nullptr) return 1;
+    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(cpus));
+    const int code = sched_getaffinity(0, bytes, set);
+    const int count = code == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (code == 0) return count > 0 ? count : 1;
+  }
+  return 1;
+}
+
+// The smallest cpu.max quota from this cgroup up to the root (v2), or the v1
+// quota; 0 when there is none. libgomp does not look at it.
+double cgroup_quota() {
+  double smallest = 0;
+  const auto consider = [&](double quota, double period) {
+    if (quota > 0 && period > 0 && (smallest == 0 || quota / period < smallest)) smallest = quota / period;
+  };
+  std::ifstream own("/proc/self/cgroup");
+  for (std::string line; std::getline(own, line);) {
+    if (line.rfind("0::", 0) != 0) continue;
+    for (std::string path = line.substr(3);;) {
+      std::ifstream file("/sys/fs/cgroup" + path + "/cpu.max");
+      double quota = 0, period = 0;
+      if (file >> quota >> period) consider(quota, period);  // "max" fails to parse: no quota
+      if (path.empty() || path == "/") break;
+      path.resize(path.find_last_of('/'));
+    }
+  }
+  std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  double quota = 0, period = 0;
+  if (quota_file >> quota && period_file >> period) consider(quota, period);
+  return smallest;
+}
+
+}  // namespace
+
+bool forked() {
+  (void)fork_handler;
+  return is_child.load(std::memory_order_relaxed);
+}
+
+int default_threads() {
+  int threads = affinity_count();
+  const double quota = cgroup_quota();
+  if (quota > 0 && std::ceil(quota) < threads) threads = static_cast<int>(std::ceil(quota));
+  return threads;
+}
+
+isa best_isa() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+    return isa::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) return isa::avx2;
+#endif
+  return isa::baseline;
+}
+
+const char* isa_name(isa level) {
+  return level == isa::avx512 ? "avx512" : level == isa::avx2 ? "avx2" : "baseline";
+}
+
+bool parse_isa(const char* text, isa& level, const char*& why) {
+  for (const isa candidate : {isa::baseline, isa::avx2, isa::avx512}) {
+    if (std::strcmp(text, isa_name(candidate)) != 0) continue;
+    level = candidate;
+    why = "this processor lacks it";
+    return candidate <= best_isa();
+  }
+  why = "known are baseline, avx2, avx512";
+  return false;
+}
+
+}  // namespace lockstep::cpu

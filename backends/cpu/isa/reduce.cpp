@@ -1,0 +1,2 @@
+// reduce.cpp
+#include "../isa.hpp"

@@ -1,0 +1,2 @@
+// stencil.cpp
+#include "../isa.hpp"

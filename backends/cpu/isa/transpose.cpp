@@ -1,0 +1,2 @@
+// transpose.cpp
+#include "../isa.hpp"

@@ -1,0 +1,18 @@
+// ops.hpp - the CPU backend's tables, one a file. The row "ref" of each is the
+// op's definition in code (ref/<op>.cpp).
+#pragma once
+
+#include "queue.hpp"
+
+namespace lockstep::cpu {
+extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table;
+
+// The definitions: plain loops, no helper shared with any other row.
+lockstep_status ref_transpose(lockstep_queue*, const lockstep_call*);
+lockstep_status ref_permute(lockstep_queue*, const lockstep_call*);
+lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call*);
+lockstep_status ref_reduce(lockstep_queue*, const lockstep_call*);
+lockstep_status ref_stencil(lockstep_queue*, const lockstep_call*);
+lockstep_status ref_shuffle(lockstep_queue*, const lockstep_call*);
+size_t ref_stencil_workspace(const lockstep_queue*, const lockstep_call*);
+}  // namespace lockstep::cpu

@@ -1,0 +1,88 @@
+// parallel.hpp - running tasks on the queue's threads, under the arithmetic
+// environment that the order demands, whatever the caller has set.
+#pragma once
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <cfenv>
+#include <cstdint>
+
+#include "queue.hpp"
+
+namespace lockstep::cpu {
+
+// Round to nearest even, denormals kept, no traps; the caller's state comes back
+// with the destructor. fesetenv(FE_DFL_ENV) covers MXCSR (FTZ and DAZ too) on
+// x86 and FPCR on aarch64.
+class default_float_environment {
+ public:
+  default_float_environment() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~default_float_environment() { std::fesetenv(&saved_); }
+  default_float_environment(const default_float_environment&) = delete;
+  default_float_environment& operator=(const default_float_environment&) = delete;
+
+ private:
+  std::fenv_t saved_;
+};
+
+// libgomp's pool does not survive fork: a child that enters a parallel region of
+// more than one thread hangs. Children therefore run on their own thread.
+bool forked();
+
+inline int usable_threads(const lockstep_queue& queue, int64_t tasks) {
+  if (tasks <= 1 || queue.threads <= 1 || forked()) return 1;
+  return tasks < queue.threads ? static_cast<int>(tasks) : queue.threads;
+}
+
+// body(thread, threads) once on each of threads threads.
+template <class Body>
+void on_threads(int threads, const Body& body) {
+  if (threads <= 1) {
+    const default_float_environment environment;
+    body(0, 1);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const default_float_environment environment;
+    body(omp_get_thread_num(), omp_get_num_threads());
+  }
+}
+
+// body(first, last): one contiguous range of [0, tasks) a thread, cut at
+// multiples of grain.
+template <class Body>
+void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, const Body& body) {
+  const int64_t grains = tasks / grain + (tasks % grain != 0);
+  on_threads(usable_threads(queue, grains), [&](int thread, int threads) {
+    const auto cut = [&](int t) {
+      const int64_t at = grains / threads * t + (grains % threads) * t / threads;
+      return at < grains ? at * grain : tasks;
+    };
+    const int64_t first = cut(thread), last = cut(thread + 1);
+    if (first < last) body(first, last);
+  });
+}
+
+// body(task) for each task, handed out one at a time (uneven tasks).
+template <class Body>
+void over_tasks(const lockstep_queue& queue, int64_t tasks, const Body& body) {
+  const int threads = usable_threads(queue, tasks);
+  if (threads == 1) {
+    const default_float_environment environment;
+    for (int64_t task = 0; task < tasks; ++task) body(task);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const default_float_environment environment;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t task = 0; task < tasks; ++task) body(task);
+  }
+}
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,6 @@
+// permute.cpp
+#include "ops.hpp"
+
+namespace lockstep::cpu {
+const lockstep_table permute_table = {nullptr, 0};
+}

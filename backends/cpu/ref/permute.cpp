@@ -1,0 +1,1 @@
+// permute.cpp

@@ -1,0 +1,1 @@
+// shuffle.cpp

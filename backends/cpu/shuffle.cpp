@@ -1,0 +1,6 @@
+// shuffle.cpp
+#include "ops.hpp"
+
+namespace lockstep::cpu {
+const lockstep_table shuffle_table = {nullptr, 0};
+}

@@ -1,0 +1,271 @@
+// context.cpp - see context.hpp.
+#include "context.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "options.hpp"
+#include "status.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+std::string known_backends() {
+  std::string text = "auto";
+  for (const backend_entry* entry : backends()) text += ", " + entry->name();
+  return text;
+}
+
+void* default_allocate(void*, size_t bytes, size_t alignment) {
+  if (bytes > SIZE_MAX - alignment) return nullptr;
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+void default_release(void*, void* pointer, size_t, size_t) { std::free(pointer); }
+
+int32_t parse_threads(const char* text) {
+  int32_t threads = 0;
+  const char* end = text + std::strlen(text);
+  const auto [rest, code] = std::from_chars(text, end, threads);
+  if (code != std::errc{} || rest != end || threads < 1 || threads > 4096)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "LOCKSTEP_NUM_THREADS is \"{}\"; set it to a number from 1 to 4096 or unset it", text);
+  return threads;
+}
+
+}  // namespace
+
+backend_name parse_backend(const std::string& text, const char* argument) {
+  backend_name parsed;
+  const size_t colon = text.find(':');
+  parsed.name = text.substr(0, colon);
+  if (colon != std::string::npos) {
+    const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
+    const auto [rest, code] = std::from_chars(begin, end, parsed.device);
+    if (begin == end || code != std::errc{} || rest != end || parsed.device < 0 || parsed.is_auto())
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is \"{}\"; write a backend ({}) or a device of one, \"cuda:1\"", argument, text,
+           known_backends());
+  }
+  if (parsed.is_auto()) return parsed;
+  backend_entry* entry = find_backend(parsed.name);
+  if (entry == nullptr)
+    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which is no known backend; known are {} (searched: {})", argument, text,
+         known_backends(), search_path_text());
+  if (entry->get() == nullptr)
+    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which cannot run here: {}; use \"auto\" or \"cpu\"", argument, text,
+         entry->reason());
+  if (parsed.device >= entry->devices())
+    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", but {} has {} device(s), numbered from 0", argument, text, parsed.name,
+         entry->devices());
+  return parsed;
+}
+
+void check_variant_known(lockstep_op op, const std::string& name, const char* argument) {
+  std::string known;
+  for (backend_entry* entry : backends()) {
+    const lockstep_backend* backend = entry->loaded();
+    if (backend == nullptr) continue;
+    const lockstep_table& table = backend->tables[op];
+    for (size_t i = 0; i < table.count; ++i) {
+      if (name == table.rows[i].name) return;
+      known += fmt::format("{}{}:{}", known.empty() ? "" : ", ", entry->name(), table.rows[i].name);
+    }
+  }
+  fail(LOCKSTEP_NO_VARIANT, "{}: {} has no variant \"{}\"; known are {}", argument, lockstep_op_name(op), name, known);
+}
+
+variant_names parse_variants(const std::string& text, const char* argument) {
+  variant_names names;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    const size_t equals = item.find('=');
+    const lockstep_op op = find_op(item.substr(0, equals));
+    if (equals == std::string::npos || op == LOCKSTEP_OP_COUNT)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} has \"{}\"; write op=variant pairs such as \"transpose=tiled,reduce=ref\"",
+           argument, item);
+    const std::string name = item.substr(equals + 1);
+    if (name != "auto") {
+      check_variant_known(op, name, argument);
+      names[op] = name;
+    }
+    begin = end + 1;
+  }
+  return names;
+}
+
+}  // namespace lockstep::lib
+
+using namespace lockstep::lib;
+
+lockstep_context::lockstep_context(const lockstep_context_options& options)
+    : allocator_{nullptr, default_allocate, default_release} {
+  if (options.allocator != nullptr) {
+    if (options.allocator->allocate == nullptr || options.allocator->release == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "options.allocator lacks a function; give both allocate and release");
+    allocator_ = *options.allocator;
+  }
+  if (options.threads < 0 || options.threads > 4096)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "options.threads is {}; give 1 to 4096, or 0 for the default", options.threads);
+  const auto text = [](const char* option, const char* variable, const char* fallback) -> std::string {
+    if (option != nullptr) return option;
+    const char* value = secure_getenv(variable);
+    return value != nullptr && *value != '\0' ? value : fallback;
+  };
+  auto next = std::make_shared<settings>();
+  next->flags = options.flags & LOCKSTEP_NO_FALLBACK;
+  next->backend = parse_backend(text(options.backend, "LOCKSTEP_BACKEND", "auto"),
+                                options.backend != nullptr ? "options.backend" : "LOCKSTEP_BACKEND");
+  next->variants = parse_variants(text(options.variants, "LOCKSTEP_VARIANT", ""),
+                                  options.variants != nullptr ? "options.variants" : "LOCKSTEP_VARIANT");
+  next->cpu_isa = text(options.cpu_isa, "LOCKSTEP_CPU_ISA", "");
+  next->threads = options.threads;
+  if (const std::string count = text(nullptr, "LOCKSTEP_NUM_THREADS", ""); options.threads == 0 && !count.empty())
+    next->threads = parse_threads(count.c_str());
+  settings_ = std::move(next);
+  acquire(find_backend("cpu"), 0, nullptr, false);  // refuses an unknown ISA now, not at the first call
+}
+
+lockstep_context::~lockstep_context() {
+  for (auto& pooled : queues_)
+    if (pooled->queue != nullptr) pooled->backend->queue_destroy(pooled->queue);
+}
+
+std::shared_ptr<const settings> lockstep_context::current() const {
+  const std::lock_guard lock(mutex_);
+  return settings_;
+}
+void lockstep_context::change(const std::shared_ptr<const settings>& next) {
+  const std::lock_guard lock(mutex_);
+  settings_ = next;
+}
+
+queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void* stream, bool async) {
+  pooled_queue* fitting = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& pooled : queues_) {
+      if (pooled->reserved || pooled->entry != entry || pooled->device != device || pooled->stream != stream) continue;
+      const bool take_turns = stream != nullptr || pooled->pending || (async && pooled->shared);
+      if (take_turns || (!async && !pooled->shared && pooled->in_use.try_lock())) {
+        fitting = pooled.get();
+        if (!take_turns) return queue_lease(fitting);
+        break;
+      }
+    }
+    if (fitting == nullptr) {
+      auto fresh = std::make_unique<pooled_queue>();
+      fresh->entry = entry;
+      fresh->backend = entry->get();
+      fresh->device = device;
+      fresh->stream = stream;
+      fresh->shared = async;
+      if (fresh->backend == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}: {}", entry->name(), entry->reason());
+      queues_.reserve(queues_.size() + 1);
+      const lockstep_queue_options options = {sizeof options,
+                                              device,
+                                              settings_->threads,
+                                              settings_->cpu_isa.empty() ? nullptr : settings_->cpu_isa.c_str(),
+                                              stream,
+                                              &allocator_};
+      const lockstep_status status = fresh->backend->queue_create(&options, &fresh->queue);
+      if (status != LOCKSTEP_OK) fail_backend(status, entry->name().c_str());
+      fresh->in_use.lock();
+      fitting = fresh.get();
+      queues_.push_back(std::move(fresh));
+      return queue_lease(fitting);
+    }
+  }
+  fitting->in_use.lock();
+  return queue_lease(fitting);
+}
+
+pooled_queue* lockstep_context::reserve(queue_lease lease) {
+  const std::lock_guard lock(mutex_);
+  lease->reserved = true;
+  return lease.pooled();
+}
+queue_lease lockstep_context::lock(pooled_queue* reserved) {
+  reserved->in_use.lock();
+  return queue_lease(reserved);
+}
+void lockstep_context::unreserve(pooled_queue* reserved) {
+  const std::lock_guard lock(mutex_);
+  reserved->reserved = false;
+}
+
+void lockstep_context::mark_pending(const queue_lease& lease) {
+  const std::lock_guard lock(mutex_);
+  lease->pending = true;
+}
+
+lockstep_status lockstep_context::synchronize(std::string& text) {
+  lockstep_status first = LOCKSTEP_OK;
+  std::vector<pooled_queue*> pending;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& pooled : queues_)
+      if (pooled->pending) pending.push_back(pooled.get());
+  }
+  for (pooled_queue* pooled : pending) {
+    pooled->in_use.lock();
+    const queue_lease lease(pooled);
+    const lockstep_status status = pooled->backend->finish(pooled->queue);
+    {
+      const std::lock_guard lock(mutex_);
+      pooled->pending = false;
+    }
+    if (status != LOCKSTEP_OK && first == LOCKSTEP_OK) {
+      first = status;
+      text = fmt::format("{}: {}", pooled->entry->name(), last_error());
+      if (status == LOCKSTEP_BACKEND_LOST) pooled->entry->mark_lost(last_error());
+    }
+  }
+  return first;
+}
+
+// ---- the C ABI ------------------------------------------------------------
+
+extern "C" {
+lockstep_status lockstep_context_create(const lockstep_context_options* options, lockstep_context** context) {
+  return guarded([&] {
+    if (context == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "context is NULL; pass the address of a lockstep_context*");
+    *context = nullptr;
+    *context = new lockstep_context(sized(options, lockstep_context_defaults(), "options"));
+  });
+}
+
+void lockstep_context_destroy(lockstep_context* context) { delete context; }
+
+lockstep_status lockstep_context_set_backend(lockstep_context* context, const char* backend) {
+  return guarded([&] {
+    require_context(context);
+    if (backend == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is NULL; write \"auto\", \"cpu\" or \"cuda\"");
+    auto next = std::make_shared<settings>(*context->current());
+    next->backend = parse_backend(backend, "backend");
+    context->change(next);
+  });
+}
+
+lockstep_status lockstep_context_set_variant(lockstep_context* context, lockstep_op op, const char* variant) {
+  return guarded([&] {
+    require_context(context);
+    if (lockstep_op_name(op) == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    const std::string name = variant == nullptr || std::strcmp(variant, "auto") == 0 ? "" : variant;
+    if (!name.empty()) check_variant_known(op, name, "variant");
+    auto next = std::make_shared<settings>(*context->current());
+    next->variants[op] = name;
+    context->change(next);
+  });
+}
+
+lockstep_status lockstep_synchronize(lockstep_context* context) {
+  lockstep_status status = LOCKSTEP_OK;
+  std::string text;
+  const lockstep_status outer = guarded([&] {
+    require_context(context);
+    status = context->synchronize(text);
+  });
+  if (outer == LOCKSTEP_OK) set_error(text.c_str());
+  return outer == LOCKSTEP_OK ? status : outer;
+}
+}

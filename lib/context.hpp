@@ -1,0 +1,101 @@
+// context.hpp - a context: its settings (an immutable snapshot that running calls
+// keep) and its queues (one per thread that is in a call, reused).
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "registry.hpp"
+
+namespace lockstep::lib {
+
+// "auto", "cpu", "cuda", "cuda:1"
+struct backend_name {
+  std::string name = "auto";
+  int32_t device = 0;
+  bool is_auto() const { return name == "auto"; }
+};
+// Throws INVALID_ARGUMENT for a malformed name, NO_BACKEND for an unknown one
+// or one that cannot run here.
+backend_name parse_backend(const std::string& text, const char* argument);
+
+using variant_names = std::array<std::string, LOCKSTEP_OP_COUNT>;  // "" where none is forced
+// "transpose=tiled,reduce=ref"; throws NO_VARIANT when no backend has the name.
+variant_names parse_variants(const std::string& text, const char* argument);
+void check_variant_known(lockstep_op op, const std::string& name, const char* argument);
+
+struct settings {
+  backend_name backend;
+  variant_names variants;
+  std::string cpu_isa;
+  int32_t threads = 0;
+  uint32_t flags = 0;
+};
+
+struct pooled_queue {
+  backend_entry* entry = nullptr;
+  const lockstep_backend* backend = nullptr;
+  int32_t device = 0;
+  void* stream = nullptr;  // the caller's, or nullptr
+  lockstep_queue* queue = nullptr;
+  std::mutex in_use;
+  bool shared = false;   // the context's asynchronous queue: calls take turns on it
+  bool pending = false;  // holds work that nobody has waited for
+  bool reserved = false; // belongs to a plan
+};
+
+// A queue in use by one call. Goes back to its context when destroyed.
+class queue_lease {
+ public:
+  queue_lease() = default;
+  explicit queue_lease(pooled_queue* pooled) : pooled_(pooled) {}
+  queue_lease(queue_lease&& other) noexcept : pooled_(std::exchange(other.pooled_, nullptr)) {}
+  queue_lease& operator=(queue_lease&& other) noexcept {
+    release();
+    pooled_ = std::exchange(other.pooled_, nullptr);
+    return *this;
+  }
+  ~queue_lease() { release(); }
+  explicit operator bool() const { return pooled_ != nullptr; }
+  lockstep_queue* get() const { return pooled_->queue; }
+  pooled_queue* pooled() const { return pooled_; }
+  pooled_queue* operator->() const { return pooled_; }
+
+ private:
+  void release() {
+    if (pooled_ != nullptr) pooled_->in_use.unlock();
+    pooled_ = nullptr;
+  }
+  pooled_queue* pooled_ = nullptr;
+};
+
+}  // namespace lockstep::lib
+
+struct lockstep_context {
+  explicit lockstep_context(const lockstep_context_options& options);
+  ~lockstep_context();
+
+  std::shared_ptr<const lockstep::lib::settings> current() const;
+  void change(const std::shared_ptr<const lockstep::lib::settings>& next);
+
+  // A queue for one call. Synchronous calls get one of their own, unless
+  // asynchronous work is pending: then they line up behind it, as in a stream.
+  lockstep::lib::queue_lease acquire(lockstep::lib::backend_entry* entry, int32_t device, void* stream, bool async);
+  // Takes a queue out of the common pool for a plan, and gives it back.
+  lockstep::lib::pooled_queue* reserve(lockstep::lib::queue_lease lease);
+  lockstep::lib::queue_lease lock(lockstep::lib::pooled_queue* reserved);
+  void unreserve(lockstep::lib::pooled_queue* reserved);
+  void mark_pending(const lockstep::lib::queue_lease& lease);
+  lockstep_status synchronize(std::string& text);
+  const lockstep_allocator& allocator() const { return allocator_; }
+
+ private:
+  lockstep_allocator allocator_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const lockstep::lib::settings> settings_;
+  std::vector<std::unique_ptr<lockstep::lib::pooled_queue>> queues_;
+};

@@ -1,0 +1,120 @@
+/* backend.h - all that lies between the library and a backend: one struct of
+ * functions and one table of variants per op. The CPU backend is built in; any
+ * other is a module lockstep-<name>.so that exports lockstep_backend_entry.
+ *
+ * The library validates and completes every call before a backend sees it: the
+ * descriptions are those of lockstep.h with nothing left to default, products
+ * of sizes fit int64_t, nothing is empty (count, batch and every axis >= 1;
+ * only sequences of a reduction may have length 0), src, dst and
+ * reduce.offsets are reachable for the queue's device. */
+#ifndef LOCKSTEP_BACKEND_H
+#define LOCKSTEP_BACKEND_H
+
+#include "lockstep/lockstep.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LOCKSTEP_BACKEND_ABI 1u
+
+/* What the library offers a backend. Outlives it. */
+typedef struct lockstep_host {
+  uint32_t abi; /* LOCKSTEP_BACKEND_ABI of the library */
+  uint32_t size;
+  void (*set_error)(const char* text); /* this thread's lockstep_last_error; copied */
+} lockstep_host;
+
+/* Where calls run: a device, a stream, cached scratch. Defined by each backend;
+ * used by one thread at a time. */
+typedef struct lockstep_queue lockstep_queue;
+
+typedef struct lockstep_queue_options {
+  uint32_t size;
+  int32_t device;
+  int32_t threads;                     /* CPU: 0 for the default */
+  const char* cpu_isa;                 /* CPU: NULL for the best */
+  void* stream;                        /* the caller's native stream; NULL: the queue makes its own */
+  const lockstep_allocator* allocator; /* for host memory; never NULL, outlives the queue */
+} lockstep_queue_options;
+
+typedef struct lockstep_call {
+  lockstep_op op;
+  const void* src;
+  void* dst;
+  void* workspace; /* variant->workspace() bytes, aligned to 256; not initialised */
+  size_t workspace_bytes;
+  union { /* by op; reduce also for LOCKSTEP_SQUARE_SUM */
+    lockstep_transpose_desc transpose;
+    lockstep_permute_desc permute;
+    lockstep_reduce_desc reduce;
+    lockstep_stencil_desc stencil; /* form GENERAL; coefficients expanded, in double */
+    lockstep_shuffle_desc shuffle;
+  };
+} lockstep_call;
+
+/* One row of a table: the only registry of variants. Rows are ordered best
+ * first; auto takes the first row without a LOCKSTEP_* flag that does not
+ * refuse. */
+typedef struct lockstep_variant {
+  const char* name;
+  const char* idea;
+  uint32_t flags; /* LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY | LOCKSTEP_LESSON | LOCKSTEP_REFERENCE */
+  /* Why this row cannot take the call ("needs rows * cols < 2^31"); NULL: it
+   * can. A NULL member takes every call. A row that is merely slow for a call
+   * must not refuse it: add LOCKSTEP_LESSON or order the table. */
+  const char* (*refuses)(const lockstep_queue* queue, const lockstep_call* call);
+  /* Not for this call: another row is faster. Asked only by auto. NULL: never. */
+  int (*yields)(const lockstep_queue* queue, const lockstep_call* call);
+  size_t (*workspace)(const lockstep_queue* queue, const lockstep_call* call); /* NULL: none */
+  /* Runs or enqueues the call. Failures found at once are returned with
+   * set_error's text; later ones come from finish. */
+  lockstep_status (*launch)(lockstep_queue* queue, const lockstep_call* call);
+} lockstep_variant;
+
+typedef struct lockstep_table {
+  const lockstep_variant* rows; /* NULL with count 0: the op is not supported */
+  size_t count;
+} lockstep_table;
+
+typedef struct lockstep_backend {
+  uint32_t abi; /* LOCKSTEP_BACKEND_ABI that it was built with */
+  uint32_t size;
+  const char* name;
+  const char* description;
+
+  /* Usable devices; a failure (set_error says why) makes the backend unusable. */
+  lockstep_status (*devices)(int32_t* count);
+  lockstep_status (*device_info)(int32_t device, lockstep_device_info* info);
+
+  lockstep_status (*queue_create)(const lockstep_queue_options* options, lockstep_queue** queue);
+  void (*queue_destroy)(lockstep_queue* queue); /* waits for its work */
+  /* Waits for the queue's work and returns the first failure since the last
+   * finish. */
+  lockstep_status (*finish)(lockstep_queue* queue);
+  /* Scratch of at least bytes, aligned to 256, kept by the queue and valid until
+   * the next call that asks for more. */
+  lockstep_status (*scratch)(lockstep_queue* queue, size_t bytes, void** pointer);
+
+  lockstep_status (*allocate)(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer);
+  void (*release)(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* pointer);
+  /* In queue order; has taken effect for the host after finish. */
+  lockstep_status (*copy)(lockstep_queue* queue, const void* src, void* dst, size_t bytes);
+  /* What kind of memory an address is, and whether the queue's kernels can use
+   * it as it is at full speed (reachable = 0: the library stages it). device is
+   * the owner, -1 for host memory. */
+  void (*locate)(const void* pointer, lockstep_memory* kind, int32_t* device);
+  int (*reachable)(const lockstep_queue* queue, const void* pointer);
+
+  lockstep_table tables[LOCKSTEP_OP_COUNT];
+} lockstep_backend;
+
+/* The one symbol of a module. Returns NULL, with set_error's reason, when it
+ * cannot serve this library at all (another ABI, an init that fails). */
+typedef const lockstep_backend* (*lockstep_backend_entry_fn)(const lockstep_host* host);
+#define LOCKSTEP_BACKEND_ENTRY "lockstep_backend_entry"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

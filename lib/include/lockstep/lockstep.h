@@ -1,0 +1,603 @@
+/* lockstep.h - the C ABI (C11). Memory-bound array operations with the same
+ * bits on every backend: transpose, permute, square_sum, reduce, stencil,
+ * shuffle.
+ *
+ * Conventions that hold for every call
+ *   Sizes, strides and leading dimensions are int64_t, counted in elements;
+ *   sizes in bytes are size_t and say so in their name.
+ *   Arguments come in the order (src, dst). A pointer needs the alignment of
+ *   one element, no more, and may point to host, pinned, managed or device
+ *   memory in any mix.
+ *   Every call returns a lockstep_status. On anything but LOCKSTEP_OK
+ *   lockstep_last_error() holds, for this thread, the argument, its value and
+ *   the fix.
+ *   The library never prints, aborts, throws through C, or changes the
+ *   caller's current CUDA device, floating-point state or locale.
+ *   Calls block until dst is complete, unless LOCKSTEP_ASYNC is set.
+ *   Every function may be called from any thread; contexts are safe to share,
+ *   a plan is executed by one thread at a time.
+ * Source: this repository; the order of every sum is in lib/order.hpp. */
+#ifndef LOCKSTEP_LOCKSTEP_H
+#define LOCKSTEP_LOCKSTEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LOCKSTEP_VERSION_MAJOR 0
+#define LOCKSTEP_VERSION_MINOR 1
+#define LOCKSTEP_VERSION_PATCH 0
+#define LOCKSTEP_VERSION "0.1.0"
+/* The number in the SONAME; it changes when a binary built before would break. */
+#define LOCKSTEP_ABI_VERSION 0
+/* The order that every sum and stencil of this release follows (lib/order.hpp). */
+#define LOCKSTEP_ORDER_1 1
+
+#if defined(__GNUC__)
+#define LOCKSTEP_API __attribute__((visibility("default")))
+#else
+#define LOCKSTEP_API
+#endif
+
+#ifdef __cplusplus
+#define LOCKSTEP_NODISCARD [[nodiscard]]
+extern "C" {
+#else
+#define LOCKSTEP_NODISCARD
+#endif
+
+/* ---- status ------------------------------------------------------------ */
+
+typedef enum lockstep_status {
+  LOCKSTEP_OK = 0,
+  LOCKSTEP_INVALID_ARGUMENT = 1, /* a value no backend could accept */
+  LOCKSTEP_UNSUPPORTED = 2,      /* valid, but the named backend or variant has no kernel for it */
+  LOCKSTEP_NO_BACKEND = 3,       /* the named backend is unknown or cannot run here */
+  LOCKSTEP_NO_VARIANT = 4,       /* the named variant is unknown */
+  LOCKSTEP_OUT_OF_MEMORY = 5,    /* host or device allocation failed; nothing was lost */
+  LOCKSTEP_OVERFLOW = 6,         /* an exact integer result does not fit i64; dst holds the saturated value */
+  LOCKSTEP_EMPTY = 7,            /* min, max, argmin, argmax of an empty sequence */
+  LOCKSTEP_BACKEND_FAILED = 8,   /* the backend reported a failure; see lockstep_last_error */
+  LOCKSTEP_BACKEND_LOST = 9,     /* the backend failed for good (a sticky device error); others still work */
+  LOCKSTEP_INTERNAL = 10         /* a defect in lockstep; please report it */
+} lockstep_status;
+
+/* The name of a status, "LOCKSTEP_OVERFLOW" for example. Never NULL. */
+LOCKSTEP_API const char* lockstep_status_name(lockstep_status status);
+
+/* The text of this thread's last failed call, "" if there was none. Valid
+ * until this thread's next lockstep call. */
+LOCKSTEP_API const char* lockstep_last_error(void);
+
+/* "0.1.0": the version of the library that is loaded. */
+LOCKSTEP_API const char* lockstep_version(void);
+
+/* ---- types ------------------------------------------------------------- */
+
+typedef enum lockstep_dtype {
+  LOCKSTEP_F16 = 1,  /* IEEE binary16 */
+  LOCKSTEP_BF16 = 2, /* bfloat16 */
+  LOCKSTEP_F32 = 3,
+  LOCKSTEP_F64 = 4,
+  LOCKSTEP_I32 = 5,
+  LOCKSTEP_I64 = 6
+} lockstep_dtype;
+
+/* Bytes of one element, 0 for a value that is no dtype. */
+LOCKSTEP_API size_t lockstep_dtype_bytes(lockstep_dtype dtype);
+
+typedef enum lockstep_op {
+  LOCKSTEP_TRANSPOSE = 0,
+  LOCKSTEP_PERMUTE = 1,
+  LOCKSTEP_SQUARE_SUM = 2,
+  LOCKSTEP_REDUCE = 3,
+  LOCKSTEP_STENCIL = 4,
+  LOCKSTEP_SHUFFLE = 5,
+  LOCKSTEP_OP_COUNT = 6
+} lockstep_op;
+
+/* "transpose", "permute", ...; NULL for a value that is no op. */
+LOCKSTEP_API const char* lockstep_op_name(lockstep_op op);
+
+/* ---- contexts ---------------------------------------------------------- */
+
+typedef struct lockstep_context lockstep_context;
+typedef struct lockstep_plan lockstep_plan;
+
+/* Where lockstep takes host memory for its own objects and workspaces from.
+ * allocate returns NULL when there is none; alignment is a power of two. */
+typedef struct lockstep_allocator {
+  void* user;
+  void* (*allocate)(void* user, size_t bytes, size_t alignment);
+  void (*release)(void* user, void* pointer, size_t bytes, size_t alignment);
+} lockstep_allocator;
+
+enum {
+  LOCKSTEP_ASYNC = 1u,       /* return once the work is queued; see lockstep_synchronize */
+  LOCKSTEP_NO_FALLBACK = 2u, /* auto must not move a call to another backend after a failure */
+  LOCKSTEP_DEVICE_DATA = 4u  /* plans: src and dst will be device memory (guides auto) */
+};
+
+typedef struct lockstep_context_options {
+  size_t size;                         /* sizeof(lockstep_context_options) */
+  const char* backend;                 /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
+  const char* variants;                /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref" */
+  const char* cpu_isa;                 /* NULL: LOCKSTEP_CPU_ISA, else the best; "baseline", "avx2", "avx512" */
+  int32_t threads;                     /* 0: LOCKSTEP_NUM_THREADS, else affinity mask and cgroup quota */
+  uint32_t flags;                      /* LOCKSTEP_NO_FALLBACK */
+  const lockstep_allocator* allocator; /* NULL: aligned_alloc; copied */
+} lockstep_context_options;
+
+static inline lockstep_context_options lockstep_context_defaults(void) {
+  lockstep_context_options o = {sizeof(lockstep_context_options), 0, 0, 0, 0, 0, 0};
+  return o;
+}
+
+/* Creates a context. options may be NULL. Cheap: no thread is started and no
+ * device touched before the first call that needs one.
+ * Errors: INVALID_ARGUMENT (context is NULL, a malformed option, an unknown
+ * ISA, more threads than 4096), NO_BACKEND / NO_VARIANT (a name that is
+ * unknown or cannot run here), OUT_OF_MEMORY. */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_context_create(const lockstep_context_options* options, lockstep_context** context);
+
+/* Destroys a context; NULL is allowed. Waits for its queued work. Memory from
+ * lockstep_alloc must be released before. */
+LOCKSTEP_API void lockstep_context_destroy(lockstep_context* context);
+
+/* Binds a live context to another backend ("auto", "cpu", "cuda", "cuda:1").
+ * Calls that already run finish on the old one. Errors: NO_BACKEND. */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_context_set_backend(lockstep_context* context, const char* backend);
+
+/* Forces a variant for an op on this context; NULL or "auto" lifts it.
+ * Errors: NO_VARIANT when no known backend has it. */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_context_set_variant(lockstep_context* context, lockstep_op op, const char* variant);
+
+/* Waits for this context's asynchronous calls and returns the first failure
+ * among them (overflow, empty sequence, a device error). */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status lockstep_synchronize(lockstep_context* context);
+
+/* Options of one call; NULL stands for the defaults. */
+typedef struct lockstep_options {
+  size_t size;            /* sizeof(lockstep_options) */
+  const char* backend;    /* NULL: the context's */
+  const char* variant;    /* NULL: the context's, else the best that takes the call */
+  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA */
+  void* stream;           /* the backend's own stream type (a cudaStream_t); NULL: one of lockstep's */
+  void* workspace;        /* memory the backend can reach, aligned to 256 bytes; NULL: lockstep's own */
+  size_t workspace_bytes; /* size of workspace; see lockstep_plan_workspace */
+} lockstep_options;
+
+static inline lockstep_options lockstep_options_defaults(void) {
+  lockstep_options o = {sizeof(lockstep_options), 0, 0, 0, 0, 0, 0};
+  return o;
+}
+
+/* What this thread's last executed call did. The texts are valid until this
+ * thread's next lockstep call. */
+typedef struct lockstep_run_info {
+  size_t size;            /* sizeof(lockstep_run_info) */
+  const char* backend;    /* "cpu" */
+  const char* variant;    /* "tiled"; "" when the input was empty and nothing ran */
+  const char* why;        /* why not the others: "cuda: no NVIDIA driver (...); ..." */
+  int32_t device;         /* device index within the backend */
+  int32_t order;          /* LOCKSTEP_ORDER_1, or 0 for a variant with its own order */
+  size_t workspace_bytes; /* workspace that the call used */
+  size_t staged_bytes;    /* bytes copied because a pointer was out of the backend's reach */
+} lockstep_run_info;
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status lockstep_last_run(lockstep_run_info* info);
+
+/* ---- what there is ----------------------------------------------------- */
+
+typedef struct lockstep_backend_info {
+  size_t size;             /* sizeof(lockstep_backend_info) */
+  const char* name;        /* "cpu", "cuda" */
+  const char* description; /* one line; "" while it cannot be loaded */
+  const char* path;        /* file of the module, "" when built in */
+  const char* reason;      /* why it is not usable, "" when it is */
+  int32_t usable;
+  int32_t devices;
+} lockstep_backend_info;
+
+/* Backends in the order auto considers them. Loads the modules. The texts stay
+ * valid until the process ends. */
+LOCKSTEP_API int32_t lockstep_backend_count(void);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status lockstep_backend_get(int32_t index, lockstep_backend_info* info);
+/* The folders searched for modules, ':' between them, with the reason behind a
+ * folder that was refused. */
+LOCKSTEP_API const char* lockstep_backend_path(void);
+
+typedef struct lockstep_device_info {
+  size_t size;              /* sizeof(lockstep_device_info) */
+  char name[128];           /* "NVIDIA H200", "AMD EPYC ..." */
+  char detail[256];         /* one line: driver, compute capability, ISA, caches */
+  int64_t memory_bytes;
+  int64_t last_level_cache_bytes;
+  int32_t processors;       /* multiprocessors; for the CPU, threads used */
+  int32_t usable;
+} lockstep_device_info;
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_device_get(const char* backend, int32_t device, lockstep_device_info* info);
+
+enum {
+  LOCKSTEP_OWN_ORDER = 1u, /* its order is its lesson: own bits, never chosen by auto */
+  LOCKSTEP_LIBRARY = 2u,   /* calls Thrust, CUB ...: for comparison, never chosen by auto */
+  LOCKSTEP_LESSON = 4u,    /* keeps the bits, but only to teach: never chosen by auto */
+  LOCKSTEP_REFERENCE = 8u  /* plain loops, the definition in code: never chosen by auto */
+};
+typedef struct lockstep_variant_info {
+  size_t size;      /* sizeof(lockstep_variant_info) */
+  const char* name; /* "tiled_padded" */
+  const char* idea; /* what it does and what it teaches, one line */
+  uint32_t flags;
+} lockstep_variant_info;
+/* Rows of a backend's table, best first; 0 when the backend or op has none. */
+LOCKSTEP_API int32_t lockstep_variant_count(const char* backend, lockstep_op op);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info);
+
+/* ---- memory ------------------------------------------------------------ */
+
+typedef enum lockstep_memory {
+  LOCKSTEP_HOST = 0,    /* ordinary (pageable) host memory */
+  LOCKSTEP_PINNED = 1,  /* page-locked host memory */
+  LOCKSTEP_MANAGED = 2, /* migrates between host and device */
+  LOCKSTEP_DEVICE = 3   /* device memory */
+} lockstep_memory;
+
+/* Memory of a named backend ("cuda", "cuda:1", "cpu") for callers without a
+ * toolkit of their own. The CPU backend knows LOCKSTEP_HOST only.
+ * Errors: NO_BACKEND, UNSUPPORTED (a kind the backend lacks), OUT_OF_MEMORY. */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_alloc(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes, void** pointer);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_free(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes, void* pointer);
+/* Copies bytes between any two kinds of memory the backend knows; blocks. */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_copy(lockstep_context* context, const char* backend, const void* src, void* dst, size_t bytes);
+
+/* ---- transpose --------------------------------------------------------- */
+
+/* Computes   dst[b][j][i] = src[b][i][j]   for b < batch, i < rows, j < cols.
+ * Shapes     src: rows x cols, row-major, src_ld >= cols elements from row to
+ *            row; dst: cols x rows, dst_ld >= rows; matrices of a batch are
+ *            *_batch_stride elements apart.
+ * Types      any element of 1, 2, 4, 8 or 16 bytes; bits are copied.
+ * Memory     host, pinned, managed or device, in any mix.
+ * Aliasing   src == dst transposes in place: square with src_ld == dst_ld, or
+ *            contiguous rectangular (src_ld == cols, dst_ld == rows). Any other
+ *            overlap is an error.
+ * Exactness  bit copies: NaN payloads and -0.0 survive.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
+ * Empty      rows, cols or batch 0: nothing is touched, pointers may be NULL.
+ * Errors     INVALID_ARGUMENT (NULL, misaligned or overlapping pointers,
+ *            negative sizes, ld too small, element_bytes not 1/2/4/8/16, a
+ *            product of sizes past 2^63-1), UNSUPPORTED (a forced variant),
+ *            NO_BACKEND, NO_VARIANT, OUT_OF_MEMORY, BACKEND_FAILED.
+ * Threads    safe. Source: backends/<name>/transpose.* */
+typedef struct lockstep_transpose_desc {
+  size_t size; /* sizeof(lockstep_transpose_desc) */
+  size_t element_bytes;
+  int64_t rows, cols;
+  int64_t src_ld, dst_ld;
+  int64_t batch, src_batch_stride, dst_batch_stride;
+} lockstep_transpose_desc;
+
+/* One packed rows x cols matrix; change the fields for anything else. */
+static inline lockstep_transpose_desc lockstep_transpose_packed(size_t element_bytes, int64_t rows, int64_t cols) {
+  lockstep_transpose_desc d = {sizeof(lockstep_transpose_desc), element_bytes, rows, cols, cols, rows, 1, 0, 0};
+  return d;
+}
+
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_transpose(lockstep_context* context, const lockstep_transpose_desc* desc, const void* src, void* dst,
+                   const lockstep_options* options);
+
+/* ---- permute ----------------------------------------------------------- */
+
+#define LOCKSTEP_MAX_RANK 8
+
+/* Computes   dst[i_perm[0], i_perm[1], ...] = src[i_0, i_1, ...]: axis k of dst
+ *            is axis perm[k] of src (NumPy's transpose with axes).
+ * Shapes     shape[k] and src_strides[k] belong to axis k of src,
+ *            dst_strides[k] to axis k of dst; strides in elements, >= 1 where
+ *            the axis is longer than one; rank 1 to 8.
+ * Aliasing   src and dst must not overlap; dst's elements must not either
+ *            (dst strides must be those of a padded array).
+ * Everything else as for lockstep_transpose. Errors besides: perm is no
+ * permutation of 0..rank-1. */
+typedef struct lockstep_permute_desc {
+  size_t size; /* sizeof(lockstep_permute_desc) */
+  size_t element_bytes;
+  int32_t rank;
+  int32_t perm[LOCKSTEP_MAX_RANK];
+  int64_t shape[LOCKSTEP_MAX_RANK];
+  int64_t src_strides[LOCKSTEP_MAX_RANK];
+  int64_t dst_strides[LOCKSTEP_MAX_RANK];
+} lockstep_permute_desc;
+
+/* A packed array in, a packed array out. A rank outside 1..8 gives a
+ * description that every call refuses. */
+static inline lockstep_permute_desc lockstep_permute_packed(size_t element_bytes, int32_t rank, const int64_t* shape,
+                                                            const int32_t* perm) {
+  lockstep_permute_desc d = {sizeof(lockstep_permute_desc), element_bytes, rank, {0}, {0}, {0}, {0}};
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) return d;
+  uint64_t src_stride = 1, dst_stride = 1; /* unsigned: a product too large wraps and is refused later */
+  for (int32_t k = rank - 1; k >= 0; --k) {
+    d.perm[k] = perm[k];
+    d.shape[k] = shape[k];
+    d.src_strides[k] = (int64_t)src_stride;
+    d.dst_strides[k] = (int64_t)dst_stride;
+    src_stride *= (uint64_t)shape[k];
+    if (perm[k] >= 0 && perm[k] < rank) dst_stride *= (uint64_t)shape[perm[k]];
+  }
+  return d;
+}
+
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_permute(lockstep_context* context, const lockstep_permute_desc* desc, const void* src, void* dst,
+                 const lockstep_options* options);
+
+/* ---- square_sum and reduce --------------------------------------------- */
+
+typedef enum lockstep_reduction {
+  LOCKSTEP_SUM = 0,
+  LOCKSTEP_MIN = 1,
+  LOCKSTEP_MAX = 2,
+  LOCKSTEP_ARGMIN = 3,
+  LOCKSTEP_ARGMAX = 4,
+  LOCKSTEP_SUM_OF_SQUARES = 5,
+  LOCKSTEP_NORM2 = 6
+} lockstep_reduction;
+
+/* Computes   one result for each of count sequences: element i of sequence s is
+ *            src[s * sequence_stride + i * element_stride], i < length; or,
+ *            where offsets is not NULL, src[(offsets[s] + i) * element_stride]
+ *            with i < offsets[s+1] - offsets[s] (length is then ignored, and
+ *            sequence_stride too).
+ * Types      lockstep_reduce: SUM, MIN, MAX, ARGMIN, ARGMAX of I32, I64, F32,
+ *            F64. lockstep_square_sum: SUM_OF_SQUARES, NORM2 of all dtypes.
+ * Results    dst[s], packed: I64 for ARGMIN and ARGMAX (an index within the
+ *            sequence) and for SUM and SUM_OF_SQUARES of integers; src's dtype
+ *            for MIN and MAX; F64, or F32 where result says so (one final
+ *            rounding), for float sums, squares and norms and for NORM2 of
+ *            integers.
+ * Exactness  order id 1 (lib/order.hpp): floats are summed in double by a fixed
+ *            tree over the sequence's own indices, so the bits depend on
+ *            nothing but the elements and their order. Relative error of a sum
+ *            of n terms <= (16 + 7 + ceil(log2(n/2048))) * 2^-53 * sum|x| /
+ *            |sum x|. Integer results are exact. NORM2 is the correctly rounded
+ *            root of that sum (of the exact sum for integers), rescaled where
+ *            plain squares would overflow or lose bits.
+ *            NaN wins MIN, MAX (stored as the canonical quiet NaN), ARGMIN,
+ *            ARGMAX (its first index); -0.0 < +0.0; the lowest index wins a tie.
+ * Memory     dst and offsets too may be host or device memory.
+ * Aliasing   dst must not overlap src or offsets.
+ * Empty      count 0: nothing happens. An empty sequence sums to +0.0 or 0; MIN,
+ *            MAX, ARGMIN, ARGMAX of it are LOCKSTEP_EMPTY and its result is
+ *            left as it was.
+ * Errors     OVERFLOW: the exact integer result does not fit I64; dst[s] then
+ *            holds INT64_MAX or INT64_MIN, every other sequence its result, and
+ *            the error names the first such sequence. EMPTY likewise.
+ *            INVALID_ARGUMENT (a dtype, reduction or result that do not belong
+ *            together, offsets that decrease or are negative, strides < 1,
+ *            overlap), and those of lockstep_transpose. Asynchronous calls
+ *            report at lockstep_synchronize.
+ * Threads    safe. Source: backends/<name>/square_sum.*, reduce.* */
+typedef struct lockstep_reduce_desc {
+  size_t size; /* sizeof(lockstep_reduce_desc) */
+  lockstep_reduction reduction;
+  lockstep_dtype dtype;
+  lockstep_dtype result;
+  int64_t count, length;
+  int64_t element_stride, sequence_stride;
+  const int64_t* offsets; /* NULL, or count + 1 element offsets */
+} lockstep_reduce_desc;
+
+/* The dtype of a result unless the caller asks for F32. */
+static inline lockstep_dtype lockstep_default_result(lockstep_reduction reduction, lockstep_dtype dtype) {
+  if (reduction == LOCKSTEP_ARGMIN || reduction == LOCKSTEP_ARGMAX) return LOCKSTEP_I64;
+  if (reduction == LOCKSTEP_MIN || reduction == LOCKSTEP_MAX) return dtype;
+  if (reduction != LOCKSTEP_NORM2 && (dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64)) return LOCKSTEP_I64;
+  return LOCKSTEP_F64;
+}
+/* n elements, stride elements apart, to one result. */
+static inline lockstep_reduce_desc lockstep_reduce_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n,
+                                                        int64_t stride) {
+  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype),
+                            1, n, stride, 0, NULL};
+  return d;
+}
+/* Each row of a row-major rows x cols matrix to one of rows results. */
+static inline lockstep_reduce_desc lockstep_reduce_rows(lockstep_reduction reduction, lockstep_dtype dtype,
+                                                        int64_t rows, int64_t cols, int64_t ld) {
+  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype),
+                            rows, cols, 1, ld, NULL};
+  return d;
+}
+/* Each column of a row-major rows x cols matrix to one of cols results. */
+static inline lockstep_reduce_desc lockstep_reduce_columns(lockstep_reduction reduction, lockstep_dtype dtype,
+                                                           int64_t rows, int64_t cols, int64_t ld) {
+  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype),
+                            cols, rows, ld, 1, NULL};
+  return d;
+}
+/* Segment s holds src[offsets[s]] up to, not including, src[offsets[s+1]]. */
+static inline lockstep_reduce_desc lockstep_reduce_segments(lockstep_reduction reduction, lockstep_dtype dtype,
+                                                            int64_t segments, const int64_t* offsets) {
+  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype),
+                            segments, 0, 1, 0, offsets};
+  return d;
+}
+
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
+                    const lockstep_options* options);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
+                const lockstep_options* options);
+
+/* ---- stencil ----------------------------------------------------------- */
+
+typedef enum lockstep_boundary {       /* names as scipy.ndimage has them */
+  LOCKSTEP_BOUNDARY_NEAREST = 0,       /* a a a | a b c d | d d d */
+  LOCKSTEP_BOUNDARY_MIRROR = 1,        /* d c b | a b c d | c b a */
+  LOCKSTEP_BOUNDARY_REFLECT = 2,       /* c b a | a b c d | d c b */
+  LOCKSTEP_BOUNDARY_WRAP = 3,          /* b c d | a b c d | a b c */
+  LOCKSTEP_BOUNDARY_CONSTANT = 4,      /* v v v | a b c d | v v v */
+  LOCKSTEP_BOUNDARY_VALID = 5          /* dst is 2 * radius shorter an axis and sweep */
+} lockstep_boundary;
+
+typedef enum lockstep_form {
+  LOCKSTEP_GENERAL = 0,      /* 2*radius*rank + 1 coefficients, taps in increasing memory address */
+  LOCKSTEP_SYMMETRIC = 1,    /* 1 + radius*rank: centre, then k = 1..radius of each axis, outermost
+                              * first; c_k weighs x[-k] and x[+k] */
+  LOCKSTEP_ANTISYMMETRIC = 2 /* as symmetric with -c_k for x[-k]; the centre must be 0 */
+} lockstep_form;
+
+/* Computes   a correlation over a star: the taps are the centre and, on each
+ *            axis, the radius neighbours on both sides. sweeps > 1 applies it
+ *            again to its own result.
+ * Shapes     rank 1 to 3; shape outermost first; the innermost stride is 1,
+ *            src_strides and dst_strides (elements; entries 0..rank-1) give the
+ *            others; batch arrays *_batch_stride apart. Under VALID dst is
+ *            shape - 2 * radius * sweeps on each axis.
+ * Types      F32 (arithmetic in f32) or F64; coefficients and value are given
+ *            in double and rounded once to dtype. radius 1-16 for rank 1, 1-8
+ *            for rank 2 and 3. coefficients: host memory, read during the call
+ *            (copied by a plan).
+ * Exactness  order id 1: the first tap is a rounded product, each further tap
+ *            one fused multiply-add, taps in increasing memory address, the
+ *            centre once. Same bits everywhere. A NaN result is the canonical
+ *            quiet NaN. Error <= taps * 2^-24 (f32) * sum|c x|.
+ * Aliasing   src and dst must not overlap.
+ * Empty      an axis or batch of 0: nothing happens.
+ * Errors     INVALID_ARGUMENT (radius, form and coefficient_count that do not
+ *            fit, VALID on an axis of at most 2 * radius * sweeps, sweeps < 1,
+ *            strides too small, a non-zero centre for ANTISYMMETRIC, overlap),
+ *            and those of lockstep_transpose.
+ * Threads    safe. Source: backends/<name>/stencil.* */
+typedef struct lockstep_stencil_desc {
+  size_t size; /* sizeof(lockstep_stencil_desc) */
+  lockstep_dtype dtype;
+  lockstep_form form;
+  lockstep_boundary boundary;
+  int32_t rank;
+  int32_t radius;
+  int32_t coefficient_count;
+  int32_t sweeps;
+  const double* coefficients;
+  double value; /* LOCKSTEP_BOUNDARY_CONSTANT */
+  int64_t shape[3];
+  int64_t src_strides[3];
+  int64_t dst_strides[3];
+  int64_t batch, src_batch_stride, dst_batch_stride;
+} lockstep_stencil_desc;
+
+/* One packed array, one sweep, general form; dst_strides are those of dst's own
+ * (under VALID smaller) shape. */
+static inline lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype, int32_t rank, const int64_t* shape,
+                                                            int32_t radius, const double* coefficients,
+                                                            lockstep_boundary boundary) {
+  lockstep_stencil_desc d = {sizeof(lockstep_stencil_desc), dtype, LOCKSTEP_GENERAL, boundary, rank, radius,
+                             2 * radius * rank + 1, 1, coefficients, 0.0, {0}, {0}, {0}, 1, 0, 0};
+  if (rank < 1 || rank > 3) return d;
+  uint64_t src_stride = 1, dst_stride = 1;
+  for (int32_t k = rank - 1; k >= 0; --k) {
+    d.shape[k] = shape[k];
+    d.src_strides[k] = (int64_t)src_stride;
+    d.dst_strides[k] = (int64_t)dst_stride;
+    src_stride *= (uint64_t)shape[k];
+    dst_stride *= (uint64_t)(boundary == LOCKSTEP_BOUNDARY_VALID ? shape[k] - 2 * radius : shape[k]);
+  }
+  return d;
+}
+
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const void* src, void* dst,
+                 const lockstep_options* options);
+
+/* ---- shuffle ----------------------------------------------------------- */
+
+typedef enum lockstep_shuffle_kind {
+  LOCKSTEP_SHUFFLE_IDX = 0,  /* read lane operand of the own segment, modulo width, negatives too */
+  LOCKSTEP_SHUFFLE_UP = 1,   /* read lane - operand; the lowest lanes of a segment keep their value */
+  LOCKSTEP_SHUFFLE_DOWN = 2, /* read lane + operand; the highest lanes keep theirs */
+  LOCKSTEP_SHUFFLE_XOR = 3   /* read lane ^ operand; a lane of a later segment is not read (own value) */
+} lockstep_shuffle_kind;
+
+/* Computes   CUDA's warp shuffles over an array of warps: src is count elements,
+ *            each 32 consecutive ones a warp, cut into segments of width lanes;
+ *            dst[i] is the value that the shuffle delivers to lane i % 32.
+ * Types      elements of 4 or 8 bytes; bits are copied.
+ * Operand    IDX: any int32; UP, DOWN: >= 0, at width and beyond every lane
+ *            keeps its value; XOR: 0 to 31.
+ * Aliasing   src == dst, or no overlap.
+ * Empty      count 0: nothing happens.
+ * Errors     INVALID_ARGUMENT (count no multiple of 32, width not 1, 2, 4, 8,
+ *            16 or 32, a negative delta, a mask outside 0..31, element_bytes
+ *            not 4 or 8), and those of lockstep_transpose.
+ * Threads    safe. Source: CUDA C++ Programming Guide, "Warp Shuffle
+ *            Functions"; backends/<name>/shuffle.* */
+typedef struct lockstep_shuffle_desc {
+  size_t size; /* sizeof(lockstep_shuffle_desc) */
+  lockstep_shuffle_kind kind;
+  size_t element_bytes;
+  int64_t count;
+  int32_t width;
+  int32_t operand;
+} lockstep_shuffle_desc;
+
+static inline lockstep_shuffle_desc lockstep_shuffle_warps(lockstep_shuffle_kind kind, size_t element_bytes,
+                                                           int64_t count, int32_t width, int32_t operand) {
+  lockstep_shuffle_desc d = {sizeof(lockstep_shuffle_desc), kind, element_bytes, count, width, operand};
+  return d;
+}
+
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const void* src, void* dst,
+                 const lockstep_options* options);
+
+/* ---- plans ------------------------------------------------------------- */
+
+/* A plan fixes backend, device, variant and workspace for a call that is
+ * repeated; executing it allocates nothing. options as for the call itself
+ * (stream and workspace are given at execution; LOCKSTEP_DEVICE_DATA tells auto
+ * where the data will live). The context must outlive the plan; offsets of a
+ * segmented reduction must outlive it too. */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_plan_transpose(lockstep_context* context, const lockstep_transpose_desc* desc,
+                        const lockstep_options* options, lockstep_plan** plan);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_plan_permute(lockstep_context* context, const lockstep_permute_desc* desc, const lockstep_options* options,
+                      lockstep_plan** plan);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_plan_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc, const lockstep_options* options,
+                         lockstep_plan** plan);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_plan_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const lockstep_options* options,
+                     lockstep_plan** plan);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_plan_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const lockstep_options* options,
+                      lockstep_plan** plan);
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_plan_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const lockstep_options* options,
+                      lockstep_plan** plan);
+
+/* Bytes of workspace that an execution needs (0: none). */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes);
+
+/* Runs the plan on src and dst. options may be NULL; of them flags' ASYNC,
+ * stream, workspace and workspace_bytes count. Errors: those of the call;
+ * INVALID_ARGUMENT when workspace is smaller than the plan's. */
+LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst, const lockstep_options* options);
+
+/* Destroys a plan; NULL is allowed. Waits for its queued work. */
+LOCKSTEP_API void lockstep_plan_destroy(lockstep_plan* plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,93 @@
+// info.cpp - what there is: backends, devices, variants.
+#include "options.hpp"
+#include <memory>
+
+#include "registry.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+backend_entry& entry_named(const char* backend) {
+  if (backend == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is NULL; write \"cpu\" or \"cuda\"");
+  backend_entry* entry = find_backend(backend);
+  if (entry == nullptr) fail(LOCKSTEP_NO_BACKEND, "backend is \"{}\", which is unknown (searched: {})", backend, search_path_text());
+  return *entry;
+}
+
+// Reasons change when a backend is lost; the texts handed out must stay valid.
+const char* kept(const std::string& text) {
+  static std::mutex mutex;
+  static auto* const texts = new std::vector<std::unique_ptr<const std::string>>;
+  const std::lock_guard lock(mutex);
+  for (const auto& known : *texts)
+    if (*known == text) return known->c_str();
+  texts->push_back(std::make_unique<const std::string>(text));
+  return texts->back()->c_str();
+}
+
+}  // namespace
+}  // namespace lockstep::lib
+
+using namespace lockstep::lib;
+extern "C" {
+int32_t lockstep_backend_count(void) {
+  int32_t count = 0;
+  (void)guarded([&] { count = static_cast<int32_t>(backends().size()); });
+  return count;
+}
+
+lockstep_status lockstep_backend_get(int32_t index, lockstep_backend_info* info) {
+  return guarded([&] {
+    if (index < 0 || index >= static_cast<int32_t>(backends().size()))
+      fail(LOCKSTEP_INVALID_ARGUMENT, "index is {}; there are {} backends, numbered from 0", index, backends().size());
+    backend_entry& entry = *backends()[static_cast<size_t>(index)];
+    const lockstep_backend* loaded = entry.loaded();
+    const bool usable = entry.get() != nullptr;
+    give(lockstep_backend_info{sizeof(lockstep_backend_info), entry.name().c_str(),
+                               loaded != nullptr ? loaded->description : "", entry.path().c_str(), kept(entry.reason()),
+                               usable ? 1 : 0, entry.devices()},
+         info, "info");
+  });
+}
+
+const char* lockstep_backend_path(void) {
+  const char* text = "";
+  (void)guarded([&] { text = search_path_text().c_str(); });
+  return text;
+}
+
+lockstep_status lockstep_device_get(const char* backend, int32_t device, lockstep_device_info* info) {
+  return guarded([&] {
+    backend_entry& entry = entry_named(backend);
+    const lockstep_backend* usable = entry.get();
+    if (usable == nullptr) fail(LOCKSTEP_NO_BACKEND, "{} cannot run here: {}", entry.name(), entry.reason());
+    if (device < 0 || device >= entry.devices())
+      fail(LOCKSTEP_INVALID_ARGUMENT, "device is {}; {} has {}, numbered from 0", device, entry.name(), entry.devices());
+    lockstep_device_info filled{};
+    filled.size = sizeof filled;
+    if (const lockstep_status s = usable->device_info(device, &filled); s != LOCKSTEP_OK) fail_backend(s, entry.name().c_str());
+    give(filled, info, "info");
+  });
+}
+
+int32_t lockstep_variant_count(const char* backend, lockstep_op op) {
+  int32_t count = 0;
+  (void)guarded([&] {
+    if (lockstep_op_name(op) == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    if (const lockstep_backend* loaded = entry_named(backend).loaded()) count = static_cast<int32_t>(loaded->tables[op].count);
+  });
+  return count;
+}
+
+lockstep_status lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info) {
+  return guarded([&] {
+    if (lockstep_op_name(op) == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    const lockstep_backend* loaded = entry_named(backend).loaded();
+    const size_t count = loaded != nullptr ? loaded->tables[op].count : 0;
+    if (index < 0 || static_cast<size_t>(index) >= count)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "index is {}; {} of {} has {} variants, numbered from 0", index, lockstep_op_name(op), backend, count);
+    const lockstep_variant& row = loaded->tables[op].rows[index];
+    give(lockstep_variant_info{sizeof(lockstep_variant_info), row.name, row.idea, row.flags}, info, "info");
+  });
+}
+}

@@ -1,0 +1,54 @@
+// memory.cpp - lockstep_alloc, lockstep_free, lockstep_copy: a backend's memory
+// for callers without its toolkit.
+#include "context.hpp"
+#include "options.hpp"
+
+namespace lockstep::lib {
+namespace {
+queue_lease lease_of(lockstep_context* context, const char* backend) {
+  require_context(context);
+  if (backend == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is NULL; write \"cpu\" or \"cuda\"");
+  const backend_name named = parse_backend(backend, "backend");
+  if (named.is_auto()) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is \"auto\"; memory belongs to one backend, name it");
+  return context->acquire(find_backend(named.name), named.device, nullptr, false);
+}
+void require_kind(lockstep_memory kind) {
+  if (kind < LOCKSTEP_HOST || kind > LOCKSTEP_DEVICE)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "kind is {}; use HOST, PINNED, MANAGED or DEVICE", static_cast<int>(kind));
+}
+}  // namespace
+}  // namespace lockstep::lib
+
+using namespace lockstep::lib;
+extern "C" {
+lockstep_status lockstep_alloc(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes,
+                               void** pointer) {
+  return guarded([&] {
+    if (pointer == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "pointer is NULL; pass the address of a void*");
+    *pointer = nullptr;
+    require_kind(kind);
+    const queue_lease lease = lease_of(context, backend);
+    if (bytes == 0) return;
+    const lockstep_status s = lease->backend->allocate(lease.get(), kind, bytes, pointer);
+    if (s != LOCKSTEP_OK) fail_backend(s, backend);
+  });
+}
+lockstep_status lockstep_free(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes,
+                              void* pointer) {
+  return guarded([&] {
+    require_kind(kind);
+    const queue_lease lease = lease_of(context, backend);
+    if (pointer != nullptr) lease->backend->release(lease.get(), kind, bytes, pointer);
+  });
+}
+lockstep_status lockstep_copy(lockstep_context* context, const char* backend, const void* src, void* dst, size_t bytes) {
+  return guarded([&] {
+    const queue_lease lease = lease_of(context, backend);
+    if (bytes == 0) return;
+    if (src == nullptr || dst == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are to be copied", src == nullptr ? "src" : "dst", bytes);
+    if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, backend);
+    if (const lockstep_status s = lease->backend->finish(lease.get()); s != LOCKSTEP_OK) fail_backend(s, backend);
+  });
+}
+}

@@ -1,0 +1,55 @@
+// checked.hpp - arithmetic on sizes that refuses instead of wrapping.
+#pragma once
+
+#include <cstdint>
+
+#include "../run.hpp"
+
+namespace lockstep::lib {
+
+inline void require_nonnegative(const char* name, int64_t value) {
+  if (value < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give 0 or more", name, value);
+}
+
+// Bytes from the first element to the end of the last one, where axis k has
+// counts[k] >= 1 elements strides[k] >= 0 apart.
+template <class Counts, class Strides>
+size_t span_bytes(const char* name, int axes, const Counts& counts, const Strides& strides, size_t element_bytes) {
+  int64_t last = 0;
+  for (int k = 0; k < axes; ++k) {
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(counts[k] - 1, strides[k], &reach) || __builtin_add_overflow(last, reach, &last))
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} would span more than 2^63-1 elements (axis {}: {} elements, stride {}); use smaller sizes",
+           name, k, counts[k], strides[k]);
+  }
+  int64_t bytes = 0;
+  if (__builtin_add_overflow(last, int64_t{1}, &last) ||
+      __builtin_mul_overflow(last, static_cast<int64_t>(element_bytes), &bytes))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} would span {} elements of {} bytes, more than 2^63-1 bytes; use smaller sizes",
+         name, last, element_bytes);
+  return static_cast<size_t>(bytes);
+}
+
+template <class Counts>
+int64_t product(const char* what, int axes, const Counts& counts) {
+  int64_t total = 1;
+  for (int k = 0; k < axes; ++k)
+    if (__builtin_mul_overflow(total, counts[k], &total))
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is more than 2^63-1 elements (axis {} has {}); use smaller sizes", what, k, counts[k]);
+  return total;
+}
+
+inline void require_element_bytes(size_t bytes) {
+  if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "element_bytes is {}; use 1, 2, 4, 8 or 16", bytes);
+}
+
+// A desc of the C ABI: not NULL, its size known.
+template <class T>
+T require_desc(const T* desc) {
+  if (desc == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "desc is NULL; pass the address of a description");
+  T zero{};
+  return sized(desc, zero, "desc");
+}
+
+}  // namespace lockstep::lib

@@ -1,0 +1,86 @@
+// permute.cpp - dst[i_perm[0], ...] = src[i_0, ...]: validation and the public calls.
+#include <algorithm>
+#include <numeric>
+
+#include "checked.hpp"
+#include "ops.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+// Whether the elements of an array with these counts and strides lie apart: each
+// stride, in increasing order, is at least what the axes below it span.
+void require_apart(const char* name, int axes, const int64_t* counts, const int64_t* strides) {
+  if (axes > LOCKSTEP_MAX_RANK) __builtin_unreachable();
+  int order[LOCKSTEP_MAX_RANK];
+  std::iota(order, order + axes, 0);
+  std::sort(order, order + axes, [&](int a, int b) { return strides[a] < strides[b]; });
+  int64_t span = 1;
+  for (int i = 0; i < axes; ++i) {
+    const int k = order[i];
+    if (counts[k] == 1) continue;
+    if (strides[k] < span)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{}[{}] is {}, but the axes within it span {} elements; give that or more", name, k,
+           strides[k], span);
+    span += (counts[k] - 1) * strides[k];  // span_bytes has shown that this fits
+  }
+}
+
+}  // namespace
+
+prepared_call prepare_permute(const lockstep_permute_desc* desc) {
+  prepared_call prepared;
+  lockstep_permute_desc& d = prepared.call.permute;
+  prepared.call.op = LOCKSTEP_PERMUTE;
+  d = require_desc(desc);
+  require_element_bytes(d.element_bytes);
+  if (d.rank < 1 || d.rank > LOCKSTEP_MAX_RANK)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; use 1 to {}", d.rank, LOCKSTEP_MAX_RANK);
+  bool seen[LOCKSTEP_MAX_RANK] = {};
+  for (int k = 0; k < d.rank; ++k) {
+    const int32_t axis = d.perm[k];
+    if (axis < 0 || axis >= d.rank || seen[axis])
+      fail(LOCKSTEP_INVALID_ARGUMENT, "perm[{}] is {}; perm must name each of 0 to {} once", k, axis, d.rank - 1);
+    seen[axis] = true;
+    if (d.shape[k] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "shape[{}] is {}; give 0 or more", k, d.shape[k]);
+    prepared.empty = prepared.empty || d.shape[k] == 0;
+  }
+  prepared.element_bytes = prepared.dst_element_bytes = d.element_bytes;
+  if (prepared.empty) return prepared;
+
+  int64_t dst_shape[LOCKSTEP_MAX_RANK];
+  for (int k = 0; k < d.rank; ++k) {
+    dst_shape[k] = d.shape[d.perm[k]];
+    if (d.shape[k] > 1 && d.src_strides[k] < 1)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "src_strides[{}] is {}; give 1 or more", k, d.src_strides[k]);
+    if (dst_shape[k] > 1 && d.dst_strides[k] < 1)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "dst_strides[{}] is {}; give 1 or more", k, d.dst_strides[k]);
+    // The stride of an axis of one element means nothing; 0 keeps it harmless.
+    if (d.shape[k] == 1) d.src_strides[k] = 0;
+    if (dst_shape[k] == 1) d.dst_strides[k] = 0;
+  }
+  const int64_t total = product("the product of shape", d.rank, d.shape);
+  prepared.src_span = span_bytes("src", d.rank, d.shape, d.src_strides, d.element_bytes);
+  prepared.dst_span = span_bytes("dst", d.rank, dst_shape, d.dst_strides, d.element_bytes);
+  require_apart("dst_strides", d.rank, dst_shape, d.dst_strides);
+  prepared.dst_dense = prepared.dst_span == static_cast<size_t>(total) * d.element_bytes;
+  prepared.moved_bytes = 2 * static_cast<size_t>(total) * d.element_bytes;
+  return prepared;
+}
+
+}  // namespace lockstep::lib
+
+using namespace lockstep::lib;
+extern "C" {
+lockstep_status lockstep_permute(lockstep_context* context, const lockstep_permute_desc* desc, const void* src,
+                                 void* dst, const lockstep_options* options) {
+  return guarded([&] {
+    prepared_call prepared = prepare_permute(desc);
+    run(context, prepared, src, dst, options);
+  });
+}
+lockstep_status lockstep_plan_permute(lockstep_context* context, const lockstep_permute_desc* desc,
+                                      const lockstep_options* options, lockstep_plan** plan) {
+  return guarded([&] { make_plan(context, prepare_permute(desc), options, plan); });
+}
+}

@@ -1,0 +1,91 @@
+// reduce.cpp - sum, min, max, argmin, argmax of sequences: validation and the
+// public calls.
+#include "ops.hpp"
+#include "sequences.hpp"
+
+namespace lockstep::lib {
+
+const char* reduction_name(lockstep_reduction reduction) {
+  switch (reduction) {
+    case LOCKSTEP_SUM: return "SUM";
+    case LOCKSTEP_MIN: return "MIN";
+    case LOCKSTEP_MAX: return "MAX";
+    case LOCKSTEP_ARGMIN: return "ARGMIN";
+    case LOCKSTEP_ARGMAX: return "ARGMAX";
+    case LOCKSTEP_SUM_OF_SQUARES: return "SUM_OF_SQUARES";
+    case LOCKSTEP_NORM2: return "NORM2";
+  }
+  return nullptr;
+}
+
+void prepare_sequences(prepared_call& prepared) {
+  lockstep_reduce_desc& d = prepared.call.reduce;
+  const lockstep_dtype natural = lockstep_default_result(d.reduction, d.dtype);
+  if (d.result != natural && !(natural == LOCKSTEP_F64 && d.result == LOCKSTEP_F32))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}, but {} of dtype {} gives dtype {}{}", static_cast<int>(d.result),
+         reduction_name(d.reduction), static_cast<int>(d.dtype), static_cast<int>(natural),
+         natural == LOCKSTEP_F64 ? " (LOCKSTEP_F64, or LOCKSTEP_F32 on request)" : "");
+  require_nonnegative("count", d.count);
+  if (d.element_stride < 1)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
+  prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
+  prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
+  prepared.empty = d.count == 0;
+  const int64_t counts[] = {d.count}, packed[] = {1};
+  if (d.offsets != nullptr) {
+    // The elements that offsets reach are known once they have been read (run.cpp).
+    d.length = 0;
+    d.sequence_stride = 0;
+    if (prepared.empty) return;
+    const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1};
+    prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
+    prepared.dst_span = span_bytes("dst", 1, counts, packed, prepared.dst_element_bytes);
+    prepared.dst_dense = false;  // an empty segment's result stays as it was
+    return;
+  }
+  require_nonnegative("length", d.length);
+  require_nonnegative("sequence_stride", d.sequence_stride);
+  if (prepared.empty) return;
+  prepared.dst_span = span_bytes("dst", 1, counts, packed, prepared.dst_element_bytes);
+  if (d.count == 1) d.sequence_stride = 0;
+  if (d.length == 0) {
+    prepared.dst_dense = false;
+    return;
+  }
+  const int64_t src_counts[] = {d.count, d.length}, src_strides[] = {d.sequence_stride, d.element_stride};
+  const int64_t total = product("count * length", 2, src_counts);
+  prepared.src_span = span_bytes("src", 2, src_counts, src_strides, prepared.element_bytes);
+  prepared.moved_bytes = static_cast<size_t>(total) * prepared.element_bytes + prepared.dst_span;
+}
+
+prepared_call prepare_reduce(const lockstep_reduce_desc* desc) {
+  prepared_call prepared;
+  lockstep_reduce_desc& d = prepared.call.reduce;
+  prepared.call.op = LOCKSTEP_REDUCE;
+  d = require_desc(desc);
+  if (d.reduction < LOCKSTEP_SUM || d.reduction > LOCKSTEP_ARGMAX)
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "reduction is {}; lockstep_reduce does SUM, MIN, MAX, ARGMIN and ARGMAX (squares and norms: lockstep_square_sum)",
+         static_cast<int>(d.reduction));
+  if (d.dtype != LOCKSTEP_I32 && d.dtype != LOCKSTEP_I64 && d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_F64)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_reduce takes I32, I64, F32 and F64", static_cast<int>(d.dtype));
+  prepare_sequences(prepared);
+  return prepared;
+}
+
+}  // namespace lockstep::lib
+
+using namespace lockstep::lib;
+extern "C" {
+lockstep_status lockstep_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
+                                const lockstep_options* options) {
+  return guarded([&] {
+    prepared_call prepared = prepare_reduce(desc);
+    run(context, prepared, src, dst, options);
+  });
+}
+lockstep_status lockstep_plan_reduce(lockstep_context* context, const lockstep_reduce_desc* desc,
+                                     const lockstep_options* options, lockstep_plan** plan) {
+  return guarded([&] { make_plan(context, prepare_reduce(desc), options, plan); });
+}
+}

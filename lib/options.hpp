@@ -1,0 +1,46 @@
+// options.hpp - reading the sized structs of the C ABI, and shared checks.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include "status.hpp"
+
+namespace lockstep::lib {
+
+// A copy of a caller's struct that may be older (shorter) than ours: what it
+// lacks keeps the default. NULL gives the defaults.
+template <class T>
+T sized(const T* given, T defaults, const char* argument) {
+  if (given == nullptr) return defaults;
+  if (given->size < sizeof(size_t) || given->size > sizeof(T))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of its type ({} in this library)", argument,
+         given->size, sizeof(T));
+  std::memcpy(&defaults, given, given->size);
+  defaults.size = sizeof(T);
+  return defaults;
+}
+
+// Fills a caller's (perhaps shorter) info struct.
+template <class T>
+void give(T value, T* out, const char* argument) {
+  if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass the address of a struct", argument);
+  if (out->size < sizeof(size_t) || out->size > sizeof(T))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of its type ({} in this library)", argument,
+         out->size, sizeof(T));
+  const size_t bytes = out->size;
+  value.size = bytes;
+  std::memcpy(static_cast<void*>(out), &value, bytes);
+}
+
+inline void require_context(const lockstep_context* context) {
+  if (context == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "context is NULL; create one with lockstep_context_create");
+}
+
+inline lockstep_op find_op(const std::string& name) {
+  for (int i = 0; i < LOCKSTEP_OP_COUNT; ++i)
+    if (name == lockstep_op_name(static_cast<lockstep_op>(i))) return static_cast<lockstep_op>(i);
+  return LOCKSTEP_OP_COUNT;
+}
+
+}  // namespace lockstep::lib

@@ -1,0 +1,81 @@
+// registry.cpp - see registry.hpp.
+#include "registry.hpp"
+
+#include "module.hpp"
+#include "status.hpp"
+
+// The CPU backend's entry, built into this library (backends/cpu/backend.cpp).
+extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* host);
+
+namespace lockstep::lib {
+namespace {
+struct registry {
+  std::vector<backend_entry*> entries;
+  std::string path_text;
+  registry() {
+    for (const module_file& module : find_modules()) entries.push_back(new backend_entry(module.name, module.path));
+    entries.push_back(new backend_entry("cpu", ""));
+    for (const search_folder& folder : search_folders()) {
+      if (!path_text.empty()) path_text += ':';
+      path_text += folder.path;
+      if (!folder.refused.empty()) path_text += fmt::format(" (not used: {})", folder.refused);
+    }
+  }
+};
+const registry& instance() {
+  static const registry* const one = new registry;  // never destroyed: threads may outlive main
+  return *one;
+}
+const lockstep_host built_in_host = {LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host), &set_error};
+}  // namespace
+
+void backend_entry::load_locked() {
+  if (tried_) return;
+  tried_ = true;
+  try {
+    backend_ = path_.empty() ? lockstep_cpu_backend(&built_in_host) : load_module(path_);
+    clear_error();
+    if (backend_->devices(&devices_) != LOCKSTEP_OK || devices_ == 0)
+      fail(LOCKSTEP_NO_BACKEND, "{}", *last_error() ? last_error() : "it found no device");
+    usable_ = true;
+  } catch (const error& e) {
+    devices_ = 0;
+    reason_ = e.text;
+  }
+  clear_error();
+}
+
+const lockstep_backend* backend_entry::get() {
+  const std::lock_guard lock(mutex_);
+  load_locked();
+  return usable_ ? backend_ : nullptr;
+}
+const lockstep_backend* backend_entry::loaded() {
+  const std::lock_guard lock(mutex_);
+  load_locked();
+  return backend_;
+}
+int32_t backend_entry::devices() {
+  const std::lock_guard lock(mutex_);
+  load_locked();
+  return devices_;
+}
+std::string backend_entry::reason() {
+  const std::lock_guard lock(mutex_);
+  load_locked();
+  return reason_;
+}
+void backend_entry::mark_lost(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  usable_ = false;
+  reason_ = "lost: " + why;
+}
+
+const std::vector<backend_entry*>& backends() { return instance().entries; }
+const std::string& search_path_text() { return instance().path_text; }
+backend_entry* find_backend(const std::string& name) {
+  for (backend_entry* entry : backends())
+    if (entry->name() == name) return entry;
+  return nullptr;
+}
+}  // namespace lockstep::lib

@@ -1,0 +1,179 @@
+// run.cpp - see run.hpp.
+#include "run.hpp"
+
+#include <cstdint>
+
+#include "order.hpp"
+#include "trace.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+struct story {
+  std::string backend, variant, why;
+  int32_t device = 0, order = 0;
+  size_t workspace_bytes = 0, staged_bytes = 0;
+};
+thread_local story last;
+
+bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return x < y + b_bytes && y < x + a_bytes;
+}
+
+void check_one(const char* name, const void* pointer, size_t span, size_t alignment) {
+  if (span == 0) return;
+  if (pointer == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are needed there", name, span);
+  if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}, which is not aligned to its {}-byte elements; shift it to a multiple of {}",
+         name, pointer, alignment, alignment);
+  if (reinterpret_cast<uintptr_t>(pointer) > UINTPTR_MAX - span)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {} and {} bytes are needed there, beyond the address space", name, pointer, span);
+}
+
+}  // namespace
+
+void check_pointers(const prepared_call& prepared, const void* src, const void* dst) {
+  check_one("src", src, prepared.src_span, prepared.element_bytes);
+  check_one("dst", dst, prepared.dst_span, prepared.dst_element_bytes);
+  if (src != dst || !prepared.may_alias) {
+    if (prepared.src_span != 0 && prepared.dst_span != 0 && overlap(src, prepared.src_span, dst, prepared.dst_span))
+      fail(LOCKSTEP_INVALID_ARGUMENT, "src ({}, {} bytes) and dst ({}, {} bytes) overlap; give dst memory of its own{}",
+           src, prepared.src_span, dst, prepared.dst_span,
+           prepared.call.op == LOCKSTEP_TRANSPOSE ? " (in place needs src == dst and a square or packed matrix)" : "");
+  }
+  if (prepared.offsets_bytes != 0) {
+    check_one("offsets", prepared.call.reduce.offsets, prepared.offsets_bytes, sizeof(int64_t));
+    if (prepared.dst_span != 0 && overlap(prepared.call.reduce.offsets, prepared.offsets_bytes, dst, prepared.dst_span))
+      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets ({}) and dst ({}) overlap; give dst memory of its own",
+           static_cast<const void*>(prepared.call.reduce.offsets), dst);
+  }
+}
+
+namespace {
+bool host_readable(const void* pointer) {
+  for (backend_entry* entry : backends()) {
+    const lockstep_backend* backend = entry->get();
+    if (backend == nullptr) continue;
+    lockstep_memory kind = LOCKSTEP_HOST;
+    int32_t device = -1;
+    backend->locate(pointer, &kind, &device);
+    if (kind == LOCKSTEP_DEVICE) return false;
+  }
+  return true;
+}
+}  // namespace
+
+void resolve_offsets(prepared_call& prepared) {
+  const lockstep_reduce_desc& d = prepared.call.reduce;
+  if (prepared.offsets_bytes == 0) return;
+  // Device offsets are the backend's to check, and their src is device memory
+  // too: nothing needs staging, so its span need not be known.
+  if (!host_readable(d.offsets)) {
+    if (host_readable(prepared.call.src))
+      fail(LOCKSTEP_UNSUPPORTED, "offsets is device memory but src is host memory; put both on the same side");
+    return;
+  }
+  if (d.offsets[0] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[0] is {}; give 0 or more", d.offsets[0]);
+  for (int64_t s = 0; s < d.count; ++s)
+    if (d.offsets[s + 1] < d.offsets[s])
+      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
+           d.offsets[s + 1], s, d.offsets[s]);
+  const int64_t elements = d.offsets[d.count];
+  int64_t bytes = 0;
+  if (elements > d.offsets[0]) {
+    if (__builtin_mul_overflow(elements - 1, d.element_stride, &bytes) || __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
+        __builtin_mul_overflow(bytes, static_cast<int64_t>(prepared.element_bytes), &bytes))
+      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: src would span more than 2^63-1 bytes", d.count, elements);
+  }
+  prepared.src_span = static_cast<size_t>(bytes);
+  prepared.moved_bytes = static_cast<size_t>(elements - d.offsets[0]) * prepared.element_bytes + prepared.dst_span + prepared.offsets_bytes;
+  check_pointers(prepared, prepared.call.src, prepared.call.dst);
+}
+
+lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options) {
+  lockstep_call& call = prepared.call;
+  call.workspace = nullptr;
+  if (options.workspace != nullptr && chosen.backend->reachable(chosen.queue.get(), options.workspace)) {
+    if (options.workspace_bytes < call.workspace_bytes)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace_bytes is {}, but variant {} of {} needs {}; give that many or NULL",
+           options.workspace_bytes, chosen.variant->name, chosen.entry->name(), call.workspace_bytes);
+    if (reinterpret_cast<uintptr_t>(options.workspace) % 256 != 0)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}; align it to 256 bytes", options.workspace);
+    call.workspace = options.workspace;
+    return LOCKSTEP_OK;
+  }
+  return call.workspace_bytes != 0 ? chosen.backend->scratch(chosen.queue.get(), call.workspace_bytes, &call.workspace)
+                                   : LOCKSTEP_OK;
+}
+
+void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_bytes) {
+  if (chosen == nullptr) {
+    last = {};
+    return;
+  }
+  last.backend = chosen->entry->name();
+  last.variant = chosen->variant->name;
+  last.why = chosen->why;
+  last.device = chosen->device;
+  last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 ? 0 : order::id;
+  last.workspace_bytes = workspace_bytes;
+  last.staged_bytes = staged_bytes;
+}
+
+void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
+         const lockstep_options* given) {
+  require_context(context);
+  const lockstep_options options = sized(given, lockstep_options_defaults(), "options");
+  check_pointers(prepared, src, dst);
+  remember_run(nullptr, 0, 0);
+  if (prepared.empty) return;
+  prepared.call.src = src;
+  prepared.call.dst = dst;
+  resolve_offsets(prepared);
+
+  const whereabouts data = locate(prepared, src, dst);
+  const backend_entry* skip = nullptr;
+  std::string failure;
+  for (;;) {
+    choice chosen = select(context, prepared, options, data, skip);
+    if (!failure.empty()) chosen.why = chosen.why.empty() ? failure : failure + "; " + chosen.why;
+    const bool named = options.backend != nullptr ? std::string(options.backend) != "auto"
+                                                  : !context->current()->backend.is_auto();
+    const bool may_fall_back = !named && chosen.entry->name() != "cpu" &&
+                               ((options.flags | context->current()->flags) & LOCKSTEP_NO_FALLBACK) == 0;
+    launch_story launched;
+    lockstep_status status = LOCKSTEP_OK;
+    try {
+      prepared.call.workspace_bytes =
+          chosen.variant->workspace != nullptr ? chosen.variant->workspace(chosen.queue.get(), &prepared.call) : 0;
+      status = give_workspace(prepared, chosen, options);
+      if (status == LOCKSTEP_OK) status = launch_staged(context, chosen, prepared, options, launched);
+      if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
+        fail_backend(status, chosen.entry->name().c_str());
+    } catch (const error& e) {
+      if (e.status == LOCKSTEP_BACKEND_LOST) chosen.entry->mark_lost(e.text);
+      const bool recoverable = e.status == LOCKSTEP_OUT_OF_MEMORY || e.status == LOCKSTEP_BACKEND_FAILED ||
+                               e.status == LOCKSTEP_BACKEND_LOST;
+      if (!may_fall_back || !recoverable) throw;
+      failure = e.text;
+      skip = chosen.entry;
+      continue;
+    }
+    remember_run(&chosen, prepared.call.workspace_bytes, launched.staged_bytes);
+    trace(prepared, chosen, launched.staged_bytes, status);
+    if (status != LOCKSTEP_OK) throw error{status, last_error()};
+    return;
+  }
+}
+
+}  // namespace lockstep::lib
+
+extern "C" lockstep_status lockstep_last_run(lockstep_run_info* info) {
+  using namespace lockstep::lib;
+  return guarded([&] {
+    give(lockstep_run_info{sizeof(lockstep_run_info), last.backend.c_str(), last.variant.c_str(), last.why.c_str(),
+                           last.device, last.order, last.workspace_bytes, last.staged_bytes},
+         info, "info");
+  });
+}

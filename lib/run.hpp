@@ -1,0 +1,65 @@
+// run.hpp - the way of every call: an op validates (lib/ops), then select, stage,
+// launch, commit happen here, once for all ops.
+#pragma once
+
+#include <vector>
+
+#include "context.hpp"
+#include "options.hpp"
+
+namespace lockstep::lib {
+
+// A validated call. Spans count bytes from src and dst to the last element
+// touched; offsets_bytes is 0 unless the call has offsets.
+struct prepared_call {
+  lockstep_call call{};
+  std::vector<double> coefficients;  // what call.stencil.coefficients points to
+  size_t element_bytes = 0;          // alignment that src and dst need
+  size_t dst_element_bytes = 0;
+  size_t src_span = 0, dst_span = 0, offsets_bytes = 0;
+  size_t moved_bytes = 0;  // read + written once: what auto's cost model sees
+  bool dst_dense = true;   // dst has no gaps that a staged copy must preserve
+  bool may_alias = false;  // src == dst is meaningful
+  bool empty = false;
+};
+
+// Runs a call and leaves its story for lockstep_last_run.
+void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
+         const lockstep_options* options);
+
+// The choice a call or plan made.
+struct choice {
+  backend_entry* entry = nullptr;
+  const lockstep_backend* backend = nullptr;
+  int32_t device = 0;
+  const lockstep_variant* variant = nullptr;
+  queue_lease queue;
+  std::string why;  // why not the others
+};
+struct whereabouts {
+  bool on_device = false;
+  std::string backend;  // who owns the device memory
+  int32_t device = 0;
+};
+whereabouts locate(const prepared_call& prepared, const void* src, const void* dst);
+// Throws when a named backend or variant cannot run the call. skip: a backend
+// that just failed (fallback), or nullptr.
+choice select(lockstep_context* context, const prepared_call& prepared, const lockstep_options& options,
+              const whereabouts& data, const backend_entry* skip);
+
+// Launches on a chosen queue: stages unreachable pointers, runs, copies back.
+struct launch_story {
+  size_t staged_bytes = 0;
+};
+lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
+                              const lockstep_options& options, launch_story& story);
+
+// Reads host offsets (or fetches the last of device ones when src must be
+// staged), checks them and completes src_span.
+void resolve_offsets(prepared_call& prepared);
+// The caller's workspace when it serves, else the queue's scratch.
+lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options);
+void check_pointers(const prepared_call& prepared, const void* src, const void* dst);
+void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_bytes);
+
+}  // namespace lockstep::lib

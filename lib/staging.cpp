@@ -1,0 +1,132 @@
+// staging.cpp - gives a backend reachable copies of pointers that it cannot use as
+// they are, and carries results back. The backend's copy() knows how to move
+// bytes well (pinned rings, several threads); this file only decides what moves.
+#include <cstring>
+
+#include "run.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+// The CPU backend cannot tell device memory from its own; the owner can.
+bool can_reach(const choice& chosen, const void* pointer) {
+  if (chosen.entry->name() != "cpu") return chosen.backend->reachable(chosen.queue.get(), pointer) != 0;
+  for (backend_entry* entry : backends()) {
+    const lockstep_backend* other = entry == chosen.entry ? nullptr : entry->get();
+    if (other == nullptr) continue;
+    lockstep_memory kind = LOCKSTEP_HOST;
+    int32_t device = -1;
+    other->locate(pointer, &kind, &device);
+    if (kind == LOCKSTEP_DEVICE) return false;
+  }
+  return true;
+}
+
+// A buffer in the chosen backend's reach, or nothing when the pointer already is.
+class staged {
+ public:
+  staged(const choice& chosen, const void* pointer, size_t bytes) : chosen_(chosen), bytes_(bytes) {
+    if (bytes == 0 || can_reach(chosen, pointer)) return;
+    const lockstep_memory kind = chosen.entry->name() == "cpu" ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
+    const lockstep_status status = chosen.backend->allocate(chosen.queue.get(), kind, bytes, &copy_);
+    if (status != LOCKSTEP_OK) fail_backend(status, chosen.entry->name().c_str());
+  }
+  ~staged() {
+    if (copy_ == nullptr) return;
+    const lockstep_memory kind = chosen_.entry->name() == "cpu" ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
+    chosen_.backend->release(chosen_.queue.get(), kind, bytes_, copy_);
+  }
+  staged(const staged&) = delete;
+  staged& operator=(const staged&) = delete;
+
+  bool used() const { return copy_ != nullptr; }
+  void* copy() const { return copy_; }
+  size_t bytes() const { return used() ? bytes_ : 0; }
+
+ private:
+  const choice& chosen_;
+  size_t bytes_;
+  void* copy_ = nullptr;
+};
+
+// The CPU backend cannot read device memory; the backend that owns it can.
+struct mover {
+  const lockstep_backend* backend;
+  queue_lease own;
+  lockstep_queue* queue;
+  const char* name;
+
+  mover(lockstep_context* context, const choice& chosen, const whereabouts& data)
+      : backend(chosen.backend), queue(chosen.queue.get()), name(chosen.entry->name().c_str()) {
+    if (!data.on_device || data.backend == chosen.entry->name()) return;
+    backend_entry* owner = find_backend(data.backend);
+    own = context->acquire(owner, data.device, nullptr, false);
+    backend = own->backend;
+    queue = own.get();
+    name = owner->name().c_str();
+  }
+  void copy(const void* src, void* dst, size_t bytes) const {
+    if (const lockstep_status s = backend->copy(queue, src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, name);
+  }
+  void finish() const {
+    if (const lockstep_status s = backend->finish(queue); s != LOCKSTEP_OK) fail_backend(s, name);
+  }
+};
+
+}  // namespace
+
+lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
+                              const lockstep_options& options, launch_story& story) {
+  lockstep_call call = prepared.call;
+  const bool in_place = call.src == call.dst;
+  const bool has_offsets = prepared.offsets_bytes != 0;
+  const staged dst(chosen, call.dst, prepared.dst_span);
+  const staged src(chosen, call.src, in_place ? 0 : prepared.src_span);
+  const staged offsets(chosen, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);
+  story.staged_bytes = dst.bytes() + src.bytes() + offsets.bytes();
+  const bool any = dst.used() || src.used() || offsets.used();
+  const bool async = (options.flags & LOCKSTEP_ASYNC) != 0 && !any;
+
+  if (any) {
+    const mover move(context, chosen, locate(prepared, call.src, call.dst));
+    if (src.used()) {
+      move.copy(call.src, src.copy(), prepared.src_span);
+      call.src = src.copy();
+    }
+    if (offsets.used()) {
+      move.copy(call.reduce.offsets, offsets.copy(), prepared.offsets_bytes);
+      call.reduce.offsets = static_cast<const int64_t*>(offsets.copy());
+    }
+    // Gaps between dst's rows, and results of empty sequences, belong to the caller.
+    if (dst.used() && (in_place || !prepared.dst_dense)) move.copy(call.dst, dst.copy(), prepared.dst_span);
+    if (dst.used()) {
+      if (in_place) call.src = dst.copy();
+      call.dst = dst.copy();
+    }
+    if (move.own) move.finish();
+  }
+
+  const lockstep_status launched = chosen.variant->launch(chosen.queue.get(), &call);
+  if (launched != LOCKSTEP_OK && launched != LOCKSTEP_OVERFLOW && launched != LOCKSTEP_EMPTY) return launched;
+  if (async) {
+    context->mark_pending(chosen.queue);
+    return launched;
+  }
+  std::string text = last_error();
+  lockstep_status finished = chosen.backend->finish(chosen.queue.get());
+  if (finished == LOCKSTEP_OK) {
+    finished = launched;
+    set_error(text.c_str());
+  }
+  if (finished != LOCKSTEP_OK && finished != LOCKSTEP_OVERFLOW && finished != LOCKSTEP_EMPTY) return finished;
+  if (dst.used()) {
+    text = last_error();
+    const mover move(context, chosen, locate(prepared, prepared.call.src, prepared.call.dst));
+    move.copy(dst.copy(), prepared.call.dst, prepared.dst_span);
+    move.finish();
+    set_error(text.c_str());
+  }
+  return finished;
+}
+
+}  // namespace lockstep::lib

@@ -1,0 +1,70 @@
+// status.cpp - names of statuses, types and ops; the per-thread error text.
+#include "status.hpp"
+
+#include <cstring>
+
+namespace lockstep::lib {
+namespace {
+// A fixed buffer: reporting "out of memory" must not allocate.
+thread_local char error_text[1024];
+}  // namespace
+
+void set_error(const char* text) noexcept {
+  std::strncpy(error_text, text, sizeof error_text - 1);
+  error_text[sizeof error_text - 1] = '\0';
+}
+void clear_error() noexcept { error_text[0] = '\0'; }
+const char* last_error() noexcept { return error_text; }
+
+void fail_backend(lockstep_status status, const char* backend) {
+  const char* text = last_error();
+  throw error{status, fmt::format("{}: {}", backend, *text ? text : lockstep_status_name(status))};
+}
+}  // namespace lockstep::lib
+
+extern "C" {
+const char* lockstep_last_error(void) { return lockstep::lib::last_error(); }
+const char* lockstep_version(void) { return LOCKSTEP_VERSION; }
+
+const char* lockstep_status_name(lockstep_status status) {
+  switch (status) {
+    case LOCKSTEP_OK: return "LOCKSTEP_OK";
+    case LOCKSTEP_INVALID_ARGUMENT: return "LOCKSTEP_INVALID_ARGUMENT";
+    case LOCKSTEP_UNSUPPORTED: return "LOCKSTEP_UNSUPPORTED";
+    case LOCKSTEP_NO_BACKEND: return "LOCKSTEP_NO_BACKEND";
+    case LOCKSTEP_NO_VARIANT: return "LOCKSTEP_NO_VARIANT";
+    case LOCKSTEP_OUT_OF_MEMORY: return "LOCKSTEP_OUT_OF_MEMORY";
+    case LOCKSTEP_OVERFLOW: return "LOCKSTEP_OVERFLOW";
+    case LOCKSTEP_EMPTY: return "LOCKSTEP_EMPTY";
+    case LOCKSTEP_BACKEND_FAILED: return "LOCKSTEP_BACKEND_FAILED";
+    case LOCKSTEP_BACKEND_LOST: return "LOCKSTEP_BACKEND_LOST";
+    case LOCKSTEP_INTERNAL: return "LOCKSTEP_INTERNAL";
+  }
+  return "(not a lockstep_status)";
+}
+
+size_t lockstep_dtype_bytes(lockstep_dtype dtype) {
+  switch (dtype) {
+    case LOCKSTEP_F16:
+    case LOCKSTEP_BF16: return 2;
+    case LOCKSTEP_F32:
+    case LOCKSTEP_I32: return 4;
+    case LOCKSTEP_F64:
+    case LOCKSTEP_I64: return 8;
+  }
+  return 0;
+}
+
+const char* lockstep_op_name(lockstep_op op) {
+  switch (op) {
+    case LOCKSTEP_TRANSPOSE: return "transpose";
+    case LOCKSTEP_PERMUTE: return "permute";
+    case LOCKSTEP_SQUARE_SUM: return "square_sum";
+    case LOCKSTEP_REDUCE: return "reduce";
+    case LOCKSTEP_STENCIL: return "stencil";
+    case LOCKSTEP_SHUFFLE: return "shuffle";
+    case LOCKSTEP_OP_COUNT: break;
+  }
+  return nullptr;
+}
+}

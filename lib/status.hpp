@@ -1,0 +1,55 @@
+// status.hpp - this thread's last error, and how internal code raises one.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "lockstep/lockstep.h"
+
+namespace lockstep::lib {
+
+// Thrown inside the library only; guarded() turns it into a status at the ABI.
+struct error {
+  lockstep_status status;
+  std::string text;
+};
+
+template <class... Args>
+[[noreturn]] void fail(lockstep_status status, fmt::format_string<Args...> format, Args&&... args) {
+  throw error{status, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+void set_error(const char* text) noexcept;  // copies; truncates when there is no memory
+void clear_error() noexcept;
+const char* last_error() noexcept;
+
+// A backend's failed call: its own text, with the backend's name before it.
+[[noreturn]] void fail_backend(lockstep_status status, const char* backend);
+
+// Runs body and turns whatever it throws into a status and the last-error text.
+template <class Body>
+lockstep_status guarded(Body&& body) noexcept {
+  try {
+    clear_error();
+    body();
+    return LOCKSTEP_OK;
+  } catch (const error& e) {
+    set_error(e.text.c_str());
+    return e.status;
+  } catch (const std::bad_alloc&) {
+    set_error("out of host memory; free some or process the data in parts");
+    return LOCKSTEP_OUT_OF_MEMORY;
+  } catch (const std::exception& e) {
+    set_error(e.what());
+    return LOCKSTEP_INTERNAL;
+  } catch (...) {
+    set_error("an unknown exception reached the C ABI; please report it");
+    return LOCKSTEP_INTERNAL;
+  }
+}
+
+}  // namespace lockstep::lib
