@@ -137,7 +137,7 @@ static inline lockstep_context_options lockstep_context_defaults(void) {
  * Errors: INVALID_ARGUMENT (context is NULL, a malformed option, an unknown
  * ISA, more threads than 4096), NO_BACKEND / NO_VARIANT (a name that is
  * unknown or cannot run here), OUT_OF_MEMORY. */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_context_create(const lockstep_context_options* options, lockstep_context** context);
 
 /* Destroys a context; NULL is allowed. Waits for its queued work. Memory from
@@ -146,17 +146,17 @@ LOCKSTEP_API void lockstep_context_destroy(lockstep_context* context);
 
 /* Binds a live context to another backend ("auto", "cpu", "cuda", "cuda:1").
  * Calls that already run finish on the old one. Errors: NO_BACKEND. */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_context_set_backend(lockstep_context* context, const char* backend);
 
 /* Forces a variant for an op on this context; NULL or "auto" lifts it.
  * Errors: NO_VARIANT when no known backend has it. */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_context_set_variant(lockstep_context* context, lockstep_op op, const char* variant);
 
 /* Waits for this context's asynchronous calls and returns the first failure
  * among them (overflow, empty sequence, a device error). */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status lockstep_synchronize(lockstep_context* context);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_synchronize(lockstep_context* context);
 
 /* Options of one call; NULL stands for the defaults. */
 typedef struct lockstep_options {
@@ -186,7 +186,7 @@ typedef struct lockstep_run_info {
   size_t workspace_bytes; /* workspace that the call used */
   size_t staged_bytes;    /* bytes copied because a pointer was out of the backend's reach */
 } lockstep_run_info;
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status lockstep_last_run(lockstep_run_info* info);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_last_run(lockstep_run_info* info);
 
 /* ---- what there is ----------------------------------------------------- */
 
@@ -203,7 +203,7 @@ typedef struct lockstep_backend_info {
 /* Backends in the order auto considers them. Loads the modules. The texts stay
  * valid until the process ends. */
 LOCKSTEP_API int32_t lockstep_backend_count(void);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status lockstep_backend_get(int32_t index, lockstep_backend_info* info);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_backend_get(int32_t index, lockstep_backend_info* info);
 /* The folders searched for modules, ':' between them, with the reason behind a
  * folder that was refused. */
 LOCKSTEP_API const char* lockstep_backend_path(void);
@@ -217,7 +217,7 @@ typedef struct lockstep_device_info {
   int32_t processors;       /* multiprocessors; for the CPU, threads used */
   int32_t usable;
 } lockstep_device_info;
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_device_get(const char* backend, int32_t device, lockstep_device_info* info);
 
 enum {
@@ -234,7 +234,7 @@ typedef struct lockstep_variant_info {
 } lockstep_variant_info;
 /* Rows of a backend's table, best first; 0 when the backend or op has none. */
 LOCKSTEP_API int32_t lockstep_variant_count(const char* backend, lockstep_op op);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info);
 
 /* ---- memory ------------------------------------------------------------ */
@@ -249,12 +249,12 @@ typedef enum lockstep_memory {
 /* Memory of a named backend ("cuda", "cuda:1", "cpu") for callers without a
  * toolkit of their own. The CPU backend knows LOCKSTEP_HOST only.
  * Errors: NO_BACKEND, UNSUPPORTED (a kind the backend lacks), OUT_OF_MEMORY. */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_alloc(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes, void** pointer);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_free(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes, void* pointer);
 /* Copies bytes between any two kinds of memory the backend knows; blocks. */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_copy(lockstep_context* context, const char* backend, const void* src, void* dst, size_t bytes);
 
 /* ---- transpose --------------------------------------------------------- */
@@ -290,7 +290,7 @@ static inline lockstep_transpose_desc lockstep_transpose_packed(size_t element_b
   return d;
 }
 
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_transpose(lockstep_context* context, const lockstep_transpose_desc* desc, const void* src, void* dst,
                    const lockstep_options* options);
 
@@ -335,7 +335,7 @@ static inline lockstep_permute_desc lockstep_permute_packed(size_t element_bytes
   return d;
 }
 
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_permute(lockstep_context* context, const lockstep_permute_desc* desc, const void* src, void* dst,
                  const lockstep_options* options);
 
@@ -431,10 +431,10 @@ static inline lockstep_reduce_desc lockstep_reduce_segments(lockstep_reduction r
   return d;
 }
 
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
                     const lockstep_options* options);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
                 const lockstep_options* options);
 
@@ -514,7 +514,7 @@ static inline lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype
   return d;
 }
 
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const void* src, void* dst,
                  const lockstep_options* options);
 
@@ -555,7 +555,7 @@ static inline lockstep_shuffle_desc lockstep_shuffle_warps(lockstep_shuffle_kind
   return d;
 }
 
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const void* src, void* dst,
                  const lockstep_options* options);
 
@@ -566,32 +566,32 @@ lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, c
  * (stream and workspace are given at execution; LOCKSTEP_DEVICE_DATA tells auto
  * where the data will live). The context must outlive the plan; offsets of a
  * segmented reduction must outlive it too. */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_transpose(lockstep_context* context, const lockstep_transpose_desc* desc,
                         const lockstep_options* options, lockstep_plan** plan);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_permute(lockstep_context* context, const lockstep_permute_desc* desc, const lockstep_options* options,
                       lockstep_plan** plan);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc, const lockstep_options* options,
                          lockstep_plan** plan);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const lockstep_options* options,
                      lockstep_plan** plan);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const lockstep_options* options,
                       lockstep_plan** plan);
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const lockstep_options* options,
                       lockstep_plan** plan);
 
 /* Bytes of workspace that an execution needs (0: none). */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes);
 
 /* Runs the plan on src and dst. options may be NULL; of them flags' ASYNC,
  * stream, workspace and workspace_bytes count. Errors: those of the call;
  * INVALID_ARGUMENT when workspace is smaller than the plan's. */
-LOCKSTEP_API LOCKSTEP_NODISCARD lockstep_status
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst, const lockstep_options* options);
 
 /* Destroys a plan; NULL is allowed. Waits for its queued work. */
