@@ -1,0 +1,23 @@
+// mutant.hpp - planted bugs, to prove that the tests can fail. A build with
+// -Dmutants=true compiles every LOCKSTEP_MUTANT("name") in the shipped code into
+// a switch that the environment variable LOCKSTEP_MUTANT=name turns on; in any
+// other build the macro is the constant false and the bug does not exist.
+// tests/mutants/ lists them, with the case that kills each.
+//
+//   const int64_t end = LOCKSTEP_MUTANT("transpose_tail") ? tiles : tiles + 1;
+#pragma once
+
+#if defined(LOCKSTEP_MUTANTS)
+#include <stdlib.h>
+#include <string.h>
+
+namespace lockstep::lib {
+inline bool mutant(const char* name) {
+  const char* planted = getenv("LOCKSTEP_MUTANT");
+  return planted != nullptr && strcmp(planted, name) == 0;
+}
+}  // namespace lockstep::lib
+#define LOCKSTEP_MUTANT(name) ::lockstep::lib::mutant(name)
+#else
+#define LOCKSTEP_MUTANT(name) false
+#endif
