@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# consumers.sh SOURCE BUILD - installs the library into a folder of its own and
+# builds the README's two examples against it: by pkg-config with cc and c++, by
+# CMake's find_package, and as a Meson subproject. Each must run.
+set -euo pipefail
+source=$1 build=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+run() { echo "+ $*"; "$@"; }
+check() { # folder with example_c and example_cpp
+  [ "$("$1/example_c")" = "1 4  2 5  3 6" ]
+  "$1/example_cpp"
+}
+
+meson install -C "$build" --no-rebuild --quiet --destdir "$work/stage"
+pc=$(find "$work/stage" -name lockstep.pc)
+prefix=$work/stage$(sed -n 's/^prefix=//p' "$pc")
+libdir=$(dirname "$(dirname "$pc")")
+
+echo "== pkg-config"
+mkdir "$work/pc"
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=prefix="$prefix" --cflags --libs lockstep)
+run cc -std=c11 -Wall -Wextra -Werror -pedantic "$source/tests/api/example.c" -o "$work/pc/example_c" $flags
+run c++ -std=c++20 -Wall -Wextra -Werror "$source/tests/api/example.cpp" -o "$work/pc/example_cpp" $flags
+LD_LIBRARY_PATH=$libdir check "$work/pc"
+
+if command -v cmake >/dev/null; then
+  echo "== CMake"
+  run cmake -S "$source/tests/api/consumer" -B "$work/cmake" -DEXAMPLES="$source/tests/api" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+  run cmake --build "$work/cmake" >/dev/null
+  check "$work/cmake"
+fi
+
+echo "== Meson subproject"
+mkdir -p "$work/sub/subprojects"
+cp "$source"/tests/api/consumer/meson.build "$source"/tests/api/example.c "$source"/tests/api/example.cpp "$work/sub"
+mkdir "$work/sub/subprojects/lockstep"
+cp -r "$source"/meson.build "$source"/meson_options.txt "$source"/lib "$source"/backends "$source"/tools "$source"/tests "$work/sub/subprojects/lockstep"
+run meson setup "$work/sub/build" "$work/sub" >/dev/null
+run ninja -C "$work/sub/build" example_c example_cpp >/dev/null
+check "$work/sub/build"

@@ -1,0 +1,123 @@
+// modules_test.cpp - the seam under attack: each broken module gives its own
+// reason, and the process and the CPU backend stay well. argv[1] is the folder
+// with the modules that Meson built.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <lockstep/lockstep.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fs = std::filesystem;
+namespace {
+
+std::string built;  // folder of the modules as built
+
+struct backend_state {
+  std::string reason;
+  bool usable = false;
+};
+std::map<std::string, backend_state> listed() {
+  std::map<std::string, backend_state> all;
+  for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
+    lockstep_backend_info info{};
+    info.size = sizeof info;
+    EXPECT_EQ(lockstep_backend_get(i, &info), LOCKSTEP_OK);
+    all[info.name] = {info.reason, info.usable != 0};
+  }
+  return all;
+}
+
+// The search path is read once a process, so one folder holds every case.
+class modules : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    char name[] = "/tmp/lockstep-modules-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    root = name;
+    const fs::path good = fs::path(root) / "good", open = fs::path(root) / "open";
+    fs::create_directory(good);
+    fs::create_directory(open);
+    const auto copy = [&](const char* from, const fs::path& to) { fs::copy_file(fs::path(built) / from, to); };
+    copy("lockstep-wrongabi.so", good / "lockstep-wrongabi.so");
+    copy("lockstep-nosymbol.so", good / "lockstep-nosymbol.so");
+    copy("lockstep-noinit.so", good / "lockstep-noinit.so");
+    copy("lockstep-nodevice.so", good / "lockstep-nodevice.so");
+    copy("lockstep-noinit.so", good / "lockstep-truncated.so");
+    fs::resize_file(good / "lockstep-truncated.so", fs::file_size(good / "lockstep-truncated.so") / 2);
+    copy("lockstep-noinit.so", good / "lockstep-stub.so");
+    fs::resize_file(good / "lockstep-stub.so", 100);
+    std::ofstream(good / "lockstep-text.so") << "not a library";
+    std::ofstream(good / "lockstep-empty.so");
+    copy("lockstep-noinit.so", good / "lockstep-writable.so");
+    chmod((good / "lockstep-writable.so").c_str(), 0777);
+    fs::create_directory(good / "lockstep-folder.so");
+    copy("lockstep-noinit.so", open / "lockstep-elsewhere.so");
+    chmod(open.c_str(), 0777);
+    const std::string path = good.string() + ":relative/folder:" + open.string() + ":/nonexistent::";
+    setenv("LOCKSTEP_BACKEND_PATH", path.c_str(), 1);
+  }
+  static void TearDownTestSuite() { fs::remove_all(root); }
+  static std::string root;
+};
+std::string modules::root;
+
+void expect_reason(const char* name, const char* part) {
+  const auto all = listed();
+  const auto found = all.find(name);
+  ASSERT_NE(found, all.end()) << name << " is not listed";
+  EXPECT_FALSE(found->second.usable);
+  EXPECT_NE(found->second.reason.find(part), std::string::npos) << name << ": " << found->second.reason;
+}
+
+TEST_F(modules, wrong_abi) { expect_reason("wrongabi", "speaks backend ABI 2"); }
+TEST_F(modules, missing_symbol) { expect_reason("nosymbol", "does not export lockstep_backend_entry"); }
+TEST_F(modules, failing_init) { expect_reason("noinit", "the flux capacitor is missing"); }
+TEST_F(modules, no_device) { expect_reason("nodevice", "found no device"); }
+TEST_F(modules, truncated) { expect_reason("truncated", "is truncated"); }
+TEST_F(modules, truncated_within_headers) { expect_reason("stub", "is truncated"); }
+TEST_F(modules, not_elf) { expect_reason("text", "is no ELF file"); }
+TEST_F(modules, empty_file) { expect_reason("empty", "is no ELF file (0 bytes)"); }
+TEST_F(modules, writable_file) { expect_reason("writable", "anybody may write to it"); }
+TEST_F(modules, a_folder_with_a_module_name) { expect_reason("folder", "no ELF file"); }
+
+TEST_F(modules, untrusted_folders_are_named_with_their_reason) {
+  const std::string path = lockstep_backend_path();
+  EXPECT_EQ(listed().count("elsewhere"), 0u);
+  EXPECT_NE(path.find("open (not used: anybody may write to it"), std::string::npos) << path;
+  EXPECT_NE(path.find("relative/folder (not used: it is not an absolute path"), std::string::npos) << path;
+  EXPECT_NE(path.find("/nonexistent (not used: No such file"), std::string::npos) << path;
+}
+
+TEST_F(modules, naming_a_broken_backend_is_an_error_with_the_reason) {
+  lockstep_context_options options = lockstep_context_defaults();
+  options.backend = "noinit";
+  lockstep_context* context = nullptr;
+  EXPECT_EQ(lockstep_context_create(&options, &context), LOCKSTEP_NO_BACKEND);
+  EXPECT_EQ(context, nullptr);
+  EXPECT_NE(std::string(lockstep_last_error()).find("flux capacitor"), std::string::npos) << lockstep_last_error();
+}
+
+TEST_F(modules, auto_uses_the_cpu_and_says_why) {
+  lockstep::context context("auto");
+  const std::vector<float> src = {1, 2, 3, 4, 5, 6};
+  std::vector<float> dst(6);
+  lockstep::transpose<float>(context, src, dst, 2, 3);
+  EXPECT_EQ(dst, (std::vector<float>{1, 4, 2, 5, 3, 6}));
+  const auto ran = lockstep::last_run();
+  EXPECT_STREQ(ran.backend, "cpu");
+  EXPECT_NE(std::string(ran.why).find("flux capacitor"), std::string::npos) << ran.why;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) return 2;
+  built = argv[1];
+  return RUN_ALL_TESTS();
+}
