@@ -2,5 +2,10 @@
 #include "ops.hpp"
 
 namespace lockstep::cpu {
-const lockstep_table reduce_table = {nullptr, 0};
+namespace {
+const lockstep_variant rows[] = {
+    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce},
+};
 }
+const lockstep_table reduce_table = {rows, sizeof rows / sizeof *rows};
+}  // namespace lockstep::cpu

@@ -1,1 +1,122 @@
-// square_sum.cpp
+// square_sum.cpp (ref) - the definition: sum of squares in the fixed order
+// (floats) or exactly (integers), and its correctly rounded root.
+#include "../ops.hpp"
+#include "../parallel.hpp"
+#include "fixed_order.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+// Element i of src as a double, exactly.
+double widened(const void* src, lockstep_dtype dtype, int64_t i) {
+  switch (dtype) {
+    case LOCKSTEP_F16: {
+      const uint16_t bits = static_cast<const uint16_t*>(src)[i];
+      const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
+      const double magnitude = exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+                               : exponent == 0 ? std::ldexp(fraction, -24)
+                                               : std::ldexp(1024 + fraction, exponent - 25);
+      return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+    }
+    case LOCKSTEP_BF16:
+      return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(src)[i]) << 16);
+    case LOCKSTEP_F32: return static_cast<const float*>(src)[i];
+    default: return static_cast<const double*>(src)[i];
+  }
+}
+
+double float_result(const lockstep_reduce_desc& d, const void* src, int64_t s) {
+  const int64_t n = ref::length_of(d, s);
+  const auto at = [&](int64_t i) { return widened(src, d.dtype, ref::position(d, s, i)); };
+  const double plain = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(at(i), at(i), acc); });
+  if (d.reduction == LOCKSTEP_SUM_OF_SQUARES) return plain;
+  // The second pass, for data whose squares leave the range where double keeps
+  // all their bits: by the power of two of the largest magnitude.
+  bool finite = true;
+  double largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    finite = finite && std::isfinite(at(i));
+    largest = std::fmax(largest, std::fabs(at(i)));
+  }
+  const bool kept = plain >= 0x1p-900 && plain < INFINITY;
+  if (d.dtype != LOCKSTEP_F64 || !finite || largest == 0 || kept) return std::sqrt(plain);
+  const int e = largest < 0x1p-1022 ? -1022 : std::ilogb(largest);
+  const double down = std::ldexp(1.0, -e), up = std::ldexp(1.0, e);
+  const double scaled = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(at(i) * down, at(i) * down, acc); });
+  return std::sqrt(scaled) * up;
+}
+
+// The exact sum of squares of up to 2^63 integers needs 189 bits.
+struct sum192 {
+  uint64_t limb[3] = {0, 0, 0};  // least significant first
+
+  void add_square(int64_t x) {
+    const ref::uint128 magnitude = x < 0 ? -static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+    const ref::uint128 square = magnitude * magnitude;
+    const uint64_t part[3] = {static_cast<uint64_t>(square), static_cast<uint64_t>(square >> 64), 0};
+    uint64_t carry = 0;
+    for (int k = 0; k < 3; ++k) {
+      const ref::uint128 digit = static_cast<ref::uint128>(limb[k]) + part[k] + carry;
+      limb[k] = static_cast<uint64_t>(digit);
+      carry = static_cast<uint64_t>(digit >> 64);
+    }
+  }
+  bool bit(int k) const { return k >= 0 && k < 192 && ((limb[k / 64] >> (k % 64)) & 1) != 0; }
+};
+
+// The root, correctly rounded: schoolbook square root two bits at a time until 55
+// bits of it stand, the rest of the number folded into one sticky bit; 56 bits
+// with a sticky one at the end round to 53 as the infinite root does.
+double rounded_root(const sum192& sum) {
+  int top = 191;
+  while (top >= 0 && !sum.bit(top)) --top;
+  if (top < 0) return 0.0;
+  int pair = top / 2 * 2;  // the lower bit of the leading pair
+  const int root_exponent = pair / 2;
+  uint64_t root = 0;
+  ref::uint128 remainder = 0;
+  for (int digits = 0; digits < 55; ++digits, pair -= 2) {
+    remainder = (remainder << 2) | static_cast<ref::uint128>(sum.bit(pair + 1) * 2 + sum.bit(pair));
+    const ref::uint128 trial = (static_cast<ref::uint128>(root) << 2) | 1;
+    root <<= 1;
+    if (remainder >= trial) {
+      remainder -= trial;
+      root |= 1;
+    }
+  }
+  bool sticky = remainder != 0;
+  for (int k = pair + 1; k >= 0; --k) sticky = sticky || sum.bit(k);
+  return std::ldexp(static_cast<double>((root << 1) | (sticky ? 1 : 0)), root_exponent - 55);
+}
+
+}  // namespace
+
+lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call* call) {
+  const default_float_environment environment;
+  const lockstep_reduce_desc& d = call->reduce;
+  const bool integer = d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64;
+  int64_t first_failed = -1;
+  for (int64_t s = 0; s < d.count; ++s) {
+    if (!integer) {
+      ref::store_float(d, call->dst, s, float_result(d, call->src, s));
+      continue;
+    }
+    sum192 sum;
+    for (int64_t i = 0; i < ref::length_of(d, s); ++i) {
+      const int64_t at = ref::position(d, s, i);
+      sum.add_square(d.dtype == LOCKSTEP_I32 ? static_cast<const int32_t*>(call->src)[at] : static_cast<const int64_t*>(call->src)[at]);
+    }
+    if (d.reduction == LOCKSTEP_NORM2) {
+      ref::store_float(d, call->dst, s, rounded_root(sum));
+      continue;
+    }
+    const bool fits = sum.limb[2] == 0 && sum.limb[1] == 0 && sum.limb[0] <= static_cast<uint64_t>(INT64_MAX);
+    static_cast<int64_t*>(call->dst)[s] = fits ? static_cast<int64_t>(sum.limb[0]) : INT64_MAX;
+    if (!fits && first_failed < 0) first_failed = s;
+  }
+  if (first_failed < 0) return LOCKSTEP_OK;
+  return failed(LOCKSTEP_OVERFLOW, "the exact sum of squares of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats, or take NORM2",
+                first_failed, first_failed, INT64_MAX);
+}
+
+}  // namespace lockstep::cpu
