@@ -1,0 +1,18 @@
+// backend.cpp - the module's one symbol: CUDA devices behind the seam of backend.h.
+#include "memory.hpp"
+#include "ops.hpp"
+
+extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
+  using namespace lockstep::cuda;
+  if (host->abi != LOCKSTEP_BACKEND_ABI) {
+    host->set_error("this module was built for another lockstep; rebuild it");
+    return nullptr;
+  }
+  lockstep::cuda::host = host;
+  static const lockstep_backend backend = {
+      LOCKSTEP_BACKEND_ABI, sizeof(lockstep_backend), "cuda", "hand-written kernels on NVIDIA GPUs",
+      devices, device_info, queue_create, queue_destroy, finish, scratch,
+      allocate, release, copy, locate, reachable,
+      {transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table}};
+  return &backend;
+}

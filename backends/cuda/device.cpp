@@ -1,0 +1,130 @@
+// device.cpp - see device.hpp.
+#include "device.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+namespace lockstep::cuda {
+namespace {
+
+// The architectures of this build, "75,80,90-ptx": machine code of x.y runs on
+// x.z with z >= y, PTX on any later chip.
+constexpr const char* built_for = LOCKSTEP_GPU_ARCH;
+constexpr int oldest = 75;  // what the kernels are written for
+
+bool has_code(int major, int minor) {
+  for (const char* at = built_for; *at != '\0';) {
+    char* end = nullptr;
+    const long arch = std::strtol(at, &end, 10);
+    const bool ptx = std::strncmp(end, "-ptx", 4) == 0;
+    const long chip = major * 10 + minor;
+    if ((arch / 10 == major && arch <= chip) || (ptx && arch <= chip)) return true;
+    const char* comma = std::strchr(end, ',');
+    if (comma == nullptr) return false;
+    at = comma + 1;
+  }
+  return false;
+}
+
+// A device's capability without creating a context on it.
+cudaError_t capability(int device, int& major, int& minor) {
+  const cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  return code != cudaSuccess ? code : cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+}
+
+lockstep_status no_driver(cudaError_t code) {
+  (void)cudaGetLastError();
+  int driver = 0, runtime = 0;
+  (void)cudaDriverGetVersion(&driver);
+  (void)cudaRuntimeGetVersion(&runtime);
+  (void)cudaGetLastError();
+  // 35 stands for two things: no driver at all (its version reads 0) and one that is too old.
+  if (code == cudaErrorInsufficientDriver && driver == 0)
+    return failed(LOCKSTEP_NO_BACKEND, "no NVIDIA driver (libcuda.so.1 was not found)");
+  if (code == cudaErrorInsufficientDriver)
+    return failed(LOCKSTEP_NO_BACKEND, "the NVIDIA driver serves CUDA %d.%d, older than the %d.%d this build needs; update it",
+                  driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  if (code == cudaErrorNoDevice)
+    return failed(LOCKSTEP_NO_BACKEND, "the NVIDIA driver is there but shows no device (CUDA_VISIBLE_DEVICES?)");
+  return failed(LOCKSTEP_NO_BACKEND, "the NVIDIA driver does not start: %s (%s)", cudaGetErrorString(code),
+                cudaGetErrorName(code));
+}
+
+}  // namespace
+
+lockstep_status require_usable(int device) {
+  int major = 0, minor = 0;
+  LOCKSTEP_CUDA(capability(device, major, minor));
+  if (major * 10 + minor < oldest)
+    return failed(LOCKSTEP_NO_BACKEND, "device %d is an sm_%d%d chip; the kernels need sm_%d or later", device, major, minor,
+                  oldest);
+  if (!has_code(major, minor))
+    return failed(LOCKSTEP_NO_BACKEND, "device %d is an sm_%d%d chip, but this build has code for %s only (gpu_arch)", device,
+                  major, minor, built_for);
+  return LOCKSTEP_OK;
+}
+
+lockstep_status devices(int32_t* count) {
+  *count = 0;
+  if (forked()) return failed_fork();
+  int found = 0;  // error 35 leaves it unwritten
+  if (const cudaError_t code = cudaGetDeviceCount(&found); code != cudaSuccess) return no_driver(code);
+  if (found == 0) return no_driver(cudaErrorNoDevice);
+  lockstep_status first = LOCKSTEP_OK;
+  for (int device = found - 1; device >= 0; --device) {
+    const lockstep_status status = require_usable(device);
+    if (status == LOCKSTEP_OK) {
+      *count = found;
+    } else {
+      first = status;  // the text of the lowest device stands
+    }
+  }
+  return *count != 0 ? LOCKSTEP_OK : first;
+}
+
+const device_facts& facts_of(int device) {
+  static std::array<device_facts, 64> all;
+  static std::array<std::once_flag, 64> once;
+  const size_t slot = static_cast<size_t>(device) % all.size();
+  std::call_once(once[slot], [&] {
+    device_facts& f = all[slot];
+    const auto read = [&](cudaDeviceAttr attribute) {
+      int value = 0;
+      if (cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) (void)cudaGetLastError();
+      return value;
+    };
+    f.major = read(cudaDevAttrComputeCapabilityMajor);
+    f.minor = read(cudaDevAttrComputeCapabilityMinor);
+    f.processors = read(cudaDevAttrMultiProcessorCount);
+    f.shared_bytes = read(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    f.l2_bytes = read(cudaDevAttrL2CacheSize);
+    f.resident_threads = read(cudaDevAttrMaxThreadsPerMultiProcessor);
+    f.pools = read(cudaDevAttrMemoryPoolsSupported) != 0;
+  });
+  return all[slot];
+}
+
+lockstep_status device_info(int32_t device, lockstep_device_info* info) {
+  if (forked()) return failed_fork();
+  cudaDeviceProp p{};
+  LOCKSTEP_CUDA(cudaGetDeviceProperties(&p, device));
+  int driver = 0, runtime = 0;
+  LOCKSTEP_CUDA(cudaDriverGetVersion(&driver));
+  LOCKSTEP_CUDA(cudaRuntimeGetVersion(&runtime));
+  info->usable = require_usable(device) == LOCKSTEP_OK;
+  std::snprintf(info->name, sizeof info->name, "%.120s", p.name);
+  std::snprintf(info->detail, sizeof info->detail,
+                "sm_%d%d%s, driver for CUDA %d.%d, runtime %d.%d, %d multiprocessors, L2 %d MiB, shared memory %zu KiB a block",
+                p.major, p.minor, info->usable ? "" : " (no code in this build)", driver / 1000, driver % 1000 / 10,
+                runtime / 1000, runtime % 1000 / 10, p.multiProcessorCount, p.l2CacheSize >> 20,
+                p.sharedMemPerBlockOptin >> 10);
+  info->memory_bytes = static_cast<int64_t>(p.totalGlobalMem);
+  info->last_level_cache_bytes = p.l2CacheSize;
+  info->processors = p.multiProcessorCount;
+  return LOCKSTEP_OK;
+}
+
+}  // namespace lockstep::cuda

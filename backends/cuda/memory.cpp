@@ -1,0 +1,139 @@
+// memory.cpp - see memory.hpp.
+#include "memory.hpp"
+
+#include <array>
+#include <cstring>
+#include <mutex>
+
+namespace lockstep::cuda {
+namespace {
+
+// Staging allocates and frees on every call; a pool of our own (the device's
+// default one belongs to the program) keeps up to this much between calls.
+constexpr uint64_t pool_keeps_bytes = uint64_t{1} << 30;
+
+// nullptr where the device has no pools: cudaMalloc serves then.
+cudaMemPool_t pool_of(int device) {
+  static std::array<cudaMemPool_t, 64> pools{};
+  static std::array<std::once_flag, 64> once;
+  const size_t slot = static_cast<size_t>(device) % pools.size();
+  std::call_once(once[slot], [&] {
+    if (!facts_of(device).pools) return;
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = device;
+    uint64_t keep = pool_keeps_bytes;
+    if (cudaMemPoolCreate(&pools[slot], &properties) != cudaSuccess ||
+        cudaMemPoolSetAttribute(pools[slot], cudaMemPoolAttrReleaseThreshold, &keep) != cudaSuccess) {
+      (void)cudaGetLastError();
+      pools[slot] = nullptr;
+    }
+  });
+  return pools[slot];
+}
+
+}  // namespace
+
+lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer) {
+  if (forked()) return failed_fork();
+  const device_guard guard(queue->device);
+  LOCKSTEP_CUDA(guard.code());
+  switch (kind) {
+    case LOCKSTEP_HOST:
+      *pointer = queue->allocator->allocate(queue->allocator->user, bytes, 256);
+      if (*pointer == nullptr) return failed(LOCKSTEP_OUT_OF_MEMORY, "no host memory for %zu bytes", bytes);
+      return LOCKSTEP_OK;
+    case LOCKSTEP_PINNED: {
+      const relaxed_capture relaxed;
+      LOCKSTEP_CUDA(cudaHostAlloc(pointer, bytes, cudaHostAllocPortable | cudaHostAllocMapped));
+      return LOCKSTEP_OK;
+    }
+    case LOCKSTEP_MANAGED: {
+      const relaxed_capture relaxed;
+      LOCKSTEP_CUDA(cudaMallocManaged(pointer, bytes, cudaMemAttachGlobal));
+      return LOCKSTEP_OK;
+    }
+    case LOCKSTEP_DEVICE: {
+      const relaxed_capture relaxed;
+      cudaMemPool_t pool = capturing(*queue) ? nullptr : pool_of(queue->device);
+      if (pool == nullptr) {
+        LOCKSTEP_CUDA(cudaMalloc(pointer, bytes));
+        return LOCKSTEP_OK;
+      }
+      LOCKSTEP_CUDA(cudaMallocFromPoolAsync(pointer, bytes, pool, queue->stream));
+      // Any stream may use it from here on, not only this queue's.
+      LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
+      return LOCKSTEP_OK;
+    }
+  }
+  return failed(LOCKSTEP_INVALID_ARGUMENT, "memory kind %d is unknown", static_cast<int>(kind));
+}
+
+void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* pointer) {
+  if (kind == LOCKSTEP_HOST) {
+    queue->allocator->release(queue->allocator->user, pointer, bytes, 256);
+    return;
+  }
+  if (forked()) return;
+  const device_guard guard(queue->device);
+  const relaxed_capture relaxed;
+  cudaError_t code = cudaSuccess;
+  if (kind == LOCKSTEP_PINNED) {
+    code = cudaFreeHost(pointer);
+  } else if (kind == LOCKSTEP_DEVICE && !capturing(*queue) && pool_of(queue->device) != nullptr) {
+    code = cudaFreeAsync(pointer, queue->stream);  // takes memory of cudaMalloc too
+  } else {
+    code = cudaFree(pointer);
+  }
+  if (code != cudaSuccess) (void)cudaGetLastError();
+}
+
+lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t bytes) {
+  if (forked()) return failed_fork();
+  const device_guard guard(queue->device);
+  LOCKSTEP_CUDA(guard.code());
+  lockstep_memory from = LOCKSTEP_HOST, to = LOCKSTEP_HOST;
+  int32_t device = -1;
+  locate(src, &from, &device);
+  locate(dst, &to, &device);
+  if (from == LOCKSTEP_HOST && to == LOCKSTEP_HOST) {
+    LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));  // kernels before it may write src
+    std::memmove(dst, src, bytes);
+    return LOCKSTEP_OK;
+  }
+  LOCKSTEP_CUDA(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, queue->stream));
+  return LOCKSTEP_OK;
+}
+
+void locate(const void* pointer, lockstep_memory* kind, int32_t* device) {
+  *kind = LOCKSTEP_HOST;
+  *device = -1;
+  if (forked()) return;
+  cudaPointerAttributes a{};
+  if (cudaPointerGetAttributes(&a, pointer) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return;
+  }
+  switch (a.type) {
+    case cudaMemoryTypeHost: *kind = LOCKSTEP_PINNED; break;
+    case cudaMemoryTypeDevice:
+      *kind = LOCKSTEP_DEVICE;
+      *device = a.device;
+      break;
+    case cudaMemoryTypeManaged:
+      *kind = LOCKSTEP_MANAGED;
+      *device = a.device;
+      break;
+    default: break;
+  }
+}
+
+int reachable(const lockstep_queue* queue, const void* pointer) {
+  lockstep_memory kind = LOCKSTEP_HOST;
+  int32_t device = -1;
+  locate(pointer, &kind, &device);
+  return kind == LOCKSTEP_MANAGED || (kind == LOCKSTEP_DEVICE && device == queue->device);
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,14 @@
+// memory.hpp - device, managed and page-locked memory; copies; what an address is.
+#pragma once
+
+#include "queue.hpp"
+
+namespace lockstep::cuda {
+
+lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer);
+void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* pointer);
+lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t bytes);
+void locate(const void* pointer, lockstep_memory* kind, int32_t* device);
+int reachable(const lockstep_queue* queue, const void* pointer);
+
+}  // namespace lockstep::cuda
