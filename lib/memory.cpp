@@ -1,5 +1,5 @@
-// memory.cpp - lockstep_alloc, lockstep_free, lockstep_copy: a backend's memory
-// for callers without its toolkit.
+// memory.cpp - lockstep_alloc, lockstep_free, lockstep_copy, lockstep_measure_limit:
+// a backend's memory, and its speed, for callers without its toolkit.
 #include "context.hpp"
 #include "options.hpp"
 
@@ -49,6 +49,20 @@ lockstep_status lockstep_copy(lockstep_context* context, const char* backend, co
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are to be copied", src == nullptr ? "src" : "dst", bytes);
     if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, backend);
     if (const lockstep_status s = lease->backend->finish(lease.get()); s != LOCKSTEP_OK) fail_backend(s, backend);
+  });
+}
+lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit, size_t bytes,
+                                       uint32_t flags, int32_t samples, double* ms) {
+  return guarded([&] {
+    if (limit < LOCKSTEP_LIMIT_COPY || limit > LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "limit is {}; use one of LOCKSTEP_LIMIT_*", static_cast<int>(limit));
+    if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
+    if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
+    if (limit != LOCKSTEP_LIMIT_LAUNCH && bytes < 2) fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is {}; give 2 or more", bytes);
+    const queue_lease lease = lease_of(context, backend);
+    if (lease->backend->limit == nullptr) fail(LOCKSTEP_UNSUPPORTED, "{} measures no limits", backend);
+    const lockstep_status s = lease->backend->limit(lease.get(), limit, bytes, flags, samples, ms);
+    if (s != LOCKSTEP_OK) fail_backend(s, backend);
   });
 }
 }

@@ -1,5 +1,6 @@
 // plan.cpp - a call prepared once: backend, device, variant, queue and workspace
 // are fixed, so that executing it allocates nothing.
+#include <chrono>
 #include <memory>
 
 #include "ops/ops.hpp"
@@ -34,15 +35,20 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
 }
 
 namespace {
-void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_options& options) {
+// The plan's call on src and dst; false when there is nothing to do.
+bool aim(lockstep_plan& plan, const void* src, void* dst) {
   check_pointers(plan.prepared, src, dst);
   remember_run(nullptr, 0, 0);
-  if (plan.prepared.empty) return;
-  choice& chosen = plan.chosen;
-  lockstep_call& call = plan.prepared.call;
-  call.src = src;
-  call.dst = dst;
+  if (plan.prepared.empty) return false;
+  plan.prepared.call.src = src;
+  plan.prepared.call.dst = dst;
   resolve_offsets(plan.prepared);
+  return true;
+}
+
+void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_options& options) {
+  if (!aim(plan, src, dst)) return;
+  choice& chosen = plan.chosen;
   const bool own = options.stream == nullptr || chosen.entry->name() == "cpu";
   chosen.queue = own ? plan.context->lock(plan.reserved)
                      : plan.context->acquire(chosen.entry, chosen.device, options.stream, (options.flags & LOCKSTEP_ASYNC) != 0);
@@ -59,9 +65,39 @@ void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_opt
     throw;
   }
   chosen.queue = {};
-  remember_run(&chosen, call.workspace_bytes, launched.staged_bytes);
+  remember_run(&chosen, plan.prepared.call.workspace_bytes, launched.staged_bytes);
   trace(plan.prepared, chosen, launched.staged_bytes, status);
   if (status != LOCKSTEP_OK) throw error{status, last_error()};
+}
+
+void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, int32_t samples, double* ms) {
+  if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
+  if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
+  if (!aim(plan, src, dst)) {
+    for (int32_t i = 0; i < samples; ++i) ms[i] = 0.0;
+    return;
+  }
+  choice& chosen = plan.chosen;
+  chosen.queue = plan.context->lock(plan.reserved);
+  const bool on_device = chosen.backend->measure != nullptr && chosen.backend->reachable(chosen.queue.get(), src) &&
+                         chosen.backend->reachable(chosen.queue.get(), dst);
+  if (on_device) {
+    lockstep_status status = give_workspace(plan.prepared, chosen, lockstep_options_defaults());
+    if (status == LOCKSTEP_OK)
+      status = chosen.backend->measure(chosen.queue.get(), chosen.variant, &plan.prepared.call, flags, samples, ms);
+    chosen.queue = {};
+    if (status != LOCKSTEP_OK) fail_backend(status, chosen.entry->name().c_str());
+    remember_run(&chosen, plan.prepared.call.workspace_bytes, 0);
+    return;
+  }
+  chosen.queue = {};
+  const lockstep_options options = lockstep_options_defaults();
+  execute(plan, src, dst, options);  // warms up
+  for (int32_t i = 0; i < samples; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    execute(plan, src, dst, options);
+    ms[i] = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  }
 }
 }  // namespace
 }  // namespace lockstep::lib
@@ -78,6 +114,13 @@ lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void
   return guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
     execute(*plan, src, dst, sized(options, lockstep_options_defaults(), "options"));
+  });
+}
+lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int32_t samples,
+                                      double* ms) {
+  return guarded([&] {
+    if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
+    measure(*plan, src, dst, flags, samples, ms);
   });
 }
 void lockstep_plan_destroy(lockstep_plan* plan) {

@@ -11,13 +11,11 @@ namespace {
 // Whether the elements of an array with these counts and strides lie apart: each
 // stride, in increasing order, is at least what the axes below it span.
 void require_apart(const char* name, int axes, const int64_t* counts, const int64_t* strides) {
-  if (axes > LOCKSTEP_MAX_RANK) __builtin_unreachable();
-  int order[LOCKSTEP_MAX_RANK];
-  std::iota(order, order + axes, 0);
-  std::sort(order, order + axes, [&](int a, int b) { return strides[a] < strides[b]; });
+  std::vector<int> order(static_cast<size_t>(axes));
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] < strides[b]; });
   int64_t span = 1;
-  for (int i = 0; i < axes; ++i) {
-    const int k = order[i];
+  for (const int k : order) {
     if (counts[k] == 1) continue;
     if (strides[k] < span)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{}[{}] is {}, but the axes within it span {} elements; give that or more", name, k,

@@ -107,6 +107,14 @@ typedef struct lockstep_backend {
   int (*reachable)(const lockstep_queue* queue, const void* pointer);
 
   lockstep_table tables[LOCKSTEP_OP_COUNT];
+
+  /* Times launches of a row, samples of them, in milliseconds, as
+   * lockstep_plan_measure says; pointers are reachable. */
+  lockstep_status (*measure)(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call,
+                             uint32_t flags, int32_t samples, double* ms);
+  /* Times the fastest way to move bytes, as lockstep_measure_limit says. */
+  lockstep_status (*limit)(lockstep_queue* queue, lockstep_limit limit, size_t bytes, uint32_t flags, int32_t samples,
+                           double* ms);
 } lockstep_backend;
 
 /* The one symbol of a module. Returns NULL, with set_error's reason, when it

@@ -597,6 +597,42 @@ lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst, const loc
 /* Destroys a plan; NULL is allowed. Waits for its queued work. */
 LOCKSTEP_API void lockstep_plan_destroy(lockstep_plan* plan);
 
+/* ---- measuring --------------------------------------------------------- */
+
+enum {
+  LOCKSTEP_COLD = 8u /* empty the caches before each sample; else data stays where the last run left it */
+};
+
+/* Times the plan on src and dst, samples times, into ms[0..samples-1]
+ * (milliseconds, in the order taken; overwrites dst). Device time where the
+ * backend has a clock of its own (queued behind a blocking kernel, so that
+ * launch cost is hidden) and src and dst are in its reach; otherwise host time
+ * of the whole call, staging included. Without LOCKSTEP_COLD a sample may be the
+ * mean of several runs back to back. Warms up first. flags: LOCKSTEP_COLD.
+ * Errors: those of lockstep_plan_execute; INVALID_ARGUMENT (samples < 1, ms
+ * NULL). */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
+lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int32_t samples, double* ms);
+
+typedef enum lockstep_limit {
+  LOCKSTEP_LIMIT_COPY = 0,              /* read bytes / 2, write bytes / 2 */
+  LOCKSTEP_LIMIT_READ = 1,              /* read bytes */
+  LOCKSTEP_LIMIT_LAUNCH = 2,            /* an almost empty kernel, back to back; bytes is ignored */
+  LOCKSTEP_LIMIT_UPLOAD_PINNED = 3,     /* host to device */
+  LOCKSTEP_LIMIT_DOWNLOAD_PINNED = 4,   /* device to host */
+  LOCKSTEP_LIMIT_BOTH_PINNED = 5,       /* bytes / 2 each way at once */
+  LOCKSTEP_LIMIT_UPLOAD_PAGEABLE = 6,
+  LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE = 7
+} lockstep_limit;
+
+/* Times the fastest known way ("best of several") to move bytes on a backend
+ * ("cpu", "cuda:1") with this context's threads: the limit that a result is a
+ * fraction of. Allocates what it needs. Errors: NO_BACKEND, UNSUPPORTED (a limit
+ * that the backend does not have), INVALID_ARGUMENT, OUT_OF_MEMORY. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
+lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit, size_t bytes,
+                       uint32_t flags, int32_t samples, double* ms);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,79 @@
+// limits.cpp - see limits.hpp. Vectors are 64 bytes wide; the compiler cuts them
+// to what the level has.
+#include "limits.hpp"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+#if defined(LOCKSTEP_ISA_BASELINE)
+constexpr int width = 16;
+#elif defined(LOCKSTEP_ISA_AVX2)
+constexpr int width = 32;
+#else
+constexpr int width = 64;
+#endif
+using vector = uint64_t __attribute__((vector_size(width)));
+using unaligned_vector = uint64_t __attribute__((vector_size(width), aligned(1)));
+constexpr int unroll = 8;  // independent accumulators: one would be bound by latency in cache
+
+void copy(unsigned char* dst, const unsigned char* src, int64_t bytes) {
+  int64_t i = 0;
+  for (; i + 4 * width <= bytes; i += 4 * width)
+    for (int k = 0; k < 4; ++k)
+      *reinterpret_cast<unaligned_vector*>(dst + i + k * width) = *reinterpret_cast<const unaligned_vector*>(src + i + k * width);
+  memcpy(dst + i, src + i, static_cast<size_t>(bytes - i));
+}
+
+void copy_streaming(unsigned char* dst, const unsigned char* src, int64_t bytes) {
+#if defined(__x86_64__)
+  int64_t i = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(dst) & 63);
+  if (i > bytes) i = bytes;
+  memcpy(dst, src, static_cast<size_t>(i));
+  for (; i + 64 <= bytes; i += 64) {
+    __builtin_prefetch(src + i + 4096);
+    for (int k = 0; k < 64; k += width) {
+#if defined(LOCKSTEP_ISA_AVX512)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(dst + i + k), _mm512_loadu_si512(src + i + k));
+#elif defined(LOCKSTEP_ISA_AVX2)
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(dst + i + k), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + i + k)));
+#else
+      _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i + k), _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i + k)));
+#endif
+    }
+  }
+  _mm_sfence();
+  memcpy(dst + i, src + i, static_cast<size_t>(bytes - i));
+#else
+  copy(dst, src, bytes);
+#endif
+}
+
+template <bool prefetch>
+uint64_t read_all(const unsigned char* src, int64_t bytes) {
+  vector a = {}, b = {}, c = {}, d = {}, e = {}, f = {}, g = {}, h = {};
+  int64_t i = 0;
+  const auto at = [&](int k) { return *reinterpret_cast<const unaligned_vector*>(src + i + k * width); };
+  for (; i + unroll * width <= bytes; i += unroll * width) {
+    if constexpr (prefetch)
+      for (int k = 0; k < unroll * width; k += 64) __builtin_prefetch(src + i + 8192 + k);
+    a ^= at(0), b ^= at(1), c ^= at(2), d ^= at(3), e ^= at(4), f ^= at(5), g ^= at(6), h ^= at(7);
+  }
+  const vector all = ((a ^ b) ^ (c ^ d)) ^ ((e ^ f) ^ (g ^ h));
+  uint64_t total = 0;
+  for (int k = 0; k < width / 8; ++k) total ^= all[k];
+  for (; i < bytes; ++i) total ^= src[i];
+  return total;
+}
+
+}  // namespace
+
+extern const limit_kernels limit_kernels_of_table;
+const limit_kernels limit_kernels_of_table = {copy, copy_streaming, read_all<false>, read_all<true>};
+
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

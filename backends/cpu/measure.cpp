@@ -1,0 +1,151 @@
+// measure.cpp - see measure.hpp. The limit of a size is the best of several loops:
+// memcpy, and plain and non-temporal vector copies, each on the queue's threads
+// (glibc's memcpy alone is the wrong base between 64 MiB and 1 GiB).
+#include "measure.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "isa/limits.hpp"
+#include "parallel.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Host memory for the length of one measurement.
+class block {
+ public:
+  block(const lockstep_queue& queue, size_t bytes) : allocator_(*queue.allocator), bytes_(bytes) {
+    data_ = static_cast<unsigned char*>(allocator_.allocate(allocator_.user, bytes, 4096));
+    // Written by the threads that will read it, so that pages lie near them.
+    if (data_ != nullptr)
+      over_ranges(queue, static_cast<int64_t>(bytes), 4096, [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) data_[i] = static_cast<unsigned char>(i * 167 + (i >> 12));
+      });
+  }
+  ~block() {
+    if (data_ != nullptr) allocator_.release(allocator_.user, data_, bytes_, 4096);
+  }
+  block(const block&) = delete;
+  block& operator=(const block&) = delete;
+  unsigned char* data() const { return data_; }
+  int64_t size() const { return static_cast<int64_t>(bytes_); }
+
+ private:
+  const lockstep_allocator& allocator_;
+  size_t bytes_;
+  unsigned char* data_ = nullptr;
+};
+
+size_t eviction_bytes() {
+  const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return static_cast<size_t>(l3 > 0 ? l3 : 32L << 20) * 2;
+}
+
+// Times body: cold, one run a sample after the caches were read over; hot, the
+// mean of as many runs as fill 50 us (the clock ticks in tens of ns).
+template <class Body>
+void time_samples(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms, const Body& body) {
+  body();
+  const double begin = now_ms();
+  body();
+  const double once = now_ms() - begin;
+  if ((flags & LOCKSTEP_COLD) != 0) {
+    const block evict(queue, eviction_bytes());
+    for (int32_t i = 0; i < samples; ++i) {
+      if (evict.data() != nullptr)
+        over_ranges(queue, evict.size(), 4096, [&](int64_t from, int64_t to) { std::memset(evict.data() + from, i, static_cast<size_t>(to - from)); });
+      const double start = now_ms();
+      body();
+      ms[i] = now_ms() - start;
+    }
+    return;
+  }
+  const int runs = once > 0.05 ? 1 : static_cast<int>(std::min(1000.0, 0.05 / std::max(once, 1e-5))) + 1;
+  for (int32_t i = 0; i < samples; ++i) {
+    const double start = now_ms();
+    for (int run = 0; run < runs; ++run) body();
+    ms[i] = (now_ms() - start) / runs;
+  }
+}
+
+void copy_memcpy(unsigned char* dst, const unsigned char* src, int64_t bytes) {
+  std::memcpy(dst, src, static_cast<size_t>(bytes));
+}
+
+// Keeps a value that nobody reads alive.
+void keep(uint64_t value) { asm volatile("" ::"r"(value)); }
+
+double median(double* values, int32_t n) {
+  std::nth_element(values, values + n / 2, values + n);
+  return values[n / 2];
+}
+
+// Times every candidate and leaves the samples of the one with the best median.
+template <class... Candidate>
+void best_of(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms, const Candidate&... candidates) {
+  const block trial(queue, static_cast<size_t>(samples) * 2 * sizeof(double));
+  if (trial.data() == nullptr) return;
+  double best = -1;
+  const auto consider = [&](const auto& candidate) {
+    auto* taken = reinterpret_cast<double*>(trial.data());
+    double* sorted = taken + samples;
+    time_samples(queue, flags, samples, taken, candidate);
+    std::copy(taken, taken + samples, sorted);
+    const double middle = median(sorted, samples);
+    if (best >= 0 && middle >= best) return;
+    best = middle;
+    std::copy(taken, taken + samples, ms);
+  };
+  (consider(candidates), ...);
+}
+
+}  // namespace
+
+lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call, uint32_t flags,
+                        int32_t samples, double* ms) {
+  if (const lockstep_status s = variant->launch(queue, call); s != LOCKSTEP_OK) return s;
+  time_samples(*queue, flags, samples, ms, [&] { (void)variant->launch(queue, call); });
+  return LOCKSTEP_OK;
+}
+
+lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, uint32_t flags, int32_t samples, double* ms) {
+  const auto no_memory = [&] { return failed(LOCKSTEP_OUT_OF_MEMORY, "no host memory to measure {} bytes; ask for fewer", bytes); };
+  const limit_kernels& kernels = limit_kernels_of(queue->level);
+  if (kind == LOCKSTEP_LIMIT_COPY) {
+    const block src(*queue, bytes / 2), dst(*queue, bytes / 2);
+    if (src.data() == nullptr || dst.data() == nullptr) return no_memory();
+    const auto spread = [&](auto* copy) {
+      return [&, copy] {
+        over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) { copy(dst.data() + from, src.data() + from, to - from); });
+      };
+    };
+    best_of(*queue, flags, samples, ms, spread(copy_memcpy), spread(kernels.copy), spread(kernels.copy_streaming));
+    return LOCKSTEP_OK;
+  }
+  if (kind == LOCKSTEP_LIMIT_READ) {
+    const block src(*queue, bytes);
+    if (src.data() == nullptr) return no_memory();
+    const auto spread = [&](auto* read) {
+      return [&, read] {
+        over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) { keep(read(src.data() + from, to - from)); });
+      };
+    };
+    best_of(*queue, flags, samples, ms, spread(kernels.read), spread(kernels.read_prefetched));
+    return LOCKSTEP_OK;
+  }
+  if (kind == LOCKSTEP_LIMIT_LAUNCH) {
+    time_samples(*queue, flags, samples, ms, [&] { over_ranges(*queue, queue->threads, 1, [](int64_t, int64_t) {}); });
+    return LOCKSTEP_OK;
+  }
+  return failed(LOCKSTEP_UNSUPPORTED, "the CPU has no link to measure; use COPY, READ or LAUNCH");
+}
+
+}  // namespace lockstep::cpu
