@@ -1,6 +1,124 @@
-// shuffle.cu
+// shuffle.cu - CUDA's warp shuffles over an array: elements 32 g ... 32 g + 31 are warp g.
+// Idea    each warp keeps eight groups in flight: eight coalesced loads, eight
+//         shuffles, eight stores; the exchange itself never leaves the registers
+// Moves   bytes read + written once; no arithmetic
+// Limit   device memory; the ceiling is the copy
+// Watch   the hardware looks at five bits of a delta only, so a delta >= width is the
+//         identity by our own test; src may be dst, so a group is read by its own warp alone
+// Source  CUDA C++ Programming Guide, "Warp Shuffle Functions"; ladder rows D1-D5 and E11
+#include <algorithm>
+#include <cstdint>
+
 #include "ops.hpp"
+#include "order.hpp"
 
 namespace lockstep::cuda {
-const lockstep_table shuffle_table = {nullptr, 0};
+namespace {
+
+using order::shuffle;
+constexpr int block = 256, warps = block / 32;
+constexpr unsigned all_lanes = 0xffffffffu;
+
+struct exchange {
+  int64_t groups;
+  int32_t width, operand;
+};
+
+// Up and down with delta >= width were turned into XOR 0 by the launcher.
+template <class T, shuffle KIND>
+__device__ __forceinline__ T shuffled(T x, const exchange& how) {
+  if constexpr (KIND == shuffle::idx) return __shfl_sync(all_lanes, x, how.operand, how.width);
+  else if constexpr (KIND == shuffle::up) return __shfl_up_sync(all_lanes, x, how.operand, how.width);
+  else if constexpr (KIND == shuffle::down) return __shfl_down_sync(all_lanes, x, how.operand, how.width);
+  else return __shfl_xor_sync(all_lanes, x, how.operand, how.width);
+}
+
+// GROUPS in flight a warp: 1, 2, 4, 8 tried (see the table's comment).
+template <class T, shuffle KIND, int GROUPS>
+__global__ void __launch_bounds__(block) shuffle_shfl(const T* src, T* dst, exchange how) {
+  const int lane = threadIdx.x % 32;
+  const int64_t step = int64_t{warps} * GROUPS * gridDim.x;
+  for (int64_t first = (int64_t{warps} * blockIdx.x + threadIdx.x / 32) * GROUPS; first < how.groups; first += step) {
+    const T* from = src + first * 32 + lane;
+    T* to = dst + first * 32 + lane;
+    T x[GROUPS];
+    if (first + GROUPS <= how.groups) {
+#pragma unroll
+      for (int g = 0; g < GROUPS; ++g) x[g] = from[g * 32];
+#pragma unroll
+      for (int g = 0; g < GROUPS; ++g) to[g * 32] = shuffled<T, KIND>(x[g], how);
+    } else {
+      for (int64_t g = 0; first + g < how.groups; ++g) to[g * 32] = shuffled<T, KIND>(from[g * 32], how);
+    }
+  }
+}
+
+// The same exchange through shared memory: a store, a fence, a load.
+template <class T>
+__global__ void __launch_bounds__(block) shuffle_shared(const T* src, T* dst, exchange how, shuffle kind) {
+  __shared__ T held[block];
+  const int lane = threadIdx.x % 32;
+  T* own = held + (threadIdx.x - lane);
+  const int source = order::source_lane(kind, lane, how.width, how.operand);
+  const int64_t step = int64_t{warps} * gridDim.x;
+  for (int64_t g = int64_t{warps} * blockIdx.x + threadIdx.x / 32; g < how.groups; g += step) {
+    own[lane] = src[g * 32 + lane];
+    __syncwarp();  // all lanes' values are in place before any is read; a warp is nobody else's business
+    dst[g * 32 + lane] = own[source];
+    __syncwarp();  // all are read before the next round overwrites them
+  }
+}
+
+template <class T, shuffle KIND>
+lockstep_status shfl(lockstep_queue& queue, const lockstep_call& call, const exchange& how) {
+  constexpr int groups = 8;
+  const int64_t blocks = (how.groups + warps * groups - 1) / (warps * groups);
+  return launch(queue, "shuffle_shfl", shuffle_shfl<T, KIND, groups>, static_cast<unsigned>(std::min<int64_t>(blocks, 2147483647)),
+                block, 0, static_cast<const T*>(call.src), static_cast<T*>(call.dst), how);
+}
+
+template <class T>
+lockstep_status launch_shfl(lockstep_queue& queue, const lockstep_call& call) {
+  const lockstep_shuffle_desc& d = call.shuffle;
+  exchange how{d.count / 32, d.width, d.operand};
+  const bool shifts = d.kind == LOCKSTEP_SHUFFLE_UP || d.kind == LOCKSTEP_SHUFFLE_DOWN;
+  if (shifts && d.operand >= d.width) {
+    how.operand = 0;
+    return shfl<T, shuffle::exclusive_or>(queue, call, how);
+  }
+  switch (d.kind) {
+    case LOCKSTEP_SHUFFLE_IDX: return shfl<T, shuffle::idx>(queue, call, how);
+    case LOCKSTEP_SHUFFLE_UP: return shfl<T, shuffle::up>(queue, call, how);
+    case LOCKSTEP_SHUFFLE_DOWN: return shfl<T, shuffle::down>(queue, call, how);
+    case LOCKSTEP_SHUFFLE_XOR: break;
+  }
+  return shfl<T, shuffle::exclusive_or>(queue, call, how);
+}
+lockstep_status launch_shfl(lockstep_queue& queue, const lockstep_call& call) {
+  return call.shuffle.element_bytes == 4 ? launch_shfl<uint32_t>(queue, call) : launch_shfl<unsigned long long>(queue, call);
+}
+
+template <class T>
+lockstep_status launch_shared(lockstep_queue& queue, const lockstep_call& call) {
+  const lockstep_shuffle_desc& d = call.shuffle;
+  const exchange how{d.count / 32, d.width, d.operand};
+  const int64_t blocks = (how.groups + warps - 1) / warps;
+  return launch(queue, "shuffle_shared", shuffle_shared<T>, static_cast<unsigned>(std::min<int64_t>(blocks, 2147483647)), block, 0,
+                static_cast<const T*>(call.src), static_cast<T*>(call.dst), how, static_cast<shuffle>(d.kind));
+}
+lockstep_status launch_shared(lockstep_queue& queue, const lockstep_call& call) {
+  return call.shuffle.element_bytes == 4 ? launch_shared<uint32_t>(queue, call) : launch_shared<unsigned long long>(queue, call);
+}
+
+const lockstep_variant rows[] = {
+    {"shfl", "__shfl_*_sync on registers, eight groups of 32 in flight a warp", 0, nullptr, nullptr, nullptr,
+     on_device<launch_shfl>},
+    {"shared", "the same exchange through shared memory: what a shuffle saves", LOCKSTEP_LESSON, nullptr, nullptr, nullptr,
+     on_device<launch_shared>},
+};
+
+}  // namespace
+
+const lockstep_table shuffle_table = {rows, sizeof rows / sizeof *rows};
+
 }  // namespace lockstep::cuda

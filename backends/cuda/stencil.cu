@@ -1,6 +1,53 @@
-// stencil.cu
+// stencil.cu - the rows of the stencil table; kernels and launchers are in stencil/.
 #include "ops.hpp"
+#include "stencil/rows.hpp"
+#include "stencil/sweep.cuh"
 
 namespace lockstep::cuda {
-const lockstep_table stencil_table = {nullptr, 0};
+namespace {
+
+using namespace stencil;
+
+const char* one_axis(const lockstep_queue*, const lockstep_call* call) {
+  return call->stencil.rank == 1 ? nullptr : "is for rank 1";
+}
+const char* one_axis_not_captured(const lockstep_queue* queue, const lockstep_call* call) {
+  if (call->stencil.rank != 1) return "is for rank 1";
+  return capturing(*queue) ? "cannot be captured in a graph: replays would race for __constant__ memory; use shared_param" : nullptr;
+}
+const char* symmetric_axis(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_stencil_desc& d = call->stencil;
+  if (d.rank != 1) return "is for rank 1";
+  for (int k = 1; k <= d.radius; ++k)
+    if (d.coefficients[d.radius - k] != d.coefficients[d.radius + k]) return "needs symmetric coefficients";
+  return nullptr;
+}
+
+const lockstep_variant rows[] = {
+    {"wide", "16 bytes of outputs a thread from registers, no shared memory: L1 serves the halo", 0, one_axis, nullptr,
+     sweeps_workspace, on_device<launch_wide>},
+    {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, symmetric_axis, nullptr,
+     sweeps_workspace, on_device<launch_folded>},
+    {"shared_param", "shared tile with halos, coefficients as kernel parameters: constant memory, private to the launch",
+     LOCKSTEP_LESSON, one_axis, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::parameter, 256>>},
+    {"shared_constant", "shared tile with halos, coefficients in __constant__ memory, 256 threads a block", LOCKSTEP_LESSON,
+     one_axis_not_captured, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::constant, 256>>},
+    {"shared_ldg", "the same, coefficients through the read-only cache by __ldg", LOCKSTEP_LESSON, one_axis, nullptr,
+     shared_workspace, on_device<launch_shared<coefficients::ldg, 256>>},
+    {"shared_restrict", "the same, coefficients through the read-only cache by const __restrict__", LOCKSTEP_LESSON, one_axis,
+     nullptr, shared_workspace, on_device<launch_shared<coefficients::restricted, 256>>},
+    {"shared_constant_32", "shared_constant as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON,
+     one_axis_not_captured, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::constant, 32>>},
+    {"shared_ldg_32", "shared_ldg as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON, one_axis, nullptr,
+     shared_workspace, on_device<launch_shared<coefficients::ldg, 32>>},
+    {"shared_restrict_32", "shared_restrict as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON, one_axis,
+     nullptr, shared_workspace, on_device<launch_shared<coefficients::restricted, 32>>},
+    {"global", "one thread an output, every tap from global memory; any rank", 0, nullptr, nullptr, sweeps_workspace,
+     on_device<launch_global>},
+};
+
+}  // namespace
+
+const lockstep_table stencil_table = {rows, sizeof rows / sizeof *rows};
+
 }  // namespace lockstep::cuda

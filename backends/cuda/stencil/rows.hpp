@@ -1,0 +1,19 @@
+// rows.hpp - the launchers that the table in ../stencil.cu names.
+#pragma once
+
+#include "../queue.hpp"
+
+namespace lockstep::cuda::stencil {
+
+lockstep_status launch_wide(lockstep_queue&, const lockstep_call&);
+lockstep_status launch_folded(lockstep_queue&, const lockstep_call&);
+lockstep_status launch_global(lockstep_queue&, const lockstep_call&);
+lockstep_status launch_streamed(lockstep_queue&, const lockstep_call&);
+int streamed_yields(const lockstep_queue*, const lockstep_call*);
+
+enum class coefficients { constant, ldg, restricted, parameter };
+template <coefficients where, int block>
+lockstep_status launch_shared(lockstep_queue&, const lockstep_call&);
+size_t shared_workspace(const lockstep_queue*, const lockstep_call*);  // sweeps and device coefficients
+
+}  // namespace lockstep::cuda::stencil

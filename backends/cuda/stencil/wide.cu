@@ -1,0 +1,187 @@
+// wide.cu - row C4: a thread computes 16 bytes of outputs from registers; rank 1.
+// Idea    a thread loads the aligned 16-byte vectors that cover its window, shifts
+//         them into place when src and dst are aligned differently, and stores one
+//         vector; neighbours' windows overlap and L1 serves them, so there is no
+//         shared memory, no barrier, no halo
+// Moves   bytes read + written once; 2r + 1 fma an output: 9 flops a byte for r = 4 f32
+// Limit   device memory; the ceiling is the copy
+// Watch   windows at a row's ends fold tap by tap; vectors never leave the row, so
+//         nothing outside src is read; dst is aligned, src may be off by any element
+// Source  ladder row C4
+#include "rows.hpp"
+#include "sweep.cuh"
+
+namespace lockstep::cuda::stencil {
+namespace {
+
+constexpr int block = 256;
+
+template <class T>
+struct alignas(16) vector_of {
+  T e[16 / sizeof(T)];
+};
+__device__ __forceinline__ vector_of<float> load(const float* p) {
+  const float4 v = __ldg(reinterpret_cast<const float4*>(p));
+  return {{v.x, v.y, v.z, v.w}};
+}
+__device__ __forceinline__ vector_of<double> load(const double* p) {
+  const double2 v = __ldg(reinterpret_cast<const double2*>(p));
+  return {{v.x, v.y}};
+}
+__device__ __forceinline__ void store(float* p, const float* e) {
+  __stcs(reinterpret_cast<float4*>(p), make_float4(e[0], e[1], e[2], e[3]));
+}
+__device__ __forceinline__ void store(double* p, const double* e) {
+  __stcs(reinterpret_cast<double2*>(p), make_double2(e[0], e[1]));
+}
+
+// Moves a window down by STEP elements if off has that bit.
+template <int STEP, class T, int N>
+__device__ __forceinline__ void shift_down(T (&w)[N], int32_t off) {
+  if ((off & STEP) == 0) return;
+#pragma unroll
+  for (int e = 0; e + STEP < N; ++e) w[e] = w[e + STEP];
+}
+
+// How outputs are cut into items of V: item j of a row covers outputs
+// j * V - skew ... + V - 1, so that whole items are aligned in dst.
+struct items {
+  int64_t a_row, total;
+  int32_t src_skew, dst_skew;                // elements beyond 16-byte alignment, of row 0
+  int32_t src_row_skew, dst_row_skew;        // and what each further row adds
+};
+
+// R: the radius when EXACT, else its upper bound; then taps beyond the radius are
+// skipped by a branch that is the same for all threads.
+template <class T, int R, bool EXACT, bool FOLD, int U>
+__global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sweep<T> s,
+                                                      const __grid_constant__ taps<T, most_taps_1d> t,
+                                                      const __grid_constant__ items cut) {
+  constexpr int V = 16 / sizeof(T), window = V + 2 * R, vectors = (window + 2 * V - 2) / V;
+  const int radius = EXACT ? R : s.radius;
+  const int64_t step = int64_t{block} * U * gridDim.x;
+  for (int64_t first = int64_t{block} * U * blockIdx.x + threadIdx.x; first < cut.total; first += step) {
+    T w[U][vectors * V];  // w[e] is the element that tap e - v of output v means
+    T* to[U];
+    int32_t begin[U], end[U];  // outputs of the item that exist
+#pragma unroll
+    for (int u = 0; u < U; ++u) {
+      const int64_t item = first + u * block;
+      begin[u] = end[u] = 0;
+      if (item >= cut.total) continue;
+      int64_t j = item;
+      const int64_t row = cut.a_row == cut.total ? 0 : divide(item, cut.a_row, j);
+      const int32_t dst_skew = static_cast<int32_t>(cut.dst_skew + row * cut.dst_row_skew) & (V - 1);
+      const int64_t i = j * V - dst_skew;
+      if (i >= s.out[2]) continue;
+      const T* from = s.src + row * s.src_batch;
+      to[u] = s.dst + row * s.dst_batch + i;
+      begin[u] = i < 0 ? static_cast<int32_t>(-i) : 0;
+      end[u] = s.out[2] - i < V ? static_cast<int32_t>(s.out[2] - i) : V;
+      const int64_t left = i + s.origin - R;  // the window's first element
+      const int32_t off = static_cast<int32_t>(cut.src_skew + row * cut.src_row_skew + left) & (V - 1);
+      if (left >= off && left - off + vectors * V <= s.n[2]) {
+#pragma unroll
+        for (int k = 0; k < vectors; ++k) {
+          // Where the window needs no shift, it often ends before the last vector.
+          if (k < vectors - 1 || k * V < off + window) {
+            const vector_of<T> v = load(from + left - off + k * V);
+#pragma unroll
+            for (int e = 0; e < V; ++e) w[u][k * V + e] = v.e[e];
+          }
+        }
+        shift_down<1>(w[u], off);
+        if constexpr (V == 4) shift_down<2>(w[u], off);
+      } else {
+#pragma unroll
+        for (int e = 0; e < window; ++e)
+          if (EXACT || (e >= R - radius && e < V + R + radius))
+            w[u][e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < U; ++u) {
+      T acc[V];
+      if constexpr (FOLD) {  // c0 x[0], then c_k (x[-k] + x[k])
+#pragma unroll
+        for (int v = 0; v < V; ++v) acc[v] = mul_rn(t.c[radius], w[u][v + R]);
+#pragma unroll
+        for (int k = 1; k <= R; ++k)
+          if (EXACT || k <= radius) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) acc[v] = fma_rn(t.c[radius + k], w[u][v + R - k] + w[u][v + R + k], acc[v]);
+          }
+      } else {
+#pragma unroll
+        for (int v = 0; v < V; ++v) acc[v] = T(-0.0);  // fma(c, x, -0.0) is the rounded product
+#pragma unroll
+        for (int k = 0; k < 2 * R + 1; ++k)
+          if (EXACT || (k >= R - radius && k <= R + radius)) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) acc[v] = fma_rn(t.c[EXACT ? k : k - (R - radius)], w[u][v + k], acc[v]);
+          }
+      }
+#pragma unroll
+      for (int v = 0; v < V; ++v) acc[v] = canonical(acc[v]);
+      if (begin[u] == 0 && end[u] == V) {
+        store(to[u], acc);
+      } else {
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+          if (v >= begin[u] && v < end[u]) to[u][v] = acc[v];
+      }
+    }
+  }
+}
+
+template <class T>
+items cut_rows(const sweep<T>& s) {
+  constexpr int64_t V = 16 / sizeof(T);
+  const auto skew = [](const T* p) { return static_cast<int32_t>(reinterpret_cast<uintptr_t>(p) / sizeof(T) & (V - 1)); };
+  items cut{};
+  cut.src_skew = skew(s.src);
+  cut.dst_skew = skew(s.dst);
+  cut.src_row_skew = static_cast<int32_t>(s.src_batch & (V - 1));
+  cut.dst_row_skew = static_cast<int32_t>(s.dst_batch & (V - 1));
+  cut.a_row = ceil_div(s.out[2] + (cut.dst_row_skew == 0 || s.batch == 1 ? cut.dst_skew : V - 1), V);
+  cut.total = cut.a_row * s.batch;
+  return cut;
+}
+
+template <class T, int R, bool EXACT, bool FOLD, int U>
+lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
+  const taps<T, most_taps_1d> t = rounded<T, most_taps_1d>(call.stencil);
+  return for_each_sweep<T>(call, [&](const sweep<T>& s) {
+    const items cut = cut_rows(s);
+    return launch(queue, FOLD ? "stencil_folded" : "stencil_wide", stencil_wide<T, R, EXACT, FOLD, U>,
+                  grid_of(ceil_div(cut.total, block * U)), block, 0, s, t, cut);
+  });
+}
+
+template <class T>
+lockstep_status wide(lockstep_queue& queue, const lockstep_call& call) {
+  switch (call.stencil.radius) {
+    case 1: return run<T, 1, true, false, 2>(queue, call);
+    case 2: return run<T, 2, true, false, 2>(queue, call);
+    case 3: return run<T, 3, true, false, 2>(queue, call);
+    case 4: return run<T, 4, true, false, 2>(queue, call);
+    case 5: case 6: case 7: case 8: return run<T, 8, false, false, 1>(queue, call);
+    default: return run<T, 16, false, false, 1>(queue, call);
+  }
+}
+template <class T>
+lockstep_status folded(lockstep_queue& queue, const lockstep_call& call) {
+  if (call.stencil.radius == 4) return run<T, 4, true, true, 2>(queue, call);
+  return run<T, 16, false, true, 1>(queue, call);
+}
+
+}  // namespace
+
+lockstep_status launch_wide(lockstep_queue& queue, const lockstep_call& call) {
+  return call.stencil.dtype == LOCKSTEP_F32 ? wide<float>(queue, call) : wide<double>(queue, call);
+}
+lockstep_status launch_folded(lockstep_queue& queue, const lockstep_call& call) {
+  return call.stencil.dtype == LOCKSTEP_F32 ? folded<float>(queue, call) : folded<double>(queue, call);
+}
+
+}  // namespace lockstep::cuda::stencil
