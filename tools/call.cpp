@@ -1,0 +1,235 @@
+// call.cpp - see call.hpp.
+#include "call.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace lockstep::tool {
+namespace {
+
+template <class Value, size_t n>
+Value named(const std::array<std::pair<const char*, Value>, n>& table, const std::string& name, const char* option) {
+  std::string known;
+  for (const auto& [text, value] : table) {
+    if (name == text) return value;
+    known += (known.empty() ? "" : ", ") + std::string(text);
+  }
+  refuse("{} is \"{}\"; known are {}", option, name, known);
+}
+
+constexpr std::array<std::pair<const char*, lockstep_reduction>, 7> reductions{{{"sum", LOCKSTEP_SUM},
+                                                                                {"min", LOCKSTEP_MIN},
+                                                                                {"max", LOCKSTEP_MAX},
+                                                                                {"argmin", LOCKSTEP_ARGMIN},
+                                                                                {"argmax", LOCKSTEP_ARGMAX},
+                                                                                {"sum_of_squares", LOCKSTEP_SUM_OF_SQUARES},
+                                                                                {"norm2", LOCKSTEP_NORM2}}};
+constexpr std::array<std::pair<const char*, lockstep_boundary>, 6> boundaries{{{"nearest", LOCKSTEP_BOUNDARY_NEAREST},
+                                                                               {"mirror", LOCKSTEP_BOUNDARY_MIRROR},
+                                                                               {"reflect", LOCKSTEP_BOUNDARY_REFLECT},
+                                                                               {"wrap", LOCKSTEP_BOUNDARY_WRAP},
+                                                                               {"constant", LOCKSTEP_BOUNDARY_CONSTANT},
+                                                                               {"valid", LOCKSTEP_BOUNDARY_VALID}}};
+constexpr std::array<std::pair<const char*, lockstep_form>, 3> forms{
+    {{"general", LOCKSTEP_GENERAL}, {"symmetric", LOCKSTEP_SYMMETRIC}, {"antisymmetric", LOCKSTEP_ANTISYMMETRIC}}};
+constexpr std::array<std::pair<const char*, lockstep_shuffle_kind>, 4> kinds{
+    {{"idx", LOCKSTEP_SHUFFLE_IDX}, {"up", LOCKSTEP_SHUFFLE_UP}, {"down", LOCKSTEP_SHUFFLE_DOWN}, {"xor", LOCKSTEP_SHUFFLE_XOR}}};
+
+int64_t product(const int64_t* begin, const int64_t* end) { return std::accumulate(begin, end, int64_t{1}, std::multiplies<>()); }
+
+call transpose(const array& in) {
+  const std::vector<int64_t>& shape = in.header.shape;
+  if (shape.size() < 2) refuse("transpose needs an array of 2 axes or more, this one is {}", shape_text(shape));
+  const int64_t rows = shape.end()[-2], cols = shape.end()[-1];
+  lockstep_transpose_desc d = lockstep_transpose_packed(in.header.element_bytes(), rows, cols);
+  d.batch = product(shape.data(), shape.data() + shape.size() - 2);
+  d.src_batch_stride = d.dst_batch_stride = rows * cols;
+  call c{in.header, {}, {}};
+  std::swap(c.result.shape.end()[-2], c.result.shape.end()[-1]);
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_transpose(context, &d, src, dst, options); };
+  return c;
+}
+
+call permute(const request& what, const array& in) {
+  const std::vector<int64_t>& shape = in.header.shape;
+  const size_t rank = shape.size();
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) refuse("permute takes 1 to {} axes, this array has {}", LOCKSTEP_MAX_RANK, rank);
+  std::vector<int64_t> axes = what.axes;
+  if (axes.empty()) {
+    axes.resize(rank);
+    std::iota(axes.rbegin(), axes.rend(), 0);
+  }
+  if (axes.size() != rank) refuse("--axes names {} axes, the array {} has {}", axes.size(), shape_text(shape), rank);
+  std::array<int32_t, LOCKSTEP_MAX_RANK> perm{};
+  for (size_t k = 0; k < rank; ++k) {
+    const int64_t axis = axes[k] < 0 ? axes[k] + static_cast<int64_t>(rank) : axes[k];
+    if (axis < 0 || axis >= static_cast<int64_t>(rank) || std::count(perm.begin(), perm.begin() + k, axis) != 0)
+      refuse("--axes {} is no permutation of 0..{}", fmt::join(axes, ","), rank - 1);
+    perm[k] = static_cast<int32_t>(axis);
+  }
+  lockstep_permute_desc d =
+      lockstep_permute_packed(in.header.element_bytes(), static_cast<int32_t>(rank), shape.data(), perm.data());
+  if (in.header.fortran)
+    for (size_t k = 0; k < rank; ++k) d.src_strides[k] = product(shape.data(), shape.data() + k);
+  call c{in.header, {}, {}};
+  c.result.fortran = false;
+  for (size_t k = 0; k < rank; ++k) c.result.shape[k] = shape[static_cast<size_t>(perm[k])];
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_permute(context, &d, src, dst, options); };
+  return c;
+}
+
+lockstep_dtype result_of(const request& what, lockstep_reduction reduction, lockstep_dtype dtype) {
+  const lockstep_dtype standard = lockstep_default_result(reduction, dtype);
+  if (what.result == "default") return standard;
+  return what.result == "f32" ? LOCKSTEP_F32 : LOCKSTEP_F64;  // the library refuses what does not fit
+}
+
+call reduce(const request& what, const array& in) {
+  const auto reduction = named(reductions, what.reduction, "--reduction");
+  const bool squares = reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2;
+  if (squares != (what.op == LOCKSTEP_SQUARE_SUM))
+    refuse("--reduction {} belongs to {}", what.reduction, squares ? "square_sum" : "reduce");
+  const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
+  const std::vector<int64_t>& shape = in.header.shape;
+  lockstep_reduce_desc d = lockstep_reduce_full(reduction, dtype, in.header.elements(), 1);
+  d.result = result_of(what, reduction, dtype);
+  call c{{descr_of(d.result), false, {}, 0}, {}, {}};
+  int64_t outer = 1;  // calls: sequences of a middle axis have no single stride
+  if (!what.offsets.empty()) {
+    if (what.axis) refuse("--axis and --offsets exclude each other; give one");
+    array offsets = read_npy(what.offsets);
+    if (offsets.header.descr != "<i8" || offsets.header.shape.size() != 1 || offsets.header.shape[0] < 1)
+      refuse("--offsets {}: needs a 1-D array of i8 with at least one entry, this is {} {}", what.offsets, offsets.header.descr,
+             shape_text(offsets.header.shape));
+    const auto* first = reinterpret_cast<const int64_t*>(offsets.data);
+    d.count = offsets.header.shape[0] - 1;
+    d.length = 0;
+    d.offsets = first;
+    if (first[d.count] > in.header.elements())
+      refuse("--offsets {}: the last is {}, beyond the {} elements of the input", what.offsets, first[d.count], in.header.elements());
+    c.result.shape = {d.count};
+    c.keeps.push_back(std::move(offsets));
+  } else if (what.axis) {
+    const auto rank = static_cast<int64_t>(shape.size());
+    const int64_t axis = *what.axis < 0 ? *what.axis + rank : *what.axis;
+    if (axis < 0 || axis >= rank) refuse("--axis is {}, the array {} has axes 0 to {}", *what.axis, shape_text(shape), rank - 1);
+    const int64_t inner = product(shape.data() + axis + 1, shape.data() + rank);
+    outer = product(shape.data(), shape.data() + axis);
+    d.length = shape[static_cast<size_t>(axis)];
+    d.element_stride = inner == 0 ? 1 : inner;
+    d.count = inner;
+    d.sequence_stride = 1;
+    if (inner == 1) {  // the last axis: every row in one call
+      d.count = std::exchange(outer, 1);
+      d.sequence_stride = d.length;
+    }
+    c.result.shape = shape;
+    c.result.shape.erase(c.result.shape.begin() + axis);
+  }
+  const auto run = squares ? lockstep_square_sum : lockstep_reduce;
+  const size_t src_step = static_cast<size_t>(d.length * d.count) * in.header.element_bytes();
+  const size_t dst_step = static_cast<size_t>(d.count) * lockstep_dtype_bytes(d.result);
+  c.run = [=](auto* context, const void* src, void* dst, auto* options) {
+    lockstep_status status = LOCKSTEP_OK;
+    for (int64_t i = 0; i < outer && status == LOCKSTEP_OK; ++i)
+      status = run(context, &d, static_cast<const char*>(src) + static_cast<size_t>(i) * src_step,
+                   static_cast<char*>(dst) + static_cast<size_t>(i) * dst_step, options);
+    return status;
+  };
+  return c;
+}
+
+call stencil(const request& what, const array& in) {
+  const std::vector<int64_t>& shape = in.header.shape;
+  const int rank = what.rank != 0 ? what.rank : static_cast<int>(shape.size());
+  if (rank < 1 || rank > 3 || static_cast<size_t>(rank) > shape.size())
+    refuse("the array {} has {} axes; name 1 to 3 of them, the last ones, with --rank", shape_text(shape), shape.size());
+  if (what.radius < 1) refuse("--radius is {}; give 1 or more", what.radius);
+  if (what.sweeps < 1) refuse("--sweeps is {}; give 1 or more", what.sweeps);
+  const size_t first = shape.size() - static_cast<size_t>(rank);
+  lockstep_stencil_desc d = lockstep_stencil_packed(dtype_of(in.header, false), rank, shape.data() + first, what.radius,
+                                                    what.coefficients.data(), named(boundaries, what.boundary, "--boundary"));
+  d.form = named(forms, what.form, "--form");
+  d.sweeps = what.sweeps;
+  d.value = what.value;
+  d.coefficient_count = static_cast<int32_t>(what.coefficients.size());
+  d.batch = product(shape.data(), shape.data() + first);
+  call c{in.header, {}, {}};
+  if (d.boundary == LOCKSTEP_BOUNDARY_VALID) {
+    const int64_t lost = int64_t{2} * what.radius * what.sweeps;
+    for (size_t k = first; k < shape.size(); ++k) {
+      if (shape[k] != 0 && shape[k] <= lost)
+        refuse("--boundary valid takes {} elements from each axis, axis {} has {}", lost, k, shape[k]);
+      c.result.shape[k] = std::max<int64_t>(0, shape[k] - lost);
+    }
+    for (int k = rank - 2; k >= 0; --k)
+      d.dst_strides[k] = d.dst_strides[k + 1] * c.result.shape[first + static_cast<size_t>(k) + 1];
+  }
+  d.src_batch_stride = product(shape.data() + first, shape.data() + shape.size());
+  d.dst_batch_stride = product(c.result.shape.data() + first, c.result.shape.data() + shape.size());
+  const std::vector<double> coefficients = what.coefficients;
+  c.run = [d, coefficients](auto* context, auto* src, auto* dst, auto* options) {
+    lockstep_stencil_desc own = d;
+    own.coefficients = coefficients.data();
+    return lockstep_stencil(context, &own, src, dst, options);
+  };
+  return c;
+}
+
+call shuffle(const request& what, const array& in) {
+  const lockstep_shuffle_desc d = lockstep_shuffle_warps(named(kinds, what.kind, "--kind"), in.header.element_bytes(),
+                                                         in.header.elements(), what.width, what.operand);
+  call c{in.header, {}, {}};
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_shuffle(context, &d, src, dst, options); };
+  return c;
+}
+
+}  // namespace
+
+lockstep_dtype dtype_of(const npy::header& h, bool bf16) {
+  if (h.descr == "|V2" || h.descr == "<V2" || (bf16 && (h.descr == "<u2" || h.descr == "<i2"))) return LOCKSTEP_BF16;
+  for (const lockstep_dtype dtype : {LOCKSTEP_F16, LOCKSTEP_F32, LOCKSTEP_F64, LOCKSTEP_I32, LOCKSTEP_I64})
+    if (h.descr == descr_of(dtype)) return dtype;
+  refuse("elements of type {} can be moved but not computed with; convert them to f4, f8, i4 or i8 (astype){}", h.descr,
+         h.descr == "<u2" || h.descr == "<i2" ? ", or say --bf16 if they are bfloat16" : "");
+}
+
+std::string descr_of(lockstep_dtype dtype) {
+  switch (dtype) {
+    case LOCKSTEP_F16: return "<f2";
+    case LOCKSTEP_BF16: return "|V2";
+    case LOCKSTEP_F32: return "<f4";
+    case LOCKSTEP_F64: return "<f8";
+    case LOCKSTEP_I32: return "<i4";
+    case LOCKSTEP_I64: return "<i8";
+  }
+  return "";
+}
+
+call make_call(const request& what, const array& in) {
+  switch (what.op) {
+    case LOCKSTEP_TRANSPOSE: return transpose(in);
+    case LOCKSTEP_PERMUTE: return permute(what, in);
+    case LOCKSTEP_SQUARE_SUM:
+    case LOCKSTEP_REDUCE: return reduce(what, in);
+    case LOCKSTEP_STENCIL: return stencil(what, in);
+    case LOCKSTEP_SHUFFLE: return shuffle(what, in);
+    case LOCKSTEP_OP_COUNT: break;
+  }
+  refuse("op {} is unknown", static_cast<int>(what.op));
+}
+
+array in_c_order(lockstep_context* context, const array& in) {
+  if (!in.header.fortran || in.header.shape.size() < 2) return in;
+  request identity;
+  identity.op = LOCKSTEP_PERMUTE;
+  identity.axes.resize(in.header.shape.size());
+  std::iota(identity.axes.begin(), identity.axes.end(), 0);
+  const call c = make_call(identity, in);
+  array out = make_array(c.result.descr, c.result.shape);
+  check(c.run(context, in.data, writable(out), nullptr));
+  return out;
+}
+
+}  // namespace lockstep::tool

@@ -1,0 +1,47 @@
+// call.hpp - one call of an op on an array: the options of the command line turned
+// into a description, the result's type and shape, and the call itself.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli.hpp"
+#include "file.hpp"
+
+namespace lockstep::tool {
+
+struct request {
+  lockstep_op op = LOCKSTEP_TRANSPOSE;
+  bool bf16 = false;
+  std::vector<int64_t> axes;  // permute; empty: reversed
+  std::string reduction, result = "default";
+  std::optional<int64_t> axis;
+  std::string offsets;
+  int rank = 0, radius = 1, sweeps = 1;  // rank 0: the array's
+  std::vector<double> coefficients;
+  std::string form = "general", boundary = "nearest";
+  double value = 0;
+  std::string kind = "idx";
+  int width = 32, operand = 0;
+};
+
+struct call {
+  npy::header result;                    // type and shape of what run writes
+  std::vector<array> keeps;              // memory that the description points to
+  std::function<lockstep_status(lockstep_context*, const void* src, void* dst, const lockstep_options*)> run;
+};
+
+// Throws usage_error for what the array cannot be asked. in is in C order, except
+// for permute, which takes either.
+call make_call(const request& what, const array& in);
+
+// A copy of in in C order (through lockstep_permute), or in itself.
+array in_c_order(lockstep_context* context, const array& in);
+
+// The dtype of an element type; bf16 as "|V2", or any 2-byte integer with the flag.
+lockstep_dtype dtype_of(const npy::header& h, bool bf16);
+std::string descr_of(lockstep_dtype dtype);
+
+}  // namespace lockstep::tool

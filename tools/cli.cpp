@@ -1,0 +1,87 @@
+// cli.cpp - see cli.hpp.
+#include "cli.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace lockstep::tool {
+
+void check(lockstep_status status) {
+  switch (status) {
+    case LOCKSTEP_OK: return;
+    // The values came from the command line.
+    case LOCKSTEP_INVALID_ARGUMENT:
+    case LOCKSTEP_NO_VARIANT: throw usage_error(lockstep_last_error());
+    default: throw failure(lockstep_last_error());
+  }
+}
+
+void add_place(CLI::App& command, place& where) {
+  command.add_option("--backend", where.backend, "auto, cpu, cuda or a device of one, cuda:1 (default: LOCKSTEP_BACKEND, else auto)")
+      ->type_name("NAME");
+  command.add_option("--variant", where.variant, "force a variant by name; see lockstep info (default: the best that takes the call)")
+      ->type_name("NAME");
+  command.add_option("--threads", where.threads, "CPU threads, 0 for the default (LOCKSTEP_NUM_THREADS, else all this process may use)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096));
+  command.add_option("--isa", where.isa, "CPU instruction set: baseline, avx2 or avx512 (default: LOCKSTEP_CPU_ISA, else the best)")
+      ->type_name("NAME");
+}
+
+context::context(const place& where) {
+  lockstep_context_options options = lockstep_context_defaults();
+  if (!where.backend.empty()) options.backend = where.backend.c_str();
+  if (!where.isa.empty()) options.cpu_isa = where.isa.c_str();
+  options.threads = where.threads;
+  check(lockstep_context_create(&options, &context_));
+}
+
+namespace {
+[[noreturn]] void stdout_failed() {
+  if (errno == EPIPE) throw broken_pipe{};
+  fail("stdout: {}; nothing more was written", std::strerror(errno));
+}
+}  // namespace
+
+void put(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) stdout_failed();
+}
+void flush() {
+  if (std::fflush(stdout) != 0) stdout_failed();
+}
+
+style stdout_style() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool plain = !isatty(STDOUT_FILENO) || (no_color != nullptr && *no_color != '\0') || term == nullptr ||
+                     std::string_view(term) == "dumb";
+  return plain ? style{"", "", "", "", ""} : style{"\033[1m", "\033[2m", "\033[32m", "\033[31m", "\033[0m"};
+}
+
+std::string bytes_text(double bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 5) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.3g} {}", bytes >= 1000 ? std::round(bytes) : bytes, units[unit]);
+}
+
+std::string time_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.2f} us", seconds * 1e6);
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  if (shape.size() == 1) return fmt::format("({},)", shape[0]);
+  return fmt::format("({})", fmt::join(shape, ", "));
+}
+
+}  // namespace lockstep::tool

@@ -1,0 +1,85 @@
+// cli.hpp - what every subcommand shares: how it is added, how it fails, where it
+// runs, how it prints.
+#pragma once
+
+#include <lockstep/lockstep.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "format.hpp"
+
+namespace lockstep::tool {
+
+// The exit code is 0 for success, 1 for a failure at run time, 2 for a mistake on
+// the command line.
+struct failure : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+struct usage_error : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+// The reader of stdout has gone: nothing to say and nobody to say it to.
+struct broken_pipe {};
+
+template <class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+  throw failure(fmt::format(text, std::forward<Args>(args)...));
+}
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  throw usage_error(fmt::format(text, std::forward<Args>(args)...));
+}
+// Throws what lockstep_last_error says unless status is LOCKSTEP_OK.
+void check(lockstep_status status);
+
+// A subcommand adds itself to the program and, when it is the one called, leaves
+// in `chosen` what to do; its result is the exit code.
+using action = std::function<int()>;
+void info_command(CLI::App& program, action& chosen);
+void run_command(CLI::App& program, action& chosen);
+void demo_command(CLI::App& program, action& chosen);
+void import_command(CLI::App& program, action& chosen);
+void verify_command(CLI::App& program, action& chosen);
+void completion_command(CLI::App& program, action& chosen);
+
+// Where a call runs, as options of a subcommand.
+struct place {
+  std::string backend, variant, isa;
+  int threads = 0;
+};
+void add_place(CLI::App& command, place& where);
+
+class context {
+ public:
+  context() : context(place{}) {}
+  explicit context(const place& where);
+  ~context() { lockstep_context_destroy(context_); }
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+  operator lockstep_context*() const { return context_; }
+
+ private:
+  lockstep_context* context_ = nullptr;
+};
+
+// To stdout, every error noticed at once.
+void put(const std::string& text);
+template <class... Args>
+void print(fmt::format_string<Args...> text, Args&&... args) {
+  put(fmt::format(text, std::forward<Args>(args)...));
+}
+void flush();
+
+// "bold", "green" ... as escape sequences, or nothing where stdout is no terminal,
+// TERM is dumb or NO_COLOR is set.
+struct style {
+  const char *bold, *dim, *good, *bad, *off;
+};
+style stdout_style();
+
+}  // namespace lockstep::tool

@@ -1,0 +1,49 @@
+// main.cpp - the lockstep program: picks a subcommand, turns what it throws into
+// one line on stderr and an exit code.
+#include <csignal>
+#include <exception>
+#include <new>
+
+#include "cli.hpp"
+
+int main(int argc, char** argv) {
+  using namespace lockstep::tool;
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is EPIPE, noticed where it is written
+
+  CLI::App program("Memory-bound array operations with the same bits on CPU and GPU.", "lockstep");
+  program.set_version_flag("--version", std::string("lockstep ") + lockstep_version());
+  program.require_subcommand(1);
+  program.footer("Exit code: 0 success, 1 failure, 2 wrong usage.  lockstep COMMAND --help says more; so does man lockstep.");
+  action chosen;
+  info_command(program, chosen);
+  run_command(program, chosen);
+  completion_command(program, chosen);
+
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    program.exit(asked);
+    return std::fflush(stdout) == 0 ? 0 : 1;
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "lockstep: {}; see lockstep --help\n", error.what());
+    return 2;
+  }
+
+  try {
+    const int code = chosen();
+    flush();
+    return code;
+  } catch (const broken_pipe&) {
+    return 1;
+  } catch (const usage_error& error) {
+    fmt::print(stderr, "lockstep: {}\n", error.what());
+    return 2;
+  } catch (const failure& error) {
+    fmt::print(stderr, "lockstep: {}\n", error.what());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "lockstep: out of memory; close other programs or give a smaller input\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "lockstep: {}\n", error.what());
+  }
+  return 1;
+}

@@ -1,0 +1,213 @@
+// run.cpp - lockstep run OP in.npy -o out.npy: one op on one array.
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "call.hpp"
+#include "progress.hpp"
+
+namespace lockstep::tool {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t most_printed = 1000;  // results shown as text; more belong into a file
+
+struct run_options {
+  place where;
+  request what;
+  std::string input, output, axes, coefficients;
+  int64_t axis = 0;
+  bool json = false, quiet = false;
+};
+
+template <class Number>
+std::vector<Number> numbers(const std::string& text, const char* option) {
+  std::vector<Number> list;
+  if (text.empty()) return list;
+  for (const char *at = text.data(), *end = at + text.size();; ++at) {
+    while (at != end && *at == ' ') ++at;
+    Number value{};
+    const auto [rest, code] = std::from_chars(at, end, value);
+    if (code != std::errc{} || (rest != end && *rest != ','))
+      refuse("{} is \"{}\"; write numbers with commas between them, \"1,2,3\"", option, text);
+    list.push_back(value);
+    at = rest;
+    if (at == end) return list;
+  }
+}
+
+template <class Number>
+Number at(const char* data, int64_t i) {
+  Number value;
+  std::memcpy(&value, data + static_cast<size_t>(i) * sizeof value, sizeof value);
+  return value;
+}
+
+// The shortest text that reads back as the same bits (NaN payloads aside).
+std::string text_of(const std::string& descr, const char* data, int64_t i) {
+  if (descr == "<f8") return fmt::format("{}", at<double>(data, i));
+  if (descr == "<f4") return fmt::format("{}", at<float>(data, i));
+  if (descr == "<i8") return fmt::format("{}", at<int64_t>(data, i));
+  return fmt::format("{}", at<int32_t>(data, i));
+}
+
+// JSON has no NaN and no infinity: they are strings.
+ordered_json json_of(const std::string& descr, const char* data, int64_t i) {
+  if (descr == "<i8") return at<int64_t>(data, i);
+  if (descr == "<i4") return at<int32_t>(data, i);
+  const double value = descr == "<f8" ? at<double>(data, i) : at<float>(data, i);
+  if (!std::isfinite(value)) return text_of(descr, data, i);
+  return ordered_json::parse(text_of(descr, data, i));
+}
+
+bool printable(const request& what) { return what.op == LOCKSTEP_SQUARE_SUM || what.op == LOCKSTEP_REDUCE; }
+
+struct ran {
+  std::string backend, variant, why;
+  int device = 0, order = 0;
+  size_t workspace_bytes = 0, staged_bytes = 0;
+  double seconds = 0;
+};
+
+ran execute(const call& c, lockstep_context* context, const run_options& o, const char* src, char* dst) {
+  lockstep_options options = lockstep_options_defaults();
+  if (!o.where.variant.empty()) options.variant = o.where.variant.c_str();
+  const progress shown(lockstep_op_name(o.what.op), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  check(c.run(context, src, dst, &options));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  lockstep_run_info info{};
+  info.size = sizeof info;
+  check(lockstep_last_run(&info));
+  return {info.backend, info.variant, info.why, info.device, info.order, info.workspace_bytes, info.staged_bytes, took.count()};
+}
+
+std::string story(const ran& r) {
+  if (r.variant.empty()) return "nothing to do: the input is empty";
+  return fmt::format("ran on {} as {} in {}{}", r.backend, r.variant, time_text(r.seconds), r.why.empty() ? "" : " (" + r.why + ")");
+}
+
+int run(const run_options& o) {
+  const context context(o.where);
+  const array given = read_npy(o.input);
+  const array in = o.what.op == LOCKSTEP_PERMUTE ? given : in_c_order(context, given);
+  const call c = make_call(o.what, in);
+  if (o.output.empty() && (!printable(o.what) || c.result.elements() > most_printed))
+    refuse("the result has {} elements; say where they go with -o FILE, or -o - for stdout", c.result.elements());
+  if (o.output == "-" && o.json) refuse("--json and -o - both want stdout; give -o a file");
+
+  ran r;
+  ordered_json values;
+  std::string text;
+  if (o.output.empty()) {
+    array result = make_array(c.result.descr, c.result.shape);
+    r = execute(c, context, o, in.data, writable(result));
+    if (o.json && c.result.shape.empty()) values = json_of(c.result.descr, result.data, 0);
+    for (int64_t i = 0; i < c.result.elements(); ++i) {
+      if (o.json && !c.result.shape.empty()) values.push_back(json_of(c.result.descr, result.data, i));
+      text += text_of(c.result.descr, result.data, i) + "\n";
+    }
+  } else {
+    output_npy out(o.output, c.result);
+    r = execute(c, context, o, in.data, out.data());
+    out.commit();
+  }
+
+  if (o.json) {
+    ordered_json report = {{"op", lockstep_op_name(o.what.op)}, {"input", o.input}, {"input_dtype", in.header.descr},
+                           {"input_shape", in.header.shape}, {"dtype", c.result.descr}, {"shape", c.result.shape}};
+    if (o.output.empty()) report["result"] = values;
+    else report["output"] = o.output;
+    report.update({{"backend", r.backend}, {"device", r.device}, {"variant", r.variant}, {"why", r.why}, {"order", r.order},
+                   {"workspace_bytes", r.workspace_bytes}, {"staged_bytes", r.staged_bytes}, {"seconds", r.seconds}});
+    print("{}\n", report.dump(2));
+    return 0;
+  }
+  put(text);
+  if (!o.quiet)
+    fmt::print(stderr, "{} {}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), in.header.descr, shape_text(in.header.shape),
+               c.result.descr, shape_text(c.result.shape), story(r));
+  return 0;
+}
+
+void add_reduction(CLI::App& op, run_options& o, const std::string& reductions) {
+  op.add_option("--reduction", o.what.reduction, reductions)->type_name("NAME")->capture_default_str();
+  op.add_option("--axis", o.axis, "reduce along this axis, -1 for the last (default: the whole array)")->type_name("K");
+  op.add_option("--offsets", o.what.offsets, "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
+      ->type_name("FILE.npy");
+  op.add_option("--result", o.what.result, "type of a float result: default (f64), f32 or f64")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"default", "f32", "f64"}));
+}
+
+void add_options(lockstep_op op, CLI::App& command, run_options& o) {
+  switch (op) {
+    case LOCKSTEP_PERMUTE:
+      command.add_option("--axes", o.axes, "axis k of the result is axis AXES[k] of the input (default: reversed)")->type_name("2,0,1");
+      break;
+    case LOCKSTEP_SQUARE_SUM:
+      o.what.reduction = "sum_of_squares";
+      add_reduction(command, o, "sum_of_squares or norm2");
+      command.add_flag("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
+      break;
+    case LOCKSTEP_REDUCE:
+      o.what.reduction = "sum";
+      add_reduction(command, o, "sum, min, max, argmin or argmax");
+      break;
+    case LOCKSTEP_STENCIL:
+      command.add_option("--coefficients", o.coefficients, "weights, by increasing address; see --form")->type_name("A,B,C")->required();
+      command.add_option("--radius", o.what.radius, "neighbours on each side")->type_name("R")->required();
+      command.add_option("--form", o.what.form, "general (2*radius*rank+1 weights), symmetric or antisymmetric (1+radius*rank)")->type_name("NAME");
+      command.add_option("--boundary", o.what.boundary, "nearest, mirror, reflect, wrap, constant or valid")->type_name("NAME");
+      command.add_option("--value", o.what.value, "what lies outside under --boundary constant")->type_name("X");
+      command.add_option("--sweeps", o.what.sweeps, "apply it so many times")->type_name("N");
+      command.add_option("--rank", o.what.rank, "axes of the stencil, the last ones; the others are a batch (default: all)")->type_name("1..3");
+      break;
+    case LOCKSTEP_SHUFFLE:
+      command.add_option("--kind", o.what.kind, "idx, up, down or xor")->type_name("NAME")->required();
+      command.add_option("--width", o.what.width, "lanes of a segment: 1, 2, 4, 8, 16 or 32")->type_name("W");
+      command.add_option("--operand", o.what.operand, "the lane, delta or mask")->type_name("N")->required();
+      break;
+    case LOCKSTEP_TRANSPOSE:
+    case LOCKSTEP_OP_COUNT: break;
+  }
+}
+
+constexpr std::pair<lockstep_op, const char*> ops[] = {
+    {LOCKSTEP_TRANSPOSE, "Swap the last two axes; earlier axes are a batch"},
+    {LOCKSTEP_PERMUTE, "Reorder the axes, up to 8 of them"},
+    {LOCKSTEP_SQUARE_SUM, "Sum of squares or 2-norm: of all, along an axis, of segments"},
+    {LOCKSTEP_REDUCE, "sum, min, max, argmin, argmax: of all, along an axis, of segments"},
+    {LOCKSTEP_STENCIL, "Correlate with a star of weights in 1, 2 or 3 dimensions"},
+    {LOCKSTEP_SHUFFLE, "CUDA's warp shuffles over an array of 32-lane warps"}};
+
+}  // namespace
+
+void run_command(CLI::App& program, action& chosen) {
+  CLI::App* command = program.add_subcommand("run", "Run one op on a .npy array");
+  command->require_subcommand(1);
+  for (const auto& [op, help] : ops) {
+    CLI::App* one = command->add_subcommand(lockstep_op_name(op), help);
+    auto o = std::make_shared<run_options>();
+    o->what.op = op;
+    one->add_option("input", o->input, "a .npy file, - for stdin")->required()->type_name("IN.npy");
+    one->add_option("-o,--output", o->output, "where the result goes, - for stdout (default for results: printed as text)")->type_name("OUT.npy");
+    add_options(op, *one, *o);
+    add_place(*one, o->where);
+    one->add_flag("--json", o->json, "report, and results that are printed, as JSON on stdout");
+    one->add_flag("-q,--quiet", o->quiet, "do not say on stderr what ran");
+    one->callback([&chosen, o, one] {
+      if (const CLI::Option* axis = one->get_option_no_throw("--axis"); axis != nullptr && axis->count() != 0) o->what.axis = o->axis;
+      chosen = [o] {
+        o->what.axes = numbers<int64_t>(o->axes, "--axes");
+        o->what.coefficients = numbers<double>(o->coefficients, "--coefficients");
+        return run(*o);
+      };
+    });
+  }
+}
+
+}  // namespace lockstep::tool
