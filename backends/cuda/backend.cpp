@@ -1,4 +1,5 @@
 // backend.cpp - the module's one symbol: CUDA devices behind the seam of backend.h.
+#include "measure.hpp"
 #include "memory.hpp"
 #include "ops.hpp"
 
@@ -13,6 +14,7 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
       LOCKSTEP_BACKEND_ABI, sizeof(lockstep_backend), "cuda", "hand-written kernels on NVIDIA GPUs",
       devices, device_info, queue_create, queue_destroy, finish, scratch,
       allocate, release, copy, locate, reachable,
-      {transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table}};
+      {transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table},
+      measure, limit};
   return &backend;
 }
