@@ -1,0 +1,105 @@
+// cases.cpp - names to cases and back to calls.
+#include "cases.hpp"
+
+#include <algorithm>
+
+#include "tokens.hpp"
+
+namespace lockstep::cases {
+namespace {
+constexpr const char* fill_names[] = {"random", "special", "finite",  "ties",  "zeros", "wide",  "huge",
+                                      "tiny",   "one_nan", "small",   "cross", "over",  "under", "sparse"};
+}
+
+void view::axis(int64_t count, int64_t stride) {
+  counts[rank] = count;
+  strides[rank++] = stride;
+}
+int64_t view::elements() const {
+  int64_t n = 1;
+  for (int k = 0; k < rank; ++k) n *= counts[k];
+  return n;
+}
+size_t view::span_bytes() const {
+  int64_t last = first;
+  for (int k = 0; k < rank; ++k) {
+    if (counts[k] == 0) return 0;
+    last += (counts[k] - 1) * strides[k];
+  }
+  return static_cast<size_t>(last + 1) * element_bytes;
+}
+
+uint64_t mix(uint64_t x) {  // SplitMix64's finaliser
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+test_case parse(const std::string& name) {
+  tokens in(name);
+  test_case c;
+  c.name = name;
+  const std::string op = in.next();
+  c.seed = static_cast<uint64_t>(in.number("seed", 1));
+  if (const auto off = in.numbers("off"); !off.empty()) {
+    c.src_shift = off.front();
+    c.dst_shift = off.back();
+  }
+  c.in_place = in.flag("inplace");
+  if (const int what = in.one_of(fill_names); what >= 0) c.what = static_cast<fill>(what);
+  if (op == "transpose") parse_transpose(in, c);
+  else if (op == "permute") parse_permute(in, c);
+  else if (op == "square_sum" || op == "reduce") {
+    c.op = op == "reduce" ? LOCKSTEP_REDUCE : LOCKSTEP_SQUARE_SUM;
+    parse_reduction(in, c);
+  } else if (op == "stencil") parse_stencil(in, c);
+  else if (op == "shuffle") parse_shuffle(in, c);
+  else in.refuse("no op is called \"" + op + "\"");
+  in.require_all_used();
+  if (c.cell.empty()) in.refuse("it stands for no cell of the matrix");
+  return c;
+}
+
+std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed) {
+  std::vector<std::string> names;
+  switch (op) {
+    case LOCKSTEP_TRANSPOSE: names = list_transpose(depth); break;
+    case LOCKSTEP_PERMUTE: names = list_permute(depth); break;
+    case LOCKSTEP_SQUARE_SUM: names = list_square_sum(depth); break;
+    case LOCKSTEP_REDUCE: names = list_reduce(depth); break;
+    case LOCKSTEP_STENCIL: names = list_stencil(depth); break;
+    case LOCKSTEP_SHUFFLE: names = list_shuffle(depth); break;
+    case LOCKSTEP_OP_COUNT: break;
+  }
+  for (std::string& name : names) name += "/seed" + std::to_string(seed);
+  std::vector<std::string> unique;  // the order of the list is kept
+  for (std::string& name : names)
+    if (std::find(unique.begin(), unique.end(), name) == unique.end()) unique.push_back(std::move(name));
+  return unique;
+}
+
+lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst, const int64_t* offsets,
+                     const lockstep_options* options) {
+  switch (c.op) {
+    case LOCKSTEP_TRANSPOSE: return lockstep_transpose(context, &c.transpose, src, dst, options);
+    case LOCKSTEP_PERMUTE: return lockstep_permute(context, &c.permute, src, dst, options);
+    case LOCKSTEP_SQUARE_SUM:
+    case LOCKSTEP_REDUCE: {
+      lockstep_reduce_desc d = c.reduce;
+      d.offsets = c.offsets.empty() ? nullptr : offsets;
+      return c.op == LOCKSTEP_REDUCE ? lockstep_reduce(context, &d, src, dst, options)
+                                     : lockstep_square_sum(context, &d, src, dst, options);
+    }
+    case LOCKSTEP_STENCIL: {
+      lockstep_stencil_desc d = c.stencil;
+      d.coefficients = c.coefficients.data();
+      return lockstep_stencil(context, &d, src, dst, options);
+    }
+    case LOCKSTEP_SHUFFLE: return lockstep_shuffle(context, &c.shuffle, src, dst, options);
+    case LOCKSTEP_OP_COUNT: break;
+  }
+  return LOCKSTEP_INTERNAL;
+}
+
+}  // namespace lockstep::cases

@@ -1,0 +1,113 @@
+// cases.hpp - the calls that tests, `lockstep verify` and benches run, as data.
+// A case is its name: transpose/b4/17x33/ld40,20/batch3,5,7/off1,0/special/seed9
+// parses to the public description, the recipe of its buffers and nothing else,
+// so that a failure prints one word that reruns it. One file an op says which
+// tokens it knows and lists its cases.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/lockstep.h"
+
+namespace lockstep::cases {
+
+// What an input holds. Made of integer arithmetic only, so that every machine
+// makes the same bits (fill.cpp).
+enum class fill {
+  random,   // raw bits for moved data; floats of magnitude 2^-8 to 2^8; integers of full range
+  special,  // random with NaN payloads of both signs, infinities, both zeros, denormals, extremes
+  finite,   // special without NaN and infinity
+  ties,     // few distinct values, both zeros among them
+  zeros,    // -0.0, or 0
+  wide,     // floats over the dtype's whole exponent range
+  huge,     // f64 whose squares overflow
+  tiny,     // f64 whose squares underflow, denormals among them
+  one_nan,  // random with one NaN
+  small,    // integers within +-2^20
+  cross,    // i64 sums that pass MAX and MIN and come back
+  over,     // i64 sums just past MAX
+  under,    // i64 sums just past MIN
+  sparse    // one element in a thousand is not zero
+};
+
+// An array as axes of counts and strides (elements), outermost first.
+struct view {
+  int rank = 0;
+  int64_t first = 0;
+  int64_t counts[8] = {};
+  int64_t strides[8] = {};
+  size_t element_bytes = 0;
+
+  void axis(int64_t count, int64_t stride);
+  int64_t elements() const;    // product of counts
+  size_t span_bytes() const;   // from the base to the end of the last element; 0 when empty
+};
+
+struct test_case {
+  std::string name;
+  lockstep_op op = LOCKSTEP_TRANSPOSE;
+  // The description of this op; the others are unused. Pointers in them are set
+  // by describe().
+  lockstep_transpose_desc transpose{};
+  lockstep_permute_desc permute{};
+  lockstep_reduce_desc reduce{};  // SQUARE_SUM too
+  lockstep_stencil_desc stencil{};
+  lockstep_shuffle_desc shuffle{};
+  std::vector<int64_t> offsets;      // of a segmented reduction
+  std::vector<double> coefficients;  // of a stencil, in the case's form
+
+  view src, dst;
+  int dtype = 0;  // lockstep_dtype of src's elements; 0 for bits that are only moved
+  fill what = fill::random;
+  uint64_t seed = 1;
+  int64_t src_shift = 0, dst_shift = 0;  // elements off a 64-byte boundary (or off a guard page)
+  bool in_place = false;
+  std::string cell;  // the cell of the matrix that it stands for (matrix.cpp)
+};
+
+enum class level { quick, full };
+
+// Throws std::invalid_argument with the token that does not fit.
+test_case parse(const std::string& name);
+// The names of an op's cases. seed goes into every name.
+std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed);
+
+// One file an op: parse_<op> fills what comes after the op's name.
+class tokens;
+void parse_transpose(tokens& in, test_case& c);
+void parse_permute(tokens& in, test_case& c);
+void parse_reduction(tokens& in, test_case& c);  // square_sum and reduce
+void parse_stencil(tokens& in, test_case& c);
+void parse_shuffle(tokens& in, test_case& c);
+std::vector<std::string> list_transpose(level depth);
+std::vector<std::string> list_permute(level depth);
+std::vector<std::string> list_square_sum(level depth);
+std::vector<std::string> list_reduce(level depth);
+std::vector<std::string> list_stencil(level depth);
+std::vector<std::string> list_shuffle(level depth);
+
+// The call itself, through the C ABI.
+lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst, const int64_t* offsets,
+                     const lockstep_options* options);
+
+// Fills span_bytes() bytes at base: gaps with poison that would show in any
+// result, elements with what the case asks for.
+void fill_src(const test_case& c, unsigned char* base);
+// What lies around and between: differs from position to position, and is NaN,
+// a large or a very negative number to whoever reads it as an element.
+void poison(unsigned char* base, size_t bytes, size_t element_bytes, uint64_t salt);
+
+// The same rules once more, written for these tests without a helper shared with
+// the library (oracle.cpp): what `ref` is checked against. dst holds the poison
+// before, the result afterwards. first is the first sequence that the error names.
+struct expectation {
+  lockstep_status status = LOCKSTEP_OK;
+  int64_t first = -1;
+};
+expectation oracle(const test_case& c, const unsigned char* src, unsigned char* dst);
+
+uint64_t mix(uint64_t x);  // a 64-bit finaliser: every bit of x reaches every bit of the result
+
+}  // namespace lockstep::cases

@@ -1,0 +1,38 @@
+// coverage.cpp - what ran: a row or a cell that never did is a failure.
+#include <set>
+
+#include "runner.hpp"
+
+namespace lockstep::cases {
+namespace {
+std::string key(const std::string& backend, lockstep_op op, const std::string& name) {
+  return backend + " " + lockstep_op_name(op) + " " + name;
+}
+}  // namespace
+
+void coverage::add(const subject& s, const target& t, const outcome& o) {
+  if (o.what == verdict::refused || o.variant.empty()) return;  // empty inputs run nothing
+  ++rows_[key(t.backend, s.c.op, o.variant)];
+  if (t.variant.empty() && o.what == verdict::equal) ++cells_[key(t.backend, s.c.op, s.c.cell)];
+}
+
+size_t coverage::ran(const std::string& backend, lockstep_op op, const std::string& variant) const {
+  const auto found = rows_.find(key(backend, op, variant));
+  return found == rows_.end() ? 0 : found->second;
+}
+
+std::string coverage::idle_rows(const std::string& backend, lockstep_op op) const {
+  std::string idle;
+  for (const row& r : rows_of(backend, op))
+    if (ran(backend, op, r.name) == 0) idle += (idle.empty() ? "" : ", ") + r.name;
+  return idle;
+}
+
+std::vector<std::string> coverage::idle_cells(const std::string& backend, lockstep_op op) const {
+  std::vector<std::string> idle;
+  for (const std::string& cell : matrix(op))
+    if (cells_.count(key(backend, op, cell)) == 0) idle.push_back(cell);
+  return idle;
+}
+
+}  // namespace lockstep::cases

@@ -1,0 +1,104 @@
+// runner.hpp - runs a case on a row and compares all that the call may and may not
+// have touched: the result's bits, gaps, what lies around every buffer, the input,
+// status, error text, the caller's floating-point state.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+
+namespace lockstep::cases {
+
+enum class place {
+  host_front,  // starts right behind an unmapped page
+  host_back,   // ends right before one
+  device,      // src, dst and offsets in device memory
+  mixed        // src in device memory, dst and offsets in host memory
+};
+// What the caller's thread has set when it calls.
+enum class arithmetic { usual, flush_denormals, upward, downward, towards_zero };
+
+struct target {
+  std::string backend = "cpu";
+  std::string variant;  // "": the row that auto picks within the backend
+  std::string isa;      // "": the best
+  int threads = 0;
+  place where = place::host_back;
+  arithmetic caller = arithmetic::usual;
+  bool own_order = false;  // compare within the error bound, not by bits
+  std::string text() const;
+};
+
+enum class verdict { equal, refused, differs };
+struct outcome {
+  verdict what = verdict::equal;
+  std::string text;     // why it differs or was refused
+  std::string variant;  // what ran
+};
+
+// A case with its buffers' contents and what must come out.
+struct subject {
+  test_case c;
+  std::vector<unsigned char> src, before, after;  // dst's bytes before and after the call
+  expectation want;
+  explicit subject(test_case of);
+};
+
+struct row {
+  std::string backend;
+  lockstep_op op;
+  std::string name;
+  uint32_t flags;
+};
+// The rows of every usable backend (of one, of one op).
+std::vector<row> rows_of(const std::string& backend, lockstep_op op);
+std::vector<std::string> usable_backends();
+std::vector<std::string> isa_levels();  // those this processor has, the least first
+
+class runner {
+ public:
+  runner();
+  ~runner();
+  runner(const runner&) = delete;
+  runner& operator=(const runner&) = delete;
+  outcome run(const subject& s, const target& t);
+
+ private:
+  struct buffers;
+  std::map<std::string, lockstep_context*> contexts_;
+  std::unique_ptr<buffers> buffers_;
+  lockstep_context* context_of(const target& t);
+};
+
+// Which (backend, op, variant) ran how many cases, and which cells auto ran.
+class coverage {
+ public:
+  void add(const subject& s, const target& t, const outcome& o);
+  // Rows of backend that never ran a case, "" when there is none.
+  std::string idle_rows(const std::string& backend, lockstep_op op) const;
+  // Cells of the matrix that auto never ran on backend.
+  std::vector<std::string> idle_cells(const std::string& backend, lockstep_op op) const;
+  size_t ran(const std::string& backend, lockstep_op op, const std::string& variant) const;
+
+ private:
+  std::map<std::string, size_t> rows_, cells_;
+};
+
+// Within the error bound of any order of the same operations (own-order rows):
+// integers exact. "" or what is wrong.
+std::string outside_bound(const subject& s, const unsigned char* got);
+
+// The matrix (matrix.cpp): every cell that must work, "reduce sum f32 rows".
+std::vector<std::string> matrix(lockstep_op op);
+
+// One number over the results of a fixed list of cases: two machines with the same
+// bits have the same digest. Throws std::runtime_error when a call fails.
+std::string digest(const std::string& backend);
+
+// Prints the case that was running when the program is killed by a signal.
+void report_crashes();
+
+}  // namespace lockstep::cases

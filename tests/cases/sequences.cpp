@@ -1,0 +1,66 @@
+// sequences.cpp - what square_sum's and reduce's cases share:
+//   <op>/<reduction>/<dtype>/<layout>/<sizes>[/ld<n>][/stride<n>][/first<n>][/to_f32]
+// full/<n>, strided/<n>/stride<n>, rows/<r>x<c>, columns/<r>x<c>, and segments of
+// four kinds: even/<segments>x<length>, mixed (0 to twice the length), nonempty
+// (1 to twice the length), lopsided (one of the length, the rest 0 to 3).
+#include "cases.hpp"
+#include "tokens.hpp"
+
+namespace lockstep::cases {
+namespace {
+constexpr const char* reductions[] = {"sum", "min", "max", "argmin", "argmax", "ssq", "norm2"};
+constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
+constexpr const char* layouts[] = {"full", "strided", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
+}  // namespace
+
+void parse_reduction(tokens& in, test_case& c) {
+  const int reduction = in.one_of(reductions), dtype = in.one_of(dtypes), layout = in.one_of(layouts);
+  if (reduction < 0 || dtype < 1 || layout < 0) in.refuse("say reduction/dtype/layout");
+  const auto what = static_cast<lockstep_reduction>(reduction);
+  const auto type = static_cast<lockstep_dtype>(dtype);
+  const int64_t stride = in.number("stride", 1), first = in.number("first", 0), ld = in.number("ld", 0);
+  const bool to_f32 = in.flag("to_f32");
+  const auto size = in.sizes();
+  lockstep_reduce_desc& d = c.reduce;
+  if (layout < 2) {
+    if (size.size() != 1) in.refuse("give one size");
+    d = lockstep_reduce_full(what, type, size[0], stride);
+  } else {
+    if (size.size() != 2) in.refuse("give two sizes");
+    const int64_t apart = ld != 0 ? ld : size[1];
+    if (layout == 2) d = lockstep_reduce_rows(what, type, size[0], size[1], apart);
+    else if (layout == 3) d = lockstep_reduce_columns(what, type, size[0], size[1], apart);
+    else {
+      d = lockstep_reduce_segments(what, type, size[0], nullptr);
+      const auto count = static_cast<uint64_t>(size[0]), length = static_cast<uint64_t>(size[1]);
+      c.offsets.push_back(first);
+      for (uint64_t s = 0; s < count; ++s) {
+        const uint64_t draw = mix(c.seed * 1000003 + s);
+        const uint64_t n = layout == 4 ? length : layout == 5 ? draw % (2 * length + 1) : layout == 6 ? 1 + draw % (2 * length)
+                           : s == count / 2 ? length : draw % 4;
+        c.offsets.push_back(c.offsets.back() + static_cast<int64_t>(n));
+      }
+    }
+    if (layout == 2 && stride != 1) {  // rows of every stride-th element
+      d.element_stride = stride;
+      d.sequence_stride = ld != 0 ? ld : size[1] * stride;
+    }
+  }
+  if (layout >= 4) d.element_stride = stride;
+  if (to_f32) d.result = LOCKSTEP_F32;
+  c.dtype = dtype;
+  c.src.element_bytes = lockstep_dtype_bytes(type);
+  c.dst.element_bytes = lockstep_dtype_bytes(d.result);
+  if (layout >= 4) {
+    c.src.first = first * stride;
+    c.src.axis(c.offsets.back() - first, stride);
+  } else {
+    c.src.axis(d.count, d.sequence_stride);
+    c.src.axis(d.length, d.element_stride);
+  }
+  c.dst.axis(d.count, 1);
+  c.cell = std::string(lockstep_op_name(c.op)) + " " + reductions[reduction] + " " + dtypes[dtype] + " " +
+           (layout >= 4 ? "segments" : layouts[layout]) + (to_f32 ? " to_f32" : "");
+}
+
+}  // namespace lockstep::cases

@@ -1,0 +1,59 @@
+// transpose.cpp - cases transpose/b<bytes>/<rows>x<cols>[/ld<src>,<dst>]
+// [/batch<n>,<src gap>,<dst gap>][/inplace].
+#include "cases.hpp"
+#include "tokens.hpp"
+
+namespace lockstep::cases {
+
+void parse_transpose(tokens& in, test_case& c) {
+  c.op = LOCKSTEP_TRANSPOSE;
+  const auto bytes = static_cast<size_t>(in.number("b", 4));
+  const auto ld = in.numbers("ld"), batch = in.numbers("batch");
+  const auto size = in.sizes();
+  if (size.size() != 2) in.refuse("give rows x cols");
+  lockstep_transpose_desc& d = c.transpose = lockstep_transpose_packed(bytes, size[0], size[1]);
+  if (ld.size() == 2) {
+    d.src_ld = ld[0];
+    d.dst_ld = ld[1];
+  }
+  if (!batch.empty()) {
+    d.batch = batch[0];
+    d.src_batch_stride = (d.rows - 1) * d.src_ld + d.cols + (batch.size() > 1 ? batch[1] : 0);
+    d.dst_batch_stride = (d.cols - 1) * d.dst_ld + d.rows + (batch.size() > 2 ? batch[2] : 0);
+  }
+  c.src.element_bytes = c.dst.element_bytes = bytes;
+  c.src.axis(d.batch, d.src_batch_stride);
+  c.src.axis(d.rows, d.src_ld);
+  c.src.axis(d.cols, 1);
+  c.dst.axis(d.batch, d.dst_batch_stride);
+  c.dst.axis(d.cols, d.dst_ld);
+  c.dst.axis(d.rows, 1);
+  const char* layout = c.in_place ? (d.rows == d.cols ? "in_place_square" : "in_place_packed")
+                       : d.batch != 1 ? "batch" : ld.empty() ? "packed" : "ld";
+  c.cell = "transpose b" + std::to_string(bytes) + " " + layout;
+}
+
+std::vector<std::string> list_transpose(level depth) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& rest) { names.push_back("transpose/" + rest); };
+  const char* odd[] = {"1x1", "1x7", "7x1", "3x5", "17x33", "31x33", "32x32", "33x31", "64x64", "65x63", "100x127", "128x16",
+                       "16x128", "129x257", "8x1000", "1000x8", "5x2049", "2049x5"};
+  for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"}) {
+    for (const char* size : odd) add(std::string(bytes) + size);
+    for (const char* rest : {"17x33/ld40,20", "64x64/ld65,67", "33x130/ld131,34/off1,3", "70x70/off3,1", "100x100/ld128,128",
+                             "17x33/batch3,5,7", "8x8/batch20", "32x32/batch4", "16x48/ld50,19/batch3,1,0/off1,1",
+                             "3x1/batch65", "64x64/inplace", "33x33/ld40,40/inplace/off1", "67x67/batch3/inplace",
+                             "17x33/inplace", "96x10/inplace/off1", "5x7/batch4,2,2/inplace", "1x50/inplace", "128x64/inplace",
+                             "0x5", "5x0", "4x4/batch0", "129x65/special"})
+      add(std::string(bytes) + rest);
+  }
+  if (depth == level::full)
+    for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})
+      for (const char* rest : {"1000x1003", "513x1025/ld1031,520", "1024x1024", "2000x8", "8x2000", "20000x3", "3x20000",
+                               "255x257/batch5,1,3/off1,3", "512x512/inplace", "601x601/ld640,640/inplace", "301x500/inplace",
+                               "1x100000", "100000x1", "700x900/off5,7", "70000x2", "2x70000", "1x3/batch70000"})
+        add(std::string(bytes) + rest);
+  return names;
+}
+
+}  // namespace lockstep::cases
