@@ -13,7 +13,8 @@
 namespace lockstep::cases {
 namespace {
 
-using wide = unsigned __int128;
+__extension__ using wide = unsigned __int128;
+__extension__ using signed_wide = __int128;
 
 template <class T>
 T load(const unsigned char* p) {
@@ -149,7 +150,7 @@ expectation integers(const test_case& c, const std::vector<int64_t>& x, unsigned
     return {fits ? LOCKSTEP_OK : LOCKSTEP_OVERFLOW, -1};
   }
   if (what == LOCKSTEP_SUM) {
-    __int128 sum = 0;
+    signed_wide sum = 0;
     for (const int64_t v : x) sum += v;
     const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
     store(out, fits ? static_cast<int64_t>(sum) : sum < 0 ? INT64_MIN : INT64_MAX);
