@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   action chosen;
   info_command(program, chosen);
   run_command(program, chosen);
+  verify_command(program, chosen);
   completion_command(program, chosen);
 
   try {

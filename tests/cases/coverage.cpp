@@ -1,6 +1,4 @@
 // coverage.cpp - what ran: a row or a cell that never did is a failure.
-#include <set>
-
 #include "runner.hpp"
 
 namespace lockstep::cases {
@@ -13,7 +11,10 @@ std::string key(const std::string& backend, lockstep_op op, const std::string& n
 void coverage::add(const subject& s, const target& t, const outcome& o) {
   if (o.what == verdict::refused || o.variant.empty()) return;  // empty inputs run nothing
   ++rows_[key(t.backend, s.c.op, o.variant)];
-  if (t.variant.empty() && o.what == verdict::equal) ++cells_[key(t.backend, s.c.op, s.c.cell)];
+  if (!t.variant.empty()) return;
+  const std::string cell = key(t.backend, s.c.op, s.c.cell);
+  if (o.what == verdict::equal) ++cells_[cell];
+  else ++failed_cells_[cell];
 }
 
 size_t coverage::ran(const std::string& backend, lockstep_op op, const std::string& variant) const {
@@ -31,7 +32,7 @@ std::string coverage::idle_rows(const std::string& backend, lockstep_op op) cons
 std::vector<std::string> coverage::idle_cells(const std::string& backend, lockstep_op op) const {
   std::vector<std::string> idle;
   for (const std::string& cell : matrix(op))
-    if (cells_.count(key(backend, op, cell)) == 0) idle.push_back(cell);
+    if (cells_.count(key(backend, op, cell)) == 0 || failed_cells_.count(key(backend, op, cell)) != 0) idle.push_back(cell);
   return idle;
 }
 

@@ -79,12 +79,12 @@ class coverage {
   void add(const subject& s, const target& t, const outcome& o);
   // Rows of backend that never ran a case, "" when there is none.
   std::string idle_rows(const std::string& backend, lockstep_op op) const;
-  // Cells of the matrix that auto never ran on backend.
+  // Cells of the matrix that auto never ran on backend, or ran with a difference.
   std::vector<std::string> idle_cells(const std::string& backend, lockstep_op op) const;
   size_t ran(const std::string& backend, lockstep_op op, const std::string& variant) const;
 
  private:
-  std::map<std::string, size_t> rows_, cells_;
+  std::map<std::string, size_t> rows_, cells_, failed_cells_;
 };
 
 // Within the error bound of any order of the same operations (own-order rows):
