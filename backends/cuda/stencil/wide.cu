@@ -161,17 +161,17 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
 template <class T>
 lockstep_status wide(lockstep_queue& queue, const lockstep_call& call) {
   switch (call.stencil.radius) {
-    case 1: return run<T, 1, true, false, 2>(queue, call);
-    case 2: return run<T, 2, true, false, 2>(queue, call);
-    case 3: return run<T, 3, true, false, 2>(queue, call);
-    case 4: return run<T, 4, true, false, 2>(queue, call);
+    case 1: return run<T, 1, true, false, 1>(queue, call);
+    case 2: return run<T, 2, true, false, 1>(queue, call);
+    case 3: return run<T, 3, true, false, 1>(queue, call);
+    case 4: return run<T, 4, true, false, 1>(queue, call);
     case 5: case 6: case 7: case 8: return run<T, 8, false, false, 1>(queue, call);
     default: return run<T, 16, false, false, 1>(queue, call);
   }
 }
 template <class T>
 lockstep_status folded(lockstep_queue& queue, const lockstep_call& call) {
-  if (call.stencil.radius == 4) return run<T, 4, true, true, 2>(queue, call);
+  if (call.stencil.radius == 4) return run<T, 4, true, true, 1>(queue, call);
   return run<T, 16, false, true, 1>(queue, call);
 }
 
