@@ -1,0 +1,65 @@
+// bench.cpp - lockstep bench: options, and what is written where.
+#include "bench.hpp"
+
+#include <fstream>
+#include <memory>
+
+namespace lockstep::tool {
+namespace {
+std::vector<std::string> usable_backends() {
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
+    lockstep_backend_info info{};
+    info.size = sizeof info;
+    check(lockstep_backend_get(i, &info));
+    if (info.usable != 0) names.push_back(info.name);
+  }
+  return names;
+}
+}  // namespace
+
+void bench_command(CLI::App& program, action& chosen) {
+  struct settings {
+    bench::options run;
+    std::string json, csv, before;
+  };
+  CLI::App* command = program.add_subcommand("bench", "Time cases, verified first, as fractions of the memory limit");
+  const auto s = std::make_shared<settings>();
+  add_place(*command, s->run.where);
+  command->add_option("--preset", s->run.preset, "quick, ladder, readme, sweep or full")->check(CLI::IsMember(bench::preset_names()));
+  command->add_option("--case", s->run.cases, "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
+  command->add_option("--filter", s->run.filter, "only cases that match this regular expression");
+  command->add_option("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");
+  command->add_flag("--cold", s->run.cold, "overwrite the caches before each sample");
+  command->add_flag("!--no-verify", s->run.verify, "do not compare results with the oracle first");
+  command->add_option("--seconds", s->run.seconds, "time that one measurement may take");
+  command->add_option("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
+  command->add_option("--json", s->json, "write the results here");
+  command->add_option("--csv", s->csv, "write the table here");
+  command->add_option("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
+  command->callback([s, &chosen] {
+    chosen = [s] {
+      bench::options& run = s->run;
+      if (!run.where.backend.empty() && run.where.backend != "auto") run.backends = {run.where.backend};
+      else run.backends = usable_backends();
+      run.where.backend = "auto";
+      run.where.variant.clear();
+      const bench::report all = bench::measure_all(run);
+      bench::print_table(all);
+      if (!s->csv.empty()) bench::write_csv(all, s->csv);
+      if (!s->json.empty()) {
+        std::ofstream file(s->json);
+        file << bench::to_json(all).dump(1) << '\n';
+        file.flush();
+        if (!file) fail("{} cannot be written; check the folder and the space left", s->json);
+      }
+      if (s->before.empty()) return all.results.empty() ? 1 : 0;
+      std::ifstream file(s->before);
+      const auto before = nlohmann::ordered_json::parse(file, nullptr, false);
+      if (before.is_discarded() || !before.contains("benchmarks")) fail("{} is no result of lockstep bench --json", s->before);
+      return bench::compare(before, all);
+    };
+  });
+}
+
+}  // namespace lockstep::tool

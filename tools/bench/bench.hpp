@@ -1,0 +1,69 @@
+// bench.hpp - what the files of `lockstep bench` share.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../cli.hpp"
+
+namespace lockstep::tool::bench {
+
+// A line of a preset: a case by its name (tests/cases), and the variants to time:
+// "auto", or "all" for every row that takes it (the ladder).
+struct line {
+  std::string name;
+  std::string variants = "auto";
+};
+std::vector<line> preset(const std::string& preset, const std::string& backend);
+std::vector<std::string> preset_names();
+
+struct options {
+  place where;
+  std::vector<std::string> backends;
+  std::string preset = "quick", filter, variants;
+  std::vector<std::string> cases;
+  bool cold = false, verify = true;
+  double seconds = 0;  // time a measurement may take; 0: the preset's
+  std::string peers;   // folder of peer programs, "" for none
+};
+
+// Samples and what they say. Median with the middle half's spread: these machines
+// are shared, so the mean and the maximum say more about the neighbours.
+struct timing {
+  std::vector<double> ms;
+  double median = 0, low = 0, high = 0;  // quartiles low and high
+  double noise = 0;                      // (high - low) / median
+  std::string stopped;                   // "noise" or "time"
+};
+timing summarise(std::vector<double> ms, std::string stopped);
+
+struct result {
+  std::string name, op, backend, variant, device, source;  // source: "lockstep", or a peer with its version
+  bool cold = false;
+  double bytes = 0;  // compulsory: each input byte read once, each output byte written once (a sweep)
+  timing time;
+  std::string limit;       // "copy" or "read"
+  double limit_gb_s = 0;   // best of our limit kernels and of everything timed for this case
+  std::string checked;     // "bits equal", "within 1e-5", "not checked: ..."
+  double gb_s() const { return time.median > 0 ? bytes / time.median * 1e-6 : 0; }
+  double fraction() const { return limit_gb_s > 0 ? gb_s() / limit_gb_s : 0; }
+};
+
+struct report {
+  nlohmann::ordered_json machine;  // device, driver, CPU, commit, date, threads
+  std::map<std::string, nlohmann::ordered_json> limits;
+  std::vector<result> results;
+  std::vector<std::string> skipped;  // "case: reason"
+};
+
+report measure_all(const options& asked);
+nlohmann::ordered_json to_json(const report& all);
+void print_table(const report& all);
+void write_csv(const report& all, const std::string& path);
+// Prints FAST, SLOW, SAME or unclear a row; 1 when any is SLOW.
+int compare(const nlohmann::ordered_json& before, const report& after);
+
+}  // namespace lockstep::tool::bench

@@ -1,0 +1,319 @@
+// measure.cpp - verifies, then times, and measures the limit in the same run.
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <regex>
+
+#include "../progress.hpp"
+#include "bench.hpp"
+#include "cases.hpp"
+#include "peers.hpp"
+
+namespace lockstep::tool::bench {
+namespace {
+
+using nlohmann::ordered_json;
+using cases::test_case;
+
+// Memory of a backend, released with the object.
+class block {
+ public:
+  block(lockstep_context* c, std::string backend, lockstep_memory kind, size_t bytes)
+      : context_(c), backend_(std::move(backend)), kind_(kind), bytes_(bytes) {
+    check(lockstep_alloc(context_, backend_.c_str(), kind_, bytes_, &data_));
+  }
+  ~block() { (void)lockstep_free(context_, backend_.c_str(), kind_, bytes_, data_); }
+  block(const block&) = delete;
+  block& operator=(const block&) = delete;
+  unsigned char* data() const { return static_cast<unsigned char*>(data_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  lockstep_context* context_;
+  std::string backend_;
+  lockstep_memory kind_;
+  size_t bytes_;
+  void* data_ = nullptr;
+};
+
+lockstep_plan* make_plan(lockstep_context* c, const test_case& t, const int64_t* offsets, const lockstep_options* o) {
+  lockstep_plan* plan = nullptr;
+  lockstep_reduce_desc reduce = t.reduce;
+  reduce.offsets = offsets;
+  lockstep_stencil_desc stencil = t.stencil;
+  stencil.coefficients = t.coefficients.data();
+  switch (t.op) {
+    case LOCKSTEP_TRANSPOSE: check(lockstep_plan_transpose(c, &t.transpose, o, &plan)); break;
+    case LOCKSTEP_PERMUTE: check(lockstep_plan_permute(c, &t.permute, o, &plan)); break;
+    case LOCKSTEP_SQUARE_SUM: check(lockstep_plan_square_sum(c, &reduce, o, &plan)); break;
+    case LOCKSTEP_REDUCE: check(lockstep_plan_reduce(c, &reduce, o, &plan)); break;
+    case LOCKSTEP_STENCIL: check(lockstep_plan_stencil(c, &stencil, o, &plan)); break;
+    case LOCKSTEP_SHUFFLE: check(lockstep_plan_shuffle(c, &t.shuffle, o, &plan)); break;
+    case LOCKSTEP_OP_COUNT: break;
+  }
+  return plan;
+}
+struct plan_deleter {
+  void operator()(lockstep_plan* p) const { lockstep_plan_destroy(p); }
+};
+using plan_handle = std::unique_ptr<lockstep_plan, plan_deleter>;
+
+// Each input byte read once and each output byte written once, a sweep.
+double compulsory_bytes(const test_case& t) {
+  const double once = static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
+                      static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes) +
+                      static_cast<double>(t.offsets.size()) * 8;
+  return t.op == LOCKSTEP_STENCIL ? once * t.stencil.sweeps : once;
+}
+bool reads_only(const test_case& t) { return t.op == LOCKSTEP_SQUARE_SUM || t.op == LOCKSTEP_REDUCE; }
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Takes samples until the middle half lies within 1 % or the time is up; at least 5.
+template <class Take>
+timing until_quiet(double seconds, const Take& take) {
+  std::vector<double> ms;
+  const double begin = now();
+  for (;;) {
+    std::vector<double> batch(ms.empty() ? 5 : 10);
+    take(static_cast<int32_t>(batch.size()), batch.data());
+    ms.insert(ms.end(), batch.begin(), batch.end());
+    const timing so_far = summarise(ms, "noise");
+    if (ms.size() >= 15 && so_far.noise < 0.01) return so_far;
+    if (now() - begin > seconds || ms.size() >= 400) return summarise(std::move(ms), "time");
+  }
+}
+
+class bench_run {
+ public:
+  bench_run(const options& asked, report& out) : asked_(asked), out_(out), context_(asked.where) {}
+
+  void on(const std::string& backend) {
+    std::vector<line> lines;
+    if (asked_.cases.empty()) lines = preset(asked_.preset, backend);
+    for (const std::string& name : asked_.cases) lines.push_back({name});
+    const std::regex filter(asked_.filter, std::regex::icase);
+    describe(backend);
+    for (const line& one : lines) {
+      if (!asked_.filter.empty() && !std::regex_search(one.name, filter)) continue;
+      try {
+        one_case(backend, one);
+      } catch (const failure& error) {
+        out_.skipped.push_back(fmt::format("{} on {}: {}", one.name, backend, error.what()));
+      }
+    }
+  }
+
+ private:
+  void describe(const std::string& backend) {
+    lockstep_device_info device{};
+    device.size = sizeof device;
+    check(lockstep_device_get(backend.substr(0, backend.find(':')).c_str(), 0, &device));
+    device_ = device.name;
+    out_.machine["devices"][backend] = {{"name", device.name}, {"detail", device.detail}};
+    const double launch = limit(backend, LOCKSTEP_LIMIT_LAUNCH, 0).median;
+    out_.limits[backend]["launch_us"] = launch * 1e3;
+    if (backend == "cpu") return;
+    constexpr std::pair<const char*, lockstep_limit> links[] = {
+        {"upload_pinned_gb_s", LOCKSTEP_LIMIT_UPLOAD_PINNED},     {"download_pinned_gb_s", LOCKSTEP_LIMIT_DOWNLOAD_PINNED},
+        {"both_pinned_gb_s", LOCKSTEP_LIMIT_BOTH_PINNED},         {"upload_pageable_gb_s", LOCKSTEP_LIMIT_UPLOAD_PAGEABLE},
+        {"download_pageable_gb_s", LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE}};
+    constexpr size_t link_bytes = size_t{256} << 20;
+    for (const auto& [name, kind] : links)
+      out_.limits[backend][name] = static_cast<double>(link_bytes) / limit(backend, kind, link_bytes).median * 1e-6;
+  }
+
+  timing limit(const std::string& backend, lockstep_limit kind, size_t bytes) {
+    std::vector<double> ms(asked_.cold ? 11 : 15);
+    check(lockstep_measure_limit(context_, backend.c_str(), kind, bytes, asked_.cold ? LOCKSTEP_COLD : 0u,
+                                 static_cast<int32_t>(ms.size()), ms.data()));
+    return summarise(std::move(ms), "");
+  }
+
+  double limit_gb_s(const std::string& backend, const test_case& t, double bytes) {
+    // The same number of bytes as the case moves, so that caches count alike;
+    // beyond 2 GiB nothing changes any more.
+    const auto size = static_cast<size_t>(std::min(bytes, 2147483648.0));
+    const bool read = reads_only(t);
+    const auto key = std::make_tuple(backend, read, size);
+    if (const auto known = limits_.find(key); known != limits_.end()) return known->second;
+    const timing time = limit(backend, read ? LOCKSTEP_LIMIT_READ : LOCKSTEP_LIMIT_COPY, size);
+    const double gb_s = static_cast<double>(size) / time.median * 1e-6;
+    out_.limits[backend][read ? "read_gb_s" : "copy_gb_s"][fmt::format("{}", size)] = gb_s;
+    return limits_[key] = gb_s;
+  }
+
+  // The expected bits: what the CPU's own row gives (the CPU itself is checked
+  // against its ref row where that ends within seconds).
+  std::vector<unsigned char> expected(const std::string& backend, const test_case& t, const unsigned char* src) {
+    std::vector<unsigned char> want(t.dst.span_bytes());
+    lockstep_options o = lockstep_options_defaults();
+    o.backend = "cpu";
+    if (backend == "cpu") o.variant = "ref";
+    check(cases::call(context_, t, src, want.data(), t.offsets.empty() ? nullptr : t.offsets.data(), &o));
+    return want;
+  }
+
+  static std::string compare_bits(const test_case& t, const std::vector<unsigned char>& want, const std::vector<unsigned char>& got,
+                                  bool own_order) {
+    if (want == got) return "bits equal";
+    if (!own_order) fail("the result differs from the oracle's; run lockstep verify --case {}", t.name);
+    if (t.dst.element_bytes != 8 && t.dst.element_bytes != 4) return "own order, not checked";
+    double worst = 0;
+    for (size_t i = 0; i + t.dst.element_bytes <= want.size(); i += t.dst.element_bytes) {
+      double a = 0, b = 0;
+      if (t.dst.element_bytes == 8) {
+        std::memcpy(&a, want.data() + i, 8);
+        std::memcpy(&b, got.data() + i, 8);
+      } else {
+        float x = 0, y = 0;
+        std::memcpy(&x, want.data() + i, 4);
+        std::memcpy(&y, got.data() + i, 4);
+        a = x, b = y;
+      }
+      if (a != b && !(std::isnan(a) && std::isnan(b))) worst = std::max(worst, std::abs(a - b) / std::max(std::abs(a), 1e-30));
+    }
+    if (!(worst < 1e-3)) fail("own order: the result is off by a factor {:.2g}", worst);
+    return fmt::format("own order, within {:.0e}", worst);
+  }
+
+  void one_case(const std::string& backend, const line& one) {
+    const test_case t = cases::parse(one.name);
+    const bool on_cpu = backend == "cpu";
+    const double bytes = compulsory_bytes(t);
+    block src_host(context_, "cpu", LOCKSTEP_HOST, std::max<size_t>(t.src.span_bytes(), 1));
+    cases::fill_src(t, src_host.data());
+    std::optional<block> src_device, dst_device, offsets_device;
+    std::optional<block> dst_host;
+    const int64_t* offsets = t.offsets.empty() ? nullptr : t.offsets.data();
+    if (on_cpu) {
+      dst_host.emplace(context_, "cpu", LOCKSTEP_HOST, std::max<size_t>(t.dst.span_bytes(), 1));
+      std::memset(dst_host->data(), 0xA5, dst_host->bytes());
+    } else {
+      src_device.emplace(context_, backend, LOCKSTEP_DEVICE, src_host.bytes());
+      dst_device.emplace(context_, backend, LOCKSTEP_DEVICE, std::max<size_t>(t.dst.span_bytes(), 1));
+      check(lockstep_copy(context_, backend.c_str(), src_host.data(), src_device->data(), src_host.bytes()));
+      if (offsets != nullptr) {
+        offsets_device.emplace(context_, backend, LOCKSTEP_DEVICE, t.offsets.size() * 8);
+        check(lockstep_copy(context_, backend.c_str(), offsets, offsets_device->data(), t.offsets.size() * 8));
+        offsets = reinterpret_cast<const int64_t*>(offsets_device->data());
+      }
+    }
+    const void* src = on_cpu ? src_host.data() : src_device->data();
+    void* dst = on_cpu ? dst_host->data() : dst_device->data();
+    // ref's plain loops take about a second for 2^27 elements.
+    const bool can_check = asked_.verify && (!on_cpu || t.src.elements() <= int64_t{1} << 26);
+    std::vector<unsigned char> want;
+    if (can_check) want = expected(backend, t, src_host.data());
+
+    const double limit = limit_gb_s(backend, t, bytes);
+    const size_t first = out_.results.size();
+    for (const std::string& variant : variants(backend, t, one)) {
+      lockstep_options o = lockstep_options_defaults();
+      o.backend = backend.c_str();
+      if (variant != "auto") o.variant = variant.c_str();
+      o.flags = LOCKSTEP_DEVICE_DATA;
+      plan_handle plan;
+      try {
+        plan.reset(make_plan(context_, t, offsets, &o));
+        check(lockstep_plan_execute(plan.get(), src, dst, nullptr));
+      } catch (const failure& error) {
+        out_.skipped.push_back(fmt::format("{} on {} variant {}: {}", t.name, backend, variant, error.what()));
+        continue;
+      }
+      lockstep_run_info ran{};
+      ran.size = sizeof ran;
+      check(lockstep_last_run(&ran));
+      result r;
+      r.name = one.name, r.op = lockstep_op_name(t.op), r.backend = backend, r.variant = ran.variant, r.device = device_;
+      r.source = "lockstep";
+      r.cold = asked_.cold;
+      r.bytes = bytes;
+      r.limit = reads_only(t) ? "read" : "copy";
+      r.limit_gb_s = limit;
+      r.checked = can_check ? "" : "not checked: too large for the reference loops";
+      if (can_check) {
+        std::vector<unsigned char> got(t.dst.span_bytes());
+        if (on_cpu) std::memcpy(got.data(), dst, got.size());
+        else check(lockstep_copy(context_, backend.c_str(), dst, got.data(), got.size()));
+        r.checked = compare_bits(t, want, got, ran.order == 0);
+      }
+      r.time = until_quiet(seconds(), [&](int32_t n, double* ms) {
+        check(lockstep_plan_measure(plan.get(), src, dst, asked_.cold ? LOCKSTEP_COLD : 0u, n, ms));
+      });
+      out_.results.push_back(std::move(r));
+    }
+    if (!asked_.peers.empty()) run_peers(asked_, backend, t, bytes, out_);
+    // The base of a case is the best of the limit kernels and of whatever ran.
+    double best = limit;
+    for (size_t i = first; i < out_.results.size(); ++i) best = std::max(best, out_.results[i].gb_s());
+    for (size_t i = first; i < out_.results.size(); ++i) out_.results[i].limit_gb_s = best;
+  }
+
+  double seconds() const { return asked_.seconds > 0 ? asked_.seconds : asked_.preset == "quick" ? 0.15 : 0.6; }
+
+  std::vector<std::string> variants(const std::string& backend, const test_case& t, const line& one) const {
+    const std::string wanted = !asked_.variants.empty() ? asked_.variants : one.variants;
+    if (wanted == "auto") return {"auto"};
+    std::vector<std::string> names;
+    const std::string name = backend.substr(0, backend.find(':'));
+    const std::regex pattern(wanted == "all" ? "" : wanted, std::regex::icase);
+    for (int32_t i = 0; i < lockstep_variant_count(name.c_str(), t.op); ++i) {
+      lockstep_variant_info row{};
+      row.size = sizeof row;
+      check(lockstep_variant_get(name.c_str(), t.op, i, &row));
+      if (wanted == "all" ? true : std::regex_search(row.name, pattern)) names.push_back(row.name);
+    }
+    return names;
+  }
+
+  const options& asked_;
+  report& out_;
+  context context_;
+  std::string device_;
+  std::map<std::tuple<std::string, bool, size_t>, double> limits_;
+};
+
+std::string utc_date() {
+  const std::time_t t = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&t, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
+}
+
+}  // namespace
+
+timing summarise(std::vector<double> ms, std::string stopped) {
+  timing t;
+  std::vector<double> sorted = ms;
+  std::sort(sorted.begin(), sorted.end());
+  const auto at = [&](double q) { return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)]; };
+  t.median = at(0.5), t.low = at(0.25), t.high = at(0.75);
+  t.noise = t.median > 0 ? (t.high - t.low) / t.median : 0;
+  t.ms = std::move(ms);
+  t.stopped = std::move(stopped);
+  return t;
+}
+
+report measure_all(const options& asked) {
+  report out;
+  utsname system{};
+  uname(&system);
+  out.machine["date"] = utc_date();
+  out.machine["lockstep"] = lockstep_version();
+  out.machine["commit"] = LOCKSTEP_COMMIT;
+  out.machine["kernel"] = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+  out.machine["threads"] = asked.where.threads;
+  out.machine["cache"] = asked.cold ? "cold: caches overwritten before each sample" : "hot: back to back";
+  bench_run run(asked, out);
+  for (const std::string& backend : asked.backends) run.on(backend);
+  return out;
+}
+
+}  // namespace lockstep::tool::bench

@@ -1,0 +1,97 @@
+// output.cpp - a report as a table, JSON, CSV, and beside an earlier one.
+#include <algorithm>
+#include <fstream>
+
+#include "bench.hpp"
+
+namespace lockstep::tool::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Ours over the best peer of the same case: above 1 we are faster; 0 without one.
+double over_best_peer(const report& all, const result& r) {
+  double best = 0;
+  for (const result& other : all.results)
+    if (other.source != "lockstep" && other.name == r.name && other.backend == r.backend) best = std::max(best, other.gb_s());
+  return best > 0 && r.source == "lockstep" ? r.gb_s() / best : 0;
+}
+
+std::string time_of(double ms) {
+  return ms < 0.1 ? fmt::format("{:.2f} us", ms * 1e3) : ms < 10 ? fmt::format("{:.3f} ms", ms) : fmt::format("{:.1f} ms", ms);
+}
+
+}  // namespace
+
+ordered_json to_json(const report& all) {
+  ordered_json j;
+  j["meta"] = all.machine;
+  for (const auto& [backend, limits] : all.limits) j["limits"][backend] = limits;
+  j["benchmarks"] = ordered_json::array();
+  for (const result& r : all.results) {
+    ordered_json row = {{"name", r.name}, {"op", r.op}, {"backend", r.backend}, {"device", r.device}, {"source", r.source},
+                        {"variant", r.variant}, {"cold", r.cold}, {"bytes", r.bytes}, {"samples", r.time.ms.size()},
+                        {"median_ms", r.time.median}, {"low_ms", r.time.low}, {"high_ms", r.time.high}, {"noise", r.time.noise},
+                        {"stopped", r.time.stopped}, {"gb_s", r.gb_s()}, {"limit", r.limit}, {"limit_gb_s", r.limit_gb_s},
+                        {"fraction", r.fraction()}, {"checked", r.checked}};
+    if (const double factor = over_best_peer(all, r); factor > 0) row["over_best_peer"] = factor;
+    j["benchmarks"].push_back(std::move(row));
+  }
+  j["skipped"] = all.skipped;
+  return j;
+}
+
+void print_table(const report& all) {
+  const style s = stdout_style();
+  size_t name_width = 4, variant_width = 7;
+  for (const result& r : all.results) {
+    name_width = std::max(name_width, r.name.size());
+    variant_width = std::max(variant_width, r.variant.size());
+  }
+  print("{}{:<{}}  {:<6} {:<{}} {:>10} {:>6} {:>8} {:>8} {:>6}  {}{}\n", s.bold, "case", name_width, "on", "variant", variant_width,
+        "time", "+-", "GB/s", "of limit", "x peer", "checked", s.off);
+  for (const result& r : all.results) {
+    const double factor = over_best_peer(all, r);
+    print("{:<{}}  {:<6} {}{:<{}}{} {:>10} {:>5.1f}% {:>8.1f} {:>7.2f}{} {:>6}  {}\n", r.name, name_width, r.backend,
+          r.source == "lockstep" ? "" : s.dim, r.variant, variant_width, r.source == "lockstep" ? "" : s.off, time_of(r.time.median),
+          100 * r.time.noise, r.gb_s(), r.fraction(), r.limit == "read" ? "r" : "c", factor > 0 ? fmt::format("{:.2f}", factor) : "",
+          r.checked);
+  }
+  print("{}time: median; +-: middle half; GB/s: compulsory bytes, each once; of limit: fraction of the best copy (c) or read (r) of "
+        "the same size in this run; {}{}\n", s.dim, all.machine.value("cache", ""), s.off);
+  for (const std::string& text : all.skipped) print("{}skipped: {}{}\n", s.dim, text, s.off);
+}
+
+void write_csv(const report& all, const std::string& path) {
+  std::ofstream file(path);
+  file << "name,backend,source,variant,cold,bytes,median_ms,low_ms,high_ms,gb_s,limit,limit_gb_s,fraction,checked\n";
+  for (const result& r : all.results)
+    file << fmt::format("\"{}\",{},\"{}\",\"{}\",{},{},{},{},{},{},{},{},{},\"{}\"\n", r.name, r.backend, r.source, r.variant,
+                        r.cold ? 1 : 0, r.bytes, r.time.median, r.time.low, r.time.high, r.gb_s(), r.limit, r.limit_gb_s,
+                        r.fraction(), r.checked);
+  file.flush();
+  if (!file) fail("{} cannot be written; check the folder and the space left", path);
+}
+
+int compare(const ordered_json& before, const report& after) {
+  int slower = 0;
+  const style s = stdout_style();
+  for (const result& now : after.results) {
+    const ordered_json* old = nullptr;
+    for (const auto& row : before.at("benchmarks"))
+      if (row.at("name") == now.name && row.at("backend") == now.backend && row.at("source") == now.source &&
+          row.at("variant") == now.variant && row.at("cold") == now.cold)
+        old = &row;
+    if (old == nullptr) continue;
+    const double was = old->at("median_ms"), noise = std::max(old->at("noise").get<double>(), now.time.noise);
+    const double change = now.time.median / was - 1;
+    // A change within the noise is none; noise beyond 10 % says nothing at all.
+    const char* verdict = noise > 0.10 ? "unclear" : std::abs(change) <= std::max(noise, 0.02) ? "SAME" : change < 0 ? "FAST" : "SLOW";
+    slower += std::string(verdict) == "SLOW";
+    print("{}{:<8}{} {:+6.1f}%  (noise {:.1f}%)  {} {} {}\n", verdict == std::string("SLOW") ? s.bad : "", verdict, s.off, 100 * change,
+          100 * noise, now.name, now.backend, now.variant);
+  }
+  return slower > 0 ? 1 : 0;
+}
+
+}  // namespace lockstep::tool::bench
