@@ -42,6 +42,7 @@ void check(lockstep_status status);
 using action = std::function<int()>;
 void info_command(CLI::App& program, action& chosen);
 void run_command(CLI::App& program, action& chosen);
+void bench_command(CLI::App& program, action& chosen);
 void demo_command(CLI::App& program, action& chosen);
 void import_command(CLI::App& program, action& chosen);
 void verify_command(CLI::App& program, action& chosen);

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   info_command(program, chosen);
   run_command(program, chosen);
   verify_command(program, chosen);
+  bench_command(program, chosen);
   completion_command(program, chosen);
 
   try {

@@ -9,9 +9,9 @@
 #include <ctime>
 #include <regex>
 
-#include "../progress.hpp"
 #include "bench.hpp"
 #include "cases.hpp"
+#include "commit.hpp"
 #include "peers.hpp"
 
 namespace lockstep::tool::bench {
@@ -105,6 +105,8 @@ class bench_run {
         one_case(backend, one);
       } catch (const failure& error) {
         out_.skipped.push_back(fmt::format("{} on {}: {}", one.name, backend, error.what()));
+      } catch (const std::invalid_argument& error) {
+        refuse("{}", error.what());
       }
     }
   }
@@ -130,7 +132,7 @@ class bench_run {
 
   timing limit(const std::string& backend, lockstep_limit kind, size_t bytes) {
     std::vector<double> ms(asked_.cold ? 11 : 15);
-    check(lockstep_measure_limit(context_, backend.c_str(), kind, bytes, asked_.cold ? LOCKSTEP_COLD : 0u,
+    check(lockstep_measure_limit(context_, backend.c_str(), kind, bytes, cold_flag(),
                                  static_cast<int32_t>(ms.size()), ms.data()));
     return summarise(std::move(ms), "");
   }
@@ -244,7 +246,7 @@ class bench_run {
         r.checked = compare_bits(t, want, got, ran.order == 0);
       }
       r.time = until_quiet(seconds(), [&](int32_t n, double* ms) {
-        check(lockstep_plan_measure(plan.get(), src, dst, asked_.cold ? LOCKSTEP_COLD : 0u, n, ms));
+        check(lockstep_plan_measure(plan.get(), src, dst, cold_flag(), n, ms));
       });
       out_.results.push_back(std::move(r));
     }
@@ -255,6 +257,7 @@ class bench_run {
     for (size_t i = first; i < out_.results.size(); ++i) out_.results[i].limit_gb_s = best;
   }
 
+  uint32_t cold_flag() const { return asked_.cold ? static_cast<uint32_t>(LOCKSTEP_COLD) : 0u; }
   double seconds() const { return asked_.seconds > 0 ? asked_.seconds : asked_.preset == "quick" ? 0.15 : 0.6; }
 
   std::vector<std::string> variants(const std::string& backend, const test_case& t, const line& one) const {

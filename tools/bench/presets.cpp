@@ -8,9 +8,9 @@ const std::vector<line> readme_cuda = {
     {"transpose/b4/16384x16384"}, {"transpose/b4/32768x32768"}, {"transpose/b4/10000x7001"}, {"transpose/b4/4096x4096"},
     {"transpose/b4/20000000x8"}, {"transpose/b4/8x20000000"}, {"transpose/b8/16384x8192"}, {"transpose/b2/16384x16384"},
     {"transpose/b1/16384x16384"},
-    {"permute/b4/32x64x112x112/p0,2,3,1"}, {"permute/b4/32x112x112x64/p0,3,1,2"}, {"permute/b4/64x96x128x160/p3,2,1,0"},
-    {"permute/b4/64x96x128x160/p2,3,0,1"}, {"permute/b4/64x96x128x160/p0,1,3,2"}, {"permute/b4/64x128x96x160/p0,2,1,3"},
-    {"permute/b4/24x20x28x32x36x12/p5,1,3,0,4,2"},
+    {"permute/b4/32x64x112x112/perm0,2,3,1"}, {"permute/b4/32x112x112x64/perm0,3,1,2"}, {"permute/b4/64x96x128x160/perm3,2,1,0"},
+    {"permute/b4/64x96x128x160/perm2,3,0,1"}, {"permute/b4/64x96x128x160/perm0,1,3,2"}, {"permute/b4/64x128x96x160/perm0,2,1,3"},
+    {"permute/b4/24x20x28x32x36x12/perm5,1,3,0,4,2"},
     {"square_sum/ssq/f32/full/1073741824"}, {"square_sum/ssq/f32/full/268435456"}, {"square_sum/ssq/f32/full/16777216"},
     {"square_sum/ssq/f32/full/4194304"}, {"square_sum/ssq/f32/full/1048576"},
     {"square_sum/ssq/i32/full/1073741824/sparse"}, {"square_sum/ssq/i32/full/268435456/sparse"},
@@ -19,45 +19,45 @@ const std::vector<line> readme_cuda = {
     {"reduce/sum/f32/rows/16777216x32"}, {"reduce/sum/f32/rows/1048576x257"}, {"reduce/sum/f32/rows/16384x16384"},
     {"reduce/sum/f32/rows/64x4194304"}, {"reduce/argmax/f32/rows/16777216x32"}, {"reduce/argmax/f32/rows/1048576x257"},
     {"reduce/argmax/f32/rows/16384x16384"}, {"reduce/argmax/f32/rows/64x4194304"},
-    {"stencil/f32/268435456/r4/nearest"}, {"stencil/f32/16777216/r4/nearest"}, {"stencil/f32/512x512x512/r4/nearest"},
-    {"stencil/f32/1000x1000x1000/r4/nearest"}, {"shuffle/xor/b4/n268435456/w32/o1"},
+    {"stencil/f32/symmetric/nearest/r4/268435456"}, {"stencil/f32/symmetric/nearest/r4/16777216"}, {"stencil/f32/symmetric/nearest/r4/512x512x512"},
+    {"stencil/f32/symmetric/nearest/r4/1000x1000x1000"}, {"shuffle/b4/xor/w32/op1/n268435456"},
 };
 const std::vector<line> readme_cpu = {
     {"transpose/b4/256x256"}, {"transpose/b4/512x512"}, {"transpose/b4/2048x2048"}, {"transpose/b4/4096x4096"},
     {"transpose/b4/16384x16384"}, {"transpose/b4/10000x7001"}, {"transpose/b8/4096x4096"}, {"transpose/b1/16384x16384"},
     {"transpose/b4/32x32/batch4096"}, {"transpose/b4/1024x1024/batch256"}, {"transpose/b4/2000000x8"},
     {"transpose/b4/8x2000000"},
-    {"permute/b4/32x64x112x112/p0,2,3,1"}, {"permute/b4/32x112x112x64/p0,3,1,2"}, {"permute/b4/64x96x128x160/p3,2,1,0"},
-    {"permute/b4/64x96x128x160/p0,1,3,2"}, {"permute/b4/64x128x96x160/p0,2,1,3"},
+    {"permute/b4/32x64x112x112/perm0,2,3,1"}, {"permute/b4/32x112x112x64/perm0,3,1,2"}, {"permute/b4/64x96x128x160/perm3,2,1,0"},
+    {"permute/b4/64x96x128x160/perm0,1,3,2"}, {"permute/b4/64x128x96x160/perm0,2,1,3"},
     {"square_sum/ssq/f32/full/268435456"}, {"square_sum/ssq/f32/full/16777216"}, {"square_sum/ssq/f32/full/262144"},
     {"square_sum/ssq/i32/full/268435456/sparse"}, {"square_sum/ssq/i32/full/262144/sparse"},
     {"square_sum/ssq/f64/full/134217728"}, {"square_sum/ssq/f64/full/131072"},
     {"reduce/sum/f32/full/268435456"}, {"reduce/max/f32/full/268435456"}, {"reduce/argmax/f32/full/268435456"},
     {"reduce/argmax/f32/full/262144"}, {"reduce/sum/f32/rows/1048576x32"}, {"reduce/max/f32/rows/1048576x32"},
     {"reduce/argmax/f32/rows/1048576x32"},
-    {"stencil/f32/268435456/r4/nearest"}, {"stencil/f32/16777216/r4/nearest"}, {"stencil/f32/262144/r4/nearest"},
-    {"stencil/f32/512x512x512/r4/nearest"},
+    {"stencil/f32/symmetric/nearest/r4/268435456"}, {"stencil/f32/symmetric/nearest/r4/16777216"}, {"stencil/f32/symmetric/nearest/r4/262144"},
+    {"stencil/f32/symmetric/nearest/r4/512x512x512"},
 };
 const std::vector<line> quick = {
-    {"transpose/b4/2048x2048"}, {"transpose/b4/1999x3001"}, {"permute/b4/8x64x56x56/p0,2,3,1"},
+    {"transpose/b4/2048x2048"}, {"transpose/b4/1999x3001"}, {"permute/b4/8x64x56x56/perm0,2,3,1"},
     {"square_sum/ssq/f32/full/16777216"}, {"square_sum/norm2/f64/full/4194304"}, {"reduce/sum/f32/rows/65536x64"},
-    {"reduce/argmax/f32/full/16777216"}, {"stencil/f32/16777216/r4/nearest"}, {"stencil/f32/192x192x192/r4/nearest"},
-    {"shuffle/xor/b4/n4194304/w32/o1"},
+    {"reduce/argmax/f32/full/16777216"}, {"stencil/f32/symmetric/nearest/r4/16777216"}, {"stencil/f32/symmetric/nearest/r4/192x192x192"},
+    {"shuffle/b4/xor/w32/op1/n4194304"},
 };
 // Each rung beside the next, in the geometry that the lessons are taught with.
 const std::vector<line> ladder = {
     {"transpose/b4/8192x8192", "all"}, {"square_sum/ssq/i32/full/1048576/small", "all"},
     {"square_sum/ssq/f32/full/16777216", "all"}, {"reduce/sum/f32/full/16777216", "all"},
-    {"reduce/sum/f32/rows/65536x257", "all"}, {"stencil/f32/16777216/r4/nearest", "all"},
-    {"stencil/f32/256x256x256/r4/nearest", "all"}, {"permute/b4/32x64x112x112/p0,2,3,1", "all"},
-    {"shuffle/xor/b4/n16777216/w32/o1", "all"},
+    {"reduce/sum/f32/rows/65536x257", "all"}, {"stencil/f32/symmetric/nearest/r4/16777216", "all"},
+    {"stencil/f32/symmetric/nearest/r4/256x256x256", "all"}, {"permute/b4/32x64x112x112/perm0,2,3,1", "all"},
+    {"shuffle/b4/xor/w32/op1/n16777216", "all"},
 };
 
 std::vector<line> sweep() {
   std::vector<line> lines;
   for (int64_t n = 256; n <= int64_t{1} << 28; n *= 4) {
     lines.push_back({fmt::format("square_sum/ssq/f32/full/{}", n)});
-    lines.push_back({fmt::format("stencil/f32/{}/r4/nearest", n)});
+    lines.push_back({fmt::format("stencil/f32/symmetric/nearest/r4/{}", n)});
   }
   for (int64_t side = 16; side <= 16384; side *= 2) {
     lines.push_back({fmt::format("transpose/b4/{}x{}", side, side)});
