@@ -1,0 +1,201 @@
+// exact_sums.cpp - exact sums and sums of squares of integers.
+// Idea    64-bit lanes keep two sums of each term t: of t itself, modulo 2^64, and of t >> 32. Together they give
+//         the exact sum of up to 2^32 terms: the low halves add up to the first less 2^32 times the second.
+//         Squares of i64 are three such terms (schoolbook, 32-bit digits).
+// Moves   every element read once; 24 bytes written a chunk
+// Limit   L2: 5 operations a vector of i32 squares; DRAM: the read limit
+// Watch   two squares of i32 fit one u64 (2 * 2^62), four do not
+// Source  this repository
+#include "../reduce_kernels.hpp"
+#include "vectors.hpp"
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+typedef int32_t vi32 __attribute__((vector_size(W * 4)));
+typedef int64_t vi64 __attribute__((vector_size(W * 8)));
+
+constexpr int ahead = 8192;  // bytes; see float_sums.cpp
+
+// Products of the lanes' low 32 bits: signed, unsigned. (maskz with all lanes: GCC 12 warns about its own plain form.)
+inline vu product_signed(vu x) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return reinterpret_cast<vu>(_mm512_maskz_mul_epi32(0xFF, reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(x)));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return reinterpret_cast<vu>(_mm256_mul_epi32(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(x)));
+#else
+  return x * x;
+#endif
+}
+inline vu product_unsigned(vu x, vu y) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return reinterpret_cast<vu>(_mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(y)));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return reinterpret_cast<vu>(_mm256_mul_epu32(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(y)));
+#else
+  return (x & 0xFFFFFFFFu) * (y & 0xFFFFFFFFu);
+#endif
+}
+
+inline vu load_i32(const int32_t* p) {
+  vi32 x;
+  memcpy(&x, p, sizeof x);
+  return reinterpret_cast<vu>(__builtin_convertvector(x, vi64));
+}
+inline vu load_i64(const int64_t* p) {
+  vu x;
+  memcpy(&x, p, sizeof x);
+  return x;
+}
+
+// A term's two sums, and what they stand for.
+inline void enter_term(vu* part, vu t) {
+  part[0] += t;
+  part[1] += t >> 32;
+}
+inline uint128 value_of(const uint64_t* part) {
+  return (static_cast<uint128>(part[1]) << 32) + (part[0] - (part[1] << 32));
+}
+inline wide widened(int128 x) {
+  return {{static_cast<uint64_t>(x), static_cast<uint64_t>(x >> 64), x < 0 ? ~uint64_t{0} : 0}};
+}
+
+struct i32_sum {
+  typedef int32_t element;
+  static constexpr int parts = 1;
+  static vu load(const int32_t* p) { return load_i32(p); }
+  static void enter(vu* part, vu a, vu b) { part[0] += a + b; }
+  static void enter(vu* part, vu a) { part[0] += a; }
+  static wide total(const uint64_t* part, int64_t) { return widened(static_cast<int64_t>(part[0])); }
+};
+// Shifted up by 2^63, so that the halves are unsigned.
+struct i64_sum {
+  typedef int64_t element;
+  static constexpr int parts = 2;
+  static vu load(const int64_t* p) { return load_i64(p) ^ (uint64_t{1} << 63); }
+  static void enter(vu* part, vu a, vu b) {
+    enter_term(part, a);
+    enter_term(part, b);
+  }
+  static void enter(vu* part, vu a) { enter_term(part, a); }
+  static wide total(const uint64_t* part, int64_t n) {
+    return widened(static_cast<int128>(value_of(part)) - (static_cast<int128>(n) << 63));
+  }
+};
+struct i32_square {
+  typedef int32_t element;
+  static constexpr int parts = 2;
+  static vu load(const int32_t* p) { return load_i32(p); }
+  static void enter(vu* part, vu a, vu b) { enter_term(part, product_signed(a) + product_signed(b)); }
+  static void enter(vu* part, vu a) { enter_term(part, product_signed(a)); }
+  static wide total(const uint64_t* part, int64_t) { return widened(static_cast<int128>(value_of(part))); }
+};
+// (h * 2^32 + l)^2 = h^2 * 2^64 + h*l * 2^33 + l^2 of the magnitude.
+struct i64_square {
+  typedef int64_t element;
+  static constexpr int parts = 6;
+  static vu load(const int64_t* p) {
+    const vu x = load_i64(p), sign = reinterpret_cast<vu>(reinterpret_cast<vi64>(x) < 0);
+    return (x ^ sign) - sign;
+  }
+  static void enter(vu* part, vu a, vu b) {
+    enter(part, a);
+    enter(part, b);
+  }
+  static void enter(vu* part, vu a) {
+    const vu high = a >> 32;
+    enter_term(part, product_unsigned(a, a));
+    enter_term(part + 2, product_unsigned(a, high));
+    enter_term(part + 4, product_unsigned(high, high));
+  }
+  static wide total(const uint64_t* part, int64_t) {
+    const uint128 low = value_of(part) + (value_of(part + 2) << 33), high = value_of(part + 4) + (low >> 64);
+    return {{static_cast<uint64_t>(low), static_cast<uint64_t>(high), static_cast<uint64_t>(high >> 64)}};
+  }
+};
+
+template <class K>
+vu load_part(const typename K::element* p, int64_t m) {
+  typename K::element part[W] = {};
+  for (int64_t i = 0; i < m; ++i) part[i] = p[i];
+  return K::load(part);
+}
+
+template <class K>
+wide row(const typename K::element* p, int64_t n) {
+  constexpr int parts = K::parts;
+  vu x[parts] = {}, y[parts] = {};
+  int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W) {
+    for (int b = 0; b < 4 * W * static_cast<int>(sizeof(*p)); b += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(p + i) + ahead + b);
+    K::enter(x, K::load(p + i), K::load(p + i + W));
+    K::enter(y, K::load(p + i + 2 * W), K::load(p + i + 3 * W));
+  }
+  for (; i + W <= n; i += W) K::enter(x, K::load(p + i));
+  if (i < n) {
+    K::enter(x, load_part<K>(p + i, n - i));
+    i += W;
+  }
+  uint64_t part[parts];
+  for (int k = 0; k < parts; ++k) {
+    const vu both = x[k] + y[k];
+    part[k] = 0;
+    for (int l = 0; l < W; ++l) part[k] += both[l];
+  }
+  return K::total(part, i);
+}
+
+template <class K>
+void rows(const void* src, int64_t count, int64_t n, int64_t stride, wide* out) {
+  const auto* p = static_cast<const typename K::element*>(src);
+  for (int64_t s = 0; s < count; ++s) out[s] = row<K>(p + s * stride, n);
+}
+
+// Eight rows of the matrix at a time, so that the sums in L1 are touched once for
+// eight elements.
+template <class K>
+void columns(const void* src, int64_t n, int64_t ld, int64_t width, wide* out) {
+  const auto* p = static_cast<const typename K::element*>(src);
+  constexpr int parts = K::parts, together = 8;
+  vu sums[column_block / W][parts] = {};
+  for (int64_t r = 0; r < n; r += together) {
+    const int64_t last = n - r < together ? n : r + together;
+    for (int64_t c = 0; c < width; c += W) {
+      const auto* q = p + r * ld + c;
+      vu part[parts];
+      memcpy(part, sums[c / W], sizeof part);
+      if (width - c < W) {
+        for (int64_t i = r; i < last; ++i, q += ld) K::enter(part, load_part<K>(q, width - c));
+      } else {
+        int64_t i = r;
+        for (; i + 2 <= last; i += 2, q += 2 * ld) {
+          __builtin_prefetch(q + together * ld);
+          __builtin_prefetch(q + (together + 1) * ld);
+          K::enter(part, K::load(q), K::load(q + ld));
+        }
+        if (i < last) K::enter(part, K::load(q));
+      }
+      memcpy(sums[c / W], part, sizeof part);
+    }
+  }
+  for (int64_t c = 0; c < width; ++c) {
+    uint64_t part[parts];
+    for (int k = 0; k < parts; ++k) part[k] = sums[c / W][k][c % W];
+    out[c] = K::total(part, n);
+  }
+}
+
+}  // namespace
+
+extern const exact_sum_kernels exact_sums_table;
+const exact_sum_kernels exact_sums_table = {{
+    {rows<i32_sum>, columns<i32_sum>},
+    {rows<i64_sum>, columns<i64_sum>},
+    {rows<i32_square>, columns<i32_square>},
+    {rows<i64_square>, columns<i64_square>},
+}};
+
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

@@ -1,0 +1,297 @@
+// float_sums.cpp - leaves of the fixed order: sums and sums of squares in double.
+// Idea    rows: 128 lanes are 16 AVX-512 registers, one pass; AVX2 makes four passes of 32 lanes over a leaf
+//         that sits in L1. W rows finish together, so that the last joins work on full registers.
+//         columns: a vector holds neighbouring columns; lanes are visited in bit-reversed order, so that joins
+//         need a stack of eight partial sums and not 128 accumulators.
+// Moves   every element read once; one double written a leaf
+// Limit   L2 and L3: conversions to double (16 a row of 128 f32); DRAM: the read limit
+// Watch   missing lanes are -0.0, never +0.0: joins skip them. A vector beyond the row's end is never read.
+// Source  lib/order.hpp
+#include "../reduce_kernels.hpp"
+#include "order.hpp"
+#include "vectors.hpp"
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+using order::lanes;
+// Bytes that reads run ahead of the arithmetic.
+constexpr int ahead = 8192;
+
+// ---- terms: how W elements enter as doubles ----------------------------------
+inline vd load_f64(const double* p) {
+  vd x;
+  memcpy(&x, p, sizeof x);
+  return x;
+}
+inline vd load_f32(const float* p) {
+  vf x;
+  memcpy(&x, p, sizeof x);
+  return __builtin_convertvector(x, vd);
+}
+inline vd load_bf16(const uint16_t* p) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return __builtin_convertvector(reinterpret_cast<vf>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16)), vd);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i*)p)), 16)));
+#else
+  float f[W];
+  for (int i = 0; i < W; ++i) {
+    const uint32_t bits = static_cast<uint32_t>(p[i]) << 16;
+    memcpy(&f[i], &bits, 4);
+  }
+  return load_f32(f);
+#endif
+}
+inline vd load_f16(const uint16_t* p) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return __builtin_convertvector(static_cast<vf>(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p))), vd);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i*)p)));
+#else
+  // The fraction and exponent moved to f32's places are the value times 2^-112,
+  // denormals included; infinities and NaN get the exponent that they lack.
+  float f[W];
+  for (int i = 0; i < W; ++i) {
+    const uint32_t moved = static_cast<uint32_t>(p[i] & 0x7FFF) << 13;
+    float scaled;
+    memcpy(&scaled, &moved, 4);
+    scaled *= 0x1p112f;
+    uint32_t bits;
+    memcpy(&bits, &scaled, 4);
+    bits |= (moved >= 0x0F800000u ? 0x7F800000u : 0) | static_cast<uint32_t>(p[i] & 0x8000) << 16;
+    memcpy(&f[i], &bits, 4);
+  }
+  return load_f32(f);
+#endif
+}
+
+// enter(acc, x): the term joined to its lane. pad: an element that changes no lane.
+struct f32_sum {
+  typedef float element;
+  static vd load(const float* p) { return load_f32(p); }
+  static vd enter(vd acc, vd x) { return acc + x; }
+  static constexpr float pad = -0.0f;
+};
+struct f64_sum {
+  typedef double element;
+  static vd load(const double* p) { return load_f64(p); }
+  static vd enter(vd acc, vd x) { return acc + x; }
+  static constexpr double pad = -0.0;
+};
+// A padded square adds +0.0, which turns only an untouched lane's -0.0 into +0.0;
+// any square is at least +0.0, so no sum that has one can tell.
+struct f16_square {
+  typedef uint16_t element;
+  static vd load(const uint16_t* p) { return load_f16(p); }
+  static vd enter(vd acc, vd x) { return exact_square(x, acc); }
+  static constexpr uint16_t pad = 0;
+};
+struct bf16_square : f16_square {
+  static vd load(const uint16_t* p) { return load_bf16(p); }
+};
+struct f32_square {
+  typedef float element;
+  static vd load(const float* p) { return load_f32(p); }
+  static vd enter(vd acc, vd x) { return exact_square(x, acc); }
+  static constexpr float pad = 0;
+};
+struct f64_square {
+  typedef double element;
+  static vd load(const double* p) { return load_f64(p); }
+  static vd enter(vd acc, vd x) { return fused_square(x, acc); }
+  static constexpr double pad = 0;
+};
+
+template <class K>
+vd load_part(const typename K::element* p, int64_t m) {
+  typename K::element part[W];
+  for (int i = 0; i < W; ++i) part[i] = i < m ? p[i] : K::pad;
+  return K::load(part);
+}
+
+// ---- rows -----------------------------------------------------------------------
+template <int V>
+struct constant {
+  static constexpr int value = V;
+};
+constexpr int vectors = lanes / W;                        // of one row of lanes
+constexpr int at_once = W == 8 ? 16 : 8;                  // accumulators: 16 of 32 registers, 8 of 16
+
+// lane[]: the lanes of a leaf's first `full` rows.
+template <class K>
+inline void full_rows(const typename K::element* p, int64_t full, vd* lane) {
+  for (int first = 0; first < vectors; first += at_once) {
+    vd acc[at_once];
+    for (int k = 0; k < at_once; ++k) acc[k] = splat(-0.0);
+    const typename K::element* q = p + first * W;
+    for (int64_t r = 0; r < full; ++r, q += lanes) {
+      constexpr int bytes = at_once * W * static_cast<int>(sizeof(*q));
+      for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q) + ahead + b);
+#pragma GCC unroll 16
+      for (int k = 0; k < at_once; ++k) acc[k] = K::enter(acc[k], K::load(q + k * W));
+    }
+    for (int k = 0; k < at_once; ++k) lane[first + k] = acc[k];
+  }
+}
+
+// Joins whole vectors of lanes, `live` of them not missing, down to one.
+inline vd join_vectors(vd* lane, int live) {
+  for (int d = vectors / 2; d >= 1; d /= 2)
+    for (int k = 0; k + d < live && k < d; ++k) lane[k] += lane[k + d];
+  return lane[0];
+}
+
+template <class K>
+vd leaf_vector(const typename K::element* p, int64_t n) {
+  vd lane[vectors];
+  const int64_t full = n / lanes, rest = n % lanes;
+  if (full > 0) full_rows<K>(p, full, lane);
+  p += full * lanes;
+  const int whole = static_cast<int>(rest / W), part = static_cast<int>(rest % W);
+  const int live = full > 0 ? vectors : whole + (part != 0);
+  const auto start = [&](int k) { return full > 0 ? lane[k] : splat(-0.0); };
+  for (int k = 0; k < whole; ++k) lane[k] = K::enter(start(k), K::load(p + k * W));
+  if (part != 0) lane[whole] = K::enter(start(whole), load_part<K>(p + whole * W, part));
+  return join_vectors(lane, live);
+}
+
+// A whole leaf: everything a constant, so that all of it stays in registers.
+template <class K>
+inline vd whole_leaf(const typename K::element* p) {
+  vd lane[vectors];
+  full_rows<K>(p, order::rows, lane);
+#pragma GCC unroll 8
+  for (int d = vectors / 2; d >= 1; d /= 2)
+#pragma GCC unroll 32
+    for (int k = 0; k < d; ++k) lane[k] += lane[k + d];
+  return lane[0];
+}
+
+// Rows of exactly V vectors, V a power of two.
+template <class K, int V>
+inline vd short_row(const typename K::element* p) {
+  vd lane[V];
+#pragma GCC unroll 8
+  for (int k = 0; k < V; ++k) lane[k] = K::enter(splat(-0.0), K::load(p + k * W));
+#pragma GCC unroll 4
+  for (int d = V / 2; d >= 1; d /= 2)
+#pragma GCC unroll 8
+    for (int k = 0; k < d; ++k) lane[k] += lane[k + d];
+  return lane[0];
+}
+
+template <class Row>
+inline void each_row(int64_t count, double* out, const Row& row) {
+  int64_t s = 0;
+  for (; s + W <= count; s += W) {
+    vd v[W];
+    for (int i = 0; i < W; ++i) v[i] = row(s + i);
+    const vd sums = join_lanes(v);
+    memcpy(out + s, &sums, sizeof sums);
+  }
+  if (s == count) return;
+  vd v[W] = {};
+  for (int64_t i = s; i < count; ++i) v[i - s] = row(i);
+  const vd sums = join_lanes(v);
+  for (int64_t i = s; i < count; ++i) out[i] = sums[i - s];
+}
+
+template <class K>
+void rows(const void* src, int64_t count, int64_t n, int64_t stride, double* out) {
+  const auto* p = static_cast<const typename K::element*>(src);
+  const auto ahead_of = [&](int64_t s) {
+    for (int64_t b = 0; b < n * static_cast<int64_t>(sizeof(*p)); b += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(p + s * stride) + ahead + b);
+  };
+  const auto short_rows = [&](auto length) {
+    constexpr int V = decltype(length)::value;
+    each_row(count, out, [&](int64_t s) {
+      ahead_of(s);
+      return short_row<K, V>(p + s * stride);
+    });
+  };
+  if (n == order::leaf) return each_row(count, out, [&](int64_t s) { return whole_leaf<K>(p + s * stride); });
+  if (n == 8 * W) return short_rows(constant<8>{});
+  if (n == 4 * W) return short_rows(constant<4>{});
+  if (n == 2 * W) return short_rows(constant<2>{});
+  if (n == W) return short_rows(constant<1>{});
+  each_row(count, out, [&](int64_t s) {
+    if (n < 2 * lanes) ahead_of(s);
+    return leaf_vector<K>(p + s * stride, n);
+  });
+}
+
+// ---- columns ----------------------------------------------------------------------
+// One lane of `width` columns: elements l, l + 128, ... of each.
+template <class K>
+inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, int64_t ld, int64_t width, int64_t next, double* out) {
+  const int64_t step = lanes * ld;
+  constexpr int together = 4;  // vectors: 4 chains of adds in flight
+  int64_t c = 0;
+  for (; c + together * W <= width; c += together * W) {
+    vd acc[together];
+    for (int k = 0; k < together; ++k) acc[k] = splat(-0.0);
+    const typename K::element* q = p + l * ld + c;
+    for (int64_t r = l; r < n; r += lanes, q += step) {
+      constexpr int bytes = together * W * static_cast<int>(sizeof(*q));
+      for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q + next) + b);
+      for (int k = 0; k < together; ++k) acc[k] = K::enter(acc[k], K::load(q + k * W));
+    }
+    memcpy(out + c, acc, sizeof acc);
+  }
+  for (; c < width; c += W) {
+    vd acc = splat(-0.0);
+    const int64_t m = width - c < W ? width - c : W;
+    const typename K::element* q = p + l * ld + c;
+    for (int64_t r = l; r < n; r += lanes, q += step) acc = K::enter(acc, m == W ? K::load(q) : load_part<K>(q, m));
+    memcpy(out + c, &acc, sizeof acc);
+  }
+}
+
+template <class K>
+void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out) {
+  const auto* p = static_cast<const typename K::element*>(src);
+  constexpr int depth = 8;
+  alignas(64) double stack[depth][column_block];
+  bool missing[depth];
+  int top = 0;
+  const auto reversed = [](int i) {
+    int l = 0;
+    for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (6 - b);
+    return l;
+  };
+  for (int i = 0; i < lanes; ++i) {
+    const int l = reversed(i);
+    missing[top] = l >= n;
+    const int64_t next = i + 1 < lanes ? (reversed(i + 1) - l) * ld : 0;
+    if (!missing[top]) lane_of_columns<K>(p, n, l, ld, width, next, stack[top]);
+    ++top;
+    for (int b = i; (b & 1) != 0; b >>= 1) {
+      --top;
+      if (missing[top]) continue;
+      for (int64_t c = 0; c < width; c += W) {
+        vd x, y;
+        memcpy(&x, stack[top - 1] + c, sizeof x);
+        memcpy(&y, stack[top] + c, sizeof y);
+        x += y;
+        memcpy(stack[top - 1] + c, &x, sizeof x);
+      }
+    }
+  }
+  memcpy(out, stack[0], static_cast<size_t>(width) * sizeof(double));
+}
+
+}  // namespace
+
+extern const float_sum_kernels float_sums_table;
+const float_sum_kernels float_sums_table = {{
+    {rows<f32_sum>, columns<f32_sum>},
+    {rows<f64_sum>, columns<f64_sum>},
+    {rows<f16_square>, columns<f16_square>},
+    {rows<bf16_square>, columns<bf16_square>},
+    {rows<f32_square>, columns<f32_square>},
+    {rows<f64_square>, columns<f64_square>},
+}};
+
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

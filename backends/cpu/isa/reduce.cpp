@@ -1,2 +1,0 @@
-// reduce.cpp
-#include "../isa.hpp"

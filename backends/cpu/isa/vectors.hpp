@@ -1,0 +1,73 @@
+// vectors.hpp - one level's vectors of doubles, as GCC vector extensions: W of
+// them to a register. Everything here has internal linkage (see isa.hpp).
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+#include <immintrin.h>
+#endif
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+#if defined(LOCKSTEP_ISA_AVX512)
+constexpr int W = 8;
+#elif defined(LOCKSTEP_ISA_AVX2)
+constexpr int W = 4;
+#else
+constexpr int W = 2;
+#endif
+typedef double vd __attribute__((vector_size(W * 8)));
+typedef float vf __attribute__((vector_size(W * 4)));
+typedef uint64_t vu __attribute__((vector_size(W * 8)));
+
+// acc + x * x, rounded once.
+inline vd fused_square(vd x, vd acc) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return _mm512_fmadd_pd(x, x, acc);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return _mm256_fmadd_pd(x, x, acc);
+#else
+  return vd{__builtin_fma(x[0], x[0], acc[0]), __builtin_fma(x[1], x[1], acc[1])};
+#endif
+}
+
+// The same where x * x is exact in double, so that two roundings are one.
+inline vd exact_square(vd x, vd acc) {
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+  return fused_square(x, acc);
+#else
+  return acc + x * x;
+#endif
+}
+
+// x - 0 keeps the sign of a -0.0, which 0 + x would lose.
+inline vd splat(double x) { return x - vd{}; }
+
+// Lane i: the lanes of v[i] joined in steps d = W/2 ... 1. W vectors together, so
+// that each add works on full registers: W - 1 adds instead of W * log2(W).
+inline vd join_lanes(const vd* v) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  vd four[4], two[2];
+  for (int i = 0; i < 4; ++i)
+    four[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 1, 2, 3, 8, 9, 10, 11) +
+              __builtin_shufflevector(v[2 * i], v[2 * i + 1], 4, 5, 6, 7, 12, 13, 14, 15);
+  for (int i = 0; i < 2; ++i)
+    two[i] = __builtin_shufflevector(four[2 * i], four[2 * i + 1], 0, 1, 4, 5, 8, 9, 12, 13) +
+             __builtin_shufflevector(four[2 * i], four[2 * i + 1], 2, 3, 6, 7, 10, 11, 14, 15);
+  return __builtin_shufflevector(two[0], two[1], 0, 2, 4, 6, 8, 10, 12, 14) +
+         __builtin_shufflevector(two[0], two[1], 1, 3, 5, 7, 9, 11, 13, 15);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  vd two[2];
+  for (int i = 0; i < 2; ++i)
+    two[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 1, 4, 5) +
+             __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 3, 6, 7);
+  return __builtin_shufflevector(two[0], two[1], 0, 2, 4, 6) + __builtin_shufflevector(two[0], two[1], 1, 3, 5, 7);
+#else
+  return __builtin_shufflevector(v[0], v[1], 0, 2) + __builtin_shufflevector(v[0], v[1], 1, 3);
+#endif
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

@@ -1,0 +1,60 @@
+// reduce_kernels.hpp - the micro-kernels of square_sum and reduce, per ISA level.
+// Each takes either `count` rows of n contiguous elements, `stride` apart, or n
+// rows of a matrix (`ld` apart) of which it reduces `width` columns; n is at most
+// one leaf (order::leaf) for float sums, one exact_chunk for the others, so that
+// nothing overflows and the callers join what comes out.
+#pragma once
+
+#include "isa.hpp"
+
+namespace lockstep::cpu {
+
+// Columns that a column kernel takes at a time: see isa/float_sums.cpp.
+inline constexpr int64_t column_block = 256;
+
+// ---- float sums: leaves of the fixed order ----------------------------------
+enum float_term { sum_f32, sum_f64, square_f16, square_bf16, square_f32, square_f64, float_terms };
+struct float_sum_kernels {
+  struct {
+    void (*rows)(const void* src, int64_t count, int64_t n, int64_t stride, double* out);
+    void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, double* out);
+  } of[float_terms];
+};
+
+// Elements that the kernels below take at a time: no more than 2^31 or 64-bit lanes
+// could overflow; 32 KiB of f32 hide what ends a chunk.
+inline constexpr int64_t exact_chunk = 8192;
+
+// ---- exact sums ---------------------------------------------------------------
+// 192-bit two's complement, least significant limb first.
+struct wide {
+  uint64_t limb[3];
+};
+enum exact_term { sum_i32, sum_i64, square_i32, square_i64, exact_terms };
+struct exact_sum_kernels {
+  struct {
+    void (*rows)(const void* src, int64_t count, int64_t n, int64_t stride, wide* out);
+    void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, wide* out);
+  } of[exact_terms];
+};
+
+// ---- extremes -------------------------------------------------------------------
+// key grows with the element (order::key_f32, key_f64, the integer itself); NaN is
+// INT64_MAX for the largest and INT64_MIN for the smallest. index is the first
+// element with that key; rows fill it in only where asked.
+struct extreme {
+  int64_t key, index;
+};
+enum extreme_term { largest_i32, largest_i64, largest_f32, largest_f64, smallest_i32, smallest_i64, smallest_f32, smallest_f64, extreme_terms };
+struct extreme_kernels {
+  struct {
+    void (*rows)(const void* src, int64_t count, int64_t n, int64_t stride, bool index, extreme* out);
+    void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out);
+  } of[extreme_terms];
+};
+
+}  // namespace lockstep::cpu
+
+LOCKSTEP_ISA_TABLES(float_sum_kernels, float_sums)
+LOCKSTEP_ISA_TABLES(exact_sum_kernels, exact_sums)
+LOCKSTEP_ISA_TABLES(extreme_kernels, extremes)

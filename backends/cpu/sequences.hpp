@@ -1,0 +1,251 @@
+// sequences.hpp - from a lockstep_reduce_desc to calls of the micro-kernels: how
+// sequences are cut into chunks, which thread takes what, how results join.
+//
+// A reduction R has
+//   value     what a chunk gives;  chunk  elements a chunk (order::leaf for float sums)
+//   rows(src, count, n, stride, value*)        whole sequences of at most a chunk
+//   chunks(src, count, n, first, value*)       parts of one, packed, from element first on
+//   columns(src, n, ld, width, first, value*)  parts of several, side by side
+//   join      push(value, level), total(): chunks, or aligned subtrees of 2^level chunks, in order
+//   column_join  the same for arrays of column_block values
+// and the results go to done(sequence, value), called once each, by any thread.
+#pragma once
+
+#include <cstring>
+
+#include "order.hpp"
+#include "parallel.hpp"
+#include "reduce_kernels.hpp"
+
+namespace lockstep::cpu {
+
+// Sequences as the call describes them, src as bytes.
+struct sequences {
+  const lockstep_reduce_desc& d;
+  const char* src;
+  int64_t bytes;
+
+  sequences(const lockstep_call* call)
+      : d(call->reduce), src(static_cast<const char*>(call->src)), bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))) {}
+  int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
+  const char* begin(int64_t s) const {
+    return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
+  }
+  bool packed() const { return d.element_stride == 1; }
+  // Neighbouring sequences lie side by side: vectors run across them.
+  bool side_by_side() const {
+    return d.offsets == nullptr && d.sequence_stride == 1 && d.element_stride > 1 && d.count >= 4 && d.length > 1;
+  }
+};
+
+// One sequence of n elements; scale, where it is not 1, multiplies each (f64).
+struct vector_view {
+  const char* begin;
+  int64_t n, stride, bytes;
+  double scale = 1;
+
+  bool as_is() const { return stride == 1 && scale == 1; }
+  // Elements [first, first + m): where they lie, or copied into buffer.
+  const void* chunk(int64_t first, int64_t m, void* buffer) const {
+    const char* from = begin + first * stride * bytes;
+    if (as_is()) return from;
+    if (scale != 1) {
+      for (int64_t i = 0; i < m; ++i) static_cast<double*>(buffer)[i] = reinterpret_cast<const double*>(from)[i * stride] * scale;
+      return buffer;
+    }
+    const auto gather = [&](auto* to) {
+      const auto* elements = reinterpret_cast<const std::remove_pointer_t<decltype(to)>*>(from);
+      for (int64_t i = 0; i < m; ++i) to[i] = elements[i * stride];
+    };
+    if (bytes == 2) gather(static_cast<uint16_t*>(buffer));
+    if (bytes == 4) gather(static_cast<uint32_t*>(buffer));
+    if (bytes == 8) gather(static_cast<uint64_t*>(buffer));
+    return buffer;
+  }
+};
+
+// Chunks [first, last) of a sequence; last - first > 0.
+template <class R>
+typename R::value reduce_chunks(const R& r, const vector_view& v, int64_t first, int64_t last) {
+  constexpr int64_t together = 64;
+  typename R::value values[together];
+  typename R::join join;
+  alignas(64) unsigned char buffer[R::chunk * 8];
+  for (int64_t c = first; c < last;) {
+    const int64_t at = c * R::chunk, left = v.n - at;
+    int64_t count = 1;
+    if (v.as_is() && left >= R::chunk) {
+      count = left / R::chunk;
+      if (count > last - c) count = last - c;
+      if (count > together) count = together;
+      r.chunks(v.begin + at * v.bytes, count, R::chunk, at, values);
+    } else {
+      const int64_t m = left < R::chunk ? left : R::chunk;
+      r.chunks(v.chunk(at, m, buffer), 1, m, at, values);
+    }
+    for (int64_t k = 0; k < count; ++k) join.push(values[k], 0);
+    c += count;
+  }
+  return join.total();
+}
+
+template <class R>
+int64_t chunks_of(int64_t n) {
+  return n / R::chunk + (n % R::chunk != 0);
+}
+
+// The level at which `chunks` fall into at most `most` aligned subtrees.
+inline int subtree_level(int64_t chunks, int64_t most) {
+  int level = 0;
+  while (((chunks - 1) >> level) + 1 > most) ++level;
+  return level;
+}
+
+// Values that tasks hand over, a thread's share of tasks in flight: 8 tasks keep
+// uneven cores busy to within 1/8 of a share.
+constexpr int64_t tasks_a_thread = 8;
+template <class R>
+size_t sequence_workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  const int64_t tasks = tasks_a_thread * queue->threads;
+  const bool columns = sequences(call).side_by_side();
+  // Column tasks: blocks * subtrees <= tasks + blocks, where blocks < tasks.
+  return static_cast<size_t>(columns ? 2 * tasks * column_block : tasks) * sizeof(typename R::value);
+}
+
+// All threads on one sequence.
+template <class R>
+typename R::value reduce_together(lockstep_queue& queue, const R& r, const vector_view& v, void* workspace) {
+  const int64_t chunks = chunks_of<R>(v.n);
+  const int level = subtree_level(chunks, tasks_a_thread * queue.threads);
+  const int64_t tasks = ((chunks - 1) >> level) + 1;
+  auto* values = static_cast<typename R::value*>(workspace);
+  over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t t = first; t < last; ++t)
+      values[t] = reduce_chunks(r, v, t << level, (t + 1) << level < chunks ? (t + 1) << level : chunks);
+  });
+  const default_float_environment environment;
+  typename R::join join;
+  for (int64_t t = 0; t < tasks; ++t) join.push(values[t], level);
+  return join.total();
+}
+
+template <class R, class Done>
+void reduce_columns(lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const Done& done) {
+  const int64_t chunks = chunks_of<R>(q.d.length), blocks = (q.d.count - 1) / column_block + 1;
+  const int64_t most = tasks_a_thread * queue.threads;
+  const int level = subtree_level(chunks, blocks < most ? (most - 1) / blocks + 1 : 1);
+  const int64_t subtrees = ((chunks - 1) >> level) + 1;
+  typedef typename R::value value;
+  auto* partial = static_cast<value*>(workspace);
+  const auto width_of = [&](int64_t block) {
+    const int64_t left = q.d.count - block * column_block;
+    return left < column_block ? left : column_block;
+  };
+  over_tasks(queue, blocks * subtrees, [&](int64_t task) {
+    const int64_t block = task % blocks, subtree = task / blocks, width = width_of(block);
+    const int64_t first = subtree << level, last = (subtree + 1) << level < chunks ? (subtree + 1) << level : chunks;
+    typename R::column_join join;
+    alignas(64) value values[column_block];
+    for (int64_t c = first; c < last; ++c) {
+      const int64_t row = c * R::chunk, n = q.d.length - row < R::chunk ? q.d.length - row : R::chunk;
+      r.columns(q.src + (row * q.d.element_stride + block * column_block) * q.bytes, n, q.d.element_stride, width, row, values);
+      join.push(values, width, 0);
+    }
+    join.total(values, width);
+    if (subtrees == 1) {
+      for (int64_t k = 0; k < width; ++k) done(block * column_block + k, values[k]);
+    } else {
+      std::memcpy(partial + task * column_block, values, static_cast<size_t>(width) * sizeof(value));
+    }
+  });
+  if (subtrees == 1) return;
+  over_ranges(queue, q.d.count, column_block, [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; ++s) {
+      typename R::join join;
+      for (int64_t t = 0; t < subtrees; ++t)
+        join.push(partial[(t * blocks + s / column_block) * column_block + s % column_block], level);
+      done(s, join.total());
+    }
+  });
+}
+
+// done(s, value) for every sequence that has elements, empty(s) for the others;
+// together(s, value) in place of done for a sequence that all threads summed: it
+// is called alone and may use them again.
+template <class R, class Done, class Empty, class Together>
+void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const Done& done,
+                      const Empty& empty, const Together& together) {
+  if (q.d.offsets == nullptr && q.d.length == 0) {
+    for (int64_t s = 0; s < q.d.count; ++s) empty(s);
+    return;
+  }
+  if (q.side_by_side()) return reduce_columns(queue, r, q, workspace, done);
+
+  // Long sequences one after the other, by all threads, unless there are enough
+  // of them to share out whole. 64 chunks: half a MiB of f32, 15 us of DRAM reads
+  // against 2 us to start a parallel region.
+  const int64_t share = tasks_a_thread * queue.threads;
+  const bool split = queue.threads > 1 && !forked() && (q.d.offsets != nullptr || q.d.count < share);
+  const auto is_long = [&](int64_t n) { return split && n > 64 * order::leaf; };
+  const auto view = [&](int64_t s) { return vector_view{q.begin(s), q.length(s), q.d.element_stride, q.bytes}; };
+  const int64_t first_element = q.d.offsets != nullptr ? q.d.offsets[0] : 0;
+  const int64_t elements = q.d.offsets != nullptr ? q.d.offsets[q.d.count] - first_element : q.d.length;
+  bool any_short = !is_long(elements);
+  if (!any_short) {
+    for (int64_t s = 0; s < q.d.count; ++s) {
+      if (!is_long(q.length(s)))
+        any_short = true;
+      else
+        together(s, reduce_together(queue, r, view(s), workspace));
+    }
+  }
+  if (!any_short) return;
+
+  const auto one_by_one = [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; ++s) {
+      const int64_t n = q.length(s);
+      if (n == 0) empty(s);
+      if (n == 0 || is_long(n)) continue;
+      const vector_view v = view(s);
+      if (n <= R::chunk && v.as_is()) {
+        typename R::value value;
+        r.rows(v.begin, 1, n, 0, &value);
+        done(s, value);
+      } else {
+        done(s, reduce_chunks(r, v, 0, chunks_of<R>(n)));
+      }
+    }
+  };
+  if (q.d.offsets != nullptr) {
+    // Ranges of about equal work: an element is one unit, a segment 16 (what a
+    // kernel call costs beside its elements). work(s) grows with s.
+    const auto work = [&](int64_t s) { return static_cast<double>(q.d.offsets[s] - first_element) + 16.0 * static_cast<double>(s); };
+    const double total = work(q.d.count);
+    const auto cut = [&](int64_t t) {
+      int64_t low = 0, high = q.d.count;
+      while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (work(middle) * static_cast<double>(share) < total * static_cast<double>(t)) low = middle + 1;
+        else high = middle;
+      }
+      return t == share ? q.d.count : low;
+    };
+    over_tasks(queue, total < 65536 ? 1 : share, [&](int64_t t) { one_by_one(total < 65536 ? 0 : cut(t), total < 65536 ? q.d.count : cut(t + 1)); });
+    return;
+  }
+  // Equal sequences: batches to a kernel call where they are short and packed.
+  // grain: at least 64 Ki elements a thread.
+  const int64_t grain = q.d.length >= 65536 ? 1 : 65536 / q.d.length + 1;
+  over_ranges(queue, q.d.count, grain, [&](int64_t first, int64_t last) {
+    if (!q.packed() || q.d.length > R::chunk) return one_by_one(first, last);
+    constexpr int64_t batch = 256;
+    typename R::value values[batch];
+    for (int64_t s = first; s < last; s += batch) {
+      const int64_t count = last - s < batch ? last - s : batch;
+      r.rows(q.begin(s), count, q.d.length, q.d.sequence_stride, values);
+      for (int64_t k = 0; k < count; ++k) done(s + k, values[k]);
+    }
+  });
+}
+
+}  // namespace lockstep::cpu
