@@ -13,7 +13,7 @@ namespace {
 
 struct verify_options {
   std::vector<std::string> backends, ops, cases;
-  std::string variant, isa, level = "quick", memory;
+  std::string variant, isa, level = "quick", memory, way = "direct";
   int threads = 0, arithmetic = 0;
   uint64_t seed = 1;
   bool digest = false, all = false;
@@ -102,6 +102,7 @@ class verification {
     on.threads = options_.threads;
     on.where = where;
     on.caller = static_cast<cases::arithmetic>(options_.arithmetic);
+    on.how = options_.way == "planned" ? cases::way::planned : options_.way == "queued" ? cases::way::queued : cases::way::direct;
     on.own_order = (r.flags & LOCKSTEP_OWN_ORDER) != 0;
     const cases::outcome o = runner_.run(s, on);
     seen_.add(s, on, o);
@@ -169,6 +170,9 @@ void verify_command(CLI::App& program, action& chosen) {
   command.add_option("--threads", options->threads, "threads of the CPU backend");
   command.add_option("--memory", options->memory, "where buffers lie: front, back (of an unmapped page), device, mixed")
       ->check(CLI::IsMember({"front", "back", "device", "mixed"}));
+  command.add_option("--way", options->way, "direct, planned, or queued and synchronised")
+      ->check(CLI::IsMember({"direct", "planned", "queued"}))
+      ->capture_default_str();
   command.add_option("--arithmetic", options->arithmetic, "the caller's state: 0 usual, 1 flush denormals, 2 upward, 3 downward, 4 towards zero")
       ->check(CLI::Range(0, 4));
   command.add_flag("--all", options->all, "print every failure, not the first twenty");

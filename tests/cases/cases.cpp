@@ -102,4 +102,27 @@ lockstep_status call(lockstep_context* context, const test_case& c, const void* 
   return LOCKSTEP_INTERNAL;
 }
 
+lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets, const lockstep_options* options,
+                     lockstep_plan** out) {
+  switch (c.op) {
+    case LOCKSTEP_TRANSPOSE: return lockstep_plan_transpose(context, &c.transpose, options, out);
+    case LOCKSTEP_PERMUTE: return lockstep_plan_permute(context, &c.permute, options, out);
+    case LOCKSTEP_SQUARE_SUM:
+    case LOCKSTEP_REDUCE: {
+      lockstep_reduce_desc d = c.reduce;
+      d.offsets = c.offsets.empty() ? nullptr : offsets;
+      return c.op == LOCKSTEP_REDUCE ? lockstep_plan_reduce(context, &d, options, out)
+                                     : lockstep_plan_square_sum(context, &d, options, out);
+    }
+    case LOCKSTEP_STENCIL: {
+      lockstep_stencil_desc d = c.stencil;
+      d.coefficients = c.coefficients.data();
+      return lockstep_plan_stencil(context, &d, options, out);
+    }
+    case LOCKSTEP_SHUFFLE: return lockstep_plan_shuffle(context, &c.shuffle, options, out);
+    case LOCKSTEP_OP_COUNT: break;
+  }
+  return LOCKSTEP_INTERNAL;
+}
+
 }  // namespace lockstep::cases

@@ -156,6 +156,8 @@ std::string target::text() const {
   if (where == place::device) t += " --memory device";
   if (where == place::mixed) t += " --memory mixed";
   if (where == place::host_front) t += " --memory front";
+  if (how == way::planned) t += " --way planned";
+  if (how == way::queued) t += " --way queued";
   if (caller != arithmetic::usual) t += fmt::format(" --arithmetic {}", static_cast<int>(caller));
   return t;
 }
@@ -229,19 +231,25 @@ outcome runner::run(const subject& s, const target& t) {
   options.variant = t.variant.empty() ? nullptr : t.variant.c_str();
   lockstep_status status = LOCKSTEP_OK;
   bool changed = false;
+  std::string error;
   {
     const caller_state state(t.caller);
-    status = call(context, c, src.call, dst.call, offsets, &options);
+    if (t.how == way::planned) {
+      lockstep_plan* planned = nullptr;
+      if (t.where == place::device) options.flags |= LOCKSTEP_DEVICE_DATA;
+      status = plan(context, c, offsets, &options, &planned);
+      if (status == LOCKSTEP_OK) status = lockstep_plan_execute(planned, src.call, dst.call, nullptr);
+      error = lockstep_last_error();
+      lockstep_plan_destroy(planned);
+    } else {
+      if (t.how == way::queued) options.flags |= LOCKSTEP_ASYNC;
+      status = call(context, c, src.call, dst.call, offsets, &options);
+      error = lockstep_last_error();
+    }
     changed = state.changed();
   }
   outcome o;
-  const std::string error = lockstep_last_error();
   if (status == LOCKSTEP_UNSUPPORTED) return {verdict::refused, error, t.variant};
-  if (status != s.want.status)
-    o.text += fmt::format("status {} ({}), not {}; ", lockstep_status_name(status), error, lockstep_status_name(s.want.status));
-  else if (status != LOCKSTEP_OK && error.find(std::to_string(s.want.first)) == std::string::npos)
-    o.text += fmt::format("the error \"{}\" does not name sequence {}; ", error, s.want.first);
-  if (changed) o.text += "the caller's floating-point state was changed; ";
   lockstep_run_info info{};
   info.size = sizeof info;
   if (lockstep_last_run(&info) == LOCKSTEP_OK) {
@@ -249,6 +257,20 @@ outcome runner::run(const subject& s, const target& t) {
     if (!t.variant.empty() && !o.variant.empty() && o.variant != t.variant) o.text += "ran " + o.variant + "; ";
     if (!o.variant.empty() && info.order != (t.own_order ? 0 : LOCKSTEP_ORDER_1)) o.text += fmt::format("order {}; ", info.order);
   }
+  if (t.how == way::queued) {
+    const lockstep_status later = lockstep_synchronize(context);
+    if (status == LOCKSTEP_OK) {
+      status = later;
+      error = lockstep_last_error();
+    } else if (later != LOCKSTEP_OK && later != status) {
+      o.text += fmt::format("{} at the call but {} at synchronisation; ", lockstep_status_name(status), lockstep_status_name(later));
+    }
+  }
+  if (status != s.want.status)
+    o.text += fmt::format("status {} ({}), not {}; ", lockstep_status_name(status), error, lockstep_status_name(s.want.status));
+  else if (status != LOCKSTEP_OK && error.find(std::to_string(s.want.first)) == std::string::npos)
+    o.text += fmt::format("the error \"{}\" does not name sequence {}; ", error, s.want.first);
+  if (changed) o.text += "the caller's floating-point state was changed; ";
   if (t.where == place::device) copy(dst.call - dst.before, dst.host - dst.before, dst.before + dst.span + dst.behind);
   if ((t.where == place::device || t.where == place::mixed) && !c.in_place && src.call != nullptr)
     copy(src.call - src.before, src.host - src.before, src.before + src.span + src.behind);

@@ -21,6 +21,9 @@ enum class place {
 // What the caller's thread has set when it calls.
 enum class arithmetic { usual, flush_denormals, upward, downward, towards_zero };
 
+// How the call is made.
+enum class way { direct, planned, queued };
+
 struct target {
   std::string backend = "cpu";
   std::string variant;  // "": the row that auto picks within the backend
@@ -28,6 +31,7 @@ struct target {
   int threads = 0;
   place where = place::host_back;
   arithmetic caller = arithmetic::usual;
+  way how = way::direct;
   bool own_order = false;  // compare within the error bound, not by bits
   std::string text() const;
 };

@@ -55,6 +55,7 @@ TEST_P(Rows, EveryCpuRowAtEveryLevelAndThreadCount) {
           t.threads = threads;
           t.where = mix(++turn) % 2 == 0 ? place::host_front : place::host_back;
           t.caller = static_cast<arithmetic>(mix(turn + 1000) % 5);
+          t.how = static_cast<way>(mix(turn + 2000) % 3);
           for (const row& r : rows) t.own_order = t.own_order || (r.name == variant && (r.flags & LOCKSTEP_OWN_ORDER) != 0);
           const outcome o = run.run(s, t);
           seen.add(s, t, o);
@@ -65,7 +66,6 @@ TEST_P(Rows, EveryCpuRowAtEveryLevelAndThreadCount) {
           if (!report(s, t, o, failures)) return;
         }
   }
-  const target reference;  // ref was run above, on every case
   std::string idle;
   for (const row& r : rows) {
     if (r.name != "ref" && seen.ran("cpu", op, r.name) == 0) idle += " " + r.name;
@@ -97,6 +97,7 @@ TEST_P(Rows, EveryRowOfOtherBackends) {
           t.backend = backend;
           t.variant = r.name;
           t.where = where;
+          t.how = static_cast<way>(mix(s.src.size() + static_cast<uint64_t>(where)) % 3);
           t.own_order = (r.flags & LOCKSTEP_OWN_ORDER) != 0;
           const outcome o = run.run(s, t);
           seen.add(s, t, o);

@@ -1,0 +1,311 @@
+// abi.cpp - bad inputs through the C ABI: each error of lockstep.h's doc blocks, its
+// code, and a text that names the argument, its value and the fix; dst untouched.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "check.hpp"
+
+namespace lockstep::check {
+namespace {
+
+alignas(256) unsigned char src_bytes[1 << 16], dst_bytes[1 << 16];
+const int64_t forty = int64_t{1} << 40;
+
+class Abi : public testing::Test {
+ protected:
+  void SetUp() override {
+    lockstep_context_options o = lockstep_context_defaults();
+    o.backend = "cpu";
+    ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
+    std::memset(dst_bytes, 0xA5, sizeof dst_bytes);
+  }
+  void TearDown() override {
+    EXPECT_TRUE(std::all_of(dst_bytes, dst_bytes + sizeof dst_bytes, [](unsigned char b) { return b == 0xA5; }))
+        << "a refused call wrote to dst";
+    lockstep_context_destroy(context);
+  }
+  void refused(const char* what, lockstep_status got, lockstep_status want, std::initializer_list<const char*> fragments) {
+    EXPECT_EQ(got, want) << what << ": " << lockstep_status_name(got) << " " << lockstep_last_error();
+    const std::string text = lockstep_last_error();
+    for (const char* fragment : fragments) EXPECT_NE(text.find(fragment), std::string::npos) << what << ": \"" << text << "\" lacks \"" << fragment << "\"";
+  }
+  // A description that is good but for what change does to it.
+  template <class Desc, class Run>
+  void bad(const char* what, Desc d, const std::function<void(Desc&)>& change, Run run, std::initializer_list<const char*> fragments,
+           lockstep_status want = LOCKSTEP_INVALID_ARGUMENT) {
+    change(d);
+    refused(what, run(context, &d, src_bytes, dst_bytes, nullptr), want, fragments);
+  }
+  lockstep_context* context = nullptr;
+};
+
+TEST_F(Abi, ContextsAndOptions) {
+  using O = lockstep_context_options;
+  const auto create = [&](const char* what, const std::function<void(O&)>& change, lockstep_status want, std::initializer_list<const char*> fragments) {
+    O o = lockstep_context_defaults();
+    change(o);
+    lockstep_context* c = context;
+    refused(what, lockstep_context_create(&o, &c), want, fragments);
+    EXPECT_EQ(c, nullptr) << what;
+  };
+  const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
+  refused("no context", lockstep_context_create(nullptr, nullptr), invalid, {"context is NULL"});
+  create("size 0", [](O& o) { o.size = 0; }, invalid, {"options->size is 0", "sizeof"});
+  create("size large", [](O& o) { o.size = 4096; }, invalid, {"options->size is 4096"});
+  create("backend", [](O& o) { o.backend = "abacus"; }, LOCKSTEP_NO_BACKEND, {"options.backend", "\"abacus\"", "known are auto", "cpu"});
+  create("device", [](O& o) { o.backend = "cpu:7"; }, LOCKSTEP_NO_BACKEND, {"\"cpu:7\"", "1 device"});
+  create("no device", [](O& o) { o.backend = "cpu:x"; }, invalid, {"\"cpu:x\"", "cuda:1"});
+  create("empty device", [](O& o) { o.backend = "cpu:"; }, invalid, {"\"cpu:\""});
+  create("auto:1", [](O& o) { o.backend = "auto:1"; }, invalid, {"\"auto:1\""});
+  create("empty backend", [](O& o) { o.backend = ""; }, LOCKSTEP_NO_BACKEND, {"options.backend is \"\""});
+  create("no pair", [](O& o) { o.variants = "transpose"; }, invalid, {"options.variants", "op=variant"});
+  create("no op", [](O& o) { o.variants = "add=ref"; }, invalid, {"\"add=ref\""});
+  create("no variant", [](O& o) { o.variants = "transpose=magic"; }, LOCKSTEP_NO_VARIANT, {"\"magic\"", "cpu:ref"});
+  create("isa", [](O& o) { o.cpu_isa = "mmx"; }, invalid, {"\"mmx\"", "baseline"});
+  create("threads", [](O& o) { o.threads = -1; }, invalid, {"options.threads is -1", "1 to 4096"});
+  create("many threads", [](O& o) { o.threads = 4097; }, invalid, {"4097"});
+  const lockstep_allocator half = {nullptr, nullptr, nullptr};
+  create("allocator", [&](O& o) { o.allocator = &half; }, invalid, {"options.allocator", "both"});
+  refused("set_backend without a context", lockstep_context_set_backend(nullptr, "cpu"), invalid, {"context is NULL"});
+  refused("set_backend NULL", lockstep_context_set_backend(context, nullptr), invalid, {"backend is NULL"});
+  refused("set_backend", lockstep_context_set_backend(context, "abacus"), LOCKSTEP_NO_BACKEND, {"abacus"});
+  refused("set_variant", lockstep_context_set_variant(context, LOCKSTEP_REDUCE, "magic"), LOCKSTEP_NO_VARIANT, {"reduce", "magic"});
+  refused("set_variant of no op", lockstep_context_set_variant(context, static_cast<lockstep_op>(17), "ref"), invalid, {"op is 17"});
+  refused("synchronize", lockstep_synchronize(nullptr), invalid, {"context is NULL"});
+
+  const auto d = lockstep_transpose_packed(4, 4, 4);
+  const auto with = [&](const char* what, const std::function<void(lockstep_options&)>& change, lockstep_status want, std::initializer_list<const char*> fragments) {
+    lockstep_options o = lockstep_options_defaults();
+    change(o);
+    refused(what, lockstep_transpose(context, &d, src_bytes, dst_bytes, &o), want, fragments);
+  };
+  with("options size", [](lockstep_options& o) { o.size = 3; }, invalid, {"options->size is 3"});
+  with("options backend", [](lockstep_options& o) { o.backend = "abacus"; }, LOCKSTEP_NO_BACKEND, {"options.backend", "abacus"});
+  with("options variant", [](lockstep_options& o) { o.variant = "magic"; }, LOCKSTEP_NO_VARIANT, {"options.variant", "magic"});
+}
+
+TEST_F(Abi, WhatThereIs) {
+  const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
+  lockstep_backend_info backend{};
+  backend.size = sizeof backend;
+  refused("index", lockstep_backend_get(-1, &backend), invalid, {"index is -1"});
+  refused("index past", lockstep_backend_get(lockstep_backend_count(), &backend), invalid, {"numbered from 0"});
+  refused("no info", lockstep_backend_get(0, nullptr), invalid, {"info is NULL"});
+  backend.size = 1;
+  refused("info size", lockstep_backend_get(0, &backend), invalid, {"info->size is 1"});
+  lockstep_device_info device{};
+  device.size = sizeof device;
+  refused("no backend", lockstep_device_get(nullptr, 0, &device), invalid, {"backend is NULL"});
+  refused("unknown backend", lockstep_device_get("abacus", 0, &device), LOCKSTEP_NO_BACKEND, {"abacus"});
+  refused("device", lockstep_device_get("cpu", 1, &device), invalid, {"device is 1", "has 1"});
+  lockstep_variant_info variant{};
+  variant.size = sizeof variant;
+  refused("variant", lockstep_variant_get("cpu", LOCKSTEP_SHUFFLE, 1000, &variant), invalid, {"index is 1000", "shuffle"});
+  refused("op", lockstep_variant_get("cpu", static_cast<lockstep_op>(-1), 0, &variant), invalid, {"op is -1"});
+  EXPECT_EQ(lockstep_variant_count("abacus", LOCKSTEP_REDUCE), 0);
+  EXPECT_EQ(lockstep_variant_count("cpu", static_cast<lockstep_op>(6)), 0);
+  EXPECT_EQ(lockstep_op_name(static_cast<lockstep_op>(6)), nullptr);
+  EXPECT_EQ(lockstep_dtype_bytes(static_cast<lockstep_dtype>(0)), 0u);
+  EXPECT_STREQ(lockstep_status_name(static_cast<lockstep_status>(99)), "(not a lockstep_status)");
+  refused("last_run", lockstep_last_run(nullptr), invalid, {"info is NULL"});
+}
+
+TEST_F(Abi, Memory) {
+  const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
+  void* p = dst_bytes;
+  refused("no pointer", lockstep_alloc(context, "cpu", LOCKSTEP_HOST, 8, nullptr), invalid, {"pointer is NULL"});
+  refused("no context", lockstep_alloc(nullptr, "cpu", LOCKSTEP_HOST, 8, &p), invalid, {"context is NULL"});
+  refused("no backend", lockstep_alloc(context, nullptr, LOCKSTEP_HOST, 8, &p), invalid, {"backend is NULL"});
+  refused("auto", lockstep_alloc(context, "auto", LOCKSTEP_HOST, 8, &p), invalid, {"\"auto\""});
+  refused("kind", lockstep_alloc(context, "cpu", static_cast<lockstep_memory>(9), 8, &p), invalid, {"kind is 9"});
+  refused("device", lockstep_alloc(context, "cpu", LOCKSTEP_DEVICE, 8, &p), LOCKSTEP_UNSUPPORTED, {"LOCKSTEP_HOST"});
+  refused("too much", lockstep_alloc(context, "cpu", LOCKSTEP_HOST, SIZE_MAX - 5, &p), LOCKSTEP_OUT_OF_MEMORY, {"bytes"});
+  EXPECT_EQ(p, nullptr);
+  refused("copy", lockstep_copy(context, "cpu", nullptr, dst_bytes, 8), invalid, {"src is NULL"});
+  refused("copy to", lockstep_copy(context, "cpu", src_bytes, nullptr, 8), invalid, {"dst is NULL"});
+}
+
+TEST_F(Abi, Transpose) {
+  using D = lockstep_transpose_desc;
+  const auto good = lockstep_transpose_packed(4, 6, 5);
+  const auto t = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_transpose, fragments);
+  };
+  t("size", [](D& d) { d.size = 0; }, {"desc->size is 0"});
+  t("element_bytes", [](D& d) { d.element_bytes = 3; }, {"element_bytes is 3", "1, 2, 4, 8 or 16"});
+  t("no bytes", [](D& d) { d.element_bytes = 0; }, {"element_bytes is 0"});
+  t("rows", [](D& d) { d.rows = -1; }, {"rows is -1", "0 or more"});
+  t("cols", [](D& d) { d.cols = -2; }, {"cols is -2"});
+  t("batch", [](D& d) { d.batch = -3; }, {"batch is -3"});
+  t("src_ld", [](D& d) { d.src_ld = 4; }, {"src_ld is 4", "5 columns"});
+  t("dst_ld", [](D& d) { d.dst_ld = 5; }, {"dst_ld is 5", "6 elements"});
+  t("dst batch", [](D& d) { d.batch = 2, d.src_batch_stride = 30, d.dst_batch_stride = 29; }, {"dst_batch_stride is 29", "30 elements"});
+  t("src batch", [](D& d) { d.batch = 2, d.src_batch_stride = -1, d.dst_batch_stride = 30; }, {"src_batch_stride is -1"});
+  t("product", [](D& d) { d = lockstep_transpose_packed(4, forty, forty); }, {"2^63-1"});
+  t("bytes", [](D& d) { d = lockstep_transpose_packed(16, forty, 1 << 20); }, {"2^63-1 bytes"});
+  t("span", [](D& d) { d.src_ld = INT64_MAX; }, {"2^63-1"});
+  refused("no context", lockstep_transpose(nullptr, &good, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"context is NULL"});
+  refused("no desc", lockstep_transpose(context, nullptr, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"desc is NULL"});
+  refused("no src", lockstep_transpose(context, &good, nullptr, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"src is NULL", "120 bytes"});
+  refused("no dst", lockstep_transpose(context, &good, src_bytes, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"dst is NULL"});
+  refused("misaligned", lockstep_transpose(context, &good, src_bytes + 2, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"src is", "4-byte"});
+  refused("misaligned dst", lockstep_transpose(context, &good, src_bytes, dst_bytes + 1, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"dst is"});
+  refused("overlap", lockstep_transpose(context, &good, dst_bytes + 116, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap", "in place"});
+  refused("beyond memory", lockstep_transpose(context, &good, reinterpret_cast<void*>(UINTPTR_MAX - 7 - 3 * 4), dst_bytes, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"address space"});
+  auto padded = good;
+  padded.src_ld = 7;
+  refused("in place", lockstep_transpose(context, &padded, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap", "square or packed"});
+}
+
+TEST_F(Abi, Permute) {
+  using D = lockstep_permute_desc;
+  const int64_t shape[] = {3, 4, 5};
+  const int32_t perm[] = {2, 0, 1};
+  const auto good = lockstep_permute_packed(4, 3, shape, perm);
+  const auto p = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_permute, fragments);
+  };
+  p("rank 0", [](D& d) { d.rank = 0; }, {"rank is 0", "1 to 8"});
+  p("rank 9", [](D& d) { d.rank = 9; }, {"rank is 9"});
+  p("element_bytes", [](D& d) { d.element_bytes = 5; }, {"element_bytes is 5"});
+  p("twice", [](D& d) { d.perm[2] = 2; }, {"perm[2] is 2", "once"});
+  p("axis", [](D& d) { d.perm[0] = 3; }, {"perm[0] is 3"});
+  p("negative axis", [](D& d) { d.perm[1] = -1; }, {"perm[1] is -1"});
+  p("shape", [](D& d) { d.shape[1] = -4; }, {"shape[1] is -4"});
+  p("src stride", [](D& d) { d.src_strides[0] = 0; }, {"src_strides[0] is 0"});
+  p("dst stride", [](D& d) { d.dst_strides[2] = -1; }, {"dst_strides[2] is -1"});
+  p("dst overlaps itself", [](D& d) { d.dst_strides[0] = 11; }, {"dst_strides[0] is 11", "12 elements"});
+  p("large", [](D& d) { d.shape[0] = forty, d.shape[1] = forty; }, {"2^63-1"});
+  refused("in place", lockstep_permute(context, &good, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
+}
+
+TEST_F(Abi, ReduceAndSquareSum) {
+  using D = lockstep_reduce_desc;
+  const auto good = lockstep_reduce_rows(LOCKSTEP_SUM, LOCKSTEP_F32, 4, 5, 5);
+  const auto r = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_reduce, fragments);
+  };
+  r("squares", [](D& d) { d.reduction = LOCKSTEP_NORM2; }, {"reduction is 6", "lockstep_square_sum"});
+  r("no reduction", [](D& d) { d.reduction = static_cast<lockstep_reduction>(-1); }, {"reduction is -1"});
+  r("dtype", [](D& d) { d.dtype = LOCKSTEP_F16; }, {"dtype is 1", "I32, I64, F32 and F64"});
+  r("result", [](D& d) { d.result = LOCKSTEP_I64; }, {"result is 6", "SUM", "LOCKSTEP_F32 on request"});
+  r("result of max", [](D& d) { d.reduction = LOCKSTEP_MAX, d.result = LOCKSTEP_F64; }, {"result is 4", "MAX"});
+  r("count", [](D& d) { d.count = -1; }, {"count is -1"});
+  r("length", [](D& d) { d.length = -1; }, {"length is -1"});
+  r("stride", [](D& d) { d.element_stride = 0; }, {"element_stride is 0"});
+  r("sequence stride", [](D& d) { d.sequence_stride = -5; }, {"sequence_stride is -5"});
+  r("large", [](D& d) { d.count = forty, d.length = forty; }, {"2^63-1"});
+  const int64_t falls[] = {0, 5, 3, 9}, negative[] = {-1, 5, 6, 9};
+  r("offsets fall", [&](D& d) { d.count = 3, d.offsets = falls; }, {"offsets[2] is 3", "offsets[1], 5"});
+  r("negative offset", [&](D& d) { d.count = 3, d.offsets = negative; }, {"offsets[0] is -1"});
+  r("misaligned offsets", [&](D& d) { d.count = 1, d.offsets = reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(falls) + 4); },
+    {"offsets is", "8-byte"});
+  r("offsets over dst", [&](D& d) { d.count = 3, d.offsets = reinterpret_cast<const int64_t*>(dst_bytes); }, {"overlap"});
+  refused("overlap", lockstep_reduce(context, &good, dst_bytes, dst_bytes + 8, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
+  refused("dst alignment", lockstep_reduce(context, &good, src_bytes, dst_bytes + 4, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"dst is", "8-byte"});
+  using S = lockstep_reduce_desc;
+  const auto square = lockstep_reduce_full(LOCKSTEP_NORM2, LOCKSTEP_F16, 10, 1);
+  bad<S>("sum", square, [](S& d) { d.reduction = LOCKSTEP_SUM; }, lockstep_square_sum, {"reduction is 0", "SUM_OF_SQUARES and NORM2"});
+  bad<S>("dtype 9", square, [](S& d) { d.dtype = static_cast<lockstep_dtype>(9); }, lockstep_square_sum, {"dtype is 9"});
+  bad<S>("norm to i64", square, [](S& d) { d.result = LOCKSTEP_I64; }, lockstep_square_sum, {"NORM2"});
+}
+
+TEST_F(Abi, Stencil) {
+  using D = lockstep_stencil_desc;
+  const int64_t shape[] = {20, 30};
+  const double c[64] = {0.5, 0.25};
+  const auto good = lockstep_stencil_packed(LOCKSTEP_F32, 2, shape, 2, c, LOCKSTEP_BOUNDARY_MIRROR);
+  const auto s = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_stencil, fragments);
+  };
+  s("dtype", [](D& d) { d.dtype = LOCKSTEP_I32; }, {"dtype is 5", "F32 and F64"});
+  s("rank 0", [](D& d) { d.rank = 0; }, {"rank is 0"});
+  s("rank 4", [](D& d) { d.rank = 4; }, {"rank is 4"});
+  s("radius 0", [](D& d) { d.radius = 0; }, {"radius is 0"});
+  s("radius 9", [](D& d) { d.radius = 9; }, {"radius is 9", "1 to 8"});
+  s("radius 17", [](D& d) { d.rank = 1, d.radius = 17; }, {"radius is 17", "1 to 16"});
+  s("form", [](D& d) { d.form = static_cast<lockstep_form>(3); }, {"form is 3"});
+  s("boundary", [](D& d) { d.boundary = static_cast<lockstep_boundary>(6); }, {"boundary is 6"});
+  s("count", [](D& d) { d.coefficient_count = 8; }, {"coefficient_count is 8", "take 9"});
+  s("count of form", [](D& d) { d.form = LOCKSTEP_SYMMETRIC; }, {"coefficient_count is 9", "take 5"});
+  s("no coefficients", [](D& d) { d.coefficients = nullptr; }, {"coefficients is NULL", "9 doubles"});
+  s("centre", [](D& d) { d.form = LOCKSTEP_ANTISYMMETRIC, d.coefficient_count = 5; }, {"coefficients[0] is 0.5", "antisymmetric"});
+  s("sweeps", [](D& d) { d.sweeps = 0; }, {"sweeps is 0"});
+  s("batch", [](D& d) { d.batch = -1; }, {"batch is -1"});
+  s("shape", [](D& d) { d.shape[1] = -1; }, {"shape[1] is -1"});
+  s("valid", [](D& d) { d.boundary = LOCKSTEP_BOUNDARY_VALID, d.sweeps = 5; }, {"shape[0] is 20", "takes away 20"});
+  s("src stride", [](D& d) { d.src_strides[0] = 29; }, {"src", "29", "30 elements"});
+  s("dst stride", [](D& d) { d.dst_strides[0] = 29; }, {"dst", "29"});
+  s("inner stride", [](D& d) { d.src_strides[1] = 2; }, {"innermost", "must be 1"});
+  s("batch stride", [](D& d) { d.batch = 2, d.src_batch_stride = 600, d.dst_batch_stride = 599; }, {"599", "batch"});
+  s("large", [](D& d) { d.shape[0] = forty, d.shape[1] = forty, d.src_strides[0] = d.dst_strides[0] = forty; }, {"2^63-1"});
+  refused("overlap", lockstep_stencil(context, &good, dst_bytes, dst_bytes + 400, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
+}
+
+TEST_F(Abi, Shuffle) {
+  using D = lockstep_shuffle_desc;
+  const auto good = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, 64, 32, 1);
+  const auto s = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_shuffle, fragments);
+  };
+  s("kind", [](D& d) { d.kind = static_cast<lockstep_shuffle_kind>(4); }, {"kind is 4"});
+  s("element_bytes", [](D& d) { d.element_bytes = 2; }, {"element_bytes is 2", "4 or 8"});
+  s("count", [](D& d) { d.count = 33; }, {"count is 33", "pad src to 64"});
+  s("negative count", [](D& d) { d.count = -32; }, {"count is -32"});
+  for (const int width : {0, 3, 64, -4}) s("width", [&](D& d) { d.width = width; }, {"width is"});
+  s("mask", [](D& d) { d.operand = 32; }, {"mask", "is 32", "0 to 31"});
+  s("negative mask", [](D& d) { d.operand = -1; }, {"is -1"});
+  s("up", [](D& d) { d.kind = LOCKSTEP_SHUFFLE_UP, d.operand = -1; }, {"delta", "is -1"});
+  s("down", [](D& d) { d.kind = LOCKSTEP_SHUFFLE_DOWN, d.operand = -7; }, {"delta", "is -7"});
+  refused("overlap", lockstep_shuffle(context, &good, dst_bytes, dst_bytes + 128, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
+}
+
+TEST_F(Abi, Plans) {
+  const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
+  const auto d = lockstep_transpose_packed(4, 4, 4);
+  lockstep_plan* plan = nullptr;
+  size_t bytes = 0;
+  refused("no plan", lockstep_plan_transpose(context, &d, nullptr, nullptr), invalid, {"plan is NULL"});
+  refused("no context", lockstep_plan_transpose(nullptr, &d, nullptr, &plan), invalid, {"context is NULL"});
+  refused("no desc", lockstep_plan_transpose(context, nullptr, nullptr, &plan), invalid, {"desc is NULL"});
+  refused("execute", lockstep_plan_execute(nullptr, src_bytes, dst_bytes, nullptr), invalid, {"plan is NULL"});
+  refused("workspace", lockstep_plan_workspace(nullptr, &bytes), invalid, {"plan is NULL"});
+  const int64_t shape[] = {100};
+  const double c[] = {1, 2, 1};
+  auto sweeps = lockstep_stencil_packed(LOCKSTEP_F64, 1, shape, 1, c, LOCKSTEP_BOUNDARY_WRAP);
+  sweeps.sweeps = 4;
+  lockstep_options o = lockstep_options_defaults();
+  o.variant = "ref";
+  ASSERT_EQ(lockstep_plan_stencil(context, &sweeps, &o, &plan), LOCKSTEP_OK) << lockstep_last_error();
+  ASSERT_EQ(lockstep_plan_workspace(plan, &bytes), LOCKSTEP_OK);
+  ASSERT_GT(bytes, 256u);  // two sweeps need an array between them
+  refused("no bytes", lockstep_plan_workspace(plan, nullptr), invalid, {"bytes is NULL"});
+  refused("NULL src", lockstep_plan_execute(plan, nullptr, dst_bytes, nullptr), invalid, {"src is NULL"});
+  alignas(256) static unsigned char workspace[8192];
+  o.workspace = workspace;
+  o.workspace_bytes = bytes - 1;
+  refused("small workspace", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid, {"workspace_bytes is", std::to_string(bytes).c_str()});
+  o.workspace = workspace + 8;
+  o.workspace_bytes = bytes;
+  refused("crooked workspace", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid, {"256"});
+  static double out[100];
+  o.workspace = workspace;
+  EXPECT_EQ(lockstep_plan_execute(plan, src_bytes, out, &o), LOCKSTEP_OK) << lockstep_last_error();
+  lockstep_plan_destroy(plan);
+  lockstep_plan_destroy(nullptr);
+  lockstep_context_destroy(nullptr);
+}
+
+TEST_F(Abi, AShorterOptionsStructIsAnOlderOne) {
+  lockstep_options o = lockstep_options_defaults();
+  o.size = offsetof(lockstep_options, variant);
+  o.variant = reinterpret_cast<const char*>(1);  // beyond its size: must not be read
+  alignas(16) uint32_t out[16];
+  const auto d = lockstep_transpose_packed(4, 4, 4);
+  EXPECT_EQ(lockstep_transpose(context, &d, src_bytes, out, &o), LOCKSTEP_OK) << lockstep_last_error();
+}
+
+}  // namespace
+}  // namespace lockstep::check

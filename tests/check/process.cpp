@@ -1,0 +1,111 @@
+// process.cpp - one context from many threads, backends switched under way, calls
+// after fork, golden digests.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "check.hpp"
+
+namespace lockstep::check {
+namespace {
+using namespace cases;
+
+const char* const mixed_names[] = {"transpose/b4/300x257", "transpose/b8/64x64/inplace", "square_sum/ssq/f32/full/100000", "square_sum/norm2/f64/rows/20x300/tiny",
+                                   "reduce/sum/f32/columns/5000x33", "reduce/argmin/f32/full/30000/ties", "reduce/sum/i64/rows/30x40/cross",
+                                   "stencil/f32/general/mirror/r4/10007/sweeps3", "stencil/f64/symmetric/constant/r2/40x41", "shuffle/b4/idx/w16/op3/n96"};
+
+// Runs s on a context; "" or what is wrong.
+std::string check_once(lockstep_context* context, const subject& s) {
+  std::vector<unsigned char> dst = s.before;
+  const lockstep_status status = call(context, s.c, s.c.in_place ? dst.data() : s.src.data(), dst.data(), s.c.offsets.data(), nullptr);
+  if (status != s.want.status) return s.c.name + ": " + lockstep_status_name(status) + " " + lockstep_last_error();
+  return dst == s.after ? "" : s.c.name + " differs";
+}
+
+TEST(Process, OneContextManyThreadsWhileTheBackendIsSwitched) {
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  std::vector<subject> subjects;
+  for (const char* name : mixed_names) subjects.emplace_back(parse(name));
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0}, done{0};
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      for (size_t i = t; !stop; ++i, ++done)
+        if (const std::string text = check_once(context, subjects[i % subjects.size()]); !text.empty() && ++wrong <= 5) std::fprintf(stderr, "%s\n", text.c_str());
+    });
+  std::vector<std::string> names = usable_backends();
+  names.emplace_back("auto");
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(lockstep_context_set_backend(context, names[static_cast<size_t>(i) % names.size()].c_str()), LOCKSTEP_OK);
+    ASSERT_EQ(lockstep_context_set_variant(context, LOCKSTEP_TRANSPOSE, i % 2 == 0 ? "ref" : "auto"), LOCKSTEP_OK);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0) << "of " << done;
+  EXPECT_GT(done, 100);
+  lockstep_context_destroy(context);
+}
+
+TEST(Process, ErrorTextsBelongToTheirThread) {
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  const auto mine = lockstep_transpose_packed(3, 1, 1);
+  ASSERT_EQ(lockstep_transpose(context, &mine, nullptr, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  std::thread([&] {
+    EXPECT_STREQ(lockstep_last_error(), "");
+    const auto other = lockstep_transpose_packed(5, 1, 1);
+    EXPECT_EQ(lockstep_transpose(context, &other, nullptr, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  }).join();
+  EXPECT_NE(std::string(lockstep_last_error()).find("element_bytes is 3"), std::string::npos);
+  lockstep_context_destroy(context);
+}
+
+// libgomp's pool does not survive fork; the child must neither hang nor differ.
+TEST(Process, CallsAfterForkInTheChild) {
+  lockstep_context_options o = lockstep_context_defaults();
+  o.backend = "cpu";
+  o.threads = 3;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
+  std::vector<subject> subjects;
+  for (const char* name : {"transpose/b4/700x900", "square_sum/ssq/f32/full/1000003", "reduce/sum/f32/columns/20000x33", "stencil/f32/general/mirror/r4/300001"})
+    subjects.emplace_back(parse(name));
+  for (const subject& s : subjects) ASSERT_EQ(check_once(context, s), "");  // the pool is running
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(60);  // a hang ends here
+      int bad = 0;
+      lockstep_context* fresh = nullptr;
+      if (lockstep_context_create(&o, &fresh) != LOCKSTEP_OK) _exit(99);
+      for (const subject& s : subjects) bad += check_once(context, s).empty() ? 0 : 1, bad += check_once(fresh, s).empty() ? 0 : 1;
+      std::thread([&] { bad += check_once(fresh, subjects[0]).empty() ? 0 : 1; }).join();
+      lockstep_context_destroy(fresh);
+      _exit(bad);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "the child was killed by signal " << WTERMSIG(status) << " (14: it hung)";
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "results differ in the child";
+    for (const subject& s : subjects) ASSERT_EQ(check_once(context, s), "");  // and the parent goes on
+  }
+  lockstep_context_destroy(context);
+}
+
+TEST(Golden, DigestOfEveryBackendIsTheOneOfThisOrder) {
+  std::ifstream file(GOLDEN_FILE);
+  std::string golden;
+  ASSERT_TRUE(std::getline(file, golden)) << GOLDEN_FILE;
+  for (const std::string& backend : usable_backends()) EXPECT_EQ(digest(backend), golden) << backend;
+}
+
+}  // namespace
+}  // namespace lockstep::check

@@ -1,0 +1,243 @@
+// properties.cpp - what must hold whatever the bits: laws between ops, and values
+// against exact arithmetic, so that a mistake shared by `ref` and the oracle shows.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#include "check.hpp"
+
+namespace lockstep::check {
+namespace {
+using namespace cases;
+__extension__ using exact = __int128;
+
+class Properties : public testing::Test {
+ protected:
+  void SetUp() override {
+    lockstep_context_options o = lockstep_context_defaults();
+    o.backend = "cpu";
+    ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
+  }
+  void TearDown() override { lockstep_context_destroy(context); }
+  // On `ref`, and on what auto picks.
+  void on_both(const std::function<void(const lockstep_options*)>& body) {
+    lockstep_options o = lockstep_options_defaults();
+    for (const char* variant : {"ref", "auto"}) {
+      SCOPED_TRACE(variant);
+      o.variant = variant;
+      body(&o);
+    }
+  }
+  lockstep_context* context = nullptr;
+  std::mt19937_64 draw{seed};
+};
+
+// Multiples of 2^-16 below 2^8 in magnitude: exact as integers, exact in f32.
+std::vector<float> grid(std::mt19937_64& draw, size_t n) {
+  std::vector<float> x(n);
+  for (float& v : x) v = std::ldexp(static_cast<float>(static_cast<int64_t>(draw() % (1u << 24)) - (1 << 23)), -16);
+  return x;
+}
+
+TEST_F(Properties, TransposeTwiceIsTheIdentity) {
+  on_both([&](const lockstep_options* options) {
+    for (int repeat = 0; repeat < 30; ++repeat) {
+      const auto rows = static_cast<int64_t>(draw() % 200 + 1), cols = static_cast<int64_t>(draw() % 200 + 1);
+      std::vector<uint32_t> a(static_cast<size_t>(rows * cols)), b(a.size()), c(a.size());
+      for (uint32_t& v : a) v = static_cast<uint32_t>(draw());
+      const auto forth = lockstep_transpose_packed(4, rows, cols), back = lockstep_transpose_packed(4, cols, rows);
+      ASSERT_EQ(lockstep_transpose(context, &forth, a.data(), b.data(), options), LOCKSTEP_OK);
+      ASSERT_EQ(lockstep_transpose(context, &back, b.data(), c.data(), options), LOCKSTEP_OK);
+      ASSERT_EQ(a, c);
+      ASSERT_EQ(b[static_cast<size_t>((cols - 1) * rows)], a[static_cast<size_t>(cols - 1)]);  // not the identity itself
+      const int64_t shape[] = {rows, cols};
+      const int32_t axes[] = {1, 0};
+      const auto permute = lockstep_permute_packed(4, 2, shape, axes);
+      ASSERT_EQ(lockstep_permute(context, &permute, a.data(), c.data(), options), LOCKSTEP_OK);
+      ASSERT_EQ(b, c);
+    }
+  });
+}
+
+TEST_F(Properties, PermuteAndItsInverseAreTheIdentity) {
+  on_both([&](const lockstep_options* options) {
+    for (int repeat = 0; repeat < 60; ++repeat) {
+      const auto rank = static_cast<int32_t>(draw() % 8 + 1);
+      int64_t shape[8], moved[8];
+      int32_t perm[8], inverse[8];
+      size_t n = 1;
+      for (int32_t k = 0; k < rank; ++k) {
+        shape[k] = static_cast<int64_t>(draw() % 4 + 1);
+        n *= static_cast<size_t>(shape[k]);
+      }
+      std::iota(perm, perm + rank, 0);
+      std::shuffle(perm, perm + rank, draw);
+      for (int32_t k = 0; k < rank; ++k) {
+        moved[k] = shape[perm[k]];
+        inverse[perm[k]] = k;
+      }
+      std::vector<uint64_t> a(n), b(n), c(n);
+      std::iota(a.begin(), a.end(), uint64_t{1});
+      const auto forth = lockstep_permute_packed(8, rank, shape, perm), back = lockstep_permute_packed(8, rank, moved, inverse);
+      ASSERT_EQ(lockstep_permute(context, &forth, a.data(), b.data(), options), LOCKSTEP_OK);
+      ASSERT_EQ(lockstep_permute(context, &back, b.data(), c.data(), options), LOCKSTEP_OK);
+      ASSERT_EQ(a, c);
+    }
+  });
+}
+
+TEST_F(Properties, FloatSumsAreWithinTheirBoundOfTheExactSum) {
+  on_both([&](const lockstep_options* options) {
+    for (const size_t n : {size_t{1}, size_t{3}, size_t{127}, size_t{128}, size_t{2049}, size_t{100003}, size_t{1} << 18}) {
+      const std::vector<float> x = grid(draw, n);
+      exact sum = 0, magnitude = 0, squares = 0;  // in units of 2^-16 and 2^-32
+      for (const float v : x) {
+        const auto i = static_cast<int64_t>(std::ldexp(v, 16));
+        sum += i;
+        magnitude += i < 0 ? -i : i;
+        squares += static_cast<exact>(i) * i;
+      }
+      const double roundings = 16 + 7 + (n > 2048 ? std::ceil(std::log2(static_cast<double>(n) / 2048)) : 0);
+      double got = -1;
+      auto d = lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, static_cast<int64_t>(n), 1);
+      ASSERT_EQ(lockstep_reduce(context, &d, x.data(), &got, options), LOCKSTEP_OK);
+      // n values of 24 bits and 2^-16 granularity: the double sum is exact below 2^53 units.
+      EXPECT_EQ(got, std::ldexp(static_cast<double>(sum), -16)) << n;
+      d = lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, static_cast<int64_t>(n), 1);
+      ASSERT_EQ(lockstep_square_sum(context, &d, x.data(), &got, options), LOCKSTEP_OK);
+      const long double right = std::ldexp(static_cast<long double>(squares), -32);
+      EXPECT_LE(std::fabs(static_cast<long double>(got) - right), roundings * 0x1p-53L * right) << n;
+      d.reduction = LOCKSTEP_NORM2;
+      double root = -1;
+      ASSERT_EQ(lockstep_square_sum(context, &d, x.data(), &root, options), LOCKSTEP_OK);
+      EXPECT_EQ(root, std::sqrt(got)) << n;
+    }
+  });
+}
+
+TEST_F(Properties, ReductionsOfColumnsAreThoseOfTransposedRowsAndIgnoreTheBatch) {
+  on_both([&](const lockstep_options* options) {
+    const int64_t rows = 2100, cols = 37;
+    std::vector<double> a(static_cast<size_t>(rows * cols)), b(a.size());
+    for (double& v : a) v = std::ldexp(static_cast<double>(static_cast<int64_t>(draw()) >> 11), -static_cast<int>(draw() % 60));
+    const auto t = lockstep_transpose_packed(8, rows, cols);
+    ASSERT_EQ(lockstep_transpose(context, &t, a.data(), b.data(), options), LOCKSTEP_OK);
+    for (const lockstep_reduction what : {LOCKSTEP_SUM, LOCKSTEP_MIN, LOCKSTEP_ARGMAX, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_NORM2}) {
+      const auto run = what > LOCKSTEP_ARGMAX ? lockstep_square_sum : lockstep_reduce;
+      std::vector<uint64_t> by_columns(static_cast<size_t>(cols)), by_rows(by_columns.size());
+      const auto c = lockstep_reduce_columns(what, LOCKSTEP_F64, rows, cols, cols), r = lockstep_reduce_rows(what, LOCKSTEP_F64, cols, rows, rows);
+      ASSERT_EQ(run(context, &c, a.data(), by_columns.data(), options), LOCKSTEP_OK);
+      ASSERT_EQ(run(context, &r, b.data(), by_rows.data(), options), LOCKSTEP_OK);
+      EXPECT_EQ(by_columns, by_rows) << what;
+      for (const size_t one : {size_t{0}, size_t{17}, size_t{36}}) {
+        uint64_t alone = 0;
+        const auto f = lockstep_reduce_full(what, LOCKSTEP_F64, rows, 1);
+        ASSERT_EQ(run(context, &f, b.data() + one * static_cast<size_t>(rows), &alone, options), LOCKSTEP_OK);
+        EXPECT_EQ(alone, by_rows[one]) << what;
+      }
+    }
+  });
+}
+
+TEST_F(Properties, ExtremesAreElementsAndNoneLiesBeyond) {
+  on_both([&](const lockstep_options* options) {
+    std::vector<int64_t> x(5000);
+    for (int64_t& v : x) v = static_cast<int64_t>(draw()) >> (draw() % 64);
+    int64_t least = 0, most = 0, at_least = 0, at_most = 0;
+    const std::pair<lockstep_reduction, int64_t*> asked[] = {
+        {LOCKSTEP_MIN, &least}, {LOCKSTEP_MAX, &most}, {LOCKSTEP_ARGMIN, &at_least}, {LOCKSTEP_ARGMAX, &at_most}};
+    for (const auto& [what, where] : asked) {
+      const auto d = lockstep_reduce_full(what, LOCKSTEP_I64, 5000, 1);
+      ASSERT_EQ(lockstep_reduce(context, &d, x.data(), where, options), LOCKSTEP_OK);
+    }
+    EXPECT_EQ(least, *std::min_element(x.begin(), x.end()));
+    EXPECT_EQ(most, *std::max_element(x.begin(), x.end()));
+    EXPECT_EQ(at_least, std::find(x.begin(), x.end(), least) - x.begin());
+    EXPECT_EQ(at_most, std::find(x.begin(), x.end(), most) - x.begin());
+  });
+}
+
+// scipy.ndimage's own examples of its modes, on a b c d = 1 2 3 4 with the tap at -2.
+TEST_F(Properties, BoundariesAreWhatTheirNamesSay) {
+  on_both([&](const lockstep_options* options) {
+    const float x[] = {1, 2, 3, 4};
+    const int64_t shape[] = {4};
+    const double left[] = {1, 0, 0, 0, 0}, right[] = {0, 0, 0, 0, 1};
+    const float lefts[][4] = {{1, 1, 1, 2}, {3, 2, 1, 2}, {2, 1, 1, 2}, {3, 4, 1, 2}, {9, 9, 1, 2}};
+    const float rights[][4] = {{3, 4, 4, 4}, {3, 4, 3, 2}, {3, 4, 4, 3}, {3, 4, 1, 2}, {3, 4, 9, 9}};
+    for (int b = 0; b < 5; ++b)
+      for (const bool on_left : {true, false}) {
+        float y[4] = {};
+        auto d = lockstep_stencil_packed(LOCKSTEP_F32, 1, shape, 2, on_left ? left : right, static_cast<lockstep_boundary>(b));
+        d.value = 9;
+        ASSERT_EQ(lockstep_stencil(context, &d, x, y, options), LOCKSTEP_OK);
+        for (int i = 0; i < 4; ++i) EXPECT_EQ(y[i], (on_left ? lefts : rights)[b][i]) << "boundary " << b << " at " << i;
+      }
+  });
+}
+
+TEST_F(Properties, StencilsAreCloseToDoubleArithmetic) {
+  on_both([&](const lockstep_options* options) {
+    const int64_t shape[] = {11, 13, 29};
+    const int r = 3;
+    std::vector<double> c(2 * r * 3 + 1);
+    for (double& v : c) v = static_cast<double>(static_cast<float>(static_cast<double>(draw() % 2001) / 1000.0 - 1.0));
+    const std::vector<float> x = grid(draw, 11 * 13 * 29);
+    std::vector<float> y(5 * 7 * 23);
+    const auto d = lockstep_stencil_packed(LOCKSTEP_F32, 3, shape, r, c.data(), LOCKSTEP_BOUNDARY_VALID);
+    ASSERT_EQ(lockstep_stencil(context, &d, x.data(), y.data(), options), LOCKSTEP_OK);
+    const auto at = [&](int64_t i, int64_t j, int64_t k) { return static_cast<double>(x[static_cast<size_t>((i * 13 + j) * 29 + k)]); };
+    size_t n = 0;
+    for (int64_t i = r; i < 11 - r; ++i)
+      for (int64_t j = r; j < 13 - r; ++j)
+        for (int64_t k = r; k < 29 - r; ++k, ++n) {
+          double sum = 0, magnitude = 0;
+          const auto add = [&](size_t tap, double v) {
+            sum += c[tap] * v;
+            magnitude += std::fabs(c[tap] * v);
+          };
+          for (int o = -r; o < 0; ++o) {  // taps 0-2 axis 0, 3-5 axis 1, 6-12 axis 2, 13-15 axis 1, 16-18 axis 0
+            add(static_cast<size_t>(o + 3), at(i + o, j, k));
+            add(static_cast<size_t>(o + 6), at(i, j + o, k));
+            add(static_cast<size_t>(15 + o + 1), at(i, j + o + r + 1, k));
+            add(static_cast<size_t>(18 + o + 1), at(i + o + r + 1, j, k));
+          }
+          for (int o = -r; o <= r; ++o) add(static_cast<size_t>(9 + o), at(i, j, k + o));
+          ASSERT_LE(std::fabs(y[n] - sum), 19 * 0x1p-24 * magnitude) << n;
+        }
+  });
+}
+
+// The programming guide's own examples: width 16 and lane 3; a butterfly twice.
+TEST_F(Properties, ShufflesDoWhatTheGuideSays) {
+  on_both([&](const lockstep_options* options) {
+    int32_t x[32], y[32], z[32];
+    std::iota(x, x + 32, 0);
+    auto d = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_IDX, 4, 32, 16, 3);
+    ASSERT_EQ(lockstep_shuffle(context, &d, x, y, options), LOCKSTEP_OK);
+    for (int i = 0; i < 32; ++i) EXPECT_EQ(y[i], i < 16 ? 3 : 19);
+    d = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_UP, 4, 32, 8, 2);
+    ASSERT_EQ(lockstep_shuffle(context, &d, x, y, options), LOCKSTEP_OK);
+    for (int i = 0; i < 32; ++i) EXPECT_EQ(y[i], i % 8 < 2 ? i : i - 2);
+    d = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_DOWN, 4, 32, 8, 2);
+    ASSERT_EQ(lockstep_shuffle(context, &d, x, y, options), LOCKSTEP_OK);
+    for (int i = 0; i < 32; ++i) EXPECT_EQ(y[i], i % 8 > 5 ? i : i + 2);
+    d = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, 32, 32, 21);
+    ASSERT_EQ(lockstep_shuffle(context, &d, x, y, options), LOCKSTEP_OK);
+    ASSERT_EQ(lockstep_shuffle(context, &d, y, z, options), LOCKSTEP_OK);
+    for (int i = 0; i < 32; ++i) {
+      EXPECT_EQ(y[i], i ^ 21);
+      EXPECT_EQ(z[i], i);
+    }
+    // A mask that leaves the segment upwards keeps the own value; downwards it reads.
+    d = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, 32, 8, 8);
+    ASSERT_EQ(lockstep_shuffle(context, &d, x, y, options), LOCKSTEP_OK);
+    for (int i = 0; i < 32; ++i) EXPECT_EQ(y[i], (i & 8) != 0 ? i - 8 : i);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::check
