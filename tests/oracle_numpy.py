@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""oracle_numpy.py LIBLOCKSTEP - every op through the C ABI against NumPy and exact
+Python arithmetic (fractions, integers): a second opinion that shares neither code
+nor language with the library and its tests. Exit code 77 without NumPy."""
+import ctypes as C
+import math
+import random
+import sys
+from fractions import Fraction
+
+try:
+    import numpy as np
+except ImportError:
+    print("SKIP: no NumPy")
+    sys.exit(77)
+
+i32, i64, size_t, f64, ptr = C.c_int32, C.c_int64, C.c_size_t, C.c_double, C.c_void_p
+
+
+def struct(name, *fields):
+    return type(name, (C.Structure,), {"_fields_": [("size", size_t), *fields]})
+
+
+Transpose = struct("Transpose", ("element_bytes", size_t), ("rows", i64), ("cols", i64), ("src_ld", i64), ("dst_ld", i64),
+                   ("batch", i64), ("src_batch_stride", i64), ("dst_batch_stride", i64))
+Permute = struct("Permute", ("element_bytes", size_t), ("rank", i32), ("perm", i32 * 8), ("shape", i64 * 8),
+                 ("src_strides", i64 * 8), ("dst_strides", i64 * 8))
+Reduce = struct("Reduce", ("reduction", i32), ("dtype", i32), ("result", i32), ("count", i64), ("length", i64),
+                ("element_stride", i64), ("sequence_stride", i64), ("offsets", ptr))
+Stencil = struct("Stencil", ("dtype", i32), ("form", i32), ("boundary", i32), ("rank", i32), ("radius", i32),
+                 ("coefficient_count", i32), ("sweeps", i32), ("coefficients", ptr), ("value", f64), ("shape", i64 * 3),
+                 ("src_strides", i64 * 3), ("dst_strides", i64 * 3), ("batch", i64), ("src_batch_stride", i64),
+                 ("dst_batch_stride", i64))
+Shuffle = struct("Shuffle", ("kind", i32), ("element_bytes", size_t), ("count", i64), ("width", i32), ("operand", i32))
+
+SUM, MIN, MAX, ARGMIN, ARGMAX, SSQ, NORM2 = range(7)
+F16, BF16, F32, F64, I32, I64 = range(1, 7)
+OK, OVERFLOW, EMPTY = 0, 6, 7
+TYPES = {F16: np.float16, BF16: np.uint16, F32: np.float32, F64: np.float64, I32: np.int32, I64: np.int64}
+
+lib = C.CDLL(sys.argv[1])
+lib.lockstep_last_error.restype = C.c_char_p
+context = ptr()
+assert lib.lockstep_context_create(None, C.byref(context)) == OK
+seed = int(sys.argv[2]) if len(sys.argv) > 2 else 20260101
+rng = np.random.default_rng(seed)
+random.seed(seed)
+checks = 0
+
+
+def run(op, desc, src, dst, want=OK):
+    desc.size = C.sizeof(desc)
+    status = getattr(lib, "lockstep_" + op)(context, C.byref(desc), src.ctypes.data_as(ptr), dst.ctypes.data_as(ptr), None)
+    assert status == want, (op, status, want, lib.lockstep_last_error())
+
+
+def check(ok, *what):
+    global checks
+    checks += 1
+    if not ok:
+        sys.exit(f"FAILED (seed {seed}): " + " ".join(str(w) for w in what))
+
+
+def noise(dtype, shape):
+    return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
+
+
+def same_bits(a, b):
+    return a.tobytes() == b.tobytes()
+
+
+# ---- moves -------------------------------------------------------------------
+MOVED = [np.uint8, np.uint16, np.uint32, np.uint64, np.dtype("V16")]
+
+
+def transposes():
+    for dtype in MOVED:
+        for _ in range(25):
+            b, r, c = int(rng.integers(1, 4)), int(rng.integers(1, 90)), int(rng.integers(1, 90))
+            a = noise(dtype, (b, r, c + 3))
+            out = np.zeros((b, c, r + 2), dtype)
+            run("transpose", Transpose(element_bytes=np.dtype(dtype).itemsize, rows=r, cols=c, src_ld=c + 3, dst_ld=r + 2,
+                                       batch=b, src_batch_stride=r * (c + 3), dst_batch_stride=c * (r + 2)), a, out)
+            check(same_bits(out[:, :, :r], a[:, :, :c].transpose(0, 2, 1)), "transpose", dtype, b, r, c)
+
+
+def permutes():
+    for dtype in MOVED:
+        for _ in range(25):
+            rank = int(rng.integers(1, 9))
+            shape = [int(n) for n in rng.integers(1, 6 if rank < 6 else 4, rank)]
+            perm = [int(k) for k in rng.permutation(rank)]
+            a = noise(dtype, shape)
+            out = np.zeros([shape[k] for k in perm], dtype)
+            item = np.dtype(dtype).itemsize
+            run("permute", Permute(element_bytes=item, rank=rank, perm=(i32 * 8)(*perm), shape=(i64 * 8)(*shape),
+                                   src_strides=(i64 * 8)(*[s // item for s in a.strides]),
+                                   dst_strides=(i64 * 8)(*[s // item for s in out.strides])), a, out)
+            check(same_bits(out, np.ascontiguousarray(a.transpose(perm))), "permute", dtype, shape, perm)
+
+
+def shuffles():
+    lanes = np.arange(32)
+    for dtype in (np.uint32, np.uint64):
+        x = noise(dtype, 32 * 9).reshape(-1, 32)
+        for width in (1, 2, 4, 8, 16, 32):
+            start = lanes // width * width
+            for kind in range(4):
+                for operand in list(range(0, 32)) + ([] if kind == 3 else [33, 1000]) + ([-1, -17] if kind == 0 else []):
+                    if kind == 0:
+                        source = start + operand % width
+                    elif kind == 1:
+                        source = np.where(lanes - operand >= start, lanes - operand, lanes)
+                    elif kind == 2:
+                        source = np.where(lanes + operand < start + width, lanes + operand, lanes)
+                    else:  # a lane of a later segment is not read
+                        source = np.where((lanes ^ operand) < start + width, lanes ^ operand, lanes)
+                    out = np.zeros_like(x)
+                    run("shuffle", Shuffle(kind=kind, element_bytes=x.itemsize, count=x.size, width=width, operand=operand), x, out)
+                    check(same_bits(out, x[:, source]), "shuffle", dtype, kind, width, operand)
+
+
+# ---- sums --------------------------------------------------------------------
+def values_of(dtype, x):
+    """The elements as float64, exactly."""
+    return (x.astype(np.uint32) << 16).view(np.float32).astype(np.float64) if dtype == BF16 else x.astype(np.float64)
+
+
+def tree(x, squares):
+    """Order id 1 in NumPy. Squares only of types whose squares double holds exactly."""
+    lanes = np.full(-(-len(x) // 2048) * 2048, -0.0)
+    lanes[: len(x)] = x
+    rows = lanes.reshape(-1, 16, 128)
+    if squares:  # a missing element adds nothing; (-0.0)**2 would add +0.0
+        present = np.zeros(lanes.shape, bool)
+        present[: len(x)] = True
+        present = present.reshape(rows.shape)
+    s = np.full((len(rows), 128), -0.0)
+    for r in range(16):
+        s = np.where(present[:, r], s + rows[:, r] * rows[:, r], s) if squares else s + rows[:, r]
+    for d in (64, 32, 16, 8, 4, 2, 1):
+        s = s[:, :d] + s[:, d: 2 * d]
+    level = list(s[:, 0])
+    while len(level) > 1:
+        level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
+    return level[0]
+
+
+def full(reduction, dtype, n, result):
+    return Reduce(reduction=reduction, dtype=dtype, result=result, count=1, length=n, element_stride=1, sequence_stride=0)
+
+
+def float_sums():
+    for dtype in (F16, BF16, F32, F64):
+        for n in (1, 2, 127, 129, 2048, 2049, 5000, 12345):
+            x = rng.standard_normal(n) * np.exp(rng.uniform(-3, 3, n))
+            x = (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) if dtype == BF16 else x.astype(TYPES[dtype])
+            v = values_of(dtype, x)
+            terms = 16 + 7 + max(0, math.ceil(math.log2(n / 2048)))
+            out = np.zeros(1)
+            if dtype in (F32, F64):
+                run("reduce", full(SUM, dtype, n, F64), x, out)
+                check(same_bits(out[0], np.float64(tree(v, False))), "sum bits", dtype, n, out[0], tree(v, False))
+                check(abs(out[0] - math.fsum(v)) <= terms * 2.0**-53 * math.fsum(abs(v)) + math.ulp(out[0]), "sum bound", dtype, n)
+            run("square_sum", full(SSQ, dtype, n, F64), x, out)
+            squares = sum((Fraction(float(e)) ** 2 for e in v), Fraction(0))
+            check(abs(Fraction(float(out[0])) - squares) <= Fraction(terms + 1, 2**53) * squares, "squares bound", dtype, n)
+            if dtype != F64:
+                check(same_bits(out[0], np.float64(tree(v, True))), "squares bits", dtype, n)
+            root = np.zeros(1)
+            run("square_sum", full(NORM2, dtype, n, F64), x, root)
+            check(same_bits(root[0], np.sqrt(out[0])), "norm2", dtype, n)
+
+
+def norms_out_of_range():
+    """f64 norms whose plain squares overflow or vanish, against exact squares."""
+    for low, high in ((500, 1000), (-1070, -560), (-1074, -1060)):
+        for n in (1, 3, 1000):
+            x = np.array([math.ldexp(random.uniform(1, 2) * random.choice((-1, 1)), random.randrange(low, high)) for _ in range(n)])
+            if not x.any():
+                continue
+            out = np.zeros(1)
+            run("square_sum", full(NORM2, F64, n, F64), x, out)
+            exact = sum((Fraction(float(e)) ** 2 for e in x), Fraction(0))
+            got = Fraction(float(out[0])) ** 2
+            # half an ulp of the root, the tree's roundings, and a denormal's granularity
+            slack = Fraction(60, 2**53) * exact + 2 * Fraction(float(out[0])) * Fraction(1, 2**1074)
+            check(abs(got - exact) <= slack, "norm out of range", low, high, n, out[0])
+
+
+def integer_sums():
+    for dtype, bits in ((I32, 32), (I64, 64)):
+        for n in (1, 3, 100, 2049, 7000):
+            for shift in (0, bits // 2, bits - 8):
+                x = noise(TYPES[dtype], n) >> shift
+                v = [int(e) for e in x]
+                for op, reduction, exact in (("reduce", SUM, sum(v)), ("square_sum", SSQ, sum(e * e for e in v))):
+                    fits = -(2**63) <= exact < 2**63
+                    out = np.zeros(1, np.int64)
+                    run(op, full(reduction, dtype, n, I64), x, out, OK if fits else OVERFLOW)
+                    check(int(out[0]) == (exact if fits else 2**63 - 1 if exact > 0 else -(2**63)), "integer", op, dtype, n, shift)
+                out = np.zeros(1)
+                run("square_sum", full(NORM2, dtype, n, F64), x, out)
+                exact = sum(e * e for e in v)
+                r = Fraction(float(out[0]))
+                near = [Fraction(math.nextafter(float(out[0]), d)) for d in (0.0, math.inf)]  # the root lies nearest to r
+                check(((r + near[0]) / 2) ** 2 <= exact <= ((r + near[1]) / 2) ** 2 or exact == 0 == r, "integer norm", dtype, n, shift)
+
+
+# ---- min, max and where ------------------------------------------------------
+def extremes():
+    for dtype in (F32, F64, I32, I64):
+        for rows, cols in ((1, 1), (7, 33), (40, 129), (3, 5000)):
+            x = noise(TYPES[dtype], (rows, cols)).copy()
+            if dtype in (F32, F64):
+                x[:] = rng.integers(-3, 4, x.shape)
+                x[rng.random(x.shape) < 0.1] = -0.0
+                x[rng.random(x.shape) < 0.5 / cols] = np.nan
+            # NaN first, then -0.0 below +0.0, then the lowest index
+            rank = [[(0 if e != e else 1, float(e) if dtype in (F32, F64) else int(e), math.copysign(1, e)) for e in row] for row in x]
+            least = [min(range(cols), key=lambda k: r[k] if r[k][0] else (0,)) for r in rank]
+            most = [min(range(cols), key=lambda k: (1, -r[k][1], -r[k][2]) if r[k][0] else (0,)) for r in rank]
+            for by_columns in (False, True):
+                a = np.ascontiguousarray(x.T) if by_columns else x
+                strides = (rows, 1) if by_columns else (1, cols)
+                for reduction, picked in ((MIN, least), (MAX, most), (ARGMIN, least), (ARGMAX, most)):
+                    arg = reduction in (ARGMIN, ARGMAX)
+                    out = np.zeros(rows, np.int64 if arg else TYPES[dtype])
+                    run("reduce", Reduce(reduction=reduction, dtype=dtype, result=I64 if arg else dtype, count=rows, length=cols,
+                                         element_stride=strides[0], sequence_stride=strides[1]), a, out)
+                    want = np.array(picked, np.int64) if arg else x[np.arange(rows), picked].copy()
+                    if not arg and dtype in (F32, F64):
+                        want[np.isnan(want)] = np.nan  # the canonical one
+                    check(same_bits(out, want), "extremes", dtype, rows, cols, reduction, by_columns)
+    x, out = np.zeros(1, np.float32), np.full(1, 7, np.float32)
+    run("reduce", Reduce(reduction=MAX, dtype=F32, result=F32, count=1, length=0, element_stride=1, sequence_stride=0), x, out, EMPTY)
+    check(out[0] == 7, "an empty sequence's result stays")
+
+
+def segments():
+    x = rng.integers(-1000, 1000, 5000).astype(np.int32)
+    cuts = np.sort(rng.integers(0, 5001, 60)).astype(np.int64)
+    cuts[20:25] = cuts[20]
+    out = np.zeros(59, np.int64)
+    run("reduce", Reduce(reduction=SUM, dtype=I32, result=I64, count=59, element_stride=1, offsets=cuts.ctypes.data), x, out)
+    check(out.tolist() == [int(x[a:b].sum()) for a, b in zip(cuts, cuts[1:])], "segments")
+    y = x.astype(np.float64) / 3
+    real = np.zeros(59)
+    run("reduce", Reduce(reduction=SUM, dtype=F64, result=F64, count=59, element_stride=1, offsets=cuts.ctypes.data), y, real)
+    check(same_bits(real, np.array([tree(y[a:b], False) if b > a else 0.0 for a, b in zip(cuts, cuts[1:])])), "segments of floats")
+
+
+# ---- stencils ----------------------------------------------------------------
+def rounded(q, bits, least):
+    """A fraction rounded to nearest even at bits of mantissa, denormals at 2**least."""
+    if q == 0:
+        return Fraction(0)
+    e = max(math.frexp(float(abs(q)))[1] - bits, least)
+    unit = Fraction(2) ** e
+    if abs(q) / unit >= 2**bits:
+        unit *= 2
+    return Fraction(round(q / unit)) * unit  # round() of a Fraction is to even
+
+
+PAD = {0: "edge", 1: "reflect", 2: "symmetric", 3: "wrap"}
+
+
+def stencils():
+    for dtype, bits, least in ((F32, 24, -149), (F64, 53, -1074)):
+        for boundary in range(6):
+            for rank, shape, radius in ((1, [37], 4), (1, [70], 16), (2, [9, 11], 3), (3, [5, 6, 7], 2)):
+                taps = 2 * radius * rank + 1
+                x = rng.standard_normal(shape).astype(TYPES[dtype])
+                c = rng.standard_normal(taps)
+                value = 1.0 / 3
+                valid = boundary == 5
+                if valid and min(shape) <= 2 * radius:
+                    continue
+                padded = x if valid else np.pad(x, radius, "constant", constant_values=TYPES[dtype](value)) if boundary == 4 \
+                    else np.pad(x, radius, PAD[boundary])
+                out = np.zeros([n - 2 * radius for n in shape] if valid else shape, TYPES[dtype])
+                full3 = lambda v: (i64 * 3)(*v)
+                run("stencil", Stencil(dtype=dtype, form=0, boundary=boundary, rank=rank, radius=radius, coefficient_count=taps, sweeps=1,
+                                       coefficients=c.ctypes.data, value=value, shape=full3(shape),
+                                       src_strides=full3([s // x.itemsize for s in x.strides]),
+                                       dst_strides=full3([s // x.itemsize for s in out.strides]), batch=1), x, out)
+                offsets = sorted({tuple(k if a == axis else 0 for a in range(rank)) for axis in range(rank) for k in range(-radius, radius + 1)})
+                weights = [Fraction(float(TYPES[dtype](w))) for w in c]
+                for index in np.ndindex(*out.shape):
+                    if out.size > 100 and rng.random() > 0.3:
+                        continue
+                    total = None
+                    for offset, w in zip(offsets, weights):
+                        e = Fraction(float(padded[tuple(i + o + radius for i, o in zip(index, offset))]))
+                        total = rounded(w * e if total is None else w * e + total, bits, least)
+                    check(Fraction(float(out[index])) == total, "stencil", dtype, boundary, shape, radius, index, out[index], float(total))
+
+
+lib.lockstep_variant_count.argtypes = [C.c_char_p, i32]
+for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils):
+    if part is permutes and lib.lockstep_variant_count(b"cpu", 1) == 0:
+        continue  # no rows yet
+    before = checks
+    part()
+    print(f"{part.__name__}: {checks - before} checks equal")
+lib.lockstep_context_destroy(context)
