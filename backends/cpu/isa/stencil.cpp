@@ -1,2 +1,429 @@
-// stencil.cpp
-#include "../isa.hpp"
+// stencil.cpp (isa) - one row of a star stencil, several registers at a time.
+#include "../stencil_kernels.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+// ---- one register of T ------------------------------------------------------
+#if !defined(LOCKSTEP_ISA_BASELINE)
+template <class T>
+struct pack;
+#endif
+
+#if defined(LOCKSTEP_ISA_AVX512)
+template <>
+struct pack<float> {
+  static constexpr int width = 16;
+  __m512 v;
+  static pack load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static pack splat(float x) { return {_mm512_set1_ps(x)}; }
+  static pack add(pack a, pack b) { return {_mm512_add_ps(a.v, b.v)}; }
+  static pack mul(pack a, pack b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  static pack fma(pack a, pack b, pack c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+  pack canonical() const {
+    const __m512 quiet = _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000));
+    return {_mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), quiet)};
+  }
+  static constexpr bool slides = true;  // elements K .. K + width - 1 of two registers side by side
+  template <int K>
+  static pack slide(pack low, pack high) {
+    return {_mm512_castsi512_ps(_mm512_maskz_alignr_epi32(0xFFFF, _mm512_castps_si512(high.v), _mm512_castps_si512(low.v), K))};
+  }
+  // The reach elements that end before p, at the high end; those from p on, at the low end. Nothing else is read.
+  static pack before(const float* p, int reach) {
+    return {_mm512_maskz_loadu_ps(static_cast<__mmask16>(-1 << (width - reach)), p - width)};
+  }
+  static pack after(const float* p, int reach) {
+    return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1 << reach) - 1), p)};
+  }
+  void store(float* p) const { _mm512_storeu_ps(p, v); }
+  void stream(float* p) const { _mm512_stream_ps(p, v); }
+};
+template <>
+struct pack<double> {
+  static constexpr int width = 8;
+  __m512d v;
+  static pack load(const double* p) { return {_mm512_loadu_pd(p)}; }
+  static pack splat(double x) { return {_mm512_set1_pd(x)}; }
+  static pack add(pack a, pack b) { return {_mm512_add_pd(a.v, b.v)}; }
+  static pack mul(pack a, pack b) { return {_mm512_mul_pd(a.v, b.v)}; }
+  static pack fma(pack a, pack b, pack c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
+  pack canonical() const {
+    const __m512d quiet = _mm512_castsi512_pd(_mm512_set1_epi64(0x7FF8000000000000));
+    return {_mm512_mask_mov_pd(v, _mm512_cmp_pd_mask(v, v, _CMP_UNORD_Q), quiet)};
+  }
+  static constexpr bool slides = true;
+  template <int K>
+  static pack slide(pack low, pack high) {
+    return {_mm512_castsi512_pd(_mm512_maskz_alignr_epi64(0xFF, _mm512_castpd_si512(high.v), _mm512_castpd_si512(low.v), K))};
+  }
+  // The reach elements that end before p, at the high end; those from p on, at the low end. Nothing else is read.
+  static pack before(const double* p, int reach) {
+    return {_mm512_maskz_loadu_pd(static_cast<__mmask8>(-1 << (width - reach)), p - width)};
+  }
+  static pack after(const double* p, int reach) {
+    return {_mm512_maskz_loadu_pd(static_cast<__mmask8>((1 << reach) - 1), p)};
+  }
+  void store(double* p) const { _mm512_storeu_pd(p, v); }
+  void stream(double* p) const { _mm512_stream_pd(p, v); }
+};
+#elif defined(LOCKSTEP_ISA_AVX2)
+template <>
+struct pack<float> {
+  static constexpr int width = 8;
+  __m256 v;
+  static pack load(const float* p) { return {_mm256_loadu_ps(p)}; }
+  static pack splat(float x) { return {_mm256_set1_ps(x)}; }
+  static pack add(pack a, pack b) { return {_mm256_add_ps(a.v, b.v)}; }
+  static pack mul(pack a, pack b) { return {_mm256_mul_ps(a.v, b.v)}; }
+  static pack fma(pack a, pack b, pack c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+  pack canonical() const {
+    const __m256 quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
+    return {_mm256_blendv_ps(v, quiet, _mm256_cmp_ps(v, v, _CMP_UNORD_Q))};
+  }
+  static constexpr bool slides = false;
+  void store(float* p) const { _mm256_storeu_ps(p, v); }
+  void stream(float* p) const { _mm256_stream_ps(p, v); }
+};
+template <>
+struct pack<double> {
+  static constexpr int width = 4;
+  __m256d v;
+  static pack load(const double* p) { return {_mm256_loadu_pd(p)}; }
+  static pack splat(double x) { return {_mm256_set1_pd(x)}; }
+  static pack add(pack a, pack b) { return {_mm256_add_pd(a.v, b.v)}; }
+  static pack mul(pack a, pack b) { return {_mm256_mul_pd(a.v, b.v)}; }
+  static pack fma(pack a, pack b, pack c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
+  pack canonical() const {
+    const __m256d quiet = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FF8000000000000));
+    return {_mm256_blendv_pd(v, quiet, _mm256_cmp_pd(v, v, _CMP_UNORD_Q))};
+  }
+  static constexpr bool slides = false;
+  void store(double* p) const { _mm256_storeu_pd(p, v); }
+  void stream(double* p) const { _mm256_stream_pd(p, v); }
+};
+#endif
+
+float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+float quiet_nan(float) { return __builtin_nanf(""); }
+double quiet_nan(double) { return __builtin_nan(""); }
+
+// One element: rows shorter than a register, and the whole of a level without
+// native FMA, where it is for correctness only.
+template <class T>
+struct single {
+  static constexpr int width = 1;
+  T v;
+  static constexpr bool slides = false;
+  static single load(const T* p) { return {*p}; }
+  static single splat(T x) { return {x}; }
+  static single add(single a, single b) { return {a.v + b.v}; }
+  static single mul(single a, single b) { return {a.v * b.v}; }
+  static single fma(single a, single b, single c) { return {fused(a.v, b.v, c.v)}; }
+  single canonical() const { return {v == v ? v : quiet_nan(v)}; }
+  void store(T* p) const { *p = v; }
+  void stream(T* p) const { *p = v; }
+};
+#if defined(LOCKSTEP_ISA_BASELINE)
+template <class T>
+using pack = single<T>;
+#endif
+
+// ---- U registers of results ---------------------------------------------------
+// Every tap's coefficient is read once for U registers of results, whose fma
+// chains are independent. R = 0: the radius is a run-time number.
+template <class T, class P, int U, int R>
+[[gnu::always_inline]] inline void best_block(const stencil_row<T>& a, int64_t i, bool stream) {
+  P sum[U];
+  const T* c = a.coefficients;
+  const int outer = a.outer, r = R != 0 ? R : a.radius;
+  const auto first = [&](const T* x) __attribute__((always_inline)) {
+    const P weight = P::splat(*c++);
+#pragma GCC unroll 16
+    for (int u = 0; u < U; ++u) sum[u] = P::mul(weight, P::load(x + u * P::width));
+  };
+  const auto next = [&](const T* x) __attribute__((always_inline)) {
+    const P weight = P::splat(*c++);
+#pragma GCC unroll 16
+    for (int u = 0; u < U; ++u) sum[u] = P::fma(weight, P::load(x + u * P::width), sum[u]);
+  };
+  const T* centre = a.centre + i - r;
+  if (outer == 0) {
+    first(centre);
+  } else {
+    first(a.rows[0] + i);
+    for (int k = 1; k < outer; ++k) next(a.rows[k] + i);
+    next(centre);
+  }
+#pragma GCC unroll 16
+  for (int k = 1; k <= 2 * r; ++k) next(centre + k);
+  for (int k = outer; k < 2 * outer; ++k) next(a.rows[k] + i);
+#pragma GCC unroll 16
+  for (int u = 0; u < U; ++u) {
+    const P result = sum[u].canonical();
+    if (stream) result.stream(a.dst + i + u * P::width);
+    else result.store(a.dst + i + u * P::width);
+  }
+}
+
+// c_k * (x[-k] + x[+k]): half the multiplications, other bits.
+template <class T, class P, int U>
+[[gnu::always_inline]] inline void folded_block(const stencil_row<T>& a, int64_t i, bool stream) {
+  P sum[U];
+  const int outer = a.outer, r = a.radius;
+  const T* centre = a.centre + i;
+  const P middle = P::splat(a.coefficients[outer + r]);
+#pragma GCC unroll 16
+  for (int u = 0; u < U; ++u) sum[u] = P::mul(middle, P::load(centre + u * P::width));
+  const auto pair = [&](T c, const T* below, const T* above) __attribute__((always_inline)) {
+    const P weight = P::splat(c);
+#pragma GCC unroll 16
+    for (int u = 0; u < U; ++u)
+      sum[u] = P::fma(weight, P::add(P::load(below + u * P::width), P::load(above + u * P::width)), sum[u]);
+  };
+  for (int k = 1; k <= r; ++k) pair(a.coefficients[outer + r + k], centre - k, centre + k);
+  for (int k = 0; k < outer; ++k) pair(a.coefficients[k], a.rows[k] + i, a.rows[2 * outer - 1 - k] + i);
+#pragma GCC unroll 16
+  for (int u = 0; u < U; ++u) {
+    const P result = sum[u].canonical();
+    if (stream) result.stream(a.dst + i + u * P::width);
+    else result.store(a.dst + i + u * P::width);
+  }
+}
+
+// ---- the inner taps of U registers ------------------------------------------------
+// x[-R .. R] of each result, in turn. An unaligned load of a whole cache line takes
+// two of the two loads a cycle, so two taps in three come from neighbouring registers
+// by a shuffle and one from memory: measured in L2 with R = 4 on Zen 5, loads only
+// 47 GB/s, shuffles only 68, one load in three 71, in two 64, in eight 75.
+template <class T, class P, int R, int U, int K>
+[[gnu::always_inline]] inline P inner_tap(const T* x, const P (&lines)[U + 2], int u) {
+  if constexpr (K == 0) return lines[u + 1];
+  else if constexpr ((K + R) % 3 == 2) return P::load(x + u * P::width + K);
+  else if constexpr (K < 0) return P::template slide<(P::width + K) % P::width>(lines[u], lines[u + 1]);
+  else return P::template slide<K % P::width>(lines[u + 1], lines[u + 2]);
+}
+
+template <class T, class P, int R, int U, int K, bool First>
+[[gnu::always_inline]] inline void inner_taps(const T* x, const P (&lines)[U + 2], const T* c, P (&sum)[U]) {
+  const P weight = P::splat(c[K + R]);
+#pragma GCC unroll 16
+  for (int u = 0; u < U; ++u) {
+    P tap;
+    if constexpr (P::slides && (K > -P::width && K < P::width)) tap = inner_tap<T, P, R, U, K>(x, lines, u);
+    else tap = P::load(x + u * P::width + K);
+    if constexpr (First && K == -R) sum[u] = P::mul(weight, tap);
+    else sum[u] = P::fma(weight, tap, sum[u]);
+  }
+  if constexpr (K < R) inner_taps<T, P, R, U, K + 1, First>(x, lines, c, sum);
+}
+
+// First: nothing was summed before.
+template <class T, class P, int R, int U, bool First>
+[[gnu::always_inline]] inline void inner(const T* x, const T* c, P (&sum)[U]) {
+  P lines[U + 2];
+  if constexpr (P::slides) {
+#pragma GCC unroll 16
+    for (int u = 0; u < U; ++u) lines[u + 1] = P::load(x + u * P::width);
+    lines[0] = P::before(x, R);
+    lines[U + 1] = P::after(x + U * P::width, R);
+  }
+  inner_taps<T, P, R, U, -R, First>(x, lines, c, sum);
+}
+
+// ---- a row ----------------------------------------------------------------------
+// Whole registers only: the last one overlaps the one before it (the same bits
+// once more), and so does the first where streaming needs an aligned dst.
+// block(i, U, stream)
+template <class T, int U, class Wide, class One, class Element>
+[[gnu::always_inline]] inline void cover(const stencil_row<T>& a, const Wide& wide, const One& one, const Element& element) {
+  constexpr int64_t width = pack<T>::width;
+  const int64_t n = a.n;
+  if (n < width) {
+    for (int64_t i = 0; i < n; ++i) element(i);
+    return;
+  }
+  int64_t i = 0;
+  const auto misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(a.dst) / sizeof(T) % width);
+  if (a.stream && width > 1) {
+    if (misaligned != 0) {
+      one(0);
+      i = width - misaligned;
+    }
+    for (; i + U * width <= n; i += U * width) wide(i, true);
+  } else {
+    for (; i + U * width <= n; i += U * width) wide(i, false);
+  }
+  for (; i + width <= n; i += width) one(i);
+  if (i < n) one(n - width);
+}
+
+template <class T, class P, int U>
+[[gnu::always_inline]] inline void finish(P (&sum)[U], T* dst, bool stream) {
+#pragma GCC unroll 16
+  for (int u = 0; u < U; ++u) {
+    const P result = sum[u].canonical();
+    if (stream) result.stream(dst + u * P::width);
+    else result.store(dst + u * P::width);
+  }
+}
+
+// ---- rank 1 ------------------------------------------------------------------------
+template <class T, int R>
+void line_row(const stencil_row<T>& a) {
+  constexpr int U = 4;
+  cover<T, U>(
+      a,
+      [&](int64_t i, bool stream) __attribute__((always_inline)) {
+        pack<T> sum[U];
+        inner<T, pack<T>, R, U, true>(a.centre + i, a.coefficients, sum);
+        finish<T, pack<T>, U>(sum, a.dst + i, stream);
+      },
+      [&](int64_t i) { best_block<T, pack<T>, 1, 0>(a, i, false); },
+      [&](int64_t i) { best_block<T, single<T>, 1, 0>(a, i, false); });
+}
+
+// ---- rank 2 and 3: a block of Z x Y rows at once ---------------------------------------
+template <class T, class P, int R, int Z, int Y, int U, bool Deep>
+[[gnu::always_inline]] inline void block(const stencil_block<T>& a, int64_t i, bool stream) {
+  constexpr int outer = Deep ? 2 * R : R;  // taps below the centre's row
+  P sum[Z][Y][U];
+  const T* c = a.coefficients;
+  // The hardware's prefetchers lose the thread at the end of each short row.
+#pragma GCC unroll 16
+  for (int k = 0; k < Z * Y; ++k)
+#pragma GCC unroll 16
+    for (int bytes = 0; bytes < U * P::width * static_cast<int>(sizeof(T)); bytes += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(a.ahead[k] + i) + bytes, 0, 2);
+  const auto row_taps = [&](int z) __attribute__((always_inline)) {
+#pragma GCC unroll 32
+    for (int yp = 0; yp < Y + 2 * R; ++yp) {
+      P x[U];
+      const T* from = a.side[z][yp] + i;
+#pragma GCC unroll 16
+      for (int u = 0; u < U; ++u) x[u] = P::load(from + u * P::width);
+#pragma GCC unroll 16
+      for (int y = 0; y < Y; ++y) {
+        const int k = yp - y;
+        if (k < 0 || k > 2 * R) continue;
+        if (k == R) {
+          inner<T, P, R, U, false>(a.centre[z * Y + y] + i, c + outer, sum[z][y]);
+          continue;
+        }
+        const P weight = P::splat(c[k < R ? (Deep ? R : 0) + k : outer + 2 * R + (k - R)]);
+#pragma GCC unroll 16
+        for (int u = 0; u < U; ++u) sum[z][y][u] = !Deep && k == 0 ? P::mul(weight, x[u]) : P::fma(weight, x[u], sum[z][y][u]);
+      }
+    }
+  };
+  if constexpr (!Deep) {
+    row_taps(0);
+  } else {
+#pragma GCC unroll 32
+    for (int zp = 0; zp < Z + 2 * R; ++zp) {
+#pragma GCC unroll 16
+      for (int y = 0; y < Y; ++y) {
+        P x[U];
+        const T* from = a.column[zp][y] + i;
+#pragma GCC unroll 16
+        for (int u = 0; u < U; ++u) x[u] = P::load(from + u * P::width);
+#pragma GCC unroll 16
+        for (int z = 0; z < Z; ++z) {
+          const int k = zp - z;
+          if (k < 0 || k > 2 * R || k == R) continue;
+          const P weight = P::splat(c[k < R ? k : outer + 3 * R + (k - R)]);
+#pragma GCC unroll 16
+          for (int u = 0; u < U; ++u) sum[z][y][u] = k == 0 ? P::mul(weight, x[u]) : P::fma(weight, x[u], sum[z][y][u]);
+        }
+      }
+      if (zp >= R && zp < R + Z) row_taps(zp - R);
+    }
+  }
+#pragma GCC unroll 16
+  for (int z = 0; z < Z; ++z)
+#pragma GCC unroll 16
+    for (int y = 0; y < Y; ++y) finish<T, P, U>(sum[z][y], a.dst[z * Y + y] + i, stream);
+}
+
+template <class T, int R, int Z, int Y, int U, bool Deep>
+void block_rows(const stencil_block<T>& a) {
+  using P = pack<T>;
+  constexpr int64_t step = U * P::width;
+  int64_t i = a.first;
+  if (a.stream) {
+    const auto misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(a.dst[0] + i) / sizeof(T) % P::width);
+    if (misaligned != 0) {
+      block<T, P, R, Z, Y, U, Deep>(a, i, false);
+      i += P::width - misaligned;
+    }
+  }
+  for (; i + step <= a.last; i += step) block<T, P, R, Z, Y, U, Deep>(a, i, a.stream);
+  if (i < a.last) block<T, P, R, Z, Y, U, Deep>(a, a.last - step, false);
+}
+
+template <class T>
+void best(const stencil_row<T>& a) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  if (a.outer == 0) switch (a.radius) {
+      case 1: return line_row<T, 1>(a);
+      case 2: return line_row<T, 2>(a);
+      case 3: return line_row<T, 3>(a);
+      case 4: return line_row<T, 4>(a);
+      case 5: return line_row<T, 5>(a);
+      case 6: return line_row<T, 6>(a);
+      case 7: return line_row<T, 7>(a);
+      case 8: return line_row<T, 8>(a);
+    }
+#endif
+  cover<T, 8>(
+      a, [&](int64_t i, bool stream) __attribute__((always_inline)) { best_block<T, pack<T>, 8, 0>(a, i, stream); },
+      [&](int64_t i) { best_block<T, pack<T>, 1, 0>(a, i, false); },
+      [&](int64_t i) { best_block<T, single<T>, 1, 0>(a, i, false); });
+}
+
+template <class T>
+void direct(const stencil_row<T>& a) {
+  cover<T, 1>(
+      a, [&](int64_t i, bool) { best_block<T, pack<T>, 1, 0>(a, i, false); },
+      [&](int64_t i) { best_block<T, pack<T>, 1, 0>(a, i, false); },
+      [&](int64_t i) { best_block<T, single<T>, 1, 0>(a, i, false); });
+}
+
+template <class T>
+void folded(const stencil_row<T>& a) {
+  cover<T, 4>(
+      a, [&](int64_t i, bool stream) __attribute__((always_inline)) { folded_block<T, pack<T>, 4>(a, i, stream); },
+      [&](int64_t i) { folded_block<T, pack<T>, 1>(a, i, false); },
+      [&](int64_t i) { folded_block<T, single<T>, 1>(a, i, false); });
+}
+
+}  // namespace
+
+#if defined(LOCKSTEP_ISA_BASELINE)
+#define BLOCKS(T) {}, {}
+#else
+#if defined(LOCKSTEP_ISA_AVX512)
+constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 4;
+#else
+constexpr int star_z = 2, star_y = 2, star_u = 2, plane_y = 4, plane_u = 2;
+#endif
+#define BLOCKS(T)                                                                             \
+  {star_z, star_y, star_u * pack<T>::width,                                                  \
+    {block_rows<T, 1, star_z, star_y, star_u, true>, block_rows<T, 2, star_z, star_y, star_u, true>,  \
+     block_rows<T, 3, star_z, star_y, star_u, true>, block_rows<T, 4, star_z, star_y, star_u, true>}}, \
+   {1, plane_y, plane_u * pack<T>::width,                                                     \
+    {block_rows<T, 1, 1, plane_y, plane_u, false>, block_rows<T, 2, 1, plane_y, plane_u, false>, \
+     block_rows<T, 3, 1, plane_y, plane_u, false>, block_rows<T, 4, 1, plane_y, plane_u, false>}}
+#endif
+
+extern const stencil_kernels stencil_kernels_of_table;
+const stencil_kernels stencil_kernels_of_table = {
+    {best<float>, direct<float>, folded<float>, BLOCKS(float)},
+    {best<double>, direct<double>, folded<double>, BLOCKS(double)}};
+
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

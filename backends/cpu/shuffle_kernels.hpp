@@ -1,0 +1,20 @@
+// shuffle_kernels.hpp - what shuffle.cpp asks of the micro-kernels of a level.
+#pragma once
+
+#include "isa.hpp"
+
+namespace lockstep::cpu {
+
+// dst[w][lane] = src[w][source[lane]] for warps warps of 32 lanes; src == dst is
+// allowed. stream: store past the cache; dst is then aligned to 64 bytes.
+template <class T>
+using shuffle_kernel = void (*)(const T* src, T* dst, int64_t warps, const T* source, bool stream);
+
+struct shuffle_kernels {
+  shuffle_kernel<uint32_t> four;
+  shuffle_kernel<uint64_t> eight;
+};
+
+}  // namespace lockstep::cpu
+
+LOCKSTEP_ISA_TABLES(lockstep::cpu::shuffle_kernels, shuffle_kernels_of)
