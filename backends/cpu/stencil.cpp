@@ -240,7 +240,7 @@ void run_sweep(const lockstep_queue& queue, const sweep<T>& s, const extent& til
   const auto tiles = [](int64_t n, int64_t t) { return (n + t - 1) / t; };
   const extent count{tiles(s.batch, tile.b), tiles(s.dst_shape[0], tile.z), tiles(s.dst_shape[1], tile.y),
                      tiles(s.dst_shape[2], tile.x)};
-  over_tasks(queue, count.b * count.z * count.y * count.x, [&](int64_t task) {
+  const auto run_task = [&](int64_t task) {
     extent first, last;
     first.x = task % count.x * tile.x, task /= count.x;
     first.y = task % count.y * tile.y, task /= count.y;
@@ -253,7 +253,16 @@ void run_sweep(const lockstep_queue& queue, const sweep<T>& s, const extent& til
     T value_row[longest_tile];
     if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT && s.rank > 1) std::fill_n(value_row, last.x - first.x, s.value);
     run_tile(s, first, last, value_row);
-  });
+  };
+  // What fits the caches stays on the core that holds it since the last call; what
+  // does not is handed out tile by tile.
+  const int64_t tasks = count.b * count.z * count.y * count.x;
+  if (s.stream)
+    over_tasks(queue, tasks, run_task);
+  else
+    over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
+      for (int64_t task = first; task < last; ++task) run_task(task);
+    });
 }
 
 // ---- sweeps -------------------------------------------------------------------
