@@ -182,11 +182,11 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
   if (q.side_by_side()) return reduce_columns(queue, r, q, workspace, done);
 
   // Long sequences one after the other, by all threads, unless there are enough
-  // of them to share out whole. 64 chunks: half a MiB of f32, 15 us of DRAM reads
-  // against 2 us to start a parallel region.
+  // of them to share out whole. 256 KiB: 2 us of L2 reads on one core, about what
+  // starting a parallel region costs.
   const int64_t share = tasks_a_thread * queue.threads;
   const bool split = queue.threads > 1 && !forked() && (q.d.offsets != nullptr || q.d.count < share);
-  const auto is_long = [&](int64_t n) { return split && n > 64 * order::leaf; };
+  const auto is_long = [&](int64_t n) { return split && n > (256 << 10) / q.bytes; };
   const auto view = [&](int64_t s) { return vector_view{q.begin(s), q.length(s), q.d.element_stride, q.bytes}; };
   const int64_t first_element = q.d.offsets != nullptr ? q.d.offsets[0] : 0;
   const int64_t elements = q.d.offsets != nullptr ? q.d.offsets[q.d.count] - first_element : q.d.length;

@@ -40,9 +40,15 @@ inline vu product_unsigned(vu x, vu y) {
 }
 
 inline vu load_i32(const int32_t* p) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return reinterpret_cast<vu>(_mm512_maskz_cvtepi32_epi64(0xFF, _mm256_loadu_si256((const __m256i*)p)));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return reinterpret_cast<vu>(_mm256_cvtepi32_epi64(_mm_loadu_si128((const __m128i*)p)));
+#else
   vi32 x;
   memcpy(&x, p, sizeof x);
   return reinterpret_cast<vu>(__builtin_convertvector(x, vi64));
+#endif
 }
 inline vu load_i64(const int64_t* p) {
   vu x;

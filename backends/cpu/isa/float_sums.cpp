@@ -27,11 +27,11 @@ inline vd load_f64(const double* p) {
 inline vd load_f32(const float* p) {
   vf x;
   memcpy(&x, p, sizeof x);
-  return __builtin_convertvector(x, vd);
+  return to_double(x);
 }
 inline vd load_bf16(const uint16_t* p) {
 #if defined(LOCKSTEP_ISA_AVX512)
-  return __builtin_convertvector(reinterpret_cast<vf>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16)), vd);
+  return to_double(reinterpret_cast<vf>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16)));
 #elif defined(LOCKSTEP_ISA_AVX2)
   return _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i*)p)), 16)));
 #else
@@ -45,7 +45,7 @@ inline vd load_bf16(const uint16_t* p) {
 }
 inline vd load_f16(const uint16_t* p) {
 #if defined(LOCKSTEP_ISA_AVX512)
-  return __builtin_convertvector(static_cast<vf>(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p))), vd);
+  return to_double(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)));
 #elif defined(LOCKSTEP_ISA_AVX2)
   return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i*)p)));
 #else
