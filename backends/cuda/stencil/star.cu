@@ -10,9 +10,9 @@
 //         from L2: (16 + 2r) / 16 in y, (128 + 2r) / 128 in x (f32, 3-D)
 // Limit   device memory if the halos stay in L2; then shared-memory loads: 14 of 16
 //         bytes for 8 outputs with r = 4
-// Watch   partial sums need compile-time indices; vectors need x, the strides and src
-//         aligned to 16 bytes, else elements are copied one by one; planes outside the
-//         array are folded like any index
+// Watch   partial sums need compile-time indices; the copies' addresses are worked out
+//         once a tile: doing it once a plane took as many instructions as the sums
+//         (0.50 of copy); src off 16-byte alignment is copied element by element
 // Source  Micikevicius, "3D finite difference computation on GPUs using CUDA" (2009),
 //         for streaming; the order of the sums is this library's
 #include <cuda_pipeline_primitives.h>
@@ -25,7 +25,7 @@ namespace {
 
 struct tiles {
   int64_t x, y, chunks, chunk;  // tiles along x and y, chunks along the streamed axis and their length
-  int32_t aligned;              // src can be read 16 bytes at a time
+  int32_t aligned, dst_aligned;  // src can be read, dst written 16 bytes at a time
 };
 
 // The streamed axis is z for rank 3 and y for rank 2; a plane is ROWS_A_THREAD x
@@ -46,55 +46,95 @@ struct shape {
   static constexpr int bytes = stages * plane * static_cast<int>(sizeof(T));
 };
 
-// Source coordinates of a plane's tile and where it lies.
-template <class T>
-struct plane_of {
-  const T* base;    // element (0, 0) of the source plane; nullptr: CONSTANT's plane
-  int64_t x0, y0;   // the tile's first output, as source coordinates
-};
-
-// Starts copying vector (row, v) of a tile into the ring; row and v count from the
-// halo's corner. What no output needs is left out.
+// What one thread copies of every plane. The rows of the tile go round the warps, a
+// vector a lane (element by element where src is off 16 bytes or the array ends within
+// a vector); the halos left and right, where an index may fold, are at most one vector
+// (tiles off the edge) or one element (tiles at it) a thread.
 template <class T, int RANK, int R>
-__device__ __forceinline__ void copy_vector(const sweep<T>& s, const tiles& cut, const plane_of<T>& p, T* ring, int row, int v) {
+struct feeder {
   using S = shape<T, RANK, R>;
-  T* to = ring + row * S::pitch + v * S::V;
-  const int64_t x = p.x0 - S::halo_x + v * S::V;
-  int64_t y = p.y0 - S::halo_y + row;
-  if (x >= s.n[2] + R || x + S::V <= -R || y >= s.n[1] + S::halo_y) return;
-  y = source_index(y, s.n[1], s.boundary);
-  const T* from = p.base + y * s.src_stride[1] + x;
-  const bool inside = p.base != nullptr && y >= 0;
-  if (inside && cut.aligned && x >= 0 && x + S::V <= s.n[2]) {
-    __pipeline_memcpy_async(to, from, 16);
-    return;
+  static constexpr int rows = S::ty + 2 * S::halo_y;
+  static constexpr int64_t value = -1, nothing = -2;  // in place of an offset
+  int64_t x;          // source coordinate of this thread's first element in each row
+  int64_t side_from;  // offset in the plane of this thread's piece of a side, or value or nothing
+  int32_t side_to;    // its place in the ring's plane
+  int64_t easy_from;  // offset in the plane of this thread's first vector, for easy tiles
+  int32_t span, width;  // elements of a row that are the tile's own, and those of them in whole vectors
+  bool side_vector;
+  bool easy;  // whole vectors and rows inside the array: no table, no test
+
+  // Also writes row_at[rows]: the offset of each row in a plane, or value or nothing.
+  __device__ feeder(const sweep<T>& s, const tiles& cut, int64_t x0, int64_t y0, int64_t* row_at) {
+    const int thread = threadIdx.x;
+    x = x0 + (RANK == 3 ? thread % 32 : thread) * S::V;
+    const int64_t left = s.n[2] - x0;
+    span = static_cast<int32_t>(left < S::tx ? left : S::tx);
+    width = cut.aligned ? span / S::V * S::V : 0;
+    easy = width == S::tx && y0 >= S::halo_y && (RANK == 2 || y0 + S::ty + S::halo_y <= s.n[1]);
+    easy_from = (RANK == 3 ? (y0 - S::halo_y + thread / 32) * s.src_stride[1] : 0) + x;
+    const auto row_offset = [&](int row) {
+      const int64_t y = y0 - S::halo_y + row;
+      if (RANK == 2) return int64_t{0};
+      if (y >= s.n[1] + R) return nothing;
+      const int64_t from = source_index(y, s.n[1], s.boundary);
+      return from >= 0 ? from * s.src_stride[1] : s.boundary == LOCKSTEP_BOUNDARY_VALID ? nothing : value;
+    };
+    for (int row = thread; row < rows; row += S::threads) row_at[row] = row_offset(row);
+    side_vector = cut.aligned && x0 >= S::halo_x && left >= S::tx + S::halo_x;
+    const int unit = side_vector ? S::V : 1;
+    const int a_row = 2 * S::halo_x / unit;
+    const int row = S::halo_y + thread / a_row, e = thread % a_row * unit;
+    static_assert(S::ty * 2 * S::halo_x <= S::threads, "one piece of a side a thread");
+    side_from = nothing;
+    side_to = 0;
+    if (row >= S::halo_y + S::ty) return;
+    const int64_t at = e < S::halo_x ? e - S::halo_x : span + e - S::halo_x;  // counted from the tile's first element
+    const int64_t line = row_offset(row);
+    if (line == nothing) return;
+    const int64_t j = source_index(x0 + at, s.n[2], s.boundary);
+    side_from = j >= 0 && line >= 0 ? line + j : s.boundary == LOCKSTEP_BOUNDARY_VALID ? nothing : value;
+    side_to = static_cast<int32_t>(row * S::pitch + S::halo_x + at);
   }
+
+  // Starts copying one plane into the ring, with its halos if outputs are due there.
+  // plane nullptr: beyond the array under CONSTANT.
+  __device__ __forceinline__ void copy(const sweep<T>& s, const tiles& cut, const T* plane, T* ring, const int64_t* row_at,
+                                       bool halos) const {
+    const int lane = RANK == 3 ? threadIdx.x % 32 : threadIdx.x, warp = RANK == 3 ? threadIdx.x / 32 : 0;
+    constexpr int step = RANK == 3 ? S::warps : 1;
+    const int begin = halos ? 0 : S::halo_y, end = rows - begin;
+    if (easy && plane != nullptr) {
+      const T* from = plane + easy_from + (RANK == 3 ? begin * s.src_stride[1] : 0);
+      T* to = ring + (begin + warp) * S::pitch + S::halo_x + lane * S::V;
 #pragma unroll
-  for (int e = 0; e < S::V; ++e) {
-    const int64_t j = source_index(x + e, s.n[2], s.boundary);
-    if (inside && j >= 0) __pipeline_memcpy_async(to + e, from - x + j, sizeof(T));
-    else to[e] = s.value;
-  }
-}
-
-// Starts copying one plane: the tile, and its halos if outputs of this plane are due.
-template <class T, int RANK, int R>
-__device__ __forceinline__ void copy_plane(const sweep<T>& s, const tiles& cut, const plane_of<T>& p, T* ring, bool halos) {
-  using S = shape<T, RANK, R>;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  constexpr int left = S::halo_x / S::V, sides = 2 * left;
-  if constexpr (RANK == 3) {
-    const int begin = halos ? 0 : S::halo_y, end = halos ? S::ty + 2 * S::halo_y : S::ty + S::halo_y;
-    for (int row = begin + warp; row < end; row += S::warps) copy_vector<T, RANK, R>(s, cut, p, ring, row, left + lane);
-  } else {
-    copy_vector<T, RANK, R>(s, cut, p, ring, 0, left + threadIdx.x);
-  }
-  if (halos)
-    for (int k = threadIdx.x; k < S::ty * sides; k += S::threads) {
-      const int side = k % sides;
-      copy_vector<T, RANK, R>(s, cut, p, ring, S::halo_y + k / sides, side < left ? side : S::tx / S::V + side);
+      for (int k = 0; k < (rows + step - 1) / step; ++k) {
+        if (begin + warp + k * step < end) __pipeline_memcpy_async(to, from, 16);
+        from += step * s.src_stride[1];
+        to += step * S::pitch;
+      }
+    } else {
+#pragma unroll 1
+      for (int row = begin + warp; row < end; row += step) {
+        const int64_t at = plane != nullptr ? row_at[row] : value;
+        T* const to = ring + row * S::pitch + S::halo_x;
+        if (at >= 0 && lane * S::V < width) {
+          __pipeline_memcpy_async(to + lane * S::V, plane + at + x, 16);
+        } else if (at >= 0) {
+#pragma unroll 1
+          for (int e = width + lane - width / S::V; e < span; e += S::tx / S::V)
+            __pipeline_memcpy_async(to + e, plane + at + x + (e - lane * S::V), sizeof(T));
+        } else if (at == value) {
+#pragma unroll 1
+          for (int e = lane; e < span; e += S::tx / S::V) to[e] = s.value;
+        }
+      }
     }
-}
+    if (!halos || side_from == nothing) return;
+    if (side_from == value) ring[side_to] = s.value;
+    else if (side_vector) __pipeline_memcpy_async(ring + side_to, plane + side_from, 16);
+    else __pipeline_memcpy_async(ring + side_to, plane + side_from, sizeof(T));
+  }
+};
 
 template <class T>
 struct vec {
@@ -116,6 +156,7 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 3 ? 2 : 4)
   using S = shape<T, RANK, R>;
   constexpr int V = S::V, RY = S::rows_a_thread, first_axis = 3 - RANK;
   extern __shared__ int4 memory[];
+  __shared__ int64_t row_at[feeder<T, RANK, R>::rows];
   T* const ring = reinterpret_cast<T*>(memory);
   const int radius = EXACT ? R : s.radius, skip = R - radius;
   const auto used = [&](int k) { return EXACT || (k >= skip && k <= R + radius); };  // k: 0 ... 2R along one axis
@@ -141,18 +182,24 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 3 ? 2 : 4)
     const T* const src = s.src + b * s.src_batch;
     const int steps = static_cast<int>(count) + 2 * R;  // planes begin - R ... begin + count + R - 1
 
+    const feeder<T, RANK, R> feed(s, cut, x0 + s.origin, y0 + (RANK == 3 ? s.origin : 0), row_at);
+    __syncthreads();  // row_at is complete before any thread copies a row
     // Plane `step` of the chunk. Outputs of planes R ... R + count - 1 are due here.
     const auto fetch = [&](int step) {
-      const int64_t z = begin + s.origin - R + step;
-      if (step < steps && step >= skip && step < steps - skip) {
-        const int64_t from = source_index(z, n_streamed, s.boundary);
-        const plane_of<T> p{from < 0 ? nullptr : src + from * s.src_stride[first_axis], x0 + s.origin,
-                            RANK == 3 ? y0 + s.origin : 0};
-        copy_plane<T, RANK, R>(s, cut, p, ring + (step % S::stages) * S::plane, step >= R && step < R + count);
+      if (step < steps - skip && step >= skip) {
+        const int64_t z = source_index(begin + s.origin - R + step, n_streamed, s.boundary);
+        feed.copy(s, cut, z < 0 ? nullptr : src + z * s.src_stride[first_axis], ring + (step % S::stages) * S::plane, row_at,
+                  step >= R && step < R + count);
       }
       __pipeline_commit();  // one group a step, empty or not: the wait below counts them
     };
     for (int step = 0; step < S::stages - 1; ++step) fetch(step);
+
+    const int64_t left = s.out[2] - x0 - my_x;  // outputs of this thread that exist: in x, and rows of them
+    const int rows_due = left <= 0 ? 0 : RANK == 2 ? 1 : static_cast<int>(min(int64_t{RY}, max(int64_t{0}, s.out[1] - y0 - my_y)));
+    const bool whole = left >= V && cut.dst_aligned;
+    T* to = s.dst + b * s.dst_batch + begin * s.dst_stride[first_axis] + x0 + my_x;
+    if (RANK == 3) to += (y0 + my_y) * s.dst_stride[1];
 
     T part[2 * R][RY][V];  // part[k]: the sum over taps 0 ... k of the output k + 1 planes ahead of its end
 #pragma unroll 1
@@ -169,26 +216,23 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 3 ? 2 : 4)
 
       // The oldest output gets its last tap and leaves.
       if (step >= 2 * R) {
-        const int64_t z = begin + step - 2 * R;
 #pragma unroll
         for (int y = 0; y < RY; ++y) {
           T out[V];
 #pragma unroll
           for (int v = 0; v < V; ++v)
             out[v] = canonical(used(2 * R) ? fma_rn(along_z(2 * R), x[y].e[v], part[2 * R - 1][y][v]) : part[2 * R - 1][y][v]);
-          const int64_t left = s.out[2] - x0 - my_x;
-          if (left > 0 && (RANK == 2 || y0 + my_y + y < s.out[1])) {
-            T* to = s.dst + b * s.dst_batch + z * s.dst_stride[first_axis] + x0 + my_x;
-            if (RANK == 3) to += (y0 + my_y + y) * s.dst_stride[1];
-            if (left >= V && reinterpret_cast<uintptr_t>(to) % 16 == 0) {
-              *reinterpret_cast<int4*>(to) = *reinterpret_cast<const int4*>(out);
-            } else {
+          if (y >= rows_due) continue;
+          T* const at = to + (RANK == 3 ? y * s.dst_stride[1] : 0);
+          if (whole) {
+            *reinterpret_cast<int4*>(at) = *reinterpret_cast<const int4*>(out);
+          } else {
 #pragma unroll
-              for (int v = 0; v < V; ++v)
-                if (v < left) to[v] = out[v];
-            }
+            for (int v = 0; v < V; ++v)
+              if (v < left) at[v] = out[v];
           }
         }
+        to += s.dst_stride[first_axis];
       }
 #pragma unroll
       for (int k = 2 * R - 1; k > R; --k)
@@ -286,11 +330,13 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     cut.y = RANK == 3 ? ceil_div(s.out[1], S::ty) : 1;
     cut.chunk = best_chunk(s.out[streamed], cut.x * cut.y * s.batch, int64_t{queue.facts->processors} * std::max(resident, 1), s.radius);
     cut.chunks = ceil_div(s.out[streamed], cut.chunk);
-    // x0 + origin must be a multiple of V for every tile: VALID moves the tile's
-    // first source element by the radius.
-    const auto whole = [](int64_t elements) { return elements % S::V == 0; };
-    cut.aligned = reinterpret_cast<uintptr_t>(s.src + s.origin) % 16 == 0 && whole(s.src_stride[1]) &&
-                  (RANK == 2 || whole(s.src_stride[0])) && (s.batch == 1 || whole(s.src_batch));
+    const auto aligned = [&](const T* first, const int64_t* strides, int64_t batch_stride) {
+      const auto whole = [](int64_t elements) { return elements % S::V == 0; };
+      return reinterpret_cast<uintptr_t>(first) % 16 == 0 && whole(strides[1]) && (RANK == 2 || whole(strides[0])) &&
+             (s.batch == 1 || whole(batch_stride));
+    };
+    cut.aligned = aligned(s.src + s.origin, s.src_stride, s.src_batch);  // VALID starts a radius further on
+    cut.dst_aligned = aligned(s.dst, s.dst_stride, s.dst_batch);
     return launch(queue, "stencil_streamed", kernel, grid_of(s.batch * cut.chunks * cut.y * cut.x), S::threads, S::bytes, s, t, cut);
   });
 }

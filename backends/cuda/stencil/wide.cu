@@ -14,7 +14,7 @@
 namespace lockstep::cuda::stencil {
 namespace {
 
-constexpr int block = 256;
+constexpr int block = 256;  // of stencil_wide
 
 template <class T>
 struct alignas(16) vector_of {
@@ -41,6 +41,32 @@ __device__ __forceinline__ void shift_down(T (&w)[N], int32_t off) {
   if ((off & STEP) == 0) return;
 #pragma unroll
   for (int e = 0; e + STEP < N; ++e) w[e] = w[e + STEP];
+}
+
+// acc[v] = the canonical result over w[LEFT + v ...], tap by tap for all v at once.
+template <int R, bool EXACT, bool FOLD, int LEFT, class T, int N, int V>
+__device__ __forceinline__ void weigh(const T (&w)[N], const taps<T, most_taps_1d>& t, int radius, T (&acc)[V]) {
+  if constexpr (FOLD) {  // c0 x[0], then c_k (x[-k] + x[+k])
+#pragma unroll
+    for (int v = 0; v < V; ++v) acc[v] = mul_rn(t.c[radius], w[LEFT + v + R]);
+#pragma unroll
+    for (int k = 1; k <= R; ++k)
+      if (EXACT || k <= radius) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) acc[v] = fma_rn(t.c[radius + k], w[LEFT + v + R - k] + w[LEFT + v + R + k], acc[v]);
+      }
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; ++v) acc[v] = T(-0.0);  // fma(c, x, -0.0) is the rounded product
+#pragma unroll
+    for (int k = 0; k < 2 * R + 1; ++k)
+      if (EXACT || (k >= R - radius && k <= R + radius)) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) acc[v] = fma_rn(t.c[EXACT ? k : k - (R - radius)], w[LEFT + v + k], acc[v]);
+      }
+  }
+#pragma unroll
+  for (int v = 0; v < V; ++v) acc[v] = canonical(acc[v]);
 }
 
 // How outputs are cut into items of V: item j of a row covers outputs
@@ -102,33 +128,54 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
 #pragma unroll
     for (int u = 0; u < U; ++u) {
       T acc[V];
-      if constexpr (FOLD) {  // c0 x[0], then c_k (x[-k] + x[k])
-#pragma unroll
-        for (int v = 0; v < V; ++v) acc[v] = mul_rn(t.c[radius], w[u][v + R]);
-#pragma unroll
-        for (int k = 1; k <= R; ++k)
-          if (EXACT || k <= radius) {
-#pragma unroll
-            for (int v = 0; v < V; ++v) acc[v] = fma_rn(t.c[radius + k], w[u][v + R - k] + w[u][v + R + k], acc[v]);
-          }
-      } else {
-#pragma unroll
-        for (int v = 0; v < V; ++v) acc[v] = T(-0.0);  // fma(c, x, -0.0) is the rounded product
-#pragma unroll
-        for (int k = 0; k < 2 * R + 1; ++k)
-          if (EXACT || (k >= R - radius && k <= R + radius)) {
-#pragma unroll
-            for (int v = 0; v < V; ++v) acc[v] = fma_rn(t.c[EXACT ? k : k - (R - radius)], w[u][v + k], acc[v]);
-          }
-      }
-#pragma unroll
-      for (int v = 0; v < V; ++v) acc[v] = canonical(acc[v]);
+      weigh<R, EXACT, FOLD, 0>(w[u], t, radius, acc);
       if (begin[u] == 0 && end[u] == V) {
         store(to[u], acc);
       } else {
 #pragma unroll
         for (int v = 0; v < V; ++v)
           if (v >= begin[u] && v < end[u]) to[u][v] = acc[v];
+      }
+    }
+  }
+}
+
+// The same for rows that are long and aligned alike: one vector a thread, no index
+// arithmetic to speak of, and few registers, so that a multiprocessor is full. Blocks
+// at a row's ends fold every tap.
+template <class T, int R, bool EXACT, bool FOLD, int BLOCK>
+__global__ void __launch_bounds__(BLOCK, (R <= 4 ? 2048 : 1024) / BLOCK)
+    stencil_wide_aligned(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t, int64_t blocks_a_row) {
+  constexpr int V = 16 / sizeof(T), H = (R + V - 1) / V * V;
+  const int radius = EXACT ? R : s.radius;
+  const int64_t all = blocks_a_row * s.batch;
+  for (int64_t id = blockIdx.x; id < all; id += gridDim.x) {
+    int64_t chunk = id;
+    const int64_t row = blocks_a_row == all ? 0 : divide(id, blocks_a_row, chunk);
+    chunk = chunk == 0 ? blocks_a_row - 1 : chunk - 1;  // both ends first: they take longest
+    const int64_t begin = chunk * (BLOCK * V);
+    const T* const from = s.src + row * s.src_batch + s.origin;
+    T* const to = s.dst + row * s.dst_batch;
+    if (begin + s.origin >= H && begin + s.origin + BLOCK * V + H <= s.n[2]) {
+      const int64_t i = begin + static_cast<int>(threadIdx.x) * V;
+      T w[V + 2 * H], acc[V];
+#pragma unroll
+      for (int k = 0; k < V + 2 * H; k += V) {
+        const vector_of<T> v = load(from + i - H + k);
+#pragma unroll
+        for (int e = 0; e < V; ++e) w[k + e] = v.e[e];
+      }
+      weigh<R, EXACT, FOLD, H - R>(w, t, radius, acc);
+      store(to + i, acc);
+    } else {
+      const int64_t end = begin + BLOCK * V < s.out[2] ? begin + BLOCK * V : s.out[2];
+#pragma unroll 1
+      for (int64_t i = begin + threadIdx.x; i < end; i += BLOCK) {
+        const auto x = [&](int k) { return tap(from - s.origin, 1, i + s.origin + k, s.n[2], s.boundary, s.value); };
+        T acc = FOLD ? mul_rn(t.c[radius], x(0)) : T(-0.0);
+#pragma unroll 1
+        for (int k = FOLD ? 1 : -radius; k <= radius; ++k) acc = fma_rn(t.c[k + radius], FOLD ? x(-k) + x(k) : x(k), acc);
+        to[i] = canonical(acc);
       }
     }
   }
@@ -148,10 +195,24 @@ items cut_rows(const sweep<T>& s) {
   return cut;
 }
 
-template <class T, int R, bool EXACT, bool FOLD, int U>
+// Whether whole blocks of vectors fit the rows and every row's outputs and window
+// start on 16 bytes.
+template <class T>
+bool aligned_rows(const sweep<T>& s) {
+  constexpr int64_t V = 16 / sizeof(T);
+  return s.out[2] >= 8192 && reinterpret_cast<uintptr_t>(s.src + s.origin) % 16 == 0 &&
+         reinterpret_cast<uintptr_t>(s.dst) % 16 == 0 && (s.batch == 1 || (s.src_batch % V == 0 && s.dst_batch % V == 0));
+}
+
+template <class T, int R, bool EXACT, bool FOLD, int U, int BLOCK = 128>
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   const taps<T, most_taps_1d> t = rounded<T, most_taps_1d>(call.stencil);
   return for_each_sweep<T>(call, [&](const sweep<T>& s) {
+    if (aligned_rows(s)) {
+      const int64_t blocks_a_row = ceil_div(s.out[2], BLOCK * (16 / int64_t{sizeof(T)}));
+      return launch(queue, "stencil_wide_aligned", stencil_wide_aligned<T, R, EXACT, FOLD, BLOCK>,
+                    grid_of(blocks_a_row * s.batch), BLOCK, 0, s, t, blocks_a_row);
+    }
     const items cut = cut_rows(s);
     return launch(queue, FOLD ? "stencil_folded" : "stencil_wide", stencil_wide<T, R, EXACT, FOLD, U>,
                   grid_of(ceil_div(cut.total, block * U)), block, 0, s, t, cut);
