@@ -1,0 +1,139 @@
+// tiles.cpp - see tiles.hpp.
+// Idea    A task is a strip: 32 to 256 rows of src by up to 4,096 columns, walked
+//         along the columns, so that every row of src is a sequential stream and
+//         a dst row gets 128 bytes or more at a visit. Each thread takes a
+//         contiguous range of tasks over all matrices.
+// Moves   each byte in and out once; large results go around the cache.
+// Limit   DRAM: non-temporal writes of 64, 128, 256, 512 bytes a page visit reach
+//         12, 25, 50 and 95 GB/s on one Zen 5 core, reads 27-40 at best, so the
+//         strip wants height; the sets of L1 and L2 want it low.
+// Watch   strips begin where lines of dst begin, or the non-temporal stores would
+//         tear lines; a dst whose rows lie at different offsets within a line is
+//         written through the cache.
+// Source  this file.
+#include "tiles.hpp"
+
+#include "parallel.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+// src and dst together from which dst goes around the cache (4 to 64 MiB tried).
+constexpr double stream_bytes = 16 << 20;
+// Rows of a strip by log2(element bytes); 16 to 256 tried.
+constexpr int64_t strip_rows[] = {256, 64, 32, 32, 32};
+// Columns of a task; 256 to all of them tried: 4,096 and more are alike.
+constexpr int64_t task_cols = 4096;
+
+// A position among the outer axes, advanced like the digits of a clock.
+struct odometer {
+  const tiles& t;
+  const char* src;
+  char* dst;
+  int64_t at[LOCKSTEP_MAX_RANK] = {};
+
+  odometer(const tiles& walk, const char* first_src, char* first_dst, int64_t index)
+      : t(walk), src(first_src), dst(first_dst) {
+    for (int k = t.axes - 1; k >= 0; --k) {
+      at[k] = index % t.outer[k].count;
+      index /= t.outer[k].count;
+      src += at[k] * t.outer[k].src;
+      dst += at[k] * t.outer[k].dst;
+    }
+  }
+  void next() {
+    for (int k = t.axes - 1; k >= 0; --k) {
+      src += t.outer[k].src;
+      dst += t.outer[k].dst;
+      if (++at[k] < t.outer[k].count) return;
+      at[k] = 0;
+      src -= t.outer[k].count * t.outer[k].src;
+      dst -= t.outer[k].count * t.outer[k].dst;
+    }
+  }
+};
+
+int64_t matrices_of(const tiles& t) {
+  int64_t matrices = 1;
+  for (int k = 0; k < t.axes; ++k) matrices *= t.outer[k].count;
+  return matrices;
+}
+
+// Whether every dst row of every matrix starts at the same offset within `bytes`.
+bool same_phase(const tiles& t, int64_t bytes) {
+  bool same = t.dst_ld % bytes == 0;
+  for (int k = 0; k < t.axes; ++k) same = same && (t.outer[k].count == 1 || t.outer[k].dst % bytes == 0);
+  return same;
+}
+
+store choose_store(const tiles& t, const char* dst, bool large) {
+  const int64_t row_bytes = t.rows << t.log2_bytes;
+  if (!large) return store::cached;
+  if (row_bytes >= 64 && same_phase(t, 64)) return store::stream_lines;
+  const bool dense = t.dst_ld == row_bytes && (row_bytes == 16 || row_bytes == 32);
+  if (dense && same_phase(t, row_bytes) && reinterpret_cast<uintptr_t>(dst) % static_cast<uintptr_t>(row_bytes) == 0)
+    return store::stream_dense;
+  return store::cached;
+}
+
+}  // namespace
+
+void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+  const transpose_kernels& kernels = transpose_kernels_of(queue.level);
+  const auto tile = kernels.tile[t.log2_bytes];
+  const int64_t bytes = int64_t{1} << t.log2_bytes, matrices = matrices_of(t), height = strip_rows[t.log2_bytes];
+  const double moved = 2.0 * static_cast<double>(matrices * t.rows * t.cols) * static_cast<double>(bytes);
+  const store how = choose_store(t, dst, moved >= stream_bytes);
+  // Elements between the line's start and dst: strips begin `phase` rows early, the first one is short.
+  const int64_t line = 64 / bytes;
+  const int64_t phase = how == store::stream_lines ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) % 64) / bytes : 0;
+  const int64_t strips = (t.rows - 1 + phase) / height + 1, chunks = (t.cols - 1) / task_cols + 1;
+
+  over_ranges(queue, matrices * strips * chunks, 1, [&](int64_t first, int64_t last) {
+    int64_t chunk = first % chunks, strip = first / chunks % strips;
+    odometer at(t, src, dst, first / chunks / strips);
+    for (int64_t task = first; task < last; ++task) {
+      int64_t row = strip * height - phase;
+      const int64_t end = t.rows - row < height ? t.rows : row + height;
+      const int64_t col = chunk * task_cols, cols = t.cols - col < task_cols ? t.cols - col : task_cols;
+      const char* from = at.src + col * bytes;
+      char* to = at.dst + col * t.dst_ld;
+      if (row < 0) {  // up to the first whole line of dst
+        const int64_t head = end < line - phase ? end : line - phase;
+        tile(from, t.src_ld, to, t.dst_ld, head, cols, store::cached);
+        row = head;
+      }
+      if (row < end) tile(from + row * t.src_ld, t.src_ld, to + row * bytes, t.dst_ld, end - row, cols, how);
+      if (++chunk < chunks) continue;
+      chunk = 0;
+      if (++strip < strips) continue;
+      strip = 0;
+      at.next();
+    }
+    kernels.fence();
+  });
+}
+
+void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+  const transpose_kernels& kernels = transpose_kernels_of(queue.level);
+  const int64_t runs = matrices_of(t), run_bytes = t.cols << t.log2_bytes;
+  const bool large = 2.0 * static_cast<double>(runs) * static_cast<double>(run_bytes) >= stream_bytes;
+  // Runs below two lines are mostly edges: the cache joins them.
+  const bool stream = large && run_bytes >= 128;
+  constexpr int64_t piece = 1 << 18;
+  const int64_t pieces = (run_bytes - 1) / piece + 1;
+  over_ranges(queue, runs * pieces, 1, [&](int64_t first, int64_t last) {
+    int64_t part = first % pieces;
+    odometer at(t, src, dst, first / pieces);
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t start = part * piece, some = run_bytes - start < piece ? run_bytes - start : piece;
+      kernels.copy(at.src + start, at.dst + start, some, stream);
+      if (++part < pieces) continue;
+      part = 0;
+      at.next();
+    }
+    kernels.fence();
+  });
+}
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,27 @@
+// transpose_kernels.hpp - what isa/transpose.cpp offers to transpose and permute.
+// Leading dimensions are in bytes here and in tiles.hpp; E is the element's size.
+#pragma once
+
+#include "isa.hpp"
+
+namespace lockstep::cpu {
+
+// How a kernel writes. Non-temporal stores spare the read of each line of dst,
+// but must fill whole lines: dst and its leading dimension are multiples of 64.
+enum class store {
+  cached,
+  stream_lines,  // non-temporal where 64 bytes of a dst row are complete, cached in the tail
+  stream_dense,  // dst rows of 16 or 32 bytes without gaps, aligned to their size: all non-temporal
+};
+
+struct transpose_kernels {
+  // dst[j][i] = src[i][j] for i < rows, j < cols; by log2(element bytes).
+  void (*tile[5])(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, store how);
+  // Copies bytes; with stream, the whole 64-byte lines of dst are written non-temporally.
+  void (*copy)(const char* src, char* dst, int64_t bytes, bool stream);
+  // Makes this thread's non-temporal stores visible before anything that follows.
+  void (*fence)();
+};
+
+}  // namespace lockstep::cpu
+LOCKSTEP_ISA_TABLES(transpose_kernels, transpose_kernels_of)
