@@ -18,6 +18,8 @@ namespace lockstep::cuda {
 // sequence, and for one sequence the first of these.
 enum class fault : unsigned { invalid = 0, overflow = 1, empty = 2 };
 
+constexpr int ticket_count = 1024;
+
 // Handed to kernels by value (report() in warp.cuh writes it).
 struct report_word {
   unsigned long long* first;  // device memory: sequence * 4 + fault, ~0 when there was none
@@ -34,6 +36,9 @@ struct lockstep_queue {
   const lockstep_allocator* allocator = nullptr;
   lockstep::cuda::report_word report{};
   unsigned* raised = nullptr;  // the host's view of report.raised
+  // ticket_count device words that count a kernel's finished blocks: 0 between calls (the
+  // last block leaves 0), for this queue's stream only, so never in a captured graph.
+  unsigned* tickets = nullptr;
   void* scratch = nullptr;
   size_t scratch_bytes = 0;
   // Set by a launch under graph capture: its scratch is in a graph that may run

@@ -21,10 +21,12 @@ const char* reduction_name(lockstep_reduction reduction) {
 void prepare_sequences(prepared_call& prepared) {
   lockstep_reduce_desc& d = prepared.call.reduce;
   const lockstep_dtype natural = lockstep_default_result(d.reduction, d.dtype);
-  if (d.result != natural && !(natural == LOCKSTEP_F64 && d.result == LOCKSTEP_F32))
+  const bool element = d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX;  // one of src's, never rounded
+  const bool may_round = natural == LOCKSTEP_F64 && !element;
+  if (d.result != natural && !(may_round && d.result == LOCKSTEP_F32))
     fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}, but {} of dtype {} gives dtype {}{}", static_cast<int>(d.result),
          reduction_name(d.reduction), static_cast<int>(d.dtype), static_cast<int>(natural),
-         natural == LOCKSTEP_F64 ? " (LOCKSTEP_F64, or LOCKSTEP_F32 on request)" : "");
+         may_round ? " (LOCKSTEP_F64, or LOCKSTEP_F32 on request)" : "");
   require_nonnegative("count", d.count);
   if (d.element_stride < 1)
     fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);

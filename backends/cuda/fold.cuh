@@ -1,0 +1,357 @@
+// fold.cuh - what a reduction does with an element, with two partial results and
+// with the last one. leaf.cuh and sequences.cuh supply the order.
+//
+// A fold has
+//   element, lane, partial   what is read; what a thread accumulates within a
+//                            leaf; what leaves and blocks exchange
+//   ordered                  the order shows in the bits (float sums): a lane is
+//                            an accumulator of its own, 4 slots a thread. Exact
+//                            folds need one slot and no join before the end
+//   open(s)                  false: sequence s needs no work
+//   empty_lane, take(lane, x, index within the leaf), close(lane, leaf's index)
+//   padding(x)               what stands for a missing element, given the last one
+//   none, join(a, b)         the identity; commutes to the bit
+//   store(value, s), store_empty(s)
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "leaf.cuh"
+
+namespace lockstep::cuda {
+
+using int128 = __int128;
+using uint128 = unsigned __int128;
+
+struct half16 {
+  uint16_t bits;
+};
+struct bfloat16 {
+  uint16_t bits;
+};
+
+__device__ __forceinline__ double widened(half16 x) { return __half2float(__ushort_as_half(x.bits)); }
+__device__ __forceinline__ double widened(bfloat16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
+__device__ __forceinline__ double widened(float x) { return x; }
+__device__ __forceinline__ double widened(double x) { return x; }
+
+template <class T>
+__device__ __forceinline__ T negative_zero() {
+  if constexpr (sizeof(T) == 2)
+    return {0x8000};
+  else
+    return T(-0.0);
+}
+
+// A computed double to dst[s], as f64 or rounded once to f32; NaN is canonical.
+__device__ __forceinline__ void store_double(void* dst, bool as_f32, int64_t s, double x) {
+  if (as_f32)
+    static_cast<float*>(dst)[s] = x != x ? __uint_as_float(order::nan_f32) : static_cast<float>(x);
+  else
+    static_cast<double*>(dst)[s] = x != x ? __longlong_as_double(order::nan_f64) : x;
+}
+
+// ---- float sums and sums of squares ------------------------------------------
+template <class T, bool squares>
+struct float_sum {
+  using element = T;
+  using lane = double;
+  using partial = double;
+  static constexpr bool ordered = true;
+  static constexpr int slots = 4;
+  void* dst;
+  bool as_f32, root;
+  double* plain;  // NORM2 of f64: the sum, for the passes that may follow
+
+  __device__ bool open(int64_t) { return true; }
+  __device__ static double empty_lane() { return -0.0; }
+  __device__ static double none() { return -0.0; }
+  __device__ static double close(double acc, int64_t) { return acc; }
+  __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
+  // A square of -0.0 adds +0.0, which no sum with at least one real square shows.
+  __device__ static T padding(T) { return negative_zero<T>(); }
+  __device__ static void take(double& acc, T x, int) {
+    const double wide = widened(x);
+    acc = squares ? __fma_rn(wide, wide, acc) : __dadd_rn(acc, wide);
+  }
+  __device__ void store(double value, int64_t s) const {
+    if (plain != nullptr) plain[s] = value;
+    store_double(dst, as_f32, s, root ? __dsqrt_rn(value) : value);
+  }
+  __device__ void store_empty(int64_t s) const { store(0.0, s); }
+};
+
+// NORM2 of f64, second pass: the largest magnitude, where the plain sum left the
+// range in which squares keep all their bits.
+struct largest_magnitude {
+  using element = double;
+  using lane = uint64_t;
+  using partial = uint64_t;
+  static constexpr bool ordered = false;
+  static constexpr int slots = 1;
+  const double* plain;
+  uint64_t* largest;
+
+  __device__ bool open(int64_t s) const { return !(plain[s] >= order::rescale_below && plain[s] <= 0x1.fffffffffffffp1023); }
+  __device__ static uint64_t empty_lane() { return 0; }
+  __device__ static uint64_t none() { return 0; }
+  __device__ static uint64_t join(uint64_t a, uint64_t b) { return a > b ? a : b; }
+  __device__ static double padding(double) { return 0.0; }
+  __device__ static void take(uint64_t& acc, double x, int) {
+    acc = join(acc, static_cast<uint64_t>(__double_as_longlong(x)) & 0x7FFFFFFFFFFFFFFFu);
+  }
+  __device__ static uint64_t close(uint64_t acc, int64_t) { return acc; }
+  __device__ void store(uint64_t value, int64_t s) const { largest[s] = value; }
+  __device__ void store_empty(int64_t s) const { largest[s] = 0; }
+};
+
+// Third pass: the same sum of elements times 2^-e, the root times 2^e.
+struct scaled_squares {
+  using element = double;
+  using lane = double;
+  using partial = double;
+  static constexpr bool ordered = true;
+  static constexpr int slots = 4;
+  void* dst;
+  bool as_f32;
+  const double* plain;
+  const uint64_t* largest;
+  double down, up;  // of the sequence that is open
+
+  __device__ static double power_of_two(int e) {  // -1023 <= e <= 1023
+    return e >= -1022 ? __longlong_as_double(static_cast<int64_t>(e + 1023) << 52) : 0x1p-1023;
+  }
+  __device__ bool open(int64_t s) {
+    if (plain[s] >= order::rescale_below && plain[s] <= 0x1.fffffffffffffp1023) return false;
+    const uint64_t bits = largest[s];
+    if (!order::needs_rescale(plain[s], __longlong_as_double(bits))) return false;
+    const int e = order::rescale_exponent(bits);
+    down = power_of_two(-e);
+    up = power_of_two(e);
+    return true;
+  }
+  __device__ static double empty_lane() { return -0.0; }
+  __device__ static double none() { return -0.0; }
+  __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
+  __device__ static double padding(double) { return -0.0; }
+  __device__ void take(double& acc, double x, int) const {
+    const double scaled = __dmul_rn(x, down);
+    acc = __fma_rn(scaled, scaled, acc);
+  }
+  __device__ void store(double value, int64_t s) const { store_double(dst, as_f32, s, __dmul_rn(__dsqrt_rn(value), up)); }
+  __device__ void store_empty(int64_t) const {}
+};
+
+// ---- exact integer sums ---------------------------------------------------------
+template <class T>
+struct integer_sum {
+  using element = T;
+  using lane = std::conditional_t<sizeof(T) == 4, int64_t, int128>;  // 64 elements of 32 bits fit 37
+  using partial = int128;
+  static constexpr bool ordered = false;
+  static constexpr int slots = 1;
+  int64_t* dst;
+  report_word word;
+
+  __device__ bool open(int64_t) const { return true; }
+  __device__ static lane empty_lane() { return 0; }
+  __device__ static partial none() { return 0; }
+  __device__ static partial join(partial a, partial b) { return a + b; }
+  __device__ static T padding(T) { return 0; }
+  __device__ static void take(lane& acc, T x, int) { acc += x; }
+  __device__ static partial close(lane acc, int64_t) { return acc; }
+  __device__ void store(partial value, int64_t s) const {
+    const bool fits = value >= INT64_MIN && value <= INT64_MAX;
+    dst[s] = fits ? static_cast<int64_t>(value) : value < 0 ? INT64_MIN : INT64_MAX;
+    if (!fits) report(word, fault::overflow, s);
+  }
+  __device__ void store_empty(int64_t s) const { dst[s] = 0; }
+};
+
+// 2^63 squares of 64-bit integers need 189 bits; least significant word first.
+struct wide_sum {
+  uint64_t word[3];
+
+  __device__ __forceinline__ void add(uint64_t low, uint64_t middle, uint64_t high) {
+    const uint128 first = (static_cast<uint128>(word[1]) << 64) | word[0];
+    const uint128 sum = first + ((static_cast<uint128>(middle) << 64) | low);
+    word[0] = static_cast<uint64_t>(sum);
+    word[1] = static_cast<uint64_t>(sum >> 64);
+    word[2] += high + (sum < first);
+  }
+};
+
+// The correctly rounded root. The sum is brought to 128 bits by an even shift, its
+// 64-bit integer root found from a double's estimate and one correction by the
+// remainder, and what is left over becomes one sticky bit below 11 spare ones.
+__device__ inline double rounded_root(wide_sum sum) {
+  if ((sum.word[0] | sum.word[1] | sum.word[2]) == 0) return 0.0;
+  const int zeros = sum.word[2] != 0 ? __clzll(sum.word[2]) : sum.word[1] != 0 ? 64 + __clzll(sum.word[1]) : 128 + __clzll(sum.word[0]);
+  const int shift = (64 - zeros + 1) & ~1;  // to the right; the top bit lands on 127 or 126
+  const uint128 low = (static_cast<uint128>(sum.word[1]) << 64) | sum.word[0];
+  uint128 value;
+  bool sticky = false;
+  if (shift > 0) {
+    value = (low >> shift) | (static_cast<uint128>(sum.word[2]) << (128 - shift));
+    sticky = (low & ((static_cast<uint128>(1) << shift) - 1)) != 0;
+  } else {
+    value = low << -shift;
+  }
+  const double estimate = __dsqrt_rn(__fma_rn(static_cast<double>(static_cast<uint64_t>(value >> 64)), 0x1p64,
+                                              static_cast<double>(static_cast<uint64_t>(value))));
+  uint64_t root = estimate >= 0x1p64 ? ~0ull : static_cast<uint64_t>(estimate);
+  const int128 rest = static_cast<int128>(value - static_cast<uint128>(root) * root);  // below 2^78 in size
+  const double rest_double = __fma_rn(static_cast<double>(static_cast<int64_t>(rest >> 32)), 0x1p32,
+                                      static_cast<double>(static_cast<uint32_t>(rest)));
+  const int64_t step = static_cast<int64_t>(rest_double / (2.0 * static_cast<double>(root)));
+  root = step > 0 && root > ~0ull - static_cast<uint64_t>(step) ? ~0ull : root + static_cast<uint64_t>(step);
+  while (static_cast<uint128>(root) * root > value) --root;
+  while (root != ~0ull && static_cast<uint128>(root + 1) * (root + 1) <= value) ++root;
+  sticky = sticky || static_cast<uint128>(root) * root != value;
+  return ldexp(__ull2double_rn(root | (sticky ? 1u : 0u)), shift / 2);
+}
+
+template <class T>
+struct integer_squares {
+  using element = T;
+  using lane = std::conditional_t<sizeof(T) == 4, uint128, wide_sum>;
+  using partial = wide_sum;
+  static constexpr bool ordered = false;
+  static constexpr int slots = 1;
+  void* dst;
+  bool as_f32, root;
+  report_word word;
+
+  __device__ bool open(int64_t) const { return true; }
+  __device__ static lane empty_lane() { return lane{}; }
+  __device__ static partial none() { return {}; }
+  __device__ static partial join(partial a, partial b) {
+    a.add(b.word[0], b.word[1], b.word[2]);
+    return a;
+  }
+  __device__ static T padding(T) { return 0; }
+  __device__ static void take(lane& acc, T x, int) {
+    if constexpr (sizeof(T) == 4) {
+      acc += static_cast<uint64_t>(static_cast<int64_t>(x) * x);
+    } else {
+      const uint64_t magnitude = x < 0 ? -static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+      acc.add(magnitude * magnitude, __umul64hi(magnitude, magnitude), 0);
+    }
+  }
+  __device__ static partial close(lane acc, int64_t) {
+    if constexpr (sizeof(T) == 4)
+      return {static_cast<uint64_t>(acc), static_cast<uint64_t>(acc >> 64), 0};
+    else
+      return acc;
+  }
+  __device__ void store(partial value, int64_t s) const {
+    if (root) return store_double(dst, as_f32, s, rounded_root(value));
+    const bool fits = (value.word[2] | value.word[1]) == 0 && value.word[0] <= INT64_MAX;
+    static_cast<int64_t*>(dst)[s] = fits ? static_cast<int64_t>(value.word[0]) : INT64_MAX;
+    if (!fits) report(word, fault::overflow, s);
+  }
+  __device__ void store_empty(int64_t s) const { store({}, s); }
+};
+
+// ---- min, max, argmin, argmax -----------------------------------------------------
+// Elements become integer keys (order.hpp); for the smaller the keys are turned
+// over, so that the largest key wins throughout. NaN has the key beyond all others.
+template <class T>
+struct key_of;
+template <>
+struct key_of<int32_t> {
+  using type = int32_t;
+  __device__ static type key(int32_t x, type turn) { return x ^ turn; }
+  __device__ static int32_t value(type key, type turn) { return key ^ turn; }
+};
+template <>
+struct key_of<int64_t> {
+  using type = int64_t;
+  __device__ static type key(int64_t x, type turn) { return x ^ turn; }
+  __device__ static int64_t value(type key, type turn) { return key ^ turn; }
+};
+template <>
+struct key_of<float> {
+  using type = int32_t;
+  __device__ static type key(float x, type turn) {
+    return x != x ? INT32_MAX : order::key_f32(__float_as_uint(x)) ^ turn;
+  }
+  __device__ static float value(type key, type turn) {
+    if (key == INT32_MAX) return __uint_as_float(order::nan_f32);
+    return __uint_as_float(order::key_f32(static_cast<uint32_t>(key ^ turn)));  // key_f32 undoes itself, as bits
+  }
+};
+template <>
+struct key_of<double> {
+  using type = int64_t;
+  __device__ static type key(double x, type turn) {
+    return x != x ? INT64_MAX : order::key_f64(static_cast<uint64_t>(__double_as_longlong(x))) ^ turn;
+  }
+  __device__ static double value(type key, type turn) {
+    if (key == INT64_MAX) return __longlong_as_double(order::nan_f64);
+    return __longlong_as_double(order::key_f64(static_cast<uint64_t>(key ^ turn)));
+  }
+};
+
+template <class T>
+struct extreme {
+  using element = T;
+  using lane = typename key_of<T>::type;
+  using partial = lane;
+  static constexpr bool ordered = false;
+  static constexpr int slots = 1;
+  T* dst;
+  lane turn;  // 0 for the largest, -1 for the smallest
+  report_word word;
+
+  __device__ bool open(int64_t) const { return true; }
+  __device__ static lane empty_lane() { return none(); }
+  __device__ static partial none() { return sizeof(lane) == 4 ? static_cast<lane>(INT32_MIN) : static_cast<lane>(INT64_MIN); }
+  __device__ static partial join(partial a, partial b) { return a > b ? a : b; }
+  __device__ static T padding(T last) { return last; }  // taking it again changes nothing
+  __device__ void take(lane& acc, T x, int) const { acc = join(acc, key_of<T>::key(x, turn)); }
+  __device__ static partial close(lane acc, int64_t) { return acc; }
+  __device__ void store(partial value, int64_t s) const { dst[s] = key_of<T>::value(value, turn); }
+  __device__ void store_empty(int64_t s) const { report(word, fault::empty, s); }
+};
+
+// An index is stored with the first key that beats the smallest possible one; if
+// none does, all elements equal it and the first index is the answer.
+template <class T>
+struct arg_extreme {
+  using element = T;
+  using key = typename key_of<T>::type;
+  struct lane {
+    key best;
+    int index;  // within the leaf, -1: none
+  };
+  struct partial {
+    int64_t index;  // within the sequence, INT64_MAX: none
+    int64_t best;   // the key; 64 bits leave no padding, which blocks would exchange uninitialised
+  };
+  static constexpr bool ordered = false;
+  static constexpr int slots = 1;
+  int64_t* dst;
+  key turn;
+  report_word word;
+
+  __device__ bool open(int64_t) const { return true; }
+  __device__ static lane empty_lane() { return {extreme<T>::none(), -1}; }
+  __device__ static partial none() { return {INT64_MAX, extreme<T>::none()}; }
+  __device__ static partial join(partial a, partial b) {
+    return b.best > a.best || (b.best == a.best && b.index < a.index) ? b : a;
+  }
+  __device__ static T padding(T last) { return last; }  // no better than where it stands
+  __device__ void take(lane& acc, T x, int index) const {  // indices come in increasing order
+    const key k = key_of<T>::key(x, turn);
+    if (k > acc.best) acc = {k, index};
+  }
+  __device__ static partial close(lane acc, int64_t first_index) {
+    return {acc.index < 0 ? INT64_MAX : first_index + acc.index, acc.best};
+  }
+  __device__ void store(partial value, int64_t s) const { dst[s] = value.index == INT64_MAX ? 0 : value.index; }
+  __device__ void store_empty(int64_t s) const { report(word, fault::empty, s); }
+};
+
+}  // namespace lockstep::cuda

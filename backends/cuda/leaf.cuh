@@ -1,0 +1,212 @@
+// leaf.cuh - order id 1 on a GPU: a leaf is a warp's, its 128 lanes four a thread;
+// what joins lanes, leaves and subtrees, for every fold (fold.cuh).
+//
+// Thread t of a warp holds lanes lane_of<V>(t, 0..3), V neighbours a load: V = 4
+// reads 16 bytes of f32, V = 2 of f64, V = 1 takes any alignment and stride. The
+// joins d = 64, 32, ..., 1 of order.hpp then need 5 to 8 shuffles: a step whose
+// partners sit in two threads with several lanes each is split between the two.
+// All joins commute to the bit (a + b is b + a), so both partners may do one.
+#pragma once
+
+#include "../../lib/order.hpp"
+#include "warp.cuh"
+
+namespace lockstep::cuda {
+
+constexpr unsigned all_lanes = 0xffffffffu;
+
+// Shuffles of any type of whole 4-byte words.
+template <class P, class Shuffle>
+__device__ __forceinline__ P by_words(P value, Shuffle shuffle) {
+  static_assert(sizeof(P) % 4 == 0);
+  unsigned word[sizeof(P) / 4];
+  memcpy(word, &value, sizeof(P));
+#pragma unroll
+  for (unsigned k = 0; k < sizeof(P) / 4; ++k) word[k] = shuffle(word[k]);
+  memcpy(&value, word, sizeof(P));
+  return value;
+}
+template <class P>
+__device__ __forceinline__ P from_xor(P value, int mask) {
+  return by_words(value, [mask](unsigned word) { return __shfl_xor_sync(all_lanes, word, mask); });
+}
+template <class P>
+__device__ __forceinline__ P from_thread(P value, int thread) {
+  return by_words(value, [thread](unsigned word) { return __shfl_sync(all_lanes, word, thread); });
+}
+
+template <int V>
+__device__ __forceinline__ int lane_of(int t, int slot) {
+  return slot / V * (32 * V) + V * t + slot % V;
+}
+
+// The values of two slots, one of which goes to the partner: threads with the
+// mask's bit keep the second.
+template <class Fold, class P>
+__device__ __forceinline__ P split_join(const Fold& fold, P first, P second, int t, int mask) {
+  const bool upper = (t & mask) != 0;
+  const P kept = upper ? second : first, sent = upper ? first : second;
+  return fold.join(kept, from_xor(sent, mask));
+}
+
+// The 128 lanes of a warp's leaf, joined; every thread gets the value.
+template <int V, class Fold, class P>
+__device__ __forceinline__ P join_lanes(const Fold& fold, const P (&lane)[4], int t) {
+  P value;
+  if constexpr (V == 1) {  // d = 64 and 32 within a thread
+    value = fold.join(fold.join(lane[0], lane[2]), fold.join(lane[1], lane[3]));
+    for (int mask = 16; mask >= 1; mask /= 2) value = fold.join(value, from_xor(value, mask));
+  } else if constexpr (V == 2) {  // d = 64 within a thread, 32 split, 16 8 4 2 by xor 8 4 2 1, 1 by xor 16
+    value = split_join(fold, fold.join(lane[0], lane[2]), fold.join(lane[1], lane[3]), t, 16);
+    for (int mask = 8; mask >= 1; mask /= 2) value = fold.join(value, from_xor(value, mask));
+    value = fold.join(value, from_xor(value, 16));
+  } else {  // d = 64 and 32 split, 16 8 4 by xor 4 2 1, 2 by xor 16, 1 by xor 8
+    const P even = split_join(fold, lane[0], lane[2], t, 16), odd = split_join(fold, lane[1], lane[3], t, 16);
+    value = split_join(fold, even, odd, t, 8);
+    for (int mask = 4; mask >= 1; mask /= 2) value = fold.join(value, from_xor(value, mask));
+    value = fold.join(value, from_xor(value, 16));
+    value = fold.join(value, from_xor(value, 8));
+  }
+  return value;
+}
+
+// V neighbouring elements by one load; streams are read once, so not through L1's
+// write path but its read-only one.
+template <int V, class T>
+__device__ __forceinline__ void load_neighbours(const T* at, T* out) {
+  if constexpr (V == 1) {
+    out[0] = *at;
+  } else if constexpr (sizeof(T) * V == 16) {
+    const uint4 bits = __ldg(reinterpret_cast<const uint4*>(at));
+    memcpy(out, &bits, 16);
+  } else {
+    static_assert(sizeof(T) * V == 8);
+    const uint2 bits = __ldg(reinterpret_cast<const uint2*>(at));
+    memcpy(out, &bits, 8);
+  }
+}
+
+// The first n elements of a leaf at `at`, taken into thread t's accumulators; 32
+// bytes of a row of lanes or more are in flight before the first is used. In a short
+// leaf, missing elements are loaded as the last one and taken as padding: under a
+// condition the compiler puts each load next to its use, one latency after another
+// (rows of 1,000 f32: 3.4 ms in place of 1.0 on an H200).
+template <int V, class Fold, int ahead = 32 / sizeof(typename Fold::element)>
+__device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold::element* at, int64_t stride, int64_t n,
+                                          int t, typename Fold::lane (&lane)[Fold::slots]) {
+  using T = typename Fold::element;
+  if (n >= order::leaf) {
+#pragma unroll 1
+    for (int row = 0; row < order::rows; row += ahead) {
+      T x[ahead][4];
+#pragma unroll
+      for (int r = 0; r < ahead; ++r)
+#pragma unroll
+        for (int slot = 0; slot < 4; slot += V) {
+          const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
+          load_neighbours<V>(V == 1 ? at + i * stride : at + i, &x[r][slot]);
+        }
+#pragma unroll
+      for (int r = 0; r < ahead; ++r)
+#pragma unroll
+        for (int slot = 0; slot < 4; ++slot)
+          fold.take(lane[slot % Fold::slots], x[r][slot], (row + r) * order::lanes + lane_of<V>(t, slot));
+    }
+    return;
+  }
+  const int last = static_cast<int>(n) - 1;
+  constexpr int few = 4;
+#pragma unroll 1
+  for (int row = 0; row * order::lanes <= last; row += few) {
+    T x[few][4];
+#pragma unroll
+    for (int r = 0; r < few; ++r)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot) {
+        const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
+        x[r][slot] = at[min(i, last) * stride];
+      }
+#pragma unroll
+    for (int r = 0; r < few; ++r)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot) {
+        const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
+        fold.take(lane[slot % Fold::slots], i <= last ? x[r][slot] : fold.padding(x[r][slot]), i);
+      }
+  }
+}
+
+// A warp's leaf: for a fold that keeps the order its value, in every thread; for
+// an exact one what this thread saw.
+template <int V, class Fold, int ahead = 32 / sizeof(typename Fold::element)>
+__device__ __forceinline__ typename Fold::partial fold_leaf(const Fold& fold, const typename Fold::element* at,
+                                                            int64_t stride, int64_t n, int64_t first_index, int t) {
+  typename Fold::lane lane[Fold::slots];
+  for (auto& l : lane) l = fold.empty_lane();
+  take_leaf<V, Fold, ahead>(fold, at, stride, n, t, lane);
+  if constexpr (Fold::ordered)
+    return join_lanes<V>(fold, lane, t);
+  else
+    return fold.close(lane[0], first_index);
+}
+
+// A binary counter of subtrees across a warp: thread k keeps the digit of 2^k.
+template <class Fold>
+struct warp_counter {
+  typename Fold::partial digit = Fold::none();
+  unsigned count = 0;
+
+  __device__ __forceinline__ void push(const Fold& fold, typename Fold::partial value, int t) {
+    int level = 0;
+    for (; (count >> level) & 1; ++level) value = fold.join(from_thread(digit, level), value);
+    if (t == level) digit = value;
+    ++count;
+  }
+  // The odd ones out join from the smallest subtree up.
+  __device__ __forceinline__ typename Fold::partial total(const Fold& fold) const {
+    typename Fold::partial sum = fold.none();
+    for (int level = 0; (count >> level) != 0; ++level) {
+      const auto value = from_thread(digit, level);
+      if ((count >> level) & 1) sum = fold.join(value, sum);
+    }
+    return sum;
+  }
+};
+
+// Joins what the threads of a warp hold; every thread gets it.
+template <class Fold, class P>
+__device__ __forceinline__ P join_warp(const Fold& fold, P value, int threads = 32) {
+  for (int mask = 1; mask < threads; mask *= 2) value = fold.join(value, from_xor(value, mask));
+  return value;
+}
+
+// The tree over up to 1,024 values that load(i) gives, by one warp: 32 at a time
+// by shuffles, thread k keeping the k-th subtree; then the subtrees. Missing
+// values are the identity, so the tree over a power of two is the order's.
+template <class Fold, class Load>
+__device__ __forceinline__ typename Fold::partial join_values(const Fold& fold, int count, int t, Load load) {
+  using P = typename Fold::partial;
+  if (count <= 32) return join_warp(fold, t < count ? load(t) : fold.none());
+  P subtree = fold.none();
+#pragma unroll 4
+  for (int k = 0; k * 32 < count; ++k) {
+    const P value = join_warp(fold, k * 32 + t < count ? load(k * 32 + t) : fold.none());
+    if (t == k) subtree = value;
+  }
+  return join_warp(fold, subtree);
+}
+
+// Reads what another block wrote before its fence: past the L1, which may hold
+// the line as it was.
+template <class P>
+__device__ __forceinline__ P load_fresh(const P* at) {
+  using word = std::conditional_t<sizeof(P) % 8 == 0, unsigned long long, unsigned>;
+  word words[sizeof(P) / sizeof(word)];
+#pragma unroll
+  for (unsigned k = 0; k < sizeof(P) / sizeof(word); ++k) words[k] = __ldcg(reinterpret_cast<const word*>(at) + k);
+  P value;
+  memcpy(&value, words, sizeof(P));
+  return value;
+}
+
+}  // namespace lockstep::cuda

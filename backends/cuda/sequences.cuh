@@ -1,0 +1,469 @@
+// sequences.cuh - the kernels that run any fold over the sequences of a
+// lockstep_reduce_desc, and which of them takes which shape.
+//
+//   reduce_packed   rows of at most 128: 1 to 32 threads a row, several rows a warp
+//   reduce_warp     a warp a sequence, leaf after leaf
+//   reduce_tree     a block takes an aligned subtree of 2^k leaves; where a sequence
+//                   has several, its last block joins them
+//   reduce_columns  threads across columns, 16 lanes of a leaf each
+//   reduce_alone    a thread a sequence: the naive rung
+//   join_partials   the tree above reduce_columns' leaves
+#pragma once
+
+#include <algorithm>
+
+#include "fold.cuh"
+
+namespace lockstep::cuda {
+
+struct sequences {
+  const void* src;
+  int64_t count, length, element_stride, sequence_stride;
+  const int64_t* offsets;
+};
+
+template <class T>
+struct one_sequence {
+  const T* at;
+  int64_t length;
+};
+
+// Sequence s; one whose offsets decrease is reported and taken as empty.
+template <class T>
+__device__ __forceinline__ one_sequence<T> sequence_at(const sequences& all, int64_t s, report_word word) {
+  const T* src = static_cast<const T*>(all.src);
+  if (all.offsets == nullptr) return {src + s * all.sequence_stride, all.length};
+  const int64_t begin = all.offsets[s], end = all.offsets[s + 1];
+  if (begin < 0 || end < begin) {
+    if (threadIdx.x % 32 == 0) report(word, fault::invalid, s);
+    return {src, -1};
+  }
+  return {src + begin * all.element_stride, end - begin};
+}
+
+constexpr int block_threads = 256;
+constexpr int most_leaves = 256;  // of a block's subtree; values wait in shared memory
+
+// ---- a thread a sequence -------------------------------------------------------------
+// Lanes visited in bit-reversed order join like a binary counter's carries, so 7
+// partials stand in for 128.
+template <class Fold>
+__global__ __launch_bounds__(block_threads) void reduce_alone(Fold fold, const sequences all, report_word word) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  const int64_t s = int64_t{blockIdx.x} * block_threads + threadIdx.x;
+  if (s >= all.count || !fold.open(s)) return;
+  const one_sequence<T> seq = sequence_at<T>(all, s, word);
+  if (seq.length < 0) return;
+  if (seq.length == 0) return fold.store_empty(s);
+  const int64_t stride = all.element_stride;
+  P part[64];
+  int64_t count = 0;
+  const auto push = [&](P value, int64_t before, int level) {
+    for (; (before >> level) & 1; ++level) value = fold.join(part[level], value);
+    part[level] = value;
+  };
+  for (int64_t first = 0; first < seq.length; first += order::leaf, ++count) {
+    P lanes[8];
+    P value{};
+    for (int k = 0; k < order::lanes; ++k) {
+      typename Fold::lane acc = fold.empty_lane();
+      for (int row = 0; row < order::rows; ++row) {
+        const int i = row * order::lanes + static_cast<int>(__brev(static_cast<unsigned>(k)) >> 25);
+        if (first + i < seq.length) fold.take(acc, seq.at[(first + i) * stride], i);
+      }
+      if constexpr (Fold::ordered)
+        value = acc;
+      else
+        value = fold.close(acc, first);
+      int level = 0;
+      for (; (k >> level) & 1; ++level) value = fold.join(lanes[level], value);
+      lanes[level] = value;
+    }
+    push(lanes[7], count, 0);
+  }
+  P total = fold.none();
+  for (int level = 0; level < 64; ++level)
+    if ((count >> level) & 1) total = fold.join(part[level], total);
+  fold.store(total, s);
+}
+
+// ---- several rows a warp ---------------------------------------------------------------
+// `threads` (a power of two) threads hold lanes u + threads * slot of a row, so the
+// two highest joins are within a thread. Four batches of rows are loaded before the
+// first is joined: 64 bytes of f32 in flight a thread.
+template <class Fold>
+__global__ __launch_bounds__(block_threads) void reduce_packed(Fold fold, const sequences all, const int threads) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  constexpr int batches = 4;
+  const int t = threadIdx.x % 32, u = t & (threads - 1), rows = 32 / threads;
+  const int64_t warp = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
+  const int64_t first = warp * (rows * batches) + t / threads;
+  const int last = static_cast<int>(all.length) - 1;
+  int64_t offset[4];
+#pragma unroll
+  for (int slot = 0; slot < 4; ++slot) offset[slot] = min(u + threads * slot, last) * all.element_stride;
+  T x[batches][4];
+#pragma unroll
+  for (int b = 0; b < batches; ++b) {
+    const T* at = static_cast<const T*>(all.src) + min(first + b * rows, all.count - 1) * all.sequence_stride;
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot) x[b][slot] = at[offset[slot]];
+  }
+  P value[batches];
+#pragma unroll
+  for (int b = 0; b < batches; ++b) {
+    typename Fold::lane lane[Fold::slots];
+    for (auto& l : lane) l = fold.empty_lane();
+    (void)fold.open(min(first + b * rows, all.count - 1));  // for what it keeps of the sequence
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot) {
+      const int i = u + threads * slot;
+      fold.take(lane[slot % Fold::slots], i <= last ? x[b][slot] : fold.padding(x[b][slot]), i);
+    }
+    if constexpr (Fold::ordered)
+      value[b] = fold.join(fold.join(lane[0], lane[2]), fold.join(lane[1], lane[3]));
+    else
+      value[b] = fold.close(lane[0], 0);
+  }
+  for (int mask = threads / 2; mask >= 1; mask /= 2)
+#pragma unroll
+    for (int b = 0; b < batches; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
+#pragma unroll
+  for (int b = 0; b < batches; ++b)
+    if (u == 0 && first + b * rows < all.count && fold.open(first + b * rows)) fold.store(value[b], first + b * rows);
+}
+
+// ---- a warp a sequence -----------------------------------------------------------------
+template <class Fold, int V>
+__device__ __forceinline__ typename Fold::partial fold_sequence(const Fold& fold, const typename Fold::element* at,
+                                                                int64_t stride, int64_t length, int t) {
+  using P = typename Fold::partial;
+  if constexpr (!Fold::ordered) {
+    P mine = fold.none();
+    for (int64_t first = 0; first < length; first += order::leaf)
+      mine = fold.join(mine, fold_leaf<V>(fold, at + first * stride, stride, length - first, first, t));
+    return join_warp(fold, mine);
+  } else {
+    warp_counter<Fold> tree;
+    for (int64_t first = 0; first < length; first += order::leaf)
+      tree.push(fold, fold_leaf<V>(fold, at + first * stride, stride, length - first, first, t), t);
+    return tree.total(fold);
+  }
+}
+
+template <class Fold, int V>
+__global__ __launch_bounds__(block_threads) void reduce_warp(Fold fold, const sequences all, report_word word) {
+  using T = typename Fold::element;
+  const int t = threadIdx.x % 32;
+  const int64_t step = int64_t{gridDim.x} * (block_threads / 32);
+  for (int64_t s = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32; s < all.count; s += step) {
+    if (!fold.open(s)) continue;
+    const one_sequence<T> seq = sequence_at<T>(all, s, word);
+    if (seq.length < 0) continue;
+    if (seq.length == 0) {
+      if (t == 0) fold.store_empty(s);
+      continue;
+    }
+    const auto value = fold_sequence<Fold, V>(fold, seq.at, all.element_stride, seq.length, t);
+    if (t == 0) fold.store(value, s);
+  }
+}
+
+// Counts a block as finished; true for the last of `blocks`, which leaves 0. What
+// the block wrote before is seen by whoever sees its ticket, and the last block,
+// past its next barrier, sees what all others wrote (release and acquire in one; a
+// __threadfence on both sides does the same and costs a second round to the L2).
+__device__ __forceinline__ bool take_ticket(unsigned* ticket, unsigned blocks) {
+  unsigned before;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(ticket), "r"(blocks - 1) : "memory");
+  return before == blocks - 1;
+}
+
+// Lets the next kernel of this stream start its blocks while this one's last ones
+// run, and waits for the one before to be done: launches overlap, effects do not.
+__device__ __forceinline__ void overlap_launches() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// ---- a block a subtree -------------------------------------------------------------------
+// Warps take leaves in turn, so that the block streams contiguous memory. partials:
+// tasks a sequence; tickets: one counter a sequence, 0 before and after, or nullptr
+// when join_partials follows.
+template <class Fold, int V, int ahead = 32 / sizeof(typename Fold::element), int blocks = 3>
+__global__ __launch_bounds__(block_threads, blocks) void reduce_tree(Fold fold, const sequences all, const int leaves_a_task,
+                                                             const int64_t tasks, typename Fold::partial* partials,
+                                                             unsigned* tickets) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  __shared__ P values[most_leaves];
+  __shared__ bool last;
+  overlap_launches();
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  const int64_t leaves = order::leaves(all.length), total = all.count * tasks;
+  for (int64_t work = blockIdx.x; work < total; work += gridDim.x) {
+    const int64_t s = tasks == 1 ? work : work / tasks;
+    const int64_t first = (work - s * tasks) * leaves_a_task;
+    if (!fold.open(s)) continue;
+    const int here = static_cast<int>(leaves - first < leaves_a_task ? leaves - first : leaves_a_task);
+    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride;
+    P mine = fold.none();
+    for (int leaf = warp; leaf < here; leaf += warps) {
+      const int64_t element = (first + leaf) * order::leaf;
+      const P value = fold_leaf<V, Fold, ahead>(fold, at + element * all.element_stride, all.element_stride, all.length - element, element, t);
+      if constexpr (!Fold::ordered)
+        mine = fold.join(mine, value);
+      else if (t == 0)
+        values[leaf] = value;
+    }
+    if constexpr (!Fold::ordered) {
+      mine = join_warp(fold, mine);
+      if (t == 0) values[warp] = mine;
+    }
+    __syncthreads();  // warp 0 reads the values that every warp has written
+    if (warp == 0) {
+      const P value = join_values(fold, Fold::ordered ? here : warps, t, [&](int i) { return values[i]; });
+      if (t == 0) {
+        if (tasks == 1) {
+          fold.store(value, s);
+        } else {
+          partials[work] = value;
+          last = tickets != nullptr && take_ticket(&tickets[s], static_cast<unsigned>(tasks));
+        }
+      }
+    }
+    __syncthreads();  // every warp waits for thread 0's `last`, and for warp 0 to have read values
+    if (tasks == 1 || !last) continue;
+    int chunk = 32;
+    while (chunk < 1024 && chunk * warps < tasks) chunk *= 2;
+    const int chunks = static_cast<int>((tasks + chunk - 1) / chunk);
+    const P* of_sequence = partials + s * tasks;
+    for (int c = warp; c < chunks; c += warps) {
+      const int64_t begin = int64_t{c} * chunk;
+      const P value = join_values(fold, static_cast<int>(tasks - begin < chunk ? tasks - begin : chunk), t,
+                                  [&](int i) { return load_fresh(of_sequence + begin + i); });
+      if (t == 0) values[c] = value;
+    }
+    __syncthreads();  // warp 0 reads every warp's chunk values
+    if (warp == 0) {
+      const P value = join_values(fold, chunks, t, [&](int i) { return values[i]; });
+      if (t == 0) fold.store(value, s);
+    }
+    __syncthreads();  // the next task writes values after warp 0 has read them
+  }
+}
+
+// ---- columns ---------------------------------------------------------------------------------
+// `across` threads (a power of two, at most 32) lie across columns, 8 down a leaf with
+// 16 lanes each, lane = y + 8 * slot; the rest of the block takes other leaves. Joins
+// d = 64 ... 8 are within a thread, 4 2 1 go through shared memory.
+template <int n, class Fold, class P>
+__device__ __forceinline__ void join_down(const Fold& fold, P* value) {
+  if constexpr (n > 1) {
+#pragma unroll
+    for (int k = 0; k < n / 2; ++k) value[k] = fold.join(value[k], value[k + n / 2]);
+    join_down<n / 2>(fold, value);
+  }
+}
+
+template <class Fold>
+__global__ __launch_bounds__(block_threads) void reduce_columns(Fold fold, const sequences all, const int across,
+                                                                const int64_t column_tiles, typename Fold::partial* partials) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  constexpr int down = 8, slots = order::lanes / down;
+  __shared__ P values[block_threads];
+  const int x = threadIdx.x & (across - 1), y = threadIdx.x / across % down;
+  const int64_t leaves = order::leaves(all.length);
+  const int64_t s = blockIdx.x % column_tiles * across + x;
+  const int64_t leaf = blockIdx.x / column_tiles * (block_threads / (across * down)) + threadIdx.x / (across * down);
+  const bool wanted = s < all.count && leaf < leaves && fold.open(s);
+  if (wanted) {
+    const int64_t first = leaf * order::leaf, left = all.length - first;
+    const int end = static_cast<int>(left < order::leaf ? left : order::leaf);
+    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride + first * all.element_stride;
+    typename Fold::lane lane[Fold::ordered ? slots : 1];
+    for (auto& l : lane) l = fold.empty_lane();
+#pragma unroll 1
+    for (int row = 0; row * order::lanes < end; ++row) {
+      T v[slots];
+#pragma unroll
+      for (int k = 0; k < slots; ++k) {
+        v[k] = at[min(row * order::lanes + y + down * k, end - 1) * all.element_stride];
+      }
+#pragma unroll
+      for (int k = 0; k < slots; ++k) {
+        const int i = row * order::lanes + y + down * k;
+        fold.take(lane[Fold::ordered ? k : 0], i < end ? v[k] : fold.padding(v[k]), i);
+      }
+    }
+    if constexpr (Fold::ordered) {
+      join_down<slots>(fold, lane);
+      values[threadIdx.x] = lane[0];
+    } else {
+      values[threadIdx.x] = fold.close(lane[0], first);
+    }
+  }
+  __syncthreads();  // threads y = 0 read the values of the seven below them
+  if (!wanted || y != 0) return;
+  P part[down];
+#pragma unroll
+  for (int k = 0; k < down; ++k) part[k] = values[threadIdx.x + k * across];
+  join_down<down>(fold, part);
+  if (leaves == 1)
+    fold.store(part[0], s);
+  else
+    partials[s * leaves + leaf] = part[0];
+}
+
+// A warp joins the leaves of each sequence, 1,024 at a time.
+template <class Fold>
+__global__ __launch_bounds__(block_threads) void join_partials(Fold fold, const int64_t count, const int64_t leaves,
+                                                               const typename Fold::partial* partials) {
+  using P = typename Fold::partial;
+  const int t = threadIdx.x % 32;
+  const int64_t s = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
+  if (s >= count || !fold.open(s)) return;
+  const P* of_sequence = partials + s * leaves;
+  warp_counter<Fold> tree;
+  for (int64_t begin = 0; begin < leaves; begin += 1024)
+    tree.push(fold, join_values(fold, static_cast<int>(leaves - begin < 1024 ? leaves - begin : 1024), t,
+                                [&](int i) { return of_sequence[begin + i]; }), t);
+  const P total = tree.total(fold);
+  if (t == 0) fold.store(total, s);
+}
+
+// ---- which kernel takes which shape ------------------------------------------------------
+enum class shape { packed, warp, tree, columns };
+
+inline size_t element_bytes(lockstep_dtype dtype) {
+  return dtype == LOCKSTEP_F16 || dtype == LOCKSTEP_BF16 ? 2 : dtype == LOCKSTEP_F32 || dtype == LOCKSTEP_I32 ? 4 : 8;
+}
+
+struct sequence_plan {
+  shape how;
+  int leaves_a_task;
+  int64_t tasks;           // of a sequence; partial results to store when more than one
+  bool neighbours;         // 16-byte (f16: 8-byte) loads
+};
+
+// A task of 2^k leaves: 4 at 1 Mi elements so that every multiprocessor gets one,
+// 64 at 1 Gi so that the last block has 8,192 partials to join.
+inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* src) {
+  const int64_t leaves = order::leaves(d.length);
+  const size_t bytes = element_bytes(d.dtype), load = bytes == 2 ? 8 : 16;
+  sequence_plan plan{shape::tree, 1, 1, false};
+  if (d.offsets != nullptr || d.length == 0) {
+    plan.how = shape::warp;
+  } else if (d.element_stride > 1 && d.count >= 4 && d.sequence_stride < d.element_stride) {
+    plan.how = shape::columns;
+    plan.tasks = leaves;
+  } else if (d.length <= order::lanes) {
+    plan.how = shape::packed;
+  } else if (leaves == 1) {
+    plan.how = shape::warp;
+  } else {
+    const int64_t total = leaves > INT64_MAX / d.count ? INT64_MAX : leaves * d.count;
+    int64_t task = 4;
+    while (task < most_leaves && task * task * 4 * 64 <= total) task *= 2;
+    while (task / 2 >= leaves) task /= 2;
+    plan.leaves_a_task = static_cast<int>(task);
+    plan.tasks = (leaves + task - 1) / task;
+    plan.neighbours = d.element_stride == 1 && reinterpret_cast<uintptr_t>(src) % load == 0 &&
+                      (d.count == 1 || d.sequence_stride * static_cast<int64_t>(bytes) % static_cast<int64_t>(load) == 0);
+  }
+  return plan;
+}
+
+constexpr size_t partial_bytes = 24;  // the largest fold's
+
+// Room for partial results, and for two words a sequence of NORM2 of f64.
+inline size_t sequence_workspace(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_reduce_desc& d = call->reduce;
+  const sequence_plan plan = plan_sequences(d, call->src);
+  const size_t partials = plan.tasks > 1 ? static_cast<size_t>(d.count) * static_cast<size_t>(plan.tasks) * partial_bytes : 0;
+  const bool rescales = d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64;
+  return partials + (rescales ? static_cast<size_t>(d.count) * 16 : 0);
+}
+
+inline dim3 blocks_for(int64_t work, int64_t a_block) {
+  return dim3(static_cast<unsigned>(std::min<int64_t>((work + a_block - 1) / a_block, INT32_MAX)));
+}
+
+// launch(), but the kernel (which calls overlap_launches) may start early.
+template <class... Parameters, class... Arguments>
+lockstep_status launch_early(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                             Arguments&&... arguments) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = queue.stream;
+  config.attrs = &early;
+  config.numAttrs = queue.facts->major >= 9 && !capturing(queue) ? 1 : 0;
+  (void)cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+  const cudaError_t code = cudaGetLastError();
+  return code == cudaSuccess ? LOCKSTEP_OK : failed(code, name);
+}
+
+template <class Fold>
+lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
+  using P = typename Fold::partial;
+  static_assert(sizeof(P) <= partial_bytes);
+  constexpr int neighbours = sizeof(typename Fold::element) == 8 ? 2 : 4;
+  const lockstep_reduce_desc& d = call.reduce;
+  const sequence_plan plan = plan_sequences(d, call.src);
+  const sequences all{call.src, d.count, d.length, d.element_stride, d.sequence_stride, d.offsets};
+  auto* partials = static_cast<P*>(call.workspace);
+  lockstep_status status = LOCKSTEP_OK;
+  bool join = plan.tasks > 1;
+  switch (plan.how) {
+    case shape::packed: {
+      int threads = 1;
+      while (threads * 4 < d.length) threads *= 2;
+      return launch(queue, "reduce_packed", reduce_packed<Fold>, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
+                    fold, all, threads);
+    }
+    case shape::warp:
+      return launch(queue, "reduce_warp", reduce_warp<Fold, 1>, blocks_for(d.count, block_threads / 32), block_threads, 0,
+                    fold, all, queue.report);
+    case shape::columns: {
+      int across = 32;
+      while (across > 4 && across / 2 >= d.count) across /= 2;
+      const int64_t tiles = (d.count + across - 1) / across, leaves_a_block = block_threads / (across * 8);
+      status = launch(queue, "reduce_columns", reduce_columns<Fold>,
+                      blocks_for(tiles * ((plan.tasks + leaves_a_block - 1) / leaves_a_block), 1), block_threads, 0, fold, all,
+                      across, tiles, partials);
+      break;
+    }
+    case shape::tree: {
+      // A captured graph may run beside this queue's other calls: it must not share their tickets.
+      unsigned* tickets = d.count <= ticket_count && !(join && capturing(queue)) ? queue.tickets : nullptr;
+      join = join && tickets == nullptr;
+      const auto kernel = plan.neighbours ? reduce_tree<Fold, neighbours> : reduce_tree<Fold, 1>;
+      status = launch_early(queue, "reduce_tree", kernel, blocks_for(d.count * plan.tasks, 1),
+                            std::min(block_threads, plan.leaves_a_task * 32), fold, all, plan.leaves_a_task, plan.tasks,
+                            partials, tickets);
+      break;
+    }
+  }
+  if (status != LOCKSTEP_OK || !join) return status;
+  return launch(queue, "join_partials", join_partials<Fold>, blocks_for(d.count, block_threads / 32), block_threads, 0, fold,
+                d.count, plan.tasks, partials);
+}
+
+template <class Fold>
+lockstep_status run_alone(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
+  const lockstep_reduce_desc& d = call.reduce;
+  const sequences all{call.src, d.count, d.length, d.element_stride, d.sequence_stride, d.offsets};
+  return launch(queue, "reduce_alone", reduce_alone<Fold>, blocks_for(d.count, block_threads), block_threads, 0, fold, all,
+                queue.report);
+}
+
+}  // namespace lockstep::cuda
