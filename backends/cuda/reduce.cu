@@ -7,7 +7,7 @@
 //         all the smallest possible still has an argmax
 // Source  lib/order.hpp.
 #include "ops.hpp"
-#include "sequences.cuh"
+#include "shapes.cuh"
 
 namespace lockstep::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // sequences.cuh - the kernels that run any fold over the sequences of a
-// lockstep_reduce_desc, and which of them takes which shape.
+// lockstep_reduce_desc; shapes.cuh says which of them takes which shape.
 //
 //   reduce_packed   rows of at most 128: 1 to 32 threads a row, several rows a warp
 //   reduce_warp     a warp a sequence, leaf after leaf
@@ -9,8 +9,6 @@
 //   reduce_alone    a thread a sequence: the naive rung
 //   join_partials   the tree above reduce_columns' leaves
 #pragma once
-
-#include <algorithm>
 
 #include "fold.cuh"
 
@@ -35,7 +33,7 @@ __device__ __forceinline__ one_sequence<T> sequence_at(const sequences& all, int
   if (all.offsets == nullptr) return {src + s * all.sequence_stride, all.length};
   const int64_t begin = all.offsets[s], end = all.offsets[s + 1];
   if (begin < 0 || end < begin) {
-    if (threadIdx.x % 32 == 0) report(word, fault::invalid, s);
+    report(word, fault::invalid, s);
     return {src, -1};
   }
   return {src + begin * all.element_stride, end - begin};
@@ -92,11 +90,10 @@ __global__ __launch_bounds__(block_threads) void reduce_alone(Fold fold, const s
 // `threads` (a power of two) threads hold lanes u + threads * slot of a row, so the
 // two highest joins are within a thread. Four batches of rows are loaded before the
 // first is joined: 64 bytes of f32 in flight a thread.
-template <class Fold>
+template <class Fold, int batches = 4>
 __global__ __launch_bounds__(block_threads) void reduce_packed(Fold fold, const sequences all, const int threads) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
-  constexpr int batches = 4;
   const int t = threadIdx.x % 32, u = t & (threads - 1), rows = 32 / threads;
   const int64_t warp = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
   const int64_t first = warp * (rows * batches) + t / threads;
@@ -153,8 +150,8 @@ __device__ __forceinline__ typename Fold::partial fold_sequence(const Fold& fold
   }
 }
 
-template <class Fold, int V>
-__global__ __launch_bounds__(block_threads) void reduce_warp(Fold fold, const sequences all, report_word word) {
+template <class Fold, int V, int blocks = 4>
+__global__ __launch_bounds__(block_threads, blocks) void reduce_warp(Fold fold, const sequences all, report_word word) {
   using T = typename Fold::element;
   const int t = threadIdx.x % 32;
   const int64_t step = int64_t{gridDim.x} * (block_threads / 32);
@@ -193,8 +190,10 @@ __device__ __forceinline__ void overlap_launches() {
 // ---- a block a subtree -------------------------------------------------------------------
 // Warps take leaves in turn, so that the block streams contiguous memory. partials:
 // tasks a sequence; tickets: one counter a sequence, 0 before and after, or nullptr
-// when join_partials follows.
-template <class Fold, int V, int ahead = 32 / sizeof(typename Fold::element), int blocks = 3>
+// when join_partials follows. Rows in flight and blocks a multiprocessor tried on an
+// H200, f32: 2, 4, 8, 16 and 1 to 8; 8 and 4 (64 registers) won at 1 Mi (4.25 us,
+// next 4.48) and are within 1 % of the best at 1 Gi (932 us; 16 and 2: 927).
+template <class Fold, int V, int ahead = 32 / sizeof(typename Fold::element), int blocks = 4>
 __global__ __launch_bounds__(block_threads, blocks) void reduce_tree(Fold fold, const sequences all, const int leaves_a_task,
                                                              const int64_t tasks, typename Fold::partial* partials,
                                                              unsigned* tickets) {
@@ -335,135 +334,6 @@ __global__ __launch_bounds__(block_threads) void join_partials(Fold fold, const 
                                 [&](int i) { return of_sequence[begin + i]; }), t);
   const P total = tree.total(fold);
   if (t == 0) fold.store(total, s);
-}
-
-// ---- which kernel takes which shape ------------------------------------------------------
-enum class shape { packed, warp, tree, columns };
-
-inline size_t element_bytes(lockstep_dtype dtype) {
-  return dtype == LOCKSTEP_F16 || dtype == LOCKSTEP_BF16 ? 2 : dtype == LOCKSTEP_F32 || dtype == LOCKSTEP_I32 ? 4 : 8;
-}
-
-struct sequence_plan {
-  shape how;
-  int leaves_a_task;
-  int64_t tasks;           // of a sequence; partial results to store when more than one
-  bool neighbours;         // 16-byte (f16: 8-byte) loads
-};
-
-// A task of 2^k leaves: 4 at 1 Mi elements so that every multiprocessor gets one,
-// 64 at 1 Gi so that the last block has 8,192 partials to join.
-inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* src) {
-  const int64_t leaves = order::leaves(d.length);
-  const size_t bytes = element_bytes(d.dtype), load = bytes == 2 ? 8 : 16;
-  sequence_plan plan{shape::tree, 1, 1, false};
-  if (d.offsets != nullptr || d.length == 0) {
-    plan.how = shape::warp;
-  } else if (d.element_stride > 1 && d.count >= 4 && d.sequence_stride < d.element_stride) {
-    plan.how = shape::columns;
-    plan.tasks = leaves;
-  } else if (d.length <= order::lanes) {
-    plan.how = shape::packed;
-  } else if (leaves == 1) {
-    plan.how = shape::warp;
-  } else {
-    const int64_t total = leaves > INT64_MAX / d.count ? INT64_MAX : leaves * d.count;
-    int64_t task = 4;
-    while (task < most_leaves && task * task * 4 * 64 <= total) task *= 2;
-    while (task / 2 >= leaves) task /= 2;
-    plan.leaves_a_task = static_cast<int>(task);
-    plan.tasks = (leaves + task - 1) / task;
-    plan.neighbours = d.element_stride == 1 && reinterpret_cast<uintptr_t>(src) % load == 0 &&
-                      (d.count == 1 || d.sequence_stride * static_cast<int64_t>(bytes) % static_cast<int64_t>(load) == 0);
-  }
-  return plan;
-}
-
-constexpr size_t partial_bytes = 24;  // the largest fold's
-
-// Room for partial results, and for two words a sequence of NORM2 of f64.
-inline size_t sequence_workspace(const lockstep_queue*, const lockstep_call* call) {
-  const lockstep_reduce_desc& d = call->reduce;
-  const sequence_plan plan = plan_sequences(d, call->src);
-  const size_t partials = plan.tasks > 1 ? static_cast<size_t>(d.count) * static_cast<size_t>(plan.tasks) * partial_bytes : 0;
-  const bool rescales = d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64;
-  return partials + (rescales ? static_cast<size_t>(d.count) * 16 : 0);
-}
-
-inline dim3 blocks_for(int64_t work, int64_t a_block) {
-  return dim3(static_cast<unsigned>(std::min<int64_t>((work + a_block - 1) / a_block, INT32_MAX)));
-}
-
-// launch(), but the kernel (which calls overlap_launches) may start early.
-template <class... Parameters, class... Arguments>
-lockstep_status launch_early(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                             Arguments&&... arguments) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = queue.stream;
-  config.attrs = &early;
-  config.numAttrs = queue.facts->major >= 9 && !capturing(queue) ? 1 : 0;
-  (void)cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
-  const cudaError_t code = cudaGetLastError();
-  return code == cudaSuccess ? LOCKSTEP_OK : failed(code, name);
-}
-
-template <class Fold>
-lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
-  using P = typename Fold::partial;
-  static_assert(sizeof(P) <= partial_bytes);
-  constexpr int neighbours = sizeof(typename Fold::element) == 8 ? 2 : 4;
-  const lockstep_reduce_desc& d = call.reduce;
-  const sequence_plan plan = plan_sequences(d, call.src);
-  const sequences all{call.src, d.count, d.length, d.element_stride, d.sequence_stride, d.offsets};
-  auto* partials = static_cast<P*>(call.workspace);
-  lockstep_status status = LOCKSTEP_OK;
-  bool join = plan.tasks > 1;
-  switch (plan.how) {
-    case shape::packed: {
-      int threads = 1;
-      while (threads * 4 < d.length) threads *= 2;
-      return launch(queue, "reduce_packed", reduce_packed<Fold>, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
-                    fold, all, threads);
-    }
-    case shape::warp:
-      return launch(queue, "reduce_warp", reduce_warp<Fold, 1>, blocks_for(d.count, block_threads / 32), block_threads, 0,
-                    fold, all, queue.report);
-    case shape::columns: {
-      int across = 32;
-      while (across > 4 && across / 2 >= d.count) across /= 2;
-      const int64_t tiles = (d.count + across - 1) / across, leaves_a_block = block_threads / (across * 8);
-      status = launch(queue, "reduce_columns", reduce_columns<Fold>,
-                      blocks_for(tiles * ((plan.tasks + leaves_a_block - 1) / leaves_a_block), 1), block_threads, 0, fold, all,
-                      across, tiles, partials);
-      break;
-    }
-    case shape::tree: {
-      // A captured graph may run beside this queue's other calls: it must not share their tickets.
-      unsigned* tickets = d.count <= ticket_count && !(join && capturing(queue)) ? queue.tickets : nullptr;
-      join = join && tickets == nullptr;
-      const auto kernel = plan.neighbours ? reduce_tree<Fold, neighbours> : reduce_tree<Fold, 1>;
-      status = launch_early(queue, "reduce_tree", kernel, blocks_for(d.count * plan.tasks, 1),
-                            std::min(block_threads, plan.leaves_a_task * 32), fold, all, plan.leaves_a_task, plan.tasks,
-                            partials, tickets);
-      break;
-    }
-  }
-  if (status != LOCKSTEP_OK || !join) return status;
-  return launch(queue, "join_partials", join_partials<Fold>, blocks_for(d.count, block_threads / 32), block_threads, 0, fold,
-                d.count, plan.tasks, partials);
-}
-
-template <class Fold>
-lockstep_status run_alone(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
-  const lockstep_reduce_desc& d = call.reduce;
-  const sequences all{call.src, d.count, d.length, d.element_stride, d.sequence_stride, d.offsets};
-  return launch(queue, "reduce_alone", reduce_alone<Fold>, blocks_for(d.count, block_threads), block_threads, 0, fold, all,
-                queue.report);
 }
 
 }  // namespace lockstep::cuda

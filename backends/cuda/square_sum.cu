@@ -10,7 +10,7 @@
 //         norms whose squares leave the range (two more passes that skip what is well)
 // Source  lib/order.hpp; the last-block step is the CUDA sample threadFenceReduction's.
 #include "ops.hpp"
-#include "sequences.cuh"
+#include "shapes.cuh"
 #include "square_sum/rows.hpp"
 
 namespace lockstep::cuda {

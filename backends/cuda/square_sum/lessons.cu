@@ -120,11 +120,14 @@ __device__ __forceinline__ void take_ptx(double& sum, float x) {
 }
 __device__ __forceinline__ void take_ptx(double& sum, double x) { asm("fma.rn.f64 %0, %1, %1, %0;" : "+d"(sum) : "d"(x)); }
 __device__ __forceinline__ void take_ptx(uint128& sum, int32_t x) {
-  uint64_t low = static_cast<uint64_t>(sum), high = static_cast<uint64_t>(sum >> 64), square;
-  asm("mad.wide.s32 %2, %3, %3, 0;\n\t"
-      "add.cc.u64 %0, %0, %2;\n\t"
-      "addc.u64 %1, %1, 0;"
-      : "+l"(low), "+l"(high), "=&l"(square)
+  uint64_t low = static_cast<uint64_t>(sum), high = static_cast<uint64_t>(sum >> 64);
+  asm("{\n\t"
+      ".reg .u64 square;\n\t"
+      "mad.wide.s32 square, %2, %2, 0;\n\t"
+      "add.cc.u64 %0, %0, square;\n\t"
+      "addc.u64 %1, %1, 0;\n\t"
+      "}"
+      : "+l"(low), "+l"(high)
       : "r"(x));
   sum = (static_cast<uint128>(high) << 64) | low;
 }
