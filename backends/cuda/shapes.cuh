@@ -39,7 +39,7 @@ inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* s
   } else {
     const int64_t total = leaves > INT64_MAX / d.count ? INT64_MAX : leaves * d.count;
     int64_t task = 4;
-    while (task < most_leaves && task * task * 16 <= total) task *= 2;
+    while (task < most_leaves && task * task * 64 <= total) task *= 2;
     while (task / 2 >= leaves) task /= 2;
     plan.leaves_a_task = static_cast<int>(task);
     plan.tasks = (leaves + task - 1) / task;
