@@ -1,13 +1,21 @@
 // reduce_kernels.hpp - the micro-kernels of square_sum and reduce, per ISA level.
-// Each takes either `count` rows of n contiguous elements, `stride` apart, or n
-// rows of a matrix (`ld` apart) of which it reduces `width` columns; n is at most
-// one leaf (order::leaf) for float sums, one exact_chunk for the others, so that
+// Each takes either `count` rows of contiguous elements, or n rows of a matrix
+// (`ld` apart) of which it reduces `width` columns; a row, and n, is at most one
+// leaf (order::leaf) for float sums, one exact_chunk for the others, so that
 // nothing overflows and the callers join what comes out.
 #pragma once
 
 #include "isa.hpp"
 
 namespace lockstep::cpu {
+
+// Row s: n elements from s * stride on; where offsets is not NULL, those from
+// offsets[s] up to, not including, offsets[s+1] (none: its result means nothing).
+struct packed_rows {
+  const void* src;
+  int64_t n, stride;
+  const int64_t* offsets;
+};
 
 // Columns that a column kernel takes at a time: see isa/float_sums.cpp.
 inline constexpr int64_t column_block = 256;
@@ -16,7 +24,7 @@ inline constexpr int64_t column_block = 256;
 enum float_term { sum_f32, sum_f64, square_f16, square_bf16, square_f32, square_f64, float_terms };
 struct float_sum_kernels {
   struct {
-    void (*rows)(const void* src, int64_t count, int64_t n, int64_t stride, double* out);
+    void (*rows)(const packed_rows& r, int64_t count, double* out);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, double* out);
   } of[float_terms];
 };
@@ -33,7 +41,7 @@ struct wide {
 enum exact_term { sum_i32, sum_i64, square_i32, square_i64, exact_terms };
 struct exact_sum_kernels {
   struct {
-    void (*rows)(const void* src, int64_t count, int64_t n, int64_t stride, wide* out);
+    void (*rows)(const packed_rows& r, int64_t count, wide* out);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, wide* out);
   } of[exact_terms];
 };
@@ -48,7 +56,7 @@ struct extreme {
 enum extreme_term { largest_i32, largest_i64, largest_f32, largest_f64, smallest_i32, smallest_i64, smallest_f32, smallest_f64, extreme_terms };
 struct extreme_kernels {
   struct {
-    void (*rows)(const void* src, int64_t count, int64_t n, int64_t stride, bool index, extreme* out);
+    void (*rows)(const packed_rows& r, int64_t count, bool index, extreme* out);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out);
   } of[extreme_terms];
 };

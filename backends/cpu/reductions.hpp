@@ -50,10 +50,12 @@ struct float_sum {
   float_term term;
   const float_sum_kernels& kernels;
 
-  void rows(const void* src, int64_t count, int64_t n, int64_t stride, double* out) const {
-    kernels.of[term].rows(src, count, n, stride, out);
+  void rows(const packed_rows& r, int64_t count, double* out) const {
+    kernels.of[term].rows(r, count, out);
   }
-  void chunks(const void* src, int64_t count, int64_t n, int64_t, double* out) const { rows(src, count, n, chunk, out); }
+  void chunks(const void* src, int64_t count, int64_t n, int64_t, double* out) const {
+    rows({src, n, chunk, nullptr}, count, out);
+  }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, double* out) const {
     kernels.of[term].columns(src, n, ld, width, out);
   }
@@ -90,10 +92,12 @@ struct exact_sum {
   exact_term term;
   const exact_sum_kernels& kernels;
 
-  void rows(const void* src, int64_t count, int64_t n, int64_t stride, wide* out) const {
-    kernels.of[term].rows(src, count, n, stride, out);
+  void rows(const packed_rows& r, int64_t count, wide* out) const {
+    kernels.of[term].rows(r, count, out);
   }
-  void chunks(const void* src, int64_t count, int64_t n, int64_t, wide* out) const { rows(src, count, n, chunk, out); }
+  void chunks(const void* src, int64_t count, int64_t n, int64_t, wide* out) const {
+    rows({src, n, chunk, nullptr}, count, out);
+  }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, wide* out) const {
     kernels.of[term].columns(src, n, ld, width, out);
   }
@@ -120,11 +124,11 @@ struct extreme_of {
   bool index;
   const extreme_kernels& kernels;
 
-  void rows(const void* src, int64_t count, int64_t n, int64_t stride, extreme* out) const {
-    kernels.of[term].rows(src, count, n, stride, index, out);
+  void rows(const packed_rows& r, int64_t count, extreme* out) const {
+    kernels.of[term].rows(r, count, index, out);
   }
   void chunks(const void* src, int64_t count, int64_t n, int64_t first, extreme* out) const {
-    kernels.of[term].rows(src, count, n, chunk, false, out);
+    kernels.of[term].rows({src, n, chunk, nullptr}, count, false, out);
     for (int64_t k = 0; k < count; ++k) out[k].index = ~(first + k * chunk);
   }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t first, extreme* out) const {
@@ -140,7 +144,7 @@ struct extreme_of {
     alignas(64) unsigned char buffer[chunk * 8];
     const int64_t first = ~winner.index, m = v.n - first < chunk ? v.n - first : chunk;
     extreme found;
-    kernels.of[term].rows(v.chunk(first, m, buffer), 1, m, 0, true, &found);
+    kernels.of[term].rows({v.chunk(first, m, buffer), m, 0, nullptr}, 1, true, &found);
     return first + found.index;
   }
 };

@@ -3,7 +3,7 @@
 //
 // A reduction R has
 //   value     what a chunk gives;  chunk  elements a chunk (order::leaf for float sums)
-//   rows(src, count, n, stride, value*)        whole sequences of at most a chunk
+//   rows(packed_rows, count, value*)           whole sequences of at most a chunk
 //   chunks(src, count, n, first, value*)       parts of one, packed, from element first on
 //   columns(src, n, ld, width, first, value*)  parts of several, side by side
 //   join      push(value, level), total(): chunks, or aligned subtrees of 2^level chunks, in order
@@ -201,18 +201,26 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
   }
   if (!any_short) return;
 
-  const auto one_by_one = [&](int64_t first, int64_t last) {
-    for (int64_t s = first; s < last; ++s) {
-      const int64_t n = q.length(s);
-      if (n == 0) empty(s);
-      if (n == 0 || is_long(n)) continue;
-      const vector_view v = view(s);
-      if (n <= R::chunk && v.as_is()) {
-        typename R::value value;
-        r.rows(v.begin, 1, n, 0, &value);
-        done(s, value);
-      } else {
-        done(s, reduce_chunks(r, v, 0, chunks_of<R>(n)));
+  // Packed sequences of at most a chunk go to the kernel in batches, the others one
+  // by one.
+  constexpr int64_t batch = 256;
+  const auto fits = [&](int64_t s) { return q.packed() && q.length(s) <= R::chunk && !is_long(q.length(s)); };
+  const auto share_of = [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last;) {
+      if (!fits(s)) {
+        if (const int64_t n = q.length(s); n == 0) empty(s);
+        else if (!is_long(n)) done(s, reduce_chunks(r, view(s), 0, chunks_of<R>(n)));
+        ++s;
+        continue;
+      }
+      int64_t count = 1;
+      while (count < batch && s + count < last && fits(s + count)) ++count;
+      typename R::value values[batch];
+      if (q.d.offsets != nullptr) r.rows({q.src, 0, 0, q.d.offsets + s}, count, values);
+      else r.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, count, values);
+      for (int64_t k = 0; k < count; ++k, ++s) {
+        if (q.length(s) == 0) empty(s);
+        else done(s, values[k]);
       }
     }
   };
@@ -230,22 +238,12 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
       }
       return t == share ? q.d.count : low;
     };
-    over_tasks(queue, total < 65536 ? 1 : share, [&](int64_t t) { one_by_one(total < 65536 ? 0 : cut(t), total < 65536 ? q.d.count : cut(t + 1)); });
+    over_tasks(queue, total < 65536 ? 1 : share, [&](int64_t t) { share_of(total < 65536 ? 0 : cut(t), total < 65536 ? q.d.count : cut(t + 1)); });
     return;
   }
-  // Equal sequences: batches to a kernel call where they are short and packed.
   // grain: at least 64 Ki elements a thread.
   const int64_t grain = q.d.length >= 65536 ? 1 : 65536 / q.d.length + 1;
-  over_ranges(queue, q.d.count, grain, [&](int64_t first, int64_t last) {
-    if (!q.packed() || q.d.length > R::chunk) return one_by_one(first, last);
-    constexpr int64_t batch = 256;
-    typename R::value values[batch];
-    for (int64_t s = first; s < last; s += batch) {
-      const int64_t count = last - s < batch ? last - s : batch;
-      r.rows(q.begin(s), count, q.d.length, q.d.sequence_stride, values);
-      for (int64_t k = 0; k < count; ++k) done(s + k, values[k]);
-    }
-  });
+  over_ranges(queue, q.d.count, grain, share_of);
 }
 
 }  // namespace lockstep::cpu

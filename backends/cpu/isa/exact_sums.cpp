@@ -155,9 +155,10 @@ wide row(const typename K::element* p, int64_t n) {
 }
 
 template <class K>
-void rows(const void* src, int64_t count, int64_t n, int64_t stride, wide* out) {
-  const auto* p = static_cast<const typename K::element*>(src);
-  for (int64_t s = 0; s < count; ++s) out[s] = row<K>(p + s * stride, n);
+void rows(const packed_rows& r, int64_t count, wide* out) {
+  const auto* p = static_cast<const typename K::element*>(r.src);
+  for (int64_t s = 0; s < count; ++s)
+    out[s] = r.offsets != nullptr ? row<K>(p + r.offsets[s], r.offsets[s + 1] - r.offsets[s]) : row<K>(p + s * r.stride, r.n);
 }
 
 // Eight rows of the matrix at a time, so that the sums in L1 are touched once for

@@ -57,18 +57,28 @@ typedef kind<int64_t, uint64_t, vs64, vu64, true> f64;
 // neither changes an extreme.
 template <class K>
 inline typename K::vector last_vector(const typename K::element* p, int64_t n) {
+  typedef typename K::vector V [[maybe_unused]];
   if (n >= K::width) return K::load(p + n - K::width);
+#if defined(LOCKSTEP_ISA_AVX512)
+  const __m512i fill = reinterpret_cast<__m512i>(V{} + p[0]);
+  if constexpr (sizeof(*p) == 4) return reinterpret_cast<V>(_mm512_mask_loadu_epi32(fill, static_cast<__mmask16>((1 << n) - 1), p));
+  else return reinterpret_cast<V>(_mm512_mask_loadu_epi64(fill, static_cast<__mmask8>((1 << n) - 1), p));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  const __m256i fill = reinterpret_cast<__m256i>(V{} + p[0]);
+  __m256i mask, some;
+  if constexpr (sizeof(*p) == 4) {
+    mask = first_lanes32(n);
+    some = _mm256_maskload_epi32(p, mask);
+  } else {
+    mask = first_lanes64(n);
+    some = _mm256_maskload_epi64(reinterpret_cast<const long long*>(p), mask);
+  }
+  return reinterpret_cast<V>(_mm256_blendv_epi8(fill, some, mask));
+#else
   typename K::element part[K::width];
   for (int i = 0; i < K::width; ++i) part[i] = p[i < n ? i : 0];
   return K::load(part);
-}
-
-template <class V>
-inline V swapped_halves(V v, int half) {
-  constexpr int n = sizeof(V) / sizeof(v[0]);
-  V r;
-  for (int i = 0; i < n; ++i) r[i] = v[i ^ half];
-  return r;
+#endif
 }
 
 struct take_greater {
@@ -80,11 +90,28 @@ struct take_lesser {
   static V of(V a, V b) { return lesser(a, b); }
 };
 
+// Neighbouring lanes of a, then of b, joined.
 template <class Take, class V>
-inline auto across(V v) {
-  constexpr int n = sizeof(V) / sizeof(v[0]);
+inline V halved(V a, V b) {
+  constexpr int n = sizeof(V) / sizeof(a[0]);
+  if constexpr (n == 16)
+    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+                    __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
+  else if constexpr (n == 8)
+    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14), __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
+  else if constexpr (n == 4)
+    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7));
+  else
+    return Take::of(__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3));
+}
+// Lane i: the extreme of v[i]. As many vectors as lanes, so that registers stay full.
+template <class Take, class V>
+inline V across(V* v) {
+  constexpr int n = sizeof(V) / sizeof(v[0][0]);
 #pragma GCC unroll 4
-  for (int half = n / 2; half >= 1; half /= 2) v = Take::of(v, swapped_halves(v, half));
+  for (int m = n / 2; m >= 1; m /= 2)
+#pragma GCC unroll 8
+    for (int i = 0; i < m; ++i) v[i] = halved<Take>(v[2 * i], v[2 * i + 1]);
   return v[0];
 }
 
@@ -104,34 +131,51 @@ inline void over_row(const typename K::element* p, int64_t n, const Body& body) 
   if (i < n) body(1, last_vector<K>(p, n));
 }
 
-// The bits of the winner; found_nan where a NaN is.
+// The extremes of up to K::width rows, a lane a row: of integers one, of floats
+// the largest as signed (top), the smallest and the largest as unsigned.
 template <class K, bool Largest>
-inline typename K::element winner(const typename K::element* p, int64_t n, bool& found_nan) {
+struct group {
   typedef typename K::vector V;
   typedef typename K::word_vector VU;
-  found_nan = false;
-  if constexpr (!K::float_bits) {
-    V best[2] = {V{} + (Largest ? K::lowest : K::highest), V{} + (Largest ? K::lowest : K::highest)};
-    over_row<K>(p, n, [&](int k, V x) { best[k] = Largest ? greater(best[k], x) : lesser(best[k], x); });
-    if (Largest) return across<take_greater>(greater(best[0], best[1]));
-    return across<take_lesser>(lesser(best[0], best[1]));
-  } else {
-    V top[2] = {V{} + K::lowest, V{} + K::lowest};
-    VU low[2] = {~VU{}, ~VU{}}, high[2] = {VU{}, VU{}};
-    over_row<K>(p, n, [&](int k, V x) {
-      const VU u = reinterpret_cast<VU>(x);
-      top[k] = greater(top[k], x);
-      low[k] = lesser(low[k], u);
-      high[k] = greater(high[k], u);
-    });
-    const auto most_signed = across<take_greater>(greater(top[0], top[1]));
-    const auto least = across<take_lesser>(lesser(low[0], low[1]));
-    const auto most = across<take_greater>(greater(high[0], high[1]));
-    found_nan = most_signed > static_cast<typename K::element>(K::infinity) || most > (K::infinity | K::sign);
-    if (Largest) return most_signed >= 0 ? most_signed : static_cast<typename K::element>(least);
-    return static_cast<typename K::element>((most & K::sign) != 0 ? most : least);
+  V top[K::width];
+  VU low[K::width], high[K::width];
+
+  void row(int i, const typename K::element* p, int64_t n) {
+    if constexpr (!K::float_bits) {
+      V best[2] = {V{} + (Largest ? K::lowest : K::highest), V{} + (Largest ? K::lowest : K::highest)};
+      over_row<K>(p, n, [&](int k, V x) { best[k] = Largest ? greater(best[k], x) : lesser(best[k], x); });
+      top[i] = Largest ? greater(best[0], best[1]) : lesser(best[0], best[1]);
+    } else {
+      V t[2] = {V{} + K::lowest, V{} + K::lowest};
+      VU l[2] = {~VU{}, ~VU{}}, h[2] = {VU{}, VU{}};
+      over_row<K>(p, n, [&](int k, V x) {
+        const VU u = reinterpret_cast<VU>(x);
+        t[k] = greater(t[k], x);
+        l[k] = lesser(l[k], u);
+        h[k] = greater(h[k], u);
+      });
+      top[i] = greater(t[0], t[1]);
+      low[i] = lesser(l[0], l[1]);
+      high[i] = greater(h[0], h[1]);
+    }
   }
-}
+  // The winners' bits, and which rows have a NaN.
+  void join(typename K::element* bits, bool* nan) {
+    V winner;
+    V nans = {};
+    if constexpr (!K::float_bits) {
+      winner = Largest ? across<take_greater>(top) : across<take_lesser>(top);
+    } else {
+      const V t = across<take_greater>(top);
+      const VU l = across<take_lesser>(low), h = across<take_greater>(high);
+      nans = (t > static_cast<typename K::element>(K::infinity)) | reinterpret_cast<V>(h > (K::infinity | K::sign));
+      if (Largest) winner = t >= 0 ? t : reinterpret_cast<V>(l);
+      else winner = reinterpret_cast<V>(h) < 0 ? reinterpret_cast<V>(h) : reinterpret_cast<V>(l);
+    }
+    memcpy(bits, &winner, sizeof winner);
+    for (int i = 0; i < K::width; ++i) nan[i] = nans[i] != 0;
+  }
+};
 
 template <class K>
 inline typename K::element key_of(typename K::element x) {
@@ -143,48 +187,67 @@ inline bool is_nan(typename K::element x) {
   return K::float_bits && (static_cast<typename K::word>(x) & ~K::sign) > K::infinity;
 }
 
-// The first element with these bits (or, nan, the first NaN); there is one.
+// Bit i: lane i of x has these bits.
+template <class K>
+inline uint32_t hits(typename K::vector x, typename K::element bits) {
+  const typename K::vector wanted = typename K::vector{} + bits;
+#if defined(LOCKSTEP_ISA_AVX512)
+  if constexpr (sizeof(bits) == 4)
+    return _mm512_cmpeq_epi32_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
+  else
+    return _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  const typename K::vector equal = x == wanted;
+  if constexpr (sizeof(bits) == 4)
+    return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(equal)));
+  else
+    return static_cast<uint32_t>(_mm256_movemask_pd(reinterpret_cast<__m256d>(equal)));
+#else
+  uint32_t found = 0;
+  for (int k = 0; k < K::width; ++k) found |= static_cast<uint32_t>(x[k] == wanted[k]) << k;
+  return found;
+#endif
+}
+
+// The first element with these bits (or, nan, the first NaN); there is one. Rows of
+// up to 64 take no branch that depends on where it is.
 template <class K>
 inline int64_t first_index(const typename K::element* p, int64_t n, typename K::element bits, bool nan) {
-  typedef typename K::vector V;
   int64_t i = 0;
   if (nan) {
     while (!is_nan<K>(p[i])) ++i;
     return i;
   }
-  for (; i + K::width <= n; i += K::width) {
-    const V x = K::load(p + i), wanted = V{} + bits;
-#if defined(LOCKSTEP_ISA_AVX512)
-    uint32_t hits;
-    if constexpr (sizeof(bits) == 4)
-      hits = _mm512_cmpeq_epi32_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
-    else
-      hits = _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
-#elif defined(LOCKSTEP_ISA_AVX2)
-    const V equal = x == wanted;
-    uint32_t hits;
-    if constexpr (sizeof(bits) == 4)
-      hits = static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(equal)));
-    else
-      hits = static_cast<uint32_t>(_mm256_movemask_pd(reinterpret_cast<__m256d>(equal)));
-#else
-    uint32_t hits = 0;
-    for (int k = 0; k < K::width; ++k) hits |= static_cast<uint32_t>(x[k] == wanted[k]) << k;
-#endif
-    if (hits != 0) return i + __builtin_ctz(hits);
+  if (n <= 64) {
+    uint64_t found = 0;
+    for (; i + K::width <= n; i += K::width) found |= static_cast<uint64_t>(hits<K>(K::load(p + i), bits)) << i;
+    if (i < n) found |= static_cast<uint64_t>(hits<K>(last_vector<K>(p, n), bits)) << (n > K::width ? n - K::width : 0);
+    return __builtin_ctzll(found);
   }
+  for (; i + K::width <= n; i += K::width)
+    if (const uint32_t found = hits<K>(K::load(p + i), bits); found != 0) return i + __builtin_ctz(found);
   while (i < n - 1 && p[i] != bits) ++i;
   return i;
 }
 
 template <class K, bool Largest>
-void rows(const void* src, int64_t count, int64_t n, int64_t stride, bool index, extreme* out) {
-  const auto* p = static_cast<const typename K::element*>(src);
-  for (int64_t s = 0; s < count; ++s, p += stride) {
-    bool nan;
-    const auto bits = winner<K, Largest>(p, n, nan);
-    out[s].key = nan ? (Largest ? INT64_MAX : INT64_MIN) : key_of<K>(bits);
-    out[s].index = index ? first_index<K>(p, n, bits, nan) : 0;
+void rows(const packed_rows& r, int64_t count, bool index, extreme* out) {
+  const auto* src = static_cast<const typename K::element*>(r.src);
+  const auto begin = [&](int64_t s) { return src + (r.offsets != nullptr ? r.offsets[s] : s * r.stride); };
+  const auto length = [&](int64_t s) { return r.offsets != nullptr ? r.offsets[s + 1] - r.offsets[s] : r.n; };
+  for (int64_t first = 0; first < count; first += K::width) {
+    const int together = count - first < K::width ? static_cast<int>(count - first) : K::width;
+    group<K, Largest> g;
+    if (together < K::width) memset(static_cast<void*>(&g), 0, sizeof g);
+    for (int i = 0; i < together; ++i) g.row(i, begin(first + i), length(first + i));
+    typename K::element bits[K::width];
+    bool nan[K::width];
+    g.join(bits, nan);
+    for (int i = 0; i < together; ++i) {
+      const int64_t s = first + i;
+      out[s].key = nan[i] ? (Largest ? INT64_MAX : INT64_MIN) : key_of<K>(bits[i]);
+      out[s].index = index && length(s) > 0 ? first_index<K>(begin(s), length(s), bits[i], nan[i]) : 0;
+    }
   }
 }
 

@@ -103,11 +103,39 @@ struct f64_square {
   static constexpr double pad = 0;
 };
 
+// The first m < W elements of p and pads.
+inline vd load_first(const float* p, int64_t m, float pad) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return to_double(_mm256_mask_loadu_ps(_mm256_set1_ps(pad), static_cast<__mmask8>((1 << m) - 1), p));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  const __m128i mask = _mm256_castsi256_si128(first_lanes32(m));
+  return to_double(_mm_blendv_ps(_mm_set1_ps(pad), _mm_maskload_ps(p, mask), _mm_castsi128_ps(mask)));
+#else
+  return m == 0 ? splat(pad) : vd{p[0], pad};
+#endif
+}
+inline vd load_first(const double* p, int64_t m, double pad) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return _mm512_mask_loadu_pd(_mm512_set1_pd(pad), static_cast<__mmask8>((1 << m) - 1), p);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  const __m256i mask = first_lanes64(m);
+  return _mm256_blendv_pd(_mm256_set1_pd(pad), _mm256_maskload_pd(p, mask), _mm256_castsi256_pd(mask));
+#else
+  return m == 0 ? splat(pad) : vd{p[0], pad};
+#endif
+}
 template <class K>
-vd load_part(const typename K::element* p, int64_t m) {
-  typename K::element part[W];
-  for (int i = 0; i < W; ++i) part[i] = i < m ? p[i] : K::pad;
-  return K::load(part);
+inline vd load_part(const typename K::element* p, int64_t m) {
+  if constexpr (sizeof(typename K::element) > 2) {
+    return load_first(p, m, K::pad);
+  } else {
+    // By way of a general register: a vector load of elements just stored stalls.
+    uint64_t bits[2] = {0, 0};
+    for (int64_t i = 0; i < m; ++i) bits[i / 4] |= static_cast<uint64_t>(p[i]) << (i % 4 * 16);
+    uint16_t part[8];
+    memcpy(part, bits, sizeof part);
+    return K::load(part);
+  }
 }
 
 // ---- rows -----------------------------------------------------------------------
@@ -153,7 +181,7 @@ vd leaf_vector(const typename K::element* p, int64_t n) {
   const auto start = [&](int k) { return full > 0 ? lane[k] : splat(-0.0); };
   for (int k = 0; k < whole; ++k) lane[k] = K::enter(start(k), K::load(p + k * W));
   if (part != 0) lane[whole] = K::enter(start(whole), load_part<K>(p + whole * W, part));
-  return join_vectors(lane, live);
+  return live == 0 ? splat(-0.0) : join_vectors(lane, live);
 }
 
 // A whole leaf: everything a constant, so that all of it stays in registers.
@@ -198,26 +226,34 @@ inline void each_row(int64_t count, double* out, const Row& row) {
 }
 
 template <class K>
-void rows(const void* src, int64_t count, int64_t n, int64_t stride, double* out) {
-  const auto* p = static_cast<const typename K::element*>(src);
-  const auto ahead_of = [&](int64_t s) {
-    for (int64_t b = 0; b < n * static_cast<int64_t>(sizeof(*p)); b += 64)
-      __builtin_prefetch(reinterpret_cast<const char*>(p + s * stride) + ahead + b);
+void rows(const packed_rows& r, int64_t count, double* out) {
+  typedef typename K::element T;
+  const auto* p = static_cast<const T*>(r.src);
+  const int64_t n = r.n, stride = r.stride;
+  const auto ahead_of = [](const T* row, int64_t length) {
+    for (int64_t b = 0; b < length * static_cast<int64_t>(sizeof(T)); b += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(row) + ahead + b);
   };
   const auto short_rows = [&](auto length) {
     constexpr int V = decltype(length)::value;
     each_row(count, out, [&](int64_t s) {
-      ahead_of(s);
+      ahead_of(p + s * stride, V * W);
       return short_row<K, V>(p + s * stride);
     });
   };
+  if (r.offsets != nullptr)
+    return each_row(count, out, [&](int64_t s) {
+      const int64_t length = r.offsets[s + 1] - r.offsets[s];
+      if (length < 2 * lanes) ahead_of(p + r.offsets[s], length);
+      return leaf_vector<K>(p + r.offsets[s], length);
+    });
   if (n == order::leaf) return each_row(count, out, [&](int64_t s) { return whole_leaf<K>(p + s * stride); });
   if (n == 8 * W) return short_rows(constant<8>{});
   if (n == 4 * W) return short_rows(constant<4>{});
   if (n == 2 * W) return short_rows(constant<2>{});
   if (n == W) return short_rows(constant<1>{});
   each_row(count, out, [&](int64_t s) {
-    if (n < 2 * lanes) ahead_of(s);
+    if (n < 2 * lanes) ahead_of(p + s * stride, n);
     return leaf_vector<K>(p + s * stride, n);
   });
 }
@@ -264,7 +300,9 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
   for (int i = 0; i < lanes; ++i) {
     const int l = reversed(i);
     missing[top] = l >= n;
-    const int64_t next = i + 1 < lanes ? (reversed(i + 1) - l) * ld : 0;
+    int64_t next = 0;  // from this lane to the one visited next: its rows are prefetched
+    for (int j = i + 1; j < lanes && next == 0; ++j)
+      if (reversed(j) < n) next = (reversed(j) - l) * ld;
     if (!missing[top]) lane_of_columns<K>(p, n, l, ld, width, next, stack[top]);
     ++top;
     for (int b = i; (b & 1) != 0; b >>= 1) {

@@ -32,6 +32,18 @@ inline vd to_double(vf x) {
 #endif
 }
 
+#if defined(LOCKSTEP_ISA_AVX2)
+// All ones in the first m of a register's lanes.
+inline __m256i first_lanes32(int64_t m) {
+  static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i*)(ones + 8 - m));
+}
+inline __m256i first_lanes64(int64_t m) {
+  static const int64_t ones[8] = {-1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i*)(ones + 4 - m));
+}
+#endif
+
 // acc + x * x, rounded once.
 inline vd fused_square(vd x, vd acc) {
 #if defined(LOCKSTEP_ISA_AVX512)
