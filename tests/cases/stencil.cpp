@@ -75,6 +75,10 @@ std::vector<std::string> list_stencil(level depth) {
                                  "r1/6x7x8/batch3,1,2", "r4/100/sweeps3", "r1/30x33/sweeps2", "r1/9x11x12/sweeps3", "r4/200/special",
                                  "r1/20x21/special", "r1/0", "r2/5x0"})
           add(rest);
+        // Rows long enough for blocks of rows, whole registers and two tiles.
+        for (const char* rest : {"r4/9x131", "r4/9x15x193/off3,1", "r2/13x129/pad1,3", "r3/12x11x160/special",
+                                 "r4/12x13x128/pad16,32"})
+          add(rest);
         if (!valid)  // axes shorter than the radius: folding repeats
           for (const char* rest : {"r4/1", "r4/3", "r16/5", "r4/8", "r7/2x40", "r8/40x3", "r3/1x1", "r4/2x3x5", "r8/1x2x33",
                                    "r5/3/sweeps2", "r2/2x2x2/sweeps2/batch2"})
@@ -86,13 +90,18 @@ std::vector<std::string> list_stencil(level depth) {
           for (int r = 1; r <= 8; ++r) {
             add("r" + std::to_string(r) + "/25x" + std::to_string(60 + r));
             add("r" + std::to_string(r) + "/18x19x" + std::to_string(30 + r));
+            add("r" + std::to_string(r) + "/19x" + std::to_string(190 + 7 * r) + "/off1,2");
+            add("r" + std::to_string(r) + "/18x19x" + std::to_string(128 + 7 * r));
           }
         }
         if (depth == level::full)
           for (const char* rest : {"r4/300001", "r1/100000/off1", "r16/70001", "r4/70000/sweeps2", "r4/500x1001", "r8/300x301/pad3,1",
                                    "r4/60x61x129", "r2/40x50x257/pad1,3/off1", "r4/33/batch3000", "r1/100x100/sweeps7",
-                                   "r8/33x34x70", "r3/9x9x9/batch40,1,1"})
+                                   "r8/33x34x70", "r3/9x9x9/batch40,1,1", "r4/150x1100/sweeps2", "r3/11x12x1100/off1"})
             add(rest);
+        // Beyond 32 MiB: stores past the cache, dst on and off its 64 bytes.
+        if (depth == level::full && dtype == "f32" && form == "general" && (boundary == "mirror" || valid))
+          for (const char* rest : {"r4/4300003/off0,3", "r4/2060x2070/pad0,1", "r4/150x170x180/off0,1", "r4/160x160x176"}) add(rest);
       }
   return names;
 }

@@ -410,7 +410,7 @@ void folded(const stencil_row<T>& a) {
 #if defined(LOCKSTEP_ISA_AVX512)
 constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 4;
 #else
-constexpr int star_z = 2, star_y = 2, star_u = 2, plane_y = 4, plane_u = 2;
+constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 2;
 #endif
 #define BLOCKS(T)                                                                             \
   {star_z, star_y, star_u * pack<T>::width,                                                  \
