@@ -99,7 +99,7 @@ std::string outside_bound(const subject& s, const unsigned char* got);
 std::vector<std::string> matrix(lockstep_op op);
 
 // One number over the results of a fixed list of cases: two machines with the same
-// bits have the same digest. Throws std::runtime_error when a call fails.
+// bits have the same digest. "oracle" computes it without the library. Throws std::runtime_error when a call fails.
 std::string digest(const std::string& backend);
 
 // Prints the case that was running when the program is killed by a signal.

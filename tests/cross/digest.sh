@@ -1,0 +1,17 @@
+#!/bin/sh
+# digest.sh SOURCE BUILD - builds the library and its digest program for aarch64 and
+# runs them under qemu-user: another architecture, the same digest line. Exits 77
+# where the cross compiler or qemu is missing.
+set -eu
+source=$1 build=$2/aarch64
+for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
+  command -v "$tool" > /dev/null || { echo "SKIP: no $tool"; exit 77; }
+done
+[ -f "$build/build.ninja" ] || meson setup "$build" "$source" --cross-file "$source/tests/cross/aarch64.ini" \
+  -Dcuda=disabled -Dtools=disabled -Dtests=disabled
+ninja -C "$build" tests/cases/lockstep_digest
+found=$(qemu-aarch64 -L /usr/aarch64-linux-gnu "$build/tests/cases/lockstep_digest")
+golden=$(cat "$source/tests/golden/order1.txt")
+echo "aarch64: $found"
+echo "golden:  $golden"
+[ "$found" = "$golden" ]
