@@ -127,10 +127,15 @@ void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, ch
     odometer at(t, src, dst, first / pieces);
     for (int64_t task = first; task < last; ++task) {
       const int64_t start = part * piece, some = run_bytes - start < piece ? run_bytes - start : piece;
-      kernels.copy(at.src + start, at.dst + start, some, stream);
-      if (++part < pieces) continue;
-      part = 0;
-      at.next();
+      const char* from = at.src + start;
+      char* to = at.dst + start;
+      if (++part == pieces) {
+        part = 0;
+        at.next();
+        if (task + 1 < last && run_bytes <= 4096)
+          for (int64_t k = 0; k < run_bytes; k += 64) __builtin_prefetch(at.src + k, 0, 3);
+      }
+      kernels.copy(from, to, some, stream);
     }
     kernels.fence();
   });
