@@ -25,6 +25,8 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   plan->context = context;
   plan->prepared = std::move(prepared);
   if (!plan->prepared.empty) {
+    alignas(256) static char elsewhere[1];  // src and dst are not known yet: asked as for two aligned arrays
+    plan->prepared.call.dst = elsewhere;
     plan->chosen = select(context, plan->prepared, options, whereabouts{}, nullptr);
     lockstep_call& call = plan->prepared.call;
     const lockstep_variant& variant = *plan->chosen.variant;
@@ -46,6 +48,15 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
   return true;
 }
 
+// In place at last, or an alignment that the variant needs and does not get.
+void require_taken(const lockstep_plan& plan) {
+  const lockstep_variant& variant = *plan.chosen.variant;
+  const char* why = variant.refuses != nullptr ? variant.refuses(plan.chosen.queue.get(), &plan.prepared.call) : nullptr;
+  if (why != nullptr)
+    fail(LOCKSTEP_UNSUPPORTED, "the plan's variant {} of {} refuses this src and dst: {}; force another variant for the plan",
+         variant.name, plan.chosen.entry->name(), why);
+}
+
 void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_options& options) {
   if (!aim(plan, src, dst)) return;
   choice& chosen = plan.chosen;
@@ -55,6 +66,7 @@ void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_opt
   lockstep_status status = LOCKSTEP_OK;
   launch_story launched;
   try {
+    require_taken(plan);
     status = give_workspace(plan.prepared, chosen, options);
     if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, launched);
     if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
@@ -79,9 +91,14 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
   }
   choice& chosen = plan.chosen;
   chosen.queue = plan.context->lock(plan.reserved);
+  const struct lease_end {
+    choice& of;
+    ~lease_end() { of.queue = {}; }
+  } ends{chosen};
   const bool on_device = chosen.backend->measure != nullptr && chosen.backend->reachable(chosen.queue.get(), src) &&
                          chosen.backend->reachable(chosen.queue.get(), dst);
   if (on_device) {
+    require_taken(plan);
     lockstep_status status = give_workspace(plan.prepared, chosen, lockstep_options_defaults());
     if (status == LOCKSTEP_OK)
       status = chosen.backend->measure(chosen.queue.get(), chosen.variant, &plan.prepared.call, flags, samples, ms);

@@ -1,6 +1,162 @@
-// permute.cu
+// permute.cu - dst[i_perm[0], ...] = src[i_0, ...], up to eight axes.
+//
+// Idea    The host fuses axes that stay together and widens elements whose
+//         neighbours stay neighbours. What is left is one of three: runs that stay
+//         contiguous (`runs`), a batch of transposes of the two fastest axes (`wide`,
+//         transpose's engine), or axes too short for that (`blocks`).
+// Moves   every element once in, once out; no arithmetic but the index's.
+// Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
+// Watch   Index arithmetic: eight hardware divisions an element would be the limit;
+//         each is a multiplication and a shift here (divide.hpp), valid below 2^31,
+//         so larger arrays go in parts.
+// Source  Lyakh, "An efficient tensor transpose algorithm", 2015, for the idea of
+//         fusing first; figures in tests/results.
+#include "divide.hpp"
+#include "element.cuh"
 #include "ops.hpp"
+#include "permute/axes.hpp"
+#include "permute/blocks.hpp"
+#include "transpose/wide.hpp"
 
 namespace lockstep::cuda {
-const lockstep_table permute_table = {nullptr, 0};
+namespace {
+
+constexpr int threads = 256;
+constexpr int per_thread = 4;  // independent elements a thread loads before it stores
+
+struct element_axis {
+  divider count;
+  int64_t src, dst;
+};
+struct element_plan {
+  const void* src;
+  void* dst;
+  int rank;
+  uint32_t elements;
+  element_axis axis[LOCKSTEP_MAX_RANK];  // fastest first, in the order in which lanes walk
+};
+
+// One element a thread and step; lanes walk the axes in plan's order.
+template <class T, int steps>
+__global__ void __launch_bounds__(threads) permute_elements(const __grid_constant__ element_plan plan) {
+  const uint64_t first = static_cast<uint64_t>(blockIdx.x) * (threads * steps) + threadIdx.x;
+  T held[steps];
+  int64_t to[steps];
+#pragma unroll
+  for (int s = 0; s < steps; ++s) {
+    const uint64_t number = first + s * threads;
+    if (number >= plan.elements) continue;
+    auto rest = static_cast<uint32_t>(number);
+    int64_t from = 0;
+    to[s] = 0;
+#pragma unroll
+    for (int k = 0; k < LOCKSTEP_MAX_RANK; ++k) {
+      if (k >= plan.rank) break;
+      uint32_t index = rest;
+      rest = plan.axis[k].count.split(index);
+      from += index * plan.axis[k].src;
+      to[s] += index * plan.axis[k].dst;
+    }
+    held[s] = static_cast<const T*>(plan.src)[from];
+  }
+#pragma unroll
+  for (int s = 0; s < steps; ++s)
+    if (first + s * threads < plan.elements) static_cast<T*>(plan.dst)[to[s]] = held[s];
+}
+
+// by_src: lanes walk src's memory, else dst's.
+template <int steps>
+lockstep_status launch_elements(lockstep_queue& queue, const axes& all, bool by_src) {
+  return in_parts(all, [](const axes& a) { return a.elements(); }, [&](const axes& a) {
+    element_plan plan{};
+    plan.src = a.src, plan.dst = a.dst, plan.rank = a.rank;
+    plan.elements = static_cast<uint32_t>(a.elements());
+    axes left = a;
+    for (int k = 0; k < a.rank; ++k) {
+      const int next = by_src ? left.fastest_src() : left.fastest_dst();
+      plan.axis[k] = {divider(left.at[next].count), left.at[next].src, left.at[next].dst};
+      for (int m = next; m + 1 < left.rank; ++m) left.at[m] = left.at[m + 1];
+      --left.rank;
+    }
+    const auto blocks = (static_cast<uint64_t>(plan.elements) + threads * steps - 1) / (threads * steps);
+    return by_element(static_cast<size_t>(a.element_bytes), [&](auto element) {
+      return launch(queue, "permute_elements", permute_elements<decltype(element), steps>, dim3(static_cast<unsigned>(blocks)),
+                    dim3(threads), 0, plan);
+    });
+  });
+}
+
+lockstep_status launch_naive_read(lockstep_queue& queue, const lockstep_call& call) {
+  return launch_elements<1>(queue, axes_of(call), true);
+}
+lockstep_status launch_naive_write(lockstep_queue& queue, const lockstep_call& call) {
+  return launch_elements<1>(queue, axes_of(call), false);
+}
+lockstep_status launch_runs(lockstep_queue& queue, const lockstep_call& call) {
+  return launch_elements<per_thread>(queue, simplified(call, pointers::as_given), false);
+}
+lockstep_status launch_all_blocks(lockstep_queue& queue, const lockstep_call& call) {
+  return launch_blocks(queue, simplified(call, pointers::as_given));
+}
+
+// The two fastest axes as a matrix, the others around it.
+wide_job matrix_of(const axes& a) {
+  wide_job job;
+  const int i = a.fastest_dst(), j = a.fastest_src();
+  job.src = a.src, job.dst = a.dst, job.element_bytes = static_cast<size_t>(a.element_bytes);
+  job.rows = a.at[i].count, job.src_ld = a.at[i].src;
+  job.cols = a.at[j].count, job.dst_ld = a.at[j].dst;
+  for (int k = 0; k < a.rank; ++k)
+    if (k != i && k != j) job.outer[job.outer_axes++] = {a.at[k].count, a.at[k].src, a.at[k].dst};
+  return job;
+}
+bool is_matrix(const axes& a) {
+  const int i = a.fastest_dst(), j = a.fastest_src();
+  return a.rank >= 2 && i != j && a.at[i].dst == 1 && a.at[j].src == 1;
+}
+lockstep_status launch_wide_tiles(lockstep_queue& queue, const lockstep_call& call) {
+  const axes a = simplified(call, pointers::as_given);
+  // Elements that pointers of odd alignment keep narrow may have no matrix left: boxes do.
+  return is_matrix(a) ? launch_wide(queue, matrix_of(a)) : launch_blocks(queue, a);
+}
+
+const char* refuses_wide(const lockstep_queue*, const lockstep_call* call) {
+  return is_matrix(simplified(*call, pointers::assumed_aligned)) ? nullptr : "needs two axes, one contiguous in src, the other in dst";
+}
+const char* refuses_blocks(const lockstep_queue*, const lockstep_call* call) {
+  return blocks_fit(simplified(*call, pointers::assumed_aligned)) && blocks_fit(axes_of(*call))
+             ? nullptr
+             : "an offset within a tile needs more than 32 bits";
+}
+// Beyond this much padding around short axes the boxes are faster.
+constexpr double wide_waste = 1.5;
+int yields_wide(const lockstep_queue*, const lockstep_call* call) {
+  return wide_padding(matrix_of(simplified(*call, pointers::assumed_aligned))) > wide_waste;
+}
+// Runs shorter than a sector write parts of sectors.
+constexpr int64_t run_bytes = 32;
+int yields_runs(const lockstep_queue*, const lockstep_call* call) {
+  const axes a = simplified(*call, pointers::assumed_aligned);
+  if (a.rank == 0) return 0;
+  const axis& fastest = a.at[a.fastest_dst()];
+  return fastest.src != 1 || fastest.dst != 1 || fastest.count * a.element_bytes < run_bytes;
+}
+
+const lockstep_variant rows[] = {
+    {"runs", "runs that stay contiguous: 16 bytes a lane along dst, four of them in flight", 0, nullptr, yields_runs, nullptr,
+     on_device<launch_runs>},
+    {"wide", "the two fastest axes as a batch of transposes, 16-byte accesses on both sides", 0, refuses_wide, yields_wide,
+     nullptr, on_device<launch_wide_tiles>},
+    {"blocks", "boxes over several short axes: read in src's order, written in dst's, offsets kept in registers", 0,
+     refuses_blocks, nullptr, nullptr, on_device<launch_all_blocks>},
+    {"naive_coalesced_write", "one thread an element, lanes along dst's fastest axis", LOCKSTEP_LESSON, nullptr, nullptr,
+     nullptr, on_device<launch_naive_write>},
+    {"naive_coalesced_read", "one thread an element, lanes along src's fastest axis", LOCKSTEP_LESSON, nullptr, nullptr,
+     nullptr, on_device<launch_naive_read>},
+};
+
+}  // namespace
+
+const lockstep_table permute_table = {rows, sizeof rows / sizeof *rows};
+
 }  // namespace lockstep::cuda

@@ -271,7 +271,7 @@ outcome runner::run(const subject& s, const target& t) {
   else if (status != LOCKSTEP_OK && error.find(std::to_string(s.want.first)) == std::string::npos)
     o.text += fmt::format("the error \"{}\" does not name sequence {}; ", error, s.want.first);
   if (changed) o.text += "the caller's floating-point state was changed; ";
-  if (t.where == place::device) copy(dst.call - dst.before, dst.host - dst.before, dst.before + dst.span + dst.behind);
+  if (t.where == place::device && dst.call != nullptr) copy(dst.call - dst.before, dst.host - dst.before, dst.before + dst.span + dst.behind);
   if ((t.where == place::device || t.where == place::mixed) && !c.in_place && src.call != nullptr)
     copy(src.call - src.before, src.host - src.before, src.before + src.span + src.behind);
   o.text += src.damage("src") + dst.damage("dst");

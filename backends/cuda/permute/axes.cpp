@@ -1,0 +1,90 @@
+// axes.cpp - see axes.hpp.
+#include "axes.hpp"
+
+#include <utility>
+
+namespace lockstep::cuda {
+namespace {
+
+void sort_by_dst(axes& a) {
+  for (int k = 1; k < a.rank; ++k)
+    for (int m = k; m > 0 && a.at[m - 1].dst < a.at[m].dst; --m) std::swap(a.at[m - 1], a.at[m]);
+}
+
+void remove(axes& a, int k) {
+  for (; k + 1 < a.rank; ++k) a.at[k] = a.at[k + 1];
+  --a.rank;
+}
+
+// outer runs on where inner ends, on both sides.
+bool fuse_one(axes& a) {
+  for (int outer = 0; outer < a.rank; ++outer)
+    for (int inner = 0; inner < a.rank; ++inner) {
+      const axis x = a.at[outer], y = a.at[inner];
+      if (outer == inner || x.src != y.count * y.src || x.dst != y.count * y.dst) continue;
+      a.at[inner].count *= x.count;
+      remove(a, outer);
+      return true;
+    }
+  return false;
+}
+
+// Pairs of neighbours become one element when every address is even in units of it.
+bool widen(axes& a, pointers which) {
+  if (a.rank == 0 || a.element_bytes == 16) return false;
+  const int k = a.fastest_dst();
+  const auto twice = static_cast<uintptr_t>(2 * a.element_bytes);
+  if (a.at[k].src != 1 || a.at[k].dst != 1 || a.at[k].count % 2 != 0) return false;
+  if (which == pointers::as_given &&
+      (reinterpret_cast<uintptr_t>(a.src) % twice != 0 || reinterpret_cast<uintptr_t>(a.dst) % twice != 0))
+    return false;
+  for (int other = 0; other < a.rank; ++other)
+    if (other != k && (a.at[other].src % 2 != 0 || a.at[other].dst % 2 != 0)) return false;
+  a.element_bytes *= 2;
+  for (int other = 0; other < a.rank; ++other)
+    if (other != k) a.at[other].src /= 2, a.at[other].dst /= 2;
+  a.at[k].count /= 2;
+  if (a.at[k].count == 1) remove(a, k);
+  sort_by_dst(a);
+  return true;
+}
+
+}  // namespace
+
+int64_t axes::elements() const {
+  int64_t all = 1;
+  for (int k = 0; k < rank; ++k) all *= at[k].count;
+  return all;
+}
+
+int axes::fastest_src() const {
+  int best = 0;
+  for (int k = 1; k < rank; ++k)
+    if (at[k].src < at[best].src) best = k;
+  return best;
+}
+
+axes axes_of(const lockstep_call& call) {
+  const lockstep_permute_desc& d = call.permute;
+  axes a{static_cast<const unsigned char*>(call.src), static_cast<unsigned char*>(call.dst),
+         static_cast<int>(d.element_bytes), 0, {}};
+  for (int k = 0; k < d.rank; ++k)
+    if (d.shape[d.perm[k]] > 1) a.at[a.rank++] = {d.shape[d.perm[k]], d.src_strides[d.perm[k]], d.dst_strides[k]};
+  sort_by_dst(a);
+  return a;
+}
+
+axes simplified(const lockstep_call& call, pointers which) {
+  axes a = axes_of(call);
+  while (fuse_one(a)) {
+  }
+  sort_by_dst(a);
+  while (widen(a, which)) {
+  }
+  while (fuse_one(a)) {
+  }
+  sort_by_dst(a);
+  return a;
+}
+
+}  // namespace lockstep::cuda

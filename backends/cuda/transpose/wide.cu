@@ -1,0 +1,119 @@
+// wide.cu - the tile shapes of wide.cuh and the choice among them.
+#include <algorithm>
+
+#include "wide.cuh"
+
+namespace lockstep::cuda {
+namespace {
+
+enum class walk { down, across };  // neighbouring tiles share dst rows, or src rows
+
+// Bytes of a tile along i and j, and what a wasted byte costs beside the best shape.
+struct shape {
+  int tall, broad;
+  walk order;
+  double weight;
+  lockstep_status (*launch)(lockstep_queue&, const wide_job&, const shape&);
+};
+
+int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+int64_t tiles_of(const wide_job& job, const shape& s) {
+  const auto bytes = static_cast<int64_t>(job.element_bytes);
+  int64_t tiles = up(job.rows, s.tall / bytes) * up(job.cols, s.broad / bytes);
+  for (int axis = 0; axis < job.outer_axes; ++axis) tiles *= job.outer[axis].count;
+  return tiles;
+}
+
+template <int bytes, int tall, int broad, int threads>
+lockstep_status launch_shape(lockstep_queue& queue, const wide_job& job, const shape& s) {
+  const auto kernel = transpose_wide<bytes, tall, broad, threads>;
+  constexpr size_t shared = wide_shared_bytes<bytes, tall, broad>;
+  if (const lockstep_status status = allow_shared(kernel, shared); status != LOCKSTEP_OK) return status;
+  const int64_t all_rows = up(job.rows, tall / bytes);
+  const wide_plan plan = make_wide_plan(job, tall / bytes, broad / bytes, s.order == walk::down ? all_rows : 1);
+  return launch(queue, "transpose_wide", kernel, dim3(plan.tiles), dim3(threads), shared, plan);
+}
+
+template <int bytes, int tall, int broad, int threads>
+constexpr shape row(walk order, double weight) {
+  return {tall, broad, order, weight, launch_shape<bytes, tall, broad, threads>};
+}
+// Best shape first, found on an H200 (16384 square; fractions of a copy, which runs at
+// 4.2 TB/s). 4 bytes: 256x256 0.970, 512x256 0.959-0.973, 128x512 0.949, 128x128 0.93,
+// 512x512 0.86, 1024x512 0.53; 8: 256x256 0.974; 16: 512x256 0.980; 2: 256x256 0.992;
+// 1: 128x256 0.962, 256x128 0.940, 256x256 0.85. Walking across instead of down costs
+// 2-8 %; bands of 4 to 128 tile rows are no better than across. Bulk tensor copies
+// (TMA, 2-4 stages, 256x256) reached 0.93: not kept. 20000000x8: 512x32 0.979,
+// 1024x32 0.960, 2048x32 0.943; 8x20000000: 32x1024 1.00.
+template <int bytes> constexpr shape shapes[4] = {
+    row<bytes, 256, 256, 256>(walk::down, 1.0),  row<bytes, 128, 128, 64>(walk::down, 1.05),
+    row<bytes, 512, 32, 64>(walk::across, 1.04), row<bytes, 32, 1024, 128>(walk::down, 1.02),
+};
+template <> constexpr shape shapes<1>[4] = {
+    row<1, 128, 256, 128>(walk::down, 1.0),   row<1, 128, 128, 64>(walk::down, 1.03),
+    row<1, 512, 32, 64>(walk::across, 1.04), row<1, 32, 1024, 128>(walk::down, 1.02),
+};
+template <> constexpr shape shapes<8>[4] = {
+    row<8, 256, 256, 256>(walk::down, 1.0),   row<8, 128, 128, 64>(walk::down, 1.05),
+    row<8, 512, 32, 64>(walk::across, 1.04), row<8, 64, 512, 128>(walk::down, 1.02),
+};
+template <> constexpr shape shapes<16>[4] = {
+    row<16, 512, 256, 256>(walk::down, 1.0),   row<16, 128, 128, 64>(walk::down, 1.1),
+    row<16, 512, 32, 64>(walk::across, 1.1), row<16, 128, 256, 128>(walk::down, 1.05),
+};
+
+double cost_of(const wide_job& job, const shape& s) {
+  return static_cast<double>(tiles_of(job, s)) * s.tall * s.broad * s.weight;
+}
+
+template <int bytes>
+const shape* best_of(const wide_job& job) {
+  const shape* best = shapes<bytes>;
+  for (const shape& s : shapes<bytes>)
+    if (cost_of(job, s) < cost_of(job, *best)) best = &s;
+  return best;
+}
+const shape* best_of(const wide_job& job) {
+  switch (job.element_bytes) {
+    case 1: return best_of<1>(job);
+    case 2: return best_of<2>(job);
+    case 4: return best_of<4>(job);
+    case 8: return best_of<8>(job);
+    default: return best_of<16>(job);
+  }
+}
+
+}  // namespace
+
+double wide_padding(const wide_job& job) {
+  double moved = static_cast<double>(job.rows) * static_cast<double>(job.cols);
+  for (int axis = 0; axis < job.outer_axes; ++axis) moved *= static_cast<double>(job.outer[axis].count);
+  const auto bytes = static_cast<double>(job.element_bytes);
+  return cost_of(job, *best_of(job)) / (moved * bytes * bytes);
+}
+
+lockstep_status launch_wide(lockstep_queue& queue, const wide_job& job) {
+  const shape* best = best_of(job);
+  // A grid has at most 2^31-1 blocks: that many tiny matrices go in several launches.
+  constexpr int64_t most = (int64_t{1} << 31) - 1;
+  int longest = 0;
+  for (int axis = 1; axis < job.outer_axes; ++axis)
+    if (job.outer[axis].count > job.outer[longest].count) longest = axis;
+  const int64_t tiles = tiles_of(job, *best);
+  if (tiles <= most) return best->launch(queue, job, *best);
+  if (job.outer_axes == 0 || tiles / job.outer[longest].count > most)
+    return failed(LOCKSTEP_UNSUPPORTED, "%lld tiles are more than a launch takes", static_cast<long long>(tiles));
+  const wide_axis whole = job.outer[longest];
+  const int64_t step = most / (tiles / whole.count);
+  for (int64_t at = 0; at < whole.count; at += step) {
+    wide_job part = job;
+    part.outer[longest].count = std::min(step, whole.count - at);
+    part.src += at * whole.src_stride * static_cast<int64_t>(job.element_bytes);
+    part.dst += at * whole.dst_stride * static_cast<int64_t>(job.element_bytes);
+    if (const lockstep_status status = best->launch(queue, part, *best); status != LOCKSTEP_OK) return status;
+  }
+  return LOCKSTEP_OK;
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,268 @@
+// wide.cuh - the kernel behind wide.hpp.
+//
+// Idea    A thread takes a square unit of V x V elements (V * element_bytes = 16):
+//         V loads of 16 bytes along src's rows, a transposition in registers
+//         (renaming for 4 bytes and up, byte permutes below), V stores of 16 bytes
+//         into a shared tile that already has dst's layout; after the barrier the
+//         tile leaves by rows of dst, again 16 bytes a lane.
+// Moves   every element once in, once out; no arithmetic.
+// Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
+// Watch   The chunk index is XORed with the unit's column (& 7): without it the 8
+//         lanes that store one shared-memory wavefront hit one 16-byte bank group
+//         (8-way conflict). Rows of src that are not aligned to 16 bytes are first
+//         staged as they lie, so that global memory still sees 16-byte accesses; such
+//         rows of dst leave by words from a sector boundary on. Tile numbers are kept
+//         below 2^31.
+// Source  CUDA C++ Best Practices Guide, "Shared memory in matrix multiplication
+//         (C = AA^T)" for the barrier; figures in tests/results.
+#pragma once
+
+#include <cuda_pipeline.h>
+
+#include "../element.cuh"
+#include "wide.hpp"
+
+namespace lockstep::cuda {
+
+// The job as the kernel sees it: tiles numbered below 2^31.
+struct wide_plan {
+  const unsigned char* src;
+  unsigned char* dst;
+  const unsigned char *src_begin, *src_end;  // bytes that may be read, for word loads around unaligned rows
+  int64_t rows, cols, src_ld, dst_ld;
+  uint32_t tiles;
+  uint32_t tiles_i, group;          // bands of group tile rows are walked down, then across
+  divider by_matrix, by_band, by_group, by_last_group;
+  int outer_axes;
+  divider outer_count[6];
+  int64_t outer_src[6], outer_dst[6];
+  bool src_vector, dst_vector;  // 16-byte accesses are aligned on that side
+};
+
+// V rows of 16 bytes, transposed: element k of row v becomes element v of row k.
+template <int bytes>
+__device__ inline void transpose_unit(uint32_t (&w)[16 / bytes][4]) {
+  constexpr int V = 16 / bytes;
+  uint32_t t[V][4];
+  if constexpr (bytes >= 4) {
+    constexpr int words = bytes / 4;
+#pragma unroll
+    for (int v = 0; v < V; ++v)
+#pragma unroll
+      for (int k = 0; k < V; ++k)
+#pragma unroll
+        for (int x = 0; x < words; ++x) t[k][v * words + x] = w[v][k * words + x];
+  } else if constexpr (bytes == 2) {
+#pragma unroll
+    for (int p = 0; p < 4; ++p)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        t[2 * c][p] = __byte_perm(w[2 * p][c], w[2 * p + 1][c], 0x5410);
+        t[2 * c + 1][p] = __byte_perm(w[2 * p][c], w[2 * p + 1][c], 0x7632);
+      }
+  } else {
+#pragma unroll
+    for (int p = 0; p < 4; ++p)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const uint32_t ab_low = __byte_perm(w[4 * p][c], w[4 * p + 1][c], 0x5140);
+        const uint32_t ab_high = __byte_perm(w[4 * p][c], w[4 * p + 1][c], 0x7362);
+        const uint32_t cd_low = __byte_perm(w[4 * p + 2][c], w[4 * p + 3][c], 0x5140);
+        const uint32_t cd_high = __byte_perm(w[4 * p + 2][c], w[4 * p + 3][c], 0x7362);
+        t[4 * c][p] = __byte_perm(ab_low, cd_low, 0x5410);
+        t[4 * c + 1][p] = __byte_perm(ab_low, cd_low, 0x7632);
+        t[4 * c + 2][p] = __byte_perm(ab_high, cd_high, 0x5410);
+        t[4 * c + 3][p] = __byte_perm(ab_high, cd_high, 0x7632);
+      }
+  }
+#pragma unroll
+  for (int v = 0; v < V; ++v)
+#pragma unroll
+    for (int x = 0; x < 4; ++x) w[v][x] = t[v][x];
+}
+
+// 16 bytes of shared memory from an offset that is a multiple of the element. word(k) reads word k.
+template <int bytes, class Word>
+__device__ inline void read_16(uint32_t (&w)[4], int offset, const Word& word) {
+  const int first = offset >> 2, shift = 8 * (offset & 3);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) w[k] = word(first + k);
+  if constexpr (bytes < 4) {
+    const uint32_t next = shift != 0 ? word(first + 4) : 0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) w[k] = __funnelshift_r(w[k], k < 3 ? w[k + 1] : next, shift);
+  }
+}
+
+// Copies the aligned 16 bytes at from that lie in [begin, end) to shared memory:
+// in the background (cp.async) where the whole chunk may be read.
+__device__ inline void stage_chunk(uint4* to, const unsigned char* from, const unsigned char* begin,
+                                   const unsigned char* end) {
+  if (from >= begin && from + 16 <= end) {
+    __pipeline_memcpy_async(to, from, 16);
+    return;
+  }
+  for (int b = 0; b < 16; ++b)
+    if (from + b >= begin && from + b < end) reinterpret_cast<unsigned char*>(to)[b] = from[b];
+}
+
+// tall x broad: the tile's bytes along i and along j. threads divide the units.
+template <int bytes, int tall, int broad, int threads>
+__global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant__ wide_plan plan) {
+  constexpr int V = 16 / bytes;
+  constexpr int chunks = tall / 16, unit_cols = broad / 16;  // 16-byte chunks of a tile row; units across
+  constexpr int units = chunks * unit_cols, per_thread = units / threads;
+  constexpr int tile_rows = tall / bytes, tile_cols = broad / bytes;
+  static_assert(units % threads == 0 && V * chunks % 8 == 0);
+  using element = typename element_of<bytes>::type;
+  extern __shared__ uint4 tile[];
+  // Chunk c of the tile's dst row j; the XOR stays within 8 chunks because a unit's rows fill multiples of 8.
+  const auto place = [](int j, int c) { return (j * chunks + c) ^ (j / V & 7); };
+
+  for (uint32_t number = blockIdx.x; number < plan.tiles; number += gridDim.x) {
+    uint32_t rest = number;
+    uint32_t matrix = plan.by_matrix.split(rest);
+    const uint32_t band = plan.by_band.split(rest);
+    const bool last = (band + 1) * plan.group > plan.tiles_i;
+    const uint32_t tile_j = (last ? plan.by_last_group : plan.by_group).split(rest);
+    const int64_t i0 = static_cast<int64_t>(band * plan.group + rest) * tile_rows;
+    const int64_t j0 = static_cast<int64_t>(tile_j) * tile_cols;
+    const unsigned char* src = plan.src + (i0 * plan.src_ld + j0) * bytes;
+    unsigned char* dst = plan.dst + (j0 * plan.dst_ld + i0) * bytes;
+    for (int axis = plan.outer_axes - 1; axis >= 0; --axis) {
+      uint32_t at = matrix;
+      matrix = plan.outer_count[axis].split(at);
+      src += plan.outer_src[axis] * at * bytes;
+      dst += plan.outer_dst[axis] * at * bytes;
+    }
+    const auto left = [](int64_t all, int tile) { return static_cast<int>(all < tile ? all : tile); };
+    const int rows_left = left(plan.rows - i0, tile_rows), cols_left = left(plan.cols - j0, tile_cols);
+    const bool full = rows_left == tile_rows && cols_left == tile_cols;
+
+    uint32_t w[per_thread][V][4];
+    if (full && plan.src_vector) {
+#pragma unroll
+      for (int p = 0; p < per_thread; ++p) {
+        const int unit = threadIdx.x + p * threads, ui = unit / unit_cols, uj = unit % unit_cols;
+        const unsigned char* from = src + ui * V * plan.src_ld * bytes + uj * 16;
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+          const uint4 x = __ldcs(reinterpret_cast<const uint4*>(from + v * plan.src_ld * bytes));
+          w[p][v][0] = x.x, w[p][v][1] = x.y, w[p][v][2] = x.z, w[p][v][3] = x.w;
+        }
+      }
+    } else {
+      // The rows as they lie, in aligned chunks with up to 15 bytes too many on both
+      // sides; one chunk more than the tile is broad.
+      constexpr int row_chunks = unit_cols + 1;
+      for (int index = threadIdx.x; index < tile_rows * row_chunks; index += threads) {
+        const int i = index / row_chunks, k = index % row_chunks;
+        const unsigned char* row = src + i * plan.src_ld * bytes;
+        const unsigned char* chunk = row - (reinterpret_cast<uintptr_t>(row) & 15) + k * 16;
+        if (i < rows_left && chunk < row + cols_left * bytes) stage_chunk(&tile[index], chunk, plan.src_begin, plan.src_end);
+      }
+      __pipeline_commit();
+      __pipeline_wait_prior(0);
+      __syncthreads();  // every thread's chunks have arrived before units are read from them
+#pragma unroll
+      for (int p = 0; p < per_thread; ++p) {
+        const int unit = threadIdx.x + p * threads, ui = unit / unit_cols, uj = unit % unit_cols;
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+          const int i = ui * V + v;
+          const auto skew = static_cast<int>(reinterpret_cast<uintptr_t>(src + i * plan.src_ld * bytes) & 15);
+          const auto* words = reinterpret_cast<const uint32_t*>(&tile[i * row_chunks + uj]);
+          read_16<bytes>(w[p][v], skew, [&](int k) { return words[k]; });
+        }
+      }
+      __syncthreads();  // all units are in registers before the tile overwrites the rows
+    }
+#pragma unroll
+    for (int p = 0; p < per_thread; ++p) {
+      const int unit = threadIdx.x + p * threads, ui = unit / unit_cols, uj = unit % unit_cols;
+      transpose_unit<bytes>(w[p]);
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        tile[place(uj * V + v, ui)] = make_uint4(w[p][v][0], w[p][v][1], w[p][v][2], w[p][v][3]);
+    }
+    __syncthreads();  // all units of the tile are in place before any thread reads a row of dst
+
+    if (full && plan.dst_vector) {
+#pragma unroll
+      for (int p = 0; p < per_thread * V; ++p) {
+        const int index = threadIdx.x + p * threads, j = index / chunks, c = index % chunks;
+        __stcs(reinterpret_cast<uint4*>(dst + j * plan.dst_ld * bytes + c * 16), tile[place(j, c)]);
+      }
+    } else {
+      // Words of each dst row from a sector boundary on, neighbouring lanes on
+      // neighbouring words: no warp splits a sector. Words that are not all ours
+      // (below 4 bytes only) go by elements.
+      constexpr int word_bytes = bytes < 4 ? 4 : bytes;
+      using word_type = typename element_of<word_bytes>::type;
+      constexpr int row_words = (tall + 32) / word_bytes;
+      const auto* words = reinterpret_cast<const word_type*>(tile);
+      const auto* elements = reinterpret_cast<const element*>(tile);
+      constexpr int chunk_words = 16 / word_bytes;
+      const auto word = [&](int j, int k) { return words[place(j, k / chunk_words) * chunk_words + k % chunk_words]; };
+#pragma unroll 8
+      for (int index = threadIdx.x; index < tile_cols * row_words; index += threads) {
+        const int j = index / row_words, k = index % row_words;
+        unsigned char* row = dst + j * plan.dst_ld * bytes;
+        const int offset = k * word_bytes - static_cast<int>(reinterpret_cast<uintptr_t>(row) & 31);
+        const int end = j < cols_left ? min(offset + word_bytes, rows_left * bytes) : 0;
+        if (offset >= 0 && end == offset + word_bytes) {
+          word_type x = word(j, offset / word_bytes);
+          if constexpr (bytes < 4)
+            if (const int shift = 8 * (offset & 3); shift != 0) x = __funnelshift_r(x, word(j, offset / 4 + 1), shift);
+          *reinterpret_cast<word_type*>(row + offset) = x;
+        } else if constexpr (bytes < 4) {
+          for (int i = max(offset, 0) / bytes; i * bytes < end; ++i)
+            reinterpret_cast<element*>(row)[i] = elements[place(j, i / V) * V + i % V];
+        }
+      }
+    }
+    __syncthreads();  // the tile has been read before the next one overwrites it
+  }
+}
+
+// Shared memory: the tile, or the rows of src with a chunk more each.
+template <int bytes, int tall, int broad>
+constexpr size_t wide_shared_bytes = static_cast<size_t>(tall / bytes) * (broad + 16);
+
+// Numbers the tiles of job for tiles of tile_rows x tile_cols elements. The
+// matrices must be few enough (launch_wide cuts the outer axes).
+inline wide_plan make_wide_plan(const wide_job& job, int64_t tile_rows, int64_t tile_cols, int64_t group) {
+  wide_plan plan{};
+  const auto bytes = static_cast<int64_t>(job.element_bytes);
+  const auto up = [](int64_t a, int64_t b) { return a / b + (a % b != 0); };
+  const int64_t tiles_i = up(job.rows, tile_rows), tiles_j = up(job.cols, tile_cols);
+  if (group > tiles_i) group = tiles_i;
+  plan.src = job.src, plan.dst = job.dst;
+  plan.rows = job.rows, plan.cols = job.cols, plan.src_ld = job.src_ld, plan.dst_ld = job.dst_ld;
+  int64_t matrices = 1, span = (job.rows - 1) * job.src_ld + job.cols;
+  const auto aligned = [&](const void* p, int64_t ld) {
+    return reinterpret_cast<uintptr_t>(p) % 16 == 0 && ld * bytes % 16 == 0;
+  };
+  plan.src_vector = aligned(job.src, job.rows > 1 ? job.src_ld : 0);
+  plan.dst_vector = aligned(job.dst, job.cols > 1 ? job.dst_ld : 0);
+  plan.outer_axes = job.outer_axes;
+  for (int axis = 0; axis < job.outer_axes; ++axis) {
+    const wide_axis& a = job.outer[axis];
+    matrices *= a.count;
+    span += (a.count - 1) * a.src_stride;
+    plan.outer_count[axis] = divider(a.count);
+    plan.outer_src[axis] = a.src_stride, plan.outer_dst[axis] = a.dst_stride;
+    plan.src_vector = plan.src_vector && a.src_stride * bytes % 16 == 0;
+    plan.dst_vector = plan.dst_vector && a.dst_stride * bytes % 16 == 0;
+  }
+  plan.src_begin = job.src, plan.src_end = job.src + span * bytes;
+  plan.tiles = static_cast<uint32_t>(matrices * tiles_i * tiles_j);
+  plan.tiles_i = static_cast<uint32_t>(tiles_i), plan.group = static_cast<uint32_t>(group);
+  plan.by_matrix = divider(tiles_i * tiles_j);
+  plan.by_band = divider(group * tiles_j);
+  plan.by_group = divider(group);
+  plan.by_last_group = divider(tiles_i % group != 0 ? tiles_i % group : group);
+  return plan;
+}
+
+}  // namespace lockstep::cuda
