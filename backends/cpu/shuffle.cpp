@@ -5,7 +5,7 @@
 // Limit   the copy of the same size.
 // Watch   in place a warp must be read whole before it is written.
 // Source  CUDA C++ Programming Guide, "Warp Shuffle Functions"; order.hpp.
-#include <cstring>
+#include <atomic>
 
 #include "ops.hpp"
 #include "order.hpp"
@@ -30,6 +30,7 @@ void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuff
                       d.count >= stream_bytes / 2 / static_cast<int64_t>(sizeof(T));
   over_ranges(queue, d.count / 32, grain_warps, [&](int64_t first, int64_t last) {
     kernel(static_cast<const T*>(call.src) + first * 32, static_cast<T*>(call.dst) + first * 32, last - first, source, stream);
+    if (stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
   });
 }
 

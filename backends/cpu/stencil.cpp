@@ -10,6 +10,7 @@
 // Watch   order id 1 is a chain of fma: independent results must fill its latency.
 // Source  order.hpp.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "ops.hpp"
@@ -253,6 +254,7 @@ void run_sweep(const lockstep_queue& queue, const sweep<T>& s, const extent& til
     T value_row[longest_tile];
     if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT && s.rank > 1) std::fill_n(value_row, last.x - first.x, s.value);
     run_tile(s, first, last, value_row);
+    if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
   };
   // What fits the caches stays on the core that holds it since the last call; what
   // does not is handed out tile by tile.

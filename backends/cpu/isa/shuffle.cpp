@@ -1,4 +1,10 @@
 // shuffle.cpp (isa) - one permutation of 32 lanes, over many warps.
+// Idea    AVX-512 holds a warp in two (four) registers: one permute a register of
+//         results (two and a blend); other levels look lanes up.
+// Moves   each element in once, out once.
+// Limit   the copy of the same size.
+// Watch   in place: all of a warp is read before any of it is written.
+// Source  order.hpp, source_lane.
 #include "../shuffle_kernels.hpp"
 
 #if defined(LOCKSTEP_ISA_AVX512)
