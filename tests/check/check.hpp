@@ -8,7 +8,8 @@
 namespace lockstep::check {
 
 extern cases::level depth;  // --level quick|full
-extern uint64_t seed;       // --seed N; printed, and part of every case's name
+extern uint64_t seed;
+extern std::string required;  // --require NAME: only this backend, and it must be there       // --seed N; printed, and part of every case's name
 
 inline const char* op_name(const testing::TestParamInfo<lockstep_op>& info) { return lockstep_op_name(info.param); }
 inline auto every_op() {

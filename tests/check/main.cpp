@@ -8,6 +8,7 @@
 namespace lockstep::check {
 cases::level depth = cases::level::quick;
 uint64_t seed = 1;
+std::string required;
 }  // namespace lockstep::check
 
 int main(int argc, char** argv) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--level") == 0) check::depth = std::strcmp(argv[i + 1], "full") == 0 ? cases::level::full : cases::level::quick;
     if (std::strcmp(argv[i], "--seed") == 0) check::seed = std::strtoull(argv[i + 1], nullptr, 10);
+    if (std::strcmp(argv[i], "--require") == 0) check::required = argv[i + 1];
   }
   std::printf("level %s, seed %llu\n", check::depth == cases::level::full ? "full" : "quick", static_cast<unsigned long long>(check::seed));
   cases::report_crashes();

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <memory>
 
+#include "commit.hpp"
+
 namespace lockstep::tool {
 namespace {
 std::vector<std::string> usable_backends() {
@@ -22,6 +24,7 @@ void bench_command(CLI::App& program, action& chosen) {
   struct settings {
     bench::options run;
     std::string json, csv, before;
+    bool print_commit = false;
   };
   CLI::App* command = program.add_subcommand("bench", "Time cases, verified first, as fractions of the memory limit");
   const auto s = std::make_shared<settings>();
@@ -37,8 +40,10 @@ void bench_command(CLI::App& program, action& chosen) {
   command->add_option("--json", s->json, "write the results here");
   command->add_option("--csv", s->csv, "write the table here");
   command->add_option("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
+  command->add_flag("--print-commit", s->print_commit, "print the commit that this program was built from, and do nothing else");
   command->callback([s, &chosen] {
     chosen = [s] {
+      if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;
       bench::options& run = s->run;
       if (!run.where.backend.empty() && run.where.backend != "auto") run.backends = {run.where.backend};
       else run.backends = usable_backends();
