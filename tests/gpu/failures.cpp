@@ -1,0 +1,117 @@
+// failures.cpp - out of device memory is recoverable, and under auto the CPU ends
+// the call with the same bits; a sticky error loses the backend and nothing else.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu.hpp"
+
+namespace lockstep::gpu_test {
+namespace {
+
+class failures : public gpu {};
+
+// Takes nearly all device memory for its lifetime.
+class hog {
+ public:
+  explicit hog(size_t leave) {
+    size_t free_bytes = 0, total = 0;
+    if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) return;
+    for (size_t step = free_bytes; step >= (size_t{1} << 20);) {
+      size_t now = 0;
+      cudaMemGetInfo(&now, &total);
+      if (now <= leave) break;
+      step = std::min(step, now - leave);
+      void* p = nullptr;
+      if (cudaMalloc(&p, step) == cudaSuccess) blocks_.push_back(p);
+      else (void)cudaGetLastError(), step /= 2;
+    }
+  }
+  ~hog() {
+    for (void* p : blocks_) cudaFree(p);
+  }
+
+ private:
+  std::vector<void*> blocks_;
+};
+
+TEST_F(failures, out_of_memory_is_clean_and_the_next_call_works) {
+  context c("cuda");
+  const auto src = data<float>(size_t{1} << 26);
+  std::vector<float> want(src.size()), got(src.size());
+  const lockstep_options cpu = on("cpu"), cuda = on("cuda");
+  const lockstep_transpose_desc d = lockstep_transpose_packed(4, 8192, 8192);
+  run(c, d, src.data(), want.data(), &cpu);
+  {
+    const hog all(size_t{64} << 20);
+    const failure f = try_run(c, d, src.data(), got.data(), &cuda);
+    EXPECT_EQ(f.status(), LOCKSTEP_OUT_OF_MEMORY) << f.text();
+    EXPECT_NE(std::string(f.text()).find("out of device memory"), std::string::npos) << f.text();
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    // The same under auto, with data that draws it to the GPU: the CPU ends it.
+    context easy("auto");
+    lockstep_options o = lockstep_options_defaults();
+    o.flags = LOCKSTEP_DEVICE_DATA;
+    const failure none = try_run(easy, d, src.data(), got.data(), &o);
+    EXPECT_FALSE(none) << none.text();
+    EXPECT_STREQ(last_run().backend, "cpu");
+    EXPECT_NE(std::string(last_run().why).find("out of device memory"), std::string::npos) << last_run().why;
+    EXPECT_TRUE(same_bits(got, want));
+    // A policy forbids that.
+    o.flags |= LOCKSTEP_NO_FALLBACK;
+    EXPECT_EQ(try_run(easy, d, src.data(), got.data(), &o).status(), LOCKSTEP_OUT_OF_MEMORY);
+  }
+  std::fill(got.begin(), got.end(), 0.0f);
+  run(c, d, src.data(), got.data(), &cuda);
+  EXPECT_TRUE(same_bits(got, want));
+}
+
+// In a process of its own: after it, CUDA is gone for the process.
+TEST_F(failures, a_sticky_error_loses_cuda_and_leaves_the_cpu) {
+  EXPECT_EXIT(
+      {
+        context c("cuda");
+        const auto src = data<float>(1 << 16);
+        buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, src.size());
+        in.assign(src);
+        std::vector<float> out(src.size());
+        // An offset that leads a kernel far outside any allocation.
+        const std::vector<int64_t> offsets = {0, int64_t{1} << 44};
+        buffer<int64_t> device_offsets(c, "cuda", LOCKSTEP_DEVICE, 2);
+        device_offsets.assign(offsets);
+        buffer<double> sum(c, "cuda", LOCKSTEP_DEVICE, 1);
+        const failure f = try_run(c, lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 1, device_offsets.data()), in.data(), sum.data());
+        if (f.status() != LOCKSTEP_BACKEND_LOST) _exit(10);
+        const failure again = try_run(c, lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 1 << 16, 1), in.data(), sum.data());
+        if (again.status() != LOCKSTEP_NO_BACKEND) _exit(11);
+        context other("auto");
+        double total = 0;
+        if (try_reduce<double, float>(other, LOCKSTEP_SUM, src, total)) _exit(12);
+        if (std::string(last_run().why).find("lost") == std::string::npos) _exit(13);
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(failures, a_forked_child_computes_on_the_cpu_and_says_why) {
+  context c("auto");
+  const auto src = data<float>(100000);
+  const lockstep_options cuda = on("cuda");
+  double want = 0;
+  run(c, lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 100000, 1), src.data(), &want, &cuda);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    double got = 0;
+    const failure f = try_run(c, lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 100000, 1), src.data(), &got, &cuda);
+    if (!f || std::string(f.text()).find("fork") == std::string::npos) _exit(10);
+    if (try_run(c, lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 100000, 1), src.data(), &got)) _exit(11);
+    _exit(got == want ? 0 : 12);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace lockstep::gpu_test
