@@ -65,31 +65,32 @@ TEST_F(failures, out_of_memory_is_clean_and_the_next_call_works) {
   EXPECT_TRUE(same_bits(got, want));
 }
 
-// In a process of its own: after it, CUDA is gone for the process.
+// The child's part: 0, or which expectation failed.
+int lose_the_device() {
+  context c("cuda");
+  const auto src = data<float>(1 << 16);
+  buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, src.size());
+  in.assign(src);
+  // An offset that leads a kernel far outside any allocation.
+  const std::vector<int64_t> offsets = {0, int64_t{1} << 44};
+  buffer<int64_t> device_offsets(c, "cuda", LOCKSTEP_DEVICE, 2);
+  device_offsets.assign(offsets);
+  buffer<double> sum(c, "cuda", LOCKSTEP_DEVICE, 1);
+  const failure f = try_run(c, lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 1, device_offsets.data()), in.data(), sum.data());
+  if (f.status() != LOCKSTEP_BACKEND_LOST) return 10;
+  const failure again = try_run(c, lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 1 << 16, 1), in.data(), sum.data());
+  if (again.status() != LOCKSTEP_NO_BACKEND) return 11;
+  context other("auto");
+  double total = 0;
+  if (try_reduce<double, float>(other, LOCKSTEP_SUM, src, total)) return 12;
+  if (std::string(last_run().why).find("lost") == std::string::npos) return 13;
+  return 0;
+}
+
+// In a process of its own, started anew: after it, CUDA is gone for that process.
 TEST_F(failures, a_sticky_error_loses_cuda_and_leaves_the_cpu) {
-  EXPECT_EXIT(
-      {
-        context c("cuda");
-        const auto src = data<float>(1 << 16);
-        buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, src.size());
-        in.assign(src);
-        std::vector<float> out(src.size());
-        // An offset that leads a kernel far outside any allocation.
-        const std::vector<int64_t> offsets = {0, int64_t{1} << 44};
-        buffer<int64_t> device_offsets(c, "cuda", LOCKSTEP_DEVICE, 2);
-        device_offsets.assign(offsets);
-        buffer<double> sum(c, "cuda", LOCKSTEP_DEVICE, 1);
-        const failure f = try_run(c, lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 1, device_offsets.data()), in.data(), sum.data());
-        if (f.status() != LOCKSTEP_BACKEND_LOST) _exit(10);
-        const failure again = try_run(c, lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 1 << 16, 1), in.data(), sum.data());
-        if (again.status() != LOCKSTEP_NO_BACKEND) _exit(11);
-        context other("auto");
-        double total = 0;
-        if (try_reduce<double, float>(other, LOCKSTEP_SUM, src, total)) _exit(12);
-        if (std::string(last_run().why).find("lost") == std::string::npos) _exit(13);
-        _exit(0);
-      },
-      testing::ExitedWithCode(0), "");
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(_exit(lose_the_device()), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(failures, a_forked_child_computes_on_the_cpu_and_says_why) {
