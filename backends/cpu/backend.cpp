@@ -148,7 +148,7 @@ extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* hos
   static const lockstep_backend backend = [] {
     lockstep_backend b{LOCKSTEP_BACKEND_ABI, sizeof(lockstep_backend), backend_name, backend_description,
                        devices, device_info, queue_create, queue_destroy, finish, scratch,
-                       allocate, release, copy, locate, reachable, {}, measure, limit};
+                       allocate, release, copy, locate, reachable, {}, measure, limit, nullptr};
     for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op) b.tables[op] = table_of(static_cast<lockstep_op>(op));
     return b;
   }();

@@ -2,6 +2,7 @@
 #include "measure.hpp"
 #include "memory.hpp"
 #include "ops.hpp"
+#include "pipeline.hpp"
 
 extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
   using namespace lockstep::cuda;
@@ -15,6 +16,6 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
       devices, device_info, queue_create, queue_destroy, finish, scratch,
       allocate, release, copy, locate, reachable,
       {transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table},
-      measure, limit};
+      measure, limit, run_slabs};
   return &backend;
 }

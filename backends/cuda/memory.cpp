@@ -1,6 +1,8 @@
 // memory.cpp - see memory.hpp.
 #include "memory.hpp"
 
+#include "pipeline.hpp"
+
 #include <array>
 #include <cstring>
 #include <mutex>
@@ -102,6 +104,10 @@ lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t b
     std::memmove(dst, src, bytes);
     return LOCKSTEP_OK;
   }
+  // The driver copies pageable memory with one thread; several pay from a few MiB on.
+  constexpr size_t crew_pays_bytes = size_t{4} << 20;
+  if (bytes >= crew_pays_bytes && (from == LOCKSTEP_HOST || to == LOCKSTEP_HOST) && from != LOCKSTEP_PINNED && to != LOCKSTEP_PINNED)
+    return copy_pageable(*queue, src, dst, bytes, from == LOCKSTEP_HOST);
   LOCKSTEP_CUDA(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, queue->stream));
   return LOCKSTEP_OK;
 }

@@ -1,6 +1,8 @@
 // queue.cpp - see queue.hpp.
 #include "queue.hpp"
 
+#include "pipeline.hpp"
+
 #include <new>
 
 namespace lockstep::cuda {
@@ -14,6 +16,7 @@ void drop(lockstep_queue* queue) {
     const relaxed_capture relaxed;
     if (queue->stream != nullptr || !queue->own_stream)
       if (!capturing(*queue)) (void)cudaStreamSynchronize(queue->stream);
+    drop_pipeline(*queue);
     for (void* block : queue->retired) (void)cudaFree(block);
     if (queue->scratch != nullptr) (void)cudaFree(queue->scratch);
     if (queue->report.first != nullptr) (void)cudaFree(queue->report.first);

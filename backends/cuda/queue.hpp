@@ -26,6 +26,8 @@ struct report_word {
   unsigned* raised;           // mapped host memory: finish() looks here first, without a copy
 };
 
+struct pipeline;  // pipeline.cpp
+
 }  // namespace lockstep::cuda
 
 struct lockstep_queue {
@@ -45,6 +47,7 @@ struct lockstep_queue {
   // as long as the queue lives, so growing keeps the old block.
   bool captured = false;
   std::vector<void*> retired;
+  lockstep::cuda::pipeline* pipe = nullptr;  // made by the first call on host memory
 };
 
 namespace lockstep::cuda {

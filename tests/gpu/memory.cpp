@@ -1,5 +1,8 @@
 // memory.cpp - every kind of memory in any mix gives the CPU's bits; the caller's
 // device stays current.
+#include <algorithm>
+#include <array>
+
 #include "gpu.hpp"
 
 namespace lockstep::gpu_test {
@@ -68,6 +71,58 @@ TEST_F(memory, padded_destination_in_host_memory_keeps_its_gaps) {
   for (int64_t j = 0; j < cols; ++j)
     for (int64_t i = 0; i < dst_ld && j * dst_ld + i < (cols - 1) * dst_ld + rows; ++i)
       ASSERT_EQ(got[static_cast<size_t>(j * dst_ld + i)], i < rows ? src[static_cast<size_t>(i * src_ld + j)] : -7.0f);
+}
+
+// Host arrays beyond two slabs (32 MiB) are uploaded, computed and downloaded in
+// parts at once: the same bits, from pageable and from pinned memory.
+TEST_F(memory, large_host_arrays_go_slab_by_slab) {
+  context c("cuda");
+  constexpr int64_t n = 40000037 / 32 * 32;  // 160 MB
+  const auto src = data<float>(n);
+  buffer<float> pinned_src(c, "cuda", LOCKSTEP_PINNED, n), pinned_dst(c, "cuda", LOCKSTEP_PINNED, n);
+  std::copy(src.begin(), src.end(), pinned_src.data());
+  std::vector<float> want(n), got(n);
+  const lockstep_options cpu = on("cpu"), cuda = on("cuda");
+  const auto both = [&](const std::string& name, const auto& d) {
+    SCOPED_TRACE(name);
+    std::fill(want.begin(), want.end(), -3.0f);
+    std::fill(got.begin(), got.end(), -3.0f);
+    std::fill_n(pinned_dst.data(), n, -3.0f);
+    run(c, d, src.data(), want.data(), &cpu);
+    run(c, d, src.data(), got.data(), &cuda);
+    EXPECT_TRUE(same_bits(got, want)) << "pageable";
+    EXPECT_GT(last_run().staged_bytes, 0u);
+    run(c, d, pinned_src.data(), pinned_dst.data(), &cuda);
+    EXPECT_EQ(std::memcmp(pinned_dst.data(), want.data(), static_cast<size_t>(n) * 4), 0) << "pinned";
+  };
+  both("transpose 8001x4999", lockstep_transpose_packed(4, 8001, 4999));
+  lockstep_transpose_desc padded = lockstep_transpose_packed(4, 6000, 5000);
+  padded.src_ld = 5003, padded.dst_ld = 6007;
+  both("transpose with leading dimensions", padded);
+  lockstep_transpose_desc batch = lockstep_transpose_packed(4, 300, 500);
+  batch.batch = 250, batch.src_batch_stride = batch.dst_batch_stride = 150000;
+  both("transpose in batches", batch);
+  const int64_t shape[] = {64, 71, 90, 97};
+  for (const auto& perm : {std::array<int32_t, 4>{0, 2, 3, 1}, {3, 2, 1, 0}, {1, 0, 3, 2}, {2, 3, 0, 1}})
+    both("permute", lockstep_permute_packed(4, 4, shape, perm.data()));
+  both("shuffle", lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_UP, 4, n, 16, 3));
+  const double star[] = {0.5, 0.25, -0.125, 0.0625};
+  const int64_t line[] = {n - 5}, plane[] = {6000, 6001}, cube[] = {341, 342, 340};
+  for (const lockstep_boundary b : {LOCKSTEP_BOUNDARY_NEAREST, LOCKSTEP_BOUNDARY_MIRROR, LOCKSTEP_BOUNDARY_REFLECT, LOCKSTEP_BOUNDARY_WRAP,
+                                    LOCKSTEP_BOUNDARY_CONSTANT, LOCKSTEP_BOUNDARY_VALID})
+    for (int rank = 1; rank <= 3; ++rank) {
+      const int64_t* sizes = rank == 1 ? line : rank == 2 ? plane : cube;
+      const int radius = rank == 1 ? 3 : 1;
+      lockstep_stencil_desc d = lockstep_stencil_packed(LOCKSTEP_F32, rank, sizes, radius, star, b);
+      d.form = LOCKSTEP_SYMMETRIC;
+      d.coefficient_count = radius * rank + 1;
+      d.value = 2.5;
+      both("stencil rank " + std::to_string(rank) + " boundary " + std::to_string(b), d);
+      d.sweeps = 3;
+      if (b == LOCKSTEP_BOUNDARY_VALID)
+        for (int64_t k = rank - 1, stride = 1; k >= 0; --k) d.dst_strides[k] = stride, stride *= sizes[k] - 2 * radius * 3;
+      both("three sweeps of it", d);
+    }
 }
 
 TEST_F(memory, callers_device_stays_current) {

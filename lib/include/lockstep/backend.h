@@ -72,6 +72,18 @@ typedef struct lockstep_variant {
   lockstep_status (*launch)(lockstep_queue* queue, const lockstep_call* call);
 } lockstep_variant;
 
+/* Part of a call on host memory, for backends that overlap upload, compute and
+ * download. Its src is src_bytes contiguous bytes from src_offset; its result is
+ * dst_rows rows of dst_width bytes, dst_pitch apart in the caller's memory from
+ * dst_offset on, and packed on the device behind dst_skip bytes that are not
+ * wanted. The call's strides are those of the device copies. */
+typedef struct lockstep_slab {
+  lockstep_call call; /* src, dst, workspace: the backend's own */
+  size_t src_offset, src_bytes;
+  size_t dst_offset, dst_width, dst_rows, dst_pitch;
+  size_t dst_skip, dst_device_bytes;
+} lockstep_slab;
+
 typedef struct lockstep_table {
   const lockstep_variant* rows; /* NULL with count 0: the op is not supported */
   size_t count;
@@ -115,6 +127,10 @@ typedef struct lockstep_backend {
   /* Times the fastest way to move bytes, as lockstep_measure_limit says. */
   lockstep_status (*limit)(lockstep_queue* queue, lockstep_limit limit, size_t bytes, uint32_t flags, int32_t samples,
                            double* ms);
+  /* Runs a call on host memory slab by slab and waits for it. NULL: the library
+   * stages calls whole. */
+  lockstep_status (*run_slabs)(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_slab* slabs,
+                               size_t count, const void* src, void* dst);
 } lockstep_backend;
 
 /* The one symbol of a module. Returns NULL, with set_error's reason, when it

@@ -1,0 +1,13 @@
+// slabs.hpp - cutting a call on host memory into parts whose upload, computation
+// and download can overlap.
+#pragma once
+
+#include <vector>
+
+#include "run.hpp"
+
+namespace lockstep::lib {
+// Parts of about slab_bytes each that give the call's own bits; empty when the
+// call cannot be cut (or is too small for it to pay).
+std::vector<lockstep_slab> cut(const prepared_call& prepared, size_t slab_bytes);
+}  // namespace lockstep::lib
