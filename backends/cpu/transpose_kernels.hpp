@@ -2,6 +2,8 @@
 // Leading dimensions are in bytes here and in tiles.hpp; E is the element's size.
 #pragma once
 
+#include <stddef.h>
+
 #include "isa.hpp"
 
 namespace lockstep::cpu {
