@@ -45,9 +45,10 @@ call transpose(const array& in) {
   lockstep_transpose_desc d = lockstep_transpose_packed(in.header.element_bytes(), rows, cols);
   d.batch = product(shape.data(), shape.data() + shape.size() - 2);
   d.src_batch_stride = d.dst_batch_stride = rows * cols;
-  call c{in.header, {}, {}};
+  call c{in.header, {}, {}, {}};
   std::swap(c.result.shape.end()[-2], c.result.shape.end()[-1]);
   c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_transpose(context, &d, src, dst, options); };
+  c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_transpose(context, &d, options, plan); };
   return c;
 }
 
@@ -72,10 +73,11 @@ call permute(const request& what, const array& in) {
       lockstep_permute_packed(in.header.element_bytes(), static_cast<int32_t>(rank), shape.data(), perm.data());
   if (in.header.fortran)
     for (size_t k = 0; k < rank; ++k) d.src_strides[k] = product(shape.data(), shape.data() + k);
-  call c{in.header, {}, {}};
+  call c{in.header, {}, {}, {}};
   c.result.fortran = false;
   for (size_t k = 0; k < rank; ++k) c.result.shape[k] = shape[static_cast<size_t>(perm[k])];
   c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_permute(context, &d, src, dst, options); };
+  c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_permute(context, &d, options, plan); };
   return c;
 }
 
@@ -94,11 +96,11 @@ call reduce(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
   lockstep_reduce_desc d = lockstep_reduce_full(reduction, dtype, in.header.elements(), 1);
   d.result = result_of(what, reduction, dtype);
-  call c{{descr_of(d.result), false, {}, 0}, {}, {}};
+  call c{{descr_of(d.result), false, {}, 0}, {}, {}, {}};
   int64_t outer = 1;  // calls: sequences of a middle axis have no single stride
-  if (!what.offsets.empty()) {
+  if (!what.offsets.empty() || what.segments) {
     if (what.axis) refuse("--axis and --offsets exclude each other; give one");
-    array offsets = read_npy(what.offsets);
+    array offsets = what.segments ? *what.segments : read_npy(what.offsets);
     if (offsets.header.descr != "<i8" || offsets.header.shape.size() != 1 || offsets.header.shape[0] < 1)
       refuse("--offsets {}: needs a 1-D array of i8 with at least one entry, this is {} {}", what.offsets, offsets.header.descr,
              shape_text(offsets.header.shape));
@@ -137,6 +139,8 @@ call reduce(const request& what, const array& in) {
                    static_cast<char*>(dst) + static_cast<size_t>(i) * dst_step, options);
     return status;
   };
+  const auto plan = squares ? lockstep_plan_square_sum : lockstep_plan_reduce;
+  if (outer == 1) c.plan = [d, plan](auto* context, auto* options, auto** made) { return plan(context, &d, options, made); };
   return c;
 }
 
@@ -155,7 +159,7 @@ call stencil(const request& what, const array& in) {
   d.value = what.value;
   d.coefficient_count = static_cast<int32_t>(what.coefficients.size());
   d.batch = product(shape.data(), shape.data() + first);
-  call c{in.header, {}, {}};
+  call c{in.header, {}, {}, {}};
   if (d.boundary == LOCKSTEP_BOUNDARY_VALID) {
     const int64_t lost = int64_t{2} * what.radius * what.sweeps;
     for (size_t k = first; k < shape.size(); ++k) {
@@ -174,14 +178,20 @@ call stencil(const request& what, const array& in) {
     own.coefficients = coefficients.data();
     return lockstep_stencil(context, &own, src, dst, options);
   };
+  c.plan = [d, coefficients](auto* context, auto* options, auto** plan) {
+    lockstep_stencil_desc own = d;
+    own.coefficients = coefficients.data();
+    return lockstep_plan_stencil(context, &own, options, plan);
+  };
   return c;
 }
 
 call shuffle(const request& what, const array& in) {
   const lockstep_shuffle_desc d = lockstep_shuffle_warps(named(kinds, what.kind, "--kind"), in.header.element_bytes(),
                                                          in.header.elements(), what.width, what.operand);
-  call c{in.header, {}, {}};
+  call c{in.header, {}, {}, {}};
   c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_shuffle(context, &d, src, dst, options); };
+  c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_shuffle(context, &d, options, plan); };
   return c;
 }
 

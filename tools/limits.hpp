@@ -1,0 +1,38 @@
+// limits.hpp - times as median and spread, and the memory limits that they are a
+// fraction of, measured in the same run on the same backend and threads.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cli.hpp"
+
+namespace lockstep::tool {
+
+struct timing {
+  double seconds = 0;  // median
+  double spread = 0;   // (third quartile - first quartile) / median
+  std::vector<double> samples_ms;
+};
+timing timing_of(std::vector<double> samples_ms);
+
+// Times plan on src and dst, both in the backend's reach for device time.
+timing time_plan(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int samples);
+
+class limits {
+ public:
+  limits(lockstep_context* context, int samples) : context_(context), samples_(samples) {}
+  // Seconds that the fastest known copy (or read) of so many bytes takes; a copy
+  // of n bytes reads n / 2 and writes n / 2. Measured once a size. 0 where the
+  // backend cannot measure it.
+  double seconds(const std::string& backend, lockstep_limit limit, size_t bytes, uint32_t flags);
+
+ private:
+  lockstep_context* context_;
+  int samples_;
+  std::map<std::tuple<std::string, lockstep_limit, size_t, uint32_t>, double> known_;
+};
+
+}  // namespace lockstep::tool
