@@ -122,10 +122,22 @@ struct i64_square {
   }
 };
 
+// The first m < W elements of p and zeros.
 template <class K>
-vu load_part(const typename K::element* p, int64_t m) {
+inline vu load_part(const typename K::element* p, int64_t m) {
   typename K::element part[W] = {};
+#if defined(LOCKSTEP_ISA_AVX512)
+  const auto mask = static_cast<__mmask8>((1 << m) - 1);
+  if constexpr (sizeof(*p) == 4) _mm256_storeu_si256((__m256i*)part, _mm256_maskz_loadu_epi32(mask, p));
+  else _mm512_storeu_si512(part, _mm512_maskz_loadu_epi64(mask, p));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  if constexpr (sizeof(*p) == 4)
+    _mm_storeu_si128((__m128i*)part, _mm_maskload_epi32(p, _mm256_castsi256_si128(first_lanes32(m))));
+  else
+    _mm256_storeu_si256((__m256i*)part, _mm256_maskload_epi64(reinterpret_cast<const long long*>(p), first_lanes64(m)));
+#else
   for (int64_t i = 0; i < m; ++i) part[i] = p[i];
+#endif
   return K::load(part);
 }
 

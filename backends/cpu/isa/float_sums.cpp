@@ -170,8 +170,29 @@ inline vd join_vectors(vd* lane, int live) {
   return lane[0];
 }
 
+// Rows of up to V vectors without a branch on their length: masked loads read
+// nothing past the end, and what they fill in changes no lane.
+template <class K, int V>
+inline vd masked_row(const typename K::element* p, int64_t n) {
+  vd lane[V];
+#pragma GCC unroll 8
+  for (int k = 0; k < V; ++k) {
+    const int64_t m = n - k * W;
+    lane[k] = K::enter(splat(-0.0), load_first(p + k * W, m < 0 ? 0 : m < W ? m : W, K::pad));
+  }
+#pragma GCC unroll 4
+  for (int d = V / 2; d >= 1; d /= 2)
+#pragma GCC unroll 8
+    for (int k = 0; k < d; ++k) lane[k] += lane[k + d];
+  return lane[0];
+}
+
 template <class K>
 vd leaf_vector(const typename K::element* p, int64_t n) {
+  if constexpr (sizeof(typename K::element) > 2 && W > 2) {
+    if (n <= 4 * W) return masked_row<K, 4>(p, n);
+    if (n <= 8 * W) return masked_row<K, 8>(p, n);
+  }
   vd lane[vectors];
   const int64_t full = n / lanes, rest = n % lanes;
   if (full > 0) full_rows<K>(p, full, lane);
@@ -292,6 +313,11 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
   alignas(64) double stack[depth][column_block];
   bool missing[depth];
   int top = 0;
+  // Where rows of the matrix are short, the next leaf's memory is read ahead in
+  // order, a share with each lane: lanes alone would jump about in it.
+  const int64_t row_bytes = ld * static_cast<int64_t>(sizeof(*p)), share = order::rows * row_bytes;
+  const bool narrow = n == order::leaf && row_bytes <= 1024;
+  const char* after = reinterpret_cast<const char*>(p) + order::leaf * row_bytes;
   const auto reversed = [](int i) {
     int l = 0;
     for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (6 - b);
@@ -303,6 +329,8 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
     int64_t next = 0;  // from this lane to the one visited next: its rows are prefetched
     for (int j = i + 1; j < lanes && next == 0; ++j)
       if (reversed(j) < n) next = (reversed(j) - l) * ld;
+    if (narrow)
+      for (int64_t b = 0; b < share; b += 64) __builtin_prefetch(after + i * share + b);
     if (!missing[top]) lane_of_columns<K>(p, n, l, ld, width, next, stack[top]);
     ++top;
     for (int b = i; (b & 1) != 0; b >>= 1) {
