@@ -11,9 +11,6 @@ using namespace stencil;
 const char* one_axis(const lockstep_queue*, const lockstep_call* call) {
   return call->stencil.rank == 1 ? nullptr : "is for rank 1";
 }
-const char* more_axes(const lockstep_queue*, const lockstep_call* call) {
-  return call->stencil.rank > 1 ? nullptr : "is for rank 2 and 3";
-}
 const char* one_axis_not_captured(const lockstep_queue* queue, const lockstep_call* call) {
   if (call->stencil.rank != 1) return "is for rank 1";
   return capturing(*queue) ? "cannot be captured in a graph: replays would race for __constant__ memory; use shared_param" : nullptr;
@@ -29,7 +26,7 @@ const char* symmetric_axis(const lockstep_queue*, const lockstep_call* call) {
 const lockstep_variant rows[] = {
     {"wide", "16 bytes of outputs a thread from registers, no shared memory: L1 serves the halo", 0, one_axis, nullptr,
      sweeps_workspace, on_device<launch_wide>},
-    {"streamed", "planes streamed through shared memory once, partial sums of 2r + 1 outputs in registers", 0, more_axes,
+    {"streamed", "planes streamed through shared memory once, partial sums of 2r + 1 outputs in registers", 0, streamed_refuses,
      streamed_yields, sweeps_workspace, on_device<launch_streamed>},
     {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, symmetric_axis, nullptr,
      sweeps_workspace, on_device<launch_folded>},

@@ -8,15 +8,18 @@
 //         output's register, so the queue moves without a move.
 // Moves   bytes written once, read once and, for the halos of tile and chunk, again
 //         from L2: (16 + 2r) / 16 in y, (128 + 2r) / 128 in x (f32, 3-D)
-// Limit   device memory if the halos stay in L2; then shared-memory loads: 14 of 16
-//         bytes for 8 outputs with r = 4
+// Limit   0.71 of copy (512 cubed, r = 4, f32): DRAM traffic is the copy's, but one
+//         block of 16 warps a multiprocessor, all its registers, cannot hide shared
+//         memory's latency, the copies' and the barrier's (issue slots 0.65 used)
 // Watch   partial sums need compile-time indices; the copies' addresses are worked out
 //         once a tile: doing it once a plane took as many instructions as the sums
-//         (0.50 of copy); src off 16-byte alignment is copied element by element
+//         (0.50 of copy); src off 16-byte alignment is copied element by element; a tile's
+//         ragged end can be wider than the lanes left over
+// Tuned   3-D f32 r = 4, 512 / 1000 cubed: 8 warps x 2 blocks 0.64 / 0.53, 12 x 1 0.62 / 0.59,
+//         16 x 1 0.71 / 0.63, 8 x 1 with 4 rows a thread 0.62 / 0.56; stages 3 4 5: 0.69 0.71 0.71
 // Source  Micikevicius, "3D finite difference computation on GPUs using CUDA" (2009),
 //         for streaming; the order of the sums is this library's
-#include <cuda_pipeline_primitives.h>
-
+#include "async.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -33,7 +36,7 @@ struct tiles {
 template <class T, int RANK, int R>
 struct shape {
   static constexpr int V = 16 / sizeof(T);
-  static constexpr int warps = RANK == 3 ? 8 : 4;
+  static constexpr int warps = RANK == 2 ? 4 : R <= 2 ? 8 : 16;
   static constexpr int threads = warps * 32;
   static constexpr int rows_a_thread = RANK == 3 && R <= 4 ? 2 : 1;
   static constexpr int tx = RANK == 3 ? 32 * V : threads * V;
@@ -41,7 +44,7 @@ struct shape {
   static constexpr int halo_y = RANK == 3 ? R : 0;
   static constexpr int halo_x = (R + V - 1) / V * V;  // whole vectors
   static constexpr int pitch = tx + 2 * halo_x;
-  static constexpr int stages = 4;                    // planes in the ring; 3 and 6 tried
+  static constexpr int stages = 4;  // planes in the ring
   static constexpr int plane = (ty + 2 * halo_y) * pitch;
   static constexpr int bytes = stages * plane * static_cast<int>(sizeof(T));
 };
@@ -54,10 +57,11 @@ template <class T, int RANK, int R>
 struct feeder {
   using S = shape<T, RANK, R>;
   static constexpr int rows = S::ty + 2 * S::halo_y;
+  static constexpr int B = sizeof(T);
   static constexpr int64_t value = -1, nothing = -2;  // in place of an offset
   int64_t x;          // source coordinate of this thread's first element in each row
   int64_t side_from;  // offset in the plane of this thread's piece of a side, or value or nothing
-  int32_t side_to;    // its place in the ring's plane
+  uint32_t side_to, easy_to;  // in bytes: its place in the ring's plane, and the first vector's of an easy tile
   int64_t easy_from;  // offset in the plane of this thread's first vector, for easy tiles
   int32_t span, width;  // elements of a row that are the tile's own, and those of them in whole vectors
   bool side_vector;
@@ -72,6 +76,7 @@ struct feeder {
     width = cut.aligned ? span / S::V * S::V : 0;
     easy = width == S::tx && y0 >= S::halo_y && (RANK == 2 || y0 + S::ty + S::halo_y <= s.n[1]);
     easy_from = (RANK == 3 ? (y0 - S::halo_y + thread / 32) * s.src_stride[1] : 0) + x;
+    easy_to = ((RANK == 3 ? thread / 32 : 0) * S::pitch + S::halo_x + (RANK == 3 ? thread % 32 : thread) * S::V) * B;
     const auto row_offset = [&](int row) {
       const int64_t y = y0 - S::halo_y + row;
       if (RANK == 2) return int64_t{0};
@@ -93,46 +98,45 @@ struct feeder {
     if (line == nothing) return;
     const int64_t j = source_index(x0 + at, s.n[2], s.boundary);
     side_from = j >= 0 && line >= 0 ? line + j : s.boundary == LOCKSTEP_BOUNDARY_VALID ? nothing : value;
-    side_to = static_cast<int32_t>(row * S::pitch + S::halo_x + at);
+    side_to = static_cast<uint32_t>(row * S::pitch + S::halo_x + at) * B;
   }
 
   // Starts copying one plane into the ring, with its halos if outputs are due there.
   // plane nullptr: beyond the array under CONSTANT.
-  __device__ __forceinline__ void copy(const sweep<T>& s, const tiles& cut, const T* plane, T* ring, const int64_t* row_at,
+  __device__ __forceinline__ void copy(const sweep<T>& s, const tiles& cut, const T* plane, uint32_t ring, const int64_t* row_at,
                                        bool halos) const {
     const int lane = RANK == 3 ? threadIdx.x % 32 : threadIdx.x, warp = RANK == 3 ? threadIdx.x / 32 : 0;
     constexpr int step = RANK == 3 ? S::warps : 1;
     const int begin = halos ? 0 : S::halo_y, end = rows - begin;
     if (easy && plane != nullptr) {
       const T* from = plane + easy_from + (RANK == 3 ? begin * s.src_stride[1] : 0);
-      T* to = ring + (begin + warp) * S::pitch + S::halo_x + lane * S::V;
+      uint32_t to = ring + easy_to + begin * S::pitch * B;
 #pragma unroll
       for (int k = 0; k < (rows + step - 1) / step; ++k) {
-        if (begin + warp + k * step < end) __pipeline_memcpy_async(to, from, 16);
+        if (begin + warp + k * step < end) copy_async<16>(to, from);
         from += step * s.src_stride[1];
-        to += step * S::pitch;
+        to += step * S::pitch * B;
       }
     } else {
 #pragma unroll 1
       for (int row = begin + warp; row < end; row += step) {
         const int64_t at = plane != nullptr ? row_at[row] : value;
-        T* const to = ring + row * S::pitch + S::halo_x;
-        if (at >= 0 && lane * S::V < width) {
-          __pipeline_memcpy_async(to + lane * S::V, plane + at + x, 16);
-        } else if (at >= 0) {
+        const uint32_t to = ring + (row * S::pitch + S::halo_x) * B;
+        if (at >= 0) {
+          if (lane * S::V < width) copy_async<16>(to + lane * 16, plane + at + x);
 #pragma unroll 1
-          for (int e = width + lane - width / S::V; e < span; e += S::tx / S::V)
-            __pipeline_memcpy_async(to + e, plane + at + x + (e - lane * S::V), sizeof(T));
+          for (int e = width + lane; e < span; e += S::tx / S::V)
+            copy_async<B>(to + e * B, plane + at + x + (e - lane * S::V));
         } else if (at == value) {
 #pragma unroll 1
-          for (int e = lane; e < span; e += S::tx / S::V) to[e] = s.value;
+          for (int e = lane; e < span; e += S::tx / S::V) store_shared(to + e * B, s.value);
         }
       }
     }
     if (!halos || side_from == nothing) return;
-    if (side_from == value) ring[side_to] = s.value;
-    else if (side_vector) __pipeline_memcpy_async(ring + side_to, plane + side_from, 16);
-    else __pipeline_memcpy_async(ring + side_to, plane + side_from, sizeof(T));
+    if (side_from == value) store_shared(ring + side_to, s.value);
+    else if (side_vector) copy_async<16>(ring + side_to, plane + side_from);
+    else copy_async<B>(ring + side_to, plane + side_from);
   }
 };
 
@@ -140,35 +144,32 @@ template <class T>
 struct vec {
   static constexpr int V = 16 / sizeof(T);
   T e[V];
-  __device__ __forceinline__ static vec of(const T* p) {
+  __device__ __forceinline__ static vec of(uint32_t shared) {
     vec v;
-    *reinterpret_cast<int4*>(v.e) = *reinterpret_cast<const int4*>(p);
+    load_shared(v.e, shared);
     return v;
   }
 };
 
-// R: the radius when EXACT, else its upper bound; then taps beyond the radius are
-// skipped by branches that are the same for all threads.
-template <class T, int RANK, int R, bool EXACT>
-__global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 3 ? 2 : 4)
+template <class T, int RANK, int R>
+__global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2 ? 4 : R == 1 ? 3 : R == 2 ? 2 : 1)
     stencil_streamed(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps> t,
                      const __grid_constant__ tiles cut) {
   using S = shape<T, RANK, R>;
   constexpr int V = S::V, RY = S::rows_a_thread, first_axis = 3 - RANK;
   extern __shared__ int4 memory[];
   __shared__ int64_t row_at[feeder<T, RANK, R>::rows];
-  T* const ring = reinterpret_cast<T*>(memory);
-  const int radius = EXACT ? R : s.radius, skip = R - radius;
-  const auto used = [&](int k) { return EXACT || (k >= skip && k <= R + radius); };  // k: 0 ... 2R along one axis
-  // Coefficients of tap k of an axis: the 2r + 1 taps of the streamed axis lie
+  const uint32_t ring = address_of(memory);
+  constexpr uint32_t plane_bytes = S::plane * sizeof(T), row_bytes = S::pitch * sizeof(T);
+  // Coefficient of tap k = 0 ... 2R of an axis: the taps of the streamed axis lie
   // around those of the plane, y's around x's.
-  const auto along_z = [&](int k) { return t.c[k < R ? k - skip : k - skip + 2 * radius * (RANK - 1)]; };
-  const auto along_y = [&](int k) { return t.c[k < R ? radius + k - skip : k - skip + radius * 3]; };
-  const auto along_x = [&](int k) { return t.c[radius * (RANK - 1) + k - skip]; };
+  const auto along_z = [&](int k) { return t.c[k < R ? k : k + 2 * R * (RANK - 1)]; };
+  const auto along_y = [&](int k) { return t.c[k < R ? R + k : 3 * R + k]; };
+  const auto along_x = [&](int k) { return t.c[R * (RANK - 1) + k]; };
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int my_x = (RANK == 3 ? lane : threadIdx.x) * V, my_y = RANK == 3 ? warp * RY : 0;
-  const T* const own = ring + (my_y + S::halo_y) * S::pitch + S::halo_x + my_x;
+  const uint32_t own = ring + (my_y + S::halo_y) * row_bytes + (S::halo_x + my_x) * sizeof(T);
   const int64_t n_streamed = s.n[first_axis], out_streamed = s.out[first_axis];
   const int64_t all = s.batch * cut.chunks * cut.y * cut.x;
 
@@ -186,12 +187,12 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 3 ? 2 : 4)
     __syncthreads();  // row_at is complete before any thread copies a row
     // Plane `step` of the chunk. Outputs of planes R ... R + count - 1 are due here.
     const auto fetch = [&](int step) {
-      if (step < steps - skip && step >= skip) {
+      if (step < steps) {
         const int64_t z = source_index(begin + s.origin - R + step, n_streamed, s.boundary);
-        feed.copy(s, cut, z < 0 ? nullptr : src + z * s.src_stride[first_axis], ring + (step % S::stages) * S::plane, row_at,
+        feed.copy(s, cut, z < 0 ? nullptr : src + z * s.src_stride[first_axis], ring + (step % S::stages) * plane_bytes, row_at,
                   step >= R && step < R + count);
       }
-      __pipeline_commit();  // one group a step, empty or not: the wait below counts them
+      copies_end_group();  // one group a step, empty or not: the wait below counts them
     };
     for (int step = 0; step < S::stages - 1; ++step) fetch(step);
 
@@ -204,15 +205,15 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 3 ? 2 : 4)
     T part[2 * R][RY][V];  // part[k]: the sum over taps 0 ... k of the output k + 1 planes ahead of its end
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      __pipeline_wait_prior(S::stages - 2);
+      copies_wait_but<S::stages - 2>();
       // Everybody's copies of this plane have landed, and everybody is done with the
       // plane before it, whose place in the ring the next fetch takes.
       __syncthreads();
       fetch(step + S::stages - 1);
-      const T* const mine = own + (step % S::stages) * S::plane;
+      const uint32_t mine = own + (step % S::stages) * plane_bytes;
       vec<T> x[RY];
 #pragma unroll
-      for (int y = 0; y < RY; ++y) x[y] = vec<T>::of(mine + y * S::pitch);
+      for (int y = 0; y < RY; ++y) x[y] = vec<T>::of(mine + y * row_bytes);
 
       // The oldest output gets its last tap and leaves.
       if (step >= 2 * R) {
@@ -220,8 +221,7 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 3 ? 2 : 4)
         for (int y = 0; y < RY; ++y) {
           T out[V];
 #pragma unroll
-          for (int v = 0; v < V; ++v)
-            out[v] = canonical(used(2 * R) ? fma_rn(along_z(2 * R), x[y].e[v], part[2 * R - 1][y][v]) : part[2 * R - 1][y][v]);
+          for (int v = 0; v < V; ++v) out[v] = canonical(fma_rn(along_z(2 * R), x[y].e[v], part[2 * R - 1][y][v]));
           if (y >= rows_due) continue;
           T* const at = to + (RANK == 3 ? y * s.dst_stride[1] : 0);
           if (whole) {
@@ -234,69 +234,62 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 3 ? 2 : 4)
         }
         to += s.dst_stride[first_axis];
       }
+      // From here to the end of the step there is no branch: loads move up among the
+      // sums. Planes before and after the chunk's own compute an output nobody takes.
 #pragma unroll
       for (int k = 2 * R - 1; k > R; --k)
 #pragma unroll
         for (int y = 0; y < RY; ++y)
 #pragma unroll
-          for (int v = 0; v < V; ++v)
-            part[k][y][v] = used(k) ? fma_rn(along_z(k), x[y].e[v], part[k - 1][y][v]) : part[k - 1][y][v];
+          for (int v = 0; v < V; ++v) part[k][y][v] = fma_rn(along_z(k), x[y].e[v], part[k - 1][y][v]);
 
-      if (step >= R && step < R + count) {  // this plane's own outputs: y-, x-, centre, x+, y+
-        T (&acc)[RY][V] = part[R];
+      T (&acc)[RY][V] = part[R];  // this plane's own outputs: y-, x-, centre, x+, y+
 #pragma unroll
-        for (int y = 0; y < RY; ++y)
+      for (int y = 0; y < RY; ++y)
 #pragma unroll
-          for (int v = 0; v < V; ++v) acc[y][v] = part[R - 1][y][v];
-        if constexpr (RANK == 3) {
-#pragma unroll
-          for (int row = -R; row < RY - 1; ++row) {
-            const vec<T> line = vec<T>::of(mine + row * S::pitch);
-#pragma unroll
-            for (int y = 0; y < RY; ++y)
-              if (row - y >= -R && row - y < 0 && used(row - y + R))
-#pragma unroll
-                for (int v = 0; v < V; ++v) acc[y][v] = fma_rn(along_y(row - y + R), line.e[v], acc[y][v]);
-          }
-        }
+        for (int v = 0; v < V; ++v) acc[y][v] = part[R - 1][y][v];
+      // Row `row` of the plane, counted from this thread's first, for all rows it is a tap of.
+      const auto add_row = [&](int row, bool before) {
+        const vec<T> line = row >= 0 && row < RY ? x[row] : vec<T>::of(mine + row * row_bytes);
 #pragma unroll
         for (int y = 0; y < RY; ++y) {
-          T line[V + 2 * S::halo_x];
+          const int k = row - y;
+          if (before ? k >= -R && k < 0 : k > 0 && k <= R)
 #pragma unroll
-          for (int k = 0; k < V + 2 * S::halo_x; k += V) {
-            const vec<T> piece = k == S::halo_x ? x[y] : vec<T>::of(mine + y * S::pitch - S::halo_x + k);
-#pragma unroll
-            for (int v = 0; v < V; ++v) line[k + v] = piece.e[v];
-          }
-#pragma unroll
-          for (int k = 0; k < 2 * R + 1; ++k)
-            if (used(k))
-#pragma unroll
-              for (int v = 0; v < V; ++v) acc[y][v] = fma_rn(along_x(k), line[S::halo_x - R + k + v], acc[y][v]);
+            for (int v = 0; v < V; ++v) acc[y][v] = fma_rn(along_y(k + R), line.e[v], acc[y][v]);
         }
-        if constexpr (RANK == 3) {
+      };
+      if constexpr (RANK == 3) {
 #pragma unroll
-          for (int row = 1; row < RY + R; ++row) {
-            const vec<T> line = vec<T>::of(mine + row * S::pitch);
+        for (int row = -R; row < RY - 1; ++row) add_row(row, true);
+      }
 #pragma unroll
-            for (int y = 0; y < RY; ++y)
-              if (row - y > 0 && row - y <= R && used(row - y + R))
+      for (int y = 0; y < RY; ++y) {
+        T line[V + 2 * S::halo_x];
 #pragma unroll
-                for (int v = 0; v < V; ++v) acc[y][v] = fma_rn(along_y(row - y + R), line.e[v], acc[y][v]);
-          }
+        for (int k = 0; k < V + 2 * S::halo_x; k += V) {
+          const vec<T> piece = k == S::halo_x ? x[y] : vec<T>::of(mine + y * row_bytes + (k - S::halo_x) * static_cast<int>(sizeof(T)));
+#pragma unroll
+          for (int v = 0; v < V; ++v) line[k + v] = piece.e[v];
         }
+#pragma unroll
+        for (int k = 0; k < 2 * R + 1; ++k)
+#pragma unroll
+          for (int v = 0; v < V; ++v) acc[y][v] = fma_rn(along_x(k), line[S::halo_x - R + k + v], acc[y][v]);
+      }
+      if constexpr (RANK == 3) {
+#pragma unroll
+        for (int row = 1; row < RY + R; ++row) add_row(row, false);
       }
 #pragma unroll
       for (int k = R - 1; k >= 0; --k)
 #pragma unroll
         for (int y = 0; y < RY; ++y)
 #pragma unroll
-          for (int v = 0; v < V; ++v) {
-            const T before = k == 0 || !used(k - 1) ? T(-0.0) : part[k == 0 ? 0 : k - 1][y][v];
-            part[k][y][v] = used(k) ? fma_rn(along_z(k), x[y].e[v], before) : T(-0.0);
-          }
+          for (int v = 0; v < V; ++v)  // fma(c, x, -0.0) is the rounded product
+            part[k][y][v] = fma_rn(along_z(k), x[y].e[v], k == 0 ? T(-0.0) : part[k == 0 ? 0 : k - 1][y][v]);
     }
-    __pipeline_wait_prior(0);
+    copies_wait_but<0>();
     __syncthreads();  // the ring is read to the end before the next tile's planes arrive
   }
 }
@@ -315,11 +308,11 @@ int64_t best_chunk(int64_t planes, int64_t tiles_a_plane, int64_t slots, int rad
   return std::min<int64_t>(best, 1 << 30);
 }
 
-template <class T, int RANK, int R, bool EXACT>
+template <class T, int RANK, int R>
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   using S = shape<T, RANK, R>;
   const auto t = rounded<T, most_taps>(call.stencil);
-  const auto kernel = stencil_streamed<T, RANK, R, EXACT>;
+  const auto kernel = stencil_streamed<T, RANK, R>;
   if (const lockstep_status status = allow_shared(kernel, S::bytes); status != LOCKSTEP_OK) return status;
   int resident = 1;
   LOCKSTEP_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, S::threads, S::bytes));
@@ -344,11 +337,14 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
 template <class T, int RANK>
 lockstep_status by_radius(lockstep_queue& queue, const lockstep_call& call) {
   switch (call.stencil.radius) {
-    case 1: return run<T, RANK, 1, true>(queue, call);
-    case 2: return run<T, RANK, 2, true>(queue, call);
-    case 3: return run<T, RANK, 3, true>(queue, call);
-    case 4: return run<T, RANK, 4, true>(queue, call);
-    default: return run<T, RANK, 8, false>(queue, call);
+    case 1: return run<T, RANK, 1>(queue, call);
+    case 2: return run<T, RANK, 2>(queue, call);
+    case 3: return run<T, RANK, 3>(queue, call);
+    case 4: return run<T, RANK, 4>(queue, call);
+    case 5: return run<T, RANK, 5>(queue, call);
+    case 6: return run<T, RANK, 6>(queue, call);
+    case 7: return run<T, RANK, 7>(queue, call);
+    default: return run<T, RANK, 8>(queue, call);
   }
 }
 template <class T>
@@ -360,6 +356,12 @@ lockstep_status by_rank(lockstep_queue& queue, const lockstep_call& call) {
 
 lockstep_status launch_streamed(lockstep_queue& queue, const lockstep_call& call) {
   return call.stencil.dtype == LOCKSTEP_F32 ? by_rank<float>(queue, call) : by_rank<double>(queue, call);
+}
+
+const char* streamed_refuses(const lockstep_queue* queue, const lockstep_call* call) {
+  if (call->stencil.rank == 1) return "is for rank 2 and 3";
+  constexpr int most = std::max(shape<float, 3, 4>::bytes, shape<double, 3, 4>::bytes);
+  return queue->facts->shared_bytes < most ? "needs 92 KiB of shared memory a block" : nullptr;
 }
 
 // Planes that fill little of a tile: a thread an output is faster.

@@ -73,69 +73,58 @@ __device__ __forceinline__ void weigh(const T (&w)[N], const taps<T, most_taps_1
 // j * V - skew ... + V - 1, so that whole items are aligned in dst.
 struct items {
   int64_t a_row, total;
-  int32_t src_skew, dst_skew;                // elements beyond 16-byte alignment, of row 0
-  int32_t src_row_skew, dst_row_skew;        // and what each further row adds
+  int32_t src_skew, dst_skew;          // elements beyond 16-byte alignment, of row 0
+  int32_t src_row_skew, dst_row_skew;  // and what each further row adds
 };
 
 // R: the radius when EXACT, else its upper bound; then taps beyond the radius are
 // skipped by a branch that is the same for all threads.
-template <class T, int R, bool EXACT, bool FOLD, int U>
+template <class T, int R, bool EXACT, bool FOLD>
 __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sweep<T> s,
                                                       const __grid_constant__ taps<T, most_taps_1d> t,
                                                       const __grid_constant__ items cut) {
   constexpr int V = 16 / sizeof(T), window = V + 2 * R, vectors = (window + 2 * V - 2) / V;
   const int radius = EXACT ? R : s.radius;
-  const int64_t step = int64_t{block} * U * gridDim.x;
-  for (int64_t first = int64_t{block} * U * blockIdx.x + threadIdx.x; first < cut.total; first += step) {
-    T w[U][vectors * V];  // w[e] is the element that tap e - v of output v means
-    T* to[U];
-    int32_t begin[U], end[U];  // outputs of the item that exist
+  const int64_t step = int64_t{block} * gridDim.x;
+  for (int64_t item = int64_t{block} * blockIdx.x + threadIdx.x; item < cut.total; item += step) {
+    int64_t j = item;
+    const int64_t row = cut.a_row == cut.total ? 0 : divide(item, cut.a_row, j);
+    const int32_t dst_skew = static_cast<int32_t>(cut.dst_skew + row * cut.dst_row_skew) & (V - 1);
+    const int64_t i = j * V - dst_skew;
+    if (i >= s.out[2]) continue;
+    const T* const from = s.src + row * s.src_batch;
+    T* const to = s.dst + row * s.dst_batch + i;
+    // Outputs begin ... end - 1 of the item exist.
+    const int32_t begin = i < 0 ? static_cast<int32_t>(-i) : 0;
+    const int32_t end = s.out[2] - i < V ? static_cast<int32_t>(s.out[2] - i) : V;
+    const int64_t left = i + s.origin - R;  // the window's first element
+    const int32_t off = static_cast<int32_t>(cut.src_skew + row * cut.src_row_skew + left) & (V - 1);
+    T w[vectors * V];  // w[v + k] is the element under tap k of output v
+    if (left >= off && left - off + vectors * V <= s.n[2]) {
 #pragma unroll
-    for (int u = 0; u < U; ++u) {
-      const int64_t item = first + u * block;
-      begin[u] = end[u] = 0;
-      if (item >= cut.total) continue;
-      int64_t j = item;
-      const int64_t row = cut.a_row == cut.total ? 0 : divide(item, cut.a_row, j);
-      const int32_t dst_skew = static_cast<int32_t>(cut.dst_skew + row * cut.dst_row_skew) & (V - 1);
-      const int64_t i = j * V - dst_skew;
-      if (i >= s.out[2]) continue;
-      const T* from = s.src + row * s.src_batch;
-      to[u] = s.dst + row * s.dst_batch + i;
-      begin[u] = i < 0 ? static_cast<int32_t>(-i) : 0;
-      end[u] = s.out[2] - i < V ? static_cast<int32_t>(s.out[2] - i) : V;
-      const int64_t left = i + s.origin - R;  // the window's first element
-      const int32_t off = static_cast<int32_t>(cut.src_skew + row * cut.src_row_skew + left) & (V - 1);
-      if (left >= off && left - off + vectors * V <= s.n[2]) {
+      for (int k = 0; k < vectors; ++k) {
+        // Where the window needs no shift, it often ends before the last vector.
+        if (k < vectors - 1 || k * V < off + window) {
+          const vector_of<T> v = load(from + left - off + k * V);
 #pragma unroll
-        for (int k = 0; k < vectors; ++k) {
-          // Where the window needs no shift, it often ends before the last vector.
-          if (k < vectors - 1 || k * V < off + window) {
-            const vector_of<T> v = load(from + left - off + k * V);
-#pragma unroll
-            for (int e = 0; e < V; ++e) w[u][k * V + e] = v.e[e];
-          }
+          for (int e = 0; e < V; ++e) w[k * V + e] = v.e[e];
         }
-        shift_down<1>(w[u], off);
-        if constexpr (V == 4) shift_down<2>(w[u], off);
-      } else {
-#pragma unroll
-        for (int e = 0; e < window; ++e)
-          if (EXACT || (e >= R - radius && e < V + R + radius))
-            w[u][e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
       }
+      shift_down<1>(w, off);
+      if constexpr (V == 4) shift_down<2>(w, off);
+    } else {
+#pragma unroll
+      for (int e = 0; e < window; ++e)
+        if (EXACT || (e >= R - radius && e < V + R + radius)) w[e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
     }
+    T acc[V];
+    weigh<R, EXACT, FOLD, 0>(w, t, radius, acc);
+    if (begin == 0 && end == V) {
+      store(to, acc);
+    } else {
 #pragma unroll
-    for (int u = 0; u < U; ++u) {
-      T acc[V];
-      weigh<R, EXACT, FOLD, 0>(w[u], t, radius, acc);
-      if (begin[u] == 0 && end[u] == V) {
-        store(to[u], acc);
-      } else {
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-          if (v >= begin[u] && v < end[u]) to[u][v] = acc[v];
-      }
+      for (int v = 0; v < V; ++v)
+        if (v >= begin && v < end) to[v] = acc[v];
     }
   }
 }
@@ -143,11 +132,10 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
 // The same for rows that are long and aligned alike: one vector a thread, no index
 // arithmetic to speak of, and few registers, so that a multiprocessor is full. Blocks
 // at a row's ends fold every tap.
-template <class T, int R, bool EXACT, bool FOLD, int BLOCK>
+template <class T, int R, bool FOLD, int BLOCK>
 __global__ void __launch_bounds__(BLOCK, (R <= 4 ? 2048 : 1024) / BLOCK)
     stencil_wide_aligned(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t, int64_t blocks_a_row) {
   constexpr int V = 16 / sizeof(T), H = (R + V - 1) / V * V;
-  const int radius = EXACT ? R : s.radius;
   const int64_t all = blocks_a_row * s.batch;
   for (int64_t id = blockIdx.x; id < all; id += gridDim.x) {
     int64_t chunk = id;
@@ -165,16 +153,16 @@ __global__ void __launch_bounds__(BLOCK, (R <= 4 ? 2048 : 1024) / BLOCK)
 #pragma unroll
         for (int e = 0; e < V; ++e) w[k + e] = v.e[e];
       }
-      weigh<R, EXACT, FOLD, H - R>(w, t, radius, acc);
+      weigh<R, true, FOLD, H - R>(w, t, R, acc);
       store(to + i, acc);
     } else {
       const int64_t end = begin + BLOCK * V < s.out[2] ? begin + BLOCK * V : s.out[2];
 #pragma unroll 1
       for (int64_t i = begin + threadIdx.x; i < end; i += BLOCK) {
         const auto x = [&](int k) { return tap(from - s.origin, 1, i + s.origin + k, s.n[2], s.boundary, s.value); };
-        T acc = FOLD ? mul_rn(t.c[radius], x(0)) : T(-0.0);
+        T acc = FOLD ? mul_rn(t.c[R], x(0)) : T(-0.0);
 #pragma unroll 1
-        for (int k = FOLD ? 1 : -radius; k <= radius; ++k) acc = fma_rn(t.c[k + radius], FOLD ? x(-k) + x(k) : x(k), acc);
+        for (int k = FOLD ? 1 : -R; k <= R; ++k) acc = fma_rn(t.c[k + R], FOLD ? x(-k) + x(k) : x(k), acc);
         to[i] = canonical(acc);
       }
     }
@@ -204,45 +192,54 @@ bool aligned_rows(const sweep<T>& s) {
          reinterpret_cast<uintptr_t>(s.dst) % 16 == 0 && (s.batch == 1 || (s.src_batch % V == 0 && s.dst_batch % V == 0));
 }
 
-template <class T, int R, bool EXACT, bool FOLD, int U, int BLOCK = 128>
+template <class T, int R, bool FOLD, int BLOCK = 128>  // 64 to 1024 tried: 0.79 0.99 0.98 0.95 0.90 of copy
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
+  // Rows that are short or aligned differently share few kernels: radius bounds 1 2 3 4 8 16.
+  constexpr int bound = R <= 4 ? R : R <= 8 ? 8 : 16;
   const taps<T, most_taps_1d> t = rounded<T, most_taps_1d>(call.stencil);
   return for_each_sweep<T>(call, [&](const sweep<T>& s) {
-    if (aligned_rows(s)) {
-      const int64_t blocks_a_row = ceil_div(s.out[2], BLOCK * (16 / int64_t{sizeof(T)}));
-      return launch(queue, "stencil_wide_aligned", stencil_wide_aligned<T, R, EXACT, FOLD, BLOCK>,
-                    grid_of(blocks_a_row * s.batch), BLOCK, 0, s, t, blocks_a_row);
+    if constexpr (!FOLD || R <= 4) {
+      if (aligned_rows(s)) {
+        const int64_t blocks_a_row = ceil_div(s.out[2], BLOCK * (16 / int64_t{sizeof(T)}));
+        return launch(queue, "stencil_wide_aligned", stencil_wide_aligned<T, R, FOLD, BLOCK>, grid_of(blocks_a_row * s.batch),
+                      BLOCK, 0, s, t, blocks_a_row);
+      }
     }
     const items cut = cut_rows(s);
-    return launch(queue, FOLD ? "stencil_folded" : "stencil_wide", stencil_wide<T, R, EXACT, FOLD, U>,
-                  grid_of(ceil_div(cut.total, block * U)), block, 0, s, t, cut);
+    return launch(queue, "stencil_wide", stencil_wide<T, bound, R <= 4, FOLD>, grid_of(ceil_div(cut.total, block)), block, 0,
+                  s, t, cut);
   });
 }
 
-template <class T>
-lockstep_status wide(lockstep_queue& queue, const lockstep_call& call) {
+template <class T, bool FOLD>
+lockstep_status by_radius(lockstep_queue& queue, const lockstep_call& call) {
   switch (call.stencil.radius) {
-    case 1: return run<T, 1, true, false, 1>(queue, call);
-    case 2: return run<T, 2, true, false, 1>(queue, call);
-    case 3: return run<T, 3, true, false, 1>(queue, call);
-    case 4: return run<T, 4, true, false, 1>(queue, call);
-    case 5: case 6: case 7: case 8: return run<T, 8, false, false, 1>(queue, call);
-    default: return run<T, 16, false, false, 1>(queue, call);
+    case 1: return run<T, 1, FOLD>(queue, call);
+    case 2: return run<T, 2, FOLD>(queue, call);
+    case 3: return run<T, 3, FOLD>(queue, call);
+    case 4: return run<T, 4, FOLD>(queue, call);
+    case 5: return run<T, 5, FOLD>(queue, call);
+    case 6: return run<T, 6, FOLD>(queue, call);
+    case 7: return run<T, 7, FOLD>(queue, call);
+    case 8: return run<T, 8, FOLD>(queue, call);
+    case 9: return run<T, 9, FOLD>(queue, call);
+    case 10: return run<T, 10, FOLD>(queue, call);
+    case 11: return run<T, 11, FOLD>(queue, call);
+    case 12: return run<T, 12, FOLD>(queue, call);
+    case 13: return run<T, 13, FOLD>(queue, call);
+    case 14: return run<T, 14, FOLD>(queue, call);
+    case 15: return run<T, 15, FOLD>(queue, call);
+    default: return run<T, 16, FOLD>(queue, call);
   }
-}
-template <class T>
-lockstep_status folded(lockstep_queue& queue, const lockstep_call& call) {
-  if (call.stencil.radius == 4) return run<T, 4, true, true, 1>(queue, call);
-  return run<T, 16, false, true, 1>(queue, call);
 }
 
 }  // namespace
 
 lockstep_status launch_wide(lockstep_queue& queue, const lockstep_call& call) {
-  return call.stencil.dtype == LOCKSTEP_F32 ? wide<float>(queue, call) : wide<double>(queue, call);
+  return call.stencil.dtype == LOCKSTEP_F32 ? by_radius<float, false>(queue, call) : by_radius<double, false>(queue, call);
 }
 lockstep_status launch_folded(lockstep_queue& queue, const lockstep_call& call) {
-  return call.stencil.dtype == LOCKSTEP_F32 ? folded<float>(queue, call) : folded<double>(queue, call);
+  return call.stencil.dtype == LOCKSTEP_F32 ? by_radius<float, true>(queue, call) : by_radius<double, true>(queue, call);
 }
 
 }  // namespace lockstep::cuda::stencil
