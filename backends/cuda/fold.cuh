@@ -9,7 +9,7 @@
 //                            folds need one slot and no join before the end
 //   open(s)                  false: sequence s needs no work
 //   empty_lane, take(lane, x, index within the leaf), close(lane, leaf's index)
-//   padding(x)               what stands for a missing element, given the last one
+//   take_if(..., wanted)     without a branch: the identity stands in for x
 //   none, join(a, b)         the identity; commutes to the bit
 //   store(value, s), store_empty(s)
 #pragma once
@@ -69,12 +69,12 @@ struct float_sum {
   __device__ static double none() { return -0.0; }
   __device__ static double close(double acc, int64_t) { return acc; }
   __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
-  // A square of -0.0 adds +0.0, which no sum with at least one real square shows.
-  __device__ static T padding(T) { return negative_zero<T>(); }
   __device__ static void take(double& acc, T x, int) {
     const double wide = widened(x);
     acc = squares ? __fma_rn(wide, wide, acc) : __dadd_rn(acc, wide);
   }
+  // A square of -0.0 adds +0.0, which no sum with at least one real square shows.
+  __device__ static void take_if(double& acc, T x, int i, bool wanted) { take(acc, wanted ? x : negative_zero<T>(), i); }
   __device__ void store(double value, int64_t s) const {
     if (plain != nullptr) plain[s] = value;
     store_double(dst, as_f32, s, root ? __dsqrt_rn(value) : value);
@@ -97,10 +97,10 @@ struct largest_magnitude {
   __device__ static uint64_t empty_lane() { return 0; }
   __device__ static uint64_t none() { return 0; }
   __device__ static uint64_t join(uint64_t a, uint64_t b) { return a > b ? a : b; }
-  __device__ static double padding(double) { return 0.0; }
   __device__ static void take(uint64_t& acc, double x, int) {
     acc = join(acc, static_cast<uint64_t>(__double_as_longlong(x)) & 0x7FFFFFFFFFFFFFFFu);
   }
+  __device__ static void take_if(uint64_t& acc, double x, int i, bool wanted) { take(acc, wanted ? x : 0.0, i); }
   __device__ static uint64_t close(uint64_t acc, int64_t) { return acc; }
   __device__ void store(uint64_t value, int64_t s) const { largest[s] = value; }
   __device__ void store_empty(int64_t s) const { largest[s] = 0; }
@@ -134,11 +134,11 @@ struct scaled_squares {
   __device__ static double empty_lane() { return -0.0; }
   __device__ static double none() { return -0.0; }
   __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
-  __device__ static double padding(double) { return -0.0; }
   __device__ void take(double& acc, double x, int) const {
     const double scaled = __dmul_rn(x, down);
     acc = __fma_rn(scaled, scaled, acc);
   }
+  __device__ void take_if(double& acc, double x, int i, bool wanted) const { take(acc, wanted ? x : -0.0, i); }
   __device__ void store(double value, int64_t s) const { store_double(dst, as_f32, s, __dmul_rn(__dsqrt_rn(value), up)); }
   __device__ void store_empty(int64_t) const {}
 };
@@ -158,8 +158,8 @@ struct integer_sum {
   __device__ static lane empty_lane() { return 0; }
   __device__ static partial none() { return 0; }
   __device__ static partial join(partial a, partial b) { return a + b; }
-  __device__ static T padding(T) { return 0; }
   __device__ static void take(lane& acc, T x, int) { acc += x; }
+  __device__ static void take_if(lane& acc, T x, int i, bool wanted) { take(acc, wanted ? x : T{0}, i); }
   __device__ static partial close(lane acc, int64_t) { return acc; }
   __device__ void store(partial value, int64_t s) const {
     const bool fits = value >= INT64_MIN && value <= INT64_MAX;
@@ -230,7 +230,6 @@ struct integer_squares {
     a.add(b.word[0], b.word[1], b.word[2]);
     return a;
   }
-  __device__ static T padding(T) { return 0; }
   __device__ static void take(lane& acc, T x, int) {
     if constexpr (sizeof(T) == 4) {
       acc += static_cast<uint64_t>(static_cast<int64_t>(x) * x);
@@ -239,6 +238,7 @@ struct integer_squares {
       acc.add(magnitude * magnitude, __umul64hi(magnitude, magnitude), 0);
     }
   }
+  __device__ static void take_if(lane& acc, T x, int i, bool wanted) { take(acc, wanted ? x : T{0}, i); }
   __device__ static partial close(lane acc, int64_t) {
     if constexpr (sizeof(T) == 4)
       return {static_cast<uint64_t>(acc), static_cast<uint64_t>(acc >> 64), 0};
@@ -309,8 +309,10 @@ struct extreme {
   __device__ static lane empty_lane() { return none(); }
   __device__ static partial none() { return sizeof(lane) == 4 ? static_cast<lane>(INT32_MIN) : static_cast<lane>(INT64_MIN); }
   __device__ static partial join(partial a, partial b) { return a > b ? a : b; }
-  __device__ static T padding(T last) { return last; }  // taking it again changes nothing
   __device__ void take(lane& acc, T x, int) const { acc = join(acc, key_of<T>::key(x, turn)); }
+  __device__ void take_if(lane& acc, T x, int, bool wanted) const {
+    acc = join(acc, wanted ? key_of<T>::key(x, turn) : none());
+  }
   __device__ static partial close(lane acc, int64_t) { return acc; }
   __device__ void store(partial value, int64_t s) const { dst[s] = key_of<T>::value(value, turn); }
   __device__ void store_empty(int64_t s) const { report(word, fault::empty, s); }
@@ -328,7 +330,7 @@ struct arg_extreme {
   };
   struct partial {
     int64_t index;  // within the sequence, INT64_MAX: none
-    int64_t best;   // the key; 64 bits leave no padding, which blocks would exchange uninitialised
+    int64_t best;   // the key; 64 bits leave no gap, which blocks would exchange uninitialised
   };
   static constexpr bool ordered = false;
   static constexpr int slots = 1;
@@ -342,10 +344,13 @@ struct arg_extreme {
   __device__ static partial join(partial a, partial b) {
     return b.best > a.best || (b.best == a.best && b.index < a.index) ? b : a;
   }
-  __device__ static T padding(T last) { return last; }  // no better than where it stands
   __device__ void take(lane& acc, T x, int index) const {  // indices come in increasing order
     const key k = key_of<T>::key(x, turn);
     if (k > acc.best) acc = {k, index};
+  }
+  __device__ void take_if(lane& acc, T x, int index, bool wanted) const {
+    const key k = key_of<T>::key(x, turn);
+    if (wanted && k > acc.best) acc = {k, index};
   }
   __device__ static partial close(lane acc, int64_t first_index) {
     return {acc.index < 0 ? INT64_MAX : first_index + acc.index, acc.best};

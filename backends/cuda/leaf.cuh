@@ -49,25 +49,37 @@ __device__ __forceinline__ P split_join(const Fold& fold, P first, P second, int
   return fold.join(kept, from_xor(sent, mask));
 }
 
-// The 128 lanes of a warp's leaf, joined; every thread gets the value.
-template <int V, class Fold, class P>
-__device__ __forceinline__ P join_lanes(const Fold& fold, const P (&lane)[4], int t) {
-  P value;
-  if constexpr (V == 1) {  // d = 64 and 32 within a thread
-    value = fold.join(fold.join(lane[0], lane[2]), fold.join(lane[1], lane[3]));
-    for (int mask = 16; mask >= 1; mask /= 2) value = fold.join(value, from_xor(value, mask));
-  } else if constexpr (V == 2) {  // d = 64 within a thread, 32 split, 16 8 4 2 by xor 8 4 2 1, 1 by xor 16
-    value = split_join(fold, fold.join(lane[0], lane[2]), fold.join(lane[1], lane[3]), t, 16);
-    for (int mask = 8; mask >= 1; mask /= 2) value = fold.join(value, from_xor(value, mask));
-    value = fold.join(value, from_xor(value, 16));
-  } else {  // d = 64 and 32 split, 16 8 4 by xor 4 2 1, 2 by xor 16, 1 by xor 8
-    const P even = split_join(fold, lane[0], lane[2], t, 16), odd = split_join(fold, lane[1], lane[3], t, 16);
-    value = split_join(fold, even, odd, t, 8);
-    for (int mask = 4; mask >= 1; mask /= 2) value = fold.join(value, from_xor(value, mask));
-    value = fold.join(value, from_xor(value, 16));
-    value = fold.join(value, from_xor(value, 8));
+// The lanes of `several` rows at once (their shuffles overlap), each row's joined by
+// a group of `threads` threads with four lanes each: a whole leaf's 128 by 32, or
+// 4 * threads of a shorter row. Every thread of the group gets the values. V = 4
+// needs 4 threads or more, V = 2 all 32.
+template <int V, int several, class Fold, class P>
+__device__ __forceinline__ void join_rows(const Fold& fold, P (&lane)[several][4], P (&value)[several], int t, int threads = 32) {
+  const auto by_xor = [&](int mask) {
+#pragma unroll
+    for (int b = 0; b < several; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
+  };
+  if constexpr (V == 4) {  // for 32: d = 64 and 32 split, 16 8 4 by xor 4 2 1, 2 by xor 16, 1 by xor 8
+    const int half = threads / 2, quarter = threads / 4;
+#pragma unroll
+    for (int b = 0; b < several; ++b) {
+      lane[b][0] = split_join(fold, lane[b][0], lane[b][2], t, half);
+      lane[b][1] = split_join(fold, lane[b][1], lane[b][3], t, half);
+    }
+#pragma unroll
+    for (int b = 0; b < several; ++b) value[b] = split_join(fold, lane[b][0], lane[b][1], t, quarter);
+    for (int mask = threads / 8; mask >= 1; mask /= 2) by_xor(mask);
+    by_xor(half);
+    by_xor(quarter);
+  } else {
+#pragma unroll
+    for (int b = 0; b < several; ++b) {
+      const P first = fold.join(lane[b][0], lane[b][2]), second = fold.join(lane[b][1], lane[b][3]);
+      value[b] = V == 1 ? fold.join(first, second) : split_join(fold, first, second, t, 16);
+    }
+    for (int mask = V == 1 ? threads / 2 : 8; mask >= 1; mask /= 2) by_xor(mask);  // V = 2: d = 16 8 4 2
+    if (V == 2) by_xor(16);                                                        // and 1
   }
-  return value;
 }
 
 // V neighbouring elements by one load; streams are read once, so not through L1's
@@ -88,8 +100,8 @@ __device__ __forceinline__ void load_neighbours(const T* at, T* out) {
 
 // The first n elements of a leaf at `at`, taken into thread t's accumulators; 32
 // bytes of a row of lanes or more are in flight before the first is used. In a short
-// leaf, missing elements are loaded as the last one and taken as padding: under a
-// condition the compiler puts each load next to its use, one latency after another
+// leaf, the last element is loaded for missing ones: under a condition
+// the compiler puts each load next to its use, one latency after another
 // (rows of 1,000 f32: 3.4 ms in place of 1.0 on an H200).
 template <int V, class Fold, int ahead = 32 / sizeof(typename Fold::element)>
 __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold::element* at, int64_t stride, int64_t n,
@@ -131,7 +143,7 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot) {
         const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
-        fold.take(lane[slot % Fold::slots], i <= last ? x[r][slot] : fold.padding(x[r][slot]), i);
+        fold.take_if(lane[slot % Fold::slots], x[r][slot], i, i <= last);
       }
   }
 }
@@ -141,13 +153,16 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
 template <int V, class Fold, int ahead = 32 / sizeof(typename Fold::element)>
 __device__ __forceinline__ typename Fold::partial fold_leaf(const Fold& fold, const typename Fold::element* at,
                                                             int64_t stride, int64_t n, int64_t first_index, int t) {
-  typename Fold::lane lane[Fold::slots];
-  for (auto& l : lane) l = fold.empty_lane();
-  take_leaf<V, Fold, ahead>(fold, at, stride, n, t, lane);
-  if constexpr (Fold::ordered)
-    return join_lanes<V>(fold, lane, t);
-  else
-    return fold.close(lane[0], first_index);
+  typename Fold::lane lane[1][Fold::slots];
+  for (auto& l : lane[0]) l = fold.empty_lane();
+  take_leaf<V, Fold, ahead>(fold, at, stride, n, t, lane[0]);
+  if constexpr (Fold::ordered) {
+    typename Fold::partial value[1];
+    join_rows<V>(fold, lane, value, t);
+    return value[0];
+  } else {
+    return fold.close(lane[0][0], first_index);
+  }
 }
 
 // A binary counter of subtrees across a warp: thread k keeps the digit of 2^k.
@@ -172,6 +187,30 @@ struct warp_counter {
     return sum;
   }
 };
+
+// Rows that start m elements past a 16-byte boundary are read from the boundary, so
+// that thread t, slot k holds lane_of(t, k) - m, around 128. This gives every lane
+// back to the thread that joins it: m values of a thread come from the next one.
+template <int V, class P>
+__device__ __forceinline__ void unrotate(P (&lane)[4], int m, int t) {
+  const int next = (t + 1) & 31;
+  if constexpr (V == 2) {
+    if (m == 0) return;
+    const P a = from_thread(lane[0], next), b = from_thread(lane[2], next);
+    lane[0] = lane[1];
+    lane[2] = lane[3];
+    lane[1] = t == 31 ? b : a;
+    lane[3] = t == 31 ? a : b;
+  } else {
+    for (; m > 0; --m) {
+      const P a = from_thread(lane[0], next);
+      lane[0] = lane[1];
+      lane[1] = lane[2];
+      lane[2] = lane[3];
+      lane[3] = a;
+    }
+  }
+}
 
 // Joins what the threads of a warp hold; every thread gets it.
 template <class Fold, class P>

@@ -2,7 +2,8 @@
 // lockstep_reduce_desc; shapes.cuh says which of them takes which shape.
 //
 //   reduce_packed   rows of at most 128: 1 to 32 threads a row, several rows a warp
-//   reduce_warp     a warp a sequence, leaf after leaf
+//   reduce_warp     a warp a sequence, leaf after leaf: segments
+//   reduce_row_pairs  contiguous rows of one leaf, two a warp
 //   reduce_tree     a block takes an aligned subtree of 2^k leaves; where a sequence
 //                   has several, its last block joins them
 //   reduce_columns  threads across columns, 16 lanes of a leaf each
@@ -87,46 +88,46 @@ __global__ __launch_bounds__(block_threads) void reduce_alone(Fold fold, const s
 }
 
 // ---- several rows a warp ---------------------------------------------------------------
-// `threads` (a power of two) threads hold lanes u + threads * slot of a row, so the
-// two highest joins are within a thread. Four batches of rows are loaded before the
-// first is joined: 64 bytes of f32 in flight a thread.
-template <class Fold, int batches = 4>
-__global__ __launch_bounds__(block_threads) void reduce_packed(Fold fold, const sequences all, const int threads) {
+// `threads` (a power of two) threads hold the lanes of a row, four each: V = 4 as
+// neighbours by one load, V = 1 as u + threads * slot for any alignment and stride.
+// Four batches of rows are loaded before the first is joined.
+template <class Fold, int V, int batches = 4>
+__global__ __launch_bounds__(block_threads, 4) void reduce_packed(Fold fold, const sequences all, const int threads) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
   const int t = threadIdx.x % 32, u = t & (threads - 1), rows = 32 / threads;
   const int64_t warp = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
   const int64_t first = warp * (rows * batches) + t / threads;
-  const int last = static_cast<int>(all.length) - 1;
+  const int length = static_cast<int>(all.length);
+  const auto lane_at = [&](int slot) { return V == 1 ? u + threads * slot : V * u + slot; };
   int64_t offset[4];
 #pragma unroll
-  for (int slot = 0; slot < 4; ++slot) offset[slot] = min(u + threads * slot, last) * all.element_stride;
+  for (int slot = 0; slot < 4; slot += V) offset[slot] = min(lane_at(slot), length - V) * all.element_stride;
   T x[batches][4];
 #pragma unroll
   for (int b = 0; b < batches; ++b) {
     const T* at = static_cast<const T*>(all.src) + min(first + b * rows, all.count - 1) * all.sequence_stride;
 #pragma unroll
-    for (int slot = 0; slot < 4; ++slot) x[b][slot] = at[offset[slot]];
+    for (int slot = 0; slot < 4; slot += V) load_neighbours<V>(at + offset[slot], &x[b][slot]);
   }
+  typename Fold::lane lane[batches][Fold::slots];
   P value[batches];
 #pragma unroll
   for (int b = 0; b < batches; ++b) {
-    typename Fold::lane lane[Fold::slots];
-    for (auto& l : lane) l = fold.empty_lane();
+    for (auto& l : lane[b]) l = fold.empty_lane();
     (void)fold.open(min(first + b * rows, all.count - 1));  // for what it keeps of the sequence
 #pragma unroll
-    for (int slot = 0; slot < 4; ++slot) {
-      const int i = u + threads * slot;
-      fold.take(lane[slot % Fold::slots], i <= last ? x[b][slot] : fold.padding(x[b][slot]), i);
-    }
-    if constexpr (Fold::ordered)
-      value[b] = fold.join(fold.join(lane[0], lane[2]), fold.join(lane[1], lane[3]));
-    else
-      value[b] = fold.close(lane[0], 0);
+    for (int slot = 0; slot < 4; ++slot)
+      fold.take_if(lane[b][slot % Fold::slots], x[b][slot], lane_at(slot), lane_at(slot) < length);
+    if constexpr (!Fold::ordered) value[b] = fold.close(lane[b][0], 0);
   }
-  for (int mask = threads / 2; mask >= 1; mask /= 2)
+  if constexpr (Fold::ordered) {
+    join_rows<V>(fold, lane, value, t, threads);
+  } else {
+    for (int mask = threads / 2; mask >= 1; mask /= 2)
 #pragma unroll
-    for (int b = 0; b < batches; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
+      for (int b = 0; b < batches; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
+  }
 #pragma unroll
   for (int b = 0; b < batches; ++b)
     if (u == 0 && first + b * rows < all.count && fold.open(first + b * rows)) fold.store(value[b], first + b * rows);
@@ -150,8 +151,8 @@ __device__ __forceinline__ typename Fold::partial fold_sequence(const Fold& fold
   }
 }
 
-template <class Fold, int V, int blocks = 4>
-__global__ __launch_bounds__(block_threads, blocks) void reduce_warp(Fold fold, const sequences all, report_word word) {
+template <class Fold>
+__global__ __launch_bounds__(block_threads, 3) void reduce_warp(Fold fold, const sequences all, report_word word) {
   using T = typename Fold::element;
   const int t = threadIdx.x % 32;
   const int64_t step = int64_t{gridDim.x} * (block_threads / 32);
@@ -163,9 +164,87 @@ __global__ __launch_bounds__(block_threads, blocks) void reduce_warp(Fold fold, 
       if (t == 0) fold.store_empty(s);
       continue;
     }
-    const auto value = fold_sequence<Fold, V>(fold, seq.at, all.element_stride, seq.length, t);
+    const auto value = fold_sequence<Fold, 1>(fold, seq.at, all.element_stride, seq.length, t);
     if (t == 0) fold.store(value, s);
   }
+}
+
+// ---- a warp two contiguous rows ----------------------------------------------------------
+// Rows of one leaf at any alignment, by 16-byte loads from the boundary before; the
+// two rows' loads and shuffles overlap. A vector may reach into the neighbouring rows,
+// but not out of src: rows at its ends that would are folded element by element.
+template <class Fold, int V>
+__global__ __launch_bounds__(block_threads, 3) void reduce_row_pairs(Fold fold, const sequences all) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  constexpr int pair = 2, few = 4;
+  const int t = threadIdx.x % 32;
+  const int64_t first = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32 * pair;
+  if (first >= all.count) return;
+  const T* begin = static_cast<const T*>(all.src);
+  const T* end = begin + (all.count - 1) * all.sequence_stride + all.length;
+  const int n = static_cast<int>(all.length);
+  const T* base[pair];
+  int m[pair];
+  bool inside = first + pair <= all.count;
+#pragma unroll
+  for (int b = 0; b < pair; ++b) {
+    const T* at = begin + (first + b) * all.sequence_stride;
+    m[b] = static_cast<int>(reinterpret_cast<uintptr_t>(at) / sizeof(T)) & (V - 1);
+    base[b] = at - m[b];
+    inside = inside && base[b] >= begin && base[b] + (m[b] + n + V - 1) / V * V <= end;
+  }
+  if (!inside) {
+    for (int64_t s = first; s < first + pair && s < all.count; ++s) {
+      if (!fold.open(s)) continue;
+      const P value = fold_sequence<Fold, 1>(fold, begin + s * all.sequence_stride, 1, n, t);
+      if (t == 0) fold.store(value, s);
+    }
+    return;
+  }
+  typename Fold::lane lane[pair][Fold::slots];
+#pragma unroll
+  for (int b = 0; b < pair; ++b)
+    for (auto& l : lane[b]) l = fold.empty_lane();
+#pragma unroll 1
+  for (int row = 0; row * order::lanes < n + V - 1; row += few) {
+    T x[pair][few][4];
+#pragma unroll
+    for (int b = 0; b < pair; ++b)
+#pragma unroll
+      for (int r = 0; r < few; ++r)
+#pragma unroll
+        for (int slot = 0; slot < 4; slot += V) {
+          const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
+          load_neighbours<V>(base[b] + min(i, (m[b] + n - 1) & -V), &x[b][r][slot]);
+        }
+#pragma unroll
+    for (int b = 0; b < pair; ++b) {
+      (void)fold.open(first + b);  // for what it keeps of the sequence
+#pragma unroll
+      for (int r = 0; r < few; ++r)
+#pragma unroll
+        for (int slot = 0; slot < 4; ++slot) {
+          const int i = (row + r) * order::lanes + lane_of<V>(t, slot) - m[b];
+          fold.take_if(lane[b][slot % Fold::slots], x[b][r][slot], i, i >= 0 && i < n);
+        }
+    }
+  }
+  P value[pair];
+  if constexpr (Fold::ordered) {
+#pragma unroll
+    for (int b = 0; b < pair; ++b) unrotate<V>(lane[b], m[b], t);
+    join_rows<V>(fold, lane, value, t);
+  } else {
+#pragma unroll
+    for (int b = 0; b < pair; ++b) value[b] = fold.close(lane[b][0], 0);
+    for (int mask = 16; mask >= 1; mask /= 2)
+#pragma unroll
+      for (int b = 0; b < pair; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
+  }
+#pragma unroll
+  for (int b = 0; b < pair; ++b)
+    if (t == 0 && fold.open(first + b)) fold.store(value[b], first + b);
 }
 
 // Counts a block as finished; true for the last of `blocks`, which leaves 0. What
@@ -297,7 +376,7 @@ __global__ __launch_bounds__(block_threads) void reduce_columns(Fold fold, const
 #pragma unroll
       for (int k = 0; k < slots; ++k) {
         const int i = row * order::lanes + y + down * k;
-        fold.take(lane[Fold::ordered ? k : 0], i < end ? v[k] : fold.padding(v[k]), i);
+        fold.take_if(lane[Fold::ordered ? k : 0], v[k], i, i < end);
       }
     }
     if constexpr (Fold::ordered) {

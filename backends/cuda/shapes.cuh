@@ -7,7 +7,7 @@
 
 namespace lockstep::cuda {
 
-enum class shape { packed, warp, tree, columns };
+enum class shape { packed, warp, row_pairs, tree, columns };
 
 inline size_t element_bytes(lockstep_dtype dtype) {
   return dtype == LOCKSTEP_F16 || dtype == LOCKSTEP_BF16 ? 2 : dtype == LOCKSTEP_F32 || dtype == LOCKSTEP_I32 ? 4 : 8;
@@ -26,6 +26,8 @@ struct sequence_plan {
 inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* src) {
   const int64_t leaves = order::leaves(d.length);
   const size_t bytes = element_bytes(d.dtype), load = bytes == 2 ? 8 : 16;
+  const bool neighbours = d.element_stride == 1 && reinterpret_cast<uintptr_t>(src) % load == 0 &&
+                          d.sequence_stride * static_cast<int64_t>(bytes) % static_cast<int64_t>(load) == 0;
   sequence_plan plan{shape::tree, 1, 1, false};
   if (d.offsets != nullptr || d.length == 0) {
     plan.how = shape::warp;
@@ -34,8 +36,9 @@ inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* s
     plan.tasks = leaves;
   } else if (d.length <= order::lanes) {
     plan.how = shape::packed;
+    plan.neighbours = neighbours && bytes <= 4 && d.length > 8 && d.length % 4 == 0;
   } else if (leaves == 1) {
-    plan.how = shape::warp;
+    plan.how = d.element_stride == 1 ? shape::row_pairs : shape::warp;
   } else {
     const int64_t total = leaves > INT64_MAX / d.count ? INT64_MAX : leaves * d.count;
     int64_t task = 4;
@@ -43,8 +46,7 @@ inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* s
     while (task / 2 >= leaves) task /= 2;
     plan.leaves_a_task = static_cast<int>(task);
     plan.tasks = (leaves + task - 1) / task;
-    plan.neighbours = d.element_stride == 1 && reinterpret_cast<uintptr_t>(src) % load == 0 &&
-                      (d.count == 1 || d.sequence_stride * static_cast<int64_t>(bytes) % static_cast<int64_t>(load) == 0);
+    plan.neighbours = neighbours;
   }
   return plan;
 }
@@ -97,12 +99,16 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
     case shape::packed: {
       int threads = 1;
       while (threads * 4 < d.length) threads *= 2;
-      return launch(queue, "reduce_packed", reduce_packed<Fold>, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
+      const auto kernel = plan.neighbours ? reduce_packed<Fold, neighbours == 4 ? 4 : 1> : reduce_packed<Fold, 1>;
+      return launch(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
                     fold, all, threads);
     }
     case shape::warp:
-      return launch(queue, "reduce_warp", reduce_warp<Fold, 1>, blocks_for(d.count, block_threads / 32), block_threads, 0,
+      return launch(queue, "reduce_warp", reduce_warp<Fold>, blocks_for(d.count, block_threads / 32), block_threads, 0,
                     fold, all, queue.report);
+    case shape::row_pairs:
+      return launch(queue, "reduce_row_pairs", reduce_row_pairs<Fold, neighbours>, blocks_for(d.count, block_threads / 32 * 2),
+                    block_threads, 0, fold, all);
     case shape::columns: {
       int across = 32;
       while (across > 4 && across / 2 >= d.count) across /= 2;
