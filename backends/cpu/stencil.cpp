@@ -197,7 +197,10 @@ void run_block(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z0, int6
     for (int z = 0; z < deep + 2 * r; ++z)
       for (int y = 0; y < high; ++y) block.column[z][y] = row(z0 + z - r, y0 + y);
   block.coefficients = s.coefficients;
-  block.stream = s.stream;
+  // Streamed stores need aligned addresses and a block's rows start together: only
+  // a pitch of whole cache lines keeps them all aligned.
+  const auto whole_lines = [](int64_t stride) { return stride * static_cast<int64_t>(sizeof(T)) % 64 == 0; };
+  block.stream = s.stream && whole_lines(s.dst_strides[1]) && whole_lines(s.dst_strides[0]);
   over_pieces(s, first.x, last.x, [&](int64_t a, int64_t b, bool folds) {
     T copies[16][piece + 2 * max_radius];
     for (int z = 0; z < deep; ++z)
