@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""tool_test.py LOCKSTEP - the program as its users meet it: exit codes, messages,
+JSON, files that cannot be read or written, round trips against NumPy."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+TOOL = sys.argv.pop(1)
+
+
+def run(*args, **more):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_") or k == "LOCKSTEP_BACKEND_PATH"}
+    return subprocess.run([TOOL, *map(str, args)], capture_output=True, env=environment, timeout=120, **more)
+
+
+class Tool(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = lambda name: os.path.join(self.folder.name, name)
+        self.random = np.random.default_rng(7)
+
+    def tearDown(self):
+        leftovers = [f for f in os.listdir(self.folder.name) if not f.endswith((".npy", ".txt"))]
+        self.folder.cleanup()
+        self.assertEqual(leftovers, [], "temporary files were left behind")
+
+    def save(self, name, a):
+        np.save(self.path(name), a)
+        return self.path(name)
+
+    def ok(self, *args, **more):
+        r = run(*args, **more)
+        self.assertEqual(r.returncode, 0, (args, r.stderr))
+        return r
+
+    def fails(self, code, text, *args):
+        r = run(*args)
+        self.assertEqual(r.returncode, code, (args, r.stdout[-300:], r.stderr))
+        self.assertIn(text, r.stderr.decode())
+        self.assertEqual(r.stderr.count(b"\n"), 1, r.stderr)
+        self.assertTrue(r.stderr.startswith(b"lockstep: "), r.stderr)
+
+    def check_op(self, op, a, expected, *options):
+        src, dst = self.save("in.npy", a), self.path("out.npy")
+        self.ok("run", op, src, "-o", dst, *options)
+        got = np.load(dst)
+        self.assertEqual(got.shape, expected.shape)
+        self.assertEqual(got.tobytes(), np.ascontiguousarray(expected).tobytes(), (op, options))
+
+    def test_exit_codes(self):
+        a = self.save("in.npy", np.zeros((2, 3), "f4"))
+        out = self.path("o.npy")
+        self.ok("--version")
+        self.ok("--help")
+        self.ok("run", "transpose", "--help")
+        self.fails(2, "subcommand")
+        self.fails(2, "", "nonsense")
+        self.fails(2, "input", "run", "transpose")
+        self.fails(2, "-o", "run", "transpose", a)
+        self.fails(2, "--axes", "run", "permute", a, "-o", out, "--axes", "0,0")
+        self.fails(2, "--axes", "run", "permute", a, "-o", out, "--axes", "0,x")
+        self.fails(2, "--reduction", "run", "reduce", a, "--reduction", "mean")
+        self.fails(2, "--axis", "run", "reduce", a, "--axis", "5")
+        self.fails(2, "--threads", "run", "reduce", a, "--threads", "-1")
+        self.fails(2, "no variant", "run", "reduce", a, "--variant", "nonsense")
+        self.fails(1, "nonsense", "run", "reduce", a, "--backend", "nonsense")
+        self.fails(2, "cpu_isa", "run", "reduce", a, "--isa", "nonsense")
+        self.fails(1, "No such file", "run", "transpose", self.path("none.npy"), "-o", out)
+        self.fails(2, "multiple of 32", "run", "shuffle", a, "-o", out, "--kind", "idx", "--operand", "0")
+        self.assertFalse(os.path.exists(out))
+
+    def test_movement(self):
+        for dtype in ("u1", "f2", "i4", "f8", "c16"):
+            a = self.random.integers(0, 200, (3, 37, 41)).astype(dtype)
+            self.check_op("transpose", a, a.swapaxes(1, 2))
+            self.check_op("permute", a, a.transpose(2, 0, 1), "--axes", "2,0,1")
+            self.check_op("permute", a, a.transpose())
+            f = np.asfortranarray(a)
+            self.check_op("permute", f, a.transpose(1, 2, 0), "--axes", "1,-1,0")
+            self.check_op("transpose", f, a.swapaxes(1, 2))
+        warps = self.random.integers(-9, 9, (4, 32)).astype("i4")
+        self.check_op("shuffle", warps, warps.reshape(-1, 2, 16)[:, :, ::-1].reshape(4, 32), "--kind", "xor", "--operand", "15")
+
+    def test_numbers(self):
+        a = self.random.integers(-1000, 1000, (5, 6, 7)).astype("i4")
+        wide = a.astype("i8")
+        for axis in (0, 1, 2):
+            self.check_op("reduce", a, wide.sum(axis), "--axis", axis)
+            self.check_op("reduce", a, a.max(axis), "--axis", axis, "--reduction", "max")
+            self.check_op("reduce", a, a.argmin(axis), "--axis", axis, "--reduction", "argmin")
+            self.check_op("square_sum", a, (wide * wide).sum(axis), "--axis", axis)
+        offsets = self.save("offsets.npy", np.array([0, 3, 3, 200, 210]))
+        flat = wide.ravel()
+        self.check_op("reduce", a, np.array([flat[:3].sum(), 0, flat[3:200].sum(), flat[200:].sum()]), "--offsets", offsets)
+        x = np.arange(50, dtype="f8") ** 2
+        self.check_op("stencil", x, np.full(48, 2.0), "--radius", 1, "--coefficients=1,-2,1", "--boundary", "valid")
+        self.check_op("stencil", np.tile(x, (3, 1)), np.full((3, 48), 2.0), "--radius", 1, "--form", "symmetric",
+                      "--coefficients=-2,1", "--boundary", "valid", "--rank", 1)
+        halves = self.save("halves.npy", np.array([0x3F80, 0x4000], "u2"))  # bfloat16 1.0, 2.0
+        self.assertEqual(float(self.ok("run", "square_sum", halves, "--bf16").stdout), 5.0)
+        self.fails(2, "--bf16", "run", "square_sum", halves)
+
+    def test_text_and_json(self):
+        a = self.save("in.npy", np.arange(12, dtype="f8").reshape(3, 4))
+        self.assertEqual(float(self.ok("run", "reduce", a).stdout), 66.0)
+        self.assertEqual([float(x) for x in self.ok("run", "reduce", a, "--axis", "-1").stdout.split()], [6, 22, 38])
+        report = json.loads(self.ok("run", "reduce", a, "--json").stdout)
+        self.assertEqual((report["result"], report["dtype"], report["order"]), (66, "<f8", 1))
+        self.assertTrue(report["backend"] and report["variant"])
+        nan = self.save("n.npy", np.array([np.nan]))
+        self.assertEqual(json.loads(self.ok("run", "reduce", nan, "--json").stdout)["result"], "nan")
+        forced = json.loads(self.ok("run", "reduce", a, "--json", "--backend", "cpu", "--variant", "ref").stdout)
+        self.assertEqual((forced["backend"], forced["variant"]), ("cpu", "ref"))
+        info = json.loads(self.ok("info", "--json").stdout)
+        cpu = next(b for b in info["backends"] if b["name"] == "cpu")
+        self.assertTrue(cpu["usable"])
+        for op in ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle"):
+            self.assertEqual(cpu["variants"][op][-1]["flags"], ["reference"], op)
+        self.assertNotIn(b"\033", self.ok("info").stdout)
+
+    def test_files(self):
+        a = self.random.random((30, 50))
+        src = self.save("in.npy", a)
+        self.ok("run", "transpose", src, "-o", src)  # onto itself
+        np.testing.assert_array_equal(np.load(src), a.T)
+        with open(src, "rb") as f:
+            piped = self.ok("run", "transpose", "-", "-o", "-", input=f.read())
+        self.assertEqual(piped.stdout[-a.nbytes:], a.tobytes())
+        link = self.path("link.npy")
+        os.symlink(src, link)
+        self.ok("run", "transpose", src, "-o", link)
+        self.assertTrue(os.path.islink(link))
+        os.chmod(src, 0o640)
+        self.ok("run", "transpose", src, "-o", src)
+        self.assertEqual(os.stat(src).st_mode & 0o777, 0o640)
+        self.ok("run", "transpose", src, "-o", "/dev/null")
+        self.fails(1, "No space left", "run", "transpose", src, "-o", "/dev/full")
+        with open("/dev/full", "wb") as full:
+            r = subprocess.run([TOOL, "info"], stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(r.returncode, 1)
+        self.assertIn(b"No space left", r.stderr)
+        self.fails(1, "cannot write", "run", "transpose", src, "-o", self.path("no/such/folder.npy"))
+        self.fails(2, "directory", "run", "transpose", src, "-o", self.folder.name)
+        self.fails(1, "directory", "run", "transpose", self.folder.name, "-o", self.path("o.npy"))
+        reader, writer = os.pipe()
+        os.close(reader)  # nobody listens: no message, no success
+        r = subprocess.run([TOOL, "info"], stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        self.assertEqual((r.returncode, r.stderr), (1, b""))
+
+    def test_broken_inputs(self):
+        with open(self.save("in.npy", np.arange(100.0)), "rb") as f:
+            whole = f.read()
+        for name, data, text in [("short", whole[:-1], "truncated"), ("long", whole + b"x", "goes on behind"), ("empty", b"", ".npy"),
+                                 ("huge", whole.replace(b"(100,), }" + 7 * b" ", b"(1000000000000,)"), "broken")]:
+            with open(self.path(name + ".npy"), "wb") as f:
+                f.write(data)
+            self.fails(1, text, "run", "reduce", self.path(name + ".npy"))
+        self.fails(1, "big-endian", "run", "reduce", self.save("big.npy", np.arange(3, dtype=">f4")))
+        self.fails(1, "type", "run", "transpose", self.save("text.npy", np.array([["ab"]])), "-o", self.path("o.npy"))
+
+    def test_large_sparse_file(self):
+        """More than 4 GiB through mmap: a hole, the last element set."""
+        n = (1 << 32) + 4096
+        path = self.path("large.npy")
+        with open(path, "wb") as f:
+            np.lib.format.write_array_header_1_0(f, {"descr": "<i4", "fortran_order": False, "shape": (n // 4,)})
+            try:
+                f.truncate(f.tell() + n)
+            except OSError as error:
+                self.skipTest(f"no sparse file: {error}")
+            f.seek(-4, os.SEEK_END)
+            f.write(b"\1\0\0\0")
+        self.assertEqual(self.ok("run", "reduce", path).stdout, b"1\n")
+        self.assertEqual(self.ok("run", "reduce", path, "--reduction", "argmax").stdout, b"%d\n" % (n // 4 - 1))
+
+    def test_completion(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = self.ok("completion", shell).stdout.decode()
+            for word in ("transpose", "demo", "-l boundary" if shell == "fish" else "--boundary"):
+                self.assertIn(word, script)
+        with open(self.path("c.txt"), "w") as f:
+            f.write(self.ok("completion", "bash").stdout.decode() +
+                    "COMP_WORDS=(lockstep run st) COMP_CWORD=2; _lockstep; echo ${COMPREPLY[0]}\n")
+        self.assertEqual(subprocess.run(["bash", self.path("c.txt")], capture_output=True).stdout.strip(), b"stencil")
+
+
+if __name__ == "__main__":
+    unittest.main()
