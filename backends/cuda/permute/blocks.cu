@@ -4,7 +4,8 @@
 //         elements form runs of 256 bytes and more in src and in dst alike. It is
 //         read in src's order into shared memory and written in dst's order. Which
 //         element of a tile a thread handles never changes, so a block computes its
-//         offsets once and keeps them in registers while it goes from tile to tile.
+//         offsets once and keeps them in registers while it goes from tile to tile; the
+//         next tile is read while this one is written (0.69 for 0.61 of a copy).
 // Moves   every element once in, once out.
 // Limit   DRAM; the ceiling is a device-to-device copy.
 // Watch   The axis that is fastest in dst gets an odd stride in shared memory, or 32
@@ -92,36 +93,56 @@ __global__ void __launch_bounds__(threads, 4) permute_blocks(const __grid_consta
     const offsets in = offsets_of<false>(plan, position), out = offsets_of<true>(plan, position);
     from[p] = in.memory, to[p] = out.memory, places[p] = in.place | out.place << 16;
   }
-  for (uint32_t number = blockIdx.x; number < plan.tiles; number += gridDim.x) {
-    const T* src = reinterpret_cast<const T*>(plan.src);
-    T* dst = reinterpret_cast<T*>(plan.dst);
-    bool full = true;
-    uint32_t rest = number;
+  struct tile_at {
+    const T* src;
+    T* dst;
+    bool full;
+  };
+  const auto locate = [&](uint32_t number) {
+    tile_at at{reinterpret_cast<const T*>(plan.src), reinterpret_cast<T*>(plan.dst), true};
 #pragma unroll
     for (int k = LOCKSTEP_MAX_RANK - 1; k >= 0; --k) {
       if (k >= plan.rank) continue;
       const tile_axis& a = plan.tile[k];
-      uint32_t index = rest;
-      rest = a.tiles.split(index);
-      src += index * a.src_step;
-      dst += index * a.dst_step;
-      full = full && (index != a.tiles.d - 1 || a.last == a.box);
+      uint32_t index = number;
+      number = a.tiles.split(index);
+      at.src += index * a.src_step;
+      at.dst += index * a.dst_step;
+      at.full = at.full && (index != a.tiles.d - 1 || a.last == a.box);
     }
-    T held[per_thread];
+    return at;
+  };
+  T held[per_thread];
+  const auto load = [&](const tile_at& at, uint32_t number) {
 #pragma unroll
     for (int p = 0; p < per_thread; ++p)
       if (const uint32_t position = threadIdx.x + p * threads;
-          position < plan.elements && (full || inside<false>(plan, position, number)))
-        held[p] = src[from[p]];
+          position < plan.elements && (at.full || inside<false>(plan, position, number)))
+        held[p] = at.src[from[p]];
+  };
+
+  uint32_t number = blockIdx.x;
+  tile_at at = locate(number);
+  load(at, number);
+  for (;;) {
 #pragma unroll
     for (int p = 0; p < per_thread; ++p)
       if (threadIdx.x + p * threads < plan.elements) box[places[p] & 0xffff] = held[p];
     __syncthreads();  // the whole box is in place before any thread reads it in dst's order
+    // The next tile is on its way while this one is written.
+    const uint32_t next = number + gridDim.x;
+    tile_at then = at;
+    if (next < plan.tiles) {
+      then = locate(next);
+      load(then, next);
+    }
 #pragma unroll
     for (int p = 0; p < per_thread; ++p)
       if (const uint32_t position = threadIdx.x + p * threads;
-          position < plan.elements && (full || inside<true>(plan, position, number)))
-        dst[to[p]] = box[places[p] >> 16];
+          position < plan.elements && (at.full || inside<true>(plan, position, number)))
+        at.dst[to[p]] = box[places[p] >> 16];
+    if (next >= plan.tiles) break;
+    number = next, at = then;
     __syncthreads();  // the box has been read before the next tile overwrites it
   }
 }
