@@ -209,7 +209,9 @@ const char* refuses_batch_blocks(const lockstep_queue* queue, const lockstep_cal
   if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
   return blocks_fit(axes_of_batch(*call)) ? nullptr : "an offset within a tile needs more than 32 bits";
 }
-constexpr double wide_waste = 2.5;  // padding beyond which boxes are faster than tiles
+// Padding beyond which boxes are faster than tiles: 20000000x7 f32 (1.43) has 0.82 of a
+// copy from boxes and 0.65 from tiles, 20000000x8 (1.25) 0.71 and 0.95.
+constexpr double wide_waste = 1.4;
 int yields_batch_blocks(const lockstep_queue*, const lockstep_call* call) {
   return wide_padding(wide_of(*call)) <= wide_waste;
 }
