@@ -8,7 +8,8 @@
 
 namespace lockstep::cuda::stencil {
 
-// The address, worked out once: through a pointer the compiler asks the hardware for the base again and again, right behind the barrier.
+// The address, worked out once: through a pointer the compiler asks the hardware for
+// the base again and again, right behind the barrier.
 __device__ __forceinline__ uint32_t address_of(const void* shared) {
   auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   asm volatile("" : "+r"(address));
@@ -43,7 +44,9 @@ __device__ __forceinline__ void store_shared(uint32_t to, double x) {
   asm volatile("st.shared.f64 [%0], %1;" ::"r"(to), "d"(x) : "memory");
 }
 __device__ __forceinline__ void load_shared(float (&e)[4], uint32_t from) {
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(e[0]), "=f"(e[1]), "=f"(e[2]), "=f"(e[3]) : "r"(from) : "memory");
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(e[0]), "=f"(e[1]), "=f"(e[2]), "=f"(e[3])
+               : "r"(from) : "memory");
 }
 __device__ __forceinline__ void load_shared(double (&e)[2], uint32_t from) {
   asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(e[0]), "=d"(e[1]) : "r"(from) : "memory");
