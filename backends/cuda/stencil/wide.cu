@@ -16,6 +16,15 @@ namespace {
 
 constexpr int block = 256;  // of stencil_wide
 
+// Threads that a multiprocessor can hold.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int resident = 1024;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ % 100 != 0  // 86, 87, 89 and the small ones after them
+constexpr int resident = 1536;
+#else
+constexpr int resident = 2048;
+#endif
+
 template <class T>
 struct alignas(16) vector_of {
   T e[16 / sizeof(T)];
@@ -145,7 +154,7 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
 // arithmetic to speak of, and few registers, so that a multiprocessor is full. Blocks
 // at a row's ends fold every tap.
 template <class T, int R, bool FOLD, int BLOCK>
-__global__ void __launch_bounds__(BLOCK, (R <= 4 ? 2048 : 1024) / BLOCK)
+__global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident : resident / 2) / BLOCK)
     stencil_wide_aligned(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t, int64_t blocks_a_row) {
   constexpr int V = 16 / sizeof(T), H = (R + V - 1) / V * V;
   const int64_t all = blocks_a_row * s.batch;
