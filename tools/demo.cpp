@@ -3,9 +3,10 @@
 // its time is taken; each time stands beside the memory limit of the same run.
 #include "demo.hpp"
 
-#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "import.hpp"
 #include "limits.hpp"
@@ -161,6 +162,9 @@ int demo(const demo_options& o) {
     in = find_real_input(o.paths);
   }
   if (!o.json) show_inputs(in, s);
+  // Others at work take turns with our threads: then neither time nor limit is the machine's.
+  if (double load = 0; getloadavg(&load, 1) == 1 && load > static_cast<double>(std::thread::hardware_concurrency()) && !o.json)
+    print("{}this machine is busy (load {:.1f}): do not trust the times below{}\n\n", s.bad, load, s.off);
   const std::vector<std::string> backends = usable_backends(o.where.backend);
   const int samples = o.quick ? 3 : 15;
   limits known(context, samples);

@@ -96,6 +96,8 @@ real_input find_real_input(const input_paths& given) {
       need_rank(in.picture, 2, *from);
     } else if (from == &in.signal_from) {
       in.signal = need_rank(flat(as_f32(nothing ? own_bytes(1024) : read_any(from->path, "auto"), from->path)), 1, *from);
+      if (nothing)  // bytes as 8-bit sound
+        for (auto *x = reinterpret_cast<float*>(writable(in.signal)), *end = x + in.signal.header.elements(); x != end; ++x) *x = (*x - 128) / 128;
     } else if (from == &in.table_from) {
       in.table = need_rank(as_f32(nothing ? own_bytes(1000) : read_any(from->path, "auto"), from->path), 2, *from);
     } else {
