@@ -1,6 +1,7 @@
 // plan.cpp - a call prepared once: backend, device, variant, queue and workspace
 // are fixed, so that executing it allocates nothing.
 #include <chrono>
+#include <algorithm>
 #include <memory>
 
 #include "ops/ops.hpp"
@@ -30,7 +31,14 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
     plan->chosen = select(context, plan->prepared, options, whereabouts{}, nullptr);
     lockstep_call& call = plan->prepared.call;
     const lockstep_variant& variant = *plan->chosen.variant;
-    call.workspace_bytes = variant.workspace != nullptr ? variant.workspace(plan->chosen.queue.get(), &call) : 0;
+    const auto workspace = [&] { return variant.workspace != nullptr ? variant.workspace(plan->chosen.queue.get(), &call) : 0; };
+    call.workspace_bytes = workspace();
+    if (plan->prepared.may_alias) {  // the call may turn out to be in place, which needs its own workspace
+      call.src = elsewhere;
+      if (variant.refuses == nullptr || variant.refuses(plan->chosen.queue.get(), &call) == nullptr)
+        call.workspace_bytes = std::max(call.workspace_bytes, workspace());
+      call.src = nullptr;
+    }
     plan->reserved = context->reserve(std::move(plan->chosen.queue));
   }
   *out = plan.release();
