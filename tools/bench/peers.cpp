@@ -1,8 +1,8 @@
-// peers.cpp - see peers.hpp. A peer is called as
-//   PEER --backend cpu --case transpose/b4/512x512 --threads 2 --seconds 0.6 [--cold]
-// and prints one JSON object a line for each way it has to do the case:
-//   {"peer": "openblas 0.3.21 omatcopy", "ms": [...], "checked": "bits equal"}
-// or nothing when it has none. Exit code 0.
+// peers.cpp - see peers.hpp. A peer is called once, as
+//   PEER --backend cpu --threads 2 --seconds 0.6 [--cold] CASE ...
+// and prints one JSON object a line for each case and way that it has to do it:
+//   {"name": "transpose/b4/512x512", "peer": "OpenBLAS 0.3.21 omatcopy", "ms": [...], "checked": "bits equal"}
+// Cases that it cannot do are left out.
 #include "peers.hpp"
 
 #include <algorithm>
@@ -37,32 +37,34 @@ std::vector<std::string> output_lines(const std::string& command) {
 
 }  // namespace
 
-void run_peers(const options& asked, const std::string& backend, const cases::test_case& t, double bytes, report& out) {
+void run_peers(const options& asked, const std::string& backend, report& out) {
+  std::vector<std::string> names;
+  std::map<std::string, result> ours;  // for bytes and limit, the same for everybody
+  for (const result& r : out.results)
+    if (r.backend == backend && ours.emplace(r.name, r).second) names.push_back(r.name);
   std::vector<fs::path> programs;
   std::error_code ignored;
   for (const auto& item : fs::directory_iterator(asked.peers, ignored)) {
     const std::string name = item.path().filename().string();
-    if (name.starts_with("peer_") && name.find('.') == std::string::npos && item.is_regular_file()) programs.push_back(item.path());
+    if (name.starts_with("peer_") && name.find('.') == std::string::npos && item.is_regular_file(ignored)) programs.push_back(item.path());
   }
   std::sort(programs.begin(), programs.end());
   for (const fs::path& program : programs) {
-    const std::string command =
-        fmt::format("{} --backend {} --case {} --threads {} --seconds {}{} 2>/dev/null", quoted(program.string()), quoted(backend),
-                    quoted(t.name), asked.where.threads, asked.seconds > 0 ? asked.seconds : 0.6, asked.cold ? " --cold" : "");
+    std::string command = fmt::format("{} --backend {} --threads {} --seconds {}{}", quoted(program.string()), quoted(backend),
+                                      asked.where.threads, asked.seconds > 0 ? asked.seconds : 0.3, asked.cold ? " --cold" : "");
+    for (const std::string& name : names) command += ' ' + quoted(name);
+    int measured = 0;
     for (const std::string& text : output_lines(command)) {
       const auto object = nlohmann::json::parse(text, nullptr, false);
-      if (object.is_discarded() || !object.contains("peer") || !object.contains("ms")) continue;
-      result r;
-      r.name = t.name, r.op = lockstep_op_name(t.op), r.backend = backend;
-      r.source = object["peer"].get<std::string>();
-      r.variant = r.source;
-      r.cold = asked.cold;
-      r.bytes = bytes;
+      if (object.is_discarded() || !object.contains("peer") || !object.contains("ms") || !ours.contains(object.value("name", ""))) continue;
+      result r = ours.at(object["name"].get<std::string>());
+      r.source = r.variant = object["peer"].get<std::string>();
       r.time = summarise(object["ms"].get<std::vector<double>>(), "peer");
       r.checked = object.value("checked", "not checked");
-      r.limit = t.op == LOCKSTEP_SQUARE_SUM || t.op == LOCKSTEP_REDUCE ? "read" : "copy";
       out.results.push_back(std::move(r));
+      ++measured;
     }
+    if (measured == 0) out.skipped.push_back(fmt::format("peer {} on {}: it measured nothing", program.filename().string(), backend));
   }
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "bench.hpp"
-#include "cases.hpp"
 
 namespace lockstep::tool::bench {
-// Runs every program of asked.peers on a case; appends what they measured.
-void run_peers(const options& asked, const std::string& backend, const cases::test_case& t, double bytes, report& out);
+// Runs every program of asked.peers on the cases that were timed on backend, and
+// appends what they measured.
+void run_peers(const options& asked, const std::string& backend, report& out);
 }  // namespace lockstep::tool::bench
