@@ -59,8 +59,9 @@ lockstep_status failed(cudaError_t code, const char* what) {
 
 bool forked() { return fork_handler == 0 && is_child.load(std::memory_order_relaxed); }
 lockstep_status failed_fork() {
-  return failed(LOCKSTEP_BACKEND_LOST, "this process is the child of a fork, where CUDA does not work; use exec, or fork "
-                                       "before the first call");
+  return failed(LOCKSTEP_BACKEND_LOST,
+                "this process is the child of a fork, where CUDA does not work; use exec, or fork "
+                "before the first call");
 }
 
 }  // namespace lockstep::cuda

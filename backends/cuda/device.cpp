@@ -45,7 +45,8 @@ lockstep_status no_driver(cudaError_t code) {
   if (code == cudaErrorInsufficientDriver && driver == 0)
     return failed(LOCKSTEP_NO_BACKEND, "no NVIDIA driver (libcuda.so.1 was not found)");
   if (code == cudaErrorInsufficientDriver)
-    return failed(LOCKSTEP_NO_BACKEND, "the NVIDIA driver serves CUDA %d.%d, older than the %d.%d this build needs; update it",
+    return failed(LOCKSTEP_NO_BACKEND,
+                  "the NVIDIA driver serves CUDA %d.%d, older than the %d.%d this build needs; update it",
                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
   if (code == cudaErrorNoDevice)
     return failed(LOCKSTEP_NO_BACKEND, "the NVIDIA driver is there but shows no device (CUDA_VISIBLE_DEVICES?)");
@@ -59,11 +60,11 @@ lockstep_status require_usable(int device) {
   int major = 0, minor = 0;
   LOCKSTEP_CUDA(capability(device, major, minor));
   if (major * 10 + minor < oldest)
-    return failed(LOCKSTEP_NO_BACKEND, "device %d is an sm_%d%d chip; the kernels need sm_%d or later", device, major, minor,
-                  oldest);
+    return failed(LOCKSTEP_NO_BACKEND, "device %d is an sm_%d%d chip; the kernels need sm_%d or later", device, major,
+                  minor, oldest);
   if (!has_code(major, minor))
-    return failed(LOCKSTEP_NO_BACKEND, "device %d is an sm_%d%d chip, but this build has code for %s only (gpu_arch)", device,
-                  major, minor, built_for);
+    return failed(LOCKSTEP_NO_BACKEND, "device %d is an sm_%d%d chip, but this build has code for %s only (gpu_arch)",
+                  device, major, minor, built_for);
   return LOCKSTEP_OK;
 }
 
@@ -116,11 +117,11 @@ lockstep_status device_info(int32_t device, lockstep_device_info* info) {
   LOCKSTEP_CUDA(cudaRuntimeGetVersion(&runtime));
   info->usable = require_usable(device) == LOCKSTEP_OK;
   std::snprintf(info->name, sizeof info->name, "%.120s", p.name);
-  std::snprintf(info->detail, sizeof info->detail,
-                "sm_%d%d%s, driver for CUDA %d.%d, runtime %d.%d, %d multiprocessors, L2 %d MiB, shared memory %zu KiB a block",
-                p.major, p.minor, info->usable ? "" : " (no code in this build)", driver / 1000, driver % 1000 / 10,
-                runtime / 1000, runtime % 1000 / 10, p.multiProcessorCount, p.l2CacheSize >> 20,
-                p.sharedMemPerBlockOptin >> 10);
+  std::snprintf(
+      info->detail, sizeof info->detail,
+      "sm_%d%d%s, driver for CUDA %d.%d, runtime %d.%d, %d multiprocessors, L2 %d MiB, shared memory %zu KiB a block",
+      p.major, p.minor, info->usable ? "" : " (no code in this build)", driver / 1000, driver % 1000 / 10,
+      runtime / 1000, runtime % 1000 / 10, p.multiProcessorCount, p.l2CacheSize >> 20, p.sharedMemPerBlockOptin >> 10);
   info->memory_bytes = static_cast<int64_t>(p.totalGlobalMem);
   info->last_level_cache_bytes = p.l2CacheSize;
   info->processors = p.multiProcessorCount;

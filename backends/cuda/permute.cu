@@ -69,23 +69,25 @@ __global__ void __launch_bounds__(threads) permute_elements(const __grid_constan
 // by_src: lanes walk src's memory, else dst's.
 template <int steps>
 lockstep_status launch_elements(lockstep_queue& queue, const axes& all, bool by_src) {
-  return in_parts(all, [](const axes& a) { return a.elements(); }, [&](const axes& a) {
-    element_plan plan{};
-    plan.src = a.src, plan.dst = a.dst, plan.rank = a.rank;
-    plan.elements = static_cast<uint32_t>(a.elements());
-    axes left = a;
-    for (int k = 0; k < a.rank; ++k) {
-      const int next = by_src ? left.fastest_src() : left.fastest_dst();
-      plan.axis[k] = {divider(left.at[next].count), left.at[next].src, left.at[next].dst};
-      for (int m = next; m + 1 < left.rank; ++m) left.at[m] = left.at[m + 1];
-      --left.rank;
-    }
-    const auto blocks = (static_cast<uint64_t>(plan.elements) + threads * steps - 1) / (threads * steps);
-    return by_element(static_cast<size_t>(a.element_bytes), [&](auto element) {
-      return launch(queue, "permute_elements", permute_elements<decltype(element), steps>, dim3(static_cast<unsigned>(blocks)),
-                    dim3(threads), 0, plan);
-    });
-  });
+  return in_parts(
+      all, [](const axes& a) { return a.elements(); },
+      [&](const axes& a) {
+        element_plan plan{};
+        plan.src = a.src, plan.dst = a.dst, plan.rank = a.rank;
+        plan.elements = static_cast<uint32_t>(a.elements());
+        axes left = a;
+        for (int k = 0; k < a.rank; ++k) {
+          const int next = by_src ? left.fastest_src() : left.fastest_dst();
+          plan.axis[k] = {divider(left.at[next].count), left.at[next].src, left.at[next].dst};
+          for (int m = next; m + 1 < left.rank; ++m) left.at[m] = left.at[m + 1];
+          --left.rank;
+        }
+        const auto blocks = (static_cast<uint64_t>(plan.elements) + threads * steps - 1) / (threads * steps);
+        return by_element(static_cast<size_t>(a.element_bytes), [&](auto element) {
+          return launch(queue, "permute_elements", permute_elements<decltype(element), steps>,
+                        dim3(static_cast<unsigned>(blocks)), dim3(threads), 0, plan);
+        });
+      });
 }
 
 lockstep_status launch_naive_read(lockstep_queue& queue, const lockstep_call& call) {
@@ -123,7 +125,9 @@ lockstep_status launch_wide_tiles(lockstep_queue& queue, const lockstep_call& ca
 }
 
 const char* refuses_wide(const lockstep_queue*, const lockstep_call* call) {
-  return is_matrix(simplified(*call, pointers::assumed_aligned)) ? nullptr : "needs two axes, one contiguous in src, the other in dst";
+  return is_matrix(simplified(*call, pointers::assumed_aligned))
+             ? nullptr
+             : "needs two axes, one contiguous in src, the other in dst";
 }
 const char* refuses_blocks(const lockstep_queue*, const lockstep_call* call) {
   return blocks_fit(simplified(*call, pointers::assumed_aligned)) && blocks_fit(axes_of(*call))
@@ -145,14 +149,14 @@ int yields_runs(const lockstep_queue*, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"runs", "runs that stay contiguous: 16 bytes a lane along dst, two of them in flight", 0, nullptr, yields_runs, nullptr,
-     on_device<launch_runs>},
-    {"wide", "the two fastest axes as a batch of transposes, 16-byte accesses on both sides", 0, refuses_wide, yields_wide,
-     nullptr, on_device<launch_wide_tiles>},
+    {"runs", "runs that stay contiguous: 16 bytes a lane along dst, two of them in flight", 0, nullptr, yields_runs,
+     nullptr, on_device<launch_runs>},
+    {"wide", "the two fastest axes as a batch of transposes, 16-byte accesses on both sides", 0, refuses_wide,
+     yields_wide, nullptr, on_device<launch_wide_tiles>},
     {"blocks", "boxes over several short axes: read in src's order, written in dst's, offsets kept in registers", 0,
      refuses_blocks, nullptr, nullptr, on_device<launch_all_blocks>},
-    {"naive_coalesced_write", "one thread an element, lanes along dst's fastest axis", LOCKSTEP_LESSON, nullptr, nullptr,
-     nullptr, on_device<launch_naive_write>},
+    {"naive_coalesced_write", "one thread an element, lanes along dst's fastest axis", LOCKSTEP_LESSON, nullptr,
+     nullptr, nullptr, on_device<launch_naive_write>},
     {"naive_coalesced_read", "one thread an element, lanes along src's fastest axis", LOCKSTEP_LESSON, nullptr, nullptr,
      nullptr, on_device<launch_naive_read>},
 };

@@ -1,9 +1,9 @@
 // queue.cpp - see queue.hpp.
 #include "queue.hpp"
 
-#include "pipeline.hpp"
-
 #include <new>
+
+#include "pipeline.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -70,7 +70,8 @@ lockstep_status queue_create(const lockstep_queue_options* options, lockstep_que
     return failed(LOCKSTEP_NO_BACKEND, "there is no device %d; the driver shows %d", options->device, count);
   const lockstep_allocator* allocator = options->allocator;
   void* memory = allocator->allocate(allocator->user, sizeof(lockstep_queue), 256);
-  if (memory == nullptr) return failed(LOCKSTEP_OUT_OF_MEMORY, "no memory for a queue (%zu bytes)", sizeof(lockstep_queue));
+  if (memory == nullptr)
+    return failed(LOCKSTEP_OUT_OF_MEMORY, "no memory for a queue (%zu bytes)", sizeof(lockstep_queue));
   auto* queue = new (memory) lockstep_queue;
   queue->allocator = allocator;
   queue->device = options->device;
@@ -91,7 +92,8 @@ lockstep_status finish(lockstep_queue* queue) {
   const device_guard guard(queue->device);
   LOCKSTEP_CUDA(guard.code());
   if (capturing(*queue))
-    return failed(LOCKSTEP_INVALID_ARGUMENT, "the stream is being captured and cannot be waited for; set LOCKSTEP_ASYNC");
+    return failed(LOCKSTEP_INVALID_ARGUMENT,
+                  "the stream is being captured and cannot be waited for; set LOCKSTEP_ASYNC");
   LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
   if (*static_cast<volatile unsigned*>(queue->raised) == 0) return LOCKSTEP_OK;
   *queue->raised = 0;
@@ -101,15 +103,17 @@ lockstep_status finish(lockstep_queue* queue) {
   LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
   switch (static_cast<fault>(first & 3)) {
     case fault::overflow:
-      return failed(LOCKSTEP_OVERFLOW, "the exact result of sequence %llu does not fit i64; dst[%llu] holds the saturated value",
+      return failed(LOCKSTEP_OVERFLOW,
+                    "the exact result of sequence %llu does not fit i64; dst[%llu] holds the saturated value",
                     first >> 2, first >> 2);
     case fault::empty:
       return failed(LOCKSTEP_EMPTY, "sequence %llu is empty and has no minimum or maximum; dst[%llu] is left as it was",
                     first >> 2, first >> 2);
     case fault::invalid: break;
   }
-  return failed(LOCKSTEP_INVALID_ARGUMENT, "offsets[%llu] is negative or more than offsets[%llu]; segments must not decrease",
-                first >> 2, (first >> 2) + 1);
+  return failed(LOCKSTEP_INVALID_ARGUMENT,
+                "offsets[%llu] is negative or more than offsets[%llu]; segments must not decrease", first >> 2,
+                (first >> 2) + 1);
 }
 
 lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {

@@ -11,16 +11,16 @@
 //         wide tile, all in one bank; tiled_padded and tiled_swizzled mend that.
 // Source  Ruetsch and Micikevicius, "Optimizing matrix transpose in CUDA", 2009;
 //         figures in tests/results.
-#include "ops.hpp"
 #include "element.cuh"
+#include "ops.hpp"
 #include "permute/blocks.hpp"
 #include "transpose/wide.hpp"
 
 namespace lockstep::cuda {
 namespace {
 
-constexpr int side = 32;        // elements of a square tile
-constexpr int block_rows = 8;   // a block is side x block_rows threads; each takes side / block_rows elements
+constexpr int side = 32;       // elements of a square tile
+constexpr int block_rows = 8;  // a block is side x block_rows threads; each takes side / block_rows elements
 
 struct square_job {
   const void* src;
@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(side* block_rows) transpose_naive_read(square_
     T* dst = static_cast<T*>(job.dst) + at.matrix * job.dst_batch;
     const int64_t j = at.j0 + threadIdx.x;
     for (int step = threadIdx.y; step < side; step += block_rows)
-      if (const int64_t i = at.i0 + step; i < job.rows && j < job.cols) dst[j * job.dst_ld + i] = src[i * job.src_ld + j];
+      if (const int64_t i = at.i0 + step; i < job.rows && j < job.cols)
+        dst[j * job.dst_ld + i] = src[i * job.src_ld + j];
   }
 }
 
@@ -62,7 +63,8 @@ __global__ void __launch_bounds__(side* block_rows) transpose_naive_write(square
     T* dst = static_cast<T*>(job.dst) + at.matrix * job.dst_batch;
     const int64_t i = at.i0 + threadIdx.x;
     for (int step = threadIdx.y; step < side; step += block_rows)
-      if (const int64_t j = at.j0 + step; i < job.rows && j < job.cols) dst[j * job.dst_ld + i] = src[i * job.src_ld + j];
+      if (const int64_t j = at.j0 + step; i < job.rows && j < job.cols)
+        dst[j * job.dst_ld + i] = src[i * job.src_ld + j];
   }
 }
 
@@ -107,13 +109,17 @@ __global__ void __launch_bounds__(side* block_rows) transpose_swap_tiles(square_
     T* matrix = static_cast<T*>(job.dst) + number / job.tiles_of_matrix * job.dst_batch;
     const int lane = threadIdx.x;
     for (int step = threadIdx.y; step < side; step += block_rows) {
-      if (i0 + step < job.rows && j0 + lane < job.rows) lower[step][lane] = matrix[(i0 + step) * job.dst_ld + j0 + lane];
-      if (j0 + step < job.rows && i0 + lane < job.rows) upper[step][lane] = matrix[(j0 + step) * job.dst_ld + i0 + lane];
+      if (i0 + step < job.rows && j0 + lane < job.rows)
+        lower[step][lane] = matrix[(i0 + step) * job.dst_ld + j0 + lane];
+      if (j0 + step < job.rows && i0 + lane < job.rows)
+        upper[step][lane] = matrix[(j0 + step) * job.dst_ld + i0 + lane];
     }
     __syncthreads();  // both tiles have been read before either is overwritten
     for (int step = threadIdx.y; step < side; step += block_rows) {
-      if (i0 + step < job.rows && j0 + lane < job.rows) matrix[(i0 + step) * job.dst_ld + j0 + lane] = upper[lane][step];
-      if (j0 + step < job.rows && i0 + lane < job.rows) matrix[(j0 + step) * job.dst_ld + i0 + lane] = lower[lane][step];
+      if (i0 + step < job.rows && j0 + lane < job.rows)
+        matrix[(i0 + step) * job.dst_ld + j0 + lane] = upper[lane][step];
+      if (j0 + step < job.rows && i0 + lane < job.rows)
+        matrix[(j0 + step) * job.dst_ld + i0 + lane] = lower[lane][step];
     }
     __syncthreads();  // shared memory has been read before the next pair comes in
   }
@@ -122,8 +128,17 @@ __global__ void __launch_bounds__(side* block_rows) transpose_swap_tiles(square_
 square_job job_of(const lockstep_call& call) {
   const lockstep_transpose_desc& d = call.transpose;
   const int64_t tiles_i = (d.rows - 1) / side + 1, tiles_j = (d.cols - 1) / side + 1;
-  return {call.src,           call.dst, d.rows,  d.cols, d.src_ld, d.dst_ld, d.src_batch_stride, d.dst_batch_stride, tiles_j,
-          tiles_i * tiles_j, tiles_i * tiles_j * d.batch};
+  return {call.src,
+          call.dst,
+          d.rows,
+          d.cols,
+          d.src_ld,
+          d.dst_ld,
+          d.src_batch_stride,
+          d.dst_batch_stride,
+          tiles_j,
+          tiles_i * tiles_j,
+          tiles_i * tiles_j * d.batch};
 }
 
 dim3 grid_of(const square_job& job) {
@@ -134,20 +149,23 @@ dim3 grid_of(const square_job& job) {
 lockstep_status launch_naive_read(lockstep_queue& queue, const lockstep_call& call) {
   const square_job job = job_of(call);
   return by_element(call.transpose.element_bytes, [&](auto element) {
-    return launch(queue, "transpose_naive_read", transpose_naive_read<decltype(element)>, grid_of(job), dim3(side, block_rows), 0, job);
+    return launch(queue, "transpose_naive_read", transpose_naive_read<decltype(element)>, grid_of(job),
+                  dim3(side, block_rows), 0, job);
   });
 }
 lockstep_status launch_naive_write(lockstep_queue& queue, const lockstep_call& call) {
   const square_job job = job_of(call);
   return by_element(call.transpose.element_bytes, [&](auto element) {
-    return launch(queue, "transpose_naive_write", transpose_naive_write<decltype(element)>, grid_of(job), dim3(side, block_rows), 0, job);
+    return launch(queue, "transpose_naive_write", transpose_naive_write<decltype(element)>, grid_of(job),
+                  dim3(side, block_rows), 0, job);
   });
 }
 template <layout how>
 lockstep_status launch_tiled(lockstep_queue& queue, const lockstep_call& call) {
   const square_job job = job_of(call);
   return by_element(call.transpose.element_bytes, [&](auto element) {
-    return launch(queue, "transpose_tiled", transpose_tiled<decltype(element), how>, grid_of(job), dim3(side, block_rows), 0, job);
+    return launch(queue, "transpose_tiled", transpose_tiled<decltype(element), how>, grid_of(job),
+                  dim3(side, block_rows), 0, job);
   });
 }
 lockstep_status launch_swap_tiles(lockstep_queue& queue, const lockstep_call& call) {
@@ -155,7 +173,8 @@ lockstep_status launch_swap_tiles(lockstep_queue& queue, const lockstep_call& ca
   job.tiles_of_matrix = job.tiles_j * (job.tiles_j + 1) / 2;
   job.tiles = job.tiles_of_matrix * call.transpose.batch;
   return by_element(call.transpose.element_bytes, [&](auto element) {
-    return launch(queue, "transpose_swap_tiles", transpose_swap_tiles<decltype(element)>, grid_of(job), dim3(side, block_rows), 0, job);
+    return launch(queue, "transpose_swap_tiles", transpose_swap_tiles<decltype(element)>, grid_of(job),
+                  dim3(side, block_rows), 0, job);
   });
 }
 wide_job wide_of(const lockstep_call& call) {
@@ -186,7 +205,8 @@ size_t workspace_of_span(const lockstep_queue*, const lockstep_call* call) {
   return static_cast<size_t>((d.batch - 1) * d.src_batch_stride + (d.rows - 1) * d.src_ld + d.cols) * d.element_bytes;
 }
 lockstep_status launch_through_workspace(lockstep_queue& queue, const lockstep_call& call) {
-  LOCKSTEP_CUDA(cudaMemcpyAsync(call.workspace, call.src, workspace_of_span(&queue, &call), cudaMemcpyDefault, queue.stream));
+  LOCKSTEP_CUDA(
+      cudaMemcpyAsync(call.workspace, call.src, workspace_of_span(&queue, &call), cudaMemcpyDefault, queue.stream));
   lockstep_call copied = call;
   copied.src = call.workspace;
   return launch_wide_tiles(queue, copied);
@@ -196,7 +216,11 @@ int yields_out_of_place(const lockstep_queue*, const lockstep_call* call) { retu
 // Batches of matrices too small for a tile: boxes over several of them.
 axes axes_of_batch(const lockstep_call& call) {
   const lockstep_transpose_desc& d = call.transpose;
-  axes a{static_cast<const unsigned char*>(call.src), static_cast<unsigned char*>(call.dst), static_cast<int>(d.element_bytes), 0, {}};
+  axes a{static_cast<const unsigned char*>(call.src),
+         static_cast<unsigned char*>(call.dst),
+         static_cast<int>(d.element_bytes),
+         0,
+         {}};
   if (d.batch > 1) a.at[a.rank++] = {d.batch, d.src_batch_stride, d.dst_batch_stride};
   if (d.cols > 1) a.at[a.rank++] = {d.cols, 1, d.dst_ld};
   if (d.rows > 1) a.at[a.rank++] = {d.rows, d.src_ld, 1};
@@ -217,24 +241,24 @@ int yields_batch_blocks(const lockstep_queue*, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"blocks", "matrices too small for a tile: boxes over several, read in src's order, written in dst's", 0, refuses_batch_blocks,
-     yields_batch_blocks, nullptr, on_device<launch_batch_blocks>},
+    {"blocks", "matrices too small for a tile: boxes over several, read in src's order, written in dst's", 0,
+     refuses_batch_blocks, yields_batch_blocks, nullptr, on_device<launch_batch_blocks>},
     {"wide", "16-byte accesses on both sides, the turn in registers, a swizzled tile that hands over rows of dst", 0,
      refuses_in_place, nullptr, nullptr, on_device<launch_wide_tiles>},
-    {"swap_tiles", "in place: a block turns two mirrored tiles and swaps them", 0, refuses_all_but_square_in_place, nullptr,
-     nullptr, on_device<launch_swap_tiles>},
+    {"swap_tiles", "in place: a block turns two mirrored tiles and swaps them", 0, refuses_all_but_square_in_place,
+     nullptr, nullptr, on_device<launch_swap_tiles>},
     {"through_workspace", "a copy to the workspace, then wide from there: in place for any packed matrix", 0, nullptr,
      yields_out_of_place, workspace_of_span, on_device<launch_through_workspace>},
-    {"tiled_swizzled", "32 x 32 tile, columns XORed with the row: no bank conflict, no pad", LOCKSTEP_LESSON, refuses_in_place,
-     nullptr, nullptr, on_device<launch_tiled<layout::swizzled>>},
-    {"tiled_padded", "32 x 32 tile, rows one element longer: columns spread over all banks", LOCKSTEP_LESSON, refuses_in_place,
-     nullptr, nullptr, on_device<launch_tiled<layout::padded>>},
+    {"tiled_swizzled", "32 x 32 tile, columns XORed with the row: no bank conflict, no pad", LOCKSTEP_LESSON,
+     refuses_in_place, nullptr, nullptr, on_device<launch_tiled<layout::swizzled>>},
+    {"tiled_padded", "32 x 32 tile, rows one element longer: columns spread over all banks", LOCKSTEP_LESSON,
+     refuses_in_place, nullptr, nullptr, on_device<launch_tiled<layout::padded>>},
     {"tiled", "32 x 32 tile: both sides coalesce, but a column lies in one bank (32-way conflict)", LOCKSTEP_LESSON,
      refuses_in_place, nullptr, nullptr, on_device<launch_tiled<layout::plain>>},
-    {"naive_coalesced_write", "one thread an element, lanes along dst's rows: the strided side is the read", LOCKSTEP_LESSON,
-     refuses_in_place, nullptr, nullptr, on_device<launch_naive_write>},
-    {"naive_coalesced_read", "one thread an element, lanes along src's rows: the strided side is the write", LOCKSTEP_LESSON,
-     refuses_in_place, nullptr, nullptr, on_device<launch_naive_read>},
+    {"naive_coalesced_write", "one thread an element, lanes along dst's rows: the strided side is the read",
+     LOCKSTEP_LESSON, refuses_in_place, nullptr, nullptr, on_device<launch_naive_write>},
+    {"naive_coalesced_read", "one thread an element, lanes along src's rows: the strided side is the write",
+     LOCKSTEP_LESSON, refuses_in_place, nullptr, nullptr, on_device<launch_naive_read>},
 };
 
 }  // namespace

@@ -66,8 +66,11 @@ int axes::fastest_src() const {
 
 axes axes_of(const lockstep_call& call) {
   const lockstep_permute_desc& d = call.permute;
-  axes a{static_cast<const unsigned char*>(call.src), static_cast<unsigned char*>(call.dst),
-         static_cast<int>(d.element_bytes), 0, {}};
+  axes a{static_cast<const unsigned char*>(call.src),
+         static_cast<unsigned char*>(call.dst),
+         static_cast<int>(d.element_bytes),
+         0,
+         {}};
   for (int k = 0; k < d.rank; ++k)
     if (d.shape[d.perm[k]] > 1) a.at[a.rank++] = {d.shape[d.perm[k]], d.src_strides[d.perm[k]], d.dst_strides[k]};
   sort_by_dst(a);

@@ -28,8 +28,8 @@ constexpr int64_t run_bytes = 256;  // what src's and dst's runs should reach
 constexpr int per_thread_of(int bytes) { return bytes == 16 ? 4 : 8; }
 
 struct tile_axis {
-  divider tiles;          // along this axis
-  uint32_t box, last;     // elements of a full and of the last tile
+  divider tiles;               // along this axis
+  uint32_t box, last;          // elements of a full and of the last tile
   int64_t src_step, dst_step;  // from one tile to the next
 };
 struct box_axis {
@@ -42,7 +42,7 @@ struct blocks_plan {
   const unsigned char* src;
   unsigned char* dst;
   int rank;
-  uint32_t tiles, elements;      // of the whole, of a full tile
+  uint32_t tiles, elements;  // of the whole, of a full tile
   tile_axis tile[LOCKSTEP_MAX_RANK];
   box_axis in[LOCKSTEP_MAX_RANK];   // the box in src's order, fastest first
   box_axis out[LOCKSTEP_MAX_RANK];  // in dst's
@@ -164,7 +164,8 @@ box_shape shape_of(const axes& a) {
   box_shape s{};
   for (int k = 0; k < a.rank; ++k) {
     s.box[k] = 1, s.by_src[k] = k;
-    for (int m = k; m > 0 && a.at[s.by_src[m - 1]].src > a.at[s.by_src[m]].src; --m) std::swap(s.by_src[m - 1], s.by_src[m]);
+    for (int m = k; m > 0 && a.at[s.by_src[m - 1]].src > a.at[s.by_src[m]].src; --m)
+      std::swap(s.by_src[m - 1], s.by_src[m]);
   }
   const int64_t want = std::max<int64_t>(run_bytes / a.element_bytes, 1);
   const int64_t most = threads * per_thread_of(a.element_bytes);
@@ -207,8 +208,8 @@ blocks_plan plan_of(const axes& a, int64_t& shared_elements) {
   for (int k = 0; k < a.rank; ++k) {
     const axis& x = a.at[k];
     const int64_t count = (x.count - 1) / s.box[k] + 1;
-    plan.tile[k] = {divider(count), static_cast<uint32_t>(s.box[k]), static_cast<uint32_t>(x.count - (count - 1) * s.box[k]),
-                    s.box[k] * x.src, s.box[k] * x.dst};
+    plan.tile[k] = {divider(count), static_cast<uint32_t>(s.box[k]),
+                    static_cast<uint32_t>(x.count - (count - 1) * s.box[k]), s.box[k] * x.src, s.box[k] * x.dst};
     tiles *= count;
     elements *= s.box[k];
   }
@@ -217,8 +218,12 @@ blocks_plan plan_of(const axes& a, int64_t& shared_elements) {
   const auto box_of = [&](int k) {
     // Offsets of a box of one are never used; they may not fit.
     const bool one = s.box[k] == 1;
-    return box_axis{divider(s.box[k]), one ? 0 : static_cast<uint32_t>(a.at[k].src), one ? 0 : static_cast<uint32_t>(a.at[k].dst),
-                    static_cast<uint32_t>(places[k]), static_cast<uint32_t>(below[k]), k};
+    return box_axis{divider(s.box[k]),
+                    one ? 0 : static_cast<uint32_t>(a.at[k].src),
+                    one ? 0 : static_cast<uint32_t>(a.at[k].dst),
+                    static_cast<uint32_t>(places[k]),
+                    static_cast<uint32_t>(below[k]),
+                    k};
   };
   for (int step = 0; step < a.rank; ++step) {
     plan.in[step] = box_of(s.by_src[step]);

@@ -30,8 +30,10 @@ lockstep_status launch_shape(lockstep_queue& queue, const wide_job& job, const s
   constexpr size_t shared = wide_shared_bytes<bytes, tall, broad>;
   const int64_t all_rows = up(job.rows, tall / bytes);
   const wide_plan plan = make_wide_plan(job, tall / bytes, broad / bytes, s.order == walk::down ? all_rows : 1);
-  const bool exact = plan.src_vector && plan.dst_vector && job.rows % (tall / bytes) == 0 && job.cols % (broad / bytes) == 0;
-  const auto kernel = exact ? transpose_wide<bytes, tall, broad, threads, true> : transpose_wide<bytes, tall, broad, threads, false>;
+  const bool exact =
+      plan.src_vector && plan.dst_vector && job.rows % (tall / bytes) == 0 && job.cols % (broad / bytes) == 0;
+  const auto kernel =
+      exact ? transpose_wide<bytes, tall, broad, threads, true> : transpose_wide<bytes, tall, broad, threads, false>;
   if (const lockstep_status status = allow_shared(kernel, shared); status != LOCKSTEP_OK) return status;
   return launch(queue, "transpose_wide", kernel, dim3(plan.tiles), dim3(threads), shared, plan);
 }
@@ -49,22 +51,26 @@ constexpr shape row(walk order, double weight) {
 // 1024x32 0.960, 2048x32 0.943; 8x20000000: 32x1024 1.00.
 // Narrow shapes cost more where a wider one would do: (64,96,128,160) -> 0132 has
 // 0.965 from 128x128 and 0.845 from 512x32.
-template <int bytes> constexpr shape shapes[5] = {
+template <int bytes>
+constexpr shape shapes[5] = {
     row<bytes, 256, 256, 256>(walk::down, 1.0), row<bytes, 256, 128, 128>(walk::down, 1.03),
     row<bytes, 128, 128, 64>(walk::down, 1.05), row<bytes, 512, 32, 64>(walk::across, 1.25),
     row<bytes, 32, 1024, 128>(walk::down, 1.2),
 };
-template <> constexpr shape shapes<1>[5] = {
+template <>
+constexpr shape shapes<1>[5] = {
     row<1, 128, 256, 128>(walk::down, 1.0), row<1, 256, 128, 128>(walk::down, 1.03),
     row<1, 128, 128, 64>(walk::down, 1.03), row<1, 512, 32, 64>(walk::across, 1.25),
     row<1, 32, 1024, 128>(walk::down, 1.2),
 };
-template <> constexpr shape shapes<8>[5] = {
+template <>
+constexpr shape shapes<8>[5] = {
     row<8, 256, 256, 256>(walk::down, 1.0), row<8, 256, 128, 128>(walk::down, 1.03),
     row<8, 128, 128, 64>(walk::down, 1.05), row<8, 512, 32, 64>(walk::across, 1.25),
     row<8, 64, 512, 128>(walk::down, 1.2),
 };
-template <> constexpr shape shapes<16>[5] = {
+template <>
+constexpr shape shapes<16>[5] = {
     row<16, 512, 256, 256>(walk::down, 1.0), row<16, 256, 256, 256>(walk::down, 1.1),
     row<16, 128, 128, 64>(walk::down, 1.1),  row<16, 512, 32, 64>(walk::across, 1.25),
     row<16, 128, 256, 128>(walk::down, 1.1),

@@ -31,7 +31,7 @@ struct wide_plan {
   const unsigned char *src_begin, *src_end;  // bytes that may be read, for word loads around unaligned rows
   int64_t rows, cols, src_ld, dst_ld;
   uint32_t tiles;
-  uint32_t tiles_i, group;          // bands of group tile rows are walked down, then across
+  uint32_t tiles_i, group;  // bands of group tile rows are walked down, then across
   divider by_matrix, by_band, by_group, by_last_group;
   int outer_axes;
   divider outer_count[6];
@@ -161,7 +161,8 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
         const int i = index / row_chunks, k = index % row_chunks;
         const unsigned char* row = src + i * plan.src_ld * bytes;
         const unsigned char* chunk = row - (reinterpret_cast<uintptr_t>(row) & 15) + k * 16;
-        if (i < rows_left && chunk < row + cols_left * bytes) stage_chunk(&tile[index], chunk, plan.src_begin, plan.src_end);
+        if (i < rows_left && chunk < row + cols_left * bytes)
+          stage_chunk(&tile[index], chunk, plan.src_begin, plan.src_end);
       }
       __pipeline_commit();
       __pipeline_wait_prior(0);
