@@ -12,7 +12,7 @@ enum class walk { down, across };  // neighbouring tiles share dst rows, or src 
 struct shape {
   int tall, broad;
   walk order;
-  double weight;
+  double weight, odd_weight;  // odd: where dst is not aligned to 16 bytes
   lockstep_status (*launch)(lockstep_queue&, const wide_job&, const shape&);
 };
 
@@ -39,8 +39,8 @@ lockstep_status launch_shape(lockstep_queue& queue, const wide_job& job, const s
 }
 
 template <int bytes, int tall, int broad, int threads>
-constexpr shape row(walk order, double weight) {
-  return {tall, broad, order, weight, launch_shape<bytes, tall, broad, threads>};
+constexpr shape row(walk order, double weight, double odd_weight) {
+  return {tall, broad, order, weight, odd_weight, launch_shape<bytes, tall, broad, threads>};
 }
 // Best shape first, found on an H200 (16384 square; fractions of a copy, which runs at
 // 4.2 TB/s). 4 bytes: 256x256 0.970, 512x256 0.959-0.973, 128x512 0.949, 128x128 0.93,
@@ -51,33 +51,41 @@ constexpr shape row(walk order, double weight) {
 // 1024x32 0.960, 2048x32 0.943; 8x20000000: 32x1024 1.00.
 // Narrow shapes cost more where a wider one would do: (64,96,128,160) -> 0132 has
 // 0.965 from 128x128 and 0.845 from 512x32.
+// Not aligned in dst, 16383x16381: 1 byte 256x128 0.30, 128x256 0.20; 2 bytes 512x128
+// 0.46, 256x256 0.37; 8 bytes 256x256 0.85, 512x128 0.74; 4 bytes (7001x10000) 512x128 0.88, 256x256 0.85, 128x256
+// 0.77.
 template <int bytes>
-constexpr shape shapes[5] = {
-    row<bytes, 256, 256, 256>(walk::down, 1.0), row<bytes, 256, 128, 128>(walk::down, 1.03),
-    row<bytes, 128, 128, 64>(walk::down, 1.05), row<bytes, 512, 32, 64>(walk::across, 1.25),
-    row<bytes, 32, 1024, 128>(walk::down, 1.2),
+constexpr shape shapes[6] = {
+    row<bytes, 256, 256, 256>(walk::down, 1.0, 1.0),
+    row<bytes, 512, 128, bytes == 4 ? 128 : 256>(walk::down, 1.04, 0.97),
+    row<bytes, 256, 128, 128>(walk::down, 1.03, 1.03),
+    row<bytes, 128, 128, 64>(walk::down, 1.05, 1.15),
+    row<bytes, 512, 32, 64>(walk::across, 1.25, 1.25),
+    row<bytes, 32, 1024, 128>(walk::down, 1.2, 1.2),
 };
 template <>
-constexpr shape shapes<1>[5] = {
-    row<1, 128, 256, 128>(walk::down, 1.0), row<1, 256, 128, 128>(walk::down, 1.03),
-    row<1, 128, 128, 64>(walk::down, 1.03), row<1, 512, 32, 64>(walk::across, 1.25),
-    row<1, 32, 1024, 128>(walk::down, 1.2),
+constexpr shape shapes<1>[6] = {
+    row<1, 128, 256, 128>(walk::down, 1.0, 1.4),   row<1, 256, 128, 128>(walk::down, 1.03, 1.0),
+    row<1, 128, 128, 64>(walk::down, 1.03, 1.4),   row<1, 256, 64, 64>(walk::down, 1.2, 1.1),
+    row<1, 512, 32, 64>(walk::across, 1.25, 1.25), row<1, 32, 1024, 128>(walk::down, 1.2, 1.4),
 };
 template <>
-constexpr shape shapes<8>[5] = {
-    row<8, 256, 256, 256>(walk::down, 1.0), row<8, 256, 128, 128>(walk::down, 1.03),
-    row<8, 128, 128, 64>(walk::down, 1.05), row<8, 512, 32, 64>(walk::across, 1.25),
-    row<8, 64, 512, 128>(walk::down, 1.2),
+constexpr shape shapes<8>[6] = {
+    row<8, 256, 256, 256>(walk::down, 1.0, 1.0),   row<8, 512, 128, 256>(walk::down, 1.04, 1.2),
+    row<8, 256, 128, 128>(walk::down, 1.03, 1.03), row<8, 128, 128, 64>(walk::down, 1.05, 1.15),
+    row<8, 512, 32, 64>(walk::across, 1.25, 1.25), row<8, 64, 512, 128>(walk::down, 1.2, 1.2),
 };
 template <>
-constexpr shape shapes<16>[5] = {
-    row<16, 512, 256, 256>(walk::down, 1.0), row<16, 256, 256, 256>(walk::down, 1.1),
-    row<16, 128, 128, 64>(walk::down, 1.1),  row<16, 512, 32, 64>(walk::across, 1.25),
-    row<16, 128, 256, 128>(walk::down, 1.1),
+constexpr shape shapes<16>[6] = {
+    row<16, 512, 256, 256>(walk::down, 1.0, 1.0),   row<16, 256, 256, 256>(walk::down, 1.1, 1.1),
+    row<16, 512, 128, 256>(walk::down, 1.1, 1.1),   row<16, 128, 128, 64>(walk::down, 1.1, 1.1),
+    row<16, 512, 32, 64>(walk::across, 1.25, 1.25), row<16, 128, 256, 128>(walk::down, 1.1, 1.1),
 };
 
 double cost_of(const wide_job& job, const shape& s) {
-  return static_cast<double>(tiles_of(job, s)) * s.tall * s.broad * s.weight;
+  const bool odd = reinterpret_cast<uintptr_t>(job.dst) % 16 != 0 ||
+                   (job.cols > 1 && job.dst_ld * static_cast<int64_t>(job.element_bytes) % 16 != 0);
+  return static_cast<double>(tiles_of(job, s)) * s.tall * s.broad * (odd ? s.odd_weight : s.weight);
 }
 
 template <int bytes>
