@@ -74,7 +74,9 @@ struct float_sum {
     acc = squares ? __fma_rn(wide, wide, acc) : __dadd_rn(acc, wide);
   }
   // A square of -0.0 adds +0.0, which no sum with at least one real square shows.
-  __device__ static void take_if(double& acc, T x, int i, bool wanted) { take(acc, wanted ? x : negative_zero<T>(), i); }
+  __device__ static void take_if(double& acc, T x, int i, bool wanted) {
+    take(acc, wanted ? x : negative_zero<T>(), i);
+  }
   __device__ void store(double value, int64_t s) const {
     if (plain != nullptr) plain[s] = value;
     store_double(dst, as_f32, s, root ? __dsqrt_rn(value) : value);
@@ -93,7 +95,9 @@ struct largest_magnitude {
   const double* plain;
   uint64_t* largest;
 
-  __device__ bool open(int64_t s) const { return !(plain[s] >= order::rescale_below && plain[s] <= 0x1.fffffffffffffp1023); }
+  __device__ bool open(int64_t s) const {
+    return !(plain[s] >= order::rescale_below && plain[s] <= 0x1.fffffffffffffp1023);
+  }
   __device__ static uint64_t empty_lane() { return 0; }
   __device__ static uint64_t none() { return 0; }
   __device__ static uint64_t join(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -139,7 +143,9 @@ struct scaled_squares {
     acc = __fma_rn(scaled, scaled, acc);
   }
   __device__ void take_if(double& acc, double x, int i, bool wanted) const { take(acc, wanted ? x : -0.0, i); }
-  __device__ void store(double value, int64_t s) const { store_double(dst, as_f32, s, __dmul_rn(__dsqrt_rn(value), up)); }
+  __device__ void store(double value, int64_t s) const {
+    store_double(dst, as_f32, s, __dmul_rn(__dsqrt_rn(value), up));
+  }
   __device__ void store_empty(int64_t) const {}
 };
 
@@ -187,7 +193,9 @@ struct wide_sum {
 // remainder, and what is left over becomes one sticky bit below 11 spare ones.
 __device__ inline double rounded_root(wide_sum sum) {
   if ((sum.word[0] | sum.word[1] | sum.word[2]) == 0) return 0.0;
-  const int zeros = sum.word[2] != 0 ? __clzll(sum.word[2]) : sum.word[1] != 0 ? 64 + __clzll(sum.word[1]) : 128 + __clzll(sum.word[0]);
+  const int zeros = sum.word[2] != 0   ? __clzll(sum.word[2])
+                    : sum.word[1] != 0 ? 64 + __clzll(sum.word[1])
+                                       : 128 + __clzll(sum.word[0]);
   const int shift = (64 - zeros + 1) & ~1;  // to the right; the top bit lands on 127 or 126
   const uint128 low = (static_cast<uint128>(sum.word[1]) << 64) | sum.word[0];
   uint128 value;
@@ -307,7 +315,9 @@ struct extreme {
 
   __device__ bool open(int64_t) const { return true; }
   __device__ static lane empty_lane() { return none(); }
-  __device__ static partial none() { return sizeof(lane) == 4 ? static_cast<lane>(INT32_MIN) : static_cast<lane>(INT64_MIN); }
+  __device__ static partial none() {
+    return sizeof(lane) == 4 ? static_cast<lane>(INT32_MIN) : static_cast<lane>(INT64_MIN);
+  }
   __device__ static partial join(partial a, partial b) { return a > b ? a : b; }
   __device__ void take(lane& acc, T x, int) const { acc = join(acc, key_of<T>::key(x, turn)); }
   __device__ void take_if(lane& acc, T x, int, bool wanted) const {
@@ -351,6 +361,13 @@ struct arg_extreme {
   __device__ void take_if(lane& acc, T x, int index, bool wanted) const {
     const key k = key_of<T>::key(x, turn);
     if (wanted && k > acc.best) acc = {k, index};
+  }
+  // Within one leaf a 4-byte key and the index turned over are one integer to compare.
+  __device__ static int64_t pack(lane acc) requires(sizeof(key) == 4) {
+    return static_cast<int64_t>(acc.best) * (int64_t{1} << 32) + static_cast<uint32_t>(~acc.index);
+  }
+  __device__ static partial unpack(int64_t packed) {
+    return close({static_cast<key>(packed >> 32), static_cast<int>(~static_cast<uint32_t>(packed))}, 0);
   }
   __device__ static partial close(lane acc, int64_t first_index) {
     return {acc.index < 0 ? INT64_MAX : first_index + acc.index, acc.best};

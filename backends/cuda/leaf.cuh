@@ -54,7 +54,8 @@ __device__ __forceinline__ P split_join(const Fold& fold, P first, P second, int
 // 4 * threads of a shorter row. Every thread of the group gets the values. V = 4
 // needs 4 threads or more, V = 2 all 32.
 template <int V, int several, class Fold, class P>
-__device__ __forceinline__ void join_rows(const Fold& fold, P (&lane)[several][4], P (&value)[several], int t, int threads = 32) {
+__device__ __forceinline__ void join_rows(const Fold& fold, P (&lane)[several][4], P (&value)[several], int t,
+                                          int threads = 32) {
   const auto by_xor = [&](int mask) {
 #pragma unroll
     for (int b = 0; b < several; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
@@ -79,6 +80,28 @@ __device__ __forceinline__ void join_rows(const Fold& fold, P (&lane)[several][4
     }
     for (int mask = V == 1 ? threads / 2 : 8; mask >= 1; mask /= 2) by_xor(mask);  // V = 2: d = 16 8 4 2
     if (V == 2) by_xor(16);                                                        // and 1
+  }
+}
+
+// The same for an exact fold, whose lanes are one accumulator a thread.
+template <int several, class Fold>
+__device__ __forceinline__ void join_rows_exactly(const Fold& fold, typename Fold::lane (&lane)[several][1],
+                                                  typename Fold::partial (&value)[several], int threads) {
+  if constexpr (requires { fold.pack(lane[0][0]); }) {
+    int64_t packed[several];
+#pragma unroll
+    for (int b = 0; b < several; ++b) packed[b] = fold.pack(lane[b][0]);
+    for (int mask = threads / 2; mask >= 1; mask /= 2)
+#pragma unroll
+      for (int b = 0; b < several; ++b) packed[b] = max(packed[b], from_xor(packed[b], mask));
+#pragma unroll
+    for (int b = 0; b < several; ++b) value[b] = fold.unpack(packed[b]);
+  } else {
+#pragma unroll
+    for (int b = 0; b < several; ++b) value[b] = fold.close(lane[b][0], 0);
+    for (int mask = threads / 2; mask >= 1; mask /= 2)
+#pragma unroll
+      for (int b = 0; b < several; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
   }
 }
 

@@ -6,6 +6,7 @@
 // Watch   NaN wins, -0.0 < +0.0, the lowest index wins a tie; an array whose keys are
 //         all the smallest possible still has an argmax
 // Source  lib/order.hpp.
+#include "library.hpp"
 #include "ops.hpp"
 #include "shapes.cuh"
 
@@ -42,15 +43,21 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
     case LOCKSTEP_I64: return run_type<alone, int64_t>(queue, call);
     case LOCKSTEP_F32: return run_type<alone, float>(queue, call);
     case LOCKSTEP_F64: return run_type<alone, double>(queue, call);
-    default: return failed(LOCKSTEP_INTERNAL, "reduce of dtype %d reached the CUDA backend", static_cast<int>(call.reduce.dtype));
+    default:
+      return failed(LOCKSTEP_INTERNAL, "reduce of dtype %d reached the CUDA backend",
+                    static_cast<int>(call.reduce.dtype));
   }
 }
 
 const lockstep_variant rows[] = {
-    {"shuffle", "a warp a leaf, 16-byte loads, shuffles, one launch; short rows several a warp; columns across threads", 0,
-     nullptr, nullptr, sequence_workspace, on_device<launch_any<false>>},
-    {"alone", "a thread a sequence, in the fixed order: what the order costs without the memory hierarchy", LOCKSTEP_LESSON,
-     nullptr, nullptr, nullptr, on_device<launch_any<true>>},
+    {"shuffle", "a warp a leaf, 16-byte loads, shuffles, one launch; short rows several a warp; columns across threads",
+     0, nullptr, nullptr, sequence_workspace, on_device<launch_any<false>>},
+    {"cub", "CUB's DeviceReduce::TransformReduce over the same fold", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
+     refuses_library, nullptr, workspace_library, launch_cub},
+    {"thrust", "Thrust's transform_reduce over the same fold; blocks", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
+     refuses_library, nullptr, workspace_library, launch_thrust},
+    {"alone", "a thread a sequence, in the fixed order: what the order costs without the memory hierarchy",
+     LOCKSTEP_LESSON, nullptr, nullptr, nullptr, on_device<launch_any<true>>},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // lockstep_reduce_desc; shapes.cuh says which of them takes which shape.
 //
 //   reduce_packed   rows of at most 128: 1 to 32 threads a row, several rows a warp
-//   reduce_warp     a warp a sequence, leaf after leaf: segments
+//   reduce_warp     a warp a sequence, leaf after leaf: strided ones of one leaf, empty ones
 //   reduce_row_pairs  contiguous rows of one leaf, two a warp
 //   reduce_tree     a block takes an aligned subtree of 2^k leaves; where a sequence
 //                   has several, its last block joins them
@@ -92,7 +92,7 @@ __global__ __launch_bounds__(block_threads) void reduce_alone(Fold fold, const s
 // neighbours by one load, V = 1 as u + threads * slot for any alignment and stride.
 // Four batches of rows are loaded before the first is joined.
 template <class Fold, int V, int batches = 4>
-__global__ __launch_bounds__(block_threads, 4) void reduce_packed(Fold fold, const sequences all, const int threads) {
+__global__ __launch_bounds__(block_threads, 5) void reduce_packed(Fold fold, const sequences all, const int threads) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
   const int t = threadIdx.x % 32, u = t & (threads - 1), rows = 32 / threads;
@@ -119,15 +119,11 @@ __global__ __launch_bounds__(block_threads, 4) void reduce_packed(Fold fold, con
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot)
       fold.take_if(lane[b][slot % Fold::slots], x[b][slot], lane_at(slot), lane_at(slot) < length);
-    if constexpr (!Fold::ordered) value[b] = fold.close(lane[b][0], 0);
   }
-  if constexpr (Fold::ordered) {
+  if constexpr (Fold::ordered)
     join_rows<V>(fold, lane, value, t, threads);
-  } else {
-    for (int mask = threads / 2; mask >= 1; mask /= 2)
-#pragma unroll
-      for (int b = 0; b < batches; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
-  }
+  else
+    join_rows_exactly(fold, lane, value, threads);
 #pragma unroll
   for (int b = 0; b < batches; ++b)
     if (u == 0 && first + b * rows < all.count && fold.open(first + b * rows)) fold.store(value[b], first + b * rows);
@@ -173,11 +169,11 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_warp(Fold fold, const
 // Rows of one leaf at any alignment, by 16-byte loads from the boundary before; the
 // two rows' loads and shuffles overlap. A vector may reach into the neighbouring rows,
 // but not out of src: rows at its ends that would are folded element by element.
-template <class Fold, int V>
-__global__ __launch_bounds__(block_threads, 3) void reduce_row_pairs(Fold fold, const sequences all) {
+template <class Fold, int V, int few>
+__global__ __launch_bounds__(block_threads, 4) void reduce_row_pairs(Fold fold, const sequences all) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
-  constexpr int pair = 2, few = 4;
+  constexpr int pair = 2;
   const int t = threadIdx.x % 32;
   const int64_t first = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32 * pair;
   if (first >= all.count) return;
@@ -222,12 +218,17 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_row_pairs(Fold fold, 
     for (int b = 0; b < pair; ++b) {
       (void)fold.open(first + b);  // for what it keeps of the sequence
 #pragma unroll
-      for (int r = 0; r < few; ++r)
+      for (int r = 0; r < few; ++r) {
+        const bool whole = row + r > 0 && (row + r + 1) * order::lanes <= m[b] + n;
 #pragma unroll
         for (int slot = 0; slot < 4; ++slot) {
           const int i = (row + r) * order::lanes + lane_of<V>(t, slot) - m[b];
-          fold.take_if(lane[b][slot % Fold::slots], x[b][r][slot], i, i >= 0 && i < n);
+          if (whole)
+            fold.take(lane[b][slot % Fold::slots], x[b][r][slot], i);
+          else
+            fold.take_if(lane[b][slot % Fold::slots], x[b][r][slot], i, i >= 0 && i < n);
         }
+      }
     }
   }
   P value[pair];
@@ -236,11 +237,7 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_row_pairs(Fold fold, 
     for (int b = 0; b < pair; ++b) unrotate<V>(lane[b], m[b], t);
     join_rows<V>(fold, lane, value, t);
   } else {
-#pragma unroll
-    for (int b = 0; b < pair; ++b) value[b] = fold.close(lane[b][0], 0);
-    for (int mask = 16; mask >= 1; mask /= 2)
-#pragma unroll
-      for (int b = 0; b < pair; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
+    join_rows_exactly(fold, lane, value, 32);
   }
 #pragma unroll
   for (int b = 0; b < pair; ++b)
@@ -253,7 +250,10 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_row_pairs(Fold fold, 
 // __threadfence on both sides does the same and costs a second round to the L2).
 __device__ __forceinline__ bool take_ticket(unsigned* ticket, unsigned blocks) {
   unsigned before;
-  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(ticket), "r"(blocks - 1) : "memory");
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(ticket), "r"(blocks - 1)
+               : "memory");
   return before == blocks - 1;
 }
 
@@ -267,70 +267,87 @@ __device__ __forceinline__ void overlap_launches() {
 }
 
 // ---- a block a subtree -------------------------------------------------------------------
-// Warps take leaves in turn, so that the block streams contiguous memory. partials:
-// tasks a sequence; tickets: one counter a sequence, 0 before and after, or nullptr
-// when join_partials follows. Rows in flight and blocks a multiprocessor tried on an
-// H200, f32: 2, 4, 8, 16 and 1 to 8; 8 and 4 (64 registers) won at 1 Mi (4.25 us,
-// next 4.48) and are within 1 % of the best at 1 Gi (932 us; 16 and 2: 927).
-template <class Fold, int V, int ahead = 32 / sizeof(typename Fold::element), int blocks = 4>
-__global__ __launch_bounds__(block_threads, blocks) void reduce_tree(Fold fold, const sequences all, const int leaves_a_task,
+// The value of `here` leaves from leaf `first` of a sequence, in warp 0. Warps take
+// leaves in turn, so that the block streams contiguous memory.
+template <int V, int ahead, class Fold>
+__device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold, const typename Fold::element* at,
+                                                               int64_t stride, int64_t length, int64_t first, int here,
+                                                               typename Fold::partial* values) {
+  using P = typename Fold::partial;
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  P mine = fold.none();
+  for (int leaf = warp; leaf < here; leaf += warps) {
+    const int64_t i = (first + leaf) * order::leaf;
+    const P value = fold_leaf<V, Fold, ahead>(fold, at + i * stride, stride, length - i, i, t);
+    if constexpr (!Fold::ordered)
+      mine = fold.join(mine, value);
+    else if (t == 0)
+      values[leaf] = value;
+  }
+  if constexpr (!Fold::ordered) {
+    mine = join_warp(fold, mine);
+    if (t == 0) values[warp] = mine;
+  }
+  __syncthreads();  // warp 0 reads the values that every warp has written
+  return warp == 0 ? join_values(fold, Fold::ordered ? here : warps, t, [&](int i) { return values[i]; }) : fold.none();
+}
+
+// The tree above all tasks of a sequence, by its last block, in warp 0.
+template <class Fold>
+__device__ __forceinline__ typename Fold::partial join_tasks(const Fold& fold, const typename Fold::partial* partials,
+                                                             int64_t tasks, typename Fold::partial* values) {
+  using P = typename Fold::partial;
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  int chunk = 32;
+  while (chunk < 1024 && chunk * warps < tasks) chunk *= 2;
+  const int chunks = static_cast<int>((tasks + chunk - 1) / chunk);  // at most 256: 2^37 elements
+  for (int c = warp; c < chunks; c += warps) {
+    const int64_t begin = int64_t{c} * chunk;
+    const P value = join_values(fold, static_cast<int>(tasks - begin < chunk ? tasks - begin : chunk), t,
+                                [&](int i) { return load_fresh(partials + begin + i); });
+    if (t == 0) values[c] = value;
+  }
+  __syncthreads();  // warp 0 reads every warp's chunk values
+  return warp == 0 ? join_values(fold, chunks, t, [&](int i) { return values[i]; }) : fold.none();
+}
+
+// partials: tasks a sequence; tickets: one counter a sequence, 0 before and after, or
+// nullptr when join_partials follows. Rows in flight and blocks a multiprocessor tried
+// on an H200, f32: 2, 4, 8, 16 and 1 to 8. 8 and 4 (64 registers) win up to 64 Mi,
+// 4.25 us to 4.93 at 1 Mi; 16 and 2 (128 registers) beyond, 945 us to 952 at 1 Gi.
+template <bool large, class T>
+constexpr int rows_ahead = large && sizeof(T) > 2 ? 64 / sizeof(T) : 32 / sizeof(T);
+
+template <class Fold, int V, bool large>
+__global__ __launch_bounds__(block_threads,
+                             large ? 2 : 4) void reduce_tree(Fold fold, const sequences all, const int leaves_a_task,
                                                              const int64_t tasks, typename Fold::partial* partials,
                                                              unsigned* tickets) {
-  using T = typename Fold::element;
   using P = typename Fold::partial;
   __shared__ P values[most_leaves];
   __shared__ bool last;
   overlap_launches();
-  const int t = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const int64_t leaves = order::leaves(all.length), total = all.count * tasks;
   for (int64_t work = blockIdx.x; work < total; work += gridDim.x) {
     const int64_t s = tasks == 1 ? work : work / tasks;
     const int64_t first = (work - s * tasks) * leaves_a_task;
     if (!fold.open(s)) continue;
     const int here = static_cast<int>(leaves - first < leaves_a_task ? leaves - first : leaves_a_task);
-    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride;
-    P mine = fold.none();
-    for (int leaf = warp; leaf < here; leaf += warps) {
-      const int64_t element = (first + leaf) * order::leaf;
-      const P value = fold_leaf<V, Fold, ahead>(fold, at + element * all.element_stride, all.element_stride, all.length - element, element, t);
-      if constexpr (!Fold::ordered)
-        mine = fold.join(mine, value);
-      else if (t == 0)
-        values[leaf] = value;
-    }
-    if constexpr (!Fold::ordered) {
-      mine = join_warp(fold, mine);
-      if (t == 0) values[warp] = mine;
-    }
-    __syncthreads();  // warp 0 reads the values that every warp has written
-    if (warp == 0) {
-      const P value = join_values(fold, Fold::ordered ? here : warps, t, [&](int i) { return values[i]; });
-      if (t == 0) {
-        if (tasks == 1) {
-          fold.store(value, s);
-        } else {
-          partials[work] = value;
-          last = tickets != nullptr && take_ticket(&tickets[s], static_cast<unsigned>(tasks));
-        }
+    const auto* at = static_cast<const typename Fold::element*>(all.src) + s * all.sequence_stride;
+    P value = fold_subtree<V, rows_ahead<large, typename Fold::element>>(fold, at, all.element_stride, all.length,
+                                                                         first, here, values);
+    if (threadIdx.x == 0) {
+      if (tasks == 1) {
+        fold.store(value, s);
+      } else {
+        partials[work] = value;
+        last = tickets != nullptr && take_ticket(&tickets[s], static_cast<unsigned>(tasks));
       }
     }
     __syncthreads();  // every warp waits for thread 0's `last`, and for warp 0 to have read values
     if (tasks == 1 || !last) continue;
-    int chunk = 32;
-    while (chunk < 1024 && chunk * warps < tasks) chunk *= 2;
-    const int chunks = static_cast<int>((tasks + chunk - 1) / chunk);
-    const P* of_sequence = partials + s * tasks;
-    for (int c = warp; c < chunks; c += warps) {
-      const int64_t begin = int64_t{c} * chunk;
-      const P value = join_values(fold, static_cast<int>(tasks - begin < chunk ? tasks - begin : chunk), t,
-                                  [&](int i) { return load_fresh(of_sequence + begin + i); });
-      if (t == 0) values[c] = value;
-    }
-    __syncthreads();  // warp 0 reads every warp's chunk values
-    if (warp == 0) {
-      const P value = join_values(fold, chunks, t, [&](int i) { return values[i]; });
-      if (t == 0) fold.store(value, s);
-    }
+    value = join_tasks(fold, partials + s * tasks, tasks, values);
+    if (threadIdx.x == 0) fold.store(value, s);
     __syncthreads();  // the next task writes values after warp 0 has read them
   }
 }
@@ -350,7 +367,8 @@ __device__ __forceinline__ void join_down(const Fold& fold, P* value) {
 
 template <class Fold>
 __global__ __launch_bounds__(block_threads) void reduce_columns(Fold fold, const sequences all, const int across,
-                                                                const int64_t column_tiles, typename Fold::partial* partials) {
+                                                                const int64_t column_tiles,
+                                                                typename Fold::partial* partials) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
   constexpr int down = 8, slots = order::lanes / down;
@@ -366,17 +384,29 @@ __global__ __launch_bounds__(block_threads) void reduce_columns(Fold fold, const
     const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride + first * all.element_stride;
     typename Fold::lane lane[Fold::ordered ? slots : 1];
     for (auto& l : lane) l = fold.empty_lane();
+    const int64_t step = down * all.element_stride;
+    int row = 0;
 #pragma unroll 1
-    for (int row = 0; row * order::lanes < end; ++row) {
+    for (; (row + 1) * order::lanes <= end; ++row) {
+      const T* p = at + (row * order::lanes + y) * all.element_stride;
       T v[slots];
 #pragma unroll
-      for (int k = 0; k < slots; ++k) {
-        v[k] = at[min(row * order::lanes + y + down * k, end - 1) * all.element_stride];
-      }
+      for (int k = 0; k < slots; ++k, p += step) v[k] = *p;
 #pragma unroll
-      for (int k = 0; k < slots; ++k) {
-        const int i = row * order::lanes + y + down * k;
-        fold.take_if(lane[Fold::ordered ? k : 0], v[k], i, i < end);
+      for (int k = 0; k < slots; ++k) fold.take(lane[Fold::ordered ? k : 0], v[k], row * order::lanes + y + down * k);
+    }
+    constexpr int some = 4;  // a short column should not pay for 16
+#pragma unroll
+    for (int k0 = 0; k0 < slots; k0 += some) {
+      if (row * order::lanes + down * k0 >= end) break;
+      T v[some];
+#pragma unroll
+      for (int k = 0; k < some; ++k)
+        v[k] = at[min(row * order::lanes + y + down * (k0 + k), end - 1) * all.element_stride];
+#pragma unroll
+      for (int k = 0; k < some; ++k) {
+        const int i = row * order::lanes + y + down * (k0 + k);
+        fold.take_if(lane[Fold::ordered ? k0 + k : 0], v[k], i, i < end);
       }
     }
     if constexpr (Fold::ordered) {
@@ -409,8 +439,10 @@ __global__ __launch_bounds__(block_threads) void join_partials(Fold fold, const 
   const P* of_sequence = partials + s * leaves;
   warp_counter<Fold> tree;
   for (int64_t begin = 0; begin < leaves; begin += 1024)
-    tree.push(fold, join_values(fold, static_cast<int>(leaves - begin < 1024 ? leaves - begin : 1024), t,
-                                [&](int i) { return of_sequence[begin + i]; }), t);
+    tree.push(fold,
+              join_values(fold, static_cast<int>(leaves - begin < 1024 ? leaves - begin : 1024), t,
+                          [&](int i) { return of_sequence[begin + i]; }),
+              t);
   const P total = tree.total(fold);
   if (t == 0) fold.store(total, s);
 }

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "sequences.cuh"
+#include "segments.cuh"
 
 namespace lockstep::cuda {
 
-enum class shape { packed, warp, row_pairs, tree, columns };
+enum class shape { packed, warp, row_pairs, tree, columns, segments };
 
 inline size_t element_bytes(lockstep_dtype dtype) {
   return dtype == LOCKSTEP_F16 || dtype == LOCKSTEP_BF16 ? 2 : dtype == LOCKSTEP_F32 || dtype == LOCKSTEP_I32 ? 4 : 8;
@@ -16,8 +16,8 @@ inline size_t element_bytes(lockstep_dtype dtype) {
 struct sequence_plan {
   shape how;
   int leaves_a_task;
-  int64_t tasks;           // of a sequence; partial results to store when more than one
-  bool neighbours;         // 16-byte (f16: 8-byte) loads
+  int64_t tasks;    // of a sequence; partial results to store when more than one
+  bool neighbours;  // 16-byte (f16: 8-byte) loads
 };
 
 // A task of 2^k leaves: 4 at 1 Mi elements so that every multiprocessor gets one, 8
@@ -29,7 +29,9 @@ inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* s
   const bool neighbours = d.element_stride == 1 && reinterpret_cast<uintptr_t>(src) % load == 0 &&
                           d.sequence_stride * static_cast<int64_t>(bytes) % static_cast<int64_t>(load) == 0;
   sequence_plan plan{shape::tree, 1, 1, false};
-  if (d.offsets != nullptr || d.length == 0) {
+  if (d.offsets != nullptr) {
+    plan.how = shape::segments;
+  } else if (d.length == 0) {
     plan.how = shape::warp;
   } else if (d.element_stride > 1 && d.count >= 4 && d.sequence_stride < d.element_stride) {
     plan.how = shape::columns;
@@ -57,7 +59,10 @@ constexpr size_t partial_bytes = 24;  // the largest fold's
 inline size_t sequence_workspace(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
   const sequence_plan plan = plan_sequences(d, call->src);
-  const size_t partials = plan.tasks > 1 ? static_cast<size_t>(d.count) * static_cast<size_t>(plan.tasks) * partial_bytes : 0;
+  const size_t partials = plan.how == shape::segments ? sizeof(segment_list) + most_slots * partial_bytes
+                          : plan.tasks > 1
+                              ? static_cast<size_t>(d.count) * static_cast<size_t>(plan.tasks) * partial_bytes
+                              : 0;
   const bool rescales = d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64;
   return partials + (rescales ? static_cast<size_t>(d.count) * 16 : 0);
 }
@@ -68,8 +73,8 @@ inline dim3 blocks_for(int64_t work, int64_t a_block) {
 
 // launch(), but the kernel (which calls overlap_launches) may start early.
 template <class... Parameters, class... Arguments>
-lockstep_status launch_early(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                             Arguments&&... arguments) {
+lockstep_status launch_early(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...), dim3 grid,
+                             dim3 block, Arguments&&... arguments) {
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -99,30 +104,44 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
     case shape::packed: {
       int threads = 1;
       while (threads * 4 < d.length) threads *= 2;
-      const auto kernel = plan.neighbours ? reduce_packed<Fold, neighbours == 4 ? 4 : 1> : reduce_packed<Fold, 1>;
-      return launch(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
-                    fold, all, threads);
+      const auto kernel = plan.neighbours ? reduce_packed < Fold, neighbours == 4 ? 4 : 1 > : reduce_packed<Fold, 1>;
+      return launch(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0, fold,
+                    all, threads);
     }
     case shape::warp:
       return launch(queue, "reduce_warp", reduce_warp<Fold>, blocks_for(d.count, block_threads / 32), block_threads, 0,
                     fold, all, queue.report);
+    case shape::segments: {
+      auto* list = static_cast<segment_list*>(call.workspace);
+      LOCKSTEP_CUDA(cudaMemsetAsync(list, 0, 2 * sizeof(unsigned), queue.stream));
+      status = launch(queue, "reduce_segments", reduce_segments<Fold>, blocks_for(d.count, block_threads / 8),
+                      block_threads, 0, fold, all, queue.report, list);
+      if (status != LOCKSTEP_OK) return status;
+      return launch(queue, "reduce_listed", reduce_listed<Fold>, static_cast<unsigned>(queue.facts->processors) * 3,
+                    block_threads, 0, fold, all, queue.report, list, reinterpret_cast<P*>(list + 1));
+    }
     case shape::row_pairs:
-      return launch(queue, "reduce_row_pairs", reduce_row_pairs<Fold, neighbours>, blocks_for(d.count, block_threads / 32 * 2),
-                    block_threads, 0, fold, all);
+      return launch(queue, "reduce_row_pairs",
+                    d.length <= 3 * order::lanes - neighbours ? reduce_row_pairs<Fold, neighbours, 3>
+                                                              : reduce_row_pairs<Fold, neighbours, 4>,
+                    blocks_for(d.count, block_threads / 32 * 2), block_threads, 0, fold, all);
     case shape::columns: {
       int across = 32;
       while (across > 4 && across / 2 >= d.count) across /= 2;
       const int64_t tiles = (d.count + across - 1) / across, leaves_a_block = block_threads / (across * 8);
       status = launch(queue, "reduce_columns", reduce_columns<Fold>,
-                      blocks_for(tiles * ((plan.tasks + leaves_a_block - 1) / leaves_a_block), 1), block_threads, 0, fold, all,
-                      across, tiles, partials);
+                      blocks_for(tiles * ((plan.tasks + leaves_a_block - 1) / leaves_a_block), 1), block_threads, 0,
+                      fold, all, across, tiles, partials);
       break;
     }
     case shape::tree: {
       // A captured graph may run beside this queue's other calls: it must not share their tickets.
       unsigned* tickets = d.count <= ticket_count && !(join && capturing(queue)) ? queue.tickets : nullptr;
       join = join && tickets == nullptr;
-      const auto kernel = plan.neighbours ? reduce_tree<Fold, neighbours> : reduce_tree<Fold, 1>;
+      const bool large = plan.leaves_a_task >= 64;  // 8 leaves a warp: rows of 3 lose a third by it
+      const auto kernel = !plan.neighbours ? reduce_tree<Fold, 1, false>
+                          : large          ? reduce_tree<Fold, neighbours, true>
+                                           : reduce_tree<Fold, neighbours, false>;
       status = launch_early(queue, "reduce_tree", kernel, blocks_for(d.count * plan.tasks, 1),
                             std::min(block_threads, plan.leaves_a_task * 32), fold, all, plan.leaves_a_task, plan.tasks,
                             partials, tickets);
@@ -130,16 +149,16 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
     }
   }
   if (status != LOCKSTEP_OK || !join) return status;
-  return launch(queue, "join_partials", join_partials<Fold>, blocks_for(d.count, block_threads / 32), block_threads, 0, fold,
-                d.count, plan.tasks, partials);
+  return launch(queue, "join_partials", join_partials<Fold>, blocks_for(d.count, block_threads / 32), block_threads, 0,
+                fold, d.count, plan.tasks, partials);
 }
 
 template <class Fold>
 lockstep_status run_alone(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
   const lockstep_reduce_desc& d = call.reduce;
   const sequences all{call.src, d.count, d.length, d.element_stride, d.sequence_stride, d.offsets};
-  return launch(queue, "reduce_alone", reduce_alone<Fold>, blocks_for(d.count, block_threads), block_threads, 0, fold, all,
-                queue.report);
+  return launch(queue, "reduce_alone", reduce_alone<Fold>, blocks_for(d.count, block_threads), block_threads, 0, fold,
+                all, queue.report);
 }
 
 }  // namespace lockstep::cuda

@@ -9,6 +9,7 @@
 // Watch   the tail leaf; the fence on both sides of the ticket; 2^31 elements; f64
 //         norms whose squares leave the range (two more passes that skip what is well)
 // Source  lib/order.hpp; the last-block step is the CUDA sample threadFenceReduction's.
+#include "library.hpp"
 #include "ops.hpp"
 #include "shapes.cuh"
 #include "square_sum/rows.hpp"
@@ -34,7 +35,8 @@ lockstep_status run_float(lockstep_queue& queue, const lockstep_call& call) {
       auto* largest = reinterpret_cast<uint64_t*>(plain + d.count);
       lockstep_status status = run<alone>(queue, call, float_sum<T, true>{call.dst, as_f32, true, plain});
       if (status == LOCKSTEP_OK) status = run<alone>(queue, call, largest_magnitude{plain, largest});
-      if (status == LOCKSTEP_OK) status = run<alone>(queue, call, scaled_squares{call.dst, as_f32, plain, largest, 1, 1});
+      if (status == LOCKSTEP_OK)
+        status = run<alone>(queue, call, scaled_squares{call.dst, as_f32, plain, largest, 1, 1});
       return status;
     }
   }
@@ -61,40 +63,46 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
 constexpr uint32_t lesson = LOCKSTEP_OWN_ORDER | LOCKSTEP_LESSON;
 
 const lockstep_variant rows[] = {
-    {"shuffle", "B10: a warp a leaf, 16-byte loads, shuffles, one launch: the last block joins the blocks", 0, nullptr, nullptr,
-     sequence_workspace, on_device<launch_any<false>>},
-    {"ptx_fma", "B9: multiply-adds as inline PTX (fma.rn, mad.wide, madc.hi): the same machine code as the compiler's for floats", lesson,
-     refuses_lesson, nullptr, workspace_full, launch_ptx_fma},
-    {"compiler_fma", "B9: its twin, multiply-adds as the compiler writes them", lesson,
-     refuses_lesson, nullptr, workspace_full, launch_compiler_fma},
+    {"shuffle", "B10: a warp a leaf, 16-byte loads, shuffles, one launch: the last block joins the blocks", 0, nullptr,
+     nullptr, sequence_workspace, on_device<launch_any<false>>},
+    {"cub", "CUB's DeviceReduce::TransformReduce over the same fold", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
+     refuses_library, nullptr, workspace_library, launch_cub},
+    {"thrust", "Thrust's transform_reduce over the same fold; blocks", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
+     refuses_library, nullptr, workspace_library, launch_thrust},
+    {"ptx_fma",
+     "B9: multiply-adds as inline PTX (fma.rn, mad.wide, madc.hi): the same machine code as the compiler's for floats",
+     lesson, refuses_lesson, nullptr, workspace_full, launch_ptx_fma},
+    {"compiler_fma", "B9: its twin, multiply-adds as the compiler writes them", lesson, refuses_lesson, nullptr,
+     workspace_full, launch_compiler_fma},
     {"conflict_free", "B8: the conflicting tree on padded shared memory: the pad alone removes the conflicts", lesson,
      refuses_lesson, nullptr, workspace_full, launch_conflict_free},
     {"conflicting", "B8: a tree whose neighbouring threads use addresses 2d apart: bank conflicts on purpose", lesson,
      refuses_lesson, nullptr, workspace_full, launch_conflicting},
-    {"shared_tree_unrolled_full", "B7 on a grid that fills the chip", lesson,
-     refuses_lesson, nullptr, workspace_full, launch_shared_tree_unrolled_full},
-    {"shared_tree_unrolled", "B7: sequential addressing, unrolled, the last warp on __syncwarp; 32 blocks of 256", lesson,
-     refuses_lesson, nullptr, workspace_classic, launch_shared_tree_unrolled},
-    {"shared_tree_masked_full", "B6 on a grid that fills the chip", lesson,
-     refuses_lesson, nullptr, workspace_full, launch_shared_tree_masked_full},
-    {"shared_tree_masked", "B6: a tree by bit mask, interleaved addressing: warps diverge at every level; 32 blocks of 256", lesson,
+    {"shared_tree_unrolled_full", "B7 on a grid that fills the chip", lesson, refuses_lesson, nullptr, workspace_full,
+     launch_shared_tree_unrolled_full},
+    {"shared_tree_unrolled", "B7: sequential addressing, unrolled, the last warp on __syncwarp; 32 blocks of 256",
+     lesson, refuses_lesson, nullptr, workspace_classic, launch_shared_tree_unrolled},
+    {"shared_tree_masked_full", "B6 on a grid that fills the chip", lesson, refuses_lesson, nullptr, workspace_full,
+     launch_shared_tree_masked_full},
+    {"shared_tree_masked",
+     "B6: a tree by bit mask, interleaved addressing: warps diverge at every level; 32 blocks of 256", lesson,
      refuses_lesson, nullptr, workspace_classic, launch_shared_tree_masked},
-    {"shared_serial_full", "B5 on a grid that fills the chip", lesson,
-     refuses_lesson, nullptr, workspace_full, launch_shared_serial_full},
+    {"shared_serial_full", "B5 on a grid that fills the chip", lesson, refuses_lesson, nullptr, workspace_full,
+     launch_shared_serial_full},
     {"shared_serial", "B5: thread 0 adds its block's 256 sums from shared memory; 32 blocks of 256", lesson,
      refuses_lesson, nullptr, workspace_classic, launch_shared_serial},
-    {"grid_stride_full", "B4 on a grid that fills the chip", lesson,
-     refuses_lesson, nullptr, workspace_full, launch_grid_stride_full},
-    {"grid_stride", "B4: 32 blocks of 256 threads, grid-stride, a sum a thread: several multiprocessors at last", lesson,
-     refuses_lesson, nullptr, workspace_classic, launch_grid_stride},
+    {"grid_stride_full", "B4 on a grid that fills the chip", lesson, refuses_lesson, nullptr, workspace_full,
+     launch_grid_stride_full},
+    {"grid_stride", "B4: 32 blocks of 256 threads, grid-stride, a sum a thread: several multiprocessors at last",
+     lesson, refuses_lesson, nullptr, workspace_classic, launch_grid_stride},
     {"one_block_interleaved", "B3: one block, neighbouring threads on neighbouring elements: coalesced", lesson,
      refuses_lesson, nullptr, workspace_classic, launch_one_block_interleaved},
     {"one_block_slices", "B2: one block, each thread a contiguous slice: every load of a warp touches 32 lines", lesson,
      refuses_lesson, nullptr, workspace_classic, launch_one_block_slices},
-    {"serial", "B1: one thread: the latency of one load after another", lesson,
-     refuses_lesson, nullptr, nullptr, launch_serial},
-    {"alone", "a thread a sequence, in the fixed order: what the order costs without the memory hierarchy", LOCKSTEP_LESSON,
-     nullptr, nullptr, sequence_workspace, on_device<launch_any<true>>},
+    {"serial", "B1: one thread: the latency of one load after another", lesson, refuses_lesson, nullptr, nullptr,
+     launch_serial},
+    {"alone", "a thread a sequence, in the fixed order: what the order costs without the memory hierarchy",
+     LOCKSTEP_LESSON, nullptr, nullptr, sequence_workspace, on_device<launch_any<true>>},
 };
 
 }  // namespace

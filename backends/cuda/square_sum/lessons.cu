@@ -77,8 +77,8 @@ __global__ void square_sum_serial(Fold fold, const typename Fold::element* src, 
 // B2: each thread a contiguous slice, the last ones may get less: neighbouring
 // threads read addresses a slice apart.
 template <class Fold>
-__global__ __launch_bounds__(threads) void square_sum_slices(Fold fold, const typename Fold::element* src, const int64_t n,
-                                                             typename Fold::partial* partials) {
+__global__ __launch_bounds__(threads) void square_sum_slices(Fold fold, const typename Fold::element* src,
+                                                             const int64_t n, typename Fold::partial* partials) {
   const int64_t slice = (n + threads - 1) / threads, begin = threadIdx.x * slice;
   typename Fold::lane sum = fold.empty_lane();
   for (int64_t i = begin; i < begin + slice && i < n; ++i) fold.take(sum, src[i], 0);
@@ -87,8 +87,8 @@ __global__ __launch_bounds__(threads) void square_sum_slices(Fold fold, const ty
 
 // What B3 to B9 read: thread k of all takes elements k, k + all, ...
 template <class Fold, class Take>
-__device__ __forceinline__ typename Fold::partial walk_strided(const Fold& fold, const typename Fold::element* src, int64_t n,
-                                                               Take take) {
+__device__ __forceinline__ typename Fold::partial walk_strided(const Fold& fold, const typename Fold::element* src,
+                                                               int64_t n, Take take) {
   const int64_t all = int64_t{gridDim.x} * threads;
   typename Fold::lane sum = fold.empty_lane();
   for (int64_t i = int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += all) take(sum, src[i]);
@@ -97,16 +97,16 @@ __device__ __forceinline__ typename Fold::partial walk_strided(const Fold& fold,
 
 // B3 (one block) and B4 (many): a partial sum a thread.
 template <class Fold>
-__global__ __launch_bounds__(threads) void square_sum_strided(Fold fold, const typename Fold::element* src, const int64_t n,
-                                                              typename Fold::partial* partials) {
+__global__ __launch_bounds__(threads) void square_sum_strided(Fold fold, const typename Fold::element* src,
+                                                              const int64_t n, typename Fold::partial* partials) {
   partials[int64_t{blockIdx.x} * threads + threadIdx.x] =
       walk_strided(fold, src, n, [&](auto& sum, auto x) { fold.take(sum, x, 0); });
 }
 
 // B5 to B8: a partial sum a block.
 template <share how, class Fold>
-__global__ __launch_bounds__(threads) void square_sum_shared(Fold fold, const typename Fold::element* src, const int64_t n,
-                                                             typename Fold::partial* partials) {
+__global__ __launch_bounds__(threads) void square_sum_shared(Fold fold, const typename Fold::element* src,
+                                                             const int64_t n, typename Fold::partial* partials) {
   const auto mine = walk_strided(fold, src, n, [&](auto& sum, auto x) { fold.take(sum, x, 0); });
   const auto value = share_values<how>(fold, mine);
   if (threadIdx.x == 0) partials[blockIdx.x] = value;
@@ -118,7 +118,9 @@ __device__ __forceinline__ void take_ptx(double& sum, float x) {
   const double wide = x;
   asm("fma.rn.f64 %0, %1, %1, %0;" : "+d"(sum) : "d"(wide));
 }
-__device__ __forceinline__ void take_ptx(double& sum, double x) { asm("fma.rn.f64 %0, %1, %1, %0;" : "+d"(sum) : "d"(x)); }
+__device__ __forceinline__ void take_ptx(double& sum, double x) {
+  asm("fma.rn.f64 %0, %1, %1, %0;" : "+d"(sum) : "d"(x));
+}
 __device__ __forceinline__ void take_ptx(uint128& sum, int32_t x) {
   uint64_t low = static_cast<uint64_t>(sum), high = static_cast<uint64_t>(sum >> 64);
   asm("{\n\t"
@@ -140,8 +142,8 @@ __device__ __forceinline__ void take_ptx(wide_sum& sum, int64_t x) {
       : "l"(magnitude));
 }
 template <bool ptx, class Fold>
-__global__ __launch_bounds__(threads) void square_sum_multiply_add(Fold fold, const typename Fold::element* src, const int64_t n,
-                                                                   typename Fold::partial* partials) {
+__global__ __launch_bounds__(threads) void square_sum_multiply_add(Fold fold, const typename Fold::element* src,
+                                                                   const int64_t n, typename Fold::partial* partials) {
   const auto mine = walk_strided(fold, src, n, [&](auto& sum, auto x) {
     if constexpr (ptx)
       take_ptx(sum, x);
@@ -154,7 +156,8 @@ __global__ __launch_bounds__(threads) void square_sum_multiply_add(Fold fold, co
 
 // The finishing step (the original's host loop): one block adds the partial sums.
 template <class Fold>
-__global__ __launch_bounds__(threads) void square_sum_finish(Fold fold, const typename Fold::partial* partials, const int count) {
+__global__ __launch_bounds__(threads) void square_sum_finish(Fold fold, const typename Fold::partial* partials,
+                                                             const int count) {
   auto sum = fold.none();
   for (int i = threadIdx.x; i < count; i += threads) sum = fold.join(sum, partials[i]);
   const auto value = share_values<share::unrolled>(fold, sum);
@@ -162,26 +165,50 @@ __global__ __launch_bounds__(threads) void square_sum_finish(Fold fold, const ty
 }
 
 // ---- launchers ------------------------------------------------------------------------
-enum class lesson { serial, slices, interleaved, grid_stride, shared_serial, masked, unrolled, conflicting, conflict_free, compiler, ptx };
+enum class lesson {
+  serial,
+  slices,
+  interleaved,
+  grid_stride,
+  shared_serial,
+  masked,
+  unrolled,
+  conflicting,
+  conflict_free,
+  compiler,
+  ptx
+};
 
-int full_blocks(const lockstep_queue& queue) { return queue.facts->processors * (queue.facts->resident_threads / threads); }
+int full_blocks(const lockstep_queue& queue) {
+  return queue.facts->processors * (queue.facts->resident_threads / threads);
+}
 
 template <lesson row, bool full, class Fold>
 lockstep_status run_lesson(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
   const auto* src = static_cast<const typename Fold::element*>(call.src);
   const int64_t n = call.reduce.length;
   auto* partials = static_cast<typename Fold::partial*>(call.workspace);
-  if constexpr (row == lesson::serial) return launch(queue, "square_sum_serial", square_sum_serial<Fold>, 1, 1, 0, fold, src, n);
+  if constexpr (row == lesson::serial)
+    return launch(queue, "square_sum_serial", square_sum_serial<Fold>, 1, 1, 0, fold, src, n);
   const auto kernel = [] {
-    if constexpr (row == lesson::slices) return square_sum_slices<Fold>;
-    else if constexpr (row == lesson::shared_serial) return square_sum_shared<share::serial, Fold>;
-    else if constexpr (row == lesson::masked) return square_sum_shared<share::masked, Fold>;
-    else if constexpr (row == lesson::unrolled) return square_sum_shared<share::unrolled, Fold>;
-    else if constexpr (row == lesson::conflicting) return square_sum_shared<share::conflicting, Fold>;
-    else if constexpr (row == lesson::conflict_free) return square_sum_shared<share::conflict_free, Fold>;
-    else if constexpr (row == lesson::compiler) return square_sum_multiply_add<false, Fold>;
-    else if constexpr (row == lesson::ptx) return square_sum_multiply_add<true, Fold>;
-    else return square_sum_strided<Fold>;
+    if constexpr (row == lesson::slices)
+      return square_sum_slices<Fold>;
+    else if constexpr (row == lesson::shared_serial)
+      return square_sum_shared<share::serial, Fold>;
+    else if constexpr (row == lesson::masked)
+      return square_sum_shared<share::masked, Fold>;
+    else if constexpr (row == lesson::unrolled)
+      return square_sum_shared<share::unrolled, Fold>;
+    else if constexpr (row == lesson::conflicting)
+      return square_sum_shared<share::conflicting, Fold>;
+    else if constexpr (row == lesson::conflict_free)
+      return square_sum_shared<share::conflict_free, Fold>;
+    else if constexpr (row == lesson::compiler)
+      return square_sum_multiply_add<false, Fold>;
+    else if constexpr (row == lesson::ptx)
+      return square_sum_multiply_add<true, Fold>;
+    else
+      return square_sum_strided<Fold>;
   }();
   constexpr bool one_block = row == lesson::slices || row == lesson::interleaved;
   constexpr bool partial_a_thread = one_block || row == lesson::grid_stride;
@@ -197,10 +224,14 @@ lockstep_status launch_lesson(lockstep_queue& queue, const lockstep_call& call) 
   const lockstep_reduce_desc& d = call.reduce;
   const bool as_f32 = d.result == LOCKSTEP_F32;
   switch (d.dtype) {
-    case LOCKSTEP_F32: return run_lesson<row, full>(queue, call, float_sum<float, true>{call.dst, as_f32, false, nullptr});
-    case LOCKSTEP_F64: return run_lesson<row, full>(queue, call, float_sum<double, true>{call.dst, as_f32, false, nullptr});
-    case LOCKSTEP_I32: return run_lesson<row, full>(queue, call, integer_squares<int32_t>{call.dst, as_f32, false, queue.report});
-    case LOCKSTEP_I64: return run_lesson<row, full>(queue, call, integer_squares<int64_t>{call.dst, as_f32, false, queue.report});
+    case LOCKSTEP_F32:
+      return run_lesson<row, full>(queue, call, float_sum<float, true>{call.dst, as_f32, false, nullptr});
+    case LOCKSTEP_F64:
+      return run_lesson<row, full>(queue, call, float_sum<double, true>{call.dst, as_f32, false, nullptr});
+    case LOCKSTEP_I32:
+      return run_lesson<row, full>(queue, call, integer_squares<int32_t>{call.dst, as_f32, false, queue.report});
+    case LOCKSTEP_I64:
+      return run_lesson<row, full>(queue, call, integer_squares<int64_t>{call.dst, as_f32, false, queue.report});
     default: return failed(LOCKSTEP_INTERNAL, "a lesson of dtype %d was launched", static_cast<int>(d.dtype));
   }
 }
