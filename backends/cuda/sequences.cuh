@@ -41,6 +41,11 @@ __device__ __forceinline__ one_sequence<T> sequence_at(const sequences& all, int
 }
 
 constexpr int block_threads = 256;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int packed_blocks = 4;  // sm_75 holds 1,024 threads
+#else
+constexpr int packed_blocks = 5;
+#endif
 constexpr int most_leaves = 256;  // of a block's subtree; values wait in shared memory
 
 // ---- a thread a sequence -------------------------------------------------------------
@@ -92,7 +97,8 @@ __global__ __launch_bounds__(block_threads) void reduce_alone(Fold fold, const s
 // neighbours by one load, V = 1 as u + threads * slot for any alignment and stride.
 // Four batches of rows are loaded before the first is joined.
 template <class Fold, int V, int batches = 4>
-__global__ __launch_bounds__(block_threads, 5) void reduce_packed(Fold fold, const sequences all, const int threads) {
+__global__ __launch_bounds__(block_threads, packed_blocks) void reduce_packed(Fold fold, const sequences all,
+                                                                              const int threads) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
   const int t = threadIdx.x % 32, u = t & (threads - 1), rows = 32 / threads;
