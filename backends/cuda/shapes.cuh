@@ -1,8 +1,9 @@
-// shapes.cuh - which kernel of sequences.cuh takes which shape, and its launch.
+// shapes.cuh - which kernel takes which shape of sequences, and its launch.
 #pragma once
 
 #include <algorithm>
 
+#include "columns.cuh"
 #include "segments.cuh"
 
 namespace lockstep::cuda {

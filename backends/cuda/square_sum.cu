@@ -6,7 +6,7 @@
 //         add) an element; 0.25 operations a byte for f32
 // Limit   memory reads, from about 16 Mi elements; below that launch and the last
 //         block's latency
-// Watch   the tail leaf; the fence on both sides of the ticket; 2^31 elements; f64
+// Watch   the tail leaf; the order of partial, ticket and last block (take_ticket); 2^31 elements; f64
 //         norms whose squares leave the range (two more passes that skip what is well)
 // Source  lib/order.hpp; the last-block step is the CUDA sample threadFenceReduction's.
 #include "library.hpp"
