@@ -126,8 +126,11 @@ lockstep_context::lockstep_context(const lockstep_context_options& options)
 }
 
 lockstep_context::~lockstep_context() {
-  for (auto& pooled : queues_)
-    if (pooled->queue != nullptr) pooled->backend->queue_destroy(pooled->queue);
+  for (auto& pooled : queues_) {
+    if (pooled->queue == nullptr) continue;
+    if (pooled->pending) (void)pooled->backend->finish(pooled->queue);
+    pooled->backend->queue_destroy(pooled->queue);
+  }
 }
 
 std::shared_ptr<const settings> lockstep_context::current() const {
@@ -189,8 +192,10 @@ queue_lease lockstep_context::lock(pooled_queue* reserved) {
   return queue_lease(reserved);
 }
 void lockstep_context::unreserve(pooled_queue* reserved) {
-  const std::lock_guard lock(mutex_);
-  reserved->reserved = false;
+  const queue_lease lease = lock(reserved);
+  if (reserved->pending) (void)reserved->backend->finish(reserved->queue);
+  const std::lock_guard guard(mutex_);
+  reserved->reserved = reserved->pending = false;
 }
 
 void lockstep_context::mark_pending(const queue_lease& lease) {

@@ -14,8 +14,8 @@ void drop(lockstep_queue* queue) {
   if (!forked()) {
     const device_guard guard(queue->device);
     const relaxed_capture relaxed;
-    if (queue->stream != nullptr || !queue->own_stream)
-      if (!capturing(*queue)) (void)cudaStreamSynchronize(queue->stream);
+    // A caller's stream may be gone by now; the library has waited for its work.
+    if (queue->own_stream && queue->stream != nullptr) (void)cudaStreamSynchronize(queue->stream);
     drop_pipeline(*queue);
     for (void* block : queue->retired) (void)cudaFree(block);
     if (queue->scratch != nullptr) (void)cudaFree(queue->scratch);

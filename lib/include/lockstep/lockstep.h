@@ -164,7 +164,8 @@ typedef struct lockstep_options {
   const char* backend;    /* NULL: the context's */
   const char* variant;    /* NULL: the context's, else the best that takes the call */
   uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA */
-  void* stream;           /* the backend's own stream type (a cudaStream_t); NULL: one of lockstep's */
+  void* stream;           /* the backend's own stream type (a cudaStream_t); NULL: one of lockstep's. It must
+                           * live until an asynchronous call on it has been waited for (lockstep_synchronize) */
   void* workspace;        /* memory the backend can reach, aligned to 256 bytes; NULL: lockstep's own */
   size_t workspace_bytes; /* size of workspace; see lockstep_plan_workspace */
 } lockstep_options;
