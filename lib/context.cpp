@@ -111,8 +111,9 @@ lockstep_context::lockstep_context(const lockstep_context_options& options)
     const char* value = secure_getenv(variable);
     return value != nullptr && *value != '\0' ? value : fallback;
   };
+  require_flags("options.flags", options.flags, LOCKSTEP_NO_FALLBACK, "LOCKSTEP_NO_FALLBACK (2)");
   auto next = std::make_shared<settings>();
-  next->flags = options.flags & LOCKSTEP_NO_FALLBACK;
+  next->flags = options.flags;
   next->backend = parse_backend(text(options.backend, "LOCKSTEP_BACKEND", "auto"),
                                 options.backend != nullptr ? "options.backend" : "LOCKSTEP_BACKEND");
   next->variants = parse_variants(text(options.variants, "LOCKSTEP_VARIANT", ""),

@@ -56,6 +56,7 @@ lockstep_status lockstep_measure_limit(lockstep_context* context, const char* ba
   return guarded([&] {
     if (limit < LOCKSTEP_LIMIT_COPY || limit > LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE)
       fail(LOCKSTEP_INVALID_ARGUMENT, "limit is {}; use one of LOCKSTEP_LIMIT_*", static_cast<int>(limit));
+    require_measure_flags(flags);
     if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
     if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
     if (limit != LOCKSTEP_LIMIT_LAUNCH && bytes < 2) fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is {}; give 2 or more", bytes);

@@ -1,6 +1,7 @@
 // options.hpp - reading the sized structs of the C ABI, and shared checks.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -31,6 +32,25 @@ void give(T value, T* out, const char* argument) {
   const size_t bytes = out->size;
   value.size = bytes;
   std::memcpy(static_cast<void*>(out), &value, bytes);
+}
+
+// Flags that this library does not know are refused: a later one may give them a
+// meaning that the caller relies on.
+inline void require_flags(const char* argument, uint32_t flags, uint32_t known, const char* names) {
+  if ((flags & ~known) != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {:#x}, but {:#x} means nothing here; known are {}", argument, flags,
+         flags & ~known, names);
+}
+
+inline lockstep_options call_options(const lockstep_options* given) {
+  const lockstep_options options = sized(given, lockstep_options_defaults(), "options");
+  require_flags("options.flags", options.flags, LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA,
+                "LOCKSTEP_ASYNC (1), LOCKSTEP_NO_FALLBACK (2) and LOCKSTEP_DEVICE_DATA (4)");
+  return options;
+}
+
+inline void require_measure_flags(uint32_t flags) {
+  require_flags("flags", flags, LOCKSTEP_COLD, "LOCKSTEP_COLD (8)");
 }
 
 inline void require_context(const lockstep_context* context) {

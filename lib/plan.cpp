@@ -20,7 +20,7 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_plan*");
   *out = nullptr;
   require_context(context);
-  lockstep_options options = sized(given, lockstep_options_defaults(), "options");
+  lockstep_options options = call_options(given);
   options.stream = nullptr;
   auto plan = std::make_unique<lockstep_plan>();
   plan->context = context;
@@ -91,6 +91,7 @@ void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_opt
 }
 
 void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, int32_t samples, double* ms) {
+  require_measure_flags(flags);
   if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
   if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
   if (!aim(plan, src, dst)) {
@@ -138,7 +139,7 @@ lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes
 lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst, const lockstep_options* options) {
   return guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
-    execute(*plan, src, dst, sized(options, lockstep_options_defaults(), "options"));
+    execute(*plan, src, dst, call_options(options));
   });
 }
 lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int32_t samples,

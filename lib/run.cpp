@@ -124,7 +124,7 @@ void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_by
 void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
          const lockstep_options* given) {
   require_context(context);
-  const lockstep_options options = sized(given, lockstep_options_defaults(), "options");
+  const lockstep_options options = call_options(given);
   check_pointers(prepared, src, dst);
   remember_run(nullptr, 0, 0);
   if (prepared.empty) return;

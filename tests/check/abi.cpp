@@ -65,6 +65,8 @@ TEST_F(Abi, ContextsAndOptions) {
   create("isa", [](O& o) { o.cpu_isa = "mmx"; }, invalid, {"\"mmx\"", "baseline"});
   create("threads", [](O& o) { o.threads = -1; }, invalid, {"options.threads is -1", "1 to 4096"});
   create("many threads", [](O& o) { o.threads = 4097; }, invalid, {"4097"});
+  create("flags", [](O& o) { o.flags = 0x80000002u; }, invalid, {"options.flags is 0x80000002", "0x80000000", "LOCKSTEP_NO_FALLBACK"});
+  create("a flag of calls", [](O& o) { o.flags = LOCKSTEP_ASYNC; }, invalid, {"options.flags is 0x1"});
   const lockstep_allocator half = {nullptr, nullptr, nullptr};
   create("allocator", [&](O& o) { o.allocator = &half; }, invalid, {"options.allocator", "both"});
   refused("set_backend without a context", lockstep_context_set_backend(nullptr, "cpu"), invalid, {"context is NULL"});
@@ -82,6 +84,8 @@ TEST_F(Abi, ContextsAndOptions) {
   };
   with("options size", [](lockstep_options& o) { o.size = 3; }, invalid, {"options->size is 3"});
   with("options backend", [](lockstep_options& o) { o.backend = "abacus"; }, LOCKSTEP_NO_BACKEND, {"options.backend", "abacus"});
+  with("options flags", [](lockstep_options& o) { o.flags = LOCKSTEP_ASYNC | 16u; }, invalid, {"options.flags is 0x11", "0x10", "LOCKSTEP_ASYNC", "LOCKSTEP_NO_FALLBACK", "LOCKSTEP_DEVICE_DATA"});
+  with("a flag of measuring", [](lockstep_options& o) { o.flags = LOCKSTEP_COLD; }, invalid, {"options.flags is 0x8"});
   with("options variant", [](lockstep_options& o) { o.variant = "magic"; }, LOCKSTEP_NO_VARIANT, {"options.variant", "magic"});
 }
 
@@ -283,6 +287,14 @@ TEST_F(Abi, Plans) {
   ASSERT_GT(bytes, 256u);  // two sweeps need an array between them
   refused("no bytes", lockstep_plan_workspace(plan, nullptr), invalid, {"bytes is NULL"});
   refused("NULL src", lockstep_plan_execute(plan, nullptr, dst_bytes, nullptr), invalid, {"src is NULL"});
+  double ms[2];
+  refused("measure flags", lockstep_plan_measure(plan, src_bytes, dst_bytes, LOCKSTEP_ASYNC, 2, ms), invalid, {"flags is 0x1", "LOCKSTEP_COLD"});
+  refused("limit flags", lockstep_measure_limit(context, "cpu", LOCKSTEP_LIMIT_COPY, 4096, 9, 2, ms), invalid, {"flags is 0x9", "0x1 means nothing"});
+  lockstep_plan* none = nullptr;
+  o.flags = 64;
+  refused("execute flags", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid, {"options.flags is 0x40"});
+  refused("plan flags", lockstep_plan_transpose(context, &d, &o, &none), invalid, {"options.flags is 0x40"});
+  o.flags = 0;
   alignas(256) static unsigned char workspace[8192];
   o.workspace = workspace;
   o.workspace_bytes = bytes - 1;
