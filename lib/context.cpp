@@ -138,9 +138,28 @@ std::shared_ptr<const settings> lockstep_context::current() const {
   const std::lock_guard lock(mutex_);
   return settings_;
 }
-void lockstep_context::change(const std::shared_ptr<const settings>& next) {
-  const std::lock_guard lock(mutex_);
-  settings_ = next;
+
+// A new queue, leased; the caller holds the mutex.
+queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* stream, bool shared) {
+  auto fresh = std::make_unique<pooled_queue>();
+  fresh->entry = entry;
+  fresh->backend = entry->get();
+  fresh->device = device;
+  fresh->stream = stream;
+  fresh->shared = shared;
+  if (fresh->backend == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}: {}", entry->name(), entry->reason());
+  queues_.reserve(queues_.size() + 1);  // nothing may throw once the queue is there
+  const lockstep_queue_options options = {sizeof options,
+                                          device,
+                                          settings_->threads,
+                                          settings_->cpu_isa.empty() ? nullptr : settings_->cpu_isa.c_str(),
+                                          stream,
+                                          &allocator_};
+  const lockstep_status status = fresh->backend->queue_create(&options, &fresh->queue);
+  if (status != LOCKSTEP_OK) fail_backend(status, entry->name().c_str());
+  fresh->in_use.lock();
+  queues_.push_back(std::move(fresh));
+  return queue_lease(queues_.back().get());
 }
 
 queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void* stream, bool async) {
@@ -156,28 +175,7 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
         break;
       }
     }
-    if (fitting == nullptr) {
-      auto fresh = std::make_unique<pooled_queue>();
-      fresh->entry = entry;
-      fresh->backend = entry->get();
-      fresh->device = device;
-      fresh->stream = stream;
-      fresh->shared = async;
-      if (fresh->backend == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}: {}", entry->name(), entry->reason());
-      queues_.reserve(queues_.size() + 1);
-      const lockstep_queue_options options = {sizeof options,
-                                              device,
-                                              settings_->threads,
-                                              settings_->cpu_isa.empty() ? nullptr : settings_->cpu_isa.c_str(),
-                                              stream,
-                                              &allocator_};
-      const lockstep_status status = fresh->backend->queue_create(&options, &fresh->queue);
-      if (status != LOCKSTEP_OK) fail_backend(status, entry->name().c_str());
-      fresh->in_use.lock();
-      fitting = fresh.get();
-      queues_.push_back(std::move(fresh));
-      return queue_lease(fitting);
-    }
+    if (fitting == nullptr) return add(entry, device, stream, async);
   }
   fitting->in_use.lock();
   return queue_lease(fitting);
@@ -185,6 +183,8 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
 
 pooled_queue* lockstep_context::reserve(queue_lease lease) {
   const std::lock_guard lock(mutex_);
+  // The calls that line up on the asynchronous queue must find it there.
+  if (lease->shared || lease->pending) lease = add(lease->entry, lease->device, nullptr, false);
   lease->reserved = true;
   return lease.pooled();
 }
@@ -193,15 +193,30 @@ queue_lease lockstep_context::lock(pooled_queue* reserved) {
   return queue_lease(reserved);
 }
 void lockstep_context::unreserve(pooled_queue* reserved) {
-  const queue_lease lease = lock(reserved);
-  if (reserved->pending) (void)reserved->backend->finish(reserved->queue);
+  settle(lock(reserved));
   const std::lock_guard guard(mutex_);
-  reserved->reserved = reserved->pending = false;
+  reserved->reserved = false;
 }
 
 void lockstep_context::mark_pending(const queue_lease& lease) {
   const std::lock_guard lock(mutex_);
   lease->pending = true;
+}
+
+void lockstep_context::settle(const queue_lease& lease) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lease->pending) return;
+  }
+  const lockstep_status status = lease->backend->finish(lease.get());
+  std::string text = status != LOCKSTEP_OK ? last_error() : "";
+  if (status == LOCKSTEP_BACKEND_LOST) lease->entry->mark_lost(text);
+  clear_error();  // not the failure of the call that waits here
+  const std::lock_guard lock(mutex_);
+  lease->pending = false;
+  if (status == LOCKSTEP_OK || lease->failed != LOCKSTEP_OK) return;
+  lease->failed = status;
+  lease->failed_text = std::move(text);
 }
 
 lockstep_status lockstep_context::synchronize(std::string& text) {
@@ -210,20 +225,17 @@ lockstep_status lockstep_context::synchronize(std::string& text) {
   {
     const std::lock_guard lock(mutex_);
     for (auto& pooled : queues_)
-      if (pooled->pending) pending.push_back(pooled.get());
+      if (pooled->pending || pooled->failed != LOCKSTEP_OK) pending.push_back(pooled.get());
   }
   for (pooled_queue* pooled : pending) {
     pooled->in_use.lock();
     const queue_lease lease(pooled);
-    const lockstep_status status = pooled->backend->finish(pooled->queue);
-    {
-      const std::lock_guard lock(mutex_);
-      pooled->pending = false;
-    }
+    settle(lease);
+    const std::lock_guard lock(mutex_);
+    const lockstep_status status = std::exchange(pooled->failed, LOCKSTEP_OK);
     if (status != LOCKSTEP_OK && first == LOCKSTEP_OK) {
       first = status;
-      text = fmt::format("{}: {}", pooled->entry->name(), last_error());
-      if (status == LOCKSTEP_BACKEND_LOST) pooled->entry->mark_lost(last_error());
+      text = fmt::format("{}: {}", pooled->entry->name(), pooled->failed_text);
     }
   }
   return first;
@@ -246,9 +258,8 @@ lockstep_status lockstep_context_set_backend(lockstep_context* context, const ch
   return guarded([&] {
     require_context(context);
     if (backend == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is NULL; write \"auto\", \"cpu\" or \"cuda\"");
-    auto next = std::make_shared<settings>(*context->current());
-    next->backend = parse_backend(backend, "backend");
-    context->change(next);
+    const backend_name named = parse_backend(backend, "backend");
+    context->change([&](settings& now) { now.backend = named; });
   });
 }
 
@@ -258,9 +269,7 @@ lockstep_status lockstep_context_set_variant(lockstep_context* context, lockstep
     if (lockstep_op_name(op) == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
     const std::string name = variant == nullptr || std::strcmp(variant, "auto") == 0 ? "" : variant;
     if (!name.empty()) check_variant_known(op, name, "variant");
-    auto next = std::make_shared<settings>(*context->current());
-    next->variants[op] = name;
-    context->change(next);
+    context->change([&](settings& now) { now.variants[op] = name; });
   });
 }
 

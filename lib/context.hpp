@@ -46,6 +46,10 @@ struct pooled_queue {
   bool shared = false;   // the context's asynchronous queue: calls take turns on it
   bool pending = false;  // holds work that nobody has waited for
   bool reserved = false; // belongs to a plan
+  // The first failure of work that somebody has waited for but lockstep_synchronize
+  // has not yet told. Like pending and reserved, under the context's mutex.
+  lockstep_status failed = LOCKSTEP_OK;
+  std::string failed_text;
 };
 
 // A queue in use by one call. Goes back to its context when destroyed.
@@ -80,20 +84,33 @@ struct lockstep_context {
   ~lockstep_context();
 
   std::shared_ptr<const lockstep::lib::settings> current() const;
-  void change(const std::shared_ptr<const lockstep::lib::settings>& next);
+  // Puts an altered copy in place of the settings.
+  template <class Alter>
+  void change(const Alter& alter) {
+    const std::lock_guard lock(mutex_);
+    auto next = std::make_shared<lockstep::lib::settings>(*settings_);
+    alter(*next);
+    settings_ = std::move(next);
+  }
 
   // A queue for one call. Synchronous calls get one of their own, unless
   // asynchronous work is pending: then they line up behind it, as in a stream.
   lockstep::lib::queue_lease acquire(lockstep::lib::backend_entry* entry, int32_t device, void* stream, bool async);
-  // Takes a queue out of the common pool for a plan, and gives it back.
+  // Takes a queue out of the common pool for a plan (another than lease's where
+  // asynchronous calls use that one), and gives it back once its work is done.
   lockstep::lib::pooled_queue* reserve(lockstep::lib::queue_lease lease);
   lockstep::lib::queue_lease lock(lockstep::lib::pooled_queue* reserved);
   void unreserve(lockstep::lib::pooled_queue* reserved);
   void mark_pending(const lockstep::lib::queue_lease& lease);
+  // Before a blocking call: waits for asynchronous work ahead of it and keeps its
+  // failure for lockstep_synchronize, so that the call reports its own alone.
+  void settle(const lockstep::lib::queue_lease& lease);
   lockstep_status synchronize(std::string& text);
   const lockstep_allocator& allocator() const { return allocator_; }
 
  private:
+  lockstep::lib::queue_lease add(lockstep::lib::backend_entry* entry, int32_t device, void* stream, bool shared);
+
   lockstep_allocator allocator_;
   mutable std::mutex mutex_;
   std::shared_ptr<const lockstep::lib::settings> settings_;

@@ -47,6 +47,7 @@ lockstep_status lockstep_copy(lockstep_context* context, const char* backend, co
     if (bytes == 0) return;
     if (src == nullptr || dst == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are to be copied", src == nullptr ? "src" : "dst", bytes);
+    context->settle(lease);
     if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, backend);
     if (const lockstep_status s = lease->backend->finish(lease.get()); s != LOCKSTEP_OK) fail_backend(s, backend);
   });

@@ -28,7 +28,7 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   if (!plan->prepared.empty) {
     alignas(256) static char elsewhere[1];  // src and dst are not known yet: asked as for two aligned arrays
     plan->prepared.call.dst = elsewhere;
-    plan->chosen = select(context, plan->prepared, options, whereabouts{}, nullptr);
+    plan->chosen = select(context, *context->current(), plan->prepared, options, whereabouts{}, nullptr);
     lockstep_call& call = plan->prepared.call;
     const lockstep_variant& variant = *plan->chosen.variant;
     const auto workspace = [&] { return variant.workspace != nullptr ? variant.workspace(plan->chosen.queue.get(), &call) : 0; };
@@ -45,6 +45,12 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
 }
 
 namespace {
+// The plan holds its lease during an execution only, however that ends.
+struct lease_end {
+  choice& of;
+  ~lease_end() { of.queue = {}; }
+};
+
 // The plan's call on src and dst; false when there is nothing to do.
 bool aim(lockstep_plan& plan, const void* src, void* dst) {
   check_pointers(plan.prepared, src, dst);
@@ -71,6 +77,7 @@ void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_opt
   const bool own = options.stream == nullptr || chosen.entry->name() == "cpu";
   chosen.queue = own ? plan.context->lock(plan.reserved)
                      : plan.context->acquire(chosen.entry, chosen.device, options.stream, (options.flags & LOCKSTEP_ASYNC) != 0);
+  const lease_end ends{chosen};
   lockstep_status status = LOCKSTEP_OK;
   launch_story launched;
   try {
@@ -80,11 +87,9 @@ void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_opt
     if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
       fail_backend(status, chosen.entry->name().c_str());
   } catch (const error& e) {
-    chosen.queue = {};
     if (e.status == LOCKSTEP_BACKEND_LOST) chosen.entry->mark_lost(e.text);
     throw;
   }
-  chosen.queue = {};
   remember_run(&chosen, plan.prepared.call.workspace_bytes, launched.staged_bytes);
   trace(plan.prepared, chosen, launched.staged_bytes, status);
   if (status != LOCKSTEP_OK) throw error{status, last_error()};
@@ -100,18 +105,16 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
   }
   choice& chosen = plan.chosen;
   chosen.queue = plan.context->lock(plan.reserved);
-  const struct lease_end {
-    choice& of;
-    ~lease_end() { of.queue = {}; }
-  } ends{chosen};
-  const bool on_device = chosen.backend->measure != nullptr && chosen.backend->reachable(chosen.queue.get(), src) &&
-                         chosen.backend->reachable(chosen.queue.get(), dst);
+  const lease_end ends{chosen};
+  const bool on_device = chosen.backend->measure != nullptr && can_reach(chosen, src) && can_reach(chosen, dst) &&
+                         (plan.prepared.offsets_bytes == 0 || can_reach(chosen, plan.prepared.call.reduce.offsets));
   if (on_device) {
     require_taken(plan);
+    plan.context->settle(chosen.queue);
     lockstep_status status = give_workspace(plan.prepared, chosen, lockstep_options_defaults());
     if (status == LOCKSTEP_OK)
       status = chosen.backend->measure(chosen.queue.get(), chosen.variant, &plan.prepared.call, flags, samples, ms);
-    chosen.queue = {};
+    if (status == LOCKSTEP_BACKEND_LOST) chosen.entry->mark_lost(last_error());
     if (status != LOCKSTEP_OK) fail_backend(status, chosen.entry->name().c_str());
     remember_run(&chosen, plan.prepared.call.workspace_bytes, 0);
     return;
@@ -150,7 +153,12 @@ lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void
   });
 }
 void lockstep_plan_destroy(lockstep_plan* plan) {
-  if (plan != nullptr && plan->reserved != nullptr) plan->context->unreserve(plan->reserved);
+  if (plan != nullptr && plan->reserved != nullptr) {
+    try {  // not guarded(): the error text of the call before stays
+      plan->context->unreserve(plan->reserved);
+    } catch (...) {  // no memory for a failure's text: the queue stays with the context
+    }
+  }
   delete plan;
 }
 }

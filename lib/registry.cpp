@@ -41,6 +41,9 @@ void backend_entry::load_locked() {
   } catch (const error& e) {
     devices_ = 0;
     reason_ = e.text;
+  } catch (const std::exception& e) {  // out of memory, for example: a backend less, and it says why
+    devices_ = 0;
+    reason_ = e.what();
   }
   clear_error();
 }

@@ -67,9 +67,9 @@ bool host_readable(const void* pointer) {
 void resolve_offsets(prepared_call& prepared) {
   const lockstep_reduce_desc& d = prepared.call.reduce;
   if (prepared.offsets_bytes == 0) return;
-  // Device offsets are the backend's to check, and their src is device memory
-  // too: nothing needs staging, so its span need not be known.
-  if (!host_readable(d.offsets)) {
+  // Device offsets are the backend's to check; how far they reach stays unknown.
+  prepared.src_span_known = host_readable(d.offsets);
+  if (!prepared.src_span_known) {
     if (host_readable(prepared.call.src))
       fail(LOCKSTEP_UNSUPPORTED, "offsets is device memory but src is host memory; put both on the same side");
     return;
@@ -94,7 +94,7 @@ void resolve_offsets(prepared_call& prepared) {
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options) {
   lockstep_call& call = prepared.call;
   call.workspace = nullptr;
-  if (options.workspace != nullptr && chosen.backend->reachable(chosen.queue.get(), options.workspace)) {
+  if (options.workspace != nullptr && can_reach(chosen, options.workspace)) {
     if (options.workspace_bytes < call.workspace_bytes)
       fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace_bytes is {}, but variant {} of {} needs {}; give that many or NULL",
            options.workspace_bytes, chosen.variant->name, chosen.entry->name(), call.workspace_bytes);
@@ -133,15 +133,15 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
   resolve_offsets(prepared);
 
   const whereabouts data = locate(prepared, src, dst);
+  const auto now = context->current();
+  const bool named = options.backend != nullptr ? std::string(options.backend) != "auto" : !now->backend.is_auto();
   const backend_entry* skip = nullptr;
   std::string failure;
   for (;;) {
-    choice chosen = select(context, prepared, options, data, skip);
+    choice chosen = select(context, *now, prepared, options, data, skip);
     if (!failure.empty()) chosen.why = chosen.why.empty() ? failure : failure + "; " + chosen.why;
-    const bool named = options.backend != nullptr ? std::string(options.backend) != "auto"
-                                                  : !context->current()->backend.is_auto();
     const bool may_fall_back = !named && chosen.entry->name() != "cpu" &&
-                               ((options.flags | context->current()->flags) & LOCKSTEP_NO_FALLBACK) == 0;
+                               ((options.flags | now->flags) & LOCKSTEP_NO_FALLBACK) == 0;
     launch_story launched;
     lockstep_status status = LOCKSTEP_OK;
     try {
@@ -155,7 +155,9 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
       if (e.status == LOCKSTEP_BACKEND_LOST) chosen.entry->mark_lost(e.text);
       const bool recoverable = e.status == LOCKSTEP_OUT_OF_MEMORY || e.status == LOCKSTEP_BACKEND_FAILED ||
                                e.status == LOCKSTEP_BACKEND_LOST;
-      if (!may_fall_back || !recoverable) throw;
+      // In place, src may be spoilt; and what a lost device held is lost with it.
+      const bool src_gone = (src == dst && launched.started) || (e.status == LOCKSTEP_BACKEND_LOST && data.on_device);
+      if (!may_fall_back || !recoverable || src_gone) throw;
       failure = e.text;
       skip = chosen.entry;
       continue;

@@ -18,6 +18,7 @@ struct prepared_call {
   size_t dst_element_bytes = 0;
   size_t src_span = 0, dst_span = 0, offsets_bytes = 0;
   size_t moved_bytes = 0;  // read + written once: what auto's cost model sees
+  bool src_span_known = true;  // false: offsets are device memory
   bool dst_dense = true;   // dst has no gaps that a staged copy must preserve
   bool may_alias = false;  // src == dst is meaningful
   bool empty = false;
@@ -44,18 +45,20 @@ struct whereabouts {
 whereabouts locate(const prepared_call& prepared, const void* src, const void* dst);
 // Throws when a named backend or variant cannot run the call. skip: a backend
 // that just failed (fallback), or nullptr.
-choice select(lockstep_context* context, const prepared_call& prepared, const lockstep_options& options,
-              const whereabouts& data, const backend_entry* skip);
+choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
+              const lockstep_options& options, const whereabouts& data, const backend_entry* skip);
 
 // Launches on a chosen queue: stages unreachable pointers, runs, copies back.
 struct launch_story {
   size_t staged_bytes = 0;
+  bool started = false;  // dst may have been written to
 };
+// Whether the chosen backend can use an address as it is.
+bool can_reach(const choice& chosen, const void* pointer);
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
                               const lockstep_options& options, launch_story& story);
 
-// Reads host offsets (or fetches the last of device ones when src must be
-// staged), checks them and completes src_span.
+// Reads and checks host offsets and completes src_span.
 void resolve_offsets(prepared_call& prepared);
 // The caller's workspace when it serves, else the queue's scratch.
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options);

@@ -82,13 +82,12 @@ whereabouts locate(const prepared_call& prepared, const void* src, const void* d
   return found;
 }
 
-choice select(lockstep_context* context, const prepared_call& prepared, const lockstep_options& options,
-              const whereabouts& data, const backend_entry* skip) {
-  const auto now = context->current();
-  const backend_name named = options.backend != nullptr ? parse_backend(options.backend, "options.backend") : now->backend;
+choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
+              const lockstep_options& options, const whereabouts& data, const backend_entry* skip) {
+  const backend_name named = options.backend != nullptr ? parse_backend(options.backend, "options.backend") : now.backend;
   const std::string forced = options.variant != nullptr && std::string(options.variant) != "auto"
                                  ? options.variant
-                                 : (options.variant == nullptr ? now->variants[prepared.call.op] : "");
+                                 : (options.variant == nullptr ? now.variants[prepared.call.op] : "");
   if (options.variant != nullptr && !forced.empty()) check_variant_known(prepared.call.op, forced, "options.variant");
 
   choice chosen;

@@ -7,7 +7,6 @@
 #include "slabs.hpp"
 
 namespace lockstep::lib {
-namespace {
 
 // The CPU backend cannot tell device memory from its own; the owner can.
 bool can_reach(const choice& chosen, const void* pointer) {
@@ -22,6 +21,8 @@ bool can_reach(const choice& chosen, const void* pointer) {
   }
   return true;
 }
+
+namespace {
 
 // A buffer in the chosen backend's reach, or nothing when the pointer already is.
 class staged {
@@ -62,6 +63,7 @@ struct mover {
     if (!data.on_device || data.backend == chosen.entry->name()) return;
     backend_entry* owner = find_backend(data.backend);
     own = context->acquire(owner, data.device, nullptr, false);
+    context->settle(own);
     backend = own->backend;
     queue = own.get();
     name = owner->name().c_str();
@@ -94,11 +96,16 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
                               const lockstep_options& options, launch_story& story) {
   if (const auto slabs = slabs_of(chosen, prepared); !slabs.empty() && !locate(prepared, prepared.call.src, prepared.call.dst).on_device) {
     story.staged_bytes = prepared.src_span + prepared.dst_span;
+    context->settle(chosen.queue);
+    story.started = true;
     return chosen.backend->run_slabs(chosen.queue.get(), chosen.variant, slabs.data(), slabs.size(), prepared.call.src, prepared.call.dst);
   }
   lockstep_call call = prepared.call;
   const bool in_place = call.src == call.dst;
   const bool has_offsets = prepared.offsets_bytes != 0;
+  if (!prepared.src_span_known && !can_reach(chosen, call.src))
+    fail(LOCKSTEP_UNSUPPORTED, "offsets are device memory, so src cannot be copied to where {} reaches it; call the backend that owns both",
+         chosen.entry->name());
   const staged dst(chosen, call.dst, prepared.dst_span);
   const staged src(chosen, call.src, in_place ? 0 : prepared.src_span);
   const staged offsets(chosen, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);
@@ -106,6 +113,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   const bool any = dst.used() || src.used() || offsets.used();
   const bool async = (options.flags & LOCKSTEP_ASYNC) != 0 && !any;
 
+  if (!async) context->settle(chosen.queue);
   if (any) {
     const mover move(context, chosen, locate(prepared, call.src, call.dst));
     if (src.used()) {
@@ -125,6 +133,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
     if (move.own) move.finish();
   }
 
+  story.started = !dst.used();
   const lockstep_status launched = chosen.variant->launch(chosen.queue.get(), &call);
   if (launched != LOCKSTEP_OK && launched != LOCKSTEP_OVERFLOW && launched != LOCKSTEP_EMPTY) return launched;
   if (async) {
@@ -141,6 +150,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   if (dst.used()) {
     text = last_error();
     const mover move(context, chosen, locate(prepared, prepared.call.src, prepared.call.dst));
+    story.started = true;
     move.copy(dst.copy(), prepared.call.dst, prepared.dst_span);
     move.finish();
     set_error(text.c_str());

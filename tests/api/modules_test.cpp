@@ -46,6 +46,7 @@ class modules : public ::testing::Test {
     copy("lockstep-wrongabi.so", good / "lockstep-wrongabi.so");
     copy("lockstep-nosymbol.so", good / "lockstep-nosymbol.so");
     copy("lockstep-noinit.so", good / "lockstep-noinit.so");
+    copy("lockstep-late.so", good / "lockstep-late.so");
     copy("lockstep-nodevice.so", good / "lockstep-nodevice.so");
     copy("lockstep-noinit.so", good / "lockstep-truncated.so");
     fs::resize_file(good / "lockstep-truncated.so", fs::file_size(good / "lockstep-truncated.so") / 2);
@@ -111,6 +112,72 @@ TEST_F(modules, auto_uses_the_cpu_and_says_why) {
   const auto ran = lockstep::last_run();
   EXPECT_STREQ(ran.backend, "cpu");
   EXPECT_NE(std::string(ran.why).find("flux capacitor"), std::string::npos) << ran.why;
+}
+
+// Calls of the module "late": a transpose overflows when it is waited for.
+struct late : modules {
+  lockstep::context context{"late"};
+  std::vector<float> src = std::vector<float>(64, 1.0f), dst = src;
+  lockstep_options async = lockstep_options_defaults();
+  const lockstep_transpose_desc overflows = lockstep_transpose_packed(4, 8, 8);
+  const int64_t shape[1] = {64};
+  const int32_t perm[1] = {0};
+  const lockstep_permute_desc succeeds = lockstep_permute_packed(4, 1, shape, perm);
+  late() { async.flags = LOCKSTEP_ASYNC; }
+  void overflow_later() { lockstep::run(context, overflows, src.data(), dst.data(), &async); }
+  // Told once, by synchronize.
+  void expect_overflow() {
+    const lockstep::failure told = context.try_synchronize();
+    EXPECT_EQ(told.status(), LOCKSTEP_OVERFLOW);
+    EXPECT_STREQ(told.text(), "late: it overflowed late");
+    EXPECT_FALSE(context.try_synchronize());
+  }
+};
+
+TEST_F(late, a_blocking_call_does_not_report_the_failure_of_an_asynchronous_one) {
+  overflow_later();
+  const lockstep::failure other = lockstep::try_run(context, succeeds, src.data(), dst.data());
+  EXPECT_FALSE(other) << other.text();
+  EXPECT_STREQ(lockstep_last_error(), "");
+  expect_overflow();
+  const lockstep::failure own = lockstep::try_run(context, overflows, src.data(), dst.data());
+  EXPECT_EQ(own.status(), LOCKSTEP_OVERFLOW);
+  EXPECT_FALSE(context.try_synchronize());
+}
+
+TEST_F(late, a_plan_leaves_the_asynchronous_queue_to_the_calls) {
+  overflow_later();
+  {
+    lockstep::plan planned(context, succeeds);
+    const lockstep::failure other = planned.try_execute(src.data(), dst.data());
+    EXPECT_FALSE(other) << other.text();
+  }
+  expect_overflow();
+}
+
+TEST_F(late, what_a_destroyed_plan_left_behind_is_told) {
+  {
+    lockstep::plan planned(context, overflows);
+    planned.execute(src.data(), dst.data(), &async);
+  }
+  expect_overflow();
+}
+
+TEST_F(late, the_cpu_takes_over_unless_src_is_spoilt) {
+  context.set_backend("auto");
+  const auto shuffle = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, 64, 32, 1);
+  lockstep_options here = lockstep_options_defaults();
+  here.flags = LOCKSTEP_DEVICE_DATA;  // or auto would not ask the module at all
+  for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<float>(i);
+  const lockstep::failure apart = lockstep::try_run(context, shuffle, src.data(), dst.data(), &here);
+  EXPECT_FALSE(apart) << apart.text();
+  EXPECT_EQ(dst[0], 1.0f);
+  EXPECT_STREQ(lockstep::last_run().backend, "cpu");
+  EXPECT_NE(std::string(lockstep::last_run().why).find("it spoilt dst"), std::string::npos) << lockstep::last_run().why;
+  const lockstep::failure in_place = lockstep::try_run(context, shuffle, src.data(), src.data(), &here);
+  EXPECT_EQ(in_place.status(), LOCKSTEP_BACKEND_FAILED);
+  here.flags |= LOCKSTEP_NO_FALLBACK;
+  EXPECT_EQ(lockstep::try_run(context, shuffle, src.data(), dst.data(), &here).status(), LOCKSTEP_BACKEND_FAILED);
 }
 
 }  // namespace
