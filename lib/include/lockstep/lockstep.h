@@ -57,7 +57,8 @@ typedef enum lockstep_status {
   LOCKSTEP_OVERFLOW = 6,         /* an exact integer result does not fit i64; dst holds the saturated value */
   LOCKSTEP_EMPTY = 7,            /* min, max, argmin, argmax of an empty sequence */
   LOCKSTEP_BACKEND_FAILED = 8,   /* the backend reported a failure; see lockstep_last_error */
-  LOCKSTEP_BACKEND_LOST = 9,     /* the backend failed for good (a sticky device error); others still work */
+  LOCKSTEP_BACKEND_LOST = 9,     /* the backend failed for good (a sticky device error), and its device memory
+                                  * with it, which must not be passed again; others still work */
   LOCKSTEP_INTERNAL = 10         /* a defect in lockstep; please report it */
 } lockstep_status;
 
@@ -113,7 +114,8 @@ typedef struct lockstep_allocator {
 
 enum {
   LOCKSTEP_ASYNC = 1u,       /* return once the work is queued; see lockstep_synchronize */
-  LOCKSTEP_NO_FALLBACK = 2u, /* auto must not move a call to another backend after a failure */
+  LOCKSTEP_NO_FALLBACK = 2u, /* auto must not move a call to another backend after a failure (it never does
+                              * where that failure has spoilt src: in place, once begun) */
   LOCKSTEP_DEVICE_DATA = 4u  /* plans: src and dst will be device memory (guides auto) */
 };
 
@@ -134,8 +136,8 @@ static inline lockstep_context_options lockstep_context_defaults(void) {
 
 /* Creates a context. options may be NULL. Cheap: no thread is started and no
  * device touched before the first call that needs one.
- * Errors: INVALID_ARGUMENT (context is NULL, a malformed option, an unknown
- * ISA, more threads than 4096), NO_BACKEND / NO_VARIANT (a name that is
+ * Errors: INVALID_ARGUMENT (context is NULL, a malformed option, an unknown flag
+ * or ISA, more threads than 4096), NO_BACKEND / NO_VARIANT (a name that is
  * unknown or cannot run here), OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_context_create(const lockstep_context_options* options, lockstep_context** context);
@@ -145,17 +147,24 @@ lockstep_context_create(const lockstep_context_options* options, lockstep_contex
 LOCKSTEP_API void lockstep_context_destroy(lockstep_context* context);
 
 /* Binds a live context to another backend ("auto", "cpu", "cuda", "cuda:1").
- * Calls that already run finish on the old one. Errors: NO_BACKEND. */
+ * Calls that already run finish on the old one; asynchronous ones are not waited
+ * for: lockstep_synchronize before the new one uses their results. Errors:
+ * INVALID_ARGUMENT (NULL, a malformed name), NO_BACKEND (unknown, or cannot run
+ * here), OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_context_set_backend(lockstep_context* context, const char* backend);
 
 /* Forces a variant for an op on this context; NULL or "auto" lifts it.
- * Errors: NO_VARIANT when no known backend has it. */
+ * A call whose backend lacks it is UNSUPPORTED. Errors: INVALID_ARGUMENT (context
+ * is NULL, no such op), NO_VARIANT when no known backend has it, OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_context_set_variant(lockstep_context* context, lockstep_op op, const char* variant);
 
 /* Waits for this context's asynchronous calls and returns the first failure
- * among them (overflow, empty sequence, a device error). */
+ * among them (overflow, empty sequence, a device error) that has not been
+ * returned before: a backend that has computed already, as the CPU, reports at
+ * the call itself. Calls without a stream run in order on each device; a plan
+ * has a queue of its own. Errors besides: INVALID_ARGUMENT (context is NULL). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_synchronize(lockstep_context* context);
 
 /* Options of one call; NULL stands for the defaults. */
@@ -274,7 +283,7 @@ lockstep_copy(lockstep_context* context, const char* backend, const void* src, v
  * Empty      rows, cols or batch 0: nothing is touched, pointers may be NULL.
  * Errors     INVALID_ARGUMENT (NULL, misaligned or overlapping pointers,
  *            negative sizes, ld too small, element_bytes not 1/2/4/8/16, a
- *            product of sizes past 2^63-1), UNSUPPORTED (a forced variant),
+ *            product of sizes past 2^63-1, an unknown flag), UNSUPPORTED (a forced variant),
  *            NO_BACKEND, NO_VARIANT, OUT_OF_MEMORY, BACKEND_FAILED.
  * Threads    safe. Source: backends/<name>/transpose.* */
 typedef struct lockstep_transpose_desc {
@@ -383,8 +392,10 @@ typedef enum lockstep_reduction {
  *            the error names the first such sequence. EMPTY likewise.
  *            INVALID_ARGUMENT (a dtype, reduction or result that do not belong
  *            together, offsets that decrease or are negative, strides < 1,
- *            overlap), and those of lockstep_transpose. Asynchronous calls
- *            report at lockstep_synchronize.
+ *            overlap), UNSUPPORTED (offsets in device memory with src where the
+ *            backend cannot reach it), and those of lockstep_transpose.
+ * Asynchrony OVERFLOW and EMPTY come from lockstep_synchronize, or from the call
+ *            where the backend has computed already (the CPU does).
  * Threads    safe. Source: backends/<name>/square_sum.*, reduce.* */
 typedef struct lockstep_reduce_desc {
   size_t size; /* sizeof(lockstep_reduce_desc) */
@@ -471,7 +482,9 @@ typedef enum lockstep_form {
  * Exactness  order id 1: the first tap is a rounded product, each further tap
  *            one fused multiply-add, taps in increasing memory address, the
  *            centre once. Same bits everywhere. A NaN result is the canonical
- *            quiet NaN. Error <= taps * 2^-24 (f32) * sum|c x|.
+ *            quiet NaN. Error <= taps * 2^-24 (f32) * sum|c x|. The variant
+ *            "folded" (own order, never chosen by auto) adds x[-k] + x[+k] first,
+ *            which may overflow where the taps one by one do not.
  * Aliasing   src and dst must not overlap.
  * Empty      an axis or batch of 0: nothing happens.
  * Errors     INVALID_ARGUMENT (radius, form and coefficient_count that do not
@@ -595,7 +608,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_workspace(const lo
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst, const lockstep_options* options);
 
-/* Destroys a plan; NULL is allowed. Waits for its queued work. */
+/* Destroys a plan; NULL is allowed. Waits for its queued work, but for that on a
+ * caller's stream; a failure is told by lockstep_synchronize. */
 LOCKSTEP_API void lockstep_plan_destroy(lockstep_plan* plan);
 
 /* ---- measuring --------------------------------------------------------- */
@@ -611,7 +625,7 @@ enum {
  * of the whole call, staging included. Without LOCKSTEP_COLD a sample may be the
  * mean of several runs back to back. Warms up first. flags: LOCKSTEP_COLD.
  * Errors: those of lockstep_plan_execute; INVALID_ARGUMENT (samples < 1, ms
- * NULL). */
+ * NULL, an unknown flag). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int32_t samples, double* ms);
 
