@@ -52,22 +52,23 @@ size_t eviction_bytes() {
 
 // Times body: cold, one run a sample after the caches were read over; hot, the
 // mean of as many runs as fill 50 us (the clock ticks in tens of ns).
+// False when there was no memory to evict the caches with.
 template <class Body>
-void time_samples(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms, const Body& body) {
+bool time_samples(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms, const Body& body) {
   body();
   const double begin = now_ms();
   body();
   const double once = now_ms() - begin;
   if ((flags & LOCKSTEP_COLD) != 0) {
     const block evict(queue, eviction_bytes());
+    if (evict.data() == nullptr) return false;
     for (int32_t i = 0; i < samples; ++i) {
-      if (evict.data() != nullptr)
-        over_ranges(queue, evict.size(), 4096, [&](int64_t from, int64_t to) { std::memset(evict.data() + from, i, static_cast<size_t>(to - from)); });
+      over_ranges(queue, evict.size(), 4096, [&](int64_t from, int64_t to) { std::memset(evict.data() + from, i, static_cast<size_t>(to - from)); });
       const double start = now_ms();
       body();
       ms[i] = now_ms() - start;
     }
-    return;
+    return true;
   }
   const int runs = once > 0.05 ? 1 : static_cast<int>(std::min(1000.0, 0.05 / std::max(once, 1e-5))) + 1;
   for (int32_t i = 0; i < samples; ++i) {
@@ -75,6 +76,11 @@ void time_samples(const lockstep_queue& queue, uint32_t flags, int32_t samples, 
     for (int run = 0; run < runs; ++run) body();
     ms[i] = (now_ms() - start) / runs;
   }
+  return true;
+}
+
+lockstep_status no_memory(size_t bytes) {
+  return failed(LOCKSTEP_OUT_OF_MEMORY, "no host memory to measure with {} bytes; free some or ask for fewer", bytes);
 }
 
 void copy_memcpy(unsigned char* dst, const unsigned char* src, int64_t bytes) {
@@ -91,14 +97,16 @@ double median(double* values, int32_t n) {
 
 // Times every candidate and leaves the samples of the one with the best median.
 template <class... Candidate>
-void best_of(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms, const Candidate&... candidates) {
+lockstep_status best_of(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms, const Candidate&... candidates) {
   const block trial(queue, static_cast<size_t>(samples) * 2 * sizeof(double));
-  if (trial.data() == nullptr) return;
+  if (trial.data() == nullptr) return no_memory(static_cast<size_t>(trial.size()));
   double best = -1;
+  bool enough = true;
   const auto consider = [&](const auto& candidate) {
     auto* taken = reinterpret_cast<double*>(trial.data());
     double* sorted = taken + samples;
-    time_samples(queue, flags, samples, taken, candidate);
+    enough = enough && time_samples(queue, flags, samples, taken, candidate);
+    if (!enough) return;
     std::copy(taken, taken + samples, sorted);
     const double middle = median(sorted, samples);
     if (best >= 0 && middle >= best) return;
@@ -106,6 +114,7 @@ void best_of(const lockstep_queue& queue, uint32_t flags, int32_t samples, doubl
     std::copy(taken, taken + samples, ms);
   };
   (consider(candidates), ...);
+  return enough ? LOCKSTEP_OK : no_memory(eviction_bytes());
 }
 
 }  // namespace
@@ -113,38 +122,35 @@ void best_of(const lockstep_queue& queue, uint32_t flags, int32_t samples, doubl
 lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call, uint32_t flags,
                         int32_t samples, double* ms) {
   if (const lockstep_status s = variant->launch(queue, call); s != LOCKSTEP_OK) return s;
-  time_samples(*queue, flags, samples, ms, [&] { (void)variant->launch(queue, call); });
-  return LOCKSTEP_OK;
+  const bool enough = time_samples(*queue, flags, samples, ms, [&] { (void)variant->launch(queue, call); });
+  return enough ? LOCKSTEP_OK : no_memory(eviction_bytes());
 }
 
 lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, uint32_t flags, int32_t samples, double* ms) {
-  const auto no_memory = [&] { return failed(LOCKSTEP_OUT_OF_MEMORY, "no host memory to measure {} bytes; ask for fewer", bytes); };
   const limit_kernels& kernels = limit_kernels_of(queue->level);
   if (kind == LOCKSTEP_LIMIT_COPY) {
     const block src(*queue, bytes / 2), dst(*queue, bytes / 2);
-    if (src.data() == nullptr || dst.data() == nullptr) return no_memory();
+    if (src.data() == nullptr || dst.data() == nullptr) return no_memory(bytes);
     const auto spread = [&](auto* copy) {
       return [&, copy] {
         over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) { copy(dst.data() + from, src.data() + from, to - from); });
       };
     };
-    best_of(*queue, flags, samples, ms, spread(copy_memcpy), spread(kernels.copy), spread(kernels.copy_streaming));
-    return LOCKSTEP_OK;
+    return best_of(*queue, flags, samples, ms, spread(copy_memcpy), spread(kernels.copy), spread(kernels.copy_streaming));
   }
   if (kind == LOCKSTEP_LIMIT_READ) {
     const block src(*queue, bytes);
-    if (src.data() == nullptr) return no_memory();
+    if (src.data() == nullptr) return no_memory(bytes);
     const auto spread = [&](auto* read) {
       return [&, read] {
         over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) { keep(read(src.data() + from, to - from)); });
       };
     };
-    best_of(*queue, flags, samples, ms, spread(kernels.read), spread(kernels.read_prefetched));
-    return LOCKSTEP_OK;
+    return best_of(*queue, flags, samples, ms, spread(kernels.read), spread(kernels.read_prefetched));
   }
   if (kind == LOCKSTEP_LIMIT_LAUNCH) {
-    time_samples(*queue, flags, samples, ms, [&] { over_ranges(*queue, queue->threads, 1, [](int64_t, int64_t) {}); });
-    return LOCKSTEP_OK;
+    const bool enough = time_samples(*queue, flags, samples, ms, [&] { over_ranges(*queue, queue->threads, 1, [](int64_t, int64_t) {}); });
+    return enough ? LOCKSTEP_OK : no_memory(eviction_bytes());
   }
   return failed(LOCKSTEP_UNSUPPORTED, "the CPU has no link to measure; use COPY, READ or LAUNCH");
 }

@@ -515,7 +515,7 @@ static inline lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype
                                                             int32_t radius, const double* coefficients,
                                                             lockstep_boundary boundary) {
   lockstep_stencil_desc d = {sizeof(lockstep_stencil_desc), dtype, LOCKSTEP_GENERAL, boundary, rank, radius,
-                             2 * radius * rank + 1, 1, coefficients, 0.0, {0}, {0}, {0}, 1, 0, 0};
+                             (int32_t)(2u * (uint32_t)radius * (uint32_t)rank + 1u), 1, coefficients, 0.0, {0}, {0}, {0}, 1, 0, 0};
   if (rank < 1 || rank > 3) return d;
   uint64_t src_stride = 1, dst_stride = 1;
   for (int32_t k = rank - 1; k >= 0; --k) {
@@ -523,7 +523,7 @@ static inline lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype
     d.src_strides[k] = (int64_t)src_stride;
     d.dst_strides[k] = (int64_t)dst_stride;
     src_stride *= (uint64_t)shape[k];
-    dst_stride *= (uint64_t)(boundary == LOCKSTEP_BOUNDARY_VALID ? shape[k] - 2 * radius : shape[k]);
+    dst_stride *= (uint64_t)(boundary == LOCKSTEP_BOUNDARY_VALID ? shape[k] - 2 * (int64_t)radius : shape[k]);
   }
   return d;
 }

@@ -286,7 +286,9 @@ failure try_reduce(context& c, lockstep_reduction reduction, std::span<const T> 
 template <class R, number T>
 [[nodiscard]] R reduce(context& c, lockstep_reduction reduction, std::span<const T> src, const lockstep_options* o = nullptr) {
   R result{};
-  try_reduce<R, T>(c, reduction, src, result, o).raise();
+  lockstep_options blocking = o != nullptr ? *o : lockstep_options_defaults();
+  blocking.flags &= ~static_cast<std::uint32_t>(LOCKSTEP_ASYNC);  // result must be there when this returns
+  try_reduce<R, T>(c, reduction, src, result, &blocking).raise();
   return result;
 }
 
