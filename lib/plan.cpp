@@ -58,7 +58,7 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
   if (plan.prepared.empty) return false;
   plan.prepared.call.src = src;
   plan.prepared.call.dst = dst;
-  resolve_offsets(plan.prepared);
+  resolve_offsets(plan.context, plan.prepared);
   return true;
 }
 

@@ -62,14 +62,29 @@ bool host_readable(const void* pointer) {
   }
   return true;
 }
+
+// Device offsets with a NULL src: fine when every segment is empty, and only a
+// look at them tells.
+void require_empty_segments(lockstep_context* context, const prepared_call& prepared) {
+  const whereabouts at = locate(prepared, nullptr, nullptr);
+  backend_entry* owner = find_backend(at.backend);
+  const queue_lease lease = context->acquire(owner, at.device, nullptr, false);
+  std::vector<int64_t> offsets(prepared.offsets_bytes / sizeof(int64_t));
+  lockstep_status status = lease->backend->copy(lease.get(), prepared.call.reduce.offsets, offsets.data(), prepared.offsets_bytes);
+  if (status == LOCKSTEP_OK) status = lease->backend->finish(lease.get());
+  if (status != LOCKSTEP_OK) fail_backend(status, owner->name().c_str());
+  for (const int64_t offset : offsets)
+    if (offset != offsets.front()) fail(LOCKSTEP_INVALID_ARGUMENT, "src is NULL but offsets name elements of it, up to {}", offset);
+}
 }  // namespace
 
-void resolve_offsets(prepared_call& prepared) {
+void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
   const lockstep_reduce_desc& d = prepared.call.reduce;
   if (prepared.offsets_bytes == 0) return;
   // Device offsets are the backend's to check; how far they reach stays unknown.
   prepared.src_span_known = host_readable(d.offsets);
   if (!prepared.src_span_known) {
+    if (prepared.call.src == nullptr) return require_empty_segments(context, prepared);
     if (host_readable(prepared.call.src))
       fail(LOCKSTEP_UNSUPPORTED, "offsets is device memory but src is host memory; put both on the same side");
     return;
@@ -130,7 +145,7 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
   if (prepared.empty) return;
   prepared.call.src = src;
   prepared.call.dst = dst;
-  resolve_offsets(prepared);
+  resolve_offsets(context, prepared);
 
   const whereabouts data = locate(prepared, src, dst);
   const auto now = context->current();

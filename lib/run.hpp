@@ -59,7 +59,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
                               const lockstep_options& options, launch_story& story);
 
 // Reads and checks host offsets and completes src_span.
-void resolve_offsets(prepared_call& prepared);
+void resolve_offsets(lockstep_context* context, prepared_call& prepared);
 // The caller's workspace when it serves, else the queue's scratch.
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options);
 void check_pointers(const prepared_call& prepared, const void* src, const void* dst);

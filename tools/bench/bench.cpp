@@ -49,15 +49,19 @@ void bench_command(CLI::App& program, action& chosen) {
       else run.backends = usable_backends();
       run.where.backend = "auto";
       run.where.variant.clear();
+      // Written after every case, so that a run that is cut short leaves what it has.
+      const auto save = [s](const bench::report& so_far) {
+        if (s->json.empty()) return;
+        std::ofstream file(s->json);
+        file << bench::to_json(so_far).dump(1) << '\n';
+        file.flush();
+        if (!file) fail("{} cannot be written; check the folder and the space left", s->json);
+      };
+      run.progress = save;
       const bench::report all = bench::measure_all(run);
       bench::print_table(all);
       if (!s->csv.empty()) bench::write_csv(all, s->csv);
-      if (!s->json.empty()) {
-        std::ofstream file(s->json);
-        file << bench::to_json(all).dump(1) << '\n';
-        file.flush();
-        if (!file) fail("{} cannot be written; check the folder and the space left", s->json);
-      }
+      save(all);
       if (s->before.empty()) return all.results.empty() ? 1 : 0;
       std::ifstream file(s->before);
       const auto before = nlohmann::ordered_json::parse(file, nullptr, false);

@@ -28,6 +28,7 @@ struct options {
   bool cold = false, verify = true;
   double seconds = 0;  // time a measurement may take; 0: the preset's
   std::string peers;   // folder of peer programs, "" for none
+  std::function<void(const struct report&)> progress;  // called after each case
 };
 
 // Samples and what they say. Median with the middle half's spread: these machines

@@ -12,6 +12,7 @@
 #include "bench.hpp"
 #include "cases.hpp"
 #include "commit.hpp"
+#include "data.hpp"
 #include "peers.hpp"
 
 namespace lockstep::tool::bench {
@@ -103,6 +104,7 @@ class bench_run {
       if (!asked_.filter.empty() && !std::regex_search(one.name, filter)) continue;
       try {
         one_case(backend, one);
+        if (asked_.progress) asked_.progress(out_);
       } catch (const failure& error) {
         out_.skipped.push_back(fmt::format("{} on {}: {}", one.name, backend, error.what()));
       } catch (const std::invalid_argument& error) {
@@ -157,30 +159,29 @@ class bench_run {
 
   // The expected bits: what the CPU's own row gives (the CPU itself is checked
   // against its ref row where that ends within seconds).
-  std::vector<unsigned char> expected(const std::string& backend, const test_case& t, const unsigned char* src) {
-    std::vector<unsigned char> want(t.dst.span_bytes());
+  void expect(const std::string& backend, const test_case& t, const unsigned char* src) {
+    grow(want_, t.dst.span_bytes());
     lockstep_options o = lockstep_options_defaults();
     o.backend = "cpu";
     if (backend == "cpu") o.variant = "ref";
-    check(cases::call(context_, t, src, want.data(), t.offsets.empty() ? nullptr : t.offsets.data(), &o));
-    return want;
+    check(cases::call(context_, t, src, want_.data(), t.offsets.empty() ? nullptr : t.offsets.data(), &o));
   }
 
-  static std::string compare_bits(const test_case& t, const std::vector<unsigned char>& want, const std::vector<unsigned char>& got,
-                                  bool own_order) {
-    if (want == got) return "bits equal";
+  static std::string compare_bits(const test_case& t, const unsigned char* want, const unsigned char* got, bool own_order) {
+    const size_t bytes = t.dst.span_bytes();
+    if (std::memcmp(want, got, bytes) == 0) return "bits equal";
     if (!own_order) fail("the result differs from the oracle's; run lockstep verify --case {}", t.name);
     if (t.dst.element_bytes != 8 && t.dst.element_bytes != 4) return "own order, not checked";
     double worst = 0;
-    for (size_t i = 0; i + t.dst.element_bytes <= want.size(); i += t.dst.element_bytes) {
+    for (size_t i = 0; i + t.dst.element_bytes <= bytes; i += t.dst.element_bytes) {
       double a = 0, b = 0;
       if (t.dst.element_bytes == 8) {
-        std::memcpy(&a, want.data() + i, 8);
-        std::memcpy(&b, got.data() + i, 8);
+        std::memcpy(&a, want + i, 8);
+        std::memcpy(&b, got + i, 8);
       } else {
         float x = 0, y = 0;
-        std::memcpy(&x, want.data() + i, 4);
-        std::memcpy(&y, got.data() + i, 4);
+        std::memcpy(&x, want + i, 4);
+        std::memcpy(&y, got + i, 4);
         a = x, b = y;
       }
       if (a != b && !(std::isnan(a) && std::isnan(b))) worst = std::max(worst, std::abs(a - b) / std::max(std::abs(a), 1e-30));
@@ -193,18 +194,16 @@ class bench_run {
     const test_case t = cases::parse(one.name);
     const bool on_cpu = backend == "cpu";
     const double bytes = compulsory_bytes(t);
-    block src_host(context_, "cpu", LOCKSTEP_HOST, std::max<size_t>(t.src.span_bytes(), 1));
-    cases::fill_src(t, src_host.data());
+    const host_block& src_host = grow(src_host_, t.src.span_bytes());
+    bench_data::fill(t, src_host.data());
     std::optional<block> src_device, dst_device, offsets_device;
-    std::optional<block> dst_host;
     const int64_t* offsets = t.offsets.empty() ? nullptr : t.offsets.data();
     if (on_cpu) {
-      dst_host.emplace(context_, "cpu", LOCKSTEP_HOST, std::max<size_t>(t.dst.span_bytes(), 1));
-      std::memset(dst_host->data(), 0xA5, dst_host->bytes());
+      std::memset(grow(got_, t.dst.span_bytes()).data(), 0xA5, t.dst.span_bytes());
     } else {
-      src_device.emplace(context_, backend, LOCKSTEP_DEVICE, src_host.bytes());
+      src_device.emplace(context_, backend, LOCKSTEP_DEVICE, std::max<size_t>(t.src.span_bytes(), 1));
       dst_device.emplace(context_, backend, LOCKSTEP_DEVICE, std::max<size_t>(t.dst.span_bytes(), 1));
-      check(lockstep_copy(context_, backend.c_str(), src_host.data(), src_device->data(), src_host.bytes()));
+      check(lockstep_copy(context_, backend.c_str(), src_host.data(), src_device->data(), t.src.span_bytes()));
       if (offsets != nullptr) {
         offsets_device.emplace(context_, backend, LOCKSTEP_DEVICE, t.offsets.size() * 8);
         check(lockstep_copy(context_, backend.c_str(), offsets, offsets_device->data(), t.offsets.size() * 8));
@@ -212,11 +211,10 @@ class bench_run {
       }
     }
     const void* src = on_cpu ? src_host.data() : src_device->data();
-    void* dst = on_cpu ? dst_host->data() : dst_device->data();
+    void* dst = on_cpu ? got_.data() : dst_device->data();
     // ref's plain loops take about a second for 2^27 elements.
     const bool can_check = asked_.verify && (!on_cpu || t.src.elements() <= int64_t{1} << 26);
-    std::vector<unsigned char> want;
-    if (can_check) want = expected(backend, t, src_host.data());
+    if (can_check) expect(backend, t, src_host.data());
 
     const double limit = limit_gb_s(backend, t, bytes);
     for (const std::string& variant : variants(backend, t, one)) {
@@ -244,10 +242,8 @@ class bench_run {
       r.limit_gb_s = limit;
       r.checked = can_check ? "" : "not checked: too large for the reference loops";
       if (can_check) {
-        std::vector<unsigned char> got(t.dst.span_bytes());
-        if (on_cpu) std::memcpy(got.data(), dst, got.size());
-        else check(lockstep_copy(context_, backend.c_str(), dst, got.data(), got.size()));
-        r.checked = compare_bits(t, want, got, ran.order == 0);
+        if (!on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, grow(got_, t.dst.span_bytes()).data(), t.dst.span_bytes()));
+        r.checked = compare_bits(t, want_.data(), got_.data(), ran.order == 0);
       }
       r.time = until_quiet(seconds(), [&](int32_t n, double* ms) {
         check(lockstep_plan_measure(plan.get(), src, dst, cold_flag(), n, ms));
@@ -274,8 +270,24 @@ class bench_run {
     return names;
   }
 
+  // Host memory is kept from case to case: fresh pages cost more than most cases.
+  struct host_block {
+    std::unique_ptr<unsigned char, void (*)(void*)> memory{nullptr, std::free};
+    size_t bytes = 0;
+    unsigned char* data() const { return memory.get(); }
+  };
+  static host_block& grow(host_block& b, size_t bytes) {
+    if (bytes <= b.bytes && b.bytes != 0) return b;
+    b.bytes = std::max<size_t>(bytes, 1);
+    b.memory.reset();
+    b.memory.reset(static_cast<unsigned char*>(std::aligned_alloc(4096, (b.bytes + 4095) / 4096 * 4096)));
+    if (b.memory == nullptr) fail("no memory for {} bytes; choose smaller cases", bytes);
+    return b;
+  }
+
   const options& asked_;
   report& out_;
+  host_block src_host_, want_, got_;
   context context_;
   std::string device_;
   std::map<std::tuple<std::string, bool, size_t>, double> limits_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "data.hpp"
 
 namespace lockstep::peers {
 
@@ -42,7 +43,7 @@ struct subject {
   cases::test_case c;
   std::vector<unsigned char> src, want;
   explicit subject(const std::string& name) : c(cases::parse(name)), src(std::max<size_t>(c.src.span_bytes(), 1)), want(c.dst.span_bytes()) {
-    cases::fill_src(c, src.data());
+    bench_data::fill(c, src.data());
     lockstep_context_options o = lockstep_context_defaults();
     o.backend = "cpu";
     lockstep_context* context = nullptr;
