@@ -18,7 +18,11 @@ enum class store {
 
 struct transpose_kernels {
   // dst[j][i] = src[i][j] for i < rows, j < cols; by log2(element bytes).
-  void (*tile[5])(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, store how);
+  // ahead: lines of each row that are fetched before their use.
+  void (*tile[5])(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, store how,
+                  int64_t ahead);
+  // Whether rows ld bytes apart fall into few sets of the caches: such a src is packed, such a dst wants tall strips.
+  bool (*crowded)(int log2_bytes, int64_t ld);
   // Copies bytes; with stream, the whole 64-byte lines of dst are written non-temporally.
   void (*copy)(const char* src, char* dst, int64_t bytes, bool stream);
   // Makes this thread's non-temporal stores visible before anything that follows.

@@ -246,17 +246,16 @@ inline void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int
       edge<E>(src + i * src_ld + u * 16, src_ld, dst + u * n * dst_ld + i * E, dst_ld, rows - i, n);
 }
 
-// Lines of each row that are fetched ahead of their use: 1 to 16 tried, 4 best.
-constexpr int64_t prefetch_lines = 4;
-// The packed block of a crowded strip: bytes of each row at a time (256 to 2,048 tried), rows fetched ahead of the
-// copy (1 to 16 tried), and the largest strip that fits.
-constexpr int64_t pack_bytes = 512, pack_ahead = 4, pack_rows = 256, pack_ld = pack_bytes + 64;
+// The packed block of a crowded strip: rows fetched ahead of the copy, and the largest strip that fits. A row gives
+// 256 bytes at a time where dst is cached (512 squared f32 in strips of 128: 26.7 us, 512 bytes 32.5), else 512
+// (4096 squared in strips of 64: 4.58 ms, 256 bytes 5.39).
+constexpr int64_t pack_ahead = 4, pack_rows = 256;
 
 // Columns [0, as many whole blocks as there are), by way of a packed block. Returns the columns done.
 template <int E, store how>
 inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols) {
   constexpr int n = 16 / E;
-  constexpr int64_t block = pack_bytes / E;
+  constexpr int64_t pack_bytes = how == store::cached ? 256 : 512, pack_ld = pack_bytes + 64, block = pack_bytes / E;
   alignas(64) char pack[pack_rows * pack_ld];
   int64_t j = 0;
   for (; j + block <= cols; j += block) {
@@ -275,22 +274,20 @@ inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld
   return j;
 }
 
-// Rows whose lines share L1 sets: more than 8 of a line's rows in one set, or rows that step by nearly 4 KiB.
-template <int E>
-inline bool crowded(int64_t src_ld, int64_t rows) {
-  constexpr int64_t line = 64 / E;
-  const int64_t power = src_ld & -src_ld, past = src_ld % 4096, near = past < 2048 ? past : 4096 - past;
-  return rows > 8 && rows <= pack_rows && (near < 64 || (power < 4096 ? power : 4096) * line > 8 * 4096);
+// Rows whose lines share L1 sets: 8 or more of a line's rows in one set, or rows that step by nearly 4 KiB.
+bool crowded(int log2_bytes, int64_t ld) {
+  const int64_t line = 64 >> log2_bytes, power = ld & -ld, past = ld % 4096, near = past < 2048 ? past : 4096 - past;
+  return near < 64 || (power < 4096 ? power : 4096) * line >= 8 * 4096;
 }
 
 template <int E, store how>
-void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols) {
+void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t ahead) {
   constexpr int n = 16 / E;
   constexpr int64_t line = 64 / E;
-  int64_t j = crowded<E>(src_ld, rows) ? packed<E, how>(src, src_ld, dst, dst_ld, rows, cols) : 0;
+  int64_t j = rows > 8 && rows <= pack_rows && crowded(__builtin_ctz(E), src_ld) ? packed<E, how>(src, src_ld, dst, dst_ld, rows, cols) : 0;
   for (; j + line <= cols; j += line) {
-    if (j + (prefetch_lines + 1) * line <= cols)
-      for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(src + i * src_ld + j * E + prefetch_lines * 64, 0, 3);
+    if (ahead > 0 && j + (ahead + 1) * line <= cols)
+      for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(src + i * src_ld + j * E + ahead * 64, 0, 3);
     band<E, how>(src + j * E, src_ld, dst + j * dst_ld, dst_ld, rows, 4);
   }
   const int rest = static_cast<int>((cols - j) / n);
@@ -302,13 +299,14 @@ void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t
 }
 
 template <int E>
-void tile(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, store how) {
+void tile(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, store how,
+          int64_t ahead) {
   if (how == store::stream_lines)
-    tile_as<E, store::stream_lines>(src, src_ld, dst, dst_ld, rows, cols);
+    tile_as<E, store::stream_lines>(src, src_ld, dst, dst_ld, rows, cols, ahead);
   else if (how == store::stream_dense)
-    tile_as<E, store::stream_dense>(src, src_ld, dst, dst_ld, rows, cols);
+    tile_as<E, store::stream_dense>(src, src_ld, dst, dst_ld, rows, cols, ahead);
   else
-    tile_as<E, store::cached>(src, src_ld, dst, dst_ld, rows, cols);
+    tile_as<E, store::cached>(src, src_ld, dst, dst_ld, rows, cols, ahead);
 }
 
 void copy(const char* src, char* dst, int64_t bytes, bool stream) {
@@ -346,6 +344,6 @@ void fence() {
 }  // namespace
 
 extern const transpose_kernels transpose_kernels_of_table;
-const transpose_kernels transpose_kernels_of_table = {{tile<1>, tile<2>, tile<4>, tile<8>, tile<16>}, copy, fence};
+const transpose_kernels transpose_kernels_of_table = {{tile<1>, tile<2>, tile<4>, tile<8>, tile<16>}, crowded, copy, fence};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
