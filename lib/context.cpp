@@ -156,7 +156,7 @@ queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* st
                                           stream,
                                           &allocator_};
   const lockstep_status status = fresh->backend->queue_create(&options, &fresh->queue);
-  if (status != LOCKSTEP_OK) fail_backend(status, entry->name().c_str());
+  if (status != LOCKSTEP_OK) fail_backend(status, *entry);
   fresh->in_use.lock();
   queues_.push_back(std::move(fresh));
   return queue_lease(queues_.back().get());

@@ -65,7 +65,7 @@ lockstep_status lockstep_device_get(const char* backend, int32_t device, lockste
       fail(LOCKSTEP_INVALID_ARGUMENT, "device is {}; {} has {}, numbered from 0", device, entry.name(), entry.devices());
     lockstep_device_info filled{};
     filled.size = sizeof filled;
-    if (const lockstep_status s = usable->device_info(device, &filled); s != LOCKSTEP_OK) fail_backend(s, entry.name().c_str());
+    if (const lockstep_status s = usable->device_info(device, &filled); s != LOCKSTEP_OK) fail_backend(s, entry);
     give(filled, info, "info");
   });
 }

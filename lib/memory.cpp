@@ -30,7 +30,7 @@ lockstep_status lockstep_alloc(lockstep_context* context, const char* backend, l
     const queue_lease lease = lease_of(context, backend);
     if (bytes == 0) return;
     const lockstep_status s = lease->backend->allocate(lease.get(), kind, bytes, pointer);
-    if (s != LOCKSTEP_OK) fail_backend(s, backend);
+    if (s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
   });
 }
 lockstep_status lockstep_free(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes,
@@ -48,8 +48,8 @@ lockstep_status lockstep_copy(lockstep_context* context, const char* backend, co
     if (src == nullptr || dst == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are to be copied", src == nullptr ? "src" : "dst", bytes);
     context->settle(lease);
-    if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, backend);
-    if (const lockstep_status s = lease->backend->finish(lease.get()); s != LOCKSTEP_OK) fail_backend(s, backend);
+    if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
+    if (const lockstep_status s = lease->backend->finish(lease.get()); s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
   });
 }
 lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit, size_t bytes,
@@ -64,7 +64,7 @@ lockstep_status lockstep_measure_limit(lockstep_context* context, const char* ba
     const queue_lease lease = lease_of(context, backend);
     if (lease->backend->limit == nullptr) fail(LOCKSTEP_UNSUPPORTED, "{} measures no limits", backend);
     const lockstep_status s = lease->backend->limit(lease.get(), limit, bytes, flags, samples, ms);
-    if (s != LOCKSTEP_OK) fail_backend(s, backend);
+    if (s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
   });
 }
 }

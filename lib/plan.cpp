@@ -80,16 +80,10 @@ void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_opt
   const lease_end ends{chosen};
   lockstep_status status = LOCKSTEP_OK;
   launch_story launched;
-  try {
-    require_taken(plan);
-    status = give_workspace(plan.prepared, chosen, options);
-    if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, launched);
-    if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
-      fail_backend(status, chosen.entry->name().c_str());
-  } catch (const error& e) {
-    if (e.status == LOCKSTEP_BACKEND_LOST) chosen.entry->mark_lost(e.text);
-    throw;
-  }
+  require_taken(plan);
+  status = give_workspace(plan.prepared, chosen, options);
+  if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, launched);
+  if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY) fail_backend(status, *chosen.entry);
   remember_run(&chosen, plan.prepared.call.workspace_bytes, launched.staged_bytes);
   trace(plan.prepared, chosen, launched.staged_bytes, status);
   if (status != LOCKSTEP_OK) throw error{status, last_error()};
@@ -114,8 +108,7 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
     lockstep_status status = give_workspace(plan.prepared, chosen, lockstep_options_defaults());
     if (status == LOCKSTEP_OK)
       status = chosen.backend->measure(chosen.queue.get(), chosen.variant, &plan.prepared.call, flags, samples, ms);
-    if (status == LOCKSTEP_BACKEND_LOST) chosen.entry->mark_lost(last_error());
-    if (status != LOCKSTEP_OK) fail_backend(status, chosen.entry->name().c_str());
+    if (status != LOCKSTEP_OK) fail_backend(status, *chosen.entry);
     remember_run(&chosen, plan.prepared.call.workspace_bytes, 0);
     return;
   }

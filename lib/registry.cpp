@@ -58,6 +58,11 @@ const lockstep_backend* backend_entry::loaded() {
   load_locked();
   return backend_;
 }
+const lockstep_backend* backend_entry::owner() {
+  const std::lock_guard lock(mutex_);
+  load_locked();
+  return usable_ || lost_ ? backend_ : nullptr;
+}
 int32_t backend_entry::devices() {
   const std::lock_guard lock(mutex_);
   load_locked();
@@ -71,7 +76,14 @@ std::string backend_entry::reason() {
 void backend_entry::mark_lost(const std::string& why) {
   const std::lock_guard lock(mutex_);
   usable_ = false;
+  lost_ = true;
   reason_ = "lost: " + why;
+}
+
+void fail_backend(lockstep_status status, backend_entry& entry) {
+  const std::string text = *last_error() ? last_error() : lockstep_status_name(status);
+  if (status == LOCKSTEP_BACKEND_LOST) entry.mark_lost(text);
+  throw error{status, fmt::format("{}: {}", entry.name(), text)};
 }
 
 const std::vector<backend_entry*>& backends() { return instance().entries; }

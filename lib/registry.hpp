@@ -24,6 +24,9 @@ class backend_entry {
   const lockstep_backend* loaded();
   int32_t devices();
   std::string reason();
+  // The backend whose memory a pointer may be: a usable one, or one that was and is
+  // lost, whose memory the host still must not touch.
+  const lockstep_backend* owner();
   // After a sticky device error: unusable for the rest of the process.
   void mark_lost(const std::string& why);
 
@@ -31,7 +34,7 @@ class backend_entry {
   void load_locked();
   const std::string name_, path_;
   std::mutex mutex_;
-  bool tried_ = false, usable_ = false;
+  bool tried_ = false, usable_ = false, lost_ = false;
   const lockstep_backend* backend_ = nullptr;
   int32_t devices_ = 0;
   std::string reason_;
@@ -41,5 +44,9 @@ class backend_entry {
 const std::vector<backend_entry*>& backends();
 backend_entry* find_backend(const std::string& name);  // nullptr: unknown
 const std::string& search_path_text();
+
+// A backend's failed call: its own text, with the backend's name before it. A lost
+// backend is marked so.
+[[noreturn]] void fail_backend(lockstep_status status, backend_entry& entry);
 
 }  // namespace lockstep::lib

@@ -53,7 +53,7 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
 namespace {
 bool host_readable(const void* pointer) {
   for (backend_entry* entry : backends()) {
-    const lockstep_backend* backend = entry->get();
+    const lockstep_backend* backend = entry->owner();
     if (backend == nullptr) continue;
     lockstep_memory kind = LOCKSTEP_HOST;
     int32_t device = -1;
@@ -165,14 +165,11 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
       status = give_workspace(prepared, chosen, options);
       if (status == LOCKSTEP_OK) status = launch_staged(context, chosen, prepared, options, launched);
       if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
-        fail_backend(status, chosen.entry->name().c_str());
+        fail_backend(status, *chosen.entry);
     } catch (const error& e) {
-      if (e.status == LOCKSTEP_BACKEND_LOST) chosen.entry->mark_lost(e.text);
-      const bool recoverable = e.status == LOCKSTEP_OUT_OF_MEMORY || e.status == LOCKSTEP_BACKEND_FAILED ||
-                               e.status == LOCKSTEP_BACKEND_LOST;
       // In place, src may be spoilt; and what a lost device held is lost with it.
       const bool src_gone = (src == dst && launched.started) || (e.status == LOCKSTEP_BACKEND_LOST && data.on_device);
-      if (!may_fall_back || !recoverable || src_gone) throw;
+      if (!may_fall_back || !recoverable(e.status) || src_gone) throw;
       failure = e.text;
       skip = chosen.entry;
       continue;

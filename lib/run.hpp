@@ -48,6 +48,11 @@ whereabouts locate(const prepared_call& prepared, const void* src, const void* d
 choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
               const lockstep_options& options, const whereabouts& data, const backend_entry* skip);
 
+// A failure after which auto may let another backend end the call.
+inline bool recoverable(lockstep_status status) {
+  return status == LOCKSTEP_OUT_OF_MEMORY || status == LOCKSTEP_BACKEND_FAILED || status == LOCKSTEP_BACKEND_LOST;
+}
+
 // Launches on a chosen queue: stages unreachable pointers, runs, copies back.
 struct launch_story {
   size_t staged_bytes = 0;

@@ -68,7 +68,7 @@ whereabouts locate(const prepared_call& prepared, const void* src, const void* d
   whereabouts found;
   for (backend_entry* entry : backends()) {
     if (entry->name() == "cpu") continue;
-    const lockstep_backend* backend = entry->get();
+    const lockstep_backend* backend = entry->owner();
     if (backend == nullptr) continue;
     for (const void* pointer : {src, const_cast<const void*>(dst), static_cast<const void*>(
              prepared.offsets_bytes != 0 ? prepared.call.reduce.offsets : nullptr)}) {
@@ -90,6 +90,8 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
                                  : (options.variant == nullptr ? now.variants[prepared.call.op] : "");
   if (options.variant != nullptr && !forced.empty()) check_variant_known(prepared.call.op, forced, "options.variant");
 
+  if (backend_entry* owner = data.on_device ? find_backend(data.backend) : nullptr; owner != nullptr && owner->get() == nullptr)
+    fail(LOCKSTEP_BACKEND_LOST, "the data is memory of {}, which is gone with it ({})", owner->name(), owner->reason());
   choice chosen;
   for (backend_entry* entry : backends()) {
     const auto passed_over = [&](const std::string& reason) {
@@ -115,8 +117,15 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
     }
     const bool own_device = data.on_device && data.backend == entry->name() && named.is_auto();
     chosen.device = own_device ? data.device : named.device;
-    chosen.queue = context->acquire(entry, chosen.device, entry->name() == "cpu" ? nullptr : options.stream,
-                                    (options.flags & LOCKSTEP_ASYNC) != 0);
+    try {
+      chosen.queue = context->acquire(entry, chosen.device, entry->name() == "cpu" ? nullptr : options.stream,
+                                      (options.flags & LOCKSTEP_ASYNC) != 0);
+    } catch (const error& e) {
+      const bool may_fall_back = named.is_auto() && entry->name() != "cpu" && ((options.flags | now.flags) & LOCKSTEP_NO_FALLBACK) == 0;
+      if (!may_fall_back || !recoverable(e.status)) throw;
+      chosen.why += (chosen.why.empty() ? "" : "; ") + e.text;  // which names the backend
+      continue;
+    }
     const pick picked = forced.empty() ? pick_best(*backend, chosen.queue.get(), prepared.call)
                                        : pick_named(*backend, chosen.queue.get(), prepared.call, forced);
     if (picked.variant != nullptr) {

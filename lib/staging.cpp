@@ -2,6 +2,7 @@
 // they are, and carries results back. The backend's copy() knows how to move
 // bytes well (pinned rings, several threads); this file only decides what moves.
 #include <cstring>
+#include <exception>
 
 #include "run.hpp"
 #include "slabs.hpp"
@@ -12,7 +13,7 @@ namespace lockstep::lib {
 bool can_reach(const choice& chosen, const void* pointer) {
   if (chosen.entry->name() != "cpu") return chosen.backend->reachable(chosen.queue.get(), pointer) != 0;
   for (backend_entry* entry : backends()) {
-    const lockstep_backend* other = entry == chosen.entry ? nullptr : entry->get();
+    const lockstep_backend* other = entry == chosen.entry ? nullptr : entry->owner();
     if (other == nullptr) continue;
     lockstep_memory kind = LOCKSTEP_HOST;
     int32_t device = -1;
@@ -31,7 +32,7 @@ class staged {
     if (bytes == 0 || can_reach(chosen, pointer)) return;
     const lockstep_memory kind = chosen.entry->name() == "cpu" ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
     const lockstep_status status = chosen.backend->allocate(chosen.queue.get(), kind, bytes, &copy_);
-    if (status != LOCKSTEP_OK) fail_backend(status, chosen.entry->name().c_str());
+    if (status != LOCKSTEP_OK) fail_backend(status, *chosen.entry);
   }
   ~staged() {
     if (copy_ == nullptr) return;
@@ -56,23 +57,34 @@ struct mover {
   const lockstep_backend* backend;
   queue_lease own;
   lockstep_queue* queue;
-  const char* name;
+  backend_entry* entry;
 
   mover(lockstep_context* context, const choice& chosen, const whereabouts& data)
-      : backend(chosen.backend), queue(chosen.queue.get()), name(chosen.entry->name().c_str()) {
+      : backend(chosen.backend), queue(chosen.queue.get()), entry(chosen.entry) {
     if (!data.on_device || data.backend == chosen.entry->name()) return;
-    backend_entry* owner = find_backend(data.backend);
-    own = context->acquire(owner, data.device, nullptr, false);
+    entry = find_backend(data.backend);
+    own = context->acquire(entry, data.device, nullptr, false);
     context->settle(own);
     backend = own->backend;
     queue = own.get();
-    name = owner->name().c_str();
   }
   void copy(const void* src, void* dst, size_t bytes) const {
-    if (const lockstep_status s = backend->copy(queue, src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, name);
+    if (const lockstep_status s = backend->copy(queue, src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, *entry);
   }
   void finish() const {
-    if (const lockstep_status s = backend->finish(queue); s != LOCKSTEP_OK) fail_backend(s, name);
+    if (const lockstep_status s = backend->finish(queue); s != LOCKSTEP_OK) fail_backend(s, *entry);
+  }
+};
+
+// A call that fails while copies are queued waits for them: they still read or
+// write the caller's memory.
+struct copies_end {
+  const choice& chosen;
+  const bool staged;
+  const int throwing = std::uncaught_exceptions();
+  ~copies_end() {
+    if (!staged || std::uncaught_exceptions() == throwing) return;
+    (void)chosen.backend->finish(chosen.queue.get());
   }
 };
 
@@ -114,6 +126,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   const bool async = (options.flags & LOCKSTEP_ASYNC) != 0 && !any;
 
   if (!async) context->settle(chosen.queue);
+  const copies_end on_failure{chosen, any};
   if (any) {
     const mover move(context, chosen, locate(prepared, call.src, call.dst));
     if (src.used()) {
@@ -135,7 +148,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
 
   story.started = !dst.used();
   const lockstep_status launched = chosen.variant->launch(chosen.queue.get(), &call);
-  if (launched != LOCKSTEP_OK && launched != LOCKSTEP_OVERFLOW && launched != LOCKSTEP_EMPTY) return launched;
+  if (launched != LOCKSTEP_OK && launched != LOCKSTEP_OVERFLOW && launched != LOCKSTEP_EMPTY) fail_backend(launched, *chosen.entry);
   if (async) {
     context->mark_pending(chosen.queue);
     return launched;

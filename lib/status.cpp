@@ -15,11 +15,6 @@ void set_error(const char* text) noexcept {
 }
 void clear_error() noexcept { error_text[0] = '\0'; }
 const char* last_error() noexcept { return error_text; }
-
-void fail_backend(lockstep_status status, const char* backend) {
-  const char* text = last_error();
-  throw error{status, fmt::format("{}: {}", backend, *text ? text : lockstep_status_name(status))};
-}
 }  // namespace lockstep::lib
 
 extern "C" {

@@ -27,9 +27,6 @@ void set_error(const char* text) noexcept;  // copies; truncates when there is n
 void clear_error() noexcept;
 const char* last_error() noexcept;
 
-// A backend's failed call: its own text, with the backend's name before it.
-[[noreturn]] void fail_backend(lockstep_status status, const char* backend);
-
 // Runs body and turns whatever it throws into a status and the last-error text.
 template <class Body>
 lockstep_status guarded(Body&& body) noexcept {

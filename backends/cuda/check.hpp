@@ -33,9 +33,12 @@ class device_guard {
       code_ = cudaSetDevice(device);
       changed_ = code_ == cudaSuccess;
     }
+    if (code_ != cudaSuccess) (void)cudaGetLastError();  // not every user of the guard looks at its code
   }
   ~device_guard() {
-    if (changed_) (void)cudaSetDevice(before_);
+    if (!changed_ || cudaSetDevice(before_) == cudaSuccess) return;
+    (void)cudaSetDevice(before_);  // once more: the caller must not notice that somebody else's error came out here
+    (void)cudaGetLastError();
   }
   device_guard(const device_guard&) = delete;
   device_guard& operator=(const device_guard&) = delete;
@@ -50,13 +53,21 @@ class device_guard {
 // Lets this thread allocate while some stream of the process is being captured.
 class relaxed_capture {
  public:
-  relaxed_capture() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~relaxed_capture() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  relaxed_capture() : changed_(exchange()) {}
+  ~relaxed_capture() {
+    if (changed_ && !exchange()) (void)exchange();  // once more, as above
+  }
   relaxed_capture(const relaxed_capture&) = delete;
   relaxed_capture& operator=(const relaxed_capture&) = delete;
 
  private:
+  bool exchange() {
+    if (cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) return true;
+    (void)cudaGetLastError();
+    return false;
+  }
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  bool changed_;
 };
 
 }  // namespace lockstep::cuda

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace lockstep::cuda {
 namespace {
@@ -86,26 +87,27 @@ lockstep_status devices(int32_t* count) {
   return *count != 0 ? LOCKSTEP_OK : first;
 }
 
-const device_facts& facts_of(int device) {
+lockstep_status facts_of(int device, const device_facts** facts) {
   static std::array<device_facts, 64> all;
-  static std::array<std::once_flag, 64> once;
+  static std::array<bool, 64> known{};  // only after every attribute was read
+  static std::mutex mutex;
   const size_t slot = static_cast<size_t>(device) % all.size();
-  std::call_once(once[slot], [&] {
-    device_facts& f = all[slot];
-    const auto read = [&](cudaDeviceAttr attribute) {
-      int value = 0;
-      if (cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) (void)cudaGetLastError();
-      return value;
-    };
-    f.major = read(cudaDevAttrComputeCapabilityMajor);
-    f.minor = read(cudaDevAttrComputeCapabilityMinor);
-    f.processors = read(cudaDevAttrMultiProcessorCount);
-    f.shared_bytes = read(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    f.l2_bytes = read(cudaDevAttrL2CacheSize);
-    f.resident_threads = read(cudaDevAttrMaxThreadsPerMultiProcessor);
-    f.pools = read(cudaDevAttrMemoryPoolsSupported) != 0;
-  });
-  return all[slot];
+  const std::lock_guard lock(mutex);
+  if (!known[slot]) {
+    device_facts f;
+    int pools = 0;
+    const std::pair<cudaDeviceAttr, int*> wanted[] = {
+        {cudaDevAttrComputeCapabilityMajor, &f.major},         {cudaDevAttrComputeCapabilityMinor, &f.minor},
+        {cudaDevAttrMultiProcessorCount, &f.processors},       {cudaDevAttrMaxSharedMemoryPerBlockOptin, &f.shared_bytes},
+        {cudaDevAttrL2CacheSize, &f.l2_bytes},                 {cudaDevAttrMaxThreadsPerMultiProcessor, &f.resident_threads},
+        {cudaDevAttrMemoryPoolsSupported, &pools}};
+    for (const auto& [attribute, value] : wanted) LOCKSTEP_CUDA(cudaDeviceGetAttribute(value, attribute, device));
+    f.pools = pools != 0;
+    all[slot] = f;
+    known[slot] = true;
+  }
+  *facts = &all[slot];
+  return LOCKSTEP_OK;
 }
 
 lockstep_status device_info(int32_t device, lockstep_device_info* info) {
@@ -115,7 +117,9 @@ lockstep_status device_info(int32_t device, lockstep_device_info* info) {
   int driver = 0, runtime = 0;
   LOCKSTEP_CUDA(cudaDriverGetVersion(&driver));
   LOCKSTEP_CUDA(cudaRuntimeGetVersion(&runtime));
-  info->usable = require_usable(device) == LOCKSTEP_OK;
+  const lockstep_status usable = require_usable(device);
+  if (usable != LOCKSTEP_OK && usable != LOCKSTEP_NO_BACKEND) return usable;  // not known
+  info->usable = usable == LOCKSTEP_OK;
   std::snprintf(info->name, sizeof info->name, "%.120s", p.name);
   std::snprintf(
       info->detail, sizeof info->detail,

@@ -14,7 +14,7 @@ struct device_facts {
   int resident_threads = 0;  // of one multiprocessor
   bool pools = false;        // stream-ordered allocation
 };
-const device_facts& facts_of(int device);
+lockstep_status facts_of(int device, const device_facts** facts);
 
 lockstep_status devices(int32_t* count);
 lockstep_status device_info(int32_t device, lockstep_device_info* info);

@@ -127,10 +127,11 @@ class session {
       measure_hold<<<1, 1, 0, queue_.stream>>>(go_device_);
       lockstep_status status = LOCKSTEP_OK;
       for (int32_t i = first; i < last && status == LOCKSTEP_OK; ++i) {
-        if (evict_ != nullptr) (void)cudaMemsetAsync(evict_, i, evict_bytes_, queue_.stream);
-        (void)cudaEventRecord(events_[2 * i], queue_.stream);
-        for (int run = 0; run < runs && status == LOCKSTEP_OK; ++run) status = body();
-        (void)cudaEventRecord(events_[2 * i + 1], queue_.stream);
+        cudaError_t code = evict_ != nullptr ? cudaMemsetAsync(evict_, i, evict_bytes_, queue_.stream) : cudaSuccess;
+        if (code == cudaSuccess) code = cudaEventRecord(events_[2 * i], queue_.stream);
+        for (int run = 0; run < runs && status == LOCKSTEP_OK && code == cudaSuccess; ++run) status = body();
+        if (code == cudaSuccess) code = cudaEventRecord(events_[2 * i + 1], queue_.stream);
+        if (code != cudaSuccess) status = failed(code, "a sample's events");
       }
       *static_cast<volatile unsigned*>(go_) = 1;
       LOCKSTEP_CUDA(cudaStreamSynchronize(queue_.stream));

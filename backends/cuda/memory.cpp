@@ -3,9 +3,14 @@
 
 #include "pipeline.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace lockstep::cuda {
 namespace {
@@ -14,25 +19,35 @@ namespace {
 // default one belongs to the program) keeps up to this much between calls.
 constexpr uint64_t pool_keeps_bytes = uint64_t{1} << 30;
 
-// nullptr where the device has no pools: cudaMalloc serves then.
-cudaMemPool_t pool_of(int device) {
+// nullptr where the device has no pools, or none could be made now: cudaMalloc serves then.
+cudaMemPool_t pool_of(const lockstep_queue& queue) {
   static std::array<cudaMemPool_t, 64> pools{};
-  static std::array<std::once_flag, 64> once;
-  const size_t slot = static_cast<size_t>(device) % pools.size();
-  std::call_once(once[slot], [&] {
-    if (!facts_of(device).pools) return;
-    cudaMemPoolProps properties{};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = device;
-    uint64_t keep = pool_keeps_bytes;
-    if (cudaMemPoolCreate(&pools[slot], &properties) != cudaSuccess ||
-        cudaMemPoolSetAttribute(pools[slot], cudaMemPoolAttrReleaseThreshold, &keep) != cudaSuccess) {
-      (void)cudaGetLastError();
-      pools[slot] = nullptr;
-    }
-  });
-  return pools[slot];
+  static std::mutex mutex;
+  if (!queue.facts->pools) return nullptr;
+  const std::lock_guard lock(mutex);
+  cudaMemPool_t& pool = pools[static_cast<size_t>(queue.device) % pools.size()];
+  if (pool != nullptr) return pool;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = queue.device;
+  uint64_t keep = pool_keeps_bytes;
+  cudaMemPool_t fresh = nullptr;
+  if (cudaMemPoolCreate(&fresh, &properties) == cudaSuccess) {
+    if (cudaMemPoolSetAttribute(fresh, cudaMemPoolAttrReleaseThreshold, &keep) == cudaSuccess) return pool = fresh;
+    (void)cudaMemPoolDestroy(fresh);
+  }
+  (void)cudaGetLastError();
+  return nullptr;
+}
+
+// Whether the host can read this byte. The kernel copies the signal mask before it
+// refuses the unknown request, so the answer is EFAULT or EINVAL, and nothing changes.
+bool host_reads(const void* pointer) {
+  const int before = errno;
+  const uintptr_t word = reinterpret_cast<uintptr_t>(pointer) & ~uintptr_t{7};
+  (void)syscall(SYS_rt_sigprocmask, ~0, word, nullptr, sizeof(uint64_t));
+  return std::exchange(errno, before) != EFAULT;
 }
 
 }  // namespace
@@ -58,14 +73,19 @@ lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t byt
     }
     case LOCKSTEP_DEVICE: {
       const relaxed_capture relaxed;
-      cudaMemPool_t pool = capturing(*queue) ? nullptr : pool_of(queue->device);
+      cudaMemPool_t pool = capturing(*queue) ? nullptr : pool_of(*queue);
       if (pool == nullptr) {
         LOCKSTEP_CUDA(cudaMalloc(pointer, bytes));
         return LOCKSTEP_OK;
       }
       LOCKSTEP_CUDA(cudaMallocFromPoolAsync(pointer, bytes, pool, queue->stream));
       // Any stream may use it from here on, not only this queue's.
-      LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
+      if (const cudaError_t code = cudaStreamSynchronize(queue->stream); code != cudaSuccess) {
+        const lockstep_status status = failed(code, "cudaStreamSynchronize(queue->stream)");
+        (void)cudaFreeAsync(std::exchange(*pointer, nullptr), queue->stream);
+        (void)cudaGetLastError();
+        return status;
+      }
       return LOCKSTEP_OK;
     }
   }
@@ -83,7 +103,7 @@ void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* po
   cudaError_t code = cudaSuccess;
   if (kind == LOCKSTEP_PINNED) {
     code = cudaFreeHost(pointer);
-  } else if (kind == LOCKSTEP_DEVICE && !capturing(*queue) && pool_of(queue->device) != nullptr) {
+  } else if (kind == LOCKSTEP_DEVICE && !capturing(*queue) && queue->facts->pools) {
     code = cudaFreeAsync(pointer, queue->stream);  // takes memory of cudaMalloc too
   } else {
     code = cudaFree(pointer);
@@ -115,10 +135,11 @@ lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t b
 void locate(const void* pointer, lockstep_memory* kind, int32_t* device) {
   *kind = LOCKSTEP_HOST;
   *device = -1;
-  if (forked()) return;
   cudaPointerAttributes a{};
-  if (cudaPointerGetAttributes(&a, pointer) != cudaSuccess) {
-    (void)cudaGetLastError();
+  if (forked() || cudaPointerGetAttributes(&a, pointer) != cudaSuccess) {
+    if (!forked()) (void)cudaGetLastError();
+    // The runtime does not answer: what the host cannot read must not be taken for its memory.
+    if (!host_reads(pointer)) *kind = LOCKSTEP_DEVICE;
     return;
   }
   switch (a.type) {

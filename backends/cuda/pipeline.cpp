@@ -19,6 +19,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "memory.hpp"
@@ -33,8 +34,10 @@ constexpr size_t chunk = size_t{8} << 20;  // of a one-way copy
 class copy_crew {
  public:
   explicit copy_crew(int threads) {
-    for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i, threads] { help(i, threads); });
-    threads_ = threads;
+    try {
+      for (; threads_ < threads; ++threads_) helpers_.emplace_back([this, i = threads_] { help(i); });
+    } catch (const std::system_error&) {
+    }  // no more threads to be had: fewer copy
   }
   ~copy_crew() {
     {
@@ -79,7 +82,7 @@ class copy_crew {
     }
     for (size_t r = cut(index); r < cut(index + 1); ++r) std::memcpy(to_ + r * to_pitch_, from_ + r * from_pitch_, width_);
   }
-  void help(int index, int parts) {
+  void help(int index) {
     uint64_t seen = 0;
     for (;;) {
       {
@@ -88,7 +91,7 @@ class copy_crew {
         if (stop_) return;
         seen = generation_;
       }
-      part(index, parts);
+      part(index, threads_);
       const std::lock_guard lock(mutex_);
       if (--busy_ == 0) done_.notify_one();
     }
@@ -135,8 +138,7 @@ struct pipeline {
 
 namespace {
 
-lockstep_status open(lockstep_queue& queue) {
-  if (queue.pipe != nullptr) return LOCKSTEP_OK;
+lockstep_status make_pipeline(lockstep_queue& queue) {
   auto* pipe = new (std::nothrow) pipeline;
   if (pipe == nullptr) return failed(LOCKSTEP_OUT_OF_MEMORY, "no host memory for a pipeline");
   queue.pipe = pipe;
@@ -146,6 +148,15 @@ lockstep_status open(lockstep_queue& queue) {
   }
   for (cudaEvent_t& e : pipe->computed) LOCKSTEP_CUDA(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
   return LOCKSTEP_OK;
+}
+lockstep_status open(lockstep_queue& queue) {
+  if (queue.pipe != nullptr) return LOCKSTEP_OK;
+  const lockstep_status status = make_pipeline(queue);
+  if (status != LOCKSTEP_OK) {  // half of one must not serve the next call
+    drop_pipeline(queue);
+    (void)cudaGetLastError();
+  }
+  return status;
 }
 
 lockstep_status grow(direction& d, size_t device_bytes, size_t pinned_bytes) {
@@ -294,8 +305,14 @@ lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant
   stages state;
   lockstep_status status = LOCKSTEP_OK;
   {
-    std::thread uploader([&] { upload(state, *queue, slabs, count, static_cast<const unsigned char*>(src), pageable_src); });
-    std::thread downloader([&] { download(state, *queue, slabs, count, static_cast<unsigned char*>(dst), pageable_dst); });
+    std::thread uploader, downloader;
+    try {
+      uploader = std::thread([&] { upload(state, *queue, slabs, count, static_cast<const unsigned char*>(src), pageable_src); });
+      downloader = std::thread([&] { download(state, *queue, slabs, count, static_cast<unsigned char*>(dst), pageable_dst); });
+    } catch (const std::system_error&) {
+      status = failed(LOCKSTEP_OUT_OF_MEMORY, "no thread for the host pipeline");
+      state.stop(cudaSuccess);
+    }
     for (size_t i = 0; i < count; ++i) {
       const size_t slot = i % slots;
       // The upload of this slab; and the download that still reads the dst slot.
@@ -316,8 +333,8 @@ lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant
       }
       state.reach(state.computed, i + 1);
     }
-    uploader.join();
-    downloader.join();
+    for (std::thread* stage : {&uploader, &downloader})
+      if (stage->joinable()) stage->join();
   }
   if (status == LOCKSTEP_OK && state.stopped()) status = failed(state.code, "a stage of the host pipeline");
   if (status == LOCKSTEP_OK) return finish(queue);

@@ -35,7 +35,7 @@ lockstep_status open(lockstep_queue& queue) {
   const device_guard guard(queue.device);
   LOCKSTEP_CUDA(guard.code());
   const relaxed_capture relaxed;
-  queue.facts = &facts_of(queue.device);
+  if (const lockstep_status status = facts_of(queue.device, &queue.facts); status != LOCKSTEP_OK) return status;
   if (queue.own_stream) LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking));
   void* memory = nullptr;
   LOCKSTEP_CUDA(cudaMalloc(&memory, sizeof *queue.report.first));
@@ -64,8 +64,8 @@ bool capturing(const lockstep_queue& queue) {
 
 lockstep_status queue_create(const lockstep_queue_options* options, lockstep_queue** out) {
   if (forked()) return failed_fork();
-  int32_t count = 0;
-  if (const lockstep_status status = devices(&count); status != LOCKSTEP_OK) return status;
+  int count = 0;
+  LOCKSTEP_CUDA(cudaGetDeviceCount(&count));
   if (options->device < 0 || options->device >= count)
     return failed(LOCKSTEP_NO_BACKEND, "there is no device %d; the driver shows %d", options->device, count);
   const lockstep_allocator* allocator = options->allocator;
@@ -96,11 +96,11 @@ lockstep_status finish(lockstep_queue* queue) {
                   "the stream is being captured and cannot be waited for; set LOCKSTEP_ASYNC");
   LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
   if (*static_cast<volatile unsigned*>(queue->raised) == 0) return LOCKSTEP_OK;
-  *queue->raised = 0;
   unsigned long long first = ~0ull;
   LOCKSTEP_CUDA(cudaMemcpyAsync(&first, queue->report.first, sizeof first, cudaMemcpyDeviceToHost, queue->stream));
   LOCKSTEP_CUDA(cudaMemsetAsync(queue->report.first, 0xff, sizeof first, queue->stream));
   LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
+  *queue->raised = 0;  // last: if reading the word failed, the next finish reads it
   switch (static_cast<fault>(first & 3)) {
     case fault::overflow:
       return failed(LOCKSTEP_OVERFLOW,
@@ -128,8 +128,10 @@ lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
     if (old != nullptr && queue->captured) {
       queue->retired.push_back(old);
     } else if (old != nullptr) {
-      LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));  // earlier kernels may still use it
-      LOCKSTEP_CUDA(cudaFree(old));
+      const cudaError_t waited = cudaStreamSynchronize(queue->stream);  // earlier kernels may still use it
+      const cudaError_t freed = cudaFree(old);
+      LOCKSTEP_CUDA(waited);
+      LOCKSTEP_CUDA(freed);
     }
     LOCKSTEP_CUDA(cudaMalloc(&queue->scratch, bytes));
     queue->scratch_bytes = bytes;

@@ -1,0 +1,37 @@
+// fake_cudart.hpp - how a test scripts the CUDA runtime that it runs on. The fake
+// has chips but no kernels: memory is the host's (device memory without access
+// rights, so that whoever reads it as host memory dies), streams are done at once,
+// launches do nothing. Calls are counted and the N-th fails.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+namespace fake {
+
+struct chips {
+  int devices = 2;
+  int major = 9, minor = 0;
+  int driver = 13000;                // what cudaDriverGetVersion reports
+  cudaError_t start = cudaSuccess;   // what cudaGetDeviceCount returns, its output unwritten
+  bool pools = true;
+};
+void use(const chips& all);
+
+// From here on calls are counted anew, and the nth (from 1; 0: none) fails. Not
+// counted: what only asks for errors and texts, and what registers kernels.
+// sticky: every later call fails alike, until the process ends.
+void fail(long nth, cudaError_t error, bool sticky = false);
+long calls();
+std::string failed_call();  // the name of the call that failed, "" while none has
+std::string next_call();    // and of the one that came after it
+
+long launches();
+long live();           // memory, streams and events that exist
+std::string listed();  // and what they are
+long pools();
+std::string misuse();  // the first wrong use of the runtime: double frees, copies beyond memory, dead handles ...
+void capture(cudaStream_t stream, bool on);
+
+}  // namespace fake
