@@ -12,7 +12,7 @@
 namespace faults {
 namespace {
 constexpr size_t step_bytes = 512;
-constexpr unsigned most_seconds = 60;  // a child that takes longer hangs
+constexpr unsigned most_seconds = 120;  // a child that takes longer hangs
 constexpr char end_of_text = '\1';
 
 void write_all(int to, const std::string& text) {

@@ -496,6 +496,14 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
   return call("cudaFuncSetAttribute", [](machine&) { return cudaSuccess; });
 }
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void*) {
+  return call("cudaFuncGetAttributes", [&](machine& m) {
+    *a = {};
+    a->ptxVersion = a->binaryVersion = 10 * m.chips.major + m.chips.minor;
+    a->maxThreadsPerBlock = 1024;
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int, size_t, unsigned) {
   return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&](machine&) { return *blocks = 4, cudaSuccess; });
 }

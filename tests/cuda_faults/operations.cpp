@@ -217,7 +217,9 @@ std::vector<operation> operations() {
     const status s = in_turn([&] { return lockstep_transpose(c, &d, w.device_a, w.device_b, &o); },
                              [&] { return lockstep_stencil(c, &sweeps, w.device_a, w.device_b, &o); });
     fake::capture(w.stream, false);
-    return s != LOCKSTEP_OK ? s : lockstep_synchronize(c);
+    w.text = lockstep_last_error();
+    const status late = lockstep_synchronize(c);  // also fetches what a failed call left for it
+    return s != LOCKSTEP_OK ? s : late;
   });
   add("device memory", [](context c, world& w) { return memory_of(c, LOCKSTEP_DEVICE, w); });
   add("pinned memory", [](context c, world& w) { return memory_of(c, LOCKSTEP_PINNED, w); });
