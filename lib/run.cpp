@@ -72,7 +72,7 @@ void require_empty_segments(lockstep_context* context, const prepared_call& prep
   std::vector<int64_t> offsets(prepared.offsets_bytes / sizeof(int64_t));
   lockstep_status status = lease->backend->copy(lease.get(), prepared.call.reduce.offsets, offsets.data(), prepared.offsets_bytes);
   if (status == LOCKSTEP_OK) status = lease->backend->finish(lease.get());
-  if (status != LOCKSTEP_OK) fail_backend(status, owner->name().c_str());
+  if (status != LOCKSTEP_OK) fail_backend(status, *owner);
   for (const int64_t offset : offsets)
     if (offset != offsets.front()) fail(LOCKSTEP_INVALID_ARGUMENT, "src is NULL but offsets name elements of it, up to {}", offset);
 }
