@@ -40,6 +40,9 @@ void bench_command(CLI::App& program, action& chosen) {
   command->add_option("--json", s->json, "write the results here");
   command->add_option("--csv", s->csv, "write the table here");
   command->add_option("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
+  command->add_option("--memory", s->run.memory, "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
+      ->check(CLI::IsMember({"device", "pinned", "pageable"}));
+  command->add_option("--note", s->run.note, "a line for the results file: the driver's version, say");
   command->add_flag("--print-commit", s->print_commit, "print the commit that this program was built from, and do nothing else");
   command->callback([s, &chosen] {
     chosen = [s] {

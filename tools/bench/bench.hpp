@@ -27,6 +27,8 @@ struct options {
   std::vector<std::string> cases;
   bool cold = false, verify = true;
   double seconds = 0;  // time a measurement may take; 0: the preset's
+  std::string memory = "device";  // where a GPU's src and dst lie: device, pinned or pageable
+  std::string note;               // goes into the results: a driver's version
   std::string peers;   // folder of peer programs, "" for none
   std::function<void(const struct report&)> progress;  // called after each case
 };
@@ -46,7 +48,7 @@ struct result {
   bool cold = false;
   double bytes = 0;  // compulsory: each input byte read once, each output byte written once (a sweep)
   timing time;
-  std::string limit;       // "copy" or "read"
+  std::string limit;       // "copy", "read", or "link" (both ways at once, pinned)
   double limit_gb_s = 0;   // best of our limit kernels and of everything timed for this case
   std::string checked;     // "bits equal", "within 1e-5", "not checked: ..."
   double gb_s() const { return time.median > 0 ? bytes / time.median * 1e-6 : 0; }

@@ -149,6 +149,8 @@ class bench_run {
     // beyond 2 GiB nothing changes any more.
     const auto size = static_cast<size_t>(std::min(bytes, 2147483648.0));
     const bool read = reads_only(t);
+    if (backend != "cpu" && asked_.memory != "device")  // both ways at once; a reduction only uploads
+      return static_cast<double>(size) / limit(backend, read ? LOCKSTEP_LIMIT_UPLOAD_PINNED : LOCKSTEP_LIMIT_BOTH_PINNED, size).median * 1e-6;
     const auto key = std::make_tuple(backend, read, size);
     if (const auto known = limits_.find(key); known != limits_.end()) return known->second;
     const timing time = limit(backend, read ? LOCKSTEP_LIMIT_READ : LOCKSTEP_LIMIT_COPY, size);
@@ -201,10 +203,12 @@ class bench_run {
     if (on_cpu) {
       std::memset(grow(got_, t.dst.span_bytes()).data(), 0xA5, t.dst.span_bytes());
     } else {
-      src_device.emplace(context_, backend, LOCKSTEP_DEVICE, std::max<size_t>(t.src.span_bytes(), 1));
-      dst_device.emplace(context_, backend, LOCKSTEP_DEVICE, std::max<size_t>(t.dst.span_bytes(), 1));
+      const bool pageable = asked_.memory == "pageable";
+      const lockstep_memory kind = pageable ? LOCKSTEP_HOST : asked_.memory == "pinned" ? LOCKSTEP_PINNED : LOCKSTEP_DEVICE;
+      src_device.emplace(context_, pageable ? "cpu" : backend, kind, std::max<size_t>(t.src.span_bytes(), 1));
+      dst_device.emplace(context_, pageable ? "cpu" : backend, kind, std::max<size_t>(t.dst.span_bytes(), 1));
       check(lockstep_copy(context_, backend.c_str(), src_host.data(), src_device->data(), t.src.span_bytes()));
-      if (offsets != nullptr) {
+      if (offsets != nullptr && kind == LOCKSTEP_DEVICE) {
         offsets_device.emplace(context_, backend, LOCKSTEP_DEVICE, t.offsets.size() * 8);
         check(lockstep_copy(context_, backend.c_str(), offsets, offsets_device->data(), t.offsets.size() * 8));
         offsets = reinterpret_cast<const int64_t*>(offsets_device->data());
@@ -238,7 +242,7 @@ class bench_run {
       r.source = "lockstep";
       r.cold = asked_.cold;
       r.bytes = bytes;
-      r.limit = reads_only(t) ? "read" : "copy";
+      r.limit = !on_cpu && asked_.memory != "device" ? "link" : reads_only(t) ? "read" : "copy";
       r.limit_gb_s = limit;
       r.checked = can_check ? "" : "not checked: too large for the reference loops";
       if (can_check) {
@@ -324,6 +328,8 @@ report measure_all(const options& asked) {
   out.machine["commit"] = LOCKSTEP_COMMIT;
   out.machine["kernel"] = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
   out.machine["threads"] = asked.where.threads;
+  out.machine["memory"] = asked.memory;
+  if (!asked.note.empty()) out.machine["note"] = asked.note;
   out.machine["cache"] = asked.cold ? "cold: caches overwritten before each sample" : "hot: back to back";
   bench_run run(asked, out);
   for (const std::string& backend : asked.backends) run.on(backend);

@@ -54,10 +54,10 @@ void print_table(const report& all) {
     const double factor = over_best_peer(all, r);
     print("{:<{}}  {:<6} {}{:<{}}{} {:>10} {:>5.1f}% {:>8.1f} {:>7.2f}{} {:>6}  {}\n", r.name, name_width, r.backend,
           r.source == "lockstep" ? "" : s.dim, r.variant, variant_width, r.source == "lockstep" ? "" : s.off, time_of(r.time.median),
-          100 * r.time.noise, r.gb_s(), r.fraction(), r.limit == "read" ? "r" : "c", factor > 0 ? fmt::format("{:.2f}", factor) : "",
+          100 * r.time.noise, r.gb_s(), r.fraction(), r.limit.substr(0, 1), factor > 0 ? fmt::format("{:.2f}", factor) : "",
           r.checked);
   }
-  print("{}time: median; +-: middle half; GB/s: compulsory bytes, each once; of limit: fraction of the best copy (c) or read (r) of "
+  print("{}time: median; +-: middle half; GB/s: compulsory bytes, each once; of limit: fraction of the best copy (c) or read (r), or of the pinned link (l), of "
         "the same size in this run; {}{}\n", s.dim, all.machine.value("cache", ""), s.off);
   for (const std::string& text : all.skipped) print("{}skipped: {}{}\n", s.dim, text, s.off);
 }
