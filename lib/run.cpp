@@ -84,7 +84,11 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
   // Device offsets are the backend's to check; how far they reach stays unknown.
   prepared.src_span_known = host_readable(d.offsets);
   if (!prepared.src_span_known) {
-    if (prepared.call.src == nullptr) return require_empty_segments(context, prepared);
+    if (prepared.call.src == nullptr) {
+      require_empty_segments(context, prepared);
+      prepared.src_span_known = true;  // nothing of src is touched
+      return;
+    }
     if (host_readable(prepared.call.src))
       fail(LOCKSTEP_UNSUPPORTED, "offsets is device memory but src is host memory; put both on the same side");
     return;

@@ -83,7 +83,9 @@ int lose_the_device() {
   const failure f = try_run(c, lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 1, device_offsets.data()), in.data(), sum.data());
   if (f.status() != LOCKSTEP_BACKEND_LOST) return 10;
   const failure again = try_run(c, lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 1 << 16, 1), in.data(), sum.data());
-  if (again.status() != LOCKSTEP_NO_BACKEND) return 11;
+  if (again.status() != LOCKSTEP_BACKEND_LOST) return 11;  // its memory went with it
+  double unused = 0;
+  if (try_reduce<double, float>(c, LOCKSTEP_SUM, src, unused).status() != LOCKSTEP_NO_BACKEND) return 14;
   context other("auto");
   double total = 0;
   if (try_reduce<double, float>(other, LOCKSTEP_SUM, src, total)) return 12;
