@@ -5,6 +5,9 @@
 // tests/mutants/ lists them, with the case that kills each.
 //
 //   const int64_t end = LOCKSTEP_MUTANT("transpose_tail") ? tiles : tiles + 1;
+//
+// Nothing here has external linkage, so that instruction-set objects may use it;
+// each place looks the variable up once. Device code: backends/cuda/mutant.cuh.
 #pragma once
 
 #if defined(LOCKSTEP_MUTANTS)
@@ -12,12 +15,12 @@
 #include <string.h>
 
 namespace lockstep::lib {
-inline bool mutant(const char* name) {
+[[maybe_unused]] static bool mutant(const char* name) {
   const char* planted = getenv("LOCKSTEP_MUTANT");
   return planted != nullptr && strcmp(planted, name) == 0;
 }
 }  // namespace lockstep::lib
-#define LOCKSTEP_MUTANT(name) ::lockstep::lib::mutant(name)
+#define LOCKSTEP_MUTANT(name) ([]() -> bool { static const bool planted = ::lockstep::lib::mutant(name); return planted; }())
 #else
 #define LOCKSTEP_MUTANT(name) false
 #endif

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "mutant.hpp"
 #include "status.hpp"
 
 namespace lockstep::lib {
@@ -14,7 +15,7 @@ namespace lockstep::lib {
 template <class T>
 T sized(const T* given, T defaults, const char* argument) {
   if (given == nullptr) return defaults;
-  if (given->size < sizeof(size_t) || given->size > sizeof(T))
+  if ((given->size < sizeof(size_t) && !LOCKSTEP_MUTANT("struct_without_size_accepted")) || given->size > sizeof(T))
     fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of its type ({} in this library)", argument,
          given->size, sizeof(T));
   std::memcpy(&defaults, given, given->size);

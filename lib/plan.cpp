@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "mutant.hpp"
 #include "ops/ops.hpp"
 #include "trace.hpp"
 
@@ -33,12 +34,13 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
     const lockstep_variant& variant = *plan->chosen.variant;
     const auto workspace = [&] { return variant.workspace != nullptr ? variant.workspace(plan->chosen.queue.get(), &call) : 0; };
     call.workspace_bytes = workspace();
-    if (plan->prepared.may_alias) {  // the call may turn out to be in place, which needs its own workspace
+    if (plan->prepared.may_alias && !LOCKSTEP_MUTANT("plan_without_workspace_in_place")) {  // the call may turn out to be in place, which needs its own workspace
       call.src = elsewhere;
       if (variant.refuses == nullptr || variant.refuses(plan->chosen.queue.get(), &call) == nullptr)
         call.workspace_bytes = std::max(call.workspace_bytes, workspace());
       call.src = nullptr;
     }
+    if (LOCKSTEP_MUTANT("plan_forgets_its_workspace")) call.workspace_bytes = 0;
     plan->reserved = context->reserve(std::move(plan->chosen.queue));
   }
   *out = plan.release();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "mutant.hpp"
 #include "order.hpp"
 #include "trace.hpp"
 
@@ -18,13 +19,13 @@ thread_local story last;
 
 bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
   const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
-  return x < y + b_bytes && y < x + a_bytes;
+  return x < y + (LOCKSTEP_MUTANT("overlap_of_the_first_bytes_only") ? 1 : b_bytes) && y < x + a_bytes;
 }
 
 void check_one(const char* name, const void* pointer, size_t span, size_t alignment) {
   if (span == 0) return;
   if (pointer == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are needed there", name, span);
-  if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0)
+  if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0 && !LOCKSTEP_MUTANT("alignment_unchecked"))
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}, which is not aligned to its {}-byte elements; shift it to a multiple of {}",
          name, pointer, alignment, alignment);
   if (reinterpret_cast<uintptr_t>(pointer) > UINTPTR_MAX - span)
@@ -94,11 +95,11 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
     return;
   }
   if (d.offsets[0] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[0] is {}; give 0 or more", d.offsets[0]);
-  for (int64_t s = 0; s < d.count; ++s)
+  for (int64_t s = 0; s < d.count - (LOCKSTEP_MUTANT("offsets_last_pair_unchecked") ? 1 : 0); ++s)
     if (d.offsets[s + 1] < d.offsets[s])
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
            d.offsets[s + 1], s, d.offsets[s]);
-  const int64_t elements = d.offsets[d.count];
+  const int64_t elements = d.offsets[d.count - (LOCKSTEP_MUTANT("offsets_span_without_last_segment") ? 1 : 0)];
   int64_t bytes = 0;
   if (elements > d.offsets[0]) {
     if (__builtin_mul_overflow(elements - 1, d.element_stride, &bytes) || __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
@@ -114,7 +115,7 @@ lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, co
   lockstep_call& call = prepared.call;
   call.workspace = nullptr;
   if (options.workspace != nullptr && can_reach(chosen, options.workspace)) {
-    if (options.workspace_bytes < call.workspace_bytes)
+    if (options.workspace_bytes < call.workspace_bytes && !LOCKSTEP_MUTANT("workspace_size_unchecked"))
       fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace_bytes is {}, but variant {} of {} needs {}; give that many or NULL",
            options.workspace_bytes, chosen.variant->name, chosen.entry->name(), call.workspace_bytes);
     if (reinterpret_cast<uintptr_t>(options.workspace) % 256 != 0)
@@ -135,7 +136,7 @@ void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_by
   last.variant = chosen->variant->name;
   last.why = chosen->why;
   last.device = chosen->device;
-  last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 ? 0 : order::id;
+  last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed") ? 0 : order::id;
   last.workspace_bytes = workspace_bytes;
   last.staged_bytes = staged_bytes;
 }

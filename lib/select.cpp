@@ -2,6 +2,7 @@
 // error; only auto chooses, and it writes down why it passed over the others.
 #include <algorithm>
 
+#include "mutant.hpp"
 #include "run.hpp"
 
 namespace lockstep::lib {
@@ -28,7 +29,7 @@ pick pick_named(const lockstep_backend& backend, const lockstep_queue* queue, co
   const lockstep_table& table = backend.tables[call.op];
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
-    if (name != row.name) continue;
+    if (name != row.name && !LOCKSTEP_MUTANT("named_variant_ignored")) continue;
     const char* refusal = row.refuses != nullptr ? row.refuses(queue, &call) : nullptr;
     if (refusal == nullptr) return {&row, ""};
     return {nullptr, fmt::format("variant \"{}\" refuses this call: {}", name, refusal)};
@@ -43,7 +44,7 @@ pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, con
   constexpr uint32_t never = LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY | LOCKSTEP_LESSON | LOCKSTEP_REFERENCE;
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
-    if ((row.flags & never) != 0) continue;
+    if ((row.flags & (LOCKSTEP_MUTANT("auto_takes_lessons") ? never & ~uint32_t{LOCKSTEP_LESSON} : never)) != 0) continue;
     if (const char* refusal = row.refuses != nullptr ? row.refuses(queue, &call) : nullptr; refusal != nullptr) {
       why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", row.name, refusal);
     } else if (row.yields != nullptr && row.yields(queue, &call) != 0) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "measure.hpp"
+#include "mutant.hpp"
 #include "ops.hpp"
 
 namespace lockstep::cpu {
@@ -71,7 +72,7 @@ void queue_destroy(lockstep_queue* queue) {
 lockstep_status finish(lockstep_queue*) { return LOCKSTEP_OK; }
 
 lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
-  if (bytes > queue->scratch_bytes) {
+  if (bytes > queue->scratch_bytes && !(LOCKSTEP_MUTANT("scratch_never_grows") && queue->scratch != nullptr)) {
     const lockstep_allocator* allocator = queue->allocator;
     if (queue->scratch != nullptr) allocator->release(allocator->user, queue->scratch, queue->scratch_bytes, 256);
     queue->scratch_bytes = 0;

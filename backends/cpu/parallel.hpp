@@ -8,6 +8,7 @@
 #include <cfenv>
 #include <cstdint>
 
+#include "mutant.hpp"
 #include "queue.hpp"
 
 namespace lockstep::cpu {
@@ -19,9 +20,11 @@ class default_float_environment {
  public:
   default_float_environment() {
     std::fegetenv(&saved_);
-    std::fesetenv(FE_DFL_ENV);
+    if (!LOCKSTEP_MUTANT("float_environment_of_the_caller")) std::fesetenv(FE_DFL_ENV);
   }
-  ~default_float_environment() { std::fesetenv(&saved_); }
+  ~default_float_environment() {
+    if (!LOCKSTEP_MUTANT("float_environment_not_restored")) std::fesetenv(&saved_);
+  }
   default_float_environment(const default_float_environment&) = delete;
   default_float_environment& operator=(const default_float_environment&) = delete;
 
@@ -34,7 +37,7 @@ class default_float_environment {
 bool forked();
 
 inline int usable_threads(const lockstep_queue& queue, int64_t tasks) {
-  if (tasks <= 1 || queue.threads <= 1 || forked()) return 1;
+  if (tasks <= 1 || queue.threads <= 1 || (forked() && !LOCKSTEP_MUTANT("threads_after_fork"))) return 1;
   return tasks < queue.threads ? static_cast<int>(tasks) : queue.threads;
 }
 
@@ -57,11 +60,11 @@ void on_threads(int threads, const Body& body) {
 // multiples of grain.
 template <class Body>
 void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, const Body& body) {
-  const int64_t grains = tasks / grain + (tasks % grain != 0);
+  const int64_t grains = tasks / grain + (tasks % grain != 0 && !LOCKSTEP_MUTANT("range_without_its_last_grain"));
   on_threads(usable_threads(queue, grains), [&](int thread, int threads) {
     const auto cut = [&](int t) {
       const int64_t at = grains / threads * t + (grains % threads) * t / threads;
-      return at < grains ? at * grain : tasks;
+      return at < grains || LOCKSTEP_MUTANT("range_without_its_last_grain") ? at * grain : tasks;
     };
     const int64_t first = cut(thread), last = cut(thread + 1);
     if (first < last) body(first, last);

@@ -14,6 +14,7 @@
 //         C++ Library", ARRAY 2017.
 #include <cstring>
 
+#include "mutant.hpp"
 #include "ops.hpp"
 #include "parallel.hpp"
 #include "tiles.hpp"
@@ -47,7 +48,7 @@ simple_permute simplify(const lockstep_permute_desc& d) {
     }
   for (int k = p.axes - 1; k > 0; --k) {
     tiles::axis &inner = p.axis[k], &outer = p.axis[k - 1];
-    if (outer.src != inner.src * inner.count || outer.dst != inner.dst * inner.count) continue;
+    if (outer.src != inner.src * inner.count || (outer.dst != inner.dst * inner.count && !LOCKSTEP_MUTANT("permute_fuses_by_src_only"))) continue;
     outer = {outer.count * inner.count, inner.src, inner.dst};
     p.remove(k);
   }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "mutant.hpp"
 #include "sequences.hpp"
 
 namespace lockstep::cpu {
@@ -106,7 +107,7 @@ struct exact_sum {
     for (int k = 0; k < 3; ++k) {
       uint64_t sum;
       const bool first = __builtin_add_overflow(into.limb[k], value.limb[k], &sum);
-      carry = __builtin_add_overflow(sum, uint64_t{carry}, &into.limb[k]) || first;
+      carry = (__builtin_add_overflow(sum, uint64_t{carry}, &into.limb[k]) || first) && !LOCKSTEP_MUTANT("exact_sum_without_carry");
     }
   }
 };
@@ -138,6 +139,7 @@ struct extreme_of {
   // Chunks come in order: a tie leaves the earlier one.
   static void add(extreme& into, const extreme& value) {
     if (Largest ? value.key > into.key : value.key < into.key) into = value;
+    if (LOCKSTEP_MUTANT("tie_to_the_later_chunk") && value.key == into.key) into = value;
   }
   int64_t locate(const vector_view& v, const extreme& winner) const {
     if (winner.index >= 0) return winner.index;
@@ -154,6 +156,7 @@ class first_failure {
  public:
   void at(int64_t s) {
     int64_t known = s_.load(std::memory_order_relaxed);
+    if (LOCKSTEP_MUTANT("overflow_names_the_last_sequence") && known != INT64_MAX && s > known) s_.store(s);
     while (s < known && !s_.compare_exchange_weak(known, s, std::memory_order_relaxed)) {
     }
   }
@@ -165,7 +168,7 @@ class first_failure {
 };
 
 inline void store_float(const lockstep_call* call, int64_t s, double value) {
-  const bool nan = value != value;
+  const bool nan = value != value && !LOCKSTEP_MUTANT("nan_not_canonical");
   if (call->reduce.result == LOCKSTEP_F32)
     static_cast<uint32_t*>(call->dst)[s] = nan ? order::nan_f32 : std::bit_cast<uint32_t>(static_cast<float>(value));
   else
@@ -176,7 +179,7 @@ inline void store_float(const lockstep_call* call, int64_t s, double value) {
 inline bool fits_i64(const wide& sum, int64_t& value) {
   const uint64_t sign = 0 - (sum.limb[2] >> 63), low_sign = 0 - (sum.limb[0] >> 63);
   const bool fits = sum.limb[2] == sign && sum.limb[1] == sign && low_sign == sign;
-  value = fits ? static_cast<int64_t>(sum.limb[0]) : sign != 0 ? INT64_MIN : INT64_MAX;
+  value = fits ? static_cast<int64_t>(sum.limb[0]) : sign != 0 && !LOCKSTEP_MUTANT("saturates_upwards_only") ? INT64_MIN : INT64_MAX;
   return fits;
 }
 

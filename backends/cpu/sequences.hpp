@@ -13,6 +13,7 @@
 
 #include <cstring>
 
+#include "mutant.hpp"
 #include "order.hpp"
 #include "parallel.hpp"
 #include "reduce_kernels.hpp"
@@ -49,7 +50,7 @@ struct vector_view {
   const void* chunk(int64_t first, int64_t m, void* buffer) const {
     const char* from = begin + first * stride * bytes;
     if (as_is()) return from;
-    if (scale != 1) {
+    if (scale != 1 && !LOCKSTEP_MUTANT("norm_not_scaled")) {
       for (int64_t i = 0; i < m; ++i) static_cast<double*>(buffer)[i] = reinterpret_cast<const double*>(from)[i * stride] * scale;
       return buffer;
     }
@@ -83,7 +84,10 @@ typename R::value reduce_chunks(const R& r, const vector_view& v, int64_t first,
       const int64_t m = left < R::chunk ? left : R::chunk;
       r.chunks(v.chunk(at, m, buffer), 1, m, at, values);
     }
-    for (int64_t k = 0; k < count; ++k) join.push(values[k], 0);
+    for (int64_t k = 0; k < count; ++k) {
+      if (LOCKSTEP_MUTANT("tree_drops_the_odd_leaf") && c + k == last - 1 && c + k > first && (c + k) % 2 == 0) continue;
+      join.push(values[k], 0);
+    }
     c += count;
   }
   return join.total();
@@ -121,7 +125,8 @@ typename R::value reduce_together(lockstep_queue& queue, const R& r, const vecto
   auto* values = static_cast<typename R::value*>(workspace);
   over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t)
-      values[t] = reduce_chunks(r, v, t << level, (t + 1) << level < chunks ? (t + 1) << level : chunks);
+      if (LOCKSTEP_MUTANT("tree_cut_in_equal_shares")) values[t] = reduce_chunks(r, v, t * chunks / tasks, (t + 1) * chunks / tasks);
+      else values[t] = reduce_chunks(r, v, t << level, (t + 1) << level < chunks ? (t + 1) << level : chunks);
   });
   const default_float_environment environment;
   typename R::join join;

@@ -26,7 +26,7 @@ float_term term_of(lockstep_dtype dtype) {
 // runs a reduction over the whole sequence, by one thread or by all.
 template <class Reduce>
 double norm_f64(const lockstep_queue* queue, const vector_view& v, double plain, const Reduce& reduce) {
-  const bool out_of_range = plain == INFINITY || plain < order::rescale_below;
+  const bool out_of_range = plain == INFINITY || (plain < order::rescale_below && !LOCKSTEP_MUTANT("norm_ignores_underflow"));
   if (!out_of_range) return std::sqrt(plain);  // NaN too: an element is NaN
   const extreme_kernels& kernels = extremes(queue->level);
   const auto magnitude = [](int64_t key) {
@@ -89,14 +89,14 @@ double rounded_root(const wide& sum) {
     shifted = low << -shift;
   } else {
     shifted = (low >> shift) | static_cast<uint128>(sum.limb[2]) << (128 - shift);
-    sticky = (low & ((uint128{1} << shift) - 1)) != 0;
+    sticky = (low & ((uint128{1} << shift) - 1)) != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit");
   }
   auto root = static_cast<uint64_t>(std::sqrt(static_cast<double>(shifted)));
   const auto remainder = [&] { return static_cast<int128>(shifted) - static_cast<int128>(static_cast<uint128>(root) * root); };
   root += static_cast<uint64_t>(static_cast<int64_t>(remainder()) / static_cast<int64_t>(2 * root));
   while (remainder() < 0) --root;
   while (remainder() > static_cast<int128>(2 * root)) ++root;
-  sticky = sticky || remainder() != 0;
+  sticky = sticky || (remainder() != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit"));
   return std::ldexp(static_cast<double>(root << 1 | (sticky ? 1 : 0)), shift / 2 - 1);
 }
 

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "mutant.hpp"
 #include "ops.hpp"
 #include "order.hpp"
 #include "parallel.hpp"
@@ -100,7 +101,9 @@ void fold_piece(const sweep<T>& s, const T* line, int64_t first, int64_t last, T
     } else {
       copy[x - from] = s.boundary == LOCKSTEP_BOUNDARY_CONSTANT
                            ? s.value
-                           : line[order::folded(x, n, static_cast<order::fold>(s.boundary))];
+                           : line[order::folded(x, n, LOCKSTEP_MUTANT("stencil_mirror_as_reflect") && s.boundary == LOCKSTEP_BOUNDARY_MIRROR
+                                                          ? order::fold::reflect
+                                                          : static_cast<order::fold>(s.boundary))];
     }
   }
 }
@@ -154,11 +157,12 @@ struct planes {
   const T* operator()(int64_t z, int64_t y) const {
     z += shift[0], y += shift[1];
     if (z < 0 || z >= s.src_shape[0] || y < 0 || y >= s.src_shape[1]) {
-      if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT) return value_row;
+      if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT && !(LOCKSTEP_MUTANT("stencil_constant_missing_below") && z >= s.src_shape[0])) return value_row;
       z = order::folded(z, s.src_shape[0], static_cast<order::fold>(s.boundary));
       y = order::folded(y, s.src_shape[1], static_cast<order::fold>(s.boundary));
     }
-    return array + z * s.src_strides[0] + y * s.src_strides[1];
+    const int64_t plane = z * s.src_strides[0];
+    return array + (LOCKSTEP_MUTANT("stencil_int32_plane") ? static_cast<int32_t>(plane) : plane) + y * s.src_strides[1];
   }
 };
 
@@ -200,7 +204,7 @@ void run_block(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z0, int6
   // Streamed stores need aligned addresses and a block's rows start together: only
   // a pitch of whole cache lines keeps them all aligned.
   const auto whole_lines = [](int64_t stride) { return stride * static_cast<int64_t>(sizeof(T)) % 64 == 0; };
-  block.stream = s.stream && whole_lines(s.dst_strides[1]) && whole_lines(s.dst_strides[0]);
+  block.stream = s.stream && ((whole_lines(s.dst_strides[1]) && whole_lines(s.dst_strides[0])) || LOCKSTEP_MUTANT("stencil_streams_unaligned_rows"));
   over_pieces(s, first.x, last.x, [&](int64_t a, int64_t b, bool folds) {
     T copies[16][piece + 2 * max_radius];
     for (int z = 0; z < deep; ++z)
@@ -333,7 +337,7 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
         for (int k = 3 - d.rank; k < 3; ++k) shape[k] -= 2 * d.radius;
       std::copy_n(shape, 3, s.dst_shape);
       const int left = d.sweeps - 1 - sweep;
-      if (left == 0 || (!valid && left % 2 == 0)) {
+      if (left == 0 || (!valid && left % 2 == (LOCKSTEP_MUTANT("stencil_sweeps_in_the_wrong_buffer") ? 1 : 0))) {
         s.dst = static_cast<T*>(call.dst) + b * d.dst_batch_stride;
         s.dst_batch_stride = d.dst_batch_stride;
         s.dst_strides[0] = s.dst_strides[1] = 0, s.dst_strides[2] = 1;

@@ -13,6 +13,7 @@
 // Source  this file.
 #include "tiles.hpp"
 
+#include "mutant.hpp"
 #include "parallel.hpp"
 
 namespace lockstep::cpu {
@@ -59,6 +60,7 @@ struct odometer {
       dst += t.outer[k].dst;
       if (++at[k] < t.outer[k].count) return;
       at[k] = 0;
+      if (LOCKSTEP_MUTANT("permute_odometer_without_carry")) return;
       src -= t.outer[k].count * t.outer[k].src;
       dst -= t.outer[k].count * t.outer[k].dst;
     }
@@ -112,13 +114,14 @@ void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, cha
       const int64_t end = t.rows - row < height ? t.rows : row + height;
       const int64_t col = chunk * task_cols, cols = t.cols - col < task_cols ? t.cols - col : task_cols;
       const char* from = at.src + col * bytes;
-      char* to = at.dst + col * t.dst_ld;
+      char* to = at.dst + col * (LOCKSTEP_MUTANT("transpose_pitch_of_src_in_dst") ? t.src_ld : t.dst_ld);
       if (row < 0) {  // up to the first whole line of dst
         const int64_t head = end < line - phase ? end : line - phase;
-        tile(from, t.src_ld, to, t.dst_ld, head, cols, store::cached, ahead);
+        tile(from, t.src_ld, to, t.dst_ld, head - (LOCKSTEP_MUTANT("transpose_stream_head_off_by_one") ? 1 : 0), cols, store::cached, ahead);
         row = head;
       }
-      if (row < end) tile(from + row * t.src_ld, t.src_ld, to + row * bytes, t.dst_ld, end - row, cols, how, ahead);
+      const int64_t below = row * t.src_ld;
+      if (row < end) tile(from + (LOCKSTEP_MUTANT("transpose_int32_offset") ? static_cast<int32_t>(below) : below), t.src_ld, to + row * bytes, t.dst_ld, end - row, cols, how, ahead);
       if (++chunk < chunks) continue;
       chunk = 0;
       if (++strip < strips) continue;

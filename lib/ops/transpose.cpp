@@ -42,7 +42,7 @@ prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
   prepared.dst_span = span_bytes("dst", 3, dst_all, dst_all_strides, d.element_bytes);
   prepared.dst_dense = prepared.dst_span == static_cast<size_t>(total) * d.element_bytes;
   prepared.moved_bytes = 2 * static_cast<size_t>(total) * d.element_bytes;
-  const bool square = d.rows == d.cols && d.src_ld == d.dst_ld;
+  const bool square = d.rows == d.cols && (d.src_ld == d.dst_ld || LOCKSTEP_MUTANT("in_place_with_two_pitches"));
   const bool packed = d.src_ld == d.cols && d.dst_ld == d.rows;
   prepared.may_alias = (square || packed) && (d.batch == 1 || (d.src_batch_stride == d.dst_batch_stride &&
                                                               d.src_batch_stride >= static_cast<int64_t>(src_matrix / d.element_bytes)));

@@ -7,6 +7,7 @@
 // Watch   two squares of i32 fit one u64 (2 * 2^62), four do not
 // Source  this repository
 #include "../reduce_kernels.hpp"
+#include "mutant.hpp"
 #include "vectors.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -59,7 +60,7 @@ inline vu load_i64(const int64_t* p) {
 // A term's two sums, and what they stand for.
 inline void enter_term(vu* part, vu t) {
   part[0] += t;
-  part[1] += t >> 32;
+  if (!LOCKSTEP_MUTANT("exact_chunk_wraps")) part[1] += t >> 32;
 }
 inline uint128 value_of(const uint64_t* part) {
   return (static_cast<uint128>(part[1]) << 32) + (part[0] - (part[1] << 32));
@@ -163,7 +164,7 @@ wide row(const typename K::element* p, int64_t n) {
     part[k] = 0;
     for (int l = 0; l < W; ++l) part[k] += both[l];
   }
-  return K::total(part, i);
+  return K::total(part, LOCKSTEP_MUTANT("exact_row_counts_no_pads") ? n : i);
 }
 
 template <class K>

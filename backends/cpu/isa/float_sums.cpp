@@ -8,6 +8,7 @@
 // Watch   missing lanes are -0.0, never +0.0: joins skip them. A vector beyond the row's end is never read.
 // Source  lib/order.hpp
 #include "../reduce_kernels.hpp"
+#include "mutant.hpp"
 #include "order.hpp"
 #include "vectors.hpp"
 
@@ -152,9 +153,10 @@ template <class K>
 inline void full_rows(const typename K::element* p, int64_t full, vd* lane) {
   for (int first = 0; first < vectors; first += at_once) {
     vd acc[at_once];
-    for (int k = 0; k < at_once; ++k) acc[k] = splat(-0.0);
-    const typename K::element* q = p + first * W;
-    for (int64_t r = 0; r < full; ++r, q += lanes) {
+    for (int k = 0; k < at_once; ++k) acc[k] = splat(LOCKSTEP_MUTANT("sum_starts_at_plus_zero") ? 0.0 : -0.0);
+    const bool backwards = LOCKSTEP_MUTANT("lane_order_reversed");
+    const typename K::element* q = p + first * W + (backwards ? (full - 1) * lanes : 0);
+    for (int64_t r = 0; r < full; ++r, q += backwards ? -lanes : lanes) {
       constexpr int bytes = at_once * W * static_cast<int>(sizeof(*q));
       for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q) + ahead + b);
 #pragma GCC unroll 16
@@ -166,8 +168,11 @@ inline void full_rows(const typename K::element* p, int64_t full, vd* lane) {
 
 // Joins whole vectors of lanes, `live` of them not missing, down to one.
 inline vd join_vectors(vd* lane, int live) {
-  for (int d = vectors / 2; d >= 1; d /= 2)
-    for (int k = 0; k + d < live && k < d; ++k) lane[k] += lane[k + d];
+  if (LOCKSTEP_MUTANT("lanes_joined_in_a_row"))
+    for (int k = 1; k < live; ++k) lane[0] += lane[k];
+  else
+    for (int d = vectors / 2; d >= 1; d /= 2)
+      for (int k = 0; k + d < live && k < d; ++k) lane[k] += lane[k + d];
   return lane[0];
 }
 
@@ -321,7 +326,7 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
   const char* after = reinterpret_cast<const char*>(p) + order::leaf * row_bytes;
   const auto reversed = [](int i) {
     int l = 0;
-    for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (6 - b);
+    for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (LOCKSTEP_MUTANT("column_lanes_in_plain_order") ? b : 6 - b);
     return l;
   };
   for (int i = 0; i < lanes; ++i) {

@@ -9,6 +9,7 @@
 //         row must not read beyond the taps (masked loads).
 // Source  order.hpp; Zen 5, g++ 12.
 #include "../stencil_kernels.hpp"
+#include "mutant.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -154,7 +155,10 @@ template <class T, class P, int U, int R>
   const auto first = [&](const T* x) __attribute__((always_inline)) {
     const P weight = P::splat(*c++);
 #pragma GCC unroll 16
-    for (int u = 0; u < U; ++u) sum[u] = P::mul(weight, P::load(x + u * P::width));
+    for (int u = 0; u < U; ++u) {
+      const P tap = P::load(x + u * P::width);
+      sum[u] = LOCKSTEP_MUTANT("stencil_first_tap_by_fma") ? P::fma(weight, tap, P::splat(0)) : P::mul(weight, tap);
+    }
   };
   const auto next = [&](const T* x) __attribute__((always_inline)) {
     const P weight = P::splat(*c++);
@@ -170,7 +174,15 @@ template <class T, class P, int U, int R>
     next(centre);
   }
 #pragma GCC unroll 16
-  for (int k = 1; k <= 2 * r; ++k) next(centre + k);
+  for (int k = 1; k <= 2 * r; ++k) {
+    if (!LOCKSTEP_MUTANT("stencil_taps_backwards")) {
+      next(centre + k);
+    } else {
+      c = a.coefficients + outer + 2 * r + 1 - k;
+      next(centre + 2 * r + 1 - k);
+      c = a.coefficients + outer + 2 * r + 1;
+    }
+  }
   for (int k = outer; k < 2 * outer; ++k) next(a.rows[k] + i);
 #pragma GCC unroll 16
   for (int u = 0; u < U; ++u) {
@@ -269,7 +281,7 @@ template <class T, int U, class Wide, class One, class Element>
     for (; i + U * width <= n; i += U * width) wide(i, false);
   }
   for (; i + width <= n; i += width) one(i);
-  if (i < n) one(n - width);
+  if (i < n && !LOCKSTEP_MUTANT("stencil_row_tail_lost")) one(n - width);
 }
 
 template <class T, class P, int U>

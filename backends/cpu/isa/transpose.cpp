@@ -17,6 +17,7 @@
 // Source  this file; the interleaving network is the perfect shuffle of Stone,
 //         "Parallel processing with the perfect shuffle", IEEE ToC 1971.
 #include "../transpose_kernels.hpp"
+#include "mutant.hpp"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -294,7 +295,7 @@ void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t
   if (rest > 0) band<E, how>(src + j * E, src_ld, dst + j * dst_ld, dst_ld, rows, rest);
   j += rest * n;
   if (j < cols)
-    for (int64_t i = 0; i < rows; i += n)
+    for (int64_t i = 0; i < rows - (LOCKSTEP_MUTANT("transpose_corner_lost") ? rows % n : 0); i += n)
       edge<E>(src + i * src_ld + j * E, src_ld, dst + j * dst_ld + i * E, dst_ld, rows - i < n ? rows - i : n, cols - j);
 }
 
@@ -332,7 +333,7 @@ void copy(const char* src, char* dst, int64_t bytes, bool stream) {
   }
   for (; at + 64 <= bytes; at += 64) __builtin_memcpy(dst + at, src + at, 64);
   for (; at + 16 <= bytes; at += 16) __builtin_memcpy(dst + at, src + at, 16);
-  copy_few(src + at, dst + at, bytes - at);
+  copy_few(src + at, dst + at, LOCKSTEP_MUTANT("copy_tail_off_by_one") ? (bytes - at) & ~1 : bytes - at);
 }
 
 void fence() {
