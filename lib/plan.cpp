@@ -34,7 +34,8 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
     const lockstep_variant& variant = *plan->chosen.variant;
     const auto workspace = [&] { return variant.workspace != nullptr ? variant.workspace(plan->chosen.queue.get(), &call) : 0; };
     call.workspace_bytes = workspace();
-    if (plan->prepared.may_alias && !LOCKSTEP_MUTANT("plan_without_workspace_in_place")) {  // the call may turn out to be in place, which needs its own workspace
+    // The call may turn out to be in place, which needs its own workspace.
+    if (plan->prepared.may_alias && !LOCKSTEP_MUTANT("plan_without_workspace_in_place")) {
       call.src = elsewhere;
       if (variant.refuses == nullptr || variant.refuses(plan->chosen.queue.get(), &call) == nullptr)
         call.workspace_bytes = std::max(call.workspace_bytes, workspace());
