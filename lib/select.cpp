@@ -44,7 +44,7 @@ pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, con
   constexpr uint32_t never = LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY | LOCKSTEP_LESSON | LOCKSTEP_REFERENCE;
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
-    if ((row.flags & (LOCKSTEP_MUTANT("auto_takes_lessons") ? never & ~uint32_t{LOCKSTEP_LESSON} : never)) != 0) continue;
+    if ((row.flags & never) != 0) continue;
     if (const char* refusal = row.refuses != nullptr ? row.refuses(queue, &call) : nullptr; refusal != nullptr) {
       why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", row.name, refusal);
     } else if (row.yields != nullptr && row.yields(queue, &call) != 0) {

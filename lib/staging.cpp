@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 
+#include "mutant.hpp"
 #include "run.hpp"
 #include "slabs.hpp"
 
@@ -138,7 +139,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
       call.reduce.offsets = static_cast<const int64_t*>(offsets.copy());
     }
     // Gaps between dst's rows, and results of empty sequences, belong to the caller.
-    if (dst.used() && (in_place || !prepared.dst_dense)) move.copy(call.dst, dst.copy(), prepared.dst_span);
+    if (dst.used() && (in_place || !prepared.dst_dense) && !LOCKSTEP_MUTANT("staged_gaps_lost")) move.copy(call.dst, dst.copy(), prepared.dst_span);
     if (dst.used()) {
       if (in_place) call.src = dst.copy();
       call.dst = dst.copy();

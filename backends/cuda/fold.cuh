@@ -49,7 +49,7 @@ __device__ __forceinline__ void store_double(void* dst, bool as_f32, int64_t s, 
   if (as_f32)
     static_cast<float*>(dst)[s] = x != x ? __uint_as_float(order::nan_f32) : static_cast<float>(x);
   else
-    static_cast<double*>(dst)[s] = x != x ? __longlong_as_double(order::nan_f64) : x;
+    static_cast<double*>(dst)[s] = x != x && !LOCKSTEP_DEVICE_MUTANT("device_nan_not_canonical") ? __longlong_as_double(order::nan_f64) : x;
 }
 
 // ---- float sums and sums of squares ------------------------------------------
@@ -352,7 +352,7 @@ struct arg_extreme {
   __device__ static lane empty_lane() { return {extreme<T>::none(), -1}; }
   __device__ static partial none() { return {INT64_MAX, extreme<T>::none()}; }
   __device__ static partial join(partial a, partial b) {
-    return b.best > a.best || (b.best == a.best && b.index < a.index) ? b : a;
+    return b.best > a.best || (b.best == a.best && (LOCKSTEP_DEVICE_MUTANT("device_tie_to_the_last") ? b.index > a.index && b.index != INT64_MAX : b.index < a.index)) ? b : a;
   }
   __device__ void take(lane& acc, T x, int index) const {  // indices come in increasing order
     const key k = key_of<T>::key(x, turn);

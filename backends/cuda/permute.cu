@@ -13,6 +13,7 @@
 //         fusing first; figures in tests/results.
 #include "divide.hpp"
 #include "element.cuh"
+#include "mutant.cuh"
 #include "ops.hpp"
 #include "permute/axes.hpp"
 #include "permute/blocks.hpp"
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(threads) permute_elements(const __grid_constan
       uint32_t index = rest;
       rest = plan.axis[k].count.split(index);
       from += index * plan.axis[k].src;
-      to[s] += index * plan.axis[k].dst;
+      to[s] += index * (LOCKSTEP_DEVICE_MUTANT("permute_stride_of_src") && k == 2 ? plan.axis[k].src : plan.axis[k].dst);
     }
     held[s] = static_cast<const T*>(plan.src)[from];
   }

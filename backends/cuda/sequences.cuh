@@ -257,7 +257,7 @@ __device__ __forceinline__ bool take_ticket(unsigned* ticket, unsigned blocks) {
   unsigned before;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
                : "=r"(before)
-               : "l"(ticket), "r"(blocks - 1)
+               : "l"(ticket), "r"(LOCKSTEP_DEVICE_MUTANT("tickets_not_reset") ? ~0u : blocks - 1)
                : "memory");
   return before == blocks - 1;
 }
@@ -282,7 +282,8 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   P mine = fold.none();
   for (int leaf = warp; leaf < here; leaf += warps) {
-    const int64_t i = (first + leaf) * order::leaf;
+    int64_t i = (first + leaf) * order::leaf;
+    if (LOCKSTEP_DEVICE_MUTANT("leaf_int32_index")) i = static_cast<int32_t>(i);
     const P value = fold_leaf<V, Fold, ahead>(fold, at + i * stride, stride, length - i, i, t);
     if constexpr (!Fold::ordered)
       mine = fold.join(mine, value);
@@ -293,7 +294,7 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
     mine = join_warp(fold, mine);
     if (t == 0) values[warp] = mine;
   }
-  __syncthreads();  // warp 0 reads the values that every warp has written
+  if (!LOCKSTEP_DEVICE_MUTANT("subtree_barrier_dropped")) __syncthreads();  // warp 0 reads the values that every warp has written
   return warp == 0 ? join_values(fold, Fold::ordered ? here : warps, t, [&](int i) { return values[i]; }) : fold.none();
 }
 
@@ -345,8 +346,12 @@ __global__ __launch_bounds__(block_threads,
       if (tasks == 1) {
         fold.store(value, s);
       } else {
-        partials[work] = value;
+        if (!LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) partials[work] = value;
         last = tickets != nullptr && take_ticket(&tickets[s], static_cast<unsigned>(tasks));
+        if (LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) {
+          if (!last) __nanosleep(50000);
+          partials[work] = value;
+        }
       }
     }
     __syncthreads();  // every warp waits for thread 0's `last`, and for warp 0 to have read values

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "mutant.cuh"
 #include "ops.hpp"
 #include "order.hpp"
 
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(block) shuffle_shfl(const T* src, T* dst, exch
 #pragma unroll
       for (int g = 0; g < GROUPS; ++g) to[g * 32] = shuffled<T, KIND>(x[g], how);
     } else {
-      for (int64_t g = 0; first + g < how.groups; ++g) to[g * 32] = shuffled<T, KIND>(from[g * 32], how);
+      for (int64_t g = 0; first + g < how.groups - (LOCKSTEP_DEVICE_MUTANT("shuffle_last_warp_lost") ? 1 : 0); ++g) to[g * 32] = shuffled<T, KIND>(from[g * 32], how);
     }
   }
 }
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(block) shuffle_shared(const T* src, T* dst, ex
   const int64_t step = int64_t{warps} * gridDim.x;
   for (int64_t g = int64_t{warps} * blockIdx.x + threadIdx.x / 32; g < how.groups; g += step) {
     own[lane] = src[g * 32 + lane];
-    __syncwarp();  // all lanes' values are in place before any is read; a warp is nobody else's business
+    if (!LOCKSTEP_DEVICE_MUTANT("shuffle_without_syncwarp")) __syncwarp();  // all lanes' values are in place before any is read; a warp is nobody else's business
     dst[g * 32 + lane] = own[source];
     __syncwarp();  // all are read before the next round overwrites them
   }
@@ -83,7 +84,7 @@ lockstep_status launch_shfl(lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_shuffle_desc& d = call.shuffle;
   exchange how{d.count / 32, d.width, d.operand};
   const bool shifts = d.kind == LOCKSTEP_SHUFFLE_UP || d.kind == LOCKSTEP_SHUFFLE_DOWN;
-  if (shifts && d.operand >= d.width) {
+  if (shifts && d.operand >= d.width && !LOCKSTEP_MUTANT("shuffle_delta_in_five_bits")) {
     how.operand = 0;
     return shfl<T, shuffle::exclusive_or>(queue, call, how);
   }

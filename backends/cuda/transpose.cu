@@ -12,6 +12,7 @@
 // Source  Ruetsch and Micikevicius, "Optimizing matrix transpose in CUDA", 2009;
 //         figures in tests/results.
 #include "element.cuh"
+#include "mutant.cuh"
 #include "ops.hpp"
 #include "permute/blocks.hpp"
 #include "transpose/wide.hpp"
@@ -51,6 +52,7 @@ __global__ void __launch_bounds__(side* block_rows) transpose_naive_read(square_
     for (int step = threadIdx.y; step < side; step += block_rows)
       if (const int64_t i = at.i0 + step; i < job.rows && j < job.cols)
         dst[j * job.dst_ld + i] = src[i * job.src_ld + j];
+    if (LOCKSTEP_DEVICE_MUTANT("at_most_65535_blocks")) return;
   }
 }
 
@@ -87,7 +89,7 @@ __global__ void __launch_bounds__(side* block_rows) transpose_tiled(square_job j
     for (int step = threadIdx.y; step < side; step += block_rows)
       if (at.i0 + step < job.rows && at.j0 + lane < job.cols)
         tile[tile_place<how>(step, lane)] = src[(at.i0 + step) * job.src_ld + at.j0 + lane];
-    __syncthreads();  // all rows of the tile are in place before any thread reads a column
+    if (!LOCKSTEP_DEVICE_MUTANT("tile_barrier_dropped")) __syncthreads();  // all rows of the tile are in place before any thread reads a column
     for (int step = threadIdx.y; step < side; step += block_rows)
       if (at.j0 + step < job.cols && at.i0 + lane < job.rows)
         dst[(at.j0 + step) * job.dst_ld + at.i0 + lane] = tile[tile_place<how>(lane, step)];
@@ -114,7 +116,7 @@ __global__ void __launch_bounds__(side* block_rows) transpose_swap_tiles(square_
       if (j0 + step < job.rows && i0 + lane < job.rows)
         upper[step][lane] = matrix[(j0 + step) * job.dst_ld + i0 + lane];
     }
-    __syncthreads();  // both tiles have been read before either is overwritten
+    if (!LOCKSTEP_DEVICE_MUTANT("swap_barrier_dropped")) __syncthreads();  // both tiles have been read before either is overwritten
     for (int step = threadIdx.y; step < side; step += block_rows) {
       if (i0 + step < job.rows && j0 + lane < job.rows)
         matrix[(i0 + step) * job.dst_ld + j0 + lane] = upper[lane][step];
@@ -142,7 +144,7 @@ square_job job_of(const lockstep_call& call) {
 }
 
 dim3 grid_of(const square_job& job) {
-  constexpr int64_t most = (int64_t{1} << 31) - 1;
+  const int64_t most = LOCKSTEP_MUTANT("at_most_65535_blocks") ? 65535 : (int64_t{1} << 31) - 1;
   return dim3(static_cast<unsigned>(job.tiles < most ? job.tiles : most));
 }
 

@@ -47,6 +47,8 @@ std::vector<std::string> list_transpose(level depth) {
                              "0x5", "5x0", "4x4/batch0", "129x65/special"})
       add(std::string(bytes) + rest);
   }
+  // Large enough (16 MiB moved) for stores around the cache: rows of dst that start within a line, and dense short ones.
+  for (const char* rest : {"b4/1500x1500/ld1500,1504/off0,3", "b1/3000x2900/ld2900,3008/off1,5", "b4/8x300000"}) add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})
       for (const char* rest : {"1000x1003", "513x1025/ld1031,520", "1024x1024", "2000x8", "8x2000", "20000x3", "3x20000",

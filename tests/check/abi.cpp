@@ -161,6 +161,10 @@ TEST_F(Abi, Transpose) {
   auto padded = good;
   padded.src_ld = 7;
   refused("in place", lockstep_transpose(context, &padded, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap", "square or packed"});
+  auto pitches = lockstep_transpose_packed(4, 5, 5);
+  pitches.dst_ld = 6;
+  refused("a square of two pitches in place", lockstep_transpose(context, &pitches, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
 }
 
 TEST_F(Abi, Permute) {
@@ -204,6 +208,14 @@ TEST_F(Abi, ReduceAndSquareSum) {
   const int64_t falls[] = {0, 5, 3, 9}, negative[] = {-1, 5, 6, 9};
   r("offsets fall", [&](D& d) { d.count = 3, d.offsets = falls; }, {"offsets[2] is 3", "offsets[1], 5"});
   r("negative offset", [&](D& d) { d.count = 3, d.offsets = negative; }, {"offsets[0] is -1"});
+  const int64_t last_falls[] = {0, 5, 6, 3};
+  r("the last offset falls", [&](D& d) { d.count = 3, d.offsets = last_falls; }, {"offsets[3] is 3", "offsets[2], 6"});
+  // Only the last segment reaches dst.
+  const int64_t far[] = {0, 1, 2, 40};
+  auto segments = good;
+  segments.count = 3, segments.offsets = far;
+  refused("overlap of the last segment", lockstep_reduce(context, &segments, dst_bytes, dst_bytes + 64, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap", "160 bytes"});
   r("misaligned offsets", [&](D& d) { d.count = 1, d.offsets = reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(falls) + 4); },
     {"offsets is", "8-byte"});
   r("offsets over dst", [&](D& d) { d.count = 3, d.offsets = reinterpret_cast<const int64_t*>(dst_bytes); }, {"overlap"});

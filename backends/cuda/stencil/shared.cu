@@ -10,6 +10,7 @@
 //         read-only cache 3.6816 ms
 #include <mutex>
 
+#include "../mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(BLOCK)
     const int64_t begin = chunk * BLOCK, left = begin + s.origin - radius;
     // Of the last block only what its outputs need: folding has few rounds to go.
     const int64_t last = s.out[2] - begin + 2 * radius;
-    for (int e = threadIdx.x; e < BLOCK + 2 * radius && e < last; e += BLOCK)
+    for (int e = threadIdx.x; e < BLOCK + 2 * radius - (LOCKSTEP_DEVICE_MUTANT("halo_one_short") ? 1 : 0) && e < last; e += BLOCK)
       tile[e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
     __syncthreads();  // the whole tile is written before any thread reads its neighbours' part
     const int64_t i = begin + threadIdx.x;
@@ -102,11 +103,11 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   if constexpr (WHERE == coefficients::constant) {
     slot_turns& all = turns();
     const std::lock_guard lock(all.mutex);  // wait, write, launches and event of a slot stay together
-    const int slot = all.next[queue.device];
+    const int slot = LOCKSTEP_MUTANT("constants_shared_by_streams") ? 0 : all.next[queue.device];
     all.next[queue.device] = (slot + 1) % slots;
     cudaEvent_t& last = all.last_reader[queue.device][slot];
     if (last == nullptr) LOCKSTEP_CUDA(cudaEventCreateWithFlags(&last, cudaEventDisableTiming));
-    LOCKSTEP_CUDA(cudaStreamWaitEvent(queue.stream, last, 0));
+    if (!LOCKSTEP_MUTANT("constants_shared_by_streams")) LOCKSTEP_CUDA(cudaStreamWaitEvent(queue.stream, last, 0));
     // From pageable memory: the call returns once t has been taken.
     LOCKSTEP_CUDA(cudaMemcpyToSymbolAsync(constant_slots, &t, sizeof t, slot * sizeof(double) * most_taps_1d,
                                           cudaMemcpyHostToDevice, queue.stream));

@@ -8,6 +8,7 @@
 // Watch   windows at a row's ends fold tap by tap; vectors never leave the row, so
 //         nothing outside src is read; dst is aligned, src may be off by any element
 // Source  ladder row C4
+#include "../mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
       const T* from = s.src + row * s.src_batch;
       to[u] = s.dst + row * s.dst_batch + i;
       begin[u] = i < 0 ? static_cast<int32_t>(-i) : 0;
-      end[u] = s.out[2] - i < V ? static_cast<int32_t>(s.out[2] - i) : V;
+      end[u] = s.out[2] - i < V ? static_cast<int32_t>(s.out[2] - i) - (LOCKSTEP_DEVICE_MUTANT("wide_stencil_tail_lost") ? 1 : 0) : V;
       const int64_t left = i + s.origin - R;  // the window's first element
       const int32_t off = static_cast<int32_t>(cut.src_skew + row * cut.src_row_skew + left) & (V - 1);
       if (left >= off && left - off + vectors * V <= s.n[2]) {
