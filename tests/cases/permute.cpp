@@ -35,7 +35,7 @@ void parse_permute(tokens& in, test_case& c) {
 std::vector<std::string> list_permute(level depth) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& rest) { names.push_back("permute/" + rest); };
-  const char* all[] = {"100/perm0", "7/perm0/pad2,1", "17x33/perm1,0", "17x33/perm0,1", "5x64/perm1,0/pad3,1",
+  const char* all[] = {"100/perm0", "7/perm0/pad2,1", "17x33/perm1,0", "17x33/perm0,1", "17x33/perm0,1/pad0,1", "5x64/perm1,0/pad3,1",
                        "3x5x7/perm0,1,2", "3x5x7/perm0,2,1", "3x5x7/perm1,0,2", "13x5x9/perm1,2,0", "13x5x9/perm2,0,1/pad1,2",
                        "33x2x35/perm2,1,0", "4x1x6/perm2,1,0/pad1,1", "32x32x3/perm1,0,2/off1,2",
                        "2x3x4x5/perm0,2,3,1", "2x5x6x7/perm0,3,1,2", "6x5x4x3/perm3,2,1,0", "3x4x5x6/perm2,3,0,1/pad2,0",

@@ -37,7 +37,7 @@ std::vector<std::string> list_transpose(level depth) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& rest) { names.push_back("transpose/" + rest); };
   const char* odd[] = {"1x1", "1x7", "7x1", "3x5", "17x33", "31x33", "32x32", "33x31", "64x64", "65x63", "100x127", "128x16",
-                       "16x128", "129x257", "8x1000", "1000x8", "5x2049", "2049x5"};
+                       "16x128", "129x257", "8x1000", "1000x8", "5x2049", "2049x5", "5x4103"};  // tasks end at 4,096 columns
   for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"}) {
     for (const char* size : odd) add(std::string(bytes) + size);
     for (const char* rest : {"17x33/ld40,20", "64x64/ld65,67", "33x130/ld131,34/off1,3", "70x70/off3,1", "100x100/ld128,128",
