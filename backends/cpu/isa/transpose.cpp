@@ -11,7 +11,7 @@
 // Limit   L1 loads: 4 a line of dst, far above what L2 and beyond deliver.
 // Watch   rows a multiple of 4 KiB apart fall into one L1 set (12 ways on Zen 5):
 //         a line would be fetched again for each of its four units. Such strips
-//         are first copied, 512 bytes of a row at a time, into a packed block
+//         are first copied, 512 bytes of a row at a time (256 when dst stays in cache), into a packed block
 //         (16384 squared f32: 0.34 -> 0.48 of a copy; where rows do not crowd the
 //         block costs: 10000x7001 0.82 -> 0.47).
 // Source  this file; the interleaving network is the perfect shuffle of Stone,
