@@ -12,10 +12,42 @@ struct lockstep_plan {
   lockstep_context* context = nullptr;
   lockstep::lib::prepared_call prepared;
   lockstep::lib::choice chosen;                      // its lease is held during an execution only
+  // The rows for two arrays and for src == dst; nullptr where the call takes no such pointers.
+  const lockstep_variant *apart = nullptr, *in_place = nullptr;
   lockstep::lib::pooled_queue* reserved = nullptr;   // the plan's own queue
 };
 
 namespace lockstep::lib {
+namespace {
+
+// src and dst are not known yet: asked as for two aligned arrays, and once more as for
+// one where the call may turn out to be in place. Each has its row and its workspace.
+void choose(lockstep_plan& plan, const lockstep_options& options) {
+  alignas(256) static char array[1];
+  lockstep_call& call = plan.prepared.call;
+  const auto workspace = [&](const lockstep_variant& v) {
+    return v.workspace != nullptr ? v.workspace(plan.chosen.queue.get(), &call) : 0;
+  };
+  const auto selected = [&] {
+    plan.chosen = select(plan.context, *plan.context->current(), plan.prepared, options, whereabouts{}, nullptr);
+    return plan.chosen.variant;
+  };
+  call.dst = array;
+  try {
+    plan.apart = selected();
+    call.workspace_bytes = workspace(*plan.apart);
+  } catch (const error& e) {  // a forced row that is for src == dst only
+    if (!plan.prepared.may_alias || e.status != LOCKSTEP_UNSUPPORTED) throw;
+  }
+  if (!plan.prepared.may_alias) return;
+  call.src = array;
+  plan.in_place = plan.apart != nullptr ? pick_variant(plan.chosen, call) : selected();
+  if (plan.in_place != nullptr && !LOCKSTEP_MUTANT("plan_without_workspace_in_place"))
+    call.workspace_bytes = std::max(call.workspace_bytes, workspace(*plan.in_place));
+  call.src = nullptr;
+}
+
+}  // namespace
 
 void make_plan(lockstep_context* context, prepared_call prepared, const lockstep_options* given, lockstep_plan** out) {
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_plan*");
@@ -27,21 +59,8 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   plan->context = context;
   plan->prepared = std::move(prepared);
   if (!plan->prepared.empty) {
-    alignas(256) static char elsewhere[1];  // src and dst are not known yet: asked as for two aligned arrays
-    plan->prepared.call.dst = elsewhere;
-    plan->chosen = select(context, *context->current(), plan->prepared, options, whereabouts{}, nullptr);
-    lockstep_call& call = plan->prepared.call;
-    const lockstep_variant& variant = *plan->chosen.variant;
-    const auto workspace = [&] { return variant.workspace != nullptr ? variant.workspace(plan->chosen.queue.get(), &call) : 0; };
-    call.workspace_bytes = workspace();
-    // The call may turn out to be in place, which needs its own workspace.
-    if (plan->prepared.may_alias && !LOCKSTEP_MUTANT("plan_without_workspace_in_place")) {
-      call.src = elsewhere;
-      if (variant.refuses == nullptr || variant.refuses(plan->chosen.queue.get(), &call) == nullptr)
-        call.workspace_bytes = std::max(call.workspace_bytes, workspace());
-      call.src = nullptr;
-    }
-    if (LOCKSTEP_MUTANT("plan_forgets_its_workspace")) call.workspace_bytes = 0;
+    choose(*plan, options);
+    if (LOCKSTEP_MUTANT("plan_forgets_its_workspace")) plan->prepared.call.workspace_bytes = 0;
     plan->reserved = context->reserve(std::move(plan->chosen.queue));
   }
   *out = plan.release();
@@ -61,11 +80,16 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
   if (plan.prepared.empty) return false;
   plan.prepared.call.src = src;
   plan.prepared.call.dst = dst;
+  const bool in_place = src == dst && plan.prepared.may_alias;
+  plan.chosen.variant = in_place ? plan.in_place : plan.apart;
+  if (plan.chosen.variant == nullptr)
+    fail(LOCKSTEP_UNSUPPORTED, "the plan's variant {} of {} does not take {}; force another variant for the plan",
+         (in_place ? plan.apart : plan.in_place)->name, plan.chosen.entry->name(), in_place ? "src == dst" : "two arrays");
   resolve_offsets(plan.context, plan.prepared);
   return true;
 }
 
-// In place at last, or an alignment that the variant needs and does not get.
+// An alignment that the variant needs and does not get.
 void require_taken(const lockstep_plan& plan) {
   const lockstep_variant& variant = *plan.chosen.variant;
   const char* why = variant.refuses != nullptr ? variant.refuses(plan.chosen.queue.get(), &plan.prepared.call) : nullptr;

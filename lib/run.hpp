@@ -36,6 +36,7 @@ struct choice {
   const lockstep_variant* variant = nullptr;
   queue_lease queue;
   std::string why;  // why not the others
+  bool forced = false;  // the variant was named
 };
 struct whereabouts {
   bool on_device = false;
@@ -47,6 +48,10 @@ whereabouts locate(const prepared_call& prepared, const void* src, const void* d
 // that just failed (fallback), or nullptr.
 choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
               const lockstep_options& options, const whereabouts& data, const backend_entry* skip);
+
+// The row that the chosen backend would take for a call like the one chosen for (in
+// place, say): its variant again where that was forced; nullptr when it has none.
+const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& call);
 
 // A failure after which auto may let another backend end the call.
 inline bool recoverable(lockstep_status status) {

@@ -133,6 +133,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       chosen.entry = entry;
       chosen.backend = backend;
       chosen.variant = picked.variant;
+      chosen.forced = !forced.empty();
       return chosen;
     }
     chosen.queue = {};
@@ -140,6 +141,11 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
   }
   fail(LOCKSTEP_UNSUPPORTED, "{}: no backend takes this call ({}); lift the forced backend or variant",
        lockstep_op_name(prepared.call.op), chosen.why);
+}
+
+const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& call) {
+  const lockstep_queue* queue = chosen.queue.get();
+  return (chosen.forced ? pick_named(*chosen.backend, queue, call, chosen.variant->name) : pick_best(*chosen.backend, queue, call)).variant;
 }
 
 }  // namespace lockstep::lib

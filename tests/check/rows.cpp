@@ -110,8 +110,6 @@ TEST_P(Rows, EveryRowOfOtherBackends) {
           t.variant = r.name;
           t.where = where;
           t.how = static_cast<way>(mix(s.src.size() + static_cast<uint64_t>(where)) % 3);
-          // A plan of auto's is made for two arrays; in place it may ask for a forced variant.
-          if (s.c.in_place && r.name.empty() && t.how == way::planned) t.how = way::direct;
           t.own_order = (r.flags & LOCKSTEP_OWN_ORDER) != 0;
           const outcome o = run.run(s, t);
           seen.add(s, t, o);

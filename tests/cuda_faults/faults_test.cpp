@@ -89,6 +89,52 @@ TEST(machines, a_usable_one) {
             "");
 }
 
+// Whether src == dst is known only when a plan runs: it has a row for either.
+void plans_of_either_kind(report& r) {
+  lockstep_context* c = context_of("cuda");
+  void *a = nullptr, *b = nullptr;
+  constexpr size_t bytes = 96 * 96 * 4;
+  const bool memory = lockstep_alloc(c, "cuda", LOCKSTEP_DEVICE, bytes, &a) == LOCKSTEP_OK &&
+                      lockstep_alloc(c, "cuda", LOCKSTEP_DEVICE, bytes, &b) == LOCKSTEP_OK;
+  r.expect(memory, "no memory");
+  const auto ran = [&](const lockstep_transpose_desc& d, const char* forced, void* dst) -> std::string {
+    lockstep_options o = lockstep_options_defaults();
+    o.variant = forced;
+    o.flags = LOCKSTEP_DEVICE_DATA;
+    lockstep_plan* plan = nullptr;
+    lockstep_run_info info{};
+    info.size = sizeof info;
+    lockstep_status s = lockstep_plan_transpose(c, &d, &o, &plan);
+    if (s == LOCKSTEP_OK) s = lockstep_plan_execute(plan, a, dst, nullptr);
+    const std::string text = s == LOCKSTEP_OK ? "" : text_of(s);
+    if (s == LOCKSTEP_OK && lockstep_last_run(&info) != LOCKSTEP_OK) return "no story";
+    size_t workspace = 0;
+    if (s == LOCKSTEP_OK && lockstep_plan_workspace(plan, &workspace) == LOCKSTEP_OK && workspace < info.workspace_bytes)
+      return "a workspace that the plan did not announce";
+    const std::string variant = s == LOCKSTEP_OK ? info.variant : text;
+    lockstep_plan_destroy(plan);
+    return variant;
+  };
+  const auto expect = [&](const std::string& got, const std::string& want) {
+    r.expect(has(got, want), "ran " + got + ", not " + want);
+  };
+  const lockstep_transpose_desc square = lockstep_transpose_packed(4, 96, 96), packed = lockstep_transpose_packed(4, 96, 32);
+  r.step("auto");
+  expect(ran(square, nullptr, b), "wide");
+  expect(ran(square, nullptr, a), "swap_tiles");
+  expect(ran(packed, nullptr, b), "wide");
+  expect(ran(packed, nullptr, a), "through_workspace");
+  r.step("forced");
+  expect(ran(square, "swap_tiles", a), "swap_tiles");
+  expect(ran(square, "swap_tiles", b), "does not take two arrays");
+  expect(ran(square, "wide", a), "does not take src == dst");
+  expect(ran(square, "through_workspace", a), "through_workspace");
+  expect(ran(packed, "swap_tiles", a), "only for square");
+  r.expect(lockstep_free(c, "cuda", LOCKSTEP_DEVICE, bytes, a) == LOCKSTEP_OK && lockstep_free(c, "cuda", LOCKSTEP_DEVICE, bytes, b) == LOCKSTEP_OK, "free");
+  lockstep_context_destroy(c);
+}
+TEST(plans, a_row_for_two_arrays_and_one_for_in_place) { EXPECT_EQ(in_child(plans_of_either_kind), ""); }
+
 // ---- the N-th call fails ------------------------------------------------------
 
 // Calls that may fail without the operation failing: what gives back or asks for
