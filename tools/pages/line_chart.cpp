@@ -1,0 +1,209 @@
+// line_chart.cpp - lines and dots over two axes, and the roofline, which is one.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "draw.hpp"
+#include "ruler.hpp"
+#include "svg.hpp"
+
+namespace lockstep::tool::pages {
+namespace {
+
+struct frame {
+  double left, top, right, bottom;
+  const ruler &x, &y;
+  double at_x(double v) const { return left + x.place(v) * (right - left); }
+  double at_y(double v) const { return bottom - y.place(v) * (bottom - top); }
+  bool shows(const point& p) const { return x.shows(p.x) && y.shows(p.y); }
+};
+
+std::string grid(const frame& f, const line_chart& c) {
+  std::string out;
+  for (const tick& t : f.y.ticks()) {
+    const double at = f.at_y(t.at);
+    out += svg_line(f.left, at, f.right, at, t.label.empty() ? "gm" : "g");
+    if (!t.label.empty()) out += svg_text(f.left - 7, at + 4, "end", "t", t.label);
+  }
+  for (const tick& t : f.x.ticks()) {
+    const double at = f.at_x(t.at);
+    out += svg_line(at, f.top, at, f.bottom, t.label.empty() ? "gm" : "g");
+    if (!t.label.empty()) out += svg_text(at, f.bottom + 17, "middle", "t", t.label);
+  }
+  out += svg_line(f.left, f.bottom, f.right, f.bottom, "ax");
+  out += svg_text((f.left + f.right) / 2, f.bottom + 36, "middle", "al", c.x.label);
+  out += svg_text(2, 14, "start", "al", c.y.label);
+  return out;
+}
+
+// Their labels stand at the right end above the line, and dodge one another.
+std::string levels(const frame& f, const line_chart& c) {
+  std::vector<mark> shown;
+  for (const mark& m : c.levels)
+    if (f.y.shows(m.at)) shown.push_back(m);
+  std::sort(shown.begin(), shown.end(), [](const mark& a, const mark& b) { return a.at < b.at; });
+  std::string out;
+  double above = f.bottom + 20;
+  for (const mark& m : shown) {
+    const double at = f.at_y(m.at), label = std::min(at - 5, above - 13);
+    above = label;
+    out += svg_line(f.left, at, f.right, at, "lv") + svg_text(f.right - 2, label, "end", "ml", m.label);
+  }
+  return out;
+}
+
+std::string borders(const frame& f, const line_chart& c) {
+  std::vector<mark> shown;
+  for (const mark& m : c.borders)
+    if (f.x.shows(m.at)) shown.push_back(m);
+  std::sort(shown.begin(), shown.end(), [](const mark& a, const mark& b) { return a.at < b.at; });
+  std::string out;
+  std::vector<double> ends;  // of the labels already in each row
+  for (const mark& m : shown) {
+    const double at = f.at_x(m.at), width = text_width(m.label, 11.5);
+    const bool left = at + 5 + width > f.right;  // no room on its right
+    const double begin = left ? at - 5 - width : at + 5;
+    size_t row = 0;
+    while (row < ends.size() && ends[row] > begin) ++row;
+    if (row == ends.size()) ends.push_back(0);
+    ends[row] = begin + width + 6;
+    out += svg_line(at, f.top, at, f.bottom, "bd");
+    out += svg_text(left ? at - 5 : at + 5, f.top + 12 + 14 * static_cast<double>(row), left ? "end" : "start", "ml", m.label);
+  }
+  return out;
+}
+
+std::string one_series(const frame& f, const line_chart& c, const series& s, int n) {
+  std::string out = fmt::format("<g class=\"s c{}\">", s.color.value_or(n) % 8), path;
+  bool pen_down = false;
+  for (const point& p : s.points) {
+    if (!f.shows(p)) {
+      pen_down = false;
+      continue;
+    }
+    path += fmt::format("{}{:.1f} {:.1f}", pen_down ? 'L' : 'M', f.at_x(p.x), f.at_y(p.y));
+    pen_down = true;
+  }
+  if (s.look != look::dots && !path.empty())
+    out += fmt::format("<path class=\"l{}\" d=\"{}\"/>", s.look == look::dashes ? " da" : "", path);
+  for (const point& p : s.points) {
+    if (!f.shows(p)) continue;
+    const double x = f.at_x(p.x), y = f.at_y(p.y);
+    out += fmt::format("<g class=\"p\"><title>{}</title><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"9\" class=\"hit\"/>{}</g>",
+                       escaped(fmt::format("{}: {}, {}{}{}", s.name, text_of(p.x, c.x.unit), text_of(p.y, c.y.unit),
+                                           p.note.empty() ? "" : "; ", p.note)),
+                       x, y, s.look == look::line || s.look == look::dots ? svg_marker(n, x, y, s.look == look::dots ? 4.6 : 3.6) : "");
+  }
+  return out + "</g>";
+}
+
+}  // namespace
+
+std::string draw(const line_chart& c, double width, const std::string& id) {
+  const double height = width < 500 ? 300 : 380;
+  std::vector<double> xs, ys;
+  for (const series& s : c.series)
+    for (const point& p : s.points) xs.push_back(p.x), ys.push_back(p.y);
+  for (const mark& m : c.levels) ys.push_back(m.at);
+  for (const mark& m : c.borders) xs.push_back(m.at);
+  if (xs.empty()) xs.push_back(0);
+  const double top = 26, bottom = height - 44;
+  const ruler y(c.y, ys, bottom - top, false);
+  double left = 24;
+  for (const tick& t : y.ticks()) left = std::max(left, text_width(t.label) + 14);
+  const double right = width - std::max(16.0, text_width(text_of(*std::max_element(xs.begin(), xs.end()), c.x.unit)) / 2);
+  const ruler x(c.x, xs, right - left, true);
+  const frame f{left, top, right, bottom, x, y};
+  std::string out = grid(f, c) + borders(f, c) + levels(f, c);
+  int n = 0;
+  for (const series& s : c.series) out += one_series(f, c, s, n++);
+  std::string names;
+  for (const series& s : c.series) names += (names.empty() ? "" : ", ") + s.name;
+  return svg_open(width, height, "chart", id, c.title,
+                  fmt::format("{} from {} to {} over {} from {} to {}. Series: {}. The numbers are in the table below.", c.y.label,
+                              text_of(y.low(), c.y.unit), text_of(y.high(), c.y.unit), c.x.label, text_of(x.low(), c.x.unit),
+                              text_of(x.high(), c.x.unit), names)) +
+         out + "</svg>";
+}
+
+std::string legend(const line_chart& c) {
+  std::string out;
+  int n = 0;
+  for (const series& s : c.series) {
+    const int color = s.color.value_or(n) % 8;
+    out += fmt::format("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\"><g class=\"s c{}\">", color);
+    if (s.look != look::dots) out += fmt::format("<path class=\"l{}\" d=\"M1 7H33\"/>", s.look == look::dashes ? " da" : "");
+    if (s.look == look::line || s.look == look::dots) out += "<g class=\"p\">" + svg_marker(n, 17, 7, 4.4) + "</g>";
+    out += "</g></svg>" + escaped(s.name) + "</li>";
+    ++n;
+  }
+  return c.series.size() < 2 && c.levels.empty() ? "" : "<ul class=\"legend\">" + out + "</ul>";
+}
+
+// Series over the same x beside one another; dots, each a thing of its own, one below the other.
+table numbers(const line_chart& c) {
+  table t;
+  const bool dots = std::all_of(c.series.begin(), c.series.end(), [](const series& s) { return s.look == look::dots || s.look == look::dashes; });
+  if (dots) {
+    t.columns = {{"series"}, {"point"}, {c.x.label, true}, {c.y.label, true}};
+    for (const series& s : c.series)
+      if (s.look == look::dots)
+        for (const point& p : s.points) t.rows.push_back({s.name, p.note, cell(p.x, c.x.unit), cell(p.y, c.y.unit)});
+  } else {
+    t.columns = {{c.x.label, true}};
+    std::map<double, std::vector<cell>> rows;
+    for (size_t i = 0; i < c.series.size(); ++i) {
+      t.columns.push_back({c.series[i].name, true});
+      for (const point& p : c.series[i].points) {
+        auto& row = rows.try_emplace(p.x, c.series.size() + 1, cell("")).first->second;
+        row[0] = cell(p.x, c.x.unit);
+        row[i + 1] = cell(p.y, c.y.unit);
+      }
+    }
+    for (auto& [x, row] : rows) t.rows.push_back(std::move(row));
+  }
+  for (const auto* marks : {&c.levels, &c.borders})
+    for (const mark& m : *marks) {
+      const std::string text = fmt::format("{}: {}", m.label, text_of(m.at, marks == &c.levels ? c.y.unit : c.x.unit));
+      t.caption += (t.caption.empty() ? "Lines: " : "; ") + text;
+    }
+  return t;
+}
+
+line_chart chart_of(const roofline& r) {
+  line_chart c;
+  c.title = r.title, c.caption = r.caption;
+  c.x = {.label = "operations a byte of compulsory traffic", .scale = scale::log10};
+  c.y = {.label = "10⁹ operations a second", .scale = scale::log10};
+  c.series = r.series;
+  for (series& s : c.series) s.look = look::dots;
+  double low = INFINITY, high = 0;
+  for (const series& s : r.series)
+    for (const point& p : s.points)
+      if (p.x > 0) low = std::min(low, p.x), high = std::max(high, p.x);
+  if (!(low < INFINITY)) low = 0.1, high = 1;
+  low /= 2, high *= 2;
+  // Slopes end where they meet the highest ceiling; ceilings begin where the highest slope meets them.
+  double ceiling = INFINITY, slope = 0;
+  for (const roof& one : r.roofs) {
+    if (one.giga_ops > 0) ceiling = ceiling == INFINITY ? one.giga_ops : std::max(ceiling, one.giga_ops);
+    slope = std::max(slope, one.gb_s);
+  }
+  if (ceiling < INFINITY && slope > 0) high = std::max(high, 2 * ceiling / slope);
+  c.x.low = low, c.x.high = high;
+  int color = static_cast<int>(c.series.size());
+  for (const roof& one : r.roofs) {
+    if (one.gb_s > 0) {
+      const double end = std::min(high, ceiling / one.gb_s);
+      c.series.push_back({fmt::format("{}, {} GB/s", one.name, text_of(one.gb_s, unit::number)),
+                          {{low, low * one.gb_s}, {end, end * one.gb_s}}, look::dashes, color++});
+    } else {
+      const double begin = slope > 0 ? std::max(low, one.giga_ops / slope) : low;
+      c.series.push_back({fmt::format("{}, {} · 10⁹/s", one.name, text_of(one.giga_ops, unit::number)),
+                          {{begin, one.giga_ops}, {high, one.giga_ops}}, look::dashes, color++});
+    }
+  }
+  return c;
+}
+
+}  // namespace lockstep::tool::pages

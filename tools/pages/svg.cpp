@@ -1,0 +1,75 @@
+// svg.cpp - see svg.hpp.
+#include "svg.hpp"
+
+namespace lockstep::tool::pages {
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char c : text) switch (c) {
+      case '&': safe += "&amp;"; break;
+      case '<': safe += "&lt;"; break;
+      case '>': safe += "&gt;"; break;
+      case '"': safe += "&quot;"; break;
+      case '\'': safe += "&#39;"; break;
+      default:
+        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') safe += c;
+    }
+  return safe;
+}
+
+namespace {
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }  // UTF-8
+}  // namespace
+
+double text_width(const std::string& text, double size) {
+  double n = 0;
+  for (const char c : text) n += begins_character(c) ? 1 : 0;
+  return n * 0.6 * size;
+}
+
+std::string fitted(const std::string& text, double width, double size) {
+  if (text_width(text, size) <= width) return text;
+  std::string cut;
+  for (size_t i = 0; i < text.size();) {
+    size_t next = i + 1;
+    while (next < text.size() && !begins_character(text[next])) ++next;
+    if (text_width(cut, size) + 2 * 0.6 * size > width) break;
+    cut.append(text, i, next - i);
+    i = next;
+  }
+  return cut + "…";
+}
+
+std::string svg_text(double x, double y, const char* anchor, const std::string& style, const std::string& text) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>", x, y, anchor, style, escaped(text));
+}
+
+std::string svg_line(double x1, double y1, double x2, double y2, const std::string& style) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>", x1, y1, x2, y2, style);
+}
+
+std::string svg_marker(int n, double x, double y, double r) {
+  const auto path = [&](const char* d) {
+    return fmt::format("<path d=\"{}\" transform=\"translate({:.1f} {:.1f}) scale({:.2f})\"/>", d, x, y, r);
+  };
+  switch (n % 8) {
+    case 0: return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>", x, y, r);
+    case 1: return path("M-.9-.9H.9V.9H-.9Z");                        // square
+    case 2: return path("M0-1.2 1.1.8H-1.1Z");                        // triangle
+    case 3: return path("M0-1.3 1.1 0 0 1.3-1.1 0Z");                 // diamond
+    case 4: return path("M0 1.2 1.1-.8H-1.1Z");                       // triangle, point down
+    case 5: return path("M-.4-1.2H.4V-.4H1.2V.4H.4V1.2H-.4V.4H-1.2V-.4H-.4Z");  // plus
+    case 6: return path("M-.6-1.1 0-.5 .6-1.1 1.1-.6 .5 0 1.1.6 .6 1.1 0 .5-.6 1.1-1.1.6-.5 0-1.1-.6Z");  // cross
+    default: return path("M-1.3 0-.65-1.1H.65L1.3 0 .65 1.1H-.65Z");  // hexagon
+  }
+}
+
+std::string svg_open(double width, double height, const std::string& style, const std::string& id, const std::string& title,
+                     const std::string& description) {
+  return fmt::format("<svg class=\"{}\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-labelledby=\"{}t {}d\"><title id=\"{}t\">{}</title>"
+                     "<desc id=\"{}d\">{}</desc>",
+                     style, width, height, id, id, id, escaped(title), id, escaped(description));
+}
+
+}  // namespace lockstep::tool::pages
