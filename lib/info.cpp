@@ -9,7 +9,8 @@ namespace {
 
 backend_entry& entry_named(const char* backend) {
   if (backend == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is NULL; write \"cpu\" or \"cuda\"");
-  backend_entry* entry = find_backend(backend);
+  const std::string name = backend;
+  backend_entry* entry = find_backend(name.substr(0, name.find(':')));  // a device of it has the same rows
   if (entry == nullptr) fail(LOCKSTEP_NO_BACKEND, "backend is \"{}\", which is unknown (searched: {})", backend, search_path_text());
   return *entry;
 }

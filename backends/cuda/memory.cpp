@@ -50,6 +50,17 @@ bool host_reads(const void* pointer) {
   return std::exchange(errno, before) != EFAULT;
 }
 
+cudaError_t look_up(const void* pointer, lockstep_memory* kind, int32_t* device) {
+  cudaPointerAttributes a{};
+  if (const cudaError_t code = cudaPointerGetAttributes(&a, pointer); code != cudaSuccess) return code;
+  *kind = a.type == cudaMemoryTypeHost      ? LOCKSTEP_PINNED
+          : a.type == cudaMemoryTypeDevice  ? LOCKSTEP_DEVICE
+          : a.type == cudaMemoryTypeManaged ? LOCKSTEP_MANAGED
+                                            : LOCKSTEP_HOST;
+  *device = *kind == LOCKSTEP_DEVICE || *kind == LOCKSTEP_MANAGED ? a.device : -1;
+  return cudaSuccess;
+}
+
 }  // namespace
 
 lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer) {
@@ -116,9 +127,9 @@ lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t b
   const device_guard guard(queue->device);
   LOCKSTEP_CUDA(guard.code());
   lockstep_memory from = LOCKSTEP_HOST, to = LOCKSTEP_HOST;
-  int32_t device = -1;
-  locate(src, &from, &device);
-  locate(dst, &to, &device);
+  int32_t from_device = -1, to_device = -1;
+  LOCKSTEP_CUDA(look_up(src, &from, &from_device));
+  LOCKSTEP_CUDA(look_up(dst, &to, &to_device));
   if (from == LOCKSTEP_HOST && to == LOCKSTEP_HOST) {
     LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));  // kernels before it may write src
     std::memmove(dst, src, bytes);
@@ -128,32 +139,22 @@ lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t b
   constexpr size_t crew_pays_bytes = size_t{4} << 20;
   if (bytes >= crew_pays_bytes && (from == LOCKSTEP_HOST || to == LOCKSTEP_HOST) && from != LOCKSTEP_PINNED && to != LOCKSTEP_PINNED)
     return copy_pageable(*queue, src, dst, bytes, from == LOCKSTEP_HOST);
+  // Memory of a pool can be read by its own device only; this call names both devices and needs no access.
+  if (from == LOCKSTEP_DEVICE && to == LOCKSTEP_DEVICE && from_device != to_device) {
+    LOCKSTEP_CUDA(cudaMemcpyPeerAsync(dst, to_device, src, from_device, bytes, queue->stream));
+    return LOCKSTEP_OK;
+  }
   LOCKSTEP_CUDA(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, queue->stream));
   return LOCKSTEP_OK;
 }
 
 void locate(const void* pointer, lockstep_memory* kind, int32_t* device) {
+  if (!forked() && look_up(pointer, kind, device) == cudaSuccess) return;
   *kind = LOCKSTEP_HOST;
   *device = -1;
-  cudaPointerAttributes a{};
-  if (forked() || cudaPointerGetAttributes(&a, pointer) != cudaSuccess) {
-    if (!forked()) (void)cudaGetLastError();
-    // The runtime does not answer: what the host cannot read must not be taken for its memory.
-    if (!host_reads(pointer)) *kind = LOCKSTEP_DEVICE;
-    return;
-  }
-  switch (a.type) {
-    case cudaMemoryTypeHost: *kind = LOCKSTEP_PINNED; break;
-    case cudaMemoryTypeDevice:
-      *kind = LOCKSTEP_DEVICE;
-      *device = a.device;
-      break;
-    case cudaMemoryTypeManaged:
-      *kind = LOCKSTEP_MANAGED;
-      *device = a.device;
-      break;
-    default: break;
-  }
+  if (!forked()) (void)cudaGetLastError();
+  // The runtime does not answer: what the host cannot read must not be taken for its memory.
+  if (!host_reads(pointer)) *kind = LOCKSTEP_DEVICE;
 }
 
 int reachable(const lockstep_queue* queue, const void* pointer) {

@@ -32,6 +32,7 @@ struct range {
   size_t bytes, mapped;
   cudaMemoryType type;
   int device;
+  bool pooled = false;  // of a pool: its own device alone may copy it by cudaMemcpyAsync
 };
 
 struct machine {
@@ -321,7 +322,10 @@ cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t pool, 
   return call("cudaMallocFromPoolAsync", [&](machine& m) {
     if (m.pools.count(pool) == 0) blame("a pool that does not exist");
     const cudaError_t code = alive(m, s);
-    return code != cudaSuccess ? code : map_memory(m, p, bytes, cudaMemoryTypeDevice, pool->device);
+    if (code != cudaSuccess) return code;
+    const cudaError_t mapped = map_memory(m, p, bytes, cudaMemoryTypeDevice, pool->device);
+    if (mapped == cudaSuccess) find(m, *p, 1)->second.pooled = true;
+    return mapped;
   });
 }
 cudaError_t cudaFree(void* p) {
@@ -377,7 +381,19 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) {
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind, cudaStream_t s) {
   return call("cudaMemcpyAsync", [&](machine& m) {
     const cudaError_t code = alive(m, s);
-    return code != cudaSuccess ? code : move(m, dst, src, bytes, kind);
+    if (code != cudaSuccess) return code;
+    for (const void* p : {static_cast<const void*>(dst), src})
+      if (const auto it = find(m, p, 1); it != m.memory.end() && it->second.pooled && it->second.device != current) return cudaErrorInvalidValue;
+    return move(m, dst, src, bytes, kind);
+  });
+}
+cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int src_device, size_t bytes, cudaStream_t s) {
+  return call("cudaMemcpyPeerAsync", [&](machine& m) {
+    const auto to = find(m, dst, bytes), from = find(m, src, bytes);
+    if (to == m.memory.end() || to->second.device != dst_device || from == m.memory.end() || from->second.device != src_device)
+      blame("a copy between devices names another device than its memory's");
+    const cudaError_t code = alive(m, s);
+    return code != cudaSuccess ? code : move(m, dst, src, bytes, cudaMemcpyDeviceToDevice);
   });
 }
 cudaError_t cudaMemcpy2DAsync(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width, size_t rows, cudaMemcpyKind kind,

@@ -164,6 +164,17 @@ std::vector<operation> operations() {
     return in_turn([&] { return lockstep_transpose(c, &d, w.pinned_a, w.managed, &w.options); },
                    [&] { return lockstep_transpose(c, &d, w.other_device, w.pinned_b, &w.options); });
   });
+  add("another device's memory, out of a pool", [](context c, world& w) {
+    void* other = nullptr;
+    status s = lockstep_alloc(c, "cuda:1", LOCKSTEP_DEVICE, 300 * 300 * 4, &other);
+    if (s != LOCKSTEP_OK) return s;
+    const auto d = square(300);
+    s = in_turn([&] { return lockstep_transpose(c, &d, other, w.device_a, &w.options); },
+                [&] { return lockstep_transpose(c, &d, w.device_a, other, &w.options); });
+    w.text = lockstep_last_error();
+    const status freed = lockstep_free(c, "cuda:1", LOCKSTEP_DEVICE, 300 * 300 * 4, other);
+    return s != LOCKSTEP_OK ? s : freed;
+  });
   // Slab by slab; and one way, by the copy crew.
   add("slabs of pageable memory", [](context c, world& w) {
     const auto d = shuffle(10 * million);

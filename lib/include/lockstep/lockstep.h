@@ -242,7 +242,7 @@ typedef struct lockstep_variant_info {
   const char* idea; /* what it does and what it teaches, one line */
   uint32_t flags;
 } lockstep_variant_info;
-/* Rows of a backend's table, best first; 0 when the backend or op has none. */
+/* Rows of a backend's table ("cuda" and "cuda:1" share one), best first; 0 when the backend or op has none. */
 LOCKSTEP_API int32_t lockstep_variant_count(const char* backend, lockstep_op op);
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info);
