@@ -414,6 +414,12 @@ cudaError_t cudaMemsetAsync(void* dst, int value, size_t bytes, cudaStream_t s) 
     return code != cudaSuccess ? code : set(m, dst, value, bytes);
   });
 }
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void*, size_t, size_t, cudaMemcpyKind) {  // planted bugs only
+  return call("cudaMemcpyToSymbol", [&](machine& m) {
+    if (m.variables.count(symbol) == 0) blame("a copy to a symbol that was never registered");
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void*, size_t, size_t, cudaMemcpyKind, cudaStream_t s) {
   return call("cudaMemcpyToSymbolAsync", [&](machine& m) {
     if (m.variables.count(symbol) == 0) blame("a copy to a symbol that was never registered");
