@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""layout.py TABLE CC INCLUDE [--write] - the ABI as the compiler sees it: sizes and offsets of every public struct,
+values of every enumerator, prototypes of every function, against the committed table of this ABI version. A line that
+is there already must not change; --write renews the table when something was added at the end of a sized struct, or
+with a new ABI version (then the SONAME changes too)."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+table, compiler, include = pathlib.Path(sys.argv[1]), sys.argv[2].split(), pathlib.Path(sys.argv[3])
+text = "".join((include / "lockstep" / name).read_text() for name in ("lockstep.h", "backend.h"))
+text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+text = re.sub(r"^\s*#.*?(?<!\\)$", "", text, flags=re.M)
+
+
+def fields(body):
+    body = re.sub(r"union\s*\{(.*?)\}\s*;", r"\1", body, flags=re.S)  # members of the nameless union
+    for declaration in filter(None, (d.strip() for d in body.split(";"))):
+        if found := re.search(r"\(\s*\*\s*(\w+)\s*\)\s*\(", declaration):
+            yield found.group(1)
+        else:
+            for part in declaration.split(","):
+                yield re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$", part.strip()).group(1)
+
+
+lines, program = [], ["#include <stddef.h>", "#include <stdio.h>", '#include "lockstep/backend.h"', "int main(void) {"]
+for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\n\} \1;", text, re.S):
+    program.append(f'  printf("struct {name}: %zu bytes\\n", sizeof({name}));')
+    for field in fields(body):
+        program.append(f'  printf("  {name}.{field} at %zu, %zu\\n", offsetof({name}, {field}), sizeof((({name}*)0)->{field}));')
+for body in re.findall(r"enum[\w\s]*\{(.*?)\}", text, re.S):
+    for value in re.findall(r"^\s*(LOCKSTEP_\w+)|,\s*(LOCKSTEP_\w+)", body, re.M):
+        value = "".join(value)
+        program.append(f'  printf("{value} = %lld\\n", (long long){value});')
+for value in ("LOCKSTEP_ABI_VERSION", "LOCKSTEP_BACKEND_ABI"):
+    program.append(f"#ifdef {value}\n  printf(\"{value} = %lld\\n\", (long long){value});\n#endif")
+program.append("  return 0;\n}")
+with tempfile.TemporaryDirectory() as folder:
+    source = pathlib.Path(folder, "layout.c")
+    source.write_text("\n".join(program))
+    subprocess.run([*compiler, "-std=c11", "-I", include, source, "-o", source.with_suffix("")], check=True)
+    lines = subprocess.run([source.with_suffix("")], check=True, capture_output=True, text=True).stdout.splitlines()
+lines += [" ".join(found.split()) for found in re.findall(r"^(?:LOCKSTEP_NODISCARD )?LOCKSTEP_API\s+([^;]*?\))\s*;", text, re.M)]
+
+if "--write" in sys.argv[4:]:
+    table.write_text("\n".join(lines) + "\n")
+known = table.read_text().splitlines()
+gone, new = [line for line in known if line not in lines], [line for line in lines if line not in known]
+for line in gone:
+    print("no longer so:", line)
+for line in new:
+    print("not in the table:", line)
+print(f"{len(lines)} facts of the ABI, {len(gone)} changed, {len(new)} new")
+sys.exit(1 if gone or new or len(lines) < 200 else 0)
