@@ -1,6 +1,7 @@
 // context.cpp - see context.hpp.
 #include "context.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>

@@ -2,6 +2,7 @@
 // squares, stencils, reductions and shuffles.
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "demo.hpp"
 

@@ -2,6 +2,7 @@
 // from the result, derived from the data and not tuned.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

@@ -5,9 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 #if defined(__x86_64__)
 #include <immintrin.h>

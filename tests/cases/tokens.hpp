@@ -1,6 +1,7 @@
 // tokens.hpp - the words of a case's name: "ld40,20" is key "ld" with 40 and 20.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>

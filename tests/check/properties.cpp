@@ -1,5 +1,6 @@
 // properties.cpp - what must hold whatever the bits: laws between ops, and values
 // against exact arithmetic, so that a mistake shared by `ref` and the oracle shows.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -3,6 +3,7 @@
 // what is looked at are statuses, texts, leaks, and what the CPU made of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "gpu.hpp"
 
 namespace lockstep::gpu_test {

@@ -1,4 +1,5 @@
 // picture.cpp - pictures, see formats.hpp.
+#include <algorithm>
 #include <charconv>
 #include <csetjmp>
 #include <cstring>

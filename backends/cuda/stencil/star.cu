@@ -19,6 +19,7 @@
 //         16 x 1 0.71 / 0.63, 8 x 1 with 4 rows a thread 0.62 / 0.56; stages 3 4 5: 0.69 0.71 0.71
 // Source  Micikevicius, "3D finite difference computation on GPUs using CUDA" (2009),
 //         for streaming; the order of the sums is this library's
+#include <algorithm>
 #include "../mutant.cuh"
 #include "async.cuh"
 #include "rows.hpp"
