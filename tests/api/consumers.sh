@@ -26,7 +26,7 @@ LD_LIBRARY_PATH=$libdir check "$work/pc"
 
 if command -v cmake >/dev/null; then
   echo "== CMake"
-  run cmake -S "$source/tests/api/consumer" -B "$work/cmake" -DEXAMPLES="$source/tests/api" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+  run cmake -G Ninja -S "$source/tests/api/consumer" -B "$work/cmake" -DEXAMPLES="$source/tests/api" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
   run cmake --build "$work/cmake" >/dev/null
   check "$work/cmake"
 fi
