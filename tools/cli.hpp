@@ -44,6 +44,7 @@ void info_command(CLI::App& program, action& chosen);
 void run_command(CLI::App& program, action& chosen);
 void bench_command(CLI::App& program, action& chosen);
 void demo_command(CLI::App& program, action& chosen);
+void explain_command(CLI::App& program, action& chosen);
 void import_command(CLI::App& program, action& chosen);  // and export
 void verify_command(CLI::App& program, action& chosen);
 void completion_command(CLI::App& program, action& chosen);

@@ -12,46 +12,35 @@
 // Source  Ruetsch and Micikevicius, "Optimizing matrix transpose in CUDA", 2009;
 //         figures in tests/results.
 #include "element.cuh"
+#include "index/transpose.hpp"
 #include "mutant.cuh"
 #include "ops.hpp"
 #include "permute/blocks.hpp"
+#include "record.cuh"
 #include "transpose/wide.hpp"
 
 namespace lockstep::cuda {
 namespace {
 
-constexpr int side = 32;       // elements of a square tile
-constexpr int block_rows = 8;  // a block is side x block_rows threads; each takes side / block_rows elements
+constexpr int side = square_shape::side, block_rows = square_shape::block_rows;
 
-struct square_job {
+struct square_job : square_extent {
   const void* src;
   void* dst;
-  int64_t rows, cols, src_ld, dst_ld, src_batch, dst_batch;
-  int64_t tiles_j, tiles_of_matrix, tiles;
-};
-
-enum class layout { plain, padded, swizzled };
-
-// The tile number -> matrix, tile row, tile column. 64-bit: one division a tile.
-struct tile_at {
-  int64_t matrix, i0, j0;
-  __device__ tile_at(const square_job& job, int64_t number)
-      : matrix(number / job.tiles_of_matrix),
-        i0(number % job.tiles_of_matrix / job.tiles_j * side),
-        j0(number % job.tiles_of_matrix % job.tiles_j * side) {}
 };
 
 // Lanes along a row of src: reads coalesce, writes go down a column of dst.
 template <class T>
 __global__ void __launch_bounds__(side* block_rows) transpose_naive_read(square_job job) {
   for (int64_t number = blockIdx.x; number < job.tiles; number += gridDim.x) {
-    const tile_at at(job, number);
+    const square_tile at(square_shape{}, job, number);
     const T* src = static_cast<const T*>(job.src) + at.matrix * job.src_batch;
     T* dst = static_cast<T*>(job.dst) + at.matrix * job.dst_batch;
-    const int64_t j = at.j0 + threadIdx.x;
-    for (int step = threadIdx.y; step < side; step += block_rows)
-      if (const int64_t i = at.i0 + step; i < job.rows && j < job.cols)
-        dst[j * job.dst_ld + i] = src[i * job.src_ld + j];
+    walk_naive_read(square_shape{}, job, at, threadIdx.x, threadIdx.y, [&](int, int64_t from, int64_t to) {
+      LOCKSTEP_SEEN(read_src, job.src, &src[from]);
+      LOCKSTEP_SEEN(write_dst, job.dst, &dst[to]);
+      dst[to] = src[from];
+    });
     if (LOCKSTEP_DEVICE_MUTANT("at_most_65535_blocks")) return;
   }
 }
@@ -60,39 +49,35 @@ __global__ void __launch_bounds__(side* block_rows) transpose_naive_read(square_
 template <class T>
 __global__ void __launch_bounds__(side* block_rows) transpose_naive_write(square_job job) {
   for (int64_t number = blockIdx.x; number < job.tiles; number += gridDim.x) {
-    const tile_at at(job, number);
+    const square_tile at(square_shape{}, job, number);
     const T* src = static_cast<const T*>(job.src) + at.matrix * job.src_batch;
     T* dst = static_cast<T*>(job.dst) + at.matrix * job.dst_batch;
-    const int64_t i = at.i0 + threadIdx.x;
-    for (int step = threadIdx.y; step < side; step += block_rows)
-      if (const int64_t j = at.j0 + step; i < job.rows && j < job.cols)
-        dst[j * job.dst_ld + i] = src[i * job.src_ld + j];
+    walk_naive_write(square_shape{}, job, at, threadIdx.x, threadIdx.y, [&](int, int64_t from, int64_t to) {
+      LOCKSTEP_SEEN(read_src, job.src, &src[from]);
+      LOCKSTEP_SEEN(write_dst, job.dst, &dst[to]);
+      dst[to] = src[from];
+    });
   }
-}
-
-// Where a tile's element (i, j) lies in shared memory.
-template <layout how>
-__device__ int tile_place(int i, int j) {
-  if constexpr (how == layout::padded) return i * (side + 1) + j;
-  if constexpr (how == layout::swizzled) return i * side + (j ^ i);
-  return i * side + j;
 }
 
 template <class T, layout how>
 __global__ void __launch_bounds__(side* block_rows) transpose_tiled(square_job job) {
-  __shared__ T tile[side * (how == layout::padded ? side + 1 : side)];
+  __shared__ T tile[side * tile_pitch<how>(square_shape{})];
   for (int64_t number = blockIdx.x; number < job.tiles; number += gridDim.x) {
-    const tile_at at(job, number);
+    const square_tile at(square_shape{}, job, number);
     const T* src = static_cast<const T*>(job.src) + at.matrix * job.src_batch;
     T* dst = static_cast<T*>(job.dst) + at.matrix * job.dst_batch;
-    const int lane = threadIdx.x;
-    for (int step = threadIdx.y; step < side; step += block_rows)
-      if (at.i0 + step < job.rows && at.j0 + lane < job.cols)
-        tile[tile_place<how>(step, lane)] = src[(at.i0 + step) * job.src_ld + at.j0 + lane];
+    walk_tile_in<how>(square_shape{}, job, at, threadIdx.x, threadIdx.y, [&](int, int64_t from, int place) {
+      LOCKSTEP_SEEN(read_src, job.src, &src[from]);
+      LOCKSTEP_SEEN(write_tile, tile, &tile[place]);
+      tile[place] = src[from];
+    });
     if (!LOCKSTEP_DEVICE_MUTANT("tile_barrier_dropped")) __syncthreads();  // all rows of the tile are in place before any thread reads a column
-    for (int step = threadIdx.y; step < side; step += block_rows)
-      if (at.j0 + step < job.cols && at.i0 + lane < job.rows)
-        dst[(at.j0 + step) * job.dst_ld + at.i0 + lane] = tile[tile_place<how>(lane, step)];
+    walk_tile_out<how>(square_shape{}, job, at, threadIdx.x, threadIdx.y, [&](int, int place, int64_t to) {
+      LOCKSTEP_SEEN(read_tile, tile, &tile[place]);
+      LOCKSTEP_SEEN(write_dst, job.dst, &dst[to]);
+      dst[to] = tile[place];
+    });
     __syncthreads();  // all columns have been read before the next tile overwrites them
   }
 }
@@ -130,17 +115,12 @@ __global__ void __launch_bounds__(side* block_rows) transpose_swap_tiles(square_
 square_job job_of(const lockstep_call& call) {
   const lockstep_transpose_desc& d = call.transpose;
   const int64_t tiles_i = (d.rows - 1) / side + 1, tiles_j = (d.cols - 1) / side + 1;
-  return {call.src,
-          call.dst,
-          d.rows,
-          d.cols,
-          d.src_ld,
-          d.dst_ld,
-          d.src_batch_stride,
-          d.dst_batch_stride,
-          tiles_j,
-          tiles_i * tiles_j,
-          tiles_i * tiles_j * d.batch};
+  square_job job{};
+  job.rows = d.rows, job.cols = d.cols, job.src_ld = d.src_ld, job.dst_ld = d.dst_ld;
+  job.src_batch = d.src_batch_stride, job.dst_batch = d.dst_batch_stride;
+  job.tiles_j = tiles_j, job.tiles_of_matrix = tiles_i * tiles_j, job.tiles = tiles_i * tiles_j * d.batch;
+  job.src = call.src, job.dst = call.dst;
+  return job;
 }
 
 dim3 grid_of(const square_job& job) {

@@ -1,0 +1,75 @@
+// explain.cpp - lockstep explain OP --variant V: what each lane of a variant's kernel
+// reads and writes, replayed from the kernel's own index arithmetic and drawn.
+#include "cli.hpp"
+#include "file.hpp"
+#include "view.hpp"
+
+namespace lockstep::tool {
+namespace explain {
+
+namespace {
+
+struct options : settings {
+  int at_block = 0, at_warp = 0, columns_wide = 100;
+  std::string step, svg, html;
+  bool json = false, list = false;
+};
+
+int list(const std::string& op) {
+  for (const auto* lessons : all_lessons())
+    for (const lesson& l : *lessons)
+      if (op.empty() || op == l.op) print("{:<4} {:<10} {}\n", l.row, l.op, l.variant);
+  return 0;
+}
+
+int run(options o) {
+  if (o.list) return list(o.op);
+  if (o.op.empty()) refuse("explain: name an operation (transpose, square_sum, stencil or shuffle), or --list");
+  const lesson& what = find_lesson(o);
+  if (o.classic) o.warp = 2, o.segment = 2;
+  require_power_of_two("--warp", o.warp);
+  require_range("--warp", o.warp, 1, 32);
+  require_power_of_two("--segment", o.segment);
+  require_range("--segment", o.segment, 1, 1024);
+  if (o.banks == 0) o.banks = o.warp;
+  require_power_of_two("--banks", o.banks);
+  require_range("--banks", o.banks, 1, 64);
+  trace t = what.replay(o);
+  const view v = make_view(what, o, std::move(t), o.at_block, o.at_warp, o.step);
+  if (!o.svg.empty()) write_file(o.svg, svg_of(v));
+  if (!o.html.empty()) write_file(o.html, html_of(v));
+  if (o.json) put(json_of(v));
+  else if (o.svg.empty() && o.html.empty()) put(text_of(v, 98));
+  return 0;
+}
+
+}  // namespace
+}  // namespace explain
+
+void explain_command(CLI::App& program, action& chosen) {
+  CLI::App* command = program.add_subcommand(
+      "explain", "Draw what each lane of a variant's kernel reads and writes: coalescing, bank conflicts, shuffles");
+  auto o = std::make_shared<explain::options>();
+  command->add_option("op", o->op, "transpose, square_sum, stencil or shuffle")
+      ->check(CLI::IsMember({"transpose", "square_sum", "stencil", "shuffle"}));
+  command->add_option("--variant", o->variant, "which kernel; --list names them (default: the op's first lesson)")->type_name("NAME");
+  command->add_flag("--list", o->list, "the variants that can be explained");
+  command->add_flag("--classic", o->classic, "the textbook's small machine: warps of 2, segments of 2 elements, a 4 x 4 matrix");
+  command->add_option("--rows", o->rows, "of the matrix (default 32)")->type_name("N");
+  command->add_option("--columns", o->columns, "of the matrix (default 32)")->type_name("N");
+  command->add_option("--n", o->n, "elements, for square_sum, stencil and shuffle")->type_name("N");
+  command->add_option("--element-bytes", o->element_bytes, "bytes of an element (default 4)")->type_name("N")->check(CLI::IsMember({1, 2, 4, 8, 16}));
+  command->add_option("--warp", o->warp, "lanes of a warp (default 32)")->type_name("N");
+  command->add_option("--segment", o->segment, "elements of src that global memory moves at once (default 8: 32 bytes)")->type_name("N");
+  command->add_option("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)")->type_name("N");
+  command->add_option("--tile", o->tile, "transpose: elements of a tile's side (default 32)")->type_name("N");
+  command->add_option("--at-block", o->at_block, "the block to draw (default 0)")->type_name("N");
+  command->add_option("--at-warp", o->at_warp, "the warp of that block (default 0)")->type_name("N");
+  command->add_option("--step", o->step, "draw this step of the warp, or all (default: each kind once)")->type_name("N|all");
+  command->add_option("--svg", o->svg, "write the picture here")->type_name("FILE");
+  command->add_option("--html", o->html, "write a page with the pictures here; it needs no network")->type_name("FILE");
+  command->add_flag("--json", o->json, "every request, machine-readable, on stdout");
+  command->callback([&chosen, o] { chosen = [o] { return explain::run(*o); }; });
+}
+
+}  // namespace lockstep::tool

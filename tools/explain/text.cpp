@@ -1,0 +1,140 @@
+// text.cpp - explain on a terminal: one character a lane, [ ] around the segments moved.
+#include <algorithm>
+
+#include "cli.hpp"
+#include "view.hpp"
+
+namespace lockstep::tool::explain {
+namespace {
+
+using lines = std::vector<std::string>;
+
+// One array and the lanes that touch it. Brackets enclose segments that are moved.
+lines panel(const view& v, const request& r) {
+  const array& a = array_of(v, r);
+  const window w = window_of(v, r, 36, 72);
+  const int64_t segment = v.t.chip.segment_bytes;
+  const bool global = a.where == space::global;
+  const auto moved = [&](int64_t number) {
+    return std::any_of(r.lanes.begin(), r.lanes.end(), [&](const touch& t) {
+      return t.first * a.bytes / segment <= number && ((t.first + t.width) * a.bytes - 1) / segment >= number;
+    });
+  };
+  lines out = {caption(v, r)};
+  if (w.first_column > 0) out.push_back(fmt::format("      from column {}", w.first_column));
+  for (const int64_t row : w.rows) {
+    if (row < 0) {
+      out.push_back("      ...");
+      continue;
+    }
+    std::string line = fmt::format("{:>5} ", row * (v.how.op == "transpose" && global ? 1 : a.columns));
+    int64_t before = -1;  // the segment of the cell before, if it is moved
+    for (int64_t c = 0; c <= w.columns; ++c) {
+      const int64_t e = row * a.columns + w.first_column + c;
+      const bool inside = c < w.columns && e < a.elements;
+      if (global) {
+        const int64_t here = inside ? e * a.bytes / segment : -1;
+        const int64_t now = here >= 0 && moved(here) ? here : -1;
+        const bool border = c == 0 || !inside || e % std::max<int64_t>(1, segment / a.bytes) == 0 || now != before;
+        if (border) line += now >= 0 && before >= 0 && now != before ? "|" : now >= 0 ? "[" : before >= 0 ? "]" : " ";
+        before = now;
+      }
+      if (!inside) break;
+      line += lane_text(lane_at(r, e));
+    }
+    out.push_back(line);
+  }
+  if (w.rows_left_out > 0) out.back() += fmt::format("  {} rows more", w.rows_left_out);
+  out.push_back("  " + cost(v, r));
+  return out;
+}
+
+size_t width_of(const lines& block) {
+  size_t width = 0;
+  for (const std::string& line : block) width = std::max(width, line.size());
+  return width;
+}
+
+std::string wrapped(const std::string& text, size_t width, const std::string& indent) {
+  std::string out, line = indent, word;
+  const auto flush_word = [&] {
+    if (word.empty()) return;
+    if (line.size() > indent.size() && line.size() + 1 + word.size() > width) {
+      out += line + "\n";
+      line = indent;
+    }
+    line += (line.size() > indent.size() ? " " : "") + word;
+    word.clear();
+  };
+  for (const char c : text)
+    if (c == ' ') flush_word();
+    else
+      word += c;
+  flush_word();
+  return out + line + "\n";
+}
+
+}  // namespace
+
+std::string text_of(const view& v, int columns) {
+  const style s = stdout_style();
+  const auto width = static_cast<size_t>(columns);
+  std::string out = fmt::format("{}{} / {}{}  ({})\n", s.bold, v.what->op, v.what->variant, s.off, v.what->row);
+  out += wrapped(v.what->teaches, width, "");
+  out += wrapped(headline(v), width, "") + "\n";
+  out += wrapped(fmt::format("Block {}, warp {}. A character is a lane: 0-9, a-v; * several lanes; . not touched.{}", v.block, v.warp,
+                             " [ ] a segment that is moved. Shared memory: a row is once across all banks."),
+                 width, "");
+  for (const size_t step : v.shown) {
+    out += fmt::format("\n{}{}{}\n", s.bold, step_title(v, step), s.off);
+    std::vector<lines> side_by_side;
+    std::vector<bool> bad;
+    size_t used = 0;
+    const auto emit = [&] {
+      size_t height = 0;
+      for (const lines& block : side_by_side) height = std::max(height, block.size());
+      for (size_t k = 0; k < height; ++k) {
+        std::string line;
+        size_t at = 0, visible = 0;
+        for (size_t b = 0; b < side_by_side.size(); ++b) {
+          const lines& block = side_by_side[b];
+          line += std::string(at - visible, ' ');
+          visible = at;
+          // The last line is the cost: below the taller panels too, so that costs stand in one line.
+          const bool last = k + 1 == height;
+          const std::string& text = last ? block.back() : k + 1 < block.size() ? block[k] : std::string();
+          line += last ? (bad[b] ? s.bad : s.good) + text + s.off : text;
+          visible += text.size();
+          at += width_of(block) + 3;
+        }
+        out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      }
+      side_by_side.clear(), bad.clear(), used = 0;
+    };
+    for (const request* r : v.steps[step]) {
+      lines block = panel(v, *r);
+      if (used > 0 && used + width_of(block) > width) emit();
+      used += width_of(block) + 3;
+      bad.push_back(wasteful(v, *r));
+      side_by_side.push_back(std::move(block));
+    }
+    emit();
+  }
+  if (v.shown.size() < v.steps.size())
+    out += fmt::format("\n{}The other steps of this warp look like these: --step all, or --step 1 to {}.{}\n", s.dim, v.steps.size(), s.off);
+  out += fmt::format("\n{}The whole grid, counted, beside the rule{}\n", s.bold, s.off);
+  for (const summary& sum : v.sums) {
+    const verdict_text text = verdict_of(v, sum);
+    const array& a = v.t.arrays[static_cast<size_t>(sum.where->array)];
+    out += fmt::format("  {:<14} {} requests, {:.3g} lanes each: {}\n", fmt::format("{} {}", a.where == space::lanes ? "exchange" : sum.where->writes ? "write" : "read", a.name), sum.requests,
+                       static_cast<double>(sum.lanes) / static_cast<double>(sum.requests), text.counted);
+    if (!sum.where->rule.empty()) out += wrapped("rule: " + sum.where->rule, width, "                 ");
+    if (!text.verdict.empty())
+      out += fmt::format("{}{}{}", text.agrees ? s.good : s.bad,
+                         wrapped((text.taught.empty() ? "" : "predicted " + text.taught + ": ") + text.verdict, width, "                 "), s.off);
+  }
+  for (const std::string& note : v.t.notes) out += "\n" + wrapped(note, width, "");
+  return out;
+}
+
+}  // namespace lockstep::tool::explain

@@ -1,0 +1,184 @@
+// view.cpp - see view.hpp.
+#include "view.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "cli.hpp"
+
+namespace lockstep::tool::explain {
+namespace {
+
+// Steps whose requests look alike need one drawing: same places, lanes and costs.
+std::string signature(const std::vector<const request*>& step) {
+  std::string text;
+  for (const request* r : step)
+    text += fmt::format("{}/{}/{}/{}/{};", r->kernel, static_cast<int>(r->where), r->lanes.size(), r->met, r->ways);
+  return text;
+}
+
+std::vector<size_t> choose(const view& v, const std::string& step) {
+  std::vector<size_t> shown;
+  if (step == "all") {
+    for (size_t k = 0; k < v.steps.size(); ++k) shown.push_back(k);
+  } else if (!step.empty()) {
+    size_t number = 0;
+    const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), number);
+    if (error != std::errc() || *end != '\0' || number < 1 || number > v.steps.size())
+      refuse("--step {}: this warp has steps 1 to {}; give one of them, or all", step, v.steps.size());
+    shown.push_back(number - 1);
+  } else {
+    std::set<std::string> seen;
+    for (size_t k = 0; k < v.steps.size(); ++k)
+      if (seen.insert(signature(v.steps[k])).second || (v.how.classic && v.steps.size() <= 8)) shown.push_back(k);
+  }
+  return shown;
+}
+
+}  // namespace
+
+view make_view(const lesson& what, const settings& how, trace t, int block, int warp, const std::string& step) {
+  view v{&what, how, std::move(t), {}, {}, block, warp, {}, {}};
+  v.all = v.t.requests();
+  v.sums = summarize(v.t, v.all);
+  std::tuple<int, int, int> last{-1, -1, -1};
+  int blocks = 0, warps = 0;
+  for (const request& r : v.all) {
+    blocks = std::max(blocks, r.block + 1);
+    warps = std::max(warps, r.warp + 1);
+    if (r.block != block || r.warp != warp) continue;
+    const std::tuple<int, int, int> now{r.kernel, r.phase, r.round};
+    if (now != last) v.steps.emplace_back();
+    last = now;
+    v.steps.back().push_back(&r);
+  }
+  if (block < 0 || block >= blocks) refuse("--at-block {}: the grid has blocks 0 to {}", block, blocks - 1);
+  if (warp < 0 || warp >= warps) refuse("--at-warp {}: a block has warps 0 to {}", warp, warps - 1);
+  if (v.steps.empty()) refuse("--at-block {} --at-warp {}: this warp touches nothing here; choose another", block, warp);
+  v.shown = choose(v, step);
+  return v;
+}
+
+const array& array_of(const view& v, const request& r) { return v.t.arrays[static_cast<size_t>(v.t.at(r.where).array)]; }
+
+window window_of(const view& v, const request& r, int64_t most_rows, int64_t most_columns) {
+  const array& a = array_of(v, r);
+  std::set<int64_t> rows;
+  int64_t left = a.columns, right = 0;
+  for (const touch& t : r.lanes)
+    for (int64_t e = t.first; e < t.first + t.width; ++e) {
+      rows.insert(e / a.columns);
+      left = std::min(left, e % a.columns), right = std::max(right, e % a.columns);
+    }
+  const int64_t all_rows = (a.elements + a.columns - 1) / a.columns;
+  if (all_rows <= most_rows && (all_rows <= 8 || rows.size() * 4 >= static_cast<size_t>(all_rows)))
+    for (int64_t k = 0; k < all_rows; ++k) rows.insert(k);  // small enough to be seen whole
+  window w{{}, 0, a.columns};
+  if (a.columns > most_columns) {
+    const int64_t unit = a.where == space::global ? std::max<int64_t>(1, v.t.chip.segment_bytes / a.bytes) : 1;
+    w.first_column = std::max<int64_t>(0, std::min(left / unit * unit, (a.columns - most_columns + unit - 1) / unit * unit));
+    w.columns = std::min(a.columns - w.first_column, most_columns);
+  }
+  int64_t last = -1, drawn = 0;
+  for (const int64_t row : rows) {
+    if (drawn == most_rows) {
+      w.rows_left_out = static_cast<int64_t>(rows.size()) - drawn;
+      w.rows.push_back(-1);
+      break;
+    }
+    if (row != last + 1) w.rows.push_back(-1);
+    w.rows.push_back(row);
+    last = row;
+    ++drawn;
+  }
+  if (w.rows_left_out == 0 && last != all_rows - 1) w.rows.push_back(-1);
+  return w;
+}
+
+int lane_at(const request& r, int64_t element) {
+  int lane = -1;
+  for (const touch& t : r.lanes)
+    if (element >= t.first && element < t.first + t.width) lane = lane == -1 ? t.lane : -2;
+  return lane;
+}
+std::string lane_text(int lane) {
+  if (lane == -1) return ".";
+  if (lane == -2) return "*";
+  return std::string(1, static_cast<char>(lane < 10 ? '0' + lane : 'a' + lane - 10));
+}
+
+std::string headline(const view& v) {
+  const launch& grid = v.t.launches.front();
+  const std::string block = grid.block_y > 1 ? fmt::format("{} x {}", grid.block_x, grid.block_y) : fmt::format("{}", grid.block_x);
+  const array& src = v.t.arrays.front();
+  const std::string size = v.how.op == "transpose" ? fmt::format("{} x {} elements", v.how.rows, v.how.columns)
+                                                   : fmt::format("{} elements", src.elements);
+  return fmt::format("{} of {} bytes; {} {} of {} threads, warps of {}; segments of {} bytes, {} banks of 4 bytes", size, src.bytes,
+                     grid.blocks, grid.blocks == 1 ? "block" : "blocks", block, v.t.chip.warp, v.t.chip.segment_bytes, v.t.chip.banks);
+}
+
+std::string step_title(const view& v, size_t step) {
+  const request& r = *v.steps[step].front();
+  std::string title = fmt::format("step {} of {}", step + 1, v.steps.size());
+  if (v.t.launches.size() > 1) title += ", " + v.t.launches[static_cast<size_t>(r.kernel)].name;
+  if (r.phase > 0) title += fmt::format(", after barrier {}", r.phase);
+  return title;
+}
+
+std::string caption(const view& v, const request& r) {
+  const place& p = v.t.at(r.where);
+  const array& a = array_of(v, r);
+  const char* did = a.where == space::lanes ? "received from" : p.writes ? "written" : "read";
+  const std::string lanes = static_cast<int>(r.lanes.size()) == v.t.chip.warp ? "all lanes"
+                            : r.lanes.size() == 1 ? "1 lane"
+                                                  : fmt::format("{} of {} lanes", r.lanes.size(), v.t.chip.warp);
+  return fmt::format("{} {} by {}", a.name, did, lanes);
+}
+
+std::string cost(const view& v, const request& r) {
+  const array& a = array_of(v, r);
+  if (a.where == space::lanes) return "registers: no memory";
+  if (a.where == space::shared)
+    return r.ways <= 1 ? "no bank conflict"
+                       : fmt::format("{}-way bank conflict: {} wavefronts for {}", r.ways, r.met, r.needed);
+  return fmt::format("{} segment{}, {} needed: {:.3g} %", r.met, r.met == 1 ? "" : "s", r.needed,
+                     100.0 * static_cast<double>(r.bytes_used) / (static_cast<double>(r.met) * v.t.chip.segment_bytes));
+}
+
+bool wasteful(const view& v, const request& r) {
+  const array& a = array_of(v, r);
+  return a.where == space::shared ? r.ways > 1 : a.where == space::global && r.met > r.needed;
+}
+
+verdict_text verdict_of(const view& v, const summary& s) {
+  const array& a = v.t.arrays[static_cast<size_t>(s.where->array)];
+  const bool shared = a.where == space::shared;
+  verdict_text text{true, {}, {}, {}};
+  const auto range = [](double least, double most) {
+    return least == most ? fmt::format("{:.4g}", most) : fmt::format("{:.4g} to {:.4g}", least, most);
+  };
+  if (a.where == space::lanes) text.counted = "no memory touched";
+  else if (shared) text.counted = fmt::format("{}-way at most, {:.3g} % efficient", s.most_ways, 100 * s.efficiency(v.t.chip, a));
+  else
+    text.counted = fmt::format("{} segments a request, {:.3g} % efficient", range(s.least_met, s.most_met), 100 * s.efficiency(v.t.chip, a));
+  if (s.judged == 0) {
+    text.verdict = s.where->taught ? "no full request here: nothing to compare" : "";
+    return text;
+  }
+  text.taught = shared ? range(s.taught_least, s.taught_most) + "-way" : range(s.taught_least, s.taught_most);
+  text.agrees = s.agreed == s.judged;
+  if (text.agrees) {
+    text.verdict = s.judged == s.requests ? "as taught" : fmt::format("as taught, in {} of {} requests that are full", s.judged, s.requests);
+    return text;
+  }
+  text.verdict = fmt::format("differs in {} of {} requests", s.judged - s.agreed, s.judged);
+  if (!s.where->otherwise.empty()) text.verdict += ": " + s.where->otherwise;
+  else if (!shared && a.columns * a.bytes % v.t.chip.segment_bytes != 0)
+    text.verdict += fmt::format(": rows of {} bytes do not start on a segment", a.columns * a.bytes);
+  return text;
+}
+
+}  // namespace lockstep::tool::explain

@@ -1,0 +1,57 @@
+// view.hpp - what the text, the pictures and the JSON share: the steps of one warp, and
+// words for counts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lessons.hpp"
+#include "trace.hpp"
+
+namespace lockstep::tool::explain {
+
+// All that one run of the command shows.
+struct view {
+  const lesson* what;
+  settings how;
+  trace t;
+  std::vector<request> all;
+  std::vector<summary> sums;
+  int block = 0, warp = 0;        // the warp that is drawn
+  std::vector<std::vector<const request*>> steps;  // its requests, those of one round together
+  std::vector<size_t> shown;      // steps that are drawn
+};
+
+view make_view(const lesson& what, const settings& how, trace t, int block, int warp, const std::string& step);
+
+const array& array_of(const view& v, const request& r);
+
+// The rows of an array's picture that a request touches, and the columns to draw.
+struct window {
+  std::vector<int64_t> rows;  // ascending; -1 stands for rows left out
+  int64_t first_column, columns;
+  int64_t rows_left_out = 0;
+};
+window window_of(const view& v, const request& r, int64_t most_rows, int64_t most_columns);
+
+// Which lane touches an element: -1 none, -2 several.
+int lane_at(const request& r, int64_t element);
+std::string lane_text(int lane);  // one character: 0-9, a-v; * for several
+
+std::string headline(const view& v);                     // sizes, in one line
+std::string step_title(const view& v, size_t step);
+std::string caption(const view& v, const request& r);    // "src, read: 32 lanes"
+std::string cost(const view& v, const request& r);       // "32 segments, 4 needed: 12.5 %"
+bool wasteful(const view& v, const request& r);
+struct verdict_text {
+  bool agrees;
+  std::string counted, taught, verdict;
+};
+verdict_text verdict_of(const view& v, const summary& s);
+
+std::string text_of(const view& v, int columns);
+std::string svg_of(const view& v);
+std::string html_of(const view& v);
+std::string json_of(const view& v);
+
+}  // namespace lockstep::tool::explain
