@@ -14,6 +14,7 @@ namespace {
 
 lockstep_status sum_floats(lockstep_queue* queue, const lockstep_call* call) {
   const float_sum sum{call->reduce.dtype == LOCKSTEP_F32 ? sum_f32 : sum_f64, float_sums(queue->level)};
+  if (sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto done = [&](int64_t s, double value) { store_float(call, s, value); };
   reduce_sequences(*queue, sum, sequences(call), call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, done);
   return LOCKSTEP_OK;
@@ -58,6 +59,15 @@ lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call) 
                             : q.d.dtype == LOCKSTEP_F32 ? of(largest_f32, smallest_f32)
                                                         : of(largest_f64, smallest_f64);
   const bool index = q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
+  // Many short rows: their winners go straight to dst.
+  if (q.packed() && q.d.offsets == nullptr && q.d.length > 0 && q.d.length <= 1024 && q.d.count >= 16) {
+    const int64_t result_bytes = index ? 8 : q.bytes;
+    over_ranges(*queue, q.d.count, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
+      extremes(queue->level).of[term].winners({q.begin(first), q.d.length, q.d.sequence_stride, nullptr}, last - first,
+                                              index, static_cast<char*>(call->dst) + first * result_bytes);
+    });
+    return LOCKSTEP_OK;
+  }
   const extreme_of<Largest> find{term, index, extremes(queue->level)};
   first_failure none;
   const auto done = [&](int64_t s, const extreme& winner) {

@@ -57,6 +57,8 @@ enum extreme_term { largest_i32, largest_i64, largest_f32, largest_f64, smallest
 struct extreme_kernels {
   struct {
     void (*rows)(const packed_rows& r, int64_t count, bool index, extreme* out);
+    // Rows of one length (no offsets): the winners as elements (a NaN as the canonical one) or, index, as int64_t.
+    void (*winners)(const packed_rows& r, int64_t count, bool index, void* out);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out);
   } of[extreme_terms];
 };

@@ -175,6 +175,26 @@ inline void store_float(const lockstep_call* call, int64_t s, double value) {
     static_cast<uint64_t*>(call->dst)[s] = nan ? order::nan_f64 : std::bit_cast<uint64_t>(value);
 }
 
+// Many short rows of one length: the kernel's sums go straight to dst. False: it is not such a call.
+inline bool sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, const float_sum& sum) {
+  const sequences q(call);
+  if (!q.packed() || q.d.offsets != nullptr || q.d.length < 1 || q.d.length > 1024 || q.d.count < 16) return false;
+  constexpr int64_t batch = 512;
+  over_ranges(queue, q.d.count, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; s += batch) {
+      const int64_t some = last - s < batch ? last - s : batch;
+      double values[batch];
+      sum.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, some, values);
+      for (int64_t k = 0; k < some; ++k) values[k] = values[k] != values[k] && !LOCKSTEP_MUTANT("nan_not_canonical") ? NAN : values[k];
+      if (q.d.result == LOCKSTEP_F32)
+        for (int64_t k = 0; k < some; ++k) static_cast<float*>(call->dst)[s + k] = static_cast<float>(values[k]);
+      else
+        std::memcpy(static_cast<double*>(call->dst) + s, values, static_cast<size_t>(some) * sizeof(double));
+    }
+  });
+  return true;
+}
+
 // An exact sum as I64; false (and the nearest value) where it does not fit.
 inline bool fits_i64(const wide& sum, int64_t& value) {
   const uint64_t sign = 0 - (sum.limb[2] >> 63), low_sign = 0 - (sum.limb[0] >> 63);

@@ -45,6 +45,7 @@ double norm_f64(const lockstep_queue* queue, const vector_view& v, double plain,
 lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call) {
   const sequences q(call);
   const float_sum sum{term_of(q.d.dtype), float_sums(queue->level)};
+  if (q.d.reduction != LOCKSTEP_NORM2 && sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto finish = [&](int64_t s, double value, const auto& reduce) {
     if (q.d.reduction == LOCKSTEP_NORM2)
       value = q.d.dtype == LOCKSTEP_F64

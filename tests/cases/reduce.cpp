@@ -14,13 +14,13 @@ std::vector<std::string> list_reduce(level depth) {
       for (const int n : lengths) add("full/" + std::to_string(n) + usual);
       for (const char* rest : {"full/5000/off1", "strided/1000/stride3", "strided/5003/stride7/off1", "strided/129/stride128",
                                "rows/17x33", "rows/5x32", "rows/40x31/ld37/off1", "rows/3x2049/ld2051", "rows/2x6000", "rows/300x7",
-                               "rows/64x128", "rows/0x5", "rows/5x0", "rows/9x100/stride2", "columns/33x17",
+                               "rows/64x128", "rows/21x15", "rows/19x100", "rows/35x63/off1", "rows/0x5", "rows/5x0", "rows/9x100/stride2", "columns/33x17",
                                "columns/100x70/ld75/off1", "columns/2049x5", "columns/5000x3", "columns/7x300", "columns/1x40",
                                "columns/4097x19/ld21", "even/20x50", "even/7x2048", "mixed/50x4", "mixed/30x700/off1",
                                "nonempty/200x3", "lopsided/100x9000", "nonempty/11x3000/first5", "nonempty/30x20/stride3", "even/5x0"})
         add(rest + usual);
       for (const char* rest : {"full/3000/ties", "rows/50x40/ties", "columns/300x20/ties", "nonempty/50x40/ties", "full/9000/zeros",
-                               "columns/50x30/zeros", "full/5000/sparse", "full/2000/special", "rows/60x70/special",
+                               "columns/50x30/zeros", "full/5000/sparse", "full/2000/special", "rows/60x70/special", "rows/37x9/special", "rows/50x33/special", "rows/19x100/ties",
                                "columns/70x60/special", "nonempty/50x40/special"})
         add(rest);
       if (!integer) {

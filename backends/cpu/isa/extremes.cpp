@@ -231,6 +231,112 @@ inline int64_t first_index(const typename K::element* p, int64_t n, typename K::
   return i;
 }
 
+// ---- many short rows of one length ------------------------------------------------
+// Floats are compared by key (order::key_f32), so that one vector joins across its lanes where group joins three; the
+// other end of all rows together tells whether a NaN of the sign that cannot win is among them: only then group has to
+// say whose it is.
+template <class K>
+inline typename K::vector ordered(typename K::vector x) {
+  if constexpr (!K::float_bits) return x;
+  else return x ^ ((x < 0) & K::highest);
+}
+template <class K>
+inline bool any_lane(typename K::vector x) {
+  return hits<K>(x, 0) != (1u << K::width) - 1;
+}
+
+template <class K, bool Largest>
+__attribute__((noinline)) void whose_nan(const typename K::element* p, int64_t n, int64_t stride, int together,
+                                         typename K::vector& winner, typename K::vector& nan) {
+  group<K, Largest> g;
+  if (together < K::width) memset(static_cast<void*>(&g), 0, sizeof g);
+  for (int i = 0; i < together; ++i) g.row(i, p + i * stride, n);
+  typename K::element bits[K::width];
+  bool is[K::width];
+  g.join(bits, is);
+  winner = K::load(bits);
+  for (int i = 0; i < K::width; ++i) nan[i] = is[i] ? -1 : 0;
+}
+
+// The extremes' bits of the `together` rows from p on, a lane a row; nan: all ones in lanes of rows that have one.
+// Returns whether any has. V: vectors of a row, 0 for any number.
+template <class K, bool Largest, int V>
+bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int together, typename K::vector& winner, typename K::vector& nan) {
+  typedef typename K::vector vector;
+  typedef typename K::element I;
+  constexpr I infinity = static_cast<I>(K::infinity);  // the key of +inf; that of -inf is the complement
+  vector best[K::width];
+  vector other = vector{};
+  if (together < K::width) memset(best, 0, sizeof best);
+  const auto take = [&](vector x, vector& b) {
+    const vector key = ordered<K>(x);
+    b = Largest ? greater(b, key) : lesser(b, key);
+    if constexpr (K::float_bits) other = Largest ? lesser(other, key) : greater(other, key);
+  };
+  for (int i = 0; i < together; ++i) {
+    const I* row = p + i * stride;
+    vector b[2] = {vector{} + (Largest ? K::lowest : K::highest), vector{} + (Largest ? K::lowest : K::highest)};
+    if constexpr (V == 0) {
+      over_row<K>(row, n, [&](int k, vector x) { take(x, b[k]); });
+    } else {
+#pragma GCC unroll 4
+      for (int k = 0; k < V - 1; ++k) {
+        __builtin_prefetch(reinterpret_cast<const char*>(row + k * K::width) + ahead);
+        take(K::load(row + k * K::width), b[k & 1]);
+      }
+      __builtin_prefetch(reinterpret_cast<const char*>(row + (V - 1) * K::width) + ahead);
+      take(V > 1 ? K::load(row + n - K::width) : last_vector<K>(row, n), b[1]);
+    }
+    best[i] = Largest ? greater(b[0], b[1]) : lesser(b[0], b[1]);
+  }
+  if constexpr (Largest) winner = across<take_greater>(best);
+  else winner = across<take_lesser>(best);
+  nan = vector{};
+  if constexpr (K::float_bits) {
+    nan = Largest ? winner > infinity : winner < static_cast<I>(~infinity);
+    winner = ordered<K>(winner);
+    if (any_lane<K>(Largest ? other < static_cast<I>(~infinity) : other > infinity) &&
+        !LOCKSTEP_MUTANT("short_rows_one_sign_of_nan")) {
+      vector bits, is;  // so that winner and nan stay in registers
+      whose_nan<K, Largest>(p, n, stride, together, bits, is);
+      winner = bits;
+      nan = is;
+    }
+    return any_lane<K>(nan);
+  }
+  return false;
+}
+
+template <class K, bool Largest>
+void winners(const packed_rows& r, int64_t count, bool index, void* out) {
+  typedef typename K::vector V;
+  typedef typename K::element I;
+  constexpr I quiet = static_cast<I>(K::infinity | (K::infinity & (0 - K::infinity)) >> 1);
+  const auto* src = static_cast<const I*>(r.src);
+  static constexpr decltype(&short_rows<K, Largest, 0>) of_vectors[] = {
+      short_rows<K, Largest, 1>, short_rows<K, Largest, 2>, short_rows<K, Largest, 3>, short_rows<K, Largest, 4>};
+  const auto take = r.n <= 4 * K::width ? of_vectors[(r.n - 1) / K::width] : short_rows<K, Largest, 0>;
+  for (int64_t first = 0; first < count; first += K::width) {
+    const int together = count - first < K::width ? static_cast<int>(count - first) : K::width;
+    const I* p = src + first * r.stride;
+    V winner, nan;
+    const bool any_nan = take(p, r.n, r.stride, together, winner, nan);
+    if (!index) {
+      if (K::float_bits) winner = nan != 0 ? V{} + quiet : winner;
+      memcpy(static_cast<I*>(out) + first, &winner, static_cast<size_t>(together) * sizeof(I));
+      continue;
+    }
+    I bits[K::width];
+    memcpy(bits, &winner, sizeof bits);
+    auto* at = static_cast<int64_t*>(out) + first;
+    if (any_nan) {
+      for (int i = 0; i < together; ++i) at[i] = first_index<K>(p + i * r.stride, r.n, bits[i], nan[i] != 0);
+    } else {
+      for (int i = 0; i < together; ++i) at[i] = first_index<K>(p + i * r.stride, r.n, bits[i], false);
+    }
+  }
+}
+
 template <class K, bool Largest>
 void rows(const packed_rows& r, int64_t count, bool index, extreme* out) {
   const auto* src = static_cast<const typename K::element*>(r.src);
@@ -312,14 +418,14 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, bool index, 
 
 extern const extreme_kernels extremes_table;
 const extreme_kernels extremes_table = {{
-    {rows<i32, true>, columns<i32, true>},
-    {rows<i64, true>, columns<i64, true>},
-    {rows<f32, true>, columns<f32, true>},
-    {rows<f64, true>, columns<f64, true>},
-    {rows<i32, false>, columns<i32, false>},
-    {rows<i64, false>, columns<i64, false>},
-    {rows<f32, false>, columns<f32, false>},
-    {rows<f64, false>, columns<f64, false>},
+    {rows<i32, true>, winners<i32, true>, columns<i32, true>},
+    {rows<i64, true>, winners<i64, true>, columns<i64, true>},
+    {rows<f32, true>, winners<f32, true>, columns<f32, true>},
+    {rows<f64, true>, winners<f64, true>, columns<f64, true>},
+    {rows<i32, false>, winners<i32, false>, columns<i32, false>},
+    {rows<i64, false>, winners<i64, false>, columns<i64, false>},
+    {rows<f32, false>, winners<f32, false>, columns<f32, false>},
+    {rows<f64, false>, winners<f64, false>, columns<f64, false>},
 }};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

@@ -32,9 +32,13 @@ inline vd load_f32(const float* p) {
   memcpy(&x, p, sizeof x);
   return to_double(x);
 }
+#if defined(LOCKSTEP_ISA_AVX512)
+inline vd of_bf16(__m128i x) { return to_double(reinterpret_cast<vf>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16))); }
+inline vd of_f16(__m128i x) { return to_double(_mm256_cvtph_ps(x)); }
+#endif
 inline vd load_bf16(const uint16_t* p) {
 #if defined(LOCKSTEP_ISA_AVX512)
-  return to_double(reinterpret_cast<vf>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16)));
+  return of_bf16(_mm_loadu_si128((const __m128i*)p));
 #elif defined(LOCKSTEP_ISA_AVX2)
   return _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i*)p)), 16)));
 #else
@@ -48,7 +52,7 @@ inline vd load_bf16(const uint16_t* p) {
 }
 inline vd load_f16(const uint16_t* p) {
 #if defined(LOCKSTEP_ISA_AVX512)
-  return to_double(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)));
+  return of_f16(_mm_loadu_si128((const __m128i*)p));
 #elif defined(LOCKSTEP_ISA_AVX2)
   return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i*)p)));
 #else
@@ -87,10 +91,16 @@ struct f64_sum {
 struct f16_square {
   typedef uint16_t element;
   static vd load(const uint16_t* p) { return load_f16(p); }
+#if defined(LOCKSTEP_ISA_AVX512)
+  static vd of(__m128i x) { return of_f16(x); }
+#endif
   static vd enter(vd acc, vd x) { return exact_square(x, acc); }
 };
 struct bf16_square : f16_square {
   static vd load(const uint16_t* p) { return load_bf16(p); }
+#if defined(LOCKSTEP_ISA_AVX512)
+  static vd of(__m128i x) { return of_bf16(x); }
+#endif
 };
 struct f32_square {
   typedef float element;
@@ -131,20 +141,22 @@ inline vd load_part(const typename K::element* p, int64_t m) {
   if constexpr (sizeof(typename K::element) > 2) {
     return load_first(p, m, K::pad);
   } else {
+#if defined(LOCKSTEP_ISA_AVX512)
+    return K::of(_mm_maskz_loadu_epi16(static_cast<__mmask8>((1 << m) - 1), p));
+#else
     // By way of a general register: a vector load of elements just stored stalls.
     uint64_t bits[2] = {0, 0};
     for (int64_t i = 0; i < m; ++i) bits[i / 4] |= static_cast<uint64_t>(p[i]) << (i % 4 * 16);
     uint16_t part[8];
     memcpy(part, bits, sizeof part);
     return K::load(part);
+#endif
   }
 }
 
 // ---- rows -----------------------------------------------------------------------
-template <int V>
-struct constant {
-  static constexpr int value = V;
-};
+template <int... V>
+struct constants {};
 constexpr int vectors = lanes / W;                        // of one row of lanes
 constexpr int at_once = W == 8 ? 16 : 8;                  // accumulators: 16 of 32 registers, 8 of 16
 
@@ -170,6 +182,11 @@ inline void full_rows(const typename K::element* p, int64_t full, vd* lane) {
 inline vd join_vectors(vd* lane, int live) {
   if (LOCKSTEP_MUTANT("lanes_joined_in_a_row"))
     for (int k = 1; k < live; ++k) lane[0] += lane[k];
+  else if (live == vectors)
+#pragma GCC unroll 8
+    for (int d = vectors / 2; d >= 1; d /= 2)
+#pragma GCC unroll 32
+      for (int k = 0; k < d; ++k) lane[k] += lane[k + d];
   else
     for (int d = vectors / 2; d >= 1; d /= 2)
       for (int k = 0; k + d < live && k < d; ++k) lane[k] += lane[k + d];
@@ -223,33 +240,66 @@ inline vd whole_leaf(const typename K::element* p) {
   return lane[0];
 }
 
-// Rows of exactly V vectors, V a power of two.
+// A row of V vectors, the last of m elements.
 template <class K, int V>
-inline vd short_row(const typename K::element* p) {
+inline vd short_row(const typename K::element* p, int64_t m) {
   vd lane[V];
-#pragma GCC unroll 8
-  for (int k = 0; k < V; ++k) lane[k] = K::enter(splat(-0.0), K::load(p + k * W));
+#pragma GCC unroll 16
+  for (int k = 0; k < V - 1; ++k) lane[k] = K::enter(splat(-0.0), K::load(p + k * W));
+  lane[V - 1] = K::enter(splat(-0.0), m == W ? K::load(p + (V - 1) * W) : load_part<K>(p + (V - 1) * W, m));
 #pragma GCC unroll 4
-  for (int d = V / 2; d >= 1; d /= 2)
+  for (int d = 8; d >= 1; d /= 2)
 #pragma GCC unroll 8
-    for (int k = 0; k < d; ++k) lane[k] += lane[k + d];
+    for (int k = 0; k < d; ++k)
+      if (k + d < V) lane[k] += lane[k + d];
   return lane[0];
 }
 
-template <class Row>
+// together: code for W rows side by side.
+template <bool together, class Row>
 inline void each_row(int64_t count, double* out, const Row& row) {
   int64_t s = 0;
-  for (; s + W <= count; s += W) {
-    vd v[W];
-    for (int i = 0; i < W; ++i) v[i] = row(s + i);
+  if constexpr (together)
+    for (; s + W <= count; s += W) {
+      vd v[W];
+#pragma GCC unroll 8
+      for (int i = 0; i < W; ++i) v[i] = row(s + i);
+      const vd sums = join_lanes(v);
+      memcpy(out + s, &sums, sizeof sums);
+    }
+  for (; s < count; s += W) {
+    const int some = count - s < W ? static_cast<int>(count - s) : W;
+    vd v[W] = {};
+#pragma GCC unroll 1
+    for (int i = 0; i < some; ++i) v[i] = row(s + i);
     const vd sums = join_lanes(v);
-    memcpy(out + s, &sums, sizeof sums);
+    memcpy(out + s, &sums, static_cast<size_t>(some) * sizeof(double));
   }
-  if (s == count) return;
-  vd v[W] = {};
-  for (int64_t i = s; i < count; ++i) v[i - s] = row(i);
-  const vd sums = join_lanes(v);
-  for (int64_t i = s; i < count; ++i) out[i] = sums[i - s];
+}
+
+template <class T>
+inline void ahead_of(const T* row, int64_t length) {
+  for (int64_t b = 0; b < length * static_cast<int64_t>(sizeof(T)); b += 64)
+    __builtin_prefetch(reinterpret_cast<const char*>(row) + ahead + b);
+}
+
+// Rows of one length, V vectors.
+template <class K, int V>
+void short_rows(const packed_rows& r, int64_t count, double* out) {
+  const auto* p = static_cast<const typename K::element*>(r.src);
+  each_row<V <= 4>(count, out, [&](int64_t s) {
+    ahead_of(p + s * r.stride, V * W);
+    return short_row<K, V>(p + s * r.stride, r.n - (V - 1) * W);
+  });
+}
+constexpr int most_vectors = 16;  // of short rows
+template <class K, int... V>
+constexpr auto short_rows_of(constants<V...>) {
+  typedef void (*rows)(const packed_rows&, int64_t, double*);
+  struct table {
+    rows of[most_vectors];
+  };
+  return table{{short_rows<K, V>...}};
 }
 
 template <class K>
@@ -257,29 +307,18 @@ void rows(const packed_rows& r, int64_t count, double* out) {
   typedef typename K::element T;
   const auto* p = static_cast<const T*>(r.src);
   const int64_t n = r.n, stride = r.stride;
-  const auto ahead_of = [](const T* row, int64_t length) {
-    for (int64_t b = 0; b < length * static_cast<int64_t>(sizeof(T)); b += 64)
-      __builtin_prefetch(reinterpret_cast<const char*>(row) + ahead + b);
-  };
-  const auto short_rows = [&](auto length) {
-    constexpr int V = decltype(length)::value;
-    each_row(count, out, [&](int64_t s) {
-      ahead_of(p + s * stride, V * W);
-      return short_row<K, V>(p + s * stride);
-    });
-  };
   if (r.offsets != nullptr)
-    return each_row(count, out, [&](int64_t s) {
+    return each_row<false>(count, out, [&](int64_t s) {
       const int64_t length = r.offsets[s + 1] - r.offsets[s];
       if (length < 2 * lanes) ahead_of(p + r.offsets[s], length);
       return leaf_vector<K>(p + r.offsets[s], length);
     });
-  if (n == order::leaf) return each_row(count, out, [&](int64_t s) { return whole_leaf<K>(p + s * stride); });
-  if (n == 8 * W) return short_rows(constant<8>{});
-  if (n == 4 * W) return short_rows(constant<4>{});
-  if (n == 2 * W) return short_rows(constant<2>{});
-  if (n == W) return short_rows(constant<1>{});
-  each_row(count, out, [&](int64_t s) {
+  if (n == order::leaf) return each_row<false>(count, out, [&](int64_t s) { return whole_leaf<K>(p + s * stride); });
+  if (n > 0 && n <= most_vectors * W) {
+    static constexpr auto table = short_rows_of<K>(constants<1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16>{});
+    return table.of[(n - 1) / W](r, count, out);
+  }
+  each_row<false>(count, out, [&](int64_t s) {
     if (n < 2 * lanes) ahead_of(p + s * stride, n);
     return leaf_vector<K>(p + s * stride, n);
   });
