@@ -1,6 +1,6 @@
 // data.hpp - the data that is timed: quick to make on all cores, random enough that
-// no shortcut pays, of moderate size so that no exact sum overflows. bench and the
-// peer programs make the same.
+// no shortcut pays, of moderate size so that no exact sum overflows. bench hands
+// it to the peer programs.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,9 @@ inline void fill(const cases::test_case& c, unsigned char* base) {
         const auto v = static_cast<uint16_t>(0x3800u | (x & 0x83FFu));  // of magnitude below 2
         std::memcpy(at, &v, 2);
       } else {
-        // Moved data: finite numbers as float and as double, since some peers multiply by 1.
-        const uint64_t finite = x & 0xBFFFFFFFBFFFFFFFu;
+        // Moved data: normal numbers as float and as double, since some peers multiply by 1 and add 0, which may
+        // flush denormals and turns -0.0 into 0.0.
+        const uint64_t finite = (x & 0xBFFFFFFFBFFFFFFFu) | 0x2000000020000000u;
         for (size_t k = 0; k < bytes; k += 8) std::memcpy(at + k, &finite, std::min<size_t>(bytes, 8));
       }
     }

@@ -100,6 +100,7 @@ class bench_run {
     for (const std::string& name : asked_.cases) lines.push_back({name});
     const std::regex filter(asked_.filter, std::regex::icase);
     describe(backend);
+    if (!asked_.peers.empty()) crew_ = std::make_unique<peer_crew>(asked_, backend, out_);
     for (const line& one : lines) {
       if (!asked_.filter.empty() && !std::regex_search(one.name, filter)) continue;
       try {
@@ -111,11 +112,11 @@ class bench_run {
         refuse("{}", error.what());
       }
     }
-    if (!asked_.peers.empty()) run_peers(asked_, backend, out_);
     // The base of a case is the best of the limit kernels and of whatever ran.
     for (result& r : out_.results)
       for (const result& other : out_.results)
         if (other.name == r.name && other.backend == r.backend) r.limit_gb_s = std::max(r.limit_gb_s, other.gb_s());
+    crew_.reset();
   }
 
  private:
@@ -224,6 +225,7 @@ class bench_run {
     if (can_check) expect(backend, t, src_host.data());
 
     const double limit = limit_gb_s(backend, t, bytes);
+    const size_t before = out_.results.size();
     for (const std::string& variant : variants(backend, t, one)) {
       lockstep_options o = lockstep_options_defaults();
       o.backend = backend.c_str();
@@ -257,6 +259,10 @@ class bench_run {
       });
       out_.results.push_back(std::move(r));
     }
+    if (crew_ == nullptr || out_.results.size() == before) return;
+    if (!can_check && !on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, grow(got_, t.dst.span_bytes()).data(), t.dst.span_bytes()));
+    const result ours = out_.results[before];
+    crew_->measure(ours, t.coefficients, src_host.data(), t.src.span_bytes(), (can_check ? want_ : got_).data(), t.dst.span_bytes());
   }
 
   uint32_t cold_flag() const { return asked_.cold ? static_cast<uint32_t>(LOCKSTEP_COLD) : 0u; }
@@ -296,6 +302,7 @@ class bench_run {
   report& out_;
   host_block src_host_, want_, got_;
   context context_;
+  std::unique_ptr<peer_crew> crew_;
   std::string device_;
   std::map<std::tuple<std::string, bool, size_t>, double> limits_;
 };

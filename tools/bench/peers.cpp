@@ -1,71 +1,198 @@
-// peers.cpp - see peers.hpp. A peer is called once, as
-//   PEER --backend cpu --threads 2 --seconds 0.6 [--cold] CASE ...
-// and prints one JSON object a line for each case and way that it has to do it:
-//   {"name": "transpose/b4/512x512", "peer": "OpenBLAS 0.3.21 omatcopy", "ms": [...], "checked": "bits equal"}
-// Cases that it cannot do are left out.
+// peers.cpp - see peers.hpp; what is said between bench and a program stands in
+// tools/peers/peer.hpp.
 #include "peers.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstdio>
+#include <chrono>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
-#include <memory>
+
+extern char** environ;
 
 namespace lockstep::tool::bench {
 namespace {
 namespace fs = std::filesystem;
 
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
+// The longest that a program may take over one case: NumPy transposes 16384 squared
+// in 2 s, torch.compile may compile for 20.
+constexpr auto patience = std::chrono::seconds(120);
 
-std::vector<std::string> output_lines(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::vector<std::string> lines;
-  if (pipe == nullptr) return lines;
-  std::string text;
-  char part[4096];
-  for (size_t got; (got = std::fread(part, 1, sizeof part, pipe.get())) > 0;) text.append(part, got);
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+// A file in memory that programs inherit: rewritten for each case.
+int memory_file(const char* name) { return memfd_create(name, MFD_CLOEXEC); }
+
+bool rewrite(int file, const void* data, size_t bytes) {
+  if (ftruncate(file, 0) != 0) return false;
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t put = pwrite(file, static_cast<const char*>(data) + done, std::min(bytes - done, size_t{1} << 30), static_cast<off_t>(done));
+    if (put <= 0) return false;
+    done += static_cast<size_t>(put);
   }
-  return lines;
+  return true;
 }
 
+// The caller's environment, less what pins the thread pools of every library to one
+// core, or what has OpenBLAS use another processor's kernels.
+std::vector<char*> environment() {
+  constexpr std::string_view dropped[] = {"OMP_PROC_BIND=", "OMP_PLACES=", "GOMP_CPU_AFFINITY=", "OPENBLAS_CORETYPE=", "OPENBLAS_L2_SIZE="};
+  std::vector<char*> kept;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view text = *one;
+    if (std::none_of(std::begin(dropped), std::end(dropped), [&](std::string_view name) { return text.starts_with(name); })) kept.push_back(*one);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
 }  // namespace
 
-void run_peers(const options& asked, const std::string& backend, report& out) {
-  std::vector<std::string> names;
-  std::map<std::string, result> ours;  // for bytes and limit, the same for everybody
-  for (const result& r : out.results)
-    if (r.backend == backend && ours.emplace(r.name, r).second) names.push_back(r.name);
-  std::vector<fs::path> programs;
-  std::error_code ignored;
-  for (const auto& item : fs::directory_iterator(asked.peers, ignored)) {
-    const std::string name = item.path().filename().string();
-    if (name.starts_with("peer_") && name.find('.') == std::string::npos && item.is_regular_file(ignored)) programs.push_back(item.path());
+struct peer_crew::program {
+  fs::path path;
+  std::vector<std::string> arguments;
+  pid_t pid = -1;
+  int wire = -1;       // its standard input and output
+  bool answered = false;
+  bool away = false;   // it has nothing to offer on this backend, or does not start
+  std::string unread;  // of what it wrote
+
+  ~program() { stop(false); }
+
+  bool start(int src_file, int want_file) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    // By way of numbers above all four, so that none is overwritten before it is copied.
+    const int from[4] = {ends[1], ends[1], src_file, want_file}, to[4] = {0, 1, 3, 4};
+    for (int k = 0; k < 4; ++k) posix_spawn_file_actions_adddup2(&actions, from[k], 100 + k);
+    for (int k = 0; k < 4; ++k) posix_spawn_file_actions_adddup2(&actions, 100 + k, to[k]);
+    for (int k = 0; k < 4; ++k) posix_spawn_file_actions_addclose(&actions, 100 + k);
+    std::string name = path.string();
+    std::vector<char*> words = {name.data()};
+    for (std::string& word : arguments) words.push_back(word.data());
+    words.push_back(nullptr);
+    const int error = posix_spawn(&pid, name.c_str(), &actions, nullptr, words.data(), environment().data());
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    wire = ends[0];
+    unread.clear();
+    if (error != 0) pid = -1, stop(false);
+    return error == 0;
   }
-  std::sort(programs.begin(), programs.end());
-  for (const fs::path& program : programs) {
-    std::string command = fmt::format("{} --backend {} --threads {} --seconds {}{}", quoted(program.string()), quoted(backend),
-                                      asked.where.threads, asked.seconds > 0 ? asked.seconds : 0.3, asked.cold ? " --cold" : "");
-    for (const std::string& name : names) command += ' ' + quoted(name);
-    int measured = 0;
-    for (const std::string& text : output_lines(command)) {
-      const auto object = nlohmann::json::parse(text, nullptr, false);
-      if (object.is_discarded() || !object.contains("peer") || !object.contains("ms") || !ours.contains(object.value("name", ""))) continue;
-      result r = ours.at(object["name"].get<std::string>());
-      r.source = r.variant = object["peer"].get<std::string>();
-      r.time = summarise(object["ms"].get<std::vector<double>>(), "peer");
-      r.checked = object.value("checked", "not checked");
-      out.results.push_back(std::move(r));
-      ++measured;
+
+  // Returns its exit status; killed: it did not end by itself.
+  int stop(bool kill_it) {
+    if (wire >= 0) close(wire);
+    wire = -1;
+    int status = 0;
+    if (pid > 0) {
+      if (kill_it) kill(pid, SIGKILL);
+      waitpid(pid, &status, 0);
     }
-    if (measured == 0) out.skipped.push_back(fmt::format("peer {} on {}: it measured nothing", program.filename().string(), backend));
+    pid = -1;
+    return status;
   }
+
+  // The next line that it wrote; false at its end or when the time is up.
+  bool next_line(std::string& line, std::chrono::steady_clock::time_point deadline) {
+    for (;;) {
+      if (const size_t end = unread.find('\n'); end != std::string::npos) {
+        line = unread.substr(0, end);
+        unread.erase(0, end + 1);
+        return true;
+      }
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+      pollfd ready{wire, POLLIN, 0};
+      if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0) return false;
+      char part[4096];
+      const ssize_t got = recv(wire, part, sizeof part, 0);
+      if (got <= 0) return false;
+      unread.append(part, static_cast<size_t>(got));
+    }
+  }
+};
+
+peer_crew::peer_crew(const options& asked, const std::string& backend, report& out) : out_(out) {
+  src_file_ = memory_file("src"), want_file_ = memory_file("want");
+  std::error_code failed;
+  for (const auto& item : fs::directory_iterator(asked.peers, failed)) {
+    const std::string name = item.path().filename().string();
+    if (!name.starts_with("peer_") || name.find('.') != std::string::npos || !item.is_regular_file(failed)) continue;
+    auto one = std::make_unique<program>();
+    one->path = fs::absolute(item.path());
+    one->arguments = {"--backend", backend, "--threads", std::to_string(asked.where.threads), "--seconds",
+                      fmt::format("{}", asked.seconds > 0 ? asked.seconds : 0.3)};
+    if (asked.cold) one->arguments.push_back("--cold");
+    programs_.push_back(std::move(one));
+  }
+  if (failed || programs_.empty()) fail("--peers {}: no peer programs there; build with -Dpeers=enabled and name build/tools/peers", asked.peers);
+  std::sort(programs_.begin(), programs_.end(), [](const auto& a, const auto& b) { return a->path < b->path; });
+}
+
+peer_crew::~peer_crew() {
+  programs_.clear();
+  if (src_file_ >= 0) close(src_file_);
+  if (want_file_ >= 0) close(want_file_);
+}
+
+void peer_crew::measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes, const void* want,
+                        size_t want_bytes) {
+  if (!rewrite(src_file_, src, src_bytes) || !rewrite(want_file_, want, want_bytes)) {
+    out_.skipped.push_back(fmt::format("{}: no memory to hand its data to the peers", ours.name));
+    return;
+  }
+  std::string request = ours.name;
+  for (const double c : coefficients) request += fmt::format(" {}", c);
+  request += '\n';
+  for (const auto& one : programs_) {
+    const std::string name = one->path.filename().string();
+    if (one->away) continue;
+    const auto failed = [&](const std::string& why) { out_.skipped.push_back(fmt::format("{} by {}: {}", ours.name, name, why)); };
+    if (one->pid < 0 && !one->start(src_file_, want_file_)) {
+      failed(fmt::format("it cannot be started: {}", std::strerror(errno)));
+      one->away = true;
+      continue;
+    }
+    (void)send(one->wire, request.data(), request.size(), MSG_NOSIGNAL);  // that it is gone shows below
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    std::string line;
+    bool done = false;
+    while (!done && one->next_line(line, deadline)) {
+      const auto answer = nlohmann::json::parse(line, nullptr, false);
+      if (answer.is_discarded() || !answer.is_object()) continue;
+      done = answer.contains("done");
+      if (!answer.contains("peer") || !answer.contains("ms")) continue;
+      result r = ours;
+      r.source = r.variant = answer["peer"].get<std::string>();
+      r.checked = answer.value("checked", "not checked");
+      std::vector<double> ms = answer["ms"].get<std::vector<double>>();
+      if (ms.empty()) {
+        failed(fmt::format("{}: {}", r.source, r.checked));
+        continue;
+      }
+      r.time = summarise(std::move(ms), "peer");
+      out_.results.push_back(std::move(r));
+    }
+    one->answered |= done;
+    if (done) continue;
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    const int status = one->stop(late);
+    one->away = !one->answered && !late;  // else it begins again with the next case
+    if (one->away && status == 0) continue;  // it has nothing for this backend
+    failed(late                  ? "it took too long"
+           : WIFSIGNALED(status) ? fmt::format("it died of signal {}", WTERMSIG(status))
+                                 : fmt::format("it ended with exit code {}", WEXITSTATUS(status)));
+  }
+  // Its pages are of use to nobody until the next case.
+  (void)!ftruncate(src_file_, 0);
+  (void)!ftruncate(want_file_, 0);
 }
 
 }  // namespace lockstep::tool::bench

@@ -1,11 +1,29 @@
-// peers.hpp - other libraries' times for the same case, from small programs of
-// their own (tools/peers), so that this program links none of them.
+// peers.hpp - other libraries' times for the case that was just timed, from small
+// programs of their own (tools/peers), so that this program links none of them.
 #pragma once
+
+#include <memory>
 
 #include "bench.hpp"
 
 namespace lockstep::tool::bench {
-// Runs every program of asked.peers on the cases that were timed on backend, and
-// appends what they measured.
-void run_peers(const options& asked, const std::string& backend, report& out);
+
+// The programs of a folder, started once, fed case by case beside ours. A folder
+// without any is an error; a program that fails becomes a line of report::skipped.
+class peer_crew {
+ public:
+  peer_crew(const options& asked, const std::string& backend, report& out);
+  ~peer_crew();
+  peer_crew(const peer_crew&) = delete;
+
+  // Hands every program the case of `ours`, its src and lockstep's result, and appends what they answer.
+  void measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes, const void* want, size_t want_bytes);
+
+ private:
+  struct program;
+  std::vector<std::unique_ptr<program>> programs_;
+  report& out_;
+  int src_file_ = -1, want_file_ = -1;
+};
+
 }  // namespace lockstep::tool::bench

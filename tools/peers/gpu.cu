@@ -1,8 +1,13 @@
-// gpu.cu - CUB, Thrust and cuBLAS on the GPU: transposes (geam), squares (dot, nrm2,
-// transform-reduce with double accumulation), full and segmented reductions.
+// gpu.cu - CUB, Thrust and cuBLAS on the GPU: transposes (geam, gather), squares (dot,
+// transform-reduce with double accumulation), full and segmented reductions, 1-D
+// stencils (transform). Results are checked before they are timed.
 #include <cublas_v2.h>
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
+#include <thrust/gather.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/transform.h>
 #include <thrust/transform_reduce.h>
 
 #include <cub/cub.cuh>
@@ -70,123 +75,164 @@ struct row_start {
   int64_t stride;
   __host__ __device__ int64_t operator()(int64_t row) const { return row * stride; }
 };
+// Element k of dst is element (k % rows) * cols + k / rows of src.
+struct transposed {
+  int64_t rows, cols;
+  __host__ __device__ int64_t operator()(int64_t k) const { return k % rows * cols + k / rows; }
+};
+struct taps {
+  const float* x;
+  float c[5];
+  __host__ __device__ float operator()(int64_t i) const {
+    float sum = c[0] * x[i];
+    for (int k = 1; k <= 4; ++k) sum += c[k] * (x[i - k] + x[i + k]);
+    return sum;
+  }
+};
 
-// Runs a CUB call twice: for its workspace, then as the body to time.
-template <class Call>
-std::vector<double> time_cub(const peers::arguments& a, const Call& call) {
-  size_t bytes = 0;
-  must(call(nullptr, bytes), "CUB");
-  device_memory workspace(bytes);
-  return time_device(a, [&] { call(workspace.p, bytes); });
+// A case on the device.
+struct on_device {
+  const peers::arguments& a;
+  peers::subject& s;
+  device_memory src, dst;
+  on_device(const peers::arguments& how, peers::subject& what)
+      : a(how), s(what), src(what.c.src.span_bytes()), dst(what.c.dst.span_bytes() + 16) {
+    must(cudaMemcpy(src.p, s.src(), s.c.src.span_bytes(), cudaMemcpyHostToDevice), "upload");
+  }
+  template <class T>
+  const T* x() const { return static_cast<const T*>(src.p); }
+  template <class T>
+  T* y() const { return static_cast<T*>(dst.p); }
+
+  // n results of type Got, whose right values are of type Want.
+  template <class Want, class Got>
+  std::string check(const void* at, int64_t n) {
+    std::vector<Got> got(static_cast<size_t>(n));
+    must(cudaMemcpy(got.data(), at, got.size() * sizeof(Got), cudaMemcpyDeviceToHost), "download");
+    return s.values<Want>(got.data(), n);
+  }
+  // Runs once on a poisoned dst, checks, times.
+  template <class Body, class Check>
+  void time(const std::string& peer, const Body& body, const Check& check) {
+    must(cudaMemset(dst.p, 0xA5, s.c.dst.span_bytes()), "poison");
+    body();
+    must(cudaDeviceSynchronize(), peer.c_str());
+    s.report(peer, check(), [&] { return time_device(a, body); });
+  }
+  // A CUB call: once for its workspace, then as above.
+  template <class Call, class Check>
+  void time_cub(const std::string& peer, const Call& call, const Check& check) {
+    size_t bytes = 0;
+    must(call(nullptr, bytes), "CUB");
+    device_memory workspace(bytes);
+    time(peer, [&] { call(workspace.p, bytes); }, check);
+  }
+};
+
+const std::string cub_name = "CUB " + std::to_string(CUB_VERSION / 100000) + "." + std::to_string(CUB_VERSION / 100 % 1000);
+const std::string thrust_name = "Thrust " + std::to_string(THRUST_MAJOR_VERSION) + "." + std::to_string(THRUST_MINOR_VERSION);
+
+void geam(cublasHandle_t blas, int rows, int cols, const float* x, float* y) {
+  const float one = 1, zero = 0;
+  cublasSgeam(blas, CUBLAS_OP_T, CUBLAS_OP_N, rows, cols, &one, x, cols, &zero, y, rows, y, rows);
 }
-
-void transposes(const peers::arguments& a, const std::string& name, const peers::subject& s, const void* src, void* dst, cublasHandle_t blas) {
-  const auto& t = s.c.transpose;
-  if (t.batch != 1 || (t.element_bytes != 4 && t.element_bytes != 8) || t.rows > INT32_MAX || t.cols > INT32_MAX) return;
-  const int rows = static_cast<int>(t.rows), cols = static_cast<int>(t.cols);
-  const auto body = [&] {
-    if (t.element_bytes == 4) {
-      const float one = 1, zero = 0;
-      cublasSgeam(blas, CUBLAS_OP_T, CUBLAS_OP_N, rows, cols, &one, static_cast<const float*>(src), cols, &zero, static_cast<float*>(dst), rows,
-                  static_cast<float*>(dst), rows);
-    } else {
-      const double one = 1, zero = 0;
-      cublasDgeam(blas, CUBLAS_OP_T, CUBLAS_OP_N, rows, cols, &one, static_cast<const double*>(src), cols, &zero, static_cast<double*>(dst), rows,
-                  static_cast<double*>(dst), rows);
-    }
-  };
-  const std::vector<double> ms = time_device(a, body);
-  std::vector<unsigned char> got(s.want.size());
-  must(cudaMemcpy(got.data(), dst, got.size(), cudaMemcpyDeviceToHost), "download");
-  int version = 0;
-  cublasGetVersion(blas, &version);
-  peers::print(name, "cuBLAS " + std::to_string(version) + " geam", ms, s.compare(got.data()));
+void geam(cublasHandle_t blas, int rows, int cols, const double* x, double* y) {
+  const double one = 1, zero = 0;
+  cublasDgeam(blas, CUBLAS_OP_T, CUBLAS_OP_N, rows, cols, &one, x, cols, &zero, y, rows, y, rows);
 }
 
 template <class T>
-std::string checked(const peers::subject& s, const void* dst) {
-  T got{}, want{};
-  must(cudaMemcpy(&got, dst, sizeof got, cudaMemcpyDeviceToHost), "download");
-  std::memcpy(&want, s.want.data(), sizeof want);
-  return s.compare_value(static_cast<double>(got), static_cast<double>(want));
+void transposes(on_device& d, cublasHandle_t blas) {
+  const auto& t = d.s.c.transpose;
+  const auto check = [&] {
+    std::vector<unsigned char> got(d.s.c.dst.span_bytes());
+    must(cudaMemcpy(got.data(), d.dst.p, got.size(), cudaMemcpyDeviceToHost), "download");
+    return d.s.bits(got.data());
+  };
+  if constexpr (std::is_floating_point_v<T>) {
+    int version = 0;
+    cublasGetVersion(blas, &version);
+    if (t.rows <= INT32_MAX && t.cols <= INT32_MAX)
+      d.time("cuBLAS " + std::to_string(version) + " geam",
+             [&] { geam(blas, static_cast<int>(t.rows), static_cast<int>(t.cols), d.x<T>(), d.y<T>()); }, check);
+  }
+  const auto map = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), transposed{t.rows, t.cols});
+  d.time(thrust_name + " gather", [&] { thrust::gather(thrust::cuda::par_nosync, map, map + t.rows * t.cols, d.x<T>(), d.y<T>()); }, check);
 }
 
-void reductions(const peers::arguments& a, const std::string& name, const peers::subject& s, const void* src, void* dst, cublasHandle_t blas) {
-  const auto& r = s.c.reduce;
-  const std::string cub = "CUB " + std::to_string(CUB_VERSION / 100000) + "." + std::to_string(CUB_VERSION / 100 % 1000);
-  const auto* f32 = static_cast<const float*>(src);
-  const auto* i32 = static_cast<const int*>(src);
-  if (!s.c.offsets.empty() || r.element_stride != 1) return;
-  if (r.count == 1) {
-    const int64_t n = r.length;
-    if (r.reduction == LOCKSTEP_SUM_OF_SQUARES && r.dtype == LOCKSTEP_F32) {
-      const auto ms = time_cub(a, [&](void* w, size_t& bytes) {
-        return cub::DeviceReduce::TransformReduce(w, bytes, f32, static_cast<double*>(dst), n, cuda::std::plus<>{}, square{}, 0.0);
-      });
-      peers::print(name, cub + " TransformReduce, double", ms, checked<double>(s, dst));
-      double value = 0;
-      const auto thrust_ms = time_device(a, [&] {
-        value = thrust::transform_reduce(thrust::device, thrust::device_pointer_cast(f32), thrust::device_pointer_cast(f32) + n, square{}, 0.0, cuda::std::plus<>{});
-      });
-      double want = 0;
-      std::memcpy(&want, s.want.data(), 8);
-      peers::print(name, "Thrust transform_reduce, double", thrust_ms, s.compare_value(value, want));
-      if (n <= INT32_MAX) {
-        cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE);
-        const auto dot = time_device(a, [&] { cublasSdot(blas, static_cast<int>(n), f32, 1, f32, 1, static_cast<float*>(dst)); });
-        peers::print(name, "cuBLAS dot, float", dot, "float accumulation");
-        cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_HOST);
-      }
+void reductions(on_device& d, cublasHandle_t blas) {
+  const auto& c = d.s.c;
+  const int64_t n = c.reduce.length, count = c.reduce.count;
+  const auto* f32 = d.x<float>();
+  const auto* i32 = d.x<int>();
+  const cuda::std::plus<> plus;
+  const auto is_double = [&] { return d.check<double, double>(d.dst.p, 1); };
+  if (peers::whole(c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32)) {
+    d.time_cub(cub_name + " TransformReduce, double",
+               [&](void* w, size_t& bytes) { return cub::DeviceReduce::TransformReduce(w, bytes, f32, d.y<double>(), n, plus, square{}, 0.0); }, is_double);
+    double value = 0;
+    d.time(thrust_name + " transform_reduce, double",
+           [&] { value = thrust::transform_reduce(thrust::device, thrust::device_pointer_cast(f32), thrust::device_pointer_cast(f32) + n, square{}, 0.0, plus); },
+           [&] { return d.s.values<double>(&value, 1); });
+    if (n <= INT32_MAX) {
+      cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE);
+      d.time("cuBLAS dot, float", [&] { cublasSdot(blas, static_cast<int>(n), f32, 1, f32, 1, d.y<float>()); }, [&] { return d.check<double, float>(d.dst.p, 1); });
+      cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_HOST);
     }
-    if (r.reduction == LOCKSTEP_SUM_OF_SQUARES && r.dtype == LOCKSTEP_I32) {
-      const auto ms = time_cub(a, [&](void* w, size_t& bytes) {
-        return cub::DeviceReduce::TransformReduce(w, bytes, i32, static_cast<long long*>(dst), n, cuda::std::plus<>{}, square_i64{}, 0ll);
-      });
-      peers::print(name, cub + " TransformReduce, wrapping i64", ms, checked<long long>(s, dst));
-    }
-    if (r.dtype == LOCKSTEP_F32 && r.reduction == LOCKSTEP_SUM) {
-      const auto ms = time_cub(a, [&](void* w, size_t& bytes) {
-        return cub::DeviceReduce::TransformReduce(w, bytes, f32, static_cast<double*>(dst), n, cuda::std::plus<>{}, cuda::std::identity{}, 0.0);
-      });
-      peers::print(name, cub + " TransformReduce, double", ms, checked<double>(s, dst));
-    }
-    if (r.dtype == LOCKSTEP_F32 && r.reduction == LOCKSTEP_MAX) {
-      const auto ms = time_cub(a, [&](void* w, size_t& bytes) { return cub::DeviceReduce::Max(w, bytes, f32, static_cast<float*>(dst), n); });
-      peers::print(name, cub + " Max", ms, checked<float>(s, dst));
-    }
-    if (r.dtype == LOCKSTEP_F32 && r.reduction == LOCKSTEP_ARGMAX) {
-      device_memory best(16);
-      const auto ms = time_cub(a, [&](void* w, size_t& bytes) {
-        return cub::DeviceReduce::ArgMax(w, bytes, f32, static_cast<float*>(best.p), static_cast<int64_t*>(dst), n);
-      });
-      peers::print(name, cub + " ArgMax", ms, checked<int64_t>(s, dst));
-    }
-    return;
   }
-  if (r.sequence_stride != r.length || r.dtype != LOCKSTEP_F32 || r.reduction != LOCKSTEP_SUM) return;
-  const auto starts = thrust::make_transform_iterator(thrust::make_counting_iterator<int64_t>(0), row_start{r.length});
-  device_memory floats(static_cast<size_t>(r.count) * 4);
-  const auto ms = time_cub(a, [&](void* w, size_t& bytes) {
-    return cub::DeviceSegmentedReduce::Sum(w, bytes, f32, static_cast<float*>(floats.p), r.count, starts, starts + 1);
+  if (peers::whole(c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
+    d.time_cub(cub_name + " TransformReduce, wrapping i64",
+               [&](void* w, size_t& bytes) { return cub::DeviceReduce::TransformReduce(w, bytes, i32, d.y<long long>(), n, plus, square_i64{}, 0ll); },
+               [&] { return d.check<int64_t, int64_t>(d.dst.p, 1); });
+  if (peers::whole(c, LOCKSTEP_SUM, LOCKSTEP_F32))
+    d.time_cub(cub_name + " TransformReduce, double",
+               [&](void* w, size_t& bytes) { return cub::DeviceReduce::TransformReduce(w, bytes, f32, d.y<double>(), n, plus, cuda::std::identity{}, 0.0); }, is_double);
+  if (peers::whole(c, LOCKSTEP_MAX, LOCKSTEP_F32))
+    d.time_cub(cub_name + " Max", [&](void* w, size_t& bytes) { return cub::DeviceReduce::Max(w, bytes, f32, d.y<float>(), n); },
+               [&] { return d.check<float, float>(d.dst.p, 1); });
+  if (peers::whole(c, LOCKSTEP_ARGMAX, LOCKSTEP_F32)) {
+    device_memory best(16);
+    d.time_cub(cub_name + " ArgMax", [&](void* w, size_t& bytes) { return cub::DeviceReduce::ArgMax(w, bytes, f32, static_cast<float*>(best.p), d.y<int64_t>(), n); },
+               [&] { return d.check<int64_t, int64_t>(d.dst.p, 1); });
+  }
+  if (peers::rows(c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
+    const auto starts = thrust::make_transform_iterator(thrust::make_counting_iterator<int64_t>(0), row_start{n});
+    d.time_cub(cub_name + " segmented Sum, float", [&](void* w, size_t& bytes) { return cub::DeviceSegmentedReduce::Sum(w, bytes, f32, d.y<float>(), count, starts, starts + 1); },
+               [&] { return d.check<double, float>(d.dst.p, count); });
+  }
+}
+
+void stencil_1d(on_device& d) {
+  taps at{d.x<float>(), {}};
+  for (size_t k = 0; k < 5; ++k) at.c[k] = static_cast<float>(d.s.c.coefficients[k]);
+  const int64_t n = d.s.c.stencil.shape[0];
+  const thrust::counting_iterator<int64_t> first(4);
+  d.time(thrust_name + " transform", [&] { thrust::transform(thrust::cuda::par_nosync, first, first + (n - 8), d.y<float>() + 4, at); }, [&] {
+    std::vector<float> got(static_cast<size_t>(n));
+    must(cudaMemcpy(got.data(), d.dst.p, got.size() * 4, cudaMemcpyDeviceToHost), "download");
+    return d.s.inside(got.data());
   });
-  peers::print(name, cub + " segmented Sum, float", ms, "float accumulation");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const peers::arguments a = peers::parse(argc, argv);
-  if (a.backend.rfind("cuda", 0) != 0 || a.cold) return 0;
-  cublasHandle_t blas;
-  if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS) return 1;
-  for (const std::string& name : a.cases) {
-    const cases::test_case c = cases::parse(name);
-    if (c.op != LOCKSTEP_TRANSPOSE && c.op != LOCKSTEP_SQUARE_SUM && c.op != LOCKSTEP_REDUCE) continue;
-    const peers::subject s(name);
-    device_memory src(s.src.size()), dst(s.want.size() + 16);
-    must(cudaMemcpy(src.p, s.src.data(), s.src.size(), cudaMemcpyHostToDevice), "upload");
-    if (c.op == LOCKSTEP_TRANSPOSE) transposes(a, name, s, src.p, dst.p, blas);
-    else reductions(a, name, s, src.p, dst.p, blas);
-  }
-  cublasDestroy(blas);
+  return peers::serve(argc, argv, "cuda", [](const peers::arguments& a) {
+    cublasHandle_t blas;
+    if (a.cold || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS) std::exit(a.cold ? 0 : 1);
+    return [&a, blas](peers::subject& s) {
+      const bool transpose = peers::plain_transpose(s.c), reduce = peers::reduction(s.c), stencil = peers::star(s.c, 1);
+      if (!transpose && !reduce && !stencil) return;
+      on_device d(a, s);
+      if (transpose) switch (s.c.transpose.element_bytes) {
+          case 1: transposes<uint8_t>(d, blas); break;
+          case 2: transposes<uint16_t>(d, blas); break;
+          case 4: transposes<float>(d, blas); break;
+          case 8: transposes<double>(d, blas); break;
+          default: break;
+        }
+      if (reduce) reductions(d, blas);
+      if (stencil) stencil_1d(d);
+    };
+  });
 }

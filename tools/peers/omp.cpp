@@ -5,6 +5,7 @@
 #include "peer.hpp"
 
 namespace {
+using namespace lockstep;
 
 template <class T, class Acc>
 Acc squares(const T* x, int64_t n) {
@@ -13,8 +14,7 @@ Acc squares(const T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sum += static_cast<Acc>(x[i]) * static_cast<Acc>(x[i]);
   return sum;
 }
-template <class T>
-double total(const T* x, int64_t n) {
+double total(const float* x, int64_t n) {
   double sum = 0;
 #pragma omp parallel for simd reduction(+ : sum) schedule(static)
   for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
@@ -25,6 +25,41 @@ float largest(const float* x, int64_t n) {
 #pragma omp parallel for simd reduction(max : best) schedule(static)
   for (int64_t i = 0; i < n; ++i) best = x[i] > best ? x[i] : best;
   return best;
+}
+// The largest first, which vectorises; then where it is.
+int64_t first_largest(const float* x, int64_t n) {
+  const float best = largest(x, n);
+  int64_t at = n;
+#pragma omp parallel for simd reduction(min : at) schedule(static)
+  for (int64_t i = 0; i < n; ++i) at = x[i] == best && i < at ? i : at;
+  return at;
+}
+
+void row_sums(const float* x, double* sums, int64_t count, int64_t n) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < count; ++i) {
+    double sum = 0;
+    for (int64_t k = 0; k < n; ++k) sum += static_cast<double>(x[i * n + k]);
+    sums[i] = sum;
+  }
+}
+void row_largest(const float* x, float* best, int64_t count, int64_t n) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < count; ++i) {
+    float top = x[i * n];
+    for (int64_t k = 1; k < n; ++k) top = x[i * n + k] > top ? x[i * n + k] : top;
+    best[i] = top;
+  }
+}
+void row_first_largest(const float* x, int64_t* best, int64_t count, int64_t n) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < count; ++i) {
+    float top = x[i * n];
+    for (int64_t k = 1; k < n; ++k) top = x[i * n + k] > top ? x[i * n + k] : top;
+    int64_t at = n;
+    for (int64_t k = 0; k < n; ++k) at = x[i * n + k] == top && k < at ? k : at;
+    best[i] = at;
+  }
 }
 
 void stencil_1d(const float* src, float* dst, int64_t n, const float* c) {
@@ -52,55 +87,102 @@ void star_3d(const float* src, float* dst, int64_t nz, int64_t ny, int64_t nx, c
       }
 }
 
+// Tiles of 16 x 16 in a local block; the edges element by element.
+template <class T>
+void transpose(const T* src, T* dst, const lockstep_transpose_desc& t) {
+  constexpr int64_t side = 16;
+#pragma omp parallel for collapse(3) schedule(static)
+  for (int64_t b = 0; b < t.batch; ++b)
+    for (int64_t i0 = 0; i0 < t.rows; i0 += side)
+      for (int64_t j0 = 0; j0 < t.cols; j0 += side) {
+        const T* from = src + b * t.src_batch_stride + i0 * t.src_ld + j0;
+        T* to = dst + b * t.dst_batch_stride + j0 * t.dst_ld + i0;
+        const int64_t ni = std::min(side, t.rows - i0), nj = std::min(side, t.cols - j0);
+        if (ni == side && nj == side) {
+          T tile[side][side];
+          for (int64_t i = 0; i < side; ++i)
+            for (int64_t j = 0; j < side; ++j) tile[j][i] = from[i * t.src_ld + j];
+          for (int64_t j = 0; j < side; ++j)
+            for (int64_t i = 0; i < side; ++i) to[j * t.dst_ld + i] = tile[j][i];
+        } else {
+          for (int64_t j = 0; j < nj; ++j)
+            for (int64_t i = 0; i < ni; ++i) to[j * t.dst_ld + i] = from[i * t.src_ld + j];
+        }
+      }
+}
+// Rank 4 in the order of dst, the innermost loop contiguous there.
+template <class T>
+void permute(const T* src, T* dst, const lockstep_permute_desc& p) {
+  int64_t n[4], step[4];
+  for (int k = 0; k < 4; ++k) n[k] = p.shape[p.perm[k]], step[k] = p.src_strides[p.perm[k]];
+#pragma omp parallel for collapse(2) schedule(static)
+  for (int64_t i = 0; i < n[0]; ++i)
+    for (int64_t j = 0; j < n[1]; ++j)
+      for (int64_t k = 0; k < n[2]; ++k) {
+        const T* from = src + i * step[0] + j * step[1] + k * step[2];
+        T* to = dst + ((i * n[1] + j) * n[2] + k) * n[3];
+        if (step[3] == 1)
+          std::memcpy(to, from, static_cast<size_t>(n[3]) * sizeof(T));
+        else
+          for (int64_t l = 0; l < n[3]; ++l) to[l] = from[l * step[3]];
+      }
+}
+
+template <class T>
+void moved(peers::subject& s) {
+  const T* x = s.src<T>();
+  T* y = s.dst<T>();
+  const auto check = [&] { return s.bits(y); };
+  if (s.c.op == LOCKSTEP_TRANSPOSE) s.time("omp loop, tiles of 16", [&] { transpose(x, y, s.c.transpose); }, check);
+  else s.time("omp loop", [&] { permute(x, y, s.c.permute); }, check);
+}
+
+void reductions(peers::subject& s) {
+  const int64_t n = s.c.reduce.length, count = s.c.reduce.count;
+  double value = 0;
+  int64_t exact = 0;
+  const auto check = [&] { return s.values<double>(&value, 1); };
+  const auto check_exact = [&] { return s.values<int64_t>(&exact, 1); };
+  if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32))
+    s.time("omp loop, double", [&, x = s.src<float>()] { value = squares<float, double>(x, n); }, check);
+  if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
+    s.time("omp loop", [&, x = s.src<double>()] { value = squares<double, double>(x, n); }, check);
+  if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
+    s.time("omp loop, wrapping i64", [&, x = s.src<int32_t>()] { exact = squares<int32_t, int64_t>(x, n); }, check_exact);
+  if (peers::whole(s.c, LOCKSTEP_SUM, LOCKSTEP_F32)) s.time("omp loop, double", [&, x = s.src<float>()] { value = total(x, n); }, check);
+  if (peers::whole(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
+    s.time("omp loop", [&, x = s.src<float>()] { value = static_cast<double>(largest(x, n)); }, [&] { return s.values<float>(&value, 1); });
+  if (peers::whole(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
+    s.time("omp loop, two passes", [&, x = s.src<float>()] { exact = first_largest(x, n); }, check_exact);
+  if (peers::rows(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
+    s.time("omp loop, double", [&, x = s.src<float>(), y = s.dst<double>()] { row_sums(x, y, count, n); }, [&] { return s.values<double>(s.dst<double>(), count); });
+  if (peers::rows(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
+    s.time("omp loop", [&, x = s.src<float>(), y = s.dst<float>()] { row_largest(x, y, count, n); }, [&] { return s.bits(s.dst()); });
+  if (peers::rows(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
+    s.time("omp loop, two passes", [&, x = s.src<float>(), y = s.dst<int64_t>()] { row_first_largest(x, y, count, n); }, [&] { return s.bits(s.dst()); });
+}
+
+void stencils(peers::subject& s) {
+  const std::vector<float> c(s.c.coefficients.begin(), s.c.coefficients.end());
+  const auto& d = s.c.stencil;
+  const auto check = [&] { return s.inside(s.dst<float>()); };
+  if (peers::star(s.c, 1)) s.time("omp loop", [&, x = s.src<float>(), y = s.dst<float>()] { stencil_1d(x, y, d.shape[0], c.data()); }, check);
+  if (peers::star(s.c, 3))
+    s.time("omp loop, tiled", [&, x = s.src<float>(), y = s.dst<float>()] { star_3d(x, y, d.shape[0], d.shape[1], d.shape[2], c.data()); }, check);
+}
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace lockstep;
-  const peers::arguments a = peers::parse(argc, argv);
-  if (a.backend != "cpu") return 0;
-  if (a.threads > 0) omp_set_num_threads(a.threads);
-  for (const std::string& one : a.cases) {
-    const peers::subject s(one);
-    const auto& r = s.c.reduce;
-    const auto* f32 = reinterpret_cast<const float*>(s.src.data());
-    const auto* f64 = reinterpret_cast<const double*>(s.src.data());
-    const auto* i32 = reinterpret_cast<const int32_t*>(s.src.data());
-    const bool full = (s.c.op == LOCKSTEP_SQUARE_SUM || s.c.op == LOCKSTEP_REDUCE) && r.count == 1 && r.element_stride == 1 && s.c.offsets.empty();
-    volatile double sink = 0;
-    const auto report = [&](const char* way, const auto& body) { peers::print(one, std::string("omp loop") + way, peers::time_host(a, body), "no order"); };
-    if (full && r.reduction == LOCKSTEP_SUM_OF_SQUARES) {
-      if (r.dtype == LOCKSTEP_F32) report(", double", [&] { sink = squares<float, double>(f32, r.length); });
-      if (r.dtype == LOCKSTEP_F64) report("", [&] { sink = squares<double, double>(f64, r.length); });
-      if (r.dtype == LOCKSTEP_I32) report(", wrapping i64", [&] { sink = static_cast<double>(squares<int32_t, int64_t>(i32, r.length)); });
-    }
-    if (full && r.dtype == LOCKSTEP_F32 && r.reduction == LOCKSTEP_SUM) report(", double", [&] { sink = total(f32, r.length); });
-    if (full && r.dtype == LOCKSTEP_F32 && r.reduction == LOCKSTEP_MAX) report("", [&] { sink = static_cast<double>(largest(f32, r.length)); });
-    if (s.c.op == LOCKSTEP_REDUCE && r.count > 1 && s.c.offsets.empty() && r.element_stride == 1 && r.dtype == LOCKSTEP_F32) {
-      std::vector<double> sums(static_cast<size_t>(r.count));
-      std::vector<float> best(static_cast<size_t>(r.count));
-      if (r.reduction == LOCKSTEP_SUM) report(", double", [&] {
-#pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < r.count; ++i) {
-          double sum = 0;
-          for (int64_t k = 0; k < r.length; ++k) sum += static_cast<double>(f32[i * r.sequence_stride + k]);
-          sums[static_cast<size_t>(i)] = sum;
-        }
-      });
-      if (r.reduction == LOCKSTEP_MAX) report("", [&] {
-#pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < r.count; ++i) {
-          float top = f32[i * r.sequence_stride];
-          for (int64_t k = 1; k < r.length; ++k) top = f32[i * r.sequence_stride + k] > top ? f32[i * r.sequence_stride + k] : top;
-          best[static_cast<size_t>(i)] = top;
-        }
-      });
-      sink = sums[0] + static_cast<double>(best[0]);
-    }
-    const auto& d = s.c.stencil;
-    if (s.c.op == LOCKSTEP_STENCIL && d.dtype == LOCKSTEP_F32 && d.radius == 4 && d.form == LOCKSTEP_SYMMETRIC && d.batch == 1 && (d.rank == 1 || d.rank == 3)) {
-      std::vector<float> c(s.c.coefficients.begin(), s.c.coefficients.end()), dst(s.want.size() / 4);
-      if (d.rank == 1) report(", inside only", [&] { stencil_1d(f32, dst.data(), d.shape[0], c.data()); });
-      else report(", tiled, inside only", [&] { star_3d(f32, dst.data(), d.shape[0], d.shape[1], d.shape[2], c.data()); });
-    }
-  }
+  return peers::serve(argc, argv, "cpu", [](const peers::arguments& a) {
+    if (a.threads > 0) omp_set_num_threads(a.threads);
+    return [](peers::subject& s) {
+      const bool dense = s.c.op == LOCKSTEP_PERMUTE && s.c.permute.rank == 4 && s.c.permute.dst_strides[3] == 1;
+      const size_t bytes = s.c.op == LOCKSTEP_TRANSPOSE && !s.c.in_place ? s.c.transpose.element_bytes : dense ? s.c.permute.element_bytes : 0;
+      if (bytes == 1) moved<uint8_t>(s);
+      if (bytes == 4) moved<uint32_t>(s);
+      if (bytes == 8) moved<uint64_t>(s);
+      if (peers::reduction(s.c)) reductions(s);
+      stencils(s);
+    };
+  });
 }

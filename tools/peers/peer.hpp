@@ -1,20 +1,28 @@
-// peer.hpp - what the peer programs share: the command line, a case's data, timing,
-// the line of JSON. A peer's result is compared with lockstep's CPU result first.
+// peer.hpp - what the C++ peer programs share: a case with bench's own data, the check of a peer's result, timing, the
+// line of JSON. bench starts a program once, as PEER --backend cpu --threads 2 --seconds 0.3 [--cold], and writes it
+// one case a line (name, then a stencil's coefficients for whom they are news); file 3 holds the case's src, file 4 what lockstep made of it. The program answers
+//   {"name": "transpose/b4/512x512", "peer": "OpenBLAS 0.3.21 omatcopy", "checked": "bits equal", "ms": [...]}
+// for each way that it has to do the case, with "ms" empty where the result is wrong, and ends with {"done": true}.
 #pragma once
 
 #include <lockstep/lockstep.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cases.hpp"
-#include "data.hpp"
 
 namespace lockstep::peers {
 
@@ -23,9 +31,188 @@ struct arguments {
   int threads = 0;
   double seconds = 0.3;
   bool cold = false;
-  std::vector<std::string> cases;
 };
-inline arguments parse(int argc, char** argv) {
+
+inline double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Memory as bench takes its own: page aligned, from the C library, every page touched.
+class block {
+ public:
+  // Runs touch(first, last) over the bytes, half on another thread: first touches cost 0.4 s a GiB.
+  template <class Touch>
+  void* take(size_t bytes, const Touch& touch) {
+    if (bytes > bytes_ || memory_ == nullptr) {
+      memory_.reset();
+      bytes_ = (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096;
+      memory_.reset(static_cast<unsigned char*>(std::aligned_alloc(4096, bytes_)));
+      if (memory_ == nullptr) std::fprintf(stderr, "no memory for %zu bytes\n", bytes), std::exit(1);
+    }
+    const size_t half = bytes / 2 / 4096 * 4096;
+    std::thread other([&] { touch(memory_.get() + half, half, bytes); });
+    touch(memory_.get(), size_t{0}, half);
+    other.join();
+    return memory_.get();
+  }
+  // Programs wait for one another; together they shall not hold the machine's memory.
+  void release_large() {
+    if (bytes_ > size_t{256} << 20) memory_.reset(), bytes_ = 0;
+  }
+
+ private:
+  std::unique_ptr<unsigned char, void (*)(void*)> memory_{nullptr, std::free};
+  size_t bytes_ = 0;
+};
+
+// Some programs are built with -ffast-math, under which std::isnan is false.
+inline double or_infinity(double off) {
+  return (std::bit_cast<uint64_t>(off) << 1) > 0xFFE0000000000000u ? 1e300 : off;
+}
+inline std::string words(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+// A result of sums in other orders or precisions; beyond 10 % it is called wrong.
+inline std::string compare_values(double worst) {
+  if (worst == 0) return "equal";
+  return words(worst < 0.1 ? "relative error %.0e" : "WRONG: relative error %.0e", worst);
+}
+
+// A case, its data and lockstep's result. src and dst are made when they are asked for.
+class subject {
+ public:
+  cases::test_case c;
+  const arguments& a;
+
+  subject(const std::string& name, const arguments& how, block& src, block& dst)
+      : c(cases::parse(name)), a(how), src_(src), dst_(dst), name_(name) {}
+  ~subject() {
+    if (want_ != nullptr) munmap(want_, std::max<size_t>(c.dst.span_bytes(), 1));
+  }
+  subject(const subject&) = delete;
+
+  template <class T = unsigned char>
+  const T* src() {
+    if (src_data_ == nullptr)
+      src_data_ = src_.take(c.src.span_bytes(), [](unsigned char* to, size_t first, size_t last) {
+        while (first < last) {
+          const ssize_t got = pread(3, to, std::min(last - first, size_t{1} << 30), static_cast<off_t>(first));
+          if (got <= 0) std::perror("src"), std::exit(1);
+          to += got, first += static_cast<size_t>(got);
+        }
+      });
+    return static_cast<const T*>(src_data_);
+  }
+  template <class T = unsigned char>
+  T* dst() {
+    if (dst_data_ == nullptr)
+      dst_data_ = dst_.take(c.dst.span_bytes(), [](unsigned char* to, size_t first, size_t last) { std::memset(to, 0xA5, last - first); });
+    return static_cast<T*>(dst_data_);
+  }
+  template <class T = unsigned char>
+  const T* want() {
+    if (want_ == nullptr) want_ = mmap(nullptr, std::max<size_t>(c.dst.span_bytes(), 1), PROT_READ, MAP_SHARED, 4, 0);
+    if (want_ == MAP_FAILED) std::perror("want"), std::exit(1);
+    return static_cast<const T*>(want_);
+  }
+
+  // ---- checks ------------------------------------------------------------------
+  std::string bits(const void* got) {
+    return std::memcmp(got, want(), c.dst.span_bytes()) == 0 ? "bits equal" : "WRONG: bits differ from a copy's";
+  }
+  // n results of one type against n of lockstep's of another.
+  template <class Want, class Got>
+  std::string values(const Got* got, int64_t n) {
+    double worst = 0, scale = 0;
+    for (int64_t i = 0; i < n; ++i) scale = std::max(scale, std::abs(static_cast<double>(want<Want>()[i])));
+    for (int64_t i = 0; i < n; ++i) {
+      worst = std::max(worst, or_infinity(std::abs(static_cast<double>(got[i]) - static_cast<double>(want<Want>()[i]))));
+    }
+    return compare_values(worst / std::max(scale, 1e-300));
+  }
+  // A stencil's results r or more from every edge, to 1e-5 of the largest: others fold, or use other bits.
+  std::string inside(const float* got) {
+    const auto& d = c.stencil;
+    const int64_t r = d.radius, nx = d.shape[d.rank - 1], ny = d.rank > 1 ? d.shape[d.rank - 2] : 1, nz = d.rank > 2 ? d.shape[0] : 1;
+    const int64_t ry = d.rank > 1 ? r : 0, rz = d.rank > 2 ? r : 0;
+    double worst = 0, scale = 0;
+    for (int64_t z = rz; z < nz - rz; ++z)
+      for (int64_t y = ry; y < ny - ry; ++y)
+        for (int64_t x = r, at = (z * ny + y) * nx + r; x < nx - r; ++x, ++at) {
+          worst = std::max(worst, or_infinity(std::abs(static_cast<double>(got[at]) - static_cast<double>(want<float>()[at]))));
+          scale = std::max(scale, std::abs(static_cast<double>(want<float>()[at])));
+        }
+    worst /= std::max(scale, 1e-300);
+    return words(worst < 1e-5 ? "inside within %.0e of the largest" : "WRONG: inside off by %.0e of the largest", worst);
+  }
+
+  // ---- a peer's way: run once, check, time ----------------------------------------
+  template <class Body, class Check>
+  void time(const std::string& peer, const Body& body, const Check& check) {
+    body();
+    report(peer, check(), [&] { return time_host(body); });
+  }
+  // For other clocks: samples() is called where the result is right.
+  template <class Samples>
+  void report(const std::string& peer, const std::string& checked, const Samples& samples) {
+    const std::vector<double> ms = checked.rfind("WRONG", 0) == 0 ? std::vector<double>{} : samples();
+    std::printf("{\"name\": \"%s\", \"peer\": \"%s\", \"checked\": \"%s\", \"ms\": [", name_.c_str(), peer.c_str(), checked.c_str());
+    for (size_t i = 0; i < ms.size(); ++i) std::printf("%s%.6g", i == 0 ? "" : ", ", ms[i]);
+    std::printf("]}\n");
+  }
+
+ private:
+  // As the library times its own CPU calls: short ones several times over. Five samples
+  // at least, three of what takes longer than 0.3 s.
+  template <class Body>
+  std::vector<double> time_host(const Body& body) const {
+    double begin = now_ms();
+    body();
+    const double once = now_ms() - begin;
+    static std::vector<unsigned char> evict;
+    if (a.cold && evict.empty()) evict.resize(size_t{256} << 20);
+    const int runs = a.cold || once > 0.05 ? 1 : static_cast<int>(0.05 / std::max(once, 1e-4)) + 1;
+    const size_t least = once > 300 ? 3 : 5;
+    std::vector<double> ms;
+    for (begin = now_ms(); ms.size() < least || (now_ms() - begin < a.seconds * 1e3 && ms.size() < 400);) {
+      if (a.cold) std::memset(evict.data(), static_cast<int>(ms.size()), evict.size());
+      const double t = now_ms();
+      for (int r = 0; r < runs; ++r) body();
+      ms.push_back((now_ms() - t) / runs);
+    }
+    return ms;
+  }
+
+  block &src_, &dst_;
+  std::string name_;
+  void *src_data_ = nullptr, *dst_data_ = nullptr, *want_ = nullptr;
+};
+
+// ---- what a case is, as the peers ask ----------------------------------------------
+inline bool plain_transpose(const cases::test_case& c) {
+  const auto& t = c.transpose;
+  return c.op == LOCKSTEP_TRANSPOSE && !c.in_place && t.batch == 1 && t.src_ld == t.cols && t.dst_ld == t.rows;
+}
+inline bool reduction(const cases::test_case& c) {
+  return (c.op == LOCKSTEP_SQUARE_SUM || c.op == LOCKSTEP_REDUCE) && c.offsets.empty() && c.reduce.element_stride == 1;
+}
+inline bool whole(const cases::test_case& c, lockstep_reduction what, lockstep_dtype dtype) {
+  return reduction(c) && c.reduce.count == 1 && c.reduce.reduction == what && c.reduce.dtype == dtype;
+}
+inline bool rows(const cases::test_case& c, lockstep_reduction what, lockstep_dtype dtype) {
+  return reduction(c) && c.reduce.count > 1 && c.reduce.sequence_stride == c.reduce.length && c.reduce.reduction == what && c.reduce.dtype == dtype;
+}
+inline bool star(const cases::test_case& c, int rank) {
+  const auto& d = c.stencil;
+  return c.op == LOCKSTEP_STENCIL && d.dtype == LOCKSTEP_F32 && d.form == LOCKSTEP_SYMMETRIC && d.batch == 1 && d.sweeps == 1 && d.radius == 4 &&
+         d.rank == rank && d.boundary != LOCKSTEP_BOUNDARY_VALID;
+}
+
+// Reads cases until bench closes its end; start(arguments) gives measure(subject&), which reports the ways that it has.
+template <class Start>
+int serve(int argc, char** argv, const char* backend, const Start& start) {
   arguments a;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -33,84 +220,21 @@ inline arguments parse(int argc, char** argv) {
     else if (word == "--backend" && i + 1 < argc) a.backend = argv[++i];
     else if (word == "--threads" && i + 1 < argc) a.threads = std::atoi(argv[++i]);
     else if (word == "--seconds" && i + 1 < argc) a.seconds = std::atof(argv[++i]);
-    else a.cases.push_back(word);
+    else return std::fprintf(stderr, "%s: unknown argument %s; lockstep bench --peers runs this program\n", argv[0], argv[i]), 2;
   }
-  return a;
-}
-
-// A case with its input, and lockstep's own result to compare with.
-struct subject {
-  cases::test_case c;
-  std::vector<unsigned char> src, want;
-  explicit subject(const std::string& name) : c(cases::parse(name)), src(std::max<size_t>(c.src.span_bytes(), 1)), want(c.dst.span_bytes()) {
-    bench_data::fill(c, src.data());
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    lockstep_context* context = nullptr;
-    if (lockstep_context_create(&o, &context) != LOCKSTEP_OK ||
-        cases::call(context, c, src.data(), want.data(), c.offsets.empty() ? nullptr : c.offsets.data(), nullptr) != LOCKSTEP_OK)
-      std::fprintf(stderr, "%s: %s\n", name.c_str(), lockstep_last_error());
-    lockstep_context_destroy(context);
+  if (a.backend.substr(0, a.backend.find(':')) != backend) return 0;  // nothing to offer there
+  const auto measure = start(a);
+  block src, dst;
+  for (std::string request; std::getline(std::cin, request);) {
+    {
+      subject s(request.substr(0, request.find(' ')), a, src, dst);
+      measure(s);
+    }
+    std::printf("{\"done\": true}\n");
+    std::fflush(stdout);
+    src.release_large(), dst.release_large();
   }
-  // "bits equal", "within 1e-07", or "WRONG" for moved data that differs.
-  std::string compare(const void* got) const {
-    if (std::memcmp(got, want.data(), want.size()) == 0) return "bits equal";
-    if (c.op == LOCKSTEP_TRANSPOSE || c.op == LOCKSTEP_PERMUTE) return "WRONG";
-    double worst = 0;
-    const auto at = [&](const void* p, size_t i) {
-      if (c.dst.element_bytes == 4) {
-        float v;
-        std::memcpy(&v, static_cast<const unsigned char*>(p) + i * 4, 4);
-        return static_cast<double>(v);
-      }
-      double v;
-      std::memcpy(&v, static_cast<const unsigned char*>(p) + i * 8, 8);
-      return v;
-    };
-    double scale = 0;
-    for (size_t i = 0; i < want.size() / c.dst.element_bytes; ++i) scale = std::max(scale, std::abs(at(want.data(), i)));
-    for (size_t i = 0; i < want.size() / c.dst.element_bytes; ++i) worst = std::max(worst, std::abs(at(got, i) - at(want.data(), i)) / std::max(scale, 1e-300));
-    char text[64];
-    std::snprintf(text, sizeof text, "within %.0e of the largest", worst);
-    return text;
-  }
-  std::string compare_value(double got, double wanted) const {
-    char text[64];
-    std::snprintf(text, sizeof text, got == wanted ? "equal" : "relative error %.0e", std::abs(got - wanted) / std::max(std::abs(wanted), 1e-300));
-    return text;
-  }
-};
-
-inline void print(const std::string& name, const std::string& peer, const std::vector<double>& ms, const std::string& checked) {
-  std::printf("{\"name\": \"%s\", \"peer\": \"%s\", \"checked\": \"%s\", \"ms\": [", name.c_str(), peer.c_str(), checked.c_str());
-  for (size_t i = 0; i < ms.size(); ++i) std::printf("%s%.6g", i == 0 ? "" : ", ", ms[i]);
-  std::printf("]}\n");
-  std::fflush(stdout);
-}
-
-inline double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Host time: as the library times its own CPU calls (short ones several times over).
-template <class Body>
-std::vector<double> time_host(const arguments& a, const Body& body) {
-  body();
-  const double begin = now_ms();
-  body();
-  const double once = now_ms() - begin;
-  static std::vector<unsigned char> evict;
-  if (a.cold && evict.empty()) evict.resize(size_t{256} << 20);
-  const int runs = a.cold || once > 0.05 ? 1 : static_cast<int>(0.05 / std::max(once, 1e-4)) + 1;
-  std::vector<double> ms;
-  for (const double start = now_ms(); ms.size() < 15 || (now_ms() - start < a.seconds * 1e3 && ms.size() < 400);) {
-    if (a.cold) std::memset(evict.data(), static_cast<int>(ms.size()), evict.size());
-    const double t = now_ms();
-    for (int r = 0; r < runs; ++r) body();
-    ms.push_back((now_ms() - t) / runs);
-    if (now_ms() - start > 20e3) break;
-  }
-  return ms;
+  return 0;
 }
 
 }  // namespace lockstep::peers

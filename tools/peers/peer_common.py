@@ -1,0 +1,86 @@
+"""peer_common - what the Python peers share: the cases that bench hands over (peer.hpp says how), the check, the answer."""
+import json
+import os
+import re
+import sys
+
+try:
+    import numpy as np
+except ImportError:  # said where it matters: on the peer's own backend
+    np = None
+
+words = dict(zip(sys.argv[1:], sys.argv[2:]))  # --backend cpu --threads 2 --seconds 0.3
+seconds = float(words.get("--seconds", 0.3))
+threads = int(words.get("--threads", 0))
+types = {"b1": "uint8", "b2": "float16", "b4": "float32", "b8": "float64", "f32": "float32", "f64": "float64", "i32": "int32"}
+
+
+class Case:
+    """A case by its name, where these peers can do it: kind, dtype, shape, axes."""
+
+    def __init__(self, request):
+        name, *coefficients = request.split()  # a stencil's: c_0, then c_1 ... c_r an axis
+        self.name, self.kind, self.coefficients = name, None, [float(np.float32(c)) for c in coefficients]
+        if m := re.fullmatch(r"transpose/(b[1248])/(\d+)x(\d+)(?:/batch(\d+))?", name):
+            self.kind, self.dtype = "moved", np.dtype(types[m[1]])
+            self.shape = ((int(m[4]),) if m[4] else ()) + (int(m[2]), int(m[3]))
+            self.axes = (0, 2, 1) if m[4] else (1, 0)
+        elif m := re.fullmatch(r"permute/(b[1248])/([\dx]+)/perm([\d,]+)", name):
+            self.kind, self.dtype, self.shape = "moved", np.dtype(types[m[1]]), tuple(map(int, m[2].split("x")))
+            self.axes = tuple(map(int, m[3].split(",")))
+        elif m := re.fullmatch(r"(?:reduce|square_sum)/(\w+)/(f32|f64|i32)/(full|rows)/([\dx]+)(?:/\w+)?", name):
+            self.kind, self.dtype, self.shape = m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
+            self.rows = m[3] == "rows"
+        elif m := re.fullmatch(r"stencil/f32/symmetric/nearest/r4/([\dx]+)", name):
+            self.kind, self.dtype, self.shape = "stencil", np.dtype("float32"), tuple(map(int, m[1].split("x")))
+
+    def src(self):
+        """A copy in memory of our own."""
+        return np.array(np.memmap(os.fdopen(3, "rb", closefd=False), self.dtype, "r", 0, self.shape))
+
+    def want(self, dtype, shape):
+        return np.memmap(os.fdopen(4, "rb", closefd=False), dtype, "r", 0, shape)
+
+    def same_bits(self, got):
+        got = np.ascontiguousarray(got)
+        bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[got.itemsize]
+        equal = np.array_equal(got.view(bits).reshape(-1), self.want(bits, (got.size,)))
+        return "bits equal" if equal else "WRONG: bits differ from a copy's"
+
+    def near(self, got, dtype):
+        """Results of sums in other orders or precisions; beyond 10 % it is called wrong."""
+        got = np.asarray(got, np.float64).reshape(-1)
+        want = np.asarray(self.want(dtype, got.shape), np.float64)
+        worst = float(np.max(np.abs(got - want)) / max(float(np.max(np.abs(want))), 1e-300))
+        if worst == 0:
+            return "equal"
+        return ("" if worst < 0.1 else "WRONG: ") + f"relative error {worst:.0e}"
+
+    def inside(self, got, radius=4):
+        """A stencil's results away from the edges."""
+        cut = tuple(slice(radius, -radius) for _ in self.shape)
+        want = np.asarray(self.want(np.float32, self.shape))[cut]
+        worst = float(np.max(np.abs(got - want)) / np.max(np.abs(want)))
+        return f"inside within {worst:.0e} of the largest" if worst < 1e-5 else f"WRONG: inside off by {worst:.0e} of the largest"
+
+    def say(self, peer, checked, samples):
+        """samples() times the way, where its result is right."""
+        ms = [] if checked.startswith("WRONG") else samples()
+        print(json.dumps({"name": self.name, "peer": peer, "checked": checked, "ms": ms}), flush=True)
+
+
+def serve(backend, start):
+    """start() gives measure(case); a peer that has nothing to offer on a backend ends at once."""
+    if words.get("--backend", "cpu").split(":")[0] != backend or "--cold" in sys.argv:
+        return
+    if np is None:
+        sys.exit(f"{sys.argv[0]}: {sys.executable} has no numpy")
+    measure = start()
+    for line in sys.stdin:
+        case = Case(line)
+        if case.kind:
+            try:
+                measure(case)
+            except Exception as error:  # an op that this version does not have, or no memory
+                print(f"{case.name}: {error}", file=sys.stderr, flush=True)
+        print(json.dumps({"done": True}), flush=True)
