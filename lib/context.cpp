@@ -140,6 +140,11 @@ std::shared_ptr<const settings> lockstep_context::current() const {
   return settings_;
 }
 
+const calibration& lockstep_context::calibrated() {
+  std::call_once(calibrated_once_, [&] { calibrated_ = read_calibration(); });
+  return calibrated_;
+}
+
 // A new queue, leased; the caller holds the mutex.
 queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* stream, bool shared) {
   auto fresh = std::make_unique<pooled_queue>();
@@ -271,6 +276,16 @@ lockstep_status lockstep_context_set_variant(lockstep_context* context, lockstep
     const std::string name = variant == nullptr || std::strcmp(variant, "auto") == 0 ? "" : variant;
     if (!name.empty()) check_variant_known(op, name, "variant");
     context->change([&](settings& now) { now.variants[op] = name; });
+  });
+}
+
+lockstep_status lockstep_model_get(lockstep_context* context, lockstep_model_info* info) {
+  return guarded([&] {
+    require_context(context);
+    const calibration& now = context->calibrated();
+    give(lockstep_model_info{sizeof(lockstep_model_info), now.reason.empty() ? now.path.c_str() : "built-in", now.path.c_str(),
+                             now.reason.c_str()},
+         info, "info");
   });
 }
 

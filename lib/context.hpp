@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "calibration.hpp"
 #include "registry.hpp"
 
 namespace lockstep::lib {
@@ -107,6 +108,8 @@ struct lockstep_context {
   void settle(const lockstep::lib::queue_lease& lease);
   lockstep_status synchronize(std::string& text);
   const lockstep_allocator& allocator() const { return allocator_; }
+  // auto's cost model, read when it is first needed.
+  const lockstep::lib::calibration& calibrated();
 
  private:
   lockstep::lib::queue_lease add(lockstep::lib::backend_entry* entry, int32_t device, void* stream, bool shared);
@@ -114,5 +117,7 @@ struct lockstep_context {
   lockstep_allocator allocator_;
   mutable std::mutex mutex_;
   std::shared_ptr<const lockstep::lib::settings> settings_;
+  std::once_flag calibrated_once_;
+  lockstep::lib::calibration calibrated_;
   std::vector<std::unique_ptr<lockstep::lib::pooled_queue>> queues_;
 };

@@ -22,16 +22,6 @@ namespace fs = std::filesystem;
 constexpr const char* prefix = "lockstep-";
 constexpr const char* suffix = ".so";
 
-std::string untrusted(const fs::path& path) {
-  if (!path.is_absolute()) return "it is not an absolute path";
-  struct stat s {};
-  if (stat(path.c_str(), &s) != 0) return fmt::format("{}", std::strerror(errno));
-  if (s.st_uid != 0 && s.st_uid != geteuid()) return fmt::format("it belongs to uid {}, not to root or this user", s.st_uid);
-  if ((s.st_mode & S_IWOTH) != 0 && (s.st_mode & S_ISVTX) == 0) return "anybody may write to it (chmod o-w)";
-  if ((s.st_mode & S_IWOTH) != 0) return "anybody may put files into it (chmod o-w)";
-  return "";
-}
-
 struct file {
   int fd = -1;
   explicit file(const std::string& path) : fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
@@ -80,9 +70,19 @@ std::string own_folder() {
 const lockstep_host host = {LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host), &set_error};
 }  // namespace
 
+std::string untrusted(const std::string& path) {
+  if (path.empty() || path[0] != '/') return "it is not an absolute path";
+  struct stat s {};
+  if (stat(path.c_str(), &s) != 0) return fmt::format("{}", std::strerror(errno));
+  if (s.st_uid != 0 && s.st_uid != geteuid()) return fmt::format("it belongs to uid {}, not to root or this user", s.st_uid);
+  if ((s.st_mode & S_IWOTH) != 0 && (s.st_mode & S_ISVTX) == 0) return "anybody may write to it (chmod o-w)";
+  if ((s.st_mode & S_IWOTH) != 0) return "anybody may put files into it (chmod o-w)";
+  return "";
+}
+
 std::vector<search_folder> search_folders() {
   std::vector<search_folder> folders;
-  const auto add = [&](const fs::path& path) { folders.push_back({path.string(), untrusted(path)}); };
+  const auto add = [&](const fs::path& path) { folders.push_back({path.string(), untrusted(path.string())}); };
   if (const char* list = secure_getenv("LOCKSTEP_BACKEND_PATH")) {
     const std::string text = list;
     for (size_t begin = 0; begin <= text.size();) {
@@ -120,7 +120,7 @@ std::vector<module_file> find_modules() {
 }
 
 const lockstep_backend* load_module(const std::string& path) {
-  if (const std::string why = untrusted(fs::path(path)); !why.empty())
+  if (const std::string why = untrusted(path); !why.empty())
     fail(LOCKSTEP_NO_BACKEND, "{} is not trusted: {}", path, why);
   if (const std::string why = broken_elf(path); !why.empty()) fail(LOCKSTEP_NO_BACKEND, "{} {}", path, why);
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -8,6 +8,9 @@
 
 namespace lockstep::lib {
 
+// Why a file or folder is not to be trusted ("anybody may write to it"), "" when it is.
+std::string untrusted(const std::string& path);
+
 struct search_folder {
   std::string path;
   std::string refused;  // why it is not trusted; "" when it is

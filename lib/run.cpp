@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "estimate.hpp"
 #include "mutant.hpp"
 #include "order.hpp"
 #include "trace.hpp"
@@ -12,6 +13,8 @@ namespace {
 
 struct story {
   std::string backend, variant, why;
+  comparison compared;  // not yet in words; its figures may be gone by then, their basis is kept
+  std::string basis;
   int32_t device = 0, order = 0;
   size_t workspace_bytes = 0, staged_bytes = 0;
 };
@@ -135,10 +138,18 @@ void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_by
   last.backend = chosen->entry->name();
   last.variant = chosen->variant->name;
   last.why = chosen->why;
+  last.compared = chosen->compared;
+  if (last.compared.device != nullptr) last.basis = last.compared.figures->basis;
   last.device = chosen->device;
   last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed") ? 0 : order::id;
   last.workspace_bytes = workspace_bytes;
   last.staged_bytes = staged_bytes;
+}
+
+std::string why_not_others(const choice& chosen) {
+  if (chosen.compared.device == nullptr) return chosen.why;
+  const std::string words = in_words(chosen.compared, chosen.compared.figures->basis);
+  return chosen.why.empty() ? words : chosen.why + "; " + words;
 }
 
 void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
@@ -191,6 +202,10 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
 extern "C" lockstep_status lockstep_last_run(lockstep_run_info* info) {
   using namespace lockstep::lib;
   return guarded([&] {
+    if (last.compared.device != nullptr) {
+      last.why += (last.why.empty() ? "" : "; ") + in_words(last.compared, last.basis);
+      last.compared = {};
+    }
     give(lockstep_run_info{sizeof(lockstep_run_info), last.backend.c_str(), last.variant.c_str(), last.why.c_str(),
                            last.device, last.order, last.workspace_bytes, last.staged_bytes},
          info, "info");

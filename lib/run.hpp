@@ -28,6 +28,15 @@ struct prepared_call {
 void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
          const lockstep_options* options);
 
+// What auto expected of a call on host memory, put into words only when somebody asks:
+// words would cost a short call more than the choice itself.
+struct comparison {
+  const backend_entry* device = nullptr;  // nullptr: nothing was compared
+  const calibration* figures = nullptr;
+  double there_us = 0, here_us = 0;
+  bool pays() const { return there_us < here_us; }
+};
+
 // The choice a call or plan made.
 struct choice {
   backend_entry* entry = nullptr;
@@ -35,11 +44,13 @@ struct choice {
   int32_t device = 0;
   const lockstep_variant* variant = nullptr;
   queue_lease queue;
-  std::string why;  // why not the others
+  std::string why;  // why not the others, but for what compared says
+  comparison compared;
   bool forced = false;  // the variant was named
 };
 struct whereabouts {
   bool on_device = false;
+  bool pinned = false;  // page-locked host memory, as far as it matters for the trips over the link
   std::string backend;  // who owns the device memory
   int32_t device = 0;
 };
@@ -48,6 +59,8 @@ whereabouts locate(const prepared_call& prepared, const void* src, const void* d
 // that just failed (fallback), or nullptr.
 choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
               const lockstep_options& options, const whereabouts& data, const backend_entry* skip);
+
+std::string why_not_others(const choice& chosen);
 
 // The row that the chosen backend would take for a call like the one chosen for (in
 // place, say): its variant again where that was forced; nullptr when it has none.

@@ -2,22 +2,11 @@
 // error; only auto chooses, and it writes down why it passed over the others.
 #include <algorithm>
 
+#include "estimate.hpp"
 #include "mutant.hpp"
-#include "run.hpp"
 
 namespace lockstep::lib {
 namespace {
-
-// auto's cost model for data in host memory: one pass over host memory is faster
-// on the CPU than any trip over the link, so a device pays only when enough
-// sweeps follow. Defaults: 20 GB/s a pass on the CPU, 10 GB/s over the link.
-constexpr double cpu_bytes_per_s = 20e9, link_bytes_per_s = 10e9, device_bytes_per_s = 1000e9;
-
-bool device_pays(const prepared_call& prepared) {
-  const double sweeps = prepared.call.op == LOCKSTEP_STENCIL ? prepared.call.stencil.sweeps : 1;
-  const double moved = static_cast<double>(prepared.moved_bytes);
-  return moved / link_bytes_per_s + moved * sweeps / device_bytes_per_s < moved * sweeps / cpu_bytes_per_s;
-}
 
 struct pick {
   const lockstep_variant* variant = nullptr;
@@ -67,18 +56,23 @@ pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, con
 
 whereabouts locate(const prepared_call& prepared, const void* src, const void* dst) {
   whereabouts found;
+  const void* offsets = prepared.offsets_bytes != 0 ? prepared.call.reduce.offsets : nullptr;
+  // Results that are few do not make the trip a pageable one.
+  const void* sized = prepared.dst_span >= prepared.src_span / 8 ? dst : nullptr;
   for (backend_entry* entry : backends()) {
     if (entry->name() == "cpu") continue;
     const lockstep_backend* backend = entry->owner();
     if (backend == nullptr) continue;
-    for (const void* pointer : {src, const_cast<const void*>(dst), static_cast<const void*>(
-             prepared.offsets_bytes != 0 ? prepared.call.reduce.offsets : nullptr)}) {
+    bool pinned = true;
+    for (const void* pointer : {src, dst, offsets}) {
       if (pointer == nullptr) continue;
       lockstep_memory kind = LOCKSTEP_HOST;
       int32_t device = -1;
       backend->locate(pointer, &kind, &device);
-      if (kind == LOCKSTEP_DEVICE || kind == LOCKSTEP_MANAGED) return {true, entry->name(), std::max(device, 0)};
+      if (kind == LOCKSTEP_DEVICE || kind == LOCKSTEP_MANAGED) return {true, false, entry->name(), std::max(device, 0)};
+      if (kind != LOCKSTEP_PINNED && (pointer == src || pointer == sized)) pinned = false;
     }
+    if (pinned && src != nullptr) found.pinned = true;
   }
   return found;
 }
@@ -106,12 +100,15 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
         passed_over(entry->reason());
         continue;
       }
-      const bool owns_data = data.on_device && data.backend == entry->name();
       const bool last_resort = entry->name() == "cpu";
-      if (!last_resort && skip == nullptr && forced.empty() && !owns_data &&
-          !((options.flags & LOCKSTEP_DEVICE_DATA) != 0) && !device_pays(prepared)) {
-        passed_over("the data is in host memory, and one trip over the link costs more than the CPU needs");
+      if (!last_resort && forced.empty() && data.on_device && data.backend != entry->name()) {
+        passed_over("the data is memory of " + data.backend);
         continue;
+      }
+      if (!last_resort && skip == nullptr && forced.empty() && !data.on_device && (options.flags & LOCKSTEP_DEVICE_DATA) == 0) {
+        if (chosen.compared.device != nullptr) chosen.why = why_not_others(chosen);  // of the module before
+        chosen.compared = compare_with_cpu(context->calibrated(), prepared, *entry, data.pinned, now.threads);
+        if (!chosen.compared.pays()) continue;
       }
     } else if (backend == nullptr) {
       fail(LOCKSTEP_NO_BACKEND, "{} cannot run any more: {}", entry->name(), entry->reason());
@@ -125,6 +122,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       const bool may_fall_back = named.is_auto() && entry->name() != "cpu" && ((options.flags | now.flags) & LOCKSTEP_NO_FALLBACK) == 0;
       if (!may_fall_back || !recoverable(e.status)) throw;
       chosen.why += (chosen.why.empty() ? "" : "; ") + e.text;  // which names the backend
+      chosen.compared = {};
       continue;
     }
     const pick picked = forced.empty() ? pick_best(*backend, chosen.queue.get(), prepared.call)
@@ -137,10 +135,11 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       return chosen;
     }
     chosen.queue = {};
+    if (chosen.compared.device == entry) chosen.compared = {};  // it does not take the call at all
     passed_over(picked.why);
   }
   fail(LOCKSTEP_UNSUPPORTED, "{}: no backend takes this call ({}); lift the forced backend or variant",
-       lockstep_op_name(prepared.call.op), chosen.why);
+       lockstep_op_name(prepared.call.op), why_not_others(chosen));
 }
 
 const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& call) {

@@ -21,10 +21,11 @@ void trace(const prepared_call& prepared, const choice& chosen, size_t staged_by
   const int fd = trace_file();
   if (fd < 0) return;
   try {
+    const std::string why = why_not_others(chosen);
     const std::string line = fmt::format("{} backend={}:{} variant={} moved_bytes={} staged_bytes={} status={}{}{}\n",
                                          lockstep_op_name(prepared.call.op), chosen.entry->name(), chosen.device,
                                          chosen.variant->name, prepared.moved_bytes, staged_bytes,
-                                         lockstep_status_name(status), chosen.why.empty() ? "" : " because ", chosen.why);
+                                         lockstep_status_name(status), why.empty() ? "" : " because ", why);
     // One write, so that lines of several threads do not mix (O_APPEND).
     if (write(fd, line.data(), line.size()) < 0) return;
   } catch (...) {  // a trace never fails a call

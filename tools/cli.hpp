@@ -47,6 +47,7 @@ void demo_command(CLI::App& program, action& chosen);
 void explain_command(CLI::App& program, action& chosen);
 void import_command(CLI::App& program, action& chosen);  // and export
 void verify_command(CLI::App& program, action& chosen);
+void calibrate_command(CLI::App& program, action& chosen);
 void completion_command(CLI::App& program, action& chosen);
 
 // Where a call runs, as options of a subcommand.

@@ -55,6 +55,15 @@ ordered_json cache_sizes() {
   return caches;
 }
 
+// What auto chooses by.
+ordered_json model() {
+  const context c;
+  lockstep_model_info now{};
+  now.size = sizeof now;
+  check(lockstep_model_get(c, &now));
+  return {{"source", now.source}, {"path", now.path}, {"reason", now.reason}};
+}
+
 ordered_json collect() {
   ordered_json all;
   all["version"] = lockstep_version();
@@ -62,6 +71,7 @@ ordered_json collect() {
   all["order"] = LOCKSTEP_ORDER_1;
   all["search_path"] = lockstep_backend_path();
   all["cpu_caches"] = cache_sizes();
+  all["model"] = model();
   all["backends"] = ordered_json::array();
   for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
     lockstep_backend_info backend{};
@@ -112,6 +122,10 @@ void print_text(const ordered_json& all) {
             text_of(device["detail"]));
     print_variants(backend["variants"], s);
   }
+  const auto& model = all["model"];
+  print("\nauto chooses by the figures of {}", text_of(model["source"]));
+  if (const std::string& reason = text_of(model["reason"]); !reason.empty())
+    print("{}; {}", text_of(model["path"]).empty() ? "" : "; " + text_of(model["path"]), reason);
   print("\nVariants are listed best first; auto takes the first without a mark that accepts the call.\n");
 }
 

@@ -247,6 +247,22 @@ LOCKSTEP_API int32_t lockstep_variant_count(const char* backend, lockstep_op op)
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info);
 
+/* Where auto's estimates for host data come from: measured times of typical calls
+ * on the CPU and, trips over the link included, on a device. `lockstep calibrate`
+ * measures them; without its file the library uses figures of another machine. */
+typedef struct lockstep_model_info {
+  size_t size;        /* sizeof(lockstep_model_info) */
+  const char* source; /* "built-in", or the path of the file in force */
+  const char* path;   /* the file looked for (LOCKSTEP_CALIBRATION, else lockstep/calibration in
+                       * XDG_CACHE_HOME or ~/.cache), "" where that is switched off */
+  const char* reason; /* why no file is in force: there is none, it was made on other hardware, it is
+                       * not to be trusted ...; "" when one is */
+} lockstep_model_info;
+/* A context reads its file once, when auto first needs it or here. The texts live
+ * as long as the context. Errors: INVALID_ARGUMENT (NULL), OUT_OF_MEMORY. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
+lockstep_model_get(lockstep_context* context, lockstep_model_info* info);
+
 /* ---- memory ------------------------------------------------------------ */
 
 typedef enum lockstep_memory {

@@ -1,0 +1,17 @@
+// estimate.hpp - a prepared call in the cost model's terms, and what auto makes of it.
+#pragma once
+
+#include "run.hpp"
+
+namespace lockstep::lib {
+
+cost::call cost_call(const prepared_call& prepared);
+
+// A call on host memory: what device needs, its trips over the link counted, beside the
+// CPU with so many threads (0: the default).
+comparison compare_with_cpu(const calibration& figures, const prepared_call& prepared, const backend_entry& device,
+                            bool pinned, int threads);
+// In words: "cuda: ... costs more than the CPU needs (41 us against 12 us, ...)".
+std::string in_words(const comparison& compared, const std::string& basis);
+
+}  // namespace lockstep::lib

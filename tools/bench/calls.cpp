@@ -1,0 +1,82 @@
+// calls.cpp - see calls.hpp.
+#include "calls.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "data.hpp"
+
+namespace lockstep::tool::bench {
+namespace {
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+}  // namespace
+
+call_memory::~call_memory() {
+  for (block* b : {&src_, &dst_, &offsets_}) drop(*b);
+}
+
+void call_memory::drop(block& b) {
+  if (b.data != nullptr) (void)lockstep_free(context_, backend_.c_str(), kind_, b.bytes, b.data);
+  b = {};
+}
+
+void call_memory::grow(block& b, size_t bytes) {
+  if (bytes <= b.bytes) return;
+  drop(b);
+  bytes = std::max<size_t>(bytes, 4096);
+  check(lockstep_alloc(context_, backend_.c_str(), kind_, bytes, &b.data));
+  b.bytes = bytes;
+}
+
+void call_memory::prepare(const cases::test_case& c) {
+  const size_t src_bytes = c.src.span_bytes(), dst_bytes = c.dst.span_bytes();
+  if (!c.in_place) grow(src_, src_bytes);
+  grow(dst_, dst_bytes);
+  block& filled = c.in_place ? dst_ : src_;
+  if (kind_ == LOCKSTEP_DEVICE) {
+    const std::unique_ptr<unsigned char, void (*)(void*)> host(static_cast<unsigned char*>(std::malloc(std::max<size_t>(src_bytes, 1))), std::free);
+    if (host == nullptr) fail("no memory for {} bytes; choose smaller cases", src_bytes);
+    bench_data::fill(c, host.get());
+    check(lockstep_copy(context_, backend_.c_str(), host.get(), filled.data, src_bytes));
+  } else {
+    bench_data::fill(c, static_cast<unsigned char*>(filled.data));
+    if (!c.in_place) std::memset(dst_.data, 0, dst_bytes);  // its pages exist
+  }
+  if (c.offsets.empty()) return drop(offsets_);
+  grow(offsets_, c.offsets.size() * sizeof(int64_t));
+  check(lockstep_copy(context_, backend_.c_str(), c.offsets.data(), offsets_.data, c.offsets.size() * sizeof(int64_t)));
+}
+
+void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory, const lockstep_options& options,
+                double seconds, std::vector<double>& ms, std::string& ran) {
+  const void* src = memory.src(c);
+  const auto once = [&] { check(cases::call(context, c, src, memory.dst(), memory.offsets(), &options)); };
+  once();
+  lockstep_run_info info{};
+  info.size = sizeof info;
+  check(lockstep_last_run(&info));
+  ran = fmt::format("{}:{}", info.backend, info.variant);
+  const double warm = now_ms();
+  once();
+  const double end = now_ms() + seconds * 1e3, one = now_ms() - warm;
+  const int runs = one > 0.05 ? 1 : static_cast<int>(0.05 / std::max(one, 1e-4)) + 1;
+  for (size_t taken = 0; taken < 3 || (now_ms() < end && taken < 400); ++taken) {
+    const double start = now_ms();
+    for (int run = 0; run < runs; ++run) once();
+    ms.push_back((now_ms() - start) / runs);
+  }
+}
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace lockstep::tool::bench

@@ -1,0 +1,49 @@
+// calls.hpp - whole calls as a caller sees them, by the host's clock: what auto's
+// choice is about, and what calibrate and the crossover time.
+#pragma once
+
+#include <vector>
+
+#include "../cli.hpp"
+#include "cases.hpp"
+
+namespace lockstep::tool::bench {
+
+// src, dst and offsets in one kind of a backend's memory, kept for smaller cases.
+// "cpu" stands for ordinary host memory.
+class call_memory {
+ public:
+  call_memory(lockstep_context* context, std::string backend, lockstep_memory kind)
+      : context_(context), backend_(std::move(backend)), kind_(kind) {}
+  ~call_memory();
+  call_memory(const call_memory&) = delete;
+  call_memory& operator=(const call_memory&) = delete;
+
+  // Room for a case and its data. Throws failure when there is none.
+  void prepare(const cases::test_case& c);
+  const void* src(const cases::test_case& c) const { return c.in_place ? dst_.data : src_.data; }
+  void* dst() const { return dst_.data; }
+  const int64_t* offsets() const { return static_cast<const int64_t*>(offsets_.data); }
+
+ private:
+  struct block {
+    void* data = nullptr;
+    size_t bytes = 0;
+  };
+  void grow(block& b, size_t bytes);
+  void drop(block& b);
+  lockstep_context* context_;
+  std::string backend_;
+  lockstep_memory kind_;
+  block src_, dst_, offsets_;
+};
+
+// Milliseconds a call: at least three samples, then until seconds are over; a sample
+// of a short call is the mean of as many as fill 50 us. Appends to ms; variant gets
+// what ran ("cuda:wide").
+void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory, const lockstep_options& options,
+                double seconds, std::vector<double>& ms, std::string& ran);
+
+double median_of(std::vector<double> values);
+
+}  // namespace lockstep::tool::bench

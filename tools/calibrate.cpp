@@ -1,0 +1,199 @@
+// calibrate.cpp - lockstep calibrate: times typical calls on this machine's CPU and
+// devices and writes them where the library looks for them (lib/calibration.cpp).
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "../lib/cost.hpp"
+#include "bench/calls.hpp"
+#include "file.hpp"
+#include "progress.hpp"
+
+namespace lockstep::tool {
+namespace {
+
+namespace cost = lib::cost;
+using bench::call_memory;
+
+// The case that stands for a kind of work, about so many bytes moved.
+cases::test_case typical(cost::work what, double bytes) {
+  const auto n = static_cast<int64_t>(bytes / 8);  // float in and float out
+  const auto side = [](double elements, double power) { return std::max<int64_t>(1, static_cast<int64_t>(std::pow(elements, 1 / power))); };
+  const auto count = static_cast<double>(n);
+  const int64_t square = side(count, 2), cube = side(count, 3), tall = side(count / 2, 2);
+  switch (what) {
+    case cost::shuffle: return cases::parse(fmt::format("shuffle/b4/xor/w32/op1/n{}", n / 32 * 32));
+    case cost::transpose: return cases::parse(fmt::format("transpose/b4/{}x{}", square, n / square));
+    case cost::narrow: return cases::parse(fmt::format("transpose/b4/{}x3", n / 3));
+    case cost::permute: return cases::parse(fmt::format("permute/b4/{0}x{0}x{1}/perm2,1,0", cube, n / cube / cube));
+    case cost::swap: return cases::parse(fmt::format("transpose/b4/{0}x{0}/inplace", square));
+    case cost::in_place: return cases::parse(fmt::format("transpose/b4/{}x{}/inplace", tall, n / tall));
+    case cost::square_sum: return cases::parse(fmt::format("square_sum/ssq/f32/full/{}", 2 * n));
+    case cost::reduce: return cases::parse(fmt::format("reduce/sum/f32/full/{}", 2 * n));
+    case cost::arg_reduce: return cases::parse(fmt::format("reduce/argmax/f32/full/{}", 2 * n));
+    case cost::short_rows: return cases::parse(fmt::format("reduce/sum/f32/rows/{}x32", 2 * n / 34));
+    case cost::columns: return cases::parse(fmt::format("reduce/sum/f32/columns/{0}x{0}", side(2 * count, 2)));
+    case cost::line_stencil: return cases::parse(fmt::format("stencil/f32/symmetric/nearest/r4/{}", n));
+    case cost::star_stencil:
+    case cost::works: break;
+  }
+  return cases::parse(fmt::format("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", cube, n / cube / cube));
+}
+
+std::string device_name(const char* backend) {
+  lockstep_device_info info{};
+  info.size = sizeof info;
+  check(lockstep_device_get(backend, 0, &info));
+  return fmt::format("{}; {}", info.name, info.detail);
+}
+
+int default_threads() {
+  lockstep_device_info info{};
+  info.size = sizeof info;
+  check(lockstep_device_get("cpu", 0, &info));
+  return std::max(info.processors, 1);
+}
+
+// Usable backends besides the CPU that have device memory.
+std::vector<std::string> devices() {
+  std::vector<std::string> names;
+  const context any;
+  for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
+    lockstep_backend_info info{};
+    info.size = sizeof info;
+    check(lockstep_backend_get(i, &info));
+    if (info.usable == 0 || std::string(info.name) == "cpu") continue;
+    void* memory = nullptr;
+    const lockstep_status status = lockstep_alloc(any, info.name, LOCKSTEP_DEVICE, 4096, &memory);
+    if (status == LOCKSTEP_UNSUPPORTED) continue;  // a module that computes in host memory
+    check(status);
+    check(lockstep_free(any, info.name, LOCKSTEP_DEVICE, 4096, memory));
+    names.push_back(info.name);
+  }
+  return names;
+}
+
+class calibrator {
+ public:
+  calibrator(double largest, double seconds) : largest_(largest), seconds_(seconds) {
+    text_ = "lockstep-calibration 1\n";
+    char date[32];
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    std::strftime(date, sizeof date, "%Y-%m-%d", &parts);
+    text_ += fmt::format("# lockstep {}, {}; microseconds a call by bytes moved\ndevice cpu {}\n", lockstep_version(), date, device_name("cpu"));
+    devices_ = devices();
+    for (const std::string& backend : devices_) text_ += fmt::format("device {} {}\n", backend, device_name(backend.c_str()));
+    text_ += "bytes";
+    for (const double size : cost::sizes) text_ += fmt::format(" {}", size);
+    text_ += '\n';
+    for (int t = 1; t < default_threads(); t *= 2) threads_.push_back(t);
+    threads_.push_back(default_threads());
+  }
+
+  std::string measure() {
+    progress shown("calibrating", (threads_.size() + cost::places * devices_.size()) * cost::works);
+    size_t done = 0;
+    for (const int threads : threads_) {
+      place where;
+      where.backend = "cpu";
+      where.threads = threads;
+      const context c(where);
+      call_memory memory(c, "cpu", LOCKSTEP_HOST);
+      for (int w = 0; w < cost::works; ++w, shown.at(++done)) add_line(c, memory, "cpu", fmt::format("{}", threads), static_cast<cost::work>(w));
+    }
+    constexpr lockstep_memory kinds[cost::places] = {LOCKSTEP_DEVICE, LOCKSTEP_PINNED, LOCKSTEP_HOST};
+    for (const std::string& backend : devices_) {
+      place where;
+      where.backend = backend;
+      const context c(where);
+      for (size_t p = 0; p < cost::places; ++p) {
+        call_memory memory(c, kinds[p] == LOCKSTEP_HOST ? "cpu" : backend, kinds[p]);
+        for (int w = 0; w < cost::works; ++w, shown.at(++done))
+          add_line(c, memory, backend, cost::place_names[p], static_cast<cost::work>(w));
+      }
+    }
+    return text_;
+  }
+
+ private:
+  void add_line(const context& c, call_memory& memory, const std::string& backend, const std::string& which, cost::work what) {
+    text_ += fmt::format("time {} {} {}", backend, which, cost::work_names[what]);
+    const double most = std::min(largest_, cost::sizes.back());
+    memory.prepare(typical(what, *std::prev(std::upper_bound(cost::sizes.begin(), cost::sizes.end(), most))));
+    double us = 0;
+    for (const double size : cost::sizes) {
+      if (size <= most) {
+        const cases::test_case t = typical(what, size);
+        std::vector<double> ms;
+        std::string ran;
+        bench::time_calls(c, t, memory, lockstep_options_defaults(), seconds_, ms, ran);
+        us = bench::median_of(std::move(ms)) * 1e3;
+      } else {
+        us *= 4;  // not measured: at the rate of the size before
+      }
+      text_ += fmt::format(" {:.4g}", us);
+    }
+    text_ += '\n';
+  }
+
+  double largest_, seconds_;
+  std::string text_;
+  std::vector<std::string> devices_;
+  std::vector<int> threads_;
+};
+
+// The library's answer with LOCKSTEP_CALIBRATION as it stands.
+lockstep_model_info model_in_force(const context& c) {
+  lockstep_model_info info{};
+  info.size = sizeof info;
+  check(lockstep_model_get(c, &info));
+  return info;
+}
+
+std::string own_path() {
+  const context c;
+  const lockstep_model_info info = model_in_force(c);
+  if (*info.path == '\0') refuse("there is no place for the file: {}; name one with -o", info.reason);
+  return info.path;
+}
+
+}  // namespace
+
+void calibrate_command(CLI::App& program, action& chosen) {
+  struct settings {
+    std::string path;
+    double largest = cost::sizes.back(), seconds = 0.03;
+  };
+  CLI::App* command = program.add_subcommand("calibrate", "Measure this machine, so that auto knows when a device pays");
+  const auto s = std::make_shared<settings>();
+  command->add_option("-o,--output", s->path, "where to write (default: where the library looks, see lockstep info); - is stdout")->type_name("FILE");
+  command->add_option("--largest", s->largest, "bytes that the largest call may move; beyond, its rate is taken for granted (default: 1 GiB)")
+      ->type_name("BYTES")
+      ->check(CLI::Range(cost::sizes.front(), cost::sizes.back()));
+  command->add_option("--seconds", s->seconds, "time that one measurement may take")->check(CLI::Range(0.0, 60.0));
+  command->callback([s, &chosen] {
+    chosen = [s] {
+      namespace fs = std::filesystem;
+      const std::string path = s->path.empty() ? own_path() : s->path;
+      std::error_code error;
+      if (s->path.empty() && !fs::create_directories(fs::path(path).parent_path(), error) && error)
+        fail("{} cannot be made: {}", fs::path(path).parent_path().string(), error.message());
+      const std::string text = calibrator(s->largest, s->seconds).measure();
+      write_file(path, text);
+      if (path == "-") return 0;
+      setenv("LOCKSTEP_CALIBRATION", fs::absolute(path).c_str(), 1);
+      const context c;
+      const lockstep_model_info now = model_in_force(c);
+      if (*now.reason != '\0') fail("{} was written, but the library does not use it: {}", path, now.reason);
+      print("{} written{}\n", path, s->path.empty() ? "; contexts made from now on use it" : "; LOCKSTEP_CALIBRATION names it to the library");
+      return 0;
+    };
+  });
+}
+
+}  // namespace lockstep::tool
