@@ -37,7 +37,7 @@ typedef uint32_t u32x4 __attribute__((vector_size(16)));
 typedef uint64_t u64x2 __attribute__((vector_size(16)));
 
 struct v128 {
-  static constexpr int lanes = 1;
+  [[maybe_unused]] static constexpr int lanes = 1;
   u8x16 x;
 
   static v128 gather(const char* p, int64_t) {
@@ -83,7 +83,7 @@ struct v128 {
 inline __m128i load16(const char* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 
 struct v256 {
-  static constexpr int lanes = 2;
+  [[maybe_unused]] static constexpr int lanes = 2;
   __m256i x;
 
   static v256 gather(const char* p, int64_t step) {
@@ -115,7 +115,7 @@ struct v256 {
 
 #if defined(LOCKSTEP_ISA_AVX512)
 struct v512 {
-  static constexpr int lanes = 4;
+  [[maybe_unused]] static constexpr int lanes = 4;
   __m512i x;
 
   static v512 gather(const char* p, int64_t step) {
