@@ -74,7 +74,7 @@ int default_threads() {
 
 #if defined(__x86_64__)
 // Half floats of vectors; clang 14's __builtin_cpu_supports does not know the name.
-bool has_f16c() {
+static bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
