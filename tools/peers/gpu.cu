@@ -197,7 +197,7 @@ void reductions(on_device& d, cublasHandle_t blas) {
   }
   if (peers::rows(c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
     const auto starts = thrust::make_transform_iterator(thrust::make_counting_iterator<int64_t>(0), row_start{n});
-    d.time_cub(cub_name + " segmented Sum, float", [&](void* w, size_t& bytes) { return cub::DeviceSegmentedReduce::Sum(w, bytes, f32, d.y<float>(), count, starts, starts + 1); },
+    d.time_cub(cub_name + " segmented Sum (in float)", [&](void* w, size_t& bytes) { return cub::DeviceSegmentedReduce::Sum(w, bytes, f32, d.y<float>(), count, starts, starts + 1); },
                [&] { return d.check<double, float>(d.dst.p, count); });
   }
 }
