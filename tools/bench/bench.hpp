@@ -19,6 +19,7 @@ struct line {
 };
 std::vector<line> preset(const std::string& preset, const std::string& backend);
 std::vector<std::string> preset_names();
+std::vector<line> cliffs();
 
 struct options {
   place where;

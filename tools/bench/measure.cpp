@@ -163,7 +163,7 @@ class bench_run {
   // The expected bits: what the CPU's own row gives (the CPU itself is checked
   // against its ref row where that ends within seconds).
   void expect(const std::string& backend, const test_case& t, const unsigned char* src) {
-    grow(want_, t.dst.span_bytes());
+    std::memset(grow(want_, t.dst.span_bytes()).data(), gap, t.dst.span_bytes());
     lockstep_options o = lockstep_options_defaults();
     o.backend = "cpu";
     if (backend == "cpu") o.variant = "ref";
@@ -200,29 +200,36 @@ class bench_run {
     const test_case t = cases::parse(one.name);
     const bool on_cpu = backend == "cpu";
     const double bytes = compulsory_bytes(t);
-    const host_block& src_host = grow(src_host_, t.src.span_bytes());
-    bench_data::fill(t, src_host.data());
+    const size_t src_bytes = t.src.span_bytes(), dst_bytes = t.dst.span_bytes();
+    const size_t src_at = static_cast<size_t>(t.src_shift) * t.src.element_bytes, dst_at = static_cast<size_t>(t.dst_shift) * t.dst.element_bytes;
+    unsigned char* src_host = grow(src_host_, src_bytes + src_at).data() + src_at;
+    bench_data::fill(t, src_host);
     std::optional<block> src_device, dst_device, offsets_device;
     const int64_t* offsets = t.offsets.empty() ? nullptr : t.offsets.data();
-    if (on_cpu) {
-      std::memset(grow(got_, t.dst.span_bytes()).data(), 0xA5, t.dst.span_bytes());
-    } else {
+    unsigned char* got = grow(got_, dst_bytes + dst_at).data() + dst_at;
+    if (t.in_place) std::memcpy(got, src_host, src_bytes);
+    else std::memset(got, gap, dst_bytes);
+    const void* src = src_host;
+    void* dst = got;
+    if (!on_cpu) {
       const bool pageable = asked_.memory == "pageable";
       const lockstep_memory kind = pageable ? LOCKSTEP_HOST : asked_.memory == "pinned" ? LOCKSTEP_PINNED : LOCKSTEP_DEVICE;
-      src_device.emplace(context_, pageable ? "cpu" : backend, kind, std::max<size_t>(t.src.span_bytes(), 1));
-      dst_device.emplace(context_, pageable ? "cpu" : backend, kind, std::max<size_t>(t.dst.span_bytes(), 1));
-      check(lockstep_copy(context_, backend.c_str(), src_host.data(), src_device->data(), t.src.span_bytes()));
+      src_device.emplace(context_, pageable ? "cpu" : backend, kind, std::max<size_t>(src_bytes + src_at, 1));
+      dst_device.emplace(context_, pageable ? "cpu" : backend, kind, std::max<size_t>(dst_bytes + dst_at, 1));
+      src = src_device->data() + src_at;
+      dst = dst_device->data() + dst_at;
+      check(lockstep_copy(context_, backend.c_str(), src_host, src_device->data() + src_at, src_bytes));
+      check(lockstep_copy(context_, backend.c_str(), got, dst, dst_bytes));
       if (offsets != nullptr && kind == LOCKSTEP_DEVICE) {
         offsets_device.emplace(context_, backend, LOCKSTEP_DEVICE, t.offsets.size() * 8);
         check(lockstep_copy(context_, backend.c_str(), offsets, offsets_device->data(), t.offsets.size() * 8));
         offsets = reinterpret_cast<const int64_t*>(offsets_device->data());
       }
     }
-    const void* src = on_cpu ? src_host.data() : src_device->data();
-    void* dst = on_cpu ? got_.data() : dst_device->data();
+    if (t.in_place) src = dst;
     // ref's plain loops take about a second for 2^27 elements.
     const bool can_check = asked_.verify && (!on_cpu || t.src.elements() <= int64_t{1} << 26);
-    if (can_check) expect(backend, t, src_host.data());
+    if (can_check) expect(backend, t, src_host);
 
     const double limit = limit_gb_s(backend, t, bytes);
     const size_t before = out_.results.size();
@@ -251,8 +258,8 @@ class bench_run {
       r.limit_gb_s = limit;
       r.checked = can_check ? "" : "not checked: too large for the reference loops";
       if (can_check) {
-        if (!on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, grow(got_, t.dst.span_bytes()).data(), t.dst.span_bytes()));
-        r.checked = compare_bits(t, want_.data(), got_.data(), ran.order == 0);
+        if (!on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, got, dst_bytes));
+        r.checked = compare_bits(t, want_.data(), got, ran.order == 0);
       }
       r.time = until_quiet(seconds(), [&](int32_t n, double* ms) {
         check(lockstep_plan_measure(plan.get(), src, dst, cold_flag(), n, ms));
@@ -260,13 +267,14 @@ class bench_run {
       out_.results.push_back(std::move(r));
     }
     if (crew_ == nullptr || out_.results.size() == before) return;
-    if (!can_check && !on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, grow(got_, t.dst.span_bytes()).data(), t.dst.span_bytes()));
+    if (!can_check && !on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, got, dst_bytes));
     const result ours = out_.results[before];
-    crew_->measure(ours, t.coefficients, src_host.data(), t.src.span_bytes(), (can_check ? want_ : got_).data(), t.dst.span_bytes());
+    crew_->measure(ours, t.coefficients, src_host, src_bytes, can_check ? want_.data() : got, dst_bytes);
   }
 
   uint32_t cold_flag() const { return asked_.cold ? static_cast<uint32_t>(LOCKSTEP_COLD) : 0u; }
-  double seconds() const { return asked_.seconds > 0 ? asked_.seconds : asked_.preset == "quick" ? 0.15 : 0.6; }
+  double seconds() const { return asked_.seconds > 0 ? asked_.seconds : asked_.preset == "quick" ? 0.15 : asked_.preset == "cliffs" ? 0.02 : 0.6; }
+  static constexpr int gap = 0xA5;  // what dst holds before, and keeps between its rows
 
   std::vector<std::string> variants(const std::string& backend, const test_case& t, const line& one) const {
     const std::string wanted = !asked_.variants.empty() ? asked_.variants : one.variants;

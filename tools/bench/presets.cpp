@@ -68,12 +68,13 @@ std::vector<line> sweep() {
 
 }  // namespace
 
-std::vector<std::string> preset_names() { return {"quick", "ladder", "readme", "sweep", "full"}; }
+std::vector<std::string> preset_names() { return {"quick", "ladder", "readme", "sweep", "cliffs", "full"}; }
 
 std::vector<line> preset(const std::string& name, const std::string& backend) {
   if (name == "quick") return quick;
   if (name == "ladder") return ladder;
   if (name == "sweep") return sweep();
+  if (name == "cliffs") return cliffs();
   const std::vector<line>& readme = backend == "cpu" ? readme_cpu : readme_cuda;
   if (name == "readme") return readme;
   std::vector<line> all = readme;  // full
