@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "index/shuffle.hpp"
 #include "mutant.cuh"
 #include "ops.hpp"
 #include "order.hpp"
+#include "record.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -39,18 +41,30 @@ __device__ __forceinline__ T shuffled(T x, const exchange& how) {
 template <class T, shuffle KIND, int GROUPS>
 __global__ void __launch_bounds__(block) shuffle_shfl(const T* src, T* dst, exchange how) {
   const int lane = threadIdx.x % 32;
-  const int64_t step = int64_t{warps} * GROUPS * gridDim.x;
-  for (int64_t first = (int64_t{warps} * blockIdx.x + threadIdx.x / 32) * GROUPS; first < how.groups; first += step) {
-    const T* from = src + first * 32 + lane;
-    T* to = dst + first * 32 + lane;
+  const int64_t step = group_step(gridDim.x, warps, GROUPS);
+  for (int64_t first = first_group(blockIdx.x, warps, GROUPS, threadIdx.x, 32); first < how.groups; first += step) {
+    const T* from = src + group_element(first, lane, 32);
+    T* to = dst + group_element(first, lane, 32);
     T x[GROUPS];
     if (first + GROUPS <= how.groups) {
 #pragma unroll
-      for (int g = 0; g < GROUPS; ++g) x[g] = from[g * 32];
+      for (int g = 0; g < GROUPS; ++g) {
+        LOCKSTEP_SEEN(read_src, src, &from[group_offset(g, 32)]);
+        x[g] = from[group_offset(g, 32)];
+      }
 #pragma unroll
-      for (int g = 0; g < GROUPS; ++g) to[g * 32] = shuffled<T, KIND>(x[g], how);
+      for (int g = 0; g < GROUPS; ++g) {
+        LOCKSTEP_SEEN(exchange, int{sizeof(T)}, int64_t{shuffled<unsigned, KIND>(lane, how)});
+        LOCKSTEP_SEEN(write_dst, dst, &to[group_offset(g, 32)]);
+        to[group_offset(g, 32)] = shuffled<T, KIND>(x[g], how);
+      }
     } else {
-      for (int64_t g = 0; first + g < how.groups - (LOCKSTEP_DEVICE_MUTANT("shuffle_last_warp_lost") ? 1 : 0); ++g) to[g * 32] = shuffled<T, KIND>(from[g * 32], how);
+      for (int64_t g = 0; first + g < how.groups - (LOCKSTEP_DEVICE_MUTANT("shuffle_last_warp_lost") ? 1 : 0); ++g) {
+        LOCKSTEP_SEEN(read_src, src, &from[g * 32]);
+        LOCKSTEP_SEEN(exchange, int{sizeof(T)}, int64_t{shuffled<unsigned, KIND>(lane, how)});
+        LOCKSTEP_SEEN(write_dst, dst, &to[g * 32]);
+        to[g * 32] = shuffled<T, KIND>(from[g * 32], how);
+      }
     }
   }
 }
@@ -62,11 +76,16 @@ __global__ void __launch_bounds__(block) shuffle_shared(const T* src, T* dst, ex
   const int lane = threadIdx.x % 32;
   T* own = held + (threadIdx.x - lane);
   const int source = order::source_lane(kind, lane, how.width, how.operand);
-  const int64_t step = int64_t{warps} * gridDim.x;
-  for (int64_t g = int64_t{warps} * blockIdx.x + threadIdx.x / 32; g < how.groups; g += step) {
-    own[lane] = src[g * 32 + lane];
+  const int64_t step = group_step(gridDim.x, warps, 1);
+  for (int64_t g = first_group(blockIdx.x, warps, 1, threadIdx.x, 32); g < how.groups; g += step) {
+    const int64_t e = group_element(g, lane, 32);
+    LOCKSTEP_SEEN(read_src, src, &src[e]);
+    LOCKSTEP_SEEN(write_tile, held, &own[lane]);
+    own[lane] = src[e];
     if (!LOCKSTEP_DEVICE_MUTANT("shuffle_without_syncwarp")) __syncwarp();  // all lanes' values are in place before any is read; a warp is nobody else's business
-    dst[g * 32 + lane] = own[source];
+    LOCKSTEP_SEEN(read_tile, held, &own[source]);
+    LOCKSTEP_SEEN(write_dst, dst, &dst[e]);
+    dst[e] = own[source];
     __syncwarp();  // all are read before the next round overwrites them
   }
 }

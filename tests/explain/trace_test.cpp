@@ -128,5 +128,167 @@ TEST(explain_transpose, an_element_lands_where_the_transpose_says) {
   }
 }
 
+// ---- square_sum -----------------------------------------------------------------------
+TEST(explain_square_sum, reads) {
+  EXPECT_EQ(replay(of("square_sum", "one_block_slices"))[site::read_src].most_met, 32);  // slices of 8 floats: a segment a lane
+  for (const char* variant : {"one_block_interleaved", "grid_stride", "shared_tree_masked", "conflicting"}) {
+    const replayed r = replay(of("square_sum", variant));
+    EXPECT_EQ(r[site::read_src].met, r[site::read_src].needed) << variant;
+    EXPECT_EQ(r[site::read_src].most_met, 4) << variant;
+  }
+  const replayed b1 = replay(of("square_sum", "serial"));
+  EXPECT_EQ(b1[site::read_src].requests, 16);
+  EXPECT_EQ(b1[site::read_src].lanes, 16);
+}
+
+TEST(explain_square_sum, every_element_and_partial_once) {
+  for (const lesson& l : square_sum_lessons())
+    for (const int64_t n : {1, 255, 257, 5000}) {
+      settings s = of(l.op, l.variant);
+      s.n = n, s.blocks = 3;
+      const replayed r = replay(s);
+      expect_each_once(r, site::read_src);
+      if (r.sums.count(site::write_partial) == 0) continue;
+      expect_each_once(r, site::write_partial);
+      if (r.sums.count(site::read_partial) != 0) expect_each_once(r, site::read_partial);
+    }
+}
+
+// The block's tree adds every value once: replayed with numbers, value 0 is their sum.
+TEST(explain_square_sum, trees_add_every_value_once) {
+  for (const lesson& l : square_sum_lessons()) {
+    const replayed r = replay(of(l.op, l.variant));
+    if (r.sums.count(site::put_value) == 0) continue;
+    const size_t kernel = r.t.launches.size() == 1 || l.row == std::string("B5") || l.row >= std::string("B6") ? 0 : 1;
+    const int threads = r.t.launches[kernel].block_x;
+    std::map<int64_t, int64_t> value;
+    std::vector<int64_t> own(static_cast<size_t>(threads));
+    for (int t = 0; t < threads; ++t) own[static_cast<size_t>(t)] = int64_t{1} << (t % 50);
+    int64_t all = 0;
+    for (const int64_t x : own) all += x;
+    // By phase and round, all threads' reads before their writes.
+    std::map<std::pair<int, int>, std::vector<std::pair<int, event>>> steps;
+    for (int t = 0; t < threads; ++t)
+      for (const event& e : r.t.of_thread(0, t))
+        if (e.kernel == static_cast<int>(kernel) && r.t.arrays[static_cast<size_t>(r.t.at(e.where).array)].where == space::shared)
+          steps[{e.phase, e.round}].push_back({t, e});
+    for (const auto& [when, events] : steps) {
+      std::map<int, int64_t> held;
+      bool own_read = false;
+      for (const auto& [t, e] : events) {
+        if (e.where == site::read_own) held[t] = value.at(e.first), own_read = true;
+        if (e.where == site::read_other) held[t] = (own_read ? held[t] : own[static_cast<size_t>(t)]) + value.at(e.first);
+      }
+      bool joined = false;
+      for (const auto& [t, e] : events) joined |= e.where == site::write_joined;
+      for (const auto& [t, e] : events) {
+        if (e.where == site::write_joined) value[e.first] = held[t];
+        if (e.where == site::put_value) value[e.first] = own[static_cast<size_t>(t)];
+        if (e.where == site::read_other && !joined) own[static_cast<size_t>(t)] = held[t];
+      }
+    }
+    EXPECT_EQ(value.at(0), all) << l.variant;
+  }
+}
+
+TEST(explain_square_sum, conflicts) {
+  const auto ways = [](const char* variant, int partial_bytes) {
+    settings s = of("square_sum", variant);
+    s.partial_bytes = partial_bytes;
+    const replayed r = replay(s);
+    EXPECT_EQ(disagreements(r), "") << variant;
+    return r[site::read_own].most_ways;
+  };
+  EXPECT_EQ(ways("shared_tree_masked", 8), 1);  // diverges, but does not conflict
+  EXPECT_EQ(ways("shared_tree_masked", 4), 1);
+  EXPECT_EQ(ways("shared_tree_unrolled", 8), 1);
+  EXPECT_EQ(ways("conflicting", 4), 8);   // d = 4: 32 lanes on every 8th bank; d = 16: 8 lanes, one bank
+  EXPECT_EQ(ways("conflicting", 8), 16);  // d = 8: 16 lanes at once, 32 words apart
+  EXPECT_EQ(ways("conflict_free", 8), 1);
+  EXPECT_EQ(ways("conflict_free", 4), 1);
+  const replayed masked = replay(of("square_sum", "shared_tree_masked"));
+  EXPECT_LT(masked[site::read_own].lanes, masked[site::read_own].requests * 8) << "the mask leaves lanes idle";
+}
+
+// ---- stencil --------------------------------------------------------------------------
+TEST(explain_stencil, every_output_once_in_any_size) {
+  for (const lesson& l : stencil_lessons())
+    for (const char* boundary : {"nearest", "mirror", "reflect", "wrap", "constant", "valid"})
+      for (const int64_t n : {9, 33, 300, 9000}) {
+        settings s = of(l.op, l.variant);
+        s.n = n, s.boundary = boundary;
+        if (n == 9 && s.boundary == "valid") s.n = 10;
+        expect_each_once(replay(s), site::write_dst);
+      }
+}
+
+TEST(explain_stencil, taps_shift_off_the_segments) {
+  const replayed c1 = replay(of("stencil", "global"));
+  EXPECT_EQ(c1[site::read_src].requests, 16 * 9);
+  EXPECT_EQ(c1[site::read_src].most_met, 5);
+  EXPECT_EQ(disagreements(c1), "");
+}
+
+TEST(explain_stencil, halo) {  // block + 2 r elements, from memory once
+  for (const auto& [variant, block] : {std::pair{"shared_constant", 256}, {"shared_constant_32", 32}}) {
+    settings s = of("stencil", variant);
+    s.n = 3 * block;
+    const replayed c2 = replay(s);
+    EXPECT_EQ(c2[site::write_tile].lanes, 3 * (block + 8)) << variant;
+    EXPECT_EQ(c2[site::read_src].lanes, 3 * (block + 8)) << variant;
+    EXPECT_EQ(c2[site::read_tile].lanes, 3 * block * 9) << variant;
+    EXPECT_EQ(c2[site::read_tile].most_ways, 1) << variant;
+    EXPECT_EQ(disagreements(c2), "") << variant;
+  }
+}
+
+TEST(explain_stencil, wide_loads_whole_vectors) {
+  const replayed c4 = replay(of("stencil", "wide"));
+  EXPECT_EQ(c4.t.launches[0].name, "stencil_wide_aligned");
+  EXPECT_EQ(disagreements(c4), "");
+  int inner = 0;
+  for (const request& r : c4.all)
+    if (r.where == site::read_src && r.lanes.front().width == 4) inner += r.met <= 17;
+  EXPECT_GT(inner, 100);
+  settings s = of("stencil", "wide");
+  s.n = 1000;
+  EXPECT_EQ(replay(s).t.launches[0].name, "stencil_wide");
+}
+
+// ---- shuffle --------------------------------------------------------------------------
+TEST(explain_shuffle, lanes_by_the_guide) {
+  const auto sources = [](const char* kind, int width, int operand) {
+    settings s = of("shuffle", "shfl");
+    s.kind = kind, s.width = width, s.operand = operand;
+    const replayed r = replay(s);
+    EXPECT_EQ(disagreements(r), "") << kind << " " << width << " " << operand;
+    std::vector<int64_t> from;
+    for (const request& one : r.all)
+      if (one.where == site::exchange && from.empty())
+        for (const touch& t : one.lanes) from.push_back(t.first);
+    return from;
+  };
+  const auto idx = sources("idx", 16, 3);  // lanes 0-15 read lane 3, lanes 16-31 lane 19
+  for (size_t lane = 0; lane < 32; ++lane) EXPECT_EQ(idx[lane], lane < 16 ? 3 : 19);
+  const auto up = sources("up", 32, 5), down = sources("down", 8, 2), butterfly = sources("xor", 32, 16);
+  for (int lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(up[static_cast<size_t>(lane)], lane < 5 ? lane : lane - 5);
+    EXPECT_EQ(down[static_cast<size_t>(lane)], lane % 8 < 6 ? lane + 2 : lane);
+    EXPECT_EQ(butterfly[static_cast<size_t>(lane)], lane ^ 16);
+  }
+  (void)sources("up", 8, 31);
+}
+
+TEST(explain_shuffle, every_element_once) {
+  for (const lesson& l : shuffle_lessons())
+    for (const int64_t n : {32, 96, 512, 1056}) {
+      settings s = of(l.op, l.variant);
+      s.n = n;
+      const replayed r = replay(s);
+      expect_each_once(r, site::read_src);
+      expect_each_once(r, site::write_dst);
+    }
+}
+
 }  // namespace
 }  // namespace lockstep::tool::explain

@@ -10,7 +10,7 @@ namespace explain {
 namespace {
 
 struct options : settings {
-  int at_block = 0, at_warp = 0, columns_wide = 100;
+  int at_block = -1, at_warp = -1;  // -1: the lesson's
   std::string step, svg, html;
   bool json = false, list = false;
 };
@@ -35,7 +35,8 @@ int run(options o) {
   require_power_of_two("--banks", o.banks);
   require_range("--banks", o.banks, 1, 64);
   trace t = what.replay(o);
-  const view v = make_view(what, o, std::move(t), o.at_block, o.at_warp, o.step);
+  const int block = o.at_block < 0 ? t.best_block : o.at_block, warp = o.at_warp < 0 ? t.best_warp : o.at_warp;
+  const view v = make_view(what, o, std::move(t), block, warp, o.step);
   if (!o.svg.empty()) write_file(o.svg, svg_of(v));
   if (!o.html.empty()) write_file(o.html, html_of(v));
   if (o.json) put(json_of(v));
@@ -63,8 +64,18 @@ void explain_command(CLI::App& program, action& chosen) {
   command->add_option("--segment", o->segment, "elements of src that global memory moves at once (default 8: 32 bytes)")->type_name("N");
   command->add_option("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)")->type_name("N");
   command->add_option("--tile", o->tile, "transpose: elements of a tile's side (default 32)")->type_name("N");
-  command->add_option("--at-block", o->at_block, "the block to draw (default 0)")->type_name("N");
-  command->add_option("--at-warp", o->at_warp, "the warp of that block (default 0)")->type_name("N");
+  command->add_option("--block", o->block, "square_sum, stencil, shuffle: threads of a block (default: the kernel's)")->type_name("N");
+  command->add_option("--blocks", o->blocks, "square_sum: blocks of the grid (default 32)")->type_name("N");
+  command->add_option("--partial-bytes", o->partial_bytes, "square_sum: bytes of a partial sum, 4, 8 or 16 (default 8: double)")->type_name("N");
+  command->add_option("--radius", o->radius, "stencil: taps on either side (default 4)")->type_name("N");
+  command->add_option("--boundary", o->boundary, "stencil: nearest, mirror, reflect, wrap, constant or valid (default nearest)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"nearest", "mirror", "reflect", "wrap", "constant", "valid"}));
+  command->add_option("--kind", o->kind, "shuffle: idx, up, down or xor (default xor)")->type_name("NAME")->check(CLI::IsMember({"idx", "up", "down", "xor"}));
+  command->add_option("--width", o->width, "shuffle: lanes of a segment (default: the warp)")->type_name("N");
+  command->add_option("--operand", o->operand, "shuffle: source lane, delta or mask (default 1)")->type_name("N");
+  command->add_option("--at-block", o->at_block, "the block to draw (default: one that shows the lesson)")->type_name("N")->check(CLI::NonNegativeNumber);
+  command->add_option("--at-warp", o->at_warp, "the warp of that block")->type_name("N")->check(CLI::NonNegativeNumber);
   command->add_option("--step", o->step, "draw this step of the warp, or all (default: each kind once)")->type_name("N|all");
   command->add_option("--svg", o->svg, "write the picture here")->type_name("FILE");
   command->add_option("--html", o->html, "write a page with the pictures here; it needs no network")->type_name("FILE");

@@ -22,9 +22,8 @@ std::string html_of(const view& v) {
   out += "<h2>The whole grid, counted, beside the rule</h2>\n<table><tr><th>access</th><th>requests</th><th>counted</th><th>rule</th><th>predicted</th><th>verdict</th></tr>\n";
   for (const summary& s : v.sums) {
     const verdict_text text = verdict_of(v, s);
-    const array& a = v.t.arrays[static_cast<size_t>(s.where->array)];
-    out += fmt::format("<tr><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class='{}'>{} {}</td></tr>\n",
-                       a.where == space::lanes ? "exchange" : s.where->writes ? "write" : "read", a.name, s.requests, text.counted, escaped(s.where->rule), text.taught,
+    out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class='{}'>{} {}</td></tr>\n",
+                       name_of(v, s), s.requests, text.counted, escaped(s.where->rule), text.taught,
                        text.agrees ? "yes" : "no", text.verdict.empty() ? "" : text.agrees ? "\u2713" : "\u2717", escaped(text.verdict));
   }
   out += "</table>\n";

@@ -21,7 +21,7 @@ std::string json_of(const view& v) {
   for (const summary& s : v.sums) {
     const verdict_text text = verdict_of(v, s);
     const array& a = v.t.arrays[static_cast<size_t>(s.where->array)];
-    ordered_json entry = {{"place", static_cast<int>(s.where->where)}, {"array", a.name}, {"action", s.where->writes ? "write" : "read"},
+    ordered_json entry = {{"place", static_cast<int>(s.where->where)}, {"name", name_of(v, s)}, {"array", a.name}, {"action", s.where->writes ? "write" : "read"},
                           {"requests", s.requests}, {"lanes", s.lanes}, {"met", s.met}, {"needed", s.needed}, {"most_met", s.most_met},
                           {"most_ways", s.most_ways}, {"efficiency", s.efficiency(v.t.chip, a)}, {"rule", s.where->rule}};
     if (s.judged > 0) entry.update({{"predicted", {s.taught_least, s.taught_most}}, {"judged", s.judged}, {"agreed", s.agreed}});

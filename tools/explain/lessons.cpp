@@ -5,8 +5,9 @@
 
 namespace lockstep::tool::explain {
 
-std::vector<const std::vector<lesson>*> all_lessons() { return {&transpose_lessons()}; }
+std::vector<const std::vector<lesson>*> all_lessons() { return {&transpose_lessons(), &square_sum_lessons(), &stencil_lessons(), &shuffle_lessons()}; }
 
+void refuse_value(const char* option, int64_t value, const char* fix) { refuse("{} {}: {}", option, value, fix); }
 void require_range(const char* option, int64_t value, int64_t least, int64_t most) {
   if (value < least || value > most) refuse("{} {}: must be {} to {}", option, value, least, most);
 }

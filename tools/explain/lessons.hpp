@@ -40,6 +40,7 @@ std::vector<const std::vector<lesson>*> all_lessons();
 const lesson& find_lesson(settings& s);
 
 // Refuses, naming argument and fix.
+[[noreturn]] void refuse_value(const char* option, int64_t value, const char* fix);
 void require_range(const char* option, int64_t value, int64_t least, int64_t most);
 void require_power_of_two(const char* option, int64_t value);
 void require_size(int64_t threads_times_accesses, const char* option);  // pictures are small

@@ -15,10 +15,9 @@ inline double coalesced(int64_t lanes, int64_t bytes, const machine& chip) {
   return static_cast<double>((lanes * bytes + chip.segment_bytes - 1) / chip.segment_bytes);
 }
 
-// Lanes `stride` bytes apart, each on `bytes` bytes within a segment: a segment each, until several fit one.
+// Lanes `stride` bytes apart: a segment each, until several fit one.
 inline double strided(int64_t lanes, int64_t stride, const machine& chip) {
-  const int64_t share = std::max<int64_t>(1, chip.segment_bytes / stride);
-  return static_cast<double>((lanes + share - 1) / share);
+  return static_cast<double>(stride >= chip.segment_bytes ? lanes : (lanes * stride + chip.segment_bytes - 1) / chip.segment_bytes);
 }
 
 // Lanes of shared memory `stride` elements of `bytes` apart: they fall on all slots / gcd(stride, slots)

@@ -176,8 +176,7 @@ std::string svg_of(const view& v) {
   say("The whole grid, counted, beside the rule", "step", 20);
   for (const summary& s : v.sums) {
     const verdict_text text = verdict_of(v, s);
-    const array& a = v.t.arrays[static_cast<size_t>(s.where->array)];
-    say(fmt::format("{} {}: {} requests; {}", a.where == space::lanes ? "exchange" : s.where->writes ? "write" : "read", a.name, s.requests, text.counted), "caption", 17);
+    say(fmt::format("{}: {} request{}; {}", name_of(v, s), s.requests, s.requests == 1 ? "" : "s", text.counted), "caption", 17);
     if (!s.where->rule.empty()) say("rule: " + s.where->rule, "text", 17);
     if (!text.verdict.empty())
       for (const std::string& line : broken((text.taught.empty() ? "" : "predicted " + text.taught + ": ") + text.verdict, 110)) say(line, text.agrees ? "good" : "bad", 17);

@@ -12,6 +12,12 @@ using lines = std::vector<std::string>;
 // One array and the lanes that touch it. Brackets enclose segments that are moved.
 lines panel(const view& v, const request& r) {
   const array& a = array_of(v, r);
+  if (a.where == space::lanes) {
+    std::string lanes, from(static_cast<size_t>(v.t.chip.warp), ' ');
+    for (int lane = 0; lane < v.t.chip.warp; ++lane) lanes += lane_text(lane);
+    for (const touch& t : r.lanes) from[static_cast<size_t>(t.lane)] = lane_text(static_cast<int>(t.first))[0];
+    return {caption(v, r), " lane " + lanes, " from " + from, "  " + cost(v, r)};
+  }
   const window w = window_of(v, r, 36, 72);
   const int64_t segment = v.t.chip.segment_bytes;
   const bool global = a.where == space::global;
@@ -123,15 +129,15 @@ std::string text_of(const view& v, int columns) {
   if (v.shown.size() < v.steps.size())
     out += fmt::format("\n{}The other steps of this warp look like these: --step all, or --step 1 to {}.{}\n", s.dim, v.steps.size(), s.off);
   out += fmt::format("\n{}The whole grid, counted, beside the rule{}\n", s.bold, s.off);
+  const std::string indent(21, ' ');
   for (const summary& sum : v.sums) {
     const verdict_text text = verdict_of(v, sum);
-    const array& a = v.t.arrays[static_cast<size_t>(sum.where->array)];
-    out += fmt::format("  {:<14} {} requests, {:.3g} lanes each: {}\n", fmt::format("{} {}", a.where == space::lanes ? "exchange" : sum.where->writes ? "write" : "read", a.name), sum.requests,
-                       static_cast<double>(sum.lanes) / static_cast<double>(sum.requests), text.counted);
-    if (!sum.where->rule.empty()) out += wrapped("rule: " + sum.where->rule, width, "                 ");
+    out += fmt::format("  {:<18} {} request{}, {:.3g} lane{} each: {}\n", name_of(v, sum), sum.requests, sum.requests == 1 ? "" : "s",
+                       static_cast<double>(sum.lanes) / static_cast<double>(sum.requests), sum.lanes == sum.requests ? "" : "s", text.counted);
+    if (!sum.where->rule.empty()) out += wrapped("rule: " + sum.where->rule, width, indent);
     if (!text.verdict.empty())
       out += fmt::format("{}{}{}", text.agrees ? s.good : s.bad,
-                         wrapped((text.taught.empty() ? "" : "predicted " + text.taught + ": ") + text.verdict, width, "                 "), s.off);
+                         wrapped((text.taught.empty() ? "" : "predicted " + text.taught + ": ") + text.verdict, width, indent), s.off);
   }
   for (const std::string& note : v.t.notes) out += "\n" + wrapped(note, width, "");
   return out;

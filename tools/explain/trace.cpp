@@ -108,6 +108,8 @@ void count(request& r, const array& a, const machine& chip) {
     r.needed = static_cast<int>(up(r.bytes_used, chip.segment_bytes));
   } else if (a.where == space::shared) {
     count_banks(r, a, chip);
+  } else {
+    for (const touch& t : r.lanes) r.met += t.first == t.lane;
   }
 }
 
@@ -122,7 +124,7 @@ std::vector<summary> summarize(const trace& t, const std::vector<request>& all) 
   for (const place& p : t.places) {
     summary s;
     s.where = &p;
-    const bool global = t.arrays[static_cast<size_t>(p.array)].where == space::global;
+    const bool shared = t.arrays[static_cast<size_t>(p.array)].where == space::shared;
     for (const request& r : all) {
       if (r.where != p.where) continue;
       s.least_met = s.requests == 0 ? r.met : std::min(s.least_met, r.met);
@@ -133,7 +135,7 @@ std::vector<summary> summarize(const trace& t, const std::vector<request>& all) 
       const double taught = p.taught ? p.taught(r) : -1;
       if (taught < 0) continue;
       ++s.judged;
-      s.agreed += taught == (global ? r.met : r.ways);
+      s.agreed += taught == (shared ? r.ways : r.met);
       s.taught_least = s.judged == 1 ? taught : std::min(s.taught_least, taught);
       s.taught_most = std::max(s.taught_most, taught);
     }

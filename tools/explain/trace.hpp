@@ -50,6 +50,7 @@ struct request {
   site where;
   std::vector<touch> lanes;
   // global: segments met, and how many the bytes would fill
+  // lanes: how many keep their own value
   // shared: wavefronts, and how many there would be without conflicts; ways: lanes in the fullest bank
   int met = 0, needed = 0, ways = 0;
   int64_t bytes_used = 0;  // each byte once
@@ -63,7 +64,7 @@ struct place {
   std::string rule;  // one sentence
   // Segments a request (shared memory: ways of conflict) by that rule; negative: it says nothing here.
   std::function<double(const request&)> taught;
-  std::string otherwise = {};  // why this kernel does not behave as the rule says, where that is known beforehand
+  std::string part = {};  // where a kernel touches an array at several places: which this is
 };
 
 struct launch {
@@ -78,6 +79,7 @@ class trace {
   std::vector<place> places;
   std::vector<launch> launches;
   std::vector<std::string> notes;  // what the picture shows, in sentences
+  int best_block = 0, best_warp = 0;  // to draw where nobody asks for another
 
   // A kernel's grid; then each of its threads with what it touches.
   void start(launch grid);

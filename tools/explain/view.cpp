@@ -32,7 +32,7 @@ std::vector<size_t> choose(const view& v, const std::string& step) {
     shown.push_back(number - 1);
   } else {
     std::set<std::string> seen;
-    for (size_t k = 0; k < v.steps.size(); ++k)
+    for (size_t k = 0; k < v.steps.size() && v.steps[k].front()->kernel == 0; ++k)  // the finish is the same for all
       if (seen.insert(signature(v.steps[k])).second || (v.how.classic && v.steps.size() <= 8)) shown.push_back(k);
   }
   return shown;
@@ -110,6 +110,12 @@ std::string lane_text(int lane) {
   return std::string(1, static_cast<char>(lane < 10 ? '0' + lane : 'a' + lane - 10));
 }
 
+std::string name_of(const view& v, const summary& s) {
+  const array& a = v.t.arrays[static_cast<size_t>(s.where->array)];
+  return fmt::format("{} {}{}", a.where == space::lanes ? "exchange" : s.where->writes ? "write" : "read", a.name,
+                     s.where->part.empty() ? "" : ", " + s.where->part);
+}
+
 std::string headline(const view& v) {
   const launch& grid = v.t.launches.front();
   const std::string block = grid.block_y > 1 ? fmt::format("{} x {}", grid.block_x, grid.block_y) : fmt::format("{}", grid.block_x);
@@ -135,12 +141,12 @@ std::string caption(const view& v, const request& r) {
   const std::string lanes = static_cast<int>(r.lanes.size()) == v.t.chip.warp ? "all lanes"
                             : r.lanes.size() == 1 ? "1 lane"
                                                   : fmt::format("{} of {} lanes", r.lanes.size(), v.t.chip.warp);
-  return fmt::format("{} {} by {}", a.name, did, lanes);
+  return fmt::format("{}{} {} by {}", a.name, p.part.empty() ? "" : " (" + p.part + ")", did, lanes);
 }
 
 std::string cost(const view& v, const request& r) {
   const array& a = array_of(v, r);
-  if (a.where == space::lanes) return "registers: no memory";
+  if (a.where == space::lanes) return fmt::format("registers, no memory; {} lanes keep their own value", r.met);
   if (a.where == space::shared)
     return r.ways <= 1 ? "no bank conflict"
                        : fmt::format("{}-way bank conflict: {} wavefronts for {}", r.ways, r.met, r.needed);
@@ -160,23 +166,22 @@ verdict_text verdict_of(const view& v, const summary& s) {
   const auto range = [](double least, double most) {
     return least == most ? fmt::format("{:.4g}", most) : fmt::format("{:.4g} to {:.4g}", least, most);
   };
-  if (a.where == space::lanes) text.counted = "no memory touched";
+  if (a.where == space::lanes) text.counted = fmt::format("{} lanes keep their own value", range(s.least_met, s.most_met));
   else if (shared) text.counted = fmt::format("{}-way at most, {:.3g} % efficient", s.most_ways, 100 * s.efficiency(v.t.chip, a));
   else
-    text.counted = fmt::format("{} segments a request, {:.3g} % efficient", range(s.least_met, s.most_met), 100 * s.efficiency(v.t.chip, a));
+    text.counted = fmt::format("{} segment{} a request, {:.3g} % efficient", range(s.least_met, s.most_met), s.most_met == 1 ? "" : "s", 100 * s.efficiency(v.t.chip, a));
   if (s.judged == 0) {
-    text.verdict = s.where->taught ? "no full request here: nothing to compare" : "";
+    text.verdict = s.where->taught ? "the rule speaks of full warps; there is none here" : "";
     return text;
   }
   text.taught = shared ? range(s.taught_least, s.taught_most) + "-way" : range(s.taught_least, s.taught_most);
   text.agrees = s.agreed == s.judged;
   if (text.agrees) {
-    text.verdict = s.judged == s.requests ? "as taught" : fmt::format("as taught, in {} of {} requests that are full", s.judged, s.requests);
+    text.verdict = s.judged == s.requests ? "as taught" : fmt::format("as taught (the rule speaks of {} of {} requests)", s.judged, s.requests);
     return text;
   }
   text.verdict = fmt::format("differs in {} of {} requests", s.judged - s.agreed, s.judged);
-  if (!s.where->otherwise.empty()) text.verdict += ": " + s.where->otherwise;
-  else if (!shared && a.columns * a.bytes % v.t.chip.segment_bytes != 0)
+  if (!shared && a.columns * a.bytes % v.t.chip.segment_bytes != 0)
     text.verdict += fmt::format(": rows of {} bytes do not start on a segment", a.columns * a.bytes);
   return text;
 }

@@ -42,6 +42,7 @@ std::string headline(const view& v);                     // sizes, in one line
 std::string step_title(const view& v, size_t step);
 std::string caption(const view& v, const request& r);    // "src, read: 32 lanes"
 std::string cost(const view& v, const request& r);       // "32 segments, 4 needed: 12.5 %"
+std::string name_of(const view& v, const summary& s);  // "read src"
 bool wasteful(const view& v, const request& r);
 struct verdict_text {
   bool agrees;

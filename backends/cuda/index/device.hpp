@@ -9,9 +9,11 @@
 #if defined(__CUDACC__)
 #define LOCKSTEP_INDEX __device__ __forceinline__
 #define LOCKSTEP_UNROLL _Pragma("unroll")
+#define LOCKSTEP_ROLLED _Pragma("unroll 1")
 #else
 #define LOCKSTEP_INDEX inline
 #define LOCKSTEP_UNROLL
+#define LOCKSTEP_ROLLED
 #endif
 
 namespace lockstep::cuda {

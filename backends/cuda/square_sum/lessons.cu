@@ -11,6 +11,8 @@
 // Source  M. Harris, Optimizing Parallel Reduction in CUDA; CUDA C++ Programming Guide,
 //         warp-synchronous code and __syncwarp.
 #include "../fold.cuh"
+#include "../index/square_sum.hpp"
+#include "../record.cuh"
 #include "rows.hpp"
 
 namespace lockstep::cuda {
@@ -19,58 +21,57 @@ namespace {
 constexpr int threads = 256;
 constexpr int classic_blocks = 32;  // the original's launch: 32 blocks of 256 threads
 
-enum class share { serial, masked, unrolled, conflicting, conflict_free };
-
-// A block's 256 values to value[0], by the lesson's way.
+// A thread's hand in the block's shared memory (walk_share).
 template <share how, class Fold>
-__device__ typename Fold::partial share_values(const Fold& fold, typename Fold::partial mine) {
+struct shared_hand {
   using P = typename Fold::partial;
   // Banks hold 4 bytes each, 32 of them: a pad of one value every 128 bytes.
-  constexpr int pad = how == share::conflict_free ? 128 / sizeof(P) : threads;
-  __shared__ P value[threads + threads / pad];
-  const int t = threadIdx.x;
-  const auto at = [&](int i) -> P& { return value[how == share::conflict_free ? i + i / pad : i]; };
-  at(t) = mine;
-  __syncthreads();  // everybody's value is there for the threads that add
-  if constexpr (how == share::serial) {
-    if (t == 0)
-      for (int i = 1; i < threads; ++i) at(0) = fold.join(at(0), at(i));
-  } else if constexpr (how == share::masked) {
-    for (int d = 1; d < threads; d *= 2) {
-      if ((t & (2 * d - 1)) == 0) at(t) = fold.join(at(t), at(t + d));
-      __syncthreads();  // the next level reads what this one wrote
-    }
-  } else if constexpr (how == share::unrolled) {
-    if (t < 128) at(t) = fold.join(at(t), at(t + 128));
-    __syncthreads();  // four warps wrote what two read
-    if (t < 64) at(t) = fold.join(at(t), at(t + 64));
-    __syncthreads();  // two warps wrote what one reads
-    if (t < 32) {
-      P sum = fold.join(at(t), at(t + 32));
-#pragma unroll
-      for (int d = 16; d >= 1; d /= 2) {
-        at(t) = sum;
-        __syncwarp();  // the warp's stores before its loads: since Volta nothing else orders them
-        sum = fold.join(sum, at(t ^ d));
-        __syncwarp();  // the loads before the next stores
-      }
-      if (t == 0) at(0) = sum;
-    }
-  } else {  // neighbouring threads on addresses 2d apart: conflicts, unless padded
-    for (int d = 1; d < threads; d *= 2) {
-      const int i = 2 * d * t;
-      if (i < threads) at(i) = fold.join(at(i), at(i + d));
-      __syncthreads();  // the next level reads what this one wrote
-    }
+  static constexpr int row = 128 / sizeof(P), values = share_place<how>(threads - 1, row) + 1;
+  const Fold& fold;
+  P* value;
+  P own;
+
+  __device__ __forceinline__ P& at(int i) const { return value[share_place<how>(i, row)]; }
+  __device__ __forceinline__ void put(int i) {
+    LOCKSTEP_SEEN(put_value, value, &at(i));
+    at(i) = own;
   }
-  return at(0);  // of thread 0, which has written it or waited for it
+  __device__ __forceinline__ void join(int i, int k) {
+    LOCKSTEP_SEEN(read_own, value, &at(i));
+    LOCKSTEP_SEEN(read_other, value, &at(k));
+    LOCKSTEP_SEEN(write_joined, value, &at(i));
+    at(i) = fold.join(at(i), at(k));
+  }
+  __device__ __forceinline__ void begin(int i, int k) {
+    LOCKSTEP_SEEN(read_own, value, &at(i));
+    LOCKSTEP_SEEN(read_other, value, &at(k));
+    own = fold.join(at(i), at(k));
+  }
+  __device__ __forceinline__ void add(int k) {
+    LOCKSTEP_SEEN(read_other, value, &at(k));
+    own = fold.join(own, at(k));
+  }
+  __device__ __forceinline__ void barrier() { __syncthreads(); }  // walk_share says whom it orders
+  __device__ __forceinline__ void warp_barrier() { __syncwarp(); }
+};
+
+// A block's 256 values to one, by the lesson's way.
+template <share how, class Fold>
+__device__ typename Fold::partial share_values(const Fold& fold, typename Fold::partial mine) {
+  __shared__ typename Fold::partial value[shared_hand<how, Fold>::values];
+  shared_hand<how, Fold> hand{fold, value, mine};
+  walk_share<how>(threads, 32, threadIdx.x, hand);
+  return hand.at(0);  // of thread 0, which has written it or waited for it
 }
 
 // B1: one thread reads everything.
 template <class Fold>
 __global__ void square_sum_serial(Fold fold, const typename Fold::element* src, const int64_t n) {
   typename Fold::lane sum = fold.empty_lane();
-  for (int64_t i = 0; i < n; ++i) fold.take(sum, src[i], 0);
+  walk_serial(n, [&](int64_t i) {
+    LOCKSTEP_SEEN(read_src, src, &src[i]);
+    fold.take(sum, src[i], 0);
+  });
   fold.store(fold.close(sum, 0), 0);
 }
 
@@ -79,19 +80,24 @@ __global__ void square_sum_serial(Fold fold, const typename Fold::element* src, 
 template <class Fold>
 __global__ __launch_bounds__(threads) void square_sum_slices(Fold fold, const typename Fold::element* src,
                                                              const int64_t n, typename Fold::partial* partials) {
-  const int64_t slice = (n + threads - 1) / threads, begin = threadIdx.x * slice;
   typename Fold::lane sum = fold.empty_lane();
-  for (int64_t i = begin; i < begin + slice && i < n; ++i) fold.take(sum, src[i], 0);
+  walk_slice(n, threads, threadIdx.x, [&](int64_t i) {
+    LOCKSTEP_SEEN(read_src, src, &src[i]);
+    fold.take(sum, src[i], 0);
+  });
+  LOCKSTEP_SEEN(write_partial, partials, &partials[threadIdx.x]);
   partials[threadIdx.x] = fold.close(sum, 0);
 }
 
 // What B3 to B9 read: thread k of all takes elements k, k + all, ...
 template <class Fold, class Take>
-__device__ __forceinline__ typename Fold::partial walk_strided(const Fold& fold, const typename Fold::element* src,
+__device__ __forceinline__ typename Fold::partial take_strided(const Fold& fold, const typename Fold::element* src,
                                                                int64_t n, Take take) {
-  const int64_t all = int64_t{gridDim.x} * threads;
   typename Fold::lane sum = fold.empty_lane();
-  for (int64_t i = int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += all) take(sum, src[i]);
+  walk_strided<int64_t>(n, gridDim.x, threads, blockIdx.x, threadIdx.x, [&](int64_t i) {
+    LOCKSTEP_SEEN(read_src, src, &src[i]);
+    take(sum, src[i]);
+  });
   return fold.close(sum, 0);
 }
 
@@ -99,17 +105,21 @@ __device__ __forceinline__ typename Fold::partial walk_strided(const Fold& fold,
 template <class Fold>
 __global__ __launch_bounds__(threads) void square_sum_strided(Fold fold, const typename Fold::element* src,
                                                               const int64_t n, typename Fold::partial* partials) {
-  partials[int64_t{blockIdx.x} * threads + threadIdx.x] =
-      walk_strided(fold, src, n, [&](auto& sum, auto x) { fold.take(sum, x, 0); });
+  const auto mine = take_strided(fold, src, n, [&](auto& sum, auto x) { fold.take(sum, x, 0); });
+  const int64_t k = int64_t{blockIdx.x} * threads + threadIdx.x;
+  LOCKSTEP_SEEN(write_partial, partials, &partials[k]);
+  partials[k] = mine;
 }
 
 // B5 to B8: a partial sum a block.
 template <share how, class Fold>
 __global__ __launch_bounds__(threads) void square_sum_shared(Fold fold, const typename Fold::element* src,
                                                              const int64_t n, typename Fold::partial* partials) {
-  const auto mine = walk_strided(fold, src, n, [&](auto& sum, auto x) { fold.take(sum, x, 0); });
+  const auto mine = take_strided(fold, src, n, [&](auto& sum, auto x) { fold.take(sum, x, 0); });
   const auto value = share_values<how>(fold, mine);
-  if (threadIdx.x == 0) partials[blockIdx.x] = value;
+  if (threadIdx.x != 0) return;
+  LOCKSTEP_SEEN(write_partial, partials, &partials[blockIdx.x]);
+  partials[blockIdx.x] = value;
 }
 
 // B9: the multiply-add as PTX. For fma.rn the compiler writes the same machine instruction
@@ -146,14 +156,16 @@ __device__ __forceinline__ void take_ptx(wide_sum& sum, int64_t x) {
 template <bool ptx, class Fold>
 __global__ __launch_bounds__(threads) void square_sum_multiply_add(Fold fold, const typename Fold::element* src,
                                                                    const int64_t n, typename Fold::partial* partials) {
-  const auto mine = walk_strided(fold, src, n, [&](auto& sum, auto x) {
+  const auto mine = take_strided(fold, src, n, [&](auto& sum, auto x) {
     if constexpr (ptx)
       take_ptx(sum, x);
     else
       fold.take(sum, x, 0);
   });
   const auto value = share_values<share::unrolled>(fold, mine);
-  if (threadIdx.x == 0) partials[blockIdx.x] = value;
+  if (threadIdx.x != 0) return;
+  LOCKSTEP_SEEN(write_partial, partials, &partials[blockIdx.x]);
+  partials[blockIdx.x] = value;
 }
 
 // The finishing step (the original's host loop): one block adds the partial sums.
@@ -161,7 +173,10 @@ template <class Fold>
 __global__ __launch_bounds__(threads) void square_sum_finish(Fold fold, const typename Fold::partial* partials,
                                                              const int count) {
   auto sum = fold.none();
-  for (int i = threadIdx.x; i < count; i += threads) sum = fold.join(sum, partials[i]);
+  walk_strided<int>(count, 1, threads, 0, threadIdx.x, [&](int i) {
+    LOCKSTEP_SEEN(read_partial, partials, &partials[i]);
+    sum = fold.join(sum, partials[i]);
+  });
   const auto value = share_values<share::unrolled>(fold, sum);
   if (threadIdx.x == 0) fold.store(value, 0);
 }

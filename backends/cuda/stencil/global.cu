@@ -32,16 +32,16 @@ __global__ void __launch_bounds__(block)
     const T* centre = s.src + b * s.src_batch + at[0] * stride[0] + at[1] * stride[1] + at[2];
     for (int a = 3 - RANK; a < 3; ++a) line[a] = centre - at[a] * stride[a];
     T acc = T(-0.0);  // fma(c, x, -0.0) is the rounded product
-    int k = 0;
-#pragma unroll
-    for (int a = 3 - RANK; a < 3; ++a)
-      for (int j = -s.radius; j < 0; ++j, ++k)
-        acc = fma_rn(t.c[k], tap(line[a], stride[a], at[a] + j, s.n[a], s.boundary, s.value), acc);
-    acc = fma_rn(t.c[k++], __ldg(centre), acc);
-#pragma unroll
-    for (int a = 2; a >= 3 - RANK; --a)
-      for (int j = 1; j <= s.radius; ++j, ++k)
-        acc = fma_rn(t.c[k], tap(line[a], stride[a], at[a] + j, s.n[a], s.boundary, s.value), acc);
+    walk_taps<RANK>(
+        s.radius,
+        [&](int a, int j, int k) {
+          acc = fma_rn(t.c[k], tap(line[a], stride[a], at[a] + j, s.n[a], s.boundary, s.value), acc);
+        },
+        [&](int k) {
+          LOCKSTEP_SEEN(read_src, s.src, centre);
+          acc = fma_rn(t.c[k], __ldg(centre), acc);
+        });
+    LOCKSTEP_SEEN(write_dst, s.dst, to);
     *to = canonical(acc);
   }
 }

@@ -58,21 +58,26 @@ __global__ void __launch_bounds__(BLOCK)
     const int64_t begin = chunk * BLOCK, left = begin + s.origin - radius;
     // Of the last block only what its outputs need: folding has few rounds to go.
     const int64_t last = s.out[2] - begin + 2 * radius;
-    for (int e = threadIdx.x; e < BLOCK + 2 * radius - (LOCKSTEP_DEVICE_MUTANT("halo_one_short") ? 1 : 0) && e < last; e += BLOCK)
+    walk_halo(BLOCK, BLOCK + 2 * radius - (LOCKSTEP_DEVICE_MUTANT("halo_one_short") ? 1 : 0), last, threadIdx.x, [&](int e) {
+      LOCKSTEP_SEEN(write_tile, tile, &tile[e]);
       tile[e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
+    });
     __syncthreads();  // the whole tile is written before any thread reads its neighbours' part
     const int64_t i = begin + threadIdx.x;
     if (i < s.out[2]) {
       T acc = T(-0.0);  // fma(c, x, -0.0) is the rounded product
       if constexpr (RADIUS != 0) {
 #pragma unroll
-        for (int k = 0; k < 2 * RADIUS + 1; ++k)
-          acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[threadIdx.x + k], acc);
+        for (int k = 0; k < 2 * RADIUS + 1; ++k) {
+          LOCKSTEP_SEEN(read_tile, tile, &tile[tap_place(threadIdx.x, k)]);
+          acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[tap_place(threadIdx.x, k)], acc);
+        }
       } else {
 #pragma unroll 1
         for (int k = 0; k < 2 * radius + 1; ++k)
-          acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[threadIdx.x + k], acc);
+          acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[tap_place(threadIdx.x, k)], acc);
       }
+      LOCKSTEP_SEEN(write_dst, s.dst, &s.dst[row * s.dst_batch + i]);
       s.dst[row * s.dst_batch + i] = canonical(acc);
     }
     __syncthreads();  // every read of this tile is done before the next one overwrites it

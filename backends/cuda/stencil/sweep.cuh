@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "../index/stencil.hpp"
+#include "../record.cuh"
 #include "lockstep/backend.h"
 #include "order.hpp"
 
@@ -49,32 +51,13 @@ __device__ __forceinline__ double canonical(double x) {
   return x == x ? x : __longlong_as_double(static_cast<long long>(order::nan_f64));
 }
 
-// The element that index i of an axis of n elements means; -1: none (CONSTANT's
-// value, or beyond what VALID ever uses). Reflecting again and again is
-// order::folded without its divisions: at most 16 rounds, more than one only where
-// the axis is shorter than the radius.
-__device__ __forceinline__ int64_t source_index(int64_t i, int64_t n, int32_t boundary) {
-  while (static_cast<uint64_t>(i) >= static_cast<uint64_t>(n)) {
-    const bool low = i < 0;
-    switch (boundary) {
-      case LOCKSTEP_BOUNDARY_NEAREST: return low ? 0 : n - 1;
-      case LOCKSTEP_BOUNDARY_MIRROR:
-        if (n == 1) return 0;
-        i = low ? -i : 2 * (n - 1) - i;
-        break;
-      case LOCKSTEP_BOUNDARY_REFLECT: i = low ? -1 - i : 2 * n - 1 - i; break;
-      case LOCKSTEP_BOUNDARY_WRAP: i += low ? n : -n; break;
-      default: return -1;
-    }
-  }
-  return i;
-}
-
 // line[i], or what the boundary puts there; elements of the line are stride apart.
 template <class T>
 __device__ __forceinline__ T tap(const T* line, int64_t stride, int64_t i, int64_t n, int32_t boundary, T value) {
   const int64_t j = source_index(i, n, boundary);
-  return j < 0 ? value : __ldg(line + j * stride);
+  if (j < 0) return value;
+  LOCKSTEP_SEEN(read_src, line, line + j * stride);
+  return __ldg(line + j * stride);
 }
 
 // i = q * d + r. Hardware has no 64-bit division, and nearly every call fits 32 bits.

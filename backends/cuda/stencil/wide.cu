@@ -79,14 +79,6 @@ __device__ __forceinline__ void weigh(const T (&w)[N], const taps<T, most_taps_1
   for (int v = 0; v < V; ++v) acc[v] = canonical(acc[v]);
 }
 
-// How outputs are cut into items of V: item j of a row covers outputs
-// j * V - skew ... + V - 1, so that whole items are aligned in dst.
-struct items {
-  int64_t a_row, total;
-  int32_t src_skew, dst_skew;          // elements beyond 16-byte alignment, of row 0
-  int32_t src_row_skew, dst_row_skew;  // and what each further row adds
-};
-
 // R: the radius when EXACT, else its upper bound; then taps beyond the radius are
 // skipped by a branch that is the same for all threads.
 // U items a thread: 1 2 4 tried, 0.84 0.74 0.49 of copy.
@@ -94,7 +86,7 @@ template <class T, int R, bool EXACT, bool FOLD, int U>
 __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sweep<T> s,
                                                       const __grid_constant__ taps<T, most_taps_1d> t,
                                                       const __grid_constant__ items cut) {
-  constexpr int V = 16 / sizeof(T), window = V + 2 * R, vectors = (window + 2 * V - 2) / V;
+  constexpr int V = 16 / sizeof(T), window = V + 2 * R, vectors = window_vectors(V, R);
   const int radius = EXACT ? R : s.radius;
   const int64_t step = int64_t{block} * U * gridDim.x;
   for (int64_t first = int64_t{block} * U * blockIdx.x + threadIdx.x; first < cut.total; first += step) {
@@ -108,32 +100,29 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
       if (item >= cut.total) continue;
       int64_t j = item;
       const int64_t row = cut.a_row == cut.total ? 0 : divide(item, cut.a_row, j);
-      const int32_t dst_skew = static_cast<int32_t>(cut.dst_skew + row * cut.dst_row_skew) & (V - 1);
-      const int64_t i = j * V - dst_skew;
-      if (i >= s.out[2]) continue;
+      const item_at at = locate_item(cut, V, R, row, j, s.out[2], s.n[2], s.origin);
+      if (at.i >= s.out[2]) continue;
       const T* from = s.src + row * s.src_batch;
-      to[u] = s.dst + row * s.dst_batch + i;
-      begin[u] = i < 0 ? static_cast<int32_t>(-i) : 0;
-      end[u] = s.out[2] - i < V ? static_cast<int32_t>(s.out[2] - i) - (LOCKSTEP_DEVICE_MUTANT("wide_stencil_tail_lost") ? 1 : 0) : V;
-      const int64_t left = i + s.origin - R;  // the window's first element
-      const int32_t off = static_cast<int32_t>(cut.src_skew + row * cut.src_row_skew + left) & (V - 1);
-      if (left >= off && left - off + vectors * V <= s.n[2]) {
+      to[u] = s.dst + row * s.dst_batch + at.i;
+      begin[u] = at.begin;
+      end[u] = at.end - (at.end < V && LOCKSTEP_DEVICE_MUTANT("wide_stencil_tail_lost") ? 1 : 0);
+      if (at.inside) {
 #pragma unroll
         for (int k = 0; k < vectors; ++k) {
-          // Where the window needs no shift, it often ends before the last vector.
-          if (k < vectors - 1 || k * V < off + window) {
-            const vector_of<T> v = load(from + left - off + k * V);
+          if (vector_is_needed(V, R, k, at.off)) {
+            LOCKSTEP_SEEN(read_src, s.src, reinterpret_cast<const vector_of<T>*>(from + vector_at(at, V, k)));
+            const vector_of<T> v = load(from + vector_at(at, V, k));
 #pragma unroll
             for (int e = 0; e < V; ++e) w[u][k * V + e] = v.e[e];
           }
         }
-        shift_down<1>(w[u], off);
-        if constexpr (V == 4) shift_down<2>(w[u], off);
+        shift_down<1>(w[u], at.off);
+        if constexpr (V == 4) shift_down<2>(w[u], at.off);
       } else {
 #pragma unroll
         for (int e = 0; e < window; ++e)
           if (EXACT || (e >= R - radius && e < V + R + radius))
-            w[u][e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
+            w[u][e] = tap(from, 1, at.left + e, s.n[2], s.boundary, s.value);
       }
     }
 #pragma unroll
@@ -141,11 +130,15 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
       T acc[V];
       weigh<R, EXACT, FOLD, 0>(w[u], t, radius, acc);
       if (begin[u] == 0 && end[u] == V) {
+        LOCKSTEP_SEEN(write_dst, s.dst, reinterpret_cast<vector_of<T>*>(to[u]));
         store(to[u], acc);
       } else {
 #pragma unroll
         for (int v = 0; v < V; ++v)
-          if (v >= begin[u] && v < end[u]) to[u][v] = acc[v];
+          if (v >= begin[u] && v < end[u]) {
+            LOCKSTEP_SEEN(write_dst, s.dst, &to[u][v]);
+            to[u][v] = acc[v];
+          }
       }
     }
   }
@@ -157,36 +150,37 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
 template <class T, int R, bool FOLD, int BLOCK>
 __global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident : resident / 2) / BLOCK)
     stencil_wide_aligned(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t, int64_t blocks_a_row) {
-  constexpr int V = 16 / sizeof(T), H = (R + V - 1) / V * V;
+  constexpr int V = 16 / sizeof(T), H = aligned_halo(R, V);
   const int64_t all = blocks_a_row * s.batch;
   for (int64_t id = blockIdx.x; id < all; id += gridDim.x) {
     int64_t chunk = id;
     const int64_t row = blocks_a_row == all ? 0 : divide(id, blocks_a_row, chunk);
-    chunk = chunk == 0 ? blocks_a_row - 1 : chunk - 1;  // both ends first: they take longest
+    chunk = aligned_chunk(chunk, blocks_a_row);
     const int64_t begin = chunk * (BLOCK * V);
     const T* const from = s.src + row * s.src_batch + s.origin;
     T* const to = s.dst + row * s.dst_batch;
-    if (begin + s.origin >= H && begin + s.origin + BLOCK * V + H <= s.n[2]) {
-      const int64_t i = begin + static_cast<int>(threadIdx.x) * V;
+    if (chunk_is_inside(begin, s.origin, s.n[2], BLOCK * V, H)) {
+      const int64_t i = aligned_output(begin, threadIdx.x, V);
       T w[V + 2 * H], acc[V];
-#pragma unroll
-      for (int k = 0; k < V + 2 * H; k += V) {
-        const vector_of<T> v = load(from + i - H + k);
+      walk_window(V, H, i, [&](int k, int64_t element) {
+        LOCKSTEP_SEEN(read_src, s.src, reinterpret_cast<const vector_of<T>*>(from + element));
+        const vector_of<T> v = load(from + element);
 #pragma unroll
         for (int e = 0; e < V; ++e) w[k + e] = v.e[e];
-      }
+      });
       weigh<R, true, FOLD, H - R>(w, t, R, acc);
+      LOCKSTEP_SEEN(write_dst, s.dst, reinterpret_cast<vector_of<T>*>(to + i));
       store(to + i, acc);
     } else {
       const int64_t end = begin + BLOCK * V < s.out[2] ? begin + BLOCK * V : s.out[2];
-#pragma unroll 1
-      for (int64_t i = begin + threadIdx.x; i < end; i += BLOCK) {
+      walk_end(begin, end, BLOCK, threadIdx.x, [&](int64_t i) {
         const auto x = [&](int k) { return tap(from - s.origin, 1, i + s.origin + k, s.n[2], s.boundary, s.value); };
         T acc = FOLD ? mul_rn(t.c[R], x(0)) : T(-0.0);
 #pragma unroll 1
         for (int k = FOLD ? 1 : -R; k <= R; ++k) acc = fma_rn(t.c[k + R], FOLD ? x(-k) + x(k) : x(k), acc);
+        LOCKSTEP_SEEN(write_dst, s.dst, &to[i]);
         to[i] = canonical(acc);
-      }
+      });
     }
   }
 }

@@ -1,0 +1,203 @@
+// stencil.cpp - replays of backends/cuda/stencil (C1 to C4), one axis.
+#include "index/stencil.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "lessons.hpp"
+#include "rules.hpp"
+
+namespace lockstep::tool::explain {
+namespace {
+
+namespace at = cuda::stencil;
+
+constexpr int after_reads = 1 << 20;
+
+// What all rows share: the axis, its boundary, the arrays.
+struct axis {
+  int64_t n, outputs, origin;
+  int32_t boundary;
+  int radius;
+  trace t;
+};
+
+axis begin(settings& s, int block, int64_t n) {
+  static const std::map<std::string, int32_t> boundaries = {
+      {"nearest", LOCKSTEP_BOUNDARY_NEAREST}, {"mirror", LOCKSTEP_BOUNDARY_MIRROR}, {"reflect", LOCKSTEP_BOUNDARY_REFLECT},
+      {"wrap", LOCKSTEP_BOUNDARY_WRAP}, {"constant", LOCKSTEP_BOUNDARY_CONSTANT}, {"valid", LOCKSTEP_BOUNDARY_VALID}};
+  if (s.element_bytes == 0) s.element_bytes = 4;
+  if (s.element_bytes != 4 && s.element_bytes != 8) refuse_value("--element-bytes", s.element_bytes, "stencils take 4 or 8");
+  if (s.block == 0) s.block = s.classic ? 4 : block;
+  if (s.n == 0) s.n = s.classic ? 16 : n;
+  if (s.classic && s.radius == 4) s.radius = 1;
+  require_range("--block", s.block, s.warp, 1024);
+  require_range("--radius", s.radius, 1, 16);
+  require_range("--n", s.n, 1, 1 << 17);
+  axis a{s.n, s.n, 0, boundaries.at(s.boundary), s.radius, {}};
+  if (a.boundary == LOCKSTEP_BOUNDARY_VALID) a.origin = s.radius, a.outputs = s.n - 2 * s.radius;
+  if (a.outputs < 1) refuse_value("--n", s.n, "boundary valid needs more than twice the radius");
+  a.t.chip = {s.warp, s.segment * s.element_bytes, s.banks};
+  a.t.arrays = {{"src", space::global, s.element_bytes, s.n, 4 * s.segment}, {"dst", space::global, s.element_bytes, a.outputs, 4 * s.segment}};
+  return a;
+}
+
+// Full warps on neighbours: as few segments as the bytes fill, and one more where they do
+// not start on a segment. Says nothing where the boundary folds.
+place neighbours(const settings& s, const axis& a, site where, int array, bool writes, int width) {
+  const int warp = s.warp, bytes = s.element_bytes, segment = s.segment;
+  const machine chip = a.t.chip;
+  return {where, array, writes,
+          fmt::format("lanes on neighbours: {} x {} bytes fill {:.0f} segments, one more where they start off a segment's edge", warp, width * bytes,
+                      coalesced(warp, width * bytes, chip)),
+          [=](const request& r) {
+            if (static_cast<int>(r.lanes.size()) < warp || r.lanes.front().width != width) return -1.0;
+            for (size_t k = 1; k < r.lanes.size(); ++k)
+              if (r.lanes[k].first != r.lanes[k - 1].first + width) return -1.0;
+            return coalesced(warp, width * bytes, chip) + (r.lanes.front().first % segment != 0);
+          }};
+}
+
+void read_tap(axis& a, int round, int64_t i) {
+  if (const int64_t j = at::source_index(i, a.n, a.boundary); j >= 0) a.t.access(site::read_src, round, j);
+}
+
+// C1.
+trace global(settings& s) {
+  axis a = begin(s, 256, 512);
+  a.t.places = {neighbours(s, a, site::read_src, 0, false, 1), neighbours(s, a, site::write_dst, 1, true, 1)};
+  const int64_t blocks = (a.outputs + s.block - 1) / s.block;
+  a.t.start({"stencil_global", static_cast<int>(blocks), s.block, 1});
+  a.t.best_warp = s.block > s.warp ? 1 : 0;
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int thread = 0; thread < s.block; ++thread) {
+      a.t.thread(static_cast<int>(block), thread);
+      const int64_t i = block * s.block + thread;
+      if (i >= a.outputs) continue;
+      at::walk_taps<1>(
+          a.radius, [&](int, int j, int k) { read_tap(a, k, i + a.origin + j); },
+          [&](int k) { a.t.access(site::read_src, k, i + a.origin); });
+      a.t.access(site::write_dst, after_reads, i);
+    }
+  a.t.notes = {fmt::format("Every element is asked for {} times, once a tap: neighbouring warps and taps meet in the L1 cache, not in DRAM.", 2 * a.radius + 1)};
+  return a.t;
+}
+
+// C2 and C3.
+template <int threads>
+trace shared(settings& s) {
+  axis a = begin(s, threads, 2 * threads);
+  const int tile = s.block + 2 * a.radius;
+  a.t.arrays.push_back({"tile", space::shared, s.element_bytes, tile, std::max(1, s.banks * 4 / s.element_bytes)});
+  const auto free = [](const request&) { return 1.0; };
+  a.t.places = {{site::write_tile, 2, true, "neighbours: no conflict", free},
+                neighbours(s, a, site::read_src, 0, false, 1),
+                {site::read_tile, 2, false, "tap k: all lanes move on by k words, still neighbours: no conflict", free},
+                neighbours(s, a, site::write_dst, 1, true, 1)};
+  const int64_t blocks = (a.outputs + s.block - 1) / s.block;
+  a.t.start({"stencil_shared", static_cast<int>(blocks), s.block, 1});
+  a.t.best_block = blocks > 1 ? 1 : 0;
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int thread = 0; thread < s.block; ++thread) {
+      a.t.thread(static_cast<int>(block), thread);
+      const int64_t first = block * s.block, left = first + a.origin - a.radius;
+      int round = 0;
+      at::walk_halo(s.block, tile, a.outputs - first + 2 * a.radius, static_cast<unsigned>(thread), [&](int e) {
+        a.t.access(site::write_tile, round, e);
+        read_tap(a, round, left + e);
+        ++round;
+      });
+      a.t.barrier();
+      const int64_t i = first + thread;
+      if (i >= a.outputs) continue;
+      for (int k = 0; k < 2 * a.radius + 1; ++k) a.t.access(site::read_tile, k, at::tap_place(static_cast<unsigned>(thread), k));
+      a.t.access(site::write_dst, after_reads, i);
+    }
+  a.t.notes = {fmt::format("A block of {} outputs reads {} elements, {} of them its halo: {:.3g} times its share. All {} taps then come from shared memory; "
+                           "the coefficients are the same for all lanes, one word of constant or read-only cache for a whole warp.",
+                           s.block, tile, 2 * a.radius, static_cast<double>(tile) / s.block, 2 * a.radius + 1)};
+  return a.t;
+}
+
+// C4, rows that are long and aligned alike.
+void wide_aligned(const settings& s, axis& a, int V) {
+  const int halo = at::aligned_halo(a.radius, V), outputs = s.block * V;
+  const int64_t blocks = (a.outputs + outputs - 1) / outputs;
+  a.t.start({"stencil_wide_aligned", static_cast<int>(blocks), s.block, 1});
+  a.t.best_block = static_cast<int>(std::min<int64_t>(blocks - 1, 2));
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int thread = 0; thread < s.block; ++thread) {
+      a.t.thread(static_cast<int>(block), thread);
+      const int64_t first = at::aligned_chunk(block, blocks) * outputs;
+      int round = 0;
+      if (at::chunk_is_inside(first, a.origin, a.n, outputs, halo)) {
+        const int64_t i = at::aligned_output(first, static_cast<unsigned>(thread), V);
+        at::walk_window(V, halo, i, [&](int, int64_t element) { a.t.access(site::read_src, round++, element + a.origin, V); });
+        a.t.access(site::write_dst, after_reads, i, V);
+      } else {
+        at::walk_end(first, std::min(first + outputs, a.outputs), s.block, static_cast<unsigned>(thread), [&](int64_t i) {
+          for (int k = -a.radius; k <= a.radius; ++k) read_tap(a, round++, i + a.origin + k);
+          a.t.access(site::write_dst, round++, i);
+        });
+      }
+    }
+}
+
+// C4, any row: items of V outputs. The kernel's radius is exact up to 4, then a bound of 8 or 16.
+void wide_items(const settings& s, axis& a, int V) {
+  const int R = a.radius <= 4 ? a.radius : a.radius <= 8 ? 8 : 16;
+  const at::items cut{(a.outputs + V - 1) / V, (a.outputs + V - 1) / V, 0, 0, 0, 0};
+  const int64_t blocks = (cut.total + s.block - 1) / s.block;
+  a.t.start({"stencil_wide", static_cast<int>(blocks), s.block, 1});
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int thread = 0; thread < s.block; ++thread) {
+      a.t.thread(static_cast<int>(block), thread);
+      const int64_t item = block * s.block + thread;
+      if (item >= cut.total) continue;
+      const at::item_at here = at::locate_item(cut, V, R, 0, item, a.outputs, a.n, a.origin);
+      if (here.inside) {
+        for (int k = 0; k < at::window_vectors(V, R); ++k)
+          if (at::vector_is_needed(V, R, k, here.off)) a.t.access(site::read_src, k, at::vector_at(here, V, k), V);
+      } else {
+        for (int e = 0; e < V + 2 * R; ++e)
+          if (R == a.radius || (e >= R - a.radius && e < V + R + a.radius)) read_tap(a, e, here.left + e);
+      }
+      if (here.begin == 0 && here.end == V) a.t.access(site::write_dst, after_reads, here.i, V);
+      else
+        for (int v = here.begin; v < here.end; ++v) a.t.access(site::write_dst, after_reads + v, here.i + v);
+    }
+}
+
+trace wide(settings& s) {
+  axis a = begin(s, s.n > 0 && s.n < 8192 + (s.boundary == "valid" ? 2 * s.radius : 0) ? 256 : 128, 8192 + 2 * 16);
+  const int V = 16 / s.element_bytes;
+  a.t.places = {neighbours(s, a, site::read_src, 0, false, V), neighbours(s, a, site::write_dst, 1, true, V)};
+  // As the launcher chooses (aligned_rows in stencil/wide.cu), for arrays that start on 16 bytes.
+  if (a.outputs >= 8192 && a.origin % V == 0) wide_aligned(s, a, V);
+  else wide_items(s, a, V);
+  a.t.notes = {fmt::format("A lane moves 16 bytes at a time and computes {} outputs from registers; the windows of neighbouring lanes overlap and "
+                           "L1 serves the overlap: no shared memory, no barrier.", V)};
+  return a.t;
+}
+
+}  // namespace
+
+const std::vector<lesson>& stencil_lessons() {
+  static const char* const same = "C2 with the coefficients through the read-only cache instead of constant memory: the same accesses.";
+  static const std::vector<lesson> all = {
+      {"stencil", "global", "C1", "One thread an output, every tap from global memory: one request a tap, each a little further along.", global},
+      {"stencil", "shared_constant", "C2",
+       "A block brings its outputs' elements and a halo of radius on both sides to shared memory once; every tap is read there.", shared<256>},
+      {"stencil", "shared_constant_32", "C2", "C2 as it was published: blocks of 32 threads. The halo is a quarter of what a block reads.", shared<32>},
+      {"stencil", "shared_param", "C2", "C2 with the coefficients as kernel parameters: the same accesses.", shared<256>},
+      {"stencil", "shared_ldg", "C3", same, shared<256>},
+      {"stencil", "shared_restrict", "C3", same, shared<256>},
+      {"stencil", "shared_ldg_32", "C3", same, shared<32>},
+      {"stencil", "shared_restrict_32", "C3", same, shared<32>},
+      {"stencil", "wide", "C4", "Several outputs a thread from registers, 16-byte loads and stores, no shared memory.", wide},
+  };
+  return all;
+}
+
+}  // namespace lockstep::tool::explain
