@@ -32,6 +32,14 @@ progress::~progress() {
   thread_.join();
 }
 
+void progress::now(const std::string& what, size_t done) {
+  if (thread_.joinable()) {
+    const std::lock_guard lock(mutex_);
+    what_ = what;
+  }
+  at(done);
+}
+
 void progress::show() {
   using namespace std::chrono;
   const auto begin = steady_clock::now();

@@ -18,6 +18,8 @@ class progress {
   ~progress();  // clears the line
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
+  // What is being done now, of which so much is done.
+  void now(const std::string& what, size_t done);
   void at(size_t done) { done_.store(done, std::memory_order_relaxed); }
 
  private:

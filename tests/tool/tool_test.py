@@ -179,6 +179,20 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.ok("run", "reduce", path).stdout, b"1\n")
         self.assertEqual(self.ok("run", "reduce", path, "--reduction", "argmax").stdout, b"%d\n" % (n // 4 - 1))
 
+    def test_bench_pages(self):
+        results, page = self.path("r.txt"), self.path("p.txt")
+        with open(self.path("other.txt"), "w") as f:
+            f.write("{}")
+        self.fails(2, "--html", "bench", "--from", results)
+        self.fails(1, "No such file", "bench", "--from", results, "--html", page)
+        self.fails(1, "no result of lockstep bench", "bench", "--from", self.path("other.txt"), "--html", page)
+        self.fails(1, "no result of lockstep bench", "bench", "--compare", self.path("other.txt"))
+        self.ok("bench", "--backend", "cpu", "--case", "transpose/b4/64x64", "--seconds", "0.01", "--json", results, "--html", page)
+        with open(page, encoding="utf-8") as f:
+            self.assertIn("64x64", f.read())
+        self.ok("bench", "--from", results, "--from", results, "--html", page)
+        self.fails(1, "No such file", "bench", "--from", results, "--html", self.path("none/p.html"))
+
     def test_completion(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.ok("completion", shell).stdout.decode()

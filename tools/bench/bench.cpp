@@ -1,6 +1,8 @@
 // bench.cpp - lockstep bench: options, and what is written where.
 #include "bench.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <memory>
 
@@ -18,12 +20,29 @@ std::vector<std::string> usable_backends() {
   }
   return names;
 }
+
+nlohmann::ordered_json read_result(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) fail("{} cannot be read: {}", path, std::strerror(errno));
+  auto result = nlohmann::ordered_json::parse(file, nullptr, false);
+  if (result.is_discarded() || !result.is_object() || !result.contains("benchmarks")) fail("{} is no result of lockstep bench --json", path);
+  return result;
+}
+
+int page_from(const std::vector<std::string>& files, const std::string& html) {
+  if (html.empty()) refuse("--from makes a page; say where with --html FILE");
+  std::vector<nlohmann::ordered_json> runs;
+  for (const std::string& path : files) runs.push_back(read_result(path));
+  bench::write_page(std::move(runs), files, html);
+  return 0;
+}
 }  // namespace
 
 void bench_command(CLI::App& program, action& chosen) {
   struct settings {
     bench::options run;
-    std::string json, csv, before;
+    std::string json, csv, html, before;
+    std::vector<std::string> from;
     bool print_commit = false;
   };
   CLI::App* command = program.add_subcommand("bench", "Time cases, verified first, as fractions of the memory limit");
@@ -39,6 +58,8 @@ void bench_command(CLI::App& program, action& chosen) {
   command->add_option("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
   command->add_option("--json", s->json, "write the results here");
   command->add_option("--csv", s->csv, "write the table here");
+  command->add_option("--html", s->html, "write a page of charts here: one file, offline");
+  command->add_option("--from", s->from, "make the page of these --json files and measure nothing; may be repeated");
   command->add_option("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
   command->add_option("--memory", s->run.memory, "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
       ->check(CLI::IsMember({"device", "pinned", "pageable"}));
@@ -47,6 +68,7 @@ void bench_command(CLI::App& program, action& chosen) {
   command->callback([s, &chosen] {
     chosen = [s] {
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;
+      if (!s->from.empty()) return page_from(s->from, s->html);
       bench::options& run = s->run;
       if (!run.where.backend.empty() && run.where.backend != "auto") run.backends = {run.where.backend};
       else run.backends = usable_backends();
@@ -61,14 +83,13 @@ void bench_command(CLI::App& program, action& chosen) {
         if (!file) fail("{} cannot be written; check the folder and the space left", s->json);
       };
       run.progress = save;
+      const auto before = s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
       const bench::report all = bench::measure_all(run);
       bench::print_table(all);
       if (!s->csv.empty()) bench::write_csv(all, s->csv);
       save(all);
+      if (!s->html.empty()) bench::write_page({bench::to_json(all)}, {}, s->html);
       if (s->before.empty()) return all.results.empty() ? 1 : 0;
-      std::ifstream file(s->before);
-      const auto before = nlohmann::ordered_json::parse(file, nullptr, false);
-      if (before.is_discarded() || !before.contains("benchmarks")) fail("{} is no result of lockstep bench --json", s->before);
       return bench::compare(before, all);
     };
   });

@@ -14,6 +14,7 @@
 #include "commit.hpp"
 #include "data.hpp"
 #include "peers.hpp"
+#include "../progress.hpp"
 
 namespace lockstep::tool::bench {
 namespace {
@@ -92,17 +93,13 @@ timing until_quiet(double seconds, const Take& take) {
 
 class bench_run {
  public:
-  bench_run(const options& asked, report& out) : asked_(asked), out_(out), context_(asked.where) {}
+  bench_run(const options& asked, report& out) : asked_(asked), out_(out), context_(asked.where), shown_("bench", count()) {}
 
   void on(const std::string& backend) {
-    std::vector<line> lines;
-    if (asked_.cases.empty()) lines = preset(asked_.preset, backend);
-    for (const std::string& name : asked_.cases) lines.push_back({name});
-    const std::regex filter(asked_.filter, std::regex::icase);
     describe(backend);
     if (!asked_.peers.empty()) crew_ = std::make_unique<peer_crew>(asked_, backend, out_);
-    for (const line& one : lines) {
-      if (!asked_.filter.empty() && !std::regex_search(one.name, filter)) continue;
+    for (const line& one : lines(backend)) {
+      shown_.now(fmt::format("{} on {}", one.name, backend), done_++);
       try {
         one_case(backend, one);
         if (asked_.progress) asked_.progress(out_);
@@ -120,6 +117,20 @@ class bench_run {
   }
 
  private:
+  std::vector<line> lines(const std::string& backend) const {
+    std::vector<line> all;
+    if (asked_.cases.empty()) all = preset(asked_.preset, backend);
+    for (const std::string& name : asked_.cases) all.push_back({name});
+    const std::regex filter(asked_.filter, std::regex::icase);
+    std::erase_if(all, [&](const line& one) { return !std::regex_search(one.name, filter); });
+    return all;
+  }
+  size_t count() const {
+    size_t n = 0;
+    for (const std::string& backend : asked_.backends) n += lines(backend).size();
+    return n;
+  }
+
   void describe(const std::string& backend) {
     lockstep_device_info device{};
     device.size = sizeof device;
@@ -313,6 +324,8 @@ class bench_run {
   std::unique_ptr<peer_crew> crew_;
   std::string device_;
   std::map<std::tuple<std::string, bool, size_t>, double> limits_;
+  progress shown_;
+  size_t done_ = 0;
 };
 
 std::string utc_date() {

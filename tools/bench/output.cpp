@@ -23,6 +23,20 @@ std::string time_of(double ms) {
 
 }  // namespace
 
+std::string idea_of(const std::string& backend, const std::string& op, const std::string& variant) {
+  const std::string name = backend.substr(0, backend.find(':'));
+  for (int i = 0; i < LOCKSTEP_OP_COUNT; ++i) {
+    const auto one = static_cast<lockstep_op>(i);
+    for (int32_t k = 0; op == lockstep_op_name(one) && k < lockstep_variant_count(name.c_str(), one); ++k) {
+      lockstep_variant_info row{};
+      row.size = sizeof row;
+      check(lockstep_variant_get(name.c_str(), one, k, &row));
+      if (variant == row.name) return row.idea;
+    }
+  }
+  return "";
+}
+
 ordered_json to_json(const report& all) {
   ordered_json j;
   j["meta"] = all.machine;
@@ -34,6 +48,7 @@ ordered_json to_json(const report& all) {
                         {"median_ms", r.time.median}, {"low_ms", r.time.low}, {"high_ms", r.time.high}, {"noise", r.time.noise},
                         {"stopped", r.time.stopped}, {"gb_s", r.gb_s()}, {"limit", r.limit}, {"limit_gb_s", r.limit_gb_s},
                         {"fraction", r.fraction()}, {"checked", r.checked}};
+    if (r.source == "lockstep") row["idea"] = idea_of(r.backend, r.op, r.variant);
     if (const double factor = over_best_peer(all, r); factor > 0) row["over_best_peer"] = factor;
     j["benchmarks"].push_back(std::move(row));
   }

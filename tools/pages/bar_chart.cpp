@@ -8,7 +8,9 @@
 
 namespace lockstep::tool::pages {
 namespace {
-std::string value_text(const bar_chart& c, const bar& b) { return b.text.empty() ? text_of(b.value, c.values.unit) : b.text; }
+std::string value_text(const bar_chart& c, const bar& b) {
+  return b.text.empty() ? text_of(b.value, c.values.unit) : b.text;
+}
 }  // namespace
 
 std::string draw(const bar_chart& c, double width, const std::string& id) {
@@ -20,7 +22,7 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
   std::vector<double> values;
   for (const bar& b : c.bars) {
     label_room = std::max(label_room, text_width(b.label) + 12);
-    value_room = std::max(value_room, text_width(value_text(c, b)) + 14);
+    value_room = std::max(value_room, text_width(value_text(c, b)) + 20);
     values.push_back(b.value);
   }
   label_room = stacked ? 8 : std::min(label_room, width * 0.42);
@@ -34,7 +36,9 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
   std::string out;
   for (const tick& t : x.ticks()) {
     out += svg_line(at(t.at), top, at(t.at), bottom, t.label.empty() ? "gm" : "g");
-    if (!t.label.empty()) out += svg_text(at(t.at), bottom + 16, "middle", "t", t.label);
+    const double half = text_width(t.label) / 2 + 1;
+    if (!t.label.empty())
+      out += svg_text(std::clamp(at(t.at), half, width - half), bottom + 16, "middle", "t", t.label);
   }
   if (!log) out += svg_line(at(0), top, at(0), bottom, "ax");
   out += svg_text(stacked ? width / 2 : (left + right) / 2, bottom + 35, "middle", "al", c.values.label);
@@ -43,26 +47,36 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
     out += svg_line(line, top - 4, line, bottom, "lv");
     out += svg_text(std::clamp(line, half + 2, width - half - 2), top - 9, "middle", "ml", c.reference->label);
   }
+  const double base = c.from_reference && c.reference ? at(c.reference->at)
+                      : log                           ? left
+                                                      : at(std::clamp(0.0, x.low(), x.high()));
+  const bool column = c.reference && !c.from_reference;
   double y = top;
   for (const bar& b : c.bars) {
-    const double middle = y + (stacked ? 27 : row / 2), base = log ? left : at(std::clamp(0.0, x.low(), x.high())), end = at(b.value);
+    const double middle = y + (stacked ? 27 : row / 2), end = at(b.value);
     const bool drawn = std::isfinite(b.value) && (!log || b.value > 0);
-    out += "<g class=\"b\"><title>" + escaped(b.label + ": " + value_text(c, b) + (b.note.empty() ? "" : "; " + b.note)) + "</title>";
+    out += "<g class=\"b\"><title>" +
+           escaped(b.label + ": " + value_text(c, b) + (b.note.empty() ? "" : "; " + b.note)) + "</title>";
     out += fmt::format("<rect x=\"0\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\" class=\"hit\"/>", y, width, row);
-    out += stacked ? svg_text(left - 4, y + 15, "start", "bl", fitted(b.label, width - 8))
+    out += stacked ? svg_text(left + 2, y + 15, "start", "bl", fitted(b.label, width - 8))
                    : svg_text(left - 8, middle + 4, "end", "bl", fitted(b.label, label_room - 10));
     if (drawn && log)
       out += svg_line(base, middle, end, middle, "st") + fmt::format("<g class=\"s c{} p\">", b.group % 8) +
              svg_marker(b.group, end, middle, 5.2) + "</g>";
     else if (drawn)
-      out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" class=\"s c{} f{}\"/>", std::min(base, end),
-                         middle - thick / 2, std::max(std::abs(end - base), 1.0), thick, b.group % 8, b.group % 4);
-    const double text_at = (drawn ? std::max(end, base) : base) + (log ? 11 : 6);
+      out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" class=\"s c{} f{}\"/>",
+                         std::min(base, end), middle - thick / 2, std::max(std::abs(end - base), 1.0), thick,
+                         b.group % 8, b.group % 4);
+    // Behind the bar; under a common limit in a column of their own, with a leader to it.
+    const double tip = (drawn ? std::max(end, base) : base) + (log ? 11 : 6);
+    const double text_at = column ? right + 8 : tip;
+    if (column && text_at - tip > 12) out += svg_line(tip, middle, text_at - 4, middle, "gm");
     out += svg_text(text_at, middle + 4, "start", "v", fitted(value_text(c, b), width - text_at)) + "</g>";
     y += row;
   }
-  return svg_open(width, height, "chart", id, c.title,
-                  fmt::format("{} bars: {} of each. The numbers are in the table below.", c.bars.size(), c.values.label)) +
+  return svg_open(
+             width, height, "chart", id, c.title,
+             fmt::format("{} bars: {} of each. The numbers are in the table below.", c.bars.size(), c.values.label)) +
          out + "</svg>";
 }
 
@@ -71,10 +85,13 @@ std::string legend(const bar_chart& c) {
   std::string out;
   for (size_t i = 0; i < c.groups.size(); ++i) {
     const int n = static_cast<int>(i);
-    const std::string key = c.values.scale != scale::linear
-                                ? fmt::format("<g class=\"s c{} p\">{}</g>", n % 8, svg_marker(n, 17, 7, 5))
-                                : fmt::format("<rect x=\"2\" y=\"1.5\" width=\"30\" height=\"11\" class=\"s c{} f{}\"/>", n % 8, n % 4);
-    out += fmt::format("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}</li>", key, escaped(c.groups[i]));
+    if (std::none_of(c.bars.begin(), c.bars.end(), [&](const bar& b) { return b.group == n; })) continue;
+    const std::string key =
+        c.values.scale != scale::linear
+            ? fmt::format("<g class=\"s c{} p\">{}</g>", n % 8, svg_marker(n, 17, 7, 5))
+            : fmt::format("<rect x=\"2\" y=\"1.5\" width=\"30\" height=\"11\" class=\"s c{} f{}\"/>", n % 8, n % 4);
+    out += fmt::format("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}</li>", key,
+                       escaped(c.groups[i]));
   }
   return "<ul class=\"legend\">" + out + "</ul>";
 }
@@ -91,7 +108,8 @@ table numbers(const bar_chart& c) {
     std::vector<cell> row = {b.label, cell(b.value, c.values.unit)};
     if (texts) row.emplace_back(b.text);
     if (notes) row.emplace_back(b.note);
-    if (!c.groups.empty()) row.emplace_back(static_cast<size_t>(b.group) < c.groups.size() ? c.groups[static_cast<size_t>(b.group)] : "");
+    if (!c.groups.empty())
+      row.emplace_back(static_cast<size_t>(b.group) < c.groups.size() ? c.groups[static_cast<size_t>(b.group)] : "");
     t.rows.push_back(std::move(row));
   }
   if (c.reference) t.caption = fmt::format("Line: {}, {}", c.reference->label, text_of(c.reference->at, c.values.unit));

@@ -36,7 +36,8 @@ std::string grid(const frame& f, const line_chart& c) {
   return out;
 }
 
-// Their labels stand at the right end above the line, and dodge one another.
+// Their labels stand at the right end above the line, below it at the top of the plot, and
+// dodge one another.
 std::string levels(const frame& f, const line_chart& c) {
   std::vector<mark> shown;
   for (const mark& m : c.levels)
@@ -45,31 +46,61 @@ std::string levels(const frame& f, const line_chart& c) {
   std::string out;
   double above = f.bottom + 20;
   for (const mark& m : shown) {
-    const double at = f.at_y(m.at), label = std::min(at - 5, above - 13);
+    const double at = f.at_y(m.at);
+    double label = std::min(at - 5, above - 13);
+    if (label < f.top + 10 && above > at + 26) label = at + 14;
     above = label;
     out += svg_line(f.left, at, f.right, at, "lv") + svg_text(f.right - 2, label, "end", "ml", m.label);
   }
   return out;
 }
 
-std::string borders(const frame& f, const line_chart& c) {
-  std::vector<mark> shown;
+// A border's label stands above the plot, in the first row that has room.
+struct label {
+  double at = 0;
+  bool left = false;  // of the border: no room on its right
+  size_t row = 0;
+  std::string text = {};
+};
+
+std::vector<label> border_labels(const line_chart& c, const ruler& x, double left, double right) {
+  std::vector<label> labels;
   for (const mark& m : c.borders)
-    if (f.x.shows(m.at)) shown.push_back(m);
-  std::sort(shown.begin(), shown.end(), [](const mark& a, const mark& b) { return a.at < b.at; });
-  std::string out;
-  std::vector<double> ends;  // of the labels already in each row
-  for (const mark& m : shown) {
-    const double at = f.at_x(m.at), width = text_width(m.label, 11.5);
-    const bool left = at + 5 + width > f.right;  // no room on its right
-    const double begin = left ? at - 5 - width : at + 5;
-    size_t row = 0;
-    while (row < ends.size() && ends[row] > begin) ++row;
-    if (row == ends.size()) ends.push_back(0);
-    ends[row] = begin + width + 6;
-    out += svg_line(at, f.top, at, f.bottom, "bd");
-    out += svg_text(left ? at - 5 : at + 5, f.top + 12 + 14 * static_cast<double>(row), left ? "end" : "start", "ml", m.label);
+    if (x.shows(m.at)) labels.push_back({.at = left + x.place(m.at) * (right - left), .text = m.label});
+  std::sort(labels.begin(), labels.end(), [](const label& a, const label& b) { return a.at < b.at; });
+  std::vector<double> ends;  // of what stands in each row
+  for (label& l : labels) {
+    const double width = text_width(l.text, 11.5);
+    l.left = l.at + width > right + 12;
+    const double begin = l.left ? l.at - width : l.at;
+    while (l.row < ends.size() && ends[l.row] > begin) ++l.row;
+    if (l.row == ends.size()) ends.push_back(0);
+    ends[l.row] = begin + width + 10;
   }
+  return labels;
+}
+
+std::string borders(const frame& f, const std::vector<label>& labels) {
+  std::string out;
+  for (const label& l : labels) {
+    const double y = f.top - 5 - 13 * static_cast<double>(l.row);
+    out += svg_line(l.at, y, l.at, f.bottom, "bd") +
+           svg_text(l.left ? l.at - 4 : l.at + 4, y, l.left ? "end" : "start", "ml", l.text);
+  }
+  return out;
+}
+
+// A straight line, its name along it; neighbours write theirs at other ends.
+std::string roof_line(const frame& f, const series& s, int n) {
+  if (s.points.size() < 2) return "";
+  const double x1 = f.at_x(s.points.front().x), y1 = f.at_y(s.points.front().y);
+  const double x2 = f.at_x(s.points.back().x), y2 = f.at_y(s.points.back().y), length = std::hypot(x2 - x1, y2 - y1);
+  const double width = text_width(s.name, 11.5), from = n % 2 == 0 ? 12 : std::max(12.0, length - width - 12);
+  const double x = x1 + from * (x2 - x1) / length, y = y1 + from * (y2 - y1) / length;
+  std::string out = svg_line(x1, y1, x2, y2, "rf");
+  if (width < length)
+    out += fmt::format("<text transform=\"translate({:.1f} {:.1f}) rotate({:.2f})\" y=\"-5\" class=\"ml\">{}</text>", x,
+                       y, std::atan2(y2 - y1, x2 - x1) * 180 / 3.14159265358979, escaped(s.name));
   return out;
 }
 
@@ -89,10 +120,12 @@ std::string one_series(const frame& f, const line_chart& c, const series& s, int
   for (const point& p : s.points) {
     if (!f.shows(p)) continue;
     const double x = f.at_x(p.x), y = f.at_y(p.y);
-    out += fmt::format("<g class=\"p\"><title>{}</title><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"9\" class=\"hit\"/>{}</g>",
-                       escaped(fmt::format("{}: {}, {}{}{}", s.name, text_of(p.x, c.x.unit), text_of(p.y, c.y.unit),
-                                           p.note.empty() ? "" : "; ", p.note)),
-                       x, y, s.look == look::line || s.look == look::dots ? svg_marker(n, x, y, s.look == look::dots ? 4.6 : 3.6) : "");
+    out += fmt::format(
+        "<g class=\"p\"><title>{}</title><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"9\" class=\"hit\"/>{}</g>",
+        escaped(fmt::format("{}: {}, {}{}{}", s.name, text_of(p.x, c.x.unit), text_of(p.y, c.y.unit),
+                            p.note.empty() ? "" : "; ", p.note)),
+        x, y,
+        s.look == look::line || s.look == look::dots ? svg_marker(n, x, y, s.look == look::dots ? 4.6 : 3.6) : "");
   }
   return out + "</g>";
 }
@@ -107,22 +140,31 @@ std::string draw(const line_chart& c, double width, const std::string& id) {
   for (const mark& m : c.levels) ys.push_back(m.at);
   for (const mark& m : c.borders) xs.push_back(m.at);
   if (xs.empty()) xs.push_back(0);
-  const double top = 26, bottom = height - 44;
-  const ruler y(c.y, ys, bottom - top, false);
+  const double bottom = height - 44;
+  const ruler y(c.y, ys, bottom - 30, false);
   double left = 24;
   for (const tick& t : y.ticks()) left = std::max(left, text_width(t.label) + 14);
-  const double right = width - std::max(16.0, text_width(text_of(*std::max_element(xs.begin(), xs.end()), c.x.unit)) / 2);
+  const double right =
+      width - std::max(16.0, text_width(text_of(*std::max_element(xs.begin(), xs.end()), c.x.unit)) / 2);
   const ruler x(c.x, xs, right - left, true);
-  const frame f{left, top, right, bottom, x, y};
-  std::string out = grid(f, c) + borders(f, c) + levels(f, c);
-  int n = 0;
-  for (const series& s : c.series) out += one_series(f, c, s, n++);
+  const std::vector<label> labels = border_labels(c, x, left, right);
+  size_t rows = 0;
+  for (const label& l : labels) rows = std::max(rows, l.row + 1);
+  const frame f{left, 28 + 13 * static_cast<double>(rows), right, bottom, x, y};
+  std::string out = grid(f, c) + borders(f, labels) + levels(f, c);
+  int n = 0, roofs = 0;
+  for (const series& s : c.series)
+    if (s.look == look::roof) out += roof_line(f, s, roofs++);
+  for (const series& s : c.series) {
+    if (s.look != look::roof) out += one_series(f, c, s, n);
+    ++n;
+  }
   std::string names;
   for (const series& s : c.series) names += (names.empty() ? "" : ", ") + s.name;
   return svg_open(width, height, "chart", id, c.title,
-                  fmt::format("{} from {} to {} over {} from {} to {}. Series: {}. The numbers are in the table below.", c.y.label,
-                              text_of(y.low(), c.y.unit), text_of(y.high(), c.y.unit), c.x.label, text_of(x.low(), c.x.unit),
-                              text_of(x.high(), c.x.unit), names)) +
+                  fmt::format("{} from {} to {} over {} from {} to {}. Series: {}. The numbers are in the table below.",
+                              c.y.label, text_of(y.low(), c.y.unit), text_of(y.high(), c.y.unit), c.x.label,
+                              text_of(x.low(), c.x.unit), text_of(x.high(), c.x.unit), names)) +
          out + "</svg>";
 }
 
@@ -131,8 +173,10 @@ std::string legend(const line_chart& c) {
   int n = 0;
   for (const series& s : c.series) {
     const int color = s.color.value_or(n) % 8;
+    if (s.look == look::roof) continue;
     out += fmt::format("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\"><g class=\"s c{}\">", color);
-    if (s.look != look::dots) out += fmt::format("<path class=\"l{}\" d=\"M1 7H33\"/>", s.look == look::dashes ? " da" : "");
+    if (s.look != look::dots)
+      out += fmt::format("<path class=\"l{}\" d=\"M1 7H33\"/>", s.look == look::dashes ? " da" : "");
     if (s.look == look::line || s.look == look::dots) out += "<g class=\"p\">" + svg_marker(n, 17, 7, 4.4) + "</g>";
     out += "</g></svg>" + escaped(s.name) + "</li>";
     ++n;
@@ -143,7 +187,8 @@ std::string legend(const line_chart& c) {
 // Series over the same x beside one another; dots, each a thing of its own, one below the other.
 table numbers(const line_chart& c) {
   table t;
-  const bool dots = std::all_of(c.series.begin(), c.series.end(), [](const series& s) { return s.look == look::dots || s.look == look::dashes; });
+  const bool dots = std::none_of(c.series.begin(), c.series.end(),
+                                 [](const series& s) { return s.look == look::line || s.look == look::plain; });
   if (dots) {
     t.columns = {{"series"}, {"point"}, {c.x.label, true}, {c.y.label, true}};
     for (const series& s : c.series)
@@ -162,6 +207,8 @@ table numbers(const line_chart& c) {
     }
     for (auto& [x, row] : rows) t.rows.push_back(std::move(row));
   }
+  for (const series& s : c.series)
+    if (s.look == look::roof) t.caption += (t.caption.empty() ? "Lines: " : "; ") + s.name;
   for (const auto* marks : {&c.levels, &c.borders})
     for (const mark& m : *marks) {
       const std::string text = fmt::format("{}: {}", m.label, text_of(m.at, marks == &c.levels ? c.y.unit : c.x.unit));
@@ -191,17 +238,17 @@ line_chart chart_of(const roofline& r) {
   }
   if (ceiling < INFINITY && slope > 0) high = std::max(high, 2 * ceiling / slope);
   c.x.low = low, c.x.high = high;
-  int color = static_cast<int>(c.series.size());
-  for (const roof& one : r.roofs) {
-    if (one.gb_s > 0) {
-      const double end = std::min(high, ceiling / one.gb_s);
-      c.series.push_back({fmt::format("{}, {} GB/s", one.name, text_of(one.gb_s, unit::number)),
-                          {{low, low * one.gb_s}, {end, end * one.gb_s}}, look::dashes, color++});
-    } else {
-      const double begin = slope > 0 ? std::max(low, one.giga_ops / slope) : low;
-      c.series.push_back({fmt::format("{}, {} · 10⁹/s", one.name, text_of(one.giga_ops, unit::number)),
-                          {{begin, one.giga_ops}, {high, one.giga_ops}}, look::dashes, color++});
-    }
+  std::vector<roof> roofs = r.roofs;
+  std::sort(roofs.begin(), roofs.end(), [](const roof& a, const roof& b) { return a.gb_s < b.gb_s; });
+  for (const roof& one : roofs) {
+    const bool slopes = one.gb_s > 0;
+    const double begin = slopes || slope == 0 ? low : std::max(low, one.giga_ops / slope);
+    const double end = slopes ? std::min(high, ceiling / one.gb_s) : high;
+    const double rate = slopes ? one.gb_s : one.giga_ops;
+    c.series.push_back({fmt::format("{}: {}{}", one.name, text_of(rate, unit::number), slopes ? " GB/s" : "·10⁹/s"),
+                        {{begin, slopes ? begin * rate : rate}, {end, slopes ? end * rate : rate}},
+                        look::roof,
+                        6});
   }
   return c;
 }

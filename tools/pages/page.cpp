@@ -16,18 +16,20 @@ std::string paragraph(const std::string& text) { return text.empty() ? "" : "<p>
 
 std::string cell_html(const cell& c, const column& col, bool head) {
   const char* const names[] = {"", "good", "bad", "dim"};
-  std::string style = col.number ? "n" : "";
+  std::string style = col.number ? "n" : col.prose ? "prose" : "";
   if (c.tone != tone::plain) style += (style.empty() ? "" : " ") + std::string(names[static_cast<int>(c.tone)]);
   const char* const sign = c.tone == tone::good ? "✓ " : c.tone == tone::bad ? "✗ " : "";
   const std::string tag = head ? "th scope=\"row\"" : "td";
-  return fmt::format("<{}{}>{}{}</{}>", tag, style.empty() ? "" : " class=\"" + style + "\"", sign, escaped(c.text), head ? "th" : "td");
+  return fmt::format("<{}{}>{}{}</{}>", tag, style.empty() ? "" : " class=\"" + style + "\"", sign, escaped(c.text),
+                     head ? "th" : "td");
 }
 
 std::string table_html(const table& t) {
   std::string out = "<div class=\"scroll\" tabindex=\"0\"><table>";
-  if (!t.title.empty()) out += "<caption>" + escaped(t.title) + "</caption>";
+  if (!t.title.empty() && !t.folded) out += "<caption>" + escaped(t.title) + "</caption>";
   out += "<thead><tr>";
-  for (const column& c : t.columns) out += fmt::format("<th scope=\"col\"{}>{}</th>", c.number ? " class=\"n\"" : "", escaped(c.title));
+  for (const column& c : t.columns)
+    out += fmt::format("<th scope=\"col\"{}>{}</th>", c.number ? " class=\"n\"" : "", escaped(c.title));
   out += "</tr></thead><tbody>\n";
   for (const auto& row : t.rows) {
     out += "<tr>";
@@ -41,8 +43,9 @@ std::string table_html(const table& t) {
 template <class Chart>
 std::string chart_html(const Chart& c, int number) {
   const table t = numbers(c);
-  return legend(c) + draw(c, 720, fmt::format("f{}w", number)).insert(11, "wide ") + draw(c, 360, fmt::format("f{}n", number)).insert(11, "narrow ") +
-         "<details><summary>The numbers</summary>" + table_html(t) + paragraph(t.caption) + "</details>";
+  return legend(c) + draw(c, 720, fmt::format("f{}w", number)).insert(11, "wide ") +
+         draw(c, 360, fmt::format("f{}n", number)).insert(11, "narrow ") + "<details><summary>The numbers</summary>" +
+         table_html(t) + paragraph(t.caption) + "</details>";
 }
 
 }  // namespace
@@ -107,15 +110,20 @@ void page::picture(const std::string& title, const std::string& caption, const s
 
 void page::add(const table& t) {
   close_figures();
+  if (t.folded) body_ += "<details><summary>" + escaped(t.title) + "</summary>";
   body_ += table_html(t);
   if (!t.caption.empty()) body_ += "<p class=\"caption\">" + escaped(t.caption) + "</p>\n";
+  if (t.folded) body_ += "</details>\n";
 }
 
 std::string page::html() const {
   std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
   // Nothing may be fetched, and no script may run.
-  out += "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
-         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n";
+  out +=
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
+      "data:\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
+      "content=\"light dark\">\n";
   out += "<title>" + escaped(title_) + "</title>\n<style>\n" + style_sheet + "</style></head>\n<body>\n" + fills;
   out += "<header><h1>" + escaped(title_) + "</h1>\n";
   if (!lead_.empty()) out += "<p class=\"lead\">" + escaped(lead_) + "</p>\n";

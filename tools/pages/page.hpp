@@ -53,7 +53,8 @@ enum class look {
   line,    // with a marker at each point
   plain,   // line without markers
   dashes,  // dashed line without markers: a prediction, a limit by size
-  dots     // markers alone
+  dots,    // markers alone
+  roof     // grey line with its name written along it
 };
 
 struct series {
@@ -87,13 +88,14 @@ struct bar_chart {
   std::vector<pages::bar> bars = {};
   std::vector<std::string> groups = {};  // their names, for the legend; none: no legend
   std::optional<mark> reference = {};
+  bool from_reference = false;  // bars begin there: factors, above and below 1
 };
 
 // Rates by arithmetic intensity, both logarithmic, under the limits that were measured.
 struct roof {
   std::string name = {};
-  double gb_s = 0;                // a slope: bytes a second times operations a byte ...
-  double giga_ops = 0;            // ... or a ceiling; the other is 0
+  double gb_s = 0;      // a slope: bytes a second times operations a byte ...
+  double giga_ops = 0;  // ... or a ceiling; the other is 0
 };
 struct roofline {
   std::string title = {}, caption = {};
@@ -113,11 +115,13 @@ struct cell {
 struct column {
   std::string title;
   bool number = false;  // right-aligned
+  bool prose = false;   // wraps; other columns do not
 };
 struct table {
   std::string title = {}, caption = {};
   std::vector<column> columns = {};
   std::vector<std::vector<cell>> rows = {};
+  bool folded = false;  // shown when its title is asked for
 };
 
 class page {
@@ -126,13 +130,14 @@ class page {
   void fact(const std::string& name, const std::string& value);  // the header's list: device, driver, commit, date
   void section(const std::string& title, const std::string& text = {});  // a heading, listed in the contents
   void heading(const std::string& title, const std::string& text = {});  // one level below, not listed
-  void text(const std::string& text);  // a paragraph
+  void text(const std::string& text);                                    // a paragraph
   void list(const std::vector<std::string>& items);
   void add(const line_chart& chart);
   void add(const bar_chart& chart);
   void add(const roofline& chart) { add(chart_of(chart)); }
   void add(const table& t);
-  void picture(const std::string& title, const std::string& caption, const std::string& svg);  // an <svg> drawn elsewhere
+  void picture(const std::string& title, const std::string& caption,
+               const std::string& svg);  // an <svg> drawn elsewhere
   std::string html() const;
   void write(const std::string& path) const;  // throws std::runtime_error with the path and the reason
 

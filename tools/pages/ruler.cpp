@@ -101,7 +101,9 @@ double ruler::room_of(const std::string& label, bool across) const { return acro
 
 void ruler::linear_ticks(double pixels, bool across) {
   const double span = high_ - low_;
-  const double widest = std::max(room_of(text_of(low_, axis_.unit), across), room_of(text_of(high_, axis_.unit), across)) + (across ? 10 : 0);
+  const double widest =
+      std::max(room_of(text_of(low_, axis_.unit), across), room_of(text_of(high_, axis_.unit), across)) +
+      (across ? 10 : 0);
   const double at_most = std::clamp(pixels / widest, 2.0, 11.0);
   const double decade = std::pow(10, std::floor(std::log10(span / at_most)));
   double step = 10 * decade;
@@ -119,7 +121,8 @@ void ruler::log_ticks(double pixels, bool across) {
   const int last = static_cast<int>(std::floor(std::log(high_) / std::log(base) + 1e-9));
   const double each = pixels * std::log(base) / std::log(high_ / low_);
   double widest = 0;
-  for (int k = first; k <= last; ++k) widest = std::max(widest, room_of(text_of(std::pow(base, k), axis_.unit), across));
+  for (int k = first; k <= last; ++k)
+    widest = std::max(widest, room_of(text_of(std::pow(base, k), axis_.unit), across));
   // Every nth, counted from 1: of bytes each 5th power of two is 1 KiB, 32 KiB, 1 MiB ...
   int every = 1;
   for (const int n : {2, 3, 5, 10, 20})
@@ -130,7 +133,8 @@ void ruler::log_ticks(double pixels, bool across) {
     if (shows(power)) ticks_.push_back({power, k % every == 0 ? text_of(power, axis_.unit) : ""});
     if (base == 10)
       for (const double m : {2.0, 5.0})
-        if (shows(m * power)) ticks_.push_back({m * power, between || last - first < 1 ? text_of(m * power, axis_.unit) : ""});
+        if (shows(m * power))
+          ticks_.push_back({m * power, between || last - first < 1 ? text_of(m * power, axis_.unit) : ""});
   }
 }
 

@@ -42,11 +42,13 @@ std::string fitted(const std::string& text, double width, double size) {
 }
 
 std::string svg_text(double x, double y, const char* anchor, const std::string& style, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>", x, y, anchor, style, escaped(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>", x, y, anchor, style,
+                     escaped(text));
 }
 
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& style) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>", x1, y1, x2, y2, style);
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>", x1, y1, x2, y2,
+                     style);
 }
 
 std::string svg_marker(int n, double x, double y, double r) {
@@ -55,21 +57,23 @@ std::string svg_marker(int n, double x, double y, double r) {
   };
   switch (n % 8) {
     case 0: return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>", x, y, r);
-    case 1: return path("M-.9-.9H.9V.9H-.9Z");                        // square
-    case 2: return path("M0-1.2 1.1.8H-1.1Z");                        // triangle
-    case 3: return path("M0-1.3 1.1 0 0 1.3-1.1 0Z");                 // diamond
-    case 4: return path("M0 1.2 1.1-.8H-1.1Z");                       // triangle, point down
+    case 1: return path("M-.9-.9H.9V.9H-.9Z");                                  // square
+    case 2: return path("M0-1.2 1.1.8H-1.1Z");                                  // triangle
+    case 3: return path("M0-1.3 1.1 0 0 1.3-1.1 0Z");                           // diamond
+    case 4: return path("M0 1.2 1.1-.8H-1.1Z");                                 // triangle, point down
     case 5: return path("M-.4-1.2H.4V-.4H1.2V.4H.4V1.2H-.4V.4H-1.2V-.4H-.4Z");  // plus
     case 6: return path("M-.6-1.1 0-.5 .6-1.1 1.1-.6 .5 0 1.1.6 .6 1.1 0 .5-.6 1.1-1.1.6-.5 0-1.1-.6Z");  // cross
-    default: return path("M-1.3 0-.65-1.1H.65L1.3 0 .65 1.1H-.65Z");  // hexagon
+    default: return path("M-1.3 0-.65-1.1H.65L1.3 0 .65 1.1H-.65Z");                                      // hexagon
   }
 }
 
-std::string svg_open(double width, double height, const std::string& style, const std::string& id, const std::string& title,
-                     const std::string& description) {
-  return fmt::format("<svg class=\"{}\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-labelledby=\"{}t {}d\"><title id=\"{}t\">{}</title>"
-                     "<desc id=\"{}d\">{}</desc>",
-                     style, width, height, id, id, id, escaped(title), id, escaped(description));
+std::string svg_open(double width, double height, const std::string& style, const std::string& id,
+                     const std::string& title, const std::string& description) {
+  return fmt::format(
+      "<svg class=\"{}\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-labelledby=\"{}t {}d\"><title "
+      "id=\"{}t\">{}</title>"
+      "<desc id=\"{}d\">{}</desc>",
+      style, width, height, id, id, id, escaped(title), id, escaped(description));
 }
 
 }  // namespace lockstep::tool::pages

@@ -25,7 +25,7 @@ std::string svg_line(double x1, double y1, double x2, double y2, const std::stri
 std::string svg_marker(int n, double x, double y, double size);
 
 // Opens <svg> of a size with its name and description for those who do not see it.
-std::string svg_open(double width, double height, const std::string& style, const std::string& id, const std::string& title,
-                     const std::string& description);
+std::string svg_open(double width, double height, const std::string& style, const std::string& id,
+                     const std::string& title, const std::string& description);
 
 }  // namespace lockstep::tool::pages

@@ -1,0 +1,155 @@
+// rows.cpp - see rows.hpp.
+#include "rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <regex>
+
+#include "../bench.hpp"
+#include "cases.hpp"
+
+namespace lockstep::tool::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string place_of(const ordered_json& run, const ordered_json& result) {
+  const ordered_json& meta = run.at("meta");
+  const std::string backend = result.at("backend");
+  std::string text = result.at("device");
+  if (backend == "cpu") {
+    int threads = meta.value("threads", 0);
+    std::smatch found;
+    const std::string detail = meta.at("devices").at(backend).value("detail", "");
+    if (threads == 0 && std::regex_search(detail, found, std::regex("([0-9]+) threads?")))
+      threads = std::stoi(found[1]);
+    if (threads != 0) text += fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
+  } else {
+    text += fmt::format(", {} {}memory", meta.value("memory", "device"),
+                        meta.value("memory", "device") == "device" ? "" : "host ");
+  }
+  return result.value("cold", false) ? text + ", cold caches" : text;
+}
+
+// The name with its sizes replaced: "" for shapes that are no series of one size.
+std::string family_of(const std::string& name) {
+  static const std::regex whole("(n?)([0-9]+)"), pair("([0-9]+)x([0-9]+)"), cube("([0-9]+)x\\1x\\1");
+  std::string out;
+  bool sized = false;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    std::string token = name.substr(begin, end - begin);
+    std::smatch found;
+    if (std::regex_match(token, found, pair)) {
+      const double a = std::stod(found[1]), b = std::stod(found[2]);
+      if (std::abs(a - b) > 2) return "";
+      token = a == b ? "n×n" : fmt::format("n{}1×n{}1", a > b ? '+' : '-', a > b ? '-' : '+');
+      sized = true;
+    } else if (std::regex_match(token, cube)) {
+      token = "n×n×n", sized = true;
+    } else if (std::regex_match(token, whole)) {
+      token = "n", sized = true;
+    }
+    out += (out.empty() ? "" : "/") + token;
+    begin = end + 1;
+  }
+  return sized ? out : "";
+}
+
+double operations_of(const std::string& name) {
+  const cases::test_case t = cases::parse(name);
+  const auto elements = static_cast<double>(t.src.elements());
+  if (t.op == LOCKSTEP_SQUARE_SUM) return 2 * elements;  // a product and a sum
+  if (t.op != LOCKSTEP_STENCIL) return elements;         // an addition or comparison; or the move
+  // Per output a product, then a product and a sum for every other tap.
+  const double taps = 2.0 * t.stencil.radius * t.stencil.rank + 1;
+  return (2 * taps - 1) * static_cast<double>(t.dst.elements()) * t.stencil.sweeps;
+}
+
+row row_of(const ordered_json& run, const ordered_json& from, size_t index) {
+  row r;
+  r.run = index;
+  r.place = place_of(run, from);
+  r.name = from.at("name"), r.op = from.at("op"), r.backend = from.at("backend"), r.source = from.at("source");
+  r.variant = from.at("variant"), r.idea = from.value("idea", ""), r.checked = from.value("checked", ""),
+  r.limit = from.at("limit");
+  r.on_cpu = r.backend == "cpu";
+  r.bytes = from.at("bytes"), r.ms = from.at("median_ms"), r.noise = from.at("noise"), r.gb_s = from.at("gb_s");
+  r.limit_gb_s = from.at("limit_gb_s"), r.fraction = from.at("fraction");
+  r.own_order = r.checked.starts_with("own order");
+  r.library = r.ours() && (r.variant == "cub" || r.variant == "thrust");
+  if (r.idea.empty() && r.ours()) r.idea = idea_of(r.backend, r.op, r.variant);  // of files that do not say it
+  r.family = family_of(r.name);
+  r.operations = operations_of(r.name);
+  return r;
+}
+
+}  // namespace
+
+material read_runs(std::vector<ordered_json> runs, const std::vector<std::string>& names) {
+  material all;
+  all.runs = std::move(runs);
+  std::vector<std::string> cpus;
+  for (size_t i = 0; i < all.runs.size(); ++i) {
+    try {
+      for (const ordered_json& result : all.runs[i].at("benchmarks"))
+        all.rows.push_back(row_of(all.runs[i], result, i));
+    } catch (const std::exception& error) {
+      fail("{} is no result of lockstep bench --json: {}", i < names.size() ? names[i] : "this run", error.what());
+    }
+  }
+  for (const row& r : all.rows) {
+    std::vector<std::string>& list = r.on_cpu ? cpus : all.places;
+    if (std::find(list.begin(), list.end(), r.place) == list.end()) list.push_back(r.place);
+  }
+  all.places.insert(all.places.end(), cpus.begin(), cpus.end());
+  return all;
+}
+
+std::vector<best> best_rows(const material& all, const std::string& place) {
+  std::vector<best> found;
+  std::map<std::string, size_t> at;  // by case
+  for (const row& r : all.rows) {
+    if (r.place != place || !r.ours() || r.own_order || r.library) continue;
+    const auto [known, fresh] = at.emplace(r.name, found.size());
+    if (fresh)
+      found.push_back({&r, {}});
+    else if (r.gb_s > found[known->second].ours->gb_s)
+      found[known->second].ours = &r;
+  }
+  for (best& one : found) {
+    for (const row& r : all.rows)
+      if (!r.ours() && r.place == place && r.name == one.ours->name && r.run == one.ours->run) one.peers.push_back(&r);
+    std::sort(one.peers.begin(), one.peers.end(), [](const row* a, const row* b) { return a->gb_s > b->gb_s; });
+  }
+  return found;
+}
+
+std::vector<best> headline_rows(const material& all, const std::string& place) {
+  std::vector<best> found = best_rows(all, place);
+  std::map<std::string, std::pair<int, double>> families;  // how many sizes, and the largest
+  for (const best& one : found) {
+    auto& [count, largest] = families[one.ours->family];
+    ++count, largest = std::max(largest, one.ours->bytes);
+  }
+  std::erase_if(found, [&](const best& one) {
+    const auto& [count, largest] = families[one.ours->family];
+    return !one.ours->family.empty() && count > 5 && one.ours->bytes < largest;
+  });
+  return found;
+}
+
+std::string place_in(const material& all, size_t run, const std::string& backend) {
+  for (const row& r : all.rows)
+    if (r.run == run && r.backend == backend) return r.place;
+  return "";
+}
+
+std::string percent(double fraction) { return fmt::format("{:.0f} %", 100 * fraction); }
+std::string factor_text(double f) {
+  return f < 9.995 ? fmt::format("{:.2f} ×", f) : pages::text_of(f, pages::unit::factor);
+}
+std::string gb_s_text(double gb_s) { return pages::text_of(gb_s, pages::unit::number) + " GB/s"; }
+
+}  // namespace lockstep::tool::bench

@@ -1,0 +1,143 @@
+// speed.cpp - every case as a fraction of its limit, the roofline, and the peers.
+#include <algorithm>
+#include <map>
+
+#include "../../cli.hpp"
+#include "rows.hpp"
+
+namespace lockstep::tool::bench {
+namespace {
+// Whether a peer's result was what was asked for: float accumulation and the like count,
+// since its speed is what a user would get.
+bool wrong(const row& r) { return r.checked.find("WRONG") != std::string::npos; }
+
+constexpr double as_fast = 0.995;  // what reads 1.00
+
+// The case without its op, which is the chart's title.
+std::string short_name(const row& r) { return r.name.substr(r.op.size() + 1); }
+
+// The chart of an op among charts; made by make where there is none yet.
+template <class Make>
+pages::bar_chart& chart_of_op(std::vector<pages::bar_chart>& charts, const std::string& op, const Make& make) {
+  for (pages::bar_chart& c : charts)
+    if (c.title == op) return c;
+  charts.push_back(make());
+  charts.back().title = op;
+  return charts.back();
+}
+}  // namespace
+
+void add_fractions(pages::page& p, const material& all) {
+  p.section(
+      "Fraction of the limit",
+      "The fastest variant that keeps the fixed order, case by case. 100 % is a plain copy, or for reductions a plain "
+      "read, of as many bytes. Of a case in many sizes the largest stands here.");
+  for (const std::string& place : all.places) {
+    std::vector<pages::bar_chart> charts;
+    for (const best& one : headline_rows(all, place)) {
+      const row& r = *one.ours;
+      pages::bar_chart& c = chart_of_op(charts, r.op, [] {
+        pages::bar_chart fresh;
+        fresh.values = {
+            .label = "% of the limit of the same run", .unit = pages::unit::percent, .low = 0.0, .high = 1.0};
+        fresh.reference = pages::mark{1, "limit"};
+        return fresh;
+      });
+      c.bars.push_back({short_name(r), r.fraction, fmt::format("{}, {}", percent(r.fraction), gb_s_text(r.gb_s)),
+                        fmt::format("{}, {}, noise {:.1f} %, {}", r.variant,
+                                    pages::text_of(r.ms * 1e-3, pages::unit::seconds), 100 * r.noise, r.checked)});
+    }
+    p.heading(place);
+    for (const pages::bar_chart& c : charts) p.add(c);
+  }
+}
+
+void add_roofline(pages::page& p, const material& all) {
+  p.section("Roofline",
+            "Operations are the arithmetic of the definition (a multiply-add is two; an element that is only moved "
+            "counts as one), bytes the "
+            "compulsory ones. The slopes are the measured limits of memory; the ceiling of arithmetic was not measured "
+            "and is not drawn.");
+  for (const std::string& place : all.places) {
+    pages::roofline r{.title = place};
+    std::map<std::string, size_t> at;
+    // The roofs: the limits of the largest cases, and the fastest of any size.
+    std::map<std::string, std::pair<double, double>> roofs;  // by kind: bytes, GB/s
+    double fastest = 0, slow = 0;
+    for (const best& one : headline_rows(all, place)) {
+      const row& b = *one.ours;
+      const auto [known, fresh] = at.emplace(b.op, r.series.size());
+      if (fresh) r.series.push_back({.name = b.op});
+      r.series[known->second].points.push_back(
+          {b.operations / b.bytes, b.operations / b.ms * 1e-6,
+           fmt::format("{}, {}, {}, {} of its limit", b.name, b.variant, gb_s_text(b.gb_s), percent(b.fraction))});
+      auto& [bytes, gb_s] = roofs[b.limit];
+      if (b.bytes > bytes) bytes = b.bytes, gb_s = b.limit_gb_s;
+      fastest = std::max(fastest, b.limit_gb_s);
+    }
+    for (const auto& [kind, limit] : roofs) {
+      r.roofs.push_back({.name = kind == "link" ? "link" : "memory, " + kind, .gb_s = limit.second});
+      slow = std::max(slow, limit.second);
+    }
+    if (fastest > 1.2 * slow) r.roofs.push_back({.name = "in cache, fastest", .gb_s = fastest});
+    if (!r.series.empty()) p.add(r);
+  }
+}
+
+void add_peers(pages::page& p, const material& all) {
+  bool begun = false;
+  for (const std::string& place : all.places) {
+    std::vector<pages::bar_chart> charts;
+    pages::table t{.title = fmt::format("Every peer at {}", place), .folded = true};
+    t.columns = {{"case"},
+                 {"by"},
+                 {"time", true},
+                 {"noise", true},
+                 {"GB/s", true},
+                 {"of limit", true},
+                 {"our speed over its", true},
+                 {"checked"}};
+    for (const best& one : best_rows(all, place)) {
+      if (one.peers.empty()) continue;
+      const row& ours = *one.ours;
+      const auto line = [&](const row& r, const std::string& by, pages::cell factor) {
+        t.rows.push_back({r.name, by, pages::cell(r.ms * 1e-3, pages::unit::seconds),
+                          fmt::format("{:.1f} %", 100 * r.noise), pages::cell(r.gb_s), percent(r.fraction),
+                          std::move(factor), pages::cell(r.checked, wrong(r) ? pages::tone::bad : pages::tone::plain)});
+      };
+      line(ours, fmt::format("lockstep, {}", ours.variant), "");
+      for (const row* peer : one.peers) {
+        const double factor = ours.gb_s / peer->gb_s;
+        line(*peer, peer->source, {factor_text(factor), factor >= as_fast ? pages::tone::plain : pages::tone::bad});
+      }
+      const row& first = *one.peers.front();
+      const double factor = ours.gb_s / first.gb_s;
+      pages::bar_chart& c = chart_of_op(charts, ours.op, [] {
+        pages::bar_chart fresh;
+        fresh.groups = {"as fast as the fastest peer or faster", "slower"};
+        fresh.values = {.label = "our speed over that of the fastest peer",
+                        .scale = pages::scale::log2,
+                        .unit = pages::unit::factor};
+        fresh.reference = pages::mark{1, "as fast"};
+        fresh.from_reference = true;
+        return fresh;
+      });
+      c.bars.push_back(
+          {short_name(ours), factor, fmt::format("{:.2f} × {}", factor, first.source),
+           fmt::format("{} against {}; its result: {}", gb_s_text(ours.gb_s), gb_s_text(first.gb_s), first.checked),
+           factor >= as_fast ? 0 : 1});
+    }
+    if (charts.empty()) continue;
+    if (!begun)
+      p.section("Peers",
+                "What one would use instead, in its best reasonable form, run on the same data in the same run; its "
+                "result is checked "
+                "first, and what it computes differently stands in the table.");
+    begun = true;
+    p.heading(place);
+    for (const pages::bar_chart& c : charts) p.add(c);
+    p.add(t);
+  }
+}
+
+}  // namespace lockstep::tool::bench
