@@ -76,12 +76,14 @@ trace replay(settings& s) {
       const int lane = thread % s.warp, source = order::source_lane(how.kind, lane, s.width, s.operand);
       const int64_t first = cuda::first_group(block, warps, groups, static_cast<unsigned>(thread), s.warp);
       const int64_t own = thread - lane;
-      for (int g = 0; g < groups && first + g < all; ++g)
-        t.access(site::read_src, g, cuda::group_element(first, lane, s.warp) + cuda::group_offset(g, s.warp));
+      const bool whole_round = first + groups <= all;  // all loads are in flight before the first exchange
+      const auto element = [&](int g) { return cuda::group_element(first, lane, s.warp) + cuda::group_offset(g, s.warp); };
+      for (int g = 0; g < groups && whole_round; ++g) t.access(site::read_src, g, element(g));
       for (int g = 0; g < groups && first + g < all; ++g) {
+        if (!whole_round) t.access(site::read_src, g, element(g));
         if constexpr (through_shared) t.access(site::write_tile, g, own + lane), t.access(site::read_tile, g, own + source);
         else t.access(site::exchange, g, source);
-        t.access(site::write_dst, g, cuda::group_element(first, lane, s.warp) + cuda::group_offset(g, s.warp));
+        t.access(site::write_dst, g, element(g));
       }
     }
   return t;

@@ -74,8 +74,10 @@ __global__ void __launch_bounds__(BLOCK)
         }
       } else {
 #pragma unroll 1
-        for (int k = 0; k < 2 * radius + 1; ++k)
+        for (int k = 0; k < 2 * radius + 1; ++k) {
+          LOCKSTEP_SEEN(read_tile, tile, &tile[tap_place(threadIdx.x, k)]);
           acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[tap_place(threadIdx.x, k)], acc);
+        }
       }
       LOCKSTEP_SEEN(write_dst, s.dst, &s.dst[row * s.dst_batch + i]);
       s.dst[row * s.dst_batch + i] = canonical(acc);
