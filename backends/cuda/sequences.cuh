@@ -3,7 +3,7 @@
 //
 //   reduce_packed   rows of at most 128: 1 to 32 threads a row, several rows a warp
 //   reduce_warp     a warp a sequence, leaf after leaf: strided ones of one leaf, empty ones
-//   reduce_row_pairs  contiguous rows of one leaf, two a warp
+//   reduce_row_pairs  contiguous rows of one leaf, two a warp (rows.cuh has those of 9 to 448)
 //   reduce_tree     a block takes an aligned subtree of 2^k leaves; where a sequence
 //                   has several, its last block joins them
 //   reduce_alone    a thread a sequence: the naive rung
@@ -208,7 +208,7 @@ __global__ __launch_bounds__(block_threads, 4) void reduce_row_pairs(Fold fold, 
   for (int b = 0; b < pair; ++b)
     for (auto& l : lane[b]) l = fold.empty_lane();
 #pragma unroll 1
-  for (int row = 0; row * order::lanes < n + V - 1; row += few) {
+  for (int row = 0; row * order::lanes < n + max(m[0], m[1]); row += few) {
     T x[pair][few][4];
 #pragma unroll
     for (int b = 0; b < pair; ++b)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "columns.cuh"
+#include "rows.cuh"
 #include "segments.cuh"
 
 namespace lockstep::cuda {
@@ -90,6 +91,56 @@ lockstep_status launch_early(const lockstep_queue& queue, const char* name, void
   return code == cudaSuccess ? LOCKSTEP_OK : failed(code, name);
 }
 
+// Rows that reduce_rows takes: 4-byte elements, few of them left out between rows. Shorter
+// rows gain nothing by it, of longer ones two tiles of 8 do not fit, and below 256 Ki elements
+// the start costs more than it gives (1000x257: 3.6 to 4.4 us; 10000x100: 4.3 to 4.9; 100000x32: 6.0 to 5.2).
+inline bool stages_rows(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
+  return queue.facts->major >= 9 && d.offsets == nullptr && d.element_stride == 1 && d.length > 8 &&
+         d.sequence_stride <= 448 && d.sequence_stride >= d.length && d.sequence_stride * 8 <= d.length * 9 &&
+         d.count >= (int64_t{1} << 18) / d.length;
+}
+
+// The shift of staged_plan with the fewest bank conflicts: `rows` rows are read at once,
+// each `width` words at width * (slot ^ swap).
+inline int least_conflicts(int rows, int width, int swaps, int64_t stride) {
+  int best = 5, fewest = INT32_MAX;
+  for (int shift = 0; shift <= 5; ++shift) {
+    int conflicts = 0;
+    for (int slot = 0; slot < 4; ++slot) {
+      int hits[32] = {}, most = 0;
+      for (int r = 0; r < rows; ++r)
+        for (int u = 0; u < width; ++u)
+          most = std::max(most, ++hits[(r * stride + width * (slot ^ (r >> shift & (swaps - 1))) + u) % 32]);
+      conflicts += most;
+    }
+    if (conflicts < fewest) fewest = conflicts, best = shift;
+  }
+  return best;
+}
+
+// Tiles of up to 8 KiB a warp (tried on an H200, rows of 12 to 257: 1 to 16 KiB, 2 to 4
+// stages, 1 to 3 blocks a multiprocessor), fewer where that leaves warps without several.
+template <class Fold, int threads, int S, int V>
+lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequences& all) {
+  const auto stage_words = [&](int64_t rows) { return (rows * all.sequence_stride + 3 + 3) / 4 * 4; };
+  const int64_t several = int64_t{queue.facts->processors} * 2 * staged_warps * 2;
+  int64_t rows = 32 / threads;
+  while (rows < 64 && stage_words(rows * 2) <= 2048 + 4 && all.count / (rows * 2) >= several) rows *= 2;
+  const int64_t words = stage_words(rows), bytes = words * 4 * row_stages * staged_warps;
+  const int64_t shared = queue.facts->shared_bytes - 1024;
+  constexpr int at_once = V == 4 ? 8 : 32 / threads;
+  const int shift = least_conflicts(at_once, V == 4 ? 4 : threads, swaps_of(threads, S, V), all.sequence_stride);
+  const staged_plan plan{static_cast<int>(rows), static_cast<int>(words), shift, (all.count + rows - 1) / rows};
+  const auto kernel = reduce_rows<Fold, threads, S, V>;
+  // Always the same limit: another thread may set it between these two lines.
+  if (const lockstep_status status = allow_shared(kernel, static_cast<size_t>(shared)); status != LOCKSTEP_OK)
+    return status;
+  const int64_t blocks = std::min<int64_t>((plan.tiles + staged_warps - 1) / staged_warps,
+                                           int64_t{queue.facts->processors} * (bytes * 2 <= shared - 2048 ? 2 : 1));
+  return launch(queue, "reduce_rows", kernel, dim3(static_cast<unsigned>(blocks)), block_threads,
+                static_cast<size_t>(bytes), fold, all, plan);
+}
+
 template <class Fold>
 lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
   using P = typename Fold::partial;
@@ -101,6 +152,15 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
   auto* partials = static_cast<P*>(call.workspace);
   lockstep_status status = LOCKSTEP_OK;
   bool join = plan.tasks > 1;
+  if constexpr (sizeof(typename Fold::element) == 4)
+    if (stages_rows(queue, d)) {
+      const bool vectors = reinterpret_cast<uintptr_t>(call.src) % 16 == 0 && d.sequence_stride % 4 == 0;
+      const auto run = d.length <= 16   ? vectors ? run_rows<Fold, 1, 16, 4> : run_rows<Fold, 1, 16, 1>
+                       : d.length <= 32 ? vectors ? run_rows<Fold, 1, 32, 4> : run_rows<Fold, 1, 32, 1>
+                       : d.length <= 64 ? run_rows<Fold, 2, 32, 1>
+                                        : run_rows<Fold, 4, 32, 1>;
+      return run(queue, fold, all);
+    }
   switch (plan.how) {
     case shape::packed: {
       int threads = 1;
@@ -139,7 +199,10 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       // A captured graph may run beside this queue's other calls: it must not share their tickets.
       unsigned* tickets = d.count <= ticket_count && !(join && capturing(queue)) ? queue.tickets : nullptr;
       join = join && tickets == nullptr;
-      const bool large = plan.leaves_a_task >= 64;  // 8 leaves a warp: rows of 3 lose a third by it
+      // 8 leaves a warp, or many rows of 8: rows of 3 leaves lose a third by it. 16384 squared: sums
+      // 242.4 -> 235.9 us, but argmax 241.2 -> 255.9.
+      const bool large = plan.leaves_a_task >= 64 || (Fold::ordered && plan.leaves_a_task >= 8 && plan.tasks == 1 &&
+                                                      d.count >= int64_t{queue.facts->processors} * 16);
       const auto kernel = !plan.neighbours ? reduce_tree<Fold, 1, false>
                           : large          ? reduce_tree<Fold, neighbours, true>
                                            : reduce_tree<Fold, neighbours, false>;

@@ -38,6 +38,12 @@ std::vector<std::string> list_reduce(level depth) {
                                    "nonempty/20x30/over", "full/5000/under", "rows/7x33/under", "columns/33x7/under"})
             add(rest);
       }
+      // Enough short rows that a GPU stages them; every width of a thread's share, alignment and gap.
+      if (dtype[1] == '3')
+        for (const char* rest : {"rows/8300x32", "rows/8300x32/off1/ties", "rows/16500x16/special", "rows/24000x11/off3", "rows/9300x29/ld32/off1",
+                                 "rows/9300x28/ld28/ties", "rows/4200x64/special", "rows/5000x57/ld60", "rows/2700x100/ties",
+                                 "rows/2100x128/off2", "rows/1030x257/special", "rows/900x300/ld333/off1", "rows/590x448"})
+          add(rest);
       if (depth == level::full)
         for (const char* rest : {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",
                                  "rows/70x20000", "rows/100000x8", "columns/20000x33", "columns/300x2001/ld2007", "columns/100000x4",

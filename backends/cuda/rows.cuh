@@ -1,0 +1,268 @@
+// rows.cuh - contiguous rows of 9 to 448 elements of 4 bytes, staged in shared memory.
+//
+// Idea    Every warp has two tiles of its own, each some whole rows, one of which the copy
+//         engine fills (bulk.cuh) while the other is folded: no thread waits for a load,
+//         addresses or alignment, and no block for a barrier. 1, 2 or 4 threads take a
+//         row, up to 32 lanes each, so that most joins need no shuffle.
+// Moves   n elements read once; 3 to 4 instructions an element of a thread
+// Limit   memory. Without its stores a row of 32 is read at 0.98 of the limit, with them at
+//         0.88: DRAM turns between reading and writing (tests/results/tries.md)
+// Watch   Bank conflicts: threads' rows start stride words apart. Thread t takes its lanes
+//         in the order i ^ swap, swap from its row's number. The joins pair i with
+//         i ^ d, so that the tree stays the same; a + b is b + a.
+//         The engine moves whole 16 bytes: up to three elements at either end of src go
+//         by hand.
+// Source  this repository; figures in tests/results/tries.md.
+#pragma once
+
+#include <climits>
+
+#include "bulk.cuh"
+#include "sequences.cuh"
+
+namespace lockstep::cuda {
+
+constexpr int row_stages = 2;  // 3 and 4 gain nothing: the engine is ahead of the folding
+constexpr int staged_warps = block_threads / 32;
+
+struct staged_plan {
+  int tile_rows, stage_words;
+  int shift;  // swap = row's number >> shift
+  int64_t tiles;
+};
+// Loads of V words of a thread's slots; swap is below their number.
+constexpr int swaps_of(int threads, int slots, int V) { return threads == 1 ? slots / V : 32 / threads; }
+
+// A tile of rows and where it lies: word k of the stage is element first + k of src, of
+// which [first + head, first + words - tail) is the engine's and the rest of [skew, used)
+// by hand.
+struct staged_tile {
+  int64_t first;
+  int skew, used, head, words, rows;
+
+  __device__ __forceinline__ staged_tile(const sequences& all, int64_t tile, int tile_rows) {
+    const int64_t row = tile * tile_rows;
+    rows = static_cast<int>(min(int64_t{tile_rows}, all.count - row));
+    const int64_t begin = row * all.sequence_stride;
+    skew = static_cast<int>((reinterpret_cast<uintptr_t>(all.src) / 4 + static_cast<uint64_t>(begin)) & 3);
+    first = begin - skew;
+    used = skew + (rows - 1) * static_cast<int>(all.sequence_stride) + static_cast<int>(all.length);
+    head = first < 0 ? 4 : 0;
+    const int whole = (used + 3) & ~3;
+    const int64_t end = (all.count - 1) * all.sequence_stride + all.length;
+    words = first + whole > end ? whole - 4 : whole;
+  }
+};
+
+template <class T>
+__device__ __forceinline__ void start_tile(const sequences& all, const staged_tile& tile, T* stage, uint64_t* barrier) {
+  start_copy(stage + tile.head, static_cast<const T*>(all.src) + tile.first + tile.head,
+             max(tile.words - tile.head, 0) * 4, barrier);
+}
+
+// Packed keys of an arg_extreme compare as integers.
+struct packed_join {
+  __device__ static int64_t join(int64_t a, int64_t b) { return max(a, b); }
+};
+
+// What a row's threads join: partial results, or packed keys where the fold has them.
+template <class Fold>
+struct row_value {
+  static constexpr bool packs = requires(const Fold& fold, typename Fold::lane lane) { fold.pack(lane); };
+  using type = std::conditional_t<packs, int64_t, typename Fold::partial>;
+
+  __device__ static auto joins(const Fold& fold) {
+    if constexpr (packs)
+      return packed_join{};
+    else
+      return fold;
+  }
+  __device__ static type of(const Fold& fold, const typename Fold::lane& lane) {
+    if constexpr (packs)
+      return fold.pack(lane);
+    else
+      return fold.close(lane, 0);
+  }
+  __device__ static typename Fold::partial partial(const Fold& fold, const type& value) {
+    if constexpr (packs)
+      return fold.unpack(value);
+    else
+      return value;
+  }
+};
+
+// Joins d = n / 2, ..., 1. By recursion: of a loop whose bound halves too, nvcc 13.0 leaves
+// the last levels rolled and the lanes in local memory.
+template <int n, class Fold, class P>
+__device__ __forceinline__ void join_halves(const Fold& fold, P* lane) {
+  if constexpr (n > 1) {
+#pragma unroll
+    for (int j = 0; j < n / 2; ++j) lane[j] = fold.join(lane[j], lane[j + n / 2]);
+    join_halves<n / 2>(fold, lane);
+  }
+}
+
+// Elements x[k] at index(k), k < n, those that exist; some order within, all after earlier ones.
+template <int n, class Fold, class Index>
+__device__ __forceinline__ void take_group(const Fold& fold, typename Fold::lane& lane,
+                                           const typename Fold::element (&x)[n], const Index& index, int end) {
+  using T = typename Fold::element;
+  if constexpr (row_value<Fold>::packs) {  // the best key, then the first index that has it
+    typename Fold::key keys[n], best = extreme<T>::none();
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      keys[k] = index(k) < end ? key_of<T>::key(x[k], fold.turn) : extreme<T>::none();
+      best = max(best, keys[k]);
+    }
+    int first = INT_MAX;
+#pragma unroll
+    for (int k = 0; k < n; ++k) first = min(first, keys[k] == best ? index(k) : INT_MAX);
+    if (best > lane.best) lane = {best, first};
+  } else {
+#pragma unroll
+    for (int k = 0; k < n; ++k) fold.take_if(lane, x[k], index(k), index(k) < end);
+  }
+}
+
+// A thread's row of up to S elements by loads of V; loads in the order c ^ swap, so that
+// slot j holds lane j ^ (swap * V). exact: n is S. Otherwise the last load stands in for
+// missing ones: under a condition each load waits for the one before.
+template <int S, int V, bool exact, class Fold>
+__device__ __forceinline__ typename Fold::partial fold_row(const Fold& fold, const typename Fold::element* row, int n,
+                                                           int swap) {
+  typename Fold::element x[S];
+#pragma unroll
+  for (int c = 0; c < S / V; ++c) {
+    const auto* at = row + (exact ? (c ^ swap) * V : min((c ^ swap) * V, (n - 1) & -V));
+    if constexpr (V == 4) {
+      const uint4 bits = *reinterpret_cast<const uint4*>(at);
+      memcpy(&x[c * V], &bits, 16);
+    } else {
+      x[c] = *at;
+    }
+  }
+  const auto index = [&](int j) { return j ^ (swap * V); };
+  if constexpr (Fold::ordered) {
+    typename Fold::partial lane[S];
+#pragma unroll
+    for (int j = 0; j < S; ++j) {
+      lane[j] = fold.empty_lane();
+      if constexpr (exact)
+        fold.take(lane[j], x[j], index(j));
+      else
+        fold.take_if(lane[j], x[j], index(j), index(j) < n);
+    }
+    join_halves<S>(fold, lane);
+    return lane[0];
+  } else {
+    typename Fold::lane lane = fold.empty_lane();
+    take_group<S>(fold, lane, x, index, exact ? INT_MAX : n);
+    return fold.close(lane, 0);
+  }
+}
+
+// Thread u's part of a row of several threads, at most 32 lanes: slot i has lane
+// threads * (i ^ swap) + u.
+template <int threads, class Fold>
+__device__ __forceinline__ typename Fold::partial fold_part(const Fold& fold, const typename Fold::element* row, int n,
+                                                            int u, int swap) {
+  using T = typename Fold::element;
+  using value = row_value<Fold>;
+  constexpr int slots = 32, group = swaps_of(threads, slots, 1);
+  typename Fold::lane lane[Fold::ordered ? slots : 1];
+  for (auto& l : lane) l = fold.empty_lane();
+  int first = 0;
+#pragma unroll 1
+  for (; first + slots * threads <= n; first += slots * threads) {
+    T x[slots];
+#pragma unroll
+    for (int i = 0; i < slots; ++i) x[i] = row[first + threads * (i ^ swap) + u];
+    if constexpr (Fold::ordered) {
+#pragma unroll
+      for (int i = 0; i < slots; ++i) fold.take(lane[i], x[i], 0);
+    } else {
+      take_group<slots>(
+          fold, lane[0], x, [&](int i) { return first + threads * (i ^ swap) + u; }, INT_MAX);
+    }
+  }
+#pragma unroll
+  for (int g = 0; g < slots; g += group) {
+    if (first + g * threads >= n) break;
+    T x[group];
+    const auto index = [&](int i) { return first + threads * ((g + i) ^ swap) + u; };
+#pragma unroll
+    for (int i = 0; i < group; ++i) x[i] = row[min(index(i), n - 1)];
+    if constexpr (Fold::ordered) {
+#pragma unroll
+      for (int i = 0; i < group; ++i) fold.take_if(lane[g + i], x[i], index(i), index(i) < n);
+    } else {
+      take_group<group>(fold, lane[0], x, index, n);
+    }
+  }
+  if constexpr (Fold::ordered) join_halves<slots>(fold, lane);
+  auto mine = value::of(fold, lane[0]);
+  const auto joins = value::joins(fold);
+#pragma unroll
+  for (int mask = threads / 2; mask >= 1; mask /= 2) mine = joins.join(mine, from_xor(mine, mask));
+  return value::partial(fold, mine);
+}
+
+// threads = 1: a row of up to S elements a thread, by loads of V. 2 and 4: of up to 64, of any number.
+template <class Fold, int threads, int S, int V>
+__global__ __launch_bounds__(block_threads, 2) void reduce_rows(Fold fold, const sequences all,
+                                                                const staged_plan plan) {
+  using T = typename Fold::element;
+  static_assert(sizeof(T) == 4);
+  extern __shared__ __align__(16) unsigned char staged_memory[];
+  __shared__ uint64_t landed[staged_warps][row_stages];
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
+  T* ring = reinterpret_cast<T*>(staged_memory) + warp * row_stages * plan.stage_words;
+  const int n = static_cast<int>(all.length), stride = static_cast<int>(all.sequence_stride);
+  const int64_t step = int64_t{gridDim.x} * staged_warps;
+  int64_t number = int64_t{blockIdx.x} * staged_warps + warp;
+  if (t < row_stages) init_barrier(&landed[warp][t]);
+  fence_engine();
+  __syncwarp();  // all barriers are there before thread 0 starts the engine
+  if (t == 0)
+    for (int k = 0; k < row_stages && number + k * step < plan.tiles; ++k)
+      start_tile(all, staged_tile(all, number + k * step, plan.tile_rows), ring + k * plan.stage_words,
+                 &landed[warp][k]);
+  int stage = 0;
+  unsigned phase = 0;
+  for (; number < plan.tiles; number += step) {
+    T* words = ring + stage * plan.stage_words;
+    const staged_tile tile(all, number, plan.tile_rows);
+    wait_landed(&landed[warp][stage], phase);
+    if (tile.head != 0 || tile.words < tile.used) {  // src's first and last elements
+      const T* from = static_cast<const T*>(all.src) + tile.first;
+      if (t >= tile.skew && t < min(tile.head, tile.used)) words[t] = from[t];
+      const int last = max(tile.words, tile.head) + t;
+      if (last < tile.used) words[last] = from[last];
+      fence_engine();
+      __syncwarp();  // the other threads read them
+    }
+    const int64_t s = number * plan.tile_rows;
+    for (int row = 0; row < tile.rows; row += 32 / threads) {
+      const int r = t / threads;
+      const int swap = r >> plan.shift & (swaps_of(threads, S, V) - 1);
+      const T* mine = words + tile.skew + min(row + r, tile.rows - 1) * stride;
+      typename Fold::partial value;
+      if constexpr (threads == 1) {
+        value =
+            V == 4 && n == S ? fold_row<S, V, V == 4>(fold, mine, n, swap) : fold_row<S, V, false>(fold, mine, n, swap);
+      } else {
+        value = fold_part<threads>(fold, mine, n, t % threads, swap);
+      }
+      if (t % threads == 0 && row + r < tile.rows) fold.store(value, s + row + r);
+    }
+    __syncwarp();  // every thread has read the tile that the next copy overwrites
+    if (t == 0 && number + row_stages * step < plan.tiles)
+      start_tile(all, staged_tile(all, number + row_stages * step, plan.tile_rows), words, &landed[warp][stage]);
+    if (++stage == row_stages) {
+      stage = 0;
+      phase ^= 1;
+    }
+  }
+}
+
+}  // namespace lockstep::cuda
