@@ -10,6 +10,7 @@
 //   open(s)                  false: sequence s needs no work
 //   empty_lane, take(lane, x, index within the leaf), close(lane, leaf's index)
 //   take_if(..., wanted)     without a branch: the identity stands in for x
+//   take_two(lane, x, y)     if there is one: both, for less than two takes
 //   none, join(a, b)         the identity; commutes to the bit
 //   store(value, s), store_empty(s)
 #pragma once
@@ -224,7 +225,7 @@ template <class T>
 struct integer_squares {
   using element = T;
   using lane = std::conditional_t<sizeof(T) == 4, uint128, wide_sum>;
-  using partial = wide_sum;
+  using partial = lane;
   static constexpr bool ordered = false;
   static constexpr int slots = 1;
   void* dst;
@@ -235,7 +236,10 @@ struct integer_squares {
   __device__ static lane empty_lane() { return lane{}; }
   __device__ static partial none() { return {}; }
   __device__ static partial join(partial a, partial b) {
-    a.add(b.word[0], b.word[1], b.word[2]);
+    if constexpr (sizeof(T) == 4)
+      a += b;
+    else
+      a.add(b.word[0], b.word[1], b.word[2]);
     return a;
   }
   __device__ static void take(lane& acc, T x, int) {
@@ -246,14 +250,18 @@ struct integer_squares {
       acc.add(magnitude * magnitude, __umul64hi(magnitude, magnitude), 0);
     }
   }
-  __device__ static void take_if(lane& acc, T x, int i, bool wanted) { take(acc, wanted ? x : T{0}, i); }
-  __device__ static partial close(lane acc, int64_t) {
-    if constexpr (sizeof(T) == 4)
-      return {static_cast<uint64_t>(acc), static_cast<uint64_t>(acc >> 64), 0};
-    else
-      return acc;
+  // Two squares of 32 bits fit 64: one wide addition for both.
+  __device__ static void take_two(lane& acc, T x, T y) requires(sizeof(T) == 4) {
+    acc += static_cast<uint64_t>(static_cast<int64_t>(x) * x) + static_cast<uint64_t>(static_cast<int64_t>(y) * y);
   }
-  __device__ void store(partial value, int64_t s) const {
+  __device__ static void take_if(lane& acc, T x, int i, bool wanted) { take(acc, wanted ? x : T{0}, i); }
+  __device__ static partial close(lane acc, int64_t) { return acc; }
+  __device__ static wide_sum widened(uint128 sum) {
+    return {static_cast<uint64_t>(sum), static_cast<uint64_t>(sum >> 64), 0};
+  }
+  __device__ static wide_sum widened(wide_sum sum) { return sum; }
+  __device__ void store(partial sum, int64_t s) const {
+    const wide_sum value = widened(sum);
     if (root) return store_double(dst, as_f32, s, rounded_root(value));
     const bool fits = (value.word[2] | value.word[1]) == 0 && value.word[0] <= INT64_MAX;
     static_cast<int64_t*>(dst)[s] = fits ? static_cast<int64_t>(value.word[0]) : INT64_MAX;

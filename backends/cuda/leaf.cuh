@@ -20,11 +20,16 @@ template <class P, class Shuffle>
 __device__ __forceinline__ P by_words(P value, Shuffle shuffle) {
   static_assert(sizeof(P) % 4 == 0);
   unsigned word[sizeof(P) / 4];
-  memcpy(word, &value, sizeof(P));
+  if constexpr (sizeof(P) == 16 && requires { value >> 64; }) {  // memcpy of a 128-bit integer goes through the stack
+    const auto high = by_words(static_cast<uint64_t>(value >> 64), shuffle);
+    return static_cast<P>(high) << 64 | by_words(static_cast<uint64_t>(value), shuffle);
+  } else {
+    memcpy(word, &value, sizeof(P));
 #pragma unroll
-  for (unsigned k = 0; k < sizeof(P) / 4; ++k) word[k] = shuffle(word[k]);
-  memcpy(&value, word, sizeof(P));
-  return value;
+    for (unsigned k = 0; k < sizeof(P) / 4; ++k) word[k] = shuffle(word[k]);
+    memcpy(&value, word, sizeof(P));
+    return value;
+  }
 }
 template <class P>
 __device__ __forceinline__ P from_xor(P value, int mask) {
@@ -142,10 +147,16 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
           load_neighbours<V>(V == 1 ? at + i * stride : at + i, &x[r][slot]);
         }
 #pragma unroll
-      for (int r = 0; r < ahead; ++r)
+      for (int r = 0; r < ahead; ++r) {
+        if constexpr (requires { fold.take_two(lane[0], x[r][0], x[r][1]); }) {
+          fold.take_two(lane[0], x[r][0], x[r][1]);
+          fold.take_two(lane[0], x[r][2], x[r][3]);
+        } else {
 #pragma unroll
-        for (int slot = 0; slot < 4; ++slot)
-          fold.take(lane[slot % Fold::slots], x[r][slot], (row + r) * order::lanes + lane_of<V>(t, slot));
+          for (int slot = 0; slot < 4; ++slot)
+            fold.take(lane[slot % Fold::slots], x[r][slot], (row + r) * order::lanes + lane_of<V>(t, slot));
+        }
+      }
     }
     return;
   }
@@ -250,6 +261,12 @@ template <class Fold, class Load>
 __device__ __forceinline__ typename Fold::partial join_values(const Fold& fold, int count, int t, Load load) {
   using P = typename Fold::partial;
   if (count <= 32) return join_warp(fold, t < count ? load(t) : fold.none());
+  if constexpr (!Fold::ordered) {  // any order: most joins need no shuffle
+    P mine = load(t);
+#pragma unroll 4
+    for (int i = t + 32; i < count; i += 32) mine = fold.join(mine, load(i));
+    return join_warp(fold, mine);
+  }
   P subtree = fold.none();
 #pragma unroll 4
   for (int k = 0; k * 32 < count; ++k) {
