@@ -100,8 +100,12 @@ lockstep_status launch_naive_write(lockstep_queue& queue, const lockstep_call& c
 lockstep_status launch_runs(lockstep_queue& queue, const lockstep_call& call) {
   return launch_elements<per_thread>(queue, simplified(call, pointers::as_given), false);
 }
+lockstep_status launch_boxes(lockstep_queue& queue, const axes& a) {
+  const int chunk = units_chunk(a);
+  return chunk != 0 ? launch_units(queue, a, chunk) : launch_blocks(queue, a);
+}
 lockstep_status launch_all_blocks(lockstep_queue& queue, const lockstep_call& call) {
-  return launch_blocks(queue, simplified(call, pointers::as_given));
+  return launch_boxes(queue, simplified(call, pointers::as_given));
 }
 
 // The two fastest axes as a matrix, the others around it.
@@ -122,7 +126,7 @@ bool is_matrix(const axes& a) {
 lockstep_status launch_wide_tiles(lockstep_queue& queue, const lockstep_call& call) {
   const axes a = simplified(call, pointers::as_given);
   // Elements that pointers of odd alignment keep narrow may have no matrix left: boxes do.
-  return is_matrix(a) ? launch_wide(queue, matrix_of(a)) : launch_blocks(queue, a);
+  return is_matrix(a) ? launch_wide(queue, matrix_of(a)) : launch_boxes(queue, a);
 }
 
 const char* refuses_wide(const lockstep_queue*, const lockstep_call* call) {
@@ -154,7 +158,7 @@ const lockstep_variant rows[] = {
      nullptr, on_device<launch_runs>},
     {"wide", "the two fastest axes as a batch of transposes, 16-byte accesses on both sides", 0, refuses_wide,
      yields_wide, nullptr, on_device<launch_wide_tiles>},
-    {"blocks", "boxes over several short axes: read in src's order, written in dst's, offsets kept in registers", 0,
+    {"blocks", "boxes over several short axes: chunks in src's order to shared memory, in dst's order from there; two boxes ahead", 0,
      refuses_blocks, nullptr, nullptr, on_device<launch_all_blocks>},
     {"naive_coalesced_write", "one thread an element, lanes along dst's fastest axis", LOCKSTEP_LESSON, nullptr,
      nullptr, nullptr, on_device<launch_naive_write>},

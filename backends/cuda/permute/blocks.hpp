@@ -1,4 +1,4 @@
-// blocks.hpp - the permuting tile for short axes: see blocks.cu.
+// blocks.hpp - the permuting tiles for short axes: see blocks.cu and units.cu.
 #pragma once
 
 #include "../queue.hpp"
@@ -7,4 +7,7 @@
 namespace lockstep::cuda {
 bool blocks_fit(const axes& a);  // offsets within a tile fit 32 bits
 lockstep_status launch_blocks(lockstep_queue& queue, const axes& a);
+
+int units_chunk(const axes& a);  // the largest chunk that units.cu can take, 0: none
+lockstep_status launch_units(lockstep_queue& queue, const axes& a, int chunk);
 }  // namespace lockstep::cuda

@@ -47,19 +47,21 @@ constexpr shape row(walk order, double weight, double odd_weight) {
 // 512x512 0.86, 1024x512 0.53; 8: 256x256 0.974; 16: 512x256 0.980; 2: 256x256 0.992;
 // 1: 128x256 0.962, 256x128 0.940, 256x256 0.85. Walking across instead of down costs
 // 2-8 %; bands of 4 to 128 tile rows are no better than across. Bulk tensor copies
-// (TMA, 2-4 stages, 256x256) reached 0.93: not kept. 20000000x8: 512x32 0.979,
-// 1024x32 0.960, 2048x32 0.943; 8x20000000: 32x1024 1.00.
+// (TMA, 2-4 stages, 256x256) reached 0.93: not kept. 32 bytes of columns: 4 bytes 1024x32
+// 0.965 (128 threads 0.934), 512x32 0.950, 256x32 0.957; 2 bytes 1024x32 of 128 threads 0.907, of
+// 64 0.780, 512x32 0.898; 8 bytes 512x32 0.987. 8x20000000: 32x1024 1.00.
 // Narrow shapes cost more where a wider one would do: (64,96,128,160) -> 0132 has
 // 0.965 from 128x128 and 0.845 from 512x32.
 // Not aligned in dst, 16383x16381: 1 byte 256x128 0.30, 128x256 0.20; 2 bytes 512x128
 // 0.46, 256x256 0.37; 8 bytes 256x256 0.85, 512x128 0.74; 4 bytes (7001x10000) 512x128 0.88, 256x256 0.85, 128x256
 // 0.77.
 template <int bytes>
-constexpr shape shapes[6] = {
+constexpr shape shapes[7] = {
     row<bytes, 256, 256, 256>(walk::down, 1.0, 1.0),
     row<bytes, 512, 128, bytes == 4 ? 128 : 256>(walk::down, 1.04, 0.97),
     row<bytes, 256, 128, 128>(walk::down, 1.03, 1.03),
     row<bytes, 128, 128, 64>(walk::down, 1.05, 1.15),
+    row<bytes, 1024, 32, bytes == 4 ? 64 : 128>(walk::across, 1.24, 1.24),
     row<bytes, 512, 32, 64>(walk::across, 1.25, 1.25),
     row<bytes, 32, 1024, 128>(walk::down, 1.2, 1.2),
 };

@@ -21,6 +21,7 @@
 
 #include "../element.cuh"
 #include "../mutant.cuh"
+#include "../unit.cuh"
 #include "wide.hpp"
 
 namespace lockstep::cuda {
@@ -39,48 +40,6 @@ struct wide_plan {
   int64_t outer_src[6], outer_dst[6];
   bool src_vector, dst_vector;  // 16-byte accesses are aligned on that side
 };
-
-// V rows of 16 bytes, transposed: element k of row v becomes element v of row k.
-template <int bytes>
-__device__ inline void transpose_unit(uint32_t (&w)[16 / bytes][4]) {
-  constexpr int V = 16 / bytes;
-  uint32_t t[V][4];
-  if constexpr (bytes >= 4) {
-    constexpr int words = bytes / 4;
-#pragma unroll
-    for (int v = 0; v < V; ++v)
-#pragma unroll
-      for (int k = 0; k < V; ++k)
-#pragma unroll
-        for (int x = 0; x < words; ++x) t[k][v * words + x] = w[v][k * words + x];
-  } else if constexpr (bytes == 2) {
-#pragma unroll
-    for (int p = 0; p < 4; ++p)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        t[2 * c][p] = __byte_perm(w[2 * p][c], w[2 * p + 1][c], 0x5410);
-        t[2 * c + 1][p] = __byte_perm(w[2 * p][c], w[2 * p + 1][c], 0x7632);
-      }
-  } else {
-#pragma unroll
-    for (int p = 0; p < 4; ++p)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const uint32_t ab_low = __byte_perm(w[4 * p][c], w[4 * p + 1][c], 0x5140);
-        const uint32_t ab_high = __byte_perm(w[4 * p][c], w[4 * p + 1][c], 0x7362);
-        const uint32_t cd_low = __byte_perm(w[4 * p + 2][c], w[4 * p + 3][c], 0x5140);
-        const uint32_t cd_high = __byte_perm(w[4 * p + 2][c], w[4 * p + 3][c], 0x7362);
-        t[4 * c][p] = __byte_perm(ab_low, cd_low, 0x5410);
-        t[4 * c + 1][p] = __byte_perm(ab_low, cd_low, 0x7632);
-        t[4 * c + 2][p] = __byte_perm(ab_high, cd_high, 0x5410);
-        t[4 * c + 3][p] = __byte_perm(ab_high, cd_high, 0x7632);
-      }
-  }
-#pragma unroll
-  for (int v = 0; v < V; ++v)
-#pragma unroll
-    for (int x = 0; x < 4; ++x) w[v][x] = t[v][x];
-}
 
 // 16 bytes of shared memory from an offset that is a multiple of the element. word(k) reads word k.
 template <int bytes, class Word>
@@ -120,7 +79,9 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
   using element = typename element_of<bytes>::type;
   extern __shared__ uint4 tile[];
   // Chunk c of the tile's dst row j; the XOR stays within 8 chunks because a unit's rows fill multiples of 8.
-  const auto place = [](int j, int c) { return (j * chunks + c) ^ (j / V & 7); };
+  // 8 lanes at a time store `spread` neighbouring chunks of each of their units' columns.
+  constexpr int spread = unit_cols < 8 ? 8 / unit_cols : 1;
+  const auto place = [](int j, int c) { return (j * chunks + c) ^ (j / V * spread & 7); };
 
   for (uint32_t number = blockIdx.x; number < plan.tiles; number += gridDim.x) {
     uint32_t rest = number;
@@ -186,7 +147,7 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
 #pragma unroll
     for (int p = 0; p < per_thread; ++p) {
       const int unit = threadIdx.x + p * threads, ui = unit / unit_cols, uj = unit % unit_cols;
-      transpose_unit<bytes>(w[p]);
+      transpose_unit<bytes, 16>(w[p]);
 #pragma unroll
       for (int v = 0; v < V; ++v)
         tile[place(uj * V + v, ui)] = make_uint4(w[p][v][0], w[p][v][1], w[p][v][2], w[p][v][3]);
