@@ -47,6 +47,11 @@ std::vector<std::string> list_permute(level depth) {
     for (const char* rest : all) add(std::string(bytes) + rest);
     add(std::string(bytes) + "9x11x13/perm2,1,0/special/off3,1");
   }
+  // Short axes that hold whole chunks of 8 or 16 bytes, in several boxes, some of them cut short.
+  for (const char* rest : {"b1/24x5x16x7x32/perm2,4,1,3,0", "b2/12x3x28x5x20x12/perm5,1,3,0,4,2", "b4/12x3x28x5x20x12/perm5,1,3,0,4,2",
+                           "b4/14x6x5x18x10/perm4,1,3,2,0", "b4/28x3x20x12/perm3,1,2,0/off4,8", "b8/10x7x9x6x14/perm4,2,3,1,0",
+                           "b16/6x5x11x7x9/perm4,1,3,2,0"})
+    add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})
       for (const char* rest : {"8x64x28x28/perm0,2,3,1", "8x28x28x64/perm0,3,1,2", "16x24x32x40/perm3,2,1,0",
