@@ -148,7 +148,7 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
     out_.skipped.push_back(fmt::format("{}: no memory to hand its data to the peers", ours.name));
     return;
   }
-  std::string request = ours.name;
+  std::string request = fmt::format("{} {}", ours.name, ours.time.median);
   for (const double c : coefficients) request += fmt::format(" {}", c);
   request += '\n';
   for (const auto& one : programs_) {

@@ -19,7 +19,8 @@ class Case:
     """A case by its name, where these peers can do it: kind, dtype, shape, axes."""
 
     def __init__(self, request):
-        name, *coefficients = request.split()  # a stencil's: c_0, then c_1 ... c_r an axis
+        name, ours_ms, *coefficients = request.split()  # a stencil's: c_0, then c_1 ... c_r an axis
+        self.ours_ms = float(ours_ms)
         self.name, self.kind, self.coefficients = name, None, [float(np.float32(c)) for c in coefficients]
         if m := re.fullmatch(r"transpose/(b[1248])/(\d+)x(\d+)(?:/batch(\d+))?", name):
             self.kind, self.dtype = "moved", np.dtype(types[m[1]])
