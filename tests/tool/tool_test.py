@@ -193,6 +193,36 @@ class Tool(unittest.TestCase):
         self.ok("bench", "--from", results, "--from", results, "--html", page)
         self.fails(1, "No such file", "bench", "--from", results, "--html", self.path("none/p.html"))
 
+    def test_bench_peers(self):
+        # Stand-ins for peer programs: one that gets the right data and answers, one with a wrong result, one
+        # that dies in the middle, one that has nothing for this backend, one that does not start.
+        head = "#!/usr/bin/env python3\nimport json, os, sys\nsay = lambda **a: print(json.dumps(a), flush=True)\n"
+        loop = "for line in sys.stdin:\n  name = line.split()[0]\n  "
+        same = ("rows, cols = map(int, name.split('/')[2].split('x')); src, want = os.pread(3, 1 << 20, 0), os.pread(4, 1 << 20, 0); "
+                "mine = b''.join(src[(i * cols + j) * 4:(i * cols + j) * 4 + 4] for j in range(cols) for i in range(rows)); "
+                "say(name=name, peer='Right 1.0', checked='bits equal' if mine == want else 'other data', ms=[1.0, 2.0, 3.0]); say(done=True)\n")
+        scripts = {"peer_right": head + loop + same,
+                   "peer_wrong": head + loop + "say(name=name, peer='Wrong 1.0', checked='WRONG: bits differ', ms=[]); say(done=True)\n",
+                   "peer_dies": head + loop + "say(done=True) if '16x' in name else os.abort()\n",
+                   "peer_away": head, "peer_broken": head + "sys.exit(3)\n", "peer_helper.py": head + "sys.exit(4)\n"}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in scripts.items():
+                with open(os.path.join(folder, name), "w") as f:
+                    f.write(text)
+                os.chmod(f.name, 0o755)
+            results = self.path("r.txt")
+            self.ok("bench", "--backend", "cpu", "--case", "transpose/b4/16x24", "--case", "transpose/b4/33x20", "--seconds", "0.01", "--peers", folder,
+                    "--json", results)
+        with open(results) as f:
+            found = json.load(f)
+        answers = [(r["name"], r["checked"], r["median_ms"]) for r in found["benchmarks"] if r["source"] == "Right 1.0"]
+        self.assertEqual(answers, [("transpose/b4/16x24", "bits equal", 2.0), ("transpose/b4/33x20", "bits equal", 2.0)])
+        self.assertEqual({r["source"] for r in found["benchmarks"]}, {"Right 1.0", "lockstep"})
+        self.assertEqual(sorted(found["skipped"]),
+                         ["transpose/b4/16x24 by peer_broken: it ended with exit code 3", "transpose/b4/16x24 by peer_wrong: Wrong 1.0: WRONG: bits differ",
+                          "transpose/b4/33x20 by peer_dies: it died of signal 6", "transpose/b4/33x20 by peer_wrong: Wrong 1.0: WRONG: bits differ"])
+        self.fails(1, "no peer programs there", "bench", "--backend", "cpu", "--case", "transpose/b4/16x24", "--peers", self.path("none"))
+
     def test_completion(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.ok("completion", shell).stdout.decode()
