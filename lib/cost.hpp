@@ -22,6 +22,7 @@ enum work : int {
   reduce,
   arg_reduce,
   short_rows,    // sequences of fewer than 256 elements
+  segments,      // sequences of fewer, their ends in offsets
   columns,       // sequences of elements that lie apart
   line_stencil,
   star_stencil,  // rank 2 and 3, per 25 taps
@@ -29,7 +30,7 @@ enum work : int {
 };
 constexpr std::array<const char*, works> work_names = {
     "shuffle", "transpose", "narrow", "permute", "swap", "in_place", "square_sum", "reduce", "arg_reduce",
-    "short_rows", "columns", "line_stencil", "star_stencil"};
+    "short_rows", "segments", "columns", "line_stencil", "star_stencil"};
 
 // Where a device's src and dst lie.
 enum place : int { on_device, pinned, pageable, places };

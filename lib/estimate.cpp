@@ -27,7 +27,7 @@ cost::work work_of(const lockstep_permute_desc& d) {
 
 cost::work work_of(const lockstep_reduce_desc& d, double elements) {
   if (d.element_stride > 1) return cost::columns;
-  if (elements < short_sequence * static_cast<double>(d.count)) return cost::short_rows;
+  if (elements < short_sequence * static_cast<double>(d.count)) return d.offsets != nullptr ? cost::segments : cost::short_rows;
   switch (d.reduction) {
     case LOCKSTEP_SUM_OF_SQUARES:
     case LOCKSTEP_NORM2: return cost::square_sum;

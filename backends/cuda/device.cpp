@@ -55,6 +55,16 @@ lockstep_status no_driver(cudaError_t code) {
                 cudaGetErrorName(code));
 }
 
+// The kernel module's version, "580.159.04"; "" where it does not show. The runtime
+// knows only the CUDA version that a driver serves.
+void driver_version(char (&text)[32]) {
+  text[0] = '\0';
+  if (std::FILE* file = std::fopen("/sys/module/nvidia/version", "re"); file != nullptr) {
+    if (std::fscanf(file, "%31s", text) != 1) text[0] = '\0';
+    std::fclose(file);
+  }
+}
+
 }  // namespace
 
 lockstep_status require_usable(int device) {
@@ -121,10 +131,12 @@ lockstep_status device_info(int32_t device, lockstep_device_info* info) {
   if (usable != LOCKSTEP_OK && usable != LOCKSTEP_NO_BACKEND) return usable;  // not known
   info->usable = usable == LOCKSTEP_OK;
   std::snprintf(info->name, sizeof info->name, "%.120s", p.name);
+  char version[32];
+  driver_version(version);
   std::snprintf(
       info->detail, sizeof info->detail,
-      "sm_%d%d%s, driver for CUDA %d.%d, runtime %d.%d, %d multiprocessors, L2 %d MiB, shared memory %zu KiB a block",
-      p.major, p.minor, info->usable ? "" : " (no code in this build)", driver / 1000, driver % 1000 / 10,
+      "sm_%d%d%s, driver %s%sfor CUDA %d.%d, runtime %d.%d, %d multiprocessors, L2 %d MiB, shared memory %zu KiB a block",
+      p.major, p.minor, info->usable ? "" : " (no code in this build)", version, version[0] != '\0' ? " " : "", driver / 1000, driver % 1000 / 10,
       runtime / 1000, runtime % 1000 / 10, p.multiProcessorCount, p.l2CacheSize >> 20, p.sharedMemPerBlockOptin >> 10);
   info->memory_bytes = static_cast<int64_t>(p.totalGlobalMem);
   info->last_level_cache_bytes = p.l2CacheSize;

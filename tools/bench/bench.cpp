@@ -48,7 +48,8 @@ void bench_command(CLI::App& program, action& chosen) {
   CLI::App* command = program.add_subcommand("bench", "Time cases, verified first, as fractions of the memory limit");
   const auto s = std::make_shared<settings>();
   add_place(*command, s->run.where);
-  command->add_option("--preset", s->run.preset, "quick, ladder, readme, sweep, cliffs or full")->check(CLI::IsMember(bench::preset_names()));
+  command->add_option("--preset", s->run.preset, "quick, ladder, readme, sweep, cliffs, crossover (auto beside CPU and device) or full")
+      ->check(CLI::IsMember(bench::preset_names()));
   command->add_option("--case", s->run.cases, "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
   command->add_option("--filter", s->run.filter, "only cases that match this regular expression");
   command->add_option("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");

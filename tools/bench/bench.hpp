@@ -51,6 +51,8 @@ struct result {
   timing time;
   std::string limit;       // "copy", "read", or "link" (both ways at once, pinned)
   double limit_gb_s = 0;   // best of our limit kernels and of everything timed for this case
+  std::string memory;      // of a crossover: where src and dst lie
+  double over_better = 0;  // of a crossover's auto: its time over the better of CPU and device
   std::string checked;     // "bits equal", "within 1e-5", "not checked: ..."
   double gb_s() const { return time.median > 0 ? bytes / time.median * 1e-6 : 0; }
   double fraction() const { return limit_gb_s > 0 ? gb_s() / limit_gb_s : 0; }
@@ -63,6 +65,9 @@ struct report {
   std::vector<std::string> skipped;  // "case: reason"
 };
 
+// The preset crossover (crossover.cpp).
+void measure_crossover(const options& asked, report& out);
+void print_crossover(const report& all);
 report measure_all(const options& asked);
 // What a variant does, in its table's words; "" where the table is not at hand.
 std::string idea_of(const std::string& backend, const std::string& op, const std::string& variant);

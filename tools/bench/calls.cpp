@@ -35,21 +35,25 @@ void call_memory::grow(block& b, size_t bytes) {
 
 void call_memory::prepare(const cases::test_case& c) {
   const size_t src_bytes = c.src.span_bytes(), dst_bytes = c.dst.span_bytes();
-  if (!c.in_place) grow(src_, src_bytes);
+  const size_t had = dst_.bytes;
   grow(dst_, dst_bytes);
-  block& filled = c.in_place ? dst_ : src_;
-  if (kind_ == LOCKSTEP_DEVICE) {
-    const std::unique_ptr<unsigned char, void (*)(void*)> host(static_cast<unsigned char*>(std::malloc(std::max<size_t>(src_bytes, 1))), std::free);
-    if (host == nullptr) fail("no memory for {} bytes; choose smaller cases", src_bytes);
-    bench_data::fill(c, host.get());
-    check(lockstep_copy(context_, backend_.c_str(), host.get(), filled.data, src_bytes));
-  } else {
-    bench_data::fill(c, static_cast<unsigned char*>(filled.data));
-    if (!c.in_place) std::memset(dst_.data, 0, dst_bytes);  // its pages exist
+  if (dst_.bytes != had && kind_ != LOCKSTEP_DEVICE) std::memset(dst_.data, 0, dst_.bytes);  // its pages exist
+  if (!c.in_place && (c.dtype != filled_dtype_ || src_bytes > filled_bytes_)) {
+    grow(src_, src_bytes);
+    fill(c, src_bytes);
+    filled_dtype_ = c.dtype, filled_bytes_ = src_bytes;
   }
   if (c.offsets.empty()) return drop(offsets_);
   grow(offsets_, c.offsets.size() * sizeof(int64_t));
   check(lockstep_copy(context_, backend_.c_str(), c.offsets.data(), offsets_.data, c.offsets.size() * sizeof(int64_t)));
+}
+
+void call_memory::fill(const cases::test_case& c, size_t bytes) {
+  if (kind_ != LOCKSTEP_DEVICE) return bench_data::fill(c, static_cast<unsigned char*>(src_.data));
+  const std::unique_ptr<unsigned char, void (*)(void*)> host(static_cast<unsigned char*>(std::malloc(std::max<size_t>(bytes, 1))), std::free);
+  if (host == nullptr) fail("no memory for {} bytes; choose smaller cases", bytes);
+  bench_data::fill(c, host.get());
+  check(lockstep_copy(context_, backend_.c_str(), host.get(), src_.data, bytes));
 }
 
 void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory, const lockstep_options& options,

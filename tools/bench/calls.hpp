@@ -32,10 +32,13 @@ class call_memory {
   };
   void grow(block& b, size_t bytes);
   void drop(block& b);
+  void fill(const cases::test_case& c, size_t bytes);
   lockstep_context* context_;
   std::string backend_;
   lockstep_memory kind_;
   block src_, dst_, offsets_;
+  int filled_dtype_ = -1;  // what src holds, and how far: data of one kind begin alike
+  size_t filled_bytes_ = 0;
 };
 
 // Milliseconds a call: at least three samples, then until seconds are over; a sample

@@ -362,6 +362,10 @@ report measure_all(const options& asked) {
   out.machine["memory"] = asked.memory;
   if (!asked.note.empty()) out.machine["note"] = asked.note;
   out.machine["cache"] = asked.cold ? "cold: caches overwritten before each sample" : "hot: back to back";
+  if (asked.preset == "crossover" && asked.cases.empty()) {
+    measure_crossover(asked, out);
+    return out;
+  }
   bench_run run(asked, out);
   for (const std::string& backend : asked.backends) run.on(backend);
   return out;

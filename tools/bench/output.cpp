@@ -49,6 +49,8 @@ ordered_json to_json(const report& all) {
                         {"stopped", r.time.stopped}, {"gb_s", r.gb_s()}, {"limit", r.limit}, {"limit_gb_s", r.limit_gb_s},
                         {"fraction", r.fraction()}, {"checked", r.checked}};
     if (r.source == "lockstep") row["idea"] = idea_of(r.backend, r.op, r.variant);
+    if (!r.memory.empty()) row["memory"] = r.memory;
+    if (r.over_better > 0) row["over_better"] = r.over_better;
     if (const double factor = over_best_peer(all, r); factor > 0) row["over_best_peer"] = factor;
     j["benchmarks"].push_back(std::move(row));
   }
@@ -57,6 +59,7 @@ ordered_json to_json(const report& all) {
 }
 
 void print_table(const report& all) {
+  if (!all.results.empty() && !all.results.front().memory.empty()) return print_crossover(all);
   const style s = stdout_style();
   size_t name_width = 4, variant_width = 7;
   for (const result& r : all.results) {

@@ -68,7 +68,7 @@ std::vector<line> sweep() {
 
 }  // namespace
 
-std::vector<std::string> preset_names() { return {"quick", "ladder", "readme", "sweep", "cliffs", "full"}; }
+std::vector<std::string> preset_names() { return {"quick", "ladder", "readme", "sweep", "cliffs", "crossover", "full"}; }
 
 std::vector<line> preset(const std::string& name, const std::string& backend) {
   if (name == "quick") return quick;
