@@ -4,6 +4,7 @@
 //   bytes 4096 16384 ...
 //   time cpu 16 transpose 2.1 2.9 ...       microseconds at each size, by threads
 //   time cuda pinned transpose 14.2 ...     by the place of the data
+//   end
 // It is read as anybody's: every line is checked, and nothing of a file that fails is used.
 #include <algorithm>
 #include <charconv>
@@ -49,6 +50,9 @@ class reader {
     const auto words = words_of(text);
     if (++number_ == 1) return first(words);
     if (words.empty() || words[0].front() == '#') return;
+    if (ended_) refuse("something stands behind the end");
+    if (words.size() == 1 && words[0] == "end") ended_ = true;
+    if (ended_) return;
     if (words[0] == "device" && words.size() > 2) return device(std::string(words[1]), text);
     if (words[0] == "bytes") return bytes(words);
     if (words[0] == "time" && words.size() == 4 + cost::sizes.size()) return time(words);
@@ -57,8 +61,11 @@ class reader {
 
   void complete() const {
     if (number_ == 0) refuse("is empty");
+    if (!ended_) refuse("is cut short: it does not say \"end\"");
     if (!sized_) refuse("has no line of bytes");
     if (cpu_.empty()) refuse("has no times of the CPU");
+    for (const auto& [backend, named] : named_)
+      if (named && backend != "cpu" && devices_.count(backend) == 0) refuse("has no times of {}", backend);
     const auto whole = [](const std::string& what, const cost::curves& curves) {
       for (int w = 0; w < cost::works; ++w)
         if (curves[static_cast<size_t>(w)].front() == 0) fail(LOCKSTEP_INTERNAL, "has no {} of {}", cost::work_names[static_cast<size_t>(w)], what);
@@ -131,7 +138,7 @@ class reader {
   std::map<int, cost::curves> cpu_;
   std::map<std::string, std::array<cost::curves, cost::places>> devices_;
   size_t number_ = 0;
-  bool sized_ = false;
+  bool sized_ = false, ended_ = false;
 };
 
 }  // namespace

@@ -13,9 +13,11 @@ namespace lockstep::lib::cost {
 // Kinds of work whose speeds differ by more than size and place say.
 enum work : int {
   shuffle,
+  rows,          // permutations that keep rows whole
   transpose,
+  thin,          // transposes of fewer than 128 rows or columns
   narrow,        // transposes and permutations with fewer than 8 elements in a row of src or dst
-  permute,
+  permute,       // of three and more axes
   swap,          // square matrices in place
   in_place,      // other matrices in place
   square_sum,
@@ -29,7 +31,7 @@ enum work : int {
   works
 };
 constexpr std::array<const char*, works> work_names = {
-    "shuffle", "transpose", "narrow", "permute", "swap", "in_place", "square_sum", "reduce", "arg_reduce",
+    "shuffle", "rows", "transpose", "thin", "narrow", "permute", "swap", "in_place", "square_sum", "reduce", "arg_reduce",
     "short_rows", "segments", "columns", "line_stencil", "star_stencil"};
 
 // Where a device's src and dst lie.
@@ -59,5 +61,7 @@ struct call {
 double cpu_us(const model& m, const call& c, int threads);
 // A backend that the model does not know counts as "cuda".
 double device_us(const model& m, const call& c, const std::string& backend, place where);
+// What it takes to bring a device's data to the host and the results back.
+double trips_us(const model& m, const call& c, const std::string& backend);
 
 }  // namespace lockstep::lib::cost

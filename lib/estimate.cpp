@@ -11,18 +11,48 @@ constexpr int64_t narrow_row = 8;
 // Sequences shorter than this cost more for their joins than for their elements.
 constexpr double short_sequence = 256;
 
-cost::work work_of(const lockstep_transpose_desc& d, bool same_memory) {
-  if (same_memory) return d.rows == d.cols ? cost::swap : cost::in_place;
-  return std::min(d.rows, d.cols) < narrow_row ? cost::narrow : cost::transpose;
+// Both sides of a transpose are walked in tiles; where one is short, memory streams.
+constexpr int64_t thin_side = 128;
+
+cost::work turned(int64_t rows, int64_t cols) {
+  const int64_t least = std::min(rows, cols);
+  return least < narrow_row ? cost::narrow : least < thin_side ? cost::thin : cost::transpose;
 }
 
+cost::work work_of(const lockstep_transpose_desc& d, bool same_memory) {
+  if (same_memory) return d.rows == d.cols ? cost::swap : cost::in_place;
+  return turned(d.rows, d.cols);
+}
+
+// Axes of one element are none, neighbours that stay neighbours are one axis, and
+// outermost axes that stay outermost are a batch.
 cost::work work_of(const lockstep_permute_desc& d) {
-  int64_t src_row = 1, dst_row = 1;  // innermost axes that have a length
+  int rank = 0, last = -2;
+  int64_t extent[LOCKSTEP_MAX_RANK];
+  int from[LOCKSTEP_MAX_RANK];  // src axis of each
+  const auto next_long = [&](int axis) {
+    do ++axis;
+    while (axis < d.rank && d.shape[axis] == 1);
+    return axis;
+  };
+  int innermost = -1;  // src's
   for (int k = 0; k < d.rank; ++k) {
-    if (d.shape[k] > 1) src_row = d.shape[k];
-    if (d.shape[d.perm[k]] > 1) dst_row = d.shape[d.perm[k]];
+    const int axis = d.perm[k];
+    if (d.shape[axis] == 1) continue;
+    innermost = std::max(innermost, axis);
+    if (last >= 0 && next_long(last) == axis) {
+      extent[rank - 1] *= d.shape[axis];
+    } else {
+      from[rank] = axis;
+      extent[rank++] = d.shape[axis];
+    }
+    last = axis;
   }
-  return std::min(src_row, dst_row) < narrow_row ? cost::narrow : cost::permute;
+  if (rank <= 1 || last == innermost) return rank <= 1 || extent[rank - 1] >= narrow_row ? cost::rows : cost::narrow;
+  const bool batch = from[0] == next_long(-1);
+  if (rank - (batch ? 1 : 0) == 2) return turned(extent[rank - 1], extent[rank - 2]);
+  const auto src_row = extent[std::max_element(from, from + rank) - from];
+  return std::min(src_row, extent[rank - 1]) < narrow_row ? cost::narrow : cost::permute;
 }
 
 cost::work work_of(const lockstep_reduce_desc& d, double elements) {
@@ -59,16 +89,21 @@ cost::call cost_call(const prepared_call& prepared) {
   return seen;
 }
 
-comparison compare_with_cpu(const calibration& figures, const prepared_call& prepared, const backend_entry& device,
-                            bool pinned, int threads) {
+comparison compare(const calibration& figures, const prepared_call& prepared, const backend_entry& device, cost::place where,
+                   int threads) {
   const cost::call call = cost_call(prepared);
-  return {&device, &figures, cost::device_us(figures.model, call, device.name(), pinned ? cost::pinned : cost::pageable),
-          cost::cpu_us(figures.model, call, threads > 0 ? threads : figures.threads)};
+  const bool device_data = where == cost::on_device;
+  return {&device, &figures, cost::device_us(figures.model, call, device.name(), where),
+          cost::cpu_us(figures.model, call, threads > 0 ? threads : figures.threads) +
+              (device_data ? cost::trips_us(figures.model, call, device.name()) : 0),
+          device_data};
 }
 
 std::string in_words(const comparison& compared, const std::string& basis) {
   const std::string& name = compared.device->name();
   const std::string figures = fmt::format("{:.3g} us against {:.3g}{}", compared.there_us, compared.here_us, basis);
+  if (compared.device_data)
+    return fmt::format("{}: the data is its memory, and yet the CPU needs less time, the trips over the link counted ({})", name, figures);
   return compared.pays() ? fmt::format("cpu: {} needs less time, its trips over the link counted ({})", name, figures)
                          : fmt::format("{}: the data is in host memory, and one trip over the link costs more than the CPU needs ({})", name, figures);
 }

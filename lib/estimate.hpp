@@ -7,10 +7,10 @@ namespace lockstep::lib {
 
 cost::call cost_call(const prepared_call& prepared);
 
-// A call on host memory: what device needs, its trips over the link counted, beside the
-// CPU with so many threads (0: the default).
-comparison compare_with_cpu(const calibration& figures, const prepared_call& prepared, const backend_entry& device,
-                            bool pinned, int threads);
+// What device needs beside the CPU with so many threads (0: the default), trips over
+// the link counted, for data that lie in where.
+comparison compare(const calibration& figures, const prepared_call& prepared, const backend_entry& device, cost::place where,
+                   int threads);
 // In words: "cuda: ... costs more than the CPU needs (41 us against 12 us, ...)".
 std::string in_words(const comparison& compared, const std::string& basis);
 

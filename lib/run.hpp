@@ -28,12 +28,13 @@ struct prepared_call {
 void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
          const lockstep_options* options);
 
-// What auto expected of a call on host memory, put into words only when somebody asks:
+// What auto expected of a call on the CPU and on a device, put into words only when somebody asks:
 // words would cost a short call more than the choice itself.
 struct comparison {
   const backend_entry* device = nullptr;  // nullptr: nothing was compared
   const calibration* figures = nullptr;
-  double there_us = 0, here_us = 0;
+  double there_us = 0, here_us = 0;  // trips over the link counted
+  bool device_data = false;          // the data is memory of the device
   bool pays() const { return there_us < here_us; }
 };
 

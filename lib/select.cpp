@@ -105,10 +105,15 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
         passed_over("the data is memory of " + data.backend);
         continue;
       }
-      if (!last_resort && skip == nullptr && forced.empty() && !data.on_device && (options.flags & LOCKSTEP_DEVICE_DATA) == 0) {
+      // Queued work and what a stream orders stays where it is.
+      const bool stays = (options.flags & LOCKSTEP_DEVICE_DATA) != 0 ||
+                         (data.on_device && ((options.flags & LOCKSTEP_ASYNC) != 0 || options.stream != nullptr || !prepared.src_span_known));
+      if (!last_resort && skip == nullptr && forced.empty() && !stays) {
         if (chosen.compared.device != nullptr) chosen.why = why_not_others(chosen);  // of the module before
-        chosen.compared = compare_with_cpu(context->calibrated(), prepared, *entry, data.pinned, now.threads);
+        const cost::place where = data.on_device ? cost::on_device : data.pinned ? cost::pinned : cost::pageable;
+        chosen.compared = compare(context->calibrated(), prepared, *entry, where, now.threads);
         if (!chosen.compared.pays()) continue;
+        if (data.on_device) chosen.compared = {};  // what anybody expects
       }
     } else if (backend == nullptr) {
       fail(LOCKSTEP_NO_BACKEND, "{} cannot run any more: {}", entry->name(), entry->reason());

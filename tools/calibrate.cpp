@@ -23,9 +23,15 @@ cases::test_case typical(cost::work what, double bytes) {
   const auto n = static_cast<int64_t>(bytes / 8);  // float in and float out
   const auto side = [](double elements, double power) { return std::max<int64_t>(1, static_cast<int64_t>(std::pow(elements, 1 / power))); };
   const auto count = static_cast<double>(n);
-  const int64_t square = side(count, 2), cube = side(count, 3), tall = side(count / 2, 2);
+  const int64_t square = side(count, 2), tall = side(count / 2, 2);
+  // Powers of two cost caches more than their neighbours do; stars want rows of some length.
+  int64_t cube = side(count, 3);
+  if ((cube & (cube - 1)) == 0) cube -= cube / 16;
+  const int64_t star = side(count / 4, 3);
   switch (what) {
     case cost::shuffle: return cases::parse(fmt::format("shuffle/b4/xor/w32/op1/n{}", n / 32 * 32));
+    case cost::rows: return cases::parse(fmt::format("permute/b4/{0}x{0}x{1}/perm1,0,2", cube, n / cube / cube));
+    case cost::thin: return cases::parse(fmt::format("transpose/b4/{}x16", n / 16));
     case cost::transpose: return cases::parse(fmt::format("transpose/b4/{}x{}", square, n / square));
     case cost::narrow: return cases::parse(fmt::format("transpose/b4/{}x3", n / 3));
     case cost::permute: return cases::parse(fmt::format("permute/b4/{0}x{0}x{1}/perm2,1,0", cube, n / cube / cube));
@@ -41,7 +47,7 @@ cases::test_case typical(cost::work what, double bytes) {
     case cost::star_stencil:
     case cost::works: break;
   }
-  return cases::parse(fmt::format("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", cube, n / cube / cube));
+  return cases::parse(fmt::format("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", star, n / star / star));
 }
 
 std::string device_name(const char* backend) {
@@ -121,7 +127,7 @@ class calibrator {
           add_line(c, memory, backend, cost::place_names[p], static_cast<cost::work>(w));
       }
     }
-    return text_;
+    return text_ + "end\n";
   }
 
  private:
@@ -140,7 +146,7 @@ class calibrator {
         std::sort(ms.begin(), ms.end());
         us = ms[ms.size() / 4] * 1e3;
       } else {
-        us *= 4;  // at the rate of the size before
+        us = std::min(us * 4, 1e9);  // at the rate of the size before; longer is not believed
       }
       text_ += fmt::format(" {:.4g}", us);
     }

@@ -3,6 +3,7 @@
 JSON, files that cannot be read or written, round trips against NumPy."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,50 @@ class Tool(unittest.TestCase):
         got = np.load(dst)
         self.assertEqual(got.shape, expected.shape)
         self.assertEqual(got.tobytes(), np.ascontiguousarray(expected).tobytes(), (op, options))
+
+    def test_calibrate(self):
+        """On a machine without a device the file changes nothing; it is written where the library looks."""
+        environment = {**os.environ, "XDG_CACHE_HOME": self.folder.name}
+        environment = {k: v for k, v in environment.items() if not k.startswith("LOCKSTEP_") or k == "LOCKSTEP_BACKEND_PATH"}
+        at = lambda *a: subprocess.run([TOOL, *a], capture_output=True, env=environment, timeout=120, text=True)
+        path = os.path.join(self.folder.name, "lockstep", "calibration")
+        before = json.loads(at("info", "--json").stdout)["model"]
+        self.assertEqual((before["source"], before["path"]), ("built-in", path))
+        self.assertIn("lockstep calibrate makes one", before["reason"])
+        a = self.save("in.npy", np.arange(12, dtype="f4").reshape(3, 4))
+        out = self.path("o.npy")
+        self.assertEqual(at("run", "transpose", a, "-o", out, "-q").returncode, 0)
+        wanted = np.load(out).tobytes()
+        r = at("calibrate", "--largest", "20000", "--seconds", "0")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn(path + " written", r.stdout)
+        self.assertEqual(json.loads(at("info", "--json").stdout)["model"], {"source": path, "path": path, "reason": ""})
+        self.assertIn("auto chooses by the figures of " + path, at("info").stdout)
+        self.assertEqual(at("run", "transpose", a, "-o", out, "-q").returncode, 0)
+        self.assertEqual(np.load(out).tobytes(), wanted)
+        os.chmod(path, 0o666)
+        self.assertIn("anybody may write to it", at("info").stdout)
+        other = self.path("mine.txt")
+        r = at("calibrate", "--largest", "4096", "--seconds", "0", "-o", other)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        with open(other) as f:
+            self.assertEqual(f.readline(), "lockstep-calibration 1\n")
+        environment["LOCKSTEP_CALIBRATION"] = "off"
+        r = at("calibrate")
+        self.assertEqual((r.returncode, r.stderr.count("\n")), (2, 1))
+        self.assertIn("name one with -o", r.stderr)
+        self.assertEqual(at("calibrate", "--largest", "5").returncode, 2)
+        shutil.rmtree(os.path.dirname(path))
+
+    def test_crossover(self):
+        out = self.path("c.txt")
+        self.ok("bench", "--preset", "crossover", "--filter", "^shuffle.*n(352|1856)$", "--seconds", "0.001", "--json", out)
+        with open(out) as f:
+            rows = json.load(f)["benchmarks"]
+        self.assertEqual({r["backend"] for r in rows if r["memory"] == "pageable"} >= {"cpu", "auto"}, True)
+        for r in rows:
+            self.assertEqual("over_better" in r, r["backend"] == "auto")
+            self.assertGreater(r["median_ms"], 0)
 
     def test_exit_codes(self):
         a = self.save("in.npy", np.zeros((2, 3), "f4"))

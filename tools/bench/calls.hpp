@@ -41,7 +41,7 @@ class call_memory {
   size_t filled_bytes_ = 0;
 };
 
-// Milliseconds a call: at least three samples, then until seconds are over; a sample
+// Milliseconds a call: at least three samples (one of a long call), then until seconds are over; a sample
 // of a short call is the mean of as many as fill 50 us. Appends to ms; variant gets
 // what ran ("cuda:wide").
 void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory, const lockstep_options& options,

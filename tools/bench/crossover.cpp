@@ -93,12 +93,15 @@ class crossover {
     data.prepare(t);
     std::vector<contender> all = {{"cpu", {}, ""}, {"auto", {}, ""}};
     if (!device.empty()) all.insert(all.begin() + 1, {device, {}, ""});
-    // In turns, so that a busy moment of the machine is everybody's; what looks too slow
-    // is measured again, all samples counted.
+    // In turns, so that a busy moment of the machine is everybody's, and back again, so that
+    // nobody always follows the same one; what looks too slow is measured again, all samples
+    // counted.
     double over = INFINITY, better = INFINITY;
     for (int turn = 0; turn < 4 && over > allowed; ++turn) {
-      for (int round = 0; round < 3; ++round)
+      for (int round = 0; round < 2; ++round) {
         for (contender& one : all) run_round(t, data, one);
+        for (auto one = all.rbegin(); one != all.rend(); ++one) run_round(t, data, *one);
+      }
       std::erase_if(all, [](const contender& one) { return one.ms.empty(); });
       better = INFINITY;
       for (const contender& one : all)
@@ -124,7 +127,7 @@ class crossover {
     lockstep_options o = lockstep_options_defaults();
     o.backend = one.backend.c_str();
     try {
-      time_calls(*context_, t, data, o, seconds_ / 3, one.ms, one.ran);
+      time_calls(*context_, t, data, o, seconds_ / 4, one.ms, one.ran);
     } catch (const failure&) {
       if (one.backend == "auto") throw;
     }
