@@ -67,10 +67,19 @@ class crossover {
     lockstep_model_info model{};
     model.size = sizeof model;
     check(lockstep_model_get(*context_, &model));
+    out_.machine.erase("memory");  // each row has its own
     out_.machine["model"] = {{"source", model.source}, {"reason", model.reason}};
   }
 
   void on(const std::string& device) {
+    for (const std::string& backend : {std::string("cpu"), device}) {
+      if (backend.empty()) continue;
+      lockstep_device_info info{};
+      info.size = sizeof info;
+      check(lockstep_device_get(backend.substr(0, backend.find(':')).c_str(), 0, &info));
+      names_[backend] = info.name;
+      out_.machine["devices"][backend] = {{"name", info.name}, {"detail", info.detail}};
+    }
     for (const auto& memory : memories) {
       if (device.empty() && memory.kind != LOCKSTEP_HOST) continue;
       call_memory data(*context_, memory.kind == LOCKSTEP_HOST ? "cpu" : device, memory.kind);
@@ -111,6 +120,7 @@ class crossover {
     for (contender& one : all) {
       result r;
       r.name = name, r.op = lockstep_op_name(t.op), r.backend = one.backend, r.memory = memory, r.source = "lockstep";
+      r.device = names_[r.backend == "auto" ? one.ran.substr(0, one.ran.find(':')) : r.backend];
       r.variant = r.backend == "auto" ? one.ran : one.ran.substr(one.ran.find(':') + 1);
       r.bytes = (static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
                  static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes)) *
@@ -136,6 +146,7 @@ class crossover {
   const options& asked_;
   report& out_;
   double seconds_;
+  std::map<std::string, std::string> names_;  // by backend
   std::unique_ptr<context> context_;
 };
 

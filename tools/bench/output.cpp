@@ -40,6 +40,7 @@ std::string idea_of(const std::string& backend, const std::string& op, const std
 ordered_json to_json(const report& all) {
   ordered_json j;
   j["meta"] = all.machine;
+  j["limits"] = ordered_json::object();
   for (const auto& [backend, limits] : all.limits) j["limits"][backend] = limits;
   j["benchmarks"] = ordered_json::array();
   for (const result& r : all.results) {
