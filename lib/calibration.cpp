@@ -26,7 +26,8 @@ std::string path_of(std::string& reason) {
   };
   if (const std::string named = variable("LOCKSTEP_CALIBRATION"); !named.empty()) {
     if (named == "off") reason = "LOCKSTEP_CALIBRATION is \"off\"";
-    else if (named[0] != '/') reason = fmt::format("LOCKSTEP_CALIBRATION is \"{}\"; give an absolute path, or \"off\"", named);
+    else if (named[0] != '/')
+      reason = fmt::format("LOCKSTEP_CALIBRATION is \"{}\"; give an absolute path, or \"off\"", named);
     return reason.empty() ? named : "";
   }
   std::string folder = variable("XDG_CACHE_HOME");
@@ -98,7 +99,8 @@ calibration read_calibration() {
   } catch (const error& e) {
     now.reason = e.text;
   }
-  now.basis = now.reason.empty() ? ", calibrated" : fmt::format(", by built-in figures; {} is not used: {}", now.path, now.reason);
+  now.basis = now.reason.empty() ? ", calibrated"
+                                 : fmt::format(", by built-in figures; {} is not used: {}", now.path, now.reason);
   return now;
 }
 

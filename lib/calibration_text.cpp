@@ -68,7 +68,8 @@ class reader {
       if (named && backend != "cpu" && devices_.count(backend) == 0) refuse("has no times of {}", backend);
     const auto whole = [](const std::string& what, const cost::curves& curves) {
       for (int w = 0; w < cost::works; ++w)
-        if (curves[static_cast<size_t>(w)].front() == 0) fail(LOCKSTEP_INTERNAL, "has no {} of {}", cost::work_names[static_cast<size_t>(w)], what);
+        if (curves[static_cast<size_t>(w)].front() == 0)
+          fail(LOCKSTEP_INTERNAL, "has no {} of {}", cost::work_names[static_cast<size_t>(w)], what);
     };
     for (const auto& [threads, curves] : cpu_) whole(fmt::format("the CPU with {} threads", threads), curves);
     for (const auto& [backend, all] : devices_)

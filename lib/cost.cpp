@@ -47,7 +47,8 @@ double cpu_us(const model& m, const call& c, int threads) {
   if (above->first == threads || above == m.cpu.begin()) return more;
   const auto below = std::prev(above);
   const double fewer = us(below->second);
-  const double part = std::log(static_cast<double>(threads) / below->first) / std::log(static_cast<double>(above->first) / below->first);
+  const double part = std::log(static_cast<double>(threads) / below->first) /
+                      std::log(static_cast<double>(above->first) / below->first);
   return fewer * std::pow(more / fewer, part);
 }
 

@@ -103,9 +103,11 @@ std::string in_words(const comparison& compared, const std::string& basis) {
   const std::string& name = compared.device->name();
   const std::string figures = fmt::format("{:.3g} us against {:.3g}{}", compared.there_us, compared.here_us, basis);
   if (compared.device_data)
-    return fmt::format("{}: the data is its memory, and yet the CPU needs less time, the trips over the link counted ({})", name, figures);
-  return compared.pays() ? fmt::format("cpu: {} needs less time, its trips over the link counted ({})", name, figures)
-                         : fmt::format("{}: the data is in host memory, and one trip over the link costs more than the CPU needs ({})", name, figures);
+    return fmt::format("{}: the data is its memory, and yet the CPU needs less time, the trips over the link counted ({})",
+                       name, figures);
+  if (compared.pays()) return fmt::format("cpu: {} needs less time, its trips over the link counted ({})", name, figures);
+  return fmt::format("{}: the data is in host memory, and one trip over the link costs more than the CPU needs ({})", name,
+                     figures);
 }
 
 }  // namespace lockstep::lib

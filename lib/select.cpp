@@ -107,7 +107,8 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       }
       // Queued work and what a stream orders stays where it is.
       const bool stays = (options.flags & LOCKSTEP_DEVICE_DATA) != 0 ||
-                         (data.on_device && ((options.flags & LOCKSTEP_ASYNC) != 0 || options.stream != nullptr || !prepared.src_span_known));
+                         (data.on_device && ((options.flags & LOCKSTEP_ASYNC) != 0 || options.stream != nullptr ||
+                                             !prepared.src_span_known));
       if (!last_resort && skip == nullptr && forced.empty() && !stays) {
         if (chosen.compared.device != nullptr) chosen.why = why_not_others(chosen);  // of the module before
         const cost::place where = data.on_device ? cost::on_device : data.pinned ? cost::pinned : cost::pageable;
