@@ -5,18 +5,10 @@
 #include <vector>
 
 #include "lockstep/backend.h"
+#include "trusted.hpp"
 
 namespace lockstep::lib {
 
-// Why a file or folder is not to be trusted ("anybody may write to it"), "" when it is.
-std::string untrusted(const std::string& path);
-
-struct search_folder {
-  std::string path;
-  std::string refused;  // why it is not trusted; "" when it is
-};
-// LOCKSTEP_BACKEND_PATH (ignored in setuid programs), then <folder of
-// liblockstep.so>/lockstep. Never the current directory, never LD_LIBRARY_PATH.
 std::vector<search_folder> search_folders();
 
 struct module_file {

@@ -43,6 +43,7 @@ using action = std::function<int()>;
 void info_command(CLI::App& program, action& chosen);
 void run_command(CLI::App& program, action& chosen);
 void bench_command(CLI::App& program, action& chosen);
+void probe_command(CLI::App& program, action& chosen);
 void demo_command(CLI::App& program, action& chosen);
 void explain_command(CLI::App& program, action& chosen);
 void import_command(CLI::App& program, action& chosen);  // and export

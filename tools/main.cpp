@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   bench_command(program, chosen);
   explain_command(program, chosen);
   calibrate_command(program, chosen);
+  probe_command(program, chosen);
   demo_command(program, chosen);
   import_command(program, chosen);
   completion_command(program, chosen);

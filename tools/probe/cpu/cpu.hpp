@@ -1,0 +1,104 @@
+// cpu.hpp - how the CPU's probes measure. Every timed body returns a checksum of all
+// that it read, so that no compiler can leave the reading out unnoticed.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "../probe.hpp"
+#include "../stats.hpp"
+
+namespace lockstep::tool::probe {
+
+using lockstep::probe::stats;
+using lockstep::probe::stats_of;
+
+// Pages of the kernel's own; huge ones where asked for and given.
+class pages {
+ public:
+  explicit pages(size_t bytes, bool huge) : bytes_((bytes + huge_page - 1) / huge_page * huge_page) {
+    // Aligned to a huge page, or the first of them would be small ones.
+    raw_ = mmap(nullptr, bytes_ + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (raw_ == MAP_FAILED) throw std::bad_alloc();
+    const auto at = reinterpret_cast<uintptr_t>(raw_);
+    data_ = reinterpret_cast<unsigned char*>((at + huge_page - 1) / huge_page * huge_page);
+    (void)madvise(data_, bytes_, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // advice: a kernel without it measures what it has
+    std::memset(data_, 1, bytes_);
+  }
+  ~pages() { munmap(raw_, bytes_ + huge_page); }
+  pages(const pages&) = delete;
+  pages& operator=(const pages&) = delete;
+  unsigned char* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+  size_t size() const { return bytes_; }
+
+ private:
+  static constexpr size_t huge_page = size_t{2} << 20;
+  size_t bytes_;
+  void* raw_;
+  unsigned char* data_;
+};
+
+// Hides a value from the optimizer: what follows cannot be computed before.
+template <class T>
+inline void opaque(T& value) {
+  asm volatile("" : "+r"(value)::"memory");
+}
+
+// Nanoseconds of body(), which returns a checksum: at least 5 samples and 20 us each,
+// until the time is used.
+struct timed {
+  stats ns;
+  uint64_t sum;
+};
+template <class Body>
+timed nanoseconds(const host_limits& limits, const Body& body) {
+  using clock = std::chrono::steady_clock;
+  const auto once = [&](uint64_t& sum, int runs) {
+    const auto begin = clock::now();
+    for (int i = 0; i < runs; ++i) sum = body();
+    return std::chrono::duration<double, std::nano>(clock::now() - begin).count() / runs;
+  };
+  timed result{};
+  (void)once(result.sum, 1);
+  const int runs = static_cast<int>(std::min(20000 / std::max(once(result.sum, 1), 1.0), 10000.0)) + 1;
+  std::vector<double> samples;
+  const auto begin = clock::now();
+  while (samples.size() < 5 || (samples.size() < 200 && std::chrono::duration<double>(clock::now() - begin).count() < limits.seconds))
+    samples.push_back(once(result.sum, runs));
+  result.ns = stats_of(std::move(samples));
+  return result;
+}
+
+// What a row's probes report through.
+class host_row {
+ public:
+  host_row(const char* row, const host_limits& limits, readings& to) : row_(row), limits_(limits), to_(to) {}
+  const host_limits& limits() const { return limits_; }
+  void report(const std::string& name, const char* unit, double x, const stats& s, uint64_t got, uint64_t expected) const {
+    to_.add({row_, name.c_str(), "", unit, x, s.value, s.low, s.high, got, expected});
+  }
+
+ private:
+  const char* row_;
+  host_limits limits_;
+  readings& to_;
+};
+
+void host_facts(const host_row& r);        // facts.cpp
+void h1_working_set(const host_row& r);    // caches.cpp
+
+// Vector loops, at the widest this processor has.
+uint64_t read_sum(const unsigned char* from, size_t bytes);  // streams.cpp: the sum of the 8-byte words
+
+}  // namespace lockstep::tool::probe

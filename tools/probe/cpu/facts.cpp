@@ -1,0 +1,59 @@
+// facts.cpp - what this CPU says of itself, and its clock by dependent additions; which
+// function measures which row.
+#include <unistd.h>
+
+#include <fstream>
+
+#include "cpu.hpp"
+
+namespace lockstep::tool::probe {
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string text; std::getline(info, text);)
+    if (text.rfind("model name", 0) == 0 && text.find(": ") != std::string::npos) return text.substr(text.find(": ") + 2);
+  return "CPU";
+}
+
+void host_facts(const host_row& r) {
+  const auto fact = [&](const char* name, const char* unit, double v) { r.report(name, unit, NAN, {v, v, v}, 0, 0); };
+  fact("l1_bytes", "B", static_cast<double>(sysconf(_SC_LEVEL1_DCACHE_SIZE)));
+  fact("l2_bytes", "B", static_cast<double>(sysconf(_SC_LEVEL2_CACHE_SIZE)));
+  fact("l3_bytes", "B", static_cast<double>(sysconf(_SC_LEVEL3_CACHE_SIZE)));
+  fact("line_bytes", "B", static_cast<double>(sysconf(_SC_LEVEL1_DCACHE_LINESIZE)));
+  fact("page_bytes", "B", static_cast<double>(sysconf(_SC_PAGESIZE)));
+  fact("threads", "", r.limits().threads);
+  constexpr int adds = 8192;  // one cycle each, as every add waits for the one before
+  const timed t = nanoseconds(r.limits(), [] {
+    uint64_t x = 0;
+    for (int i = 0; i < adds; i += 16) {
+#pragma GCC unroll 16
+      for (int k = 0; k < 16; ++k) {
+        x += 1;
+        opaque(x);
+      }
+    }
+    return x;
+  });
+  r.report("clock_ghz", "GHz", NAN, t.ns.rate(adds), t.sum, adds);
+}
+
+bool measure_on_cpu(const std::string& row, const host_limits& limits, readings& to, std::string& why) {
+  const std::pair<const char*, void (*)(const host_row&)> rows[] = {{"host", host_facts}, {"H1", h1_working_set}};
+  for (const auto& [id, measure] : rows) {
+    if (row != id) continue;
+    try {
+      measure(host_row(id, limits, to));
+      return true;
+    } catch (const std::bad_alloc&) {
+      why = "not enough memory; 1 GiB will do";
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    return false;
+  }
+  why = "no probe of that name";
+  return false;
+}
+
+}  // namespace lockstep::tool::probe

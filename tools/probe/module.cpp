@@ -1,0 +1,56 @@
+// module.cpp - finds probe-cuda.so where the library finds its backend modules, by the
+// same rules (lib/trusted.hpp), and loads it on first use.
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "probe.hpp"
+#include "trusted.hpp"
+
+namespace lockstep::tool::probe {
+
+cuda_module::cuda_module() {
+  std::string searched;
+  for (const lib::search_folder& folder : lib::search_folders(dlsym(RTLD_DEFAULT, "lockstep_version"))) {
+    searched += (searched.empty() ? "" : ":") + folder.path;
+    if (!folder.refused.empty()) continue;
+    std::error_code ignored;
+    const auto path = std::filesystem::canonical(folder.path + "/probe-cuda.so", ignored);
+    if (ignored) continue;
+    path_ = path.string();
+    break;
+  }
+  if (path_.empty()) {
+    why_ = fmt::format("there is no probe-cuda.so in {}; build with nvcc", searched);
+    return;
+  }
+  if (why_ = lib::why_not_loadable(path_); !why_.empty()) return;
+  void* handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle == nullptr) {
+    why_ = fmt::format("cannot be loaded: {}", dlerror());
+    return;
+  }
+  const auto entry = reinterpret_cast<lockstep::probe::module_fn>(dlsym(handle, "lockstep_probe_module"));
+  const lockstep::probe::module* table = entry == nullptr ? nullptr : entry();
+  if (table == nullptr || table->abi != lockstep::probe::module_abi || table->size != sizeof *table) {
+    why_ = fmt::format("{} is of another version; rebuild it with this program", path_);
+    return;
+  }
+  table_ = table;
+  char why[256] = "";
+  devices_ = table_->devices(why, sizeof why);
+  if (devices_ <= 0) why_ = *why != '\0' ? why : "it found no device";
+}
+
+std::string cuda_module::name() const { return table_->name(0); }
+std::string cuda_module::detail() const { return table_->detail(0); }
+
+bool cuda_module::measure(const std::string& row, double seconds, readings& to, std::string& why) const {
+  char text[256] = "";
+  const auto keep = [](void* user, const reading* one) { static_cast<readings*>(user)->add(*one); };
+  if (table_->run(0, row.c_str(), seconds, keep, &to, text, sizeof text) == 0) return true;
+  why = text;
+  return false;
+}
+
+}  // namespace lockstep::tool::probe

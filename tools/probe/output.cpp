@@ -1,0 +1,121 @@
+// output.cpp - a report as a table and as JSON.
+#include <algorithm>
+
+#include "probe.hpp"
+
+namespace lockstep::tool::probe {
+namespace {
+
+using nlohmann::ordered_json;
+
+// JSON has no infinity: an open end is left out.
+ordered_json json_of(const range& r) {
+  ordered_json j = {{"text", r.text}};
+  if (std::isfinite(r.low)) j["low"] = r.low;
+  if (std::isfinite(r.high)) j["high"] = r.high;
+  return j;
+}
+
+ordered_json json_of(const series& s) {
+  ordered_json j = {{"name", s.name}, {"x", s.x_name}, {"y", s.y_name}, {"x_log", s.x_log}, {"y_log", s.y_log}};
+  j["points"] = ordered_json::array();
+  for (const point& p : s.points) {
+    ordered_json one = {{"x", p.x}, {"y", p.y}};
+    if (p.predicted) one["predicted"] = *p.predicted;
+    j["points"].push_back(std::move(one));
+  }
+  j["marks"] = ordered_json::array();
+  for (const mark& m : s.marks) j["marks"].push_back({{"x", m.x}, {"label", m.label}});
+  return j;
+}
+
+ordered_json json_of(const row& r) {
+  ordered_json j = {{"id", r.id}, {"counterpart", r.counterpart}, {"backend", r.backend}, {"title", r.title},
+                    {"verdict", text(r.said())}, {"taught", r.taught}, {"today", r.today}, {"lesson", r.lesson}};
+  j["lines"] = ordered_json::array();
+  for (const line& l : r.lines) {
+    ordered_json one = {{"name", l.name}, {"unit", l.unit}, {"kernel", l.kernel}, {"predicted", json_of(l.now)}};
+    if (l.taught) one["taught"] = json_of(*l.taught);
+    one.update({{"measured", l.value}, {"low", l.low}, {"high", l.high}, {"values_right", l.right}, {"verdict", text(l.said)}});
+    j["lines"].push_back(std::move(one));
+  }
+  j["series"] = ordered_json::array();
+  for (const series& s : r.plots) j["series"].push_back(json_of(s));
+  if (!r.extra.is_null()) j["picture"] = r.extra;
+  return j;
+}
+
+// Words of text in lines of at most width columns, each after indent.
+std::string folded(const std::string& text, const std::string& indent, size_t width) {
+  std::string out, line;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + 1 + word.size() > width) {
+      out += line + "\n" + indent;
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return out + line;
+}
+
+std::string number(double v) {
+  return std::abs(v) >= 1000 ? fmt::format("{:.0f}", v) : std::abs(v) >= 100 ? fmt::format("{:.1f}", v) : fmt::format("{:.3g}", v);
+}
+
+const char* color(verdict v, const style& s) {
+  return v == verdict::wrong || v == verdict::differs ? s.bad : v == verdict::agrees ? s.good : s.bold;
+}
+
+void print_row(const row& r, const style& s) {
+  print("{}{:<4} {}{}  {}{}{}\n", s.bold, r.id, r.title, s.off, color(r.said(), s), text(r.said()), s.off);
+  const std::string indent(13, ' ');
+  if (!r.taught.empty()) print("     taught  {}\n", folded(r.taught, indent, 104));
+  if (!r.today.empty()) print("     today   {}\n", folded(r.today, indent, 104));
+  size_t width = 10;
+  for (const line& l : r.lines) width = std::max(width, l.name.size());
+  print("     {}{:<{}} {:>18} {:>18} {:>11} {:>7}  {:<17} verdict{}\n", s.dim, "", width, "taught", "predicted", "measured", "+-", "unit", s.off);
+  for (const line& l : r.lines) {
+    const double spread = l.value != 0 ? 100 * (l.high - l.low) / std::abs(l.value) : 0;
+    print("     {:<{}} {:>18} {:>18} {:>11} {:>6.1f}%  {:<17} {}{}{}\n", l.name, width, l.taught ? l.taught->text : "", l.now.text,
+          number(l.value), spread, l.unit, color(l.said, s), text(l.said), s.off);
+  }
+  if (!r.lesson.empty()) print("     lesson  {}\n", folded(r.lesson, indent, 104));
+  put("\n");
+}
+
+}  // namespace
+
+ordered_json to_json(const report& all) {
+  ordered_json j;
+  j["meta"] = all.machine;
+  j["rows"] = ordered_json::array();
+  for (const row& r : all.rows) j["rows"].push_back(json_of(r));
+  j["missing"] = all.missing;
+  // Every reading, in the order of the launches: what the counters are compared with.
+  j["readings"] = ordered_json::array();
+  for (const measured& m : all.all.all()) {
+    ordered_json one = {{"row", m.row}, {"name", m.name}};
+    if (!m.kernel.empty()) one["kernel"] = m.kernel;
+    if (!std::isnan(m.x)) one["x"] = m.x;
+    one.update({{"value", m.value}, {"low", m.low}, {"high", m.high}, {"unit", m.unit}, {"values_right", m.right()}});
+    j["readings"].push_back(std::move(one));
+  }
+  return j;
+}
+
+void print_table(const report& all) {
+  const style s = stdout_style();
+  if (all.machine.contains("devices"))
+    for (const auto& [backend, device] : all.machine["devices"].items())
+      print("{}{}: {}, {}{}\n", s.dim, backend, device["name"].get<std::string>(), device["detail"].get<std::string>(), s.off);
+  put("\n");
+  for (const row& r : all.rows) print_row(r, s);
+  for (const std::string& why : all.missing) print("{}missing: {}{}\n", s.dim, why, s.off);
+  print("{}measured: median; +-: middle half; agrees: within the prediction; moved on: the taught rule no longer holds, today's "
+        "does; differs: neither; WRONG: the probe read other values than it must.{}\n", s.dim, s.off);
+}
+
+}  // namespace lockstep::tool::probe

@@ -1,0 +1,48 @@
+// predict.hpp - the rules that are taught, as functions of the addresses that a warp
+// asks for. Pure: tested without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep::probe {
+
+// Byte addresses of the lanes of one request, in lane order.
+using addresses = std::vector<uint64_t>;
+
+// How many granules of `granule` bytes (32: sectors, 128: lines) accesses of `bytes`
+// bytes each touch.
+int granules(const addresses& lanes, int bytes, int granule);
+// Bytes asked for over bytes moved, when whole granules move. Lanes that ask for the
+// same bytes ask once each, as the textbooks count (above 1 for a broadcast).
+double efficiency(const addresses& lanes, int bytes, int granule);
+
+// Cycles that a shared-memory request takes: over the banks (32 of 4 bytes), the most
+// distinct words that lanes of one phase want of one bank. Wide elements go in phases
+// of 128 bytes: half-warps of 8 bytes, quarter-warps of 16.
+int bank_cycles(const addresses& lanes, int bytes);
+
+// A constant cache serves one word a cycle to all lanes that want it.
+int constant_cycles(const addresses& lanes);
+
+// Blocks that fit a multiprocessor. Registers are given out to warps in units of 256.
+struct processor_limits {
+  int registers, shared_bytes, threads, blocks, shared_reserved;
+};
+int resident_blocks(const processor_limits& limits, int registers_a_thread, int threads_a_block, int shared_bytes_a_block);
+
+// Bytes that must be under way for a bandwidth at a latency (Little's law).
+double bytes_in_flight(double gb_s, double latency_ns);
+
+// ---- CPU ------------------------------------------------------------------
+
+// Part of accesses of `bytes` bytes at offset, offset + bytes, ... that cross a
+// boundary of `line` bytes.
+double split_fraction(uint64_t offset, int bytes, int line);
+// Part of each fetched line that is used by elements of `bytes` bytes `stride` apart.
+double line_efficiency(int stride, int bytes, int line);
+// Time over that of perfect scaling when `threads` share a limit that one thread uses
+// to the fraction `one`.
+double saturated_speedup(int threads, double one);
+
+}  // namespace lockstep::probe

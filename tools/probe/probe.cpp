@@ -1,0 +1,139 @@
+// probe.cpp - lockstep probe: which rows, where, and what is written.
+#include "probe.hpp"
+
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <regex>
+#include <thread>
+
+#include "commit.hpp"
+
+namespace lockstep::tool {
+namespace probe {
+
+std::vector<kind> kinds() {
+  std::vector<kind> all;
+  for (auto* part : {shared_kinds, global_kinds, host_kinds})
+    for (kind& k : part()) all.push_back(std::move(k));
+  const auto order = [](const kind& k) { return std::pair(k.id[0], std::atoi(k.id + 1)); };
+  std::sort(all.begin(), all.end(), [&](const kind& a, const kind& b) { return order(a) < order(b); });
+  return all;
+}
+
+void print_list() {
+  for (const kind& k : kinds())
+    print("{:<4} {:<5} {}{}\n", k.id, k.backend, k.title, *k.counterpart != '\0' ? fmt::format(" (beside {})", k.counterpart) : "");
+}
+
+namespace {
+
+struct settings {
+  std::vector<std::string> rows;
+  std::string backend, json, note;
+  double seconds = 0.05;
+  int threads = 0;
+  bool list = false;
+};
+
+bool wanted(const kind& k, const settings& s) {
+  if (!s.backend.empty() && s.backend != "auto" && s.backend != k.backend) return false;
+  if (s.rows.empty()) return true;
+  for (const std::string& pattern : s.rows)
+    for (const char* name : {k.id, k.counterpart})
+      if (*name != '\0' && std::regex_match(name, std::regex(pattern, std::regex::icase))) return true;
+  return false;
+}
+
+std::string today() {
+  char text[16];
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
+  return text;
+}
+
+report measure(const settings& s) {
+  report all;
+  all.machine = {{"date", today()}, {"lockstep", lockstep_version()}, {"commit", LOCKSTEP_COMMIT}, {"seconds", s.seconds}};
+  if (!s.note.empty()) all.machine["note"] = s.note;
+  std::optional<cuda_module> cuda;
+  std::set<std::string> measured;  // rows that have been asked for, given or not
+  const host_limits limits = {s.seconds, s.threads > 0 ? s.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  bool any = false;
+  for (const kind& k : kinds()) {
+    if (!wanted(k, s)) continue;
+    any = true;
+    const bool on_gpu = std::string(k.backend) == "cuda";
+    if (on_gpu) {
+      if (!cuda) {
+        cuda.emplace();
+        if (cuda->usable()) all.machine["devices"]["cuda"] = {{"name", cuda->name()}, {"detail", cuda->detail()}};
+      }
+      if (!cuda->usable()) {
+        all.missing.push_back(fmt::format("{} {}: {}", k.id, k.title, cuda->why()));
+        continue;
+      }
+    } else if (!all.machine["devices"].contains("cpu")) {
+      all.machine["devices"]["cpu"] = {{"name", cpu_name()}, {"detail", fmt::format("{} threads", limits.threads)}};
+    }
+    row out{k.id, k.counterpart, k.backend, k.title, "", "", "", {}, {}, {}, {}};
+    for (const char* needed : k.measures) {
+      if (!measured.insert(needed).second) continue;
+      std::string why;
+      const bool done = on_gpu ? cuda->measure(needed, s.seconds, all.all, why) : measure_on_cpu(needed, limits, all.all, why);
+      if (!done) out.missing.push_back(fmt::format("{}: {}", needed, why));
+    }
+    k.judge(out, all.all);
+    for (const std::string& why : out.missing) all.missing.push_back(fmt::format("{} {}: {}", k.id, k.title, why));
+    if (!out.lines.empty()) all.rows.push_back(std::move(out));
+  }
+  if (!any) refuse("--row and --backend leave no row; lockstep probe --list shows what there is");
+  return all;
+}
+
+int run(const settings& s) {
+  if (s.list) return print_list(), 0;
+  for (const std::string& pattern : s.rows) try {
+      (void)std::regex(pattern);
+    } catch (const std::regex_error&) {
+      refuse("--row {} is no regular expression; write E3, or 'E(3|8)'", pattern);
+    }
+  const report all = measure(s);
+  if (s.json == "-") {
+    print("{}\n", to_json(all).dump(1));
+  } else {
+    print_table(all);
+    if (!s.json.empty()) {
+      std::ofstream file(s.json);
+      file << to_json(all).dump(1) << '\n';
+      file.flush();
+      if (!file) fail("{} cannot be written; check the folder and the space left", s.json);
+    }
+  }
+  bool wrong = all.rows.empty();
+  for (const row& r : all.rows) wrong = wrong || r.said() == verdict::wrong;
+  return wrong ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace probe
+
+void probe_command(CLI::App& program, action& chosen) {
+  CLI::App* command = program.add_subcommand("probe", "Measure the memory hierarchy beside what is taught about it");
+  const auto s = std::make_shared<probe::settings>();
+  command->add_flag("--list", s->list, "say which rows there are, and measure nothing");
+  command->add_option("--row", s->rows, "a row, or a regular expression of rows: E3, 'E(3|8)'; may be repeated (default: all)");
+  command->add_option("--backend", s->backend, "cpu or cuda (default: both, and say what is missing)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  command->add_option("--seconds", s->seconds, "time that one measurement may take; 0: one launch each, for profilers")
+      ->check(CLI::Range(0.0, 60.0));
+  command->add_option("--threads", s->threads, "CPU threads of the rows that use several (default: all)")->check(CLI::Range(0, 4096));
+  command->add_option("--json", s->json, "write the results here; - for stdout, in place of the table");
+  command->add_option("--note", s->note, "a line for the results: the driver's version, say");
+  command->callback([s, &chosen] { chosen = [s] { return probe::run(*s); }; });
+}
+
+}  // namespace lockstep::tool

@@ -1,0 +1,146 @@
+// probe.hpp - rows of the memory hierarchy: what is taught, what is measured, whether
+// they agree.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../cli.hpp"
+#include "seam.hpp"
+
+namespace lockstep::tool::probe {
+
+using lockstep::probe::reading;
+
+struct measured {
+  std::string row, name, kernel, unit;
+  double x, value, low, high;
+  uint64_t got, expected;
+  bool right() const { return got == expected; }
+};
+
+// All readings of one run.
+class readings {
+ public:
+  void add(const reading& one) {
+    all_.push_back({one.row, one.name, one.kernel, one.unit, one.x, one.value, one.low, one.high, one.got, one.expected});
+  }
+  const measured* find(const std::string& row, const std::string& name, double x = NAN) const;
+  double value(const std::string& row, const std::string& name, double x = NAN) const;  // NAN when there is none
+  double fact(const std::string& name) const { return value("device", name); }
+  std::vector<const measured*> series(const std::string& row, const std::string& name) const;
+  const std::vector<measured>& all() const { return all_; }
+
+ private:
+  std::vector<measured> all_;
+};
+
+// A prediction: an interval and how it reads. The tolerances are chosen with the rule,
+// before anything is measured, and are printed with it.
+struct range {
+  double low, high;
+  std::string text;
+  bool holds(double v) const { return v >= low && v <= high; }
+};
+range about(double v, double tolerance);  // v +- a fraction of it
+range exactly(double v);
+range between(double low, double high);
+range at_least(double v);
+range at_most(double v);
+
+// wrong: the values that the probe read are not what the host expects.
+enum class verdict { agrees, moved_on, differs, wrong };
+const char* text(verdict v);
+
+struct line {
+  std::string name, unit, kernel;
+  std::optional<range> taught;  // where an older rule says something else
+  range now;                    // the rule that should hold on this device
+  double value, low, high;
+  bool right;
+  verdict said;
+};
+struct point {
+  double x, y;
+  std::optional<double> predicted;
+};
+struct mark {
+  double x;
+  std::string label;
+};
+struct series {
+  std::string name, x_name, y_name;
+  bool x_log = false, y_log = false;
+  std::vector<point> points;
+  std::vector<mark> marks;
+};
+struct row {
+  std::string id, counterpart, backend, title;
+  std::string taught, today, lesson;
+  std::vector<line> lines;
+  std::vector<series> plots;
+  nlohmann::ordered_json extra;  // E15's picture
+  std::vector<std::string> missing;
+  verdict said() const;
+
+  // Judges one reading; nothing is added when the device gave none.
+  void judge(const measured* m, const range& now, const std::optional<range>& taught = {});
+  // The same for a value derived from several readings.
+  void judge(const std::string& name, const std::string& unit, double value, const range& now, const std::optional<range>& taught = {});
+};
+
+// A row of the ladder on one backend.
+struct kind {
+  const char *id, *counterpart, *backend, *title;
+  std::vector<const char*> measures;  // rows whose readings it needs, its own first
+  void (*judge)(row& out, const readings& all);
+};
+std::vector<kind> kinds();
+// In rows/.
+std::vector<kind> shared_kinds();  // E2, E3, E11, E12
+std::vector<kind> global_kinds();  // E7, E8, E9
+std::vector<kind> cached_kinds();  // E4, E5, E6
+std::vector<kind> chip_kinds();    // E1, E10, E13, E14, E15
+std::vector<kind> host_kinds();    // H1-H8
+
+// Measures rows on the CPU; false when this machine cannot, and why.
+struct host_limits {
+  double seconds = 0.05;
+  int threads = 1;
+};
+bool measure_on_cpu(const std::string& row, const host_limits& limits, readings& to, std::string& why);
+std::string cpu_name();
+
+// The CUDA probes of this machine.
+class cuda_module {
+ public:
+  cuda_module();  // finds and loads it; usable() false and why() when there is none
+  bool usable() const { return table_ != nullptr && devices_ > 0; }
+  const std::string& why() const { return why_; }
+  std::string name() const;
+  std::string detail() const;
+  bool measure(const std::string& row, double seconds, readings& to, std::string& why) const;
+
+ private:
+  const lockstep::probe::module* table_ = nullptr;
+  int32_t devices_ = 0;
+  std::string why_, path_;
+};
+
+struct report {
+  nlohmann::ordered_json machine;
+  std::vector<row> rows;
+  std::vector<std::string> missing;
+  readings all;
+};
+nlohmann::ordered_json to_json(const report& all);
+void print_table(const report& all);
+void print_list();
+
+}  // namespace lockstep::tool::probe
