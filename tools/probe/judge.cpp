@@ -1,5 +1,8 @@
 // judge.cpp - predictions beside measurements.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 #include "probe.hpp"
 
@@ -23,13 +26,17 @@ std::vector<const measured*> readings::series(const std::string& row, const std:
   return found;
 }
 
+namespace {
+std::string short_text(double v) { return std::abs(v) >= 1000 ? fmt::format("{:.0f}", v) : fmt::format("{:.3g}", v); }
+}  // namespace
+
 range about(double v, double tolerance) {
-  return {v * (1 - tolerance), v * (1 + tolerance), fmt::format("{:.3g} +-{:.0f}%", v, 100 * tolerance)};
+  return {v * (1 - tolerance), v * (1 + tolerance), fmt::format("{} +-{:.0f}%", short_text(v), 100 * tolerance)};
 }
-range exactly(double v) { return {v, v, fmt::format("{:.6g}", v)}; }
-range between(double low, double high) { return {low, high, fmt::format("{:.3g} to {:.3g}", low, high)}; }
-range at_least(double v) { return {v, INFINITY, fmt::format(">= {:.3g}", v)}; }
-range at_most(double v) { return {-INFINITY, v, fmt::format("<= {:.3g}", v)}; }
+range exactly(double v) { return {v, v, short_text(v)}; }
+range between(double low, double high) { return {low, high, fmt::format("{} to {}", short_text(low), short_text(high))}; }
+range at_least(double v) { return {v, INFINITY, ">= " + short_text(v)}; }
+range at_most(double v) { return {-INFINITY, v, "<= " + short_text(v)}; }
 
 const char* text(verdict v) {
   switch (v) {
@@ -64,6 +71,24 @@ void row::judge(const measured* m, const range& now, const std::optional<range>&
 void row::judge(const std::string& name, const std::string& unit, double value, const range& now, const std::optional<range>& taught) {
   if (std::isnan(value)) return;
   lines.push_back({name, unit, "", taught, now, value, value, value, true, verdict_of(value, true, now, taught)});
+}
+
+row judged(const kind& k, const readings& all) {
+  row out{k.id, k.counterpart, k.backend, k.title, "", "", "", {}, {}, {}};
+  k.judge(out, all);
+  // Also what no line shows: a point of a curve that read other values than it must.
+  for (const measured& m : all.all())
+    if (m.row == k.measures.front() && !m.right()) out.judge(&m, {-INFINITY, INFINITY, "right values"});
+  return out;
+}
+
+std::vector<kind> kinds() {
+  std::vector<kind> all;
+  for (auto* part : {shared_kinds, global_kinds, cached_kinds, chip_kinds, host_kinds})
+    for (kind& k : part()) all.push_back(std::move(k));
+  const auto order = [](const kind& k) { return std::pair(k.id[0], std::atoi(k.id + 1)); };
+  std::sort(all.begin(), all.end(), [&](const kind& a, const kind& b) { return order(a) < order(b); });
+  return all;
 }
 
 }  // namespace lockstep::tool::probe

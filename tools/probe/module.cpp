@@ -1,6 +1,7 @@
 // module.cpp - finds probe-cuda.so where the library finds its backend modules, by the
 // same rules (lib/trusted.hpp), and loads it on first use.
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 

@@ -1,6 +1,8 @@
 // output.cpp - a report as a table and as JSON.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "../cli.hpp"
 #include "probe.hpp"
 
 namespace lockstep::tool::probe {
@@ -41,7 +43,13 @@ ordered_json json_of(const row& r) {
   }
   j["series"] = ordered_json::array();
   for (const series& s : r.plots) j["series"].push_back(json_of(s));
-  if (!r.extra.is_null()) j["picture"] = r.extra;
+  for (const memory& m : r.picture) {
+    ordered_json one = {{"memory", m.name}, {"where", m.where}, {"seen_by", m.seen_by}, {"lives", m.lives}, {"cached", m.cached}};
+    if (!m.size.empty()) one["size"] = m.size;
+    if (!std::isnan(m.latency_cycles)) one["latency_cycles"] = m.latency_cycles;
+    if (!std::isnan(m.gb_s)) one["bandwidth_gb_s"] = m.gb_s;
+    j["picture"].push_back(std::move(one));
+  }
   return j;
 }
 
@@ -69,6 +77,13 @@ const char* color(verdict v, const style& s) {
   return v == verdict::wrong || v == verdict::differs ? s.bad : v == verdict::agrees ? s.good : s.bold;
 }
 
+void print_picture(const std::vector<memory>& picture, const style& s) {
+  print("     {}{:<14} {:<8} {:<16} {:<13} {:<16} {:>24} {:>9} {:>8}{}\n", s.dim, "memory", "where", "seen by", "lives", "cached", "size here", "cycles", "GB/s", s.off);
+  for (const memory& m : picture)
+    print("     {:<14} {:<8} {:<16} {:<13} {:<16} {:>24} {:>9} {:>8}\n", m.name, m.where, m.seen_by, m.lives, m.cached, m.size,
+          std::isnan(m.latency_cycles) ? "" : number(m.latency_cycles), std::isnan(m.gb_s) ? "" : number(m.gb_s));
+}
+
 void print_row(const row& r, const style& s) {
   print("{}{:<4} {}{}  {}{}{}\n", s.bold, r.id, r.title, s.off, color(r.said(), s), text(r.said()), s.off);
   const std::string indent(13, ' ');
@@ -82,15 +97,17 @@ void print_row(const row& r, const style& s) {
     print("     {:<{}} {:>18} {:>18} {:>11} {:>6.1f}%  {:<17} {}{}{}\n", l.name, width, l.taught ? l.taught->text : "", l.now.text,
           number(l.value), spread, l.unit, color(l.said, s), text(l.said), s.off);
   }
+  if (!r.picture.empty()) print_picture(r.picture, s);
   if (!r.lesson.empty()) print("     lesson  {}\n", folded(r.lesson, indent, 104));
   put("\n");
 }
 
 }  // namespace
 
-ordered_json to_json(const report& all) {
+std::string json_text(const report& all) {
   ordered_json j;
-  j["meta"] = all.machine;
+  for (const auto& [name, value] : all.machine) j["meta"][name] = value;
+  for (const report::device& d : all.devices) j["meta"]["devices"][d.backend] = {{"name", d.name}, {"detail", d.detail}};
   j["rows"] = ordered_json::array();
   for (const row& r : all.rows) j["rows"].push_back(json_of(r));
   j["missing"] = all.missing;
@@ -103,14 +120,12 @@ ordered_json to_json(const report& all) {
     one.update({{"value", m.value}, {"low", m.low}, {"high", m.high}, {"unit", m.unit}, {"values_right", m.right()}});
     j["readings"].push_back(std::move(one));
   }
-  return j;
+  return j.dump(1) + "\n";
 }
 
 void print_table(const report& all) {
   const style s = stdout_style();
-  if (all.machine.contains("devices"))
-    for (const auto& [backend, device] : all.machine["devices"].items())
-      print("{}{}: {}, {}{}\n", s.dim, backend, device["name"].get<std::string>(), device["detail"].get<std::string>(), s.off);
+  for (const report::device& d : all.devices) print("{}{}: {}, {}{}\n", s.dim, d.backend, d.name, d.detail, s.off);
   put("\n");
   for (const row& r : all.rows) print_row(r, s);
   for (const std::string& why : all.missing) print("{}missing: {}{}\n", s.dim, why, s.off);

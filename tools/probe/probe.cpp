@@ -5,32 +5,25 @@
 #include <fstream>
 #include <memory>
 #include <regex>
+#include <set>
 #include <thread>
 
+#include "../cli.hpp"
 #include "commit.hpp"
 
 namespace lockstep::tool {
 namespace probe {
 
-std::vector<kind> kinds() {
-  std::vector<kind> all;
-  for (auto* part : {shared_kinds, global_kinds, host_kinds})
-    for (kind& k : part()) all.push_back(std::move(k));
-  const auto order = [](const kind& k) { return std::pair(k.id[0], std::atoi(k.id + 1)); };
-  std::sort(all.begin(), all.end(), [&](const kind& a, const kind& b) { return order(a) < order(b); });
-  return all;
-}
+namespace {
 
 void print_list() {
   for (const kind& k : kinds())
     print("{:<4} {:<5} {}{}\n", k.id, k.backend, k.title, *k.counterpart != '\0' ? fmt::format(" (beside {})", k.counterpart) : "");
 }
 
-namespace {
-
 struct settings {
   std::vector<std::string> rows;
-  std::string backend, json, note;
+  std::string backend, json, html, note;
   double seconds = 0.05;
   int threads = 0;
   bool list = false;
@@ -56,8 +49,8 @@ std::string today() {
 
 report measure(const settings& s) {
   report all;
-  all.machine = {{"date", today()}, {"lockstep", lockstep_version()}, {"commit", LOCKSTEP_COMMIT}, {"seconds", s.seconds}};
-  if (!s.note.empty()) all.machine["note"] = s.note;
+  all.machine = {{"date", today()}, {"lockstep", lockstep_version()}, {"commit", LOCKSTEP_COMMIT}, {"seconds", fmt::format("{:g}", s.seconds)}};
+  if (!s.note.empty()) all.machine.emplace_back("note", s.note);
   std::optional<cuda_module> cuda;
   std::set<std::string> measured;  // rows that have been asked for, given or not
   const host_limits limits = {s.seconds, s.threads > 0 ? s.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
@@ -69,24 +62,24 @@ report measure(const settings& s) {
     if (on_gpu) {
       if (!cuda) {
         cuda.emplace();
-        if (cuda->usable()) all.machine["devices"]["cuda"] = {{"name", cuda->name()}, {"detail", cuda->detail()}};
+        if (cuda->usable()) all.devices.push_back({"cuda", cuda->name(), cuda->detail()});
       }
       if (!cuda->usable()) {
         all.missing.push_back(fmt::format("{} {}: {}", k.id, k.title, cuda->why()));
         continue;
       }
-    } else if (!all.machine["devices"].contains("cpu")) {
-      all.machine["devices"]["cpu"] = {{"name", cpu_name()}, {"detail", fmt::format("{} threads", limits.threads)}};
+    } else if (all.devices.empty() || all.devices.back().backend != "cpu") {
+      all.devices.push_back({"cpu", cpu_name(), fmt::format("{} threads", limits.threads)});
     }
-    row out{k.id, k.counterpart, k.backend, k.title, "", "", "", {}, {}, {}, {}};
+    std::vector<std::string> missing;
     for (const char* needed : k.measures) {
       if (!measured.insert(needed).second) continue;
       std::string why;
       const bool done = on_gpu ? cuda->measure(needed, s.seconds, all.all, why) : measure_on_cpu(needed, limits, all.all, why);
-      if (!done) out.missing.push_back(fmt::format("{}: {}", needed, why));
+      if (!done) missing.push_back(fmt::format("{}: {}", needed, why));
     }
-    k.judge(out, all.all);
-    for (const std::string& why : out.missing) all.missing.push_back(fmt::format("{} {}: {}", k.id, k.title, why));
+    row out = judged(k, all.all);
+    for (const std::string& why : missing) all.missing.push_back(fmt::format("{} {}: {}", k.id, k.title, why));
     if (!out.lines.empty()) all.rows.push_back(std::move(out));
   }
   if (!any) refuse("--row and --backend leave no row; lockstep probe --list shows what there is");
@@ -102,16 +95,17 @@ int run(const settings& s) {
     }
   const report all = measure(s);
   if (s.json == "-") {
-    print("{}\n", to_json(all).dump(1));
+    put(json_text(all));
   } else {
     print_table(all);
     if (!s.json.empty()) {
       std::ofstream file(s.json);
-      file << to_json(all).dump(1) << '\n';
+      file << json_text(all);
       file.flush();
       if (!file) fail("{} cannot be written; check the folder and the space left", s.json);
     }
   }
+  if (!s.html.empty()) write_html(all, s.html);
   bool wrong = all.rows.empty();
   for (const row& r : all.rows) wrong = wrong || r.said() == verdict::wrong;
   return wrong ? 1 : 0;
@@ -132,6 +126,7 @@ void probe_command(CLI::App& program, action& chosen) {
       ->check(CLI::Range(0.0, 60.0));
   command->add_option("--threads", s->threads, "CPU threads of the rows that use several (default: all)")->check(CLI::Range(0, 4096));
   command->add_option("--json", s->json, "write the results here; - for stdout, in place of the table");
+  command->add_option("--html", s->html, "write a page with charts here");
   command->add_option("--note", s->note, "a line for the results: the driver's version, say");
   command->callback([s, &chosen] { chosen = [s] { return probe::run(*s); }; });
 }

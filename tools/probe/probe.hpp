@@ -3,15 +3,11 @@
 #pragma once
 
 #include <cmath>
-#include <functional>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "../cli.hpp"
 #include "seam.hpp"
 
 namespace lockstep::tool::probe {
@@ -80,13 +76,17 @@ struct series {
   std::vector<point> points;
   std::vector<mark> marks;
 };
+// A line of the summary picture (E15).
+struct memory {
+  std::string name, where, seen_by, lives, cached, size;
+  double latency_cycles, gb_s;  // NAN where nothing is measured
+};
 struct row {
   std::string id, counterpart, backend, title;
   std::string taught, today, lesson;
   std::vector<line> lines;
   std::vector<series> plots;
-  nlohmann::ordered_json extra;  // E15's picture
-  std::vector<std::string> missing;
+  std::vector<memory> picture;
   verdict said() const;
 
   // Judges one reading; nothing is added when the device gave none.
@@ -102,6 +102,7 @@ struct kind {
   void (*judge)(row& out, const readings& all);
 };
 std::vector<kind> kinds();
+row judged(const kind& k, const readings& all);
 // In rows/.
 std::vector<kind> shared_kinds();  // E2, E3, E11, E12
 std::vector<kind> global_kinds();  // E7, E8, E9
@@ -134,13 +135,17 @@ class cuda_module {
 };
 
 struct report {
-  nlohmann::ordered_json machine;
+  std::vector<std::pair<std::string, std::string>> machine;  // date, commit ...
+  struct device {
+    std::string backend, name, detail;
+  };
+  std::vector<device> devices;
   std::vector<row> rows;
   std::vector<std::string> missing;
   readings all;
 };
-nlohmann::ordered_json to_json(const report& all);
+std::string json_text(const report& all);
 void print_table(const report& all);
-void print_list();
+void write_html(const report& all, const std::string& path);
 
 }  // namespace lockstep::tool::probe

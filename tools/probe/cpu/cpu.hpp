@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -97,8 +98,17 @@ class host_row {
 
 void host_facts(const host_row& r);        // facts.cpp
 void h1_working_set(const host_row& r);    // caches.cpp
+void h2_strides(const host_row& r);        // strides.cpp
+void h3_borders(const host_row& r);        //
+void h4_tlb(const host_row& r);            // tlb.cpp
+bool h5_streaming(const host_row& r);      // stores.cpp; false: no such stores here
+void h6_aliasing(const host_row& r);       //
+void h7_false_sharing(const host_row& r);  // threads.cpp; two threads
+void h8_threads(const host_row& r);        //
 
 // Vector loops, at the widest this processor has.
-uint64_t read_sum(const unsigned char* from, size_t bytes);  // streams.cpp: the sum of the 8-byte words
+// The sum of the 8-byte words (streams.cpp); bytes is a multiple of 256.
+uint64_t read_sum(const unsigned char* from, size_t bytes);
+int vector_bytes();
 
 }  // namespace lockstep::tool::probe

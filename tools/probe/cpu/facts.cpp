@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <stdexcept>
 
 #include "cpu.hpp"
 
@@ -22,6 +23,7 @@ void host_facts(const host_row& r) {
   fact("l3_bytes", "B", static_cast<double>(sysconf(_SC_LEVEL3_CACHE_SIZE)));
   fact("line_bytes", "B", static_cast<double>(sysconf(_SC_LEVEL1_DCACHE_LINESIZE)));
   fact("page_bytes", "B", static_cast<double>(sysconf(_SC_PAGESIZE)));
+  fact("vector_bytes", "B", vector_bytes());
   fact("threads", "", r.limits().threads);
   constexpr int adds = 8192;  // one cycle each, as every add waits for the one before
   const timed t = nanoseconds(r.limits(), [] {
@@ -39,7 +41,11 @@ void host_facts(const host_row& r) {
 }
 
 bool measure_on_cpu(const std::string& row, const host_limits& limits, readings& to, std::string& why) {
-  const std::pair<const char*, void (*)(const host_row&)> rows[] = {{"host", host_facts}, {"H1", h1_working_set}};
+  const std::pair<const char*, void (*)(const host_row&)> rows[] = {
+      {"host", host_facts}, {"H1", h1_working_set}, {"H2", h2_strides}, {"H3", h3_borders},       {"H4", h4_tlb},
+      {"H5", [](const host_row& r) { if (!h5_streaming(r)) throw std::runtime_error("this processor's streaming stores are not written here; x86-64 has them"); }},
+      {"H6", h6_aliasing},  {"H7", [](const host_row& r) { if (r.limits().threads < 2) throw std::runtime_error("it takes two threads"); h7_false_sharing(r); }},
+      {"H8", h8_threads}};
   for (const auto& [id, measure] : rows) {
     if (row != id) continue;
     try {

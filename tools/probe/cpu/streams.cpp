@@ -1,5 +1,6 @@
 // streams.cpp - loops over contiguous memory, at the widest vectors that there are.
 #include "cpu.hpp"
+#include "mutant.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -35,11 +36,19 @@ uint64_t read_baseline(const unsigned char* from, size_t bytes) { return sum_wor
 
 }  // namespace
 
-// bytes is a multiple of 256.
-uint64_t read_sum(const unsigned char* from, size_t bytes) {
+int vector_bytes() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return read_avx512(from, bytes);
-  if (__builtin_cpu_supports("avx2")) return read_avx2(from, bytes);
+  if (__builtin_cpu_supports("avx512f")) return 64;
+  if (__builtin_cpu_supports("avx2")) return 32;
+#endif
+  return 16;
+}
+
+uint64_t read_sum(const unsigned char* from, size_t bytes) {
+  if (LOCKSTEP_MUTANT("probe_stream_skips")) bytes /= 2;
+#if defined(__x86_64__)
+  if (vector_bytes() == 64) return read_avx512(from, bytes);
+  if (vector_bytes() == 32) return read_avx2(from, bytes);
 #endif
   return read_baseline(from, bytes);
 }

@@ -11,7 +11,7 @@
 namespace lockstep::probe {
 namespace {
 
-constexpr int block = 256, unroll = 4;
+constexpr int block = 256, unroll = 8;
 constexpr uint32_t slack_words = 4096;  // patterns reach beyond their base
 
 __global__ void setup_words(uint32_t* words, size_t n) {
@@ -37,34 +37,35 @@ struct request_shape {
 
 __host__ __device__ uint32_t base_word(const request_shape& s, uint32_t request) { return (request * s.row) & (s.words - 1); }
 
-__device__ __host__ uint32_t word_of(const request_shape& s, uint32_t request, uint32_t lane) {
-  return s.kind == pattern::scattered ? scattered_word(request, lane, s.words / 32)
-                                      : base_word(s, request) + lane_word(s.kind, s.value, lane);
-}
-
-template <bool keep_in_l1>
+template <bool keep_in_l1, bool scattered>
 __device__ void read_requests(const uint32_t* src, const request_shape& s, outcome* out) {
   const uint32_t warps = gridDim.x * (block / 32), warp = blockIdx.x * (block / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const uint32_t* mine = src + lane_word(s.kind, s.value, lane);  // out of the loop: address arithmetic must not be the limit
   uint32_t sum = 0;
   stopwatch watch;
   for (uint32_t first = warp; first < s.requests; first += warps * unroll) {
     uint32_t v[unroll];
 #pragma unroll
-    for (int k = 0; k < unroll; ++k)
-      v[k] = first + k * warps < s.requests ? load_word<keep_in_l1>(src + word_of(s, first + k * warps, lane)) : 0;
+    for (int k = 0; k < unroll; ++k) {
+      const uint32_t request = first + k * warps;
+      const uint32_t* at = scattered ? src + scattered_word(request, lane, s.words / 32) : mine + base_word(s, request);
+      v[k] = request < s.requests ? load_word<keep_in_l1>(at) : 0;
+    }
 #pragma unroll
     for (int k = 0; k < unroll; ++k) sum += v[k];
   }
   watch.stop(out, sum);
 }
-__global__ void __launch_bounds__(block) e8_cached_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<true>(src, s, out); }
-__global__ void __launch_bounds__(block) e8_uncached_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<false>(src, s, out); }
+__global__ void __launch_bounds__(block) e8_cached_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<true, false>(src, s, out); }
+__global__ void __launch_bounds__(block) e8_uncached_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<false, false>(src, s, out); }
+__global__ void __launch_bounds__(block) e8_cached_scattered_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<true, true>(src, s, out); }
+__global__ void __launch_bounds__(block) e8_uncached_scattered_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<false, true>(src, s, out); }
 
 uint32_t expected_sum(const request_shape& s) {
   uint32_t words = 0;
   if (s.kind == pattern::scattered) {
     for (uint32_t r = 0; r < s.requests; ++r)
-      for (uint32_t lane = 0; lane < 32; ++lane) words += word_of(s, r, lane);
+      for (uint32_t lane = 0; lane < 32; ++lane) words += scattered_word(r, lane, s.words / 32);
   } else {
     for (uint32_t lane = 0; lane < 32; ++lane) words += lane_word(s.kind, s.value, lane);
     words *= s.requests;
@@ -82,11 +83,17 @@ void e8_coalescing(bench& b) {
   PROBE_CUDA(cudaDeviceSynchronize());
   const int blocks = b.processors() * (b.device().maxThreadsPerMultiProcessor / block);
 
+  struct choice {
+    void (*kernel)(const uint32_t*, request_shape, outcome*);
+    const char* name;
+  };
   const auto measure = [&](const std::string& name, double x, bool keep_in_l1, request_shape s) {
-    const auto t = b.milliseconds(blocks, [&](outcome* out) {
-      keep_in_l1 ? e8_cached_kernel<<<blocks, block>>>(src, s, out) : e8_uncached_kernel<<<blocks, block>>>(src, s, out);
-    });
-    b.report(name, keep_in_l1 ? "e8_cached_kernel" : "e8_uncached_kernel", "GB/s", x, t.ms.rate(128e-6 * s.requests), t.sum, expected_sum(s));
+    const bool scattered = s.kind == pattern::scattered;
+    const choice c = keep_in_l1 ? scattered ? choice{e8_cached_scattered_kernel, "e8_cached_scattered_kernel"} : choice{e8_cached_kernel, "e8_cached_kernel"}
+                     : scattered ? choice{e8_uncached_scattered_kernel, "e8_uncached_scattered_kernel"}
+                                 : choice{e8_uncached_kernel, "e8_uncached_kernel"};
+    const auto t = b.milliseconds(blocks, [&](outcome* out) { c.kernel<<<blocks, block>>>(src, s, out); });
+    b.report(name, c.name, "GB/s", x, t.ms.rate(128e-6 * s.requests), t.sum, expected_sum(s));
   };
   // From L2, passing L1: time goes with the sectors that L2 delivers.
   const uint32_t many = 1u << 22, few = 1u << 20;  // 512 and 128 MiB asked

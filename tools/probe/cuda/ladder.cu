@@ -74,6 +74,7 @@ __global__ void e10_shared_chase_kernel(uint32_t step, outcome* out) {
 }
 
 __global__ void e10_register_chain_kernel(uint32_t x, uint32_t a, uint32_t c, outcome* out) {
+  x += threadIdx.x;  // 0: a chain in a lane's registers, not in uniform ones
   stopwatch watch;
 #pragma unroll 32
   for (int s = 0; s < chase_steps; ++s) x = x * a + c;
@@ -90,7 +91,7 @@ __global__ void e10_shuffle_chain_kernel(uint32_t turn, outcome* out) {
 
 __constant__ uint32_t small_table[256];  // 1 KiB
 __global__ void e10_constant_chase_kernel(outcome* out) {
-  uint32_t at = 0, sum = 0;
+  uint32_t at = threadIdx.x, sum = 0;  // 0, but not known to be one for all lanes
   for (int s = 0; s < 256; ++s) at = small_table[at];
   stopwatch watch;
 #pragma unroll 8

@@ -13,8 +13,8 @@ void e12_elements(bench& b);      //
 void e4_constant(bench& b);       // cached.cu
 void e5_read_only(bench& b);      //
 void e6_texture(bench& b);        // texture.cu
-void e7_global(bench& b);         // global.cu
-void e8_coalescing(bench& b);     //
+void e7_global(bench& b);         // static.cu
+void e8_coalescing(bench& b);     // global.cu
 void e9_host(bench& b);           // host.cu
 void e10_ladder(bench& b);        // ladder.cu
 void e11_shuffle(bench& b);       // shuffle.cu

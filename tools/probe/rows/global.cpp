@@ -19,7 +19,8 @@ void e8(row& out, const readings& all) {
   out.taught = "A warp's 32 words are fetched in 128-byte lines when L1 caches them, in 32-byte segments when it does not; "
                "efficiency = bytes asked / bytes moved: aligned 100 %, misaligned 50 % (two lines), scattered 3.1 % or 12.5 %.";
   out.today = "Since Volta a line of L1 holds four sectors of 32 bytes that are fetched one by one: a misaligned request moves 5 "
-              "sectors, not 2 lines (80 %), a scattered one 12.5 % with L1 and without; DRAM itself moves 64 bytes.";
+              "sectors, not 2 lines (80 %), a scattered one 12.5 % with L1 and without. The counters say exactly that; in time, L2 and DRAM "
+              "answer in pieces of 64 bytes, and what a neighbour fetched may be in a cache.";
   out.lesson = "Neighbouring lanes, neighbouring words. Misalignment is cheap today, strides and scatter are as dear as ever.";
   struct item {
     const char* name;
@@ -44,8 +45,11 @@ void e8(row& out, const readings& all) {
         out.judge(&relative, at_least(100));
         continue;
       }
-      // With L1, the sectors that neighbours share come from it.
-      const range today = l1 && i.kind == pattern::offset && now < 100 ? between(0.85 * now, 105) : about(now, 0.15);
+      // With L1, the sectors that neighbours share come from it. A slice of the L2 answers with 64 bytes of a line at a
+      // time: a lone sector leaves half of that unused.
+      const range today = l1 && i.kind == pattern::offset && now < 100 ? between(0.85 * now, 105)
+                          : i.kind == pattern::scattered               ? between(0.85 * now / 2, 1.15 * now)
+                                                                       : about(now, 0.15);
       out.judge(&relative, today, l1 ? about(percent(i.kind, i.value, 128), 0.15) : about(now, 0.15));
     }
   }
@@ -53,22 +57,68 @@ void e8(row& out, const readings& all) {
   for (const measured* m : all.series("E8", "offset")) {
     const double aligned = all.value("E8", "offset", 0);
     offsets.points.push_back({m->x, m->value, aligned});
-    if (m->x == 1 || m->x == 8 || m->x == 31) out.judge(m, about(aligned, 0.05), about(aligned / 2, 0.1));
+    // Pieces of 64 bytes that neighbours share are fetched again, or found in a cache: between the two.
+    const double again = percent(pattern::offset, static_cast<uint32_t>(m->x), 64) / 100;
+    if (m->x == 1 || m->x == 8 || m->x == 31) out.judge(m, between(again * aligned, 1.05 * aligned), about(aligned / 2, 0.1));
   }
   series strides{"bandwidth by stride", "stride in words of 4 bytes", "GB/s asked for", true, true, {}, {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}}};
   for (const measured* m : all.series("E8", "stride")) {
     const double aligned = all.value("E8", "stride", 1);
     const auto k = static_cast<uint32_t>(m->x);
-    const double sectors = percent(pattern::stride, k, 32) / 100, lines = percent(pattern::stride, k, 128) / 100;
-    strides.points.push_back({m->x, m->value, aligned * sectors});
-    if (k == 2 || k == 8 || k == 32) out.judge(m, about(aligned * sectors, 0.25), about(aligned * lines, 0.25));
+    // DRAM answers in pieces of 64 bytes, two sectors.
+    const double pieces = percent(pattern::stride, k, 64) / 100, lines = percent(pattern::stride, k, 128) / 100;
+    strides.points.push_back({m->x, m->value, aligned * pieces});
+    if (k == 2 || k == 8 || k == 16 || k == 32) out.judge(m, about(aligned * pieces, 0.25), about(aligned * lines, 0.25));
   }
   out.plots.push_back(std::move(offsets));
   out.plots.push_back(std::move(strides));
 }
 
+void e7(row& out, const readings& all) {
+  out.taught = "Global memory is static (__device__ arrays, filled by cudaMemcpyToSymbol) or allocated (cudaMalloc); both are the same DRAM.";
+  out.lesson = "A static array is as fast as an allocated one; choose by who knows the size.";
+  const double allocated = all.value("E7", "cudaMalloc");
+  // Pins: a transfer on both edges of the memory clock.
+  const double pins = all.fact("memory_clock_ghz") * 2 * all.fact("memory_bus_bits") / 8;
+  out.judge(all.find("E7", "static array"), about(allocated, 0.05));
+  out.judge(all.find("E7", "cudaMalloc"), between(0.75 * pins, pins));
+}
+
+void e9(row& out, const readings& all) {
+  out.taught = "Page-locked host memory is read and written by the device's own engines at the link's speed, about twice that of pageable "
+               "memory, which the driver first copies. Both directions at once double it again.";
+  out.today = "The link has grown faster than one core copies: pageable memory now reaches a fifth to a third of it. Small copies pay the call.";
+  out.lesson = "Page-lock what crosses the link more than once, and in pieces of a MiB or more; else let several threads fill pinned buffers.";
+  constexpr double most = 1u << 28;
+  const double up = all.value("E9", "up, page-locked", most), down = all.value("E9", "down, page-locked", most);
+  const double link = all.value("E9", "link");
+  if (!std::isnan(link)) {
+    out.judge("up, page-locked, 256 MiB", "GB/s", up, between(0.75 * link, link));
+    out.judge("down, page-locked, 256 MiB", "GB/s", down, between(0.75 * link, link));
+  } else {
+    out.judge("down over up, page-locked", "times", down / up, about(1, 0.1));
+  }
+  out.judge("pageable over page-locked, up", "times", all.value("E9", "up, pageable", most) / up, between(0.05, 0.35), about(0.5, 0.2));
+  out.judge("pageable over page-locked, down", "times", all.value("E9", "down, pageable", most) / down, between(0.05, 0.35), about(0.5, 0.2));
+  out.judge("both at once over one direction", "times", all.value("E9", "both at once, page-locked", most) / std::max(up, down), between(1.6, 2.05));
+  out.judge("64 KiB over 256 MiB, page-locked up", "times", all.value("E9", "up, page-locked", 1u << 16) / up, at_most(0.5));
+  series plot{"Copies over the link", "bytes", "GB/s", true, false, {}, {}};
+  for (const char* name : {"up, page-locked", "up, pageable", "down, page-locked", "down, pageable", "both at once, page-locked"}) {
+    series one = plot;
+    one.name = std::string("Copies over the link: ") + name;
+    for (const measured* m : all.series("E9", name)) {
+      one.points.push_back({m->x, m->value, {}});
+    }
+    out.plots.push_back(std::move(one));
+  }
+}
+
 }  // namespace
 
-std::vector<kind> global_kinds() { return {{"E8", "", "cuda", "Coalescing: how a warp's addresses become transactions", {"E8"}, e8}}; }
+std::vector<kind> global_kinds() {
+  return {{"E7", "", "cuda", "Global memory, static and allocated", {"E7", "device"}, e7},
+          {"E9", "", "cuda", "Host memory: pageable and page-locked", {"E9"}, e9},
+          {"E8", "", "cuda", "Coalescing: how a warp's addresses become transactions", {"E8"}, e8}};
+}
 
 }  // namespace lockstep::tool::probe

@@ -1,4 +1,6 @@
 // host.cpp - rows about the CPU, the counterparts of the ladder's: H1 to H8.
+#include <fmt/format.h>
+
 #include "../predict.hpp"
 #include "../probe.hpp"
 
@@ -57,12 +59,10 @@ void h1(row& out, const readings& all) {
   series plot{"latency by working set", "bytes", "ns", true, true, {}, caches};
   for (const measured* m : latency) {
     plot.points.push_back({m->x, m->value, {}});
-    if (!m->right()) out.judge(m, at_least(0));  // a chase that lost its way is a line of its own
   }
   series speed{"bandwidth by working set", "bytes", "GB/s", true, true, {}, caches};
   for (const measured* m : bandwidth) {
     speed.points.push_back({m->x, m->value, {}});
-    if (!m->right()) out.judge(m, at_least(0));
   }
   if (const measured *near = at(bandwidth, l1 / 2), *far = bandwidth.empty() ? nullptr : bandwidth.back(); near != nullptr && far != nullptr)
     out.judge("bandwidth of L1 over that of memory", "times", near->value / far->value, at_least(3));
@@ -70,8 +70,138 @@ void h1(row& out, const readings& all) {
   out.plots.push_back(std::move(speed));
 }
 
+// A reading under another name, in another unit.
+void judge_as(row& out, const measured* m, const std::string& name, const std::string& unit, double factor, const range& now,
+              const std::optional<range>& taught = {}) {
+  if (m == nullptr) return;
+  measured renamed = *m;
+  renamed.name = name;
+  renamed.unit = unit;
+  renamed.x = NAN;
+  for (double* v : {&renamed.value, &renamed.low, &renamed.high}) *v *= factor;
+  out.judge(&renamed, now, taught);
+}
+series plot_of(const readings& all, const char* id, const char* points, series empty) {
+  for (const measured* m : all.series(id, points)) {
+    empty.points.push_back({m->x, m->value, {}});
+  }
+  return empty;
+}
+
+void h2(row& out, const readings& all) {
+  out.taught = "Memory moves whole lines of 64 bytes: words `stride` bytes apart use 8 bytes of every min(stride, 64).";
+  out.today = "Still so. Beyond a line's length the hardware's prefetchers decide: they follow strides within a page.";
+  out.lesson = "Walk arrays along their lines: a column walk pays for eight words and uses one.";
+  const double line = all.value("host", "line_bytes") > 0 ? all.value("host", "line_bytes") : 64, one = all.value("H2", "stride", 8);
+  series plot{"CPU: bandwidth by stride", "stride in bytes", "GB/s asked for", true, true, {}, {{line, "one line"}}};
+  for (const measured* m : all.series("H2", "stride")) {
+    const double predicted = one * lockstep::probe::line_efficiency(static_cast<int>(m->x), 8, static_cast<int>(line));
+    plot.points.push_back({m->x, m->value, predicted});
+    if (m->x == 16 || m->x == 64 || m->x == 128) judge_as(out, m, fmt::format("efficiency at stride {:g}", m->x), "%", 100 / one, about(100 * predicted / one, 0.3));
+  }
+  out.plots.push_back(std::move(plot));
+}
+
+void h3(row& out, const readings& all) {
+  out.taught = "A load inside a line costs the same at any offset; one that crosses a line costs two; one that crosses a page costs tens of cycles.";
+  out.today = "Crossing a page costs little more than crossing a line on recent cores, once both pages are in the TLB.";
+  out.lesson = "Align what wide vectors stream over to a line: at 64 bytes a load, every misaligned load is two.";
+  const double ghz = all.value("host", "clock_ghz"), aligned = all.value("H3", "8 bytes, aligned");
+  judge_as(out, all.find("H3", "8 bytes, misaligned in a line"), "8 bytes, misaligned in a line, over aligned", "times", 1 / aligned, about(1, 0.15));
+  judge_as(out, all.find("H3", "8 bytes, across a line"), "8 bytes, across a line, over aligned", "times", 1 / aligned, between(1.0, 2.5), about(2, 0.25));
+  judge_as(out, all.find("H3", "8 bytes, across a page"), "8 bytes, across a page", "cycles", ghz, between(0.3, 10), between(20, 150));
+  const int bytes = static_cast<int>(all.value("host", "vector_bytes"));
+  const double fast = all.value("H3", "vectors, offset", 0);
+  for (const measured* m : all.series("H3", "vectors, offset")) {
+    if (m->x == 0) continue;
+    const double split = lockstep::probe::split_fraction(static_cast<uint64_t>(m->x), bytes, 64);
+    measured slower = *m;
+    slower.name = fmt::format("{}-byte vectors, time over aligned, offset", bytes);
+    slower.unit = "times";
+    slower.value = fast / m->value;
+    slower.low = fast / m->high;
+    slower.high = fast / m->low;
+    out.judge(&slower, about(1 + split, 0.2));
+  }
+}
+
+void h4(row& out, const readings& all) {
+  out.taught = "The TLB holds tens of pages in its first level and one to four thousand in its second; beyond, every access walks the page table. "
+               "Huge pages of 2 MiB make 512 times as much reachable.";
+  out.today = "Still so; in a virtual machine a walk goes through two page tables and costs more.";
+  out.lesson = "Data reached at random want huge pages (madvise, MADV_HUGEPAGE): same caches, no walks.";
+  const auto ratio = [&](double pages) { return all.value("H4", "4 KiB pages", pages) / all.value("H4", "huge pages", pages); };
+  out.judge("4 KiB over huge pages, 16 pages", "times", ratio(16), about(1, 0.15));
+  out.judge("4 KiB over huge pages, 512 pages", "times", ratio(512), between(1, 3));
+  out.judge("4 KiB over huge pages, 32768 pages", "times", ratio(32768), at_least(1.3));
+  const std::vector<mark> levels = {{64, "64 pages"}, {2048, "2048"}};
+  for (const char* name : {"4 KiB pages", "huge pages"})
+    out.plots.push_back(plot_of(all, "H4", name, {fmt::format("TLB: latency of a line a page, {}", name), "4 KiB pages touched", "ns", true, true, {}, levels}));
+}
+
+void h5(row& out, const readings& all) {
+  out.taught = "A plain store first reads its line: writing moves twice the bytes. Streaming stores do not, so they write memory twice as fast; "
+               "in a cache they are slower, since they leave it.";
+  out.today = "Some cores notice lines that are overwritten whole and skip the read; the gain is then less than two.";
+  out.lesson = "Stream what will not be read soon and does not fit the cache; nothing else.";
+  const auto value = [&](const char* name) { return all.value("H5", name); };
+  out.judge("streaming over plain, memory", "times", value("streaming stores, memory") / value("plain stores, memory"), between(1.05, 2.4), about(2, 0.2));
+  out.judge("streaming over plain, L2", "times", value("streaming stores, L2") / value("plain stores, L2"), at_most(0.8));
+}
+
+void h6(row& out, const readings& all) {
+  out.taught = "A load is compared with the stores before it by the low 12 bits of the address: a target a whole number of pages behind its source "
+               "makes loads wait for stores that they have nothing to do with.";
+  out.today = "Cores that predict the dependence, or compare the whole address soon, lose little.";
+  out.lesson = "Do not place arrays that are walked together at multiples of 4 KiB; offset one of them by a few lines.";
+  const double apart = all.value("H6", "copy, target behind by pages and bytes", 2048);
+  series plot{"CPU: copies between arrays 4 KiB apart", "bytes beyond a multiple of 4 KiB", "ns a word", false, false, {}, {}};
+  for (const measured* m : all.series("H6", "copy, target behind by pages and bytes")) {
+    plot.points.push_back({m->x, m->value, apart});
+    if (m->x == 2048) continue;
+    measured relative = *m;
+    relative.name = "time over 2048 bytes apart, bytes";
+    relative.unit = "times";
+    for (double* v : {&relative.value, &relative.low, &relative.high}) *v /= apart;
+    // The target is ahead of the loads by `x` bytes: within a few lines the stores are still under way.
+    out.judge(&relative, between(0.85, 3), m->x > 0 && m->x <= 64 ? at_least(1.2) : between(0.85, 1.15));
+  }
+  out.plots.push_back(std::move(plot));
+}
+
+void h7(row& out, const readings& all) {
+  out.taught = "Two threads that write different words of one line hand the line back and forth: many times slower than on lines of their own.";
+  out.lesson = "Give each thread's counters a line of their own, better two: prefetchers fetch pairs.";
+  out.judge(all.find("H7", "two counters in two lines"), between(0.5, 15));
+  out.judge("a line shared over a line each", "times the time", all.value("H7", "two counters in a line") / all.value("H7", "two counters in two lines"), at_least(3));
+}
+
+void h8(row& out, const readings& all) {
+  out.taught = "Threads on cores of their own multiply the bandwidth of their own caches; memory is shared, and a few cores use it up.";
+  out.lesson = "Memory-bound loops stop scaling when the memory is busy; more threads than that only get in each other's way.";
+  for (const char* where : {"L1", "memory"}) {
+    const double one = all.value("H8", where, 1);
+    series plot{fmt::format("CPU: read bandwidth by threads, {}", where), "threads", "GB/s", false, false, {}, {}};
+    for (const measured* m : all.series("H8", where)) {
+      plot.points.push_back({m->x, m->value, one * m->x});
+      const bool last = m->x == all.value("host", "threads");
+      if (last && m->x > 1) judge_as(out, m, fmt::format("speedup of {:g} threads, {}", m->x, where), "times", 1 / one, where[0] == 'L' ? about(m->x, 0.25) : between(1, 1.1 * m->x));
+    }
+    out.plots.push_back(std::move(plot));
+  }
+}
+
 }  // namespace
 
-std::vector<kind> host_kinds() { return {{"H1", "E10", "cpu", "Cache levels by working set", {"H1", "host"}, h1}}; }
+std::vector<kind> host_kinds() {
+  return {{"H1", "E10", "cpu", "Cache levels by working set", {"H1", "host"}, h1},
+          {"H2", "E8", "cpu", "Lines and strides", {"H2", "host"}, h2},
+          {"H3", "E8", "cpu", "Misaligned loads, across lines and pages", {"H3", "host"}, h3},
+          {"H4", "E10", "cpu", "The TLB: pages of 4 KiB and huge ones", {"H4"}, h4},
+          {"H5", "E7", "cpu", "Streaming stores", {"H5"}, h5},
+          {"H6", "E3", "cpu", "Addresses 4 KiB apart", {"H6"}, h6},
+          {"H7", "E12", "cpu", "False sharing", {"H7"}, h7},
+          {"H8", "E13", "cpu", "Bandwidth by threads", {"H8", "host"}, h8}};
+}
 
 }  // namespace lockstep::tool::probe

@@ -1,0 +1,109 @@
+// judge_test.cpp - verdicts, rows from made-up readings, and that a probe which lost its
+// loads is called WRONG: this program builds the CPU's probes with their planted bugs.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "probe.hpp"
+
+namespace {
+using namespace lockstep::tool::probe;
+
+reading one(const char* row, const char* name, double x, double value, uint64_t got = 1, uint64_t expected = 1) {
+  return {row, name, "kernel", "unit", x, value, value, value, got, expected};
+}
+const kind& kind_of(const std::vector<kind>& all, const std::string& id) {
+  for (const kind& k : all)
+    if (id == k.id) return k;
+  ADD_FAILURE() << "no row " << id;
+  return all.front();
+}
+
+TEST(Verdict, TaughtAndToday) {
+  readings all;
+  all.add(one("X", "a", NAN, 5));
+  all.add(one("X", "bad", NAN, 5, 1, 2));
+  row out{};
+  out.judge(all.find("X", "a"), about(5, 0.1));
+  out.judge(all.find("X", "a"), about(5, 0.1), about(10, 0.1));
+  out.judge(all.find("X", "a"), about(10, 0.1), about(5, 0.1));
+  EXPECT_EQ(out.lines[0].said, verdict::agrees);
+  EXPECT_EQ(out.lines[1].said, verdict::moved_on);
+  EXPECT_EQ(out.lines[2].said, verdict::differs);  // what is said to hold today must hold
+  EXPECT_EQ(out.said(), verdict::differs);
+  out.judge(all.find("X", "bad"), about(5, 0.1));
+  EXPECT_EQ(out.lines[3].said, verdict::wrong);
+  EXPECT_EQ(out.said(), verdict::wrong);
+  out.judge(all.find("X", "none"), about(5, 0.1));
+  EXPECT_EQ(out.lines.size(), 4u);
+}
+
+TEST(Rows, OfTheLadderAreAllThere) {
+  std::string ids;
+  for (const kind& k : kinds()) ids += std::string(k.id) + " ";
+  EXPECT_EQ(ids, "E1 E2 E3 E4 E5 E6 E7 E8 E9 E10 E11 E12 E13 E14 E15 H1 H2 H3 H4 H5 H6 H7 H8 ");
+}
+
+TEST(Rows, NoReadingsNoLines) {
+  for (const kind& k : kinds()) {
+    row out{};
+    k.judge(out, readings());
+    EXPECT_TRUE(out.lines.empty()) << k.id << ": " << (out.lines.empty() ? "" : out.lines.front().name);
+    EXPECT_FALSE(out.taught.empty()) << k.id;
+    EXPECT_FALSE(out.lesson.empty()) << k.id;
+  }
+}
+
+TEST(Rows, BankConflictsOfAPerfectDevice) {
+  readings all;
+  for (int s = 1; s <= 34; ++s) {
+    int ways = 32;
+    while (s % ways != 0) ways /= 2;
+    all.add(one("E3", "stride", s, ways));
+  }
+  row out{};
+  kind_of(kinds(), "E3").judge(out, all);
+  EXPECT_EQ(out.said(), verdict::agrees);
+  EXPECT_EQ(out.plots.at(0).points.size(), 34u);
+  readings broken;
+  for (int s = 1; s <= 34; ++s) broken.add(one("E3", "stride", s, 1));  // a device without conflicts
+  row other{};
+  kind_of(kinds(), "E3").judge(other, broken);
+  EXPECT_EQ(other.said(), verdict::differs);
+}
+
+// ---- the CPU's probes ----------------------------------------------------------
+
+const host_limits quick = {0.001, 2};
+
+TEST(Host, ProbesReadWhatTheyMust) {
+  for (const char* id : {"host", "H3", "H6", "H7"}) {
+    readings all;
+    std::string why;
+    ASSERT_TRUE(measure_on_cpu(id, quick, all, why)) << why;
+    EXPECT_FALSE(all.all().empty()) << id;
+    for (const measured& m : all.all()) EXPECT_TRUE(m.right()) << id << " " << m.name << ": " << m.got << " for " << m.expected;
+  }
+}
+
+// A probe that skips work must not pass, whatever it measures.
+TEST(Host, SkippedWorkIsWrong) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process: each place looks its bug up once
+  const std::pair<const char*, const char*> bugs[] = {{"probe_chase_skips", "H1"}, {"probe_stream_skips", "H3"}, {"probe_loads_skip", "H3"}};
+  for (const auto& [bug, id] : bugs)
+    EXPECT_EXIT(
+        {
+          setenv("LOCKSTEP_MUTANT", bug, 1);
+          readings all;
+          std::string why;
+          if (!measure_on_cpu("host", quick, all, why) || !measure_on_cpu(id, quick, all, why)) std::exit(3);
+          const row out = judged(kind_of(kinds(), id), all);
+          std::exit(out.said() == verdict::wrong ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "")
+        << bug;
+}
+
+}  // namespace

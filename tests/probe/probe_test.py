@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""probe_test.py LOCKSTEP - lockstep probe as its users meet it, on the CPU's rows."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = sys.argv.pop(1)
+VERDICTS = {"agrees", "moved on", "differs"}
+
+
+def run(*args, **more):
+    return subprocess.run([TOOL, "probe", *map(str, args)], capture_output=True, text=True, timeout=280, **more)
+
+
+class Probe(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run = run("--backend", "cpu", "--seconds", "0.001", "--threads", "2", "--json", "-", "--note", "a note")
+        cls.report = json.loads(cls.run.stdout)
+
+    def test_every_row_is_measured_and_right(self):
+        self.assertEqual(self.run.returncode, 0, self.run.stderr)
+        rows = {row["id"]: row for row in self.report["rows"]}
+        self.assertEqual(sorted(rows), [f"H{i}" for i in range(1, 9)] if os.uname().machine == "x86_64" else sorted(rows))
+        for row in rows.values():
+            self.assertIn(row["verdict"], VERDICTS, row["id"])
+            self.assertTrue(row["taught"] and row["lesson"] and row["counterpart"], row["id"])
+            self.assertTrue(row["lines"], row["id"])
+            for line in row["lines"]:
+                self.assertTrue(line["values_right"], line)
+                self.assertIn(line["verdict"], VERDICTS)
+                low, high = line["predicted"].get("low", float("-inf")), line["predicted"].get("high", float("inf"))
+                self.assertEqual(line["verdict"] != "differs", low <= line["measured"] <= high, line)
+        self.assertTrue(all(reading["values_right"] for reading in self.report["readings"]))
+
+    def test_series(self):
+        series = {s["name"]: s for row in self.report["rows"] for s in row["series"]}
+        latency = series["latency by working set"]
+        self.assertEqual([p["x"] for p in latency["points"]], [4096 << k for k in range(17)])
+        self.assertTrue(all(p["y"] > 0 for p in latency["points"]))
+        # 256 MiB at random are slower than 4 KiB on any machine.
+        self.assertGreater(latency["points"][-1]["y"], 3 * latency["points"][0]["y"])
+        self.assertEqual([m["label"] for m in latency["marks"]], ["L1", "L2", "L3"])
+
+    def test_meta(self):
+        meta = self.report["meta"]
+        self.assertEqual(meta["note"], "a note")
+        self.assertTrue(meta["commit"] and meta["date"] and meta["devices"]["cpu"]["name"])
+
+    def test_selection(self):
+        listed = run("--list").stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in listed], [f"E{i}" for i in range(1, 16)] + [f"H{i}" for i in range(1, 9)])
+        one = json.loads(run("--backend", "cpu", "--row", "h7", "--seconds", "0.001", "--threads", "2", "--json", "-").stdout)
+        self.assertEqual([row["id"] for row in one["rows"]], ["H7"])
+        by_counterpart = json.loads(run("--backend", "cpu", "--row", "E3", "--seconds", "0.001", "--json", "-").stdout)
+        self.assertEqual([row["id"] for row in by_counterpart["rows"]], ["H6"])
+
+    def test_usage(self):
+        for args, text in ((["--row", "("], "--row"), (["--row", "X9"], "--list"), (["--backend", "tpu"], "--backend"),
+                           (["--seconds", "-1"], "--seconds")):
+            r = run(*args)
+            self.assertEqual((r.returncode, r.stderr.count("\n")), (2, 1), r.stderr)
+            self.assertIn(text, r.stderr)
+
+    def test_missing_device_is_named(self):
+        """Without a module there is nothing to run, and it says so."""
+        with tempfile.TemporaryDirectory() as empty:
+            r = run("--row", "E3|H7", "--seconds", "0.001", "--threads", "2", env={**os.environ, "LOCKSTEP_BACKEND_PATH": empty})
+        self.assertIn("H7", r.stdout)
+        if "missing" in r.stdout:  # no GPU here
+            self.assertRegex(r.stdout, r"missing: E3 .*: \S+")
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page, data = os.path.join(folder, "p.html"), os.path.join(folder, "p.json")
+            r = run("--row", "H1", "--seconds", "0.001", "--html", page, "--json", data)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            with open(page) as f:
+                text = f.read()
+            self.assertIn("latency by working set", text)
+            self.assertIn("<svg", text)
+            with open(data) as f:
+                self.assertEqual(json.load(f)["rows"][0]["id"], "H1")
+            r = run("--row", "H7", "--seconds", "0.001", "--threads", "2", "--json", os.path.join(folder, "no", "p.json"))
+            self.assertEqual(r.returncode, 1)
+            self.assertIn("cannot be written", r.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,114 @@
+// html.cpp - a report as one page: each row with its table and its charts, and the
+// summary picture.
+#include <algorithm>
+
+#include "../pages/page.hpp"
+#include "probe.hpp"
+
+namespace lockstep::tool::probe {
+namespace {
+
+std::string number(double v) { return pages::text_of(v, pages::unit::number); }
+
+pages::tone tone_of(verdict v) {
+  return v == verdict::agrees ? pages::tone::good : v == verdict::moved_on ? pages::tone::plain : pages::tone::bad;
+}
+
+pages::table table_of(const row& r) {
+  pages::table t;
+  t.columns = {{"what"}, {"taught"}, {"predicted"}, {.title = "measured", .number = true}, {.title = "middle half", .number = true}, {"unit"}, {"verdict"}};
+  for (const line& l : r.lines)
+    t.rows.push_back({{l.name}, {l.taught ? l.taught->text : ""}, {l.now.text}, {number(l.value)}, {number(l.low) + " to " + number(l.high)}, {l.unit}, {text(l.said), tone_of(l.said)}});
+  return t;
+}
+
+pages::axis axis_of(const std::string& label, bool log, bool bytes) {
+  pages::axis a;
+  a.label = label;
+  a.scale = !log ? pages::scale::linear : bytes ? pages::scale::log2 : pages::scale::log10;
+  if (bytes) a.unit = pages::unit::bytes;
+  return a;
+}
+
+// Series whose names agree up to ": " are lines of one chart.
+std::string chart_name(const series& s) { return s.name.substr(0, s.name.find(": ")); }
+std::string line_name(const series& s) {
+  const size_t at = s.name.find(": ");
+  return at == std::string::npos ? "measured" : s.name.substr(at + 2);
+}
+
+void add_charts(pages::page& page, const std::vector<series>& plots) {
+  for (size_t first = 0; first < plots.size();) {
+    size_t last = first;
+    while (last < plots.size() && chart_name(plots[last]) == chart_name(plots[first])) ++last;
+    const series& head = plots[first];
+    pages::line_chart c;
+    c.title = chart_name(head);
+    c.x = axis_of(head.x_name, head.x_log, head.x_name == "bytes");
+    if (head.x_log) c.x.scale = pages::scale::log2;
+    c.y = axis_of(head.y_name, head.y_log, false);
+    for (const mark& m : head.marks)
+      if (std::isfinite(m.x) && m.x > 0) c.borders.push_back({m.x, m.label});
+    for (size_t i = first; i < last; ++i) {
+      const auto color = static_cast<int>(i - first);
+      pages::series lines, dashes;
+      lines.name = line_name(plots[i]);
+      lines.color = dashes.color = color;
+      dashes.name = last - first > 1 ? "predicted, " + lines.name : "predicted";
+      dashes.look = pages::look::dashes;
+      for (const point& p : plots[i].points) {
+        lines.points.push_back({p.x, p.y});
+        if (p.predicted) dashes.points.push_back({p.x, *p.predicted});
+      }
+      std::sort(lines.points.begin(), lines.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+      std::sort(dashes.points.begin(), dashes.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+      c.series.push_back(std::move(lines));
+      if (!dashes.points.empty()) c.series.push_back(std::move(dashes));
+    }
+    if (!c.series.front().points.empty()) page.add(c);
+    first = last;
+  }
+}
+
+void add_picture(pages::page& page, const std::vector<memory>& picture) {
+  pages::table t;
+  t.columns = {{"memory"}, {"where"}, {"seen by"}, {"lives"}, {"cached"}, {"size here"}, {.title = "latency, cycles", .number = true}, {.title = "GB/s", .number = true}};
+  pages::bar_chart latency, bandwidth;
+  latency.title = "Latency of each memory";
+  latency.values = {.label = "cycles", .scale = pages::scale::log10};
+  bandwidth.title = "Bandwidth of each memory";
+  bandwidth.values = {.label = "GB/s, whole chip", .scale = pages::scale::log10};
+  for (const memory& m : picture) {
+    const auto text_of = [](double v) { return std::isnan(v) ? std::string() : number(v); };
+    t.rows.push_back({{m.name}, {m.where}, {m.seen_by}, {m.lives}, {m.cached}, {m.size}, {text_of(m.latency_cycles)}, {text_of(m.gb_s)}});
+    if (!std::isnan(m.latency_cycles)) latency.bars.push_back({.label = m.name, .value = m.latency_cycles});
+    if (!std::isnan(m.gb_s)) bandwidth.bars.push_back({.label = m.name, .value = m.gb_s});
+  }
+  page.add(t);
+  if (!latency.bars.empty()) page.add(latency);
+  if (!bandwidth.bars.empty()) page.add(bandwidth);
+}
+
+}  // namespace
+
+void write_html(const report& all, const std::string& path) {
+  pages::page page("The memory hierarchy, measured", "What is taught, what the rules that hold today predict, and what this machine does.");
+  for (const report::device& d : all.devices) page.fact(d.backend, d.name + ", " + d.detail);
+  for (const auto& [name, value] : all.machine) page.fact(name, value);
+  for (const row& r : all.rows) {
+    page.section(r.id + " " + r.title + ": " + text(r.said()));
+    page.text("Taught: " + r.taught);
+    if (!r.today.empty()) page.text("Today: " + r.today);
+    page.text("Lesson: " + r.lesson);
+    page.add(table_of(r));
+    add_charts(page, r.plots);
+    if (!r.picture.empty()) add_picture(page, r.picture);
+  }
+  if (!all.missing.empty()) {
+    page.section("Not measured here");
+    page.list(all.missing);
+  }
+  page.write(path);
+}
+
+}  // namespace lockstep::tool::probe
