@@ -53,7 +53,7 @@ void e8(row& out, const readings& all) {
       out.judge(&relative, today, l1 ? about(percent(i.kind, i.value, 128), 0.15) : about(now, 0.15));
     }
   }
-  series offsets{"bandwidth by offset", "offset in words of 4 bytes", "GB/s asked for", false, false, {}, {{8, "one sector"}, {16, "two"}, {24, "three"}, {32, "one line"}}};
+  series offsets{"Bandwidth by offset", "offset in words of 4 bytes", "GB/s asked for", false, false, {}, {{8, "one sector"}, {16, "two"}, {24, "three"}, {32, "one line"}}};
   for (const measured* m : all.series("E8", "offset")) {
     const double aligned = all.value("E8", "offset", 0);
     offsets.points.push_back({m->x, m->value, aligned});
@@ -61,7 +61,7 @@ void e8(row& out, const readings& all) {
     const double again = percent(pattern::offset, static_cast<uint32_t>(m->x), 64) / 100;
     if (m->x == 1 || m->x == 8 || m->x == 31) out.judge(m, between(again * aligned, 1.05 * aligned), about(aligned / 2, 0.1));
   }
-  series strides{"bandwidth by stride", "stride in words of 4 bytes", "GB/s asked for", true, true, {}, {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}}};
+  series strides{"Bandwidth by stride", "stride in words of 4 bytes", "GB/s asked for", true, true, {}, {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}}};
   for (const measured* m : all.series("E8", "stride")) {
     const double aligned = all.value("E8", "stride", 1);
     const auto k = static_cast<uint32_t>(m->x);
