@@ -38,7 +38,7 @@ void e8(row& out, const readings& all) {
       if (m == nullptr) continue;
       measured relative = *m;  // the sectors' rate is the aligned pattern's; efficiency is what is left of it
       relative.name = std::string("efficiency ") + i.name + how;
-      relative.unit = "%";
+      relative.unit = std::string("%");
       for (double* v : {&relative.value, &relative.low, &relative.high}) *v *= 100 / base;
       const double now = percent(i.kind, i.value, 32);
       if (i.kind == pattern::broadcast) {  // one sector a request: other limits than sectors come first
