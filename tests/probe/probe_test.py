@@ -18,11 +18,11 @@ def run(*args, **more):
 class Probe(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.run = run("--backend", "cpu", "--seconds", "0.001", "--threads", "2", "--json", "-", "--note", "a note")
-        cls.report = json.loads(cls.run.stdout)
+        cls.ran = run("--backend", "cpu", "--seconds", "0.001", "--threads", "2", "--json", "-", "--note", "a note")
+        cls.report = json.loads(cls.ran.stdout)
 
     def test_every_row_is_measured_and_right(self):
-        self.assertEqual(self.run.returncode, 0, self.run.stderr)
+        self.assertEqual(self.ran.returncode, 0, self.ran.stderr)
         rows = {row["id"]: row for row in self.report["rows"]}
         self.assertEqual(sorted(rows), [f"H{i}" for i in range(1, 9)] if os.uname().machine == "x86_64" else sorted(rows))
         for row in rows.values():
