@@ -4,6 +4,7 @@ JSON, files that cannot be read or written, round trips against NumPy."""
 import json
 import os
 import shutil
+import re
 import subprocess
 import sys
 import tempfile
@@ -236,6 +237,20 @@ class Tool(unittest.TestCase):
         with open(page, encoding="utf-8") as f:
             self.assertIn("64x64", f.read())
         self.ok("bench", "--from", results, "--from", results, "--html", page)
+        self.ok("bench", "--backend", "cpu", "--case", "transpose/b4/64x64", "--variants", "tiled|ref", "--seconds", "0.01",
+                "--nvbench", self.path("n.txt"))
+        with open(self.path("n.txt")) as f:
+            data = json.load(f)
+        self.assertEqual(data["meta"]["version"]["json"]["string"], "1.0.0")
+        states = data["benchmarks"][0]["states"]
+        self.assertEqual([a["value"] for s in states for a in s["axis_values"] if a["name"] == "variant"], ["tiled", "ref"])
+        for state in states:
+            values = {s["tag"]: float(s["data"][0]["value"]) for s in state["summaries"] if s["data"][0]["type"] != "string"}
+            times = [values["nv/cpu_only/time/cpu/" + q] for q in ("q1", "median", "q3")]
+            self.assertTrue(0 < times[0] <= times[1] <= times[2] < 1, times)
+            self.assertAlmostEqual(values["nv/cpu_only/bw/global/bytes_per_second"] * times[1], 2 * 64 * 64 * 4, delta=1)
+        self.fails(2, "--filter", "bench", "--filter", "(")
+        self.fails(1, "none of these", "bench", "--backend", "cpu", "--case", "transpose/b4/8x8", "--seconds", "0.01", "--compare", results)
         self.fails(1, "No such file", "bench", "--from", results, "--html", self.path("none/p.html"))
 
     def test_bench_peers(self):
@@ -267,6 +282,24 @@ class Tool(unittest.TestCase):
                          ["transpose/b4/16x24 by peer_broken: it ended with exit code 3", "transpose/b4/16x24 by peer_wrong: Wrong 1.0: WRONG: bits differ",
                           "transpose/b4/33x20 by peer_dies: it died of signal 6", "transpose/b4/33x20 by peer_wrong: Wrong 1.0: WRONG: bits differ"])
         self.fails(1, "no peer programs there", "bench", "--backend", "cpu", "--case", "transpose/b4/16x24", "--peers", self.path("none"))
+
+    def test_crossover(self):
+        """The size from which the GPU is the faster, of times made up: it pays 10 us a call, and moves 20 x the bytes a second."""
+        runs = []
+        for backend, start, gb_s in (("cpu", 0, 50), ("cuda", 10e-6, 1000)):
+            rows = []
+            for n in [4 ** k for k in range(4, 14)]:
+                seconds = start + 4 * n / gb_s / 1e9
+                rows.append({"name": f"square_sum/ssq/f32/full/{n}", "op": "square_sum", "backend": backend, "device": backend.upper(),
+                             "source": "lockstep", "variant": "v", "bytes": 4 * n, "median_ms": seconds * 1e3, "noise": 0, "limit": "read",
+                             "gb_s": 4 * n / seconds / 1e9, "limit_gb_s": gb_s, "fraction": 4 * n / seconds / 1e9 / gb_s})
+            runs.append({"meta": {"devices": {backend: {"name": backend.upper()}}}, "limits": {backend: {}}, "benchmarks": rows})
+            with open(self.path(backend + ".txt"), "w") as f:
+                json.dump(runs[-1], f)
+        self.ok("bench", "--from", self.path("cpu.txt"), "--from", self.path("cuda.txt"), "--html", self.path("p.txt"))
+        with open(self.path("p.txt"), encoding="utf-8") as f:
+            found = re.search(r"<td>CUDA, device memory</td><td>([0-9.]+) KiB</td>", f.read())
+        self.assertAlmostEqual(float(found[1]), 10e-6 / (1 / 50e9 - 1 / 1000e9) / 1024, delta=50)  # 514 KiB; sizes are 4 x apart
 
     def test_completion(self):
         for shell in ("bash", "zsh", "fish"):

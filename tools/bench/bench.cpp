@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <regex>
 
 #include "commit.hpp"
 
@@ -29,6 +30,14 @@ nlohmann::ordered_json read_result(const std::string& path) {
   return result;
 }
 
+void check_pattern(const char* option, const std::string& pattern) {
+  try {
+    (void)std::regex(pattern);
+  } catch (const std::regex_error& error) {
+    refuse("{}: \"{}\" is no regular expression: {}", option, pattern, error.what());
+  }
+}
+
 int page_from(const std::vector<std::string>& files, const std::string& html) {
   if (html.empty()) refuse("--from makes a page; say where with --html FILE");
   std::vector<nlohmann::ordered_json> runs;
@@ -41,7 +50,7 @@ int page_from(const std::vector<std::string>& files, const std::string& html) {
 void bench_command(CLI::App& program, action& chosen) {
   struct settings {
     bench::options run;
-    std::string json, csv, html, before;
+    std::string json, csv, html, nvbench, before;
     std::vector<std::string> from;
     bool print_commit = false;
   };
@@ -59,6 +68,7 @@ void bench_command(CLI::App& program, action& chosen) {
   command->add_option("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
   command->add_option("--json", s->json, "write the results here");
   command->add_option("--csv", s->csv, "write the table here");
+  command->add_option("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts");
   command->add_option("--html", s->html, "write a page of charts here: one file, offline");
   command->add_option("--from", s->from, "make the page of these --json files and measure nothing; may be repeated");
   command->add_option("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
@@ -71,6 +81,8 @@ void bench_command(CLI::App& program, action& chosen) {
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;
       if (!s->from.empty()) return page_from(s->from, s->html);
       bench::options& run = s->run;
+      check_pattern("--filter", run.filter);
+      check_pattern("--variants", run.variants);
       if (!run.where.backend.empty() && run.where.backend != "auto") run.backends = {run.where.backend};
       else run.backends = usable_backends();
       run.where.backend = "auto";
@@ -89,6 +101,7 @@ void bench_command(CLI::App& program, action& chosen) {
       bench::print_table(all);
       if (!s->csv.empty()) bench::write_csv(all, s->csv);
       save(all);
+      if (!s->nvbench.empty()) bench::write_nvbench(all, s->nvbench);
       if (!s->html.empty()) bench::write_page({bench::to_json(all)}, {}, s->html);
       if (s->before.empty()) return all.results.empty() ? 1 : 0;
       return bench::compare(before, all);

@@ -75,6 +75,8 @@ nlohmann::ordered_json to_json(const report& all);
 void print_table(const report& all);
 // One offline page of charts (page/); runs as to_json makes them, names for errors.
 void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std::string>& names, const std::string& path);
+// In the layout and under the names of NVBench's JSON (nvbench.cpp).
+void write_nvbench(const report& all, const std::string& path);
 void write_csv(const report& all, const std::string& path);
 // Prints FAST, SLOW, SAME or unclear a row; 1 when any is SLOW.
 int compare(const nlohmann::ordered_json& before, const report& after);

@@ -93,7 +93,7 @@ void write_csv(const report& all, const std::string& path) {
 }
 
 int compare(const ordered_json& before, const report& after) {
-  int slower = 0;
+  int slower = 0, matched = 0;
   const style s = stdout_style();
   for (const result& now : after.results) {
     const ordered_json* old = nullptr;
@@ -102,6 +102,7 @@ int compare(const ordered_json& before, const report& after) {
           row.at("variant") == now.variant && row.at("cold") == now.cold)
         old = &row;
     if (old == nullptr) continue;
+    ++matched;
     const double was = old->at("median_ms"), noise = std::max(old->at("noise").get<double>(), now.time.noise);
     const double change = now.time.median / was - 1;
     // A change within the noise is none; noise beyond 10 % says nothing at all.
@@ -110,6 +111,8 @@ int compare(const ordered_json& before, const report& after) {
     print("{}{:<8}{} {:+6.1f}%  (noise {:.1f}%)  {} {} {}\n", verdict == std::string("SLOW") ? s.bad : "", verdict, s.off, 100 * change,
           100 * noise, now.name, now.backend, now.variant);
   }
+  if (matched == 0) fail("--compare: the earlier file has none of these cases, variants and backends; choose the same ones");
+  print("{}{} compared, {} slower; {} have no earlier result{}\n", s.dim, matched, slower, after.results.size() - static_cast<size_t>(matched), s.off);
   return slower > 0 ? 1 : 0;
 }
 

@@ -54,7 +54,7 @@ svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Libera
 svg .t{fill:var(--soft)}
 svg .al{fill:var(--soft);font-weight:600}
 svg .ml{font-size:11.5px;font-style:italic}
-svg .ml,svg .v{paint-order:stroke;stroke:var(--panel);stroke-width:4px;stroke-linejoin:round}
+svg .ml,svg .v,svg .bl{paint-order:stroke;stroke:var(--panel);stroke-width:4px;stroke-linejoin:round}
 svg .v{font-variant-numeric:tabular-nums}
 .g{stroke:var(--grid)}.gm{stroke:var(--grid);stroke-dasharray:1 3}
 .ax{stroke:var(--soft);stroke-width:1.2}
@@ -79,7 +79,7 @@ caption{text-align:left;font-weight:600;padding:.2rem 0}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--edge);text-align:left;vertical-align:top;white-space:nowrap}
 thead th{border-bottom:2px solid var(--soft);color:var(--soft);vertical-align:bottom;white-space:normal}
 tbody th{font-weight:500}
-.prose{white-space:normal;min-width:16rem;max-width:46rem}
+.prose{white-space:normal;min-width:22rem;max-width:46rem}
 .n{text-align:right;font-variant-numeric:tabular-nums}
 .good{color:var(--good)}.bad{color:var(--bad);font-weight:600}.dim{color:var(--soft)}
 details{margin-top:.5rem}
