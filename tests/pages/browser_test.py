@@ -74,7 +74,7 @@ class Bench(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.path = OUT / "bench.html"
-        names = ["readme-h200", "ladder-h200", "host-pinned-h200", "readme-zen5-1-thread", "readme-zen5-2-threads"]
+        names = ["readme-h200", "ladder-h200", "host-pinned-h200", "crossover-h200", "readme-zen5-1-thread", "readme-zen5-2-threads"]
         cls.files = [RESULTS / f"{name}.json" for name in names]
         tool("bench", "--html", cls.path, *(word for f in cls.files for word in ("--from", f)))
         cls.page = cls.path.read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ class Bench(unittest.TestCase):
                 self.assertGreater(found["drawings"], 15)
                 self.assertGreaterEqual(found["tables"], found["drawings"])
                 (self.assertLess if scheme == DARK else self.assertGreater)(found["ground"], 0.5)
-                for text in ("Method", "Roofline", "The ladder", "CPU or GPU", "Peers", "The limits", "NVIDIA H200", "driver 580.159.04"):
+                for text in ("Method", "Roofline", "The ladder", "CPU or GPU", "CPU, GPU and auto", "Peers", "The limits", "NVIDIA H200", "driver 580.159.04"):
                     self.assertIn(text, found["text"])
 
     def test_shows_every_result(self):

@@ -101,6 +101,7 @@ void add_method(pages::page& p, const material& all) {
 }
 
 void add_limits(pages::page& p, const material& all) {
+  if (all.places.empty()) return;
   p.section("The limits", "What the fastest of several plain copy and read kernels reached, by the bytes they moved.");
   for (const std::string& place : all.places) {
     // Of several runs at a place, the one that measured the most sizes.

@@ -11,12 +11,15 @@ namespace lockstep::tool::bench {
 void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std::string>& names,
                 const std::string& path) {
   const material all = read_runs(std::move(runs), names);
-  if (all.rows.empty()) fail("--html: there is no result to show; choose cases that run, or other files");
   std::vector<std::string> devices;
-  for (const std::string& place : all.places)
-    if (const std::string name = place.substr(0, place.find(','));
-        std::find(devices.begin(), devices.end(), name) == devices.end())
-      devices.push_back(name);
+  bool any = false;
+  for (const auto& run : all.runs) {
+    any = any || !run.at("benchmarks").empty();
+    for (const auto& [backend, device] : run.at("meta").at("devices").items())
+      if (const std::string name = device.value("name", backend); std::find(devices.begin(), devices.end(), name) == devices.end())
+        devices.insert(backend == "cpu" ? devices.end() : devices.begin(), name);
+  }
+  if (!any) fail("--html: there is no result to show; choose cases that run, or other files");
   pages::page p(fmt::format("lockstep bench: {}", fmt::join(devices, " and ")),
                 "Memory-bound array operations with the same bits on every backend, as fractions of memory limits "
                 "measured in the same run.");
@@ -26,6 +29,7 @@ void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std:
   add_ladder(p, all);
   add_sweep(p, all);
   add_crossover(p, all);
+  add_choices(p, all);
   add_peers(p, all);
   add_limits(p, all);
   add_skipped(p, all);

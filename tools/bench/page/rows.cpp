@@ -26,7 +26,7 @@ std::string place_of(const ordered_json& run, const ordered_json& result) {
       threads = std::stoi(found[1]);
     if (threads != 0) text += fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
   } else {
-    const std::string memory = result.value("memory", meta.value("memory", "device"));  // a crossover has all kinds
+    const std::string memory = meta.value("memory", "device");
     text += fmt::format(", {} {}memory", memory, memory == "device" ? "" : "host ");
   }
   return result.value("cold", false) ? text + ", cold caches" : text;
@@ -94,7 +94,7 @@ material read_runs(std::vector<ordered_json> runs, const std::vector<std::string
   for (size_t i = 0; i < all.runs.size(); ++i) {
     try {
       for (const ordered_json& result : all.runs[i].at("benchmarks"))
-        if (result.at("backend") != "auto")  // one of the others, beside which it stands
+        if (!result.contains("memory"))  // those are whole calls, without a limit: choices.cpp
           all.rows.push_back(row_of(all.runs[i], result, i));
     } catch (const std::exception& error) {
       fail("{} is no result of lockstep bench --json: {}", i < names.size() ? names[i] : "this run", error.what());

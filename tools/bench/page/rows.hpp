@@ -59,6 +59,7 @@ void add_roofline(pages::page& p, const material& all);
 void add_ladder(pages::page& p, const material& all);
 void add_sweep(pages::page& p, const material& all);
 void add_crossover(pages::page& p, const material& all);
+void add_choices(pages::page& p, const material& all);
 void add_peers(pages::page& p, const material& all);
 void add_skipped(pages::page& p, const material& all);
 

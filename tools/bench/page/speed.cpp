@@ -28,6 +28,7 @@ pages::bar_chart& chart_of_op(std::vector<pages::bar_chart>& charts, const std::
 }  // namespace
 
 void add_fractions(pages::page& p, const material& all) {
+  if (all.rows.empty()) return;
   p.section(
       "Fraction of the limit",
       "The fastest variant that keeps the fixed order, case by case. 100 % is a plain copy, or for reductions a plain "
@@ -53,6 +54,7 @@ void add_fractions(pages::page& p, const material& all) {
 }
 
 void add_roofline(pages::page& p, const material& all) {
+  if (all.rows.empty()) return;
   p.section("Roofline",
             "Operations are the arithmetic of the definition (a multiply-add is two; an element that is only moved "
             "counts as one), bytes the "
