@@ -33,7 +33,7 @@ void reductions(const std::string& name, peers::subject& s) {
   if (peers::whole(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
     s.time(name + " maxCoeff", [&, x = vector<float>(s.src<float>(), n)] { value = static_cast<double>(x.maxCoeff()); }, [&] { return s.values<float>(&value, 1); });
   if (peers::whole(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
-    s.time(name + " maxCoeff(&i)", [&, x = vector<float>(s.src<float>(), n)] { (void)x.maxCoeff(&at); }, [&] { return s.values<int64_t>(&at, 1); });
+    s.time(name + " maxCoeff(&i)", [&, x = vector<float>(s.src<float>(), n)] { value = static_cast<double>(x.maxCoeff(&at)); }, [&] { return s.values<int64_t>(&at, 1); });
   if (count == 1) return;
   const auto x = [&] { return Eigen::Map<const matrix<float>>(s.src<float>(), count, n); };
   Eigen::VectorXf y(count);

@@ -175,6 +175,7 @@ class subject {
     if (first > 300 && first > 10 * ours_ms_ && !a.cold) return {first};
     double begin = now_ms();
     body();
+    asm volatile("" ::: "memory");
     const double once = now_ms() - begin;
     static std::vector<unsigned char> evict;
     if (a.cold && evict.empty()) evict.resize(size_t{256} << 20);
@@ -184,7 +185,10 @@ class subject {
     for (begin = now_ms(); ms.size() < least || (now_ms() - begin < a.seconds * 1e3 && ms.size() < 400);) {
       if (a.cold) std::memset(evict.data(), static_cast<int>(ms.size()), evict.size());
       const double t = now_ms();
-      for (int r = 0; r < runs; ++r) body();
+      for (int r = 0; r < runs; ++r) {
+        body();
+        asm volatile("" ::: "memory");  // or the compiler takes a result that it has for the next one
+      }
       ms.push_back((now_ms() - t) / runs);
     }
     return ms;

@@ -4,14 +4,16 @@ import os
 import re
 import sys
 
+words = dict(zip(sys.argv[1:], sys.argv[2:]))  # --backend cpu --threads 2 --seconds 0.3
+seconds = float(words.get("--seconds", 0.3))
+threads = int(words.get("--threads", 0))
+if threads:  # NumPy's dot is OpenBLAS's
+    os.environ["OPENBLAS_NUM_THREADS"] = str(threads)
 try:
     import numpy as np
 except ImportError:  # said where it matters: on the peer's own backend
     np = None
 
-words = dict(zip(sys.argv[1:], sys.argv[2:]))  # --backend cpu --threads 2 --seconds 0.3
-seconds = float(words.get("--seconds", 0.3))
-threads = int(words.get("--threads", 0))
 types = {"b1": "uint8", "b2": "float16", "b4": "float32", "b8": "float64", "f32": "float32", "f64": "float64", "i32": "int32"}
 
 
