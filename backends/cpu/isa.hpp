@@ -4,6 +4,7 @@
 // templates (an -mavx512f copy of a weak std symbol could be linked in for all).
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 namespace lockstep::cpu {

@@ -115,6 +115,28 @@ void in_order_of_src(tiles& t) {
     }
 }
 
+// A kept innermost axis of up to 64 bytes, an element of any size, under two axes that change places: HxWx3 to WxHx3.
+bool swap_pixels(const lockstep_queue& queue, const simple_permute& p, const char* src, char* dst) {
+  if (p.axes < 3) return false;
+  const tiles::axis& last = p.axis[p.axes - 1];
+  const int64_t bytes = last.count * p.bytes;
+  if (last.src != p.bytes || last.dst != p.bytes || bytes > 64) return false;
+  simple_permute whole = p;
+  whole.bytes = bytes;
+  whole.remove(p.axes - 1);
+  const int along_src = dense_in_src(whole), along_dst = whole.axes - 1;
+  if (along_src < 0 || along_src == along_dst || whole.axis[along_dst].dst != bytes || whole.axis[along_dst].src < bytes) return false;
+  tiles t;
+  t.cols = whole.axis[along_src].count;
+  t.dst_ld = whole.axis[along_src].dst;
+  t.rows = whole.axis[along_dst].count;
+  t.src_ld = whole.axis[along_dst].src;
+  for (int k = 0; k < whole.axes; ++k)
+    if (k != along_src && k != along_dst) t.outer[t.axes++] = whole.axis[k];
+  run_pixels(queue, t, bytes, src, dst);
+  return true;
+}
+
 lockstep_status launch_strided(lockstep_queue* queue, const lockstep_call* call) {
   run_elements(*queue, simplify(call->permute), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
@@ -129,6 +151,7 @@ lockstep_status launch_tiled(lockstep_queue* queue, const lockstep_call* call) {
     run_elements(*queue, p, src, dst);
     return LOCKSTEP_OK;
   }
+  if (swap_pixels(*queue, p, src, dst)) return LOCKSTEP_OK;
   tiles t;
   t.log2_bytes = log2_of(static_cast<size_t>(p.bytes));
   if (p.axes > 0) {

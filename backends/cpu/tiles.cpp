@@ -13,6 +13,7 @@
 // Source  this file.
 #include "tiles.hpp"
 
+#include "byte_kernels.hpp"
 #include "mutant.hpp"
 #include "parallel.hpp"
 
@@ -39,41 +40,6 @@ int64_t tall_strip_rows(int log2_bytes, store how) {
   return rows > 256 ? 256 : rows < 32 ? 32 : rows;
 }
 
-// A position among the outer axes, advanced like the digits of a clock.
-struct odometer {
-  const tiles& t;
-  const char* src;
-  char* dst;
-  int64_t at[LOCKSTEP_MAX_RANK] = {};
-
-  odometer(const tiles& walk, const char* first_src, char* first_dst, int64_t index)
-      : t(walk), src(first_src), dst(first_dst) {
-    for (int k = t.axes - 1; k >= 0; --k) {
-      at[k] = index % t.outer[k].count;
-      index /= t.outer[k].count;
-      src += at[k] * t.outer[k].src;
-      dst += at[k] * t.outer[k].dst;
-    }
-  }
-  void next() {
-    for (int k = t.axes - 1; k >= 0; --k) {
-      src += t.outer[k].src;
-      dst += t.outer[k].dst;
-      if (++at[k] < t.outer[k].count) return;
-      at[k] = 0;
-      if (LOCKSTEP_MUTANT("permute_odometer_without_carry")) return;
-      src -= t.outer[k].count * t.outer[k].src;
-      dst -= t.outer[k].count * t.outer[k].dst;
-    }
-  }
-};
-
-int64_t matrices_of(const tiles& t) {
-  int64_t matrices = 1;
-  for (int k = 0; k < t.axes; ++k) matrices *= t.outer[k].count;
-  return matrices;
-}
-
 // Whether every dst row of every matrix starts at the same offset within `bytes`.
 bool same_phase(const tiles& t, int64_t bytes) {
   bool same = t.dst_ld % bytes == 0;
@@ -98,6 +64,7 @@ void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, cha
   const auto tile = kernels.tile[t.log2_bytes];
   const int64_t bytes = int64_t{1} << t.log2_bytes, matrices = matrices_of(t);
   const double moved = 2.0 * static_cast<double>(matrices * t.rows * t.cols) * static_cast<double>(bytes);
+  if (run_narrow(queue, t, src, dst, moved >= stream_bytes)) return;
   const store how = choose_store(t, dst, moved >= stream_bytes);
   const bool tall = kernels.crowded(t.log2_bytes, t.dst_ld);
   const int64_t height = tall ? tall_strip_rows(t.log2_bytes, how) : strip_rows[t.log2_bytes];
@@ -157,6 +124,27 @@ void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, ch
       kernels.copy(from, to, some, stream);
     }
     kernels.fence();
+  });
+}
+
+void run_pixels(const lockstep_queue& queue, const tiles& t, int64_t bytes, const char* src, char* dst) {
+  const auto pixels = byte_kernels_of(queue.level).pixels;
+  // 192 bytes of a dst row a visit, as far as the kernel goes.
+  const int64_t height = bytes <= 3 ? pixel_rows : bytes <= 24 ? 192 / bytes : 8;
+  const int64_t strips = (t.rows - 1) / height + 1, chunks = (t.cols - 1) / task_cols + 1;
+  over_ranges(queue, matrices_of(t) * strips * chunks, 1, [&](int64_t first, int64_t last) {
+    int64_t chunk = first % chunks, strip = first / chunks % strips;
+    odometer at(t, src, dst, first / chunks / strips);
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t row = strip * height, rows = t.rows - row < height ? t.rows - row : height;
+      const int64_t col = chunk * task_cols, cols = t.cols - col < task_cols ? t.cols - col : task_cols;
+      pixels(at.src + row * t.src_ld + col * bytes, t.src_ld, at.dst + col * t.dst_ld + row * bytes, t.dst_ld, rows, cols, bytes);
+      if (++chunk < chunks) continue;
+      chunk = 0;
+      if (++strip < strips) continue;
+      strip = 0;
+      at.next();
+    }
   });
 }
 

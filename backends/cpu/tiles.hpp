@@ -2,6 +2,7 @@
 // share one shape, cut into strips and walked by the queue's threads.
 #pragma once
 
+#include "mutant.hpp"
 #include "queue.hpp"
 #include "transpose_kernels.hpp"
 
@@ -20,10 +21,51 @@ struct tiles {
   axis outer[LOCKSTEP_MAX_RANK] = {};
 };
 
+// A position among the outer axes, advanced like the digits of a clock.
+struct odometer {
+  const tiles& t;
+  const char* src;
+  char* dst;
+  int64_t at[LOCKSTEP_MAX_RANK] = {};
+
+  odometer(const tiles& walk, const char* first_src, char* first_dst, int64_t index)
+      : t(walk), src(first_src), dst(first_dst) {
+    for (int k = t.axes - 1; k >= 0; --k) {
+      at[k] = index % t.outer[k].count;
+      index /= t.outer[k].count;
+      src += at[k] * t.outer[k].src;
+      dst += at[k] * t.outer[k].dst;
+    }
+  }
+  void next() {
+    for (int k = t.axes - 1; k >= 0; --k) {
+      src += t.outer[k].src;
+      dst += t.outer[k].dst;
+      if (++at[k] < t.outer[k].count) return;
+      at[k] = 0;
+      if (LOCKSTEP_MUTANT("permute_odometer_without_carry")) return;
+      src -= t.outer[k].count * t.outer[k].src;
+      dst -= t.outer[k].count * t.outer[k].dst;
+    }
+  }
+};
+
+inline int64_t matrices_of(const tiles& t) {
+  int64_t matrices = 1;
+  for (int k = 0; k < t.axes; ++k) matrices *= t.outer[k].count;
+  return matrices;
+}
+
+// A matrix with a side of a few bytes (narrow.cpp); false: it is not one. large: dst goes around the cache.
+bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, char* dst, bool large);
+
 void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 
 // The same walk where both sides run along cols (rows is 1): dst[j] = src[j].
 void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+
+// dst[j][i] = src[i][j] of elements of `bytes` <= 64, any number (log2_bytes is not looked at).
+void run_pixels(const lockstep_queue& queue, const tiles& t, int64_t bytes, const char* src, char* dst);
 
 inline int log2_of(size_t element_bytes) { return __builtin_ctzll(element_bytes); }
 

@@ -46,6 +46,10 @@ std::vector<std::string> list_permute(level depth) {
   for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"}) {
     for (const char* rest : all) add(std::string(bytes) + rest);
     add(std::string(bytes) + "9x11x13/perm2,1,0/special/off3,1");
+    // Pixels that change places whole, of 3 to 112 bytes; and taken apart, put together.
+    for (const char* rest : {"70x150x3/perm1,0,2/off1,1", "67x45x3/perm1,0,2/pad2,1", "5x23x31x7/perm0,2,1,3", "2x9x600x3/perm0,3,1,2",
+                             "2x3x9x601/perm0,2,3,1"})
+      add(std::string(bytes) + rest);
   }
   // Short axes that hold whole chunks of 8 or 16 bytes, in several boxes, some of them cut short.
   for (const char* rest : {"b1/24x5x16x7x32/perm2,4,1,3,0", "b2/12x3x28x5x20x12/perm5,1,3,0,4,2", "b4/12x3x28x5x20x12/perm5,1,3,0,4,2",

@@ -46,9 +46,15 @@ std::vector<std::string> list_transpose(level depth) {
                              "17x33/inplace", "96x10/inplace/off1", "5x7/batch4,2,2/inplace", "1x50/inplace", "128x64/inplace",
                              "0x5", "5x0", "4x4/batch0", "129x65/special"})
       add(std::string(bytes) + rest);
+    // Tiny matrices and sides of a few bytes, enough of them for a program (narrow.cpp).
+    for (const char* rest : {"2x2/batch1201", "3x3/batch1201/off1,3", "4x4/batch600", "5x7/batch300/off3,1", "8x8/batch100", "3x5/batch700,1,0",
+                             "2x5001/off1,3", "3x5001", "5x2111", "7x1009/ld1013,7/batch3,2,1", "15x2001", "5001x2", "5001x3/off3,1", "2111x5",
+                             "1009x7/ld7,1011/batch3,2,1", "2001x15"})
+      add(std::string(bytes) + rest);
   }
   // Large enough (16 MiB moved) for stores around the cache: rows of dst that start within a line, and dense short ones.
-  for (const char* rest : {"b4/1500x1500/ld1500,1504/off0,3", "b1/3000x2900/ld2900,3008/off1,5", "b4/8x300000"}) add(rest);
+  for (const char* rest : {"b4/1500x1500/ld1500,1504/off0,3", "b1/3000x2900/ld2900,3008/off1,5", "b4/8x300000",
+                           "b1/3x2900000/off1,5", "b1/2900032x3/off1,8", "b2/3x3/batch500000/off1,3", "b4/5x430000"}) add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})
       for (const char* rest : {"1000x1003", "513x1025/ld1031,520", "1024x1024", "2000x8", "8x2000", "20000x3", "3x20000",

@@ -1,0 +1,212 @@
+// narrow.cpp - matrices with a side of a few bytes: batches of tiny ones, pixels taken apart and put together.
+// Idea    dst (or, of a matrix with few columns, each row of it) is a stream of registers whose bytes come from a few
+//         places of src, the same ones relative to each other every `period` items. A program of byte permutations
+//         (isa/bytes.cpp) says which; it is made at the start of a call and run over all periods.
+//           tiny      a batch without gaps; item: a matrix
+//           few rows  dst rows without gaps; item: a column of src, a row of dst
+//           few cols  src rows without gaps; item: a row of src, an element of every row of dst
+// Moves   each byte in and out once; large results go around the cache.
+// Limit   that of tiles.cpp from L3 on
+// Watch   a register's loads may pass the end of src: the last items go to the register tiles.
+// Source  this file
+#include "byte_kernels.hpp"
+#include "mutant.hpp"
+#include "parallel.hpp"
+#include "tiles.hpp"
+
+namespace lockstep::cpu {
+
+bool has_vbmi() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512vbmi");
+#else
+  return false;
+#endif
+}
+
+namespace {
+
+struct narrow {
+  enum { none, tiny, few_rows, few_cols } kind = none;
+  int64_t items = 0, item_src = 0, item_dst = 0;  // bytes from an item to the next
+  int64_t end = 0;                                // of src's bytes, from the first item on
+  int64_t period = 1;                             // items
+};
+
+// The steps of a store whose byte b comes from src + at[b]: `most` at the most. Returns the places of src that they
+// need, or -1.
+int put_steps(byte_step* steps, int most, int width, const int64_t* at) {
+  uint64_t open = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
+  int places = 0;
+  for (; open != 0; ++places) {
+    if (places == 2 * most) return -1;
+    byte_step& step = steps[places / 2];
+    const bool second = places % 2 != 0;
+    int64_t first = INT64_MAX;
+    for (uint64_t left = open; left != 0; left &= left - 1)
+      if (at[__builtin_ctzll(left)] < first) first = at[__builtin_ctzll(left)];
+    if (!second) {
+      step.src[1] = first;
+      step.into = 0;
+      for (int b = 0; b < 64; ++b) step.from[b] = width == 64 ? 0 : 0x80;
+    }
+    step.src[second] = first;
+    for (uint64_t left = open; left != 0; left &= left - 1) {
+      const int b = __builtin_ctzll(left);
+      if (at[b] - first >= width) continue;
+      step.from[width == 64 ? b : b + 16 * second] = static_cast<uint8_t>(at[b] - first + (width == 64 ? 64 * second : 0));
+      step.into |= uint64_t{1} << b;
+      open &= ~(uint64_t{1} << b);
+    }
+  }
+  return places;
+}
+
+int64_t common(int64_t a, int64_t b) { return b == 0 ? a : common(b, a % b); }
+
+// The shape of t, and its program; kind none: it is not narrow.
+narrow narrow_of(const tiles& t, int width, byte_program& program) {
+  const int64_t bytes = int64_t{1} << t.log2_bytes, row_src = t.cols * bytes, row_dst = t.rows * bytes, all = t.rows * row_src;
+  const tiles::axis* last = nullptr;  // the innermost of the outer axes
+  for (int k = 0; k < t.axes; ++k)
+    if (t.outer[k].count > 1) last = &t.outer[k];
+  narrow n;
+  if (t.rows < 2 || t.cols < 2 || t.src_ld < row_src || t.dst_ld < row_dst) return n;
+  if (t.src_ld == row_src && t.dst_ld == row_dst && all <= (width == 64 ? 256 : 64) && last != nullptr && last->src == all && last->dst == all) {
+    n.kind = narrow::tiny;
+    n.items = last->count;
+    n.item_src = n.item_dst = all;
+    n.end = n.items * all;
+  } else if (t.dst_ld == row_dst && (row_dst < 16 || (width == 64 && row_dst < 32 && row_dst != 16))) {
+    n.kind = narrow::few_rows;
+    n.items = t.cols;
+    n.item_src = bytes;
+    n.item_dst = row_dst;
+    n.end = (t.rows - 1) * t.src_ld + row_src;
+  } else if (row_src < 16 && t.src_ld == row_src) {
+    n.kind = narrow::few_cols;
+    n.items = t.rows;
+    n.item_src = row_src;
+    n.item_dst = bytes;
+    n.end = all;
+  } else {
+    return n;
+  }
+  program.width = width;
+  if (n.kind == narrow::few_cols) {
+    n.period = width / bytes;
+    program.stores = static_cast<int>(t.cols);
+  } else if (n.item_dst < width) {
+    n.period = width / common(n.item_dst, width);
+    program.stores = static_cast<int>(n.period * n.item_dst / width);
+  } else {
+    program.stores = static_cast<int>((n.item_dst - 1) / width + 1);
+  }
+  program.src_advance = n.period * n.item_src;
+  program.dst_advance = n.period * n.item_dst;
+  if (program.stores > byte_program::most_stores) return {};
+  // Where the bytes of a period come from, in the order of dst (few cols: of the columns).
+  int64_t at[byte_program::most_stores * 64];
+  int64_t* next = at;
+  if (n.kind == narrow::few_cols) {
+    for (int64_t j = 0; j < t.cols; ++j)
+      for (int64_t i = 0; i < n.period; ++i)
+        for (int64_t b = 0; b < bytes; ++b) *next++ = i * t.src_ld + j * bytes + b;
+  } else {
+    const int64_t rows_of_dst = n.kind == narrow::tiny ? t.cols : 1;
+    for (int64_t item = 0; item < n.period; ++item)
+      for (int64_t j = 0; j < rows_of_dst; ++j)
+        for (int64_t i = 0; i < t.rows; ++i)
+          for (int64_t b = 0; b < bytes; ++b) *next++ = item * n.item_src + i * t.src_ld + j * bytes + b;
+  }
+  const int most = byte_program::most_steps / program.stores;
+  int places = 0, needed[byte_program::most_stores];
+  for (int k = 0; k < program.stores; ++k) {
+    // A tiny matrix's last store ends with it.
+    const int64_t begin = n.kind != narrow::few_cols && k == program.stores - 1 ? program.dst_advance - width : k * width;
+    program.dst[k] = n.kind == narrow::few_cols ? k * t.dst_ld : begin;
+    needed[k] = put_steps(program.steps + k * most, most, width, at + begin);
+    if (needed[k] < 0) return {};
+    if (needed[k] > places) places = needed[k];
+  }
+  program.together = places / 2 + (places > 1 ? places % 2 : 0);
+  // Close together, as many for each store: what one has too many does nothing.
+  for (int k = 0; k < program.stores; ++k)
+    for (int i = 0; i < program.stride(); ++i) {
+      byte_step& step = program.steps[k * program.stride() + i];
+      step = program.steps[k * most + (2 * i < needed[k] ? i : 0)];
+      if (2 * i < needed[k]) continue;
+      step.into = 0;
+      for (uint8_t& from : step.from) from = width == 64 ? 0 : 0x80;
+    }
+  return n;
+}
+
+}  // namespace
+
+bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, char* dst, bool large) {
+  const byte_kernels& kernels = byte_kernels_of(queue.level);
+  const int width = kernels.by_64 != nullptr && has_vbmi() ? 64 : 16;
+  const auto run = width == 64 ? kernels.by_64 : kernels.by_16;
+  if (run == nullptr) return false;
+  byte_program program;
+  const narrow n = narrow_of(t, width, program);
+  const int64_t runs = matrices_of(t) / (n.kind == narrow::tiny ? n.items : 1);
+  if (n.kind == narrow::none || n.items < 4 * n.period || runs * n.items < 16 * n.period) return false;  // not worth a program
+  int64_t reach = 0;
+  for (int k = 0; k < program.stores * program.stride(); ++k)
+    for (const int64_t at : program.steps[k].src)
+      if (at + width > reach) reach = at + width;
+  tiles outer = t;  // the runs
+  if (n.kind == narrow::tiny)
+    for (int k = t.axes - 1; k >= 0; --k)
+      if (outer.outer[k].count > 1) {
+        outer.outer[k].count = 1;
+        break;
+      }
+  const auto tile = transpose_kernels_of(queue.level).tile[t.log2_bytes];
+  const auto by_tiles = [&](const char* from, char* to, int64_t first, int64_t last) {
+    if (first >= last) return;
+    from += first * n.item_src;
+    to += first * n.item_dst;
+    if (n.kind == narrow::few_rows) tile(from, t.src_ld, to, t.dst_ld, t.rows, last - first, store::cached, 0);
+    else if (n.kind == narrow::few_cols) tile(from, t.src_ld, to, t.dst_ld, last - first, t.cols, store::cached, 0);
+    else
+      for (; first < last; ++first, from += n.item_src, to += n.item_dst) tile(from, t.src_ld, to, t.dst_ld, t.rows, t.cols, store::cached, 0);
+  };
+  // Items to the first whole line of dst; -1: there is none, or not for all stores.
+  const auto to_line = [&](const char* to) -> int64_t {
+    if (!large || program.dst_advance % width != 0 || (n.kind == narrow::few_cols && t.dst_ld % width != 0)) return -1;
+    for (int64_t k = 0; k < width && k < n.items; ++k)
+      if (reinterpret_cast<uintptr_t>(to + k * n.item_dst) % static_cast<uintptr_t>(width) == 0) return k;
+    return -1;
+  };
+  const int64_t share = ((1 << 16) / program.dst_advance + 1) * n.period, chunks = (n.items - 1) / share + 1;
+  over_ranges(queue, runs * chunks, 1, [&](int64_t first, int64_t last) {
+    odometer at(outer, src, dst, first / chunks);
+    for (int64_t task = first, chunk = first % chunks; task < last; ++task) {
+      const int64_t line = to_line(at.dst), head = line < 0 ? 0 : line;
+      int64_t begin = chunk == 0 ? 0 : head + chunk * share;
+      const int64_t end = n.items < head + (chunk + 1) * share ? n.items : head + (chunk + 1) * share;
+      if (chunk == 0) {
+        by_tiles(at.src, at.dst, 0, head < end ? head : end);
+        begin = head;
+      }
+      if (begin < end) {
+        int64_t periods = (end - begin) / n.period;
+        const int64_t room = n.end - begin * n.item_src - reach;  // src bytes beyond the first period
+        const int64_t safe = room < 0 ? 0 : room / program.src_advance + 1;
+        if (periods > safe && !LOCKSTEP_MUTANT("narrow_reads_past_src")) periods = safe;
+        run(program, at.src + begin * n.item_src, at.dst + begin * n.item_dst, periods, line >= 0);
+        if (!LOCKSTEP_MUTANT("narrow_last_items_lost")) by_tiles(at.src, at.dst, begin + periods * n.period, end);
+      }
+      if (++chunk < chunks) continue;
+      chunk = 0;
+      at.next();
+    }
+    transpose_kernels_of(queue.level).fence();
+  });
+  return true;
+}
+
+}  // namespace lockstep::cpu
