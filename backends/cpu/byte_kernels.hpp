@@ -37,7 +37,15 @@ struct byte_kernels {
 };
 inline constexpr int64_t pixel_rows = 64;
 
+// count matrices of rows x cols, each in registers as a whole; distances in bytes.
+struct small_kernels {
+  typedef void (*kernel)(const char* src, int64_t src_ld, int64_t src_step, char* dst, int64_t dst_ld, int64_t dst_step,
+                         int64_t rows, int64_t cols, int64_t count);
+  kernel of_4_by_8, of_4_by_16, of_8_by_8;  // element bytes, most rows and columns; NULL: the level has none
+};
+
 bool has_vbmi();  // this processor
 
 }  // namespace lockstep::cpu
 LOCKSTEP_ISA_TABLES(byte_kernels, byte_kernels_of)
+LOCKSTEP_ISA_TABLES(small_kernels, small_kernels_of)

@@ -47,7 +47,7 @@ std::vector<std::string> list_transpose(level depth) {
                              "0x5", "5x0", "4x4/batch0", "129x65/special"})
       add(std::string(bytes) + rest);
     // Tiny matrices and sides of a few bytes, enough of them for a program (narrow.cpp).
-    for (const char* rest : {"2x2/batch1201", "3x3/batch1201/off1,3", "4x4/batch600", "5x7/batch300/off3,1", "8x8/batch100", "3x5/batch700,1,0",
+    for (const char* rest : {"2x2/batch1201", "3x3/batch1201/off1,3", "4x4/batch600", "5x7/batch300/off3,1", "8x8/batch100", "7x6/ld9,8/batch40,3,1/off1", "6x7/batch50/off1,3", "13x16/batch40,1,0", "9x2/batch70/ld2,11", "3x5/batch700,1,0",
                              "2x5001/off1,3", "3x5001", "5x2111", "7x1009/ld1013,7/batch3,2,1", "15x2001", "5001x2", "5001x3/off3,1", "2111x5",
                              "1009x7/ld7,1011/batch3,2,1", "2001x15"})
       add(std::string(bytes) + rest);

@@ -95,6 +95,14 @@ struct i32_square {
   typedef int32_t element;
   static constexpr int parts = 2;
   static vu load(const int32_t* p) { return load_i32(p); }
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+  // The products look at the low halves only: a register's even elements as they lie, its odd ones shifted down.
+  static void enter_two(vu* part, const int32_t* p) {
+    vu x;
+    memcpy(&x, p, sizeof x);
+    enter(part, x, x >> 32);
+  }
+#endif
   static void enter(vu* part, vu a, vu b) { enter_term(part, product_signed(a) + product_signed(b)); }
   static void enter(vu* part, vu a) { enter_term(part, product_signed(a)); }
   static wide total(const uint64_t* part, int64_t) { return widened(static_cast<int128>(value_of(part))); }
@@ -143,6 +151,12 @@ inline vu load_part(const typename K::element* p, int64_t m) {
 }
 
 template <class K>
+inline void enter_two(vu* part, const typename K::element* p) {
+  if constexpr (requires { K::enter_two(part, p); }) K::enter_two(part, p);
+  else K::enter(part, K::load(p), K::load(p + W));
+}
+
+template <class K>
 wide row(const typename K::element* p, int64_t n) {
   constexpr int parts = K::parts;
   vu x[parts] = {}, y[parts] = {};
@@ -150,8 +164,8 @@ wide row(const typename K::element* p, int64_t n) {
   for (; i + 4 * W <= n; i += 4 * W) {
     for (int b = 0; b < 4 * W * static_cast<int>(sizeof(*p)); b += 64)
       __builtin_prefetch(reinterpret_cast<const char*>(p + i) + ahead + b);
-    K::enter(x, K::load(p + i), K::load(p + i + W));
-    K::enter(y, K::load(p + i + 2 * W), K::load(p + i + 3 * W));
+    enter_two<K>(x, p + i);
+    enter_two<K>(y, p + i + 2 * W);
   }
   for (; i + W <= n; i += W) K::enter(x, K::load(p + i));
   if (i < n) {
