@@ -32,6 +32,7 @@ std::vector<const CLI::App*> commands_of(const CLI::App& program) {
 // Words that follow a command: the ops of run, the shells of completion.
 std::string words_of(const CLI::App& command) {
   if (command.get_name() == "completion") return "bash zsh fish";
+  if (command.get_name() == "explain") return "transpose square_sum stencil shuffle";
   if (command.get_name() != "run") return "";
   std::string words;
   for (const CLI::App* op : commands_of(command)) words += (words.empty() ? "" : " ") + op->get_name();

@@ -189,7 +189,7 @@ const std::vector<lesson>& stencil_lessons() {
       {"stencil", "global", "C1", "One thread an output, every tap from global memory: one request a tap, each a little further along.", global},
       {"stencil", "shared_constant", "C2",
        "A block brings its outputs' elements and a halo of radius on both sides to shared memory once; every tap is read there.", shared<256>},
-      {"stencil", "shared_constant_32", "C2", "C2 as it was published: blocks of 32 threads. The halo is a quarter of what a block reads.", shared<32>},
+      {"stencil", "shared_constant_32", "C2", "C2 as it was published: blocks of 32 threads. Its halo makes a block read a quarter more than its share.", shared<32>},
       {"stencil", "shared_param", "C2", "C2 with the coefficients as kernel parameters: the same accesses.", shared<256>},
       {"stencil", "shared_ldg", "C3", same, shared<256>},
       {"stencil", "shared_restrict", "C3", same, shared<256>},

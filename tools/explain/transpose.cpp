@@ -1,5 +1,6 @@
 // transpose.cpp - replays of the lesson kernels of backends/cuda/transpose.cu (A1 to A4).
 #include "index/transpose.hpp"
+#include "index/wide.hpp"
 
 #include <fmt/format.h>
 
@@ -138,6 +139,74 @@ trace tiled(settings& s) {
   return p.t;
 }
 
+// A5: units of V x V elements, 16 bytes a lane on both sides. Full tiles and aligned rows only:
+// the kernel stages others as they lie.
+trace wide(settings& s) {
+  if (s.element_bytes == 0) s.element_bytes = 4;
+  const int bytes = s.element_bytes, V = 16 / bytes;
+  cuda::wide_shape shape = cuda::first_wide_shape(bytes);
+  if (s.tile == 0 && s.classic) s.tile = 2 * V;
+  if (s.tile != 0) {
+    require_power_of_two("--tile", s.tile);
+    require_range("--tile", s.tile, std::max(V, 8 / V * V), 256);
+    shape.tall = shape.broad = s.tile * bytes;
+  }
+  const int tile_rows = shape.tall / bytes, tile_columns = shape.broad / bytes, chunks = shape.tall / 16, unit_columns = shape.broad / 16;
+  shape.threads = std::min(shape.threads, chunks * unit_columns);
+  if (s.rows == 0) s.rows = tile_rows;
+  if (s.columns == 0) s.columns = tile_columns;
+  require_range("--rows", s.rows, 1, 4096);
+  require_range("--columns", s.columns, 1, 4096);
+  require_size(s.rows * s.columns, "--rows and --columns");
+  if (s.rows % tile_rows != 0) refuse_value("--rows", s.rows, fmt::format("the picture of wide has full tiles only; give a multiple of {}", tile_rows).c_str());
+  if (s.columns % tile_columns != 0)
+    refuse_value("--columns", s.columns, fmt::format("the picture of wide has full tiles only; give a multiple of {}", tile_columns).c_str());
+  const int64_t tiles_i = s.rows / tile_rows, tiles_j = s.columns / tile_columns;
+  const int per_thread = chunks * unit_columns / shape.threads;
+
+  trace t;
+  t.chip = {s.warp, s.segment * bytes, s.banks};
+  const machine chip = t.chip;
+  const int bank_row = std::max(1, s.banks / 4);  // 16-byte chunks of a row of banks
+  const int spread = cuda::wide_spread(unit_columns, bank_row);
+  t.arrays = {{"src", space::global, bytes, s.rows * s.columns, s.columns},
+              {"dst", space::global, bytes, s.rows * s.columns, s.rows},
+              {"tile", space::shared, 16, int64_t{tile_columns} * chunks, bank_row}};
+  const auto rows_of = [=, warp = s.warp](int across) {  // runs of neighbours that a warp covers
+    const double runs = std::max(1, warp / across);
+    return [=](const request& r) { return static_cast<int>(r.lanes.size()) < warp ? -1 : runs * coalesced(std::min(warp, across), 16, chip); };
+  };
+  const auto free = [](const request&) { return 1.0; };
+  t.places = {{site::read_src, 0, false, fmt::format("16 bytes a lane: runs of {} neighbours fill whole segments", std::min(s.warp, unit_columns)), rows_of(unit_columns)},
+              {site::write_tile, 2, true, "chunks XORed with the unit's column: the lanes of a wavefront meet all banks once", free},
+              {site::read_tile, 2, false, "rows of dst lie in rows of banks: no conflict", free},
+              {site::write_dst, 1, true, fmt::format("16 bytes a lane: runs of {} neighbours fill whole segments", std::min(s.warp, chunks)), rows_of(chunks)}};
+  t.start({"transpose_wide", static_cast<int>(tiles_i * tiles_j), shape.threads, 1});
+  for (int64_t number = 0; number < tiles_i * tiles_j; ++number) {
+    const int64_t i0 = number % tiles_i * tile_rows, j0 = number / tiles_i * tile_columns;  // tiles are walked down
+    for (int thread = 0; thread < shape.threads; ++thread) {
+      t.thread(static_cast<int>(number), thread);
+      const auto u = static_cast<unsigned>(thread);
+      for (int p = 0; p < per_thread; ++p) {
+        const auto [ui, uj] = cuda::wide_item_of(u, p, shape.threads, unit_columns);
+        for (int v = 0; v < V; ++v) t.access(site::read_src, p * V + v, (i0 + ui * V + v) * s.columns + j0 + uj * V, V);
+      }
+      for (int p = 0; p < per_thread; ++p) {
+        const auto [ui, uj] = cuda::wide_item_of(u, p, shape.threads, unit_columns);
+        for (int v = 0; v < V; ++v) t.access(site::write_tile, p * V + v, cuda::wide_place(uj * V + v, ui, chunks, V, spread, bank_row));
+      }
+      t.barrier();
+      for (int p = 0; p < per_thread * V; ++p) {
+        const auto [j, c] = cuda::wide_item_of(u, p, shape.threads, chunks);
+        t.access(site::read_tile, p, cuda::wide_place(j, c, chunks, V, spread, bank_row));
+        t.access(site::write_dst, p, (j0 + j) * s.rows + i0 + c * V, V);
+      }
+    }
+  }
+  t.notes = {fmt::format("Between reading and writing the tile a lane turns {} x {} elements in its registers: renaming for 4 bytes and up, byte permutes below.", V, V)};
+  return t;
+}
+
 }  // namespace
 
 const std::vector<lesson>& transpose_lessons() {
@@ -162,6 +231,10 @@ const std::vector<lesson>& transpose_lessons() {
        "A3 with column j of row i kept at j ^ i: rows and columns of the tile both meet every bank once, without the "
        "pad's memory.",
        tiled<layout::swizzled>},
+      {"transpose", "wide", "A5",
+       "16 bytes a lane on both sides: a lane reads a square of elements, turns it in registers and leaves its rows in a "
+       "swizzled tile, which is written by rows of dst.",
+       wide},
   };
   return all;
 }

@@ -84,6 +84,10 @@ constexpr shape shapes<16>[6] = {
     row<16, 512, 32, 64>(walk::across, 1.25, 1.25), row<16, 128, 256, 128>(walk::down, 1.1, 1.1),
 };
 
+template <int bytes>
+constexpr bool first_is_told = shapes<bytes>[0].tall == first_wide_shape(bytes).tall && shapes<bytes>[0].broad == first_wide_shape(bytes).broad;
+static_assert(first_is_told<1> && first_is_told<2> && first_is_told<4> && first_is_told<8> && first_is_told<16>);
+
 double cost_of(const wide_job& job, const shape& s) {
   const bool odd = reinterpret_cast<uintptr_t>(job.dst) % 16 != 0 ||
                    (job.cols > 1 && job.dst_ld * static_cast<int64_t>(job.element_bytes) % 16 != 0);

@@ -20,7 +20,9 @@
 #include <cuda_pipeline.h>
 
 #include "../element.cuh"
+#include "../index/wide.hpp"
 #include "../mutant.cuh"
+#include "../record.cuh"
 #include "../unit.cuh"
 #include "wide.hpp"
 
@@ -78,10 +80,9 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
   static_assert(units % threads == 0 && V * chunks % 8 == 0);
   using element = typename element_of<bytes>::type;
   extern __shared__ uint4 tile[];
-  // Chunk c of the tile's dst row j; the XOR stays within 8 chunks because a unit's rows fill multiples of 8.
   // 8 lanes at a time store `spread` neighbouring chunks of each of their units' columns.
-  constexpr int spread = unit_cols < 8 ? 8 / unit_cols : 1;
-  const auto place = [](int j, int c) { return (j * chunks + c) ^ (j / V * spread & 7); };
+  constexpr int spread = wide_spread(unit_cols);
+  const auto place = [](int j, int c) { return wide_place(j, c, chunks, V, spread); };
 
   for (uint32_t number = blockIdx.x; number < plan.tiles; number += gridDim.x) {
     uint32_t rest = number;
@@ -109,10 +110,11 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
     if (exact || (full && plan.src_vector && plan.dst_vector)) {
 #pragma unroll
       for (int p = 0; p < per_thread; ++p) {
-        const int unit = threadIdx.x + p * threads, ui = unit / unit_cols, uj = unit % unit_cols;
+        const auto [ui, uj] = wide_item_of(threadIdx.x, p, threads, unit_cols);
         const unsigned char* from = src + ui * V * plan.src_ld * bytes + uj * 16;
 #pragma unroll
         for (int v = 0; v < V; ++v) {
+          LOCKSTEP_SEEN(read_src, plan.src, reinterpret_cast<const uint4*>(from + v * plan.src_ld * bytes));
           const uint4 x = __ldcs(reinterpret_cast<const uint4*>(from + v * plan.src_ld * bytes));
           w[p][v][0] = x.x, w[p][v][1] = x.y, w[p][v][2] = x.z, w[p][v][3] = x.w;
         }
@@ -146,18 +148,22 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
     }
 #pragma unroll
     for (int p = 0; p < per_thread; ++p) {
-      const int unit = threadIdx.x + p * threads, ui = unit / unit_cols, uj = unit % unit_cols;
+      const auto [ui, uj] = wide_item_of(threadIdx.x, p, threads, unit_cols);
       transpose_unit<bytes, 16>(w[p]);
 #pragma unroll
-      for (int v = 0; v < V; ++v)
+      for (int v = 0; v < V; ++v) {
+        LOCKSTEP_SEEN(write_tile, tile, &tile[place(uj * V + v, ui)]);
         tile[place(uj * V + v, ui)] = make_uint4(w[p][v][0], w[p][v][1], w[p][v][2], w[p][v][3]);
+      }
     }
     if (!LOCKSTEP_DEVICE_MUTANT("wide_barrier_dropped")) __syncthreads();  // all units of the tile are in place before any thread reads a row of dst
 
     if (exact || (full && plan.dst_vector)) {
 #pragma unroll
       for (int p = 0; p < per_thread * V; ++p) {
-        const int index = threadIdx.x + p * threads, j = index / chunks, c = index % chunks;
+        const auto [j, c] = wide_item_of(threadIdx.x, p, threads, chunks);
+        LOCKSTEP_SEEN(read_tile, tile, &tile[place(j, c)]);
+        LOCKSTEP_SEEN(write_dst, plan.dst, reinterpret_cast<uint4*>(dst + j * plan.dst_ld * bytes + c * 16));
         __stcs(reinterpret_cast<uint4*>(dst + j * plan.dst_ld * bytes + c * 16), tile[place(j, c)]);
       }
     } else {

@@ -1,0 +1,36 @@
+// wide.hpp - which 16 bytes a thread of transpose_wide (transpose/wide.cuh) moves, where
+// tiles are full and both sides aligned.
+#pragma once
+
+#include "device.hpp"
+
+namespace lockstep::cuda {
+
+// Bytes of a tile along i and j, and the threads that share it.
+struct wide_shape {
+  int tall, broad, threads;
+};
+// The shape that large aligned matrices get: first of the table in transpose/wide.cu.
+constexpr wide_shape first_wide_shape(int element_bytes) {
+  return element_bytes == 1 ? wide_shape{128, 256, 128} : element_bytes == 16 ? wide_shape{512, 256, 256} : wide_shape{256, 256, 256};
+}
+
+// Item p of thread t, of a grid of items `across` wide: units of V x V elements (V of them
+// are 16 bytes) when src is read, 16-byte chunks of the tile's dst rows when dst is written.
+struct wide_item {
+  int row, column;
+};
+LOCKSTEP_INDEX wide_item wide_item_of(unsigned t, int p, int threads, int across) {
+  const int item = t + p * threads;
+  return {item / across, item % across};
+}
+
+// Chunk c of the tile's dst row j. The XOR stays within a row of banks (`bank_row` chunks, 8
+// of 32 banks) because a unit's rows fill multiples of 8. spread: neighbouring chunks of a
+// unit's column that a wavefront stores, where a row of units is narrower than it.
+LOCKSTEP_INDEX constexpr int wide_spread(int unit_cols, int bank_row = 8) { return unit_cols < bank_row ? bank_row / unit_cols : 1; }
+LOCKSTEP_INDEX int wide_place(int j, int c, int chunks, int V, int spread, int bank_row = 8) {
+  return (j * chunks + c) ^ (j / V * spread & (bank_row - 1));
+}
+
+}  // namespace lockstep::cuda
