@@ -84,14 +84,16 @@ TEST(Host, ProbesReadWhatTheyMust) {
     std::string why;
     ASSERT_TRUE(measure_on_cpu(id, quick, all, why)) << why;
     EXPECT_FALSE(all.all().empty()) << id;
-    for (const measured& m : all.all()) EXPECT_TRUE(m.right()) << id << " " << m.name << ": " << m.got << " for " << m.expected;
+    for (const measured& m : all.all())
+      EXPECT_TRUE(m.right()) << id << " " << m.name << ": " << m.got << " for " << m.expected;
   }
 }
 
 // A probe that skips work must not pass, whatever it measures.
 TEST(Host, SkippedWorkIsWrong) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process: each place looks its bug up once
-  const std::pair<const char*, const char*> bugs[] = {{"probe_chase_skips", "H1"}, {"probe_stream_skips", "H3"}, {"probe_loads_skip", "H3"}};
+  const std::pair<const char*, const char*> bugs[] = {
+      {"probe_chase_skips", "H1"}, {"probe_stream_skips", "H3"}, {"probe_loads_skip", "H3"}};
   for (const auto& [bug, id] : bugs)
     EXPECT_EXIT(
         {

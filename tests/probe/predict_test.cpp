@@ -1,5 +1,7 @@
 // predict_test.cpp - the rules that lockstep probe predicts by, on cases worked out by
 // hand, and against a second way of counting.
+#include "predict.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <set>
 
 #include "patterns.hpp"
-#include "predict.hpp"
 
 namespace {
 using namespace lockstep::probe;
@@ -47,7 +48,8 @@ TEST(Coalescing, AgreesWithByteByByte) {
       for (const int granule : {32, 64, 128}) {
         std::set<uint64_t> touched;
         for (const uint64_t at : lanes)
-          for (int b = 0; b < bytes; ++b) touched.insert((at + static_cast<uint64_t>(b)) / static_cast<uint64_t>(granule));
+          for (int b = 0; b < bytes; ++b)
+            touched.insert((at + static_cast<uint64_t>(b)) / static_cast<uint64_t>(granule));
         EXPECT_EQ(granules(lanes, bytes, granule), static_cast<int>(touched.size()));
       }
   }

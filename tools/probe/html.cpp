@@ -16,9 +16,21 @@ pages::tone tone_of(verdict v) {
 
 pages::table table_of(const row& r) {
   pages::table t;
-  t.columns = {{"what"}, {"taught"}, {"predicted"}, {.title = "measured", .number = true}, {.title = "middle half", .number = true}, {"unit"}, {"verdict"}};
+  t.columns = {{"what"},
+               {"taught"},
+               {"predicted"},
+               {.title = "measured", .number = true},
+               {.title = "middle half", .number = true},
+               {"unit"},
+               {"verdict"}};
   for (const line& l : r.lines)
-    t.rows.push_back({{l.name}, {l.taught ? l.taught->text : ""}, {l.now.text}, {number(l.value)}, {number(l.low) + " to " + number(l.high)}, {l.unit}, {text(l.said), tone_of(l.said)}});
+    t.rows.push_back({{l.name},
+                      {l.taught ? l.taught->text : ""},
+                      {l.now.text},
+                      {number(l.value)},
+                      {number(l.low) + " to " + number(l.high)},
+                      {l.unit},
+                      {text(l.said), tone_of(l.said)}});
   return t;
 }
 
@@ -72,7 +84,14 @@ void add_charts(pages::page& page, const std::vector<series>& plots) {
 
 void add_picture(pages::page& page, const std::vector<memory>& picture) {
   pages::table t;
-  t.columns = {{"memory"}, {"where"}, {"seen by"}, {"lives"}, {"cached"}, {"size here"}, {.title = "latency, cycles", .number = true}, {.title = "GB/s", .number = true}};
+  t.columns = {{"memory"},
+               {"where"},
+               {"seen by"},
+               {"lives"},
+               {"cached"},
+               {"size here"},
+               {.title = "latency, cycles", .number = true},
+               {.title = "GB/s", .number = true}};
   pages::bar_chart latency, bandwidth;
   latency.title = "Latency of each memory";
   latency.values = {.label = "cycles", .scale = pages::scale::log10};
@@ -80,7 +99,14 @@ void add_picture(pages::page& page, const std::vector<memory>& picture) {
   bandwidth.values = {.label = "GB/s, whole chip", .scale = pages::scale::log10};
   for (const memory& m : picture) {
     const auto text_of = [](double v) { return std::isnan(v) ? std::string() : number(v); };
-    t.rows.push_back({{m.name}, {m.where}, {m.seen_by}, {m.lives}, {m.cached}, {m.size}, {text_of(m.latency_cycles)}, {text_of(m.gb_s)}});
+    t.rows.push_back({{m.name},
+                      {m.where},
+                      {m.seen_by},
+                      {m.lives},
+                      {m.cached},
+                      {m.size},
+                      {text_of(m.latency_cycles)},
+                      {text_of(m.gb_s)}});
     if (!std::isnan(m.latency_cycles)) latency.bars.push_back({.label = m.name, .value = m.latency_cycles});
     if (!std::isnan(m.gb_s)) bandwidth.bars.push_back({.label = m.name, .value = m.gb_s});
   }
@@ -92,7 +118,8 @@ void add_picture(pages::page& page, const std::vector<memory>& picture) {
 }  // namespace
 
 void write_html(const report& all, const std::string& path) {
-  pages::page page("The memory hierarchy, measured", "What is taught, what the rules that hold today predict, and what this machine does.");
+  pages::page page("The memory hierarchy, measured",
+                   "What is taught, what the rules that hold today predict, and what this machine does.");
   for (const report::device& d : all.devices) page.fact(d.backend, d.name + ", " + d.detail);
   for (const auto& [name, value] : all.machine) page.fact(name, value);
   for (const row& r : all.rows) {

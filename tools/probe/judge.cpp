@@ -34,7 +34,9 @@ range about(double v, double tolerance) {
   return {v * (1 - tolerance), v * (1 + tolerance), fmt::format("{} +-{:.0f}%", short_text(v), 100 * tolerance)};
 }
 range exactly(double v) { return {v, v, short_text(v)}; }
-range between(double low, double high) { return {low, high, fmt::format("{} to {}", short_text(low), short_text(high))}; }
+range between(double low, double high) {
+  return {low, high, fmt::format("{} to {}", short_text(low), short_text(high))};
+}
 range at_least(double v) { return {v, INFINITY, ">= " + short_text(v)}; }
 range at_most(double v) { return {-INFINITY, v, "<= " + short_text(v)}; }
 
@@ -65,10 +67,12 @@ verdict row::said() const {
 void row::judge(const measured* m, const range& now, const std::optional<range>& taught) {
   if (m == nullptr) return;
   const std::string name = std::isnan(m->x) ? m->name : fmt::format("{} {:g}", m->name, m->x);
-  lines.push_back({name, m->unit, m->kernel, taught, now, m->value, m->low, m->high, m->right(), verdict_of(m->value, m->right(), now, taught)});
+  lines.push_back({name, m->unit, m->kernel, taught, now, m->value, m->low, m->high, m->right(),
+                   verdict_of(m->value, m->right(), now, taught)});
 }
 
-void row::judge(const std::string& name, const std::string& unit, double value, const range& now, const std::optional<range>& taught) {
+void row::judge(const std::string& name, const std::string& unit, double value, const range& now,
+                const std::optional<range>& taught) {
   if (std::isnan(value)) return;
   lines.push_back({name, unit, "", taught, now, value, value, value, true, verdict_of(value, true, now, taught)});
 }

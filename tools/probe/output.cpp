@@ -32,19 +32,30 @@ ordered_json json_of(const series& s) {
 }
 
 ordered_json json_of(const row& r) {
-  ordered_json j = {{"id", r.id}, {"counterpart", r.counterpart}, {"backend", r.backend}, {"title", r.title},
-                    {"verdict", text(r.said())}, {"taught", r.taught}, {"today", r.today}, {"lesson", r.lesson}};
+  ordered_json j = {{"id", r.id},
+                    {"counterpart", r.counterpart},
+                    {"backend", r.backend},
+                    {"title", r.title},
+                    {"verdict", text(r.said())},
+                    {"taught", r.taught},
+                    {"today", r.today},
+                    {"lesson", r.lesson}};
   j["lines"] = ordered_json::array();
   for (const line& l : r.lines) {
     ordered_json one = {{"name", l.name}, {"unit", l.unit}, {"kernel", l.kernel}, {"predicted", json_of(l.now)}};
     if (l.taught) one["taught"] = json_of(*l.taught);
-    one.update({{"measured", l.value}, {"low", l.low}, {"high", l.high}, {"values_right", l.right}, {"verdict", text(l.said)}});
+    one.update({{"measured", l.value},
+                {"low", l.low},
+                {"high", l.high},
+                {"values_right", l.right},
+                {"verdict", text(l.said)}});
     j["lines"].push_back(std::move(one));
   }
   j["series"] = ordered_json::array();
   for (const series& s : r.plots) j["series"].push_back(json_of(s));
   for (const memory& m : r.picture) {
-    ordered_json one = {{"memory", m.name}, {"where", m.where}, {"seen_by", m.seen_by}, {"lives", m.lives}, {"cached", m.cached}};
+    ordered_json one = {
+        {"memory", m.name}, {"where", m.where}, {"seen_by", m.seen_by}, {"lives", m.lives}, {"cached", m.cached}};
     if (!m.size.empty()) one["size"] = m.size;
     if (!std::isnan(m.latency_cycles)) one["latency_cycles"] = m.latency_cycles;
     if (!std::isnan(m.gb_s)) one["bandwidth_gb_s"] = m.gb_s;
@@ -70,7 +81,9 @@ std::string folded(const std::string& text, const std::string& indent, size_t wi
 }
 
 std::string number(double v) {
-  return std::abs(v) >= 1000 ? fmt::format("{:.0f}", v) : std::abs(v) >= 100 ? fmt::format("{:.1f}", v) : fmt::format("{:.3g}", v);
+  return std::abs(v) >= 1000  ? fmt::format("{:.0f}", v)
+         : std::abs(v) >= 100 ? fmt::format("{:.1f}", v)
+                              : fmt::format("{:.3g}", v);
 }
 
 const char* color(verdict v, const style& s) {
@@ -78,10 +91,12 @@ const char* color(verdict v, const style& s) {
 }
 
 void print_picture(const std::vector<memory>& picture, const style& s) {
-  print("     {}{:<14} {:<8} {:<16} {:<13} {:<16} {:>24} {:>9} {:>8}{}\n", s.dim, "memory", "where", "seen by", "lives", "cached", "size here", "cycles", "GB/s", s.off);
+  print("     {}{:<14} {:<8} {:<16} {:<13} {:<16} {:>24} {:>9} {:>8}{}\n", s.dim, "memory", "where", "seen by", "lives",
+        "cached", "size here", "cycles", "GB/s", s.off);
   for (const memory& m : picture)
-    print("     {:<14} {:<8} {:<16} {:<13} {:<16} {:>24} {:>9} {:>8}\n", m.name, m.where, m.seen_by, m.lives, m.cached, m.size,
-          std::isnan(m.latency_cycles) ? "" : number(m.latency_cycles), std::isnan(m.gb_s) ? "" : number(m.gb_s));
+    print("     {:<14} {:<8} {:<16} {:<13} {:<16} {:>24} {:>9} {:>8}\n", m.name, m.where, m.seen_by, m.lives, m.cached,
+          m.size, std::isnan(m.latency_cycles) ? "" : number(m.latency_cycles),
+          std::isnan(m.gb_s) ? "" : number(m.gb_s));
 }
 
 void print_row(const row& r, const style& s) {
@@ -91,11 +106,12 @@ void print_row(const row& r, const style& s) {
   if (!r.today.empty()) print("     today   {}\n", folded(r.today, indent, 104));
   size_t width = 10;
   for (const line& l : r.lines) width = std::max(width, l.name.size());
-  print("     {}{:<{}} {:>18} {:>18} {:>11} {:>7}  {:<17} verdict{}\n", s.dim, "", width, "taught", "predicted", "measured", "+-", "unit", s.off);
+  print("     {}{:<{}} {:>18} {:>18} {:>11} {:>7}  {:<17} verdict{}\n", s.dim, "", width, "taught", "predicted",
+        "measured", "+-", "unit", s.off);
   for (const line& l : r.lines) {
     const double spread = l.value != 0 ? 100 * (l.high - l.low) / std::abs(l.value) : 0;
-    print("     {:<{}} {:>18} {:>18} {:>11} {:>6.1f}%  {:<17} {}{}{}\n", l.name, width, l.taught ? l.taught->text : "", l.now.text,
-          number(l.value), spread, l.unit, color(l.said, s), text(l.said), s.off);
+    print("     {:<{}} {:>18} {:>18} {:>11} {:>6.1f}%  {:<17} {}{}{}\n", l.name, width, l.taught ? l.taught->text : "",
+          l.now.text, number(l.value), spread, l.unit, color(l.said, s), text(l.said), s.off);
   }
   if (!r.picture.empty()) print_picture(r.picture, s);
   if (!r.lesson.empty()) print("     lesson  {}\n", folded(r.lesson, indent, 104));
@@ -107,7 +123,8 @@ void print_row(const row& r, const style& s) {
 std::string json_text(const report& all) {
   ordered_json j;
   for (const auto& [name, value] : all.machine) j["meta"][name] = value;
-  for (const report::device& d : all.devices) j["meta"]["devices"][d.backend] = {{"name", d.name}, {"detail", d.detail}};
+  for (const report::device& d : all.devices)
+    j["meta"]["devices"][d.backend] = {{"name", d.name}, {"detail", d.detail}};
   j["rows"] = ordered_json::array();
   for (const row& r : all.rows) j["rows"].push_back(json_of(r));
   j["missing"] = all.missing;
@@ -129,8 +146,11 @@ void print_table(const report& all) {
   put("\n");
   for (const row& r : all.rows) print_row(r, s);
   for (const std::string& why : all.missing) print("{}missing: {}{}\n", s.dim, why, s.off);
-  print("{}measured: median; +-: middle half; agrees: within the prediction; moved on: the taught rule no longer holds, today's "
-        "does; differs: neither; WRONG: the probe read other values than it must.{}\n", s.dim, s.off);
+  print(
+      "{}measured: median; +-: middle half; agrees: within the prediction; moved on: the taught rule no longer holds, "
+      "today's "
+      "does; differs: neither; WRONG: the probe read other values than it must.{}\n",
+      s.dim, s.off);
 }
 
 }  // namespace lockstep::tool::probe

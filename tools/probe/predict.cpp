@@ -21,12 +21,14 @@ double efficiency(const addresses& lanes, int bytes, int granule) {
 }
 
 int bank_cycles(const addresses& lanes, int bytes) {
-  const size_t phases = static_cast<size_t>(std::max(1, bytes / 4)), lanes_a_phase = std::max<size_t>(1, lanes.size() / phases);
+  const size_t phases = static_cast<size_t>(std::max(1, bytes / 4)),
+               lanes_a_phase = std::max<size_t>(1, lanes.size() / phases);
   int cycles = 0;
   for (size_t first = 0; first < lanes.size(); first += lanes_a_phase) {
     std::array<std::set<uint64_t>, 32> words;  // of each bank
     for (size_t l = first; l < std::min(lanes.size(), first + lanes_a_phase); ++l)
-      for (uint64_t w = lanes[l] / 4; w <= (lanes[l] + static_cast<uint64_t>(bytes) - 1) / 4; ++w) words[w % 32].insert(w);
+      for (uint64_t w = lanes[l] / 4; w <= (lanes[l] + static_cast<uint64_t>(bytes) - 1) / 4; ++w)
+        words[w % 32].insert(w);
     size_t most = 0;
     for (const auto& bank : words) most = std::max(most, bank.size());
     cycles += static_cast<int>(most);
@@ -40,7 +42,8 @@ int constant_cycles(const addresses& lanes) {
   return static_cast<int>(words.size());
 }
 
-int resident_blocks(const processor_limits& limits, int registers_a_thread, int threads_a_block, int shared_bytes_a_block) {
+int resident_blocks(const processor_limits& limits, int registers_a_thread, int threads_a_block,
+                    int shared_bytes_a_block) {
   const int warps = (threads_a_block + 31) / 32;
   const int registers_a_warp = (registers_a_thread * 32 + 255) / 256 * 256;
   int blocks = std::min(limits.blocks, limits.threads / (warps * 32));

@@ -29,7 +29,8 @@ int constant_cycles(const addresses& lanes);
 struct processor_limits {
   int registers, shared_bytes, threads, blocks, shared_reserved;
 };
-int resident_blocks(const processor_limits& limits, int registers_a_thread, int threads_a_block, int shared_bytes_a_block);
+int resident_blocks(const processor_limits& limits, int registers_a_thread, int threads_a_block,
+                    int shared_bytes_a_block);
 
 // Bytes that must be under way for a bandwidth at a latency (Little's law).
 double bytes_in_flight(double gb_s, double latency_ns);

@@ -18,7 +18,8 @@ namespace {
 
 void print_list() {
   for (const kind& k : kinds())
-    print("{:<4} {:<5} {}{}\n", k.id, k.backend, k.title, *k.counterpart != '\0' ? fmt::format(" (beside {})", k.counterpart) : "");
+    print("{:<4} {:<5} {}{}\n", k.id, k.backend, k.title,
+          *k.counterpart != '\0' ? fmt::format(" (beside {})", k.counterpart) : "");
 }
 
 struct settings {
@@ -49,11 +50,15 @@ std::string today() {
 
 report measure(const settings& s) {
   report all;
-  all.machine = {{"date", today()}, {"lockstep", lockstep_version()}, {"commit", LOCKSTEP_COMMIT}, {"seconds", fmt::format("{:g}", s.seconds)}};
+  all.machine = {{"date", today()},
+                 {"lockstep", lockstep_version()},
+                 {"commit", LOCKSTEP_COMMIT},
+                 {"seconds", fmt::format("{:g}", s.seconds)}};
   if (!s.note.empty()) all.machine.emplace_back("note", s.note);
   std::optional<cuda_module> cuda;
   std::set<std::string> measured;  // rows that have been asked for, given or not
-  const host_limits limits = {s.seconds, s.threads > 0 ? s.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  const host_limits limits = {
+      s.seconds, s.threads > 0 ? s.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
   bool any = false;
   for (const kind& k : kinds()) {
     if (!wanted(k, s)) continue;
@@ -75,7 +80,8 @@ report measure(const settings& s) {
     for (const char* needed : k.measures) {
       if (!measured.insert(needed).second) continue;
       std::string why;
-      const bool done = on_gpu ? cuda->measure(needed, s.seconds, all.all, why) : measure_on_cpu(needed, limits, all.all, why);
+      const bool done =
+          on_gpu ? cuda->measure(needed, s.seconds, all.all, why) : measure_on_cpu(needed, limits, all.all, why);
       if (!done) missing.push_back(fmt::format("{}: {}", needed, why));
     }
     row out = judged(k, all.all);
@@ -118,13 +124,15 @@ void probe_command(CLI::App& program, action& chosen) {
   CLI::App* command = program.add_subcommand("probe", "Measure the memory hierarchy beside what is taught about it");
   const auto s = std::make_shared<probe::settings>();
   command->add_flag("--list", s->list, "say which rows there are, and measure nothing");
-  command->add_option("--row", s->rows, "a row, or a regular expression of rows: E3, 'E(3|8)'; may be repeated (default: all)");
+  command->add_option("--row", s->rows,
+                      "a row, or a regular expression of rows: E3, 'E(3|8)'; may be repeated (default: all)");
   command->add_option("--backend", s->backend, "cpu or cuda (default: both, and say what is missing)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   command->add_option("--seconds", s->seconds, "time that one measurement may take; 0: one launch each, for profilers")
       ->check(CLI::Range(0.0, 60.0));
-  command->add_option("--threads", s->threads, "CPU threads of the rows that use several (default: all)")->check(CLI::Range(0, 4096));
+  command->add_option("--threads", s->threads, "CPU threads of the rows that use several (default: all)")
+      ->check(CLI::Range(0, 4096));
   command->add_option("--json", s->json, "write the results here; - for stdout, in place of the table");
   command->add_option("--html", s->html, "write a page with charts here");
   command->add_option("--note", s->note, "a line for the results: the driver's version, say");

@@ -25,7 +25,8 @@ struct measured {
 class readings {
  public:
   void add(const reading& one) {
-    all_.push_back({one.row, one.name, one.kernel, one.unit, one.x, one.value, one.low, one.high, one.got, one.expected});
+    all_.push_back(
+        {one.row, one.name, one.kernel, one.unit, one.x, one.value, one.low, one.high, one.got, one.expected});
   }
   const measured* find(const std::string& row, const std::string& name, double x = NAN) const;
   double value(const std::string& row, const std::string& name, double x = NAN) const;  // NAN when there is none
@@ -92,7 +93,8 @@ struct row {
   // Judges one reading; nothing is added when the device gave none.
   void judge(const measured* m, const range& now, const std::optional<range>& taught = {});
   // The same for a value derived from several readings.
-  void judge(const std::string& name, const std::string& unit, double value, const range& now, const std::optional<range>& taught = {});
+  void judge(const std::string& name, const std::string& unit, double value, const range& now,
+             const std::optional<range>& taught = {});
 };
 
 // A row of the ladder on one backend.

@@ -13,11 +13,11 @@ constexpr uint32_t module_abi = 1;
 // One measurement. got is computed from every value that the probe read, expected by
 // plain loops on the host: a probe that lost its loads cannot have them equal.
 struct reading {
-  const char* row;     // "E3"; "device" for facts about the device
-  const char* name;    // "stride 2"; the points of a series share one
-  const char* kernel;  // as a profiler shows it; "" when no kernel is measured
-  const char* unit;    // "cycles", "GB/s" ...
-  double x;            // a point's place in its series, NAN otherwise
+  const char* row;          // "E3"; "device" for facts about the device
+  const char* name;         // "stride 2"; the points of a series share one
+  const char* kernel;       // as a profiler shows it; "" when no kernel is measured
+  const char* unit;         // "cycles", "GB/s" ...
+  double x;                 // a point's place in its series, NAN otherwise
   double value, low, high;  // median and quartiles
   uint64_t got, expected;
 };

@@ -54,7 +54,8 @@ void h1_working_set(const host_row& r) {
     if (n > steps && n <= (64u << 20) / line_bytes) (void)c.run(n);
     uint64_t before = 0;
     const timed t = nanoseconds(r.limits(), [&] { return before = c.place(), c.run(steps); });
-    r.report("latency", "ns", static_cast<double>(bytes), t.ns.scaled(1.0 / steps), t.sum, chase::expected(before, n, steps));
+    r.report("latency", "ns", static_cast<double>(bytes), t.ns.scaled(1.0 / steps), t.sum,
+             chase::expected(before, n, steps));
   }
   auto* words = memory.as<uint64_t>();
   uint64_t expected = 0;

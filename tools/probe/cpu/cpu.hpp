@@ -26,11 +26,13 @@ class pages {
  public:
   explicit pages(size_t bytes, bool huge) : bytes_((bytes + huge_page - 1) / huge_page * huge_page) {
     // Aligned to a huge page, or the first of them would be small ones.
-    raw_ = mmap(nullptr, bytes_ + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    raw_ =
+        mmap(nullptr, bytes_ + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw_ == MAP_FAILED) throw std::bad_alloc();
     const auto at = reinterpret_cast<uintptr_t>(raw_);
     data_ = reinterpret_cast<unsigned char*>((at + huge_page - 1) / huge_page * huge_page);
-    (void)madvise(data_, bytes_, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // advice: a kernel without it measures what it has
+    (void)madvise(data_, bytes_,
+                  huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // advice: a kernel without it measures what it has
     std::memset(data_, 1, bytes_);
   }
   ~pages() { munmap(raw_, bytes_ + huge_page); }
@@ -75,7 +77,8 @@ timed nanoseconds(const host_limits& limits, const Body& body) {
   const int runs = static_cast<int>(std::min(20000 / std::max(once(result.sum, 1), 1.0), 10000.0)) + 1;
   std::vector<double> samples;
   const auto begin = clock::now();
-  while (samples.size() < 5 || (samples.size() < 200 && std::chrono::duration<double>(clock::now() - begin).count() < limits.seconds))
+  while (samples.size() < 5 ||
+         (samples.size() < 200 && std::chrono::duration<double>(clock::now() - begin).count() < limits.seconds))
     samples.push_back(once(result.sum, runs));
   result.ns = stats_of(std::move(samples));
   return result;
@@ -86,7 +89,8 @@ class host_row {
  public:
   host_row(const char* row, const host_limits& limits, readings& to) : row_(row), limits_(limits), to_(to) {}
   const host_limits& limits() const { return limits_; }
-  void report(const std::string& name, const char* unit, double x, const stats& s, uint64_t got, uint64_t expected) const {
+  void report(const std::string& name, const char* unit, double x, const stats& s, uint64_t got,
+              uint64_t expected) const {
     to_.add({row_, name.c_str(), "", unit, x, s.value, s.low, s.high, got, expected});
   }
 

@@ -12,7 +12,8 @@ namespace lockstep::tool::probe {
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string text; std::getline(info, text);)
-    if (text.rfind("model name", 0) == 0 && text.find(": ") != std::string::npos) return text.substr(text.find(": ") + 2);
+    if (text.rfind("model name", 0) == 0 && text.find(": ") != std::string::npos)
+      return text.substr(text.find(": ") + 2);
   return "CPU";
 }
 
@@ -58,9 +59,22 @@ void host_facts(const host_row& r) {
 
 bool measure_on_cpu(const std::string& row, const host_limits& limits, readings& to, std::string& why) {
   const std::pair<const char*, void (*)(const host_row&)> rows[] = {
-      {"host", host_facts}, {"H1", h1_working_set}, {"H2", h2_strides}, {"H3", h3_borders},       {"H4", h4_tlb},
-      {"H5", [](const host_row& r) { if (!h5_streaming(r)) throw std::runtime_error("this processor's streaming stores are not written here; x86-64 has them"); }},
-      {"H6", h6_aliasing},  {"H7", [](const host_row& r) { if (r.limits().threads < 2) throw std::runtime_error("it takes two threads"); h7_false_sharing(r); }},
+      {"host", host_facts},
+      {"H1", h1_working_set},
+      {"H2", h2_strides},
+      {"H3", h3_borders},
+      {"H4", h4_tlb},
+      {"H5",
+       [](const host_row& r) {
+         if (!h5_streaming(r))
+           throw std::runtime_error("this processor's streaming stores are not written here; x86-64 has them");
+       }},
+      {"H6", h6_aliasing},
+      {"H7",
+       [](const host_row& r) {
+         if (r.limits().threads < 2) throw std::runtime_error("it takes two threads");
+         h7_false_sharing(r);
+       }},
       {"H8", h8_threads}};
   for (const auto& [id, measure] : rows) {
     if (row != id) continue;

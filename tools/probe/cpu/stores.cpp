@@ -39,8 +39,8 @@ bool h5_streaming(const host_row& r) {
         return round;
       });
       // What stands there now is the last round's value, everywhere.
-      r.report((streaming ? std::string("streaming stores") : std::string("plain stores")) + where, "GB/s", NAN, t.ns.rate(static_cast<double>(bytes)),
-               read_sum(memory.data(), bytes), t.sum * (bytes / 8));
+      r.report((streaming ? std::string("streaming stores") : std::string("plain stores")) + where, "GB/s", NAN,
+               t.ns.rate(static_cast<double>(bytes)), read_sum(memory.data(), bytes), t.sum * (bytes / 8));
     }
   }
   return true;
@@ -78,7 +78,8 @@ void h6_aliasing(const host_row& r) {
     });
     uint64_t got = 0;
     for (size_t i = 0; i < n; ++i) got += to[i];
-    r.report("copy, target behind by pages and bytes", "ns a word", static_cast<double>(lead), t.ns.scaled(1.0 / (8 * n)), got, expected);
+    r.report("copy, target behind by pages and bytes", "ns a word", static_cast<double>(lead),
+             t.ns.scaled(1.0 / (8 * n)), got, expected);
   }
 }
 

@@ -29,8 +29,12 @@ template <int words>
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx512f")]] uint64_t read_avx512(const unsigned char* from, size_t bytes) { return sum_words<8>(from, bytes); }
-[[gnu::target("avx2")]] uint64_t read_avx2(const unsigned char* from, size_t bytes) { return sum_words<4>(from, bytes); }
+[[gnu::target("avx512f")]] uint64_t read_avx512(const unsigned char* from, size_t bytes) {
+  return sum_words<8>(from, bytes);
+}
+[[gnu::target("avx2")]] uint64_t read_avx2(const unsigned char* from, size_t bytes) {
+  return sum_words<4>(from, bytes);
+}
 #endif
 uint64_t read_baseline(const unsigned char* from, size_t bytes) { return sum_words<2>(from, bytes); }
 

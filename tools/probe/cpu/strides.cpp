@@ -37,7 +37,8 @@ uint64_t value_at(uint64_t i) { return i * 0x9E3779B97F4A7C15u + 1; }
 uint64_t expected_words(const unsigned char* from, size_t n, size_t stride) {
   uint64_t sum = 0;
   for (size_t i = 0; i < n; ++i)
-    for (size_t b = 0; b < 8; ++b) sum += static_cast<uint64_t>(from[i * stride + b]) << (8 * b);  // little-endian, a byte at a time
+    for (size_t b = 0; b < 8; ++b)
+      sum += static_cast<uint64_t>(from[i * stride + b]) << (8 * b);  // little-endian, a byte at a time
   return sum;
 }
 
@@ -66,7 +67,8 @@ void h3_borders(const host_row& r) {
   const auto words = [&](const char* name, size_t offset) {
     const unsigned char* from = memory.data() + offset;
     const timed t = nanoseconds(r.limits(), [&] { return read_again(from, count, page, rounds); });
-    r.report(name, "ns a load", NAN, t.ns.scaled(1.0 / (rounds * count)), t.sum, rounds * expected_words(from, count, page));
+    r.report(name, "ns a load", NAN, t.ns.scaled(1.0 / (rounds * count)), t.sum,
+             rounds * expected_words(from, count, page));
   };
   words("8 bytes, aligned", 0);
   words("8 bytes, misaligned in a line", 3);
@@ -75,7 +77,8 @@ void h3_borders(const host_row& r) {
   constexpr size_t contiguous = 16 << 10;  // in L1
   for (const size_t offset : {size_t{0}, size_t{4}, size_t{16}, size_t{32}, size_t{60}}) {
     const timed t = nanoseconds(r.limits(), [&] { return read_sum(memory.data() + offset, contiguous); });
-    r.report("vectors, offset", "GB/s", static_cast<double>(offset), t.ns.rate(contiguous), t.sum, expected_words(memory.data() + offset, contiguous / 8, 8));
+    r.report("vectors, offset", "GB/s", static_cast<double>(offset), t.ns.rate(contiguous), t.sum,
+             expected_words(memory.data() + offset, contiguous / 8, 8));
   }
 }
 

@@ -31,7 +31,8 @@ template <class Body>
 stats samples_of(const host_limits& limits, int threads, const Body& body) {
   std::vector<double> samples;
   const auto begin = std::chrono::steady_clock::now();
-  while (samples.size() < 5 || std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limits.seconds)
+  while (samples.size() < 5 ||
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limits.seconds)
     samples.push_back(together(threads, body));
   return stats_of(std::move(samples));
 }
@@ -52,20 +53,22 @@ void h7_false_sharing(const host_row& r) {
       if (thread == 0) ++runs;
       for (int s = 0; s < steps; ++s) all->one[thread * apart].fetch_add(1, std::memory_order_relaxed);
     });
-    r.report(apart == 1 ? "two counters in a line" : "two counters in two lines", "ns a count", NAN, t.scaled(1.0 / steps),
-             all->one[0] * 3 + all->one[apart], static_cast<uint64_t>(runs) * steps * 4);
+    r.report(apart == 1 ? "two counters in a line" : "two counters in two lines", "ns a count", NAN,
+             t.scaled(1.0 / steps), all->one[0] * 3 + all->one[apart], static_cast<uint64_t>(runs) * steps * 4);
   }
 }
 
 void h8_threads(const host_row& r) {
   const auto measure = [&](const char* name, size_t bytes_each, int rounds) {
-    for (int threads = 1; threads <= r.limits().threads; threads = threads < r.limits().threads ? std::min(2 * threads, r.limits().threads) : threads + 1) {
+    for (int threads = 1; threads <= r.limits().threads;
+         threads = threads < r.limits().threads ? std::min(2 * threads, r.limits().threads) : threads + 1) {
       std::vector<std::unique_ptr<pages>> memory;
       uint64_t expected = 0;
       for (int t = 0; t < threads; ++t) {
         memory.push_back(std::make_unique<pages>(bytes_each, true));
         auto* words = memory.back()->as<uint64_t>();
-        for (size_t i = 0; i < bytes_each / 8; ++i) expected += words[i] = i * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(t);
+        for (size_t i = 0; i < bytes_each / 8; ++i)
+          expected += words[i] = i * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(t);
       }
       std::vector<uint64_t> sums(static_cast<size_t>(threads) * 8);  // a line each
       const stats t = samples_of(r.limits(), threads, [&](int thread) {

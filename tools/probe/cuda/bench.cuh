@@ -112,7 +112,8 @@ class bench {
   bool once() const { return seconds_ <= 0; }
 
   void row(const char* id) { row_ = id; }
-  void report(const std::string& name, const char* kernel, const char* unit, double x, const stats& s, uint64_t got, uint64_t expected) const {
+  void report(const std::string& name, const char* kernel, const char* unit, double x, const stats& s, uint64_t got,
+              uint64_t expected) const {
     const reading one = {row_, name.c_str(), kernel, unit, x, s.value, s.low, s.high, got, expected};
     to_(user_, &one);
   }

@@ -22,7 +22,8 @@ __constant__ uint32_t constant_table[constant_words];
 __host__ __device__ uint32_t first_word(uint32_t lane, uint32_t distinct, uint32_t spread, uint32_t c, uint32_t words) {
   return (lane % distinct * spread + c * 8) % words;
 }
-uint32_t chain_expected(uint32_t lanes, uint32_t distinct, uint32_t spread, uint32_t step, uint32_t words, uint32_t n_chains, uint32_t n_steps) {
+uint32_t chain_expected(uint32_t lanes, uint32_t distinct, uint32_t spread, uint32_t step, uint32_t words,
+                        uint32_t n_chains, uint32_t n_steps) {
   uint32_t sum = 0;
   for (uint32_t lane = 0; lane < lanes; ++lane)
     for (uint32_t c = 0; c < n_chains; ++c) {
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(threads) e4_constant_kernel(uint32_t distinct,
   for (int c = 0; c < chains; ++c) at[c] = first_word(threadIdx.x % 32, distinct, 1, c, words);
 #pragma unroll 1
   for (uint32_t w = threadIdx.x; w < words; w += 32) sum += constant_table[w];  // warm
-  sum = sum == 0xFFFFFFFFu;  // never
+  sum = sum == 0xFFFFFFFFu;                                                     // never
   stopwatch watch;
 #pragma unroll 8
   for (int s = 0; s < steps; ++s)
@@ -95,7 +96,7 @@ __device__ void follow(const uint32_t* table, uint32_t distinct, uint32_t spread
   for (int c = 0; c < chains; ++c) at[c] = first_word(threadIdx.x % 32, distinct, spread, c, words);
 #pragma unroll 1
   for (uint32_t w = threadIdx.x; w < words; w += threads) sum += load_global<how>(table + w);  // warm
-  sum = sum == 0xFFFFFFFFu;  // never
+  sum = sum == 0xFFFFFFFFu;                                                                    // never
   stopwatch watch;
 #pragma unroll 8
   for (int s = 0; s < steps; ++s)
@@ -103,10 +104,12 @@ __device__ void follow(const uint32_t* table, uint32_t distinct, uint32_t spread
     for (int c = 0; c < chains; ++c) sum += at[c] = load_global<how>(table + at[c]);
   watch.stop(out, sum);
 }
-__global__ void __launch_bounds__(threads) e5_read_only_kernel(const uint32_t* table, uint32_t distinct, uint32_t spread, uint32_t words, outcome* out) {
+__global__ void __launch_bounds__(threads)
+    e5_read_only_kernel(const uint32_t* table, uint32_t distinct, uint32_t spread, uint32_t words, outcome* out) {
   follow<path::read_only>(table, distinct, spread, words, out);
 }
-__global__ void __launch_bounds__(threads) e5_plain_kernel(const uint32_t* table, uint32_t distinct, uint32_t spread, uint32_t words, outcome* out) {
+__global__ void __launch_bounds__(threads)
+    e5_plain_kernel(const uint32_t* table, uint32_t distinct, uint32_t spread, uint32_t words, outcome* out) {
   follow<path::plain>(table, distinct, spread, words, out);
 }
 
@@ -121,20 +124,21 @@ void e4_constant(bench& b) {
   upload(words, step);
   for (const uint32_t d : {1u, 2u, 4u, 8u, 16u, 32u}) {
     const auto t = b.cycles(1, [&](outcome* out) { e4_constant_kernel<<<1, threads>>>(d, words, out); });
-    b.report("distinct addresses", "e4_constant_kernel", "cycles a request", d, t.cycles.scaled(1.0 / (threads / 32 * chains * steps)), t.sum,
+    b.report("distinct addresses", "e4_constant_kernel", "cycles a request", d,
+             t.cycles.scaled(1.0 / (threads / 32 * chains * steps)), t.sum,
              chain_expected(32, d, 1, step, words, chains, steps) * (threads / 32));
   }
   for (uint32_t n = 256; n <= constant_words; n *= 2) {
     upload(n, 16);
     const auto t = b.cycles(1, [&](outcome* out) { e4_working_set_kernel<<<1, 1>>>(n, out); });
-    b.report("latency by working set", "e4_working_set_kernel", "cycles", n * 4.0, t.cycles.scaled(1.0 / latency_steps), t.sum,
-             chain_expected(1, 1, 1, 16, n, 1, latency_steps));
+    b.report("latency by working set", "e4_working_set_kernel", "cycles", n * 4.0, t.cycles.scaled(1.0 / latency_steps),
+             t.sum, chain_expected(1, 1, 1, 16, n, 1, latency_steps));
   }
   parameter_table table{};
   for (uint32_t w = 0; w < 512; ++w) table.next[w] = (w + 16) % 512;
   const auto t = b.cycles(1, [&](outcome* out) { e4_parameter_kernel<<<1, 1>>>(table, out); });
-  b.report("latency of a kernel parameter", "e4_parameter_kernel", "cycles", NAN, t.cycles.scaled(1.0 / latency_steps), t.sum,
-           chain_expected(1, 1, 1, 16, 512, 1, latency_steps));
+  b.report("latency of a kernel parameter", "e4_parameter_kernel", "cycles", NAN, t.cycles.scaled(1.0 / latency_steps),
+           t.sum, chain_expected(1, 1, 1, 16, 512, 1, latency_steps));
 }
 
 void e5_read_only(bench& b) {
@@ -143,10 +147,14 @@ void e5_read_only(bench& b) {
   const auto measure = [&](const char* name, uint32_t distinct, uint32_t spread) {
     const uint32_t expected = chain_expected(32, distinct, spread, step, words, chains, steps) * (threads / 32);
     const double requests = threads / 32 * chains * steps;
-    const auto nc = b.cycles(1, [&](outcome* out) { e5_read_only_kernel<<<1, threads>>>(table, distinct, spread, words, out); });
-    b.report(std::string(name) + ", read-only", "e5_read_only_kernel", "cycles a request", NAN, nc.cycles.scaled(1 / requests), nc.sum, expected);
-    const auto ca = b.cycles(1, [&](outcome* out) { e5_plain_kernel<<<1, threads>>>(table, distinct, spread, words, out); });
-    b.report(std::string(name) + ", plain", "e5_plain_kernel", "cycles a request", NAN, ca.cycles.scaled(1 / requests), ca.sum, expected);
+    const auto nc =
+        b.cycles(1, [&](outcome* out) { e5_read_only_kernel<<<1, threads>>>(table, distinct, spread, words, out); });
+    b.report(std::string(name) + ", read-only", "e5_read_only_kernel", "cycles a request", NAN,
+             nc.cycles.scaled(1 / requests), nc.sum, expected);
+    const auto ca =
+        b.cycles(1, [&](outcome* out) { e5_plain_kernel<<<1, threads>>>(table, distinct, spread, words, out); });
+    b.report(std::string(name) + ", plain", "e5_plain_kernel", "cycles a request", NAN, ca.cycles.scaled(1 / requests),
+             ca.sum, expected);
   };
   measure("uniform", 1, 1);
   measure("neighbours", 32, 1);

@@ -47,21 +47,10 @@ struct row_entry {
   void (*measure)(bench& b);
 };
 constexpr row_entry rows[] = {
-    {"device", device_facts},
-    {"E1", e1_local},
-    {"E2", e2_static_dynamic},
-    {"E3", e3_banks},
-    {"E4", e4_constant},
-    {"E5", e5_read_only},
-    {"E6", e6_texture},
-    {"E7", e7_global},
-    {"E8", e8_coalescing},
-    {"E9", e9_host},
-    {"E10", e10_ladder},
-    {"E11", e11_shuffle},
-    {"E12", e12_elements},
-    {"E13", e13_occupancy},
-    {"E14", e14_limits},
+    {"device", device_facts}, {"E1", e1_local},       {"E2", e2_static_dynamic}, {"E3", e3_banks},
+    {"E4", e4_constant},      {"E5", e5_read_only},   {"E6", e6_texture},        {"E7", e7_global},
+    {"E8", e8_coalescing},    {"E9", e9_host},        {"E10", e10_ladder},       {"E11", e11_shuffle},
+    {"E12", e12_elements},    {"E13", e13_occupancy}, {"E14", e14_limits},
 };
 
 void explain(const char* text, char* why, size_t why_bytes) {
@@ -106,8 +95,8 @@ const char* detail(int32_t device) {
   if (cudaGetDeviceProperties(&d, device) != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess ||
       cudaRuntimeGetVersion(&runtime) != cudaSuccess)
     return "";
-  std::snprintf(text, sizeof text, "sm_%d%d, %d multiprocessors, driver for CUDA %d.%d, runtime %d.%d", d.major, d.minor,
-                d.multiProcessorCount, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  std::snprintf(text, sizeof text, "sm_%d%d, %d multiprocessors, driver for CUDA %d.%d, runtime %d.%d", d.major,
+                d.minor, d.multiProcessorCount, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
   return text;
 }
 

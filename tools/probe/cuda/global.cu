@@ -35,12 +35,16 @@ struct request_shape {
   uint32_t value, row, words, requests;
 };
 
-__host__ __device__ uint32_t base_word(const request_shape& s, uint32_t request) { return (request * s.row) & (s.words - 1); }
+__host__ __device__ uint32_t base_word(const request_shape& s, uint32_t request) {
+  return (request * s.row) & (s.words - 1);
+}
 
 template <bool keep_in_l1, bool scattered>
 __device__ void read_requests(const uint32_t* src, const request_shape& s, outcome* out) {
-  const uint32_t warps = gridDim.x * (block / 32), warp = blockIdx.x * (block / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
-  const uint32_t* mine = src + lane_word(s.kind, s.value, lane);  // out of the loop: address arithmetic must not be the limit
+  const uint32_t warps = gridDim.x * (block / 32), warp = blockIdx.x * (block / 32) + threadIdx.x / 32,
+                 lane = threadIdx.x % 32;
+  const uint32_t* mine =
+      src + lane_word(s.kind, s.value, lane);  // out of the loop: address arithmetic must not be the limit
   uint32_t sum = 0;
   stopwatch watch;
   for (uint32_t first = warp; first < s.requests; first += warps * unroll) {
@@ -56,10 +60,20 @@ __device__ void read_requests(const uint32_t* src, const request_shape& s, outco
   }
   watch.stop(out, sum);
 }
-__global__ void __launch_bounds__(block) e8_cached_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<true, false>(src, s, out); }
-__global__ void __launch_bounds__(block) e8_uncached_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<false, false>(src, s, out); }
-__global__ void __launch_bounds__(block) e8_cached_scattered_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<true, true>(src, s, out); }
-__global__ void __launch_bounds__(block) e8_uncached_scattered_kernel(const uint32_t* src, request_shape s, outcome* out) { read_requests<false, true>(src, s, out); }
+__global__ void __launch_bounds__(block) e8_cached_kernel(const uint32_t* src, request_shape s, outcome* out) {
+  read_requests<true, false>(src, s, out);
+}
+__global__ void __launch_bounds__(block) e8_uncached_kernel(const uint32_t* src, request_shape s, outcome* out) {
+  read_requests<false, false>(src, s, out);
+}
+__global__ void __launch_bounds__(block)
+    e8_cached_scattered_kernel(const uint32_t* src, request_shape s, outcome* out) {
+  read_requests<true, true>(src, s, out);
+}
+__global__ void __launch_bounds__(block)
+    e8_uncached_scattered_kernel(const uint32_t* src, request_shape s, outcome* out) {
+  read_requests<false, true>(src, s, out);
+}
 
 uint32_t expected_sum(const request_shape& s) {
   uint32_t words = 0;
@@ -89,8 +103,9 @@ void e8_coalescing(bench& b) {
   };
   const auto measure = [&](const std::string& name, double x, bool keep_in_l1, request_shape s) {
     const bool scattered = s.kind == pattern::scattered;
-    const choice c = keep_in_l1 ? scattered ? choice{e8_cached_scattered_kernel, "e8_cached_scattered_kernel"} : choice{e8_cached_kernel, "e8_cached_kernel"}
-                     : scattered ? choice{e8_uncached_scattered_kernel, "e8_uncached_scattered_kernel"}
+    const choice c = keep_in_l1  ? scattered ? choice{e8_cached_scattered_kernel, "e8_cached_scattered_kernel"}
+                                             : choice{e8_cached_kernel, "e8_cached_kernel"}
+                      : scattered ? choice{e8_uncached_scattered_kernel, "e8_uncached_scattered_kernel"}
                                  : choice{e8_uncached_kernel, "e8_uncached_kernel"};
     const auto t = b.milliseconds(blocks, [&](outcome* out) { c.kernel<<<blocks, block>>>(src, s, out); });
     b.report(name, c.name, "GB/s", x, t.ms.rate(128e-6 * s.requests), t.sum, expected_sum(s));

@@ -14,7 +14,9 @@ namespace {
 
 class pinned {
  public:
-  explicit pinned(size_t bytes) { PROBE_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&data_), bytes, cudaHostAllocDefault)); }
+  explicit pinned(size_t bytes) {
+    PROBE_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&data_), bytes, cudaHostAllocDefault));
+  }
   ~pinned() {
     if (cudaFreeHost(data_) != cudaSuccess) (void)cudaGetLastError();
   }
@@ -117,7 +119,8 @@ void e9_host(bench& b) {
       PROBE_CUDA(cudaStreamSynchronize(one));
       PROBE_CUDA(cudaStreamSynchronize(other));
     });
-    report("both at once, page-locked", t, sum_of(up, n) + sum_of(locked_down.data(), n), expected(n, 1) + expected(n, 3), 2 * moved);
+    report("both at once, page-locked", t, sum_of(up, n) + sum_of(locked_down.data(), n),
+           expected(n, 1) + expected(n, 3), 2 * moved);
   }
 }
 

@@ -34,7 +34,9 @@ __device__ void known_indices(uint32_t seed, outcome* out) {
   watch.stop(out, x);
 }
 __global__ void __launch_bounds__(32) e1_registers_kernel(uint32_t seed, outcome* out) { known_indices<32>(seed, out); }
-__global__ void __launch_bounds__(32) e1_too_large_kernel(uint32_t seed, outcome* out) { known_indices<320>(seed, out); }
+__global__ void __launch_bounds__(32) e1_too_large_kernel(uint32_t seed, outcome* out) {
+  known_indices<320>(seed, out);
+}
 
 __global__ void __launch_bounds__(32) e1_local_kernel(uint32_t seed, int stride, outcome* out) {
   uint32_t cells[32], x = seed + threadIdx.x;
@@ -66,7 +68,8 @@ constexpr int block = 256, e13_steps = 960;  // a multiple of every `live`
 constexpr uint32_t lines = 1u << 16;         // of 128 bytes: 8 MiB, in L2
 
 __global__ void setup_chain(uint32_t* next) {
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < lines; i += gridDim.x * blockDim.x) next[i * 32] = next_line(i, lines);
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < lines; i += gridDim.x * blockDim.x)
+    next[i * 32] = next_line(i, lines);
 }
 
 // One chain a warp; `live` values stay in registers to the end.
@@ -144,14 +147,20 @@ cudaFuncAttributes attributes_of(Kernel* kernel) {
 void e1_local(bench& b) {
   constexpr uint32_t seed = 12345;
   const auto r = b.cycles(1, [&](outcome* out) { e1_registers_kernel<<<1, 32>>>(seed, out); });
-  b.report("known index", "e1_registers_kernel", "cycles an access", NAN, r.cycles.scaled(1.0 / (32 * e1_rounds)), r.sum, e1_expected(seed, 32));
+  b.report("known index", "e1_registers_kernel", "cycles an access", NAN, r.cycles.scaled(1.0 / (32 * e1_rounds)),
+           r.sum, e1_expected(seed, 32));
   const auto l = b.cycles(1, [&](outcome* out) { e1_local_kernel<<<1, 32>>>(seed, 7, out); });
-  b.report("run-time index", "e1_local_kernel", "cycles an access", NAN, l.cycles.scaled(1.0 / (32 * e1_rounds)), l.sum, e1_expected(seed, 32));
+  b.report("run-time index", "e1_local_kernel", "cycles an access", NAN, l.cycles.scaled(1.0 / (32 * e1_rounds)), l.sum,
+           e1_expected(seed, 32));
   const auto t = b.cycles(1, [&](outcome* out) { e1_too_large_kernel<<<1, 32>>>(seed, out); });
-  b.report("too large", "e1_too_large_kernel", "cycles an access", NAN, t.cycles.scaled(1.0 / (320 * e1_rounds)), t.sum, e1_expected(seed, 320));
-  b.fact("local bytes, known index", static_cast<double>(attributes_of(e1_registers_kernel).localSizeBytes), "B a thread");
-  b.fact("local bytes, run-time index", static_cast<double>(attributes_of(e1_local_kernel).localSizeBytes), "B a thread");
-  b.fact("local bytes, too large", static_cast<double>(attributes_of(e1_too_large_kernel).localSizeBytes), "B a thread");
+  b.report("too large", "e1_too_large_kernel", "cycles an access", NAN, t.cycles.scaled(1.0 / (320 * e1_rounds)), t.sum,
+           e1_expected(seed, 320));
+  b.fact("local bytes, known index", static_cast<double>(attributes_of(e1_registers_kernel).localSizeBytes),
+         "B a thread");
+  b.fact("local bytes, run-time index", static_cast<double>(attributes_of(e1_local_kernel).localSizeBytes),
+         "B a thread");
+  b.fact("local bytes, too large", static_cast<double>(attributes_of(e1_too_large_kernel).localSizeBytes),
+         "B a thread");
 }
 
 void e13_occupancy(bench& b) {
@@ -164,7 +173,8 @@ void e13_occupancy(bench& b) {
     PROBE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, block, 0));
     const int blocks = resident * b.processors();  // one wave
     const auto t = b.milliseconds(blocks, [&](outcome* out) { kernel<<<blocks, block>>>(next, out); });
-    b.report("loads by live values", "e13_occupancy_kernel", "loads/ns", live, t.ms.rate(1e-6 * blocks * (block / 32) * e13_steps), t.sum, e13_expected(live, blocks));
+    b.report("loads by live values", "e13_occupancy_kernel", "loads/ns", live,
+             t.ms.rate(1e-6 * blocks * (block / 32) * e13_steps), t.sum, e13_expected(live, blocks));
     const double registers = attributes_of(kernel).numRegs, warps = resident * (block / 32);
     b.report("registers by live values", "", "registers", live, {registers, registers, registers}, 0, 0);
     b.report("resident warps by live values", "", "warps", live, {warps, warps, warps}, 0, 0);
@@ -179,7 +189,8 @@ void e13_occupancy(bench& b) {
   const int blocks = b.processors() * 8;
   const auto roomy = b.milliseconds(blocks, [&](outcome* out) { e13_roomy_kernel<<<blocks, block>>>(seed, out); });
   b.report("roomy", "e13_roomy_kernel", "ms", NAN, roomy.ms, roomy.sum, many_expected(seed, blocks));
-  const auto spilling = b.milliseconds(blocks, [&](outcome* out) { e13_spilling_kernel<<<blocks, block>>>(seed, out); });
+  const auto spilling =
+      b.milliseconds(blocks, [&](outcome* out) { e13_spilling_kernel<<<blocks, block>>>(seed, out); });
   b.report("spilling", "e13_spilling_kernel", "ms", NAN, spilling.ms, spilling.sum, many_expected(seed, blocks));
   b.fact("registers, roomy", attributes_of(e13_roomy_kernel).numRegs, "registers");
   b.fact("registers, spilling", attributes_of(e13_spilling_kernel).numRegs, "registers");

@@ -28,7 +28,8 @@ __device__ void chase_words(pattern kind, uint32_t value, uint32_t warp_shift, o
   uint32_t at[chains];
 #pragma unroll
   for (int c = 0; c < chains; ++c)
-    at[c] = base + 4 * ((lane_word(kind, value, threadIdx.x % 32) + threadIdx.x / 32 * warp_shift + 8 * c) % table_words);
+    at[c] =
+        base + 4 * ((lane_word(kind, value, threadIdx.x % 32) + threadIdx.x / 32 * warp_shift + 8 * c) % table_words);
   uint32_t sum = 0;
   stopwatch watch;
 #pragma unroll 8
@@ -37,8 +38,11 @@ __device__ void chase_words(pattern kind, uint32_t value, uint32_t warp_shift, o
     for (int c = 0; c < chains; ++c) sum += at[c] = load_shared(at[c]);
   watch.stop(out, sum - base * (steps * chains));
 }
-__global__ void __launch_bounds__(threads) e3_banks_kernel(pattern kind, uint32_t value, outcome* out) { chase_words(kind, value, 0, out); }
-__global__ void __launch_bounds__(threads) e12_warps_kernel(pattern kind, uint32_t value, uint32_t warp_shift, outcome* out) {
+__global__ void __launch_bounds__(threads) e3_banks_kernel(pattern kind, uint32_t value, outcome* out) {
+  chase_words(kind, value, 0, out);
+}
+__global__ void __launch_bounds__(threads)
+    e12_warps_kernel(pattern kind, uint32_t value, uint32_t warp_shift, outcome* out) {
   chase_words(kind, value, warp_shift, out);
 }
 
@@ -47,7 +51,8 @@ uint32_t chase_expected(pattern kind, uint32_t value, uint32_t warp_shift) {
   for (uint32_t warp = 0; warp < threads / 32; ++warp)
     for (uint32_t lane = 0; lane < 32; ++lane)
       for (int c = 0; c < chains; ++c)
-        for (int s = 1; s <= steps; ++s) sum += 4 * ((lane_word(kind, value, lane) + warp * warp_shift + 8 * c + step * s) % table_words);
+        for (int s = 1; s <= steps; ++s)
+          sum += 4 * ((lane_word(kind, value, lane) + warp * warp_shift + 8 * c + step * s) % table_words);
   return sum;
 }
 
@@ -85,7 +90,8 @@ __global__ void __launch_bounds__(threads) e12_elements_kernel(uint32_t row_step
   constexpr auto row = static_cast<uint32_t>(32 * sizeof(T));
   __shared__ alignas(16) unsigned char data[(element_rows + group) * row];
   for (uint32_t i = threadIdx.x; i < sizeof data; i += threads) data[i] = static_cast<unsigned char>(i * 7 + (i >> 8));
-  const auto base = static_cast<uint32_t>(__cvta_generic_to_shared(data)) + threadIdx.x % 32 * static_cast<uint32_t>(sizeof(T));
+  const auto base =
+      static_cast<uint32_t>(__cvta_generic_to_shared(data)) + threadIdx.x % 32 * static_cast<uint32_t>(sizeof(T));
   uint32_t sum = 0;
   stopwatch watch;
 #pragma unroll 2
@@ -107,7 +113,8 @@ uint32_t elements_expected(uint32_t row_step) {
       for (size_t lane = 0; lane < 32; ++lane) {
         const unsigned char* at = data.data() + ((s * row_step % element_rows + k) * 32 + lane) * sizeof(T);
         for (size_t w = 0; w < sizeof(T); w += 4)  // words, or the one narrower element
-          for (size_t b = 0; b < std::min<size_t>(4, sizeof(T)); ++b) sum += static_cast<uint32_t>(at[w + b]) << (8 * b);
+          for (size_t b = 0; b < std::min<size_t>(4, sizeof(T)); ++b)
+            sum += static_cast<uint32_t>(at[w + b]) << (8 * b);
       }
   return sum * (threads / 32);
 }
@@ -132,15 +139,14 @@ __global__ void __launch_bounds__(threads) e12_atomics_kernel(pattern kind, uint
     else
       most = max(most, atomicAdd(mine, threadIdx.x % 32));
   }
-  __syncthreads();  // the whole block: every count is in
+  __syncthreads();                                 // the whole block: every count is in
   const uint32_t impossible = most > 0xF0000000u;  // keeps the old values in use
   watch.stop(out, impossible + (threadIdx.x < 64 ? counters[threadIdx.x] * (threadIdx.x + 1) : 0));
 }
 
 uint32_t atomics_expected(bool increment, pattern kind, uint32_t value) {
   uint32_t sum = 0;
-  for (uint32_t lane = 0; lane < 32; ++lane)
-    sum += (increment ? 1 : lane) * (lane_word(kind, value, lane) + 1);
+  for (uint32_t lane = 0; lane < 32; ++lane) sum += (increment ? 1 : lane) * (lane_word(kind, value, lane) + 1);
   return sum * (threads / 32) * atomic_steps;
 }
 
@@ -174,8 +180,8 @@ __global__ void __launch_bounds__(threads) e2_dynamic_kernel(int rounds, outcome
 void e3_banks(bench& b) {
   const auto measure = [&](const std::string& name, double x, pattern kind, uint32_t value) {
     const auto t = b.cycles(1, [&](outcome* out) { e3_banks_kernel<<<1, threads>>>(kind, value, out); });
-    b.report(name, "e3_banks_kernel", "cycles a request", x, t.cycles.scaled(1.0 / (threads / 32 * chains * steps)), t.sum,
-             chase_expected(kind, value, 0));
+    b.report(name, "e3_banks_kernel", "cycles a request", x, t.cycles.scaled(1.0 / (threads / 32 * chains * steps)),
+             t.sum, chase_expected(kind, value, 0));
   };
   measure("permuted in a row", NAN, pattern::permuted, 0);
   measure("all lanes one word", NAN, pattern::broadcast, 0);
@@ -184,10 +190,13 @@ void e3_banks(bench& b) {
 }
 
 void e12_elements(bench& b) {
-  const auto a_request = [](const stats& cycles, int requests) { return cycles.scaled(1.0 / (threads / 32 * requests)); };
+  const auto a_request = [](const stats& cycles, int requests) {
+    return cycles.scaled(1.0 / (threads / 32 * requests));
+  };
   const auto elements = [&]<class T>(const char* name, T) {
     const auto t = b.cycles(1, [](outcome* out) { e12_elements_kernel<T><<<1, threads>>>(3, out); });
-    b.report(name, "e12_elements_kernel", "cycles a request", NAN, a_request(t.cycles, element_steps), t.sum, elements_expected<T>(3));
+    b.report(name, "e12_elements_kernel", "cycles a request", NAN, a_request(t.cycles, element_steps), t.sum,
+             elements_expected<T>(3));
   };
   elements("elements of 1 byte", uint8_t{});
   elements("elements of 2 bytes", uint16_t{});
@@ -196,14 +205,16 @@ void e12_elements(bench& b) {
   elements("elements of 16 bytes", uint4{});
   for (const uint32_t shift : {0u, 1u, 32u}) {
     const auto t = b.cycles(1, [&](outcome* out) { e12_warps_kernel<<<1, threads>>>(pattern::stride, 1, shift, out); });
-    b.report("warps shifted by words", "e12_warps_kernel", "cycles a request", shift, a_request(t.cycles, chains * steps), t.sum,
-             chase_expected(pattern::stride, 1, shift));
+    b.report("warps shifted by words", "e12_warps_kernel", "cycles a request", shift,
+             a_request(t.cycles, chains * steps), t.sum, chase_expected(pattern::stride, 1, shift));
   }
   const auto atomics = [&](const char* name, bool increment, pattern kind, uint32_t value) {
     const auto t = b.cycles(1, [&](outcome* out) {
-      increment ? e12_atomics_kernel<true><<<1, threads>>>(kind, value, out) : e12_atomics_kernel<false><<<1, threads>>>(kind, value, out);
+      increment ? e12_atomics_kernel<true><<<1, threads>>>(kind, value, out)
+                : e12_atomics_kernel<false><<<1, threads>>>(kind, value, out);
     });
-    b.report(name, "e12_atomics_kernel", "cycles a request", NAN, a_request(t.cycles, atomic_steps), t.sum, atomics_expected(increment, kind, value));
+    b.report(name, "e12_atomics_kernel", "cycles a request", NAN, a_request(t.cycles, atomic_steps), t.sum,
+             atomics_expected(increment, kind, value));
   };
   atomics("increment one counter", true, pattern::broadcast, 0);
   atomics("increment a counter a lane", true, pattern::stride, 1);
@@ -232,7 +243,8 @@ void e2_static_dynamic(bench& b) {
   const size_t most = b.device().sharedMemPerBlockOptin;
   e2_dynamic_kernel<<<1, threads, 48 * 1024 + 4>>>(1, out);
   b.fact("48 KiB and 4 bytes without opting in", cudaGetLastError() == cudaSuccess ? 1 : 0, "launched");
-  PROBE_CUDA(cudaFuncSetAttribute(e2_dynamic_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)));
+  PROBE_CUDA(
+      cudaFuncSetAttribute(e2_dynamic_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)));
   const auto optin = b.cycles(1, [&](outcome* o) { e2_dynamic_kernel<<<1, threads, most>>>(rounds, o); });
   b.report("all that a block may have", "e2_dynamic_kernel", "cycles", NAN, optin.cycles, optin.sum, expected);
   PROBE_CUDA(cudaFuncSetAttribute(e2_dynamic_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 48 * 1024));

@@ -12,7 +12,9 @@ namespace {
 
 constexpr int latency_steps = 1024, steps = 256, threads = 1024;
 
-__device__ uint32_t by_shuffle(uint32_t x, uint32_t from) { return __shfl_sync(0xFFFFFFFFu, x, static_cast<int>(from)); }
+__device__ uint32_t by_shuffle(uint32_t x, uint32_t from) {
+  return __shfl_sync(0xFFFFFFFFu, x, static_cast<int>(from));
+}
 __device__ uint32_t through_shared(uint32_t x, uint32_t from, uint32_t* warp_words) {
   volatile uint32_t* words = warp_words;
   words[threadIdx.x % 32] = x;
@@ -92,14 +94,18 @@ void e11_shuffle(bench& b) {
     expected += (4 * rotated(steps, turn, lane) + 0 + 1 + 2 + 3) * (lane + 1) * (threads / 32);
   }
   const auto a = b.cycles(1, [&](outcome* out) { e11_shuffle_latency_kernel<<<1, 32>>>(turn, out); });
-  b.report("latency, shuffle", "e11_shuffle_latency_kernel", "cycles", NAN, a.cycles.scaled(1.0 / latency_steps), a.sum, latency_expected);
+  b.report("latency, shuffle", "e11_shuffle_latency_kernel", "cycles", NAN, a.cycles.scaled(1.0 / latency_steps), a.sum,
+           latency_expected);
   const auto s = b.cycles(1, [&](outcome* out) { e11_shared_latency_kernel<<<1, 32>>>(turn, out); });
-  b.report("latency, shared", "e11_shared_latency_kernel", "cycles", NAN, s.cycles.scaled(1.0 / latency_steps), s.sum, latency_expected);
+  b.report("latency, shared", "e11_shared_latency_kernel", "cycles", NAN, s.cycles.scaled(1.0 / latency_steps), s.sum,
+           latency_expected);
   const double exchanges = threads / 32 * 4 * steps;
   const auto t = b.cycles(1, [&](outcome* out) { e11_shuffle_kernel<<<1, threads>>>(turn, out); });
-  b.report("throughput, shuffle", "e11_shuffle_kernel", "cycles an exchange", NAN, t.cycles.scaled(1 / exchanges), t.sum, expected);
+  b.report("throughput, shuffle", "e11_shuffle_kernel", "cycles an exchange", NAN, t.cycles.scaled(1 / exchanges),
+           t.sum, expected);
   const auto u = b.cycles(1, [&](outcome* out) { e11_shared_kernel<<<1, threads>>>(turn, out); });
-  b.report("throughput, shared", "e11_shared_kernel", "cycles an exchange", NAN, u.cycles.scaled(1 / exchanges), u.sum, expected);
+  b.report("throughput, shared", "e11_shared_kernel", "cycles an exchange", NAN, u.cycles.scaled(1 / exchanges), u.sum,
+           expected);
   b.fact("registers, shuffle", attributes_of(e11_shuffle_kernel).numRegs, "registers");
   b.fact("registers, shared", attributes_of(e11_shared_kernel).numRegs, "registers");
   b.fact("shared bytes, shuffle", static_cast<double>(attributes_of(e11_shuffle_kernel).sharedSizeBytes), "B");

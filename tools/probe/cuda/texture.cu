@@ -15,11 +15,12 @@ namespace {
 // An array with its texture.
 class texture {
  public:
-  texture(cudaChannelFormatDesc format, cudaExtent size, const void* data, size_t element_bytes, cudaTextureFilterMode filter, cudaTextureReadMode read,
-          bool fractions) {
+  texture(cudaChannelFormatDesc format, cudaExtent size, const void* data, size_t element_bytes,
+          cudaTextureFilterMode filter, cudaTextureReadMode read, bool fractions) {
     PROBE_CUDA(cudaMalloc3DArray(&array_, &format, size));
     cudaMemcpy3DParms copy{};
-    copy.srcPtr = make_cudaPitchedPtr(const_cast<void*>(data), size.width * element_bytes, size.width, std::max<size_t>(size.height, 1));
+    copy.srcPtr = make_cudaPitchedPtr(const_cast<void*>(data), size.width * element_bytes, size.width,
+                                      std::max<size_t>(size.height, 1));
     copy.dstArray = array_;
     copy.extent = make_cudaExtent(size.width, std::max<size_t>(size.height, 1), std::max<size_t>(size.depth, 1));
     copy.kind = cudaMemcpyHostToDevice;
@@ -111,7 +112,9 @@ void values_of(bench& b, int dimensions, const char* kernel_name, Kernel* kernel
   // Points: the element that a place lies in, exactly.
   std::vector<place> places;
   for (uint32_t i = 0; i < 1024; ++i) {
-    const auto part = [&](uint32_t salt) { return static_cast<float>((i * 2654435761u + salt * 40503u) >> 8 & 0xFFFFu) / 65536.0f * side; };
+    const auto part = [&](uint32_t salt) {
+      return static_cast<float>((i * 2654435761u + salt * 40503u) >> 8 & 0xFFFFu) / 65536.0f * side;
+    };
     places.push_back({part(1), part(2), part(3)});
   }
   uint64_t same = 0;
@@ -119,9 +122,11 @@ void values_of(bench& b, int dimensions, const char* kernel_name, Kernel* kernel
     const texture t(format, size, cells.data(), sizeof(float), cudaFilterModePoint, cudaReadModeElementType, false);
     const auto got = read_at(kernel, t, places);
     for (size_t i = 0; i < places.size(); ++i)
-      same += got[i] == cell(static_cast<int>(places[i].x), dimensions > 1 ? static_cast<int>(places[i].y) : 0, dimensions > 2 ? static_cast<int>(places[i].z) : 0);
+      same += got[i] == cell(static_cast<int>(places[i].x), dimensions > 1 ? static_cast<int>(places[i].y) : 0,
+                             dimensions > 2 ? static_cast<int>(places[i].z) : 0);
   }
-  b.report(name + "points read exactly", kernel_name, "of 1024", NAN, {double(same), double(same), double(same)}, same, places.size());
+  b.report(name + "points read exactly", kernel_name, "of 1024", NAN, {double(same), double(same), double(same)}, same,
+           places.size());
   {
     const texture t(format, size, cells.data(), sizeof(float), cudaFilterModeLinear, cudaReadModeElementType, false);
     const auto got = read_at(kernel, t, places);
@@ -133,7 +138,8 @@ void values_of(bench& b, int dimensions, const char* kernel_name, Kernel* kernel
       near += off <= 2 * allowed(dimensions);  // beyond the rounding of the fraction: wrong values, not few bits
     }
     b.report(name + "interpolation, largest difference", kernel_name, "of a step/512", NAN,
-             {worst / allowed(dimensions), worst / allowed(dimensions), worst / allowed(dimensions)}, near, places.size());
+             {worst / allowed(dimensions), worst / allowed(dimensions), worst / allowed(dimensions)}, near,
+             places.size());
   }
 }
 
@@ -144,7 +150,8 @@ void fractions_of(bench& b, const char* name, double scale) {
   constexpr int n = 256;
   std::vector<T> cells(n);
   for (int i = 0; i < n; ++i) cells[static_cast<size_t>(i)] = static_cast<T>(sizeof(T) == 1 ? i : i * 257);
-  const texture t(cudaCreateChannelDesc<T>(), make_cudaExtent(n, 0, 0), cells.data(), sizeof(T), cudaFilterModePoint, cudaReadModeNormalizedFloat, true);
+  const texture t(cudaCreateChannelDesc<T>(), make_cudaExtent(n, 0, 0), cells.data(), sizeof(T), cudaFilterModePoint,
+                  cudaReadModeNormalizedFloat, true);
   std::vector<place> places(n);
   for (int i = 0; i < n; ++i) places[static_cast<size_t>(i)] = {(static_cast<float>(i) + 0.5f) / n, 0, 0};
   const auto got = read_at(e6_read_1d_kernel, t, places);
@@ -174,7 +181,8 @@ __host__ __device__ inline float pixel(uint32_t x, uint32_t y) { return static_c
 
 __device__ void walk_image(walk how, outcome* out, const auto& read) {
   uint32_t sum = 0;
-  const uint32_t warps = gridDim.x * (blockDim.x / 32), first = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, all = image * image / 32;
+  const uint32_t warps = gridDim.x * (blockDim.x / 32), first = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32,
+                 all = image * image / 32;
   stopwatch watch;
 #pragma unroll 8
   for (uint32_t w = first; w < all; w += warps) {
@@ -186,7 +194,9 @@ __device__ void walk_image(walk how, outcome* out, const auto& read) {
 }
 template <walk how>
 __global__ void __launch_bounds__(256) e6_texture_walk_kernel(cudaTextureObject_t t, outcome* out) {
-  walk_image(how, out, [&](uint32_t x, uint32_t y) { return tex2D<float>(t, static_cast<float>(x) + 0.5f, static_cast<float>(y) + 0.5f); });
+  walk_image(how, out, [&](uint32_t x, uint32_t y) {
+    return tex2D<float>(t, static_cast<float>(x) + 0.5f, static_cast<float>(y) + 0.5f);
+  });
 }
 template <walk how>
 __global__ void __launch_bounds__(256) e6_linear_walk_kernel(const float* image_of, outcome* out) {
@@ -196,10 +206,14 @@ __global__ void __launch_bounds__(256) e6_linear_walk_kernel(const float* image_
 template <walk how>
 void locality(bench& b, const char* name, cudaTextureObject_t t, const float* linear, uint32_t expected) {
   const int blocks = b.processors() * 8;
-  const auto of_texture = b.milliseconds(blocks, [&](outcome* out) { e6_texture_walk_kernel<how><<<blocks, 256>>>(t, out); });
-  b.report(std::string("texture by ") + name, "e6_texture_walk_kernel", "GB/s", NAN, of_texture.ms.rate(image * image * 4e-6), of_texture.sum, expected);
-  const auto of_linear = b.milliseconds(blocks, [&](outcome* out) { e6_linear_walk_kernel<how><<<blocks, 256>>>(linear, out); });
-  b.report(std::string("linear by ") + name, "e6_linear_walk_kernel", "GB/s", NAN, of_linear.ms.rate(image * image * 4e-6), of_linear.sum, expected);
+  const auto of_texture =
+      b.milliseconds(blocks, [&](outcome* out) { e6_texture_walk_kernel<how><<<blocks, 256>>>(t, out); });
+  b.report(std::string("texture by ") + name, "e6_texture_walk_kernel", "GB/s", NAN,
+           of_texture.ms.rate(image * image * 4e-6), of_texture.sum, expected);
+  const auto of_linear =
+      b.milliseconds(blocks, [&](outcome* out) { e6_linear_walk_kernel<how><<<blocks, 256>>>(linear, out); });
+  b.report(std::string("linear by ") + name, "e6_linear_walk_kernel", "GB/s", NAN,
+           of_linear.ms.rate(image * image * 4e-6), of_linear.sum, expected);
 }
 
 }  // namespace
@@ -216,8 +230,8 @@ void e6_texture(bench& b) {
   uint32_t expected = 0;
   for (uint32_t y = 0; y < image; ++y)
     for (uint32_t x = 0; x < image; ++x) expected += static_cast<uint32_t>(pixels[size_t{y} * image + x] = pixel(x, y));
-  const texture t(cudaCreateChannelDesc<float>(), make_cudaExtent(image, image, 0), pixels.data(), sizeof(float), cudaFilterModePoint,
-                  cudaReadModeElementType, false);
+  const texture t(cudaCreateChannelDesc<float>(), make_cudaExtent(image, image, 0), pixels.data(), sizeof(float),
+                  cudaFilterModePoint, cudaReadModeElementType, false);
   const device_array<float> linear(pixels);
   locality<walk::rows>(b, "rows", t, linear, expected);
   locality<walk::columns>(b, "columns", t, linear, expected);

@@ -7,14 +7,19 @@ namespace {
 using namespace lockstep::probe;
 
 void e4(row& out, const readings& all) {
-  out.taught = "64 KiB of constant memory, cached. A request in which all lanes want one address is as fast as a register; every other "
-               "distinct address is one more pass: 32 addresses, 32 times the time. Kernel parameters travel the same way.";
-  out.today = "Still so. The first cache is about 2 KiB a multiprocessor, the next one 32 to 128 KiB; a load that goes through an index costs "
-              "its latency, only operands at fixed addresses are free.";
+  out.taught =
+      "64 KiB of constant memory, cached. A request in which all lanes want one address is as fast as a register; "
+      "every other "
+      "distinct address is one more pass: 32 addresses, 32 times the time. Kernel parameters travel the same way.";
+  out.today =
+      "Still so. The first cache is about 2 KiB a multiprocessor, the next one 32 to 128 KiB; a load that goes through "
+      "an index costs "
+      "its latency, only operands at fixed addresses are free.";
   out.lesson = "Coefficients that all lanes read together belong there; tables that lanes look up on their own do not.";
   const auto points = all.series("E4", "distinct addresses");
   const double one = all.value("E4", "distinct addresses", 1);
-  series plot{"Constant cache by distinct addresses", "distinct addresses in a warp", "cycles a request", true, true, {}, {}};
+  series plot{
+      "Constant cache by distinct addresses", "distinct addresses in a warp", "cycles a request", true, true, {}, {}};
   for (const measured* m : points) {
     addresses lanes;
     for (uint64_t lane = 0; lane < 32; ++lane) lanes.push_back(lane % static_cast<uint64_t>(m->x) * 4);
@@ -26,7 +31,8 @@ void e4(row& out, const readings& all) {
     for (double* v : {&relative.value, &relative.low, &relative.high}) *v /= one;
     out.judge(&relative, about(passes, 0.15));
   }
-  series sizes{"Constant memory, latency by working set", "bytes", "cycles", true, false, {}, {{2048, "2 KiB"}, {65536, "64 KiB"}}};
+  series sizes{"Constant memory, latency by working set", "bytes", "cycles", true, false, {},
+               {{2048, "2 KiB"}, {65536, "64 KiB"}}};
   for (const measured* m : all.series("E4", "latency by working set")) {
     sizes.points.push_back({m->x, m->value, {}});
   }
@@ -35,50 +41,69 @@ void e4(row& out, const readings& all) {
   double first_cache = 0;
   for (const point& p : sizes.points)
     if (p.y <= 1.15 * sizes.points.front().y) first_cache = p.x;
-  if (!sizes.points.empty()) out.judge("first constant cache holds", "KiB", first_cache / 1024, between(1, 4), exactly(8));
+  if (!sizes.points.empty())
+    out.judge("first constant cache holds", "KiB", first_cache / 1024, between(1, 4), exactly(8));
   out.judge("constant memory there is", "KiB", all.fact("constant_bytes") / 1024, exactly(64));
   out.plots.push_back(std::move(plot));
   out.plots.push_back(std::move(sizes));
 }
 
 void e5(row& out, const readings& all) {
-  out.taught = "Kepler's read-only cache (__ldg, const __restrict__) is the texture's: apart from L1, better than constant memory where lanes want "
-               "different addresses, and worth asking for.";
-  out.today = "Since Maxwell L1 and texture are one cache, since Volta plain loads go through it too: ld.global.nc and a plain load cost the "
-              "same. Against constant memory the rule stands: different addresses cost passes there, lines here. (On an H200 4-byte loads from "
-              "L1 reach 0.7 requests a cycle, not one; which part of the path sets that is not established.)";
-  out.lesson = "Write const __restrict__ for the compiler's sake; do not expect another cache. Constant memory only for uniform reads.";
+  out.taught =
+      "Kepler's read-only cache (__ldg, const __restrict__) is the texture's: apart from L1, better than constant "
+      "memory where lanes want "
+      "different addresses, and worth asking for.";
+  out.today =
+      "Since Maxwell L1 and texture are one cache, since Volta plain loads go through it too: ld.global.nc and a plain "
+      "load cost the "
+      "same. Against constant memory the rule stands: different addresses cost passes there, lines here. (On an H200 "
+      "4-byte loads from "
+      "L1 reach 0.7 requests a cycle, not one; which part of the path sets that is not established.)";
+  out.lesson =
+      "Write const __restrict__ for the compiler's sake; do not expect another cache. Constant memory only for uniform "
+      "reads.";
   for (const char* pattern : {"uniform", "neighbours", "a line each"}) {
     const std::string name = pattern;
     const double plain = all.value("E5", name + ", plain");
-    out.judge("plain over read-only, " + name, "times", plain / all.value("E5", name + ", read-only"), about(1, 0.05), at_least(1.2));
+    out.judge("plain over read-only, " + name, "times", plain / all.value("E5", name + ", read-only"), about(1, 0.05),
+              at_least(1.2));
   }
   out.judge(all.find("E5", "uniform, read-only"), about(1, 0.2));
   out.judge(all.find("E5", "neighbours, read-only"), about(1, 0.2));
   // L1 looks up one line's tag a cycle and partition of its four: at most 32, at least 8.
   out.judge(all.find("E5", "a line each, read-only"), between(8, 33));
   const double constant = all.value("E4", "distinct addresses", 32);
-  out.judge("constant over read-only, 32 neighbours", "times", constant / all.value("E5", "neighbours, read-only"), at_least(16));
+  out.judge("constant over read-only, 32 neighbours", "times", constant / all.value("E5", "neighbours, read-only"),
+            at_least(16));
 }
 
 void e6(row& out, const readings& all) {
-  out.taught = "Textures are cached for locality in two dimensions, interpolate for free with 8 bits of fraction, and read 8- and 16-bit "
-               "integers as fractions of 1.";
-  out.today = "Values as ever (in 3-D filtering rounds once more than the fractions: a few per cent beyond that bound). Locality: the array's layout keeps neighbours of both directions in a line, so columns cost what rows do; "
-              "linear memory has caught up wherever its accesses coalesce.";
-  out.lesson = "Textures for 2-D neighbourhoods read across, for interpolation and for free conversion; plain loads for rows.";
+  out.taught =
+      "Textures are cached for locality in two dimensions, interpolate for free with 8 bits of fraction, and read 8- "
+      "and 16-bit "
+      "integers as fractions of 1.";
+  out.today =
+      "Values as ever (in 3-D filtering rounds once more than the fractions: a few per cent beyond that bound). "
+      "Locality: the array's layout keeps neighbours of both directions in a line, so columns cost what rows do; "
+      "linear memory has caught up wherever its accesses coalesce.";
+  out.lesson =
+      "Textures for 2-D neighbourhoods read across, for interpolation and for free conversion; plain loads for rows.";
   for (const char* d : {"1-D", "2-D", "3-D"}) {
     out.judge(all.find("E6", std::string(d) + " points read exactly"), exactly(1024));
     out.judge(all.find("E6", std::string(d) + " interpolation, largest difference"), at_most(1));
   }
-  for (const char* name : {"8-bit integers as fractions", "16-bit integers as fractions", "signed 8-bit integers as fractions"})
+  for (const char* name :
+       {"8-bit integers as fractions", "16-bit integers as fractions", "signed 8-bit integers as fractions"})
     out.judge(all.find("E6", name), exactly(256));
   const auto ratio = [&](const char* a, const char* b) { return all.value("E6", a) / all.value("E6", b); };
-  out.judge("texture: columns over rows", "times the speed", ratio("texture by columns", "texture by rows"), between(0.5, 1.5));
+  out.judge("texture: columns over rows", "times the speed", ratio("texture by columns", "texture by rows"),
+            between(0.5, 1.5));
   // A column of 32 rows is 32 sectors for 4 bytes each, 8 of which are used by the time the neighbours come.
   out.judge("linear: columns over rows", "times the speed", ratio("linear by columns", "linear by rows"), at_most(0.5));
-  out.judge("columns: texture over linear", "times the speed", ratio("texture by columns", "linear by columns"), at_least(1.5));
-  out.judge("rows: texture over linear", "times the speed", ratio("texture by rows", "linear by rows"), between(0.4, 1.1), at_least(1));
+  out.judge("columns: texture over linear", "times the speed", ratio("texture by columns", "linear by columns"),
+            at_least(1.5));
+  out.judge("rows: texture over linear", "times the speed", ratio("texture by rows", "linear by rows"),
+            between(0.4, 1.1), at_least(1));
 }
 
 }  // namespace

@@ -9,11 +9,17 @@ namespace {
 using namespace lockstep::probe;
 
 void e1(row& out, const readings& all) {
-  out.taught = "A thread's own array lies in registers while the compiler knows every index; an index known at run time, or too many "
-               "elements, put it into local memory, which is global memory: 400 to 800 cycles.";
-  out.today = "The placement rule stands. But local memory is cached in L1 since Fermi: a spilled value that is used again soon costs an "
-              "L1 access, 20 to 60 cycles.";
-  out.lesson = "Unroll loops over private arrays so that indices are constants; look for a stack frame in the compiler's report.";
+  out.taught =
+      "A thread's own array lies in registers while the compiler knows every index; an index known at run time, or too "
+      "many "
+      "elements, put it into local memory, which is global memory: 400 to 800 cycles.";
+  out.today =
+      "The placement rule stands. But local memory is cached in L1 since Fermi: a spilled value that is used again "
+      "soon costs an "
+      "L1 access, 20 to 60 cycles.";
+  out.lesson =
+      "Unroll loops over private arrays so that indices are constants; look for a stack frame in the compiler's "
+      "report.";
   out.judge(all.find("E1", "local bytes, known index"), exactly(0));
   out.judge(all.find("E1", "local bytes, run-time index"), exactly(32 * 4));
   out.judge(all.find("E1", "local bytes, too large"), at_least((320 - 255) * 4));
@@ -24,14 +30,20 @@ void e1(row& out, const readings& all) {
 
 processor_limits limits_of(const readings& all) {
   const auto fact = [&](const char* name) { return static_cast<int>(all.fact(name)); };
-  return {fact("registers_a_processor"), fact("shared_bytes_a_processor"), fact("threads_a_processor"), fact("blocks_a_processor"), fact("shared_bytes_reserved")};
+  return {fact("registers_a_processor"), fact("shared_bytes_a_processor"), fact("threads_a_processor"),
+          fact("blocks_a_processor"), fact("shared_bytes_reserved")};
 }
 
 void e13(row& out, const readings& all) {
-  out.taught = "Registers are shared by all resident threads of a multiprocessor: more a thread, fewer warps, and fewer warps hide less "
-               "latency. Forcing fewer registers spills them to local memory, which costs more than it gains.";
-  out.lesson = "Occupancy is a means: it matters while each warp waits for one load at a time, not when a thread has several under way.";
-  const auto warps = all.series("E13", "resident warps by live values"), loads = all.series("E13", "loads by live values");
+  out.taught =
+      "Registers are shared by all resident threads of a multiprocessor: more a thread, fewer warps, and fewer warps "
+      "hide less "
+      "latency. Forcing fewer registers spills them to local memory, which costs more than it gains.";
+  out.lesson =
+      "Occupancy is a means: it matters while each warp waits for one load at a time, not when a thread has several "
+      "under way.";
+  const auto warps = all.series("E13", "resident warps by live values"),
+             loads = all.series("E13", "loads by live values");
   series plot{"Loads by resident warps", "resident warps a multiprocessor", "loads/ns", false, false, {}, {}};
   if (!std::isnan(all.fact("warp")))
     for (const measured* m : warps) {
@@ -41,7 +53,8 @@ void e13(row& out, const readings& all) {
       named.x = NAN;
       out.judge(&named, exactly(resident_blocks(limits_of(all), registers, 256, 0) * 8));
     }
-  const double most_warps = all.value("E13", "resident warps by live values", 8), most_loads = all.value("E13", "loads by live values", 8);
+  const double most_warps = all.value("E13", "resident warps by live values", 8),
+               most_loads = all.value("E13", "loads by live values", 8);
   for (const measured* m : loads) {
     const double resident = all.value("E13", "resident warps by live values", m->x);
     plot.points.push_back({resident, m->value, most_loads * resident / most_warps});
@@ -56,23 +69,30 @@ void e13(row& out, const readings& all) {
   out.judge(all.find("E13", "registers, spilling"), exactly(32));
   out.judge(all.find("E13", "local bytes, roomy"), exactly(0));
   out.judge(all.find("E13", "local bytes, spilling"), at_least((96 - 32) * 4));
-  out.judge("time with spills over without", "times", all.value("E13", "spilling") / all.value("E13", "roomy"), at_least(1.5));
+  out.judge("time with spills over without", "times", all.value("E13", "spilling") / all.value("E13", "roomy"),
+            at_least(1.5));
   out.plots.push_back(std::move(plot));
 }
 
 void e14(row& out, const readings& all) {
-  out.taught = "64 KiB of constant memory, 8 KiB of it cached a multiprocessor; parameters up to 4 KiB; 48 KiB of shared memory a block; 32 "
-               "banks; a warp of 32; 255 registers a thread.";
-  out.today = "Parameters up to 32,764 bytes since CUDA 12.1 (Volta and later); shared memory opts in to far more; banks and warp are the same.";
+  out.taught =
+      "64 KiB of constant memory, 8 KiB of it cached a multiprocessor; parameters up to 4 KiB; 48 KiB of shared memory "
+      "a block; 32 "
+      "banks; a warp of 32; 255 registers a thread.";
+  out.today =
+      "Parameters up to 32,764 bytes since CUDA 12.1 (Volta and later); shared memory opts in to far more; banks and "
+      "warp are the same.";
   out.lesson = "Ask the device: the limits that grew are the ones that old code designs around.";
-  const auto fact = [&](const char* name, const char* unit, double factor, const char* key, const range& now, const std::optional<range>& taught = {}) {
+  const auto fact = [&](const char* name, const char* unit, double factor, const char* key, const range& now,
+                        const std::optional<range>& taught = {}) {
     out.judge(name, unit, all.fact(key) * factor, now, taught);
   };
   fact("constant memory", "KiB", 1.0 / 1024, "constant_bytes", exactly(64));
   out.judge(all.find("E14", "parameters as taught"), exactly(4096));
   out.judge(all.find("E14", "parameters today"), exactly(32760), at_most(4096));
   fact("shared memory a block, static", "KiB", 1.0 / 1024, "shared_bytes_a_block", exactly(48));
-  fact("shared memory a block, opted in", "KiB", 1.0 / 1024, "shared_bytes_a_block_optin", between(64, 256), exactly(48));
+  fact("shared memory a block, opted in", "KiB", 1.0 / 1024, "shared_bytes_a_block_optin", between(64, 256),
+       exactly(48));
   fact("shared memory a multiprocessor", "KiB", 1.0 / 1024, "shared_bytes_a_processor", between(64, 256), exactly(48));
   fact("registers a multiprocessor", "registers", 1, "registers_a_processor", exactly(65536));
   fact("threads a block", "threads", 1, "threads_a_block", exactly(1024));
@@ -106,15 +126,20 @@ constexpr level levels[] = {
 };
 
 void e10(row& out, const readings& all) {
-  out.taught = "Registers answer at once, shared memory nearly so, global memory after 400 to 800 cycles: shared is about 100 times faster.";
-  out.today = "In latency shared memory is 20 to 40 times ahead of global, in bandwidth 5 to 12 times; L1 and shared memory are one array since Volta and "
-              "answer alike; the L2 lies in two halves, and the far one answers later.";
+  out.taught =
+      "Registers answer at once, shared memory nearly so, global memory after 400 to 800 cycles: shared is about 100 "
+      "times faster.";
+  out.today =
+      "In latency shared memory is 20 to 40 times ahead of global, in bandwidth 5 to 12 times; L1 and shared memory "
+      "are one array since Volta and "
+      "answer alike; the L2 lies in two halves, and the far one answers later.";
   out.lesson = "Each step out costs a factor of 2 to 10. Reuse pays at every level, not only in shared memory.";
   const double clock = all.fact("clock_ghz"), processors = all.fact("processors");
   for (const level& l : levels)
     out.judge(all.find("E10", l.latency), between(l.low, l.high), between(l.taught_low, l.taught_high));
   const auto value = [&](const char* name) { return all.value("E10", name); };
-  out.judge("latency of global over shared", "times", value("latency, global") / value("latency, shared"), between(15, 45), between(80, 120));
+  out.judge("latency of global over shared", "times", value("latency, global") / value("latency, shared"),
+            between(15, 45), between(80, 120));
   // Widths a cycle and multiprocessor: 128 lanes of three operands; 128 bytes; 128 bytes.
   out.judge(all.find("E10", "bandwidth, register"), about(clock * processors * 128 * 12, 0.15));
   out.judge(all.find("E10", "bandwidth, shared"), about(clock * processors * 128, 0.15));
@@ -124,7 +149,8 @@ void e10(row& out, const readings& all) {
   const double pins = all.fact("memory_clock_ghz") * 2 * all.fact("memory_bus_bits") / 8;
   out.judge(all.find("E10", "bandwidth, global"), between(0.85 * pins, pins));
   out.judge(all.find("E10", "bandwidth, host"), between(10, 70));
-  out.judge("bandwidth of shared over global", "times", value("bandwidth, shared") / value("bandwidth, global"), between(5, 12), between(80, 120));
+  out.judge("bandwidth of shared over global", "times", value("bandwidth, shared") / value("bandwidth, global"),
+            between(5, 12), between(80, 120));
   series plot{"Latency by working set", "bytes", "cycles", true, true, {}, {}};
   for (const measured* m : all.series("E10", "latency by working set")) {
     plot.points.push_back({m->x, m->value, {}});
@@ -142,9 +168,12 @@ void e10(row& out, const readings& all) {
 // The picture that lectures end with: where a memory is, who sees it, for how long,
 // whether it is cached, how large and how fast it is here.
 void e15(row& out, const readings& all) {
-  out.taught = "Registers and shared memory on the chip, everything else off it; registers and local belong to a thread, shared to a block, the rest "
-               "to the grid; global is not cached.";
-  out.today = "Everything is cached: local and global in L1 and L2, constant and texture in their own first level or L1.";
+  out.taught =
+      "Registers and shared memory on the chip, everything else off it; registers and local belong to a thread, shared "
+      "to a block, the rest "
+      "to the grid; global is not cached.";
+  out.today =
+      "Everything is cached: local and global in L1 and L2, constant and texture in their own first level or L1.";
   out.lesson = "Place data by who needs it and how often; then look at this picture for what that costs.";
   struct entry {
     const char *name, *where, *seen_by, *lives, *cached, *size_key;
@@ -152,36 +181,49 @@ void e15(row& out, const readings& all) {
     const char *size_of, *latency, *bandwidth;
   };
   const entry entries[] = {
-      {"register", "on chip", "thread", "thread", "-", "registers_a_processor", 4, " a processor", "latency, register", "bandwidth, register"},
-      {"shared", "on chip", "block", "block", "-", "shared_bytes_a_processor", 1, " a processor", "latency, shared", "bandwidth, shared"},
+      {"register", "on chip", "thread", "thread", "-", "registers_a_processor", 4, " a processor", "latency, register",
+       "bandwidth, register"},
+      {"shared", "on chip", "block", "block", "-", "shared_bytes_a_processor", 1, " a processor", "latency, shared",
+       "bandwidth, shared"},
       {"local", "DRAM", "thread", "thread", "L1, L2", nullptr, 0, "", nullptr, nullptr},
-      {"constant", "DRAM", "grid, read only", "program", "constant caches", "constant_bytes", 1, "", "latency, constant", nullptr},
+      {"constant", "DRAM", "grid, read only", "program", "constant caches", "constant_bytes", 1, "",
+       "latency, constant", nullptr},
       {"texture", "DRAM", "grid, read only", "program", "L1, L2", nullptr, 0, "", nullptr, nullptr},
-      {"global, in L1", "on chip", "block", "while in use", "-", "shared_bytes_a_processor", 1, " a processor", "latency, L1", "bandwidth, L1"},
+      {"global, in L1", "on chip", "block", "while in use", "-", "shared_bytes_a_processor", 1, " a processor",
+       "latency, L1", "bandwidth, L1"},
       {"global, in L2", "on chip", "grid", "while in use", "-", "l2_bytes", 1, "", "latency, L2", "bandwidth, L2"},
-      {"global", "DRAM", "grid and host", "program", "L1, L2", "memory_bytes", 1, "", "latency, global", "bandwidth, global"},
+      {"global", "DRAM", "grid and host", "program", "L1, L2", "memory_bytes", 1, "", "latency, global",
+       "bandwidth, global"},
       {"host", "host", "grid and host", "program", "-", nullptr, 0, "", "latency, host", "bandwidth, host"},
   };
   const auto size_text = [](double bytes) {
-    return bytes >= 0x1p30 ? fmt::format("{:.0f} GiB", bytes / 0x1p30) : bytes >= 0x1p20 ? fmt::format("{:.0f} MiB", bytes / 0x1p20) : fmt::format("{:.0f} KiB", bytes / 0x1p10);
+    return bytes >= 0x1p30   ? fmt::format("{:.0f} GiB", bytes / 0x1p30)
+           : bytes >= 0x1p20 ? fmt::format("{:.0f} MiB", bytes / 0x1p20)
+                             : fmt::format("{:.0f} KiB", bytes / 0x1p10);
   };
   for (const entry& e : entries) {
     memory m{e.name, e.where, e.seen_by, e.lives, e.cached, "", NAN, NAN};
-    if (e.size_key != nullptr && !std::isnan(all.fact(e.size_key))) m.size = size_text(all.fact(e.size_key) * e.size_factor) + e.size_of;
+    if (e.size_key != nullptr && !std::isnan(all.fact(e.size_key)))
+      m.size = size_text(all.fact(e.size_key) * e.size_factor) + e.size_of;
     if (e.latency != nullptr) m.latency_cycles = all.value("E10", e.latency);
     if (e.bandwidth != nullptr) m.gb_s = all.value("E10", e.bandwidth);
     out.picture.push_back(std::move(m));
   }
   const auto value = [&](const char* name) { return all.value("E10", name); };
   // Every step of the picture is slower than the one inside it.
-  const char* const inward_out[] = {"latency, register", "latency, shared", "latency, L1", "latency, L2", "latency, global", "latency, host"};
+  const char* const inward_out[] = {"latency, register", "latency, shared", "latency, L1",
+                                    "latency, L2",       "latency, global", "latency, host"};
   for (size_t i = 1; i < std::size(inward_out); ++i)
-    out.judge(fmt::format("{} over {}", inward_out[i] + 9, inward_out[i - 1] + 9), "times the latency", value(inward_out[i]) / value(inward_out[i - 1]), at_least(1));
-  const char* const narrower[] = {"bandwidth, register", "bandwidth, shared", "bandwidth, L2", "bandwidth, global", "bandwidth, host"};
+    out.judge(fmt::format("{} over {}", inward_out[i] + 9, inward_out[i - 1] + 9), "times the latency",
+              value(inward_out[i]) / value(inward_out[i - 1]), at_least(1));
+  const char* const narrower[] = {"bandwidth, register", "bandwidth, shared", "bandwidth, L2", "bandwidth, global",
+                                  "bandwidth, host"};
   for (size_t i = 1; i < std::size(narrower); ++i)
-    out.judge(fmt::format("{} over {}", narrower[i - 1] + 11, narrower[i] + 11), "times the GB/s", value(narrower[i - 1]) / value(narrower[i]), at_least(1));
+    out.judge(fmt::format("{} over {}", narrower[i - 1] + 11, narrower[i] + 11), "times the GB/s",
+              value(narrower[i - 1]) / value(narrower[i]), at_least(1));
   // "Global memory is not cached": then L1 would answer no sooner than DRAM.
-  out.judge("global found in L1 over global", "times the latency", value("latency, L1") / value("latency, global"), at_most(0.2), about(1, 0.1));
+  out.judge("global found in L1 over global", "times the latency", value("latency, L1") / value("latency, global"),
+            at_most(0.2), about(1, 0.1));
 }
 
 }  // namespace

@@ -10,25 +10,34 @@ using namespace lockstep::probe;
 addresses lanes_of(pattern kind, uint32_t value) {
   addresses lanes;
   for (uint32_t lane = 0; lane < 32; ++lane)
-    lanes.push_back(4 * (kind == pattern::scattered ? uint64_t{scattered_word(1, lane, 1u << 17)} : uint64_t{lane_word(kind, value, lane)}));
+    lanes.push_back(4 * (kind == pattern::scattered ? uint64_t{scattered_word(1, lane, 1u << 17)}
+                                                    : uint64_t{lane_word(kind, value, lane)}));
   return lanes;
 }
-double percent(pattern kind, uint32_t value, int granule) { return 100 * efficiency(lanes_of(kind, value), 4, granule); }
+double percent(pattern kind, uint32_t value, int granule) {
+  return 100 * efficiency(lanes_of(kind, value), 4, granule);
+}
 
 void e8(row& out, const readings& all) {
-  out.taught = "A warp's 32 words are fetched in 128-byte lines when L1 caches them, in 32-byte segments when it does not; "
-               "efficiency = bytes asked / bytes moved: aligned 100 %, misaligned 50 % (two lines), scattered 3.1 % or 12.5 %.";
-  out.today = "Since Volta a line of L1 holds four sectors of 32 bytes that are fetched one by one: a misaligned request moves 5 "
-              "sectors, not 2 lines (80 %), a scattered one 12.5 % with L1 and without. The counters say exactly that; in time, L2 and DRAM "
-              "answer in pieces of 64 bytes, and what a neighbour fetched may be in a cache.";
-  out.lesson = "Neighbouring lanes, neighbouring words. Misalignment is cheap today, strides and scatter are as dear as ever.";
+  out.taught =
+      "A warp's 32 words are fetched in 128-byte lines when L1 caches them, in 32-byte segments when it does not; "
+      "efficiency = bytes asked / bytes moved: aligned 100 %, misaligned 50 % (two lines), scattered 3.1 % or 12.5 %.";
+  out.today =
+      "Since Volta a line of L1 holds four sectors of 32 bytes that are fetched one by one: a misaligned request moves "
+      "5 "
+      "sectors, not 2 lines (80 %), a scattered one 12.5 % with L1 and without. The counters say exactly that; in "
+      "time, L2 and DRAM "
+      "answer in pieces of 64 bytes, and what a neighbour fetched may be in a cache.";
+  out.lesson =
+      "Neighbouring lanes, neighbouring words. Misalignment is cheap today, strides and scatter are as dear as ever.";
   struct item {
     const char* name;
     pattern kind;
     uint32_t value;
   };
-  const item items[] = {{"aligned", pattern::stride, 1},     {"permuted", pattern::permuted, 0}, {"offset 1", pattern::offset, 1},
-                        {"offset 8", pattern::offset, 8},    {"stride 2", pattern::stride, 2},   {"scattered", pattern::scattered, 0},
+  const item items[] = {{"aligned", pattern::stride, 1},       {"permuted", pattern::permuted, 0},
+                        {"offset 1", pattern::offset, 1},      {"offset 8", pattern::offset, 8},
+                        {"stride 2", pattern::stride, 2},      {"scattered", pattern::scattered, 0},
                         {"one address", pattern::broadcast, 0}};
   for (const bool l1 : {false, true}) {
     const std::string how = l1 ? ", L1" : ", no L1";
@@ -53,29 +62,45 @@ void e8(row& out, const readings& all) {
       out.judge(&relative, today, l1 ? about(percent(i.kind, i.value, 128), 0.15) : about(now, 0.15));
     }
   }
-  series offsets{"Bandwidth by offset", "offset in words of 4 bytes", "GB/s asked for", false, false, {}, {{8, "one sector"}, {16, "two"}, {24, "three"}, {32, "one line"}}};
+  series offsets{"Bandwidth by offset",
+                 "offset in words of 4 bytes",
+                 "GB/s asked for",
+                 false,
+                 false,
+                 {},
+                 {{8, "one sector"}, {16, "two"}, {24, "three"}, {32, "one line"}}};
   for (const measured* m : all.series("E8", "offset")) {
     const double aligned = all.value("E8", "offset", 0);
     offsets.points.push_back({m->x, m->value, aligned});
     // Pieces of 64 bytes that neighbours share are fetched again, or found in a cache: between the two.
     const double again = percent(pattern::offset, static_cast<uint32_t>(m->x), 64) / 100;
-    if (m->x == 1 || m->x == 8 || m->x == 31) out.judge(m, between(again * aligned, 1.05 * aligned), about(aligned / 2, 0.1));
+    if (m->x == 1 || m->x == 8 || m->x == 31)
+      out.judge(m, between(again * aligned, 1.05 * aligned), about(aligned / 2, 0.1));
   }
-  series strides{"Bandwidth by stride", "stride in words of 4 bytes", "GB/s asked for", true, true, {}, {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}}};
+  series strides{"Bandwidth by stride",
+                 "stride in words of 4 bytes",
+                 "GB/s asked for",
+                 true,
+                 true,
+                 {},
+                 {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}}};
   for (const measured* m : all.series("E8", "stride")) {
     const double aligned = all.value("E8", "stride", 1);
     const auto k = static_cast<uint32_t>(m->x);
     // DRAM answers in pieces of 64 bytes, two sectors.
     const double pieces = percent(pattern::stride, k, 64) / 100, lines = percent(pattern::stride, k, 128) / 100;
     strides.points.push_back({m->x, m->value, aligned * pieces});
-    if (k == 2 || k == 8 || k == 16 || k == 32) out.judge(m, about(aligned * pieces, 0.25), about(aligned * lines, 0.25));
+    if (k == 2 || k == 8 || k == 16 || k == 32)
+      out.judge(m, about(aligned * pieces, 0.25), about(aligned * lines, 0.25));
   }
   out.plots.push_back(std::move(offsets));
   out.plots.push_back(std::move(strides));
 }
 
 void e7(row& out, const readings& all) {
-  out.taught = "Global memory is static (__device__ arrays, filled by cudaMemcpyToSymbol) or allocated (cudaMalloc); both are the same DRAM.";
+  out.taught =
+      "Global memory is static (__device__ arrays, filled by cudaMemcpyToSymbol) or allocated (cudaMalloc); both are "
+      "the same DRAM.";
   out.lesson = "A static array is as fast as an allocated one; choose by who knows the size.";
   const double allocated = all.value("E7", "cudaMalloc");
   // Pins: a transfer on both edges of the memory clock.
@@ -85,10 +110,16 @@ void e7(row& out, const readings& all) {
 }
 
 void e9(row& out, const readings& all) {
-  out.taught = "Page-locked host memory is read and written by the device's own engines at the link's speed, about twice that of pageable "
-               "memory, which the driver first copies. Both directions at once double it again.";
-  out.today = "The link has grown faster than one core copies: pageable memory now reaches a fifth to a third of it. Small copies pay the call.";
-  out.lesson = "Page-lock what crosses the link more than once, and in pieces of a MiB or more; else let several threads fill pinned buffers.";
+  out.taught =
+      "Page-locked host memory is read and written by the device's own engines at the link's speed, about twice that "
+      "of pageable "
+      "memory, which the driver first copies. Both directions at once double it again.";
+  out.today =
+      "The link has grown faster than one core copies: pageable memory now reaches a fifth to a third of it. Small "
+      "copies pay the call.";
+  out.lesson =
+      "Page-lock what crosses the link more than once, and in pieces of a MiB or more; else let several threads fill "
+      "pinned buffers.";
   constexpr double most = 1u << 28;
   const double up = all.value("E9", "up, page-locked", most), down = all.value("E9", "down, page-locked", most);
   const double link = all.value("E9", "link");
@@ -98,12 +129,17 @@ void e9(row& out, const readings& all) {
   } else {
     out.judge("down over up, page-locked", "times", down / up, about(1, 0.1));
   }
-  out.judge("pageable over page-locked, up", "times", all.value("E9", "up, pageable", most) / up, between(0.05, 0.35), about(0.5, 0.2));
-  out.judge("pageable over page-locked, down", "times", all.value("E9", "down, pageable", most) / down, between(0.05, 0.35), about(0.5, 0.2));
-  out.judge("both at once over one direction", "times", all.value("E9", "both at once, page-locked", most) / std::max(up, down), between(1.6, 2.05));
-  out.judge("64 KiB over 256 MiB, page-locked up", "times", all.value("E9", "up, page-locked", 1u << 16) / up, at_most(0.5));
+  out.judge("pageable over page-locked, up", "times", all.value("E9", "up, pageable", most) / up, between(0.05, 0.35),
+            about(0.5, 0.2));
+  out.judge("pageable over page-locked, down", "times", all.value("E9", "down, pageable", most) / down,
+            between(0.05, 0.35), about(0.5, 0.2));
+  out.judge("both at once over one direction", "times",
+            all.value("E9", "both at once, page-locked", most) / std::max(up, down), between(1.6, 2.05));
+  out.judge("64 KiB over 256 MiB, page-locked up", "times", all.value("E9", "up, page-locked", 1u << 16) / up,
+            at_most(0.5));
   series plot{"Copies over the link", "bytes", "GB/s", true, false, {}, {}};
-  for (const char* name : {"up, page-locked", "up, pageable", "down, page-locked", "down, pageable", "both at once, page-locked"}) {
+  for (const char* name :
+       {"up, page-locked", "up, pageable", "down, page-locked", "down, pageable", "both at once, page-locked"}) {
     series one = plot;
     one.name = std::string("Copies over the link: ") + name;
     for (const measured* m : all.series("E9", name)) {

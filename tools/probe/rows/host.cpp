@@ -17,10 +17,13 @@ double knee(const std::vector<const measured*>& points, double from, double leve
 double next_power(double bytes) { return std::exp2(std::floor(std::log2(bytes)) + 1); }
 
 void h1(row& out, const readings& all) {
-  const double l1 = all.value("host", "l1_bytes"), l2 = all.value("host", "l2_bytes"), l3 = all.value("host", "l3_bytes");
+  const double l1 = all.value("host", "l1_bytes"), l2 = all.value("host", "l2_bytes"),
+               l3 = all.value("host", "l3_bytes");
   const double ghz = all.value("host", "clock_ghz");
-  out.taught = "A dependent load takes 4 to 5 cycles from L1, 12 to 16 from L2, 30 to 70 from L3, 60 to 200 ns from memory; the steps "
-               "stand at the sizes of the caches.";
+  out.taught =
+      "A dependent load takes 4 to 5 cycles from L1, 12 to 16 from L2, 30 to 70 from L3, 60 to 200 ns from memory; the "
+      "steps "
+      "stand at the sizes of the caches.";
   out.today = "Large server chips reach past 70 cycles in an L3 that many cores share.";
   out.lesson = "Working sets decide speed: the same loop is 10 to 100 times slower when its data fall out of a cache.";
   const auto latency = all.series("H1", "latency"), bandwidth = all.series("H1", "bandwidth");
@@ -50,7 +53,8 @@ void h1(row& out, const readings& all) {
     out.judge(&far, between(60, 250));
   }
   if (const measured* first = at(latency, l1 / 2)) {
-    out.judge("working set that falls out of L1", "KiB", knee(latency, 0, first->value) / 1024, exactly(next_power(l1) / 1024));
+    out.judge("working set that falls out of L1", "KiB", knee(latency, 0, first->value) / 1024,
+              exactly(next_power(l1) / 1024));
     if (const measured* second = at(latency, l2 / 2))
       out.judge("working set that falls out of L2", "KiB", knee(latency, l2 / 2, second->value) / 1024,
                 between(next_power(l2) / 2 / 1024, 2 * next_power(l2) / 1024));
@@ -64,15 +68,16 @@ void h1(row& out, const readings& all) {
   for (const measured* m : bandwidth) {
     speed.points.push_back({m->x, m->value, {}});
   }
-  if (const measured *near = at(bandwidth, l1 / 2), *far = bandwidth.empty() ? nullptr : bandwidth.back(); near != nullptr && far != nullptr)
+  if (const measured* near = at(bandwidth, l1 / 2), *far = bandwidth.empty() ? nullptr : bandwidth.back();
+      near != nullptr && far != nullptr)
     out.judge("bandwidth of L1 over that of memory", "times", near->value / far->value, at_least(3));
   out.plots.push_back(std::move(plot));
   out.plots.push_back(std::move(speed));
 }
 
 // A reading under another name, in another unit.
-void judge_as(row& out, const measured* m, const std::string& name, const std::string& unit, double factor, const range& now,
-              const std::optional<range>& taught = {}) {
+void judge_as(row& out, const measured* m, const std::string& name, const std::string& unit, double factor,
+              const range& now, const std::optional<range>& taught = {}) {
   if (m == nullptr) return;
   measured renamed = *m;
   renamed.name = name;
@@ -92,24 +97,32 @@ void h2(row& out, const readings& all) {
   out.taught = "Memory moves whole lines of 64 bytes: words `stride` bytes apart use 8 bytes of every min(stride, 64).";
   out.today = "Still so. Beyond a line's length the hardware's prefetchers decide: they follow strides within a page.";
   out.lesson = "Walk arrays along their lines: a column walk pays for eight words and uses one.";
-  const double line = all.value("host", "line_bytes") > 0 ? all.value("host", "line_bytes") : 64, one = all.value("H2", "stride", 8);
+  const double line = all.value("host", "line_bytes") > 0 ? all.value("host", "line_bytes") : 64,
+               one = all.value("H2", "stride", 8);
   series plot{"CPU bandwidth by stride", "stride in bytes", "GB/s asked for", true, true, {}, {{line, "one line"}}};
   for (const measured* m : all.series("H2", "stride")) {
     const double predicted = one * lockstep::probe::line_efficiency(static_cast<int>(m->x), 8, static_cast<int>(line));
     plot.points.push_back({m->x, m->value, predicted});
-    if (m->x == 16 || m->x == 64 || m->x == 128) judge_as(out, m, fmt::format("efficiency at stride {:g}", m->x), "%", 100 / one, about(100 * predicted / one, 0.3));
+    if (m->x == 16 || m->x == 64 || m->x == 128)
+      judge_as(out, m, fmt::format("efficiency at stride {:g}", m->x), "%", 100 / one,
+               about(100 * predicted / one, 0.3));
   }
   out.plots.push_back(std::move(plot));
 }
 
 void h3(row& out, const readings& all) {
-  out.taught = "A load inside a line costs the same at any offset; one that crosses a line costs two; one that crosses a page costs tens of cycles.";
+  out.taught =
+      "A load inside a line costs the same at any offset; one that crosses a line costs two; one that crosses a page "
+      "costs tens of cycles.";
   out.today = "Crossing a page costs little more than crossing a line on recent cores, once both pages are in the TLB.";
   out.lesson = "Align what wide vectors stream over to a line: at 64 bytes a load, every misaligned load is two.";
   const double ghz = all.value("host", "clock_ghz"), aligned = all.value("H3", "8 bytes, aligned");
-  judge_as(out, all.find("H3", "8 bytes, misaligned in a line"), "8 bytes, misaligned in a line, over aligned", "times", 1 / aligned, about(1, 0.15));
-  judge_as(out, all.find("H3", "8 bytes, across a line"), "8 bytes, across a line, over aligned", "times", 1 / aligned, between(1.0, 2.5), about(2, 0.25));
-  judge_as(out, all.find("H3", "8 bytes, across a page"), "8 bytes, across a page", "cycles", ghz, between(0.3, 10), between(20, 150));
+  judge_as(out, all.find("H3", "8 bytes, misaligned in a line"), "8 bytes, misaligned in a line, over aligned", "times",
+           1 / aligned, about(1, 0.15));
+  judge_as(out, all.find("H3", "8 bytes, across a line"), "8 bytes, across a line, over aligned", "times", 1 / aligned,
+           between(1.0, 2.5), about(2, 0.25));
+  judge_as(out, all.find("H3", "8 bytes, across a page"), "8 bytes, across a page", "cycles", ghz, between(0.3, 10),
+           between(20, 150));
   const int bytes = static_cast<int>(all.value("host", "vector_bytes"));
   const double fast = all.value("H3", "vectors, offset", 0);
   for (const measured* m : all.series("H3", "vectors, offset")) {
@@ -126,36 +139,49 @@ void h3(row& out, const readings& all) {
 }
 
 void h4(row& out, const readings& all) {
-  out.taught = "The TLB holds tens of pages in its first level and one to four thousand in its second; beyond, every access walks the page table. "
-               "Huge pages of 2 MiB make 512 times as much reachable.";
+  out.taught =
+      "The TLB holds tens of pages in its first level and one to four thousand in its second; beyond, every access "
+      "walks the page table. "
+      "Huge pages of 2 MiB make 512 times as much reachable.";
   out.today = "Still so; in a virtual machine a walk goes through two page tables and costs more.";
   out.lesson = "Data reached at random want huge pages (madvise, MADV_HUGEPAGE): same caches, no walks.";
-  const auto ratio = [&](double pages) { return all.value("H4", "4 KiB pages", pages) / all.value("H4", "huge pages", pages); };
+  const auto ratio = [&](double pages) {
+    return all.value("H4", "4 KiB pages", pages) / all.value("H4", "huge pages", pages);
+  };
   out.judge("4 KiB over huge pages, 16 pages", "times", ratio(16), about(1, 0.15));
   out.judge("4 KiB over huge pages, 512 pages", "times", ratio(512), between(1, 3));
   out.judge("4 KiB over huge pages, 32768 pages", "times", ratio(32768), at_least(1.3));
   const std::vector<mark> levels = {{64, "64 pages"}, {2048, "2048"}};
   for (const char* name : {"4 KiB pages", "huge pages"})
-    out.plots.push_back(plot_of(all, "H4", name, {fmt::format("Latency of a line a page: {}", name), "4 KiB pages touched", "ns", true, true, {}, levels}));
+    out.plots.push_back(plot_of(
+        all, "H4", name,
+        {fmt::format("Latency of a line a page: {}", name), "4 KiB pages touched", "ns", true, true, {}, levels}));
 }
 
 void h5(row& out, const readings& all) {
-  out.taught = "A plain store first reads its line: writing moves twice the bytes. Streaming stores do not, so they write memory twice as fast; "
-               "in a cache they are slower, since they leave it.";
+  out.taught =
+      "A plain store first reads its line: writing moves twice the bytes. Streaming stores do not, so they write "
+      "memory twice as fast; "
+      "in a cache they are slower, since they leave it.";
   out.today = "Some cores notice lines that are overwritten whole and skip the read; the gain is then less than two.";
   out.lesson = "Stream what will not be read soon and does not fit the cache; nothing else.";
   const auto value = [&](const char* name) { return all.value("H5", name); };
-  out.judge("streaming over plain, memory", "times", value("streaming stores, memory") / value("plain stores, memory"), between(1.05, 2.4), about(2, 0.2));
-  out.judge("streaming over plain, L2", "times", value("streaming stores, L2") / value("plain stores, L2"), at_most(0.8));
+  out.judge("streaming over plain, memory", "times", value("streaming stores, memory") / value("plain stores, memory"),
+            between(1.05, 2.4), about(2, 0.2));
+  out.judge("streaming over plain, L2", "times", value("streaming stores, L2") / value("plain stores, L2"),
+            at_most(0.8));
 }
 
 void h6(row& out, const readings& all) {
-  out.taught = "A load is compared with the stores before it by the low 12 bits of the address: a target a whole number of pages behind its source "
-               "makes loads wait for stores that they have nothing to do with.";
+  out.taught =
+      "A load is compared with the stores before it by the low 12 bits of the address: a target a whole number of "
+      "pages behind its source "
+      "makes loads wait for stores that they have nothing to do with.";
   out.today = "Cores that predict the dependence, or compare the whole address soon, lose little.";
   out.lesson = "Do not place arrays that are walked together at multiples of 4 KiB; offset one of them by a few lines.";
   const double apart = all.value("H6", "copy, target behind by pages and bytes", 2048);
-  series plot{"CPU copies between arrays 4 KiB apart", "bytes beyond a multiple of 4 KiB", "ns a word", false, false, {}, {}};
+  series plot{
+      "CPU copies between arrays 4 KiB apart", "bytes beyond a multiple of 4 KiB", "ns a word", false, false, {}, {}};
   for (const measured* m : all.series("H6", "copy, target behind by pages and bytes")) {
     plot.points.push_back({m->x, m->value, apart});
     if (m->x == 2048) continue;
@@ -170,25 +196,35 @@ void h6(row& out, const readings& all) {
 }
 
 void h7(row& out, const readings& all) {
-  out.taught = "Two threads that write different words of one line hand the line back and forth: many times slower than on lines of their own.";
+  out.taught =
+      "Two threads that write different words of one line hand the line back and forth: many times slower than on "
+      "lines of their own.";
   out.lesson = "Give each thread's counters a line of their own, better two: prefetchers fetch pairs.";
   out.judge(all.find("H7", "two counters in two lines"), between(0.5, 15));
-  out.judge("a line shared over a line each", "times the time", all.value("H7", "two counters in a line") / all.value("H7", "two counters in two lines"), at_least(3));
+  out.judge("a line shared over a line each", "times the time",
+            all.value("H7", "two counters in a line") / all.value("H7", "two counters in two lines"), at_least(3));
 }
 
 void h8(row& out, const readings& all) {
-  out.taught = "Threads on cores of their own multiply the bandwidth of their own caches; memory is shared, and a few cores use it up.";
-  out.today = "Two hardware threads of one core share its caches too: where the system counts both, the L1's factor is between half and all of "
-              "their number.";
-  out.lesson = "Memory-bound loops stop scaling when the memory is busy; more threads than that only get in each other's way.";
+  out.taught =
+      "Threads on cores of their own multiply the bandwidth of their own caches; memory is shared, and a few cores use "
+      "it up.";
+  out.today =
+      "Two hardware threads of one core share its caches too: where the system counts both, the L1's factor is between "
+      "half and all of "
+      "their number.";
+  out.lesson =
+      "Memory-bound loops stop scaling when the memory is busy; more threads than that only get in each other's way.";
   for (const char* where : {"L1", "memory"}) {
     const double one = all.value("H8", where, 1);
     series plot{fmt::format("CPU read bandwidth by threads: {}", where), "threads", "GB/s", false, false, {}, {}};
     for (const measured* m : all.series("H8", where)) {
       plot.points.push_back({m->x, m->value, one * m->x});
       const bool last = m->x == all.value("host", "threads");
-      if (last && m->x > 1) judge_as(out, m, fmt::format("speedup of {:g} threads, {}", m->x, where), "times", 1 / one, where[0] == 'L' ? between(0.4 * m->x, 1.1 * m->x) : between(1, 1.1 * m->x),
-                             where[0] == 'L' ? std::optional(about(m->x, 0.25)) : std::nullopt);
+      if (last && m->x > 1)
+        judge_as(out, m, fmt::format("speedup of {:g} threads, {}", m->x, where), "times", 1 / one,
+                 where[0] == 'L' ? between(0.4 * m->x, 1.1 * m->x) : between(1, 1.1 * m->x),
+                 where[0] == 'L' ? std::optional(about(m->x, 0.25)) : std::nullopt);
     }
     out.plots.push_back(std::move(plot));
   }

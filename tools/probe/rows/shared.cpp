@@ -9,17 +9,24 @@ using namespace lockstep::probe;
 
 addresses lanes_of(pattern kind, uint32_t value, int bytes) {
   addresses lanes;
-  for (uint32_t lane = 0; lane < 32; ++lane) lanes.push_back(uint64_t{lane_word(kind, value, lane)} * static_cast<uint64_t>(bytes));
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    lanes.push_back(uint64_t{lane_word(kind, value, lane)} * static_cast<uint64_t>(bytes));
   return lanes;
 }
 int ways(pattern kind, uint32_t value, int bytes = 4) { return bank_cycles(lanes_of(kind, value, bytes), bytes); }
 
 void e2(row& out, const readings& all) {
-  out.taught = "Shared memory is declared with a size, or sized by the third launch parameter; both are the same memory. A block has at "
-               "most 48 KiB.";
-  out.today = "Since Volta a block may have most of the multiprocessor's memory (227 KiB on Hopper) as dynamic shared memory, after "
-              "cudaFuncSetAttribute has opted in; static shared memory still ends at 48 KiB.";
-  out.lesson = "Choose by whether the size is known when compiled; it costs nothing either way. Above 48 KiB: dynamic, and opt in.";
+  out.taught =
+      "Shared memory is declared with a size, or sized by the third launch parameter; both are the same memory. A "
+      "block has at "
+      "most 48 KiB.";
+  out.today =
+      "Since Volta a block may have most of the multiprocessor's memory (227 KiB on Hopper) as dynamic shared memory, "
+      "after "
+      "cudaFuncSetAttribute has opted in; static shared memory still ends at 48 KiB.";
+  out.lesson =
+      "Choose by whether the size is known when compiled; it costs nothing either way. Above 48 KiB: dynamic, and opt "
+      "in.";
   const double s = all.value("E2", "static"), d = all.value("E2", "dynamic");
   out.judge(all.find("E2", "dynamic"), about(s, 0.05));
   out.judge("time of dynamic over static", "times", d / s, about(1, 0.05));
@@ -27,15 +34,22 @@ void e2(row& out, const readings& all) {
   out.judge(all.find("E2", "static bytes of the dynamic kernel"), exactly(0));
   out.judge(all.find("E2", "48 KiB and 4 bytes without opting in"), exactly(0));
   out.judge(all.find("E2", "all that a block may have"), about(s, 0.05));
-  out.judge("dynamic shared memory of a block", "KiB", all.fact("shared_bytes_a_block_optin") / 1024, at_least(64), exactly(48));
+  out.judge("dynamic shared memory of a block", "KiB", all.fact("shared_bytes_a_block_optin") / 1024, at_least(64),
+            exactly(48));
 }
 
 void e3(row& out, const readings& all) {
-  out.taught = "32 banks of 4 bytes, next words in next banks. A request takes as many cycles as the most distinct words that its "
-               "lanes want of one bank; lanes that want the same word get it at once.";
-  out.lesson = "Odd strides are free, a stride of 32 costs 32: pad a tile's rows by one word and its columns are free too.";
-  const auto one = [&](const char* name, pattern kind, uint32_t value) { out.judge(all.find("E3", name), about(ways(kind, value), 0.1)); };
-  for (const uint32_t s : {1u, 2u, 8u, 32u, 33u}) out.judge(all.find("E3", "stride", s), about(ways(pattern::stride, s), 0.1));
+  out.taught =
+      "32 banks of 4 bytes, next words in next banks. A request takes as many cycles as the most distinct words that "
+      "its "
+      "lanes want of one bank; lanes that want the same word get it at once.";
+  out.lesson =
+      "Odd strides are free, a stride of 32 costs 32: pad a tile's rows by one word and its columns are free too.";
+  const auto one = [&](const char* name, pattern kind, uint32_t value) {
+    out.judge(all.find("E3", name), about(ways(kind, value), 0.1));
+  };
+  for (const uint32_t s : {1u, 2u, 8u, 32u, 33u})
+    out.judge(all.find("E3", "stride", s), about(ways(pattern::stride, s), 0.1));
   one("permuted in a row", pattern::permuted, 0);
   one("all lanes one word", pattern::broadcast, 0);
   one("groups of 4 lanes one word", pattern::multicast, 4);
@@ -47,34 +61,51 @@ void e3(row& out, const readings& all) {
   }
   int off = 0;
   for (const point& p : plot.points) off += std::abs(p.y / *p.predicted - 1) > 0.1;
-  if (!plot.points.empty()) out.judge("strides 1 to 34 off by more than 10%", "strides", right ? off : plot.points.size(), exactly(0));
+  if (!plot.points.empty())
+    out.judge("strides 1 to 34 off by more than 10%", "strides", right ? off : plot.points.size(), exactly(0));
   out.plots.push_back(std::move(plot));
 }
 
 void e11(row& out, const readings& all) {
-  out.taught = "A shuffle hands a register from lane to lane without shared memory: one instruction in place of a store, a barrier "
-               "and a load, no bytes of shared memory, and faster.";
-  out.today = "The shuffle uses the same crossbar as shared memory: one warp a cycle and multiprocessor, against a store and a load. "
-              "Nobody waits for the store, so the exchange through shared memory takes one load's latency, hardly more than a shuffle's.";
-  out.lesson = "Within a warp, shuffle: half the time when many exchange, no shared memory, nothing to get wrong about barriers.";
+  out.taught =
+      "A shuffle hands a register from lane to lane without shared memory: one instruction in place of a store, a "
+      "barrier "
+      "and a load, no bytes of shared memory, and faster.";
+  out.today =
+      "The shuffle uses the same crossbar as shared memory: one warp a cycle and multiprocessor, against a store and a "
+      "load. "
+      "Nobody waits for the store, so the exchange through shared memory takes one load's latency, hardly more than a "
+      "shuffle's.";
+  out.lesson =
+      "Within a warp, shuffle: half the time when many exchange, no shared memory, nothing to get wrong about "
+      "barriers.";
   const double load = all.value("E10", "latency, shared");
   out.judge(all.find("E11", "latency, shuffle"), between(18, 32));
   out.judge(all.find("E11", "latency, shared"), about(load + 4, 0.25));  // the load's, and issuing the store
-  out.judge("latency of shared over shuffle", "times", all.value("E11", "latency, shared") / all.value("E11", "latency, shuffle"), between(0.9, 1.5), at_least(1.5));
+  out.judge("latency of shared over shuffle", "times",
+            all.value("E11", "latency, shared") / all.value("E11", "latency, shuffle"), between(0.9, 1.5),
+            at_least(1.5));
   // 32 lanes a cycle and multiprocessor (programming guide, arithmetic throughput).
   out.judge(all.find("E11", "throughput, shuffle"), about(1, 0.15));
   out.judge(all.find("E11", "throughput, shared"), between(1.8, 3.5));
   out.judge(all.find("E11", "shared bytes, shuffle"), exactly(0));
   out.judge(all.find("E11", "shared bytes, shared"), exactly(4 * 4 * 1024));
-  for (const char* name : {"registers, shuffle", "registers, shared"}) out.judge(all.find("E11", name), at_most(32));  // no limit to occupancy
+  for (const char* name : {"registers, shuffle", "registers, shared"})
+    out.judge(all.find("E11", name), at_most(32));  // no limit to occupancy
 }
 
 void e12(row& out, const readings& all) {
-  out.taught = "Neighbouring elements of 1 and 2 bytes share a bank and conflict (16-bank devices); elements of 8 and 16 bytes conflict "
-               "2-way and 4-way. Conflicts arise within a warp, never between warps. Atomics on one counter serialise.";
-  out.today = "Since Fermi lanes that want bytes of the same word get them at once; 8 and 16 bytes take 2 and 4 cycles because that "
-              "many bytes move (128 a cycle), which is full speed. Increments of one counter by a warp are counted in one operation.";
-  out.lesson = "Contiguous elements of any size are free of conflicts. Per byte the wide ones are best: fewer instructions.";
+  out.taught =
+      "Neighbouring elements of 1 and 2 bytes share a bank and conflict (16-bank devices); elements of 8 and 16 bytes "
+      "conflict "
+      "2-way and 4-way. Conflicts arise within a warp, never between warps. Atomics on one counter serialise.";
+  out.today =
+      "Since Fermi lanes that want bytes of the same word get them at once; 8 and 16 bytes take 2 and 4 cycles because "
+      "that "
+      "many bytes move (128 a cycle), which is full speed. Increments of one counter by a warp are counted in one "
+      "operation.";
+  out.lesson =
+      "Contiguous elements of any size are free of conflicts. Per byte the wide ones are best: fewer instructions.";
   const auto elements = [&](const char* name, int bytes, double old_ways) {
     out.judge(all.find("E12", name), about(ways(pattern::stride, 1, bytes), 0.15), about(old_ways, 0.15));
   };
@@ -83,7 +114,8 @@ void e12(row& out, const readings& all) {
   elements("elements of 4 bytes", 4, 1);
   elements("elements of 8 bytes", 8, 2);
   elements("elements of 16 bytes", 16, 4);
-  for (const double shift : {0.0, 1.0, 32.0}) out.judge(all.find("E12", "warps shifted by words", shift), about(1, 0.1));
+  for (const double shift : {0.0, 1.0, 32.0})
+    out.judge(all.find("E12", "warps shifted by words", shift), about(1, 0.1));
   out.judge(all.find("E12", "increment one counter"), at_most(8), between(25, 100));
   out.judge(all.find("E12", "increment a counter a lane"), at_most(8));
   out.judge(all.find("E12", "add to one counter"), between(25, 100));
