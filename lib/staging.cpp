@@ -98,8 +98,11 @@ constexpr size_t slab_bytes = size_t{16} << 20;
 std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& prepared) {
   if (chosen.backend->run_slabs == nullptr || can_reach(chosen, prepared.call.src) || can_reach(chosen, prepared.call.dst)) return {};
   std::vector<lockstep_slab> slabs = cut(prepared, slab_bytes);
-  for (const lockstep_slab& slab : slabs)
-    if (chosen.variant->refuses != nullptr && chosen.variant->refuses(chosen.queue.get(), &slab.call) != nullptr) return {};
+  for (const lockstep_slab& slab : slabs) {
+    lockstep_call asked = slab.call;  // has no addresses yet: NULL and NULL would look like one array in place
+    asked.src = prepared.call.src, asked.dst = prepared.call.dst;
+    if (chosen.variant->refuses != nullptr && chosen.variant->refuses(chosen.queue.get(), &asked) != nullptr) return {};
+  }
   return slabs;
 }
 

@@ -24,6 +24,7 @@
 
 #include "memory.hpp"
 #include "mutant.hpp"
+#include "rows_out.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -271,7 +272,7 @@ void download(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, 
       void* to = pageable ? down.pinned[slot] : dst + s.dst_offset;
       LOCKSTEP_STAGE(cudaMemcpyAsync(to, from, s.dst_width * s.dst_rows, cudaMemcpyDeviceToHost, down.stream));
     } else {
-      LOCKSTEP_STAGE(cudaMemcpy2DAsync(dst + s.dst_offset, s.dst_pitch, from, s.dst_width, s.dst_width, s.dst_rows, cudaMemcpyDeviceToHost, down.stream));
+      LOCKSTEP_STAGE(rows_to_host(dst + s.dst_offset, s.dst_pitch, from, s.dst_width, s.dst_rows, down.stream));
     }
     LOCKSTEP_STAGE(cudaEventRecord(down.moved[slot], down.stream));
     if (i > 0) LOCKSTEP_STAGE(empty(i - 1));

@@ -373,6 +373,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) {
     if (it == m.memory.end()) return cudaSuccess;
     a->type = it->second.type;
     a->device = it->second.device;
+    a->devicePointer = const_cast<void*>(p);
     return cudaSuccess;
   });
 }

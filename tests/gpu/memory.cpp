@@ -96,6 +96,7 @@ TEST_F(memory, large_host_arrays_go_slab_by_slab) {
     EXPECT_EQ(std::memcmp(pinned_dst.data(), want.data(), static_cast<size_t>(n) * 4), 0) << "pinned";
   };
   both("transpose 8001x4999", lockstep_transpose_packed(4, 8001, 4999));
+  both("transpose 8000x5000, rows of whole 16 bytes", lockstep_transpose_packed(4, 8000, 5000));
   lockstep_transpose_desc padded = lockstep_transpose_packed(4, 6000, 5000);
   padded.src_ld = 5003, padded.dst_ld = 6007;
   both("transpose with leading dimensions", padded);
