@@ -16,7 +16,7 @@ const std::vector<line> readme_cuda = {
     {"square_sum/ssq/i32/full/1073741824/sparse"}, {"square_sum/ssq/i32/full/268435456/sparse"},
     {"square_sum/ssq/i32/full/16777216/sparse"}, {"square_sum/ssq/i32/full/1048576/sparse"},
     {"reduce/sum/f32/full/1073741824"}, {"reduce/max/f32/full/1073741824"}, {"reduce/argmax/f32/full/1073741824"},
-    {"reduce/sum/f32/rows/16777216x32"}, {"reduce/sum/f32/rows/1048576x257"}, {"reduce/sum/f32/rows/16384x16384"},
+    {"reduce/sum/f32/rows/16777216x32"}, {"reduce/sum/f32/rows/16777216x32/to_f32"}, {"reduce/sum/f32/rows/1048576x257"}, {"reduce/sum/f32/rows/16384x16384"},
     {"reduce/sum/f32/rows/64x4194304"}, {"reduce/argmax/f32/rows/16777216x32"}, {"reduce/argmax/f32/rows/1048576x257"},
     {"reduce/argmax/f32/rows/16384x16384"}, {"reduce/argmax/f32/rows/64x4194304"},
     {"stencil/f32/symmetric/nearest/r4/268435456"}, {"stencil/f32/symmetric/nearest/r4/16777216"}, {"stencil/f32/symmetric/nearest/r4/512x512x512"},

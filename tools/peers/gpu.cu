@@ -71,6 +71,9 @@ struct square {
 struct square_i64 {
   __host__ __device__ long long operator()(int x) const { return static_cast<long long>(x) * x; }
 };
+struct widened {
+  __host__ __device__ double operator()(float x) const { return x; }
+};
 struct row_start {
   int64_t stride;
   __host__ __device__ int64_t operator()(int64_t row) const { return row * stride; }
@@ -196,9 +199,16 @@ void reductions(on_device& d, cublasHandle_t blas) {
                [&] { return d.check<int64_t, int64_t>(d.dst.p, 1); });
   }
   if (peers::rows(c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
+    const bool to_f32 = c.reduce.result == LOCKSTEP_F32;
     const auto starts = thrust::make_transform_iterator(thrust::make_counting_iterator<int64_t>(0), row_start{n});
-    d.time_cub(cub_name + " segmented Sum (in float)", [&](void* w, size_t& bytes) { return cub::DeviceSegmentedReduce::Sum(w, bytes, f32, d.y<float>(), count, starts, starts + 1); },
-               [&] { return d.check<double, float>(d.dst.p, count); });
+    const auto doubles = thrust::make_transform_iterator(f32, widened{});
+    const auto is_float = [&] { return to_f32 ? d.check<float, float>(d.dst.p, count) : d.check<double, float>(d.dst.p, count); };
+    if (!to_f32)
+      d.time_cub(cub_name + " segmented Sum, double",
+                 [&](void* w, size_t& bytes) { return cub::DeviceSegmentedReduce::Sum(w, bytes, doubles, d.y<double>(), count, starts, starts + 1); },
+                 [&] { return d.check<double, double>(d.dst.p, count); });
+    d.time_cub(cub_name + " segmented Sum, float",
+               [&](void* w, size_t& bytes) { return cub::DeviceSegmentedReduce::Sum(w, bytes, f32, d.y<float>(), count, starts, starts + 1); }, is_float);
   }
 }
 

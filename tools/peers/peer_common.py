@@ -34,6 +34,9 @@ class Case:
         elif m := re.fullmatch(r"(?:reduce|square_sum)/(\w+)/(f32|f64|i32)/(full|rows)/([\dx]+)(?:/\w+)?", name):
             self.kind, self.dtype, self.shape = m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
             self.rows = m[3] == "rows"
+            self.result = {"max": self.dtype, "argmax": np.dtype(np.int64)}.get(self.kind, np.dtype(np.float64))
+            if name.endswith("/to_f32"):
+                self.result = np.dtype(np.float32)
         elif m := re.fullmatch(r"stencil/f32/symmetric/nearest/r4/([\dx]+)", name):
             self.kind, self.dtype, self.shape = "stencil", np.dtype("float32"), tuple(map(int, m[1].split("x")))
 
