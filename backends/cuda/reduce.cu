@@ -2,8 +2,8 @@
 // Idea    square_sum.cu's kernels with another fold: floats keep the fixed order,
 //         exact folds (integer sums; comparisons by integer keys) join only once
 // Moves   n elements read once; 1 to 10 instructions an element
-// Limit   memory reads (0.96 to 0.99 of them on an H200 for long rows and whole arrays, 0.85
-//         to 0.89 for rows of 9 to 448: rows.cuh)
+// Limit   memory reads (0.96 to 0.99 of them on an H200 for long rows and whole arrays, 0.94
+//         to 0.97 for rows of split_rows.cuh, 0.69 to 0.88 for those of rows.cuh)
 // Watch   NaN wins, -0.0 < +0.0, the lowest index wins a tie; an array whose keys are
 //         all the smallest possible still has an argmax
 // Source  lib/order.hpp.

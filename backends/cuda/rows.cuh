@@ -1,12 +1,12 @@
-// rows.cuh - contiguous rows of 9 to 448 elements of 4 bytes, staged in shared memory.
+// rows.cuh - contiguous rows of 9 to 448 elements of 4 bytes that split_rows.cuh does not take, staged in shared memory.
 //
 // Idea    Every warp has two tiles of its own, each some whole rows, one of which the copy
 //         engine fills (bulk.cuh) while the other is folded: no thread waits for a load,
 //         addresses or alignment, and no block for a barrier. 1, 2 or 4 threads take a
 //         row, up to 32 lanes each, so that most joins need no shuffle.
 // Moves   n elements read once; 3 to 4 instructions an element of a thread
-// Limit   memory. Without its stores a row of 32 is read at 0.98 of the limit, with them at
-//         0.88: DRAM turns between reading and writing (tests/results/tries.md)
+// Limit   memory: 0.83 to 0.88 of it, without the stores 0.98. The stores are not the reason, as
+//         split_rows.cuh makes the same at 0.95; blocks that stay are (tests/results/tries.md)
 // Watch   Bank conflicts: threads' rows start stride words apart. Thread t takes its lanes
 //         in the order i ^ swap, swap from its row's number. The joins pair i with
 //         i ^ d, so that the tree stays the same; a + b is b + a.

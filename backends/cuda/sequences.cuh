@@ -3,7 +3,8 @@
 //
 //   reduce_packed   rows of at most 128: 1 to 32 threads a row, several rows a warp
 //   reduce_warp     a warp a sequence, leaf after leaf: strided ones of one leaf, empty ones
-//   reduce_row_pairs  contiguous rows of one leaf, two a warp (rows.cuh has those of 9 to 448)
+//   reduce_row_pairs  contiguous rows of one leaf, two a warp; many of up to 448 elements of 4 bytes
+//                   are for split_rows.cuh and rows.cuh
 //   reduce_tree     a block takes an aligned subtree of 2^k leaves; where a sequence
 //                   has several, its last block joins them
 //   reduce_alone    a thread a sequence: the naive rung

@@ -42,7 +42,9 @@ std::vector<std::string> list_reduce(level depth) {
       if (dtype[1] == '3')
         for (const char* rest : {"rows/8300x32", "rows/8300x32/off1/ties", "rows/16500x16/special", "rows/24000x11/off3", "rows/9300x29/ld32/off1",
                                  "rows/9300x28/ld28/ties", "rows/4200x64/special", "rows/5000x57/ld60", "rows/2700x100/ties",
-                                 "rows/2100x128/off2", "rows/1030x257/special", "rows/900x300/ld333/off1", "rows/590x448"})
+                                 "rows/2100x128/off2", "rows/2100x128", "rows/8300x32/ld40/ties",
+                                 "rows/33000x8/ties", "rows/14000x20/special", "rows/2900x92/ld100/ties", "rows/1030x257/special",
+                                 "rows/900x300/ld333/off1", "rows/590x448"})
           add(rest);
       if (depth == level::full)
         for (const char* rest : {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",

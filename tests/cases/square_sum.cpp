@@ -43,7 +43,9 @@ std::vector<std::string> list_square_sum(level depth) {
         if (reduction == "norm2") add("mixed/20x30/to_f32" + usual);
       }
       if (dtype[1] == '3')  // enough short rows that a GPU stages them
-        for (const char* rest : {"rows/8300x32", "rows/9300x29/ld32/off1", "rows/4200x64/off3", "rows/1030x257/off1"}) add(rest);
+        for (const char* rest : {"rows/8300x32", "rows/16500x16", "rows/4200x64", "rows/2100x128/ld132", "rows/33000x8", "rows/4400x60", "rows/9300x29/ld32/off1",
+                                 "rows/4200x64/off3", "rows/1030x257/off1"})
+          add(rest);
       if (depth == level::full) {
         for (const char* rest : {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",
                                  "rows/70x20000", "rows/100000x8", "columns/20000x33", "columns/300x2001/ld2007",

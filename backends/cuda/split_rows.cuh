@@ -1,0 +1,107 @@
+// split_rows.cuh - aligned rows of 8 to 128 elements of 4 bytes, a multiple of four, in registers.
+//
+// Idea    A warp loads eight times 16 bytes a thread, whole rows one after another; L
+//         threads hold a row (of fewer than 4 * L elements the last ones hold nothing). A join's two threads have the two halves of eight
+//         rows: each gives away half of its rows and gets the other halves of the rest,
+//         so that every step joins whole registers and halves what is left. After log2 L
+//         steps a thread holds its own row, whose last two joins need no shuffle.
+// Moves   n elements read once; 40 shuffles for the 1,024 elements of a warp (f32, rows of 32)
+// Limit   memory: blocks start in the order of the rows, one window runs over src and dst.
+//         16 Mi rows of 32: 0.95 of it; tiles staged by the copy engine for blocks that
+//         stay (rows.cuh) reach 0.88 (H200, tests/results/tries.md)
+// Watch   Which row a thread ends with: its position among L, bits reversed.
+// Source  this repository; figures in tests/results/tries.md.
+#pragma once
+
+#include "rows.cuh"
+
+namespace lockstep::cuda {
+
+constexpr int split_threads = 128;  // 512 lose 4 %
+constexpr int split_batches = 8;    // 16 need twice the registers and gain nothing
+
+// The threads t and t ^ mask hold the halves of v[0 .. n-1]: each keeps every second of them, joined.
+template <int n, int slots, class Join, class P>
+__device__ __forceinline__ void split_halves(const Join& join, P (&v)[split_batches][slots], int t, int mask) {
+#pragma unroll
+  for (int m = 0; m < n / 2; ++m)
+#pragma unroll
+    for (int slot = 0; slot < slots; ++slot) v[m][slot] = split_join(join, v[2 * m][slot], v[2 * m + 1][slot], t, mask);
+}
+
+// The steps mask, mask / 2, ..., 1 over n values; with one left both threads keep it.
+template <int n, int mask, int slots, class Join, class P>
+__device__ __forceinline__ void split_down(const Join& join, P (&v)[split_batches][slots], int t) {
+  if constexpr (mask > 0 && n > 1) {
+    split_halves<n>(join, v, t, mask);
+    split_down<n / 2, mask / 2>(join, v, t);
+  } else if constexpr (mask > 0) {
+#pragma unroll
+    for (int slot = 0; slot < slots; ++slot) v[0][slot] = join.join(v[0][slot], from_xor(v[0][slot], mask));
+    split_down<n, mask / 2>(join, v, t);
+  }
+}
+
+template <int L>
+__device__ __forceinline__ int reversed(int part) {
+  if (LOCKSTEP_DEVICE_MUTANT("split_rows_unreversed")) return part;
+  return static_cast<int>(__brev(static_cast<unsigned>(part)) >> (32 - __builtin_ctz(L)));
+}
+
+// Rows of more than 2 * L and up to 4 * L elements; src, its pitch and the length in whole 16 bytes.
+template <class Fold, int L>
+__global__ __launch_bounds__(split_threads) void reduce_split(Fold fold, const sequences all) {
+  using T = typename Fold::element;
+  using value_of = row_value<Fold>;
+  static_assert(sizeof(T) == 4);
+  constexpr int n = split_batches, rows = 32 / L, levels = __builtin_ctz(L);
+  constexpr int left = levels < 3 ? n >> levels : 1;  // rows a thread ends with
+  constexpr int idle = levels > 3 ? (1 << (levels - 3)) - 1 : 0;  // bits of t whose threads end with the same row
+  const int t = threadIdx.x % 32, part = t % L;
+  const int64_t first = (int64_t{blockIdx.x} * split_threads + threadIdx.x) / 32 * (rows * n);
+  if (first >= all.count) return;
+  const int here = static_cast<int>(min(int64_t{rows * n}, all.count - first));
+  const int end = static_cast<int>(all.length);
+  const bool mine = part * 4 < end;
+  // Who holds nothing, or no row, loads what another does: under a condition loads wait for each other.
+  const T* src = static_cast<const T*>(all.src) + first * all.sequence_stride + min(part * 4, end - 4);
+  T x[n][4];
+#pragma unroll
+  for (int b = 0; b < n; ++b) load_neighbours<4>(src + min(b * rows + t / L, here - 1) * all.sequence_stride, x[b]);
+  const auto put = [&](int m, const typename Fold::partial& value) {
+    const int row = (m << levels | reversed<L>(part)) * rows + t / L;
+    if ((part & idle) == 0 && row < here) fold.store(value, first + row);
+  };
+  if constexpr (Fold::ordered) {
+    const bool others = (part ^ L / 2) * 4 < end;
+    typename Fold::partial v[n][4];
+#pragma unroll
+    for (int m = 0; m < n / 2; ++m)  // elements travel, not what they widen to
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot) {
+        const bool upper = (part & L / 2) != 0;
+        const T even = x[2 * m][slot], odd = x[2 * m + 1][slot];  // values: a choice of addresses puts x in local memory
+        auto own = fold.empty_lane(), other = fold.empty_lane();
+        fold.take_if(own, upper ? odd : even, 0, mine);
+        fold.take_if(other, from_xor(upper ? even : odd, L / 2), 0, others);
+        v[m][slot] = fold.join(own, other);
+      }
+    split_down<n / 2, L / 4>(fold, v, part);
+#pragma unroll
+    for (int m = 0; m < left; ++m) put(m, fold.join(fold.join(v[m][0], v[m][2]), fold.join(v[m][1], v[m][3])));
+  } else {
+    typename value_of::type v[n][1];
+#pragma unroll
+    for (int b = 0; b < n; ++b) {
+      typename Fold::lane lane = fold.empty_lane();
+      take_group<4>(
+          fold, lane, x[b], [&](int k) { return part * 4 + k; }, INT_MAX);
+      v[b][0] = value_of::of(fold, mine ? lane : fold.empty_lane());
+    }
+    split_down<n, L / 2>(value_of::joins(fold), v, part);
+#pragma unroll
+    for (int m = 0; m < left; ++m) put(m, value_of::partial(fold, v[m][0]));
+  }
+}
+
+}  // namespace lockstep::cuda
