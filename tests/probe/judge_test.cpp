@@ -40,6 +40,89 @@ TEST(Verdict, TaughtAndToday) {
   EXPECT_EQ(out.lines.size(), 4u);
 }
 
+// An interval that was set after measuring is no rule: what it catches is neither
+// agreement nor progress, and where the rule itself holds it is not asked.
+TEST(Verdict, FittedIsNoAgreement) {
+  readings all;
+  all.add(one("X", "a", NAN, 5));
+  all.add(one("X", "bad", NAN, 5, 1, 2));
+  const fit seen = {between(4, 6), "since"};
+  row out{};
+  out.judge(all.find("X", "a"), about(10, 0.1), {}, seen);
+  out.judge(all.find("X", "a"), about(10, 0.1), about(5, 0.1), seen);  // that the taught rule holds does not help
+  out.judge("a", "unit", 5, about(10, 0.1), {}, seen);
+  for (const line& l : out.lines) {
+    EXPECT_EQ(l.said, verdict::fitted);
+    EXPECT_STREQ(l.witness(), "fitted");
+    EXPECT_EQ(l.now.text, "10 +-10%");  // what the rule said stays to be seen
+  }
+  EXPECT_EQ(out.said(), verdict::fitted);
+  ASSERT_EQ(out.fitted().size(), 1u);  // one reason, said once
+  EXPECT_NE(out.fitted()[0].find("a (the rule's 10 +-10% failed, 4 to 6 holds)"), std::string::npos);
+  EXPECT_NE(out.fitted()[0].find("since"), std::string::npos);
+  EXPECT_EQ(tally({out}).find("3 predictions: the rule of today holds in 0"), 0u) << tally({out});
+  EXPECT_NE(tally({out}).find("3 fitted"), std::string::npos) << tally({out});
+
+  row kept{};
+  kept.judge(all.find("X", "a"), about(5, 0.1), {}, seen);
+  EXPECT_EQ(kept.lines[0].said, verdict::agrees);
+  EXPECT_STREQ(kept.lines[0].witness(), "rule");
+  EXPECT_TRUE(kept.fitted().empty());
+  kept.judge(all.find("X", "a"), about(5, 0.1), about(10, 0.1), seen);
+  EXPECT_EQ(kept.lines[1].said, verdict::moved_on);
+  kept.judge(all.find("X", "a"), about(10, 0.1), {}, fit{about(20, 0.1), "since"});
+  EXPECT_EQ(kept.lines[2].said, verdict::differs);
+  kept.judge(all.find("X", "bad"), about(10, 0.1), {}, seen);
+  EXPECT_EQ(kept.lines[3].said, verdict::wrong);
+}
+
+// E8, E11 and H8 on a device that does what the rules say, and with the figures of an
+// H200 and of two processors of one core, where the rules fail.
+TEST(Verdict, FittedRowsOnADeviceOfTheRulesAgree) {
+  const auto verdicts = [](const char* id, const readings& all) {
+    row out{};
+    kind_of(kinds(), id).judge(out, all);
+    EXPECT_FALSE(out.lines.empty()) << id;
+    return out.said();
+  };
+  const auto exchange = [](double latency, double throughput) {
+    readings all;
+    all.add(one("E10", "latency, shared", NAN, 24));
+    all.add(one("E11", "latency, shuffle", NAN, 26));
+    all.add(one("E11", "latency, shared", NAN, latency));
+    all.add(one("E11", "throughput, shared", NAN, throughput));
+    return all;
+  };
+  EXPECT_EQ(verdicts("E11", exchange(48, 2)), verdict::agrees);
+  EXPECT_EQ(verdicts("E11", exchange(28, 2)), verdict::fitted);
+  EXPECT_EQ(verdicts("E11", exchange(80, 2)), verdict::differs);
+  const auto coalescing = [](double scattered, double offset, double stride) {
+    readings all;
+    all.add(one("E8", "aligned, no L1", NAN, 1000));
+    all.add(one("E8", "scattered, no L1", NAN, scattered));
+    all.add(one("E8", "offset", 0, 1000));
+    all.add(one("E8", "offset", 1, offset));
+    all.add(one("E8", "stride", 1, 1000));
+    all.add(one("E8", "stride", 32, stride));
+    return all;
+  };
+  EXPECT_EQ(verdicts("E8", coalescing(125, 1000, 125)), verdict::moved_on);  // sectors in place of lines
+  EXPECT_EQ(verdicts("E8", coalescing(75, 1000, 125)), verdict::fitted);
+  EXPECT_EQ(verdicts("E8", coalescing(125, 900, 125)), verdict::fitted);
+  EXPECT_EQ(verdicts("E8", coalescing(125, 1000, 60)), verdict::fitted);
+  EXPECT_EQ(verdicts("E8", coalescing(20, 1000, 125)), verdict::differs);
+  const auto threads = [](double two) {
+    readings all;
+    all.add(one("host", "threads", NAN, 2));
+    all.add(one("H8", "L1", 1, 100));
+    all.add(one("H8", "L1", 2, two));
+    return all;
+  };
+  EXPECT_EQ(verdicts("H8", threads(200)), verdict::agrees);
+  EXPECT_EQ(verdicts("H8", threads(100)), verdict::fitted);
+  EXPECT_EQ(verdicts("H8", threads(70)), verdict::differs);
+}
+
 TEST(Rows, OfTheLadderAreAllThere) {
   std::string ids;
   for (const kind& k : kinds()) ids += std::string(k.id) + " ";

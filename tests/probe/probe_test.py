@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 TOOL = sys.argv.pop(1)
-VERDICTS = {"agrees", "moved on", "differs"}
+VERDICTS = {"agrees", "moved on", "fitted", "differs"}
 
 
 def run(*args, **more):
@@ -32,8 +32,12 @@ class Probe(unittest.TestCase):
             for line in row["lines"]:
                 self.assertTrue(line["values_right"], line)
                 self.assertIn(line["verdict"], VERDICTS)
-                low, high = line["predicted"].get("low", float("-inf")), line["predicted"].get("high", float("inf"))
-                self.assertEqual(line["verdict"] != "differs", low <= line["measured"] <= high, line)
+                holds = lambda r: r.get("low", float("-inf")) <= line["measured"] <= r.get("high", float("inf"))
+                self.assertEqual(line["verdict"] in ("agrees", "moved on"), holds(line["predicted"]), line)
+                self.assertEqual(line["witness"], "fitted" if line["verdict"] == "fitted" else "rule")
+                if line["verdict"] == "fitted":
+                    self.assertTrue(holds(line["fitted"]) and line["fitted"]["why"], line)
+                    self.assertTrue(any(line["name"] in text for text in row["fitted"]), line)
         self.assertTrue(all(reading["values_right"] for reading in self.report["readings"]))
 
     def test_series(self):
@@ -57,6 +61,26 @@ class Probe(unittest.TestCase):
         self.assertEqual([row["id"] for row in one["rows"]], ["H7"])
         by_counterpart = json.loads(run("--backend", "cpu", "--row", "E3", "--seconds", "0.001", "--json", "-").stdout)
         self.assertEqual([row["id"] for row in by_counterpart["rows"]], ["H6"])
+
+    def test_results_are_judged_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data, page = os.path.join(folder, "p.json"), os.path.join(folder, "p.html")
+            with open(data, "w") as f:
+                json.dump(self.report, f)
+            again = json.loads(run("--from", data, "--html", page, "--json", "-").stdout)
+            self.assertEqual([(r["id"], r["verdict"], r["lines"]) for r in again["rows"]],
+                             [(r["id"], r["verdict"], r["lines"]) for r in self.report["rows"]])
+            self.assertEqual(again["readings"], self.report["readings"])
+            self.assertEqual(again["meta"]["commit"], self.report["meta"]["commit"])
+            self.assertTrue(again["meta"]["judged"] and os.path.getsize(page) > 10000)
+            one = json.loads(run("--from", data, "--row", "H6", "--json", "-").stdout)
+            self.assertEqual([row["id"] for row in one["rows"]], ["H6"])
+            with open(data, "w") as f:
+                f.write('{"meta": {}}')
+            for path, text in ((data, "no results file"), (os.path.join(folder, "none"), "cannot be read")):
+                r = run("--from", path)
+                self.assertEqual((r.returncode, r.stderr.count("\n")), (2, 1), r.stderr)
+                self.assertIn(text, r.stderr)
 
     def test_usage(self):
         for args, text in ((["--row", "("], "--row"), (["--row", "X9"], "--list"), (["--backend", "tpu"], "--backend"),

@@ -63,19 +63,23 @@ void add_charts(pages::page& page, const std::vector<series>& plots) {
       if (std::isfinite(m.x) && m.x > 0) c.borders.push_back({m.x, m.label});
     for (size_t i = first; i < last; ++i) {
       const auto color = static_cast<int>(i - first);
-      pages::series lines, dashes;
+      pages::series lines, dashes, afterwards;
       lines.name = line_name(plots[i]);
       lines.color = dashes.color = color;
+      afterwards.color = color + static_cast<int>(last - first);
+      afterwards.name = last - first > 1 ? "fitted, " + lines.name : "fitted";
+      afterwards.look = pages::look::dashes;
       dashes.name = last - first > 1 ? "predicted, " + lines.name : "predicted";
       dashes.look = pages::look::dashes;
       for (const point& p : plots[i].points) {
         lines.points.push_back({p.x, p.y});
         if (p.predicted) dashes.points.push_back({p.x, *p.predicted});
+        if (p.fitted) afterwards.points.push_back({p.x, *p.fitted});
       }
-      std::sort(lines.points.begin(), lines.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
-      std::sort(dashes.points.begin(), dashes.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
-      c.series.push_back(std::move(lines));
-      if (!dashes.points.empty()) c.series.push_back(std::move(dashes));
+      for (pages::series* one : {&lines, &dashes, &afterwards}) {
+        std::sort(one->points.begin(), one->points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+        if (one == &lines || !one->points.empty()) c.series.push_back(std::move(*one));
+      }
     }
     if (!c.series.front().points.empty()) page.add(c);
     first = last;
@@ -122,11 +126,13 @@ void write_html(const report& all, const std::string& path) {
                    "What is taught, what the rules that hold today predict, and what this machine does.");
   for (const report::device& d : all.devices) page.fact(d.backend, d.name + ", " + d.detail);
   for (const auto& [name, value] : all.machine) page.fact(name, value);
+  page.fact("verdicts", tally(all.rows));
   for (const row& r : all.rows) {
     page.section(r.id + " " + r.title + ": " + text(r.said()));
     page.text("Taught: " + r.taught);
     if (!r.today.empty()) page.text("Today: " + r.today);
     page.text("Lesson: " + r.lesson);
+    for (const std::string& one : r.fitted()) page.text("Fitted: " + one);
     page.add(table_of(r));
     add_charts(page, r.plots);
     if (!r.picture.empty()) add_picture(page, r.picture);

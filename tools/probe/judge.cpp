@@ -44,6 +44,7 @@ const char* text(verdict v) {
   switch (v) {
     case verdict::agrees: return "agrees";
     case verdict::moved_on: return "moved on";
+    case verdict::fitted: return "fitted";
     case verdict::differs: return "differs";
     case verdict::wrong: return "WRONG";
   }
@@ -51,9 +52,10 @@ const char* text(verdict v) {
 }
 
 namespace {
-verdict verdict_of(double value, bool right, const range& now, const std::optional<range>& taught) {
+verdict verdict_of(double value, bool right, const range& now, const std::optional<range>& taught,
+                   const std::optional<fit>& after) {
   if (!right) return verdict::wrong;
-  if (!now.holds(value)) return verdict::differs;
+  if (!now.holds(value)) return after && after->seen.holds(value) ? verdict::fitted : verdict::differs;
   return taught && !taught->holds(value) ? verdict::moved_on : verdict::agrees;
 }
 }  // namespace
@@ -64,17 +66,49 @@ verdict row::said() const {
   return worst;
 }
 
-void row::judge(const measured* m, const range& now, const std::optional<range>& taught) {
+std::vector<std::string> row::fitted() const {
+  std::vector<std::pair<std::string, std::string>> reasons;  // why; the lines it is given for
+  for (const line& l : lines) {
+    if (l.said != verdict::fitted) continue;
+    const std::string what =
+        fmt::format("{} (the rule's {} failed, {} holds)", l.name, l.now.text, l.after->seen.text);
+    const auto same =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& one) { return one.first == l.after->why; });
+    if (same == reasons.end())
+      reasons.emplace_back(l.after->why, what);
+    else
+      same->second += ", " + what;
+  }
+  std::vector<std::string> out;
+  for (const auto& [why, what] : reasons) out.push_back(what + ": " + why);
+  return out;
+}
+
+std::string tally(const std::vector<row>& rows) {
+  int count[5] = {}, all = 0;
+  for (const row& r : rows)
+    for (const line& l : r.lines) ++count[static_cast<int>(l.said)], ++all;
+  const auto of = [&](verdict v) { return count[static_cast<int>(v)]; };
+  std::string out = fmt::format("{} predictions: the rule of today holds in {}, in {} of them where the taught one fails",
+                                all, of(verdict::agrees) + of(verdict::moved_on), of(verdict::moved_on));
+  out += fmt::format("; {} fitted after measuring; {} differ", of(verdict::fitted), of(verdict::differs));
+  if (of(verdict::wrong) > 0) out += fmt::format("; {} WRONG", of(verdict::wrong));
+  return out;
+}
+
+void row::judge(const measured* m, const range& now, const std::optional<range>& taught,
+                const std::optional<fit>& after) {
   if (m == nullptr) return;
   const std::string name = std::isnan(m->x) ? m->name : fmt::format("{} {:g}", m->name, m->x);
   lines.push_back({name, m->unit, m->kernel, taught, now, m->value, m->low, m->high, m->right(),
-                   verdict_of(m->value, m->right(), now, taught)});
+                   verdict_of(m->value, m->right(), now, taught, after), after});
 }
 
 void row::judge(const std::string& name, const std::string& unit, double value, const range& now,
-                const std::optional<range>& taught) {
+                const std::optional<range>& taught, const std::optional<fit>& after) {
   if (std::isnan(value)) return;
-  lines.push_back({name, unit, "", taught, now, value, value, value, true, verdict_of(value, true, now, taught)});
+  lines.push_back({name, unit, "", taught, now, value, value, value, true,
+                   verdict_of(value, true, now, taught, after), after});
 }
 
 row judged(const kind& k, const readings& all) {

@@ -24,6 +24,7 @@ ordered_json json_of(const series& s) {
   for (const point& p : s.points) {
     ordered_json one = {{"x", p.x}, {"y", p.y}};
     if (p.predicted) one["predicted"] = *p.predicted;
+    if (p.fitted) one["fitted"] = *p.fitted;
     j["points"].push_back(std::move(one));
   }
   j["marks"] = ordered_json::array();
@@ -39,15 +40,21 @@ ordered_json json_of(const row& r) {
                     {"verdict", text(r.said())},
                     {"taught", r.taught},
                     {"today", r.today},
-                    {"lesson", r.lesson}};
+                    {"lesson", r.lesson},
+                    {"fitted", r.fitted()}};
   j["lines"] = ordered_json::array();
   for (const line& l : r.lines) {
     ordered_json one = {{"name", l.name}, {"unit", l.unit}, {"kernel", l.kernel}, {"predicted", json_of(l.now)}};
     if (l.taught) one["taught"] = json_of(*l.taught);
+    if (l.after) {
+      one["fitted"] = json_of(l.after->seen);
+      one["fitted"]["why"] = l.after->why;
+    }
     one.update({{"measured", l.value},
                 {"low", l.low},
                 {"high", l.high},
                 {"values_right", l.right},
+                {"witness", l.witness()},
                 {"verdict", text(l.said)}});
     j["lines"].push_back(std::move(one));
   }
@@ -114,6 +121,7 @@ void print_row(const row& r, const style& s) {
           l.now.text, number(l.value), spread, l.unit, color(l.said, s), text(l.said), s.off);
   }
   if (!r.picture.empty()) print_picture(r.picture, s);
+  for (const std::string& one : r.fitted()) print("     fitted  {}\n", folded(one, indent, 104));
   if (!r.lesson.empty()) print("     lesson  {}\n", folded(r.lesson, indent, 104));
   put("\n");
 }
@@ -125,6 +133,7 @@ std::string json_text(const report& all) {
   for (const auto& [name, value] : all.machine) j["meta"][name] = value;
   for (const report::device& d : all.devices)
     j["meta"]["devices"][d.backend] = {{"name", d.name}, {"detail", d.detail}};
+  j["meta"]["tally"] = tally(all.rows);
   j["rows"] = ordered_json::array();
   for (const row& r : all.rows) j["rows"].push_back(json_of(r));
   j["missing"] = all.missing;
@@ -148,9 +157,10 @@ void print_table(const report& all) {
   for (const std::string& why : all.missing) print("{}missing: {}{}\n", s.dim, why, s.off);
   print(
       "{}measured: median; +-: middle half; agrees: within the prediction; moved on: the taught rule no longer holds, "
-      "today's "
-      "does; differs: neither; WRONG: the probe read other values than it must.{}\n",
+      "today's does; fitted: the rule failed, and only an interval set after measuring holds; differs: none does; "
+      "WRONG: the probe read other values than it must.{}\n",
       s.dim, s.off);
+  if (!all.rows.empty()) print("{}{}{}\n", s.dim, tally(all.rows), s.off);
 }
 
 }  // namespace lockstep::tool::probe

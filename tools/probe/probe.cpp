@@ -24,7 +24,7 @@ void print_list() {
 
 struct settings {
   std::vector<std::string> rows;
-  std::string backend, json, html, note;
+  std::string backend, json, html, note, from;
   double seconds = 0.05;
   int threads = 0;
   bool list = false;
@@ -46,6 +46,18 @@ std::string today() {
   gmtime_r(&now, &utc);
   std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
   return text;
+}
+
+// Rows of a results file: all whose own readings are there.
+report judge_again(const settings& s) {
+  report all = read_results(s.from);
+  for (const kind& k : kinds()) {
+    if (!wanted(k, s)) continue;
+    row out = judged(k, all.all);
+    if (!out.lines.empty()) all.rows.push_back(std::move(out));
+  }
+  if (all.rows.empty()) refuse("--row and --backend leave none of the rows that --from {} has", s.from);
+  return all;
 }
 
 report measure(const settings& s) {
@@ -99,7 +111,8 @@ int run(const settings& s) {
     } catch (const std::regex_error&) {
       refuse("--row {} is no regular expression; write E3, or 'E(3|8)'", pattern);
     }
-  const report all = measure(s);
+  if (!s.from.empty() && !s.note.empty()) refuse("--note goes with a measurement; --from {} has its own", s.from);
+  const report all = s.from.empty() ? measure(s) : judge_again(s);
   if (s.json == "-") {
     put(json_text(all));
   } else {
@@ -135,6 +148,7 @@ void probe_command(CLI::App& program, action& chosen) {
       ->check(CLI::Range(0, 4096));
   command->add_option("--json", s->json, "write the results here; - for stdout, in place of the table");
   command->add_option("--html", s->html, "write a page with charts here");
+  command->add_option("--from", s->from, "judge and draw the readings of this --json file, and measure nothing");
   command->add_option("--note", s->note, "a line for the results: the driver's version, say");
   command->callback([s, &chosen] { chosen = [s] { return probe::run(*s); }; });
 }

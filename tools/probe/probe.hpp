@@ -25,9 +25,9 @@ struct measured {
 class readings {
  public:
   void add(const reading& one) {
-    all_.push_back(
-        {one.row, one.name, one.kernel, one.unit, one.x, one.value, one.low, one.high, one.got, one.expected});
+    keep({one.row, one.name, one.kernel, one.unit, one.x, one.value, one.low, one.high, one.got, one.expected});
   }
+  void keep(measured one) { all_.push_back(std::move(one)); }
   const measured* find(const std::string& row, const std::string& name, double x = NAN) const;
   double value(const std::string& row, const std::string& name, double x = NAN) const;  // NAN when there is none
   double fact(const std::string& name) const { return value("device", name); }
@@ -51,21 +51,33 @@ range between(double low, double high);
 range at_least(double v);
 range at_most(double v);
 
+// An interval set after such a device had been measured, where the rule had failed there.
+// It says what holds, and foretold nothing: meeting it is no agreement with a rule.
+struct fit {
+  range seen;
+  std::string why;  // why the rule fails, as far as that is known
+};
+
+// fitted: the rule's prediction fails, the interval that was set afterwards holds;
 // wrong: the values that the probe read are not what the host expects.
-enum class verdict { agrees, moved_on, differs, wrong };
+enum class verdict { agrees, moved_on, fitted, differs, wrong };
 const char* text(verdict v);
 
 struct line {
   std::string name, unit, kernel;
   std::optional<range> taught;  // where an older rule says something else
-  range now;                    // the rule that should hold on this device
+  range now;                    // the rule that should hold on this device, as it was before one was measured
   double value, low, high;
   bool right;
   verdict said;
+  std::optional<fit> after;  // only where the rule was seen to fail
+  // What the verdict rests on, beside the device's counters: "rule", or "fitted".
+  const char* witness() const { return said == verdict::fitted ? "fitted" : "rule"; }
 };
 struct point {
   double x, y;
   std::optional<double> predicted;
+  std::optional<double> fitted = {};
 };
 struct mark {
   double x;
@@ -89,12 +101,15 @@ struct row {
   std::vector<series> plots;
   std::vector<memory> picture;
   verdict said() const;
+  // What failed, what holds instead and why, a sentence for each reason; of fitted lines only.
+  std::vector<std::string> fitted() const;
 
   // Judges one reading; nothing is added when the device gave none.
-  void judge(const measured* m, const range& now, const std::optional<range>& taught = {});
+  void judge(const measured* m, const range& now, const std::optional<range>& taught = {},
+             const std::optional<fit>& after = {});
   // The same for a value derived from several readings.
   void judge(const std::string& name, const std::string& unit, double value, const range& now,
-             const std::optional<range>& taught = {});
+             const std::optional<range>& taught = {}, const std::optional<fit>& after = {});
 };
 
 // A row of the ladder on one backend.
@@ -146,8 +161,12 @@ struct report {
   std::vector<std::string> missing;
   readings all;
 };
+// Lines by verdict, in words: what rules foretold is counted apart from what was fitted.
+std::string tally(const std::vector<row>& rows);
 std::string json_text(const report& all);
 void print_table(const report& all);
 void write_html(const report& all, const std::string& path);
+// The readings of a file that --json wrote; its rows are not judged yet.
+report read_results(const std::string& path);
 
 }  // namespace lockstep::tool::probe

@@ -77,14 +77,14 @@ void h1(row& out, const readings& all) {
 
 // A reading under another name, in another unit.
 void judge_as(row& out, const measured* m, const std::string& name, const std::string& unit, double factor,
-              const range& now, const std::optional<range>& taught = {}) {
+              const range& now, const std::optional<range>& taught = {}, const std::optional<fit>& after = {}) {
   if (m == nullptr) return;
   measured renamed = *m;
   renamed.name = name;
   renamed.unit = unit;
   renamed.x = NAN;
   for (double* v : {&renamed.value, &renamed.low, &renamed.high}) *v *= factor;
-  out.judge(&renamed, now, taught);
+  out.judge(&renamed, now, taught, after);
 }
 series plot_of(const readings& all, const char* id, const char* points, series empty) {
   for (const measured* m : all.series(id, points)) {
@@ -209,10 +209,6 @@ void h8(row& out, const readings& all) {
   out.taught =
       "Threads on cores of their own multiply the bandwidth of their own caches; memory is shared, and a few cores use "
       "it up.";
-  out.today =
-      "Two hardware threads of one core share its caches too: where the system counts both, the L1's factor is between "
-      "half and all of "
-      "their number.";
   out.lesson =
       "Memory-bound loops stop scaling when the memory is busy; more threads than that only get in each other's way.";
   for (const char* where : {"L1", "memory"}) {
@@ -223,8 +219,12 @@ void h8(row& out, const readings& all) {
       const bool last = m->x == all.value("host", "threads");
       if (last && m->x > 1)
         judge_as(out, m, fmt::format("speedup of {:g} threads, {}", m->x, where), "times", 1 / one,
-                 where[0] == 'L' ? between(0.4 * m->x, 1.1 * m->x) : between(1, 1.1 * m->x),
-                 where[0] == 'L' ? std::optional(about(m->x, 0.25)) : std::nullopt);
+                 where[0] == 'L' ? about(m->x, 0.25) : between(1, 1.1 * m->x), {},
+                 where[0] == 'L'
+                     ? std::optional(fit{between(0.4 * m->x, 1.1 * m->x),
+                                         "hardware threads of one core share its caches, and virtual machines do not "
+                                         "say which of their processors do"})
+                     : std::nullopt);
     }
     out.plots.push_back(std::move(plot));
   }

@@ -1,0 +1,44 @@
+// from.cpp - a results file of --json becomes readings again: today's rules judge them,
+// and a page can be drawn where there is no device.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../cli.hpp"
+#include "commit.hpp"
+#include "probe.hpp"
+
+namespace lockstep::tool::probe {
+namespace {
+
+using nlohmann::ordered_json;
+
+void read(const ordered_json& file, report& to) {
+  for (const auto& [name, value] : file.at("meta").items()) {
+    if (name == "devices")
+      for (const auto& [backend, device] : value.items())
+        to.devices.push_back({backend, device.at("name"), device.at("detail")});
+    else if (name != "tally" && name != "judged")
+      to.machine.emplace_back(name, value);
+  }
+  to.machine.emplace_back("judged", LOCKSTEP_COMMIT);
+  for (const auto& one : file.at("readings"))
+    to.all.keep({one.at("row"), one.at("name"), one.value("kernel", ""), one.at("unit"), one.value("x", double{NAN}),
+                one.at("value"), one.at("low"), one.at("high"), one.at("values_right") ? 1u : 0u, 1u});
+  for (const auto& why : file.at("missing")) to.missing.push_back(why);
+}
+
+}  // namespace
+
+report read_results(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) refuse("--from {} cannot be read; name a file that lockstep probe --json wrote", path);
+  report out;
+  try {
+    read(ordered_json::parse(file), out);  // members keep their order: it is the page's
+  } catch (const nlohmann::json::exception& e) {
+    refuse("--from {} is no results file of lockstep probe --json: {}", path, e.what());
+  }
+  return out;
+}
+
+}  // namespace lockstep::tool::probe
