@@ -11,6 +11,7 @@
 //   empty_lane, take(lane, x, index within the leaf), close(lane, leaf's index)
 //   take_if(..., wanted)     without a branch: the identity stands in for x
 //   take_two(lane, x, y)     if there is one: both, for less than two takes
+//   turn                     if there is one: an extreme, which may take an element twice
 //   none, join(a, b)         the identity; commutes to the bit
 //   store(value, s), store_empty(s)
 #pragma once
@@ -309,6 +310,46 @@ struct key_of<double> {
     return __longlong_as_double(order::key_f64(static_cast<uint64_t>(key ^ turn)));
   }
 };
+
+// The larger, NaN before all, +0.0 before -0.0.
+__device__ __forceinline__ float larger_or_nan(float a, float b) {
+  float c;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+
+// The best key of x[0 .. n-1], and as bits of `where` who has it. Floats by the hardware's
+// maximum: four operations an element in place of eight, of which NaN and the key take five.
+template <int n, class T>
+__device__ __forceinline__ typename key_of<T>::type best_key(const T (&x)[n], typename key_of<T>::type turn, uint32_t* where) {
+  static_assert(n <= 32);
+  using key = typename key_of<T>::type;
+  const auto find = [&](const auto& of, auto best) {
+    *where = 0;
+#pragma unroll
+    for (int k = 0; k < n; ++k)
+      if (of(x[k]) == best) *where |= 1u << k;
+  };
+#if __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<T, float>) {
+    const auto turned = [&](float y) { return __float_as_uint(y) ^ (static_cast<uint32_t>(turn) & 0x80000000u); };
+    float best = __uint_as_float(turned(x[0]));
+#pragma unroll
+    for (int k = 1; k < n; ++k) best = larger_or_nan(best, __uint_as_float(turned(x[k])));
+    if (best == best || LOCKSTEP_DEVICE_MUTANT("group_nan_loses")) {
+      if (where != nullptr) find(turned, __float_as_uint(best));
+      return order::key_f32(__float_as_uint(best));
+    }
+    if (where == nullptr) return INT32_MAX;
+  }
+#endif
+  const auto key_of_x = [&](T y) { return key_of<T>::key(y, turn); };
+  key best = key_of_x(x[0]);
+#pragma unroll
+  for (int k = 1; k < n; ++k) best = max(best, key_of_x(x[k]));
+  if (where != nullptr) find(key_of_x, best);
+  return best;
+}
 
 template <class T>
 struct extreme {

@@ -2,11 +2,12 @@
 //
 // Idea    Every warp has two tiles of its own, each some whole rows, one of which the copy
 //         engine fills (bulk.cuh) while the other is folded: no thread waits for a load,
-//         addresses or alignment, and no block for a barrier. 1, 2 or 4 threads take a
+//         addresses or alignment, and no block for a barrier. A block ends after few tiles:
+//         blocks start in the order of the rows, and so reads and writes stay together. 1, 2 or 4 threads take a
 //         row, up to 32 lanes each, so that most joins need no shuffle.
 // Moves   n elements read once; 3 to 4 instructions an element of a thread
-// Limit   memory: 0.83 to 0.88 of it, without the stores 0.98. The stores are not the reason, as
-//         split_rows.cuh makes the same at 0.95; blocks that stay are (tests/results/tries.md)
+// Limit   memory: 0.85 to 0.90 of it (0.81 to 0.88 by blocks that stay to the end, whose warps
+//         drift apart; tests/results/tries.md)
 // Watch   Bank conflicts: threads' rows start stride words apart. Thread t takes its lanes
 //         in the order i ^ swap, swap from its row's number. The joins pair i with
 //         i ^ d, so that the tree stays the same; a + b is b + a.
@@ -23,12 +24,14 @@
 namespace lockstep::cuda {
 
 constexpr int row_stages = 2;  // 3 and 4 gain nothing: the engine is ahead of the folding
-constexpr int staged_warps = block_threads / 32;
+constexpr int staged_warps = 4;
+constexpr int staged_run = 4;  // tiles a warp: few, as warps drift apart and DRAM likes one window
 
 struct staged_plan {
   int tile_rows, stage_words;
   int shift;  // swap = row's number >> shift
   int64_t tiles;
+  int run;  // tiles a warp
 };
 // Loads of V words of a thread's slots; swap is below their number.
 constexpr int swaps_of(int threads, int slots, int V) { return threads == 1 ? slots / V : 32 / threads; }
@@ -64,6 +67,9 @@ __device__ __forceinline__ void start_tile(const sequences& all, const staged_ti
 struct packed_join {
   __device__ static int64_t join(int64_t a, int64_t b) { return max(a, b); }
 };
+
+template <class Fold>
+constexpr bool is_extreme = requires(const Fold& fold) { fold.turn; };
 
 // What a row's threads join: partial results, or packed keys where the fold has them.
 template <class Fold>
@@ -102,25 +108,31 @@ __device__ __forceinline__ void join_halves(const Fold& fold, P* lane) {
   }
 }
 
-// Elements x[k] at index(k), k < n, those that exist; some order within, all after earlier ones.
-template <int n, class Fold, class Index>
+// The lowest k ^ swap of the bits k of `where`, of n.
+template <int n>
+__device__ __forceinline__ int lowest_slot(uint32_t where, int swap) {
+#pragma unroll
+  for (int d = 1; d < n; d *= 2) {
+    constexpr uint32_t evens[] = {0x55555555, 0x33333333, 0, 0x0f0f0f0f, 0, 0, 0, 0x00ff00ff, 0, 0, 0, 0, 0, 0, 0, 0x0000ffff};
+    if (swap & d) where = (where & evens[d - 1]) << d | (where >> d & evens[d - 1]);
+  }
+  return __ffs(static_cast<int>(where)) - 1;
+}
+
+// Elements x[k] at index at(k ^ swap), all after earlier ones. Those from `end` on do not exist: of an
+// extreme they repeat one that does, which has the lower index and so wins.
+template <int n, class Fold, class At>
 __device__ __forceinline__ void take_group(const Fold& fold, typename Fold::lane& lane,
-                                           const typename Fold::element (&x)[n], const Index& index, int end) {
-  using T = typename Fold::element;
-  if constexpr (row_value<Fold>::packs) {  // the best key, then the first index that has it
-    typename Fold::key keys[n], best = extreme<T>::none();
-#pragma unroll
-    for (int k = 0; k < n; ++k) {
-      keys[k] = index(k) < end ? key_of<T>::key(x[k], fold.turn) : extreme<T>::none();
-      best = max(best, keys[k]);
-    }
-    int first = INT_MAX;
-#pragma unroll
-    for (int k = 0; k < n; ++k) first = min(first, keys[k] == best ? index(k) : INT_MAX);
-    if (best > lane.best) lane = {best, first};
+                                           const typename Fold::element (&x)[n], int swap, const At& at, int end) {
+  if constexpr (row_value<Fold>::packs) {
+    uint32_t where = 0;
+    const auto best = best_key(x, fold.turn, &where);
+    if (best > lane.best) lane = {best, at(lowest_slot<n>(where, swap))};
+  } else if constexpr (is_extreme<Fold>) {
+    lane = fold.join(lane, best_key(x, fold.turn, nullptr));
   } else {
 #pragma unroll
-    for (int k = 0; k < n; ++k) fold.take_if(lane, x[k], index(k), index(k) < end);
+    for (int k = 0; k < n; ++k) fold.take_if(lane, x[k], at(k ^ swap), at(k ^ swap) < end);
   }
 }
 
@@ -155,8 +167,13 @@ __device__ __forceinline__ typename Fold::partial fold_row(const Fold& fold, con
     join_halves<S>(fold, lane);
     return lane[0];
   } else {
+    if constexpr (is_extreme<Fold> && V == 4 && !exact) {  // a last load's end may lie beyond the row's
+      const auto last = row[n - 1];
+#pragma unroll
+      for (int j = 0; j < S; ++j) x[j] = index(j) < n ? x[j] : last;
+    }
     typename Fold::lane lane = fold.empty_lane();
-    take_group<S>(fold, lane, x, index, exact ? INT_MAX : n);
+    take_group<S>(fold, lane, x, swap * V, [](int j) { return j; }, exact ? INT_MAX : n);
     return fold.close(lane, 0);
   }
 }
@@ -181,8 +198,7 @@ __device__ __forceinline__ typename Fold::partial fold_part(const Fold& fold, co
 #pragma unroll
       for (int i = 0; i < slots; ++i) fold.take(lane[i], x[i], 0);
     } else {
-      take_group<slots>(
-          fold, lane[0], x, [&](int i) { return first + threads * (i ^ swap) + u; }, INT_MAX);
+      take_group<slots>(fold, lane[0], x, swap, [&](int i) { return first + threads * i + u; }, INT_MAX);
     }
   }
 #pragma unroll
@@ -196,7 +212,7 @@ __device__ __forceinline__ typename Fold::partial fold_part(const Fold& fold, co
 #pragma unroll
       for (int i = 0; i < group; ++i) fold.take_if(lane[g + i], x[i], index(i), index(i) < n);
     } else {
-      take_group<group>(fold, lane[0], x, index, n);
+      take_group<group>(fold, lane[0], x, swap, [&](int i) { return first + threads * (g + i) + u; }, n);
     }
   }
   if constexpr (Fold::ordered) join_halves<slots>(fold, lane);
@@ -209,7 +225,7 @@ __device__ __forceinline__ typename Fold::partial fold_part(const Fold& fold, co
 
 // threads = 1: a row of up to S elements a thread, by loads of V. 2 and 4: of up to 64, of any number.
 template <class Fold, int threads, int S, int V>
-__global__ __launch_bounds__(block_threads, 2) void reduce_rows(Fold fold, const sequences all,
+__global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, const sequences all,
                                                                 const staged_plan plan) {
   using T = typename Fold::element;
   static_assert(sizeof(T) == 4);
@@ -218,18 +234,19 @@ __global__ __launch_bounds__(block_threads, 2) void reduce_rows(Fold fold, const
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
   T* ring = reinterpret_cast<T*>(staged_memory) + warp * row_stages * plan.stage_words;
   const int n = static_cast<int>(all.length), stride = static_cast<int>(all.sequence_stride);
-  const int64_t step = int64_t{gridDim.x} * staged_warps;
-  int64_t number = int64_t{blockIdx.x} * staged_warps + warp;
+  const int64_t first = int64_t{blockIdx.x} * plan.run * staged_warps;
+  const int64_t tiles = min(plan.tiles, first + plan.run * staged_warps);
+  int64_t number = first + warp;
   if (t < row_stages) init_barrier(&landed[warp][t]);
   fence_engine();
   __syncwarp();  // all barriers are there before thread 0 starts the engine
   if (t == 0)
-    for (int k = 0; k < row_stages && number + k * step < plan.tiles; ++k)
-      start_tile(all, staged_tile(all, number + k * step, plan.tile_rows), ring + k * plan.stage_words,
+    for (int k = 0; k < row_stages && number + k * staged_warps < tiles; ++k)
+      start_tile(all, staged_tile(all, number + k * staged_warps, plan.tile_rows), ring + k * plan.stage_words,
                  &landed[warp][k]);
   int stage = 0;
   unsigned phase = 0;
-  for (; number < plan.tiles; number += step) {
+  for (; number < tiles; number += staged_warps) {
     T* words = ring + stage * plan.stage_words;
     const staged_tile tile(all, number, plan.tile_rows);
     wait_landed(&landed[warp][stage], phase);
@@ -256,8 +273,8 @@ __global__ __launch_bounds__(block_threads, 2) void reduce_rows(Fold fold, const
       if (t % threads == 0 && row + r < tile.rows) fold.store(value, s + row + r);
     }
     __syncwarp();  // every thread has read the tile that the next copy overwrites
-    if (t == 0 && number + row_stages * step < plan.tiles)
-      start_tile(all, staged_tile(all, number + row_stages * step, plan.tile_rows), words, &landed[warp][stage]);
+    if (t == 0 && number + row_stages * staged_warps < tiles)
+      start_tile(all, staged_tile(all, number + row_stages * staged_warps, plan.tile_rows), words, &landed[warp][stage]);
     if (++stage == row_stages) {
       stage = 0;
       phase ^= 1;

@@ -121,35 +121,36 @@ inline int least_conflicts(int rows, int width, int swaps, int64_t stride) {
 }
 
 // Tiles of up to 8 KiB a warp (tried on an H200, rows of 12 to 257: 1 to 16 KiB, 2 to 4
-// stages, 1 to 3 blocks a multiprocessor), fewer where that leaves warps without several.
+// stages, 1 to 8 warps a block, 2 to 32 tiles a warp), fewer rows or tiles where that leaves processors without work.
 template <class Fold, int threads, int S, int V>
 lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequences& all) {
   const auto stage_words = [&](int64_t rows) { return (rows * all.sequence_stride + 3 + 3) / 4 * 4; };
-  const int64_t several = int64_t{queue.facts->processors} * 2 * staged_warps * 2;
+  const int64_t processors = queue.facts->processors;
   int64_t rows = 32 / threads;
-  while (rows < 64 && stage_words(rows * 2) <= 2048 + 4 && all.count / (rows * 2) >= several) rows *= 2;
+  while (rows < 64 && stage_words(rows * 2) <= 2048 + 4 && all.count / (rows * 2) >= processors * 32) rows *= 2;
   const int64_t words = stage_words(rows), bytes = words * 4 * row_stages * staged_warps;
-  const int64_t shared = queue.facts->shared_bytes - 1024;
+  const int64_t tiles = (all.count + rows - 1) / rows;
+  // What fits in one go, or a few, is dealt out once (L2 does not mind; 30000x400 14 us against 19 in short runs).
+  const size_t most = queue.facts->shared_bytes - 1024;
+  const int64_t at_a_time = processors * staged_warps * std::clamp<int64_t>(static_cast<int64_t>(most) / (bytes + 1024), 1, 4);
+  const int64_t share = (tiles + at_a_time - 1) / at_a_time;
+  const int run = share <= 16 ? static_cast<int>(share) : staged_run;
   constexpr int at_once = V == 4 ? 8 : 32 / threads;
   const int shift = least_conflicts(at_once, V == 4 ? 4 : threads, swaps_of(threads, S, V), all.sequence_stride);
-  const staged_plan plan{static_cast<int>(rows), static_cast<int>(words), shift, (all.count + rows - 1) / rows};
+  const staged_plan plan{static_cast<int>(rows), static_cast<int>(words), shift, tiles, run};
   const auto kernel = reduce_rows<Fold, threads, S, V>;
   // Always the same limit: another thread may set it between these two lines.
-  if (const lockstep_status status = allow_shared(kernel, static_cast<size_t>(shared)); status != LOCKSTEP_OK)
-    return status;
-  const int64_t blocks = std::min<int64_t>((plan.tiles + staged_warps - 1) / staged_warps,
-                                           int64_t{queue.facts->processors} * (bytes * 2 <= shared - 2048 ? 2 : 1));
-  return launch(queue, "reduce_rows", kernel, dim3(static_cast<unsigned>(blocks)), block_threads,
+  if (const lockstep_status status = allow_shared(kernel, most); status != LOCKSTEP_OK) return status;
+  return launch(queue, "reduce_rows", kernel, blocks_for(tiles, int64_t{run} * staged_warps), staged_warps * 32,
                 static_cast<size_t>(bytes), fold, all, plan);
 }
 
-// The threads that reduce_split gives a row, or 0: not its kind. With more than a quarter of them idle reduce_rows is
-// faster (argmax of 20, 68: 0.365 against 0.419 ms, 0.413 against 0.496), of fewer rows its blocks too few for a chip.
+// The threads that reduce_split gives a row, or 0: not its kind. Of fewer rows its blocks are too few for a chip.
 inline int split_of(const lockstep_reduce_desc& d, const void* src) {
   if (d.offsets != nullptr || d.element_stride != 1 || d.length % 4 != 0 || d.length < 8 || d.length > 128) return 0;
   if (d.sequence_stride % 4 != 0 || reinterpret_cast<uintptr_t>(src) % 16 != 0) return 0;
   const auto threads = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(d.length) / 4));
-  return d.length >= threads * 3 && d.count >= (int64_t{1} << 18) / d.length ? threads : 0;
+  return d.count >= (int64_t{1} << 18) / d.length ? threads : 0;
 }
 
 template <class Fold, int L>

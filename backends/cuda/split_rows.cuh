@@ -1,14 +1,15 @@
 // split_rows.cuh - aligned rows of 8 to 128 elements of 4 bytes, a multiple of four, in registers.
 //
 // Idea    A warp loads eight times 16 bytes a thread, whole rows one after another; L
-//         threads hold a row (of fewer than 4 * L elements the last ones hold nothing). A join's two threads have the two halves of eight
-//         rows: each gives away half of its rows and gets the other halves of the rest,
-//         so that every step joins whole registers and halves what is left. After log2 L
-//         steps a thread holds its own row, whose last two joins need no shuffle.
+//         threads hold a row, of fewer than 4 * L elements the last ones nothing. A
+//         join's two threads have the two halves of eight rows: each gives away half of
+//         its rows and gets the other halves of the rest, so that every step joins whole
+//         registers and halves what is left. After log2 L steps a thread holds its own
+//         row, whose last two joins need no shuffle.
 // Moves   n elements read once; 40 shuffles for the 1,024 elements of a warp (f32, rows of 32)
 // Limit   memory: blocks start in the order of the rows, one window runs over src and dst.
-//         16 Mi rows of 32: 0.95 of it; tiles staged by the copy engine for blocks that
-//         stay (rows.cuh) reach 0.88 (H200, tests/results/tries.md)
+//         16 Mi rows of 32: 0.96 of it; tiles staged by the copy engine (rows.cuh) had
+//         0.88 (H200, tests/results/tries.md)
 // Watch   Which row a thread ends with: its position among L, bits reversed.
 // Source  this repository; figures in tests/results/tries.md.
 #pragma once
@@ -94,9 +95,8 @@ __global__ __launch_bounds__(split_threads) void reduce_split(Fold fold, const s
 #pragma unroll
     for (int b = 0; b < n; ++b) {
       typename Fold::lane lane = fold.empty_lane();
-      take_group<4>(
-          fold, lane, x[b], [&](int k) { return part * 4 + k; }, INT_MAX);
-      v[b][0] = value_of::of(fold, mine ? lane : fold.empty_lane());
+      take_group<4>(fold, lane, x[b], 0, [&](int k) { return part * 4 + k; }, INT_MAX);
+      v[b][0] = value_of::of(fold, mine || is_extreme<Fold> ? lane : fold.empty_lane());
     }
     split_down<n, L / 2>(value_of::joins(fold), v, part);
 #pragma unroll
