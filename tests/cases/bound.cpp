@@ -43,10 +43,13 @@ std::string outside_bound(const subject& s, const unsigned char* got) {
   const test_case& c = s.c;
   const bool stencil = c.op == LOCKSTEP_STENCIL;
   const bool sum = (c.op == LOCKSTEP_REDUCE || c.op == LOCKSTEP_SQUARE_SUM) && c.reduce.reduction != LOCKSTEP_MIN &&
-                   c.reduce.reduction != LOCKSTEP_MAX && c.reduce.reduction != LOCKSTEP_ARGMIN && c.reduce.reduction != LOCKSTEP_ARGMAX;
+                   c.reduce.reduction != LOCKSTEP_MAX && c.reduce.reduction != LOCKSTEP_ARGMIN &&
+                   c.reduce.reduction != LOCKSTEP_ARGMAX;
   const bool exact = !stencil && (!sum || c.dtype == LOCKSTEP_I32 || c.dtype == LOCKSTEP_I64);
   if (exact)
-    return s.after.empty() || std::memcmp(got, s.after.data(), s.after.size()) == 0 ? "" : "dst differs from the exact result; ";
+    return s.after.empty() || std::memcmp(got, s.after.data(), s.after.size()) == 0
+               ? ""
+               : "dst differs from the exact result; ";
   if (s.after.empty()) return "";
   const subject magnitudes = of_magnitudes(s);
   // The folded form adds two elements before it weighs them: that sum may overflow
@@ -71,16 +74,21 @@ std::string outside_bound(const subject& s, const unsigned char* got) {
     // Both sides are off by at most n roundings of the partial sums: 2 n u sum|x|;
     // a sweep adds its own to what came in. An underflow costs half a denormal each.
     double allowed;
-    if (stencil) allowed = 2 * (taps + 1) * c.stencil.sweeps * unit * magnitude * 1.01 + taps * c.stencil.sweeps * (f32 ? 0x1p-149 : 0x1p-1074);
-    else if (c.reduce.reduction == LOCKSTEP_NORM2) allowed = 2 * (static_cast<double>(longest) * 0x1p-53 + 2 * unit) * std::fabs(want);
+    if (stencil)
+      allowed = 2 * (taps + 1) * c.stencil.sweeps * unit * magnitude * 1.01 +
+                taps * c.stencil.sweeps * (f32 ? 0x1p-149 : 0x1p-1074);
+    else if (c.reduce.reduction == LOCKSTEP_NORM2)
+      allowed = 2 * (static_cast<double>(longest) * 0x1p-53 + 2 * unit) * std::fabs(want);
     else allowed = 2 * static_cast<double>(longest) * 0x1p-53 * magnitude + 2 * unit * std::fabs(want);
     const bool may_overflow = std::isinf(magnitude) || (stencil && magnitude / least > largest);
     if (may_overflow || !std::isfinite(magnitude) || !std::isfinite(want)) {
-      if (std::isnan(want) != std::isnan(is) && !may_overflow) return fmt::format("element {} is {}, not {}; ", i, is, want);
+      if (std::isnan(want) != std::isnan(is) && !may_overflow)
+        return fmt::format("element {} is {}, not {}; ", i, is, want);
       continue;  // where sums overflow on the way, another order may overflow elsewhere
     }
     if (!(std::fabs(is - want) <= allowed))
-      return fmt::format("element {} is {:.17g}, {:.17g} expected, {:.3g} off where {:.3g} is the bound; ", i, is, want, is - want, allowed);
+      return fmt::format("element {} is {:.17g}, {:.17g} expected, {:.3g} off where {:.3g} is the bound; ", i, is, want,
+                         is - want, allowed);
   }
   return "";
 }

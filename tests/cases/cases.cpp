@@ -102,8 +102,8 @@ lockstep_status call(lockstep_context* context, const test_case& c, const void* 
   return LOCKSTEP_INTERNAL;
 }
 
-lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets, const lockstep_options* options,
-                     lockstep_plan** out) {
+lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets,
+                     const lockstep_options* options, lockstep_plan** out) {
   switch (c.op) {
     case LOCKSTEP_TRANSPOSE: return lockstep_plan_transpose(context, &c.transpose, options, out);
     case LOCKSTEP_PERMUTE: return lockstep_plan_permute(context, &c.permute, options, out);

@@ -92,8 +92,8 @@ std::vector<std::string> list_shuffle(level depth);
 lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst, const int64_t* offsets,
                      const lockstep_options* options);
 // A plan of it; offsets must outlive the plan.
-lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets, const lockstep_options* options,
-                     lockstep_plan** out);
+lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets,
+                     const lockstep_options* options, lockstep_plan** out);
 
 // Fills span_bytes() bytes at base: gaps with poison that would show in any
 // result, elements with what the case asks for.

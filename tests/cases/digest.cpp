@@ -10,24 +10,55 @@
 namespace lockstep::cases {
 namespace {
 constexpr const char* fixed[] = {
-    "transpose/b1/129x257/seed11", "transpose/b2/100x127/ld130,101/seed11", "transpose/b4/333x77/batch2,3,1/seed11",
-    "transpose/b8/64x65/special/seed11", "transpose/b16/40x50/seed11", "transpose/b4/67x67/inplace/seed11",
+    "transpose/b1/129x257/seed11",
+    "transpose/b2/100x127/ld130,101/seed11",
+    "transpose/b4/333x77/batch2,3,1/seed11",
+    "transpose/b8/64x65/special/seed11",
+    "transpose/b16/40x50/seed11",
+    "transpose/b4/67x67/inplace/seed11",
     "transpose/b8/17x33/inplace/seed11",
-    "permute/b4/6x5x4x3/perm3,2,1,0/seed11", "permute/b8/3x2x4x5x3x2/perm5,1,3,0,4,2/pad1,2/seed11", "permute/b2/33x2x35/perm2,1,0/seed11",
-    "square_sum/ssq/f16/full/70001/seed11", "square_sum/ssq/bf16/rows/33x2100/seed11", "square_sum/ssq/f32/full/1000003/seed11",
-    "square_sum/norm2/f32/columns/3000x50/seed11", "square_sum/ssq/f64/full/200001/wide/seed11", "square_sum/norm2/f64/full/5000/huge/seed11",
-    "square_sum/norm2/f64/rows/20x300/tiny/seed11", "square_sum/norm2/i64/full/30000/seed11", "square_sum/norm2/i32/mixed/30x500/seed11",
-    "square_sum/ssq/i32/full/1000/small/seed11", "square_sum/ssq/i64/full/1000/seed11", "square_sum/norm2/f64/full/9000/to_f32/seed11",
-    "reduce/sum/f32/full/1000003/seed11", "reduce/sum/f64/rows/77x4099/seed11", "reduce/sum/f32/columns/5000x33/finite/seed11",
-    "reduce/sum/f64/lopsided/300x30000/seed11", "reduce/sum/f32/mixed/100x50/special/seed11", "reduce/sum/i64/full/1001/cross/seed11",
-    "reduce/sum/i64/rows/5x100/over/seed11", "reduce/sum/i32/columns/999x77/seed11", "reduce/min/f32/rows/100x333/special/seed11",
-    "reduce/max/f64/full/10000/ties/seed11", "reduce/argmin/f32/full/30000/ties/seed11", "reduce/argmax/f64/columns/300x40/special/seed11",
-    "reduce/argmax/i32/nonempty/50x60/seed11", "reduce/min/i64/mixed/40x2/seed11",
-    "stencil/f32/general/nearest/r4/10007/seed11", "stencil/f32/symmetric/mirror/r4/10007/sweeps3/seed11",
-    "stencil/f64/antisymmetric/reflect/r3/5000/seed11", "stencil/f32/general/wrap/r2/70x90/seed11", "stencil/f64/symmetric/constant/r8/60x61/seed11",
-    "stencil/f32/general/valid/r4/20x21x40/seed11", "stencil/f64/general/mirror/r2/9x10x35/sweeps2/seed11", "stencil/f32/general/reflect/r16/5/seed11",
+    "permute/b4/6x5x4x3/perm3,2,1,0/seed11",
+    "permute/b8/3x2x4x5x3x2/perm5,1,3,0,4,2/pad1,2/seed11",
+    "permute/b2/33x2x35/perm2,1,0/seed11",
+    "square_sum/ssq/f16/full/70001/seed11",
+    "square_sum/ssq/bf16/rows/33x2100/seed11",
+    "square_sum/ssq/f32/full/1000003/seed11",
+    "square_sum/norm2/f32/columns/3000x50/seed11",
+    "square_sum/ssq/f64/full/200001/wide/seed11",
+    "square_sum/norm2/f64/full/5000/huge/seed11",
+    "square_sum/norm2/f64/rows/20x300/tiny/seed11",
+    "square_sum/norm2/i64/full/30000/seed11",
+    "square_sum/norm2/i32/mixed/30x500/seed11",
+    "square_sum/ssq/i32/full/1000/small/seed11",
+    "square_sum/ssq/i64/full/1000/seed11",
+    "square_sum/norm2/f64/full/9000/to_f32/seed11",
+    "reduce/sum/f32/full/1000003/seed11",
+    "reduce/sum/f64/rows/77x4099/seed11",
+    "reduce/sum/f32/columns/5000x33/finite/seed11",
+    "reduce/sum/f64/lopsided/300x30000/seed11",
+    "reduce/sum/f32/mixed/100x50/special/seed11",
+    "reduce/sum/i64/full/1001/cross/seed11",
+    "reduce/sum/i64/rows/5x100/over/seed11",
+    "reduce/sum/i32/columns/999x77/seed11",
+    "reduce/min/f32/rows/100x333/special/seed11",
+    "reduce/max/f64/full/10000/ties/seed11",
+    "reduce/argmin/f32/full/30000/ties/seed11",
+    "reduce/argmax/f64/columns/300x40/special/seed11",
+    "reduce/argmax/i32/nonempty/50x60/seed11",
+    "reduce/min/i64/mixed/40x2/seed11",
+    "stencil/f32/general/nearest/r4/10007/seed11",
+    "stencil/f32/symmetric/mirror/r4/10007/sweeps3/seed11",
+    "stencil/f64/antisymmetric/reflect/r3/5000/seed11",
+    "stencil/f32/general/wrap/r2/70x90/seed11",
+    "stencil/f64/symmetric/constant/r8/60x61/seed11",
+    "stencil/f32/general/valid/r4/20x21x40/seed11",
+    "stencil/f64/general/mirror/r2/9x10x35/sweeps2/seed11",
+    "stencil/f32/general/reflect/r16/5/seed11",
     "stencil/f32/symmetric/wrap/r1/500/special/seed11",
-    "shuffle/b4/idx/w16/op3/n96/seed11", "shuffle/b8/up/w8/op3/n96/seed11", "shuffle/b4/down/w32/op5/n1056/seed11", "shuffle/b8/xor/w4/op6/n64/seed11",
+    "shuffle/b4/idx/w16/op3/n96/seed11",
+    "shuffle/b8/up/w8/op3/n96/seed11",
+    "shuffle/b4/down/w32/op5/n1056/seed11",
+    "shuffle/b8/xor/w4/op6/n64/seed11",
 };
 
 class fnv {
@@ -48,7 +79,8 @@ std::string digest(const std::string& backend) {
   o.backend = backend.c_str();
   lockstep_context* context = nullptr;
   const bool by_oracle = backend == "oracle";
-  if (!by_oracle && lockstep_context_create(&o, &context) != LOCKSTEP_OK) throw std::runtime_error(lockstep_last_error());
+  if (!by_oracle && lockstep_context_create(&o, &context) != LOCKSTEP_OK)
+    throw std::runtime_error(lockstep_last_error());
   fnv sum;
   for (const char* name : fixed) {
     const test_case c = parse(name);
@@ -56,7 +88,9 @@ std::string digest(const std::string& backend) {
     fill_src(c, src.data());
     if (c.in_place) dst = src;
     else poison(dst.data(), dst.size(), c.dst.element_bytes, c.seed);
-    const lockstep_status status = by_oracle ? oracle(c, src.data(), dst.data()).status : call(context, c, c.in_place ? dst.data() : src.data(), dst.data(), c.offsets.data(), nullptr);
+    const lockstep_status status =
+        by_oracle ? oracle(c, src.data(), dst.data()).status
+                  : call(context, c, c.in_place ? dst.data() : src.data(), dst.data(), c.offsets.data(), nullptr);
     if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY) {
       const std::string text = lockstep_last_error();
       lockstep_context_destroy(context);

@@ -57,12 +57,15 @@ uint64_t float_element(const test_case& c, uint64_t draw, bool chosen) {
       return few[draw % 4];
     }
     case fill::zeros: return f.sign();
-    case fill::wide: return f.make(draw, 1 - f.bias + static_cast<int64_t>(mix(draw + 1) % static_cast<uint64_t>(range + 1)));
+    case fill::wide:
+      return f.make(draw, 1 - f.bias + static_cast<int64_t>(mix(draw + 1) % static_cast<uint64_t>(range + 1)));
     case fill::huge: return f.make(draw, 480 + static_cast<int64_t>(mix(draw + 1) % 544));
     case fill::tiny:
       return draw % 5 == 0 ? (draw >> 40 & 1) * f.sign() | (mix(draw) & ((uint64_t{1} << f.mantissa) - 1))
                            : f.make(draw, -1022 + static_cast<int64_t>(mix(draw + 1) % 500));
-    case fill::one_nan: return chosen ? f.sign() | f.exponents() << f.mantissa | 0x55 : f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4);
+    case fill::one_nan:
+      return chosen ? f.sign() | f.exponents() << f.mantissa | 0x55
+                    : f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4);
     case fill::sparse: return draw % 1000 == 0 ? f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4) : 0;
     default: return f.make(draw, static_cast<int64_t>(draw >> 8 & 15) - 8);
   }
@@ -128,7 +131,8 @@ void fill_src(const test_case& c, unsigned char* base) {
       uint64_t value = draw >> 7;
       if (c.dtype == LOCKSTEP_I32 || c.dtype == LOCKSTEP_I64) value = integer_element(c, draw, index, count);
       else if (c.dtype != 0) value = float_element(c, draw, i == nan_at);
-      else if (c.what == fill::special && bytes >= 4) value = special_float(bytes == 4 ? float_format{32, 23, 127} : float_format{64, 52, 1023}, draw, false);
+      else if (c.what == fill::special && bytes >= 4)
+        value = special_float(bytes == 4 ? float_format{32, 23, 127} : float_format{64, 52, 1023}, draw, false);
       if constexpr (std::endian::native == std::endian::big) value <<= 64 - 8 * bytes;
       std::memcpy(element, &value, bytes);
     }

@@ -167,7 +167,8 @@ expectation integers(const test_case& c, const std::vector<int64_t>& x, unsigned
 expectation floats(const test_case& c, const std::vector<double>& x, unsigned char* out) {
   const lockstep_reduction what = c.reduce.reduction;
   const bool f32 = c.reduce.result == LOCKSTEP_F32;
-  if (what == LOCKSTEP_SUM || what == LOCKSTEP_SUM_OF_SQUARES) return store_float(out, tree_sum(x, what != LOCKSTEP_SUM, 0), f32), expectation{};
+  if (what == LOCKSTEP_SUM || what == LOCKSTEP_SUM_OF_SQUARES)
+    return store_float(out, tree_sum(x, what != LOCKSTEP_SUM, 0), f32), expectation{};
   if (what == LOCKSTEP_NORM2) return store_float(out, norm(x), f32), expectation{};
   const bool least = what == LOCKSTEP_MIN || what == LOCKSTEP_ARGMIN;
   const auto beats = [&](double a, double b) {  // strictly: the first of equals stays
@@ -287,7 +288,8 @@ void stencils(const test_case& c, const unsigned char* src, unsigned char* dst) 
             T sum = 0;
             bool first = true;
             for (const auto& [o, weight] : taps) {
-              const int64_t x = home(i + shift[0] + o[0], shape[0], d.boundary), y = home(j + shift[1] + o[1], shape[1], d.boundary),
+              const int64_t x = home(i + shift[0] + o[0], shape[0], d.boundary),
+                            y = home(j + shift[1] + o[1], shape[1], d.boundary),
                             z = home(k + shift[2] + o[2], shape[2], d.boundary);
               const bool outside = x < 0 || y < 0 || z < 0;
               const T element = outside ? value : now[static_cast<size_t>((x * shape[1] + y) * shape[2] + z)];
@@ -345,7 +347,8 @@ void moves(const test_case& c, const unsigned char* src, unsigned char* dst) {
       to += index * c.dst.strides[k];
       at += index * c.src.strides[from[k]];
     }
-    if (c.op == LOCKSTEP_SHUFFLE) at = to / 32 * 32 + ptx_source(c.shuffle.kind, static_cast<int>(to % 32), c.shuffle.width, c.shuffle.operand);
+    if (c.op == LOCKSTEP_SHUFFLE)
+      at = to / 32 * 32 + ptx_source(c.shuffle.kind, static_cast<int>(to % 32), c.shuffle.width, c.shuffle.operand);
     std::memcpy(dst + static_cast<size_t>(to) * bytes, src + static_cast<size_t>(at) * bytes, bytes);
   }
 }

@@ -35,33 +35,57 @@ void parse_permute(tokens& in, test_case& c) {
 std::vector<std::string> list_permute(level depth) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& rest) { names.push_back("permute/" + rest); };
-  const char* all[] = {"100/perm0", "7/perm0/pad2,1", "17x33/perm1,0", "17x33/perm0,1", "17x33/perm0,1/pad0,1", "5x64/perm1,0/pad3,1",
-                       "3x5x7/perm0,1,2", "3x5x7/perm0,2,1", "3x5x7/perm1,0,2", "13x5x9/perm1,2,0", "13x5x9/perm2,0,1/pad1,2",
-                       "33x2x35/perm2,1,0", "4x1x6/perm2,1,0/pad1,1", "32x32x3/perm1,0,2/off1,2",
-                       "2x3x4x5/perm0,2,3,1", "2x5x6x7/perm0,3,1,2", "6x5x4x3/perm3,2,1,0", "3x4x5x6/perm2,3,0,1/pad2,0",
-                       "2x33x5x17/perm0,1,3,2", "4x7x3x8/perm0,2,1,3", "3x1x4x1x5/perm4,3,2,1,0", "2x3x4x3x2/perm1,0,2,4,3/pad1,2",
-                       "3x2x4x5x3x2/perm5,1,3,0,4,2", "2x2x3x2x2x3/perm3,2,5,4,0,1/pad1,1", "2x2x3x2x2x2x3/perm6,5,4,3,2,1,0",
-                       "2x3x2x2x1x2x2/perm1,0,3,2,5,4,6/pad2,1", "2x2x2x2x2x2x2x2/perm7,6,5,4,3,2,1,0",
-                       "2x1x3x2x2x1x2x3/perm3,1,7,0,5,2,4,6/pad1,3", "3x0x4/perm2,1,0", "0/perm0", "1x1x1/perm2,0,1"};
+  const char* all[] = {"100/perm0",
+                       "7/perm0/pad2,1",
+                       "17x33/perm1,0",
+                       "17x33/perm0,1",
+                       "17x33/perm0,1/pad0,1",
+                       "5x64/perm1,0/pad3,1",
+                       "3x5x7/perm0,1,2",
+                       "3x5x7/perm0,2,1",
+                       "3x5x7/perm1,0,2",
+                       "13x5x9/perm1,2,0",
+                       "13x5x9/perm2,0,1/pad1,2",
+                       "33x2x35/perm2,1,0",
+                       "4x1x6/perm2,1,0/pad1,1",
+                       "32x32x3/perm1,0,2/off1,2",
+                       "2x3x4x5/perm0,2,3,1",
+                       "2x5x6x7/perm0,3,1,2",
+                       "6x5x4x3/perm3,2,1,0",
+                       "3x4x5x6/perm2,3,0,1/pad2,0",
+                       "2x33x5x17/perm0,1,3,2",
+                       "4x7x3x8/perm0,2,1,3",
+                       "3x1x4x1x5/perm4,3,2,1,0",
+                       "2x3x4x3x2/perm1,0,2,4,3/pad1,2",
+                       "3x2x4x5x3x2/perm5,1,3,0,4,2",
+                       "2x2x3x2x2x3/perm3,2,5,4,0,1/pad1,1",
+                       "2x2x3x2x2x2x3/perm6,5,4,3,2,1,0",
+                       "2x3x2x2x1x2x2/perm1,0,3,2,5,4,6/pad2,1",
+                       "2x2x2x2x2x2x2x2/perm7,6,5,4,3,2,1,0",
+                       "2x1x3x2x2x1x2x3/perm3,1,7,0,5,2,4,6/pad1,3",
+                       "3x0x4/perm2,1,0",
+                       "0/perm0",
+                       "1x1x1/perm2,0,1"};
   for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"}) {
     for (const char* rest : all) add(std::string(bytes) + rest);
     add(std::string(bytes) + "9x11x13/perm2,1,0/special/off3,1");
     // Pixels that change places whole, of 3 to 112 bytes; and taken apart, put together.
-    for (const char* rest : {"70x150x3/perm1,0,2/off1,1", "67x45x3/perm1,0,2/pad2,1", "5x23x31x7/perm0,2,1,3", "2x9x600x3/perm0,3,1,2",
-                             "2x3x9x601/perm0,2,3,1"})
+    for (const char* rest : {"70x150x3/perm1,0,2/off1,1", "67x45x3/perm1,0,2/pad2,1", "5x23x31x7/perm0,2,1,3",
+                             "2x9x600x3/perm0,3,1,2", "2x3x9x601/perm0,2,3,1"})
       add(std::string(bytes) + rest);
   }
   // Short axes that hold whole chunks of 8 or 16 bytes, in several boxes, some of them cut short.
-  for (const char* rest : {"b1/24x5x16x7x32/perm2,4,1,3,0", "b2/12x3x28x5x20x12/perm5,1,3,0,4,2", "b4/12x3x28x5x20x12/perm5,1,3,0,4,2",
-                           "b4/14x6x5x18x10/perm4,1,3,2,0", "b4/28x3x20x12/perm3,1,2,0/off4,8", "b8/10x7x9x6x14/perm4,2,3,1,0",
-                           "b16/6x5x11x7x9/perm4,1,3,2,0"})
+  for (const char* rest :
+       {"b1/24x5x16x7x32/perm2,4,1,3,0", "b2/12x3x28x5x20x12/perm5,1,3,0,4,2", "b4/12x3x28x5x20x12/perm5,1,3,0,4,2",
+        "b4/14x6x5x18x10/perm4,1,3,2,0", "b4/28x3x20x12/perm3,1,2,0/off4,8", "b8/10x7x9x6x14/perm4,2,3,1,0",
+        "b16/6x5x11x7x9/perm4,1,3,2,0"})
     add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})
-      for (const char* rest : {"8x64x28x28/perm0,2,3,1", "8x28x28x64/perm0,3,1,2", "16x24x32x40/perm3,2,1,0",
-                               "16x24x32x40/perm2,3,0,1", "16x24x32x40/perm0,1,3,2", "16x32x24x40/perm0,2,1,3",
-                               "6x5x7x8x9x3/perm5,1,3,0,4,2", "100x100x101/perm1,0,2", "127x3x129/perm2,1,0/pad5,3/off1,1",
-                               "70000x3x2/perm1,2,0", "3x70000x2/perm2,1,0"})
+      for (const char* rest :
+           {"8x64x28x28/perm0,2,3,1", "8x28x28x64/perm0,3,1,2", "16x24x32x40/perm3,2,1,0", "16x24x32x40/perm2,3,0,1",
+            "16x24x32x40/perm0,1,3,2", "16x32x24x40/perm0,2,1,3", "6x5x7x8x9x3/perm5,1,3,0,4,2",
+            "100x100x101/perm1,0,2", "127x3x129/perm2,1,0/pad5,3/off1,1", "70000x3x2/perm1,2,0", "3x70000x2/perm2,1,0"})
         add(std::string(bytes) + rest);
   return names;
 }

@@ -5,51 +5,86 @@ namespace lockstep::cases {
 
 std::vector<std::string> list_reduce(level depth) {
   std::vector<std::string> names;
-  const int lengths[] = {0, 1, 2, 15, 31, 32, 33, 64, 127, 128, 129, 257, 1000, 2047, 2048, 2049, 4097, 8191, 10241, 65536 + 33};
+  const int lengths[] = {0,   1,   2,    15,   31,   32,   33,   64,   127,   128,
+                         129, 257, 1000, 2047, 2048, 2049, 4097, 8191, 10241, 65536 + 33};
   for (const std::string dtype : {"f32", "f64", "i32", "i64"})
     for (const std::string reduction : {"sum", "min", "max", "argmin", "argmax"}) {
       const bool integer = dtype[0] == 'i', sum = reduction == "sum";
-      const auto add = [&](const std::string& rest) { names.push_back("reduce/" + reduction + "/" + dtype + "/" + rest); };
+      const auto add = [&](const std::string& rest) {
+        names.push_back("reduce/" + reduction + "/" + dtype + "/" + rest);
+      };
       const std::string usual = dtype == "i64" && sum ? "/small" : "";
       for (const int n : lengths) add("full/" + std::to_string(n) + usual);
-      for (const char* rest : {"full/5000/off1", "strided/1000/stride3", "strided/5003/stride7/off1", "strided/129/stride128",
-                               "rows/17x33", "rows/5x32", "rows/40x31/ld37/off1", "rows/3x2049/ld2051", "rows/2x6000", "rows/300x7",
-                               "rows/64x128", "rows/21x15", "rows/19x100", "rows/35x63/off1", "rows/0x5", "rows/5x0", "rows/9x100/stride2", "columns/33x17",
-                               "columns/100x70/ld75/off1", "columns/2049x5", "columns/5000x3", "columns/7x300", "columns/1x40",
-                               "columns/4097x19/ld21", "even/20x50", "even/7x2048", "mixed/50x4", "mixed/30x700/off1",
-                               "nonempty/200x3", "lopsided/100x9000", "nonempty/11x3000/first5", "nonempty/30x20/stride3", "even/5x0"})
+      for (const char* rest : {"full/5000/off1",
+                               "strided/1000/stride3",
+                               "strided/5003/stride7/off1",
+                               "strided/129/stride128",
+                               "rows/17x33",
+                               "rows/5x32",
+                               "rows/40x31/ld37/off1",
+                               "rows/3x2049/ld2051",
+                               "rows/2x6000",
+                               "rows/300x7",
+                               "rows/64x128",
+                               "rows/21x15",
+                               "rows/19x100",
+                               "rows/35x63/off1",
+                               "rows/0x5",
+                               "rows/5x0",
+                               "rows/9x100/stride2",
+                               "columns/33x17",
+                               "columns/100x70/ld75/off1",
+                               "columns/2049x5",
+                               "columns/5000x3",
+                               "columns/7x300",
+                               "columns/1x40",
+                               "columns/4097x19/ld21",
+                               "even/20x50",
+                               "even/7x2048",
+                               "mixed/50x4",
+                               "mixed/30x700/off1",
+                               "nonempty/200x3",
+                               "lopsided/100x9000",
+                               "nonempty/11x3000/first5",
+                               "nonempty/30x20/stride3",
+                               "even/5x0"})
         add(rest + usual);
-      for (const char* rest : {"full/3000/ties", "rows/50x40/ties", "columns/300x20/ties", "nonempty/50x40/ties", "full/9000/zeros",
-                               "columns/50x30/zeros", "full/5000/sparse", "full/2000/special", "rows/60x70/special", "rows/37x9/special", "rows/50x33/special", "rows/19x100/ties",
-                               "columns/70x60/special", "nonempty/50x40/special"})
+      for (const char* rest :
+           {"full/3000/ties", "rows/50x40/ties", "columns/300x20/ties", "nonempty/50x40/ties", "full/9000/zeros",
+            "columns/50x30/zeros", "full/5000/sparse", "full/2000/special", "rows/60x70/special", "rows/37x9/special",
+            "rows/50x33/special", "rows/19x100/ties", "columns/70x60/special", "nonempty/50x40/special"})
         add(rest);
       if (!integer) {
-        for (const char* rest : {"full/7000/one_nan", "rows/20x300/one_nan", "columns/300x20/one_nan", "full/4000/finite",
-                                 "rows/30x33/finite", "full/3000/wide", "columns/2100x7/wide"})
+        for (const char* rest : {"full/7000/one_nan", "rows/20x300/one_nan", "columns/300x20/one_nan",
+                                 "full/4000/finite", "rows/30x33/finite", "full/3000/wide", "columns/2100x7/wide"})
           add(rest);
         if (sum)
-          for (const char* rest : {"full/5000/to_f32", "rows/20x33/to_f32/wide", "columns/33x20/to_f32", "mixed/20x33/to_f32/finite"})
+          for (const char* rest :
+               {"full/5000/to_f32", "rows/20x33/to_f32/wide", "columns/33x20/to_f32", "mixed/20x33/to_f32/finite"})
             add(rest);
       } else {
         for (const char* rest : {"full/3000/small", "rows/20x30/small", "columns/30x20/small"}) add(rest);
         if (sum && dtype == "i64")
-          for (const char* rest : {"full/3000", "rows/30x40", "full/1001/cross", "rows/9x3000/cross", "columns/300x9/cross",
-                                   "even/9x300/cross", "full/5000/over", "full/2/over", "rows/5x100/over", "columns/100x5/over",
-                                   "nonempty/20x30/over", "full/5000/under", "rows/7x33/under", "columns/33x7/under"})
+          for (const char* rest :
+               {"full/3000", "rows/30x40", "full/1001/cross", "rows/9x3000/cross", "columns/300x9/cross",
+                "even/9x300/cross", "full/5000/over", "full/2/over", "rows/5x100/over", "columns/100x5/over",
+                "nonempty/20x30/over", "full/5000/under", "rows/7x33/under", "columns/33x7/under"})
             add(rest);
       }
       // Enough short rows that a GPU stages them; every width of a thread's share, alignment and gap.
       if (dtype[1] == '3')
-        for (const char* rest : {"rows/8300x32", "rows/8300x32/off1/ties", "rows/16500x16/special", "rows/24000x11/off3", "rows/9300x29/ld32/off1",
-                                 "rows/9300x28/ld28/ties", "rows/4200x64/special", "rows/5000x57/ld60", "rows/2700x100/ties",
-                                 "rows/2100x128/off2", "rows/2100x128", "rows/8300x32/ld40/ties",
-                                 "rows/33000x8/ties", "rows/14000x20/special", "rows/2900x92/ld100/ties", "rows/1030x257/special",
-                                 "rows/900x300/ld333/off1", "rows/590x448"})
+        for (const char* rest :
+             {"rows/8300x32", "rows/8300x32/off1/ties", "rows/16500x16/special", "rows/24000x11/off3",
+              "rows/9300x29/ld32/off1", "rows/9300x28/ld28/ties", "rows/4200x64/special", "rows/5000x57/ld60",
+              "rows/2700x100/ties", "rows/2100x128/off2", "rows/2100x128", "rows/8300x32/ld40/ties",
+              "rows/33000x8/ties", "rows/14000x20/special", "rows/2900x92/ld100/ties", "rows/1030x257/special",
+              "rows/900x300/ld333/off1", "rows/590x448"})
           add(rest);
       if (depth == level::full)
-        for (const char* rest : {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",
-                                 "rows/70x20000", "rows/100000x8", "columns/20000x33", "columns/300x2001/ld2007", "columns/100000x4",
-                                 "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049"})
+        for (const char* rest :
+             {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",
+              "rows/70x20000", "rows/100000x8", "columns/20000x33", "columns/300x2001/ld2007", "columns/100000x4",
+              "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049"})
           add(rest + usual);
     }
   return names;

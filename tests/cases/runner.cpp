@@ -37,7 +37,9 @@ class arena {
     return at_end ? base_ + bytes_ - span - shift : base_ + shift;
   }
   size_t before(const unsigned char* p) const { return std::min(margin, static_cast<size_t>(p - base_)); }
-  size_t behind(const unsigned char* p, size_t span) const { return std::min(margin, static_cast<size_t>(base_ + bytes_ - p) - span); }
+  size_t behind(const unsigned char* p, size_t span) const {
+    return std::min(margin, static_cast<size_t>(base_ + bytes_ - p) - span);
+  }
 
  private:
   unsigned char* base_ = nullptr;
@@ -65,7 +67,8 @@ struct placed {
   }
   std::string damage(const char* name) const {
     for (size_t i = 0; i < before; ++i)
-      if (host[i - before] != canary()[i]) return fmt::format("{}: byte {} before its start was written; ", name, before - i);
+      if (host[i - before] != canary()[i])
+        return fmt::format("{}: byte {} before its start was written; ", name, before - i);
     for (size_t i = 0; i < behind; ++i)
       if (host[span + i] != canary()[i]) return fmt::format("{}: byte {} behind its end was written; ", name, i);
     return "";
@@ -111,7 +114,8 @@ std::string difference(const subject& s, const unsigned char* got) {
   for (size_t i = s.after.size() / bytes; i-- > 0;)
     if (std::memcmp(got + i * bytes, s.after.data() + i * bytes, bytes) != 0) ++count, first = i;
   return fmt::format("{} of {} elements of dst differ (gaps counted), the first at {}: 0x{}, not 0x{}; ", count,
-                     s.after.size() / bytes, first, hex(got + first * bytes, bytes), hex(s.after.data() + first * bytes, bytes));
+                     s.after.size() / bytes, first, hex(got + first * bytes, bytes),
+                     hex(s.after.data() + first * bytes, bytes));
 }
 
 }  // namespace
@@ -257,7 +261,8 @@ outcome runner::run(const subject& s, const target& t) {
   if (lockstep_last_run(&info) == LOCKSTEP_OK) {
     o.variant = info.variant;
     if (!t.variant.empty() && !o.variant.empty() && o.variant != t.variant) o.text += "ran " + o.variant + "; ";
-    if (!o.variant.empty() && info.order != (t.own_order ? 0 : LOCKSTEP_ORDER_1)) o.text += fmt::format("order {}; ", info.order);
+    if (!o.variant.empty() && info.order != (t.own_order ? 0 : LOCKSTEP_ORDER_1))
+      o.text += fmt::format("order {}; ", info.order);
   }
   if (t.how == way::queued) {
     const lockstep_status later = lockstep_synchronize(context);
@@ -265,15 +270,18 @@ outcome runner::run(const subject& s, const target& t) {
       status = later;
       error = lockstep_last_error();
     } else if (later != LOCKSTEP_OK && later != status) {
-      o.text += fmt::format("{} at the call but {} at synchronisation; ", lockstep_status_name(status), lockstep_status_name(later));
+      o.text += fmt::format("{} at the call but {} at synchronisation; ", lockstep_status_name(status),
+                            lockstep_status_name(later));
     }
   }
   if (status != s.want.status)
-    o.text += fmt::format("status {} ({}), not {}; ", lockstep_status_name(status), error, lockstep_status_name(s.want.status));
+    o.text += fmt::format("status {} ({}), not {}; ", lockstep_status_name(status), error,
+                          lockstep_status_name(s.want.status));
   else if (status != LOCKSTEP_OK && error.find(std::to_string(s.want.first)) == std::string::npos)
     o.text += fmt::format("the error \"{}\" does not name sequence {}; ", error, s.want.first);
   if (changed) o.text += "the caller's floating-point state was changed; ";
-  if (t.where == place::device && dst.call != nullptr) copy(dst.call - dst.before, dst.host - dst.before, dst.before + dst.span + dst.behind);
+  if (t.where == place::device && dst.call != nullptr)
+    copy(dst.call - dst.before, dst.host - dst.before, dst.before + dst.span + dst.behind);
   if ((t.where == place::device || t.where == place::mixed) && !c.in_place && src.call != nullptr)
     copy(src.call - src.before, src.host - src.before, src.before + src.span + src.behind);
   o.text += src.damage("src") + dst.damage("dst");
@@ -290,7 +298,8 @@ std::vector<row> rows_of(const std::string& backend, lockstep_op op) {
   for (int32_t i = 0; i < count; ++i) {
     lockstep_variant_info info{};
     info.size = sizeof info;
-    if (lockstep_variant_get(backend.c_str(), op, i, &info) == LOCKSTEP_OK) rows.push_back({backend, op, info.name, info.flags});
+    if (lockstep_variant_get(backend.c_str(), op, i, &info) == LOCKSTEP_OK)
+      rows.push_back({backend, op, info.name, info.flags});
   }
   return rows;
 }
@@ -322,7 +331,8 @@ void report_crashes() {
   struct sigaction action{};
   action.sa_handler = [](int signal) {
     const char *name = running_now, *before = "\nkilled while running case ";
-    if (write(2, before, std::strlen(before)) < 0 || write(2, name, std::strlen(name)) < 0 || write(2, "\n", 1) < 0) _exit(1);
+    if (write(2, before, std::strlen(before)) < 0 || write(2, name, std::strlen(name)) < 0 || write(2, "\n", 1) < 0)
+      _exit(1);
     raise(signal);
   };
   action.sa_flags = static_cast<int>(SA_RESETHAND);

@@ -36,8 +36,11 @@ void parse_reduction(tokens& in, test_case& c) {
       c.offsets.push_back(first);
       for (uint64_t s = 0; s < count; ++s) {
         const uint64_t draw = mix(c.seed * 1000003 + s);
-        const uint64_t n = layout == 4 ? length : layout == 5 ? draw % (2 * length + 1) : layout == 6 ? 1 + draw % (2 * length)
-                           : s == count / 2 ? length : draw % 4;
+        const uint64_t n = layout == 4      ? length
+                           : layout == 5    ? draw % (2 * length + 1)
+                           : layout == 6    ? 1 + draw % (2 * length)
+                           : s == count / 2 ? length
+                                            : draw % 4;
         c.offsets.push_back(c.offsets.back() + static_cast<int64_t>(n));
       }
     }

@@ -13,8 +13,8 @@ void parse_shuffle(tokens& in, test_case& c) {
   const int kind = in.one_of(kinds);
   if (kind < 0) in.refuse("say idx, up, down or xor");
   const int64_t width = in.number("w", 32), operand = in.number("op", 0), count = in.number("n", 32);
-  c.shuffle = lockstep_shuffle_warps(static_cast<lockstep_shuffle_kind>(kind), bytes, count, static_cast<int32_t>(width),
-                                     static_cast<int32_t>(operand));
+  c.shuffle = lockstep_shuffle_warps(static_cast<lockstep_shuffle_kind>(kind), bytes, count,
+                                     static_cast<int32_t>(width), static_cast<int32_t>(operand));
   c.src.element_bytes = c.dst.element_bytes = bytes;
   c.src.axis(count, 1);
   c.dst.axis(count, 1);

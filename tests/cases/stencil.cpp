@@ -60,7 +60,8 @@ void parse_stencil(tokens& in, test_case& c) {
     c.src.axis(d.shape[k], d.src_strides[k]);
     c.dst.axis(d.shape[k] == 0 ? 0 : d.shape[k] - shrink, d.dst_strides[k]);
   }
-  c.cell = std::string("stencil ") + dtypes[dtype] + " rank" + std::to_string(d.rank) + " " + boundaries[boundary] + " " + forms[form];
+  c.cell = std::string("stencil ") + dtypes[dtype] + " rank" + std::to_string(d.rank) + " " + boundaries[boundary] +
+           " " + forms[form];
 }
 
 std::vector<std::string> list_stencil(level depth) {
@@ -68,20 +69,42 @@ std::vector<std::string> list_stencil(level depth) {
   for (const std::string dtype : {"f32", "f64"})
     for (const std::string form : forms)
       for (const std::string boundary : boundaries) {
-        const auto add = [&](const std::string& rest) { names.push_back("stencil/" + dtype + "/" + form + "/" + boundary + "/" + rest); };
+        const auto add = [&](const std::string& rest) {
+          names.push_back("stencil/" + dtype + "/" + form + "/" + boundary + "/" + rest);
+        };
         const bool valid = boundary == "valid";
-        for (const char* rest : {"r4/1000", "r4/4097/off1,3", "r1/33", "r16/100", "r4/257/batch3,5,7", "r2/65/batch20", "r1/17x33",
-                                 "r4/40x70/off1", "r8/20x129", "r1/7x9x33", "r4/12x11x40", "r2/9x10x35/pad1,2", "r3/30x41/pad2,1",
-                                 "r1/6x7x8/batch3,1,2", "r4/100/sweeps3", "r1/30x33/sweeps2", "r1/9x11x12/sweeps3", "r4/200/special",
-                                 "r1/20x21/special", "r1/100/zeros", "r1/20x41/zeros", "r1/9x10x40/zeros", "r1/0", "r2/5x0"})
+        for (const char* rest : {"r4/1000",
+                                 "r4/4097/off1,3",
+                                 "r1/33",
+                                 "r16/100",
+                                 "r4/257/batch3,5,7",
+                                 "r2/65/batch20",
+                                 "r1/17x33",
+                                 "r4/40x70/off1",
+                                 "r8/20x129",
+                                 "r1/7x9x33",
+                                 "r4/12x11x40",
+                                 "r2/9x10x35/pad1,2",
+                                 "r3/30x41/pad2,1",
+                                 "r1/6x7x8/batch3,1,2",
+                                 "r4/100/sweeps3",
+                                 "r1/30x33/sweeps2",
+                                 "r1/9x11x12/sweeps3",
+                                 "r4/200/special",
+                                 "r1/20x21/special",
+                                 "r1/100/zeros",
+                                 "r1/20x41/zeros",
+                                 "r1/9x10x40/zeros",
+                                 "r1/0",
+                                 "r2/5x0"})
           add(rest);
         // Rows long enough for blocks of rows, whole registers and two tiles.
         for (const char* rest : {"r4/9x131", "r4/9x15x193/off3,1", "r2/13x129/pad1,3", "r3/12x11x160/special",
                                  "r4/12x13x128/pad16,32"})
           add(rest);
         if (!valid)  // axes shorter than the radius: folding repeats
-          for (const char* rest : {"r4/1", "r4/3", "r16/5", "r4/8", "r7/2x40", "r8/40x3", "r3/1x1", "r4/2x3x5", "r8/1x2x33",
-                                   "r5/3/sweeps2", "r2/2x2x2/sweeps2/batch2"})
+          for (const char* rest : {"r4/1", "r4/3", "r16/5", "r4/8", "r7/2x40", "r8/40x3", "r3/1x1", "r4/2x3x5",
+                                   "r8/1x2x33", "r5/3/sweeps2", "r2/2x2x2/sweeps2/batch2"})
             add(rest);
         else
           for (const char* rest : {"r4/9", "r1/3x3", "r8/17x18", "r2/5x6x7", "r2/13/sweeps3"}) add(rest);
@@ -95,14 +118,17 @@ std::vector<std::string> list_stencil(level depth) {
           }
         }
         if (depth == level::full)
-          for (const char* rest : {"r4/300001", "r1/100000/off1", "r16/70001", "r4/70000/sweeps2", "r4/500x1001", "r8/300x301/pad3,1",
-                                   "r4/60x61x129", "r2/40x50x257/pad1,3/off1", "r4/33/batch3000", "r1/100x100/sweeps7",
-                                   "r8/33x34x70", "r3/9x9x9/batch40,1,1", "r4/150x1100/sweeps2", "r3/11x12x1100/off1"})
+          for (const char* rest :
+               {"r4/300001", "r1/100000/off1", "r16/70001", "r4/70000/sweeps2", "r4/500x1001", "r8/300x301/pad3,1",
+                "r4/60x61x129", "r2/40x50x257/pad1,3/off1", "r4/33/batch3000", "r1/100x100/sweeps7", "r8/33x34x70",
+                "r3/9x9x9/batch40,1,1", "r4/150x1100/sweeps2", "r3/11x12x1100/off1"})
             add(rest);
         // Beyond 32 MiB: stores past the cache, dst on and off its 64 bytes.
         if (depth == level::quick && dtype == "f32" && form == "general" && boundary == "mirror") add("r2/2050x2051");
         if (depth == level::full && dtype == "f32" && form == "general" && (boundary == "mirror" || valid))
-          for (const char* rest : {"r4/4300003/off0,3", "r4/2060x2070/pad0,1", "r4/150x170x180/off0,1", "r4/160x160x176"}) add(rest);
+          for (const char* rest :
+               {"r4/4300003/off0,3", "r4/2060x2070/pad0,1", "r4/150x170x180/off0,1", "r4/160x160x176"})
+            add(rest);
       }
   return names;
 }

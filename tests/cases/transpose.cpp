@@ -36,30 +36,68 @@ void parse_transpose(tokens& in, test_case& c) {
 std::vector<std::string> list_transpose(level depth) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& rest) { names.push_back("transpose/" + rest); };
-  const char* odd[] = {"1x1", "1x7", "7x1", "3x5", "17x33", "31x33", "32x32", "33x31", "64x64", "65x63", "100x127", "128x16",
-                       "16x128", "129x257", "8x1000", "1000x8", "5x2049", "2049x5", "5x4103"};  // tasks end at 4,096 columns
+  const char* odd[] = {"1x1",    "1x7",    "7x1",    "3x5",     "17x33",  "31x33",  "32x32",
+                       "33x31",  "64x64",  "65x63",  "100x127", "128x16", "16x128", "129x257",
+                       "8x1000", "1000x8", "5x2049", "2049x5",  "5x4103"};  // tasks end at 4,096 columns
   for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"}) {
     for (const char* size : odd) add(std::string(bytes) + size);
-    for (const char* rest : {"17x33/ld40,20", "64x64/ld65,67", "33x130/ld131,34/off1,3", "70x70/off3,1", "100x100/ld128,128",
-                             "17x33/batch3,5,7", "8x8/batch20", "32x32/batch4", "16x48/ld50,19/batch3,1,0/off1,1",
-                             "3x1/batch65", "64x64/inplace", "33x33/ld40,40/inplace/off1", "67x67/batch3/inplace",
-                             "17x33/inplace", "96x10/inplace/off1", "5x7/batch4,2,2/inplace", "1x50/inplace", "128x64/inplace",
-                             "0x5", "5x0", "4x4/batch0", "129x65/special"})
+    for (const char* rest : {"17x33/ld40,20",
+                             "64x64/ld65,67",
+                             "33x130/ld131,34/off1,3",
+                             "70x70/off3,1",
+                             "100x100/ld128,128",
+                             "17x33/batch3,5,7",
+                             "8x8/batch20",
+                             "32x32/batch4",
+                             "16x48/ld50,19/batch3,1,0/off1,1",
+                             "3x1/batch65",
+                             "64x64/inplace",
+                             "33x33/ld40,40/inplace/off1",
+                             "67x67/batch3/inplace",
+                             "17x33/inplace",
+                             "96x10/inplace/off1",
+                             "5x7/batch4,2,2/inplace",
+                             "1x50/inplace",
+                             "128x64/inplace",
+                             "0x5",
+                             "5x0",
+                             "4x4/batch0",
+                             "129x65/special"})
       add(std::string(bytes) + rest);
     // Tiny matrices and sides of a few bytes, enough of them for a program (narrow.cpp).
-    for (const char* rest : {"2x2/batch1201", "3x3/batch1201/off1,3", "4x4/batch600", "5x7/batch300/off3,1", "8x8/batch100", "7x6/ld9,8/batch40,3,1/off1", "6x7/batch50/off1,3", "13x16/batch40,1,0", "9x2/batch70/ld2,11", "3x5/batch700,1,0",
-                             "2x5001/off1,3", "3x5001", "5x2111", "7x1009/ld1013,7/batch3,2,1", "15x2001", "5001x2", "5001x3/off3,1", "2111x5",
-                             "1009x7/ld7,1011/batch3,2,1", "2001x15"})
+    for (const char* rest : {"2x2/batch1201",
+                             "3x3/batch1201/off1,3",
+                             "4x4/batch600",
+                             "5x7/batch300/off3,1",
+                             "8x8/batch100",
+                             "7x6/ld9,8/batch40,3,1/off1",
+                             "6x7/batch50/off1,3",
+                             "13x16/batch40,1,0",
+                             "9x2/batch70/ld2,11",
+                             "3x5/batch700,1,0",
+                             "2x5001/off1,3",
+                             "3x5001",
+                             "5x2111",
+                             "7x1009/ld1013,7/batch3,2,1",
+                             "15x2001",
+                             "5001x2",
+                             "5001x3/off3,1",
+                             "2111x5",
+                             "1009x7/ld7,1011/batch3,2,1",
+                             "2001x15"})
       add(std::string(bytes) + rest);
   }
-  // Large enough (16 MiB moved) for stores around the cache: rows of dst that start within a line, and dense short ones.
+  // Large enough (16 MiB moved) for stores around the cache: rows of dst that start within a line, and dense short
+  // ones.
   for (const char* rest : {"b4/1500x1500/ld1500,1504/off0,3", "b1/3000x2900/ld2900,3008/off1,5", "b4/8x300000",
-                           "b1/3x2900000/off1,5", "b1/2900032x3/off1,8", "b2/3x3/batch500000/off1,3", "b4/5x430000"}) add(rest);
+                           "b1/3x2900000/off1,5", "b1/2900032x3/off1,8", "b2/3x3/batch500000/off1,3", "b4/5x430000"})
+    add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})
-      for (const char* rest : {"1000x1003", "513x1025/ld1031,520", "1024x1024", "2000x8", "8x2000", "20000x3", "3x20000",
-                               "255x257/batch5,1,3/off1,3", "512x512/inplace", "601x601/ld640,640/inplace", "301x500/inplace",
-                               "1x100000", "100000x1", "700x900/off5,7", "70000x2", "2x70000", "1x3/batch70000"})
+      for (const char* rest :
+           {"1000x1003", "513x1025/ld1031,520", "1024x1024", "2000x8", "8x2000", "20000x3", "3x20000",
+            "255x257/batch5,1,3/off1,3", "512x512/inplace", "601x601/ld640,640/inplace", "301x500/inplace", "1x100000",
+            "100000x1", "700x900/off5,7", "70000x2", "2x70000", "1x3/batch70000"})
         add(std::string(bytes) + rest);
   return names;
 }

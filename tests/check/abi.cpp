@@ -25,15 +25,17 @@ class Abi : public testing::Test {
         << "a refused call wrote to dst";
     lockstep_context_destroy(context);
   }
-  void refused(const char* what, lockstep_status got, lockstep_status want, std::initializer_list<const char*> fragments) {
+  void refused(const char* what, lockstep_status got, lockstep_status want,
+               std::initializer_list<const char*> fragments) {
     EXPECT_EQ(got, want) << what << ": " << lockstep_status_name(got) << " " << lockstep_last_error();
     const std::string text = lockstep_last_error();
-    for (const char* fragment : fragments) EXPECT_NE(text.find(fragment), std::string::npos) << what << ": \"" << text << "\" lacks \"" << fragment << "\"";
+    for (const char* fragment : fragments)
+      EXPECT_NE(text.find(fragment), std::string::npos) << what << ": \"" << text << "\" lacks \"" << fragment << "\"";
   }
   // A description that is good but for what change does to it.
   template <class Desc, class Run>
-  void bad(const char* what, Desc d, const std::function<void(Desc&)>& change, Run run, std::initializer_list<const char*> fragments,
-           lockstep_status want = LOCKSTEP_INVALID_ARGUMENT) {
+  void bad(const char* what, Desc d, const std::function<void(Desc&)>& change, Run run,
+           std::initializer_list<const char*> fragments, lockstep_status want = LOCKSTEP_INVALID_ARGUMENT) {
     change(d);
     refused(what, run(context, &d, src_bytes, dst_bytes, nullptr), want, fragments);
   }
@@ -42,7 +44,8 @@ class Abi : public testing::Test {
 
 TEST_F(Abi, ContextsAndOptions) {
   using O = lockstep_context_options;
-  const auto create = [&](const char* what, const std::function<void(O&)>& change, lockstep_status want, std::initializer_list<const char*> fragments) {
+  const auto create = [&](const char* what, const std::function<void(O&)>& change, lockstep_status want,
+                          std::initializer_list<const char*> fragments) {
     O o = lockstep_context_defaults();
     change(o);
     lockstep_context* c = context;
@@ -53,7 +56,8 @@ TEST_F(Abi, ContextsAndOptions) {
   refused("no context", lockstep_context_create(nullptr, nullptr), invalid, {"context is NULL"});
   create("size 0", [](O& o) { o.size = 0; }, invalid, {"options->size is 0", "sizeof"});
   create("size large", [](O& o) { o.size = 4096; }, invalid, {"options->size is 4096"});
-  create("backend", [](O& o) { o.backend = "abacus"; }, LOCKSTEP_NO_BACKEND, {"options.backend", "\"abacus\"", "known are auto", "cpu"});
+  create("backend", [](O& o) { o.backend = "abacus"; }, LOCKSTEP_NO_BACKEND,
+         {"options.backend", "\"abacus\"", "known are auto", "cpu"});
   create("device", [](O& o) { o.backend = "cpu:7"; }, LOCKSTEP_NO_BACKEND, {"\"cpu:7\"", "1 device"});
   create("no device", [](O& o) { o.backend = "cpu:x"; }, invalid, {"\"cpu:x\"", "cuda:1"});
   create("empty device", [](O& o) { o.backend = "cpu:"; }, invalid, {"\"cpu:\""});
@@ -65,28 +69,35 @@ TEST_F(Abi, ContextsAndOptions) {
   create("isa", [](O& o) { o.cpu_isa = "mmx"; }, invalid, {"\"mmx\"", "baseline"});
   create("threads", [](O& o) { o.threads = -1; }, invalid, {"options.threads is -1", "1 to 4096"});
   create("many threads", [](O& o) { o.threads = 4097; }, invalid, {"4097"});
-  create("flags", [](O& o) { o.flags = 0x80000002u; }, invalid, {"options.flags is 0x80000002", "0x80000000", "LOCKSTEP_NO_FALLBACK"});
+  create("flags", [](O& o) { o.flags = 0x80000002u; }, invalid,
+         {"options.flags is 0x80000002", "0x80000000", "LOCKSTEP_NO_FALLBACK"});
   create("a flag of calls", [](O& o) { o.flags = LOCKSTEP_ASYNC; }, invalid, {"options.flags is 0x1"});
   const lockstep_allocator half = {nullptr, nullptr, nullptr};
   create("allocator", [&](O& o) { o.allocator = &half; }, invalid, {"options.allocator", "both"});
   refused("set_backend without a context", lockstep_context_set_backend(nullptr, "cpu"), invalid, {"context is NULL"});
   refused("set_backend NULL", lockstep_context_set_backend(context, nullptr), invalid, {"backend is NULL"});
   refused("set_backend", lockstep_context_set_backend(context, "abacus"), LOCKSTEP_NO_BACKEND, {"abacus"});
-  refused("set_variant", lockstep_context_set_variant(context, LOCKSTEP_REDUCE, "magic"), LOCKSTEP_NO_VARIANT, {"reduce", "magic"});
-  refused("set_variant of no op", lockstep_context_set_variant(context, static_cast<lockstep_op>(17), "ref"), invalid, {"op is 17"});
+  refused("set_variant", lockstep_context_set_variant(context, LOCKSTEP_REDUCE, "magic"), LOCKSTEP_NO_VARIANT,
+          {"reduce", "magic"});
+  refused("set_variant of no op", lockstep_context_set_variant(context, static_cast<lockstep_op>(17), "ref"), invalid,
+          {"op is 17"});
   refused("synchronize", lockstep_synchronize(nullptr), invalid, {"context is NULL"});
 
   const auto d = lockstep_transpose_packed(4, 4, 4);
-  const auto with = [&](const char* what, const std::function<void(lockstep_options&)>& change, lockstep_status want, std::initializer_list<const char*> fragments) {
+  const auto with = [&](const char* what, const std::function<void(lockstep_options&)>& change, lockstep_status want,
+                        std::initializer_list<const char*> fragments) {
     lockstep_options o = lockstep_options_defaults();
     change(o);
     refused(what, lockstep_transpose(context, &d, src_bytes, dst_bytes, &o), want, fragments);
   };
   with("options size", [](lockstep_options& o) { o.size = 3; }, invalid, {"options->size is 3"});
-  with("options backend", [](lockstep_options& o) { o.backend = "abacus"; }, LOCKSTEP_NO_BACKEND, {"options.backend", "abacus"});
-  with("options flags", [](lockstep_options& o) { o.flags = LOCKSTEP_ASYNC | 16u; }, invalid, {"options.flags is 0x11", "0x10", "LOCKSTEP_ASYNC", "LOCKSTEP_NO_FALLBACK", "LOCKSTEP_DEVICE_DATA"});
+  with("options backend", [](lockstep_options& o) { o.backend = "abacus"; }, LOCKSTEP_NO_BACKEND,
+       {"options.backend", "abacus"});
+  with("options flags", [](lockstep_options& o) { o.flags = LOCKSTEP_ASYNC | 16u; }, invalid,
+       {"options.flags is 0x11", "0x10", "LOCKSTEP_ASYNC", "LOCKSTEP_NO_FALLBACK", "LOCKSTEP_DEVICE_DATA"});
   with("a flag of measuring", [](lockstep_options& o) { o.flags = LOCKSTEP_COLD; }, invalid, {"options.flags is 0x8"});
-  with("options variant", [](lockstep_options& o) { o.variant = "magic"; }, LOCKSTEP_NO_VARIANT, {"options.variant", "magic"});
+  with("options variant", [](lockstep_options& o) { o.variant = "magic"; }, LOCKSTEP_NO_VARIANT,
+       {"options.variant", "magic"});
 }
 
 TEST_F(Abi, WhatThereIs) {
@@ -105,7 +116,8 @@ TEST_F(Abi, WhatThereIs) {
   refused("device", lockstep_device_get("cpu", 1, &device), invalid, {"device is 1", "has 1"});
   lockstep_variant_info variant{};
   variant.size = sizeof variant;
-  refused("variant", lockstep_variant_get("cpu", LOCKSTEP_SHUFFLE, 1000, &variant), invalid, {"index is 1000", "shuffle"});
+  refused("variant", lockstep_variant_get("cpu", LOCKSTEP_SHUFFLE, 1000, &variant), invalid,
+          {"index is 1000", "shuffle"});
   refused("op", lockstep_variant_get("cpu", static_cast<lockstep_op>(-1), 0, &variant), invalid, {"op is -1"});
   EXPECT_EQ(lockstep_variant_count("abacus", LOCKSTEP_REDUCE), 0);
   EXPECT_EQ(lockstep_variant_count("cpu", static_cast<lockstep_op>(6)), 0);
@@ -124,7 +136,8 @@ TEST_F(Abi, Memory) {
   refused("auto", lockstep_alloc(context, "auto", LOCKSTEP_HOST, 8, &p), invalid, {"\"auto\""});
   refused("kind", lockstep_alloc(context, "cpu", static_cast<lockstep_memory>(9), 8, &p), invalid, {"kind is 9"});
   refused("device", lockstep_alloc(context, "cpu", LOCKSTEP_DEVICE, 8, &p), LOCKSTEP_UNSUPPORTED, {"LOCKSTEP_HOST"});
-  refused("too much", lockstep_alloc(context, "cpu", LOCKSTEP_HOST, SIZE_MAX - 5, &p), LOCKSTEP_OUT_OF_MEMORY, {"bytes"});
+  refused("too much", lockstep_alloc(context, "cpu", LOCKSTEP_HOST, SIZE_MAX - 5, &p), LOCKSTEP_OUT_OF_MEMORY,
+          {"bytes"});
   EXPECT_EQ(p, nullptr);
   refused("copy", lockstep_copy(context, "cpu", nullptr, dst_bytes, 8), invalid, {"src is NULL"});
   refused("copy to", lockstep_copy(context, "cpu", src_bytes, nullptr, 8), invalid, {"dst is NULL"});
@@ -133,7 +146,8 @@ TEST_F(Abi, Memory) {
 TEST_F(Abi, Transpose) {
   using D = lockstep_transpose_desc;
   const auto good = lockstep_transpose_packed(4, 6, 5);
-  const auto t = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+  const auto t = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_transpose, fragments);
   };
   t("size", [](D& d) { d.size = 0; }, {"desc->size is 0"});
@@ -144,27 +158,38 @@ TEST_F(Abi, Transpose) {
   t("batch", [](D& d) { d.batch = -3; }, {"batch is -3"});
   t("src_ld", [](D& d) { d.src_ld = 4; }, {"src_ld is 4", "5 columns"});
   t("dst_ld", [](D& d) { d.dst_ld = 5; }, {"dst_ld is 5", "6 elements"});
-  t("dst batch", [](D& d) { d.batch = 2, d.src_batch_stride = 30, d.dst_batch_stride = 29; }, {"dst_batch_stride is 29", "30 elements"});
-  t("src batch", [](D& d) { d.batch = 2, d.src_batch_stride = -1, d.dst_batch_stride = 30; }, {"src_batch_stride is -1"});
+  t("dst batch", [](D& d) { d.batch = 2, d.src_batch_stride = 30, d.dst_batch_stride = 29; },
+    {"dst_batch_stride is 29", "30 elements"});
+  t("src batch", [](D& d) { d.batch = 2, d.src_batch_stride = -1, d.dst_batch_stride = 30; },
+    {"src_batch_stride is -1"});
   t("product", [](D& d) { d = lockstep_transpose_packed(4, forty, forty); }, {"2^63-1"});
   t("bytes", [](D& d) { d = lockstep_transpose_packed(16, forty, 1 << 20); }, {"2^63-1 bytes"});
   t("span", [](D& d) { d.src_ld = INT64_MAX; }, {"2^63-1"});
-  refused("no context", lockstep_transpose(nullptr, &good, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"context is NULL"});
-  refused("no desc", lockstep_transpose(context, nullptr, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"desc is NULL"});
-  refused("no src", lockstep_transpose(context, &good, nullptr, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"src is NULL", "120 bytes"});
-  refused("no dst", lockstep_transpose(context, &good, src_bytes, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"dst is NULL"});
-  refused("misaligned", lockstep_transpose(context, &good, src_bytes + 2, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"src is", "4-byte"});
-  refused("misaligned dst", lockstep_transpose(context, &good, src_bytes, dst_bytes + 1, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"dst is"});
-  refused("overlap", lockstep_transpose(context, &good, dst_bytes + 116, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap", "in place"});
-  refused("beyond memory", lockstep_transpose(context, &good, reinterpret_cast<void*>(UINTPTR_MAX - 7 - 3 * 4), dst_bytes, nullptr),
+  refused("no context", lockstep_transpose(nullptr, &good, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"context is NULL"});
+  refused("no desc", lockstep_transpose(context, nullptr, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"desc is NULL"});
+  refused("no src", lockstep_transpose(context, &good, nullptr, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"src is NULL", "120 bytes"});
+  refused("no dst", lockstep_transpose(context, &good, src_bytes, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"dst is NULL"});
+  refused("misaligned", lockstep_transpose(context, &good, src_bytes + 2, dst_bytes, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"src is", "4-byte"});
+  refused("misaligned dst", lockstep_transpose(context, &good, src_bytes, dst_bytes + 1, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"dst is"});
+  refused("overlap", lockstep_transpose(context, &good, dst_bytes + 116, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap", "in place"});
+  refused("beyond memory",
+          lockstep_transpose(context, &good, reinterpret_cast<void*>(UINTPTR_MAX - 7 - 3 * 4), dst_bytes, nullptr),
           LOCKSTEP_INVALID_ARGUMENT, {"address space"});
   auto padded = good;
   padded.src_ld = 7;
-  refused("in place", lockstep_transpose(context, &padded, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap", "square or packed"});
+  refused("in place", lockstep_transpose(context, &padded, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap", "square or packed"});
   auto pitches = lockstep_transpose_packed(4, 5, 5);
   pitches.dst_ld = 6;
-  refused("a square of two pitches in place", lockstep_transpose(context, &pitches, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
-          {"overlap"});
+  refused("a square of two pitches in place", lockstep_transpose(context, &pitches, dst_bytes, dst_bytes, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
 }
 
 TEST_F(Abi, Permute) {
@@ -172,7 +197,8 @@ TEST_F(Abi, Permute) {
   const int64_t shape[] = {3, 4, 5};
   const int32_t perm[] = {2, 0, 1};
   const auto good = lockstep_permute_packed(4, 3, shape, perm);
-  const auto p = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+  const auto p = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_permute, fragments);
   };
   p("rank 0", [](D& d) { d.rank = 0; }, {"rank is 0", "1 to 8"});
@@ -186,13 +212,15 @@ TEST_F(Abi, Permute) {
   p("dst stride", [](D& d) { d.dst_strides[2] = -1; }, {"dst_strides[2] is -1"});
   p("dst overlaps itself", [](D& d) { d.dst_strides[0] = 11; }, {"dst_strides[0] is 11", "12 elements"});
   p("large", [](D& d) { d.shape[0] = forty, d.shape[1] = forty; }, {"2^63-1"});
-  refused("in place", lockstep_permute(context, &good, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
+  refused("in place", lockstep_permute(context, &good, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
 }
 
 TEST_F(Abi, ReduceAndSquareSum) {
   using D = lockstep_reduce_desc;
   const auto good = lockstep_reduce_rows(LOCKSTEP_SUM, LOCKSTEP_F32, 4, 5, 5);
-  const auto r = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+  const auto r = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_reduce, fragments);
   };
   r("squares", [](D& d) { d.reduction = LOCKSTEP_NORM2; }, {"reduction is 6", "lockstep_square_sum"});
@@ -214,17 +242,23 @@ TEST_F(Abi, ReduceAndSquareSum) {
   const int64_t far[] = {0, 1, 2, 40};
   auto segments = good;
   segments.count = 3, segments.offsets = far;
-  refused("overlap of the last segment", lockstep_reduce(context, &segments, dst_bytes, dst_bytes + 64, nullptr), LOCKSTEP_INVALID_ARGUMENT,
-          {"overlap", "160 bytes"});
-  r("misaligned offsets", [&](D& d) { d.count = 1, d.offsets = reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(falls) + 4); },
+  refused("overlap of the last segment", lockstep_reduce(context, &segments, dst_bytes, dst_bytes + 64, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"overlap", "160 bytes"});
+  r("misaligned offsets",
+    [&](D& d) { d.count = 1, d.offsets = reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(falls) + 4); },
     {"offsets is", "8-byte"});
-  r("offsets over dst", [&](D& d) { d.count = 3, d.offsets = reinterpret_cast<const int64_t*>(dst_bytes); }, {"overlap"});
-  refused("overlap", lockstep_reduce(context, &good, dst_bytes, dst_bytes + 8, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
-  refused("dst alignment", lockstep_reduce(context, &good, src_bytes, dst_bytes + 4, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"dst is", "8-byte"});
+  r("offsets over dst", [&](D& d) { d.count = 3, d.offsets = reinterpret_cast<const int64_t*>(dst_bytes); },
+    {"overlap"});
+  refused("overlap", lockstep_reduce(context, &good, dst_bytes, dst_bytes + 8, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  refused("dst alignment", lockstep_reduce(context, &good, src_bytes, dst_bytes + 4, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"dst is", "8-byte"});
   using S = lockstep_reduce_desc;
   const auto square = lockstep_reduce_full(LOCKSTEP_NORM2, LOCKSTEP_F16, 10, 1);
-  bad<S>("sum", square, [](S& d) { d.reduction = LOCKSTEP_SUM; }, lockstep_square_sum, {"reduction is 0", "SUM_OF_SQUARES and NORM2"});
-  bad<S>("dtype 9", square, [](S& d) { d.dtype = static_cast<lockstep_dtype>(9); }, lockstep_square_sum, {"dtype is 9"});
+  bad<S>("sum", square, [](S& d) { d.reduction = LOCKSTEP_SUM; }, lockstep_square_sum,
+         {"reduction is 0", "SUM_OF_SQUARES and NORM2"});
+  bad<S>("dtype 9", square, [](S& d) { d.dtype = static_cast<lockstep_dtype>(9); }, lockstep_square_sum,
+         {"dtype is 9"});
   bad<S>("norm to i64", square, [](S& d) { d.result = LOCKSTEP_I64; }, lockstep_square_sum, {"NORM2"});
 }
 
@@ -233,7 +267,8 @@ TEST_F(Abi, Stencil) {
   const int64_t shape[] = {20, 30};
   const double c[64] = {0.5, 0.25};
   const auto good = lockstep_stencil_packed(LOCKSTEP_F32, 2, shape, 2, c, LOCKSTEP_BOUNDARY_MIRROR);
-  const auto s = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+  const auto s = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_stencil, fragments);
   };
   s("dtype", [](D& d) { d.dtype = LOCKSTEP_I32; }, {"dtype is 5", "F32 and F64"});
@@ -247,7 +282,8 @@ TEST_F(Abi, Stencil) {
   s("count", [](D& d) { d.coefficient_count = 8; }, {"coefficient_count is 8", "take 9"});
   s("count of form", [](D& d) { d.form = LOCKSTEP_SYMMETRIC; }, {"coefficient_count is 9", "take 5"});
   s("no coefficients", [](D& d) { d.coefficients = nullptr; }, {"coefficients is NULL", "9 doubles"});
-  s("centre", [](D& d) { d.form = LOCKSTEP_ANTISYMMETRIC, d.coefficient_count = 5; }, {"coefficients[0] is 0.5", "antisymmetric"});
+  s("centre", [](D& d) { d.form = LOCKSTEP_ANTISYMMETRIC, d.coefficient_count = 5; },
+    {"coefficients[0] is 0.5", "antisymmetric"});
   s("sweeps", [](D& d) { d.sweeps = 0; }, {"sweeps is 0"});
   s("batch", [](D& d) { d.batch = -1; }, {"batch is -1"});
   s("shape", [](D& d) { d.shape[1] = -1; }, {"shape[1] is -1"});
@@ -256,14 +292,17 @@ TEST_F(Abi, Stencil) {
   s("dst stride", [](D& d) { d.dst_strides[0] = 29; }, {"dst", "29"});
   s("inner stride", [](D& d) { d.src_strides[1] = 2; }, {"innermost", "must be 1"});
   s("batch stride", [](D& d) { d.batch = 2, d.src_batch_stride = 600, d.dst_batch_stride = 599; }, {"599", "batch"});
-  s("large", [](D& d) { d.shape[0] = forty, d.shape[1] = forty, d.src_strides[0] = d.dst_strides[0] = forty; }, {"2^63-1"});
-  refused("overlap", lockstep_stencil(context, &good, dst_bytes, dst_bytes + 400, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
+  s("large", [](D& d) { d.shape[0] = forty, d.shape[1] = forty, d.src_strides[0] = d.dst_strides[0] = forty; },
+    {"2^63-1"});
+  refused("overlap", lockstep_stencil(context, &good, dst_bytes, dst_bytes + 400, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
 }
 
 TEST_F(Abi, Shuffle) {
   using D = lockstep_shuffle_desc;
   const auto good = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, 64, 32, 1);
-  const auto s = [&](const char* what, const std::function<void(D&)>& change, std::initializer_list<const char*> fragments) {
+  const auto s = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_shuffle, fragments);
   };
   s("kind", [](D& d) { d.kind = static_cast<lockstep_shuffle_kind>(4); }, {"kind is 4"});
@@ -275,7 +314,8 @@ TEST_F(Abi, Shuffle) {
   s("negative mask", [](D& d) { d.operand = -1; }, {"is -1"});
   s("up", [](D& d) { d.kind = LOCKSTEP_SHUFFLE_UP, d.operand = -1; }, {"delta", "is -1"});
   s("down", [](D& d) { d.kind = LOCKSTEP_SHUFFLE_DOWN, d.operand = -7; }, {"delta", "is -7"});
-  refused("overlap", lockstep_shuffle(context, &good, dst_bytes, dst_bytes + 128, nullptr), LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
+  refused("overlap", lockstep_shuffle(context, &good, dst_bytes, dst_bytes + 128, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
 }
 
 TEST_F(Abi, Plans) {
@@ -300,8 +340,10 @@ TEST_F(Abi, Plans) {
   refused("no bytes", lockstep_plan_workspace(plan, nullptr), invalid, {"bytes is NULL"});
   refused("NULL src", lockstep_plan_execute(plan, nullptr, dst_bytes, nullptr), invalid, {"src is NULL"});
   double ms[2];
-  refused("measure flags", lockstep_plan_measure(plan, src_bytes, dst_bytes, LOCKSTEP_ASYNC, 2, ms), invalid, {"flags is 0x1", "LOCKSTEP_COLD"});
-  refused("limit flags", lockstep_measure_limit(context, "cpu", LOCKSTEP_LIMIT_COPY, 4096, 9, 2, ms), invalid, {"flags is 0x9", "0x1 means nothing"});
+  refused("measure flags", lockstep_plan_measure(plan, src_bytes, dst_bytes, LOCKSTEP_ASYNC, 2, ms), invalid,
+          {"flags is 0x1", "LOCKSTEP_COLD"});
+  refused("limit flags", lockstep_measure_limit(context, "cpu", LOCKSTEP_LIMIT_COPY, 4096, 9, 2, ms), invalid,
+          {"flags is 0x9", "0x1 means nothing"});
   lockstep_plan* none = nullptr;
   o.flags = 64;
   refused("execute flags", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid, {"options.flags is 0x40"});
@@ -310,7 +352,8 @@ TEST_F(Abi, Plans) {
   alignas(256) static unsigned char workspace[8192];
   o.workspace = workspace;
   o.workspace_bytes = bytes - 1;
-  refused("small workspace", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid, {"workspace_bytes is", std::to_string(bytes).c_str()});
+  refused("small workspace", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid,
+          {"workspace_bytes is", std::to_string(bytes).c_str()});
   o.workspace = workspace + 8;
   o.workspace_bytes = bytes;
   refused("crooked workspace", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid, {"256"});

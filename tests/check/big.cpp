@@ -22,7 +22,8 @@ constexpr int64_t two31 = int64_t{1} << 31, two32 = int64_t{1} << 32;
 class mapping {
  public:
   explicit mapping(size_t bytes) : bytes_((bytes + chunk - 1) / chunk * chunk) {
-    base_ = static_cast<unsigned char*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    base_ = static_cast<unsigned char*>(
+        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (base_ == MAP_FAILED) throw std::runtime_error("mmap failed");
     madvise(base_, bytes_, MADV_NOHUGEPAGE);  // a written element costs 4 KiB, not 2 MiB
   }
@@ -46,10 +47,12 @@ class folded_output : public mapping {
     file_ = memfd_create("lockstep-big", MFD_CLOEXEC);
     if (file_ < 0 || ftruncate(file_, static_cast<off_t>(chunk)) != 0) throw std::runtime_error("memfd failed");
     for (size_t at = 0; at < bytes_; at += chunk) {
-      if (mmap(base_ + at, chunk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, 0) == MAP_FAILED) throw std::runtime_error("mmap failed");
+      if (mmap(base_ + at, chunk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, 0) == MAP_FAILED)
+        throw std::runtime_error("mmap failed");
     }
     for (const size_t w : windows_)
-      if (mmap(base_ + w * window, window, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+      if (mmap(base_ + w * window, window, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+          MAP_FAILED)
         throw std::runtime_error("mmap failed");
     shared_ = static_cast<unsigned char*>(mmap(nullptr, chunk, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0));
     std::memset(shared_, 0xA5, chunk);
@@ -62,7 +65,8 @@ class folded_output : public mapping {
   // Every element outside the windows became zero (each place was written by the
   // last of the ranges folded onto it), and inside only those of `seen` did not.
   void expect_zero_but(size_t used, size_t element_bytes, const std::vector<int64_t>& seen) const {
-    EXPECT_TRUE(std::all_of(shared_, shared_ + chunk, [](unsigned char b) { return b == 0; })) << "some element was never written";
+    EXPECT_TRUE(std::all_of(shared_, shared_ + chunk, [](unsigned char b) { return b == 0; }))
+        << "some element was never written";
     for (const size_t w : windows_) {
       size_t strange = 0;
       for (size_t at = w * window; at < std::min((w + 1) * window, used); at += element_bytes) {
@@ -95,7 +99,8 @@ class Big : public testing::Test {
 
 TEST_F(Big, TransposeMoreThan2To32Elements) {
   const int64_t rows = 65600, cols = 65700;
-  const std::pair<int64_t, int64_t> places[] = {{0, 0}, {0, cols - 1}, {rows - 1, 0}, {rows - 1, cols - 1}, {32768, 65535}, {65535, 32769}, {65536, 65536}};
+  const std::pair<int64_t, int64_t> places[] = {{0, 0},         {0, cols - 1},  {rows - 1, 0}, {rows - 1, cols - 1},
+                                                {32768, 65535}, {65535, 32769}, {65536, 65536}};
   const mapping src(static_cast<size_t>(rows * cols));
   std::vector<int64_t> seen;
   for (const auto& [i, j] : places) {
@@ -116,10 +121,12 @@ TEST_F(Big, TransposeWithLeadingDimensionsBeyond2To32) {
     d.dst_ld = two31 / static_cast<int64_t>(bytes) + 99;
     const mapping src(static_cast<size_t>(3 * d.src_ld) * bytes), dst(static_cast<size_t>(5 * d.dst_ld) * bytes);
     for (int64_t i = 0; i < 3; ++i)
-      for (int64_t j = 0; j < 5; ++j) src.as<uint8_t>()[static_cast<size_t>(i * d.src_ld + j) * bytes] = static_cast<uint8_t>(1 + i * 5 + j);
+      for (int64_t j = 0; j < 5; ++j)
+        src.as<uint8_t>()[static_cast<size_t>(i * d.src_ld + j) * bytes] = static_cast<uint8_t>(1 + i * 5 + j);
     OK(lockstep_transpose(context, &d, src.as<void>(), dst.as<void>(), nullptr));
     for (int64_t i = 0; i < 3; ++i)
-      for (int64_t j = 0; j < 5; ++j) EXPECT_EQ(dst.as<uint8_t>()[static_cast<size_t>(j * d.dst_ld + i) * bytes], 1 + i * 5 + j);
+      for (int64_t j = 0; j < 5; ++j)
+        EXPECT_EQ(dst.as<uint8_t>()[static_cast<size_t>(j * d.dst_ld + i) * bytes], 1 + i * 5 + j);
   }
 }
 
@@ -146,7 +153,8 @@ TEST_F(Big, ReduceMoreThan2To32Elements) {
   const int64_t n = two32 + 77;
   const mapping src(static_cast<size_t>(n) * 4);
   int32_t* x = src.as<int32_t>();
-  const std::pair<int64_t, int32_t> set[] = {{0, 5}, {two31 - 1, -7}, {two31, 1 << 30}, {two32 - 1, 11}, {two32, 1 << 30}, {n - 1, -(1 << 30) - 1}};
+  const std::pair<int64_t, int32_t> set[] = {{0, 5},          {two31 - 1, -7},  {two31, 1 << 30},
+                                             {two32 - 1, 11}, {two32, 1 << 30}, {n - 1, -(1 << 30) - 1}};
   int64_t sum = 0;
   for (const auto& [at, v] : set) {
     x[at] = v;
@@ -155,13 +163,16 @@ TEST_F(Big, ReduceMoreThan2To32Elements) {
   const auto one = [&](lockstep_reduction what) {
     int64_t got = -1;
     const auto d = lockstep_reduce_full(what, LOCKSTEP_I32, n, 1);
-    EXPECT_EQ((what == LOCKSTEP_SUM_OF_SQUARES ? lockstep_square_sum : lockstep_reduce)(context, &d, x, &got, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    EXPECT_EQ((what == LOCKSTEP_SUM_OF_SQUARES ? lockstep_square_sum : lockstep_reduce)(context, &d, x, &got, nullptr),
+              LOCKSTEP_OK)
+        << lockstep_last_error();
     return got;
   };
   EXPECT_EQ(one(LOCKSTEP_SUM), sum);
   EXPECT_EQ(one(LOCKSTEP_ARGMAX), two31);  // the first of two
   EXPECT_EQ(one(LOCKSTEP_ARGMIN), n - 1);
-  EXPECT_EQ(one(LOCKSTEP_SUM_OF_SQUARES), 25 + 49 + (int64_t{1} << 60) * 2 + 121 + ((int64_t{1} << 30) + 1) * ((int64_t{1} << 30) + 1));
+  EXPECT_EQ(one(LOCKSTEP_SUM_OF_SQUARES),
+            25 + 49 + (int64_t{1} << 60) * 2 + 121 + ((int64_t{1} << 30) + 1) * ((int64_t{1} << 30) + 1));
 
   // Segments whose offsets lie beyond 2^32, one empty.
   const int64_t offsets[] = {3, two31 + 5, two31 + 5, two32 - 1, n};

@@ -9,11 +9,13 @@ namespace lockstep::check {
 
 extern cases::level depth;  // --level quick|full
 extern uint64_t seed;
-extern std::string required;  // --require NAME: only this backend, and it must be there       // --seed N; printed, and part of every case's name
+extern std::string required;  // --require NAME: only this backend, and it must be there       // --seed N; printed, and
+                              // part of every case's name
 
 inline const char* op_name(const testing::TestParamInfo<lockstep_op>& info) { return lockstep_op_name(info.param); }
 inline auto every_op() {
-  return testing::Values(LOCKSTEP_TRANSPOSE, LOCKSTEP_PERMUTE, LOCKSTEP_SQUARE_SUM, LOCKSTEP_REDUCE, LOCKSTEP_STENCIL, LOCKSTEP_SHUFFLE);
+  return testing::Values(LOCKSTEP_TRANSPOSE, LOCKSTEP_PERMUTE, LOCKSTEP_SQUARE_SUM, LOCKSTEP_REDUCE, LOCKSTEP_STENCIL,
+                         LOCKSTEP_SHUFFLE);
 }
 
 // Reports a failed case with the command that reruns it; true while the test may

@@ -33,10 +33,12 @@ struct accountant {
 // One of every op, on ref and auto, directly and by plan; memory of the backend.
 // The first status that is not OK; what came out is compared when all went well.
 lockstep_status everything(lockstep_context* context, bool& wrong) {
-  for (const char* name : {"transpose/b4/70x50", "transpose/b4/17x33/inplace", "permute/b4/6x5x4x3/perm3,2,1,0", "square_sum/norm2/f64/full/5000/huge",
-                           "square_sum/ssq/f32/columns/300x70", "reduce/sum/f32/full/100000", "reduce/sum/i64/columns/100x40/small",
-                           "reduce/argmax/f32/nonempty/20x30", "stencil/f32/general/mirror/r4/100/sweeps3", "stencil/f64/general/wrap/r2/9x10x35",
-                           "stencil/f32/general/valid/r2/60x61/sweeps4", "shuffle/b4/idx/w16/op3/n96"}) {
+  for (const char* name :
+       {"transpose/b4/70x50", "transpose/b4/17x33/inplace", "permute/b4/6x5x4x3/perm3,2,1,0",
+        "square_sum/norm2/f64/full/5000/huge", "square_sum/ssq/f32/columns/300x70", "reduce/sum/f32/full/100000",
+        "reduce/sum/i64/columns/100x40/small", "reduce/argmax/f32/nonempty/20x30",
+        "stencil/f32/general/mirror/r4/100/sweeps3", "stencil/f64/general/wrap/r2/9x10x35",
+        "stencil/f32/general/valid/r2/60x61/sweeps4", "shuffle/b4/idx/w16/op3/n96"}) {
     const subject s(parse(name));
     if (rows_of("cpu", s.c.op).empty()) continue;
     for (const bool planned : {false, true})
@@ -88,7 +90,8 @@ TEST(Faults, EveryAllocationMayFail) {
       EXPECT_STRNE(lockstep_last_error(), "");
     }
     if (context != nullptr) {  // the next allocation succeeds: all works again
-      EXPECT_EQ(everything(context, wrong), LOCKSTEP_OK) << "after allocation " << n << " failed: " << lockstep_last_error();
+      EXPECT_EQ(everything(context, wrong), LOCKSTEP_OK)
+          << "after allocation " << n << " failed: " << lockstep_last_error();
     } else {
       EXPECT_EQ(status, LOCKSTEP_OUT_OF_MEMORY);
     }
@@ -112,7 +115,8 @@ TEST(Faults, APlanAllocatesNothingWhenExecuted) {
   o.allocator = &allocator;
   lockstep_context* context = nullptr;
   ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
-  for (const char* name : {"transpose/b4/70x50", "square_sum/ssq/f32/full/100000", "reduce/argmax/f32/columns/300x20", "stencil/f32/general/mirror/r4/1000/sweeps3"}) {
+  for (const char* name : {"transpose/b4/70x50", "square_sum/ssq/f32/full/100000", "reduce/argmax/f32/columns/300x20",
+                           "stencil/f32/general/mirror/r4/1000/sweeps3"}) {
     const subject s(parse(name));
     lockstep_plan* p = nullptr;
     ASSERT_EQ(plan(context, s.c, nullptr, nullptr, &p), LOCKSTEP_OK) << lockstep_last_error();
@@ -123,7 +127,8 @@ TEST(Faults, APlanAllocatesNothingWhenExecuted) {
     own.workspace = bytes == 0 ? nullptr : memory.data() + 256 - reinterpret_cast<uintptr_t>(memory.data()) % 256;
     own.workspace_bytes = bytes;
     const int before = books.calls;
-    ASSERT_EQ(lockstep_plan_execute(p, s.src.data(), dst.data(), &own), LOCKSTEP_OK) << name << " " << lockstep_last_error();
+    ASSERT_EQ(lockstep_plan_execute(p, s.src.data(), dst.data(), &own), LOCKSTEP_OK)
+        << name << " " << lockstep_last_error();
     EXPECT_EQ(books.calls, before) << name;
     EXPECT_TRUE(dst == s.after) << name;
     lockstep_plan_destroy(p);

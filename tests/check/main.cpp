@@ -15,11 +15,13 @@ int main(int argc, char** argv) {
   using namespace lockstep;
   testing::InitGoogleTest(&argc, argv);
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--level") == 0) check::depth = std::strcmp(argv[i + 1], "full") == 0 ? cases::level::full : cases::level::quick;
+    if (std::strcmp(argv[i], "--level") == 0)
+      check::depth = std::strcmp(argv[i + 1], "full") == 0 ? cases::level::full : cases::level::quick;
     if (std::strcmp(argv[i], "--seed") == 0) check::seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--require") == 0) check::required = argv[i + 1];
   }
-  std::printf("level %s, seed %llu\n", check::depth == cases::level::full ? "full" : "quick", static_cast<unsigned long long>(check::seed));
+  std::printf("level %s, seed %llu\n", check::depth == cases::level::full ? "full" : "quick",
+              static_cast<unsigned long long>(check::seed));
   cases::report_crashes();
   const int code = RUN_ALL_TESTS();
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();

@@ -24,8 +24,9 @@ TEST_P(Names, EveryCellOfTheMatrixHasACaseAndEveryCaseACell) {
 }
 
 TEST(Names, RefusesWhatItDoesNotKnow) {
-  for (const char* name : {"", "transpose", "transpose/b4/17", "transpose/b4/17x33/backwards", "reduce/sum/f32/full/ten",
-                           "shuffle/b4/sideways/w2", "stencil/f32/general/nowhere/r1/5", "permute/b4/3x4/perm0", "frobnicate/3"})
+  for (const char* name :
+       {"", "transpose", "transpose/b4/17", "transpose/b4/17x33/backwards", "reduce/sum/f32/full/ten",
+        "shuffle/b4/sideways/w2", "stencil/f32/general/nowhere/r1/5", "permute/b4/3x4/perm0", "frobnicate/3"})
     EXPECT_THROW(parse(name), std::invalid_argument) << name;
 }
 

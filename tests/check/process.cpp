@@ -14,14 +14,22 @@ namespace lockstep::check {
 namespace {
 using namespace cases;
 
-const char* const mixed_names[] = {"transpose/b4/300x257", "transpose/b8/64x64/inplace", "square_sum/ssq/f32/full/100000", "square_sum/norm2/f64/rows/20x300/tiny",
-                                   "reduce/sum/f32/columns/5000x33", "reduce/argmin/f32/full/30000/ties", "reduce/sum/i64/rows/30x40/cross",
-                                   "stencil/f32/general/mirror/r4/10007/sweeps3", "stencil/f64/symmetric/constant/r2/40x41", "shuffle/b4/idx/w16/op3/n96"};
+const char* const mixed_names[] = {"transpose/b4/300x257",
+                                   "transpose/b8/64x64/inplace",
+                                   "square_sum/ssq/f32/full/100000",
+                                   "square_sum/norm2/f64/rows/20x300/tiny",
+                                   "reduce/sum/f32/columns/5000x33",
+                                   "reduce/argmin/f32/full/30000/ties",
+                                   "reduce/sum/i64/rows/30x40/cross",
+                                   "stencil/f32/general/mirror/r4/10007/sweeps3",
+                                   "stencil/f64/symmetric/constant/r2/40x41",
+                                   "shuffle/b4/idx/w16/op3/n96"};
 
 // Runs s on a context; "" or what is wrong.
 std::string check_once(lockstep_context* context, const subject& s) {
   std::vector<unsigned char> dst = s.before;
-  const lockstep_status status = call(context, s.c, s.c.in_place ? dst.data() : s.src.data(), dst.data(), s.c.offsets.data(), nullptr);
+  const lockstep_status status =
+      call(context, s.c, s.c.in_place ? dst.data() : s.src.data(), dst.data(), s.c.offsets.data(), nullptr);
   if (status != s.want.status) return s.c.name + ": " + lockstep_status_name(status) + " " + lockstep_last_error();
   return dst == s.after ? "" : s.c.name + " differs";
 }
@@ -37,7 +45,8 @@ TEST(Process, OneContextManyThreadsWhileTheBackendIsSwitched) {
   for (size_t t = 0; t < 6; ++t)
     threads.emplace_back([&, t] {
       for (size_t i = t; !stop; ++i, ++done)
-        if (const std::string text = check_once(context, subjects[i % subjects.size()]); !text.empty() && ++wrong <= 5) std::fprintf(stderr, "%s\n", text.c_str());
+        if (const std::string text = check_once(context, subjects[i % subjects.size()]); !text.empty() && ++wrong <= 5)
+          std::fprintf(stderr, "%s\n", text.c_str());
     });
   std::vector<std::string> names = usable_backends();
   names.emplace_back("auto");
@@ -75,7 +84,8 @@ TEST(Process, CallsAfterForkInTheChild) {
   lockstep_context* context = nullptr;
   ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
   std::vector<subject> subjects;
-  for (const char* name : {"transpose/b4/700x900", "square_sum/ssq/f32/full/1000003", "reduce/sum/f32/columns/20000x33", "stencil/f32/general/mirror/r4/300001"})
+  for (const char* name : {"transpose/b4/700x900", "square_sum/ssq/f32/full/1000003", "reduce/sum/f32/columns/20000x33",
+                           "stencil/f32/general/mirror/r4/300001"})
     subjects.emplace_back(parse(name));
   for (const subject& s : subjects) ASSERT_EQ(check_once(context, s), "");  // the pool is running
   for (int repeat = 0; repeat < 3; ++repeat) {
@@ -86,7 +96,8 @@ TEST(Process, CallsAfterForkInTheChild) {
       int bad = 0;
       lockstep_context* fresh = nullptr;
       if (lockstep_context_create(&o, &fresh) != LOCKSTEP_OK) _exit(99);
-      for (const subject& s : subjects) bad += check_once(context, s).empty() ? 0 : 1, bad += check_once(fresh, s).empty() ? 0 : 1;
+      for (const subject& s : subjects)
+        bad += check_once(context, s).empty() ? 0 : 1, bad += check_once(fresh, s).empty() ? 0 : 1;
       std::thread([&] { bad += check_once(fresh, subjects[0]).empty() ? 0 : 1; }).join();
       lockstep_context_destroy(fresh);
       _exit(bad);

@@ -53,7 +53,8 @@ TEST_F(Properties, TransposeTwiceIsTheIdentity) {
       ASSERT_EQ(lockstep_transpose(context, &forth, a.data(), b.data(), options), LOCKSTEP_OK);
       ASSERT_EQ(lockstep_transpose(context, &back, b.data(), c.data(), options), LOCKSTEP_OK);
       ASSERT_EQ(a, c);
-      ASSERT_EQ(b[static_cast<size_t>((cols - 1) * rows)], a[static_cast<size_t>(cols - 1)]);  // not the identity itself
+      ASSERT_EQ(b[static_cast<size_t>((cols - 1) * rows)],
+                a[static_cast<size_t>(cols - 1)]);  // not the identity itself
       const int64_t shape[] = {rows, cols};
       const int32_t axes[] = {1, 0};
       const auto permute = lockstep_permute_packed(4, 2, shape, axes);
@@ -82,7 +83,8 @@ TEST_F(Properties, PermuteAndItsInverseAreTheIdentity) {
       }
       std::vector<uint64_t> a(n), b(n), c(n);
       std::iota(a.begin(), a.end(), uint64_t{1});
-      const auto forth = lockstep_permute_packed(8, rank, shape, perm), back = lockstep_permute_packed(8, rank, moved, inverse);
+      const auto forth = lockstep_permute_packed(8, rank, shape, perm),
+                 back = lockstep_permute_packed(8, rank, moved, inverse);
       ASSERT_EQ(lockstep_permute(context, &forth, a.data(), b.data(), options), LOCKSTEP_OK);
       ASSERT_EQ(lockstep_permute(context, &back, b.data(), c.data(), options), LOCKSTEP_OK);
       ASSERT_EQ(a, c);
@@ -92,7 +94,8 @@ TEST_F(Properties, PermuteAndItsInverseAreTheIdentity) {
 
 TEST_F(Properties, FloatSumsAreWithinTheirBoundOfTheExactSum) {
   on_both([&](const lockstep_options* options) {
-    for (const size_t n : {size_t{1}, size_t{3}, size_t{127}, size_t{128}, size_t{2049}, size_t{100003}, size_t{1} << 18}) {
+    for (const size_t n :
+         {size_t{1}, size_t{3}, size_t{127}, size_t{128}, size_t{2049}, size_t{100003}, size_t{1} << 18}) {
       const std::vector<float> x = grid(draw, n);
       exact sum = 0, magnitude = 0, squares = 0;  // in units of 2^-16 and 2^-32
       for (const float v : x) {
@@ -123,13 +126,16 @@ TEST_F(Properties, ReductionsOfColumnsAreThoseOfTransposedRowsAndIgnoreTheBatch)
   on_both([&](const lockstep_options* options) {
     const int64_t rows = 2100, cols = 37;
     std::vector<double> a(static_cast<size_t>(rows * cols)), b(a.size());
-    for (double& v : a) v = std::ldexp(static_cast<double>(static_cast<int64_t>(draw()) >> 11), -static_cast<int>(draw() % 60));
+    for (double& v : a)
+      v = std::ldexp(static_cast<double>(static_cast<int64_t>(draw()) >> 11), -static_cast<int>(draw() % 60));
     const auto t = lockstep_transpose_packed(8, rows, cols);
     ASSERT_EQ(lockstep_transpose(context, &t, a.data(), b.data(), options), LOCKSTEP_OK);
-    for (const lockstep_reduction what : {LOCKSTEP_SUM, LOCKSTEP_MIN, LOCKSTEP_ARGMAX, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_NORM2}) {
+    for (const lockstep_reduction what :
+         {LOCKSTEP_SUM, LOCKSTEP_MIN, LOCKSTEP_ARGMAX, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_NORM2}) {
       const auto run = what > LOCKSTEP_ARGMAX ? lockstep_square_sum : lockstep_reduce;
       std::vector<uint64_t> by_columns(static_cast<size_t>(cols)), by_rows(by_columns.size());
-      const auto c = lockstep_reduce_columns(what, LOCKSTEP_F64, rows, cols, cols), r = lockstep_reduce_rows(what, LOCKSTEP_F64, cols, rows, rows);
+      const auto c = lockstep_reduce_columns(what, LOCKSTEP_F64, rows, cols, cols),
+                 r = lockstep_reduce_rows(what, LOCKSTEP_F64, cols, rows, rows);
       ASSERT_EQ(run(context, &c, a.data(), by_columns.data(), options), LOCKSTEP_OK);
       ASSERT_EQ(run(context, &r, b.data(), by_rows.data(), options), LOCKSTEP_OK);
       EXPECT_EQ(by_columns, by_rows) << what;
@@ -172,10 +178,12 @@ TEST_F(Properties, BoundariesAreWhatTheirNamesSay) {
     for (int b = 0; b < 5; ++b)
       for (const bool on_left : {true, false}) {
         float y[4] = {};
-        auto d = lockstep_stencil_packed(LOCKSTEP_F32, 1, shape, 2, on_left ? left : right, static_cast<lockstep_boundary>(b));
+        auto d = lockstep_stencil_packed(LOCKSTEP_F32, 1, shape, 2, on_left ? left : right,
+                                         static_cast<lockstep_boundary>(b));
         d.value = 9;
         ASSERT_EQ(lockstep_stencil(context, &d, x, y, options), LOCKSTEP_OK);
-        for (int i = 0; i < 4; ++i) EXPECT_EQ(y[i], (on_left ? lefts : rights)[b][i]) << "boundary " << b << " at " << i;
+        for (int i = 0; i < 4; ++i)
+          EXPECT_EQ(y[i], (on_left ? lefts : rights)[b][i]) << "boundary " << b << " at " << i;
       }
   });
 }
@@ -190,7 +198,9 @@ TEST_F(Properties, StencilsAreCloseToDoubleArithmetic) {
     std::vector<float> y(5 * 7 * 23);
     const auto d = lockstep_stencil_packed(LOCKSTEP_F32, 3, shape, r, c.data(), LOCKSTEP_BOUNDARY_VALID);
     ASSERT_EQ(lockstep_stencil(context, &d, x.data(), y.data(), options), LOCKSTEP_OK);
-    const auto at = [&](int64_t i, int64_t j, int64_t k) { return static_cast<double>(x[static_cast<size_t>((i * 13 + j) * 29 + k)]); };
+    const auto at = [&](int64_t i, int64_t j, int64_t k) {
+      return static_cast<double>(x[static_cast<size_t>((i * 13 + j) * 29 + k)]);
+    };
     size_t n = 0;
     for (int64_t i = r; i < 11 - r; ++i)
       for (int64_t j = r; j < 13 - r; ++j)

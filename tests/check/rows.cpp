@@ -55,7 +55,8 @@ TEST_P(Rows, EveryCpuRowAtEveryLevelAndThreadCount) {
           t.where = mix(++turn) % 2 == 0 ? place::host_front : place::host_back;
           t.caller = static_cast<arithmetic>(mix(turn + 1000) % 5);
           t.how = static_cast<way>(mix(turn + 2000) % 3);
-          for (const row& r : rows) t.own_order = t.own_order || (r.name == variant && (r.flags & LOCKSTEP_OWN_ORDER) != 0);
+          for (const row& r : rows)
+            t.own_order = t.own_order || (r.name == variant && (r.flags & LOCKSTEP_OWN_ORDER) != 0);
           const outcome o = run.run(s, t);
           seen.add(s, t, o);
           if (o.what == verdict::refused && variant.empty()) {
@@ -68,10 +69,12 @@ TEST_P(Rows, EveryCpuRowAtEveryLevelAndThreadCount) {
   std::string idle;
   for (const row& r : rows) {
     if (r.name != "ref" && seen.ran("cpu", op, r.name) == 0) idle += " " + r.name;
-    if (r.name != "ref") std::printf("  cpu %s %s: %zu runs\n", lockstep_op_name(op), r.name.c_str(), seen.ran("cpu", op, r.name));
+    if (r.name != "ref")
+      std::printf("  cpu %s %s: %zu runs\n", lockstep_op_name(op), r.name.c_str(), seen.ran("cpu", op, r.name));
   }
   EXPECT_EQ(idle, "") << "rows that no case ran";
-  for (const std::string& cell : seen.idle_cells("cpu", op)) ADD_FAILURE() << "cell of the matrix that auto never ran: " << cell;
+  for (const std::string& cell : seen.idle_cells("cpu", op))
+    ADD_FAILURE() << "cell of the matrix that auto never ran: " << cell;
 }
 
 // A module that computes in host memory has none.
@@ -120,9 +123,12 @@ TEST_P(Rows, EveryRowOfOtherBackends) {
           }
         }
     }
-    for (const row& r : rows) std::printf("  %s %s %s: %zu runs\n", backend.c_str(), lockstep_op_name(op), r.name.c_str(), seen.ran(backend, op, r.name));
+    for (const row& r : rows)
+      std::printf("  %s %s %s: %zu runs\n", backend.c_str(), lockstep_op_name(op), r.name.c_str(),
+                  seen.ran(backend, op, r.name));
     EXPECT_EQ(seen.idle_rows(backend, op), "") << "rows of " << backend << " that no case ran";
-    for (const std::string& cell : seen.idle_cells(backend, op)) ADD_FAILURE() << backend << ": cell of the matrix that never ran: " << cell;
+    for (const std::string& cell : seen.idle_cells(backend, op))
+      ADD_FAILURE() << backend << ": cell of the matrix that never ran: " << cell;
   }
 }
 

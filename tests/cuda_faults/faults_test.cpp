@@ -14,7 +14,9 @@
 namespace faults {
 namespace {
 
-std::string text_of(lockstep_status s) { return std::string(lockstep_status_name(s)) + " \"" + lockstep_last_error() + "\""; }
+std::string text_of(lockstep_status s) {
+  return std::string(lockstep_status_name(s)) + " \"" + lockstep_last_error() + "\"";
+}
 
 lockstep_backend_info cuda() {
   lockstep_backend_info info{};
@@ -40,7 +42,8 @@ void expect_cpu_only(report& r, const std::string& reason) {
   const lockstep_backend_info info = cuda();
   r.expect(info.name != nullptr, "the module was not found");
   if (info.name == nullptr) return;
-  r.expect(info.usable == 0 && has(info.reason, reason), std::string("cuda's reason is \"") + info.reason + "\", without \"" + reason + "\"");
+  r.expect(info.usable == 0 && has(info.reason, reason),
+           std::string("cuda's reason is \"") + info.reason + "\", without \"" + reason + "\"");
   r.expect(cudaPeekAtLastError() == cudaSuccess || has(reason, "lost"), "an error stays behind");
   lockstep_context* none = context_of("cuda");
   r.expect(none == nullptr && has(lockstep_last_error(), reason), std::string("naming cuda: ") + lockstep_last_error());
@@ -54,10 +57,12 @@ void expect_cpu_only(report& r, const std::string& reason) {
   lockstep_run_info ran{};
   ran.size = sizeof ran;
   const bool told = lockstep_last_run(&ran) == LOCKSTEP_OK;
-  r.expect(told && std::string(ran.backend) == "cpu" && has(ran.why, reason), std::string("last_run.why is \"") + ran.why + "\"");
+  r.expect(told && std::string(ran.backend) == "cpu" && has(ran.why, reason),
+           std::string("last_run.why is \"") + ran.why + "\"");
   o.backend = "cuda";
   const lockstep_status named = lockstep_transpose(c, &d, src, dst, &o);
-  r.expect(named == LOCKSTEP_NO_BACKEND && has(lockstep_last_error(), reason), "a call that names cuda: " + text_of(named));
+  r.expect(named == LOCKSTEP_NO_BACKEND && has(lockstep_last_error(), reason),
+           "a call that names cuda: " + text_of(named));
   lockstep_context_destroy(c);
 }
 
@@ -71,21 +76,28 @@ void expect_reason(const fake::chips& chips, const std::string& reason) {
             "");
 }
 
-TEST(machines, no_driver) { expect_reason({.devices = 0, .driver = 0, .start = cudaErrorInsufficientDriver}, "no NVIDIA driver"); }
+TEST(machines, no_driver) {
+  expect_reason({.devices = 0, .driver = 0, .start = cudaErrorInsufficientDriver}, "no NVIDIA driver");
+}
 TEST(machines, old_driver) {
   expect_reason({.devices = 1, .driver = 11040, .start = cudaErrorInsufficientDriver}, "serves CUDA 11.4, older than");
 }
 TEST(machines, no_device) { expect_reason({.devices = 0, .start = cudaErrorNoDevice}, "shows no device"); }
 TEST(machines, a_count_of_none) { expect_reason({.devices = 0}, "shows no device"); }
-TEST(machines, a_driver_that_does_not_start) { expect_reason({.devices = 1, .start = cudaErrorInitializationError}, "does not start"); }
+TEST(machines, a_driver_that_does_not_start) {
+  expect_reason({.devices = 1, .start = cudaErrorInitializationError}, "does not start");
+}
 TEST(machines, a_chip_too_old) { expect_reason({.major = 6, .minor = 0}, "sm_60 chip; the kernels need sm_75"); }
-TEST(machines, a_chip_newer_than_the_code) { expect_reason({.major = 10, .minor = 0}, "sm_100 chip, but this build has code for"); }
+TEST(machines, a_chip_newer_than_the_code) {
+  expect_reason({.major = 10, .minor = 0}, "sm_100 chip, but this build has code for");
+}
 
 TEST(machines, a_usable_one) {
   EXPECT_EQ(in_child([](report& r) {
               r.step("usable");
               const lockstep_backend_info info = cuda();
-              r.expect(info.usable != 0 && info.devices == 2 && std::string(info.reason).empty(), info.reason != nullptr ? info.reason : "not found");
+              r.expect(info.usable != 0 && info.devices == 2 && std::string(info.reason).empty(),
+                       info.reason != nullptr ? info.reason : "not found");
             }),
             "");
 }
@@ -110,7 +122,8 @@ void plans_of_either_kind(report& r) {
     const std::string text = s == LOCKSTEP_OK ? "" : text_of(s);
     if (s == LOCKSTEP_OK && lockstep_last_run(&info) != LOCKSTEP_OK) return "no story";
     size_t workspace = 0;
-    if (s == LOCKSTEP_OK && lockstep_plan_workspace(plan, &workspace) == LOCKSTEP_OK && workspace < info.workspace_bytes)
+    if (s == LOCKSTEP_OK && lockstep_plan_workspace(plan, &workspace) == LOCKSTEP_OK &&
+        workspace < info.workspace_bytes)
       return "a workspace that the plan did not announce";
     const std::string variant = s == LOCKSTEP_OK ? info.variant : text;
     lockstep_plan_destroy(plan);
@@ -119,7 +132,8 @@ void plans_of_either_kind(report& r) {
   const auto expect = [&](const std::string& got, const std::string& want) {
     r.expect(has(got, want), "ran " + got + ", not " + want);
   };
-  const lockstep_transpose_desc square = lockstep_transpose_packed(4, 96, 96), packed = lockstep_transpose_packed(4, 96, 32);
+  const lockstep_transpose_desc square = lockstep_transpose_packed(4, 96, 96),
+                                packed = lockstep_transpose_packed(4, 96, 32);
   r.step("auto");
   expect(ran(square, nullptr, b), "wide");
   expect(ran(square, nullptr, a), "swap_tiles");
@@ -131,7 +145,9 @@ void plans_of_either_kind(report& r) {
   expect(ran(square, "wide", a), "does not take src == dst");
   expect(ran(square, "through_workspace", a), "through_workspace");
   expect(ran(packed, "swap_tiles", a), "only for square");
-  r.expect(lockstep_free(c, "cuda", LOCKSTEP_DEVICE, bytes, a) == LOCKSTEP_OK && lockstep_free(c, "cuda", LOCKSTEP_DEVICE, bytes, b) == LOCKSTEP_OK, "free");
+  r.expect(lockstep_free(c, "cuda", LOCKSTEP_DEVICE, bytes, a) == LOCKSTEP_OK &&
+               lockstep_free(c, "cuda", LOCKSTEP_DEVICE, bytes, b) == LOCKSTEP_OK,
+           "free");
   lockstep_context_destroy(c);
 }
 TEST(plans, a_row_for_two_arrays_and_one_for_in_place) { EXPECT_EQ(in_child(plans_of_either_kind), ""); }
@@ -140,9 +156,18 @@ TEST(plans, a_row_for_two_arrays_and_one_for_in_place) { EXPECT_EQ(in_child(plan
 
 // Calls that may fail without the operation failing: what gives back or asks for
 // leave, what has another way (no pool: cudaMalloc), what only finds out where memory is.
-const std::set<std::string> forgiven = {"cudaFree", "cudaFreeAsync", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy",
-                                        "cudaMemPoolDestroy", "cudaMemPoolCreate", "cudaMemPoolSetAttribute", "cudaSetDevice",
-                                        "cudaThreadExchangeStreamCaptureMode", "cudaStreamIsCapturing", "cudaPointerGetAttributes"};
+const std::set<std::string> forgiven = {"cudaFree",
+                                        "cudaFreeAsync",
+                                        "cudaFreeHost",
+                                        "cudaStreamDestroy",
+                                        "cudaEventDestroy",
+                                        "cudaMemPoolDestroy",
+                                        "cudaMemPoolCreate",
+                                        "cudaMemPoolSetAttribute",
+                                        "cudaSetDevice",
+                                        "cudaThreadExchangeStreamCaptureMode",
+                                        "cudaStreamIsCapturing",
+                                        "cudaPointerGetAttributes"};
 
 struct failing {
   cudaError_t error;
@@ -170,7 +195,8 @@ void expect_calm(report& r, bool clean = true) {
 // Memory is given back without its device being current, if need be.
 bool is_forgiven() {
   const std::string call = fake::failed_call();
-  return forgiven.count(call) != 0 || (call == "cudaGetDevice" && fake::next_call() == "cudaThreadExchangeStreamCaptureMode") ||
+  return forgiven.count(call) != 0 ||
+         (call == "cudaGetDevice" && fake::next_call() == "cudaThreadExchangeStreamCaptureMode") ||
          (call == "cudaStreamSynchronize" && fake::next_call() == "cudaEventDestroy");
 }
 void expect_status(report& r, const failing& f, lockstep_status s, const std::string& kept, bool captured) {
@@ -262,7 +288,9 @@ TEST(first_call, fails) {
         if (!call.empty()) r.note("reached");
         // Calls 2 to 5 ask for the devices' capabilities while the module loads: the other device's is enough.
         if (call.empty()) r.expect(!by_cpu, std::string("the CPU ran: ") + ran.why);
-        else if (by_cpu) r.expect(has(ran.why, "cuda: ") && (has(ran.why, "memory") || has(ran.why, "Resources")), call + ", why: " + ran.why);
+        else if (by_cpu)
+          r.expect(has(ran.why, "cuda: ") && (has(ran.why, "memory") || has(ran.why, "Resources")),
+                   call + ", why: " + ran.why);
         else if (n < 2 || n > 5) r.expect(is_forgiven(), "cuda ran although " + call + " failed");
         expect_calm(r);
         lockstep_context_destroy(c);
@@ -311,7 +339,8 @@ TEST(lost_device, leaves_the_cpu) {
                   for (const char* backend : {"auto", "cpu"}) {
                     o.backend = backend;
                     const lockstep_status gone = lockstep_transpose(other, &d, w.device_a, w.host_b.data(), &o);
-                    r.expect(gone == LOCKSTEP_BACKEND_LOST, std::string("device memory, ") + backend + ": " + text_of(gone));
+                    r.expect(gone == LOCKSTEP_BACKEND_LOST,
+                             std::string("device memory, ") + backend + ": " + text_of(gone));
                   }
                   expect_cpu_only(r, "lost");
                   lockstep_context_destroy(other);
@@ -328,7 +357,8 @@ void sweep_auto(report& r, const host_call& call, const failing& f, bool allowed
   w.options.backend = "cpu";
   r.step(call.name + " on the CPU");
   r.expect(call.run(cpu, w) == LOCKSTEP_OK, lockstep_last_error());
-  const std::vector<unsigned char> want(w.host_b.begin(), w.host_b.begin() + static_cast<std::ptrdiff_t>(call.result_bytes));
+  const std::vector<unsigned char> want(w.host_b.begin(),
+                                        w.host_b.begin() + static_cast<std::ptrdiff_t>(call.result_bytes));
   w.options.backend = nullptr;
   w.options.flags = LOCKSTEP_DEVICE_DATA;
   if (!allowed) w.options.flags |= LOCKSTEP_NO_FALLBACK;
@@ -350,8 +380,10 @@ void sweep_auto(report& r, const host_call& call, const failing& f, bool allowed
       (void)lockstep_last_run(&ran);
       if (s == LOCKSTEP_OK && std::string(ran.backend) == "cpu") {
         ++fallen;
-        r.expect(std::equal(want.begin(), want.end(), w.host_b.begin()), "the CPU's result has other bits after " + failed);
-        r.expect(has(ran.why, "cuda: ") && (has(ran.why, "memory") || has(ran.why, "Resources")), failed + ", why: " + ran.why);
+        r.expect(std::equal(want.begin(), want.end(), w.host_b.begin()),
+                 "the CPU's result has other bits after " + failed);
+        r.expect(has(ran.why, "cuda: ") && (has(ran.why, "memory") || has(ran.why, "Resources")),
+                 failed + ", why: " + ran.why);
       } else if (s == LOCKSTEP_OK) {
         r.expect(failed.empty() || is_forgiven(), "cuda ended the call although " + failed + " failed");
       }
@@ -367,7 +399,8 @@ void sweep_auto(report& r, const host_call& call, const failing& f, bool allowed
 TEST(under_auto, the_cpu_ends_the_call) {
   for (const host_call& call : host_calls())
     for (const failing& f : {out_of_memory, refused})
-      for (const bool allowed : {true, false}) EXPECT_EQ(in_child([&](report& r) { sweep_auto(r, call, f, allowed); }), "");
+      for (const bool allowed : {true, false})
+        EXPECT_EQ(in_child([&](report& r) { sweep_auto(r, call, f, allowed); }), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(faults, every_call, testing::Values(out_of_memory, refused));

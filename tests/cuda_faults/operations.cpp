@@ -21,7 +21,8 @@ lockstep_permute_desc turned(int64_t a, int64_t b, int64_t c) {
   return lockstep_permute_packed(4, 3, shape, perm);
 }
 const double star[] = {0.5, 0.25, 1.0, 0.25, 0.5, 0.125, 0.25, 0.5, 1.0, 2.0, 1.0, 0.5, 0.25};
-lockstep_stencil_desc stencil(int32_t rank, int64_t n, int32_t sweeps, lockstep_boundary boundary = LOCKSTEP_BOUNDARY_MIRROR) {
+lockstep_stencil_desc stencil(int32_t rank, int64_t n, int32_t sweeps,
+                              lockstep_boundary boundary = LOCKSTEP_BOUNDARY_MIRROR) {
   const int64_t shape[] = {n, n, n};
   lockstep_stencil_desc d = lockstep_stencil_packed(LOCKSTEP_F32, rank, shape, 1, star, boundary);
   d.sweeps = sweeps;
@@ -137,7 +138,8 @@ std::vector<operation> operations() {
     return lockstep_reduce(c, &d, w.device_a, w.host_b.data(), &w.options);
   });
   add("stencil", [](context c, world& w) {
-    const auto line = stencil(1, 100000, 3), plane = stencil(2, 512, 2), cube = stencil(3, 128, 1), wrap = stencil(2, 300, 1, LOCKSTEP_BOUNDARY_WRAP);
+    const auto line = stencil(1, 100000, 3), plane = stencil(2, 512, 2), cube = stencil(3, 128, 1),
+               wrap = stencil(2, 300, 1, LOCKSTEP_BOUNDARY_WRAP);
     return in_turn([&] { return lockstep_stencil(c, &line, w.device_a, w.device_b, &w.options); },
                    [&] { return lockstep_stencil(c, &plane, w.device_a, w.device_b, &w.options); },
                    [&] { return lockstep_stencil(c, &cube, w.device_a, w.device_b, &w.options); },
@@ -209,7 +211,8 @@ std::vector<operation> operations() {
     lockstep_options o = w.options;
     o.flags |= LOCKSTEP_ASYNC;
     return in_turn([&] { return lockstep_transpose(c, &d, w.device_a, w.device_b, &o); },
-                   [&] { return lockstep_reduce(c, &sum, w.device_a, w.device_b, &o); }, [&] { return lockstep_synchronize(c); });
+                   [&] { return lockstep_reduce(c, &sum, w.device_a, w.device_b, &o); },
+                   [&] { return lockstep_synchronize(c); });
   });
   add("the caller's stream", [](context c, world& w) {
     const auto d = square(300);
@@ -243,7 +246,8 @@ std::vector<operation> operations() {
   add("measuring", measured);
   add("limits", [](context c, world&) {
     double ms[2];
-    for (const lockstep_limit limit : {LOCKSTEP_LIMIT_COPY, LOCKSTEP_LIMIT_READ, LOCKSTEP_LIMIT_LAUNCH, LOCKSTEP_LIMIT_BOTH_PINNED, LOCKSTEP_LIMIT_UPLOAD_PAGEABLE})
+    for (const lockstep_limit limit : {LOCKSTEP_LIMIT_COPY, LOCKSTEP_LIMIT_READ, LOCKSTEP_LIMIT_LAUNCH,
+                                       LOCKSTEP_LIMIT_BOTH_PINNED, LOCKSTEP_LIMIT_UPLOAD_PAGEABLE})
       if (const status s = lockstep_measure_limit(c, "cuda", limit, million, 0, 2, ms); s != LOCKSTEP_OK) return s;
     return LOCKSTEP_OK;
   });

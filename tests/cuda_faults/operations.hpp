@@ -21,7 +21,8 @@ class world {
 
   static void prepare();  // once, before any child: they share the host's arrays until they write
   static constexpr size_t bytes = size_t{40} << 20;
-  void *device_a = nullptr, *device_b = nullptr, *other_device = nullptr, *pinned_a = nullptr, *pinned_b = nullptr, *managed = nullptr;
+  void *device_a = nullptr, *device_b = nullptr, *other_device = nullptr, *pinned_a = nullptr, *pinned_b = nullptr,
+       *managed = nullptr;
   std::vector<unsigned char>&host_a, &host_b;
   std::vector<int64_t> offsets;
   cudaStream_t stream = nullptr;

@@ -82,7 +82,8 @@ int lose_the_device() {
   buffer<int64_t> device_offsets(c, "cuda", LOCKSTEP_DEVICE, 2);
   device_offsets.assign(offsets);
   buffer<double> sum(c, "cuda", LOCKSTEP_DEVICE, 1);
-  const failure f = try_run(c, lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 1, device_offsets.data()), in.data(), sum.data());
+  const failure f =
+      try_run(c, lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 1, device_offsets.data()), in.data(), sum.data());
   if (f.status() != LOCKSTEP_BACKEND_LOST) return 10;
   const failure again = try_run(c, lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 1 << 16, 1), in.data(), sum.data());
   if (again.status() != LOCKSTEP_BACKEND_LOST) return 11;  // its memory went with it

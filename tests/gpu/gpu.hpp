@@ -15,7 +15,8 @@ inline int devices() {
   for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
     lockstep_backend_info info{};
     info.size = sizeof info;
-    if (lockstep_backend_get(i, &info) == LOCKSTEP_OK && std::string(info.name) == "cuda" && info.usable != 0) return info.devices;
+    if (lockstep_backend_get(i, &info) == LOCKSTEP_OK && std::string(info.name) == "cuda" && info.usable != 0)
+      return info.devices;
   }
   return 0;
 }

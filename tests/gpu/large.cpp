@@ -12,8 +12,10 @@ class large : public gpu {
   // Host and device must hold what the test needs.
   static bool fits(size_t host_bytes, size_t device_bytes) {
     size_t free_bytes = 0, total = 0;
-    if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess || free_bytes < device_bytes + (size_t{1} << 30)) return false;
-    return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE)) > host_bytes + (size_t{2} << 30);
+    if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess || free_bytes < device_bytes + (size_t{1} << 30))
+      return false;
+    return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE)) >
+           host_bytes + (size_t{2} << 30);
   }
 };
 
@@ -26,7 +28,8 @@ block<T> uninitialised(size_t n) { return block<T>(new T[n]); }
 TEST_F(large, transpose_of_more_than_2_32_bytes) {
   constexpr int64_t rows = 70001, cols = 62003;  // 4.34e9 elements of one byte
   constexpr size_t n = static_cast<size_t>(rows) * cols;
-  if (!fits(3 * n, 2 * n)) GTEST_SKIP() << "needs " << 3 * n << " bytes of host memory and " << 2 * n << " on the device";
+  if (!fits(3 * n, 2 * n))
+    GTEST_SKIP() << "needs " << 3 * n << " bytes of host memory and " << 2 * n << " on the device";
   context c("cuda");
   auto src = uninitialised<uint8_t>(n), want = uninitialised<uint8_t>(n), got = uninitialised<uint8_t>(n);
   for (size_t i = 0; i < n; ++i) src[i] = static_cast<uint8_t>(i * 167 + (i >> 13));
@@ -68,10 +71,12 @@ TEST_F(large, narrow_transposes_with_more_than_65535_tiles) {
 
 TEST_F(large, sums_and_stencil_of_more_than_2_31_elements) {
   constexpr size_t n = (size_t{1} << 31) + 12347;
-  if (!fits(3 * n * 4, 2 * n * 4)) GTEST_SKIP() << "needs " << 12 * n << " bytes of host memory and " << 8 * n << " on the device";
+  if (!fits(3 * n * 4, 2 * n * 4))
+    GTEST_SKIP() << "needs " << 12 * n << " bytes of host memory and " << 8 * n << " on the device";
   context c("cuda");
   auto src = uninitialised<float>(n), want = uninitialised<float>(n), got = uninitialised<float>(n);
-  for (size_t i = 0; i < n; ++i) src[i] = static_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(i) * 2654435761u)) * 0x1p-20f;
+  for (size_t i = 0; i < n; ++i)
+    src[i] = static_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(i) * 2654435761u)) * 0x1p-20f;
   buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, n), out(c, "cuda", LOCKSTEP_DEVICE, n);
   in.assign({src.get(), n});
   const lockstep_options cpu = on("cpu"), cuda = on("cuda");
@@ -90,7 +95,8 @@ TEST_F(large, sums_and_stencil_of_more_than_2_31_elements) {
   EXPECT_EQ(first, count - 2);
   EXPECT_EQ(second, first);
   const double coefficients[] = {0.5, 0.25, -0.125};
-  const lockstep_stencil_desc d = lockstep_stencil_packed(LOCKSTEP_F32, 1, &count, 1, coefficients, LOCKSTEP_BOUNDARY_WRAP);
+  const lockstep_stencil_desc d =
+      lockstep_stencil_packed(LOCKSTEP_F32, 1, &count, 1, coefficients, LOCKSTEP_BOUNDARY_WRAP);
   run(c, d, src.get(), want.get(), &cpu);
   run(c, d, in.data(), out.data(), &cuda);
   out.copy_to({got.get(), n});

@@ -109,8 +109,8 @@ TEST_F(memory, large_host_arrays_go_slab_by_slab) {
   both("shuffle", lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_UP, 4, n, 16, 3));
   const double star[] = {0.5, 0.25, -0.125, 0.0625};
   const int64_t line[] = {n - 5}, plane[] = {6000, 6001}, cube[] = {341, 342, 340};
-  for (const lockstep_boundary b : {LOCKSTEP_BOUNDARY_NEAREST, LOCKSTEP_BOUNDARY_MIRROR, LOCKSTEP_BOUNDARY_REFLECT, LOCKSTEP_BOUNDARY_WRAP,
-                                    LOCKSTEP_BOUNDARY_CONSTANT, LOCKSTEP_BOUNDARY_VALID})
+  for (const lockstep_boundary b : {LOCKSTEP_BOUNDARY_NEAREST, LOCKSTEP_BOUNDARY_MIRROR, LOCKSTEP_BOUNDARY_REFLECT,
+                                    LOCKSTEP_BOUNDARY_WRAP, LOCKSTEP_BOUNDARY_CONSTANT, LOCKSTEP_BOUNDARY_VALID})
     for (int rank = 1; rank <= 3; ++rank) {
       const int64_t* sizes = rank == 1 ? line : rank == 2 ? plane : cube;
       const int radius = rank == 1 ? 3 : 1;
@@ -121,7 +121,8 @@ TEST_F(memory, large_host_arrays_go_slab_by_slab) {
       both("stencil rank " + std::to_string(rank) + " boundary " + std::to_string(b), d);
       d.sweeps = 3;
       if (b == LOCKSTEP_BOUNDARY_VALID)
-        for (int64_t k = rank - 1, stride = 1; k >= 0; --k) d.dst_strides[k] = stride, stride *= sizes[k] - 2 * radius * 3;
+        for (int64_t k = rank - 1, stride = 1; k >= 0; --k)
+          d.dst_strides[k] = stride, stride *= sizes[k] - 2 * radius * 3;
       both("three sweeps of it", d);
     }
 }

@@ -89,15 +89,18 @@ TEST_F(streams, plans_can_be_captured_in_a_graph) {
   const auto first = data<float>(n, 1), second = data<float>(n, 2);
   const double coefficients[] = {-0.5, 0.25, 0.125, 0.0625, 0.03125};
   const int64_t shape[] = {n};
-  lockstep_stencil_desc stencil = lockstep_stencil_packed(LOCKSTEP_F32, 1, shape, 4, coefficients, LOCKSTEP_BOUNDARY_MIRROR);
+  lockstep_stencil_desc stencil =
+      lockstep_stencil_packed(LOCKSTEP_F32, 1, shape, 4, coefficients, LOCKSTEP_BOUNDARY_MIRROR);
   stencil.form = LOCKSTEP_SYMMETRIC;
   stencil.coefficient_count = 5;
   lockstep_options o = on("cuda");
   o.flags = LOCKSTEP_DEVICE_DATA;
-  plan transpose_plan(c, lockstep_transpose_packed(4, 512, 512), &o), sum_plan(c, lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, n, 1), &o),
-      stencil_plan(c, stencil, &o), shuffle_plan(c, lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, n, 32, 5), &o);
+  plan transpose_plan(c, lockstep_transpose_packed(4, 512, 512), &o),
+      sum_plan(c, lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, n, 1), &o), stencil_plan(c, stencil, &o),
+      shuffle_plan(c, lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, n, 32, 5), &o);
   {
-    buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, n), t(c, "cuda", LOCKSTEP_DEVICE, n), s(c, "cuda", LOCKSTEP_DEVICE, n), w(c, "cuda", LOCKSTEP_DEVICE, n);
+    buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, n), t(c, "cuda", LOCKSTEP_DEVICE, n), s(c, "cuda", LOCKSTEP_DEVICE, n),
+        w(c, "cuda", LOCKSTEP_DEVICE, n);
     buffer<double> sum(c, "cuda", LOCKSTEP_DEVICE, 1);
     in.assign(first);
     lockstep_options run_on = lockstep_options_defaults();
@@ -153,7 +156,8 @@ TEST_F(streams, different_coefficients_at_once) {
     context shared("cuda");
     const auto worker = [&](int id) {
       const double coefficients[] = {0.5 + id, 0.25 * (id + 1), -0.125 * id, 0.0625, 1.0 / (id + 3)};
-      lockstep_stencil_desc d = lockstep_stencil_packed(LOCKSTEP_F32, 1, shape, 4, coefficients, LOCKSTEP_BOUNDARY_WRAP);
+      lockstep_stencil_desc d =
+          lockstep_stencil_packed(LOCKSTEP_F32, 1, shape, 4, coefficients, LOCKSTEP_BOUNDARY_WRAP);
       d.form = LOCKSTEP_SYMMETRIC;
       d.coefficient_count = 5;
       d.sweeps = 6;

@@ -31,7 +31,8 @@ std::string why(const std::string& bytes) {
 
 TEST(npy, reads_what_numpy_writes) {
   for (int version = 1; version <= 3; ++version) {
-    const npy::header h = npy::parse(file("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }          \n", version));
+    const npy::header h =
+        npy::parse(file("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }          \n", version));
     EXPECT_EQ(h.descr, "<f4");
     EXPECT_FALSE(h.fortran);
     EXPECT_EQ(h.shape, (std::vector<int64_t>{3, 4}));
@@ -39,12 +40,15 @@ TEST(npy, reads_what_numpy_writes) {
   }
   EXPECT_TRUE(npy::parse(file("{\"shape\":(5L,),'fortran_order':True,'descr':'|u1'}")).fortran);
   EXPECT_EQ(npy::parse(file("{'descr': '<c16', 'fortran_order': False, 'shape': ()}")).data_bytes(), 16u);
-  EXPECT_EQ(npy::parse(file("{'descr': '|V2', 'fortran_order': False, 'shape': (0, 4611686018427387903)}")).elements(), 0);
+  EXPECT_EQ(npy::parse(file("{'descr': '|V2', 'fortran_order': False, 'shape': (0, 4611686018427387903)}")).elements(),
+            0);
 }
 
 TEST(npy, reads_every_type) {
-  for (const char* descr : {"|b1", "|u1", "|i1", "<u2", "<i2", "<f2", "<u4", "<i4", "<f4", "<u8", "<i8", "<f8", "<c8", "<c16", "|V2"})
-    EXPECT_EQ(npy::parse(file(std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (2,)}")).descr, descr);
+  for (const char* descr :
+       {"|b1", "|u1", "|i1", "<u2", "<i2", "<f2", "<u4", "<i4", "<f4", "<u8", "<i8", "<f8", "<c8", "<c16", "|V2"})
+    EXPECT_EQ(npy::parse(file(std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (2,)}")).descr,
+              descr);
 }
 
 TEST(npy, refuses_with_a_reason) {
@@ -88,7 +92,8 @@ TEST(npy, refuses_with_a_reason) {
       {file("{'descr': '<f4"), "does not end"},
       {file(std::string(1, '\0')), "broken"},
   };
-  for (const auto& [bytes, part] : bad) EXPECT_NE(why(bytes).find(part), std::string::npos) << part << ": " << why(bytes);
+  for (const auto& [bytes, part] : bad)
+    EXPECT_NE(why(bytes).find(part), std::string::npos) << part << ": " << why(bytes);
   std::string deep = "(";
   for (int i = 0; i < 100; ++i) deep += "1,";
   EXPECT_NE(why(dictionary("<f4", deep + ")")).find("axes"), std::string::npos);
@@ -101,7 +106,8 @@ TEST(npy, every_truncation_is_refused) {
 
 TEST(npy, reads_what_it_writes) {
   for (const bool fortran : {false, true})
-    for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, {7}, {3, 4}, {0, 5}, {1, 2, 3, 4, 5, 6, 7, 8}, {int64_t{1} << 40}}) {
+    for (const std::vector<int64_t>& shape :
+         {std::vector<int64_t>{}, {7}, {3, 4}, {0, 5}, {1, 2, 3, 4, 5, 6, 7, 8}, {int64_t{1} << 40}}) {
       const npy::header h{"<f8", fortran, shape, 0};
       const std::string bytes = npy::format(h);
       EXPECT_EQ(bytes.size() % 64, 0u);

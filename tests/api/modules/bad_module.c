@@ -4,7 +4,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 #if defined(DEFECT_ABI)
-static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI + 1, .size = sizeof(lockstep_backend), .name = "wrongabi", .description = ""};
+static const lockstep_backend backend = {
+    .abi = LOCKSTEP_BACKEND_ABI + 1, .size = sizeof(lockstep_backend), .name = "wrongabi", .description = ""};
 EXPORT const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
   (void)host;
   return &backend;
@@ -19,7 +20,11 @@ static lockstep_status no_devices(int32_t* count) {
   (void)count; /* as a driver that fails: the output stays unwritten */
   return LOCKSTEP_NO_BACKEND;
 }
-static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI, .size = sizeof(lockstep_backend), .name = "nodevice", .description = "", .devices = no_devices};
+static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
+                                         .size = sizeof(lockstep_backend),
+                                         .name = "nodevice",
+                                         .description = "",
+                                         .devices = no_devices};
 EXPORT const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
   (void)host;
   return &backend;

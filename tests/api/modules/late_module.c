@@ -56,11 +56,19 @@ static lockstep_status spoil(lockstep_queue* queue, const lockstep_call* call) {
 static const lockstep_variant transposes[] = {{.name = "late", .idea = "overflows late", .launch = overflow_late}};
 static const lockstep_variant permutes[] = {{.name = "late", .idea = "succeeds", .launch = succeed}};
 static const lockstep_variant shuffles[] = {{.name = "late", .idea = "spoils dst", .launch = spoil}};
-static const lockstep_backend backend = {
-    .abi = LOCKSTEP_BACKEND_ABI, .size = sizeof(lockstep_backend), .name = "late", .description = "fails late",
-    .devices = devices, .queue_create = queue_create, .queue_destroy = queue_destroy, .finish = finish,
-    .locate = locate, .reachable = reachable,
-    .tables = {[LOCKSTEP_TRANSPOSE] = {transposes, 1}, [LOCKSTEP_PERMUTE] = {permutes, 1}, [LOCKSTEP_SHUFFLE] = {shuffles, 1}}};
+static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
+                                         .size = sizeof(lockstep_backend),
+                                         .name = "late",
+                                         .description = "fails late",
+                                         .devices = devices,
+                                         .queue_create = queue_create,
+                                         .queue_destroy = queue_destroy,
+                                         .finish = finish,
+                                         .locate = locate,
+                                         .reachable = reachable,
+                                         .tables = {[LOCKSTEP_TRANSPOSE] = {transposes, 1},
+                                                    [LOCKSTEP_PERMUTE] = {permutes, 1},
+                                                    [LOCKSTEP_SHUFFLE] = {shuffles, 1}}};
 
 __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(const lockstep_host* given) {
   host = given;
