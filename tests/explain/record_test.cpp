@@ -2,6 +2,8 @@
 // with -DLOCKSTEP_RECORD (backends/cuda/record.cuh): every thread logs the addresses that
 // it touches, in order. A log must be what lockstep explain replays, access by access.
 // Exits 77 without a device.
+#include "record.cuh"
+
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +13,6 @@
 
 #include "lessons.hpp"
 #include "lockstep/backend.h"
-#include "record.cuh"
 
 extern "C" const lockstep_backend* lockstep_backend_entry(const lockstep_host* host);
 
@@ -57,11 +58,13 @@ lockstep_call call_of(const settings& s, std::vector<double>& coefficients) {
   } else if (s.op == "stencil") {
     call.op = LOCKSTEP_STENCIL;
     const std::vector<std::string> boundaries = {"nearest", "mirror", "reflect", "wrap", "constant", "valid"};
-    const lockstep_boundary values[] = {LOCKSTEP_BOUNDARY_NEAREST, LOCKSTEP_BOUNDARY_MIRROR, LOCKSTEP_BOUNDARY_REFLECT,
-                                        LOCKSTEP_BOUNDARY_WRAP, LOCKSTEP_BOUNDARY_CONSTANT, LOCKSTEP_BOUNDARY_VALID};
+    const lockstep_boundary values[] = {LOCKSTEP_BOUNDARY_NEAREST,  LOCKSTEP_BOUNDARY_MIRROR,
+                                        LOCKSTEP_BOUNDARY_REFLECT,  LOCKSTEP_BOUNDARY_WRAP,
+                                        LOCKSTEP_BOUNDARY_CONSTANT, LOCKSTEP_BOUNDARY_VALID};
     coefficients.assign(static_cast<size_t>(2 * s.radius + 1), 1.0);
-    call.stencil = lockstep_stencil_packed(s.element_bytes == 4 ? LOCKSTEP_F32 : LOCKSTEP_F64, 1, &s.n, s.radius, coefficients.data(),
-                                           values[std::find(boundaries.begin(), boundaries.end(), s.boundary) - boundaries.begin()]);
+    call.stencil = lockstep_stencil_packed(
+        s.element_bytes == 4 ? LOCKSTEP_F32 : LOCKSTEP_F64, 1, &s.n, s.radius, coefficients.data(),
+        values[std::find(boundaries.begin(), boundaries.end(), s.boundary) - boundaries.begin()]);
     call.stencil.src_batch_stride = call.stencil.dst_batch_stride = s.n;
   } else {
     call.op = LOCKSTEP_SHUFFLE;
@@ -80,7 +83,9 @@ const lockstep_variant* row_of(lockstep_op op, const std::string& name) {
   return nullptr;
 }
 
-std::string text_of(const cuda::seen_access& a) { return "place " + std::to_string(a.site) + " " + std::to_string(a.bytes) + " bytes at " + std::to_string(a.offset); }
+std::string text_of(const cuda::seen_access& a) {
+  return "place " + std::to_string(a.site) + " " + std::to_string(a.bytes) + " bytes at " + std::to_string(a.offset);
+}
 
 // Runs a lesson's kernel and its replay; returns how many accesses were compared.
 int64_t compare(settings s) {
@@ -91,9 +96,11 @@ int64_t compare(settings s) {
   lockstep_call call = call_of(s, coefficients);
   const lockstep_variant* row = row_of(call.op, s.variant);
   if (row == nullptr) throw std::runtime_error("the CUDA table has no such variant");
-  const device_memory src(static_cast<size_t>(t.arrays[0].elements * t.arrays[0].bytes)), dst(static_cast<size_t>(t.arrays[1].elements * t.arrays[1].bytes) + 64);
+  const device_memory src(static_cast<size_t>(t.arrays[0].elements * t.arrays[0].bytes)),
+      dst(static_cast<size_t>(t.arrays[1].elements * t.arrays[1].bytes) + 64);
   call.src = src.at, call.dst = dst.at;
-  if (row->refuses != nullptr && row->refuses(queue, &call) != nullptr) throw std::runtime_error(std::string("refused: ") + row->refuses(queue, &call));
+  if (row->refuses != nullptr && row->refuses(queue, &call) != nullptr)
+    throw std::runtime_error(std::string("refused: ") + row->refuses(queue, &call));
   call.workspace_bytes = row->workspace != nullptr ? row->workspace(queue, &call) : 0;
   const device_memory workspace(call.workspace_bytes);
   call.workspace = workspace.at;
@@ -105,8 +112,10 @@ int64_t compare(settings s) {
     for (int k = 0; k < threads; ++k) most = std::max(most, t.of_thread(b, k).size());
   const auto all = static_cast<uint32_t>(blocks * threads), capacity = static_cast<uint32_t>(most + 4);
   const device_memory accesses(size_t{all} * capacity * sizeof(cuda::seen_access)), counts(all * sizeof(uint32_t));
-  const cuda::seen_log log{static_cast<cuda::seen_access*>(accesses.at), static_cast<uint32_t*>(counts.at), all, capacity};
-  for (cuda::seen_file* file = cuda::seen_file::first; file != nullptr; file = file->next) must(file->open(log), "opening the log");
+  const cuda::seen_log log{static_cast<cuda::seen_access*>(accesses.at), static_cast<uint32_t*>(counts.at), all,
+                           capacity};
+  for (cuda::seen_file* file = cuda::seen_file::first; file != nullptr; file = file->next)
+    must(file->open(log), "opening the log");
   must(row->launch(queue, &call), "launch");
   must(backend->finish(queue), "finish");
   std::vector<cuda::seen_access> seen(size_t{all} * capacity);
@@ -122,14 +131,17 @@ int64_t compare(settings s) {
       const std::string who = "block " + std::to_string(b) + ", thread " + std::to_string(k);
       for (size_t e = 0; e < should.size() && e < many[thread]; ++e) {
         const array& a = t.arrays[static_cast<size_t>(t.at(should[e].where).array)];
-        const cuda::seen_access expected{static_cast<int>(should[e].where), should[e].width * a.bytes, a.where == space::lanes ? should[e].first : should[e].first * a.bytes};
+        const cuda::seen_access expected{static_cast<int>(should[e].where), should[e].width * a.bytes,
+                                         a.where == space::lanes ? should[e].first : should[e].first * a.bytes};
         const cuda::seen_access& was = seen[thread * capacity + e];
         if (was.site != expected.site || was.bytes != expected.bytes || was.offset != expected.offset)
-          throw std::runtime_error(who + ", access " + std::to_string(e) + ": the kernel touched " + text_of(was) + ", explain says " + text_of(expected));
+          throw std::runtime_error(who + ", access " + std::to_string(e) + ": the kernel touched " + text_of(was) +
+                                   ", explain says " + text_of(expected));
         ++compared;
       }
       if (many[thread] != should.size())
-        throw std::runtime_error(who + ": the kernel touched memory " + std::to_string(many[thread]) + " times, explain says " + std::to_string(should.size()));
+        throw std::runtime_error(who + ": the kernel touched memory " + std::to_string(many[thread]) +
+                                 " times, explain says " + std::to_string(should.size()));
     }
   return compared;
 }
@@ -151,20 +163,25 @@ std::vector<settings> shapes_of(const lesson& l) {
     for (const int bytes : {1, 2, 4, 8, 16}) s.rows = 512, s.columns = 512, s.element_bytes = bytes, list.push_back(s);
   } else if (s.op == "transpose") {
     for (const auto& [rows, columns] : {std::pair{32, 32}, {64, 96}, {45, 70}, {1, 130}, {130, 3}, {256, 256}})
-      for (const int bytes : {1, 2, 4, 8, 16}) s.rows = rows, s.columns = columns, s.element_bytes = bytes, list.push_back(s);
+      for (const int bytes : {1, 2, 4, 8, 16})
+        s.rows = rows, s.columns = columns, s.element_bytes = bytes, list.push_back(s);
   } else if (s.op == "square_sum") {
     const bool fills = name.ends_with("_full") || name.ends_with("_fma") || name.starts_with("conflict");
-    for (const int64_t n : {int64_t{1}, int64_t{1000}, int64_t{20011}}) s.n = n, s.blocks = fills ? resident_blocks() : 0, list.push_back(s);
+    for (const int64_t n : {int64_t{1}, int64_t{1000}, int64_t{20011}})
+      s.n = n, s.blocks = fills ? resident_blocks() : 0, list.push_back(s);
   } else if (s.op == "stencil") {
     for (const int64_t n : {33, 300, 8200, 10007})
       for (const char* boundary : {"nearest", "mirror", "reflect", "wrap", "constant", "valid"})
         for (const int radius : {2, 4, 7})
-          for (const int bytes : {4, 8}) s.n = n, s.boundary = boundary, s.radius = radius, s.element_bytes = bytes, list.push_back(s);
+          for (const int bytes : {4, 8})
+            s.n = n, s.boundary = boundary, s.radius = radius, s.element_bytes = bytes, list.push_back(s);
   } else {
     for (const char* kind : {"idx", "up", "down", "xor"})
       for (const int width : {1, 8, 16, 32})
         for (const int operand : {0, 3, 17})
-          for (const int64_t n : {512, 1056}) s.n = n, s.kind = kind, s.width = width, s.operand = operand, s.element_bytes = n == 512 ? 4 : 8, list.push_back(s);
+          for (const int64_t n : {512, 1056})
+            s.n = n, s.kind = kind, s.width = width, s.operand = operand, s.element_bytes = n == 512 ? 4 : 8,
+            list.push_back(s);
   }
   return list;
 }
@@ -174,9 +191,10 @@ TEST_P(recorded, as_explain_replays) {
   if (backend == nullptr) GTEST_SKIP() << "no usable CUDA device";
   int64_t compared = 0;
   for (const settings& s : shapes_of(*GetParam())) {
-    SCOPED_TRACE("rows " + std::to_string(s.rows) + " columns " + std::to_string(s.columns) + " n " + std::to_string(s.n) + " element bytes " +
-                 std::to_string(s.element_bytes) + " radius " + std::to_string(s.radius) + " " + s.boundary + " " + s.kind + " width " +
-                 std::to_string(s.width) + " operand " + std::to_string(s.operand));
+    SCOPED_TRACE("rows " + std::to_string(s.rows) + " columns " + std::to_string(s.columns) + " n " +
+                 std::to_string(s.n) + " element bytes " + std::to_string(s.element_bytes) + " radius " +
+                 std::to_string(s.radius) + " " + s.boundary + " " + s.kind + " width " + std::to_string(s.width) +
+                 " operand " + std::to_string(s.operand));
     try {
       compared += compare(s);
     } catch (const std::exception& error) {
@@ -197,13 +215,18 @@ INSTANTIATE_TEST_SUITE_P(all, recorded, testing::ValuesIn(every_lesson()),
                          [](const auto& info) { return std::string(info.param->op) + "_" + info.param->variant; });
 
 bool open_backend() {
-  static const lockstep_host host{LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host), [](const char* text) { last_error = text; }};
+  static const lockstep_host host{LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host),
+                                  [](const char* text) { last_error = text; }};
   backend = lockstep_backend_entry(&host);
   int32_t devices = 0;
   if (backend == nullptr || backend->devices(&devices) != LOCKSTEP_OK || devices == 0) return backend = nullptr, false;
   lockstep_queue_options options{};
   options.size = sizeof options;
-  static const lockstep_allocator allocator{nullptr, [](void*, size_t bytes, size_t alignment) { return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment); },
+  static const lockstep_allocator allocator{nullptr,
+                                            [](void*, size_t bytes, size_t alignment) {
+                                              return std::aligned_alloc(
+                                                  alignment, (bytes + alignment - 1) / alignment * alignment);
+                                            },
                                             [](void*, void* pointer, size_t, size_t) { std::free(pointer); }};
   options.allocator = &allocator;
   must(backend->queue_create(&options, &queue), "queue_create");

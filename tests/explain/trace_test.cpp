@@ -1,11 +1,12 @@
 // trace_test.cpp - the counts that the literature gives for its kernels, and what the
 // replays must keep: every element once in and once out, whatever the shape.
+#include "trace.hpp"
+
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "lessons.hpp"
-#include "trace.hpp"
 
 namespace lockstep::tool::explain {
 namespace {
@@ -56,7 +57,8 @@ std::string disagreements(const replayed& r) {
 }
 
 TEST(explain_transpose, naive_rows_pay_a_segment_a_lane) {
-  const replayed a1 = replay(of("transpose", "naive_coalesced_read")), a2 = replay(of("transpose", "naive_coalesced_write"));
+  const replayed a1 = replay(of("transpose", "naive_coalesced_read")),
+                 a2 = replay(of("transpose", "naive_coalesced_write"));
   EXPECT_EQ(a1[site::read_src].most_met, 4);
   EXPECT_EQ(a1[site::write_dst].least_met, 32);
   EXPECT_EQ(a1[site::write_dst].most_met, 32);
@@ -115,13 +117,13 @@ TEST(explain_transpose, wide_coalesces_without_conflict) {
 TEST(explain_transpose, any_shape_moves_each_element_once) {
   for (const lesson& l : transpose_lessons())
     if (l.row != std::string("A5"))
-    for (const auto& [rows, columns] : {std::pair{1, 1}, {33, 65}, {70, 40}, {5, 129}}) {
-      settings s = of(l.op, l.variant);
-      s.rows = rows, s.columns = columns;
-      const replayed r = replay(s);
-      expect_each_once(r, site::read_src);
-      expect_each_once(r, site::write_dst);
-    }
+      for (const auto& [rows, columns] : {std::pair{1, 1}, {33, 65}, {70, 40}, {5, 129}}) {
+        settings s = of(l.op, l.variant);
+        s.rows = rows, s.columns = columns;
+        const replayed r = replay(s);
+        expect_each_once(r, site::read_src);
+        expect_each_once(r, site::write_dst);
+      }
 }
 
 TEST(explain_transpose, an_element_lands_where_the_transpose_says) {
@@ -140,7 +142,8 @@ TEST(explain_transpose, an_element_lands_where_the_transpose_says) {
             if (e.where == site::read_src) held = e.first;
             if (e.where == site::write_tile) tile[{block, e.first}] = held;
             if (e.where == site::read_tile) held = pass == 1 ? tile.at({block, e.first}) : 0;
-            if (e.where == site::write_dst && pass == 1) wrong += held != e.first % s.rows * s.columns + e.first / s.rows;
+            if (e.where == site::write_dst && pass == 1)
+              wrong += held != e.first % s.rows * s.columns + e.first / s.rows;
           }
         }
     EXPECT_EQ(wrong, 0) << l.variant;
@@ -149,7 +152,8 @@ TEST(explain_transpose, an_element_lands_where_the_transpose_says) {
 
 // ---- square_sum -----------------------------------------------------------------------
 TEST(explain_square_sum, reads) {
-  EXPECT_EQ(replay(of("square_sum", "one_block_slices"))[site::read_src].most_met, 32);  // slices of 8 floats: a segment a lane
+  EXPECT_EQ(replay(of("square_sum", "one_block_slices"))[site::read_src].most_met,
+            32);  // slices of 8 floats: a segment a lane
   for (const char* variant : {"one_block_interleaved", "grid_stride", "shared_tree_masked", "conflicting"}) {
     const replayed r = replay(of("square_sum", variant));
     EXPECT_EQ(r[site::read_src].met, r[site::read_src].needed) << variant;
@@ -189,14 +193,16 @@ TEST(explain_square_sum, trees_add_every_value_once) {
     std::map<std::pair<int, int>, std::vector<std::pair<int, event>>> steps;
     for (int t = 0; t < threads; ++t)
       for (const event& e : r.t.of_thread(0, t))
-        if (e.kernel == static_cast<int>(kernel) && r.t.arrays[static_cast<size_t>(r.t.at(e.where).array)].where == space::shared)
+        if (e.kernel == static_cast<int>(kernel) &&
+            r.t.arrays[static_cast<size_t>(r.t.at(e.where).array)].where == space::shared)
           steps[{e.phase, e.round}].push_back({t, e});
     for (const auto& [when, events] : steps) {
       std::map<int, int64_t> held;
       bool own_read = false;
       for (const auto& [t, e] : events) {
         if (e.where == site::read_own) held[t] = value.at(e.first), own_read = true;
-        if (e.where == site::read_other) held[t] = (own_read ? held[t] : own[static_cast<size_t>(t)]) + value.at(e.first);
+        if (e.where == site::read_other)
+          held[t] = (own_read ? held[t] : own[static_cast<size_t>(t)]) + value.at(e.first);
       }
       bool joined = false;
       for (const auto& [t, e] : events) joined |= e.where == site::write_joined;

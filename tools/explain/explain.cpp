@@ -39,8 +39,10 @@ int run(options o) {
   const view v = make_view(what, o, std::move(t), block, warp, o.step);
   if (!o.svg.empty()) write_file(o.svg, svg_of(v));
   if (!o.html.empty()) write_file(o.html, html_of(v));
-  if (o.json) put(json_of(v));
-  else if (o.svg.empty() && o.html.empty()) put(text_of(v, 98));
+  if (o.json)
+    put(json_of(v));
+  else if (o.svg.empty() && o.html.empty())
+    put(text_of(v, 98));
   return 0;
 }
 
@@ -53,30 +55,47 @@ void explain_command(CLI::App& program, action& chosen) {
   auto o = std::make_shared<explain::options>();
   command->add_option("op", o->op, "transpose, square_sum, stencil or shuffle")
       ->check(CLI::IsMember({"transpose", "square_sum", "stencil", "shuffle"}));
-  command->add_option("--variant", o->variant, "which kernel; --list names them (default: the op's first lesson)")->type_name("NAME");
+  command->add_option("--variant", o->variant, "which kernel; --list names them (default: the op's first lesson)")
+      ->type_name("NAME");
   command->add_flag("--list", o->list, "the variants that can be explained");
-  command->add_flag("--classic", o->classic, "the textbook's small machine: warps of 2, segments of 2 elements, a 4 x 4 matrix");
+  command->add_flag("--classic", o->classic,
+                    "the textbook's small machine: warps of 2, segments of 2 elements, a 4 x 4 matrix");
   command->add_option("--rows", o->rows, "of the matrix (default 32)")->type_name("N");
   command->add_option("--columns", o->columns, "of the matrix (default 32)")->type_name("N");
   command->add_option("--n", o->n, "elements, for square_sum, stencil and shuffle")->type_name("N");
-  command->add_option("--element-bytes", o->element_bytes, "bytes of an element (default 4)")->type_name("N")->check(CLI::IsMember({1, 2, 4, 8, 16}));
+  command->add_option("--element-bytes", o->element_bytes, "bytes of an element (default 4)")
+      ->type_name("N")
+      ->check(CLI::IsMember({1, 2, 4, 8, 16}));
   command->add_option("--warp", o->warp, "lanes of a warp (default 32)")->type_name("N");
-  command->add_option("--segment", o->segment, "elements of src that global memory moves at once (default 8: 32 bytes)")->type_name("N");
-  command->add_option("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)")->type_name("N");
+  command->add_option("--segment", o->segment, "elements of src that global memory moves at once (default 8: 32 bytes)")
+      ->type_name("N");
+  command->add_option("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)")
+      ->type_name("N");
   command->add_option("--tile", o->tile, "transpose: elements of a tile's side (default 32)")->type_name("N");
-  command->add_option("--block", o->block, "square_sum, stencil, shuffle: threads of a block (default: the kernel's)")->type_name("N");
+  command->add_option("--block", o->block, "square_sum, stencil, shuffle: threads of a block (default: the kernel's)")
+      ->type_name("N");
   command->add_option("--blocks", o->blocks, "square_sum: blocks of the grid (default 32)")->type_name("N");
-  command->add_option("--partial-bytes", o->partial_bytes, "square_sum: bytes of a partial sum, 4, 8 or 16 (default 8: double)")->type_name("N");
+  command
+      ->add_option("--partial-bytes", o->partial_bytes,
+                   "square_sum: bytes of a partial sum, 4, 8 or 16 (default 8: double)")
+      ->type_name("N");
   command->add_option("--radius", o->radius, "stencil: taps on either side (default 4)")->type_name("N");
-  command->add_option("--boundary", o->boundary, "stencil: nearest, mirror, reflect, wrap, constant or valid (default nearest)")
+  command
+      ->add_option("--boundary", o->boundary,
+                   "stencil: nearest, mirror, reflect, wrap, constant or valid (default nearest)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"nearest", "mirror", "reflect", "wrap", "constant", "valid"}));
-  command->add_option("--kind", o->kind, "shuffle: idx, up, down or xor (default xor)")->type_name("NAME")->check(CLI::IsMember({"idx", "up", "down", "xor"}));
+  command->add_option("--kind", o->kind, "shuffle: idx, up, down or xor (default xor)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"idx", "up", "down", "xor"}));
   command->add_option("--width", o->width, "shuffle: lanes of a segment (default: the warp)")->type_name("N");
   command->add_option("--operand", o->operand, "shuffle: source lane, delta or mask (default 1)")->type_name("N");
-  command->add_option("--at-block", o->at_block, "the block to draw (default: one that shows the lesson)")->type_name("N")->check(CLI::NonNegativeNumber);
+  command->add_option("--at-block", o->at_block, "the block to draw (default: one that shows the lesson)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--at-warp", o->at_warp, "the warp of that block")->type_name("N")->check(CLI::NonNegativeNumber);
-  command->add_option("--step", o->step, "draw this step of the warp, or all (default: each kind once)")->type_name("N|all");
+  command->add_option("--step", o->step, "draw this step of the warp, or all (default: each kind once)")
+      ->type_name("N|all");
   command->add_option("--svg", o->svg, "write the picture here")->type_name("FILE");
   command->add_option("--html", o->html, "write a page with the pictures here; it needs no network")->type_name("FILE");
   command->add_flag("--json", o->json, "every request, machine-readable, on stdout");

@@ -17,7 +17,8 @@ inline double coalesced(int64_t lanes, int64_t bytes, const machine& chip) {
 
 // Lanes `stride` bytes apart: a segment each, until several fit one.
 inline double strided(int64_t lanes, int64_t stride, const machine& chip) {
-  return static_cast<double>(stride >= chip.segment_bytes ? lanes : (lanes * stride + chip.segment_bytes - 1) / chip.segment_bytes);
+  return static_cast<double>(
+      stride >= chip.segment_bytes ? lanes : (lanes * stride + chip.segment_bytes - 1) / chip.segment_bytes);
 }
 
 // Lanes of shared memory `stride` elements of `bytes` apart: they fall on all slots / gcd(stride, slots)

@@ -22,19 +22,27 @@ exchange exchange_of(const settings& s) {
   const int segments = s.warp / s.width, delta = std::min(s.operand, s.width);
   const std::string within = s.width < s.warp ? fmt::format(", each {} lanes for themselves", s.width) : "";
   if (s.kind == "idx")
-    return {shuffle::idx, fmt::format("all receive from lane {}{}: a broadcast", s.operand & (s.width - 1), within), 1.0 * segments};
+    return {shuffle::idx, fmt::format("all receive from lane {}{}: a broadcast", s.operand & (s.width - 1), within),
+            1.0 * segments};
   if (s.kind == "up")
-    return {shuffle::up, fmt::format("lane i receives from i - {}{}; the lowest {} keep theirs", s.operand, within, delta), 1.0 * segments * delta};
+    return {shuffle::up,
+            fmt::format("lane i receives from i - {}{}; the lowest {} keep theirs", s.operand, within, delta),
+            1.0 * segments * delta};
   if (s.kind == "down")
-    return {shuffle::down, fmt::format("lane i receives from i + {}{}; the highest {} keep theirs", s.operand, within, delta), 1.0 * segments * delta};
+    return {shuffle::down,
+            fmt::format("lane i receives from i + {}{}; the highest {} keep theirs", s.operand, within, delta),
+            1.0 * segments * delta};
   return {shuffle::exclusive_or, fmt::format("lane i receives from i ^ {}{}: pairs change places", s.operand, within),
-          s.operand == 0 ? s.warp : s.operand < s.width ? 0.0 : -1.0};
+          s.operand == 0        ? s.warp
+          : s.operand < s.width ? 0.0
+                                : -1.0};
 }
 
 template <bool through_shared>
 trace replay(settings& s) {
   if (s.element_bytes == 0) s.element_bytes = 4;
-  if (s.element_bytes != 4 && s.element_bytes != 8) refuse_value("--element-bytes", s.element_bytes, "shuffles take 4 or 8");
+  if (s.element_bytes != 4 && s.element_bytes != 8)
+    refuse_value("--element-bytes", s.element_bytes, "shuffles take 4 or 8");
   const int groups = through_shared ? 1 : 4;  // in flight a warp
   if (s.width == 0) s.width = s.warp;
   require_power_of_two("--width", s.width);
@@ -55,20 +63,25 @@ trace replay(settings& s) {
   const machine chip = t.chip;
   const int warp = s.warp, bytes = s.element_bytes;
   const auto whole = [=](const request&) { return coalesced(warp, bytes, chip); };
-  const std::string neighbours = fmt::format("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", warp, bytes, coalesced(warp, bytes, chip), chip.segment_bytes);
+  const std::string neighbours = fmt::format("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", warp, bytes,
+                                             coalesced(warp, bytes, chip), chip.segment_bytes);
   const int64_t columns = std::max(s.warp, 4);
-  t.arrays = {{"src", space::global, bytes, s.n, columns}, {"dst", space::global, bytes, s.n, columns},
-              {"lane", space::lanes, bytes, s.warp, s.warp}, {"held", space::shared, bytes, s.block, std::max(1, s.banks * 4 / bytes)}};
+  t.arrays = {{"src", space::global, bytes, s.n, columns},
+              {"dst", space::global, bytes, s.n, columns},
+              {"lane", space::lanes, bytes, s.warp, s.warp},
+              {"held", space::shared, bytes, s.block, std::max(1, s.banks * 4 / bytes)}};
   t.places = {{site::read_src, 0, false, neighbours, whole}};
   if constexpr (through_shared) {
     const auto once = [](const request&) { return 1.0; };
     t.places.push_back({site::write_tile, 3, true, "a word a lane, all banks once", once});
-    t.places.push_back({site::read_tile, 3, false, how.says + ": one word for several lanes is one wavefront too", once});
+    t.places.push_back(
+        {site::read_tile, 3, false, how.says + ": one word for several lanes is one wavefront too", once});
   } else {
     t.places.push_back({site::exchange, 2, false, how.says, [kept = how.kept](const request&) { return kept; }});
   }
   t.places.push_back({site::write_dst, 1, true, neighbours, whole});
-  if (!through_shared) t.notes = {"Four groups are loaded before the first is exchanged: the exchange itself touches no memory."};
+  if (!through_shared)
+    t.notes = {"Four groups are loaded before the first is exchanged: the exchange itself touches no memory."};
   t.start({through_shared ? "shuffle_shared" : "shuffle_shfl", static_cast<int>(blocks), s.block, 1});
   for (int64_t block = 0; block < blocks; ++block)
     for (int thread = 0; thread < s.block; ++thread) {
@@ -77,12 +90,16 @@ trace replay(settings& s) {
       const int64_t first = cuda::first_group(block, warps, groups, static_cast<unsigned>(thread), s.warp);
       const int64_t own = thread - lane;
       const bool whole_round = first + groups <= all;  // all loads are in flight before the first exchange
-      const auto element = [&](int g) { return cuda::group_element(first, lane, s.warp) + cuda::group_offset(g, s.warp); };
+      const auto element = [&](int g) {
+        return cuda::group_element(first, lane, s.warp) + cuda::group_offset(g, s.warp);
+      };
       for (int g = 0; g < groups && whole_round; ++g) t.access(site::read_src, g, element(g));
       for (int g = 0; g < groups && first + g < all; ++g) {
         if (!whole_round) t.access(site::read_src, g, element(g));
-        if constexpr (through_shared) t.access(site::write_tile, g, own + lane), t.access(site::read_tile, g, own + source);
-        else t.access(site::exchange, g, source);
+        if constexpr (through_shared)
+          t.access(site::write_tile, g, own + lane), t.access(site::read_tile, g, own + source);
+        else
+          t.access(site::exchange, g, source);
         t.access(site::write_dst, g, element(g));
       }
     }
@@ -94,9 +111,12 @@ trace replay(settings& s) {
 const std::vector<lesson>& shuffle_lessons() {
   static const std::vector<lesson> all = {
       {"shuffle", "shfl", "D1-D4",
-       "The lanes of a warp hand each other register values: --kind idx, up, down or xor, within segments of --width lanes. No shared memory, no barrier.",
+       "The lanes of a warp hand each other register values: --kind idx, up, down or xor, within segments of --width "
+       "lanes. No shared memory, no barrier.",
        replay<false>},
-      {"shuffle", "shared", "E11", "The same exchange through shared memory: a store, a fence and a load for what a shuffle does in one instruction.",
+      {"shuffle", "shared", "E11",
+       "The same exchange through shared memory: a store, a fence and a load for what a shuffle does in one "
+       "instruction.",
        replay<true>},
   };
   return all;

@@ -25,10 +25,12 @@ struct axis {
 
 axis begin(settings& s, int block, int64_t n) {
   static const std::map<std::string, int32_t> boundaries = {
-      {"nearest", LOCKSTEP_BOUNDARY_NEAREST}, {"mirror", LOCKSTEP_BOUNDARY_MIRROR}, {"reflect", LOCKSTEP_BOUNDARY_REFLECT},
-      {"wrap", LOCKSTEP_BOUNDARY_WRAP}, {"constant", LOCKSTEP_BOUNDARY_CONSTANT}, {"valid", LOCKSTEP_BOUNDARY_VALID}};
+      {"nearest", LOCKSTEP_BOUNDARY_NEAREST},   {"mirror", LOCKSTEP_BOUNDARY_MIRROR},
+      {"reflect", LOCKSTEP_BOUNDARY_REFLECT},   {"wrap", LOCKSTEP_BOUNDARY_WRAP},
+      {"constant", LOCKSTEP_BOUNDARY_CONSTANT}, {"valid", LOCKSTEP_BOUNDARY_VALID}};
   if (s.element_bytes == 0) s.element_bytes = 4;
-  if (s.element_bytes != 4 && s.element_bytes != 8) refuse_value("--element-bytes", s.element_bytes, "stencils take 4 or 8");
+  if (s.element_bytes != 4 && s.element_bytes != 8)
+    refuse_value("--element-bytes", s.element_bytes, "stencils take 4 or 8");
   if (s.block == 0) s.block = s.classic ? 4 : block;
   if (s.n == 0) s.n = s.classic ? 16 : n;
   if (s.classic && s.radius == 4) s.radius = 1;
@@ -39,7 +41,8 @@ axis begin(settings& s, int block, int64_t n) {
   if (a.boundary == LOCKSTEP_BOUNDARY_VALID) a.origin = s.radius, a.outputs = s.n - 2 * s.radius;
   if (a.outputs < 1) refuse_value("--n", s.n, "boundary valid needs more than twice the radius");
   a.t.chip = {s.warp, s.segment * s.element_bytes, s.banks};
-  a.t.arrays = {{"src", space::global, s.element_bytes, s.n, 4 * s.segment}, {"dst", space::global, s.element_bytes, a.outputs, 4 * s.segment}};
+  a.t.arrays = {{"src", space::global, s.element_bytes, s.n, 4 * s.segment},
+                {"dst", space::global, s.element_bytes, a.outputs, 4 * s.segment}};
   return a;
 }
 
@@ -49,8 +52,9 @@ place neighbours(const settings& s, const axis& a, site where, int array, bool w
   const int warp = s.warp, bytes = s.element_bytes, segment = s.segment;
   const machine chip = a.t.chip;
   return {where, array, writes,
-          fmt::format("lanes on neighbours: {} x {} bytes fill {:.0f} segments, one more where they start off a segment's edge", warp, width * bytes,
-                      coalesced(warp, width * bytes, chip)),
+          fmt::format(
+              "lanes on neighbours: {} x {} bytes fill {:.0f} segments, one more where they start off a segment's edge",
+              warp, width * bytes, coalesced(warp, width * bytes, chip)),
           [=](const request& r) {
             if (static_cast<int>(r.lanes.size()) < warp || r.lanes.front().width != width) return -1.0;
             for (size_t k = 1; k < r.lanes.size(); ++k)
@@ -80,7 +84,9 @@ trace global(settings& s) {
           [&](int k) { a.t.access(site::read_src, k, i + a.origin); });
       a.t.access(site::write_dst, after_reads, i);
     }
-  a.t.notes = {fmt::format("Every element is asked for {} times, once a tap: neighbouring warps and taps meet in the L1 cache, not in DRAM.", 2 * a.radius + 1)};
+  a.t.notes = {fmt::format(
+      "Every element is asked for {} times, once a tap: neighbouring warps and taps meet in the L1 cache, not in DRAM.",
+      2 * a.radius + 1)};
   return a.t;
 }
 
@@ -111,12 +117,15 @@ trace shared(settings& s) {
       a.t.barrier();
       const int64_t i = first + thread;
       if (i >= a.outputs) continue;
-      for (int k = 0; k < 2 * a.radius + 1; ++k) a.t.access(site::read_tile, k, at::tap_place(static_cast<unsigned>(thread), k));
+      for (int k = 0; k < 2 * a.radius + 1; ++k)
+        a.t.access(site::read_tile, k, at::tap_place(static_cast<unsigned>(thread), k));
       a.t.access(site::write_dst, after_reads, i);
     }
-  a.t.notes = {fmt::format("A block of {} outputs reads {} elements, {} of them its halo: {:.3g} times its share. All {} taps then come from shared memory; "
-                           "the coefficients are the same for all lanes, one word of constant or read-only cache for a whole warp.",
-                           s.block, tile, 2 * a.radius, static_cast<double>(tile) / s.block, 2 * a.radius + 1)};
+  a.t.notes = {fmt::format(
+      "A block of {} outputs reads {} elements, {} of them its halo: {:.3g} times its share. All {} taps then come "
+      "from shared memory; "
+      "the coefficients are the same for all lanes, one word of constant or read-only cache for a whole warp.",
+      s.block, tile, 2 * a.radius, static_cast<double>(tile) / s.block, 2 * a.radius + 1)};
   return a.t;
 }
 
@@ -133,13 +142,15 @@ void wide_aligned(const settings& s, axis& a, int V) {
       int round = 0;
       if (at::chunk_is_inside(first, a.origin, a.n, outputs, halo)) {
         const int64_t i = at::aligned_output(first, static_cast<unsigned>(thread), V);
-        at::walk_window(V, halo, i, [&](int, int64_t element) { a.t.access(site::read_src, round++, element + a.origin, V); });
+        at::walk_window(V, halo, i,
+                        [&](int, int64_t element) { a.t.access(site::read_src, round++, element + a.origin, V); });
         a.t.access(site::write_dst, after_reads, i, V);
       } else {
-        at::walk_end(first, std::min(first + outputs, a.outputs), s.block, static_cast<unsigned>(thread), [&](int64_t i) {
-          for (int k = -a.radius; k <= a.radius; ++k) read_tap(a, round++, i + a.origin + k);
-          a.t.access(site::write_dst, round++, i);
-        });
+        at::walk_end(first, std::min(first + outputs, a.outputs), s.block, static_cast<unsigned>(thread),
+                     [&](int64_t i) {
+                       for (int k = -a.radius; k <= a.radius; ++k) read_tap(a, round++, i + a.origin + k);
+                       a.t.access(site::write_dst, round++, i);
+                     });
       }
     }
 }
@@ -163,7 +174,8 @@ void wide_items(const settings& s, axis& a, int V) {
         for (int e = 0; e < V + 2 * R; ++e)
           if (R == a.radius || (e >= R - a.radius && e < V + R + a.radius)) read_tap(a, e, here.left + e);
       }
-      if (here.begin == 0 && here.end == V) a.t.access(site::write_dst, after_reads, here.i, V);
+      if (here.begin == 0 && here.end == V)
+        a.t.access(site::write_dst, after_reads, here.i, V);
       else
         for (int v = here.begin; v < here.end; ++v) a.t.access(site::write_dst, after_reads + v, here.i + v);
     }
@@ -174,28 +186,41 @@ trace wide(settings& s) {
   const int V = 16 / s.element_bytes;
   a.t.places = {neighbours(s, a, site::read_src, 0, false, V), neighbours(s, a, site::write_dst, 1, true, V)};
   // As the launcher chooses (aligned_rows in stencil/wide.cu), for arrays that start on 16 bytes.
-  if (a.outputs >= 8192 && a.origin % V == 0) wide_aligned(s, a, V);
-  else wide_items(s, a, V);
-  a.t.notes = {fmt::format("A lane moves 16 bytes at a time and computes {} outputs from registers; the windows of neighbouring lanes overlap and "
-                           "L1 serves the overlap: no shared memory, no barrier.", V)};
+  if (a.outputs >= 8192 && a.origin % V == 0)
+    wide_aligned(s, a, V);
+  else
+    wide_items(s, a, V);
+  a.t.notes = {
+      fmt::format("A lane moves 16 bytes at a time and computes {} outputs from registers; the windows of neighbouring "
+                  "lanes overlap and "
+                  "L1 serves the overlap: no shared memory, no barrier.",
+                  V)};
   return a.t;
 }
 
 }  // namespace
 
 const std::vector<lesson>& stencil_lessons() {
-  static const char* const same = "C2 with the coefficients through the read-only cache instead of constant memory: the same accesses.";
+  static const char* const same =
+      "C2 with the coefficients through the read-only cache instead of constant memory: the same accesses.";
   static const std::vector<lesson> all = {
-      {"stencil", "global", "C1", "One thread an output, every tap from global memory: one request a tap, each a little further along.", global},
+      {"stencil", "global", "C1",
+       "One thread an output, every tap from global memory: one request a tap, each a little further along.", global},
       {"stencil", "shared_constant", "C2",
-       "A block brings its outputs' elements and a halo of radius on both sides to shared memory once; every tap is read there.", shared<256>},
-      {"stencil", "shared_constant_32", "C2", "C2 as it was published: blocks of 32 threads. Its halo makes a block read a quarter more than its share.", shared<32>},
-      {"stencil", "shared_param", "C2", "C2 with the coefficients as kernel parameters: the same accesses.", shared<256>},
+       "A block brings its outputs' elements and a halo of radius on both sides to shared memory once; every tap is "
+       "read there.",
+       shared<256>},
+      {"stencil", "shared_constant_32", "C2",
+       "C2 as it was published: blocks of 32 threads. Its halo makes a block read a quarter more than its share.",
+       shared<32>},
+      {"stencil", "shared_param", "C2", "C2 with the coefficients as kernel parameters: the same accesses.",
+       shared<256>},
       {"stencil", "shared_ldg", "C3", same, shared<256>},
       {"stencil", "shared_restrict", "C3", same, shared<256>},
       {"stencil", "shared_ldg_32", "C3", same, shared<32>},
       {"stencil", "shared_restrict_32", "C3", same, shared<32>},
-      {"stencil", "wide", "C4", "Several outputs a thread from registers, 16-byte loads and stores, no shared memory.", wide},
+      {"stencil", "wide", "C4", "Several outputs a thread from registers, 16-byte loads and stores, no shared memory.",
+       wide},
   };
   return all;
 }

@@ -73,7 +73,8 @@ std::string wrapped(const std::string& text, size_t width, const std::string& in
     word.clear();
   };
   for (const char c : text)
-    if (c == ' ') flush_word();
+    if (c == ' ')
+      flush_word();
     else
       word += c;
   flush_word();
@@ -88,9 +89,10 @@ std::string text_of(const view& v, int columns) {
   std::string out = fmt::format("{}{} / {}{}  ({})\n", s.bold, v.what->op, v.what->variant, s.off, v.what->row);
   out += wrapped(v.what->teaches, width, "");
   out += wrapped(headline(v), width, "") + "\n";
-  out += wrapped(fmt::format("Block {}, warp {}. A character is a lane: 0-9, a-v; * several lanes; . not touched.{}", v.block, v.warp,
-                             " [ ] a segment that is moved. Shared memory: a row is once across all banks."),
-                 width, "");
+  out += wrapped(
+      fmt::format("Block {}, warp {}. A character is a lane: 0-9, a-v; * several lanes; . not touched.{}", v.block,
+                  v.warp, " [ ] a segment that is moved. Shared memory: a row is once across all banks."),
+      width, "");
   for (const size_t step : v.shown) {
     out += fmt::format("\n{}{}{}\n", s.bold, step_title(v, step), s.off);
     std::vector<lines> side_by_side;
@@ -127,17 +129,20 @@ std::string text_of(const view& v, int columns) {
     emit();
   }
   if (v.shown.size() < v.steps.size())
-    out += fmt::format("\n{}The other steps of this warp look like these: --step all, or --step 1 to {}.{}\n", s.dim, v.steps.size(), s.off);
+    out += fmt::format("\n{}The other steps of this warp look like these: --step all, or --step 1 to {}.{}\n", s.dim,
+                       v.steps.size(), s.off);
   out += fmt::format("\n{}The whole grid, counted, beside the rule{}\n", s.bold, s.off);
   const std::string indent(21, ' ');
   for (const summary& sum : v.sums) {
     const verdict_text text = verdict_of(v, sum);
-    out += fmt::format("  {:<18} {} request{}, {:.3g} lane{} each: {}\n", name_of(v, sum), sum.requests, sum.requests == 1 ? "" : "s",
-                       static_cast<double>(sum.lanes) / static_cast<double>(sum.requests), sum.lanes == sum.requests ? "" : "s", text.counted);
+    out += fmt::format("  {:<18} {} request{}, {:.3g} lane{} each: {}\n", name_of(v, sum), sum.requests,
+                       sum.requests == 1 ? "" : "s", static_cast<double>(sum.lanes) / static_cast<double>(sum.requests),
+                       sum.lanes == sum.requests ? "" : "s", text.counted);
     if (!sum.where->rule.empty()) out += wrapped("rule: " + sum.where->rule, width, indent);
     if (!text.verdict.empty())
-      out += fmt::format("{}{}{}", text.agrees ? s.good : s.bad,
-                         wrapped((text.taught.empty() ? "" : "predicted " + text.taught + ": ") + text.verdict, width, indent), s.off);
+      out += fmt::format(
+          "{}{}{}", text.agrees ? s.good : s.bad,
+          wrapped((text.taught.empty() ? "" : "predicted " + text.taught + ": ") + text.verdict, width, indent), s.off);
   }
   for (const std::string& note : v.t.notes) out += "\n" + wrapped(note, width, "");
   return out;

@@ -18,9 +18,9 @@ enum class space { global, shared, lanes };  // lanes: registers that a shuffle 
 struct array {
   std::string name;
   space where;
-  int bytes;         // of an element
+  int bytes;  // of an element
   int64_t elements;
-  int64_t columns;   // elements of a row of its picture
+  int64_t columns;  // elements of a row of its picture
 };
 
 // The machine that the picture assumes.
@@ -78,7 +78,7 @@ class trace {
   std::vector<array> arrays;
   std::vector<place> places;
   std::vector<launch> launches;
-  std::vector<std::string> notes;  // what the picture shows, in sentences
+  std::vector<std::string> notes;     // what the picture shows, in sentences
   int best_block = 0, best_warp = 0;  // to draw where nobody asks for another
 
   // A kernel's grid; then each of its threads with what it touches.

@@ -1,9 +1,9 @@
 // transpose.cpp - replays of the lesson kernels of backends/cuda/transpose.cu (A1 to A4).
 #include "index/transpose.hpp"
-#include "index/wide.hpp"
 
 #include <fmt/format.h>
 
+#include "index/wide.hpp"
 #include "lessons.hpp"
 #include "rules.hpp"
 
@@ -37,7 +37,8 @@ picture begin(settings& s, const char* kernel, int pitch_pad, bool has_tile) {
   require_size(s.rows * s.columns, "--rows and --columns");
   picture p{{s.tile, std::max(1, s.tile / 4)}, {}, {}};
   const int64_t tiles_i = (s.rows - 1) / s.tile + 1, tiles_j = (s.columns - 1) / s.tile + 1;
-  p.all = {s.rows, s.columns, s.columns, s.rows, s.rows * s.columns, s.rows * s.columns, tiles_j, tiles_i * tiles_j, tiles_i * tiles_j};
+  p.all = {s.rows,  s.columns,         s.columns,        s.rows, s.rows * s.columns, s.rows * s.columns,
+           tiles_j, tiles_i * tiles_j, tiles_i * tiles_j};
   p.t.chip = {s.warp, s.segment * s.element_bytes, s.banks};
   p.t.arrays = {{"src", space::global, s.element_bytes, s.rows * s.columns, s.columns},
                 {"dst", space::global, s.element_bytes, s.rows * s.columns, s.rows}};
@@ -71,7 +72,9 @@ place along_rows(const settings& s, site where, int array, bool writes) {
   return {where, array, writes,
           fmt::format("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", across, bytes,
                       coalesced(across, bytes, chip), chip.segment_bytes),
-          [=](const request& r) { return static_cast<int>(r.lanes.size()) < warp ? -1 : down * coalesced(across, bytes, chip); }};
+          [=](const request& r) {
+            return static_cast<int>(r.lanes.size()) < warp ? -1 : down * coalesced(across, bytes, chip);
+          }};
 }
 place down_columns(const settings& s, site where, int array, bool writes, int64_t row_elements) {
   const int across = lanes_across(s), down = lanes_down(s), warp = s.warp, bytes = s.element_bytes;
@@ -118,12 +121,14 @@ trace tiled(settings& s) {
            [=](const request& r) { return static_cast<int>(r.lanes.size()) < warp || bytes < 4 ? -1.0 : 1.0; }};
   place out{site::read_tile, 2, false, "", nullptr};
   const double ways = how == layout::swizzled ? 1 : conflict_ways(across, pitch, bytes, chip);
-  out.taught = [=](const request& r) { return static_cast<int>(r.lanes.size()) < warp || bytes < 4 || down > 1 ? -1.0 : ways; };
+  out.taught = [=](const request& r) {
+    return static_cast<int>(r.lanes.size()) < warp || bytes < 4 || down > 1 ? -1.0 : ways;
+  };
   if constexpr (how == layout::swizzled)
     out.rule = "element (i, j) lies at column i ^ j: a column of the tile meets every bank once";
   else
-    out.rule = fmt::format("a column's elements lie {} {}-byte elements apart, gcd with a row of banks {}: {:.0f}-way", pitch, bytes,
-                           std::gcd(pitch, std::max(1, chip.banks * 4 / bytes)), ways);
+    out.rule = fmt::format("a column's elements lie {} {}-byte elements apart, gcd with a row of banks {}: {:.0f}-way",
+                           pitch, bytes, std::gcd(pitch, std::max(1, chip.banks * 4 / bytes)), ways);
   p.t.places = {along_rows(s, site::read_src, 0, false), in, out, along_rows(s, site::write_dst, 1, true)};
   every_thread(p, [&](const square_tile& at, int x, int y) {
     cuda::walk_tile_in<how>(p.block, p.all, at, x, y, [&](int step, int64_t from, int place) {
@@ -151,16 +156,20 @@ trace wide(settings& s) {
     require_range("--tile", s.tile, std::max(V, 8 / V * V), 256);
     shape.tall = shape.broad = s.tile * bytes;
   }
-  const int tile_rows = shape.tall / bytes, tile_columns = shape.broad / bytes, chunks = shape.tall / 16, unit_columns = shape.broad / 16;
+  const int tile_rows = shape.tall / bytes, tile_columns = shape.broad / bytes, chunks = shape.tall / 16,
+            unit_columns = shape.broad / 16;
   shape.threads = std::min(shape.threads, chunks * unit_columns);
   if (s.rows == 0) s.rows = tile_rows;
   if (s.columns == 0) s.columns = tile_columns;
   require_range("--rows", s.rows, 1, 4096);
   require_range("--columns", s.columns, 1, 4096);
   require_size(s.rows * s.columns, "--rows and --columns");
-  if (s.rows % tile_rows != 0) refuse_value("--rows", s.rows, fmt::format("the picture of wide has full tiles only; give a multiple of {}", tile_rows).c_str());
+  if (s.rows % tile_rows != 0)
+    refuse_value("--rows", s.rows,
+                 fmt::format("the picture of wide has full tiles only; give a multiple of {}", tile_rows).c_str());
   if (s.columns % tile_columns != 0)
-    refuse_value("--columns", s.columns, fmt::format("the picture of wide has full tiles only; give a multiple of {}", tile_columns).c_str());
+    refuse_value("--columns", s.columns,
+                 fmt::format("the picture of wide has full tiles only; give a multiple of {}", tile_columns).c_str());
   const int64_t tiles_i = s.rows / tile_rows, tiles_j = s.columns / tile_columns;
   const int per_thread = chunks * unit_columns / shape.threads;
 
@@ -174,13 +183,21 @@ trace wide(settings& s) {
               {"tile", space::shared, 16, int64_t{tile_columns} * chunks, bank_row}};
   const auto rows_of = [=, warp = s.warp](int across) {  // runs of neighbours that a warp covers
     const double runs = std::max(1, warp / across);
-    return [=](const request& r) { return static_cast<int>(r.lanes.size()) < warp ? -1 : runs * coalesced(std::min(warp, across), 16, chip); };
+    return [=](const request& r) {
+      return static_cast<int>(r.lanes.size()) < warp ? -1 : runs * coalesced(std::min(warp, across), 16, chip);
+    };
   };
   const auto free = [](const request&) { return 1.0; };
-  t.places = {{site::read_src, 0, false, fmt::format("16 bytes a lane: runs of {} neighbours fill whole segments", std::min(s.warp, unit_columns)), rows_of(unit_columns)},
-              {site::write_tile, 2, true, "chunks XORed with the unit's column: the lanes of a wavefront meet all banks once", free},
-              {site::read_tile, 2, false, "rows of dst lie in rows of banks: no conflict", free},
-              {site::write_dst, 1, true, fmt::format("16 bytes a lane: runs of {} neighbours fill whole segments", std::min(s.warp, chunks)), rows_of(chunks)}};
+  t.places = {
+      {site::read_src, 0, false,
+       fmt::format("16 bytes a lane: runs of {} neighbours fill whole segments", std::min(s.warp, unit_columns)),
+       rows_of(unit_columns)},
+      {site::write_tile, 2, true, "chunks XORed with the unit's column: the lanes of a wavefront meet all banks once",
+       free},
+      {site::read_tile, 2, false, "rows of dst lie in rows of banks: no conflict", free},
+      {site::write_dst, 1, true,
+       fmt::format("16 bytes a lane: runs of {} neighbours fill whole segments", std::min(s.warp, chunks)),
+       rows_of(chunks)}};
   t.start({"transpose_wide", static_cast<int>(tiles_i * tiles_j), shape.threads, 1});
   for (int64_t number = 0; number < tiles_i * tiles_j; ++number) {
     const int64_t i0 = number % tiles_i * tile_rows, j0 = number / tiles_i * tile_columns;  // tiles are walked down
@@ -193,7 +210,8 @@ trace wide(settings& s) {
       }
       for (int p = 0; p < per_thread; ++p) {
         const auto [ui, uj] = cuda::wide_item_of(u, p, shape.threads, unit_columns);
-        for (int v = 0; v < V; ++v) t.access(site::write_tile, p * V + v, cuda::wide_place(uj * V + v, ui, chunks, V, spread, bank_row));
+        for (int v = 0; v < V; ++v)
+          t.access(site::write_tile, p * V + v, cuda::wide_place(uj * V + v, ui, chunks, V, spread, bank_row));
       }
       t.barrier();
       for (int p = 0; p < per_thread * V; ++p) {
@@ -203,7 +221,10 @@ trace wide(settings& s) {
       }
     }
   }
-  t.notes = {fmt::format("Between reading and writing the tile a lane turns {} x {} elements in its registers: renaming for 4 bytes and up, byte permutes below.", V, V)};
+  t.notes = {
+      fmt::format("Between reading and writing the tile a lane turns {} x {} elements in its registers: renaming for 4 "
+                  "bytes and up, byte permutes below.",
+                  V, V)};
   return t;
 }
 
@@ -232,7 +253,8 @@ const std::vector<lesson>& transpose_lessons() {
        "pad's memory.",
        tiled<layout::swizzled>},
       {"transpose", "wide", "A5",
-       "16 bytes a lane on both sides: a lane reads a square of elements, turns it in registers and leaves its rows in a "
+       "16 bytes a lane on both sides: a lane reads a square of elements, turns it in registers and leaves its rows in "
+       "a "
        "swizzled tile, which is written by rows of dst.",
        wide},
   };

@@ -57,12 +57,15 @@ view make_view(const lesson& what, const settings& how, trace t, int block, int 
   }
   if (block < 0 || block >= blocks) refuse("--at-block {}: the grid has blocks 0 to {}", block, blocks - 1);
   if (warp < 0 || warp >= warps) refuse("--at-warp {}: a block has warps 0 to {}", warp, warps - 1);
-  if (v.steps.empty()) refuse("--at-block {} --at-warp {}: this warp touches nothing here; choose another", block, warp);
+  if (v.steps.empty())
+    refuse("--at-block {} --at-warp {}: this warp touches nothing here; choose another", block, warp);
   v.shown = choose(v, step);
   return v;
 }
 
-const array& array_of(const view& v, const request& r) { return v.t.arrays[static_cast<size_t>(v.t.at(r.where).array)]; }
+const array& array_of(const view& v, const request& r) {
+  return v.t.arrays[static_cast<size_t>(v.t.at(r.where).array)];
+}
 
 window window_of(const view& v, const request& r, int64_t most_rows, int64_t most_columns) {
   const array& a = array_of(v, r);
@@ -79,7 +82,8 @@ window window_of(const view& v, const request& r, int64_t most_rows, int64_t mos
   window w{{}, 0, a.columns};
   if (a.columns > most_columns) {
     const int64_t unit = a.where == space::global ? std::max<int64_t>(1, v.t.chip.segment_bytes / a.bytes) : 1;
-    w.first_column = std::max<int64_t>(0, std::min(left / unit * unit, (a.columns - most_columns + unit - 1) / unit * unit));
+    w.first_column =
+        std::max<int64_t>(0, std::min(left / unit * unit, (a.columns - most_columns + unit - 1) / unit * unit));
     w.columns = std::min(a.columns - w.first_column, most_columns);
   }
   int64_t last = -1, drawn = 0;
@@ -112,18 +116,23 @@ std::string lane_text(int lane) {
 
 std::string name_of(const view& v, const summary& s) {
   const array& a = v.t.arrays[static_cast<size_t>(s.where->array)];
-  return fmt::format("{} {}{}", a.where == space::lanes ? "exchange" : s.where->writes ? "write" : "read", a.name,
-                     s.where->part.empty() ? "" : ", " + s.where->part);
+  return fmt::format("{} {}{}",
+                     a.where == space::lanes ? "exchange"
+                     : s.where->writes       ? "write"
+                                             : "read",
+                     a.name, s.where->part.empty() ? "" : ", " + s.where->part);
 }
 
 std::string headline(const view& v) {
   const launch& grid = v.t.launches.front();
-  const std::string block = grid.block_y > 1 ? fmt::format("{} x {}", grid.block_x, grid.block_y) : fmt::format("{}", grid.block_x);
+  const std::string block =
+      grid.block_y > 1 ? fmt::format("{} x {}", grid.block_x, grid.block_y) : fmt::format("{}", grid.block_x);
   const array& src = v.t.arrays.front();
   const std::string size = v.how.op == "transpose" ? fmt::format("{} x {} elements", v.how.rows, v.how.columns)
                                                    : fmt::format("{} elements", src.elements);
-  return fmt::format("{} of {} bytes; {} {} of {} threads, warps of {}; segments of {} bytes, {} banks of 4 bytes", size, src.bytes,
-                     grid.blocks, grid.blocks == 1 ? "block" : "blocks", block, v.t.chip.warp, v.t.chip.segment_bytes, v.t.chip.banks);
+  return fmt::format("{} of {} bytes; {} {} of {} threads, warps of {}; segments of {} bytes, {} banks of 4 bytes",
+                     size, src.bytes, grid.blocks, grid.blocks == 1 ? "block" : "blocks", block, v.t.chip.warp,
+                     v.t.chip.segment_bytes, v.t.chip.banks);
 }
 
 std::string step_title(const view& v, size_t step) {
@@ -139,7 +148,7 @@ std::string caption(const view& v, const request& r) {
   const array& a = array_of(v, r);
   const char* did = a.where == space::lanes ? "received from" : p.writes ? "written" : "read";
   const std::string lanes = static_cast<int>(r.lanes.size()) == v.t.chip.warp ? "all lanes"
-                            : r.lanes.size() == 1 ? "1 lane"
+                            : r.lanes.size() == 1                             ? "1 lane"
                                                   : fmt::format("{} of {} lanes", r.lanes.size(), v.t.chip.warp);
   return fmt::format("{}{} {} by {}", a.name, p.part.empty() ? "" : " (" + p.part + ")", did, lanes);
 }
@@ -166,10 +175,13 @@ verdict_text verdict_of(const view& v, const summary& s) {
   const auto range = [](double least, double most) {
     return least == most ? fmt::format("{:.4g}", most) : fmt::format("{:.4g} to {:.4g}", least, most);
   };
-  if (a.where == space::lanes) text.counted = fmt::format("{} lanes keep their own value", range(s.least_met, s.most_met));
-  else if (shared) text.counted = fmt::format("{}-way at most, {:.3g} % efficient", s.most_ways, 100 * s.efficiency(v.t.chip, a));
+  if (a.where == space::lanes)
+    text.counted = fmt::format("{} lanes keep their own value", range(s.least_met, s.most_met));
+  else if (shared)
+    text.counted = fmt::format("{}-way at most, {:.3g} % efficient", s.most_ways, 100 * s.efficiency(v.t.chip, a));
   else
-    text.counted = fmt::format("{} segment{} a request, {:.3g} % efficient", range(s.least_met, s.most_met), s.most_met == 1 ? "" : "s", 100 * s.efficiency(v.t.chip, a));
+    text.counted = fmt::format("{} segment{} a request, {:.3g} % efficient", range(s.least_met, s.most_met),
+                               s.most_met == 1 ? "" : "s", 100 * s.efficiency(v.t.chip, a));
   if (s.judged == 0) {
     text.verdict = s.where->taught ? "the rule speaks of full warps; there is none here" : "";
     return text;
@@ -177,7 +189,9 @@ verdict_text verdict_of(const view& v, const summary& s) {
   text.taught = shared ? range(s.taught_least, s.taught_most) + "-way" : range(s.taught_least, s.taught_most);
   text.agrees = s.agreed == s.judged;
   if (text.agrees) {
-    text.verdict = s.judged == s.requests ? "as taught" : fmt::format("as taught (the rule speaks of {} of {} requests)", s.judged, s.requests);
+    text.verdict = s.judged == s.requests
+                       ? "as taught"
+                       : fmt::format("as taught (the rule speaks of {} of {} requests)", s.judged, s.requests);
     return text;
   }
   text.verdict = fmt::format("differs in {} of {} requests", s.judged - s.agreed, s.judged);

@@ -17,9 +17,9 @@ struct view {
   trace t;
   std::vector<request> all;
   std::vector<summary> sums;
-  int block = 0, warp = 0;        // the warp that is drawn
+  int block = 0, warp = 0;                         // the warp that is drawn
   std::vector<std::vector<const request*>> steps;  // its requests, those of one round together
-  std::vector<size_t> shown;      // steps that are drawn
+  std::vector<size_t> shown;                       // steps that are drawn
 };
 
 view make_view(const lesson& what, const settings& how, trace t, int block, int warp, const std::string& step);
@@ -38,10 +38,10 @@ window window_of(const view& v, const request& r, int64_t most_rows, int64_t mos
 int lane_at(const request& r, int64_t element);
 std::string lane_text(int lane);  // one character: 0-9, a-v; * for several
 
-std::string headline(const view& v);                     // sizes, in one line
+std::string headline(const view& v);  // sizes, in one line
 std::string step_title(const view& v, size_t step);
-std::string caption(const view& v, const request& r);    // "src, read: 32 lanes"
-std::string cost(const view& v, const request& r);       // "32 segments, 4 needed: 12.5 %"
+std::string caption(const view& v, const request& r);  // "src, read: 32 lanes"
+std::string cost(const view& v, const request& r);     // "32 segments, 4 needed: 12.5 %"
 std::string name_of(const view& v, const summary& s);  // "read src"
 bool wasteful(const view& v, const request& r);
 struct verdict_text {
