@@ -131,6 +131,67 @@ class Bench(unittest.TestCase):
         self.assertIn(evil, found["text"])
 
 
+class Explain(unittest.TestCase):
+    PAGES = {
+        "classic": ["transpose", "--classic"],
+        "conflict": ["transpose", "--variant", "tiled"],
+        "levels": ["square_sum", "--variant", "conflicting"],
+        "halo": ["stencil", "--variant", "shared_constant_32"],
+        "exchange": ["shuffle", "--kind", "up", "--width", "8", "--operand", "3"],
+    }
+    SAYS = {"classic": "50 %", "conflict": "32-way bank conflict", "levels": "Threads at work", "halo": "C2", "exchange": "D1-D4"}
+
+    @staticmethod
+    def lessons():
+        listed = subprocess.run([TOOL, "explain", "--list"], capture_output=True, text=True, check=True).stdout
+        return [line.split()[1:] for line in listed.splitlines()]
+
+    def test_reads_well(self):
+        for name, arguments in self.PAGES.items():
+            path = OUT / f"explain-{name}.html"
+            tool("explain", *arguments, "--html", path)
+            page = path.read_text(encoding="utf-8")
+            for scheme in (LIGHT, DARK):
+                with self.subTest(name, dark=scheme == DARK):
+                    found, said = findings(page, scheme)
+                    self.assertEqual(found["errors"], [])
+                    self.assertEqual(said, [])
+                    self.assertGreater(found["drawings"], 0)
+                    (self.assertLess if scheme == DARK else self.assertGreater)(found["ground"], 0.5)
+                    for text in ("The whole grid, counted, beside the rule", self.SAYS[name]):
+                        self.assertIn(text, found["text"])
+
+    def test_text_of_pictures(self):
+        """Of every lesson's --svg, on the usual machine and on the textbook's: no text is cut or lies across other text."""
+        pictures = []
+        with tempfile.TemporaryDirectory() as folder:
+            for op, variant in self.lessons():
+                for more in ([], ["--classic"]):
+                    path = pathlib.Path(folder, "picture.svg")
+                    tool("explain", op, "--variant", variant, *more, "--svg", path)
+                    text = path.read_text(encoding="utf-8")
+                    self.assertTrue(text.startswith("<svg"))
+                    pictures.append(text)
+        self.assertGreater(len(pictures), 60)
+        found, said = findings("<!doctype html><meta charset=utf-8><body>" + "".join(pictures))
+        self.assertEqual(found["drawings"], len(pictures))
+        self.assertEqual([e for e in found["errors"] if "lies across" in e or "leaves \"" in e], [])
+        self.assertEqual(said, [])
+
+    def test_pictures(self):
+        path = OUT / "explain.svg"
+        tool("explain", "transpose", "--variant", "tiled", "--svg", path)
+        grounds = []
+        for name, scheme in (("light", LIGHT), ("dark", DARK)):
+            picture = OUT / f"explain-{name}.png"
+            picture.unlink(missing_ok=True)
+            run = browser(f"--screenshot={picture}", "--window-size=1200,1200", path.as_uri(), scheme=scheme)
+            self.assertTrue(picture.exists(), run.stderr[-500:])
+            self.assertGreater(picture.stat().st_size, 20000)
+            grounds.append(picture.read_bytes())
+        self.assertNotEqual(*grounds)
+
+
 class Test(unittest.TestCase):
     """The measuring itself: a page with every fault has each of them found."""
 

@@ -1,4 +1,4 @@
-// drawing.hpp - what the picture and the page share.
+// drawing.hpp - what the picture and the page share: requests and levels of work as SVG.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,9 +11,18 @@ struct drawing {
   double width, height;
   std::string content;  // SVG elements, from (0, 0)
 };
+
+// The requests of a step, side by side as far as the width allows.
 drawing step_drawing(const view& v, size_t step, double width);
+
+// Which threads of the block are at work between its barriers.
+drawing work_drawing(const view& v);
+
+// Rules for the classes that the drawings use, with literal colours: many programs that show
+// SVG know no variables.
 const char* svg_style();
-std::string escaped(const std::string& text);
-std::vector<std::string> broken(const std::string& text, size_t width);  // into lines
+
+// How to read a drawing, in sentences.
+std::string key_of(const view& v);
 
 }  // namespace lockstep::tool::explain

@@ -96,16 +96,19 @@ trace replay(settings& s) {
   const auto ways = [=, pb = s.partial_bytes](const request& r) -> double {
     if (how == share::conflicting && r.kernel == 0 && r.phase > 0)
       return conflict_ways(static_cast<int64_t>(r.lanes.size()), int64_t{1} << r.phase, pb, chip);
+    if (how == share::conflict_free && r.kernel == 0 && int64_t{1} << r.phase >= int64_t{row} * row) return -1;
     return 1;
   };
   std::string rule;
-  if constexpr (how == share::serial) rule = "thread 0 alone: no conflict, and 255 threads wait";
+  if constexpr (how == share::serial)
+    rule = fmt::format("thread 0 alone: no conflict, and {} threads wait", s.block - 1);
   if constexpr (how == share::masked) rule = "lanes keep their own places: many idle, but no two in a bank";
   if constexpr (how == share::unrolled) rule = "lanes on neighbours, then on permuted neighbours: no conflict";
   if constexpr (how == share::conflicting)
     rule = "lanes 2d values apart: they fall on every 2d-th bank, 2d-way until few lanes are left";
   if constexpr (how == share::conflict_free)
-    rule = "2d apart, but a value of padding every row of banks moves them on: no conflict";
+    rule = fmt::format(
+        "2d apart, but a value of padding every row of banks moves them on: no conflict while 2d < {} x {}", row, row);
   if (to != ends::nothing) {
     t.places.push_back({site::put_value, 1, true, "a value a thread: a row of banks at a time", ways});
     t.places.push_back({site::read_own, 1, false, to == ends::block ? rule : "", ways, "own"});

@@ -55,6 +55,18 @@ lines panel(const view& v, const request& r) {
   return out;
 }
 
+// Threads from left to right, several a character: # all of them at work, + some, . none.
+std::string bar(const level& l) {
+  const size_t many = (l.works.size() + 31) / 32;
+  std::string out;
+  for (size_t first = 0; first < l.works.size(); first += many) {
+    const size_t end = std::min(first + many, l.works.size());
+    const auto at = static_cast<size_t>(std::count(l.works.begin() + first, l.works.begin() + end, true));
+    out += at == end - first ? '#' : at > 0 ? '+' : '.';
+  }
+  return out;
+}
+
 size_t width_of(const lines& block) {
   size_t width = 0;
   for (const std::string& line : block) width = std::max(width, line.size());
@@ -131,6 +143,10 @@ std::string text_of(const view& v, int columns) {
   if (v.shown.size() < v.steps.size())
     out += fmt::format("\n{}The other steps of this warp look like these: --step all, or --step 1 to {}.{}\n", s.dim,
                        v.steps.size(), s.off);
+  if (!v.levels.empty()) {
+    out += fmt::format("\n{}{}{}\n", s.bold, work_title(v), s.off);
+    for (const level& l : v.levels) out += fmt::format("  {:<16} {}  {}\n", name_of(l), bar(l), text_of(v, l));
+  }
   out += fmt::format("\n{}The whole grid, counted, beside the rule{}\n", s.bold, s.off);
   const std::string indent(21, ' ');
   for (const summary& sum : v.sums) {

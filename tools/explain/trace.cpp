@@ -41,8 +41,9 @@ std::vector<request> trace::requests() const {
   std::vector<request> all;
   for (size_t block = 0; block < threads_.size(); ++block)
     for (size_t begin = 0; begin < threads_[block].size(); begin += chip.warp) {
-      // kernel, phase, round, how often the thread has been here in this round, order in the source
-      using key = std::tuple<int, int, int, int, int>;
+      // kernel, phase, round, how often the thread has been here in this round, order in the source, width: lanes that
+      // move 16 bytes and lanes that move 4 run different instructions
+      using key = std::tuple<int, int, int, int, int, int>;
       std::map<key, request> warp;
       for (int lane = 0; lane < chip.warp && begin + lane < threads_[block].size(); ++lane) {
         std::map<std::tuple<int, int, int, site>, int> before;
@@ -50,7 +51,7 @@ std::vector<request> trace::requests() const {
           const int again = before[{e.kernel, e.phase, e.round, e.where}]++;
           int line = 0;
           while (places[static_cast<size_t>(line)].where != e.where) ++line;
-          request& r = warp[{e.kernel, e.phase, e.round, again, line}];
+          request& r = warp[{e.kernel, e.phase, e.round, again, line, e.width}];
           r.kernel = e.kernel, r.block = static_cast<int>(block), r.warp = static_cast<int>(begin) / chip.warp;
           r.phase = e.phase, r.round = e.round, r.where = e.where;
           r.lanes.push_back({lane, e.first, e.width});
@@ -70,10 +71,11 @@ int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A wavefront of shared memory gives each bank's word once. Lanes of more than 4 bytes are
 // served in as many groups as their bytes fill all banks; within a group, every further
-// word of a bank is a wavefront of its own.
+// word of a bank is a wavefront of its own (but for those of a lane wider than all banks).
 void count_banks(request& r, const array& a, const machine& chip) {
   const int bank_row = chip.banks * 4;
   const int bytes = r.lanes.front().width * a.bytes, group = std::max(1, std::min(chip.warp, bank_row / bytes));
+  const int least = std::max(1, bytes / bank_row);  // wavefronts of a lane by itself
   for (int first = 0; first < chip.warp; first += group) {
     std::map<int64_t, std::set<int64_t>> words;  // of a bank
     bool any = false;
@@ -87,8 +89,8 @@ void count_banks(request& r, const array& a, const machine& chip) {
     size_t fullest = 1;
     for (const auto& [bank, distinct] : words) fullest = std::max(fullest, distinct.size());
     r.met += static_cast<int>(fullest);
-    r.needed += 1;
-    r.ways = std::max(r.ways, static_cast<int>(fullest));
+    r.needed += least;
+    r.ways = std::max(r.ways, static_cast<int>(fullest) / least);
   }
 }
 

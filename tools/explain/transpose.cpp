@@ -144,20 +144,20 @@ trace tiled(settings& s) {
   return p.t;
 }
 
-// A5: units of V x V elements, 16 bytes a lane on both sides. Full tiles and aligned rows only:
-// the kernel stages others as they lie.
+// A5: units of V x V elements, 16 bytes a lane on both sides (the textbook's machine: a segment).
+// Full tiles and aligned rows only: the kernel stages others as they lie.
 trace wide(settings& s) {
   if (s.element_bytes == 0) s.element_bytes = 4;
-  const int bytes = s.element_bytes, V = 16 / bytes;
+  const int bytes = s.element_bytes, at_once = s.classic ? s.segment * bytes : 16, V = at_once / bytes;
   cuda::wide_shape shape = cuda::first_wide_shape(bytes);
   if (s.tile == 0 && s.classic) s.tile = 2 * V;
   if (s.tile != 0) {
     require_power_of_two("--tile", s.tile);
-    require_range("--tile", s.tile, std::max(V, 8 / V * V), 256);
+    require_range("--tile", s.tile, s.classic ? V : std::max(V, 8 / V * V), 256);
     shape.tall = shape.broad = s.tile * bytes;
   }
-  const int tile_rows = shape.tall / bytes, tile_columns = shape.broad / bytes, chunks = shape.tall / 16,
-            unit_columns = shape.broad / 16;
+  const int tile_rows = shape.tall / bytes, tile_columns = shape.broad / bytes, chunks = shape.tall / at_once,
+            unit_columns = shape.broad / at_once;
   shape.threads = std::min(shape.threads, chunks * unit_columns);
   if (s.rows == 0) s.rows = tile_rows;
   if (s.columns == 0) s.columns = tile_columns;
@@ -176,27 +176,28 @@ trace wide(settings& s) {
   trace t;
   t.chip = {s.warp, s.segment * bytes, s.banks};
   const machine chip = t.chip;
-  const int bank_row = std::max(1, s.banks / 4);  // 16-byte chunks of a row of banks
+  const int bank_row = std::max(1, s.banks * 4 / at_once);  // chunks of a row of banks
   const int spread = cuda::wide_spread(unit_columns, bank_row);
   t.arrays = {{"src", space::global, bytes, s.rows * s.columns, s.columns},
               {"dst", space::global, bytes, s.rows * s.columns, s.rows},
-              {"tile", space::shared, 16, int64_t{tile_columns} * chunks, bank_row}};
+              {"tile", space::shared, at_once, int64_t{tile_columns} * chunks, bank_row}};
   const auto rows_of = [=, warp = s.warp](int across) {  // runs of neighbours that a warp covers
     const double runs = std::max(1, warp / across);
     return [=](const request& r) {
-      return static_cast<int>(r.lanes.size()) < warp ? -1 : runs * coalesced(std::min(warp, across), 16, chip);
+      return static_cast<int>(r.lanes.size()) < warp ? -1 : runs * coalesced(std::min(warp, across), at_once, chip);
     };
   };
   const auto free = [](const request&) { return 1.0; };
   t.places = {
       {site::read_src, 0, false,
-       fmt::format("16 bytes a lane: runs of {} neighbours fill whole segments", std::min(s.warp, unit_columns)),
+       fmt::format("{} bytes a lane: runs of {} neighbours fill whole segments", at_once,
+                   std::min(s.warp, unit_columns)),
        rows_of(unit_columns)},
       {site::write_tile, 2, true, "chunks XORed with the unit's column: the lanes of a wavefront meet all banks once",
        free},
       {site::read_tile, 2, false, "rows of dst lie in rows of banks: no conflict", free},
       {site::write_dst, 1, true,
-       fmt::format("16 bytes a lane: runs of {} neighbours fill whole segments", std::min(s.warp, chunks)),
+       fmt::format("{} bytes a lane: runs of {} neighbours fill whole segments", at_once, std::min(s.warp, chunks)),
        rows_of(chunks)}};
   t.start({"transpose_wide", static_cast<int>(tiles_i * tiles_j), shape.threads, 1});
   for (int64_t number = 0; number < tiles_i * tiles_j; ++number) {
@@ -225,6 +226,9 @@ trace wide(settings& s) {
       fmt::format("Between reading and writing the tile a lane turns {} x {} elements in its registers: renaming for 4 "
                   "bytes and up, byte permutes below.",
                   V, V)};
+  if (s.classic)
+    t.notes.push_back(fmt::format(
+        "On this small machine a lane moves a segment at once ({} bytes); the kernel's moves 16 bytes.", at_once));
   return t;
 }
 
@@ -254,8 +258,7 @@ const std::vector<lesson>& transpose_lessons() {
        tiled<layout::swizzled>},
       {"transpose", "wide", "A5",
        "16 bytes a lane on both sides: a lane reads a square of elements, turns it in registers and leaves its rows in "
-       "a "
-       "swizzled tile, which is written by rows of dst.",
+       "a swizzled tile, which is written by rows of dst.",
        wide},
   };
   return all;

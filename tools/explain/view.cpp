@@ -33,15 +33,43 @@ std::vector<size_t> choose(const view& v, const std::string& step) {
   } else {
     std::set<std::string> seen;
     for (size_t k = 0; k < v.steps.size() && v.steps[k].front()->kernel == 0; ++k)  // the finish is the same for all
-      if (seen.insert(signature(v.steps[k])).second || (v.how.classic && v.steps.size() <= 8)) shown.push_back(k);
+      if (seen.insert(signature(v.steps[k])).second || (v.how.classic && v.steps.size() <= 8 && v.how.op != "shuffle"))
+        shown.push_back(k);
   }
   return shown;
+}
+
+// Who works between the barriers of the first kernel; nothing where that never changes.
+std::vector<level> levels_of(const view& v) {
+  const launch& grid = v.t.launches.front();
+  const int threads = grid.block_x * grid.block_y, warp = v.t.chip.warp;
+  std::vector<level> all;
+  for (int t = 0; t < threads; ++t)
+    for (const event& e : v.t.of_thread(v.block, t)) {
+      if (e.kernel != 0) continue;
+      while (static_cast<int>(all.size()) <= e.phase)
+        all.push_back({static_cast<int>(all.size()), std::vector<bool>(static_cast<size_t>(threads)), 0, 0, 0});
+      all[static_cast<size_t>(e.phase)].works[static_cast<size_t>(t)] = true;
+    }
+  for (level& l : all)
+    for (int t = 0, seen = -1; t < threads; ++t) {
+      if (!l.works[static_cast<size_t>(t)]) continue;
+      ++l.threads;
+      l.warps += t / warp != seen;
+      seen = t / warp;
+    }
+  for (const request& r : v.all)
+    if (r.kernel == 0 && r.block == v.block && array_of(v, r).where == space::shared)
+      all[static_cast<size_t>(r.phase)].wavefronts += r.met;
+  std::erase_if(all, [](const level& l) { return l.threads == 0; });
+  const bool changes = std::any_of(all.begin(), all.end(), [&](const level& l) { return l.threads != threads; });
+  return all.size() > 1 && changes ? all : std::vector<level>();
 }
 
 }  // namespace
 
 view make_view(const lesson& what, const settings& how, trace t, int block, int warp, const std::string& step) {
-  view v{&what, how, std::move(t), {}, {}, block, warp, {}, {}};
+  view v{&what, how, std::move(t), {}, {}, block, warp, {}, {}, {}};
   v.all = v.t.requests();
   v.sums = summarize(v.t, v.all);
   std::tuple<int, int, int> last{-1, -1, -1};
@@ -60,6 +88,7 @@ view make_view(const lesson& what, const settings& how, trace t, int block, int 
   if (v.steps.empty())
     refuse("--at-block {} --at-warp {}: this warp touches nothing here; choose another", block, warp);
   v.shown = choose(v, step);
+  v.levels = levels_of(v);
   return v;
 }
 
@@ -123,16 +152,33 @@ std::string name_of(const view& v, const summary& s) {
                      a.name, s.where->part.empty() ? "" : ", " + s.where->part);
 }
 
-std::string headline(const view& v) {
+std::vector<std::pair<std::string, std::string>> facts(const view& v) {
   const launch& grid = v.t.launches.front();
   const std::string block =
       grid.block_y > 1 ? fmt::format("{} x {}", grid.block_x, grid.block_y) : fmt::format("{}", grid.block_x);
   const array& src = v.t.arrays.front();
-  const std::string size = v.how.op == "transpose" ? fmt::format("{} x {} elements", v.how.rows, v.how.columns)
-                                                   : fmt::format("{} elements", src.elements);
-  return fmt::format("{} of {} bytes; {} {} of {} threads, warps of {}; segments of {} bytes, {} banks of 4 bytes",
-                     size, src.bytes, grid.blocks, grid.blocks == 1 ? "block" : "blocks", block, v.t.chip.warp,
-                     v.t.chip.segment_bytes, v.t.chip.banks);
+  const std::string size =
+      v.how.op == "transpose" ? fmt::format("{} x {}", v.how.rows, v.how.columns) : fmt::format("{}", src.elements);
+  return {{"Array", fmt::format("{} elements of {} bytes", size, src.bytes)},
+          {"Grid", fmt::format("{} {} of {} threads", grid.blocks, grid.blocks == 1 ? "block" : "blocks", block)},
+          {"Machine", fmt::format("warps of {}, segments of {} bytes, {} banks of 4 bytes", v.t.chip.warp,
+                                  v.t.chip.segment_bytes, v.t.chip.banks)}};
+}
+std::string headline(const view& v) {
+  std::string line;
+  for (const auto& [name, value] : facts(v)) line += (line.empty() ? "" : "; ") + value;
+  return line;
+}
+
+std::string work_title(const view& v) {
+  return fmt::format("The threads of block {} that are at work, from barrier to barrier", v.block);
+}
+std::string name_of(const level& l) { return l.barrier == 0 ? "at first" : fmt::format("after barrier {}", l.barrier); }
+std::string text_of(const view& v, const level& l) {
+  const auto all = static_cast<int>(l.works.size()), warps = (all + v.t.chip.warp - 1) / v.t.chip.warp;
+  std::string text = fmt::format("{} of {} threads, {} of {} warps", l.threads, all, l.warps, warps);
+  if (l.wavefronts > 0) text += fmt::format("; {} wavefront{}", l.wavefronts, l.wavefronts == 1 ? "" : "s");
+  return text;
 }
 
 std::string step_title(const view& v, size_t step) {
@@ -146,16 +192,20 @@ std::string step_title(const view& v, size_t step) {
 std::string caption(const view& v, const request& r) {
   const place& p = v.t.at(r.where);
   const array& a = array_of(v, r);
-  const char* did = a.where == space::lanes ? "received from" : p.writes ? "written" : "read";
+  const char* did = p.writes ? "written" : "read";
   const std::string lanes = static_cast<int>(r.lanes.size()) == v.t.chip.warp ? "all lanes"
                             : r.lanes.size() == 1                             ? "1 lane"
                                                   : fmt::format("{} of {} lanes", r.lanes.size(), v.t.chip.warp);
+  if (a.where == space::lanes) return "values exchanged by " + lanes;
   return fmt::format("{}{} {} by {}", a.name, p.part.empty() ? "" : " (" + p.part + ")", did, lanes);
 }
 
 std::string cost(const view& v, const request& r) {
   const array& a = array_of(v, r);
-  if (a.where == space::lanes) return fmt::format("registers, no memory; {} lanes keep their own value", r.met);
+  if (a.where == space::lanes)
+    return r.met == 0   ? "registers, no memory; every lane receives another's value"
+           : r.met == 1 ? "registers, no memory; 1 lane keeps its own value"
+                        : fmt::format("registers, no memory; {} lanes keep their own value", r.met);
   if (a.where == space::shared)
     return r.ways <= 1 ? "no bank conflict"
                        : fmt::format("{}-way bank conflict: {} wavefronts for {}", r.ways, r.met, r.needed);

@@ -10,6 +10,14 @@
 
 namespace lockstep::tool::explain {
 
+// Between two barriers of the drawn block: who is at work there, at what price.
+struct level {
+  int barrier;              // the one before; 0: none
+  std::vector<bool> works;  // by thread
+  int threads, warps;       // how many of them
+  int64_t wavefronts;       // of shared memory
+};
+
 // All that one run of the command shows.
 struct view {
   const lesson* what;
@@ -20,6 +28,7 @@ struct view {
   int block = 0, warp = 0;                         // the warp that is drawn
   std::vector<std::vector<const request*>> steps;  // its requests, those of one round together
   std::vector<size_t> shown;                       // steps that are drawn
+  std::vector<level> levels;                       // of its block; empty where all threads work all the time
 };
 
 view make_view(const lesson& what, const settings& how, trace t, int block, int warp, const std::string& step);
@@ -38,7 +47,8 @@ window window_of(const view& v, const request& r, int64_t most_rows, int64_t mos
 int lane_at(const request& r, int64_t element);
 std::string lane_text(int lane);  // one character: 0-9, a-v; * for several
 
-std::string headline(const view& v);  // sizes, in one line
+std::vector<std::pair<std::string, std::string>> facts(const view& v);  // sizes, each with its name
+std::string headline(const view& v);                                    // the same in one line
 std::string step_title(const view& v, size_t step);
 std::string caption(const view& v, const request& r);  // "src, read: 32 lanes"
 std::string cost(const view& v, const request& r);     // "32 segments, 4 needed: 12.5 %"
@@ -49,6 +59,9 @@ struct verdict_text {
   std::string counted, taught, verdict;
 };
 verdict_text verdict_of(const view& v, const summary& s);
+std::string work_title(const view& v);
+std::string name_of(const level& l);                 // "barrier 3"
+std::string text_of(const view& v, const level& l);  // "8 of 256 threads, 1 of 8 warps; 2 wavefronts"
 
 std::string text_of(const view& v, int columns);
 std::string svg_of(const view& v);

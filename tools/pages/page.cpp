@@ -92,21 +92,25 @@ void page::list(const std::vector<std::string>& items) {
   body_ += "</ul>\n";
 }
 
-void page::figure(const std::string& title, const std::string& caption, const std::string& inside, bool chart) {
+void page::figure(const std::string& title, const std::string& caption, const std::string& inside, bool folded) {
   if (!in_figures_) body_ += "<div class=\"figures\">\n";
   in_figures_ = true;
-  body_ += fmt::format("<figure{}>", chart ? " class=\"column\"" : "");
-  if (!title.empty()) body_ += "<h4>" + escaped(title) + "</h4>";
+  body_ += "<figure class=\"column\">";
+  if (folded)
+    body_ += "<details><summary>" + escaped(title) + "</summary>";
+  else if (!title.empty())
+    body_ += "<h4>" + escaped(title) + "</h4>";
   if (!caption.empty()) body_ += "<p class=\"caption\">" + escaped(caption) + "</p>";
-  body_ += inside + "</figure>\n";
+  body_ += inside + (folded ? "</details></figure>\n" : "</figure>\n");
   ++figures_;
 }
 
-void page::add(const line_chart& c) { figure(c.title, c.caption, chart_html(c, figures_), true); }
-void page::add(const bar_chart& c) { figure(c.title, c.caption, chart_html(c, figures_), true); }
-void page::picture(const std::string& title, const std::string& caption, const std::string& svg) {
-  figure(title, caption, "<div class=\"scroll\" tabindex=\"0\">" + svg + "</div>", true);
+void page::add(const line_chart& c) { figure(c.title, c.caption, chart_html(c, figures_)); }
+void page::add(const bar_chart& c) { figure(c.title, c.caption, chart_html(c, figures_)); }
+void page::picture(const std::string& title, const std::string& caption, const std::string& svg, bool folded) {
+  figure(title, caption, "<div class=\"scroll\" tabindex=\"0\">" + svg + "</div>", folded);
 }
+void page::style(const std::string& rules) { style_ += rules; }
 
 void page::add(const table& t) {
   close_figures();
@@ -124,7 +128,8 @@ std::string page::html() const {
       "data:\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
       "content=\"light dark\">\n";
-  out += "<title>" + escaped(title_) + "</title>\n<style>\n" + style_sheet + "</style></head>\n<body>\n" + fills;
+  out +=
+      "<title>" + escaped(title_) + "</title>\n<style>\n" + style_sheet + style_ + "</style></head>\n<body>\n" + fills;
   out += "<header><h1>" + escaped(title_) + "</h1>\n";
   if (!lead_.empty()) out += "<p class=\"lead\">" + escaped(lead_) + "</p>\n";
   if (!facts_.empty()) out += "<dl>" + facts_ + "</dl>\n";

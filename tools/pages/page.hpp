@@ -136,16 +136,17 @@ class page {
   void add(const bar_chart& chart);
   void add(const roofline& chart) { add(chart_of(chart)); }
   void add(const table& t);
-  void picture(const std::string& title, const std::string& caption,
-               const std::string& svg);  // an <svg> drawn elsewhere
+  void picture(const std::string& title, const std::string& caption, const std::string& svg,
+               bool folded = false);     // an <svg> drawn elsewhere
+  void style(const std::string& rules);  // for its classes, whose names no page has: x-...
   std::string html() const;
   void write(const std::string& path) const;  // throws std::runtime_error with the path and the reason
 
  private:
-  void figure(const std::string& title, const std::string& caption, const std::string& inside, bool chart);
+  void figure(const std::string& title, const std::string& caption, const std::string& inside, bool folded = false);
   void close_figures();  // figures that follow one another share a grid
   void close_section();
-  std::string title_, lead_, facts_, contents_, body_;
+  std::string title_, lead_, facts_, contents_, body_, style_;
   int sections_ = 0, figures_ = 0;
   bool in_section_ = false, in_figures_ = false;
 };

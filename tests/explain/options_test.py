@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""options_test.py LOCKSTEP - lockstep explain's options: what is wrong is said in one line
+that names the option, its value and what would be right; what is right draws."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = sys.argv.pop(1)
+
+
+def explain(*arguments):
+    return subprocess.run([TOOL, "explain", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+class Options(unittest.TestCase):
+    # arguments: what the message must name
+    WRONG = {
+        "": ["name an operation", "transpose, square_sum, stencil or shuffle", "--list"],
+        "matmul": ["op", "matmul", "transpose"],
+        "transpose --variant fast": ["--variant", "fast", "tiled_padded"],
+        "transpose --warp 3": ["--warp", "3", "power of two"],
+        "transpose --warp 64": ["--warp", "64", "1 to 32"],
+        "transpose --warp 0": ["--warp", "0", "power of two"],
+        "transpose --warp many": ["--warp", "many"],
+        "transpose --segment 5": ["--segment", "5", "power of two"],
+        "transpose --segment 4096": ["--segment", "4096", "1 to 1024"],
+        "transpose --banks 12": ["--banks", "12", "power of two"],
+        "transpose --banks 128": ["--banks", "128", "1 to 64"],
+        "transpose --tile 6": ["--tile", "6", "power of two"],
+        "transpose --tile 128": ["--tile", "128", "2 to 64"],
+        "transpose --rows -1": ["--rows", "-1", "1 to 4096"],
+        "transpose --columns 5000": ["--columns", "5000", "1 to 4096"],
+        "transpose --rows 4096 --columns 4096": ["--rows and --columns", "16777216", "at most"],
+        "transpose --element-bytes 3": ["--element-bytes", "3", "16"],
+        "transpose --variant wide --rows 65": ["--rows", "65", "multiple of 64"],
+        "transpose --variant wide --columns 32": ["--columns", "32", "multiple of 64"],
+        "square_sum --n 0": [],
+        "square_sum --n -5": ["--n", "-5", "1 to"],
+        "square_sum --n 9999999": ["--n", "9999999", "1 to 1048576"],
+        "square_sum --variant grid_stride --block 100": ["--block", "100", "power of two"],
+        "square_sum --variant grid_stride --block 32": ["--block", "32", "64 to 1024"],
+        "square_sum --variant grid_stride --blocks 5000": ["--blocks", "5000", "1 to 4096"],
+        "square_sum --partial-bytes 5": ["--partial-bytes", "5", "4, 8 or 16"],
+        "square_sum --element-bytes 1": ["--element-bytes", "1", "4 or 8"],
+        "stencil --radius 17": ["--radius", "17", "1 to 16"],
+        "stencil --boundary periodic": ["--boundary", "periodic", "wrap"],
+        "stencil --boundary valid --n 8": ["--n", "8", "twice the radius"],
+        "stencil --element-bytes 2": ["--element-bytes", "2", "4 or 8"],
+        "stencil --block 8": ["--block", "8", "32 to 1024"],
+        "shuffle --kind left": ["--kind", "left", "xor"],
+        "shuffle --width 12": ["--width", "12", "power of two"],
+        "shuffle --width 64": ["--width", "64", "1 to 32"],
+        "shuffle --operand 32": ["--operand", "32", "0 to 31"],
+        "shuffle --n 100": ["--n", "100", "multiple of --warp"],
+        "shuffle --block 100": ["--block", "100", "whole warps"],
+        "transpose --step 9": ["--step", "9", "1 to 4", "all"],
+        "transpose --step first": ["--step", "first", "1 to 4"],
+        "transpose --at-block 1": ["--at-block", "1", "0 to 0"],
+        "transpose --at-block -1": ["--at-block", "-1"],
+        "transpose --at-warp 8": ["--at-warp", "8", "0 to 7"],
+        "transpose --svg /nowhere/at/all.svg": ["/nowhere/at/all.svg"],
+        "transpose --sgv x.svg": ["--sgv"],
+    }
+
+    def test_wrong(self):
+        for arguments, named in self.WRONG.items():
+            with self.subTest(arguments):
+                r = explain(*arguments.split())
+                if not named:  # 0 stands for the lesson's own
+                    self.assertEqual(r.returncode, 0, r.stderr)
+                    continue
+                self.assertEqual(r.returncode, 1 if "/nowhere" in arguments else 2, (r.stdout[-200:], r.stderr))
+                self.assertEqual(r.stdout, "")
+                self.assertTrue(r.stderr.startswith("lockstep: "), r.stderr)
+                self.assertEqual(r.stderr.count("\n"), 1, r.stderr)
+                for word in named:
+                    self.assertIn(word, r.stderr)
+
+    def test_every_lesson_draws(self):
+        lines = explain("--list").stdout.splitlines()
+        rows = {line.split()[0] for line in lines}
+        self.assertLessEqual({f"A{k}" for k in range(1, 6)} | {f"B{k}" for k in range(1, 10)} | {f"C{k}" for k in range(1, 5)} | {"D1-D4"}, rows)
+        for line in lines:
+            row, op, variant = line.split()
+            for more in ([], ["--classic"]):
+                with self.subTest(line, more=more):
+                    r = explain(op, "--variant", variant, *more)
+                    self.assertEqual(r.returncode, 0, r.stderr)
+                    self.assertIn(f"{op} / {variant}", r.stdout)
+                    self.assertIn("beside the rule", r.stdout)
+                    self.assertNotIn("differs", r.stdout)  # what is counted is what is taught
+
+    def test_files_and_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            svg, page = pathlib.Path(folder, "a.svg"), pathlib.Path(folder, "a.html")
+            r = explain("transpose", "--classic", "--svg", svg, "--html", page)
+            self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
+            self.assertTrue(svg.read_text().startswith("<svg"))
+            self.assertTrue(page.read_text().startswith("<!doctype html>"))
+        j = json.loads(explain("transpose", "--classic", "--json").stdout)
+        self.assertEqual(len(j["requests"]), 16)
+        self.assertEqual(sum(r["met"] for r in j["requests"]), 24)
+
+    def test_operands_any_number_for_idx(self):
+        self.assertEqual(explain("shuffle", "--kind", "idx", "--operand", "-29").returncode, 0)
+        self.assertEqual(explain("shuffle", "--kind", "idx", "--operand", "100").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
