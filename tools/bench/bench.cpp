@@ -88,12 +88,12 @@ void bench_command(CLI::App& program, action& chosen) {
       run.where.backend = "auto";
       run.where.variant.clear();
       // Written after every case, so that a run that is cut short leaves what it has.
-      const auto save = [s](const bench::report& so_far) {
-        if (s->json.empty()) return;
-        std::ofstream file(s->json);
+      const auto save = [json = s->json](const bench::report& so_far) {
+        if (json.empty()) return;
+        std::ofstream file(json);
         file << bench::to_json(so_far).dump(1) << '\n';
         file.flush();
-        if (!file) fail("{} cannot be written; check the folder and the space left", s->json);
+        if (!file) fail("{} cannot be written; check the folder and the space left", json);
       };
       run.progress = save;
       const auto before = s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
