@@ -1,5 +1,5 @@
 // calibration_text.cpp - a calibration file's text into a cost model:
-//   lockstep-calibration 1
+//   lockstep-calibration 2
 //   device cpu AMD EPYC ...; avx512, 16 threads, ...
 //   bytes 4096 16384 ...
 //   time cpu 16 transpose 2.1 2.9 ...       microseconds at each size, by threads
@@ -90,7 +90,7 @@ class reader {
 
   void first(const std::vector<std::string_view>& words) const {
     if (words.size() != 2 || words[0] != "lockstep-calibration") refuse("this is no calibration file");
-    if (words[1] != "1") refuse("version {}; this library reads version 1", words[1].substr(0, 20));
+    if (words[1] != "2") refuse("version {}; this library reads version 2", words[1].substr(0, 20));
   }
 
   void device(const std::string& backend, std::string_view text) {

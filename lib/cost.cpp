@@ -2,7 +2,6 @@
 #include "cost.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace lockstep::lib::cost {
 namespace {
@@ -24,17 +23,30 @@ double sweep_us(const curves& c, const call& asked) {
   return asked.what == star_stencil ? std::max(us * asked.taps / 25, at(c[line_stencil], asked.bytes)) : us;
 }
 
-// The first sweep is given; a later one needs no call of its own: of the smallest call's
-// time an H200 needed 0.26 for one more sweep, 16 cores 0.21.
-constexpr double start_of_call = 0.75;
+// The first sweep is given; a later one is no call of its own, and its data may be nearer:
+// as much less than a call as a line's.
 double sweeps_us(double first, const curves& c, const call& asked) {
-  const double later = sweep_us(c, asked) - start_of_call * c[asked.what].front();
-  return first + (asked.sweeps - 1) * std::max(later, 0.0);
+  if (asked.sweeps <= 1) return first;
+  const double once = at(c[line_stencil], asked.bytes);
+  const double later = std::max((at(c[line_sweeps], asked.bytes) - once) / (many_sweeps - 1), 0.0);
+  return first + (asked.sweeps - 1) * std::max(sweep_us(c, asked) - once + later, 0.0);
 }
 
 const std::array<curves, places>& device_of(const model& m, const std::string& backend) {
   const auto found = m.devices.find(backend);
   return found != m.devices.end() ? found->second : m.devices.at("cuda");
+}
+
+// Between two thread counts by Amdahl: one part of the time is shared out, the other is not.
+double between(double fewer_us, double fewer, double more_us, double more, double threads) {
+  return fewer_us + (more_us - fewer_us) * (1 / fewer - 1 / threads) / (1 / fewer - 1 / more);
+}
+
+double first_us(const model& m, const call& c, const std::array<curves, places>& device, place where, int threads) {
+  const double us = at(device[where][c.what], c.bytes);
+  const int all = m.cpu.rbegin()->first;
+  if (where != pageable || threads >= all) return us;
+  return between(at(device[alone][c.what], c.bytes), 1, us, all, threads);
 }
 
 }  // namespace
@@ -43,23 +55,19 @@ double cpu_us(const model& m, const call& c, int threads) {
   const auto us = [&](const curves& all) { return sweeps_us(sweep_us(all, c), all, c); };
   const auto above = m.cpu.lower_bound(threads);
   if (above == m.cpu.end()) return us(std::prev(above)->second);
-  const double more = us(above->second);
-  if (above->first == threads || above == m.cpu.begin()) return more;
+  if (above->first == threads || above == m.cpu.begin()) return us(above->second);
   const auto below = std::prev(above);
-  const double fewer = us(below->second);
-  const double part = std::log(static_cast<double>(threads) / below->first) /
-                      std::log(static_cast<double>(above->first) / below->first);
-  return fewer * std::pow(more / fewer, part);
+  return between(us(below->second), below->first, us(above->second), above->first, threads);
 }
 
-double device_us(const model& m, const call& c, const std::string& backend, place where) {
+double device_us(const model& m, const call& c, const std::string& backend, place where, int threads) {
   const auto& device = device_of(m, backend);
-  return sweeps_us(at(device[where][c.what], c.bytes), device[on_device], c);
+  return sweeps_us(first_us(m, c, device, where, threads), device[on_device], c);
 }
 
-double trips_us(const model& m, const call& c, const std::string& backend) {
+double trips_us(const model& m, const call& c, const std::string& backend, int threads) {
   const auto& device = device_of(m, backend);
-  return std::max(at(device[pageable][c.what], c.bytes) - at(device[on_device][c.what], c.bytes), 0.0);
+  return std::max(first_us(m, c, device, pageable, threads) - at(device[on_device][c.what], c.bytes), 0.0);
 }
 
 }  // namespace lockstep::lib::cost

@@ -10,15 +10,18 @@
 
 namespace lockstep::lib::cost {
 
-// Kinds of work whose speeds differ by more than size and place say.
+// Kinds of work whose speeds differ by more than size and place say. Those in three kinds
+// are of 4-byte elements, of finer ones (1 and 2 bytes) and of wider ones (8 and 16): what
+// turns tiles in registers moves 1 to 4 times as many bytes a second with each.
 enum work : int {
   shuffle,
   rows,          // permutations that keep rows whole
-  transpose,
-  thin,          // transposes of fewer than 128 rows or columns
-  narrow,        // transposes and permutations with fewer than 8 elements in a row of src or dst
-  permute,       // of three and more axes
-  swap,          // square matrices in place
+  transpose, transpose_fine, transpose_wide,
+  ragged,        // transposes whose rows of dst begin within cache lines: no stores around the cache
+  thin, thin_fine, thin_wide,        // transposes of fewer than 128 rows or columns
+  narrow, narrow_fine, narrow_wide,  // transposes and permutations with fewer than 8 elements in a row of src or dst
+  permute, permute_fine, permute_wide,  // of three and more axes
+  swap, swap_fine, swap_wide,        // square matrices in place
   in_place,      // other matrices in place
   square_sum,
   reduce,
@@ -27,16 +30,27 @@ enum work : int {
   segments,      // sequences of fewer, their ends in offsets
   columns,       // sequences of elements that lie apart
   line_stencil,
+  line_sweeps,   // many_sweeps of the same
   star_stencil,  // rank 2 and 3, per 25 taps
   works
 };
 constexpr std::array<const char*, works> work_names = {
-    "shuffle", "rows", "transpose", "thin", "narrow", "permute", "swap", "in_place", "square_sum", "reduce", "arg_reduce",
-    "short_rows", "segments", "columns", "line_stencil", "star_stencil"};
+    "shuffle", "rows", "transpose", "transpose_fine", "transpose_wide", "ragged", "thin", "thin_fine", "thin_wide",
+    "narrow", "narrow_fine", "narrow_wide", "permute", "permute_fine", "permute_wide", "swap", "swap_fine",
+    "swap_wide", "in_place", "square_sum", "reduce", "arg_reduce", "short_rows", "segments", "columns",
+    "line_stencil", "line_sweeps", "star_stencil"};
 
-// Where a device's src and dst lie.
-enum place : int { on_device, pinned, pageable, places };
-constexpr std::array<const char*, places> place_names = {"device", "pinned", "pageable"};
+// One of three kinds.
+constexpr work of_elements(work of_four, size_t bytes) {
+  return static_cast<work>(of_four + (bytes < 4 ? 1 : bytes > 4 ? 2 : 0));
+}
+
+constexpr double many_sweeps = 9;
+
+// Where a device's src and dst lie. Pageable memory is copied by the host's threads: by
+// all of them, or by one alone.
+enum place : int { on_device, pinned, pageable, alone, places };
+constexpr std::array<const char*, places> place_names = {"device", "pinned", "pageable", "alone"};
 
 // Bytes moved (each read and written once): from a few cache lines to beyond any cache.
 constexpr std::array<double, 10> sizes = {4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0,
@@ -59,9 +73,9 @@ struct call {
 };
 
 double cpu_us(const model& m, const call& c, int threads);
-// A backend that the model does not know counts as "cuda".
-double device_us(const model& m, const call& c, const std::string& backend, place where);
+// where: on_device, pinned or pageable. A backend that the model does not know counts as "cuda".
+double device_us(const model& m, const call& c, const std::string& backend, place where, int threads);
 // What it takes to bring a device's data to the host and the results back.
-double trips_us(const model& m, const call& c, const std::string& backend);
+double trips_us(const model& m, const call& c, const std::string& backend, int threads);
 
 }  // namespace lockstep::lib::cost

@@ -14,14 +14,18 @@ constexpr double short_sequence = 256;
 // Both sides of a transpose are walked in tiles; where one is short, memory streams.
 constexpr int64_t thin_side = 128;
 
-cost::work turned(int64_t rows, int64_t cols) {
+// ld: from one row of dst to the next, in elements.
+cost::work turned(int64_t rows, int64_t cols, int64_t ld, size_t element_bytes) {
   const int64_t least = std::min(rows, cols);
-  return least < narrow_row ? cost::narrow : least < thin_side ? cost::thin : cost::transpose;
+  if (least < thin_side) return cost::of_elements(least < narrow_row ? cost::narrow : cost::thin, element_bytes);
+  constexpr size_t line_bytes = 64;
+  return static_cast<size_t>(ld) * element_bytes % line_bytes != 0 ? cost::ragged
+                                                                   : cost::of_elements(cost::transpose, element_bytes);
 }
 
 cost::work work_of(const lockstep_transpose_desc& d, bool same_memory) {
-  if (same_memory) return d.rows == d.cols ? cost::swap : cost::in_place;
-  return turned(d.rows, d.cols);
+  if (same_memory) return d.rows == d.cols ? cost::of_elements(cost::swap, d.element_bytes) : cost::in_place;
+  return turned(d.rows, d.cols, d.dst_ld, d.element_bytes);
 }
 
 // Axes of one element are none, neighbours that stay neighbours are one axis, and
@@ -48,16 +52,19 @@ cost::work work_of(const lockstep_permute_desc& d) {
     }
     last = axis;
   }
-  if (rank <= 1 || last == innermost) return rank <= 1 || extent[rank - 1] >= narrow_row ? cost::rows : cost::narrow;
+  const auto of_elements = [&](cost::work of_four) { return cost::of_elements(of_four, d.element_bytes); };
+  if (rank <= 1 || last == innermost)
+    return rank <= 1 || extent[rank - 1] >= narrow_row ? cost::rows : of_elements(cost::narrow);
   const bool batch = from[0] == next_long(-1);
-  if (rank - (batch ? 1 : 0) == 2) return turned(extent[rank - 1], extent[rank - 2]);
+  if (rank - (batch ? 1 : 0) == 2) return turned(extent[rank - 1], extent[rank - 2], extent[rank - 1], d.element_bytes);
   const auto src_row = extent[std::max_element(from, from + rank) - from];
-  return std::min(src_row, extent[rank - 1]) < narrow_row ? cost::narrow : cost::permute;
+  return of_elements(std::min(src_row, extent[rank - 1]) < narrow_row ? cost::narrow : cost::permute);
 }
 
 cost::work work_of(const lockstep_reduce_desc& d, double elements) {
   if (d.element_stride > 1) return cost::columns;
-  if (elements < short_sequence * static_cast<double>(d.count)) return d.offsets != nullptr ? cost::segments : cost::short_rows;
+  if (elements < short_sequence * static_cast<double>(d.count))
+    return d.offsets != nullptr ? cost::segments : cost::short_rows;
   switch (d.reduction) {
     case LOCKSTEP_SUM_OF_SQUARES:
     case LOCKSTEP_NORM2: return cost::square_sum;
@@ -77,7 +84,9 @@ cost::call cost_call(const prepared_call& prepared) {
     case LOCKSTEP_TRANSPOSE: seen.what = work_of(call.transpose, call.src == call.dst); break;
     case LOCKSTEP_PERMUTE: seen.what = work_of(call.permute); break;
     case LOCKSTEP_SQUARE_SUM:
-    case LOCKSTEP_REDUCE: seen.what = work_of(call.reduce, seen.bytes / static_cast<double>(prepared.element_bytes)); break;
+    case LOCKSTEP_REDUCE:
+      seen.what = work_of(call.reduce, seen.bytes / static_cast<double>(prepared.element_bytes));
+      break;
     case LOCKSTEP_STENCIL:
       seen.what = call.stencil.rank == 1 ? cost::line_stencil : cost::star_stencil;
       seen.sweeps = call.stencil.sweeps;
@@ -89,13 +98,14 @@ cost::call cost_call(const prepared_call& prepared) {
   return seen;
 }
 
-comparison compare(const calibration& figures, const prepared_call& prepared, const backend_entry& device, cost::place where,
-                   int threads) {
+comparison compare(const calibration& figures, const prepared_call& prepared, const backend_entry& device,
+                   cost::place where, int threads) {
   const cost::call call = cost_call(prepared);
   const bool device_data = where == cost::on_device;
-  return {&device, &figures, cost::device_us(figures.model, call, device.name(), where),
-          cost::cpu_us(figures.model, call, threads > 0 ? threads : figures.threads) +
-              (device_data ? cost::trips_us(figures.model, call, device.name()) : 0),
+  if (threads <= 0) threads = figures.threads;
+  return {&device, &figures, cost::device_us(figures.model, call, device.name(), where, threads),
+          cost::cpu_us(figures.model, call, threads) +
+              (device_data ? cost::trips_us(figures.model, call, device.name(), threads) : 0),
           device_data};
 }
 
@@ -103,11 +113,13 @@ std::string in_words(const comparison& compared, const std::string& basis) {
   const std::string& name = compared.device->name();
   const std::string figures = fmt::format("{:.3g} us against {:.3g}{}", compared.there_us, compared.here_us, basis);
   if (compared.device_data)
-    return fmt::format("{}: the data is its memory, and yet the CPU needs less time, the trips over the link counted ({})",
-                       name, figures);
-  if (compared.pays()) return fmt::format("cpu: {} needs less time, its trips over the link counted ({})", name, figures);
-  return fmt::format("{}: the data is in host memory, and one trip over the link costs more than the CPU needs ({})", name,
-                     figures);
+    return fmt::format(
+        "{}: the data is its memory, and yet the CPU needs less time, the trips over the link counted ({})", name,
+        figures);
+  if (compared.pays())
+    return fmt::format("cpu: {} needs less time, its trips over the link counted ({})", name, figures);
+  return fmt::format("{}: the data is in host memory, and one trip over the link costs more than the CPU needs ({})",
+                     name, figures);
 }
 
 }  // namespace lockstep::lib

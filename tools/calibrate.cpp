@@ -20,34 +20,44 @@ using bench::call_memory;
 
 // The case that stands for a kind of work, about so many bytes moved.
 cases::test_case typical(cost::work what, double bytes) {
-  const auto n = static_cast<int64_t>(bytes / 8);  // float in and float out
-  const auto side = [](double elements, double power) { return std::max<int64_t>(1, static_cast<int64_t>(std::pow(elements, 1 / power))); };
-  const auto count = static_cast<double>(n);
-  const int64_t square = side(count, 2), tall = side(count / 2, 2);
-  // Powers of two cost caches more than their neighbours do; stars want rows of some length.
-  int64_t cube = side(count, 3);
-  if ((cube & (cube - 1)) == 0) cube -= cube / 16;
-  const int64_t star = side(count / 4, 3);
-  switch (what) {
-    case cost::shuffle: return cases::parse(fmt::format("shuffle/b4/xor/w32/op1/n{}", n / 32 * 32));
-    case cost::rows: return cases::parse(fmt::format("permute/b4/{0}x{0}x{1}/perm1,0,2", cube, n / cube / cube));
-    case cost::thin: return cases::parse(fmt::format("transpose/b4/{}x16", n / 16));
-    case cost::transpose: return cases::parse(fmt::format("transpose/b4/{}x{}", square, n / square));
-    case cost::narrow: return cases::parse(fmt::format("transpose/b4/{}x3", n / 3));
-    case cost::permute: return cases::parse(fmt::format("permute/b4/{0}x{0}x{1}/perm2,1,0", cube, n / cube / cube));
-    case cost::swap: return cases::parse(fmt::format("transpose/b4/{0}x{0}/inplace", square));
-    case cost::in_place: return cases::parse(fmt::format("transpose/b4/{}x{}/inplace", tall, n / tall));
-    case cost::square_sum: return cases::parse(fmt::format("square_sum/ssq/f32/full/{}", 2 * n));
-    case cost::reduce: return cases::parse(fmt::format("reduce/sum/f32/full/{}", 2 * n));
-    case cost::arg_reduce: return cases::parse(fmt::format("reduce/argmax/f32/full/{}", 2 * n));
-    case cost::short_rows: return cases::parse(fmt::format("reduce/sum/f32/rows/{}x32", 2 * n / 34));
-    case cost::segments: return cases::parse(fmt::format("reduce/sum/f32/nonempty/{}x32", 2 * n / 36));
-    case cost::columns: return cases::parse(fmt::format("reduce/sum/f32/columns/{0}x{0}", side(2 * count, 2)));
-    case cost::line_stencil: return cases::parse(fmt::format("stencil/f32/symmetric/nearest/r4/{}", n));
-    case cost::star_stencil:
-    case cost::works: break;
+  // Of three kinds by their elements the first stands for the work.
+  constexpr int element_bytes[] = {4, 2, 8};
+  const cost::work of_three[] = {cost::transpose, cost::thin, cost::narrow, cost::permute, cost::swap};
+  const auto first =
+      std::find_if(std::begin(of_three), std::end(of_three), [&](int w) { return w <= what && what < w + 3; });
+  const int kind = first != std::end(of_three) ? what - *first : 0, b = element_bytes[kind];
+  const auto n = static_cast<int64_t>(bytes / 2 / b);  // elements in and as many out
+  // Powers of two cost caches more than their neighbours do.
+  const auto side = [](int64_t elements, double power) {
+    const auto s = std::max<int64_t>(1, static_cast<int64_t>(std::pow(static_cast<double>(elements), 1 / power)));
+    return (s & (s - 1)) == 0 ? s - s / 16 : s;
+  };
+  const int64_t square = side(n, 2), tall = side(n / 2, 2), cube = side(n, 3);
+  const int64_t lines = square / 32 * 32 + (square < 32 ? square : 0);  // rows of whole cache lines
+  std::string name;
+  switch (static_cast<cost::work>(what - kind)) {
+    case cost::shuffle: name = fmt::format("shuffle/b4/xor/w32/op1/n{}", n / 32 * 32); break;
+    case cost::rows: name = fmt::format("permute/b4/{0}x{0}x{1}/perm1,0,2", cube, n / cube / cube); break;
+    case cost::transpose: name = fmt::format("transpose/b{}/{}x{}", b, lines, n / lines); break;
+    case cost::ragged: name = fmt::format("transpose/b4/{}x{}", square | 1, n / (square | 1)); break;
+    case cost::thin: name = fmt::format("transpose/b{}/{}x16", b, n / 16); break;
+    case cost::narrow: name = fmt::format("transpose/b{}/{}x3", b, n / 3); break;
+    case cost::permute: name = fmt::format("permute/b{0}/{1}x{1}x{2}/perm2,1,0", b, cube, n / cube / cube); break;
+    case cost::swap: name = fmt::format("transpose/b{0}/{1}x{1}/inplace", b, square); break;
+    case cost::in_place: name = fmt::format("transpose/b4/{}x{}/inplace", tall, n / tall); break;
+    case cost::square_sum: name = fmt::format("square_sum/ssq/f32/full/{}", 2 * n); break;
+    case cost::reduce: name = fmt::format("reduce/sum/f32/full/{}", 2 * n); break;
+    case cost::arg_reduce: name = fmt::format("reduce/argmax/f32/full/{}", 2 * n); break;
+    case cost::short_rows: name = fmt::format("reduce/sum/f32/rows/{}x32", 2 * n / 34); break;
+    case cost::segments: name = fmt::format("reduce/sum/f32/nonempty/{}x32", 2 * n / 36); break;
+    case cost::columns: name = fmt::format("reduce/sum/f32/columns/{0}x{0}", side(2 * n, 2)); break;
+    case cost::line_stencil: name = fmt::format("stencil/f32/symmetric/nearest/r4/{}", n); break;
+    case cost::line_sweeps:
+      name = fmt::format("stencil/f32/symmetric/nearest/r4/{}/sweeps{}", n, cost::many_sweeps);
+      break;
+    default: name = fmt::format("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", cube, n / cube / cube);
   }
-  return cases::parse(fmt::format("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", star, n / star / star));
+  return cases::parse(name);
 }
 
 std::string device_name(const char* backend) {
@@ -89,19 +99,21 @@ constexpr double long_us = 50e3;
 class calibrator {
  public:
   calibrator(double largest, double seconds) : largest_(largest), seconds_(seconds) {
-    text_ = "lockstep-calibration 1\n";
+    text_ = "lockstep-calibration 2\n";
     char date[32];
     const std::time_t now = std::time(nullptr);
     std::tm parts{};
     gmtime_r(&now, &parts);
     std::strftime(date, sizeof date, "%Y-%m-%d", &parts);
-    text_ += fmt::format("# lockstep {}, {}; microseconds a call by bytes moved\ndevice cpu {}\n", lockstep_version(), date, device_name("cpu"));
+    text_ += fmt::format("# lockstep {}, {}; microseconds a call by bytes moved\ndevice cpu {}\n", lockstep_version(),
+                         date, device_name("cpu"));
     devices_ = devices();
-    for (const std::string& backend : devices_) text_ += fmt::format("device {} {}\n", backend, device_name(backend.c_str()));
+    for (const std::string& backend : devices_)
+      text_ += fmt::format("device {} {}\n", backend, device_name(backend.c_str()));
     text_ += "bytes";
     for (const double size : cost::sizes) text_ += fmt::format(" {}", size);
     text_ += '\n';
-    for (int t = 1; t < default_threads(); t *= 4) threads_.push_back(t);
+    for (int t = 1; t < default_threads(); t *= t < 4 ? 2 : 4) threads_.push_back(t);
     threads_.push_back(default_threads());
   }
 
@@ -114,14 +126,16 @@ class calibrator {
       where.threads = threads;
       const context c(where);
       call_memory memory(c, "cpu", LOCKSTEP_HOST);
-      for (int w = 0; w < cost::works; ++w, shown.at(++done)) add_line(c, memory, "cpu", fmt::format("{}", threads), static_cast<cost::work>(w));
+      for (int w = 0; w < cost::works; ++w, shown.at(++done))
+        add_line(c, memory, "cpu", fmt::format("{}", threads), static_cast<cost::work>(w));
     }
-    constexpr lockstep_memory kinds[cost::places] = {LOCKSTEP_DEVICE, LOCKSTEP_PINNED, LOCKSTEP_HOST};
+    constexpr lockstep_memory kinds[cost::places] = {LOCKSTEP_DEVICE, LOCKSTEP_PINNED, LOCKSTEP_HOST, LOCKSTEP_HOST};
     for (const std::string& backend : devices_) {
-      place where;
-      where.backend = backend;
-      const context c(where);
       for (size_t p = 0; p < cost::places; ++p) {
+        place where;
+        where.backend = backend;
+        where.threads = p == cost::alone ? 1 : 0;
+        const context c(where);
         call_memory memory(c, kinds[p] == LOCKSTEP_HOST ? "cpu" : backend, kinds[p]);
         for (int w = 0; w < cost::works; ++w, shown.at(++done))
           add_line(c, memory, backend, cost::place_names[p], static_cast<cost::work>(w));
@@ -131,7 +145,8 @@ class calibrator {
   }
 
  private:
-  void add_line(const context& c, call_memory& memory, const std::string& backend, const std::string& which, cost::work what) {
+  void add_line(const context& c, call_memory& memory, const std::string& backend, const std::string& which,
+                cost::work what) {
     text_ += fmt::format("time {} {} {}", backend, which, cost::work_names[what]);
     const double most = std::min(largest_, cost::sizes.back());
     memory.prepare(typical(what, *std::prev(std::upper_bound(cost::sizes.begin(), cost::sizes.end(), most))));
@@ -181,10 +196,16 @@ void calibrate_command(CLI::App& program, action& chosen) {
     std::string path;
     double largest = cost::sizes.back(), seconds = 0.02;
   };
-  CLI::App* command = program.add_subcommand("calibrate", "Measure this machine, so that auto knows when a device pays");
+  CLI::App* command =
+      program.add_subcommand("calibrate", "Measure this machine, so that auto knows when a device pays");
   const auto s = std::make_shared<settings>();
-  command->add_option("-o,--output", s->path, "where to write (default: where the library looks, see lockstep info); - is stdout")->type_name("FILE");
-  command->add_option("--largest", s->largest, "bytes that the largest call may move; beyond, its rate is taken for granted (default: 1 GiB)")
+  command
+      ->add_option("-o,--output", s->path,
+                   "where to write (default: where the library looks, see lockstep info); - is stdout")
+      ->type_name("FILE");
+  command
+      ->add_option("--largest", s->largest,
+                   "bytes that the largest call may move; beyond, its rate is taken for granted (default: 1 GiB)")
       ->type_name("BYTES")
       ->check(CLI::Range(cost::sizes.front(), cost::sizes.back()));
   command->add_option("--seconds", s->seconds, "time that one measurement may take")->check(CLI::Range(0.0, 60.0));
@@ -202,7 +223,8 @@ void calibrate_command(CLI::App& program, action& chosen) {
       const context c;
       const lockstep_model_info now = model_in_force(c);
       if (*now.reason != '\0') fail("{} was written, but the library does not use it: {}", path, now.reason);
-      print("{} written{}\n", path, s->path.empty() ? "; contexts made from now on use it" : "; LOCKSTEP_CALIBRATION names it to the library");
+      print("{} written{}\n", path,
+            s->path.empty() ? "; contexts made from now on use it" : "; LOCKSTEP_CALIBRATION names it to the library");
       return 0;
     };
   });

@@ -1,12 +1,14 @@
 // in_place.cpp - transposes whose src is their dst.
 // Idea    Square: blocks (a, b) and (b, a) change places through a block on the
 //         stack, transposed by the register tiles on the way. Packed rectangles:
-//         three permutations that touch rows or columns only (rotate columns,
-//         shuffle rows, shuffle columns), so that scratch for one row or a few
-//         columns a thread is enough, whatever the matrix.
+//         tiles into a workspace of the matrix's size, and a copy back. Who lacks
+//         that memory names permuted: three permutations that touch rows or columns
+//         only (rotate columns, shuffle rows, shuffle columns), with scratch for one
+//         row or a few columns a thread, whatever the matrix.
 // Moves   square: each byte in and out once, and a block more within L1;
-//         rectangles: three times in and out (two where rows and cols are coprime).
-// Limit   square: DRAM; rectangles: one 64-bit remainder an element and pass.
+//         rectangles: twice in and out; permuted three times (twice where rows and
+//         cols are coprime).
+// Limit   square and copied: DRAM; permuted: one 64-bit remainder an element and pass.
 // Watch   the gaps between the rows of a square matrix with ld > cols belong to
 //         the caller.
 // Source  B. Catanzaro, A. Keller, M. Garland, "A Decomposition for In-place Matrix
@@ -48,7 +50,9 @@ void swap_blocks(const lockstep_queue& queue, const lockstep_transpose_desc& d, 
       char* lower = matrix + a * side * ld + b * side * bytes;
       char* upper = matrix + b * side * ld + a * side * bytes;
       tile(lower, ld, buffer, rows * bytes, rows, cols, store::cached, 0);
-      if (a != b) tile(upper, ld, lower, ld, cols, LOCKSTEP_MUTANT("in_place_square_ragged_block") ? cols : rows, store::cached, 0);
+      if (a != b)
+        tile(upper, ld, lower, ld, cols, LOCKSTEP_MUTANT("in_place_square_ragged_block") ? cols : rows, store::cached,
+             0);
       for (int64_t i = 0; i < cols; ++i) kernels.copy(buffer + i * rows * bytes, upper + i * ld, rows * bytes, false);
       if (++b <= a) continue;
       b = 0;
@@ -78,7 +82,8 @@ struct rectangle {
       const int64_t some = std::min(width, last - j);
       for (int64_t i = 0; i < m; ++i)
         for (int64_t k = 0; k < some; ++k) scratch[i * some + k] = x[source(i, j + k) * n + j + k];
-      for (int64_t i = 0; i < m; ++i) std::memcpy(x + i * n + j, scratch + i * some, static_cast<size_t>(some) * sizeof(T));
+      for (int64_t i = 0; i < m; ++i)
+        std::memcpy(x + i * n + j, scratch + i * some, static_cast<size_t>(some) * sizeof(T));
     }
   }
   void rotate_columns(int64_t first, int64_t last, T* scratch) const {
@@ -105,6 +110,11 @@ int64_t scratch_elements(const lockstep_transpose_desc& d) {
   return (std::max(d.cols, d.rows * column_width(d)) + 63) / 64 * 64;
 }
 
+// Where a thread's share of count begins.
+int64_t share(int64_t count, int thread, int threads) {
+  return count / threads * thread + std::min<int64_t>(thread, count % threads);
+}
+
 template <class T>
 void decompose(const lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_transpose_desc& d = call.transpose;
@@ -114,7 +124,6 @@ void decompose(const lockstep_queue& queue, const lockstep_call& call) {
   const auto matrix = [&](int64_t k) {
     return rectangle<T>{data + k * d.dst_batch_stride, d.rows, d.cols, d.rows / c, d.cols / c, column_width(d)};
   };
-  const auto share = [](int64_t count, int thread, int threads) { return count / threads * thread + std::min<int64_t>(thread, count % threads); };
   if (d.batch >= queue.threads) {  // a matrix a thread at a time
     on_threads(usable_threads(queue, d.batch), [&](int thread, int threads) {
       T* own = scratch + thread * each;
@@ -140,22 +149,76 @@ void decompose(const lockstep_queue& queue, const lockstep_call& call) {
   }
 }
 
+// ---- rectangles through a copy ---------------------------------------------------
+
+int64_t matrix_bytes(const lockstep_transpose_desc& d) {
+  return d.rows * d.cols * static_cast<int64_t>(d.element_bytes);
+}
+int64_t copy_bytes(const lockstep_transpose_desc& d) { return (matrix_bytes(d) + 63) / 64 * 64; }
+
+// Up to here threads take a matrix each, where there are enough of them: L2 has room for the copy.
+constexpr int64_t own_copy_bytes = 1 << 20;
+bool own_copies(const lockstep_queue& queue, const lockstep_transpose_desc& d) {
+  return d.batch >= queue.threads && matrix_bytes(d) <= own_copy_bytes;
+}
+
+void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
+  const lockstep_transpose_desc& d = call.transpose;
+  const auto bytes = static_cast<int64_t>(d.element_bytes);
+  tiles matrix;
+  matrix.log2_bytes = log2_of(d.element_bytes);
+  matrix.rows = d.rows, matrix.cols = d.cols;
+  matrix.src_ld = d.src_ld * bytes, matrix.dst_ld = d.dst_ld * bytes;
+  const auto turn = [&](const lockstep_queue& with, int64_t k, char* copy) {
+    char* data = static_cast<char*>(call.dst) + k * d.dst_batch_stride * bytes;
+    run_tiles(with, matrix, data, copy);
+    over_ranges(with, matrix_bytes(d), own_copy_bytes, [&](int64_t first, int64_t last) {
+      std::memcpy(data + first, copy + first, static_cast<size_t>(last - first));
+    });
+  };
+  auto* workspace = static_cast<char*>(call.workspace);
+  if (!own_copies(queue, d)) {
+    for (int64_t k = 0; k < d.batch; ++k) turn(queue, k, workspace);
+    return;
+  }
+  lockstep_queue one = queue;
+  one.threads = 1;
+  on_threads(usable_threads(queue, d.batch), [&](int thread, int threads) {
+    char* copy = workspace + thread * copy_bytes(d);
+    for (int64_t k = share(d.batch, thread, threads); k < share(d.batch, thread + 1, threads); ++k) turn(one, k, copy);
+  });
+}
+
 // A packed row or column is its own transpose.
 bool nothing_to_do(const lockstep_transpose_desc& d) { return d.rows == 1 || d.cols == 1; }
 
 }  // namespace
 
+bool in_place_rectangle(const lockstep_call& call) {
+  return call.src == call.dst && call.transpose.rows != call.transpose.cols;
+}
 size_t in_place_workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_transpose_desc& d = call->transpose;
-  if (call->src != call->dst || d.rows == d.cols || nothing_to_do(d)) return 0;
-  return static_cast<size_t>(scratch_elements(d)) * d.element_bytes * static_cast<size_t>(queue->threads);
+  if (!in_place_rectangle(*call) || nothing_to_do(d)) return 0;
+  return static_cast<size_t>((own_copies(*queue, d) ? queue->threads : 1) * copy_bytes(d));
 }
 
 void transpose_in_place(const lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_transpose_desc& d = call.transpose;
   if (nothing_to_do(d)) return;
   if (d.rows == d.cols) return swap_blocks(queue, d, static_cast<char*>(call.dst));
-  switch (d.element_bytes) {
+  through_copy(queue, call);
+}
+
+size_t permuted_workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_transpose_desc& d = call->transpose;
+  if (!in_place_rectangle(*call) || nothing_to_do(d)) return 0;
+  return static_cast<size_t>(scratch_elements(d)) * d.element_bytes * static_cast<size_t>(queue->threads);
+}
+
+void transpose_permuted(const lockstep_queue& queue, const lockstep_call& call) {
+  if (nothing_to_do(call.transpose)) return;
+  switch (call.transpose.element_bytes) {
     case 1: return decompose<uint8_t>(queue, call);
     case 2: return decompose<uint16_t>(queue, call);
     case 4: return decompose<uint32_t>(queue, call);

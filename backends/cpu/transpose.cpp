@@ -1,6 +1,7 @@
 // transpose.cpp - dst[b][j][i] = src[b][i][j]: the table of the CPU's variants.
 // Idea    tiled: SIMD register tiles (isa/transpose.cpp) along strips of src
-//         (tiles.cpp); in place by swapped blocks or a decomposition (in_place.cpp).
+//         (tiles.cpp); in place by swapped blocks or through a copy; permuted
+//         does without the copy (in_place.cpp).
 // Moves   each byte in and out once.
 // Limit   DRAM; see tiles.cpp for what its pages and the caches' sets ask for.
 // Watch   src == dst is a call of its own: one matrix is both sides.
@@ -32,6 +33,15 @@ lockstep_status launch_tiled(lockstep_queue* queue, const lockstep_call* call) {
   t.axes = 1;
   t.outer[0] = {d.batch, d.src_batch_stride * bytes, d.dst_batch_stride * bytes};
   run_tiles(*queue, t, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
+
+const char* refuses_all_but_rectangles(const lockstep_queue*, const lockstep_call* call) {
+  return in_place_rectangle(*call) ? nullptr : "takes matrices in place whose rows and cols differ; tiled and ref take all";
+}
+
+lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call) {
+  transpose_permuted(*queue, *call);
   return LOCKSTEP_OK;
 }
 
@@ -74,6 +84,8 @@ lockstep_status launch_blocked(lockstep_queue* queue, const lockstep_call* call)
 const lockstep_variant rows[] = {
     {"tiled", "SIMD register tiles along strips of rows, stores around the cache where it pays", 0, nullptr, nullptr,
      in_place_workspace, launch_tiled},
+    {"permuted", "rectangles in place by permutations within rows and columns: no copy of the matrix", 0,
+     refuses_all_but_rectangles, nullptr, permuted_workspace, launch_permuted},
     {"blocked", "plain loops over blocks of 64 x 64: what cache blocking alone gives", LOCKSTEP_LESSON, refuses_in_place,
      nullptr, nullptr, launch_blocked},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_transpose},

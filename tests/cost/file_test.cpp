@@ -55,9 +55,10 @@ class file : public testing::Test {
   }
   // Any call takes cpu_us on the CPU and module_us on cpuref.
   static std::string text(double cpu_us, double module_us) {
-    return "lockstep-calibration 1\ndevice cpu " + name_of("cpu") + "\ndevice cpuref " + name_of("cpuref") +
-           "\nbytes 4096 16384 65536 262144 1048576 4194304 16777216 67108864 268435456 1073741824\n" + times("cpu 1", cpu_us) +
-           times("cpuref device", module_us) + times("cpuref pinned", module_us) + times("cpuref pageable", module_us) + "end\n";
+    return "lockstep-calibration 2\ndevice cpu " + name_of("cpu") + "\ndevice cpuref " + name_of("cpuref") +
+           "\nbytes 4096 16384 65536 262144 1048576 4194304 16777216 67108864 268435456 1073741824\n" +
+           times("cpu 1", cpu_us) + times("cpuref device", module_us) + times("cpuref pinned", module_us) +
+           times("cpuref pageable", module_us) + times("cpuref alone", module_us) + "end\n";
   }
   void write(const std::string& content) const { std::ofstream(path_) << content; }
 
@@ -140,8 +141,10 @@ TEST_F(file, the_faster_side_is_chosen_and_the_why_says_so) {
   write(text(10, 1000));
   where w = ran({});
   EXPECT_EQ(w.backend, "cpu");
-  EXPECT_NE(w.why.find("cpuref: the data is in host memory, and one trip over the link costs more than the CPU needs (1e+03 us against 10, calibrated)"),
-            std::string::npos) << w.why;
+  EXPECT_NE(w.why.find("cpuref: the data is in host memory, and one trip over the link costs more than the CPU needs "
+                       "(1e+03 us against 10, calibrated)"),
+            std::string::npos)
+      << w.why;
   write(text(1000, 10));
   w = ran({});
   EXPECT_EQ(w.backend, "cpuref");
@@ -163,20 +166,27 @@ TEST_F(file, what_is_forced_wins) {
 TEST_F(file, each_call_is_of_its_kind) {
   const std::pair<const char*, cost::work> calls[] = {
       {"shuffle/b4/xor/w32/op1/n1024", cost::shuffle},
-      {"transpose/b4/200x300", cost::transpose},
+      {"transpose/b4/208x300", cost::transpose},
+      {"transpose/b2/224x300", cost::transpose_fine},
+      {"transpose/b4/200x300", cost::ragged},
       {"transpose/b4/200x100", cost::thin},
       {"transpose/b4/100x200", cost::thin},
-      {"transpose/b1/200x3", cost::narrow},
+      {"transpose/b4/200x3", cost::narrow},
+      {"transpose/b1/200x3", cost::narrow_fine},
       {"transpose/b4/64x64/inplace", cost::swap},
+      {"transpose/b1/64x64/inplace", cost::swap_fine},
+      {"transpose/b16/64x64/inplace", cost::swap_wide},
       {"transpose/b4/17x33/inplace", cost::in_place},
       {"permute/b4/5x6x70/perm1,0,2", cost::rows},
       {"permute/b4/5x6x7x3/perm1,0,2,3", cost::rows},  // 7 x 3 stay together
       {"permute/b4/5x6x3/perm1,0,2", cost::narrow},
       {"permute/b4/4x16x12x12/perm0,2,3,1", cost::thin},
-      {"permute/b4/2x200x12x12/perm0,2,3,1", cost::transpose},
-      {"permute/b4/130x140/perm1,0", cost::transpose},
-      {"permute/b4/1x130x1x140/perm3,2,1,0", cost::transpose},
+      {"permute/b4/2x208x12x12/perm0,2,3,1", cost::transpose},
+      {"permute/b4/144x140/perm1,0", cost::transpose},
+      {"permute/b4/130x140/perm1,0", cost::ragged},
+      {"permute/b8/1x136x1x140/perm3,2,1,0", cost::transpose_wide},
       {"permute/b4/20x30x40/perm2,1,0", cost::permute},
+      {"permute/b2/20x30x40/perm2,1,0", cost::permute_fine},
       {"permute/b4/20x30x4/perm2,1,0", cost::narrow},
       {"permute/b4/4x30x20/perm2,1,0", cost::narrow},
       {"square_sum/norm2/f64/full/5000", cost::square_sum},
@@ -207,10 +217,13 @@ TEST_F(file, each_call_is_of_its_kind) {
       std::vector<unsigned char> src(t.src.span_bytes()), dst(t.dst.span_bytes());
       lockstep_run_info info{};
       info.size = sizeof info;
-      ASSERT_EQ(lockstep::cases::call(c, t, t.in_place ? dst.data() : src.data(), dst.data(), t.offsets.data(), nullptr), LOCKSTEP_OK)
+      ASSERT_EQ(
+          lockstep::cases::call(c, t, t.in_place ? dst.data() : src.data(), dst.data(), t.offsets.data(), nullptr),
+          LOCKSTEP_OK)
           << name << ": " << lockstep_last_error();
       ASSERT_EQ(lockstep_last_run(&info), LOCKSTEP_OK);
-      EXPECT_EQ(std::string(info.backend) == "cpuref", kind == w) << name << " as " << cost::work_names[static_cast<size_t>(w)];
+      EXPECT_EQ(std::string(info.backend) == "cpuref", kind == w)
+          << name << " as " << cost::work_names[static_cast<size_t>(w)];
     }
     lockstep_context_destroy(c);
   }

@@ -80,7 +80,7 @@ class Tool(unittest.TestCase):
         r = at("calibrate", "--largest", "4096", "--seconds", "0", "-o", other)
         self.assertEqual(r.returncode, 0, r.stderr)
         with open(other) as f:
-            self.assertEqual(f.readline(), "lockstep-calibration 1\n")
+            self.assertEqual(f.readline(), "lockstep-calibration 2\n")
         environment["LOCKSTEP_CALIBRATION"] = "off"
         r = at("calibrate")
         self.assertEqual((r.returncode, r.stderr.count("\n")), (2, 1))

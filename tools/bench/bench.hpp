@@ -19,7 +19,7 @@ struct line {
 };
 std::vector<line> preset(const std::string& preset, const std::string& backend);
 std::vector<std::string> preset_names();
-std::vector<line> cliffs();
+std::vector<line> cliffs(const std::string& backend);
 
 struct options {
   place where;

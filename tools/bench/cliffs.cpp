@@ -1,15 +1,16 @@
 // cliffs.cpp - the preset that looks for cliffs between the well-trodden sizes: odd
 // sizes, offsets, padded and power-of-two pitches, every element size, short rows.
-// Every case moves about `bytes` in all, beyond L2 and small enough for hundreds of cases.
+// Every case moves about so many bytes in all: on a CPU beyond L2 and small enough for
+// hundreds of cases, on a device beyond its L2 and long enough for a launch not to count.
 #include <cmath>
 
 #include "bench.hpp"
 
 namespace lockstep::tool::bench {
 namespace {
-constexpr int64_t bytes = int64_t{8} << 20;
+constexpr int64_t cpu_bytes = int64_t{8} << 20, device_bytes = int64_t{128} << 20;
 
-void add_transposes(std::vector<line>& all) {
+void add_transposes(std::vector<line>& all, int64_t bytes) {
   for (const int64_t size : {1, 2, 4, 8, 16}) {
     const int64_t elements = bytes / 2 / size;
     int64_t side = 1;
@@ -26,7 +27,7 @@ void add_transposes(std::vector<line>& all) {
   }
 }
 
-void add_permutes(std::vector<line>& all) {
+void add_permutes(std::vector<line>& all, int64_t bytes) {
   for (const int64_t size : {1, 2, 4, 8, 16}) {
     const int64_t last = bytes / 2 / size / (16 * 16 * 32);
     for (const char* perm : {"0,2,3,1", "0,3,1,2", "3,2,1,0", "2,3,0,1", "0,1,3,2", "0,2,1,3", "1,0,3,2", "3,0,1,2"}) {
@@ -37,7 +38,7 @@ void add_permutes(std::vector<line>& all) {
   }
 }
 
-void add_reductions(std::vector<line>& all) {
+void add_reductions(std::vector<line>& all, int64_t bytes) {
   constexpr struct {
     const char* name;
     int64_t size;
@@ -57,7 +58,7 @@ void add_reductions(std::vector<line>& all) {
   }
 }
 
-void add_stencils(std::vector<line>& all) {
+void add_stencils(std::vector<line>& all, int64_t bytes) {
   for (const std::string dtype : {"f32", "f64"}) {
     const int64_t n = bytes / 2 / (dtype == "f32" ? 4 : 8);
     const auto square = static_cast<int64_t>(std::sqrt(n)), cube = static_cast<int64_t>(std::cbrt(n));
@@ -80,9 +81,10 @@ void add_stencils(std::vector<line>& all) {
 }
 }  // namespace
 
-std::vector<line> cliffs() {
+std::vector<line> cliffs(const std::string& backend) {
+  const int64_t bytes = backend == "cpu" ? cpu_bytes : device_bytes;
   std::vector<line> all;
-  add_transposes(all), add_permutes(all), add_reductions(all), add_stencils(all);
+  add_transposes(all, bytes), add_permutes(all, bytes), add_reductions(all, bytes), add_stencils(all, bytes);
   for (const int size : {4, 8})
     for (const char* kind : {"idx", "up", "down", "xor"})
       for (const int width : {2, 16, 32}) all.push_back({fmt::format("shuffle/b{}/{}/w{}/op1/n{}", size, kind, width, bytes / 2 / size)});

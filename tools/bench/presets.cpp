@@ -74,7 +74,7 @@ std::vector<line> preset(const std::string& name, const std::string& backend) {
   if (name == "quick") return quick;
   if (name == "ladder") return ladder;
   if (name == "sweep") return sweep();
-  if (name == "cliffs") return cliffs();
+  if (name == "cliffs") return cliffs(backend);
   const std::vector<line>& readme = backend == "cpu" ? readme_cpu : readme_cuda;
   if (name == "readme") return readme;
   std::vector<line> all = readme;  // full
