@@ -12,22 +12,22 @@
 namespace lockstep::cpu {
 namespace {
 
-lockstep_status sum_floats(lockstep_queue* queue, const lockstep_call* call) {
+lockstep_status sum_floats(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const float_sum sum{call->reduce.dtype == LOCKSTEP_F32 ? sum_f32 : sum_f64, float_sums(queue->level)};
   if (sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto done = [&](int64_t s, double value) { store_float(call, s, value); };
-  reduce_sequences(*queue, sum, sequences(call), call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, done);
+  reduce_sequences(*queue, sum, sequences(call, two), call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, done);
   return LOCKSTEP_OK;
 }
 
-lockstep_status sum_integers(lockstep_queue* queue, const lockstep_call* call) {
+lockstep_status sum_integers(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const exact_sum sum{call->reduce.dtype == LOCKSTEP_I32 ? sum_i32 : sum_i64, exact_sums(queue->level)};
   auto* dst = static_cast<int64_t*>(call->dst);
   first_failure overflow;
   const auto done = [&](int64_t s, const wide& value) {
     if (!fits_i64(value, dst[s])) overflow.at(s);
   };
-  reduce_sequences(*queue, sum, sequences(call), call->workspace, done, [&](int64_t s) { dst[s] = 0; }, done);
+  reduce_sequences(*queue, sum, sequences(call, two), call->workspace, done, [&](int64_t s) { dst[s] = 0; }, done);
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
   return failed(LOCKSTEP_OVERFLOW, "the exact sum of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats",
@@ -51,8 +51,8 @@ void store_key(const lockstep_call* call, int64_t s, int64_t key) {
 }
 
 template <bool Largest>
-lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call) {
-  const sequences q(call);
+lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call, bool two) {
+  const sequences q(call, two);
   constexpr auto of = [](extreme_term largest, extreme_term smallest) { return Largest ? largest : smallest; };
   const extreme_term term = q.d.dtype == LOCKSTEP_I32   ? of(largest_i32, smallest_i32)
                             : q.d.dtype == LOCKSTEP_I64 ? of(largest_i64, smallest_i64)
@@ -81,13 +81,15 @@ lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call) 
                 s, s);
 }
 
-lockstep_status launch_lanes(lockstep_queue* queue, const lockstep_call* call) {
+lockstep_status launch(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const lockstep_reduce_desc& d = call->reduce;
   if (d.reduction == LOCKSTEP_SUM)
-    return d.dtype == LOCKSTEP_F32 || d.dtype == LOCKSTEP_F64 ? sum_floats(queue, call) : sum_integers(queue, call);
-  if (d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX) return find_extremes<true>(queue, call);
-  return find_extremes<false>(queue, call);
+    return d.dtype == LOCKSTEP_F32 || d.dtype == LOCKSTEP_F64 ? sum_floats(queue, call, two) : sum_integers(queue, call, two);
+  if (d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX) return find_extremes<true>(queue, call, two);
+  return find_extremes<false>(queue, call, two);
 }
+lockstep_status launch_streams(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, true); }
+lockstep_status launch_lanes(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, false); }
 
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
@@ -97,6 +99,8 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
+    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on", 0, nullptr, streams_yield, workspace,
+     launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr, nullptr,
      workspace, launch_lanes},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce},

@@ -2,7 +2,8 @@
 // Each takes either `count` rows of contiguous elements, or n rows of a matrix
 // (`ld` apart) of which it reduces `width` columns; a row, and n, is at most one
 // leaf (order::leaf) for float sums, one exact_chunk for the others, so that
-// nothing overflows and the callers join what comes out.
+// nothing overflows and the callers join what comes out. two() takes `count` whole
+// leaves or chunks from a on and as many from b on, read side by side.
 #pragma once
 
 #include "isa.hpp"
@@ -25,6 +26,7 @@ enum float_term { sum_f32, sum_f64, square_f16, square_bf16, square_f32, square_
 struct float_sum_kernels {
   struct {
     void (*rows)(const packed_rows& r, int64_t count, double* out);
+    void (*two)(const void* a, const void* b, int64_t count, double* out_a, double* out_b);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, double* out);
   } of[float_terms];
 };
@@ -42,6 +44,7 @@ enum exact_term { sum_i32, sum_i64, square_i32, square_i64, exact_terms };
 struct exact_sum_kernels {
   struct {
     void (*rows)(const packed_rows& r, int64_t count, wide* out);
+    void (*two)(const void* a, const void* b, int64_t count, wide* out_a, wide* out_b);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, wide* out);
   } of[exact_terms];
 };
@@ -57,6 +60,7 @@ enum extreme_term { largest_i32, largest_i64, largest_f32, largest_f64, smallest
 struct extreme_kernels {
   struct {
     void (*rows)(const packed_rows& r, int64_t count, bool index, extreme* out);
+    void (*two)(const void* a, const void* b, int64_t count, extreme* out_a, extreme* out_b);  // no index
     // Rows of one length (no offsets): the winners as elements (a NaN as the canonical one) or, index, as int64_t.
     void (*winners)(const packed_rows& r, int64_t count, bool index, void* out);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out);

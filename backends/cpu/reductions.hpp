@@ -57,6 +57,9 @@ struct float_sum {
   void chunks(const void* src, int64_t count, int64_t n, int64_t, double* out) const {
     rows({src, n, chunk, nullptr}, count, out);
   }
+  void two(const void* a, const void* b, int64_t count, int64_t, int64_t, double* out_a, double* out_b) const {
+    kernels.of[term].two(a, b, count, out_a, out_b);
+  }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, double* out) const {
     kernels.of[term].columns(src, n, ld, width, out);
   }
@@ -99,6 +102,9 @@ struct exact_sum {
   void chunks(const void* src, int64_t count, int64_t n, int64_t, wide* out) const {
     rows({src, n, chunk, nullptr}, count, out);
   }
+  void two(const void* a, const void* b, int64_t count, int64_t, int64_t, wide* out_a, wide* out_b) const {
+    kernels.of[term].two(a, b, count, out_a, out_b);
+  }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, wide* out) const {
     kernels.of[term].columns(src, n, ld, width, out);
   }
@@ -131,6 +137,12 @@ struct extreme_of {
   void chunks(const void* src, int64_t count, int64_t n, int64_t first, extreme* out) const {
     kernels.of[term].rows({src, n, chunk, nullptr}, count, false, out);
     for (int64_t k = 0; k < count; ++k) out[k].index = ~(first + k * chunk);
+  }
+  void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, extreme* out_a,
+           extreme* out_b) const {
+    kernels.of[term].two(a, b, count, out_a, out_b);
+    if (LOCKSTEP_MUTANT("second_stream_indexed_as_the_first")) first_b = first_a;
+    for (int64_t k = 0; k < count; ++k) out_a[k].index = ~(first_a + k * chunk), out_b[k].index = ~(first_b + k * chunk);
   }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t first, extreme* out) const {
     kernels.of[term].columns(src, n, ld, width, index, out);

@@ -5,6 +5,7 @@
 //   value     what a chunk gives;  chunk  elements a chunk (order::leaf for float sums)
 //   rows(packed_rows, count, value*)           whole sequences of at most a chunk
 //   chunks(src, count, n, first, value*)       parts of one, packed, from element first on
+//   two(a, b, count, first_a, first_b, value*, value*)  whole chunks of two places of one, side by side
 //   columns(src, n, ld, width, first, value*)  parts of several, side by side
 //   join      push(value, level), total(): chunks, or aligned subtrees of 2^level chunks, in order
 //   column_join  the same for arrays of column_block values
@@ -20,30 +21,12 @@
 
 namespace lockstep::cpu {
 
-// Sequences as the call describes them, src as bytes.
-struct sequences {
-  const lockstep_reduce_desc& d;
-  const char* src;
-  int64_t bytes;
-
-  sequences(const lockstep_call* call)
-      : d(call->reduce), src(static_cast<const char*>(call->src)), bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))) {}
-  int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
-  const char* begin(int64_t s) const {
-    return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
-  }
-  bool packed() const { return d.element_stride == 1; }
-  // Neighbouring sequences lie side by side: vectors run across them.
-  bool side_by_side() const {
-    return d.offsets == nullptr && d.sequence_stride == 1 && d.element_stride > 1 && d.count >= 4 && d.length > 1;
-  }
-};
-
 // One sequence of n elements; scale, where it is not 1, multiplies each (f64).
 struct vector_view {
   const char* begin;
   int64_t n, stride, bytes;
   double scale = 1;
+  bool two = false;  // two places of it are read side by side
 
   bool as_is() const { return stride == 1 && scale == 1; }
   // Elements [first, first + m): where they lie, or copied into buffer.
@@ -65,12 +48,34 @@ struct vector_view {
   }
 };
 
-// Chunks [first, last) of a sequence; last - first > 0.
+// Sequences as the call describes them, src as bytes.
+struct sequences {
+  const lockstep_reduce_desc& d;
+  const char* src;
+  int64_t bytes;
+  bool two;
+
+  sequences(const lockstep_call* call, bool two_streams = false)
+      : d(call->reduce), src(static_cast<const char*>(call->src)), bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
+        two(two_streams) {}
+  int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
+  const char* begin(int64_t s) const {
+    return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
+  }
+  bool packed() const { return d.element_stride == 1; }
+  vector_view view(int64_t s) const { return {begin(s), length(s), d.element_stride, bytes, 1, two}; }
+  // Neighbouring sequences lie side by side: vectors run across them.
+  bool side_by_side() const {
+    return d.offsets == nullptr && d.sequence_stride == 1 && d.element_stride > 1 && d.count >= 4 && d.length > 1;
+  }
+};
+
+constexpr int64_t together = 64;  // chunks a call of a kernel
+
+// Chunks [first, last) of a sequence, one after the other.
 template <class R>
-typename R::value reduce_chunks(const R& r, const vector_view& v, int64_t first, int64_t last) {
-  constexpr int64_t together = 64;
+void push_chunks(const R& r, const vector_view& v, int64_t first, int64_t last, typename R::join& join) {
   typename R::value values[together];
-  typename R::join join;
   alignas(64) unsigned char buffer[R::chunk * 8];
   for (int64_t c = first; c < last;) {
     const int64_t at = c * R::chunk, left = v.n - at;
@@ -90,7 +95,6 @@ typename R::value reduce_chunks(const R& r, const vector_view& v, int64_t first,
     }
     c += count;
   }
-  return join.total();
 }
 
 template <class R>
@@ -103,6 +107,62 @@ inline int subtree_level(int64_t chunks, int64_t most) {
   int level = 0;
   while (((chunks - 1) >> level) + 1 > most) ++level;
   return level;
+}
+
+// Aligned subtrees [first, last) of 2^level chunks of a sequence; v.two: the first half of them side by side with the
+// second.
+template <class R>
+void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first, int64_t last,
+                     typename R::value* values) {
+  const int64_t chunks = chunks_of<R>(v.n), whole = v.n / R::chunk;
+  const auto end = [&](int64_t t) { return (t + 1) << level < chunks ? (t + 1) << level : chunks; };
+  const int64_t half = v.two && v.as_is() ? (last - first) / 2 : 0;
+  for (int64_t t = first; t < first + half; ++t) {
+    const int64_t u = t + half;
+    int64_t a = t << level, b = u << level;
+    typename R::join one, two;
+    for (int64_t left = (end(u) < whole ? end(u) : whole) - b; left > 0;) {
+      const int64_t count = left < together ? left : together;
+      typename R::value of_a[together], of_b[together];
+      const int64_t at_a = a * R::chunk, at_b = b * R::chunk;
+      r.two(v.begin + at_a * v.bytes, v.begin + at_b * v.bytes, count, at_a, at_b, of_a, of_b);
+      for (int64_t k = 0; k < count; ++k) one.push(of_a[k], 0), two.push(of_b[k], 0);
+      a += count, b += count, left -= count;
+    }
+    push_chunks(r, v, a, end(t), one);
+    if (!LOCKSTEP_MUTANT("second_stream_without_its_tail")) push_chunks(r, v, b, end(u), two);
+    values[t - first] = one.total();
+    values[u - first] = two.total();
+  }
+  for (int64_t t = first + 2 * half; t < last; ++t) {
+    typename R::join join;
+    push_chunks(r, v, t << level, end(t), join);
+    values[t - first] = join.total();
+  }
+}
+
+// A sequence by one thread.
+template <class R>
+typename R::value reduce_alone(const R& r, const vector_view& v) {
+  constexpr int64_t subtrees = 16;  // of 9 to 16 at most one is read on its own
+  const int64_t chunks = chunks_of<R>(v.n);
+  const int level = v.two ? subtree_level(chunks, subtrees) : 62;
+  typename R::value values[subtrees];
+  const int64_t count = ((chunks - 1) >> level) + 1;
+  reduce_subtrees(r, v, level, 0, count, values);
+  if (count == 1) return values[0];
+  typename R::join join;
+  for (int64_t t = 0; t < count; ++t) join.push(values[t], level);
+  return join.total();
+}
+
+// Two streams a thread, far apart, without prefetches: one core of Zen 5 gets 3 to 12 % more from DRAM than by one
+// stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart, which
+// begin anew too often, gain nothing (tests/results/tries.md).
+constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
+inline int streams_yield(const lockstep_queue*, const lockstep_call* call) {
+  const sequences q(call);
+  return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < two_streams_from / q.bytes;
 }
 
 // Values that tasks hand over, a thread's share of tasks in flight: 8 tasks keep
@@ -124,9 +184,12 @@ typename R::value reduce_together(lockstep_queue& queue, const R& r, const vecto
   const int64_t tasks = ((chunks - 1) >> level) + 1;
   auto* values = static_cast<typename R::value*>(workspace);
   over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t)
-      if (LOCKSTEP_MUTANT("tree_cut_in_equal_shares")) values[t] = reduce_chunks(r, v, t * chunks / tasks, (t + 1) * chunks / tasks);
-      else values[t] = reduce_chunks(r, v, t << level, (t + 1) << level < chunks ? (t + 1) << level : chunks);
+    if (!LOCKSTEP_MUTANT("tree_cut_in_equal_shares")) return reduce_subtrees(r, v, level, first, last, values + first);
+    for (int64_t t = first; t < last; ++t) {
+      typename R::join join;
+      push_chunks(r, v, t * chunks / tasks, (t + 1) * chunks / tasks, join);
+      values[t] = join.total();
+    }
   });
   const default_float_environment environment;
   typename R::join join;
@@ -192,7 +255,6 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
   const int64_t share = tasks_a_thread * queue.threads;
   const bool split = queue.threads > 1 && !forked() && (q.d.offsets != nullptr || q.d.count < share);
   const auto is_long = [&](int64_t n) { return split && n > (256 << 10) / q.bytes; };
-  const auto view = [&](int64_t s) { return vector_view{q.begin(s), q.length(s), q.d.element_stride, q.bytes}; };
   const int64_t first_element = q.d.offsets != nullptr ? q.d.offsets[0] : 0;
   const int64_t elements = q.d.offsets != nullptr ? q.d.offsets[q.d.count] - first_element : q.d.length;
   bool any_short = !is_long(elements);
@@ -201,7 +263,7 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
       if (!is_long(q.length(s)))
         any_short = true;
       else
-        together(s, reduce_together(queue, r, view(s), workspace));
+        together(s, reduce_together(queue, r, q.view(s), workspace));
     }
   }
   if (!any_short) return;
@@ -214,7 +276,7 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
     for (int64_t s = first; s < last;) {
       if (!fits(s)) {
         if (const int64_t n = q.length(s); n == 0) empty(s);
-        else if (!is_long(n)) done(s, reduce_chunks(r, view(s), 0, chunks_of<R>(n)));
+        else if (!is_long(n)) done(s, reduce_alone(r, q.view(s)));
         ++s;
         continue;
       }

@@ -42,20 +42,20 @@ double norm_f64(const lockstep_queue* queue, const vector_view& v, double plain,
   return std::sqrt(reduce(float_sum{square_f64, float_sums(queue->level)}, scaled)) * std::ldexp(1.0, e);
 }
 
-lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call) {
-  const sequences q(call);
+lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call, bool two) {
+  const sequences q(call, two);
   const float_sum sum{term_of(q.d.dtype), float_sums(queue->level)};
   if (q.d.reduction != LOCKSTEP_NORM2 && sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto finish = [&](int64_t s, double value, const auto& reduce) {
     if (q.d.reduction == LOCKSTEP_NORM2)
       value = q.d.dtype == LOCKSTEP_F64
-                  ? norm_f64(queue, {q.begin(s), q.length(s), q.d.element_stride, q.bytes}, value, reduce)
+                  ? norm_f64(queue, q.view(s), value, reduce)
                   : std::sqrt(value);
     store_float(call, s, value);
   };
   const auto done = [&](int64_t s, double value) {
     finish(s, value, [](const auto& r, const vector_view& v) {
-      return reduce_chunks(r, v, 0, chunks_of<std::remove_cvref_t<decltype(r)>>(v.n));
+      return reduce_alone(r, v);
     });
   };
   const auto together = [&](int64_t s, double value) {
@@ -101,7 +101,7 @@ double rounded_root(const wide& sum) {
   return std::ldexp(static_cast<double>(root << 1 | (sticky ? 1 : 0)), shift / 2 - 1);
 }
 
-lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call) {
+lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const bool norm = call->reduce.reduction == LOCKSTEP_NORM2;
   const exact_sum sum{call->reduce.dtype == LOCKSTEP_I32 ? square_i32 : square_i64, exact_sums(queue->level)};
   auto* dst = static_cast<int64_t*>(call->dst);
@@ -118,22 +118,26 @@ lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call
     if (norm) store_float(call, s, 0.0);
     else dst[s] = 0;
   };
-  reduce_sequences(*queue, sum, sequences(call), call->workspace, done, empty, together);
+  reduce_sequences(*queue, sum, sequences(call, two), call->workspace, done, empty, together);
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
   return failed(LOCKSTEP_OVERFLOW, "the exact sum of squares of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats, or take NORM2",
                 s, s, dst[s]);
 }
 
-lockstep_status launch_lanes(lockstep_queue* queue, const lockstep_call* call) {
+lockstep_status launch(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const bool integers = call->reduce.dtype == LOCKSTEP_I32 || call->reduce.dtype == LOCKSTEP_I64;
-  return integers ? square_integers(queue, call) : square_floats(queue, call);
+  return integers ? square_integers(queue, call, two) : square_floats(queue, call, two);
 }
+lockstep_status launch_streams(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, true); }
+lockstep_status launch_lanes(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, false); }
 
 // Of the widest value: a norm runs other reductions too.
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) { return sequence_workspace<exact_sum>(queue, call); }
 
 const lockstep_variant rows[] = {
+    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on", 0, nullptr, streams_yield, workspace,
+     launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr, nullptr,
      workspace, launch_lanes},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_square_sum},

@@ -8,7 +8,8 @@
 namespace lockstep::cases {
 namespace {
 constexpr const char* fill_names[] = {"random", "special", "finite",  "ties",  "zeros", "wide",  "huge",
-                                      "tiny",   "one_nan", "small",   "cross", "over",  "under", "sparse"};
+                                      "tiny",   "one_nan", "small",   "cross", "over",  "under", "sparse",
+                                      "positive"};
 }
 
 void view::axis(int64_t count, int64_t stride) {

@@ -29,7 +29,8 @@ enum class fill {
   cross,    // i64 sums that pass MAX and MIN and come back
   over,     // i64 sums just past MAX
   under,    // i64 sums just past MIN
-  sparse    // one element in a thousand is not zero
+  sparse,   // one element in a thousand is not zero
+  positive  // random, floats without their signs
 };
 
 // An array as axes of counts and strides (elements), outermost first.

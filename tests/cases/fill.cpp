@@ -67,6 +67,7 @@ uint64_t float_element(const test_case& c, uint64_t draw, bool chosen) {
       return chosen ? f.sign() | f.exponents() << f.mantissa | 0x55
                     : f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4);
     case fill::sparse: return draw % 1000 == 0 ? f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4) : 0;
+    case fill::positive: return f.make(draw, static_cast<int64_t>(draw >> 8 & 15) - 8) & ~f.sign();
     default: return f.make(draw, static_cast<int64_t>(draw >> 8 & 15) - 8);
   }
 }

@@ -157,6 +157,16 @@ inline void enter_two(vu* part, const typename K::element* p) {
 }
 
 template <class K>
+inline wide total(const vu* x, int64_t n) {
+  uint64_t part[K::parts];
+  for (int k = 0; k < K::parts; ++k) {
+    part[k] = 0;
+    for (int l = 0; l < W; ++l) part[k] += x[k][l];
+  }
+  return K::total(part, n);
+}
+
+template <class K>
 wide row(const typename K::element* p, int64_t n) {
   constexpr int parts = K::parts;
   vu x[parts] = {}, y[parts] = {};
@@ -172,13 +182,8 @@ wide row(const typename K::element* p, int64_t n) {
     K::enter(x, load_part<K>(p + i, n - i));
     i += W;
   }
-  uint64_t part[parts];
-  for (int k = 0; k < parts; ++k) {
-    const vu both = x[k] + y[k];
-    part[k] = 0;
-    for (int l = 0; l < W; ++l) part[k] += both[l];
-  }
-  return K::total(part, LOCKSTEP_MUTANT("exact_row_counts_no_pads") ? n : i);
+  for (int k = 0; k < parts; ++k) x[k] += y[k];
+  return total<K>(x, LOCKSTEP_MUTANT("exact_row_counts_no_pads") ? n : i);
 }
 
 template <class K>
@@ -186,6 +191,25 @@ void rows(const packed_rows& r, int64_t count, wide* out) {
   const auto* p = static_cast<const typename K::element*>(r.src);
   for (int64_t s = 0; s < count; ++s)
     out[s] = r.offsets != nullptr ? row<K>(p + r.offsets[s], r.offsets[s + 1] - r.offsets[s]) : row<K>(p + s * r.stride, r.n);
+}
+
+// Whole chunks from a on and from b on, side by side, without prefetches: see isa/float_sums.cpp.
+template <class K>
+void two(const void* a, const void* b, int64_t count, wide* out_a, wide* out_b) {
+  constexpr int parts = K::parts, step = 256 / static_cast<int>(sizeof(typename K::element));  // 4 lines of each in turn
+  const auto* p = static_cast<const typename K::element*>(a);
+  const auto* q = static_cast<const typename K::element*>(b);
+  for (int64_t s = 0; s < count; ++s) {
+    vu x[parts] = {}, y[parts] = {};
+    for (int64_t end = (s + 1) * exact_chunk, i = s * exact_chunk; i < end; i += step) {
+#pragma GCC unroll 8
+      for (int k = 0; k < step; k += 2 * W) enter_two<K>(x, p + i + k);
+#pragma GCC unroll 8
+      for (int k = 0; k < step; k += 2 * W) enter_two<K>(y, q + i + k);
+    }
+    out_a[s] = total<K>(x, exact_chunk);
+    out_b[s] = total<K>(y, exact_chunk);
+  }
 }
 
 // Eight rows of the matrix at a time, so that the sums in L1 are touched once for
@@ -226,10 +250,10 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, wide* out) {
 
 extern const exact_sum_kernels exact_sums_table;
 const exact_sum_kernels exact_sums_table = {{
-    {rows<i32_sum>, columns<i32_sum>},
-    {rows<i64_sum>, columns<i64_sum>},
-    {rows<i32_square>, columns<i32_square>},
-    {rows<i64_square>, columns<i64_square>},
+    {rows<i32_sum>, two<i32_sum>, columns<i32_sum>},
+    {rows<i64_sum>, two<i64_sum>, columns<i64_sum>},
+    {rows<i32_square>, two<i32_square>, columns<i32_square>},
+    {rows<i64_square>, two<i64_square>, columns<i64_square>},
 }};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

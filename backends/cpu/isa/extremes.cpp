@@ -9,113 +9,12 @@
 #include "../reduce_kernels.hpp"
 #include "mutant.hpp"
 #include "order.hpp"
-#include "vectors.hpp"
+#include "extreme_kinds.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
 constexpr int ahead = 8192;  // bytes; see float_sums.cpp
-constexpr int bytes = W * 8;
-
-typedef int32_t vs32 __attribute__((vector_size(bytes)));
-typedef uint32_t vu32 __attribute__((vector_size(bytes)));
-typedef int64_t vs64 __attribute__((vector_size(bytes)));
-typedef uint64_t vu64 __attribute__((vector_size(bytes)));
-
-template <class V>
-inline V greater(V a, V b) {
-  return a > b ? a : b;
-}
-template <class V>
-inline V lesser(V a, V b) {
-  return a < b ? a : b;
-}
-
-// float_bits: elements are IEEE floats seen as integers of their size.
-template <class I, class U, class S, class V, bool FloatBits>
-struct kind {
-  typedef I element;
-  typedef U word;
-  typedef S vector;
-  typedef V word_vector;
-  static constexpr bool float_bits = FloatBits;
-  static constexpr int width = bytes / static_cast<int>(sizeof(I));
-  static constexpr U sign = U{1} << (sizeof(I) * 8 - 1);
-  static constexpr U infinity = sizeof(I) == 4 ? static_cast<U>(0x7F800000u) : static_cast<U>(0x7FF0000000000000u);
-  static constexpr I highest = static_cast<I>(sign - 1), lowest = static_cast<I>(sign);
-  static S load(const I* p) {
-    S x;
-    memcpy(&x, p, sizeof x);
-    return x;
-  }
-};
-typedef kind<int32_t, uint32_t, vs32, vu32, false> i32;
-typedef kind<int64_t, uint64_t, vs64, vu64, false> i64;
-typedef kind<int32_t, uint32_t, vs32, vu32, true> f32;
-typedef kind<int64_t, uint64_t, vs64, vu64, true> f64;
-
-// The last vector of a row overlaps the one before, or repeats the first element:
-// neither changes an extreme.
-template <class K>
-inline typename K::vector last_vector(const typename K::element* p, int64_t n) {
-  typedef typename K::vector V [[maybe_unused]];
-  if (n >= K::width) return K::load(p + n - K::width);
-#if defined(LOCKSTEP_ISA_AVX512)
-  const __m512i fill = reinterpret_cast<__m512i>(V{} + p[0]);
-  if constexpr (sizeof(*p) == 4) return reinterpret_cast<V>(_mm512_mask_loadu_epi32(fill, static_cast<__mmask16>((1 << n) - 1), p));
-  else return reinterpret_cast<V>(_mm512_mask_loadu_epi64(fill, static_cast<__mmask8>((1 << n) - 1), p));
-#elif defined(LOCKSTEP_ISA_AVX2)
-  const __m256i fill = reinterpret_cast<__m256i>(V{} + p[0]);
-  __m256i mask, some;
-  if constexpr (sizeof(*p) == 4) {
-    mask = first_lanes32(n);
-    some = _mm256_maskload_epi32(p, mask);
-  } else {
-    mask = first_lanes64(n);
-    some = _mm256_maskload_epi64(reinterpret_cast<const long long*>(p), mask);
-  }
-  return reinterpret_cast<V>(_mm256_blendv_epi8(fill, some, mask));
-#else
-  typename K::element part[K::width];
-  for (int i = 0; i < K::width; ++i) part[i] = p[i < n ? i : 0];
-  return K::load(part);
-#endif
-}
-
-struct take_greater {
-  template <class V>
-  static V of(V a, V b) { return greater(a, b); }
-};
-struct take_lesser {
-  template <class V>
-  static V of(V a, V b) { return lesser(a, b); }
-};
-
-// Neighbouring lanes of a, then of b, joined.
-template <class Take, class V>
-inline V halved(V a, V b) {
-  constexpr int n = sizeof(V) / sizeof(a[0]);
-  if constexpr (n == 16)
-    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
-                    __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
-  else if constexpr (n == 8)
-    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14), __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
-  else if constexpr (n == 4)
-    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7));
-  else
-    return Take::of(__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3));
-}
-// Lane i: the extreme of v[i]. As many vectors as lanes, so that registers stay full.
-template <class Take, class V>
-inline V across(V* v) {
-  constexpr int n = sizeof(V) / sizeof(v[0][0]);
-#pragma GCC unroll 4
-  for (int m = n / 2; m >= 1; m /= 2)
-#pragma GCC unroll 8
-    for (int i = 0; i < m; ++i) v[i] = halved<Take>(v[2 * i], v[2 * i + 1]);
-  return v[0];
-}
-
 // Runs body(k, vector) over a row; k alternates between two chains.
 template <class K, class Body>
 inline void over_row(const typename K::element* p, int64_t n, const Body& body) {
@@ -160,6 +59,46 @@ struct group {
       high[i] = greater(h[0], h[1]);
     }
   }
+  // Row i of two groups, a chunk each, side by side. lows: low is likely needed; returns whether it was.
+  static bool two(group& a, group& b, int i, const typename K::element* p, const typename K::element* q, bool lows) {
+    if constexpr (K::float_bits) {
+      const bool needed = lows ? take_two<true>(a, b, i, p, q) : take_two<false>(a, b, i, p, q);
+      if (needed && !lows && !LOCKSTEP_MUTANT("chunks_of_one_sign_without_their_low")) take_two<true>(a, b, i, p, q);
+      return needed;
+    } else {
+      return take_two<false>(a, b, i, p, q);
+    }
+  }
+  // low decides only among negative elements for the largest, among others for the smallest: chunks that hold both do
+  // without it, a third of the comparisons. Returns whether one of the two needs it.
+  template <bool Lows>
+  static bool take_two(group& a, group& b, int i, const typename K::element* p, const typename K::element* q) {
+    constexpr int step = 512 / static_cast<int>(sizeof(*p));  // 8 lines of each in turn
+    group* const of[2] = {&a, &b};
+    V t[2];
+    VU l[2] = {~VU{}, ~VU{}}, h[2] = {VU{}, VU{}};
+    for (V& v : t) v = V{} + (Largest || K::float_bits ? K::lowest : K::highest);
+    for (int64_t k = 0; k < exact_chunk; k += step)
+#pragma GCC unroll 2
+      for (int c = 0; c < 2; ++c)
+#pragma GCC unroll 32
+        for (int j = 0; j < step; j += K::width) {
+          const V x = K::load((c == 0 ? p : q) + k + j);
+          const VU u = reinterpret_cast<VU>(x);
+          t[c] = Largest || K::float_bits ? greater(t[c], x) : lesser(t[c], x);
+          if constexpr (K::float_bits) h[c] = greater(h[c], u);
+          if constexpr (Lows) l[c] = lesser(l[c], u);
+        }
+    bool needed = false;
+    for (int c = 0; c < 2; ++c) {
+      of[c]->top[i] = t[c];
+      if constexpr (K::float_bits) {
+        of[c]->low[i] = l[c], of[c]->high[i] = h[c];
+        needed |= !any_lane<K>(Largest ? t[c] >= 0 : reinterpret_cast<V>(h[c]) < 0);
+      }
+    }
+    return needed;
+  }
   // The winners' bits, and which rows have a NaN.
   void join(typename K::element* bits, bool* nan) {
     V winner;
@@ -178,36 +117,15 @@ struct group {
   }
 };
 
-template <class K>
-inline typename K::element key_of(typename K::element x) {
+template <class K, bool Largest>
+inline int64_t key_of(typename K::element x, bool nan) {
   if constexpr (!K::float_bits) return x;
+  if (nan) return Largest ? INT64_MAX : INT64_MIN;
   return x >= 0 ? x : static_cast<typename K::element>(~x ^ static_cast<typename K::element>(K::sign));
 }
 template <class K>
 inline bool is_nan(typename K::element x) {
   return K::float_bits && (static_cast<typename K::word>(x) & ~K::sign) > K::infinity;
-}
-
-// Bit i: lane i of x has these bits.
-template <class K>
-inline uint32_t hits(typename K::vector x, typename K::element bits) {
-  const typename K::vector wanted = typename K::vector{} + bits;
-#if defined(LOCKSTEP_ISA_AVX512)
-  if constexpr (sizeof(bits) == 4)
-    return _mm512_cmpeq_epi32_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
-  else
-    return _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
-#elif defined(LOCKSTEP_ISA_AVX2)
-  const typename K::vector equal = x == wanted;
-  if constexpr (sizeof(bits) == 4)
-    return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(equal)));
-  else
-    return static_cast<uint32_t>(_mm256_movemask_pd(reinterpret_cast<__m256d>(equal)));
-#else
-  uint32_t found = 0;
-  for (int k = 0; k < K::width; ++k) found |= static_cast<uint32_t>(x[k] == wanted[k]) << k;
-  return found;
-#endif
 }
 
 // The first element with these bits (or, nan, the first NaN); there is one. Rows of
@@ -240,11 +158,6 @@ inline typename K::vector ordered(typename K::vector x) {
   if constexpr (!K::float_bits) return x;
   else return x ^ ((x < 0) & K::highest);
 }
-template <class K>
-inline bool any_lane(typename K::vector x) {
-  return hits<K>(x, 0) != (1u << K::width) - 1;
-}
-
 template <class K, bool Largest>
 __attribute__((noinline)) void whose_nan(const typename K::element* p, int64_t n, int64_t stride, int together,
                                          typename K::vector& winner, typename K::vector& nan) {
@@ -337,6 +250,28 @@ void winners(const packed_rows& r, int64_t count, bool index, void* out) {
   }
 }
 
+// Whole chunks from a on and from b on, side by side, without prefetches: see float_sums.cpp.
+template <class K, bool Largest>
+void two(const void* a, const void* b, int64_t count, extreme* out_a, extreme* out_b) {
+  const auto* p = static_cast<const typename K::element*>(a);
+  const auto* q = static_cast<const typename K::element*>(b);
+  bool lows = false;
+  for (int64_t first = 0; first < count; first += K::width) {
+    const int some = count - first < K::width ? static_cast<int>(count - first) : K::width;
+    group<K, Largest> of_a, of_b;
+    if (some < K::width) memset(static_cast<void*>(&of_a), 0, sizeof of_a), memset(static_cast<void*>(&of_b), 0, sizeof of_b);
+    for (int i = 0; i < some; ++i)
+      lows = group<K, Largest>::two(of_a, of_b, i, p + (first + i) * exact_chunk, q + (first + i) * exact_chunk, lows);
+    for (int c = 0; c < 2; ++c) {
+      typename K::element bits[K::width];
+      bool nan[K::width];
+      (c == 0 ? of_a : of_b).join(bits, nan);
+      extreme* out = (c == 0 ? out_a : out_b) + first;
+      for (int i = 0; i < some; ++i) out[i].key = key_of<K, Largest>(bits[i], nan[i]), out[i].index = 0;
+    }
+  }
+}
+
 template <class K, bool Largest>
 void rows(const packed_rows& r, int64_t count, bool index, extreme* out) {
   const auto* src = static_cast<const typename K::element*>(r.src);
@@ -352,7 +287,7 @@ void rows(const packed_rows& r, int64_t count, bool index, extreme* out) {
     g.join(bits, nan);
     for (int i = 0; i < together; ++i) {
       const int64_t s = first + i;
-      out[s].key = nan[i] ? (Largest ? INT64_MAX : INT64_MIN) : key_of<K>(bits[i]);
+      out[s].key = key_of<K, Largest>(bits[i], nan[i]);
       out[s].index = index && length(s) > 0 ? first_index<K>(begin(s), length(s), bits[i], nan[i]) : 0;
     }
   }
@@ -418,14 +353,14 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, bool index, 
 
 extern const extreme_kernels extremes_table;
 const extreme_kernels extremes_table = {{
-    {rows<i32, true>, winners<i32, true>, columns<i32, true>},
-    {rows<i64, true>, winners<i64, true>, columns<i64, true>},
-    {rows<f32, true>, winners<f32, true>, columns<f32, true>},
-    {rows<f64, true>, winners<f64, true>, columns<f64, true>},
-    {rows<i32, false>, winners<i32, false>, columns<i32, false>},
-    {rows<i64, false>, winners<i64, false>, columns<i64, false>},
-    {rows<f32, false>, winners<f32, false>, columns<f32, false>},
-    {rows<f64, false>, winners<f64, false>, columns<f64, false>},
+    {rows<i32, true>, two<i32, true>, winners<i32, true>, columns<i32, true>},
+    {rows<i64, true>, two<i64, true>, winners<i64, true>, columns<i64, true>},
+    {rows<f32, true>, two<f32, true>, winners<f32, true>, columns<f32, true>},
+    {rows<f64, true>, two<f64, true>, winners<f64, true>, columns<f64, true>},
+    {rows<i32, false>, two<i32, false>, winners<i32, false>, columns<i32, false>},
+    {rows<i64, false>, two<i64, false>, winners<i64, false>, columns<i64, false>},
+    {rows<f32, false>, two<f32, false>, winners<f32, false>, columns<f32, false>},
+    {rows<f64, false>, two<f64, false>, winners<f64, false>, columns<f64, false>},
 }};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

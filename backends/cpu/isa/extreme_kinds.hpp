@@ -1,0 +1,138 @@
+// extreme_kinds.hpp - what extremes.cpp is made of: the element types as integers, vectors of them, joins across lanes.
+#pragma once
+
+#include "vectors.hpp"
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+constexpr int bytes = W * 8;
+
+typedef int32_t vs32 __attribute__((vector_size(bytes)));
+typedef uint32_t vu32 __attribute__((vector_size(bytes)));
+typedef int64_t vs64 __attribute__((vector_size(bytes)));
+typedef uint64_t vu64 __attribute__((vector_size(bytes)));
+
+template <class V>
+inline V greater(V a, V b) {
+  return a > b ? a : b;
+}
+template <class V>
+inline V lesser(V a, V b) {
+  return a < b ? a : b;
+}
+
+// float_bits: elements are IEEE floats seen as integers of their size.
+template <class I, class U, class S, class V, bool FloatBits>
+struct kind {
+  typedef I element;
+  typedef U word;
+  typedef S vector;
+  typedef V word_vector;
+  static constexpr bool float_bits = FloatBits;
+  static constexpr int width = bytes / static_cast<int>(sizeof(I));
+  static constexpr U sign = U{1} << (sizeof(I) * 8 - 1);
+  static constexpr U infinity = sizeof(I) == 4 ? static_cast<U>(0x7F800000u) : static_cast<U>(0x7FF0000000000000u);
+  static constexpr I highest = static_cast<I>(sign - 1), lowest = static_cast<I>(sign);
+  static S load(const I* p) {
+    S x;
+    memcpy(&x, p, sizeof x);
+    return x;
+  }
+};
+typedef kind<int32_t, uint32_t, vs32, vu32, false> i32;
+typedef kind<int64_t, uint64_t, vs64, vu64, false> i64;
+typedef kind<int32_t, uint32_t, vs32, vu32, true> f32;
+typedef kind<int64_t, uint64_t, vs64, vu64, true> f64;
+
+// The last vector of a row overlaps the one before, or repeats the first element:
+// neither changes an extreme.
+template <class K>
+inline typename K::vector last_vector(const typename K::element* p, int64_t n) {
+  typedef typename K::vector V [[maybe_unused]];
+  if (n >= K::width) return K::load(p + n - K::width);
+#if defined(LOCKSTEP_ISA_AVX512)
+  const __m512i fill = reinterpret_cast<__m512i>(V{} + p[0]);
+  if constexpr (sizeof(*p) == 4) return reinterpret_cast<V>(_mm512_mask_loadu_epi32(fill, static_cast<__mmask16>((1 << n) - 1), p));
+  else return reinterpret_cast<V>(_mm512_mask_loadu_epi64(fill, static_cast<__mmask8>((1 << n) - 1), p));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  const __m256i fill = reinterpret_cast<__m256i>(V{} + p[0]);
+  __m256i mask, some;
+  if constexpr (sizeof(*p) == 4) {
+    mask = first_lanes32(n);
+    some = _mm256_maskload_epi32(p, mask);
+  } else {
+    mask = first_lanes64(n);
+    some = _mm256_maskload_epi64(reinterpret_cast<const long long*>(p), mask);
+  }
+  return reinterpret_cast<V>(_mm256_blendv_epi8(fill, some, mask));
+#else
+  typename K::element part[K::width];
+  for (int i = 0; i < K::width; ++i) part[i] = p[i < n ? i : 0];
+  return K::load(part);
+#endif
+}
+
+struct take_greater {
+  template <class V>
+  static V of(V a, V b) { return greater(a, b); }
+};
+struct take_lesser {
+  template <class V>
+  static V of(V a, V b) { return lesser(a, b); }
+};
+
+// Neighbouring lanes of a, then of b, joined.
+template <class Take, class V>
+inline V halved(V a, V b) {
+  constexpr int n = sizeof(V) / sizeof(a[0]);
+  if constexpr (n == 16)
+    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+                    __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
+  else if constexpr (n == 8)
+    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14), __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
+  else if constexpr (n == 4)
+    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7));
+  else
+    return Take::of(__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3));
+}
+// Lane i: the extreme of v[i]. As many vectors as lanes, so that registers stay full.
+template <class Take, class V>
+inline V across(V* v) {
+  constexpr int n = sizeof(V) / sizeof(v[0][0]);
+#pragma GCC unroll 4
+  for (int m = n / 2; m >= 1; m /= 2)
+#pragma GCC unroll 8
+    for (int i = 0; i < m; ++i) v[i] = halved<Take>(v[2 * i], v[2 * i + 1]);
+  return v[0];
+}
+
+// Bit i: lane i of x has these bits.
+template <class K>
+inline uint32_t hits(typename K::vector x, typename K::element bits) {
+  const typename K::vector wanted = typename K::vector{} + bits;
+#if defined(LOCKSTEP_ISA_AVX512)
+  if constexpr (sizeof(bits) == 4)
+    return _mm512_cmpeq_epi32_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
+  else
+    return _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  const typename K::vector equal = x == wanted;
+  if constexpr (sizeof(bits) == 4)
+    return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(equal)));
+  else
+    return static_cast<uint32_t>(_mm256_movemask_pd(reinterpret_cast<__m256d>(equal)));
+#else
+  uint32_t found = 0;
+  for (int k = 0; k < K::width; ++k) found |= static_cast<uint32_t>(x[k] == wanted[k]) << k;
+  return found;
+#endif
+}
+
+template <class K>
+inline bool any_lane(typename K::vector x) {
+  return hits<K>(x, 0) != (1u << K::width) - 1;
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::LOCKSTEP_ISA
