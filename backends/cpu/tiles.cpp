@@ -33,8 +33,8 @@ constexpr double cached_bytes = 1 << 20;
 constexpr int64_t lines_ahead = 4, few_rows_ahead = 32;
 
 // Where the rows of dst crowd into few sets (and pages): f32, one thread, strips of 32, 64, 128, 256 rows
-// 1024 squared 281 (with 512-byte packing, the others with 256), 202, 117, 147 us; 4096 squared, streamed, 5.6, 4.6,
-// 4.8, 5.4 ms. 16-byte elements at 512 squared were better with 64 rows (165 against 188 us).
+// 1024 squared 281 (with 512-byte packing, the others with 256), 202, 117, 147 us; 4096 squared, streamed but not
+// piped, 5.6, 4.6, 4.8, 5.4 ms. 16-byte elements at 512 squared were better with 64 rows (165 against 188 us).
 int64_t tall_strip_rows(int log2_bytes, store how) {
   const int64_t rows = (how == store::cached ? 512 : 256) >> log2_bytes;
   return rows > 256 ? 256 : rows < 32 ? 32 : rows;
@@ -73,31 +73,46 @@ void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, cha
   const store how = choose_store(t, dst, moved >= stream_bytes);
   const bool tall = kernels.crowded(t.log2_bytes, t.dst_ld);
   const bool close = how != store::cached && t.src_ld <= close_rows && t.src_ld >= t.cols * bytes;
-  const int64_t height = close  ? (t.log2_bytes == 0 ? 256 : 512 >> t.log2_bytes)
-                         : tall ? tall_strip_rows(t.log2_bytes, how)
-                                : strip_rows[t.log2_bytes];
+  // Crowded rows of src that go around the cache: the kernel cuts strips itself, so that one's last block meets the
+  // next one's first. Whole rows then, as long as there are strips enough to share out.
+  const bool piped = how == store::stream_lines && kernels.crowded(t.log2_bytes, t.src_ld);
+  const int64_t height = piped   ? piped_rows(bytes)
+                         : close ? (t.log2_bytes == 0 ? 256 : 512 >> t.log2_bytes)
+                         : tall  ? tall_strip_rows(t.log2_bytes, how)
+                                 : strip_rows[t.log2_bytes];
   const int64_t ahead = moved < cached_bytes ? 0 : t.rows <= 8 ? few_rows_ahead : lines_ahead;
   // Elements between the line's start and dst: strips begin `phase` rows early, the first one is short.
   const int64_t line = 64 / bytes;
-  const int64_t phase = how == store::stream_lines ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) % 64) / bytes : 0;
-  const int64_t strips = (t.rows - 1 + phase) / height + 1, chunks = (t.cols - 1) / task_cols + 1;
+  const int64_t phase =
+      how == store::stream_lines ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) % 64) / bytes : 0;
+  const int64_t strips = (t.rows - 1 + phase) / height + 1;
+  const int64_t most_cols = piped && matrices * strips >= 8 * queue.threads ? t.cols : task_cols,
+                chunks = (t.cols - 1) / most_cols + 1;
 
   over_ranges(queue, matrices * strips * chunks, 1, [&](int64_t first, int64_t last) {
     int64_t chunk = first % chunks, strip = first / chunks % strips;
     odometer at(t, src, dst, first / chunks / strips);
     for (int64_t task = first; task < last; ++task) {
       int64_t row = strip * height - phase;
-      const int64_t end = t.rows - row < height ? t.rows : row + height;
-      const int64_t col = chunk * task_cols, cols = t.cols - col < task_cols ? t.cols - col : task_cols;
+      if (piped && chunks == 1) {  // all strips at once
+        const int64_t more = (strips - strip < last - task ? strips - strip : last - task) - 1;
+        strip += more;
+        task += more;
+      }
+      const int64_t end = t.rows + phase < (strip + 1) * height ? t.rows : (strip + 1) * height - phase;
+      const int64_t col = chunk * most_cols, cols = t.cols - col < most_cols ? t.cols - col : most_cols;
       const char* from = at.src + col * bytes;
       char* to = at.dst + col * (LOCKSTEP_MUTANT("transpose_pitch_of_src_in_dst") ? t.src_ld : t.dst_ld);
       if (row < 0) {  // up to the first whole line of dst
         const int64_t head = end < line - phase ? end : line - phase;
-        tile(from, t.src_ld, to, t.dst_ld, head - (LOCKSTEP_MUTANT("transpose_stream_head_off_by_one") ? 1 : 0), cols, store::cached, ahead);
+        tile(from, t.src_ld, to, t.dst_ld, head - (LOCKSTEP_MUTANT("transpose_stream_head_off_by_one") ? 1 : 0), cols,
+             store::cached, ahead);
         row = head;
       }
       const int64_t below = row * t.src_ld;
-      if (row < end) tile(from + (LOCKSTEP_MUTANT("transpose_int32_offset") ? static_cast<int32_t>(below) : below), t.src_ld, to + row * bytes, t.dst_ld, end - row, cols, how, ahead);
+      if (row < end)
+        tile(from + (LOCKSTEP_MUTANT("transpose_int32_offset") ? static_cast<int32_t>(below) : below), t.src_ld,
+             to + row * bytes, t.dst_ld, end - row, cols, how, ahead);
       if (++chunk < chunks) continue;
       chunk = 0;
       if (++strip < strips) continue;
@@ -146,7 +161,8 @@ void run_pixels(const lockstep_queue& queue, const tiles& t, int64_t bytes, cons
     for (int64_t task = first; task < last; ++task) {
       const int64_t row = strip * height, rows = t.rows - row < height ? t.rows - row : height;
       const int64_t col = chunk * task_cols, cols = t.cols - col < task_cols ? t.cols - col : task_cols;
-      pixels(at.src + row * t.src_ld + col * bytes, t.src_ld, at.dst + col * t.dst_ld + row * bytes, t.dst_ld, rows, cols, bytes);
+      pixels(at.src + row * t.src_ld + col * bytes, t.src_ld, at.dst + col * t.dst_ld + row * bytes, t.dst_ld, rows,
+             cols, bytes);
       if (++chunk < chunks) continue;
       chunk = 0;
       if (++strip < strips) continue;

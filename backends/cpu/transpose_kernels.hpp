@@ -16,6 +16,9 @@ enum class store {
   stream_dense,  // dst rows of 16 or 32 bytes without gaps, aligned to their size: all non-temporal
 };
 
+// Rows of a strip that a kernel pipes through packed blocks: 512 bytes of a dst row a visit.
+constexpr int64_t piped_rows(int64_t bytes) { return bytes <= 2 ? 256 : 512 / bytes; }
+
 struct transpose_kernels {
   // dst[j][i] = src[i][j] for i < rows, j < cols; by log2(element bytes).
   // ahead: lines of each row that are fetched before their use.

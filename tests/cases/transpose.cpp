@@ -90,7 +90,13 @@ std::vector<std::string> list_transpose(level depth) {
   // Large enough (16 MiB moved) for stores around the cache: rows of dst that start within a line, and dense short
   // ones.
   for (const char* rest : {"b4/1500x1500/ld1500,1504/off0,3", "b1/3000x2900/ld2900,3008/off1,5", "b4/8x300000",
-                           "b1/3x2900000/off1,5", "b1/2900032x3/off1,8", "b2/3x3/batch500000/off1,3", "b4/5x430000"})
+                           "b1/3x2900000/off1,5", "b1/2900032x3/off1,8", "b2/3x3/batch500000/off1,3", "b4/5x430000",
+                           // Crowded rows of src (power-of-two pitch): blocks piped through strips, ragged on every
+                           // side.
+                           "b4/1500x1523/ld2048,1504/off0,3", "b8/2100x515/ld1024,2104/off1,1",
+                           "b1/2911x2900/ld4096,2944/off1,5", "b2/2100x2051/ld4096,2112",
+                           "b16/1100x501/ld512,1104/off0,2", "b4/300x4700/ld6144,304/batch2,9,0",
+                           "b4/20x110000/ld110592,32"})
     add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})

@@ -11,164 +11,20 @@
 // Limit   L1 loads: 4 a line of dst, far above what L2 and beyond deliver.
 // Watch   rows a multiple of 4 KiB apart fall into one L1 set (12 ways on Zen 5):
 //         a line would be fetched again for each of its four units. Such strips
-//         are first copied, 512 bytes of a row at a time (256 when dst stays in cache), into a packed block
-//         (16384 squared f32: 0.34 -> 0.48 of a copy; where rows do not crowd the
-//         block costs: 10000x7001 0.82 -> 0.47).
+//         first go into a packed block (16384 squared f32: 0.34 -> 0.48 of a copy;
+//         where rows do not crowd the block costs: 10000x7001 0.82 -> 0.47), and
+//         for a dst around the cache into two by turns, so that reads and writes
+//         of memory overlap (0.51 -> 0.67).
 // Source  this file; the interleaving network is the perfect shuffle of Stone,
 //         "Parallel processing with the perfect shuffle", IEEE ToC 1971.
+#include <stdint.h>
+
 #include "../transpose_kernels.hpp"
 #include "mutant.hpp"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 warns inside its own _mm512_undefined_epi32 (bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
+#include "transpose_registers.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
-
-// Element type of a lane by size, for the interleaves.
-typedef uint8_t u8x16 __attribute__((vector_size(16)));
-typedef uint16_t u16x8 __attribute__((vector_size(16)));
-typedef uint32_t u32x4 __attribute__((vector_size(16)));
-typedef uint64_t u64x2 __attribute__((vector_size(16)));
-
-struct v128 {
-  [[maybe_unused]] static constexpr int lanes = 1;
-  u8x16 x;
-
-  static v128 gather(const char* p, int64_t) {
-    v128 v;
-    __builtin_memcpy(&v.x, p, 16);
-    return v;
-  }
-  template <bool stream>
-  void put(char* p) const {
-#if defined(__SSE2__)
-    if constexpr (stream) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)x);
-      return;
-    }
-#endif
-    __builtin_memcpy(p, &x, 16);
-  }
-  template <int E>
-  static v128 low(v128 a, v128 b) {
-    if constexpr (E == 1)
-      return {__builtin_shufflevector(a.x, b.x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)};
-    else if constexpr (E == 2)
-      return {(u8x16)__builtin_shufflevector((u16x8)a.x, (u16x8)b.x, 0, 8, 1, 9, 2, 10, 3, 11)};
-    else if constexpr (E == 4)
-      return {(u8x16)__builtin_shufflevector((u32x4)a.x, (u32x4)b.x, 0, 4, 1, 5)};
-    else
-      return {(u8x16)__builtin_shufflevector((u64x2)a.x, (u64x2)b.x, 0, 2)};
-  }
-  template <int E>
-  static v128 high(v128 a, v128 b) {
-    if constexpr (E == 1)
-      return {__builtin_shufflevector(a.x, b.x, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)};
-    else if constexpr (E == 2)
-      return {(u8x16)__builtin_shufflevector((u16x8)a.x, (u16x8)b.x, 4, 12, 5, 13, 6, 14, 7, 15)};
-    else if constexpr (E == 4)
-      return {(u8x16)__builtin_shufflevector((u32x4)a.x, (u32x4)b.x, 2, 6, 3, 7)};
-    else
-      return {(u8x16)__builtin_shufflevector((u64x2)a.x, (u64x2)b.x, 1, 3)};
-  }
-};
-
-#if defined(LOCKSTEP_ISA_AVX2) || defined(LOCKSTEP_ISA_AVX512)
-inline __m128i load16(const char* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-
-struct v256 {
-  [[maybe_unused]] static constexpr int lanes = 2;
-  __m256i x;
-
-  static v256 gather(const char* p, int64_t step) {
-    return {_mm256_inserti128_si256(_mm256_castsi128_si256(load16(p)), load16(p + step), 1)};
-  }
-  template <bool stream>
-  void put(char* p) const {
-    if constexpr (stream)
-      _mm256_stream_si256(reinterpret_cast<__m256i*>(p), x);
-    else
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x);
-  }
-  template <int E>
-  static v256 low(v256 a, v256 b) {
-    if constexpr (E == 1) return {_mm256_unpacklo_epi8(a.x, b.x)};
-    if constexpr (E == 2) return {_mm256_unpacklo_epi16(a.x, b.x)};
-    if constexpr (E == 4) return {_mm256_unpacklo_epi32(a.x, b.x)};
-    return {_mm256_unpacklo_epi64(a.x, b.x)};
-  }
-  template <int E>
-  static v256 high(v256 a, v256 b) {
-    if constexpr (E == 1) return {_mm256_unpackhi_epi8(a.x, b.x)};
-    if constexpr (E == 2) return {_mm256_unpackhi_epi16(a.x, b.x)};
-    if constexpr (E == 4) return {_mm256_unpackhi_epi32(a.x, b.x)};
-    return {_mm256_unpackhi_epi64(a.x, b.x)};
-  }
-};
-#endif
-
-#if defined(LOCKSTEP_ISA_AVX512)
-struct v512 {
-  [[maybe_unused]] static constexpr int lanes = 4;
-  __m512i x;
-
-  static v512 gather(const char* p, int64_t step) {
-    __m512i v = _mm512_zextsi128_si512(load16(p));
-    v = _mm512_inserti32x4(v, load16(p + step), 1);
-    v = _mm512_inserti32x4(v, load16(p + 2 * step), 2);
-    return {_mm512_inserti32x4(v, load16(p + 3 * step), 3)};
-  }
-  template <bool stream>
-  void put(char* p) const {
-    if constexpr (stream)
-      _mm512_stream_si512(reinterpret_cast<__m512i*>(p), x);
-    else
-      _mm512_storeu_si512(p, x);
-  }
-  template <int E>
-  static v512 low(v512 a, v512 b) {
-    if constexpr (E == 1) return {_mm512_unpacklo_epi8(a.x, b.x)};
-    if constexpr (E == 2) return {_mm512_unpacklo_epi16(a.x, b.x)};
-    if constexpr (E == 4) return {_mm512_unpacklo_epi32(a.x, b.x)};
-    return {_mm512_unpacklo_epi64(a.x, b.x)};
-  }
-  template <int E>
-  static v512 high(v512 a, v512 b) {
-    if constexpr (E == 1) return {_mm512_unpackhi_epi8(a.x, b.x)};
-    if constexpr (E == 2) return {_mm512_unpackhi_epi16(a.x, b.x)};
-    if constexpr (E == 4) return {_mm512_unpackhi_epi32(a.x, b.x)};
-    return {_mm512_unpackhi_epi64(a.x, b.x)};
-  }
-};
-using widest = v512;
-#elif defined(LOCKSTEP_ISA_AVX2)
-using widest = v256;
-#else
-using widest = v128;
-#endif
-
-// The interleaving rounds: n registers in, their lanes transposed, in place.
-template <int E, class V>
-inline __attribute__((always_inline)) void interleave(V* r) {
-  constexpr int n = 16 / E;
-#pragma GCC unroll 4
-  for (int round = 1; round < n; round *= 2) {
-    V t[n];
-#pragma GCC unroll 16
-    for (int k = 0; k < n / 2; ++k) {
-      t[2 * k] = V::template low<E>(r[k], r[k + n / 2]);
-      t[2 * k + 1] = V::template high<E>(r[k], r[k + n / 2]);
-    }
-#pragma GCC unroll 16
-    for (int k = 0; k < n; ++k) r[k] = t[k];
-  }
-}
 
 template <int E, class V, bool stream>
 inline __attribute__((always_inline)) void unit(const char* src, int64_t src_ld, char* dst, int64_t dst_ld) {
@@ -181,6 +37,36 @@ inline __attribute__((always_inline)) void unit(const char* src, int64_t src_ld,
   for (int k = 0; k < n; ++k) r[k].template put<stream>(dst + k * dst_ld);
 }
 
+#if defined(LOCKSTEP_ISA_AVX512)
+// 64 bytes of 64 / E rows at once: whole lines on both sides, a load and E = 4: 4, 8: 3, 16: 2 shuffles a line. The
+// lanes are transposed as in unit, register k of group q holding row q*n + k, then the lanes of the four groups change
+// places.
+template <int E, bool stream, class Between>
+inline __attribute__((always_inline)) void square(const char* src, int64_t src_ld, char* dst, int64_t dst_ld,
+                                                  const Between& between) {
+  constexpr int n = 16 / E;
+  v512 r[4][n];
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+#pragma GCC unroll 4
+    for (int k = 0; k < n; ++k) r[q][k].x = _mm512_loadu_si512(src + (q * n + k) * src_ld);
+    interleave<E>(r[q]);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) {
+    const __m512i even_above = _mm512_shuffle_i64x2(r[0][k].x, r[1][k].x, 0x88),
+                  odd_above = _mm512_shuffle_i64x2(r[0][k].x, r[1][k].x, 0xDD);
+    const __m512i even_below = _mm512_shuffle_i64x2(r[2][k].x, r[3][k].x, 0x88),
+                  odd_below = _mm512_shuffle_i64x2(r[2][k].x, r[3][k].x, 0xDD);
+    v512{_mm512_shuffle_i64x2(even_above, even_below, 0x88)}.template put<stream>(dst + k * dst_ld);
+    v512{_mm512_shuffle_i64x2(odd_above, odd_below, 0x88)}.template put<stream>(dst + (n + k) * dst_ld);
+    v512{_mm512_shuffle_i64x2(even_above, even_below, 0xDD)}.template put<stream>(dst + (2 * n + k) * dst_ld);
+    v512{_mm512_shuffle_i64x2(odd_above, odd_below, 0xDD)}.template put<stream>(dst + (3 * n + k) * dst_ld);
+    between(4);
+  }
+}
+#endif
+
 // 0 to 16 bytes, in pieces: nothing beyond them is read or written.
 inline void copy_few(const char* src, char* dst, int64_t bytes) {
   if (bytes & 16) {
@@ -188,22 +74,31 @@ inline void copy_few(const char* src, char* dst, int64_t bytes) {
     return;
   }
   int64_t at = 0;
-  if (bytes & 8) { __builtin_memcpy(dst, src, 8); at = 8; }
-  if (bytes & 4) { __builtin_memcpy(dst + at, src + at, 4); at += 4; }
-  if (bytes & 2) { __builtin_memcpy(dst + at, src + at, 2); at += 2; }
+  if (bytes & 8) {
+    __builtin_memcpy(dst, src, 8);
+    at = 8;
+  }
+  if (bytes & 4) {
+    __builtin_memcpy(dst + at, src + at, 4);
+    at += 4;
+  }
+  if (bytes & 2) {
+    __builtin_memcpy(dst + at, src + at, 2);
+    at += 2;
+  }
   if (bytes & 1) dst[at] = src[at];
 }
 
 // At most n rows by at most n columns: the ragged edge of a tile.
 template <int E>
-inline __attribute__((noinline)) void edge(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols) {
+inline __attribute__((noinline)) void edge(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows,
+                                           int64_t cols) {
   constexpr int n = 16 / E;
   v128 r[n];
 #if defined(LOCKSTEP_ISA_AVX512)
   const __mmask16 in = (__mmask16)((1u << (cols * E)) - 1), out = (__mmask16)((1u << (rows * E)) - 1);
 #pragma GCC unroll 16
-  for (int k = 0; k < n; ++k)
-    r[k].x = k < rows ? (u8x16)_mm_maskz_loadu_epi8(in, src + k * src_ld) : u8x16{};
+  for (int k = 0; k < n; ++k) r[k].x = k < rows ? (u8x16)_mm_maskz_loadu_epi8(in, src + k * src_ld) : u8x16{};
   interleave<E>(r);
 #pragma GCC unroll 16
   for (int k = 0; k < n; ++k)
@@ -219,19 +114,31 @@ inline __attribute__((noinline)) void edge(const char* src, int64_t src_ld, char
 #endif
 }
 
-// rows rows by units units of n columns; whole lines of dst rows first, then ever narrower pieces.
-template <int E, store how>
-inline void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int units) {
+// rows rows by units units of n columns; whole lines of dst rows first, then ever narrower pieces. between(lines) runs
+// after every few lines of dst. squares: four units are one square where there is one.
+template <int E, store how, bool squares, class Between>
+inline __attribute__((always_inline)) void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld,
+                                                int64_t rows, int units, const Between& between) {
   constexpr int n = 16 / E;
   constexpr int64_t line = 64 / E;
   constexpr bool lines = how != store::cached, all = how == store::stream_dense;
   int64_t i = 0;
-  for (; i + line <= rows; i += line)
+  for (; i + line <= rows; i += line) {
+#if defined(LOCKSTEP_ISA_AVX512)
+    if constexpr (squares && E >= 4)
+      if (units == 4) {
+        square<E, lines>(src + i * src_ld, src_ld, dst + i * E, dst_ld, between);
+        continue;
+      }
+#endif
     for (int u = 0; u < units; ++u) {
 #pragma GCC unroll 4
       for (int64_t part = 0; part < line; part += n * widest::lanes)
-        unit<E, widest, lines>(src + (i + part) * src_ld + u * 16, src_ld, dst + u * n * dst_ld + (i + part) * E, dst_ld);
+        unit<E, widest, lines>(src + (i + part) * src_ld + u * 16, src_ld, dst + u * n * dst_ld + (i + part) * E,
+                               dst_ld);
+      between(n);
     }
+  }
 #if defined(LOCKSTEP_ISA_AVX2) || defined(LOCKSTEP_ISA_AVX512)
   if (i + 2 * n <= rows) {
     for (int u = 0; u < units; ++u)
@@ -245,6 +152,11 @@ inline void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int
   if (i < rows)
     for (int u = 0; u < units; ++u)
       edge<E>(src + i * src_ld + u * 16, src_ld, dst + u * n * dst_ld + i * E, dst_ld, rows - i, n);
+}
+
+template <int E, store how>
+inline void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int units) {
+  band<E, how, false>(src, src_ld, dst, dst_ld, rows, units, [](int64_t) {});
 }
 
 // The packed block of a crowded strip: rows fetched ahead of the copy, and the largest strip that fits. A row gives
@@ -263,7 +175,8 @@ inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld
     for (int64_t i = 0; i < rows; ++i) {
       const char* from = src + i * src_ld + j * E;
       // Beyond the last row: the first rows of the next block. The address is only a hint and may lie outside.
-      const char* ahead = i + pack_ahead < rows ? from + pack_ahead * src_ld : from + (pack_ahead - rows) * src_ld + pack_bytes;
+      const char* ahead =
+          i + pack_ahead < rows ? from + pack_ahead * src_ld : from + (pack_ahead - rows) * src_ld + pack_bytes;
       for (int64_t k = 0; k < pack_bytes; k += 64) {
         __builtin_prefetch(ahead + k, 0, 3);
         __builtin_memcpy(pack + i * pack_ld + k, from + k, 64);
@@ -273,6 +186,84 @@ inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld
       band<E, how>(pack + k, pack_ld, dst + (j + k / 16 * n) * dst_ld, dst_ld, rows, 1);
   }
   return j;
+}
+
+// The same for a dst that goes around the cache, with two blocks: while one is transposed the next comes in, four lines
+// for four that go out, through all strips. Reads of memory then overlap the writes. Evenly: with 16 lines at once, or
+// one, 4096 squared f32 took 1.2 and 1.7 times as long (of a burst of prefetches some are dropped).
+template <int E>
+struct pipe {
+  static constexpr int64_t bytes = 1024, ld = bytes + 64, height = piped_rows(E), rows_ahead = 3;
+  struct block {
+    int64_t row, at;  // of src; at in bytes
+  };
+  const char* src;
+  int64_t src_ld, rows, row_bytes;
+
+  block after(block b) const {
+    return b.at + bytes < row_bytes ? block{b.row, b.at + bytes} : block{b.row + height, 0};
+  }
+  const char* start(block b) const { return src + b.row * src_ld + b.at; }
+  int64_t rows_of(block b) const { return rows - b.row < height ? rows - b.row : height; }
+  int64_t width_of(block b) const { return row_bytes - b.at < bytes ? row_bytes - b.at : bytes; }
+};
+
+// A block on its way in.
+template <int E>
+struct incoming {
+  const char *from, *ahead, *after;  // ahead and after, the block after this one, are hints and may lie outside src
+  int64_t src_ld;
+  char* to;
+  int64_t rows, width, at = 0;  // rows to come; none: the matrix is done
+
+  incoming(const pipe<E>& p, typename pipe<E>::block b, char* packed)
+      : from(p.start(b)),
+        after(p.start(p.after(b))),
+        src_ld(p.src_ld),
+        to(packed),
+        rows(p.rows_of(b)),
+        width(p.width_of(b)) {
+    look_ahead();
+  }
+  void look_ahead() { ahead = rows > p_ahead ? from + p_ahead * src_ld : after + (p_ahead - rows) * src_ld; }
+  inline __attribute__((always_inline)) void lines(int64_t n) {
+    for (; n > 0 && rows > 0; --n) {
+      __builtin_prefetch(ahead + at, 0, 3);
+      __builtin_memcpy(to + at, from + at, 64);
+      if ((at += 64) < width) continue;
+      at = 0;
+      --rows;
+      from += src_ld;
+      to += pipe<E>::ld;
+      look_ahead();
+    }
+  }
+
+ private:
+  static constexpr int64_t p_ahead = pipe<E>::rows_ahead;
+};
+
+// All columns but the last ones, of less than a line. Returns the columns done.
+template <int E, store how>
+__attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows,
+                                        int64_t cols) {
+  using walk = pipe<E>;
+  alignas(64) char packed[2][walk::height * walk::ld];
+  const walk p{src, src_ld, rows, cols * E / 64 * 64};
+  if (p.row_bytes == 0) return 0;
+  typename walk::block b{0, 0};
+  incoming<E>(p, b, packed[0]).lines(INT64_MAX);
+  for (int k = 0; b.row < rows; k ^= 1) {
+    const auto next = p.after(b);
+    incoming<E> in(p, next, packed[k ^ 1]);
+    for (int64_t j = 0; j < p.width_of(b); j += 64)
+      band<E, how, true>(
+          packed[k] + j, walk::ld, dst + (b.at + j) / E * dst_ld + b.row * E, dst_ld, p.rows_of(b),
+          4, [&](int64_t lines) __attribute__((always_inline)) { in.lines(lines); });
+    if (!LOCKSTEP_MUTANT("transpose_piped_rest_not_fetched")) in.lines(INT64_MAX);
+    b = next;
+  }
+  return p.row_bytes / E;
 }
 
 // Rows whose lines share L1 sets: 8 or more of a line's rows in one set, or rows that step by nearly 4 KiB.
@@ -285,7 +276,13 @@ template <int E, store how>
 void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t ahead) {
   constexpr int n = 16 / E;
   constexpr int64_t line = 64 / E;
-  int64_t j = rows > 8 && rows <= pack_rows && crowded(__builtin_ctz(E), src_ld) ? packed<E, how>(src, src_ld, dst, dst_ld, rows, cols) : 0;
+  int64_t j = 0;
+  if (rows > 8 && crowded(__builtin_ctz(E), src_ld)) {
+    if (how == store::stream_lines)
+      j = piped<E, how>(src, src_ld, dst, dst_ld, rows, cols);
+    else if (rows <= pack_rows)
+      j = packed<E, how>(src, src_ld, dst, dst_ld, rows, cols);
+  }
   for (; j + line <= cols; j += line) {
     if (ahead > 0 && j + (ahead + 1) * line <= cols)
       for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(src + i * src_ld + j * E + ahead * 64, 0, 3);
@@ -296,7 +293,8 @@ void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t
   j += rest * n;
   if (j < cols)
     for (int64_t i = 0; i < rows - (LOCKSTEP_MUTANT("transpose_corner_lost") ? rows % n : 0); i += n)
-      edge<E>(src + i * src_ld + j * E, src_ld, dst + j * dst_ld + i * E, dst_ld, rows - i < n ? rows - i : n, cols - j);
+      edge<E>(src + i * src_ld + j * E, src_ld, dst + j * dst_ld + i * E, dst_ld, rows - i < n ? rows - i : n,
+              cols - j);
 }
 
 template <int E>
@@ -345,6 +343,7 @@ void fence() {
 }  // namespace
 
 extern const transpose_kernels transpose_kernels_of_table;
-const transpose_kernels transpose_kernels_of_table = {{tile<1>, tile<2>, tile<4>, tile<8>, tile<16>}, crowded, copy, fence};
+const transpose_kernels transpose_kernels_of_table = {
+    {tile<1>, tile<2>, tile<4>, tile<8>, tile<16>}, crowded, copy, fence};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
