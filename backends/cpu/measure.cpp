@@ -1,6 +1,6 @@
-// measure.cpp - see measure.hpp. The limit of a size is the best of several loops:
-// memcpy, and plain and non-temporal vector copies, each on the queue's threads
-// (glibc's memcpy alone is the wrong base between 64 MiB and 1 GiB).
+// measure.cpp - see measure.hpp. The limit of a size is the best of several loops, each on the queue's threads: memcpy,
+// plain and non-temporal vector copies; plain reads, reads with prefetches, reads of two places at once (glibc's memcpy
+// alone is the wrong base between 64 MiB and 1 GiB).
 #include "measure.hpp"
 
 #include <unistd.h>
@@ -146,7 +146,7 @@ lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, 
         over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) { keep(read(src.data() + from, to - from)); });
       };
     };
-    return best_of(*queue, flags, samples, ms, spread(kernels.read), spread(kernels.read_prefetched));
+    return best_of(*queue, flags, samples, ms, spread(kernels.read), spread(kernels.read_prefetched), spread(kernels.read_two));
   }
   if (kind == LOCKSTEP_LIMIT_LAUNCH) {
     const bool enough = time_samples(*queue, flags, samples, ms, [&] { over_ranges(*queue, queue->threads, 1, [](int64_t, int64_t) {}); });

@@ -255,13 +255,19 @@ class Tool(unittest.TestCase):
 
     def test_bench_peers(self):
         # Stand-ins for peer programs: one that gets the right data and answers, one with a wrong result, one
-        # that dies in the middle, one that has nothing for this backend, one that does not start.
+        # that dies in the middle, one that has nothing for this backend, one that does not start; of those that take
+        # turns one slower, one faster, one that dies at its second.
         head = "#!/usr/bin/env python3\nimport json, os, sys\nsay = lambda **a: print(json.dumps(a), flush=True)\n"
         loop = "for line in sys.stdin:\n  name = line.split()[0]\n  "
         same = ("rows, cols = map(int, name.split('/')[2].split('x')); src, want = os.pread(3, 1 << 20, 0), os.pread(4, 1 << 20, 0); "
                 "mine = b''.join(src[(i * cols + j) * 4:(i * cols + j) * 4 + 4] for j in range(cols) for i in range(rows)); "
                 "say(name=name, peer='Right 1.0', checked='bits equal' if mine == want else 'other data', ms=[1.0, 2.0, 3.0]); say(done=True)\n")
+        turns = (loop + "say(name=name, peer='{}', checked='bits equal', waits=True)\n"
+                 "  while n := int(sys.stdin.readline()): say(ms=[{}] * n)\n  say(done=True)\n")
         scripts = {"peer_right": head + loop + same,
+                   "peer_slow": head + turns.format("Slow 1.0", 5000.0), "peer_fast": head + turns.format("Fast 1.0", 1e-9),
+                   "peer_leaves": head + loop + "say(name=name, peer='Gone 1.0', checked='bits equal', waits=True)\n"
+                                                "  n = int(sys.stdin.readline()); say(ms=[1.0] * n); sys.stdin.readline(); os.abort()\n",
                    "peer_wrong": head + loop + "say(name=name, peer='Wrong 1.0', checked='WRONG: bits differ', ms=[]); say(done=True)\n",
                    "peer_dies": head + loop + "say(done=True) if '16x' in name else os.abort()\n",
                    "peer_away": head, "peer_broken": head + "sys.exit(3)\n", "peer_helper.py": head + "sys.exit(4)\n"}
@@ -277,9 +283,17 @@ class Tool(unittest.TestCase):
             found = json.load(f)
         answers = [(r["name"], r["checked"], r["median_ms"]) for r in found["benchmarks"] if r["source"] == "Right 1.0"]
         self.assertEqual(answers, [("transpose/b4/16x24", "bits equal", 2.0), ("transpose/b4/33x20", "bits equal", 2.0)])
-        self.assertEqual({r["source"] for r in found["benchmarks"]}, {"Right 1.0", "lockstep"})
+        self.assertEqual({r["source"] for r in found["benchmarks"]}, {"Right 1.0", "Slow 1.0", "Fast 1.0", "lockstep"})
+        # Three rounds this far apart settle it; the interval is then from end to end.
+        paired = {r["source"]: r for r in found["benchmarks"] if "rounds" in r}
+        self.assertEqual({(name, r["rounds"], r["verdict"]) for name, r in paired.items()}, {("Slow 1.0", 3, "ahead"), ("Fast 1.0", 3, "behind")})
+        for r in paired.values():
+            self.assertTrue(r["ratio_low"] <= r["ratio"] <= r["ratio_high"], r)
+        ours = [r for r in found["benchmarks"] if r["source"] == "lockstep"]
+        self.assertEqual({(r["verdict"], r["over_best_peer"] < 1e-3) for r in ours}, {("behind", True)})
         self.assertEqual(sorted(found["skipped"]),
-                         ["transpose/b4/16x24 by peer_broken: it ended with exit code 3", "transpose/b4/16x24 by peer_wrong: Wrong 1.0: WRONG: bits differ",
+                         ["transpose/b4/16x24 by peer_broken: it ended with exit code 3", "transpose/b4/16x24 by peer_leaves: it died of signal 6",
+                          "transpose/b4/16x24 by peer_wrong: Wrong 1.0: WRONG: bits differ",
                           "transpose/b4/33x20 by peer_dies: it died of signal 6", "transpose/b4/33x20 by peer_wrong: Wrong 1.0: WRONG: bits differ"])
         self.fails(1, "no peer programs there", "bench", "--backend", "cpu", "--case", "transpose/b4/16x24", "--peers", self.path("none"))
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../cli.hpp"
+#include "verdict.hpp"
 
 namespace lockstep::tool::bench {
 
@@ -53,6 +54,7 @@ struct result {
   double limit_gb_s = 0;   // best of our limit kernels and of everything timed for this case
   std::string memory;      // of a crossover: where src and dst lie
   double over_better = 0;  // of a crossover's auto: its time over the better of CPU and device
+  pairing beside;          // of a peer: the rounds in which it and ours took turns
   std::string checked;     // "bits equal", "within 1e-5", "not checked: ..."
   double gb_s() const { return time.median > 0 ? bytes / time.median * 1e-6 : 0; }
   double fraction() const { return limit_gb_s > 0 ? gb_s() / limit_gb_s : 0; }

@@ -244,6 +244,7 @@ class bench_run {
 
     const double limit = limit_gb_s(backend, t, bytes);
     const size_t before = out_.results.size();
+    plan_handle first;  // of the row that peers stand beside
     for (const std::string& variant : variants(backend, t, one)) {
       lockstep_options o = lockstep_options_defaults();
       o.backend = backend.c_str();
@@ -278,11 +279,17 @@ class bench_run {
         check(lockstep_plan_measure(plan.get(), src, dst, cold_flag(), n, ms));
       });
       out_.results.push_back(std::move(r));
+      if (first == nullptr) first = std::move(plan);
     }
     if (crew_ == nullptr || out_.results.size() == before) return;
     if (!can_check && !on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, got, dst_bytes));
     const result ours = out_.results[before];
-    crew_->measure(ours, t.coefficients, src_host, src_bytes, can_check ? want_.data() : got, dst_bytes);
+    crew_->measure(ours, t.coefficients, src_host, src_bytes, can_check ? want_.data() : got, dst_bytes,
+                   [&](int32_t n) {
+                     std::vector<double> ms(static_cast<size_t>(n));
+                     check(lockstep_plan_measure(first.get(), src, dst, cold_flag(), n, ms.data()));
+                     return ms;
+                   });
   }
 
   uint32_t cold_flag() const { return asked_.cold ? static_cast<uint32_t>(LOCKSTEP_COLD) : 0u; }

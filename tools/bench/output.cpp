@@ -9,12 +9,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Ours over the best peer of the same case: above 1 we are faster; 0 without one.
-double over_best_peer(const report& all, const result& r) {
-  double best = 0;
-  for (const result& other : all.results)
-    if (other.source != "lockstep" && other.name == r.name && other.backend == r.backend) best = std::max(best, other.gb_s());
-  return best > 0 && r.source == "lockstep" ? r.gb_s() / best : 0;
+// Ours beside the peer of the same case that comes closest, or is furthest ahead: by the rounds in which the two took
+// turns, or, where they took none, by their medians alone (rounds 0).
+std::optional<pairing> best_peer(const report& all, const result& r) {
+  std::optional<pairing> best;
+  if (r.source != "lockstep") return best;
+  for (const result& other : all.results) {
+    if (other.source == "lockstep" || other.name != r.name || other.backend != r.backend) continue;
+    pairing one = other.beside;
+    if (one.rounds == 0 || one.against != r.variant) one = {0, r.gb_s() / other.gb_s(), 0, 0, ""};
+    if (!best || one.ratio < best->ratio) best = one;
+  }
+  return best;
 }
 
 std::string time_of(double ms) {
@@ -52,7 +58,14 @@ ordered_json to_json(const report& all) {
     if (r.source == "lockstep") row["idea"] = idea_of(r.backend, r.op, r.variant);
     if (!r.memory.empty()) row["memory"] = r.memory;
     if (r.over_better > 0) row["over_better"] = r.over_better;
-    if (const double factor = over_best_peer(all, r); factor > 0) row["over_best_peer"] = factor;
+    if (r.beside.rounds > 0) {
+      row["rounds"] = r.beside.rounds, row["against"] = r.beside.against, row["ratio"] = r.beside.ratio;
+      row["ratio_low"] = r.beside.low, row["ratio_high"] = r.beside.high, row["verdict"] = r.beside.verdict();
+    }
+    if (const auto best = best_peer(all, r)) {
+      row["over_best_peer"] = best->ratio;
+      if (best->rounds > 0) row["verdict"] = best->verdict();
+    }
     j["benchmarks"].push_back(std::move(row));
   }
   j["skipped"] = all.skipped;
@@ -67,17 +80,22 @@ void print_table(const report& all) {
     name_width = std::max(name_width, r.name.size());
     variant_width = std::max(variant_width, r.variant.size());
   }
-  print("{}{:<{}}  {:<6} {:<{}} {:>10} {:>6} {:>8} {:>8} {:>6}  {}{}\n", s.bold, "case", name_width, "on", "variant", variant_width,
-        "time", "+-", "GB/s", "of limit", "x peer", "checked", s.off);
+  print("{}{:<{}}  {:<6} {:<{}} {:>10} {:>6} {:>8} {:>8} {:>11}  {}{}\n", s.bold, "case", name_width, "on", "variant",
+        variant_width, "time", "+-", "GB/s", "of limit", "x peer", "checked", s.off);
   for (const result& r : all.results) {
-    const double factor = over_best_peer(all, r);
-    print("{:<{}}  {:<6} {}{:<{}}{} {:>10} {:>5.1f}% {:>8.1f} {:>7.2f}{} {:>6}  {}\n", r.name, name_width, r.backend,
-          r.source == "lockstep" ? "" : s.dim, r.variant, variant_width, r.source == "lockstep" ? "" : s.off, time_of(r.time.median),
-          100 * r.time.noise, r.gb_s(), r.fraction(), r.limit.substr(0, 1), factor > 0 ? fmt::format("{:.2f}", factor) : "",
-          r.checked);
+    const auto best = best_peer(all, r);
+    print("{:<{}}  {:<6} {}{:<{}}{} {:>10} {:>5.1f}% {:>8.1f} {:>7.2f}{} {:>11}  {}\n", r.name, name_width, r.backend,
+          r.source == "lockstep" ? "" : s.dim, r.variant, variant_width, r.source == "lockstep" ? "" : s.off,
+          time_of(r.time.median), 100 * r.time.noise, r.gb_s(), r.fraction(), r.limit.substr(0, 1),
+          best ? fmt::format("{:.2f} {:<6}", best->ratio, best->verdict()) : "", r.checked);
   }
-  print("{}time: median; +-: middle half; GB/s: compulsory bytes, each once; of limit: fraction of the best copy (c) or read (r), or of the pinned link (l), of "
-        "the same size in this run; {}{}\n", s.dim, all.machine.value("cache", ""), s.off);
+  print(
+      "{}time: median; +-: middle half; GB/s: compulsory bytes, each once; of limit: fraction of the best copy (c) or "
+      "read (r), or of the pinned link (l), of "
+      "the same size in this run; x peer: median of the peer's time over ours in rounds in which both took turns, "
+      "ahead or behind where 1 lies "
+      "outside its 95 % interval, else level; {}{}\n",
+      s.dim, all.machine.value("cache", ""), s.off);
   for (const std::string& text : all.skipped) print("{}skipped: {}{}\n", s.dim, text, s.off);
 }
 

@@ -1,8 +1,11 @@
 // peer.hpp - what the C++ peer programs share: a case with bench's own data, the check of a peer's result, timing, the
 // line of JSON. bench starts a program once, as PEER --backend cpu --threads 2 --seconds 0.3 [--cold], and writes it
-// one case a line (name, lockstep's own milliseconds, a stencil's coefficients for whom they are news); file 3 holds the case's src, file 4 what lockstep made of it. The program answers
-//   {"name": "transpose/b4/512x512", "peer": "OpenBLAS 0.3.21 omatcopy", "checked": "bits equal", "ms": [...]}
-// for each way that it has to do the case, with "ms" empty where the result is wrong, and ends with {"done": true}.
+// one case a line (name, lockstep's own milliseconds, a stencil's coefficients for whom they are news); file 3 holds
+// the case's src, file 4 what lockstep made of it. The program answers
+//   {"name": "transpose/b4/512x512", "peer": "OpenBLAS 0.3.21 omatcopy", "checked": "bits equal", "waits": true}
+// for each way that it has to do the case, and then waits for its turns: bench writes a number of samples, the program
+// answers {"ms": [...]}; after 0 it goes on. A way that takes no turns gives its "ms" at once (empty: the result is
+// wrong). {"done": true} ends the case.
 #pragma once
 
 #include <lockstep/lockstep.h>
@@ -155,41 +158,56 @@ class subject {
     const double begin = now_ms();
     body();
     const double first = now_ms() - begin;
-    report(peer, check(), [&] { return time_host(body, first); });
+    const std::string checked = check();
+    if (checked.rfind("WRONG", 0) == 0) return report(peer, checked, [] { return std::vector<double>{}; });
+    if (first > 300 && first > 10 * ours_ms_ && !a.cold)
+      return report(peer, checked, [&] { return std::vector<double>{first}; });
+    std::printf("{\"name\": \"%s\", \"peer\": \"%s\", \"checked\": \"%s\", \"waits\": true}\n", name_.c_str(),
+                peer.c_str(), checked.c_str());
+    std::fflush(stdout);
+    for (std::string turn; std::getline(std::cin, turn) && std::atoi(turn.c_str()) > 0;) {
+      std::printf("{");
+      list(samples(body, static_cast<size_t>(std::atoi(turn.c_str()))));
+      std::fflush(stdout);
+    }
   }
-  // For other clocks: samples() is called where the result is right.
+  // For other clocks, which take no turns: samples() is called where the result is right.
   template <class Samples>
   void report(const std::string& peer, const std::string& checked, const Samples& samples) {
     const std::vector<double> ms = checked.rfind("WRONG", 0) == 0 ? std::vector<double>{} : samples();
-    std::printf("{\"name\": \"%s\", \"peer\": \"%s\", \"checked\": \"%s\", \"ms\": [", name_.c_str(), peer.c_str(), checked.c_str());
-    for (size_t i = 0; i < ms.size(); ++i) std::printf("%s%.6g", i == 0 ? "" : ", ", ms[i]);
-    std::printf("]}\n");
+    std::printf("{\"name\": \"%s\", \"peer\": \"%s\", \"checked\": \"%s\", ", name_.c_str(), peer.c_str(),
+                checked.c_str());
+    list(ms);
   }
 
  private:
-  // As the library times its own CPU calls: short ones several times over. Five samples
-  // at least, three of what takes longer than 0.3 s; what takes ten times as long as
-  // lockstep and 0.3 s is not waited for again.
+  static void list(const std::vector<double>& ms) {
+    std::printf("\"ms\": [");
+    for (size_t i = 0; i < ms.size(); ++i) std::printf("%s%.6g", i == 0 ? "" : ", ", ms[i]);
+    std::printf("]}\n");
+  }
+  // As the library times its own CPU calls: after two untimed ones, short ones several times over.
   template <class Body>
-  std::vector<double> time_host(const Body& body, double first) const {
-    if (first > 300 && first > 10 * ours_ms_ && !a.cold) return {first};
-    double begin = now_ms();
-    body();
-    asm volatile("" ::: "memory");
-    const double once = now_ms() - begin;
+  std::vector<double> samples(const Body& body, size_t count) const {
+    double begin = 0, once = 0;
+    for (int untimed = 0; untimed < (once > 50 ? 1 : 2); ++untimed) {
+      begin = now_ms();
+      body();
+      asm volatile("" ::: "memory");
+      once = now_ms() - begin;
+    }
     static std::vector<unsigned char> evict;
     if (a.cold && evict.empty()) evict.resize(size_t{256} << 20);
     const int runs = a.cold || once > 0.05 ? 1 : static_cast<int>(0.05 / std::max(once, 1e-4)) + 1;
-    const size_t least = once > 300 ? 3 : 5;
     std::vector<double> ms;
-    for (begin = now_ms(); ms.size() < least || (now_ms() - begin < a.seconds * 1e3 && ms.size() < 400);) {
+    while (ms.size() < count) {
       if (a.cold) std::memset(evict.data(), static_cast<int>(ms.size()), evict.size());
-      const double t = now_ms();
+      begin = now_ms();
       for (int r = 0; r < runs; ++r) {
         body();
         asm volatile("" ::: "memory");  // or the compiler takes a result that it has for the next one
       }
-      ms.push_back((now_ms() - t) / runs);
+      ms.push_back((now_ms() - begin) / runs);
     }
     return ms;
   }

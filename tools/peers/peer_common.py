@@ -3,6 +3,7 @@ import json
 import os
 import re
 import sys
+import time
 
 words = dict(zip(sys.argv[1:], sys.argv[2:]))  # --backend cpu --threads 2 --seconds 0.3
 seconds = float(words.get("--seconds", 0.3))
@@ -69,6 +70,20 @@ class Case:
         worst = float(np.max(np.abs(got - want)) / np.max(np.abs(want)))
         return f"inside within {worst:.0e} of the largest" if worst < 1e-5 else f"WRONG: inside off by {worst:.0e} of the largest"
 
+    def take_turns(self, peer, checked, body):
+        """Waits for its turns, as peer.hpp says."""
+        def seconds_of_one():
+            begin = time.perf_counter()
+            body()
+            return time.perf_counter() - begin
+        once = seconds_of_one()
+        if checked.startswith("WRONG") or (once > 0.3 and once * 1e3 > 10 * self.ours_ms):
+            return self.say(peer, checked, lambda: [once * 1e3])
+        print(json.dumps({"name": self.name, "peer": peer, "checked": checked, "waits": True}), flush=True)
+        while count := int(sys.stdin.readline() or 0):
+            body()
+            print(json.dumps({"ms": [seconds_of_one() * 1e3 for _ in range(count)]}), flush=True)
+
     def say(self, peer, checked, samples):
         """samples() times the way, where its result is right."""
         ms = [] if checked.startswith("WRONG") else samples()
@@ -82,7 +97,7 @@ def serve(backend, start):
     if np is None:
         sys.exit(f"{sys.argv[0]}: {sys.executable} has no numpy")
     measure = start()
-    for line in sys.stdin:
+    while line := sys.stdin.readline():
         case = Case(line)
         if case.kind:
             try:

@@ -9,6 +9,7 @@ struct limit_kernels {
   void (*copy_streaming)(unsigned char* dst, const unsigned char* src, int64_t bytes);  // non-temporal stores
   uint64_t (*read)(const unsigned char* src, int64_t bytes);
   uint64_t (*read_prefetched)(const unsigned char* src, int64_t bytes);
+  uint64_t (*read_two)(const unsigned char* src, int64_t bytes);
 };
 }  // namespace lockstep::cpu
 LOCKSTEP_ISA_TABLES(limit_kernels, limit_kernels_of)
