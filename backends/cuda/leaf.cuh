@@ -9,6 +9,8 @@
 #pragma once
 
 #include "../../lib/order.hpp"
+#include "index/leaf.hpp"
+#include "record.cuh"
 #include "warp.cuh"
 
 namespace lockstep::cuda {
@@ -33,16 +35,12 @@ __device__ __forceinline__ P by_words(P value, Shuffle shuffle) {
 }
 template <class P>
 __device__ __forceinline__ P from_xor(P value, int mask) {
+  LOCKSTEP_SEEN(exchange, int{sizeof(P)}, int64_t{static_cast<int>(threadIdx.x % 32) ^ mask});
   return by_words(value, [mask](unsigned word) { return __shfl_xor_sync(all_lanes, word, mask); });
 }
 template <class P>
 __device__ __forceinline__ P from_thread(P value, int thread) {
   return by_words(value, [thread](unsigned word) { return __shfl_sync(all_lanes, word, thread); });
-}
-
-template <int V>
-__device__ __forceinline__ int lane_of(int t, int slot) {
-  return slot / V * (32 * V) + V * t + slot % V;
 }
 
 // The values of two slots, one of which goes to the partner: threads with the
@@ -65,27 +63,26 @@ __device__ __forceinline__ void join_rows(const Fold& fold, P (&lane)[several][4
 #pragma unroll
     for (int b = 0; b < several; ++b) value[b] = fold.join(value[b], from_xor(value[b], mask));
   };
-  if constexpr (V == 4) {  // for 32: d = 64 and 32 split, 16 8 4 by xor 4 2 1, 2 by xor 16, 1 by xor 8
-    const int half = threads / 2, quarter = threads / 4;
+  const auto split = [&](int many, int mask) {
 #pragma unroll
     for (int b = 0; b < several; ++b) {
-      lane[b][0] = split_join(fold, lane[b][0], lane[b][2], t, half);
-      lane[b][1] = split_join(fold, lane[b][1], lane[b][3], t, half);
+      if (many == 2) {
+        lane[b][0] = split_join(fold, lane[b][0], lane[b][2], t, mask);
+        lane[b][1] = split_join(fold, lane[b][1], lane[b][3], t, mask);
+      } else {
+        value[b] = split_join(fold, lane[b][0], lane[b][1], t, mask);
+      }
     }
-#pragma unroll
-    for (int b = 0; b < several; ++b) value[b] = split_join(fold, lane[b][0], lane[b][1], t, quarter);
-    for (int mask = threads / 8; mask >= 1; mask /= 2) by_xor(mask);
-    by_xor(half);
-    by_xor(quarter);
-  } else {
+  };
+  if constexpr (V != 4) {
 #pragma unroll
     for (int b = 0; b < several; ++b) {
-      const P first = fold.join(lane[b][0], lane[b][2]), second = fold.join(lane[b][1], lane[b][3]);
-      value[b] = V == 1 ? fold.join(first, second) : split_join(fold, first, second, t, 16);
+      lane[b][0] = fold.join(lane[b][0], lane[b][2]);
+      lane[b][1] = fold.join(lane[b][1], lane[b][3]);
+      if constexpr (V == 1) value[b] = fold.join(lane[b][0], lane[b][1]);
     }
-    for (int mask = V == 1 ? threads / 2 : 8; mask >= 1; mask /= 2) by_xor(mask);  // V = 2: d = 16 8 4 2
-    if (V == 2) by_xor(16);                                                        // and 1
   }
+  walk_joins<V>(threads, split, by_xor);
 }
 
 // The same for an exact fold, whose lanes are one accumulator a thread.
@@ -114,6 +111,7 @@ __device__ __forceinline__ void join_rows_exactly(const Fold& fold, typename Fol
 // write path but its read-only one.
 template <int V, class T>
 __device__ __forceinline__ void load_neighbours(const T* at, T* out) {
+  LOCKSTEP_SEEN(read_src, int{V * sizeof(T)}, seen_offset(at));
   if constexpr (V == 1) {
     out[0] = *at;
   } else if constexpr (sizeof(T) * V == 16) {
@@ -139,13 +137,9 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
 #pragma unroll 1
     for (int row = 0; row < order::rows; row += ahead) {
       T x[ahead][4];
-#pragma unroll
-      for (int r = 0; r < ahead; ++r)
-#pragma unroll
-        for (int slot = 0; slot < 4; slot += V) {
-          const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
-          load_neighbours<V>(V == 1 ? at + i * stride : at + i, &x[r][slot]);
-        }
+      walk_rows<V>(ahead, row, t, [&](int r, int slot, int i) {
+        load_neighbours<V>(V == 1 ? at + i * stride : at + i, &x[r][slot]);
+      });
 #pragma unroll
       for (int r = 0; r < ahead; ++r) {
         if constexpr (requires { fold.take_two(lane[0], x[r][0], x[r][1]); }) {
@@ -165,13 +159,10 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
 #pragma unroll 1
   for (int row = 0; row * order::lanes <= last; row += few) {
     T x[few][4];
-#pragma unroll
-    for (int r = 0; r < few; ++r)
-#pragma unroll
-      for (int slot = 0; slot < 4; ++slot) {
-        const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
-        x[r][slot] = at[min(i, last) * stride];
-      }
+    walk_rows<V, 32, 1>(few, row, t, [&](int r, int slot, int i) {
+      LOCKSTEP_SEEN(read_src, int{sizeof(T)}, seen_offset(&at[min(i, last) * stride]));
+      x[r][slot] = at[min(i, last) * stride];
+    });
 #pragma unroll
     for (int r = 0; r < few; ++r)
 #pragma unroll

@@ -22,6 +22,7 @@ struct seen_log {
   seen_access* accesses;
   uint32_t* counts;  // what a thread saw, also beyond its capacity
   uint32_t threads, capacity;
+  const void* src;  // for helpers that know no array's start
 };
 
 // The .cu files, each with the way to its own copy of the log's addresses.
@@ -42,6 +43,9 @@ __device__ __forceinline__ void see(site where, int bytes, int64_t offset) {
   if (thread >= seen_here.threads) return;
   const uint32_t k = seen_here.counts[thread]++;
   if (k < seen_here.capacity) seen_here.accesses[uint64_t{thread} * seen_here.capacity + k] = {static_cast<int>(where), bytes, offset};
+}
+__device__ __forceinline__ int64_t seen_offset(const void* at) {
+  return static_cast<const char*>(at) - static_cast<const char*>(seen_here.src);
 }
 template <class T>
 __device__ __forceinline__ void see(site where, const void* base, const T* at) {

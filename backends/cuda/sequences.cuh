@@ -282,21 +282,27 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
   using P = typename Fold::partial;
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   P mine = fold.none();
-  for (int leaf = warp; leaf < here; leaf += warps) {
+  for (int leaf = warp; leaf < here; leaf = next_turn(leaf, warps)) {
     int64_t i = (first + leaf) * order::leaf;
     if (LOCKSTEP_DEVICE_MUTANT("leaf_int32_index")) i = static_cast<int32_t>(i);
     const P value = fold_leaf<V, Fold, ahead>(fold, at + i * stride, stride, length - i, i, t);
     if constexpr (!Fold::ordered)
       mine = fold.join(mine, value);
-    else if (t == 0)
+    else if (t == 0) {
+      LOCKSTEP_SEEN(put_value, values, &values[leaf]);
       values[leaf] = value;
+    }
   }
   if constexpr (!Fold::ordered) {
     mine = join_warp(fold, mine);
     if (t == 0) values[warp] = mine;
   }
   if (!LOCKSTEP_DEVICE_MUTANT("subtree_barrier_dropped")) __syncthreads();  // warp 0 reads the values that every warp has written
-  return warp == 0 ? join_values(fold, Fold::ordered ? here : warps, t, [&](int i) { return values[i]; }) : fold.none();
+  const auto load = [&](int i) {
+    LOCKSTEP_SEEN(read_own, values, &values[i]);
+    return values[i];
+  };
+  return warp == 0 ? join_values(fold, Fold::ordered ? here : warps, t, load) : fold.none();
 }
 
 // The tree above all tasks of a sequence, by its last block, in warp 0.
@@ -308,14 +314,24 @@ __device__ __forceinline__ typename Fold::partial join_tasks(const Fold& fold, c
   int chunk = 32;
   while (chunk < 1024 && chunk * warps < tasks) chunk *= 2;
   const int chunks = static_cast<int>((tasks + chunk - 1) / chunk);  // at most 256: 2^37 elements
-  for (int c = warp; c < chunks; c += warps) {
+  for (int c = warp; c < chunks; c = next_turn(c, warps)) {
     const int64_t begin = int64_t{c} * chunk;
     const P value = join_values(fold, static_cast<int>(tasks - begin < chunk ? tasks - begin : chunk), t,
-                                [&](int i) { return load_fresh(partials + begin + i); });
-    if (t == 0) values[c] = value;
+                                [&](int i) {
+                                  LOCKSTEP_SEEN(read_partial, partials, partials + begin + i);
+                                  return load_fresh(partials + begin + i);
+                                });
+    if (t == 0) {
+      LOCKSTEP_SEEN(put_value, values, &values[c]);
+      values[c] = value;
+    }
   }
   __syncthreads();  // warp 0 reads every warp's chunk values
-  return warp == 0 ? join_values(fold, chunks, t, [&](int i) { return values[i]; }) : fold.none();
+  const auto load = [&](int i) {
+    LOCKSTEP_SEEN(read_own, values, &values[i]);
+    return values[i];
+  };
+  return warp == 0 ? join_values(fold, chunks, t, load) : fold.none();
 }
 
 // partials: tasks a sequence; tickets: one counter a sequence, 0 before and after, or
@@ -337,16 +353,18 @@ __global__ __launch_bounds__(block_threads,
   const int64_t leaves = order::leaves(all.length), total = all.count * tasks;
   for (int64_t work = blockIdx.x; work < total; work += gridDim.x) {
     const int64_t s = tasks == 1 ? work : work / tasks;
-    const int64_t first = (work - s * tasks) * leaves_a_task;
+    const int64_t first = first_leaf(work - s * tasks, leaves_a_task);
     if (!fold.open(s)) continue;
-    const int here = static_cast<int>(leaves - first < leaves_a_task ? leaves - first : leaves_a_task);
+    const int here = leaves_here(leaves, first, leaves_a_task);
     const auto* at = static_cast<const typename Fold::element*>(all.src) + s * all.sequence_stride;
     P value = fold_subtree<V, rows_ahead<large, typename Fold::element>>(fold, at, all.element_stride, all.length,
                                                                          first, here, values);
     if (threadIdx.x == 0) {
       if (tasks == 1) {
+        LOCKSTEP_SEEN(write_dst, 8, s * 8);
         fold.store(value, s);
       } else {
+        LOCKSTEP_SEEN(write_partial, partials, &partials[work]);
         if (!LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) partials[work] = value;
         last = tickets != nullptr && take_ticket(&tickets[s], static_cast<unsigned>(tasks));
         if (LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) {
@@ -358,7 +376,10 @@ __global__ __launch_bounds__(block_threads,
     __syncthreads();  // every warp waits for thread 0's `last`, and for warp 0 to have read values
     if (tasks == 1 || !last) continue;
     value = join_tasks(fold, partials + s * tasks, tasks, values);
-    if (threadIdx.x == 0) fold.store(value, s);
+    if (threadIdx.x == 0) {
+      LOCKSTEP_SEEN(write_dst, 8, s * 8);
+      fold.store(value, s);
+    }
     __syncthreads();  // the next task writes values after warp 0 has read them
   }
 }

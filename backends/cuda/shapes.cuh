@@ -24,9 +24,6 @@ struct sequence_plan {
   bool neighbours;  // 16-byte (f16: 8-byte) loads
 };
 
-// A task of 2^k leaves: 4 at 1 Mi elements so that every multiprocessor gets one, 8
-// at 4 Mi, 16 at 16 Mi, 128 at 1 Gi (4,096 partials for the last block). Tried on an
-// H200: 2 to 256; half or double costs 2 to 10 %.
 inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* src) {
   const int64_t leaves = order::leaves(d.length);
   const size_t bytes = element_bytes(d.dtype), load = bytes == 2 ? 8 : 16;
@@ -46,10 +43,7 @@ inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* s
   } else if (leaves == 1) {
     plan.how = d.element_stride == 1 ? shape::row_pairs : shape::warp;
   } else {
-    const int64_t total = leaves > INT64_MAX / d.count ? INT64_MAX : leaves * d.count;
-    int64_t task = 4;
-    while (task < most_leaves && task * task * 64 <= total) task *= 2;
-    while (task / 2 >= leaves) task /= 2;
+    const int64_t task = leaves_a_task(leaves, d.count, most_leaves);
     plan.leaves_a_task = static_cast<int>(task);
     plan.tasks = (leaves + task - 1) / task;
     plan.neighbours = neighbours;

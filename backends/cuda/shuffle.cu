@@ -46,25 +46,23 @@ __global__ void __launch_bounds__(block) shuffle_shfl(const T* src, T* dst, exch
     const T* from = src + group_element(first, lane, 32);
     T* to = dst + group_element(first, lane, 32);
     T x[GROUPS];
-    if (first + GROUPS <= how.groups) {
-#pragma unroll
-      for (int g = 0; g < GROUPS; ++g) {
-        LOCKSTEP_SEEN(read_src, src, &from[group_offset(g, 32)]);
-        x[g] = from[group_offset(g, 32)];
-      }
-#pragma unroll
-      for (int g = 0; g < GROUPS; ++g) {
+    if (has_all(first, GROUPS, how.groups)) {
+      walk_groups(GROUPS, 32, [&](int g, int offset) {
+        LOCKSTEP_SEEN(read_src, src, &from[offset]);
+        x[g] = from[offset];
+      });
+      walk_groups(GROUPS, 32, [&](int g, int offset) {
         LOCKSTEP_SEEN(exchange, int{sizeof(T)}, int64_t{shuffled<unsigned, KIND>(lane, how)});
-        LOCKSTEP_SEEN(write_dst, dst, &to[group_offset(g, 32)]);
-        to[group_offset(g, 32)] = shuffled<T, KIND>(x[g], how);
-      }
+        LOCKSTEP_SEEN(write_dst, dst, &to[offset]);
+        to[offset] = shuffled<T, KIND>(x[g], how);
+      });
     } else {
-      for (int64_t g = 0; first + g < how.groups - (LOCKSTEP_DEVICE_MUTANT("shuffle_last_warp_lost") ? 1 : 0); ++g) {
-        LOCKSTEP_SEEN(read_src, src, &from[g * 32]);
+      walk_last_groups(first, how.groups - (LOCKSTEP_DEVICE_MUTANT("shuffle_last_warp_lost") ? 1 : 0), 32, [&](int64_t offset) {
+        LOCKSTEP_SEEN(read_src, src, &from[offset]);
         LOCKSTEP_SEEN(exchange, int{sizeof(T)}, int64_t{shuffled<unsigned, KIND>(lane, how)});
-        LOCKSTEP_SEEN(write_dst, dst, &to[g * 32]);
-        to[g * 32] = shuffled<T, KIND>(from[g * 32], how);
-      }
+        LOCKSTEP_SEEN(write_dst, dst, &to[offset]);
+        to[offset] = shuffled<T, KIND>(from[offset], how);
+      });
     }
   }
 }

@@ -53,7 +53,8 @@ lockstep_call call_of(const settings& s, std::vector<double>& coefficients) {
     d.src_batch_stride = d.dst_batch_stride = s.rows * s.columns;
   } else if (s.op == "square_sum") {
     call.op = LOCKSTEP_SQUARE_SUM;
-    call.reduce = lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, s.n, 1);
+    call.reduce =
+        lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, s.element_bytes == 8 ? LOCKSTEP_F64 : LOCKSTEP_F32, s.n, 1);
     call.reduce.sequence_stride = s.n;
   } else if (s.op == "stencil") {
     call.op = LOCKSTEP_STENCIL;
@@ -87,6 +88,49 @@ std::string text_of(const cuda::seen_access& a) {
   return "place " + std::to_string(a.site) + " " + std::to_string(a.bytes) + " bytes at " + std::to_string(a.offset);
 }
 
+// What a replay says that every thread of the blocks does, all kernels.
+class program {
+ public:
+  explicit program(const trace& t) : t_(t) {
+    const launch& grid = t.launches.front();
+    threads = grid.block_x * grid.block_y;
+    closes = t.launches.size() > 1 && t.launches.back().last_block;
+    blocks = closes ? grid.blocks : std::min(grid.blocks, 32);
+  }
+  int threads, blocks;
+  bool closes;  // some block, and nobody knows which, does more than its part: the replay has that with block 0
+
+  std::vector<event> of(int block, int thread, bool last) const {
+    std::vector<event> all = t_.of_thread(block, thread);
+    if (!closes) return all;
+    std::erase_if(all, [](const event& e) { return e.kernel != 0; });
+    if (last)
+      for (const event& e : t_.of_thread(0, thread))
+        if (e.kernel != 0) all.push_back(e);
+    return all;
+  }
+  size_t most() const {
+    size_t most = 0;
+    for (int b = 0; b < blocks; ++b)
+      for (int k = 0; k < threads; ++k) most = std::max(most, of(b, k, true).size());
+    return most;
+  }
+  // The block whose thread 0 did more than its part; -1: none.
+  int last_of(const std::vector<uint32_t>& many) const {
+    int last = -1;
+    for (int b = 0; closes && b < blocks; ++b)
+      if (many[static_cast<size_t>(b) * threads] > of(b, 0, false).size()) {
+        if (last >= 0) throw std::runtime_error("two blocks took themselves for the last");
+        last = b;
+      }
+    if (closes && last < 0) throw std::runtime_error("no block was the last");
+    return last;
+  }
+
+ private:
+  const trace& t_;
+};
+
 // Runs a lesson's kernel and its replay; returns how many accesses were compared.
 int64_t compare(settings s) {
   const lesson& what = find_lesson(s);
@@ -105,15 +149,13 @@ int64_t compare(settings s) {
   const device_memory workspace(call.workspace_bytes);
   call.workspace = workspace.at;
 
-  const launch& grid = t.launches.front();
-  const int threads = grid.block_x * grid.block_y, blocks = std::min(grid.blocks, 32);
-  size_t most = 0;
-  for (int b = 0; b < blocks; ++b)
-    for (int k = 0; k < threads; ++k) most = std::max(most, t.of_thread(b, k).size());
+  const program should_do(t);
+  const int threads = should_do.threads, blocks = should_do.blocks;
+  const size_t most = should_do.most();
   const auto all = static_cast<uint32_t>(blocks * threads), capacity = static_cast<uint32_t>(most + 4);
   const device_memory accesses(size_t{all} * capacity * sizeof(cuda::seen_access)), counts(all * sizeof(uint32_t));
   const cuda::seen_log log{static_cast<cuda::seen_access*>(accesses.at), static_cast<uint32_t*>(counts.at), all,
-                           capacity};
+                           capacity, src.at};
   for (cuda::seen_file* file = cuda::seen_file::first; file != nullptr; file = file->next)
     must(file->open(log), "opening the log");
   must(row->launch(queue, &call), "launch");
@@ -122,11 +164,12 @@ int64_t compare(settings s) {
   std::vector<uint32_t> many(all);
   must(cudaMemcpy(seen.data(), accesses.at, seen.size() * sizeof seen[0], cudaMemcpyDefault), "cudaMemcpy");
   must(cudaMemcpy(many.data(), counts.at, many.size() * sizeof many[0], cudaMemcpyDefault), "cudaMemcpy");
+  const int last = should_do.last_of(many);
 
   int64_t compared = 0;
   for (int b = 0; b < blocks; ++b)
     for (int k = 0; k < threads; ++k) {
-      const std::vector<event>& should = t.of_thread(b, k);
+      const std::vector<event> should = should_do.of(b, k, b == last);
       const size_t thread = static_cast<size_t>(b) * threads + k;
       const std::string who = "block " + std::to_string(b) + ", thread " + std::to_string(k);
       for (size_t e = 0; e < should.size() && e < many[thread]; ++e) {
@@ -165,6 +208,9 @@ std::vector<settings> shapes_of(const lesson& l) {
     for (const auto& [rows, columns] : {std::pair{32, 32}, {64, 96}, {45, 70}, {1, 130}, {130, 3}, {256, 256}})
       for (const int bytes : {1, 2, 4, 8, 16})
         s.rows = rows, s.columns = columns, s.element_bytes = bytes, list.push_back(s);
+  } else if (s.op == "square_sum" && name == "shuffle") {  // tails of a leaf, tasks beyond a warp's width
+    for (const int64_t n : {2049, 4096, 5 * 2048, 20011, 32768, 300001, 1 << 20})
+      for (const int bytes : {4, 8}) s.n = n, s.element_bytes = bytes, list.push_back(s);
   } else if (s.op == "square_sum") {
     const bool fills = name.ends_with("_full") || name.ends_with("_fma") || name.starts_with("conflict");
     for (const int64_t n : {int64_t{1}, int64_t{1000}, int64_t{20011}})

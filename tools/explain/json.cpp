@@ -14,7 +14,7 @@ std::string json_of(const view& v) {
       {"row", v.what->row},
       {"teaches", v.what->teaches},
       {"machine", {{"warp", v.t.chip.warp}, {"segment_bytes", v.t.chip.segment_bytes}, {"banks", v.t.chip.banks}}}};
-  const char* const spaces[] = {"global", "shared", "lanes"};
+  const char* const spaces[] = {"global", "shared", "constant", "lanes"};
   for (const launch& l : v.t.launches)
     all["launches"].push_back({{"kernel", l.name}, {"blocks", l.blocks}, {"block", {l.block_x, l.block_y}}});
   for (const array& a : v.t.arrays)

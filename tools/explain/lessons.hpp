@@ -34,6 +34,8 @@ const std::vector<lesson>& square_sum_lessons();
 const std::vector<lesson>& stencil_lessons();
 const std::vector<lesson>& shuffle_lessons();
 
+trace shuffled_square_sum(settings& s);  // leaf.cpp
+
 std::vector<const std::vector<lesson>*> all_lessons();
 
 // The lesson of s.op and s.variant (its first where none is named); a usage error names those there are.

@@ -89,18 +89,24 @@ trace replay(settings& s) {
       const int lane = thread % s.warp, source = order::source_lane(how.kind, lane, s.width, s.operand);
       const int64_t first = cuda::first_group(block, warps, groups, static_cast<unsigned>(thread), s.warp);
       const int64_t own = thread - lane;
-      const bool whole_round = first + groups <= all;  // all loads are in flight before the first exchange
-      const auto element = [&](int g) {
-        return cuda::group_element(first, lane, s.warp) + cuda::group_offset(g, s.warp);
-      };
-      for (int g = 0; g < groups && whole_round; ++g) t.access(site::read_src, g, element(g));
-      for (int g = 0; g < groups && first + g < all; ++g) {
-        if (!whole_round) t.access(site::read_src, g, element(g));
+      const int64_t own_element = cuda::group_element(first, lane, s.warp);
+      const auto give = [&](int g, int64_t offset) {
         if constexpr (through_shared)
           t.access(site::write_tile, g, own + lane), t.access(site::read_tile, g, own + source);
         else
           t.access(site::exchange, g, source);
-        t.access(site::write_dst, g, element(g));
+        t.access(site::write_dst, g, own_element + offset);
+      };
+      if (cuda::has_all(first, groups, all)) {
+        cuda::walk_groups(groups, s.warp,
+                          [&](int g, int offset) { t.access(site::read_src, g, own_element + offset); });
+        cuda::walk_groups(groups, s.warp, give);
+      } else {
+        int g = 0;
+        cuda::walk_last_groups(first, all, s.warp, [&](int64_t offset) {
+          t.access(site::read_src, g, own_element + offset);
+          give(g++, offset);
+        });
       }
     }
   return t;

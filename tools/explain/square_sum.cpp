@@ -216,6 +216,10 @@ const std::vector<lesson>& square_sum_lessons() {
       {"square_sum", "compiler_fma", "B9", "B7's accesses; the lesson is the multiply-add, as the compiler writes it.",
        unrolled},
       {"square_sum", "ptx_fma", "B9", "B7's accesses; the lesson is the multiply-add, as inline PTX.", unrolled},
+      {"square_sum", "shuffle", "B10",
+       "A warp a leaf: 16 bytes a lane, the lanes joined by shuffles in place of a tree in shared memory, one launch: "
+       "the last block joins the blocks.",
+       shuffled_square_sum},
   };
   return all;
 }

@@ -51,16 +51,18 @@ axis begin(settings& s, int block, int64_t n) {
 place neighbours(const settings& s, const axis& a, site where, int array, bool writes, int width) {
   const int warp = s.warp, bytes = s.element_bytes, segment = s.segment;
   const machine chip = a.t.chip;
-  return {where, array, writes,
-          fmt::format(
-              "lanes on neighbours: {} x {} bytes fill {:.0f} segments, one more where they start off a segment's edge",
-              warp, width * bytes, coalesced(warp, width * bytes, chip)),
-          [=](const request& r) {
-            if (static_cast<int>(r.lanes.size()) < warp || r.lanes.front().width != width) return -1.0;
-            for (size_t k = 1; k < r.lanes.size(); ++k)
-              if (r.lanes[k].first != r.lanes[k - 1].first + width) return -1.0;
-            return coalesced(warp, width * bytes, chip) + (r.lanes.front().first % segment != 0);
-          }};
+  return {
+      where, array, writes,
+      fmt::format(
+          "lanes on neighbours: {} x {} bytes fill {:.0f} segment{}, one more where they start off a segment's edge",
+          warp, width * bytes, coalesced(warp, width * bytes, chip),
+          coalesced(warp, width * bytes, chip) == 1 ? "" : "s"),
+      [=](const request& r) {
+        if (static_cast<int>(r.lanes.size()) < warp || r.lanes.front().width != width) return -1.0;
+        for (size_t k = 1; k < r.lanes.size(); ++k)
+          if (r.lanes[k].first != r.lanes[k - 1].first + width) return -1.0;
+        return coalesced(warp, width * bytes, chip) + (r.lanes.front().first % segment != 0);
+      }};
 }
 
 void read_tap(axis& a, int round, int64_t i) {
@@ -77,7 +79,7 @@ trace global(settings& s) {
   for (int64_t block = 0; block < blocks; ++block)
     for (int thread = 0; thread < s.block; ++thread) {
       a.t.thread(static_cast<int>(block), thread);
-      const int64_t i = block * s.block + thread;
+      const int64_t i = at::output_of(block, s.block, static_cast<unsigned>(thread));
       if (i >= a.outputs) continue;
       at::walk_taps<1>(
           a.radius, [&](int, int j, int k) { read_tap(a, k, i + a.origin + j); },
@@ -90,16 +92,21 @@ trace global(settings& s) {
   return a.t;
 }
 
-// C2 and C3.
-template <int threads>
+// C2 and C3. in: where the coefficients lie, constant memory (kernel parameters do too) or global.
+template <int threads, space in>
 trace shared(settings& s) {
   axis a = begin(s, threads, 2 * threads);
-  const int tile = s.block + 2 * a.radius;
+  const int tile = s.block + 2 * a.radius, taps = 2 * a.radius + 1;
   a.t.arrays.push_back({"tile", space::shared, s.element_bytes, tile, std::max(1, s.banks * 4 / s.element_bytes)});
-  const auto free = [](const request&) { return 1.0; };
-  a.t.places = {{site::write_tile, 2, true, "neighbours: no conflict", free},
-                neighbours(s, a, site::read_src, 0, false, 1),
-                {site::read_tile, 2, false, "tap k: all lanes move on by k words, still neighbours: no conflict", free},
+  a.t.arrays.push_back({"coefficients", in, s.element_bytes, taps, taps});
+  const auto one = [](const request&) { return 1.0; };
+  const char* const word = in == space::constant
+                               ? "all lanes want one word, and constant memory gives one at a time"
+                               : "all lanes want one word: a segment, which the read-only cache keeps";
+  a.t.places = {neighbours(s, a, site::read_src, 0, false, 1),
+                {site::write_tile, 2, true, "neighbours: no conflict", one},
+                {site::read_coefficient, 3, false, word, one},
+                {site::read_tile, 2, false, "tap k: all lanes move on by k words, still neighbours: no conflict", one},
                 neighbours(s, a, site::write_dst, 1, true, 1)};
   const int64_t blocks = (a.outputs + s.block - 1) / s.block;
   a.t.start({"stencil_shared", static_cast<int>(blocks), s.block, 1});
@@ -107,9 +114,10 @@ trace shared(settings& s) {
   for (int64_t block = 0; block < blocks; ++block)
     for (int thread = 0; thread < s.block; ++thread) {
       a.t.thread(static_cast<int>(block), thread);
-      const int64_t first = block * s.block, left = first + a.origin - a.radius;
+      const auto u = static_cast<unsigned>(thread);
+      const int64_t first = at::chunk_begin(block, s.block), left = at::halo_left(first, a.origin, a.radius);
       int round = 0;
-      at::walk_halo(s.block, tile, a.outputs - first + 2 * a.radius, static_cast<unsigned>(thread), [&](int e) {
+      at::walk_halo(s.block, tile, at::halo_last(a.outputs, first, a.radius), u, [&](int e) {
         a.t.access(site::write_tile, round, e);
         read_tap(a, round, left + e);
         ++round;
@@ -117,15 +125,17 @@ trace shared(settings& s) {
       a.t.barrier();
       const int64_t i = first + thread;
       if (i >= a.outputs) continue;
-      for (int k = 0; k < 2 * a.radius + 1; ++k)
-        a.t.access(site::read_tile, k, at::tap_place(static_cast<unsigned>(thread), k));
+      at::walk_tile_taps<true>(a.radius, u, [&](int k, unsigned place) {
+        a.t.access(site::read_tile, k, place);
+        a.t.access(site::read_coefficient, k, k);
+      });
       a.t.access(site::write_dst, after_reads, i);
     }
-  a.t.notes = {fmt::format(
-      "A block of {} outputs reads {} elements, {} of them its halo: {:.3g} times its share. All {} taps then come "
-      "from shared memory; "
-      "the coefficients are the same for all lanes, one word of constant or read-only cache for a whole warp.",
-      s.block, tile, 2 * a.radius, static_cast<double>(tile) / s.block, 2 * a.radius + 1)};
+  a.t.notes = {
+      fmt::format("A block of {} outputs reads {} elements, {} of them its halo: {:.3g} times its share. All {} taps "
+                  "then come from "
+                  "shared memory.",
+                  s.block, tile, 2 * a.radius, static_cast<double>(tile) / s.block, taps)};
   return a.t;
 }
 
@@ -157,14 +167,15 @@ void wide_aligned(const settings& s, axis& a, int V) {
 
 // C4, any row: items of V outputs. The kernel's radius is exact up to 4, then a bound of 8 or 16.
 void wide_items(const settings& s, axis& a, int V) {
-  const int R = a.radius <= 4 ? a.radius : a.radius <= 8 ? 8 : 16;
-  const at::items cut{(a.outputs + V - 1) / V, (a.outputs + V - 1) / V, 0, 0, 0, 0};
+  const int R = at::radius_bound(a.radius);
+  const at::items cut = at::cut_rows(V, a.outputs, 1, 0, 0, 0, 0);
   const int64_t blocks = (cut.total + s.block - 1) / s.block;
   a.t.start({"stencil_wide", static_cast<int>(blocks), s.block, 1});
+  a.t.best_warp = s.block > s.warp ? 1 : 0;
   for (int64_t block = 0; block < blocks; ++block)
     for (int thread = 0; thread < s.block; ++thread) {
       a.t.thread(static_cast<int>(block), thread);
-      const int64_t item = block * s.block + thread;
+      const int64_t item = at::output_of(block, s.block, static_cast<unsigned>(thread));
       if (item >= cut.total) continue;
       const at::item_at here = at::locate_item(cut, V, R, 0, item, a.outputs, a.n, a.origin);
       if (here.inside) {
@@ -182,19 +193,19 @@ void wide_items(const settings& s, axis& a, int V) {
 }
 
 trace wide(settings& s) {
-  axis a = begin(s, s.n > 0 && s.n < 8192 + (s.boundary == "valid" ? 2 * s.radius : 0) ? 256 : 128, 8192 + 2 * 16);
-  const int V = 16 / s.element_bytes;
+  const int64_t least = at::least_aligned_outputs;
+  axis a = begin(s, s.n > 0 && s.n < least + (s.boundary == "valid" ? 2 * s.radius : 0) ? 256 : 128, least + 2 * 16);
+  const int V = s.classic ? s.segment : 16 / s.element_bytes;
   a.t.places = {neighbours(s, a, site::read_src, 0, false, V), neighbours(s, a, site::write_dst, 1, true, V)};
   // As the launcher chooses (aligned_rows in stencil/wide.cu), for arrays that start on 16 bytes.
-  if (a.outputs >= 8192 && a.origin % V == 0)
+  if (a.outputs >= least && a.origin % V == 0)
     wide_aligned(s, a, V);
   else
     wide_items(s, a, V);
   a.t.notes = {
-      fmt::format("A lane moves 16 bytes at a time and computes {} outputs from registers; the windows of neighbouring "
-                  "lanes overlap and "
-                  "L1 serves the overlap: no shared memory, no barrier.",
-                  V)};
+      fmt::format("A lane moves {} bytes at a time and computes {} outputs from registers; the windows of neighbouring "
+                  "lanes overlap and L1 serves the overlap: no shared memory, no barrier.",
+                  V * s.element_bytes, V)};
   return a.t;
 }
 
@@ -202,23 +213,24 @@ trace wide(settings& s) {
 
 const std::vector<lesson>& stencil_lessons() {
   static const char* const same =
-      "C2 with the coefficients through the read-only cache instead of constant memory: the same accesses.";
+      "C2 with the coefficients through the read-only cache instead of constant memory; all else is the same.";
   static const std::vector<lesson> all = {
       {"stencil", "global", "C1",
        "One thread an output, every tap from global memory: one request a tap, each a little further along.", global},
       {"stencil", "shared_constant", "C2",
        "A block brings its outputs' elements and a halo of radius on both sides to shared memory once; every tap is "
        "read there.",
-       shared<256>},
+       shared<256, space::constant>},
       {"stencil", "shared_constant_32", "C2",
        "C2 as it was published: blocks of 32 threads. Its halo makes a block read a quarter more than its share.",
-       shared<32>},
-      {"stencil", "shared_param", "C2", "C2 with the coefficients as kernel parameters: the same accesses.",
-       shared<256>},
-      {"stencil", "shared_ldg", "C3", same, shared<256>},
-      {"stencil", "shared_restrict", "C3", same, shared<256>},
-      {"stencil", "shared_ldg_32", "C3", same, shared<32>},
-      {"stencil", "shared_restrict_32", "C3", same, shared<32>},
+       shared<32, space::constant>},
+      {"stencil", "shared_param", "C2",
+       "C2 with the coefficients as kernel parameters, which lie in constant memory too.",
+       shared<256, space::constant>},
+      {"stencil", "shared_ldg", "C3", same, shared<256, space::global>},
+      {"stencil", "shared_restrict", "C3", same, shared<256, space::global>},
+      {"stencil", "shared_ldg_32", "C3", same, shared<32, space::global>},
+      {"stencil", "shared_restrict_32", "C3", same, shared<32, space::global>},
       {"stencil", "wide", "C4", "Several outputs a thread from registers, 16-byte loads and stores, no shared memory.",
        wide},
   };

@@ -99,10 +99,11 @@ std::string svg_of(const view& v) {
     all.say(fmt::format("{}: {} request{}; {}", name_of(v, s), s.requests, s.requests == 1 ? "" : "s", text.counted),
             "x-caption");
     if (!s.where->rule.empty()) all.say("rule: " + s.where->rule, "x-text");
-    if (!text.verdict.empty())
-      all.say((text.agrees ? "\u2713 " : "\u2717 ") + (text.taught.empty() ? "" : "predicted " + text.taught + ": ") +
-                  text.verdict,
+    if (!text.taught.empty())
+      all.say((text.agrees ? "\u2713 " : "\u2717 ") + ("predicted " + text.taught + ": ") + text.verdict,
               text.agrees ? "x-good" : "x-bad");
+    else if (!text.verdict.empty())
+      all.say(text.verdict, "x-label");
     all.y += 6;
   }
   for (const std::string& note : v.t.notes) all.say(note, "x-text");

@@ -110,6 +110,9 @@ void count(request& r, const array& a, const machine& chip) {
     r.needed = static_cast<int>(up(r.bytes_used, chip.segment_bytes));
   } else if (a.where == space::shared) {
     count_banks(r, a, chip);
+  } else if (a.where == space::constant) {
+    r.met = static_cast<int>(elements.size());
+    r.needed = 1;
   } else {
     for (const touch& t : r.lanes) r.met += t.first == t.lane;
   }

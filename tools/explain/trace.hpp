@@ -13,7 +13,8 @@ namespace lockstep::tool::explain {
 
 using cuda::site;
 
-enum class space { global, shared, lanes };  // lanes: registers that a shuffle reads across a warp
+// constant: also kernel parameters; lanes: registers that a shuffle reads across a warp
+enum class space { global, shared, constant, lanes };
 
 struct array {
   std::string name;
@@ -50,7 +51,7 @@ struct request {
   site where;
   std::vector<touch> lanes;
   // global: segments met, and how many the bytes would fill
-  // lanes: how many keep their own value
+  // constant: words, which come one after another; lanes: how many keep their own value
   // shared: wavefronts, and how many there would be without conflicts; ways: lanes in the fullest bank
   int met = 0, needed = 0, ways = 0;
   int64_t bytes_used = 0;  // each byte once
@@ -70,6 +71,7 @@ struct place {
 struct launch {
   std::string name;
   int blocks, block_x, block_y;
+  bool last_block = false;  // no launch, but what the block that finishes last does after its own part
 };
 
 class trace {

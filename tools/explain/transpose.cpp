@@ -205,21 +205,18 @@ trace wide(settings& s) {
     for (int thread = 0; thread < shape.threads; ++thread) {
       t.thread(static_cast<int>(number), thread);
       const auto u = static_cast<unsigned>(thread);
-      for (int p = 0; p < per_thread; ++p) {
-        const auto [ui, uj] = cuda::wide_item_of(u, p, shape.threads, unit_columns);
+      cuda::walk_items(per_thread, u, shape.threads, unit_columns, [&](int p, int ui, int uj) {
         for (int v = 0; v < V; ++v) t.access(site::read_src, p * V + v, (i0 + ui * V + v) * s.columns + j0 + uj * V, V);
-      }
-      for (int p = 0; p < per_thread; ++p) {
-        const auto [ui, uj] = cuda::wide_item_of(u, p, shape.threads, unit_columns);
+      });
+      cuda::walk_items(per_thread, u, shape.threads, unit_columns, [&](int p, int ui, int uj) {
         for (int v = 0; v < V; ++v)
           t.access(site::write_tile, p * V + v, cuda::wide_place(uj * V + v, ui, chunks, V, spread, bank_row));
-      }
+      });
       t.barrier();
-      for (int p = 0; p < per_thread * V; ++p) {
-        const auto [j, c] = cuda::wide_item_of(u, p, shape.threads, chunks);
+      cuda::walk_items(per_thread * V, u, shape.threads, chunks, [&](int p, int j, int c) {
         t.access(site::read_tile, p, cuda::wide_place(j, c, chunks, V, spread, bank_row));
         t.access(site::write_dst, p, (j0 + j) * s.rows + i0 + c * V, V);
-      }
+      });
     }
   }
   t.notes = {

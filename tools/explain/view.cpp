@@ -12,11 +12,12 @@
 namespace lockstep::tool::explain {
 namespace {
 
-// Steps whose requests look alike need one drawing: same places, lanes and costs.
-std::string signature(const std::vector<const request*>& step) {
+// Steps whose requests look alike need one drawing: same places, lanes, costs and partner of the first lane.
+std::string signature(const view& v, const std::vector<const request*>& step) {
   std::string text;
   for (const request* r : step)
-    text += fmt::format("{}/{}/{}/{}/{};", r->kernel, static_cast<int>(r->where), r->lanes.size(), r->met, r->ways);
+    text += fmt::format("{}/{}/{}/{}/{}/{};", r->kernel, static_cast<int>(r->where), r->lanes.size(), r->met, r->ways,
+                        array_of(v, *r).where == space::lanes ? r->lanes.front().first : 0);
   return text;
 }
 
@@ -33,7 +34,8 @@ std::vector<size_t> choose(const view& v, const std::string& step) {
   } else {
     std::set<std::string> seen;
     for (size_t k = 0; k < v.steps.size() && v.steps[k].front()->kernel == 0; ++k)  // the finish is the same for all
-      if (seen.insert(signature(v.steps[k])).second || (v.how.classic && v.steps.size() <= 8 && v.how.op != "shuffle"))
+      if (seen.insert(signature(v, v.steps[k])).second ||
+          (v.how.classic && v.steps.size() <= 8 && v.how.op != "shuffle"))
         shown.push_back(k);
   }
   return shown;
@@ -206,6 +208,8 @@ std::string cost(const view& v, const request& r) {
     return r.met == 0   ? "registers, no memory; every lane receives another's value"
            : r.met == 1 ? "registers, no memory; 1 lane keeps its own value"
                         : fmt::format("registers, no memory; {} lanes keep their own value", r.met);
+  if (a.where == space::constant)
+    return r.met == 1 ? "1 word for all lanes" : fmt::format("{} words, one after another", r.met);
   if (a.where == space::shared)
     return r.ways <= 1 ? "no bank conflict"
                        : fmt::format("{}-way bank conflict: {} wavefronts for {}", r.ways, r.met, r.needed);
@@ -215,7 +219,7 @@ std::string cost(const view& v, const request& r) {
 
 bool wasteful(const view& v, const request& r) {
   const array& a = array_of(v, r);
-  return a.where == space::shared ? r.ways > 1 : a.where == space::global && r.met > r.needed;
+  return a.where == space::shared ? r.ways > 1 : a.where != space::lanes && r.met > r.needed;
 }
 
 verdict_text verdict_of(const view& v, const summary& s) {
@@ -227,6 +231,8 @@ verdict_text verdict_of(const view& v, const summary& s) {
   };
   if (a.where == space::lanes)
     text.counted = fmt::format("{} lanes keep their own value", range(s.least_met, s.most_met));
+  else if (a.where == space::constant)
+    text.counted = fmt::format("{} word{} a request", range(s.least_met, s.most_met), s.most_met == 1 ? "" : "s");
   else if (shared)
     text.counted = fmt::format("{}-way at most, {:.3g} % efficient", s.most_ways, 100 * s.efficiency(v.t.chip, a));
   else
@@ -245,7 +251,7 @@ verdict_text verdict_of(const view& v, const summary& s) {
     return text;
   }
   text.verdict = fmt::format("differs in {} of {} requests", s.judged - s.agreed, s.judged);
-  if (!shared && a.columns * a.bytes % v.t.chip.segment_bytes != 0)
+  if (a.where == space::global && a.columns * a.bytes % v.t.chip.segment_bytes != 0)
     text.verdict += fmt::format(": rows of {} bytes do not start on a segment", a.columns * a.bytes);
   return text;
 }

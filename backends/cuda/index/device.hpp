@@ -1,7 +1,9 @@
 // device.hpp - index arithmetic that kernels and `lockstep explain` share: functions of
 // this folder are inlined into a kernel by nvcc and replayed by the host's compiler.
 // Sizes (a warp, a block, a tile) are parameters; a kernel passes constants. What is
-// done with an index is the caller's: it comes as a body that gets the indices.
+// done with an index is the caller's: it comes as a body that gets the indices. A loop that as
+// a function of this folder would give a kernel other machine code stays in the kernel; its
+// header here says so.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,7 @@ enum class site : int {
   write_partial,
   read_partial,
   exchange,     // a shuffle: the lane whose value is received
+  read_coefficient,
 };
 
 }  // namespace lockstep::cuda

@@ -28,6 +28,9 @@ LOCKSTEP_INDEX int64_t source_index(int64_t i, int64_t n, int32_t boundary) {
   return i;
 }
 
+// A thread an output, or an item: block, thread -> its number.
+LOCKSTEP_INDEX int64_t output_of(int64_t block, int threads, unsigned t) { return threads * block + t; }
+
 // C1: the taps of an output in increasing memory address, the centre once:
 // body(axis, distance along it, number of the coefficient). Axes z, y, x are 0, 1, 2.
 template <int RANK, class Tap, class Centre>
@@ -42,15 +45,29 @@ LOCKSTEP_INDEX void walk_taps(int radius, const Tap& tap, const Centre& centre) 
     for (int j = 1; j <= radius; ++j, ++k) tap(a, j, k);
 }
 
-// C2 and C3: thread t of `block` brings elements e of the tile, which lie over source
-// elements left + e. The tile has a halo of radius on both sides; of the row's last block
-// only `last` elements are needed.
+// C2 and C3: a chunk's first output, the source element under the tile's first, and how many
+// elements its outputs need: of a row's last tile no more are read, so that folding has few
+// rounds to go.
+LOCKSTEP_INDEX int64_t chunk_begin(int64_t chunk, int block) { return chunk * block; }
+LOCKSTEP_INDEX int64_t halo_left(int64_t begin, int64_t origin, int radius) { return begin + origin - radius; }
+LOCKSTEP_INDEX int64_t halo_last(int64_t outputs, int64_t begin, int radius) { return outputs - begin + 2 * radius; }
+// Thread t of `block` brings elements e of the tile, which lie over source elements left + e.
+// The tile has a halo of radius on both sides.
 template <class Body>
 LOCKSTEP_INDEX void walk_halo(int block, int tile, int64_t last, unsigned t, const Body& body) {
   for (int e = t; e < tile && e < last; e += block) body(e);
 }
-// Tap k of thread t's output is this element of the tile.
-LOCKSTEP_INDEX unsigned tap_place(unsigned t, int k) { return t + k; }
+// The taps of thread t's output: body(tap, element of the tile).
+template <bool unrolled, class Body>
+LOCKSTEP_INDEX void walk_tile_taps(int radius, unsigned t, const Body& body) {
+  if constexpr (unrolled) {
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < 2 * radius + 1; ++k) body(k, t + k);
+  } else {
+    LOCKSTEP_ROLLED
+    for (int k = 0; k < 2 * radius + 1; ++k) body(k, t + k);
+  }
+}
 
 // C4, rows that are long and aligned alike. Blocks take chunks of block * V outputs, both
 // ends of a row first: they take longest.
@@ -86,6 +103,24 @@ struct items {
   int32_t src_row_skew, dst_row_skew;  // and what each further row adds
 };
 
+// Host: elements that arrays and rows are beyond 16 bytes -> items.
+inline items cut_rows(int V, int64_t outputs, int64_t rows, int32_t src_skew, int32_t dst_skew, int64_t src_row,
+                      int64_t dst_row) {
+  items cut{};
+  cut.src_skew = src_skew;
+  cut.dst_skew = dst_skew;
+  cut.src_row_skew = static_cast<int32_t>(src_row & (V - 1));
+  cut.dst_row_skew = static_cast<int32_t>(dst_row & (V - 1));
+  const int64_t most = outputs + (cut.dst_row_skew == 0 || rows == 1 ? cut.dst_skew : V - 1);
+  cut.a_row = most / V + (most % V != 0);
+  cut.total = cut.a_row * rows;
+  return cut;
+}
+// The kernels for any row know their radius exactly up to 4, then a bound.
+constexpr int radius_bound(int radius) { return radius <= 4 ? radius : radius <= 8 ? 8 : 16; }
+// Rows of fewer outputs are not for the kernel of aligned ones.
+constexpr int64_t least_aligned_outputs = 8192;
+
 // Item j of a row: its outputs, and where its window of V + 2 R elements starts.
 struct item_at {
   int64_t i;           // output of its element 0, may be negative
@@ -113,5 +148,8 @@ LOCKSTEP_INDEX bool vector_is_needed(int V, int R, int k, int32_t off) {
   return k < window_vectors(V, R) - 1 || k * V < off + V + 2 * R;
 }
 LOCKSTEP_INDEX int64_t vector_at(const item_at& at, int V, int k) { return at.left - at.off + k * V; }
+// Which elements of a window have taps where a radius is below its bound, stencil_wide says itself
+// (R - radius <= e < V + R + radius): as a function of this folder it changed the kernels' machine
+// code. Explain has a copy; tests/explain holds it against the kernel.
 
 }  // namespace lockstep::cuda::stencil

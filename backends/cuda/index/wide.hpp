@@ -12,7 +12,9 @@ struct wide_shape {
 };
 // The shape that large aligned matrices get: first of the table in transpose/wide.cu.
 constexpr wide_shape first_wide_shape(int element_bytes) {
-  return element_bytes == 1 ? wide_shape{128, 256, 128} : element_bytes == 16 ? wide_shape{512, 256, 256} : wide_shape{256, 256, 256};
+  return element_bytes == 1    ? wide_shape{128, 256, 128}
+         : element_bytes == 16 ? wide_shape{512, 256, 256}
+                               : wide_shape{256, 256, 256};
 }
 
 // Item p of thread t, of a grid of items `across` wide: units of V x V elements (V of them
@@ -25,10 +27,22 @@ LOCKSTEP_INDEX wide_item wide_item_of(unsigned t, int p, int threads, int across
   return {item / across, item % across};
 }
 
+// All of a thread's items: body(p, row, column).
+template <class Body>
+LOCKSTEP_INDEX void walk_items(int items, unsigned t, int threads, int across, const Body& body) {
+  LOCKSTEP_UNROLL
+  for (int p = 0; p < items; ++p) {
+    const auto [row, column] = wide_item_of(t, p, threads, across);
+    body(p, row, column);
+  }
+}
+
 // Chunk c of the tile's dst row j. The XOR stays within a row of banks (`bank_row` chunks, 8
 // of 32 banks) because a unit's rows fill multiples of 8. spread: neighbouring chunks of a
 // unit's column that a wavefront stores, where a row of units is narrower than it.
-LOCKSTEP_INDEX constexpr int wide_spread(int unit_cols, int bank_row = 8) { return unit_cols < bank_row ? bank_row / unit_cols : 1; }
+LOCKSTEP_INDEX constexpr int wide_spread(int unit_cols, int bank_row = 8) {
+  return unit_cols < bank_row ? bank_row / unit_cols : 1;
+}
 LOCKSTEP_INDEX int wide_place(int j, int c, int chunks, int V, int spread, int bank_row = 8) {
   return (j * chunks + c) ^ (j / V * spread & (bank_row - 1));
 }

@@ -16,7 +16,7 @@ template <class T, int RANK>
 __global__ void __launch_bounds__(block)
     stencil_global(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps> t, int64_t total) {
   const int64_t step = int64_t{block} * gridDim.x;
-  for (int64_t i = int64_t{block} * blockIdx.x + threadIdx.x; i < total; i += step) {
+  for (int64_t i = output_of(blockIdx.x, block, threadIdx.x); i < total; i += step) {
     int64_t at[3] = {0, 0, 0}, b = 0, rest = i;  // z, y, x in dst, then in src
     if (RANK == 1) {
       b = divide(rest, s.out[2], at[2]);

@@ -37,10 +37,12 @@ slot_turns& turns() {
 
 template <class T, coefficients WHERE>
 __device__ __forceinline__ T coefficient(int k, const taps<T, most_taps_1d>& t, const T* __restrict__ global, int slot) {
-  if constexpr (WHERE == coefficients::constant) return reinterpret_cast<const T*>(constant_slots[slot])[k];
-  else if constexpr (WHERE == coefficients::ldg) return __ldg(global + k);
-  else if constexpr (WHERE == coefficients::restricted) return global[k];
-  else return t.c[k];
+  const T* all = t.c;
+  if constexpr (WHERE == coefficients::constant) all = reinterpret_cast<const T*>(constant_slots[slot]);
+  if constexpr (WHERE == coefficients::ldg || WHERE == coefficients::restricted) all = global;
+  LOCKSTEP_SEEN(read_coefficient, all, all + k);
+  if constexpr (WHERE == coefficients::ldg) return __ldg(all + k);
+  else return all[k];
 }
 
 // One output a thread. RADIUS 0: known at run time only, loop not unrolled.
@@ -55,9 +57,8 @@ __global__ void __launch_bounds__(BLOCK)
     int64_t chunk = id;
     const int64_t row = blocks_a_row == all ? 0 : divide(id, blocks_a_row, chunk);
     const T* from = s.src + row * s.src_batch;
-    const int64_t begin = chunk * BLOCK, left = begin + s.origin - radius;
-    // Of the last block only what its outputs need: folding has few rounds to go.
-    const int64_t last = s.out[2] - begin + 2 * radius;
+    const int64_t begin = chunk_begin(chunk, BLOCK), left = halo_left(begin, s.origin, radius);
+    const int64_t last = halo_last(s.out[2], begin, radius);
     walk_halo(BLOCK, BLOCK + 2 * radius - (LOCKSTEP_DEVICE_MUTANT("halo_one_short") ? 1 : 0), last, threadIdx.x, [&](int e) {
       LOCKSTEP_SEEN(write_tile, tile, &tile[e]);
       tile[e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
@@ -66,19 +67,10 @@ __global__ void __launch_bounds__(BLOCK)
     const int64_t i = begin + threadIdx.x;
     if (i < s.out[2]) {
       T acc = T(-0.0);  // fma(c, x, -0.0) is the rounded product
-      if constexpr (RADIUS != 0) {
-#pragma unroll
-        for (int k = 0; k < 2 * RADIUS + 1; ++k) {
-          LOCKSTEP_SEEN(read_tile, tile, &tile[tap_place(threadIdx.x, k)]);
-          acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[tap_place(threadIdx.x, k)], acc);
-        }
-      } else {
-#pragma unroll 1
-        for (int k = 0; k < 2 * radius + 1; ++k) {
-          LOCKSTEP_SEEN(read_tile, tile, &tile[tap_place(threadIdx.x, k)]);
-          acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[tap_place(threadIdx.x, k)], acc);
-        }
-      }
+      walk_tile_taps<RADIUS != 0>(radius, threadIdx.x, [&](int k, unsigned place) {
+        LOCKSTEP_SEEN(read_tile, tile, &tile[place]);
+        acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[place], acc);
+      });
       LOCKSTEP_SEEN(write_dst, s.dst, &s.dst[row * s.dst_batch + i]);
       s.dst[row * s.dst_batch + i] = canonical(acc);
     }

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
   constexpr int V = 16 / sizeof(T), window = V + 2 * R, vectors = window_vectors(V, R);
   const int radius = EXACT ? R : s.radius;
   const int64_t step = int64_t{block} * U * gridDim.x;
-  for (int64_t first = int64_t{block} * U * blockIdx.x + threadIdx.x; first < cut.total; first += step) {
+  for (int64_t first = output_of(blockIdx.x, block * U, threadIdx.x); first < cut.total; first += step) {
     T w[U][vectors * V];  // w[e] is the element that tap e - v of output v means
     T* to[U];
     int32_t begin[U], end[U];  // outputs of the item that exist
@@ -187,16 +187,9 @@ __global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident : resident / 2) / BL
 
 template <class T>
 items cut_rows(const sweep<T>& s) {
-  constexpr int64_t V = 16 / sizeof(T);
+  constexpr int V = 16 / sizeof(T);
   const auto skew = [](const T* p) { return static_cast<int32_t>(reinterpret_cast<uintptr_t>(p) / sizeof(T) & (V - 1)); };
-  items cut{};
-  cut.src_skew = skew(s.src);
-  cut.dst_skew = skew(s.dst);
-  cut.src_row_skew = static_cast<int32_t>(s.src_batch & (V - 1));
-  cut.dst_row_skew = static_cast<int32_t>(s.dst_batch & (V - 1));
-  cut.a_row = ceil_div(s.out[2] + (cut.dst_row_skew == 0 || s.batch == 1 ? cut.dst_skew : V - 1), V);
-  cut.total = cut.a_row * s.batch;
-  return cut;
+  return stencil::cut_rows(V, s.out[2], s.batch, skew(s.src), skew(s.dst), s.src_batch, s.dst_batch);
 }
 
 // Whether whole blocks of vectors fit the rows and every row's outputs and window
@@ -204,14 +197,14 @@ items cut_rows(const sweep<T>& s) {
 template <class T>
 bool aligned_rows(const sweep<T>& s) {
   constexpr int64_t V = 16 / sizeof(T);
-  return s.out[2] >= 8192 && reinterpret_cast<uintptr_t>(s.src + s.origin) % 16 == 0 &&
+  return s.out[2] >= least_aligned_outputs && reinterpret_cast<uintptr_t>(s.src + s.origin) % 16 == 0 &&
          reinterpret_cast<uintptr_t>(s.dst) % 16 == 0 && (s.batch == 1 || (s.src_batch % V == 0 && s.dst_batch % V == 0));
 }
 
 template <class T, int R, bool FOLD, int BLOCK = 128>  // 64 to 1024 tried: 0.79 0.99 0.98 0.95 0.90 of copy
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   // Rows that are short or aligned differently share few kernels: radius bounds 1 2 3 4 8 16.
-  constexpr int bound = R <= 4 ? R : R <= 8 ? 8 : 16;
+  constexpr int bound = radius_bound(R);
   const taps<T, most_taps_1d> t = rounded<T, most_taps_1d>(call.stencil);
   return for_each_sweep<T>(call, [&](const sweep<T>& s) {
     if constexpr (!FOLD || R <= 4) {

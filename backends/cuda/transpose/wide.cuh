@@ -108,9 +108,7 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
     // Where dst is not aligned, the staged way is faster even for an aligned src (7001x10000
     // f32: 0.85 for 0.76 of a copy).
     if (exact || (full && plan.src_vector && plan.dst_vector)) {
-#pragma unroll
-      for (int p = 0; p < per_thread; ++p) {
-        const auto [ui, uj] = wide_item_of(threadIdx.x, p, threads, unit_cols);
+      walk_items(per_thread, threadIdx.x, threads, unit_cols, [&](int p, int ui, int uj) {
         const unsigned char* from = src + ui * V * plan.src_ld * bytes + uj * 16;
 #pragma unroll
         for (int v = 0; v < V; ++v) {
@@ -118,7 +116,7 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
           const uint4 x = __ldcs(reinterpret_cast<const uint4*>(from + v * plan.src_ld * bytes));
           w[p][v][0] = x.x, w[p][v][1] = x.y, w[p][v][2] = x.z, w[p][v][3] = x.w;
         }
-      }
+      });
     } else {
       // The rows as they lie, in aligned chunks with up to 15 bytes too many on both
       // sides; one chunk more than the tile is broad.
@@ -146,26 +144,22 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
       }
       __syncthreads();  // all units are in registers before the tile overwrites the rows
     }
-#pragma unroll
-    for (int p = 0; p < per_thread; ++p) {
-      const auto [ui, uj] = wide_item_of(threadIdx.x, p, threads, unit_cols);
+    walk_items(per_thread, threadIdx.x, threads, unit_cols, [&](int p, int ui, int uj) {
       transpose_unit<bytes, 16>(w[p]);
 #pragma unroll
       for (int v = 0; v < V; ++v) {
         LOCKSTEP_SEEN(write_tile, tile, &tile[place(uj * V + v, ui)]);
         tile[place(uj * V + v, ui)] = make_uint4(w[p][v][0], w[p][v][1], w[p][v][2], w[p][v][3]);
       }
-    }
+    });
     if (!LOCKSTEP_DEVICE_MUTANT("wide_barrier_dropped")) __syncthreads();  // all units of the tile are in place before any thread reads a row of dst
 
     if (exact || (full && plan.dst_vector)) {
-#pragma unroll
-      for (int p = 0; p < per_thread * V; ++p) {
-        const auto [j, c] = wide_item_of(threadIdx.x, p, threads, chunks);
+      walk_items(per_thread * V, threadIdx.x, threads, chunks, [&](int, int j, int c) {
         LOCKSTEP_SEEN(read_tile, tile, &tile[place(j, c)]);
         LOCKSTEP_SEEN(write_dst, plan.dst, reinterpret_cast<uint4*>(dst + j * plan.dst_ld * bytes + c * 16));
         __stcs(reinterpret_cast<uint4*>(dst + j * plan.dst_ld * bytes + c * 16), tile[place(j, c)]);
-      }
+      });
     } else {
       // Words of each dst row from a sector boundary on, neighbouring lanes on
       // neighbouring words: no warp splits a sector. Words that are not all ours
