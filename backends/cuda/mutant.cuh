@@ -36,8 +36,11 @@ inline cudaError_t arm_mutants() {
 }
 
 #if defined(__CUDACC__)
+#if !defined(LOCKSTEP_MUTANT_SPACE)
+#define LOCKSTEP_MUTANT_SPACE __constant__
+#endif
 namespace {
-__constant__ unsigned planted_mutant;
+LOCKSTEP_MUTANT_SPACE unsigned planted_mutant;
 [[maybe_unused]] const mutant_file this_file([](unsigned hash) { return cudaMemcpyToSymbol(planted_mutant, &hash, sizeof hash); });
 
 template <unsigned hash>

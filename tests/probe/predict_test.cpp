@@ -55,6 +55,16 @@ TEST(Coalescing, AgreesWithByteByByte) {
   }
 }
 
+TEST(Scattered, GroupsShareALineAndEachLaneHasASector) {
+  for (const uint32_t group : {2u, 4u})
+    for (uint32_t request = 0; request < 64; ++request) {
+      addresses lanes;
+      for (uint32_t lane = 0; lane < 32; ++lane) lanes.push_back(4ull * scattered_word(request, lane, 1u << 17, group));
+      EXPECT_GE(granules(lanes, 4, 32), 31) << request;
+      EXPECT_LE(granules(lanes, 4, 128), static_cast<int>(32 / group)) << request;
+    }
+}
+
 TEST(Scattered, EveryLaneALineOfItsOwn) {
   for (const uint32_t lines : {1u << 12, 1u << 17})
     for (uint32_t request = 0; request < 64; ++request) {
@@ -86,6 +96,37 @@ TEST(Constant, OneWordACycle) {
     addresses lanes;
     for (uint64_t lane = 0; lane < 32; ++lane) lanes.push_back(lane % distinct * 4);
     EXPECT_EQ(constant_cycles(lanes), static_cast<int>(distinct));
+  }
+}
+
+// Corners that an H200 filtered alone (2-D: 85, 52 ... 256ths of the way).
+TEST(Filter, WeightsOfAnH200) {
+  const auto of = [](int x, int y, int z) { return filter_weights(x / 256.0, y / 256.0, z / 256.0); };
+  using weights = std::array<int, 8>;
+  EXPECT_EQ(of(176, 216, 0), (weights{13, 27, 67, 149}));  // 148.5 goes up
+  EXPECT_EQ(of(128, 113, 0), (weights{72, 71, 56, 57}));
+  EXPECT_EQ(of(32, 20, 0), (weights{207, 29, 17, 3}));
+  const weights near = of(85, 52, 113);  // the slice of weight 143
+  EXPECT_EQ((weights{near[0], near[1], near[2], near[3]}), (weights{77, 37, 19, 10}));
+  EXPECT_EQ(of(0, 0, 0)[0], 256);
+  EXPECT_EQ(filter_weights(0.5 / 256, 0, 0), (weights{255, 1}));  // a fraction's half goes up
+}
+
+TEST(Filter, WeightsAddUpAndStayNearTheirProducts) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    const int f[3] = {static_cast<int>(random() % 257), static_cast<int>(random() % 257),
+                      static_cast<int>(random() % 257)};
+    const auto w = filter_weights(f[0] / 256.0, f[1] / 256.0, f[2] / 256.0);
+    int sum = 0;
+    for (int c = 0; c < 8; ++c) {
+      double product = 256;
+      for (int d = 0; d < 3; ++d) product *= ((c >> d & 1) != 0 ? f[d] : 256 - f[d]) / 256.0;
+      EXPECT_LE(std::abs(w[static_cast<size_t>(c)] - product), 1) << c;
+      EXPECT_GE(w[static_cast<size_t>(c)], 0);
+      sum += w[static_cast<size_t>(c)];
+    }
+    EXPECT_EQ(sum, 256);
   }
 }
 

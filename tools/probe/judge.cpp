@@ -38,6 +38,7 @@ range between(double low, double high) {
   return {low, high, fmt::format("{} to {}", short_text(low), short_text(high))};
 }
 range at_least(double v) { return {v, INFINITY, ">= " + short_text(v)}; }
+range no_rule() { return {INFINITY, -INFINITY, "no rule"}; }
 range at_most(double v) { return {-INFINITY, v, "<= " + short_text(v)}; }
 
 const char* text(verdict v) {
@@ -70,8 +71,10 @@ std::vector<std::string> row::fitted() const {
   std::vector<std::pair<std::string, std::string>> reasons;  // why; the lines it is given for
   for (const line& l : lines) {
     if (l.said != verdict::fitted) continue;
+    const bool rule = l.now.low <= l.now.high;
     const std::string what =
-        fmt::format("{} (the rule's {} failed, {} holds)", l.name, l.now.text, l.after->seen.text);
+        rule ? fmt::format("{} (the rule's {} failed, {} holds)", l.name, l.now.text, l.after->seen.text)
+             : fmt::format("{} ({})", l.name, l.after->seen.text);
     const auto same =
         std::find_if(reasons.begin(), reasons.end(), [&](const auto& one) { return one.first == l.after->why; });
     if (same == reasons.end())

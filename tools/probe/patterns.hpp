@@ -18,7 +18,7 @@ enum class pattern : int {
   broadcast,  // every lane takes word 0
   multicast,  // groups of value lanes share one word
   offset,     // lane l takes word l + value
-  scattered,  // every lane a 128-byte line of its own, far from the others'
+  scattered,  // groups of value lanes a 128-byte line of their own, far from the others', each lane a sector of it
 };
 
 PROBE_BOTH constexpr uint32_t lane_word(pattern kind, uint32_t value, uint32_t lane) {
@@ -33,10 +33,11 @@ PROBE_BOTH constexpr uint32_t lane_word(pattern kind, uint32_t value, uint32_t l
   return 0;
 }
 
-// Lane `lane` of request `request` among `lines` (a power of two) lines of 32 words.
-PROBE_BOTH constexpr uint32_t scattered_word(uint32_t request, uint32_t lane, uint32_t lines) {
-  const uint32_t line = ((request * 32 + lane) * 2654435761u) >> 7;
-  return (line & (lines - 1)) * 32;
+// Lane `lane` of request `request` among `lines` (a power of two) lines of 32 words, which groups of 1, 2 or 4 lanes
+// share.
+PROBE_BOTH constexpr uint32_t scattered_word(uint32_t request, uint32_t lane, uint32_t lines, uint32_t group = 1) {
+  const uint32_t line = ((request * 32 + lane / group) * 2654435761u) >> 7;
+  return (line & (lines - 1)) * 32 + lane % group * 8;
 }
 
 // What a probed array holds at word i.

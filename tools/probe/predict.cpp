@@ -2,7 +2,7 @@
 #include "predict.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <set>
 
 namespace lockstep::probe {
@@ -40,6 +40,23 @@ int constant_cycles(const addresses& lanes) {
   std::set<uint64_t> words;
   for (const uint64_t at : lanes) words.insert(at / 4);
   return static_cast<int>(words.size());
+}
+
+std::array<int, 8> filter_weights(double fx, double fy, double fz) {
+  const auto steps = [](double f) { return static_cast<int>(std::floor(f * 256 + 0.5)); };
+  const auto up = [](int product) { return (product + 128) / 256; };    // a half goes up
+  const auto down = [](int product) { return (product + 127) / 256; };  // a half goes down
+  const int x = steps(fx), y = steps(fy), z = steps(fz);
+  std::array<int, 8> w{};
+  for (const int slice : {0, 1}) {
+    const int all = slice == 1 ? z : 256 - z, right = up(x * all), left = all - right;
+    int* of = &w[static_cast<size_t>(4 * slice)];
+    of[3] = up(right * y);
+    of[1] = right - of[3];
+    of[2] = down(left * y);
+    of[0] = left - of[2];
+  }
+  return w;
 }
 
 int resident_blocks(const processor_limits& limits, int registers_a_thread, int threads_a_block,

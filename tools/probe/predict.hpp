@@ -2,6 +2,7 @@
 // asks for. Pure: tested without a GPU.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -24,6 +25,12 @@ int bank_cycles(const addresses& lanes, int bytes);
 
 // A constant cache serves one word a cycle to all lanes that want it.
 int constant_cycles(const addresses& lanes);
+
+// Weights, in 256ths, of the eight cells around a place that a texture filters: cell c is
+// the upper one along x, y, z where bit 0, 1, 2 of c is set. fx, fy, fz: fractions of the
+// way to it, 0 along an axis that the texture lacks. What an H200 does, found by filtering
+// single cells: every weight has 8 bits, and all add up to 256.
+std::array<int, 8> filter_weights(double fx, double fy, double fz);
 
 // Blocks that fit a multiprocessor. Registers are given out to warps in units of 256.
 struct processor_limits {

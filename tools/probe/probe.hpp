@@ -50,6 +50,7 @@ range exactly(double v);
 range between(double low, double high);
 range at_least(double v);
 range at_most(double v);
+range no_rule();  // holds for nothing: what was measured without a rule to expect it
 
 // An interval set after such a device had been measured, where the rule had failed there.
 // It says what holds, and foretold nothing: meeting it is no agreement with a rule.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "../../../backends/cuda/mutant.cuh"
 #include "../patterns.hpp"
 #include "../seam.hpp"
 #include "../stats.hpp"
@@ -94,6 +95,9 @@ class bench {
  public:
   bench(int device, double seconds, sink to, void* user) : device_(device), seconds_(seconds), to_(to), user_(user) {
     PROBE_CUDA(cudaSetDevice(device));
+#if defined(LOCKSTEP_MUTANTS)
+    PROBE_CUDA(cuda::arm_mutants());
+#endif
     PROBE_CUDA(cudaGetDeviceProperties(&properties_, device));
     PROBE_CUDA(cudaEventCreate(&begin_));
     PROBE_CUDA(cudaEventCreate(&end_));

@@ -2,10 +2,16 @@
 // Idea    E4: chains through a table in constant memory; d distinct words a request, for
 //         d = 1 to 32; one lane's chain through ever larger tables; the same chain through
 //         a kernel parameter
-//         E5: the same patterns through ld.global.nc, and through plain loads that L1 keeps
+//         E5: the same patterns through ld.global.nc, and through plain loads that L1 keeps;
+//         tables of byte offsets, which two additions make addresses
 // Moves   what fits the caches of one multiprocessor
 // Limit   constant cache: one word a cycle for all lanes; L1: one line's sectors a cycle
-// Watch   an index that is the same for all lanes becomes a uniform load, another path
+// Watch   an index that is the same for all lanes becomes a uniform load, another path;
+//         an index times 4 plus a base is one wide multiply-add, and that is slower than
+//         L1: 1.38 cycles a request with it (shared memory's loads too: 1.36), 1.05 with
+//         additions, 1.03 at fixed offsets; ncu: held at dispatch, L1's data path 60 % busy
+//         (H200, driver 580.159.04)
+#define LOCKSTEP_MUTANT_SPACE __device__  // the table takes all constant memory that there may be
 #include "bench.cuh"
 #include "rows.hpp"
 
@@ -32,9 +38,9 @@ uint32_t chain_expected(uint32_t lanes, uint32_t distinct, uint32_t spread, uint
     }
   return sum;
 }
-std::vector<uint32_t> table_of(uint32_t words, uint32_t step) {
+std::vector<uint32_t> table_of(uint32_t words, uint32_t step, uint32_t unit = 1) {
   std::vector<uint32_t> table(words);
-  for (uint32_t w = 0; w < words; ++w) table[w] = (w + step) % words;
+  for (uint32_t w = 0; w < words; ++w) table[w] = (w + step) % words * unit;
   return table;
 }
 
@@ -49,7 +55,10 @@ __global__ void __launch_bounds__(threads) e4_constant_kernel(uint32_t distinct,
 #pragma unroll 8
   for (int s = 0; s < steps; ++s)
 #pragma unroll
-    for (int c = 0; c < chains; ++c) sum += at[c] = constant_table[at[c]];
+    for (int c = 0; c < chains; ++c) {
+      const uint32_t from = LOCKSTEP_DEVICE_MUTANT("probe_constant_one_address") ? at[0] : at[c];
+      sum += at[c] = constant_table[from];
+    }
   watch.stop(out, sum);
 }
 
@@ -74,7 +83,7 @@ __global__ void e4_parameter_kernel(const __grid_constant__ parameter_table tabl
   for (int s = 0; s < 32; ++s) at = table.next[at];
   stopwatch watch;
 #pragma unroll 8
-  for (int s = 0; s < latency_steps; ++s) sum += at = table.next[at];
+  for (int s = 0; s < latency_steps; ++s) sum += at = table.next[LOCKSTEP_DEVICE_MUTANT("probe_parameter_by_count") ? s % 512 : at];
   watch.stop(out, sum);
 }
 
@@ -89,11 +98,13 @@ __device__ uint32_t load_global(const uint32_t* at) {
   return v;
 }
 
-template <path how>
+// unit: what an entry of the table counts in, bytes or words of 4.
+template <path how, uint32_t unit>
 __device__ void follow(const uint32_t* table, uint32_t distinct, uint32_t spread, uint32_t words, outcome* out) {
   uint32_t at[chains], sum = 0;
 #pragma unroll
-  for (int c = 0; c < chains; ++c) at[c] = first_word(threadIdx.x % 32, distinct, spread, c, words);
+  for (int c = 0; c < chains; ++c)
+    at[c] = first_word(threadIdx.x % 32, distinct, spread, c, words) * (sizeof(uint32_t) / unit);
 #pragma unroll 1
   for (uint32_t w = threadIdx.x; w < words; w += threads) sum += load_global<how>(table + w);  // warm
   sum = sum == 0xFFFFFFFFu;                                                                    // never
@@ -101,16 +112,25 @@ __device__ void follow(const uint32_t* table, uint32_t distinct, uint32_t spread
 #pragma unroll 8
   for (int s = 0; s < steps; ++s)
 #pragma unroll
-    for (int c = 0; c < chains; ++c) sum += at[c] = load_global<how>(table + at[c]);
+    for (int c = 0; c < chains; ++c) {
+      const auto* bytes = reinterpret_cast<const unsigned char*>(table) + size_t{at[c]} * unit;
+      const uint32_t next = load_global<how>(reinterpret_cast<const uint32_t*>(bytes));
+      sum += next;
+      if (!LOCKSTEP_DEVICE_MUTANT("probe_read_only_not_followed")) at[c] = next;
+    }
   watch.stop(out, sum);
 }
 __global__ void __launch_bounds__(threads)
     e5_read_only_kernel(const uint32_t* table, uint32_t distinct, uint32_t spread, uint32_t words, outcome* out) {
-  follow<path::read_only>(table, distinct, spread, words, out);
+  follow<path::read_only, 1>(table, distinct, spread, words, out);
 }
 __global__ void __launch_bounds__(threads)
     e5_plain_kernel(const uint32_t* table, uint32_t distinct, uint32_t spread, uint32_t words, outcome* out) {
-  follow<path::plain>(table, distinct, spread, words, out);
+  follow<path::plain, 1>(table, distinct, spread, words, out);
+}
+__global__ void __launch_bounds__(threads)
+    e5_index_kernel(const uint32_t* table, uint32_t distinct, uint32_t spread, uint32_t words, outcome* out) {
+  follow<path::read_only, 4>(table, distinct, spread, words, out);
 }
 
 }  // namespace
@@ -143,10 +163,10 @@ void e4_constant(bench& b) {
 
 void e5_read_only(bench& b) {
   constexpr uint32_t words = 8192, step = 32 * 9;  // 32 KiB; a step keeps a lane's place in its line
-  const device_array<uint32_t> table(table_of(words, step));
+  const device_array<uint32_t> table(table_of(words, step, 4)), indices(table_of(words, step));
+  const double requests = threads / 32 * chains * steps;
   const auto measure = [&](const char* name, uint32_t distinct, uint32_t spread) {
-    const uint32_t expected = chain_expected(32, distinct, spread, step, words, chains, steps) * (threads / 32);
-    const double requests = threads / 32 * chains * steps;
+    const uint32_t expected = chain_expected(32, distinct, spread, step, words, chains, steps) * (threads / 32) * 4;
     const auto nc =
         b.cycles(1, [&](outcome* out) { e5_read_only_kernel<<<1, threads>>>(table, distinct, spread, words, out); });
     b.report(std::string(name) + ", read-only", "e5_read_only_kernel", "cycles a request", NAN,
@@ -159,6 +179,11 @@ void e5_read_only(bench& b) {
   measure("uniform", 1, 1);
   measure("neighbours", 32, 1);
   measure("a line each", 32, 32);
+  const auto by_index =
+      b.cycles(1, [&](outcome* out) { e5_index_kernel<<<1, threads>>>(indices, 32, 1, words, out); });
+  b.report("neighbours, addresses by multiply-add", "e5_index_kernel", "cycles a request", NAN,
+           by_index.cycles.scaled(1 / requests), by_index.sum,
+           chain_expected(32, 32, 1, step, words, chains, steps) * (threads / 32));
 }
 
 }  // namespace lockstep::probe

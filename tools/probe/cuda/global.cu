@@ -4,7 +4,9 @@
 // Moves   128 bytes asked a request; sectors of 32 bytes moved, 1 to 32 of them
 // Limit   L2 (16 MiB, resident) or DRAM (512 MiB, more than four times the L2)
 // Watch   a neighbouring warp may find in the cache what this one had to fetch in part:
-//         sectors a request and bytes from DRAM are two questions
+//         sectors a request and bytes from DRAM are two questions. Addresses move on by
+//         additions of 32 bits: at 13 instructions a request they were the limit, not the L2
+//         (6.9 TB/s of 9.0 on an H200)
 #include "bench.cuh"
 #include "rows.hpp"
 
@@ -29,10 +31,11 @@ __device__ uint32_t load_word(const uint32_t* at) {
   return value;
 }
 
-// words is a power of two; a request's base moves on by row words and wraps.
+// words is a power of two; a request's base moves on by row words and wraps. Each warp
+// makes `rounds` requests, a multiple of `unroll`.
 struct request_shape {
   pattern kind;
-  uint32_t value, row, words, requests;
+  uint32_t value, row, words, rounds;
 };
 
 __host__ __device__ uint32_t base_word(const request_shape& s, uint32_t request) {
@@ -43,17 +46,20 @@ template <bool keep_in_l1, bool scattered>
 __device__ void read_requests(const uint32_t* src, const request_shape& s, outcome* out) {
   const uint32_t warps = gridDim.x * (block / 32), warp = blockIdx.x * (block / 32) + threadIdx.x / 32,
                  lane = threadIdx.x % 32;
-  const uint32_t* mine =
-      src + lane_word(s.kind, s.value, lane);  // out of the loop: address arithmetic must not be the limit
-  uint32_t sum = 0;
+  const uint32_t first = lane_word(s.kind, s.value + (LOCKSTEP_DEVICE_MUTANT("probe_offset_one_more") ? 1 : 0), lane);
+  const auto* mine = reinterpret_cast<const unsigned char*>(src + first);
+  const uint32_t mask = s.words * 4 - 1, step = warps * s.row * 4, lines = s.words / 32, group = s.value;
+  uint32_t sum = 0, at = base_word(s, warp) * 4, request = warp;  // at: bytes from mine
   stopwatch watch;
-  for (uint32_t first = warp; first < s.requests; first += warps * unroll) {
+#pragma unroll 1
+  for (uint32_t r = 0; r < s.rounds; r += unroll) {
     uint32_t v[unroll];
 #pragma unroll
     for (int k = 0; k < unroll; ++k) {
-      const uint32_t request = first + k * warps;
-      const uint32_t* at = scattered ? src + scattered_word(request, lane, s.words / 32) : mine + base_word(s, request);
-      v[k] = request < s.requests ? load_word<keep_in_l1>(at) : 0;
+      v[k] = load_word<keep_in_l1>(scattered ? src + scattered_word(request, lane, lines, group)
+                                             : reinterpret_cast<const uint32_t*>(mine + at));
+      at = (at + step) & mask;
+      if (!LOCKSTEP_DEVICE_MUTANT("probe_scatter_stands_still")) request += warps;
     }
 #pragma unroll
     for (int k = 0; k < unroll; ++k) sum += v[k];
@@ -75,18 +81,38 @@ __global__ void __launch_bounds__(block)
   read_requests<false, true>(src, s, out);
 }
 
-uint32_t expected_sum(const request_shape& s) {
+uint32_t expected_sum(const request_shape& s, uint32_t requests) {
   uint32_t words = 0;
   if (s.kind == pattern::scattered) {
-    for (uint32_t r = 0; r < s.requests; ++r)
-      for (uint32_t lane = 0; lane < 32; ++lane) words += scattered_word(r, lane, s.words / 32);
+    for (uint32_t r = 0; r < requests; ++r)
+      for (uint32_t lane = 0; lane < 32; ++lane) words += scattered_word(r, lane, s.words / 32, s.value);
   } else {
     for (uint32_t lane = 0; lane < 32; ++lane) words += lane_word(s.kind, s.value, lane);
-    words *= s.requests;
-    for (uint32_t r = 0; r < s.requests; ++r) words += 32 * base_word(s, r);
+    words *= requests;
+    for (uint32_t r = 0; r < requests; ++r) words += 32 * base_word(s, r);
   }
-  return words * (word_value(1) - word_value(0)) + s.requests * 32 * word_value(0);  // word_value is linear
+  return words * (word_value(1) - word_value(0)) + requests * 32 * word_value(0);  // word_value is linear
 }
+
+// Bytes that the L2 fetches from DRAM at once, as this process asks for; back to what it was at the end.
+class fetches {
+ public:
+  fetches() { PROBE_CUDA(cudaDeviceGetLimit(&before_, cudaLimitMaxL2FetchGranularity)); }
+  ~fetches() {
+    if (cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, before_) != cudaSuccess) (void)cudaGetLastError();
+  }
+  fetches(const fetches&) = delete;
+  fetches& operator=(const fetches&) = delete;
+  size_t before() const { return before_; }
+  bool ask(size_t bytes) const {  // it is a hint: true where the device takes it
+    size_t now = 0;
+    if (cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, bytes) != cudaSuccess) return (void)cudaGetLastError(), false;
+    return cudaDeviceGetLimit(&now, cudaLimitMaxL2FetchGranularity) == cudaSuccess && now == bytes;
+  }
+
+ private:
+  size_t before_ = 0;
+};
 
 }  // namespace
 
@@ -101,31 +127,53 @@ void e8_coalescing(bench& b) {
     void (*kernel)(const uint32_t*, request_shape, outcome*);
     const char* name;
   };
-  const auto measure = [&](const std::string& name, double x, bool keep_in_l1, request_shape s) {
+  const uint32_t warps = static_cast<uint32_t>(blocks) * (block / 32);
+  // About `requests` of them: each warp makes the same number.
+  const auto measure = [&](const std::string& name, double x, bool keep_in_l1, request_shape s, uint32_t requests) {
+    const uint32_t once = warps * unroll;
+    s.rounds = std::max<uint32_t>(1, (requests + once / 2) / once) * unroll;
     const bool scattered = s.kind == pattern::scattered;
     const choice c = keep_in_l1  ? scattered ? choice{e8_cached_scattered_kernel, "e8_cached_scattered_kernel"}
                                              : choice{e8_cached_kernel, "e8_cached_kernel"}
                       : scattered ? choice{e8_uncached_scattered_kernel, "e8_uncached_scattered_kernel"}
                                  : choice{e8_uncached_kernel, "e8_uncached_kernel"};
     const auto t = b.milliseconds(blocks, [&](outcome* out) { c.kernel<<<blocks, block>>>(src, s, out); });
-    b.report(name, c.name, "GB/s", x, t.ms.rate(128e-6 * s.requests), t.sum, expected_sum(s));
+    b.report(name, c.name, "GB/s", x, t.ms.rate(128e-6 * s.rounds * warps), t.sum, expected_sum(s, s.rounds * warps));
   };
   // From L2, passing L1: time goes with the sectors that L2 delivers.
   const uint32_t many = 1u << 22, few = 1u << 20;  // 512 and 128 MiB asked
   for (const bool l1 : {false, true}) {
     const std::string how = l1 ? ", L1" : ", no L1";
-    measure("aligned" + how, NAN, l1, {pattern::stride, 1, 32, near_words, many});
-    measure("permuted" + how, NAN, l1, {pattern::permuted, 0, 32, near_words, many});
-    measure("offset 1" + how, NAN, l1, {pattern::offset, 1, 32, near_words, many});
-    measure("offset 8" + how, NAN, l1, {pattern::offset, 8, 32, near_words, many});
-    measure("one address" + how, NAN, l1, {pattern::broadcast, 0, 32, near_words, many});
-    measure("stride 2" + how, NAN, l1, {pattern::stride, 2, 64, near_words, many});
-    measure("scattered" + how, NAN, l1, {pattern::scattered, 0, 32, near_words, few});
+    const auto near = [&](const char* name, pattern kind, uint32_t value, uint32_t row, uint32_t requests) {
+      measure(name + how, NAN, l1, {kind, value, row, near_words, 0}, requests);
+    };
+    near("aligned", pattern::stride, 1, 32, many);
+    near("permuted", pattern::permuted, 0, 32, many);
+    near("offset 1", pattern::offset, 1, 32, many);
+    near("offset 8", pattern::offset, 8, 32, many);
+    near("one address", pattern::broadcast, 0, 32, many);
+    near("stride 2", pattern::stride, 2, 64, many);
+    near("scattered", pattern::scattered, 1, 32, few);
+    near("scattered pairs of sectors", pattern::scattered, 2, 32, few);
+    near("scattered whole lines", pattern::scattered, 4, 32, few);
   }
   // From DRAM: the classic curves.
-  for (uint32_t k = 0; k <= 32; ++k) measure("offset", k, true, {pattern::offset, k, 32, far_words, far_words / 32});
-  for (const uint32_t k : {1u, 2u, 3u, 4u, 6u, 8u, 12u, 16u, 24u, 32u})
-    measure("stride", k, true, {pattern::stride, k, 32 * k, far_words, far_words / (32 * k)});
+  const fetches l2;
+  b.fact("l2_fetch_bytes", static_cast<double>(l2.before()), "B");
+  const auto offset = [&](const std::string& name, uint32_t k) {
+    measure(name, k, true, {pattern::offset, k, 32, far_words, 0}, far_words / 32);
+  };
+  const auto stride = [&](const std::string& name, uint32_t k) {
+    measure(name, k, true, {pattern::stride, k, 32 * k, far_words, 0}, far_words / (32 * k));
+  };
+  for (uint32_t k = 0; k <= 32; ++k) offset("offset", k);
+  for (const uint32_t k : {1u, 2u, 3u, 4u, 6u, 8u, 12u, 16u, 24u, 32u}) stride("stride", k);
+  for (const size_t bytes : {size_t{32}, size_t{128}}) {
+    if (!l2.ask(bytes)) continue;
+    const std::string how = ", fetches of " + std::to_string(bytes) + " bytes";
+    for (const uint32_t k : {0u, 1u, 8u, 16u, 24u, 31u}) offset("offset" + how, k);
+    for (const uint32_t k : {1u, 8u, 16u, 32u}) stride("stride" + how, k);
+  }
 }
 
 }  // namespace lockstep::probe

@@ -55,10 +55,7 @@ void e5(row& out, const readings& all) {
       "different addresses, and worth asking for.";
   out.today =
       "Since Maxwell L1 and texture are one cache, since Volta plain loads go through it too: ld.global.nc and a plain "
-      "load cost the "
-      "same. Against constant memory the rule stands: different addresses cost passes there, lines here. (On an H200 "
-      "4-byte loads from "
-      "L1 reach 0.7 requests a cycle, not one; which part of the path sets that is not established.)";
+      "load cost the same. Against constant memory the rule stands: different addresses cost passes there, lines here.";
   out.lesson =
       "Write const __restrict__ for the compiler's sake; do not expect another cache. Constant memory only for uniform "
       "reads.";
@@ -70,6 +67,11 @@ void e5(row& out, const readings& all) {
   }
   out.judge(all.find("E5", "uniform, read-only"), about(1, 0.2));
   out.judge(all.find("E5", "neighbours, read-only"), about(1, 0.2));
+  out.judge(all.find("E5", "neighbours, addresses by multiply-add"), about(1, 0.2), {},
+            fit{between(1.25, 1.5),
+                "L1 is not the limit but the address: index times 4 plus base is a multiply-add of 64 bits, after "
+                "which a load is held back at dispatch. Before loads from shared memory it costs the same (1.36); two "
+                "additions in its place take 1.05 cycles a request, fixed offsets 1.03"});
   // L1 looks up one line's tag a cycle and partition of its four: at most 32, at least 8.
   out.judge(all.find("E5", "a line each, read-only"), between(8, 33));
   const double constant = all.value("E4", "distinct addresses", 32);
@@ -83,14 +85,22 @@ void e6(row& out, const readings& all) {
       "and 16-bit "
       "integers as fractions of 1.";
   out.today =
-      "Values as ever (in 3-D filtering rounds once more than the fractions: a few per cent beyond that bound). "
-      "Locality: the array's layout keeps neighbours of both directions in a line, so columns cost what rows do; "
+      "Reads and conversions as ever. Not only the fraction but each corner's weight has 8 bits: products of fractions "
+      "are rounded, so filtering in 2-D and 3-D can be further off than the fractions allow. Locality: the array's layout keeps neighbours of both directions in a line, so columns cost what rows do; "
       "linear memory has caught up wherever its accesses coalesce.";
   out.lesson =
       "Textures for 2-D neighbourhoods read across, for interpolation and for free conversion; plain loads for rows.";
+  const std::string weights =
+      "a cell alone among zeros shows its weight: the weights of an H200 are whole 256ths that add up to 256, split by "
+      "z, then x, then y, each rounded to the nearest, in 49,152 of 49,152 corners. A product of fractions would keep "
+      "16 or 24 bits";
   for (const char* d : {"1-D", "2-D", "3-D"}) {
     out.judge(all.find("E6", std::string(d) + " points read exactly"), exactly(1024));
-    out.judge(all.find("E6", std::string(d) + " interpolation, largest difference"), at_most(1));
+    // Steps of cells are at most 10, 57 and 1007: x is rounded once a slice, y once a column of a slice.
+    out.judge(all.find("E6", std::string(d) + " interpolation, largest difference"), at_most(1), {},
+              *d == '3' ? std::optional(fit{at_most((3 * 10 + 5 * 57 + 1007) / 1084.7), weights}) : std::nullopt);
+    out.judge(all.find("E6", std::string(d) + " filtered as weights of 8 bits give it"), no_rule(), {},
+              fit{exactly(1024), weights});
   }
   for (const char* name :
        {"8-bit integers as fractions", "16-bit integers as fractions", "signed 8-bit integers as fractions"})
