@@ -23,7 +23,7 @@ void read(const ordered_json& file, report& to) {
   to.machine.emplace_back("judged", LOCKSTEP_COMMIT);
   for (const auto& one : file.at("readings"))
     to.all.keep({one.at("row"), one.at("name"), one.value("kernel", ""), one.at("unit"), one.value("x", double{NAN}),
-                one.at("value"), one.at("low"), one.at("high"), one.at("values_right") ? 1u : 0u, 1u});
+                 one.at("value"), one.at("low"), one.at("high"), one.at("values_right") ? 1u : 0u, 1u});
   for (const auto& why : file.at("missing")) to.missing.push_back(why);
 }
 

@@ -11,7 +11,9 @@ namespace {
 std::string number(double v) { return pages::text_of(v, pages::unit::number); }
 
 pages::tone tone_of(verdict v) {
-  return v == verdict::agrees ? pages::tone::good : v == verdict::moved_on ? pages::tone::plain : pages::tone::bad;
+  return v == verdict::agrees                             ? pages::tone::good
+         : v == verdict::moved_on || v == verdict::fitted ? pages::tone::plain
+                                                          : pages::tone::bad;
 }
 
 pages::table table_of(const row& r) {
@@ -23,7 +25,9 @@ pages::table table_of(const row& r) {
                {.title = "middle half", .number = true},
                {"unit"},
                {"verdict"}};
-  for (const line& l : r.lines)
+  const bool fits = !r.fitted().empty();  // a column more
+  if (fits) t.columns.insert(t.columns.begin() + 3, {"fitted"});
+  for (const line& l : r.lines) {
     t.rows.push_back({{l.name},
                       {l.taught ? l.taught->text : ""},
                       {l.now.text},
@@ -31,6 +35,8 @@ pages::table table_of(const row& r) {
                       {number(l.low) + " to " + number(l.high)},
                       {l.unit},
                       {text(l.said), tone_of(l.said)}});
+    if (fits) t.rows.back().insert(t.rows.back().begin() + 3, l.said == verdict::fitted ? l.after->seen.text : "");
+  }
   return t;
 }
 
@@ -86,6 +92,16 @@ void add_charts(pages::page& page, const std::vector<series>& plots) {
   }
 }
 
+void add_bars(pages::page& page, const std::vector<bars>& columns) {
+  for (const bars& one : columns) {
+    pages::bar_chart c;
+    c.title = one.title;
+    c.values.label = one.unit;
+    for (const auto& [name, value] : one.values) c.bars.push_back({.label = name, .value = value});
+    page.add(c);
+  }
+}
+
 void add_picture(pages::page& page, const std::vector<memory>& picture) {
   pages::table t;
   t.columns = {{"memory"},
@@ -127,6 +143,18 @@ void write_html(const report& all, const std::string& path) {
   for (const report::device& d : all.devices) page.fact(d.backend, d.name + ", " + d.detail);
   for (const auto& [name, value] : all.machine) page.fact(name, value);
   page.fact("verdicts", tally(all.rows));
+  page.section("How to read it");
+  page.text(
+      "Each row says what is taught, then predicts from that rule, and from the rule of today where it has changed, "
+      "what "
+      "this machine should do, and measures it: the median of many runs, with the middle half of them beside it. The "
+      "values that a probe reads are compared with what the host expects.");
+  page.list({"agrees: the measurement lies in the predicted interval.",
+             "moved on: it does, and not in the one that is taught: hardware has changed since.",
+             "fitted: the rule failed, and only an interval holds that was set after such a device had been measured. "
+             "The reason is given, but nothing foretold it: no agreement with a rule.",
+             "differs: nothing that was said holds.", "WRONG: the probe read other values than it must.",
+             "A row's verdict is that of its worst line."});
   for (const row& r : all.rows) {
     page.section(r.id + " " + r.title + ": " + text(r.said()));
     page.text("Taught: " + r.taught);
@@ -135,6 +163,7 @@ void write_html(const report& all, const std::string& path) {
     for (const std::string& one : r.fitted()) page.text("Fitted: " + one);
     page.add(table_of(r));
     add_charts(page, r.plots);
+    add_bars(page, r.columns);
     if (!r.picture.empty()) add_picture(page, r.picture);
   }
   if (!all.missing.empty()) {

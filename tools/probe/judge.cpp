@@ -71,20 +71,26 @@ std::vector<std::string> row::fitted() const {
   std::vector<std::pair<std::string, std::string>> reasons;  // why; the lines it is given for
   for (const line& l : lines) {
     if (l.said != verdict::fitted) continue;
-    const bool rule = l.now.low <= l.now.high;
-    const std::string what =
-        rule ? fmt::format("{} (the rule's {} failed, {} holds)", l.name, l.now.text, l.after->seen.text)
-             : fmt::format("{} ({})", l.name, l.after->seen.text);
     const auto same =
         std::find_if(reasons.begin(), reasons.end(), [&](const auto& one) { return one.first == l.after->why; });
     if (same == reasons.end())
-      reasons.emplace_back(l.after->why, what);
+      reasons.emplace_back(l.after->why, l.name);
     else
-      same->second += ", " + what;
+      same->second += "; " + l.name;
   }
   std::vector<std::string> out;
   for (const auto& [why, what] : reasons) out.push_back(what + ": " + why);
   return out;
+}
+
+void row::bar(const std::string& title, const readings& all, const std::vector<const char*>& names) {
+  bars chart{title, "", {}};
+  for (const char* name : names)
+    if (const measured* m = all.find(id, name); m != nullptr) {
+      chart.unit = m->unit;
+      chart.values.emplace_back(name, m->value);
+    }
+  if (!chart.values.empty()) columns.push_back(std::move(chart));
 }
 
 std::string tally(const std::vector<row>& rows) {
@@ -92,8 +98,9 @@ std::string tally(const std::vector<row>& rows) {
   for (const row& r : rows)
     for (const line& l : r.lines) ++count[static_cast<int>(l.said)], ++all;
   const auto of = [&](verdict v) { return count[static_cast<int>(v)]; };
-  std::string out = fmt::format("{} predictions: the rule of today holds in {}, in {} of them where the taught one fails",
-                                all, of(verdict::agrees) + of(verdict::moved_on), of(verdict::moved_on));
+  std::string out =
+      fmt::format("{} predictions: the rule of today holds in {}, in {} of them where the taught one fails", all,
+                  of(verdict::agrees) + of(verdict::moved_on), of(verdict::moved_on));
   out += fmt::format("; {} fitted after measuring; {} differ", of(verdict::fitted), of(verdict::differs));
   if (of(verdict::wrong) > 0) out += fmt::format("; {} WRONG", of(verdict::wrong));
   return out;
@@ -110,12 +117,12 @@ void row::judge(const measured* m, const range& now, const std::optional<range>&
 void row::judge(const std::string& name, const std::string& unit, double value, const range& now,
                 const std::optional<range>& taught, const std::optional<fit>& after) {
   if (std::isnan(value)) return;
-  lines.push_back({name, unit, "", taught, now, value, value, value, true,
-                   verdict_of(value, true, now, taught, after), after});
+  lines.push_back(
+      {name, unit, "", taught, now, value, value, value, true, verdict_of(value, true, now, taught, after), after});
 }
 
 row judged(const kind& k, const readings& all) {
-  row out{k.id, k.counterpart, k.backend, k.title, "", "", "", {}, {}, {}};
+  row out{k.id, k.counterpart, k.backend, k.title, "", "", "", {}, {}, {}, {}};
   k.judge(out, all);
   // Also what no line shows: a point of a curve that read other values than it must.
   for (const measured& m : all.all())

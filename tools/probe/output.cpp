@@ -33,15 +33,9 @@ ordered_json json_of(const series& s) {
 }
 
 ordered_json json_of(const row& r) {
-  ordered_json j = {{"id", r.id},
-                    {"counterpart", r.counterpart},
-                    {"backend", r.backend},
-                    {"title", r.title},
-                    {"verdict", text(r.said())},
-                    {"taught", r.taught},
-                    {"today", r.today},
-                    {"lesson", r.lesson},
-                    {"fitted", r.fitted()}};
+  ordered_json j = {{"id", r.id},       {"counterpart", r.counterpart}, {"backend", r.backend},
+                    {"title", r.title}, {"verdict", text(r.said())},    {"taught", r.taught},
+                    {"today", r.today}, {"lesson", r.lesson},           {"fitted", r.fitted()}};
   j["lines"] = ordered_json::array();
   for (const line& l : r.lines) {
     ordered_json one = {{"name", l.name}, {"unit", l.unit}, {"kernel", l.kernel}, {"predicted", json_of(l.now)}};
@@ -60,6 +54,11 @@ ordered_json json_of(const row& r) {
   }
   j["series"] = ordered_json::array();
   for (const series& s : r.plots) j["series"].push_back(json_of(s));
+  for (const bars& b : r.columns) {
+    ordered_json one = {{"title", b.title}, {"unit", b.unit}, {"values", ordered_json::object()}};
+    for (const auto& [name, value] : b.values) one["values"][name] = value;
+    j["bars"].push_back(std::move(one));
+  }
   for (const memory& m : r.picture) {
     ordered_json one = {
         {"memory", m.name}, {"where", m.where}, {"seen_by", m.seen_by}, {"lives", m.lives}, {"cached", m.cached}};
@@ -113,12 +112,15 @@ void print_row(const row& r, const style& s) {
   if (!r.today.empty()) print("     today   {}\n", folded(r.today, indent, 104));
   size_t width = 10;
   for (const line& l : r.lines) width = std::max(width, l.name.size());
-  print("     {}{:<{}} {:>18} {:>18} {:>11} {:>7}  {:<17} verdict{}\n", s.dim, "", width, "taught", "predicted",
-        "measured", "+-", "unit", s.off);
+  const bool fits = !r.fitted().empty();  // a column more
+  const auto after = [&](const std::string& text) { return fits ? fmt::format(" {:>14}", text) : ""; };
+  print("     {}{:<{}} {:>14} {:>14}{} {:>11} {:>7}  {:<17} verdict{}\n", s.dim, "", width, "taught", "predicted",
+        after("fitted"), "measured", "+-", "unit", s.off);
   for (const line& l : r.lines) {
     const double spread = l.value != 0 ? 100 * (l.high - l.low) / std::abs(l.value) : 0;
-    print("     {:<{}} {:>18} {:>18} {:>11} {:>6.1f}%  {:<17} {}{}{}\n", l.name, width, l.taught ? l.taught->text : "",
-          l.now.text, number(l.value), spread, l.unit, color(l.said, s), text(l.said), s.off);
+    print("     {:<{}} {:>14} {:>14}{} {:>11} {:>6.1f}%  {:<17} {}{}{}\n", l.name, width,
+          l.taught ? l.taught->text : "", l.now.text, after(l.said == verdict::fitted ? l.after->seen.text : ""),
+          number(l.value), spread, l.unit, color(l.said, s), text(l.said), s.off);
   }
   if (!r.picture.empty()) print_picture(r.picture, s);
   for (const std::string& one : r.fitted()) print("     fitted  {}\n", folded(one, indent, 104));

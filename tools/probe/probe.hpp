@@ -90,6 +90,11 @@ struct series {
   std::vector<point> points;
   std::vector<mark> marks;
 };
+// Readings of one row side by side.
+struct bars {
+  std::string title, unit;
+  std::vector<std::pair<std::string, double>> values;
+};
 // A line of the summary picture (E15).
 struct memory {
   std::string name, where, seen_by, lives, cached, size;
@@ -100,9 +105,10 @@ struct row {
   std::string taught, today, lesson;
   std::vector<line> lines;
   std::vector<series> plots;
+  std::vector<bars> columns;
   std::vector<memory> picture;
   verdict said() const;
-  // What failed, what holds instead and why, a sentence for each reason; of fitted lines only.
+  // Why only what was set afterwards holds: a sentence a reason, with the lines' names before it.
   std::vector<std::string> fitted() const;
 
   // Judges one reading; nothing is added when the device gave none.
@@ -111,6 +117,8 @@ struct row {
   // The same for a value derived from several readings.
   void judge(const std::string& name, const std::string& unit, double value, const range& now,
              const std::optional<range>& taught = {}, const std::optional<fit>& after = {});
+  // Draws readings of this row; those that the device did not give are left out.
+  void bar(const std::string& title, const readings& all, const std::vector<const char*>& names);
 };
 
 // A row of the ladder on one backend.

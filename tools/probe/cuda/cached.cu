@@ -9,8 +9,11 @@
 // Watch   an index that is the same for all lanes becomes a uniform load, another path;
 //         an index times 4 plus a base is one wide multiply-add, and that is slower than
 //         L1: 1.38 cycles a request with it (shared memory's loads too: 1.36), 1.05 with
-//         additions, 1.03 at fixed offsets; ncu: held at dispatch, L1's data path 60 % busy
-//         (H200, driver 580.159.04)
+//         additions, 1.03 at fixed offsets. Wide multiplies alone take 1.03 cycles: their unit
+//         needs four cycles a warp, and warps are held at dispatch (ncu: 5.6 with multiplies
+//         alone, 4.0 before loads, 0.05 with additions; L1's data path 60 % busy). As many
+//         warps or chains as there may be do not help, nor does another pattern. (H200, driver
+//         580.159.04)
 #define LOCKSTEP_MUTANT_SPACE __device__  // the table takes all constant memory that there may be
 #include "bench.cuh"
 #include "rows.hpp"
@@ -83,7 +86,8 @@ __global__ void e4_parameter_kernel(const __grid_constant__ parameter_table tabl
   for (int s = 0; s < 32; ++s) at = table.next[at];
   stopwatch watch;
 #pragma unroll 8
-  for (int s = 0; s < latency_steps; ++s) sum += at = table.next[LOCKSTEP_DEVICE_MUTANT("probe_parameter_by_count") ? s % 512 : at];
+  for (int s = 0; s < latency_steps; ++s)
+    sum += at = table.next[LOCKSTEP_DEVICE_MUTANT("probe_parameter_by_count") ? s % 512 : at];
   watch.stop(out, sum);
 }
 
@@ -136,7 +140,9 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 void e4_constant(bench& b) {
-  constexpr uint32_t words = 256, step = 9;  // 1 KiB: in the first constant cache
+  // In the first constant cache. 256 steps are no whole rounds of it: those would add up to
+  // the same sum wherever a chain begins.
+  constexpr uint32_t words = 250, step = 9;
   auto upload = [](uint32_t n, uint32_t by) {
     const auto table = table_of(n, by);
     PROBE_CUDA(cudaMemcpyToSymbol(constant_table, table.data(), n * sizeof(uint32_t)));
@@ -162,7 +168,8 @@ void e4_constant(bench& b) {
 }
 
 void e5_read_only(bench& b) {
-  constexpr uint32_t words = 8192, step = 32 * 9;  // 32 KiB; a step keeps a lane's place in its line
+  // 250 lines, of which 256 steps are no whole rounds either; a step keeps a lane's place in its line.
+  constexpr uint32_t words = 250 * 32, step = 32 * 9;
   const device_array<uint32_t> table(table_of(words, step, 4)), indices(table_of(words, step));
   const double requests = threads / 32 * chains * steps;
   const auto measure = [&](const char* name, uint32_t distinct, uint32_t spread) {
@@ -179,8 +186,7 @@ void e5_read_only(bench& b) {
   measure("uniform", 1, 1);
   measure("neighbours", 32, 1);
   measure("a line each", 32, 32);
-  const auto by_index =
-      b.cycles(1, [&](outcome* out) { e5_index_kernel<<<1, threads>>>(indices, 32, 1, words, out); });
+  const auto by_index = b.cycles(1, [&](outcome* out) { e5_index_kernel<<<1, threads>>>(indices, 32, 1, words, out); });
   b.report("neighbours, addresses by multiply-add", "e5_index_kernel", "cycles a request", NAN,
            by_index.cycles.scaled(1 / requests), by_index.sum,
            chain_expected(32, 32, 1, step, words, chains, steps) * (threads / 32));

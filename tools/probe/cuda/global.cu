@@ -106,7 +106,8 @@ class fetches {
   size_t before() const { return before_; }
   bool ask(size_t bytes) const {  // it is a hint: true where the device takes it
     size_t now = 0;
-    if (cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, bytes) != cudaSuccess) return (void)cudaGetLastError(), false;
+    if (cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, bytes) != cudaSuccess)
+      return (void)cudaGetLastError(), false;
     return cudaDeviceGetLimit(&now, cudaLimitMaxL2FetchGranularity) == cudaSuccess && now == bytes;
   }
 

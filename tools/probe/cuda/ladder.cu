@@ -12,6 +12,7 @@ namespace lockstep::probe {
 namespace {
 
 constexpr int line_words = 32, chase_steps = 2048;
+constexpr int shuffle_steps = 2064;  // turns by 3 that do not end where they began
 
 __device__ uint32_t load_cached(const uint32_t* at) {
   uint32_t v;
@@ -94,7 +95,9 @@ __global__ void e10_shuffle_chain_kernel(uint32_t turn, outcome* out) {
   uint32_t x = threadIdx.x * 7;
   stopwatch watch;
 #pragma unroll 16
-  for (int s = 0; s < chase_steps; ++s) x = __shfl_sync(0xFFFFFFFFu, x, (threadIdx.x + turn) % 32);
+  for (int s = 0; s < shuffle_steps; ++s)
+    x = LOCKSTEP_DEVICE_MUTANT("probe_shuffle_stands_still") ? x
+                                                             : __shfl_sync(0xFFFFFFFFu, x, (threadIdx.x + turn) % 32);
   watch.stop(out, x * (threadIdx.x + 1));
 }
 
@@ -123,7 +126,8 @@ __device__ void stream_quads(const uint4* src, uint32_t quads, uint32_t rounds, 
     uint4 v[unroll];
 #pragma unroll
     for (int k = 0; k < unroll; ++k) {
-      const uint4* at = src + ((first + (LOCKSTEP_DEVICE_MUTANT("probe_stream_stands_still") ? 0 : r + k) * stride) & (quads - 1));
+      const uint4* at =
+          src + ((first + (LOCKSTEP_DEVICE_MUTANT("probe_stream_stands_still") ? 0 : r + k) * stride) & (quads - 1));
       v[k] = where == space::l1 ? load_quad_cached(at) : load_quad_past_l1(at);
     }
 #pragma unroll
@@ -233,8 +237,9 @@ void chase(bench& b, const char* name, const char* kernel_name, double x, Kernel
 }
 
 void latencies(bench& b) {
-  auto simple = [&](const char* name, const char* kernel_name, const bench::block_time& t, uint32_t expected) {
-    const stats cycles = t.cycles.scaled(1.0 / chase_steps);
+  auto simple = [&](const char* name, const char* kernel_name, const bench::block_time& t, uint32_t expected,
+                    int steps = chase_steps) {
+    const stats cycles = t.cycles.scaled(1.0 / steps);
     b.report(name, kernel_name, "cycles", NAN, cycles, t.sum, expected);
     b.report(std::string(name) + ", time", "", "ns", NAN, cycles.scaled(t.nanoseconds_a_cycle), t.sum, expected);
   };
@@ -243,9 +248,9 @@ void latencies(bench& b) {
   simple("latency, register", "e10_register_chain_kernel",
          b.cycles(1, [](outcome* out) { e10_register_chain_kernel<<<1, 1>>>(1, 1664525u, 1013904223u, out); }), x);
   uint32_t turned = 0;
-  for (uint32_t lane = 0; lane < 32; ++lane) turned += (lane + chase_steps * 3u) % 32 * 7 * (lane + 1);
+  for (uint32_t lane = 0; lane < 32; ++lane) turned += (lane + shuffle_steps * 3u) % 32 * 7 * (lane + 1);
   simple("latency, shuffle", "e10_shuffle_chain_kernel",
-         b.cycles(1, [](outcome* out) { e10_shuffle_chain_kernel<<<1, 32>>>(3, out); }), turned);
+         b.cycles(1, [](outcome* out) { e10_shuffle_chain_kernel<<<1, 32>>>(3, out); }), turned, shuffle_steps);
   uint32_t shared = 0;
   for (uint32_t s = 1; s <= chase_steps; ++s) shared += 4 * (s * 33 % 1024);
   simple("latency, shared", "e10_shared_chase_kernel",

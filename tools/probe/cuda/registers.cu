@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(32) e1_local_kernel(uint32_t seed, int stride,
 #pragma unroll 1
   for (int r = 0; r < e1_rounds; ++r)
 #pragma unroll
-    for (int i = 0; i < 32; ++i) touch(cells[LOCKSTEP_DEVICE_MUTANT("probe_local_one_cell") ? 0 : i * stride % 32], x, i);
+    for (int i = 0; i < 32; ++i)
+      touch(cells[LOCKSTEP_DEVICE_MUTANT("probe_local_one_cell") ? 0 : i * stride % 32], x, i);
   watch.stop(out, x);
 }
 

@@ -29,10 +29,10 @@ __device__ void chase_words(pattern kind, uint32_t value, uint32_t warp_shift, o
 #pragma unroll
   for (int c = 0; c < chains; ++c)
     at[c] =
-        base + 4 * ((lane_word(kind, value + (LOCKSTEP_DEVICE_MUTANT("probe_stride_off_by_one") ? 1 : 0),
-                               threadIdx.x % 32) +
-                     threadIdx.x / 32 * warp_shift + 8 * c) %
-                    table_words);
+        base +
+        4 * ((lane_word(kind, value + (LOCKSTEP_DEVICE_MUTANT("probe_stride_off_by_one") ? 1 : 0), threadIdx.x % 32) +
+              threadIdx.x / 32 * warp_shift + 8 * c) %
+             table_words);
   uint32_t sum = 0;
   stopwatch watch;
 #pragma unroll 8

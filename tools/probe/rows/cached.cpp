@@ -69,11 +69,15 @@ void e5(row& out, const readings& all) {
   out.judge(all.find("E5", "neighbours, read-only"), about(1, 0.2));
   out.judge(all.find("E5", "neighbours, addresses by multiply-add"), about(1, 0.2), {},
             fit{between(1.25, 1.5),
-                "L1 is not the limit but the address: index times 4 plus base is a multiply-add of 64 bits, after "
-                "which a load is held back at dispatch. Before loads from shared memory it costs the same (1.36); two "
-                "additions in its place take 1.05 cycles a request, fixed offsets 1.03"});
+                "the limit is not L1 but the address: index times 4 plus base is a multiply-add of 64 bits, whose unit "
+                "needs four cycles a warp, so that multiplies alone take 1.03 cycles and warps wait at dispatch (ncu). "
+                "Before loads from shared memory it is the same (1.36); two additions in its place make it 1.05, fixed "
+                "offsets 1.03"});
   // L1 looks up one line's tag a cycle and partition of its four: at most 32, at least 8.
   out.judge(all.find("E5", "a line each, read-only"), between(8, 33));
+  out.bar("Loads from L1 by pattern and path", all,
+          {"uniform, read-only", "uniform, plain", "neighbours, read-only", "neighbours, plain",
+           "neighbours, addresses by multiply-add", "a line each, read-only", "a line each, plain"});
   const double constant = all.value("E4", "distinct addresses", 32);
   out.judge("constant over read-only, 32 neighbours", "times", constant / all.value("E5", "neighbours, read-only"),
             at_least(16));
@@ -86,13 +90,14 @@ void e6(row& out, const readings& all) {
       "integers as fractions of 1.";
   out.today =
       "Reads and conversions as ever. Not only the fraction but each corner's weight has 8 bits: products of fractions "
-      "are rounded, so filtering in 2-D and 3-D can be further off than the fractions allow. Locality: the array's layout keeps neighbours of both directions in a line, so columns cost what rows do; "
+      "are rounded, so filtering in 2-D and 3-D can be further off than the fractions allow. Locality: the array's "
+      "layout keeps neighbours of both directions in a line, so columns cost what rows do; "
       "linear memory has caught up wherever its accesses coalesce.";
   out.lesson =
       "Textures for 2-D neighbourhoods read across, for interpolation and for free conversion; plain loads for rows.";
   const std::string weights =
       "a cell alone among zeros shows its weight: the weights of an H200 are whole 256ths that add up to 256, split by "
-      "z, then x, then y, each rounded to the nearest, in 49,152 of 49,152 corners. A product of fractions would keep "
+      "z, then x, then y, each rounded to the nearest (in 49,152 of 49,152 corners). Products of fractions would have "
       "16 or 24 bits";
   for (const char* d : {"1-D", "2-D", "3-D"}) {
     out.judge(all.find("E6", std::string(d) + " points read exactly"), exactly(1024));
@@ -105,6 +110,9 @@ void e6(row& out, const readings& all) {
   for (const char* name :
        {"8-bit integers as fractions", "16-bit integers as fractions", "signed 8-bit integers as fractions"})
     out.judge(all.find("E6", name), exactly(256));
+  out.bar("Reading an image", all,
+          {"texture by rows", "linear by rows", "texture by columns", "linear by columns", "texture by tiles of 8 x 4",
+           "linear by tiles of 8 x 4"});
   const auto ratio = [&](const char* a, const char* b) { return all.value("E6", a) / all.value("E6", b); };
   out.judge("texture: columns over rows", "times the speed", ratio("texture by columns", "texture by rows"),
             between(0.5, 1.5));

@@ -20,6 +20,7 @@ void e1(row& out, const readings& all) {
   out.lesson =
       "Unroll loops over private arrays so that indices are constants; look for a stack frame in the compiler's "
       "report.";
+  out.bar("An access to a thread's own array", all, {"known index", "run-time index", "too large"});
   out.judge(all.find("E1", "local bytes, known index"), exactly(0));
   out.judge(all.find("E1", "local bytes, run-time index"), exactly(32 * 4));
   out.judge(all.find("E1", "local bytes, too large"), at_least((320 - 255) * 4));
@@ -66,6 +67,7 @@ void e13(row& out, const readings& all) {
     for (double* v : {&relative.value, &relative.low, &relative.high}) *v /= most_loads;
     out.judge(&relative, about(resident / most_warps, 0.2));
   }
+  out.bar("The same work with and without registers for it", all, {"roomy", "spilling"});
   out.judge(all.find("E13", "registers, spilling"), exactly(32));
   out.judge(all.find("E13", "local bytes, roomy"), exactly(0));
   out.judge(all.find("E13", "local bytes, spilling"), at_least((96 - 32) * 4));

@@ -31,9 +31,19 @@ void from_dram(row& out, const readings& all) {
       "unused at strides of 64 bytes and more, and rows that begin inside a piece cost up to a fifth. Asked for pieces "
       "of 128 bytes the same H200 reads misaligned rows at 98 % of aligned ones, and stride 32 at 3.2 %; for pieces of "
       "32, stride 16 at 10.5 %. Why stride 32 stays at 5.8 % with pieces of 32 is not established";
-  series offsets{"Bandwidth by offset", "offset in words of 4 bytes", "GB/s asked for", false, false, {},
+  series offsets{"Bandwidth by offset",
+                 "offset in words of 4 bytes",
+                 "GB/s asked for",
+                 false,
+                 false,
+                 {},
                  {{8, "one sector"}, {16, "two"}, {24, "three"}, {32, "one line"}}};
-  series strides{"Bandwidth by stride", "stride in words of 4 bytes", "GB/s asked for", true, true, {},
+  series strides{"Bandwidth by stride",
+                 "stride in words of 4 bytes",
+                 "GB/s asked for",
+                 true,
+                 true,
+                 {},
                  {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}}};
   for (const int bytes : {0, 32, 128}) {  // 0: what the device does unasked
     const std::string how = bytes == 0 ? "" : fmt::format(", fetches of {} bytes", bytes);
@@ -42,14 +52,20 @@ void from_dram(row& out, const readings& all) {
     series by_offset = offsets, by_stride = strides;
     by_offset.name += line;
     by_stride.name += line;
+    const auto judge = [&](const measured* m, const char* what, const range& now, const range& taught,
+                           const range& seen) {
+      measured named = *m;
+      named.name = fmt::format("{} {:g}{}", what, m->x, how);
+      named.x = NAN;
+      out.judge(&named, now, taught, fit{seen, fetches});
+    };
     const double aligned = all.value("E8", "offset" + how, 0), dense = all.value("E8", "stride" + how, 1);
     for (const measured* m : all.series("E8", "offset" + how)) {
       by_offset.points.push_back({m->x, m->value, bytes == 0 ? std::optional(aligned) : std::nullopt});
       // Each byte leaves DRAM once: what neighbours share is found in a cache.
       const double again = percent(pattern::offset, static_cast<uint32_t>(m->x), piece) / 100;
       if (m->x == 1 || (bytes == 0 && (m->x == 8 || m->x == 31)))
-        out.judge(m, about(aligned, 0.05), about(aligned / 2, 0.1),
-                  fit{between(again * aligned, 1.05 * aligned), fetches});
+        judge(m, "offset", about(aligned, 0.05), about(aligned / 2, 0.1), between(again * aligned, 1.05 * aligned));
     }
     for (const measured* m : all.series("E8", "stride" + how)) {
       const auto k = static_cast<uint32_t>(m->x);
@@ -57,7 +73,7 @@ void from_dram(row& out, const readings& all) {
       by_stride.points.push_back({m->x, m->value, bytes == 0 ? std::optional(part(32)) : std::nullopt,
                                   bytes == 0 ? std::optional(part(piece)) : std::nullopt});
       if (k == 16 || k == 32 || (bytes == 0 && (k == 2 || k == 8)))
-        out.judge(m, about(part(32), 0.25), about(part(128), 0.25), fit{about(part(piece), 0.25), fetches});
+        judge(m, "stride", about(part(32), 0.25), about(part(128), 0.25), about(part(piece), 0.25));
     }
     out.plots.push_back(std::move(by_offset));
     out.plots.push_back(std::move(by_stride));
@@ -83,11 +99,18 @@ void e8(row& out, const readings& all) {
     pattern kind;
     uint32_t value;
   };
-  const item items[] = {{"aligned", pattern::stride, 1},       {"permuted", pattern::permuted, 0},
-                        {"offset 1", pattern::offset, 1},      {"offset 8", pattern::offset, 8},
-                        {"stride 2", pattern::stride, 2},      {"one address", pattern::broadcast, 0},
-                        {"scattered", pattern::scattered, 1},  {"scattered pairs of sectors", pattern::scattered, 2},
+  const item items[] = {{"aligned", pattern::stride, 1},
+                        {"permuted", pattern::permuted, 0},
+                        {"offset 1", pattern::offset, 1},
+                        {"offset 8", pattern::offset, 8},
+                        {"stride 2", pattern::stride, 2},
+                        {"one address", pattern::broadcast, 0},
+                        {"scattered", pattern::scattered, 1},
+                        {"scattered pairs of sectors", pattern::scattered, 2},
                         {"scattered whole lines", pattern::scattered, 4}};
+  out.bar("Patterns from L2, past L1", all,
+          {"aligned, no L1", "permuted, no L1", "offset 1, no L1", "offset 8, no L1", "stride 2, no L1",
+           "scattered whole lines, no L1", "scattered pairs of sectors, no L1", "scattered, no L1"});
   for (const bool l1 : {false, true}) {
     const std::string how = l1 ? ", L1" : ", no L1";
     const double base = all.value("E8", "aligned" + how);
@@ -104,14 +127,14 @@ void e8(row& out, const readings& all) {
         continue;
       }
       // With L1, the sectors that neighbours share come from it.
-      const range today =
-          l1 && i.kind == pattern::offset && now < 100 ? between(0.85 * now, 105) : about(now, 0.15);
+      const range today = l1 && i.kind == pattern::offset && now < 100 ? between(0.85 * now, 105) : about(now, 0.15);
       std::optional<fit> after;
       if (i.kind == pattern::scattered && i.value == 1)
-        after = {between(0.85 * now / 2, 1.15 * now),
-                 "it is 32 sectors, as the rule says, but each in a line of its own, and the L2 of an H200 takes about "
-                 "150 lines/ns, whether one sector of a line is wanted or two (next to each other or not): lone sectors "
-                 "leave half of it unused, pairs do not"};
+        after = {
+            between(0.85 * now / 2, 1.15 * now),
+            "it is 32 sectors, as the rule says, but each in a line of its own, and the L2 of an H200 takes about "
+            "150 lines/ns, whether one sector of a line is wanted or two (next to each other or not): lone sectors "
+            "leave half of it unused, pairs do not"};
       out.judge(&relative, today, l1 ? about(percent(i.kind, i.value, 128), 0.15) : about(now, 0.15), after);
     }
   }
@@ -123,6 +146,7 @@ void e7(row& out, const readings& all) {
       "Global memory is static (__device__ arrays, filled by cudaMemcpyToSymbol) or allocated (cudaMalloc); both are "
       "the same DRAM.";
   out.lesson = "A static array is as fast as an allocated one; choose by who knows the size.";
+  out.bar("Reading 256 MiB", all, {"static array", "cudaMalloc"});
   const double allocated = all.value("E7", "cudaMalloc");
   // Pins: a transfer on both edges of the memory clock.
   const double pins = all.fact("memory_clock_ghz") * 2 * all.fact("memory_bus_bits") / 8;

@@ -27,6 +27,7 @@ void e2(row& out, const readings& all) {
   out.lesson =
       "Choose by whether the size is known when compiled; it costs nothing either way. Above 48 KiB: dynamic, and opt "
       "in.";
+  out.bar("32 KiB written and read 64 times", all, {"static", "dynamic", "all that a block may have"});
   const double s = all.value("E2", "static"), d = all.value("E2", "dynamic");
   out.judge(all.find("E2", "dynamic"), about(s, 0.05));
   out.judge("time of dynamic over static", "times", d / s, about(1, 0.05));
@@ -50,6 +51,7 @@ void e3(row& out, const readings& all) {
   };
   for (const uint32_t s : {1u, 2u, 8u, 32u, 33u})
     out.judge(all.find("E3", "stride", s), about(ways(pattern::stride, s), 0.1));
+  out.bar("Patterns within a row", all, {"permuted in a row", "all lanes one word", "groups of 4 lanes one word"});
   one("permuted in a row", pattern::permuted, 0);
   one("all lanes one word", pattern::broadcast, 0);
   one("groups of 4 lanes one word", pattern::multicast, 4);
@@ -77,6 +79,8 @@ void e11(row& out, const readings& all) {
   out.lesson =
       "Within a warp, shuffle: half the time when many exchange, no shared memory, nothing to get wrong about "
       "barriers.";
+  out.bar("Exchange within a warp: latency", all, {"latency, shuffle", "latency, shared"});
+  out.bar("Exchange within a warp: many at once", all, {"throughput, shuffle", "throughput, shared"});
   const double load = all.value("E10", "latency, shared");
   out.judge(all.find("E11", "latency, shuffle"), between(18, 32));
   // A store and then a load, each of shared memory's latency.
@@ -116,6 +120,11 @@ void e12(row& out, const readings& all) {
   elements("elements of 4 bytes", 4, 1);
   elements("elements of 8 bytes", 8, 2);
   elements("elements of 16 bytes", 16, 4);
+  out.bar("Contiguous elements of a warp", all,
+          {"elements of 1 byte", "elements of 2 bytes", "elements of 4 bytes", "elements of 8 bytes",
+           "elements of 16 bytes"});
+  out.bar("Atomics in shared memory", all,
+          {"increment one counter", "increment a counter a lane", "add to one counter", "add to a counter a lane"});
   for (const double shift : {0.0, 1.0, 32.0})
     out.judge(all.find("E12", "warps shifted by words", shift), about(1, 0.1));
   out.judge(all.find("E12", "increment one counter"), at_most(8), between(25, 100));
