@@ -55,7 +55,7 @@ lockstep_call call_of(const settings& s, std::vector<double>& coefficients) {
     call.op = LOCKSTEP_SQUARE_SUM;
     call.reduce =
         lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, s.element_bytes == 8 ? LOCKSTEP_F64 : LOCKSTEP_F32, s.n, 1);
-    call.reduce.sequence_stride = s.n;
+    call.reduce.sequence_stride = 0;  // as the library hands on a single sequence
   } else if (s.op == "stencil") {
     call.op = LOCKSTEP_STENCIL;
     const std::vector<std::string> boundaries = {"nearest", "mirror", "reflect", "wrap", "constant", "valid"};
