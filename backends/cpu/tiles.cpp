@@ -62,6 +62,41 @@ store choose_store(const tiles& t, const char* dst, bool large) {
   return store::cached;
 }
 
+// Rows of src that are short and far apart, but go on with the next index of an outer axis: 16 KiB of a row are one
+// task, and the other axes are walked within these columns, so that rows are read in long pieces and lines of dst fill
+// pages that are still known. 3210 of (64,96,128,160) f32, rows of 640 bytes, on one thread: 52.1 ms a matrix at a
+// time, 39.7 so (tasks of 2.5 to 80 KiB 45.8, 41.9, 42.5, 43.4, 41.4, 36.8 in a noisier run). Where the walk goes on
+// along the rows anyway only crowded ones gain: 0321 of (64,96,127,160) 37.5 ms, 40.5 joined.
+constexpr int64_t joined_bytes = 16 << 10;
+
+bool run_joined(const lockstep_queue& queue, const tiles& t, const char* src, char* dst, bool crowded) {
+  const transpose_kernels& kernels = transpose_kernels_of(queue.level);
+  const int64_t run = t.cols << t.log2_bytes;
+  int along = 0;
+  while (along < t.axes && (t.outer[along].src != run || t.outer[along].count == 1)) ++along;
+  if (along == t.axes || run > joined_bytes / 2 || run % 64 != 0 || t.rows <= 8 ||
+      t.rows > piped_rows(1 << t.log2_bytes) || (along + 1 == t.axes && !crowded))
+    return false;
+  const tiles::axis axis = t.outer[along];
+  tiles rest = t;
+  for (int k = along; k + 1 < rest.axes; ++k) rest.outer[k] = rest.outer[k + 1];
+  --rest.axes;
+  const int64_t runs = joined_bytes / run, chunks = (axis.count - 1) / runs + 1, matrices = matrices_of(rest);
+  over_ranges(queue, chunks * matrices, 1, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last;) {
+      const int64_t start = task / matrices * runs, some = axis.count - start < runs ? axis.count - start : runs;
+      const int64_t end = task / matrices * matrices + matrices;
+      odometer at(rest, src + start * axis.src,
+                  dst + (LOCKSTEP_MUTANT("permute_joined_chunks_on_the_first") ? 0 : start * axis.dst),
+                  task % matrices);
+      for (; task < last && task < end; ++task, at.next())
+        kernels.joined[t.log2_bytes](at.src, t.src_ld, at.dst, t.dst_ld, t.rows, t.cols, some, axis.dst);
+    }
+    kernels.fence();
+  });
+  return true;
+}
+
 }  // namespace
 
 void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
@@ -76,6 +111,8 @@ void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, cha
   // Crowded rows of src that go around the cache: the kernel cuts strips itself, so that one's last block meets the
   // next one's first. Whole rows then, as long as there are strips enough to share out.
   const bool piped = how == store::stream_lines && kernels.crowded(t.log2_bytes, t.src_ld);
+  const bool whole_lines = how == store::stream_lines && reinterpret_cast<uintptr_t>(dst) % 64 == 0;
+  if (whole_lines && run_joined(queue, t, src, dst, piped)) return;
   const int64_t height = piped   ? piped_rows(bytes)
                          : close ? (t.log2_bytes == 0 ? 256 : 512 >> t.log2_bytes)
                          : tall  ? tall_strip_rows(t.log2_bytes, how)

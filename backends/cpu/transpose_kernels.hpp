@@ -24,6 +24,10 @@ struct transpose_kernels {
   // ahead: lines of each row that are fetched before their use.
   void (*tile[5])(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, store how,
                   int64_t ahead);
+  // The same for `runs` runs of cols columns that follow each other in a row of src and lie run_dst apart in dst; dst,
+  // dst_ld, run_dst and a run's bytes are multiples of 64, and the lines of dst are written non-temporally.
+  void (*joined[5])(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols,
+                    int64_t runs, int64_t run_dst);
   // Whether rows ld bytes apart fall into few sets of the caches: such a src is packed, such a dst wants tall strips.
   bool (*crowded)(int log2_bytes, int64_t ld);
   // Copies bytes; with stream, the whole 64-byte lines of dst are written non-temporally.

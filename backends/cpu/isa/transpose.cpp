@@ -243,10 +243,11 @@ struct incoming {
   static constexpr int64_t p_ahead = pipe<E>::rows_ahead;
 };
 
-// All columns but the last ones, of less than a line. Returns the columns done.
+// All columns but the last ones, of less than a line. Returns the columns done. run: bytes of a row of src after which
+// dst goes on run_dst further.
 template <int E, store how>
 __attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows,
-                                        int64_t cols) {
+                                        int64_t cols, int64_t run, int64_t run_dst) {
   using walk = pipe<E>;
   alignas(64) char packed[2][walk::height * walk::ld];
   const walk p{src, src_ld, rows, cols * E / 64 * 64};
@@ -256,10 +257,12 @@ __attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* d
   for (int k = 0; b.row < rows; k ^= 1) {
     const auto next = p.after(b);
     incoming<E> in(p, next, packed[k ^ 1]);
-    for (int64_t j = 0; j < p.width_of(b); j += 64)
+    for (int64_t j = 0; j < p.width_of(b); j += 64) {
+      const int64_t at = b.at + j;
       band<E, how, true>(
-          packed[k] + j, walk::ld, dst + (b.at + j) / E * dst_ld + b.row * E, dst_ld, p.rows_of(b),
+          packed[k] + j, walk::ld, dst + at / run * run_dst + at % run / E * dst_ld + b.row * E, dst_ld, p.rows_of(b),
           4, [&](int64_t lines) __attribute__((always_inline)) { in.lines(lines); });
+    }
     if (!LOCKSTEP_MUTANT("transpose_piped_rest_not_fetched")) in.lines(INT64_MAX);
     b = next;
   }
@@ -279,7 +282,7 @@ void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t
   int64_t j = 0;
   if (rows > 8 && crowded(__builtin_ctz(E), src_ld)) {
     if (how == store::stream_lines)
-      j = piped<E, how>(src, src_ld, dst, dst_ld, rows, cols);
+      j = piped<E, how>(src, src_ld, dst, dst_ld, rows, cols, cols * E, 0);
     else if (rows <= pack_rows)
       j = packed<E, how>(src, src_ld, dst, dst_ld, rows, cols);
   }
@@ -306,6 +309,12 @@ void tile(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t ro
     tile_as<E, store::stream_dense>(src, src_ld, dst, dst_ld, rows, cols, ahead);
   else
     tile_as<E, store::cached>(src, src_ld, dst, dst_ld, rows, cols, ahead);
+}
+
+template <int E>
+void joined(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t runs,
+            int64_t run_dst) {
+  piped<E, store::stream_lines>(src, src_ld, dst, dst_ld, rows, runs * cols, cols * E, run_dst);
 }
 
 void copy(const char* src, char* dst, int64_t bytes, bool stream) {
@@ -343,7 +352,10 @@ void fence() {
 }  // namespace
 
 extern const transpose_kernels transpose_kernels_of_table;
-const transpose_kernels transpose_kernels_of_table = {
-    {tile<1>, tile<2>, tile<4>, tile<8>, tile<16>}, crowded, copy, fence};
+const transpose_kernels transpose_kernels_of_table = {{tile<1>, tile<2>, tile<4>, tile<8>, tile<16>},
+                                                      {joined<1>, joined<2>, joined<4>, joined<8>, joined<16>},
+                                                      crowded,
+                                                      copy,
+                                                      fence};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
