@@ -136,10 +136,12 @@ class Explain(unittest.TestCase):
         "classic": ["transpose", "--classic"],
         "conflict": ["transpose", "--variant", "tiled"],
         "levels": ["square_sum", "--variant", "conflicting"],
+        "butterfly": ["square_sum", "--variant", "shuffle"],
         "halo": ["stencil", "--variant", "shared_constant_32"],
         "exchange": ["shuffle", "--kind", "up", "--width", "8", "--operand", "3"],
     }
-    SAYS = {"classic": "50 %", "conflict": "32-way bank conflict", "levels": "Threads at work", "halo": "C2", "exchange": "D1-D4"}
+    SAYS = {"classic": "50 %", "conflict": "32-way bank conflict", "levels": "Threads at work", "butterfly": "B10",
+            "halo": "C2", "exchange": "D1-D4"}
 
     @staticmethod
     def lessons():

@@ -197,7 +197,8 @@ std::string key_of(const view& v) {
 }
 
 const char* svg_style() {
-  return ".x-title,.x-step,.x-caption,.x-text,.x-label,.x-good,.x-bad,.x-lane{font-family:system-ui,'DejaVu Sans',"
+  return ".x-picture{max-width:100%;height:auto}.x-title,.x-step,.x-caption,.x-text,.x-label,.x-good,.x-bad,.x-lane{"
+         "font-family:system-ui,'DejaVu Sans',"
          "Arial,sans-serif;font-size:13px;fill:#1a1a1a}"
          ".x-title{font-size:20px;font-weight:bold}.x-step{font-size:15px;font-weight:bold}.x-caption{font-weight:bold}"
          ".x-label{font-size:11px;fill:#555}.x-good{fill:#00664a}.x-bad{fill:#a33a00;font-weight:bold}"

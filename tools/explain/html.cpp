@@ -11,11 +11,13 @@ namespace {
 
 // With its name, and what it shows in words, for those who do not see it.
 std::string svg_element(const drawing& d, const std::string& id, const std::string& title, const std::string& words) {
+  constexpr double legible = 520;  // narrower columns scroll
   const double width = d.width + 6, height = d.height + 4;
   return fmt::format(
-      "<svg viewBox=\"-2 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\" "
-      "aria-labelledby=\"{2}t {2}d\"><title id=\"{2}t\">{3}</title><desc id=\"{2}d\">{4}</desc>{5}</svg>",
-      width, height, id, pages::escaped(title), pages::escaped(words), d.content);
+      "<svg class=\"x-picture\" style=\"min-width:{6:.0f}px\" viewBox=\"-2 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" role=\"img\" aria-labelledby=\"{2}t {2}d\"><title id=\"{2}t\">{3}</title><desc "
+      "id=\"{2}d\">{4}</desc>{5}</svg>",
+      width, height, id, pages::escaped(title), pages::escaped(words), d.content, std::min(width, legible));
 }
 
 void add_step(pages::page& p, const view& v, size_t step, bool folded) {
