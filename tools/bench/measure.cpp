@@ -287,7 +287,17 @@ class bench_run {
     crew_->measure(ours, t.coefficients, src_host, src_bytes, can_check ? want_.data() : got, dst_bytes,
                    [&](int32_t n) {
                      std::vector<double> ms(static_cast<size_t>(n));
-                     check(lockstep_plan_measure(first.get(), src, dst, cold_flag(), n, ms.data()));
+                     if (ours.time.median < 5 || asked_.cold) {
+                       check(lockstep_plan_measure(first.get(), src, dst, cold_flag(), n, ms.data()));
+                       return ms;
+                     }
+                     // Long calls as peers time theirs: one that is not counted, not three.
+                     check(lockstep_plan_execute(first.get(), src, dst, nullptr));
+                     for (double& one : ms) {
+                       const double begin = now();
+                       check(lockstep_plan_execute(first.get(), src, dst, nullptr));
+                       one = (now() - begin) * 1e3;
+                     }
                      return ms;
                    });
   }

@@ -121,7 +121,7 @@ struct peer_crew::program {
 };
 
 peer_crew::peer_crew(const options& asked, const std::string& backend, report& out)
-    : out_(out), turns_seconds_(asked.seconds > 0 ? 8 * asked.seconds : 4) {
+    : out_(out), turns_seconds_(asked.seconds > 0 ? 8 * asked.seconds : 3) {
   src_file_ = memory_file("src"), want_file_ = memory_file("want");
   std::error_code failed;
   for (const auto& item : fs::directory_iterator(asked.peers, failed)) {
@@ -145,9 +145,9 @@ peer_crew::~peer_crew() {
 }
 
 bool peer_crew::take_turns(program& one, const sampler& again, const result& ours, result& theirs) {
-  // 20 ms a turn, three calls at least. Before each, the other's idle threads are given time to fall asleep: libgomp's
-  // spin for some 5 ms, on a core that is wanted now.
-  const int32_t count = std::clamp(static_cast<int32_t>(20 / std::max(ours.time.median, 0.05)), 3, 100);
+  // 20 ms a turn: many short turns pair better than few long ones. Before each, the other's idle threads are given time
+  // to fall asleep: libgomp's spin for some 5 ms, on a core that is wanted now.
+  const int32_t count = std::clamp(static_cast<int32_t>(20 / std::max(ours.time.median, 0.05)), 1, 100);
   const auto quiet = [] { std::this_thread::sleep_for(std::chrono::milliseconds(15)); };
   const std::string request = fmt::format("{}\n", count);
   std::vector<double> all, ratios;

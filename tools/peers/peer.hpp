@@ -190,7 +190,7 @@ class subject {
   template <class Body>
   std::vector<double> samples(const Body& body, size_t count) const {
     double begin = 0, once = 0;
-    for (int untimed = 0; untimed < (once > 50 ? 1 : 2); ++untimed) {
+    for (int untimed = 0; untimed < (once > 5 ? 1 : 2); ++untimed) {
       begin = now_ms();
       body();
       asm volatile("" ::: "memory");
