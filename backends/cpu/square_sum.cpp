@@ -136,7 +136,7 @@ lockstep_status launch_lanes(lockstep_queue* queue, const lockstep_call* call) {
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) { return sequence_workspace<exact_sum>(queue, call); }
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on", 0, nullptr, streams_yield, workspace,
+    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, one thread", 0, nullptr, streams_yield, workspace,
      launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr, nullptr,
      workspace, launch_lanes},
