@@ -285,17 +285,18 @@ class bench_run {
     if (!can_check && !on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, got, dst_bytes));
     const result ours = out_.results[before];
     crew_->measure(ours, t.coefficients, src_host, src_bytes, can_check ? want_.data() : got, dst_bytes,
-                   [&](int32_t n) {
+                   [&](int32_t n, const void* shared) {
+                     const void* from = on_cpu && !t.in_place ? shared : src;
                      std::vector<double> ms(static_cast<size_t>(n));
                      if (ours.time.median < 5 || asked_.cold) {
-                       check(lockstep_plan_measure(first.get(), src, dst, cold_flag(), n, ms.data()));
+                       check(lockstep_plan_measure(first.get(), from, dst, cold_flag(), n, ms.data()));
                        return ms;
                      }
                      // Long calls as peers time theirs: one that is not counted, not three.
-                     check(lockstep_plan_execute(first.get(), src, dst, nullptr));
+                     check(lockstep_plan_execute(first.get(), from, dst, nullptr));
                      for (double& one : ms) {
                        const double begin = now();
-                       check(lockstep_plan_execute(first.get(), src, dst, nullptr));
+                       check(lockstep_plan_execute(first.get(), from, dst, nullptr));
                        one = (now() - begin) * 1e3;
                      }
                      return ms;

@@ -17,16 +17,16 @@ class peer_crew {
   ~peer_crew();
   peer_crew(const peer_crew&) = delete;
 
-  // Hands every program the case of `ours`, its src and lockstep's result, and appends what they answer. again(n) takes
-  // n samples of ours: with programs that wait for their turns, ours and theirs alternate.
-  typedef std::function<std::vector<double>(int32_t)> sampler;
+  // Hands every program the case of `ours`, its src and lockstep's result, and appends what they answer. again(n,
+  // src) takes n samples of ours: with programs that wait for their turns, ours and theirs alternate.
+  typedef std::function<std::vector<double>(int32_t, const void* src)> sampler;
   void measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes,
                const void* want, size_t want_bytes, const sampler& again);
 
  private:
   struct program;
   // False: the program did not answer.
-  bool take_turns(program& one, const sampler& again, const result& ours, result& theirs);
+  bool take_turns(program& one, const sampler& again, const void* src, const result& ours, result& theirs);
 
   std::vector<std::unique_ptr<program>> programs_;
   report& out_;

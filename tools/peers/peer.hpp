@@ -93,20 +93,15 @@ class subject {
       : c(cases::parse(request.substr(0, request.find(' ')))), a(how), src_(src), dst_(dst), name_(c.name),
         ours_ms_(std::atof(request.substr(name_.size()).c_str())) {}
   ~subject() {
+    if (src_data_ != nullptr) munmap(src_data_, src_bytes());
     if (want_ != nullptr) munmap(want_, std::max<size_t>(c.dst.span_bytes(), 1));
   }
   subject(const subject&) = delete;
 
   template <class T = unsigned char>
   const T* src() {
-    if (src_data_ == nullptr)
-      src_data_ = src_.take(c.src.span_bytes(), [](unsigned char* to, size_t first, size_t last) {
-        while (first < last) {
-          const ssize_t got = pread(3, to, std::min(last - first, size_t{1} << 30), static_cast<off_t>(first));
-          if (got <= 0) std::perror("src"), std::exit(1);
-          to += got, first += static_cast<size_t>(got);
-        }
-      });
+    if (src_data_ == nullptr) src_data_ = mmap(nullptr, src_bytes(), PROT_READ, MAP_SHARED | MAP_POPULATE, 3, 0);
+    if (src_data_ == MAP_FAILED) std::perror("src"), std::exit(1);
     return static_cast<const T*>(src_data_);
   }
   template <class T = unsigned char>
@@ -181,6 +176,7 @@ class subject {
   }
 
  private:
+  size_t src_bytes() const { return std::max<size_t>(c.src.span_bytes(), 1); }
   static void list(const std::vector<double>& ms) {
     std::printf("\"ms\": [");
     for (size_t i = 0; i < ms.size(); ++i) std::printf("%s%.6g", i == 0 ? "" : ", ", ms[i]);
