@@ -9,12 +9,14 @@ namespace {
 const device_names measured_on = {
     {"cpu", "Intel(R) Xeon(R) Processor; avx512, 16 threads, L1d 48 KiB, L2 2048 KiB, L3 307200 KiB"},
     {"cuda",
-     "NVIDIA H200; sm_90, driver 580.159.04 for CUDA 13.0, runtime 13.0, 132 multiprocessors, L2 60 MiB, shared memory 227 KiB a block"}};
+     "NVIDIA H200; sm_90, driver 580.159.04 for CUDA 13.0, runtime 13.0, 132 multiprocessors, L2 60 MiB, shared memory "
+     "227 KiB a block"}};
 
 constexpr const char* text = R"(lockstep-calibration 2
 # lockstep 0.1.0, 2026-11-21; microseconds a call by bytes moved
 device cpu Intel(R) Xeon(R) Processor; avx512, 16 threads, L1d 48 KiB, L2 2048 KiB, L3 307200 KiB
-device cuda NVIDIA H200; sm_90, driver 580.159.04 for CUDA 13.0, runtime 13.0, 132 multiprocessors, L2 60 MiB, shared memory 227 KiB a block
+device cuda NVIDIA H200; sm_90, driver 580.159.04 for CUDA 13.0, runtime 13.0)"
+R"(, 132 multiprocessors, L2 60 MiB, shared memory 227 KiB a block
 bytes 4096 16384 65536 262144 1048576 4194304 16777216 67108864 268435456 1073741824
 time cpu 1 shuffle 0.689 0.7177 1.323 3.7 10.76 130.5 536.9 1984 8285 4.599e+04
 time cpu 1 rows 0.8254 0.9697 3.093 7.822 18.45 146.2 684.9 2220 9430 5.115e+04
@@ -247,7 +249,8 @@ end
 
 cost::model built_in_model() {
   cost::model model;
-  if (const std::string why = parse_calibration(text, measured_on, model); !why.empty()) fail(LOCKSTEP_INTERNAL, "the built-in cost model: {}", why);
+  if (const std::string why = parse_calibration(text, measured_on, model); !why.empty())
+    fail(LOCKSTEP_INTERNAL, "the built-in cost model: {}", why);
   return model;
 }
 

@@ -49,7 +49,8 @@ std::string text_of(const std::string& path) {
   };
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   for (const std::string& part : {folder, path})
-    if (const std::string why = untrusted(part); !why.empty()) fail(LOCKSTEP_INTERNAL, "{} is not trusted: {}", part, why);
+    if (const std::string why = untrusted(part); !why.empty())
+      fail(LOCKSTEP_INTERNAL, "{} is not trusted: {}", part, why);
   // A pipe or a device would block or never end.
   const descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat s {};

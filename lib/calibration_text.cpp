@@ -126,7 +126,8 @@ class reader {
   cost::curves& curves_of(const std::string& backend, std::string_view which) {
     if (backend == "cpu") {
       int threads = 0;
-      if (!number(which, threads) || threads < 1 || threads > 4096) refuse("\"{}\" is no thread count", which.substr(0, 40));
+      if (!number(which, threads) || threads < 1 || threads > 4096)
+        refuse("\"{}\" is no thread count", which.substr(0, 40));
       return cpu_[threads];
     }
     const int place = index_of(cost::place_names, which);

@@ -29,7 +29,8 @@ int32_t parse_threads(const char* text) {
   const char* end = text + std::strlen(text);
   const auto [rest, code] = std::from_chars(text, end, threads);
   if (code != std::errc{} || rest != end || threads < 1 || threads > 4096)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "LOCKSTEP_NUM_THREADS is \"{}\"; set it to a number from 1 to 4096 or unset it", text);
+    fail(LOCKSTEP_INVALID_ARGUMENT, "LOCKSTEP_NUM_THREADS is \"{}\"; set it to a number from 1 to 4096 or unset it",
+         text);
   return threads;
 }
 
@@ -43,8 +44,8 @@ backend_name parse_backend(const std::string& text, const char* argument) {
     const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
     const auto [rest, code] = std::from_chars(begin, end, parsed.device);
     if (begin == end || code != std::errc{} || rest != end || parsed.device < 0 || parsed.is_auto())
-      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is \"{}\"; write a backend ({}) or a device of one, \"cuda:1\"", argument, text,
-           known_backends());
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is \"{}\"; write a backend ({}) or a device of one, \"cuda:1\"", argument,
+           text, known_backends());
   }
   if (parsed.is_auto()) return parsed;
   backend_entry* entry = find_backend(parsed.name);
@@ -272,7 +273,8 @@ lockstep_status lockstep_context_set_backend(lockstep_context* context, const ch
 lockstep_status lockstep_context_set_variant(lockstep_context* context, lockstep_op op, const char* variant) {
   return guarded([&] {
     require_context(context);
-    if (lockstep_op_name(op) == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    if (lockstep_op_name(op) == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
     const std::string name = variant == nullptr || std::strcmp(variant, "auto") == 0 ? "" : variant;
     if (!name.empty()) check_variant_known(op, name, "variant");
     context->change([&](settings& now) { now.variants[op] = name; });
@@ -283,8 +285,8 @@ lockstep_status lockstep_model_get(lockstep_context* context, lockstep_model_inf
   return guarded([&] {
     require_context(context);
     const calibration& now = context->calibrated();
-    give(lockstep_model_info{sizeof(lockstep_model_info), now.reason.empty() ? now.path.c_str() : "built-in", now.path.c_str(),
-                             now.reason.c_str()},
+    give(lockstep_model_info{sizeof(lockstep_model_info), now.reason.empty() ? now.path.c_str() : "built-in",
+                             now.path.c_str(), now.reason.c_str()},
          info, "info");
   });
 }

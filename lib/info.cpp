@@ -11,7 +11,8 @@ backend_entry& entry_named(const char* backend) {
   if (backend == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is NULL; write \"cpu\" or \"cuda\"");
   const std::string name = backend;
   backend_entry* entry = find_backend(name.substr(0, name.find(':')));  // a device of it has the same rows
-  if (entry == nullptr) fail(LOCKSTEP_NO_BACKEND, "backend is \"{}\", which is unknown (searched: {})", backend, search_path_text());
+  if (entry == nullptr)
+    fail(LOCKSTEP_NO_BACKEND, "backend is \"{}\", which is unknown (searched: {})", backend, search_path_text());
   return *entry;
 }
 
@@ -63,7 +64,8 @@ lockstep_status lockstep_device_get(const char* backend, int32_t device, lockste
     const lockstep_backend* usable = entry.get();
     if (usable == nullptr) fail(LOCKSTEP_NO_BACKEND, "{} cannot run here: {}", entry.name(), entry.reason());
     if (device < 0 || device >= entry.devices())
-      fail(LOCKSTEP_INVALID_ARGUMENT, "device is {}; {} has {}, numbered from 0", device, entry.name(), entry.devices());
+      fail(LOCKSTEP_INVALID_ARGUMENT, "device is {}; {} has {}, numbered from 0", device, entry.name(),
+           entry.devices());
     lockstep_device_info filled{};
     filled.size = sizeof filled;
     if (const lockstep_status s = usable->device_info(device, &filled); s != LOCKSTEP_OK) fail_backend(s, entry);
@@ -74,19 +76,23 @@ lockstep_status lockstep_device_get(const char* backend, int32_t device, lockste
 int32_t lockstep_variant_count(const char* backend, lockstep_op op) {
   int32_t count = 0;
   (void)guarded([&] {
-    if (lockstep_op_name(op) == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
-    if (const lockstep_backend* loaded = entry_named(backend).loaded()) count = static_cast<int32_t>(loaded->tables[op].count);
+    if (lockstep_op_name(op) == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    if (const lockstep_backend* loaded = entry_named(backend).loaded())
+      count = static_cast<int32_t>(loaded->tables[op].count);
   });
   return count;
 }
 
 lockstep_status lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info) {
   return guarded([&] {
-    if (lockstep_op_name(op) == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    if (lockstep_op_name(op) == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
     const lockstep_backend* loaded = entry_named(backend).loaded();
     const size_t count = loaded != nullptr ? loaded->tables[op].count : 0;
     if (index < 0 || static_cast<size_t>(index) >= count)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "index is {}; {} of {} has {} variants, numbered from 0", index, lockstep_op_name(op), backend, count);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "index is {}; {} of {} has {} variants, numbered from 0", index,
+           lockstep_op_name(op), backend, count);
     const lockstep_variant& row = loaded->tables[op].rows[index];
     give(lockstep_variant_info{sizeof(lockstep_variant_info), row.name, row.idea, row.flags}, info, "info");
   });

@@ -41,26 +41,30 @@ lockstep_status lockstep_free(lockstep_context* context, const char* backend, lo
     if (pointer != nullptr) lease->backend->release(lease.get(), kind, bytes, pointer);
   });
 }
-lockstep_status lockstep_copy(lockstep_context* context, const char* backend, const void* src, void* dst, size_t bytes) {
+lockstep_status lockstep_copy(lockstep_context* context, const char* backend, const void* src, void* dst,
+                              size_t bytes) {
   return guarded([&] {
     const queue_lease lease = lease_of(context, backend);
     if (bytes == 0) return;
     if (src == nullptr || dst == nullptr)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are to be copied", src == nullptr ? "src" : "dst", bytes);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are to be copied", src == nullptr ? "src" : "dst",
+           bytes);
     context->settle(lease);
-    if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
+    if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK)
+      fail_backend(s, *lease->entry);
     if (const lockstep_status s = lease->backend->finish(lease.get()); s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
   });
 }
-lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit, size_t bytes,
-                                       uint32_t flags, int32_t samples, double* ms) {
+lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit,
+                                       size_t bytes, uint32_t flags, int32_t samples, double* ms) {
   return guarded([&] {
     if (limit < LOCKSTEP_LIMIT_COPY || limit > LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE)
       fail(LOCKSTEP_INVALID_ARGUMENT, "limit is {}; use one of LOCKSTEP_LIMIT_*", static_cast<int>(limit));
     require_measure_flags(flags);
     if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
     if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
-    if (limit != LOCKSTEP_LIMIT_LAUNCH && bytes < 2) fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is {}; give 2 or more", bytes);
+    if (limit != LOCKSTEP_LIMIT_LAUNCH && bytes < 2)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is {}; give 2 or more", bytes);
     const queue_lease lease = lease_of(context, backend);
     if (lease->backend->limit == nullptr) fail(LOCKSTEP_UNSUPPORTED, "{} measures no limits", backend);
     const lockstep_status s = lease->backend->limit(lease.get(), limit, bytes, flags, samples, ms);

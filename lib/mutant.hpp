@@ -20,7 +20,11 @@ namespace lockstep::lib {
   return planted != nullptr && strcmp(planted, name) == 0;
 }
 }  // namespace lockstep::lib
-#define LOCKSTEP_MUTANT(name) ([]() -> bool { static const bool planted = ::lockstep::lib::mutant(name); return planted; }())
+#define LOCKSTEP_MUTANT(name)                                  \
+  ([]() -> bool {                                              \
+    static const bool planted = ::lockstep::lib::mutant(name); \
+    return planted;                                            \
+  }())
 #else
 #define LOCKSTEP_MUTANT(name) false
 #endif

@@ -84,7 +84,8 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
   plan.chosen.variant = in_place ? plan.in_place : plan.apart;
   if (plan.chosen.variant == nullptr)
     fail(LOCKSTEP_UNSUPPORTED, "the plan's variant {} of {} does not take {}; force another variant for the plan",
-         (in_place ? plan.apart : plan.in_place)->name, plan.chosen.entry->name(), in_place ? "src == dst" : "two arrays");
+         (in_place ? plan.apart : plan.in_place)->name, plan.chosen.entry->name(),
+         in_place ? "src == dst" : "two arrays");
   resolve_offsets(plan.context, plan.prepared);
   return true;
 }
@@ -92,25 +93,29 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
 // An alignment that the variant needs and does not get.
 void require_taken(const lockstep_plan& plan) {
   const lockstep_variant& variant = *plan.chosen.variant;
-  const char* why = variant.refuses != nullptr ? variant.refuses(plan.chosen.queue.get(), &plan.prepared.call) : nullptr;
+  const char* why =
+      variant.refuses != nullptr ? variant.refuses(plan.chosen.queue.get(), &plan.prepared.call) : nullptr;
   if (why != nullptr)
-    fail(LOCKSTEP_UNSUPPORTED, "the plan's variant {} of {} refuses this src and dst: {}; force another variant for the plan",
-         variant.name, plan.chosen.entry->name(), why);
+    fail(LOCKSTEP_UNSUPPORTED,
+         "the plan's variant {} of {} refuses this src and dst: {}; force another variant for the plan", variant.name,
+         plan.chosen.entry->name(), why);
 }
 
 void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_options& options) {
   if (!aim(plan, src, dst)) return;
   choice& chosen = plan.chosen;
   const bool own = options.stream == nullptr || chosen.entry->name() == "cpu";
-  chosen.queue = own ? plan.context->lock(plan.reserved)
-                     : plan.context->acquire(chosen.entry, chosen.device, options.stream, (options.flags & LOCKSTEP_ASYNC) != 0);
+  chosen.queue =
+      own ? plan.context->lock(plan.reserved)
+          : plan.context->acquire(chosen.entry, chosen.device, options.stream, (options.flags & LOCKSTEP_ASYNC) != 0);
   const lease_end ends{chosen};
   lockstep_status status = LOCKSTEP_OK;
   launch_story launched;
   require_taken(plan);
   status = give_workspace(plan.prepared, chosen, options);
   if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, launched);
-  if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY) fail_backend(status, *chosen.entry);
+  if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
+    fail_backend(status, *chosen.entry);
   remember_run(&chosen, plan.prepared.call.workspace_bytes, launched.staged_bytes);
   trace(plan.prepared, chosen, launched.staged_bytes, status);
   if (status != LOCKSTEP_OK) throw error{status, last_error()};
@@ -155,11 +160,13 @@ using namespace lockstep::lib;
 extern "C" {
 lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes) {
   return guarded([&] {
-    if (plan == nullptr || bytes == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL", plan == nullptr ? "plan" : "bytes");
+    if (plan == nullptr || bytes == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL", plan == nullptr ? "plan" : "bytes");
     *bytes = plan->prepared.call.workspace_bytes;
   });
 }
-lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst, const lockstep_options* options) {
+lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst,
+                                      const lockstep_options* options) {
   return guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
     execute(*plan, src, dst, call_options(options));

@@ -29,10 +29,12 @@ void check_one(const char* name, const void* pointer, size_t span, size_t alignm
   if (span == 0) return;
   if (pointer == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are needed there", name, span);
   if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0 && !LOCKSTEP_MUTANT("alignment_unchecked"))
-    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}, which is not aligned to its {}-byte elements; shift it to a multiple of {}",
-         name, pointer, alignment, alignment);
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "{} is {}, which is not aligned to its {}-byte elements; shift it to a multiple of {}", name, pointer,
+         alignment, alignment);
   if (reinterpret_cast<uintptr_t>(pointer) > UINTPTR_MAX - span)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {} and {} bytes are needed there, beyond the address space", name, pointer, span);
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {} and {} bytes are needed there, beyond the address space", name, pointer,
+         span);
 }
 
 }  // namespace
@@ -74,11 +76,13 @@ void require_empty_segments(lockstep_context* context, const prepared_call& prep
   backend_entry* owner = find_backend(at.backend);
   const queue_lease lease = context->acquire(owner, at.device, nullptr, false);
   std::vector<int64_t> offsets(prepared.offsets_bytes / sizeof(int64_t));
-  lockstep_status status = lease->backend->copy(lease.get(), prepared.call.reduce.offsets, offsets.data(), prepared.offsets_bytes);
+  lockstep_status status =
+      lease->backend->copy(lease.get(), prepared.call.reduce.offsets, offsets.data(), prepared.offsets_bytes);
   if (status == LOCKSTEP_OK) status = lease->backend->finish(lease.get());
   if (status != LOCKSTEP_OK) fail_backend(status, *owner);
   for (const int64_t offset : offsets)
-    if (offset != offsets.front()) fail(LOCKSTEP_INVALID_ARGUMENT, "src is NULL but offsets name elements of it, up to {}", offset);
+    if (offset != offsets.front())
+      fail(LOCKSTEP_INVALID_ARGUMENT, "src is NULL but offsets name elements of it, up to {}", offset);
 }
 }  // namespace
 
@@ -105,12 +109,14 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
   const int64_t elements = d.offsets[d.count - (LOCKSTEP_MUTANT("offsets_span_without_last_segment") ? 1 : 0)];
   int64_t bytes = 0;
   if (elements > d.offsets[0]) {
-    if (__builtin_mul_overflow(elements - 1, d.element_stride, &bytes) || __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
+    if (__builtin_mul_overflow(elements - 1, d.element_stride, &bytes) ||
+        __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
         __builtin_mul_overflow(bytes, static_cast<int64_t>(prepared.element_bytes), &bytes))
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: src would span more than 2^63-1 bytes", d.count, elements);
   }
   prepared.src_span = static_cast<size_t>(bytes);
-  prepared.moved_bytes = static_cast<size_t>(elements - d.offsets[0]) * prepared.element_bytes + prepared.dst_span + prepared.offsets_bytes;
+  prepared.moved_bytes = static_cast<size_t>(elements - d.offsets[0]) * prepared.element_bytes + prepared.dst_span +
+                         prepared.offsets_bytes;
   check_pointers(prepared, prepared.call.src, prepared.call.dst);
 }
 
@@ -119,7 +125,8 @@ lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, co
   call.workspace = nullptr;
   if (options.workspace != nullptr && can_reach(chosen, options.workspace)) {
     if (options.workspace_bytes < call.workspace_bytes && !LOCKSTEP_MUTANT("workspace_size_unchecked"))
-      fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace_bytes is {}, but variant {} of {} needs {}; give that many or NULL",
+      fail(LOCKSTEP_INVALID_ARGUMENT,
+           "options.workspace_bytes is {}, but variant {} of {} needs {}; give that many or NULL",
            options.workspace_bytes, chosen.variant->name, chosen.entry->name(), call.workspace_bytes);
     if (reinterpret_cast<uintptr_t>(options.workspace) % 256 != 0)
       fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}; align it to 256 bytes", options.workspace);
@@ -141,7 +148,9 @@ void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_by
   last.compared = chosen->compared;
   if (last.compared.device != nullptr) last.basis = last.compared.figures->basis;
   last.device = chosen->device;
-  last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed") ? 0 : order::id;
+  last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed")
+                   ? 0
+                   : order::id;
   last.workspace_bytes = workspace_bytes;
   last.staged_bytes = staged_bytes;
 }

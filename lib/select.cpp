@@ -79,13 +79,15 @@ whereabouts locate(const prepared_call& prepared, const void* src, const void* d
 
 choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
               const lockstep_options& options, const whereabouts& data, const backend_entry* skip) {
-  const backend_name named = options.backend != nullptr ? parse_backend(options.backend, "options.backend") : now.backend;
+  const backend_name named =
+      options.backend != nullptr ? parse_backend(options.backend, "options.backend") : now.backend;
   const std::string forced = options.variant != nullptr && std::string(options.variant) != "auto"
                                  ? options.variant
                                  : (options.variant == nullptr ? now.variants[prepared.call.op] : "");
   if (options.variant != nullptr && !forced.empty()) check_variant_known(prepared.call.op, forced, "options.variant");
 
-  if (backend_entry* owner = data.on_device ? find_backend(data.backend) : nullptr; owner != nullptr && owner->get() == nullptr)
+  if (backend_entry* owner = data.on_device ? find_backend(data.backend) : nullptr;
+      owner != nullptr && owner->get() == nullptr)
     fail(LOCKSTEP_BACKEND_LOST, "the data is memory of {}, which is gone with it ({})", owner->name(), owner->reason());
   choice chosen;
   for (backend_entry* entry : backends()) {
@@ -125,7 +127,8 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       chosen.queue = context->acquire(entry, chosen.device, entry->name() == "cpu" ? nullptr : options.stream,
                                       (options.flags & LOCKSTEP_ASYNC) != 0);
     } catch (const error& e) {
-      const bool may_fall_back = named.is_auto() && entry->name() != "cpu" && ((options.flags | now.flags) & LOCKSTEP_NO_FALLBACK) == 0;
+      const bool may_fall_back =
+          named.is_auto() && entry->name() != "cpu" && ((options.flags | now.flags) & LOCKSTEP_NO_FALLBACK) == 0;
       if (!may_fall_back || !recoverable(e.status)) throw;
       chosen.why += (chosen.why.empty() ? "" : "; ") + e.text;  // which names the backend
       chosen.compared = {};
@@ -150,7 +153,9 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
 
 const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& call) {
   const lockstep_queue* queue = chosen.queue.get();
-  return (chosen.forced ? pick_named(*chosen.backend, queue, call, chosen.variant->name) : pick_best(*chosen.backend, queue, call)).variant;
+  return (chosen.forced ? pick_named(*chosen.backend, queue, call, chosen.variant->name)
+                        : pick_best(*chosen.backend, queue, call))
+      .variant;
 }
 
 }  // namespace lockstep::lib

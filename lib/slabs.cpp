@@ -19,7 +19,8 @@ struct cutter {
   // add(first, last) for ranges of about slab_bytes.
   template <class Add>
   std::vector<lockstep_slab> over(size_t slab_bytes, const Add& add) {
-    const int64_t per_slab = std::max<int64_t>(static_cast<int64_t>(slab_bytes) / std::max<int64_t>(outer_bytes, 1) / grain, 1) * grain;
+    const int64_t per_slab =
+        std::max<int64_t>(static_cast<int64_t>(slab_bytes) / std::max<int64_t>(outer_bytes, 1) / grain, 1) * grain;
     if (per_slab >= outer) return {};
     for (int64_t first = 0; first < outer; first += per_slab) add(first, std::min(outer, first + per_slab));
     return std::move(slabs);
@@ -61,8 +62,10 @@ std::vector<lockstep_slab> cut_transpose(const prepared_call& p, size_t slab_byt
       lockstep_slab& s = c.fresh();
       s.call.transpose.batch = last - first;
       s.src_offset = static_cast<size_t>(first * d.src_batch_stride * bytes);
-      s.src_bytes = static_cast<size_t>(((last - first - 1) * d.src_batch_stride + (d.rows - 1) * d.src_ld + d.cols) * bytes);
-      cutter::dense(s, static_cast<size_t>(first * d.dst_batch_stride * bytes), static_cast<size_t>((last - first) * d.rows * d.cols * bytes));
+      s.src_bytes =
+          static_cast<size_t>(((last - first - 1) * d.src_batch_stride + (d.rows - 1) * d.src_ld + d.cols) * bytes);
+      cutter::dense(s, static_cast<size_t>(first * d.dst_batch_stride * bytes),
+                    static_cast<size_t>((last - first) * d.rows * d.cols * bytes));
     });
   }
   // A band of src's rows becomes a band of dst's columns: download rows of at
@@ -137,7 +140,8 @@ std::vector<lockstep_slab> cut_stencil(const prepared_call& p, size_t slab_bytes
       if (last - first == 1) s.call.stencil.src_batch_stride = s.call.stencil.dst_batch_stride = 0;
       s.src_offset = static_cast<size_t>(first * d.src_batch_stride * bytes);
       s.src_bytes = static_cast<size_t>(((last - first - 1) * d.src_batch_stride + array_span) * bytes);
-      cutter::dense(s, static_cast<size_t>(first * dst_outer * dst_inner * bytes), static_cast<size_t>((last - first) * dst_outer * dst_inner * bytes));
+      cutter::dense(s, static_cast<size_t>(first * dst_outer * dst_inner * bytes),
+                    static_cast<size_t>((last - first) * dst_outer * dst_inner * bytes));
     });
   }
   // One array: a slab computes what it needs of its neighbours' rows too and drops
@@ -148,7 +152,8 @@ std::vector<lockstep_slab> cut_stencil(const prepared_call& p, size_t slab_bytes
   cutter c{p, dst_outer, d.src_strides[0] * bytes, std::max<int64_t>(d.rank == 1 ? 1024 : 1, 8 * halo), {}};
   return c.over(slab_bytes, [&](int64_t first, int64_t last) {
     lockstep_slab& s = c.fresh();
-    const int64_t low = valid ? first : std::max<int64_t>(0, first - halo - (LOCKSTEP_MUTANT("slab_halo_short") ? -1 : 1));
+    const int64_t low =
+        valid ? first : std::max<int64_t>(0, first - halo - (LOCKSTEP_MUTANT("slab_halo_short") ? -1 : 1));
     const int64_t high = valid ? last + shrink : std::min(d.shape[0], last + halo + 1);
     const int64_t computed = high - low - shrink;
     s.call.stencil.shape[0] = high - low;

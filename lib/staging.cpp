@@ -96,7 +96,9 @@ constexpr size_t slab_bytes = size_t{16} << 20;
 // Whether the call can go slab by slab: both sides out of reach, and a row that
 // takes every part.
 std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& prepared) {
-  if (chosen.backend->run_slabs == nullptr || can_reach(chosen, prepared.call.src) || can_reach(chosen, prepared.call.dst)) return {};
+  if (chosen.backend->run_slabs == nullptr || can_reach(chosen, prepared.call.src) ||
+      can_reach(chosen, prepared.call.dst))
+    return {};
   std::vector<lockstep_slab> slabs = cut(prepared, slab_bytes);
   for (const lockstep_slab& slab : slabs) {
     lockstep_call asked = slab.call;  // has no addresses yet: NULL and NULL would look like one array in place
@@ -110,17 +112,20 @@ std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& p
 
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
                               const lockstep_options& options, launch_story& story) {
-  if (const auto slabs = slabs_of(chosen, prepared); !slabs.empty() && !locate(prepared, prepared.call.src, prepared.call.dst).on_device) {
+  if (const auto slabs = slabs_of(chosen, prepared);
+      !slabs.empty() && !locate(prepared, prepared.call.src, prepared.call.dst).on_device) {
     story.staged_bytes = prepared.src_span + prepared.dst_span;
     context->settle(chosen.queue);
     story.started = true;
-    return chosen.backend->run_slabs(chosen.queue.get(), chosen.variant, slabs.data(), slabs.size(), prepared.call.src, prepared.call.dst);
+    return chosen.backend->run_slabs(chosen.queue.get(), chosen.variant, slabs.data(), slabs.size(), prepared.call.src,
+                                     prepared.call.dst);
   }
   lockstep_call call = prepared.call;
   const bool in_place = call.src == call.dst;
   const bool has_offsets = prepared.offsets_bytes != 0;
   if (!prepared.src_span_known && !can_reach(chosen, call.src))
-    fail(LOCKSTEP_UNSUPPORTED, "offsets are device memory, so src cannot be copied to where {} reaches it; call the backend that owns both",
+    fail(LOCKSTEP_UNSUPPORTED,
+         "offsets are device memory, so src cannot be copied to where {} reaches it; call the backend that owns both",
          chosen.entry->name());
   const staged dst(chosen, call.dst, prepared.dst_span);
   const staged src(chosen, call.src, in_place ? 0 : prepared.src_span);
@@ -142,7 +147,8 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
       call.reduce.offsets = static_cast<const int64_t*>(offsets.copy());
     }
     // Gaps between dst's rows, and results of empty sequences, belong to the caller.
-    if (dst.used() && (in_place || !prepared.dst_dense) && !LOCKSTEP_MUTANT("staged_gaps_lost")) move.copy(call.dst, dst.copy(), prepared.dst_span);
+    if (dst.used() && (in_place || !prepared.dst_dense) && !LOCKSTEP_MUTANT("staged_gaps_lost"))
+      move.copy(call.dst, dst.copy(), prepared.dst_span);
     if (dst.used()) {
       if (in_place) call.src = dst.copy();
       call.dst = dst.copy();
@@ -152,7 +158,8 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
 
   story.started = !dst.used();
   const lockstep_status launched = chosen.variant->launch(chosen.queue.get(), &call);
-  if (launched != LOCKSTEP_OK && launched != LOCKSTEP_OVERFLOW && launched != LOCKSTEP_EMPTY) fail_backend(launched, *chosen.entry);
+  if (launched != LOCKSTEP_OK && launched != LOCKSTEP_OVERFLOW && launched != LOCKSTEP_EMPTY)
+    fail_backend(launched, *chosen.entry);
   if (async) {
     context->mark_pending(chosen.queue);
     return launched;

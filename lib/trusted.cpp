@@ -69,7 +69,8 @@ std::string untrusted(const std::string& path) {
   if (path.empty() || path[0] != '/') return "it is not an absolute path";
   struct stat s {};
   if (stat(path.c_str(), &s) != 0) return fmt::format("{}", std::strerror(errno));
-  if (s.st_uid != 0 && s.st_uid != geteuid()) return fmt::format("it belongs to uid {}, not to root or this user", s.st_uid);
+  if (s.st_uid != 0 && s.st_uid != geteuid())
+    return fmt::format("it belongs to uid {}, not to root or this user", s.st_uid);
   if ((s.st_mode & S_IWOTH) != 0 && (s.st_mode & S_ISVTX) == 0) return "anybody may write to it (chmod o-w)";
   if ((s.st_mode & S_IWOTH) != 0) return "anybody may put files into it (chmod o-w)";
   return "";

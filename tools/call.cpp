@@ -18,13 +18,14 @@ Value named(const std::array<std::pair<const char*, Value>, n>& table, const std
   refuse("{} is \"{}\"; known are {}", option, name, known);
 }
 
-constexpr std::array<std::pair<const char*, lockstep_reduction>, 7> reductions{{{"sum", LOCKSTEP_SUM},
-                                                                                {"min", LOCKSTEP_MIN},
-                                                                                {"max", LOCKSTEP_MAX},
-                                                                                {"argmin", LOCKSTEP_ARGMIN},
-                                                                                {"argmax", LOCKSTEP_ARGMAX},
-                                                                                {"sum_of_squares", LOCKSTEP_SUM_OF_SQUARES},
-                                                                                {"norm2", LOCKSTEP_NORM2}}};
+constexpr std::array<std::pair<const char*, lockstep_reduction>, 7> reductions{
+    {{"sum", LOCKSTEP_SUM},
+     {"min", LOCKSTEP_MIN},
+     {"max", LOCKSTEP_MAX},
+     {"argmin", LOCKSTEP_ARGMIN},
+     {"argmax", LOCKSTEP_ARGMAX},
+     {"sum_of_squares", LOCKSTEP_SUM_OF_SQUARES},
+     {"norm2", LOCKSTEP_NORM2}}};
 constexpr std::array<std::pair<const char*, lockstep_boundary>, 6> boundaries{{{"nearest", LOCKSTEP_BOUNDARY_NEAREST},
                                                                                {"mirror", LOCKSTEP_BOUNDARY_MIRROR},
                                                                                {"reflect", LOCKSTEP_BOUNDARY_REFLECT},
@@ -33,10 +34,14 @@ constexpr std::array<std::pair<const char*, lockstep_boundary>, 6> boundaries{{{
                                                                                {"valid", LOCKSTEP_BOUNDARY_VALID}}};
 constexpr std::array<std::pair<const char*, lockstep_form>, 3> forms{
     {{"general", LOCKSTEP_GENERAL}, {"symmetric", LOCKSTEP_SYMMETRIC}, {"antisymmetric", LOCKSTEP_ANTISYMMETRIC}}};
-constexpr std::array<std::pair<const char*, lockstep_shuffle_kind>, 4> kinds{
-    {{"idx", LOCKSTEP_SHUFFLE_IDX}, {"up", LOCKSTEP_SHUFFLE_UP}, {"down", LOCKSTEP_SHUFFLE_DOWN}, {"xor", LOCKSTEP_SHUFFLE_XOR}}};
+constexpr std::array<std::pair<const char*, lockstep_shuffle_kind>, 4> kinds{{{"idx", LOCKSTEP_SHUFFLE_IDX},
+                                                                              {"up", LOCKSTEP_SHUFFLE_UP},
+                                                                              {"down", LOCKSTEP_SHUFFLE_DOWN},
+                                                                              {"xor", LOCKSTEP_SHUFFLE_XOR}}};
 
-int64_t product(const int64_t* begin, const int64_t* end) { return std::accumulate(begin, end, int64_t{1}, std::multiplies<>()); }
+int64_t product(const int64_t* begin, const int64_t* end) {
+  return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
+}
 
 call transpose(const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
@@ -47,15 +52,20 @@ call transpose(const array& in) {
   d.src_batch_stride = d.dst_batch_stride = rows * cols;
   call c{in.header, {}, {}, {}};
   std::swap(c.result.shape.end()[-2], c.result.shape.end()[-1]);
-  c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_transpose(context, &d, src, dst, options); };
-  c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_transpose(context, &d, options, plan); };
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+    return lockstep_transpose(context, &d, src, dst, options);
+  };
+  c.plan = [d](auto* context, auto* options, auto** plan) {
+    return lockstep_plan_transpose(context, &d, options, plan);
+  };
   return c;
 }
 
 call permute(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
   const size_t rank = shape.size();
-  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) refuse("permute takes 1 to {} axes, this array has {}", LOCKSTEP_MAX_RANK, rank);
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
+    refuse("permute takes 1 to {} axes, this array has {}", LOCKSTEP_MAX_RANK, rank);
   std::vector<int64_t> axes = what.axes;
   if (axes.empty()) {
     axes.resize(rank);
@@ -76,7 +86,9 @@ call permute(const request& what, const array& in) {
   call c{in.header, {}, {}, {}};
   c.result.fortran = false;
   for (size_t k = 0; k < rank; ++k) c.result.shape[k] = shape[static_cast<size_t>(perm[k])];
-  c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_permute(context, &d, src, dst, options); };
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+    return lockstep_permute(context, &d, src, dst, options);
+  };
   c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_permute(context, &d, options, plan); };
   return c;
 }
@@ -102,20 +114,22 @@ call reduce(const request& what, const array& in) {
     if (what.axis) refuse("--axis and --offsets exclude each other; give one");
     array offsets = what.segments ? *what.segments : read_npy(what.offsets);
     if (offsets.header.descr != "<i8" || offsets.header.shape.size() != 1 || offsets.header.shape[0] < 1)
-      refuse("--offsets {}: needs a 1-D array of i8 with at least one entry, this is {} {}", what.offsets, offsets.header.descr,
-             shape_text(offsets.header.shape));
+      refuse("--offsets {}: needs a 1-D array of i8 with at least one entry, this is {} {}", what.offsets,
+             offsets.header.descr, shape_text(offsets.header.shape));
     const auto* first = reinterpret_cast<const int64_t*>(offsets.data);
     d.count = offsets.header.shape[0] - 1;
     d.length = 0;
     d.offsets = first;
     if (first[d.count] > in.header.elements())
-      refuse("--offsets {}: the last is {}, beyond the {} elements of the input", what.offsets, first[d.count], in.header.elements());
+      refuse("--offsets {}: the last is {}, beyond the {} elements of the input", what.offsets, first[d.count],
+             in.header.elements());
     c.result.shape = {d.count};
     c.keeps.push_back(std::move(offsets));
   } else if (what.axis) {
     const auto rank = static_cast<int64_t>(shape.size());
     const int64_t axis = *what.axis < 0 ? *what.axis + rank : *what.axis;
-    if (axis < 0 || axis >= rank) refuse("--axis is {}, the array {} has axes 0 to {}", *what.axis, shape_text(shape), rank - 1);
+    if (axis < 0 || axis >= rank)
+      refuse("--axis is {}, the array {} has axes 0 to {}", *what.axis, shape_text(shape), rank - 1);
     const int64_t inner = product(shape.data() + axis + 1, shape.data() + rank);
     outer = product(shape.data(), shape.data() + axis);
     d.length = shape[static_cast<size_t>(axis)];
@@ -140,7 +154,8 @@ call reduce(const request& what, const array& in) {
     return status;
   };
   const auto plan = squares ? lockstep_plan_square_sum : lockstep_plan_reduce;
-  if (outer == 1) c.plan = [d, plan](auto* context, auto* options, auto** made) { return plan(context, &d, options, made); };
+  if (outer == 1)
+    c.plan = [d, plan](auto* context, auto* options, auto** made) { return plan(context, &d, options, made); };
   return c;
 }
 
@@ -148,12 +163,14 @@ call stencil(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
   const int rank = what.rank != 0 ? what.rank : static_cast<int>(shape.size());
   if (rank < 1 || rank > 3 || static_cast<size_t>(rank) > shape.size())
-    refuse("the array {} has {} axes; name 1 to 3 of them, the last ones, with --rank", shape_text(shape), shape.size());
+    refuse("the array {} has {} axes; name 1 to 3 of them, the last ones, with --rank", shape_text(shape),
+           shape.size());
   if (what.radius < 1) refuse("--radius is {}; give 1 or more", what.radius);
   if (what.sweeps < 1) refuse("--sweeps is {}; give 1 or more", what.sweeps);
   const size_t first = shape.size() - static_cast<size_t>(rank);
-  lockstep_stencil_desc d = lockstep_stencil_packed(dtype_of(in.header, false), rank, shape.data() + first, what.radius,
-                                                    what.coefficients.data(), named(boundaries, what.boundary, "--boundary"));
+  lockstep_stencil_desc d =
+      lockstep_stencil_packed(dtype_of(in.header, false), rank, shape.data() + first, what.radius,
+                              what.coefficients.data(), named(boundaries, what.boundary, "--boundary"));
   d.form = named(forms, what.form, "--form");
   d.sweeps = what.sweeps;
   d.value = what.value;
@@ -190,7 +207,9 @@ call shuffle(const request& what, const array& in) {
   const lockstep_shuffle_desc d = lockstep_shuffle_warps(named(kinds, what.kind, "--kind"), in.header.element_bytes(),
                                                          in.header.elements(), what.width, what.operand);
   call c{in.header, {}, {}, {}};
-  c.run = [d](auto* context, auto* src, auto* dst, auto* options) { return lockstep_shuffle(context, &d, src, dst, options); };
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+    return lockstep_shuffle(context, &d, src, dst, options);
+  };
   c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_shuffle(context, &d, options, plan); };
   return c;
 }

@@ -22,14 +22,22 @@ void check(lockstep_status status) {
 }
 
 void add_place(CLI::App& command, place& where) {
-  command.add_option("--backend", where.backend, "auto, cpu, cuda or a device of one, cuda:1 (default: LOCKSTEP_BACKEND, else auto)")
+  command
+      .add_option("--backend", where.backend,
+                  "auto, cpu, cuda or a device of one, cuda:1 (default: LOCKSTEP_BACKEND, else auto)")
       ->type_name("NAME");
-  command.add_option("--variant", where.variant, "force a variant by name; see lockstep info (default: the best that takes the call)")
+  command
+      .add_option("--variant", where.variant,
+                  "force a variant by name; see lockstep info (default: the best that takes the call)")
       ->type_name("NAME");
-  command.add_option("--threads", where.threads, "CPU threads, 0 for the default (LOCKSTEP_NUM_THREADS, else all this process may use)")
+  command
+      .add_option("--threads", where.threads,
+                  "CPU threads, 0 for the default (LOCKSTEP_NUM_THREADS, else all this process may use)")
       ->type_name("N")
       ->check(CLI::Range(0, 4096));
-  command.add_option("--isa", where.isa, "CPU instruction set: baseline, avx2 or avx512 (default: LOCKSTEP_CPU_ISA, else the best)")
+  command
+      .add_option("--isa", where.isa,
+                  "CPU instruction set: baseline, avx2 or avx512 (default: LOCKSTEP_CPU_ISA, else the best)")
       ->type_name("NAME");
 }
 
@@ -70,7 +78,8 @@ std::string bytes_text(double bytes) {
     bytes /= 1024;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.3g} {}", bytes >= 1000 ? std::round(bytes) : bytes, units[unit]);
+  return unit == 0 ? fmt::format("{:.0f} B", bytes)
+                   : fmt::format("{:.3g} {}", bytes >= 1000 ? std::round(bytes) : bytes, units[unit]);
 }
 
 std::string time_text(double seconds) {

@@ -86,11 +86,14 @@ void bash(const CLI::App& program) {
 }
 
 void zsh(const CLI::App& program) {
-  print("#compdef lockstep\n# zsh completion for lockstep: lockstep completion zsh > ~/.zfunc/_lockstep\n_lockstep() {{\n"
-        "  if (( CURRENT == 2 )); then\n    local -a commands=(\n");
+  print(
+      "#compdef lockstep\n# zsh completion for lockstep: lockstep completion zsh > ~/.zfunc/_lockstep\n_lockstep() {{\n"
+      "  if (( CURRENT == 2 )); then\n    local -a commands=(\n");
   for (const CLI::App* command : commands_of(program))
     print("      {}\n", quoted(command->get_name() + ":" + command->get_description()));
-  print("    )\n    _describe command commands\n    compadd -- --help --version\n    return\n  fi\n  case $words[2] in\n");
+  print(
+      "    )\n    _describe command commands\n    compadd -- --help --version\n    return\n  fi\n  case $words[2] "
+      "in\n");
   for (const CLI::App* command : commands_of(program)) {
     std::string names;
     for (const flag& f : all_flags(*command))
@@ -105,12 +108,15 @@ void zsh(const CLI::App& program) {
 void fish(const CLI::App& program) {
   print("# fish completion for lockstep: lockstep completion fish | source\n");
   for (const CLI::App* command : commands_of(program)) {
-    print("complete -c lockstep -n __fish_use_subcommand -a {} -d {}\n", command->get_name(), quoted(command->get_description()));
+    print("complete -c lockstep -n __fish_use_subcommand -a {} -d {}\n", command->get_name(),
+          quoted(command->get_description()));
     const std::string inside = fmt::format("'__fish_seen_subcommand_from {}'", command->get_name());
-    if (const std::string words = words_of(*command); !words.empty()) print("complete -c lockstep -n {} -a '{}'\n", inside, words);
+    if (const std::string words = words_of(*command); !words.empty())
+      print("complete -c lockstep -n {} -a '{}'\n", inside, words);
     for (const flag& f : all_flags(*command)) {
       std::string names;
-      for (const std::string& name : f.names) names += name[1] == '-' ? " -l " + name.substr(2) : " -s " + name.substr(1);
+      for (const std::string& name : f.names)
+        names += name[1] == '-' ? " -l " + name.substr(2) : " -s " + name.substr(1);
       print("complete -c lockstep -n {}{}{} -d {}\n", inside, names, f.takes_value ? " -r" : "", quoted(f.help));
     }
   }

@@ -31,7 +31,8 @@ std::vector<std::string> usable_backends(const std::string& named) {
     lockstep_backend_info backend{};
     backend.size = sizeof backend;
     check(lockstep_backend_get(i, &backend));
-    if (backend.usable != 0) names.insert(names.begin(), backend.name);  // the CPU, last of the list, first of the table
+    if (backend.usable != 0)
+      names.insert(names.begin(), backend.name);  // the CPU, last of the list, first of the table
   }
   return names;
 }
@@ -56,7 +57,8 @@ class device_copy {
   void* pointer_ = nullptr;
 };
 
-timing measure(lockstep_context* context, const std::string& backend, const call& c, const demo_case& one, char* dst, int samples) {
+timing measure(lockstep_context* context, const std::string& backend, const call& c, const demo_case& one, char* dst,
+               int samples) {
   lockstep_options options = lockstep_options_defaults();
   options.backend = backend.c_str();
   const bool on_device = backend != "cpu";
@@ -77,8 +79,8 @@ struct demo_row {
   double limit_share = 0, bytes = 0;
 };
 
-demo_row run_on(lockstep_context* context, limits& known, const std::string& backend, const demo_case& one, const call& c,
-                const array& reference, int samples, array& result) {
+demo_row run_on(lockstep_context* context, limits& known, const std::string& backend, const demo_case& one,
+                const call& c, const array& reference, int samples, array& result) {
   demo_row row;
   row.backend = backend;
   row.bytes = static_cast<double>(one.src.header.data_bytes() + c.result.data_bytes());
@@ -110,11 +112,14 @@ demo_row run_on(lockstep_context* context, limits& known, const std::string& bac
 }
 
 void show_inputs(const real_input& in, const style& s) {
-  const std::pair<const found_input*, const array*> all[] = {{&in.picture_from, &in.picture}, {&in.signal_from, &in.signal},
-                                                             {&in.table_from, &in.table}, {&in.text_from, &in.text}};
+  const std::pair<const found_input*, const array*> all[] = {{&in.picture_from, &in.picture},
+                                                             {&in.signal_from, &in.signal},
+                                                             {&in.table_from, &in.table},
+                                                             {&in.text_from, &in.text}};
   for (const auto& [from, data] : all) {
-    print("{:<8} {}, {} {} ({})\n         {}{}{}\n", from->role, from->what, data->header.descr, shape_text(data->header.shape),
-          bytes_text(static_cast<double>(data->header.data_bytes())), s.dim, from->path, s.off);
+    print("{:<8} {}, {} {} ({})\n         {}{}{}\n", from->role, from->what, data->header.descr,
+          shape_text(data->header.shape), bytes_text(static_cast<double>(data->header.data_bytes())), s.dim, from->path,
+          s.off);
     if (!from->missing.empty())
       print("         {}the packaged {} is missing: apt-get install {}{}\n", s.bad, from->role, from->missing, s.off);
   }
@@ -127,16 +132,28 @@ void show_row(const demo_case& one, const demo_row& row, bool first, const style
     print("{} {:<6} {}{}{}\n", head, row.backend, s.bad, row.error, s.off);
     return;
   }
-  print("{} {:<6} {:<22} {:>10} +-{:>3.0f} % {:>7.1f} GB/s {}{:>4.0f} %{}  {}equal{}{}{}\n", head, row.backend, row.variant,
-        time_text(row.time.seconds), 50 * row.time.spread, row.bytes / row.time.seconds * 1e-9, s.bold, 100 * row.limit_share, s.off,
-        s.good, s.off, row.meaning.empty() ? "" : "  ", row.meaning);
+  print("{} {:<6} {:<22} {:>10} +-{:>3.0f} % {:>7.1f} GB/s {}{:>4.0f} %{}  {}equal{}{}{}\n", head, row.backend,
+        row.variant, time_text(row.time.seconds), 50 * row.time.spread, row.bytes / row.time.seconds * 1e-9, s.bold,
+        100 * row.limit_share, s.off, s.good, s.off, row.meaning.empty() ? "" : "  ", row.meaning);
 }
 
 ordered_json json_of(const demo_case& one, const demo_row& row) {
-  return {{"family", one.family}, {"case", one.name}, {"op", lockstep_op_name(one.what.op)}, {"dtype", one.src.header.descr},
-          {"shape", one.src.header.shape}, {"backend", row.backend}, {"variant", row.variant}, {"why", row.why}, {"error", row.error},
-          {"bits_equal", row.equal}, {"seconds", row.time.seconds}, {"spread", row.time.spread}, {"samples_ms", row.time.samples_ms},
-          {"bytes", row.bytes}, {"fraction_of_limit", row.limit_share}, {"meaning", row.meaning}};
+  return {{"family", one.family},
+          {"case", one.name},
+          {"op", lockstep_op_name(one.what.op)},
+          {"dtype", one.src.header.descr},
+          {"shape", one.src.header.shape},
+          {"backend", row.backend},
+          {"variant", row.variant},
+          {"why", row.why},
+          {"error", row.error},
+          {"bits_equal", row.equal},
+          {"seconds", row.time.seconds},
+          {"spread", row.time.spread},
+          {"samples_ms", row.time.samples_ms},
+          {"bytes", row.bytes},
+          {"fraction_of_limit", row.limit_share},
+          {"meaning", row.meaning}};
 }
 
 // The pictures of the README: as it is, on its side, and its edges. At 480 pixels
@@ -163,18 +180,20 @@ int demo(const demo_options& o) {
   }
   if (!o.json) show_inputs(in, s);
   // Others at work take turns with our threads: then neither time nor limit is the machine's.
-  if (double load = 0; getloadavg(&load, 1) == 1 && load > static_cast<double>(std::thread::hardware_concurrency()) && !o.json)
+  if (double load = 0;
+      getloadavg(&load, 1) == 1 && load > static_cast<double>(std::thread::hardware_concurrency()) && !o.json)
     print("{}this machine is busy (load {:.1f}): do not trust the times below{}\n\n", s.bad, load, s.off);
   const std::vector<std::string> backends = usable_backends(o.where.backend);
   const int samples = o.quick ? 3 : 15;
   limits known(context, samples);
   ordered_json report = {{"inputs", ordered_json::array()}, {"rows", ordered_json::array()}};
   for (const found_input* from : {&in.picture_from, &in.signal_from, &in.table_from, &in.text_from})
-    report["inputs"].push_back({{"role", from->role}, {"path", from->path}, {"missing_package", from->missing}, {"what", from->what}});
+    report["inputs"].push_back(
+        {{"role", from->role}, {"path", from->path}, {"missing_package", from->missing}, {"what", from->what}});
 
   if (!o.json)
-    print("{}{:<10} {:<27} {:<6} {:<22} {:>10} {:>7} {:>12} {:>6}  bits{}\n", s.bold, "family", "case", "on", "variant", "time", "spread",
-          "", "limit", s.off);
+    print("{}{:<10} {:<27} {:<6} {:<22} {:>10} {:>7} {:>12} {:>6}  bits{}\n", s.bold, "family", "case", "on", "variant",
+          "time", "spread", "", "limit", s.off);
   int compared = 0, equal = 0, failed = 0;
   for (const demo_case& one : demo_cases(in)) {
     const call c = make_call(one.what, one.src);
@@ -206,9 +225,11 @@ int demo(const demo_options& o) {
   }
   if (o.json) print("{}\n", report.dump(2));
   else
-    print("\n{} of {} results have the bits of the CPU's plain loops. \"limit\" is the fraction of the fastest copy (of the\n"
-          "fastest read, for reductions) of as many bytes on the same backend and threads, in this run.\n",
-          equal, compared);
+    print(
+        "\n{} of {} results have the bits of the CPU's plain loops. \"limit\" is the fraction of the fastest copy (of "
+        "the\n"
+        "fastest read, for reductions) of as many bytes on the same backend and threads, in this run.\n",
+        equal, compared);
   return failed == 0 ? 0 : 1;
 }
 
@@ -216,7 +237,8 @@ int demo(const demo_options& o) {
 
 void demo_command(CLI::App& program, action& chosen) {
   auto o = std::make_shared<demo_options>();
-  CLI::App* command = program.add_subcommand("demo", "The four families on real input, on every backend there is: bits, time, fraction of the limit");
+  CLI::App* command = program.add_subcommand(
+      "demo", "The four families on real input, on every backend there is: bits, time, fraction of the limit");
   command->add_option("--picture", o->paths.picture, "another picture (PNG, JPEG, PGM, PPM)")->type_name("FILE");
   command->add_option("--signal", o->paths.signal, "another signal (WAV, .npy of f4)")->type_name("FILE");
   command->add_option("--table", o->paths.table, "another table (GTX, numbers, .npy of f4)")->type_name("FILE");
@@ -225,7 +247,9 @@ void demo_command(CLI::App& program, action& chosen) {
   command->add_flag("--quick", o->quick, "3 samples in place of 15");
   command->add_flag("--json", o->json, "machine-readable, on stdout");
   command->add_option("--backend", o->where.backend, "this one alone (default: every usable one)")->type_name("NAME");
-  command->add_option("--threads", o->where.threads, "CPU threads, 0 for the default")->type_name("N")->check(CLI::Range(0, 4096));
+  command->add_option("--threads", o->where.threads, "CPU threads, 0 for the default")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096));
   command->add_option("--isa", o->where.isa, "CPU instruction set")->type_name("NAME");
   command->callback([&chosen, o] { chosen = [o] { return demo(*o); }; });
 }

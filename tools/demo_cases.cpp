@@ -56,7 +56,8 @@ std::vector<demo_case> demo_cases(const real_input& in) {
   std::vector<demo_case> cases;
   const auto pixels = static_cast<double>(in.picture.header.elements());
   const auto samples = static_cast<double>(in.signal.header.elements());
-  const auto add = [&](const char* family, const char* name, const array& src, request what, decltype(demo_case::meaning) meaning) {
+  const auto add = [&](const char* family, const char* name, const array& src, request what,
+                       decltype(demo_case::meaning) meaning) {
     cases.push_back({family, name, src, std::move(what), std::move(meaning)});
   };
 
@@ -68,14 +69,18 @@ std::vector<demo_case> demo_cases(const real_input& in) {
   }
 
   add("square_sum", "energy of the picture", in.picture, squares("sum_of_squares"),
-      [pixels](const call&, const char* r) { return fmt::format("root mean square {:.4f} of 255", std::sqrt(at<double>(r, 0) / pixels)); });
+      [pixels](const call&, const char* r) {
+        return fmt::format("root mean square {:.4f} of 255", std::sqrt(at<double>(r, 0) / pixels));
+      });
   add("square_sum", "norm of the signal", in.signal, squares("norm2"), [samples](const call&, const char* r) {
     return fmt::format("loudness {:.2f} dB of full scale", 20 * std::log10(at<double>(r, 0) / std::sqrt(samples)));
   });
 
   // The eighth-order central second difference, as in wave equations: edges.
   add("stencil", "edges of the picture", in.picture,
-      filtered(2, 4, {-2 * 205.0 / 72, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560}, "symmetric"),
+      filtered(2, 4,
+               {-2 * 205.0 / 72, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560},
+               "symmetric"),
       nothing);
   // Each weight a ninth part or less: a moving average, three times over.
   request smooth = filtered(1, 4, {0.2, 0.16, 0.12, 0.08, 0.04}, "symmetric");
@@ -84,12 +89,14 @@ std::vector<demo_case> demo_cases(const real_input& in) {
 
   const int64_t columns = in.table.header.shape[1];
   const bool geoid = in.table_from.path.ends_with(".gtx");
-  add("reduce", "highest of the table", in.table, reduced("argmax", {}), [=, table = in.table](const call&, const char* r) {
-    const auto i = at<int64_t>(r, 0);
-    if (!geoid) return fmt::format("{} in row {}, column {}", at<float>(table.data, i), i / columns, i % columns);
-    return fmt::format("{:.2f} m at latitude {:.2f}, longitude {:.2f}", static_cast<double>(at<float>(table.data, i)),
-                       -90 + 0.25 * static_cast<double>(i / columns), -180 + 0.25 * static_cast<double>(i % columns));
-  });
+  add("reduce", "highest of the table", in.table, reduced("argmax", {}),
+      [=, table = in.table](const call&, const char* r) {
+        const auto i = at<int64_t>(r, 0);
+        if (!geoid) return fmt::format("{} in row {}, column {}", at<float>(table.data, i), i / columns, i % columns);
+        return fmt::format("{:.2f} m at latitude {:.2f}, longitude {:.2f}",
+                           static_cast<double>(at<float>(table.data, i)), -90 + 0.25 * static_cast<double>(i / columns),
+                           -180 + 0.25 * static_cast<double>(i % columns));
+      });
   add("reduce", "sum of each table row", in.table, reduced("sum", -1), nothing);
   add("reduce", "sum of each picture column", in.picture, reduced("sum", 0), nothing);
   // Segments are lines: their offsets travel as a second array.

@@ -50,7 +50,8 @@ void write_all(int fd, std::string_view bytes, const std::string& name) {
     const ssize_t n = write(fd, bytes.data() + done, std::min<size_t>(bytes.size() - done, 8 << 20));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EPIPE) throw broken_pipe{};
-    if (n <= 0) fail("{}: {} after {} of {} bytes", name, n < 0 ? std::strerror(errno) : "wrote nothing", done, bytes.size());
+    if (n <= 0)
+      fail("{}: {} after {} of {} bytes", name, n < 0 ? std::strerror(errno) : "wrote nothing", done, bytes.size());
     done += static_cast<size_t>(n);
     shown.at(done);
   }
@@ -82,7 +83,8 @@ std::string make_temporary(const std::string& path, int& fd) {
 }
 
 void put_in_place(const std::string& temporary, const std::string& path) {
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("cannot rename {} to {}: {}", temporary, path, std::strerror(errno));
+  if (std::rename(temporary.c_str(), path.c_str()) != 0)
+    fail("cannot rename {} to {}: {}", temporary, path, std::strerror(errno));
   release_unfinished();
 }
 
@@ -157,8 +159,8 @@ array read_npy(const std::string& path) {
   const size_t there = bytes.size() - a.header.data_offset;
   if (there != a.header.data_bytes())
     fail("{} {}: shape {} of {} needs {} bytes of data, the file has {}", a.file->path(),
-         there < a.header.data_bytes() ? "is truncated" : "goes on behind its data", shape_text(a.header.shape), a.header.descr,
-         a.header.data_bytes(), there);
+         there < a.header.data_bytes() ? "is truncated" : "goes on behind its data", shape_text(a.header.shape),
+         a.header.descr, a.header.data_bytes(), there);
   a.data = bytes.data() + a.header.data_offset;
   // Writers pad the header so that this does not happen; where one did not, copy.
   if (reinterpret_cast<uintptr_t>(a.data) % std::min<size_t>(a.header.element_bytes(), 16) != 0) {
@@ -189,7 +191,8 @@ output_npy::output_npy(const std::string& path, npy::header header) : path_(path
   try {
     // Space is taken now: a full disk is an error here and not a SIGBUS later.
     if (const int code = posix_fallocate(file.fd, 0, static_cast<off_t>(file_bytes_)); code != 0)
-      fail("cannot write {} of output to {}: {}", bytes_text(static_cast<double>(file_bytes_)), path_, std::strerror(code));
+      fail("cannot write {} of output to {}: {}", bytes_text(static_cast<double>(file_bytes_)), path_,
+           std::strerror(code));
     mapping_ = mmap(nullptr, file_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
     if (mapping_ == MAP_FAILED) {
       mapping_ = nullptr;
@@ -219,7 +222,8 @@ void output_npy::commit() {
     write_all(file.fd, {memory_.data(), file_bytes_}, path_ == "-" ? "stdout" : path_);
     return;
   }
-  if (munmap(std::exchange(mapping_, nullptr), file_bytes_) != 0) fail("cannot finish {}: {}", temporary_, std::strerror(errno));
+  if (munmap(std::exchange(mapping_, nullptr), file_bytes_) != 0)
+    fail("cannot finish {}: {}", temporary_, std::strerror(errno));
   put_in_place(temporary_, path_);
   temporary_.clear();
 }

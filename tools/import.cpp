@@ -45,7 +45,8 @@ array import_file(const std::string& path, const std::string& as) {
 }
 
 array as_picture(const array& a, double low, double high) {
-  if (a.header.descr != "<f4" && a.header.descr != "|u1") refuse("a picture is made of f4 or u1, this is {}", a.header.descr);
+  if (a.header.descr != "<f4" && a.header.descr != "|u1")
+    refuse("a picture is made of f4 or u1, this is {}", a.header.descr);
   if (a.header.descr == "|u1") return a;
   array out = make_array("|u1", a.header.shape);
   const double scale = high > low ? 255.0 / (high - low) : 0.0;
@@ -53,7 +54,8 @@ array as_picture(const array& a, double low, double high) {
     float value;
     std::memcpy(&value, a.data + 4 * i, 4);
     const double shade = (static_cast<double>(value) - low) * scale;
-    writable(out)[i] = static_cast<char>(static_cast<unsigned char>(std::lround(std::clamp(std::isnan(shade) ? 0.0 : shade, 0.0, 255.0))));
+    writable(out)[i] = static_cast<char>(
+        static_cast<unsigned char>(std::lround(std::clamp(std::isnan(shade) ? 0.0 : shade, 0.0, 255.0))));
   }
   return out;
 }
@@ -74,7 +76,8 @@ array thinned(const array& picture, int64_t width) {
         const int64_t x0 = x * shape[1] / width, x1 = std::max(x0 + 1, (x + 1) * shape[1] / width);
         int64_t sum = 0;
         for (int64_t v = y0; v < y1; ++v)
-          for (int64_t u = x0; u < x1; ++u) sum += static_cast<unsigned char>(picture.data[(v * shape[1] + u) * channels + c]);
+          for (int64_t u = x0; u < x1; ++u)
+            sum += static_cast<unsigned char>(picture.data[(v * shape[1] + u) * channels + c]);
         const int64_t count = (y1 - y0) * (x1 - x0);
         writable(out)[(y * width + x) * channels + c] = static_cast<char>((sum + count / 2) / count);
       }
@@ -88,10 +91,15 @@ void import_command(CLI::App& program, action& chosen) {
     int64_t width = 0;
   };
   auto in = std::make_shared<options>();
-  CLI::App* import = program.add_subcommand("import", "Turn a picture, a sound, a grid, a table or a text into a .npy array");
-  import->add_option("input", in->input, "PNG, JPEG, PGM, PPM; WAV; GTX; numbers between commas or spaces; - for stdin")->required()->type_name("FILE");
+  CLI::App* import =
+      program.add_subcommand("import", "Turn a picture, a sound, a grid, a table or a text into a .npy array");
+  import->add_option("input", in->input, "PNG, JPEG, PGM, PPM; WAV; GTX; numbers between commas or spaces; - for stdin")
+      ->required()
+      ->type_name("FILE");
   import->add_option("-o,--output", in->output, "the array, - for stdout")->required()->type_name("OUT.npy");
-  import->add_option("--as", in->as, "auto, picture, gray (f4), sound, grid, table, text (bytes as i4) or lines (where they begin, i8)")
+  import
+      ->add_option("--as", in->as,
+                   "auto, picture, gray (f4), sound, grid, table, text (bytes as i4) or lines (where they begin, i8)")
       ->type_name("KIND")
       ->check(CLI::IsMember({"auto", "picture", "gray", "sound", "grid", "table", "text", "lines"}));
   import->callback([&chosen, in] {
@@ -106,7 +114,9 @@ void import_command(CLI::App& program, action& chosen) {
   auto out = std::make_shared<options>();
   CLI::App* command = program.add_subcommand("export", "Turn a 2-D f4 or a u1 array into a picture");
   command->add_option("input", out->input, "the array")->required()->type_name("IN.npy");
-  command->add_option("-o,--output", out->output, "a name that ends in .png, .pgm or .ppm")->required()->type_name("FILE");
+  command->add_option("-o,--output", out->output, "a name that ends in .png, .pgm or .ppm")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--low", out->low, "what becomes black (f4)")->capture_default_str();
   command->add_option("--high", out->high, "what becomes white (f4)")->capture_default_str();
   command->add_option("--width", out->width, "shrink to this width, by the mean of the pixels")->type_name("PIXELS");

@@ -82,7 +82,8 @@ ordered_json collect() {
     entry["devices"] = backend.usable != 0 ? devices_of(backend) : ordered_json::array();
     entry["variants"] = ordered_json::object();
     for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op)
-      entry["variants"][lockstep_op_name(static_cast<lockstep_op>(op))] = variants_of(backend.name, static_cast<lockstep_op>(op));
+      entry["variants"][lockstep_op_name(static_cast<lockstep_op>(op))] =
+          variants_of(backend.name, static_cast<lockstep_op>(op));
     all["backends"].push_back(std::move(entry));
   }
   return all;
@@ -100,8 +101,8 @@ void print_variants(const ordered_json& variants, const style& s) {
     for (const auto& row : rows) {
       std::string flags;
       for (const auto& flag : row["flags"]) flags += fmt::format(" [{}]", text_of(flag));
-      print("  {:<11} {}{:<{}}{}  {}{}{}{}\n", first ? op : "", s.bold, text_of(row["name"]), width, s.off, text_of(row["idea"]),
-            s.dim, flags, s.off);
+      print("  {:<11} {}{:<{}}{}  {}{}{}{}\n", first ? op : "", s.bold, text_of(row["name"]), width, s.off,
+            text_of(row["idea"]), s.dim, flags, s.off);
       first = false;
     }
   }
@@ -113,13 +114,14 @@ void print_text(const ordered_json& all) {
   print("modules from {}\n", text_of(all["search_path"]));
   for (const auto& backend : all["backends"]) {
     const bool usable = backend["usable"].get<bool>();
-    print("\n{}{}{}: {}{}{}{}\n", s.bold, text_of(backend["name"]), s.off, usable ? s.good : s.bad, usable ? "usable" : "not usable",
-          s.off, usable ? ", " + text_of(backend["description"]) : ": " + text_of(backend["reason"]));
+    print("\n{}{}{}: {}{}{}{}\n", s.bold, text_of(backend["name"]), s.off, usable ? s.good : s.bad,
+          usable ? "usable" : "not usable", s.off,
+          usable ? ", " + text_of(backend["description"]) : ": " + text_of(backend["reason"]));
     if (const std::string& path = text_of(backend["path"]); !path.empty()) print("  module {}\n", path);
     int index = 0;
     for (const auto& device : backend["devices"])
-      print("  device {}: {}, {}; {}\n", index++, text_of(device["name"]), bytes_text(device["memory_bytes"].get<double>()),
-            text_of(device["detail"]));
+      print("  device {}: {}, {}; {}\n", index++, text_of(device["name"]),
+            bytes_text(device["memory_bytes"].get<double>()), text_of(device["detail"]));
     print_variants(backend["variants"], s);
   }
   const auto& model = all["model"];
@@ -132,7 +134,8 @@ void print_text(const ordered_json& all) {
 }  // namespace
 
 void info_command(CLI::App& program, action& chosen) {
-  CLI::App* command = program.add_subcommand("info", "What there is: backends and why the others are not, devices, variants");
+  CLI::App* command =
+      program.add_subcommand("info", "What there is: backends and why the others are not, devices, variants");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "machine-readable, on stdout");
   command->callback([&chosen, json] {

@@ -25,7 +25,8 @@ double limits::seconds(const std::string& backend, lockstep_limit limit, size_t 
   const auto [entry, is_new] = known_.try_emplace({backend, limit, bytes, flags}, 0.0);
   if (!is_new) return entry->second;
   std::vector<double> ms(static_cast<size_t>(samples_));
-  const lockstep_status status = lockstep_measure_limit(context_, backend.c_str(), limit, bytes, flags, samples_, ms.data());
+  const lockstep_status status =
+      lockstep_measure_limit(context_, backend.c_str(), limit, bytes, flags, samples_, ms.data());
   if (status == LOCKSTEP_UNSUPPORTED) return 0;
   check(status);
   return entry->second = timing_of(std::move(ms)).seconds;

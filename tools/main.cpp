@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   CLI::App program("Memory-bound array operations with the same bits on CPU and GPU.", "lockstep");
   program.set_version_flag("--version", std::string("lockstep ") + lockstep_version());
   program.require_subcommand(1);
-  program.footer("Exit code: 0 success, 1 failure, 2 wrong usage.  lockstep COMMAND --help says more; so does man lockstep.");
+  program.footer(
+      "Exit code: 0 success, 1 failure, 2 wrong usage.  lockstep COMMAND --help says more; so does man lockstep.");
   action chosen;
   info_command(program, chosen);
   run_command(program, chosen);

@@ -45,7 +45,8 @@ class reader {
 
   std::string_view string() {
     const char quote = peek();
-    if (quote != '\'' && quote != '"') refuse("has a broken header: a string expected, found \"{}\"", printable(text_.substr(at_)));
+    if (quote != '\'' && quote != '"')
+      refuse("has a broken header: a string expected, found \"{}\"", printable(text_.substr(at_)));
     const size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) refuse("has a broken header: a string does not end");
     const std::string_view value = text_.substr(at_ + 1, end - at_ - 1);
@@ -64,10 +65,12 @@ class reader {
   }
   int64_t size() {
     if (peek() == '-') refuse("has a negative size in its shape");
-    if (peek() < '0' || peek() > '9') refuse("has a broken header: a size expected, found \"{}\"", printable(text_.substr(at_)));
+    if (peek() < '0' || peek() > '9')
+      refuse("has a broken header: a size expected, found \"{}\"", printable(text_.substr(at_)));
     int64_t value = 0;
     for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_)
-      if (__builtin_mul_overflow(value, int64_t{10}, &value) || __builtin_add_overflow(value, int64_t{text_[at_] - '0'}, &value))
+      if (__builtin_mul_overflow(value, int64_t{10}, &value) ||
+          __builtin_add_overflow(value, int64_t{text_[at_] - '0'}, &value))
         refuse("has a size beyond 2^63-1 in its shape");
     take('L');  // Python 2 wrote long integers so
     return value;
@@ -94,7 +97,8 @@ class reader {
 void check_type(std::string_view descr) {
   const auto fix = "convert it with NumPy's astype";
   if (descr.size() < 3) refuse("has the type \"{}\", which is none of lockstep's; {}", printable(descr), fix);
-  if (descr[0] == '>') refuse("is big-endian (\"{}\"); convert it: a.astype(a.dtype.newbyteorder('<'))", printable(descr));
+  if (descr[0] == '>')
+    refuse("is big-endian (\"{}\"); convert it: a.astype(a.dtype.newbyteorder('<'))", printable(descr));
   const std::string_view bytes = descr.substr(2);
   const auto is_one_of = [&](std::initializer_list<std::string_view> sizes) {
     for (const std::string_view size : sizes)
@@ -113,7 +117,8 @@ void check_type(std::string_view descr) {
     default: break;
   }
   if (!order_known || !known)
-    refuse("has the type \"{}\"; lockstep moves elements of 1, 2, 4, 8 or 16 bytes (b i u f c V); {}", printable(descr), fix);
+    refuse("has the type \"{}\"; lockstep moves elements of 1, 2, 4, 8 or 16 bytes (b i u f c V); {}", printable(descr),
+           fix);
 }
 
 }  // namespace
@@ -126,7 +131,8 @@ int64_t header::elements() const {
 }
 
 header parse(std::string_view bytes) {
-  if (bytes.size() < 10 || bytes.substr(0, magic.size()) != magic) refuse("is no .npy file (it does not begin with \\x93NUMPY)");
+  if (bytes.size() < 10 || bytes.substr(0, magic.size()) != magic)
+    refuse("is no .npy file (it does not begin with \\x93NUMPY)");
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[i])); };
   const size_t version = byte(6);
   if (version < 1 || version > 3) refuse("is .npy version {}.{}; lockstep reads versions 1 to 3", version, byte(7));
@@ -134,7 +140,8 @@ header parse(std::string_view bytes) {
   if (bytes.size() < prefix) refuse("is truncated within its header");
   size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
-  if (length > max_dictionary) refuse("says that its header has {} bytes; more than {} is not believed", length, max_dictionary);
+  if (length > max_dictionary)
+    refuse("says that its header has {} bytes; more than {} is not believed", length, max_dictionary);
   if (bytes.size() - prefix < length) refuse("is truncated within its header");
 
   header h;
@@ -145,7 +152,10 @@ header parse(std::string_view bytes) {
   while (!in.take('}')) {
     const std::string_view key = in.string();
     in.expect(':', "after a key");
-    bool* seen = key == "descr" ? &has_descr : key == "fortran_order" ? &has_order : key == "shape" ? &has_shape : nullptr;
+    bool* seen = key == "descr"           ? &has_descr
+                 : key == "fortran_order" ? &has_order
+                 : key == "shape"         ? &has_shape
+                                          : nullptr;
     if (seen == nullptr) refuse("has the unknown key \"{}\" in its header", printable(key));
     if (*seen) refuse("has the key \"{}\" twice in its header", key);
     *seen = true;
@@ -175,7 +185,8 @@ header parse(std::string_view bytes) {
 std::string format(const header& h) {
   std::string shape = h.shape.empty() ? "()" : fmt::format("({},)", fmt::join(h.shape, ", "));
   if (h.shape.size() > 1) shape.erase(shape.size() - 2, 1);
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", h.descr, h.fortran ? "True" : "False", shape);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", h.descr,
+                                 h.fortran ? "True" : "False", shape);
   const size_t prefix = text.size() + 10 + 64 <= 65535 ? 10 : 12;
   const size_t total = (prefix + text.size() + 1 + 63) / 64 * 64;  // the newline included
   text.append(total - prefix - text.size() - 1, ' ');

@@ -45,7 +45,8 @@ void progress::show() {
   const auto begin = steady_clock::now();
   bool shown = false;
   std::unique_lock lock(mutex_);
-  for (auto wait = milliseconds(500); !stop_.wait_for(lock, wait, [this] { return stopped_; }); wait = milliseconds(200)) {
+  for (auto wait = milliseconds(500); !stop_.wait_for(lock, wait, [this] { return stopped_; });
+       wait = milliseconds(200)) {
     const double seconds = duration<double>(steady_clock::now() - begin).count();
     const size_t done = done_.load(std::memory_order_relaxed);
     std::string line = fmt::format("\r\033[K{} ... {:.1f} s", what_, seconds);

@@ -82,12 +82,14 @@ ran execute(const call& c, lockstep_context* context, const run_options& o, cons
   lockstep_run_info info{};
   info.size = sizeof info;
   check(lockstep_last_run(&info));
-  return {info.backend, info.variant, info.why, info.device, info.order, info.workspace_bytes, info.staged_bytes, took.count()};
+  return {info.backend, info.variant,         info.why,          info.device,
+          info.order,   info.workspace_bytes, info.staged_bytes, took.count()};
 }
 
 std::string story(const ran& r) {
   if (r.variant.empty()) return "nothing to do: the input is empty";
-  return fmt::format("ran on {} as {} in {}{}", r.backend, r.variant, time_text(r.seconds), r.why.empty() ? "" : " (" + r.why + ")");
+  return fmt::format("ran on {} as {} in {}{}", r.backend, r.variant, time_text(r.seconds),
+                     r.why.empty() ? "" : " (" + r.why + ")");
 }
 
 int run(const run_options& o) {
@@ -121,22 +123,29 @@ int run(const run_options& o) {
                            {"input_shape", in.header.shape}, {"dtype", c.result.descr}, {"shape", c.result.shape}};
     if (o.output.empty()) report["result"] = values;
     else report["output"] = o.output;
-    report.update({{"backend", r.backend}, {"device", r.device}, {"variant", r.variant}, {"why", r.why}, {"order", r.order},
-                   {"workspace_bytes", r.workspace_bytes}, {"staged_bytes", r.staged_bytes}, {"seconds", r.seconds}});
+    report.update({{"backend", r.backend},
+                   {"device", r.device},
+                   {"variant", r.variant},
+                   {"why", r.why},
+                   {"order", r.order},
+                   {"workspace_bytes", r.workspace_bytes},
+                   {"staged_bytes", r.staged_bytes},
+                   {"seconds", r.seconds}});
     print("{}\n", report.dump(2));
     return 0;
   }
   put(text);
   if (!o.quiet)
-    fmt::print(stderr, "{} {}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), in.header.descr, shape_text(in.header.shape),
-               c.result.descr, shape_text(c.result.shape), story(r));
+    fmt::print(stderr, "{} {}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), in.header.descr,
+               shape_text(in.header.shape), c.result.descr, shape_text(c.result.shape), story(r));
   return 0;
 }
 
 void add_reduction(CLI::App& op, run_options& o, const std::string& reductions) {
   op.add_option("--reduction", o.what.reduction, reductions)->type_name("NAME")->capture_default_str();
   op.add_option("--axis", o.axis, "reduce along this axis, -1 for the last (default: the whole array)")->type_name("K");
-  op.add_option("--offsets", o.what.offsets, "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
+  op.add_option("--offsets", o.what.offsets,
+                "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
       ->type_name("FILE.npy");
   op.add_option("--result", o.what.result, "type of a float result: default (f64), f32 or f64")
       ->type_name("TYPE")
@@ -146,7 +155,8 @@ void add_reduction(CLI::App& op, run_options& o, const std::string& reductions) 
 void add_options(lockstep_op op, CLI::App& command, run_options& o) {
   switch (op) {
     case LOCKSTEP_PERMUTE:
-      command.add_option("--axes", o.axes, "axis k of the result is axis AXES[k] of the input (default: reversed)")->type_name("2,0,1");
+      command.add_option("--axes", o.axes, "axis k of the result is axis AXES[k] of the input (default: reversed)")
+          ->type_name("2,0,1");
       break;
     case LOCKSTEP_SQUARE_SUM:
       o.what.reduction = "sum_of_squares";
@@ -158,13 +168,22 @@ void add_options(lockstep_op op, CLI::App& command, run_options& o) {
       add_reduction(command, o, "sum, min, max, argmin or argmax");
       break;
     case LOCKSTEP_STENCIL:
-      command.add_option("--coefficients", o.coefficients, "weights, by increasing address; see --form")->type_name("A,B,C")->required();
+      command.add_option("--coefficients", o.coefficients, "weights, by increasing address; see --form")
+          ->type_name("A,B,C")
+          ->required();
       command.add_option("--radius", o.what.radius, "neighbours on each side")->type_name("R")->required();
-      command.add_option("--form", o.what.form, "general (2*radius*rank+1 weights), symmetric or antisymmetric (1+radius*rank)")->type_name("NAME");
-      command.add_option("--boundary", o.what.boundary, "nearest, mirror, reflect, wrap, constant or valid")->type_name("NAME");
+      command
+          .add_option("--form", o.what.form,
+                      "general (2*radius*rank+1 weights), symmetric or antisymmetric (1+radius*rank)")
+          ->type_name("NAME");
+      command.add_option("--boundary", o.what.boundary, "nearest, mirror, reflect, wrap, constant or valid")
+          ->type_name("NAME");
       command.add_option("--value", o.what.value, "what lies outside under --boundary constant")->type_name("X");
       command.add_option("--sweeps", o.what.sweeps, "apply it so many times")->type_name("N");
-      command.add_option("--rank", o.what.rank, "axes of the stencil, the last ones; the others are a batch (default: all)")->type_name("1..3");
+      command
+          .add_option("--rank", o.what.rank,
+                      "axes of the stencil, the last ones; the others are a batch (default: all)")
+          ->type_name("1..3");
       break;
     case LOCKSTEP_SHUFFLE:
       command.add_option("--kind", o.what.kind, "idx, up, down or xor")->type_name("NAME")->required();
@@ -194,13 +213,16 @@ void run_command(CLI::App& program, action& chosen) {
     auto o = std::make_shared<run_options>();
     o->what.op = op;
     one->add_option("input", o->input, "a .npy file, - for stdin")->required()->type_name("IN.npy");
-    one->add_option("-o,--output", o->output, "where the result goes, - for stdout (default for results: printed as text)")->type_name("OUT.npy");
+    one->add_option("-o,--output", o->output,
+                    "where the result goes, - for stdout (default for results: printed as text)")
+        ->type_name("OUT.npy");
     add_options(op, *one, *o);
     add_place(*one, o->where);
     one->add_flag("--json", o->json, "report, and results that are printed, as JSON on stdout");
     one->add_flag("-q,--quiet", o->quiet, "do not say on stderr what ran");
     one->callback([&chosen, o, one] {
-      if (const CLI::Option* axis = one->get_option_no_throw("--axis"); axis != nullptr && axis->count() != 0) o->what.axis = o->axis;
+      if (const CLI::Option* axis = one->get_option_no_throw("--axis"); axis != nullptr && axis->count() != 0)
+        o->what.axis = o->axis;
       chosen = [o] {
         o->what.axes = numbers<int64_t>(o->axes, "--axes");
         o->what.coefficients = numbers<double>(o->coefficients, "--coefficients");

@@ -58,8 +58,10 @@ class verification {
     }
     rows.insert(rows.begin(), {backend, op, "", 0});  // what auto picks
     if (!options_.variant.empty())
-      rows.erase(std::remove_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name != (options_.variant == "auto" ? "" : options_.variant); }),
-                 rows.end());
+      rows.erase(
+          std::remove_if(rows.begin(), rows.end(),
+                         [&](const auto& r) { return r.name != (options_.variant == "auto" ? "" : options_.variant); }),
+          rows.end());
     std::vector<tally> tallies(rows.size());
     for (const std::string& name : names) {
       const cases::subject s(cases::parse(name));
@@ -71,8 +73,9 @@ class verification {
       const style colour = stdout_style();
       const bool idle = t.run == 0 && options_.cases.empty() && options_.most == 0;  // a cut list may miss rows
       const bool good = t.equal == t.run && !idle;
-      print("  {:<6} {:<11} {:<22} {}{:>7} of {:>7} equal{}{}{}{}\n", backend, lockstep_op_name(op), rows[i].name.empty() ? "(auto)" : rows[i].name,
-            good ? colour.good : colour.bad, t.equal, t.run, colour.off, (rows[i].flags & LOCKSTEP_OWN_ORDER) != 0 ? ", own order" : "",
+      print("  {:<6} {:<11} {:<22} {}{:>7} of {:>7} equal{}{}{}{}\n", backend, lockstep_op_name(op),
+            rows[i].name.empty() ? "(auto)" : rows[i].name, good ? colour.good : colour.bad, t.equal, t.run, colour.off,
+            (rows[i].flags & LOCKSTEP_OWN_ORDER) != 0 ? ", own order" : "",
             t.refused != 0 ? fmt::format(", {} refused", t.refused) : "", idle ? ": no case ran on this row" : "");
       total_.equal += t.equal;
       total_.run += t.run;
@@ -81,7 +84,8 @@ class verification {
     if (!whole()) return;
     const std::vector<std::string> idle = seen_.idle_cells(backend, op);
     const size_t cells = cases::matrix(op).size();
-    print("  {:<6} {:<11} {} of {} cells of the matrix ran on auto and were equal\n", backend, lockstep_op_name(op), cells - idle.size(), cells);
+    print("  {:<6} {:<11} {} of {} cells of the matrix ran on auto and were equal\n", backend, lockstep_op_name(op),
+          cells - idle.size(), cells);
     for (const std::string& cell : idle) print("    not run, or not equal: {}\n", cell);
     failed_ = failed_ || !idle.empty();
   }
@@ -92,7 +96,9 @@ class verification {
   }
 
  private:
-  bool whole() const { return options_.cases.empty() && options_.most == 0 && (options_.variant.empty() || options_.variant == "auto"); }
+  bool whole() const {
+    return options_.cases.empty() && options_.most == 0 && (options_.variant.empty() || options_.variant == "auto");
+  }
 
   void run_one(const cases::subject& s, const cases::row& r, place where, tally& t) {
     if (where == place::mixed && !s.c.offsets.empty()) return;  // device src needs device offsets
@@ -103,7 +109,9 @@ class verification {
     on.threads = options_.threads;
     on.where = where;
     on.caller = static_cast<cases::arithmetic>(options_.arithmetic);
-    on.how = options_.way == "planned" ? cases::way::planned : options_.way == "queued" ? cases::way::queued : cases::way::direct;
+    on.how = options_.way == "planned"  ? cases::way::planned
+             : options_.way == "queued" ? cases::way::queued
+                                        : cases::way::direct;
     on.own_order = (r.flags & LOCKSTEP_OWN_ORDER) != 0;
     const cases::outcome o = runner_.run(s, on);
     seen_.add(s, on, o);
@@ -118,7 +126,8 @@ class verification {
       return;
     }
     if (++printed_ <= 20 || options_.all)
-      print("FAILED {} on {}:{}: {}\n  lockstep verify --case {}{}\n", s.c.name, r.backend, o.variant.empty() ? "auto" : o.variant, o.text, s.c.name, on.text());
+      print("FAILED {} on {}:{}: {}\n  lockstep verify --case {}{}\n", s.c.name, r.backend,
+            o.variant.empty() ? "auto" : o.variant, o.text, s.c.name, on.text());
     if (printed_ == 20 && !options_.all) print("further failures are counted, not printed (--all prints them)\n");
   }
 
@@ -146,7 +155,8 @@ int verify(const verify_options& options) {
     for (int i = 0; i < LOCKSTEP_OP_COUNT; ++i) {
       const auto op = static_cast<lockstep_op>(i);
       const std::string name = lockstep_op_name(op);
-      if (!options.ops.empty() && std::find(options.ops.begin(), options.ops.end(), name) == options.ops.end()) continue;
+      if (!options.ops.empty() && std::find(options.ops.begin(), options.ops.end(), name) == options.ops.end())
+        continue;
       std::vector<std::string> names;
       if (options.cases.empty()) names = cases::list(op, depth, options.seed);
       if (options.most > 0)
@@ -164,15 +174,21 @@ int verify(const verify_options& options) {
 }  // namespace
 
 void verify_command(CLI::App& program, action& chosen) {
-  CLI::App& command = *program.add_subcommand("verify", "Compare every variant of every backend with the oracle, bit by bit");
+  CLI::App& command =
+      *program.add_subcommand("verify", "Compare every variant of every backend with the oracle, bit by bit");
   auto options = std::make_shared<verify_options>();
-  command.add_option("--backend", options->backends, "cpu, cuda, cuda:1 ...; more than one may be given (default: all usable)");
+  command.add_option("--backend", options->backends,
+                     "cpu, cuda, cuda:1 ...; more than one may be given (default: all usable)");
   command.add_option("--op", options->ops, "transpose, permute, square_sum, reduce, stencil, shuffle (default: all)");
   command.add_option("--variant", options->variant, "one variant, or auto for what auto picks (default: all)");
   command.add_option("--case", options->cases, "run this case only, written as verify prints it");
-  command.add_option("--seed", options->seed, "another seed gives other data and segment lengths")->capture_default_str();
-  command.add_option("--level", options->level, "quick takes seconds, full minutes")->check(CLI::IsMember({"quick", "full"}))->capture_default_str();
-  command.add_option("--most-elements", options->most, "leave out larger cases (for slow checkers such as compute-sanitizer)");
+  command.add_option("--seed", options->seed, "another seed gives other data and segment lengths")
+      ->capture_default_str();
+  command.add_option("--level", options->level, "quick takes seconds, full minutes")
+      ->check(CLI::IsMember({"quick", "full"}))
+      ->capture_default_str();
+  command.add_option("--most-elements", options->most,
+                     "leave out larger cases (for slow checkers such as compute-sanitizer)");
   command.add_option("--isa", options->isa, "instruction-set level of the CPU backend");
   command.add_option("--threads", options->threads, "threads of the CPU backend");
   command.add_option("--memory", options->memory, "where buffers lie: front, back (of an unmapped page), device, mixed")
@@ -180,14 +196,22 @@ void verify_command(CLI::App& program, action& chosen) {
   command.add_option("--way", options->way, "direct, planned, or queued and synchronised")
       ->check(CLI::IsMember({"direct", "planned", "queued"}))
       ->capture_default_str();
-  command.add_option("--arithmetic", options->arithmetic, "the caller's state: 0 usual, 1 flush denormals, 2 upward, 3 downward, 4 towards zero")
+  command
+      .add_option("--arithmetic", options->arithmetic,
+                  "the caller's state: 0 usual, 1 flush denormals, 2 upward, 3 downward, 4 towards zero")
       ->check(CLI::Range(0, 4));
   command.add_flag("--all", options->all, "print every failure, not the first twenty");
   command.add_flag("--digest", options->digest, "print one line that two machines with the same bits share");
-  command.callback([&chosen, options] { chosen = [options] {
-    for (const std::string& name : options->cases) try { (void)cases::parse(name); } catch (const std::invalid_argument& e) { refuse("{}", e.what()); }
-    return verify(*options);
-  }; });
+  command.callback([&chosen, options] {
+    chosen = [options] {
+      for (const std::string& name : options->cases) try {
+          (void)cases::parse(name);
+        } catch (const std::invalid_argument& e) {
+          refuse("{}", e.what());
+        }
+      return verify(*options);
+    };
+  });
 }
 
 }  // namespace lockstep::tool

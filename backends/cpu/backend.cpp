@@ -27,12 +27,14 @@ lockstep_status devices(int32_t* count) {
 std::string processor_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
-    if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+    if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos)
+      return line.substr(line.find(": ") + 2);
   return "unknown processor";
 }
 
 lockstep_status device_info(int32_t, lockstep_device_info* info) {
-  const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE),
+             l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   fmt::format_to_n(info->name, sizeof info->name - 1, "{}", processor_name());
   fmt::format_to_n(info->detail, sizeof info->detail - 1, "{}, {} threads, L1d {} KiB, L2 {} KiB, L3 {} KiB",
                    isa_name(best_isa()), default_threads(), l1 / 1024, l2 / 1024, l3 / 1024);
@@ -43,17 +45,21 @@ lockstep_status device_info(int32_t, lockstep_device_info* info) {
   return LOCKSTEP_OK;
 }
 
-void* take(const lockstep_allocator* allocator, size_t bytes) { return allocator->allocate(allocator->user, bytes, 256); }
+void* take(const lockstep_allocator* allocator, size_t bytes) {
+  return allocator->allocate(allocator->user, bytes, 256);
+}
 
 lockstep_status queue_create(const lockstep_queue_options* options, lockstep_queue** out) {
   isa level = best_isa();
   if (options->cpu_isa != nullptr) {
     const char* why = "";
     if (!parse_isa(options->cpu_isa, level, why))
-      return failed(LOCKSTEP_INVALID_ARGUMENT, "cpu_isa is \"{}\": {}; choose another or leave it out", options->cpu_isa, why);
+      return failed(LOCKSTEP_INVALID_ARGUMENT, "cpu_isa is \"{}\": {}; choose another or leave it out",
+                    options->cpu_isa, why);
   }
   auto* memory = take(options->allocator, sizeof(lockstep_queue));
-  if (memory == nullptr) return failed(LOCKSTEP_OUT_OF_MEMORY, "no memory for a queue ({} bytes)", sizeof(lockstep_queue));
+  if (memory == nullptr)
+    return failed(LOCKSTEP_OUT_OF_MEMORY, "no memory for a queue ({} bytes)", sizeof(lockstep_queue));
   auto* queue = new (memory) lockstep_queue;
   queue->threads = options->threads > 0 ? options->threads : default_threads();
   queue->level = level;
@@ -77,7 +83,8 @@ lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
     if (queue->scratch != nullptr) allocator->release(allocator->user, queue->scratch, queue->scratch_bytes, 256);
     queue->scratch_bytes = 0;
     queue->scratch = take(allocator, bytes);
-    if (queue->scratch == nullptr) return failed(LOCKSTEP_OUT_OF_MEMORY, "no host memory for {} bytes of workspace", bytes);
+    if (queue->scratch == nullptr)
+      return failed(LOCKSTEP_OUT_OF_MEMORY, "no host memory for {} bytes of workspace", bytes);
     queue->scratch_bytes = bytes;
   }
   *pointer = queue->scratch;
@@ -85,7 +92,9 @@ lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
 }
 
 lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer) {
-  if (kind != LOCKSTEP_HOST) return failed(LOCKSTEP_UNSUPPORTED, "the CPU has no memory of kind {}; ask for LOCKSTEP_HOST", static_cast<int>(kind));
+  if (kind != LOCKSTEP_HOST)
+    return failed(LOCKSTEP_UNSUPPORTED, "the CPU has no memory of kind {}; ask for LOCKSTEP_HOST",
+                  static_cast<int>(kind));
   *pointer = take(queue->allocator, bytes);
   return *pointer != nullptr ? LOCKSTEP_OK : failed(LOCKSTEP_OUT_OF_MEMORY, "no host memory for {} bytes", bytes);
 }
@@ -136,7 +145,8 @@ lockstep_table table_of(lockstep_op op) {
 }  // namespace lockstep::cpu
 
 #if defined(LOCKSTEP_CPU_PLUGIN)
-extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
+extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(
+    const lockstep_host* host) {
 #else
 extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* host) {
 #endif

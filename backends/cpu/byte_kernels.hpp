@@ -32,7 +32,8 @@ struct byte_kernels {
   typedef void (*kernel)(const byte_program& program, const char* src, char* dst, int64_t periods, bool stream);
   kernel by_16;  // NULL: the level has none
   kernel by_64;  // needs AVX-512 VBMI beside the level
-  // dst[j][i] = src[i][j] for i < rows <= pixel_rows, j < cols; elements of `bytes` <= 64, the rows' distances in bytes.
+  // dst[j][i] = src[i][j] for i < rows <= pixel_rows, j < cols; elements of `bytes` <= 64, the rows' distances in
+  // bytes.
   void (*pixels)(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t bytes);
 };
 inline constexpr int64_t pixel_rows = 64;

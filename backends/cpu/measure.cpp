@@ -63,7 +63,9 @@ bool time_samples(const lockstep_queue& queue, uint32_t flags, int32_t samples, 
     const block evict(queue, eviction_bytes());
     if (evict.data() == nullptr) return false;
     for (int32_t i = 0; i < samples; ++i) {
-      over_ranges(queue, evict.size(), 4096, [&](int64_t from, int64_t to) { std::memset(evict.data() + from, i, static_cast<size_t>(to - from)); });
+      over_ranges(queue, evict.size(), 4096, [&](int64_t from, int64_t to) {
+        std::memset(evict.data() + from, i, static_cast<size_t>(to - from));
+      });
       const double start = now_ms();
       body();
       ms[i] = now_ms() - start;
@@ -97,7 +99,8 @@ double median(double* values, int32_t n) {
 
 // Times every candidate and leaves the samples of the one with the best median.
 template <class... Candidate>
-lockstep_status best_of(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms, const Candidate&... candidates) {
+lockstep_status best_of(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms,
+                        const Candidate&... candidates) {
   const block trial(queue, static_cast<size_t>(samples) * 2 * sizeof(double));
   if (trial.data() == nullptr) return no_memory(static_cast<size_t>(trial.size()));
   double best = -1;
@@ -119,37 +122,43 @@ lockstep_status best_of(const lockstep_queue& queue, uint32_t flags, int32_t sam
 
 }  // namespace
 
-lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call, uint32_t flags,
-                        int32_t samples, double* ms) {
+lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call,
+                        uint32_t flags, int32_t samples, double* ms) {
   if (const lockstep_status s = variant->launch(queue, call); s != LOCKSTEP_OK) return s;
   const bool enough = time_samples(*queue, flags, samples, ms, [&] { (void)variant->launch(queue, call); });
   return enough ? LOCKSTEP_OK : no_memory(eviction_bytes());
 }
 
-lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, uint32_t flags, int32_t samples, double* ms) {
+lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, uint32_t flags, int32_t samples,
+                      double* ms) {
   const limit_kernels& kernels = limit_kernels_of(queue->level);
   if (kind == LOCKSTEP_LIMIT_COPY) {
     const block src(*queue, bytes / 2), dst(*queue, bytes / 2);
     if (src.data() == nullptr || dst.data() == nullptr) return no_memory(bytes);
     const auto spread = [&](auto* copy) {
       return [&, copy] {
-        over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) { copy(dst.data() + from, src.data() + from, to - from); });
+        over_ranges(*queue, src.size(), 4096,
+                    [&](int64_t from, int64_t to) { copy(dst.data() + from, src.data() + from, to - from); });
       };
     };
-    return best_of(*queue, flags, samples, ms, spread(copy_memcpy), spread(kernels.copy), spread(kernels.copy_streaming));
+    return best_of(*queue, flags, samples, ms, spread(copy_memcpy), spread(kernels.copy),
+                   spread(kernels.copy_streaming));
   }
   if (kind == LOCKSTEP_LIMIT_READ) {
     const block src(*queue, bytes);
     if (src.data() == nullptr) return no_memory(bytes);
     const auto spread = [&](auto* read) {
       return [&, read] {
-        over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) { keep(read(src.data() + from, to - from)); });
+        over_ranges(*queue, src.size(), 4096,
+                    [&](int64_t from, int64_t to) { keep(read(src.data() + from, to - from)); });
       };
     };
-    return best_of(*queue, flags, samples, ms, spread(kernels.read), spread(kernels.read_prefetched), spread(kernels.read_two));
+    return best_of(*queue, flags, samples, ms, spread(kernels.read), spread(kernels.read_prefetched),
+                   spread(kernels.read_two));
   }
   if (kind == LOCKSTEP_LIMIT_LAUNCH) {
-    const bool enough = time_samples(*queue, flags, samples, ms, [&] { over_ranges(*queue, queue->threads, 1, [](int64_t, int64_t) {}); });
+    const bool enough = time_samples(*queue, flags, samples, ms,
+                                     [&] { over_ranges(*queue, queue->threads, 1, [](int64_t, int64_t) {}); });
     return enough ? LOCKSTEP_OK : no_memory(eviction_bytes());
   }
   return failed(LOCKSTEP_UNSUPPORTED, "the CPU has no link to measure; use COPY, READ or LAUNCH");

@@ -55,7 +55,8 @@ int put_steps(byte_step* steps, int most, int width, const int64_t* at) {
     for (uint64_t left = open; left != 0; left &= left - 1) {
       const int b = __builtin_ctzll(left);
       if (at[b] - first >= width) continue;
-      step.from[width == 64 ? b : b + 16 * second] = static_cast<uint8_t>(at[b] - first + (width == 64 ? 64 * second : 0));
+      step.from[width == 64 ? b : b + 16 * second] =
+          static_cast<uint8_t>(at[b] - first + (width == 64 ? 64 * second : 0));
       step.into |= uint64_t{1} << b;
       open &= ~(uint64_t{1} << b);
     }
@@ -74,12 +75,14 @@ int batch_axis(const tiles& t) {
 
 // The shape of t, and its program; kind none: it is not narrow.
 narrow narrow_of(const tiles& t, int width, byte_program& program) {
-  const int64_t bytes = int64_t{1} << t.log2_bytes, row_src = t.cols * bytes, row_dst = t.rows * bytes, all = t.rows * row_src;
+  const int64_t bytes = int64_t{1} << t.log2_bytes, row_src = t.cols * bytes, row_dst = t.rows * bytes,
+                all = t.rows * row_src;
   const int batch = batch_axis(t);
   const tiles::axis* last = batch < 0 ? nullptr : &t.outer[batch];
   narrow n;
   if (t.rows < 2 || t.cols < 2 || t.src_ld < row_src || t.dst_ld < row_dst) return n;
-  if (t.src_ld == row_src && t.dst_ld == row_dst && all <= (width == 64 ? 256 : 64) && last != nullptr && last->src == all && last->dst == all) {
+  if (t.src_ld == row_src && t.dst_ld == row_dst && all <= (width == 64 ? 256 : 64) && last != nullptr &&
+      last->src == all && last->dst == all) {
     n.kind = narrow::tiny;
     n.items = last->count;
     n.item_src = n.item_dst = all;
@@ -130,7 +133,8 @@ narrow narrow_of(const tiles& t, int width, byte_program& program) {
   int places = 0, needed[byte_program::most_stores];
   for (int k = 0; k < program.stores; ++k) {
     // A tiny matrix's last store ends with it.
-    const int64_t begin = n.kind != narrow::few_cols && k == program.stores - 1 ? program.dst_advance - width : k * width;
+    const int64_t begin =
+        n.kind != narrow::few_cols && k == program.stores - 1 ? program.dst_advance - width : k * width;
     program.dst[k] = n.kind == narrow::few_cols ? k * t.dst_ld : begin;
     needed[k] = put_steps(program.steps + k * most, most, width, at + begin);
     if (needed[k] < 0) return {};
@@ -158,7 +162,8 @@ bool run_small(const lockstep_queue& queue, const tiles& t, const char* src, cha
                    : bytes == 4 && side <= 16 ? kernels.of_4_by_16
                    : bytes == 8 && side <= 8  ? kernels.of_8_by_8
                                               : nullptr;
-  // Of packed matrices of up to 128 bytes programs are faster; to DRAM the register tiles (300000 of 7 x 7 f32 5.4 ms, here 7.9).
+  // Of packed matrices of up to 128 bytes programs are faster; to DRAM the register tiles (300000 of 7 x 7 f32 5.4 ms,
+  // here 7.9).
   if (run == nullptr || batch < 0 || t.rows < 2 || t.cols < 2 || t.rows * t.cols * bytes <= 128 || large) return false;
   const tiles::axis items = t.outer[batch];
   tiles outer = t;
@@ -168,7 +173,8 @@ bool run_small(const lockstep_queue& queue, const tiles& t, const char* src, cha
     odometer at(outer, src, dst, first / chunks);
     for (int64_t task = first, chunk = first % chunks; task < last; ++task) {
       const int64_t begin = chunk * share, count = items.count - begin < share ? items.count - begin : share;
-      run(at.src + begin * items.src, t.src_ld, items.src, at.dst + begin * items.dst, t.dst_ld, items.dst, t.rows, t.cols, count);
+      run(at.src + begin * items.src, t.src_ld, items.src, at.dst + begin * items.dst, t.dst_ld, items.dst, t.rows,
+          t.cols, count);
       if (++chunk < chunks) continue;
       chunk = 0;
       at.next();
@@ -188,7 +194,8 @@ bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, ch
   byte_program program;
   const narrow n = narrow_of(t, width, program);
   const int64_t runs = matrices_of(t) / (n.kind == narrow::tiny ? n.items : 1);
-  if (n.kind == narrow::none || n.items < 4 * n.period || runs * n.items < 16 * n.period) return false;  // not worth a program
+  if (n.kind == narrow::none || n.items < 4 * n.period || runs * n.items < 16 * n.period)
+    return false;  // not worth a program
   int64_t reach = 0;
   for (int k = 0; k < program.stores * program.stride(); ++k)
     for (const int64_t at : program.steps[k].src)
@@ -203,7 +210,8 @@ bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, ch
     if (n.kind == narrow::few_rows) tile(from, t.src_ld, to, t.dst_ld, t.rows, last - first, store::cached, 0);
     else if (n.kind == narrow::few_cols) tile(from, t.src_ld, to, t.dst_ld, last - first, t.cols, store::cached, 0);
     else
-      for (; first < last; ++first, from += n.item_src, to += n.item_dst) tile(from, t.src_ld, to, t.dst_ld, t.rows, t.cols, store::cached, 0);
+      for (; first < last; ++first, from += n.item_src, to += n.item_dst)
+        tile(from, t.src_ld, to, t.dst_ld, t.rows, t.cols, store::cached, 0);
   };
   // Items to the first whole line of dst; -1: there is none, or not for all stores.
   const auto to_line = [&](const char* to) -> int64_t {

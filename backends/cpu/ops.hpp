@@ -5,7 +5,8 @@
 #include "queue.hpp"
 
 namespace lockstep::cpu {
-extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table;
+extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table,
+    shuffle_table;
 
 // The definitions: plain loops, no helper shared with any other row.
 lockstep_status ref_transpose(lockstep_queue*, const lockstep_call*);

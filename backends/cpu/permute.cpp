@@ -48,7 +48,9 @@ simple_permute simplify(const lockstep_permute_desc& d) {
     }
   for (int k = p.axes - 1; k > 0; --k) {
     tiles::axis &inner = p.axis[k], &outer = p.axis[k - 1];
-    if (outer.src != inner.src * inner.count || (outer.dst != inner.dst * inner.count && !LOCKSTEP_MUTANT("permute_fuses_by_src_only"))) continue;
+    if (outer.src != inner.src * inner.count ||
+        (outer.dst != inner.dst * inner.count && !LOCKSTEP_MUTANT("permute_fuses_by_src_only")))
+      continue;
     outer = {outer.count * inner.count, inner.src, inner.dst};
     p.remove(k);
   }
@@ -125,7 +127,9 @@ bool swap_pixels(const lockstep_queue& queue, const simple_permute& p, const cha
   whole.bytes = bytes;
   whole.remove(p.axes - 1);
   const int along_src = dense_in_src(whole), along_dst = whole.axes - 1;
-  if (along_src < 0 || along_src == along_dst || whole.axis[along_dst].dst != bytes || whole.axis[along_dst].src < bytes) return false;
+  if (along_src < 0 || along_src == along_dst || whole.axis[along_dst].dst != bytes ||
+      whole.axis[along_dst].src < bytes)
+    return false;
   tiles t;
   t.cols = whole.axis[along_src].count;
   t.dst_ld = whole.axis[along_src].dst;

@@ -16,7 +16,8 @@ lockstep_status sum_floats(lockstep_queue* queue, const lockstep_call* call, boo
   const float_sum sum{call->reduce.dtype == LOCKSTEP_F32 ? sum_f32 : sum_f64, float_sums(queue->level)};
   if (sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto done = [&](int64_t s, double value) { store_float(call, s, value); };
-  reduce_sequences(*queue, sum, sequences(call, two), call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, done);
+  reduce_sequences(
+      *queue, sum, sequences(call, two), call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, done);
   return LOCKSTEP_OK;
 }
 
@@ -30,8 +31,9 @@ lockstep_status sum_integers(lockstep_queue* queue, const lockstep_call* call, b
   reduce_sequences(*queue, sum, sequences(call, two), call->workspace, done, [&](int64_t s) { dst[s] = 0; }, done);
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
-  return failed(LOCKSTEP_OVERFLOW, "the exact sum of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats",
-                s, s, dst[s]);
+  return failed(LOCKSTEP_OVERFLOW,
+                "the exact sum of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats", s,
+                s, dst[s]);
 }
 
 void store_key(const lockstep_call* call, int64_t s, int64_t key) {
@@ -71,20 +73,25 @@ lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call, 
   const extreme_of<Largest> find{term, index, extremes(queue->level)};
   first_failure none;
   const auto done = [&](int64_t s, const extreme& winner) {
-    if (index) static_cast<int64_t*>(call->dst)[s] = find.locate({q.begin(s), q.length(s), q.d.element_stride, q.bytes}, winner);
-    else store_key(call, s, winner.key);
+    if (index)
+      static_cast<int64_t*>(call->dst)[s] = find.locate({q.begin(s), q.length(s), q.d.element_stride, q.bytes}, winner);
+    else
+      store_key(call, s, winner.key);
   };
   reduce_sequences(*queue, find, q, call->workspace, done, [&](int64_t s) { none.at(s); }, done);
   if (!none.any()) return LOCKSTEP_OK;
   const int64_t s = none.sequence();
-  return failed(LOCKSTEP_EMPTY, "sequence {} is empty and has no minimum or maximum, dst[{}] is left as it was; give every sequence an element",
-                s, s);
+  return failed(
+      LOCKSTEP_EMPTY,
+      "sequence {} is empty and has no minimum or maximum, dst[{}] is left as it was; give every sequence an element",
+      s, s);
 }
 
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const lockstep_reduce_desc& d = call->reduce;
   if (d.reduction == LOCKSTEP_SUM)
-    return d.dtype == LOCKSTEP_F32 || d.dtype == LOCKSTEP_F64 ? sum_floats(queue, call, two) : sum_integers(queue, call, two);
+    return d.dtype == LOCKSTEP_F32 || d.dtype == LOCKSTEP_F64 ? sum_floats(queue, call, two)
+                                                              : sum_integers(queue, call, two);
   if (d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX) return find_extremes<true>(queue, call, two);
   return find_extremes<false>(queue, call, two);
 }
@@ -99,10 +106,10 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, sums on one thread", 0, nullptr, streams_yield, workspace,
-     launch_streams},
-    {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr, nullptr,
-     workspace, launch_lanes},
+    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, sums on one thread", 0, nullptr,
+     streams_yield, workspace, launch_streams},
+    {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
+     nullptr, workspace, launch_lanes},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce},
 };
 }  // namespace

@@ -56,7 +56,17 @@ struct exact_sum_kernels {
 struct extreme {
   int64_t key, index;
 };
-enum extreme_term { largest_i32, largest_i64, largest_f32, largest_f64, smallest_i32, smallest_i64, smallest_f32, smallest_f64, extreme_terms };
+enum extreme_term {
+  largest_i32,
+  largest_i64,
+  largest_f32,
+  largest_f64,
+  smallest_i32,
+  smallest_i64,
+  smallest_f32,
+  smallest_f64,
+  extreme_terms
+};
 struct extreme_kernels {
   struct {
     void (*rows)(const packed_rows& r, int64_t count, bool index, extreme* out);

@@ -113,7 +113,8 @@ struct exact_sum {
     for (int k = 0; k < 3; ++k) {
       uint64_t sum;
       const bool first = __builtin_add_overflow(into.limb[k], value.limb[k], &sum);
-      carry = (__builtin_add_overflow(sum, uint64_t{carry}, &into.limb[k]) || first) && !LOCKSTEP_MUTANT("exact_sum_without_carry");
+      carry = (__builtin_add_overflow(sum, uint64_t{carry}, &into.limb[k]) || first) &&
+              !LOCKSTEP_MUTANT("exact_sum_without_carry");
     }
   }
 };
@@ -142,7 +143,8 @@ struct extreme_of {
            extreme* out_b) const {
     kernels.of[term].two(a, b, count, out_a, out_b);
     if (LOCKSTEP_MUTANT("second_stream_indexed_as_the_first")) first_b = first_a;
-    for (int64_t k = 0; k < count; ++k) out_a[k].index = ~(first_a + k * chunk), out_b[k].index = ~(first_b + k * chunk);
+    for (int64_t k = 0; k < count; ++k)
+      out_a[k].index = ~(first_a + k * chunk), out_b[k].index = ~(first_b + k * chunk);
   }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t first, extreme* out) const {
     kernels.of[term].columns(src, n, ld, width, index, out);
@@ -197,7 +199,8 @@ inline bool sum_short_rows(const lockstep_queue& queue, const lockstep_call* cal
       const int64_t some = last - s < batch ? last - s : batch;
       double values[batch];
       sum.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, some, values);
-      for (int64_t k = 0; k < some; ++k) values[k] = values[k] != values[k] && !LOCKSTEP_MUTANT("nan_not_canonical") ? NAN : values[k];
+      for (int64_t k = 0; k < some; ++k)
+        values[k] = values[k] != values[k] && !LOCKSTEP_MUTANT("nan_not_canonical") ? NAN : values[k];
       if (q.d.result == LOCKSTEP_F32)
         for (int64_t k = 0; k < some; ++k) static_cast<float*>(call->dst)[s + k] = static_cast<float>(values[k]);
       else
@@ -211,7 +214,9 @@ inline bool sum_short_rows(const lockstep_queue& queue, const lockstep_call* cal
 inline bool fits_i64(const wide& sum, int64_t& value) {
   const uint64_t sign = 0 - (sum.limb[2] >> 63), low_sign = 0 - (sum.limb[0] >> 63);
   const bool fits = sum.limb[2] == sign && sum.limb[1] == sign && low_sign == sign;
-  value = fits ? static_cast<int64_t>(sum.limb[0]) : sign != 0 && !LOCKSTEP_MUTANT("saturates_upwards_only") ? INT64_MIN : INT64_MAX;
+  value = fits                                                      ? static_cast<int64_t>(sum.limb[0])
+          : sign != 0 && !LOCKSTEP_MUTANT("saturates_upwards_only") ? INT64_MIN
+                                                                    : INT64_MAX;
   return fits;
 }
 

@@ -34,7 +34,8 @@ struct vector_view {
     const char* from = begin + first * stride * bytes;
     if (as_is()) return from;
     if (scale != 1 && !LOCKSTEP_MUTANT("norm_not_scaled")) {
-      for (int64_t i = 0; i < m; ++i) static_cast<double*>(buffer)[i] = reinterpret_cast<const double*>(from)[i * stride] * scale;
+      for (int64_t i = 0; i < m; ++i)
+        static_cast<double*>(buffer)[i] = reinterpret_cast<const double*>(from)[i * stride] * scale;
       return buffer;
     }
     const auto gather = [&](auto* to) {
@@ -56,7 +57,9 @@ struct sequences {
   bool two;
 
   sequences(const lockstep_call* call, bool two_streams = false)
-      : d(call->reduce), src(static_cast<const char*>(call->src)), bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
+      : d(call->reduce),
+        src(static_cast<const char*>(call->src)),
+        bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
         two(two_streams) {}
   int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
   const char* begin(int64_t s) const {
@@ -90,7 +93,8 @@ void push_chunks(const R& r, const vector_view& v, int64_t first, int64_t last, 
       r.chunks(v.chunk(at, m, buffer), 1, m, at, values);
     }
     for (int64_t k = 0; k < count; ++k) {
-      if (LOCKSTEP_MUTANT("tree_drops_the_odd_leaf") && c + k == last - 1 && c + k > first && (c + k) % 2 == 0) continue;
+      if (LOCKSTEP_MUTANT("tree_drops_the_odd_leaf") && c + k == last - 1 && c + k > first && (c + k) % 2 == 0)
+        continue;
       join.push(values[k], 0);
     }
     c += count;
@@ -157,9 +161,9 @@ typename R::value reduce_alone(const R& r, const vector_view& v) {
 }
 
 // Two streams a thread, far apart, without prefetches: one core of Zen 5 gets 3 to 12 % more from DRAM than by one
-// stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart, which
-// begin anew too often, gain nothing (tests/results/tries.md). On two threads only extremes, two operations a vector,
-// gain; sums lose up to 9 % when neighbours are at the memory too: there they prefetch.
+// stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart,
+// which begin anew too often, gain nothing (tests/results/tries.md). On two threads only extremes, two operations a
+// vector, gain; sums lose up to 9 % when neighbours are at the memory too: there they prefetch.
 constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
 inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call) {
   const sequences q(call);
@@ -220,7 +224,8 @@ void reduce_columns(lockstep_queue& queue, const R& r, const sequences& q, void*
     alignas(64) value values[column_block];
     for (int64_t c = first; c < last; ++c) {
       const int64_t row = c * R::chunk, n = q.d.length - row < R::chunk ? q.d.length - row : R::chunk;
-      r.columns(q.src + (row * q.d.element_stride + block * column_block) * q.bytes, n, q.d.element_stride, width, row, values);
+      r.columns(q.src + (row * q.d.element_stride + block * column_block) * q.bytes, n, q.d.element_stride, width, row,
+                values);
       join.push(values, width, 0);
     }
     join.total(values, width);
@@ -298,7 +303,9 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
   if (q.d.offsets != nullptr) {
     // Ranges of about equal work: an element is one unit, a segment 16 (what a
     // kernel call costs beside its elements). work(s) grows with s.
-    const auto work = [&](int64_t s) { return static_cast<double>(q.d.offsets[s] - first_element) + 16.0 * static_cast<double>(s); };
+    const auto work = [&](int64_t s) {
+      return static_cast<double>(q.d.offsets[s] - first_element) + 16.0 * static_cast<double>(s);
+    };
     const double total = work(q.d.count);
     const auto cut = [&](int64_t t) {
       int64_t low = 0, high = q.d.count;
@@ -309,7 +316,8 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
       }
       return t == share ? q.d.count : low;
     };
-    over_tasks(queue, total < 65536 ? 1 : share, [&](int64_t t) { share_of(total < 65536 ? 0 : cut(t), total < 65536 ? q.d.count : cut(t + 1)); });
+    over_tasks(queue, total < 65536 ? 1 : share,
+               [&](int64_t t) { share_of(total < 65536 ? 0 : cut(t), total < 65536 ? q.d.count : cut(t + 1)); });
     return;
   }
   // grain: at least 64 Ki elements a thread.

@@ -29,7 +29,8 @@ void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuff
   const bool stream = call.src != call.dst && reinterpret_cast<uintptr_t>(call.dst) % 64 == 0 &&
                       d.count >= stream_bytes / 2 / static_cast<int64_t>(sizeof(T));
   over_ranges(queue, d.count / 32, grain_warps, [&](int64_t first, int64_t last) {
-    kernel(static_cast<const T*>(call.src) + first * 32, static_cast<T*>(call.dst) + first * 32, last - first, source, stream);
+    kernel(static_cast<const T*>(call.src) + first * 32, static_cast<T*>(call.dst) + first * 32, last - first, source,
+           stream);
     if (stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
   });
 }
@@ -44,7 +45,8 @@ lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call
 }
 
 const lockstep_variant rows[] = {
-    {"permuted", "one table of 32 source lanes, each warp permuted in registers", 0, nullptr, nullptr, nullptr, launch_permuted},
+    {"permuted", "one table of 32 source lanes, each warp permuted in registers", 0, nullptr, nullptr, nullptr,
+     launch_permuted},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_shuffle},
 };
 }  // namespace

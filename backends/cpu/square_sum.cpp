@@ -26,7 +26,8 @@ float_term term_of(lockstep_dtype dtype) {
 // runs a reduction over the whole sequence, by one thread or by all.
 template <class Reduce>
 double norm_f64(const lockstep_queue* queue, const vector_view& v, double plain, const Reduce& reduce) {
-  const bool out_of_range = plain == INFINITY || (plain < order::rescale_below && !LOCKSTEP_MUTANT("norm_ignores_underflow"));
+  const bool out_of_range =
+      plain == INFINITY || (plain < order::rescale_below && !LOCKSTEP_MUTANT("norm_ignores_underflow"));
   if (!out_of_range) return std::sqrt(plain);  // NaN too: an element is NaN
   const extreme_kernels& kernels = extremes(queue->level);
   const auto magnitude = [](int64_t key) {
@@ -60,7 +61,8 @@ lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call, 
   };
   const auto together = [&](int64_t s, double value) {
     const default_float_environment environment;
-    finish(s, value, [&](const auto& r, const vector_view& v) { return reduce_together(*queue, r, v, call->workspace); });
+    finish(s, value,
+           [&](const auto& r, const vector_view& v) { return reduce_together(*queue, r, v, call->workspace); });
   };
   reduce_sequences(*queue, sum, q, call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, together);
   return LOCKSTEP_OK;
@@ -93,7 +95,9 @@ double rounded_root(const wide& sum) {
     sticky = (low & ((uint128{1} << shift) - 1)) != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit");
   }
   auto root = static_cast<uint64_t>(std::sqrt(static_cast<double>(shifted)));
-  const auto remainder = [&] { return static_cast<int128>(shifted) - static_cast<int128>(static_cast<uint128>(root) * root); };
+  const auto remainder = [&] {
+    return static_cast<int128>(shifted) - static_cast<int128>(static_cast<uint128>(root) * root);
+  };
   root += static_cast<uint64_t>(static_cast<int64_t>(remainder()) / static_cast<int64_t>(2 * root));
   while (remainder() < 0) --root;
   while (remainder() > static_cast<int128>(2 * root)) ++root;
@@ -121,7 +125,9 @@ lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call
   reduce_sequences(*queue, sum, sequences(call, two), call->workspace, done, empty, together);
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
-  return failed(LOCKSTEP_OVERFLOW, "the exact sum of squares of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats, or take NORM2",
+  return failed(LOCKSTEP_OVERFLOW,
+                "the exact sum of squares of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or "
+                "floats, or take NORM2",
                 s, s, dst[s]);
 }
 
@@ -133,13 +139,15 @@ lockstep_status launch_streams(lockstep_queue* queue, const lockstep_call* call)
 lockstep_status launch_lanes(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, false); }
 
 // Of the widest value: a norm runs other reductions too.
-size_t workspace(const lockstep_queue* queue, const lockstep_call* call) { return sequence_workspace<exact_sum>(queue, call); }
+size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  return sequence_workspace<exact_sum>(queue, call);
+}
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, one thread", 0, nullptr, streams_yield, workspace,
-     launch_streams},
-    {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr, nullptr,
-     workspace, launch_lanes},
+    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, one thread", 0, nullptr,
+     streams_yield, workspace, launch_streams},
+    {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
+     nullptr, workspace, launch_lanes},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_square_sum},
 };
 }  // namespace

@@ -71,7 +71,8 @@ extent choose_tile(const sweep<T>& s, int threads) {
     t.z = nz;
     // Fewer columns than threads: share them out along axis 0 too.
     const int64_t columns = ((ny + t.y - 1) / t.y) * ((nx + t.x - 1) / t.x) * s.batch;
-    if (columns < 2 * threads) t.z = std::max((nz * columns + 2 * threads - 1) / (2 * threads), std::min<int64_t>(nz, 4 * s.radius));
+    if (columns < 2 * threads)
+      t.z = std::max((nz * columns + 2 * threads - 1) / (2 * threads), std::min<int64_t>(nz, 4 * s.radius));
   }
   if (t.z == nz && t.y == ny && t.x == nx) t.b = std::min(s.batch, at_least_one(task_elements / (nz * ny * nx)));
   return t;
@@ -82,7 +83,9 @@ template <class T>
 extent no_tile(const sweep<T>& s) {
   const int64_t nx = s.dst_shape[2];
   return {1, 1, s.rank == 3 ? s.dst_shape[1] : std::min<int64_t>(s.dst_shape[1], 64),
-          s.rank == 1 ? std::min(nx, line_tile) : s.boundary == LOCKSTEP_BOUNDARY_CONSTANT ? std::min(nx, longest_tile) : nx};
+          s.rank == 1                                ? std::min(nx, line_tile)
+          : s.boundary == LOCKSTEP_BOUNDARY_CONSTANT ? std::min(nx, longest_tile)
+                                                     : nx};
 }
 
 // ---- rows ---------------------------------------------------------------------
@@ -101,9 +104,11 @@ void fold_piece(const sweep<T>& s, const T* line, int64_t first, int64_t last, T
     } else {
       copy[x - from] = s.boundary == LOCKSTEP_BOUNDARY_CONSTANT
                            ? s.value
-                           : line[order::folded(x, n, LOCKSTEP_MUTANT("stencil_mirror_as_reflect") && s.boundary == LOCKSTEP_BOUNDARY_MIRROR
-                                                          ? order::fold::reflect
-                                                          : static_cast<order::fold>(s.boundary))];
+                           : line[order::folded(
+                                 x, n,
+                                 LOCKSTEP_MUTANT("stencil_mirror_as_reflect") && s.boundary == LOCKSTEP_BOUNDARY_MIRROR
+                                     ? order::fold::reflect
+                                     : static_cast<order::fold>(s.boundary))];
     }
   }
 }
@@ -141,7 +146,8 @@ void run_row(const sweep<T>& s, const line<T>& l, int64_t first, int64_t last) {
     T copy[piece + 2 * max_radius];
     if (folds) fold_piece(s, l.centre, a, b, copy);
     for (int k = 0; k < 2 * outer; ++k) rows[k] = l.rows[k] + a;
-    s.kernel({rows, folds ? copy + s.radius : l.centre + a, s.coefficients, l.dst + a, b - a, outer, s.radius, s.stream});
+    s.kernel(
+        {rows, folds ? copy + s.radius : l.centre + a, s.coefficients, l.dst + a, b - a, outer, s.radius, s.stream});
   });
 }
 
@@ -157,17 +163,21 @@ struct planes {
   const T* operator()(int64_t z, int64_t y) const {
     z += shift[0], y += shift[1];
     if (z < 0 || z >= s.src_shape[0] || y < 0 || y >= s.src_shape[1]) {
-      if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT && !(LOCKSTEP_MUTANT("stencil_constant_missing_below") && z >= s.src_shape[0])) return value_row;
+      if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT &&
+          !(LOCKSTEP_MUTANT("stencil_constant_missing_below") && z >= s.src_shape[0]))
+        return value_row;
       z = order::folded(z, s.src_shape[0], static_cast<order::fold>(s.boundary));
       y = order::folded(y, s.src_shape[1], static_cast<order::fold>(s.boundary));
     }
     const int64_t plane = z * s.src_strides[0];
-    return array + (LOCKSTEP_MUTANT("stencil_int32_plane") ? static_cast<int32_t>(plane) : plane) + y * s.src_strides[1];
+    return array + (LOCKSTEP_MUTANT("stencil_int32_plane") ? static_cast<int32_t>(plane) : plane) +
+           y * s.src_strides[1];
   }
 };
 
 template <class T>
-void run_one_row(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z, int64_t y, const extent& first, const extent& last) {
+void run_one_row(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z, int64_t y, const extent& first,
+                 const extent& last) {
   const int r = s.radius;
   line<T> l;
   l.centre = row(z, y);
@@ -182,7 +192,8 @@ void run_one_row(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z, int
 }
 
 template <class T>
-void run_block(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z0, int64_t y0, const extent& first, const extent& last) {
+void run_block(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z0, int64_t y0, const extent& first,
+               const extent& last) {
   const int r = s.radius, deep = s.blocks->deep, high = s.blocks->high;
   stencil_block<T> block;
   // What the next block reads first: in rank 3 the planes at the far end of its
@@ -204,7 +215,8 @@ void run_block(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z0, int6
   // Streamed stores need aligned addresses and a block's rows start together: only
   // a pitch of whole cache lines keeps them all aligned.
   const auto whole_lines = [](int64_t stride) { return stride * static_cast<int64_t>(sizeof(T)) % 64 == 0; };
-  block.stream = s.stream && ((whole_lines(s.dst_strides[1]) && whole_lines(s.dst_strides[0])) || LOCKSTEP_MUTANT("stencil_streams_unaligned_rows"));
+  block.stream = s.stream && ((whole_lines(s.dst_strides[1]) && whole_lines(s.dst_strides[0])) ||
+                              LOCKSTEP_MUTANT("stencil_streams_unaligned_rows"));
   over_pieces(s, first.x, last.x, [&](int64_t a, int64_t b, bool folds) {
     T copies[16][piece + 2 * max_radius];
     for (int z = 0; z < deep; ++z)
@@ -368,18 +380,20 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
 const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
   for (int k = 0; k < d.coefficient_count / 2; ++k)
-    if (!(d.coefficients[k] == d.coefficients[d.coefficient_count - 1 - k])) return "its coefficients are not symmetric";
+    if (!(d.coefficients[k] == d.coefficients[d.coefficient_count - 1 - k]))
+      return "its coefficients are not symmetric";
   return nullptr;
 }
 
 const lockstep_variant rows[] = {
     {"tiled", "2r+1 planes stay in L2, folded ends apart, eight registers of results a tap", 0, nullptr, nullptr,
      stencil_workspace, launch<how::best>},
-    {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, not_symmetric, nullptr,
-     stencil_workspace, launch<how::folded>},
+    {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, not_symmetric,
+     nullptr, stencil_workspace, launch<how::folded>},
     {"direct", "every tap from memory, one register of results at a time, no tiles: what blocking is worth",
      LOCKSTEP_LESSON, nullptr, nullptr, stencil_workspace, launch<how::direct>},
-    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, ref_stencil_workspace, ref_stencil},
+    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, ref_stencil_workspace,
+     ref_stencil},
 };
 }  // namespace
 const lockstep_table stencil_table = {rows, sizeof rows / sizeof *rows};

@@ -37,7 +37,8 @@ lockstep_status launch_tiled(lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const char* refuses_all_but_rectangles(const lockstep_queue*, const lockstep_call* call) {
-  return in_place_rectangle(*call) ? nullptr : "takes matrices in place whose rows and cols differ; tiled and ref take all";
+  return in_place_rectangle(*call) ? nullptr
+                                   : "takes matrices in place whose rows and cols differ; tiled and ref take all";
 }
 
 lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call) {
@@ -86,8 +87,8 @@ const lockstep_variant rows[] = {
      in_place_workspace, launch_tiled},
     {"permuted", "rectangles in place by permutations within rows and columns: no copy of the matrix", 0,
      refuses_all_but_rectangles, nullptr, permuted_workspace, launch_permuted},
-    {"blocked", "plain loops over blocks of 64 x 64: what cache blocking alone gives", LOCKSTEP_LESSON, refuses_in_place,
-     nullptr, nullptr, launch_blocked},
+    {"blocked", "plain loops over blocks of 64 x 64: what cache blocking alone gives", LOCKSTEP_LESSON,
+     refuses_in_place, nullptr, nullptr, launch_blocked},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_transpose},
 };
 

@@ -4,7 +4,8 @@
 #include "ops.hpp"
 #include "pipeline.hpp"
 
-extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
+extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(
+    const lockstep_host* host) {
   using namespace lockstep::cuda;
   if (host->abi != LOCKSTEP_BACKEND_ABI) {
     host->set_error("this module was built for another lockstep; rebuild it");

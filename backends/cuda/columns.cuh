@@ -37,7 +37,8 @@ __global__ __launch_bounds__(block_threads) void reduce_columns(Fold fold, const
   if (wanted) {
     const int64_t first = leaf * order::leaf, left = all.length - first;
     const int end = static_cast<int>(left < order::leaf ? left : order::leaf);
-    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride + first * (LOCKSTEP_DEVICE_MUTANT("columns_stride_of_width") ? all.count : all.element_stride);
+    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride +
+                  first * (LOCKSTEP_DEVICE_MUTANT("columns_stride_of_width") ? all.count : all.element_stride);
     typename Fold::lane lane[Fold::ordered ? slots : 1];
     for (auto& l : lane) l = fold.empty_lane();
     const int64_t step = down * all.element_stride;

@@ -107,9 +107,9 @@ lockstep_status facts_of(int device, const device_facts** facts) {
     device_facts f;
     int pools = 0;
     const std::pair<cudaDeviceAttr, int*> wanted[] = {
-        {cudaDevAttrComputeCapabilityMajor, &f.major},         {cudaDevAttrComputeCapabilityMinor, &f.minor},
-        {cudaDevAttrMultiProcessorCount, &f.processors},       {cudaDevAttrMaxSharedMemoryPerBlockOptin, &f.shared_bytes},
-        {cudaDevAttrL2CacheSize, &f.l2_bytes},                 {cudaDevAttrMaxThreadsPerMultiProcessor, &f.resident_threads},
+        {cudaDevAttrComputeCapabilityMajor, &f.major},   {cudaDevAttrComputeCapabilityMinor, &f.minor},
+        {cudaDevAttrMultiProcessorCount, &f.processors}, {cudaDevAttrMaxSharedMemoryPerBlockOptin, &f.shared_bytes},
+        {cudaDevAttrL2CacheSize, &f.l2_bytes},           {cudaDevAttrMaxThreadsPerMultiProcessor, &f.resident_threads},
         {cudaDevAttrMemoryPoolsSupported, &pools}};
     for (const auto& [attribute, value] : wanted) LOCKSTEP_CUDA(cudaDeviceGetAttribute(value, attribute, device));
     f.pools = pools != 0;
@@ -133,11 +133,12 @@ lockstep_status device_info(int32_t device, lockstep_device_info* info) {
   std::snprintf(info->name, sizeof info->name, "%.120s", p.name);
   char version[32];
   driver_version(version);
-  std::snprintf(
-      info->detail, sizeof info->detail,
-      "sm_%d%d%s, driver %s%sfor CUDA %d.%d, runtime %d.%d, %d multiprocessors, L2 %d MiB, shared memory %zu KiB a block",
-      p.major, p.minor, info->usable ? "" : " (no code in this build)", version, version[0] != '\0' ? " " : "", driver / 1000, driver % 1000 / 10,
-      runtime / 1000, runtime % 1000 / 10, p.multiProcessorCount, p.l2CacheSize >> 20, p.sharedMemPerBlockOptin >> 10);
+  std::snprintf(info->detail, sizeof info->detail,
+                "sm_%d%d%s, driver %s%sfor CUDA %d.%d, runtime %d.%d, %d multiprocessors, L2 %d MiB, shared memory %zu "
+                "KiB a block",
+                p.major, p.minor, info->usable ? "" : " (no code in this build)", version,
+                version[0] != '\0' ? " " : "", driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
+                p.multiProcessorCount, p.l2CacheSize >> 20, p.sharedMemPerBlockOptin >> 10);
   info->memory_bytes = static_cast<int64_t>(p.totalGlobalMem);
   info->last_level_cache_bytes = p.l2CacheSize;
   info->processors = p.multiProcessorCount;

@@ -51,7 +51,8 @@ __device__ __forceinline__ void store_double(void* dst, bool as_f32, int64_t s, 
   if (as_f32)
     static_cast<float*>(dst)[s] = x != x ? __uint_as_float(order::nan_f32) : static_cast<float>(x);
   else
-    static_cast<double*>(dst)[s] = x != x && !LOCKSTEP_DEVICE_MUTANT("device_nan_not_canonical") ? __longlong_as_double(order::nan_f64) : x;
+    static_cast<double*>(dst)[s] =
+        x != x && !LOCKSTEP_DEVICE_MUTANT("device_nan_not_canonical") ? __longlong_as_double(order::nan_f64) : x;
 }
 
 // ---- float sums and sums of squares ------------------------------------------
@@ -321,7 +322,8 @@ __device__ __forceinline__ float larger_or_nan(float a, float b) {
 // The best key of x[0 .. n-1], and as bits of `where` who has it. Floats by the hardware's
 // maximum: four operations an element in place of eight, of which NaN and the key take five.
 template <int n, class T>
-__device__ __forceinline__ typename key_of<T>::type best_key(const T (&x)[n], typename key_of<T>::type turn, uint32_t* where) {
+__device__ __forceinline__ typename key_of<T>::type best_key(const T (&x)[n], typename key_of<T>::type turn,
+                                                             uint32_t* where) {
   static_assert(n <= 32);
   using key = typename key_of<T>::type;
   const auto find = [&](const auto& of, auto best) {
@@ -401,7 +403,11 @@ struct arg_extreme {
   __device__ static lane empty_lane() { return {extreme<T>::none(), -1}; }
   __device__ static partial none() { return {INT64_MAX, extreme<T>::none()}; }
   __device__ static partial join(partial a, partial b) {
-    return b.best > a.best || (b.best == a.best && (LOCKSTEP_DEVICE_MUTANT("device_tie_to_the_last") ? b.index > a.index && b.index != INT64_MAX : b.index < a.index)) ? b : a;
+    return b.best > a.best || (b.best == a.best && (LOCKSTEP_DEVICE_MUTANT("device_tie_to_the_last")
+                                                        ? b.index > a.index && b.index != INT64_MAX
+                                                        : b.index < a.index))
+               ? b
+               : a;
   }
   __device__ void take(lane& acc, T x, int index) const {  // indices come in increasing order
     const key k = key_of<T>::key(x, turn);

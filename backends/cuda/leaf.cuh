@@ -168,7 +168,8 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot) {
         const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
-        fold.take_if(lane[slot % Fold::slots], x[r][slot], i, LOCKSTEP_DEVICE_MUTANT("leaf_without_its_last_element") ? i < last : i <= last);
+        fold.take_if(lane[slot % Fold::slots], x[r][slot], i,
+                     LOCKSTEP_DEVICE_MUTANT("leaf_without_its_last_element") ? i < last : i <= last);
       }
   }
 }
@@ -207,7 +208,8 @@ struct warp_counter {
     typename Fold::partial sum = fold.none();
     for (int level = 0; (count >> level) != 0; ++level) {
       const auto value = from_thread(digit, level);
-      if ((count >> level) & 1 && !(LOCKSTEP_DEVICE_MUTANT("tree_without_its_odd_leaf") && level == 0 && count > 1)) sum = fold.join(value, sum);
+      if ((count >> level) & 1 && !(LOCKSTEP_DEVICE_MUTANT("tree_without_its_odd_leaf") && level == 0 && count > 1))
+        sum = fold.join(value, sum);
     }
     return sum;
   }
@@ -241,7 +243,8 @@ __device__ __forceinline__ void unrotate(P (&lane)[4], int m, int t) {
 template <class Fold, class P>
 __device__ __forceinline__ P join_warp(const Fold& fold, P value, int threads = 32) {
   for (int mask = 1; mask < threads; mask *= 2)
-    value = fold.join(value, from_xor(value, LOCKSTEP_DEVICE_MUTANT("warp_tree_joined_from_the_top") ? threads / 2 / mask : mask));
+    value = fold.join(
+        value, from_xor(value, LOCKSTEP_DEVICE_MUTANT("warp_tree_joined_from_the_top") ? threads / 2 / mask : mask));
   return value;
 }
 

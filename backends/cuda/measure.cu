@@ -33,7 +33,8 @@ __global__ void measure_empty() {}
 
 // unroll independent 16-byte loads a thread in flight before the first store.
 template <int unroll>
-__global__ void __launch_bounds__(block) measure_copy(const uint4* __restrict__ src, uint4* __restrict__ dst, size_t n) {
+__global__ void __launch_bounds__(block)
+    measure_copy(const uint4* __restrict__ src, uint4* __restrict__ dst, size_t n) {
   const size_t step = static_cast<size_t>(gridDim.x) * block * unroll;
   for (size_t base = (static_cast<size_t>(blockIdx.x) * unroll) * block + threadIdx.x; base < n; base += step) {
     uint4 v[unroll];
@@ -181,7 +182,8 @@ lockstep_status limit_copy(lockstep_queue& queue, session& s, size_t bytes, int3
     const auto full = static_cast<size_t>(queue.facts->processors) * (queue.facts->resident_threads / block) * waves;
     const auto grid = static_cast<unsigned>(waves == 0 ? std::min<size_t>(tiles, 0x7fffffff) : std::min(tiles, full));
     return s.consider(samples, ms, [&, kernel, grid] {
-      return launch(queue, "measure_copy", kernel, dim3(grid), dim3(block), 0, static_cast<const uint4*>(src), static_cast<uint4*>(dst), n);
+      return launch(queue, "measure_copy", kernel, dim3(grid), dim3(block), 0, static_cast<const uint4*>(src),
+                    static_cast<uint4*>(dst), n);
     });
   };
   if (const lockstep_status e = s.consider(samples, ms, [&]() -> lockstep_status {
@@ -206,7 +208,8 @@ lockstep_status limit_read(lockstep_queue& queue, session& s, size_t bytes, int3
     const auto full = static_cast<size_t>(queue.facts->processors) * (queue.facts->resident_threads / block) * waves;
     const auto grid = static_cast<unsigned>(std::min(tiles, full));
     return s.consider(samples, ms, [&, kernel, grid] {
-      return launch(queue, "measure_read", kernel, dim3(grid), dim3(block), 0, static_cast<const uint4*>(src), n, static_cast<unsigned*>(sink));
+      return launch(queue, "measure_read", kernel, dim3(grid), dim3(block), 0, static_cast<const uint4*>(src), n,
+                    static_cast<unsigned*>(sink));
     });
   };
   for (const int waves : {1, 2, 8}) {
@@ -218,11 +221,14 @@ lockstep_status limit_read(lockstep_queue& queue, session& s, size_t bytes, int3
 
 // Copies over the link. Host time for pageable memory: the driver's copy holds the
 // calling thread, and events would miss what it does before the transfer.
-lockstep_status limit_link(lockstep_queue& queue, session& s, lockstep_limit kind, size_t bytes, int32_t samples, double* ms) {
+lockstep_status limit_link(lockstep_queue& queue, session& s, lockstep_limit kind, size_t bytes, int32_t samples,
+                           double* ms) {
   void *up_host = nullptr, *down_host = nullptr, *up_device = nullptr, *down_device = nullptr;
   const bool pageable = kind == LOCKSTEP_LIMIT_UPLOAD_PAGEABLE || kind == LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE;
-  const bool up = kind == LOCKSTEP_LIMIT_UPLOAD_PINNED || kind == LOCKSTEP_LIMIT_UPLOAD_PAGEABLE || kind == LOCKSTEP_LIMIT_BOTH_PINNED;
-  const bool down = kind == LOCKSTEP_LIMIT_DOWNLOAD_PINNED || kind == LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE || kind == LOCKSTEP_LIMIT_BOTH_PINNED;
+  const bool up = kind == LOCKSTEP_LIMIT_UPLOAD_PINNED || kind == LOCKSTEP_LIMIT_UPLOAD_PAGEABLE ||
+                  kind == LOCKSTEP_LIMIT_BOTH_PINNED;
+  const bool down = kind == LOCKSTEP_LIMIT_DOWNLOAD_PINNED || kind == LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE ||
+                    kind == LOCKSTEP_LIMIT_BOTH_PINNED;
   const size_t one_way = up && down ? bytes / 2 : bytes;
   std::vector<unsigned char> pageable_block;
   const auto host_block = [&](void** p) -> lockstep_status {
@@ -260,8 +266,8 @@ lockstep_status limit_link(lockstep_queue& queue, session& s, lockstep_limit kin
 
 }  // namespace
 
-lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call, uint32_t flags,
-                        int32_t samples, double* ms) {
+lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call,
+                        uint32_t flags, int32_t samples, double* ms) {
   if (forked()) return failed_fork();
   const device_guard guard(queue->device);
   LOCKSTEP_CUDA(guard.code());
@@ -270,7 +276,8 @@ lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, 
   return s.samples(samples, ms, [&] { return variant->launch(queue, call); });
 }
 
-lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, uint32_t flags, int32_t samples, double* ms) {
+lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, uint32_t flags, int32_t samples,
+                      double* ms) {
   if (forked()) return failed_fork();
   const device_guard guard(queue->device);
   LOCKSTEP_CUDA(guard.code());
@@ -280,7 +287,8 @@ lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, 
     case LOCKSTEP_LIMIT_COPY: return limit_copy(*queue, s, bytes, samples, ms);
     case LOCKSTEP_LIMIT_READ: return limit_read(*queue, s, bytes, samples, ms);
     case LOCKSTEP_LIMIT_LAUNCH:
-      return s.samples(samples, ms, [&] { return launch(*queue, "measure_empty", measure_empty, dim3(1), dim3(32), 0); });
+      return s.samples(samples, ms,
+                       [&] { return launch(*queue, "measure_empty", measure_empty, dim3(1), dim3(32), 0); });
     default: return limit_link(*queue, s, kind, bytes, samples, ms);
   }
 }

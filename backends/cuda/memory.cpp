@@ -137,7 +137,8 @@ lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t b
   }
   // The driver copies pageable memory with one thread; several pay from a few MiB on.
   constexpr size_t crew_pays_bytes = size_t{4} << 20;
-  if (bytes >= crew_pays_bytes && (from == LOCKSTEP_HOST || to == LOCKSTEP_HOST) && from != LOCKSTEP_PINNED && to != LOCKSTEP_PINNED)
+  if (bytes >= crew_pays_bytes && (from == LOCKSTEP_HOST || to == LOCKSTEP_HOST) && from != LOCKSTEP_PINNED &&
+      to != LOCKSTEP_PINNED)
     return copy_pageable(*queue, src, dst, bytes, from == LOCKSTEP_HOST);
   // Memory of a pool can be read by its own device only; this call names both devices and needs no access.
   if (from == LOCKSTEP_DEVICE && to == LOCKSTEP_DEVICE && from_device != to_device) {

@@ -41,7 +41,9 @@ inline cudaError_t arm_mutants() {
 #endif
 namespace {
 LOCKSTEP_MUTANT_SPACE unsigned planted_mutant;
-[[maybe_unused]] const mutant_file this_file([](unsigned hash) { return cudaMemcpyToSymbol(planted_mutant, &hash, sizeof hash); });
+[[maybe_unused]] const mutant_file this_file([](unsigned hash) {
+  return cudaMemcpyToSymbol(planted_mutant, &hash, sizeof hash);
+});
 
 template <unsigned hash>
 __device__ __forceinline__ bool planted() {

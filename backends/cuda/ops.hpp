@@ -4,5 +4,6 @@
 #include "queue.hpp"
 
 namespace lockstep::cuda {
-extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table;
+extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table,
+    shuffle_table;
 }  // namespace lockstep::cuda

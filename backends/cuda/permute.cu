@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(threads) permute_elements(const __grid_constan
       uint32_t index = rest;
       rest = plan.axis[k].count.split(index);
       from += index * plan.axis[k].src;
-      to[s] += index * (LOCKSTEP_DEVICE_MUTANT("permute_stride_of_src") && k == 2 ? plan.axis[k].src : plan.axis[k].dst);
+      to[s] +=
+          index * (LOCKSTEP_DEVICE_MUTANT("permute_stride_of_src") && k == 2 ? plan.axis[k].src : plan.axis[k].dst);
     }
     held[s] = static_cast<const T*>(plan.src)[from];
   }
@@ -158,8 +159,10 @@ const lockstep_variant rows[] = {
      nullptr, on_device<launch_runs>},
     {"wide", "the two fastest axes as a batch of transposes, 16-byte accesses on both sides", 0, refuses_wide,
      yields_wide, nullptr, on_device<launch_wide_tiles>},
-    {"blocks", "boxes over several short axes: chunks in src's order to shared memory, in dst's order from there; two boxes ahead", 0,
-     refuses_blocks, nullptr, nullptr, on_device<launch_all_blocks>},
+    {"blocks",
+     "boxes over several short axes: chunks in src's order to shared memory, in dst's order from there; two boxes "
+     "ahead",
+     0, refuses_blocks, nullptr, nullptr, on_device<launch_all_blocks>},
     {"naive_coalesced_write", "one thread an element, lanes along dst's fastest axis", LOCKSTEP_LESSON, nullptr,
      nullptr, nullptr, on_device<launch_naive_write>},
     {"naive_coalesced_read", "one thread an element, lanes along src's fastest axis", LOCKSTEP_LESSON, nullptr, nullptr,

@@ -53,7 +53,8 @@ class copy_crew {
   copy_crew& operator=(const copy_crew&) = delete;
 
   // rows of width bytes between two pitches.
-  void copy(unsigned char* to, size_t to_pitch, const unsigned char* from, size_t from_pitch, size_t width, size_t rows) {
+  void copy(unsigned char* to, size_t to_pitch, const unsigned char* from, size_t from_pitch, size_t width,
+            size_t rows) {
     if (to_pitch == width && from_pitch == width) {  // one block: cut it at pages
       width *= rows;
       rows = (width + 65535) / 65536;
@@ -82,7 +83,8 @@ class copy_crew {
       if (first < last) std::memcpy(to_ + first, from_ + first, last - first);
       return;
     }
-    for (size_t r = cut(index); r < cut(index + 1); ++r) std::memcpy(to_ + r * to_pitch_, from_ + r * from_pitch_, width_);
+    for (size_t r = cut(index); r < cut(index + 1); ++r)
+      std::memcpy(to_ + r * to_pitch_, from_ + r * from_pitch_, width_);
   }
   void help(int index) {
     uint64_t seen = 0;
@@ -203,7 +205,8 @@ struct stages {
   }
   // Waits until a stage has done value slabs; false when something failed.
   bool wait(const std::atomic<size_t>& stage, size_t value) const {
-    for (size_t now = stage.load(std::memory_order_acquire); now < value && !stopped(); now = stage.load(std::memory_order_acquire))
+    for (size_t now = stage.load(std::memory_order_acquire); now < value && !stopped();
+         now = stage.load(std::memory_order_acquire))
       stage.wait(now, std::memory_order_acquire);
     return !stopped();
   }
@@ -226,7 +229,8 @@ struct stages {
     }                                                                          \
   } while (0)
 
-void upload(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, size_t count, const unsigned char* src, bool pageable) {
+void upload(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, size_t count, const unsigned char* src,
+            bool pageable) {
   pipeline& pipe = *queue.pipe;
   direction& up = pipe.up;
   LOCKSTEP_STAGE(cudaSetDevice(queue.device));
@@ -236,7 +240,8 @@ void upload(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, si
     const void* from = src + s.src_offset;
     if (pageable) {
       if (i >= slots) LOCKSTEP_STAGE(cudaEventSynchronize(up.moved[slot]));  // the slot's last copy has left it
-      up.crew->copy(static_cast<unsigned char*>(up.pinned[slot]), s.src_bytes, src + s.src_offset, s.src_bytes, s.src_bytes, 1);
+      up.crew->copy(static_cast<unsigned char*>(up.pinned[slot]), s.src_bytes, src + s.src_offset, s.src_bytes,
+                    s.src_bytes, 1);
       from = up.pinned[slot];
     }
     if (i >= slots) {  // the device slot's last reader
@@ -249,7 +254,8 @@ void upload(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, si
   }
 }
 
-void download(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, size_t count, unsigned char* dst, bool pageable) {
+void download(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, size_t count, unsigned char* dst,
+              bool pageable) {
   pipeline& pipe = *queue.pipe;
   direction& down = pipe.down;
   LOCKSTEP_STAGE(cudaSetDevice(queue.device));
@@ -257,7 +263,8 @@ void download(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, 
     const lockstep_slab& s = slabs[i];
     if (const cudaError_t code = cudaEventSynchronize(down.moved[i % slots]); code != cudaSuccess) return code;
     if (pageable)
-      down.crew->copy(dst + s.dst_offset, s.dst_pitch, static_cast<const unsigned char*>(down.pinned[i % slots]), s.dst_width, s.dst_width, s.dst_rows);
+      down.crew->copy(dst + s.dst_offset, s.dst_pitch, static_cast<const unsigned char*>(down.pinned[i % slots]),
+                      s.dst_width, s.dst_width, s.dst_rows);
     state.reach(state.downloaded, i + 1);
     return cudaSuccess;
   };
@@ -266,7 +273,8 @@ void download(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, 
     const lockstep_slab& s = slabs[i];
     const size_t slot = i % slots;
     if (!state.wait(state.computed, i + 1)) return;
-    if (!LOCKSTEP_MUTANT("download_before_the_kernel_has_ended")) LOCKSTEP_STAGE(cudaStreamWaitEvent(down.stream, pipe.computed[slot], 0));
+    if (!LOCKSTEP_MUTANT("download_before_the_kernel_has_ended"))
+      LOCKSTEP_STAGE(cudaStreamWaitEvent(down.stream, pipe.computed[slot], 0));
     const auto* from = static_cast<const unsigned char*>(down.device[slot]) + s.dst_skip;
     if (pageable || s.dst_rows == 1) {
       void* to = pageable ? down.pinned[slot] : dst + s.dst_offset;
@@ -282,8 +290,8 @@ void download(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, 
 
 }  // namespace
 
-lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_slab* slabs, size_t count,
-                          const void* src, void* dst) {
+lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_slab* slabs,
+                          size_t count, const void* src, void* dst) {
   if (forked()) return failed_fork();
   const device_guard guard(queue->device);
   LOCKSTEP_CUDA(guard.code());
@@ -294,7 +302,8 @@ lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant
     src_bytes = std::max(src_bytes, slabs[i].src_bytes);
     dst_bytes = std::max(dst_bytes, slabs[i].dst_device_bytes);
     pinned_dst = std::max(pinned_dst, slabs[i].dst_width * slabs[i].dst_rows);
-    if (variant->workspace != nullptr) workspace_bytes = std::max(workspace_bytes, variant->workspace(queue, &slabs[i].call));
+    if (variant->workspace != nullptr)
+      workspace_bytes = std::max(workspace_bytes, variant->workspace(queue, &slabs[i].call));
   }
   if (const lockstep_status s = open(*queue); s != LOCKSTEP_OK) return s;
   pipeline& pipe = *queue->pipe;
@@ -309,8 +318,10 @@ lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant
   {
     std::thread uploader, downloader;
     try {
-      uploader = std::thread([&] { upload(state, *queue, slabs, count, static_cast<const unsigned char*>(src), pageable_src); });
-      downloader = std::thread([&] { download(state, *queue, slabs, count, static_cast<unsigned char*>(dst), pageable_dst); });
+      uploader = std::thread(
+          [&] { upload(state, *queue, slabs, count, static_cast<const unsigned char*>(src), pageable_src); });
+      downloader =
+          std::thread([&] { download(state, *queue, slabs, count, static_cast<unsigned char*>(dst), pageable_dst); });
     } catch (const std::system_error&) {
       status = failed(LOCKSTEP_OUT_OF_MEMORY, "no thread for the host pipeline");
       state.stop(cudaSuccess);
@@ -319,7 +330,9 @@ lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant
       const size_t slot = i % slots;
       // The upload of this slab; and the download that still reads the dst slot.
       if (!state.wait(state.uploaded, i + 1) || (i >= slots && !state.wait(state.downloaded, i - slots + 1))) break;
-      cudaError_t code = LOCKSTEP_MUTANT("launch_before_the_upload_has_landed") ? cudaSuccess : cudaStreamWaitEvent(queue->stream, pipe.up.moved[slot], 0);
+      cudaError_t code = LOCKSTEP_MUTANT("launch_before_the_upload_has_landed")
+                             ? cudaSuccess
+                             : cudaStreamWaitEvent(queue->stream, pipe.up.moved[slot], 0);
       if (code == cudaSuccess) {
         lockstep_call call = slabs[i].call;
         call.src = pipe.up.device[slot];
@@ -364,7 +377,8 @@ lockstep_status copy_pageable(lockstep_queue& queue, const void* src, void* dst,
       continue;
     }
     // Two chunks are on their way while the crew empties the oldest.
-    if (i >= slots) d.crew->copy(to + (i - slots) * chunk, chunk, static_cast<const unsigned char*>(d.pinned[slot]), chunk, chunk, 1);
+    if (i >= slots)
+      d.crew->copy(to + (i - slots) * chunk, chunk, static_cast<const unsigned char*>(d.pinned[slot]), chunk, chunk, 1);
     LOCKSTEP_CUDA(cudaMemcpyAsync(d.pinned[slot], from + i * chunk, n, cudaMemcpyDeviceToHost, queue.stream));
     LOCKSTEP_CUDA(cudaEventRecord(d.moved[slot], queue.stream));
   }

@@ -6,8 +6,8 @@
 
 namespace lockstep::cuda {
 
-lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_slab* slabs, size_t count,
-                          const void* src, void* dst);
+lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_slab* slabs,
+                          size_t count, const void* src, void* dst);
 
 // One way, pageable host memory on one side, device memory on the other; waits.
 lockstep_status copy_pageable(lockstep_queue& queue, const void* src, void* dst, size_t bytes, bool upload);

@@ -104,7 +104,8 @@ lockstep_status finish(lockstep_queue* queue) {
   LOCKSTEP_CUDA(cudaMemcpyAsync(&first, queue->report.first, sizeof first, cudaMemcpyDeviceToHost, queue->stream));
   LOCKSTEP_CUDA(cudaMemsetAsync(queue->report.first, 0xff, sizeof first, queue->stream));
   LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
-  if (!LOCKSTEP_MUTANT("fault_word_not_reset")) *queue->raised = 0;  // last: if reading the word failed, the next finish reads it
+  if (!LOCKSTEP_MUTANT("fault_word_not_reset"))
+    *queue->raised = 0;  // last: if reading the word failed, the next finish reads it
   switch (static_cast<fault>(first & 3)) {
     case fault::overflow:
       return failed(LOCKSTEP_OVERFLOW,

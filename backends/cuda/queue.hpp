@@ -69,8 +69,8 @@ bool capturing(const lockstep_queue& queue);
 #if defined(__CUDACC__)
 // kernel<<<grid, block, shared_bytes, queue.stream>>>(arguments...), checked.
 template <class... Parameters, class... Arguments>
-lockstep_status launch(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                       size_t shared_bytes, Arguments&&... arguments) {
+lockstep_status launch(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...), dim3 grid,
+                       dim3 block, size_t shared_bytes, Arguments&&... arguments) {
   kernel<<<grid, block, shared_bytes, queue.stream>>>(std::forward<Arguments>(arguments)...);
   const cudaError_t code = cudaGetLastError();
   return code == cudaSuccess ? LOCKSTEP_OK : failed(code, name);

@@ -36,13 +36,16 @@ struct seen_file {
 #if defined(__CUDACC__)
 namespace {
 __device__ seen_log seen_here;
-[[maybe_unused]] const seen_file this_seen_file([](const seen_log& log) { return cudaMemcpyToSymbol(seen_here, &log, sizeof log); });
+[[maybe_unused]] const seen_file this_seen_file([](const seen_log& log) {
+  return cudaMemcpyToSymbol(seen_here, &log, sizeof log);
+});
 
 __device__ __forceinline__ void see(site where, int bytes, int64_t offset) {
   const uint32_t thread = (blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   if (thread >= seen_here.threads) return;
   const uint32_t k = seen_here.counts[thread]++;
-  if (k < seen_here.capacity) seen_here.accesses[uint64_t{thread} * seen_here.capacity + k] = {static_cast<int>(where), bytes, offset};
+  if (k < seen_here.capacity)
+    seen_here.accesses[uint64_t{thread} * seen_here.capacity + k] = {static_cast<int>(where), bytes, offset};
 }
 __device__ __forceinline__ int64_t seen_offset(const void* at) {
   return static_cast<const char*>(at) - static_cast<const char*>(seen_here.src);

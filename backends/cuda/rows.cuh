@@ -1,4 +1,5 @@
-// rows.cuh - contiguous rows of 9 to 448 elements of 4 bytes that split_rows.cuh does not take, staged in shared memory.
+// rows.cuh - contiguous rows of 9 to 448 elements of 4 bytes that split_rows.cuh does not take, staged in shared
+// memory.
 //
 // Idea    Every warp has two tiles of its own, each some whole rows, one of which the copy
 //         engine fills (bulk.cuh) while the other is folded: no thread waits for a load,
@@ -113,7 +114,8 @@ template <int n>
 __device__ __forceinline__ int lowest_slot(uint32_t where, int swap) {
 #pragma unroll
   for (int d = 1; d < n; d *= 2) {
-    constexpr uint32_t evens[] = {0x55555555, 0x33333333, 0, 0x0f0f0f0f, 0, 0, 0, 0x00ff00ff, 0, 0, 0, 0, 0, 0, 0, 0x0000ffff};
+    constexpr uint32_t evens[] = {0x55555555, 0x33333333, 0, 0x0f0f0f0f, 0, 0, 0, 0x00ff00ff,
+                                  0,          0,          0, 0,          0, 0, 0, 0x0000ffff};
     if (swap & d) where = (where & evens[d - 1]) << d | (where >> d & evens[d - 1]);
   }
   return __ffs(static_cast<int>(where)) - 1;
@@ -274,7 +276,8 @@ __global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, c
     }
     __syncwarp();  // every thread has read the tile that the next copy overwrites
     if (t == 0 && number + row_stages * staged_warps < tiles)
-      start_tile(all, staged_tile(all, number + row_stages * staged_warps, plan.tile_rows), words, &landed[warp][stage]);
+      start_tile(all, staged_tile(all, number + row_stages * staged_warps, plan.tile_rows), words,
+                 &landed[warp][stage]);
     if (++stage == row_stages) {
       stage = 0;
       phase ^= 1;

@@ -42,8 +42,8 @@ cudaError_t rows_to_host(void* dst, size_t pitch, const void* src, size_t width,
     cudaPointerAttributes memory{};  // not of the base: dst may lie anywhere in its block
     const cudaError_t code = cudaPointerGetAttributes(&memory, dst);
     if (code == cudaSuccess && memory.type == cudaMemoryTypeHost && memory.devicePointer != nullptr) {
-      write_rows<<<blocks, threads, 0, stream>>>(static_cast<const uint4*>(src), static_cast<uint4*>(memory.devicePointer),
-                                                 width / 16, pitch / 16, rows);
+      write_rows<<<blocks, threads, 0, stream>>>(
+          static_cast<const uint4*>(src), static_cast<uint4*>(memory.devicePointer), width / 16, pitch / 16, rows);
       return cudaGetLastError();
     }
     if (code != cudaSuccess) (void)cudaGetLastError();  // not mapped, or managed: the engine reaches it

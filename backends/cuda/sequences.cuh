@@ -297,7 +297,8 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
     mine = join_warp(fold, mine);
     if (t == 0) values[warp] = mine;
   }
-  if (!LOCKSTEP_DEVICE_MUTANT("subtree_barrier_dropped")) __syncthreads();  // warp 0 reads the values that every warp has written
+  if (!LOCKSTEP_DEVICE_MUTANT("subtree_barrier_dropped"))
+    __syncthreads();  // warp 0 reads the values that every warp has written
   const auto load = [&](int i) {
     LOCKSTEP_SEEN(read_own, values, &values[i]);
     return values[i];

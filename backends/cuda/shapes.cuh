@@ -126,7 +126,8 @@ lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequence
   const int64_t tiles = (all.count + rows - 1) / rows;
   // What fits in one go, or a few, is dealt out once (L2 does not mind; 30000x400 14 us against 19 in short runs).
   const size_t most = queue.facts->shared_bytes - 1024;
-  const int64_t at_a_time = processors * staged_warps * std::clamp<int64_t>(static_cast<int64_t>(most) / (bytes + 1024), 1, 4);
+  const int64_t at_a_time =
+      processors * staged_warps * std::clamp<int64_t>(static_cast<int64_t>(most) / (bytes + 1024), 1, 4);
   const int64_t share = (tiles + at_a_time - 1) / at_a_time;
   const int run = share <= 16 ? static_cast<int>(share) : staged_run;
   constexpr int at_once = V == 4 ? 8 : 32 / threads;

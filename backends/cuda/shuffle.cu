@@ -57,12 +57,13 @@ __global__ void __launch_bounds__(block) shuffle_shfl(const T* src, T* dst, exch
         to[offset] = shuffled<T, KIND>(x[g], how);
       });
     } else {
-      walk_last_groups(first, how.groups - (LOCKSTEP_DEVICE_MUTANT("shuffle_last_warp_lost") ? 1 : 0), 32, [&](int64_t offset) {
-        LOCKSTEP_SEEN(read_src, src, &from[offset]);
-        LOCKSTEP_SEEN(exchange, int{sizeof(T)}, int64_t{shuffled<unsigned, KIND>(lane, how)});
-        LOCKSTEP_SEEN(write_dst, dst, &to[offset]);
-        to[offset] = shuffled<T, KIND>(from[offset], how);
-      });
+      walk_last_groups(first, how.groups - (LOCKSTEP_DEVICE_MUTANT("shuffle_last_warp_lost") ? 1 : 0), 32,
+                       [&](int64_t offset) {
+                         LOCKSTEP_SEEN(read_src, src, &from[offset]);
+                         LOCKSTEP_SEEN(exchange, int{sizeof(T)}, int64_t{shuffled<unsigned, KIND>(lane, how)});
+                         LOCKSTEP_SEEN(write_dst, dst, &to[offset]);
+                         to[offset] = shuffled<T, KIND>(from[offset], how);
+                       });
     }
   }
 }
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(block) shuffle_shared(const T* src, T* dst, ex
     LOCKSTEP_SEEN(read_src, src, &src[e]);
     LOCKSTEP_SEEN(write_tile, held, &own[lane]);
     own[lane] = src[e];
-    if (!LOCKSTEP_DEVICE_MUTANT("shuffle_without_syncwarp")) __syncwarp();  // all lanes' values are in place before any is read; a warp is nobody else's business
+    if (!LOCKSTEP_DEVICE_MUTANT("shuffle_without_syncwarp"))
+      __syncwarp();  // all lanes' values are in place before any is read; a warp is nobody else's business
     LOCKSTEP_SEEN(read_tile, held, &own[source]);
     LOCKSTEP_SEEN(write_dst, dst, &dst[e]);
     dst[e] = own[source];
@@ -92,8 +94,9 @@ template <class T, shuffle KIND>
 lockstep_status shfl(lockstep_queue& queue, const lockstep_call& call, const exchange& how) {
   constexpr int groups = 4;
   const int64_t blocks = (how.groups + warps * groups - 1) / (warps * groups);
-  return launch(queue, "shuffle_shfl", shuffle_shfl<T, KIND, groups>, static_cast<unsigned>(std::min<int64_t>(blocks, 2147483647)),
-                block, 0, static_cast<const T*>(call.src), static_cast<T*>(call.dst), how);
+  return launch(queue, "shuffle_shfl", shuffle_shfl<T, KIND, groups>,
+                static_cast<unsigned>(std::min<int64_t>(blocks, 2147483647)), block, 0, static_cast<const T*>(call.src),
+                static_cast<T*>(call.dst), how);
 }
 
 template <class T>
@@ -114,7 +117,8 @@ lockstep_status launch_shfl(lockstep_queue& queue, const lockstep_call& call) {
   return shfl<T, shuffle::exclusive_or>(queue, call, how);
 }
 lockstep_status launch_shfl(lockstep_queue& queue, const lockstep_call& call) {
-  return call.shuffle.element_bytes == 4 ? launch_shfl<uint32_t>(queue, call) : launch_shfl<unsigned long long>(queue, call);
+  return call.shuffle.element_bytes == 4 ? launch_shfl<uint32_t>(queue, call)
+                                         : launch_shfl<unsigned long long>(queue, call);
 }
 
 template <class T>
@@ -122,18 +126,20 @@ lockstep_status launch_shared(lockstep_queue& queue, const lockstep_call& call) 
   const lockstep_shuffle_desc& d = call.shuffle;
   const exchange how{d.count / 32, d.width, d.operand};
   const int64_t blocks = (how.groups + warps - 1) / warps;
-  return launch(queue, "shuffle_shared", shuffle_shared<T>, static_cast<unsigned>(std::min<int64_t>(blocks, 2147483647)), block, 0,
-                static_cast<const T*>(call.src), static_cast<T*>(call.dst), how, static_cast<shuffle>(d.kind));
+  return launch(queue, "shuffle_shared", shuffle_shared<T>,
+                static_cast<unsigned>(std::min<int64_t>(blocks, 2147483647)), block, 0, static_cast<const T*>(call.src),
+                static_cast<T*>(call.dst), how, static_cast<shuffle>(d.kind));
 }
 lockstep_status launch_shared(lockstep_queue& queue, const lockstep_call& call) {
-  return call.shuffle.element_bytes == 4 ? launch_shared<uint32_t>(queue, call) : launch_shared<unsigned long long>(queue, call);
+  return call.shuffle.element_bytes == 4 ? launch_shared<uint32_t>(queue, call)
+                                         : launch_shared<unsigned long long>(queue, call);
 }
 
 const lockstep_variant rows[] = {
     {"shfl", "__shfl_*_sync on registers, four groups of 32 in flight a warp", 0, nullptr, nullptr, nullptr,
      on_device<launch_shfl>},
-    {"shared", "the same exchange through shared memory: what a shuffle saves", LOCKSTEP_LESSON, nullptr, nullptr, nullptr,
-     on_device<launch_shared>},
+    {"shared", "the same exchange through shared memory: what a shuffle saves", LOCKSTEP_LESSON, nullptr, nullptr,
+     nullptr, on_device<launch_shared>},
 };
 
 }  // namespace

@@ -81,7 +81,8 @@ __global__ __launch_bounds__(split_threads) void reduce_split(Fold fold, const s
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot) {
         const bool upper = (part & L / 2) != 0;
-        const T even = x[2 * m][slot], odd = x[2 * m + 1][slot];  // values: a choice of addresses puts x in local memory
+        const T even = x[2 * m][slot],
+                odd = x[2 * m + 1][slot];  // values: a choice of addresses puts x in local memory
         auto own = fold.empty_lane(), other = fold.empty_lane();
         fold.take_if(own, upper ? odd : even, 0, mine);
         fold.take_if(other, from_xor(upper ? even : odd, L / 2), 0, others);

@@ -13,7 +13,9 @@ const char* one_axis(const lockstep_queue*, const lockstep_call* call) {
 }
 const char* one_axis_not_captured(const lockstep_queue* queue, const lockstep_call* call) {
   if (call->stencil.rank != 1) return "is for rank 1";
-  return capturing(*queue) ? "cannot be captured in a graph: replays would race for __constant__ memory; use shared_param" : nullptr;
+  return capturing(*queue)
+             ? "cannot be captured in a graph: replays would race for __constant__ memory; use shared_param"
+             : nullptr;
 }
 const char* symmetric_axis(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
@@ -26,24 +28,26 @@ const char* symmetric_axis(const lockstep_queue*, const lockstep_call* call) {
 const lockstep_variant rows[] = {
     {"wide", "16 bytes of outputs a thread from registers, no shared memory: L1 serves the halo", 0, one_axis, nullptr,
      sweeps_workspace, on_device<launch_wide>},
-    {"streamed", "planes streamed through shared memory once, partial sums of 2r + 1 outputs in registers", 0, streamed_refuses,
-     streamed_yields, sweeps_workspace, on_device<launch_streamed>},
-    {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, symmetric_axis, nullptr,
-     sweeps_workspace, on_device<launch_folded>},
-    {"shared_param", "shared tile with halos, coefficients as kernel parameters: constant memory, private to the launch",
+    {"streamed", "planes streamed through shared memory once, partial sums of 2r + 1 outputs in registers", 0,
+     streamed_refuses, streamed_yields, sweeps_workspace, on_device<launch_streamed>},
+    {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, symmetric_axis,
+     nullptr, sweeps_workspace, on_device<launch_folded>},
+    {"shared_param",
+     "shared tile with halos, coefficients as kernel parameters: constant memory, private to the launch",
      LOCKSTEP_LESSON, one_axis, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::parameter, 256>>},
-    {"shared_constant", "shared tile with halos, coefficients in __constant__ memory, 256 threads a block", LOCKSTEP_LESSON,
-     one_axis_not_captured, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::constant, 256>>},
+    {"shared_constant", "shared tile with halos, coefficients in __constant__ memory, 256 threads a block",
+     LOCKSTEP_LESSON, one_axis_not_captured, nullptr, sweeps_workspace,
+     on_device<launch_shared<coefficients::constant, 256>>},
     {"shared_ldg", "the same, coefficients through the read-only cache by __ldg", LOCKSTEP_LESSON, one_axis, nullptr,
      shared_workspace, on_device<launch_shared<coefficients::ldg, 256>>},
-    {"shared_restrict", "the same, coefficients through the read-only cache by const __restrict__", LOCKSTEP_LESSON, one_axis,
-     nullptr, shared_workspace, on_device<launch_shared<coefficients::restricted, 256>>},
+    {"shared_restrict", "the same, coefficients through the read-only cache by const __restrict__", LOCKSTEP_LESSON,
+     one_axis, nullptr, shared_workspace, on_device<launch_shared<coefficients::restricted, 256>>},
     {"shared_constant_32", "shared_constant as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON,
      one_axis_not_captured, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::constant, 32>>},
-    {"shared_ldg_32", "shared_ldg as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON, one_axis, nullptr,
-     shared_workspace, on_device<launch_shared<coefficients::ldg, 32>>},
-    {"shared_restrict_32", "shared_restrict as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON, one_axis,
-     nullptr, shared_workspace, on_device<launch_shared<coefficients::restricted, 32>>},
+    {"shared_ldg_32", "shared_ldg as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON, one_axis,
+     nullptr, shared_workspace, on_device<launch_shared<coefficients::ldg, 32>>},
+    {"shared_restrict_32", "shared_restrict as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON,
+     one_axis, nullptr, shared_workspace, on_device<launch_shared<coefficients::restricted, 32>>},
     {"global", "one thread an output, every tap from global memory; any rank", 0, nullptr, nullptr, sweeps_workspace,
      on_device<launch_global>},
 };

@@ -72,7 +72,8 @@ __global__ void __launch_bounds__(side* block_rows) transpose_tiled(square_job j
       LOCKSTEP_SEEN(write_tile, tile, &tile[place]);
       tile[place] = src[from];
     });
-    if (!LOCKSTEP_DEVICE_MUTANT("tile_barrier_dropped")) __syncthreads();  // all rows of the tile are in place before any thread reads a column
+    if (!LOCKSTEP_DEVICE_MUTANT("tile_barrier_dropped"))
+      __syncthreads();  // all rows of the tile are in place before any thread reads a column
     walk_tile_out<how>(square_shape{}, job, at, threadIdx.x, threadIdx.y, [&](int, int place, int64_t to) {
       LOCKSTEP_SEEN(read_tile, tile, &tile[place]);
       LOCKSTEP_SEEN(write_dst, job.dst, &dst[to]);
@@ -101,7 +102,8 @@ __global__ void __launch_bounds__(side* block_rows) transpose_swap_tiles(square_
       if (j0 + step < job.rows && i0 + lane < job.rows)
         upper[step][lane] = matrix[(j0 + step) * job.dst_ld + i0 + lane];
     }
-    if (!LOCKSTEP_DEVICE_MUTANT("swap_barrier_dropped")) __syncthreads();  // both tiles have been read before either is overwritten
+    if (!LOCKSTEP_DEVICE_MUTANT("swap_barrier_dropped"))
+      __syncthreads();  // both tiles have been read before either is overwritten
     for (int step = threadIdx.y; step < side; step += block_rows) {
       if (i0 + step < job.rows && j0 + lane < job.rows)
         matrix[(i0 + step) * job.dst_ld + j0 + lane] = upper[lane][step];

@@ -11,5 +11,6 @@ prepared_call prepare_square_sum(const lockstep_reduce_desc* desc);
 prepared_call prepare_reduce(const lockstep_reduce_desc* desc);
 prepared_call prepare_stencil(const lockstep_stencil_desc* desc);
 prepared_call prepare_shuffle(const lockstep_shuffle_desc* desc);
-void make_plan(lockstep_context* context, prepared_call prepared, const lockstep_options* options, lockstep_plan** plan);
+void make_plan(lockstep_context* context, prepared_call prepared, const lockstep_options* options,
+               lockstep_plan** plan);
 }  // namespace lockstep::lib

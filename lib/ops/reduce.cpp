@@ -67,10 +67,12 @@ prepared_call prepare_reduce(const lockstep_reduce_desc* desc) {
   d = require_desc(desc);
   if (d.reduction < LOCKSTEP_SUM || d.reduction > LOCKSTEP_ARGMAX)
     fail(LOCKSTEP_INVALID_ARGUMENT,
-         "reduction is {}; lockstep_reduce does SUM, MIN, MAX, ARGMIN and ARGMAX (squares and norms: lockstep_square_sum)",
+         "reduction is {}; lockstep_reduce does SUM, MIN, MAX, ARGMIN and ARGMAX (squares and norms: "
+         "lockstep_square_sum)",
          static_cast<int>(d.reduction));
   if (d.dtype != LOCKSTEP_I32 && d.dtype != LOCKSTEP_I64 && d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_F64)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_reduce takes I32, I64, F32 and F64", static_cast<int>(d.dtype));
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_reduce takes I32, I64, F32 and F64",
+         static_cast<int>(d.dtype));
   prepare_sequences(prepared);
   return prepared;
 }

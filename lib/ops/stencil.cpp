@@ -13,7 +13,8 @@ namespace {
 std::vector<double> expand(const lockstep_stencil_desc& d) {
   const int r = d.radius, rank = d.rank, taps = 2 * r * rank + 1;
   if (d.form == LOCKSTEP_GENERAL) return {d.coefficients, d.coefficients + taps};
-  const double sign = d.form == LOCKSTEP_ANTISYMMETRIC && !LOCKSTEP_MUTANT("antisymmetric_without_its_sign") ? -1.0 : 1.0;
+  const double sign =
+      d.form == LOCKSTEP_ANTISYMMETRIC && !LOCKSTEP_MUTANT("antisymmetric_without_its_sign") ? -1.0 : 1.0;
   std::vector<double> general(static_cast<size_t>(taps));
   const auto at = [&](int i) -> double& { return general[static_cast<size_t>(i)]; };
   at(r * rank) = d.coefficients[0];
@@ -45,11 +46,13 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "boundary is {}; use one of LOCKSTEP_BOUNDARY_*", static_cast<int>(d.boundary));
   const int count = d.form == LOCKSTEP_GENERAL ? 2 * d.radius * d.rank + 1 : d.radius * d.rank + 1;
   if (d.coefficient_count != count)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "coefficient_count is {}; this form, rank {} and radius {} take {}", d.coefficient_count,
-         d.rank, d.radius, count);
-  if (d.coefficients == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "coefficients is NULL; give {} doubles in host memory", count);
+    fail(LOCKSTEP_INVALID_ARGUMENT, "coefficient_count is {}; this form, rank {} and radius {} take {}",
+         d.coefficient_count, d.rank, d.radius, count);
+  if (d.coefficients == nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "coefficients is NULL; give {} doubles in host memory", count);
   if (d.form == LOCKSTEP_ANTISYMMETRIC && d.coefficients[0] != 0.0)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "coefficients[0] is {}; the centre of an antisymmetric stencil is 0", d.coefficients[0]);
+    fail(LOCKSTEP_INVALID_ARGUMENT, "coefficients[0] is {}; the centre of an antisymmetric stencil is 0",
+         d.coefficients[0]);
   if (d.sweeps < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "sweeps is {}; give 1 or more", d.sweeps);
   require_nonnegative("batch", d.batch);
   prepared.element_bytes = prepared.dst_element_bytes = lockstep_dtype_bytes(d.dtype);
@@ -65,7 +68,9 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
   if (prepared.empty) return prepared;
   for (int k = 0; k < d.rank; ++k) {
     if (shrink > 0 && d.shape[k] <= shrink)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "shape[{}] is {}, but VALID takes away {} (2 * radius {} * sweeps {}); give more elements or another boundary",
+      fail(LOCKSTEP_INVALID_ARGUMENT,
+           "shape[{}] is {}, but VALID takes away {} (2 * radius {} * sweeps {}); give more elements or another "
+           "boundary",
            k, d.shape[k], shrink, d.radius, d.sweeps);
     const int axis = 4 - d.rank + k;
     dst_counts[axis] = src_counts[axis] - shrink;
@@ -73,7 +78,8 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
     dst_strides[axis] = d.dst_strides[k];
   }
   if (src_strides[3] != 1 || dst_strides[3] != 1)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "the innermost strides are {} (src) and {} (dst); they must be 1", src_strides[3], dst_strides[3]);
+    fail(LOCKSTEP_INVALID_ARGUMENT, "the innermost strides are {} (src) and {} (dst); they must be 1", src_strides[3],
+         dst_strides[3]);
   if (d.batch == 1) d.src_batch_stride = d.dst_batch_stride = 0;
   src_strides[0] = d.src_batch_stride;
   dst_strides[0] = d.dst_batch_stride;
@@ -82,8 +88,8 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
     for (int axis = 2; axis >= 0; --axis) {
       if (counts[axis] == 1) continue;
       if (strides[axis] < inner)
-        fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {} on {}, but the axes within it span {} elements; give that or more", name,
-             strides[axis], axis == 0 ? "the batch" : fmt::format("axis {}", axis - (4 - d.rank)), inner);
+        fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {} on {}, but the axes within it span {} elements; give that or more",
+             name, strides[axis], axis == 0 ? "the batch" : fmt::format("axis {}", axis - (4 - d.rank)), inner);
       inner += (counts[axis] - 1) * strides[axis];
     }
   };

@@ -16,7 +16,8 @@ prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
   if (d.src_ld < d.cols)
     fail(LOCKSTEP_INVALID_ARGUMENT, "src_ld is {}, less than a row of {} columns; give cols or more", d.src_ld, d.cols);
   if (d.dst_ld < d.rows)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "dst_ld is {}, less than a row of {} elements (rows); give rows or more", d.dst_ld, d.rows);
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dst_ld is {}, less than a row of {} elements (rows); give rows or more", d.dst_ld,
+         d.rows);
   prepared.element_bytes = prepared.dst_element_bytes = d.element_bytes;
   const int64_t counts[] = {d.batch, d.rows, d.cols};
   prepared.empty = d.batch == 0 || d.rows == 0 || d.cols == 0;
@@ -31,8 +32,9 @@ prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
     require_nonnegative("src_batch_stride", d.src_batch_stride);
     const auto dst_elements = static_cast<int64_t>(dst_matrix / d.element_bytes);
     if (d.dst_batch_stride < dst_elements)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "dst_batch_stride is {}, but a matrix of dst spans {} elements; give that or more",
-           d.dst_batch_stride, dst_elements);
+      fail(LOCKSTEP_INVALID_ARGUMENT,
+           "dst_batch_stride is {}, but a matrix of dst spans {} elements; give that or more", d.dst_batch_stride,
+           dst_elements);
   } else {
     d.src_batch_stride = d.dst_batch_stride = 0;
   }
@@ -44,8 +46,9 @@ prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
   prepared.moved_bytes = 2 * static_cast<size_t>(total) * d.element_bytes;
   const bool square = d.rows == d.cols && (d.src_ld == d.dst_ld || LOCKSTEP_MUTANT("in_place_with_two_pitches"));
   const bool packed = d.src_ld == d.cols && d.dst_ld == d.rows;
-  prepared.may_alias = (square || packed) && (d.batch == 1 || (d.src_batch_stride == d.dst_batch_stride &&
-                                                              d.src_batch_stride >= static_cast<int64_t>(src_matrix / d.element_bytes)));
+  prepared.may_alias = (square || packed) &&
+                       (d.batch == 1 || (d.src_batch_stride == d.dst_batch_stride &&
+                                         d.src_batch_stride >= static_cast<int64_t>(src_matrix / d.element_bytes)));
   return prepared;
 }
 

@@ -57,9 +57,9 @@ std::vector<std::string> list_reduce(level depth) {
       // Chunks enough that two are read side by side, of one sign, with winners in both.
       for (const char* rest : {"full/70001/ties", "full/70001/sparse", "full/70001/off1/special"}) add(rest);
       if (!integer) {
-        for (const char* rest :
-             {"full/70001/zeros", "full/70001/positive", "full/70001/one_nan", "full/7000/one_nan", "rows/20x300/one_nan",
-              "columns/300x20/one_nan", "full/4000/finite", "rows/30x33/finite", "full/3000/wide", "columns/2100x7/wide"})
+        for (const char* rest : {"full/70001/zeros", "full/70001/positive", "full/70001/one_nan", "full/7000/one_nan",
+                                 "rows/20x300/one_nan", "columns/300x20/one_nan", "full/4000/finite",
+                                 "rows/30x33/finite", "full/3000/wide", "columns/2100x7/wide"})
           add(rest);
         if (sum)
           for (const char* rest :

@@ -26,7 +26,8 @@ nlohmann::ordered_json read_result(const std::string& path) {
   std::ifstream file(path);
   if (!file) fail("{} cannot be read: {}", path, std::strerror(errno));
   auto result = nlohmann::ordered_json::parse(file, nullptr, false);
-  if (result.is_discarded() || !result.is_object() || !result.contains("benchmarks")) fail("{} is no result of lockstep bench --json", path);
+  if (result.is_discarded() || !result.is_object() || !result.contains("benchmarks"))
+    fail("{} is no result of lockstep bench --json", path);
   return result;
 }
 
@@ -57,9 +58,12 @@ void bench_command(CLI::App& program, action& chosen) {
   CLI::App* command = program.add_subcommand("bench", "Time cases, verified first, as fractions of the memory limit");
   const auto s = std::make_shared<settings>();
   add_place(*command, s->run.where);
-  command->add_option("--preset", s->run.preset, "quick, ladder, readme, sweep, cliffs, crossover (auto beside CPU and device) or full")
+  command
+      ->add_option("--preset", s->run.preset,
+                   "quick, ladder, readme, sweep, cliffs, crossover (auto beside CPU and device) or full")
       ->check(CLI::IsMember(bench::preset_names()));
-  command->add_option("--case", s->run.cases, "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
+  command->add_option("--case", s->run.cases,
+                      "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
   command->add_option("--filter", s->run.filter, "only cases that match this regular expression");
   command->add_option("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");
   command->add_flag("--cold", s->run.cold, "overwrite the caches before each sample");
@@ -71,11 +75,15 @@ void bench_command(CLI::App& program, action& chosen) {
   command->add_option("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts");
   command->add_option("--html", s->html, "write a page of charts here: one file, offline");
   command->add_option("--from", s->from, "make the page of these --json files and measure nothing; may be repeated");
-  command->add_option("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
-  command->add_option("--memory", s->run.memory, "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
+  command->add_option("--compare", s->before,
+                      "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
+  command
+      ->add_option("--memory", s->run.memory,
+                   "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
       ->check(CLI::IsMember({"device", "pinned", "pageable"}));
   command->add_option("--note", s->run.note, "a line for the results file: the driver's version, say");
-  command->add_flag("--print-commit", s->print_commit, "print the commit that this program was built from, and do nothing else");
+  command->add_flag("--print-commit", s->print_commit,
+                    "print the commit that this program was built from, and do nothing else");
   command->callback([s, &chosen] {
     chosen = [s] {
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;
@@ -96,7 +104,8 @@ void bench_command(CLI::App& program, action& chosen) {
         if (!file) fail("{} cannot be written; check the folder and the space left", json);
       };
       run.progress = save;
-      const auto before = s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
+      const auto before =
+          s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
       const bench::report all = bench::measure_all(run);
       bench::print_table(all);
       if (!s->csv.empty()) bench::write_csv(all, s->csv);

@@ -76,7 +76,8 @@ std::string idea_of(const std::string& backend, const std::string& op, const std
 nlohmann::ordered_json to_json(const report& all);
 void print_table(const report& all);
 // One offline page of charts (page/); runs as to_json makes them, names for errors.
-void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std::string>& names, const std::string& path);
+void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std::string>& names,
+                const std::string& path);
 // In the layout and under the names of NVBench's JSON (nvbench.cpp).
 void write_nvbench(const report& all, const std::string& path);
 void write_csv(const report& all, const std::string& path);

@@ -52,14 +52,15 @@ void call_memory::prepare(const cases::test_case& c) {
 
 void call_memory::fill(const cases::test_case& c, size_t bytes) {
   if (kind_ != LOCKSTEP_DEVICE) return bench_data::fill(c, static_cast<unsigned char*>(src_.data));
-  const std::unique_ptr<unsigned char, void (*)(void*)> host(static_cast<unsigned char*>(std::malloc(std::max<size_t>(bytes, 1))), std::free);
+  const std::unique_ptr<unsigned char, void (*)(void*)> host(
+      static_cast<unsigned char*>(std::malloc(std::max<size_t>(bytes, 1))), std::free);
   if (host == nullptr) fail("no memory for {} bytes; choose smaller cases", bytes);
   bench_data::fill(c, host.get());
   check(lockstep_copy(context_, backend_.c_str(), host.get(), src_.data, bytes));
 }
 
-void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory, const lockstep_options& options,
-                double seconds, std::vector<double>& ms, std::string& ran) {
+void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory,
+                const lockstep_options& options, double seconds, std::vector<double>& ms, std::string& ran) {
   const void* src = memory.src(c);
   const auto once = [&] {
     const double start = now_ms();

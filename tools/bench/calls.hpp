@@ -44,8 +44,8 @@ class call_memory {
 // Milliseconds a call: at least three samples (one of a long call), then until seconds are over; a sample
 // of a short call is the mean of as many as fill 50 us. Appends to ms; variant gets
 // what ran ("cuda:wide").
-void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory, const lockstep_options& options,
-                double seconds, std::vector<double>& ms, std::string& ran);
+void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory,
+                const lockstep_options& options, double seconds, std::vector<double>& ms, std::string& ran);
 
 double median_of(std::vector<double> values);
 

@@ -18,11 +18,14 @@ void add_transposes(std::vector<line>& all, int64_t bytes) {
     const auto add = [&](int64_t rows, int64_t cols, const std::string& rest = "") {
       all.push_back({fmt::format("transpose/b{}/{}x{}{}", size, rows, cols, rest)});
     };
-    add(side, side), add(side + 1, side - 1), add(side - 1, side - 1), add(side + 3, side + 3), add(side, side + side / 2 - 5);
+    add(side, side), add(side + 1, side - 1), add(side - 1, side - 1), add(side + 3, side + 3),
+        add(side, side + side / 2 - 5);
     add(side, side, fmt::format("/ld{},{}", side + 1, side)), add(side, side, fmt::format("/ld{},{}", side, side + 3));
     add(side, side, "/off1,0"), add(side, side, "/off0,1");
-    for (const int64_t narrow : {2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100}) add(elements / narrow, narrow), add(narrow, elements / narrow);
-    for (const int64_t tile : {2, 3, 4, 8, 17, 33, 64}) add(tile, tile, fmt::format("/batch{}", elements / tile / tile));
+    for (const int64_t narrow : {2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100})
+      add(elements / narrow, narrow), add(narrow, elements / narrow);
+    for (const int64_t tile : {2, 3, 4, 8, 17, 33, 64})
+      add(tile, tile, fmt::format("/batch{}", elements / tile / tile));
     add(side, side, "/inplace");
   }
 }
@@ -42,19 +45,24 @@ void add_reductions(std::vector<line>& all, int64_t bytes) {
   constexpr struct {
     const char* name;
     int64_t size;
-  } ops[] = {{"reduce/sum/f32", 4}, {"reduce/sum/f64", 8}, {"reduce/sum/i32", 4}, {"reduce/max/f32", 4}, {"reduce/max/f64", 8},
-             {"reduce/max/i64", 8}, {"reduce/argmax/f32", 4}, {"reduce/argmin/i32", 4}, {"square_sum/ssq/f16", 2}, {"square_sum/ssq/bf16", 2},
-             {"square_sum/ssq/i32", 4}, {"square_sum/ssq/i64", 8}, {"square_sum/norm2/f64", 8}};
+  } ops[] = {{"reduce/sum/f32", 4},      {"reduce/sum/f64", 8},     {"reduce/sum/i32", 4},
+             {"reduce/max/f32", 4},      {"reduce/max/f64", 8},     {"reduce/max/i64", 8},
+             {"reduce/argmax/f32", 4},   {"reduce/argmin/i32", 4},  {"square_sum/ssq/f16", 2},
+             {"square_sum/ssq/bf16", 2}, {"square_sum/ssq/i32", 4}, {"square_sum/ssq/i64", 8},
+             {"square_sum/norm2/f64", 8}};
   for (const auto& op : ops) {
     const int64_t n = bytes / op.size;
     const auto add = [&](const std::string& rest) { all.push_back({fmt::format("{}/{}", op.name, rest)}); };
-    add(fmt::format("full/{}", n)), add(fmt::format("full/{}/off1", n - 3)), add(fmt::format("strided/{}/stride2", n / 2)), add(fmt::format("strided/{}/stride17", n / 17));
+    add(fmt::format("full/{}", n)), add(fmt::format("full/{}/off1", n - 3)),
+        add(fmt::format("strided/{}/stride2", n / 2)), add(fmt::format("strided/{}/stride17", n / 17));
     for (const int64_t length : {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 100, 129, 257, 1000, 2049, 5000}) {
       add(fmt::format("rows/{}x{}", n / length, length));
       add(fmt::format("columns/{}x{}", n / length, length));
     }
-    add(fmt::format("rows/{}x64/ld67/off1", n / 67)), add(fmt::format("columns/{}x512/ld515", n / 515)), add("columns/64x" + std::to_string(n / 64));
-    add(fmt::format("mixed/{}x10", n / 10)), add(fmt::format("mixed/{}x1000", n / 1000)), add(fmt::format("lopsided/100x{}", n));
+    add(fmt::format("rows/{}x64/ld67/off1", n / 67)), add(fmt::format("columns/{}x512/ld515", n / 515)),
+        add("columns/64x" + std::to_string(n / 64));
+    add(fmt::format("mixed/{}x10", n / 10)), add(fmt::format("mixed/{}x1000", n / 1000)),
+        add(fmt::format("lopsided/100x{}", n));
   }
 }
 
@@ -72,9 +80,12 @@ void add_stencils(std::vector<line>& all, int64_t bytes) {
       add(fmt::format("symmetric/{}/r4/{}", boundary, n));
       add(fmt::format("symmetric/{}/r4/{}x{}x{}", boundary, cube, cube, cube));
     }
-    add(fmt::format("antisymmetric/nearest/r4/{}", n)), add(fmt::format("symmetric/nearest/r4/{}/off1,0", n)), add(fmt::format("symmetric/nearest/r4/{}/off0,1", n));
-    for (const int length : {9, 17, 64, 100, 1001}) add(fmt::format("symmetric/nearest/r4/{}/batch{}", length, n / length));
-    add(fmt::format("symmetric/nearest/r4/{}x10x10", n / 100)), add(fmt::format("symmetric/nearest/r4/20x20x{}", n / 400));
+    add(fmt::format("antisymmetric/nearest/r4/{}", n)), add(fmt::format("symmetric/nearest/r4/{}/off1,0", n)),
+        add(fmt::format("symmetric/nearest/r4/{}/off0,1", n));
+    for (const int length : {9, 17, 64, 100, 1001})
+      add(fmt::format("symmetric/nearest/r4/{}/batch{}", length, n / length));
+    add(fmt::format("symmetric/nearest/r4/{}x10x10", n / 100)),
+        add(fmt::format("symmetric/nearest/r4/20x20x{}", n / 400));
     add(fmt::format("symmetric/nearest/r4/{}x33", n / 33)), add(fmt::format("symmetric/nearest/r4/33x{}", n / 33));
     add(fmt::format("symmetric/nearest/r4/{}/sweeps8", n));
   }
@@ -87,7 +98,8 @@ std::vector<line> cliffs(const std::string& backend) {
   add_transposes(all, bytes), add_permutes(all, bytes), add_reductions(all, bytes), add_stencils(all, bytes);
   for (const int size : {4, 8})
     for (const char* kind : {"idx", "up", "down", "xor"})
-      for (const int width : {2, 16, 32}) all.push_back({fmt::format("shuffle/b{}/{}/w{}/op1/n{}", size, kind, width, bytes / 2 / size)});
+      for (const int width : {2, 16, 32})
+        all.push_back({fmt::format("shuffle/b{}/{}/w{}/op1/n{}", size, kind, width, bytes / 2 / size)});
   return all;
 }
 

@@ -28,7 +28,8 @@ std::vector<std::string> cases_of(double bytes) {
           fmt::format("transpose/b4/8x{}", std::max<int64_t>(n / 8, 1)),
           fmt::format("transpose/b8/{0}x{0}/inplace", side(n / 2, 2)),
           fmt::format("transpose/b4/{}x{}/inplace", side(n / 3, 2), n / side(n / 3, 2)),
-          fmt::format("permute/b4/2x16x{0}x{1}/perm0,2,3,1", side(n / 32, 2), std::max<int64_t>(n / 32 / side(n / 32, 2), 1)),
+          fmt::format("permute/b4/2x16x{0}x{1}/perm0,2,3,1", side(n / 32, 2),
+                      std::max<int64_t>(n / 32 / side(n / 32, 2), 1)),
           fmt::format("permute/b4/{0}x{0}x{1}/perm1,0,2", cube, std::max<int64_t>(n / cube / cube, 1)),
           fmt::format("square_sum/ssq/f32/full/{}", 2 * n),
           fmt::format("square_sum/norm2/f64/full/{}", n),
@@ -60,7 +61,8 @@ struct contender {
 
 class crossover {
  public:
-  crossover(const options& asked, report& out) : asked_(asked), out_(out), seconds_(asked.seconds > 0 ? asked.seconds : 0.03) {
+  crossover(const options& asked, report& out)
+      : asked_(asked), out_(out), seconds_(asked.seconds > 0 ? asked.seconds : 0.03) {
     place where = asked.where;
     where.backend = "auto";
     context_ = std::make_unique<context>(where);
@@ -85,7 +87,8 @@ class crossover {
       call_memory data(*context_, memory.kind == LOCKSTEP_HOST ? "cpu" : device, memory.kind);
       for (double bytes = 6e3; bytes < 6e8; bytes *= 5)
         for (const std::string& name : cases_of(bytes)) {
-          if (!asked_.filter.empty() && !std::regex_search(name, std::regex(asked_.filter, std::regex::icase))) continue;
+          if (!asked_.filter.empty() && !std::regex_search(name, std::regex(asked_.filter, std::regex::icase)))
+            continue;
           try {
             one_case(device, memory.name, data, name);
           } catch (const failure& error) {
@@ -164,7 +167,8 @@ void print_crossover(const report& all) {
   const style s = stdout_style();
   std::map<std::string, std::pair<size_t, size_t>> tally;  // by memory: within, all
   std::map<std::string, double> worst;
-  print("{}{:<56} {:<9} {:>10} {:>10} {:>10}  {:<22} {}{}\n", s.bold, "case", "memory", "cpu", "device", "auto", "auto ran", "auto over the better", s.off);
+  print("{}{:<56} {:<9} {:>10} {:>10} {:>10}  {:<22} {}{}\n", s.bold, "case", "memory", "cpu", "device", "auto",
+        "auto ran", "auto over the better", s.off);
   double cpu = 0, device = 0;
   for (const result& r : all.results) {
     if (r.backend == "cpu") cpu = r.time.median, device = 0;
@@ -173,12 +177,14 @@ void print_crossover(const report& all) {
     ++tally[r.memory].second;
     tally[r.memory].first += r.over_better <= allowed;
     worst[r.memory] = std::max(worst[r.memory], r.over_better);
-    print("{:<56} {:<9} {:>10.2f} {:>10.2f} {:>10.2f}  {:<22} {}{:.2f}{}\n", r.name, r.memory, cpu * 1e3, device * 1e3, r.time.median * 1e3, r.variant,
-          r.over_better <= allowed ? s.good : s.bad, r.over_better, s.off);
+    print("{:<56} {:<9} {:>10.2f} {:>10.2f} {:>10.2f}  {:<22} {}{:.2f}{}\n", r.name, r.memory, cpu * 1e3, device * 1e3,
+          r.time.median * 1e3, r.variant, r.over_better <= allowed ? s.good : s.bad, r.over_better, s.off);
   }
-  print("{}Microseconds of a call, medians; the better of cpu and device is what auto is compared with.{}\n", s.dim, s.off);
+  print("{}Microseconds of a call, medians; the better of cpu and device is what auto is compared with.{}\n", s.dim,
+        s.off);
   for (const auto& [memory, count] : tally)
-    print("{}: {} of {} cases within {} times the better; the worst {:.2f}\n", memory, count.first, count.second, allowed, worst[memory]);
+    print("{}: {} of {} cases within {} times the better; the worst {:.2f}\n", memory, count.first, count.second,
+          allowed, worst[memory]);
 }
 
 }  // namespace lockstep::tool::bench

@@ -93,7 +93,8 @@ timing until_quiet(double seconds, const Take& take) {
 
 class bench_run {
  public:
-  bench_run(const options& asked, report& out) : asked_(asked), out_(out), context_(asked.where), shown_("bench", count()) {}
+  bench_run(const options& asked, report& out)
+      : asked_(asked), out_(out), context_(asked.where), shown_("bench", count()) {}
 
   void on(const std::string& backend) {
     describe(backend);
@@ -141,8 +142,10 @@ class bench_run {
     out_.limits[backend]["launch_us"] = launch * 1e3;
     if (backend == "cpu") return;
     constexpr std::pair<const char*, lockstep_limit> links[] = {
-        {"upload_pinned_gb_s", LOCKSTEP_LIMIT_UPLOAD_PINNED},     {"download_pinned_gb_s", LOCKSTEP_LIMIT_DOWNLOAD_PINNED},
-        {"both_pinned_gb_s", LOCKSTEP_LIMIT_BOTH_PINNED},         {"upload_pageable_gb_s", LOCKSTEP_LIMIT_UPLOAD_PAGEABLE},
+        {"upload_pinned_gb_s", LOCKSTEP_LIMIT_UPLOAD_PINNED},
+        {"download_pinned_gb_s", LOCKSTEP_LIMIT_DOWNLOAD_PINNED},
+        {"both_pinned_gb_s", LOCKSTEP_LIMIT_BOTH_PINNED},
+        {"upload_pageable_gb_s", LOCKSTEP_LIMIT_UPLOAD_PAGEABLE},
         {"download_pageable_gb_s", LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE}};
     constexpr size_t link_bytes = size_t{256} << 20;
     for (const auto& [name, kind] : links)
@@ -162,7 +165,8 @@ class bench_run {
     const auto size = static_cast<size_t>(std::min(bytes, 2147483648.0));
     const bool read = reads_only(t);
     if (backend != "cpu" && asked_.memory != "device")  // both ways at once; a reduction only uploads
-      return static_cast<double>(size) / limit(backend, read ? LOCKSTEP_LIMIT_UPLOAD_PINNED : LOCKSTEP_LIMIT_BOTH_PINNED, size).median * 1e-6;
+      return static_cast<double>(size) /
+             limit(backend, read ? LOCKSTEP_LIMIT_UPLOAD_PINNED : LOCKSTEP_LIMIT_BOTH_PINNED, size).median * 1e-6;
     const auto key = std::make_tuple(backend, read, size);
     if (const auto known = limits_.find(key); known != limits_.end()) return known->second;
     const timing time = limit(backend, read ? LOCKSTEP_LIMIT_READ : LOCKSTEP_LIMIT_COPY, size);
@@ -181,7 +185,8 @@ class bench_run {
     check(cases::call(context_, t, src, want_.data(), t.offsets.empty() ? nullptr : t.offsets.data(), &o));
   }
 
-  static std::string compare_bits(const test_case& t, const unsigned char* want, const unsigned char* got, bool own_order) {
+  static std::string compare_bits(const test_case& t, const unsigned char* want, const unsigned char* got,
+                                  bool own_order) {
     const size_t bytes = t.dst.span_bytes();
     if (std::memcmp(want, got, bytes) == 0) return "bits equal";
     if (!own_order) fail("the result differs from the oracle's; run lockstep verify --case {}", t.name);
@@ -212,7 +217,8 @@ class bench_run {
     const bool on_cpu = backend == "cpu";
     const double bytes = compulsory_bytes(t);
     const size_t src_bytes = t.src.span_bytes(), dst_bytes = t.dst.span_bytes();
-    const size_t src_at = static_cast<size_t>(t.src_shift) * t.src.element_bytes, dst_at = static_cast<size_t>(t.dst_shift) * t.dst.element_bytes;
+    const size_t src_at = static_cast<size_t>(t.src_shift) * t.src.element_bytes,
+                 dst_at = static_cast<size_t>(t.dst_shift) * t.dst.element_bytes;
     unsigned char* src_host = grow(src_host_, src_bytes + src_at).data() + src_at;
     bench_data::fill(t, src_host);
     std::optional<block> src_device, dst_device, offsets_device;
@@ -224,7 +230,9 @@ class bench_run {
     void* dst = got;
     if (!on_cpu) {
       const bool pageable = asked_.memory == "pageable";
-      const lockstep_memory kind = pageable ? LOCKSTEP_HOST : asked_.memory == "pinned" ? LOCKSTEP_PINNED : LOCKSTEP_DEVICE;
+      const lockstep_memory kind = pageable                    ? LOCKSTEP_HOST
+                                   : asked_.memory == "pinned" ? LOCKSTEP_PINNED
+                                                               : LOCKSTEP_DEVICE;
       src_device.emplace(context_, pageable ? "cpu" : backend, kind, std::max<size_t>(src_bytes + src_at, 1));
       dst_device.emplace(context_, pageable ? "cpu" : backend, kind, std::max<size_t>(dst_bytes + dst_at, 1));
       src = src_device->data() + src_at;
@@ -264,7 +272,8 @@ class bench_run {
       ran.size = sizeof ran;
       check(lockstep_last_run(&ran));
       result r;
-      r.name = one.name, r.op = lockstep_op_name(t.op), r.backend = backend, r.variant = ran.variant, r.device = device_;
+      r.name = one.name, r.op = lockstep_op_name(t.op), r.backend = backend, r.variant = ran.variant,
+      r.device = device_;
       r.source = "lockstep";
       r.cold = asked_.cold;
       r.bytes = bytes;
@@ -304,7 +313,12 @@ class bench_run {
   }
 
   uint32_t cold_flag() const { return asked_.cold ? static_cast<uint32_t>(LOCKSTEP_COLD) : 0u; }
-  double seconds() const { return asked_.seconds > 0 ? asked_.seconds : asked_.preset == "quick" ? 0.15 : asked_.preset == "cliffs" ? 0.02 : 0.6; }
+  double seconds() const {
+    return asked_.seconds > 0          ? asked_.seconds
+           : asked_.preset == "quick"  ? 0.15
+           : asked_.preset == "cliffs" ? 0.02
+                                       : 0.6;
+  }
   static constexpr int gap = 0xA5;  // what dst holds before, and keeps between its rows
 
   std::vector<std::string> variants(const std::string& backend, const test_case& t, const line& one) const {
@@ -362,7 +376,9 @@ timing summarise(std::vector<double> ms, std::string stopped) {
   timing t;
   std::vector<double> sorted = ms;
   std::sort(sorted.begin(), sorted.end());
-  const auto at = [&](double q) { return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)]; };
+  const auto at = [&](double q) {
+    return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+  };
   t.median = at(0.5), t.low = at(0.25), t.high = at(0.75);
   t.noise = t.median > 0 ? (t.high - t.low) / t.median : 0;
   t.ms = std::move(ms);

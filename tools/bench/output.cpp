@@ -24,7 +24,9 @@ std::optional<pairing> best_peer(const report& all, const result& r) {
 }
 
 std::string time_of(double ms) {
-  return ms < 0.1 ? fmt::format("{:.2f} us", ms * 1e3) : ms < 10 ? fmt::format("{:.3f} ms", ms) : fmt::format("{:.1f} ms", ms);
+  return ms < 0.1  ? fmt::format("{:.2f} us", ms * 1e3)
+         : ms < 10 ? fmt::format("{:.3f} ms", ms)
+                   : fmt::format("{:.1f} ms", ms);
 }
 
 }  // namespace
@@ -50,11 +52,25 @@ ordered_json to_json(const report& all) {
   for (const auto& [backend, limits] : all.limits) j["limits"][backend] = limits;
   j["benchmarks"] = ordered_json::array();
   for (const result& r : all.results) {
-    ordered_json row = {{"name", r.name}, {"op", r.op}, {"backend", r.backend}, {"device", r.device}, {"source", r.source},
-                        {"variant", r.variant}, {"cold", r.cold}, {"bytes", r.bytes}, {"samples", r.time.ms.size()},
-                        {"median_ms", r.time.median}, {"low_ms", r.time.low}, {"high_ms", r.time.high}, {"noise", r.time.noise},
-                        {"stopped", r.time.stopped}, {"gb_s", r.gb_s()}, {"limit", r.limit}, {"limit_gb_s", r.limit_gb_s},
-                        {"fraction", r.fraction()}, {"checked", r.checked}};
+    ordered_json row = {{"name", r.name},
+                        {"op", r.op},
+                        {"backend", r.backend},
+                        {"device", r.device},
+                        {"source", r.source},
+                        {"variant", r.variant},
+                        {"cold", r.cold},
+                        {"bytes", r.bytes},
+                        {"samples", r.time.ms.size()},
+                        {"median_ms", r.time.median},
+                        {"low_ms", r.time.low},
+                        {"high_ms", r.time.high},
+                        {"noise", r.time.noise},
+                        {"stopped", r.time.stopped},
+                        {"gb_s", r.gb_s()},
+                        {"limit", r.limit},
+                        {"limit_gb_s", r.limit_gb_s},
+                        {"fraction", r.fraction()},
+                        {"checked", r.checked}};
     if (r.source == "lockstep") row["idea"] = idea_of(r.backend, r.op, r.variant);
     if (!r.memory.empty()) row["memory"] = r.memory;
     if (r.over_better > 0) row["over_better"] = r.over_better;
@@ -103,9 +119,9 @@ void write_csv(const report& all, const std::string& path) {
   std::ofstream file(path);
   file << "name,backend,source,variant,cold,bytes,median_ms,low_ms,high_ms,gb_s,limit,limit_gb_s,fraction,checked\n";
   for (const result& r : all.results)
-    file << fmt::format("\"{}\",{},\"{}\",\"{}\",{},{},{},{},{},{},{},{},{},\"{}\"\n", r.name, r.backend, r.source, r.variant,
-                        r.cold ? 1 : 0, r.bytes, r.time.median, r.time.low, r.time.high, r.gb_s(), r.limit, r.limit_gb_s,
-                        r.fraction(), r.checked);
+    file << fmt::format("\"{}\",{},\"{}\",\"{}\",{},{},{},{},{},{},{},{},{},\"{}\"\n", r.name, r.backend, r.source,
+                        r.variant, r.cold ? 1 : 0, r.bytes, r.time.median, r.time.low, r.time.high, r.gb_s(), r.limit,
+                        r.limit_gb_s, r.fraction(), r.checked);
   file.flush();
   if (!file) fail("{} cannot be written; check the folder and the space left", path);
 }
@@ -124,13 +140,18 @@ int compare(const ordered_json& before, const report& after) {
     const double was = old->at("median_ms"), noise = std::max(old->at("noise").get<double>(), now.time.noise);
     const double change = now.time.median / was - 1;
     // A change within the noise is none; noise beyond 10 % says nothing at all.
-    const char* verdict = noise > 0.10 ? "unclear" : std::abs(change) <= std::max(noise, 0.02) ? "SAME" : change < 0 ? "FAST" : "SLOW";
+    const char* verdict = noise > 0.10                                ? "unclear"
+                          : std::abs(change) <= std::max(noise, 0.02) ? "SAME"
+                          : change < 0                                ? "FAST"
+                                                                      : "SLOW";
     slower += std::string(verdict) == "SLOW";
-    print("{}{:<8}{} {:+6.1f}%  (noise {:.1f}%)  {} {} {}\n", verdict == std::string("SLOW") ? s.bad : "", verdict, s.off, 100 * change,
-          100 * noise, now.name, now.backend, now.variant);
+    print("{}{:<8}{} {:+6.1f}%  (noise {:.1f}%)  {} {} {}\n", verdict == std::string("SLOW") ? s.bad : "", verdict,
+          s.off, 100 * change, 100 * noise, now.name, now.backend, now.variant);
   }
-  if (matched == 0) fail("--compare: the earlier file has none of these cases, variants and backends; choose the same ones");
-  print("{}{} compared, {} slower; {} have no earlier result{}\n", s.dim, matched, slower, after.results.size() - static_cast<size_t>(matched), s.off);
+  if (matched == 0)
+    fail("--compare: the earlier file has none of these cases, variants and backends; choose the same ones");
+  print("{}{} compared, {} slower; {} have no earlier result{}\n", s.dim, matched, slower,
+        after.results.size() - static_cast<size_t>(matched), s.off);
   return slower > 0 ? 1 : 0;
 }
 

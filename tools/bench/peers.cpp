@@ -33,7 +33,8 @@ int memory_file(const char* name) { return memfd_create(name, MFD_CLOEXEC); }
 bool rewrite(int file, const void* data, size_t bytes) {
   if (ftruncate(file, 0) != 0) return false;
   for (size_t done = 0; done < bytes;) {
-    const ssize_t put = pwrite(file, static_cast<const char*>(data) + done, std::min(bytes - done, size_t{1} << 30), static_cast<off_t>(done));
+    const ssize_t put = pwrite(file, static_cast<const char*>(data) + done, std::min(bytes - done, size_t{1} << 30),
+                               static_cast<off_t>(done));
     if (put <= 0) return false;
     done += static_cast<size_t>(put);
   }
@@ -43,11 +44,14 @@ bool rewrite(int file, const void* data, size_t bytes) {
 // The caller's environment, less what pins the thread pools of every library to one
 // core, or what has OpenBLAS use another processor's kernels.
 std::vector<char*> environment() {
-  constexpr std::string_view dropped[] = {"OMP_PROC_BIND=", "OMP_PLACES=", "GOMP_CPU_AFFINITY=", "OPENBLAS_CORETYPE=", "OPENBLAS_L2_SIZE="};
+  constexpr std::string_view dropped[] = {
+      "OMP_PROC_BIND=", "OMP_PLACES=", "GOMP_CPU_AFFINITY=", "OPENBLAS_CORETYPE=", "OPENBLAS_L2_SIZE="};
   std::vector<char*> kept;
   for (char** one = environ; *one != nullptr; ++one) {
     const std::string_view text = *one;
-    if (std::none_of(std::begin(dropped), std::end(dropped), [&](std::string_view name) { return text.starts_with(name); })) kept.push_back(*one);
+    if (std::none_of(std::begin(dropped), std::end(dropped),
+                     [&](std::string_view name) { return text.starts_with(name); }))
+      kept.push_back(*one);
   }
   kept.push_back(nullptr);
   return kept;
@@ -109,7 +113,8 @@ struct peer_crew::program {
         unread.erase(0, end + 1);
         return true;
       }
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
       pollfd ready{wire, POLLIN, 0};
       if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0) return false;
       char part[4096];
@@ -134,7 +139,8 @@ peer_crew::peer_crew(const options& asked, const std::string& backend, report& o
     if (asked.cold) one->arguments.push_back("--cold");
     programs_.push_back(std::move(one));
   }
-  if (failed || programs_.empty()) fail("--peers {}: no peer programs there; build with -Dpeers=enabled and name build/tools/peers", asked.peers);
+  if (failed || programs_.empty())
+    fail("--peers {}: no peer programs there; build with -Dpeers=enabled and name build/tools/peers", asked.peers);
   std::sort(programs_.begin(), programs_.end(), [](const auto& a, const auto& b) { return a->path < b->path; });
 }
 
@@ -191,13 +197,15 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
   std::string request = fmt::format("{} {}", ours.name, ours.time.median);
   for (const double c : coefficients) request += fmt::format(" {}", c);
   request += '\n';
-  // In turns ours reads the very pages that the programs map: two copies of one array differ in speed by up to 9 %, with
-  // where their pages happen to lie.
+  // In turns ours reads the very pages that the programs map: two copies of one array differ in speed by up to 9 %,
+  // with where their pages happen to lie.
   void* const pages = mmap(nullptr, std::max<size_t>(src_bytes, 1), PROT_READ, MAP_SHARED | MAP_POPULATE, src_file_, 0);
   for (const auto& one : programs_) {
     const std::string name = one->path.filename().string();
     if (one->away) continue;
-    const auto failed = [&](const std::string& why) { out_.skipped.push_back(fmt::format("{} by {}: {}", ours.name, name, why)); };
+    const auto failed = [&](const std::string& why) {
+      out_.skipped.push_back(fmt::format("{} by {}: {}", ours.name, name, why));
+    };
     if (one->pid < 0 && !one->start(src_file_, want_file_)) {
       failed(fmt::format("it cannot be started: {}", std::strerror(errno)));
       one->away = true;

@@ -90,8 +90,11 @@ summary{cursor:pointer}
 )css";
 
 const char* const fills = R"svg(<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
-<pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M1.5 0V6" style="stroke:var(--c1);stroke-width:2.6"/></pattern>
-<pattern id="dotted" width="6" height="6" patternUnits="userSpaceOnUse"><circle cx="3" cy="3" r="1.5" style="fill:var(--c3)"/></pattern>
+<pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse"
+ patternTransform="rotate(45)">
+<path d="M1.5 0V6" style="stroke:var(--c1);stroke-width:2.6"/></pattern>
+<pattern id="dotted" width="6" height="6" patternUnits="userSpaceOnUse">
+<circle cx="3" cy="3" r="1.5" style="fill:var(--c3)"/></pattern>
 </defs></svg>
 )svg";
 

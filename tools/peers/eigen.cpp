@@ -25,22 +25,33 @@ void reductions(const std::string& name, peers::subject& s) {
   Eigen::Index at = 0;
   const auto check = [&] { return s.values<double>(&value, 1); };
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32))
-    s.time(name + " squares, double", [&, x = vector<float>(s.src<float>(), n)] { value = x.cast<double>().square().sum(); }, check);
+    s.time(
+        name + " squares, double",
+        [&, x = vector<float>(s.src<float>(), n)] { value = x.cast<double>().square().sum(); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
     s.time(name + " squares", [&, x = vector<double>(s.src<double>(), n)] { value = x.square().sum(); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
     s.time(name + " sum, double", [&, x = vector<float>(s.src<float>(), n)] { value = x.cast<double>().sum(); }, check);
   if (peers::whole(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
-    s.time(name + " maxCoeff", [&, x = vector<float>(s.src<float>(), n)] { value = static_cast<double>(x.maxCoeff()); }, [&] { return s.values<float>(&value, 1); });
+    s.time(
+        name + " maxCoeff", [&, x = vector<float>(s.src<float>(), n)] { value = static_cast<double>(x.maxCoeff()); },
+        [&] { return s.values<float>(&value, 1); });
   if (peers::whole(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
-    s.time(name + " maxCoeff(&i)", [&, x = vector<float>(s.src<float>(), n)] { value = static_cast<double>(x.maxCoeff(&at)); }, [&] { return s.values<int64_t>(&at, 1); });
+    s.time(
+        name + " maxCoeff(&i)",
+        [&, x = vector<float>(s.src<float>(), n)] { value = static_cast<double>(x.maxCoeff(&at)); },
+        [&] { return s.values<int64_t>(&at, 1); });
   if (count == 1) return;
   const auto x = [&] { return Eigen::Map<const matrix<float>>(s.src<float>(), count, n); };
   Eigen::VectorXf y(count);
   if (peers::rows(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
-    s.time(name + " rowwise, float", [&, m = x()] { y = m.rowwise().sum(); }, [&] { return s.values<double>(y.data(), count); });
+    s.time(
+        name + " rowwise, float", [&, m = x()] { y = m.rowwise().sum(); },
+        [&] { return s.values<double>(y.data(), count); });
   if (peers::rows(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
-    s.time(name + " rowwise", [&, m = x()] { y = m.rowwise().maxCoeff(); }, [&] { return s.values<float>(y.data(), count); });
+    s.time(
+        name + " rowwise", [&, m = x()] { y = m.rowwise().maxCoeff(); },
+        [&] { return s.values<float>(y.data(), count); });
 }
 
 void stencil_1d(const std::string& name, peers::subject& s) {
@@ -50,7 +61,8 @@ void stencil_1d(const std::string& name, peers::subject& s) {
   Eigen::Map<Eigen::ArrayXf> y(s.dst<float>(), n);
   const auto at = [&](int64_t k) { return x.segment(4 + k, n - 8); };
   const auto body = [&] {
-    y.segment(4, n - 8) = c[0] * at(0) + c[1] * (at(-1) + at(1)) + c[2] * (at(-2) + at(2)) + c[3] * (at(-3) + at(3)) + c[4] * (at(-4) + at(4));
+    y.segment(4, n - 8) = c[0] * at(0) + c[1] * (at(-1) + at(1)) + c[2] * (at(-2) + at(2)) + c[3] * (at(-3) + at(3)) +
+                          c[4] * (at(-4) + at(4));
   };
   s.time(name + " segments", body, [&] { return s.inside(s.dst<float>()); });
 }
@@ -59,7 +71,8 @@ void stencil_1d(const std::string& name, peers::subject& s) {
 int main(int argc, char** argv) {
   return peers::serve(argc, argv, "cpu", [](const peers::arguments& a) {
     if (a.threads > 1) std::exit(0);  // these run on one thread
-    const std::string name = "Eigen " + std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
+    const std::string name = "Eigen " + std::to_string(EIGEN_WORLD_VERSION) + "." +
+                             std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
     return [name](peers::subject& s) {
       if (peers::plain_transpose(s.c)) switch (s.c.transpose.element_bytes) {
           case 1: transpose<uint8_t>(name, s); break;

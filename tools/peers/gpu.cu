@@ -132,8 +132,10 @@ struct on_device {
   }
 };
 
-const std::string cub_name = "CUB " + std::to_string(CUB_VERSION / 100000) + "." + std::to_string(CUB_VERSION / 100 % 1000);
-const std::string thrust_name = "Thrust " + std::to_string(THRUST_MAJOR_VERSION) + "." + std::to_string(THRUST_MINOR_VERSION);
+const std::string cub_name =
+    "CUB " + std::to_string(CUB_VERSION / 100000) + "." + std::to_string(CUB_VERSION / 100 % 1000);
+const std::string thrust_name =
+    "Thrust " + std::to_string(THRUST_MAJOR_VERSION) + "." + std::to_string(THRUST_MINOR_VERSION);
 
 void geam(cublasHandle_t blas, int rows, int cols, const float* x, float* y) {
   const float one = 1, zero = 0;
@@ -160,7 +162,9 @@ void transposes(on_device& d, cublasHandle_t blas) {
              [&] { geam(blas, static_cast<int>(t.rows), static_cast<int>(t.cols), d.x<T>(), d.y<T>()); }, check);
   }
   const auto map = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), transposed{t.rows, t.cols});
-  d.time(thrust_name + " gather", [&] { thrust::gather(thrust::cuda::par_nosync, map, map + t.rows * t.cols, d.x<T>(), d.y<T>()); }, check);
+  d.time(
+      thrust_name + " gather",
+      [&] { thrust::gather(thrust::cuda::par_nosync, map, map + t.rows * t.cols, d.x<T>(), d.y<T>()); }, check);
 }
 
 void reductions(on_device& d, cublasHandle_t blas) {
@@ -171,44 +175,76 @@ void reductions(on_device& d, cublasHandle_t blas) {
   const cuda::std::plus<> plus;
   const auto is_double = [&] { return d.check<double, double>(d.dst.p, 1); };
   if (peers::whole(c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32)) {
-    d.time_cub(cub_name + " TransformReduce, double",
-               [&](void* w, size_t& bytes) { return cub::DeviceReduce::TransformReduce(w, bytes, f32, d.y<double>(), n, plus, square{}, 0.0); }, is_double);
+    d.time_cub(
+        cub_name + " TransformReduce, double",
+        [&](void* w, size_t& bytes) {
+          return cub::DeviceReduce::TransformReduce(w, bytes, f32, d.y<double>(), n, plus, square{}, 0.0);
+        },
+        is_double);
     double value = 0;
-    d.time(thrust_name + " transform_reduce, double",
-           [&] { value = thrust::transform_reduce(thrust::device, thrust::device_pointer_cast(f32), thrust::device_pointer_cast(f32) + n, square{}, 0.0, plus); },
-           [&] { return d.s.values<double>(&value, 1); });
+    d.time(
+        thrust_name + " transform_reduce, double",
+        [&] {
+          value = thrust::transform_reduce(thrust::device, thrust::device_pointer_cast(f32),
+                                           thrust::device_pointer_cast(f32) + n, square{}, 0.0, plus);
+        },
+        [&] { return d.s.values<double>(&value, 1); });
     if (n <= INT32_MAX) {
       cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE);
-      d.time("cuBLAS dot, float", [&] { cublasSdot(blas, static_cast<int>(n), f32, 1, f32, 1, d.y<float>()); }, [&] { return d.check<double, float>(d.dst.p, 1); });
+      d.time(
+          "cuBLAS dot, float", [&] { cublasSdot(blas, static_cast<int>(n), f32, 1, f32, 1, d.y<float>()); },
+          [&] { return d.check<double, float>(d.dst.p, 1); });
       cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_HOST);
     }
   }
   if (peers::whole(c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
-    d.time_cub(cub_name + " TransformReduce, wrapping i64",
-               [&](void* w, size_t& bytes) { return cub::DeviceReduce::TransformReduce(w, bytes, i32, d.y<long long>(), n, plus, square_i64{}, 0ll); },
-               [&] { return d.check<int64_t, int64_t>(d.dst.p, 1); });
+    d.time_cub(
+        cub_name + " TransformReduce, wrapping i64",
+        [&](void* w, size_t& bytes) {
+          return cub::DeviceReduce::TransformReduce(w, bytes, i32, d.y<long long>(), n, plus, square_i64{}, 0ll);
+        },
+        [&] { return d.check<int64_t, int64_t>(d.dst.p, 1); });
   if (peers::whole(c, LOCKSTEP_SUM, LOCKSTEP_F32))
-    d.time_cub(cub_name + " TransformReduce, double",
-               [&](void* w, size_t& bytes) { return cub::DeviceReduce::TransformReduce(w, bytes, f32, d.y<double>(), n, plus, cuda::std::identity{}, 0.0); }, is_double);
+    d.time_cub(
+        cub_name + " TransformReduce, double",
+        [&](void* w, size_t& bytes) {
+          return cub::DeviceReduce::TransformReduce(w, bytes, f32, d.y<double>(), n, plus, cuda::std::identity{}, 0.0);
+        },
+        is_double);
   if (peers::whole(c, LOCKSTEP_MAX, LOCKSTEP_F32))
-    d.time_cub(cub_name + " Max", [&](void* w, size_t& bytes) { return cub::DeviceReduce::Max(w, bytes, f32, d.y<float>(), n); },
-               [&] { return d.check<float, float>(d.dst.p, 1); });
+    d.time_cub(
+        cub_name + " Max",
+        [&](void* w, size_t& bytes) { return cub::DeviceReduce::Max(w, bytes, f32, d.y<float>(), n); },
+        [&] { return d.check<float, float>(d.dst.p, 1); });
   if (peers::whole(c, LOCKSTEP_ARGMAX, LOCKSTEP_F32)) {
     device_memory best(16);
-    d.time_cub(cub_name + " ArgMax", [&](void* w, size_t& bytes) { return cub::DeviceReduce::ArgMax(w, bytes, f32, static_cast<float*>(best.p), d.y<int64_t>(), n); },
-               [&] { return d.check<int64_t, int64_t>(d.dst.p, 1); });
+    d.time_cub(
+        cub_name + " ArgMax",
+        [&](void* w, size_t& bytes) {
+          return cub::DeviceReduce::ArgMax(w, bytes, f32, static_cast<float*>(best.p), d.y<int64_t>(), n);
+        },
+        [&] { return d.check<int64_t, int64_t>(d.dst.p, 1); });
   }
   if (peers::rows(c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
     const bool to_f32 = c.reduce.result == LOCKSTEP_F32;
     const auto starts = thrust::make_transform_iterator(thrust::make_counting_iterator<int64_t>(0), row_start{n});
     const auto doubles = thrust::make_transform_iterator(f32, widened{});
-    const auto is_float = [&] { return to_f32 ? d.check<float, float>(d.dst.p, count) : d.check<double, float>(d.dst.p, count); };
+    const auto is_float = [&] {
+      return to_f32 ? d.check<float, float>(d.dst.p, count) : d.check<double, float>(d.dst.p, count);
+    };
     if (!to_f32)
-      d.time_cub(cub_name + " segmented Sum, double",
-                 [&](void* w, size_t& bytes) { return cub::DeviceSegmentedReduce::Sum(w, bytes, doubles, d.y<double>(), count, starts, starts + 1); },
-                 [&] { return d.check<double, double>(d.dst.p, count); });
-    d.time_cub(cub_name + " segmented Sum, float",
-               [&](void* w, size_t& bytes) { return cub::DeviceSegmentedReduce::Sum(w, bytes, f32, d.y<float>(), count, starts, starts + 1); }, is_float);
+      d.time_cub(
+          cub_name + " segmented Sum, double",
+          [&](void* w, size_t& bytes) {
+            return cub::DeviceSegmentedReduce::Sum(w, bytes, doubles, d.y<double>(), count, starts, starts + 1);
+          },
+          [&] { return d.check<double, double>(d.dst.p, count); });
+    d.time_cub(
+        cub_name + " segmented Sum, float",
+        [&](void* w, size_t& bytes) {
+          return cub::DeviceSegmentedReduce::Sum(w, bytes, f32, d.y<float>(), count, starts, starts + 1);
+        },
+        is_float);
   }
 }
 
@@ -217,11 +253,14 @@ void stencil_1d(on_device& d) {
   for (size_t k = 0; k < 5; ++k) at.c[k] = static_cast<float>(d.s.c.coefficients[k]);
   const int64_t n = d.s.c.stencil.shape[0];
   const thrust::counting_iterator<int64_t> first(4);
-  d.time(thrust_name + " transform", [&] { thrust::transform(thrust::cuda::par_nosync, first, first + (n - 8), d.y<float>() + 4, at); }, [&] {
-    std::vector<float> got(static_cast<size_t>(n));
-    must(cudaMemcpy(got.data(), d.dst.p, got.size() * 4, cudaMemcpyDeviceToHost), "download");
-    return d.s.inside(got.data());
-  });
+  d.time(
+      thrust_name + " transform",
+      [&] { thrust::transform(thrust::cuda::par_nosync, first, first + (n - 8), d.y<float>() + 4, at); },
+      [&] {
+        std::vector<float> got(static_cast<size_t>(n));
+        must(cudaMemcpy(got.data(), d.dst.p, got.size() * 4, cudaMemcpyDeviceToHost), "download");
+        return d.s.inside(got.data());
+      });
 }
 
 }  // namespace

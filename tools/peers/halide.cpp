@@ -10,11 +10,13 @@ namespace {
 using namespace lockstep;
 using namespace Halide;
 
-const std::string library = "Halide " + std::to_string(HALIDE_VERSION_MAJOR) + "." + std::to_string(HALIDE_VERSION_MINOR);
+const std::string library =
+    "Halide " + std::to_string(HALIDE_VERSION_MAJOR) + "." + std::to_string(HALIDE_VERSION_MINOR);
 
 // A pipeline of one input and one output, compiled.
 std::function<void()> compiled(Func out, ImageParam in, Buffer<> src, Buffer<> dst) {
-  const Target host = get_jit_target_from_environment().with_feature(Target::NoAsserts).with_feature(Target::NoBoundsQuery);
+  const Target host =
+      get_jit_target_from_environment().with_feature(Target::NoAsserts).with_feature(Target::NoBoundsQuery);
 #if HALIDE_VERSION_MAJOR >= 15
   Callable call = out.compile_to_callable({in}, host);
   return [=]() mutable { (void)call(src, dst); };
@@ -29,7 +31,8 @@ std::function<void()> compiled(Func out, ImageParam in, Buffer<> src, Buffer<> d
 // gathered into vectors of dst's rows; in_blocks: within blocks of 256 x 64, which power-of-two pitches want and others
 // do not (f32, one Zen 5 core: 2048 squared 1.5 ms for 3.1, 2000 x 2001 0.87 for 0.67). Tiles of 8, 32 or 64, tiles
 // copied first by rows or columns, and blocks of 64 x 64, 64 x 256, 32 x 1024, 1024 x 32 were slower.
-Func permuted(ImageParam in, const std::vector<int>& dst_sizes, const std::vector<int>& perm, size_t bytes, bool in_blocks) {
+Func permuted(ImageParam in, const std::vector<int>& dst_sizes, const std::vector<int>& perm, size_t bytes,
+              bool in_blocks) {
   const size_t rank = perm.size();
   std::vector<Var> v(rank);
   std::vector<Expr> at(rank);
@@ -62,7 +65,8 @@ Func permuted(ImageParam in, const std::vector<int>& dst_sizes, const std::vecto
   if (inner != 0) out.reorder(order);
   // The two outermost loops together are the tasks.
   Var task("task");
-  if (order.size() > tiled) out.fuse(Var(order[order.size() - 2].name()), Var(order.back().name()), task).parallel(task);
+  if (order.size() > tiled)
+    out.fuse(Var(order[order.size() - 2].name()), Var(order.back().name()), task).parallel(task);
   else out.parallel(Var(order.back().name()));
   return out;
 }
@@ -80,7 +84,8 @@ void moved(peers::subject& s, size_t bytes, const std::vector<int>& sizes, const
   };
   const auto src_shape = dense(sizes), dst_shape = dense(dst_sizes);
   const auto fix = [](auto&& parameter, const std::vector<halide_dimension_t>& shape) {
-    for (size_t k = 0; k < shape.size(); ++k) parameter.dim(static_cast<int>(k)).set_min(0).set_extent(shape[k].extent).set_stride(shape[k].stride);
+    for (size_t k = 0; k < shape.size(); ++k)
+      parameter.dim(static_cast<int>(k)).set_min(0).set_extent(shape[k].extent).set_stride(shape[k].stride);
   };
   Buffer<> src(Runtime::Buffer<>(type, const_cast<unsigned char*>(s.src()), rank, src_shape.data()));
   Buffer<> dst(Runtime::Buffer<>(type, s.dst(), rank, dst_shape.data()));
@@ -131,7 +136,10 @@ void whole(peers::subject& s, Type type, bool square, bool largest) {
     if (sum == Int(64)) return s.values<int64_t>(reinterpret_cast<int64_t*>(&value), 1);
     return s.values<float>(reinterpret_cast<float*>(&value), 1);
   };
-  s.time(library + (largest ? "" : type.is_float() ? ", double" : ", wrapping i64"), compiled(out, in, src, dst), check);
+  s.time(library + (largest           ? ""
+                    : type.is_float() ? ", double"
+                                      : ", wrapping i64"),
+         compiled(out, in, src, dst), check);
 }
 void rows(peers::subject& s, bool largest) {
   const int n = static_cast<int>(s.c.reduce.length), count = static_cast<int>(s.c.reduce.count);
@@ -148,7 +156,8 @@ void rows(peers::subject& s, bool largest) {
   out.compute_at(whole_rows, i).update().atomic().vectorize(r, 16);
   whole_rows.parallel(i, 4096);
   in.dim(0).set_min(0).set_extent(n).dim(1).set_min(0).set_extent(count).set_stride(n);
-  Buffer<> src(Float(32), const_cast<unsigned char*>(s.src()), std::vector<int>{n, count}), dst(sum, s.dst(), std::vector<int>{count});
+  Buffer<> src(Float(32), const_cast<unsigned char*>(s.src()), std::vector<int>{n, count}),
+      dst(sum, s.dst(), std::vector<int>{count});
   s.time(library + (largest ? "" : ", double"), compiled(whole_rows, in, src, dst),
          [&] { return largest ? s.bits(s.dst()) : s.values<double>(s.dst<double>(), count); });
 }
@@ -184,11 +193,14 @@ void star_3d(peers::subject& s) {
   Expr sum = c[0] * in(x, y, z);
   for (int k = 1; k <= 4; ++k) {
     const auto at = static_cast<size_t>(k);
-    sum += c[8 + at] * (in(x - k, y, z) + in(x + k, y, z)) + c[4 + at] * (in(x, y - k, z) + in(x, y + k, z)) + c[at] * (in(x, y, z - k) + in(x, y, z + k));
+    sum += c[8 + at] * (in(x - k, y, z) + in(x + k, y, z)) + c[4 + at] * (in(x, y - k, z) + in(x, y + k, z)) +
+           c[at] * (in(x, y, z - k) + in(x, y, z + k));
   }
   out(x, y, z) = sum;
   // Planes of 16 rows in L2: y in tiles, z inside them.
-  out.tile(y, z, yo, zo, yi, zi, 16, 64, TailStrategy::ShiftInwards).reorder(x, yi, zi, yo, zo).vectorize(x, 16, TailStrategy::ShiftInwards);
+  out.tile(y, z, yo, zo, yi, zi, 16, 64, TailStrategy::ShiftInwards)
+      .reorder(x, yi, zi, yo, zo)
+      .vectorize(x, 16, TailStrategy::ShiftInwards);
   Var task("task");
   out.fuse(yo, zo, task).parallel(task);
   Buffer<float> src(const_cast<float*>(s.src<float>()), nx, ny, nz);
@@ -200,7 +212,9 @@ void star_3d(peers::subject& s) {
 void measure(peers::subject& s) {
   const auto& t = s.c.transpose;
   const auto& p = s.c.permute;
-  const auto ints = [](const int64_t* n, int rank) { return std::vector<int>(std::reverse_iterator(n + rank), std::reverse_iterator(n)); };
+  const auto ints = [](const int64_t* n, int rank) {
+    return std::vector<int>(std::reverse_iterator(n + rank), std::reverse_iterator(n));
+  };
   if (s.c.op == LOCKSTEP_TRANSPOSE && !s.c.in_place && t.src_ld == t.cols && t.dst_ld == t.rows) {
     std::vector<int> sizes = {static_cast<int>(t.cols), static_cast<int>(t.rows)}, perm = {1, 0};
     if (t.batch > 1) sizes.push_back(static_cast<int>(t.batch)), perm.push_back(2);

@@ -81,7 +81,8 @@ void star_3d(const float* src, float* dst, int64_t nz, int64_t ny, int64_t nx, c
         for (int64_t x = 4; x < nx - 4; ++x) {
           float sum = c[0] * p[x];
           for (int k = 1; k <= 4; ++k)
-            sum += c[8 + k] * (p[x - k] + p[x + k]) + c[4 + k] * (p[x - k * nx] + p[x + k * nx]) + c[k] * (p[x - k * plane] + p[x + k * plane]);
+            sum += c[8 + k] * (p[x - k] + p[x + k]) + c[4 + k] * (p[x - k * nx] + p[x + k * nx]) +
+                   c[k] * (p[x - k * plane] + p[x + k * plane]);
           dst[z * plane + y * nx + x] = sum;
         }
       }
@@ -148,27 +149,43 @@ void reductions(peers::subject& s) {
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
     s.time("omp loop", [&, x = s.src<double>()] { value = squares<double, double>(x, n); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
-    s.time("omp loop, wrapping i64", [&, x = s.src<int32_t>()] { exact = squares<int32_t, int64_t>(x, n); }, check_exact);
-  if (peers::whole(s.c, LOCKSTEP_SUM, LOCKSTEP_F32)) s.time("omp loop, double", [&, x = s.src<float>()] { value = total(x, n); }, check);
+    s.time(
+        "omp loop, wrapping i64", [&, x = s.src<int32_t>()] { exact = squares<int32_t, int64_t>(x, n); }, check_exact);
+  if (peers::whole(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
+    s.time(
+        "omp loop, double", [&, x = s.src<float>()] { value = total(x, n); }, check);
   if (peers::whole(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
-    s.time("omp loop", [&, x = s.src<float>()] { value = static_cast<double>(largest(x, n)); }, [&] { return s.values<float>(&value, 1); });
+    s.time(
+        "omp loop", [&, x = s.src<float>()] { value = static_cast<double>(largest(x, n)); },
+        [&] { return s.values<float>(&value, 1); });
   if (peers::whole(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
     s.time("omp loop, two passes", [&, x = s.src<float>()] { exact = first_largest(x, n); }, check_exact);
   if (peers::rows(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
-    s.time("omp loop, double", [&, x = s.src<float>(), y = s.dst<double>()] { row_sums(x, y, count, n); }, [&] { return s.values<double>(s.dst<double>(), count); });
+    s.time(
+        "omp loop, double", [&, x = s.src<float>(), y = s.dst<double>()] { row_sums(x, y, count, n); },
+        [&] { return s.values<double>(s.dst<double>(), count); });
   if (peers::rows(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
-    s.time("omp loop", [&, x = s.src<float>(), y = s.dst<float>()] { row_largest(x, y, count, n); }, [&] { return s.bits(s.dst()); });
+    s.time(
+        "omp loop", [&, x = s.src<float>(), y = s.dst<float>()] { row_largest(x, y, count, n); },
+        [&] { return s.bits(s.dst()); });
   if (peers::rows(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
-    s.time("omp loop, two passes", [&, x = s.src<float>(), y = s.dst<int64_t>()] { row_first_largest(x, y, count, n); }, [&] { return s.bits(s.dst()); });
+    s.time(
+        "omp loop, two passes", [&, x = s.src<float>(), y = s.dst<int64_t>()] { row_first_largest(x, y, count, n); },
+        [&] { return s.bits(s.dst()); });
 }
 
 void stencils(peers::subject& s) {
   const std::vector<float> c(s.c.coefficients.begin(), s.c.coefficients.end());
   const auto& d = s.c.stencil;
   const auto check = [&] { return s.inside(s.dst<float>()); };
-  if (peers::star(s.c, 1)) s.time("omp loop", [&, x = s.src<float>(), y = s.dst<float>()] { stencil_1d(x, y, d.shape[0], c.data()); }, check);
+  if (peers::star(s.c, 1))
+    s.time(
+        "omp loop", [&, x = s.src<float>(), y = s.dst<float>()] { stencil_1d(x, y, d.shape[0], c.data()); }, check);
   if (peers::star(s.c, 3))
-    s.time("omp loop, tiled", [&, x = s.src<float>(), y = s.dst<float>()] { star_3d(x, y, d.shape[0], d.shape[1], d.shape[2], c.data()); }, check);
+    s.time(
+        "omp loop, tiled",
+        [&, x = s.src<float>(), y = s.dst<float>()] { star_3d(x, y, d.shape[0], d.shape[1], d.shape[2], c.data()); },
+        check);
 }
 }  // namespace
 
@@ -177,7 +194,9 @@ int main(int argc, char** argv) {
     if (a.threads > 0) omp_set_num_threads(a.threads);
     return [](peers::subject& s) {
       const bool dense = s.c.op == LOCKSTEP_PERMUTE && s.c.permute.rank == 4 && s.c.permute.dst_strides[3] == 1;
-      const size_t bytes = s.c.op == LOCKSTEP_TRANSPOSE && !s.c.in_place ? s.c.transpose.element_bytes : dense ? s.c.permute.element_bytes : 0;
+      const size_t bytes = s.c.op == LOCKSTEP_TRANSPOSE && !s.c.in_place ? s.c.transpose.element_bytes
+                           : dense                                       ? s.c.permute.element_bytes
+                                                                         : 0;
       if (bytes == 1) moved<uint8_t>(s);
       if (bytes == 4) moved<uint32_t>(s);
       if (bytes == 8) moved<uint64_t>(s);

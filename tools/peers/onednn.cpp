@@ -17,7 +17,8 @@ layout layout_of(const cases::test_case& c) {
   if (c.op == LOCKSTEP_TRANSPOSE && !c.in_place) {
     const auto& t = c.transpose;
     l.bytes = t.element_bytes;
-    if (t.batch > 1) l.sizes.push_back(t.batch), l.src.push_back(t.src_batch_stride), l.dst.push_back(t.dst_batch_stride);
+    if (t.batch > 1)
+      l.sizes.push_back(t.batch), l.src.push_back(t.src_batch_stride), l.dst.push_back(t.dst_batch_stride);
     l.sizes.insert(l.sizes.end(), {t.rows, t.cols});
     l.src.insert(l.src.end(), {t.src_ld, 1});
     l.dst.insert(l.dst.end(), {1, t.dst_ld});
@@ -45,7 +46,8 @@ int main(int argc, char** argv) {
       const auto type = l.bytes == 1 ? dnnl::memory::data_type::u8 : dnnl::memory::data_type::s32;
       try {
         dnnl::stream stream(engine);
-        dnnl::memory from({l.sizes, type, l.src}, engine, const_cast<unsigned char*>(s.src())), to({l.sizes, type, l.dst}, engine, s.dst());
+        dnnl::memory from({l.sizes, type, l.src}, engine, const_cast<unsigned char*>(s.src())),
+            to({l.sizes, type, l.dst}, engine, s.dst());
         const dnnl::reorder reorder(from, to);
         const auto body = [&] { reorder.execute(stream, from, to), stream.wait(); };
         s.time(name, body, [&] { return s.bits(s.dst()); });

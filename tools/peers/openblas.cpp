@@ -22,19 +22,33 @@ int main(int argc, char** argv) {
     const std::string name = version.substr(0, version.find(' ', 9)) + " " + openblas_get_corename();
     return [name](peers::subject& s) {
       const auto& t = s.c.transpose;
-      if (s.c.op == LOCKSTEP_TRANSPOSE && t.batch == 1 && !s.c.in_place && (t.element_bytes == 4 || t.element_bytes == 8)) {
-        const auto rows = static_cast<blasint>(t.rows), cols = static_cast<blasint>(t.cols), from = static_cast<blasint>(t.src_ld), to = static_cast<blasint>(t.dst_ld);
+      if (s.c.op == LOCKSTEP_TRANSPOSE && t.batch == 1 && !s.c.in_place &&
+          (t.element_bytes == 4 || t.element_bytes == 8)) {
+        const auto rows = static_cast<blasint>(t.rows), cols = static_cast<blasint>(t.cols),
+                   from = static_cast<blasint>(t.src_ld), to = static_cast<blasint>(t.dst_ld);
         const auto check = [&] { return s.bits(s.dst()); };
         if (t.element_bytes == 4)
-          s.time(name + " omatcopy", [&, x = s.src<float>(), y = s.dst<float>()] { cblas_somatcopy(CblasRowMajor, CblasTrans, rows, cols, 1.0f, x, from, y, to); }, check);
+          s.time(
+              name + " omatcopy",
+              [&, x = s.src<float>(), y = s.dst<float>()] {
+                cblas_somatcopy(CblasRowMajor, CblasTrans, rows, cols, 1.0f, x, from, y, to);
+              },
+              check);
         else
-          s.time(name + " omatcopy", [&, x = s.src<double>(), y = s.dst<double>()] { cblas_domatcopy(CblasRowMajor, CblasTrans, rows, cols, 1.0, x, from, y, to); }, check);
+          s.time(
+              name + " omatcopy",
+              [&, x = s.src<double>(), y = s.dst<double>()] {
+                cblas_domatcopy(CblasRowMajor, CblasTrans, rows, cols, 1.0, x, from, y, to);
+              },
+              check);
       }
       const auto n = static_cast<blasint>(s.c.reduce.length);
       double value = 0;
       const auto check = [&] { return s.values<double>(&value, 1); };
       if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32))
-        s.time(name + " dot, float", [&, x = s.src<float>()] { value = static_cast<double>(cblas_sdot(n, x, 1, x, 1)); }, check);
+        s.time(
+            name + " dot, float", [&, x = s.src<float>()] { value = static_cast<double>(cblas_sdot(n, x, 1, x, 1)); },
+            check);
       if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
         s.time(name + " dot", [&, x = s.src<double>()] { value = cblas_ddot(n, x, 1, x, 1); }, check);
     };

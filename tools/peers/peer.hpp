@@ -107,7 +107,8 @@ class subject {
   template <class T = unsigned char>
   T* dst() {
     if (dst_data_ == nullptr)
-      dst_data_ = dst_.take(c.dst.span_bytes(), [](unsigned char* to, size_t first, size_t last) { std::memset(to, 0xA5, last - first); });
+      dst_data_ = dst_.take(c.dst.span_bytes(),
+                            [](unsigned char* to, size_t first, size_t last) { std::memset(to, 0xA5, last - first); });
     return static_cast<T*>(dst_data_);
   }
   template <class T = unsigned char>
@@ -127,24 +128,28 @@ class subject {
     double worst = 0, scale = 0;
     for (int64_t i = 0; i < n; ++i) scale = std::max(scale, std::abs(static_cast<double>(want<Want>()[i])));
     for (int64_t i = 0; i < n; ++i) {
-      worst = std::max(worst, or_infinity(std::abs(static_cast<double>(got[i]) - static_cast<double>(want<Want>()[i]))));
+      worst =
+          std::max(worst, or_infinity(std::abs(static_cast<double>(got[i]) - static_cast<double>(want<Want>()[i]))));
     }
     return compare_values(worst / std::max(scale, 1e-300));
   }
   // A stencil's results r or more from every edge, to 1e-5 of the largest: others fold, or use other bits.
   std::string inside(const float* got) {
     const auto& d = c.stencil;
-    const int64_t r = d.radius, nx = d.shape[d.rank - 1], ny = d.rank > 1 ? d.shape[d.rank - 2] : 1, nz = d.rank > 2 ? d.shape[0] : 1;
+    const int64_t r = d.radius, nx = d.shape[d.rank - 1], ny = d.rank > 1 ? d.shape[d.rank - 2] : 1,
+                  nz = d.rank > 2 ? d.shape[0] : 1;
     const int64_t ry = d.rank > 1 ? r : 0, rz = d.rank > 2 ? r : 0;
     double worst = 0, scale = 0;
     for (int64_t z = rz; z < nz - rz; ++z)
       for (int64_t y = ry; y < ny - ry; ++y)
         for (int64_t x = r, at = (z * ny + y) * nx + r; x < nx - r; ++x, ++at) {
-          worst = std::max(worst, or_infinity(std::abs(static_cast<double>(got[at]) - static_cast<double>(want<float>()[at]))));
+          worst = std::max(
+              worst, or_infinity(std::abs(static_cast<double>(got[at]) - static_cast<double>(want<float>()[at]))));
           scale = std::max(scale, std::abs(static_cast<double>(want<float>()[at])));
         }
     worst /= std::max(scale, 1e-300);
-    return words(worst < 1e-5 ? "inside within %.0e of the largest" : "WRONG: inside off by %.0e of the largest", worst);
+    return words(worst < 1e-5 ? "inside within %.0e of the largest" : "WRONG: inside off by %.0e of the largest",
+                 worst);
   }
 
   // ---- a peer's way: run once, check, time ----------------------------------------
@@ -226,12 +231,13 @@ inline bool whole(const cases::test_case& c, lockstep_reduction what, lockstep_d
   return reduction(c) && c.reduce.count == 1 && c.reduce.reduction == what && c.reduce.dtype == dtype;
 }
 inline bool rows(const cases::test_case& c, lockstep_reduction what, lockstep_dtype dtype) {
-  return reduction(c) && c.reduce.count > 1 && c.reduce.sequence_stride == c.reduce.length && c.reduce.reduction == what && c.reduce.dtype == dtype;
+  return reduction(c) && c.reduce.count > 1 && c.reduce.sequence_stride == c.reduce.length &&
+         c.reduce.reduction == what && c.reduce.dtype == dtype;
 }
 inline bool star(const cases::test_case& c, int rank) {
   const auto& d = c.stencil;
-  return c.op == LOCKSTEP_STENCIL && d.dtype == LOCKSTEP_F32 && d.form == LOCKSTEP_SYMMETRIC && d.batch == 1 && d.sweeps == 1 && d.radius == 4 &&
-         d.rank == rank && d.boundary != LOCKSTEP_BOUNDARY_VALID;
+  return c.op == LOCKSTEP_STENCIL && d.dtype == LOCKSTEP_F32 && d.form == LOCKSTEP_SYMMETRIC && d.batch == 1 &&
+         d.sweeps == 1 && d.radius == 4 && d.rank == rank && d.boundary != LOCKSTEP_BOUNDARY_VALID;
 }
 
 // Reads cases until bench closes its end; start(arguments) gives measure(subject&), which reports the ways that it has.
@@ -244,7 +250,10 @@ int serve(int argc, char** argv, const char* backend, const Start& start) {
     else if (word == "--backend" && i + 1 < argc) a.backend = argv[++i];
     else if (word == "--threads" && i + 1 < argc) a.threads = std::atoi(argv[++i]);
     else if (word == "--seconds" && i + 1 < argc) a.seconds = std::atof(argv[++i]);
-    else return std::fprintf(stderr, "%s: unknown argument %s; lockstep bench --peers runs this program\n", argv[0], argv[i]), 2;
+    else
+      return std::fprintf(stderr, "%s: unknown argument %s; lockstep bench --peers runs this program\n", argv[0],
+                          argv[i]),
+             2;
   }
   if (a.backend.substr(0, a.backend.find(':')) != backend) return 0;  // nothing to offer there
   const auto measure = start(a);

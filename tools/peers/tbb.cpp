@@ -29,8 +29,12 @@ void transpose(peers::subject& s) {
 #pragma omp simd
       for (int64_t i = r.rows().begin(); i < r.rows().end(); ++i) y[j * rows + i] = x[i * cols + j];
   };
-  s.time(library + " parallel_for, 2-D range", [&] { tbb::parallel_for(tbb::blocked_range2d<int64_t>(0, rows, 32, 0, cols, 32), piece, tbb::simple_partitioner()); },
-         [&] { return s.bits(y); });
+  s.time(
+      library + " parallel_for, 2-D range",
+      [&] {
+        tbb::parallel_for(tbb::blocked_range2d<int64_t>(0, rows, 32, 0, cols, 32), piece, tbb::simple_partitioner());
+      },
+      [&] { return s.bits(y); });
 }
 
 template <class T, class Acc, class Term>
@@ -47,21 +51,37 @@ void reductions(peers::subject& s) {
   const auto check_exact = [&] { return s.values<int64_t>(&exact, 1); };
   const auto square = [](auto v) { return static_cast<double>(v) * static_cast<double>(v); };
   const auto square_exact = [](int32_t v) { return int64_t{v} * v; };
-  if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32)) s.time(reduce + ", double", [&, x = s.src<float>()] { value = sum<float, double>(x, n, square); }, check);
-  if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64)) s.time(reduce, [&, x = s.src<double>()] { value = sum<double, double>(x, n, square); }, check);
+  if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32))
+    s.time(
+        reduce + ", double", [&, x = s.src<float>()] { value = sum<float, double>(x, n, square); }, check);
+  if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
+    s.time(
+        reduce, [&, x = s.src<double>()] { value = sum<double, double>(x, n, square); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
-    s.time(reduce + ", wrapping i64", [&, x = s.src<int32_t>()] { exact = sum<int32_t, int64_t>(x, n, square_exact); }, check_exact);
+    s.time(
+        reduce + ", wrapping i64", [&, x = s.src<int32_t>()] { exact = sum<int32_t, int64_t>(x, n, square_exact); },
+        check_exact);
   if (peers::whole(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
-    s.time(reduce + ", double", [&, x = s.src<float>()] { value = sum<float, double>(x, n, [](float v) { return static_cast<double>(v); }); }, check);
+    s.time(
+        reduce + ", double",
+        [&, x = s.src<float>()] { value = sum<float, double>(x, n, [](float v) { return static_cast<double>(v); }); },
+        check);
   if (peers::whole(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
-    s.time("std::reduce, " + library, [&, x = s.src<float>()] { value = static_cast<double>(std::reduce(how, x, x + n, x[0], [](float a, float b) { return a > b ? a : b; })); },
-           [&] { return s.values<float>(&value, 1); });
+    s.time(
+        "std::reduce, " + library,
+        [&, x = s.src<float>()] {
+          value = static_cast<double>(std::reduce(how, x, x + n, x[0], [](float a, float b) { return a > b ? a : b; }));
+        },
+        [&] { return s.values<float>(&value, 1); });
   if (peers::whole(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
-    s.time("std::max_element, " + library, [&, x = s.src<float>()] { exact = std::max_element(how, x, x + n) - x; }, check_exact);
+    s.time(
+        "std::max_element, " + library, [&, x = s.src<float>()] { exact = std::max_element(how, x, x + n) - x; },
+        check_exact);
   if (peers::rows(s.c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
     const auto body = [&, x = s.src<float>(), y = s.dst<double>()] {
       tbb::parallel_for(tbb::blocked_range<int64_t>(0, count), [=](const tbb::blocked_range<int64_t>& r) {
-        for (int64_t i = r.begin(); i < r.end(); ++i) y[i] = std::reduce(std::execution::unseq, x + i * n, x + i * n + n, 0.0);
+        for (int64_t i = r.begin(); i < r.end(); ++i)
+          y[i] = std::reduce(std::execution::unseq, x + i * n, x + i * n + n, 0.0);
       });
     };
     s.time(library + " parallel_for, double", body, [&] { return s.values<double>(s.dst<double>(), count); });
@@ -81,7 +101,9 @@ void stencil_1d(peers::subject& s) {
       y[i] = sum;
     }
   };
-  s.time(library + " parallel_for", [&] { tbb::parallel_for(tbb::blocked_range<int64_t>(4, n - 4, 1 << 14), piece); }, [&] { return s.inside(y); });
+  s.time(
+      library + " parallel_for", [&] { tbb::parallel_for(tbb::blocked_range<int64_t>(4, n - 4, 1 << 14), piece); },
+      [&] { return s.inside(y); });
 }
 }  // namespace
 

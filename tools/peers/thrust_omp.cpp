@@ -15,7 +15,8 @@
 
 namespace {
 using namespace lockstep;
-const std::string library = "Thrust " + std::to_string(THRUST_MAJOR_VERSION) + "." + std::to_string(THRUST_MINOR_VERSION) + " on OpenMP ";
+const std::string library =
+    "Thrust " + std::to_string(THRUST_MAJOR_VERSION) + "." + std::to_string(THRUST_MINOR_VERSION) + " on OpenMP ";
 
 // Element k of dst is element (k % rows) * cols + k / rows of src.
 struct transposed {
@@ -27,7 +28,8 @@ void transpose(peers::subject& s) {
   const T* x = s.src<T>();
   T* y = s.dst<T>();
   const int64_t n = s.c.src.elements();
-  const auto map = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), transposed{s.c.transpose.rows, s.c.transpose.cols});
+  const auto map = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0),
+                                                   transposed{s.c.transpose.rows, s.c.transpose.cols});
   s.time(library + "gather", [&] { thrust::gather(thrust::device, map, map + n, x, y); }, [&] { return s.bits(y); });
 }
 
@@ -60,23 +62,47 @@ void reductions(peers::subject& s) {
   const std::string reduce = library + "transform_reduce";
   const auto plus = thrust::plus<double>();
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32))
-    s.time(reduce + ", double", [&, x = s.src<float>()] { value = thrust::transform_reduce(thrust::device, x, x + n, square{}, 0.0, plus); }, check);
+    s.time(
+        reduce + ", double",
+        [&, x = s.src<float>()] { value = thrust::transform_reduce(thrust::device, x, x + n, square{}, 0.0, plus); },
+        check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
-    s.time(reduce, [&, x = s.src<double>()] { value = thrust::transform_reduce(thrust::device, x, x + n, square{}, 0.0, plus); }, check);
+    s.time(
+        reduce,
+        [&, x = s.src<double>()] { value = thrust::transform_reduce(thrust::device, x, x + n, square{}, 0.0, plus); },
+        check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
-    s.time(reduce + ", wrapping i64",
-           [&, x = s.src<int32_t>()] { exact = thrust::transform_reduce(thrust::device, x, x + n, square_exact{}, int64_t{0}, thrust::plus<int64_t>()); }, check_exact);
+    s.time(
+        reduce + ", wrapping i64",
+        [&, x = s.src<int32_t>()] {
+          exact =
+              thrust::transform_reduce(thrust::device, x, x + n, square_exact{}, int64_t{0}, thrust::plus<int64_t>());
+        },
+        check_exact);
   if (peers::whole(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
-    s.time(reduce + ", double", [&, x = s.src<float>()] { value = thrust::transform_reduce(thrust::device, x, x + n, widen{}, 0.0, plus); }, check);
+    s.time(
+        reduce + ", double",
+        [&, x = s.src<float>()] { value = thrust::transform_reduce(thrust::device, x, x + n, widen{}, 0.0, plus); },
+        check);
   if (peers::whole(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
-    s.time(library + "reduce", [&, x = s.src<float>()] { value = static_cast<double>(thrust::reduce(thrust::device, x, x + n, x[0], thrust::maximum<float>())); },
-           [&] { return s.values<float>(&value, 1); });
+    s.time(
+        library + "reduce",
+        [&, x = s.src<float>()] {
+          value = static_cast<double>(thrust::reduce(thrust::device, x, x + n, x[0], thrust::maximum<float>()));
+        },
+        [&] { return s.values<float>(&value, 1); });
   if (peers::whole(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
-    s.time(library + "max_element", [&, x = s.src<float>()] { exact = thrust::max_element(thrust::device, x, x + n) - x; }, check_exact);
+    s.time(
+        library + "max_element", [&, x = s.src<float>()] { exact = thrust::max_element(thrust::device, x, x + n) - x; },
+        check_exact);
   if (peers::rows(s.c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
     const thrust::counting_iterator<int64_t> first(0);
-    s.time(library + "transform, double", [&, x = s.src<float>(), y = s.dst<double>()] { thrust::transform(thrust::device, first, first + count, y, row_sum{x, n}); },
-           [&] { return s.values<double>(s.dst<double>(), count); });
+    s.time(
+        library + "transform, double",
+        [&, x = s.src<float>(), y = s.dst<double>()] {
+          thrust::transform(thrust::device, first, first + count, y, row_sum{x, n});
+        },
+        [&] { return s.values<double>(s.dst<double>(), count); });
   }
 }
 
@@ -93,8 +119,12 @@ void stencil_1d(peers::subject& s) {
   taps at{s.src<float>(), {}};
   for (size_t k = 0; k < 5; ++k) at.c[k] = static_cast<float>(s.c.coefficients[k]);
   const thrust::counting_iterator<int64_t> first(4);
-  s.time(library + "transform", [&, y = s.dst<float>()] { thrust::transform(thrust::device, first, first + (s.c.stencil.shape[0] - 8), y + 4, at); },
-         [&] { return s.inside(s.dst<float>()); });
+  s.time(
+      library + "transform",
+      [&, y = s.dst<float>()] {
+        thrust::transform(thrust::device, first, first + (s.c.stencil.shape[0] - 8), y + 4, at);
+      },
+      [&] { return s.inside(s.dst<float>()); });
 }
 }  // namespace
 

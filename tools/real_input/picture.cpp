@@ -20,7 +20,8 @@ namespace {
 constexpr int64_t most_pixels = int64_t{1} << 31;  // a header may lie; this much is believed
 
 array make_picture(const std::string& name, int64_t height, int64_t width, int64_t channels, size_t bytes) {
-  if (height < 1 || width < 1 || height > most_pixels / width) fail("{}: a picture of {} x {} pixels is not believed", name, width, height);
+  if (height < 1 || width < 1 || height > most_pixels / width)
+    fail("{}: a picture of {} x {} pixels is not believed", name, width, height);
   std::vector<int64_t> shape = {height, width};
   if (channels == 3) shape.push_back(3);
   return make_array(npy::descr_of('u', bytes), shape);
@@ -53,7 +54,8 @@ void write_png(const std::string& path, const array& picture) {
   image.format = picture.header.shape.size() == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
   std::string out(bytes, '\0');
-  if (png_image_write_to_memory(&image, out.data(), &bytes, 0, picture.data, 0, nullptr) == 0) fail("{}: {}", path, image.message);
+  if (png_image_write_to_memory(&image, out.data(), &bytes, 0, picture.data, 0, nullptr) == 0)
+    fail("{}: {}", path, image.message);
   write_file(path, {out.data(), bytes});
 }
 #endif
@@ -104,7 +106,8 @@ array read_jpeg(const std::string& name, std::string_view bytes) {
   int64_t height = 0, width = 0;
   if (!decode_jpeg(bytes, errors, height, width, nullptr)) fail("{}: {}", name, errors.text);
   array a = make_picture(name, height, width, 3, 1);
-  if (!decode_jpeg(bytes, errors, height, width, reinterpret_cast<unsigned char*>(writable(a)))) fail("{}: {}", name, errors.text);
+  if (!decode_jpeg(bytes, errors, height, width, reinterpret_cast<unsigned char*>(writable(a))))
+    fail("{}: {}", name, errors.text);
   return a;
 }
 #endif
@@ -128,7 +131,8 @@ array read_pnm(const std::string& name, std::string_view bytes) {
   const bool text = bytes[1] == '2' || bytes[1] == '3';
   const int64_t channels = bytes[1] == '3' || bytes[1] == '6' ? 3 : 1;
   size_t at = 2;
-  const int64_t width = next_number(name, bytes, at), height = next_number(name, bytes, at), most = next_number(name, bytes, at);
+  const int64_t width = next_number(name, bytes, at), height = next_number(name, bytes, at),
+                most = next_number(name, bytes, at);
   if (most < 1 || most > 65535) fail("{}: its largest value is {}; 1 to 65535 is allowed", name, most);
   const size_t bytes_each = most > 255 ? 2 : 1;
   if (width < 1 || height < 1 || static_cast<uint64_t>(height) > bytes.size() / static_cast<uint64_t>(width))
@@ -136,10 +140,13 @@ array read_pnm(const std::string& name, std::string_view bytes) {
   array a = make_picture(name, height, width, channels, bytes_each);
   const auto count = static_cast<size_t>(a.header.elements());
   ++at;  // one white space ends the header
-  if (!text && bytes.size() - std::min(at, bytes.size()) < count * bytes_each) fail("{} is truncated: {} x {} pixels need {} bytes", name, width, height, count * bytes_each);
+  if (!text && bytes.size() - std::min(at, bytes.size()) < count * bytes_each)
+    fail("{} is truncated: {} x {} pixels need {} bytes", name, width, height, count * bytes_each);
   for (size_t i = 0; i < count; ++i) {
     const auto byte = [&](size_t k) { return static_cast<unsigned char>(bytes[at + k]); };
-    const int64_t value = text ? next_number(name, bytes, at) : bytes_each == 1 ? byte(i) : byte(2 * i) << 8 | byte(2 * i + 1);
+    const int64_t value = text              ? next_number(name, bytes, at)
+                          : bytes_each == 1 ? byte(i)
+                                            : byte(2 * i) << 8 | byte(2 * i + 1);
     if (value > most) fail("{}: the value {} is beyond its largest, {}", name, value, most);
     const auto small = static_cast<unsigned char>(value);
     const auto wide = static_cast<uint16_t>(value);
@@ -148,13 +155,16 @@ array read_pnm(const std::string& name, std::string_view bytes) {
   return a;
 }
 
-bool ends_with(const std::string& text, std::string_view end) { return text.size() >= end.size() && text.ends_with(end); }
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.ends_with(end);
+}
 
 }  // namespace
 
 bool is_picture(std::string_view bytes) {
   return bytes.starts_with("\x89PNG") || bytes.starts_with("\xFF\xD8\xFF") ||
-         (bytes.size() > 2 && bytes[0] == 'P' && (bytes[1] == '2' || bytes[1] == '3' || bytes[1] == '5' || bytes[1] == '6') &&
+         (bytes.size() > 2 && bytes[0] == 'P' &&
+          (bytes[1] == '2' || bytes[1] == '3' || bytes[1] == '5' || bytes[1] == '6') &&
           std::isspace(static_cast<unsigned char>(bytes[2])) != 0);
 }
 
@@ -183,8 +193,9 @@ array gray(const array& picture) {
     return wide;
   };
   for (size_t i = 0; i < pixels; ++i)
-    to[i] = channels == 1 ? static_cast<float>(value(i))
-                          : static_cast<float>(299 * value(3 * i) + 587 * value(3 * i + 1) + 114 * value(3 * i + 2)) / 1000.0f;
+    to[i] = channels == 1
+                ? static_cast<float>(value(i))
+                : static_cast<float>(299 * value(3 * i) + 587 * value(3 * i + 1) + 114 * value(3 * i + 2)) / 1000.0f;
   return out;
 }
 
@@ -192,7 +203,8 @@ void write_picture(const std::string& path, const array& picture) {
   const std::vector<int64_t>& shape = picture.header.shape;
   const bool color = shape.size() == 3 && shape[2] == 3;
   if (picture.header.descr != "|u1" || !(color || shape.size() == 2) || picture.header.fortran)
-    refuse("a picture is u1, (height, width) or (height, width, 3); this is {} {}", picture.header.descr, shape_text(shape));
+    refuse("a picture is u1, (height, width) or (height, width, 3); this is {} {}", picture.header.descr,
+           shape_text(shape));
   if (ends_with(path, ".png")) {
 #if defined(LOCKSTEP_PNG)
     return write_png(path, picture);

@@ -15,7 +15,8 @@ struct source {
   const char *path, *package, *what;
 };
 constexpr source pictures[] = {
-    {"/usr/share/backgrounds/mate/abstract/Elephants_5640x3172.jpg", "mate-backgrounds", "a desktop picture, 5640 x 3172"},
+    {"/usr/share/backgrounds/mate/abstract/Elephants_5640x3172.jpg", "mate-backgrounds",
+     "a desktop picture, 5640 x 3172"},
     {"/usr/share/desktop-base/softwaves-theme/grub/grub-16x9.png", "desktop-base", "a boot screen, 1920 x 1080"},
 };
 constexpr source signals[] = {
@@ -54,7 +55,8 @@ array own_bytes(int64_t width) {
 
 array as_f32(const array& a, const std::string& path) {
   if (a.header.descr == "<f4") return a;
-  if (a.header.descr != "<f8" && a.header.descr != "|u1") fail("{} holds {}, a table or signal is f4, f8 or u1", path, a.header.descr);
+  if (a.header.descr != "<f8" && a.header.descr != "|u1")
+    fail("{} holds {}, a table or signal is f4, f8 or u1", path, a.header.descr);
   array out = make_array("<f4", a.header.shape);
   for (int64_t i = 0; i < a.header.elements(); ++i) {
     double wide = static_cast<unsigned char>(a.data[i]);
@@ -65,7 +67,9 @@ array as_f32(const array& a, const std::string& path) {
   return out;
 }
 
-array read_any(const std::string& path, const char* as) { return path.ends_with(".npy") ? read_npy(path) : import_file(path, as); }
+array read_any(const std::string& path, const char* as) {
+  return path.ends_with(".npy") ? read_npy(path) : import_file(path, as);
+}
 
 array flat(array a) {
   a.header.shape = {a.header.elements()};
@@ -95,9 +99,12 @@ real_input find_real_input(const input_paths& given) {
       in.picture = in.color.header.descr == "<f4" ? in.color : gray(in.color);
       need_rank(in.picture, 2, *from);
     } else if (from == &in.signal_from) {
-      in.signal = need_rank(flat(as_f32(nothing ? own_bytes(1024) : read_any(from->path, "auto"), from->path)), 1, *from);
+      in.signal =
+          need_rank(flat(as_f32(nothing ? own_bytes(1024) : read_any(from->path, "auto"), from->path)), 1, *from);
       if (nothing)  // bytes as 8-bit sound
-        for (auto *x = reinterpret_cast<float*>(writable(in.signal)), *end = x + in.signal.header.elements(); x != end; ++x) *x = (*x - 128) / 128;
+        for (auto *x = reinterpret_cast<float*>(writable(in.signal)), *end = x + in.signal.header.elements(); x != end;
+             ++x)
+          *x = (*x - 128) / 128;
     } else if (from == &in.table_from) {
       in.table = need_rank(as_f32(nothing ? own_bytes(1000) : read_any(from->path, "auto"), from->path), 2, *from);
     } else {

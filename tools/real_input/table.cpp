@@ -15,7 +15,8 @@ namespace {
 
 uint32_t little(std::string_view bytes, size_t at, size_t count) {
   uint32_t value = 0;
-  for (size_t i = 0; i < count; ++i) value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  for (size_t i = 0; i < count; ++i)
+    value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
   return value;
 }
 uint64_t big(std::string_view bytes, size_t at, size_t count) {
@@ -35,7 +36,9 @@ float sample(std::string_view bytes, size_t at, size_t count, bool is_float) {
 
 }  // namespace
 
-bool is_sound(std::string_view bytes) { return bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WAVE"; }
+bool is_sound(std::string_view bytes) {
+  return bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WAVE";
+}
 
 array read_sound(const std::string& name, std::string_view bytes) {
   size_t channels = 0, width = 0;
@@ -50,7 +53,8 @@ array read_sound(const std::string& name, std::string_view bytes) {
       width = little(bytes, body + 14, 2) / 8;
       is_float = code == 3;
       if ((code != 1 && code != 3) || channels < 1 || width < 1 || width > 4 || (is_float && width != 4))
-        fail("{}: format {}, {} bytes a sample, {} channels; PCM of 8 to 32 bits and 32-bit floats are read", name, code, width, channels);
+        fail("{}: format {}, {} bytes a sample, {} channels; PCM of 8 to 32 bits and 32-bit floats are read", name,
+             code, width, channels);
     }
     if (id == "data") {
       if (channels == 0) fail("{}: its data come before their format", name);
@@ -75,7 +79,8 @@ array read_grid(const std::string& name, std::string_view bytes) {
     fail("{}: {} x {} heights do not fit {} bytes", name, rows, columns, bytes.size());
   array a = make_array("<f4", {static_cast<int64_t>(rows), static_cast<int64_t>(columns)});
   auto* to = reinterpret_cast<float*>(writable(a));
-  for (size_t i = 0; i < rows * columns; ++i) to[i] = std::bit_cast<float>(static_cast<uint32_t>(big(bytes, 40 + 4 * i, 4)));
+  for (size_t i = 0; i < rows * columns; ++i)
+    to[i] = std::bit_cast<float>(static_cast<uint32_t>(big(bytes, 40 + 4 * i, 4)));
   return a;
 }
 
@@ -117,7 +122,8 @@ array read_table(const std::string& name, std::string_view bytes) {
       continue;  // a line of column names above the first row
     }
     const auto here = static_cast<int64_t>(values.size() - before);
-    if (columns >= 0 && here != columns) fail("{}: line {} has {} fields, those before it {}", name, line_number, here, columns);
+    if (columns >= 0 && here != columns)
+      fail("{}: line {} has {} fields, those before it {}", name, line_number, here, columns);
     columns = here;
     ++rows;
   }

@@ -62,7 +62,8 @@ constexpr byte_kernels::kernel run_16 = nullptr;
 template <int S>
 LOCKSTEP_VBMI inline __m512i step_64(const byte_step& step, const char* src) {
   const __m512i from = _mm512_load_si512(step.from), x = _mm512_loadu_si512(src + step.src[0]);
-  if constexpr (S == 0) return _mm512_maskz_permutexvar_epi8(~__mmask64{0}, from, x);  // GCC 12 warns about the plain one
+  if constexpr (S == 0)
+    return _mm512_maskz_permutexvar_epi8(~__mmask64{0}, from, x);  // GCC 12 warns about the plain one
   else return _mm512_permutex2var_epi8(x, from, _mm512_loadu_si512(src + step.src[1]));
 }
 template <int S, bool stream>

@@ -190,13 +190,15 @@ template <class K>
 void rows(const packed_rows& r, int64_t count, wide* out) {
   const auto* p = static_cast<const typename K::element*>(r.src);
   for (int64_t s = 0; s < count; ++s)
-    out[s] = r.offsets != nullptr ? row<K>(p + r.offsets[s], r.offsets[s + 1] - r.offsets[s]) : row<K>(p + s * r.stride, r.n);
+    out[s] = r.offsets != nullptr ? row<K>(p + r.offsets[s], r.offsets[s + 1] - r.offsets[s])
+                                  : row<K>(p + s * r.stride, r.n);
 }
 
 // Whole chunks from a on and from b on, side by side, without prefetches: see isa/float_sums.cpp.
 template <class K>
 void two(const void* a, const void* b, int64_t count, wide* out_a, wide* out_b) {
-  constexpr int parts = K::parts, step = 256 / static_cast<int>(sizeof(typename K::element));  // 4 lines of each in turn
+  constexpr int parts = K::parts,
+                step = 256 / static_cast<int>(sizeof(typename K::element));  // 4 lines of each in turn
   const auto* p = static_cast<const typename K::element*>(a);
   const auto* q = static_cast<const typename K::element*>(b);
   for (int64_t s = 0; s < count; ++s) {

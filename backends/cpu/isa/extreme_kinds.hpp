@@ -53,7 +53,8 @@ inline typename K::vector last_vector(const typename K::element* p, int64_t n) {
   if (n >= K::width) return K::load(p + n - K::width);
 #if defined(LOCKSTEP_ISA_AVX512)
   const __m512i fill = reinterpret_cast<__m512i>(V{} + p[0]);
-  if constexpr (sizeof(*p) == 4) return reinterpret_cast<V>(_mm512_mask_loadu_epi32(fill, static_cast<__mmask16>((1 << n) - 1), p));
+  if constexpr (sizeof(*p) == 4)
+    return reinterpret_cast<V>(_mm512_mask_loadu_epi32(fill, static_cast<__mmask16>((1 << n) - 1), p));
   else return reinterpret_cast<V>(_mm512_mask_loadu_epi64(fill, static_cast<__mmask8>((1 << n) - 1), p));
 #elif defined(LOCKSTEP_ISA_AVX2)
   const __m256i fill = reinterpret_cast<__m256i>(V{} + p[0]);
@@ -90,7 +91,8 @@ inline V halved(V a, V b) {
     return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
                     __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31));
   else if constexpr (n == 8)
-    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14), __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
+    return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14),
+                    __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
   else if constexpr (n == 4)
     return Take::of(__builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7));
   else

@@ -108,7 +108,8 @@ struct group {
     } else {
       const V t = across<take_greater>(top);
       const VU l = across<take_lesser>(low), h = across<take_greater>(high);
-      nans = (t > static_cast<typename K::element>(K::infinity)) | (LOCKSTEP_MUTANT("negative_nan_ignored") ? V{} : reinterpret_cast<V>(h > (K::infinity | K::sign)));
+      nans = (t > static_cast<typename K::element>(K::infinity)) |
+             (LOCKSTEP_MUTANT("negative_nan_ignored") ? V{} : reinterpret_cast<V>(h > (K::infinity | K::sign)));
       if (Largest) winner = t >= 0 ? t : reinterpret_cast<V>(l);
       else winner = reinterpret_cast<V>(h) < 0 ? reinterpret_cast<V>(h) : reinterpret_cast<V>(l);
     }
@@ -140,7 +141,9 @@ inline int64_t first_index(const typename K::element* p, int64_t n, typename K::
   if (n <= 64) {
     uint64_t found = 0;
     for (; i + K::width <= n; i += K::width) found |= static_cast<uint64_t>(hits<K>(K::load(p + i), bits)) << i;
-    if (i < n) found |= static_cast<uint64_t>(hits<K>(last_vector<K>(p, n), bits)) << (n > K::width && !LOCKSTEP_MUTANT("index_in_the_last_vector") ? n - K::width : 0);
+    if (i < n)
+      found |= static_cast<uint64_t>(hits<K>(last_vector<K>(p, n), bits))
+               << (n > K::width && !LOCKSTEP_MUTANT("index_in_the_last_vector") ? n - K::width : 0);
     return __builtin_ctzll(found);
   }
   for (; i + K::width <= n; i += K::width)
@@ -174,7 +177,8 @@ __attribute__((noinline)) void whose_nan(const typename K::element* p, int64_t n
 // The extremes' bits of the `together` rows from p on, a lane a row; nan: all ones in lanes of rows that have one.
 // Returns whether any has. V: vectors of a row, 0 for any number.
 template <class K, bool Largest, int V>
-bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int together, typename K::vector& winner, typename K::vector& nan) {
+bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int together, typename K::vector& winner,
+                typename K::vector& nan) {
   typedef typename K::vector vector;
   typedef typename K::element I;
   constexpr I infinity = static_cast<I>(K::infinity);  // the key of +inf; that of -inf is the complement
@@ -259,7 +263,8 @@ void two(const void* a, const void* b, int64_t count, extreme* out_a, extreme* o
   for (int64_t first = 0; first < count; first += K::width) {
     const int some = count - first < K::width ? static_cast<int>(count - first) : K::width;
     group<K, Largest> of_a, of_b;
-    if (some < K::width) memset(static_cast<void*>(&of_a), 0, sizeof of_a), memset(static_cast<void*>(&of_b), 0, sizeof of_b);
+    if (some < K::width)
+      memset(static_cast<void*>(&of_a), 0, sizeof of_a), memset(static_cast<void*>(&of_b), 0, sizeof of_b);
     for (int i = 0; i < some; ++i)
       lows = group<K, Largest>::two(of_a, of_b, i, p + (first + i) * exact_chunk, q + (first + i) * exact_chunk, lows);
     for (int c = 0; c < 2; ++c) {
@@ -326,7 +331,8 @@ void extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, in
         }
         const V k = keys<K, Largest>(x);
         if constexpr (Index) {
-          const V wins = LOCKSTEP_MUTANT("column_tie_to_the_last") ? (Largest ? k >= b : k <= b) : (Largest ? k > b : k < b);
+          const V wins =
+              LOCKSTEP_MUTANT("column_tie_to_the_last") ? (Largest ? k >= b : k <= b) : (Largest ? k > b : k < b);
           w = wins ? V{} + static_cast<I>(i) : w;
         }
         b = Largest ? greater(b, k) : lesser(b, k);

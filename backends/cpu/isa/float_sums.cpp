@@ -33,7 +33,9 @@ inline vd load_f32(const float* p) {
   return to_double(x);
 }
 #if defined(LOCKSTEP_ISA_AVX512)
-inline vd of_bf16(__m128i x) { return to_double(reinterpret_cast<vf>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16))); }
+inline vd of_bf16(__m128i x) {
+  return to_double(reinterpret_cast<vf>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)));
+}
 inline vd of_f16(__m128i x) { return to_double(_mm256_cvtph_ps(x)); }
 #endif
 inline vd load_bf16(const uint16_t* p) {
@@ -355,7 +357,8 @@ void two(const void* a, const void* b, int64_t count, double* out_a, double* out
       const int some = count - s < W ? static_cast<int>(count - s) : W;
       vd of_a[W] = {}, of_b[W] = {};
 #pragma GCC unroll 1
-      for (int i = 0; i < some; ++i) two_leaves<K>(p + (s + i) * order::leaf, q + (s + i) * order::leaf, of_a[i], of_b[i]);
+      for (int i = 0; i < some; ++i)
+        two_leaves<K>(p + (s + i) * order::leaf, q + (s + i) * order::leaf, of_a[i], of_b[i]);
       const vd sums_a = join_lanes(of_a), sums_b = join_lanes(of_b);
       memcpy(out_a + s, &sums_a, static_cast<size_t>(some) * sizeof(double));
       memcpy(out_b + s, &sums_b, static_cast<size_t>(some) * sizeof(double));
@@ -366,7 +369,8 @@ void two(const void* a, const void* b, int64_t count, double* out_a, double* out
 // ---- columns ----------------------------------------------------------------------
 // One lane of `width` columns: elements l, l + 128, ... of each.
 template <class K>
-inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, int64_t ld, int64_t width, int64_t next, double* out) {
+inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, int64_t ld, int64_t width, int64_t next,
+                            double* out) {
   const int64_t step = lanes * ld;
   constexpr int together = 4;  // vectors: 4 chains of adds in flight
   int64_t c = 0;

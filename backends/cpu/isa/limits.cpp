@@ -26,7 +26,8 @@ void copy(unsigned char* dst, const unsigned char* src, int64_t bytes) {
   int64_t i = 0;
   for (; i + 4 * width <= bytes; i += 4 * width)
     for (int k = 0; k < 4; ++k)
-      *reinterpret_cast<unaligned_vector*>(dst + i + k * width) = *reinterpret_cast<const unaligned_vector*>(src + i + k * width);
+      *reinterpret_cast<unaligned_vector*>(dst + i + k * width) =
+          *reinterpret_cast<const unaligned_vector*>(src + i + k * width);
   memcpy(dst + i, src + i, static_cast<size_t>(bytes - i));
 }
 
@@ -41,9 +42,11 @@ void copy_streaming(unsigned char* dst, const unsigned char* src, int64_t bytes)
 #if defined(LOCKSTEP_ISA_AVX512)
       _mm512_stream_si512(reinterpret_cast<__m512i*>(dst + i + k), _mm512_loadu_si512(src + i + k));
 #elif defined(LOCKSTEP_ISA_AVX2)
-      _mm256_stream_si256(reinterpret_cast<__m256i*>(dst + i + k), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + i + k)));
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(dst + i + k),
+                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + i + k)));
 #else
-      _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i + k), _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i + k)));
+      _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i + k),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i + k)));
 #endif
     }
   }

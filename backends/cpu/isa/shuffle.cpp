@@ -40,7 +40,8 @@ void eight_byte(const uint64_t* src, uint64_t* dst, int64_t warps, const uint64_
   __mmask8 late[4];
   for (int k = 0; k < 4; ++k) {
     index[k] = _mm512_loadu_si512(source + 8 * k);
-    late[k] = _mm512_cmpge_epu64_mask(index[k], _mm512_set1_epi64(LOCKSTEP_MUTANT("shuffle_half_off_by_one") ? 17 : 16));
+    late[k] =
+        _mm512_cmpge_epu64_mask(index[k], _mm512_set1_epi64(LOCKSTEP_MUTANT("shuffle_half_off_by_one") ? 17 : 16));
   }
   for (int64_t w = 0; w < warps; ++w, src += 32, dst += 32) {
     const __m512i a = _mm512_loadu_si512(src), b = _mm512_loadu_si512(src + 8), c = _mm512_loadu_si512(src + 16),

@@ -20,30 +20,47 @@ namespace {
 struct words_8 {
   typedef __m256i vector;
   static constexpr int n = 8;
-  static vector load(const char* p, unsigned first) { return _mm256_maskz_loadu_epi32(static_cast<__mmask8>(first), p); }
+  static vector load(const char* p, unsigned first) {
+    return _mm256_maskz_loadu_epi32(static_cast<__mmask8>(first), p);
+  }
   static void store(char* p, unsigned first, vector x) { _mm256_mask_storeu_epi32(p, static_cast<__mmask8>(first), x); }
-  static vector low(vector a, vector b) { return _mm256_permutex2var_epi32(a, _mm256_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11), b); }
-  static vector high(vector a, vector b) { return _mm256_permutex2var_epi32(a, _mm256_setr_epi32(4, 12, 5, 13, 6, 14, 7, 15), b); }
+  static vector low(vector a, vector b) {
+    return _mm256_permutex2var_epi32(a, _mm256_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11), b);
+  }
+  static vector high(vector a, vector b) {
+    return _mm256_permutex2var_epi32(a, _mm256_setr_epi32(4, 12, 5, 13, 6, 14, 7, 15), b);
+  }
 };
 struct words_16 {
   typedef __m512i vector;
   static constexpr int n = 16;
-  static vector load(const char* p, unsigned first) { return _mm512_maskz_loadu_epi32(static_cast<__mmask16>(first), p); }
-  static void store(char* p, unsigned first, vector x) { _mm512_mask_storeu_epi32(p, static_cast<__mmask16>(first), x); }
+  static vector load(const char* p, unsigned first) {
+    return _mm512_maskz_loadu_epi32(static_cast<__mmask16>(first), p);
+  }
+  static void store(char* p, unsigned first, vector x) {
+    _mm512_mask_storeu_epi32(p, static_cast<__mmask16>(first), x);
+  }
   static vector low(vector a, vector b) {
     return _mm512_permutex2var_epi32(a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b);
   }
   static vector high(vector a, vector b) {
-    return _mm512_permutex2var_epi32(a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b);
+    return _mm512_permutex2var_epi32(a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31),
+                                     b);
   }
 };
 struct pairs_8 {
   typedef __m512i vector;
   static constexpr int n = 8;
-  static vector load(const char* p, unsigned first) { return _mm512_maskz_loadu_epi64(static_cast<__mmask8>(first), p); }
+  static vector load(const char* p, unsigned first) {
+    return _mm512_maskz_loadu_epi64(static_cast<__mmask8>(first), p);
+  }
   static void store(char* p, unsigned first, vector x) { _mm512_mask_storeu_epi64(p, static_cast<__mmask8>(first), x); }
-  static vector low(vector a, vector b) { return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b); }
-  static vector high(vector a, vector b) { return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b); }
+  static vector low(vector a, vector b) {
+    return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b);
+  }
+  static vector high(vector a, vector b) {
+    return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b);
+  }
 };
 
 template <class K>
@@ -51,11 +68,13 @@ void small(const char* src, int64_t src_ld, int64_t src_step, char* dst, int64_t
            int64_t cols, int64_t count) {
   constexpr int n = K::n;
   typedef typename K::vector vector;
-  const unsigned in = (1u << cols) - 1, out = (1u << (rows - (LOCKSTEP_MUTANT("small_matrix_without_its_last_row") ? 1 : 0))) - 1;
+  const unsigned in = (1u << cols) - 1,
+                 out = (1u << (rows - (LOCKSTEP_MUTANT("small_matrix_without_its_last_row") ? 1 : 0))) - 1;
   int64_t row[n];
   for (int k = 0; k < n; ++k) row[k] = (k < rows ? k : rows - 1) * src_ld;
   const int64_t dst_row = rows * static_cast<int64_t>(sizeof(vector)) / n;
-  const bool packed = dst_ld == dst_row && dst_step == cols * dst_row && dst_step > static_cast<int64_t>(sizeof(vector));
+  const bool packed =
+      dst_ld == dst_row && dst_step == cols * dst_row && dst_step > static_cast<int64_t>(sizeof(vector));
   for (; count > 0; --count, src += src_step, dst += dst_step) {
     const bool whole = packed && count > 1;
     vector r[n], t[n];

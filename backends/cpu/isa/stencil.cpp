@@ -41,7 +41,8 @@ struct pack<float> {
   static constexpr bool slides = true;  // elements K .. K + width - 1 of two registers side by side
   template <int K>
   static pack slide(pack low, pack high) {
-    return {_mm512_castsi512_ps(_mm512_maskz_alignr_epi32(0xFFFF, _mm512_castps_si512(high.v), _mm512_castps_si512(low.v), K))};
+    return {_mm512_castsi512_ps(
+        _mm512_maskz_alignr_epi32(0xFFFF, _mm512_castps_si512(high.v), _mm512_castps_si512(low.v), K))};
   }
   // The reach elements that end before p, at the high end; those from p on, at the low end. Nothing else is read.
   static pack before(const float* p, int reach) {
@@ -69,7 +70,8 @@ struct pack<double> {
   static constexpr bool slides = true;
   template <int K>
   static pack slide(pack low, pack high) {
-    return {_mm512_castsi512_pd(_mm512_maskz_alignr_epi64(0xFF, _mm512_castpd_si512(high.v), _mm512_castpd_si512(low.v), K))};
+    return {_mm512_castsi512_pd(
+        _mm512_maskz_alignr_epi64(0xFF, _mm512_castpd_si512(high.v), _mm512_castpd_si512(low.v), K))};
   }
   // The reach elements that end before p, at the high end; those from p on, at the low end. Nothing else is read.
   static pack before(const double* p, int reach) {
@@ -262,7 +264,8 @@ template <class T, class P, int R, int U, bool First>
 // once more), and so does the first where streaming needs an aligned dst.
 // block(i, U, stream)
 template <class T, int U, class Wide, class One, class Element>
-[[gnu::always_inline]] inline void cover(const stencil_row<T>& a, const Wide& wide, const One& one, const Element& element) {
+[[gnu::always_inline]] inline void cover(const stencil_row<T>& a, const Wide& wide, const One& one,
+                                         const Element& element) {
   constexpr int64_t width = pack<T>::width;
   const int64_t n = a.n;
   if (n < width) {
@@ -339,7 +342,8 @@ template <class T, class P, int R, int Z, int Y, int U, bool Deep>
         }
         const P weight = P::splat(c[k < R ? (Deep ? R : 0) + k : outer + 2 * R + (k - R)]);
 #pragma GCC unroll 16
-        for (int u = 0; u < U; ++u) sum[z][y][u] = !Deep && k == 0 ? P::mul(weight, x[u]) : P::fma(weight, x[u], sum[z][y][u]);
+        for (int u = 0; u < U; ++u)
+          sum[z][y][u] = !Deep && k == 0 ? P::mul(weight, x[u]) : P::fma(weight, x[u], sum[z][y][u]);
       }
     }
   };

@@ -52,7 +52,8 @@ double fixed_order_sum(int64_t n, const Add& add) {
 // A float result: F64, or F32 by one more rounding; NaN is the canonical one.
 inline void store_float(const lockstep_reduce_desc& d, void* dst, int64_t s, double value) {
   if (d.result == LOCKSTEP_F32)
-    static_cast<uint32_t*>(dst)[s] = std::isnan(value) ? 0x7FC00000u : std::bit_cast<uint32_t>(static_cast<float>(value));
+    static_cast<uint32_t*>(dst)[s] =
+        std::isnan(value) ? 0x7FC00000u : std::bit_cast<uint32_t>(static_cast<float>(value));
   else
     static_cast<uint64_t*>(dst)[s] = std::isnan(value) ? 0x7FF8000000000000u : std::bit_cast<uint64_t>(value);
 }

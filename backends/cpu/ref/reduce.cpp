@@ -39,7 +39,9 @@ lockstep_status reduce(const lockstep_reduce_desc& d, const T* src, void* dst) {
     const auto at = [&](int64_t i) { return src[ref::position(d, s, i)]; };
     if (d.reduction == LOCKSTEP_SUM) {
       if constexpr (std::is_floating_point_v<T>) {
-        ref::store_float(d, dst, s, ref::fixed_order_sum(n, [&](double acc, int64_t i) { return acc + static_cast<double>(at(i)); }));
+        ref::store_float(d, dst, s, ref::fixed_order_sum(n, [&](double acc, int64_t i) {
+                           return acc + static_cast<double>(at(i));
+                         }));
       } else {
         ref::int128 sum = 0;
         for (int64_t i = 0; i < n; ++i) sum += at(i);
@@ -64,10 +66,13 @@ lockstep_status reduce(const lockstep_reduce_desc& d, const T* src, void* dst) {
   }
   if (first_failed < 0) return LOCKSTEP_OK;
   if (d.reduction == LOCKSTEP_SUM)
-    return failed(LOCKSTEP_OVERFLOW, "the exact sum of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats",
+    return failed(LOCKSTEP_OVERFLOW,
+                  "the exact sum of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats",
                   first_failed, first_failed, static_cast<int64_t*>(dst)[first_failed]);
-  return failed(LOCKSTEP_EMPTY, "sequence {} is empty and has no minimum or maximum, dst[{}] is left as it was; give every sequence an element",
-                first_failed, first_failed);
+  return failed(
+      LOCKSTEP_EMPTY,
+      "sequence {} is empty and has no minimum or maximum, dst[{}] is left as it was; give every sequence an element",
+      first_failed, first_failed);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ double float_result(const lockstep_reduce_desc& d, const void* src, int64_t s) {
   if (d.dtype != LOCKSTEP_F64 || !finite || largest == 0 || kept) return std::sqrt(plain);
   const int e = largest < 0x1p-1022 ? -1022 : std::ilogb(largest);
   const double down = std::ldexp(1.0, -e), up = std::ldexp(1.0, e);
-  const double scaled = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(at(i) * down, at(i) * down, acc); });
+  const double scaled =
+      ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(at(i) * down, at(i) * down, acc); });
   return std::sqrt(scaled) * up;
 }
 
@@ -104,7 +105,8 @@ lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call* call) {
     sum192 sum;
     for (int64_t i = 0; i < ref::length_of(d, s); ++i) {
       const int64_t at = ref::position(d, s, i);
-      sum.add_square(d.dtype == LOCKSTEP_I32 ? static_cast<const int32_t*>(call->src)[at] : static_cast<const int64_t*>(call->src)[at]);
+      sum.add_square(d.dtype == LOCKSTEP_I32 ? static_cast<const int32_t*>(call->src)[at]
+                                             : static_cast<const int64_t*>(call->src)[at]);
     }
     if (d.reduction == LOCKSTEP_NORM2) {
       ref::store_float(d, call->dst, s, rounded_root(sum));
@@ -115,7 +117,9 @@ lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call* call) {
     if (!fits && first_failed < 0) first_failed = s;
   }
   if (first_failed < 0) return LOCKSTEP_OK;
-  return failed(LOCKSTEP_OVERFLOW, "the exact sum of squares of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats, or take NORM2",
+  return failed(LOCKSTEP_OVERFLOW,
+                "the exact sum of squares of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or "
+                "floats, or take NORM2",
                 first_failed, first_failed, INT64_MAX);
 }
 

@@ -49,7 +49,9 @@ __global__ void __launch_bounds__(block)
 template <class T>
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   const taps<T, most_taps> t = rounded<T, most_taps>(call.stencil);
-  const auto kernel = call.stencil.rank == 1 ? stencil_global<T, 1> : call.stencil.rank == 2 ? stencil_global<T, 2> : stencil_global<T, 3>;
+  const auto kernel = call.stencil.rank == 1   ? stencil_global<T, 1>
+                      : call.stencil.rank == 2 ? stencil_global<T, 2>
+                                               : stencil_global<T, 3>;
   return for_each_sweep<T>(call, [&](const sweep<T>& s) {
     const int64_t total = s.batch * s.out[0] * s.out[1] * s.out[2];
     return launch(queue, "stencil_global", kernel, grid_of(ceil_div(total, block)), block, 0, s, t, total);

@@ -36,7 +36,8 @@ slot_turns& turns() {
 }
 
 template <class T, coefficients WHERE>
-__device__ __forceinline__ T coefficient(int k, const taps<T, most_taps_1d>& t, const T* __restrict__ global, int slot) {
+__device__ __forceinline__ T coefficient(int k, const taps<T, most_taps_1d>& t, const T* __restrict__ global,
+                                         int slot) {
   const T* all = t.c;
   if constexpr (WHERE == coefficients::constant) all = reinterpret_cast<const T*>(constant_slots[slot]);
   if constexpr (WHERE == coefficients::ldg || WHERE == coefficients::restricted) all = global;
@@ -59,10 +60,11 @@ __global__ void __launch_bounds__(BLOCK)
     const T* from = s.src + row * s.src_batch;
     const int64_t begin = chunk_begin(chunk, BLOCK), left = halo_left(begin, s.origin, radius);
     const int64_t last = halo_last(s.out[2], begin, radius);
-    walk_halo(BLOCK, BLOCK + 2 * radius - (LOCKSTEP_DEVICE_MUTANT("halo_one_short") ? 1 : 0), last, threadIdx.x, [&](int e) {
-      LOCKSTEP_SEEN(write_tile, tile, &tile[e]);
-      tile[e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
-    });
+    walk_halo(BLOCK, BLOCK + 2 * radius - (LOCKSTEP_DEVICE_MUTANT("halo_one_short") ? 1 : 0), last, threadIdx.x,
+              [&](int e) {
+                LOCKSTEP_SEEN(write_tile, tile, &tile[e]);
+                tile[e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
+              });
     __syncthreads();  // the whole tile is written before any thread reads its neighbours' part
     const int64_t i = begin + threadIdx.x;
     if (i < s.out[2]) {
@@ -88,11 +90,14 @@ __global__ void keep_taps(const __grid_constant__ taps<T, most_taps_1d> t, T* to
 constexpr size_t taps_bytes = 512;
 
 template <class T, coefficients WHERE, int BLOCK>
-lockstep_status sweeps(lockstep_queue& queue, const lockstep_call& call, const taps<T, most_taps_1d>& t, const T* global, int slot) {
-  const auto kernel = call.stencil.radius == 4 ? stencil_shared<T, WHERE, BLOCK, 4> : stencil_shared<T, WHERE, BLOCK, 0>;
+lockstep_status sweeps(lockstep_queue& queue, const lockstep_call& call, const taps<T, most_taps_1d>& t,
+                       const T* global, int slot) {
+  const auto kernel =
+      call.stencil.radius == 4 ? stencil_shared<T, WHERE, BLOCK, 4> : stencil_shared<T, WHERE, BLOCK, 0>;
   return for_each_sweep<T>(call, [&](const sweep<T>& s) {
     const int64_t blocks_a_row = ceil_div(s.out[2], BLOCK);
-    return launch(queue, "stencil_shared", kernel, grid_of(blocks_a_row * s.batch), BLOCK, 0, s, t, global, slot, blocks_a_row);
+    return launch(queue, "stencil_shared", kernel, grid_of(blocks_a_row * s.batch), BLOCK, 0, s, t, global, slot,
+                  blocks_a_row);
   });
 }
 
@@ -126,7 +131,8 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
 
 template <coefficients where, int block>
 lockstep_status launch_shared(lockstep_queue& queue, const lockstep_call& call) {
-  return call.stencil.dtype == LOCKSTEP_F32 ? run<float, where, block>(queue, call) : run<double, where, block>(queue, call);
+  return call.stencil.dtype == LOCKSTEP_F32 ? run<float, where, block>(queue, call)
+                                            : run<double, where, block>(queue, call);
 }
 template lockstep_status launch_shared<coefficients::constant, 32>(lockstep_queue&, const lockstep_call&);
 template lockstep_status launch_shared<coefficients::constant, 256>(lockstep_queue&, const lockstep_call&);

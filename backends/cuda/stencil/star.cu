@@ -105,8 +105,8 @@ struct feeder {
 
   // Starts copying one plane into the ring, with its halos if outputs are due there.
   // plane nullptr: beyond the array under CONSTANT.
-  __device__ __forceinline__ void copy(const sweep<T>& s, const tiles& cut, const T* plane, uint32_t ring, const int64_t* row_at,
-                                       bool halos) const {
+  __device__ __forceinline__ void copy(const sweep<T>& s, const tiles& cut, const T* plane, uint32_t ring,
+                                       const int64_t* row_at, bool halos) const {
     const int lane = RANK == 3 ? threadIdx.x % 32 : threadIdx.x, warp = RANK == 3 ? threadIdx.x / 32 : 0;
     constexpr int step = RANK == 3 ? S::warps : 1;
     const int begin = halos ? 0 : S::halo_y, end = rows - begin;
@@ -191,15 +191,17 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2 ? 4 : R 
     const auto fetch = [&](int step) {
       if (step < steps) {
         const int64_t z = source_index(begin + s.origin - R + step, n_streamed, s.boundary);
-        feed.copy(s, cut, z < 0 ? nullptr : src + z * s.src_stride[first_axis], ring + (step % S::stages) * plane_bytes, row_at,
-                  step >= R && step < R + count);
+        feed.copy(s, cut, z < 0 ? nullptr : src + z * s.src_stride[first_axis], ring + (step % S::stages) * plane_bytes,
+                  row_at, step >= R && step < R + count);
       }
       copies_end_group();  // one group a step, empty or not: the wait below counts them
     };
     for (int step = 0; step < S::stages - 1; ++step) fetch(step);
 
     const int64_t left = s.out[2] - x0 - my_x;  // outputs of this thread that exist: in x, and rows of them
-    const int rows_due = left <= 0 ? 0 : RANK == 2 ? 1 : static_cast<int>(min(int64_t{RY}, max(int64_t{0}, s.out[1] - y0 - my_y)));
+    const int rows_due = left <= 0   ? 0
+                         : RANK == 2 ? 1
+                                     : static_cast<int>(min(int64_t{RY}, max(int64_t{0}, s.out[1] - y0 - my_y)));
     const bool whole = left >= V && cut.dst_aligned;
     T* to = s.dst + b * s.dst_batch + begin * s.dst_stride[first_axis] + x0 + my_x;
     if (RANK == 3) to += (y0 + my_y) * s.dst_stride[1];
@@ -270,7 +272,8 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2 ? 4 : R 
         T line[V + 2 * S::halo_x];
 #pragma unroll
         for (int k = 0; k < V + 2 * S::halo_x; k += V) {
-          const vec<T> piece = k == S::halo_x ? x[y] : vec<T>::of(mine + y * row_bytes + (k - S::halo_x) * static_cast<int>(sizeof(T)));
+          const vec<T> piece =
+              k == S::halo_x ? x[y] : vec<T>::of(mine + y * row_bytes + (k - S::halo_x) * static_cast<int>(sizeof(T)));
 #pragma unroll
           for (int v = 0; v < V; ++v) line[k + v] = piece.e[v];
         }
@@ -289,7 +292,9 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2 ? 4 : R 
         for (int y = 0; y < RY; ++y)
 #pragma unroll
           for (int v = 0; v < V; ++v)  // fma(c, x, -0.0) is the rounded product
-            part[k][y][v] = fma_rn(along_z(k), x[y].e[v], k == 0 ? (LOCKSTEP_DEVICE_MUTANT("star_starts_at_plus_zero") ? T(0.0) : T(-0.0)) : part[k == 0 ? 0 : k - 1][y][v]);
+            part[k][y][v] = fma_rn(along_z(k), x[y].e[v],
+                                   k == 0 ? (LOCKSTEP_DEVICE_MUTANT("star_starts_at_plus_zero") ? T(0.0) : T(-0.0))
+                                          : part[k == 0 ? 0 : k - 1][y][v]);
     }
     copies_wait_but<0>();
     __syncthreads();  // the ring is read to the end before the next tile's planes arrive
@@ -323,7 +328,8 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     tiles cut{};
     cut.x = ceil_div(s.out[2], S::tx);
     cut.y = RANK == 3 ? ceil_div(s.out[1], S::ty) : 1;
-    cut.chunk = best_chunk(s.out[streamed], cut.x * cut.y * s.batch, int64_t{queue.facts->processors} * std::max(resident, 1), s.radius);
+    cut.chunk = best_chunk(s.out[streamed], cut.x * cut.y * s.batch,
+                           int64_t{queue.facts->processors} * std::max(resident, 1), s.radius);
     cut.chunks = ceil_div(s.out[streamed], cut.chunk);
     const auto aligned = [&](const T* first, const int64_t* strides, int64_t batch_stride) {
       const auto whole = [](int64_t elements) { return elements % S::V == 0; };
@@ -332,7 +338,8 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     };
     cut.aligned = aligned(s.src + s.origin, s.src_stride, s.src_batch);  // VALID starts a radius further on
     cut.dst_aligned = aligned(s.dst, s.dst_stride, s.dst_batch);
-    return launch(queue, "stencil_streamed", kernel, grid_of(s.batch * cut.chunks * cut.y * cut.x), S::threads, S::bytes, s, t, cut);
+    return launch(queue, "stencil_streamed", kernel, grid_of(s.batch * cut.chunks * cut.y * cut.x), S::threads,
+                  S::bytes, s, t, cut);
   });
 }
 

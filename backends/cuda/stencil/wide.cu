@@ -149,7 +149,8 @@ __global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sw
 // at a row's ends fold every tap.
 template <class T, int R, bool FOLD, int BLOCK>
 __global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident : resident / 2) / BLOCK)
-    stencil_wide_aligned(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t, int64_t blocks_a_row) {
+    stencil_wide_aligned(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t,
+                         int64_t blocks_a_row) {
   constexpr int V = 16 / sizeof(T), H = aligned_halo(R, V);
   const int64_t all = blocks_a_row * s.batch;
   for (int64_t id = blockIdx.x; id < all; id += gridDim.x) {
@@ -188,7 +189,9 @@ __global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident : resident / 2) / BL
 template <class T>
 items cut_rows(const sweep<T>& s) {
   constexpr int V = 16 / sizeof(T);
-  const auto skew = [](const T* p) { return static_cast<int32_t>(reinterpret_cast<uintptr_t>(p) / sizeof(T) & (V - 1)); };
+  const auto skew = [](const T* p) {
+    return static_cast<int32_t>(reinterpret_cast<uintptr_t>(p) / sizeof(T) & (V - 1));
+  };
   return stencil::cut_rows(V, s.out[2], s.batch, skew(s.src), skew(s.dst), s.src_batch, s.dst_batch);
 }
 
@@ -198,7 +201,8 @@ template <class T>
 bool aligned_rows(const sweep<T>& s) {
   constexpr int64_t V = 16 / sizeof(T);
   return s.out[2] >= least_aligned_outputs && reinterpret_cast<uintptr_t>(s.src + s.origin) % 16 == 0 &&
-         reinterpret_cast<uintptr_t>(s.dst) % 16 == 0 && (s.batch == 1 || (s.src_batch % V == 0 && s.dst_batch % V == 0));
+         reinterpret_cast<uintptr_t>(s.dst) % 16 == 0 &&
+         (s.batch == 1 || (s.src_batch % V == 0 && s.dst_batch % V == 0));
 }
 
 template <class T, int R, bool FOLD, int BLOCK = 128>  // 64 to 1024 tried: 0.79 0.99 0.98 0.95 0.90 of copy
@@ -210,13 +214,13 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     if constexpr (!FOLD || R <= 4) {
       if (aligned_rows(s)) {
         const int64_t blocks_a_row = ceil_div(s.out[2], BLOCK * (16 / int64_t{sizeof(T)}));
-        return launch(queue, "stencil_wide_aligned", stencil_wide_aligned<T, R, FOLD, BLOCK>, grid_of(blocks_a_row * s.batch),
-                      BLOCK, 0, s, t, blocks_a_row);
+        return launch(queue, "stencil_wide_aligned", stencil_wide_aligned<T, R, FOLD, BLOCK>,
+                      grid_of(blocks_a_row * s.batch), BLOCK, 0, s, t, blocks_a_row);
       }
     }
     const items cut = cut_rows(s);
-    return launch(queue, "stencil_wide", stencil_wide<T, bound, R <= 4, FOLD, 1>, grid_of(ceil_div(cut.total, block)), block, 0,
-                  s, t, cut);
+    return launch(queue, "stencil_wide", stencil_wide<T, bound, R <= 4, FOLD, 1>, grid_of(ceil_div(cut.total, block)),
+                  block, 0, s, t, cut);
   });
 }
 
@@ -245,10 +249,12 @@ lockstep_status by_radius(lockstep_queue& queue, const lockstep_call& call) {
 }  // namespace
 
 lockstep_status launch_wide(lockstep_queue& queue, const lockstep_call& call) {
-  return call.stencil.dtype == LOCKSTEP_F32 ? by_radius<float, false>(queue, call) : by_radius<double, false>(queue, call);
+  return call.stencil.dtype == LOCKSTEP_F32 ? by_radius<float, false>(queue, call)
+                                            : by_radius<double, false>(queue, call);
 }
 lockstep_status launch_folded(lockstep_queue& queue, const lockstep_call& call) {
-  return call.stencil.dtype == LOCKSTEP_F32 ? by_radius<float, true>(queue, call) : by_radius<double, true>(queue, call);
+  return call.stencil.dtype == LOCKSTEP_F32 ? by_radius<float, true>(queue, call)
+                                            : by_radius<double, true>(queue, call);
 }
 
 }  // namespace lockstep::cuda::stencil

@@ -85,7 +85,8 @@ constexpr shape shapes<16>[6] = {
 };
 
 template <int bytes>
-constexpr bool first_is_told = shapes<bytes>[0].tall == first_wide_shape(bytes).tall && shapes<bytes>[0].broad == first_wide_shape(bytes).broad;
+constexpr bool first_is_told = shapes<bytes>[0].tall == first_wide_shape(bytes).tall&& shapes<bytes>[0].broad ==
+                               first_wide_shape(bytes).broad;
 static_assert(first_is_told<1> && first_is_told<2> && first_is_told<4> && first_is_told<8> && first_is_told<16>);
 
 double cost_of(const wide_job& job, const shape& s) {

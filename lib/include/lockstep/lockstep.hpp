@@ -106,11 +106,15 @@ class context {
   }
   explicit context(const lockstep_context_options& options) { open(options).raise(); }
   // The no-throw form: leaves out empty when it fails.
-  static failure try_create(const lockstep_context_options& options, context& out) noexcept { return out.open(options); }
+  static failure try_create(const lockstep_context_options& options, context& out) noexcept {
+    return out.open(options);
+  }
   // An empty context, for try_create.
   explicit context(std::nullptr_t) noexcept {}
 
-  failure try_set_backend(const char* backend) noexcept { return failure(lockstep_context_set_backend(get(), backend)); }
+  failure try_set_backend(const char* backend) noexcept {
+    return failure(lockstep_context_set_backend(get(), backend));
+  }
   void set_backend(const char* backend) { try_set_backend(backend).raise(); }
   failure try_set_variant(lockstep_op op, const char* variant) noexcept {
     return failure(lockstep_context_set_variant(get(), op, variant));
@@ -284,7 +288,8 @@ failure try_reduce(context& c, lockstep_reduction reduction, std::span<const T> 
   return try_run(c, d, src.data(), &result, o);
 }
 template <class R, number T>
-[[nodiscard]] R reduce(context& c, lockstep_reduction reduction, std::span<const T> src, const lockstep_options* o = nullptr) {
+[[nodiscard]] R reduce(context& c, lockstep_reduction reduction, std::span<const T> src,
+                       const lockstep_options* o = nullptr) {
   R result{};
   lockstep_options blocking = o != nullptr ? *o : lockstep_options_defaults();
   blocking.flags &= ~static_cast<std::uint32_t>(LOCKSTEP_ASYNC);  // result must be there when this returns
@@ -325,12 +330,14 @@ template <comparable T>
 enum class along { rows, columns };
 template <class R, number T>
 failure try_reduce_matrix(context& c, lockstep_reduction reduction, along direction, std::span<const T> src,
-                          std::span<R> dst, std::int64_t rows, std::int64_t cols, const lockstep_options* o = nullptr) noexcept {
+                          std::span<R> dst, std::int64_t rows, std::int64_t cols,
+                          const lockstep_options* o = nullptr) noexcept {
   const std::int64_t n = detail::count_of({rows, cols}), results = direction == along::rows ? rows : cols;
   if (n >= 0 && !detail::fits(src.size(), n)) return detail::size_mismatch("src", src.size(), n);
   if (results >= 0 && !detail::fits(dst.size(), results)) return detail::size_mismatch("dst", dst.size(), results);
-  lockstep_reduce_desc d = direction == along::rows ? lockstep_reduce_rows(reduction, dtype_of<T>, rows, cols, cols > 0 ? cols : 1)
-                                                    : lockstep_reduce_columns(reduction, dtype_of<T>, rows, cols, cols > 0 ? cols : 1);
+  lockstep_reduce_desc d = direction == along::rows
+                               ? lockstep_reduce_rows(reduction, dtype_of<T>, rows, cols, cols > 0 ? cols : 1)
+                               : lockstep_reduce_columns(reduction, dtype_of<T>, rows, cols, cols > 0 ? cols : 1);
   d.result = dtype_of<R>;
   return try_run(c, d, src.data(), dst.data(), o);
 }
@@ -343,8 +350,10 @@ void reduce_matrix(context& c, lockstep_reduction reduction, along direction, st
 // One result for each segment src[offsets[s]] .. src[offsets[s+1]].
 template <class R, number T>
 failure try_reduce_segments(context& c, lockstep_reduction reduction, std::span<const T> src,
-                            std::span<const std::int64_t> offsets, std::span<R> dst, const lockstep_options* o = nullptr) noexcept {
-  if (offsets.empty()) return failure(LOCKSTEP_INVALID_ARGUMENT, "offsets is empty; give one more than there are segments");
+                            std::span<const std::int64_t> offsets, std::span<R> dst,
+                            const lockstep_options* o = nullptr) noexcept {
+  if (offsets.empty())
+    return failure(LOCKSTEP_INVALID_ARGUMENT, "offsets is empty; give one more than there are segments");
   const auto segments = static_cast<std::int64_t>(offsets.size() - 1);
   if (!detail::fits(dst.size(), segments)) return detail::size_mismatch("dst", dst.size(), segments);
   lockstep_reduce_desc d = lockstep_reduce_segments(reduction, dtype_of<T>, segments, offsets.data());
@@ -392,9 +401,10 @@ void stencil(context& c, std::span<const T> src, std::span<T> dst, std::span<con
 }
 
 template <element T>
-  requires(sizeof(T) == 4 || sizeof(T) == 8)
-failure try_shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src, std::span<T> dst, std::int32_t width,
-                    std::int32_t operand, const lockstep_options* o = nullptr) noexcept {
+requires(sizeof(T) == 4 || sizeof(T) == 8) failure
+    try_shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src, std::span<T> dst, std::int32_t width,
+                std::int32_t operand, const lockstep_options* o = nullptr)
+noexcept {
   if (dst.size() < src.size()) return detail::size_mismatch("dst", dst.size(), static_cast<std::int64_t>(src.size()));
   return try_run(c, lockstep_shuffle_warps(kind, sizeof(T), static_cast<std::int64_t>(src.size()), width, operand),
                  src.data(), dst.data(), o);

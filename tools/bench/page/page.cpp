@@ -16,7 +16,8 @@ void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std:
   for (const auto& run : all.runs) {
     any = any || !run.at("benchmarks").empty();
     for (const auto& [backend, device] : run.at("meta").at("devices").items())
-      if (const std::string name = device.value("name", backend); std::find(devices.begin(), devices.end(), name) == devices.end())
+      if (const std::string name = device.value("name", backend);
+          std::find(devices.begin(), devices.end(), name) == devices.end())
         devices.insert(backend == "cpu" ? devices.end() : devices.begin(), name);
   }
   if (!any) fail("--html: there is no result to show; choose cases that run, or other files");

@@ -64,11 +64,12 @@ double stated_giga_ops(const std::string& place) {
 
 void add_roofline(pages::page& p, const material& all) {
   if (all.rows.empty()) return;
-  p.section("Roofline",
-            "Operations are the arithmetic of the definition (a multiply-add is two; an element that is only moved "
-            "counts as one), bytes the "
-            "compulsory ones. The slopes are the measured limits of memory. The ceiling of arithmetic is not measured: it "
-            "is the one that the maker states, where this page knows it.");
+  p.section(
+      "Roofline",
+      "Operations are the arithmetic of the definition (a multiply-add is two; an element that is only moved "
+      "counts as one), bytes the "
+      "compulsory ones. The slopes are the measured limits of memory. The ceiling of arithmetic is not measured: it "
+      "is the one that the maker states, where this page knows it.");
   for (const std::string& place : all.places) {
     pages::roofline r{.title = place};
     std::map<std::string, size_t> at;
@@ -93,7 +94,8 @@ void add_roofline(pages::page& p, const material& all) {
     if (fastest > 1.2 * slow) r.roofs.push_back({.name = "in cache, fastest", .gb_s = fastest});
     if (const double giga_ops = stated_giga_ops(place); giga_ops > 0) {
       r.roofs.push_back({.name = "f32 arithmetic, stated by the maker", .giga_ops = giga_ops});
-      r.caption = fmt::format("The ceiling, {:.3g}·10¹² f32 operations a second, is the maker's figure.", giga_ops * 1e-3);
+      r.caption =
+          fmt::format("The ceiling, {:.3g}·10¹² f32 operations a second, is the maker's figure.", giga_ops * 1e-3);
     }
     if (!r.series.empty()) p.add(r);
   }
