@@ -16,9 +16,10 @@ enum class store {
   stream_dense,  // dst rows of 16 or 32 bytes without gaps, aligned to their size: all non-temporal
 };
 
-// Rows of a strip that a kernel pipes through packed blocks: 512 bytes of a dst row a visit, f64 1,024 (4096 squared on
-// one thread 10.50 and 10.26 ms, on two 5.61 and 5.49; 16-byte elements were no faster with 64 rows).
-constexpr int64_t piped_rows(int64_t bytes) { return bytes <= 2 ? 256 : bytes <= 8 ? 128 : 32; }
+// Rows of a strip that a kernel pipes through two packed blocks, which take 278 KB of stack: callers may have threads
+// of 512 KiB. f64: 4096 squared took 10.50 ms with 64 rows and 10.26 with 128 (two threads 5.61 and 5.49); 16-byte
+// elements were no faster with 64 than with 32. 1- and 2-byte elements would gain 7 and 3 % from 256 (557 KB).
+constexpr int64_t piped_rows(int64_t bytes) { return bytes <= 8 ? 128 : 32; }
 
 struct transpose_kernels {
   // dst[j][i] = src[i][j] for i < rows, j < cols; by log2(element bytes).
