@@ -15,6 +15,7 @@
 #include "index/transpose.hpp"
 #include "mutant.cuh"
 #include "ops.hpp"
+#include "permute/aligned.hpp"
 #include "permute/blocks.hpp"
 #include "record.cuh"
 #include "transpose/wide.hpp"
@@ -217,6 +218,18 @@ const char* refuses_batch_blocks(const lockstep_queue* queue, const lockstep_cal
   if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
   return blocks_fit(axes_of_batch(*call)) ? nullptr : "an offset within a tile needs more than 32 bits";
 }
+lockstep_status launch_aligned_boxes(lockstep_queue& queue, const lockstep_call& call) {
+  return launch_aligned(queue, simplified(axes_of_batch(call), pointers::as_given));
+}
+const char* refuses_aligned(const lockstep_queue* queue, const lockstep_call* call) {
+  if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
+  return aligned_fits(simplified(axes_of_batch(*call), pointers::assumed_aligned)) ? nullptr : "no axis is contiguous";
+}
+int yields_aligned(const lockstep_queue*, const lockstep_call* call) {
+  const wide_job job = wide_of(*call);
+  return wide_padding(job) <= wide_limit(job);
+}
+
 // Padding beyond which boxes are faster than tiles: 20000000x7 f32 (1.43) has 0.82 of a
 // copy from boxes and 0.65 from tiles, 20000000x8 (1.25) 0.71 and 0.95.
 constexpr double wide_waste = 1.4;
@@ -225,6 +238,8 @@ int yields_batch_blocks(const lockstep_queue*, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
+    {"aligned", "boxes in and out by aligned 16 bytes wherever rows begin; elements change places in shared memory", 0,
+     refuses_aligned, yields_aligned, nullptr, on_device<launch_aligned_boxes>},
     {"blocks", "matrices too small for a tile: boxes over several, read in src's order, written in dst's", 0,
      refuses_batch_blocks, yields_batch_blocks, nullptr, on_device<launch_batch_blocks>},
     {"wide", "16-byte accesses on both sides, the turn in registers, a swizzled tile that hands over rows of dst", 0,

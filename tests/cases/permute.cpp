@@ -84,7 +84,11 @@ std::vector<std::string> list_permute(level depth) {
   // in several tasks, the last one short, ragged in dst, one of whose lines begin elsewhere.
   for (const char* rest : {"b1/64x5x201x128/perm3,2,1,0", "b2/64x9x131x64/perm3,2,1,0", "b4/16x9x331x48/perm3,2,1,0",
                            "b4/48x21x27x80/perm3,2,1,0/off0,4", "b4/64x130x256/perm2,1,0",
-                           "b8/24x7x99x72/perm3,2,1,0", "b16/12x9x70x80/perm3,2,1,0"})
+                           "b8/24x7x99x72/perm3,2,1,0", "b16/12x9x70x80/perm3,2,1,0",
+                           // Odd axes in several boxes a block of threads, on a GPU.
+                           "b1/15x17x31x1001/perm3,2,1,0/off1,3", "b1/15x17x31x1001/perm0,2,1,3/off3,1",
+                           "b1/4099x61x7x3/perm1,0,3,2", "b2/4099x61x7x3/perm3,2,1,0/off1,1",
+                           "b2/15x17x31x501/perm2,3,0,1/pad1,3", "b4/2047x61x7x3/perm0,3,1,2"})
     add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})

@@ -96,7 +96,10 @@ std::vector<std::string> list_transpose(level depth) {
                            "b4/1500x1523/ld2048,1504/off0,3", "b8/2100x515/ld1024,2104/off1,1",
                            "b1/2911x2900/ld4096,2944/off1,5", "b2/2100x2051/ld4096,2112",
                            "b16/1100x501/ld512,1104/off0,2", "b4/300x4700/ld6144,304/batch2,9,0",
-                           "b4/20x110000/ld110592,32"})
+                           "b4/20x110000/ld110592,32",
+                           // Several boxes a block of threads, rows that begin anywhere, on a GPU.
+                           "b1/15x600000/off3,1", "b1/33x33/batch9001,2,0/off1,5", "b1/2049x4097/off3,7",
+                           "b2/1501x2051/ld2053,1505/off1,3", "b2/31x130001/off1,5", "b4/33x70001/off1,2"})
     add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})

@@ -77,8 +77,8 @@ axes axes_of(const lockstep_call& call) {
   return a;
 }
 
-axes simplified(const lockstep_call& call, pointers which) {
-  axes a = axes_of(call);
+axes simplified(axes a, pointers which) {
+  sort_by_dst(a);
   while (fuse_one(a)) {
   }
   sort_by_dst(a);
@@ -89,5 +89,6 @@ axes simplified(const lockstep_call& call, pointers which) {
   sort_by_dst(a);
   return a;
 }
+axes simplified(const lockstep_call& call, pointers which) { return simplified(axes_of(call), which); }
 
 }  // namespace lockstep::cuda

@@ -33,6 +33,7 @@ axes axes_of(const lockstep_call& call);
 // neighbours as one larger element, up to 16 bytes, where strides allow it and, for a
 // launch, the pointers too (a variant is chosen before a plan knows its pointers).
 enum class pointers { as_given, assumed_aligned };
+axes simplified(axes a, pointers which);
 axes simplified(const lockstep_call& call, pointers which);
 
 // Runs body on parts of all whose measure(part) is at most 2^31-1, cutting the

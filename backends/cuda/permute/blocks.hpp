@@ -1,4 +1,4 @@
-// blocks.hpp - the permuting tiles for short axes: see blocks.cu and units.cu.
+// blocks.hpp - the permuting tiles for short axes: see blocks.cu, units.cu and aligned.cu.
 #pragma once
 
 #include "../queue.hpp"
@@ -10,4 +10,6 @@ lockstep_status launch_blocks(lockstep_queue& queue, const axes& a);
 
 int units_chunk(const axes& a);  // the largest chunk that units.cu can take, 0: none
 lockstep_status launch_units(lockstep_queue& queue, const axes& a, int chunk);
+
+lockstep_status launch_aligned(lockstep_queue& queue, const axes& a);
 }  // namespace lockstep::cuda

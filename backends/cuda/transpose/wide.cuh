@@ -17,8 +17,7 @@
 //         (C = AA^T)" for the barrier; figures in tests/results.
 #pragma once
 
-#include <cuda_pipeline.h>
-
+#include "../chunk.cuh"
 #include "../element.cuh"
 #include "../index/wide.hpp"
 #include "../mutant.cuh"
@@ -54,18 +53,6 @@ __device__ inline void read_16(uint32_t (&w)[4], int offset, const Word& word) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) w[k] = __funnelshift_r(w[k], k < 3 ? w[k + 1] : next, shift);
   }
-}
-
-// Copies the aligned 16 bytes at from that lie in [begin, end) to shared memory:
-// in the background (cp.async) where the whole chunk may be read.
-__device__ inline void stage_chunk(uint4* to, const unsigned char* from, const unsigned char* begin,
-                                   const unsigned char* end) {
-  if (from >= begin && from + 16 <= end) {
-    __pipeline_memcpy_async(to, from, 16);
-    return;
-  }
-  for (int b = 0; b < 16; ++b)
-    if (from + b >= begin && from + b < end) reinterpret_cast<unsigned char*>(to)[b] = from[b];
 }
 
 // tall x broad: the tile's bytes along i and along j. threads divide the units. exact:

@@ -1,0 +1,64 @@
+// aligned.hpp - boxes by aligned chunks of 16 bytes: what a launch of aligned.cu is told,
+// made on the host by aligned_plan.cpp.
+#pragma once
+
+#include "../divide.hpp"
+#include "axes.hpp"
+
+namespace lockstep::cuda {
+
+constexpr int aligned_threads = 256;  // at most
+constexpr int aligned_steps = 128;    // elements a thread moves within a box, at most
+
+// An axis of the whole, cut into boxes.
+struct aligned_axis {
+  divider tiles;
+  uint32_t box, last;          // elements of a full box and of the last
+  int64_t src_step, dst_step;  // bytes from one box to the next
+};
+// An axis along which a box has several runs on one side.
+struct run_axis {
+  divider count;
+  int64_t memory;  // bytes from a run to the next, there
+  uint32_t place;  // and in the image
+  int tile;        // aligned_plan::tile[] that may cut it
+};
+// One side of a box: runs of contiguous bytes, and their image in shared memory, in which
+// every byte lies where its address lies, modulo 16.
+struct run_side {
+  int axes;
+  run_axis at[LOCKSTEP_MAX_RANK];
+  uint32_t runs, bytes;     // of a full run
+  int cut;                  // the tile[] whose last box has shorter runs, or -1
+  uint32_t cut_bytes;       // how long those are
+  divider lanes;            // threads that share a run
+  uint32_t groups;          // runs at a time
+  uint32_t image;           // bytes
+};
+// Between the images: a thread's element of a step, in mixed radix.
+struct lane_axis {
+  divider count;
+  uint32_t get, put;  // bytes in src's and in dst's image
+};
+struct aligned_plan {
+  const unsigned char* src;
+  unsigned char* dst;
+  const unsigned char* src_end;  // chunks at src's ends hold bytes that are not ours to read
+  int rank;
+  uint32_t tiles;
+  aligned_axis tile[LOCKSTEP_MAX_RANK];  // in the order in which boxes are numbered
+  run_side from, to;
+  int lane_axes;
+  lane_axis lane[2 + LOCKSTEP_MAX_RANK];
+  uint32_t movers, threads;     // threads that move elements, and the block's
+  uint32_t steps;               // a multiple of 8; the last may be there several times
+  uint32_t step[aligned_steps]; // where a step begins: get << 16 | put
+};
+
+// Whether both sides have a contiguous axis.
+bool aligned_fits(const axes& a);
+int64_t aligned_tiles(const axes& a, int processors);
+// False where no box of a can be shared out among threads.
+bool plan_aligned(const axes& a, int processors, aligned_plan& plan);
+
+}  // namespace lockstep::cuda
