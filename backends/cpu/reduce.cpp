@@ -106,8 +106,8 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, sums on one thread", 0, nullptr,
-     streams_yield, workspace, launch_streams},
+    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, sums on one thread or f64", 0,
+     nullptr, streams_yield, workspace, launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
      nullptr, workspace, launch_lanes},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce},

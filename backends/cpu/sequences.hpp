@@ -162,14 +162,15 @@ typename R::value reduce_alone(const R& r, const vector_view& v) {
 
 // Two streams a thread, far apart, without prefetches: one core of Zen 5 gets 3 to 12 % more from DRAM than by one
 // stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart,
-// which begin anew too often, gain nothing (tests/results/tries.md). On two threads only extremes, two operations a
-// vector, gain; sums lose up to 9 % when neighbours are at the memory too: there they prefetch.
+// which begin anew too often, gain nothing (tests/results/tries.md). On two threads only what has few operations a line
+// gains: extremes, and f64 (squares 1.13 of the speed on a quiet machine, 0.99 on a busy one). Sums of narrower floats
+// lose up to 9 % when neighbours are at the memory too: there they prefetch.
 constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
 inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call) {
   const sequences q(call);
   const bool extremes = q.d.reduction == LOCKSTEP_MIN || q.d.reduction == LOCKSTEP_MAX ||
                         q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
-  if (queue->threads > 1 && !extremes) return 1;
+  if (queue->threads > 1 && !extremes && q.d.dtype != LOCKSTEP_F64) return 1;
   return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < two_streams_from / q.bytes;
 }
 

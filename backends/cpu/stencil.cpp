@@ -276,9 +276,10 @@ void run_sweep(const lockstep_queue& queue, const sweep<T>& s, const extent& til
     if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
   };
   // What fits the caches stays on the core that holds it since the last call; what
-  // does not is handed out tile by tile.
+  // does not is handed out tile by tile. Lines of rank 1 go by one range a thread, a
+  // stream each: 128 KiB by turns took 1.21 times as long on two threads (16 Mi and 128 Mi f32).
   const int64_t tasks = count.b * count.z * count.y * count.x;
-  if (s.stream)
+  if (s.stream && s.rank > 1)
     over_tasks(queue, tasks, run_task);
   else
     over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {

@@ -83,7 +83,7 @@ struct group {
       for (int c = 0; c < 2; ++c)
 #pragma GCC unroll 32
         for (int j = 0; j < step; j += K::width) {
-          const V x = K::load((c == 0 ? p : q) + k + j);
+          const V x = held(K::load((c == 0 ? p : q) + k + j));
           const VU u = reinterpret_cast<VU>(x);
           t[c] = Largest || K::float_bits ? greater(t[c], x) : lesser(t[c], x);
           if constexpr (K::float_bits) h[c] = greater(h[c], u);

@@ -298,6 +298,9 @@ template <class T, class P, int U>
 }
 
 // ---- rank 1 ------------------------------------------------------------------------
+// Bytes read ahead where dst goes around the cache. r = 4 f32, GB/s as fractions of a copy, one thread: none 0.81,
+// 2 KiB 0.82, 4 KiB 0.85, 8 KiB 0.89; two threads (1 KiB 0.89) 0.91, 0.93, 0.94, 16 KiB 0.94.
+constexpr int64_t line_ahead = 8192;
 template <class T, int R>
 void line_row(const stencil_row<T>& a) {
   constexpr int U = 4;
@@ -305,6 +308,10 @@ void line_row(const stencil_row<T>& a) {
       a,
       [&](int64_t i, bool stream) __attribute__((always_inline)) {
         pack<T> sum[U];
+        if (stream)
+#pragma GCC unroll 4
+          for (int u = 0; u < U; ++u)
+            __builtin_prefetch(reinterpret_cast<const char*>(a.centre + i + u * pack<T>::width) + line_ahead);
         inner<T, pack<T>, R, U, true>(a.centre + i, a.coefficients, sum);
         finish<T, pack<T>, U>(sum, a.dst + i, stream);
       },
