@@ -25,6 +25,8 @@ class Options(unittest.TestCase):
         "transpose --warp 64": ["--warp", "64", "1 to 32"],
         "transpose --warp 0": ["--warp", "0", "power of two"],
         "transpose --warp many": ["--warp", "many"],
+        "transpose --classic --warp 4": ["--warp", "--classic"],
+        "stencil --classic --segment 4": ["--segment", "--classic"],
         "transpose --segment 5": ["--segment", "5", "power of two"],
         "transpose --segment 4096": ["--segment", "4096", "1 to 1024"],
         "transpose --banks 12": ["--banks", "12", "power of two"],
@@ -108,6 +110,15 @@ class Options(unittest.TestCase):
         j = json.loads(explain("transpose", "--classic", "--json").stdout)
         self.assertEqual(len(j["requests"]), 16)
         self.assertEqual(sum(r["met"] for r in j["requests"]), 24)
+
+    def test_few_elements(self):
+        """Less than a warp, or not a whole one, of everything that takes --n: the one warp there is is drawn."""
+        for arguments in ("square_sum --variant serial --n 1", "square_sum --variant grid_stride --n 5", "stencil --n 3 --boundary wrap",
+                          "stencil --variant shared_constant --n 33", "stencil --variant wide --n 40 --radius 16", "shuffle --n 32",
+                          "transpose --rows 1 --columns 1", "transpose --variant tiled --rows 33 --columns 5"):
+            with self.subTest(arguments):
+                r = explain(*arguments.split())
+                self.assertEqual((r.returncode, r.stderr), (0, ""))
 
     def test_operands_any_number_for_idx(self):
         self.assertEqual(explain("shuffle", "--kind", "idx", "--operand", "-29").returncode, 0)

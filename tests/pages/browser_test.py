@@ -140,7 +140,7 @@ class Explain(unittest.TestCase):
         "halo": ["stencil", "--variant", "shared_constant_32"],
         "exchange": ["shuffle", "--kind", "up", "--width", "8", "--operand", "3"],
     }
-    SAYS = {"classic": "50 %", "conflict": "32-way bank conflict", "levels": "Threads at work", "butterfly": "B10",
+    SAYS = {"classic": "50 %", "conflict": "32-way conflict", "levels": "Threads at work", "butterfly": "B10",
             "halo": "C2", "exchange": "D1-D4"}
 
     @staticmethod

@@ -40,8 +40,8 @@ std::string say(double x, double y, const char* style, const std::string& text, 
   return fmt::format("<text x='{:.1f}' y='{:.1f}' class='{}' text-anchor='{}'>{}</text>\n", x, y, style, anchor,
                      escaped(text));
 }
-// Room for text of 13 px, bold or not.
-double room_for(const std::string& text) { return pages::text_width(text, 13); }
+// Room for text of 13 px; bold is a tenth wider.
+double room_for(const std::string& text, bool bold = false) { return pages::text_width(text, bold ? 14.3 : 13); }
 
 // A box of one lane (-1: nobody, -2: several) over elements that it touches at once.
 std::string cell(double x, double y, double width, double height, int lane, int warp, const std::string& tip) {
@@ -54,8 +54,8 @@ std::string cell(double x, double y, double width, double height, int lane, int 
     out += fmt::format(
         "<text x='{:.1f}' y='{:.1f}' text-anchor='middle' class='x-lane' style='font-size:{:.1f}px;"
         "fill:{}'>{}</text>",
-        x + width / 2, y + height * 0.72, height * (lane > 9 ? 0.6 : 0.66), dark(c) ? "#fff" : "#111",
-        lane == -2 ? "*" : fmt::format("{}", lane));
+        x + width / 2, y + height * 0.72, std::min(height, 1.1 * width) * (lane > 9 ? 0.6 : 0.66),
+        dark(c) ? "#fff" : "#111", lane == -2 ? "*" : fmt::format("{}", lane));
   return out + "\n";
 }
 
@@ -71,6 +71,10 @@ drawing lanes_panel(const view& v, const request& r) {
                        top + size + gap - 3, t.first == t.lane ? "x-own" : "x-moves");
   }
   for (int lane = 0; lane < warp; ++lane) out += cell(left + size * lane, top, size, size, lane, warp, "");
+  if (v.how.op == "shuffle")  // segments of the shuffle's width
+    for (int lane = v.how.width; lane < warp; lane += v.how.width)
+      out += fmt::format("<line x1='{0:.1f}' y1='{1:.1f}' x2='{0:.1f}' y2='{2:.1f}' class='x-apart'/>\n",
+                         left + size * lane, top - 5, top + 2 * size + gap + 5);
   for (const touch& t : r.lanes)
     out += cell(left + size * t.lane, top + size + gap, size, size, static_cast<int>(t.first), warp,
                 fmt::format("lane {} receives the value of lane {}", t.lane, t.first));
@@ -91,17 +95,26 @@ drawing panel(const view& v, const request& r) {
   if (a.where == space::lanes) return lanes_panel(v, r);
   const window w = window_of(v, r, 40, 64);
   const double size = w.columns <= 8 ? (w.rows.size() > 8 ? 18 : 28) : w.columns <= 36 ? 15 : 12, label = 46;
+  const double tall = std::max(size, 15.0);
   const bool global = a.where == space::global;
   const int64_t segment = v.t.chip.segment_bytes;
   std::set<int64_t> moved;
   for (const touch& t : r.lanes)
     for (int64_t k = t.first * a.bytes / segment; k * segment < (t.first + t.width) * a.bytes; ++k) moved.insert(k);
-  std::string out = say(0, 14, "x-caption", caption(v, r)), frames;
+  std::string out = say(0, 14, "x-caption", caption(v, r)), frames, moved_frames;
   double y = 26;
-  const std::string head = a.where == space::shared ? fmt::format("bank 0 ... {}", v.t.chip.banks - 1)
-                           : w.first_column > 0     ? fmt::format("column {} ...", w.first_column)
-                                                    : "";
-  if (!head.empty()) out += say(label, y + 6, "x-label", head), y += 12;
+  if (a.where == space::shared) {  // over each column its (first) bank
+    out += say(label - 6, y + 5, "x-label", "bank", "end");
+    for (int64_t c = 0; c < w.columns; ++c)
+      out += fmt::format(
+          "<text x='{:.1f}' y='{:.1f}' class='x-label' text-anchor='middle' style='font-size:{}px'>{}"
+          "</text>\n",
+          label + size * (static_cast<double>(c) + 0.5), y + 5, size < 18 ? 8.5 : 11,
+          (w.first_column + c) * std::max(4, a.bytes) / 4);
+    y += 11;
+  } else if (w.first_column > 0) {
+    out += say(label, y + 6, "x-label", fmt::format("column {} ...", w.first_column)), y += 12;
+  }
   for (const int64_t row : w.rows) {
     if (row < 0) {
       out += say(label, y + 7, "x-label", "...");
@@ -109,7 +122,7 @@ drawing panel(const view& v, const request& r) {
       continue;
     }
     const int64_t number = v.how.op == "transpose" && global ? row : row * a.columns;
-    out += say(label - 6, y + size * 0.75, "x-label", fmt::format("{}", number), "end");
+    out += say(label - 6, y + tall / 2 + 4, "x-label", fmt::format("{}", number), "end");
     const auto element = [&](int64_t c) { return row * a.columns + w.first_column + c; };
     for (int64_t c = 0, run = 1; c < w.columns && element(c) < a.elements; c += run) {
       const int64_t e = element(c);
@@ -117,7 +130,7 @@ drawing panel(const view& v, const request& r) {
       // What a lane touches at once is one box.
       run = 1;
       while (lane >= 0 && c + run < w.columns && lane_at(r, e + run) == lane) ++run;
-      out += cell(label + size * static_cast<double>(c), y, size * static_cast<double>(run), size, lane, v.t.chip.warp,
+      out += cell(label + size * static_cast<double>(c), y, size * static_cast<double>(run), tall, lane, v.t.chip.warp,
                   tip_of(a, e, run, lane));
     }
     // A frame from here to where the segment, or the row, ends.
@@ -125,19 +138,20 @@ drawing panel(const view& v, const request& r) {
     for (int64_t c = 0, many = 1; global && c < w.columns && element(c) < a.elements; c += many) {
       const int64_t e = element(c);
       many = std::min({w.columns - c, per - e % per, a.elements - e});
-      frames += fmt::format("<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}' class='x-segment{}'/>\n",
-                            label + size * static_cast<double>(c), y, size * static_cast<double>(many), size,
-                            moved.count(e * a.bytes / segment) != 0 ? " x-moved" : "");
+      const bool moves = moved.count(e * a.bytes / segment) != 0;
+      (moves ? moved_frames : frames) += fmt::format(
+          "<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}' class='x-segment{}'/>\n",
+          label + size * static_cast<double>(c), y, size * static_cast<double>(many), tall, moves ? " x-moved" : "");
     }
-    y += size;
+    y += tall;
   }
   if (w.rows_left_out > 0) out += say(label + 20, y - 6, "x-label", fmt::format("{} rows more", w.rows_left_out));
   y += 18;
   const bool bad = wasteful(v, r);
   const std::string price = (bad ? "\u2717 " : "\u2713 ") + cost(v, r);
-  out += frames + say(0, y, bad ? "x-bad" : "x-good", price);
-  return {std::max({label + size * static_cast<double>(w.columns), room_for(caption(v, r)), room_for(price)}), y + 6,
-          out};
+  out += frames + moved_frames + say(0, y, bad ? "x-bad" : "x-good", price);
+  return {std::max({label + size * static_cast<double>(w.columns), room_for(caption(v, r)), room_for(price, bad)}),
+          y + 6, out};
 }
 
 }  // namespace
@@ -183,17 +197,8 @@ drawing work_drawing(const view& v) {
   return d;
 }
 
-std::string key_of(const view& v) {
-  std::string key = "A number is the lane that touches the element, a star several lanes.";
-  bool global = false, shared = false;
-  for (const auto& step : v.steps)
-    for (const request* r : step) {
-      global |= array_of(v, *r).where == space::global;
-      shared |= array_of(v, *r).where == space::shared;
-    }
-  if (global) key += " Thick frames are segments that are moved.";
-  if (shared) key += " Shared memory is drawn with a row across all banks: lanes of one column wait for each other.";
-  return key;
+std::string drawing_key(const view& v, const std::vector<size_t>& steps) {
+  return "A number is the lane that touches the element, a star several lanes. " + key_of(v, steps, "Thick frames");
 }
 
 const char* svg_style() {
@@ -204,10 +209,12 @@ const char* svg_style() {
          ".x-label{font-size:11px;fill:#555}.x-good{fill:#00664a}.x-bad{fill:#a33a00;font-weight:bold}"
          ".x-back{fill:#fff}.x-cell{stroke:#fff;stroke-width:.5}.x-empty{fill:#e4e4e8}.x-work{fill:#0072b2}"
          ".x-segment{fill:none;stroke:#9a9aa2;stroke-width:.6}.x-moved{stroke:#111;stroke-width:2.2}"
-         ".x-moves{stroke:#333;stroke-width:1.2}.x-own{stroke:#888;stroke-width:1;stroke-dasharray:3 3}"
+         ".x-apart{stroke:#a33a00;stroke-width:1.6}.x-moves{stroke:#333;stroke-width:1.2}.x-own{stroke:#888;stroke-"
+         "width:1;stroke-dasharray:3 3}"
          "@media (prefers-color-scheme:dark){.x-title,.x-step,.x-caption,.x-text{fill:#e8e8ea}.x-label{fill:#aaa}"
          ".x-good{fill:#5fd0a5}.x-bad{fill:#ff9b66}.x-back{fill:#16171a}.x-cell{stroke:#16171a}.x-empty{fill:#2c2e33}"
          ".x-work{fill:#5ab4f0}.x-segment{stroke:#6a6c73}.x-moved{stroke:#fff}.x-moves{stroke:#ccc}.x-own{stroke:#888}"
+         ".x-apart{stroke:#ff9b66}"
          "}";
 }
 

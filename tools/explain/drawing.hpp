@@ -18,11 +18,11 @@ drawing step_drawing(const view& v, size_t step, double width);
 // Which threads of the block are at work between its barriers.
 drawing work_drawing(const view& v);
 
+// How to read the drawings of steps, in sentences.
+std::string drawing_key(const view& v, const std::vector<size_t>& steps);
+
 // Rules for the classes that the drawings use, with literal colours: many programs that show
 // SVG know no variables.
 const char* svg_style();
-
-// How to read a drawing, in sentences.
-std::string key_of(const view& v);
 
 }  // namespace lockstep::tool::explain

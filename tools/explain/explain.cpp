@@ -58,17 +58,18 @@ void explain_command(CLI::App& program, action& chosen) {
   command->add_option("--variant", o->variant, "which kernel; --list names them (default: the op's first lesson)")
       ->type_name("NAME");
   command->add_flag("--list", o->list, "the variants that can be explained");
-  command->add_flag("--classic", o->classic,
-                    "the textbook's small machine: warps of 2, segments of 2 elements, a 4 x 4 matrix");
+  CLI::Option* classic = command->add_flag(
+      "--classic", o->classic, "the textbook's small machine: warps of 2, segments of 2 elements, a 4 x 4 matrix");
   command->add_option("--rows", o->rows, "of the matrix (default 32)")->type_name("N");
   command->add_option("--columns", o->columns, "of the matrix (default 32)")->type_name("N");
   command->add_option("--n", o->n, "elements, for square_sum, stencil and shuffle")->type_name("N");
   command->add_option("--element-bytes", o->element_bytes, "bytes of an element (default 4)")
       ->type_name("N")
       ->check(CLI::IsMember({1, 2, 4, 8, 16}));
-  command->add_option("--warp", o->warp, "lanes of a warp (default 32)")->type_name("N");
+  command->add_option("--warp", o->warp, "lanes of a warp (default 32)")->type_name("N")->excludes(classic);
   command->add_option("--segment", o->segment, "elements of src that global memory moves at once (default 8: 32 bytes)")
-      ->type_name("N");
+      ->type_name("N")
+      ->excludes(classic);
   command->add_option("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)")
       ->type_name("N");
   command->add_option("--tile", o->tile, "transpose: elements of a tile's side (default 32)")->type_name("N");

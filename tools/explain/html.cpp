@@ -1,6 +1,7 @@
 // html.cpp - explain as one page (tools/pages): every step of the warp, those that look
 // alike folded.
 #include <algorithm>
+#include <numeric>
 
 #include "drawing.hpp"
 #include "pages/page.hpp"
@@ -9,29 +10,33 @@
 namespace lockstep::tool::explain {
 namespace {
 
+constexpr double column = 580, page_width = 1180;  // half of a wide page, and the whole
+
 // With its name, and what it shows in words, for those who do not see it.
 std::string svg_element(const drawing& d, const std::string& id, const std::string& title, const std::string& words) {
-  constexpr double legible = 520;  // narrower columns scroll
+  const double legible = d.width > column ? 900 : 520;  // narrower columns scroll
   const double width = d.width + 6, height = d.height + 4;
   return fmt::format(
-      "<svg class=\"x-picture\" style=\"min-width:{6:.0f}px\" viewBox=\"-2 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "<svg class=\"x-picture{7}\" style=\"min-width:{6:.0f}px\" viewBox=\"-2 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" role=\"img\" aria-labelledby=\"{2}t {2}d\"><title id=\"{2}t\">{3}</title><desc "
       "id=\"{2}d\">{4}</desc>{5}</svg>",
-      width, height, id, pages::escaped(title), pages::escaped(words), d.content, std::min(width, legible));
+      width, height, id, pages::escaped(title), pages::escaped(words), d.content, std::min(width, legible),
+      d.width > column ? " x-broad" : "");
 }
 
 void add_step(pages::page& p, const view& v, size_t step, bool folded) {
-  constexpr double column = 580;  // half of a wide page
   const std::string title = step_title(v, step);
   std::string words;
+  drawing d = step_drawing(v, step, column);
+  if (d.width > column) d = step_drawing(v, step, page_width);
   for (const request* r : v.steps[step]) words += (words.empty() ? "" : "; ") + caption(v, *r) + ": " + cost(v, *r);
-  p.picture(title, "", svg_element(step_drawing(v, step, column), fmt::format("p{}", step), title, words), folded);
+  p.picture(title, "", svg_element(d, fmt::format("p{}", step), title, words), folded);
 }
 
 pages::table counts_of(const view& v) {
   pages::table t;
-  t.columns = {{"access"},          {"requests", true},      {"counted"}, {"rule", false, true},
-               {"predicted", true}, {"verdict", false, true}};
+  t.columns = {{"access"},    {"requests", true},      {"counted"}, {"rule", false, true},
+               {"predicted"}, {"verdict", false, true}};
   for (const summary& s : v.sums) {
     const verdict_text text = verdict_of(v, s);
     const auto tone = text.verdict.empty() || text.taught.empty() ? pages::tone::plain
@@ -49,9 +54,12 @@ std::string html_of(const view& v) {
   constexpr size_t most_folded = 64;  // of a page; the JSON has all
   pages::page p(fmt::format("{} / {}", v.what->op, v.what->variant), v.what->teaches);
   p.style(svg_style());
+  p.style(".figures figure:has(.x-broad){grid-column:1/-1}");
   p.fact("Row of the ladder", v.what->row);
   for (const auto& [name, value] : facts(v)) p.fact(name, value);
-  p.section("Step by step", fmt::format("Block {}, warp {}. ", v.block, v.warp) + key_of(v));
+  std::vector<size_t> all(v.steps.size());  // folded ones too
+  std::iota(all.begin(), all.end(), size_t{0});
+  p.section("Step by step", fmt::format("Block {}, warp {}. ", v.block, v.warp) + drawing_key(v, all));
   for (const size_t step : v.shown) add_step(p, v, step, false);
   if (!v.levels.empty()) {
     p.section("Threads at work", work_title(v) + ".");
@@ -63,7 +71,7 @@ std::string html_of(const view& v) {
   p.add(counts_of(v));
   for (const std::string& note : v.t.notes) p.text(note);
   if (v.shown.size() == v.steps.size()) return p.html();
-  p.section("The other steps", "Of this warp; they look like those above.");
+  p.section("The other steps", not_drawn(v, "those above"));
   size_t drawn = 0;
   for (size_t step = 0; step < v.steps.size() && drawn < most_folded; ++step) {
     if (std::find(v.shown.begin(), v.shown.end(), step) != v.shown.end()) continue;

@@ -1,5 +1,6 @@
 // leaf.cpp - replay of square_sum's `shuffle` (B10): reduce_tree of backends/cuda/sequences.cuh,
-// in the fixed order.
+// in the fixed order. Its own are the loops that index/leaf.hpp names, and the step from one
+// walk_rows to the next (take_leaf in leaf.cuh).
 #include "index/leaf.hpp"
 
 #include <fmt/format.h>
@@ -116,7 +117,7 @@ void describe(settings& s, trace& t, int V, int64_t tasks, int leaves_a_task) {
   t.chip = {s.warp, s.segment * s.element_bytes, s.banks};
   const machine chip = t.chip;
   const int warp = s.warp, bytes = s.element_bytes, row = std::max(1, s.banks * 4 / 8);
-  t.arrays = {{"src", space::global, bytes, s.n, 2 * s.warp},
+  t.arrays = {{"src", space::global, bytes, s.n, std::max(s.warp, 2 * s.segment)},
               {"dst", space::global, 8, 1, 1},
               {"value", space::shared, 8, std::max(leaves_a_task, s.warp), row},
               {"partials", space::global, 8, tasks, std::max(1, 4 * chip.segment_bytes / 8)},

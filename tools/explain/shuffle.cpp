@@ -21,16 +21,15 @@ struct exchange {
 exchange exchange_of(const settings& s) {
   const int segments = s.warp / s.width, delta = std::min(s.operand, s.width);
   const std::string within = s.width < s.warp ? fmt::format(", each {} lanes for themselves", s.width) : "";
+  const std::string kept = delta == 1 ? "keeps its own" : fmt::format("{} keep their own", delta);
   if (s.kind == "idx")
     return {shuffle::idx, fmt::format("all receive from lane {}{}: a broadcast", s.operand & (s.width - 1), within),
             1.0 * segments};
   if (s.kind == "up")
-    return {shuffle::up,
-            fmt::format("lane i receives from i - {}{}; the lowest {} keep theirs", s.operand, within, delta),
+    return {shuffle::up, fmt::format("lane i receives from i - {}{}; the lowest {}", s.operand, within, kept),
             1.0 * segments * delta};
   if (s.kind == "down")
-    return {shuffle::down,
-            fmt::format("lane i receives from i + {}{}; the highest {} keep theirs", s.operand, within, delta),
+    return {shuffle::down, fmt::format("lane i receives from i + {}{}; the highest {}", s.operand, within, kept),
             1.0 * segments * delta};
   return {shuffle::exclusive_or, fmt::format("lane i receives from i ^ {}{}: pairs change places", s.operand, within),
           s.operand == 0        ? s.warp

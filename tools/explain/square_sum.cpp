@@ -100,20 +100,25 @@ trace replay(settings& s) {
     return 1;
   };
   std::string rule;
+  if (to != ends::block) rule = "the finishing block's tree, that of shared_tree_unrolled: no conflict";
   if constexpr (how == share::serial)
     rule = fmt::format("thread 0 alone: no conflict, and {} threads wait", s.block - 1);
   if constexpr (how == share::masked) rule = "lanes keep their own places: many idle, but no two in a bank";
-  if constexpr (how == share::unrolled) rule = "lanes on neighbours, then on permuted neighbours: no conflict";
+  if constexpr (how == share::unrolled && to == ends::block)
+    rule = "lanes on neighbours, then on permuted neighbours: no conflict";
   if constexpr (how == share::conflicting)
-    rule = "lanes 2d values apart: they fall on every 2d-th bank, 2d-way until few lanes are left";
+    rule = fmt::format(
+        "after barrier k lanes stand 2^k values apart, and a row of banks holds {}: 2^k-way, until few lanes are left",
+        row);
   if constexpr (how == share::conflict_free)
     rule = fmt::format(
-        "2d apart, but a value of padding every row of banks moves them on: no conflict while 2d < {} x {}", row, row);
+        "2^k values apart, but a value of padding after every {} moves them on: no conflict while 2^k < {} x {}", row,
+        row, row);
   if (to != ends::nothing) {
     t.places.push_back({site::put_value, 1, true, "a value a thread: a row of banks at a time", ways});
-    t.places.push_back({site::read_own, 1, false, to == ends::block ? rule : "", ways, "own"});
-    t.places.push_back({site::read_other, 1, false, to == ends::block ? rule : "", ways, "other"});
-    t.places.push_back({site::write_joined, 1, true, to == ends::block ? rule : "", ways, "sum"});
+    t.places.push_back({site::read_own, 1, false, rule, ways, "own"});
+    t.places.push_back({site::read_other, 1, false, rule, ways, "other"});
+    t.places.push_back({site::write_joined, 1, true, rule, ways, "sum"});
     t.places.push_back({site::write_partial, 2, true,
                         to == ends::block ? "a partial sum a block: one lane" : "a partial sum a thread: neighbours",
                         [=, pb = s.partial_bytes](const request& r) {
@@ -129,6 +134,13 @@ trace replay(settings& s) {
         "threads together (variant conflicting)."};
   if constexpr (how == share::serial)
     t.notes = {fmt::format("{} joins one after another by one thread of {}.", s.block - 1, s.block)};
+  if (how == share::conflict_free && s.block > row * row)
+    t.notes = {
+        fmt::format("The pad holds for blocks of up to {} x {} threads: here the last levels of {} collide again. "
+                    "The kernel's 256 threads and 16 doubles a row of banks just fit.",
+                    row, row, s.block)};
+  if (to == ends::block)
+    t.notes.push_back("A join reads a thread's own value and another's and writes their sum in place of its own.");
 
   t.start({from == reads::serial   ? "square_sum_serial"
            : from == reads::slices ? "square_sum_slices"
@@ -197,7 +209,8 @@ const std::vector<lesson>& square_sum_lessons() {
        "B3 over many blocks: several multiprocessors at last. Each thread leaves a partial sum.", grid},
       {"square_sum", "grid_stride_full", "B4", "B4 on a grid that fills the chip (--blocks).", grid},
       {"square_sum", "shared_serial", "B5",
-       "The block's sums meet in shared memory and thread 0 adds them, one by one.", shared_serial},
+       "The block's sums meet in shared memory and thread 0 adds them one by one, while all others wait.",
+       shared_serial},
       {"square_sum", "shared_serial_full", "B5", "B5 on a grid that fills the chip (--blocks).", shared_serial},
       {"square_sum", "shared_tree_masked", "B6",
        "A tree by bit mask: at each level half of the working threads drop out, scattered over all warps, which "
@@ -210,7 +223,7 @@ const std::vector<lesson>& square_sum_lessons() {
        unrolled},
       {"square_sum", "shared_tree_unrolled_full", "B7", "B7 on a grid that fills the chip (--blocks).", unrolled},
       {"square_sum", "conflicting", "B8",
-       "The working threads packed together, but on places 2d apart: bank conflicts on purpose.", conflicting},
+       "The working threads packed together, but on places 2, 4, 8 ... apart: bank conflicts on purpose.", conflicting},
       {"square_sum", "conflict_free", "B8",
        "The same tree on padded shared memory: the pad alone removes the conflicts.", conflict_free},
       {"square_sum", "compiler_fma", "B9", "B7's accesses; the lesson is the multiply-add, as the compiler writes it.",

@@ -65,6 +65,18 @@ place neighbours(const settings& s, const axis& a, site where, int array, bool w
       }};
 }
 
+// What reads beyond the ends become.
+std::string beyond(const settings& s) {
+  static const std::map<std::string, const char*> becomes = {
+      {"nearest", "the end's own element, for several lanes where there is a star"},
+      {"mirror", "the elements before the end, which is not repeated"},
+      {"reflect", "the elements before the end, which is repeated"},
+      {"wrap", "the elements at the other end"},
+      {"constant", "the constant, and no read"},
+      {"valid", "no read: there are fewer outputs instead"}};
+  return fmt::format("Beyond the array's ends, boundary {}: {}.", s.boundary, becomes.at(s.boundary));
+}
+
 void read_tap(axis& a, int round, int64_t i) {
   if (const int64_t j = at::source_index(i, a.n, a.boundary); j >= 0) a.t.access(site::read_src, round, j);
 }
@@ -75,7 +87,7 @@ trace global(settings& s) {
   a.t.places = {neighbours(s, a, site::read_src, 0, false, 1), neighbours(s, a, site::write_dst, 1, true, 1)};
   const int64_t blocks = (a.outputs + s.block - 1) / s.block;
   a.t.start({"stencil_global", static_cast<int>(blocks), s.block, 1});
-  a.t.best_warp = s.block > s.warp ? 1 : 0;
+  a.t.best_warp = std::min<int64_t>(s.block, a.outputs) > s.warp ? 1 : 0;
   for (int64_t block = 0; block < blocks; ++block)
     for (int thread = 0; thread < s.block; ++thread) {
       a.t.thread(static_cast<int>(block), thread);
@@ -89,6 +101,7 @@ trace global(settings& s) {
   a.t.notes = {fmt::format(
       "Every element is asked for {} times, once a tap: neighbouring warps and taps meet in the L1 cache, not in DRAM.",
       2 * a.radius + 1)};
+  a.t.notes.push_back(beyond(s));
   return a.t;
 }
 
@@ -136,6 +149,7 @@ trace shared(settings& s) {
                   "then come from "
                   "shared memory.",
                   s.block, tile, 2 * a.radius, static_cast<double>(tile) / s.block, taps)};
+  a.t.notes.push_back(beyond(s));
   return a.t;
 }
 
@@ -171,7 +185,7 @@ void wide_items(const settings& s, axis& a, int V) {
   const at::items cut = at::cut_rows(V, a.outputs, 1, 0, 0, 0, 0);
   const int64_t blocks = (cut.total + s.block - 1) / s.block;
   a.t.start({"stencil_wide", static_cast<int>(blocks), s.block, 1});
-  a.t.best_warp = s.block > s.warp ? 1 : 0;
+  a.t.best_warp = std::min<int64_t>(s.block, cut.total) > s.warp ? 1 : 0;
   for (int64_t block = 0; block < blocks; ++block)
     for (int thread = 0; thread < s.block; ++thread) {
       a.t.thread(static_cast<int>(block), thread);
@@ -206,6 +220,7 @@ trace wide(settings& s) {
       fmt::format("A lane moves {} bytes at a time and computes {} outputs from registers; the windows of neighbouring "
                   "lanes overlap and L1 serves the overlap: no shared memory, no barrier.",
                   V * s.element_bytes, V)};
+  a.t.notes.push_back(beyond(s));
   return a.t;
 }
 

@@ -9,11 +9,11 @@
 namespace lockstep::tool::explain {
 namespace {
 
-constexpr double margin = 24, most = 1240, least = 760;
+constexpr double margin = 24, most = 1340, least = 760;
 
-// Into lines of a width, at 7 px a character of 13 px text.
-std::vector<std::string> broken(const std::string& text, double pixels) {
-  const auto width = static_cast<size_t>(pixels / 7);
+// Into lines of a width, for text of so many pixels' height.
+std::vector<std::string> broken(const std::string& text, double pixels, double size) {
+  const auto width = static_cast<size_t>(pixels / (0.54 * size));
   std::vector<std::string> out;
   size_t at = 0;
   while (at < text.size()) {
@@ -26,13 +26,15 @@ std::vector<std::string> broken(const std::string& text, double pixels) {
   return out;
 }
 
+const char* const label = "x-label";
+
 // Text and drawings, from above to below.
 struct sheet {
   double width, y = margin + 16;
   std::string body = {};
 
   void say(const std::string& text, const char* style, double step = 17) {
-    for (const std::string& line : broken(text, width)) {
+    for (const std::string& line : broken(text, width, style == label ? 11 : 13)) {
       body += fmt::format("<text x='{:.1f}' y='{:.1f}' class='{}'>{}</text>\n", margin, y, style, pages::escaped(line));
       y += step;
     }
@@ -71,7 +73,7 @@ std::string svg_of(const view& v) {
   sheet all{widest};
   all.say(fmt::format("{} / {}  ({})", v.what->op, v.what->variant, v.what->row), "x-title", 24);
   all.say(v.what->teaches, "x-text", 18);
-  all.say(headline(v) + fmt::format(". Block {}, warp {}. ", v.block, v.warp) + key_of(v), "x-label", 15);
+  all.say(headline(v) + fmt::format(". Block {}, warp {}. ", v.block, v.warp) + drawing_key(v, v.shown), label, 15);
   all.y += 2;
   for (const auto& line : lines) {
     double x = 0, tallest = 0;
@@ -83,9 +85,8 @@ std::string svg_of(const view& v) {
     all.y += tallest + 22;
   }
   all.y += 12;
-  if (v.shown.size() < v.steps.size()) {
-    all.say(fmt::format("The other steps of this warp look like these: --step all, or --step 1 to {}.", v.steps.size()),
-            "x-label");
+  if (const std::string rest = other_steps(v); !rest.empty()) {
+    all.say(rest, label, 15);
     all.y += 14;
   }
   if (!v.levels.empty()) {
@@ -103,7 +104,7 @@ std::string svg_of(const view& v) {
       all.say((text.agrees ? "\u2713 " : "\u2717 ") + ("predicted " + text.taught + ": ") + text.verdict,
               text.agrees ? "x-good" : "x-bad");
     else if (!text.verdict.empty())
-      all.say(text.verdict, "x-label");
+      all.say(text.verdict, label);
     all.y += 6;
   }
   for (const std::string& note : v.t.notes) all.say(note, "x-text");

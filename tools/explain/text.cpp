@@ -102,8 +102,10 @@ std::string text_of(const view& v, int columns) {
   out += wrapped(v.what->teaches, width, "");
   out += wrapped(headline(v), width, "") + "\n";
   out += wrapped(
-      fmt::format("Block {}, warp {}. A character is a lane: 0-9, a-v; * several lanes; . not touched.{}", v.block,
-                  v.warp, " [ ] a segment that is moved. Shared memory: a row is once across all banks."),
+      fmt::format(
+          "Block {}, warp {}. A character is the lane that touches an element: 0-9, a-v; * several lanes; . none. ",
+          v.block, v.warp) +
+          key_of(v, v.shown, "[ ]"),
       width, "");
   for (const size_t step : v.shown) {
     out += fmt::format("\n{}{}{}\n", s.bold, step_title(v, step), s.off);
@@ -140,9 +142,8 @@ std::string text_of(const view& v, int columns) {
     }
     emit();
   }
-  if (v.shown.size() < v.steps.size())
-    out += fmt::format("\n{}The other steps of this warp look like these: --step all, or --step 1 to {}.{}\n", s.dim,
-                       v.steps.size(), s.off);
+  if (const std::string rest = other_steps(v); !rest.empty())
+    out += fmt::format("\n{}{}{}", s.dim, wrapped(rest, width, ""), s.off);
   if (!v.levels.empty()) {
     out += fmt::format("\n{}{}{}\n", s.bold, work_title(v), s.off);
     for (const level& l : v.levels) out += fmt::format("  {:<16} {}  {}\n", name_of(l), bar(l), text_of(v, l));

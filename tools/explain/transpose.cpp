@@ -117,6 +117,7 @@ trace tiled(settings& s) {
   const int pitch = cuda::tile_pitch<how>(p.block), warp = s.warp, bytes = s.element_bytes;
   const int across = lanes_across(s), down = lanes_down(s);
   const machine chip = p.t.chip;
+  const int slots = std::max(1, chip.banks * 4 / bytes);
   place in{site::write_tile, 2, true, "a row of the tile lies across the banks: no conflict",
            [=](const request& r) { return static_cast<int>(r.lanes.size()) < warp || bytes < 4 ? -1.0 : 1.0; }};
   place out{site::read_tile, 2, false, "", nullptr};
@@ -127,8 +128,10 @@ trace tiled(settings& s) {
   if constexpr (how == layout::swizzled)
     out.rule = "element (i, j) lies at column i ^ j: a column of the tile meets every bank once";
   else
-    out.rule = fmt::format("a column's elements lie {} {}-byte elements apart, gcd with a row of banks {}: {:.0f}-way",
-                           pitch, bytes, std::gcd(pitch, std::max(1, chip.banks * 4 / bytes)), ways);
+    out.rule =
+        fmt::format("down a column lanes step by {} elements, and a row of banks holds {}: gcd({}, {}) = {}, {}", pitch,
+                    slots, pitch, slots, std::gcd(pitch, slots),
+                    ways > 1 ? fmt::format("so {:.0f} lanes meet in a bank", ways) : "so no two lanes meet in a bank");
   p.t.places = {along_rows(s, site::read_src, 0, false), in, out, along_rows(s, site::write_dst, 1, true)};
   every_thread(p, [&](const square_tile& at, int x, int y) {
     cuda::walk_tile_in<how>(p.block, p.all, at, x, y, [&](int step, int64_t from, int place) {
@@ -206,11 +209,14 @@ trace wide(settings& s) {
       t.thread(static_cast<int>(number), thread);
       const auto u = static_cast<unsigned>(thread);
       cuda::walk_items(per_thread, u, shape.threads, unit_columns, [&](int p, int ui, int uj) {
-        for (int v = 0; v < V; ++v) t.access(site::read_src, p * V + v, (i0 + ui * V + v) * s.columns + j0 + uj * V, V);
+        cuda::walk_unit(V, ui, uj, [&](int v, int i, int) {
+          t.access(site::read_src, p * V + v, (i0 + i) * s.columns + j0 + uj * V, V);
+        });
       });
       cuda::walk_items(per_thread, u, shape.threads, unit_columns, [&](int p, int ui, int uj) {
-        for (int v = 0; v < V; ++v)
-          t.access(site::write_tile, p * V + v, cuda::wide_place(uj * V + v, ui, chunks, V, spread, bank_row));
+        cuda::walk_unit(V, ui, uj, [&](int v, int, int j) {
+          t.access(site::write_tile, p * V + v, cuda::wide_place(j, ui, chunks, V, spread, bank_row));
+        });
       });
       t.barrier();
       cuda::walk_items(per_thread * V, u, shape.threads, chunks, [&](int p, int j, int c) {

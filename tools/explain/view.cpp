@@ -71,7 +71,7 @@ std::vector<level> levels_of(const view& v) {
 }  // namespace
 
 view make_view(const lesson& what, const settings& how, trace t, int block, int warp, const std::string& step) {
-  view v{&what, how, std::move(t), {}, {}, block, warp, {}, {}, {}};
+  view v{&what, how, std::move(t), {}, {}, block, warp, {}, {}, {}, false};
   v.all = v.t.requests();
   v.sums = summarize(v.t, v.all);
   std::tuple<int, int, int> last{-1, -1, -1};
@@ -90,6 +90,7 @@ view make_view(const lesson& what, const settings& how, trace t, int block, int 
   if (v.steps.empty())
     refuse("--at-block {} --at-warp {}: this warp touches nothing here; choose another", block, warp);
   v.shown = choose(v, step);
+  v.asked = !step.empty();
   v.levels = levels_of(v);
   return v;
 }
@@ -161,15 +162,41 @@ std::vector<std::pair<std::string, std::string>> facts(const view& v) {
   const array& src = v.t.arrays.front();
   const std::string size =
       v.how.op == "transpose" ? fmt::format("{} x {}", v.how.rows, v.how.columns) : fmt::format("{}", src.elements);
-  return {{"Array", fmt::format("{} elements of {} bytes", size, src.bytes)},
-          {"Grid", fmt::format("{} {} of {} threads", grid.blocks, grid.blocks == 1 ? "block" : "blocks", block)},
-          {"Machine", fmt::format("warps of {}, segments of {} bytes, {} banks of 4 bytes", v.t.chip.warp,
-                                  v.t.chip.segment_bytes, v.t.chip.banks)}};
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"Array", fmt::format("{} elements of {} bytes", size, src.bytes)}};
+  if (v.how.op == "stencil")
+    all.emplace_back("Stencil", fmt::format("radius {}, boundary {}", v.how.radius, v.how.boundary));
+  if (v.how.op == "shuffle")
+    all.emplace_back("Shuffle", fmt::format("{} by {}, width {}", v.how.kind, v.how.operand, v.how.width));
+  all.emplace_back("Grid", fmt::format("{} {} of {} {}", grid.blocks, grid.blocks == 1 ? "block" : "blocks", block,
+                                       block == "1" ? "thread" : "threads"));
+  all.emplace_back("Machine", fmt::format("warps of {} {}, segments of {} bytes, {} {} of 4 bytes", v.t.chip.warp,
+                                          v.t.chip.warp == 1 ? "lane" : "lanes", v.t.chip.segment_bytes, v.t.chip.banks,
+                                          v.t.chip.banks == 1 ? "bank" : "banks"));
+  return all;
 }
 std::string headline(const view& v) {
   std::string line;
   for (const auto& [name, value] : facts(v)) line += (line.empty() ? "" : "; ") + value;
   return line;
+}
+
+std::string not_drawn(const view& v, const char* like) {
+  if (v.shown.size() == v.steps.size()) return {};
+  if (v.asked) return fmt::format("This warp has {} steps.", v.steps.size());
+  size_t first = v.steps.size();  // of what follows the kernel itself
+  while (first > 0 && v.steps[first - 1].front()->kernel > 0) --first;
+  std::string text;
+  if (v.shown.size() < first) text = fmt::format("The other steps of this warp look like {}. ", like);
+  if (first < v.steps.size())
+    text += fmt::format("Steps {} to {} are those of {}. ", first + 1, v.steps.size(),
+                        v.t.launches[static_cast<size_t>(v.steps[first].front()->kernel)].name);
+  text.pop_back();
+  return text;
+}
+std::string other_steps(const view& v) {
+  const std::string text = not_drawn(v);
+  return text.empty() ? text : fmt::format("{} To see them: --step all, or --step 1 to {}.", text, v.steps.size());
 }
 
 std::string work_title(const view& v) {
@@ -189,6 +216,34 @@ std::string step_title(const view& v, size_t step) {
   if (v.t.launches.size() > 1) title += ", " + v.t.launches[static_cast<size_t>(r.kernel)].name;
   if (r.phase > 0) title += fmt::format(", after barrier {}", r.phase);
   return title;
+}
+
+std::string key_of(const view& v, const std::vector<size_t>& steps, const std::string& frames) {
+  bool global = false, shared = false;
+  int most_bytes = 0;  // of a lane's access to shared memory
+  for (const size_t step : steps)
+    for (const request* r : v.steps[step]) {
+      const array& a = array_of(v, *r);
+      global |= a.where == space::global;
+      if (a.where != space::shared) continue;
+      shared = true;
+      most_bytes = std::max(most_bytes, r->lanes.front().width * a.bytes);
+    }
+  std::string key;
+  if (global)
+    key += fmt::format(
+        "{}: the segments of {} bytes that memory moves for the request; \"used\" is what lanes asked for "
+        "of them. ",
+        frames, v.t.chip.segment_bytes);
+  if (shared)
+    key +=
+        "A row of shared memory lies across all banks: lanes on different words of one column conflict and go one "
+        "after another, a wavefront each. ";
+  if (const int at_once = std::max(1, v.t.chip.banks * 4 / std::max(1, most_bytes)); shared && at_once < v.t.chip.warp)
+    key += fmt::format("With {} bytes a lane only {} of {} lanes go at once, and only those conflict. ", most_bytes,
+                       at_once, v.t.chip.warp);
+  if (!key.empty()) key.pop_back();
+  return key;
 }
 
 std::string caption(const view& v, const request& r) {
@@ -211,9 +266,10 @@ std::string cost(const view& v, const request& r) {
   if (a.where == space::constant)
     return r.met == 1 ? "1 word for all lanes" : fmt::format("{} words, one after another", r.met);
   if (a.where == space::shared)
-    return r.ways <= 1 ? "no bank conflict"
-                       : fmt::format("{}-way bank conflict: {} wavefronts for {}", r.ways, r.met, r.needed);
-  return fmt::format("{} segment{}, {} needed: {:.3g} %", r.met, r.met == 1 ? "" : "s", r.needed,
+    return r.ways > 1   ? fmt::format("{}-way conflict: {} wavefronts, {} needed", r.ways, r.met, r.needed)
+           : r.met == 1 ? "no conflict: 1 wavefront"
+                        : fmt::format("no conflict: {} wavefronts, {} needed", r.met, r.needed);
+  return fmt::format("{} segment{}, {} needed: {:.3g} % used", r.met, r.met == 1 ? "" : "s", r.needed,
                      100.0 * static_cast<double>(r.bytes_used) / (static_cast<double>(r.met) * v.t.chip.segment_bytes));
 }
 
@@ -229,20 +285,34 @@ verdict_text verdict_of(const view& v, const summary& s) {
   const auto range = [](double least, double most) {
     return least == most ? fmt::format("{:.4g}", most) : fmt::format("{:.4g} to {:.4g}", least, most);
   };
+  const auto many = [&](double least, double most, const char* what) {
+    return fmt::format("{} {}{}", range(least, most), what, most == 1 ? "" : "s");
+  };
   if (a.where == space::lanes)
-    text.counted = fmt::format("{} lanes keep their own value", range(s.least_met, s.most_met));
+    text.counted = s.most_met == 0   ? "every lane receives another's value"
+                   : s.most_met == 1 ? "1 lane keeps its own value"
+                                     : fmt::format("{} lanes keep their own value", range(s.least_met, s.most_met));
   else if (a.where == space::constant)
-    text.counted = fmt::format("{} word{} a request", range(s.least_met, s.most_met), s.most_met == 1 ? "" : "s");
+    text.counted = many(s.least_met, s.most_met, "word") + " a request";
   else if (shared)
-    text.counted = fmt::format("{}-way at most, {:.3g} % efficient", s.most_ways, 100 * s.efficiency(v.t.chip, a));
+    text.counted = s.most_ways <= 1
+                       ? "no conflict"
+                       : fmt::format("{}-way conflict at most; {} wavefronts, {} needed", s.most_ways, s.met, s.needed);
   else
-    text.counted = fmt::format("{} segment{} a request, {:.3g} % efficient", range(s.least_met, s.most_met),
-                               s.most_met == 1 ? "" : "s", 100 * s.efficiency(v.t.chip, a));
+    text.counted = fmt::format("{} a request, {:.3g} % of their bytes used", many(s.least_met, s.most_met, "segment"),
+                               100 * s.efficiency(v.t.chip, a));
   if (s.judged == 0) {
     text.verdict = s.where->taught ? "the rule speaks of full warps; there is none here" : "";
     return text;
   }
-  text.taught = shared ? range(s.taught_least, s.taught_most) + "-way" : range(s.taught_least, s.taught_most);
+  if (shared)
+    text.taught = s.taught_most <= 1 ? "no conflict" : range(s.taught_least, s.taught_most) + "-way";
+  else if (a.where == space::lanes)
+    text.taught = s.taught_most == 0   ? "none keeps its own"
+                  : s.taught_most == 1 ? "1 keeps its own"
+                                       : range(s.taught_least, s.taught_most) + " keep their own";
+  else
+    text.taught = many(s.taught_least, s.taught_most, a.where == space::global ? "segment" : "word");
   text.agrees = s.agreed == s.judged;
   if (text.agrees) {
     text.verdict = s.judged == s.requests

@@ -29,6 +29,7 @@ struct view {
   std::vector<std::vector<const request*>> steps;  // its requests, those of one round together
   std::vector<size_t> shown;                       // steps that are drawn
   std::vector<level> levels;                       // of its block; empty where all threads work all the time
+  bool asked = false;                              // for a step
 };
 
 view make_view(const lesson& what, const settings& how, trace t, int block, int warp, const std::string& step);
@@ -50,15 +51,19 @@ std::string lane_text(int lane);  // one character: 0-9, a-v; * for several
 std::vector<std::pair<std::string, std::string>> facts(const view& v);  // sizes, each with its name
 std::string headline(const view& v);                                    // the same in one line
 std::string step_title(const view& v, size_t step);
+// How to read drawings of steps; frames: what is around segments.
+std::string key_of(const view& v, const std::vector<size_t>& steps, const std::string& frames);
 std::string caption(const view& v, const request& r);  // "src, read: 32 lanes"
-std::string cost(const view& v, const request& r);     // "32 segments, 4 needed: 12.5 %"
+std::string cost(const view& v, const request& r);     // "32 segments, 4 needed: 12.5 % of the bytes used"
 std::string name_of(const view& v, const summary& s);  // "read src"
 bool wasteful(const view& v, const request& r);
 struct verdict_text {
   bool agrees;
-  std::string counted, taught, verdict;
+  std::string counted, taught, verdict;  // "4 segments a request, ...", "4 segments", "as taught"
 };
 verdict_text verdict_of(const view& v, const summary& s);
+std::string not_drawn(const view& v, const char* like = "these");  // which of the warp's steps; empty: all are drawn
+std::string other_steps(const view& v);                            // the same, and how to see them
 std::string work_title(const view& v);
 std::string name_of(const level& l);                 // "barrier 3"
 std::string text_of(const view& v, const level& l);  // "8 of 256 threads, 1 of 8 warps; 2 wavefronts"

@@ -37,6 +37,13 @@ LOCKSTEP_INDEX void walk_items(int items, unsigned t, int threads, int across, c
   }
 }
 
+// The rows of a unit, V x V elements: body(v, the tile's row of src, its row of dst).
+template <class Body>
+LOCKSTEP_INDEX void walk_unit(int V, int unit_row, int unit_column, const Body& body) {
+  LOCKSTEP_UNROLL
+  for (int v = 0; v < V; ++v) body(v, unit_row * V + v, unit_column * V + v);
+}
+
 // Chunk c of the tile's dst row j. The XOR stays within a row of banks (`bank_row` chunks, 8
 // of 32 banks) because a unit's rows fill multiples of 8. spread: neighbouring chunks of a
 // unit's column that a wavefront stores, where a row of units is narrower than it.

@@ -97,12 +97,11 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
     if (exact || (full && plan.src_vector && plan.dst_vector)) {
       walk_items(per_thread, threadIdx.x, threads, unit_cols, [&](int p, int ui, int uj) {
         const unsigned char* from = src + ui * V * plan.src_ld * bytes + uj * 16;
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
+        walk_unit(V, ui, uj, [&](int v, int, int) {
           LOCKSTEP_SEEN(read_src, plan.src, reinterpret_cast<const uint4*>(from + v * plan.src_ld * bytes));
           const uint4 x = __ldcs(reinterpret_cast<const uint4*>(from + v * plan.src_ld * bytes));
           w[p][v][0] = x.x, w[p][v][1] = x.y, w[p][v][2] = x.z, w[p][v][3] = x.w;
-        }
+        });
       });
     } else {
       // The rows as they lie, in aligned chunks with up to 15 bytes too many on both
@@ -133,11 +132,10 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
     }
     walk_items(per_thread, threadIdx.x, threads, unit_cols, [&](int p, int ui, int uj) {
       transpose_unit<bytes, 16>(w[p]);
-#pragma unroll
-      for (int v = 0; v < V; ++v) {
-        LOCKSTEP_SEEN(write_tile, tile, &tile[place(uj * V + v, ui)]);
-        tile[place(uj * V + v, ui)] = make_uint4(w[p][v][0], w[p][v][1], w[p][v][2], w[p][v][3]);
-      }
+      walk_unit(V, ui, uj, [&](int v, int, int j) {
+        LOCKSTEP_SEEN(write_tile, tile, &tile[place(j, ui)]);
+        tile[place(j, ui)] = make_uint4(w[p][v][0], w[p][v][1], w[p][v][2], w[p][v][3]);
+      });
     });
     if (!LOCKSTEP_DEVICE_MUTANT("wide_barrier_dropped"))
       __syncthreads();  // all units of the tile are in place before any thread reads a row of dst
