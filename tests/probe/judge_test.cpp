@@ -58,7 +58,8 @@ TEST(Verdict, FittedIsNoAgreement) {
   }
   EXPECT_EQ(out.said(), verdict::fitted);
   ASSERT_EQ(out.fitted().size(), 1u);  // one reason, said once
-  EXPECT_EQ(out.fitted()[0], "a; a; a: since");
+  EXPECT_EQ(out.fitted()[0].what, "since");
+  EXPECT_EQ(out.fitted()[0].lines, "a; a and a");
   EXPECT_EQ(tally({out}).find("3 predictions: the rule of today holds in 0"), 0u) << tally({out});
   EXPECT_NE(tally({out}).find("3 fitted"), std::string::npos) << tally({out});
 
@@ -73,6 +74,25 @@ TEST(Verdict, FittedIsNoAgreement) {
   EXPECT_EQ(kept.lines[2].said, verdict::differs);
   kept.judge(all.find("X", "bad"), about(10, 0.1), {}, seen);
   EXPECT_EQ(kept.lines[3].said, verdict::wrong);
+}
+
+TEST(Verdict, RulesAreSaidOnceForAllTheirLines) {
+  row out{};
+  for (const char* name : {"a", "b", "c"}) out.judge(name, "unit", 1, exactly(1).by(*name == 'b' ? "two" : "one"));
+  out.judge("d", "unit", 1, exactly(1));
+  const auto rules = out.rules();
+  ASSERT_EQ(rules.size(), 2u);
+  EXPECT_EQ(rules[0].what + ": " + rules[0].lines, "one: a and c");
+  EXPECT_EQ(rules[1].what + ": " + rules[1].lines, "two: b");
+}
+
+// A value beside a bound is written with the digits that show on which side it lies.
+TEST(Verdict, FiguresShowTheSide) {
+  row out{};
+  for (const double v : {2.9987, 3.0001, 4.12345, 12345.6, 123.456}) out.judge("a", "unit", v, at_least(3));
+  std::string text;
+  for (const line& l : out.lines) text += l.figure() + " ";
+  EXPECT_EQ(text, "2.999 3 4.12 12346 123.5 ");
 }
 
 // E8, E11 and H8 on a device that does what the rules say, and with the figures of an

@@ -32,6 +32,7 @@ class Probe(unittest.TestCase):
             for line in row["lines"]:
                 self.assertTrue(line["values_right"], line)
                 self.assertIn(line["verdict"], VERDICTS)
+                self.assertTrue(line["predicted"].get("rule"), line)
                 holds = lambda r: r.get("low", float("-inf")) <= line["measured"] <= r.get("high", float("inf"))
                 self.assertEqual(line["verdict"] in ("agrees", "moved on"), holds(line["predicted"]), line)
                 self.assertEqual(line["witness"], "fitted" if line["verdict"] == "fitted" else "rule")
@@ -42,7 +43,7 @@ class Probe(unittest.TestCase):
 
     def test_series(self):
         series = {s["name"]: s for row in self.report["rows"] for s in row["series"]}
-        latency = series["latency by working set"]
+        latency = series["Latency by working set"]
         self.assertEqual([p["x"] for p in latency["points"]], [4096 << k for k in range(17)])
         self.assertTrue(all(p["y"] > 0 for p in latency["points"]))
         # 256 MiB at random are slower than 4 KiB on any machine.
@@ -104,13 +105,22 @@ class Probe(unittest.TestCase):
             self.assertEqual(r.returncode, 0, r.stderr)
             with open(page) as f:
                 text = f.read()
-            self.assertIn("latency by working set", text)
+            self.assertIn("Latency by working set", text)
             self.assertIn("<svg", text)
             with open(data) as f:
                 self.assertEqual(json.load(f)["rows"][0]["id"], "H1")
             r = run("--row", "H7", "--seconds", "0.001", "--threads", "2", "--json", os.path.join(folder, "no", "p.json"))
-            self.assertEqual(r.returncode, 1)
+            self.assertEqual((r.returncode, r.stdout), (1, ""))  # said before anything is measured
             self.assertIn("cannot be written", r.stderr)
+
+    def test_committed_results_say_their_rules(self):
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "results")
+        for name in ("probe-h200.json", "probe-zen5.json"):
+            again = json.loads(run("--from", os.path.join(folder, name), "--json", "-").stdout)
+            for row in again["rows"]:
+                self.assertTrue(row["taught"] and row["lesson"], row["id"])
+                for line in row["lines"]:
+                    self.assertTrue(line["predicted"].get("rule") or line["predicted"]["text"] == "no rule", (name, row["id"], line["name"]))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,21 @@ namespace {
 
 std::string number(double v) { return pages::text_of(v, pages::unit::number); }
 
+// A terminal's ">= 1.2" and "80 +-15%" as print has them.
+std::string symbols(std::string text) {
+  for (const auto& [from, to] : {std::pair(">=", "\u2265"), {"<=", "\u2264"}, {"+-", "\u00b1 "}, {"%", " %"}})
+    if (const size_t at = text.find(from); at != std::string::npos) text.replace(at, std::string(from).size(), to);
+  return text;
+}
+
+// The names of a file's facts, in words.
+std::string fact_name(const std::string& name) {
+  if (name == "cuda" || name == "cpu") return name == "cuda" ? "GPU" : "CPU";
+  if (name == "seconds") return "seconds a measurement";
+  if (name == "judged") return "judged by the rules of commit";
+  return name;
+}
+
 pages::tone tone_of(verdict v) {
   return v == verdict::agrees                             ? pages::tone::good
          : v == verdict::moved_on || v == verdict::fitted ? pages::tone::plain
@@ -29,13 +44,14 @@ pages::table table_of(const row& r) {
   if (fits) t.columns.insert(t.columns.begin() + 3, {"fitted"});
   for (const line& l : r.lines) {
     t.rows.push_back({{l.name},
-                      {l.taught ? l.taught->text : ""},
-                      {l.now.text},
-                      {number(l.value)},
-                      {number(l.low) + " to " + number(l.high)},
+                      {l.taught ? symbols(l.taught->text) : ""},
+                      {symbols(l.now.text)},
+                      {l.figure()},
+                      {number(l.low) == number(l.high) ? "" : number(l.low) + " to " + number(l.high)},
                       {l.unit},
                       {text(l.said), tone_of(l.said)}});
-    if (fits) t.rows.back().insert(t.rows.back().begin() + 3, l.said == verdict::fitted ? l.after->seen.text : "");
+    if (fits)
+      t.rows.back().insert(t.rows.back().begin() + 3, l.said == verdict::fitted ? symbols(l.after->seen.text) : "");
   }
   return t;
 }
@@ -130,6 +146,7 @@ void add_picture(pages::page& page, const std::vector<memory>& picture) {
     if (!std::isnan(m.latency_cycles)) latency.bars.push_back({.label = m.name, .value = m.latency_cycles});
     if (!std::isnan(m.gb_s)) bandwidth.bars.push_back({.label = m.name, .value = m.gb_s});
   }
+  page.picture("", "", picture_svg(picture));
   page.add(t);
   if (!latency.bars.empty()) page.add(latency);
   if (!bandwidth.bars.empty()) page.add(bandwidth);
@@ -140,8 +157,9 @@ void add_picture(pages::page& page, const std::vector<memory>& picture) {
 void write_html(const report& all, const std::string& path) {
   pages::page page("The memory hierarchy, measured",
                    "What is taught, what the rules that hold today predict, and what this machine does.");
-  for (const report::device& d : all.devices) page.fact(d.backend, d.name + ", " + d.detail);
-  for (const auto& [name, value] : all.machine) page.fact(name, value);
+  page.style(picture_style());
+  for (const report::device& d : all.devices) page.fact(fact_name(d.backend), d.name + ", " + d.detail);
+  for (const auto& [name, value] : all.machine) page.fact(fact_name(name), value);
   page.fact("verdicts", tally(all.rows));
   page.section("How to read it");
   page.text(
@@ -160,8 +178,12 @@ void write_html(const report& all, const std::string& path) {
     page.text("Taught: " + r.taught);
     if (!r.today.empty()) page.text("Today: " + r.today);
     page.text("Lesson: " + r.lesson);
-    for (const std::string& one : r.fitted()) page.text("Fitted: " + one);
+    for (const row::remark& one : r.fitted()) page.text("Fitted, for " + one.lines + ": " + one.what + ".");
     page.add(table_of(r));
+    page.text("What the predictions rest on:");
+    std::vector<std::string> rules;
+    for (const row::remark& one : r.rules()) rules.push_back(one.lines + ": " + one.what);
+    page.list(rules);
     add_charts(page, r.plots);
     add_bars(page, r.columns);
     if (!r.picture.empty()) add_picture(page, r.picture);

@@ -61,26 +61,58 @@ verdict verdict_of(double value, bool right, const range& now, const std::option
 }
 }  // namespace
 
+std::string line::figure() const {
+  for (const int digits : {3, 4, 5}) {
+    const std::string text = std::abs(value) >= 1000  ? fmt::format("{:.0f}", value)
+                             : std::abs(value) >= 100 ? fmt::format("{:.{}f}", value, digits - 2)
+                                                      : fmt::format("{:.{}g}", value, digits);
+    if (now.holds(std::stod(text)) == now.holds(value)) return text;
+  }
+  return fmt::format("{}", value);
+}
+
 verdict row::said() const {
   verdict worst = verdict::agrees;
   for (const line& l : lines) worst = std::max(worst, l.said);
   return worst;
 }
 
-std::vector<std::string> row::fitted() const {
-  std::vector<std::pair<std::string, std::string>> reasons;  // why; the lines it is given for
+namespace {
+
+// Lines of the same text under one remark, which names about `most` of them; text_of gives an
+// empty text for lines without.
+template <class Text>
+std::vector<row::remark> remarks(const std::vector<line>& lines, size_t most, const Text& text_of) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
   for (const line& l : lines) {
-    if (l.said != verdict::fitted) continue;
-    const auto same =
-        std::find_if(reasons.begin(), reasons.end(), [&](const auto& one) { return one.first == l.after->why; });
-    if (same == reasons.end())
-      reasons.emplace_back(l.after->why, l.name);
-    else
-      same->second += "; " + l.name;
+    const std::string text = text_of(l);
+    if (text.empty()) continue;
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.first == text; });
+    (same == groups.end() ? groups.emplace_back(text, std::vector<std::string>()) : *same).second.push_back(l.name);
   }
-  std::vector<std::string> out;
-  for (const auto& [why, what] : reasons) out.push_back(what + ": " + why);
+  std::vector<row::remark> out;
+  for (const auto& [text, names] : groups) {
+    std::string all;
+    for (size_t k = 0; k < names.size(); ++k) {
+      if (k + 1 == most && k + 2 < names.size()) {
+        all += fmt::format(" and {} more", names.size() - k);
+        break;
+      }
+      all += (k == 0 ? "" : k + 1 == names.size() ? " and " : "; ") + names[k];
+    }
+    out.push_back({text, all});
+  }
   return out;
+}
+
+}  // namespace
+
+std::vector<row::remark> row::rules() const {
+  return remarks(lines, 3, [](const line& l) { return l.now.rule; });
+}
+std::vector<row::remark> row::fitted() const {
+  return remarks(lines, lines.size(),
+                 [](const line& l) { return l.said == verdict::fitted ? l.after->why : std::string(); });
 }
 
 void row::bar(const std::string& title, const readings& all, const std::vector<const char*>& names) {

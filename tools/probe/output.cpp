@@ -15,6 +15,7 @@ ordered_json json_of(const range& r) {
   ordered_json j = {{"text", r.text}};
   if (std::isfinite(r.low)) j["low"] = r.low;
   if (std::isfinite(r.high)) j["high"] = r.high;
+  if (!r.rule.empty()) j["rule"] = r.rule;
   return j;
 }
 
@@ -35,7 +36,8 @@ ordered_json json_of(const series& s) {
 ordered_json json_of(const row& r) {
   ordered_json j = {{"id", r.id},       {"counterpart", r.counterpart}, {"backend", r.backend},
                     {"title", r.title}, {"verdict", text(r.said())},    {"taught", r.taught},
-                    {"today", r.today}, {"lesson", r.lesson},           {"fitted", r.fitted()}};
+                    {"today", r.today}, {"lesson", r.lesson},           {"fitted", ordered_json::array()}};
+  for (const row::remark& one : r.fitted()) j["fitted"].push_back(one.lines + ": " + one.what);
   j["lines"] = ordered_json::array();
   for (const line& l : r.lines) {
     ordered_json one = {{"name", l.name}, {"unit", l.unit}, {"kernel", l.kernel}, {"predicted", json_of(l.now)}};
@@ -120,10 +122,16 @@ void print_row(const row& r, const style& s) {
     const double spread = l.value != 0 ? 100 * (l.high - l.low) / std::abs(l.value) : 0;
     print("     {:<{}} {:>14} {:>14}{} {:>11} {:>6.1f}%  {:<17} {}{}{}\n", l.name, width,
           l.taught ? l.taught->text : "", l.now.text, after(l.said == verdict::fitted ? l.after->seen.text : ""),
-          number(l.value), spread, l.unit, color(l.said, s), text(l.said), s.off);
+          l.figure(), spread, l.unit, color(l.said, s), text(l.said), s.off);
   }
   if (!r.picture.empty()) print_picture(r.picture, s);
-  for (const std::string& one : r.fitted()) print("     fitted  {}\n", folded(one, indent, 104));
+  const char* head = "rules ";
+  for (const row::remark& one : r.rules()) {
+    print("     {}  {}\n", head, folded(one.lines + ": " + one.what, indent, 104));
+    head = "      ";
+  }
+  for (const row::remark& one : r.fitted())
+    print("     fitted  {}\n", folded(one.lines + ": " + one.what, indent, 104));
   if (!r.lesson.empty()) print("     lesson  {}\n", folded(r.lesson, indent, 104));
   put("\n");
 }

@@ -112,6 +112,9 @@ int run(const settings& s) {
       refuse("--row {} is no regular expression; write E3, or 'E(3|8)'", pattern);
     }
   if (!s.from.empty() && !s.note.empty()) refuse("--note goes with a measurement; --from {} has its own", s.from);
+  for (const std::string& path : {s.json, s.html})  // before minutes are spent
+    if (!path.empty() && path != "-" && !std::ofstream(path, std::ios::app))
+      fail("{} cannot be written; check the folder and the space left", path);
   const report all = s.from.empty() ? measure(s) : judge_again(s);
   if (s.json == "-") {
     put(json_text(all));

@@ -43,7 +43,9 @@ class readings {
 struct range {
   double low, high;
   std::string text;
+  std::string rule = {};  // where the numbers come from
   bool holds(double v) const { return v >= low && v <= high; }
+  range by(std::string why) const { return {low, high, text, std::move(why)}; }
 };
 range about(double v, double tolerance);  // v +- a fraction of it
 range exactly(double v);
@@ -74,6 +76,8 @@ struct line {
   std::optional<fit> after;  // only where the rule was seen to fail
   // What the verdict rests on, beside the device's counters: "rule", or "fitted".
   const char* witness() const { return said == verdict::fitted ? "fitted" : "rule"; }
+  // The value with as many digits as it takes to see on which side of the prediction it lies.
+  std::string figure() const;
 };
 struct point {
   double x, y;
@@ -108,8 +112,12 @@ struct row {
   std::vector<bars> columns;
   std::vector<memory> picture;
   verdict said() const;
-  // Why only what was set afterwards holds: a sentence a reason, with the lines' names before it.
-  std::vector<std::string> fitted() const;
+  // A text, and the lines that it is said of.
+  struct remark {
+    std::string what, lines;
+  };
+  std::vector<remark> rules() const;   // where predictions come from
+  std::vector<remark> fitted() const;  // why only what was set afterwards holds
 
   // Judges one reading; nothing is added when the device gave none.
   void judge(const measured* m, const range& now, const std::optional<range>& taught = {},
@@ -175,6 +183,9 @@ std::string tally(const std::vector<row>& rows);
 std::string json_text(const report& all);
 void print_table(const report& all);
 void write_html(const report& all, const std::string& path);
+// picture.cpp: E15 as a drawing, and the rules of its classes.
+std::string picture_svg(const std::vector<memory>& all);
+const char* picture_style();
 // The readings of a file that --json wrote; its rows are not judged yet.
 report read_results(const std::string& path);
 

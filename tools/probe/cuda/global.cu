@@ -168,12 +168,12 @@ void e8_coalescing(bench& b) {
     measure(name, k, true, {pattern::stride, k, 32 * k, far_words, 0}, far_words / (32 * k));
   };
   for (uint32_t k = 0; k <= 32; ++k) offset("offset", k);
-  for (const uint32_t k : {1u, 2u, 3u, 4u, 6u, 8u, 12u, 16u, 24u, 32u}) stride("stride", k);
+  for (const uint32_t k : {1u, 2u, 3u, 4u, 6u, 8u, 12u, 16u, 24u, 32u, 64u}) stride("stride", k);
   for (const size_t bytes : {size_t{32}, size_t{128}}) {
     if (!l2.ask(bytes)) continue;
     const std::string how = ", fetches of " + std::to_string(bytes) + " bytes";
     for (const uint32_t k : {0u, 1u, 8u, 16u, 24u, 31u}) offset("offset" + how, k);
-    for (const uint32_t k : {1u, 8u, 16u, 32u}) stride("stride" + how, k);
+    for (const uint32_t k : {1u, 8u, 16u, 32u, 64u}) stride("stride" + how, k);
   }
 }
 

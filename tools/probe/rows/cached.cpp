@@ -29,7 +29,7 @@ void e4(row& out, const readings& all) {
     relative.name = "time over one address, distinct addresses";
     relative.unit = "times";
     for (double* v : {&relative.value, &relative.low, &relative.high}) *v /= one;
-    out.judge(&relative, about(passes, 0.15));
+    out.judge(&relative, about(passes, 0.15).by("a pass for each distinct address"));
   }
   series sizes{"Constant memory, latency by working set", "bytes", "cycles", true, false, {},
                {{2048, "2 KiB"}, {65536, "64 KiB"}}};
@@ -37,13 +37,17 @@ void e4(row& out, const readings& all) {
     sizes.points.push_back({m->x, m->value, {}});
   }
   const measured* parameter = all.find("E4", "latency of a kernel parameter");
-  if (parameter != nullptr) out.judge(parameter, about(all.value("E4", "latency by working set", 2048), 0.2));
+  if (parameter != nullptr)
+    out.judge(parameter, about(all.value("E4", "latency by working set", 2048), 0.2)
+                             .by("constant memory's own latency: parameters lie there"));
   double first_cache = 0;
   for (const point& p : sizes.points)
     if (p.y <= 1.15 * sizes.points.front().y) first_cache = p.x;
   if (!sizes.points.empty())
-    out.judge("first constant cache holds", "KiB", first_cache / 1024, between(1, 4), exactly(8));
-  out.judge("constant memory there is", "KiB", all.fact("constant_bytes") / 1024, exactly(64));
+    out.judge("first constant cache holds", "KiB", first_cache / 1024,
+              between(1, 4).by("published measurements of Volta to Hopper: 2 KiB"), exactly(8));
+  out.judge("constant memory there is", "KiB", all.fact("constant_bytes") / 1024,
+            exactly(64).by("the programming guide's table"));
   out.plots.push_back(std::move(plot));
   out.plots.push_back(std::move(sizes));
 }
@@ -62,25 +66,26 @@ void e5(row& out, const readings& all) {
   for (const char* pattern : {"uniform", "neighbours", "a line each"}) {
     const std::string name = pattern;
     const double plain = all.value("E5", name + ", plain");
-    out.judge("plain over read-only, " + name, "times", plain / all.value("E5", name + ", read-only"), about(1, 0.05),
-              at_least(1.2));
+    out.judge("plain over read-only, " + name, "times", plain / all.value("E5", name + ", read-only"),
+              about(1, 0.05).by("one cache, and one path to it"), at_least(1.2));
   }
-  out.judge(all.find("E5", "uniform, read-only"), about(1, 0.2));
-  out.judge(all.find("E5", "neighbours, read-only"), about(1, 0.2));
-  out.judge(all.find("E5", "neighbours, addresses by multiply-add"), about(1, 0.2), {},
+  const range a_cycle = about(1, 0.2).by("L1 gives a line, 128 bytes, each cycle");
+  out.judge(all.find("E5", "uniform, read-only"), a_cycle);
+  out.judge(all.find("E5", "neighbours, read-only"), a_cycle);
+  out.judge(all.find("E5", "neighbours, addresses by multiply-add"), a_cycle, {},
             fit{between(1.25, 1.5),
                 "the limit is not L1 but the address: index times 4 plus base is a multiply-add of 64 bits, whose unit "
                 "needs four cycles a warp, so that multiplies alone take 1.03 cycles and warps wait at dispatch (ncu). "
                 "Before loads from shared memory it is the same (1.36); two additions in its place make it 1.05, fixed "
                 "offsets 1.03"});
-  // L1 looks up one line's tag a cycle and partition of its four: at most 32, at least 8.
-  out.judge(all.find("E5", "a line each, read-only"), between(8, 33));
+  out.judge(all.find("E5", "a line each, read-only"),
+            between(8, 33).by("32 lines: L1 looks up one a cycle, or one in each of its four parts"));
   out.bar("Loads from L1 by pattern and path", all,
           {"uniform, read-only", "uniform, plain", "neighbours, read-only", "neighbours, plain",
            "neighbours, addresses by multiply-add", "a line each, read-only", "a line each, plain"});
   const double constant = all.value("E4", "distinct addresses", 32);
   out.judge("constant over read-only, 32 neighbours", "times", constant / all.value("E5", "neighbours, read-only"),
-            at_least(16));
+            at_least(16).by("32 passes there, a line or two here"));
 }
 
 void e6(row& out, const readings& all) {
@@ -100,28 +105,31 @@ void e6(row& out, const readings& all) {
       "z, then x, then y, each rounded to the nearest (in 49,152 of 49,152 corners). Products of fractions would have "
       "16 or 24 bits";
   for (const char* d : {"1-D", "2-D", "3-D"}) {
-    out.judge(all.find("E6", std::string(d) + " points read exactly"), exactly(1024));
+    out.judge(all.find("E6", std::string(d) + " points read exactly"),
+              exactly(1024).by("a read at a cell's centre gives the cell"));
     // Steps of cells are at most 10, 57 and 1007: x is rounded once a slice, y once a column of a slice.
-    out.judge(all.find("E6", std::string(d) + " interpolation, largest difference"), at_most(1), {},
+    out.judge(all.find("E6", std::string(d) + " interpolation, largest difference"),
+              at_most(1).by("a fraction of 8 bits is off by 1/512 of the step between cells, along each axis"), {},
               *d == '3' ? std::optional(fit{at_most((3 * 10 + 5 * 57 + 1007) / 1084.7), weights}) : std::nullopt);
     out.judge(all.find("E6", std::string(d) + " filtered as weights of 8 bits give it"), no_rule(), {},
               fit{exactly(1024), weights});
   }
   for (const char* name :
        {"8-bit integers as fractions", "16-bit integers as fractions", "signed 8-bit integers as fractions"})
-    out.judge(all.find("E6", name), exactly(256));
+    out.judge(all.find("E6", name), exactly(256).by("all 256 tried are v over the largest value"));
   out.bar("Reading an image", all,
           {"texture by rows", "linear by rows", "texture by columns", "linear by columns", "texture by tiles of 8 x 4",
            "linear by tiles of 8 x 4"});
   const auto ratio = [&](const char* a, const char* b) { return all.value("E6", a) / all.value("E6", b); };
   out.judge("texture: columns over rows", "times the speed", ratio("texture by columns", "texture by rows"),
-            between(0.5, 1.5));
-  // A column of 32 rows is 32 sectors for 4 bytes each, 8 of which are used by the time the neighbours come.
-  out.judge("linear: columns over rows", "times the speed", ratio("linear by columns", "linear by rows"), at_most(0.5));
+
+            between(0.5, 1.5).by("a line of the array holds neighbours of both directions"));
+  out.judge("linear: columns over rows", "times the speed", ratio("linear by columns", "linear by rows"),
+            at_most(0.5).by("a column takes a sector of 32 bytes for each word; caches give a part of that back"));
   out.judge("columns: texture over linear", "times the speed", ratio("texture by columns", "linear by columns"),
-            at_least(1.5));
+            at_least(1.5).by("the array's layout is made for that"));
   out.judge("rows: texture over linear", "times the speed", ratio("texture by rows", "linear by rows"),
-            between(0.4, 1.1), at_least(1));
+            between(0.4, 1.1).by("rows coalesce by themselves, and texture units are no wider than L1"), at_least(1));
 }
 
 }  // namespace

@@ -21,12 +21,17 @@ void e1(row& out, const readings& all) {
       "Unroll loops over private arrays so that indices are constants; look for a stack frame in the compiler's "
       "report.";
   out.bar("An access to a thread's own array", all, {"known index", "run-time index", "too large"});
-  out.judge(all.find("E1", "local bytes, known index"), exactly(0));
-  out.judge(all.find("E1", "local bytes, run-time index"), exactly(32 * 4));
-  out.judge(all.find("E1", "local bytes, too large"), at_least((320 - 255) * 4));
-  out.judge(all.find("E1", "known index"), between(3, 9));
-  out.judge(all.find("E1", "run-time index"), between(20, 60), between(400, 800));
-  out.judge(all.find("E1", "too large"), between(3, 30), between(400, 800));
+  out.judge(all.find("E1", "local bytes, known index"), exactly(0).by("registers need no local memory"));
+  out.judge(all.find("E1", "local bytes, run-time index"), exactly(32 * 4).by("32 elements of 4 bytes"));
+  out.judge(all.find("E1", "local bytes, too large"),
+            at_least((320 - 255) * 4).by("320 elements of 4 bytes, at most 255 of them in registers"));
+  out.judge(all.find("E1", "known index"),
+            between(3, 9).by("one or two instructions of 4 cycles that wait for each other"));
+  out.judge(all.find("E1", "run-time index"), between(20, 60).by("each access waits for the one before, through L1"),
+            between(400, 800));
+  out.judge(all.find("E1", "too large"),
+            between(3, 30).by("less than L1's latency: indices are known, so loads run ahead of their use"),
+            between(400, 800));
 }
 
 processor_limits limits_of(const readings& all) {
@@ -52,7 +57,8 @@ void e13(row& out, const readings& all) {
       measured named = *m;
       named.name = fmt::format("resident warps with {} registers", registers);
       named.x = NAN;
-      out.judge(&named, exactly(resident_blocks(limits_of(all), registers, 256, 0) * 8));
+      out.judge(&named, exactly(resident_blocks(limits_of(all), registers, 256, 0) * 8)
+                            .by("whole blocks of 8 warps that fit: registers x 32 lanes, in units of 256, a warp"));
     }
   const double most_warps = all.value("E13", "resident warps by live values", 8),
                most_loads = all.value("E13", "loads by live values", 8);
@@ -65,14 +71,16 @@ void e13(row& out, const readings& all) {
     relative.unit = "times";
     relative.x = NAN;
     for (double* v : {&relative.value, &relative.low, &relative.high}) *v /= most_loads;
-    out.judge(&relative, about(resident / most_warps, 0.2));
+    out.judge(&relative,
+              about(resident / most_warps, 0.2).by("one load under way a warp: speed goes with their number"));
   }
   out.bar("The same work with and without registers for it", all, {"roomy", "spilling"});
-  out.judge(all.find("E13", "registers, spilling"), exactly(32));
-  out.judge(all.find("E13", "local bytes, roomy"), exactly(0));
-  out.judge(all.find("E13", "local bytes, spilling"), at_least((96 - 32) * 4));
+  out.judge(all.find("E13", "registers, spilling"), exactly(32).by("65,536 registers for 2,048 threads"));
+  out.judge(all.find("E13", "local bytes, roomy"), exactly(0).by("96 values fit 255 registers"));
+  out.judge(all.find("E13", "local bytes, spilling"),
+            at_least((96 - 32) * 4).by("96 values of 4 bytes, at most 32 of them in registers"));
   out.judge("time with spills over without", "times", all.value("E13", "spilling") / all.value("E13", "roomy"),
-            at_least(1.5));
+            at_least(1.5).by("what does not fit is loaded and stored again in each round"));
   out.plots.push_back(std::move(plot));
 }
 
@@ -87,11 +95,14 @@ void e14(row& out, const readings& all) {
   out.lesson = "Ask the device: the limits that grew are the ones that old code designs around.";
   const auto fact = [&](const char* name, const char* unit, double factor, const char* key, const range& now,
                         const std::optional<range>& taught = {}) {
-    out.judge(name, unit, all.fact(key) * factor, now, taught);
+    out.judge(name, unit, all.fact(key) * factor,
+              now.by("the programming guide's table of what compute capabilities from 7.0 on have"), taught);
   };
   fact("constant memory", "KiB", 1.0 / 1024, "constant_bytes", exactly(64));
-  out.judge(all.find("E14", "parameters as taught"), exactly(4096));
-  out.judge(all.find("E14", "parameters today"), exactly(32760), at_most(4096));
+  out.judge(all.find("E14", "parameters as taught"),
+            exactly(4096).by("a kernel of that many bytes runs and reads them"));
+  out.judge(all.find("E14", "parameters today"),
+            exactly(32760).by("32,764 bytes may be passed: a kernel of 4,095 words of 8 bytes runs"), at_most(4096));
   fact("shared memory a block, static", "KiB", 1.0 / 1024, "shared_bytes_a_block", exactly(48));
   fact("shared memory a block, opted in", "KiB", 1.0 / 1024, "shared_bytes_a_block_optin", between(64, 256),
        exactly(48));
@@ -103,12 +114,16 @@ void e14(row& out, const readings& all) {
   double banks = NAN, worst = 0;
   for (const measured* m : all.series("E3", "stride"))
     if (m->value > 1.1 * worst) worst = m->value, banks = m->x;
-  out.judge("banks, by the worst stride", "banks", banks, exactly(32));
+  out.judge("banks, by the worst stride", "banks", banks,
+            exactly(32).by("the first stride that is as slow as it gets (E3)"));
   double first = NAN;
   const auto sizes = all.series("E4", "latency by working set");
   for (const measured* m : sizes)
     if (m->value <= 1.15 * sizes.front()->value) first = m->x / 1024;
-  out.judge("constant cache, first level", "KiB", first, between(1, 4), exactly(8));
+  out.judge(
+      "constant cache, first level", "KiB", first,
+      between(1, 4).by("published measurements of Volta to Hopper: 2 KiB; here the largest set that is fast (E4)"),
+      exactly(8));
 }
 
 struct level {
@@ -138,21 +153,31 @@ void e10(row& out, const readings& all) {
   out.lesson = "Each step out costs a factor of 2 to 10. Reuse pays at every level, not only in shared memory.";
   const double clock = all.fact("clock_ghz"), processors = all.fact("processors");
   for (const level& l : levels)
-    out.judge(all.find("E10", l.latency), between(l.low, l.high), between(l.taught_low, l.taught_high));
+    out.judge(all.find("E10", l.latency),
+              between(l.low, l.high).by("what published measurements of Volta to Hopper span"),
+              between(l.taught_low, l.taught_high));
   const auto value = [&](const char* name) { return all.value("E10", name); };
   out.judge("latency of global over shared", "times", value("latency, global") / value("latency, shared"),
-            between(15, 45), between(80, 120));
+            between(15, 45).by("the same measurements: 19 to 35 cycles against 400 to 1000"), between(80, 120));
+  const std::string chip = fmt::format(" x {:g} multiprocessors x {:.3g} GHz", processors, clock);
   // Widths a cycle and multiprocessor: 128 lanes of three operands; 128 bytes; 128 bytes.
-  out.judge(all.find("E10", "bandwidth, register"), about(clock * processors * 128 * 12, 0.15));
-  out.judge(all.find("E10", "bandwidth, shared"), about(clock * processors * 128, 0.15));
-  out.judge(all.find("E10", "bandwidth, L1"), about(clock * processors * 128, 0.15));
+  out.judge(all.find("E10", "bandwidth, register"),
+            about(clock * processors * 128 * 12, 0.15).by("128 lanes x 3 operands x 4 bytes" + chip));
+  out.judge(all.find("E10", "bandwidth, shared"), about(clock * processors * 128, 0.15).by("128 bytes" + chip));
+  out.judge(all.find("E10", "bandwidth, L1"), about(clock * processors * 128, 0.15).by("128 bytes" + chip));
   // 64 bytes a cycle and multiprocessor are what the L1 can take in.
-  out.judge(all.find("E10", "bandwidth, L2"), between(0.25 * clock * processors * 64, clock * processors * 64));
+  out.judge(all.find("E10", "bandwidth, L2"),
+            between(0.25 * clock * processors * 64, clock * processors * 64)
+                .by("a quarter to all of 64 bytes" + chip + ": what the L1s take in"));
   const double pins = all.fact("memory_clock_ghz") * 2 * all.fact("memory_bus_bits") / 8;
-  out.judge(all.find("E10", "bandwidth, global"), between(0.85 * pins, pins));
-  out.judge(all.find("E10", "bandwidth, host"), between(10, 70));
+  out.judge(all.find("E10", "bandwidth, global"),
+            between(0.85 * pins, pins)
+                .by(fmt::format("85 to 100 % of the pins: {:g} bits x 2 x {:.4g} GHz", all.fact("memory_bus_bits"),
+                                all.fact("memory_clock_ghz"))));
+  out.judge(all.find("E10", "bandwidth, host"), between(10, 70).by("16 lanes of PCIe 3 to 5"));
   out.judge("bandwidth of shared over global", "times", value("bandwidth, shared") / value("bandwidth, global"),
-            between(5, 12), between(80, 120));
+            between(5, 12).by("128 bytes a cycle and multiprocessor over the pins, on Volta to Hopper"),
+            between(80, 120));
   series plot{"Latency by working set", "bytes", "cycles", true, true, {}, {}};
   for (const measured* m : all.series("E10", "latency by working set")) {
     plot.points.push_back({m->x, m->value, {}});
@@ -163,7 +188,9 @@ void e10(row& out, const readings& all) {
   for (const point& p : plot.points)
     if (!(falls > 0) && p.y > 1.5 * plot.points.front().y) falls = p.x;
   const double array = all.fact("shared_bytes_a_processor");
-  out.judge("working set that falls out of L1", "KiB", falls / 1024, between(array / 1024 / 2, 2.3 * array / 1024));
+  out.judge("working set that falls out of L1", "KiB", falls / 1024,
+            between(array / 1024 / 2, 2.3 * array / 1024)
+                .by("sets double from point to point: half to twice the array that L1 and shared memory are"));
   out.plots.push_back(std::move(plot));
 }
 
@@ -217,15 +244,17 @@ void e15(row& out, const readings& all) {
                                     "latency, L2",       "latency, global", "latency, host"};
   for (size_t i = 1; i < std::size(inward_out); ++i)
     out.judge(fmt::format("{} over {}", inward_out[i] + 9, inward_out[i - 1] + 9), "times the latency",
-              value(inward_out[i]) / value(inward_out[i - 1]), at_least(1));
+              value(inward_out[i]) / value(inward_out[i - 1]),
+              at_least(1).by("each memory answers later than the one nearer to the lanes"));
   const char* const narrower[] = {"bandwidth, register", "bandwidth, shared", "bandwidth, L2", "bandwidth, global",
                                   "bandwidth, host"};
   for (size_t i = 1; i < std::size(narrower); ++i)
     out.judge(fmt::format("{} over {}", narrower[i - 1] + 11, narrower[i] + 11), "times the GB/s",
-              value(narrower[i - 1]) / value(narrower[i]), at_least(1));
+              value(narrower[i - 1]) / value(narrower[i]),
+              at_least(1).by("each memory is narrower than the one nearer to the lanes"));
   // "Global memory is not cached": then L1 would answer no sooner than DRAM.
   out.judge("global found in L1 over global", "times the latency", value("latency, L1") / value("latency, global"),
-            at_most(0.2), about(1, 0.1));
+            at_most(0.2).by("28 to 45 cycles of L1 against 400 and more of DRAM"), about(1, 0.1));
 }
 
 }  // namespace

@@ -30,7 +30,15 @@ void from_dram(row& out, const readings& all) {
       "the L2 fetches from DRAM in pieces, here of 64 bytes (cudaLimitMaxL2FetchGranularity): half of a piece is "
       "unused at strides of 64 bytes and more, and rows that begin inside a piece cost up to a fifth. Asked for pieces "
       "of 128 bytes the same H200 reads misaligned rows at 98 % of aligned ones, and stride 32 at 3.2 %; for pieces of "
-      "32, stride 16 at 10.5 %. Why stride 32 stays at 5.8 % with pieces of 32 is not established";
+      "32, stride 16 at 10.5 %";
+  const std::string blocks =
+      "with pieces of 32 bytes DRAM reads no byte too many, and its pins are busy 46 % of the time, at stride 64 30 % "
+      "(ncu): places cost, not bytes. A block of 256 bytes takes 25 ps, 40 of them a ns, whether 32 or 64 bytes of it "
+      "are read; words 512 and 1,024 bytes apart cost the same, a second word in the block (stride 32) 5 ps more. It "
+      "is "
+      "not the L2, which gives 157 lines a ns when it holds them, nor the multiprocessors, half of which reach 90 %. "
+      "Opening a row of DRAM for each block would cost about that; no counter shows rows";
+  constexpr double blocks_a_ns = 40;
   series offsets{"Bandwidth by offset",
                  "offset in words of 4 bytes",
                  "GB/s asked for",
@@ -44,7 +52,7 @@ void from_dram(row& out, const readings& all) {
                  true,
                  true,
                  {},
-                 {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}}};
+                 {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}, {64, "256 bytes"}}};
   for (const int bytes : {0, 32, 128}) {  // 0: what the device does unasked
     const std::string how = bytes == 0 ? "" : fmt::format(", fetches of {} bytes", bytes);
     const int piece = bytes > 0 ? bytes : std::isnan(own) ? 64 : static_cast<int>(own);
@@ -53,11 +61,11 @@ void from_dram(row& out, const readings& all) {
     by_offset.name += line;
     by_stride.name += line;
     const auto judge = [&](const measured* m, const char* what, const range& now, const range& taught,
-                           const range& seen) {
+                           const range& seen, const std::string& why) {
       measured named = *m;
       named.name = fmt::format("{} {:g}{}", what, m->x, how);
       named.x = NAN;
-      out.judge(&named, now, taught, fit{seen, fetches});
+      out.judge(&named, now, taught, fit{seen, why});
     };
     const double aligned = all.value("E8", "offset" + how, 0), dense = all.value("E8", "stride" + how, 1);
     for (const measured* m : all.series("E8", "offset" + how)) {
@@ -65,15 +73,26 @@ void from_dram(row& out, const readings& all) {
       // Each byte leaves DRAM once: what neighbours share is found in a cache.
       const double again = percent(pattern::offset, static_cast<uint32_t>(m->x), piece) / 100;
       if (m->x == 1 || (bytes == 0 && (m->x == 8 || m->x == 31)))
-        judge(m, "offset", about(aligned, 0.05), about(aligned / 2, 0.1), between(again * aligned, 1.05 * aligned));
+        judge(m, "offset",
+              about(aligned, 0.05).by("what neighbouring warps share is fetched once: as fast as offset 0"),
+              about(aligned / 2, 0.1), between(again * aligned, 1.05 * aligned), fetches);
     }
     for (const measured* m : all.series("E8", "stride" + how)) {
       const auto k = static_cast<uint32_t>(m->x);
       const auto part = [&](int granule) { return dense * percent(pattern::stride, k, granule) / 100; };
+      const double sparse = k < 64 ? INFINITY : blocks_a_ns * 4;
       by_stride.points.push_back({m->x, m->value, bytes == 0 ? std::optional(part(32)) : std::nullopt,
-                                  bytes == 0 ? std::optional(part(piece)) : std::nullopt});
-      if (k == 16 || k == 32 || (bytes == 0 && (k == 2 || k == 8)))
-        judge(m, "stride", about(part(32), 0.25), about(part(128), 0.25), about(part(piece), 0.25));
+                                  bytes == 0 ? std::optional(std::min(part(piece), sparse)) : std::nullopt});
+      const bool few = piece < 128 && (k >= 64 || (k == 32 && piece == 32));  // of a block
+      if (k == 16 || k == 32 || k == 64 || (bytes == 0 && (k == 2 || k == 8)))
+        judge(m, "stride",
+              about(part(32), 0.25)
+                  .by("stride 1 x the part of each 32-byte sector that is asked for (taught: of each line)"),
+              about(part(128), 0.25),
+              !few      ? about(part(piece), 0.25)
+              : k == 32 ? about(2 * 4 / 0.030, 0.15)
+                        : about(blocks_a_ns * 4, 0.15),
+              few ? blocks : fetches);
     }
     out.plots.push_back(std::move(by_offset));
     out.plots.push_back(std::move(by_stride));
@@ -123,11 +142,14 @@ void e8(row& out, const readings& all) {
       for (double* v : {&relative.value, &relative.low, &relative.high}) *v *= 100 / base;
       const double now = percent(i.kind, i.value, 32);
       if (i.kind == pattern::broadcast) {  // one sector a request: other limits than sectors come first
-        out.judge(&relative, at_least(100));
+        out.judge(&relative, at_least(100).by("one sector for all lanes"));
         continue;
       }
       // With L1, the sectors that neighbours share come from it.
-      const range today = l1 && i.kind == pattern::offset && now < 100 ? between(0.85 * now, 105) : about(now, 0.15);
+      const range today =
+          l1 && i.kind == pattern::offset && now < 100
+              ? between(0.85 * now, 105).by("5 sectors for 4, unless L1 still has the one that neighbours share")
+              : about(now, 0.15).by("bytes asked / bytes of the 32-byte sectors they touch (taught with L1: of lines)");
       std::optional<fit> after;
       if (i.kind == pattern::scattered && i.value == 1)
         after = {
@@ -150,8 +172,12 @@ void e7(row& out, const readings& all) {
   const double allocated = all.value("E7", "cudaMalloc");
   // Pins: a transfer on both edges of the memory clock.
   const double pins = all.fact("memory_clock_ghz") * 2 * all.fact("memory_bus_bits") / 8;
-  out.judge(all.find("E7", "static array"), about(allocated, 0.05));
-  out.judge(all.find("E7", "cudaMalloc"), between(0.75 * pins, pins));
+  out.judge(all.find("E7", "static array"),
+            about(allocated, 0.05).by("the allocated array's speed: it is the same DRAM"));
+  out.judge(all.find("E7", "cudaMalloc"),
+            between(0.75 * pins, pins)
+                .by(fmt::format("75 to 100 % of the pins: {:g} bits x 2 x {:.4g} GHz", all.fact("memory_bus_bits"),
+                                all.fact("memory_clock_ghz"))));
 }
 
 void e9(row& out, const readings& all) {
@@ -169,19 +195,22 @@ void e9(row& out, const readings& all) {
   const double up = all.value("E9", "up, page-locked", most), down = all.value("E9", "down, page-locked", most);
   const double link = all.value("E9", "link");
   if (!std::isnan(link)) {
-    out.judge("up, page-locked, 256 MiB", "GB/s", up, between(0.75 * link, link));
-    out.judge("down, page-locked, 256 MiB", "GB/s", down, between(0.75 * link, link));
+    const range most_of_it = between(0.75 * link, link).by(fmt::format("75 to 100 % of the link's {:.3g} GB/s", link));
+    out.judge("up, page-locked, 256 MiB", "GB/s", up, most_of_it);
+    out.judge("down, page-locked, 256 MiB", "GB/s", down, most_of_it);
   } else {
-    out.judge("down over up, page-locked", "times", down / up, about(1, 0.1));
+    out.judge("down over up, page-locked", "times", down / up, about(1, 0.1).by("the link has as many wires each way"));
   }
-  out.judge("pageable over page-locked, up", "times", all.value("E9", "up, pageable", most) / up, between(0.05, 0.35),
+  const range by_a_core = between(0.05, 0.35).by("the driver copies with one core, 3 to 20 GB/s, while the link waits");
+  out.judge("pageable over page-locked, up", "times", all.value("E9", "up, pageable", most) / up, by_a_core,
             about(0.5, 0.2));
-  out.judge("pageable over page-locked, down", "times", all.value("E9", "down, pageable", most) / down,
-            between(0.05, 0.35), about(0.5, 0.2));
+  out.judge("pageable over page-locked, down", "times", all.value("E9", "down, pageable", most) / down, by_a_core,
+            about(0.5, 0.2));
   out.judge("both at once over one direction", "times",
-            all.value("E9", "both at once, page-locked", most) / std::max(up, down), between(1.6, 2.05));
+            all.value("E9", "both at once, page-locked", most) / std::max(up, down),
+            between(1.6, 2.05).by("each direction has wires of its own; acknowledgements take a part"));
   out.judge("64 KiB over 256 MiB, page-locked up", "times", all.value("E9", "up, page-locked", 1u << 16) / up,
-            at_most(0.5));
+            at_most(0.5).by("64 KiB pass in a microsecond, the call takes several"));
   series plot{"Copies over the link", "bytes", "GB/s", true, false, {}, {}};
   for (const char* name :
        {"up, page-locked", "up, pageable", "down, page-locked", "down, pageable", "both at once, page-locked"}) {

@@ -43,34 +43,41 @@ void h1(row& out, const readings& all) {
     for (double* v : {&in_cycles.value, &in_cycles.low, &in_cycles.high}) *v *= ghz;
     out.judge(&in_cycles, now, taught);
   };
-  cycles("latency in L1", l1 / 2, between(3.5, 6));
-  cycles("latency in L2", l2 / 2, between(10, 20));
-  if (l3 > 2 * l2) cycles("latency in L3", std::min(l3 / 2, 8.0 * l2), between(30, 110), between(30, 70));
+  cycles("latency in L1", l1 / 2, between(3.5, 6).by("4 to 5 cycles, and what the measuring adds"));
+  cycles("latency in L2", l2 / 2, between(10, 20).by("12 to 16 cycles, on some cores 10 or 20"));
+  if (l3 > 2 * l2)
+    cycles("latency in L3", std::min(l3 / 2, 8.0 * l2),
+           between(30, 110).by("30 to 70 cycles; shared by many cores, up to 110"), between(30, 70));
   if (!latency.empty() && latency.back()->x >= 2 * l3) {
     measured far = *latency.back();
     far.name = "latency in memory";
     far.x = NAN;
-    out.judge(&far, between(60, 250));
+    out.judge(&far, between(60, 250).by("60 to 200 ns, more on large machines"));
   }
   if (const measured* first = at(latency, l1 / 2)) {
-    out.judge("working set that falls out of L1", "KiB", knee(latency, 0, first->value) / 1024,
-              exactly(next_power(l1) / 1024));
+    out.judge(
+        "working set that falls out of L1", "KiB", knee(latency, 0, first->value) / 1024,
+        exactly(next_power(l1) / 1024).by(fmt::format("sets are powers of two: the first above {:g} KiB", l1 / 1024)));
     if (const measured* second = at(latency, l2 / 2))
-      out.judge("working set that falls out of L2", "KiB", knee(latency, l2 / 2, second->value) / 1024,
-                between(next_power(l2) / 2 / 1024, 2 * next_power(l2) / 1024));
+      out.judge(
+          "working set that falls out of L2", "KiB", knee(latency, l2 / 2, second->value) / 1024,
+
+          between(next_power(l2) / 2 / 1024, 2 * next_power(l2) / 1024)
+              .by(fmt::format("about {:g} KiB: L2 holds other things too, and prefetchers blur its edge", l2 / 1024)));
   }
   const std::vector<mark> caches = {{l1, "L1"}, {l2, "L2"}, {l3, "L3"}};
-  series plot{"latency by working set", "bytes", "ns", true, true, {}, caches};
+  series plot{"Latency by working set", "bytes", "ns", true, true, {}, caches};
   for (const measured* m : latency) {
     plot.points.push_back({m->x, m->value, {}});
   }
-  series speed{"bandwidth by working set", "bytes", "GB/s", true, true, {}, caches};
+  series speed{"Bandwidth by working set", "bytes", "GB/s", true, true, {}, caches};
   for (const measured* m : bandwidth) {
     speed.points.push_back({m->x, m->value, {}});
   }
   if (const measured* near = at(bandwidth, l1 / 2), *far = bandwidth.empty() ? nullptr : bandwidth.back();
       near != nullptr && far != nullptr)
-    out.judge("bandwidth of L1 over that of memory", "times", near->value / far->value, at_least(3));
+    out.judge("bandwidth of L1 over that of memory", "times", near->value / far->value,
+              at_least(3).by("two loads a cycle against a share of the memory's channels"));
   out.plots.push_back(std::move(plot));
   out.plots.push_back(std::move(speed));
 }
@@ -105,7 +112,7 @@ void h2(row& out, const readings& all) {
     plot.points.push_back({m->x, m->value, predicted});
     if (m->x == 16 || m->x == 64 || m->x == 128)
       judge_as(out, m, fmt::format("efficiency at stride {:g}", m->x), "%", 100 / one,
-               about(100 * predicted / one, 0.3));
+               about(100 * predicted / one, 0.3).by(fmt::format("8 bytes of every min(stride, {:g})", line)));
   }
   out.plots.push_back(std::move(plot));
 }
@@ -117,12 +124,14 @@ void h3(row& out, const readings& all) {
   out.today = "Crossing a page costs little more than crossing a line on recent cores, once both pages are in the TLB.";
   out.lesson = "Align what wide vectors stream over to a line: at 64 bytes a load, every misaligned load is two.";
   const double ghz = all.value("host", "clock_ghz"), aligned = all.value("H3", "8 bytes, aligned");
+  out.bar("A load of 8 bytes", all,
+          {"8 bytes, aligned", "8 bytes, misaligned in a line", "8 bytes, across a line", "8 bytes, across a page"});
   judge_as(out, all.find("H3", "8 bytes, misaligned in a line"), "8 bytes, misaligned in a line, over aligned", "times",
-           1 / aligned, about(1, 0.15));
+           1 / aligned, about(1, 0.15).by("one line, one access"));
   judge_as(out, all.find("H3", "8 bytes, across a line"), "8 bytes, across a line, over aligned", "times", 1 / aligned,
-           between(1.0, 2.5), about(2, 0.25));
-  judge_as(out, all.find("H3", "8 bytes, across a page"), "8 bytes, across a page", "cycles", ghz, between(0.3, 10),
-           between(20, 150));
+           between(1.0, 2.5).by("two lines: two accesses, or half that where loads are not the limit"), about(2, 0.25));
+  judge_as(out, all.find("H3", "8 bytes, across a page"), "8 bytes, across a page", "cycles", ghz,
+           between(0.3, 10).by("two accesses, and two translations that the TLB holds"), between(20, 150));
   const int bytes = static_cast<int>(all.value("host", "vector_bytes"));
   const double fast = all.value("H3", "vectors, offset", 0);
   for (const measured* m : all.series("H3", "vectors, offset")) {
@@ -134,7 +143,7 @@ void h3(row& out, const readings& all) {
     slower.value = fast / m->value;
     slower.low = fast / m->high;
     slower.high = fast / m->low;
-    out.judge(&slower, about(1 + split, 0.2));
+    out.judge(&slower, about(1 + split, 0.2).by(fmt::format("1 + the part of loads that cross a line: {:.3g}", split)));
   }
 }
 
@@ -148,9 +157,12 @@ void h4(row& out, const readings& all) {
   const auto ratio = [&](double pages) {
     return all.value("H4", "4 KiB pages", pages) / all.value("H4", "huge pages", pages);
   };
-  out.judge("4 KiB over huge pages, 16 pages", "times", ratio(16), about(1, 0.15));
-  out.judge("4 KiB over huge pages, 512 pages", "times", ratio(512), between(1, 3));
-  out.judge("4 KiB over huge pages, 32768 pages", "times", ratio(32768), at_least(1.3));
+  out.judge("4 KiB over huge pages, 16 pages", "times", ratio(16),
+            about(1, 0.15).by("the first TLB holds 16 pages of any size"));
+  out.judge("4 KiB over huge pages, 512 pages", "times", ratio(512),
+            between(1, 3).by("the second TLB holds them, for a few cycles each"));
+  out.judge("4 KiB over huge pages, 32768 pages", "times", ratio(32768),
+            at_least(1.3).by("128 MiB: no TLB holds as many pages of 4 KiB, but 64 huge ones"));
   const std::vector<mark> levels = {{64, "64 pages"}, {2048, "2048"}};
   for (const char* name : {"4 KiB pages", "huge pages"})
     out.plots.push_back(plot_of(
@@ -166,10 +178,12 @@ void h5(row& out, const readings& all) {
   out.today = "Some cores notice lines that are overwritten whole and skip the read; the gain is then less than two.";
   out.lesson = "Stream what will not be read soon and does not fit the cache; nothing else.";
   const auto value = [&](const char* name) { return all.value("H5", name); };
+  out.bar("Writing", all,
+          {"plain stores, L2", "streaming stores, L2", "plain stores, memory", "streaming stores, memory"});
   out.judge("streaming over plain, memory", "times", value("streaming stores, memory") / value("plain stores, memory"),
-            between(1.05, 2.4), about(2, 0.2));
+            between(1.05, 2.4).by("one transfer a line instead of two, less where cores skip the read"), about(2, 0.2));
   out.judge("streaming over plain, L2", "times", value("streaming stores, L2") / value("plain stores, L2"),
-            at_most(0.8));
+            at_most(0.8).by("lines go to memory that could have stayed"));
 }
 
 void h6(row& out, const readings& all) {
@@ -190,7 +204,8 @@ void h6(row& out, const readings& all) {
     relative.unit = "times";
     for (double* v : {&relative.value, &relative.low, &relative.high}) *v /= apart;
     // The target is ahead of the loads by `x` bytes: within a few lines the stores are still under way.
-    out.judge(&relative, between(0.85, 3), m->x > 0 && m->x <= 64 ? at_least(1.2) : between(0.85, 1.15));
+    out.judge(&relative, between(0.85, 3).by("the same, or up to three times as long within a few lines of the stores"),
+              m->x > 0 && m->x <= 64 ? at_least(1.2) : between(0.85, 1.15));
   }
   out.plots.push_back(std::move(plot));
 }
@@ -199,10 +214,16 @@ void h7(row& out, const readings& all) {
   out.taught =
       "Two threads that write different words of one line hand the line back and forth: many times slower than on "
       "lines of their own.";
+  out.today =
+      "Hardware threads of one core share its L1, so that the line stays there and sharing it costs less; H8 tells "
+      "whether threads have caches of their own.";
   out.lesson = "Give each thread's counters a line of their own, better two: prefetchers fetch pairs.";
-  out.judge(all.find("H7", "two counters in two lines"), between(0.5, 15));
+  out.bar("Two threads count", all, {"two counters in two lines", "two counters in a line"});
+  out.judge(all.find("H7", "two counters in two lines"),
+            between(0.5, 15).by("an addition that stays in L1: a few cycles"));
   out.judge("a line shared over a line each", "times the time",
-            all.value("H7", "two counters in a line") / all.value("H7", "two counters in two lines"), at_least(3));
+            all.value("H7", "two counters in a line") / all.value("H7", "two counters in two lines"),
+            at_least(3).by("a line that changes owner costs tens of cycles against a few"));
 }
 
 void h8(row& out, const readings& all) {
@@ -213,13 +234,15 @@ void h8(row& out, const readings& all) {
       "Memory-bound loops stop scaling when the memory is busy; more threads than that only get in each other's way.";
   for (const char* where : {"L1", "memory"}) {
     const double one = all.value("H8", where, 1);
-    series plot{fmt::format("CPU read bandwidth by threads: {}", where), "threads", "GB/s", false, false, {}, {}};
+    series plot{fmt::format("CPU read bandwidth by threads: {}", where), "threads", "GB/s", true, true, {}, {}};
     for (const measured* m : all.series("H8", where)) {
       plot.points.push_back({m->x, m->value, one * m->x});
       const bool last = m->x == all.value("host", "threads");
       if (last && m->x > 1)
         judge_as(out, m, fmt::format("speedup of {:g} threads, {}", m->x, where), "times", 1 / one,
-                 where[0] == 'L' ? about(m->x, 0.25) : between(1, 1.1 * m->x), {},
+                 where[0] == 'L' ? about(m->x, 0.25).by("a cache for each thread")
+                                 : between(1, 1.1 * m->x).by("from no gain to one share a thread: memory is shared"),
+                 {},
                  where[0] == 'L'
                      ? std::optional(fit{between(0.4 * m->x, 1.1 * m->x),
                                          "hardware threads of one core share its caches, and virtual machines do not "

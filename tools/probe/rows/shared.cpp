@@ -29,14 +29,15 @@ void e2(row& out, const readings& all) {
       "in.";
   out.bar("32 KiB written and read 64 times", all, {"static", "dynamic", "all that a block may have"});
   const double s = all.value("E2", "static"), d = all.value("E2", "dynamic");
-  out.judge(all.find("E2", "dynamic"), about(s, 0.05));
-  out.judge("time of dynamic over static", "times", d / s, about(1, 0.05));
-  out.judge(all.find("E2", "static bytes"), exactly(32768));
-  out.judge(all.find("E2", "static bytes of the dynamic kernel"), exactly(0));
-  out.judge(all.find("E2", "48 KiB and 4 bytes without opting in"), exactly(0));
-  out.judge(all.find("E2", "all that a block may have"), about(s, 0.05));
-  out.judge("dynamic shared memory of a block", "KiB", all.fact("shared_bytes_a_block_optin") / 1024, at_least(64),
-            exactly(48));
+  out.judge(all.find("E2", "dynamic"), about(s, 0.05).by("the static array's cycles: it is the same memory"));
+  out.judge("time of dynamic over static", "times", d / s, about(1, 0.05).by("it is the same memory"));
+  out.judge(all.find("E2", "static bytes"), exactly(32768).by("32 KiB, as declared"));
+  out.judge(all.find("E2", "static bytes of the dynamic kernel"), exactly(0).by("its memory comes with the launch"));
+  out.judge(all.find("E2", "48 KiB and 4 bytes without opting in"), exactly(0).by("refused, so no kernel is launched"));
+  out.judge(all.find("E2", "all that a block may have"),
+            about(s, 0.05).by("the same work in the largest block takes the static array's cycles"));
+  out.judge("dynamic shared memory of a block", "KiB", all.fact("shared_bytes_a_block_optin") / 1024,
+            at_least(64).by("Volta and later give at least 64 KiB"), exactly(48));
 }
 
 void e3(row& out, const readings& all) {
@@ -46,11 +47,13 @@ void e3(row& out, const readings& all) {
       "lanes want of one bank; lanes that want the same word get it at once.";
   out.lesson =
       "Odd strides are free, a stride of 32 costs 32: pad a tile's rows by one word and its columns are free too.";
+  const std::string rule =
+      "counted by the rule: word w lies in bank w mod 32; the fullest bank's distinct words, a cycle each";
   const auto one = [&](const char* name, pattern kind, uint32_t value) {
-    out.judge(all.find("E3", name), about(ways(kind, value), 0.1));
+    out.judge(all.find("E3", name), about(ways(kind, value), 0.1).by(rule));
   };
   for (const uint32_t s : {1u, 2u, 8u, 32u, 33u})
-    out.judge(all.find("E3", "stride", s), about(ways(pattern::stride, s), 0.1));
+    out.judge(all.find("E3", "stride", s), about(ways(pattern::stride, s), 0.1).by(rule));
   out.bar("Patterns within a row", all, {"permuted in a row", "all lanes one word", "groups of 4 lanes one word"});
   one("permuted in a row", pattern::permuted, 0);
   one("all lanes one word", pattern::broadcast, 0);
@@ -64,7 +67,8 @@ void e3(row& out, const readings& all) {
   int off = 0;
   for (const point& p : plot.points) off += std::abs(p.y / *p.predicted - 1) > 0.1;
   if (!plot.points.empty())
-    out.judge("strides 1 to 34 off by more than 10%", "strides", right ? off : plot.points.size(), exactly(0));
+    out.judge("strides 1 to 34 off by more than 10%", "strides", right ? off : plot.points.size(),
+              exactly(0).by("the same rule at each of the strides"));
   out.plots.push_back(std::move(plot));
 }
 
@@ -82,22 +86,28 @@ void e11(row& out, const readings& all) {
   out.bar("Exchange within a warp: latency", all, {"latency, shuffle", "latency, shared"});
   out.bar("Exchange within a warp: many at once", all, {"throughput, shuffle", "throughput, shared"});
   const double load = all.value("E10", "latency, shared");
-  out.judge(all.find("E11", "latency, shuffle"), between(18, 32));
+  out.judge(all.find("E11", "latency, shuffle"),
+            between(18, 32).by("what published measurements of Volta to Hopper span"));
   // A store and then a load, each of shared memory's latency.
   const std::string why =
       "nobody waits for a store: the load behind it is in the same queue and finds the value there, so the exchange "
       "takes one load's latency and the store's issue, hardly more than a shuffle's";
-  out.judge(all.find("E11", "latency, shared"), about(2 * load, 0.25), {}, fit{about(load + 4, 0.25), why});
+  out.judge(all.find("E11", "latency, shared"),
+            about(2 * load, 0.25).by("a store and a load, each of shared memory's latency"), {},
+            fit{about(load + 4, 0.25), why});
   out.judge("latency of shared over shuffle", "times",
-            all.value("E11", "latency, shared") / all.value("E11", "latency, shuffle"), at_least(1.5), at_least(1.5),
-            fit{between(0.9, 1.5), why});
+            all.value("E11", "latency, shared") / all.value("E11", "latency, shuffle"),
+            at_least(1.5).by("two accesses against one instruction"), at_least(1.5), fit{between(0.9, 1.5), why});
   // 32 lanes a cycle and multiprocessor (programming guide, arithmetic throughput).
-  out.judge(all.find("E11", "throughput, shuffle"), about(1, 0.15));
-  out.judge(all.find("E11", "throughput, shared"), between(1.8, 3.5));
-  out.judge(all.find("E11", "shared bytes, shuffle"), exactly(0));
-  out.judge(all.find("E11", "shared bytes, shared"), exactly(4 * 4 * 1024));
+  out.judge(all.find("E11", "throughput, shuffle"),
+            about(1, 0.15).by("32 lanes a cycle and multiprocessor (programming guide)"));
+  out.judge(all.find("E11", "throughput, shared"),
+            between(1.8, 3.5).by("a store and a load, a cycle each, and what fences add"));
+  out.judge(all.find("E11", "shared bytes, shuffle"), exactly(0).by("values go from register to register"));
+  out.judge(all.find("E11", "shared bytes, shared"),
+            exactly(4 * 4 * 1024).by("4 bytes x 4 exchanges under way x 1,024 threads"));
   for (const char* name : {"registers, shuffle", "registers, shared"})
-    out.judge(all.find("E11", name), at_most(32));  // no limit to occupancy
+    out.judge(all.find("E11", name), at_most(32).by("as many as leave room for all 2,048 threads"));
 }
 
 void e12(row& out, const readings& all) {
@@ -113,7 +123,9 @@ void e12(row& out, const readings& all) {
   out.lesson =
       "Contiguous elements of any size are free of conflicts. Per byte the wide ones are best: fewer instructions.";
   const auto elements = [&](const char* name, int bytes, double old_ways) {
-    out.judge(all.find("E12", name), about(ways(pattern::stride, 1, bytes), 0.15), about(old_ways, 0.15));
+    out.judge(all.find("E12", name),
+              about(ways(pattern::stride, 1, bytes), 0.15).by("bytes of the request over the 128 that move a cycle"),
+              about(old_ways, 0.15));
   };
   elements("elements of 1 byte", 1, 4);
   elements("elements of 2 bytes", 2, 2);
@@ -126,11 +138,13 @@ void e12(row& out, const readings& all) {
   out.bar("Atomics in shared memory", all,
           {"increment one counter", "increment a counter a lane", "add to one counter", "add to a counter a lane"});
   for (const double shift : {0.0, 1.0, 32.0})
-    out.judge(all.find("E12", "warps shifted by words", shift), about(1, 0.1));
-  out.judge(all.find("E12", "increment one counter"), at_most(8), between(25, 100));
-  out.judge(all.find("E12", "increment a counter a lane"), at_most(8));
-  out.judge(all.find("E12", "add to one counter"), between(25, 100));
-  out.judge(all.find("E12", "add to a counter a lane"), at_most(8));
+    out.judge(all.find("E12", "warps shifted by words", shift),
+              about(1, 0.1).by("another warp's addresses do not matter"));
+  out.judge(all.find("E12", "increment one counter"), at_most(8).by("the warp counts its lanes and adds once"),
+            between(25, 100));
+  out.judge(all.find("E12", "increment a counter a lane"), at_most(8).by("a bank of its own for each lane"));
+  out.judge(all.find("E12", "add to one counter"), between(25, 100).by("32 lanes one after another"));
+  out.judge(all.find("E12", "add to a counter a lane"), at_most(8).by("a bank of its own for each lane"));
 }
 
 }  // namespace
