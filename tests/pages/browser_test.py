@@ -194,6 +194,26 @@ class Explain(unittest.TestCase):
         self.assertNotEqual(*grounds)
 
 
+class Probe(unittest.TestCase):
+    PAGES = {"probe-h200": ["Bandwidth by stride", "Conflict ways by stride", "Constant cache by distinct addresses", "Latency by working set",
+                            "Copies over the link", "Shared memory", "What the predictions rest on"],
+             "probe-zen5": ["Latency by working set", "Bandwidth by working set", "What the predictions rest on"]}
+
+    def test_reads_well(self):
+        for name, says in self.PAGES.items():
+            path = OUT / f"{name}.html"
+            tool("probe", "--from", RESULTS / f"{name}.json", "--html", path)
+            for scheme in (LIGHT, DARK):
+                with self.subTest(name, dark=scheme == DARK):
+                    found, said = findings(path.read_text(encoding="utf-8"), scheme)
+                    self.assertEqual(found["errors"], [])
+                    self.assertEqual(said, [])
+                    self.assertGreater(found["drawings"], 5)
+                    (self.assertLess if scheme == DARK else self.assertGreater)(found["ground"], 0.5)
+                    for text in says:
+                        self.assertIn(text, found["text"])
+
+
 class Test(unittest.TestCase):
     """The measuring itself: a page with every fault has each of them found."""
 

@@ -145,7 +145,8 @@ std::string draw(const line_chart& c, double width, const std::string& id) {
   double left = 24;
   for (const tick& t : y.ticks()) left = std::max(left, text_width(t.label) + 14);
   const double right =
-      width - std::max(16.0, text_width(text_of(*std::max_element(xs.begin(), xs.end()), c.x.unit)) / 2);
+      width - std::max(16.0, text_width(text_of(*std::max_element(xs.begin(), xs.end()), c.x.unit)) / 2 +
+                                 3);  // digits are wide
   const ruler x(c.x, xs, right - left, true);
   const std::vector<label> labels = border_labels(c, x, left, right);
   size_t rows = 0;
