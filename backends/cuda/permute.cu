@@ -148,9 +148,12 @@ int yields_wide(const lockstep_queue*, const lockstep_call* call) {
 }
 // Runs shorter than a sector write parts of sectors.
 constexpr int64_t run_bytes = 32;
+// Where a launch is most of it: 1 byte (6,7,8,9) -> 3210 takes 2.5 us by runs, 5.4 by tiles, 21 by
+// boxes; 4 bytes (15,17,31) -> 210 2.5, 4.2, 15.9, aligned 4.8.
+constexpr int64_t small_bytes = 65536;
 int yields_runs(const lockstep_queue*, const lockstep_call* call) {
   const axes a = simplified(*call, pointers::assumed_aligned);
-  if (a.rank == 0) return 0;
+  if (a.rank == 0 || a.elements() * a.element_bytes <= small_bytes) return 0;
   const axis& fastest = a.at[a.fastest_dst()];
   return fastest.src != 1 || fastest.dst != 1 || fastest.count * a.element_bytes < run_bytes;
 }
@@ -163,13 +166,14 @@ const char* refuses_aligned(const lockstep_queue*, const lockstep_call* call) {
   return aligned_fits(simplified(*call, pointers::assumed_aligned)) ? nullptr : "needs an axis contiguous in src and one in dst";
 }
 // us of 64 MiB on an H200, by runs and by aligned boxes: (15,17,31,n) -> 0213 of 1 byte 246, 70,
-// 2 bytes 126, 49, 4 bytes 66, 57, 8 bytes 39, 41. By chunks of 8 or 16 bytes: (16,16,32,n) ->
-// 0231 of 1 byte 85, 51; beyond one byte those are faster.
+// 2 bytes 126, 49, 4 bytes 66, 57, 8 bytes 39, 41. By chunks of 8 or 16 bytes, of one element:
+// (n,61,7,3) -> 1032 of 8 bytes 217, 44; of 16 elements (16,16,32,n) -> 0231 85, 51; between,
+// chunks are faster (24,20,28,32,36,12 of 4 bytes).
 int yields_aligned(const lockstep_queue* queue, const lockstep_call* call) {
   const axes a = simplified(*call, pointers::assumed_aligned);
-  if (a.rank == 0) return 1;
+  if (a.rank == 0 || a.elements() * a.element_bytes <= small_bytes) return 1;
   if (!yields_runs(queue, call)) return a.element_bytes > 4;
-  if (a.element_bytes > 1 && units_chunk(a) != 0) return 1;
+  if (a.element_bytes > 1 && units_chunk(a) > a.element_bytes) return 1;
   if (!is_matrix(a)) return 0;
   const wide_job job = matrix_of(a);
   return wide_padding(job) <= wide_limit(job);

@@ -11,6 +11,8 @@
 //         wide tile, all in one bank; tiled_padded and tiled_swizzled mend that.
 // Source  Ruetsch and Micikevicius, "Optimizing matrix transpose in CUDA", 2009;
 //         figures in tests/results.
+#include <algorithm>
+
 #include "element.cuh"
 #include "index/transpose.hpp"
 #include "mutant.cuh"
@@ -225,16 +227,27 @@ const char* refuses_aligned(const lockstep_queue* queue, const lockstep_call* ca
   if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
   return aligned_fits(simplified(axes_of_batch(*call), pointers::assumed_aligned)) ? nullptr : "no axis is contiguous";
 }
-int yields_aligned(const lockstep_queue*, const lockstep_call* call) {
-  const wide_job job = wide_of(*call);
-  return wide_padding(job) <= wide_limit(job);
-}
-
 // Padding beyond which boxes are faster than tiles: 20000000x7 f32 (1.43) has 0.82 of a
 // copy from boxes and 0.65 from tiles, 20000000x8 (1.25) 0.71 and 0.95.
 constexpr double wide_waste = 1.4;
+// Where a launch is most of it tiles are faster, us of tiles and aligned boxes: 4 bytes 17x15 3.5,
+// 4.0, 129x127 3.9, 4.7, 257x255 5.5, 4.8; but 1 byte 65x63 13.7, 4.5.
+constexpr double small_bytes = 262144;
+bool small_tiles(const lockstep_transpose_desc& d, double padding) {
+  return d.element_bytes >= 4 && padding * static_cast<double>(d.rows * d.cols * d.batch) * static_cast<double>(d.element_bytes) <= small_bytes;
+}
 int yields_batch_blocks(const lockstep_queue*, const lockstep_call* call) {
-  return wide_padding(wide_of(*call)) <= wide_waste;
+  const double padding = wide_padding(wide_of(*call));
+  return padding <= wide_waste || small_tiles(call->transpose, padding);
+}
+// 16 bytes are aligned already: us of blocks and aligned boxes, batches of 2x2 41, 50, 4x4 41, 50,
+// 17x17 41, 43, but 33x33 138, 64.
+int yields_aligned(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_transpose_desc& d = call->transpose;
+  const wide_job job = wide_of(*call);
+  const double padding = wide_padding(job);
+  if (d.element_bytes == 16 && padding > wide_waste && std::min(d.rows, d.cols) <= 17) return 1;
+  return padding <= wide_limit(job) || small_tiles(d, padding);
 }
 
 const lockstep_variant rows[] = {

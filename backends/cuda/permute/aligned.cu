@@ -10,9 +10,10 @@
 // Moves   every element once in, once out, and twice through shared memory.
 // Limit   DRAM from 4 bytes up; below, the 2 accesses of shared memory an element: 64 Mi
 //         bytes take 18 us of an H200's without conflicts, 32 us for DRAM.
-// Watch   Chunks at the ends of a run of dst are not all ours: those go by halves. In boxes
-//         that an axis cuts short, elements beyond it are moved between the images like
-//         the others (they are there, of any value), but runs of dst end before them.
+// Watch   A sector of dst that two blocks write costs each of them several writes, by halves:
+//         boxes overlap so that each writes whole sectors, where that is cheaper. In boxes that
+//         an axis cuts short, elements beyond it are moved between the images like the others
+//         (they are there, of any value), but runs of dst end before them.
 // Source  this repository; figures in tests/results/tries.md.
 #include "aligned.hpp"
 
@@ -68,16 +69,18 @@ __device__ inline void store_part(unsigned char* to, const unsigned char* image,
   if constexpr (bytes <= 1) if (first + 1 <= last) piece(uint8_t{});
 }
 
-// body(run, bytes of it, thread's first chunk's offset, offset from one to the next)
+// body(run, this thread's first chunk of it in bytes, bytes from one to the next)
 template <class Body>
 __device__ inline void walk_runs(const aligned_plan& plan, const run_side& side, const run_at* runs, unsigned cut,
                                  const Body& body) {
   uint32_t lane = threadIdx.x;
   const uint32_t group = side.lanes.split(lane);
   if (group >= side.groups) return;
-  const uint32_t bytes = side.cut >= 0 && (cut >> side.cut & 1) != 0 ? side.cut_bytes : side.bytes;
   for (uint32_t run = group; run < side.runs; run += side.groups)
-    if (cut == 0 || exists(plan, side, run, cut)) body(runs[run], bytes, lane * 16, side.lanes.d * 16);
+    if (cut == 0 || exists(plan, side, run, cut)) body(runs[run], lane * 16, side.lanes.d * 16);
+}
+__device__ inline uint32_t bytes_of(const run_side& side, unsigned cut) {
+  return side.cut >= 0 && (cut >> side.cut & 1) != 0 ? side.cut_bytes : side.bytes;
 }
 
 template <class T>
@@ -101,9 +104,11 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
     const unsigned char* src;
     unsigned char* dst;
     unsigned cut;
+    bool first;     // where boxes overlap: the first of them,
+    uint32_t left;  // and bytes to where a run of dst ends for good
   };
   const auto locate = [&](uint32_t number) {
-    tile_at at{plan.src, plan.dst, 0};
+    tile_at at{plan.src, plan.dst, 0, true, UINT32_MAX};
     for (int k = 0; k < plan.rank; ++k) {
       const aligned_axis& a = plan.tile[k];
       uint32_t index = number;
@@ -111,12 +116,17 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
       at.src += index * a.src_step;
       at.dst += index * a.dst_step;
       if (index == a.tiles.d - 1 && a.last != a.box) at.cut |= 1u << k;
+      if (k == plan.overlap) {
+        at.first = index == 0;
+        at.left = static_cast<uint32_t>(min(plan.overlap_bytes - index * a.dst_step, int64_t{UINT32_MAX}));
+      }
     }
     return at;
   };
   const auto low = [](const void* p) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p)) & 15; };
   const auto load = [&](const tile_at& at) {
-    walk_runs(plan, plan.from, src_runs, at.cut, [&](run_at run, uint32_t bytes, uint32_t first, uint32_t step) {
+    const uint32_t bytes = bytes_of(plan.from, at.cut);
+    walk_runs(plan, plan.from, src_runs, at.cut, [&](run_at run, uint32_t first, uint32_t step) {
       const uint32_t place = low(at.src) + run.place, skew = place & 15;
       const unsigned char* from = at.src + run.memory - skew;
       unsigned char* image = src_image + (place - skew);
@@ -126,16 +136,24 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
     __pipeline_commit();
   };
   const auto store = [&](const tile_at& at) {
-    walk_runs(plan, plan.to, dst_runs, at.cut, [&](run_at run, uint32_t bytes, uint32_t first, uint32_t step) {
+    const uint32_t bytes = bytes_of(plan.to, at.cut);
+    walk_runs(plan, plan.to, dst_runs, at.cut, [&](run_at run, uint32_t first, uint32_t step) {
       const uint32_t place = low(at.dst) + run.place, skew = place & 15;
       unsigned char* to = at.dst + run.memory - skew;
       const unsigned char* image = dst_image + (place - skew);
-      for (uint32_t c = first; c < skew + bytes; c += step) {
-        const uint32_t begin = c == 0 ? skew : 0, end = min(skew + bytes - c, 16u);
-        if (begin == 0 && end == 16)
+      uint32_t begin = skew, end = skew + bytes;  // in bytes from `to`
+      if (plan.overlap >= 0) {
+        // From a sector's beginning to another's: what lies before is the box before's.
+        const auto base = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(to));
+        end = min(((base + skew + plan.overlap_step + 31) & ~31u) - base, skew + at.left);
+        if (!at.first) begin = ((base + skew + 31) & ~31u) - base;
+      }
+      for (uint32_t c = (begin & ~15u) + first; c < end; c += step) {
+        const uint32_t own = begin > c ? begin - c : 0, own_end = min(end - c, 16u);
+        if (own == 0 && own_end == 16)
           *reinterpret_cast<uint4*>(to + c) = *reinterpret_cast<const uint4*>(image + c);
         else
-          store_part<sizeof(T)>(to + c, image + c, static_cast<int>(begin), static_cast<int>(end));
+          store_part<sizeof(T)>(to + c, image + c, static_cast<int>(own), static_cast<int>(own_end));
       }
     });
   };
@@ -148,14 +166,18 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
     __syncthreads();  // all chunks of src have landed, and the box before has left dst's image
     const unsigned char* from = src_image + low(at.src) + get;
     unsigned char* to = dst_image + low(at.dst) + put;
-    if (threadIdx.x < plan.movers)
-      for (uint32_t s = 0; s < plan.steps; s += 8) {
+    if (threadIdx.x < plan.movers) {
+      // Unrolled, so that offsets are operands from constant memory.
+#pragma unroll
+      for (uint32_t s = 0; s < aligned_steps; s += 8) {
+        if (s >= plan.steps) break;
         T held[8];
 #pragma unroll
-        for (int k = 0; k < 8; ++k) held[k] = *reinterpret_cast<const T*>(from + (plan.step[s + k] >> 16));
+        for (int k = 0; k < 8; ++k) held[k] = *reinterpret_cast<const T*>(from + plan.step[s + k].get);
 #pragma unroll
-        for (int k = 0; k < 8; ++k) *reinterpret_cast<T*>(to + (plan.step[s + k] & 0xffff)) = held[k];
+        for (int k = 0; k < 8; ++k) *reinterpret_cast<T*>(to + plan.step[s + k].put) = held[k];
       }
+    }
     if (!LOCKSTEP_DEVICE_MUTANT("aligned_barrier_dropped")) __syncthreads();  // dst's image is complete before chunks of it leave, src's has been read
     const uint32_t next = number + gridDim.x;
     tile_at then = at;
@@ -173,21 +195,18 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
 
 lockstep_status launch_aligned(lockstep_queue& queue, const axes& all) {
   const int processors = queue.facts->processors;
-  return in_parts(
-      all, [&](const axes& a) { return aligned_tiles(a, processors); },
-      [&](const axes& part) {
-        aligned_plan plan;
-        if (!plan_aligned(part, processors, plan)) return launch_blocks(queue, part);
-        const size_t shared = size_t{plan.from.image} + plan.to.image + (plan.from.runs + plan.to.runs) * sizeof(run_at);
-        return by_element(static_cast<size_t>(part.element_bytes), [&](auto element) {
-          const auto kernel = permute_aligned<decltype(element)>;
-          if (const lockstep_status status = allow_shared(kernel, shared); status != LOCKSTEP_OK) return status;
-          int resident = 1;
-          LOCKSTEP_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, static_cast<int>(plan.threads), shared));
-          const auto grid = std::min(plan.tiles, static_cast<uint32_t>(processors * std::max(resident, 1)));
-          return launch(queue, "permute_aligned", kernel, dim3(grid), dim3(plan.threads), shared, plan);
-        });
-      });
+  aligned_plan plan;
+  if (!plan_aligned(all, processors, plan)) return launch_blocks(queue, all);
+  const size_t shared = size_t{plan.from.image} + plan.to.image + (plan.from.runs + plan.to.runs) * sizeof(run_at);
+  return by_element(static_cast<size_t>(all.element_bytes), [&](auto element) {
+    const auto kernel = permute_aligned<decltype(element)>;
+    if (const lockstep_status status = allow_shared(kernel, shared); status != LOCKSTEP_OK) return status;
+    int resident = 1;
+    LOCKSTEP_CUDA(
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, static_cast<int>(plan.threads), shared));
+    const auto grid = std::min(plan.tiles, static_cast<uint32_t>(processors * std::max(resident, 1)));
+    return launch(queue, "permute_aligned", kernel, dim3(grid), dim3(plan.threads), shared, plan);
+  });
 }
 
 }  // namespace lockstep::cuda

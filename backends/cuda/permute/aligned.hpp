@@ -10,10 +10,11 @@ namespace lockstep::cuda {
 constexpr int aligned_threads = 256;  // at most
 constexpr int aligned_steps = 128;    // elements a thread moves within a box, at most
 
-// An axis of the whole, cut into boxes.
+// An axis of the whole, cut into boxes; they overlap where a box takes over the elements
+// that fill up its last sectors of dst.
 struct aligned_axis {
   divider tiles;
-  uint32_t box, last;          // elements of a full box and of the last
+  uint32_t box, last;          // elements of a full box, overlap included, and of the last
   int64_t src_step, dst_step;  // bytes from one box to the next
 };
 // An axis along which a box has several runs on one side.
@@ -40,6 +41,9 @@ struct lane_axis {
   divider count;
   uint32_t get, put;  // bytes in src's and in dst's image
 };
+struct move_step {
+  uint32_t get, put;
+};
 struct aligned_plan {
   const unsigned char* src;
   unsigned char* dst;
@@ -51,13 +55,15 @@ struct aligned_plan {
   int lane_axes;
   lane_axis lane[2 + LOCKSTEP_MAX_RANK];
   uint32_t movers, threads;     // threads that move elements, and the block's
-  uint32_t steps;               // a multiple of 8; the last may be there several times
-  uint32_t step[aligned_steps]; // where a step begins: get << 16 | put
+  uint32_t steps;                // a multiple of 8; the last may be there several times
+  move_step step[aligned_steps]; // where a step begins
+  int overlap;                   // the tile[] along which boxes overlap, or -1
+  uint32_t overlap_step;         // bytes from one to the next in dst
+  int64_t overlap_bytes;         // of all of that axis there
 };
 
 // Whether both sides have a contiguous axis.
 bool aligned_fits(const axes& a);
-int64_t aligned_tiles(const axes& a, int processors);
 // False where no box of a can be shared out among threads.
 bool plan_aligned(const axes& a, int processors, aligned_plan& plan);
 

@@ -8,13 +8,22 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr int chunk = 16;
+constexpr int chunk = 16, sector = 32;
 constexpr int64_t most_bytes = 16384, least_bytes = 1024;  // of a box
+constexpr uint32_t most_image = 49152;
 
 struct box_shape {
-  int64_t box[LOCKSTEP_MAX_RANK];  // elements, as axes::at
+  int64_t box[LOCKSTEP_MAX_RANK];    // elements, as axes::at
+  int64_t whole[LOCKSTEP_MAX_RANK];  // of a box that has all of an axis
   int own[2][LOCKSTEP_MAX_RANK];   // axes, fastest first: [0] in src, [1] in dst
-  int64_t elements;
+  int overlap = -1;                // the axis along which boxes overlap
+  int64_t more = 0;                // elements by which they do
+  int64_t step(int k) const { return k == overlap ? box[k] - more : box[k]; }
+  int64_t elements() const {
+    int64_t all = 1;
+    for (int k = 0; k < LOCKSTEP_MAX_RANK && box[k] > 0; ++k) all *= box[k];
+    return all;
+  }
 };
 
 int64_t up(int64_t a, int64_t to) { return (a + to - 1) / to * to; }
@@ -25,69 +34,137 @@ bool runs_on(const axes& a, int inner, int next, int side) {
   return stride(a, next, side) == stride(a, inner, side) * a.at[inner].count;
 }
 
+int64_t largest_divisor(int64_t of, int64_t most) {
+  for (int64_t d = std::min(of, most); d > 1; --d)
+    if (of % d == 0) return d;
+  return 1;
+}
+
+// A box with all of an axis has more where that axis (257, 8193) divides badly among threads:
+// like any last box, it is then cut short.
+int64_t whole_of(int64_t count) {
+  return count <= 128 || largest_divisor(count, aligned_threads) >= 24 ? count : up(count, count > 2048 ? 256 : 32);
+}
+
 // About `want` elements of an axis, in shares of nearly one size: multiples of 4 that fill
 // sectors of 32 bytes where runs are short, if `unit` allows.
-int64_t share_of(int64_t count, int64_t want, int64_t run_bytes, int64_t most_unit) {
-  int64_t unit = want >= 8 ? std::min<int64_t>(most_unit, 4) : 1;
+int64_t share_of(int64_t count, int64_t whole, int64_t want, int64_t run_bytes, int64_t most_unit) {
+  int64_t unit = want >= 64 ? 8 : want >= 16 ? 4 : want >= 8 ? 2 : 1;
   while (unit < most_unit && unit * run_bytes % 32 != 0 && unit * run_bytes < 512) unit *= 2;
   want = up(want, unit);
-  if (want + want / 2 > count) return count;
+  if (want + want / 2 > count) return whole;
   const int64_t pieces = (count + want - 1) / want;
   return std::min(up((count + pieces - 1) / pieces, unit), count);
 }
 
-void count_elements(const axes& a, box_shape& s) {
-  s.elements = 1;
-  for (int k = 0; k < a.rank; ++k) s.elements *= s.box[k];
+// Whether everything beyond runs that end with axis `last` begins with a sector.
+bool begin_with_sectors(const axes& a, int side, int last) {
+  const void* base = side == 0 ? static_cast<const void*>(a.src) : a.dst;
+  bool so = reinterpret_cast<uintptr_t>(base) % sector == 0;
+  for (int k = 0; k < a.rank; ++k)
+    so = so && (stride(a, k, side) <= stride(a, last, side) || stride(a, k, side) * a.element_bytes % sector == 0);
+  return so;
 }
 
-// Runs of want bytes or more on both sides, where there are such.
-void grow(const axes& a, int64_t want, int64_t most_unit, box_shape& s) {
+// The last axis of a box's runs, and their bytes. Rows of whole sectors stay apart: with a
+// pitch of their own they meet in fewer banks.
+int last_of_run(const axes& a, const box_shape& s, int side, int64_t& bytes) {
+  int last = s.own[side][0];
+  bytes = a.element_bytes * s.box[last];
+  for (int n = 1; n < a.rank && s.box[last] == a.at[last].count; ++n) {
+    const int k = s.own[side][n];
+    if (!runs_on(a, last, k, side)) break;
+    if (bytes >= 2 * sector && bytes % sector == 0 && begin_with_sectors(a, side, last)) break;
+    last = k, bytes *= s.box[k];
+  }
+  return last;
+}
+
+// Whether every run begins and ends with a sector.
+bool fills_sectors(const axes& a, const box_shape& s, int side, int last, int64_t bytes) {
+  return begin_with_sectors(a, side, last) && (bytes % sector == 0 || s.box[last] == a.at[last].count);
+}
+
+// Runs of so many bytes or more on both sides, where there are such.
+void grow(const axes& a, const int64_t (&want)[2], int64_t most_unit, box_shape& s) {
   for (int k = 0; k < a.rank; ++k) s.box[k] = 1;
+  s.overlap = -1, s.more = 0;
   for (const int side : {0, 1}) {
     int64_t run = a.element_bytes;
-    for (int n = 0; n < a.rank && run < want; ++n) {
+    for (int n = 0; n < a.rank && run < want[side]; ++n) {
       const int k = s.own[side][n];
       if (n > 0 && !runs_on(a, s.own[side][n - 1], k, side)) break;
-      s.box[k] = std::max(s.box[k], share_of(a.at[k].count, (want + run - 1) / run, run, most_unit));
+      s.box[k] = std::max(s.box[k], share_of(a.at[k].count, s.whole[k], (want[side] + run - 1) / run, run, most_unit));
       run *= s.box[k];
-      if (s.box[k] < a.at[k].count) break;
+      if (s.box[k] != a.at[k].count) break;
     }
   }
-  count_elements(a, s);
-}
-
-// The longest runs whose box has at most so many bytes; what room is left goes to the axes
-// that have none yet.
-box_shape shape_of(const axes& a, int64_t bytes) {
-  box_shape s{};
-  for (int k = 0; k < a.rank; ++k) {
-    s.own[1][k] = a.rank - 1 - k, s.own[0][k] = k;
-    for (int m = k; m > 0 && a.at[s.own[0][m - 1]].src > a.at[s.own[0][m]].src; --m)
-      std::swap(s.own[0][m - 1], s.own[0][m]);
-  }
-  grow(a, 1, 1, s);
-  const int64_t most = bytes / a.element_bytes;
-  for (int64_t want = 32; want <= most_bytes; want += want / 2) {
-    box_shape next = s;
-    for (const int64_t unit : {32, 4, 1})
-      if (grow(a, want, unit, next); next.elements <= most) break;
-    if (next.elements > most) break;
-    s = next;
-  }
-  for (int n = 0; n < a.rank && s.elements * 2 <= most; ++n)
-    if (const int k = s.own[0][n]; s.box[k] == 1) {
-      const int64_t pieces = (a.at[k].count * s.elements + most - 1) / most;
-      s.box[k] = std::min((a.at[k].count + pieces - 1) / pieces, most / s.elements);
-      count_elements(a, s);
-    }
-  return s;
 }
 
 int64_t tiles_of(const axes& a, const box_shape& s) {
   int64_t tiles = 1;
-  for (int k = 0; k < a.rank; ++k) tiles *= (a.at[k].count - 1) / s.box[k] + 1;
+  for (int k = 0; k < a.rank; ++k) tiles *= (a.at[k].count - 1) / s.step(k) + 1;
   return tiles;
+}
+
+// What a byte of such boxes costs: sectors of src touched for it, writes to sectors of dst
+// (the two that a run shares with others take 4.5 more), and the way between the images.
+// Boxes that share sectors of dst overlap where that is cheaper. 64 MiB on an H200, us: 1 byte
+// 8193x8191 with boxes of 128x128 110, of 128x160 that overlap by 32 74; 2 bytes 4097x4095 43,
+// 32; runs of 4 KiB: 11184810x3 42, with overlap 48.
+double cost_of(const axes& a, box_shape& s) {
+  int64_t in = 0, out = 0;
+  const int from = last_of_run(a, s, 0, in), to = last_of_run(a, s, 1, out);
+  const double bytes = static_cast<double>(s.elements() * a.element_bytes), moves = 1.0 / a.element_bytes;
+  // Short runs and small boxes cost a little by themselves; of large ones few are under way.
+  const double own = 32.0 / static_cast<double>(in) + 32.0 / static_cast<double>(out) + 1024 / bytes + bytes / 131072;
+  const double read = fills_sectors(a, s, 0, from, in) ? 1 : 1 + sector / static_cast<double>(in);
+  if (fills_sectors(a, s, 1, to, out)) return read + 1 + moves + own;
+  const double written = 1 + 4.5 * sector / static_cast<double>(out);
+  const int64_t step = stride(a, to, 1) * a.element_bytes;
+  int64_t more = (sector - 1 + step - 1) / step;
+  if (s.box[to] >= 16) more = up(s.box[to] + more, 8) - s.box[to];  // boxes of 127 elements divide badly among threads
+  const double all = 1 + static_cast<double>(more) / static_cast<double>(s.box[to]);
+  const bool fits = bytes * all <= most_bytes + most_bytes / 4 && s.box[to] + more < a.at[to].count && out < 2048;
+  if (fits && all * (read + moves) + 1 < read + moves + written) {
+    s.overlap = to, s.more = more, s.box[to] += more;
+    return all * (read + moves) + 1 + own;
+  }
+  return read + moves + written + own;
+}
+
+// The cheapest box of at most so many bytes before they overlap; what room is left goes to the axes that have
+// none yet.
+box_shape shape_of(const axes& a, int64_t bytes) {
+  box_shape s{};
+  for (int k = 0; k < a.rank; ++k) {
+    s.whole[k] = whole_of(a.at[k].count);
+    s.own[1][k] = a.rank - 1 - k, s.own[0][k] = k;
+    for (int m = k; m > 0 && a.at[s.own[0][m - 1]].src > a.at[s.own[0][m]].src; --m)
+      std::swap(s.own[0][m - 1], s.own[0][m]);
+  }
+  grow(a, {1, 1}, 1, s);
+  const int64_t most = bytes / a.element_bytes;
+  double least = 1e9;
+  for (const int64_t ratio : {1, 2, 4, 8})
+    for (int64_t want = 32; want <= most_bytes; want += want / 2) {
+      box_shape next = s;
+      double more = 1;
+      grow(a, {want, want * ratio}, 32, next);
+      if (next.elements() > most) {
+        more = 1.05;  // boxes of odd sizes divide badly among threads
+        grow(a, {want, want * ratio}, 1, next);
+      }
+      if (next.elements() > most) break;
+      if (const double cost = more * cost_of(a, next); cost < least) least = cost, s = next;
+    }
+  for (int n = 0; n < a.rank && s.elements() * 2 <= most; ++n)
+    if (const int k = s.own[0][n]; s.box[k] == 1) {
+      const int64_t elements = s.elements(), pieces = (a.at[k].count * elements + most - 1) / most;
+      s.box[k] = std::min((a.at[k].count + pieces - 1) / pieces, most / elements);
+      if (s.box[k] > 32) s.box[k] = s.box[k] / 32 * 32;
+    }
+  return s;
 }
 
 // Small arrays are cut so that every processor gets some of them.
@@ -113,22 +190,16 @@ void place_runs(const axes& a, const box_shape& s, const int* number_of, int whi
   const int* other = s.own[1 - which];
   const auto bytes_between = [&](int k) { return stride(a, k, which) * a.element_bytes; };
   bool inside[LOCKSTEP_MAX_RANK] = {};
-  int64_t length = a.element_bytes;
-  side.cut = -1;
-  for (int n = 0; n < a.rank; ++n) {
-    const int k = own[n];
-    if (n > 0 && !runs_on(a, own[n - 1], k, which)) break;
-    // Rows of whole sectors stay apart: with a pitch of their own they meet in fewer banks.
-    if (n > 0 && length >= 64 && length % 32 == 0) break;
-    inside[k] = true, place[k] = bytes_between(k);
-    const aligned_axis& tile = plan.tile[number_of[k]];
-    if (s.box[k] < a.at[k].count) {
-      if (tile.last != tile.box && !LOCKSTEP_MUTANT("aligned_runs_uncut")) side.cut = number_of[k], side.cut_bytes = static_cast<uint32_t>(length * tile.last);
-      length *= s.box[k];
-      break;
-    }
-    length *= s.box[k];
+  int64_t length = 0;
+  const int last = last_of_run(a, s, which, length);
+  for (int n = 0;; ++n) {
+    inside[own[n]] = true, place[own[n]] = bytes_between(own[n]);
+    if (own[n] == last) break;
   }
+  const aligned_axis& tile = plan.tile[number_of[last]];
+  side.cut = -1;
+  if (tile.last != tile.box && !LOCKSTEP_MUTANT("aligned_runs_uncut"))
+    side.cut = number_of[last], side.cut_bytes = static_cast<uint32_t>(length / s.box[last] * tile.last);
   side.bytes = static_cast<uint32_t>(length), side.runs = 1, side.axes = 0;
   int64_t extent = length + chunk - 1;  // so that no chunk holds bytes of two runs
   bool first = true;
@@ -151,12 +222,6 @@ void place_runs(const axes& a, const box_shape& s, const int* number_of, int whi
     side.runs *= static_cast<uint32_t>(s.box[k]);
   }
   side.image = static_cast<uint32_t>(up(extent + chunk - 1, chunk));
-}
-
-int64_t largest_divisor(int64_t of, int64_t most) {
-  for (int64_t d = std::min(of, most); d > 1; --d)
-    if (of % d == 0) return d;
-  return 1;
 }
 
 // Wavefronts in which a warp's elements at these places are read or written.
@@ -200,7 +265,7 @@ lane_part lanes_of(const axes& a, const box_shape& s, int64_t d, const int64_t (
   return p;
 }
 
-double cost_of(const lane_part& p, int bytes) {
+double cost_of_moves(const lane_part& p, int bytes) {
   uint32_t get[32], put[32];
   for (uint32_t lane = 0; lane < 32; ++lane) {
     get[lane] = put[lane] = 0;
@@ -212,7 +277,7 @@ double cost_of(const lane_part& p, int bytes) {
     }
   }
   const double used = static_cast<double>(p.movers) / static_cast<double>(up(p.movers, 32));
-  const double few = p.movers < 96 ? 1.5 : 1;
+  const double few = p.movers < 96 ? 1.5 : p.movers < 128 ? 1.2 : p.movers < 160 ? 1.1 : 1;
   return (wavefronts(get, bytes) + wavefronts(put, bytes) + 1) * few / used;
 }
 
@@ -220,7 +285,9 @@ bool try_plan(const axes& a, const box_shape& s, aligned_plan& plan) {
   const int64_t bytes = a.element_bytes;
   plan = {};
   plan.src = a.src, plan.dst = a.dst, plan.rank = a.rank;
-  plan.tiles = static_cast<uint32_t>(tiles_of(a, s));
+  const int64_t tiles = tiles_of(a, s);
+  if (tiles >= int64_t{1} << 31) return false;
+  plan.tiles = static_cast<uint32_t>(tiles);
   // Boxes are numbered along the axis with the smallest stride on either side first: those
   // under way at the same time are neighbours in src and in dst.
   int walk[LOCKSTEP_MAX_RANK], number_of[LOCKSTEP_MAX_RANK];
@@ -233,27 +300,32 @@ bool try_plan(const axes& a, const box_shape& s, aligned_plan& plan) {
   for (int n = 0; n < a.rank; ++n) {
     const int k = walk[n];
     const axis& x = a.at[k];
-    const int64_t count = (x.count - 1) / s.box[k] + 1;
+    const int64_t count = (x.count - 1) / s.step(k) + 1;
     plan.tile[n] = {divider(count), static_cast<uint32_t>(s.box[k]),
-                    static_cast<uint32_t>(x.count - (count - 1) * s.box[k]), s.box[k] * x.src * bytes,
-                    s.box[k] * x.dst * bytes};
+                    static_cast<uint32_t>(x.count - (count - 1) * s.step(k)), s.step(k) * x.src * bytes,
+                    s.step(k) * x.dst * bytes};
     number_of[k] = n, span += (x.count - 1) * x.src * bytes;
+  }
+  plan.overlap = s.overlap < 0 ? -1 : number_of[s.overlap];
+  if (s.overlap >= 0) {
+    plan.overlap_bytes = a.at[s.overlap].count * a.at[s.overlap].dst * bytes;
+    plan.overlap_step = static_cast<uint32_t>(plan.tile[plan.overlap].dst_step);
   }
   plan.src_end = a.src + span;
   int64_t get[LOCKSTEP_MAX_RANK], put[LOCKSTEP_MAX_RANK];
   place_runs(a, s, number_of, 0, plan, plan.from, get);
   place_runs(a, s, number_of, 1, plan, plan.to, put);
   const int64_t runs = int64_t{plan.from.runs} + plan.to.runs;
-  if (plan.from.image > UINT16_MAX || plan.to.image > UINT16_MAX || runs > 2048) return false;
+  if (plan.from.image > most_image || plan.to.image > most_image || runs > 2048) return false;
 
   lane_part best{};
   double cost = 0;
   for (int64_t d = std::min<int64_t>(s.box[a.rank - 1], 33); d >= 1; --d) {
     if (s.box[a.rank - 1] % d != 0 || (d > 1 && s.own[0][0] == s.own[1][0])) continue;
     const lane_part p = lanes_of(a, s, d, get, put);
-    if (const double now = cost_of(p, a.element_bytes); best.movers == 0 || now < cost) best = p, cost = now;
+    if (const double now = cost_of_moves(p, a.element_bytes); best.movers == 0 || now < cost) best = p, cost = now;
   }
-  const int64_t steps = s.elements / best.movers;
+  const int64_t steps = s.elements() / best.movers;
   if (steps > aligned_steps) return false;
   plan.movers = static_cast<uint32_t>(best.movers), plan.threads = static_cast<uint32_t>(up(best.movers, 32));
   plan.lane_axes = best.axes;
@@ -267,7 +339,7 @@ bool try_plan(const axes& a, const box_shape& s, aligned_plan& plan) {
       rest /= count;
       from += index * get[k], to += index * put[k];
     }
-    plan.step[n] = static_cast<uint32_t>(from << 16 | to);
+    plan.step[n] = {static_cast<uint32_t>(from), static_cast<uint32_t>(to)};
   }
   // A run of whole chunks that begins anywhere touches one more.
   const auto chunks_of = [&](const run_side& side, const void* base, int which) {
@@ -290,10 +362,8 @@ bool aligned_fits(const axes& a) {
   return a.rank >= 1 && a.at[a.fastest_src()].src == 1 && a.at[a.fastest_dst()].dst == 1;
 }
 
-int64_t aligned_tiles(const axes& a, int processors) { return tiles_of(a, shape_of(a, box_bytes(a, processors))); }
-
 bool plan_aligned(const axes& a, int processors, aligned_plan& plan) {
-  for (int64_t bytes = box_bytes(a, processors); bytes >= least_bytes / 4; bytes /= 2)
+  for (int64_t bytes = box_bytes(a, processors); bytes >= least_bytes / 4; bytes -= bytes / 4)
     if (try_plan(a, shape_of(a, bytes), plan)) return true;
   return false;
 }
