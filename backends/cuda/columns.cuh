@@ -1,6 +1,7 @@
 // columns.cuh - sequences that lie across memory, neighbours of one another.
 //
-//   reduce_columns  threads across columns, 16 lanes of a leaf each
+//   reduce_short_columns  a thread a column of up to 128 elements
+//   reduce_columns  threads across columns, 16 lanes of a leaf each (2-byte elements: 8 lanes of two columns)
 //   join_partials   the tree above its leaves, and above reduce_tree's tasks where the
 //                   last block may not join them
 #pragma once
@@ -9,9 +10,6 @@
 
 namespace lockstep::cuda {
 
-// `across` threads (a power of two, at most 32) lie across columns, 8 down a leaf with
-// 16 lanes each, lane = y + 8 * slot; the rest of the block takes other leaves. Joins
-// d = 64 ... 8 are within a thread, 4 2 1 go through shared memory.
 template <int n, class Fold, class P>
 __device__ __forceinline__ void join_down(const Fold& fold, P* value) {
   if constexpr (n > 1) {
@@ -21,79 +19,196 @@ __device__ __forceinline__ void join_down(const Fold& fold, P* value) {
   }
 }
 
+// Blocks a multiprocessor: said, so that ptxas keeps a row's loads together; left alone it saves registers
+// by putting each load next to its use, one latency after another (max of f64 in 16 columns: 81 -> 39 us).
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int most_column_blocks = 4;  // sm_75 holds 1,024 threads
+#else
+constexpr int most_column_blocks = 5;
+#endif
 template <class Fold>
-__global__ __launch_bounds__(block_threads) void reduce_columns(Fold fold, const sequences all, const int across,
-                                                                const int64_t column_tiles,
-                                                                typename Fold::partial* partials) {
+constexpr int column_blocks = sizeof(typename Fold::element) != 4 ? 3 : Fold::ordered ? 4 : most_column_blocks;
+
+// V neighbouring columns a thread (2 of 2 bytes, by one load: what a warp has in flight doubles, and that
+// is what limits it). `across` threads (a power of two, at most 32 / V) lie across columns, 8 * V down a
+// leaf with 16 / V lanes each, lane = y + down * slot; the rest of the block takes other leaves. Joins
+// d = 64 ... down are within a thread, the others go through shared memory.
+template <class Fold, int V>
+__global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_columns(Fold fold, const sequences all,
+                                                                                     const int across,
+                                                                                     const int64_t column_tiles,
+                                                                                     typename Fold::partial* partials) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
-  constexpr int down = 8, slots = order::lanes / down;
-  __shared__ P values[block_threads];
+  constexpr int down = 8 * V, slots = order::lanes / down;
+  __shared__ P values[V][block_threads];
   const int x = threadIdx.x & (across - 1), y = threadIdx.x / across % down;
   const int64_t leaves = order::leaves(all.length);
-  const int64_t s = blockIdx.x % column_tiles * across + x;
+  const int64_t s = (blockIdx.x % column_tiles * across + x) * V;
   const int64_t leaf = blockIdx.x / column_tiles * (block_threads / (across * down)) + threadIdx.x / (across * down);
   const bool wanted = s < all.count && leaf < leaves && fold.open(s);
   if (wanted) {
     const int64_t first = leaf * order::leaf, left = all.length - first;
     const int end = static_cast<int>(left < order::leaf ? left : order::leaf);
-    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride +
-                  first * (LOCKSTEP_DEVICE_MUTANT("columns_stride_of_width") ? all.count : all.element_stride);
-    typename Fold::lane lane[Fold::ordered ? slots : 1];
-    for (auto& l : lane) l = fold.empty_lane();
+    const int64_t down_a_row = LOCKSTEP_DEVICE_MUTANT("columns_stride_of_width") ? all.count : all.element_stride;
+    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride + first * down_a_row;
+    typename Fold::lane lane[V][Fold::ordered ? slots : 1];
+#pragma unroll
+    for (int c = 0; c < V; ++c)
+      for (auto& l : lane[c]) l = fold.empty_lane();
+    const auto load = [&](const T* from, T (&to)[V]) {
+      if constexpr (V == 1) {
+        to[0] = *from;
+      } else {
+        static_assert(V * sizeof(T) == 4);
+        const uint32_t bits = *reinterpret_cast<const uint32_t*>(from);
+        memcpy(to, &bits, 4);
+      }
+    };
     const int64_t step = down * all.element_stride;
     int row = 0;
 #pragma unroll 1
-    for (; (row + 1) * order::lanes <= end; ++row) {
+    for (; (row + V) * order::lanes <= end; row += V) {
       const T* p = at + (row * order::lanes + y) * all.element_stride;
-      T v[slots];
+      T v[V * slots][V];
 #pragma unroll
-      for (int k = 0; k < slots; ++k, p += step) v[k] = *p;
+      for (int k = 0; k < V * slots; ++k, p += step) load(p, v[k]);
 #pragma unroll
-      for (int k = 0; k < slots; ++k) fold.take(lane[Fold::ordered ? k : 0], v[k], row * order::lanes + y + down * k);
+      for (int k = 0; k < V * slots; ++k)
+#pragma unroll
+        for (int c = 0; c < V; ++c)
+          fold.take(lane[c][Fold::ordered ? k % slots : 0], v[k][c], row * order::lanes + y + down * k);
     }
-    constexpr int some = 4;  // a short column should not pay for 16
+    constexpr int some = sizeof(T) == 8 ? 4 : 8;  // a short column should not pay for 16
 #pragma unroll
-    for (int k0 = 0; k0 < slots; k0 += some) {
+    for (int k0 = 0; k0 < V * slots; k0 += some) {
       if (row * order::lanes + down * k0 >= end) break;
-      T v[some];
+      T v[some][V];
 #pragma unroll
       for (int k = 0; k < some; ++k)
-        v[k] = at[min(row * order::lanes + y + down * (k0 + k), end - 1) * all.element_stride];
+        load(at + min(row * order::lanes + y + down * (k0 + k), end - 1) * all.element_stride, v[k]);
 #pragma unroll
       for (int k = 0; k < some; ++k) {
         const int i = row * order::lanes + y + down * (k0 + k);
-        fold.take_if(lane[Fold::ordered ? k0 + k : 0], v[k], i, i < end);
+#pragma unroll
+        for (int c = 0; c < V; ++c) fold.take_if(lane[c][Fold::ordered ? (k0 + k) % slots : 0], v[k][c], i, i < end);
       }
     }
-    if constexpr (Fold::ordered) {
-      join_down<slots>(fold, lane);
-      values[threadIdx.x] = lane[0];
-    } else {
-      values[threadIdx.x] = fold.close(lane[0], first);
+#pragma unroll
+    for (int c = 0; c < V; ++c) {
+      if constexpr (Fold::ordered) {
+        join_down<slots>(fold, lane[c]);
+        values[c][threadIdx.x] = lane[c][0];
+      } else {
+        values[c][threadIdx.x] = fold.close(lane[c][0], first);
+      }
     }
   }
-  __syncthreads();  // threads y = 0 read the values of the seven below them
+  __syncthreads();  // threads y = 0 read the values of those below them
   if (!wanted || y != 0) return;
-  P part[down];
 #pragma unroll
-  for (int k = 0; k < down; ++k) part[k] = values[threadIdx.x + k * across];
-  join_down<down>(fold, part);
-  if (leaves == 1)
-    fold.store(part[0], s);
-  else
-    partials[s * leaves + leaf] = part[0];
+  for (int c = 0; c < V; ++c) {
+    P part[down];
+#pragma unroll
+    for (int k = 0; k < down; ++k) part[k] = values[c][threadIdx.x + k * across];
+    join_down<down>(fold, part);
+    if (leaves == 1)
+      fold.store(part[0], s + c);
+    else
+      partials[(s + (LOCKSTEP_DEVICE_MUTANT("second_column_lost") ? 0 : c)) * leaves + leaf] = part[0];
+  }
 }
 
-// A warp joins the leaves of each sequence, 1,024 at a time.
+// Eight times every eighth lane, lanes 0 4 2 6 1 5 3 7 first, so that the last three joins are a binary
+// counter's; of each eighth all loads are in flight together.
+template <int S, class Fold>
+__device__ __forceinline__ typename Fold::partial fold_column(const Fold& fold, const typename Fold::element* at,
+                                                              int64_t stride, int n) {
+  using P = typename Fold::partial;
+  P pair{}, four{}, half{};
+#pragma unroll 1
+  for (int j = 0; j < 8; ++j) {
+    int first = static_cast<int>(__brev(static_cast<unsigned>(j)) >> 29);
+    if (LOCKSTEP_DEVICE_MUTANT("short_columns_in_memory_order")) first = j;
+    typename Fold::element x[S / 8];
+#pragma unroll
+    for (int k = 0; k < S / 8; ++k) x[k] = at[min(first + 8 * k, n - 1) * stride];
+    P value;
+    if constexpr (Fold::ordered) {
+      P lane[S / 8];
+#pragma unroll
+      for (int k = 0; k < S / 8; ++k) {
+        lane[k] = fold.empty_lane();
+        fold.take_if(lane[k], x[k], 0, first + 8 * k < n);
+      }
+      join_down<S / 8>(fold, lane);
+      value = lane[0];
+    } else {
+      typename Fold::lane lane = fold.empty_lane();
+#pragma unroll
+      for (int k = 0; k < S / 8; ++k) fold.take_if(lane, x[k], first + 8 * k, first + 8 * k < n);
+      value = fold.close(lane, 0);
+    }
+    if ((j & 1) == 0) {
+      pair = value;
+      continue;
+    }
+    value = fold.join(pair, value);
+    if ((j & 2) == 0) {
+      four = value;
+      continue;
+    }
+    value = fold.join(four, value);
+    if ((j & 4) == 0)
+      half = value;
+    else
+      half = fold.join(half, value);
+  }
+  return half;
+}
+
+template <class Fold>
+__global__ __launch_bounds__(block_threads, 4) void reduce_short_columns(Fold fold, const sequences all) {
+  const int64_t s = int64_t{blockIdx.x} * block_threads + threadIdx.x;
+  const int n = static_cast<int>(all.length);
+  const auto* at = static_cast<const typename Fold::element*>(all.src) + min(s, all.count - 1) * all.sequence_stride;
+  const auto folded = [&](const auto& by) {
+    return n <= 32   ? fold_column<32>(by, at, all.element_stride, n)
+           : n <= 64 ? fold_column<64>(by, at, all.element_stride, n)
+                     : fold_column<128>(by, at, all.element_stride, n);
+  };
+  const auto value = folded(fold);
+  if constexpr (is_norm<Fold>) {
+    if (__any_sync(all_lanes, fold.needs_again(value))) {
+      const double root = norm_again(value, folded);
+      if (s < all.count) fold.store_root(root, s);
+      return;
+    }
+  }
+  if (s < all.count) fold.store(value, s);
+}
+
+// A warp joins the leaves of each sequence, 1,024 at a time; a block does where there are more
+// (16 Mi x 4 columns have 8,192).
+__host__ __device__ inline bool joined_by_block(int64_t leaves) {
+  return leaves > 1024 && leaves <= 1024 * most_leaves;
+}
+
 template <class Fold>
 __global__ __launch_bounds__(block_threads) void join_partials(Fold fold, const int64_t count, const int64_t leaves,
                                                                const typename Fold::partial* partials) {
   using P = typename Fold::partial;
+  __shared__ P values[most_leaves];
   const int t = threadIdx.x % 32;
-  const int64_t s = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
+  const bool by_block = joined_by_block(leaves);
+  const int64_t s = by_block ? blockIdx.x : (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
   if (s >= count || !fold.open(s)) return;
   const P* of_sequence = partials + s * leaves;
+  if (by_block) {
+    const P total = join_tasks(fold, of_sequence, leaves, values);
+    if (threadIdx.x == 0) fold.store(total, s);
+    return;
+  }
   warp_counter<Fold> tree;
   for (int64_t begin = 0; begin < leaves; begin += 1024)
     tree.push(fold,

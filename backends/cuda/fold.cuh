@@ -65,7 +65,6 @@ struct float_sum {
   static constexpr int slots = 4;
   void* dst;
   bool as_f32, root;
-  double* plain;  // NORM2 of f64: the sum, for the passes that may follow
 
   __device__ bool open(int64_t) { return true; }
   __device__ static double empty_lane() { return -0.0; }
@@ -81,75 +80,9 @@ struct float_sum {
     take(acc, wanted ? x : negative_zero<T>(), i);
   }
   __device__ void store(double value, int64_t s) const {
-    if (plain != nullptr) plain[s] = value;
     store_double(dst, as_f32, s, root ? __dsqrt_rn(value) : value);
   }
   __device__ void store_empty(int64_t s) const { store(0.0, s); }
-};
-
-// NORM2 of f64, second pass: the largest magnitude, where the plain sum left the
-// range in which squares keep all their bits.
-struct largest_magnitude {
-  using element = double;
-  using lane = uint64_t;
-  using partial = uint64_t;
-  static constexpr bool ordered = false;
-  static constexpr int slots = 1;
-  const double* plain;
-  uint64_t* largest;
-
-  __device__ bool open(int64_t s) const {
-    return !(plain[s] >= order::rescale_below && plain[s] <= 0x1.fffffffffffffp1023);
-  }
-  __device__ static uint64_t empty_lane() { return 0; }
-  __device__ static uint64_t none() { return 0; }
-  __device__ static uint64_t join(uint64_t a, uint64_t b) { return a > b ? a : b; }
-  __device__ static void take(uint64_t& acc, double x, int) {
-    acc = join(acc, static_cast<uint64_t>(__double_as_longlong(x)) & 0x7FFFFFFFFFFFFFFFu);
-  }
-  __device__ static void take_if(uint64_t& acc, double x, int i, bool wanted) { take(acc, wanted ? x : 0.0, i); }
-  __device__ static uint64_t close(uint64_t acc, int64_t) { return acc; }
-  __device__ void store(uint64_t value, int64_t s) const { largest[s] = value; }
-  __device__ void store_empty(int64_t s) const { largest[s] = 0; }
-};
-
-// Third pass: the same sum of elements times 2^-e, the root times 2^e.
-struct scaled_squares {
-  using element = double;
-  using lane = double;
-  using partial = double;
-  static constexpr bool ordered = true;
-  static constexpr int slots = 4;
-  void* dst;
-  bool as_f32;
-  const double* plain;
-  const uint64_t* largest;
-  double down, up;  // of the sequence that is open
-
-  __device__ static double power_of_two(int e) {  // -1023 <= e <= 1023
-    return e >= -1022 ? __longlong_as_double(static_cast<int64_t>(e + 1023) << 52) : 0x1p-1023;
-  }
-  __device__ bool open(int64_t s) {
-    if (plain[s] >= order::rescale_below && plain[s] <= 0x1.fffffffffffffp1023) return false;
-    const uint64_t bits = largest[s];
-    if (!order::needs_rescale(plain[s], __longlong_as_double(bits))) return false;
-    const int e = order::rescale_exponent(bits);
-    down = power_of_two(-e);
-    up = power_of_two(e);
-    return true;
-  }
-  __device__ static double empty_lane() { return -0.0; }
-  __device__ static double none() { return -0.0; }
-  __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
-  __device__ void take(double& acc, double x, int) const {
-    const double scaled = __dmul_rn(x, down);
-    acc = __fma_rn(scaled, scaled, acc);
-  }
-  __device__ void take_if(double& acc, double x, int i, bool wanted) const { take(acc, wanted ? x : -0.0, i); }
-  __device__ void store(double value, int64_t s) const {
-    store_double(dst, as_f32, s, __dmul_rn(__dsqrt_rn(value), up));
-  }
-  __device__ void store_empty(int64_t) const {}
 };
 
 // ---- exact integer sums ---------------------------------------------------------

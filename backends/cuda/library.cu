@@ -119,10 +119,10 @@ lockstep_status run_any(lockstep_queue& queue, const lockstep_call& call) {
   const bool as_f32 = d.result == LOCKSTEP_F32, integer = d.dtype == LOCKSTEP_I32;
   if (d.reduction == LOCKSTEP_SUM_OF_SQUARES)
     return integer ? run<cub>(queue, call, integer_squares<int32_t>{call.dst, as_f32, false, queue.report}, {})
-                   : run<cub>(queue, call, float_sum<float, true>{call.dst, as_f32, false, nullptr}, -0.0);
+                   : run<cub>(queue, call, float_sum<float, true>{call.dst, as_f32, false}, -0.0);
   if (d.reduction == LOCKSTEP_SUM)
     return integer ? run<cub>(queue, call, integer_sum<int32_t>{static_cast<int64_t*>(call.dst), queue.report}, 0)
-                   : run<cub>(queue, call, float_sum<float, false>{call.dst, as_f32, false, nullptr}, -0.0);
+                   : run<cub>(queue, call, float_sum<float, false>{call.dst, as_f32, false}, -0.0);
   return integer ? run<cub>(queue, call, extreme<int32_t>{static_cast<int32_t*>(call.dst), 0, queue.report}, INT32_MIN)
                  : run<cub>(queue, call, extreme<float>{static_cast<float*>(call.dst), 0, queue.report}, INT32_MIN);
 }

@@ -32,7 +32,7 @@ lockstep_status run_type(lockstep_queue& queue, const lockstep_call& call) {
   if (d.reduction != LOCKSTEP_SUM)
     return run<alone>(queue, call, arg_extreme<T>{static_cast<int64_t*>(call.dst), turn, queue.report});
   if constexpr (std::is_floating_point_v<T>)
-    return run<alone>(queue, call, float_sum<T, false>{call.dst, d.result == LOCKSTEP_F32, false, nullptr});
+    return run<alone>(queue, call, float_sum<T, false>{call.dst, d.result == LOCKSTEP_F32, false});
   else
     return run<alone>(queue, call, integer_sum<T>{static_cast<int64_t*>(call.dst), queue.report});
 }

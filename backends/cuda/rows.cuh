@@ -1,5 +1,5 @@
-// rows.cuh - contiguous rows of 9 to 448 elements of 4 bytes that split_rows.cuh does not take, staged in shared
-// memory.
+// rows.cuh - contiguous rows of 9 elements to 1,792 bytes, of 2 bytes and of those of 4 that split_rows.cuh does not
+// take, staged in shared memory.
 //
 // Idea    Every warp has two tiles of its own, each some whole rows, one of which the copy
 //         engine fills (bulk.cuh) while the other is folded: no thread waits for a load,
@@ -12,7 +12,7 @@
 // Watch   Bank conflicts: threads' rows start stride words apart. Thread t takes its lanes
 //         in the order i ^ swap, swap from its row's number. The joins pair i with
 //         i ^ d, so that the tree stays the same; a + b is b + a.
-//         The engine moves whole 16 bytes: up to three elements at either end of src go
+//         The engine moves whole 16 bytes: the elements of less at either end of src go
 //         by hand.
 // Source  this repository; figures in tests/results/tries.md.
 #pragma once
@@ -29,7 +29,7 @@ constexpr int staged_warps = 4;
 constexpr int staged_run = 4;  // tiles a warp: few, as warps drift apart and DRAM likes one window
 
 struct staged_plan {
-  int tile_rows, stage_words;
+  int tile_rows, stage_elements;
   int shift;  // swap = row's number >> shift
   int64_t tiles;
   int run;  // tiles a warp
@@ -37,31 +37,34 @@ struct staged_plan {
 // Loads of V words of a thread's slots; swap is below their number.
 constexpr int swaps_of(int threads, int slots, int V) { return threads == 1 ? slots / V : 32 / threads; }
 
-// A tile of rows and where it lies: word k of the stage is element first + k of src, of
-// which [first + head, first + words - tail) is the engine's and the rest of [skew, used)
-// by hand.
+// A tile of rows and where it lies: element k of the stage is element first + k of src, of
+// which [head, whole) is the engine's and the rest of [skew, used) by hand.
+template <class T>
 struct staged_tile {
+  static constexpr int unit = 16 / sizeof(T);
   int64_t first;
-  int skew, used, head, words, rows;
+  int skew, used, head, whole, rows;
 
   __device__ __forceinline__ staged_tile(const sequences& all, int64_t tile, int tile_rows) {
     const int64_t row = tile * tile_rows;
     rows = static_cast<int>(min(int64_t{tile_rows}, all.count - row));
     const int64_t begin = row * all.sequence_stride;
-    skew = static_cast<int>((reinterpret_cast<uintptr_t>(all.src) / 4 + static_cast<uint64_t>(begin)) & 3);
+    const uint64_t place = reinterpret_cast<uintptr_t>(all.src) / sizeof(T) + static_cast<uint64_t>(begin);
+    skew = static_cast<int>(place & (unit - 1));
     first = begin - skew;
     used = skew + (rows - 1) * static_cast<int>(all.sequence_stride) + static_cast<int>(all.length);
-    head = first < 0 ? 4 : 0;
-    const int whole = (used + 3) & ~3;
+    head = first < 0 ? unit : 0;
+    whole = (used + unit - 1) & -unit;
     const int64_t end = (all.count - 1) * all.sequence_stride + all.length;
-    words = first + whole > end ? whole - 4 : whole;
+    if (first + whole > end) whole -= unit;
   }
 };
 
 template <class T>
-__device__ __forceinline__ void start_tile(const sequences& all, const staged_tile& tile, T* stage, uint64_t* barrier) {
+__device__ __forceinline__ void start_tile(const sequences& all, const staged_tile<T>& tile, T* stage,
+                                           uint64_t* barrier) {
   start_copy(stage + tile.head, static_cast<const T*>(all.src) + tile.first + tile.head,
-             max(tile.words - tile.head, 0) * 4, barrier);
+             max(tile.whole - tile.head, 0) * static_cast<int>(sizeof(T)), barrier);
 }
 
 // Packed keys of an arg_extreme compare as integers.
@@ -149,8 +152,9 @@ __device__ __forceinline__ typename Fold::partial fold_row(const Fold& fold, con
   for (int c = 0; c < S / V; ++c) {
     const auto* at = row + (exact ? (c ^ swap) * V : min((c ^ swap) * V, (n - 1) & -V));
     if constexpr (V == 4) {
-      const uint4 bits = *reinterpret_cast<const uint4*>(at);
-      memcpy(&x[c * V], &bits, 16);
+      using vector = std::conditional_t<sizeof(x[0]) == 2, uint2, uint4>;
+      const vector bits = *reinterpret_cast<const vector*>(at);
+      memcpy(&x[c * V], &bits, sizeof bits);
     } else {
       x[c] = *at;
     }
@@ -230,11 +234,11 @@ template <class Fold, int threads, int S, int V>
 __global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, const sequences all,
                                                                 const staged_plan plan) {
   using T = typename Fold::element;
-  static_assert(sizeof(T) == 4);
+  static_assert(sizeof(T) <= 4);
   extern __shared__ __align__(16) unsigned char staged_memory[];
   __shared__ uint64_t landed[staged_warps][row_stages];
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
-  T* ring = reinterpret_cast<T*>(staged_memory) + warp * row_stages * plan.stage_words;
+  T* ring = reinterpret_cast<T*>(staged_memory) + warp * row_stages * plan.stage_elements;
   const int n = static_cast<int>(all.length), stride = static_cast<int>(all.sequence_stride);
   const int64_t first = int64_t{blockIdx.x} * plan.run * staged_warps;
   const int64_t tiles = min(plan.tiles, first + plan.run * staged_warps);
@@ -244,19 +248,19 @@ __global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, c
   __syncwarp();  // all barriers are there before thread 0 starts the engine
   if (t == 0)
     for (int k = 0; k < row_stages && number + k * staged_warps < tiles; ++k)
-      start_tile(all, staged_tile(all, number + k * staged_warps, plan.tile_rows), ring + k * plan.stage_words,
+      start_tile(all, staged_tile<T>(all, number + k * staged_warps, plan.tile_rows), ring + k * plan.stage_elements,
                  &landed[warp][k]);
   int stage = 0;
   unsigned phase = 0;
   for (; number < tiles; number += staged_warps) {
-    T* words = ring + stage * plan.stage_words;
-    const staged_tile tile(all, number, plan.tile_rows);
+    T* staged = ring + stage * plan.stage_elements;
+    const staged_tile<T> tile(all, number, plan.tile_rows);
     wait_landed(&landed[warp][stage], phase);
-    if (tile.head != 0 || tile.words < tile.used) {  // src's first and last elements
+    if (tile.head != 0 || tile.whole < tile.used) {  // src's first and last elements
       const T* from = static_cast<const T*>(all.src) + tile.first;
-      if (t >= tile.skew && t < min(tile.head, tile.used)) words[t] = from[t];
-      const int last = max(tile.words, tile.head) + t;
-      if (last < tile.used) words[last] = from[last];
+      if (t >= tile.skew && t < min(tile.head, tile.used)) staged[t] = from[t];
+      const int last = max(tile.whole, tile.head) + t;
+      if (last < tile.used) staged[last] = from[last];
       fence_engine();
       __syncwarp();  // the other threads read them
     }
@@ -264,7 +268,7 @@ __global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, c
     for (int row = 0; row < tile.rows; row += 32 / threads) {
       const int r = t / threads;
       const int swap = r >> plan.shift & (swaps_of(threads, S, V) - 1);
-      const T* mine = words + tile.skew + min(row + r, tile.rows - 1) * stride;
+      const T* mine = staged + tile.skew + min(row + r, tile.rows - 1) * stride;
       typename Fold::partial value;
       if constexpr (threads == 1) {
         value =
@@ -276,7 +280,7 @@ __global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, c
     }
     __syncwarp();  // every thread has read the tile that the next copy overwrites
     if (t == 0 && number + row_stages * staged_warps < tiles)
-      start_tile(all, staged_tile(all, number + row_stages * staged_warps, plan.tile_rows), words,
+      start_tile(all, staged_tile<T>(all, number + row_stages * staged_warps, plan.tile_rows), staged,
                  &landed[warp][stage]);
     if (++stage == row_stages) {
       stage = 0;

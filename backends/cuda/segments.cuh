@@ -1,8 +1,9 @@
 // segments.cuh - the kernels for sequences whose lengths only the device knows.
 //
-//   reduce_segments   a warp four segments: 8 threads each where all four have at most
-//                     32 elements, else the warp one after another; those of more than
-//                     16 leaves go onto a list
+//   reduce_segments   a warp four segments: 8 threads each where all four have at most 32 elements,
+//                     together up to 512, else the warp one after another; those of more than 16
+//                     leaves go onto a list. Of very many segments a warp takes 32, staged in shared
+//                     memory and folded by a thread each where all are short
 //   reduce_listed     every block takes tasks of every listed segment; a segment's last
 //                     block joins them
 // A list that is full costs time only: the warp folds the segment itself. Its order,
@@ -39,43 +40,178 @@ __device__ inline bool enlist(segment_list* list, int64_t s, int64_t leaves) {
   return true;
 }
 
+// A thread's own sequence of at most S elements: lanes l, l + d, l + 2 d ... of S, depth first, so that
+// few values wait for their partners. n may be 0.
+template <int S, int d, class Fold>
+__device__ __forceinline__ typename Fold::partial fold_lanes(const Fold& fold, const typename Fold::element* at, int n,
+                                                             int l) {
+  if constexpr (d == S) {
+    typename Fold::lane lane = fold.empty_lane();
+    fold.take_if(lane, at[min(l, max(n, 1) - 1)], l, l < n);
+    return lane;
+  } else {
+    return fold.join(fold_lanes<S, 2 * d>(fold, at, n, l), fold_lanes<S, 2 * d>(fold, at, n, l + d));
+  }
+}
+template <int S, class Fold>
+__device__ __forceinline__ typename Fold::partial fold_alone(const Fold& fold, const typename Fold::element* at,
+                                                             int n) {
+  if constexpr (Fold::ordered) {
+    return fold_lanes<S, 1>(fold, at, n, 0);
+  } else {
+    typename Fold::lane lane = fold.empty_lane();
+#pragma unroll
+    for (int l = 0; l < S; ++l) fold.take_if(lane, at[min(l, max(n, 1) - 1)], l, l < n);
+    return fold.close(lane, 0);
+  }
+}
+
+constexpr int staged_bytes = 4096;  // of segments, a warp
+constexpr int short_segment = 32;
+constexpr int joined_segment = 512;
+
+// `each` segments of a warp, from `first` on, a thread each. False: not all are short.
 template <class Fold>
-__global__ __launch_bounds__(block_threads, 3) void reduce_segments(Fold fold, const sequences all, report_word word,
-                                                                    segment_list* list) {
+__device__ __forceinline__ bool fold_staged(const Fold& fold, const sequences& all, int64_t first, int each,
+                                            typename Fold::element* tile) {
   using T = typename Fold::element;
-  using P = typename Fold::partial;
+  constexpr int most = staged_bytes / sizeof(T), ahead = 12;  // loads in flight: one round for a mean of 12
+  const int t = threadIdx.x % 32;
+  const int64_t s = first + t, past = min(first + each, all.count);
+  const int64_t begin = all.offsets[min(s, past)], end = all.offsets[min(s + 1, past)];
+  const int64_t left = __shfl_sync(all_lanes, begin, 0), total = __shfl_sync(all_lanes, end, 31) - left;
+  const bool fits = begin >= left && end >= begin && end - begin <= short_segment && left >= 0 && total <= most;
+  if (!__all_sync(all_lanes, fits)) return false;
+  const T* from = static_cast<const T*>(all.src) + left;
+  for (int i = t; i < total; i += 32 * ahead) {
+    T x[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) x[k] = from[min(i + 32 * k, static_cast<int>(total) - 1)];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k)
+      if (i + 32 * k < total) tile[i + 32 * k] = x[k];
+  }
+  __syncwarp();  // each thread reads what the others have put there
+  const int n = static_cast<int>(end - begin);
+  const T* at = tile + (n > 0 ? begin - left : 0);
+  bool longer = __any_sync(all_lanes, n > 16);
+  const bool middle = __any_sync(all_lanes, n > 8);
+  if (LOCKSTEP_DEVICE_MUTANT("segments_as_short_as_the_first")) longer = __shfl_sync(all_lanes, n > 16, 0);
+  const auto folded = [&](const auto& by) {
+    return longer ? fold_alone<32>(by, at, n) : middle ? fold_alone<16>(by, at, n) : fold_alone<8>(by, at, n);
+  };
+  const auto value = folded(fold);
+  if constexpr (is_norm<Fold>) {
+    if (__any_sync(all_lanes, n > 0 && fold.needs_again(value))) {
+      const double root = norm_again(n > 0 ? value : 0.0, folded);
+      if (s < past) fold.store_root(root, s);
+      return true;
+    }
+  }
+  if (s < past) {
+    if (n > 0)
+      fold.store(value, s);
+    else
+      fold.store_empty(s);
+  }
+  return true;
+}
+
+// Four segments of a warp, 8 threads each.
+template <class Fold>
+__device__ __forceinline__ void fold_four(const Fold& fold, const sequences& all, int64_t first, report_word word,
+                                          segment_list* list) {
+  using T = typename Fold::element;
   constexpr int group = 8;
   const int t = threadIdx.x % 32, u = t % group;
-  const int64_t first = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32 * (32 / group), s = first + t / group;
+  const int64_t s = first + t / group;
   const int64_t stride = all.element_stride;
   one_sequence<T> mine{static_cast<const T*>(all.src), -1};  // -1: nothing to do
-  if (s < all.count && fold.open(s)) mine = sequence_at<T>(all, s, word);
-  if (__all_sync(all_lanes, mine.length <= 4 * group)) {
+  if (s < all.count) mine = sequence_at<T>(all, s, word);
+  if (__all_sync(all_lanes, mine.length <= short_segment)) {
     const int n = static_cast<int>(mine.length);
-    T x[4] = {};
-    if (n > 0) {
+    const auto folded = [&](const auto& by) {
+      using by_fold = std::remove_cvref_t<decltype(by)>;
+      T x[4] = {};
+      if (n > 0) {
 #pragma unroll
-      for (int slot = 0; slot < 4; ++slot) x[slot] = mine.at[min(u + group * slot, n - 1) * stride];
-    }
-    typename Fold::lane lane[1][Fold::slots];
-    for (auto& l : lane[0]) l = fold.empty_lane();
+        for (int slot = 0; slot < 4; ++slot) x[slot] = mine.at[min(u + group * slot, n - 1) * stride];
+      }
+      typename by_fold::lane lane[1][by_fold::slots];
+      for (auto& l : lane[0]) l = by.empty_lane();
 #pragma unroll
-    for (int slot = 0; slot < 4; ++slot)
-      fold.take_if(lane[0][slot % Fold::slots], x[slot], u + group * slot, u + group * slot < n);
-    P value[1];
-    if constexpr (Fold::ordered)
-      join_rows<1>(fold, lane, value, t, group);
-    else
-      join_rows_exactly(fold, lane, value, group);
-    if (u == 0 && n > 0) fold.store(value[0], s);
+      for (int slot = 0; slot < 4; ++slot)
+        by.take_if(lane[0][slot % by_fold::slots], x[slot], u + group * slot, u + group * slot < n);
+      typename by_fold::partial value[1];
+      if constexpr (by_fold::ordered)
+        join_rows<1>(by, lane, value, t, group);
+      else
+        join_rows_exactly(by, lane, value, group);
+      return value[0];
+    };
+    const auto value = folded(fold);
     if (u == 0 && n == 0) fold.store_empty(s);
+    if constexpr (is_norm<Fold>) {
+      if (__any_sync(all_lanes, n > 0 && fold.needs_again(value))) {
+        const double root = norm_again(value, folded);
+        if (u == 0 && n > 0) fold.store_root(root, s);
+        return;
+      }
+    }
+    if (u == 0 && n > 0) fold.store(value, s);
     return;
+  }
+  if (__all_sync(all_lanes, mine.length >= 0 && mine.length <= joined_segment)) {
+    constexpr int four = 32 / group;
+    one_sequence<T> seq[four];
+    int longest = 0;
+#pragma unroll
+    for (int b = 0; b < four; ++b) {
+      seq[b] = from_thread(mine, b * group);
+      longest = max(longest, static_cast<int>(seq[b].length));
+    }
+    typename Fold::lane lane[four][Fold::slots];
+#pragma unroll
+    for (int b = 0; b < four; ++b)
+      for (auto& l : lane[b]) l = fold.empty_lane();
+#pragma unroll 1
+    for (int row = 0; row < longest; row += order::lanes) {
+      T x[four][4] = {};
+#pragma unroll
+      for (int b = 0; b < four; ++b)
+#pragma unroll
+        for (int slot = 0; slot < 4; ++slot)
+          if (seq[b].length > 0)
+            x[b][slot] = seq[b].at[min(row + lane_of<1>(t, slot), static_cast<int>(seq[b].length) - 1) * stride];
+#pragma unroll
+      for (int b = 0; b < four; ++b)
+#pragma unroll
+        for (int slot = 0; slot < 4; ++slot) {
+          const int i = row + lane_of<1>(t, slot);
+          fold.take_if(lane[b][slot % Fold::slots], x[b][slot], i, i < seq[b].length);
+        }
+    }
+    typename Fold::partial value[four];
+    if constexpr (Fold::ordered)
+      join_rows<1>(fold, lane, value, t);
+    else
+      join_rows_exactly(fold, lane, value, 32);
+    auto own = value[0];  // of this thread's own group
+#pragma unroll
+    for (int b = 1; b < four; ++b)
+      if (t / group == b) own = value[b];
+    bool again = false;  // a norm's elements are scaled by their own segment's exponent: one after another
+    if constexpr (is_norm<Fold>) again = __any_sync(all_lanes, mine.length > 0 && fold.needs_again(own));
+    if (!again) {
+      if (u == 0 && mine.length == 0) fold.store_empty(s);
+      if (u == 0 && mine.length > 0) fold.store(own, s);
+      return;
+    }
   }
   for (int64_t k = first; k < first + 32 / group; ++k) {
     const int from = static_cast<int>(k - first) * group;
     const one_sequence<T> seq = from_thread(mine, from);
     if (seq.length < 0) continue;
-    (void)fold.open(k);
     if (seq.length == 0) {
       if (t == 0) fold.store_empty(k);
       continue;
@@ -86,10 +222,23 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_segments(Fold fold, c
       if (t == 0) listed = enlist(list, k, leaves);
       listed = __shfl_sync(all_lanes, listed, 0);
     }
-    if (listed) continue;
-    const P value = fold_sequence<Fold, 1>(fold, seq.at, stride, seq.length, t);
-    if (t == 0) fold.store(value, k);
+    if (!listed) store_sequence(fold, seq.at, stride, seq.length, k, t);
   }
+}
+
+// staged: a warp 32 segments, otherwise four.
+template <class Fold, bool staged>
+__global__ __launch_bounds__(block_threads, 3) void reduce_segments(Fold fold, const sequences all, report_word word,
+                                                                    segment_list* list) {
+  constexpr int each = staged ? 32 : 4;
+  const int64_t first = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32 * each;
+  if (first >= all.count) return;
+  if constexpr (staged) {
+    __shared__ __align__(16) unsigned char tiles[block_threads / 32][staged_bytes];
+    if (fold_staged(fold, all, first, each, reinterpret_cast<typename Fold::element*>(tiles[threadIdx.x / 32]))) return;
+  }
+#pragma unroll 1
+  for (int64_t k = first; k < first + each && k < all.count; k += 4) fold_four(fold, all, k, word, list);
 }
 
 template <class Fold>
@@ -107,8 +256,7 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_listed(Fold fold, con
     const int64_t s = item.sequence;
     int task = static_cast<int>((blockIdx.x + blocks - turn) % blocks);
     turn = (turn + static_cast<unsigned>(tasks)) % blocks;
-    if (task >= tasks) continue;
-    (void)fold.open(s);
+    if (task >= tasks || !fold.open(s)) continue;
     const auto seq = sequence_at<typename Fold::element>(all, s, word);
     const int64_t leaves = order::leaves(seq.length);
     for (; task < tasks; task += static_cast<int>(blocks)) {

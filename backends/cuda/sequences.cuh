@@ -1,17 +1,15 @@
 // sequences.cuh - the kernels that run any fold over the sequences of a
 // lockstep_reduce_desc; shapes.cuh says which of them takes which shape.
 //
-//   reduce_packed   rows of at most 128: 1 to 32 threads a row, several rows a warp
 //   reduce_warp     a warp a sequence, leaf after leaf: strided ones of one leaf, empty ones
-//   reduce_row_pairs  contiguous rows of one leaf, two a warp; many of up to 448 elements of 4 bytes
-//                   are for split_rows.cuh and rows.cuh
 //   reduce_tree     a block takes an aligned subtree of 2^k leaves; where a sequence
 //                   has several, its last block joins them
 //   reduce_alone    a thread a sequence: the naive rung
-// columns.cuh and segments.cuh hold the rest.
+// short_rows.cuh, split_rows.cuh and rows.cuh hold those for short rows, columns.cuh and segments.cuh
+// the rest.
 #pragma once
 
-#include "fold.cuh"
+#include "norm.cuh"
 
 namespace lockstep::cuda {
 
@@ -41,11 +39,6 @@ __device__ __forceinline__ one_sequence<T> sequence_at(const sequences& all, int
 }
 
 constexpr int block_threads = 256;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int packed_blocks = 4;  // sm_75 holds 1,024 threads
-#else
-constexpr int packed_blocks = 5;
-#endif
 constexpr int most_leaves = 256;  // of a block's subtree; values wait in shared memory
 
 // ---- a thread a sequence -------------------------------------------------------------
@@ -92,49 +85,6 @@ __global__ __launch_bounds__(block_threads) void reduce_alone(Fold fold, const s
   fold.store(total, s);
 }
 
-// ---- several rows a warp ---------------------------------------------------------------
-// `threads` (a power of two) threads hold the lanes of a row, four each: V = 4 as
-// neighbours by one load, V = 1 as u + threads * slot for any alignment and stride.
-// Four batches of rows are loaded before the first is joined.
-template <class Fold, int V, int batches = 4>
-__global__ __launch_bounds__(block_threads, packed_blocks) void reduce_packed(Fold fold, const sequences all,
-                                                                              const int threads) {
-  using T = typename Fold::element;
-  using P = typename Fold::partial;
-  const int t = threadIdx.x % 32, u = t & (threads - 1), rows = 32 / threads;
-  const int64_t warp = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
-  const int64_t first = warp * (rows * batches) + t / threads;
-  const int length = static_cast<int>(all.length);
-  const auto lane_at = [&](int slot) { return V == 1 ? u + threads * slot : V * u + slot; };
-  int64_t offset[4];
-#pragma unroll
-  for (int slot = 0; slot < 4; slot += V) offset[slot] = min(lane_at(slot), length - V) * all.element_stride;
-  T x[batches][4];
-#pragma unroll
-  for (int b = 0; b < batches; ++b) {
-    const T* at = static_cast<const T*>(all.src) + min(first + b * rows, all.count - 1) * all.sequence_stride;
-#pragma unroll
-    for (int slot = 0; slot < 4; slot += V) load_neighbours<V>(at + offset[slot], &x[b][slot]);
-  }
-  typename Fold::lane lane[batches][Fold::slots];
-  P value[batches];
-#pragma unroll
-  for (int b = 0; b < batches; ++b) {
-    for (auto& l : lane[b]) l = fold.empty_lane();
-    (void)fold.open(min(first + b * rows, all.count - 1));  // for what it keeps of the sequence
-#pragma unroll
-    for (int slot = 0; slot < 4; ++slot)
-      fold.take_if(lane[b][slot % Fold::slots], x[b][slot], lane_at(slot), lane_at(slot) < length);
-  }
-  if constexpr (Fold::ordered)
-    join_rows<V>(fold, lane, value, t, threads);
-  else
-    join_rows_exactly(fold, lane, value, threads);
-#pragma unroll
-  for (int b = 0; b < batches; ++b)
-    if (u == 0 && first + b * rows < all.count && fold.open(first + b * rows)) fold.store(value[b], first + b * rows);
-}
-
 // ---- a warp a sequence -----------------------------------------------------------------
 template <class Fold, int V>
 __device__ __forceinline__ typename Fold::partial fold_sequence(const Fold& fold, const typename Fold::element* at,
@@ -153,101 +103,37 @@ __device__ __forceinline__ typename Fold::partial fold_sequence(const Fold& fold
   }
 }
 
+// The same, and stores it.
+template <class Fold>
+__device__ __forceinline__ void store_sequence(const Fold& fold, const typename Fold::element* at, int64_t stride,
+                                               int64_t length, int64_t s, int t) {
+  const auto value = fold_sequence<Fold, 1>(fold, at, stride, length, t);
+  if constexpr (is_norm<Fold>) {
+    if (fold.needs_again(value)) {  // every thread has the value
+      const double root = norm_again(value, [&](const auto& by) {
+        return fold_sequence<std::remove_cvref_t<decltype(by)>, 1>(by, at, stride, length, t);
+      });
+      if (t == 0) fold.store_root(root, s);
+      return;
+    }
+  }
+  if (t == 0) fold.store(value, s);
+}
+
 template <class Fold>
 __global__ __launch_bounds__(block_threads, 3) void reduce_warp(Fold fold, const sequences all, report_word word) {
   using T = typename Fold::element;
   const int t = threadIdx.x % 32;
   const int64_t step = int64_t{gridDim.x} * (block_threads / 32);
   for (int64_t s = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32; s < all.count; s += step) {
-    if (!fold.open(s)) continue;
     const one_sequence<T> seq = sequence_at<T>(all, s, word);
     if (seq.length < 0) continue;
     if (seq.length == 0) {
       if (t == 0) fold.store_empty(s);
       continue;
     }
-    const auto value = fold_sequence<Fold, 1>(fold, seq.at, all.element_stride, seq.length, t);
-    if (t == 0) fold.store(value, s);
+    store_sequence(fold, seq.at, all.element_stride, seq.length, s, t);
   }
-}
-
-// ---- a warp two contiguous rows ----------------------------------------------------------
-// Rows of one leaf at any alignment, by 16-byte loads from the boundary before; the
-// two rows' loads and shuffles overlap. A vector may reach into the neighbouring rows,
-// but not out of src: rows at its ends that would are folded element by element.
-template <class Fold, int V, int few>
-__global__ __launch_bounds__(block_threads, 4) void reduce_row_pairs(Fold fold, const sequences all) {
-  using T = typename Fold::element;
-  using P = typename Fold::partial;
-  constexpr int pair = 2;
-  const int t = threadIdx.x % 32;
-  const int64_t first = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32 * pair;
-  if (first >= all.count) return;
-  const T* begin = static_cast<const T*>(all.src);
-  const T* end = begin + (all.count - 1) * all.sequence_stride + all.length;
-  const int n = static_cast<int>(all.length);
-  const T* base[pair];
-  int m[pair];
-  bool inside = first + pair <= all.count;
-#pragma unroll
-  for (int b = 0; b < pair; ++b) {
-    const T* at = begin + (first + b) * all.sequence_stride;
-    m[b] = static_cast<int>(reinterpret_cast<uintptr_t>(at) / sizeof(T)) & (V - 1);
-    base[b] = at - m[b];
-    inside = inside && base[b] >= begin && base[b] + (m[b] + n + V - 1) / V * V <= end;
-  }
-  if (!inside) {
-    for (int64_t s = first; s < first + pair && s < all.count; ++s) {
-      if (!fold.open(s)) continue;
-      const P value = fold_sequence<Fold, 1>(fold, begin + s * all.sequence_stride, 1, n, t);
-      if (t == 0) fold.store(value, s);
-    }
-    return;
-  }
-  typename Fold::lane lane[pair][Fold::slots];
-#pragma unroll
-  for (int b = 0; b < pair; ++b)
-    for (auto& l : lane[b]) l = fold.empty_lane();
-#pragma unroll 1
-  for (int row = 0; row * order::lanes < n + max(m[0], m[1]); row += few) {
-    T x[pair][few][4];
-#pragma unroll
-    for (int b = 0; b < pair; ++b)
-#pragma unroll
-      for (int r = 0; r < few; ++r)
-#pragma unroll
-        for (int slot = 0; slot < 4; slot += V) {
-          const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
-          load_neighbours<V>(base[b] + min(i, (m[b] + n - 1) & -V), &x[b][r][slot]);
-        }
-#pragma unroll
-    for (int b = 0; b < pair; ++b) {
-      (void)fold.open(first + b);  // for what it keeps of the sequence
-#pragma unroll
-      for (int r = 0; r < few; ++r) {
-        const bool whole = row + r > 0 && (row + r + 1) * order::lanes <= m[b] + n;
-#pragma unroll
-        for (int slot = 0; slot < 4; ++slot) {
-          const int i = (row + r) * order::lanes + lane_of<V>(t, slot) - m[b];
-          if (whole)
-            fold.take(lane[b][slot % Fold::slots], x[b][r][slot], i);
-          else
-            fold.take_if(lane[b][slot % Fold::slots], x[b][r][slot], i, i >= 0 && i < n);
-        }
-      }
-    }
-  }
-  P value[pair];
-  if constexpr (Fold::ordered) {
-#pragma unroll
-    for (int b = 0; b < pair; ++b) unrotate<V>(lane[b], m[b], t);
-    join_rows<V>(fold, lane, value, t);
-  } else {
-    join_rows_exactly(fold, lane, value, 32);
-  }
-#pragma unroll
-  for (int b = 0; b < pair; ++b)
-    if (t == 0 && fold.open(first + b)) fold.store(value[b], first + b);
 }
 
 // Counts a block as finished; true for the last of `blocks`, which leaves 0. What
@@ -335,6 +221,23 @@ __device__ __forceinline__ typename Fold::partial join_tasks(const Fold& fold, c
   return warp == 0 ? join_values(fold, chunks, t, load) : fold.none();
 }
 
+// A norm whose plain sum, in thread 0 of a block that has the whole sequence, needs more.
+template <int V, int ahead, class Values>
+__device__ __forceinline__ double norm_by_block(double sum, const double* at, int64_t stride, int64_t length,
+                                                int leaves, Values* values) {
+  __shared__ uint64_t magnitude;
+  const uint64_t bits =
+      fold_subtree<V, ahead>(magnitudes{}, at, stride, length, 0, leaves, reinterpret_cast<uint64_t*>(values));
+  if (threadIdx.x == 0) magnitude = order::needs_rescale(sum, __longlong_as_double(bits)) ? bits : 0;
+  __syncthreads();  // all wait for thread 0's word, and for warp 0 to have read values
+  if (magnitude == 0) return __dsqrt_rn(sum);
+  const int e = order::rescale_exponent(magnitude);
+  const double scaled =
+      fold_subtree<V, ahead>(scaled_sum{scaled_sum::power_of_two(-e)}, at, stride, length, 0, leaves, values);
+  __syncthreads();  // the next sequence writes values and the word after they are read
+  return __dmul_rn(__dsqrt_rn(scaled), scaled_sum::power_of_two(e));
+}
+
 // partials: tasks a sequence; tickets: one counter a sequence, 0 before and after, or
 // nullptr when join_partials follows. Rows in flight and blocks a multiprocessor tried
 // on an H200, f32: 2, 4, 8, 16 and 1 to 8. 8 and 4 (64 registers) win up to 64 Mi,
@@ -363,6 +266,7 @@ __global__ __launch_bounds__(block_threads,
     if (threadIdx.x == 0) {
       if (tasks == 1) {
         LOCKSTEP_SEEN(write_dst, 8, s * 8);
+        if constexpr (is_norm<Fold>) last = fold.needs_again(value);
         fold.store(value, s);
       } else {
         LOCKSTEP_SEEN(write_partial, partials, &partials[work]);
@@ -375,6 +279,13 @@ __global__ __launch_bounds__(block_threads,
       }
     }
     __syncthreads();  // every warp waits for thread 0's `last`, and for warp 0 to have read values
+    if constexpr (is_norm<Fold>) {
+      if (tasks == 1 && last) {
+        constexpr int ahead = rows_ahead<large, double>;
+        const double root = norm_by_block<V, ahead>(value, at, all.element_stride, all.length, here, values);
+        if (threadIdx.x == 0) fold.store_root(root, s);
+      }
+    }
     if (tasks == 1 || !last) continue;
     value = join_tasks(fold, partials + s * tasks, tasks, values);
     if (threadIdx.x == 0) {

@@ -7,6 +7,7 @@
 #include "columns.cuh"
 #include "rows.cuh"
 #include "segments.cuh"
+#include "short_rows.cuh"
 #include "split_rows.cuh"
 
 namespace lockstep::cuda {
@@ -53,15 +54,25 @@ inline sequence_plan plan_sequences(const lockstep_reduce_desc& d, const void* s
 
 constexpr size_t partial_bytes = 24;  // the largest fold's
 
-// Room for partial results, and for two words a sequence of NORM2 of f64.
-inline size_t sequence_workspace(const lockstep_queue*, const lockstep_call* call) {
+// Columns of one row of lanes, enough for a thread each.
+inline bool short_columns(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
+  return d.length <= order::lanes && d.count >= int64_t{queue.facts->processors} * block_threads;
+}
+
+// Whether several blocks may share a sequence, so that a norm of f64 needs the passes that follow it.
+inline bool is_shared(const lockstep_queue& queue, const lockstep_reduce_desc& d, const sequence_plan& plan) {
+  return plan.tasks > 1 || plan.how == shape::segments || (plan.how == shape::columns && !short_columns(queue, d));
+}
+
+// Room for partial results, and for two words a sequence of those norms.
+inline size_t sequence_workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
   const sequence_plan plan = plan_sequences(d, call->src);
   const size_t partials = plan.how == shape::segments ? sizeof(segment_list) + most_slots * partial_bytes
                           : plan.tasks > 1
                               ? static_cast<size_t>(d.count) * static_cast<size_t>(plan.tasks) * partial_bytes
                               : 0;
-  const bool rescales = d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64;
+  const bool rescales = d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64 && is_shared(*queue, d, plan);
   return partials + (rescales ? static_cast<size_t>(d.count) * 16 : 0);
 }
 
@@ -87,26 +98,31 @@ lockstep_status launch_early(const lockstep_queue& queue, const char* name, void
   return code == cudaSuccess ? LOCKSTEP_OK : failed(code, name);
 }
 
-// Rows that reduce_rows takes: 4-byte elements, few of them left out between rows. Shorter
+// Rows that reduce_rows takes: elements of 2 or 4 bytes, few of them left out between rows. Shorter
 // rows gain nothing by it, of longer ones two tiles of 8 do not fit, and below 256 Ki elements
 // the start costs more than it gives (1000x257: 3.6 to 4.4 us; 10000x100: 4.3 to 4.9; 100000x32: 6.0 to 5.2).
 inline bool stages_rows(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
   return queue.facts->major >= 9 && d.offsets == nullptr && d.element_stride == 1 && d.length > 8 &&
-         d.sequence_stride <= 448 && d.sequence_stride >= d.length && d.sequence_stride * 8 <= d.length * 9 &&
+         d.sequence_stride * static_cast<int64_t>(element_bytes(d.dtype)) <= 1792 && d.sequence_stride >= d.length &&
+         d.sequence_stride * 8 <= d.length * 9 &&
          d.count >= (int64_t{1} << 18) / d.length;
 }
 
-// The shift of staged_plan with the fewest bank conflicts: `rows` rows are read at once,
-// each `width` words at width * (slot ^ swap).
-inline int least_conflicts(int rows, int width, int swaps, int64_t stride) {
+// The shift of staged_plan with the fewest bank conflicts: `rows` rows are read at once, each
+// `width` elements at width * (slot ^ swap). Elements of 2 bytes share a bank's word.
+inline int least_conflicts(int rows, int width, int swaps, int64_t stride, int bytes) {
   int best = 5, fewest = INT32_MAX;
   for (int shift = 0; shift <= 5; ++shift) {
     int conflicts = 0;
     for (int slot = 0; slot < 4; ++slot) {
       int hits[32] = {}, most = 0;
+      int64_t before = -1;
       for (int r = 0; r < rows; ++r)
-        for (int u = 0; u < width; ++u)
-          most = std::max(most, ++hits[(r * stride + width * (slot ^ (r >> shift & (swaps - 1))) + u) % 32]);
+        for (int u = 0; u < width; ++u) {
+          const int64_t word = (r * stride + width * (slot ^ (r >> shift & (swaps - 1))) + u) * bytes / 4;
+          if (word != before) most = std::max(most, ++hits[word % 32]);
+          before = word;
+        }
       conflicts += most;
     }
     if (conflicts < fewest) fewest = conflicts, best = shift;
@@ -118,11 +134,12 @@ inline int least_conflicts(int rows, int width, int swaps, int64_t stride) {
 // stages, 1 to 8 warps a block, 2 to 32 tiles a warp), fewer rows or tiles where that leaves processors without work.
 template <class Fold, int threads, int S, int V>
 lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequences& all) {
-  const auto stage_words = [&](int64_t rows) { return (rows * all.sequence_stride + 3 + 3) / 4 * 4; };
+  constexpr int64_t size = sizeof(typename Fold::element), unit = 16 / size;
+  const auto elements_of = [&](int64_t rows) { return (rows * all.sequence_stride + 2 * (unit - 1)) / unit * unit; };
   const int64_t processors = queue.facts->processors;
   int64_t rows = 32 / threads;
-  while (rows < 64 && stage_words(rows * 2) <= 2048 + 4 && all.count / (rows * 2) >= processors * 32) rows *= 2;
-  const int64_t words = stage_words(rows), bytes = words * 4 * row_stages * staged_warps;
+  while (rows < 64 && elements_of(rows * 2) * size <= 8192 + 16 && all.count / (rows * 2) >= processors * 32) rows *= 2;
+  const int64_t elements = elements_of(rows), bytes = elements * size * row_stages * staged_warps;
   const int64_t tiles = (all.count + rows - 1) / rows;
   // What fits in one go, or a few, is dealt out once (L2 does not mind; 30000x400 14 us against 19 in short runs).
   const size_t most = queue.facts->shared_bytes - 1024;
@@ -131,8 +148,8 @@ lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequence
   const int64_t share = (tiles + at_a_time - 1) / at_a_time;
   const int run = share <= 16 ? static_cast<int>(share) : staged_run;
   constexpr int at_once = V == 4 ? 8 : 32 / threads;
-  const int shift = least_conflicts(at_once, V == 4 ? 4 : threads, swaps_of(threads, S, V), all.sequence_stride);
-  const staged_plan plan{static_cast<int>(rows), static_cast<int>(words), shift, tiles, run};
+  const int shift = least_conflicts(at_once, V == 4 ? 4 : threads, swaps_of(threads, S, V), all.sequence_stride, size);
+  const staged_plan plan{static_cast<int>(rows), static_cast<int>(elements), shift, tiles, run};
   const auto kernel = reduce_rows<Fold, threads, S, V>;
   // Always the same limit: another thread may set it between these two lines.
   if (const lockstep_status status = allow_shared(kernel, most); status != LOCKSTEP_OK) return status;
@@ -155,17 +172,52 @@ lockstep_status run_split(lockstep_queue& queue, const Fold& fold, const sequenc
 }
 
 template <class Fold>
+lockstep_status run_short_columns(lockstep_queue& queue, const Fold& fold, const sequences& all) {
+  return launch(queue, "reduce_short_columns", reduce_short_columns<Fold>, blocks_for(all.count, block_threads),
+                block_threads, 0, fold, all);
+}
+
+// Elements of 2 bytes: two columns a thread, where every pair of them is aligned.
+inline bool pairs_columns(const lockstep_reduce_desc& d, const void* src) {
+  return element_bytes(d.dtype) == 2 && d.sequence_stride == 1 && d.count % 2 == 0 && d.element_stride % 2 == 0 &&
+         reinterpret_cast<uintptr_t>(src) % 4 == 0;
+}
+
+template <class Fold, int V>
+lockstep_status run_columns(lockstep_queue& queue, const Fold& fold, const sequences& all, int64_t leaves,
+                            typename Fold::partial* partials) {
+  int across = 32 / V;
+  while (across > 4 / V && across / 2 * V >= all.count) across /= 2;
+  const int64_t tiles = (all.count + across * V - 1) / (across * V), leaves_a_block = block_threads / (across * 8 * V);
+  return launch(queue, "reduce_columns", reduce_columns<Fold, V>,
+                blocks_for(tiles * ((leaves + leaves_a_block - 1) / leaves_a_block), 1), block_threads, 0, fold, all,
+                across, tiles, partials);
+}
+
+// A warp takes 32 segments where that leaves twice as many warps as are at work: of long ones fewer
+// warps are slower (33554 segments of mean 1000 by 8 a warp: 56 -> 68 us).
+template <class Fold>
+lockstep_status run_segments(lockstep_queue& queue, const Fold& fold, const sequences& all, segment_list* list) {
+  const bool staged = all.element_stride == 1 && all.count >= int64_t{queue.facts->processors} * 24 * 32 * 2;
+  LOCKSTEP_CUDA(cudaMemsetAsync(list, 0, 2 * sizeof(unsigned), queue.stream));
+  return launch(queue, "reduce_segments", staged ? reduce_segments<Fold, true> : reduce_segments<Fold, false>,
+                blocks_for(all.count, block_threads / 32 * (staged ? 32 : 4)), block_threads, 0, fold, all,
+                queue.report, list);
+}
+
+template <class Fold>
 lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
   using P = typename Fold::partial;
   static_assert(sizeof(P) <= partial_bytes);
-  constexpr int neighbours = sizeof(typename Fold::element) == 8 ? 2 : 4;
+  constexpr size_t size = sizeof(typename Fold::element);
+  constexpr int neighbours = size == 8 ? 2 : 4;
   const lockstep_reduce_desc& d = call.reduce;
   const sequence_plan plan = plan_sequences(d, call.src);
   const sequences all{call.src, d.count, d.length, d.element_stride, d.sequence_stride, d.offsets};
   auto* partials = static_cast<P*>(call.workspace);
   lockstep_status status = LOCKSTEP_OK;
   bool join = plan.tasks > 1;
-  if constexpr (sizeof(typename Fold::element) == 4) {
+  if constexpr (size == 4) {
     switch (split_of(d, call.src)) {
       case 2: return run_split<Fold, 2>(queue, fold, all);
       case 4: return run_split<Fold, 4>(queue, fold, all);
@@ -174,6 +226,8 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       case 32: return run_split<Fold, 32>(queue, fold, all);
       default: break;
     }
+  }
+  if constexpr (size <= 4) {
     if (stages_rows(queue, d)) {
       const bool vectors = reinterpret_cast<uintptr_t>(call.src) % 16 == 0 && d.sequence_stride % 4 == 0;
       const auto run = d.length <= 16   ? vectors ? run_rows<Fold, 1, 16, 4> : run_rows<Fold, 1, 16, 1>
@@ -183,38 +237,50 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       return run(queue, fold, all);
     }
   }
-  switch (plan.how) {
-    case shape::packed: {
-      int threads = 1;
-      while (threads * 4 < d.length) threads *= 2;
-      const auto kernel = plan.neighbours ? reduce_packed < Fold, neighbours == 4 ? 4 : 1 > : reduce_packed<Fold, 1>;
-      return launch(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0, fold,
-                    all, threads);
+  if constexpr (!follows<Fold>) {  // these finish their sequences
+    switch (plan.how) {
+      case shape::packed: {
+        int threads = 1;
+        while (threads * 4 < d.length) threads *= 2;
+        const auto kernel = plan.neighbours ? reduce_packed<Fold, neighbours == 4 ? 4 : 1, true>  // 9 elements or more
+                            : threads >= 4  ? reduce_packed<Fold, 1, true>
+                                            : reduce_packed<Fold, 1, false>;
+        return launch(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
+                      fold, all, threads);
+      }
+      case shape::warp:
+        return launch(queue, "reduce_warp", reduce_warp<Fold>, blocks_for(d.count, block_threads / 32), block_threads,
+                      0, fold, all, queue.report);
+      case shape::row_pairs:
+        return launch(queue, "reduce_row_pairs",
+                      d.length <= 3 * order::lanes - neighbours ? reduce_row_pairs<Fold, neighbours, 3>
+                                                                : reduce_row_pairs<Fold, neighbours, 4>,
+                      blocks_for(d.count, block_threads / 32 * 2), block_threads, 0, fold, all);
+      default: break;
     }
-    case shape::warp:
-      return launch(queue, "reduce_warp", reduce_warp<Fold>, blocks_for(d.count, block_threads / 32), block_threads, 0,
-                    fold, all, queue.report);
+  }
+  switch (plan.how) {
     case shape::segments: {
       auto* list = static_cast<segment_list*>(call.workspace);
-      LOCKSTEP_CUDA(cudaMemsetAsync(list, 0, 2 * sizeof(unsigned), queue.stream));
-      status = launch(queue, "reduce_segments", reduce_segments<Fold>, blocks_for(d.count, block_threads / 8),
-                      block_threads, 0, fold, all, queue.report, list);
+      if constexpr (is_norm<Fold>) {  // which finishes what it does not list
+        Fold alone = fold;
+        alone.plain = nullptr;
+        status = run_segments(queue, alone, all, list);
+      } else if constexpr (!follows<Fold>) {
+        status = run_segments(queue, fold, all, list);
+      }
       if (status != LOCKSTEP_OK) return status;
       return launch(queue, "reduce_listed", reduce_listed<Fold>, static_cast<unsigned>(queue.facts->processors) * 3,
                     block_threads, 0, fold, all, queue.report, list, reinterpret_cast<P*>(list + 1));
     }
-    case shape::row_pairs:
-      return launch(queue, "reduce_row_pairs",
-                    d.length <= 3 * order::lanes - neighbours ? reduce_row_pairs<Fold, neighbours, 3>
-                                                              : reduce_row_pairs<Fold, neighbours, 4>,
-                    blocks_for(d.count, block_threads / 32 * 2), block_threads, 0, fold, all);
     case shape::columns: {
-      int across = 32;
-      while (across > 4 && across / 2 >= d.count) across /= 2;
-      const int64_t tiles = (d.count + across - 1) / across, leaves_a_block = block_threads / (across * 8);
-      status = launch(queue, "reduce_columns", reduce_columns<Fold>,
-                      blocks_for(tiles * ((plan.tasks + leaves_a_block - 1) / leaves_a_block), 1), block_threads, 0,
-                      fold, all, across, tiles, partials);
+      if constexpr (!follows<Fold>)
+        if (short_columns(queue, d)) return run_short_columns(queue, fold, all);
+      if constexpr (size == 2)
+        status = pairs_columns(d, call.src) ? run_columns<Fold, 2>(queue, fold, all, plan.tasks, partials)
+                                            : run_columns<Fold, 1>(queue, fold, all, plan.tasks, partials);
+      else
+        status = run_columns<Fold, 1>(queue, fold, all, plan.tasks, partials);
       break;
     }
     case shape::tree: {
@@ -233,10 +299,12 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
                             partials, tickets);
       break;
     }
+    default: return failed(LOCKSTEP_INTERNAL, "no kernel for this shape of sequences");
   }
   if (status != LOCKSTEP_OK || !join) return status;
-  return launch(queue, "join_partials", join_partials<Fold>, blocks_for(d.count, block_threads / 32), block_threads, 0,
-                fold, d.count, plan.tasks, partials);
+  return launch(queue, "join_partials", join_partials<Fold>,
+                blocks_for(d.count, joined_by_block(plan.tasks) ? 1 : block_threads / 32), block_threads, 0, fold,
+                d.count, plan.tasks, partials);
 }
 
 template <class Fold>

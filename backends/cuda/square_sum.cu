@@ -7,7 +7,7 @@
 // Limit   memory reads, from about 16 Mi elements; below that launch and the last
 //         block's latency
 // Watch   the tail leaf; the order of partial, ticket and last block (take_ticket); 2^31 elements; f64
-//         norms whose squares leave the range (two more passes that skip what is well)
+//         norms whose squares leave the range (norm.cuh)
 // Source  lib/order.hpp; the last-block step is the CUDA sample threadFenceReduction's.
 #include "library.hpp"
 #include "ops.hpp"
@@ -31,16 +31,23 @@ lockstep_status run_float(lockstep_queue& queue, const lockstep_call& call) {
   const bool as_f32 = d.result == LOCKSTEP_F32, root = d.reduction == LOCKSTEP_NORM2;
   if constexpr (sizeof(T) == 8) {
     if (root) {
+      if (!alone && !is_shared(queue, d, plan_sequences(d, call.src)))
+        return run<alone>(queue, call, norm_sum{{call.dst, as_f32, true}, nullptr});
       auto* plain = reinterpret_cast<double*>(static_cast<char*>(call.workspace) + call.workspace_bytes) - 2 * d.count;
       auto* largest = reinterpret_cast<uint64_t*>(plain + d.count);
-      lockstep_status status = run<alone>(queue, call, float_sum<T, true>{call.dst, as_f32, true, plain});
-      if (status == LOCKSTEP_OK) status = run<alone>(queue, call, largest_magnitude{plain, largest});
+      lockstep_status status = run<alone>(queue, call, norm_sum{{call.dst, as_f32, true}, plain});
+      if (status == LOCKSTEP_OK) status = run<alone>(queue, call, largest_magnitude{{}, plain, largest});
       if (status == LOCKSTEP_OK)
-        status = run<alone>(queue, call, scaled_squares{call.dst, as_f32, plain, largest, 1, 1});
+        status = run<alone>(queue, call, scaled_squares{{1.0}, call.dst, as_f32, plain, largest, 1.0});
       return status;
     }
   }
-  return run<alone>(queue, call, float_sum<T, true>{call.dst, as_f32, root, nullptr});
+  return run<alone>(queue, call, float_sum<T, true>{call.dst, as_f32, root});
+}
+
+size_t alone_workspace(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_reduce_desc& d = call->reduce;
+  return d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64 ? static_cast<size_t>(d.count) * 16 : 0;
 }
 
 template <bool alone>
@@ -103,7 +110,7 @@ const lockstep_variant rows[] = {
     {"serial", "B1: one thread: the latency of one load after another", lesson, refuses_lesson, nullptr, nullptr,
      launch_serial},
     {"alone", "a thread a sequence, in the fixed order: what the order costs without the memory hierarchy",
-     LOCKSTEP_LESSON, nullptr, nullptr, sequence_workspace, on_device<launch_any<true>>},
+     LOCKSTEP_LESSON, nullptr, nullptr, alone_workspace, on_device<launch_any<true>>},
 };
 
 }  // namespace

@@ -54,6 +54,10 @@ std::vector<std::string> list_reduce(level depth) {
             "columns/50x30/zeros", "full/5000/sparse", "full/2000/special", "rows/60x70/special", "rows/37x9/special",
             "rows/50x33/special", "rows/19x100/ties", "columns/70x60/special", "nonempty/50x40/special"})
         add(rest);
+      // Segments enough for several a warp of a GPU, all short or not; columns enough for a thread each.
+      if (reduction == "sum" || reduction == "argmax")
+        for (const char* rest : {"nonempty/204000x5", "nonempty/300x60", "columns/50x34001"}) add(rest + usual);
+      if (reduction == "max") add("nonempty/204000x7/ties");
       // Chunks enough that two are read side by side, of one sign, with winners in both.
       for (const char* rest : {"full/70001/ties", "full/70001/sparse", "full/70001/off1/special"}) add(rest);
       if (!integer) {

@@ -39,6 +39,9 @@ std::vector<std::string> list_square_sum(level depth) {
                                "columns/7x300",
                                "columns/1x40",
                                "columns/4097x19/ld21",
+                               "columns/5000x6",
+                               "columns/300x34/ld36",
+                               "columns/100x70/ld74/off2",
                                "even/20x50",
                                "even/7x2048",
                                "mixed/50x40",
@@ -66,6 +69,13 @@ std::vector<std::string> list_square_sum(level depth) {
                                  "rows/30x40/huge", "rows/30x40/tiny", "columns/40x30/huge", "columns/40x30/tiny",
                                  "nonempty/40x50/huge", "lopsided/40x5000/tiny", "full/4097/tiny/to_f32"})
           add(rest);
+      if (dtype == "f64")  // rows of a warp or a block that leave the range and rows that do not, every kernel's
+        for (const char* rest :
+             {"rows/900x3/wide", "rows/300x1/wide", "rows/64x5/sparse", "rows/50x300/huge", "rows/51x300/tiny",
+              "rows/9x300/stride2/tiny", "rows/9x3000/huge", "rows/7x5000/tiny", "rows/5x2100/sparse",
+              "rows/900x3/wide/to_f32", "mixed/40x20/wide", "nonempty/300x60/huge", "nonempty/204000x2/wide",
+              "columns/40x34000/huge", "mixed/20x40000/tiny"})
+          add(rest);
       if (integer) {
         for (const char* rest : {"full/1", "full/4", "full/3000", "rows/10x20", "columns/20x10", "mixed/20x5"})
           add(rest);
@@ -76,6 +86,19 @@ std::vector<std::string> list_square_sum(level depth) {
         if (reduction == "norm2") add("columns/20x30/to_f32" + usual);
         if (reduction == "norm2") add("mixed/20x30/to_f32" + usual);
       }
+      // Segments enough for several a warp of a GPU, all short or not, some of them empty; columns enough for a
+      // thread each.
+      if (reduction == "ssq" && (dtype == "f16" || dtype == "f32" || dtype == "f64" || dtype == "i64"))
+        for (const char* rest : {"mixed/204000x5/off1", "nonempty/204000x9", "mixed/300x60", "columns/7x34000",
+                                 "columns/50x34001/ld34003"})
+          add(rest + usual);
+      if (reduction == "ssq" && dtype == "f32")
+        for (const char* rest : {"nonempty/204000x17", "columns/100x34001"}) add(rest);
+      if (dtype == "f16" || dtype == "bf16")  // the same rows of 2 bytes
+        for (const char* rest : {"rows/8300x32", "rows/16500x16/off1", "rows/24000x11/off3", "rows/9300x29/ld32/off1",
+                                 "rows/4200x64/off3", "rows/8300x33", "rows/2100x128/ld132", "rows/1030x257/off1",
+                                 "rows/330x800/off5", "rows/300x896/special"})
+          add(rest);
       if (dtype[1] == '3')  // enough short rows that a GPU stages them
         for (const char* rest : {"rows/8300x32", "rows/16500x16", "rows/4200x64", "rows/2100x128/ld132", "rows/33000x8",
                                  "rows/4400x60", "rows/9300x29/ld32/off1", "rows/4200x64/off3", "rows/1030x257/off1"})
@@ -86,6 +109,7 @@ std::vector<std::string> list_square_sum(level depth) {
               "rows/70x20000", "rows/100000x8", "columns/20000x33", "columns/300x2001/ld2007", "columns/100000x4",
               "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049"})
           add(rest + usual);
+        if (reduction == "ssq" && dtype[1] != '3') add("columns/2100001x4" + usual);  // more leaves than a warp joins
         if (!integer)
           for (const char* rest : {"full/500001/wide", "rows/500x501/special", "columns/5001x60/finite"}) add(rest);
       }

@@ -242,9 +242,9 @@ lockstep_status launch_lesson(lockstep_queue& queue, const lockstep_call& call) 
   const bool as_f32 = d.result == LOCKSTEP_F32;
   switch (d.dtype) {
     case LOCKSTEP_F32:
-      return run_lesson<row, full>(queue, call, float_sum<float, true>{call.dst, as_f32, false, nullptr});
+      return run_lesson<row, full>(queue, call, float_sum<float, true>{call.dst, as_f32, false});
     case LOCKSTEP_F64:
-      return run_lesson<row, full>(queue, call, float_sum<double, true>{call.dst, as_f32, false, nullptr});
+      return run_lesson<row, full>(queue, call, float_sum<double, true>{call.dst, as_f32, false});
     case LOCKSTEP_I32:
       return run_lesson<row, full>(queue, call, integer_squares<int32_t>{call.dst, as_f32, false, queue.report});
     case LOCKSTEP_I64:

@@ -1,0 +1,181 @@
+// short_rows.cuh - rows of one leaf straight from global memory.
+//
+//   reduce_packed     rows of at most 128: 1 to 32 threads a row, several rows a warp
+//   reduce_row_pairs  contiguous rows of one leaf, two a warp; many short ones of 2 or 4 bytes are for
+//                     split_rows.cuh and rows.cuh
+#pragma once
+
+#include "sequences.cuh"
+
+namespace lockstep::cuda {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int packed_blocks = 4;  // sm_75 holds 1,024 threads
+#else
+constexpr int packed_blocks = 5;
+#endif
+
+// ---- several rows a warp ---------------------------------------------------------------
+// `threads` (a power of two) threads hold the lanes of a row, four each: V = 4 as
+// neighbours by one load, V = 1 as u + threads * slot for any alignment and stride.
+// Several batches of rows are loaded before the first is joined: `first` is this thread's of the
+// first batch.
+template <int V, class Fold, int batches>
+__device__ __forceinline__ void fold_packed(const Fold& fold, const sequences& all, int threads, int64_t first,
+                                            typename Fold::partial (&value)[batches]) {
+  using T = typename Fold::element;
+  const int t = threadIdx.x % 32, u = t & (threads - 1), rows = 32 / threads;
+  const int length = static_cast<int>(all.length);
+  const auto lane_at = [&](int slot) { return V == 1 ? u + threads * slot : V * u + slot; };
+  int64_t offset[4];
+#pragma unroll
+  for (int slot = 0; slot < 4; slot += V) offset[slot] = min(lane_at(slot), length - V) * all.element_stride;
+  T x[batches][4];
+#pragma unroll
+  for (int b = 0; b < batches; ++b) {
+    const T* at = static_cast<const T*>(all.src) + min(first + b * rows, all.count - 1) * all.sequence_stride;
+#pragma unroll
+    for (int slot = 0; slot < 4; slot += V) load_neighbours<V>(at + offset[slot], &x[b][slot]);
+  }
+  typename Fold::lane lane[batches][Fold::slots];
+#pragma unroll
+  for (int b = 0; b < batches; ++b) {
+    for (auto& l : lane[b]) l = fold.empty_lane();
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot)
+      fold.take_if(lane[b][slot % Fold::slots], x[b][slot], lane_at(slot), lane_at(slot) < length);
+  }
+  if constexpr (Fold::ordered)
+    join_rows<V>(fold, lane, value, t, threads);
+  else
+    join_rows_exactly(fold, lane, value, threads);
+}
+
+// spread: rows of 4 threads and more, of which each stores one batch's value: one store, and of a norm one root.
+template <class Fold, int V, bool spread>
+__global__ __launch_bounds__(block_threads, packed_blocks) void reduce_packed(Fold fold, const sequences all,
+                                                                              const int threads) {
+  using P = typename Fold::partial;
+  constexpr int batches = 4;
+  const int u = threadIdx.x & (threads - 1), rows = 32 / threads;
+  const int64_t warp = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
+  const int64_t first = warp * (rows * batches) + threadIdx.x % 32 / threads;
+  P value[batches];
+  fold_packed<V>(fold, all, threads, first, value);
+  if constexpr (is_norm<Fold>) {
+    bool again = false;
+#pragma unroll
+    for (int b = 0; b < batches; ++b) again = again || fold.needs_again(value[b]);
+    if (__any_sync(all_lanes, again)) {
+#pragma unroll 1
+      for (int b = 0; b < batches; ++b) {
+        const int64_t s = first + b * rows;
+        const auto folded = [&](const auto& by) {
+          typename std::remove_cvref_t<decltype(by)>::partial one[1];
+          fold_packed<V>(by, all, threads, s, one);
+          return one[0];
+        };
+        const double root = norm_again(folded(fold), folded);
+        if (u == 0 && s < all.count) fold.store_root(root, s);
+      }
+      return;
+    }
+  }
+  if constexpr (spread) {
+    P mine = value[0];
+#pragma unroll
+    for (int b = 1; b < batches; ++b)
+      if (u == b) mine = value[b];
+    if (u < batches && first + u * rows < all.count) fold.store(mine, first + u * rows);
+  } else {
+#pragma unroll
+    for (int b = 0; b < batches; ++b)
+      if (u == 0 && first + b * rows < all.count) fold.store(value[b], first + b * rows);
+  }
+}
+
+// ---- a warp two contiguous rows ----------------------------------------------------------
+// Rows of one leaf at any alignment, by 16-byte loads from the boundary before; the
+// two rows' loads and shuffles overlap. A vector may reach into the neighbouring rows,
+// but not out of src: rows at its ends that would are folded element by element.
+template <class Fold, int V, int few>
+__global__ __launch_bounds__(block_threads, 4) void reduce_row_pairs(Fold fold, const sequences all) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  constexpr int pair = 2;
+  const int t = threadIdx.x % 32;
+  const int64_t first = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32 * pair;
+  if (first >= all.count) return;
+  const T* begin = static_cast<const T*>(all.src);
+  const T* end = begin + (all.count - 1) * all.sequence_stride + all.length;
+  const int n = static_cast<int>(all.length);
+  const T* base[pair];
+  int m[pair];
+  bool inside = first + pair <= all.count;
+#pragma unroll
+  for (int b = 0; b < pair; ++b) {
+    const T* at = begin + (first + b) * all.sequence_stride;
+    m[b] = static_cast<int>(reinterpret_cast<uintptr_t>(at) / sizeof(T)) & (V - 1);
+    base[b] = at - m[b];
+    inside = inside && base[b] >= begin && base[b] + (m[b] + n + V - 1) / V * V <= end;
+  }
+  if (!inside) {
+    for (int64_t s = first; s < first + pair && s < all.count; ++s)
+      store_sequence(fold, begin + s * all.sequence_stride, 1, n, s, t);
+    return;
+  }
+  typename Fold::lane lane[pair][Fold::slots];
+#pragma unroll
+  for (int b = 0; b < pair; ++b)
+    for (auto& l : lane[b]) l = fold.empty_lane();
+#pragma unroll 1
+  for (int row = 0; row * order::lanes < n + max(m[0], m[1]); row += few) {
+    T x[pair][few][4];
+#pragma unroll
+    for (int b = 0; b < pair; ++b)
+#pragma unroll
+      for (int r = 0; r < few; ++r)
+#pragma unroll
+        for (int slot = 0; slot < 4; slot += V) {
+          const int i = (row + r) * order::lanes + lane_of<V>(t, slot);
+          load_neighbours<V>(base[b] + min(i, (m[b] + n - 1) & -V), &x[b][r][slot]);
+        }
+#pragma unroll
+    for (int b = 0; b < pair; ++b) {
+#pragma unroll
+      for (int r = 0; r < few; ++r) {
+        const bool whole = row + r > 0 && (row + r + 1) * order::lanes <= m[b] + n;
+#pragma unroll
+        for (int slot = 0; slot < 4; ++slot) {
+          const int i = (row + r) * order::lanes + lane_of<V>(t, slot) - m[b];
+          if (whole)
+            fold.take(lane[b][slot % Fold::slots], x[b][r][slot], i);
+          else
+            fold.take_if(lane[b][slot % Fold::slots], x[b][r][slot], i, i >= 0 && i < n);
+        }
+      }
+    }
+  }
+  P value[pair];
+  if constexpr (Fold::ordered) {
+#pragma unroll
+    for (int b = 0; b < pair; ++b) unrotate<V>(lane[b], m[b], t);
+    join_rows<V>(fold, lane, value, t);
+  } else {
+    join_rows_exactly(fold, lane, value, 32);
+  }
+  if constexpr (is_norm<Fold>) {
+    if (fold.needs_again(value[0]) || fold.needs_again(value[1])) {  // every thread has the values
+      for (int b = 0; b < pair; ++b)
+        store_sequence(fold, begin + (first + b) * all.sequence_stride, 1, n, first + b, t);
+      return;
+    }
+    if (t < pair) fold.store(t == 0 ? value[0] : value[1], first + t);  // one root for both
+  } else {
+#pragma unroll
+    for (int b = 0; b < pair; ++b)
+      if (t == 0) fold.store(value[b], first + b);
+  }
+}
+
+}  // namespace lockstep::cuda
