@@ -26,6 +26,8 @@ const char* symmetric_axis(const lockstep_queue*, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
+    {"planes", "short rows or planes, whole in shared memory as they lie; a thread one place of 8 of them", 0,
+     planes_refuses, planes_yields, sweeps_workspace, on_device<launch_planes>},
     {"wide", "16 bytes of outputs a thread from registers, no shared memory: L1 serves the halo", 0, one_axis, nullptr,
      sweeps_workspace, on_device<launch_wide>},
     {"streamed", "planes streamed through shared memory once, partial sums of 2r + 1 outputs in registers", 0,

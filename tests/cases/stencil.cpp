@@ -108,6 +108,9 @@ std::vector<std::string> list_stencil(level depth) {
             add(rest);
         else
           for (const char* rest : {"r4/9", "r1/3x3", "r8/17x18", "r2/5x6x7", "r2/13/sweeps3"}) add(rest);
+        // Short rows and planes in number: tiles of more than 8 of them, ragged at the end.
+        if (form == "general" && dtype == "f32")
+          for (const char* rest : {"r4/9003x9", "r2/5001x5x6", "r2/9/batch9005", "r16/33/batch4500,1,0"}) add(rest);
         if (form == "general") {
           for (int r = 1; r <= 16; ++r) add("r" + std::to_string(r) + "/" + std::to_string(500 + r));
           for (int r = 1; r <= 8; ++r) {

@@ -11,6 +11,9 @@ lockstep_status launch_global(lockstep_queue&, const lockstep_call&);
 lockstep_status launch_streamed(lockstep_queue&, const lockstep_call&);
 const char* streamed_refuses(const lockstep_queue*, const lockstep_call*);
 int streamed_yields(const lockstep_queue*, const lockstep_call*);
+lockstep_status launch_planes(lockstep_queue&, const lockstep_call&);
+const char* planes_refuses(const lockstep_queue*, const lockstep_call*);
+int planes_yields(const lockstep_queue*, const lockstep_call*);
 
 enum class coefficients { constant, ldg, restricted, parameter };
 template <coefficients where, int block>

@@ -16,7 +16,8 @@
 //         (0.50 of copy); src off 16-byte alignment is copied element by element; a tile's
 //         ragged end can be wider than the lanes left over
 // Tuned   3-D f32 r = 4, 512 / 1000 cubed: 8 warps x 2 blocks 0.64 / 0.53, 12 x 1 0.62 / 0.59,
-//         16 x 1 0.71 / 0.63, 8 x 1 with 4 rows a thread 0.62 / 0.56; stages 3 4 5: 0.69 0.71 0.71
+//         16 x 1 0.71 / 0.63, 8 x 1 with 4 rows a thread 0.62 / 0.56; stages 3 4 5: 0.69 0.71 0.71; f64 gains by 8 x 2
+//         but for r = 5 and 6
 // Source  Micikevicius, "3D finite difference computation on GPUs using CUDA" (2009),
 //         for streaming; the order of the sums is this library's
 #include <algorithm>
@@ -38,7 +39,7 @@ struct tiles {
 template <class T, int RANK, int R>
 struct shape {
   static constexpr int V = 16 / sizeof(T);
-  static constexpr int warps = RANK == 2 ? 4 : R <= 2 ? 8 : 16;
+  static constexpr int warps = RANK == 2 ? 4 : R <= 2 || (sizeof(T) == 8 && (R <= 4 || R >= 7)) ? 8 : 16;
   static constexpr int threads = warps * 32;
   static constexpr int rows_a_thread = RANK == 3 && R <= 4 ? 2 : 1;
   static constexpr int tx = RANK == 3 ? 32 * V : threads * V;
@@ -154,7 +155,8 @@ struct vec {
 };
 
 template <class T, int RANK, int R>
-__global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2 ? 4 : R == 1 ? 3 : R == 2 ? 2 : 1)
+__global__ void __launch_bounds__(shape<T, RANK, R>::threads,
+                                  RANK == 2 ? 4 : R == 1 ? 3 : shape<T, RANK, R>::warps == 8 ? 2 : 1)
     stencil_streamed(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps> t,
                      const __grid_constant__ tiles cut) {
   using S = shape<T, RANK, R>;
