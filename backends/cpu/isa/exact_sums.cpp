@@ -69,14 +69,8 @@ inline wide widened(int128 x) {
   return {{static_cast<uint64_t>(x), static_cast<uint64_t>(x >> 64), x < 0 ? ~uint64_t{0} : 0}};
 }
 
-// Rows of up to `few` elements go one by one, term(x) each, at most 2^126: taking lanes out of registers, up to 48 of
-// them, would be most of their work. One thread, GB/s: i64 squares, rows of 1, 4 0.4, 1.0 -> 5.1, 8.7, of 16 12.8 (17
-// by vectors: 3.5); i32 squares, rows of 1, 4 1.2, 2.1 -> 3.8, 5.2, of 16 4.4 (by vectors 7.7); i32 sums gain
-// nothing.
 struct i32_sum {
   typedef int32_t element;
-  static constexpr int64_t few = 0;
-  static int128 term(int64_t x) { return x; }
   static constexpr int parts = 1;
   static vu load(const int32_t* p) { return load_i32(p); }
   static void enter(vu* part, vu a, vu b) { part[0] += a + b; }
@@ -86,8 +80,6 @@ struct i32_sum {
 // Shifted up by 2^63, so that the halves are unsigned.
 struct i64_sum {
   typedef int64_t element;
-  static constexpr int64_t few = 8;
-  static int128 term(int64_t x) { return x; }
   static constexpr int parts = 2;
   static vu load(const int64_t* p) { return load_i64(p) ^ (uint64_t{1} << 63); }
   static void enter(vu* part, vu a, vu b) {
@@ -101,8 +93,6 @@ struct i64_sum {
 };
 struct i32_square {
   typedef int32_t element;
-  static constexpr int64_t few = 8;
-  static int128 term(int64_t x) { return static_cast<uint64_t>(x * x); }
   static constexpr int parts = 2;
   static vu load(const int32_t* p) { return load_i32(p); }
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
@@ -120,8 +110,6 @@ struct i32_square {
 // (h * 2^32 + l)^2 = h^2 * 2^64 + h*l * 2^33 + l^2 of the magnitude.
 struct i64_square {
   typedef int64_t element;
-  static constexpr int64_t few = 64;
-  static int128 term(int64_t x) { return static_cast<int128>(x) * x; }
   static constexpr int parts = 6;
   static vu load(const int64_t* p) {
     const vu x = load_i64(p), sign = reinterpret_cast<vu>(reinterpret_cast<vi64>(x) < 0);
@@ -178,24 +166,8 @@ inline wide total(const vu* x, int64_t n) {
   return K::total(part, n);
 }
 
-// One element at a time, its sign extended to 192 bits.
-template <class K>
-inline wide few_elements(const typename K::element* p, int64_t n) {
-  uint128 low = 0;
-  uint64_t high = 0;
-  if (LOCKSTEP_MUTANT("short_integer_rows_without_their_last") && n > 1) --n;
-#pragma GCC unroll 1
-  for (int64_t i = 0; i < n; ++i) {
-    const int128 term = K::term(p[i]);
-    low += static_cast<uint128>(term);
-    high += (term < 0 ? ~uint64_t{0} : 0) + (low < static_cast<uint128>(term));
-  }
-  return {{static_cast<uint64_t>(low), static_cast<uint64_t>(low >> 64), high}};
-}
-
 template <class K>
 wide row(const typename K::element* p, int64_t n) {
-  if (n <= K::few) return few_elements<K>(p, n);
   constexpr int parts = K::parts;
   vu x[parts] = {}, y[parts] = {};
   int64_t i = 0;
