@@ -58,7 +58,7 @@ lockstep_status lockstep_copy(lockstep_context* context, const char* backend, co
 lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit,
                                        size_t bytes, uint32_t flags, int32_t samples, double* ms) {
   return guarded([&] {
-    if (limit < LOCKSTEP_LIMIT_COPY || limit > LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE)
+    if (limit < LOCKSTEP_LIMIT_COPY || limit > LOCKSTEP_LIMIT_FMA_F64)
       fail(LOCKSTEP_INVALID_ARGUMENT, "limit is {}; use one of LOCKSTEP_LIMIT_*", static_cast<int>(limit));
     require_measure_flags(flags);
     if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);

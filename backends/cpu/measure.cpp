@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "isa/limits.hpp"
@@ -120,6 +122,31 @@ lockstep_status best_of(const lockstep_queue& queue, uint32_t flags, int32_t sam
   return enough ? LOCKSTEP_OK : no_memory(eviction_bytes());
 }
 
+// So many operations by all threads: whole blocks, scaled to what was asked for.
+template <class T>
+lockstep_status limit_fma(const lockstep_queue& queue, const fma_chains<T>& chains, double operations,
+                          int32_t samples, double* ms) {
+  T start[most_fma_lanes], want[most_fma_lanes];
+  {
+    const default_float_environment environment;
+    for (int i = 0; i < chains.lanes; ++i) {
+      start[i] = want[i] = static_cast<T>(1 + i);
+      for (int step = 0; step < fma_steps; ++step)
+        want[i] = std::fma(want[i], static_cast<T>(fma_factor), static_cast<T>(fma_addend));
+    }
+  }
+  const double of_block = 2.0 * fma_steps * chains.lanes;
+  const auto blocks = std::max<int64_t>(1, std::llround(operations / of_block / queue.threads)) * queue.threads;
+  std::atomic<uint64_t> wrong{0};
+  (void)time_samples(queue, 0, samples, ms, [&] {  // no data, no caches to empty
+    over_ranges(queue, blocks, 1, [&](int64_t from, int64_t to) { wrong |= chains.run(to - from, start, want); });
+  });
+  if (wrong != 0)
+    return failed(LOCKSTEP_BACKEND_FAILED, "fused multiply-adds of {} bits differ from libm's", 8 * sizeof(T));
+  for (int32_t i = 0; i < samples; ++i) ms[i] *= operations / (of_block * static_cast<double>(blocks));
+  return LOCKSTEP_OK;
+}
+
 }  // namespace
 
 lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call,
@@ -161,7 +188,11 @@ lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, 
                                      [&] { over_ranges(*queue, queue->threads, 1, [](int64_t, int64_t) {}); });
     return enough ? LOCKSTEP_OK : no_memory(eviction_bytes());
   }
-  return failed(LOCKSTEP_UNSUPPORTED, "the CPU has no link to measure; use COPY, READ or LAUNCH");
+  if (kind == LOCKSTEP_LIMIT_FMA_F32)
+    return limit_fma(*queue, kernels.fma_f32, static_cast<double>(bytes), samples, ms);
+  if (kind == LOCKSTEP_LIMIT_FMA_F64)
+    return limit_fma(*queue, kernels.fma_f64, static_cast<double>(bytes), samples, ms);
+  return failed(LOCKSTEP_UNSUPPORTED, "the CPU has no link to measure; use COPY, READ, LAUNCH, FMA_F32 or FMA_F64");
 }
 
 }  // namespace lockstep::cpu

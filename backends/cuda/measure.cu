@@ -1,19 +1,22 @@
 // measure.cu - times launches with device events, and the limits that results are
-// fractions of.
+// fractions of: of memory, of the link, of arithmetic.
 // Idea    a kernel that waits for a host flag holds the stream while launches and
 //         events are queued behind it, so that a sample holds no launch gap (as
 //         NVBench does); cold samples overwrite four times the L2 in between
-// Moves   copy: bytes / 2 read, bytes / 2 written; read: bytes; each once
+// Moves   copy: bytes / 2 read, bytes / 2 written; read: bytes; each once; fma: nothing
 // Limit   the limit of a size is the best of several kernels and cudaMemcpyAsync
 // Watch   a launcher that synchronises would wait for the held stream for ever:
 //         the hold gives up after a second
 // Source  measured on one H200, driver 580.159: tests/results
-#include <chrono>
 #include <algorithm>
+#include <cfenv>
+#include <chrono>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "measure.hpp"
+#include "mutant.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -59,6 +62,39 @@ __global__ void __launch_bounds__(block) measure_read(const uint4* __restrict__ 
     for (int k = 0; k < unroll; ++k) total ^= v[k].x ^ v[k].y ^ v[k].z ^ v[k].w;
   }
   if (total == 0x9e3779b9u) *sink = total;  // never (almost): keeps the loads
+}
+
+// Chains of x = fma(x, factor, addend) that the host has followed too, fma_steps a round,
+// every round from the same start. Inline PTX would be no shorter: the empty asm hides
+// from the compiler that x is what it was a round ago.
+constexpr int fma_steps = 512;
+constexpr double fma_factor = 0.9995, fma_addend = 0.3;
+template <class T, int chains>
+struct fma_values {
+  T start[chains], want[chains];
+};
+__device__ __forceinline__ void hide(float& x) { asm volatile("" : "+f"(x)); }
+__device__ __forceinline__ void hide(double& x) { asm volatile("" : "+d"(x)); }
+__device__ __forceinline__ float fused(float x, float a, float c) { return __fmaf_rn(x, a, c); }
+__device__ __forceinline__ double fused(double x, double a, double c) { return __fma_rn(x, a, c); }
+
+template <class T, int chains>
+__global__ void __launch_bounds__(block) measure_fma(const __grid_constant__ fma_values<T, chains> values, T a, T c,
+                                                     int64_t rounds, unsigned* wrong) {
+  bool right = true;
+  for (; rounds > 0; --rounds) {
+    T x[chains];
+#pragma unroll
+    for (int k = 0; k < chains; ++k) hide(x[k] = values.start[k]);
+    const int steps = LOCKSTEP_DEVICE_MUTANT("fma_round_without_its_last_steps") ? fma_steps - 32 : fma_steps;
+#pragma unroll 32
+    for (int step = 0; step < steps; ++step)
+#pragma unroll
+      for (int k = 0; k < chains; ++k) x[k] = fused(x[k], a, c);
+#pragma unroll
+    for (int k = 0; k < chains; ++k) right &= x[k] == values.want[k];
+  }
+  if (!right) atomicAdd(wrong, 1u);
 }
 
 // What one measurement holds; everything goes back at its end.
@@ -146,11 +182,12 @@ class session {
     return LOCKSTEP_OK;
   }
 
-  // Times body and keeps the samples when their median is the best so far.
+  // Times body and keeps the samples, times scale, when their median is the best so far.
   template <class Body>
-  lockstep_status consider(int32_t count, double* ms, const Body& body) {
+  lockstep_status consider(int32_t count, double* ms, double scale, const Body& body) {
     std::vector<double> taken(static_cast<size_t>(count));
     if (const lockstep_status s = samples(count, taken.data(), body); s != LOCKSTEP_OK) return s;
+    for (double& one : taken) one *= scale;
     std::vector<double> sorted = taken;
     std::nth_element(sorted.begin(), sorted.begin() + count / 2, sorted.end());
     const double median = sorted[static_cast<size_t>(count / 2)];
@@ -181,12 +218,12 @@ lockstep_status limit_copy(lockstep_queue& queue, session& s, size_t bytes, int3
     const size_t tiles = (n + static_cast<size_t>(block) * unroll - 1) / (static_cast<size_t>(block) * unroll);
     const auto full = static_cast<size_t>(queue.facts->processors) * (queue.facts->resident_threads / block) * waves;
     const auto grid = static_cast<unsigned>(waves == 0 ? std::min<size_t>(tiles, 0x7fffffff) : std::min(tiles, full));
-    return s.consider(samples, ms, [&, kernel, grid] {
+    return s.consider(samples, ms, 1, [&, kernel, grid] {
       return launch(queue, "measure_copy", kernel, dim3(grid), dim3(block), 0, static_cast<const uint4*>(src),
                     static_cast<uint4*>(dst), n);
     });
   };
-  if (const lockstep_status e = s.consider(samples, ms, [&]() -> lockstep_status {
+  if (const lockstep_status e = s.consider(samples, ms, 1, [&]() -> lockstep_status {
         LOCKSTEP_CUDA(cudaMemcpyAsync(dst, src, half, cudaMemcpyDeviceToDevice, queue.stream));
         return LOCKSTEP_OK;
       }); e != LOCKSTEP_OK) return e;
@@ -207,7 +244,7 @@ lockstep_status limit_read(lockstep_queue& queue, session& s, size_t bytes, int3
     const size_t tiles = (n + static_cast<size_t>(block) * unroll - 1) / (static_cast<size_t>(block) * unroll);
     const auto full = static_cast<size_t>(queue.facts->processors) * (queue.facts->resident_threads / block) * waves;
     const auto grid = static_cast<unsigned>(std::min(tiles, full));
-    return s.consider(samples, ms, [&, kernel, grid] {
+    return s.consider(samples, ms, 1, [&, kernel, grid] {
       return launch(queue, "measure_read", kernel, dim3(grid), dim3(block), 0, static_cast<const uint4*>(src), n,
                     static_cast<unsigned*>(sink));
     });
@@ -216,6 +253,48 @@ lockstep_status limit_read(lockstep_queue& queue, session& s, size_t bytes, int3
     if (const lockstep_status e = by_kernel(measure_read<4>, 4, waves); e != LOCKSTEP_OK) return e;
     if (const lockstep_status e = by_kernel(measure_read<8>, 8, waves); e != LOCKSTEP_OK) return e;
   }
+  return LOCKSTEP_OK;
+}
+
+// So many operations: whole rounds of a chip full of threads, scaled to what was asked for.
+template <class T>
+lockstep_status limit_fma(lockstep_queue& queue, session& s, double operations, int32_t samples, double* ms) {
+  void* wrong = nullptr;
+  if (const lockstep_status e = s.device(sizeof(unsigned), &wrong); e != LOCKSTEP_OK) return e;
+  LOCKSTEP_CUDA(cudaMemsetAsync(wrong, 0, sizeof(unsigned), queue.stream));
+  const T a = static_cast<T>(fma_factor), c = static_cast<T>(fma_addend);
+  const auto with_chains = [&](auto count, int blocks_each) -> lockstep_status {
+    constexpr int chains = decltype(count)::value;
+    fma_values<T, chains> values;
+    std::fenv_t callers;
+    std::feholdexcept(&callers);
+    std::fesetround(FE_TONEAREST);
+    for (int k = 0; k < chains; ++k) {
+      values.start[k] = values.want[k] = static_cast<T>(1 + k);
+      for (int step = 0; step < fma_steps; ++step) values.want[k] = std::fma(values.want[k], a, c);
+    }
+    std::fesetenv(&callers);
+    const int grid = queue.facts->processors * blocks_each;
+    const double of_round = 2.0 * chains * fma_steps * block * grid;
+    const auto rounds = std::max<int64_t>(1, std::llround(operations / of_round));
+    const auto body = [&] {
+      return launch(queue, "measure_fma", measure_fma<T, chains>, dim3(grid), dim3(block), 0, values, a, c, rounds,
+                    static_cast<unsigned*>(wrong));
+    };
+    return s.consider(samples, ms, operations / (of_round * static_cast<double>(rounds)), body);
+  };
+  const int most = queue.facts->resident_threads / block;
+  for (const int blocks_each : {std::max(most / 2, 1), most}) {
+    if (const lockstep_status e = with_chains(std::integral_constant<int, 4>(), blocks_each); e != LOCKSTEP_OK)
+      return e;
+    if (const lockstep_status e = with_chains(std::integral_constant<int, 8>(), blocks_each); e != LOCKSTEP_OK)
+      return e;
+  }
+  unsigned threads = 0;
+  LOCKSTEP_CUDA(cudaMemcpyAsync(&threads, wrong, sizeof threads, cudaMemcpyDeviceToHost, queue.stream));
+  LOCKSTEP_CUDA(cudaStreamSynchronize(queue.stream));
+  if (threads != 0)
+    return failed(LOCKSTEP_BACKEND_FAILED, "fused multiply-adds of %u threads differ from the host's", threads);
   return LOCKSTEP_OK;
 }
 
@@ -289,6 +368,8 @@ lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, 
     case LOCKSTEP_LIMIT_LAUNCH:
       return s.samples(samples, ms,
                        [&] { return launch(*queue, "measure_empty", measure_empty, dim3(1), dim3(32), 0); });
+    case LOCKSTEP_LIMIT_FMA_F32: return limit_fma<float>(*queue, s, static_cast<double>(bytes), samples, ms);
+    case LOCKSTEP_LIMIT_FMA_F64: return limit_fma<double>(*queue, s, static_cast<double>(bytes), samples, ms);
     default: return limit_link(*queue, s, kind, bytes, samples, ms);
   }
 }

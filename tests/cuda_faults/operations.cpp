@@ -246,8 +246,9 @@ std::vector<operation> operations() {
   add("measuring", measured);
   add("limits", [](context c, world&) {
     double ms[2];
-    for (const lockstep_limit limit : {LOCKSTEP_LIMIT_COPY, LOCKSTEP_LIMIT_READ, LOCKSTEP_LIMIT_LAUNCH,
-                                       LOCKSTEP_LIMIT_BOTH_PINNED, LOCKSTEP_LIMIT_UPLOAD_PAGEABLE})
+    for (const lockstep_limit limit :
+         {LOCKSTEP_LIMIT_COPY, LOCKSTEP_LIMIT_READ, LOCKSTEP_LIMIT_LAUNCH, LOCKSTEP_LIMIT_BOTH_PINNED,
+          LOCKSTEP_LIMIT_UPLOAD_PAGEABLE, LOCKSTEP_LIMIT_FMA_F32, LOCKSTEP_LIMIT_FMA_F64})
       if (const status s = lockstep_measure_limit(c, "cuda", limit, million, 0, 2, ms); s != LOCKSTEP_OK) return s;
     return LOCKSTEP_OK;
   });

@@ -140,6 +140,10 @@ class bench_run {
     out_.machine["devices"][backend] = {{"name", device.name}, {"detail", device.detail}};
     const double launch = limit(backend, LOCKSTEP_LIMIT_LAUNCH, 0).median;
     out_.limits[backend]["launch_us"] = launch * 1e3;
+    constexpr std::pair<const char*, lockstep_limit> arithmetic[] = {{"fma_f32_gflop_s", LOCKSTEP_LIMIT_FMA_F32},
+                                                                     {"fma_f64_gflop_s", LOCKSTEP_LIMIT_FMA_F64}};
+    for (const auto& [name, kind] : arithmetic)
+      if (const double rate = gflop_s(backend, kind, launch); rate > 0) out_.limits[backend][name] = rate;
     if (backend == "cpu") return;
     constexpr std::pair<const char*, lockstep_limit> links[] = {
         {"upload_pinned_gb_s", LOCKSTEP_LIMIT_UPLOAD_PINNED},
@@ -157,6 +161,25 @@ class bench_run {
     check(lockstep_measure_limit(context_, backend.c_str(), kind, bytes, cold_flag(),
                                  static_cast<int32_t>(ms.size()), ms.data()));
     return summarise(std::move(ms), "");
+  }
+
+  // As many operations as take a millisecond, and ten empty calls (whose threads wait for a core where others run). 0
+  // where the backend does not measure it, or gets wrong results: that is told, and leaves the cases to be timed.
+  double gflop_s(const std::string& backend, lockstep_limit kind, double launch_ms) {
+    for (size_t operations = size_t{1} << 24;; operations *= 8) {
+      std::vector<double> ms(15);
+      const lockstep_status status = lockstep_measure_limit(context_, backend.c_str(), kind, operations, 0,
+                                                            static_cast<int32_t>(ms.size()), ms.data());
+      if (status == LOCKSTEP_UNSUPPORTED) return 0;
+      if (status != LOCKSTEP_OK) {
+        out_.skipped.push_back(fmt::format("the ceiling of arithmetic on {}: {}", backend, lockstep_last_error()));
+        return 0;
+      }
+      // The fastest: what a neighbour takes is no part of a ceiling.
+      const double best = *std::min_element(ms.begin(), ms.end());
+      if (best > std::clamp(10 * launch_ms, 1.0, 50.0) || operations > size_t{1} << 44)
+        return static_cast<double>(operations) / best * 1e-6;
+    }
   }
 
   double limit_gb_s(const std::string& backend, const test_case& t, double bytes) {

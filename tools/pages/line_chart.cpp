@@ -95,7 +95,9 @@ std::string roof_line(const frame& f, const series& s, int n) {
   if (s.points.size() < 2) return "";
   const double x1 = f.at_x(s.points.front().x), y1 = f.at_y(s.points.front().y);
   const double x2 = f.at_x(s.points.back().x), y2 = f.at_y(s.points.back().y), length = std::hypot(x2 - x1, y2 - y1);
-  const double width = text_width(s.name, 11.5), from = n % 2 == 0 ? 12 : std::max(12.0, length - width - 12);
+  const bool ceiling = y1 == y2;  // their right ends are free, and slopes cross their left ones
+  const double width = text_width(s.name, 11.5);
+  const double from = n % 2 == 0 && !ceiling ? 12 : std::max(12.0, length - width - 12);
   const double x = x1 + from * (x2 - x1) / length, y = y1 + from * (y2 - y1) / length;
   std::string out = svg_line(x1, y1, x2, y2, "rf");
   if (width < length)
@@ -237,7 +239,7 @@ line_chart chart_of(const roofline& r) {
     if (one.giga_ops > 0) ceiling = ceiling == INFINITY ? one.giga_ops : std::max(ceiling, one.giga_ops);
     slope = std::max(slope, one.gb_s);
   }
-  if (ceiling < INFINITY && slope > 0) high = std::max(high, 2 * ceiling / slope);
+  if (ceiling < INFINITY && slope > 0) high = std::max(high, 20 * ceiling / slope);  // room for the ceilings' names
   c.x.low = low, c.x.high = high;
   std::vector<roof> roofs = r.roofs;
   std::sort(roofs.begin(), roofs.end(), [](const roof& a, const roof& b) { return a.gb_s < b.gb_s; });

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "mutant.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -91,9 +93,68 @@ uint64_t read_two(const unsigned char* src, int64_t bytes) {
   return total;
 }
 
+// ---- arithmetic -------------------------------------------------------------
+// A register of T's fused multiply-add. The baseline of x86 has none: it calls libm's.
+template <class T>
+struct lanes_of {
+  typedef T type __attribute__((vector_size(width)));
+  typedef T unaligned __attribute__((vector_size(width), aligned(sizeof(T))));
+};
+using floats = lanes_of<float>::type;
+using doubles = lanes_of<double>::type;
+#if defined(LOCKSTEP_ISA_AVX512)
+inline floats fused(floats x, floats a, floats c) { return _mm512_fmadd_ps(x, a, c); }
+inline doubles fused(doubles x, doubles a, doubles c) { return _mm512_fmadd_pd(x, a, c); }
+#elif defined(LOCKSTEP_ISA_AVX2)
+inline floats fused(floats x, floats a, floats c) { return _mm256_fmadd_ps(x, a, c); }
+inline doubles fused(doubles x, doubles a, doubles c) { return _mm256_fmadd_pd(x, a, c); }
+#else
+inline floats fused(floats x, floats a, floats c) {
+  for (int l = 0; l < 4; ++l) x[l] = __builtin_fmaf(x[l], a[l], c[l]);
+  return x;
+}
+inline doubles fused(doubles x, doubles a, doubles c) {
+  for (int l = 0; l < 2; ++l) x[l] = __builtin_fma(x[l], a[l], c[l]);
+  return x;
+}
+#endif
+
+// Two ports of latency 4 need 8 chains in flight; 12 and the two constants fit 16 registers.
+constexpr int chains = 12;
+template <class T>
+constexpr int fma_lanes = chains * width / static_cast<int>(sizeof(T));
+
+template <class T>
+uint64_t run_fma(int64_t blocks, const T* start, const T* want) {
+  using V = typename lanes_of<T>::type;
+  constexpr int lanes = width / static_cast<int>(sizeof(T));
+  const auto at = [](const T* p, int k) -> V {
+    return *reinterpret_cast<const typename lanes_of<T>::unaligned*>(p + k * lanes);
+  };
+  const V zero = {}, a = zero + static_cast<T>(fma_factor), c = zero + static_cast<T>(fma_addend);
+  vector wrong = {};
+  for (; blocks > 0; --blocks) {
+    asm volatile("" ::: "memory");  // start is read anew: no block is known to be as the one before
+    V x[chains];
+#pragma GCC unroll 12
+    for (int k = 0; k < chains; ++k) x[k] = at(start, k);
+    for (int step = LOCKSTEP_MUTANT("fma_step_left_out") ? 1 : 0; step < fma_steps; ++step)
+#pragma GCC unroll 12
+      for (int k = 0; k < chains; ++k) x[k] = fused(x[k], a, c);
+#pragma GCC unroll 12
+    for (int k = 0; k < chains; ++k) wrong |= reinterpret_cast<vector>(x[k]) ^ reinterpret_cast<vector>(at(want, k));
+  }
+  uint64_t total = 0;
+  for (int k = 0; k < width / 8; ++k) total |= wrong[k];
+  return total;
+}
+
+static_assert(fma_lanes<float> <= most_fma_lanes);
+
 }  // namespace
 
 extern const limit_kernels limit_kernels_of_table;
-const limit_kernels limit_kernels_of_table = {copy, copy_streaming, read_all<false>, read_all<true>, read_two};
+const limit_kernels limit_kernels_of_table = {copy, copy_streaming, read_all<false>, read_all<true>, read_two,
+                                              {fma_lanes<float>, run_fma<float>}, {fma_lanes<double>, run_fma<double>}};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

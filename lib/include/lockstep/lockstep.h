@@ -667,13 +667,17 @@ typedef enum lockstep_limit {
   LOCKSTEP_LIMIT_DOWNLOAD_PINNED = 4,   /* device to host */
   LOCKSTEP_LIMIT_BOTH_PINNED = 5,       /* bytes / 2 each way at once */
   LOCKSTEP_LIMIT_UPLOAD_PAGEABLE = 6,
-  LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE = 7
+  LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE = 7,
+  LOCKSTEP_LIMIT_FMA_F32 = 8,           /* bytes: operations of fused multiply-adds, two each; moves nothing */
+  LOCKSTEP_LIMIT_FMA_F64 = 9
 } lockstep_limit;
 
-/* Times the fastest known way ("best of several") to move bytes on a backend
- * ("cpu", "cuda:1") with this context's threads: the limit that a result is a
- * fraction of. Allocates what it needs. Errors: NO_BACKEND, UNSUPPORTED (a limit
- * that the backend does not have), INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* Times the fastest known way ("best of several") to move bytes, or to do so many
+ * operations, on a backend ("cpu", "cuda:1") with this context's threads: the
+ * limit that a result is a fraction of. Allocates what it needs. The results of
+ * multiply-adds are compared with the host's. Errors: NO_BACKEND, UNSUPPORTED (a
+ * limit that the backend does not have), INVALID_ARGUMENT, OUT_OF_MEMORY,
+ * BACKEND_FAILED (results differ). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit, size_t bytes,
                        uint32_t flags, int32_t samples, double* ms);

@@ -35,12 +35,15 @@ pages::series by_size(const ordered_json& limits, const char* key, const std::st
 
 pages::table links(const material& all) {
   pages::table t{
-      .title = "Launches and links",
+      .title = "Launches, arithmetic and links",
       .caption =
-          "What an empty call costs, and copies between host and device: the fastest of several sizes of copy. "
+          "What an empty call costs; fused multiply-adds in independent chains, two operations each; copies between "
+          "host and device, the fastest of several sizes. "
           "Pinned is page-locked host memory."};
   t.columns = {{"run"},
                {"empty call", true},
+               {"f32 multiply-adds, 10⁹ op/s", true},
+               {"f64 multiply-adds", true},
                {"upload, pinned", true},
                {"download, pinned", true},
                {"both at once, pinned", true},
@@ -54,6 +57,8 @@ pages::table links(const material& all) {
       if (place.empty()) continue;
       std::vector<pages::cell> cells = {place,
                                         pages::cell(limits.value("launch_us", 0.0) * 1e-6, pages::unit::seconds)};
+      for (const char* key : {"fma_f32_gflop_s", "fma_f64_gflop_s"})
+        cells.emplace_back(limits.contains(key) ? pages::text_of(limits.at(key), pages::unit::number) : "–");
       for (const char* key : keys) cells.emplace_back(limits.contains(key) ? gb_s_text(limits.at(key)) : "–");
       t.rows.push_back(std::move(cells));
     }
