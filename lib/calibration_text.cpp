@@ -1,11 +1,13 @@
 // calibration_text.cpp - a calibration file's text into a cost model:
-//   lockstep-calibration 2
+//   lockstep-calibration 3
 //   device cpu AMD EPYC ...; avx512, 16 threads, ...
 //   bytes 4096 16384 ...
 //   time cpu 16 transpose 2.1 2.9 ...       microseconds at each size, by threads
 //   time cuda pinned transpose 14.2 ...     by the place of the data
 //   end
 // It is read as anybody's: every line is checked, and nothing of a file that fails is used.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -90,7 +92,7 @@ class reader {
 
   void first(const std::vector<std::string_view>& words) const {
     if (words.size() != 2 || words[0] != "lockstep-calibration") refuse("this is no calibration file");
-    if (words[1] != "2") refuse("version {}; this library reads version 2", words[1].substr(0, 20));
+    if (words[1] != "3") refuse("version {}; this library reads version 3", words[1].substr(0, 20));
   }
 
   void device(const std::string& backend, std::string_view text) {
@@ -131,7 +133,8 @@ class reader {
       return cpu_[threads];
     }
     const int place = index_of(cost::place_names, which);
-    if (place == cost::places) refuse("\"{}\" is no place; use device, pinned or pageable", which.substr(0, 40));
+    if (place == cost::places)
+      refuse("\"{}\" is no place; use {}", which.substr(0, 40), fmt::join(cost::place_names, ", "));
     return devices_[backend][static_cast<size_t>(place)];
   }
 

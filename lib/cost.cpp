@@ -65,9 +65,9 @@ double device_us(const model& m, const call& c, const std::string& backend, plac
   return sweeps_us(first_us(m, c, device, where, threads), device[on_device], c);
 }
 
-double trips_us(const model& m, const call& c, const std::string& backend, int threads) {
-  const auto& device = device_of(m, backend);
-  return std::max(first_us(m, c, device, pageable, threads) - at(device[on_device][c.what], c.bytes), 0.0);
+double trips_us(const model& m, const call& c, const std::string& backend) {
+  const double here = at(m.cpu.rbegin()->second[c.what], c.bytes);  // by as many threads as the calls away had
+  return std::max(at(device_of(m, backend)[away][c.what], c.bytes) - here, 0.0);
 }
 
 }  // namespace lockstep::lib::cost

@@ -22,7 +22,7 @@ using bench::call_memory;
 cases::test_case typical(cost::work what, double bytes) {
   // Of three kinds by their elements the first stands for the work.
   constexpr int element_bytes[] = {4, 2, 8};
-  const cost::work of_three[] = {cost::transpose, cost::thin, cost::narrow, cost::permute, cost::swap};
+  const cost::work of_three[] = {cost::transpose, cost::thin, cost::flat, cost::narrow, cost::permute, cost::swap};
   const auto first =
       std::find_if(std::begin(of_three), std::end(of_three), [&](int w) { return w <= what && what < w + 3; });
   const int kind = first != std::end(of_three) ? what - *first : 0, b = element_bytes[kind];
@@ -41,6 +41,7 @@ cases::test_case typical(cost::work what, double bytes) {
     case cost::transpose: name = fmt::format("transpose/b{}/{}x{}", b, lines, n / lines); break;
     case cost::ragged: name = fmt::format("transpose/b4/{}x{}", square | 1, n / (square | 1)); break;
     case cost::thin: name = fmt::format("transpose/b{}/{}x16", b, n / 16); break;
+    case cost::flat: name = fmt::format("transpose/b{}/16x{}", b, n / 16); break;
     case cost::narrow: name = fmt::format("transpose/b{}/{}x3", b, n / 3); break;
     case cost::permute: name = fmt::format("permute/b{0}/{1}x{1}x{2}/perm2,1,0", b, cube, n / cube / cube); break;
     case cost::swap: name = fmt::format("transpose/b{0}/{1}x{1}/inplace", b, square); break;
@@ -99,7 +100,7 @@ constexpr double long_us = 50e3;
 class calibrator {
  public:
   calibrator(double largest, double seconds) : largest_(largest), seconds_(seconds) {
-    text_ = "lockstep-calibration 2\n";
+    text_ = "lockstep-calibration 3\n";
     char date[32];
     const std::time_t now = std::time(nullptr);
     std::tm parts{};
@@ -129,16 +130,17 @@ class calibrator {
       for (int w = 0; w < cost::works; ++w, shown.at(++done))
         add_line(c, memory, "cpu", fmt::format("{}", threads), static_cast<cost::work>(w));
     }
-    constexpr lockstep_memory kinds[cost::places] = {LOCKSTEP_DEVICE, LOCKSTEP_PINNED, LOCKSTEP_HOST, LOCKSTEP_HOST};
+    constexpr lockstep_memory kinds[cost::places] = {LOCKSTEP_DEVICE, LOCKSTEP_PINNED, LOCKSTEP_HOST, LOCKSTEP_HOST,
+                                                     LOCKSTEP_DEVICE};
     for (const std::string& backend : devices_) {
       for (size_t p = 0; p < cost::places; ++p) {
         place where;
-        where.backend = backend;
+        where.backend = p == cost::away ? "cpu" : backend;
         where.threads = p == cost::alone ? 1 : 0;
         const context c(where);
         call_memory memory(c, kinds[p] == LOCKSTEP_HOST ? "cpu" : backend, kinds[p]);
         for (int w = 0; w < cost::works; ++w, shown.at(++done))
-          add_line(c, memory, backend, cost::place_names[p], static_cast<cost::work>(w));
+          add_line(c, memory, backend, cost::place_names[p], static_cast<cost::work>(w), p == cost::away);
       }
     }
     return text_ + "end\n";
@@ -146,8 +148,10 @@ class calibrator {
 
  private:
   void add_line(const context& c, call_memory& memory, const std::string& backend, const std::string& which,
-                cost::work what) {
+                cost::work what, bool is_away = false) {
     text_ += fmt::format("time {} {} {}", backend, which, cost::work_names[what]);
+    // Offsets that lie on a device are beyond the CPU; rows of as many elements make the same trips.
+    if (is_away && what == cost::segments) what = cost::short_rows;
     const double most = std::min(largest_, cost::sizes.back());
     memory.prepare(typical(what, *std::prev(std::upper_bound(cost::sizes.begin(), cost::sizes.end(), most))));
     double us = 0;

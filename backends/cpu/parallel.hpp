@@ -64,7 +64,7 @@ bool forked();
 
 inline int usable_threads(const lockstep_queue& queue, int64_t tasks) {
   if (tasks <= 1 || queue.threads <= 1 || (forked() && !LOCKSTEP_MUTANT("threads_after_fork"))) return 1;
-  return tasks < queue.threads ? static_cast<int>(tasks) : queue.threads;
+  return tasks < queue.threads && !queue.whole_team ? static_cast<int>(tasks) : queue.threads;
 }
 
 // body(thread, threads) once on each of threads threads.

@@ -149,11 +149,13 @@ int yields_wide(const lockstep_queue*, const lockstep_call* call) {
 // Runs shorter than a sector write parts of sectors.
 constexpr int64_t run_bytes = 32;
 // Where a launch is most of it: 1 byte (6,7,8,9) -> 3210 takes 2.5 us by runs, 5.4 by tiles, 21 by
-// boxes; 4 bytes (15,17,31) -> 210 2.5, 4.2, 15.9, aligned 4.8.
-constexpr int64_t small_bytes = 65536;
+// boxes; 4 bytes (15,17,31) -> 210 2.5, 4.2, 15.9, aligned 4.8; further on 4 bytes (2,16,24,24) ->
+// 0231 2.7, 3.7, 8.9, (50,60,70) -> 210, 840 kB, 4.1, 4.1, 16, but 11 MB 21, 12, 46.
+constexpr int64_t small_bytes = 65536, small_words_bytes = 1 << 20;
 int yields_runs(const lockstep_queue*, const lockstep_call* call) {
   const axes a = simplified(*call, pointers::assumed_aligned);
-  if (a.rank == 0 || a.elements() * a.element_bytes <= small_bytes) return 0;
+  if (a.rank == 0 || a.elements() * a.element_bytes <= (a.element_bytes >= 4 ? small_words_bytes : small_bytes))
+    return 0;
   const axis& fastest = a.at[a.fastest_dst()];
   return fastest.src != 1 || fastest.dst != 1 || fastest.count * a.element_bytes < run_bytes;
 }
@@ -163,7 +165,8 @@ lockstep_status launch_aligned_boxes(lockstep_queue& queue, const lockstep_call&
   return aligned_fits(a) ? launch_aligned(queue, a) : launch_boxes(queue, a);
 }
 const char* refuses_aligned(const lockstep_queue*, const lockstep_call* call) {
-  return aligned_fits(simplified(*call, pointers::assumed_aligned)) ? nullptr : "needs an axis contiguous in src and one in dst";
+  return aligned_fits(simplified(*call, pointers::assumed_aligned)) ? nullptr
+                                                                    : "needs an axis contiguous in src and one in dst";
 }
 // us of 64 MiB on an H200, by runs and by aligned boxes: (15,17,31,n) -> 0213 of 1 byte 246, 70,
 // 2 bytes 126, 49, 4 bytes 66, 57, 8 bytes 39, 41. By chunks of 8 or 16 bytes, of one element:

@@ -234,7 +234,8 @@ constexpr double wide_waste = 1.4;
 // 4.0, 129x127 3.9, 4.7, 257x255 5.5, 4.8; but 1 byte 65x63 13.7, 4.5.
 constexpr double small_bytes = 262144;
 bool small_tiles(const lockstep_transpose_desc& d, double padding) {
-  return d.element_bytes >= 4 && padding * static_cast<double>(d.rows * d.cols * d.batch) * static_cast<double>(d.element_bytes) <= small_bytes;
+  return d.element_bytes >= 4 &&
+         padding * static_cast<double>(d.rows * d.cols * d.batch) * static_cast<double>(d.element_bytes) <= small_bytes;
 }
 int yields_batch_blocks(const lockstep_queue*, const lockstep_call* call) {
   const double padding = wide_padding(wide_of(*call));

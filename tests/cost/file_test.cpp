@@ -55,10 +55,11 @@ class file : public testing::Test {
   }
   // Any call takes cpu_us on the CPU and module_us on cpuref.
   static std::string text(double cpu_us, double module_us) {
-    return "lockstep-calibration 2\ndevice cpu " + name_of("cpu") + "\ndevice cpuref " + name_of("cpuref") +
+    return "lockstep-calibration 3\ndevice cpu " + name_of("cpu") + "\ndevice cpuref " + name_of("cpuref") +
            "\nbytes 4096 16384 65536 262144 1048576 4194304 16777216 67108864 268435456 1073741824\n" +
            times("cpu 1", cpu_us) + times("cpuref device", module_us) + times("cpuref pinned", module_us) +
-           times("cpuref pageable", module_us) + times("cpuref alone", module_us) + "end\n";
+           times("cpuref pageable", module_us) + times("cpuref alone", module_us) +
+           times("cpuref away", module_us) + "end\n";
   }
   void write(const std::string& content) const { std::ofstream(path_) << content; }
 
@@ -170,7 +171,7 @@ TEST_F(file, each_call_is_of_its_kind) {
       {"transpose/b2/224x300", cost::transpose_fine},
       {"transpose/b4/200x300", cost::ragged},
       {"transpose/b4/200x100", cost::thin},
-      {"transpose/b4/100x200", cost::thin},
+      {"transpose/b4/100x200", cost::flat},
       {"transpose/b4/200x3", cost::narrow},
       {"transpose/b1/200x3", cost::narrow_fine},
       {"transpose/b4/64x64/inplace", cost::swap},
@@ -180,7 +181,7 @@ TEST_F(file, each_call_is_of_its_kind) {
       {"permute/b4/5x6x70/perm1,0,2", cost::rows},
       {"permute/b4/5x6x7x3/perm1,0,2,3", cost::rows},  // 7 x 3 stay together
       {"permute/b4/5x6x3/perm1,0,2", cost::narrow},
-      {"permute/b4/4x16x12x12/perm0,2,3,1", cost::thin},
+      {"permute/b4/4x16x12x12/perm0,2,3,1", cost::flat},
       {"permute/b4/2x208x12x12/perm0,2,3,1", cost::transpose},
       {"permute/b4/144x140/perm1,0", cost::transpose},
       {"permute/b4/130x140/perm1,0", cost::ragged},

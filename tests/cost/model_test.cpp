@@ -25,7 +25,7 @@ cost::model simple() {
   cost::model m;
   m.cpu[1] = affine(2, 10);
   m.cpu[16] = affine(2, 160);
-  m.devices["cuda"] = {affine(10, 1000), affine(20, 50), affine(30, 10), affine(30, 2)};
+  m.devices["cuda"] = {affine(10, 1000), affine(20, 50), affine(30, 10), affine(30, 2), affine(42, 5)};
   return m;
 }
 
@@ -37,7 +37,7 @@ TEST(arithmetic, between_the_points_and_beyond_them) {
   EXPECT_NEAR(cost::cpu_us(m, {cost::shuffle, 8e9}, 1), 800e3, 20);
   EXPECT_NEAR(cost::device_us(m, {cost::reduce, 100 * MiB}, "cuda", cost::pinned, 16), 20 + 100 * MiB / 50e3, 0.1);
   EXPECT_NEAR(cost::device_us(m, {cost::reduce, 100 * MiB}, "cuda", cost::pageable, 16), 30 + 100 * MiB / 10e3, 0.1);
-  EXPECT_NEAR(cost::trips_us(m, {cost::reduce, MiB}, "cuda", 16), 20 + MiB / 10e3 - MiB / 1000e3, 0.1);
+  EXPECT_NEAR(cost::trips_us(m, {cost::reduce, MiB}, "cuda"), 40 + MiB / 5e3 - MiB / 160e3, 0.1);
 }
 
 TEST(arithmetic, thread_counts) {
@@ -62,7 +62,6 @@ TEST(arithmetic, who_copies_pageable_memory) {
   EXPECT_DOUBLE_EQ(cost::device_us(m, c, "cuda", cost::pageable, 64),
                    cost::device_us(m, c, "cuda", cost::pageable, 16));
   EXPECT_DOUBLE_EQ(cost::device_us(m, c, "cuda", cost::pinned, 1), cost::device_us(m, c, "cuda", cost::pinned, 16));
-  EXPECT_GT(cost::trips_us(m, c, "cuda", 1), cost::trips_us(m, c, "cuda", 2));
 }
 
 TEST(arithmetic, sweeps_and_taps) {
@@ -122,10 +121,10 @@ std::string times(const std::string& who, double first) {
   return text;
 }
 std::string whole() {
-  return "lockstep-calibration 2\n# a comment\n\ndevice cpu A CPU; 2 threads\ndevice gpu A GPU; driver 1\n"
+  return "lockstep-calibration 3\n# a comment\n\ndevice cpu A CPU; 2 threads\ndevice gpu A GPU; driver 1\n"
          "bytes 4096 16384 65536 262144 1048576 4194304 16777216 67108864 268435456 1073741824\n" +
          times("cpu 1", 2) + times("cpu 2", 1) + times("gpu device", 3) + times("gpu pinned", 4) +
-         times("gpu pageable", 5) + times("gpu alone", 6) + "end\n";
+         times("gpu pageable", 5) + times("gpu alone", 6) + times("gpu away", 7) + "end\n";
 }
 std::string with(const std::string& from, const std::string& to) {
   std::string text = whole();
@@ -160,7 +159,7 @@ TEST(text, what_is_refused_and_why) {
   };
   says("", "empty");
   says("hello\n", "no calibration file");
-  says(with("calibration 2", "calibration 1"), "version 1");
+  says(with("calibration 3", "calibration 1"), "version 1");
   says(with("A CPU;", "Another CPU;"), "made for cpu \"Another CPU; 2 threads\", this is \"A CPU; 2 threads\"");
   says(with("2 threads", "3 threads"), "this is");
   says(with("driver 1", "driver 2"), "made for gpu");
