@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,12 +22,36 @@ OUT = pathlib.Path(os.environ.get("PAGES_OUT", tempfile.gettempdir()))
 LIGHT, DARK = 1, 0  # Blink's numbers
 
 
-def browser(*arguments, scheme=LIGHT):
-    with tempfile.TemporaryDirectory() as profile:
-        return subprocess.run([BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-                               "--disable-background-networking", "--disable-dev-shm-usage", "--enable-logging=stderr",
-                               f"--user-data-dir={profile}", f"--blink-settings=preferredColorScheme={scheme}", *arguments],
-                              capture_output=True, text=True, timeout=120)
+def browser(*arguments, scheme=LIGHT, patience=120):
+    """Output goes to files, and a browser that is late is ended with all of its processes: they would hold a pipe open,
+    and whoever reads it would wait for ever. A busy machine gets a second try."""
+    for last in (False, True):
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            command = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+                       "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync",
+                       "--disable-dev-shm-usage", "--enable-logging=stderr", f"--user-data-dir={folder}/profile",
+                       f"--blink-settings=preferredColorScheme={scheme}", *arguments]
+            with open(f"{folder}/out", "w+b") as out, open(f"{folder}/err", "w+b") as err:
+                started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+                try:
+                    started.wait(patience)
+                    late = False
+                except subprocess.TimeoutExpired:
+                    late = True
+                finally:
+                    try:
+                        os.killpg(started.pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+                    started.wait()
+                texts = []
+                for file in (out, err):
+                    file.seek(0)
+                    texts.append(file.read().decode("utf-8", "replace"))
+            if not late:
+                return subprocess.CompletedProcess(command, started.returncode, *texts)
+            if last:
+                raise AssertionError(f"the browser did not end within {patience} s, twice: {texts[1][-2000:]}")
 
 
 def find_browser():
@@ -40,9 +65,9 @@ def find_browser():
             page = pathlib.Path(folder, "page.html")
             page.write_text("<p>it works</p>")
             try:
-                if "<p>it works</p>" in browser("--dump-dom", page.as_uri()).stdout:
+                if "<p>it works</p>" in browser("--dump-dom", page.as_uri(), patience=60).stdout:
                     return True
-            except (OSError, subprocess.TimeoutExpired):
+            except (OSError, AssertionError):
                 pass
     return False
 

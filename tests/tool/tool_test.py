@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tool_test.py LOCKSTEP - the program as its users meet it: exit codes, messages,
 JSON, files that cannot be read or written, round trips against NumPy."""
+import csv
 import json
 import os
 import shutil
@@ -80,7 +81,7 @@ class Tool(unittest.TestCase):
         r = at("calibrate", "--largest", "4096", "--seconds", "0", "-o", other)
         self.assertEqual(r.returncode, 0, r.stderr)
         with open(other) as f:
-            self.assertEqual(f.readline(), "lockstep-calibration 2\n")
+            self.assertEqual(f.readline(), "lockstep-calibration 3\n")
         environment["LOCKSTEP_CALIBRATION"] = "off"
         r = at("calibrate")
         self.assertEqual((r.returncode, r.stderr.count("\n")), (2, 1))
@@ -252,6 +253,53 @@ class Tool(unittest.TestCase):
         self.fails(2, "--filter", "bench", "--filter", "(")
         self.fails(1, "none of these", "bench", "--backend", "cpu", "--case", "transpose/b4/8x8", "--seconds", "0.01", "--compare", results)
         self.fails(1, "No such file", "bench", "--from", results, "--html", self.path("none/p.html"))
+        # What cannot be written is found out before anything is measured.
+        for option in ("--json", "--csv", "--html", "--nvbench"):
+            self.fails(1, f"{option}: there is no folder", "bench", "--preset", "full", option, self.path("none/f.txt"))
+            self.fails(1, f"{option}: {self.folder.name} is a folder", "bench", "--preset", "full", option, self.folder.name)
+        self.fails(2, "--from measures nothing", "bench", "--from", results, "--html", page, "--csv", self.path("c.txt"))
+        self.fails(2, "--seconds", "bench", "--seconds", "-1")
+        self.fails(1, 'matches --filter "no such case" on cpu', "bench", "--backend", "cpu", "--filter", "no such case")
+
+    def test_bench_compare(self):
+        """Two files against one another: what is faster, slower, the same, unclear; other machines are named."""
+        row = {"name": "transpose/b4/64x64", "backend": "cpu", "source": "lockstep", "variant": "tiled", "cold": False, "noise": 0.03}
+        meta = {"devices": {"cpu": {"name": "A", "detail": "2 threads"}}, "threads": 2}
+
+        def file(name, ms, more={}, meta=meta):
+            rows = [{**row, "name": f"case{i}", "median_ms": m, **more} for i, m in enumerate(ms)]
+            with open(self.path(name), "w") as f:
+                json.dump({"meta": meta, "limits": {}, "benchmarks": rows}, f)
+            return self.path(name)
+
+        def words(r):
+            return [line.split()[0] for line in r.stdout.decode().splitlines() if line.split()[0] in ("FAST", "SLOW", "SAME", "unclear")]
+        old, new = file("old.txt", [1, 1, 1]), file("new.txt", [0.9, 1.02, 1.1, 5])
+        r = run("bench", "--from", new, "--compare", old)
+        self.assertEqual((r.returncode, words(r)), (1, ["FAST", "SAME", "SLOW"]), r.stderr)
+        self.assertIn("1 have no earlier result; 0 earlier ones were not run", r.stdout.decode())
+        r = self.ok("bench", "--from", file("loud.txt", [2, 2, 2], {"noise": 0.2}), "--compare", old)
+        self.assertEqual(words(r), ["unclear"] * 3)
+        r = self.ok("bench", "--from", file("other.txt", [1], meta={"devices": {"cpu": {"name": "B", "detail": "2 threads"}}}), "--compare", old)
+        self.assertIn('the name of cpu was "A", now it is "B"', r.stdout.decode())
+        self.assertIn('--threads was "2", now it is "0"', r.stdout.decode())
+        self.assertEqual(run("bench", "--from", new, "--compare", new).returncode, 0)
+        self.fails(2, "one file", "bench", "--from", new, "--from", old, "--compare", old)
+        self.fails(1, "none of these", "bench", "--from", file("cold.txt", [1], {"cold": True}), "--compare", old)
+        with open(self.path("spoilt.txt"), "w") as f:
+            f.write('{"benchmarks": [{"name": "case0"}]}')
+        self.fails(1, "spoilt.txt", "bench", "--from", self.path("spoilt.txt"), "--compare", self.path("spoilt.txt"))
+
+    def test_bench_csv(self):
+        self.ok("bench", "--backend", "cpu", "--case", "transpose/b4/64x64", "--case", "permute/b4/4x5x6/perm2,0,1", "--seconds", "0.01",
+                "--csv", self.path("c.txt"))
+        with open(self.path("c.txt"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual([r["name"] for r in rows], ["transpose/b4/64x64", "permute/b4/4x5x6/perm2,0,1"])
+        for r in rows:
+            self.assertNotIn(None, r)
+            self.assertGreater(float(r["median_ms"]), 0)
+            self.assertEqual(r["checked"], "bits equal")
 
     def test_bench_peers(self):
         # Stand-ins for peer programs: one that gets the right data and answers, one with a wrong result, one

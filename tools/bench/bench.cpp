@@ -1,8 +1,11 @@
 // bench.cpp - lockstep bench: options, and what is written where.
 #include "bench.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <regex>
@@ -26,8 +29,17 @@ nlohmann::ordered_json read_result(const std::string& path) {
   std::ifstream file(path);
   if (!file) fail("{} cannot be read: {}", path, std::strerror(errno));
   auto result = nlohmann::ordered_json::parse(file, nullptr, false);
-  if (result.is_discarded() || !result.is_object() || !result.contains("benchmarks"))
+  if (result.is_discarded() || !result.is_object() || !result.contains("benchmarks") ||
+      !result["benchmarks"].is_array())
     fail("{} is no result of lockstep bench --json", path);
+  for (const auto& row : result["benchmarks"]) {
+    for (const char* key : {"name", "backend", "source", "variant"})
+      if (!row.is_object() || !row.contains(key) || !row[key].is_string())
+        fail("{} is no result of lockstep bench --json: a row has no {}", path, key);
+    for (const char* key : {"median_ms", "noise"})
+      if (!row.contains(key) || !row[key].is_number())
+        fail("{} is no result of lockstep bench --json: {} has no {}", path, row["name"].get<std::string>(), key);
+  }
   return result;
 }
 
@@ -39,12 +51,32 @@ void check_pattern(const char* option, const std::string& pattern) {
   }
 }
 
-int page_from(const std::vector<std::string>& files, const std::string& html) {
-  if (html.empty()) refuse("--from makes a page; say where with --html FILE");
+// Before anything is measured: what cannot be written must not be found out after ten minutes.
+void check_writable(const char* option, const std::string& path) {
+  if (path.empty()) return;
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(path, ignored).parent_path();
+  if (fs::is_directory(path, ignored)) fail("{}: {} is a folder; name a file in it", option, path);
+  if (!fs::is_directory(folder, ignored))
+    fail("{}: there is no folder {} ({}); make it first", option, folder.string(), std::strerror(ENOENT));
+  const bool there = fs::exists(path, ignored);
+  if (access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
+    fail("{}: {} cannot be written: {}", option, path, std::strerror(errno));
+}
+
+// Of files that are there already.
+int from_files(const std::vector<std::string>& files, const std::string& html, const std::string& before) {
+  if (html.empty() && before.empty())
+    refuse(
+        "--from makes a page of earlier results, or compares them: say where to with --html FILE, or with what by "
+        "--compare FILE");
+  if (!before.empty() && files.size() > 1) refuse("--compare takes one file of --from, not {}", files.size());
   std::vector<nlohmann::ordered_json> runs;
   for (const std::string& path : files) runs.push_back(read_result(path));
-  bench::write_page(std::move(runs), files, html);
-  return 0;
+  const int code = before.empty() ? 0 : bench::compare(read_result(before), runs.front());
+  if (!html.empty()) bench::write_page(std::move(runs), files, html);
+  return code;
 }
 }  // namespace
 
@@ -68,13 +100,16 @@ void bench_command(CLI::App& program, action& chosen) {
   command->add_option("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");
   command->add_flag("--cold", s->run.cold, "overwrite the caches before each sample");
   command->add_flag("!--no-verify", s->run.verify, "do not compare results with the oracle first");
-  command->add_option("--seconds", s->run.seconds, "time that one measurement may take");
+  command->add_option("--seconds", s->run.seconds, "time that one measurement may take")
+      ->check(CLI::Range(0.0, 3600.0));
   command->add_option("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
   command->add_option("--json", s->json, "write the results here");
   command->add_option("--csv", s->csv, "write the table here");
   command->add_option("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts");
   command->add_option("--html", s->html, "write a page of charts here: one file, offline");
-  command->add_option("--from", s->from, "make the page of these --json files and measure nothing; may be repeated");
+  command->add_option(
+      "--from", s->from,
+      "make the page (--html) of these --json files, or --compare one, and measure nothing; may be repeated");
   command->add_option("--compare", s->before,
                       "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
   command
@@ -87,7 +122,16 @@ void bench_command(CLI::App& program, action& chosen) {
   command->callback([s, &chosen] {
     chosen = [s] {
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;
-      if (!s->from.empty()) return page_from(s->from, s->html);
+      for (const auto& [option, path] : {std::pair("--json", &s->json), std::pair("--csv", &s->csv),
+                                         std::pair("--html", &s->html), std::pair("--nvbench", &s->nvbench)})
+        check_writable(option, *path);
+      if (!s->from.empty()) {
+        for (const auto& [option, path] :
+             {std::pair("--json", &s->json), std::pair("--csv", &s->csv), std::pair("--nvbench", &s->nvbench)})
+          if (!path->empty())
+            refuse("{} is for what is measured, and --from measures nothing; leave one of them out", option);
+        return from_files(s->from, s->html, s->before);
+      }
       bench::options& run = s->run;
       check_pattern("--filter", run.filter);
       check_pattern("--variants", run.variants);
@@ -107,13 +151,18 @@ void bench_command(CLI::App& program, action& chosen) {
       const auto before =
           s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
       const bench::report all = bench::measure_all(run);
+      if (all.results.empty() && all.skipped.empty())
+        fail(
+            "nothing to measure: no case of the preset {} matches --filter \"{}\" on {}; lockstep verify --list names "
+            "all cases",
+            run.preset, run.filter, fmt::join(run.backends, " and "));
       bench::print_table(all);
       if (!s->csv.empty()) bench::write_csv(all, s->csv);
       save(all);
       if (!s->nvbench.empty()) bench::write_nvbench(all, s->nvbench);
       if (!s->html.empty()) bench::write_page({bench::to_json(all)}, {}, s->html);
       if (s->before.empty()) return all.results.empty() ? 1 : 0;
-      return bench::compare(before, all);
+      return bench::compare(before, bench::to_json(all));
     };
   });
 }

@@ -81,7 +81,7 @@ void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std:
 // In the layout and under the names of NVBench's JSON (nvbench.cpp).
 void write_nvbench(const report& all, const std::string& path);
 void write_csv(const report& all, const std::string& path);
-// Prints FAST, SLOW, SAME or unclear a row; 1 when any is SLOW.
-int compare(const nlohmann::ordered_json& before, const report& after);
+// Prints FAST, SLOW, SAME or unclear a row; 1 when any is SLOW. Both as to_json makes them.
+int compare(const nlohmann::ordered_json& before, const nlohmann::ordered_json& after);
 
 }  // namespace lockstep::tool::bench

@@ -1,6 +1,7 @@
 // output.cpp - a report as a table, JSON, CSV, and beside an earlier one.
 #include <algorithm>
 #include <fstream>
+#include <map>
 
 #include "bench.hpp"
 
@@ -88,9 +89,30 @@ ordered_json to_json(const report& all) {
   return j;
 }
 
+// What the machine can do, beside what the table says of it.
+void print_limits(const report& all, const style& s) {
+  constexpr std::pair<const char*, const char*> named[] = {
+      {"launch_us", "an empty call {:.2f} us"},
+      {"fma_f32_gflop_s", "fused multiply-adds {:.4g} GFLOP/s in f32"},
+      {"fma_f64_gflop_s", "{:.4g} in f64"},
+      {"upload_pinned_gb_s", "link {:.1f} GB/s up"},
+      {"download_pinned_gb_s", "{:.1f} down"},
+      {"both_pinned_gb_s", "{:.1f} both at once (pinned)"},
+      {"upload_pageable_gb_s", "{:.1f} up"},
+      {"download_pageable_gb_s", "{:.1f} down (pageable)"}};
+  for (const auto& [backend, limits] : all.limits) {
+    std::string text;
+    for (const auto& [key, format] : named)
+      if (limits.contains(key))
+        text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(format), limits.at(key).get<double>());
+    print("{}limits of {}: {}{}\n", s.dim, backend, text, s.off);
+  }
+}
+
 void print_table(const report& all) {
   if (!all.results.empty() && !all.results.front().memory.empty()) return print_crossover(all);
   const style s = stdout_style();
+  print_limits(all, s);
   size_t name_width = 4, variant_width = 7;
   for (const result& r : all.results) {
     name_width = std::max(name_width, r.name.size());
@@ -115,43 +137,95 @@ void print_table(const report& all) {
   for (const std::string& text : all.skipped) print("{}skipped: {}{}\n", s.dim, text, s.off);
 }
 
+namespace {
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+}  // namespace
+
 void write_csv(const report& all, const std::string& path) {
   std::ofstream file(path);
-  file << "name,backend,source,variant,cold,bytes,median_ms,low_ms,high_ms,gb_s,limit,limit_gb_s,fraction,checked\n";
-  for (const result& r : all.results)
-    file << fmt::format("\"{}\",{},\"{}\",\"{}\",{},{},{},{},{},{},{},{},{},\"{}\"\n", r.name, r.backend, r.source,
-                        r.variant, r.cold ? 1 : 0, r.bytes, r.time.median, r.time.low, r.time.high, r.gb_s(), r.limit,
-                        r.limit_gb_s, r.fraction(), r.checked);
+  file << "name,backend,device,source,variant,memory,cold,bytes,samples,median_ms,low_ms,high_ms,noise,gb_s,limit,"
+          "limit_gb_s,"
+          "fraction,over_best_peer,verdict,over_better,checked\n";
+  for (const result& r : all.results) {
+    const auto best = best_peer(all, r);
+    file << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(r.name), r.backend,
+                        quoted(r.device), quoted(r.source), quoted(r.variant), r.memory, r.cold ? 1 : 0, r.bytes,
+                        r.time.ms.size(), r.time.median, r.time.low, r.time.high, r.time.noise, r.gb_s(), r.limit,
+                        r.limit_gb_s, r.fraction(), best ? fmt::format("{}", best->ratio) : "",
+                        best && best->rounds > 0 ? best->verdict() : "",
+                        r.over_better > 0 ? fmt::format("{}", r.over_better) : "", quoted(r.checked));
+  }
   file.flush();
   if (!file) fail("{} cannot be written; check the folder and the space left", path);
 }
 
-int compare(const ordered_json& before, const report& after) {
+namespace {
+// What a row is the same by; crossovers have a kind of memory too.
+std::string identity(const ordered_json& row) {
+  const auto word = [&](const char* key) { return row.value(key, std::string()); };
+  const std::string variant = row.contains("memory") ? word("memory") : word("variant");
+  return fmt::format("{} {} {} {} {}", word("name"), word("backend"), variant, word("source"),
+                     row.value("cold", false));
+}
+
+// Said, not refused: a change of machine may be what somebody wants to see.
+void say_other_machine(const ordered_json& before, const ordered_json& after, const style& s) {
+  const ordered_json none = ordered_json::object();
+  const auto meta = [&](const ordered_json& run) -> const ordered_json& {
+    return run.contains("meta") ? run.at("meta") : none;
+  };
+  const auto say = [&](const std::string& what, const std::string& was, const std::string& now) {
+    if (was != now) print("{}--compare: {} was \"{}\", now it is \"{}\"{}\n", s.bad, what, was, now, s.off);
+  };
+  const ordered_json then = meta(before).value("devices", none), now = meta(after).value("devices", none);
+  for (const auto& [backend, device] : now.items()) {
+    if (!then.contains(backend)) continue;
+    for (const char* key : {"name", "detail"})
+      say(fmt::format("the {} of {}", key, backend), then.at(backend).value(key, ""), device.value(key, ""));
+  }
+  say("--threads", fmt::format("{}", meta(before).value("threads", 0)),
+      fmt::format("{}", meta(after).value("threads", 0)));
+  say("--memory", meta(before).value("memory", ""), meta(after).value("memory", ""));
+}
+}  // namespace
+
+int compare(const ordered_json& before, const ordered_json& after) {
   int slower = 0, matched = 0;
   const style s = stdout_style();
-  for (const result& now : after.results) {
-    const ordered_json* old = nullptr;
-    for (const auto& row : before.at("benchmarks"))
-      if (row.at("name") == now.name && row.at("backend") == now.backend && row.at("source") == now.source &&
-          row.at("variant") == now.variant && row.at("cold") == now.cold)
-        old = &row;
-    if (old == nullptr) continue;
+  std::map<std::string, const ordered_json*> known;
+  for (const auto& row : before.at("benchmarks")) known[identity(row)] = &row;
+  say_other_machine(before, after, s);
+  for (const auto& now : after.at("benchmarks")) {
+    const auto found = known.find(identity(now));
+    if (found == known.end()) continue;
     ++matched;
-    const double was = old->at("median_ms"), noise = std::max(old->at("noise").get<double>(), now.time.noise);
-    const double change = now.time.median / was - 1;
+    const ordered_json& old = *found->second;
+    const double noise = std::max(old.at("noise").get<double>(), now.at("noise").get<double>());
+    const double change = now.at("median_ms").get<double>() / old.at("median_ms").get<double>() - 1;
     // A change within the noise is none; noise beyond 10 % says nothing at all.
-    const char* verdict = noise > 0.10                                ? "unclear"
-                          : std::abs(change) <= std::max(noise, 0.02) ? "SAME"
-                          : change < 0                                ? "FAST"
-                                                                      : "SLOW";
-    slower += std::string(verdict) == "SLOW";
-    print("{}{:<8}{} {:+6.1f}%  (noise {:.1f}%)  {} {} {}\n", verdict == std::string("SLOW") ? s.bad : "", verdict,
-          s.off, 100 * change, 100 * noise, now.name, now.backend, now.variant);
+    const std::string verdict =
+        noise > 0.10 ? "unclear" : std::abs(change) <= std::max(noise, 0.02) ? "SAME" : change < 0 ? "FAST" : "SLOW";
+    slower += verdict == "SLOW";
+    print("{}{:<8}{} {:+6.1f}%  (noise {:.1f}%)  {} {} {}{}\n",
+          verdict == "SLOW"   ? s.bad
+          : verdict == "FAST" ? s.good
+                              : "",
+          verdict, s.off, 100 * change, 100 * noise, now.at("name").get<std::string>(),
+          now.at("backend").get<std::string>(), now.at("variant").get<std::string>(),
+          now.contains("memory") ? ", " + now.at("memory").get<std::string>() : "");
   }
   if (matched == 0)
     fail("--compare: the earlier file has none of these cases, variants and backends; choose the same ones");
-  print("{}{} compared, {} slower; {} have no earlier result{}\n", s.dim, matched, slower,
-        after.results.size() - static_cast<size_t>(matched), s.off);
+  print(
+      "{}{} compared, {} slower; {} have no earlier result; {} earlier ones were not run. Change: of the median; a "
+      "change "
+      "within the noise (the wider middle half of both, at least 2 %) is SAME, noise beyond 10 % unclear{}\n",
+      s.dim, matched, slower, after.at("benchmarks").size() - static_cast<size_t>(matched),
+      known.size() - static_cast<size_t>(matched), s.off);
   return slower > 0 ? 1 : 0;
 }
 
