@@ -1,5 +1,7 @@
-// eigen.cpp - Eigen's expressions, on one thread: transposes, sums, extremes, rows, stencils.
+// eigen.cpp - Eigen's expressions, on one thread: transposes (batches too), permutes (its tensors), sums, extremes,
+// rows, 1-D stencils. No 3-D stencils: its expressions have no third axis, and its tensors' convolution reads 9^3 taps.
 #include <Eigen/Dense>
+#include <unsupported/Eigen/CXX11/Tensor>
 
 #include "peer.hpp"
 
@@ -14,9 +16,25 @@ using vector = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
 template <class T>
 void transpose(const std::string& name, peers::subject& s) {
   const auto& t = s.c.transpose;
-  const Eigen::Map<const matrix<T>> from(s.src<T>(), t.rows, t.cols);
-  Eigen::Map<matrix<T>> to(s.dst<T>(), t.cols, t.rows);
-  s.time(name, [&] { to.noalias() = from.transpose(); }, [&] { return s.bits(s.dst()); });
+  const auto body = [&, x = s.src<T>(), y = s.dst<T>()] {
+    for (int64_t k = 0; k < t.batch; ++k) {
+      const Eigen::Map<const matrix<T>> from(x + k * t.src_batch_stride, t.rows, t.cols);
+      Eigen::Map<matrix<T>>(y + k * t.dst_batch_stride, t.cols, t.rows).noalias() = from.transpose();
+    }
+  };
+  s.time(name, body, [&] { return s.bits(s.dst()); });
+}
+
+template <int rank>
+void permute(const std::string& name, peers::subject& s) {
+  const auto& p = s.c.permute;
+  if (p.rank != rank) return;
+  Eigen::array<Eigen::Index, rank> from, to;
+  Eigen::array<int, rank> axes;
+  for (size_t k = 0; k < rank; ++k) from[k] = p.shape[k], axes[k] = p.perm[k], to[k] = p.shape[p.perm[k]];
+  const Eigen::TensorMap<const Eigen::Tensor<float, rank, Eigen::RowMajor>> x(s.src<float>(), from);
+  Eigen::TensorMap<Eigen::Tensor<float, rank, Eigen::RowMajor>> y(s.dst<float>(), to);
+  s.time(name + " shuffle", [&] { y = x.shuffle(axes); }, [&] { return s.bits(s.dst()); });
 }
 
 void reductions(const std::string& name, peers::subject& s) {
@@ -30,6 +48,11 @@ void reductions(const std::string& name, peers::subject& s) {
         [&, x = vector<float>(s.src<float>(), n)] { value = x.cast<double>().square().sum(); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
     s.time(name + " squares", [&, x = vector<double>(s.src<double>(), n)] { value = x.square().sum(); }, check);
+  if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
+    s.time(
+        name + " squares, wrapping i64",
+        [&, x = vector<int32_t>(s.src<int32_t>(), n)] { at = x.cast<Eigen::Index>().square().sum(); },
+        [&] { return s.values<int64_t>(&at, 1); });
   if (peers::whole(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
     s.time(name + " sum, double", [&, x = vector<float>(s.src<float>(), n)] { value = x.cast<double>().sum(); }, check);
   if (peers::whole(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
@@ -52,6 +75,12 @@ void reductions(const std::string& name, peers::subject& s) {
     s.time(
         name + " rowwise", [&, m = x()] { y = m.rowwise().maxCoeff(); },
         [&] { return s.values<float>(y.data(), count); });
+  if (peers::rows(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32)) {
+    const auto body = [&, m = x(), z = s.dst<int64_t>()] {
+      for (int64_t i = 0; i < count; ++i) m.row(i).maxCoeff(&z[i]);
+    };
+    s.time(name + " maxCoeff(&i) a row", body, [&] { return s.values<int64_t>(s.dst<int64_t>(), count); });
+  }
 }
 
 void stencil_1d(const std::string& name, peers::subject& s) {
@@ -74,12 +103,18 @@ int main(int argc, char** argv) {
     const std::string name = "Eigen " + std::to_string(EIGEN_WORLD_VERSION) + "." +
                              std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
     return [name](peers::subject& s) {
-      if (peers::plain_transpose(s.c)) switch (s.c.transpose.element_bytes) {
+      if (peers::packed_transposes(s.c)) switch (s.c.transpose.element_bytes) {
           case 1: transpose<uint8_t>(name, s); break;
           case 4: transpose<float>(name, s); break;
           case 8: transpose<double>(name, s); break;
           default: break;
         }
+      if (peers::packed_permute(s.c) && s.c.permute.element_bytes == 4) {
+        permute<3>(name, s);
+        permute<4>(name, s);
+        permute<5>(name, s);
+        permute<6>(name, s);
+      }
       if (peers::reduction(s.c)) reductions(name, s);
       if (peers::star(s.c, 1)) stencil_1d(name, s);
     };

@@ -1,12 +1,17 @@
 // gpu.cu - CUB, Thrust and cuBLAS on the GPU: transposes (geam, gather), squares (dot,
-// transform-reduce with double accumulation), full and segmented reductions, 1-D
+// nrm2, transform-reduce with double accumulation), full and segmented reductions, 1-D
 // stencils (transform). Results are checked before they are timed.
+// What is left out: permutes, batches and 3-D stencils, for which none of the three has
+// more than a loop over indices of one's own; rows by Thrust (reduce_by_key reads a key an
+// element); columns by CUB and cuBLAS (gemv reads a vector of ones too); shuffles of lanes.
 #include <cublas_v2.h>
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
+#include <thrust/extrema.h>
 #include <thrust/gather.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include <thrust/reduce.h>
 #include <thrust/transform.h>
 #include <thrust/transform_reduce.h>
 
@@ -86,7 +91,8 @@ struct transposed {
 struct taps {
   const float* x;
   float c[5];
-  __host__ __device__ float operator()(int64_t i) const {
+  template <class Index>
+  __host__ __device__ float operator()(Index i) const {
     float sum = c[0] * x[i];
     for (int k = 1; k <= 4; ++k) sum += c[k] * (x[i - k] + x[i + k]);
     return sum;
@@ -194,8 +200,45 @@ void reductions(on_device& d, cublasHandle_t blas) {
       d.time(
           "cuBLAS dot, float", [&] { cublasSdot(blas, static_cast<int>(n), f32, 1, f32, 1, d.y<float>()); },
           [&] { return d.check<double, float>(d.dst.p, 1); });
+      d.time("cuBLAS nrm2, float", [&] { cublasSnrm2(blas, static_cast<int>(n), f32, 1, d.y<float>()); }, [&] {
+        float norm = 0;
+        must(cudaMemcpy(&norm, d.dst.p, sizeof norm, cudaMemcpyDeviceToHost), "download");
+        const double squares = static_cast<double>(norm) * norm;
+        return d.s.values<double>(&squares, 1);
+      });
       cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_HOST);
     }
+  }
+  // Thrust's calls return the value to the host, and wait for it.
+  const auto first = thrust::device_pointer_cast(f32);
+  const auto first_i32 = thrust::device_pointer_cast(i32);
+  if (peers::whole(c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32)) {
+    int64_t value = 0;
+    d.time(
+        thrust_name + " transform_reduce, wrapping i64",
+        [&] {
+          value = thrust::transform_reduce(thrust::device, first_i32, first_i32 + n, square_i64{}, 0ll,
+                                           cuda::std::plus<long long>());
+        },
+        [&] { return d.s.values<int64_t>(&value, 1); });
+  }
+  if (peers::whole(c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
+    double value = 0;
+    d.time(thrust_name + " transform_reduce, double",
+           [&] { value = thrust::transform_reduce(thrust::device, first, first + n, widened{}, 0.0, plus); },
+           [&] { return d.s.values<double>(&value, 1); });
+  }
+  if (peers::whole(c, LOCKSTEP_MAX, LOCKSTEP_F32)) {
+    float value = 0;
+    d.time(thrust_name + " reduce",
+           [&] { value = thrust::reduce(thrust::device, first, first + n, -INFINITY, cuda::maximum<float>()); },
+           [&] { return d.s.values<float>(&value, 1); });
+  }
+  if (peers::whole(c, LOCKSTEP_ARGMAX, LOCKSTEP_F32)) {
+    int64_t at = 0;
+    d.time(thrust_name + " max_element",
+           [&] { at = thrust::max_element(thrust::device, first, first + n) - first; },
+           [&] { return d.s.values<int64_t>(&at, 1); });
   }
   if (peers::whole(c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
     d.time_cub(
@@ -246,21 +289,44 @@ void reductions(on_device& d, cublasHandle_t blas) {
         },
         is_float);
   }
+  if (peers::rows(c, LOCKSTEP_ARGMAX, LOCKSTEP_F32)) {
+    const auto starts = thrust::make_transform_iterator(thrust::make_counting_iterator<int64_t>(0), row_start{n});
+    using found = cub::KeyValuePair<int, float>;  // the index within the row, and the value
+    device_memory best(static_cast<size_t>(count) * sizeof(found));
+    d.time_cub(
+        cub_name + " segmented ArgMax",
+        [&](void* w, size_t& bytes) {
+          return cub::DeviceSegmentedReduce::ArgMax(w, bytes, f32, static_cast<found*>(best.p), count, starts,
+                                                    starts + 1);
+        },
+        [&] {
+          std::vector<found> pairs(static_cast<size_t>(count));
+          must(cudaMemcpy(pairs.data(), best.p, pairs.size() * sizeof(found), cudaMemcpyDeviceToHost), "download");
+          std::vector<int64_t> at(pairs.size());
+          std::transform(pairs.begin(), pairs.end(), at.begin(), [](const found& one) { return one.key; });
+          return d.s.values<int64_t>(at.data(), count);
+        });
+  }
 }
 
 void stencil_1d(on_device& d) {
   taps at{d.x<float>(), {}};
   for (size_t k = 0; k < 5; ++k) at.c[k] = static_cast<float>(d.s.c.coefficients[k]);
   const int64_t n = d.s.c.stencil.shape[0];
-  const thrust::counting_iterator<int64_t> first(4);
-  d.time(
-      thrust_name + " transform",
-      [&] { thrust::transform(thrust::cuda::par_nosync, first, first + (n - 8), d.y<float>() + 4, at); },
-      [&] {
-        std::vector<float> got(static_cast<size_t>(n));
-        must(cudaMemcpy(got.data(), d.dst.p, got.size() * 4, cudaMemcpyDeviceToHost), "download");
-        return d.s.inside(got.data());
-      });
+  // Indices of 32 bits where they do: the loads' addresses cost half of the instructions.
+  const auto by_index = [&](auto four) {
+    const thrust::counting_iterator<decltype(four)> first(four);
+    d.time(
+        thrust_name + " transform",
+        [&] { thrust::transform(thrust::cuda::par_nosync, first, first + (n - 8), d.y<float>() + 4, at); },
+        [&] {
+          std::vector<float> got(static_cast<size_t>(n));
+          must(cudaMemcpy(got.data(), d.dst.p, got.size() * 4, cudaMemcpyDeviceToHost), "download");
+          return d.s.inside(got.data());
+        });
+  };
+  if (n <= INT32_MAX) by_index(int32_t{4});
+  else by_index(int64_t{4});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// openblas.cpp - OpenBLAS: omatcopy for transposes, dot for squares (in the type of
-// the data: faster and less exact than sums in double).
+// openblas.cpp - OpenBLAS: omatcopy for transposes (a batch matrix by matrix), dot for squares (in the type of the
+// data: faster and less exact than sums in double). Its sum in float is 20 % off on 262,144 numbers of both signs, and
+// its iamax is of absolute values: neither is timed.
 #include <cblas.h>
 
 #include "peer.hpp"
@@ -22,25 +23,19 @@ int main(int argc, char** argv) {
     const std::string name = version.substr(0, version.find(' ', 9)) + " " + openblas_get_corename();
     return [name](peers::subject& s) {
       const auto& t = s.c.transpose;
-      if (s.c.op == LOCKSTEP_TRANSPOSE && t.batch == 1 && !s.c.in_place &&
-          (t.element_bytes == 4 || t.element_bytes == 8)) {
+      if (s.c.op == LOCKSTEP_TRANSPOSE && !s.c.in_place && (t.element_bytes == 4 || t.element_bytes == 8)) {
         const auto rows = static_cast<blasint>(t.rows), cols = static_cast<blasint>(t.cols),
                    from = static_cast<blasint>(t.src_ld), to = static_cast<blasint>(t.dst_ld);
         const auto check = [&] { return s.bits(s.dst()); };
-        if (t.element_bytes == 4)
-          s.time(
-              name + " omatcopy",
-              [&, x = s.src<float>(), y = s.dst<float>()] {
-                cblas_somatcopy(CblasRowMajor, CblasTrans, rows, cols, 1.0f, x, from, y, to);
-              },
-              check);
-        else
-          s.time(
-              name + " omatcopy",
-              [&, x = s.src<double>(), y = s.dst<double>()] {
-                cblas_domatcopy(CblasRowMajor, CblasTrans, rows, cols, 1.0, x, from, y, to);
-              },
-              check);
+        const auto each = [&](const auto* x, auto* y, auto* copy) {
+          s.time(name + " omatcopy", [=, &t] {
+            for (int64_t k = 0; k < t.batch; ++k)
+              copy(CblasRowMajor, CblasTrans, rows, cols, 1, x + k * t.src_batch_stride, from,
+                   y + k * t.dst_batch_stride, to);
+          }, check);
+        };
+        if (t.element_bytes == 4) each(s.src<float>(), s.dst<float>(), cblas_somatcopy);
+        else each(s.src<double>(), s.dst<double>(), cblas_domatcopy);
       }
       const auto n = static_cast<blasint>(s.c.reduce.length);
       double value = 0;

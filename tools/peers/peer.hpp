@@ -224,6 +224,23 @@ inline bool plain_transpose(const cases::test_case& c) {
   const auto& t = c.transpose;
   return c.op == LOCKSTEP_TRANSPOSE && !c.in_place && t.batch == 1 && t.src_ld == t.cols && t.dst_ld == t.rows;
 }
+// A batch of them, one after the other.
+inline bool packed_transposes(const cases::test_case& c) {
+  const auto& t = c.transpose;
+  return c.op == LOCKSTEP_TRANSPOSE && !c.in_place && t.src_ld == t.cols && t.dst_ld == t.rows &&
+         (t.batch == 1 || (t.src_batch_stride == t.rows * t.cols && t.dst_batch_stride == t.rows * t.cols));
+}
+inline bool packed_permute(const cases::test_case& c) {
+  if (c.op != LOCKSTEP_PERMUTE) return false;
+  const auto& p = c.permute;
+  int64_t src = 1, dst = 1;
+  bool packed = true;
+  for (int k = p.rank - 1; k >= 0; --k) {
+    packed = packed && p.src_strides[k] == src && p.dst_strides[k] == dst;
+    src *= p.shape[k], dst *= p.shape[p.perm[k]];
+  }
+  return packed;
+}
 inline bool reduction(const cases::test_case& c) {
   return (c.op == LOCKSTEP_SQUARE_SUM || c.op == LOCKSTEP_REDUCE) && c.offsets.empty() && c.reduce.element_stride == 1;
 }

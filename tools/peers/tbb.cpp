@@ -1,5 +1,6 @@
 // tbb.cpp - TBB and the C++ library's parallel algorithms, which run on TBB here
-// (-O3 -march=native -ffast-math), double accumulation.
+// (-O3 -march=native -ffast-math), double accumulation. Batches, permutes, 3-D stencils and the extremes of rows
+// would be loops of one's own in its parallel_for: peer_omp has them.
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/blocked_range2d.h>
 #include <oneapi/tbb/global_control.h>

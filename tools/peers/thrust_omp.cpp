@@ -1,5 +1,6 @@
 // thrust_omp.cpp - Thrust with its OpenMP device, from the headers of a CUDA toolkit
-// and compiled by the C++ compiler: no GPU has part in it.
+// and compiled by the C++ compiler: no GPU has part in it. Batches, permutes and 3-D stencils
+// are left out: it has nothing for them but loops over indices of one's own (peer_omp's are).
 #include <omp.h>
 #include <thrust/execution_policy.h>
 #include <thrust/extrema.h>
@@ -52,6 +53,25 @@ struct row_sum {
     return sum;
   }
 };
+struct row_best {
+  const float* x;
+  int64_t n;
+  int64_t operator()(int64_t i) const {
+    const float* row = x + i * n;
+    int64_t best = 0;
+    for (int64_t k = 1; k < n; ++k) best = row[k] > row[best] ? k : best;
+    return best;
+  }
+};
+struct row_max {
+  const float* x;
+  int64_t n;
+  float operator()(int64_t i) const {
+    float best = x[i * n];
+    for (int64_t k = 1; k < n; ++k) best = x[i * n + k] > best ? x[i * n + k] : best;
+    return best;
+  }
+};
 
 void reductions(peers::subject& s) {
   const int64_t n = s.c.reduce.length, count = s.c.reduce.count;
@@ -95,8 +115,22 @@ void reductions(peers::subject& s) {
     s.time(
         library + "max_element", [&, x = s.src<float>()] { exact = thrust::max_element(thrust::device, x, x + n) - x; },
         check_exact);
+  const thrust::counting_iterator<int64_t> first(0);
+  if (peers::rows(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
+    s.time(
+        library + "transform",
+        [&, x = s.src<float>(), y = s.dst<float>()] {
+          thrust::transform(thrust::device, first, first + count, y, row_max{x, n});
+        },
+        [&] { return s.values<float>(s.dst<float>(), count); });
+  if (peers::rows(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
+    s.time(
+        library + "transform",
+        [&, x = s.src<float>(), y = s.dst<int64_t>()] {
+          thrust::transform(thrust::device, first, first + count, y, row_best{x, n});
+        },
+        [&] { return s.values<int64_t>(s.dst<int64_t>(), count); });
   if (peers::rows(s.c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
-    const thrust::counting_iterator<int64_t> first(0);
     s.time(
         library + "transform, double",
         [&, x = s.src<float>(), y = s.dst<double>()] {
