@@ -17,7 +17,8 @@ const device_names measured_on = {
 constexpr const char* text = R"(lockstep-calibration 3
 # lockstep 0.1.0, 2026-11-21; microseconds a call by bytes moved
 device cpu Intel(R) Xeon(R) Processor; avx512, 16 threads, L1d 48 KiB, L2 2048 KiB, L3 307200 KiB
-device cuda NVIDIA H200; sm_90, driver 580.159.04 for CUDA 13.0, runtime 13.0, 132 multiprocessors, L2 60 MiB, shared memory 227 KiB a block
+device cuda NVIDIA H200; sm_90, driver 580.159.04 for CUDA 13.0, runtime 13.0, 132 multiprocessors, )"
+                             R"(L2 60 MiB, shared memory 227 KiB a block
 bytes 4096 16384 65536 262144 1048576 4194304 16777216 67108864 268435456 1073741824
 time cpu 1 shuffle 0.6959 0.7209 1.403 3.229 10.68 130.3 501 1752 8946 4.628e+04
 time cpu 1 rows 0.8124 0.934 3.157 7.348 20.07 136.6 637.8 2014 1.038e+04 4.541e+04
