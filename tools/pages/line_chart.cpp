@@ -100,7 +100,8 @@ std::string roof_line(const frame& f, const series& s, int n) {
   const double from = n % 2 == 0 && !ceiling ? 12 : std::max(12.0, length - width - 12);
   const double x = x1 + from * (x2 - x1) / length, y = y1 + from * (y2 - y1) / length;
   std::string out = svg_line(x1, y1, x2, y2, "rf");
-  if (width < length)
+  // Slopes may lie close: a name at the far end needs room for the neighbour's at the near one.
+  if (width < length && (ceiling || n % 2 == 0 || 2 * width + 40 < length))
     out += fmt::format("<text transform=\"translate({:.1f} {:.1f}) rotate({:.2f})\" y=\"-5\" class=\"ml\">{}</text>", x,
                        y, std::atan2(y2 - y1, x2 - x1) * 180 / 3.14159265358979, escaped(s.name));
   return out;
