@@ -109,7 +109,9 @@ class follower {
       const uint64_t place = number(dst) % 16 + r.place;
       ASSERT_EQ(number(to) % 16, place % 16);
       int64_t begin = 0, end = bytes_of(plan_.to, cut);
-      const auto up = [&](int64_t offset) { return static_cast<int64_t>((number(to) + static_cast<uint64_t>(offset) + 31) / 32 * 32 - number(to)); };
+      const auto up = [&](int64_t offset) {
+        return static_cast<int64_t>((number(to) + static_cast<uint64_t>(offset) + 31) / 32 * 32 - number(to));
+      };
       if (plan_.overlap >= 0) begin = first ? 0 : up(0), end = std::min(up(plan_.overlap_step), left);
       if (begin >= end) continue;
       ASSERT_LE(place + static_cast<uint64_t>(end), dst_.size());
@@ -137,17 +139,23 @@ void check(int bytes, const std::vector<int64_t>& sizes, const std::vector<int>&
   std::vector<unsigned char> src(span + 512), dst(span + 512, 0xee);
   std::mt19937 random(static_cast<unsigned>(span));
   for (unsigned char& x : src) x = static_cast<unsigned char>(random());
-  const auto begin = [&](std::vector<unsigned char>& v, int off) { return v.data() + (64 - number(v.data()) % 64) + off * bytes; };
+  const auto begin = [&](std::vector<unsigned char>& v, int off) {
+    return v.data() + (64 - number(v.data()) % 64) + off * bytes;
+  };
   axes given{begin(src, src_off), begin(dst, dst_off), bytes, 0, {}};
   int64_t dst_stride = all;
   for (const int p : perm) {
     dst_stride /= sizes[static_cast<size_t>(p)];
-    if (sizes[static_cast<size_t>(p)] > 1) given.at[given.rank++] = {sizes[static_cast<size_t>(p)], stride[p], dst_stride};
+    if (sizes[static_cast<size_t>(p)] > 1)
+      given.at[given.rank++] = {sizes[static_cast<size_t>(p)], stride[p], dst_stride};
   }
   const axes a = simplified(given, pointers::as_given);
   if (!aligned_fits(a)) return;
+  // The second plan is the first one's, moved.
+  axes elsewhere = a;
+  elsewhere.src += 64, elsewhere.dst += 160;
   aligned_plan plan;
-  ASSERT_TRUE(plan_aligned(a, 132, plan));
+  ASSERT_TRUE(plan_aligned_again(elsewhere, 132, plan) && plan_aligned_again(a, 132, plan));
   follower f(plan, a.element_bytes, given.dst + span);
   for (uint32_t tile = 0; tile < plan.tiles; ++tile) {
     f.box(tile);
@@ -165,20 +173,40 @@ void check(int bytes, const std::vector<int64_t>& sizes, const std::vector<int>&
   }
   EXPECT_EQ(wrong, 0);
   EXPECT_TRUE(std::all_of(dst.data(), given.dst, [](unsigned char x) { return x == 0xee; })) << "written before dst";
-  EXPECT_TRUE(std::all_of(given.dst + span, dst.data() + dst.size(), [](unsigned char x) { return x == 0xee; })) << "written behind dst";
+  EXPECT_TRUE(std::all_of(given.dst + span, dst.data() + dst.size(), [](unsigned char x) { return x == 0xee; }))
+      << "written behind dst";
 }
 
 TEST(boxes, transposes) {
   for (const int bytes : {1, 2, 4, 8, 16})
-    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 7}, {7, 1}, {3, 5}, {17, 33}, {65, 63}, {129, 257}, {8, 1000}, {1000, 8},
-                                     {5, 2049}, {15, 20001}, {20001, 15}, {33, 5000}, {700, 901}, {513, 511}})
-      for (const auto& [src_off, dst_off] : {std::pair<int, int>{0, 0}, {1, 3}, {5, 2}}) check(bytes, {rows, cols}, {1, 0}, src_off, dst_off);
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 7},
+                                     {7, 1},
+                                     {3, 5},
+                                     {17, 33},
+                                     {65, 63},
+                                     {129, 257},
+                                     {8, 1000},
+                                     {1000, 8},
+                                     {5, 2049},
+                                     {15, 20001},
+                                     {20001, 15},
+                                     {33, 5000},
+                                     {700, 901},
+                                     {513, 511}})
+      for (const auto& [src_off, dst_off] : {std::pair<int, int>{0, 0}, {1, 3}, {5, 2}})
+        check(bytes, {rows, cols}, {1, 0}, src_off, dst_off);
 }
 
 TEST(boxes, batches_of_small_matrices) {
   for (const int bytes : {1, 2, 4, 8, 16})
-    for (const auto& [n, rows, cols] : {std::tuple<int64_t, int64_t, int64_t>{1201, 2, 2}, {1201, 3, 3}, {300, 5, 7}, {100, 8, 8}, {50, 33, 33},
-                                        {99, 17, 17}, {9, 64, 64}, {70000, 1, 3}})
+    for (const auto& [n, rows, cols] : {std::tuple<int64_t, int64_t, int64_t>{1201, 2, 2},
+                                        {1201, 3, 3},
+                                        {300, 5, 7},
+                                        {100, 8, 8},
+                                        {50, 33, 33},
+                                        {99, 17, 17},
+                                        {9, 64, 64},
+                                        {70000, 1, 3}})
       check(bytes, {n, rows, cols}, {0, 2, 1}, static_cast<int>(n % 5), static_cast<int>(n % 3));
 }
 

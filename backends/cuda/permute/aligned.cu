@@ -178,7 +178,8 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
         for (int k = 0; k < 8; ++k) *reinterpret_cast<T*>(to + plan.step[s + k].put) = held[k];
       }
     }
-    if (!LOCKSTEP_DEVICE_MUTANT("aligned_barrier_dropped")) __syncthreads();  // dst's image is complete before chunks of it leave, src's has been read
+    if (!LOCKSTEP_DEVICE_MUTANT("aligned_barrier_dropped"))
+      __syncthreads();  // dst's image is complete before chunks of it leave, src's has been read
     const uint32_t next = number + gridDim.x;
     tile_at then = at;
     if (next < plan.tiles) {
@@ -196,7 +197,7 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
 lockstep_status launch_aligned(lockstep_queue& queue, const axes& all) {
   const int processors = queue.facts->processors;
   aligned_plan plan;
-  if (!plan_aligned(all, processors, plan)) return launch_blocks(queue, all);
+  if (!plan_aligned_again(all, processors, plan)) return launch_blocks(queue, all);
   const size_t shared = size_t{plan.from.image} + plan.to.image + (plan.from.runs + plan.to.runs) * sizeof(run_at);
   return by_element(static_cast<size_t>(all.element_bytes), [&](auto element) {
     const auto kernel = permute_aligned<decltype(element)>;
