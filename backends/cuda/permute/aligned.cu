@@ -13,7 +13,8 @@
 // Watch   A sector of dst that two blocks write costs each of them several writes, by halves:
 //         boxes overlap so that each writes whole sectors, where that is cheaper. In boxes that
 //         an axis cuts short, elements beyond it are moved between the images like the others
-//         (they are there, of any value), but runs of dst end before them.
+//         (they are there, of any value), but runs of dst end before them. Where no box can be
+//         shared out (1 of 189,148 random shapes) `blocks` moves it all.
 // Source  this repository; figures in tests/results/tries.md.
 #include "aligned.hpp"
 
