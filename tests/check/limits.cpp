@@ -43,7 +43,9 @@ TEST(Limits, ArithmeticOfOneThread) {
     EXPECT_GT(f64, vectors ? 1 : 0.01) << isa;
     EXPECT_LT(f32, 2.0 * 2 * 16 * 6) << isa;
     EXPECT_LT(f64, 2.0 * 2 * 8 * 6) << isa;
-    if (vectors) EXPECT_GT(f32, f64) << isa;
+    if (vectors) {
+      EXPECT_GT(f32, 0.7 * f64) << isa;  // twice, on an idle machine
+    }
     std::printf("%s: %.4g f32, %.4g f64, 10^9 operations a second\n", isa, f32, f64);
   }
 }
