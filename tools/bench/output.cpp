@@ -54,14 +54,8 @@ ordered_json to_json(const report& all) {
   j["benchmarks"] = ordered_json::array();
   for (const result& r : all.results) {
     ordered_json row = {{"name", r.name},
-                        {"op", r.op},
-                        {"backend", r.backend},
-                        {"device", r.device},
-                        {"source", r.source},
-                        {"variant", r.variant},
-                        {"cold", r.cold},
-                        {"bytes", r.bytes},
-                        {"samples", r.time.ms.size()},
+                        {"op", r.op}, {"backend", r.backend}, {"device", r.device}, {"source", r.source},
+                        {"variant", r.variant}, {"cold", r.cold}, {"bytes", r.bytes}, {"samples", r.time.ms.size()},
                         {"median_ms", r.time.median},
                         {"low_ms", r.time.low},
                         {"high_ms", r.time.high},

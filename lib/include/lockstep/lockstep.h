@@ -530,22 +530,9 @@ typedef struct lockstep_stencil_desc {
 static inline lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype, int32_t rank, const int64_t* shape,
                                                             int32_t radius, const double* coefficients,
                                                             lockstep_boundary boundary) {
-  lockstep_stencil_desc d = {sizeof(lockstep_stencil_desc),
-                             dtype,
-                             LOCKSTEP_GENERAL,
-                             boundary,
-                             rank,
-                             radius,
-                             (int32_t)(2u * (uint32_t)radius * (uint32_t)rank + 1u),
-                             1,
-                             coefficients,
-                             0.0,
-                             {0},
-                             {0},
-                             {0},
-                             1,
-                             0,
-                             0};
+  const int32_t coefficient_count = (int32_t)(2u * (uint32_t)radius * (uint32_t)rank + 1u);
+  lockstep_stencil_desc d = {sizeof(lockstep_stencil_desc), dtype, LOCKSTEP_GENERAL, boundary, rank, radius,
+                             coefficient_count, 1, coefficients, 0.0, {0}, {0}, {0}, 1, 0, 0};
   if (rank < 1 || rank > 3) return d;
   uint64_t src_stride = 1, dst_stride = 1;
   for (int32_t k = rank - 1; k >= 0; --k) {

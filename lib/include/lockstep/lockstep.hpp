@@ -401,10 +401,9 @@ void stencil(context& c, std::span<const T> src, std::span<T> dst, std::span<con
 }
 
 template <element T>
-requires(sizeof(T) == 4 || sizeof(T) == 8) failure
-    try_shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src, std::span<T> dst, std::int32_t width,
-                std::int32_t operand, const lockstep_options* o = nullptr)
-noexcept {
+  requires(sizeof(T) == 4 || sizeof(T) == 8)
+failure try_shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src, std::span<T> dst,
+                    std::int32_t width, std::int32_t operand, const lockstep_options* o = nullptr) noexcept {
   if (dst.size() < src.size()) return detail::size_mismatch("dst", dst.size(), static_cast<std::int64_t>(src.size()));
   return try_run(c, lockstep_shuffle_warps(kind, sizeof(T), static_cast<std::int64_t>(src.size()), width, operand),
                  src.data(), dst.data(), o);
