@@ -235,12 +235,14 @@ line_chart chart_of(const roofline& r) {
   if (!(low < INFINITY)) low = 0.1, high = 1;
   low /= 2, high *= 2;
   // Slopes end where they meet the highest ceiling; ceilings begin where the highest slope meets them.
-  double ceiling = INFINITY, slope = 0;
+  double ceiling = INFINITY, slope = 0, slowest = INFINITY;
   for (const roof& one : r.roofs) {
     if (one.giga_ops > 0) ceiling = ceiling == INFINITY ? one.giga_ops : std::max(ceiling, one.giga_ops);
     slope = std::max(slope, one.gb_s);
+    if (one.gb_s > 0) slowest = std::min(slowest, one.gb_s);
   }
-  if (ceiling < INFINITY && slope > 0) high = std::max(high, 20 * ceiling / slope);  // room for the ceilings' names
+  // Room for the ceilings' names beyond the last slope's end.
+  if (ceiling < INFINITY && slope > 0) high = std::max(high, 20 * ceiling / slowest);
   c.x.low = low, c.x.high = high;
   std::vector<roof> roofs = r.roofs;
   std::sort(roofs.begin(), roofs.end(), [](const roof& a, const roof& b) { return a.gb_s < b.gb_s; });

@@ -79,7 +79,7 @@ caption{text-align:left;font-weight:600;padding:.2rem 0}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--edge);text-align:left;vertical-align:top;white-space:nowrap}
 thead th{border-bottom:2px solid var(--soft);color:var(--soft);vertical-align:bottom;white-space:normal}
 tbody th{font-weight:500}
-.prose{white-space:normal;min-width:22rem;max-width:46rem}
+.prose{white-space:normal;min-width:13rem;max-width:46rem}
 .n{text-align:right;font-variant-numeric:tabular-nums}
 .good{color:var(--good)}.bad{color:var(--bad);font-weight:600}.dim{color:var(--soft)}
 details{margin-top:.5rem}
