@@ -1,9 +1,11 @@
 // permute.cu - dst[i_perm[0], ...] = src[i_0, ...], up to eight axes.
 //
 // Idea    The host fuses axes that stay together and widens elements whose
-//         neighbours stay neighbours. What is left is one of three: runs that stay
+//         neighbours stay neighbours. What is left is one of four: runs that stay
 //         contiguous (`runs`), a batch of transposes of the two fastest axes (`wide`,
-//         transpose's engine), or axes too short for that (`blocks`).
+//         transpose's engine), axes too short for that (`blocks`), or either of the two
+//         with rows that 16 bytes do not divide, and elements of 1 and 2 bytes (`aligned`:
+//         first in the table, it leaves to the others what yields_aligned names).
 // Moves   every element once in, once out; no arithmetic but the index's.
 // Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
 // Watch   Index arithmetic: eight hardware divisions an element would be the limit;

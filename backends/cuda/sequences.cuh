@@ -7,6 +7,14 @@
 //   reduce_alone    a thread a sequence: the naive rung
 // short_rows.cuh, split_rows.cuh and rows.cuh hold those for short rows, columns.cuh and segments.cuh
 // the rest.
+//
+// Idea    square_sum.cu's: leaves to warps in turn, so that a block streams contiguous
+//         memory; values wait in shared memory for the tree; the last block joins the rest
+// Moves   n elements read once; a partial result a task, of at most 256 leaves
+// Limit   memory reads, from about 16 Mi elements; below that the last block's latency
+// Watch   partial before ticket, ticket before the last block's reads (take_ticket); indices
+//         of elements are 64 bits wide
+// Source  lib/order.hpp; the last-block step is the CUDA sample threadFenceReduction's.
 #pragma once
 
 #include "norm.cuh"

@@ -3,6 +3,15 @@
 //   reduce_packed     rows of at most 128: 1 to 32 threads a row, several rows a warp
 //   reduce_row_pairs  contiguous rows of one leaf, two a warp; many short ones of 2 or 4 bytes are for
 //                     split_rows.cuh and rows.cuh
+//
+// Idea    A row's threads are as few as its lanes allow, so that a warp has several rows,
+//         and several batches of loads, in flight before the first join.
+// Moves   n elements read once; rows at odd addresses by the vectors around them
+// Limit   memory for 8-byte elements (sums of 508,400 rows of 33 f64 0.71 of it, H200);
+//         shuffles below
+// Watch   A vector may reach into a neighbouring row, never out of src. The lanes of a row
+//         at an odd address are rotated back (unrotate) before they join.
+// Source  lib/order.hpp; figures in tests/results/tries.md.
 #pragma once
 
 #include "sequences.cuh"

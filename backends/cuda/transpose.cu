@@ -1,8 +1,11 @@
 // transpose.cu - dst[j][i] = src[i][j], row-major, any shape, batches.
 //
 // Idea    `wide` (wide.cuh): 16-byte accesses on both sides, the turn in registers,
-//         shared memory only to hand rows of dst to neighbouring lanes. The rows
-//         below it are the lesson: what coalescing, the tile, the pad are worth.
+//         shared memory only to hand rows of dst to neighbouring lanes. What pads a tile
+//         too much goes by permute's boxes: `aligned` with rows that begin anywhere,
+//         `blocks` with many matrices a box. In place `swap_tiles` turns two mirrored
+//         tiles of a square, `through_workspace` copies any other matrix first. The rows
+//         below are the lesson: what coalescing, the tile, the pad are worth.
 // Moves   every element once in, once out; no arithmetic.
 // Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
 // Watch   65,535 blocks in y: all grids are one-dimensional, tile numbers 64 bits
