@@ -168,6 +168,12 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   return call("cudaEventSynchronize", [&](machine& m) { return alive(m, e); });
 }
+// A held stream's event has not passed, unless the script's host is late. No error: nothing is left to be fetched.
+cudaError_t cudaEventQuery(cudaEvent_t e) {
+  bool late = false;
+  const cudaError_t code = call("cudaEventQuery", [&](machine& m) { return late = m.late_host, alive(m, e); });
+  return code != cudaSuccess || late ? code : cudaErrorNotReady;
+}
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b) {
   return call("cudaEventElapsedTime", [&](machine& m) {
     *ms = 0.01f;

@@ -33,5 +33,6 @@ std::string listed();  // and what they are
 long pools();
 std::string misuse();  // the first wrong use of the runtime: double frees, copies beyond memory, dead handles ...
 void capture(cudaStream_t stream, bool on);
+void late_host(bool late);  // whether events have passed when they are asked for
 
 }  // namespace fake

@@ -131,6 +131,7 @@ cudaError_t launch(machine& m, const void* kernel, dim3 grid, dim3 block, cudaSt
 }
 
 void use(const chips& chips) { all().chips = chips; }
+void late_host(bool late) { all().late_host = late; }
 void fail(long nth, cudaError_t error, bool sticky) {
   machine& m = all();
   const std::lock_guard lock(m.mutex);

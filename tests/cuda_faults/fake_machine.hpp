@@ -36,7 +36,7 @@ struct machine {
   fake::chips chips;
   long calls = 0, fail_at = 0, launches = 0;
   cudaError_t error = cudaSuccess, lost = cudaSuccess;
-  bool sticky = false;
+  bool sticky = false, late_host = false;
   std::string failed_call, next_call, misuse;
   std::map<uintptr_t, range> memory;
   std::set<cudaStream_t> streams;

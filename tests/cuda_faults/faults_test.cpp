@@ -255,6 +255,26 @@ TEST_P(every_call, large) {
     std::printf("  %s\n", notes.c_str());
   }
 }
+// A hold that is over before its samples are queued: their times would hold the host's waits.
+TEST(measuring, refuses_what_a_late_host_queued) {
+  EXPECT_EQ(in_child([](report& r) {
+              r.step("a late host");
+              lockstep_context* c = context_of("cuda");
+              double ms[5];
+              const auto limit = [&] { return lockstep_measure_limit(c, "cuda", LOCKSTEP_LIMIT_LAUNCH, 0, 0, 5, ms); };
+              fake::late_host(true);
+              const long before = fake::launches();
+              const lockstep_status late = limit();
+              r.expect(late == LOCKSTEP_BACKEND_FAILED && has(lockstep_last_error(), "less busy"), text_of(late));
+              r.expect(fake::launches() - before > 3 * 2, "it did not try again");
+              fake::late_host(false);
+              const lockstep_status held = limit();
+              r.expect(held == LOCKSTEP_OK, text_of(held));
+              lockstep_context_destroy(c);
+            }),
+            "");
+}
+
 // In a process whose first call is the operation: the module loads, devices are
 // asked and pools are made while the runtime fails.
 TEST(first_call, fails) {
