@@ -112,7 +112,7 @@ comparison compare(const calibration& figures, const prepared_call& prepared, co
           device_data};
 }
 
-std::string in_words(const comparison& compared, const std::string& basis) {
+std::string in_words(const comparison& compared, std::string_view basis) {
   const std::string& name = compared.device->name();
   const std::string figures = fmt::format("{:.3g} us against {:.3g}{}", compared.there_us, compared.here_us, basis);
   if (compared.device_data)

@@ -12,6 +12,6 @@ cost::call cost_call(const prepared_call& prepared);
 comparison compare(const calibration& figures, const prepared_call& prepared, const backend_entry& device,
                    cost::place where, int threads);
 // In words: "cuda: ... costs more than the CPU needs (41 us against 12 us, ...)".
-std::string in_words(const comparison& compared, const std::string& basis);
+std::string in_words(const comparison& compared, std::string_view basis);
 
 }  // namespace lockstep::lib

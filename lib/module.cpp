@@ -1,11 +1,13 @@
 // module.cpp - see module.hpp; what may be loaded at all: trusted.cpp.
 #include "module.hpp"
 
+#include <dirent.h>
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "status.hpp"
 
@@ -16,6 +18,14 @@ constexpr const char* prefix = "lockstep-";
 constexpr const char* suffix = ".so";
 
 const lockstep_host host = {LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host), &set_error};
+
+// (std::filesystem's iterator ends the process where there is no memory for it.)
+std::vector<std::string> names_in(const std::string& path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  while (const dirent* item = folder != nullptr ? readdir(folder.get()) : nullptr) names.emplace_back(item->d_name);
+  return names;
+}
 }  // namespace
 
 std::vector<search_folder> search_folders() { return search_folders(reinterpret_cast<const void*>(&lockstep_version)); }
@@ -26,12 +36,11 @@ std::vector<module_file> find_modules() {
     if (!folder.refused.empty()) continue;
     std::error_code ignored;
     std::vector<module_file> here;
-    for (const auto& item : fs::directory_iterator(folder.path, ignored)) {
-      const std::string file_name = item.path().filename().string();
+    for (const std::string& file_name : names_in(folder.path)) {
       const size_t fixed = std::strlen(prefix) + std::strlen(suffix);
       if (file_name.size() <= fixed || !file_name.starts_with(prefix) || !file_name.ends_with(suffix)) continue;
       const std::string name = file_name.substr(std::strlen(prefix), file_name.size() - fixed);
-      const fs::path real = fs::canonical(item.path(), ignored);
+      const fs::path real = fs::canonical(fs::path(folder.path) / file_name, ignored);
       if (!real.empty()) here.push_back({name, real.string()});
     }
     std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -1,7 +1,7 @@
 // plan.cpp - a call prepared once: backend, device, variant, queue and workspace
 // are fixed, so that executing it allocates nothing.
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include "mutant.hpp"
@@ -9,12 +9,26 @@
 #include "trace.hpp"
 
 struct lockstep_plan {
+  struct row {
+    const lockstep_variant* variant = nullptr;  // nullptr where the call takes no such pointers
+    size_t workspace_bytes = 0;
+  };
+  lockstep_plan() = default;
+  lockstep_plan(const lockstep_plan&) = delete;
+  lockstep_plan& operator=(const lockstep_plan&) = delete;
+  ~lockstep_plan() {
+    if (reserved == nullptr) return;
+    try {
+      context->unreserve(reserved);
+    } catch (...) {  // no memory for a failure's text: the queue stays with the context
+    }
+  }
+
   lockstep_context* context = nullptr;
   lockstep::lib::prepared_call prepared;
-  lockstep::lib::choice chosen;                      // its lease is held during an execution only
-  // The rows for two arrays and for src == dst; nullptr where the call takes no such pointers.
-  const lockstep_variant *apart = nullptr, *in_place = nullptr;
-  lockstep::lib::pooled_queue* reserved = nullptr;   // the plan's own queue
+  lockstep::lib::choice chosen;                     // its lease is held during an execution only
+  row apart, in_place;                              // for two arrays, and for src == dst
+  lockstep::lib::pooled_queue* reserved = nullptr;  // the plan's own queue
 };
 
 namespace lockstep::lib {
@@ -25,8 +39,9 @@ namespace {
 void choose(lockstep_plan& plan, const lockstep_options& options) {
   alignas(256) static char array[1];
   lockstep_call& call = plan.prepared.call;
-  const auto workspace = [&](const lockstep_variant& v) {
-    return v.workspace != nullptr ? v.workspace(plan.chosen.queue.get(), &call) : 0;
+  const auto row_of = [&](const lockstep_variant* v) {
+    const bool needs = v != nullptr && v->workspace != nullptr;
+    return lockstep_plan::row{v, needs ? v->workspace(plan.chosen.queue.get(), &call) : 0};
   };
   const auto selected = [&] {
     plan.chosen = select(plan.context, *plan.context->current(), plan.prepared, options, whereabouts{}, nullptr);
@@ -34,17 +49,27 @@ void choose(lockstep_plan& plan, const lockstep_options& options) {
   };
   call.dst = array;
   try {
-    plan.apart = selected();
-    call.workspace_bytes = workspace(*plan.apart);
+    plan.apart = row_of(selected());
   } catch (const error& e) {  // a forced row that is for src == dst only
     if (!plan.prepared.may_alias || e.status != LOCKSTEP_UNSUPPORTED) throw;
   }
   if (!plan.prepared.may_alias) return;
   call.src = array;
-  plan.in_place = plan.apart != nullptr ? pick_variant(plan.chosen, call) : selected();
-  if (plan.in_place != nullptr && !LOCKSTEP_MUTANT("plan_without_workspace_in_place"))
-    call.workspace_bytes = std::max(call.workspace_bytes, workspace(*plan.in_place));
+  plan.in_place = row_of(plan.apart.variant != nullptr ? pick_variant(plan.chosen, call) : selected());
   call.src = nullptr;
+  if (LOCKSTEP_MUTANT("plan_without_workspace_in_place"))
+    plan.in_place.workspace_bytes = std::min(plan.in_place.workspace_bytes, plan.apart.workspace_bytes);
+}
+
+// The workspace of an execution on two arrays (or in place, where that is all there is). An op that can be either
+// takes the other one when it first runs so: turning a rectangle in place may want a second matrix.
+void take_scratch(lockstep_plan& plan) {
+  const size_t bytes = (plan.apart.variant != nullptr ? plan.apart : plan.in_place).workspace_bytes;
+  if (bytes == 0 || LOCKSTEP_MUTANT("plan_takes_its_workspace_when_executed")) return;
+  const queue_lease lease = plan.context->lock(plan.reserved);
+  void* workspace = nullptr;
+  if (const lockstep_status s = lease->backend->scratch(lease.get(), bytes, &workspace); s != LOCKSTEP_OK)
+    fail_backend(s, *lease->entry);
 }
 
 }  // namespace
@@ -54,14 +79,16 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   *out = nullptr;
   require_context(context);
   lockstep_options options = call_options(given);
+  const bool brought = options.workspace != nullptr || options.stream != nullptr;
   options.stream = nullptr;
   auto plan = std::make_unique<lockstep_plan>();
   plan->context = context;
   plan->prepared = std::move(prepared);
   if (!plan->prepared.empty) {
     choose(*plan, options);
-    if (LOCKSTEP_MUTANT("plan_forgets_its_workspace")) plan->prepared.call.workspace_bytes = 0;
+    if (LOCKSTEP_MUTANT("plan_forgets_its_workspace")) plan->apart.workspace_bytes = 0;
     plan->reserved = context->reserve(std::move(plan->chosen.queue));
+    if (!brought) take_scratch(*plan);
   }
   *out = plan.release();
 }
@@ -81,11 +108,13 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
   plan.prepared.call.src = src;
   plan.prepared.call.dst = dst;
   const bool in_place = src == dst && plan.prepared.may_alias;
-  plan.chosen.variant = in_place ? plan.in_place : plan.apart;
-  if (plan.chosen.variant == nullptr)
+  const lockstep_plan::row& row = in_place ? plan.in_place : plan.apart;
+  if (row.variant == nullptr)
     fail(LOCKSTEP_UNSUPPORTED, "the plan's variant {} of {} does not take {}; force another variant for the plan",
-         (in_place ? plan.apart : plan.in_place)->name, plan.chosen.entry->name(),
+         (in_place ? plan.apart : plan.in_place).variant->name, plan.chosen.entry->name(),
          in_place ? "src == dst" : "two arrays");
+  plan.chosen.variant = row.variant;
+  plan.prepared.call.workspace_bytes = row.workspace_bytes;
   resolve_offsets(plan.context, plan.prepared);
   return true;
 }
@@ -162,7 +191,7 @@ lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes
   return guarded([&] {
     if (plan == nullptr || bytes == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL", plan == nullptr ? "plan" : "bytes");
-    *bytes = plan->prepared.call.workspace_bytes;
+    *bytes = std::max(plan->apart.workspace_bytes, plan->in_place.workspace_bytes);
   });
 }
 lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst,
@@ -179,13 +208,6 @@ lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void
     measure(*plan, src, dst, flags, samples, ms);
   });
 }
-void lockstep_plan_destroy(lockstep_plan* plan) {
-  if (plan != nullptr && plan->reserved != nullptr) {
-    try {  // not guarded(): the error text of the call before stays
-      plan->context->unreserve(plan->reserved);
-    } catch (...) {  // no memory for a failure's text: the queue stays with the context
-    }
-  }
-  delete plan;
-}
+// Not guarded(): the error text of the call before stays.
+void lockstep_plan_destroy(lockstep_plan* plan) { delete plan; }
 }

@@ -1,7 +1,10 @@
 // registry.cpp - see registry.hpp.
 #include "registry.hpp"
 
+#include <deque>
+
 #include "module.hpp"
+#include "mutant.hpp"
 #include "status.hpp"
 
 // The CPU backend's entry, built into this library (backends/cpu/backend.cpp).
@@ -10,11 +13,13 @@ extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* hos
 namespace lockstep::lib {
 namespace {
 struct registry {
+  std::deque<backend_entry> owned;
   std::vector<backend_entry*> entries;
   std::string path_text;
   registry() {
-    for (const module_file& module : find_modules()) entries.push_back(new backend_entry(module.name, module.path));
-    entries.push_back(new backend_entry("cpu", ""));
+    for (const module_file& module : find_modules()) owned.emplace_back(module.name, module.path);
+    owned.emplace_back("cpu", "");
+    for (backend_entry& entry : owned) entries.push_back(&entry);
     for (const search_folder& folder : search_folders()) {
       if (!path_text.empty()) path_text += ':';
       path_text += folder.path;
@@ -31,20 +36,25 @@ const lockstep_host built_in_host = {LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host)
 
 void backend_entry::load_locked() {
   if (tried_) return;
-  tried_ = true;
   try {
     backend_ = path_.empty() ? lockstep_cpu_backend(&built_in_host) : load_module(path_);
     clear_error();
     if (backend_->devices(&devices_) != LOCKSTEP_OK || devices_ == 0)
       fail(LOCKSTEP_NO_BACKEND, "{}", *last_error() ? last_error() : "it found no device");
     usable_ = true;
+  } catch (const std::bad_alloc&) {  // the call's failure, not the backend's: the next call tries again
+    backend_ = nullptr;
+    devices_ = 0;
+    tried_ = LOCKSTEP_MUTANT("backend_without_memory_is_given_up");
+    throw;
   } catch (const error& e) {
     devices_ = 0;
     reason_ = e.text;
-  } catch (const std::exception& e) {  // out of memory, for example: a backend less, and it says why
+  } catch (const std::exception& e) {
     devices_ = 0;
     reason_ = e.what();
   }
+  tried_ = true;
   clear_error();
 }
 

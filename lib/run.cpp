@@ -1,7 +1,11 @@
 // run.cpp - see run.hpp.
 #include "run.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
 
 #include "estimate.hpp"
 #include "mutant.hpp"
@@ -11,20 +15,43 @@
 namespace lockstep::lib {
 namespace {
 
+// A text in place, cut where it is too long. Remembering a call must not allocate, not even a thread's first one:
+// a thread_local with a destructor would be registered then, which takes memory.
+template <size_t size>
+class short_text {
+ public:
+  void clear() { length_ = 0, text_[0] = '\0'; }
+  void add(std::string_view more) {
+    const size_t fits = std::min(more.size(), size - 1 - length_);
+    std::memcpy(text_ + length_, more.data(), fits);
+    length_ += fits;
+    text_[length_] = '\0';
+  }
+  bool empty() const { return length_ == 0; }
+  std::string_view view() const { return {text_, length_}; }
+  const char* c_str() const { return text_; }
+
+ private:
+  size_t length_ = 0;
+  char text_[size] = {};
+};
+
 struct story {
-  std::string backend, variant, why;
+  const char *backend = "", *variant = "";  // a backend's own texts, which live as long as the process
+  short_text<2048> why;
   comparison compared;  // not yet in words; its figures may be gone by then, their basis is kept
-  std::string basis;
+  short_text<256> basis;
   int32_t device = 0, order = 0;
   size_t workspace_bytes = 0, staged_bytes = 0;
-  // As at first, but what the strings hold of memory stays theirs: a call on few elements feels an allocation.
   void clear() {
-    for (std::string* text : {&backend, &variant, &why, &basis}) text->clear();
+    backend = variant = "";
+    why.clear(), basis.clear();
     compared = {};
     device = order = 0;
     workspace_bytes = staged_bytes = 0;
   }
 };
+static_assert(std::is_trivially_destructible_v<story>);
 thread_local story last;
 
 bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
@@ -145,15 +172,13 @@ lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, co
 }
 
 void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_bytes) {
-  if (chosen == nullptr) {
-    last.clear();
-    return;
-  }
-  last.backend = chosen->entry->name();
+  last.clear();
+  if (chosen == nullptr) return;
+  last.backend = chosen->entry->name().c_str();
   last.variant = chosen->variant->name;
-  last.why = chosen->why;
+  last.why.add(chosen->why);
   last.compared = chosen->compared;
-  if (last.compared.device != nullptr) last.basis = last.compared.figures->basis;
+  if (last.compared.device != nullptr) last.basis.add(last.compared.figures->basis);
   last.device = chosen->device;
   last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed")
                    ? 0
@@ -219,11 +244,13 @@ extern "C" lockstep_status lockstep_last_run(lockstep_run_info* info) {
   using namespace lockstep::lib;
   return guarded([&] {
     if (last.compared.device != nullptr) {
-      last.why += (last.why.empty() ? "" : "; ") + in_words(last.compared, last.basis);
+      const std::string words = in_words(last.compared, last.basis.view());
+      if (!last.why.empty()) last.why.add("; ");
+      last.why.add(words);
       last.compared = {};
     }
-    give(lockstep_run_info{sizeof(lockstep_run_info), last.backend.c_str(), last.variant.c_str(), last.why.c_str(),
-                           last.device, last.order, last.workspace_bytes, last.staged_bytes},
+    give(lockstep_run_info{sizeof(lockstep_run_info), last.backend, last.variant, last.why.c_str(), last.device,
+                           last.order, last.workspace_bytes, last.staged_bytes},
          info, "info");
   });
 }

@@ -107,33 +107,48 @@ TEST(Faults, EveryAllocationMayFail) {
   EXPECT_GE(last, 3);  // the context's queue, and workspaces
 }
 
+// Neither where the plan has taken its workspace nor where the caller brings one. (operator new and malloc:
+// allocations.cpp.)
 TEST(Faults, APlanAllocatesNothingWhenExecuted) {
-  accountant books;
-  const lockstep_allocator allocator = {&books, accountant::allocate, accountant::release};
-  lockstep_context_options o = lockstep_context_defaults();
-  o.backend = "cpu";
-  o.allocator = &allocator;
-  lockstep_context* context = nullptr;
-  ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
-  for (const char* name : {"transpose/b4/70x50", "square_sum/ssq/f32/full/100000", "reduce/argmax/f32/columns/300x20",
-                           "stencil/f32/general/mirror/r4/1000/sweeps3"}) {
-    const subject s(parse(name));
-    lockstep_plan* p = nullptr;
-    ASSERT_EQ(plan(context, s.c, nullptr, nullptr, &p), LOCKSTEP_OK) << lockstep_last_error();
-    size_t bytes = 0;
-    ASSERT_EQ(lockstep_plan_workspace(p, &bytes), LOCKSTEP_OK);
-    std::vector<unsigned char> dst = s.before, memory(bytes + 256);
+  for (const bool brought : {false, true}) {
+    accountant books;
+    const lockstep_allocator allocator = {&books, accountant::allocate, accountant::release};
+    lockstep_context_options o = lockstep_context_defaults();
+    o.backend = "cpu";
+    o.threads = 2;
+    o.allocator = &allocator;
+    lockstep_context* context = nullptr;
+    ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
+    alignas(256) static unsigned char memory[1 << 18];
     lockstep_options own = lockstep_options_defaults();
-    own.workspace = bytes == 0 ? nullptr : memory.data() + 256 - reinterpret_cast<uintptr_t>(memory.data()) % 256;
-    own.workspace_bytes = bytes;
-    const int before = books.calls;
-    ASSERT_EQ(lockstep_plan_execute(p, s.src.data(), dst.data(), &own), LOCKSTEP_OK)
-        << name << " " << lockstep_last_error();
-    EXPECT_EQ(books.calls, before) << name;
-    EXPECT_TRUE(dst == s.after) << name;
-    lockstep_plan_destroy(p);
+    own.workspace = memory;
+    own.workspace_bytes = sizeof memory;
+    const lockstep_options* const options = brought ? &own : nullptr;
+    for (const char* name :
+         {"transpose/b4/70x50", "transpose/b4/64x64/inplace", "permute/b4/6x5x4x3/perm3,2,1,0",
+          "square_sum/ssq/f32/full/100000", "reduce/sum/f32/full/1048576", "reduce/argmax/f32/columns/300x20",
+          "stencil/f32/general/mirror/r4/1000/sweeps3", "shuffle/b4/idx/w16/op3/n96"}) {
+      const subject s(parse(name));
+      lockstep_plan* p = nullptr;
+      const int before = books.calls;
+      ASSERT_EQ(plan(context, s.c, nullptr, options, &p), LOCKSTEP_OK) << lockstep_last_error();
+      size_t bytes = 0;
+      ASSERT_EQ(lockstep_plan_workspace(p, &bytes), LOCKSTEP_OK);
+      ASSERT_LE(bytes, sizeof memory);
+      std::vector<unsigned char> src = s.src, dst = s.before;
+      const int planned = books.calls;
+      if (brought) {
+        EXPECT_LE(planned, before + 1) << name << ": a queue at most";
+      }
+      ASSERT_EQ(lockstep_plan_execute(p, s.c.in_place ? dst.data() : src.data(), dst.data(), options), LOCKSTEP_OK)
+          << name << " " << lockstep_last_error();
+      EXPECT_EQ(books.calls, planned) << name;
+      EXPECT_TRUE(dst == s.after) << name;
+      lockstep_plan_destroy(p);
+    }
+    lockstep_context_destroy(context);
+    EXPECT_EQ(books.live, 0);
   }
-  lockstep_context_destroy(context);
 }
 
 }  // namespace
