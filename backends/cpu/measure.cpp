@@ -1,6 +1,6 @@
 // measure.cpp - see measure.hpp. The limit of a size is the best of several loops, each on the queue's threads: memcpy,
-// plain and non-temporal vector copies; plain reads, reads with prefetches, reads of two places at once (glibc's memcpy
-// alone is the wrong base between 64 MiB and 1 GiB).
+// plain and non-temporal vector copies; plain reads, reads with prefetches, reads of two places at once, reads there
+// and back (glibc's memcpy alone is the wrong base between 64 MiB and 1 GiB).
 #include "measure.hpp"
 
 #include <unistd.h>
@@ -174,14 +174,26 @@ lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, 
   if (kind == LOCKSTEP_LIMIT_READ) {
     const block src(*queue, bytes);
     if (src.data() == nullptr) return no_memory(bytes);
+    bool back = false;
     const auto spread = [&](auto* read) {
       return [&, read] {
         over_ranges(*queue, src.size(), 4096,
                     [&](int64_t from, int64_t to) { keep(read(src.data() + from, to - from)); });
       };
     };
+    // As sequences.hpp goes: every other pass takes a share's quarters from the last to the first.
+    const auto there_and_back = [&] {
+      back = !back;
+      over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) {
+        const auto cut = [&](int k) { return from + (to - from) * k / 4; };
+        for (int k = 0; k < 4; ++k) {
+          const int part = back ? 3 - k : k;
+          keep(kernels.read(src.data() + cut(part), cut(part + 1) - cut(part)));
+        }
+      });
+    };
     return best_of(*queue, flags, samples, ms, spread(kernels.read), spread(kernels.read_prefetched),
-                   spread(kernels.read_two));
+                   spread(kernels.read_two), there_and_back);
   }
   if (kind == LOCKSTEP_LIMIT_LAUNCH) {
     const bool enough = time_samples(*queue, flags, samples, ms,

@@ -13,22 +13,24 @@ namespace lockstep::cpu {
 namespace {
 
 lockstep_status sum_floats(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const float_sum sum{call->reduce.dtype == LOCKSTEP_F32 ? sum_f32 : sum_f64, float_sums(queue->level)};
+  const sequences q(call, two);
+  const float_sum sum{q.d.dtype == LOCKSTEP_F32 ? sum_f32 : sum_f64, float_sums(queue->level), q.near()};
   if (sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto done = [&](int64_t s, double value) { store_float(call, s, value); };
   reduce_sequences(
-      *queue, sum, sequences(call, two), call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, done);
+      *queue, sum, q, call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, done);
   return LOCKSTEP_OK;
 }
 
 lockstep_status sum_integers(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const exact_sum sum{call->reduce.dtype == LOCKSTEP_I32 ? sum_i32 : sum_i64, exact_sums(queue->level)};
+  const sequences q(call, two);
+  const exact_sum sum{q.d.dtype == LOCKSTEP_I32 ? sum_i32 : sum_i64, exact_sums(queue->level)};
   auto* dst = static_cast<int64_t*>(call->dst);
   first_failure overflow;
   const auto done = [&](int64_t s, const wide& value) {
     if (!fits_i64(value, dst[s])) overflow.at(s);
   };
-  reduce_sequences(*queue, sum, sequences(call, two), call->workspace, done, [&](int64_t s) { dst[s] = 0; }, done);
+  reduce_sequences(*queue, sum, q, call->workspace, done, [&](int64_t s) { dst[s] = 0; }, done);
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
   return failed(LOCKSTEP_OVERFLOW,
@@ -106,7 +108,7 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, sums on one thread or f64", 0,
+    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, one thread or f64", 0,
      nullptr, streams_yield, workspace, launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
      nullptr, workspace, launch_lanes},

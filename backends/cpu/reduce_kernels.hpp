@@ -16,6 +16,7 @@ struct packed_rows {
   const void* src;
   int64_t n, stride;
   const int64_t* offsets;
+  bool near = false;  // in the caches: whole chunks are read without prefetches
 };
 
 // Columns that a column kernel takes at a time: see isa/float_sums.cpp.

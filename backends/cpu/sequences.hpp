@@ -21,12 +21,30 @@
 
 namespace lockstep::cpu {
 
+// Two streams a thread, far apart, without prefetches: one core of Zen 5 gets 3 to 12 % more from DRAM than by one
+// stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart,
+// which begin anew too often, gain nothing (tests/results/tries.md). On two threads only f64 gains, which has few
+// operations a line (squares 1.13 of the speed on a quiet machine, 0.99 on a busy one): sums of narrower floats lose up
+// to 9 % when neighbours are at the memory too, extremes 15 to 20 %.
+constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
+
+// A pass over one sequence goes the other way than the thread's last: it begins with what that one has left in the
+// caches, where a pass from the start begins with what its end has driven out. 1 MiB of f64 in an L2 of 1 MiB takes
+// 0.83 of the time so, 2 MiB 0.91, 1 MiB of f32 0.90 and of i32 0.95; four parts, since 16 cost f32 5 %. Shorter ones
+// stay in L2 either way, and from two_streams_from on a cache holds too little of them.
+constexpr int64_t turns_from = int64_t{768} << 10, parts_of_a_turn = 4;
+inline bool other_way() {
+  static thread_local bool back = true;
+  return back = !back;
+}
+
 // One sequence of n elements; scale, where it is not 1, multiplies each (f64).
 struct vector_view {
   const char* begin;
   int64_t n, stride, bytes;
   double scale = 1;
-  bool two = false;  // two places of it are read side by side
+  bool two = false;    // two places of it are read side by side
+  bool turns = false;  // passes over it go there and back
 
   bool as_is() const { return stride == 1 && scale == 1; }
   // Elements [first, first + m): where they lie, or copied into buffer.
@@ -54,19 +72,23 @@ struct sequences {
   const lockstep_reduce_desc& d;
   const char* src;
   int64_t bytes;
-  bool two;
+  bool two, turns;
 
   sequences(const lockstep_call* call, bool two_streams = false)
       : d(call->reduce),
         src(static_cast<const char*>(call->src)),
         bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
-        two(two_streams) {}
+        two(two_streams),
+        turns(d.count == 1 && d.length >= turns_from / bytes && d.length < two_streams_from / bytes) {}
+  // Doubles that L2 holds, so few instructions a line that prefetches are felt (0.95 of the time without; f32 and i32
+  // take 1.05 to 1.09, and 2 MiB of doubles 1.18).
+  bool near() const { return d.dtype == LOCKSTEP_F64 && d.length <= (1 << 20) / 8; }
   int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
   const char* begin(int64_t s) const {
     return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
   }
   bool packed() const { return d.element_stride == 1; }
-  vector_view view(int64_t s) const { return {begin(s), length(s), d.element_stride, bytes, 1, two}; }
+  vector_view view(int64_t s) const { return {begin(s), length(s), d.element_stride, bytes, 1, two, turns}; }
   // Neighbouring sequences lie side by side: vectors run across them.
   bool side_by_side() const {
     return d.offsets == nullptr && d.sequence_stride == 1 && d.element_stride > 1 && d.count >= 4 && d.length > 1;
@@ -114,9 +136,9 @@ inline int subtree_level(int64_t chunks, int64_t most) {
 }
 
 // Aligned subtrees [first, last) of 2^level chunks of a sequence; v.two: the first half of them side by side with the
-// second.
+// second. back: from the last to the first.
 template <class R>
-void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first, int64_t last,
+void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first, int64_t last, bool back,
                      typename R::value* values) {
   const int64_t chunks = chunks_of<R>(v.n), whole = v.n / R::chunk;
   const auto end = [&](int64_t t) { return (t + 1) << level < chunks ? (t + 1) << level : chunks; };
@@ -138,10 +160,11 @@ void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first,
     values[t - first] = one.total();
     values[u - first] = two.total();
   }
-  for (int64_t t = first + 2 * half; t < last; ++t) {
+  for (int64_t left = last - first - 2 * half; left > 0; --left) {
+    const int64_t t = back ? first + 2 * half + left - 1 : last - left;
     typename R::join join;
     push_chunks(r, v, t << level, end(t), join);
-    values[t - first] = join.total();
+    values[(LOCKSTEP_MUTANT("parts_in_the_order_of_the_pass") ? last - left : t) - first] = join.total();
   }
 }
 
@@ -150,27 +173,19 @@ template <class R>
 typename R::value reduce_alone(const R& r, const vector_view& v) {
   constexpr int64_t subtrees = 16;  // of 9 to 16 at most one is read on its own
   const int64_t chunks = chunks_of<R>(v.n);
-  const int level = v.two ? subtree_level(chunks, subtrees) : 62;
+  const int level = v.two ? subtree_level(chunks, subtrees) : v.turns ? subtree_level(chunks, parts_of_a_turn) : 62;
   typename R::value values[subtrees];
   const int64_t count = ((chunks - 1) >> level) + 1;
-  reduce_subtrees(r, v, level, 0, count, values);
+  reduce_subtrees(r, v, level, 0, count, v.turns && other_way(), values);
   if (count == 1) return values[0];
   typename R::join join;
   for (int64_t t = 0; t < count; ++t) join.push(values[t], level);
   return join.total();
 }
 
-// Two streams a thread, far apart, without prefetches: one core of Zen 5 gets 3 to 12 % more from DRAM than by one
-// stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart,
-// which begin anew too often, gain nothing (tests/results/tries.md). On two threads only what has few operations a line
-// gains: extremes, and f64 (squares 1.13 of the speed on a quiet machine, 0.99 on a busy one). Sums of narrower floats
-// lose up to 9 % when neighbours are at the memory too: there they prefetch.
-constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
 inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call) {
   const sequences q(call);
-  const bool extremes = q.d.reduction == LOCKSTEP_MIN || q.d.reduction == LOCKSTEP_MAX ||
-                        q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
-  if (queue->threads > 1 && !extremes && q.d.dtype != LOCKSTEP_F64) return 1;
+  if (queue->threads > 1 && q.d.dtype != LOCKSTEP_F64) return 1;
   return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < two_streams_from / q.bytes;
 }
 
@@ -192,8 +207,10 @@ typename R::value reduce_together(lockstep_queue& queue, const R& r, const vecto
   const int level = subtree_level(chunks, tasks_a_thread * queue.threads);
   const int64_t tasks = ((chunks - 1) >> level) + 1;
   auto* values = static_cast<typename R::value*>(workspace);
+  const bool back = v.turns && v.n >= turns_from * queue.threads / v.bytes && other_way();
   over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
-    if (!LOCKSTEP_MUTANT("tree_cut_in_equal_shares")) return reduce_subtrees(r, v, level, first, last, values + first);
+    if (!LOCKSTEP_MUTANT("tree_cut_in_equal_shares"))
+      return reduce_subtrees(r, v, level, first, last, back, values + first);
     for (int64_t t = first; t < last; ++t) {
       typename R::join join;
       push_chunks(r, v, t * chunks / tasks, (t + 1) * chunks / tasks, join);

@@ -45,7 +45,7 @@ double norm_f64(const lockstep_queue* queue, const vector_view& v, double plain,
 
 lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const sequences q(call, two);
-  const float_sum sum{term_of(q.d.dtype), float_sums(queue->level)};
+  const float_sum sum{term_of(q.d.dtype), float_sums(queue->level), q.near()};
   if (q.d.reduction != LOCKSTEP_NORM2 && sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto finish = [&](int64_t s, double value, const auto& reduce) {
     if (q.d.reduction == LOCKSTEP_NORM2)
@@ -107,7 +107,8 @@ double rounded_root(const wide& sum) {
 
 lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const bool norm = call->reduce.reduction == LOCKSTEP_NORM2;
-  const exact_sum sum{call->reduce.dtype == LOCKSTEP_I32 ? square_i32 : square_i64, exact_sums(queue->level)};
+  const sequences q(call, two);
+  const exact_sum sum{q.d.dtype == LOCKSTEP_I32 ? square_i32 : square_i64, exact_sums(queue->level)};
   auto* dst = static_cast<int64_t*>(call->dst);
   first_failure overflow;
   const auto done = [&](int64_t s, const wide& value) {
@@ -122,7 +123,7 @@ lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call
     if (norm) store_float(call, s, 0.0);
     else dst[s] = 0;
   };
-  reduce_sequences(*queue, sum, sequences(call, two), call->workspace, done, empty, together);
+  reduce_sequences(*queue, sum, q, call->workspace, done, empty, together);
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
   return failed(LOCKSTEP_OVERFLOW,

@@ -149,6 +149,34 @@ TEST_F(Properties, ReductionsOfColumnsAreThoseOfTransposedRowsAndIgnoreTheBatch)
   });
 }
 
+// Passes over what about fits a cache go there and back.
+TEST_F(Properties, LongSequencesGiveTheSameBitsAtEveryCall) {
+  constexpr int64_t n = 3 * (1 << 18) + 12345;  // 6 MiB: on up to 7 threads
+  std::vector<double> x(n);
+  for (double& v : x) v = std::ldexp(static_cast<double>(static_cast<int64_t>(draw())), -static_cast<int>(draw() % 60));
+  x[n / 8] = x[n - 2] = std::ldexp(1.0, 70);  // the largest, twice: argmax is the first
+  for (const lockstep_reduction what : {LOCKSTEP_SUM, LOCKSTEP_ARGMAX}) {
+    const auto d = lockstep_reduce_full(what, LOCKSTEP_F64, n, 1);
+    lockstep_options ref = lockstep_options_defaults();
+    ref.variant = "ref";
+    uint64_t want = 0;
+    ASSERT_EQ(lockstep_reduce(context, &d, x.data(), &want, &ref), LOCKSTEP_OK);
+    for (const int threads : {1, 2, 3, 7}) {
+      lockstep_context_options c = lockstep_context_defaults();
+      c.backend = "cpu";
+      c.threads = threads;
+      lockstep_context* one = nullptr;
+      ASSERT_EQ(lockstep_context_create(&c, &one), LOCKSTEP_OK);
+      for (int call = 0; call < 3; ++call) {
+        uint64_t got = 0;
+        EXPECT_EQ(lockstep_reduce(one, &d, x.data(), &got, nullptr), LOCKSTEP_OK);
+        EXPECT_EQ(got, want) << "reduction " << what << ", " << threads << " threads, call " << call;
+      }
+      lockstep_context_destroy(one);
+    }
+  }
+}
+
 TEST_F(Properties, ExtremesAreElementsAndNoneLiesBeyond) {
   on_both([&](const lockstep_options* options) {
     std::vector<int64_t> x(5000);

@@ -3,7 +3,7 @@
 //         the exact sum of up to 2^32 terms: the low halves add up to the first less 2^32 times the second.
 //         Squares of i64 are three such terms (schoolbook, 32-bit digits).
 // Moves   every element read once; 24 bytes written a chunk
-// Limit   L2: 5 operations a vector of i32 squares; DRAM: the read limit
+// Limit   L2: 5 or 7 operations a vector of i32 squares; DRAM: the read limit
 // Watch   two squares of i32 fit one u64 (2 * 2^62), four do not
 // Source  this repository
 #include "../reduce_kernels.hpp"
@@ -97,11 +97,14 @@ struct i32_square {
   static vu load(const int32_t* p) { return load_i32(p); }
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
   // The products look at the low halves only: a register's even elements as they lie, its odd ones shifted down.
-  static void enter_two(vu* part, const int32_t* p) {
+  static void enter_two(vu* part, const int32_t* p) { enter_term(part, two_squares(p)); }
+  static vu two_squares(const int32_t* p) {
     vu x;
     memcpy(&x, p, sizeof x);
-    enter(part, x, x >> 32);
+    return product_signed(x) + product_signed(x >> 32);
   }
+#else
+  static vu two_squares(const int32_t* p) { return product_signed(load(p)) + product_signed(load(p + W)); }
 #endif
   static void enter(vu* part, vu a, vu b) { enter_term(part, product_signed(a) + product_signed(b)); }
   static void enter(vu* part, vu a) { enter_term(part, product_signed(a)); }
@@ -186,9 +189,48 @@ wide row(const typename K::element* p, int64_t n) {
   return total<K>(x, LOCKSTEP_MUTANT("exact_row_counts_no_pads") ? n : i);
 }
 
+inline vu or_of(vu a, vu b, vu c) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return reinterpret_cast<vu>(_mm512_ternarylogic_epi64(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b),
+                                                        reinterpret_cast<__m512i>(c), 0xFE));
+#else
+  return a | b | c;
+#endif
+}
+
+// Whole chunks of squares of i32 as long as they are small: up to 2^12 terms below 2^52 add up below 2^64, high halves
+// need not be kept, and two vectors take 11 operations in place of 14: 1 MiB on one Zen 5 core 8.9 -> 7.7 us. Sums of
+// larger squares (|x| from 2^25.5 on) seldom fit the I64 that they are meant for. Returns the chunks done.
+constexpr int small_bits = 52;
+template <class K>
+int64_t small_chunks(const typename K::element* p, int64_t count, int64_t stride, wide* out) {
+  static_assert(exact_chunk / 2 <= 1 << (64 - small_bits) && exact_chunk % (4 * W) == 0);
+  for (int64_t s = 0; s < count; ++s, p += stride) {
+    vu x = {}, y = {}, seen = {};
+    for (int64_t i = 0; i < exact_chunk; i += 4 * W) {
+      for (int b = 0; b < 4 * W * static_cast<int>(sizeof(*p)); b += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(p + i) + ahead + b);
+      const vu a = K::two_squares(p + i), b = K::two_squares(p + i + 2 * W);
+      x += a, y += b;
+      seen = or_of(seen, a, b);
+    }
+    uint64_t sum = 0, bits = 0;
+    x += y;
+    for (int l = 0; l < W; ++l) sum += x[l], bits |= seen[l];
+    if (bits >> small_bits != 0 && !LOCKSTEP_MUTANT("large_squares_as_small_ones")) return s;
+    out[s] = {{sum, 0, 0}};
+  }
+  return count;
+}
+
 template <class K>
 void rows(const packed_rows& r, int64_t count, wide* out) {
   const auto* p = static_cast<const typename K::element*>(r.src);
+  if constexpr (requires { K::two_squares(p); })
+    if (r.offsets == nullptr && r.n == exact_chunk) {
+      const int64_t done = small_chunks<K>(p, count, r.stride, out);
+      p += done * r.stride, out += done, count -= done;
+    }
   for (int64_t s = 0; s < count; ++s)
     out[s] = r.offsets != nullptr ? row<K>(p + r.offsets[s], r.offsets[s + 1] - r.offsets[s])
                                   : row<K>(p + s * r.stride, r.n);

@@ -163,7 +163,7 @@ constexpr int vectors = lanes / W;                        // of one row of lanes
 constexpr int at_once = W == 8 ? 16 : 8;                  // accumulators: 16 of 32 registers, 8 of 16
 
 // lane[]: the lanes of a leaf's first `full` rows.
-template <class K>
+template <class K, bool fetch = true>
 inline void full_rows(const typename K::element* p, int64_t full, vd* lane) {
   for (int first = 0; first < vectors; first += at_once) {
     vd acc[at_once];
@@ -171,7 +171,7 @@ inline void full_rows(const typename K::element* p, int64_t full, vd* lane) {
     const bool backwards = LOCKSTEP_MUTANT("lane_order_reversed");
     const typename K::element* q = p + first * W + (backwards ? (full - 1) * lanes : 0);
     for (int64_t r = 0; r < full; ++r, q += backwards ? -lanes : lanes) {
-      constexpr int bytes = at_once * W * static_cast<int>(sizeof(*q));
+      constexpr int bytes = fetch ? at_once * W * static_cast<int>(sizeof(*q)) : 0;
       for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q) + ahead + b);
 #pragma GCC unroll 16
       for (int k = 0; k < at_once; ++k) acc[k] = K::enter(acc[k], K::load(q + k * W));
@@ -231,10 +231,10 @@ vd leaf_vector(const typename K::element* p, int64_t n) {
 }
 
 // A whole leaf: everything a constant, so that all of it stays in registers.
-template <class K>
+template <class K, bool fetch>
 inline vd whole_leaf(const typename K::element* p) {
   vd lane[vectors];
-  full_rows<K>(p, order::rows, lane);
+  full_rows<K, fetch>(p, order::rows, lane);
 #pragma GCC unroll 8
   for (int d = vectors / 2; d >= 1; d /= 2)
 #pragma GCC unroll 32
@@ -334,7 +334,10 @@ void rows(const packed_rows& r, int64_t count, double* out) {
       if (length < 2 * lanes) ahead_of(p + r.offsets[s], length);
       return leaf_vector<K>(p + r.offsets[s], length);
     });
-  if (n == order::leaf) return each_row<false>(count, out, [&](int64_t s) { return whole_leaf<K>(p + s * stride); });
+  if (n == order::leaf && r.near)
+    return each_row<false>(count, out, [&](int64_t s) { return whole_leaf<K, false>(p + s * stride); });
+  if (n == order::leaf)
+    return each_row<false>(count, out, [&](int64_t s) { return whole_leaf<K, true>(p + s * stride); });
   if (n > 0 && n <= most_vectors * W) {
     static constexpr auto table = short_rows_of<K>(constants<1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16>{});
     return table.of[(n - 1) / W](r, count, out);
