@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""performance_test.py PERFORMANCE - tools/performance on results made up here: what is missing, level or behind is said."""
+import importlib.machinery
+import importlib.util
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+
+loader = importlib.machinery.SourceFileLoader("performance", sys.argv.pop(1))
+performance = importlib.util.module_from_spec(importlib.util.spec_from_loader("performance", loader))
+sys.dont_write_bytecode = True
+loader.exec_module(performance)
+
+
+def row(name, ms=1.0, noise=0.002, fraction=0.9, source="lockstep", **more):
+    return {"name": name, "backend": "cuda", "source": source, "variant": "wide" if source == "lockstep" else source, "bytes": 2e9,
+            "median_ms": ms, "low_ms": ms * (1 - noise), "high_ms": ms * (1 + noise), "gb_s": 2e3 / ms, "fraction": fraction, **more}
+
+
+def run(rows, commit="aaa", limits=None, **meta):
+    devices = {"cuda": {"name": "GPU", "detail": "sm_90, driver 580.1 for CUDA 13.0, 4 threads"}}
+    return {"meta": {"commit": commit, "date": "2026-01-01", "cache": "hot", "threads": 0, "devices": devices, **meta},
+            "limits": {"cuda": limits or {}}, "benchmarks": rows}
+
+
+class Performance(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        (self.root / "tests/results").mkdir(parents=True)
+        self.write("reasons.json", {})
+        (self.root / "README.md").write_text("before\n" + performance.begin + performance.end + "after\n")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, name, what):
+        (self.root / "tests/results" / name).write_text(json.dumps(what))
+
+    def made(self, targets, result, shown=(), key="cuda"):
+        """The README's text and the summary's."""
+        self.write("targets.json", {key: targets, "shown": {key: shown}})
+        if result:
+            self.write("readme-gpu.json", result)
+        said = io.StringIO()
+        with redirect_stdout(said):
+            self.assertEqual(performance.main([], self.root), 0)
+            self.assertEqual(performance.main(["--summary"], self.root), 0)
+            self.assertEqual(performance.main(["--check"], self.root), 0)
+        return (self.root / "README.md").read_text(), said.getvalue()
+
+    def test_a_target_without_a_row_is_short(self):
+        text, said = self.made({"a": 0.8, "b": 0.9}, run([row("a")]))
+        self.assertIn("| `b` |  |  |  |  | not measured: **short** |  |", text)
+        self.assertIn("1 of 2 targets met (1 not measured)", text)
+        self.assertIn("short   b: not measured: short", said)
+        self.assertIn("1 targets of readme-gpu.json not measured", said)
+
+    def test_targets_without_a_results_file_are_told(self):
+        text, said = self.made({"a": 0.8, "b": 0.9}, None)
+        self.assertIn("**cuda: no results file, 2 targets not measured.**", text)
+        self.assertIn("cuda: no results file", said)
+
+    def test_a_factor_without_its_peer_is_short(self):
+        text, _ = self.made({"a": {"factor": 1.05, "over": "CUB"}}, run([row("a"), row("a", 2, source="Thrust")]))
+        self.assertIn("1.05 x CUB, which was not measured: **short**", text)
+        self.assertIn("0 of 1 targets met (1 not measured)", text)
+
+    def test_what_a_prototype_showed_and_nobody_measured(self):
+        _, said = self.made({}, run([row("a")]), [["b*", 0.9]])
+        self.assertIn("below   b*: not measured", said)
+
+    def test_shown_at_its_target(self):
+        rows = [row("a"), row("a", 0.9, source="CUB"), row("b"), row("b", 1.1, source="CUB")]
+        of = {"factor": 1.0, "over": "CUB"}
+        _, said = self.made({"a": of, "b": of}, run(rows), [["a", "target"], ["b", "target"]])
+        self.assertIn("below   a: not the target", said)
+        self.assertNotIn("below   b", said)
+
+    def test_level_is_within_the_noise_of_both(self):
+        rows = [row("a"), row("a", 0.997, source="CUB"), row("b"), row("b", 0.995, source="CUB"), row("c"), row("c", 1.005, source="CUB")]
+        of = {"factor": 1.0, "over": "CUB"}
+        text, _ = self.made({"a": of, "b": of, "c": of}, run(rows))
+        self.assertIn("1.00 x CUB, 0.997, level: met | CUB: 0.997 level", text)
+        self.assertIn("1.00 x CUB, 0.995, behind: **short** | CUB: **0.995 behind**", text)
+        self.assertIn("1.00 x CUB, 1.005, ahead: met | CUB: 1.005 ahead", text)
+        self.assertIn("1 of 3 rows with a peer are behind it, 1 level", text)
+
+    def test_other_factors_have_no_tolerance_beyond_what_is_printed(self):
+        text, _ = self.made({"a": {"factor": 1.1, "over": "CUB"}}, run([row("a"), row("a", 1.094, source="CUB")]))
+        self.assertIn("1.10 x CUB, 1.09: **short**", text)
+
+    def test_a_peer_that_is_behind_hides_none_that_is_ahead(self):
+        rows = [row("a"), row("a", 0.99, 0.02, source="noisy"), row("a", 0.992, 0.001, source="sure")]
+        text, _ = self.made({}, run(rows))
+        self.assertIn("sure: **0.992 behind**", text)
+
+    def test_times_have_no_tolerance(self):
+        self.write("pinned.json", run([row("a", 24.01)]))
+        text, _ = self.made({"a there": {"ms": 24, "file": "pinned.json"}, "b there": {"ms": 24, "file": "pinned.json"},
+                             "c there": {"ms": 24, "file": "none.json"}}, run([row("a")]))
+        self.assertIn("24.00 ms: **short**", text)
+        self.assertIn("0 of 3 targets met (2 not measured)", text)
+
+    def test_commits_of_other_files_are_told_where_they_differ(self):
+        self.write("same.json", run([row("a", 2)]))
+        self.write("other.json", run([row("a", 2)], commit="bbb"))
+        text, _ = self.made({"a 1": {"ms": 3, "file": "same.json"}, "a 2": {"ms": 3, "file": "other.json"}}, run([row("a")]))
+        self.assertIn("`a 1` ([file](tests/results/same.json))", text)
+        self.assertIn("`a 2` ([file](tests/results/other.json), commit bbb)", text)
+
+    def test_host_copies_bound_what_pageable_memory_allows(self):
+        limits = {"host_copies_gb_s": 40, "both_pinned_gb_s": 100}
+        targets = {"a by": {"host_copies": 0.85, "file": "pageable.json"}}
+        for ms, verdict in ((58.8, "0.85 of the bound by host copies (40 GB/s), 0.85: met"), (60, "0.83 of the bound by host copies (40 GB/s), 0.85: **short**")):
+            self.write("pageable.json", run([row("a", ms)], limits=limits))
+            self.assertIn(verdict, self.made(targets, run([row("a")]))[0])
+        limits["host_copies_gb_s"] = 400  # now the link bounds
+        self.write("pageable.json", run([row("a", 20)], limits=limits))
+        self.assertIn("1.00 of the bound", self.made(targets, run([row("a")]))[0])
+        del limits["host_copies_gb_s"]
+        self.write("pageable.json", run([row("a", 20)], limits=limits))
+        self.assertIn("not measured: **short**", self.made(targets, run([row("a")]))[0])
+
+    def test_auto_beside_the_better(self):
+        calls = [row("a", memory="pageable", over_better=1.05), row("b", memory="pageable", over_better=1.3), row("c", memory="pinned", over_better=2)]
+        of = {"over_better": 1.1, "memory": "pageable", "file": "crossover.json"}
+        self.write("crossover.json", run(calls))
+        text, _ = self.made({"auto": of}, run([row("a")]))
+        self.assertIn("1 of 2 calls within 1.10 x the better, the worst 1.30: **short**", text)
+        self.write("crossover.json", run(calls[:1]))
+        self.assertIn("1 of 1 calls within 1.10 x the better, the worst 1.05: met", self.made({"auto": of}, run([row("a")]))[0])
+        self.write("crossover.json", run(calls[2:]))
+        self.assertIn("| `auto` |  |  |  |  | not measured: **short** |", self.made({"auto": of}, run([row("a")]))[0])
+
+    def test_cold_stands_in_a_column(self):
+        self.write("readme-gpu-cold.json", run([row("a", 2, fraction=0.77)], commit="ccc"))
+        text, _ = self.made({}, run([row("a"), row("b")]))
+        self.assertIn("| of limit | cold | target |", text)
+        self.assertIn("| 0.90 | 2.00 ms, 0.77 |", text)
+        self.assertIn("| `b` | wide | 1.00 ms | 2000 | 0.90 |  |  |  |", text)
+        self.assertIn("readme-gpu-cold.json), commit ccc", text)
+        self.assertEqual(text.count("### GPU"), 1)
+
+    def test_the_head_says_things_once(self):
+        text, _ = self.made({}, run([row("a")], note="driver 580.1", threads=1), key="cuda 1 thread")
+        self.assertEqual(text.count("580.1"), 1)
+        self.assertIn("1 of 4 threads", text)
+
+    def test_check_fails_when_the_readme_is_another(self):
+        self.made({"a": 0.8}, run([row("a")]))
+        self.write("readme-gpu.json", run([row("a", 2)]))
+        with redirect_stdout(io.StringIO()):
+            self.assertEqual(performance.main(["--check"], self.root), 1)
+
+
+unittest.main(verbosity=1)
