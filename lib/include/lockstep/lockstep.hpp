@@ -1,14 +1,17 @@
 // lockstep.hpp - header-only C++20 over lockstep.h: RAII handles, spans, types.
 //
-// Every operation has two forms. The plain one throws lockstep::exception; the
-// one that starts with try_ is noexcept and returns a lockstep::failure, which
-// is true when something went wrong. Shapes, aliasing, exactness and errors are
-// those of the C call of the same name (lockstep.h). A span may name device
-// memory: it is never dereferenced here.
+// Whatever can fail has two forms. The plain one throws lockstep::exception; the
+// one that starts with try_ is noexcept, returns a lockstep::failure, which is
+// true when something went wrong, and gives its result through its last argument
+// but the options. A constructor's is try_create, on an object made empty with
+// nullptr. Shapes, aliasing, exactness and errors are those of the C call of the
+// same name (lockstep.h). A span may name device memory: it is never dereferenced
+// here.
 #pragma once
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -142,14 +145,17 @@ class context {
 template <element T>
 class buffer {
  public:
-  buffer(context& where, const char* backend, lockstep_memory kind, std::size_t count)
-      : context_(where.get()), backend_(backend), kind_(kind), count_(count) {
-    if (count > SIZE_MAX / sizeof(T)) throw std::bad_array_new_length();
-    failure(lockstep_alloc(context_, backend, kind, count * sizeof(T), &data_)).raise();
+  buffer(context& where, const char* backend, lockstep_memory kind, std::size_t count) {
+    open(where, backend, kind, count).raise();
   }
-  ~buffer() {
-    if (data_ != nullptr) (void)lockstep_free(context_, backend_.c_str(), kind_, count_ * sizeof(T), data_);
+  // The no-throw form: out, which gives back what it had, stays empty when it fails.
+  static failure try_create(context& where, const char* backend, lockstep_memory kind, std::size_t count,
+                            buffer& out) noexcept {
+    return out.open(where, backend, kind, count);
   }
+  // An empty buffer, for try_create.
+  explicit buffer(std::nullptr_t) noexcept {}
+  ~buffer() { release(); }
   buffer(buffer&& other) noexcept
       : context_(other.context_), backend_(std::move(other.backend_)), kind_(other.kind_),
         count_(std::exchange(other.count_, 0)), data_(std::exchange(other.data_, nullptr)) {}
@@ -160,25 +166,51 @@ class buffer {
   [[nodiscard]] T* data() const noexcept { return static_cast<T*>(data_); }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] std::span<T> span() const noexcept { return {data(), count_}; }
-  void assign(std::span<const T> from) {
-    if (from.size() != count_) throw exception(LOCKSTEP_INVALID_ARGUMENT, "assign: the sizes differ");
-    failure(lockstep_copy(context_, backend_.c_str(), from.data(), data_, count_ * sizeof(T))).raise();
+  failure try_assign(std::span<const T> from) noexcept {
+    if (from.size() != count_) return failure(LOCKSTEP_INVALID_ARGUMENT, "assign: the sizes differ");
+    return failure(lockstep_copy(context_, backend_.c_str(), from.data(), data_, count_ * sizeof(T)));
   }
-  void copy_to(std::span<T> to) const {
-    if (to.size() != count_) throw exception(LOCKSTEP_INVALID_ARGUMENT, "copy_to: the sizes differ");
-    failure(lockstep_copy(context_, backend_.c_str(), data_, to.data(), count_ * sizeof(T))).raise();
+  void assign(std::span<const T> from) { try_assign(from).raise(); }
+  failure try_copy_to(std::span<T> to) const noexcept {
+    if (to.size() != count_) return failure(LOCKSTEP_INVALID_ARGUMENT, "copy_to: the sizes differ");
+    return failure(lockstep_copy(context_, backend_.c_str(), data_, to.data(), count_ * sizeof(T)));
   }
+  void copy_to(std::span<T> to) const { try_copy_to(to).raise(); }
 
  private:
-  lockstep_context* context_;
+  failure open(context& where, const char* backend, lockstep_memory kind, std::size_t count) noexcept {
+    release();
+    if (count > SIZE_MAX / sizeof(T))
+      return failure(LOCKSTEP_INVALID_ARGUMENT, "count is too large: its bytes do not fit size_t");
+    try {
+      backend_ = backend != nullptr ? backend : "";
+    } catch (const std::bad_alloc&) {
+      return failure(LOCKSTEP_OUT_OF_MEMORY, "no memory for the backend's name");
+    }
+    failure failed(lockstep_alloc(where.get(), backend, kind, count * sizeof(T), &data_));
+    if (failed) return failed;
+    context_ = where.get(), kind_ = kind, count_ = count;
+    return failed;
+  }
+  void release() noexcept {
+    if (data_ != nullptr) (void)lockstep_free(context_, backend_.c_str(), kind_, count_ * sizeof(T), data_);
+    data_ = nullptr, count_ = 0;
+  }
+  lockstep_context* context_ = nullptr;
   std::string backend_;
-  lockstep_memory kind_;
-  std::size_t count_;
+  lockstep_memory kind_ = LOCKSTEP_HOST;
+  std::size_t count_ = 0;
   void* data_ = nullptr;
 };
 
 // ---- one call for each description -------------------------------------------
 // The whole of the C API: any description, raw pointers.
+
+namespace detail {
+inline bool squares(const lockstep_reduce_desc& d) noexcept {
+  return d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2;
+}
+}  // namespace detail
 
 inline failure try_run(context& c, const lockstep_transpose_desc& d, const void* src, void* dst,
                        const lockstep_options* o = nullptr) noexcept {
@@ -190,8 +222,8 @@ inline failure try_run(context& c, const lockstep_permute_desc& d, const void* s
 }
 inline failure try_run(context& c, const lockstep_reduce_desc& d, const void* src, void* dst,
                        const lockstep_options* o = nullptr) noexcept {
-  const bool squares = d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2;
-  return failure(squares ? lockstep_square_sum(c.get(), &d, src, dst, o) : lockstep_reduce(c.get(), &d, src, dst, o));
+  return failure(detail::squares(d) ? lockstep_square_sum(c.get(), &d, src, dst, o)
+                                    : lockstep_reduce(c.get(), &d, src, dst, o));
 }
 inline failure try_run(context& c, const lockstep_stencil_desc& d, const void* src, void* dst,
                        const lockstep_options* o = nullptr) noexcept {
@@ -201,7 +233,10 @@ inline failure try_run(context& c, const lockstep_shuffle_desc& d, const void* s
                        const lockstep_options* o = nullptr) noexcept {
   return failure(lockstep_shuffle(c.get(), &d, src, dst, o));
 }
+// A description of any op.
 template <class Desc>
+concept description = requires(context& c, const Desc& d) { try_run(c, d, nullptr, nullptr); };
+template <description Desc>
 void run(context& c, const Desc& d, const void* src, void* dst, const lockstep_options* o = nullptr) {
   try_run(c, d, src, dst, o).raise();
 }
@@ -280,14 +315,14 @@ void permute(context& c, std::span<const T> src, std::span<T> dst, std::span<con
 
 // One result of all of src. R is the result's type: sum_of<T>, T for MIN and MAX,
 // int64_t for ARGMIN and ARGMAX, double for NORM2, or float in place of double.
-template <class R, number T>
+template <number R, number T>
 failure try_reduce(context& c, lockstep_reduction reduction, std::span<const T> src, R& result,
                    const lockstep_options* o = nullptr) noexcept {
   lockstep_reduce_desc d = lockstep_reduce_full(reduction, dtype_of<T>, static_cast<std::int64_t>(src.size()), 1);
   d.result = dtype_of<R>;
   return try_run(c, d, src.data(), &result, o);
 }
-template <class R, number T>
+template <number R, number T>
 [[nodiscard]] R reduce(context& c, lockstep_reduction reduction, std::span<const T> src,
                        const lockstep_options* o = nullptr) {
   R result{};
@@ -302,33 +337,64 @@ template <number T>
   return reduce<sum_of<T>, T>(c, LOCKSTEP_SUM_OF_SQUARES, src, o);
 }
 template <number T>
+failure try_square_sum(context& c, std::span<const T> src, sum_of<T>& result,
+                       const lockstep_options* o = nullptr) noexcept {
+  return try_reduce<sum_of<T>, T>(c, LOCKSTEP_SUM_OF_SQUARES, src, result, o);
+}
+template <number T>
 [[nodiscard]] double norm2(context& c, std::span<const T> src, const lockstep_options* o = nullptr) {
   return reduce<double, T>(c, LOCKSTEP_NORM2, src, o);
+}
+template <number T>
+failure try_norm2(context& c, std::span<const T> src, double& result, const lockstep_options* o = nullptr) noexcept {
+  return try_reduce<double, T>(c, LOCKSTEP_NORM2, src, result, o);
 }
 template <comparable T>
 [[nodiscard]] sum_of<T> sum(context& c, std::span<const T> src, const lockstep_options* o = nullptr) {
   return reduce<sum_of<T>, T>(c, LOCKSTEP_SUM, src, o);
 }
 template <comparable T>
+failure try_sum(context& c, std::span<const T> src, sum_of<T>& result, const lockstep_options* o = nullptr) noexcept {
+  return try_reduce<sum_of<T>, T>(c, LOCKSTEP_SUM, src, result, o);
+}
+template <comparable T>
 [[nodiscard]] T min(context& c, std::span<const T> src, const lockstep_options* o = nullptr) {
   return reduce<T, T>(c, LOCKSTEP_MIN, src, o);
+}
+template <comparable T>
+failure try_min(context& c, std::span<const T> src, T& result, const lockstep_options* o = nullptr) noexcept {
+  return try_reduce<T, T>(c, LOCKSTEP_MIN, src, result, o);
 }
 template <comparable T>
 [[nodiscard]] T max(context& c, std::span<const T> src, const lockstep_options* o = nullptr) {
   return reduce<T, T>(c, LOCKSTEP_MAX, src, o);
 }
 template <comparable T>
+failure try_max(context& c, std::span<const T> src, T& result, const lockstep_options* o = nullptr) noexcept {
+  return try_reduce<T, T>(c, LOCKSTEP_MAX, src, result, o);
+}
+template <comparable T>
 [[nodiscard]] std::int64_t argmin(context& c, std::span<const T> src, const lockstep_options* o = nullptr) {
   return reduce<std::int64_t, T>(c, LOCKSTEP_ARGMIN, src, o);
+}
+template <comparable T>
+failure try_argmin(context& c, std::span<const T> src, std::int64_t& result,
+                   const lockstep_options* o = nullptr) noexcept {
+  return try_reduce<std::int64_t, T>(c, LOCKSTEP_ARGMIN, src, result, o);
 }
 template <comparable T>
 [[nodiscard]] std::int64_t argmax(context& c, std::span<const T> src, const lockstep_options* o = nullptr) {
   return reduce<std::int64_t, T>(c, LOCKSTEP_ARGMAX, src, o);
 }
+template <comparable T>
+failure try_argmax(context& c, std::span<const T> src, std::int64_t& result,
+                   const lockstep_options* o = nullptr) noexcept {
+  return try_reduce<std::int64_t, T>(c, LOCKSTEP_ARGMAX, src, result, o);
+}
 
 // One result for each row (or column) of a packed rows x cols matrix.
 enum class along { rows, columns };
-template <class R, number T>
+template <number R, number T>
 failure try_reduce_matrix(context& c, lockstep_reduction reduction, along direction, std::span<const T> src,
                           std::span<R> dst, std::int64_t rows, std::int64_t cols,
                           const lockstep_options* o = nullptr) noexcept {
@@ -341,14 +407,14 @@ failure try_reduce_matrix(context& c, lockstep_reduction reduction, along direct
   d.result = dtype_of<R>;
   return try_run(c, d, src.data(), dst.data(), o);
 }
-template <class R, number T>
+template <number R, number T>
 void reduce_matrix(context& c, lockstep_reduction reduction, along direction, std::span<const T> src, std::span<R> dst,
                    std::int64_t rows, std::int64_t cols, const lockstep_options* o = nullptr) {
   try_reduce_matrix<R, T>(c, reduction, direction, src, dst, rows, cols, o).raise();
 }
 
 // One result for each segment src[offsets[s]] .. src[offsets[s+1]].
-template <class R, number T>
+template <number R, number T>
 failure try_reduce_segments(context& c, lockstep_reduction reduction, std::span<const T> src,
                             std::span<const std::int64_t> offsets, std::span<R> dst,
                             const lockstep_options* o = nullptr) noexcept {
@@ -360,23 +426,36 @@ failure try_reduce_segments(context& c, lockstep_reduction reduction, std::span<
   d.result = dtype_of<R>;
   return try_run(c, d, src.data(), dst.data(), o);
 }
-template <class R, number T>
+template <number R, number T>
 void reduce_segments(context& c, lockstep_reduction reduction, std::span<const T> src,
                      std::span<const std::int64_t> offsets, std::span<R> dst, const lockstep_options* o = nullptr) {
   try_reduce_segments<R, T>(c, reduction, src, offsets, dst, o).raise();
 }
 
-// A packed array of 1 to 3 axes; the form follows from the number of coefficients
-// (2*radius*rank + 1: general; radius*rank + 1: symmetric).
+// A stencil's coefficients. A range of them says by its length what they are
+// (2*radius*rank + 1: general; radius*rank + 1: symmetric); antisymmetric(range)
+// is the form that has as many as the symmetric one.
+struct weights {
+  template <class Range>
+    requires std::convertible_to<const Range&, std::span<const double>>
+  weights(const Range& range, bool odd = false) noexcept : coefficients(range), antisymmetric(odd) {}
+  std::span<const double> coefficients;
+  bool antisymmetric;
+};
+[[nodiscard]] inline weights antisymmetric(std::span<const double> coefficients) noexcept {
+  return {coefficients, true};
+}
+
+// A packed array of 1 to 3 axes.
 template <class T>
   requires(std::same_as<T, float> || std::same_as<T, double>)
 failure try_stencil(context& c, std::span<const T> src, std::span<T> dst, std::span<const std::int64_t> shape,
-                    std::int32_t radius, std::span<const double> coefficients, lockstep_boundary boundary,
+                    std::int32_t radius, weights taps, lockstep_boundary boundary,
                     std::int32_t sweeps = 1, double value = 0.0, const lockstep_options* o = nullptr) noexcept {
   if (shape.empty() || shape.size() > 3) return failure(LOCKSTEP_INVALID_ARGUMENT, "shape must have 1 to 3 axes");
   const auto rank = static_cast<std::int32_t>(shape.size());
   lockstep_stencil_desc d =
-      lockstep_stencil_packed(dtype_of<T>, rank, shape.data(), radius, coefficients.data(), boundary);
+      lockstep_stencil_packed(dtype_of<T>, rank, shape.data(), radius, taps.coefficients.data(), boundary);
   const std::int64_t shrink = boundary == LOCKSTEP_BOUNDARY_VALID ? 2 * std::int64_t{radius} * sweeps : 0;
   std::int64_t n = 1, written = 1;
   for (std::int32_t k = rank - 1; k >= 0; --k) {
@@ -388,16 +467,20 @@ failure try_stencil(context& c, std::span<const T> src, std::span<T> dst, std::s
   if (written >= 0 && !detail::fits(dst.size(), written)) return detail::size_mismatch("dst", dst.size(), written);
   d.sweeps = sweeps;
   d.value = value;
-  d.coefficient_count = static_cast<std::int32_t>(coefficients.size());
-  if (static_cast<std::int64_t>(coefficients.size()) == std::int64_t{radius} * rank + 1) d.form = LOCKSTEP_SYMMETRIC;
+  const std::size_t count = taps.coefficients.size();
+  d.coefficient_count = count <= INT32_MAX ? static_cast<std::int32_t>(count) : -1;
+  if (taps.antisymmetric)
+    d.form = LOCKSTEP_ANTISYMMETRIC;
+  else if (d.coefficient_count == std::int64_t{radius} * rank + 1)
+    d.form = LOCKSTEP_SYMMETRIC;
   return try_run(c, d, src.data(), dst.data(), o);
 }
 template <class T>
   requires(std::same_as<T, float> || std::same_as<T, double>)
 void stencil(context& c, std::span<const T> src, std::span<T> dst, std::span<const std::int64_t> shape,
-             std::int32_t radius, std::span<const double> coefficients, lockstep_boundary boundary,
+             std::int32_t radius, weights taps, lockstep_boundary boundary,
              std::int32_t sweeps = 1, double value = 0.0, const lockstep_options* o = nullptr) {
-  try_stencil(c, src, dst, shape, radius, coefficients, boundary, sweeps, value, o).raise();
+  try_stencil(c, src, dst, shape, radius, taps, boundary, sweeps, value, o).raise();
 }
 
 template <element T>
@@ -417,31 +500,50 @@ void shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src, std
 
 // ---- plans --------------------------------------------------------------------
 
+namespace detail {
+inline lockstep_status make_plan(lockstep_context* c, const lockstep_transpose_desc& d, const lockstep_options* o,
+                                 lockstep_plan** p) noexcept {
+  return lockstep_plan_transpose(c, &d, o, p);
+}
+inline lockstep_status make_plan(lockstep_context* c, const lockstep_permute_desc& d, const lockstep_options* o,
+                                 lockstep_plan** p) noexcept {
+  return lockstep_plan_permute(c, &d, o, p);
+}
+inline lockstep_status make_plan(lockstep_context* c, const lockstep_reduce_desc& d, const lockstep_options* o,
+                                 lockstep_plan** p) noexcept {
+  return squares(d) ? lockstep_plan_square_sum(c, &d, o, p) : lockstep_plan_reduce(c, &d, o, p);
+}
+inline lockstep_status make_plan(lockstep_context* c, const lockstep_stencil_desc& d, const lockstep_options* o,
+                                 lockstep_plan** p) noexcept {
+  return lockstep_plan_stencil(c, &d, o, p);
+}
+inline lockstep_status make_plan(lockstep_context* c, const lockstep_shuffle_desc& d, const lockstep_options* o,
+                                 lockstep_plan** p) noexcept {
+  return lockstep_plan_shuffle(c, &d, o, p);
+}
+}  // namespace detail
+
 // A call prepared once; the context must outlive it.
 class plan {
  public:
-  plan(context& c, const lockstep_transpose_desc& d, const lockstep_options* o = nullptr) {
-    take([&](lockstep_plan** p) { return lockstep_plan_transpose(c.get(), &d, o, p); });
+  template <description Desc>
+  plan(context& c, const Desc& d, const lockstep_options* o = nullptr) {
+    open(c, d, o).raise();
   }
-  plan(context& c, const lockstep_permute_desc& d, const lockstep_options* o = nullptr) {
-    take([&](lockstep_plan** p) { return lockstep_plan_permute(c.get(), &d, o, p); });
+  // The no-throw form: leaves out empty when it fails.
+  template <description Desc>
+  static failure try_create(context& c, const Desc& d, plan& out, const lockstep_options* o = nullptr) noexcept {
+    return out.open(c, d, o);
   }
-  plan(context& c, const lockstep_reduce_desc& d, const lockstep_options* o = nullptr) {
-    const bool squares = d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2;
-    take([&](lockstep_plan** p) {
-      return squares ? lockstep_plan_square_sum(c.get(), &d, o, p) : lockstep_plan_reduce(c.get(), &d, o, p);
-    });
-  }
-  plan(context& c, const lockstep_stencil_desc& d, const lockstep_options* o = nullptr) {
-    take([&](lockstep_plan** p) { return lockstep_plan_stencil(c.get(), &d, o, p); });
-  }
-  plan(context& c, const lockstep_shuffle_desc& d, const lockstep_options* o = nullptr) {
-    take([&](lockstep_plan** p) { return lockstep_plan_shuffle(c.get(), &d, o, p); });
-  }
+  // An empty plan, for try_create.
+  explicit plan(std::nullptr_t) noexcept {}
 
+  failure try_workspace_bytes(std::size_t& bytes) const noexcept {
+    return failure(lockstep_plan_workspace(handle_.get(), &bytes));
+  }
   [[nodiscard]] std::size_t workspace_bytes() const {
     std::size_t bytes = 0;
-    failure(lockstep_plan_workspace(handle_.get(), &bytes)).raise();
+    try_workspace_bytes(bytes).raise();
     return bytes;
   }
   failure try_execute(const void* src, void* dst, const lockstep_options* o = nullptr) noexcept {
@@ -451,11 +553,12 @@ class plan {
   [[nodiscard]] lockstep_plan* get() const noexcept { return handle_.get(); }
 
  private:
-  template <class Create>
-  void take(const Create& create) {
+  template <class Desc>
+  failure open(context& c, const Desc& d, const lockstep_options* o) noexcept {
     lockstep_plan* raw = nullptr;
-    failure(create(&raw)).raise();
+    failure failed(detail::make_plan(c.get(), d, o, &raw));
     handle_.reset(raw);
+    return failed;
   }
   struct destroy {
     void operator()(lockstep_plan* p) const noexcept { lockstep_plan_destroy(p); }
@@ -464,10 +567,13 @@ class plan {
 };
 
 // What this thread's last call did (texts valid until its next lockstep call).
+inline failure try_last_run(lockstep_run_info& info) noexcept {
+  info.size = sizeof info;
+  return failure(lockstep_last_run(&info));
+}
 [[nodiscard]] inline lockstep_run_info last_run() {
   lockstep_run_info info{};
-  info.size = sizeof info;
-  failure(lockstep_last_run(&info)).raise();
+  try_last_run(info).raise();
   return info;
 }
 
