@@ -11,12 +11,6 @@ using namespace stencil;
 const char* one_axis(const lockstep_queue*, const lockstep_call* call) {
   return call->stencil.rank == 1 ? nullptr : "is for rank 1";
 }
-const char* one_axis_not_captured(const lockstep_queue* queue, const lockstep_call* call) {
-  if (call->stencil.rank != 1) return "is for rank 1";
-  return capturing(*queue)
-             ? "cannot be captured in a graph: replays would race for __constant__ memory; use shared_param"
-             : nullptr;
-}
 const char* symmetric_axis(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
   if (d.rank != 1) return "is for rank 1";
@@ -38,14 +32,14 @@ const lockstep_variant rows[] = {
      "shared tile with halos, coefficients as kernel parameters: constant memory, private to the launch",
      LOCKSTEP_LESSON, one_axis, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::parameter, 256>>},
     {"shared_constant", "shared tile with halos, coefficients in __constant__ memory, 256 threads a block",
-     LOCKSTEP_LESSON, one_axis_not_captured, nullptr, sweeps_workspace,
+     LOCKSTEP_LESSON, constant_refuses, nullptr, sweeps_workspace,
      on_device<launch_shared<coefficients::constant, 256>>},
     {"shared_ldg", "the same, coefficients through the read-only cache by __ldg", LOCKSTEP_LESSON, one_axis, nullptr,
      shared_workspace, on_device<launch_shared<coefficients::ldg, 256>>},
     {"shared_restrict", "the same, coefficients through the read-only cache by const __restrict__", LOCKSTEP_LESSON,
      one_axis, nullptr, shared_workspace, on_device<launch_shared<coefficients::restricted, 256>>},
     {"shared_constant_32", "shared_constant as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON,
-     one_axis_not_captured, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::constant, 32>>},
+     constant_refuses, nullptr, sweeps_workspace, on_device<launch_shared<coefficients::constant, 32>>},
     {"shared_ldg_32", "shared_ldg as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON, one_axis,
      nullptr, shared_workspace, on_device<launch_shared<coefficients::ldg, 32>>},
     {"shared_restrict_32", "shared_restrict as published: blocks of 32 threads, one output each", LOCKSTEP_LESSON,

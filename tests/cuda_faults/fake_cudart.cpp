@@ -2,6 +2,7 @@
 // nvcc's launch code (12.x and 13.x) ask for; a new one shows as a link error.
 // A failing call has no effect, but one that frees or destroys: nobody could
 // try it again, and the real ones return errors of earlier work.
+#include <algorithm>
 #include <cstring>
 
 #include "fake_machine.hpp"
@@ -115,6 +116,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
       [&](machine& m) {
         if (m.streams.erase(s) == 0)
           return blame("cudaStreamDestroy of a stream that does not exist"), cudaErrorInvalidResourceHandle;
+        drained(m, s);
         delete s;
         return cudaSuccess;
       },
@@ -125,8 +127,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   return call("cudaStreamWaitEvent", [&](machine& m) {
-    const cudaError_t code = alive(m, s);
-    return code != cudaSuccess ? code : alive(m, e);
+    cudaError_t code = alive(m, s);
+    if (code == cudaSuccess) code = alive(m, e);
+    if (code == cudaSuccess && e->of != nullptr) {
+      long& behind = m.work[s].behind[e->of];
+      behind = std::max(behind, e->launch);
+    }
+    return code;
   });
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus* status) {
@@ -161,8 +168,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   return call("cudaEventRecord", [&](machine& m) {
-    const cudaError_t code = alive(m, e);
-    return code != cudaSuccess ? code : alive(m, s);
+    cudaError_t code = alive(m, e);
+    if (code == cudaSuccess) code = alive(m, s);
+    if (code != cudaSuccess) return code;
+    progress& p = m.work[s];
+    p.reads = nullptr;
+    e->of = s, e->launch = p.launched;
+    return cudaSuccess;
   });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {

@@ -112,7 +112,23 @@ cudaError_t alive(machine& m, cudaEvent_t e) {
 bool capturing(cudaStream_t s) { return !built_in(s) && s->capturing; }
 cudaError_t waits(machine& m, cudaStream_t s) {
   if (const cudaError_t code = alive(m, s); code != cudaSuccess) return code;
-  return capturing(s) ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+  if (capturing(s)) return cudaErrorStreamCaptureUnsupported;
+  drained(m, s);
+  return cudaSuccess;
+}
+void drained(machine& m, cudaStream_t s) {
+  progress& p = m.work[s];
+  p.done = p.launched;
+  p.reads = nullptr;
+}
+void overwritten(machine& m, const char* bytes, cudaStream_t s) {
+  if (const auto it = m.readers.find(bytes); it != m.readers.end()) {
+    const auto [other, launch] = it->second;
+    if (other != s && m.work[other].done < launch && m.work[s].behind[other] < launch)
+      blame("__constant__ memory is written while a kernel of another stream may read it");
+    m.readers.erase(it);
+  }
+  m.work[s].reads = bytes;
 }
 cudaError_t launch(machine& m, const void* kernel, dim3 grid, dim3 block, cudaStream_t s) {
   if (const cudaError_t code = alive(m, s); code != cudaSuccess) return code;
@@ -127,6 +143,9 @@ cudaError_t launch(machine& m, const void* kernel, dim3 grid, dim3 block, cudaSt
     return cudaErrorInvalidConfiguration;
   }
   ++m.launches;
+  progress& p = m.work[s];
+  ++p.launched;
+  if (p.reads != nullptr) m.readers[p.reads] = {s, p.launched};
   return cudaSuccess;
 }
 

@@ -15,6 +15,8 @@ struct CUstream_st {
 };
 struct CUevent_st {
   int device;
+  cudaStream_t of = nullptr;  // recorded there, behind its launch number ...
+  long launch = 0;
 };
 struct CUmemPoolHandle_st {
   int device;
@@ -31,6 +33,17 @@ struct range {
   bool pooled = false;  // of a pool: its own device alone may copy it by cudaMemcpyAsync
 };
 
+// What may still run on a stream, as far as a test has to know it: kernels that read __constant__ memory.
+struct progress {
+  long launched = 0, done = 0;
+  const char* reads = nullptr;          // what launches read: the stream's last copy to a symbol, until an event follows
+  std::map<cudaStream_t, long> behind;  // launches of other streams that it waits for
+};
+struct reader {
+  cudaStream_t stream;
+  long launch;
+};
+
 struct machine {
   std::mutex mutex;
   fake::chips chips;
@@ -40,6 +53,8 @@ struct machine {
   std::string failed_call, next_call, misuse;
   std::map<uintptr_t, range> memory;
   std::set<cudaStream_t> streams;
+  std::map<cudaStream_t, progress> work;
+  std::map<const char*, reader> readers;  // of bytes of symbols
   std::set<cudaEvent_t> events;
   std::set<cudaMemPool_t> pools;
   std::set<const void*> kernels, variables;
@@ -88,6 +103,10 @@ bool capturing(cudaStream_t s);
 cudaError_t alive(machine& m, cudaStream_t s);
 cudaError_t alive(machine& m, cudaEvent_t e);
 cudaError_t waits(machine& m, cudaStream_t s);
+// All of its work is done.
+void drained(machine& m, cudaStream_t s);
+// Blames a copy to bytes of a symbol that a kernel of another stream may still read.
+void overwritten(machine& m, const char* bytes, cudaStream_t s);
 // A kernel runs where its stream lives.
 cudaError_t launch(machine& m, const void* kernel, dim3 grid, dim3 block, cudaStream_t s);
 

@@ -121,10 +121,13 @@ cudaError_t cudaMemcpyToSymbol(const void* symbol, const void*, size_t, size_t, 
     return cudaSuccess;
   });
 }
-cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void*, size_t, size_t, cudaMemcpyKind, cudaStream_t s) {
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void*, size_t, size_t offset, cudaMemcpyKind,
+                                    cudaStream_t s) {
   return call("cudaMemcpyToSymbolAsync", [&](machine& m) {
     if (m.variables.count(symbol) == 0) blame("a copy to a symbol that was never registered");
-    return alive(m, s);
+    if (const cudaError_t code = alive(m, s); code != cudaSuccess) return code;
+    overwritten(m, static_cast<const char*>(symbol) + offset, s);
+    return cudaSuccess;
   });
 }
 

@@ -1,6 +1,8 @@
 // operations.cpp - see operations.hpp.
 #include "operations.hpp"
 
+#include <sys/mman.h>
+
 #include <stdexcept>
 
 #include "fake_cudart.hpp"
@@ -78,8 +80,13 @@ namespace {
 std::vector<unsigned char> shared_a, shared_b;
 }
 void world::prepare() {
-  shared_a.resize(bytes);
-  shared_b.resize(bytes);
+  for (auto* all : {&shared_a, &shared_b}) {
+    all->reserve(bytes);
+    constexpr uintptr_t page = 4096;  // large pages: a fork copies their tables, 40 % of a child's time else
+    const uintptr_t begin = (reinterpret_cast<uintptr_t>(all->data()) + page - 1) / page * page;
+    (void)madvise(reinterpret_cast<void*>(begin), bytes - page, MADV_HUGEPAGE);
+    all->resize(bytes);
+  }
   for (size_t i = 0; i < bytes; ++i) shared_a[i] = static_cast<unsigned char>((i * 2654435761u >> 13) % 61);
 }
 
@@ -104,8 +111,9 @@ world::~world() {
 
 std::vector<operation> operations() {
   std::vector<operation> all;
-  const auto add = [&](const char* name, std::function<status(context, world&)> run, bool large = false) {
-    all.push_back({name, std::move(run), large});
+  const auto add = [&](const char* name, std::function<status(context, world&)> run, bool large = false,
+                       long keeps = 0) {
+    all.push_back({name, std::move(run), large, keeps});
   };
   // Every op on device memory.
   add("transpose", [](context c, world& w) {
@@ -145,6 +153,18 @@ std::vector<operation> operations() {
                    [&] { return lockstep_stencil(c, &cube, w.device_a, w.device_b, &w.options); },
                    [&] { return lockstep_stencil(c, &wrap, w.device_a, w.device_b, &w.options); });
   });
+  // Twice as many calls as there are slots, half of them on either stream: a slot changes hands.
+  add("stencil, coefficients in __constant__ memory", [](context c, world& w) {
+    const auto line = stencil(1, 1000, 1);
+    lockstep_options o = w.options;
+    o.flags |= LOCKSTEP_ASYNC;
+    o.variant = "shared_constant";
+    for (int i = 0; i < 64; ++i) {
+      o.stream = i < 32 ? nullptr : w.stream;
+      if (const status s = lockstep_stencil(c, &line, w.device_a, w.device_b, &o); s != LOCKSTEP_OK) return s;
+    }
+    return lockstep_synchronize(c);
+  }, false, 32);  // a slot's event
   add("shuffle", [](context c, world& w) {
     const auto d = shuffle(million);
     return lockstep_shuffle(c, &d, w.device_a, w.device_b, &w.options);

@@ -34,6 +34,7 @@ struct operation {
   std::string name;
   std::function<lockstep_status(lockstep_context*, world&)> run;
   bool large = false;  // moves tens of MiB
+  long keeps = 0;      // objects of its first run that live as long as the process
 };
 std::vector<operation> operations();
 

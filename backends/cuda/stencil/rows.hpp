@@ -18,6 +18,7 @@ int planes_yields(const lockstep_queue*, const lockstep_call*);
 enum class coefficients { constant, ldg, restricted, parameter };
 template <coefficients where, int block>
 lockstep_status launch_shared(lockstep_queue&, const lockstep_call&);
+const char* constant_refuses(const lockstep_queue*, const lockstep_call*);
 size_t shared_workspace(const lockstep_queue*, const lockstep_call*);  // sweeps and device coefficients
 
 }  // namespace lockstep::cuda::stencil

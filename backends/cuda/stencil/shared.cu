@@ -116,8 +116,11 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     LOCKSTEP_CUDA(cudaMemcpyToSymbolAsync(constant_slots, &t, sizeof t, slot * sizeof(double) * most_taps_1d,
                                           cudaMemcpyHostToDevice, queue.stream));
     const lockstep_status status = sweeps<T, WHERE, BLOCK>(queue, call, t, nullptr, slot);
-    LOCKSTEP_CUDA(cudaEventRecord(last, queue.stream));
-    return status;
+    const cudaError_t recorded = cudaEventRecord(last, queue.stream);
+    if (recorded == cudaSuccess) return status;
+    // The slot's next owner would wait for the reader before this one.
+    if (!LOCKSTEP_MUTANT("slot_left_without_its_event")) (void)cudaStreamSynchronize(queue.stream);
+    return failed(recorded, "cudaEventRecord(last, queue.stream)");
   } else if constexpr (WHERE == coefficients::parameter) {
     return sweeps<T, WHERE, BLOCK>(queue, call, t, nullptr, 0);
   } else {
@@ -141,6 +144,14 @@ template lockstep_status launch_shared<coefficients::ldg, 256>(lockstep_queue&, 
 template lockstep_status launch_shared<coefficients::restricted, 32>(lockstep_queue&, const lockstep_call&);
 template lockstep_status launch_shared<coefficients::restricted, 256>(lockstep_queue&, const lockstep_call&);
 template lockstep_status launch_shared<coefficients::parameter, 256>(lockstep_queue&, const lockstep_call&);
+
+const char* constant_refuses(const lockstep_queue* queue, const lockstep_call* call) {
+  if (call->stencil.rank != 1) return "is for rank 1";
+  if (queue->device >= most_devices) return "keeps slots of __constant__ memory for devices 0 to 63; use shared_param";
+  return capturing(*queue)
+             ? "cannot be captured in a graph: replays would race for __constant__ memory; use shared_param"
+             : nullptr;
+}
 
 size_t shared_workspace(const lockstep_queue* queue, const lockstep_call* call) {
   return (sweeps_workspace(queue, call) + 255) / 256 * 256 + taps_bytes;
