@@ -7,12 +7,10 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <string>
 
 #include "parallel.hpp"
+#include "quota.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -27,35 +25,13 @@ int affinity_count() {
     if (set == nullptr) return 1;
     const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(cpus));
     const int code = sched_getaffinity(0, bytes, set);
-    const int count = code == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    const int count = code != 0                            ? 0
+                      : LOCKSTEP_MUTANT("affinity_ignored") ? static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))
+                                                           : CPU_COUNT_S(bytes, set);
     CPU_FREE(set);
     if (code == 0) return count > 0 ? count : 1;
   }
   return 1;
-}
-
-// The smallest cpu.max quota from this cgroup up to the root (v2), or the v1
-// quota; 0 when there is none. libgomp does not look at it.
-double cgroup_quota() {
-  double smallest = 0;
-  const auto consider = [&](double quota, double period) {
-    if (quota > 0 && period > 0 && (smallest == 0 || quota / period < smallest)) smallest = quota / period;
-  };
-  std::ifstream own("/proc/self/cgroup");
-  for (std::string line; std::getline(own, line);) {
-    if (line.rfind("0::", 0) != 0) continue;
-    for (std::string path = line.substr(3);;) {
-      std::ifstream file("/sys/fs/cgroup" + path + "/cpu.max");
-      double quota = 0, period = 0;
-      if (file >> quota >> period) consider(quota, period);  // "max" fails to parse: no quota
-      if (path.empty() || path == "/") break;
-      path.resize(path.find_last_of('/'));
-    }
-  }
-  std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double quota = 0, period = 0;
-  if (quota_file >> quota && period_file >> period) consider(quota, period);
-  return smallest;
 }
 
 }  // namespace
@@ -67,7 +43,7 @@ bool forked() {
 
 int default_threads() {
   int threads = affinity_count();
-  const double quota = cgroup_quota();
+  const double quota = cgroup_quota("");
   if (quota > 0 && std::ceil(quota) < threads) threads = static_cast<int>(std::ceil(quota));
   return threads;
 }

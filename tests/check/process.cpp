@@ -1,6 +1,7 @@
 // process.cpp - one context from many threads, backends switched under way, calls
 // after fork, golden digests.
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -136,6 +137,31 @@ TEST(Process, CallsAfterForkInTheChild) {
     for (const subject& s : subjects) ASSERT_EQ(check_once(context, s), "");  // and the parent goes on
   }
   lockstep_context_destroy(context);
+}
+
+// Threads are those that the process may run on, not those that the machine has.
+TEST(Process, AsManyThreadsAsTheAffinityMaskAllows) {
+  cpu_set_t may{};
+  ASSERT_EQ(sched_getaffinity(0, sizeof may, &may), 0);
+  const auto processors = [] {
+    lockstep_device_info info{};
+    info.size = sizeof info;
+    return lockstep_device_get("cpu", 0, &info) == LOCKSTEP_OK ? info.processors : -1;
+  };
+  EXPECT_GE(processors(), 1);
+  EXPECT_LE(processors(), CPU_COUNT(&may));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    cpu_set_t one{};
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+      if (CPU_ISSET(cpu, &may)) CPU_SET(cpu, &one);
+    _exit(sched_setaffinity(0, sizeof one, &one) != 0 ? 99 : processors());
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
 }
 
 TEST(Golden, DigestOfEveryBackendIsTheOneOfThisOrder) {

@@ -1,0 +1,9 @@
+// quota.hpp - how much of the processors' time the control groups leave this process.
+#pragma once
+
+#include <string>
+
+namespace lockstep::cpu {
+// In processors (2.5: two and a half); 0 where nothing limits it. root stands before /proc and /sys.
+double cgroup_quota(const std::string& root);
+}  // namespace lockstep::cpu
