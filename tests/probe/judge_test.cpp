@@ -182,10 +182,14 @@ TEST(Rows, BankConflictsOfAPerfectDevice) {
 const host_limits quick = {0.001, 2};
 
 TEST(Host, ProbesReadWhatTheyMust) {
-  for (const char* id : {"host", "H3", "H6", "H7"}) {
+  for (const char* id : {"host", "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8"}) {
     readings all;
     std::string why;
-    ASSERT_TRUE(measure_on_cpu(id, quick, all, why)) << why;
+    if (!measure_on_cpu(id, quick, all, why)) {
+      EXPECT_STREQ(id, "H5") << why;  // streaming stores are x86-64's
+      EXPECT_NE(why.find("streaming stores"), std::string::npos) << why;
+      continue;
+    }
     EXPECT_FALSE(all.all().empty()) << id;
     for (const measured& m : all.all())
       EXPECT_TRUE(m.right()) << id << " " << m.name << ": " << m.got << " for " << m.expected;
@@ -196,7 +200,12 @@ TEST(Host, ProbesReadWhatTheyMust) {
 TEST(Host, SkippedWorkIsWrong) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process: each place looks its bug up once
   const std::pair<const char*, const char*> bugs[] = {
-      {"probe_chase_skips", "H1"}, {"probe_stream_skips", "H3"}, {"probe_loads_skip", "H3"}};
+      {"probe_chase_skips", "H1"},       {"probe_stream_skips", "H3"},     {"probe_loads_skip", "H3"},
+      {"probe_strides_skip", "H2"},      {"probe_pages_skip", "H4"},
+#if defined(__SSE2__)
+      {"probe_stores_stop_early", "H5"},
+#endif
+      {"probe_copy_stops_early", "H6"},  {"probe_counters_shared", "H7"},  {"probe_threads_read_half", "H8"}};
   for (const auto& [bug, id] : bugs)
     EXPECT_EXIT(
         {
