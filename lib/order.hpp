@@ -1,5 +1,7 @@
 // order.hpp - order id 1: the fixed order of every sum, square, norm, comparison
-// and stencil tap, as code that the library and every backend include.
+// and stencil tap, as code. Backends include it; kernels that join lanes across
+// registers or unroll taps have loops of their own, whose bits tests/check/order.cpp
+// compares with what is written here.
 //
 // A float sum runs in double over a tree that no worker's size can change:
 //   leaf   2,048 consecutive elements of a sequence, seen as 16 rows of 128
@@ -32,6 +34,14 @@ inline constexpr int rows = 16;
 inline constexpr int64_t leaf = int64_t{lanes} * rows;
 
 LOCKSTEP_HD int64_t leaves(int64_t n) { return n / leaf + (n % leaf != 0); }
+
+// The value of a leaf: its lanes joined, in place.
+template <class T>
+LOCKSTEP_HD constexpr T join_lanes(T* lane) {
+  for (int d = lanes / 2; d >= 1; d /= 2)
+    for (int l = 0; l < d; ++l) lane[l] = lane[l] + lane[l + d];
+  return lane[0];
+}
 
 // Joins leaves, or aligned subtrees of 2^level leaves, that arrive in index
 // order: a binary counter whose digits are partial sums.
@@ -74,8 +84,6 @@ LOCKSTEP_HD int64_t key_f64(uint64_t bits) {
   return static_cast<int64_t>(bits) >= 0 ? static_cast<int64_t>(bits)
                                          : static_cast<int64_t>(~bits ^ 0x8000000000000000u);
 }
-LOCKSTEP_HD bool is_nan_f32(uint32_t bits) { return (bits & 0x7FFFFFFFu) > 0x7F800000u; }
-LOCKSTEP_HD bool is_nan_f64(uint64_t bits) { return (bits & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u; }
 
 // ---- norm2 of f64: when to sum again, scaled ------------------------------
 // Squares of f16, bf16 and f32 are exact in double and cannot overflow a sum.
@@ -93,6 +101,22 @@ LOCKSTEP_HD bool needs_rescale(double plain_sum, double max_abs) {
 LOCKSTEP_HD int rescale_exponent(uint64_t bits) {
   const int biased = static_cast<int>((bits >> 52) & 0x7FF);
   return biased != 0 ? biased - 1023 : -1022;
+}
+
+// ---- stencil taps ---------------------------------------------------------
+// Taps enter in increasing memory address, the first as a rounded product, each
+// further one by fma(c, x, sum): axis 0's (the outermost) -radius to -1, axis 1's,
+// ..., the centre once, the last axis's 1 to radius, ..., axis 0's. Coefficients of
+// the general form lie in this order too.
+struct tap {
+  int axis, offset;
+};
+LOCKSTEP_HD constexpr tap tap_of(int k, int radius, int rank) {
+  const int below = radius * rank;  // taps before the centre
+  if (k < below) return {k / radius, k % radius - radius};
+  if (k == below) return {rank - 1, 0};
+  const int above = k - below - 1;
+  return {rank - 1 - above / radius, above % radius + 1};
 }
 
 // ---- stencil boundaries ---------------------------------------------------

@@ -74,8 +74,6 @@ int resident_blocks(const processor_limits& limits, int registers_a_thread, int 
   return blocks;
 }
 
-double bytes_in_flight(double gb_s, double latency_ns) { return gb_s * latency_ns; }
-
 double split_fraction(uint64_t offset, int bytes, int line) {
   int splits = 0, count = 0;
   // Offsets repeat after line accesses at the latest.
@@ -87,7 +85,5 @@ double split_fraction(uint64_t offset, int bytes, int line) {
 double line_efficiency(int stride, int bytes, int line) {
   return stride >= line ? static_cast<double>(bytes) / line : static_cast<double>(bytes) / std::max(stride, bytes);
 }
-
-double saturated_speedup(int threads, double one) { return one <= 0 ? threads : std::min<double>(threads, 1 / one); }
 
 }  // namespace lockstep::probe

@@ -39,9 +39,6 @@ struct processor_limits {
 int resident_blocks(const processor_limits& limits, int registers_a_thread, int threads_a_block,
                     int shared_bytes_a_block);
 
-// Bytes that must be under way for a bandwidth at a latency (Little's law).
-double bytes_in_flight(double gb_s, double latency_ns);
-
 // ---- CPU ------------------------------------------------------------------
 
 // Part of accesses of `bytes` bytes at offset, offset + bytes, ... that cross a
@@ -49,8 +46,5 @@ double bytes_in_flight(double gb_s, double latency_ns);
 double split_fraction(uint64_t offset, int bytes, int line);
 // Part of each fetched line that is used by elements of `bytes` bytes `stride` apart.
 double line_efficiency(int stride, int bytes, int line);
-// Time over that of perfect scaling when `threads` share a limit that one thread uses
-// to the fraction `one`.
-double saturated_speedup(int threads, double one);
 
 }  // namespace lockstep::probe

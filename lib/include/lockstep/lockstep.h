@@ -8,9 +8,11 @@
  *   Arguments come in the order (src, dst). A pointer needs the alignment of
  *   one element, no more, and may point to host, pinned, managed or device
  *   memory in any mix.
- *   Every call returns a lockstep_status. On anything but LOCKSTEP_OK
- *   lockstep_last_error() holds, for this thread, the argument, its value and
- *   the fix.
+ *   Every function that can fail returns a lockstep_status. On anything but
+ *   LOCKSTEP_OK lockstep_last_error() holds, for this thread, the argument, its
+ *   value and the fix. (What destroys, names or counts something returns none: a
+ *   count that fails is 0, a text "".) Any of them may be OUT_OF_MEMORY, or
+ *   INTERNAL, a defect.
  *   The library never prints, aborts, throws through C, or changes the
  *   caller's current CUDA device, floating-point state or locale.
  *   Calls block until dst is complete, unless LOCKSTEP_ASYNC is set.
@@ -104,8 +106,11 @@ LOCKSTEP_API const char* lockstep_op_name(lockstep_op op);
 typedef struct lockstep_context lockstep_context;
 typedef struct lockstep_plan lockstep_plan;
 
-/* Where lockstep takes host memory for its own objects and workspaces from.
- * allocate returns NULL when there is none; alignment is a power of two. */
+/* Where lockstep takes the host memory from that goes with the data: workspaces,
+ * copies of what the CPU cannot reach, LOCKSTEP_HOST of lockstep_alloc, and the
+ * queues that calls run on. Small objects (contexts, plans, texts) are operator
+ * new's, page-locked and device memory the driver's. allocate returns NULL when
+ * there is none; alignment is a power of two. */
 typedef struct lockstep_allocator {
   void* user;
   void* (*allocate)(void* user, size_t bytes, size_t alignment);
@@ -185,7 +190,8 @@ static inline lockstep_options lockstep_options_defaults(void) {
 }
 
 /* What this thread's last executed call did. The texts are valid until this
- * thread's next lockstep call. */
+ * thread's next lockstep call; why is cut at 2,047 bytes. Errors:
+ * INVALID_ARGUMENT (info is NULL or of unknown size). */
 typedef struct lockstep_run_info {
   size_t size;            /* sizeof(lockstep_run_info) */
   const char* backend;    /* "cpu" */
@@ -211,7 +217,8 @@ typedef struct lockstep_backend_info {
 } lockstep_backend_info;
 
 /* Backends in the order auto considers them. Loads the modules. The texts stay
- * valid until the process ends. */
+ * valid until the process ends. Errors: INVALID_ARGUMENT (index beyond the count,
+ * info NULL or of unknown size). */
 LOCKSTEP_API int32_t lockstep_backend_count(void);
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_backend_get(int32_t index, lockstep_backend_info* info);
 /* The folders searched for modules, ':' between them, with the reason behind a
@@ -227,6 +234,9 @@ typedef struct lockstep_device_info {
   int32_t processors;       /* multiprocessors; for the CPU, threads used */
   int32_t usable;
 } lockstep_device_info;
+/* A device of a usable backend ("cuda"; what follows a ':' is ignored). Errors:
+ * INVALID_ARGUMENT (backend or info NULL, no such device), NO_BACKEND (unknown, or
+ * cannot run here), BACKEND_FAILED, BACKEND_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_device_get(const char* backend, int32_t device, lockstep_device_info* info);
 
@@ -242,7 +252,9 @@ typedef struct lockstep_variant_info {
   const char* idea; /* what it does and what it teaches, one line */
   uint32_t flags;
 } lockstep_variant_info;
-/* Rows of a backend's table ("cuda" and "cuda:1" share one), best first; 0 when the backend or op has none. */
+/* Rows of a backend's table ("cuda" and "cuda:1" share one), best first; 0 when the backend or op has none.
+ * Errors of lockstep_variant_get: INVALID_ARGUMENT (backend or info NULL, no such
+ * op, index beyond the count), NO_BACKEND (unknown). */
 LOCKSTEP_API int32_t lockstep_variant_count(const char* backend, lockstep_op op);
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info);
@@ -274,12 +286,17 @@ typedef enum lockstep_memory {
 
 /* Memory of a named backend ("cuda", "cuda:1", "cpu") for callers without a
  * toolkit of their own. The CPU backend knows LOCKSTEP_HOST only.
- * Errors: NO_BACKEND, UNSUPPORTED (a kind the backend lacks), OUT_OF_MEMORY. */
+ * lockstep_free takes the same kind and bytes; a NULL pointer is allowed.
+ * Errors: INVALID_ARGUMENT (context, backend or the place for the pointer NULL,
+ * "auto", no such kind), NO_BACKEND, UNSUPPORTED (a kind the backend lacks),
+ * OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_alloc(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes, void** pointer);
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_free(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes, void* pointer);
-/* Copies bytes between any two kinds of memory the backend knows; blocks. */
+/* Copies bytes between any two kinds of memory the backend knows; blocks. Errors:
+ * INVALID_ARGUMENT (context, backend, src or dst NULL, "auto"), NO_BACKEND,
+ * OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_copy(lockstep_context* context, const char* backend, const void* src, void* dst, size_t bytes);
 
@@ -292,15 +309,16 @@ lockstep_copy(lockstep_context* context, const char* backend, const void* src, v
  * Types      any element of 1, 2, 4, 8 or 16 bytes; bits are copied.
  * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   src == dst transposes in place: square with src_ld == dst_ld, or
- *            contiguous rectangular (src_ld == cols, dst_ld == rows). Any other
- *            overlap is an error.
+ *            contiguous rectangular (src_ld == cols, dst_ld == rows); matrices of
+ *            a batch then lie equally far apart in src and dst, and do not overlap
+ *            (src_batch_stride == dst_batch_stride). Any other overlap is an error.
  * Exactness  bit copies: NaN payloads and -0.0 survive.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      rows, cols or batch 0: nothing is touched, pointers may be NULL.
  * Errors     INVALID_ARGUMENT (NULL, misaligned or overlapping pointers,
  *            negative sizes, ld too small, element_bytes not 1/2/4/8/16, a
  *            product of sizes past 2^63-1, an unknown flag), UNSUPPORTED (a forced variant),
- *            NO_BACKEND, NO_VARIANT, OUT_OF_MEMORY, BACKEND_FAILED.
+ *            NO_BACKEND, NO_VARIANT, OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST.
  * Threads    safe. Source: backends/<name>/transpose.* */
 typedef struct lockstep_transpose_desc {
   size_t size; /* sizeof(lockstep_transpose_desc) */
@@ -398,7 +416,7 @@ typedef enum lockstep_reduction {
  *            plain squares would overflow or lose bits.
  *            NaN wins MIN, MAX (stored as the canonical quiet NaN), ARGMIN,
  *            ARGMAX (its first index); -0.0 < +0.0; the lowest index wins a tie.
- * Memory     dst and offsets too may be host or device memory.
+ * Memory     host, pinned, managed or device, in any mix, for src, dst and offsets.
  * Aliasing   dst must not overlap src or offsets.
  * Empty      count 0: nothing happens. An empty sequence sums to +0.0 or 0; MIN,
  *            MAX, ARGMIN, ARGMAX of it are LOCKSTEP_EMPTY and its result is
@@ -410,7 +428,7 @@ typedef enum lockstep_reduction {
  *            together, offsets that decrease or are negative, strides < 1,
  *            overlap), UNSUPPORTED (offsets in device memory with src where the
  *            backend cannot reach it), and those of lockstep_transpose.
- * Asynchrony OVERFLOW and EMPTY come from lockstep_synchronize, or from the call
+ * Asynchrony blocks unless LOCKSTEP_ASYNC; then OVERFLOW and EMPTY come from lockstep_synchronize, or from the call
  *            where the backend has computed already (the CPU does).
  * Threads    safe. Source: backends/<name>/square_sum.*, reduce.* */
 typedef struct lockstep_reduce_desc {
@@ -501,7 +519,9 @@ typedef enum lockstep_form {
  *            quiet NaN. Error <= taps * 2^-24 (f32) * sum|c x|. The variant
  *            "folded" (own order, never chosen by auto) adds x[-k] + x[+k] first,
  *            which may overflow where the taps one by one do not.
+ * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   src and dst must not overlap.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      an axis or batch of 0: nothing happens.
  * Errors     INVALID_ARGUMENT (radius, form and coefficient_count that do not
  *            fit, VALID on an axis of at most 2 * radius * sweeps, sweeps < 1,
@@ -561,10 +581,14 @@ typedef enum lockstep_shuffle_kind {
 /* Computes   CUDA's warp shuffles over an array of warps: src is count elements,
  *            each 32 consecutive ones a warp, cut into segments of width lanes;
  *            dst[i] is the value that the shuffle delivers to lane i % 32.
+ * Shapes     count is a multiple of 32, src and dst are packed.
  * Types      elements of 4 or 8 bytes; bits are copied.
  * Operand    IDX: any int32; UP, DOWN: >= 0, at width and beyond every lane
  *            keeps its value; XOR: 0 to 31.
+ * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   src == dst, or no overlap.
+ * Exactness  bit copies: NaN payloads and -0.0 survive.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      count 0: nothing happens.
  * Errors     INVALID_ARGUMENT (count no multiple of 32, width not 1, 2, 4, 8,
  *            16 or 32, a negative delta, a mask outside 0..31, element_bytes
@@ -593,10 +617,18 @@ lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, c
 /* ---- plans ------------------------------------------------------------- */
 
 /* A plan fixes backend, device, variant and workspace for a call that is
- * repeated; executing it allocates nothing. options as for the call itself
- * (stream and workspace are given at execution; LOCKSTEP_DEVICE_DATA tells auto
- * where the data will live). The context must outlive the plan; offsets of a
- * segmented reduction must outlive it too. */
+ * repeated: executing it allocates nothing. options as for the call itself
+ * (LOCKSTEP_DEVICE_DATA tells auto where the data will live). Stream and workspace
+ * are given at execution; naming one here says that the caller will bring it, and
+ * the plan takes no workspace of its own. The context must outlive the plan;
+ * offsets of a segmented reduction must outlive it too.
+ * Memory is taken later only for the first execution on a caller's stream, for the
+ * first in place (src == dst) where that needs more than two arrays do, for a
+ * workspace that was to be brought and was not, for copies of data that the
+ * backend cannot reach, and for a failure's text. (OpenMP makes a team of threads
+ * for a thread that calls for the first time.)
+ * Errors: those of the call but for its pointers; INVALID_ARGUMENT (plan is NULL);
+ * OUT_OF_MEMORY (its workspace). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_transpose(lockstep_context* context, const lockstep_transpose_desc* desc,
                         const lockstep_options* options, lockstep_plan** plan);
@@ -616,12 +648,14 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const lockstep_options* options,
                       lockstep_plan** plan);
 
-/* Bytes of workspace that an execution needs (0: none). */
+/* Bytes of workspace that an execution needs at most (0: none). Errors:
+ * INVALID_ARGUMENT (plan or bytes is NULL). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes);
 
 /* Runs the plan on src and dst. options may be NULL; of them flags' ASYNC,
  * stream, workspace and workspace_bytes count. Errors: those of the call;
- * INVALID_ARGUMENT when workspace is smaller than the plan's. */
+ * INVALID_ARGUMENT (plan is NULL, a workspace smaller than this execution needs);
+ * UNSUPPORTED (a forced variant that does not take these pointers). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
 lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst, const lockstep_options* options);
 
