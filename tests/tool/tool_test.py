@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tool_test.py LOCKSTEP - the program as its users meet it: exit codes, messages,
+"""tool_test.py LOCKSTEP MODULES - the program as its users meet it: exit codes, messages,
 JSON, files that cannot be read or written, round trips against NumPy."""
 import csv
 import json
@@ -13,7 +13,7 @@ import unittest
 
 import numpy as np
 
-TOOL = sys.argv.pop(1)
+TOOL, MODULES = sys.argv.pop(1), sys.argv.pop(1)  # the program, and where lockstep-wrong.so is
 
 
 def run(*args, **more):
@@ -260,6 +260,24 @@ class Tool(unittest.TestCase):
         self.fails(2, "--from measures nothing", "bench", "--from", results, "--html", page, "--csv", self.path("c.txt"))
         self.fails(2, "--seconds", "bench", "--seconds", "-1")
         self.fails(1, 'matches --filter "no such case" on cpu', "bench", "--backend", "cpu", "--filter", "no such case")
+
+    def test_bench_wrong_results(self):
+        """A backend that gets a bit wrong: its row is named, not timed, and the exit code is 1."""
+        def bench(variants, *more):
+            return subprocess.run([TOOL, "bench", "--backend", "wrong", "--case", "transpose/b4/24x40", "--seconds", "0.01", "--variants", variants,
+                                   "--json", self.path("w.txt"), *more], capture_output=True, env={**os.environ, "LOCKSTEP_BACKEND_PATH": MODULES})
+        for variants, code, timed in (("right", 0, ["right"]), ("wrong", 1, []), ("all", 1, ["right"])):
+            r = bench(variants)
+            self.assertEqual(r.returncode, code, (variants, r.stdout, r.stderr))
+            with open(self.path("w.txt")) as f:
+                found = json.load(f)
+            self.assertEqual([row["variant"] for row in found["benchmarks"]], timed)
+            self.assertEqual(len(found["wrong"]), code)
+            self.assertEqual("transpose/b4/24x40 on wrong variant wrong: WRONG: bits differ" in r.stdout.decode(), bool(code))
+        os.rename(self.path("w.txt"), self.path("before.txt"))
+        self.assertEqual(bench("right", "--compare", self.path("before.txt")).returncode, 0)
+        self.assertEqual(bench("all", "--compare", self.path("before.txt")).returncode, 1, "a comparison hides it")
+        self.assertEqual(bench("wrong", "--no-verify").returncode, 0)
 
     def test_bench_compare(self):
         """Two files against one another: what is faster, slower, the same, unclear; other machines are named."""

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -151,7 +152,7 @@ void bench_command(CLI::App& program, action& chosen) {
       const auto before =
           s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
       const bench::report all = bench::measure_all(run);
-      if (all.results.empty() && all.skipped.empty())
+      if (all.results.empty() && all.skipped.empty() && all.wrong.empty())
         fail(
             "nothing to measure: no case of the preset {} matches --filter \"{}\" on {}; lockstep verify --list names "
             "all cases",
@@ -161,8 +162,8 @@ void bench_command(CLI::App& program, action& chosen) {
       save(all);
       if (!s->nvbench.empty()) bench::write_nvbench(all, s->nvbench);
       if (!s->html.empty()) bench::write_page({bench::to_json(all)}, {}, s->html);
-      if (s->before.empty()) return all.results.empty() ? 1 : 0;
-      return bench::compare(before, bench::to_json(all));
+      const int code = all.results.empty() || !all.wrong.empty() ? 1 : 0;
+      return s->before.empty() ? code : std::max(code, bench::compare(before, bench::to_json(all)));
     };
   });
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../cli.hpp"
+#include "timing.hpp"
 #include "verdict.hpp"
 
 namespace lockstep::tool::bench {
@@ -35,16 +36,6 @@ struct options {
   std::function<void(const struct report&)> progress;  // called after each case
 };
 
-// Samples and what they say. Median with the middle half's spread: these machines
-// are shared, so the mean and the maximum say more about the neighbours.
-struct timing {
-  std::vector<double> ms;
-  double median = 0, low = 0, high = 0;  // quartiles low and high
-  double noise = 0;                      // (high - low) / median
-  std::string stopped;                   // "noise" or "time"
-};
-timing summarise(std::vector<double> ms, std::string stopped);
-
 struct result {
   std::string name, op, backend, variant, device, source;  // source: "lockstep", or a peer with its version
   bool cold = false;
@@ -65,6 +56,7 @@ struct report {
   std::map<std::string, nlohmann::ordered_json> limits;
   std::vector<result> results;
   std::vector<std::string> skipped;  // "case: reason"
+  std::vector<std::string> wrong;    // likewise: ours, with other bits than the oracle's; the program's exit code is 1
 };
 
 // The preset crossover (crossover.cpp).

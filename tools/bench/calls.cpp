@@ -2,20 +2,16 @@
 #include "calls.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 
 #include "data.hpp"
+#include "timing.hpp"
 
 namespace lockstep::tool::bench {
 namespace {
 constexpr double long_ms = 20;  // such a call needs no warming up twice, and few samples
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 }  // namespace
 
 call_memory::~call_memory() {
@@ -81,13 +77,6 @@ void time_calls(lockstep_context* context, const cases::test_case& c, const call
     for (int run = 0; run < runs; ++run) check(cases::call(context, c, src, memory.dst(), memory.offsets(), &options));
     ms.push_back((now_ms() - start) / runs);
   }
-}
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace lockstep::tool::bench

@@ -47,6 +47,4 @@ class call_memory {
 void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory,
                 const lockstep_options& options, double seconds, std::vector<double>& ms, std::string& ran);
 
-double median_of(std::vector<double> values);
-
 }  // namespace lockstep::tool::bench

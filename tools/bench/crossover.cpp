@@ -117,8 +117,8 @@ class crossover {
       std::erase_if(all, [](const contender& one) { return one.ms.empty(); });
       better = INFINITY;
       for (const contender& one : all)
-        if (one.backend != "auto") better = std::min(better, median_of(one.ms));
-      over = median_of(all.back().ms) / better;
+        if (one.backend != "auto") better = std::min(better, summarise(one.ms).median);
+      over = summarise(all.back().ms).median / better;
     }
     for (contender& one : all) {
       result r;

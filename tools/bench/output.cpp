@@ -80,6 +80,7 @@ ordered_json to_json(const report& all) {
     j["benchmarks"].push_back(std::move(row));
   }
   j["skipped"] = all.skipped;
+  j["wrong"] = all.wrong;
   return j;
 }
 
@@ -93,7 +94,8 @@ void print_limits(const report& all, const style& s) {
       {"download_pinned_gb_s", "{:.1f} down"},
       {"both_pinned_gb_s", "{:.1f} both at once (pinned)"},
       {"upload_pageable_gb_s", "{:.1f} up"},
-      {"download_pageable_gb_s", "{:.1f} down (pageable)"}};
+      {"download_pageable_gb_s", "{:.1f} down (pageable)"},
+      {"host_copies_gb_s", "host copies to and from page-locked memory {:.1f} GB/s"}};
   for (const auto& [backend, limits] : all.limits) {
     std::string text;
     for (const auto& [key, format] : named)
@@ -129,6 +131,7 @@ void print_table(const report& all) {
       "outside its 95 % interval, else level; {}{}\n",
       s.dim, all.machine.value("cache", ""), s.off);
   for (const std::string& text : all.skipped) print("{}skipped: {}{}\n", s.dim, text, s.off);
+  for (const std::string& text : all.wrong) print("{}not timed: {}{}\n", s.bad, text, s.off);
 }
 
 namespace {

@@ -158,7 +158,7 @@ bool peer_crew::take_turns(program& one, const sampler& again, const void* src, 
   const auto quiet = [] { std::this_thread::sleep_for(std::chrono::milliseconds(15)); };
   const std::string request = fmt::format("{}\n", count);
   std::vector<double> all, ratios;
-  const auto median = [](std::vector<double> ms) { return summarise(std::move(ms), "").median; };
+  const auto median = [](std::vector<double> ms) { return summarise(std::move(ms)).median; };
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   while (ratios.size() < most_rounds && !settled(ratios) &&
