@@ -125,7 +125,12 @@ lockstep_context::lockstep_context(const lockstep_context_options& options)
   if (const std::string count = text(nullptr, "LOCKSTEP_NUM_THREADS", ""); options.threads == 0 && !count.empty())
     next->threads = parse_threads(count.c_str());
   settings_ = std::move(next);
-  acquire(find_backend("cpu"), 0, nullptr, false);  // refuses an unknown ISA now, not at the first call
+  try {
+    acquire(find_backend("cpu"), 0, nullptr, false);  // refuses an unknown ISA now, not at the first call
+  } catch (const error& e) {
+    if (e.status != LOCKSTEP_INVALID_ARGUMENT) throw;
+    fail(e.status, "{}: {}", options.cpu_isa != nullptr ? "options.cpu_isa" : "LOCKSTEP_CPU_ISA", e.text);
+  }
 }
 
 lockstep_context::~lockstep_context() {

@@ -47,8 +47,8 @@ lockstep_status lockstep_copy(lockstep_context* context, const char* backend, co
     const queue_lease lease = lease_of(context, backend);
     if (bytes == 0) return;
     if (src == nullptr || dst == nullptr)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are to be copied", src == nullptr ? "src" : "dst",
-           bytes);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are to be copied; pass memory of that size",
+           src == nullptr ? "src" : "dst", bytes);
     context->settle(lease);
     if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK)
       fail_backend(s, *lease->entry);

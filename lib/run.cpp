@@ -61,7 +61,8 @@ bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
 
 void check_one(const char* name, const void* pointer, size_t span, size_t alignment) {
   if (span == 0) return;
-  if (pointer == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are needed there", name, span);
+  if (pointer == nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are needed there; pass memory of that size", name, span);
   if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0 && !LOCKSTEP_MUTANT("alignment_unchecked"))
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "{} is {}, which is not aligned to its {}-byte elements; shift it to a multiple of {}", name, pointer,
@@ -116,7 +117,7 @@ void require_empty_segments(lockstep_context* context, const prepared_call& prep
   if (status != LOCKSTEP_OK) fail_backend(status, *owner);
   for (const int64_t offset : offsets)
     if (offset != offsets.front())
-      fail(LOCKSTEP_INVALID_ARGUMENT, "src is NULL but offsets name elements of it, up to {}", offset);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "src is NULL but offsets name elements of it, up to {}; pass src", offset);
 }
 }  // namespace
 
@@ -146,7 +147,8 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
     if (__builtin_mul_overflow(elements - 1, d.element_stride, &bytes) ||
         __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
         __builtin_mul_overflow(bytes, static_cast<int64_t>(prepared.element_bytes), &bytes))
-      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: src would span more than 2^63-1 bytes", d.count, elements);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: src would span more than 2^63-1 bytes; use smaller offsets",
+           d.count, elements);
   }
   prepared.src_span = static_cast<size_t>(bytes);
   prepared.moved_bytes = static_cast<size_t>(elements - d.offsets[0]) * prepared.element_bytes + prepared.dst_span +

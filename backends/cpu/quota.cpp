@@ -1,5 +1,5 @@
 // quota.cpp - see quota.hpp. libgomp does not look at quotas. Each group on the way from the process's own to the root
-// limits it, so the smallest counts; within a container the own path may be the host's, of which only the root is there.
+// limits it, so the smallest counts; within a container the own path may be the host's, and only the root is there.
 #include "quota.hpp"
 
 #include <fstream>

@@ -43,6 +43,9 @@ int64_t product(const char* what, int axes, const Counts& counts) {
   return total;
 }
 
+// "F16"; the number where it is no dtype.
+std::string dtype_text(lockstep_dtype dtype);
+
 inline void require_element_bytes(size_t bytes) {
   if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16)
     fail(LOCKSTEP_INVALID_ARGUMENT, "element_bytes is {}; use 1, 2, 4, 8 or 16", bytes);

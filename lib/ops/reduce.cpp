@@ -5,7 +5,7 @@
 
 namespace lockstep::lib {
 
-const char* reduction_name(lockstep_reduction reduction) {
+std::string reduction_text(lockstep_reduction reduction) {
   switch (reduction) {
     case LOCKSTEP_SUM: return "SUM";
     case LOCKSTEP_MIN: return "MIN";
@@ -15,7 +15,19 @@ const char* reduction_name(lockstep_reduction reduction) {
     case LOCKSTEP_SUM_OF_SQUARES: return "SUM_OF_SQUARES";
     case LOCKSTEP_NORM2: return "NORM2";
   }
-  return nullptr;
+  return fmt::format("{}", static_cast<int>(reduction));
+}
+
+std::string dtype_text(lockstep_dtype dtype) {
+  switch (dtype) {
+    case LOCKSTEP_F16: return "F16";
+    case LOCKSTEP_BF16: return "BF16";
+    case LOCKSTEP_F32: return "F32";
+    case LOCKSTEP_F64: return "F64";
+    case LOCKSTEP_I32: return "I32";
+    case LOCKSTEP_I64: return "I64";
+  }
+  return fmt::format("{}", static_cast<int>(dtype));
 }
 
 void prepare_sequences(prepared_call& prepared) {
@@ -24,9 +36,9 @@ void prepare_sequences(prepared_call& prepared) {
   const bool element = d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX;  // one of src's, never rounded
   const bool may_round = natural == LOCKSTEP_F64 && !element;
   if (d.result != natural && !(may_round && d.result == LOCKSTEP_F32))
-    fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}, but {} of dtype {} gives dtype {}{}", static_cast<int>(d.result),
-         reduction_name(d.reduction), static_cast<int>(d.dtype), static_cast<int>(natural),
-         may_round ? " (LOCKSTEP_F64, or LOCKSTEP_F32 on request)" : "");
+    fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}, but {} of {} gives {}; set result to LOCKSTEP_{}{}",
+         dtype_text(d.result), reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(natural),
+         dtype_text(natural), may_round ? ", or to LOCKSTEP_F32 for one final rounding" : "");
   require_nonnegative("count", d.count);
   if (d.element_stride < 1)
     fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
@@ -69,10 +81,9 @@ prepared_call prepare_reduce(const lockstep_reduce_desc* desc) {
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "reduction is {}; lockstep_reduce does SUM, MIN, MAX, ARGMIN and ARGMAX (squares and norms: "
          "lockstep_square_sum)",
-         static_cast<int>(d.reduction));
+         reduction_text(d.reduction));
   if (d.dtype != LOCKSTEP_I32 && d.dtype != LOCKSTEP_I64 && d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_F64)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_reduce takes I32, I64, F32 and F64",
-         static_cast<int>(d.dtype));
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_reduce takes I32, I64, F32 and F64", dtype_text(d.dtype));
   prepare_sequences(prepared);
   return prepared;
 }

@@ -5,7 +5,8 @@
 #include "checked.hpp"
 
 namespace lockstep::lib {
-const char* reduction_name(lockstep_reduction reduction);
+// "NORM2", "F16"; the number where it is none.
+std::string reduction_text(lockstep_reduction reduction);
 // Fills spans and flags of a call whose reduction, dtype and result are sound.
 void prepare_sequences(prepared_call& prepared);
 }  // namespace lockstep::lib

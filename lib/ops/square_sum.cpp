@@ -11,10 +11,11 @@ prepared_call prepare_square_sum(const lockstep_reduce_desc* desc) {
   prepared.call.op = LOCKSTEP_SQUARE_SUM;
   d = require_desc(desc);
   if (d.reduction != LOCKSTEP_SUM_OF_SQUARES && d.reduction != LOCKSTEP_NORM2)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "reduction is {}; lockstep_square_sum does SUM_OF_SQUARES and NORM2",
-         static_cast<int>(d.reduction));
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "reduction is {}; lockstep_square_sum does SUM_OF_SQUARES and NORM2 (others: lockstep_reduce)",
+         reduction_text(d.reduction));
   if (lockstep_dtype_bytes(d.dtype) == 0)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; use F16, BF16, F32, F64, I32 or I64", static_cast<int>(d.dtype));
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; use F16, BF16, F32, F64, I32 or I64", dtype_text(d.dtype));
   prepare_sequences(prepared);
   return prepared;
 }

@@ -35,7 +35,7 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
   prepared.call.op = LOCKSTEP_STENCIL;
   d = require_desc(desc);
   if (d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_F64)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; stencils take F32 and F64", static_cast<int>(d.dtype));
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; stencils take F32 and F64", dtype_text(d.dtype));
   if (d.rank < 1 || d.rank > 3) fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; use 1, 2 or 3", d.rank);
   const int most = d.rank == 1 ? 16 : 8;
   if (d.radius < 1 || d.radius > most)
@@ -51,7 +51,7 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
   if (d.coefficients == nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "coefficients is NULL; give {} doubles in host memory", count);
   if (d.form == LOCKSTEP_ANTISYMMETRIC && d.coefficients[0] != 0.0)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "coefficients[0] is {}; the centre of an antisymmetric stencil is 0",
+    fail(LOCKSTEP_INVALID_ARGUMENT, "coefficients[0] is {}; the centre of an antisymmetric stencil must be 0",
          d.coefficients[0]);
   if (d.sweeps < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "sweeps is {}; give 1 or more", d.sweeps);
   require_nonnegative("batch", d.batch);

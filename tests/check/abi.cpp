@@ -66,7 +66,10 @@ TEST_F(Abi, ContextsAndOptions) {
   create("no pair", [](O& o) { o.variants = "transpose"; }, invalid, {"options.variants", "op=variant"});
   create("no op", [](O& o) { o.variants = "add=ref"; }, invalid, {"\"add=ref\""});
   create("no variant", [](O& o) { o.variants = "transpose=magic"; }, LOCKSTEP_NO_VARIANT, {"\"magic\"", "cpu:ref"});
-  create("isa", [](O& o) { o.cpu_isa = "mmx"; }, invalid, {"\"mmx\"", "baseline"});
+  create("isa", [](O& o) { o.cpu_isa = "mmx"; }, invalid, {"options.cpu_isa", "\"mmx\"", "baseline"});
+  setenv("LOCKSTEP_CPU_ISA", "abc", 1);
+  create("isa of the environment", [](O&) {}, invalid, {"LOCKSTEP_CPU_ISA", "\"abc\"", "baseline"});
+  unsetenv("LOCKSTEP_CPU_ISA");
   create("threads", [](O& o) { o.threads = -1; }, invalid, {"options.threads is -1", "1 to 4096"});
   create("many threads", [](O& o) { o.threads = 4097; }, invalid, {"4097"});
   create("flags", [](O& o) { o.flags = 0x80000002u; }, invalid,
@@ -223,11 +226,13 @@ TEST_F(Abi, ReduceAndSquareSum) {
                      std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_reduce, fragments);
   };
-  r("squares", [](D& d) { d.reduction = LOCKSTEP_NORM2; }, {"reduction is 6", "lockstep_square_sum"});
+  r("squares", [](D& d) { d.reduction = LOCKSTEP_NORM2; }, {"reduction is NORM2", "lockstep_square_sum"});
   r("no reduction", [](D& d) { d.reduction = static_cast<lockstep_reduction>(-1); }, {"reduction is -1"});
-  r("dtype", [](D& d) { d.dtype = LOCKSTEP_F16; }, {"dtype is 1", "I32, I64, F32 and F64"});
-  r("result", [](D& d) { d.result = LOCKSTEP_I64; }, {"result is 6", "SUM", "LOCKSTEP_F32 on request"});
-  r("result of max", [](D& d) { d.reduction = LOCKSTEP_MAX, d.result = LOCKSTEP_F64; }, {"result is 4", "MAX"});
+  r("dtype", [](D& d) { d.dtype = LOCKSTEP_F16; }, {"dtype is F16", "I32, I64, F32 and F64"});
+  r("result", [](D& d) { d.result = LOCKSTEP_I64; },
+    {"result is I64", "SUM of F32 gives F64", "LOCKSTEP_F32 for one final rounding"});
+  r("result of max", [](D& d) { d.reduction = LOCKSTEP_MAX, d.result = LOCKSTEP_F64; },
+    {"result is F64", "MAX of F32 gives F32", "set result to LOCKSTEP_F32"});
   r("count", [](D& d) { d.count = -1; }, {"count is -1"});
   r("length", [](D& d) { d.length = -1; }, {"length is -1"});
   r("stride", [](D& d) { d.element_stride = 0; }, {"element_stride is 0"});
@@ -256,7 +261,7 @@ TEST_F(Abi, ReduceAndSquareSum) {
   using S = lockstep_reduce_desc;
   const auto square = lockstep_reduce_full(LOCKSTEP_NORM2, LOCKSTEP_F16, 10, 1);
   bad<S>("sum", square, [](S& d) { d.reduction = LOCKSTEP_SUM; }, lockstep_square_sum,
-         {"reduction is 0", "SUM_OF_SQUARES and NORM2"});
+         {"reduction is SUM;", "SUM_OF_SQUARES and NORM2", "lockstep_reduce"});
   bad<S>("dtype 9", square, [](S& d) { d.dtype = static_cast<lockstep_dtype>(9); }, lockstep_square_sum,
          {"dtype is 9"});
   bad<S>("norm to i64", square, [](S& d) { d.result = LOCKSTEP_I64; }, lockstep_square_sum, {"NORM2"});
@@ -271,7 +276,7 @@ TEST_F(Abi, Stencil) {
                      std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_stencil, fragments);
   };
-  s("dtype", [](D& d) { d.dtype = LOCKSTEP_I32; }, {"dtype is 5", "F32 and F64"});
+  s("dtype", [](D& d) { d.dtype = LOCKSTEP_I32; }, {"dtype is I32", "F32 and F64"});
   s("rank 0", [](D& d) { d.rank = 0; }, {"rank is 0"});
   s("rank 4", [](D& d) { d.rank = 4; }, {"rank is 4"});
   s("radius 0", [](D& d) { d.radius = 0; }, {"radius is 0"});

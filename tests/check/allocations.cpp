@@ -308,9 +308,9 @@ story fails_in_a_child(std::vector<prepared>& all, long n) {
 
 std::vector<prepared> some() {
   std::vector<prepared> all;
-  for (const char* name : {"transpose/b4/70x50", "permute/b4/6x5x4x3/perm3,2,1,0", "square_sum/norm2/f64/full/5000/huge",
-                           "reduce/sum/f32/full/100000", "stencil/f32/general/mirror/r4/1000/sweeps3",
-                           "shuffle/b4/idx/w16/op3/n96"})
+  for (const char* name :
+       {"transpose/b4/70x50", "permute/b4/6x5x4x3/perm3,2,1,0", "square_sum/norm2/f64/full/5000/huge",
+        "reduce/sum/f32/full/100000", "stencil/f32/general/mirror/r4/1000/sweeps3", "shuffle/b4/idx/w16/op3/n96"})
     all.emplace_back(name);
   return all;
 }
