@@ -136,10 +136,10 @@ lockstep_status launch_shared(lockstep_queue& queue, const lockstep_call& call) 
 }
 
 const lockstep_variant rows[] = {
-    {"shfl", "__shfl_*_sync on registers, four groups of 32 in flight a warp", 0, nullptr, nullptr, nullptr,
+    {"shfl", "D1 to D5: __shfl_*_sync on registers, four groups of 32 in flight a warp", 0, nullptr, nullptr, nullptr,
      on_device<launch_shfl>},
-    {"shared", "the same exchange through shared memory: what a shuffle saves", LOCKSTEP_LESSON, nullptr, nullptr,
-     nullptr, on_device<launch_shared>},
+    {"shared", "D1 to D5 through shared memory: what a shuffle saves", LOCKSTEP_LESSON, nullptr, nullptr, nullptr,
+     on_device<launch_shared>},
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ struct range {
 // What may still run on a stream, as far as a test has to know it: kernels that read __constant__ memory.
 struct progress {
   long launched = 0, done = 0;
-  const char* reads = nullptr;          // what launches read: the stream's last copy to a symbol, until an event follows
+  const char* reads = nullptr;          // the last copy to a symbol, until an event follows
   std::map<cudaStream_t, long> behind;  // launches of other streams that it waits for
 };
 struct reader {

@@ -68,6 +68,17 @@ LOCKSTEP_INDEX void walk_tile_taps(int radius, unsigned t, const Body& body) {
     for (int k = 0; k < 2 * radius + 1; ++k) body(k, t + k);
   }
 }
+// Folded, without the centre: body(distance, elements of the tile on either side).
+template <bool unrolled, class Body>
+LOCKSTEP_INDEX void walk_tile_pairs(int radius, unsigned t, const Body& body) {
+  if constexpr (unrolled) {
+    LOCKSTEP_UNROLL
+    for (int k = 1; k <= radius; ++k) body(k, t + radius - k, t + radius + k);
+  } else {
+    LOCKSTEP_ROLLED
+    for (int k = 1; k <= radius; ++k) body(k, t + radius - k, t + radius + k);
+  }
+}
 
 // C4, rows that are long and aligned alike. Blocks take chunks of block * V outputs, both
 // ends of a row first: they take longest.

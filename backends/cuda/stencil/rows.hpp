@@ -16,9 +16,11 @@ const char* planes_refuses(const lockstep_queue*, const lockstep_call*);
 int planes_yields(const lockstep_queue*, const lockstep_call*);
 
 enum class coefficients { constant, ldg, restricted, parameter };
-template <coefficients where, int block>
+template <coefficients where, int block, bool fold = false>
 lockstep_status launch_shared(lockstep_queue&, const lockstep_call&);
 const char* constant_refuses(const lockstep_queue*, const lockstep_call*);
+const char* folded_refuses(const lockstep_queue*, const lockstep_call*);  // r + 1 coefficients for pairs
+const char* folded_constant_refuses(const lockstep_queue*, const lockstep_call*);
 size_t shared_workspace(const lockstep_queue*, const lockstep_call*);  // sweeps and device coefficients
 
 }  // namespace lockstep::cuda::stencil

@@ -1,13 +1,16 @@
 // shared.cu - rows C2 and C3: a tile with halos in shared memory, coefficients from
-// __constant__ memory, through the read-only cache, or from the kernel's parameters.
+// __constant__ memory, through the read-only cache, or from the kernel's parameters; all
+// 2r + 1 of them, or folded as published: r + 1, for pairs of elements.
 // Idea    a block reads block + 2r elements once; every tap then comes from shared
 //         memory, every coefficient from the memory whose price the row shows
 // Moves   bytes read (block + 2r) / block times, written once; 2r + 1 shared loads an output
 // Limit   shared-memory loads and issue slots, then one wave of small blocks: at 32
 //         threads a multiprocessor holds 32 blocks, half of its threads
-// Watch   __constant__ is one array for the whole module: see slot below
+// Watch   __constant__ is one array for the whole module: see slot below. Folded sums
+//         have other bits
 // Source  ladder rows C2 and C3; published on a K40 with 32 threads: constant 3.4517 ms,
-//         read-only cache 3.6816 ms
+//         read-only cache 3.6816 ms, a ratio of 1.067. In that form (folded_*_32) an H200
+//         takes 320.8 and 321.7 us, 1.003; with 256 threads 99.0 and 104.3, 1.05
 #include <mutex>
 
 #include "../mutant.cuh"
@@ -46,11 +49,12 @@ __device__ __forceinline__ T coefficient(int k, const taps<T, most_taps_1d>& t, 
   else return all[k];
 }
 
-// One output a thread. RADIUS 0: known at run time only, loop not unrolled.
-template <class T, coefficients WHERE, int BLOCK, int RADIUS>
+// One output a thread. RADIUS 0: known at run time only, loop not unrolled. FOLD: coefficient k
+// weighs x[+k] + mirror * x[-k], which is one rounded sum or difference.
+template <class T, coefficients WHERE, int BLOCK, int RADIUS, bool FOLD>
 __global__ void __launch_bounds__(BLOCK)
     stencil_shared(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t,
-                   const T* __restrict__ global, int slot, int64_t blocks_a_row) {
+                   const T* __restrict__ global, int slot, int64_t blocks_a_row, T mirror) {
   const int radius = RADIUS != 0 ? RADIUS : s.radius;
   __shared__ T tile[BLOCK + 2 * (RADIUS != 0 ? RADIUS : 16)];
   const int64_t all = blocks_a_row * s.batch;
@@ -69,10 +73,17 @@ __global__ void __launch_bounds__(BLOCK)
     const int64_t i = begin + threadIdx.x;
     if (i < s.out[2]) {
       T acc = T(-0.0);  // fma(c, x, -0.0) is the rounded product
-      walk_tile_taps<RADIUS != 0>(radius, threadIdx.x, [&](int k, unsigned place) {
-        LOCKSTEP_SEEN(read_tile, tile, &tile[place]);
-        acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[place], acc);
-      });
+      if constexpr (FOLD) {
+        acc = mul_rn(coefficient<T, WHERE>(0, t, global, slot), tile[threadIdx.x + radius]);
+        walk_tile_pairs<RADIUS != 0>(radius, threadIdx.x, [&](int k, unsigned low, unsigned high) {
+          acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), fma_rn(mirror, tile[low], tile[high]), acc);
+        });
+      } else {
+        walk_tile_taps<RADIUS != 0>(radius, threadIdx.x, [&](int k, unsigned place) {
+          LOCKSTEP_SEEN(read_tile, tile, &tile[place]);
+          acc = fma_rn(coefficient<T, WHERE>(k, t, global, slot), tile[place], acc);
+        });
+      }
       LOCKSTEP_SEEN(write_dst, s.dst, &s.dst[row * s.dst_batch + i]);
       s.dst[row * s.dst_batch + i] = canonical(acc);
     }
@@ -89,21 +100,33 @@ __global__ void keep_taps(const __grid_constant__ taps<T, most_taps_1d> t, T* to
 
 constexpr size_t taps_bytes = 512;
 
-template <class T, coefficients WHERE, int BLOCK>
+// 1: coefficients are alike on both sides; -1: but for their sign; 0: neither.
+int mirror_of(const lockstep_stencil_desc& d) {
+  bool alike = true, opposite = true;
+  for (int k = 1; k <= d.radius; ++k) {
+    const double low = d.coefficients[d.radius - k], high = d.coefficients[d.radius + k];
+    alike = alike && low == high, opposite = opposite && low == -high;
+  }
+  return alike ? 1 : opposite ? -1 : 0;
+}
+
+template <class T, coefficients WHERE, int BLOCK, bool FOLD>
 lockstep_status sweeps(lockstep_queue& queue, const lockstep_call& call, const taps<T, most_taps_1d>& t,
                        const T* global, int slot) {
   const auto kernel =
-      call.stencil.radius == 4 ? stencil_shared<T, WHERE, BLOCK, 4> : stencil_shared<T, WHERE, BLOCK, 0>;
+      call.stencil.radius == 4 ? stencil_shared<T, WHERE, BLOCK, 4, FOLD> : stencil_shared<T, WHERE, BLOCK, 0, FOLD>;
+  const T mirror = FOLD ? static_cast<T>(mirror_of(call.stencil)) : T(0);
   return for_each_sweep<T>(call, [&](const sweep<T>& s) {
     const int64_t blocks_a_row = ceil_div(s.out[2], BLOCK);
     return launch(queue, "stencil_shared", kernel, grid_of(blocks_a_row * s.batch), BLOCK, 0, s, t, global, slot,
-                  blocks_a_row);
+                  blocks_a_row, mirror);
   });
 }
 
-template <class T, coefficients WHERE, int BLOCK>
+template <class T, coefficients WHERE, int BLOCK, bool FOLD>
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
-  const auto t = rounded<T, most_taps_1d>(call.stencil);
+  auto t = rounded<T, most_taps_1d>(call.stencil);
+  if (FOLD) std::copy_n(t.c + call.stencil.radius, call.stencil.radius + 1, t.c);
   if constexpr (WHERE == coefficients::constant) {
     slot_turns& all = turns();
     const std::lock_guard lock(all.mutex);  // wait, write, launches and event of a slot stay together
@@ -115,27 +138,27 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     // From pageable memory: the call returns once t has been taken.
     LOCKSTEP_CUDA(cudaMemcpyToSymbolAsync(constant_slots, &t, sizeof t, slot * sizeof(double) * most_taps_1d,
                                           cudaMemcpyHostToDevice, queue.stream));
-    const lockstep_status status = sweeps<T, WHERE, BLOCK>(queue, call, t, nullptr, slot);
+    const lockstep_status status = sweeps<T, WHERE, BLOCK, FOLD>(queue, call, t, nullptr, slot);
     const cudaError_t recorded = cudaEventRecord(last, queue.stream);
     if (recorded == cudaSuccess) return status;
     // The slot's next owner would wait for the reader before this one.
     if (!LOCKSTEP_MUTANT("slot_left_without_its_event")) (void)cudaStreamSynchronize(queue.stream);
     return failed(recorded, "cudaEventRecord(last, queue.stream)");
   } else if constexpr (WHERE == coefficients::parameter) {
-    return sweeps<T, WHERE, BLOCK>(queue, call, t, nullptr, 0);
+    return sweeps<T, WHERE, BLOCK, FOLD>(queue, call, t, nullptr, 0);
   } else {
     T* global = reinterpret_cast<T*>(static_cast<char*>(call.workspace) + call.workspace_bytes - taps_bytes);
     const lockstep_status status = launch(queue, "keep_taps", keep_taps<T>, 1, 64, 0, t, global);
-    return status != LOCKSTEP_OK ? status : sweeps<T, WHERE, BLOCK>(queue, call, t, global, 0);
+    return status != LOCKSTEP_OK ? status : sweeps<T, WHERE, BLOCK, FOLD>(queue, call, t, global, 0);
   }
 }
 
 }  // namespace
 
-template <coefficients where, int block>
+template <coefficients where, int block, bool fold>
 lockstep_status launch_shared(lockstep_queue& queue, const lockstep_call& call) {
-  return call.stencil.dtype == LOCKSTEP_F32 ? run<float, where, block>(queue, call)
-                                            : run<double, where, block>(queue, call);
+  return call.stencil.dtype == LOCKSTEP_F32 ? run<float, where, block, fold>(queue, call)
+                                            : run<double, where, block, fold>(queue, call);
 }
 template lockstep_status launch_shared<coefficients::constant, 32>(lockstep_queue&, const lockstep_call&);
 template lockstep_status launch_shared<coefficients::constant, 256>(lockstep_queue&, const lockstep_call&);
@@ -144,13 +167,25 @@ template lockstep_status launch_shared<coefficients::ldg, 256>(lockstep_queue&, 
 template lockstep_status launch_shared<coefficients::restricted, 32>(lockstep_queue&, const lockstep_call&);
 template lockstep_status launch_shared<coefficients::restricted, 256>(lockstep_queue&, const lockstep_call&);
 template lockstep_status launch_shared<coefficients::parameter, 256>(lockstep_queue&, const lockstep_call&);
+template lockstep_status launch_shared<coefficients::constant, 32, true>(lockstep_queue&, const lockstep_call&);
+template lockstep_status launch_shared<coefficients::ldg, 32, true>(lockstep_queue&, const lockstep_call&);
+template lockstep_status launch_shared<coefficients::restricted, 32, true>(lockstep_queue&, const lockstep_call&);
 
+const char* folded_refuses(const lockstep_queue*, const lockstep_call* call) {
+  if (call->stencil.rank != 1) return "is for rank 1";
+  return mirror_of(call->stencil) != 0 ? nullptr : "needs symmetric or antisymmetric coefficients";
+}
 const char* constant_refuses(const lockstep_queue* queue, const lockstep_call* call) {
   if (call->stencil.rank != 1) return "is for rank 1";
   if (queue->device >= most_devices) return "keeps slots of __constant__ memory for devices 0 to 63; use shared_param";
   return capturing(*queue)
              ? "cannot be captured in a graph: replays would race for __constant__ memory; use shared_param"
              : nullptr;
+}
+
+const char* folded_constant_refuses(const lockstep_queue* queue, const lockstep_call* call) {
+  const char* why = folded_refuses(queue, call);
+  return why != nullptr ? why : constant_refuses(queue, call);
 }
 
 size_t shared_workspace(const lockstep_queue* queue, const lockstep_call* call) {
