@@ -4,7 +4,6 @@
 #include <deque>
 
 #include "module.hpp"
-#include "mutant.hpp"
 #include "status.hpp"
 
 // The CPU backend's entry, built into this library (backends/cpu/backend.cpp).
@@ -45,7 +44,6 @@ void backend_entry::load_locked() {
   } catch (const std::bad_alloc&) {  // the call's failure, not the backend's: the next call tries again
     backend_ = nullptr;
     devices_ = 0;
-    tried_ = LOCKSTEP_MUTANT("backend_without_memory_is_given_up");
     throw;
   } catch (const error& e) {
     devices_ = 0;
