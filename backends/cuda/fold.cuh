@@ -1,5 +1,6 @@
 // fold.cuh - what a reduction does with an element, with two partial results and
-// with the last one. leaf.cuh and sequences.cuh supply the order.
+// with the last one. leaf.cuh and sequences.cuh supply the order; the folds of min, max, argmin
+// and argmax are in extreme.cuh.
 //
 // A fold has
 //   element, lane, partial   what is read; what a thread accumulates within a
@@ -11,8 +12,14 @@
 //   empty_lane, take(lane, x, index within the leaf), close(lane, leaf's index)
 //   take_if(..., wanted)     without a branch: the identity stands in for x
 //   take_two(lane, x, y)     if there is one: both, for less than two takes
+//   take_rows<V>(lane, x[rows][4], first row, thread)
+//                            if there is one: rows of a leaf, by all threads of a warp, which may look
+//                            at each other's; for missing elements the last ones stand in again
+//   lane_after(partial)      if there is one, take_rows gives all threads the same, and a lane may start
+//                            from what the warp has: who does not beat it need not be found
 //   turn                     if there is one: an extreme, which may take an element twice
 //   none, join(a, b)         the identity; commutes to the bit
+//   join_all(value)          if there is one: of a warp's values, for less than five joins
 //   store(value, s), store_empty(s)
 #pragma once
 
@@ -203,165 +210,6 @@ struct integer_squares {
     if (!fits) report(word, fault::overflow, s);
   }
   __device__ void store_empty(int64_t s) const { store({}, s); }
-};
-
-// ---- min, max, argmin, argmax -----------------------------------------------------
-// Elements become integer keys (order.hpp); for the smaller the keys are turned
-// over, so that the largest key wins throughout. NaN has the key beyond all others.
-template <class T>
-struct key_of;
-template <>
-struct key_of<int32_t> {
-  using type = int32_t;
-  __device__ static type key(int32_t x, type turn) { return x ^ turn; }
-  __device__ static int32_t value(type key, type turn) { return key ^ turn; }
-};
-template <>
-struct key_of<int64_t> {
-  using type = int64_t;
-  __device__ static type key(int64_t x, type turn) { return x ^ turn; }
-  __device__ static int64_t value(type key, type turn) { return key ^ turn; }
-};
-template <>
-struct key_of<float> {
-  using type = int32_t;
-  __device__ static type key(float x, type turn) {
-    return x != x ? INT32_MAX : order::key_f32(__float_as_uint(x)) ^ turn;
-  }
-  __device__ static float value(type key, type turn) {
-    if (key == INT32_MAX) return __uint_as_float(order::nan_f32);
-    return __uint_as_float(order::key_f32(static_cast<uint32_t>(key ^ turn)));  // key_f32 undoes itself, as bits
-  }
-};
-template <>
-struct key_of<double> {
-  using type = int64_t;
-  __device__ static type key(double x, type turn) {
-    return x != x ? INT64_MAX : order::key_f64(static_cast<uint64_t>(__double_as_longlong(x))) ^ turn;
-  }
-  __device__ static double value(type key, type turn) {
-    if (key == INT64_MAX) return __longlong_as_double(order::nan_f64);
-    return __longlong_as_double(order::key_f64(static_cast<uint64_t>(key ^ turn)));
-  }
-};
-
-// The larger, NaN before all, +0.0 before -0.0.
-__device__ __forceinline__ float larger_or_nan(float a, float b) {
-  float c;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
-  return c;
-}
-
-// The best key of x[0 .. n-1], and as bits of `where` who has it. Floats by the hardware's
-// maximum: four operations an element in place of eight, of which NaN and the key take five.
-template <int n, class T>
-__device__ __forceinline__ typename key_of<T>::type best_key(const T (&x)[n], typename key_of<T>::type turn,
-                                                             uint32_t* where) {
-  static_assert(n <= 32);
-  using key = typename key_of<T>::type;
-  const auto find = [&](const auto& of, auto best) {
-    *where = 0;
-#pragma unroll
-    for (int k = 0; k < n; ++k)
-      if (of(x[k]) == best) *where |= 1u << k;
-  };
-#if __CUDA_ARCH__ >= 800
-  if constexpr (std::is_same_v<T, float>) {
-    const auto turned = [&](float y) { return __float_as_uint(y) ^ (static_cast<uint32_t>(turn) & 0x80000000u); };
-    float best = __uint_as_float(turned(x[0]));
-#pragma unroll
-    for (int k = 1; k < n; ++k) best = larger_or_nan(best, __uint_as_float(turned(x[k])));
-    if (best == best || LOCKSTEP_DEVICE_MUTANT("group_nan_loses")) {
-      if (where != nullptr) find(turned, __float_as_uint(best));
-      return order::key_f32(__float_as_uint(best));
-    }
-    if (where == nullptr) return INT32_MAX;
-  }
-#endif
-  const auto key_of_x = [&](T y) { return key_of<T>::key(y, turn); };
-  key best = key_of_x(x[0]);
-#pragma unroll
-  for (int k = 1; k < n; ++k) best = max(best, key_of_x(x[k]));
-  if (where != nullptr) find(key_of_x, best);
-  return best;
-}
-
-template <class T>
-struct extreme {
-  using element = T;
-  using lane = typename key_of<T>::type;
-  using partial = lane;
-  static constexpr bool ordered = false;
-  static constexpr int slots = 1;
-  T* dst;
-  lane turn;  // 0 for the largest, -1 for the smallest
-  report_word word;
-
-  __device__ bool open(int64_t) const { return true; }
-  __device__ static lane empty_lane() { return none(); }
-  __device__ static partial none() {
-    return sizeof(lane) == 4 ? static_cast<lane>(INT32_MIN) : static_cast<lane>(INT64_MIN);
-  }
-  __device__ static partial join(partial a, partial b) { return a > b ? a : b; }
-  __device__ void take(lane& acc, T x, int) const { acc = join(acc, key_of<T>::key(x, turn)); }
-  __device__ void take_if(lane& acc, T x, int, bool wanted) const {
-    acc = join(acc, wanted ? key_of<T>::key(x, turn) : none());
-  }
-  __device__ static partial close(lane acc, int64_t) { return acc; }
-  __device__ void store(partial value, int64_t s) const { dst[s] = key_of<T>::value(value, turn); }
-  __device__ void store_empty(int64_t s) const { report(word, fault::empty, s); }
-};
-
-// An index is stored with the first key that beats the smallest possible one; if
-// none does, all elements equal it and the first index is the answer.
-template <class T>
-struct arg_extreme {
-  using element = T;
-  using key = typename key_of<T>::type;
-  struct lane {
-    key best;
-    int index;  // within the leaf, -1: none
-  };
-  struct partial {
-    int64_t index;  // within the sequence, INT64_MAX: none
-    int64_t best;   // the key; 64 bits leave no gap, which blocks would exchange uninitialised
-  };
-  static constexpr bool ordered = false;
-  static constexpr int slots = 1;
-  int64_t* dst;
-  key turn;
-  report_word word;
-
-  __device__ bool open(int64_t) const { return true; }
-  __device__ static lane empty_lane() { return {extreme<T>::none(), -1}; }
-  __device__ static partial none() { return {INT64_MAX, extreme<T>::none()}; }
-  __device__ static partial join(partial a, partial b) {
-    return b.best > a.best || (b.best == a.best && (LOCKSTEP_DEVICE_MUTANT("device_tie_to_the_last")
-                                                        ? b.index > a.index && b.index != INT64_MAX
-                                                        : b.index < a.index))
-               ? b
-               : a;
-  }
-  __device__ void take(lane& acc, T x, int index) const {  // indices come in increasing order
-    const key k = key_of<T>::key(x, turn);
-    if (k > acc.best) acc = {k, index};
-  }
-  __device__ void take_if(lane& acc, T x, int index, bool wanted) const {
-    const key k = key_of<T>::key(x, turn);
-    if (wanted && k > acc.best) acc = {k, index};
-  }
-  // Within one leaf a 4-byte key and the index turned over are one integer to compare.
-  __device__ static int64_t pack(lane acc) requires(sizeof(key) == 4) {
-    return static_cast<int64_t>(acc.best) * (int64_t{1} << 32) + static_cast<uint32_t>(~acc.index);
-  }
-  __device__ static partial unpack(int64_t packed) {
-    return close({static_cast<key>(packed >> 32), static_cast<int>(~static_cast<uint32_t>(packed))}, 0);
-  }
-  __device__ static partial close(lane acc, int64_t first_index) {
-    return {acc.index < 0 ? INT64_MAX : first_index + acc.index, acc.best};
-  }
-  __device__ void store(partial value, int64_t s) const { dst[s] = value.index == INT64_MAX ? 0 : value.index; }
-  __device__ void store_empty(int64_t s) const { report(word, fault::empty, s); }
 };
 
 }  // namespace lockstep::cuda

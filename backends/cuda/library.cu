@@ -13,7 +13,7 @@
 
 #include <cub/device/device_reduce.cuh>
 
-#include "fold.cuh"
+#include "extreme.cuh"
 #include "library.hpp"
 
 namespace lockstep::cuda {

@@ -20,6 +20,7 @@
 #include <climits>
 
 #include "bulk.cuh"
+#include "extreme.cuh"
 #include "sequences.cuh"
 
 namespace lockstep::cuda {

@@ -179,7 +179,7 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
   for (int leaf = warp; leaf < here; leaf = next_turn(leaf, warps)) {
     int64_t i = (first + leaf) * order::leaf;
     if (LOCKSTEP_DEVICE_MUTANT("leaf_int32_index")) i = static_cast<int32_t>(i);
-    const P value = fold_leaf<V, Fold, ahead>(fold, at + i * stride, stride, length - i, i, t);
+    const P value = fold_leaf<V, Fold, ahead, takes_rows<Fold>>(fold, at + i * stride, stride, length - i, i, t, mine);
     if constexpr (!Fold::ordered)
       mine = fold.join(mine, value);
     else if (t == 0) {
@@ -188,7 +188,7 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
     }
   }
   if constexpr (!Fold::ordered) {
-    mine = join_warp(fold, mine);
+    if constexpr (!starts_from<Fold>) mine = join_warp(fold, mine);  // whose threads have the same already
     if (t == 0) values[warp] = mine;
   }
   if (!LOCKSTEP_DEVICE_MUTANT("subtree_barrier_dropped"))

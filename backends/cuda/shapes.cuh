@@ -287,16 +287,26 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       // A captured graph may run beside this queue's other calls: it must not share their tickets.
       unsigned* tickets = d.count <= ticket_count && !(join && capturing(queue)) ? queue.tickets : nullptr;
       join = join && tickets == nullptr;
-      // 8 leaves a warp, or many rows of 8: rows of 3 leaves lose a third by it. 16384 squared: sums
-      // 242.4 -> 235.9 us, but argmax 241.2 -> 255.9.
-      const bool large = plan.leaves_a_task >= 64 || (Fold::ordered && plan.leaves_a_task >= 8 && plan.tasks == 1 &&
-                                                      d.count >= int64_t{queue.facts->processors} * 16);
+      // 8 leaves a warp, or many rows of whole leaves, which lie a multiple of 8 KiB apart: 16384 squared, sums 242 ->
+      // 234 us, largest 242 -> 233, indices 239 -> 234. Others do as well with 8 loads in flight a thread as with 16,
+      // short ones better (rows of 2500: sums 220 us, not 246), and so do elements of 2 bytes.
+      const int64_t leaves = order::leaves(d.length);
+      const bool whole = plan.tasks == 1 && d.length % order::leaf == 0;
+      const bool large =
+          plan.leaves_a_task >= 64 || (whole && plan.neighbours && (size == 4 || (Fold::ordered && size == 8)) &&
+                                       d.count * leaves >= int64_t{queue.facts->processors} * 32);
+      // As many warps as share the leaves evenly (9: 5 warps, not 8). Whole leaves by 8 loads in flight are faster
+      // with warps that idle (rows of 10240: 237 us, 242 without).
+      int warps = std::min(block_threads / 32, plan.leaves_a_task);
+      if (plan.tasks == 1 && (large || !whole)) {
+        const int64_t rounds = (leaves + warps - 1) / warps;
+        warps = static_cast<int>((leaves + rounds - 1) / rounds);
+      }
       const auto kernel = !plan.neighbours ? reduce_tree<Fold, 1, false>
                           : large          ? reduce_tree<Fold, neighbours, true>
                                            : reduce_tree<Fold, neighbours, false>;
-      status = launch_early(queue, "reduce_tree", kernel, blocks_for(d.count * plan.tasks, 1),
-                            std::min(block_threads, plan.leaves_a_task * 32), fold, all, plan.leaves_a_task, plan.tasks,
-                            partials, tickets);
+      status = launch_early(queue, "reduce_tree", kernel, blocks_for(d.count * plan.tasks, 1), warps * 32, fold, all,
+                            plan.leaves_a_task, plan.tasks, partials, tickets);
       break;
     }
     default: return failed(LOCKSTEP_INTERNAL, "no kernel for this shape of sequences");

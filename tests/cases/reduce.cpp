@@ -33,6 +33,10 @@ std::vector<std::string> list_reduce(level depth) {
             "columns/50x30/zeros", "full/5000/sparse", "full/2000/special", "rows/60x70/special", "rows/37x9/special",
             "rows/50x33/special", "rows/19x100/ties", "columns/70x60/special", "nonempty/50x40/special"})
         add(rest);
+      // Several leaves a row, which a GPU's block shares among its warps: whole, short, and short of a whole load.
+      for (const char* rest : {"rows/9x6144/ties", "rows/12x6144/special", "rows/9x5000/ties", "rows/12x9000/special",
+                               "rows/9x4099/ld4100/ties", "rows/5x20002/ld20004/special"})
+        add(rest);
       // Segments enough for several a warp of a GPU, all short or not; columns enough for a thread each.
       if (reduction == "sum" || reduction == "argmax")
         for (const char* rest : {"nonempty/204000x5", "nonempty/300x60", "columns/50x34001"}) add(rest + usual);
@@ -70,8 +74,10 @@ std::vector<std::string> list_reduce(level depth) {
         for (const char* rest :
              {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",
               "rows/70x20000", "rows/100000x8", "columns/20000x33", "columns/300x2001/ld2007", "columns/100000x4",
-              "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049"})
+              "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049", "rows/2200x4096"})
           add(rest + usual);
+      if (depth == level::full && !sum)
+        for (const char* rest : {"rows/2200x4096/ties", "rows/2200x4096/special"}) add(rest);
     }
   return names;
 }

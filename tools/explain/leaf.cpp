@@ -39,15 +39,21 @@ struct worker {
   // take_leaf and join_rows: the lanes of a leaf of n elements or fewer.
   void leaf(int64_t first, int64_t n) {
     const leaf_shape shape = shape_of(s);
+    const int ahead = std::min(32 / s.element_bytes, shape.rows);
     if (n >= shape.elements()) {
-      const int ahead = std::min(32 / s.element_bytes, shape.rows);
       for (int row = 0; row < shape.rows; row += ahead)
         cuda::walk_rows<V, warp>(ahead, row, lane(), [&](int, int, int i) { touch(site::read_src, first + i, V); });
-    } else {  // element by element; for those that are missing the last one is read
-      constexpr int few = 4;
+    } else {  // for elements that are missing the last ones are read
+      const bool whole = V > 1 && s.element_bytes > 2 && n % V == 0;
+      const int few = whole ? ahead : 4;
       for (int row = 0; row * shape.lanes < n; row += few)
-        cuda::walk_rows<V, warp, 1>(
-            few, row, lane(), [&](int, int, int i) { touch(site::read_src, first + std::min<int64_t>(i, n - 1)); });
+        if (whole)
+          cuda::walk_rows<V, warp>(few, row, lane(), [&](int, int, int i) {
+            touch(site::read_src, first + std::min<int64_t>(i, n - V), V);
+          });
+        else
+          cuda::walk_rows<V, warp, 1>(
+              few, row, lane(), [&](int, int, int i) { touch(site::read_src, first + std::min<int64_t>(i, n - 1)); });
     }
     const auto split = [&](int values, int mask) {
       for (int k = 0; k < values; ++k) meet(mask);
@@ -149,7 +155,11 @@ trace replay_as(settings& s) {
   const int64_t leaves = (s.n + shape.elements() - 1) / shape.elements();
   const auto leaves_a_task = static_cast<int>(cuda::leaves_a_task(leaves, 1, most_leaves));
   const int64_t tasks = (leaves + leaves_a_task - 1) / leaves_a_task;
-  s.block = std::min(most_threads / 32 * warp, leaves_a_task * warp);
+  s.block = std::min(most_threads / 32, leaves_a_task) * warp;
+  if (tasks == 1 && s.n % shape.elements() != 0) {  // as many warps as share the leaves evenly
+    const int64_t rounds = (leaves * warp + s.block - 1) / s.block;
+    s.block = static_cast<int>((leaves + rounds - 1) / rounds) * warp;
+  }
   s.blocks = static_cast<int>(tasks);
   const int warps = s.block / warp;
 

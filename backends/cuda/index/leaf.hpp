@@ -13,8 +13,8 @@ LOCKSTEP_INDEX int lane_of(int t, int slot) {
   return slot / V * (warp * V) + V * t + slot % V;
 }
 
-// `ahead` rows of a leaf, which are in flight together: body(r, slot, element of the leaf). Full
-// leaves are loaded V elements at once (the slots that follow come with the first), short ones
+// `ahead` rows of a leaf, which are in flight together: body(r, slot, element of the leaf). Leaves
+// of whole loads come V elements at once (the slots that follow come with the first), others
 // element by element: step 1.
 template <int V, int warp = 32, int step = V, class Body>
 LOCKSTEP_INDEX void walk_rows(int ahead, int row, int t, const Body& body) {
