@@ -220,6 +220,10 @@ void calibrate_command(CLI::App& program, action& chosen) {
       std::error_code error;
       if (s->path.empty() && !fs::create_directories(fs::path(path).parent_path(), error) && error)
         fail("{} cannot be made: {}", fs::path(path).parent_path().string(), error.message());
+      check_writable("-o", path);
+      if (std::isnan(s->seconds)) refuse("--seconds is nan; give 0 to 60");
+      if (std::isnan(s->largest))
+        refuse("--largest is nan; give {:.0f} to {:.0f} bytes", cost::sizes.front(), cost::sizes.back());
       const std::string text = calibrator(s->largest, s->seconds).measure();
       write_file(path, text);
       if (path == "-") return 0;

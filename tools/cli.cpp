@@ -41,12 +41,82 @@ void add_place(CLI::App& command, place& where) {
       ->type_name("NAME");
 }
 
+namespace {
+std::vector<lockstep_backend_info> all_backends() {
+  std::vector<lockstep_backend_info> all(static_cast<size_t>(lockstep_backend_count()));
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].size = sizeof all[i];
+    check(lockstep_backend_get(static_cast<int32_t>(i), &all[i]));
+  }
+  return all;
+}
+
+bool is_known(const std::string& backend) {
+  const std::string name = backend.substr(0, backend.find(':'));
+  for (const lockstep_backend_info& one : all_backends())
+    if (name == one.name) return true;
+  return name == "auto";
+}
+}  // namespace
+
 context::context(const place& where) {
   lockstep_context_options options = lockstep_context_defaults();
   if (!where.backend.empty()) options.backend = where.backend.c_str();
   if (!where.isa.empty()) options.cpu_isa = where.isa.c_str();
   options.threads = where.threads;
-  check(lockstep_context_create(&options, &context_));
+  const lockstep_status status = lockstep_context_create(&options, &context_);
+  if (status == LOCKSTEP_NO_BACKEND) {
+    // A name that nobody knows is a mistake on the command line; one that cannot run here is not.
+    const std::string why = lockstep_last_error();
+    if (!where.backend.empty() && !is_known(where.backend)) throw usage_error(why);
+    throw failure(why);
+  }
+  check(status);
+}
+
+std::vector<std::string> usable_backends() {
+  std::vector<std::string> names;
+  for (const lockstep_backend_info& backend : all_backends())
+    if (backend.usable != 0) names.emplace_back(backend.name);
+  return names;
+}
+
+std::vector<std::string> named_backends(const std::vector<std::string>& names, const place& where) {
+  std::vector<std::string> backends;
+  for (const std::string& name : names) {
+    if (name == "auto" || name == "all") return named_backends({}, where);
+    place there = where;
+    there.backend = name;
+    const context made(there);
+    backends.push_back(name == "cpu:0" ? "cpu" : name);
+  }
+  if (!names.empty()) return backends;
+  const context made(where);  // for the instruction set and the threads
+  return usable_backends();
+}
+
+void require_variant(const std::string& name, const std::vector<std::string>& backends,
+                     const std::vector<lockstep_op>& ops) {
+  std::string known;
+  for (const std::string& full : backends) {
+    const std::string backend = full.substr(0, full.find(':'));
+    for (const lockstep_op op : ops)
+      for (int32_t i = 0; i < lockstep_variant_count(backend.c_str(), op); ++i) {
+        lockstep_variant_info row{};
+        row.size = sizeof row;
+        check(lockstep_variant_get(backend.c_str(), op, i, &row));
+        if (row.name == name) return;
+        if ((" " + known + ",").find(fmt::format(" {},", row.name)) == std::string::npos)
+          known += (known.empty() ? "" : ", ") + std::string(row.name);
+      }
+  }
+  refuse("--variant {}: no such variant on {}; there are auto, {}", name, fmt::join(backends, " or "), known);
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op) names.emplace_back(lockstep_op_name(static_cast<lockstep_op>(op)));
+  return names;
 }
 
 namespace {

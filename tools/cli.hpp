@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "format.hpp"
 
@@ -70,6 +71,15 @@ class context {
  private:
   lockstep_context* context_ = nullptr;
 };
+
+std::vector<std::string> usable_backends();
+// What --backend names, as tools compare it: every usable one for "auto", "all" and nothing at all; the CPU's one
+// device is the CPU. Throws what a context bound to it throws.
+std::vector<std::string> named_backends(const std::vector<std::string>& names, const place& where);
+// Refuses a variant that none of the backends has for any of the ops, naming those there are.
+void require_variant(const std::string& name, const std::vector<std::string>& backends,
+                     const std::vector<lockstep_op>& ops);
+std::vector<std::string> op_names();
 
 // To stdout, every error noticed at once.
 void put(const std::string& text);

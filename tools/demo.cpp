@@ -3,8 +3,10 @@
 // its time is taken; each time stands beside the memory limit of the same run.
 #include "demo.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -24,16 +26,10 @@ struct demo_options {
   bool quick = false, json = false;
 };
 
-std::vector<std::string> usable_backends(const std::string& named) {
-  if (!named.empty() && named != "auto") return {named};
-  std::vector<std::string> names;
-  for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
-    lockstep_backend_info backend{};
-    backend.size = sizeof backend;
-    check(lockstep_backend_get(i, &backend));
-    if (backend.usable != 0)
-      names.insert(names.begin(), backend.name);  // the CPU, last of the list, first of the table
-  }
+// The CPU, last of the list, first of the table.
+std::vector<std::string> backends_of(const demo_options& o) {
+  std::vector<std::string> names = o.where.backend.empty() ? usable_backends() : named_backends({o.where.backend}, o.where);
+  std::reverse(names.begin(), names.end());
   return names;
 }
 
@@ -171,6 +167,8 @@ void write_pictures(lockstep_context* context, const std::string& folder, const 
 }
 
 int demo(const demo_options& o) {
+  if (!o.pictures.empty() && !std::filesystem::is_directory(o.pictures))  // before minutes are spent
+    fail("--pictures: there is no folder {}; make it first", o.pictures);
   const context context(o.where);
   const style s = stdout_style();
   real_input in;
@@ -183,7 +181,7 @@ int demo(const demo_options& o) {
   if (double load = 0;
       getloadavg(&load, 1) == 1 && load > static_cast<double>(std::thread::hardware_concurrency()) && !o.json)
     print("{}this machine is busy (load {:.1f}): do not trust the times below{}\n\n", s.bad, load, s.off);
-  const std::vector<std::string> backends = usable_backends(o.where.backend);
+  const std::vector<std::string> backends = backends_of(o);
   const int samples = o.quick ? 3 : 15;
   limits known(context, samples);
   ordered_json report = {{"inputs", ordered_json::array()}, {"rows", ordered_json::array()}};

@@ -73,7 +73,7 @@ bool is_special(const std::string& path) {
 std::string make_temporary(const std::string& path, int& fd) {
   std::string name = path + ".XXXXXX";
   fd = mkostemp(name.data(), O_CLOEXEC);
-  if (fd < 0) fail("cannot write {}: {}; choose another place with -o", path, std::strerror(errno));
+  if (fd < 0) fail("cannot write {}: {}; choose another place", path, std::strerror(errno));
   struct stat s {};
   const mode_t mask = umask(0);
   umask(mask);
@@ -91,7 +91,7 @@ void put_in_place(const std::string& temporary, const std::string& path) {
 int open_special(const std::string& path) {
   if (path == "-") return STDOUT_FILENO;
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) fail("cannot write {}: {}; choose another place with -o", path, std::strerror(errno));
+  if (fd < 0) fail("cannot write {}: {}; choose another place", path, std::strerror(errno));
   return fd;
 }
 
@@ -185,7 +185,7 @@ output_npy::output_npy(const std::string& path, npy::header header) : path_(path
   }
   path_ = resolved(path_);
   if (const int existing = access(path_.c_str(), F_OK) == 0 ? access(path_.c_str(), W_OK) : 0; existing != 0)
-    fail("cannot write {}: {}; choose another place with -o", path_, std::strerror(errno));
+    fail("cannot write {}: {}; choose another place", path_, std::strerror(errno));
   descriptor file{-1};
   temporary_ = make_temporary(path_, file.fd);
   try {
@@ -226,6 +226,19 @@ void output_npy::commit() {
     fail("cannot finish {}: {}", temporary_, std::strerror(errno));
   put_in_place(temporary_, path_);
   temporary_.clear();
+}
+
+void check_writable(const char* option, const std::string& path) {
+  if (path.empty() || path == "-") return;
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(path, ignored).parent_path();
+  if (fs::is_directory(path, ignored)) fail("{}: {} is a folder; name a file in it", option, path);
+  if (!fs::is_directory(folder, ignored))
+    fail("{}: there is no folder {} ({}); make it first", option, folder.string(), std::strerror(ENOENT));
+  const bool there = fs::exists(path, ignored);
+  if (access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
+    fail("{}: {} cannot be written: {}", option, path, std::strerror(errno));
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

@@ -67,6 +67,8 @@ class output_npy {
   std::vector<char> memory_;
 };
 
+// Before anything is measured: what cannot be written must not be found out after ten minutes.
+void check_writable(const char* option, const std::string& path);
 // Writes a small file (a picture) through a temporary one; "-" is stdout.
 void write_file(const std::string& path, std::string_view bytes);
 

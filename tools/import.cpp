@@ -119,9 +119,13 @@ void import_command(CLI::App& program, action& chosen) {
       ->type_name("FILE");
   command->add_option("--low", out->low, "what becomes black (f4)")->capture_default_str();
   command->add_option("--high", out->high, "what becomes white (f4)")->capture_default_str();
-  command->add_option("--width", out->width, "shrink to this width, by the mean of the pixels")->type_name("PIXELS");
+  command->add_option("--width", out->width, "shrink to this width, by the mean of the pixels")
+      ->type_name("PIXELS")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   command->callback([&chosen, out] {
     chosen = [out] {
+      if (!(std::isfinite(out->low) && std::isfinite(out->high) && out->low < out->high))
+        refuse("--low {} and --high {}: give two finite numbers, the smaller one first", out->low, out->high);
       write_picture(out->output, thinned(as_picture(read_npy(out->input), out->low, out->high), out->width));
       return 0;
     };

@@ -6,6 +6,22 @@
 
 #include "cli.hpp"
 
+namespace {
+// CLI11 says of an unknown command that one is required: the stray word says more.
+std::string story_of(const CLI::ParseError& error, const CLI::App& program) {
+  const CLI::App* command = &program;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::string known;
+  for (const CLI::App* one : command->get_subcommands([](const CLI::App*) { return true; }))
+    known += (known.empty() ? "" : ", ") + one->get_name();
+  if (known.empty() || error.get_name() != "RequiredError") return error.what();
+  const std::string what = command == &program ? "command" : "operation of " + command->get_name();
+  const std::vector<std::string> stray = command->remaining();
+  return stray.empty() ? fmt::format("name {} {}: {}", command == &program ? "a" : "an", what, known)
+                       : fmt::format("\"{}\" is no {}; there are {}", stray.front(), what, known);
+}
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace lockstep::tool;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is EPIPE, noticed where it is written
@@ -33,7 +49,7 @@ int main(int argc, char** argv) {
     program.exit(asked);
     return std::fflush(stdout) == 0 ? 0 : 1;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "lockstep: {}; see lockstep --help\n", error.what());
+    fmt::print(stderr, "lockstep: {}; see lockstep --help\n", story_of(error, program));
     return 2;
   }
 

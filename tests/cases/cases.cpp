@@ -10,7 +10,21 @@ namespace {
 constexpr const char* fill_names[] = {"random", "special", "finite",  "ties",  "zeros", "wide",  "huge",
                                       "tiny",   "one_nan", "small",   "cross", "over",  "under", "sparse",
                                       "positive"};
+constexpr int64_t most_shift = 1 << 20;  // elements; less than 64 bytes of them are asked for
+
+// Before a buffer is made: what a view asks for can be counted in bytes.
+void require_countable(const tokens& in, const view& v, int64_t shift) {
+  int64_t elements = 1, end = in.plus(v.first, 1 + shift);
+  bool empty = false;
+  for (int k = 0; k < v.rank; ++k) {
+    if (v.counts[k] < 0) in.refuse("too few elements: an axis of the result would have " + std::to_string(v.counts[k]));
+    empty = empty || v.counts[k] == 0;
+    elements = in.times(elements, std::max<int64_t>(v.counts[k], 1));
+    if (v.counts[k] != 0) end = in.plus(end, in.times(v.counts[k] - 1, v.strides[k]));
+  }
+  if (!empty && std::max(elements, end) > most_bytes / static_cast<int64_t>(v.element_bytes)) in.too_large();
 }
+}  // namespace
 
 void view::axis(int64_t count, int64_t stride) {
   counts[rank] = count;
@@ -43,7 +57,7 @@ test_case parse(const std::string& name) {
   c.name = name;
   const std::string op = in.next();
   c.seed = static_cast<uint64_t>(in.number("seed", 1));
-  if (const auto off = in.numbers("off"); !off.empty()) {
+  if (const auto off = in.numbers("off", 0, most_shift); !off.empty()) {
     c.src_shift = off.front();
     c.dst_shift = off.back();
   }
@@ -59,6 +73,8 @@ test_case parse(const std::string& name) {
   else in.refuse("no op is called \"" + op + "\"");
   in.require_all_used();
   if (c.cell.empty()) in.refuse("it stands for no cell of the matrix");
+  require_countable(in, c.src, c.src_shift);
+  require_countable(in, c.dst, c.dst_shift);
   return c;
 }
 

@@ -74,9 +74,11 @@ class fnv {
 };
 }  // namespace
 
-std::string digest(const std::string& backend) {
+std::string digest(const std::string& backend, const std::string& isa, int threads) {
   lockstep_context_options o = lockstep_context_defaults();
   o.backend = backend.c_str();
+  if (!isa.empty()) o.cpu_isa = isa.c_str();
+  o.threads = threads;
   lockstep_context* context = nullptr;
   const bool by_oracle = backend == "oracle";
   if (!by_oracle && lockstep_context_create(&o, &context) != LOCKSTEP_OK)

@@ -1,5 +1,7 @@
 // permute.cpp - cases permute/b<bytes>/<sizes>/perm<axes>[/pad<src>,<dst>]: pad
 // adds elements behind every innermost row and, twice that, behind every plane.
+#include <algorithm>
+
 #include "cases.hpp"
 #include "tokens.hpp"
 
@@ -7,21 +9,25 @@ namespace lockstep::cases {
 
 void parse_permute(tokens& in, test_case& c) {
   c.op = LOCKSTEP_PERMUTE;
-  const auto bytes = static_cast<size_t>(in.number("b", 4));
-  const auto perm = in.numbers("perm"), pad = in.numbers("pad");
+  const auto bytes = in.element_bytes();
+  const auto perm = in.numbers("perm", 0, LOCKSTEP_MAX_RANK - 1), pad = in.numbers("pad");
   const auto size = in.sizes();
   const auto rank = static_cast<int32_t>(size.size());
   if (rank > LOCKSTEP_MAX_RANK || perm.size() != size.size()) in.refuse("perm and sizes do not fit");
   int32_t axes[LOCKSTEP_MAX_RANK] = {};
-  for (int k = 0; k < rank; ++k) axes[k] = static_cast<int32_t>(perm[static_cast<size_t>(k)]);
+  for (int k = 0; k < rank; ++k) {
+    axes[k] = static_cast<int32_t>(perm[static_cast<size_t>(k)]);
+    if (axes[k] >= rank || std::find(axes, axes + k, axes[k]) != axes + k)
+      in.refuse("perm must name each of 0 to " + std::to_string(rank - 1) + " once");
+  }
   lockstep_permute_desc& d = c.permute = lockstep_permute_packed(bytes, rank, size.data(), axes);
   if (!pad.empty()) {
     int64_t src_stride = 1, dst_stride = 1;
     for (int k = rank - 1; k >= 0; --k) {
       d.src_strides[k] = src_stride;
       d.dst_strides[k] = dst_stride;
-      src_stride = src_stride * d.shape[k] + pad.front() * (rank - k);
-      dst_stride = dst_stride * d.shape[axes[k]] + pad.back() * (rank - k);
+      src_stride = in.plus(in.times(src_stride, d.shape[k]), in.times(pad.front(), rank - k));
+      dst_stride = in.plus(in.times(dst_stride, d.shape[axes[k]]), in.times(pad.back(), rank - k));
     }
   }
   c.src.element_bytes = c.dst.element_bytes = bytes;

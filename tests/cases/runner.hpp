@@ -99,8 +99,9 @@ std::string outside_bound(const subject& s, const unsigned char* got);
 std::vector<std::string> matrix(lockstep_op op);
 
 // One number over the results of a fixed list of cases: two machines with the same
-// bits have the same digest. "oracle" computes it without the library. Throws std::runtime_error when a call fails.
-std::string digest(const std::string& backend);
+// bits have the same digest. "oracle" computes it without the library; isa and threads are the CPU's ("" and 0: the
+// best, all). Throws std::runtime_error when a call fails.
+std::string digest(const std::string& backend, const std::string& isa = "", int threads = 0);
 
 // Prints the case that was running when the program is killed by a signal.
 void report_crashes();

@@ -18,7 +18,7 @@ void parse_reduction(tokens& in, test_case& c) {
   if (reduction < 0 || dtype < 1 || layout < 0) in.refuse("say reduction/dtype/layout");
   const auto what = static_cast<lockstep_reduction>(reduction);
   const auto type = static_cast<lockstep_dtype>(dtype);
-  const int64_t stride = in.number("stride", 1), first = in.number("first", 0), ld = in.number("ld", 0);
+  const int64_t stride = in.number("stride", 1, 1), first = in.number("first", 0), ld = in.number("ld", 0);
   const bool to_f32 = in.flag("to_f32");
   const auto size = in.sizes();
   lockstep_reduce_desc& d = c.reduce;
@@ -32,6 +32,10 @@ void parse_reduction(tokens& in, test_case& c) {
     else if (layout == 3) d = lockstep_reduce_columns(what, type, size[0], size[1], apart);
     else {
       d = lockstep_reduce_segments(what, type, size[0], nullptr);
+      if (layout == 6 && size[1] < 1) in.refuse("segments that are not empty have a length of 1 or more");
+      (void)in.plus(first, in.times(in.times(size[0], size[1]), 2));  // the last offset is no more
+      if (size[0] > most_bytes / 8) in.too_large();
+      c.offsets.reserve(static_cast<size_t>(size[0]) + 1);
       const auto count = static_cast<uint64_t>(size[0]), length = static_cast<uint64_t>(size[1]);
       c.offsets.push_back(first);
       for (uint64_t s = 0; s < count; ++s) {
@@ -46,7 +50,7 @@ void parse_reduction(tokens& in, test_case& c) {
     }
     if (layout == 2 && stride != 1) {  // rows of every stride-th element
       d.element_stride = stride;
-      d.sequence_stride = ld != 0 ? ld : size[1] * stride;
+      d.sequence_stride = ld != 0 ? ld : in.times(size[1], stride);
     }
   }
   if (layout >= 4) d.element_stride = stride;
@@ -55,7 +59,7 @@ void parse_reduction(tokens& in, test_case& c) {
   c.src.element_bytes = lockstep_dtype_bytes(type);
   c.dst.element_bytes = lockstep_dtype_bytes(d.result);
   if (layout >= 4) {
-    c.src.first = first * stride;
+    c.src.first = in.times(first, stride);
     c.src.axis(c.offsets.back() - first, stride);
   } else {
     c.src.axis(d.count, d.sequence_stride);

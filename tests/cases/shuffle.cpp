@@ -9,10 +9,11 @@ constexpr const char* kinds[] = {"idx", "up", "down", "xor"};
 
 void parse_shuffle(tokens& in, test_case& c) {
   c.op = LOCKSTEP_SHUFFLE;
-  const auto bytes = static_cast<size_t>(in.number("b", 4));
+  const auto bytes = in.element_bytes();
   const int kind = in.one_of(kinds);
   if (kind < 0) in.refuse("say idx, up, down or xor");
-  const int64_t width = in.number("w", 32), operand = in.number("op", 0), count = in.number("n", 32);
+  const int64_t width = in.number("w", 32, 1, 32), operand = in.number("op", 0, INT32_MIN, INT32_MAX);
+  const int64_t count = in.number("n", 32);
   c.shuffle = lockstep_shuffle_warps(static_cast<lockstep_shuffle_kind>(kind), bytes, count,
                                      static_cast<int32_t>(width), static_cast<int32_t>(operand));
   c.src.element_bytes = c.dst.element_bytes = bytes;

@@ -22,7 +22,7 @@ void parse_stencil(tokens& in, test_case& c) {
   constexpr const char* dtypes[] = {"f32", "f64"};
   const int dtype = in.one_of(dtypes), form = in.one_of(forms), boundary = in.one_of(boundaries);
   if (dtype < 0 || form < 0 || boundary < 0) in.refuse("say dtype/form/boundary");
-  const int64_t radius = in.number("r", 1), sweeps = in.number("sweeps", 1);
+  const int64_t radius = in.number("r", 1, 0, 16), sweeps = in.number("sweeps", 1, 0, INT32_MAX);
   const auto batch = in.numbers("batch"), pad = in.numbers("pad");
   const auto size = in.sizes();
   if (size.size() > 3) in.refuse("at most three axes");
@@ -45,13 +45,13 @@ void parse_stencil(tokens& in, test_case& c) {
     const int64_t axes_inside = d.rank - k;
     d.src_strides[k] = src_stride;
     d.dst_strides[k] = dst_stride;
-    src_stride = src_stride * d.shape[k] + (pad.empty() ? 0 : pad.front() * axes_inside);
-    dst_stride = dst_stride * (d.shape[k] - shrink) + (pad.empty() ? 0 : pad.back() * axes_inside);
+    src_stride = in.plus(in.times(src_stride, d.shape[k]), pad.empty() ? 0 : in.times(pad.front(), axes_inside));
+    dst_stride = in.plus(in.times(dst_stride, d.shape[k] - shrink), pad.empty() ? 0 : in.times(pad.back(), axes_inside));
   }
   if (!batch.empty()) {
     d.batch = batch[0];
-    d.src_batch_stride = src_stride + (batch.size() > 1 ? batch[1] : 0);
-    d.dst_batch_stride = dst_stride + (batch.size() > 2 ? batch[2] : 0);
+    d.src_batch_stride = in.plus(src_stride, batch.size() > 1 ? batch[1] : 0);
+    d.dst_batch_stride = in.plus(dst_stride, batch.size() > 2 ? batch[2] : 0);
   }
   c.src.element_bytes = c.dst.element_bytes = dtype == 0 ? 4 : 8;
   c.src.axis(d.batch, d.src_batch_stride);

@@ -7,7 +7,7 @@ namespace lockstep::cases {
 
 void parse_transpose(tokens& in, test_case& c) {
   c.op = LOCKSTEP_TRANSPOSE;
-  const auto bytes = static_cast<size_t>(in.number("b", 4));
+  const auto bytes = in.element_bytes();
   const auto ld = in.numbers("ld"), batch = in.numbers("batch");
   const auto size = in.sizes();
   if (size.size() != 2) in.refuse("give rows x cols");
@@ -18,8 +18,8 @@ void parse_transpose(tokens& in, test_case& c) {
   }
   if (!batch.empty()) {
     d.batch = batch[0];
-    d.src_batch_stride = (d.rows - 1) * d.src_ld + d.cols + (batch.size() > 1 ? batch[1] : 0);
-    d.dst_batch_stride = (d.cols - 1) * d.dst_ld + d.rows + (batch.size() > 2 ? batch[2] : 0);
+    d.src_batch_stride = in.plus(in.plus(in.times(d.rows - 1, d.src_ld), d.cols), batch.size() > 1 ? batch[1] : 0);
+    d.dst_batch_stride = in.plus(in.plus(in.times(d.cols - 1, d.dst_ld), d.rows), batch.size() > 2 ? batch[2] : 0);
   }
   c.src.element_bytes = c.dst.element_bytes = bytes;
   c.src.axis(d.batch, d.src_batch_stride);

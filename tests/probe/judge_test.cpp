@@ -63,6 +63,15 @@ TEST(Verdict, FittedIsNoAgreement) {
   EXPECT_EQ(tally({out}).find("3 predictions: the rule of today holds in 0"), 0u) << tally({out});
   EXPECT_NE(tally({out}).find("3 fitted"), std::string::npos) << tally({out});
 
+  row wide{};  // what is easily met is no prediction that came true
+  for (const range& r : {at_least(4), at_most(8), between(2, 6), between(0, 9)}) wide.judge("w", "unit", 5, r);
+  for (const range& r : {exactly(5), about(5, 0.4), between(3, 8)}) wide.judge("n", "unit", 5, r);
+  wide.judge("w", "unit", 5, at_least(6));
+  EXPECT_EQ(tally({wide}).find("3 predictions: the rule of today holds in 3,"), 0u) << tally({wide});
+  EXPECT_NE(tally({wide}).find("5 bounds"), std::string::npos) << tally({wide});
+  EXPECT_NE(tally({wide}).find("held by 4, in 0 of them where the taught one fails; 0 fitted after measuring; 1 differ"),
+            std::string::npos) << tally({wide});
+
   row kept{};
   kept.judge(all.find("X", "a"), about(5, 0.1), {}, seen);
   EXPECT_EQ(kept.lines[0].said, verdict::agrees);

@@ -85,18 +85,25 @@ class Probe(unittest.TestCase):
 
     def test_usage(self):
         for args, text in ((["--row", "("], "--row"), (["--row", "X9"], "--list"), (["--backend", "tpu"], "--backend"),
-                           (["--seconds", "-1"], "--seconds")):
+                           (["--seconds", "-1"], "--seconds"), (["--seconds", "nan"], "--seconds")):
             r = run(*args)
             self.assertEqual((r.returncode, r.stderr.count("\n")), (2, 1), r.stderr)
             self.assertIn(text, r.stderr)
 
     def test_missing_device_is_named(self):
-        """Without a module there is nothing to run, and it says so."""
+        """Where CUDA cannot run, its rows are missing for the reason that info gives."""
         with tempfile.TemporaryDirectory() as empty:
-            r = run("--row", "E3|H7", "--seconds", "0.001", "--threads", "2", env={**os.environ, "LOCKSTEP_BACKEND_PATH": empty})
-        self.assertIn("H7", r.stdout)
-        if "missing" in r.stdout:  # no GPU here
-            self.assertRegex(r.stdout, r"missing: E3 .*: \S+")
+            for more in ({}, {"LOCKSTEP_BACKEND_PATH": empty}):
+                environment = {**os.environ, **more}
+                info = json.loads(subprocess.run([TOOL, "info", "--json"], capture_output=True, env=environment, timeout=60).stdout)
+                cuda = next((b for b in info["backends"] if b["name"] == "cuda"), {"usable": False, "reason": "there is no probe-cuda.so in"})
+                r = run("--row", "E3|H7", "--seconds", "0.001", "--threads", "2", env=environment)
+                self.assertIn("H7", r.stdout)
+                if cuda["usable"]:
+                    self.assertNotIn("missing", r.stdout)
+                else:
+                    self.assertTrue(cuda["reason"])
+                    self.assertIn(f"missing: E3 Bank conflicts of shared memory: {cuda['reason']}", r.stdout)
 
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -89,7 +89,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(at("calibrate", "--largest", "5").returncode, 2)
         shutil.rmtree(os.path.dirname(path))
 
-    def test_crossover(self):
+    def test_preset_crossover(self):
         out = self.path("c.txt")
         self.ok("bench", "--preset", "crossover", "--filter", "^shuffle.*n(352|1856)$", "--seconds", "0.001", "--json", out)
         with open(out) as f:
@@ -105,8 +105,11 @@ class Tool(unittest.TestCase):
         self.ok("--version")
         self.ok("--help")
         self.ok("run", "transpose", "--help")
-        self.fails(2, "subcommand")
-        self.fails(2, "", "nonsense")
+        # What is no command, no operation: the word itself, and those there are.
+        self.fails(2, "name a command: info, run, verify")
+        self.fails(2, '"nonsense" is no command; there are info, run, verify', "nonsense")
+        self.fails(2, "name an operation of run: transpose, permute", "run")
+        self.fails(2, '"nonsense" is no operation of run; there are transpose, permute', "run", "nonsense", a)
         self.fails(2, "input", "run", "transpose")
         self.fails(2, "-o", "run", "transpose", a)
         self.fails(2, "--axes", "run", "permute", a, "-o", out, "--axes", "0,0")
@@ -115,7 +118,8 @@ class Tool(unittest.TestCase):
         self.fails(2, "--axis", "run", "reduce", a, "--axis", "5")
         self.fails(2, "--threads", "run", "reduce", a, "--threads", "-1")
         self.fails(2, "no variant", "run", "reduce", a, "--variant", "nonsense")
-        self.fails(1, "nonsense", "run", "reduce", a, "--backend", "nonsense")
+        for command in (("run", "reduce", a), ("verify", "--op", "shuffle"), ("bench",), ("demo",)):
+            self.fails(2, '"nonsense", which is no known backend', *command, "--backend", "nonsense")
         self.fails(2, "cpu_isa", "run", "reduce", a, "--isa", "nonsense")
         self.fails(1, "No such file", "run", "transpose", self.path("none.npy"), "-o", out)
         self.fails(2, "multiple of 32", "run", "shuffle", a, "-o", out, "--kind", "idx", "--operand", "0")
@@ -226,6 +230,66 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.ok("run", "reduce", path).stdout, b"1\n")
         self.assertEqual(self.ok("run", "reduce", path, "--reduction", "argmax").stdout, b"%d\n" % (n // 4 - 1))
 
+    def test_verify_options(self):
+        """Nonsense is a usage error that names it; every option does what it says."""
+        few = ("verify", "--backend", "cpu", "--op", "shuffle", "--most-elements", "96")
+        for text, arguments in (("--op", ["--op", "foo"]), ("--most-elements", ["--most-elements", "-1"]), ("--most-elements", ["--most-elements", "0"]),
+                                ("--seed", ["--seed", "-1"]), ("--seed", ["--seed", "18446744073709551615"]), ("--threads", ["--threads", "-1"]),
+                                ("cpu_isa", ["--isa", "foo"]), ("no such variant on cpu; there are auto, tiled", ["--backend", "cpu", "--variant", "nonsense"]),
+                                ("there are auto, permuted, ref", [*few[1:], "--variant", "tiled"]),
+                                ("host memory only", ["--backend", "cpu", "--memory", "device"]),
+                                ("leaves it out", ["--case", "transpose/b4/3x3", "--op", "reduce"]),
+                                ("-4 is not within", ["--case", "reduce/sum/f32/full/-4"]),
+                                ("src_ld is 3", ["--case", "transpose/b4/8x9/ld3,9/inplace"])):
+            self.fails(2, text, "verify", *arguments)
+        r = self.ok(*few).stdout.decode()
+        self.assertRegex(r.splitlines()[-1], r"^(\d+) of \1 runs equal$")
+        every = self.ok(*few, "--variant", "ref").stdout.decode()
+        self.assertIn(" ref ", every)
+        self.assertNotIn("permuted", every)
+        listed = self.ok("verify", "--list", "--op", "shuffle", "--most-elements", "96", "--seed", "7").stdout.decode().splitlines()
+        self.assertGreater(len(listed), 100)
+        self.assertTrue(all(re.match(r"shuffle/b[48]/\w+/.*/seed7$", name) for name in listed))
+        self.ok("verify", "--backend", "cpu:0", "--case", listed[0])
+
+    def test_verify_tells_bits_from_bounds(self):
+        """Rows of an order of their own are within a bound, which is not equality, and are counted apart."""
+        r = self.ok("verify", "--backend", "cpu", "--case", "stencil/f32/symmetric/nearest/r4/1000").stdout.decode()
+        self.assertRegex(r, r" folded +1 of +1 within the bound \(own order\)")
+        self.assertRegex(r, r" tiled +1 of +1 equal")
+        self.assertRegex(r.splitlines()[-1], r"^(\d) of \1 runs equal, 1 of 1 within their bound$")
+        alone = self.ok("verify", "--backend", "cpu", "--case", "stencil/f32/symmetric/nearest/r4/1000", "--variant", "folded").stdout.decode()
+        self.assertEqual(alone.splitlines()[-1], "0 of 0 runs equal, 1 of 1 within their bound")
+
+    def test_digest_runs_what_it_is_told(self):
+        golden = self.ok("verify", "--digest", "--backend", "cpu").stdout
+        self.assertEqual(self.ok("verify", "--digest", "--backend", "cpu", "--isa", "baseline", "--threads", "1").stdout, golden)
+        trace = self.path("trace.txt")
+        environment = {**os.environ, "LOCKSTEP_TRACE": trace}
+        subprocess.run([TOOL, "verify", "--digest", "--backend", "cpu", "--isa", "baseline"], env=environment, check=True, capture_output=True)
+        self.assertTrue(os.path.getsize(trace) > 0)
+        self.fails(2, "cpu_isa", "verify", "--digest", "--isa", "foo")
+        self.fails(2, "--threads", "verify", "--digest", "--threads", "-7")
+        for option, value in (("--op", "reduce"), ("--variant", "ref"), ("--case", "transpose/b4/3x3"), ("--memory", "front"), ("--way", "planned"),
+                              ("--arithmetic", "1"), ("--seed", "2"), ("--level", "full"), ("--most-elements", "9")):
+            self.fails(2, option, "verify", "--digest", option, value)
+
+    def test_bench_variant(self):
+        results = self.path("r.txt")
+        one = ("bench", "--backend", "cpu", "--case", "transpose/b4/16x16", "--seconds", "0.001")
+        for name in ("ref", "tiled"):
+            self.ok(*one, "--variant", name, "--json", results)
+            with open(results) as f:
+                self.assertEqual([r["variant"] for r in json.load(f)["benchmarks"]], [name])
+        self.fails(2, "--variant zzz: no such variant on cpu; there are auto, tiled", *one, "--variant", "zzz")
+        self.fails(2, "--variant streams: no such variant", *one, "--variant", "streams")  # of another op
+        self.fails(2, "give one of them", *one, "--variant", "ref", "--variants", "ref")
+        self.fails(1, 'matches --variants "zzz"', *one, "--variants", "zzz")
+        self.fails(2, "crossover", "bench", "--preset", "crossover", "--variant", "ref")
+        for name in ("reduce/sum/f32/full/-4", "transpose/b4/99999999999999999999x9", "reduce/sum/f32/full/9223372036854775807",
+                     "transpose/b4/8x8/batch99999999999999999999"):
+            self.fails(2, name, "bench", "--backend", "cpu", "--case", name)
+
     def test_bench_pages(self):
         results, page = self.path("r.txt"), self.path("p.txt")
         with open(self.path("other.txt"), "w") as f:
@@ -258,8 +322,10 @@ class Tool(unittest.TestCase):
             self.fails(1, f"{option}: there is no folder", "bench", "--preset", "full", option, self.path("none/f.txt"))
             self.fails(1, f"{option}: {self.folder.name} is a folder", "bench", "--preset", "full", option, self.folder.name)
         self.fails(2, "--from measures nothing", "bench", "--from", results, "--html", page, "--csv", self.path("c.txt"))
-        self.fails(2, "--seconds", "bench", "--seconds", "-1")
-        self.fails(1, 'matches --filter "no such case" on cpu', "bench", "--backend", "cpu", "--filter", "no such case")
+        for seconds in ("-1", "nan"):
+            self.fails(2, "--seconds", "bench", "--seconds", seconds)
+            self.fails(2, "--seconds", "calibrate", "--seconds", seconds)
+        self.fails(1, 'on cpu: no case matches --filter "no such case"', "bench", "--backend", "cpu", "--filter", "no such case")
 
     def test_bench_wrong_results(self):
         """A backend that gets a bit wrong: its row is named, not timed, and the exit code is 1."""
@@ -380,6 +446,33 @@ class Tool(unittest.TestCase):
         with open(self.path("p.txt"), encoding="utf-8") as f:
             found = re.search(r"<td>CUDA, device memory</td><td>([0-9.]+) KiB</td>", f.read())
         self.assertAlmostEqual(float(found[1]), 10e-6 / (1 / 50e9 - 1 / 1000e9) / 1024, delta=50)  # 514 KiB; sizes are 4 x apart
+
+    def test_places_are_checked_before_work(self):
+        """What cannot be written is said before anything is measured or drawn, and names an option that there is."""
+        gone = self.path("none/x")
+        self.fails(1, "-o: there is no folder", "calibrate", "-o", gone)
+        self.fails(1, "--pictures: there is no folder", "demo", "--pictures", gone)
+        self.fails(1, "--svg: there is no folder", "explain", "transpose", "--svg", gone)
+        self.fails(2, "--largest", "calibrate", "--largest", "nan")
+
+    def test_export(self):
+        """Each kind that --help offers, of gray and of color; sizes and shades that mean nothing are refused."""
+        shades = self.save("g.npy", np.arange(12, dtype="f4").reshape(3, 4) * 20)
+        color = self.save("c.npy", np.arange(24, dtype="u1").reshape(2, 4, 3))
+        for name, head, pixels in (("a.pgm", b"P5", 12), ("a.ppm", b"P6", 36), ("a.PGM", b"P5", 12)):
+            self.ok("export", shades, "-o", self.path(name))
+            with open(self.path(name), "rb") as f:
+                data = f.read()
+            self.assertEqual((data[:2], len(data)), (head, len(b"P5\n4 3\n255\n") + pixels))
+            os.unlink(self.path(name))
+        self.ok("export", color, "-o", self.path("c.ppm"))
+        os.unlink(self.path("c.ppm"))
+        self.fails(2, "end the name in .png or .ppm", "export", color, "-o", self.path("c.pgm"))
+        self.fails(2, "end the name in .png, .pgm or .ppm", "export", shades, "-o", self.path("c.gif"))
+        for width in ("0", "-5"):
+            self.fails(2, "--width", "export", shades, "-o", self.path("a.pgm"), "--width", width)
+        for low, high in (("nan", "1"), ("0", "inf"), ("3", "3"), ("5", "-5")):
+            self.fails(2, "the smaller one first", "export", shades, "-o", self.path("a.pgm"), "--low=" + low, "--high=" + high)
 
     def test_completion(self):
         for shell in ("bash", "zsh", "fish"):

@@ -1,31 +1,20 @@
 // bench.cpp - lockstep bench: options, and what is written where.
 #include "bench.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <regex>
 
+#include "../file.hpp"
+#include "cases.hpp"
 #include "commit.hpp"
 
 namespace lockstep::tool {
 namespace {
-std::vector<std::string> usable_backends() {
-  std::vector<std::string> names;
-  for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
-    lockstep_backend_info info{};
-    info.size = sizeof info;
-    check(lockstep_backend_get(i, &info));
-    if (info.usable != 0) names.push_back(info.name);
-  }
-  return names;
-}
-
 nlohmann::ordered_json read_result(const std::string& path) {
   std::ifstream file(path);
   if (!file) fail("{} cannot be read: {}", path, std::strerror(errno));
@@ -52,18 +41,17 @@ void check_pattern(const char* option, const std::string& pattern) {
   }
 }
 
-// Before anything is measured: what cannot be written must not be found out after ten minutes.
-void check_writable(const char* option, const std::string& path) {
-  if (path.empty()) return;
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::path folder = fs::absolute(path, ignored).parent_path();
-  if (fs::is_directory(path, ignored)) fail("{}: {} is a folder; name a file in it", option, path);
-  if (!fs::is_directory(folder, ignored))
-    fail("{}: there is no folder {} ({}); make it first", option, folder.string(), std::strerror(ENOENT));
-  const bool there = fs::exists(path, ignored);
-  if (access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
-    fail("{}: {} cannot be written: {}", option, path, std::strerror(errno));
+// --variant is one exact name: the pattern that fits it alone.
+void choose_variant(bench::options& run) {
+  std::string& name = run.where.variant;
+  if (name.empty()) return;
+  if (!run.variants.empty()) refuse("--variant and --variants both choose what is timed; give one of them");
+  std::vector<lockstep_op> ops;
+  for (const std::string& one : run.cases) ops.push_back(cases::parse(one).op);
+  for (int op = 0; op < LOCKSTEP_OP_COUNT && run.cases.empty(); ++op) ops.push_back(static_cast<lockstep_op>(op));
+  if (name != "auto") require_variant(name, run.backends, ops);
+  run.variants = name == "auto" ? name : "^" + name + "$";
+  name.clear();
 }
 
 // Of files that are there already.
@@ -134,12 +122,15 @@ void bench_command(CLI::App& program, action& chosen) {
         return from_files(s->from, s->html, s->before);
       }
       bench::options& run = s->run;
+      if (std::isnan(run.seconds)) refuse("--seconds is nan; give 0 to 3600");
       check_pattern("--filter", run.filter);
       check_pattern("--variants", run.variants);
-      if (!run.where.backend.empty() && run.where.backend != "auto") run.backends = {run.where.backend};
-      else run.backends = usable_backends();
+      if (run.where.backend.empty()) run.where.backend = "auto";
+      run.backends = named_backends({run.where.backend}, run.where);
       run.where.backend = "auto";
-      run.where.variant.clear();
+      choose_variant(run);
+      if (run.preset == "crossover" && run.cases.empty() && !run.variants.empty() && run.variants != "auto")
+        refuse("--preset crossover times what auto chooses; leave the choice of variants out, or name --case");
       // Written after every case, so that a run that is cut short leaves what it has.
       const auto save = [json = s->json](const bench::report& so_far) {
         if (json.empty()) return;
@@ -153,10 +144,10 @@ void bench_command(CLI::App& program, action& chosen) {
           s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
       const bench::report all = bench::measure_all(run);
       if (all.results.empty() && all.skipped.empty() && all.wrong.empty())
-        fail(
-            "nothing to measure: no case of the preset {} matches --filter \"{}\" on {}; lockstep verify --list names "
-            "all cases",
-            run.preset, run.filter, fmt::join(run.backends, " and "));
+        fail("nothing to measure on {}: {}{}; lockstep verify --list names cases, lockstep info variants",
+             fmt::join(run.backends, " and "),
+             run.filter.empty() ? "there is no row" : fmt::format("no case matches --filter \"{}\"", run.filter),
+             run.variants.empty() ? "" : fmt::format(" of a variant that matches --variants \"{}\"", run.variants));
       bench::print_table(all);
       if (!s->csv.empty()) bench::write_csv(all, s->csv);
       save(all);

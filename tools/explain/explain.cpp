@@ -22,10 +22,37 @@ int list(const std::string& op) {
   return 0;
 }
 
-int run(options o) {
+// Options that not every op has. 0 stands for the lesson's own value inside; nobody may ask for it.
+struct own_option {
+  const char *name, *ops;
+  bool counts;
+};
+constexpr own_option own_options[] = {
+    {"--rows", "transpose", true},       {"--columns", "transpose", true},
+    {"--tile", "transpose", true},       {"--n", "square_sum, stencil and shuffle", true},
+    {"--block", "square_sum, stencil and shuffle", true},
+    {"--blocks", "square_sum", true},    {"--partial-bytes", "square_sum", true},
+    {"--radius", "stencil", true},       {"--boundary", "stencil", false},
+    {"--kind", "shuffle", false},        {"--width", "shuffle", true},
+    {"--operand", "shuffle", false},     {"--banks", "", true}};
+
+void check_options(const CLI::App& command, const options& o) {
+  for (const own_option& own : own_options) {
+    const CLI::Option& given = *command.get_option(own.name);
+    if (given.count() == 0) continue;
+    if (*own.ops != '\0' && std::string(own.ops).find(o.op) == std::string::npos)
+      refuse("{} {}: of {}, not of {}; leave it out", own.name, given.results().front(), own.ops, o.op);
+    if (own.counts && given.as<int64_t>() == 0) refuse("{} 0: give 1 or more, or leave it out", own.name);
+    if (o.variant == "serial" && (given.get_name() == "--block" || given.get_name() == "--blocks"))
+      refuse("{} {}: variant serial is one thread; leave it out", own.name, given.results().front());
+  }
+}
+
+int run(options o, const CLI::App& command) {
   if (o.list) return list(o.op);
   if (o.op.empty()) refuse("explain: name an operation (transpose, square_sum, stencil or shuffle), or --list");
   const lesson& what = find_lesson(o);
+  check_options(command, o);
   if (o.classic) o.warp = 2, o.segment = 2;
   require_power_of_two("--warp", o.warp);
   require_range("--warp", o.warp, 1, 32);
@@ -34,6 +61,8 @@ int run(options o) {
   if (o.banks == 0) o.banks = o.warp;
   require_power_of_two("--banks", o.banks);
   require_range("--banks", o.banks, 1, 64);
+  check_writable("--svg", o.svg);
+  check_writable("--html", o.html);
   trace t = what.replay(o);
   const int block = o.at_block < 0 ? t.best_block : o.at_block, warp = o.at_warp < 0 ? t.best_warp : o.at_warp;
   const view v = make_view(what, o, std::move(t), block, warp, o.step);
@@ -100,7 +129,7 @@ void explain_command(CLI::App& program, action& chosen) {
   command->add_option("--svg", o->svg, "write the picture here")->type_name("FILE");
   command->add_option("--html", o->html, "write a page with the pictures here; it needs no network")->type_name("FILE");
   command->add_flag("--json", o->json, "every request, machine-readable, on stdout");
-  command->callback([&chosen, o] { chosen = [o] { return explain::run(*o); }; });
+  command->callback([&chosen, o, command] { chosen = [o, command] { return explain::run(*o, *command); }; });
 }
 
 }  // namespace lockstep::tool

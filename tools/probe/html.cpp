@@ -164,9 +164,8 @@ void write_html(const report& all, const std::string& path) {
   page.section("How to read it");
   page.text(
       "Each row says what is taught, then predicts from that rule, and from the rule of today where it has changed, "
-      "what "
-      "this machine should do, and measures it: the median of many runs, with the middle half of them beside it. The "
-      "values that a probe reads are compared with what the host expects.");
+      "what this machine should do, and measures it: the median of many runs, with the middle half of them beside it. "
+      "The values that a probe reads are compared with what the host expects.");
   page.list({"agrees: the measurement lies in the predicted interval.",
              "moved on: it does, and not in the one that is taught: hardware has changed since.",
              "fitted: the rule failed, and only an interval holds that was set after such a device had been measured. "

@@ -126,15 +126,24 @@ void row::bar(const std::string& title, const readings& all, const std::vector<c
 }
 
 std::string tally(const std::vector<row>& rows) {
-  int count[5] = {}, all = 0;
+  int count[2][5] = {}, all[2] = {}, wrong = 0;  // of intervals, of bounds
   for (const row& r : rows)
-    for (const line& l : r.lines) ++count[static_cast<int>(l.said)], ++all;
-  const auto of = [&](verdict v) { return count[static_cast<int>(v)]; };
-  std::string out =
-      fmt::format("{} predictions: the rule of today holds in {}, in {} of them where the taught one fails", all,
-                  of(verdict::agrees) + of(verdict::moved_on), of(verdict::moved_on));
-  out += fmt::format("; {} fitted after measuring; {} differ", of(verdict::fitted), of(verdict::differs));
-  if (of(verdict::wrong) > 0) out += fmt::format("; {} WRONG", of(verdict::wrong));
+    for (const line& l : r.lines) {
+      const int kind = l.now.is_bound() ? 1 : 0;
+      ++count[kind][static_cast<int>(l.said)], ++all[kind];
+      wrong += l.said == verdict::wrong;
+    }
+  const auto of = [&](int kind, verdict v) { return count[kind][static_cast<int>(v)]; };
+  const auto story = [&](int kind) {
+    return fmt::format("{}, in {} of them where the taught one fails; {} fitted after measuring; {} differ",
+                       of(kind, verdict::agrees) + of(kind, verdict::moved_on), of(kind, verdict::moved_on),
+                       of(kind, verdict::fitted), of(kind, verdict::differs));
+  };
+  std::string out = fmt::format("{} predictions: the rule of today holds in {}", all[0], story(0));
+  if (all[1] > 0)
+    out += fmt::format(". Beside them {} bounds, of one end or a factor of three and more between two: held by {}",
+                       all[1], story(1));
+  if (wrong > 0) out += fmt::format("; {} WRONG", wrong);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // same rules (lib/trusted.hpp), and loads it on first use.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <lockstep/lockstep.h>
 
 #include <filesystem>
 
@@ -20,6 +21,14 @@ cuda_module::cuda_module() {
     if (ignored) continue;
     path_ = path.string();
     break;
+  }
+  // The library tells a missing driver from a missing module, and knows more of both than the runtime does.
+  for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
+    lockstep_backend_info cuda{};
+    cuda.size = sizeof cuda;
+    if (lockstep_backend_get(i, &cuda) != LOCKSTEP_OK || std::string(cuda.name) != "cuda" || cuda.usable != 0) continue;
+    why_ = cuda.reason;
+    return;
   }
   if (path_.empty()) {
     why_ = fmt::format("there is no probe-cuda.so in {}; build with nvcc", searched);

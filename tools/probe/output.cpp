@@ -46,6 +46,7 @@ ordered_json json_of(const row& r) {
       one["fitted"] = json_of(l.after->seen);
       one["fitted"]["why"] = l.after->why;
     }
+    if (l.now.is_bound()) one["bound"] = true;
     one.update({{"measured", l.value},
                 {"low", l.low},
                 {"high", l.high},

@@ -111,6 +111,7 @@ int run(const settings& s) {
     } catch (const std::regex_error&) {
       refuse("--row {} is no regular expression; write E3, or 'E(3|8)'", pattern);
     }
+  if (std::isnan(s.seconds)) refuse("--seconds is nan; give 0 to 60");
   if (!s.from.empty() && !s.note.empty()) refuse("--note goes with a measurement; --from {} has its own", s.from);
   for (const std::string& path : {s.json, s.html})  // before minutes are spent
     if (!path.empty() && path != "-" && !std::ofstream(path, std::ios::app))

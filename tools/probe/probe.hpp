@@ -45,6 +45,8 @@ struct range {
   std::string text;
   std::string rule = {};  // where the numbers come from
   bool holds(double v) const { return v >= low && v <= high; }
+  // So wide that meeting it says little: a factor of three between its ends, or only one end.
+  bool is_bound() const { return high > low && !(low > 0 && high < 3 * low); }
   range by(std::string why) const { return {low, high, text, std::move(why)}; }
 };
 range about(double v, double tolerance);  // v +- a fraction of it
@@ -178,7 +180,7 @@ struct report {
   std::vector<std::string> missing;
   readings all;
 };
-// Lines by verdict, in words: what rules foretold is counted apart from what was fitted.
+// Lines by verdict, in words: what rules foretold is counted apart from what was fitted, and from bounds.
 std::string tally(const std::vector<row>& rows);
 std::string json_text(const report& all);
 void print_table(const report& all);

@@ -155,8 +155,12 @@ array read_pnm(const std::string& name, std::string_view bytes) {
   return a;
 }
 
+// .png as well as .PNG
 bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.ends_with(end);
+  return text.size() >= end.size() &&
+         std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()), [](char a, char b) {
+           return a == std::tolower(static_cast<unsigned char>(b));
+         });
 }
 
 }  // namespace
@@ -212,9 +216,13 @@ void write_picture(const std::string& path, const array& picture) {
     fail("{}: this lockstep was built without libpng-dev; write a .{} instead", path, color ? "ppm" : "pgm");
 #endif
   }
-  if (!ends_with(path, color ? ".ppm" : ".pgm")) refuse("{}: end the name in .png or .{}", path, color ? "ppm" : "pgm");
-  std::string out = fmt::format("P{}\n{} {}\n255\n", color ? 6 : 5, shape[1], shape[0]);
-  out.append(picture.data, picture.header.data_bytes());
+  const bool ppm = ends_with(path, ".ppm");
+  if (!ppm && (color || !ends_with(path, ".pgm")))
+    refuse("{}: end the name in .png{} or .ppm", path, color ? "" : ", .pgm");
+  std::string out = fmt::format("P{}\n{} {}\n255\n", ppm ? 6 : 5, shape[1], shape[0]);
+  if (ppm && !color)
+    for (size_t i = 0; i < picture.header.data_bytes(); ++i) out.append(3, picture.data[i]);
+  else out.append(picture.data, picture.header.data_bytes());
   write_file(path, out);
 }
 

@@ -10,9 +10,8 @@ using namespace lockstep::probe;
 
 void e1(row& out, const readings& all) {
   out.taught =
-      "A thread's own array lies in registers while the compiler knows every index; an index known at run time, or too "
-      "many "
-      "elements, put it into local memory, which is global memory: 400 to 800 cycles.";
+      "A thread's own array lies in registers while the compiler knows every index; an index known at run time, or "
+      "too many elements, put it into local memory, which is global memory: 400 to 800 cycles.";
   out.today =
       "The placement rule stands. But local memory is cached in L1 since Fermi: a spilled value that is used again "
       "soon costs an "

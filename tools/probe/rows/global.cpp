@@ -35,9 +35,8 @@ void from_dram(row& out, const readings& all) {
       "with pieces of 32 bytes DRAM reads no byte too many, and its pins are busy 46 % of the time, at stride 64 30 % "
       "(ncu): places cost, not bytes. A block of 256 bytes takes 25 ps, 40 of them a ns, whether 32 or 64 bytes of it "
       "are read; words 512 and 1,024 bytes apart cost the same, a second word in the block (stride 32) 5 ps more. It "
-      "is "
-      "not the L2, which gives 157 lines a ns when it holds them, nor the multiprocessors, half of which reach 90 %. "
-      "Opening a row of DRAM for each block would cost about that; no counter shows rows";
+      "is not the L2, which gives 157 lines a ns when it holds them, nor the multiprocessors, half of which reach 90 "
+      "%. Opening a row of DRAM for each block would cost about that; no counter shows rows";
   constexpr double blocks_a_ns = 40;
   series offsets{"Bandwidth by offset",
                  "offset in words of 4 bytes",
