@@ -28,7 +28,8 @@ struct demo_options {
 
 // The CPU, last of the list, first of the table.
 std::vector<std::string> backends_of(const demo_options& o) {
-  std::vector<std::string> names = o.where.backend.empty() ? usable_backends() : named_backends({o.where.backend}, o.where);
+  std::vector<std::string> names =
+      o.where.backend.empty() ? usable_backends() : named_backends({o.where.backend}, o.where);
   std::reverse(names.begin(), names.end());
   return names;
 }

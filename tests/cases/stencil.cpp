@@ -46,7 +46,8 @@ void parse_stencil(tokens& in, test_case& c) {
     d.src_strides[k] = src_stride;
     d.dst_strides[k] = dst_stride;
     src_stride = in.plus(in.times(src_stride, d.shape[k]), pad.empty() ? 0 : in.times(pad.front(), axes_inside));
-    dst_stride = in.plus(in.times(dst_stride, d.shape[k] - shrink), pad.empty() ? 0 : in.times(pad.back(), axes_inside));
+    dst_stride =
+        in.plus(in.times(dst_stride, d.shape[k] - shrink), pad.empty() ? 0 : in.times(pad.back(), axes_inside));
   }
   if (!batch.empty()) {
     d.batch = batch[0];

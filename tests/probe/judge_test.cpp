@@ -69,8 +69,8 @@ TEST(Verdict, FittedIsNoAgreement) {
   wide.judge("w", "unit", 5, at_least(6));
   EXPECT_EQ(tally({wide}).find("3 predictions: the rule of today holds in 3,"), 0u) << tally({wide});
   EXPECT_NE(tally({wide}).find("5 bounds"), std::string::npos) << tally({wide});
-  EXPECT_NE(tally({wide}).find("held by 4, in 0 of them where the taught one fails; 0 fitted after measuring; 1 differ"),
-            std::string::npos) << tally({wide});
+  EXPECT_NE(tally({wide}).find("held by 4, in 0 of them where the taught one fails; 0 fitted"), std::string::npos);
+  EXPECT_NE(tally({wide}).find("1 differ"), std::string::npos) << tally({wide});
 
   row kept{};
   kept.judge(all.find("X", "a"), about(5, 0.1), {}, seen);
