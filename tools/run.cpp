@@ -141,8 +141,11 @@ int run(const run_options& o) {
   return 0;
 }
 
-void add_reduction(CLI::App& op, run_options& o, const std::string& reductions) {
-  op.add_option("--reduction", o.what.reduction, reductions)->type_name("NAME")->capture_default_str();
+void add_reduction(CLI::App& op, run_options& o, const std::vector<std::string>& reductions) {
+  op.add_option("--reduction", o.what.reduction, "what becomes of the elements")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(reductions))
+      ->capture_default_str();
   op.add_option("--axis", o.axis, "reduce along this axis, -1 for the last (default: the whole array)")->type_name("K");
   op.add_option("--offsets", o.what.offsets,
                 "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
@@ -160,12 +163,12 @@ void add_options(lockstep_op op, CLI::App& command, run_options& o) {
       break;
     case LOCKSTEP_SQUARE_SUM:
       o.what.reduction = "sum_of_squares";
-      add_reduction(command, o, "sum_of_squares or norm2");
+      add_reduction(command, o, {"sum_of_squares", "norm2"});
       command.add_flag("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
       break;
     case LOCKSTEP_REDUCE:
       o.what.reduction = "sum";
-      add_reduction(command, o, "sum, min, max, argmin or argmax");
+      add_reduction(command, o, {"sum", "min", "max", "argmin", "argmax"});
       break;
     case LOCKSTEP_STENCIL:
       command.add_option("--coefficients", o.coefficients, "weights, by increasing address; see --form")
@@ -175,9 +178,11 @@ void add_options(lockstep_op op, CLI::App& command, run_options& o) {
       command
           .add_option("--form", o.what.form,
                       "general (2*radius*rank+1 weights), symmetric or antisymmetric (1+radius*rank)")
-          ->type_name("NAME");
+          ->type_name("NAME")
+          ->check(CLI::IsMember({"general", "symmetric", "antisymmetric"}));
       command.add_option("--boundary", o.what.boundary, "nearest, mirror, reflect, wrap, constant or valid")
-          ->type_name("NAME");
+          ->type_name("NAME")
+          ->check(CLI::IsMember({"nearest", "mirror", "reflect", "wrap", "constant", "valid"}));
       command.add_option("--value", o.what.value, "what lies outside under --boundary constant")->type_name("X");
       command.add_option("--sweeps", o.what.sweeps, "apply it so many times")->type_name("N");
       command
@@ -186,7 +191,10 @@ void add_options(lockstep_op op, CLI::App& command, run_options& o) {
           ->type_name("1..3");
       break;
     case LOCKSTEP_SHUFFLE:
-      command.add_option("--kind", o.what.kind, "idx, up, down or xor")->type_name("NAME")->required();
+      command.add_option("--kind", o.what.kind, "idx, up, down or xor")
+          ->type_name("NAME")
+          ->check(CLI::IsMember({"idx", "up", "down", "xor"}))
+          ->required();
       command.add_option("--width", o.what.width, "lanes of a segment: 1, 2, 4, 8, 16 or 32")->type_name("W");
       command.add_option("--operand", o.what.operand, "the lane, delta or mask")->type_name("N")->required();
       break;

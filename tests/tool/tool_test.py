@@ -479,10 +479,25 @@ class Tool(unittest.TestCase):
             script = self.ok("completion", shell).stdout.decode()
             for word in ("transpose", "demo", "-l boundary" if shell == "fish" else "--boundary"):
                 self.assertIn(word, script)
-        with open(self.path("c.txt"), "w") as f:
-            f.write(self.ok("completion", "bash").stdout.decode() +
-                    "COMP_WORDS=(lockstep run st) COMP_CWORD=2; _lockstep; echo ${COMPREPLY[0]}\n")
-        self.assertEqual(subprocess.run(["bash", self.path("c.txt")], capture_output=True).stdout.strip(), b"stencil")
+        script = self.ok("completion", "bash").stdout.decode()
+
+        def offers(*words):
+            with open(self.path("c.txt"), "w") as f:
+                f.write(script + f"COMP_WORDS=({' '.join(words)} '') COMP_CWORD={len(words) - 1}; _lockstep; echo ${{COMPREPLY[@]}}\n")
+            r = subprocess.run(["bash", self.path("c.txt")], capture_output=True, text=True, cwd=self.folder.name)
+            self.assertEqual(r.stderr, "")
+            return r.stdout.split()
+        self.assertEqual(offers("lockstep", "run", "st"), ["stencil"])
+        self.assertEqual(offers("lockstep", "ben"), ["bench"])
+        # An op's own options, and the values that an option takes.
+        self.assertEqual(offers("lockstep", "run", "transpose", "--b"), ["--backend"])
+        self.assertEqual(offers("lockstep", "run", "stencil", "--b"), ["--boundary", "--backend"])
+        self.assertEqual(offers("lockstep", "run", "stencil", "--boundary", "re"), ["reflect"])
+        self.assertEqual(offers("lockstep", "bench", "--preset", "r"), ["readme"])
+        self.assertEqual(offers("lockstep", "bench", "--preset", "=", "r"), ["readme"])
+        self.assertEqual(offers("lockstep", "verify", "--op", "s"), ["square_sum", "stencil", "shuffle"])
+        self.assertEqual(offers("lockstep", "explain", "tr"), ["transpose"])
+        self.assertEqual(offers("lockstep", "completion", "z"), ["zsh"])
 
 
 if __name__ == "__main__":
