@@ -362,8 +362,17 @@ class Tool(unittest.TestCase):
         r = run("bench", "--from", new, "--compare", old)
         self.assertEqual((r.returncode, words(r)), (1, ["FAST", "SAME", "SLOW"]), r.stderr)
         self.assertIn("1 have no earlier result; 0 earlier ones were not run", r.stdout.decode())
-        r = self.ok("bench", "--from", file("loud.txt", [2, 2, 2], {"noise": 0.2}), "--compare", old)
-        self.assertEqual(words(r), ["unclear"] * 3)
+        r = run("bench", "--from", file("loud.txt", [1.19, 0.81, 1.3, 0.2], {"noise": 0.2}), "--compare", file("four.txt", [1, 1, 1, 1]))
+        self.assertEqual((r.returncode, words(r)), (1, ["unclear", "unclear", "SLOW", "FAST"]), "noise hides no more than itself")
+        # What auto ran is compared with what auto ran, whichever variant that is; named ones by their names.
+        tiled, streams = {"auto": True}, {"auto": True, "variant": "streams"}
+        for before, after, code in ((tiled, streams, 1), ({}, streams, 1), ({}, {"variant": "streams"}, None), ({"auto": False}, tiled, 1)):
+            r = run("bench", "--from", file("after.txt", [2], after), "--compare", file("before.txt", [1], before))
+            if code is None:
+                self.assertIn("none of these", r.stderr.decode())
+                continue
+            self.assertEqual((r.returncode, words(r)), (code, ["SLOW"]), (before, after, r.stderr))
+            self.assertEqual("(was tiled)" in r.stdout.decode(), after is streams)
         r = self.ok("bench", "--from", file("other.txt", [1], meta={"devices": {"cpu": {"name": "B", "detail": "2 threads"}}}), "--compare", old)
         self.assertIn('the name of cpu was "A", now it is "B"', r.stdout.decode())
         self.assertIn('--threads was "2", now it is "0"', r.stdout.decode())

@@ -218,7 +218,7 @@ class bench_run {
       r.name = one.name, r.op = lockstep_op_name(t.op), r.backend = backend, r.variant = ran.variant,
       r.device = device_;
       r.source = "lockstep";
-      r.cold = asked_.cold;
+      r.cold = asked_.cold, r.by_auto = variant == "auto";
       r.bytes = bytes;
       r.limit = !on_cpu && asked_.memory != "device" ? "link" : reads_only(t) ? "read" : "copy";
       r.limit_gb_s = limit;

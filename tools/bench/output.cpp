@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "bench.hpp"
 
@@ -66,7 +67,7 @@ ordered_json to_json(const report& all) {
                         {"limit_gb_s", r.limit_gb_s},
                         {"fraction", r.fraction()},
                         {"checked", r.checked}};
-    if (r.source == "lockstep") row["idea"] = idea_of(r.backend, r.op, r.variant);
+    if (r.source == "lockstep") row["idea"] = idea_of(r.backend, r.op, r.variant), row["auto"] = r.by_auto;
     if (!r.memory.empty()) row["memory"] = r.memory;
     if (r.over_better > 0) row["over_better"] = r.over_better;
     if (r.beside.rounds > 0) {
@@ -161,12 +162,26 @@ void write_csv(const report& all, const std::string& path) {
 }
 
 namespace {
-// What a row is the same by; crossovers have a kind of memory too.
-std::string identity(const ordered_json& row) {
+// What a row is the same by: what auto ran as the case, whichever variant that was. Crossovers have a kind of memory.
+std::string identity(const ordered_json& row, bool by_auto) {
   const auto word = [&](const char* key) { return row.value(key, std::string()); };
-  const std::string variant = row.contains("memory") ? word("memory") : word("variant");
+  const std::string variant = row.contains("memory") ? word("memory") : by_auto ? "auto" : word("variant");
   return fmt::format("{} {} {} {} {}", word("name"), word("backend"), variant, word("source"),
                      row.value("cold", false));
+}
+
+// Rows of a file by what they are the same by. Files of before auto was noted: a case's only row is auto's.
+std::map<std::string, const ordered_json*> rows_of(const ordered_json& run) {
+  std::map<std::string, const ordered_json*> known;
+  std::map<std::string, int> of_case;
+  const auto without_variant = [](const ordered_json& row) { return identity(row, true); };
+  for (const auto& row : run.at("benchmarks")) ++of_case[without_variant(row)];
+  for (const auto& row : run.at("benchmarks")) {
+    known[identity(row, false)] = &row;
+    const std::string any = without_variant(row);
+    if (row.value("auto", of_case[any] == 1)) known[any] = &row;
+  }
+  return known;
 }
 
 // Said, not refused: a change of machine may be what somebody wants to see.
@@ -191,38 +206,41 @@ void say_other_machine(const ordered_json& before, const ordered_json& after, co
 }  // namespace
 
 int compare(const ordered_json& before, const ordered_json& after) {
-  int slower = 0, matched = 0;
+  int slower = 0;
+  std::set<const ordered_json*> matched;
   const style s = stdout_style();
-  std::map<std::string, const ordered_json*> known;
-  for (const auto& row : before.at("benchmarks")) known[identity(row)] = &row;
+  const auto known = rows_of(before);
   say_other_machine(before, after, s);
   for (const auto& now : after.at("benchmarks")) {
-    const auto found = known.find(identity(now));
+    auto found = known.find(identity(now, now.value("auto", false)));
+    if (found == known.end()) found = known.find(identity(now, false));
     if (found == known.end()) continue;
-    ++matched;
     const ordered_json& old = *found->second;
+    matched.insert(&old);
     const double noise = std::max(old.at("noise").get<double>(), now.at("noise").get<double>());
     const double change = now.at("median_ms").get<double>() / old.at("median_ms").get<double>() - 1;
-    // A change within the noise is none; noise beyond 10 % says nothing at all.
+    // A change within the noise is none, or, where the noise is beyond 10 %, may be one.
     const std::string verdict =
-        noise > 0.10 ? "unclear" : std::abs(change) <= std::max(noise, 0.02) ? "SAME" : change < 0 ? "FAST" : "SLOW";
+        std::abs(change) <= std::max(noise, 0.02) ? (noise > 0.10 ? "unclear" : "SAME") : change < 0 ? "FAST" : "SLOW";
     slower += verdict == "SLOW";
-    print("{}{:<8}{} {:+6.1f}%  (noise {:.1f}%)  {} {} {}{}\n",
+    const auto word = [](const ordered_json& row, const char* key) { return row.at(key).get<std::string>(); };
+    const std::string variant = word(now, "variant"), was = word(old, "variant");
+    print("{}{:<8}{} {:+6.1f}%  (noise {:.1f}%)  {} {} {}{}{}\n",
           verdict == "SLOW"   ? s.bad
           : verdict == "FAST" ? s.good
                               : "",
-          verdict, s.off, 100 * change, 100 * noise, now.at("name").get<std::string>(),
-          now.at("backend").get<std::string>(), now.at("variant").get<std::string>(),
-          now.contains("memory") ? ", " + now.at("memory").get<std::string>() : "");
+          verdict, s.off, 100 * change, 100 * noise, word(now, "name"), word(now, "backend"), variant,
+          was == variant ? "" : fmt::format(" (was {})", was), now.contains("memory") ? ", " + word(now, "memory") : "");
   }
-  if (matched == 0)
+  if (matched.empty())
     fail("--compare: the earlier file has none of these cases, variants and backends; choose the same ones");
   print(
       "{}{} compared, {} slower; {} have no earlier result; {} earlier ones were not run. Change: of the median; a "
       "change "
-      "within the noise (the wider middle half of both, at least 2 %) is SAME, noise beyond 10 % unclear{}\n",
-      s.dim, matched, slower, after.at("benchmarks").size() - static_cast<size_t>(matched),
-      known.size() - static_cast<size_t>(matched), s.off);
+      "within the noise (the wider middle half of both, at least 2 %) is SAME, or unclear where the noise is beyond "
+      "10 %{}\n",
+      s.dim, matched.size(), slower, after.at("benchmarks").size() - matched.size(),
+      before.at("benchmarks").size() - matched.size(), s.off);
   return slower > 0 ? 1 : 0;
 }
 
