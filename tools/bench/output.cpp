@@ -230,15 +230,15 @@ int compare(const ordered_json& before, const ordered_json& after) {
           : verdict == "FAST" ? s.good
                               : "",
           verdict, s.off, 100 * change, 100 * noise, word(now, "name"), word(now, "backend"), variant,
-          was == variant ? "" : fmt::format(" (was {})", was), now.contains("memory") ? ", " + word(now, "memory") : "");
+          was == variant ? "" : fmt::format(" (was {})", was),
+          now.contains("memory") ? ", " + word(now, "memory") : "");
   }
   if (matched.empty())
     fail("--compare: the earlier file has none of these cases, variants and backends; choose the same ones");
   print(
       "{}{} compared, {} slower; {} have no earlier result; {} earlier ones were not run. Change: of the median; a "
-      "change "
-      "within the noise (the wider middle half of both, at least 2 %) is SAME, or unclear where the noise is beyond "
-      "10 %{}\n",
+      "change within the noise (the wider middle half of both, at least 2 %) is SAME, or unclear where the noise is "
+      "beyond 10 %{}\n",
       s.dim, matched.size(), slower, after.at("benchmarks").size() - matched.size(),
       before.at("benchmarks").size() - matched.size(), s.off);
   return slower > 0 ? 1 : 0;
