@@ -25,7 +25,8 @@ namespace lockstep::cpu {
 // stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart,
 // which begin anew too often, gain nothing (tests/results/tries.md). On two threads only f64 gains, which has few
 // operations a line (squares 1.13 of the speed on a quiet machine, 0.99 on a busy one): sums of narrower floats lose up
-// to 9 % when neighbours are at the memory too, extremes 15 to 20 %.
+// to 9 % when neighbours are at the memory too. Narrower extremes lose 15 to 25 % then, on one thread as well, more
+// than the 3 to 11 % that they gain on a quiet machine.
 constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
 
 // A pass over one sequence goes the other way than the thread's last: it begins with what that one has left in the
@@ -185,7 +186,9 @@ typename R::value reduce_alone(const R& r, const vector_view& v) {
 
 inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call) {
   const sequences q(call);
-  if (queue->threads > 1 && q.d.dtype != LOCKSTEP_F64) return 1;
+  const bool extremes = q.d.reduction == LOCKSTEP_MIN || q.d.reduction == LOCKSTEP_MAX ||
+                        q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
+  if ((queue->threads > 1 || extremes) && q.d.dtype != LOCKSTEP_F64) return 1;
   return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < two_streams_from / q.bytes;
 }
 
