@@ -26,7 +26,7 @@ namespace lockstep::cpu {
 // which begin anew too often, gain nothing (tests/results/tries.md). On two threads only f64 gains, which has few
 // operations a line (squares 1.13 of the speed on a quiet machine, 0.99 on a busy one): sums of narrower floats lose up
 // to 9 % when neighbours are at the memory too. Narrower extremes lose 15 to 25 % then, on one thread as well, more
-// than the 3 to 11 % that they gain on a quiet machine.
+// than the 2 % that they gain on a quiet machine.
 constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
 
 // A pass over one sequence goes the other way than the thread's last: it begins with what that one has left in the

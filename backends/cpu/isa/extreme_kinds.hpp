@@ -1,6 +1,7 @@
 // extreme_kinds.hpp - what extremes.cpp is made of: the element types as integers, vectors of them, joins across lanes.
 #pragma once
 
+#include "mutant.hpp"
 #include "vectors.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -147,6 +148,112 @@ template <class K>
 inline bool any_lane(typename K::vector x) {
   return hits<K>(x, 0) != (1u << K::width) - 1;
 }
+
+// ---- whole chunks ----------------------------------------------------------------
+// Floats as integers that grow with them (order::key_f32, key_f64); NaN of the sign that wins is beyond infinity.
+template <class K>
+inline typename K::vector ordered(typename K::vector x) {
+  if constexpr (!K::float_bits) return x;
+  else return x ^ ((x < 0) & K::highest);
+}
+
+// What a chunk's vectors enter by, two at a time; then keys(), whose extreme is the chunk's, unless it is undecided().
+// ends: floats by their largest bits as signed and as unsigned: they decide unless all signs are those of the other
+// end, or one is a NaN.
+template <class K, bool Largest>
+struct ends {
+  typedef typename K::vector V;
+  typedef typename K::word_vector VU;
+  static constexpr bool top = Largest || K::float_bits, any_sign = !K::float_bits;
+  V t[2] = {V{} + (top ? K::lowest : K::highest), V{} + (top ? K::lowest : K::highest)};
+  VU h[2] = {VU{}, VU{}};
+
+  void enter(int, V x, V y) {
+    t[0] = top ? greater(t[0], x) : lesser(t[0], x);
+    t[1] = top ? greater(t[1], y) : lesser(t[1], y);
+    if constexpr (K::float_bits) {
+      h[0] = greater(h[0], reinterpret_cast<VU>(x));
+      h[1] = greater(h[1], reinterpret_cast<VU>(y));
+    }
+  }
+  V largest() const { return top ? greater(t[0], t[1]) : lesser(t[0], t[1]); }
+  V keys() const {
+    return ordered<K>(Largest || !K::float_bits ? largest() : reinterpret_cast<V>(greater(h[0], h[1])));
+  }
+  bool undecided() const {
+    if constexpr (!K::float_bits) return false;
+    const VU high = greater(h[0], h[1]);
+    const bool nan = any_lane<K>((largest() > static_cast<typename K::element>(K::infinity)) |
+                                 reinterpret_cast<V>(high > (K::infinity | K::sign)));
+    const bool other_sign = !any_lane<K>(Largest ? largest() >= 0 : reinterpret_cast<V>(high) < 0);
+    return (nan && !LOCKSTEP_MUTANT("chunks_with_nan_decided")) ||
+           (other_sign && !LOCKSTEP_MUTANT("chunks_of_one_sign_decided"));
+  }
+};
+
+#if defined(LOCKSTEP_ISA_AVX512)
+// vrange takes the larger or the smaller of two, -0.0 below +0.0, and a NaN only where both are.
+template <int Range>
+inline vs32 ranged(vs32 a, vs32 b) {
+  return reinterpret_cast<vs32>(_mm512_range_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), Range));
+}
+template <int Range>
+inline vs64 ranged(vs64 a, vs64 b) {
+  return reinterpret_cast<vs64>(_mm512_range_pd(reinterpret_cast<__m512d>(a), reinterpret_cast<__m512d>(b), Range));
+}
+inline __mmask16 both_numbers(__mmask16 before, vs32 a, vs32 b) {
+  return _mm512_mask_cmp_ps_mask(before, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), _CMP_ORD_Q);
+}
+inline __mmask8 both_numbers(__mmask8 before, vs64 a, vs64 b) {
+  return _mm512_mask_cmp_pd_mask(before, reinterpret_cast<__m512d>(a), reinterpret_cast<__m512d>(b), _CMP_ORD_Q);
+}
+inline __mmask16 all_lanes(vs32) { return 0xFFFF; }
+inline __mmask8 all_lanes(vs64) { return 0xFF; }
+
+// Floats as numbers, of any sign: 3 operations for two vectors, where ends takes 4. Under the default float environment
+// only: where the caller's flushes denormals, vrange would.
+template <class K, bool Largest, int Chains>
+struct numbers {
+  typedef typename K::vector V;
+  typedef decltype(all_lanes(V{})) mask;
+  static constexpr bool any_sign = true;
+  static constexpr int range = Largest ? 5 : 4;  // the larger or the smaller, its own sign
+  V best[Chains];
+  mask whole[Chains];
+
+  numbers() {
+    for (V& v : best) v = V{} + static_cast<typename K::element>(Largest ? K::infinity | K::sign : K::infinity);
+    for (mask& m : whole) m = all_lanes(V{});
+  }
+  void enter(int j, V x, V y) {
+    best[j % Chains] = ranged<range>(ranged<range>(best[j % Chains], x), y);
+    whole[j % Chains] = both_numbers(whole[j % Chains], x, y);
+  }
+  V keys() const {
+    V all = best[0];
+    for (int k = 1; k < Chains; ++k) all = ranged<range>(all, best[k]);
+    return ordered<K>(all);
+  }
+  bool undecided() const {
+    mask all = whole[0];
+    for (int k = 1; k < Chains; ++k) all &= whole[k];
+    return all != all_lanes(V{}) && !LOCKSTEP_MUTANT("chunks_with_nan_decided");
+  }
+};
+template <class K, bool Largest, int Chains, bool Floats>
+struct fold_of {
+  typedef ends<K, Largest> type;
+};
+template <class K, bool Largest, int Chains>
+struct fold_of<K, Largest, Chains, true> {
+  typedef numbers<K, Largest, Chains> type;
+};
+template <class K, bool Largest, int Chains>
+using chunk_fold = typename fold_of<K, Largest, Chains, K::float_bits>::type;
+#else
+template <class K, bool Largest, int>
+using chunk_fold = ends<K, Largest>;
+#endif
 
 }  // namespace
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

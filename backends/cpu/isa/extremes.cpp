@@ -1,9 +1,10 @@
 // extremes.cpp - the largest or smallest element, and where it first occurs.
 // Idea    floats compare as integers. Three extremes of their bits decide both ends: the largest as signed, the
-//         smallest and the largest as unsigned; no per-element work for signs, -0.0 or NaN. Where the index is
-//         asked for, the row is searched for the winner's bits: it is still in L1.
+//         smallest and the largest as unsigned; no per-element work for signs, -0.0 or NaN. Whole chunks of a long
+//         sequence take half of that (extreme_kinds.hpp, chunk_fold), and are read again where it does not decide.
+//         Where the index is asked for, the row is searched for the winner's bits: it is still in L1.
 // Moves   every element read once (twice in L1 for an index); 16 bytes written a row
-// Limit   3 operations a vector of floats, 1 of integers; DRAM: the read limit
+// Limit   3 operations a vector of floats (whole chunks 1.5, AVX2 2), 1 of integers; DRAM: the read limit
 // Watch   NaN of either sign wins both ways; among NaNs payloads do not count
 // Source  lib/order.hpp (keys)
 #include "../reduce_kernels.hpp"
@@ -58,46 +59,6 @@ struct group {
       low[i] = lesser(l[0], l[1]);
       high[i] = greater(h[0], h[1]);
     }
-  }
-  // Row i of two groups, a chunk each, side by side. lows: low is likely needed; returns whether it was.
-  static bool two(group& a, group& b, int i, const typename K::element* p, const typename K::element* q, bool lows) {
-    if constexpr (K::float_bits) {
-      const bool needed = lows ? take_two<true>(a, b, i, p, q) : take_two<false>(a, b, i, p, q);
-      if (needed && !lows && !LOCKSTEP_MUTANT("chunks_of_one_sign_without_their_low")) take_two<true>(a, b, i, p, q);
-      return needed;
-    } else {
-      return take_two<false>(a, b, i, p, q);
-    }
-  }
-  // low decides only among negative elements for the largest, among others for the smallest: chunks that hold both do
-  // without it, a third of the comparisons. Returns whether one of the two needs it.
-  template <bool Lows>
-  static bool take_two(group& a, group& b, int i, const typename K::element* p, const typename K::element* q) {
-    constexpr int step = 512 / static_cast<int>(sizeof(*p));  // 8 lines of each in turn
-    group* const of[2] = {&a, &b};
-    V t[2];
-    VU l[2] = {~VU{}, ~VU{}}, h[2] = {VU{}, VU{}};
-    for (V& v : t) v = V{} + (Largest || K::float_bits ? K::lowest : K::highest);
-    for (int64_t k = 0; k < exact_chunk; k += step)
-#pragma GCC unroll 2
-      for (int c = 0; c < 2; ++c)
-#pragma GCC unroll 32
-        for (int j = 0; j < step; j += K::width) {
-          const V x = held(K::load((c == 0 ? p : q) + k + j));
-          const VU u = reinterpret_cast<VU>(x);
-          t[c] = Largest || K::float_bits ? greater(t[c], x) : lesser(t[c], x);
-          if constexpr (K::float_bits) h[c] = greater(h[c], u);
-          if constexpr (Lows) l[c] = lesser(l[c], u);
-        }
-    bool needed = false;
-    for (int c = 0; c < 2; ++c) {
-      of[c]->top[i] = t[c];
-      if constexpr (K::float_bits) {
-        of[c]->low[i] = l[c], of[c]->high[i] = h[c];
-        needed |= !any_lane<K>(Largest ? t[c] >= 0 : reinterpret_cast<V>(h[c]) < 0);
-      }
-    }
-    return needed;
   }
   // The winners' bits, and which rows have a NaN.
   void join(typename K::element* bits, bool* nan) {
@@ -156,11 +117,6 @@ inline int64_t first_index(const typename K::element* p, int64_t n, typename K::
 // Floats are compared by key (order::key_f32), so that one vector joins across its lanes where group joins three; the
 // other end of all rows together tells whether a NaN of the sign that cannot win is among them: only then group has to
 // say whose it is.
-template <class K>
-inline typename K::vector ordered(typename K::vector x) {
-  if constexpr (!K::float_bits) return x;
-  else return x ^ ((x < 0) & K::highest);
-}
 template <class K, bool Largest>
 __attribute__((noinline)) void whose_nan(const typename K::element* p, int64_t n, int64_t stride, int together,
                                          typename K::vector& winner, typename K::vector& nan) {
@@ -254,27 +210,46 @@ void winners(const packed_rows& r, int64_t count, bool index, void* out) {
   }
 }
 
-// Whole chunks from a on and from b on, side by side, without prefetches: see float_sums.cpp.
-template <class K, bool Largest>
-void two(const void* a, const void* b, int64_t count, extreme* out_a, extreme* out_b) {
-  const auto* p = static_cast<const typename K::element*>(a);
-  const auto* q = static_cast<const typename K::element*>(b);
-  bool lows = false;
-  for (int64_t first = 0; first < count; first += K::width) {
-    const int some = count - first < K::width ? static_cast<int>(count - first) : K::width;
-    group<K, Largest> of_a, of_b;
-    if (some < K::width)
-      memset(static_cast<void*>(&of_a), 0, sizeof of_a), memset(static_cast<void*>(&of_b), 0, sizeof of_b);
-    for (int i = 0; i < some; ++i)
-      lows = group<K, Largest>::two(of_a, of_b, i, p + (first + i) * exact_chunk, q + (first + i) * exact_chunk, lows);
-    for (int c = 0; c < 2; ++c) {
-      typename K::element bits[K::width];
-      bool nan[K::width];
-      (c == 0 ? of_a : of_b).join(bits, nan);
-      extreme* out = (c == 0 ? out_a : out_b) + first;
-      for (int i = 0; i < some; ++i) out[i].key = key_of<K, Largest>(bits[i], nan[i]), out[i].index = 0;
+// ---- whole chunks: of one place of a sequence, or of two side by side --------------
+// Up to K::width chunks from each of p on; false: not decided by chunk_fold. A place alone has the first two lines of
+// the next page fetched a page ahead, no more: the loop is so light that a core's window and the hardware's prefetcher
+// do the rest (1 GiB of f32 takes 0.93 of the time that it took with a prefetch a line). AVX2 has twice the operations
+// a line: 64 MiB take 1.13 of the time so, and it keeps a prefetch a line. Two places need none.
+constexpr bool light = bytes == 64;
+template <class K, bool Largest, int Streams>
+bool whole_chunks(const typename K::element* const* p, int64_t first, int some, extreme* const* out) {
+  constexpr int step = 512 / static_cast<int>(sizeof(**p)), page = 4096 / static_cast<int>(sizeof(**p));
+  typename K::vector keys[Streams][K::width];
+  if (some < K::width) memset(static_cast<void*>(keys), 0, sizeof keys);
+  bool undecided = false;
+  for (int i = 0; i < some; ++i) {
+    chunk_fold<K, Largest, 4 / Streams> chunk[Streams];
+    for (int64_t at = (first + i) * exact_chunk, end = at + exact_chunk; at < end; at += page) {
+      if constexpr (Streams == 1 && light) {
+        const auto next = ((reinterpret_cast<uintptr_t>(p[0] + at) + 4095) | 4095) + 1;
+        __builtin_prefetch(reinterpret_cast<const char*>(next));
+        __builtin_prefetch(reinterpret_cast<const char*>(next) + 64);
+      }
+      for (int64_t k = at; k < at + page; k += step) {  // 8 lines of each in turn
+        for (int b = 0; b < 512 && Streams == 1 && !light; b += 64)
+          __builtin_prefetch(reinterpret_cast<const char*>(p[0] + k) + ahead + b);
+#pragma GCC unroll 2
+        for (int c = 0; c < Streams; ++c)
+#pragma GCC unroll 16
+          for (int j = 0; j < step; j += 2 * K::width) {
+            const auto x = held(K::load(p[c] + k + j)), y = held(K::load(p[c] + k + j + K::width));
+            chunk[c].enter(j / (2 * K::width), x, y);
+          }
+      }
     }
+    for (int c = 0; c < Streams; ++c) keys[c][i] = chunk[c].keys(), undecided |= chunk[c].undecided();
   }
+  if (undecided) return false;
+  for (int c = 0; c < Streams; ++c) {
+    const typename K::vector winners = Largest ? across<take_greater>(keys[c]) : across<take_lesser>(keys[c]);
+    for (int i = 0; i < some; ++i) out[c][first + i] = {winners[i], 0};
+  }
+  return true;
 }
 
 template <class K, bool Largest>
@@ -282,19 +257,39 @@ void rows(const packed_rows& r, int64_t count, bool index, extreme* out) {
   const auto* src = static_cast<const typename K::element*>(r.src);
   const auto begin = [&](int64_t s) { return src + (r.offsets != nullptr ? r.offsets[s] : s * r.stride); };
   const auto length = [&](int64_t s) { return r.offsets != nullptr ? r.offsets[s + 1] - r.offsets[s] : r.n; };
+  // Who asks for the index may do so under the caller's float environment.
+  const bool whole = r.offsets == nullptr && r.n == exact_chunk && r.stride == exact_chunk && !index;
+  bool decided = whole;  // the last ones were, or could have been
   for (int64_t first = 0; first < count; first += K::width) {
     const int together = count - first < K::width ? static_cast<int>(count - first) : K::width;
+    if (decided && whole_chunks<K, Largest, 1>(&src, first, together, &out)) continue;
     group<K, Largest> g;
     if (together < K::width) memset(static_cast<void*>(&g), 0, sizeof g);
     for (int i = 0; i < together; ++i) g.row(i, begin(first + i), length(first + i));
     typename K::element bits[K::width];
     bool nan[K::width];
     g.join(bits, nan);
+    decided = whole;
     for (int i = 0; i < together; ++i) {
       const int64_t s = first + i;
       out[s].key = key_of<K, Largest>(bits[i], nan[i]);
       out[s].index = index && length(s) > 0 ? first_index<K>(begin(s), length(s), bits[i], nan[i]) : 0;
+      decided &= !nan[i] && (chunk_fold<K, Largest, 4>::any_sign || (bits[i] < 0) != Largest);
     }
+  }
+}
+
+template <class K, bool Largest>
+void two(const void* a, const void* b, int64_t count, extreme* out_a, extreme* out_b) {
+  typedef typename K::element I;
+  const I* const p[2] = {static_cast<const I*>(a), static_cast<const I*>(b)};
+  extreme* const out[2] = {out_a, out_b};
+  bool decided = true;
+  for (int64_t first = 0; first < count; first += K::width) {
+    const int some = count - first < K::width ? static_cast<int>(count - first) : K::width;
+    if (decided) decided = whole_chunks<K, Largest, 2>(p, first, some, out);
+    for (int c = 0; c < 2 && !decided; ++c)
+      rows<K, Largest>({p[c] + first * exact_chunk, exact_chunk, exact_chunk, nullptr}, some, false, out[c] + first);
   }
 }
 
