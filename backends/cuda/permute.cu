@@ -13,6 +13,7 @@
 //         so larger arrays go in parts.
 // Source  Lyakh, "An efficient tensor transpose algorithm", 2015, for the idea of
 //         fusing first; figures in tests/results.
+#include "cache.cuh"
 #include "divide.hpp"
 #include "element.cuh"
 #include "mutant.cuh"
@@ -39,6 +40,7 @@ struct element_plan {
   void* dst;
   int rank;
   uint32_t elements;
+  bool kept;                             // large enough for kept_reads (cache.cuh)
   element_axis axis[LOCKSTEP_MAX_RANK];  // fastest first, in the order in which lanes walk
 };
 
@@ -47,7 +49,10 @@ template <class T, int steps>
 __global__ void __launch_bounds__(threads) permute_elements(const __grid_constant__ element_plan plan) {
   const uint64_t first = static_cast<uint64_t>(blockIdx.x) * (threads * steps) + threadIdx.x;
   T held[steps];
+  const T* at[steps];
   int64_t to[steps];
+  const kept_reads kept;
+  constexpr bool may_keep = steps > 1 && sizeof(T) >= 4;
 #pragma unroll
   for (int s = 0; s < steps; ++s) {
     const uint64_t number = first + s * threads;
@@ -64,11 +69,19 @@ __global__ void __launch_bounds__(threads) permute_elements(const __grid_constan
       to[s] +=
           index * (LOCKSTEP_DEVICE_MUTANT("permute_stride_of_src") && k == 2 ? plan.axis[k].src : plan.axis[k].dst);
     }
-    held[s] = static_cast<const T*>(plan.src)[from];
+    at[s] = static_cast<const T*>(plan.src) + from;
+    if constexpr (may_keep)
+      held[s] = plan.kept ? kept.load(at[s]) : *at[s];
+    else
+      held[s] = *at[s];
   }
 #pragma unroll
   for (int s = 0; s < steps; ++s)
-    if (first + s * threads < plan.elements) static_cast<T*>(plan.dst)[to[s]] = held[s];
+    if (first + s * threads < plan.elements) {
+      static_cast<T*>(plan.dst)[to[s]] = held[s];
+      if constexpr (may_keep)
+        if (plan.kept && reinterpret_cast<uintptr_t>(at[s]) % 128 == 0) kept.release(at[s]);
+    }
 }
 
 // by_src: lanes walk src's memory, else dst's.
@@ -80,6 +93,7 @@ lockstep_status launch_elements(lockstep_queue& queue, const axes& all, bool by_
         element_plan plan{};
         plan.src = a.src, plan.dst = a.dst, plan.rank = a.rank;
         plan.elements = static_cast<uint32_t>(a.elements());
+        plan.kept = keeps_reads(queue, static_cast<double>(a.elements() * a.element_bytes));
         axes left = a;
         for (int k = 0; k < a.rank; ++k) {
           const int next = by_src ? left.fastest_src() : left.fastest_dst();

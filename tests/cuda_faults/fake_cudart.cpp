@@ -218,6 +218,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
   return call("cudaLaunchKernelEx",
               [&](machine& m) { return launch(m, kernel, config->gridDim, config->blockDim, config->stream); });
 }
+cudaError_t cudaCtxResetPersistingL2Cache() {
+  return call("cudaCtxResetPersistingL2Cache", [](machine&) { return cudaSuccess; });
+}
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
   return call("cudaFuncSetAttribute", [](machine&) { return cudaSuccess; });
 }

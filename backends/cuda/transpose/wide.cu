@@ -25,17 +25,66 @@ int64_t tiles_of(const wide_job& job, const shape& s) {
   return tiles;
 }
 
+double moved_bytes(const wide_job& job) {  // each way
+  double moved = static_cast<double>(job.rows) * static_cast<double>(job.cols);
+  for (int axis = 0; axis < job.outer_axes; ++axis) moved *= static_cast<double>(job.outer[axis].count);
+  return moved * static_cast<double>(job.element_bytes);
+}
+
+// Blocks share a part of a multiprocessor's memory (percent of what they may have) that leaves the rest to
+// the L1, where loads wait; of exact tiles no more bytes than these are under way in it. 16384 square in u8
+// took 133 us with 2 and 3 tiles of 32 KiB and 147 with 6; in f32 511 with 4 of 16 KiB, 511 with 6, 532 with 6 that
+// took all of the memory; 0132 236.7 with 4, 238.9 with 5; 20000000x8 302 with 32 of 2 KiB and 336 with 32 of 4 KiB.
+// By elements 5 of 16 KiB are faster (10000x7001 144, 152 with 4). Where memory is small, as many as it holds.
+constexpr int part_for_tiles = 43;  // 100 KiB of 228 on an H200
+constexpr size_t bytes_under_way = 64 << 10;
+constexpr int large_memory = 160 << 10;
+
+template <class Kernel>
+lockstep_status share_memory(const lockstep_queue& queue, Kernel* kernel, bool exact, size_t tile, size_t* shared) {
+  if (queue.facts->shared_bytes < large_memory) return allow_shared(kernel, *shared);
+  const size_t part = (static_cast<size_t>(queue.facts->shared_bytes) + 1024) * part_for_tiles / 100;
+  const size_t blocks = bytes_under_way / tile;
+  if (exact) *shared = std::max(*shared, part / blocks / 128 * 128 - 1024);  // each takes 1 KiB for itself
+  LOCKSTEP_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, part_for_tiles));
+  return allow_shared(kernel, *shared);
+}
+
+template <int bytes, int tall, int broad, int threads, tile_reads how, bool kept>
+lockstep_status launch_kernel(lockstep_queue& queue, const wide_plan& plan) {
+  constexpr size_t tile = size_t{tall} * broad / bytes;
+  static_assert(tile <= bytes_under_way);
+  const auto kernel = transpose_wide<bytes, tall, broad, threads, how, kept>;
+  size_t shared = wide_shared_bytes<bytes, tall, broad, how>;
+  // Fewer tiles than multiprocessors are under way at once in any case.
+  const bool few = plan.tiles <= static_cast<uint32_t>(queue.facts->processors);
+  if (const lockstep_status status =
+          few ? allow_shared(kernel, shared) : share_memory(queue, kernel, how == tile_reads::exact, tile, &shared);
+      status != LOCKSTEP_OK)
+    return status;
+  return launch(queue, "transpose_wide", kernel, dim3(plan.tiles), dim3(threads), shared, plan);
+}
+
+template <int bytes, int tall, int broad, int threads, bool kept>
+lockstep_status launch_any(lockstep_queue& queue, const wide_plan& plan) {
+  const bool full = plan.rows % (tall / bytes) == 0 && plan.cols % (broad / bytes) == 0;
+  if (full && plan.src_vector && plan.dst_vector)
+    return launch_kernel<bytes, tall, broad, threads, tile_reads::exact, kept>(queue, plan);
+  if constexpr (bytes >= 4)
+    if (!plan.src_vector && plan.dst_vector)
+      return launch_kernel<bytes, tall, broad, threads, tile_reads::elements, kept>(queue, plan);
+  return launch_kernel<bytes, tall, broad, threads, tile_reads::any, kept>(queue, plan);
+}
+
 template <int bytes, int tall, int broad, int threads>
 lockstep_status launch_shape(lockstep_queue& queue, const wide_job& job, const shape& s) {
-  constexpr size_t shared = wide_shared_bytes<bytes, tall, broad>;
   const int64_t all_rows = up(job.rows, tall / bytes);
-  const wide_plan plan = make_wide_plan(job, tall / bytes, broad / bytes, s.order == walk::down ? all_rows : 1);
-  const bool exact =
-      plan.src_vector && plan.dst_vector && job.rows % (tall / bytes) == 0 && job.cols % (broad / bytes) == 0;
-  const auto kernel =
-      exact ? transpose_wide<bytes, tall, broad, threads, true> : transpose_wide<bytes, tall, broad, threads, false>;
-  if (const lockstep_status status = allow_shared(kernel, shared); status != LOCKSTEP_OK) return status;
-  return launch(queue, "transpose_wide", kernel, dim3(plan.tiles), dim3(threads), shared, plan);
+  wide_plan plan = make_wide_plan(job, tall / bytes, broad / bytes, s.order == walk::down ? all_rows : 1);
+  plan.last_tiles = static_cast<uint32_t>(queue.facts->l2_bytes / 2 / (tall * broad / bytes) + 1);
+  // Tiles that the matrix cuts short are counted as whole: there may be fewer than an L2 would hold.
+  return keeps_reads(queue, moved_bytes(job)) && plan.tiles >= 2 * plan.last_tiles
+             ? launch_any<bytes, tall, broad, threads, true>(queue, plan)
+             : launch_any<bytes, tall, broad, threads, false>(queue, plan);
 }
 
 template <int bytes, int tall, int broad, int threads>
@@ -43,26 +92,24 @@ constexpr shape row(walk order, double weight, double odd_weight) {
   return {tall, broad, order, weight, odd_weight, launch_shape<bytes, tall, broad, threads>};
 }
 // Best shape first, found on an H200 (16384 square; fractions of a copy, which runs at
-// 4.2 TB/s). 4 bytes: 256x256 0.970, 512x256 0.959-0.973, 128x512 0.949, 128x128 0.93,
-// 512x512 0.86, 1024x512 0.53; 8: 256x256 0.974; 16: 512x256 0.980; 2: 256x256 0.992;
-// 1: 128x256 0.962, 256x128 0.940, 256x256 0.85. Walking across instead of down costs
-// 2-8 %; bands of 4 to 128 tile rows are no better than across. Bulk tensor copies
-// (TMA, 2-4 stages, 256x256) reached 0.93: not kept. 32 bytes of columns: 4 bytes 1024x32
-// 0.965 (128 threads 0.934), 512x32 0.950, 256x32 0.957; 2 bytes 1024x32 of 128 threads 0.907, of
-// 64 0.780, 512x32 0.898; 8 bytes 512x32 0.987. 8x20000000: 32x1024 1.00.
+// 4.2 TB/s), lines kept. 4 bytes: 256x256 1.002, 512x256 of 512 threads 1.002, of 256 0.895, 512x128 0.971 (of 128
+// threads 0.916), 256x128 0.967, 128x128 0.958; 8: 256x256 1.002, 256x128 0.968; 16: 512x256 0.952; 2: 256x256 0.997,
+// 512x128 0.967; 1: 128x256 0.980 (32768 square), 256x128 0.940. (64,96,128,160) -> 0132: 512x128 1.016, 256x128 1.012.
+// Walking across instead of down costs 2-8 %; bands of 4 to 128 tile rows are no better than across. Bulk tensor copies
+// (TMA, 2-4 stages, 256x256) reached 0.93: not kept. 32 bytes of columns: 4 bytes 256x32 1.007, 512x32 1.011, of 64
+// threads and 1024x32 0.980; 2 bytes 512x32 0.967, 1024x32 0.962; 8 bytes 1.019. 8x20000000: 32x1024 1.02.
 // Narrow shapes cost more where a wider one would do: (64,96,128,160) -> 0132 has
 // 0.965 from 128x128 and 0.845 from 512x32.
 // Not aligned in dst, 16383x16381: 1 byte 256x128 0.30, 128x256 0.20; 2 bytes 512x128
 // 0.46, 256x256 0.37; 8 bytes 256x256 0.85, 512x128 0.74; 4 bytes (7001x10000) 512x128 0.88, 256x256 0.85, 128x256
 // 0.77.
 template <int bytes>
-constexpr shape shapes[7] = {
+constexpr shape shapes[6] = {
     row<bytes, 256, 256, 256>(walk::down, 1.0, 1.0),
-    row<bytes, 512, 128, bytes == 4 ? 128 : 256>(walk::down, 1.04, 0.97),
+    row<bytes, 512, 128, 256>(walk::down, 1.025, 0.97),
     row<bytes, 256, 128, 128>(walk::down, 1.03, 1.03),
     row<bytes, 128, 128, 64>(walk::down, 1.05, 1.15),
-    row<bytes, 1024, 32, bytes == 4 ? 64 : 128>(walk::across, 1.24, 1.24),
-    row<bytes, 512, 32, 64>(walk::across, 1.25, 1.25),
+    row<bytes, bytes == 4 ? 256 : 512, 32, bytes == 4 ? 32 : 64>(walk::across, 1.24, 1.24),
     row<bytes, 32, 1024, 128>(walk::down, 1.2, 1.2),
 };
 template <>
@@ -117,10 +164,7 @@ const shape* best_of(const wide_job& job) {
 }  // namespace
 
 double wide_padding(const wide_job& job) {
-  double moved = static_cast<double>(job.rows) * static_cast<double>(job.cols);
-  for (int axis = 0; axis < job.outer_axes; ++axis) moved *= static_cast<double>(job.outer[axis].count);
-  const auto bytes = static_cast<double>(job.element_bytes);
-  return cost_of(job, *best_of(job)) / (moved * bytes * bytes);
+  return cost_of(job, *best_of(job)) / (moved_bytes(job) * static_cast<double>(job.element_bytes));
 }
 
 // us of tiles and of boxes, 64 MiB on an H200. dst not aligned: 1 byte 8193x8191 131, 110;
