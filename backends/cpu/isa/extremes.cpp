@@ -230,17 +230,16 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
         __builtin_prefetch(reinterpret_cast<const char*>(next));
         __builtin_prefetch(reinterpret_cast<const char*>(next) + 64);
       }
-      for (int64_t k = at; k < at + page; k += step) {  // 8 lines of each in turn
-        for (int b = 0; b < 512 && Streams == 1 && !light; b += 64)
-          __builtin_prefetch(reinterpret_cast<const char*>(p[0] + k) + ahead + b);
+      for (int64_t k = at; k < at + page; k += step)  // 8 lines of each in turn
 #pragma GCC unroll 2
         for (int c = 0; c < Streams; ++c)
 #pragma GCC unroll 16
           for (int j = 0; j < step; j += 2 * K::width) {
-            const auto x = held(K::load(p[c] + k + j)), y = held(K::load(p[c] + k + j + K::width));
+            const typename K::element* const q = p[c] + k + j;
+            if constexpr (Streams == 1 && !light) __builtin_prefetch(reinterpret_cast<const char*>(q) + ahead);
+            const auto x = held(K::load(q)), y = held(K::load(q + K::width));
             chunk[c].enter(j / (2 * K::width), x, y);
           }
-      }
     }
     for (int c = 0; c < Streams; ++c) keys[c][i] = chunk[c].keys(), undecided |= chunk[c].undecided();
   }
