@@ -25,9 +25,11 @@ namespace lockstep::cpu {
 // stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart,
 // which begin anew too often, gain nothing (tests/results/tries.md). On two threads only f64 gains, which has few
 // operations a line (squares 1.13 of the speed on a quiet machine, 0.99 on a busy one): sums of narrower floats lose up
-// to 9 % when neighbours are at the memory too. Narrower extremes lose 15 to 25 % then, on one thread as well, more
-// than the 2 % that they gain on a quiet machine.
+// to 9 % when neighbours are at the memory too, and so do narrower extremes. Those of 4 bytes on one thread gain since
+// their chunks take 1.5 operations a line: max and argmax of 16 to 64 MiB 0.65 to 0.9 of the time of one stream, 128 MiB
+// the same, 1 GiB 0.94 (beside busy neighbours, where operations had made it 1.15 to 1.25 before).
 constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
+constexpr int64_t two_extremes_from = int64_t{16} << 20;  // of an extreme's, on one thread
 
 // A pass over one sequence goes the other way than the thread's last: it begins with what that one has left in the
 // caches, where a pass from the start begins with what its end has driven out. 1 MiB of f64 in an L2 of 1 MiB takes
@@ -188,8 +190,10 @@ inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call)
   const sequences q(call);
   const bool extremes = q.d.reduction == LOCKSTEP_MIN || q.d.reduction == LOCKSTEP_MAX ||
                         q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
-  if ((queue->threads > 1 || extremes) && q.d.dtype != LOCKSTEP_F64) return 1;
-  return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < two_streams_from / q.bytes;
+  const bool light = extremes && q.bytes == 4 && queue->threads == 1;
+  if (q.d.dtype != LOCKSTEP_F64 && !light && (queue->threads > 1 || extremes)) return 1;
+  const int64_t from = light ? two_extremes_from : two_streams_from;
+  return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < from / q.bytes;
 }
 
 // Values that tasks hand over, a thread's share of tasks in flight: 8 tasks keep
