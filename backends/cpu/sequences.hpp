@@ -26,8 +26,8 @@ namespace lockstep::cpu {
 // which begin anew too often, gain nothing (tests/results/tries.md). On two threads only f64 gains, which has few
 // operations a line (squares 1.13 of the speed on a quiet machine, 0.99 on a busy one): sums of narrower floats lose up
 // to 9 % when neighbours are at the memory too, and so do narrower extremes. Those of 4 bytes on one thread gain since
-// their chunks take 1.5 operations a line: max and argmax of 16 to 64 MiB 0.65 to 0.9 of the time of one stream, 128 MiB
-// the same, 1 GiB 0.94 (beside busy neighbours, where operations had made it 1.15 to 1.25 before).
+// their chunks take 1.5 operations a line: max and argmax of 16 to 64 MiB 0.7 to 0.96 of the time of one stream, 128
+// MiB the same, 1 GiB 0.94 (beside busy neighbours, where it had been 1.15 to 1.25 before).
 constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
 constexpr int64_t two_extremes_from = int64_t{16} << 20;  // of an extreme's, on one thread
 
