@@ -42,30 +42,21 @@ class kept_reads {
     asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy_));
 #endif
   }
-  __device__ __forceinline__ uint4 load(const uint4* at) const {
+  // Of 4, 8 or 16 bytes.
+  template <class T>
+  __device__ __forceinline__ T load(const T* at) const {
 #if __CUDA_ARCH__ >= 800
-    uint4 x;
-    asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                 : "l"(at), "l"(policy_));
-    return x;
-#else
-    return *at;
-#endif
-  }
-  __device__ __forceinline__ uint2 load(const uint2* at) const {
-#if __CUDA_ARCH__ >= 800
-    uint2 x;
-    asm volatile("ld.global.L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;" : "=r"(x.x), "=r"(x.y) : "l"(at), "l"(policy_));
-    return x;
-#else
-    return *at;
-#endif
-  }
-  __device__ __forceinline__ uint32_t load(const uint32_t* at) const {
-#if __CUDA_ARCH__ >= 800
-    uint32_t x;
-    asm volatile("ld.global.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(x) : "l"(at), "l"(policy_));
+    T x;
+    if constexpr (sizeof(T) == 16)
+      asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                   : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                   : "l"(at), "l"(policy_));
+    else if constexpr (sizeof(T) == 8)
+      asm volatile("ld.global.L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;"
+                   : "=r"(x.x), "=r"(x.y)
+                   : "l"(at), "l"(policy_));
+    else
+      asm volatile("ld.global.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(x) : "l"(at), "l"(policy_));
     return x;
 #else
     return *at;

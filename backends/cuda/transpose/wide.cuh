@@ -182,6 +182,7 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
   }
   if (!LOCKSTEP_DEVICE_MUTANT("wide_barrier_dropped"))
     __syncthreads();  // all units of the tile are in place before any thread reads a row of dst
+
   if (exact || by_elements || (full && plan.dst_vector)) {
     walk_items(per_thread * V, threadIdx.x, threads, chunks, [&](int, int j, int c) {
       if (by_elements && (j >= cols_left || c * V >= rows_left)) return;
