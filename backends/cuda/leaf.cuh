@@ -126,15 +126,16 @@ __device__ __forceinline__ void join_rows_exactly(const Fold& fold, typename Fol
   }
 }
 
-// V neighbouring elements by one load; streams are read once, so past the L1 (256 Mi f32 by tasks of 16 leaves
-// 252 -> 246 us, of 64 239.2 -> 237.2; 1 Gi 926 -> 923).
-template <int V, class T>
+// V neighbouring elements by one load. Whole leaves come past the L1 (256 Mi f32 by tasks of 16 leaves 252 -> 246
+// us, of 64 239.2 -> 237.2; 1 Gi 926 -> 923), where short rows do not gain (16 Mi of 32, to f64 514 -> 526 us).
+template <int V, bool past_l1 = false, class T>
 __device__ __forceinline__ void load_neighbours(const T* at, T* out) {
   LOCKSTEP_SEEN(read_src, int{V * sizeof(T)}, seen_offset(at));
   if constexpr (V == 1) {
     out[0] = *at;
   } else if constexpr (sizeof(T) * V == 16) {
-    const uint4 bits = load_past_l1(reinterpret_cast<const uint4*>(at));
+    const uint4* chunk = reinterpret_cast<const uint4*>(at);
+    const uint4 bits = past_l1 ? load_past_l1(chunk) : __ldg(chunk);
     memcpy(out, &bits, 16);
   } else {
     static_assert(sizeof(T) * V == 8);
@@ -194,7 +195,7 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
     for (int row = 0; row < order::rows; row += ahead) {
       T x[ahead][4];
       walk_rows<V>(ahead, row, t, [&](int r, int slot, int i) {
-        load_neighbours<V>(V == 1 ? at + i * stride : at + i, &x[r][slot]);
+        load_neighbours<V, true>(V == 1 ? at + i * stride : at + i, &x[r][slot]);
       });
       if constexpr (together) {
         fold.template take_rows<V>(lane[0], x, row, t);

@@ -18,7 +18,11 @@ namespace lockstep::cuda {
 // sequence, and for one sequence the first of these.
 enum class fault : unsigned { invalid = 0, overflow = 1, empty = 2 };
 
-constexpr int ticket_count = 1024;
+// A place for a partial result that one block of a launch hands to another (slots.cuh).
+struct alignas(16) slot {
+  uint64_t word, full;
+};
+constexpr int64_t slot_count = 32768;  // 512 KiB
 
 // Handed to kernels by value (report() in warp.cuh writes it).
 struct report_word {
@@ -38,9 +42,9 @@ struct lockstep_queue {
   const lockstep_allocator* allocator = nullptr;
   lockstep::cuda::report_word report{};
   unsigned* raised = nullptr;  // the host's view of report.raised
-  // ticket_count device words that count a kernel's finished blocks: 0 between calls (the
-  // last block leaves 0), for this queue's stream only, so never in a captured graph.
-  unsigned* tickets = nullptr;
+  // slot_count of them in device memory: 0 between calls (who reads one leaves 0), for this
+  // queue's stream only, so never in a captured graph.
+  lockstep::cuda::slot* slots = nullptr;
   void* scratch = nullptr;
   size_t scratch_bytes = 0;
   // Set by a launch under graph capture: its scratch is in a graph that may run

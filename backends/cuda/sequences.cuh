@@ -3,21 +3,21 @@
 //
 //   reduce_warp     a warp a sequence, leaf after leaf: strided ones of one leaf, empty ones
 //   reduce_tree     a block takes an aligned subtree of 2^k leaves; where a sequence
-//                   has several, its last block joins them
+//                   has several, one block joins them
 //   reduce_alone    a thread a sequence: the naive rung
 // short_rows.cuh, split_rows.cuh and rows.cuh hold those for short rows, columns.cuh and segments.cuh
 // the rest.
 //
 // Idea    square_sum.cu's: leaves to warps in turn, so that a block streams contiguous
-//         memory; values wait in shared memory for the tree; the last block joins the rest
+//         memory; values wait in shared memory for the tree; one block joins the others' (slots.cuh)
 // Moves   n elements read once; a partial result a task, of at most 256 leaves
-// Limit   memory reads, from about 16 Mi elements; below that the last block's latency
-// Watch   partial before ticket, ticket before the last block's reads (take_ticket); indices
-//         of elements are 64 bits wide
-// Source  lib/order.hpp; the last-block step is the CUDA sample threadFenceReduction's.
+// Limit   memory reads, from about 16 Mi elements; below that the way to the block that joins
+// Watch   who waits for a slot must find it written; indices of elements are 64 bits wide
+// Source  lib/order.hpp; the last-block step of segments is the CUDA sample threadFenceReduction's.
 #pragma once
 
 #include "norm.cuh"
+#include "slots.cuh"
 
 namespace lockstep::cuda {
 
@@ -152,7 +152,7 @@ __device__ __forceinline__ bool take_ticket(unsigned* ticket, unsigned blocks) {
   unsigned before;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
                : "=r"(before)
-               : "l"(ticket), "r"(LOCKSTEP_DEVICE_MUTANT("tickets_not_reset") ? ~0u : blocks - 1)
+               : "l"(ticket), "r"(blocks - 1)
                : "memory");
   return before == blocks - 1;
 }
@@ -200,22 +200,19 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
   return warp == 0 ? join_values(fold, Fold::ordered ? here : warps, t, load) : fold.none();
 }
 
-// The tree above all tasks of a sequence, by its last block, in warp 0.
-template <class Fold>
-__device__ __forceinline__ typename Fold::partial join_tasks(const Fold& fold, const typename Fold::partial* partials,
-                                                             int64_t tasks, typename Fold::partial* values) {
+// The tree above all tasks of a sequence, by one block, in warp 0: value_of(first, how many) is that of
+// 32 to 1,024 tasks, a power of two or the last ones, by a warp.
+template <class Fold, class Value>
+__device__ __forceinline__ typename Fold::partial join_chunks(const Fold& fold, int64_t tasks,
+                                                              typename Fold::partial* values, const Value& value_of) {
   using P = typename Fold::partial;
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   int chunk = 32;
-  while (chunk < 1024 && chunk * warps < tasks) chunk *= 2;
+  while (chunk < most_chunk && chunk * warps < tasks) chunk *= 2;
   const int chunks = static_cast<int>((tasks + chunk - 1) / chunk);  // at most 256: 2^37 elements
   for (int c = warp; c < chunks; c = next_turn(c, warps)) {
     const int64_t begin = int64_t{c} * chunk;
-    const P value = join_values(fold, static_cast<int>(tasks - begin < chunk ? tasks - begin : chunk), t,
-                                [&](int i) {
-                                  LOCKSTEP_SEEN(read_partial, partials, partials + begin + i);
-                                  return load_fresh(partials + begin + i);
-                                });
+    const P value = value_of(begin, static_cast<int>(tasks - begin < chunk ? tasks - begin : chunk));
     if (t == 0) {
       LOCKSTEP_SEEN(put_value, values, &values[c]);
       values[c] = value;
@@ -227,6 +224,23 @@ __device__ __forceinline__ typename Fold::partial join_tasks(const Fold& fold, c
     return values[i];
   };
   return warp == 0 ? join_values(fold, chunks, t, load) : fold.none();
+}
+
+// The same of tasks whose partial results lie in memory.
+template <class Fold>
+__device__ __forceinline__ typename Fold::partial join_tasks(const Fold& fold, const typename Fold::partial* partials,
+                                                             int64_t tasks, typename Fold::partial* values) {
+  return join_chunks(fold, tasks, values, [&](int64_t first, int here) {
+    return join_values(fold, here, threadIdx.x % 32, [&](int i) { return load_fresh(partials + first + i); });
+  });
+}
+
+// And of tasks whose blocks hand them over.
+template <class Fold>
+__device__ __forceinline__ typename Fold::partial join_handed_over(const Fold& fold, slot* slots, int64_t tasks,
+                                                                   typename Fold::partial* values) {
+  return join_chunks(fold, tasks, values,
+                     [&](int64_t first, int here) { return collect(fold, slots, first, here, threadIdx.x % 32); });
 }
 
 // A norm whose plain sum, in thread 0 of a block that has the whole sequence, needs more.
@@ -246,10 +260,11 @@ __device__ __forceinline__ double norm_by_block(double sum, const double* at, in
   return __dmul_rn(__dsqrt_rn(scaled), scaled_sum::power_of_two(e));
 }
 
-// partials: tasks a sequence; tickets: one counter a sequence, 0 before and after, or
-// nullptr when join_partials follows. Rows in flight and blocks a multiprocessor tried
-// on an H200, f32: 2, 4, 8, 16 and 1 to 8. 8 and 4 (64 registers) win up to 64 Mi,
-// 4.25 us to 4.93 at 1 Mi; 16 and 2 (128 registers) beyond, 945 us to 952 at 1 Gi.
+// Where a sequence has several tasks their blocks hand over by slots, to its last one, or to a block that has no
+// task and joins while the others read (256 Mi f32 239.9 -> 238.1 us, 1 Gi 939.8 -> 935.1; below 32 Mi the last
+// one is as fast or faster). Without slots they leave partials, and join_partials follows.
+// Rows in flight and blocks a multiprocessor tried on an H200, f32: 2, 4, 8, 16 and 1 to 8. 8 and 4 (64 registers)
+// win up to 4 Mi, 4.2 us to 4.4 at 1 Mi; 16 and 2 (128 registers) beyond, 9.7 us to 10.1 at 8 Mi.
 template <bool large, class T>
 constexpr int rows_ahead = large && sizeof(T) > 2 ? 64 / sizeof(T) : 32 / sizeof(T);
 
@@ -257,49 +272,51 @@ template <class Fold, int V, bool large>
 __global__ __launch_bounds__(block_threads,
                              large ? 2 : 4) void reduce_tree(Fold fold, const sequences all, const int leaves_a_task,
                                                              const int64_t tasks, typename Fold::partial* partials,
-                                                             unsigned* tickets) {
+                                                             slot* slots) {
   using P = typename Fold::partial;
   __shared__ P values[most_leaves];
-  __shared__ bool last;
+  [[maybe_unused]] __shared__ bool again;
   overlap_launches();
   const int64_t leaves = order::leaves(all.length), total = all.count * tasks;
-  for (int64_t work = blockIdx.x; work < total; work += gridDim.x) {
+  const bool apart = gridDim.x > total;  // block 0 has no task: it joins
+  const int64_t blocks = int64_t{gridDim.x} - apart;
+  for (int64_t work = int64_t{blockIdx.x} - apart; work < total; work += blocks) {
     const int64_t s = tasks == 1 ? work : work / tasks;
-    const int64_t first = first_leaf(work - s * tasks, leaves_a_task);
     if (!fold.open(s)) continue;
-    const int here = leaves_here(leaves, first, leaves_a_task);
-    const auto* at = static_cast<const typename Fold::element*>(all.src) + s * all.sequence_stride;
-    P value = fold_subtree<V, rows_ahead<large, typename Fold::element>>(fold, at, all.element_stride, all.length,
-                                                                         first, here, values);
-    if (threadIdx.x == 0) {
-      if (tasks == 1) {
-        LOCKSTEP_SEEN(write_dst, 8, s * 8);
-        if constexpr (is_norm<Fold>) last = fold.needs_again(value);
-        fold.store(value, s);
-      } else {
-        LOCKSTEP_SEEN(write_partial, partials, &partials[work]);
-        if (!LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) partials[work] = value;
-        last = tickets != nullptr && take_ticket(&tickets[s], static_cast<unsigned>(tasks));
-        if (LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) {
-          if (!last) __nanosleep(50000);
+    if (work >= 0) {
+      const int64_t first = first_leaf(work - s * tasks, leaves_a_task);
+      const int here = leaves_here(leaves, first, leaves_a_task);
+      const auto* at = static_cast<const typename Fold::element*>(all.src) + s * all.sequence_stride;
+      const P value = fold_subtree<V, rows_ahead<large, typename Fold::element>>(fold, at, all.element_stride,
+                                                                                 all.length, first, here, values);
+      if (threadIdx.x == 0) {
+        if (tasks == 1) {
+          LOCKSTEP_SEEN(write_dst, 8, s * 8);
+          if constexpr (is_norm<Fold>) again = fold.needs_again(value);
+          fold.store(value, s);
+        } else if (slots != nullptr) {
+          LOCKSTEP_SEEN(write_partial, slots, &slots[work * words_of<P>]);
+          put(&slots[work * words_of<P>], value);
+        } else {
           partials[work] = value;
         }
       }
-    }
-    __syncthreads();  // every warp waits for thread 0's `last`, and for warp 0 to have read values
-    if constexpr (is_norm<Fold>) {
-      if (tasks == 1 && last) {
-        constexpr int ahead = rows_ahead<large, double>;
-        const double root = norm_by_block<V, ahead>(value, at, all.element_stride, all.length, here, values);
-        if (threadIdx.x == 0) fold.store_root(root, s);
+      __syncthreads();  // warp 0 has read values; a norm's warps wait for thread 0's `again`
+      if constexpr (is_norm<Fold>) {
+        if (tasks == 1 && again) {
+          constexpr int ahead = rows_ahead<large, double>;
+          const double root = norm_by_block<V, ahead>(value, at, all.element_stride, all.length, here, values);
+          if (threadIdx.x == 0) fold.store_root(root, s);
+        }
       }
+      if (slots == nullptr || apart || work != (s + 1) * tasks - 1) continue;
     }
-    if (tasks == 1 || !last) continue;
-    value = join_tasks(fold, partials + s * tasks, tasks, values);
+    const P value = join_handed_over(fold, slots + s * tasks * words_of<P>, tasks, values);
     if (threadIdx.x == 0) {
       LOCKSTEP_SEEN(write_dst, 8, s * 8);
       fold.store(value, s);
     }
+    if (work < 0) return;
     __syncthreads();  // the next task writes values after warp 0 has read them
   }
 }

@@ -1,14 +1,14 @@
 // square_sum.cu - dst[s] = sum of x^2 over sequence s, or its root (NORM2).
 // Idea    a warp a leaf of 2,048 elements, four neighbouring lanes a thread in one
 //         16-byte load; joins by shuffles; a block an aligned subtree of leaves; the
-//         last block to finish joins the rest: one launch, no atomic decides an order
+//         last block joins what the others hand over: one launch, no atomic decides an order
 // Moves   n elements read once; 1 fma in double (integers: a multiply and a wide
 //         add) an element; 0.25 operations a byte for f32
-// Limit   memory reads, from about 16 Mi elements; below that launch and the last
-//         block's latency
-// Watch   the tail leaf; the order of partial, ticket and last block (take_ticket); 2^31 elements; f64
-//         norms whose squares leave the range (norm.cuh)
-// Source  lib/order.hpp; the last-block step is the CUDA sample threadFenceReduction's.
+// Limit   memory reads, from about 16 Mi elements; below that launch and the way to
+//         the last block
+// Watch   the tail leaf; who waits for a partial result (slots.cuh); 2^31 elements; f64 norms
+//         whose squares leave the range (norm.cuh)
+// Source  lib/order.hpp; slots.cuh.
 #include "library.hpp"
 #include "ops.hpp"
 #include "shapes.cuh"

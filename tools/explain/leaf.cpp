@@ -103,7 +103,7 @@ struct worker {
       touch(site::write_partial, number);
   }
 
-  // join_tasks, by the last block.
+  // join_handed_over, by the last task's block.
   void finish(int64_t tasks) {
     int chunk = warp;
     while (chunk < 1024 && chunk * warps < tasks) chunk *= 2;
@@ -126,7 +126,7 @@ void describe(settings& s, trace& t, int V, int64_t tasks, int leaves_a_task) {
   t.arrays = {{"src", space::global, bytes, s.n, std::max(s.warp, 2 * s.segment)},
               {"dst", space::global, 8, 1, 1},
               {"value", space::shared, 8, std::max(leaves_a_task, s.warp), row},
-              {"partials", space::global, 8, tasks, std::max(1, 4 * chip.segment_bytes / 8)},
+              {"partials", space::global, 16, tasks, std::max(1, 4 * chip.segment_bytes / 16)},
               {"lane", space::lanes, 8, s.warp, s.warp}};
   const auto one = [](const request&) { return 1.0; };
   t.places = {
@@ -140,7 +140,7 @@ void describe(settings& s, trace& t, int V, int64_t tasks, int leaves_a_task) {
                     : -1;
        }},
       {site::read_partial, 3, false, "the last block reads neighbours",
-       [=](const request& r) { return static_cast<int>(r.lanes.size()) == warp ? coalesced(warp, 8, chip) : -1; }},
+       [=](const request& r) { return static_cast<int>(r.lanes.size()) == warp ? coalesced(warp, 16, chip) : -1; }},
       {site::exchange, 4, false, "lane i meets lane i ^ mask: every lane receives another's value",
        [](const request&) { return 0.0; }},
       {site::put_value, 2, true, "one value a leaf, by one lane", one},
@@ -181,9 +181,9 @@ trace replay_as(settings& s) {
   t.notes = {fmt::format("A leaf is {} rows of {} lanes; a lane here holds four of them, so that a warp's loads are "
                          "neighbours and its joins are shuffles: shared memory carries one value a leaf.",
                          shape.rows, shape.lanes),
-             "Which block is the last is not known before: the one that draws the last ticket joins the partial sums, "
-             "in the order of the tree whatever the order of the blocks.",
-             "Not drawn: the ticket, an atomic increment a block."};
+             "A partial sum travels with a word that says that it is there, 16 bytes by one store: no block waits for "
+             "another, but the last task's, which asks until all have come and joins them in the order of the tree.",
+             "Not drawn: that it asks more than once, and leaves 0 for the next call."};
   return t;
 }
 
