@@ -1,11 +1,12 @@
 // permute.cu - dst[i_perm[0], ...] = src[i_0, ...], up to eight axes.
 //
 // Idea    The host fuses axes that stay together and widens elements whose
-//         neighbours stay neighbours. What is left is one of four: runs that stay
+//         neighbours stay neighbours. What is left is one of five: runs that stay
 //         contiguous (`runs`), a batch of transposes of the two fastest axes (`wide`,
-//         transpose's engine), axes too short for that (`blocks`), or either of the two
-//         with rows that 16 bytes do not divide, and elements of 1 and 2 bytes (`aligned`:
-//         first in the table, it leaves to the others what yields_aligned names).
+//         transpose's engine), axes too short for that (`blocks`; `registers` where a thread
+//         holds src's whole and finds the next beside its own), or either of the two
+//         with rows that 16 bytes do not divide, and elements of 1 and 2 bytes (`aligned`).
+//         The table's first two leave to the others what their yields_ functions name.
 // Moves   every element once in, once out; no arithmetic but the index's.
 // Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
 // Watch   Index arithmetic: eight hardware divisions an element would be the limit;
@@ -198,7 +199,25 @@ int yields_aligned(const lockstep_queue* queue, const lockstep_call* call) {
   return wide_padding(job) <= wide_limit(job);
 }
 
+lockstep_status launch_register_rows(lockstep_queue& queue, const lockstep_call& call) {
+  const axes a = simplified(call, pointers::as_given);
+  const bool aligned = (reinterpret_cast<uintptr_t>(a.src) | reinterpret_cast<uintptr_t>(a.dst)) % 16 == 0;
+  return aligned && registers_fit(a) ? launch_registers(queue, a) : launch_boxes(queue, a);
+}
+const char* refuses_registers(const lockstep_queue*, const lockstep_call* call) {
+  return registers_fit(simplified(*call, pointers::assumed_aligned))
+             ? nullptr
+             : "needs rows of src of 16, 32, 48 or 64 bytes and 16 elements at most, and rows of dst of whole 16 bytes";
+}
+int yields_registers(const lockstep_queue*, const lockstep_call* call) {
+  const axes a = simplified(*call, pointers::assumed_aligned);
+  if (a.elements() * a.element_bytes <= small_words_bytes || !registers_pay(a)) return 1;
+  return wide_padding(matrix_of(a)) <= wide_waste;
+}
+
 const lockstep_variant rows[] = {
+    {"registers", "a short row of src and its neighbours along dst in a thread's registers; no shared memory", 0,
+     refuses_registers, yields_registers, nullptr, on_device<launch_register_rows>},
     {"aligned", "boxes in and out by aligned 16 bytes wherever rows begin; elements change places in shared memory", 0,
      refuses_aligned, yields_aligned, nullptr, on_device<launch_aligned_boxes>},
     {"runs", "runs that stay contiguous: 16 bytes a lane along dst, two of them in flight", 0, nullptr, yields_runs,

@@ -79,6 +79,14 @@ std::vector<std::string> list_permute(level depth) {
         "b4/14x6x5x18x10/perm4,1,3,2,0", "b4/28x3x20x12/perm3,1,2,0/off4,8", "b8/10x7x9x6x14/perm4,2,3,1,0",
         "b16/6x5x11x7x9/perm4,1,3,2,0"})
     add(rest);
+  // Short rows of src that a thread holds: of one to four times 16 bytes.
+  for (const char* rest :
+       {"b1/5x32x7x16/perm3,0,2,1", "b2/5x24x7x8/perm3,0,2,1", "b2/5x24x7x16/perm3,0,2,1", "b4/5x12x7x4/perm3,0,2,1",
+        "b4/5x12x7x8/perm3,0,2,1", "b4/5x12x7x12/perm3,0,2,1/pad4,8", "b4/9x28x11x12/perm3,0,2,1/off4,8",
+        "b4/9x28x11x12/perm3,0,2,1/off1,4", "b4/5x12x7x16/perm3,2,0,1", "b8/5x6x7x2/perm3,0,2,1",
+        "b8/5x6x7x4/perm3,0,2,1", "b8/5x6x7x6/perm3,0,2,1", "b8/5x6x7x8/perm3,0,2,1", "b16/5x3x7x2/perm3,0,2,1",
+        "b16/5x3x7x3/perm3,0,2,1", "b16/5x3x7x4/perm3,0,2,1"})
+    add(rest);
   // Large enough (16 MiB moved) for the CPU's stores around the cache, with short rows that go on along another axis:
   // in several tasks, the last one short, ragged in dst, one of whose lines begin elsewhere.
   for (const char* rest : {"b1/64x5x201x128/perm3,2,1,0", "b2/64x9x131x64/perm3,2,1,0", "b4/16x9x331x48/perm3,2,1,0",

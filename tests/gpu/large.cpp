@@ -165,6 +165,11 @@ TEST_F(large, moves_that_keep_lines) {
   const int64_t runs[] = {64, static_cast<int64_t>(n / 4) / (64 * 96 * 160), 96, 160};
   const int32_t middle[] = {0, 2, 1, 3};
   compare(lockstep_permute_packed(4, 4, runs, middle), static_cast<size_t>(64 * runs[1] * 96 * 160) * 4);
+  const int32_t rows_first[] = {3, 0, 2, 1};
+  for (const int64_t row : {4, 12, 16}) {  // of a thread (registers.cu)
+    const int64_t shape[] = {static_cast<int64_t>(n / 4) / (28 * 36 * row), 28, 36, row};
+    compare(lockstep_permute_packed(4, 4, shape, rows_first), static_cast<size_t>(shape[0] * 28 * 36 * row) * 4);
+  }
 }
 
 TEST_F(large, narrow_transposes_with_more_than_65535_tiles) {

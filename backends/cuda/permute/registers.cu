@@ -1,0 +1,180 @@
+// registers.cu - permutations with a short row of src in each thread's registers.
+//
+// Idea    A thread takes V neighbours along dst's fastest axis, V elements being 16 bytes, and of each
+//         the whole of src's fastest axis, up to 64 bytes: squares of V x V elements change places in
+//         registers, and every row of dst gets 16 bytes from each of a block's threads, side by side.
+//         No shared memory: what a line has beyond a thread's row the L1 keeps for its neighbours.
+// Moves   every element once in, once out.
+// Limit   DRAM; the ceiling is a device-to-device copy. (24,20,28,32,36,12) -> 513042 374 us on an H200,
+//         0.93 of it, where boxes by way of shared memory (units.cu) take 404.
+// Watch   Rows that follow each other in src must be read by one block, or each of their lines is
+//         read from the L2 more than once: 531402, whose blocks find single rows, 462 us, by boxes 445.
+//         Shared memory for the block would narrow the L1: with 37 KiB a block 544 us.
+// Source  this repository; figures in tests/results/tries.md.
+#include <algorithm>
+
+#include "../cache.cuh"
+#include "../divide.hpp"
+#include "../element.cuh"
+#include "../mutant.cuh"
+#include "../unit.cuh"
+#include "blocks.hpp"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr int threads = 128;                     // 256 and 512 lose 0.6 %, 64 0.5 %
+constexpr int most_words = 64, most_chunks = 4;  // of a thread, in registers; of a row
+constexpr int64_t near_bytes = 128;              // that a block reads in one place: a line
+
+struct walked_axis {
+  divider count;
+  int64_t src, dst;  // bytes from one to the next
+};
+struct registers_plan {
+  const unsigned char* src;
+  unsigned char* dst;
+  int rank;
+  uint32_t units, last_units;           // of all threads; of those whose lines are still kept at the end
+  int64_t src_row, dst_row;             // bytes between a thread's rows on either side
+  walked_axis axis[LOCKSTEP_MAX_RANK];  // but src's fastest, in dst's order
+};
+
+// chunks: 16 bytes each, of a row of src.
+template <int bytes, int chunks, bool kept>
+__global__ void __launch_bounds__(threads) permute_registers(const __grid_constant__ registers_plan plan) {
+  constexpr int V = 16 / bytes;
+  const uint32_t unit = blockIdx.x * threads + threadIdx.x;
+  if (unit >= plan.units) return;
+  int64_t from = 0, to = 0;
+  const auto locate = [&](uint32_t rest) {
+    from = 0, to = 0;
+#pragma unroll
+    for (int k = 0; k < LOCKSTEP_MAX_RANK; ++k) {
+      if (k >= plan.rank) break;
+      uint32_t index = rest;
+      rest = plan.axis[k].count.split(index);
+      from += index * plan.axis[k].src;
+      to += index * plan.axis[k].dst;
+    }
+  };
+  locate(unit);
+  const kept_reads keeping;
+  uint32_t w[chunks][V][4];
+#pragma unroll
+  for (int v = 0; v < V; ++v)
+#pragma unroll
+    for (int c = 0; c < chunks; ++c) {
+      const uint4* at = reinterpret_cast<const uint4*>(plan.src + from + v * plan.src_row) + c;
+      const uint4 x = kept ? keeping.load(at) : __ldg(at);
+      memcpy(w[c][v], &x, 16);
+    }
+#pragma unroll
+  for (int c = 0; c < chunks; ++c) {
+    transpose_unit<bytes, 16>(w[c]);
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      uint4 x;
+      memcpy(&x, w[c][v], 16);
+      const int row = LOCKSTEP_DEVICE_MUTANT("register_rows_of_one_chunk") ? v : c * V + v;
+      *reinterpret_cast<uint4*>(plan.dst + to + row * plan.dst_row) = x;
+    }
+  }
+  // The last lines, and those of as many units before, as wide.cuh's last tiles do.
+  if constexpr (kept) {
+    if (unit < plan.units - plan.last_units) return;
+    for (const uint32_t of : {unit - plan.last_units, unit}) {
+      locate(of);
+      for (int v = 0; v < V; ++v) {
+        const unsigned char* row = plan.src + from + v * plan.src_row;
+        const auto before = static_cast<int>(-reinterpret_cast<uintptr_t>(row) & 127);
+        if (before < chunks * 16) keeping.release(row + before);
+      }
+    }
+  }
+}
+
+int chunks_of(const axes& a) { return static_cast<int>(a.at[a.fastest_src()].count * a.element_bytes / 16); }
+int64_t units_of(const axes& a) { return a.elements() / (a.at[a.fastest_src()].count * (16 / a.element_bytes)); }
+
+template <int bytes, int chunks>
+lockstep_status launch_chunks(lockstep_queue& queue, const axes& a) {
+  constexpr int V = 16 / bytes;
+  if constexpr (V * chunks * 4 > most_words) {
+    return failed(LOCKSTEP_INTERNAL, "%d rows of %d bytes do not fit a thread", V, chunks * 16);
+  } else {
+    const int along = a.fastest_src(), across = a.fastest_dst();
+    registers_plan plan{};
+    plan.src = a.src, plan.dst = a.dst;
+    plan.units = static_cast<uint32_t>(units_of(a));
+    plan.src_row = a.at[across].src * bytes, plan.dst_row = a.at[along].dst * bytes;
+    for (int k = a.rank - 1; k >= 0; --k) {
+      if (k == along) continue;
+      const int64_t unit = k == across ? V : 1;
+      plan.axis[plan.rank++] = {divider(a.at[k].count / unit), a.at[k].src * unit * bytes, a.at[k].dst * unit * bytes};
+    }
+    plan.last_units = static_cast<uint32_t>(queue.facts->l2_bytes / 2 / (V * chunks * 16) + 1);
+    const bool kept = keeps_reads(queue, static_cast<double>(a.elements() * bytes));
+    const auto kernel = kept ? permute_registers<bytes, chunks, true> : permute_registers<bytes, chunks, false>;
+    return launch(queue, "permute_registers", kernel, dim3((plan.units + threads - 1) / threads), dim3(threads), 0,
+                  plan);
+  }
+}
+
+template <int bytes>
+lockstep_status launch_bytes(lockstep_queue& queue, const axes& a) {
+  switch (chunks_of(a)) {
+    case 1: return launch_chunks<bytes, 1>(queue, a);
+    case 2: return launch_chunks<bytes, 2>(queue, a);
+    case 3: return launch_chunks<bytes, 3>(queue, a);
+    default: return launch_chunks<bytes, 4>(queue, a);
+  }
+}
+
+}  // namespace
+
+bool registers_fit(const axes& a) {
+  if (a.rank < 2) return false;
+  const int along = a.fastest_src(), across = a.fastest_dst();
+  const int64_t V = 16 / a.element_bytes;
+  if (along == across || a.at[along].src != 1 || a.at[across].dst != 1) return false;
+  if (a.at[along].count % V != 0 || a.at[across].count % V != 0) return false;
+  if (a.at[along].count * 4 > most_words || chunks_of(a) > most_chunks) return false;  // V rows of count elements
+  for (int k = 0; k < a.rank; ++k)
+    if ((k != along && a.at[k].src % V != 0) || (k != across && a.at[k].dst % V != 0)) return false;
+  return units_of(a) < int64_t{1} << 31;
+}
+
+// Of a copy on an H200, `registers` and the best of the others: rows of 16 bytes 0.85 to 0.96 and 0.68 to 0.77, of 32
+// not beside each other 0.68 and 0.64, of 48 beside each other 0.91 and 0.87, else 0.71 and 0.78, of 64 (112
+// registers) 0.62 and 0.81. Where the rows of a thread follow each other its neighbours' accesses meet in one bank of
+// the L1: of 48 bytes 0.65 and 0.85, of 16 bytes not.
+bool registers_pay(const axes& a) {
+  const int along = a.fastest_src(), chunks = chunks_of(a);
+  const int64_t row = a.at[along].count;
+  if (a.at[a.fastest_dst()].src == row) return chunks == 1;
+  if (chunks == 4) return false;
+  if (chunks == 2) return true;
+  int64_t before = 1;  // places in dst from one of these rows to the next
+  for (int k = a.rank - 1; k >= 0; --k) {
+    if (k == along) continue;
+    if (a.at[k].src == row) {
+      const int64_t together = std::min(a.at[k].count, threads * (16 / a.element_bytes) / before);
+      return together * row * a.element_bytes >= near_bytes;
+    }
+    before *= a.at[k].count;
+  }
+  return false;
+}
+
+lockstep_status launch_registers(lockstep_queue& queue, const axes& a) {
+  switch (a.element_bytes) {
+    case 1: return launch_bytes<1>(queue, a);
+    case 2: return launch_bytes<2>(queue, a);
+    case 4: return launch_bytes<4>(queue, a);
+    case 8: return launch_bytes<8>(queue, a);
+    default: return launch_bytes<16>(queue, a);
+  }
+}
+
+}  // namespace lockstep::cuda
