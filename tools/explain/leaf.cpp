@@ -145,7 +145,8 @@ void describe(settings& s, trace& t, int V, int64_t tasks, int leaves_a_task) {
        [](const request&) { return 0.0; }},
       {site::put_value, 2, true, "one value a leaf, by one lane", one},
       {site::read_own, 2, false, "neighbours: no conflict", one},
-      {site::write_partial, 3, true, "one partial sum a block, by one lane", one},
+      {site::write_partial, 3, true, "one partial sum a block, by one lane: 16 bytes",
+       [=](const request&) { return coalesced(1, 16, chip); }},
       {site::write_dst, 1, true, "one lane of the last block", one}};
 }
 
