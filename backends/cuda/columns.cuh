@@ -38,9 +38,7 @@ constexpr int most_column_blocks = 4;  // sm_75 holds 1,024 threads
 constexpr int most_column_blocks = 5;
 #endif
 template <class Fold>
-constexpr int column_blocks = sizeof(typename Fold::element) != 4 ? 3
-                              : Fold::ordered                     ? 4
-                                                                  : most_column_blocks;
+constexpr int column_blocks = sizeof(typename Fold::element) != 4 ? 3 : Fold::ordered ? 4 : most_column_blocks;
 
 // V neighbouring columns a thread (2 of 2 bytes, by one load: what a warp has in flight doubles, and that
 // is what limits it). `across` threads (a power of two, at most 32 / V) lie across columns, 8 * V down a
@@ -69,7 +67,7 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
 #pragma unroll
     for (int c = 0; c < V; ++c)
       for (auto& l : lane[c]) l = fold.empty_lane();
-    const auto load = [&](const T* from, T(&to)[V]) {
+    const auto load = [&](const T* from, T (&to)[V]) {
       if constexpr (V == 1) {
         to[0] = *from;
       } else {
@@ -201,10 +199,10 @@ __global__ __launch_bounds__(block_threads, 4) void reduce_short_columns(Fold fo
   if (s < all.count) fold.store(value, s);
 }
 
-// A warp joins the leaves of each sequence, 1,024 at a time; a block does where there are more
+// A warp joins the leaves of each sequence, most_chunk at a time; a block does where there are more
 // (16 Mi x 4 columns have 8,192).
 __host__ __device__ inline bool joined_by_block(int64_t leaves) {
-  return leaves > 1024 && leaves <= 1024 * most_leaves;
+  return leaves > most_chunk && leaves <= most_chunk * most_leaves;
 }
 
 template <class Fold>
@@ -223,9 +221,9 @@ __global__ __launch_bounds__(block_threads) void join_partials(Fold fold, const 
     return;
   }
   warp_counter<Fold> tree;
-  for (int64_t begin = 0; begin < leaves; begin += 1024)
+  for (int64_t begin = 0; begin < leaves; begin += most_chunk)
     tree.push(fold,
-              join_values(fold, static_cast<int>(leaves - begin < 1024 ? leaves - begin : 1024), t,
+              join_values(fold, static_cast<int>(leaves - begin < most_chunk ? leaves - begin : most_chunk), t,
                           [&](int i) { return of_sequence[begin + i]; }),
               t);
   const P total = tree.total(fold);

@@ -126,8 +126,8 @@ __device__ __forceinline__ void join_rows_exactly(const Fold& fold, typename Fol
   }
 }
 
-// V neighbouring elements by one load. Whole leaves come past the L1 (256 Mi f32 by tasks of 16 leaves 252 -> 246
-// us, of 64 239.2 -> 237.2; 1 Gi 926 -> 923), where short rows do not gain (16 Mi of 32, to f64 514 -> 526 us).
+// V neighbouring elements by one load. 16 bytes of a whole leaf come past the L1 (256 Mi f32 by tasks of 16 leaves
+// 252 -> 246 us, of 64 239.2 -> 237.2; 1 Gi 926 -> 923); short rows would lose (16 Mi of 32, to f64 514 -> 526 us).
 template <int V, bool past_l1 = false, class T>
 __device__ __forceinline__ void load_neighbours(const T* at, T* out) {
   LOCKSTEP_SEEN(read_src, int{V * sizeof(T)}, seen_offset(at));

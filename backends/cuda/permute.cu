@@ -119,9 +119,10 @@ lockstep_status launch_naive_write(lockstep_queue& queue, const lockstep_call& c
 lockstep_status launch_runs(lockstep_queue& queue, const lockstep_call& call) {
   return launch_elements<per_thread>(queue, simplified(call, pointers::as_given), false);
 }
+// For any axes: what pointers of odd alignment leave to do was not known when the variant was chosen.
 lockstep_status launch_boxes(lockstep_queue& queue, const axes& a) {
-  const int chunk = units_chunk(a);
-  return chunk != 0 ? launch_units(queue, a, chunk) : launch_blocks(queue, a);
+  if (const int chunk = units_chunk(a); chunk != 0) return launch_units(queue, a, chunk);
+  return blocks_fit(a) ? launch_blocks(queue, a) : launch_elements<per_thread>(queue, a, false);
 }
 lockstep_status launch_all_blocks(lockstep_queue& queue, const lockstep_call& call) {
   return launch_boxes(queue, simplified(call, pointers::as_given));
@@ -199,10 +200,12 @@ int yields_aligned(const lockstep_queue* queue, const lockstep_call* call) {
   return wide_padding(job) <= wide_limit(job);
 }
 
+bool in_chunks(const lockstep_call& call) {  // a plan's pointers, NULL, are
+  return (reinterpret_cast<uintptr_t>(call.src) | reinterpret_cast<uintptr_t>(call.dst)) % 16 == 0;
+}
 lockstep_status launch_register_rows(lockstep_queue& queue, const lockstep_call& call) {
   const axes a = simplified(call, pointers::as_given);
-  const bool aligned = (reinterpret_cast<uintptr_t>(a.src) | reinterpret_cast<uintptr_t>(a.dst)) % 16 == 0;
-  return aligned && registers_fit(a) ? launch_registers(queue, a) : launch_boxes(queue, a);
+  return in_chunks(call) && registers_fit(a) ? launch_registers(queue, a) : launch_aligned_boxes(queue, call);
 }
 const char* refuses_registers(const lockstep_queue*, const lockstep_call* call) {
   return registers_fit(simplified(*call, pointers::assumed_aligned))
@@ -211,7 +214,7 @@ const char* refuses_registers(const lockstep_queue*, const lockstep_call* call) 
 }
 int yields_registers(const lockstep_queue*, const lockstep_call* call) {
   const axes a = simplified(*call, pointers::assumed_aligned);
-  if (a.elements() * a.element_bytes <= small_words_bytes || !registers_pay(a)) return 1;
+  if (a.elements() * a.element_bytes <= small_words_bytes || !in_chunks(*call) || !registers_pay(a)) return 1;
   return wide_padding(matrix_of(a)) <= wide_waste;
 }
 

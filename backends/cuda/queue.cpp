@@ -21,7 +21,7 @@ void drop(lockstep_queue* queue) {
     for (void* block : queue->retired) (void)cudaFree(block);
     if (queue->scratch != nullptr) (void)cudaFree(queue->scratch);
     if (queue->report.first != nullptr) (void)cudaFree(queue->report.first);
-    if (queue->slots != nullptr) (void)cudaFree(queue->slots);
+    if (queue->mailboxes != nullptr) (void)cudaFree(queue->mailboxes);
     if (queue->raised != nullptr) (void)cudaFreeHost(queue->raised);
     if (queue->own_stream && queue->stream != nullptr) (void)cudaStreamDestroy(queue->stream);
     (void)cudaGetLastError();
@@ -49,9 +49,9 @@ lockstep_status open(lockstep_queue& queue) {
   LOCKSTEP_CUDA(cudaHostGetDevicePointer(&memory, queue.raised, 0));
   queue.report.raised = static_cast<unsigned*>(memory);
   *queue.raised = 0;
-  LOCKSTEP_CUDA(cudaMalloc(&memory, slot_count * sizeof *queue.slots));
-  queue.slots = static_cast<slot*>(memory);
-  LOCKSTEP_CUDA(cudaMemset(queue.slots, 0, slot_count * sizeof *queue.slots));
+  LOCKSTEP_CUDA(cudaMalloc(&memory, mailbox_count * sizeof *queue.mailboxes));
+  queue.mailboxes = static_cast<mailbox*>(memory);
+  LOCKSTEP_CUDA(cudaMemset(queue.mailboxes, 0, mailbox_count * sizeof *queue.mailboxes));
   // An own stream does not wait for the legacy one, which cudaMemset uses.
   LOCKSTEP_CUDA(cudaMemset(queue.report.first, 0xff, sizeof *queue.report.first));
   LOCKSTEP_CUDA(cudaStreamSynchronize(cudaStreamLegacy));

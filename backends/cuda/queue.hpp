@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device.hpp"
+#include "index/leaf.hpp"
 
 namespace lockstep::cuda {
 
@@ -18,11 +19,12 @@ namespace lockstep::cuda {
 // sequence, and for one sequence the first of these.
 enum class fault : unsigned { invalid = 0, overflow = 1, empty = 2 };
 
-// A place for a partial result that one block of a launch hands to another (slots.cuh).
-struct alignas(16) slot {
+// Where one block of a launch leaves a word for another (mailbox.cuh).
+struct alignas(16) mailbox {
   uint64_t word, full;
 };
-constexpr int64_t slot_count = 32768;  // 512 KiB
+// Three words a task, the largest partial result's, for the most tasks of one sequence (leaves_a_task): 768 KiB.
+constexpr int64_t mailbox_count = 3 * most_tasks;
 
 // Handed to kernels by value (report() in warp.cuh writes it).
 struct report_word {
@@ -42,9 +44,9 @@ struct lockstep_queue {
   const lockstep_allocator* allocator = nullptr;
   lockstep::cuda::report_word report{};
   unsigned* raised = nullptr;  // the host's view of report.raised
-  // slot_count of them in device memory: 0 between calls (who reads one leaves 0), for this
-  // queue's stream only, so never in a captured graph.
-  lockstep::cuda::slot* slots = nullptr;
+  // mailbox_count of them in device memory: 0 between calls (who reads one leaves 0), for
+  // this queue's stream only, so never in a captured graph.
+  lockstep::cuda::mailbox* mailboxes = nullptr;
   void* scratch = nullptr;
   size_t scratch_bytes = 0;
   // Set by a launch under graph capture: its scratch is in a graph that may run

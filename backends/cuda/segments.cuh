@@ -249,6 +249,19 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_segments(Fold fold, c
   for (int64_t k = first; k < first + each && k < all.count; k += 4) fold_four(fold, all, k, word, list);
 }
 
+// Counts a block as finished; true for the last of `blocks`, which leaves 0 (the step of the CUDA sample
+// threadFenceReduction). What the block wrote before is seen by whoever sees its ticket, and the last block,
+// past its next barrier, sees what all others wrote (release and acquire in one; a __threadfence on
+// both sides does the same and costs a second round to the L2).
+__device__ __forceinline__ bool take_ticket(unsigned* ticket, unsigned blocks) {
+  unsigned before;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(ticket), "r"(blocks - 1)
+               : "memory");
+  return before == blocks - 1;
+}
+
 template <class Fold>
 __global__ __launch_bounds__(block_threads, 3) void reduce_listed(Fold fold, const sequences all, report_word word,
                                                                   segment_list* list,
@@ -273,8 +286,12 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_listed(Fold fold, con
       P value = fold_subtree<1, rows_ahead<false, typename Fold::element>>(fold, seq.at, all.element_stride, seq.length,
                                                                            first, here, values);
       if (threadIdx.x == 0) {
-        partials[item.slot + task] = value;
+        if (!LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) partials[item.slot + task] = value;
         last = take_ticket(&item.ticket, static_cast<unsigned>(tasks));
+        if (LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) {
+          if (!last) __nanosleep(50000);
+          partials[item.slot + task] = value;
+        }
       }
       __syncthreads();  // every warp waits for thread 0's `last`, and for warp 0 to have read values
       if (!last) continue;

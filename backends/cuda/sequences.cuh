@@ -9,15 +9,15 @@
 // the rest.
 //
 // Idea    square_sum.cu's: leaves to warps in turn, so that a block streams contiguous
-//         memory; values wait in shared memory for the tree; one block joins the others' (slots.cuh)
+//         memory; values wait in shared memory for the tree; one block joins the others' (mailbox.cuh)
 // Moves   n elements read once; a partial result a task, of at most 256 leaves
 // Limit   memory reads, from about 16 Mi elements; below that the way to the block that joins
-// Watch   who waits for a slot must find it written; indices of elements are 64 bits wide
-// Source  lib/order.hpp; the last-block step of segments is the CUDA sample threadFenceReduction's.
+// Watch   who waits for a mailbox must find it written; indices of elements are 64 bits wide
+// Source  lib/order.hpp
 #pragma once
 
+#include "mailbox.cuh"
 #include "norm.cuh"
-#include "slots.cuh"
 
 namespace lockstep::cuda {
 
@@ -144,19 +144,6 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_warp(Fold fold, const
   }
 }
 
-// Counts a block as finished; true for the last of `blocks`, which leaves 0. What
-// the block wrote before is seen by whoever sees its ticket, and the last block,
-// past its next barrier, sees what all others wrote (release and acquire in one; a
-// __threadfence on both sides does the same and costs a second round to the L2).
-__device__ __forceinline__ bool take_ticket(unsigned* ticket, unsigned blocks) {
-  unsigned before;
-  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
-               : "=r"(before)
-               : "l"(ticket), "r"(blocks - 1)
-               : "memory");
-  return before == blocks - 1;
-}
-
 // Lets the next kernel of this stream start its blocks while this one's last ones
 // run, and waits for the one before to be done: launches overlap, effects do not.
 __device__ __forceinline__ void overlap_launches() {
@@ -237,10 +224,10 @@ __device__ __forceinline__ typename Fold::partial join_tasks(const Fold& fold, c
 
 // And of tasks whose blocks hand them over.
 template <class Fold>
-__device__ __forceinline__ typename Fold::partial join_handed_over(const Fold& fold, slot* slots, int64_t tasks,
+__device__ __forceinline__ typename Fold::partial join_handed_over(const Fold& fold, mailbox* boxes, int64_t tasks,
                                                                    typename Fold::partial* values) {
   return join_chunks(fold, tasks, values,
-                     [&](int64_t first, int here) { return collect(fold, slots, first, here, threadIdx.x % 32); });
+                     [&](int64_t first, int here) { return collect(fold, boxes, first, here, threadIdx.x % 32); });
 }
 
 // A norm whose plain sum, in thread 0 of a block that has the whole sequence, needs more.
@@ -260,9 +247,9 @@ __device__ __forceinline__ double norm_by_block(double sum, const double* at, in
   return __dmul_rn(__dsqrt_rn(scaled), scaled_sum::power_of_two(e));
 }
 
-// Where a sequence has several tasks their blocks hand over by slots, to its last one, or to a block that has no
-// task and joins while the others read (256 Mi f32 239.9 -> 238.1 us, 1 Gi 939.8 -> 935.1; below 32 Mi the last
-// one is as fast or faster). Without slots they leave partials, and join_partials follows.
+// Where a sequence has several tasks their blocks hand over to its last one, or to a block that has no task and
+// joins while the others read (256 Mi f32 239.9 -> 238.1 us, 1 Gi 939.8 -> 935.1; below 32 Mi the last one is as fast
+// or faster). Without boxes they leave partials, and join_partials follows.
 // Rows in flight and blocks a multiprocessor tried on an H200, f32: 2, 4, 8, 16 and 1 to 8. 8 and 4 (64 registers)
 // win up to 4 Mi, 4.2 us to 4.4 at 1 Mi; 16 and 2 (128 registers) beyond, 9.7 us to 10.1 at 8 Mi.
 template <bool large, class T>
@@ -272,51 +259,53 @@ template <class Fold, int V, bool large>
 __global__ __launch_bounds__(block_threads,
                              large ? 2 : 4) void reduce_tree(Fold fold, const sequences all, const int leaves_a_task,
                                                              const int64_t tasks, typename Fold::partial* partials,
-                                                             slot* slots) {
+                                                             mailbox* boxes) {
   using P = typename Fold::partial;
   __shared__ P values[most_leaves];
   [[maybe_unused]] __shared__ bool again;
   overlap_launches();
   const int64_t leaves = order::leaves(all.length), total = all.count * tasks;
-  const bool apart = gridDim.x > total;  // block 0 has no task: it joins
-  const int64_t blocks = int64_t{gridDim.x} - apart;
-  for (int64_t work = int64_t{blockIdx.x} - apart; work < total; work += blocks) {
+  const auto finish = [&](int64_t s) {
+    const P value = join_handed_over(fold, boxes + s * tasks * words_of<P>, tasks, values);
+    if (threadIdx.x != 0) return;
+    LOCKSTEP_SEEN(write_dst, 8, s * 8);
+    fold.store(value, s);
+  };
+  const bool apart = gridDim.x > total;  // block 0 has no task: it joins those of the one sequence
+  if (apart && blockIdx.x == 0) {
+    if (fold.open(0)) finish(0);
+    return;
+  }
+  for (int64_t work = int64_t{blockIdx.x} - apart; work < total; work += gridDim.x) {
     const int64_t s = tasks == 1 ? work : work / tasks;
+    const int64_t first = first_leaf(work - s * tasks, leaves_a_task);
     if (!fold.open(s)) continue;
-    if (work >= 0) {
-      const int64_t first = first_leaf(work - s * tasks, leaves_a_task);
-      const int here = leaves_here(leaves, first, leaves_a_task);
-      const auto* at = static_cast<const typename Fold::element*>(all.src) + s * all.sequence_stride;
-      const P value = fold_subtree<V, rows_ahead<large, typename Fold::element>>(fold, at, all.element_stride,
-                                                                                 all.length, first, here, values);
-      if (threadIdx.x == 0) {
-        if (tasks == 1) {
-          LOCKSTEP_SEEN(write_dst, 8, s * 8);
-          if constexpr (is_norm<Fold>) again = fold.needs_again(value);
-          fold.store(value, s);
-        } else if (slots != nullptr) {
-          LOCKSTEP_SEEN(write_partial, slots, &slots[work * words_of<P>]);
-          put(&slots[work * words_of<P>], value);
-        } else {
-          partials[work] = value;
-        }
-      }
-      __syncthreads();  // warp 0 has read values; a norm's warps wait for thread 0's `again`
-      if constexpr (is_norm<Fold>) {
-        if (tasks == 1 && again) {
-          constexpr int ahead = rows_ahead<large, double>;
-          const double root = norm_by_block<V, ahead>(value, at, all.element_stride, all.length, here, values);
-          if (threadIdx.x == 0) fold.store_root(root, s);
-        }
-      }
-      if (slots == nullptr || apart || work != (s + 1) * tasks - 1) continue;
-    }
-    const P value = join_handed_over(fold, slots + s * tasks * words_of<P>, tasks, values);
+    const int here = leaves_here(leaves, first, leaves_a_task);
+    const auto* at = static_cast<const typename Fold::element*>(all.src) + s * all.sequence_stride;
+    const P value = fold_subtree<V, rows_ahead<large, typename Fold::element>>(fold, at, all.element_stride, all.length,
+                                                                               first, here, values);
     if (threadIdx.x == 0) {
-      LOCKSTEP_SEEN(write_dst, 8, s * 8);
-      fold.store(value, s);
+      if (tasks == 1) {
+        LOCKSTEP_SEEN(write_dst, 8, s * 8);
+        if constexpr (is_norm<Fold>) again = fold.needs_again(value);
+        fold.store(value, s);
+      } else if (boxes != nullptr) {
+        LOCKSTEP_SEEN(write_partial, boxes, &boxes[work * words_of<P>]);
+        hand_over(&boxes[work * words_of<P>], value);
+      } else {
+        partials[work] = value;
+      }
     }
-    if (work < 0) return;
+    __syncthreads();  // warp 0 has read values; a norm's warps wait for thread 0's `again`
+    if constexpr (is_norm<Fold>) {
+      if (tasks == 1 && again) {
+        constexpr int ahead = rows_ahead<large, double>;
+        const double root = norm_by_block<V, ahead>(value, at, all.element_stride, all.length, here, values);
+        if (threadIdx.x == 0) fold.store_root(root, s);
+      }
+    }
+    if (boxes == nullptr || apart || work != (s + 1) * tasks - 1) continue;
+    finish(s);
     __syncthreads();  // the next task writes values after warp 0 has read them
   }
 }

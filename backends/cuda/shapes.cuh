@@ -64,7 +64,8 @@ inline bool is_shared(const lockstep_queue& queue, const lockstep_reduce_desc& d
   return plan.tasks > 1 || plan.how == shape::segments || (plan.how == shape::columns && !short_columns(queue, d));
 }
 
-// Room for partial results, and for two words a sequence of those norms.
+// Room for partial results, which a call leaves there when it is captured or has more than mailboxes
+// hold, and for two words a sequence of those norms.
 inline size_t sequence_workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
   const sequence_plan plan = plan_sequences(d, call->src);
@@ -74,6 +75,12 @@ inline size_t sequence_workspace(const lockstep_queue* queue, const lockstep_cal
                               : 0;
   const bool rescales = d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64 && is_shared(*queue, d, plan);
   return partials + (rescales ? static_cast<size_t>(d.count) * 16 : 0);
+}
+
+// Whether a block without a task pays (below, the last task's joins as fast or faster), and is sure that the others
+// run beside it: so many grids, 128, may each have such a block, and a multiprocessor has two places or more.
+inline bool may_wait_apart(const lockstep_queue& queue, int64_t tasks) {
+  return tasks > int64_t{queue.facts->processors} * 8 && queue.facts->processors * 2 > 128;
 }
 
 inline dim3 blocks_for(int64_t work, int64_t a_block) {
@@ -104,7 +111,8 @@ lockstep_status launch_early(const lockstep_queue& queue, const char* name, void
 inline bool stages_rows(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
   return queue.facts->major >= 9 && d.offsets == nullptr && d.element_stride == 1 && d.length > 8 &&
          d.sequence_stride * static_cast<int64_t>(element_bytes(d.dtype)) <= 1792 && d.sequence_stride >= d.length &&
-         d.sequence_stride * 8 <= d.length * 9 && d.count >= (int64_t{1} << 18) / d.length;
+         d.sequence_stride * 8 <= d.length * 9 &&
+         d.count >= (int64_t{1} << 18) / d.length;
 }
 
 // The shift of staged_plan with the fewest bank conflicts: `rows` rows are read at once, each
@@ -166,8 +174,8 @@ inline int split_of(const lockstep_reduce_desc& d, const void* src) {
 
 template <class Fold, int L>
 lockstep_status run_split(lockstep_queue& queue, const Fold& fold, const sequences& all) {
-  return launch(queue, "reduce_split", reduce_split<Fold, L>, blocks_for(all.count, split_threads / L * split_batches),
-                split_threads, 0, fold, all);
+  return launch(queue, "reduce_split", reduce_split<Fold, L>,
+                blocks_for(all.count, split_threads / L * split_batches), split_threads, 0, fold, all);
 }
 
 template <class Fold>
@@ -230,8 +238,8 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
     if (stages_rows(queue, d)) {
       const bool vectors = reinterpret_cast<uintptr_t>(call.src) % 16 == 0 && d.sequence_stride % 4 == 0;
       const auto run = d.length <= 16   ? vectors ? run_rows<Fold, 1, 16, 4> : run_rows<Fold, 1, 16, 1>
-                         : d.length <= 32 ? vectors ? run_rows<Fold, 1, 32, 4> : run_rows<Fold, 1, 32, 1>
-                         : d.length <= 64 ? run_rows<Fold, 2, 32, 1>
+                       : d.length <= 32 ? vectors ? run_rows<Fold, 1, 32, 4> : run_rows<Fold, 1, 32, 1>
+                       : d.length <= 64 ? run_rows<Fold, 2, 32, 1>
                                         : run_rows<Fold, 4, 32, 1>;
       return run(queue, fold, all);
     }
@@ -241,10 +249,9 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       case shape::packed: {
         int threads = 1;
         while (threads * 4 < d.length) threads *= 2;
-        const auto kernel = plan.neighbours ? reduce_packed < Fold, neighbours == 4 ? 4 : 1,
-                   true >  // 9 elements or more
-            : threads >= 4 ? reduce_packed<Fold, 1, true>
-                           : reduce_packed<Fold, 1, false>;
+        const auto kernel = plan.neighbours ? reduce_packed<Fold, neighbours == 4 ? 4 : 1, true>  // 9 elements or more
+                            : threads >= 4  ? reduce_packed<Fold, 1, true>
+                                            : reduce_packed<Fold, 1, false>;
         return launch(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
                       fold, all, threads);
       }
@@ -284,19 +291,20 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       break;
     }
     case shape::tree: {
-      // A captured graph may run beside this queue's other calls: it must not share their slots. Who waits for
-      // a slot rests on blocks that start in the order of their numbers, as CUB's scan does.
-      const bool hands_over = join && d.count * plan.tasks * words_of<P> <= slot_count && !capturing(queue);
+      // A captured graph may run beside this queue's other calls: it must not share their mailboxes.
+      const bool hands_over = join && d.count * plan.tasks * words_of<P> <= mailbox_count && !capturing(queue);
       join = join && !hands_over;
-      const bool apart = hands_over && d.count == 1 && plan.tasks > int64_t{queue.facts->processors} * 8;
-      // From 8 Mi elements a sequence or more, or many rows of whole leaves, which lie a multiple of 8 KiB apart: 16384
-      // squared, sums 242 -> 234 us, largest 242 -> 233, indices 239 -> 234. Others do as well with 8 loads in flight a
-      // thread as with 16, short ones better (rows of 2500: sums 220 us, not 246), and so do elements of 2 bytes.
+      const bool apart = hands_over && d.count == 1 && may_wait_apart(queue, plan.tasks);
+      // 8 Mi elements in all or more that blocks share, or many rows of whole leaves, which lie a multiple of 8 KiB
+      // apart: 16384 squared, sums 242 -> 234 us, largest 242 -> 233, indices 239 -> 234. Others do as well with 8
+      // loads in flight a thread as with 16, short ones better (rows of 2500: sums 220 us, not 246), and so do elements
+      // of 2 bytes.
       const int64_t leaves = order::leaves(d.length);
       const bool whole = plan.tasks == 1 && d.length % order::leaf == 0;
-      const bool large = (plan.tasks > 1 && d.count * leaves >= 4096) ||
-                         (whole && plan.neighbours && (size == 4 || (Fold::ordered && size == 8)) &&
-                          d.count * leaves >= int64_t{queue.facts->processors} * 32);
+      const bool large =
+          (size > 2 && plan.tasks > 1 && d.count * leaves >= 4096) ||
+          (whole && plan.neighbours && (size == 4 || (Fold::ordered && size == 8)) &&
+           d.count * leaves >= int64_t{queue.facts->processors} * 32);
       // As many warps as share the leaves evenly (9: 5 warps, not 8). Whole leaves by 8 loads in flight are faster
       // with warps that idle (rows of 10240: 237 us, 242 without).
       int warps = std::min(block_threads / 32, plan.leaves_a_task);
@@ -308,7 +316,7 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
                           : large          ? reduce_tree<Fold, neighbours, true>
                                            : reduce_tree<Fold, neighbours, false>;
       status = launch_early(queue, "reduce_tree", kernel, blocks_for(d.count * plan.tasks + apart, 1), warps * 32, fold,
-                            all, plan.leaves_a_task, plan.tasks, partials, hands_over ? queue.slots : nullptr);
+                            all, plan.leaves_a_task, plan.tasks, partials, hands_over ? queue.mailboxes : nullptr);
       break;
     }
     default: return failed(LOCKSTEP_INTERNAL, "no kernel for this shape of sequences");

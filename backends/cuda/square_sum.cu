@@ -6,9 +6,9 @@
 //         add) an element; 0.25 operations a byte for f32
 // Limit   memory reads, from about 16 Mi elements; below that launch and the way to
 //         the last block
-// Watch   the tail leaf; who waits for a partial result (slots.cuh); 2^31 elements; f64 norms
+// Watch   the tail leaf; who waits for a partial result (mailbox.cuh); 2^31 elements; f64 norms
 //         whose squares leave the range (norm.cuh)
-// Source  lib/order.hpp; slots.cuh.
+// Source  lib/order.hpp; mailbox.cuh.
 #include "library.hpp"
 #include "ops.hpp"
 #include "shapes.cuh"

@@ -98,7 +98,7 @@ class program {
     blocks = closes ? grid.blocks : std::min(grid.blocks, 32);
   }
   int threads, blocks;
-  bool closes;  // some block, and nobody knows which, does more than its part: the replay has that with block 0
+  bool closes;  // one block does more than its part: the replay has that with block 0
 
   std::vector<event> of(int block, int thread, bool last) const {
     std::vector<event> all = t_.of_thread(block, thread);

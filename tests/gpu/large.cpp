@@ -123,7 +123,12 @@ TEST_F(large, permute_of_more_than_2_31_elements) {
     ASSERT_EQ(cudaMemset(out.data(), 0xee, n), cudaSuccess);  // not what the variant before left
     lockstep_options forced = cuda;
     forced.variant = info.name;
-    run(c, d, in.data(), out.data(), &forced);
+    const failure f = try_run(c, d, in.data(), out.data(), &forced);
+    if (std::string(info.name) == "registers") {  // rows of 1,289 bytes
+      EXPECT_EQ(f.status(), LOCKSTEP_UNSUPPORTED) << f.text();
+      continue;
+    }
+    f.raise();
     out.copy_to({got.get(), n});
     EXPECT_TRUE(equal(got, want, n));
   }
@@ -166,7 +171,7 @@ TEST_F(large, moves_that_keep_lines) {
   const int32_t middle[] = {0, 2, 1, 3};
   compare(lockstep_permute_packed(4, 4, runs, middle), static_cast<size_t>(64 * runs[1] * 96 * 160) * 4);
   const int32_t rows_first[] = {3, 0, 2, 1};
-  for (const int64_t row : {4, 12, 16}) {  // of a thread (registers.cu)
+  for (const int64_t row : {4, 8, 12}) {  // of a thread (registers.cu)
     const int64_t shape[] = {static_cast<int64_t>(n / 4) / (28 * 36 * row), 28, 36, row};
     compare(lockstep_permute_packed(4, 4, shape, rows_first), static_cast<size_t>(shape[0] * 28 * 36 * row) * 4);
   }

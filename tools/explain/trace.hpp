@@ -71,7 +71,7 @@ struct place {
 struct launch {
   std::string name;
   int blocks, block_x, block_y;
-  bool last_block = false;  // no launch, but what the block that finishes last does after its own part
+  bool last_block = false;  // no launch, but what one block does after its own part: the last one
 };
 
 class trace {

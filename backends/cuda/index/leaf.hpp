@@ -53,16 +53,18 @@ LOCKSTEP_INDEX int leaves_here(int64_t leaves, int64_t first, int leaves_a_task)
   return static_cast<int>(leaves - first < leaves_a_task ? leaves - first : leaves_a_task);
 }
 
-// A task of 2^k leaves. A sequence that one block takes in time is one: of up to 8 leaves where all have 16 Mi
+constexpr int64_t most_tasks = 16384;  // of one sequence, up to 2^33 elements: mailbox_count
+
+// A task of 2^k leaves. A sequence that one block takes in time is one: of up to 16 leaves where all have 16 Mi
 // elements, of up to 64 at 256 Mi. Others are shared by tasks of 4 leaves at 1 Mi, so that every multiprocessor
-// gets one, 8 at 4 Mi, 16 from 8 Mi on, and as many as it takes for 16,384 tasks. Tried on an H200: 2 to 256; half
+// gets one, 8 at 4 Mi, 16 from 8 Mi on, and as many as it takes for most_tasks. Tried on an H200: 2 to 256; half
 // costs 0 to 5 %, double 0 to 3.
 inline int64_t leaves_a_task(int64_t leaves, int64_t count, int64_t most) {
   const int64_t total = leaves > INT64_MAX / count ? INT64_MAX : leaves * count;
   int64_t task = 4;
   while (task < most && task * task * 64 <= total) task *= 2;
   if (task < leaves)
-    for (task = 4; task < most && (task < 16 ? task * 512 <= total : task < total / 16384);) task *= 2;
+    for (task = 4; task < most && (task < 16 ? task * 512 <= total : task * most_tasks < total);) task *= 2;
   while (task / 2 >= leaves) task /= 2;
   return task;
 }
@@ -70,7 +72,7 @@ inline int64_t leaves_a_task(int64_t leaves, int64_t count, int64_t most) {
 // Three loops of the joins are not here, since as functions of this folder they gave kernels of
 // square_sum other machine code, some with up to 8 registers more: the masks of a warp's tree and
 // its walk over more than 32 values (join_warp, join_values in leaf.cuh), and how many tasks a warp
-// of the last block takes at a time (join_tasks in sequences.cuh). Explain has its own copies;
+// of the last block takes at a time (join_chunks in sequences.cuh). Explain has its own copies;
 // tests/explain holds them against the kernel.
 
 }  // namespace lockstep::cuda

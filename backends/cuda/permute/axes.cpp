@@ -51,6 +51,16 @@ bool widen(axes& a, pointers which) {
 
 }  // namespace
 
+bool whole_chunks(const axes& a, int64_t V) {
+  if (a.rank < 2) return false;
+  const int along = a.fastest_src(), across = a.fastest_dst();
+  if (V < 1 || along == across || a.at[along].src != 1 || a.at[across].dst != 1) return false;
+  if (a.at[along].count % V != 0 || a.at[across].count % V != 0) return false;
+  for (int k = 0; k < a.rank; ++k)
+    if ((k != along && a.at[k].src % V != 0) || (k != across && a.at[k].dst % V != 0)) return false;
+  return true;
+}
+
 int64_t axes::elements() const {
   int64_t all = 1;
   for (int k = 0; k < rank; ++k) all *= at[k].count;

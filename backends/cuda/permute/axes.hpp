@@ -37,6 +37,10 @@ enum class pointers { as_given, assumed_aligned };
 axes simplified(axes a, pointers which);
 axes simplified(const lockstep_call& call, pointers which);
 
+// Whether src's and dst's fastest axes are two, contiguous, and they and every stride hold whole chunks of V
+// elements; addresses are the caller's.
+bool whole_chunks(const axes& a, int64_t V);
+
 // Runs body on parts of all whose measure(part) is at most 2^31-1, cutting the
 // longest axis.
 template <class Measure, class Body>

@@ -124,7 +124,7 @@ lockstep_status launch_chunks(lockstep_queue& queue, const axes& a) {
 template <int bytes>
 lockstep_status launch_bytes(lockstep_queue& queue, const axes& a) {
   switch (chunks_of(a)) {
-    case 1: return launch_chunks<bytes, 1>(queue, a);
+    case 1: return launch_chunks < bytes, bytes < 16 ? 1 : 2 > (queue, a);  // an axis of one element is none
     case 2: return launch_chunks<bytes, 2>(queue, a);
     case 3: return launch_chunks<bytes, 3>(queue, a);
     default: return launch_chunks<bytes, 4>(queue, a);
@@ -134,21 +134,20 @@ lockstep_status launch_bytes(lockstep_queue& queue, const axes& a) {
 }  // namespace
 
 bool registers_fit(const axes& a) {
-  if (a.rank < 2) return false;
-  const int along = a.fastest_src(), across = a.fastest_dst();
-  const int64_t V = 16 / a.element_bytes;
-  if (along == across || a.at[along].src != 1 || a.at[across].dst != 1) return false;
-  if (a.at[along].count % V != 0 || a.at[across].count % V != 0) return false;
-  if (a.at[along].count * 4 > most_words || chunks_of(a) > most_chunks) return false;  // V rows of count elements
-  for (int k = 0; k < a.rank; ++k)
-    if ((k != along && a.at[k].src % V != 0) || (k != across && a.at[k].dst % V != 0)) return false;
-  return units_of(a) < int64_t{1} << 31;
+  return whole_chunks(a, 16 / a.element_bytes) && chunks_of(a) <= most_chunks &&
+         a.at[a.fastest_src()].count * 4 <= most_words &&  // of V rows of count elements
+         units_of(a) < int64_t{1} << 31;
 }
 
-// Of a copy on an H200, `registers` and the best of the others: rows of 16 bytes 0.85 to 0.96 and 0.68 to 0.77, of 32
-// not beside each other 0.68 and 0.64, of 48 beside each other 0.91 and 0.87, else 0.71 and 0.78, of 64 (112
-// registers) 0.62 and 0.81. Where the rows of a thread follow each other its neighbours' accesses meet in one bank of
-// the L1: of 48 bytes 0.65 and 0.85, of 16 bytes not.
+// Of a copy on an H200, where wide tiles waste too much:
+//   a row of src, the next one                  registers     best of the others
+//   16 bytes, anywhere                          0.85 to 0.96  0.68 to 0.77
+//   32 bytes, within a block                    0.79 to 0.94  0.43 to 0.85
+//   32 bytes, elsewhere                         0.68          0.64
+//   48 bytes, within a block                    0.86 to 0.92  0.78 to 0.88
+//   48 bytes, elsewhere                         0.71          0.78
+//   48 bytes, the thread's own next             0.65          0.85: lanes meet in one bank of the L1
+//   64 bytes (112 registers)                    0.62          0.81
 bool registers_pay(const axes& a) {
   const int along = a.fastest_src(), chunks = chunks_of(a);
   const int64_t row = a.at[along].count;

@@ -326,13 +326,8 @@ lockstep_status launch_bytes(lockstep_queue& queue, const axes& a, int chunk) {
 
 // Whether both fastest axes, and every address, hold whole chunks, and a box's offsets fit 32 bits.
 bool fits(const axes& a, int chunk) {
-  const int64_t V = chunk / a.element_bytes;
-  const int along = a.fastest_src(), across = a.fastest_dst();
-  if (V < 1 || along == across || a.at[along].src != 1 || a.at[across].dst != 1) return false;
-  if (a.at[along].count % V != 0 || a.at[across].count % V != 0) return false;
+  if (!whole_chunks(a, chunk / a.element_bytes)) return false;
   if (reinterpret_cast<uintptr_t>(a.src) % chunk != 0 || reinterpret_cast<uintptr_t>(a.dst) % chunk != 0) return false;
-  for (int k = 0; k < a.rank; ++k)
-    if ((k != along && a.at[k].src % V != 0) || (k != across && a.at[k].dst % V != 0)) return false;
   const box_shape s = shape_of(a, chunk);
   if (s.chunks > most_chunks || tiles_of(a, s) >= int64_t{1} << 30) return false;
   int64_t src = 0, dst = 0;
@@ -347,9 +342,8 @@ bool fits(const axes& a, int chunk) {
 
 // Chunks of 4 bytes are slower than blocks.cu (1-byte elements: 0.12 to 0.20 of a copy).
 int units_chunk(const axes& a) {
-  if (a.rank >= 2)
-    for (const int chunk : {16, 8})
-      if (fits(a, chunk)) return chunk;
+  for (const int chunk : {16, 8})
+    if (fits(a, chunk)) return chunk;
   return 0;
 }
 
