@@ -121,6 +121,7 @@ TEST_F(large, permute_of_more_than_2_31_elements) {
     failure(lockstep_variant_get("cuda", LOCKSTEP_PERMUTE, v, &info)).raise();
     SCOPED_TRACE(info.name);
     ASSERT_EQ(cudaMemset(out.data(), 0xee, n), cudaSuccess);  // not what the variant before left
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);          // the library's stream does not wait for it
     lockstep_options forced = cuda;
     forced.variant = info.name;
     const failure f = try_run(c, d, in.data(), out.data(), &forced);
@@ -152,6 +153,7 @@ TEST_F(large, moves_that_keep_lines) {
     ASSERT_GE(moved, static_cast<size_t>(properties.l2CacheSize) * 4);  // keeps_reads
     run(c, d, src.get(), want.get(), &cpu);
     ASSERT_EQ(cudaMemset(out.data(), 0xee, n), cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     run(c, d, in.data(), out.data(), &cuda);
     out.copy_to({got.get(), n});
     EXPECT_TRUE(equal(got, want, moved));
