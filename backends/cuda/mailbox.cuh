@@ -93,8 +93,8 @@ __device__ __forceinline__ void take(mailbox* first, int many, P (&value)[n]) {
 }
 
 // The tree over n rows of 32 values, of each of which thread t has the one whose place is t with its bits
-// reversed: the two threads of a step have the halves of two rows and give one away, so that 8 rows take
-// 12 shuffles, not 43.
+// reversed: the two threads of a step have the halves of two rows and give one away, so that 4 rows take
+// 8 shuffles, not 22.
 template <int n, int mask = 16, class Fold, class P>
 __device__ __forceinline__ P join_reversed(const Fold& fold, const P (&value)[n], int t) {
   if constexpr (n > 1) {

@@ -123,8 +123,9 @@ lockstep_status launch_chunks(lockstep_queue& queue, const axes& a) {
 
 template <int bytes>
 lockstep_status launch_bytes(lockstep_queue& queue, const axes& a) {
+  constexpr int least = bytes < 16 ? 1 : 2;  // an axis of one element is none
   switch (chunks_of(a)) {
-    case 1: return launch_chunks < bytes, bytes < 16 ? 1 : 2 > (queue, a);  // an axis of one element is none
+    case 1: return launch_chunks<bytes, least>(queue, a);
     case 2: return launch_chunks<bytes, 2>(queue, a);
     case 3: return launch_chunks<bytes, 3>(queue, a);
     default: return launch_chunks<bytes, 4>(queue, a);
@@ -140,14 +141,14 @@ bool registers_fit(const axes& a) {
 }
 
 // Of a copy on an H200, where wide tiles waste too much:
-//   a row of src, the next one                  registers     best of the others
-//   16 bytes, anywhere                          0.85 to 0.96  0.68 to 0.77
-//   32 bytes, within a block                    0.79 to 0.94  0.43 to 0.85
-//   32 bytes, elsewhere                         0.68          0.64
-//   48 bytes, within a block                    0.86 to 0.92  0.78 to 0.88
-//   48 bytes, elsewhere                         0.71          0.78
-//   48 bytes, the thread's own next             0.65          0.85: lanes meet in one bank of the L1
-//   64 bytes (112 registers)                    0.62          0.81
+//   a row of src, where the next one is          registers     best of the others
+//   16 bytes, the thread's own, within a block   0.85 to 0.96  0.68 to 0.77
+//   32 bytes, within a block                     0.79 to 0.94  0.43 to 0.85
+//   32 bytes, elsewhere                          0.68          0.64
+//   48 bytes, within a block                     0.86 to 0.92  0.78 to 0.88
+//   48 bytes, elsewhere                          0.71          0.78
+//   48 bytes, the thread's own                   0.65          0.85: lanes meet in one bank of the L1
+//   64 bytes (112 registers)                     0.62          0.81
 bool registers_pay(const axes& a) {
   const int along = a.fastest_src(), chunks = chunks_of(a);
   const int64_t row = a.at[along].count;
