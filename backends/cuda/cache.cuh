@@ -1,15 +1,17 @@
 // cache.cuh - hints about memory that is read once.
 //
-// Idea    A stream's lines get no place in the L1. Where arrays are far larger than the L2, lines on
-//         their way in are the last that the L2 gives up (evict_last): what makes room for them are
-//         lines that have been written, which so leave early. The lines that are kept when a kernel
-//         ends are released, or the next one would find a third of the L2 taken: 40 MiB read
-//         again and again took 12.1 us after a kernel that released nothing, 8.6 us after one
-//         that did, or had kept nothing.
+// Idea    Lines that are not to be found again give up their places first (load_of_stream): the L1's and, though
+//         only the L1 is named, the L2's, where they displace one another and nothing else. An array that fits
+//         the L2 must not be read so: 24 MiB read again and again took 8.3 us, by plain loads 5.0.
+//         Where an array is moved and is about as large as the L2 or larger, its lines on their way in are the
+//         last that the L2 gives up (evict_last): what makes room for them are lines that have been written,
+//         which so leave early. What is still kept at a kernel's end is released, or the next one would find a
+//         third of the L2 taken: 40 MiB read again and again took 11.5 us after a kernel that released nothing,
+//         7.4 after one that did, or had kept nothing.
 // Moves   nothing.
-// Limit   on an H200, transposes of 1 GiB: f32 16384 squared 523 us without hints, 511 kept, 513 where each line
-//         was released when used; a copy 509. evict_first in its place took 532; 16384 squared in u8, 268 MB, is the
-//         first size that gains, and 4096 squared in f32, 67 MB, loses (33 us, 35).
+// Limit   on an H200, transposes of f32: 16384 squared 517 us without hints, 509.6 kept (a copy 509), 4096
+//         squared 35.7 and 35.4, (32,112,112,64) -> 0312 52.4 and 51.3, from a cold L2 54.1 and 52.9. evict_first
+//         in its place took 532. Release costs 0.1 to 0.5 us; of twice as many lines 0.9 to 1.8.
 // Watch   createpolicy and applypriority are from sm_80 on; before, loads are plain.
 // Source  PTX ISA, "Cache eviction priority hints"; that it pays was read off Triton's transposes.
 #pragma once
@@ -20,8 +22,12 @@
 
 namespace lockstep::cuda {
 
+// Whether an array of so many bytes is too large to be found in the L2 by whoever reads it next. 24 MiB of 60 are
+// (f32 squares 11.7 us as a stream, 8.3 by plain loads), 40 are not (10.5 and 17.2).
+inline bool streams(const lockstep_queue& queue, double bytes) { return bytes > 0.5 * queue.facts->l2_bytes; }
+
 // 16 bytes of a stream.
-__device__ __forceinline__ uint4 load_past_l1(const uint4* at) {
+__device__ __forceinline__ uint4 load_of_stream(const uint4* at) {
   uint4 x;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
@@ -29,10 +35,13 @@ __device__ __forceinline__ uint4 load_past_l1(const uint4* at) {
   return x;
 }
 
-// Whether an array of so many bytes, read once, is large enough to be kept.
+// Whether an array of so many bytes that is moved is large enough to be kept (of 34 MB of f16, 4096 squared, the
+// transpose takes 20.5 us kept and 18.7 not; of 52 MB 34.2 and 35.4).
 inline bool keeps_reads(const lockstep_queue& queue, double bytes) {
-  return queue.facts->major >= 8 && bytes >= 4.0 * queue.facts->l2_bytes;
+  return queue.facts->major >= 8 && bytes > queue.facts->l2_bytes * 2.0 / 3;
 }
+// What was read last and may still be kept when a kernel ends: of all that it has read, so many bytes.
+inline int64_t kept_at_end(const lockstep_queue& queue) { return queue.facts->l2_bytes / 3; }
 
 // Loads whose lines are the last to go, until they are released.
 class kept_reads {

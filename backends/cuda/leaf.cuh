@@ -126,16 +126,15 @@ __device__ __forceinline__ void join_rows_exactly(const Fold& fold, typename Fol
   }
 }
 
-// V neighbouring elements by one load. 16 bytes of a whole leaf come past the L1 (256 Mi f32 by tasks of 16 leaves
-// 252 -> 246 us, of 64 239.2 -> 237.2; 1 Gi 926 -> 923); short rows would lose (16 Mi of 32, to f64 514 -> 526 us).
-template <int V, bool past_l1 = false, class T>
+// V neighbouring elements by one load; streams: 16 bytes past the caches (load_of_stream).
+template <int V, bool streams = false, class T>
 __device__ __forceinline__ void load_neighbours(const T* at, T* out) {
   LOCKSTEP_SEEN(read_src, int{V * sizeof(T)}, seen_offset(at));
   if constexpr (V == 1) {
     out[0] = *at;
   } else if constexpr (sizeof(T) * V == 16) {
     const uint4* chunk = reinterpret_cast<const uint4*>(at);
-    const uint4 bits = past_l1 ? load_past_l1(chunk) : __ldg(chunk);
+    const uint4 bits = streams ? load_of_stream(chunk) : __ldg(chunk);
     memcpy(out, &bits, 16);
   } else {
     static_assert(sizeof(T) * V == 8);
@@ -186,7 +185,7 @@ __device__ __forceinline__ void take_short_leaf(const Fold& fold, const typename
 // bytes of a row of lanes or more are in flight before the first is used. together: by
 // take_rows. Short leaves come by whole loads where their length allows: rows of 16000
 // f32 359 -> 234 us; elements of 2 bytes one by one.
-template <int V, class Fold, int ahead, bool together>
+template <int V, class Fold, int ahead, bool together, bool streams>
 __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold::element* at, int64_t stride, int64_t n,
                                           int t, typename Fold::lane (&lane)[Fold::slots]) {
   using T = typename Fold::element;
@@ -195,7 +194,7 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
     for (int row = 0; row < order::rows; row += ahead) {
       T x[ahead][4];
       walk_rows<V>(ahead, row, t, [&](int r, int slot, int i) {
-        load_neighbours<V, true>(V == 1 ? at + i * stride : at + i, &x[r][slot]);
+        load_neighbours<V, streams>(V == 1 ? at + i * stride : at + i, &x[r][slot]);
       });
       if constexpr (together) {
         fold.template take_rows<V>(lane[0], x, row, t);
@@ -223,14 +222,15 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
 
 // A warp's leaf: for a fold that keeps the order its value, in every thread; for
 // an exact one what this thread saw. so_far: what the warp's leaves before it gave.
-template <int V, class Fold, int ahead = 32 / sizeof(typename Fold::element), bool together = false>
+template <int V, class Fold, int ahead = 32 / sizeof(typename Fold::element), bool together = false,
+          bool streams = false>
 __device__ __forceinline__ typename Fold::partial fold_leaf(const Fold& fold, const typename Fold::element* at,
                                                             int64_t stride, int64_t n, int64_t first_index, int t,
                                                             const typename Fold::partial& so_far = Fold::none()) {
   typename Fold::lane lane[1][Fold::slots];
   for (auto& l : lane[0]) l = fold.empty_lane();
   if constexpr (together && starts_from<Fold>) lane[0][0] = fold.lane_after(so_far);
-  take_leaf<V, Fold, ahead, together>(fold, at, stride, n, t, lane[0]);
+  take_leaf<V, Fold, ahead, together, streams>(fold, at, stride, n, t, lane[0]);
   if constexpr (Fold::ordered) {
     typename Fold::partial value[1];
     join_rows<V>(fold, lane, value, t);

@@ -14,6 +14,8 @@
 //         so larger arrays go in parts.
 // Source  Lyakh, "An efficient tensor transpose algorithm", 2015, for the idea of
 //         fusing first; figures in tests/results.
+#include <algorithm>
+
 #include "cache.cuh"
 #include "divide.hpp"
 #include "element.cuh"
@@ -40,7 +42,7 @@ struct element_plan {
   const void* src;
   void* dst;
   int rank;
-  uint32_t elements;
+  uint32_t elements, last_elements;      // of all; of those whose lines the L2 may still keep at the end
   bool kept;                             // large enough for kept_reads (cache.cuh)
   element_axis axis[LOCKSTEP_MAX_RANK];  // fastest first, in the order in which lanes walk
 };
@@ -81,7 +83,9 @@ __global__ void __launch_bounds__(threads) permute_elements(const __grid_constan
     if (first + s * threads < plan.elements) {
       static_cast<T*>(plan.dst)[to[s]] = held[s];
       if constexpr (may_keep)
-        if (plan.kept && reinterpret_cast<uintptr_t>(at[s]) % 128 == 0) kept.release(at[s]);
+        if (plan.kept && first + s * threads >= plan.elements - plan.last_elements &&
+            reinterpret_cast<uintptr_t>(at[s]) % 128 == 0)
+          kept.release(at[s]);
     }
 }
 
@@ -94,6 +98,7 @@ lockstep_status launch_elements(lockstep_queue& queue, const axes& all, bool by_
         element_plan plan{};
         plan.src = a.src, plan.dst = a.dst, plan.rank = a.rank;
         plan.elements = static_cast<uint32_t>(a.elements());
+        plan.last_elements = std::min(plan.elements, static_cast<uint32_t>(kept_at_end(queue) / a.element_bytes));
         plan.kept = keeps_reads(queue, static_cast<double>(a.elements() * a.element_bytes));
         axes left = a;
         for (int k = 0; k < a.rank; ++k) {

@@ -283,8 +283,8 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_listed(Fold fold, con
     for (; task < tasks; task += static_cast<int>(blocks)) {
       const int64_t first = int64_t{task} * item.leaves_a_task;
       const int here = static_cast<int>(leaves - first < item.leaves_a_task ? leaves - first : item.leaves_a_task);
-      P value = fold_subtree<1, rows_ahead<false, typename Fold::element>>(fold, seq.at, all.element_stride, seq.length,
-                                                                           first, here, values);
+      P value = fold_subtree<1, rows_ahead<false, typename Fold::element>, false>(fold, seq.at, all.element_stride,
+                                                                                  seq.length, first, here, values);
       if (threadIdx.x == 0) {
         if (!LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) partials[item.slot + task] = value;
         last = take_ticket(&item.ticket, static_cast<unsigned>(tasks));

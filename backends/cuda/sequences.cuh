@@ -156,7 +156,7 @@ __device__ __forceinline__ void overlap_launches() {
 // ---- a block a subtree -------------------------------------------------------------------
 // The value of `here` leaves from leaf `first` of a sequence, in warp 0. Warps take
 // leaves in turn, so that the block streams contiguous memory.
-template <int V, int ahead, class Fold>
+template <int V, int ahead, bool streams, class Fold>
 __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold, const typename Fold::element* at,
                                                                int64_t stride, int64_t length, int64_t first, int here,
                                                                typename Fold::partial* values) {
@@ -166,7 +166,8 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
   for (int leaf = warp; leaf < here; leaf = next_turn(leaf, warps)) {
     int64_t i = (first + leaf) * order::leaf;
     if (LOCKSTEP_DEVICE_MUTANT("leaf_int32_index")) i = static_cast<int32_t>(i);
-    const P value = fold_leaf<V, Fold, ahead, takes_rows<Fold>>(fold, at + i * stride, stride, length - i, i, t, mine);
+    const P value =
+        fold_leaf<V, Fold, ahead, takes_rows<Fold>, streams>(fold, at + i * stride, stride, length - i, i, t, mine);
     if constexpr (!Fold::ordered)
       mine = fold.join(mine, value);
     else if (t == 0) {
@@ -231,18 +232,18 @@ __device__ __forceinline__ typename Fold::partial join_handed_over(const Fold& f
 }
 
 // A norm whose plain sum, in thread 0 of a block that has the whole sequence, needs more.
-template <int V, int ahead, class Values>
+template <int V, int ahead, bool streams, class Values>
 __device__ __forceinline__ double norm_by_block(double sum, const double* at, int64_t stride, int64_t length,
                                                 int leaves, Values* values) {
   __shared__ uint64_t magnitude;
   const uint64_t bits =
-      fold_subtree<V, ahead>(magnitudes{}, at, stride, length, 0, leaves, reinterpret_cast<uint64_t*>(values));
+      fold_subtree<V, ahead, streams>(magnitudes{}, at, stride, length, 0, leaves, reinterpret_cast<uint64_t*>(values));
   if (threadIdx.x == 0) magnitude = order::needs_rescale(sum, __longlong_as_double(bits)) ? bits : 0;
   __syncthreads();  // all wait for thread 0's word, and for warp 0 to have read values
   if (magnitude == 0) return __dsqrt_rn(sum);
   const int e = order::rescale_exponent(magnitude);
   const double scaled =
-      fold_subtree<V, ahead>(scaled_sum{scaled_sum::power_of_two(-e)}, at, stride, length, 0, leaves, values);
+      fold_subtree<V, ahead, streams>(scaled_sum{scaled_sum::power_of_two(-e)}, at, stride, length, 0, leaves, values);
   __syncthreads();  // the next sequence writes values and the word after they are read
   return __dmul_rn(__dsqrt_rn(scaled), scaled_sum::power_of_two(e));
 }
@@ -282,8 +283,8 @@ __global__ __launch_bounds__(block_threads,
     if (!fold.open(s)) continue;
     const int here = leaves_here(leaves, first, leaves_a_task);
     const auto* at = static_cast<const typename Fold::element*>(all.src) + s * all.sequence_stride;
-    const P value = fold_subtree<V, rows_ahead<large, typename Fold::element>>(fold, at, all.element_stride, all.length,
-                                                                               first, here, values);
+    const P value = fold_subtree<V, rows_ahead<large, typename Fold::element>, large>(
+        fold, at, all.element_stride, all.length, first, here, values);
     if (threadIdx.x == 0) {
       if (tasks == 1) {
         LOCKSTEP_SEEN(write_dst, 8, s * 8);
@@ -300,7 +301,7 @@ __global__ __launch_bounds__(block_threads,
     if constexpr (is_norm<Fold>) {
       if (tasks == 1 && again) {
         constexpr int ahead = rows_ahead<large, double>;
-        const double root = norm_by_block<V, ahead>(value, at, all.element_stride, all.length, here, values);
+        const double root = norm_by_block<V, ahead, large>(value, at, all.element_stride, all.length, here, values);
         if (threadIdx.x == 0) fold.store_root(root, s);
       }
     }

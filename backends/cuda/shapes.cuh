@@ -302,9 +302,10 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       const int64_t leaves = order::leaves(d.length);
       const bool whole = plan.tasks == 1 && d.length % order::leaf == 0;
       const bool large =
-          (size > 2 && plan.tasks > 1 && d.count * leaves >= 4096) ||
-          (whole && plan.neighbours && (size == 4 || (Fold::ordered && size == 8)) &&
-           d.count * leaves >= int64_t{queue.facts->processors} * 32);
+          streams(queue, static_cast<double>(d.count) * static_cast<double>(d.length) * size) &&
+          ((size > 2 && plan.tasks > 1 && d.count * leaves >= 4096) ||
+           (whole && plan.neighbours && (size == 4 || (Fold::ordered && size == 8)) &&
+            d.count * leaves >= int64_t{queue.facts->processors} * 32));
       // As many warps as share the leaves evenly (9: 5 warps, not 8). Whole leaves by 8 loads in flight are faster
       // with warps that idle (rows of 10240: 237 us, 242 without).
       int warps = std::min(block_threads / 32, plan.leaves_a_task);

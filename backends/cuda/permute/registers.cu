@@ -35,7 +35,7 @@ struct registers_plan {
   const unsigned char* src;
   unsigned char* dst;
   int rank;
-  uint32_t units, last_units;           // of all threads; of those whose lines are still kept at the end
+  uint32_t units, last_units;           // of all threads; of those whose lines the L2 may still keep at the end
   int64_t src_row, dst_row;             // bytes between a thread's rows on either side
   walked_axis axis[LOCKSTEP_MAX_RANK];  // but src's fastest, in dst's order
 };
@@ -46,19 +46,16 @@ __global__ void __launch_bounds__(threads) permute_registers(const __grid_consta
   constexpr int V = 16 / bytes;
   const uint32_t unit = blockIdx.x * threads + threadIdx.x;
   if (unit >= plan.units) return;
+  uint32_t rest = unit;
   int64_t from = 0, to = 0;
-  const auto locate = [&](uint32_t rest) {
-    from = 0, to = 0;
 #pragma unroll
-    for (int k = 0; k < LOCKSTEP_MAX_RANK; ++k) {
-      if (k >= plan.rank) break;
-      uint32_t index = rest;
-      rest = plan.axis[k].count.split(index);
-      from += index * plan.axis[k].src;
-      to += index * plan.axis[k].dst;
-    }
-  };
-  locate(unit);
+  for (int k = 0; k < LOCKSTEP_MAX_RANK; ++k) {
+    if (k >= plan.rank) break;
+    uint32_t index = rest;
+    rest = plan.axis[k].count.split(index);
+    from += index * plan.axis[k].src;
+    to += index * plan.axis[k].dst;
+  }
   const kept_reads keeping;
   uint32_t w[chunks][V][4];
 #pragma unroll
@@ -80,16 +77,12 @@ __global__ void __launch_bounds__(threads) permute_registers(const __grid_consta
       *reinterpret_cast<uint4*>(plan.dst + to + row * plan.dst_row) = x;
     }
   }
-  // The last lines, and those of as many units before, as wide.cuh's last tiles do.
   if constexpr (kept) {
     if (unit < plan.units - plan.last_units) return;
-    for (const uint32_t of : {unit - plan.last_units, unit}) {
-      locate(of);
-      for (int v = 0; v < V; ++v) {
-        const unsigned char* row = plan.src + from + v * plan.src_row;
-        const auto before = static_cast<int>(-reinterpret_cast<uintptr_t>(row) & 127);
-        if (before < chunks * 16) keeping.release(row + before);
-      }
+    for (int v = 0; v < V; ++v) {
+      const unsigned char* row = plan.src + from + v * plan.src_row;
+      const auto before = static_cast<int>(-reinterpret_cast<uintptr_t>(row) & 127);
+      if (before < chunks * 16) keeping.release(row + before);
     }
   }
 }
@@ -113,7 +106,7 @@ lockstep_status launch_chunks(lockstep_queue& queue, const axes& a) {
       const int64_t unit = k == across ? V : 1;
       plan.axis[plan.rank++] = {divider(a.at[k].count / unit), a.at[k].src * unit * bytes, a.at[k].dst * unit * bytes};
     }
-    plan.last_units = static_cast<uint32_t>(queue.facts->l2_bytes / 2 / (V * chunks * 16) + 1);
+    plan.last_units = std::min(plan.units, static_cast<uint32_t>(kept_at_end(queue) / (V * chunks * 16) + 1));
     const bool kept = keeps_reads(queue, static_cast<double>(a.elements() * bytes));
     const auto kernel = kept ? permute_registers<bytes, chunks, true> : permute_registers<bytes, chunks, false>;
     return launch(queue, "permute_registers", kernel, dim3((plan.units + threads - 1) / threads), dim3(threads), 0,

@@ -43,7 +43,7 @@ struct wide_plan {
   divider outer_count[6];
   int64_t outer_src[6], outer_dst[6];
   bool src_vector, dst_vector;  // 16-byte accesses are aligned on that side
-  uint32_t last_tiles;          // that half an L2 holds, where lines are kept
+  uint32_t last_tiles;          // whose lines the L2 may still keep at the end
 };
 
 // 16 bytes of shared memory from an offset that is a multiple of the element. word(k) reads word k.
@@ -89,33 +89,26 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
     if constexpr (kept)
       return keeping.load(from);
     else
-      return __ldcs(from);
+      return __ldg(from);
   };
 
-  struct tile_at {
-    const unsigned char* src;
-    unsigned char* dst;
-    int rows_left, cols_left;
-  };
-  const auto locate = [&](uint32_t number) {
-    uint32_t matrix = plan.by_matrix.split(number);
-    const uint32_t band = plan.by_band.split(number);
-    const bool last = (band + 1) * plan.group > plan.tiles_i;
-    const uint32_t tile_j = (last ? plan.by_last_group : plan.by_group).split(number);
-    const int64_t i0 = static_cast<int64_t>(band * plan.group + number) * tile_rows;
-    const int64_t j0 = static_cast<int64_t>(tile_j) * tile_cols;
-    const auto left = [](int64_t all, int tile) { return static_cast<int>(all < tile ? all : tile); };
-    tile_at at{plan.src + (i0 * plan.src_ld + j0) * bytes, plan.dst + (j0 * plan.dst_ld + i0) * bytes,
-               left(plan.rows - i0, tile_rows), left(plan.cols - j0, tile_cols)};
-    for (int axis = plan.outer_axes - 1; axis >= 0; --axis) {
-      uint32_t index = matrix;
-      matrix = plan.outer_count[axis].split(index);
-      at.src += plan.outer_src[axis] * index * bytes;
-      at.dst += plan.outer_dst[axis] * index * bytes;
-    }
-    return at;
-  };
-  const auto [src, dst, rows_left, cols_left] = locate(blockIdx.x);
+  uint32_t number = blockIdx.x;
+  uint32_t matrix = plan.by_matrix.split(number);
+  const uint32_t band = plan.by_band.split(number);
+  const bool last = (band + 1) * plan.group > plan.tiles_i;
+  const uint32_t tile_j = (last ? plan.by_last_group : plan.by_group).split(number);
+  const int64_t i0 = static_cast<int64_t>(band * plan.group + number) * tile_rows;
+  const int64_t j0 = static_cast<int64_t>(tile_j) * tile_cols;
+  const unsigned char* src = plan.src + (i0 * plan.src_ld + j0) * bytes;
+  unsigned char* dst = plan.dst + (j0 * plan.dst_ld + i0) * bytes;
+  for (int axis = plan.outer_axes - 1; axis >= 0; --axis) {
+    uint32_t index = matrix;
+    matrix = plan.outer_count[axis].split(index);
+    src += plan.outer_src[axis] * index * bytes;
+    dst += plan.outer_dst[axis] * index * bytes;
+  }
+  const auto left = [](int64_t all, int tile) { return static_cast<int>(all < tile ? all : tile); };
+  const int rows_left = left(plan.rows - i0, tile_rows), cols_left = left(plan.cols - j0, tile_cols);
   const bool full = exact || (rows_left == tile_rows && cols_left == tile_cols);
 
   uint32_t w[per_thread][V][4];
@@ -234,20 +227,14 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
     }
   }
 
-  // The L2 still keeps lines of the last tiles when the kernel ends. They give up their own, and those of as
-  // many tiles before them, which they would have displaced had they kept theirs.
   if constexpr (kept) {
     if (blockIdx.x < plan.tiles - plan.last_tiles) return;
-    const auto release = [&](const tile_at& at) {
-      constexpr int lines = (broad + 127) / 128;  // that may begin in a row of the tile
-      for (int index = threadIdx.x; index < at.rows_left * lines; index += threads) {
-        const unsigned char* row = at.src + index / lines * plan.src_ld * bytes;
-        const auto before = static_cast<int>(-reinterpret_cast<uintptr_t>(row) & 127) + index % lines * 128;
-        if (before < at.cols_left * bytes) keeping.release(row + before);
-      }
-    };
-    release(locate(blockIdx.x - plan.last_tiles));
-    release(locate(blockIdx.x));
+    constexpr int lines = (broad + 127) / 128;  // that may begin in a row of the tile
+    for (int index = threadIdx.x; index < rows_left * lines; index += threads) {
+      const unsigned char* row = src + index / lines * plan.src_ld * bytes;
+      const auto before = static_cast<int>(-reinterpret_cast<uintptr_t>(row) & 127) + index % lines * 128;
+      if (before < cols_left * bytes) keeping.release(row + before);
+    }
   }
 }
 
