@@ -108,8 +108,8 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, f64, or sums on one thread; "
-     "there extremes of 4 bytes from 16 MiB on", 0,
+    {"streams", "as lanes, two places of a sequence read side by side; from 32 MiB on, extremes of 4 bytes on one "
+     "thread from 16", 0,
      nullptr, streams_yield, workspace, launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
      nullptr, workspace, launch_lanes},

@@ -21,14 +21,12 @@
 
 namespace lockstep::cpu {
 
-// Two streams a thread, far apart, without prefetches: one core of Zen 5 gets 3 to 12 % more from DRAM than by one
-// stream that prefetches 8 KiB ahead, and 10 to 20 % less from L3, where 64 MiB still count; streams 256 KiB apart,
-// which begin anew too often, gain nothing (tests/results/tries.md). On two threads only f64 gains, which has few
-// operations a line (squares 1.13 of the speed on a quiet machine, 0.99 on a busy one): sums of narrower floats lose up
-// to 9 % when neighbours are at the memory too, and so do narrower extremes. Those of 4 bytes on one thread gain since
-// their chunks take 1.5 operations a line: max and argmax of 16 to 64 MiB 0.7 to 0.96 of the time of one stream, 128
-// MiB the same, 1 GiB 0.94 (beside busy neighbours, where it had been 1.15 to 1.25 before).
-constexpr int64_t two_streams_from = int64_t{128} << 20;  // bytes of a sequence
+// Two streams a thread, far apart, without prefetches, by turns of turn_bytes: one core of Zen 4 takes 34 ms for the
+// squares of 1 GiB of f32, 47 by one stream that prefetches 8 KiB ahead, 1.8 and 2.8 for 64 MiB, 0.70 and 1.0 for 32;
+// two cores 24 and 36, 1.0 and 1.8. Of 16 MiB sums gain nothing, extremes 10 to 15 %. By turns of 512 bytes, and not
+// staggered, Zen 5 gained 3 to 12 % beyond 64 MiB on one thread and lost 10 to 20 % at 64; as they are now they have
+// not run there. Streams 256 KiB apart begin anew too often (tests/results/tries.md).
+constexpr int64_t two_streams_from = int64_t{32} << 20;  // bytes of a sequence
 constexpr int64_t two_extremes_from = int64_t{16} << 20;  // of an extreme's, on one thread
 
 // A pass over one sequence goes the other way than the thread's last: it begins with what that one has left in the
@@ -138,6 +136,10 @@ inline int subtree_level(int64_t chunks, int64_t most) {
   return level;
 }
 
+// Chunks that the first of two streams is ahead: a power of two apart their lines look alike to the L1 (one core of
+// Zen 4, sums of 1 GiB of f32: 68 ms, 38 so; 1 to 17 chunks do as well).
+constexpr int64_t stagger = 5;
+
 // Aligned subtrees [first, last) of 2^level chunks of a sequence; v.two: the first half of them side by side with the
 // second. back: from the last to the first.
 template <class R>
@@ -150,7 +152,11 @@ void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first,
     const int64_t u = t + half;
     int64_t a = t << level, b = u << level;
     typename R::join one, two;
-    for (int64_t left = (end(u) < whole ? end(u) : whole) - b; left > 0;) {
+    const int64_t ahead = end(t) - a < stagger ? end(t) - a : stagger;
+    push_chunks(r, v, a, a + ahead, one);
+    a += ahead;
+    const int64_t of_first = end(t) - a, of_second = (end(u) < whole ? end(u) : whole) - b;
+    for (int64_t left = of_first < of_second ? of_first : of_second; left > 0;) {
       const int64_t count = left < together ? left : together;
       typename R::value of_a[together], of_b[together];
       const int64_t at_a = a * R::chunk, at_b = b * R::chunk;
@@ -190,9 +196,7 @@ inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call)
   const sequences q(call);
   const bool extremes = q.d.reduction == LOCKSTEP_MIN || q.d.reduction == LOCKSTEP_MAX ||
                         q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
-  const bool light = extremes && q.bytes == 4 && queue->threads == 1;
-  if (q.d.dtype != LOCKSTEP_F64 && !light && (queue->threads > 1 || extremes)) return 1;
-  const int64_t from = light ? two_extremes_from : two_streams_from;
+  const int64_t from = extremes && q.bytes == 4 && queue->threads == 1 ? two_extremes_from : two_streams_from;
   return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < from / q.bytes;
 }
 

@@ -145,7 +145,7 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 128 MiB on, one thread or f64", 0,
+    {"streams", "as lanes, two places of a sequence read side by side; from 32 MiB on", 0,
      nullptr, streams_yield, workspace, launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
      nullptr, workspace, launch_lanes},

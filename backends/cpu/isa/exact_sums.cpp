@@ -239,17 +239,18 @@ void rows(const packed_rows& r, int64_t count, wide* out) {
 // Whole chunks from a on and from b on, side by side, without prefetches: see isa/float_sums.cpp.
 template <class K>
 void two(const void* a, const void* b, int64_t count, wide* out_a, wide* out_b) {
-  constexpr int parts = K::parts,
-                step = 256 / static_cast<int>(sizeof(typename K::element));  // 4 lines of each in turn
+  constexpr int parts = K::parts, size = sizeof(typename K::element), step = 256 / size, turn = turn_bytes / size;
   const auto* p = static_cast<const typename K::element*>(a);
   const auto* q = static_cast<const typename K::element*>(b);
   for (int64_t s = 0; s < count; ++s) {
     vu x[parts] = {}, y[parts] = {};
-    for (int64_t end = (s + 1) * exact_chunk, i = s * exact_chunk; i < end; i += step) {
+    for (int64_t end = (s + 1) * exact_chunk, i = s * exact_chunk; i < end; i += turn) {
+      for (int64_t j = i; j < i + turn; j += step)
 #pragma GCC unroll 8
-      for (int k = 0; k < step; k += 2 * W) enter_two<K>(x, p + i + k);
+        for (int k = 0; k < step; k += 2 * W) enter_two<K>(x, p + j + k);
+      for (int64_t j = i; j < i + turn; j += step)
 #pragma GCC unroll 8
-      for (int k = 0; k < step; k += 2 * W) enter_two<K>(y, q + i + k);
+        for (int k = 0; k < step; k += 2 * W) enter_two<K>(y, q + j + k);
     }
     out_a[s] = total<K>(x, exact_chunk);
     out_b[s] = total<K>(y, exact_chunk);

@@ -218,9 +218,13 @@ void winners(const packed_rows& r, int64_t count, bool index, void* out) {
 constexpr bool light = bytes == 64;
 template <class K, bool Largest, int Streams>
 bool whole_chunks(const typename K::element* const* p, int64_t first, int some, extreme* const* out) {
-  constexpr int step = 512 / static_cast<int>(sizeof(**p)), page = 4096 / static_cast<int>(sizeof(**p));
+  constexpr int size = sizeof(**p), step = 512 / size, turn = turn_bytes / size, page = 4096 / size;
   typename K::vector keys[Streams][K::width];
   if (some < K::width) memset(static_cast<void*>(keys), 0, sizeof keys);
+  const auto line = [](const typename K::element* from) {
+    if constexpr (Streams == 2) return held(load_of_stream<typename K::vector>(from));
+    else return held(K::load(from));
+  };
   bool undecided = false;
   for (int i = 0; i < some; ++i) {
     chunk_fold<K, Largest, 4 / Streams> chunk[Streams];
@@ -230,16 +234,18 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
         __builtin_prefetch(reinterpret_cast<const char*>(next));
         __builtin_prefetch(reinterpret_cast<const char*>(next) + 64);
       }
-      for (int64_t k = at; k < at + page; k += step)  // 8 lines of each in turn
+      for (int64_t k = at; k < at + page; k += turn)
 #pragma GCC unroll 2
         for (int c = 0; c < Streams; ++c)
+#pragma GCC unroll 1
+          for (int64_t m = k; m < k + turn; m += step)
 #pragma GCC unroll 16
-          for (int j = 0; j < step; j += 2 * K::width) {
-            const typename K::element* const q = p[c] + k + j;
-            if constexpr (Streams == 1 && !light) __builtin_prefetch(reinterpret_cast<const char*>(q) + ahead);
-            const auto x = held(K::load(q)), y = held(K::load(q + K::width));
-            chunk[c].enter(j / (2 * K::width), x, y);
-          }
+            for (int j = 0; j < step; j += 2 * K::width) {
+              const typename K::element* const q = p[c] + m + j;
+              if constexpr (Streams == 1 && !light) __builtin_prefetch(reinterpret_cast<const char*>(q) + ahead);
+              const auto x = line(q), y = line(q + K::width);
+              chunk[c].enter(j / (2 * K::width), x, y);
+            }
     }
     for (int c = 0; c < Streams; ++c) keys[c][i] = chunk[c].keys(), undecided |= chunk[c].undecided();
   }

@@ -247,13 +247,22 @@ inline vd whole_leaf(const typename K::element* p) {
 template <class K>
 inline void two_leaves(const typename K::element* p, const typename K::element* q, vd& one, vd& two) {
   vd a[vectors], b[vectors];
+  constexpr int turn = turn_bytes / static_cast<int>(lanes * sizeof(*p));  // rows
   for (int k = 0; k < vectors; ++k) a[k] = b[k] = splat(-0.0);
-  for (int r = 0; r < order::rows; ++r, p += lanes, q += lanes) {
+  const auto load = [](const typename K::element* from) {
+    if constexpr (sizeof(*from) == 8) return load_of_stream<vd>(from);
+    else return K::load(from);
+  };
+  // The other's lanes wait in L1: all of them in registers leave none for an element's square.
+  const auto take = [&](const auto* from, vd(&lane)[vectors]) {
+#pragma GCC unroll 1
+    for (int i = 0; i < turn; ++i, from += lanes)
 #pragma GCC unroll 16
-    for (int k = 0; k < vectors; ++k) a[k] = K::enter(a[k], K::load(p + k * W));
-#pragma GCC unroll 16
-    for (int k = 0; k < vectors; ++k) b[k] = K::enter(b[k], K::load(q + k * W));
-  }
+      for (int k = 0; k < vectors; ++k) lane[k] = K::enter(lane[k], load(from + k * W));
+    asm volatile("" : "+m"(lane));
+  };
+#pragma GCC unroll 1
+  for (int r = 0; r < order::rows; r += turn) take(p + r * lanes, a), take(q + r * lanes, b);
 #pragma GCC unroll 8
   for (int d = vectors / 2; d >= 1; d /= 2)
 #pragma GCC unroll 16

