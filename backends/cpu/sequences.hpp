@@ -23,7 +23,8 @@ namespace lockstep::cpu {
 
 // Two streams a thread, far apart, without prefetches, by turns of turn_bytes: one core of Zen 4 takes 34 ms for the
 // squares of 1 GiB of f32, 47 by one stream that prefetches 8 KiB ahead, 1.8 and 2.8 for 64 MiB, 0.70 and 1.0 for 32;
-// two cores 24 and 36, 1.0 and 1.8. Of 16 MiB sums gain nothing, extremes 10 to 15 %. By turns of 512 bytes, and not
+// two cores 23.7 and 45.7, 0.98 and 1.9 (beside busy neighbours 41.9 and 42.8, 2.3 and 2.4). Of 16 MiB sums gain
+// nothing, extremes 3 to 10 %. By turns of 512 bytes, and not
 // staggered, Zen 5 gained 3 to 12 % beyond 64 MiB on one thread and lost 10 to 20 % at 64; as they are now they have
 // not run there. Streams 256 KiB apart begin anew too often (tests/results/tries.md).
 constexpr int64_t two_streams_from = int64_t{32} << 20;  // bytes of a sequence

@@ -126,7 +126,8 @@ __device__ __forceinline__ void join_rows_exactly(const Fold& fold, typename Fol
   }
 }
 
-// V neighbouring elements by one load; streams: 16 bytes past the caches (load_of_stream).
+// V neighbouring elements by one load; streams: by load_of_stream, which short rows would
+// lose by (16 Mi of 32, to f64 514 -> 526 us).
 template <int V, bool streams = false, class T>
 __device__ __forceinline__ void load_neighbours(const T* at, T* out) {
   LOCKSTEP_SEEN(read_src, int{V * sizeof(T)}, seen_offset(at));

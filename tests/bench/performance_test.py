@@ -151,6 +151,15 @@ class Performance(unittest.TestCase):
         self.assertEqual(text.count("580.1"), 1)
         self.assertIn("1 of 4 threads", text)
 
+    def test_chips_of_one_name_are_told_apart_and_have_reasons_of_their_own(self):
+        self.write("reasons.json", {"cuda 1 thread": [["*", "of any"]], "zen9 cuda 1 thread": [["*", "of this one"]]})
+        for chip, reason in (("zen9", "of this one"), ("zen8", "of any")):
+            self.write(f"readme-{chip}-1-thread.json", run([row("a", fraction=0.5)], threads=1))
+            text, said = self.made({"a": 0.8}, None, key="cuda 1 thread")
+            self.assertIn(f"### GPU ({chip}), 1 thread", text)
+            self.assertIn(f"short ({reason})", said)
+            (self.root / f"tests/results/readme-{chip}-1-thread.json").unlink()
+
     def test_check_fails_when_the_readme_is_another(self):
         self.made({"a": 0.8}, run([row("a")]))
         self.write("readme-gpu.json", run([row("a", 2)]))

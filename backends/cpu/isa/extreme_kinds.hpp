@@ -23,18 +23,6 @@ inline V lesser(V a, V b) {
   return a < b ? a : b;
 }
 
-// A vector that was read once, where it stands: GCC reads a line anew for each of its comparisons, and in an order of
-// its own (of eight lines the eighth before the third), which the hardware's prefetcher does not follow.
-template <class V>
-inline V held(V x) {
-#if defined(LOCKSTEP_ISA_AVX512)
-  asm volatile("" : "+v"(x));
-#elif defined(__x86_64__)
-  asm volatile("" : "+x"(x));
-#endif
-  return x;
-}
-
 // float_bits: elements are IEEE floats seen as integers of their size.
 template <class I, class U, class S, class V, bool FloatBits>
 struct kind {

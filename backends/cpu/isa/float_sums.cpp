@@ -250,7 +250,7 @@ inline void two_leaves(const typename K::element* p, const typename K::element* 
   constexpr int turn = turn_bytes / static_cast<int>(lanes * sizeof(*p));  // rows
   for (int k = 0; k < vectors; ++k) a[k] = b[k] = splat(-0.0);
   const auto load = [](const typename K::element* from) {
-    if constexpr (sizeof(*from) == 8) return load_of_stream<vd>(from);
+    if constexpr (sizeof(*from) == 8) return load_of_stream<vd>(from);  // narrower ones come by half a line or less
     else return K::load(from);
   };
   // The other's lanes wait in L1: all of them in registers leave none for an element's square.
