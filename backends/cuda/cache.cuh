@@ -34,6 +34,11 @@ __device__ __forceinline__ uint4 load_of_stream(const uint4* at) {
                : "l"(at));
   return x;
 }
+__device__ __forceinline__ float load_of_stream(const float* at) {
+  float x;
+  asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(x) : "l"(at));
+  return x;
+}
 
 // Whether an array of so many bytes that is moved is large enough to be kept (of 34 MB of f16, 4096 squared, the
 // transpose takes 20.5 us kept and 18.7 not; of 52 MB 34.2 and 35.4).

@@ -5,8 +5,8 @@
 //   reduce_tree     a block takes an aligned subtree of 2^k leaves; where a sequence
 //                   has several, one block joins them
 //   reduce_alone    a thread a sequence: the naive rung
-// short_rows.cuh, split_rows.cuh and rows.cuh hold those for short rows, columns.cuh and segments.cuh
-// the rest.
+// short_rows.cuh, split_rows.cuh and rows.cuh hold those for short rows, lane_rows.cuh one for rows of few leaves,
+// columns.cuh and segments.cuh the rest.
 //
 // Idea    square_sum.cu's: leaves to warps in turn, so that a block streams contiguous
 //         memory; values wait in shared memory for the tree; one block joins the others' (mailbox.cuh)

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "columns.cuh"
+#include "lane_rows.cuh"
 #include "rows.cuh"
 #include "segments.cuh"
 #include "short_rows.cuh"
@@ -164,6 +165,15 @@ lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequence
                 static_cast<size_t>(bytes), fold, all, plan);
 }
 
+// Rows of f32 that reduce_lane_rows takes: those that 16-byte loads do not fit, and long arrays of others, where few of
+// its threads idle (4096 squared 17.7 us, by a warp a leaf 17.1).
+inline bool takes_lanes(const lockstep_queue& queue, const lockstep_reduce_desc& d, const sequence_plan& plan) {
+  const int64_t leaves = order::leaves(d.length);
+  if (plan.tasks > 1 || d.element_stride > 1 || leaves > most_lane_leaves || d.count > INT32_MAX) return false;
+  const double bytes = static_cast<double>(d.count) * static_cast<double>(d.length) * 4;
+  return !plan.neighbours || (bytes > 2.0 * queue.facts->l2_bytes && (leaves == 2 || d.length % order::leaf == 0));
+}
+
 // The threads that reduce_split gives a row, or 0: not its kind. Of fewer rows its blocks are too few for a chip.
 inline int split_of(const lockstep_reduce_desc& d, const void* src) {
   if (d.offsets != nullptr || d.element_stride != 1 || d.length % 4 != 0 || d.length < 8 || d.length > 128) return 0;
@@ -291,6 +301,14 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       break;
     }
     case shape::tree: {
+      if constexpr (Fold::ordered && size == 4)
+        if (takes_lanes(queue, d, plan))
+          return launch(queue, "reduce_lane_rows",
+                        streams(queue, static_cast<double>(d.count) * static_cast<double>(d.length) * size)
+                            ? reduce_lane_rows<Fold, true>
+                            : reduce_lane_rows<Fold, false>,
+                        blocks_for(d.count, 1), static_cast<unsigned>(order::leaves(d.length)) * order::lanes, 0, fold,
+                        all);
       // A captured graph may run beside this queue's other calls: it must not share their mailboxes.
       const bool hands_over = join && d.count * plan.tasks * words_of<P> <= mailbox_count && !capturing(queue);
       join = join && !hands_over;

@@ -68,13 +68,16 @@ std::vector<std::string> list_reduce(level depth) {
               "rows/9300x29/ld32/off1", "rows/9300x28/ld28/ties", "rows/4200x64/special", "rows/5000x57/ld60",
               "rows/2700x100/ties", "rows/2100x128/off2", "rows/2100x128", "rows/8300x32/ld40/ties",
               "rows/33000x8/ties", "rows/14000x20/special", "rows/2900x92/ld100/ties", "rows/1030x257/special",
-              "rows/900x300/ld333/off1", "rows/590x448"})
+              "rows/900x300/ld333/off1", "rows/590x448",
+              // Rows of several leaves that begin anywhere.
+              "rows/7x16383/wide", "rows/5x8192/ld8195/off3", "rows/6x2050/off2", "rows/4x14337/ld14400/off1"})
           add(rest);
       if (depth == level::full)
         for (const char* rest :
              {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",
               "rows/70x20000", "rows/100000x8", "columns/20000x33", "columns/300x2001/ld2007", "columns/100000x4",
-              "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049", "rows/2200x4096"})
+              "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049", "rows/2200x4096",
+              "rows/2200x4097"})
           add(rest + usual);
       if (depth == level::full && !sum)
         for (const char* rest : {"rows/2200x4096/ties", "rows/2200x4096/special"}) add(rest);

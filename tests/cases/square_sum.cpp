@@ -78,13 +78,14 @@ std::vector<std::string> list_square_sum(level depth) {
           add(rest);
       if (dtype[1] == '3')  // enough short rows that a GPU stages them
         for (const char* rest : {"rows/8300x32", "rows/16500x16", "rows/4200x64", "rows/2100x128/ld132", "rows/33000x8",
-                                 "rows/4400x60", "rows/9300x29/ld32/off1", "rows/4200x64/off3", "rows/1030x257/off1"})
+                                 "rows/4400x60", "rows/9300x29/ld32/off1", "rows/4200x64/off3", "rows/1030x257/off1",
+                                 "rows/7x16383", "rows/5x8192/ld8195/off3"})  // rows of leaves that begin anywhere
           add(rest);
       if (depth == level::full) {
         for (const char* rest :
              {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",
               "rows/70x20000", "rows/100000x8", "columns/20000x33", "columns/300x2001/ld2007", "columns/100000x4",
-              "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049"})
+              "mixed/2000x300", "lopsided/50000x300000", "nonempty/100000x4", "even/300x2049", "rows/2200x4097"})
           add(rest + usual);
         if (reduction == "ssq" && dtype[1] != '3') add("columns/2100001x4" + usual);  // more leaves than a warp joins
         if (!integer)

@@ -77,6 +77,9 @@ std::vector<std::string> list_transpose(level depth) {
                            "b1/2911x2900/ld4096,2944/off1,5", "b2/2100x2051/ld4096,2112",
                            "b16/1100x501/ld512,1104/off0,2", "b4/300x4700/ld6144,304/batch2,9,0",
                            "b4/20x110000/ld110592,32",
+                           // Rows of src of 32 bytes without gaps, tiles that the end cuts in a row of dst.
+                           "b2/1203x16/ld16,1208", "b4/1203x8/ld8,1204", "b8/1203x4/ld4,1204", "b4/1204x8/off4,4",
+                           "b2/400000x16", "b8/400001x4/ld4,400002",
                            // Several boxes a block of threads, rows that begin anywhere, on a GPU.
                            "b1/15x600000/off3,1", "b1/33x33/batch9001,2,0/off1,5", "b1/2049x4097/off3,7",
                            "b2/1501x2051/ld2053,1505/off1,3", "b2/31x130001/off1,5", "b4/33x70001/off1,2"})

@@ -1,0 +1,62 @@
+// lane_rows.cuh - rows of 2 to 8 leaves of f32, a thread a lane.
+//
+// Idea    The order gives a leaf 128 accumulators: here each is a thread's, so that a leaf is four warps', a row one
+//         block's, and all of a row is on its way before the first element is added. No thread needs another before
+//         its own lane is done; then one join through shared memory and the tree, a warp a leaf.
+// Moves   n elements read once, by loads of 4 bytes (a warp 128), which lie side by side at any alignment
+// Limit   memory reads. 1 GiB on an H200, beside a warp a leaf (sequences.cuh): 16384 squared 232.7 us, 233.9; rows of
+//         8192 232.8, 233.9; of 4097 240, 283; of 2500 239, 250; of 16384 that begin anywhere 255, 273. A last leaf
+//         that is short leaves threads idle where rows of 16-byte loads have none: of 15000 246, 239.
+// Watch   32 registers, or a multiprocessor has one block of 1,024 threads
+// Source  lib/order.hpp; figures in tests/results/tries.md.
+#pragma once
+
+#include "sequences.cuh"
+
+namespace lockstep::cuda {
+
+constexpr int most_lane_leaves = 8;
+
+// streams: the array is too large for the L2 (cache.cuh).
+template <class Fold, bool streams>
+__global__ __launch_bounds__(order::lanes* most_lane_leaves, 2) void reduce_lane_rows(Fold fold, const sequences all) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  __shared__ P lanes[most_lane_leaves][order::lanes];
+  __shared__ P values[most_lane_leaves];
+  const int leaf = threadIdx.x / order::lanes, lane = threadIdx.x % order::lanes;
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32, leaves = blockDim.x / order::lanes;
+  const T* const at =
+      static_cast<const T*>(all.src) + int64_t{blockIdx.x} * all.sequence_stride + leaf * order::leaf + lane;
+  const int left = static_cast<int>(all.length) - leaf * order::leaf;  // from this leaf's first element on
+  const auto load = [&](int i) { return streams ? load_of_stream(at + i) : __ldg(at + i); };
+  auto acc = fold.empty_lane();
+  T x[order::rows];
+  if (left >= order::leaf) {
+#pragma unroll
+    for (int row = 0; row < order::rows; ++row) x[row] = load(row * order::lanes);
+#pragma unroll
+    for (int row = 0; row < order::rows; ++row) fold.take(acc, x[row], 0);
+  } else {  // the row's last element stands in: a load under a condition would wait for the one before
+    const int last = left - 1 - lane;
+#pragma unroll
+    for (int row = 0; row < order::rows; ++row) x[row] = load(min(row * order::lanes, last));
+#pragma unroll
+    for (int row = 0; row < order::rows; ++row) fold.take_if(acc, x[row], 0, row * order::lanes <= last);
+  }
+  lanes[leaf][lane] = acc;
+  __syncthreads();  // all lanes are there before a warp joins those of a leaf
+  if (warp < leaves) {
+    const P(&of)[order::lanes] = lanes[warp];
+    P value = fold.join(fold.join(of[t], of[t + 64]), fold.join(of[t + 32], of[t + 96]));
+#pragma unroll
+    for (int mask = 16; mask >= 1; mask /= 2) value = fold.join(value, from_xor(value, mask));
+    if (t == 0) values[warp] = value;
+  }
+  __syncthreads();  // all leaves are there
+  if (warp > 0) return;
+  const P sum = join_values(fold, leaves, t, [&](int i) { return values[i]; });
+  if (t == 0) fold.store(sum, blockIdx.x);
+}
+
+}  // namespace lockstep::cuda
