@@ -9,33 +9,45 @@
 
 namespace lockstep::cpu {
 
-enum class isa { baseline, avx2, avx512 };
+// avx512_plain: the same instructions, reductions and stencils of rank 1 without prefetches, a line by two loads of 32
+// bytes. On one core of Zen 4 a plain loop over 1 GiB of f64 takes 45 ms, by halves of lines 41.5, and 54 with
+// prefetches 8 KiB ahead, which Zen 5 gains 10 % by.
+enum class isa { baseline, avx2, avx512, avx512_plain };
 
-// The kernels of one level out of the three that the build made. Where a level
+// The kernels of one level out of those that the build made. Where a level
 // was not built (another architecture), its table is the baseline's.
 template <class Kernels>
-const Kernels& choose(isa level, const Kernels& baseline, const Kernels& avx2, const Kernels& avx512) {
-  return level == isa::avx512 ? avx512 : level == isa::avx2 ? avx2 : baseline;
+const Kernels& choose(isa level, const Kernels& baseline, const Kernels& avx2, const Kernels& avx512,
+                      const Kernels& avx512_plain) {
+  return level == isa::avx512_plain ? avx512_plain
+         : level == isa::avx512     ? avx512
+         : level == isa::avx2       ? avx2
+                                    : baseline;
 }
 
 }  // namespace lockstep::cpu
 
 // Declares the tables of one op's kernels: LOCKSTEP_ISA_TABLES(transpose_kernels, transpose_kernels_of)
-// gives `const transpose_kernels& transpose_kernels_of(isa)`.
+// gives `const transpose_kernels& transpose_kernels_of(isa)`; LOCKSTEP_READING_TABLES, where avx512_plain has its own.
 #if defined(__x86_64__)
-#define LOCKSTEP_ISA_TABLES(type, function)                                        \
+#define LOCKSTEP_TABLES_OF(type, function, plain)                                  \
   namespace lockstep::cpu {                                                        \
   namespace baseline { extern const type function##_table; }                       \
   namespace avx2 { extern const type function##_table; }                           \
   namespace avx512 { extern const type function##_table; }                         \
+  namespace plain { extern const type function##_table; }                          \
   inline const type& function(isa level) {                                         \
-    return choose(level, baseline::function##_table, avx2::function##_table, avx512::function##_table); \
+    return choose(level, baseline::function##_table, avx2::function##_table, avx512::function##_table, \
+                  plain::function##_table);                                        \
   }                                                                                \
   }
+#define LOCKSTEP_ISA_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512)
+#define LOCKSTEP_READING_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512_plain)
 #else
 #define LOCKSTEP_ISA_TABLES(type, function)                                        \
   namespace lockstep::cpu {                                                        \
   namespace baseline { extern const type function##_table; }                       \
   inline const type& function(isa) { return baseline::function##_table; }          \
   }
+#define LOCKSTEP_READING_TABLES(type, function) LOCKSTEP_ISA_TABLES(type, function)
 #endif

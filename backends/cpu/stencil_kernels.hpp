@@ -20,6 +20,7 @@ struct stencil_row {
   int outer;  // rows below the centre, and as many above: radius * (rank - 1)
   int radius;
   bool stream;  // store past the cache
+  bool fetch;   // and read ahead (rank 1)
 };
 
 // A block of deep x high rows of results (deep = 1 in rank 2), first <= x < last;

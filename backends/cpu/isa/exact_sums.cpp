@@ -51,11 +51,7 @@ inline vu load_i32(const int32_t* p) {
   return reinterpret_cast<vu>(__builtin_convertvector(x, vi64));
 #endif
 }
-inline vu load_i64(const int64_t* p) {
-  vu x;
-  memcpy(&x, p, sizeof x);
-  return x;
-}
+inline vu load_i64(const int64_t* p) { return load_line<vu>(p); }
 
 // A term's two sums, and what they stand for.
 inline void enter_term(vu* part, vu t) {
@@ -176,7 +172,7 @@ wide row(const typename K::element* p, int64_t n) {
   int64_t i = 0;
   for (; i + 4 * W <= n; i += 4 * W) {
     for (int b = 0; b < 4 * W * static_cast<int>(sizeof(*p)); b += 64)
-      __builtin_prefetch(reinterpret_cast<const char*>(p + i) + ahead + b);
+      fetch(reinterpret_cast<const char*>(p + i) + ahead + b);
     enter_two<K>(x, p + i);
     enter_two<K>(y, p + i + 2 * W);
   }
@@ -209,7 +205,7 @@ int64_t small_chunks(const typename K::element* p, int64_t count, int64_t stride
     vu x = {}, y = {}, seen = {};
     for (int64_t i = 0; i < exact_chunk; i += 4 * W) {
       for (int b = 0; b < 4 * W * static_cast<int>(sizeof(*p)); b += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(p + i) + ahead + b);
+        fetch(reinterpret_cast<const char*>(p + i) + ahead + b);
       const vu a = K::two_squares(p + i), b = K::two_squares(p + i + 2 * W);
       x += a, y += b;
       seen = or_of(seen, a, b);

@@ -21,7 +21,7 @@ template <class K, class Body>
 inline void over_row(const typename K::element* p, int64_t n, const Body& body) {
   int64_t i = 0;
   for (; i + 2 * K::width <= n; i += 2 * K::width) {
-    for (int b = 0; b < 2 * bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(p + i) + ahead + b);
+    for (int b = 0; b < 2 * bytes; b += 64) fetch(reinterpret_cast<const char*>(p + i) + ahead + b);
     body(0, K::load(p + i));
     body(1, K::load(p + i + K::width));
   }
@@ -154,10 +154,10 @@ bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int tog
     } else {
 #pragma GCC unroll 4
       for (int k = 0; k < V - 1; ++k) {
-        __builtin_prefetch(reinterpret_cast<const char*>(row + k * K::width) + ahead);
+        fetch(reinterpret_cast<const char*>(row + k * K::width) + ahead);
         take(K::load(row + k * K::width), b[k & 1]);
       }
-      __builtin_prefetch(reinterpret_cast<const char*>(row + (V - 1) * K::width) + ahead);
+      fetch(reinterpret_cast<const char*>(row + (V - 1) * K::width) + ahead);
       take(V > 1 ? K::load(row + n - K::width) : last_vector<K>(row, n), b[1]);
     }
     best[i] = Largest ? greater(b[0], b[1]) : lesser(b[0], b[1]);
@@ -223,7 +223,7 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
   if (some < K::width) memset(static_cast<void*>(keys), 0, sizeof keys);
   const auto line = [](const typename K::element* from) {
     if constexpr (Streams == 2) return held(load_of_stream<typename K::vector>(from));
-    else return held(K::load(from));
+    else return held(load_line<typename K::vector>(from));
   };
   bool undecided = false;
   for (int i = 0; i < some; ++i) {
@@ -231,8 +231,8 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
     for (int64_t at = (first + i) * exact_chunk, end = at + exact_chunk; at < end; at += page) {
       if constexpr (Streams == 1 && light) {
         const auto next = ((reinterpret_cast<uintptr_t>(p[0] + at) + 4095) | 4095) + 1;
-        __builtin_prefetch(reinterpret_cast<const char*>(next));
-        __builtin_prefetch(reinterpret_cast<const char*>(next) + 64);
+        fetch(reinterpret_cast<const char*>(next));
+        fetch(reinterpret_cast<const char*>(next) + 64);
       }
       for (int64_t k = at; k < at + page; k += turn)
 #pragma GCC unroll 2
@@ -242,7 +242,7 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
 #pragma GCC unroll 16
             for (int j = 0; j < step; j += 2 * K::width) {
               const typename K::element* const q = p[c] + m + j;
-              if constexpr (Streams == 1 && !light) __builtin_prefetch(reinterpret_cast<const char*>(q) + ahead);
+              if constexpr (Streams == 1 && !light) fetch(reinterpret_cast<const char*>(q) + ahead);
               const auto x = line(q), y = line(q + K::width);
               chunk[c].enter(j / (2 * K::width), x, y);
             }

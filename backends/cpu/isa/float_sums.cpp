@@ -22,11 +22,7 @@ using order::lanes;
 constexpr int ahead = 8192;
 
 // ---- terms: how W elements enter as doubles ----------------------------------
-inline vd load_f64(const double* p) {
-  vd x;
-  memcpy(&x, p, sizeof x);
-  return x;
-}
+inline vd load_f64(const double* p) { return load_line<vd>(p); }
 inline vd load_f32(const float* p) {
   vf x;
   memcpy(&x, p, sizeof x);
@@ -163,7 +159,7 @@ constexpr int vectors = lanes / W;                        // of one row of lanes
 constexpr int at_once = W == 8 ? 16 : 8;                  // accumulators: 16 of 32 registers, 8 of 16
 
 // lane[]: the lanes of a leaf's first `full` rows.
-template <class K, bool fetch = true>
+template <class K, bool fetched = true>
 inline void full_rows(const typename K::element* p, int64_t full, vd* lane) {
   for (int first = 0; first < vectors; first += at_once) {
     vd acc[at_once];
@@ -171,8 +167,8 @@ inline void full_rows(const typename K::element* p, int64_t full, vd* lane) {
     const bool backwards = LOCKSTEP_MUTANT("lane_order_reversed");
     const typename K::element* q = p + first * W + (backwards ? (full - 1) * lanes : 0);
     for (int64_t r = 0; r < full; ++r, q += backwards ? -lanes : lanes) {
-      constexpr int bytes = fetch ? at_once * W * static_cast<int>(sizeof(*q)) : 0;
-      for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q) + ahead + b);
+      constexpr int bytes = fetched ? at_once * W * static_cast<int>(sizeof(*q)) : 0;
+      for (int b = 0; b < bytes; b += 64) fetch(reinterpret_cast<const char*>(q) + ahead + b);
 #pragma GCC unroll 16
       for (int k = 0; k < at_once; ++k) acc[k] = K::enter(acc[k], K::load(q + k * W));
     }
@@ -231,10 +227,10 @@ vd leaf_vector(const typename K::element* p, int64_t n) {
 }
 
 // A whole leaf: everything a constant, so that all of it stays in registers.
-template <class K, bool fetch>
+template <class K, bool fetched>
 inline vd whole_leaf(const typename K::element* p) {
   vd lane[vectors];
-  full_rows<K, fetch>(p, order::rows, lane);
+  full_rows<K, fetched>(p, order::rows, lane);
 #pragma GCC unroll 8
   for (int d = vectors / 2; d >= 1; d /= 2)
 #pragma GCC unroll 32
@@ -310,7 +306,7 @@ inline void each_row(int64_t count, double* out, const Row& row) {
 template <class T>
 inline void ahead_of(const T* row, int64_t length) {
   for (int64_t b = 0; b < length * static_cast<int64_t>(sizeof(T)); b += 64)
-    __builtin_prefetch(reinterpret_cast<const char*>(row) + ahead + b);
+    fetch(reinterpret_cast<const char*>(row) + ahead + b);
 }
 
 // Rows of one length, V vectors.

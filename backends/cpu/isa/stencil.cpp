@@ -308,7 +308,7 @@ void line_row(const stencil_row<T>& a) {
       a,
       [&](int64_t i, bool stream) __attribute__((always_inline)) {
         pack<T> sum[U];
-        if (stream)
+        if (a.fetch)
 #pragma GCC unroll 4
           for (int u = 0; u < U; ++u)
             __builtin_prefetch(reinterpret_cast<const char*>(a.centre + i + u * pack<T>::width) + line_ahead);

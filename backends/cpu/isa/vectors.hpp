@@ -92,6 +92,17 @@ inline vd join_lanes(const vd* v) {
 }
 
 }  // namespace
+
+// Reads ahead of the arithmetic, but where the hardware's prefetchers do better alone (isa.hpp).
+#if defined(LOCKSTEP_ISA_AVX512_PLAIN)
+constexpr bool plain_reads = true;
+#else
+constexpr bool plain_reads = false;
+#endif
+inline void fetch(const void* p) {
+  if (!plain_reads) __builtin_prefetch(p);
+}
+
 // A vector that was read once, where it stands: GCC reads a line anew for each of its comparisons, and in an order of
 // its own (of eight lines the eighth before the third), which the hardware's prefetcher does not follow.
 template <class V>
@@ -120,6 +131,14 @@ inline V load_of_stream(const void* p) {
   memcpy(&x, p, sizeof x);
   return x;
 #endif
+}
+// A line as this level reads it.
+template <class V>
+inline V load_line(const void* p) {
+  if constexpr (plain_reads) return load_of_stream<V>(p);
+  V x;
+  memcpy(&x, p, sizeof x);
+  return x;
 }
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
