@@ -55,9 +55,6 @@ static bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
-#endif
-
-#if defined(__x86_64__)
 // AMD's family 19h with AVX-512: Zen 4.
 static bool reads_plainly() {
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -72,6 +72,9 @@ std::vector<std::string> list_reduce(level depth) {
               // Rows of several leaves that begin anywhere.
               "rows/7x16383/wide", "rows/5x8192/ld8195/off3", "rows/6x2050/off2", "rows/4x14337/ld14400/off1"})
           add(rest);
+      // And so many of them that a GPU gives each to one block: of 8 leaves, and a short last one.
+      if (sum && dtype == "f32")
+        for (const char* rest : {"rows/130x16384/off1", "rows/140x14500/ld14501", "rows/210x10000/off3"}) add(rest);
       if (depth == level::full)
         for (const char* rest :
              {"full/1000003", "full/524288", "full/300000/off1", "strided/200001/stride5", "rows/3000x257",

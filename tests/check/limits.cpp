@@ -29,7 +29,7 @@ double giga_ops(const char* isa, int threads, lockstep_limit limit, double opera
 // Two ports of 64-byte registers at 6 GHz are the most that any core is known to have; scalar calls of libm's emulation
 // do some ten million a second.
 TEST(Limits, ArithmeticOfOneThread) {
-  for (const char* isa : {"baseline", "avx2", "avx512", "avx512_plain"}) {
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
     lockstep_context_options o = lockstep_context_defaults();
     o.backend = "cpu";
     o.cpu_isa = isa;
