@@ -37,7 +37,7 @@ void add_place(CLI::App& command, place& where) {
       ->check(CLI::Range(0, 4096));
   command
       .add_option("--isa", where.isa,
-                  "CPU instruction set: baseline, avx2, avx512 or avx512_plain (default: LOCKSTEP_CPU_ISA, else the "
+                  "CPU instruction set: baseline, avx2, avx512 or avx512_zen4 (default: LOCKSTEP_CPU_ISA, else the "
                   "best)")
       ->type_name("NAME");
 }

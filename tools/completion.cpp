@@ -19,7 +19,7 @@ struct flag {
 std::string values_of(const CLI::Option& option) {
   const std::string name = option.get_name(), type = option.get_type_name();
   if (name == "--backend" && type.find('{') == std::string::npos) return "auto cpu cuda";
-  if (name == "--isa") return "baseline avx2 avx512 avx512_plain";
+  if (name == "--isa") return "baseline avx2 avx512 avx512_zen4";
   const size_t begin = type.find('{'), end = type.find('}');
   if (begin == std::string::npos || end == std::string::npos) return "";
   std::string words = type.substr(begin + 1, end - begin - 1);

@@ -231,7 +231,7 @@ void verify_command(CLI::App& program, action& chosen) {
                   "leave out larger cases (for slow checkers such as compute-sanitizer)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, INT64_MAX - 1));
-  command.add_option("--isa", options->where.isa, "instruction set of the CPU: baseline, avx2, avx512 or avx512_plain")
+  command.add_option("--isa", options->where.isa, "instruction set of the CPU: baseline, avx2, avx512 or avx512_zen4")
       ->type_name("NAME");
   command.add_option("--threads", options->where.threads, "threads of the CPU, 0 for the default")
       ->type_name("N")

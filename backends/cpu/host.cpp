@@ -56,7 +56,7 @@ static bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 // AMD's family 19h with AVX-512: Zen 4.
-static bool reads_plainly() {
+static bool is_zen4() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __builtin_cpu_is("amd") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (a >> 8 & 0xF) + (a >> 20 & 0xFF) == 0x19;
 }
@@ -66,25 +66,25 @@ isa best_isa() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-    return reads_plainly() ? isa::avx512_plain : isa::avx512;
+    return is_zen4() ? isa::avx512_zen4 : isa::avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) return isa::avx2;
 #endif
   return isa::baseline;
 }
 
 const char* isa_name(isa level) {
-  constexpr const char* names[] = {"baseline", "avx2", "avx512", "avx512_plain"};
+  constexpr const char* names[] = {"baseline", "avx2", "avx512", "avx512_zen4"};
   return names[static_cast<int>(level)];
 }
 
 bool parse_isa(const char* text, isa& level, const char*& why) {
-  for (const isa candidate : {isa::baseline, isa::avx2, isa::avx512, isa::avx512_plain}) {
+  for (const isa candidate : {isa::baseline, isa::avx2, isa::avx512, isa::avx512_zen4}) {
     if (std::strcmp(text, isa_name(candidate)) != 0) continue;
     level = candidate;
     why = "this processor lacks it";
     return std::min(candidate, isa::avx512) <= best_isa();
   }
-  why = "known are baseline, avx2, avx512, avx512_plain";
+  why = "known are baseline, avx2, avx512, avx512_zen4";
   return false;
 }
 

@@ -49,10 +49,10 @@ void swap_blocks(const lockstep_queue& queue, const lockstep_transpose_desc& d, 
       const int64_t rows = std::min(side, n - a * side), cols = std::min(side, n - b * side);
       char* lower = matrix + a * side * ld + b * side * bytes;
       char* upper = matrix + b * side * ld + a * side * bytes;
-      tile(lower, ld, buffer, rows * bytes, rows, cols, store::cached, 0);
+      tile(lower, ld, buffer, rows * bytes, rows, cols, store::cached, {});
       if (a != b)
         tile(upper, ld, lower, ld, cols, LOCKSTEP_MUTANT("in_place_square_ragged_block") ? cols : rows, store::cached,
-             0);
+             {});
       for (int64_t i = 0; i < cols; ++i) kernels.copy(buffer + i * rows * bytes, upper + i * ld, rows * bytes, false);
       if (++b <= a) continue;
       b = 0;

@@ -9,27 +9,28 @@
 
 namespace lockstep::cpu {
 
-// avx512_plain: the same instructions, reductions and stencils of rank 1 without prefetches, a line by two loads of 32
-// bytes. On one core of Zen 4 a plain loop over 1 GiB of f64 takes 45 ms, by halves of lines 41.5, and 54 with
-// prefetches 8 KiB ahead; on Zen 5 these take stencils of rank 1 from 0.81 to 0.89 of a copy, and reductions take 0.94
-// to 1.05 of the time without them (tests/results/tries.md).
-enum class isa { baseline, avx2, avx512, avx512_plain };
+// avx512_zen4: the same instructions, memory read as Zen 4 likes it. Reductions and stencils of rank 1 without
+// prefetches, a line by two loads of 32 bytes: on one core a plain loop over 1 GiB of f64 takes 45 ms, by halves of
+// lines 41.5, and 54 with prefetches 8 KiB ahead; on Zen 5 these take stencils of rank 1 from 0.81 to 0.89 of a copy,
+// and reductions take 0.94 to 1.05 of the time without them (tests/results/tries.md). Transposes and permutes by
+// isa/transpose_pipe.hpp.
+enum class isa { baseline, avx2, avx512, avx512_zen4 };
 
 // The kernels of one level out of those that the build made. Where a level
 // was not built (another architecture), its table is the baseline's.
 template <class Kernels>
 const Kernels& choose(isa level, const Kernels& baseline, const Kernels& avx2, const Kernels& avx512,
-                      const Kernels& avx512_plain) {
-  return level == isa::avx512_plain ? avx512_plain
-         : level == isa::avx512     ? avx512
-         : level == isa::avx2       ? avx2
-                                    : baseline;
+                      const Kernels& avx512_zen4) {
+  return level == isa::avx512_zen4 ? avx512_zen4
+         : level == isa::avx512    ? avx512
+         : level == isa::avx2      ? avx2
+                                   : baseline;
 }
 
 }  // namespace lockstep::cpu
 
 // Declares the tables of one op's kernels: LOCKSTEP_ISA_TABLES(transpose_kernels, transpose_kernels_of)
-// gives `const transpose_kernels& transpose_kernels_of(isa)`; LOCKSTEP_READING_TABLES, where avx512_plain has its own.
+// gives `const transpose_kernels& transpose_kernels_of(isa)`; LOCKSTEP_READING_TABLES, where avx512_zen4 has its own.
 #if defined(__x86_64__)
 #define LOCKSTEP_TABLES_OF(type, function, plain)                                  \
   namespace lockstep::cpu {                                                        \
@@ -43,7 +44,7 @@ const Kernels& choose(isa level, const Kernels& baseline, const Kernels& avx2, c
   }                                                                                \
   }
 #define LOCKSTEP_ISA_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512)
-#define LOCKSTEP_READING_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512_plain)
+#define LOCKSTEP_READING_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512_zen4)
 #else
 #define LOCKSTEP_ISA_TABLES(type, function)                                        \
   namespace lockstep::cpu {                                                        \

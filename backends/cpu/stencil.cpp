@@ -333,7 +333,7 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const int64_t elements = array_elements(d);
   s.stream = way != how::direct && 2 * d.batch * elements * static_cast<int64_t>(sizeof(T)) >= stream_bytes;
-  s.fetch = s.stream && queue.level != isa::avx512_plain;
+  s.fetch = s.stream && queue.level != isa::avx512_zen4;
   const int64_t group = d.sweeps > 1 ? group_of(d) : d.batch;
   T* const buffers[2] = {static_cast<T*>(call.workspace), static_cast<T*>(call.workspace) + group * elements};
   for (int64_t b = 0; b < d.batch; b += group) {

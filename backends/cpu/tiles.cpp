@@ -69,13 +69,13 @@ store choose_store(const tiles& t, const char* dst, bool large) {
 // along the rows anyway only crowded ones gain: 0321 of (64,96,127,160) 37.5 ms, 40.5 joined.
 constexpr int64_t joined_bytes = 16 << 10;
 
-bool run_joined(const lockstep_queue& queue, const tiles& t, const char* src, char* dst, bool crowded) {
+bool run_joined(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
   const transpose_kernels& kernels = transpose_kernels_of(queue.level);
   const int64_t run = t.cols << t.log2_bytes;
   int along = 0;
   while (along < t.axes && (t.outer[along].src != run || t.outer[along].count == 1)) ++along;
   if (along == t.axes || run > joined_bytes / 2 || run % 64 != 0 || t.rows <= 8 ||
-      t.rows > piped_rows(1 << t.log2_bytes) || (along + 1 == t.axes && !crowded))
+      t.rows > piped_rows(1 << t.log2_bytes) || (along + 1 == t.axes && !kernels.crowded(t.log2_bytes, t.src_ld)))
     return false;
   const tiles::axis axis = t.outer[along];
   tiles rest = t;
@@ -89,8 +89,12 @@ bool run_joined(const lockstep_queue& queue, const tiles& t, const char* src, ch
       odometer at(rest, src + start * axis.src,
                   dst + (LOCKSTEP_MUTANT("permute_joined_chunks_on_the_first") ? 0 : start * axis.dst),
                   task % matrices);
-      for (; task < last && task < end; ++task, at.next())
-        kernels.joined[t.log2_bytes](at.src, t.src_ld, at.dst, t.dst_ld, t.rows, t.cols, some, axis.dst);
+      for (; task < last && task < end; ++task) {
+        const odometer now = at;
+        at.next();
+        kernels.joined[t.log2_bytes](now.src, t.src_ld, now.dst, t.dst_ld, t.rows, t.cols, some, axis.dst,
+                                     task + 1 < last && task + 1 < end ? at.src : nullptr);
+      }
     }
     kernels.fence();
   });
@@ -110,9 +114,9 @@ void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, cha
   const bool close = how != store::cached && t.src_ld <= close_rows && t.src_ld >= t.cols * bytes;
   // Crowded rows of src that go around the cache: the kernel cuts strips itself, so that one's last block meets the
   // next one's first. Whole rows then, as long as there are strips enough to share out.
-  const bool piped = how == store::stream_lines && kernels.crowded(t.log2_bytes, t.src_ld);
+  const bool piped = kernels.pipes(t.log2_bytes, t.src_ld, t.rows, t.cols, how, moved);
   const bool whole_lines = how == store::stream_lines && reinterpret_cast<uintptr_t>(dst) % 64 == 0;
-  if (whole_lines && run_joined(queue, t, src, dst, piped)) return;
+  if (whole_lines && run_joined(queue, t, src, dst)) return;
   const int64_t height = piped   ? piped_rows(bytes)
                          : close ? (t.log2_bytes == 0 ? 256 : 512 >> t.log2_bytes)
                          : tall  ? tall_strip_rows(t.log2_bytes, how)
@@ -143,13 +147,19 @@ void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, cha
       if (row < 0) {  // up to the first whole line of dst
         const int64_t head = end < line - phase ? end : line - phase;
         tile(from, t.src_ld, to, t.dst_ld, head - (LOCKSTEP_MUTANT("transpose_stream_head_off_by_one") ? 1 : 0), cols,
-             store::cached, ahead);
+             store::cached, {ahead});
         row = head;
+      }
+      const char* then = nullptr;
+      if (piped && chunks == 1 && task + 1 < last) {
+        odometer following = at;
+        following.next();
+        then = following.src;
       }
       const int64_t below = row * t.src_ld;
       if (row < end)
         tile(from + (LOCKSTEP_MUTANT("transpose_int32_offset") ? static_cast<int32_t>(below) : below), t.src_ld,
-             to + row * bytes, t.dst_ld, end - row, cols, how, ahead);
+             to + row * bytes, t.dst_ld, end - row, cols, how, {ahead, piped, then});
       if (++chunk < chunks) continue;
       chunk = 0;
       if (++strip < strips) continue;

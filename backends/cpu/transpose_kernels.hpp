@@ -21,17 +21,25 @@ enum class store {
 // elements were no faster with 64 than with 32. 1- and 2-byte elements would gain 7 and 3 % from 256 (557 KB).
 constexpr int64_t piped_rows(int64_t bytes) { return bytes <= 8 ? 128 : 32; }
 
+// How a kernel reads.
+struct reading {
+  int64_t lines = 0;           // of each row, fetched before their use, where it does not pipe
+  bool piped = false;          // block by block, as pipes() says
+  const char* then = nullptr;  // where the next matrix of this shape begins: a hint
+};
+
 struct transpose_kernels {
   // dst[j][i] = src[i][j] for i < rows, j < cols; by log2(element bytes).
-  // ahead: lines of each row that are fetched before their use.
   void (*tile[5])(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, store how,
-                  int64_t ahead);
+                  reading read);
   // The same for `runs` runs of cols columns that follow each other in a row of src and lie run_dst apart in dst; dst,
   // dst_ld, run_dst and a run's bytes are multiples of 64, and the lines of dst are written non-temporally.
   void (*joined[5])(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols,
-                    int64_t runs, int64_t run_dst);
+                    int64_t runs, int64_t run_dst, const char* then);
   // Whether rows ld bytes apart fall into few sets of the caches: such a src is packed, such a dst wants tall strips.
   bool (*crowded)(int log2_bytes, int64_t ld);
+  // Whether strips of such a src should come in block by block; moved: bytes of src and dst in all.
+  bool (*pipes)(int log2_bytes, int64_t ld, int64_t rows, int64_t cols, store how, double moved);
   // Copies bytes; with stream, the whole 64-byte lines of dst are written non-temporally.
   void (*copy)(const char* src, char* dst, int64_t bytes, bool stream);
   // Makes this thread's non-temporal stores visible before anything that follows.
@@ -39,4 +47,4 @@ struct transpose_kernels {
 };
 
 }  // namespace lockstep::cpu
-LOCKSTEP_ISA_TABLES(transpose_kernels, transpose_kernels_of)
+LOCKSTEP_READING_TABLES(transpose_kernels, transpose_kernels_of)

@@ -316,7 +316,7 @@ std::vector<std::string> usable_backends() {
 
 std::vector<std::string> isa_levels() {
   std::vector<std::string> levels;
-  for (const char* level : {"baseline", "avx2", "avx512", "avx512_plain"}) {
+  for (const char* level : {"baseline", "avx2", "avx512", "avx512_zen4"}) {
     lockstep_context_options o = lockstep_context_defaults();
     o.backend = "cpu";
     o.cpu_isa = level;

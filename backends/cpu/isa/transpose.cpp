@@ -14,13 +14,15 @@
 //         first go into a packed block (16384 squared f32: 0.34 -> 0.48 of a copy;
 //         where rows do not crowd the block costs: 10000x7001 0.82 -> 0.47), and
 //         for a dst around the cache into two by turns, so that reads and writes
-//         of memory overlap (0.51 -> 0.67).
+//         of memory overlap (0.51 -> 0.67). Zen 4 fetches instead of packing
+//         (transpose_pipe.hpp).
 // Source  this file; the interleaving network is the perfect shuffle of Stone,
 //         "Parallel processing with the perfect shuffle", IEEE ToC 1971.
 #include <stdint.h>
 
 #include "../transpose_kernels.hpp"
 #include "mutant.hpp"
+#include "transpose_pipe.hpp"
 #include "transpose_registers.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -63,6 +65,29 @@ inline __attribute__((always_inline)) void square(const char* src, int64_t src_l
     v512{_mm512_shuffle_i64x2(even_above, even_below, 0xDD)}.template put<stream>(dst + (2 * n + k) * dst_ld);
     v512{_mm512_shuffle_i64x2(odd_above, odd_below, 0xDD)}.template put<stream>(dst + (3 * n + k) * dst_ld);
     between(4);
+  }
+}
+
+// The same for elements of 1 and 2 bytes, whose 64 or 32 registers lie in L1 between the two steps. Under 64-byte units
+// each line of src would be loaded four times, and 64 rows a power of two apart have 8 or 12 ways for them.
+template <int E, bool stream, class Between>
+inline __attribute__((always_inline)) void small_square(const char* src, int64_t src_ld, char* dst, int64_t dst_ld,
+                                                        const Between& between) {
+  constexpr int n = 16 / E;
+  alignas(64) char turned[4 * n * 64];
+  for (int q = 0; q < 4; ++q) {
+    v512 r[n];
+#pragma GCC unroll 16
+    for (int k = 0; k < n; ++k) r[k].x = _mm512_loadu_si512(src + (q * n + k) * src_ld);
+    interleave<E>(r);
+#pragma GCC unroll 16
+    for (int k = 0; k < n; ++k) r[k].template put<false>(turned + (q * n + k) * 64);
+  }
+  for (int l = 0; l < 4; ++l) {
+#pragma GCC unroll 16
+    for (int k = 0; k < n; ++k)
+      v512::gather(turned + k * 64 + l * 16, n * 64).template put<stream>(dst + (l * n + k) * dst_ld);
+    between(n);
   }
 }
 #endif
@@ -125,9 +150,12 @@ inline __attribute__((always_inline)) void band(const char* src, int64_t src_ld,
   int64_t i = 0;
   for (; i + line <= rows; i += line) {
 #if defined(LOCKSTEP_ISA_AVX512)
-    if constexpr (squares && E >= 4)
+    if constexpr (squares && (E >= 4 || !pipe::packs))
       if (units == 4) {
-        square<E, lines>(src + i * src_ld, src_ld, dst + i * E, dst_ld, between);
+        if constexpr (E >= 4)
+          square<E, lines>(src + i * src_ld, src_ld, dst + i * E, dst_ld, between);
+        else
+          small_square<E, lines>(src + i * src_ld, src_ld, dst + i * E, dst_ld, between);
         continue;
       }
 #endif
@@ -188,80 +216,26 @@ inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld
   return j;
 }
 
-// The same for a dst that goes around the cache, with two blocks: while one is transposed the next comes in, four lines
-// for four that go out, through all strips. Reads of memory then overlap the writes. Evenly: with 16 lines at once, or
-// one, 4096 squared f32 took 1.2 and 1.7 times as long (of a burst of prefetches some are dropped).
-template <int E>
-struct pipe {
-  static constexpr int64_t bytes = 1024, ld = bytes + 64, height = piped_rows(E), rows_ahead = 3;
-  struct block {
-    int64_t row, at;  // of src; at in bytes
-  };
-  const char* src;
-  int64_t src_ld, rows, row_bytes;
-
-  block after(block b) const {
-    return b.at + bytes < row_bytes ? block{b.row, b.at + bytes} : block{b.row + height, 0};
-  }
-  const char* start(block b) const { return src + b.row * src_ld + b.at; }
-  int64_t rows_of(block b) const { return rows - b.row < height ? rows - b.row : height; }
-  int64_t width_of(block b) const { return row_bytes - b.at < bytes ? row_bytes - b.at : bytes; }
-};
-
-// A block on its way in.
-template <int E>
-struct incoming {
-  const char *from, *ahead, *after;  // ahead and after, the block after this one, are hints and may lie outside src
-  int64_t src_ld;
-  char* to;
-  int64_t rows, width, at = 0;  // rows to come; none: the matrix is done
-
-  incoming(const pipe<E>& p, typename pipe<E>::block b, char* packed)
-      : from(p.start(b)),
-        after(p.start(p.after(b))),
-        src_ld(p.src_ld),
-        to(packed),
-        rows(p.rows_of(b)),
-        width(p.width_of(b)) {
-    look_ahead();
-  }
-  void look_ahead() { ahead = rows > p_ahead ? from + p_ahead * src_ld : after + (p_ahead - rows) * src_ld; }
-  inline __attribute__((always_inline)) void lines(int64_t n) {
-    for (; n > 0 && rows > 0; --n) {
-      __builtin_prefetch(ahead + at, 0, 3);
-      __builtin_memcpy(to + at, from + at, 64);
-      if ((at += 64) < width) continue;
-      at = 0;
-      --rows;
-      from += src_ld;
-      to += pipe<E>::ld;
-      look_ahead();
-    }
-  }
-
- private:
-  static constexpr int64_t p_ahead = pipe<E>::rows_ahead;
-};
-
-// All columns but the last ones, of less than a line. Returns the columns done. run: bytes of a row of src after which
-// dst goes on run_dst further.
+// All columns but the last ones, of less than a line, block by block (transpose_pipe.hpp). Returns the columns done.
+// run: bytes of a row of src after which dst goes on run_dst further.
 template <int E, store how>
 __attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows,
-                                        int64_t cols, int64_t run, int64_t run_dst) {
-  using walk = pipe<E>;
-  alignas(64) char packed[2][walk::height * walk::ld];
-  const walk p{src, src_ld, rows, cols * E / 64 * 64};
+                                        int64_t cols, int64_t run, int64_t run_dst, const char* then) {
+  alignas(64) char packed[2][pipe::packs ? piped_rows(E) * pipe::ld : 1];
+  const pipe p{src, src_ld, rows, cols * E / 64 * 64, pipe_rows<E, how>(src_ld), pipe_cols * E, then};
   if (p.row_bytes == 0) return 0;
-  typename walk::block b{0, 0};
-  incoming<E>(p, b, packed[0]).lines(INT64_MAX);
-  for (int k = 0; b.row < rows; k ^= 1) {
-    const auto next = p.after(b);
-    incoming<E> in(p, next, packed[k ^ 1]);
+  pipe::block b{0, 0};
+  if (pipe::packs) incoming(p, b, packed[0]).lines(INT64_MAX);
+  for (int k = 0; !p.done(b); k ^= 1) {
+    const pipe::block next = p.after(b);
+    incoming in(p, next, packed[k ^ 1]);
+    const char* from = pipe::packs ? packed[k] : p.start(b);
+    const int64_t from_ld = pipe::packs ? pipe::ld : src_ld;
     for (int64_t j = 0; j < p.width_of(b); j += 64) {
       const int64_t at = b.at + j;
       band<E, how, true>(
-          packed[k] + j, walk::ld, dst + at / run * run_dst + at % run / E * dst_ld + b.row * E, dst_ld, p.rows_of(b),
-          4, [&](int64_t lines) __attribute__((always_inline)) { in.lines(lines); });
+          from + j, from_ld, dst + at / run * run_dst + at % run / E * dst_ld + b.row * E, dst_ld, p.rows_of(b), 4,
+          [&](int64_t lines) __attribute__((always_inline)) { in.lines(lines); });
     }
     if (!LOCKSTEP_MUTANT("transpose_piped_rest_not_fetched")) in.lines(INT64_MAX);
     b = next;
@@ -275,20 +249,29 @@ bool crowded(int log2_bytes, int64_t ld) {
   return near < 64 || (power < 4096 ? power : 4096) * line >= 8 * 4096;
 }
 
+// Packing pays for crowded rows alone, fetching for all that lie in memory; through the cache also where src and dst
+// are little more than an L2 (512 squared f32 40 -> 37 us; 1024 squared would lose: 183 and 240).
+bool pipes(int log2_bytes, int64_t ld, int64_t rows, int64_t cols, store how, double moved) {
+  const bool crowds = crowded(log2_bytes, ld);
+  if (pipe::packs) return how == store::stream_lines && rows > 8 && crowds;
+  if (rows < 16 || cols << log2_bytes < 128) return false;
+  if (how != store::cached) return how == store::stream_lines;
+  constexpr double mib = 1 << 20;
+  return moved >= 16 * mib || (crowds && log2_bytes <= 2 && moved >= mib && moved < 4 * mib);
+}
+
 template <int E, store how>
-void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t ahead) {
+void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, reading read) {
   constexpr int n = 16 / E;
   constexpr int64_t line = 64 / E;
   int64_t j = 0;
-  if (rows > 8 && crowded(__builtin_ctz(E), src_ld)) {
-    if (how == store::stream_lines)
-      j = piped<E, how>(src, src_ld, dst, dst_ld, rows, cols, cols * E, 0);
-    else if (rows <= pack_rows)
-      j = packed<E, how>(src, src_ld, dst, dst_ld, rows, cols);
-  }
+  if (read.piped && rows > 8)
+    j = piped<E, how>(src, src_ld, dst, dst_ld, rows, cols, cols * E, 0, read.then);
+  else if (rows > 8 && rows <= pack_rows && how != store::stream_lines && crowded(__builtin_ctz(E), src_ld))
+    j = packed<E, how>(src, src_ld, dst, dst_ld, rows, cols);
   for (; j + line <= cols; j += line) {
-    if (ahead > 0 && j + (ahead + 1) * line <= cols)
-      for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(src + i * src_ld + j * E + ahead * 64, 0, 3);
+    if (read.lines > 0 && j + (read.lines + 1) * line <= cols)
+      for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(src + i * src_ld + j * E + read.lines * 64, 0, 3);
     band<E, how>(src + j * E, src_ld, dst + j * dst_ld, dst_ld, rows, 4);
   }
   const int rest = static_cast<int>((cols - j) / n);
@@ -302,19 +285,19 @@ void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t
 
 template <int E>
 void tile(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, store how,
-          int64_t ahead) {
+          reading read) {
   if (how == store::stream_lines)
-    tile_as<E, store::stream_lines>(src, src_ld, dst, dst_ld, rows, cols, ahead);
+    tile_as<E, store::stream_lines>(src, src_ld, dst, dst_ld, rows, cols, read);
   else if (how == store::stream_dense)
-    tile_as<E, store::stream_dense>(src, src_ld, dst, dst_ld, rows, cols, ahead);
+    tile_as<E, store::stream_dense>(src, src_ld, dst, dst_ld, rows, cols, read);
   else
-    tile_as<E, store::cached>(src, src_ld, dst, dst_ld, rows, cols, ahead);
+    tile_as<E, store::cached>(src, src_ld, dst, dst_ld, rows, cols, read);
 }
 
 template <int E>
 void joined(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t runs,
-            int64_t run_dst) {
-  piped<E, store::stream_lines>(src, src_ld, dst, dst_ld, rows, runs * cols, cols * E, run_dst);
+            int64_t run_dst, const char* then) {
+  piped<E, store::stream_lines>(src, src_ld, dst, dst_ld, rows, runs * cols, cols * E, run_dst, then);
 }
 
 void copy(const char* src, char* dst, int64_t bytes, bool stream) {
@@ -355,6 +338,7 @@ extern const transpose_kernels transpose_kernels_of_table;
 const transpose_kernels transpose_kernels_of_table = {{tile<1>, tile<2>, tile<4>, tile<8>, tile<16>},
                                                       {joined<1>, joined<2>, joined<4>, joined<8>, joined<16>},
                                                       crowded,
+                                                      pipes,
                                                       copy,
                                                       fence};
 

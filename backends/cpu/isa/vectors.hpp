@@ -94,7 +94,7 @@ inline vd join_lanes(const vd* v) {
 }  // namespace
 
 // Reads ahead of the arithmetic, but where the hardware's prefetchers do better alone (isa.hpp).
-#if defined(LOCKSTEP_ISA_AVX512_PLAIN)
+#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
 constexpr bool plain_reads = true;
 #else
 constexpr bool plain_reads = false;

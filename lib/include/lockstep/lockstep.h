@@ -129,7 +129,7 @@ typedef struct lockstep_context_options {
   const char* backend;                 /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
   const char* variants;                /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref" */
   const char* cpu_isa;                 /* NULL: LOCKSTEP_CPU_ISA, else the best; "baseline", "avx2", "avx512",
-                                        * "avx512_plain" (without prefetches); all give the same bits */
+                                        * "avx512_zen4" (what Zen 4 gets); all give the same bits */
   int32_t threads;                     /* 0: LOCKSTEP_NUM_THREADS, else affinity mask and cgroup quota */
   uint32_t flags;                      /* LOCKSTEP_NO_FALLBACK */
   const lockstep_allocator* allocator; /* NULL: aligned_alloc; copied */
