@@ -112,8 +112,8 @@ void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, cha
   const store how = choose_store(t, dst, moved >= stream_bytes);
   const bool tall = kernels.crowded(t.log2_bytes, t.dst_ld);
   const bool close = how != store::cached && t.src_ld <= close_rows && t.src_ld >= t.cols * bytes;
-  // Crowded rows of src that go around the cache: the kernel cuts strips itself, so that one's last block meets the
-  // next one's first. Whole rows then, as long as there are strips enough to share out.
+  // The kernel cuts strips itself, so that one's last block meets the next one's first. Whole rows then, as long as
+  // there are strips enough to share out.
   const bool piped = kernels.pipes(t.log2_bytes, t.src_ld, t.rows, t.cols, how, moved);
   const bool whole_lines = how == store::stream_lines && reinterpret_cast<uintptr_t>(dst) % 64 == 0;
   if (whole_lines && run_joined(queue, t, src, dst)) return;
