@@ -42,8 +42,9 @@ class Case:
             self.kind, self.dtype, self.shape = "stencil", np.dtype("float32"), tuple(map(int, m[1].split("x")))
 
     def pages(self):
-        """The pages that ours reads: a copy would be on huge ones, which NumPy asks for."""
-        return np.asarray(np.memmap(os.fdopen(3, "rb", closefd=False), self.dtype, "r", 0, self.shape))
+        """The pages that ours reads: a copy would be on huge ones, which NumPy asks for. Writable, though nobody writes:
+        argmax copies what is not."""
+        return np.asarray(np.memmap(os.fdopen(3, "rb", closefd=False), self.dtype, "c", 0, self.shape))
 
     def src(self):
         """A copy in memory of our own, for a device."""
