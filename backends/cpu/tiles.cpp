@@ -20,8 +20,6 @@
 namespace lockstep::cpu {
 namespace {
 
-// src and dst together from which dst goes around the cache.
-constexpr double stream_bytes = 16 << 20;
 // Rows of a strip by log2(element bytes). f32 on one thread, strips of 32, 64, 128, 256: 10000x7001 13.9, 17.2, 17.9,
 // 17.4 ms; 1000 squared 80, 83, 89, 91 us.
 constexpr int64_t strip_rows[] = {256, 64, 32, 32, 32};
@@ -29,7 +27,6 @@ constexpr int64_t strip_rows[] = {256, 64, 32, 32, 32};
 constexpr int64_t task_cols = 4096;
 // Lines of each row fetched ahead. None below cached_bytes (256 squared f32: 4.2 us, with 2 or 4 lines 4.7). Few rows
 // are few streams: 8x2000000 f32 with 0, 4, 8, 16, 32 lines 2.57, 3.78, 2.83, 2.56, 2.47 ms.
-constexpr double cached_bytes = 1 << 20;
 constexpr int64_t lines_ahead = 4, few_rows_ahead = 32;
 
 // Where the rows of dst crowd into few sets (and pages): f32, one thread, strips of 32, 64, 128, 256 rows

@@ -21,6 +21,9 @@ enum class store {
 // elements were no faster with 64 than with 32. 1- and 2-byte elements would gain 7 and 3 % from 256 (557 KB).
 constexpr int64_t piped_rows(int64_t bytes) { return bytes <= 8 ? 128 : 32; }
 
+// src and dst together: below cached_bytes nothing is fetched ahead, from stream_bytes on dst goes around the cache.
+constexpr double cached_bytes = 1 << 20, stream_bytes = 16 << 20;
+
 // How a kernel reads.
 struct reading {
   int64_t lines = 0;           // of each row, fetched before their use, where it does not pipe

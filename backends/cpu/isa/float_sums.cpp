@@ -25,7 +25,7 @@ constexpr int ahead = 8192;
 // take 0.92 to 0.96 of the time without (1 GiB and 64 MiB), of f32 0.94 to 0.97 (64 MiB); further ahead more than
 // without, and extremes and rows of 32 gain nothing.
 inline void fetch_run(const char* p) {
-  if (plain_reads) __builtin_prefetch(p + 2048, 0, 2);
+  if (zen4_reads) __builtin_prefetch(p + 2048, 0, 2);
   else fetch(p + ahead);
 }
 

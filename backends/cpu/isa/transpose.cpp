@@ -256,8 +256,7 @@ bool pipes(int log2_bytes, int64_t ld, int64_t rows, int64_t cols, store how, do
   if (pipe::packs) return how == store::stream_lines && rows > 8 && crowds;
   if (rows < 16 || cols << log2_bytes < 128) return false;
   if (how != store::cached) return how == store::stream_lines;
-  constexpr double mib = 1 << 20;
-  return moved >= 16 * mib || (crowds && log2_bytes <= 2 && moved >= mib && moved < 4 * mib);
+  return moved >= stream_bytes || (crowds && log2_bytes <= 2 && moved >= cached_bytes && moved < 4 * cached_bytes);
 }
 
 template <int E, store how>

@@ -95,12 +95,12 @@ inline vd join_lanes(const vd* v) {
 
 // Reads ahead of the arithmetic, but where the hardware's prefetchers do better alone (isa.hpp).
 #if defined(LOCKSTEP_ISA_AVX512_ZEN4)
-constexpr bool plain_reads = true;
+constexpr bool zen4_reads = true;
 #else
-constexpr bool plain_reads = false;
+constexpr bool zen4_reads = false;
 #endif
 inline void fetch(const void* p) {
-  if (!plain_reads) __builtin_prefetch(p);
+  if (!zen4_reads) __builtin_prefetch(p);
 }
 
 // A vector that was read once, where it stands: GCC reads a line anew for each of its comparisons, and in an order of
@@ -135,7 +135,7 @@ inline V load_of_stream(const void* p) {
 // A line as this level reads it.
 template <class V>
 inline V load_line(const void* p) {
-  if constexpr (plain_reads) return load_of_stream<V>(p);
+  if constexpr (zen4_reads) return load_of_stream<V>(p);
   V x;
   memcpy(&x, p, sizeof x);
   return x;
