@@ -23,10 +23,13 @@ typedef float vf __attribute__((vector_size(W * 4)));
 typedef uint64_t vu __attribute__((vector_size(W * 8)));
 
 // GCC 12 makes two conversions and an insert of the AVX-512 one (44 % of L2's speed
-// instead of 69 %), and warns about the plain intrinsic; maskz with all lanes is it.
+// instead of 69 %), and warns about the plain intrinsic; maskz with all lanes is it. Of AVX2's it makes the same (squares
+// of 1 MiB of f32 on Zen 4 31.8 us, 14.9 by one conversion).
 inline vd to_double(vf x) {
 #if defined(LOCKSTEP_ISA_AVX512)
   return _mm512_maskz_cvtps_pd(0xFF, x);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return _mm256_cvtps_pd(x);
 #else
   return __builtin_convertvector(x, vd);
 #endif
@@ -55,8 +58,14 @@ inline vd fused_square(vd x, vd acc) {
 #endif
 }
 
+#if defined(LOCKSTEP_ISA_AVX512)
+typedef double v4d __attribute__((vector_size(32)));
+inline v4d fused_square(v4d x, v4d acc) { return _mm256_fmadd_pd(x, x, acc); }
+#endif
+
 // The same where x * x is exact in double, so that two roundings are one.
-inline vd exact_square(vd x, vd acc) {
+template <class V>
+inline V exact_square(V x, V acc) {
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
   return fused_square(x, acc);
 #else
@@ -65,7 +74,11 @@ inline vd exact_square(vd x, vd acc) {
 }
 
 // x - 0 keeps the sign of a -0.0, which 0 + x would lose.
-inline vd splat(double x) { return x - vd{}; }
+template <class V>
+inline V all_lanes(double x) {
+  return x - V{};
+}
+inline vd splat(double x) { return all_lanes<vd>(x); }
 
 // Lane i: the lanes of v[i] joined in steps d = W/2 ... 1. W vectors together, so
 // that each add works on full registers: W - 1 adds instead of W * log2(W).
