@@ -31,6 +31,7 @@ class peer_crew {
   std::vector<std::unique_ptr<program>> programs_;
   report& out_;
   double turns_seconds_;  // that the rounds with one way of a peer may take, six rounds apart
+  bool one_core_;         // shared by all, where each has one thread
   int src_file_ = -1, want_file_ = -1;
 };
 
