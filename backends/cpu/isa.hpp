@@ -9,11 +9,12 @@
 
 namespace lockstep::cpu {
 
-// avx512_zen4: the same instructions, memory read as Zen 4 likes it (tests/results/tries.md). Reductions and stencils
-// of rank 1 without prefetches into L1, a line by two loads of 32 bytes: on one core a plain loop over 1 GiB of f64
-// takes 45 ms, by halves of lines 41.5, and 54 with prefetches 8 KiB ahead; on Zen 5 these take stencils of rank 1 from
-// 0.81 to 0.89 of a copy, and reductions take 0.94 to 1.05 of the time without them. Transposes and permutes by
-// isa/transpose_pipe.hpp.
+// avx512_zen4: the same instructions as Zen 4 likes them, which has them by halves (tests/results/tries.md). Reductions
+// and stencils of rank 1 without prefetches into L1, a line by two loads of 32 bytes: on one core a plain loop over
+// 1 GiB of f64 takes 45 ms, by halves of lines 41.5, and 54 with prefetches 8 KiB ahead; on Zen 5 these take stencils of
+// rank 1 from 0.81 to 0.89 of a copy, and reductions take 0.94 to 1.05 of the time without them. Floats become doubles
+// by fours (isa/float_sums.cpp), stencils of rank 1 take eight registers at once (isa/stencil.cpp). Transposes and
+// permutes by isa/transpose_pipe.hpp.
 enum class isa { baseline, avx2, avx512, avx512_zen4 };
 
 // The kernels of one level out of those that the build made. Where a level
@@ -30,7 +31,7 @@ const Kernels& choose(isa level, const Kernels& baseline, const Kernels& avx2, c
 }  // namespace lockstep::cpu
 
 // Declares the tables of one op's kernels: LOCKSTEP_ISA_TABLES(transpose_kernels, transpose_kernels_of)
-// gives `const transpose_kernels& transpose_kernels_of(isa)`; LOCKSTEP_READING_TABLES, where avx512_zen4 has its own.
+// gives `const transpose_kernels& transpose_kernels_of(isa)`; LOCKSTEP_ZEN4_TABLES, where avx512_zen4 has its own.
 #if defined(__x86_64__)
 #define LOCKSTEP_TABLES_OF(type, function, plain)                                  \
   namespace lockstep::cpu {                                                        \
@@ -44,12 +45,12 @@ const Kernels& choose(isa level, const Kernels& baseline, const Kernels& avx2, c
   }                                                                                \
   }
 #define LOCKSTEP_ISA_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512)
-#define LOCKSTEP_READING_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512_zen4)
+#define LOCKSTEP_ZEN4_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512_zen4)
 #else
 #define LOCKSTEP_ISA_TABLES(type, function)                                        \
   namespace lockstep::cpu {                                                        \
   namespace baseline { extern const type function##_table; }                       \
   inline const type& function(isa) { return baseline::function##_table; }          \
   }
-#define LOCKSTEP_READING_TABLES(type, function) LOCKSTEP_ISA_TABLES(type, function)
+#define LOCKSTEP_ZEN4_TABLES(type, function) LOCKSTEP_ISA_TABLES(type, function)
 #endif

@@ -84,6 +84,6 @@ struct extreme_kernels {
 
 }  // namespace lockstep::cpu
 
-LOCKSTEP_READING_TABLES(float_sum_kernels, float_sums)
-LOCKSTEP_READING_TABLES(exact_sum_kernels, exact_sums)
-LOCKSTEP_READING_TABLES(extreme_kernels, extremes)
+LOCKSTEP_ZEN4_TABLES(float_sum_kernels, float_sums)
+LOCKSTEP_ZEN4_TABLES(exact_sum_kernels, exact_sums)
+LOCKSTEP_ZEN4_TABLES(extreme_kernels, extremes)

@@ -38,7 +38,7 @@ struct sweep {
   const T* src;
   T* dst;
   int64_t batch, src_shape[3], dst_shape[3], src_strides[3], dst_strides[3], src_batch_stride, dst_batch_stride;
-  bool stream, fetch;  // stores go past the cache; and reads run ahead
+  bool stream;  // stores go past the cache
 };
 
 struct extent {
@@ -148,7 +148,7 @@ void run_row(const sweep<T>& s, const line<T>& l, int64_t first, int64_t last) {
     for (int k = 0; k < 2 * outer; ++k) rows[k] = l.rows[k] + a;
     s.kernel(
         {rows, folds ? copy + s.radius : l.centre + a, s.coefficients, l.dst + a, b - a, outer, s.radius,
-         s.stream, s.fetch});
+         s.stream});
   });
 }
 
@@ -333,7 +333,6 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const int64_t elements = array_elements(d);
   s.stream = way != how::direct && 2 * d.batch * elements * static_cast<int64_t>(sizeof(T)) >= stream_bytes;
-  s.fetch = s.stream && queue.level != isa::avx512_zen4;
   const int64_t group = d.sweeps > 1 ? group_of(d) : d.batch;
   T* const buffers[2] = {static_cast<T*>(call.workspace), static_cast<T*>(call.workspace) + group * elements};
   for (int64_t b = 0; b < d.batch; b += group) {

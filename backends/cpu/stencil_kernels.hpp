@@ -20,7 +20,6 @@ struct stencil_row {
   int outer;  // rows below the centre, and as many above: radius * (rank - 1)
   int radius;
   bool stream;  // store past the cache
-  bool fetch;   // and read ahead (rank 1)
 };
 
 // A block of deep x high rows of results (deep = 1 in rank 2), first <= x < last;
@@ -62,4 +61,4 @@ struct stencil_kernels {
 
 }  // namespace lockstep::cpu
 
-LOCKSTEP_ISA_TABLES(lockstep::cpu::stencil_kernels, stencil_kernels_of)
+LOCKSTEP_ZEN4_TABLES(lockstep::cpu::stencil_kernels, stencil_kernels_of)

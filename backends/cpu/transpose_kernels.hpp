@@ -50,4 +50,4 @@ struct transpose_kernels {
 };
 
 }  // namespace lockstep::cpu
-LOCKSTEP_READING_TABLES(transpose_kernels, transpose_kernels_of)
+LOCKSTEP_ZEN4_TABLES(transpose_kernels, transpose_kernels_of)
