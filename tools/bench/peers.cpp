@@ -42,9 +42,9 @@ bool rewrite(int file, const void* data, size_t bytes) {
   return true;
 }
 
-// This process and the programs that it starts, on the core where it is. The cores of a virtual machine differ with what
-// the host runs beside them: of two processes of one thread each, one was on the slow one for all of its turns (squares
-// of 1 MiB of f32 13.6 or 18.5 us, the peer's 13.1 or 15.4).
+// This process and the programs that it starts, on the core where it is. The cores of a virtual machine differ with
+// what the host runs beside them: of two processes of one thread each, one was on the slow one for all of its turns
+// (squares of 1 MiB of f32 13.6 or 18.5 us, the peer's 13.1 or 15.4).
 void stay_on_this_core() {
   cpu_set_t one;
   CPU_ZERO(&one);

@@ -215,13 +215,14 @@ void winners(const packed_rows& r, int64_t count, bool index, void* out) {
 // the next page fetched a page ahead, no more: the loop is so light that a core's window and the hardware's prefetcher
 // do the rest (1 GiB of f32 takes 0.93 of the time that it took with a prefetch a line). AVX2 has twice the operations
 // a line: 64 MiB take 1.13 of the time so, and it keeps a prefetch a line. Two places need none. Zen 4 wants few loads
-// in the loop, as if it told streams apart by their instructions: beside a loop of one load 1 GiB takes 1.00 of its time
-// by four, 1.09 by sixteen.
+// in the loop, as if it told streams apart by their instructions: 1 GiB takes as long as by a loop of one load with
+// four of them, 1.09 of it with sixteen.
 constexpr bool light = bytes == 64;
 constexpr int step_bytes = zen4_reads ? 128 : 512;
 template <class K, bool Largest, int Streams>
 bool whole_chunks(const typename K::element* const* p, int64_t first, int some, extreme* const* out) {
-  constexpr int size = sizeof(**p), step = step_bytes / size, turn = turn_bytes / size, page = 4096 / size;
+  constexpr int size = sizeof(**p), step = step_bytes / size, turn = turn_bytes / size;
+  constexpr int page = 4096 / size;
   typename K::vector keys[Streams][K::width];
   if (some < K::width) memset(static_cast<void*>(keys), 0, sizeof keys);
   const auto line = [](const typename K::element* from) {

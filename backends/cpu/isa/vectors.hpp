@@ -23,8 +23,8 @@ typedef float vf __attribute__((vector_size(W * 4)));
 typedef uint64_t vu __attribute__((vector_size(W * 8)));
 
 // GCC 12 makes two conversions and an insert of the AVX-512 one (44 % of L2's speed
-// instead of 69 %), and warns about the plain intrinsic; maskz with all lanes is it. Of AVX2's it makes the same (squares
-// of 1 MiB of f32 on Zen 4 31.8 us, 14.9 by one conversion).
+// instead of 69 %), and warns about the plain intrinsic; maskz with all lanes is it. Of
+// AVX2's it makes the same (squares of 1 MiB of f32 on Zen 4 31.8 us, 14.9 by one).
 inline vd to_double(vf x) {
 #if defined(LOCKSTEP_ISA_AVX512)
   return _mm512_maskz_cvtps_pd(0xFF, x);
