@@ -222,7 +222,8 @@ template <int E, store how>
 __attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows,
                                         int64_t cols, int64_t run, int64_t run_dst, const char* then) {
   alignas(64) char packed[2][pipe::packs ? piped_rows(E) * pipe::ld : 1];
-  const pipe p{src, src_ld, rows, cols * E / 64 * 64, pipe_rows<E, how>(src_ld), pipe_cols * E, then};
+  const int64_t height = pipe_rows<E, how>(src_ld, dst_ld), chunk = pipe_cols(dst_ld) * E;
+  const pipe p{src, src_ld, rows, cols * E / 64 * 64, height, chunk, then};
   if (p.row_bytes == 0) return 0;
   pipe::block b{0, 0};
   if (pipe::packs) incoming(p, b, packed[0]).lines(INT64_MAX);

@@ -45,8 +45,10 @@ struct pipe {
 #if !defined(LOCKSTEP_ISA_AVX512_ZEN4)
 // All of a strip, then the next: 4096 squared took the same in chunks of 256 to 2,048 columns.
 template <int E, store how>
-constexpr int64_t pipe_rows(int64_t) { return piped_rows(E); }
-constexpr int64_t pipe_cols = int64_t{1} << 40;
+constexpr int64_t pipe_rows(int64_t, int64_t) { return piped_rows(E); }
+constexpr int64_t pipe_cols(int64_t) {
+  return int64_t{1} << 40;
+}
 
 // A block on its way in: it is copied, for the sake of rows that crowd into few sets of L1 and L2.
 struct incoming {
@@ -80,19 +82,28 @@ struct incoming {
   }
 };
 #else
+// Rows of dst 16 or 32 KiB apart, of which the sets of the L2 TLB hold 768 and 384. Closer ones fit; of rows 64 KiB
+// apart they hold 192, and narrower chunks cost more in src than they spare.
+constexpr bool few_sets(int64_t dst_ld) {
+  const int64_t power = dst_ld & -dst_ld;
+  return power == 16 << 10 || power == 32 << 10;
+}
 // Rows of a strip on Zen 4, one thread: a visit of a dst row in DRAM wants 128 bytes (mixed with reads of memory 64,
 // 128 and 256 bytes gave 18, 26 and 30 GB/s, a copy 38), through the cache 256 (7000x10001 f32 53 ms by 32 rows, 41 by
 // 64). Rows a multiple of 512 KiB apart have one set of the L2 TLB, of 24 ways: 3210 of (64,96,128,160) f32 took 117,
-// 69 and 58 ms by 64, 32 and 16 rows.
+// 69 and 58 ms by 64, 32 and 16 rows. Where few sets are left 2-byte elements want 128 bytes too (8192 squared 13.5 ms
+// by 32 rows, 11.6 by 64; 8000x7001 8.6 and 9.5), 1-byte ones do not (16384 squared 28.9 ms by 64 rows, 30.0 by 128).
 template <int E, store how>
-constexpr int64_t pipe_rows(int64_t src_ld) {
-  const int64_t rows = how == store::cached ? 64 : (src_ld & -src_ld) >= 512 << 10 ? 16 : 32;
+constexpr int64_t pipe_rows(int64_t src_ld, int64_t dst_ld) {
+  const bool tall = how == store::cached || (E == 2 && few_sets(dst_ld));
+  const int64_t rows = tall ? 64 : (src_ld & -src_ld) >= 512 << 10 ? 16 : 32;
   return rows < 64 / E ? 64 / E : rows;
 }
 // Columns that are walked down before those beside them, each of them a page of dst, of the 3,072 that the L2 TLB
 // knows: 10000x7001 f32 31 ms without, 20 by 2,048, 22 by 1,024 (two threads 37, 31, 18); 2048 squared 1.13, 1.14,
-// 0.92.
-constexpr int64_t pipe_cols = 1024;
+// 0.92. 512 where few sets are left: 4096 squared f32 6.2 ms by 1,024 and 5.2 by 512 (5.0 both in a quieter moment),
+// 16384 squared of bytes 30.4 and 28.9; f32 16384 squared, 64 KiB apart, 105 and 115 (128: 140; 2,048: 102).
+constexpr int64_t pipe_cols(int64_t dst_ld) { return few_sets(dst_ld) ? 512 : 1024; }
 
 // A block on its way into L2, where it is read in place. A line of each of 16 rows by turns: the hardware follows so
 // many streams (8192 squared read in strips of 16 rows 9.6 ms, of 20 14.1, of 32 16.1), and prefetches into L2 do not
