@@ -323,7 +323,7 @@ template <class T, class P, int U>
 // ---- rank 1 ------------------------------------------------------------------------
 // Bytes read ahead where dst goes around the cache. r = 4 f32, GB/s as fractions of a copy, one thread: none 0.81,
 // 2 KiB 0.82, 4 KiB 0.85, 8 KiB 0.89; two threads (1 KiB 0.89) 0.91, 0.93, 0.94, 16 KiB 0.94. Zen 4 none: 2 KiB ahead
-// into L2 take 1.4 times the time, 1 and 4 KiB, or into L1, 1.02 to 1.05.
+// into L2 take 1.4 to 1.5 times the time, 1 KiB 0.95 to 1.00, 4 KiB, or into L1, 1.01 to 1.05.
 constexpr int64_t line_ahead = 8192;
 template <class T, int R>
 void line_row(const stencil_row<T>& a) {
