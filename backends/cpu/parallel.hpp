@@ -8,6 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include <atomic>
 #include <cfenv>
 #include <cstdint>
 
@@ -94,6 +95,29 @@ void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, cons
     };
     const int64_t first = cut(thread), last = cut(thread + 1);
     if (first < last) body(first, last);
+  });
+}
+
+// body(task) for each task: a thread takes those of a contiguous share of its own, one after the other, and what others
+// have left after it.
+template <class Body>
+void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
+  struct alignas(64) share {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  constexpr int most = 64;
+  share shares[most];
+  const int threads = usable_threads(queue, tasks), count = threads < most ? threads : most;
+  for (int s = 0; s < count; ++s) {
+    shares[s].next = tasks * s / count;
+    shares[s].end = tasks * (s + 1) / count;
+  }
+  on_threads(threads, [&](int thread, int) {
+    for (int k = 0; k < count; ++k) {
+      share& s = shares[(thread + k) % count];
+      for (int64_t task; (task = s.next.fetch_add(1, std::memory_order_relaxed)) < s.end;) body(task);
+    }
   });
 }
 
