@@ -245,7 +245,7 @@ typename R::value reduce_together(lockstep_queue& queue, const R& r, const vecto
   const int level = subtree_level(chunks, most_tasks(queue, v.n * v.bytes));
   const int64_t tasks = ((chunks - 1) >> level) + 1;
   auto* values = static_cast<typename R::value*>(workspace);
-  if (v.n < stolen_from / v.bytes) {
+  if (!v.two && v.n < stolen_from / v.bytes) {
     const bool back = v.turns && v.n >= turns_from * queue.threads / v.bytes && other_way();
     over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
       if (!LOCKSTEP_MUTANT("tree_cut_in_equal_shares"))
