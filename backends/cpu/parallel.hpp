@@ -111,7 +111,7 @@ void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
   const int threads = usable_threads(queue, tasks), count = threads < most ? threads : most;
   for (int s = 0; s < count; ++s) {
     shares[s].next = tasks * s / count;
-    shares[s].end = tasks * (s + 1) / count;
+    shares[s].end = tasks * (s + 1) / count - LOCKSTEP_MUTANT("share_without_its_last_task");
   }
   on_threads(threads, [&](int thread, int) {
     for (int k = 0; k < count; ++k) {

@@ -14,7 +14,7 @@ namespace {
 
 lockstep_status sum_floats(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const sequences q(call, two);
-  const float_sum sum{q.d.dtype == LOCKSTEP_F32 ? sum_f32 : sum_f64, float_sums(queue->level), q.near()};
+  const float_sum sum{q.d.dtype == LOCKSTEP_F32 ? sum_f32 : sum_f64, float_sums(queue->level), q.elements() * q.bytes};
   if (sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto done = [&](int64_t s, double value) { store_float(call, s, value); };
   reduce_sequences(

@@ -16,7 +16,7 @@ struct packed_rows {
   const void* src;
   int64_t n, stride;
   const int64_t* offsets;
-  bool near = false;  // in the caches: whole chunks are read without prefetches
+  int64_t bytes = INT64_MAX;  // that the call reads in all: how near they may be
 };
 
 // Columns that a column kernel takes at a time: see isa/float_sums.cpp.

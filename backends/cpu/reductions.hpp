@@ -50,13 +50,14 @@ struct float_sum {
   static constexpr int64_t chunk = order::leaf;
   float_term term;
   const float_sum_kernels& kernels;
-  bool near = false;
+  int64_t bytes = INT64_MAX;  // that the call reads in all
 
-  void rows(const packed_rows& r, int64_t count, double* out) const {
+  void rows(packed_rows r, int64_t count, double* out) const {
+    r.bytes = bytes;
     kernels.of[term].rows(r, count, out);
   }
   void chunks(const void* src, int64_t count, int64_t n, int64_t, double* out) const {
-    rows({src, n, chunk, nullptr, near}, count, out);
+    rows({src, n, chunk, nullptr}, count, out);
   }
   void two(const void* a, const void* b, int64_t count, int64_t, int64_t, double* out_a, double* out_b) const {
     kernels.of[term].two(a, b, count, out_a, out_b);

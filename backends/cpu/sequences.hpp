@@ -85,9 +85,7 @@ struct sequences {
         bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
         two(two_streams),
         turns(d.count == 1 && d.length >= turns_from / bytes && d.length < two_streams_from / bytes) {}
-  // Doubles that L2 holds, so few instructions a line that prefetches are felt (0.95 of the time without; f32 and i32
-  // take 1.05 to 1.09, and 2 MiB of doubles 1.18).
-  bool near() const { return d.dtype == LOCKSTEP_F64 && d.length <= (1 << 20) / 8; }
+  int64_t elements() const { return d.offsets != nullptr ? d.offsets[d.count] - d.offsets[0] : d.count * d.length; }
   int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
   const char* begin(int64_t s) const {
     return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
@@ -210,9 +208,11 @@ inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call)
   const bool extremes = q.d.reduction == LOCKSTEP_MIN || q.d.reduction == LOCKSTEP_MAX ||
                         q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
   // One core of Zen 4 reads 1 GiB of f64 in 41.5 ms by one plain stream of half lines, in 43 to 53 by two, and finds
-  // extremes of f32 in 41 to 47 and 45 to 53; two cores gain by them.
-  if (queue->level == isa::avx512_zen4 && (q.bytes == 8 || extremes) && queue->threads == 1) return 1;
-  const int64_t from = extremes && q.bytes == 4 && queue->threads == 1 ? two_extremes_from : two_streams_from;
+  // extremes of f32 in 41 to 47 and 45 to 53; two cores gain by them. Squares of 64 MiB of f16 take 3.2 and 3.9 ms, two
+  // cores 1.65 and 1.93.
+  const bool alone = queue->threads == 1;
+  if (queue->level == isa::avx512_zen4 && (q.bytes == 2 || (alone && (q.bytes == 8 || extremes)))) return 1;
+  const int64_t from = extremes && q.bytes == 4 && alone ? two_extremes_from : two_streams_from;
   return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < from / q.bytes;
 }
 

@@ -45,7 +45,7 @@ double norm_f64(const lockstep_queue* queue, const vector_view& v, double plain,
 
 lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const sequences q(call, two);
-  const float_sum sum{term_of(q.d.dtype), float_sums(queue->level), q.near()};
+  const float_sum sum{term_of(q.d.dtype), float_sums(queue->level), q.elements() * q.bytes};
   if (q.d.reduction != LOCKSTEP_NORM2 && sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto finish = [&](int64_t s, double value, const auto& reduce) {
     if (q.d.reduction == LOCKSTEP_NORM2)

@@ -90,7 +90,6 @@ struct f16_square {
   static vd load(const uint16_t* p) { return load_f16(p); }
 #if defined(LOCKSTEP_ISA_AVX512)
   static vd of(__m128i x) { return of_f16(x); }
-  static v4d four(const uint16_t* p) { return four_f16(p); }
 #endif
   template <class V>
   static V enter(V acc, V x) {
@@ -101,7 +100,6 @@ struct bf16_square : f16_square {
   static vd load(const uint16_t* p) { return load_bf16(p); }
 #if defined(LOCKSTEP_ISA_AVX512)
   static vd of(__m128i x) { return of_bf16(x); }
-  static v4d four(const uint16_t* p) { return four_bf16(p); }
 #endif
 };
 struct f32_square {
