@@ -39,16 +39,17 @@ int32_t parse_threads(const char* text) {
 backend_name parse_backend(const std::string& text, const char* argument) {
   backend_name parsed;
   const size_t colon = text.find(':');
-  parsed.name = text.substr(0, colon);
+  const std::string name = text.substr(0, colon);
+  const bool is_auto = name == "auto";
   if (colon != std::string::npos) {
     const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
     const auto [rest, code] = std::from_chars(begin, end, parsed.device);
-    if (begin == end || code != std::errc{} || rest != end || parsed.device < 0 || parsed.is_auto())
+    if (begin == end || code != std::errc{} || rest != end || parsed.device < 0 || is_auto)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is \"{}\"; write a backend ({}) or a device of one, \"cuda:1\"", argument,
            text, known_backends());
   }
-  if (parsed.is_auto()) return parsed;
-  backend_entry* entry = find_backend(parsed.name);
+  if (is_auto) return parsed;
+  backend_entry* entry = parsed.entry = find_backend(name);
   if (entry == nullptr)
     fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which is no known backend; known are {} (searched: {})", argument, text,
          known_backends(), search_path_text());
@@ -56,7 +57,7 @@ backend_name parse_backend(const std::string& text, const char* argument) {
     fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which cannot run here: {}; use \"auto\" or \"cpu\"", argument, text,
          entry->reason());
   if (parsed.device >= entry->devices())
-    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", but {} has {} device(s), numbered from 0", argument, text, parsed.name,
+    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", but {} has {} device(s), numbered from 0", argument, text, name,
          entry->devices());
   return parsed;
 }
@@ -216,10 +217,7 @@ void lockstep_context::mark_pending(const queue_lease& lease) {
 }
 
 void lockstep_context::settle(const queue_lease& lease) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!lease->pending) return;
-  }
+  if (!lease->pending) return;
   const lockstep_status status = lease->backend->finish(lease.get());
   std::string text = status != LOCKSTEP_OK ? last_error() : "";
   if (status == LOCKSTEP_BACKEND_LOST) lease->entry->mark_lost(text);

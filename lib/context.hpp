@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,9 +17,9 @@ namespace lockstep::lib {
 
 // "auto", "cpu", "cuda", "cuda:1"
 struct backend_name {
-  std::string name = "auto";
+  backend_entry* entry = nullptr;  // nullptr: auto
   int32_t device = 0;
-  bool is_auto() const { return name == "auto"; }
+  bool is_auto() const { return entry == nullptr; }
 };
 // Throws INVALID_ARGUMENT for a malformed name, NO_BACKEND for an unknown one
 // or one that cannot run here.
@@ -45,10 +46,10 @@ struct pooled_queue {
   lockstep_queue* queue = nullptr;
   std::mutex in_use;
   bool shared = false;   // the context's asynchronous queue: calls take turns on it
-  bool pending = false;  // holds work that nobody has waited for
-  bool reserved = false; // belongs to a plan
+  std::atomic<bool> pending = false;  // holds work that nobody has waited for
+  bool reserved = false;              // belongs to a plan
   // The first failure of work that somebody has waited for but lockstep_synchronize
-  // has not yet told. Like pending and reserved, under the context's mutex.
+  // has not yet told. Like reserved, and setting pending, under the context's mutex.
   lockstep_status failed = LOCKSTEP_OK;
   std::string failed_text;
 };

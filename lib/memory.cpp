@@ -10,7 +10,7 @@ queue_lease lease_of(lockstep_context* context, const char* backend) {
   if (backend == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is NULL; write \"cpu\" or \"cuda\"");
   const backend_name named = parse_backend(backend, "backend");
   if (named.is_auto()) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is \"auto\"; memory belongs to one backend, name it");
-  return context->acquire(find_backend(named.name), named.device, nullptr, false);
+  return context->acquire(named.entry, named.device, nullptr, false);
 }
 void require_kind(lockstep_memory kind) {
   if (kind < LOCKSTEP_HOST || kind > LOCKSTEP_DEVICE)

@@ -133,7 +133,7 @@ void require_taken(const lockstep_plan& plan) {
 void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_options& options) {
   if (!aim(plan, src, dst)) return;
   choice& chosen = plan.chosen;
-  const bool own = options.stream == nullptr || chosen.entry->name() == "cpu";
+  const bool own = options.stream == nullptr || chosen.entry->is_cpu();
   chosen.queue =
       own ? plan.context->lock(plan.reserved)
           : plan.context->acquire(chosen.entry, chosen.device, options.stream, (options.flags & LOCKSTEP_ASYNC) != 0);

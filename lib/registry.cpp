@@ -33,14 +33,16 @@ const registry& instance() {
 const lockstep_host built_in_host = {LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host), &set_error};
 }  // namespace
 
-void backend_entry::load_locked() {
-  if (tried_) return;
+backend_entry::state backend_entry::load() {
+  const std::lock_guard lock(mutex_);
+  if (const state known = state_.load(); known != state::untried) return known;
+  state found = state::unusable;
   try {
-    backend_ = path_.empty() ? lockstep_cpu_backend(&built_in_host) : load_module(path_);
+    backend_ = is_cpu() ? lockstep_cpu_backend(&built_in_host) : load_module(path_);
     clear_error();
     if (backend_->devices(&devices_) != LOCKSTEP_OK || devices_ == 0)
       fail(LOCKSTEP_NO_BACKEND, "{}", *last_error() ? last_error() : "it found no device");
-    usable_ = true;
+    found = state::usable;
   } catch (const std::bad_alloc&) {  // the call's failure, not the backend's: the next call tries again
     backend_ = nullptr;
     devices_ = 0;
@@ -52,39 +54,19 @@ void backend_entry::load_locked() {
     devices_ = 0;
     reason_ = e.what();
   }
-  tried_ = true;
   clear_error();
+  state_.store(found, std::memory_order_release);
+  return found;
 }
 
-const lockstep_backend* backend_entry::get() {
-  const std::lock_guard lock(mutex_);
-  load_locked();
-  return usable_ ? backend_ : nullptr;
-}
-const lockstep_backend* backend_entry::loaded() {
-  const std::lock_guard lock(mutex_);
-  load_locked();
-  return backend_;
-}
-const lockstep_backend* backend_entry::owner() {
-  const std::lock_guard lock(mutex_);
-  load_locked();
-  return usable_ || lost_ ? backend_ : nullptr;
-}
-int32_t backend_entry::devices() {
-  const std::lock_guard lock(mutex_);
-  load_locked();
-  return devices_;
-}
 std::string backend_entry::reason() {
+  now();
   const std::lock_guard lock(mutex_);
-  load_locked();
   return reason_;
 }
 void backend_entry::mark_lost(const std::string& why) {
   const std::lock_guard lock(mutex_);
-  usable_ = false;
-  lost_ = true;
+  state_.store(state::lost, std::memory_order_release);
   reason_ = "lost: " + why;
 }
 

@@ -3,6 +3,7 @@
 // unloaded (RTLD_NODELETE), so pointers to entries stay valid.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -17,24 +18,31 @@ class backend_entry {
 
   const std::string& name() const { return name_; }
   const std::string& path() const { return path_; }
+  bool is_cpu() const { return path_.empty(); }  // the one that is built in
   // The backend when it can run here, else nullptr and reason() says why. Loads
   // the module once.
-  const lockstep_backend* get();
+  const lockstep_backend* get() { return now() == state::usable ? backend_ : nullptr; }
   // The backend even where it found no device, so that its tables can be listed.
-  const lockstep_backend* loaded();
-  int32_t devices();
+  const lockstep_backend* loaded() { return now(), backend_; }
+  int32_t devices() { return now(), devices_; }
   std::string reason();
   // The backend whose memory a pointer may be: a usable one, or one that was and is
   // lost, whose memory the host still must not touch.
-  const lockstep_backend* owner();
+  const lockstep_backend* owner() { return now() == state::usable || now() == state::lost ? backend_ : nullptr; }
   // After a sticky device error: unusable for the rest of the process.
   void mark_lost(const std::string& why);
 
  private:
-  void load_locked();
+  // What is asked several times a call takes no lock: backend_ and devices_ are written once, before state_ says so.
+  enum class state { untried, usable, unusable, lost };
+  state now() {
+    const state known = state_.load(std::memory_order_acquire);
+    return known != state::untried ? known : load();
+  }
+  state load();
   const std::string name_, path_;
-  std::mutex mutex_;
-  bool tried_ = false, usable_ = false, lost_ = false;
+  std::mutex mutex_;  // loading, and reason_
+  std::atomic<state> state_ = state::untried;
   const lockstep_backend* backend_ = nullptr;
   int32_t devices_ = 0;
   std::string reason_;

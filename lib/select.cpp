@@ -60,7 +60,7 @@ whereabouts locate(const prepared_call& prepared, const void* src, const void* d
   // Results that are few do not make the trip a pageable one.
   const void* sized = prepared.dst_span >= prepared.src_span / 8 ? dst : nullptr;
   for (backend_entry* entry : backends()) {
-    if (entry->name() == "cpu") continue;
+    if (entry->is_cpu()) continue;
     const lockstep_backend* backend = entry->owner();
     if (backend == nullptr) continue;
     bool pinned = true;
@@ -94,7 +94,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
     const auto passed_over = [&](const std::string& reason) {
       chosen.why += fmt::format("{}{}: {}", chosen.why.empty() ? "" : "; ", entry->name(), reason);
     };
-    if (!named.is_auto() && entry->name() != named.name) continue;
+    if (!named.is_auto() && entry != named.entry) continue;
     const lockstep_backend* backend = entry->get();
     if (named.is_auto()) {
       if (entry == skip) continue;  // its failure is already in the story
@@ -102,7 +102,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
         passed_over(entry->reason());
         continue;
       }
-      const bool last_resort = entry->name() == "cpu";
+      const bool last_resort = entry->is_cpu();
       if (!last_resort && forced.empty() && data.on_device && data.backend != entry->name()) {
         passed_over("the data is memory of " + data.backend);
         continue;
@@ -124,11 +124,11 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
     const bool own_device = data.on_device && data.backend == entry->name() && named.is_auto();
     chosen.device = own_device ? data.device : named.device;
     try {
-      chosen.queue = context->acquire(entry, chosen.device, entry->name() == "cpu" ? nullptr : options.stream,
+      chosen.queue = context->acquire(entry, chosen.device, entry->is_cpu() ? nullptr : options.stream,
                                       (options.flags & LOCKSTEP_ASYNC) != 0);
     } catch (const error& e) {
       const bool may_fall_back =
-          named.is_auto() && entry->name() != "cpu" && ((options.flags | now.flags) & LOCKSTEP_NO_FALLBACK) == 0;
+          named.is_auto() && !entry->is_cpu() && ((options.flags | now.flags) & LOCKSTEP_NO_FALLBACK) == 0;
       if (!may_fall_back || !recoverable(e.status)) throw;
       chosen.why += (chosen.why.empty() ? "" : "; ") + e.text;  // which names the backend
       chosen.compared = {};

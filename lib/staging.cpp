@@ -12,7 +12,7 @@ namespace lockstep::lib {
 
 // The CPU backend cannot tell device memory from its own; the owner can.
 bool can_reach(const choice& chosen, const void* pointer) {
-  if (chosen.entry->name() != "cpu") return chosen.backend->reachable(chosen.queue.get(), pointer) != 0;
+  if (!chosen.entry->is_cpu()) return chosen.backend->reachable(chosen.queue.get(), pointer) != 0;
   for (backend_entry* entry : backends()) {
     const lockstep_backend* other = entry == chosen.entry ? nullptr : entry->owner();
     if (other == nullptr) continue;
@@ -31,13 +31,13 @@ class staged {
  public:
   staged(const choice& chosen, const void* pointer, size_t bytes) : chosen_(chosen), bytes_(bytes) {
     if (bytes == 0 || can_reach(chosen, pointer)) return;
-    const lockstep_memory kind = chosen.entry->name() == "cpu" ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
+    const lockstep_memory kind = chosen.entry->is_cpu() ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
     const lockstep_status status = chosen.backend->allocate(chosen.queue.get(), kind, bytes, &copy_);
     if (status != LOCKSTEP_OK) fail_backend(status, *chosen.entry);
   }
   ~staged() {
     if (copy_ == nullptr) return;
-    const lockstep_memory kind = chosen_.entry->name() == "cpu" ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
+    const lockstep_memory kind = chosen_.entry->is_cpu() ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
     chosen_.backend->release(chosen_.queue.get(), kind, bytes_, copy_);
   }
   staged(const staged&) = delete;

@@ -10,8 +10,9 @@ thread_local char error_text[1024];
 }  // namespace
 
 void set_error(const char* text) noexcept {
-  std::strncpy(error_text, text, sizeof error_text - 1);
-  error_text[sizeof error_text - 1] = '\0';
+  const size_t length = strnlen(text, sizeof error_text - 1);
+  std::memmove(error_text, text, length);
+  error_text[length] = '\0';
 }
 void clear_error() noexcept { error_text[0] = '\0'; }
 const char* last_error() noexcept { return error_text; }

@@ -177,10 +177,10 @@ inline void enter_turn(int turn, const vd (&x)[at_once], vd* lane) {
   }
 }
 
-// A whole leaf by a loop of four loads of 32 bytes, through which Zen 4's prefetcher, which goes by the instruction that
-// loads, reads as for a sum in any order: sixteen registers of lanes want thirty-two. One core: 1 GiB of f64 0.93 of the
-// time of those alone, 0.97 of that with prefetches, 2 to 16 MiB 0.88 to 0.95; many rows of 2,048 f32 9.2 -> 6.2 ms, of
-// f16 6.4 -> 4.0; f16 in L2 0.80, bf16 0.75.
+// A whole leaf by a loop of four loads of 32 bytes. Zen 4's prefetcher goes by the instruction that loads, so it reads
+// as for a sum in any order; a row of lanes at a time wants 32 loads. One core: 1 GiB of f64 0.93 of the time of those
+// alone, 0.97 of that with prefetches, 2 to 16 MiB 0.88 to 0.95; many rows of 2,048 f32 9.2 -> 6.2 ms, of f16
+// 6.4 -> 4.0; f16 in L2 0.80, bf16 0.75.
 template <class K>
 inline vd leaf_by_turns(const typename K::element* p) {
   constexpr int step = 128 / static_cast<int>(sizeof(*p)), at_once = step / W, turns = lanes / step;
