@@ -93,6 +93,48 @@ inline void full_rows(const typename H::element* p, int64_t full, typename H::V*
   }
 }
 
+// enter(k, x[k]) for the vectors of turn `turn` of `turns` in a row, by branches that follow a pattern. (A jump by a
+// table is guessed or not by where the code stands: 16 MiB of f64 0.24 or 0.59 ms.)
+template <class K, int first, int turns, int at_once>
+inline void enter_turn(int turn, const vd (&x)[at_once], vd* lane) {
+  if constexpr (turns == 1) {
+#pragma GCC unroll 8
+    for (int k = 0; k < at_once; ++k) lane[first * at_once + k] = K::enter(lane[first * at_once + k], x[k]);
+  } else if ((turn & turns / 2) != 0) {
+    enter_turn<K, first + turns / 2, turns / 2>(turn, x, lane);
+  } else {
+    enter_turn<K, first, turns / 2>(turn, x, lane);
+  }
+}
+
+// full_rows by a loop of four loads of 32 bytes. Zen 4's prefetcher goes by the instruction that loads, so it reads
+// as for a sum in any order; a row of lanes at a time wants 32 loads. One core: 1 GiB of f64 0.93 of the time of those
+// alone, 0.97 of that with prefetches, 2 to 16 MiB 0.88 to 0.95; many rows of 2,048 f32 9.2 -> 6.2 ms, of f16
+// 6.4 -> 4.0; f16 in L2 0.80, bf16 0.75.
+template <class K>
+inline void full_rows_by_turns(const typename K::element* p, int64_t full, vd* to) {
+  constexpr int step = 128 / static_cast<int>(sizeof(*p)), at_once = step / W, turns = lanes / step;
+  vd lane[vectors];
+#pragma GCC unroll 16
+  for (int k = 0; k < vectors; ++k) lane[k] = splat(-0.0);
+#pragma GCC unroll 1
+  for (int turn = 0; turn < full * turns; ++turn, p += step) {
+    vd x[at_once];
+#pragma GCC unroll 8
+    for (int k = 0; k < at_once; ++k) x[k] = held(K::load(p + k * W));
+    enter_turn<K, 0, turns>(LOCKSTEP_MUTANT("turns_of_doubles_one_bit_short") ? turn & 3 : turn, x, lane);
+  }
+#pragma GCC unroll 16
+  for (int k = 0; k < vectors; ++k) to[k] = lane[k];
+}
+
+// Rows that come from beyond L2, or may.
+template <class K>
+inline void far_rows(const typename K::element* p, int64_t full, vd* lane) {
+  if constexpr (zen4_reads) full_rows_by_turns<K>(p, full, lane);
+  else full_rows<by_vectors<K>>(p, full, lane);
+}
+
 // Joins whole vectors of lanes, `live` of them not missing, down to one.
 inline vd join_vectors(vd* lane, int live) {
   if (LOCKSTEP_MUTANT("lanes_joined_in_a_row"))
@@ -133,7 +175,7 @@ vd leaf_vector(const typename K::element* p, int64_t n) {
   }
   vd lane[vectors];
   const int64_t full = n / lanes, rest = n % lanes;
-  if (full > 0) full_rows<by_vectors<K>>(p, full, lane);
+  if (full > 0) far_rows<K>(p, full, lane);
   p += full * lanes;
   const int whole = static_cast<int>(rest / W), part = static_cast<int>(rest % W);
   const int live = full > 0 ? vectors : whole + (part != 0);
@@ -161,40 +203,6 @@ inline vd whole_leaf(const typename H::element* p) {
 #pragma GCC unroll 32
     for (int k = 0; k < d; ++k) lane[k] += lane[k + d];
   return widened(lane[0]);
-}
-
-// enter(k, x[k]) for the vectors of turn `turn` of `turns` in a row, by branches that follow a pattern. (A jump by a
-// table is guessed or not by where the code stands: 16 MiB of f64 0.24 or 0.59 ms.)
-template <class K, int first, int turns, int at_once>
-inline void enter_turn(int turn, const vd (&x)[at_once], vd* lane) {
-  if constexpr (turns == 1) {
-#pragma GCC unroll 8
-    for (int k = 0; k < at_once; ++k) lane[first * at_once + k] = K::enter(lane[first * at_once + k], x[k]);
-  } else if ((turn & turns / 2) != 0) {
-    enter_turn<K, first + turns / 2, turns / 2>(turn, x, lane);
-  } else {
-    enter_turn<K, first, turns / 2>(turn, x, lane);
-  }
-}
-
-// A whole leaf by a loop of four loads of 32 bytes. Zen 4's prefetcher goes by the instruction that loads, so it reads
-// as for a sum in any order; a row of lanes at a time wants 32 loads. One core: 1 GiB of f64 0.93 of the time of those
-// alone, 0.97 of that with prefetches, 2 to 16 MiB 0.88 to 0.95; many rows of 2,048 f32 9.2 -> 6.2 ms, of f16
-// 6.4 -> 4.0; f16 in L2 0.80, bf16 0.75.
-template <class K>
-inline vd leaf_by_turns(const typename K::element* p) {
-  constexpr int step = 128 / static_cast<int>(sizeof(*p)), at_once = step / W, turns = lanes / step;
-  vd lane[vectors];
-#pragma GCC unroll 16
-  for (int k = 0; k < vectors; ++k) lane[k] = splat(-0.0);
-#pragma GCC unroll 1
-  for (int turn = 0; turn < order::rows * turns; ++turn, p += step) {
-    vd x[at_once];
-#pragma GCC unroll 8
-    for (int k = 0; k < at_once; ++k) x[k] = held(K::load(p + k * W));
-    enter_turn<K, 0, turns>(LOCKSTEP_MUTANT("turns_of_doubles_one_bit_short") ? turn & 3 : turn, x, lane);
-  }
-  return join_vectors(lane, vectors);
 }
 
 // Whole leaves from a on and from b on, side by side: with 32 registers all lanes of two leaves are accumulators. No
@@ -242,6 +250,13 @@ inline vd short_row(const typename K::element* p, int64_t m) {
   return lane[0];
 }
 
+// Results, a NaN as the canonical one: a row's may go straight to the caller.
+template <class V>
+inline void store_sums(double* out, V sums, int64_t count = sizeof(V) / sizeof(double)) {
+  if (!LOCKSTEP_MUTANT("nan_of_a_row_not_canonical")) sums = sums == sums ? sums : all_lanes<V>(__builtin_nan(""));
+  memcpy(out, &sums, static_cast<size_t>(count) * sizeof(double));
+}
+
 // together: code for W rows side by side.
 template <bool together, class Row>
 inline void each_row(int64_t count, double* out, const Row& row) {
@@ -251,16 +266,14 @@ inline void each_row(int64_t count, double* out, const Row& row) {
       vd v[W];
 #pragma GCC unroll 8
       for (int i = 0; i < W; ++i) v[i] = row(s + i);
-      const vd sums = join_lanes(v);
-      memcpy(out + s, &sums, sizeof sums);
+      store_sums(out + s, join_lanes(v));
     }
   for (; s < count; s += W) {
     const int some = count - s < W ? static_cast<int>(count - s) : W;
     vd v[W] = {};
 #pragma GCC unroll 1
     for (int i = 0; i < some; ++i) v[i] = row(s + i);
-    const vd sums = join_lanes(v);
-    memcpy(out + s, &sums, static_cast<size_t>(some) * sizeof(double));
+    store_sums(out + s, join_lanes(v), some);
   }
 }
 
@@ -270,9 +283,51 @@ inline void ahead_of(const T* row, int64_t length) {
     fetch(reinterpret_cast<const char*>(row) + ahead + b);
 }
 
+#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
+// Rows of V vectors of four floats, a row a turn of the loop as in full_rows_by_turns: in L2 0.74 of the time (rows of
+// 32) and 0.85 (of 128); 128 MiB by one core 0.93 (of 64 and 128) and level (of 32). Four rows a turn take it twice.
+template <class K, int V>
+void rows_by_fours(const packed_rows& r, int64_t count, double* out) {
+  const auto* p = static_cast<const float*>(r.src);
+  const int64_t stride = r.stride;
+  v4d row[4] = {};
+#pragma GCC unroll 1
+  for (int64_t s = 0; s < count; ++s, p += stride) {
+    v4d lane[V];
+#pragma GCC unroll 32
+    for (int k = 0; k < V; ++k) {  // the halves of a row by turns: squares of rows of 32 take 0.95 of the time so
+      const int at = k / 2 + k % 2 * (V / 2);
+      lane[at] = held(K::four(p + 4 * at));
+    }
+#pragma GCC unroll 32
+    for (int k = 0; k < V; ++k) lane[k] = K::term(lane[k]);
+#pragma GCC unroll 5
+    for (int d = 16; d >= 1; d /= 2)
+#pragma GCC unroll 16
+      for (int k = 0; k < d; ++k)
+        if (k + d < V) lane[k] += lane[k + d];
+    const v4d x = held(lane[0]);
+    if ((s & 2) == 0) {
+      if ((s & 1) == 0) row[0] = x;
+      else row[1] = x;
+    } else if ((s & 1) == 0) {
+      row[2] = x;
+    } else {
+      row[3] = x;
+      store_sums(out + s - 3, join_lanes(row));
+    }
+  }
+  if (count % 4 != 0) store_sums(out + count - count % 4, join_lanes(row), count % 4);
+}
+#endif
+
 // Rows of one length, V vectors.
 template <class K, int V>
 void short_rows(const packed_rows& r, int64_t count, double* out) {
+#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
+  if constexpr (sizeof(typename K::element) == 4)
+    if (r.n == V * W) return rows_by_fours<K, 2 * V>(r, count, out);
+#endif
   const auto* p = static_cast<const typename K::element*>(r.src);
   each_row<V <= 4>(count, out, [&](int64_t s) {
     ahead_of(p + s * r.stride, V * W);
@@ -304,8 +359,10 @@ void rows(const packed_rows& r, int64_t count, double* out) {
     return each_row<false>(count, out, [&](int64_t s) { return whole_leaf<near_by<K>, false>(p + s * stride); });
   if (n == order::leaf)
     return each_row<false>(count, out, [&](int64_t s) {
-      if constexpr (zen4_reads) return leaf_by_turns<K>(p + s * stride);
-      else return whole_leaf<by_vectors<K>, true>(p + s * stride);
+      if constexpr (!zen4_reads) return whole_leaf<by_vectors<K>, true>(p + s * stride);
+      vd lane[vectors];
+      far_rows<K>(p + s * stride, order::rows, lane);
+      return join_vectors(lane, vectors);
     });
   if (n > 0 && n <= most_vectors * W) {
     static constexpr auto table = short_rows_of<K>(constants<1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16>{});

@@ -71,6 +71,7 @@ struct f32_sum {
   static vd load(const float* p) { return load_f32(p); }
 #if defined(LOCKSTEP_ISA_AVX512)
   static v4d four(const float* p) { return four_f32(p); }
+  static v4d term(v4d x) { return x; }
   // As acc + x; but on Zen 4 adds share their units with conversions, multiplications do not.
   static v4d enter(v4d acc, v4d x) { return _mm256_fmadd_pd(x, _mm256_set1_pd(1), acc); }
 #endif
@@ -107,6 +108,7 @@ struct f32_square {
   static vd load(const float* p) { return load_f32(p); }
 #if defined(LOCKSTEP_ISA_AVX512)
   static v4d four(const float* p) { return four_f32(p); }
+  static v4d term(v4d x) { return x * x; }
 #endif
   template <class V>
   static V enter(V acc, V x) {

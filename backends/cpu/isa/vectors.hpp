@@ -58,8 +58,10 @@ inline vd fused_square(vd x, vd acc) {
 #endif
 }
 
-#if defined(LOCKSTEP_ISA_AVX512)
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
 typedef double v4d __attribute__((vector_size(32)));
+#endif
+#if defined(LOCKSTEP_ISA_AVX512)
 inline v4d fused_square(v4d x, v4d acc) { return _mm256_fmadd_pd(x, x, acc); }
 #endif
 
@@ -82,6 +84,16 @@ inline vd splat(double x) { return all_lanes<vd>(x); }
 
 // Lane i: the lanes of v[i] joined in steps d = W/2 ... 1. W vectors together, so
 // that each add works on full registers: W - 1 adds instead of W * log2(W).
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+inline v4d join_lanes(const v4d* v) {
+  v4d two[2];
+  for (int i = 0; i < 2; ++i)
+    two[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 1, 4, 5) +
+             __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 3, 6, 7);
+  return __builtin_shufflevector(two[0], two[1], 0, 2, 4, 6) + __builtin_shufflevector(two[0], two[1], 1, 3, 5, 7);
+}
+#endif
+#if !defined(LOCKSTEP_ISA_AVX2)
 inline vd join_lanes(const vd* v) {
 #if defined(LOCKSTEP_ISA_AVX512)
   vd four[4], two[2];
@@ -93,16 +105,11 @@ inline vd join_lanes(const vd* v) {
              __builtin_shufflevector(four[2 * i], four[2 * i + 1], 2, 3, 6, 7, 10, 11, 14, 15);
   return __builtin_shufflevector(two[0], two[1], 0, 2, 4, 6, 8, 10, 12, 14) +
          __builtin_shufflevector(two[0], two[1], 1, 3, 5, 7, 9, 11, 13, 15);
-#elif defined(LOCKSTEP_ISA_AVX2)
-  vd two[2];
-  for (int i = 0; i < 2; ++i)
-    two[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 1, 4, 5) +
-             __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 3, 6, 7);
-  return __builtin_shufflevector(two[0], two[1], 0, 2, 4, 6) + __builtin_shufflevector(two[0], two[1], 1, 3, 5, 7);
 #else
   return __builtin_shufflevector(v[0], v[1], 0, 2) + __builtin_shufflevector(v[0], v[1], 1, 3);
 #endif
 }
+#endif
 
 }  // namespace
 
