@@ -83,6 +83,11 @@ void on_threads(int threads, const Body& body) {
   }
 }
 
+// Where part `part` of `parts` of n begins.
+inline int64_t part_begin(int64_t n, int64_t part, int64_t parts) {
+  return n / parts * part + n % parts * part / parts;
+}
+
 // body(first, last): one contiguous range of [0, tasks) a thread, cut at
 // multiples of grain.
 template <class Body>
@@ -90,7 +95,7 @@ void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, cons
   const int64_t grains = tasks / grain + (tasks % grain != 0 && !LOCKSTEP_MUTANT("range_without_its_last_grain"));
   on_threads(usable_threads(queue, grains), [&](int thread, int threads) {
     const auto cut = [&](int t) {
-      const int64_t at = grains / threads * t + (grains % threads) * t / threads;
+      const int64_t at = part_begin(grains, t, threads);
       return at < grains || LOCKSTEP_MUTANT("range_without_its_last_grain") ? at * grain : tasks;
     };
     const int64_t first = cut(thread), last = cut(thread + 1);
@@ -110,8 +115,8 @@ void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
   share shares[most];
   const int threads = usable_threads(queue, tasks), count = threads < most ? threads : most;
   for (int s = 0; s < count; ++s) {
-    shares[s].next = tasks * s / count;
-    shares[s].end = tasks * (s + 1) / count - LOCKSTEP_MUTANT("share_without_its_last_task");
+    shares[s].next = part_begin(tasks, s, count);
+    shares[s].end = part_begin(tasks, s + 1, count) - LOCKSTEP_MUTANT("share_without_its_last_task");
   }
   on_threads(threads, [&](int thread, int) {
     for (int k = 0; k < count; ++k) {

@@ -66,7 +66,7 @@ lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call, 
   // Many short rows: their winners go straight to dst.
   if (q.packed() && q.d.offsets == nullptr && q.d.length > 0 && q.d.length <= 1024 && q.d.count >= 16) {
     const int64_t result_bytes = index ? 8 : q.bytes;
-    over_ranges(*queue, q.d.count, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
+    over_sequences(*queue, q, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
       extremes(queue->level).of[term].winners({q.begin(first), q.d.length, q.d.sequence_stride, nullptr}, last - first,
                                               index, static_cast<char*>(call->dst) + first * result_bytes);
     });

@@ -196,7 +196,7 @@ inline bool sum_short_rows(const lockstep_queue& queue, const lockstep_call* cal
   const sequences q(call);
   if (!q.packed() || q.d.offsets != nullptr || q.d.length < 1 || q.d.length > 1024 || q.d.count < 16) return false;
   constexpr int64_t batch = 512;
-  over_ranges(queue, q.d.count, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
+  over_sequences(queue, q, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
     const auto rows = [&](int64_t s, int64_t some, double* out) {
       sum.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, some, out);
     };

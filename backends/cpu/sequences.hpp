@@ -227,6 +227,17 @@ inline int64_t most_tasks(const lockstep_queue& queue, int64_t bytes) {
   return bytes < stolen_from ? few : std::clamp(bytes / task_bytes, few, many);
 }
 
+// body(first, last): ranges of a call's sequences.
+template <class Body>
+void over_sequences(const lockstep_queue& queue, const sequences& q, int64_t grain, const Body& body) {
+  const int64_t bytes = q.elements() * q.bytes;
+  if (queue.threads == 1 || bytes < stolen_from) return over_ranges(queue, q.d.count, grain, body);
+  const int64_t tasks = std::min(q.d.count, most_tasks(queue, bytes));
+  over_shares(queue, tasks, [&](int64_t t) {
+    body(part_begin(q.d.count, t, tasks), part_begin(q.d.count, t + 1, tasks));
+  });
+}
+
 // Values that tasks hand over.
 template <class R>
 size_t sequence_workspace(const lockstep_queue* queue, const lockstep_call* call) {
@@ -386,7 +397,7 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
   }
   // grain: at least 64 Ki elements a thread.
   const int64_t grain = q.d.length >= 65536 ? 1 : 65536 / q.d.length + 1;
-  over_ranges(queue, q.d.count, grain, share_of);
+  over_sequences(queue, q, grain, share_of);
 }
 
 }  // namespace lockstep::cpu
