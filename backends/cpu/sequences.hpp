@@ -101,8 +101,8 @@ struct sequences {
 constexpr int64_t together = 64;  // chunks a call of a kernel
 
 // Chunks [first, last) of a sequence, one after the other.
-template <class R>
-void push_chunks(const R& r, const vector_view& v, int64_t first, int64_t last, typename R::join& join) {
+template <class R, class Join>
+void push_chunks(const R& r, const vector_view& v, int64_t first, int64_t last, Join& join) {
   typename R::value values[together];
   alignas(64) unsigned char buffer[R::chunk * 8];
   for (int64_t c = first; c < last;) {
@@ -176,14 +176,39 @@ void reduce_two(const R& r, const vector_view& v, int level, int64_t t, int64_t 
   values[u] = two.total();
 }
 
-// Aligned subtrees [first, last), from the last to the first if back.
+// Takes chunks of neighbouring subtrees, `each` of them one.
+template <class R>
+struct subtree_totals {
+  int64_t each;
+  typename R::value* to;
+  int64_t taken = 0;
+  typename R::join join = {};
+
+  void push(const typename R::value& value, int) {
+    join.push(value, 0);
+    if (++taken == each) end();
+  }
+  void end() {
+    if (taken == 0) return;
+    *to++ = join.total();
+    join = {};
+    taken = 0;
+  }
+};
+
+// Aligned subtrees [first, last): from the last to the first if back, else as one run (1 MiB of f64 on two cores, 16
+// subtrees, 0.96 of the time of one after the other, 512 KiB 0.93).
 template <class R>
 void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first, int64_t last, bool back,
                      typename R::value* values) {
-  for (int64_t left = last - first; left > 0; --left) {
-    const int64_t t = back ? first + left - 1 : last - left;
-    values[LOCKSTEP_MUTANT("parts_in_the_order_of_the_pass") ? last - left : t] = reduce_subtree(r, v, level, t);
+  if (!back) {
+    subtree_totals<R> totals{int64_t{1} << level, values + first};
+    push_chunks(r, v, first << level, std::min(last << level, chunks_of<R>(v.n)), totals);
+    return totals.end();
   }
+  for (int64_t t = last - 1; t >= first; --t)
+    values[LOCKSTEP_MUTANT("parts_in_the_order_of_the_pass") ? first + last - 1 - t : t] =
+        reduce_subtree(r, v, level, t);
 }
 
 // A sequence by one thread.
