@@ -60,8 +60,9 @@ struct tree {
   LOCKSTEP_HD T total() const {
     T sum{};
     bool first = true;
-    for (int level = 0; level < 64; ++level) {
-      if (!((count >> level) & 1)) continue;
+    int level = 0;
+    for (uint64_t left = count; left != 0; left >>= 1, ++level) {
+      if (!(left & 1)) continue;
       sum = first ? part[level] : part[level] + sum;
       first = false;
     }

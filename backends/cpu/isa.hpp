@@ -12,9 +12,9 @@ namespace lockstep::cpu {
 // avx512_zen4: the same instructions as Zen 4 likes them, which has them by halves (tests/results/tries.md). Reductions
 // and stencils of rank 1 without prefetches into L1, a line by two loads of 32 bytes: on one core a plain loop over
 // 1 GiB of f64 takes 45 ms, by halves of lines 41.5, and 54 with prefetches 8 KiB ahead; on Zen 5 these take stencils
-// of rank 1 from 0.81 to 0.89 of a copy, and reductions take 0.94 to 1.05 of the time without them. Floats become
-// doubles by fours (isa/float_sums.cpp), stencils of rank 1 take eight registers at once (isa/stencil.cpp). Transposes
-// and permutes by isa/transpose_pipe.hpp.
+// of rank 1 from 0.81 to 0.89 of a copy, and reductions take 0.94 to 1.05 of the time without them. f32 become
+// doubles by fours, and long sums are loops of few loads (isa/float_sums.cpp); stencils of rank 1 take eight registers
+// at once (isa/stencil.cpp). Transposes and permutes by isa/transpose_pipe.hpp.
 enum class isa { baseline, avx2, avx512, avx512_zen4 };
 
 // The kernels of one level out of those that the build made. Where a level
