@@ -21,14 +21,6 @@ using order::lanes;
 // prototype, more was worse; 8 KiB gives 0.96 here (others not tried again).
 constexpr int ahead = 8192;
 
-// The line that long rows reach later, seen from p. On Zen 4 2 KiB ahead and into L2 alone: squares of f64 by one core
-// take 0.92 to 0.96 of the time without (1 GiB and 64 MiB), of f32 0.94 to 0.97 (64 MiB); further ahead more than
-// without, and extremes and rows of 32 gain nothing.
-inline void fetch_run(const char* p) {
-  if (zen4_reads) __builtin_prefetch(p + 2048, 0, 2);
-  else fetch(p + ahead);
-}
-
 // ---- rows -----------------------------------------------------------------------
 template <int... V>
 struct constants {};
@@ -84,7 +76,7 @@ inline void full_rows(const typename H::element* p, int64_t full, typename H::V*
     const typename H::element* q = p + first * H::width + (backwards ? (full - 1) * lanes : 0);
     for (int64_t r = 0; r < full; ++r, q += backwards ? -lanes : lanes) {
       constexpr int bytes = fetched ? at_once * H::width * static_cast<int>(sizeof(*q)) : 0;
-      for (int b = 0; b < bytes; b += 64) fetch_run(reinterpret_cast<const char*>(q) + b);
+      for (int b = 0; b < bytes; b += 64) fetch(reinterpret_cast<const char*>(q) + ahead + b);
 #pragma GCC unroll 32
       for (int k = 0; k < at_once; ++k) acc[k] = H::enter(acc[k], H::load(q + k * H::width));
     }
