@@ -15,12 +15,13 @@ std::vector<double> counting(int n) {
   return all;
 }
 
-// Ranks of the 95 % interval of a median, as tables of the sign test give them (Conover, table A3 at 0.025).
+// Ranks of the 99.9 % interval of a median: the largest k with P(fewer than k of n fair coins) <= 0.0005, by exact
+// arithmetic (Python: sum(math.comb(n, i) for i in range(k)) / 2**n).
 TEST(Verdict, IntervalsAreThoseOfTheSignTest) {
   const struct {
     int n, low, high;
-  } known[] = {{6, 1, 6},   {8, 1, 8},   {9, 2, 8},   {12, 3, 10}, {15, 4, 12},
-               {17, 5, 13}, {20, 6, 15}, {21, 6, 16}, {30, 10, 21}};
+  } known[] = {{11, 1, 11}, {12, 1, 12}, {15, 2, 14},  {17, 2, 16}, {20, 3, 18},
+               {21, 3, 19}, {30, 6, 25}, {40, 10, 31}, {63, 19, 45}};
   for (const auto& one : known) {
     const pairing p = pair_up(counting(one.n));
     EXPECT_EQ(p.low, one.low) << one.n;
@@ -46,13 +47,18 @@ TEST(Verdict, NoRoundsNoVerdict) {
 TEST(Verdict, OrderOfRoundsDoesNotCount) {
   std::vector<double> ratios = counting(15);
   std::reverse(ratios.begin(), ratios.end());
-  EXPECT_EQ(pair_up(ratios).low, 4);
+  EXPECT_EQ(pair_up(ratios).low, 2);
 }
 
 TEST(Verdict, OneWithinTheIntervalIsLevel) {
   EXPECT_EQ(pair_up({0.98, 0.99, 1.01, 1.02, 0.97, 1.03, 1.0, 1.0, 1.0}).verdict(), "level");
   EXPECT_EQ(pair_up(std::vector<double>(9, 1.0)).verdict(), "level") << "equal times are neither ahead nor behind";
   EXPECT_EQ(pair_up({1.2, 1.2, 1.2, 0.9, 0.9, 1.2, 1.2}).verdict(), "level") << "two of seven may be chance";
+  std::vector<double> ratios(21, 0.98);
+  ratios[3] = ratios[8] = 1.01;
+  EXPECT_EQ(pair_up(ratios).verdict(), "behind");
+  ratios[9] = 1.01;
+  EXPECT_EQ(pair_up(ratios).verdict(), "level") << "three of 21 may be chance";
 }
 
 TEST(Verdict, SmallButSteadyIsNotHiddenAsLevel) {
@@ -68,28 +74,51 @@ TEST(Verdict, OneWildRoundChangesNothing) {
 }
 
 TEST(Verdict, BesideItselfMostlyLevel) {
-  // Two equal peers under noise of 5 %: a false verdict in at most about one of twenty.
+  // Equal peers under noise of 5 %: a false verdict in about one of a thousand.
   std::mt19937 random(1);
   std::lognormal_distribution<double> noise(0, 0.05);
   int wrong = 0;
-  for (int trial = 0; trial < 2000; ++trial) {
-    std::vector<double> ratios(21);
+  for (int trial = 0; trial < 20000; ++trial) {
+    std::vector<double> ratios(most_rounds);
     for (double& r : ratios) r = noise(random) / noise(random);
     wrong += pair_up(ratios).verdict() != "level";
   }
-  EXPECT_LT(wrong, 130);
-  EXPECT_GT(wrong, 10) << "an interval that never misses is too wide";
+  EXPECT_LT(wrong, 35);
+  EXPECT_GT(wrong, 3) << "an interval that never misses is too wide";
 }
 
+TEST(Verdict, ThreePercentBehindAreSeen) {
+  std::mt19937 random(1);
+  std::lognormal_distribution<double> noise(0, 0.02);
+  int seen = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    std::vector<double> ratios(most_rounds);
+    for (double& r : ratios) r = 0.97 * noise(random) / noise(random);
+    seen += pair_up(ratios).verdict() == "behind";
+  }
+  EXPECT_GT(seen, 990);
+}
+
+std::vector<double> alike(int n, double value) { return std::vector<double>(static_cast<size_t>(n), value); }
+
 TEST(Verdict, SettledOnlyWhenFarOffAndUnanimous) {
-  EXPECT_FALSE(settled({2, 2, 2, 2, 2})) << "too few";
-  EXPECT_FALSE(settled({3, 3})) << "too few";
-  EXPECT_TRUE(settled({3, 3, 2.1}));
-  EXPECT_TRUE(settled({0.3, 0.3, 0.4}));
-  EXPECT_FALSE(settled({0.3, 0.3, 3}));
-  EXPECT_TRUE(settled({2, 2, 2, 2, 2, 1.3}));
-  EXPECT_FALSE(settled({2, 2, 2, 2, 2, 1.2}));
-  EXPECT_TRUE(settled({0.5, 0.6, 0.7, 0.79, 0.5, 0.5}));
-  EXPECT_FALSE(settled({0.5, 0.6, 0.7, 0.79, 0.5, 1.3}));
+  EXPECT_EQ(pace_of({2, 2, 2, 2, 2}), pace::open) << "too few";
+  EXPECT_EQ(pace_of({3, 3}), pace::open) << "too few";
+  EXPECT_EQ(pace_of({3, 3, 2.1}), pace::settled);
+  EXPECT_EQ(pace_of({0.3, 0.3, 0.4}), pace::settled);
+  EXPECT_EQ(pace_of({0.3, 0.3, 3}), pace::open);
+  EXPECT_EQ(pace_of({2, 2, 2, 2, 2, 1.3}), pace::settled);
+  EXPECT_EQ(pace_of({2, 2, 2, 2, 2, 1.2}), pace::open);
+  EXPECT_EQ(pace_of({0.5, 0.6, 0.7, 0.79, 0.5, 0.5}), pace::settled);
+  EXPECT_EQ(pace_of({0.5, 0.6, 0.7, 0.79, 0.5, 1.3}), pace::near) << "its interval is from end to end";
+}
+
+TEST(Verdict, WhoIsNearTakesMoreRounds) {
+  EXPECT_EQ(pace_of(alike(20, 1.1)), pace::open);
+  EXPECT_EQ(pace_of(alike(21, 1.1)), pace::settled);
+  EXPECT_EQ(pace_of(alike(5, 0.97)), pace::open) << "too few to tell";
+  EXPECT_EQ(pace_of(alike(6, 0.97)), pace::near);
+  EXPECT_EQ(pace_of(alike(62, 1.02)), pace::near);
+  EXPECT_EQ(pace_of(alike(63, 1.02)), pace::settled);
 }
 }  // namespace

@@ -129,7 +129,7 @@ void print_table(const report& all) {
       "read (r), or of the pinned link (l), of "
       "the same size in this run; x peer: median of the peer's time over ours in rounds in which both took turns, "
       "ahead or behind where 1 lies "
-      "outside its 95 % interval, else level; {}{}\n",
+      "outside its 99.9 % interval, else level; {}{}\n",
       s.dim, all.machine.value("cache", ""), s.off);
   for (const std::string& text : all.skipped) print("{}skipped: {}{}\n", s.dim, text, s.off);
   for (const std::string& text : all.wrong) print("{}not timed: {}{}\n", s.bad, text, s.off);

@@ -138,7 +138,7 @@ struct peer_crew::program {
 
 peer_crew::peer_crew(const options& asked, const std::string& backend, report& out)
     : out_(out),
-      turns_seconds_(asked.seconds > 0 ? 8 * asked.seconds : 3),
+      turns_seconds_(asked.seconds > 0 ? 12 * asked.seconds : 4),
       one_core_(backend == "cpu" && asked.where.threads == 1) {
   if (one_core_) stay_on_this_core();
   src_file_ = memory_file("src"), want_file_ = memory_file("want");
@@ -178,8 +178,12 @@ bool peer_crew::take_turns(program& one, const sampler& again, const void* src, 
   const auto median = [](std::vector<double> ms) { return summarise(std::move(ms)).median; };
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
-  while (ratios.size() < most_rounds && !settled(ratios) &&
-         (ratios.size() < fewest_rounds || seconds() < turns_seconds_)) {
+  const auto more = [&] {
+    const pace now = pace_of(ratios);
+    if (now == pace::settled) return false;
+    return ratios.size() < fewest_rounds || seconds() < turns_seconds_ * (now == pace::near ? 3 : 1);
+  };
+  while (more()) {
     std::vector<double> mine, its;
     for (const bool my_turn : {ratios.size() % 2 == 0, ratios.size() % 2 == 1}) {
       quiet();

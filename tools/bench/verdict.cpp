@@ -16,10 +16,10 @@ pairing pair_up(std::vector<double> ratios) {
   const size_t n = ratios.size();
   p.ratio = n % 2 == 1 ? ratios[n / 2] : (ratios[n / 2 - 1] + ratios[n / 2]) / 2;
   // The median is below the k-th smallest of n with the probability that fewer than k of n fair coins fall on one side:
-  // the largest k for which that is at most 2.5 %. Below six samples there is none, and the ends must do.
+  // the largest k for which that is at most 0.05 %. Below eleven samples there is none, and the ends must do.
   double term = std::ldexp(1.0, -static_cast<int>(n)), below = term;
   size_t k = 0;
-  while (below <= 0.025) {
+  while (below <= 0.0005) {
     ++k;
     term *= static_cast<double>(n - k + 1) / static_cast<double>(k);
     below += term;
@@ -29,10 +29,15 @@ pairing pair_up(std::vector<double> ratios) {
   return p;
 }
 
-bool settled(const std::vector<double>& ratios) {
-  if (ratios.size() < 3) return false;
+pace pace_of(const std::vector<double>& ratios) {
+  if (ratios.size() < 3) return pace::open;
   const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
-  return *low > 2 || *high < 0.5 || (ratios.size() >= fewest_rounds && (*low > 1.25 || *high < 0.8));
+  if (*low > 2 || *high < 0.5) return pace::settled;
+  if (ratios.size() >= fewest_rounds && (*low > 1.25 || *high < 0.8)) return pace::settled;
+  const pairing so_far = pair_up(ratios);
+  const bool near = ratios.size() >= fewest_rounds && so_far.low < 1.05 && so_far.high > 0.95;
+  if (ratios.size() >= static_cast<size_t>(near ? most_rounds : many_rounds)) return pace::settled;
+  return near ? pace::near : pace::open;
 }
 
 }  // namespace lockstep::tool::bench

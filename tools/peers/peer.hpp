@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "samples.hpp"
 
 namespace lockstep::peers {
 
@@ -35,10 +35,6 @@ struct arguments {
   double seconds = 0.3;
   bool cold = false;
 };
-
-inline double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Memory as bench takes its own: page aligned, from the C library, every page touched.
 class block {
@@ -167,7 +163,7 @@ class subject {
     std::fflush(stdout);
     for (std::string turn; std::getline(std::cin, turn) && std::atoi(turn.c_str()) > 0;) {
       std::printf("{");
-      list(samples(body, static_cast<size_t>(std::atoi(turn.c_str()))));
+      list(timed(body, static_cast<size_t>(std::atoi(turn.c_str()))));
       std::fflush(stdout);
     }
   }
@@ -187,30 +183,11 @@ class subject {
     for (size_t i = 0; i < ms.size(); ++i) std::printf("%s%.6g", i == 0 ? "" : ", ", ms[i]);
     std::printf("]}\n");
   }
-  // As the library times its own CPU calls: after two untimed ones, short ones several times over.
   template <class Body>
-  std::vector<double> samples(const Body& body, size_t count) const {
-    double begin = 0, once = 0;
-    for (int untimed = 0; untimed < (once > 5 ? 1 : 2); ++untimed) {
-      begin = now_ms();
-      body();
-      asm volatile("" ::: "memory");
-      once = now_ms() - begin;
-    }
-    static std::vector<unsigned char> evict;
-    if (a.cold && evict.empty()) evict.resize(size_t{256} << 20);
-    const int runs = a.cold || once > 0.05 ? 1 : static_cast<int>(0.05 / std::max(once, 1e-4)) + 1;
-    std::vector<double> ms;
-    while (ms.size() < count) {
-      if (a.cold) std::memset(evict.data(), static_cast<int>(ms.size()), evict.size());
-      begin = now_ms();
-      for (int r = 0; r < runs; ++r) {
-        body();
-        asm volatile("" ::: "memory");  // or the compiler takes a result that it has for the next one
-      }
-      ms.push_back((now_ms() - begin) / runs);
-    }
-    return ms;
+  std::vector<double> timed(const Body& body, size_t count) const {
+    if (!a.cold) return samples(count, body);
+    static std::vector<unsigned char> evict(size_t{256} << 20);
+    return samples(count, body, [] { std::memset(evict.data(), evict[0] + 1, evict.size()); });
   }
 
   block &src_, &dst_;
