@@ -1,6 +1,7 @@
 // plan.cpp - a call prepared once: backend, device, variant, queue and workspace
 // are fixed, so that executing it allocates nothing.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 
@@ -87,6 +88,8 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   if (!plan->prepared.empty) {
     choose(*plan, options);
     if (LOCKSTEP_MUTANT("plan_forgets_its_workspace")) plan->apart.workspace_bytes = 0;
+    static std::atomic<uint64_t> plans{0};
+    plan->chosen.plan = ++plans;
     plan->reserved = context->reserve(std::move(plan->chosen.queue));
     if (!brought) take_scratch(*plan);
   }
@@ -103,8 +106,10 @@ struct lease_end {
 // The plan's call on src and dst; false when there is nothing to do.
 bool aim(lockstep_plan& plan, const void* src, void* dst) {
   check_pointers(plan.prepared, src, dst);
-  remember_run(nullptr, 0, 0);
-  if (plan.prepared.empty) return false;
+  if (plan.prepared.empty) {
+    remember_run(nullptr, 0, 0);
+    return false;
+  }
   plan.prepared.call.src = src;
   plan.prepared.call.dst = dst;
   const bool in_place = src == dst && plan.prepared.may_alias;
@@ -130,8 +135,18 @@ void require_taken(const lockstep_plan& plan) {
          plan.chosen.entry->name(), why);
 }
 
-void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_options& options) {
-  if (!aim(plan, src, dst)) return;
+// A call that fails leaves no story of an earlier one.
+template <class Body>
+void untold_if_thrown(const Body& body) {
+  try {
+    body();
+  } catch (...) {
+    remember_run(nullptr, 0, 0);
+    throw;
+  }
+}
+
+lockstep_status run_aimed(lockstep_plan& plan, const lockstep_options& options) {
   choice& chosen = plan.chosen;
   const bool own = options.stream == nullptr || chosen.entry->is_cpu();
   chosen.queue =
@@ -147,13 +162,18 @@ void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_opt
     fail_backend(status, *chosen.entry);
   remember_run(&chosen, plan.prepared.call.workspace_bytes, launched.staged_bytes);
   trace(plan.prepared, chosen, launched.staged_bytes, status);
+  return status;
+}
+
+void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_options& options) {
+  lockstep_status status = LOCKSTEP_OK;
+  untold_if_thrown([&] {
+    if (aim(plan, src, dst)) status = run_aimed(plan, options);
+  });
   if (status != LOCKSTEP_OK) throw error{status, last_error()};
 }
 
 void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, int32_t samples, double* ms) {
-  require_measure_flags(flags);
-  if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
-  if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
   if (!aim(plan, src, dst)) {
     for (int32_t i = 0; i < samples; ++i) ms[i] = 0.0;
     return;
@@ -205,7 +225,10 @@ lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void
                                       double* ms) {
   return guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
-    measure(*plan, src, dst, flags, samples, ms);
+    require_measure_flags(flags);
+    if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
+    if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
+    untold_if_thrown([&] { measure(*plan, src, dst, flags, samples, ms); });
   });
 }
 // Not guarded(): the error text of the call before stays.

@@ -48,6 +48,7 @@ struct choice {
   std::string why;  // why not the others, but for what compared says
   comparison compared;
   bool forced = false;  // the variant was named
+  uint64_t plan = 0;    // of which plan it is: what is remembered of its last execution holds for the next
 };
 struct whereabouts {
   bool on_device = false;

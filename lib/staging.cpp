@@ -110,8 +110,28 @@ std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& p
 
 }  // namespace
 
+namespace {
+lockstep_status launch(const choice& chosen, const lockstep_call& call) {
+  const lockstep_status status = chosen.variant->launch(chosen.queue.get(), &call);
+  if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
+    fail_backend(status, *chosen.entry);
+  return status;
+}
+
+// Nothing to copy, and when the call returns it is done: the CPU on host memory. A short call wants no more than that.
+bool runs_as_it_stands(const choice& chosen, const prepared_call& prepared) {
+  const lockstep_call& call = prepared.call;
+  return chosen.entry->is_cpu() && can_reach(chosen, call.src) && can_reach(chosen, call.dst) &&
+         (prepared.offsets_bytes == 0 || can_reach(chosen, call.reduce.offsets));
+}
+}  // namespace
+
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
                               const lockstep_options& options, launch_story& story) {
+  if (runs_as_it_stands(chosen, prepared)) {
+    story.started = true;
+    return launch(chosen, prepared.call);
+  }
   if (const auto slabs = slabs_of(chosen, prepared);
       !slabs.empty() && !locate(prepared, prepared.call.src, prepared.call.dst).on_device) {
     story.staged_bytes = prepared.src_span + prepared.dst_span;
@@ -157,9 +177,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   }
 
   story.started = !dst.used();
-  const lockstep_status launched = chosen.variant->launch(chosen.queue.get(), &call);
-  if (launched != LOCKSTEP_OK && launched != LOCKSTEP_OVERFLOW && launched != LOCKSTEP_EMPTY)
-    fail_backend(launched, *chosen.entry);
+  const lockstep_status launched = launch(chosen, call);
   if (async) {
     context->mark_pending(chosen.queue);
     return launched;

@@ -370,6 +370,40 @@ TEST_F(Abi, Plans) {
   lockstep_context_destroy(nullptr);
 }
 
+// A plan's story is told once and stands while only it runs; others tell theirs between.
+TEST_F(Abi, StoriesOfPlans) {
+  const auto told = [] {
+    lockstep_run_info info{};
+    info.size = sizeof info;
+    EXPECT_EQ(lockstep_last_run(&info), LOCKSTEP_OK);
+    return info;
+  };
+  const auto d = lockstep_transpose_packed(4, 2, 3);
+  lockstep_options forced = lockstep_options_defaults();
+  forced.variant = "ref";
+  lockstep_plan *ref = nullptr, *best = nullptr;
+  ASSERT_EQ(lockstep_plan_transpose(context, &d, &forced, &ref), LOCKSTEP_OK) << lockstep_last_error();
+  ASSERT_EQ(lockstep_plan_transpose(context, &d, nullptr, &best), LOCKSTEP_OK) << lockstep_last_error();
+  alignas(16) uint32_t out[6] = {};
+  const auto run = [&](lockstep_plan* plan, const void* src) {
+    EXPECT_EQ(lockstep_plan_execute(plan, src, out, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    return told();
+  };
+  for (int twice = 0; twice < 2; ++twice) {
+    EXPECT_STREQ(run(ref, src_bytes).variant, "ref");
+    EXPECT_STRNE(run(best, src_bytes).variant, "ref");
+  }
+  const std::string variant = told().variant;
+  EXPECT_EQ(told().workspace_bytes, 0u);
+  EXPECT_GT(run(best, out).workspace_bytes, 0u) << "a rectangle in place";
+  EXPECT_EQ(run(best, src_bytes).workspace_bytes, 0u);
+  EXPECT_NE(lockstep_plan_execute(best, nullptr, out, nullptr), LOCKSTEP_OK);
+  EXPECT_STREQ(told().variant, "") << "a call that failed leaves no story of an earlier one";
+  EXPECT_EQ(run(best, src_bytes).variant, variant);
+  lockstep_plan_destroy(ref);
+  lockstep_plan_destroy(best);
+}
+
 TEST_F(Abi, AShorterOptionsStructIsAnOlderOne) {
   lockstep_options o = lockstep_options_defaults();
   o.size = offsetof(lockstep_options, variant);

@@ -55,8 +55,8 @@ void stay_on_this_core() {
 // The caller's environment, less what pins the thread pools of every library to one
 // core, or what has OpenBLAS use another processor's kernels.
 std::vector<char*> environment() {
-  constexpr std::string_view dropped[] = {
-      "OMP_PROC_BIND=", "OMP_PLACES=", "GOMP_CPU_AFFINITY=", "OPENBLAS_CORETYPE=", "OPENBLAS_L2_SIZE="};
+  constexpr std::string_view dropped[] = {"OMP_PROC_BIND=",     "OMP_PLACES=",       "GOMP_CPU_AFFINITY=",
+                                          "OPENBLAS_CORETYPE=", "OPENBLAS_L2_SIZE=", "OPENBLAS_THREAD_TIMEOUT="};
   std::vector<char*> kept;
   for (char** one = environ; *one != nullptr; ++one) {
     const std::string_view text = *one;
@@ -167,7 +167,7 @@ peer_crew::~peer_crew() {
 bool peer_crew::take_turns(program& one, const sampler& again, const void* src, const result& ours,
                            result& theirs) {
   // 20 ms a turn: many short turns pair better than few long ones. Before each, the other's idle threads are given time
-  // to fall asleep: libgomp's spin for some 5 ms, on a core that is wanted now. One thread leaves none, and a core that
+  // to fall asleep: libgomp's spin for 10 ms, on a core that is wanted now. One thread leaves none, and a core that
   // slept begins slowly.
   const int32_t count = std::clamp(static_cast<int32_t>(20 / std::max(ours.time.median, 0.05)), 1, 100);
   const auto quiet = [&] {

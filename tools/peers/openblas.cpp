@@ -9,14 +9,16 @@ extern "C" char* openblas_get_corename();
 
 int main(int argc, char** argv) {
   using namespace lockstep;
+  // The library reads these while it is loaded, so the program begins again. Its idle threads spin for 0.1 s (2^28
+  // ticks), into our turn on our cores; 2^20 are 0.4 ms, far more than lies between two calls of its own.
+  if (getenv("OPENBLAS_THREAD_TIMEOUT") == nullptr) {
+    setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1);
 #if defined(__x86_64__)
-  // 0.3.21 takes kernels of 2013 on processors that it does not know; the library
-  // chooses while it is loaded, so the program begins again.
-  if (__builtin_cpu_supports("avx512bw") && getenv("OPENBLAS_CORETYPE") == nullptr) {
-    setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+    // 0.3.21 takes kernels of 2013 on processors that it does not know.
+    if (__builtin_cpu_supports("avx512bw")) setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+#endif
     execv("/proc/self/exe", argv);
   }
-#endif
   return peers::serve(argc, argv, "cpu", [](const peers::arguments& a) {
     if (a.threads > 0) openblas_set_num_threads(a.threads);
     const std::string version = openblas_get_config();
