@@ -7,6 +7,10 @@
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
 #include <immintrin.h>
 #endif
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 warns inside its own _mm512_undefined_epi32 (bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
@@ -136,16 +140,15 @@ inline V held(V x) {
 }
 
 // A line of a stream by two loads: one core of Zen 4 reads 64 MiB at 31 GB/s so, by turns of 2 KiB from two places, and
-// at 29 by one load a line; 1 GiB at 30 and 27, from one place 26 and 23. held keeps the compiler from joining them.
+// at 29 by one load a line; 1 GiB at 30 and 27, from one place 26 and 23. held keeps the compiler from joining them. The
+// second comes with its insert: two moves more a line cost 0.5 to 4 %, as fewer lines are in reach of the 320
+// instructions in flight.
 template <class V>
 inline V load_of_stream(const void* p) {
 #if defined(LOCKSTEP_ISA_AVX512)
-  typedef int64_t half __attribute__((vector_size(32)));
-  half low, high;
-  memcpy(&low, p, sizeof low);
-  low = held(low);
-  memcpy(&high, static_cast<const char*>(p) + sizeof low, sizeof high);
-  return reinterpret_cast<V>(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
+  const auto* half = static_cast<const __m256i*>(p);
+  const __m512i low = _mm512_castsi256_si512(held(_mm256_loadu_si256(half)));
+  return reinterpret_cast<V>(_mm512_inserti64x4(low, _mm256_loadu_si256(half + 1), 1));
 #else
   V x;
   memcpy(&x, p, sizeof x);
