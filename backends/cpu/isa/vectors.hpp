@@ -140,8 +140,8 @@ inline V held(V x) {
 }
 
 // A line of a stream by two loads: one core of Zen 4 reads 64 MiB at 31 GB/s so, by turns of 2 KiB from two places, and
-// at 29 by one load a line; 1 GiB at 30 and 27, from one place 26 and 23. held keeps the compiler from joining them. The
-// second comes with its insert: two moves more a line cost 0.5 to 4 %, as fewer lines are in reach of the 320
+// at 29 by one load a line; 1 GiB at 30 and 27, from one place 26 and 23. held keeps the compiler from joining them.
+// The second comes with its insert: two moves more a line cost 0.5 to 4 %, as fewer lines are in reach of the 320
 // instructions in flight.
 template <class V>
 inline V load_of_stream(const void* p) {
