@@ -25,8 +25,19 @@ class peer_crew {
 
  private:
   struct program;
-  // False: the program did not answer.
-  bool take_turns(program& one, const sampler& again, const void* src, const result& ours, result& theirs);
+  // One way of a program to do a case, and what its turns gave so far.
+  struct way {
+    const program* of;
+    std::string name, checked;
+    bool turns;  // else its times came at once
+    std::vector<double> ms = {}, ratios = {};
+  };
+  static bool open(const way& w);  // more rounds may change what they say
+  // The case once by all programs, and later by those of `ways` whose verdict may still change.
+  void sit(const result& ours, const std::string& request, const void* src, const sampler& again, size_t most,
+           std::vector<way>& ways);
+  // Adds rounds until the verdict stands or there are `most`. False: the program did not answer.
+  bool take_turns(program& one, const sampler& again, const void* src, const result& ours, size_t most, way& theirs);
 
   std::vector<std::unique_ptr<program>> programs_;
   report& out_;

@@ -36,7 +36,7 @@ pace pace_of(const std::vector<double>& ratios) {
   if (ratios.size() >= fewest_rounds && (*low > 1.25 || *high < 0.8)) return pace::settled;
   const pairing so_far = pair_up(ratios);
   const bool near = ratios.size() >= fewest_rounds && so_far.low < 1.05 && so_far.high > 0.95;
-  if (ratios.size() >= static_cast<size_t>(near ? most_rounds : many_rounds)) return pace::settled;
+  if (ratios.size() >= (near ? most_rounds : many_rounds)) return pace::settled;
   return near ? pace::near : pace::open;
 }
 

@@ -23,7 +23,7 @@ pairing pair_up(std::vector<double> ratios);
 
 // A run makes 150 to 210 comparisons, and in some 30 of them the two differ by less than 5 %: at 95 % confidence one of
 // these would be called behind by chance in nearly every run. Who is that near takes three times the rounds instead.
-constexpr int fewest_rounds = 6, many_rounds = 21, most_rounds = 63;
+constexpr size_t fewest_rounds = 6, many_rounds = 21, most_rounds = 63;
 
 // What more rounds could still change.
 enum class pace {
