@@ -2,7 +2,8 @@
 // Idea    A task is a strip: 32 to 256 rows of src by up to 4,096 columns, walked
 //         along the columns, so that every row of src is a sequential stream and
 //         a dst row gets 128 bytes or more at a visit. Each thread takes a
-//         contiguous range of tasks over all matrices.
+//         contiguous range of tasks over all matrices; in the caches columns of
+//         one, so that no two write the same rows of dst.
 // Moves   each byte in and out once; large results go around the cache.
 // Limit   DRAM: non-temporal writes of 64, 128, 256, 512 bytes a page visit reach
 //         12, 25, 50 and 95 GB/s on one Zen 5 core, reads 27-40 at best, so the
@@ -98,69 +99,111 @@ bool run_joined(const lockstep_queue& queue, const tiles& t, const char* src, ch
   return true;
 }
 
+// Below one_thread_bytes of src and dst together a team costs more than it saves (f32, one and two threads: 128 squared
+// 1.4 and 1.8 to 2.2 us, 200 squared 3.4 and 3.1). Up to own_columns_bytes, and further where rows of dst crowd, each
+// thread takes columns of src, which are rows of dst: where threads share rows of dst, what one fetches ahead of its
+// stores the other writes. Two threads on two Zen 4 cores, strips shared out and columns: f32 100x300 6.7 and 2.7 us,
+// 256 squared 4.7 and 3.8, 512 squared 26 and 19, 1024 squared 97 and 88; bytes 512 squared 15.4 and 8.1; beyond, f32
+// 1000 squared 68 and 70.
+constexpr double one_thread_bytes = 256 << 10, own_columns_bytes = 2 << 20;
+
+// At most `most` of `length`, in pieces of whole lines and much the same size, whose number the threads share evenly.
+int64_t even_pieces(int64_t length, int64_t most, int64_t line, int64_t threads) {
+  const int64_t pieces = ((length - 1) / (most * threads) + 1) * threads, piece = (length - 1) / pieces + 1;
+  return (piece + line - 1) / line * line;
+}
+
+// How one matrix is cut and walked.
+struct walk {
+  store how;
+  bool piped, down;  // down: along the strips of a chunk, else along the chunks of a strip
+  // Rows of a strip. Strips begin `phase` elements early, where a line of dst begins: the first one is short.
+  int64_t height, phase, strips;
+  int64_t width, chunks;  // columns of a task
+  int64_t ahead;          // lines
+};
+
+walk choose_walk(const lockstep_queue& queue, const tiles& t, const char* dst, store how, double moved) {
+  const transpose_kernels& kernels = transpose_kernels_of(queue.level);
+  const int64_t bytes = int64_t{1} << t.log2_bytes, line = 64 / bytes, matrices = matrices_of(t);
+  const bool tall = kernels.crowded(t.log2_bytes, t.dst_ld);
+  const bool close = how != store::cached && t.src_ld <= close_rows && t.src_ld >= t.cols * bytes;
+  const bool by_columns = how == store::cached && matrices < queue.threads && t.cols >= queue.threads * line &&
+                          (moved <= own_columns_bytes || tall);
+  const int64_t own =
+      how == store::cached && (by_columns || matrices >= queue.threads) ? kernels.strip_rows(t.log2_bytes, moved) : 0;
+  walk w{};
+  w.how = how;
+  // The kernel cuts strips itself, so that one's last block meets the next one's first. Whole rows then, as long as
+  // there are strips enough to share out.
+  w.piped = kernels.pipes(t.log2_bytes, t.src_ld, t.rows, t.cols, how, moved);
+  w.height = w.piped   ? piped_rows(bytes)
+             : own > 0 ? even_pieces(t.rows, own, line, 1)
+             : close   ? (t.log2_bytes == 0 ? 256 : 512 >> t.log2_bytes)
+             : tall    ? tall_strip_rows(t.log2_bytes, how)
+                       : strip_rows[t.log2_bytes];
+  w.phase = how == store::stream_lines ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) % 64) / bytes : 0;
+  w.strips = (t.rows - 1 + w.phase) / w.height + 1;
+  w.width = by_columns                                            ? even_pieces(t.cols, task_cols, line, queue.threads)
+            : w.piped && matrices * w.strips >= 8 * queue.threads ? t.cols
+                                                                  : task_cols;
+  w.chunks = (t.cols - 1) / w.width + 1;
+  w.down = by_columns || w.chunks == 1;
+  w.ahead = moved < cached_bytes ? 0 : t.rows <= 8 ? few_rows_ahead : lines_ahead;
+  return w;
+}
+
 }  // namespace
 
 void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
   const transpose_kernels& kernels = transpose_kernels_of(queue.level);
   const auto tile = kernels.tile[t.log2_bytes];
-  const int64_t bytes = int64_t{1} << t.log2_bytes, matrices = matrices_of(t);
+  const int64_t bytes = int64_t{1} << t.log2_bytes, line = 64 / bytes, matrices = matrices_of(t);
   const double moved = 2.0 * static_cast<double>(matrices * t.rows * t.cols) * static_cast<double>(bytes);
   if (run_narrow(queue, t, src, dst, moved >= stream_bytes)) return;
   const store how = choose_store(t, dst, moved >= stream_bytes);
-  const bool tall = kernels.crowded(t.log2_bytes, t.dst_ld);
-  const bool close = how != store::cached && t.src_ld <= close_rows && t.src_ld >= t.cols * bytes;
-  // The kernel cuts strips itself, so that one's last block meets the next one's first. Whole rows then, as long as
-  // there are strips enough to share out.
-  const bool piped = kernels.pipes(t.log2_bytes, t.src_ld, t.rows, t.cols, how, moved);
   const bool whole_lines = how == store::stream_lines && reinterpret_cast<uintptr_t>(dst) % 64 == 0;
   if (whole_lines && run_joined(queue, t, src, dst)) return;
-  const int64_t height = piped   ? piped_rows(bytes)
-                         : close ? (t.log2_bytes == 0 ? 256 : 512 >> t.log2_bytes)
-                         : tall  ? tall_strip_rows(t.log2_bytes, how)
-                                 : strip_rows[t.log2_bytes];
-  const int64_t ahead = moved < cached_bytes ? 0 : t.rows <= 8 ? few_rows_ahead : lines_ahead;
-  // Elements between the line's start and dst: strips begin `phase` rows early, the first one is short.
-  const int64_t line = 64 / bytes;
-  const int64_t phase =
-      how == store::stream_lines ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) % 64) / bytes : 0;
-  const int64_t strips = (t.rows - 1 + phase) / height + 1;
-  const int64_t most_cols = piped && matrices * strips >= 8 * queue.threads ? t.cols : task_cols,
-                chunks = (t.cols - 1) / most_cols + 1;
+  const walk w = choose_walk(queue, t, dst, how, moved);
+  const int64_t inners = w.down ? w.strips : w.chunks, outers = w.down ? w.chunks : w.strips;
+  const int64_t tasks = matrices * inners * outers;
 
-  over_ranges(queue, matrices * strips * chunks, 1, [&](int64_t first, int64_t last) {
-    int64_t chunk = first % chunks, strip = first / chunks % strips;
-    odometer at(t, src, dst, first / chunks / strips);
+  over_ranges(queue, tasks, moved < one_thread_bytes ? tasks : 1, [&](int64_t first, int64_t last) {
+    int64_t inner = LOCKSTEP_MUTANT("transpose_share_begins_with_a_chunk") ? 0 : first % inners;
+    int64_t outer = first / inners % outers;
+    odometer at(t, src, dst, first / inners / outers);
     for (int64_t task = first; task < last; ++task) {
-      int64_t row = strip * height - phase;
-      if (piped && chunks == 1) {  // all strips at once
-        const int64_t more = (strips - strip < last - task ? strips - strip : last - task) - 1;
-        strip += more;
+      int64_t strip = w.down ? inner : outer;
+      int64_t row = strip * w.height - w.phase;
+      if (w.piped && w.down) {  // all strips at once
+        const int64_t more = (w.strips - strip < last - task ? w.strips - strip : last - task) - 1;
+        strip = inner += more;
         task += more;
       }
-      const int64_t end = t.rows + phase < (strip + 1) * height ? t.rows : (strip + 1) * height - phase;
-      const int64_t col = chunk * most_cols, cols = t.cols - col < most_cols ? t.cols - col : most_cols;
+      const int64_t below = (strip + 1) * w.height - w.phase, end = t.rows < below ? t.rows : below;
+      const int64_t col = (w.down ? outer : inner) * w.width, cols = t.cols - col < w.width ? t.cols - col : w.width;
       const char* from = at.src + col * bytes;
       char* to = at.dst + col * (LOCKSTEP_MUTANT("transpose_pitch_of_src_in_dst") ? t.src_ld : t.dst_ld);
       if (row < 0) {  // up to the first whole line of dst
-        const int64_t head = end < line - phase ? end : line - phase;
+        const int64_t head = end < line - w.phase ? end : line - w.phase;
         tile(from, t.src_ld, to, t.dst_ld, head - (LOCKSTEP_MUTANT("transpose_stream_head_off_by_one") ? 1 : 0), cols,
-             store::cached, {ahead});
+             store::cached, {w.ahead});
         row = head;
       }
       const char* then = nullptr;
-      if (piped && chunks == 1 && task + 1 < last) {
+      if (w.piped && w.chunks == 1 && task + 1 < last) {
         odometer following = at;
         following.next();
         then = following.src;
       }
-      const int64_t below = row * t.src_ld;
+      const int64_t start = row * t.src_ld;
       if (row < end)
-        tile(from + (LOCKSTEP_MUTANT("transpose_int32_offset") ? static_cast<int32_t>(below) : below), t.src_ld,
-             to + row * bytes, t.dst_ld, end - row, cols, how, {ahead, piped, then});
-      if (++chunk < chunks) continue;
-      chunk = 0;
-      if (++strip < strips) continue;
-      strip = 0;
+        tile(from + (LOCKSTEP_MUTANT("transpose_int32_offset") ? static_cast<int32_t>(start) : start), t.src_ld,
+             to + row * bytes, t.dst_ld, end - row, cols, how, {w.ahead, w.piped, then});
+      if (++inner < inners) continue;
+      inner = 0;
+      if (++outer < outers) continue;
+      outer = 0;
       at.next();
     }
     kernels.fence();

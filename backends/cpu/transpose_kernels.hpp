@@ -43,6 +43,8 @@ struct transpose_kernels {
   bool (*crowded)(int log2_bytes, int64_t ld);
   // Whether strips of such a src should come in block by block; moved: bytes of src and dst in all.
   bool (*pipes)(int log2_bytes, int64_t ld, int64_t rows, int64_t cols, store how, double moved);
+  // Rows of a strip that goes through the cache, where this level wants its own; else 0.
+  int64_t (*strip_rows)(int log2_bytes, double moved);
   // Copies bytes; with stream, the whole 64-byte lines of dst are written non-temporally.
   void (*copy)(const char* src, char* dst, int64_t bytes, bool stream);
   // Makes this thread's non-temporal stores visible before anything that follows.

@@ -67,6 +67,11 @@ std::vector<std::string> list_transpose(level depth) {
                              "2001x15"})
       add(std::string(bytes) + rest);
   }
+  // Large enough (256 KiB moved) to be shared out by columns, still in the caches.
+  for (const char* rest : {"b1/391x701/ld704,394/off1,3", "b1/512x512", "b2/300x299/off1", "b2/320x352",
+                           "b4/257x262/ld270,260", "b4/512x512", "b4/250x190/batch2,1,3", "b4/16x3000",
+                           "b4/3000x16/off3,1", "b8/300x130", "b16/100x113"})
+    add(rest);
   // Large enough (16 MiB moved) for stores around the cache: rows of dst that start within a line, and dense short
   // ones.
   for (const char* rest : {"b4/1500x1500/ld1500,1504/off0,3", "b1/3000x2900/ld2900,3008/off1,5", "b4/8x300000",
