@@ -70,7 +70,10 @@ std::vector<std::string> list_transpose(level depth) {
   // Large enough (256 KiB moved) to be shared out by columns, still in the caches.
   for (const char* rest : {"b1/391x701/ld704,394/off1,3", "b1/512x512", "b2/300x299/off1", "b2/320x352",
                            "b4/257x262/ld270,260", "b4/512x512", "b4/250x190/batch2,1,3", "b4/16x3000",
-                           "b4/3000x16/off3,1", "b8/300x130", "b16/100x113"})
+                           "b4/3000x16/off3,1", "b8/300x130", "b16/100x113",
+                           // src begins within a line, its rows alike.
+                           "b1/333x1024/off7,1", "b2/201x512/off5", "b4/300x320/off3,1", "b8/250x128/off1,2",
+                           "b16/130x64/off3"})
     add(rest);
   // Large enough (16 MiB moved) for stores around the cache: rows of dst that start within a line, and dense short
   // ones.
@@ -78,7 +81,8 @@ std::vector<std::string> list_transpose(level depth) {
                            "b1/3x2900000/off1,5", "b1/2900032x3/off1,8", "b2/3x3/batch500000/off1,3", "b4/5x430000",
                            // Crowded rows of src (power-of-two pitch): blocks piped through strips, ragged on every
                            // side.
-                           "b4/1500x1523/ld2048,1504/off0,3", "b8/2100x515/ld1024,2104/off1,1",
+                           "b4/1500x1523/ld2048,1504/off0,3", "b4/1200x2051/ld2064,16384/off5",
+                           "b8/2100x515/ld1024,2104/off1,1",
                            "b1/2911x2900/ld4096,2944/off1,5", "b2/2100x2051/ld4096,2112",
                            "b16/1100x501/ld512,1104/off0,2", "b4/300x4700/ld6144,304/batch2,9,0",
                            "b4/20x110000/ld110592,32",

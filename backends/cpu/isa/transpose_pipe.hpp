@@ -45,8 +45,8 @@ struct pipe {
 #if !defined(LOCKSTEP_ISA_AVX512_ZEN4)
 // All of a strip, then the next: 4096 squared took the same in chunks of 256 to 2,048 columns.
 template <int E, store how>
-constexpr int64_t pipe_rows(int64_t, int64_t) { return piped_rows(E); }
-constexpr int64_t pipe_cols(int64_t) {
+constexpr int64_t pipe_rows(int64_t, int64_t, bool) { return piped_rows(E); }
+constexpr int64_t pipe_cols(int64_t, bool) {
   return int64_t{1} << 40;
 }
 
@@ -82,28 +82,33 @@ struct incoming {
   }
 };
 #else
-// Rows of dst 16 or 32 KiB apart, of which the sets of the L2 TLB hold 768 and 384. Closer ones fit; of rows 64 KiB
-// apart they hold 192, and narrower chunks cost more in src than they spare.
-constexpr bool few_sets(int64_t dst_ld) {
-  const int64_t power = dst_ld & -dst_ld;
-  return power == 16 << 10 || power == 32 << 10;
-}
+// Rows of dst 16, 32 or 64 KiB apart, of whose pages the sets of the L2 TLB hold 768, 384 and 192; closer ones fit.
+constexpr int64_t apart(int64_t ld) { return ld & -ld; }
+constexpr bool few_sets(int64_t dst_ld) { return apart(dst_ld) >= 16 << 10 && apart(dst_ld) <= 64 << 10; }
 // Rows of a strip on Zen 4, one thread: a visit of a dst row in DRAM wants 128 bytes (mixed with reads of memory 64,
 // 128 and 256 bytes gave 18, 26 and 30 GB/s, a copy 38), through the cache 256 (7000x10001 f32 53 ms by 32 rows, 41 by
 // 64). Rows a multiple of 512 KiB apart have one set of the L2 TLB, of 24 ways: 3210 of (64,96,128,160) f32 took 117,
-// 69 and 58 ms by 64, 32 and 16 rows. Where few sets are left 2-byte elements want 128 bytes too (8192 squared 13.5 ms
-// by 32 rows, 11.6 by 64; 8000x7001 8.6 and 9.5), 1-byte ones do not (16384 squared 28.9 ms by 64 rows, 30.0 by 128).
+// 69 and 58 ms by 64, 32 and 16 rows. Where few sets are left a visit costs more and 64 rows are better, but for bytes,
+// as long as rows of src leave room for their own pages (32 and 64 rows: 4096 squared f32 4.3 and 3.9 ms, f64 8.3 and
+// 7.2, 16-byte 17.2 and 15.6, 8192 squared of 2 bytes 13.0 and 11.3; f32 4096x32768 37 and 51; 16384 squared of bytes
+// by 64 and 128 28.9 and 30.0). lines: squares read whole lines; where they do not, rows are read twice as often and
+// only 2 bytes gain (f64 4096x3001 6.3 and 7.2, f32 8192x3001 8.0 and 8.7).
 template <int E, store how>
-constexpr int64_t pipe_rows(int64_t src_ld, int64_t dst_ld) {
-  const bool tall = how == store::cached || (E == 2 && few_sets(dst_ld));
-  const int64_t rows = tall ? 64 : (src_ld & -src_ld) >= 512 << 10 ? 16 : 32;
+constexpr int64_t pipe_rows(int64_t src_ld, int64_t dst_ld, bool lines) {
+  const bool few = E > 1 && few_sets(dst_ld) && apart(src_ld) <= 64 << 10;
+  const bool tall = how == store::cached || (few && (lines || E == 2));
+  const int64_t rows = tall ? 64 : apart(src_ld) >= 512 << 10 ? 16 : 32;
   return rows < 64 / E ? 64 / E : rows;
 }
 // Columns that are walked down before those beside them, each of them a page of dst, of the 3,072 that the L2 TLB
 // knows: 10000x7001 f32 31 ms without, 20 by 2,048, 22 by 1,024 (two threads 37, 31, 18); 2048 squared 1.13, 1.14,
-// 0.92. 512 where few sets are left: 4096 squared f32 6.2 ms by 1,024 and 5.2 by 512 (5.0 both in a quieter moment),
-// 16384 squared of bytes 30.4 and 28.9; f32 16384 squared, 64 KiB apart, 105 and 115 (128: 140; 2,048: 102).
-constexpr int64_t pipe_cols(int64_t dst_ld) { return few_sets(dst_ld) ? 512 : 1024; }
+// 0.92. Where few sets are left two thirds of what they hold, with 64 rows: 8192 squared f32 19.5 ms by 512 and 17.1
+// by 256, 16384 squared 106, 89 and 87 by 512, 256 and 128 (102 by 32 rows of 1,024; two threads 55, now 47). Rows that
+// are no whole lines want wider ones (16384x3001 16.3 ms by 1,024, 18.2 by 512, 20.6 by 128 and 64 rows).
+constexpr int64_t pipe_cols(int64_t dst_ld, bool lines) {
+  if (!few_sets(dst_ld) || (!lines && apart(dst_ld) == 64 << 10)) return 1024;
+  return lines ? (8 << 20) / apart(dst_ld) : 512;
+}
 
 // A block on its way into L2, where it is read in place. A line of each of 16 rows by turns: the hardware follows so
 // many streams (8192 squared read in strips of 16 rows 9.6 ms, of 20 14.1, of 32 16.1), and prefetches into L2 do not
