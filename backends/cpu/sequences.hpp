@@ -232,11 +232,10 @@ inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call)
   const sequences q(call);
   const bool extremes = q.d.reduction == LOCKSTEP_MIN || q.d.reduction == LOCKSTEP_MAX ||
                         q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
-  // One core of Zen 4 reads 1 GiB of f64 in 41.5 ms by one plain stream of half lines, in 43 to 53 by two, and finds
-  // extremes of f32 in 41 to 47 and 45 to 53; two cores gain by them, but where leaves come by turns
-  // (isa/float_sums.cpp): squares of 64 MiB of f16 take 3.2 and 3.9 ms, two cores 1.65 and 1.93, of f64 1.83 and 1.91.
-  const bool alone = queue->threads == 1, by_turns = q.bytes == 2 || (q.d.dtype == LOCKSTEP_F64 && !extremes);
-  if (queue->level == isa::avx512_zen4 && (by_turns || (alone && (q.bytes == 8 || extremes)))) return 1;
+  // Zen 4: of 2-byte elements leaves come by turns (isa/float_sums.cpp): squares of 64 MiB of f16 take 2.7 and 2.9 ms, on
+  // two cores 1.4 and 1.7.
+  if (queue->level == isa::avx512_zen4 && q.bytes == 2) return 1;
+  const bool alone = queue->threads == 1;
   const int64_t from = extremes && q.bytes == 4 && alone ? two_extremes_from : two_streams_from;
   return !q.packed() || q.d.offsets != nullptr || q.side_by_side() || q.d.length < from / q.bytes;
 }
