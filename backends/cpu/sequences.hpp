@@ -232,8 +232,8 @@ inline int streams_yield(const lockstep_queue* queue, const lockstep_call* call)
   const sequences q(call);
   const bool extremes = q.d.reduction == LOCKSTEP_MIN || q.d.reduction == LOCKSTEP_MAX ||
                         q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
-  // Zen 4: of 2-byte elements leaves come by turns (isa/float_sums.cpp): squares of 64 MiB of f16 take 2.7 and 2.9 ms, on
-  // two cores 1.4 and 1.7.
+  // Zen 4: of 2-byte elements leaves come by turns (isa/float_sums.cpp): squares of 64 MiB of f16 take 2.7 and 2.9 ms,
+  // on two cores 1.4 and 1.7.
   if (queue->level == isa::avx512_zen4 && q.bytes == 2) return 1;
   const bool alone = queue->threads == 1;
   const int64_t from = extremes && q.bytes == 4 && alone ? two_extremes_from : two_streams_from;
