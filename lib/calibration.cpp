@@ -27,7 +27,7 @@ std::string path_of(std::string& reason) {
   if (const std::string named = variable("LOCKSTEP_CALIBRATION"); !named.empty()) {
     if (named == "off") reason = "LOCKSTEP_CALIBRATION is \"off\"";
     else if (named[0] != '/')
-      reason = fmt::format("LOCKSTEP_CALIBRATION is \"{}\"; give an absolute path, or \"off\"", named);
+      reason = format_text("LOCKSTEP_CALIBRATION is \"{}\"; give an absolute path, or \"off\"", named);
     return reason.empty() ? named : "";
   }
   std::string folder = variable("XDG_CACHE_HOME");
@@ -74,7 +74,7 @@ device_names devices_here() {
     lockstep_device_info info{};
     info.size = sizeof info;
     if (backend != nullptr && backend->device_info(0, &info) == LOCKSTEP_OK)
-      names[entry->name()] = fmt::format("{}; {}", info.name, info.detail);
+      names[entry->name()] = format_text("{}; {}", info.name, info.detail);
   }
   clear_error();
   return names;
@@ -101,7 +101,7 @@ calibration read_calibration() {
     now.reason = e.text;
   }
   now.basis = now.reason.empty() ? ", calibrated"
-                                 : fmt::format(", by built-in figures; {} is not used: {}", now.path, now.reason);
+                                 : format_text(", by built-in figures; {} is not used: {}", now.path, now.reason);
   return now;
 }
 

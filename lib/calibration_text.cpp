@@ -6,7 +6,6 @@
 //   time cuda pinned transpose 14.2 ...     by the place of the data
 //   end
 // It is read as anybody's: every line is checked, and nothing of a file that fails is used.
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -73,9 +72,9 @@ class reader {
         if (curves[static_cast<size_t>(w)].front() == 0)
           fail(LOCKSTEP_INTERNAL, "has no {} of {}", cost::work_names[static_cast<size_t>(w)], what);
     };
-    for (const auto& [threads, curves] : cpu_) whole(fmt::format("the CPU with {} threads", threads), curves);
+    for (const auto& [threads, curves] : cpu_) whole(format_text("the CPU with {} threads", threads), curves);
     for (const auto& [backend, all] : devices_)
-      for (size_t p = 0; p < cost::places; ++p) whole(fmt::format("{} {}", backend, cost::place_names[p]), all[p]);
+      for (size_t p = 0; p < cost::places; ++p) whole(format_text("{} {}", backend, cost::place_names[p]), all[p]);
   }
 
   // Backends that the file does not have keep the model's own figures.
@@ -87,7 +86,7 @@ class reader {
  private:
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(LOCKSTEP_INTERNAL, "line {}: {}", number_, fmt::format(format, std::forward<Args>(args)...));
+    fail(LOCKSTEP_INTERNAL, "line {}: {}", number_, vformat_text(format, fmt::make_format_args(args...)));
   }
 
   void first(const std::vector<std::string_view>& words) const {
@@ -134,7 +133,7 @@ class reader {
     }
     const int place = index_of(cost::place_names, which);
     if (place == cost::places)
-      refuse("\"{}\" is no place; use {}", which.substr(0, 40), fmt::join(cost::place_names, ", "));
+      refuse("\"{}\" is no place; use {}", which.substr(0, 40), joined(cost::place_names, ", "));
     return devices_[backend][static_cast<size_t>(place)];
   }
 

@@ -70,7 +70,7 @@ void check_variant_known(lockstep_op op, const std::string& name, const char* ar
     const lockstep_table& table = backend->tables[op];
     for (size_t i = 0; i < table.count; ++i) {
       if (name == table.rows[i].name) return;
-      known += fmt::format("{}{}:{}", known.empty() ? "" : ", ", entry->name(), table.rows[i].name);
+      known += format_text("{}{}:{}", known.empty() ? "" : ", ", entry->name(), table.rows[i].name);
     }
   }
   fail(LOCKSTEP_NO_VARIANT, "{}: {} has no variant \"{}\"; known are {}", argument, lockstep_op_name(op), name, known);
@@ -245,7 +245,7 @@ lockstep_status lockstep_context::synchronize(std::string& text) {
     const lockstep_status status = std::exchange(pooled->failed, LOCKSTEP_OK);
     if (status != LOCKSTEP_OK && first == LOCKSTEP_OK) {
       first = status;
-      text = fmt::format("{}: {}", pooled->entry->name(), pooled->failed_text);
+      text = lockstep::format_text("{}: {}", pooled->entry->name(), pooled->failed_text);
     }
   }
   return first;

@@ -114,14 +114,14 @@ comparison compare(const calibration& figures, const prepared_call& prepared, co
 
 std::string in_words(const comparison& compared, std::string_view basis) {
   const std::string& name = compared.device->name();
-  const std::string figures = fmt::format("{:.3g} us against {:.3g}{}", compared.there_us, compared.here_us, basis);
+  const std::string figures = format_text("{:.3g} us against {:.3g}{}", compared.there_us, compared.here_us, basis);
   if (compared.device_data)
-    return fmt::format(
+    return format_text(
         "{}: the data is its memory, and yet the CPU needs less time, the trips over the link counted ({})", name,
         figures);
   if (compared.pays())
-    return fmt::format("cpu: {} needs less time, its trips over the link counted ({})", name, figures);
-  return fmt::format("{}: the data is in host memory, and one trip over the link costs more than the CPU needs ({})",
+    return format_text("cpu: {} needs less time, its trips over the link counted ({})", name, figures);
+  return format_text("{}: the data is in host memory, and one trip over the link costs more than the CPU needs ({})",
                      name, figures);
 }
 

@@ -22,7 +22,7 @@ struct registry {
     for (const search_folder& folder : search_folders()) {
       if (!path_text.empty()) path_text += ':';
       path_text += folder.path;
-      if (!folder.refused.empty()) path_text += fmt::format(" (not used: {})", folder.refused);
+      if (!folder.refused.empty()) path_text += format_text(" (not used: {})", folder.refused);
     }
   }
 };
@@ -73,7 +73,7 @@ void backend_entry::mark_lost(const std::string& why) {
 void fail_backend(lockstep_status status, backend_entry& entry) {
   const std::string text = *last_error() ? last_error() : lockstep_status_name(status);
   if (status == LOCKSTEP_BACKEND_LOST) entry.mark_lost(text);
-  throw error{status, fmt::format("{}: {}", entry.name(), text)};
+  throw error{status, format_text("{}: {}", entry.name(), text)};
 }
 
 const std::vector<backend_entry*>& backends() { return instance().entries; }

@@ -21,9 +21,9 @@ pick pick_named(const lockstep_backend& backend, const lockstep_queue* queue, co
     if (name != row.name && !LOCKSTEP_MUTANT("named_variant_ignored")) continue;
     const char* refusal = row.refuses != nullptr ? row.refuses(queue, &call) : nullptr;
     if (refusal == nullptr) return {&row, ""};
-    return {nullptr, fmt::format("variant \"{}\" refuses this call: {}", name, refusal)};
+    return {nullptr, format_text("variant \"{}\" refuses this call: {}", name, refusal)};
   }
-  return {nullptr, fmt::format("has no variant \"{}\"", name)};
+  return {nullptr, format_text("has no variant \"{}\"", name)};
 }
 
 pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, const lockstep_call& call) {
@@ -35,7 +35,7 @@ pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, con
     const lockstep_variant& row = table.rows[i];
     if ((row.flags & never) != 0) continue;
     if (const char* refusal = row.refuses != nullptr ? row.refuses(queue, &call) : nullptr; refusal != nullptr) {
-      why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", row.name, refusal);
+      why += format_text("{}{}: {}", why.empty() ? "" : "; ", row.name, refusal);
     } else if (row.yields != nullptr && row.yields(queue, &call) != 0) {
       if (yielded == nullptr) yielded = &row;
     } else {
@@ -92,7 +92,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
   choice chosen;
   for (backend_entry* entry : backends()) {
     const auto passed_over = [&](const std::string& reason) {
-      chosen.why += fmt::format("{}{}: {}", chosen.why.empty() ? "" : "; ", entry->name(), reason);
+      chosen.why += format_text("{}{}: {}", chosen.why.empty() ? "" : "; ", entry->name(), reason);
     };
     if (!named.is_auto() && entry != named.entry) continue;
     const lockstep_backend* backend = entry->get();

@@ -1,14 +1,13 @@
 // status.hpp - this thread's last error, and how internal code raises one.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <exception>
 #include <new>
 #include <string>
 #include <utility>
 
 #include "lockstep/lockstep.h"
+#include "text.hpp"
 
 namespace lockstep::lib {
 
@@ -20,7 +19,7 @@ struct error {
 
 template <class... Args>
 [[noreturn]] void fail(lockstep_status status, fmt::format_string<Args...> format, Args&&... args) {
-  throw error{status, fmt::format(format, std::forward<Args>(args)...)};
+  throw error{status, vformat_text(format, fmt::make_format_args(args...))};
 }
 
 void set_error(const char* text) noexcept;  // copies; truncates when there is no memory

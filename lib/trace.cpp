@@ -22,7 +22,7 @@ void trace(const prepared_call& prepared, const choice& chosen, size_t staged_by
   if (fd < 0) return;
   try {
     const std::string why = why_not_others(chosen);
-    const std::string line = fmt::format("{} backend={}:{} variant={} moved_bytes={} staged_bytes={} status={}{}{}\n",
+    const std::string line = format_text("{} backend={}:{} variant={} moved_bytes={} staged_bytes={} status={}{}{}\n",
                                          lockstep_op_name(prepared.call.op), chosen.entry->name(), chosen.device,
                                          chosen.variant->name, prepared.moved_bytes, staged_bytes,
                                          lockstep_status_name(status), why.empty() ? "" : " because ", why);

@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+
+#include "text.hpp"
 
 namespace lockstep::lib {
 namespace {
@@ -36,23 +37,23 @@ struct file {
 std::string broken_elf(const std::string& path) {
   const file f(path);
   struct stat s {};
-  if (f.fd < 0 || fstat(f.fd, &s) != 0) return fmt::format("cannot be opened: {}", std::strerror(errno));
+  if (f.fd < 0 || fstat(f.fd, &s) != 0) return format_text("cannot be opened: {}", std::strerror(errno));
   const auto size = static_cast<uint64_t>(s.st_size);
   Elf64_Ehdr header{};
   if (!f.read_at(&header, sizeof header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return fmt::format("is no ELF file ({} bytes)", size);
+    return format_text("is no ELF file ({} bytes)", size);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN) return "is no 64-bit shared object";
   if (header.e_phentsize != sizeof(Elf64_Phdr)) return "has a malformed ELF header";
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment{};
     if (!f.read_at(&segment, sizeof segment, header.e_phoff + i * sizeof segment))
-      return fmt::format("is truncated ({} bytes end within the program headers)", size);
+      return format_text("is truncated ({} bytes end within the program headers)", size);
     if (segment.p_filesz > size || segment.p_offset > size - segment.p_filesz)
-      return fmt::format("is truncated (a segment ends at byte {}, the file at {})",
+      return format_text("is truncated (a segment ends at byte {}, the file at {})",
                          segment.p_offset + segment.p_filesz, size);
   }
   if (header.e_shoff > size || size - header.e_shoff < uint64_t{header.e_shnum} * header.e_shentsize)
-    return fmt::format("is truncated (its section table ends beyond byte {})", size);
+    return format_text("is truncated (its section table ends beyond byte {})", size);
   return "";
 }
 
@@ -68,9 +69,9 @@ std::string folder_of(const void* own) {
 std::string untrusted(const std::string& path) {
   if (path.empty() || path[0] != '/') return "it is not an absolute path";
   struct stat s {};
-  if (stat(path.c_str(), &s) != 0) return fmt::format("{}", std::strerror(errno));
+  if (stat(path.c_str(), &s) != 0) return format_text("{}", std::strerror(errno));
   if (s.st_uid != 0 && s.st_uid != geteuid())
-    return fmt::format("it belongs to uid {}, not to root or this user", s.st_uid);
+    return format_text("it belongs to uid {}, not to root or this user", s.st_uid);
   if ((s.st_mode & S_IWOTH) != 0 && (s.st_mode & S_ISVTX) == 0) return "anybody may write to it (chmod o-w)";
   if ((s.st_mode & S_IWOTH) != 0) return "anybody may put files into it (chmod o-w)";
   return "";
@@ -92,8 +93,8 @@ std::vector<search_folder> search_folders(const void* own) {
 }
 
 std::string why_not_loadable(const std::string& path) {
-  if (const std::string why = untrusted(path); !why.empty()) return fmt::format("{} is not trusted: {}", path, why);
-  if (const std::string why = broken_elf(path); !why.empty()) return fmt::format("{} {}", path, why);
+  if (const std::string why = untrusted(path); !why.empty()) return format_text("{} is not trusted: {}", path, why);
+  if (const std::string why = broken_elf(path); !why.empty()) return format_text("{} {}", path, why);
   return "";
 }
 

@@ -36,27 +36,27 @@ cases::test_case typical(cost::work what, double bytes) {
   const int64_t lines = square / 32 * 32 + (square < 32 ? square : 0);  // rows of whole cache lines
   std::string name;
   switch (static_cast<cost::work>(what - kind)) {
-    case cost::shuffle: name = fmt::format("shuffle/b4/xor/w32/op1/n{}", n / 32 * 32); break;
-    case cost::rows: name = fmt::format("permute/b4/{0}x{0}x{1}/perm1,0,2", cube, n / cube / cube); break;
-    case cost::transpose: name = fmt::format("transpose/b{}/{}x{}", b, lines, n / lines); break;
-    case cost::ragged: name = fmt::format("transpose/b4/{}x{}", square | 1, n / (square | 1)); break;
-    case cost::thin: name = fmt::format("transpose/b{}/{}x16", b, n / 16); break;
-    case cost::flat: name = fmt::format("transpose/b{}/16x{}", b, n / 16); break;
-    case cost::narrow: name = fmt::format("transpose/b{}/{}x3", b, n / 3); break;
-    case cost::permute: name = fmt::format("permute/b{0}/{1}x{1}x{2}/perm2,1,0", b, cube, n / cube / cube); break;
-    case cost::swap: name = fmt::format("transpose/b{0}/{1}x{1}/inplace", b, square); break;
-    case cost::in_place: name = fmt::format("transpose/b4/{}x{}/inplace", tall, n / tall); break;
-    case cost::square_sum: name = fmt::format("square_sum/ssq/f32/full/{}", 2 * n); break;
-    case cost::reduce: name = fmt::format("reduce/sum/f32/full/{}", 2 * n); break;
-    case cost::arg_reduce: name = fmt::format("reduce/argmax/f32/full/{}", 2 * n); break;
-    case cost::short_rows: name = fmt::format("reduce/sum/f32/rows/{}x32", 2 * n / 34); break;
-    case cost::segments: name = fmt::format("reduce/sum/f32/nonempty/{}x32", 2 * n / 36); break;
-    case cost::columns: name = fmt::format("reduce/sum/f32/columns/{0}x{0}", side(2 * n, 2)); break;
-    case cost::line_stencil: name = fmt::format("stencil/f32/symmetric/nearest/r4/{}", n); break;
+    case cost::shuffle: name = format_text("shuffle/b4/xor/w32/op1/n{}", n / 32 * 32); break;
+    case cost::rows: name = format_text("permute/b4/{0}x{0}x{1}/perm1,0,2", cube, n / cube / cube); break;
+    case cost::transpose: name = format_text("transpose/b{}/{}x{}", b, lines, n / lines); break;
+    case cost::ragged: name = format_text("transpose/b4/{}x{}", square | 1, n / (square | 1)); break;
+    case cost::thin: name = format_text("transpose/b{}/{}x16", b, n / 16); break;
+    case cost::flat: name = format_text("transpose/b{}/16x{}", b, n / 16); break;
+    case cost::narrow: name = format_text("transpose/b{}/{}x3", b, n / 3); break;
+    case cost::permute: name = format_text("permute/b{0}/{1}x{1}x{2}/perm2,1,0", b, cube, n / cube / cube); break;
+    case cost::swap: name = format_text("transpose/b{0}/{1}x{1}/inplace", b, square); break;
+    case cost::in_place: name = format_text("transpose/b4/{}x{}/inplace", tall, n / tall); break;
+    case cost::square_sum: name = format_text("square_sum/ssq/f32/full/{}", 2 * n); break;
+    case cost::reduce: name = format_text("reduce/sum/f32/full/{}", 2 * n); break;
+    case cost::arg_reduce: name = format_text("reduce/argmax/f32/full/{}", 2 * n); break;
+    case cost::short_rows: name = format_text("reduce/sum/f32/rows/{}x32", 2 * n / 34); break;
+    case cost::segments: name = format_text("reduce/sum/f32/nonempty/{}x32", 2 * n / 36); break;
+    case cost::columns: name = format_text("reduce/sum/f32/columns/{0}x{0}", side(2 * n, 2)); break;
+    case cost::line_stencil: name = format_text("stencil/f32/symmetric/nearest/r4/{}", n); break;
     case cost::line_sweeps:
-      name = fmt::format("stencil/f32/symmetric/nearest/r4/{}/sweeps{}", n, cost::many_sweeps);
+      name = format_text("stencil/f32/symmetric/nearest/r4/{}/sweeps{}", n, cost::many_sweeps);
       break;
-    default: name = fmt::format("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", cube, n / cube / cube);
+    default: name = format_text("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", cube, n / cube / cube);
   }
   return cases::parse(name);
 }
@@ -65,7 +65,7 @@ std::string device_name(const char* backend) {
   lockstep_device_info info{};
   info.size = sizeof info;
   check(lockstep_device_get(backend, 0, &info));
-  return fmt::format("{}; {}", info.name, info.detail);
+  return format_text("{}; {}", info.name, info.detail);
 }
 
 int default_threads() {
@@ -106,13 +106,13 @@ class calibrator {
     std::tm parts{};
     gmtime_r(&now, &parts);
     std::strftime(date, sizeof date, "%Y-%m-%d", &parts);
-    text_ += fmt::format("# lockstep {}, {}; microseconds a call by bytes moved\ndevice cpu {}\n", lockstep_version(),
+    text_ += format_text("# lockstep {}, {}; microseconds a call by bytes moved\ndevice cpu {}\n", lockstep_version(),
                          date, device_name("cpu"));
     devices_ = devices();
     for (const std::string& backend : devices_)
-      text_ += fmt::format("device {} {}\n", backend, device_name(backend.c_str()));
+      text_ += format_text("device {} {}\n", backend, device_name(backend.c_str()));
     text_ += "bytes";
-    for (const double size : cost::sizes) text_ += fmt::format(" {}", size);
+    for (const double size : cost::sizes) text_ += format_text(" {}", size);
     text_ += '\n';
     for (int t = 1; t < default_threads(); t *= t < 4 ? 2 : 4) threads_.push_back(t);
     threads_.push_back(default_threads());
@@ -128,7 +128,7 @@ class calibrator {
       const context c(where);
       call_memory memory(c, "cpu", LOCKSTEP_HOST);
       for (int w = 0; w < cost::works; ++w, shown.at(++done))
-        add_line(c, memory, "cpu", fmt::format("{}", threads), static_cast<cost::work>(w));
+        add_line(c, memory, "cpu", format_text("{}", threads), static_cast<cost::work>(w));
     }
     constexpr lockstep_memory kinds[cost::places] = {LOCKSTEP_DEVICE, LOCKSTEP_PINNED, LOCKSTEP_HOST, LOCKSTEP_HOST,
                                                      LOCKSTEP_DEVICE};
@@ -149,7 +149,7 @@ class calibrator {
  private:
   void add_line(const context& c, call_memory& memory, const std::string& backend, const std::string& which,
                 cost::work what, bool is_away = false) {
-    text_ += fmt::format("time {} {} {}", backend, which, cost::work_names[what]);
+    text_ += format_text("time {} {} {}", backend, which, cost::work_names[what]);
     // Offsets that lie on a device are beyond the CPU; rows of as many elements make the same trips.
     if (is_away && what == cost::segments) what = cost::short_rows;
     const double most = std::min(largest_, cost::sizes.back());
@@ -167,7 +167,7 @@ class calibrator {
       } else {
         us = std::min(us * 4, 1e9);  // at the rate of the size before; longer is not believed
       }
-      text_ += fmt::format(" {:.4g}", us);
+      text_ += format_text(" {:.4g}", us);
     }
     text_ += '\n';
   }
@@ -195,25 +195,22 @@ std::string own_path() {
 
 }  // namespace
 
-void calibrate_command(CLI::App& program, action& chosen) {
+void calibrate_command(command root, action& chosen) {
   struct settings {
     std::string path;
     double largest = cost::sizes.back(), seconds = 0.02;
   };
-  CLI::App* command =
-      program.add_subcommand("calibrate", "Measure this machine, so that auto knows when a device pays");
+  auto command = root.add_command("calibrate", "Measure this machine, so that auto knows when a device pays");
   const auto s = std::make_shared<settings>();
-  command
-      ->add_option("-o,--output", s->path,
+  command.add("-o,--output", s->path,
                    "where to write (default: where the library looks, see lockstep info); - is stdout")
-      ->type_name("FILE");
-  command
-      ->add_option("--largest", s->largest,
+      .type_name("FILE");
+  command.add("--largest", s->largest,
                    "bytes that the largest call may move; beyond, its rate is taken for granted (default: 1 GiB)")
-      ->type_name("BYTES")
-      ->check(CLI::Range(cost::sizes.front(), cost::sizes.back()));
-  command->add_option("--seconds", s->seconds, "time that one measurement may take")->check(CLI::Range(0.0, 60.0));
-  command->callback([s, &chosen] {
+      .type_name("BYTES")
+      .between(cost::sizes.front(), cost::sizes.back());
+  command.add("--seconds", s->seconds, "time that one measurement may take").between(0.0, 60.0);
+  command.when_called([s, &chosen] {
     chosen = [s] {
       namespace fs = std::filesystem;
       const std::string path = s->path.empty() ? own_path() : s->path;

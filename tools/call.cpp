@@ -76,7 +76,7 @@ call permute(const request& what, const array& in) {
   for (size_t k = 0; k < rank; ++k) {
     const int64_t axis = axes[k] < 0 ? axes[k] + static_cast<int64_t>(rank) : axes[k];
     if (axis < 0 || axis >= static_cast<int64_t>(rank) || std::count(perm.begin(), perm.begin() + k, axis) != 0)
-      refuse("--axes {} is no permutation of 0..{}", fmt::join(axes, ","), rank - 1);
+      refuse("--axes {} is no permutation of 0..{}", joined(axes, ","), rank - 1);
     perm[k] = static_cast<int32_t>(axis);
   }
   lockstep_permute_desc d =

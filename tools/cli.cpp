@@ -21,25 +21,18 @@ void check(lockstep_status status) {
   }
 }
 
-void add_place(CLI::App& command, place& where) {
-  command
-      .add_option("--backend", where.backend,
-                  "auto, cpu, cuda or a device of one, cuda:1 (default: LOCKSTEP_BACKEND, else auto)")
-      ->type_name("NAME");
-  command
-      .add_option("--variant", where.variant,
-                  "force a variant by name; see lockstep info (default: the best that takes the call)")
-      ->type_name("NAME");
-  command
-      .add_option("--threads", where.threads,
-                  "CPU threads, 0 for the default (LOCKSTEP_NUM_THREADS, else all this process may use)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 4096));
-  command
-      .add_option("--isa", where.isa,
-                  "CPU instruction set: baseline, avx2, avx512 or avx512_zen4 (default: LOCKSTEP_CPU_ISA, else the "
-                  "best)")
-      ->type_name("NAME");
+void add_place(command to, place& where) {
+  to.add("--backend", where.backend, "auto, cpu, cuda or a device of one, cuda:1 (default: LOCKSTEP_BACKEND, else auto)")
+      .type_name("NAME");
+  to.add("--variant", where.variant, "force a variant by name; see lockstep info (default: the best that takes the call)")
+      .type_name("NAME");
+  to.add("--threads", where.threads,
+         "CPU threads, 0 for the default (LOCKSTEP_NUM_THREADS, else all this process may use)")
+      .type_name("N")
+      .between(0, 4096);
+  to.add("--isa", where.isa,
+         "CPU instruction set: baseline, avx2, avx512 or avx512_zen4 (default: LOCKSTEP_CPU_ISA, else the best)")
+      .type_name("NAME");
 }
 
 namespace {
@@ -107,11 +100,11 @@ void require_variant(const std::string& name, const std::vector<std::string>& ba
         row.size = sizeof row;
         check(lockstep_variant_get(backend.c_str(), op, i, &row));
         if (row.name == name) return;
-        if ((" " + known + ",").find(fmt::format(" {},", row.name)) == std::string::npos)
+        if ((" " + known + ",").find(format_text(" {},", row.name)) == std::string::npos)
           known += (known.empty() ? "" : ", ") + std::string(row.name);
       }
   }
-  refuse("--variant {}: no such variant on {}; there are auto, {}", name, fmt::join(backends, " or "), known);
+  refuse("--variant {}: no such variant on {}; there are auto, {}", name, joined(backends, " or "), known);
 }
 
 std::vector<std::string> op_names() {
@@ -149,19 +142,19 @@ std::string bytes_text(double bytes) {
     bytes /= 1024;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes)
-                   : fmt::format("{:.3g} {}", bytes >= 1000 ? std::round(bytes) : bytes, units[unit]);
+  return unit == 0 ? format_text("{:.0f} B", bytes)
+                   : format_text("{:.3g} {}", bytes >= 1000 ? std::round(bytes) : bytes, units[unit]);
 }
 
 std::string time_text(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.2f} us", seconds * 1e6);
+  if (seconds >= 1) return format_text("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return format_text("{:.2f} ms", seconds * 1e3);
+  return format_text("{:.2f} us", seconds * 1e6);
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
-  if (shape.size() == 1) return fmt::format("({},)", shape[0]);
-  return fmt::format("({})", fmt::join(shape, ", "));
+  if (shape.size() == 1) return format_text("({},)", shape[0]);
+  return format_text("({})", joined(shape, ", "));
 }
 
 }  // namespace lockstep::tool

@@ -4,7 +4,6 @@
 
 #include <lockstep/lockstep.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "command.hpp"
 #include "format.hpp"
 
 namespace lockstep::tool {
@@ -29,11 +29,11 @@ struct broken_pipe {};
 
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
-  throw failure(fmt::format(text, std::forward<Args>(args)...));
+  throw failure(vformat_text(text, fmt::make_format_args(args...)));
 }
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw usage_error(fmt::format(text, std::forward<Args>(args)...));
+  throw usage_error(vformat_text(text, fmt::make_format_args(args...)));
 }
 // Throws what lockstep_last_error says unless status is LOCKSTEP_OK.
 void check(lockstep_status status);
@@ -41,23 +41,23 @@ void check(lockstep_status status);
 // A subcommand adds itself to the program and, when it is the one called, leaves
 // in `chosen` what to do; its result is the exit code.
 using action = std::function<int()>;
-void info_command(CLI::App& program, action& chosen);
-void run_command(CLI::App& program, action& chosen);
-void bench_command(CLI::App& program, action& chosen);
-void probe_command(CLI::App& program, action& chosen);
-void demo_command(CLI::App& program, action& chosen);
-void explain_command(CLI::App& program, action& chosen);
-void import_command(CLI::App& program, action& chosen);  // and export
-void verify_command(CLI::App& program, action& chosen);
-void calibrate_command(CLI::App& program, action& chosen);
-void completion_command(CLI::App& program, action& chosen);
+void info_command(command root, action& chosen);
+void run_command(command root, action& chosen);
+void bench_command(command root, action& chosen);
+void probe_command(command root, action& chosen);
+void demo_command(command root, action& chosen);
+void explain_command(command root, action& chosen);
+void import_command(command root, action& chosen);  // and export
+void verify_command(command root, action& chosen);
+void calibrate_command(command root, action& chosen);
+void completion_command(command root, action& chosen);
 
 // Where a call runs, as options of a subcommand.
 struct place {
   std::string backend, variant, isa;
   int threads = 0;
 };
-void add_place(CLI::App& command, place& where);
+void add_place(command to, place& where);
 
 class context {
  public:
@@ -85,7 +85,11 @@ std::vector<std::string> op_names();
 void put(const std::string& text);
 template <class... Args>
 void print(fmt::format_string<Args...> text, Args&&... args) {
-  put(fmt::format(text, std::forward<Args>(args)...));
+  put(vformat_text(text, fmt::make_format_args(args...)));
+}
+template <class... Args>
+void print_error(fmt::format_string<Args...> text, Args&&... args) {
+  std::fputs(vformat_text(text, fmt::make_format_args(args...)).c_str(), stderr);
 }
 void flush();
 

@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "import.hpp"
 #include "limits.hpp"
 #include "progress.hpp"
+#include "json.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -124,7 +124,7 @@ void show_inputs(const real_input& in, const style& s) {
 }
 
 void show_row(const demo_case& one, const demo_row& row, bool first, const style& s) {
-  const std::string head = fmt::format("{:<10} {:<27}", first ? one.family : "", first ? one.name : "");
+  const std::string head = format_text("{:<10} {:<27}", first ? one.family : "", first ? one.name : "");
   if (!row.error.empty()) {
     print("{} {:<6} {}{}{}\n", head, row.backend, s.bad, row.error, s.off);
     return;
@@ -208,7 +208,7 @@ int demo(const demo_options& o) {
       row.backend = backend;
       row.error = no_reference;
       if (has_reference) {
-        const progress shown(fmt::format("{} on {}", one.name, backend), 0);
+        const progress shown(format_text("{} on {}", one.name, backend), 0);
         std::memset(writable(result), 0xA5, c.result.data_bytes());
         row = run_on(context, known, backend, one, c, reference, samples, result);
       }
@@ -234,23 +234,23 @@ int demo(const demo_options& o) {
 
 }  // namespace
 
-void demo_command(CLI::App& program, action& chosen) {
+void demo_command(command root, action& chosen) {
   auto o = std::make_shared<demo_options>();
-  CLI::App* command = program.add_subcommand(
+  auto command = root.add_command(
       "demo", "The four families on real input, on every backend there is: bits, time, fraction of the limit");
-  command->add_option("--picture", o->paths.picture, "another picture (PNG, JPEG, PGM, PPM)")->type_name("FILE");
-  command->add_option("--signal", o->paths.signal, "another signal (WAV, .npy of f4)")->type_name("FILE");
-  command->add_option("--table", o->paths.table, "another table (GTX, numbers, .npy of f4)")->type_name("FILE");
-  command->add_option("--text", o->paths.text, "another text")->type_name("FILE");
-  command->add_option("--pictures", o->pictures, "write what became of the picture here, as PNG")->type_name("FOLDER");
-  command->add_flag("--quick", o->quick, "3 samples in place of 15");
-  command->add_flag("--json", o->json, "machine-readable, on stdout");
-  command->add_option("--backend", o->where.backend, "this one alone (default: every usable one)")->type_name("NAME");
-  command->add_option("--threads", o->where.threads, "CPU threads, 0 for the default")
-      ->type_name("N")
-      ->check(CLI::Range(0, 4096));
-  command->add_option("--isa", o->where.isa, "CPU instruction set")->type_name("NAME");
-  command->callback([&chosen, o] { chosen = [o] { return demo(*o); }; });
+  command.add("--picture", o->paths.picture, "another picture (PNG, JPEG, PGM, PPM)").type_name("FILE");
+  command.add("--signal", o->paths.signal, "another signal (WAV, .npy of f4)").type_name("FILE");
+  command.add("--table", o->paths.table, "another table (GTX, numbers, .npy of f4)").type_name("FILE");
+  command.add("--text", o->paths.text, "another text").type_name("FILE");
+  command.add("--pictures", o->pictures, "write what became of the picture here, as PNG").type_name("FOLDER");
+  command.add("--quick", o->quick, "3 samples in place of 15");
+  command.add("--json", o->json, "machine-readable, on stdout");
+  command.add("--backend", o->where.backend, "this one alone (default: every usable one)").type_name("NAME");
+  command.add("--threads", o->where.threads, "CPU threads, 0 for the default")
+      .type_name("N")
+      .between(0, 4096);
+  command.add("--isa", o->where.isa, "CPU instruction set").type_name("NAME");
+  command.when_called([&chosen, o] { chosen = [o] { return demo(*o); }; });
 }
 
 }  // namespace lockstep::tool

@@ -70,10 +70,10 @@ std::vector<demo_case> demo_cases(const real_input& in) {
 
   add("square_sum", "energy of the picture", in.picture, squares("sum_of_squares"),
       [pixels](const call&, const char* r) {
-        return fmt::format("root mean square {:.4f} of 255", std::sqrt(at<double>(r, 0) / pixels));
+        return format_text("root mean square {:.4f} of 255", std::sqrt(at<double>(r, 0) / pixels));
       });
   add("square_sum", "norm of the signal", in.signal, squares("norm2"), [samples](const call&, const char* r) {
-    return fmt::format("loudness {:.2f} dB of full scale", 20 * std::log10(at<double>(r, 0) / std::sqrt(samples)));
+    return format_text("loudness {:.2f} dB of full scale", 20 * std::log10(at<double>(r, 0) / std::sqrt(samples)));
   });
 
   // The eighth-order central second difference, as in wave equations: edges.
@@ -92,8 +92,8 @@ std::vector<demo_case> demo_cases(const real_input& in) {
   add("reduce", "highest of the table", in.table, reduced("argmax", {}),
       [=, table = in.table](const call&, const char* r) {
         const auto i = at<int64_t>(r, 0);
-        if (!geoid) return fmt::format("{} in row {}, column {}", at<float>(table.data, i), i / columns, i % columns);
-        return fmt::format("{:.2f} m at latitude {:.2f}, longitude {:.2f}",
+        if (!geoid) return format_text("{} in row {}, column {}", at<float>(table.data, i), i / columns, i % columns);
+        return format_text("{:.2f} m at latitude {:.2f}, longitude {:.2f}",
                            static_cast<double>(at<float>(table.data, i)), -90 + 0.25 * static_cast<double>(i / columns),
                            -180 + 0.25 * static_cast<double>(i % columns));
       });
@@ -103,7 +103,7 @@ std::vector<demo_case> demo_cases(const real_input& in) {
   request lines = reduced("sum", {});
   lines.segments = std::make_shared<array>(in.lines);
   add("reduce", "sum of each text line", in.text, lines,
-      [](const call& c, const char*) { return fmt::format("{} lines", c.result.elements()); });
+      [](const call& c, const char*) { return format_text("{} lines", c.result.elements()); });
   request butterfly = make(LOCKSTEP_SHUFFLE);
   butterfly.kind = "xor";
   butterfly.operand = 16;

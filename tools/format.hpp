@@ -1,11 +1,11 @@
-// format.hpp - fmt, and numbers as people read them.
+// format.hpp - numbers as people read them.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "text.hpp"
 
 namespace lockstep::tool {
 

@@ -84,45 +84,43 @@ array thinned(const array& picture, int64_t width) {
   return out;
 }
 
-void import_command(CLI::App& program, action& chosen) {
+void import_command(command root, action& chosen) {
   struct options {
     std::string input, output, as = "auto";
     double low = 0, high = 255;
     int64_t width = 0;
   };
   auto in = std::make_shared<options>();
-  CLI::App* import =
-      program.add_subcommand("import", "Turn a picture, a sound, a grid, a table or a text into a .npy array");
-  import->add_option("input", in->input, "PNG, JPEG, PGM, PPM; WAV; GTX; numbers between commas or spaces; - for stdin")
-      ->required()
-      ->type_name("FILE");
-  import->add_option("-o,--output", in->output, "the array, - for stdout")->required()->type_name("OUT.npy");
-  import
-      ->add_option("--as", in->as,
+  auto import = root.add_command("import", "Turn a picture, a sound, a grid, a table or a text into a .npy array");
+  import.add("input", in->input, "PNG, JPEG, PGM, PPM; WAV; GTX; numbers between commas or spaces; - for stdin")
+      .required()
+      .type_name("FILE");
+  import.add("-o,--output", in->output, "the array, - for stdout").required().type_name("OUT.npy");
+  import.add("--as", in->as,
                    "auto, picture, gray (f4), sound, grid, table, text (bytes as i4) or lines (where they begin, i8)")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"auto", "picture", "gray", "sound", "grid", "table", "text", "lines"}));
-  import->callback([&chosen, in] {
+      .type_name("KIND")
+      .one_of({"auto", "picture", "gray", "sound", "grid", "table", "text", "lines"});
+  import.when_called([&chosen, in] {
     chosen = [in] {
       const array a = import_file(in->input, in->as);
       write_npy(in->output, a);
-      fmt::print(stderr, "{} {} -> {}\n", a.header.descr, shape_text(a.header.shape), in->output);
+      print_error("{} {} -> {}\n", a.header.descr, shape_text(a.header.shape), in->output);
       return 0;
     };
   });
 
   auto out = std::make_shared<options>();
-  CLI::App* command = program.add_subcommand("export", "Turn a 2-D f4 or a u1 array into a picture");
-  command->add_option("input", out->input, "the array")->required()->type_name("IN.npy");
-  command->add_option("-o,--output", out->output, "a name that ends in .png, .pgm or .ppm")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--low", out->low, "what becomes black (f4)")->capture_default_str();
-  command->add_option("--high", out->high, "what becomes white (f4)")->capture_default_str();
-  command->add_option("--width", out->width, "shrink to this width, by the mean of the pixels")
-      ->type_name("PIXELS")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  command->callback([&chosen, out] {
+  auto command = root.add_command("export", "Turn a 2-D f4 or a u1 array into a picture");
+  command.add("input", out->input, "the array").required().type_name("IN.npy");
+  command.add("-o,--output", out->output, "a name that ends in .png, .pgm or .ppm")
+      .required()
+      .type_name("FILE");
+  command.add("--low", out->low, "what becomes black (f4)").show_default();
+  command.add("--high", out->high, "what becomes white (f4)").show_default();
+  command.add("--width", out->width, "shrink to this width, by the mean of the pixels")
+      .type_name("PIXELS")
+      .between(int64_t{1}, int64_t{1} << 31);
+  command.when_called([&chosen, out] {
     chosen = [out] {
       if (!(std::isfinite(out->low) && std::isfinite(out->high) && out->low < out->high))
         refuse("--low {} and --high {}: give two finite numbers, the smaller one first", out->low, out->high);

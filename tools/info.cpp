@@ -2,9 +2,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli.hpp"
+#include "json.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -100,7 +100,7 @@ void print_variants(const ordered_json& variants, const style& s) {
     bool first = true;
     for (const auto& row : rows) {
       std::string flags;
-      for (const auto& flag : row["flags"]) flags += fmt::format(" [{}]", text_of(flag));
+      for (const auto& flag : row["flags"]) flags += format_text(" [{}]", text_of(flag));
       print("  {:<11} {}{:<{}}{}  {}{}{}{}\n", first ? op : "", s.bold, text_of(row["name"]), width, s.off,
             text_of(row["idea"]), s.dim, flags, s.off);
       first = false;
@@ -133,12 +133,11 @@ void print_text(const ordered_json& all) {
 
 }  // namespace
 
-void info_command(CLI::App& program, action& chosen) {
-  CLI::App* command =
-      program.add_subcommand("info", "What there is: backends and why the others are not, devices, variants");
+void info_command(command root, action& chosen) {
+  auto command = root.add_command("info", "What there is: backends and why the others are not, devices, variants");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "machine-readable, on stdout");
-  command->callback([&chosen, json] {
+  command.add("--json", *json, "machine-readable, on stdout");
+  command.when_called([&chosen, json] {
     chosen = [json] {
       const ordered_json all = collect();
       if (*json)

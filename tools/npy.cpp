@@ -1,8 +1,8 @@
 // npy.cpp - see npy.hpp. The dictionary is a Python literal; this reader knows the
 // subset that NumPy writes: strings, True, False, tuples of non-negative integers.
 #include "npy.hpp"
+#include "text.hpp"
 
-#include <fmt/format.h>
 
 #include <limits>
 
@@ -15,7 +15,7 @@ constexpr size_t max_rank = 64;  // NumPy 2's own limit
 
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw error(fmt::format(text, std::forward<Args>(args)...));
+  throw error(format_text(text, std::forward<Args>(args)...));
 }
 
 // Text from a stranger's file on its way to a terminal.
@@ -183,9 +183,9 @@ header parse(std::string_view bytes) {
 }
 
 std::string format(const header& h) {
-  std::string shape = h.shape.empty() ? "()" : fmt::format("({},)", fmt::join(h.shape, ", "));
+  std::string shape = h.shape.empty() ? "()" : format_text("({},)", joined(h.shape, ", "));
   if (h.shape.size() > 1) shape.erase(shape.size() - 2, 1);
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", h.descr,
+  std::string text = format_text("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", h.descr,
                                  h.fortran ? "True" : "False", shape);
   const size_t prefix = text.size() + 10 + 64 <= 65535 ? 10 : 12;
   const size_t total = (prefix + text.size() + 1 + 63) / 64 * 64;  // the newline included
@@ -199,7 +199,7 @@ std::string format(const header& h) {
 }
 
 std::string descr_of(char kind, size_t bytes) {
-  return fmt::format("{}{}{}", bytes == 1 || kind == 'V' ? '|' : '<', kind, bytes);
+  return format_text("{}{}{}", bytes == 1 || kind == 'V' ? '|' : '<', kind, bytes);
 }
 
 }  // namespace lockstep::npy

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "call.hpp"
 #include "progress.hpp"
+#include "json.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -48,10 +48,10 @@ Number at(const char* data, int64_t i) {
 
 // The shortest text that reads back as the same bits (NaN payloads aside).
 std::string text_of(const std::string& descr, const char* data, int64_t i) {
-  if (descr == "<f8") return fmt::format("{}", at<double>(data, i));
-  if (descr == "<f4") return fmt::format("{}", at<float>(data, i));
-  if (descr == "<i8") return fmt::format("{}", at<int64_t>(data, i));
-  return fmt::format("{}", at<int32_t>(data, i));
+  if (descr == "<f8") return format_text("{}", at<double>(data, i));
+  if (descr == "<f4") return format_text("{}", at<float>(data, i));
+  if (descr == "<i8") return format_text("{}", at<int64_t>(data, i));
+  return format_text("{}", at<int32_t>(data, i));
 }
 
 // JSON has no NaN and no infinity: they are strings.
@@ -88,7 +88,7 @@ ran execute(const call& c, lockstep_context* context, const run_options& o, cons
 
 std::string story(const ran& r) {
   if (r.variant.empty()) return "nothing to do: the input is empty";
-  return fmt::format("ran on {} as {} in {}{}", r.backend, r.variant, time_text(r.seconds),
+  return format_text("ran on {} as {} in {}{}", r.backend, r.variant, time_text(r.seconds),
                      r.why.empty() ? "" : " (" + r.why + ")");
 }
 
@@ -136,67 +136,65 @@ int run(const run_options& o) {
   }
   put(text);
   if (!o.quiet)
-    fmt::print(stderr, "{} {}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), in.header.descr,
+    print_error("{} {}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), in.header.descr,
                shape_text(in.header.shape), c.result.descr, shape_text(c.result.shape), story(r));
   return 0;
 }
 
-void add_reduction(CLI::App& op, run_options& o, const std::vector<std::string>& reductions) {
-  op.add_option("--reduction", o.what.reduction, "what becomes of the elements")
-      ->type_name("NAME")
-      ->check(CLI::IsMember(reductions))
-      ->capture_default_str();
-  op.add_option("--axis", o.axis, "reduce along this axis, -1 for the last (default: the whole array)")->type_name("K");
-  op.add_option("--offsets", o.what.offsets,
+void add_reduction(command command, run_options& o, const std::vector<std::string>& reductions) {
+  command.add("--reduction", o.what.reduction, "what becomes of the elements")
+      .type_name("NAME")
+      .one_of(reductions)
+      .show_default();
+  command.add("--axis", o.axis, "reduce along this axis, -1 for the last (default: the whole array)").type_name("K");
+  command.add("--offsets", o.what.offsets,
                 "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
-      ->type_name("FILE.npy");
-  op.add_option("--result", o.what.result, "type of a float result: default (f64), f32 or f64")
-      ->type_name("TYPE")
-      ->check(CLI::IsMember({"default", "f32", "f64"}));
+      .type_name("FILE.npy");
+  command.add("--result", o.what.result, "type of a float result: default (f64), f32 or f64")
+      .type_name("TYPE")
+      .one_of({"default", "f32", "f64"});
 }
 
-void add_options(lockstep_op op, CLI::App& command, run_options& o) {
+void add_options(lockstep_op op, command command, run_options& o) {
   switch (op) {
     case LOCKSTEP_PERMUTE:
-      command.add_option("--axes", o.axes, "axis k of the result is axis AXES[k] of the input (default: reversed)")
-          ->type_name("2,0,1");
+      command.add("--axes", o.axes, "axis k of the result is axis AXES[k] of the input (default: reversed)")
+          .type_name("2,0,1");
       break;
     case LOCKSTEP_SQUARE_SUM:
       o.what.reduction = "sum_of_squares";
       add_reduction(command, o, {"sum_of_squares", "norm2"});
-      command.add_flag("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
+      command.add("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
       break;
     case LOCKSTEP_REDUCE:
       o.what.reduction = "sum";
       add_reduction(command, o, {"sum", "min", "max", "argmin", "argmax"});
       break;
     case LOCKSTEP_STENCIL:
-      command.add_option("--coefficients", o.coefficients, "weights, by increasing address; see --form")
-          ->type_name("A,B,C")
-          ->required();
-      command.add_option("--radius", o.what.radius, "neighbours on each side")->type_name("R")->required();
-      command
-          .add_option("--form", o.what.form,
+      command.add("--coefficients", o.coefficients, "weights, by increasing address; see --form")
+          .type_name("A,B,C")
+          .required();
+      command.add("--radius", o.what.radius, "neighbours on each side").type_name("R").required();
+      command.add("--form", o.what.form,
                       "general (2*radius*rank+1 weights), symmetric or antisymmetric (1+radius*rank)")
-          ->type_name("NAME")
-          ->check(CLI::IsMember({"general", "symmetric", "antisymmetric"}));
-      command.add_option("--boundary", o.what.boundary, "nearest, mirror, reflect, wrap, constant or valid")
-          ->type_name("NAME")
-          ->check(CLI::IsMember({"nearest", "mirror", "reflect", "wrap", "constant", "valid"}));
-      command.add_option("--value", o.what.value, "what lies outside under --boundary constant")->type_name("X");
-      command.add_option("--sweeps", o.what.sweeps, "apply it so many times")->type_name("N");
-      command
-          .add_option("--rank", o.what.rank,
+          .type_name("NAME")
+          .one_of({"general", "symmetric", "antisymmetric"});
+      command.add("--boundary", o.what.boundary, "nearest, mirror, reflect, wrap, constant or valid")
+          .type_name("NAME")
+          .one_of({"nearest", "mirror", "reflect", "wrap", "constant", "valid"});
+      command.add("--value", o.what.value, "what lies outside under --boundary constant").type_name("X");
+      command.add("--sweeps", o.what.sweeps, "apply it so many times").type_name("N");
+      command.add("--rank", o.what.rank,
                       "axes of the stencil, the last ones; the others are a batch (default: all)")
-          ->type_name("1..3");
+          .type_name("1..3");
       break;
     case LOCKSTEP_SHUFFLE:
-      command.add_option("--kind", o.what.kind, "idx, up, down or xor")
-          ->type_name("NAME")
-          ->check(CLI::IsMember({"idx", "up", "down", "xor"}))
-          ->required();
-      command.add_option("--width", o.what.width, "lanes of a segment: 1, 2, 4, 8, 16 or 32")->type_name("W");
-      command.add_option("--operand", o.what.operand, "the lane, delta or mask")->type_name("N")->required();
+      command.add("--kind", o.what.kind, "idx, up, down or xor")
+          .type_name("NAME")
+          .one_of({"idx", "up", "down", "xor"})
+          .required();
+      command.add("--width", o.what.width, "lanes of a segment: 1, 2, 4, 8, 16 or 32").type_name("W");
+      command.add("--operand", o.what.operand, "the lane, delta or mask").type_name("N").required();
       break;
     case LOCKSTEP_TRANSPOSE:
     case LOCKSTEP_OP_COUNT: break;
@@ -213,24 +211,24 @@ constexpr std::pair<lockstep_op, const char*> ops[] = {
 
 }  // namespace
 
-void run_command(CLI::App& program, action& chosen) {
-  CLI::App* command = program.add_subcommand("run", "Run one op on a .npy array");
-  command->require_subcommand(1);
+void run_command(command root, action& chosen) {
+  auto command = root.add_command("run", "Run one op on a .npy array");
+  command.require_command();
   for (const auto& [op, help] : ops) {
-    CLI::App* one = command->add_subcommand(lockstep_op_name(op), help);
+    auto one = command.add_command(lockstep_op_name(op), help);
     auto o = std::make_shared<run_options>();
     o->what.op = op;
-    one->add_option("input", o->input, "a .npy file, - for stdin")->required()->type_name("IN.npy");
-    one->add_option("-o,--output", o->output,
+    one.add("input", o->input, "a .npy file, - for stdin").required().type_name("IN.npy");
+    one.add("-o,--output", o->output,
                     "where the result goes, - for stdout (default for results: printed as text)")
-        ->type_name("OUT.npy");
-    add_options(op, *one, *o);
-    add_place(*one, o->where);
-    one->add_flag("--json", o->json, "report, and results that are printed, as JSON on stdout");
-    one->add_flag("-q,--quiet", o->quiet, "do not say on stderr what ran");
-    one->callback([&chosen, o, one] {
-      if (const CLI::Option* axis = one->get_option_no_throw("--axis"); axis != nullptr && axis->count() != 0)
-        o->what.axis = o->axis;
+        .type_name("OUT.npy");
+    add_options(op, one, *o);
+    add_place(one, o->where);
+    one.add("--json", o->json, "report, and results that are printed, as JSON on stdout");
+    one.add("-q,--quiet", o->quiet, "do not say on stderr what ran");
+    one.when_called([&chosen, o, one] {
+      const bool reduces = o->what.op == LOCKSTEP_SQUARE_SUM || o->what.op == LOCKSTEP_REDUCE;
+      if (reduces && one.find("--axis").given()) o->what.axis = o->axis;
       chosen = [o] {
         o->what.axes = numbers<int64_t>(o->axes, "--axes");
         o->what.coefficients = numbers<double>(o->coefficients, "--coefficients");

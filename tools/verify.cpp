@@ -73,7 +73,7 @@ class verification {
       print("  {:<6} {:<11} {:<22} {}{:>7} of {:>7} {}{}{}{}\n", backend, lockstep_op_name(op),
             rows[i].name.empty() ? "(auto)" : rows[i].name, good ? colour.good : colour.bad, t.good, t.run,
             own_order ? "within the bound (own order)" : "equal", colour.off,
-            t.refused != 0 ? fmt::format(", {} refused", t.refused) : "", idle ? ": no case ran on this row" : "");
+            t.refused != 0 ? format_text(", {} refused", t.refused) : "", idle ? ": no case ran on this row" : "");
       tally& total = own_order ? bounded_ : equal_;
       total.good += t.good;
       total.run += t.run;
@@ -91,7 +91,7 @@ class verification {
   int finish() const {
     const bool nothing = equal_.run + bounded_.run == 0;
     print("{} of {} runs equal{}{}\n", equal_.good, equal_.run,
-          bounded_.run != 0 ? fmt::format(", {} of {} within their bound", bounded_.good, bounded_.run) : "",
+          bounded_.run != 0 ? format_text(", {} of {} within their bound", bounded_.good, bounded_.run) : "",
           nothing ? ": every case was left out or refused" : "");
     return failed_ || nothing ? 1 : 0;
   }
@@ -204,61 +204,58 @@ int verify(const verify_options& options) {
 
 }  // namespace
 
-void verify_command(CLI::App& program, action& chosen) {
-  CLI::App& command = *program.add_subcommand(
+void verify_command(command root, action& chosen) {
+  auto command = root.add_command(
       "verify", "Compare every variant of every backend with the oracle: bits, or the bound of an order of its own");
   auto options = std::make_shared<verify_options>();
-  command
-      .add_option("--backend", options->backends, "cpu, cuda, cuda:1 ...; may be repeated (default: all usable)")
-      ->type_name("NAME");
-  command.add_option("--op", options->ops, "transpose, permute, square_sum, reduce, stencil, shuffle (default: all)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember(op_names()));
-  command.add_option("--variant", options->where.variant, "one variant, or auto for what auto picks (default: all)")
-      ->type_name("NAME");
-  command.add_option("--case", options->cases, "run this case only, written as verify prints it; may be repeated")
-      ->type_name("CASE");
-  command.add_option("--seed", options->seed, "another seed gives other data and segment lengths")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{0}, INT64_MAX - 1))  // CLI11 reads what is beyond as INT64_MAX
-      ->capture_default_str();
-  command.add_option("--level", options->level, "quick takes seconds, full minutes")
-      ->type_name("LEVEL")
-      ->check(CLI::IsMember({"quick", "full"}))
-      ->capture_default_str();
-  command
-      .add_option("--most-elements", options->most,
+  command.add("--backend", options->backends, "cpu, cuda, cuda:1 ...; may be repeated (default: all usable)")
+      .type_name("NAME");
+  command.add("--op", options->ops, "transpose, permute, square_sum, reduce, stencil, shuffle (default: all)")
+      .type_name("NAME")
+      .one_of(op_names());
+  command.add("--variant", options->where.variant, "one variant, or auto for what auto picks (default: all)")
+      .type_name("NAME");
+  command.add("--case", options->cases, "run this case only, written as verify prints it; may be repeated")
+      .type_name("CASE");
+  command.add("--seed", options->seed, "another seed gives other data and segment lengths")
+      .type_name("N")
+      .between(int64_t{0}, INT64_MAX - 1)  // CLI11 reads what is beyond as INT64_MAX
+      .show_default();
+  command.add("--level", options->level, "quick takes seconds, full minutes")
+      .type_name("LEVEL")
+      .one_of({"quick", "full"})
+      .show_default();
+  command.add("--most-elements", options->most,
                   "leave out larger cases (for slow checkers such as compute-sanitizer)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, INT64_MAX - 1));
-  command.add_option("--isa", options->where.isa, "instruction set of the CPU: baseline, avx2, avx512 or avx512_zen4")
-      ->type_name("NAME");
-  command.add_option("--threads", options->where.threads, "threads of the CPU, 0 for the default")
-      ->type_name("N")
-      ->check(CLI::Range(0, 4096));
-  command.add_option("--memory", options->memory, "where buffers lie: front, back (of an unmapped page), device, mixed")
-      ->type_name("WHERE")
-      ->check(CLI::IsMember({"front", "back", "device", "mixed"}));
-  command.add_option("--way", options->way, "direct, planned, or queued and synchronised")
-      ->type_name("WAY")
-      ->check(CLI::IsMember({"direct", "planned", "queued"}))
-      ->capture_default_str();
-  command
-      .add_option("--arithmetic", options->arithmetic,
+      .type_name("N")
+      .between(int64_t{1}, INT64_MAX - 1);
+  command.add("--isa", options->where.isa, "instruction set of the CPU: baseline, avx2, avx512 or avx512_zen4")
+      .type_name("NAME");
+  command.add("--threads", options->where.threads, "threads of the CPU, 0 for the default")
+      .type_name("N")
+      .between(0, 4096);
+  command.add("--memory", options->memory, "where buffers lie: front, back (of an unmapped page), device, mixed")
+      .type_name("WHERE")
+      .one_of({"front", "back", "device", "mixed"});
+  command.add("--way", options->way, "direct, planned, or queued and synchronised")
+      .type_name("WAY")
+      .one_of({"direct", "planned", "queued"})
+      .show_default();
+  command.add("--arithmetic", options->arithmetic,
                   "the caller's state: 0 usual, 1 flush denormals, 2 upward, 3 downward, 4 towards zero")
-      ->type_name("N")
-      ->check(CLI::Range(0, 4));
-  command.add_flag("--all", options->all, "print every failure, not the first twenty");
-  CLI::Option* list = command.add_flag("--list", options->list, "print the names of the cases, and run none");
-  CLI::Option* digest = command.add_flag(
+      .type_name("N")
+      .between(0, 4);
+  command.add("--all", options->all, "print every failure, not the first twenty");
+  auto list = command.add("--list", options->list, "print the names of the cases, and run none");
+  auto digest = command.add(
       "--digest", options->digest,
       "print one line that two machines with the same bits share; its calls are fixed, --backend, --isa and --threads "
       "say where they run");
   for (const char* other : {"--op", "--variant", "--case", "--seed", "--level", "--most-elements", "--memory", "--way",
                             "--arithmetic", "--all", "--list"})
-    digest->excludes(command.get_option(other));
-  list->excludes(digest);
-  command.callback([&chosen, options] { chosen = [options] { return verify(*options); }; });
+    digest.excludes(command.find(other));
+  list.excludes(digest);
+  command.when_called([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }
 
 }  // namespace lockstep::tool

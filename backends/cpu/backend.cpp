@@ -35,8 +35,8 @@ std::string processor_name() {
 lockstep_status device_info(int32_t, lockstep_device_info* info) {
   const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE),
              l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  fmt::format_to_n(info->name, sizeof info->name - 1, "{}", processor_name());
-  fmt::format_to_n(info->detail, sizeof info->detail - 1, "{}, {} threads, L1d {} KiB, L2 {} KiB, L3 {} KiB",
+  format_to(info->name, "{}", processor_name());
+  format_to(info->detail, "{}, {} threads, L1d {} KiB, L2 {} KiB, L3 {} KiB",
                    isa_name(best_isa()), default_threads(), l1 / 1024, l2 / 1024, l3 / 1024);
   info->memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   info->last_level_cache_bytes = l3 > 0 ? l3 : l2;

@@ -1,10 +1,9 @@
 // queue.hpp - the CPU backend's queue: a thread count, an ISA level, scratch.
 #pragma once
 
-#include <fmt/format.h>
-
 #include "isa.hpp"
 #include "lockstep/backend.h"
+#include "text.hpp"
 
 struct lockstep_queue {
   int threads = 1;
@@ -24,8 +23,7 @@ extern const lockstep_host* host;  // set by lockstep_cpu_backend
 template <class... Args>
 lockstep_status failed(lockstep_status status, fmt::format_string<Args...> format, Args&&... args) {
   char text[512];
-  const auto end = fmt::format_to_n(text, sizeof text - 1, format, std::forward<Args>(args)...);
-  *end.out = '\0';
+  vformat_to(text, sizeof text, format, fmt::make_format_args(args...));
   host->set_error(text);
   return status;
 }

@@ -15,7 +15,7 @@ std::string reduction_text(lockstep_reduction reduction) {
     case LOCKSTEP_SUM_OF_SQUARES: return "SUM_OF_SQUARES";
     case LOCKSTEP_NORM2: return "NORM2";
   }
-  return fmt::format("{}", static_cast<int>(reduction));
+  return format_text("{}", static_cast<int>(reduction));
 }
 
 std::string dtype_text(lockstep_dtype dtype) {
@@ -27,7 +27,7 @@ std::string dtype_text(lockstep_dtype dtype) {
     case LOCKSTEP_I32: return "I32";
     case LOCKSTEP_I64: return "I64";
   }
-  return fmt::format("{}", static_cast<int>(dtype));
+  return format_text("{}", static_cast<int>(dtype));
 }
 
 void prepare_sequences(prepared_call& prepared) {

@@ -89,7 +89,7 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
       if (counts[axis] == 1) continue;
       if (strides[axis] < inner)
         fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {} on {}, but the axes within it span {} elements; give that or more",
-             name, strides[axis], axis == 0 ? "the batch" : fmt::format("axis {}", axis - (4 - d.rank)), inner);
+             name, strides[axis], axis == 0 ? "the batch" : format_text("axis {}", axis - (4 - d.rank)), inner);
       inner += (counts[axis] - 1) * strides[axis];
     }
   };

@@ -1,12 +1,12 @@
 // bound.cpp - own-order rows: how far another order of the same operations may be
 // from the result, derived from the data and not tuned.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "runner.hpp"
+#include "text.hpp"
 
 namespace lockstep::cases {
 namespace {
@@ -83,11 +83,11 @@ std::string outside_bound(const subject& s, const unsigned char* got) {
     const bool may_overflow = std::isinf(magnitude) || (stencil && magnitude / least > largest);
     if (may_overflow || !std::isfinite(magnitude) || !std::isfinite(want)) {
       if (std::isnan(want) != std::isnan(is) && !may_overflow)
-        return fmt::format("element {} is {}, not {}; ", i, is, want);
+        return format_text("element {} is {}, not {}; ", i, is, want);
       continue;  // where sums overflow on the way, another order may overflow elsewhere
     }
     if (!(std::fabs(is - want) <= allowed))
-      return fmt::format("element {} is {:.17g}, {:.17g} expected, {:.3g} off where {:.3g} is the bound; ", i, is, want,
+      return format_text("element {} is {:.17g}, {:.17g} expected, {:.3g} off where {:.3g} is the bound; ", i, is, want,
                          is - want, allowed);
   }
   return "";

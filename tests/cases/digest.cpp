@@ -1,11 +1,11 @@
 // digest.cpp - a number that two strangers can compare: FNV-1a (64 bits) over the
 // names, statuses and result bytes of a fixed list of cases. The list is part of
 // the number: a case may be added only together with a new golden value.
-#include <fmt/format.h>
 
 #include <stdexcept>
 
 #include "runner.hpp"
+#include "text.hpp"
 
 namespace lockstep::cases {
 namespace {
@@ -96,7 +96,7 @@ std::string digest(const std::string& backend, const std::string& isa, int threa
     if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY) {
       const std::string text = lockstep_last_error();
       lockstep_context_destroy(context);
-      throw std::runtime_error(fmt::format("{}: {}", name, text));
+      throw std::runtime_error(format_text("{}: {}", name, text));
     }
     const auto number = static_cast<unsigned char>(status);
     sum.add(name, std::char_traits<char>::length(name));
@@ -104,7 +104,7 @@ std::string digest(const std::string& backend, const std::string& isa, int threa
     sum.add(dst.data(), dst.size());
   }
   lockstep_context_destroy(context);
-  return fmt::format("lockstep-digest order{} {:016x}", LOCKSTEP_ORDER_1, sum.sum());
+  return format_text("lockstep-digest order{} {:016x}", LOCKSTEP_ORDER_1, sum.sum());
 }
 
 }  // namespace lockstep::cases

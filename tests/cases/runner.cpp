@@ -1,7 +1,7 @@
 // runner.cpp - see runner.hpp.
 #include "runner.hpp"
+#include "text.hpp"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -68,9 +68,9 @@ struct placed {
   std::string damage(const char* name) const {
     for (size_t i = 0; i < before; ++i)
       if (host[i - before] != canary()[i])
-        return fmt::format("{}: byte {} before its start was written; ", name, before - i);
+        return format_text("{}: byte {} before its start was written; ", name, before - i);
     for (size_t i = 0; i < behind; ++i)
-      if (host[span + i] != canary()[i]) return fmt::format("{}: byte {} behind its end was written; ", name, i);
+      if (host[span + i] != canary()[i]) return format_text("{}: byte {} behind its end was written; ", name, i);
     return "";
   }
 };
@@ -103,7 +103,7 @@ class caller_state {  // sets the thread's arithmetic, and says whether a call c
 
 std::string hex(const unsigned char* p, size_t bytes) {
   std::string text;
-  for (size_t i = bytes; i-- > 0;) text += fmt::format("{:02x}", p[i]);
+  for (size_t i = bytes; i-- > 0;) text += format_text("{:02x}", p[i]);
   return text;
 }
 
@@ -113,7 +113,7 @@ std::string difference(const subject& s, const unsigned char* got) {
   size_t count = 0, first = 0;
   for (size_t i = s.after.size() / bytes; i-- > 0;)
     if (std::memcmp(got + i * bytes, s.after.data() + i * bytes, bytes) != 0) ++count, first = i;
-  return fmt::format("{} of {} elements of dst differ (gaps counted), the first at {}: 0x{}, not 0x{}; ", count,
+  return format_text("{} of {} elements of dst differ (gaps counted), the first at {}: 0x{}, not 0x{}; ", count,
                      s.after.size() / bytes, first, hex(got + first * bytes, bytes),
                      hex(s.after.data() + first * bytes, bytes));
 }
@@ -158,13 +158,13 @@ std::string target::text() const {
   std::string t = " --backend " + backend;
   if (!variant.empty()) t += " --variant " + variant;
   if (!isa.empty()) t += " --isa " + isa;
-  if (threads != 0) t += fmt::format(" --threads {}", threads);
+  if (threads != 0) t += format_text(" --threads {}", threads);
   if (where == place::device) t += " --memory device";
   if (where == place::mixed) t += " --memory mixed";
   if (where == place::host_front) t += " --memory front";
   if (how == way::planned) t += " --way planned";
   if (how == way::queued) t += " --way queued";
-  if (caller != arithmetic::usual) t += fmt::format(" --arithmetic {}", static_cast<int>(caller));
+  if (caller != arithmetic::usual) t += format_text(" --arithmetic {}", static_cast<int>(caller));
   return t;
 }
 
@@ -177,7 +177,7 @@ subject::subject(test_case of) : c(std::move(of)), src(c.src.span_bytes()), befo
 }
 
 lockstep_context* runner::context_of(const target& t) {
-  lockstep_context*& context = contexts_[fmt::format("{} {} {}", t.backend, t.isa, t.threads)];
+  lockstep_context*& context = contexts_[format_text("{} {} {}", t.backend, t.isa, t.threads)];
   if (context == nullptr) {
     lockstep_context_options o = lockstep_context_defaults();
     o.backend = t.backend.c_str();
@@ -262,7 +262,7 @@ outcome runner::run(const subject& s, const target& t) {
     o.variant = info.variant;
     if (!t.variant.empty() && !o.variant.empty() && o.variant != t.variant) o.text += "ran " + o.variant + "; ";
     if (!o.variant.empty() && info.order != (t.own_order ? 0 : LOCKSTEP_ORDER_1))
-      o.text += fmt::format("order {}; ", info.order);
+      o.text += format_text("order {}; ", info.order);
   }
   if (t.how == way::queued) {
     const lockstep_status later = lockstep_synchronize(context);
@@ -270,15 +270,15 @@ outcome runner::run(const subject& s, const target& t) {
       status = later;
       error = lockstep_last_error();
     } else if (later != LOCKSTEP_OK && later != status) {
-      o.text += fmt::format("{} at the call but {} at synchronisation; ", lockstep_status_name(status),
+      o.text += format_text("{} at the call but {} at synchronisation; ", lockstep_status_name(status),
                             lockstep_status_name(later));
     }
   }
   if (status != s.want.status)
-    o.text += fmt::format("status {} ({}), not {}; ", lockstep_status_name(status), error,
+    o.text += format_text("status {} ({}), not {}; ", lockstep_status_name(status), error,
                           lockstep_status_name(s.want.status));
   else if (status != LOCKSTEP_OK && error.find(std::to_string(s.want.first)) == std::string::npos)
-    o.text += fmt::format("the error \"{}\" does not name sequence {}; ", error, s.want.first);
+    o.text += format_text("the error \"{}\" does not name sequence {}; ", error, s.want.first);
   if (changed) o.text += "the caller's floating-point state was changed; ";
   if (t.where == place::device && dst.call != nullptr)
     copy(dst.call - dst.before, dst.host - dst.before, dst.before + dst.span + dst.behind);

@@ -1,9 +1,9 @@
 // rows.cpp - the chain of trust over the cases. Every row of every backend is
 // compared with the oracle's bits: `ref` first, then each CPU row at each ISA level
 // and thread count, then the rows of the other backends from host and device memory.
-#include <fmt/format.h>
 
 #include "check.hpp"
+#include "text.hpp"
 
 namespace lockstep::check {
 namespace {

@@ -69,46 +69,44 @@ int from_files(const std::vector<std::string>& files, const std::string& html, c
 }
 }  // namespace
 
-void bench_command(CLI::App& program, action& chosen) {
+void bench_command(command root, action& chosen) {
   struct settings {
     bench::options run;
     std::string json, csv, html, nvbench, before;
     std::vector<std::string> from;
     bool print_commit = false;
   };
-  CLI::App* command = program.add_subcommand("bench", "Time cases, verified first, as fractions of the memory limit");
+  auto command = root.add_command("bench", "Time cases, verified first, as fractions of the memory limit");
   const auto s = std::make_shared<settings>();
-  add_place(*command, s->run.where);
-  command
-      ->add_option("--preset", s->run.preset,
+  add_place(command, s->run.where);
+  command.add("--preset", s->run.preset,
                    "quick, ladder, readme, sweep, cliffs, crossover (auto beside CPU and device) or full")
-      ->check(CLI::IsMember(bench::preset_names()));
-  command->add_option("--case", s->run.cases,
+      .one_of(bench::preset_names());
+  command.add("--case", s->run.cases,
                       "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
-  command->add_option("--filter", s->run.filter, "only cases that match this regular expression");
-  command->add_option("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");
-  command->add_flag("--cold", s->run.cold, "overwrite the caches before each sample");
-  command->add_flag("!--no-verify", s->run.verify, "do not compare results with the oracle first");
-  command->add_option("--seconds", s->run.seconds, "time that one measurement may take")
-      ->check(CLI::Range(0.0, 3600.0));
-  command->add_option("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
-  command->add_option("--json", s->json, "write the results here");
-  command->add_option("--csv", s->csv, "write the table here");
-  command->add_option("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts");
-  command->add_option("--html", s->html, "write a page of charts here: one file, offline");
-  command->add_option(
+  command.add("--filter", s->run.filter, "only cases that match this regular expression");
+  command.add("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");
+  command.add("--cold", s->run.cold, "overwrite the caches before each sample");
+  command.add("!--no-verify", s->run.verify, "do not compare results with the oracle first");
+  command.add("--seconds", s->run.seconds, "time that one measurement may take")
+      .between(0.0, 3600.0);
+  command.add("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
+  command.add("--json", s->json, "write the results here");
+  command.add("--csv", s->csv, "write the table here");
+  command.add("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts");
+  command.add("--html", s->html, "write a page of charts here: one file, offline");
+  command.add(
       "--from", s->from,
       "make the page (--html) of these --json files, or --compare one, and measure nothing; may be repeated");
-  command->add_option("--compare", s->before,
+  command.add("--compare", s->before,
                       "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
-  command
-      ->add_option("--memory", s->run.memory,
+  command.add("--memory", s->run.memory,
                    "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
-      ->check(CLI::IsMember({"device", "pinned", "pageable"}));
-  command->add_option("--note", s->run.note, "a line for the results file: the driver's version, say");
-  command->add_flag("--print-commit", s->print_commit,
+      .one_of({"device", "pinned", "pageable"});
+  command.add("--note", s->run.note, "a line for the results file: the driver's version, say");
+  command.add("--print-commit", s->print_commit,
                     "print the commit that this program was built from, and do nothing else");
-  command->callback([s, &chosen] {
+  command.when_called([s, &chosen] {
     chosen = [s] {
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;
       for (const auto& [option, path] : {std::pair("--json", &s->json), std::pair("--csv", &s->csv),
@@ -145,9 +143,9 @@ void bench_command(CLI::App& program, action& chosen) {
       const bench::report all = bench::measure_all(run);
       if (all.results.empty() && all.skipped.empty() && all.wrong.empty())
         fail("nothing to measure on {}: {}{}; lockstep verify --list names cases, lockstep info variants",
-             fmt::join(run.backends, " and "),
-             run.filter.empty() ? "there is no row" : fmt::format("no case matches --filter \"{}\"", run.filter),
-             run.variants.empty() ? "" : fmt::format(" of a variant that matches --variants \"{}\"", run.variants));
+             joined(run.backends, " and "),
+             run.filter.empty() ? "there is no row" : format_text("no case matches --filter \"{}\"", run.filter),
+             run.variants.empty() ? "" : format_text(" of a variant that matches --variants \"{}\"", run.variants));
       bench::print_table(all);
       if (!s->csv.empty()) bench::write_csv(all, s->csv);
       save(all);

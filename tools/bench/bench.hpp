@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "../cli.hpp"
 #include "timing.hpp"
 #include "verdict.hpp"
+#include "../json.hpp"
 
 namespace lockstep::tool::bench {
 

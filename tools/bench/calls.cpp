@@ -67,7 +67,7 @@ void time_calls(lockstep_context* context, const cases::test_case& c, const call
   lockstep_run_info info{};
   info.size = sizeof info;
   check(lockstep_last_run(&info));
-  ran = fmt::format("{}:{}", info.backend, info.variant);
+  ran = format_text("{}:{}", info.backend, info.variant);
   if (one < long_ms) one = once();
   const double end = now_ms() + seconds * 1e3;
   const size_t least = one < long_ms ? 3 : 1;

@@ -21,31 +21,31 @@ std::vector<std::string> cases_of(double bytes) {
     return std::max<int64_t>(2, static_cast<int64_t>(std::pow(static_cast<double>(elements), 1 / power)));
   };
   const int64_t square = side(n, 2), cube = side(n, 3), wide = side(4 * n, 2), pixels = std::max<int64_t>(n * 4 / 3, 8);
-  return {fmt::format("shuffle/b8/down/w16/op3/n{}", std::max<int64_t>(n / 64, 1) * 32),
-          fmt::format("transpose/b4/{}x{}", wide / 2, std::max<int64_t>(n / wide * 2, 1)),
-          fmt::format("transpose/b2/{}x{}", square, 2 * n / square),
-          fmt::format("transpose/b1/{}x3", pixels),
-          fmt::format("transpose/b4/8x{}", std::max<int64_t>(n / 8, 1)),
-          fmt::format("transpose/b8/{0}x{0}/inplace", side(n / 2, 2)),
-          fmt::format("transpose/b4/{}x{}/inplace", side(n / 3, 2), n / side(n / 3, 2)),
-          fmt::format("permute/b4/2x16x{0}x{1}/perm0,2,3,1", side(n / 32, 2),
+  return {format_text("shuffle/b8/down/w16/op3/n{}", std::max<int64_t>(n / 64, 1) * 32),
+          format_text("transpose/b4/{}x{}", wide / 2, std::max<int64_t>(n / wide * 2, 1)),
+          format_text("transpose/b2/{}x{}", square, 2 * n / square),
+          format_text("transpose/b1/{}x3", pixels),
+          format_text("transpose/b4/8x{}", std::max<int64_t>(n / 8, 1)),
+          format_text("transpose/b8/{0}x{0}/inplace", side(n / 2, 2)),
+          format_text("transpose/b4/{}x{}/inplace", side(n / 3, 2), n / side(n / 3, 2)),
+          format_text("permute/b4/2x16x{0}x{1}/perm0,2,3,1", side(n / 32, 2),
                       std::max<int64_t>(n / 32 / side(n / 32, 2), 1)),
-          fmt::format("permute/b4/{0}x{0}x{1}/perm1,0,2", cube, std::max<int64_t>(n / cube / cube, 1)),
-          fmt::format("square_sum/ssq/f32/full/{}", 2 * n),
-          fmt::format("square_sum/norm2/f64/full/{}", n),
-          fmt::format("square_sum/ssq/f16/full/{}", 4 * n),
-          fmt::format("reduce/sum/f32/full/{}", 2 * n),
-          fmt::format("reduce/max/i32/full/{}", 2 * n),
-          fmt::format("reduce/argmin/f64/full/{}", n),
-          fmt::format("reduce/sum/f32/rows/{}x20", std::max<int64_t>(n / 11, 1)),
-          fmt::format("reduce/max/f32/rows/{}x1000", std::max<int64_t>(n / 500, 1)),
-          fmt::format("reduce/sum/f32/columns/{}x{}", wide, std::max<int64_t>(2 * n / wide, 1)),
-          fmt::format("reduce/sum/f32/nonempty/{}x40", std::max<int64_t>(2 * n / 42, 1)),
-          fmt::format("stencil/f32/symmetric/mirror/r2/{}", n),
-          fmt::format("stencil/f64/general/wrap/r8/{}", n / 2),
-          fmt::format("stencil/f32/symmetric/nearest/r4/{}/sweeps10", std::max<int64_t>(n, 100)),
-          fmt::format("stencil/f32/symmetric/nearest/r1/{}x{}", square, n / square),
-          fmt::format("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", cube, std::max<int64_t>(n / cube / cube, 1))};
+          format_text("permute/b4/{0}x{0}x{1}/perm1,0,2", cube, std::max<int64_t>(n / cube / cube, 1)),
+          format_text("square_sum/ssq/f32/full/{}", 2 * n),
+          format_text("square_sum/norm2/f64/full/{}", n),
+          format_text("square_sum/ssq/f16/full/{}", 4 * n),
+          format_text("reduce/sum/f32/full/{}", 2 * n),
+          format_text("reduce/max/i32/full/{}", 2 * n),
+          format_text("reduce/argmin/f64/full/{}", n),
+          format_text("reduce/sum/f32/rows/{}x20", std::max<int64_t>(n / 11, 1)),
+          format_text("reduce/max/f32/rows/{}x1000", std::max<int64_t>(n / 500, 1)),
+          format_text("reduce/sum/f32/columns/{}x{}", wide, std::max<int64_t>(2 * n / wide, 1)),
+          format_text("reduce/sum/f32/nonempty/{}x40", std::max<int64_t>(2 * n / 42, 1)),
+          format_text("stencil/f32/symmetric/mirror/r2/{}", n),
+          format_text("stencil/f64/general/wrap/r8/{}", n / 2),
+          format_text("stencil/f32/symmetric/nearest/r4/{}/sweeps10", std::max<int64_t>(n, 100)),
+          format_text("stencil/f32/symmetric/nearest/r1/{}x{}", square, n / square),
+          format_text("stencil/f32/symmetric/nearest/r4/{0}x{0}x{1}", cube, std::max<int64_t>(n / cube / cube, 1))};
 }
 
 constexpr struct {
@@ -92,7 +92,7 @@ class crossover {
           try {
             one_case(device, memory.name, data, name);
           } catch (const failure& error) {
-            out_.skipped.push_back(fmt::format("{} in {} memory: {}", name, memory.name, error.what()));
+            out_.skipped.push_back(format_text("{} in {} memory: {}", name, memory.name, error.what()));
           }
         }
       if (asked_.progress) asked_.progress(out_);

@@ -27,7 +27,7 @@ void limits::of_backend(const std::string& backend) {
   try {
     found["host_copies_gb_s"] = host_copies_gb_s(context_, backend);
   } catch (const failure& error) {
-    out_.skipped.push_back(fmt::format("host copies beside {}: {}", backend, error.what()));
+    out_.skipped.push_back(format_text("host copies beside {}: {}", backend, error.what()));
   }
 }
 
@@ -43,7 +43,7 @@ double limits::of_case(const std::string& backend, bool reads_only, double bytes
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   const timing time = measured(backend, reads_only ? LOCKSTEP_LIMIT_READ : LOCKSTEP_LIMIT_COPY, size);
   const double gb_s = static_cast<double>(size) / time.median * 1e-6;
-  out_.limits[backend][reads_only ? "read_gb_s" : "copy_gb_s"][fmt::format("{}", size)] = gb_s;
+  out_.limits[backend][reads_only ? "read_gb_s" : "copy_gb_s"][format_text("{}", size)] = gb_s;
   return known_[key] = gb_s;
 }
 
@@ -64,7 +64,7 @@ double limits::gflop_s(const std::string& backend, lockstep_limit kind, double l
                                                           static_cast<int32_t>(ms.size()), ms.data());
     if (status == LOCKSTEP_UNSUPPORTED) return 0;
     if (status != LOCKSTEP_OK) {
-      out_.skipped.push_back(fmt::format("the ceiling of arithmetic on {}: {}", backend, lockstep_last_error()));
+      out_.skipped.push_back(format_text("the ceiling of arithmetic on {}: {}", backend, lockstep_last_error()));
       return 0;
     }
     // The fastest: what a neighbour takes is no part of a ceiling.

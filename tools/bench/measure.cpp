@@ -78,12 +78,12 @@ class bench_run {
     describe(backend);
     if (!asked_.peers.empty()) crew_ = std::make_unique<peer_crew>(asked_, backend, out_);
     for (const line& one : lines(backend)) {
-      shown_.now(fmt::format("{} on {}", one.name, backend), done_++);
+      shown_.now(format_text("{} on {}", one.name, backend), done_++);
       try {
         one_case(backend, one);
         if (asked_.progress) asked_.progress(out_);
       } catch (const failure& error) {
-        out_.skipped.push_back(fmt::format("{} on {}: {}", one.name, backend, error.what()));
+        out_.skipped.push_back(format_text("{} on {}: {}", one.name, backend, error.what()));
       } catch (const std::invalid_argument& error) {
         refuse("{}", error.what());
       }
@@ -133,7 +133,7 @@ class bench_run {
                                   bool own_order) {
     const size_t bytes = t.dst.span_bytes();
     if (std::memcmp(want, got, bytes) == 0) return "bits equal";
-    if (!own_order) return fmt::format("WRONG: bits differ from the oracle's; run lockstep verify --case {}", t.name);
+    if (!own_order) return format_text("WRONG: bits differ from the oracle's; run lockstep verify --case {}", t.name);
     if (t.dst.element_bytes != 8 && t.dst.element_bytes != 4) return "own order, not checked";
     // Against the largest result: single ones may be what cancellation left.
     double worst = 0, largest = 0;
@@ -152,8 +152,8 @@ class bench_run {
       worst = std::max(worst, std::abs(at(want + i) - at(got + i)));
     }
     worst /= std::max(largest, 1e-300);
-    if (!(worst < 1e-3)) return fmt::format("WRONG: own order, a result is off by {:.2g} of the largest", worst);
-    return fmt::format("own order, within {:.0e}", worst);
+    if (!(worst < 1e-3)) return format_text("WRONG: own order, a result is off by {:.2g} of the largest", worst);
+    return format_text("own order, within {:.0e}", worst);
   }
 
   void one_case(const std::string& backend, const line& one) {
@@ -208,7 +208,7 @@ class bench_run {
         plan.reset(make_plan(context_, t, offsets, &o));
         check(lockstep_plan_execute(plan.get(), src, dst, nullptr));
       } catch (const failure& error) {
-        out_.skipped.push_back(fmt::format("{} on {} variant {}: {}", t.name, backend, variant, error.what()));
+        out_.skipped.push_back(format_text("{} on {} variant {}: {}", t.name, backend, variant, error.what()));
         continue;
       }
       lockstep_run_info ran{};
@@ -227,7 +227,7 @@ class bench_run {
         if (!on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, got, dst_bytes));
         r.checked = compare_bits(t, want_.data(), got, ran.order == 0);
         if (r.checked.starts_with("WRONG")) {  // not timed: nobody may take it for a result
-          out_.wrong.push_back(fmt::format("{} on {} variant {}: {}", t.name, backend, r.variant, r.checked));
+          out_.wrong.push_back(format_text("{} on {} variant {}: {}", t.name, backend, r.variant, r.checked));
           continue;
         }
       }
@@ -326,7 +326,7 @@ report measure_all(const options& asked) {
   out.machine["date"] = utc_date();
   out.machine["lockstep"] = lockstep_version();
   out.machine["commit"] = LOCKSTEP_COMMIT;
-  out.machine["kernel"] = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+  out.machine["kernel"] = format_text("{} {} {}", system.sysname, system.release, system.machine);
   out.machine["threads"] = asked.where.threads;
   out.machine["memory"] = asked.memory;
   if (!asked.note.empty()) out.machine["note"] = asked.note;

@@ -15,10 +15,10 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json value_of(const char* name, double value) {
-  return {{"name", name}, {"type", "float64"}, {"value", fmt::format("{}", value)}};
+  return {{"name", name}, {"type", "float64"}, {"value", format_text("{}", value)}};
 }
 ordered_json value_of(const char* name, int64_t value) {
-  return {{"name", name}, {"type", "int64"}, {"value", fmt::format("{}", value)}};
+  return {{"name", name}, {"type", "int64"}, {"value", format_text("{}", value)}};
 }
 ordered_json value_of(const char* name, const std::string& value) {
   return {{"name", name}, {"type", "string"}, {"value", value}};
@@ -92,11 +92,11 @@ void write_nvbench(const report& all, const std::string& path) {
     }
     const std::array<std::string, 3> words = {r.backend, r.source, r.variant};
     ordered_json axis_values = ordered_json::array();
-    std::string name = fmt::format("Device={}", device);
+    std::string name = format_text("Device={}", device);
     for (size_t k = 0; k < axes.size(); ++k) {
       index(values[at][k], words[k]);
       axis_values.push_back(value_of(axes[k], words[k]));
-      name += fmt::format(" {}={}", axes[k], words[k]);
+      name += format_text(" {}={}", axes[k], words[k]);
     }
     benchmarks[at]["states"].push_back({{"name", name},
                                         {"device", device},

@@ -26,9 +26,9 @@ std::optional<pairing> best_peer(const report& all, const result& r) {
 }
 
 std::string time_of(double ms) {
-  return ms < 0.1  ? fmt::format("{:.2f} us", ms * 1e3)
-         : ms < 10 ? fmt::format("{:.3f} ms", ms)
-                   : fmt::format("{:.1f} ms", ms);
+  return ms < 0.1  ? format_text("{:.2f} us", ms * 1e3)
+         : ms < 10 ? format_text("{:.3f} ms", ms)
+                   : format_text("{:.1f} ms", ms);
 }
 
 }  // namespace
@@ -100,8 +100,10 @@ void print_limits(const report& all, const style& s) {
   for (const auto& [backend, limits] : all.limits) {
     std::string text;
     for (const auto& [key, format] : named)
-      if (limits.contains(key))
-        text += (text.empty() ? "" : ", ") + fmt::format(fmt::runtime(format), limits.at(key).get<double>());
+      if (limits.contains(key)) {
+        const double value = limits.at(key).get<double>();
+        text += (text.empty() ? "" : ", ") + vformat_text(format, fmt::make_format_args(value));
+      }
     print("{}limits of {}: {}{}\n", s.dim, backend, text, s.off);
   }
 }
@@ -122,7 +124,7 @@ void print_table(const report& all) {
     print("{:<{}}  {:<6} {}{:<{}}{} {:>10} {:>5.1f}% {:>8.1f} {:>7.2f}{} {:>11}  {}\n", r.name, name_width, r.backend,
           r.source == "lockstep" ? "" : s.dim, r.variant, variant_width, r.source == "lockstep" ? "" : s.off,
           time_of(r.time.median), 100 * r.time.noise, r.gb_s(), r.fraction(), r.limit.substr(0, 1),
-          best ? fmt::format("{:.2f} {:<6}", best->ratio, best->verdict()) : "", r.checked);
+          best ? format_text("{:.2f} {:<6}", best->ratio, best->verdict()) : "", r.checked);
   }
   print(
       "{}time: median; +-: middle half; GB/s: compulsory bytes, each once; of limit: fraction of the best copy (c) or "
@@ -150,12 +152,12 @@ void write_csv(const report& all, const std::string& path) {
           "fraction,over_best_peer,verdict,over_better,checked\n";
   for (const result& r : all.results) {
     const auto best = best_peer(all, r);
-    file << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(r.name), r.backend,
+    file << format_text("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(r.name), r.backend,
                         quoted(r.device), quoted(r.source), quoted(r.variant), r.memory, r.cold ? 1 : 0, r.bytes,
                         r.time.ms.size(), r.time.median, r.time.low, r.time.high, r.time.noise, r.gb_s(), r.limit,
-                        r.limit_gb_s, r.fraction(), best ? fmt::format("{}", best->ratio) : "",
+                        r.limit_gb_s, r.fraction(), best ? format_text("{}", best->ratio) : "",
                         best && best->rounds > 0 ? best->verdict() : "",
-                        r.over_better > 0 ? fmt::format("{}", r.over_better) : "", quoted(r.checked));
+                        r.over_better > 0 ? format_text("{}", r.over_better) : "", quoted(r.checked));
   }
   file.flush();
   if (!file) fail("{} cannot be written; check the folder and the space left", path);
@@ -166,7 +168,7 @@ namespace {
 std::string identity(const ordered_json& row, bool by_auto) {
   const auto word = [&](const char* key) { return row.value(key, std::string()); };
   const std::string variant = row.contains("memory") ? word("memory") : by_auto ? "auto" : word("variant");
-  return fmt::format("{} {} {} {} {}", word("name"), word("backend"), variant, word("source"),
+  return format_text("{} {} {} {} {}", word("name"), word("backend"), variant, word("source"),
                      row.value("cold", false));
 }
 
@@ -197,10 +199,10 @@ void say_other_machine(const ordered_json& before, const ordered_json& after, co
   for (const auto& [backend, device] : now.items()) {
     if (!then.contains(backend)) continue;
     for (const char* key : {"name", "detail"})
-      say(fmt::format("the {} of {}", key, backend), then.at(backend).value(key, ""), device.value(key, ""));
+      say(format_text("the {} of {}", key, backend), then.at(backend).value(key, ""), device.value(key, ""));
   }
-  say("--threads", fmt::format("{}", meta(before).value("threads", 0)),
-      fmt::format("{}", meta(after).value("threads", 0)));
+  say("--threads", format_text("{}", meta(before).value("threads", 0)),
+      format_text("{}", meta(after).value("threads", 0)));
   say("--memory", meta(before).value("memory", ""), meta(after).value("memory", ""));
 }
 }  // namespace
@@ -230,7 +232,7 @@ int compare(const ordered_json& before, const ordered_json& after) {
           : verdict == "FAST" ? s.good
                               : "",
           verdict, s.off, 100 * change, 100 * noise, word(now, "name"), word(now, "backend"), variant,
-          was == variant ? "" : fmt::format(" (was {})", was),
+          was == variant ? "" : format_text(" (was {})", was),
           now.contains("memory") ? ", " + word(now, "memory") : "");
   }
   if (matched.empty())

@@ -161,7 +161,7 @@ peer_crew::peer_crew(const options& asked, const std::string& backend, report& o
     auto one = std::make_unique<program>();
     one->path = fs::absolute(item.path());
     one->arguments = {"--backend", backend, "--threads", std::to_string(asked.where.threads), "--seconds",
-                      fmt::format("{}", asked.seconds > 0 ? asked.seconds : 0.3)};
+                      format_text("{}", asked.seconds > 0 ? asked.seconds : 0.3)};
     if (asked.cold) one->arguments.push_back("--cold");
     programs_.push_back(std::move(one));
   }
@@ -185,7 +185,7 @@ bool peer_crew::take_turns(program& one, const sampler& again, const void* src, 
   const auto quiet = [&] {
     if (!one_core_) std::this_thread::sleep_for(std::chrono::milliseconds(15));
   };
-  const std::string request = fmt::format("{}\n", count);
+  const std::string request = format_text("{}\n", count);
   std::vector<double>& ratios = theirs.ratios;
   const auto median = [](std::vector<double> ms) { return summarise(std::move(ms)).median; };
   const auto begin = std::chrono::steady_clock::now();
@@ -223,11 +223,11 @@ bool peer_crew::open(const way& w) { return w.turns && pace_of(w.ratios) != pace
 void peer_crew::measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes,
                         const void* want, size_t want_bytes, const sampler& again) {
   if (!rewrite(src_file_, src, src_bytes) || !rewrite(want_file_, want, want_bytes)) {
-    out_.skipped.push_back(fmt::format("{}: no memory to hand its data to the peers", ours.name));
+    out_.skipped.push_back(format_text("{}: no memory to hand its data to the peers", ours.name));
     return;
   }
-  std::string request = fmt::format("{} {}", ours.name, ours.time.median);
-  for (const double c : coefficients) request += fmt::format(" {}", c);
+  std::string request = format_text("{} {}", ours.name, ours.time.median);
+  for (const double c : coefficients) request += format_text(" {}", c);
   request += '\n';
   // Which of a cache's sets its pages share moves a small case by up to 5 % (256 squared beside OpenBLAS in one run:
   // 1.001, 0.971 and 1.009, each within 0.002): it is done in sittings of a few rounds, each with other pages of src.
@@ -264,10 +264,10 @@ void peer_crew::sit(const result& ours, const std::string& request, const void* 
     const auto may_change = [&](const way& w) { return w.of == one.get() && open(w); };
     if (one->away || (!first && std::none_of(ways.begin(), ways.end(), may_change))) continue;
     const auto failed = [&](const std::string& why) {
-      out_.skipped.push_back(fmt::format("{} by {}: {}", ours.name, name, why));
+      out_.skipped.push_back(format_text("{} by {}: {}", ours.name, name, why));
     };
     if (one->pid < 0 && !one->start(src_file_, want_file_)) {
-      failed(fmt::format("it cannot be started: {}", std::strerror(errno)));
+      failed(format_text("it cannot be started: {}", std::strerror(errno)));
       one->away = true;
       continue;
     }
@@ -294,7 +294,7 @@ void peer_crew::sit(const result& ours, const std::string& request, const void* 
       if (waits) continue;
       known->ms = answer["ms"].get<std::vector<double>>();
       if (!known->ms.empty()) continue;
-      failed(fmt::format("{}: {}", known->name, known->checked));
+      failed(format_text("{}: {}", known->name, known->checked));
       ways.erase(known);
     }
     one->answered |= done;
@@ -304,8 +304,8 @@ void peer_crew::sit(const result& ours, const std::string& request, const void* 
     one->away = !one->answered && !late;  // else it begins again with the next case
     if (one->away && status == 0) continue;  // it has nothing for this backend
     failed(late                  ? "it took too long"
-           : WIFSIGNALED(status) ? fmt::format("it died of signal {}", WTERMSIG(status))
-                                 : fmt::format("it ended with exit code {}", WEXITSTATUS(status)));
+           : WIFSIGNALED(status) ? format_text("it died of signal {}", WTERMSIG(status))
+                                 : format_text("it ended with exit code {}", WEXITSTATUS(status)));
   }
 }
 

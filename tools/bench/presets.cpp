@@ -114,12 +114,12 @@ std::vector<line> sweep(const std::string& backend) {
   const int64_t most = int64_t{1} << (backend == "cpu" ? 28 : 30);
   std::vector<line> lines;
   for (int64_t n = 256; n <= most; n *= 4) {
-    lines.push_back({fmt::format("square_sum/ssq/f32/full/{}", n)});
-    lines.push_back({fmt::format("stencil/f32/symmetric/nearest/r4/{}", n)});
+    lines.push_back({format_text("square_sum/ssq/f32/full/{}", n)});
+    lines.push_back({format_text("stencil/f32/symmetric/nearest/r4/{}", n)});
   }
   for (int64_t side = 16; side * side <= most; side *= 2) {
-    lines.push_back({fmt::format("transpose/b4/{}x{}", side, side)});
-    lines.push_back({fmt::format("transpose/b4/{}x{}", side + 1, side - 1)});
+    lines.push_back({format_text("transpose/b4/{}x{}", side, side)});
+    lines.push_back({format_text("transpose/b4/{}x{}", side + 1, side - 1)});
   }
   return lines;
 }

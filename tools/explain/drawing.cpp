@@ -32,12 +32,12 @@ rgb color_of(int lane, int warp) {
   return {mix(ramp[k].r, ramp[k + 1].r), mix(ramp[k].g, ramp[k + 1].g), mix(ramp[k].b, ramp[k + 1].b)};
 }
 std::string hex(const rgb& c) {
-  return fmt::format("#{:02x}{:02x}{:02x}", static_cast<int>(c.r), static_cast<int>(c.g), static_cast<int>(c.b));
+  return format_text("#{:02x}{:02x}{:02x}", static_cast<int>(c.r), static_cast<int>(c.g), static_cast<int>(c.b));
 }
 bool dark(const rgb& c) { return 0.299 * c.r + 0.587 * c.g + 0.114 * c.b < 130; }
 
 std::string say(double x, double y, const char* style, const std::string& text, const char* anchor = "start") {
-  return fmt::format("<text x='{:.1f}' y='{:.1f}' class='{}' text-anchor='{}'>{}</text>\n", x, y, style, anchor,
+  return format_text("<text x='{:.1f}' y='{:.1f}' class='{}' text-anchor='{}'>{}</text>\n", x, y, style, anchor,
                      escaped(text));
 }
 // Room for text of 13 px; bold is a tenth wider.
@@ -45,17 +45,17 @@ double room_for(const std::string& text, bool bold = false) { return pages::text
 
 // A box of one lane (-1: nobody, -2: several) over elements that it touches at once.
 std::string cell(double x, double y, double width, double height, int lane, int warp, const std::string& tip) {
-  std::string out = fmt::format("<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}' class='x-cell{}'", x, y,
+  std::string out = format_text("<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}' class='x-cell{}'", x, y,
                                 width, height, lane == -1 ? " x-empty" : "");
   const rgb c = lane >= 0 ? color_of(lane, warp) : rgb{0x99, 0x99, 0x99};
-  if (lane != -1) out += fmt::format(" style='fill:{}'", hex(c));
+  if (lane != -1) out += format_text(" style='fill:{}'", hex(c));
   out += tip.empty() ? "/>" : "><title>" + escaped(tip) + "</title></rect>";
   if (lane != -1)
-    out += fmt::format(
+    out += format_text(
         "<text x='{:.1f}' y='{:.1f}' text-anchor='middle' class='x-lane' style='font-size:{:.1f}px;"
         "fill:{}'>{}</text>",
         x + width / 2, y + height * 0.72, std::min(height, 1.1 * width) * (lane > 9 ? 0.6 : 0.66),
-        dark(c) ? "#fff" : "#111", lane == -2 ? "*" : fmt::format("{}", lane));
+        dark(c) ? "#fff" : "#111", lane == -2 ? "*" : format_text("{}", lane));
   return out + "\n";
 }
 
@@ -67,17 +67,17 @@ drawing lanes_panel(const view& v, const request& r) {
   out += say(0, top + size * 0.7, "x-label", "lane") + say(0, top + size * 1.7 + gap, "x-label", "receives");
   for (const touch& t : r.lanes) {
     const double from = left + size * (static_cast<double>(t.first) + 0.5), to = left + size * (t.lane + 0.5);
-    out += fmt::format("<line x1='{:.1f}' y1='{:.1f}' x2='{:.1f}' y2='{:.1f}' class='{}'/>\n", from, top + size, to,
+    out += format_text("<line x1='{:.1f}' y1='{:.1f}' x2='{:.1f}' y2='{:.1f}' class='{}'/>\n", from, top + size, to,
                        top + size + gap - 3, t.first == t.lane ? "x-own" : "x-moves");
   }
   for (int lane = 0; lane < warp; ++lane) out += cell(left + size * lane, top, size, size, lane, warp, "");
   if (v.how.op == "shuffle")  // segments of the shuffle's width
     for (int lane = v.how.width; lane < warp; lane += v.how.width)
-      out += fmt::format("<line x1='{0:.1f}' y1='{1:.1f}' x2='{0:.1f}' y2='{2:.1f}' class='x-apart'/>\n",
+      out += format_text("<line x1='{0:.1f}' y1='{1:.1f}' x2='{0:.1f}' y2='{2:.1f}' class='x-apart'/>\n",
                          left + size * lane, top - 5, top + 2 * size + gap + 5);
   for (const touch& t : r.lanes)
     out += cell(left + size * t.lane, top + size + gap, size, size, static_cast<int>(t.first), warp,
-                fmt::format("lane {} receives the value of lane {}", t.lane, t.first));
+                format_text("lane {} receives the value of lane {}", t.lane, t.first));
   const double height = top + 2 * size + gap + 22;
   out += say(0, height - 4, "x-good", cost(v, r));
   return {std::max({left + size * warp, room_for(caption(v, r)), room_for(cost(v, r))}), height, out};
@@ -86,8 +86,8 @@ drawing lanes_panel(const view& v, const request& r) {
 std::string tip_of(const array& a, int64_t e, int64_t many, int lane) {
   if (lane == -1) return "";
   const std::string which =
-      many > 1 ? fmt::format("{}[{}..{}]", a.name, e, e + many - 1) : fmt::format("{}[{}]", a.name, e);
-  return lane == -2 ? which + ", several lanes" : fmt::format("{}, lane {}", which, lane);
+      many > 1 ? format_text("{}[{}..{}]", a.name, e, e + many - 1) : format_text("{}[{}]", a.name, e);
+  return lane == -2 ? which + ", several lanes" : format_text("{}, lane {}", which, lane);
 }
 
 drawing panel(const view& v, const request& r) {
@@ -106,14 +106,14 @@ drawing panel(const view& v, const request& r) {
   if (a.where == space::shared) {  // over each column its (first) bank
     out += say(label - 6, y + 5, "x-label", "bank", "end");
     for (int64_t c = 0; c < w.columns; ++c)
-      out += fmt::format(
+      out += format_text(
           "<text x='{:.1f}' y='{:.1f}' class='x-label' text-anchor='middle' style='font-size:{}px'>{}"
           "</text>\n",
           label + size * (static_cast<double>(c) + 0.5), y + 5, size < 18 ? 8.5 : 11,
           (w.first_column + c) * std::max(4, a.bytes) / 4);
     y += 11;
   } else if (w.first_column > 0) {
-    out += say(label, y + 6, "x-label", fmt::format("column {} ...", w.first_column)), y += 12;
+    out += say(label, y + 6, "x-label", format_text("column {} ...", w.first_column)), y += 12;
   }
   for (const int64_t row : w.rows) {
     if (row < 0) {
@@ -122,7 +122,7 @@ drawing panel(const view& v, const request& r) {
       continue;
     }
     const int64_t number = v.how.op == "transpose" && global ? row : row * a.columns;
-    out += say(label - 6, y + tall / 2 + 4, "x-label", fmt::format("{}", number), "end");
+    out += say(label - 6, y + tall / 2 + 4, "x-label", format_text("{}", number), "end");
     const auto element = [&](int64_t c) { return row * a.columns + w.first_column + c; };
     for (int64_t c = 0, run = 1; c < w.columns && element(c) < a.elements; c += run) {
       const int64_t e = element(c);
@@ -139,13 +139,13 @@ drawing panel(const view& v, const request& r) {
       const int64_t e = element(c);
       many = std::min({w.columns - c, per - e % per, a.elements - e});
       const bool moves = moved.count(e * a.bytes / segment) != 0;
-      (moves ? moved_frames : frames) += fmt::format(
+      (moves ? moved_frames : frames) += format_text(
           "<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}' class='x-segment{}'/>\n",
           label + size * static_cast<double>(c), y, size * static_cast<double>(many), tall, moves ? " x-moved" : "");
     }
     y += tall;
   }
-  if (w.rows_left_out > 0) out += say(label + 20, y - 6, "x-label", fmt::format("{} rows more", w.rows_left_out));
+  if (w.rows_left_out > 0) out += say(label + 20, y - 6, "x-label", format_text("{} rows more", w.rows_left_out));
   y += 18;
   const bool bad = wasteful(v, r);
   const std::string price = (bad ? "\u2717 " : "\u2713 ") + cost(v, r);
@@ -162,7 +162,7 @@ drawing step_drawing(const view& v, size_t step, double width) {
   for (const request* r : v.steps[step]) {
     const drawing d = panel(v, *r);
     if (x > 0 && x + d.width > width) x = 0, y += tallest + 16, tallest = 0;
-    all.content += fmt::format("<g transform='translate({:.1f},{:.1f})'>\n{}</g>\n", x, y, d.content);
+    all.content += format_text("<g transform='translate({:.1f},{:.1f})'>\n{}</g>\n", x, y, d.content);
     tallest = std::max(tallest, d.height);
     all.width = std::max(all.width, x + d.width);
     x += d.width + 32;
@@ -185,7 +185,7 @@ drawing work_drawing(const view& v) {
       while (end < threads && end % warp != 0 &&
              now.works[static_cast<size_t>(end)] == now.works[static_cast<size_t>(t)])
         ++end;
-      d.content += fmt::format("<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='13' class='{}'/>\n", x_of(t), y,
+      d.content += format_text("<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='13' class='{}'/>\n", x_of(t), y,
                                size * (end - t), now.works[static_cast<size_t>(t)] ? "x-work" : "x-empty");
     }
     const std::string text = text_of(v, now);

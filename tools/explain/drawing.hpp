@@ -1,9 +1,9 @@
 // drawing.hpp - what the picture and the page share: requests and levels of work as SVG.
 #pragma once
 
-#include <fmt/format.h>
 
 #include "view.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::explain {
 

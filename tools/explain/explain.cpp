@@ -36,19 +36,19 @@ constexpr own_option own_options[] = {
     {"--kind", "shuffle", false},        {"--width", "shuffle", true},
     {"--operand", "shuffle", false},     {"--banks", "", true}};
 
-void check_options(const CLI::App& command, const options& o) {
+void check_options(const command& command, const options& o) {
   for (const own_option& own : own_options) {
-    const CLI::Option& given = *command.get_option(own.name);
-    if (given.count() == 0) continue;
+    const option given = command.find(own.name);
+    if (!given.given()) continue;
     if (*own.ops != '\0' && std::string(own.ops).find(o.op) == std::string::npos)
-      refuse("{} {}: of {}, not of {}; leave it out", own.name, given.results().front(), own.ops, o.op);
-    if (own.counts && given.as<int64_t>() == 0) refuse("{} 0: give 1 or more, or leave it out", own.name);
-    if (o.variant == "serial" && (given.get_name() == "--block" || given.get_name() == "--blocks"))
-      refuse("{} {}: variant serial is one thread; leave it out", own.name, given.results().front());
+      refuse("{} {}: of {}, not of {}; leave it out", own.name, given.value(), own.ops, o.op);
+    if (own.counts && given.number() == 0) refuse("{} 0: give 1 or more, or leave it out", own.name);
+    if (o.variant == "serial" && (given.name() == "--block" || given.name() == "--blocks"))
+      refuse("{} {}: variant serial is one thread; leave it out", own.name, given.value());
   }
 }
 
-int run(options o, const CLI::App& command) {
+int run(options o, const command& command) {
   if (o.list) return list(o.op);
   if (o.op.empty()) refuse("explain: name an operation (transpose, square_sum, stencil or shuffle), or --list");
   const lesson& what = find_lesson(o);
@@ -78,58 +78,56 @@ int run(options o, const CLI::App& command) {
 }  // namespace
 }  // namespace explain
 
-void explain_command(CLI::App& program, action& chosen) {
-  CLI::App* command = program.add_subcommand(
+void explain_command(command root, action& chosen) {
+  auto command = root.add_command(
       "explain", "Draw what each lane of a variant's kernel reads and writes: coalescing, bank conflicts, shuffles");
   auto o = std::make_shared<explain::options>();
-  command->add_option("op", o->op, "transpose, square_sum, stencil or shuffle")
-      ->check(CLI::IsMember({"transpose", "square_sum", "stencil", "shuffle"}));
-  command->add_option("--variant", o->variant, "which kernel; --list names them (default: the op's first lesson)")
-      ->type_name("NAME");
-  command->add_flag("--list", o->list, "the variants that can be explained");
-  CLI::Option* classic = command->add_flag(
+  command.add("op", o->op, "transpose, square_sum, stencil or shuffle")
+      .one_of({"transpose", "square_sum", "stencil", "shuffle"});
+  command.add("--variant", o->variant, "which kernel; --list names them (default: the op's first lesson)")
+      .type_name("NAME");
+  command.add("--list", o->list, "the variants that can be explained");
+  const auto classic = command.add(
       "--classic", o->classic, "the textbook's small machine: warps of 2, segments of 2 elements, a 4 x 4 matrix");
-  command->add_option("--rows", o->rows, "of the matrix (default 32)")->type_name("N");
-  command->add_option("--columns", o->columns, "of the matrix (default 32)")->type_name("N");
-  command->add_option("--n", o->n, "elements, for square_sum, stencil and shuffle")->type_name("N");
-  command->add_option("--element-bytes", o->element_bytes, "bytes of an element (default 4)")
-      ->type_name("N")
-      ->check(CLI::IsMember({1, 2, 4, 8, 16}));
-  command->add_option("--warp", o->warp, "lanes of a warp (default 32)")->type_name("N")->excludes(classic);
-  command->add_option("--segment", o->segment, "elements of src that global memory moves at once (default 8: 32 bytes)")
-      ->type_name("N")
-      ->excludes(classic);
-  command->add_option("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)")
-      ->type_name("N");
-  command->add_option("--tile", o->tile, "transpose: elements of a tile's side (default 32)")->type_name("N");
-  command->add_option("--block", o->block, "square_sum, stencil, shuffle: threads of a block (default: the kernel's)")
-      ->type_name("N");
-  command->add_option("--blocks", o->blocks, "square_sum: blocks of the grid (default 32)")->type_name("N");
-  command
-      ->add_option("--partial-bytes", o->partial_bytes,
+  command.add("--rows", o->rows, "of the matrix (default 32)").type_name("N");
+  command.add("--columns", o->columns, "of the matrix (default 32)").type_name("N");
+  command.add("--n", o->n, "elements, for square_sum, stencil and shuffle").type_name("N");
+  command.add("--element-bytes", o->element_bytes, "bytes of an element (default 4)")
+      .type_name("N")
+      .one_of({1, 2, 4, 8, 16});
+  command.add("--warp", o->warp, "lanes of a warp (default 32)").type_name("N").excludes(classic);
+  command.add("--segment", o->segment, "elements of src that global memory moves at once (default 8: 32 bytes)")
+      .type_name("N")
+      .excludes(classic);
+  command.add("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)")
+      .type_name("N");
+  command.add("--tile", o->tile, "transpose: elements of a tile's side (default 32)").type_name("N");
+  command.add("--block", o->block, "square_sum, stencil, shuffle: threads of a block (default: the kernel's)")
+      .type_name("N");
+  command.add("--blocks", o->blocks, "square_sum: blocks of the grid (default 32)").type_name("N");
+  command.add("--partial-bytes", o->partial_bytes,
                    "square_sum: bytes of a partial sum, 4, 8 or 16 (default 8: double)")
-      ->type_name("N");
-  command->add_option("--radius", o->radius, "stencil: taps on either side (default 4)")->type_name("N");
-  command
-      ->add_option("--boundary", o->boundary,
+      .type_name("N");
+  command.add("--radius", o->radius, "stencil: taps on either side (default 4)").type_name("N");
+  command.add("--boundary", o->boundary,
                    "stencil: nearest, mirror, reflect, wrap, constant or valid (default nearest)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"nearest", "mirror", "reflect", "wrap", "constant", "valid"}));
-  command->add_option("--kind", o->kind, "shuffle: idx, up, down or xor (default xor)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"idx", "up", "down", "xor"}));
-  command->add_option("--width", o->width, "shuffle: lanes of a segment (default: the warp)")->type_name("N");
-  command->add_option("--operand", o->operand, "shuffle: source lane, delta or mask (default 1)")->type_name("N");
-  command->add_option("--at-block", o->at_block, "the block to draw (default: one that shows the lesson)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--at-warp", o->at_warp, "the warp of that block")->type_name("N")->check(CLI::NonNegativeNumber);
-  command->add_option("--step", o->step, "draw this step of the warp, or all (default: each kind once)")
-      ->type_name("N|all");
-  command->add_option("--svg", o->svg, "write the picture here")->type_name("FILE");
-  command->add_option("--html", o->html, "write a page with the pictures here; it needs no network")->type_name("FILE");
-  command->add_flag("--json", o->json, "every request, machine-readable, on stdout");
-  command->callback([&chosen, o, command] { chosen = [o, command] { return explain::run(*o, *command); }; });
+      .type_name("NAME")
+      .one_of({"nearest", "mirror", "reflect", "wrap", "constant", "valid"});
+  command.add("--kind", o->kind, "shuffle: idx, up, down or xor (default xor)")
+      .type_name("NAME")
+      .one_of({"idx", "up", "down", "xor"});
+  command.add("--width", o->width, "shuffle: lanes of a segment (default: the warp)").type_name("N");
+  command.add("--operand", o->operand, "shuffle: source lane, delta or mask (default 1)").type_name("N");
+  command.add("--at-block", o->at_block, "the block to draw (default: one that shows the lesson)")
+      .type_name("N")
+      .between(0, INT_MAX);
+  command.add("--at-warp", o->at_warp, "the warp of that block").type_name("N").between(0, INT_MAX);
+  command.add("--step", o->step, "draw this step of the warp, or all (default: each kind once)")
+      .type_name("N|all");
+  command.add("--svg", o->svg, "write the picture here").type_name("FILE");
+  command.add("--html", o->html, "write a page with the pictures here; it needs no network").type_name("FILE");
+  command.add("--json", o->json, "every request, machine-readable, on stdout");
+  command.when_called([&chosen, o, command] { chosen = [o, command] { return explain::run(*o, command); }; });
 }
 
 }  // namespace lockstep::tool

@@ -16,7 +16,7 @@ constexpr double column = 580, page_width = 1180;  // half of a wide page, and t
 std::string svg_element(const drawing& d, const std::string& id, const std::string& title, const std::string& words) {
   const double legible = d.width > column ? 900 : 520;  // narrower columns scroll
   const double width = d.width + 6, height = d.height + 4;
-  return fmt::format(
+  return format_text(
       "<svg class=\"x-picture{7}\" style=\"min-width:{6:.0f}px\" viewBox=\"-2 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" role=\"img\" aria-labelledby=\"{2}t {2}d\"><title id=\"{2}t\">{3}</title><desc "
       "id=\"{2}d\">{4}</desc>{5}</svg>",
@@ -30,7 +30,7 @@ void add_step(pages::page& p, const view& v, size_t step, bool folded) {
   drawing d = step_drawing(v, step, column);
   if (d.width > column) d = step_drawing(v, step, page_width);
   for (const request* r : v.steps[step]) words += (words.empty() ? "" : "; ") + caption(v, *r) + ": " + cost(v, *r);
-  p.picture(title, "", svg_element(d, fmt::format("p{}", step), title, words), folded);
+  p.picture(title, "", svg_element(d, format_text("p{}", step), title, words), folded);
 }
 
 pages::table counts_of(const view& v) {
@@ -42,7 +42,7 @@ pages::table counts_of(const view& v) {
     const auto tone = text.verdict.empty() || text.taught.empty() ? pages::tone::plain
                       : text.agrees                               ? pages::tone::good
                                                                   : pages::tone::bad;
-    t.rows.push_back({name_of(v, s), fmt::format("{}", s.requests), text.counted, s.where->rule, text.taught,
+    t.rows.push_back({name_of(v, s), format_text("{}", s.requests), text.counted, s.where->rule, text.taught,
                       pages::cell(text.verdict, tone)});
   }
   return t;
@@ -52,14 +52,14 @@ pages::table counts_of(const view& v) {
 
 std::string html_of(const view& v) {
   constexpr size_t most_folded = 64;  // of a page; the JSON has all
-  pages::page p(fmt::format("{} / {}", v.what->op, v.what->variant), v.what->teaches);
+  pages::page p(format_text("{} / {}", v.what->op, v.what->variant), v.what->teaches);
   p.style(svg_style());
   p.style(".figures figure:has(.x-broad){grid-column:1/-1}");
   p.fact("Row of the ladder", v.what->row);
   for (const auto& [name, value] : facts(v)) p.fact(name, value);
   std::vector<size_t> all(v.steps.size());  // folded ones too
   std::iota(all.begin(), all.end(), size_t{0});
-  p.section("Step by step", fmt::format("Block {}, warp {}. ", v.block, v.warp) + drawing_key(v, all));
+  p.section("Step by step", format_text("Block {}, warp {}. ", v.block, v.warp) + drawing_key(v, all));
   for (const size_t step : v.shown) add_step(p, v, step, false);
   if (!v.levels.empty()) {
     p.section("Threads at work", work_title(v) + ".");
@@ -79,7 +79,7 @@ std::string html_of(const view& v) {
     ++drawn;
   }
   if (const size_t left = v.steps.size() - v.shown.size() - drawn; left > 0)
-    p.text(fmt::format("{} further steps: lockstep explain --step N.", left));
+    p.text(format_text("{} further steps: lockstep explain --step N.", left));
   return p.html();
 }
 

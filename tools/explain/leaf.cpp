@@ -3,13 +3,13 @@
 // walk_rows to the next (take_leaf in leaf.cuh).
 #include "index/leaf.hpp"
 
-#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "lessons.hpp"
 #include "order.hpp"
 #include "rules.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::explain {
 namespace {
@@ -131,7 +131,7 @@ void describe(settings& s, trace& t, int V, int64_t tasks, int leaves_a_task) {
   const auto one = [](const request&) { return 1.0; };
   t.places = {
       {site::read_src, 0, false,
-       fmt::format("{} lanes x {} bytes on neighbours fill {:.0f} segments; in the last, short leaf it says nothing",
+       format_text("{} lanes x {} bytes on neighbours fill {:.0f} segments; in the last, short leaf it says nothing",
                    warp, V * bytes, coalesced(warp, V * bytes, chip)),
        [=](const request& r) {
          const bool full = static_cast<int>(r.lanes.size()) == warp && r.lanes.front().width == V;
@@ -179,7 +179,7 @@ trace replay_as(settings& s) {
       worker<V, warp>{t, s, thread, warps}.finish(tasks);
     }
   }
-  t.notes = {fmt::format("A leaf is {} rows of {} lanes; a lane here holds four of them, so that a warp's loads are "
+  t.notes = {format_text("A leaf is {} rows of {} lanes; a lane here holds four of them, so that a warp's loads are "
                          "neighbours and its joins are shuffles: shared memory carries one value a leaf.",
                          shape.rows, shape.lanes),
              "A partial sum travels with a word that says that it is there, 16 bytes by one store: no block waits for "

@@ -1,11 +1,11 @@
 // shuffle.cpp - replays of backends/cuda/shuffle.cu (D1 to D4).
 #include "index/shuffle.hpp"
 
-#include <fmt/format.h>
 
 #include "lessons.hpp"
 #include "order.hpp"
 #include "rules.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::explain {
 namespace {
@@ -20,18 +20,18 @@ struct exchange {
 
 exchange exchange_of(const settings& s) {
   const int segments = s.warp / s.width, delta = std::min(s.operand, s.width);
-  const std::string within = s.width < s.warp ? fmt::format(", each {} lanes for themselves", s.width) : "";
-  const std::string kept = delta == 1 ? "keeps its own" : fmt::format("{} keep their own", delta);
+  const std::string within = s.width < s.warp ? format_text(", each {} lanes for themselves", s.width) : "";
+  const std::string kept = delta == 1 ? "keeps its own" : format_text("{} keep their own", delta);
   if (s.kind == "idx")
-    return {shuffle::idx, fmt::format("all receive from lane {}{}: a broadcast", s.operand & (s.width - 1), within),
+    return {shuffle::idx, format_text("all receive from lane {}{}: a broadcast", s.operand & (s.width - 1), within),
             1.0 * segments};
   if (s.kind == "up")
-    return {shuffle::up, fmt::format("lane i receives from i - {}{}; the lowest {}", s.operand, within, kept),
+    return {shuffle::up, format_text("lane i receives from i - {}{}; the lowest {}", s.operand, within, kept),
             1.0 * segments * delta};
   if (s.kind == "down")
-    return {shuffle::down, fmt::format("lane i receives from i + {}{}; the highest {}", s.operand, within, kept),
+    return {shuffle::down, format_text("lane i receives from i + {}{}; the highest {}", s.operand, within, kept),
             1.0 * segments * delta};
-  return {shuffle::exclusive_or, fmt::format("lane i receives from i ^ {}{}: pairs change places", s.operand, within),
+  return {shuffle::exclusive_or, format_text("lane i receives from i ^ {}{}: pairs change places", s.operand, within),
           s.operand == 0        ? s.warp
           : s.operand < s.width ? 0.0
                                 : -1.0};
@@ -62,7 +62,7 @@ trace replay(settings& s) {
   const machine chip = t.chip;
   const int warp = s.warp, bytes = s.element_bytes;
   const auto whole = [=](const request&) { return coalesced(warp, bytes, chip); };
-  const std::string neighbours = fmt::format("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", warp, bytes,
+  const std::string neighbours = format_text("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", warp, bytes,
                                              coalesced(warp, bytes, chip), chip.segment_bytes);
   const int64_t columns = std::max(s.warp, 4);
   t.arrays = {{"src", space::global, bytes, s.n, columns},

@@ -1,10 +1,10 @@
 // square_sum.cpp - replays of backends/cuda/square_sum/lessons.cu (B1 to B9).
 #include "index/square_sum.hpp"
 
-#include <fmt/format.h>
 
 #include "lessons.hpp"
 #include "rules.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::explain {
 namespace {
@@ -79,12 +79,12 @@ trace replay(settings& s) {
   } else if constexpr (from == reads::slices) {
     const int64_t slice = (s.n + s.block - 1) / s.block;
     t.places = {{site::read_src, 0, false,
-                 fmt::format("lanes a slice apart ({} bytes): {:.0f} segments for {} lanes", slice * bytes,
+                 format_text("lanes a slice apart ({} bytes): {:.0f} segments for {} lanes", slice * bytes,
                              strided(warp, slice * bytes, chip), warp),
                  [=](const request& r) { return full(r) ? strided(warp, slice * bytes, chip) : -1; }}};
   } else {
     t.places = {{site::read_src, 0, false,
-                 fmt::format("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", warp, bytes,
+                 format_text("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", warp, bytes,
                              coalesced(warp, bytes, chip), chip.segment_bytes),
                  [=](const request& r) { return full(r) ? coalesced(warp, bytes, chip) : -1; }}};
   }
@@ -102,16 +102,16 @@ trace replay(settings& s) {
   std::string rule;
   if (to != ends::block) rule = "the finishing block's tree, that of shared_tree_unrolled: no conflict";
   if constexpr (how == share::serial)
-    rule = fmt::format("thread 0 alone: no conflict, and {} threads wait", s.block - 1);
+    rule = format_text("thread 0 alone: no conflict, and {} threads wait", s.block - 1);
   if constexpr (how == share::masked) rule = "lanes keep their own places: many idle, but no two in a bank";
   if constexpr (how == share::unrolled && to == ends::block)
     rule = "lanes on neighbours, then on permuted neighbours: no conflict";
   if constexpr (how == share::conflicting)
-    rule = fmt::format(
+    rule = format_text(
         "after barrier k lanes stand 2^k values apart, and a row of banks holds {}: 2^k-way, until few lanes are left",
         row);
   if constexpr (how == share::conflict_free)
-    rule = fmt::format(
+    rule = format_text(
         "2^k values apart, but a value of padding after every {} moves them on: no conflict while 2^k < {} x {}", row,
         row, row);
   if (to != ends::nothing) {
@@ -133,10 +133,10 @@ trace replay(settings& s) {
         "packs the working "
         "threads together (variant conflicting)."};
   if constexpr (how == share::serial)
-    t.notes = {fmt::format("{} joins one after another by one thread of {}.", s.block - 1, s.block)};
+    t.notes = {format_text("{} joins one after another by one thread of {}.", s.block - 1, s.block)};
   if (how == share::conflict_free && s.block > row * row)
     t.notes = {
-        fmt::format("The pad holds for blocks of up to {} x {} threads: here the last levels of {} collide again. "
+        format_text("The pad holds for blocks of up to {} x {} threads: here the last levels of {} collide again. "
                     "The kernel's 256 threads and 16 doubles a row of banks just fit.",
                     row, row, s.block)};
   if (to == ends::block)

@@ -1,12 +1,12 @@
 // stencil.cpp - replays of backends/cuda/stencil (C1 to C4), one axis.
 #include "index/stencil.hpp"
 
-#include <fmt/format.h>
 
 #include <map>
 
 #include "lessons.hpp"
 #include "rules.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::explain {
 namespace {
@@ -53,7 +53,7 @@ place neighbours(const settings& s, const axis& a, site where, int array, bool w
   const machine chip = a.t.chip;
   return {
       where, array, writes,
-      fmt::format(
+      format_text(
           "lanes on neighbours: {} x {} bytes fill {:.0f} segment{}, one more where they start off a segment's edge",
           warp, width * bytes, coalesced(warp, width * bytes, chip),
           coalesced(warp, width * bytes, chip) == 1 ? "" : "s"),
@@ -74,7 +74,7 @@ std::string beyond(const settings& s) {
       {"wrap", "the elements at the other end"},
       {"constant", "the constant, and no read"},
       {"valid", "no read: there are fewer outputs instead"}};
-  return fmt::format("Beyond the array's ends, boundary {}: {}.", s.boundary, becomes.at(s.boundary));
+  return format_text("Beyond the array's ends, boundary {}: {}.", s.boundary, becomes.at(s.boundary));
 }
 
 void read_tap(axis& a, int round, int64_t i) {
@@ -98,7 +98,7 @@ trace global(settings& s) {
           [&](int k) { a.t.access(site::read_src, k, i + a.origin); });
       a.t.access(site::write_dst, after_reads, i);
     }
-  a.t.notes = {fmt::format(
+  a.t.notes = {format_text(
       "Every element is asked for {} times, once a tap: neighbouring warps and taps meet in the L1 cache, not in DRAM.",
       2 * a.radius + 1)};
   a.t.notes.push_back(beyond(s));
@@ -145,7 +145,7 @@ trace shared(settings& s) {
       a.t.access(site::write_dst, after_reads, i);
     }
   a.t.notes = {
-      fmt::format("A block of {} outputs reads {} elements, {} of them its halo: {:.3g} times its share. All {} taps "
+      format_text("A block of {} outputs reads {} elements, {} of them its halo: {:.3g} times its share. All {} taps "
                   "then come from "
                   "shared memory.",
                   s.block, tile, 2 * a.radius, static_cast<double>(tile) / s.block, taps)};
@@ -217,7 +217,7 @@ trace wide(settings& s) {
   else
     wide_items(s, a, V);
   a.t.notes = {
-      fmt::format("A lane moves {} bytes at a time and computes {} outputs from registers; the windows of neighbouring "
+      format_text("A lane moves {} bytes at a time and computes {} outputs from registers; the windows of neighbouring "
                   "lanes overlap and L1 serves the overlap: no shared memory, no barrier.",
                   V * s.element_bytes, V)};
   a.t.notes.push_back(beyond(s));

@@ -35,12 +35,12 @@ struct sheet {
 
   void say(const std::string& text, const char* style, double step = 17) {
     for (const std::string& line : broken(text, width, style == label ? 11 : 13)) {
-      body += fmt::format("<text x='{:.1f}' y='{:.1f}' class='{}'>{}</text>\n", margin, y, style, pages::escaped(line));
+      body += format_text("<text x='{:.1f}' y='{:.1f}' class='{}'>{}</text>\n", margin, y, style, pages::escaped(line));
       y += step;
     }
   }
   void draw(double x, const drawing& d) {
-    body += fmt::format("<g transform='translate({:.1f},{:.1f})'>\n{}</g>\n", margin + x, y, d.content);
+    body += format_text("<g transform='translate({:.1f},{:.1f})'>\n{}</g>\n", margin + x, y, d.content);
   }
 };
 
@@ -48,7 +48,7 @@ struct sheet {
 drawing titled(const view& v, size_t step) {
   drawing d = step_drawing(v, step, most);
   const std::string title = step_title(v, step);
-  d.content = fmt::format("<text x='0' y='14' class='x-step'>{}</text>\n<g transform='translate(0,24)'>\n{}</g>\n",
+  d.content = format_text("<text x='0' y='14' class='x-step'>{}</text>\n<g transform='translate(0,24)'>\n{}</g>\n",
                           pages::escaped(title), d.content);
   d.width = std::max(d.width, pages::text_width(title, 15));
   d.height += 24;
@@ -71,9 +71,9 @@ std::string svg_of(const view& v) {
   if (!v.levels.empty()) widest = std::max(widest, work.width);
 
   sheet all{widest};
-  all.say(fmt::format("{} / {}  ({})", v.what->op, v.what->variant, v.what->row), "x-title", 24);
+  all.say(format_text("{} / {}  ({})", v.what->op, v.what->variant, v.what->row), "x-title", 24);
   all.say(v.what->teaches, "x-text", 18);
-  all.say(headline(v) + fmt::format(". Block {}, warp {}. ", v.block, v.warp) + drawing_key(v, v.shown), label, 15);
+  all.say(headline(v) + format_text(". Block {}, warp {}. ", v.block, v.warp) + drawing_key(v, v.shown), label, 15);
   all.y += 2;
   for (const auto& line : lines) {
     double x = 0, tallest = 0;
@@ -97,7 +97,7 @@ std::string svg_of(const view& v) {
   all.say("The whole grid, counted, beside the rule", "x-step", 20);
   for (const summary& s : v.sums) {
     const verdict_text text = verdict_of(v, s);
-    all.say(fmt::format("{}: {} request{}; {}", name_of(v, s), s.requests, s.requests == 1 ? "" : "s", text.counted),
+    all.say(format_text("{}: {} request{}; {}", name_of(v, s), s.requests, s.requests == 1 ? "" : "s", text.counted),
             "x-caption");
     if (!s.where->rule.empty()) all.say("rule: " + s.where->rule, "x-text");
     if (!text.taught.empty())
@@ -109,7 +109,7 @@ std::string svg_of(const view& v) {
   }
   for (const std::string& note : v.t.notes) all.say(note, "x-text");
   const double width = widest + 2 * margin, height = all.y + margin - 12;
-  return fmt::format(
+  return format_text(
       "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {:.0f} {:.0f}' width='{:.0f}' height='{:.0f}' role='img' "
       "aria-labelledby='t'>\n"
       "<title id='t'>lockstep explain {} {}</title>\n<style>{}</style>\n<rect class='x-back' width='100%' "

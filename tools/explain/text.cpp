@@ -27,13 +27,13 @@ lines panel(const view& v, const request& r) {
     });
   };
   lines out = {caption(v, r)};
-  if (w.first_column > 0) out.push_back(fmt::format("      from column {}", w.first_column));
+  if (w.first_column > 0) out.push_back(format_text("      from column {}", w.first_column));
   for (const int64_t row : w.rows) {
     if (row < 0) {
       out.push_back("      ...");
       continue;
     }
-    std::string line = fmt::format("{:>5} ", row * (v.how.op == "transpose" && global ? 1 : a.columns));
+    std::string line = format_text("{:>5} ", row * (v.how.op == "transpose" && global ? 1 : a.columns));
     int64_t before = -1;  // the segment of the cell before, if it is moved
     for (int64_t c = 0; c <= w.columns; ++c) {
       const int64_t e = row * a.columns + w.first_column + c;
@@ -50,7 +50,7 @@ lines panel(const view& v, const request& r) {
     }
     out.push_back(line);
   }
-  if (w.rows_left_out > 0) out.back() += fmt::format("  {} rows more", w.rows_left_out);
+  if (w.rows_left_out > 0) out.back() += format_text("  {} rows more", w.rows_left_out);
   out.push_back("  " + cost(v, r));
   return out;
 }
@@ -98,17 +98,17 @@ std::string wrapped(const std::string& text, size_t width, const std::string& in
 std::string text_of(const view& v, int columns) {
   const style s = stdout_style();
   const auto width = static_cast<size_t>(columns);
-  std::string out = fmt::format("{}{} / {}{}  ({})\n", s.bold, v.what->op, v.what->variant, s.off, v.what->row);
+  std::string out = format_text("{}{} / {}{}  ({})\n", s.bold, v.what->op, v.what->variant, s.off, v.what->row);
   out += wrapped(v.what->teaches, width, "");
   out += wrapped(headline(v), width, "") + "\n";
   out += wrapped(
-      fmt::format(
+      format_text(
           "Block {}, warp {}. A character is the lane that touches an element: 0-9, a-v; * several lanes; . none. ",
           v.block, v.warp) +
           key_of(v, v.shown, "[ ]"),
       width, "");
   for (const size_t step : v.shown) {
-    out += fmt::format("\n{}{}{}\n", s.bold, step_title(v, step), s.off);
+    out += format_text("\n{}{}{}\n", s.bold, step_title(v, step), s.off);
     std::vector<lines> side_by_side;
     std::vector<bool> bad;
     size_t used = 0;
@@ -143,21 +143,21 @@ std::string text_of(const view& v, int columns) {
     emit();
   }
   if (const std::string rest = other_steps(v); !rest.empty())
-    out += fmt::format("\n{}{}{}", s.dim, wrapped(rest, width, ""), s.off);
+    out += format_text("\n{}{}{}", s.dim, wrapped(rest, width, ""), s.off);
   if (!v.levels.empty()) {
-    out += fmt::format("\n{}{}{}\n", s.bold, work_title(v), s.off);
-    for (const level& l : v.levels) out += fmt::format("  {:<16} {}  {}\n", name_of(l), bar(l), text_of(v, l));
+    out += format_text("\n{}{}{}\n", s.bold, work_title(v), s.off);
+    for (const level& l : v.levels) out += format_text("  {:<16} {}  {}\n", name_of(l), bar(l), text_of(v, l));
   }
-  out += fmt::format("\n{}The whole grid, counted, beside the rule{}\n", s.bold, s.off);
+  out += format_text("\n{}The whole grid, counted, beside the rule{}\n", s.bold, s.off);
   const std::string indent(21, ' ');
   for (const summary& sum : v.sums) {
     const verdict_text text = verdict_of(v, sum);
-    out += fmt::format("  {:<18} {} request{}, {:.3g} lane{} each: {}\n", name_of(v, sum), sum.requests,
+    out += format_text("  {:<18} {} request{}, {:.3g} lane{} each: {}\n", name_of(v, sum), sum.requests,
                        sum.requests == 1 ? "" : "s", static_cast<double>(sum.lanes) / static_cast<double>(sum.requests),
                        sum.lanes == sum.requests ? "" : "s", text.counted);
     if (!sum.where->rule.empty()) out += wrapped("rule: " + sum.where->rule, width, indent);
     if (!text.verdict.empty())
-      out += fmt::format(
+      out += format_text(
           "{}{}{}", text.agrees ? s.good : s.bad,
           wrapped((text.taught.empty() ? "" : "predicted " + text.taught + ": ") + text.verdict, width, indent), s.off);
   }

@@ -1,11 +1,11 @@
 // transpose.cpp - replays of the lesson kernels of backends/cuda/transpose.cu (A1 to A4).
 #include "index/transpose.hpp"
 
-#include <fmt/format.h>
 
 #include "index/wide.hpp"
 #include "lessons.hpp"
 #include "rules.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::explain {
 namespace {
@@ -70,7 +70,7 @@ place along_rows(const settings& s, site where, int array, bool writes) {
   const int across = lanes_across(s), down = lanes_down(s), warp = s.warp, bytes = s.element_bytes;
   const machine chip{s.warp, s.segment * bytes, s.banks};
   return {where, array, writes,
-          fmt::format("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", across, bytes,
+          format_text("lanes on neighbours: {} x {} bytes fill {:.0f} x {} bytes", across, bytes,
                       coalesced(across, bytes, chip), chip.segment_bytes),
           [=](const request& r) {
             return static_cast<int>(r.lanes.size()) < warp ? -1 : down * coalesced(across, bytes, chip);
@@ -80,7 +80,7 @@ place down_columns(const settings& s, site where, int array, bool writes, int64_
   const int across = lanes_across(s), down = lanes_down(s), warp = s.warp, bytes = s.element_bytes;
   const machine chip{s.warp, s.segment * bytes, s.banks};
   return {where, array, writes,
-          fmt::format("lanes a whole row apart ({} bytes): a segment for each of {}", row_elements * bytes, across),
+          format_text("lanes a whole row apart ({} bytes): a segment for each of {}", row_elements * bytes, across),
           [=](const request& r) {
             if (static_cast<int>(r.lanes.size()) < warp) return -1.0;
             return strided(across, row_elements * bytes, chip) * coalesced(down, bytes, chip);
@@ -129,9 +129,9 @@ trace tiled(settings& s) {
     out.rule = "element (i, j) lies at column i ^ j: a column of the tile meets every bank once";
   else
     out.rule =
-        fmt::format("down a column lanes step by {} elements, and a row of banks holds {}: gcd({}, {}) = {}, {}", pitch,
+        format_text("down a column lanes step by {} elements, and a row of banks holds {}: gcd({}, {}) = {}, {}", pitch,
                     slots, pitch, slots, std::gcd(pitch, slots),
-                    ways > 1 ? fmt::format("so {:.0f} lanes meet in a bank", ways) : "so no two lanes meet in a bank");
+                    ways > 1 ? format_text("so {:.0f} lanes meet in a bank", ways) : "so no two lanes meet in a bank");
   p.t.places = {along_rows(s, site::read_src, 0, false), in, out, along_rows(s, site::write_dst, 1, true)};
   every_thread(p, [&](const square_tile& at, int x, int y) {
     cuda::walk_tile_in<how>(p.block, p.all, at, x, y, [&](int step, int64_t from, int place) {
@@ -169,10 +169,10 @@ trace wide(settings& s) {
   require_size(s.rows * s.columns, "--rows and --columns");
   if (s.rows % tile_rows != 0)
     refuse_value("--rows", s.rows,
-                 fmt::format("the picture of wide has full tiles only; give a multiple of {}", tile_rows).c_str());
+                 format_text("the picture of wide has full tiles only; give a multiple of {}", tile_rows).c_str());
   if (s.columns % tile_columns != 0)
     refuse_value("--columns", s.columns,
-                 fmt::format("the picture of wide has full tiles only; give a multiple of {}", tile_columns).c_str());
+                 format_text("the picture of wide has full tiles only; give a multiple of {}", tile_columns).c_str());
   const int64_t tiles_i = s.rows / tile_rows, tiles_j = s.columns / tile_columns;
   const int per_thread = chunks * unit_columns / shape.threads;
 
@@ -193,14 +193,14 @@ trace wide(settings& s) {
   const auto free = [](const request&) { return 1.0; };
   t.places = {
       {site::read_src, 0, false,
-       fmt::format("{} bytes a lane: runs of {} neighbours fill whole segments", at_once,
+       format_text("{} bytes a lane: runs of {} neighbours fill whole segments", at_once,
                    std::min(s.warp, unit_columns)),
        rows_of(unit_columns)},
       {site::write_tile, 2, true, "chunks XORed with the unit's column: the lanes of a wavefront meet all banks once",
        free},
       {site::read_tile, 2, false, "rows of dst lie in rows of banks: no conflict", free},
       {site::write_dst, 1, true,
-       fmt::format("{} bytes a lane: runs of {} neighbours fill whole segments", at_once, std::min(s.warp, chunks)),
+       format_text("{} bytes a lane: runs of {} neighbours fill whole segments", at_once, std::min(s.warp, chunks)),
        rows_of(chunks)}};
   t.start({"transpose_wide", static_cast<int>(tiles_i * tiles_j), shape.threads, 1});
   for (int64_t number = 0; number < tiles_i * tiles_j; ++number) {
@@ -226,11 +226,11 @@ trace wide(settings& s) {
     }
   }
   t.notes = {
-      fmt::format("Between reading and writing the tile a lane turns {} x {} elements in its registers: renaming for 4 "
+      format_text("Between reading and writing the tile a lane turns {} x {} elements in its registers: renaming for 4 "
                   "bytes and up, byte permutes below.",
                   V, V)};
   if (s.classic)
-    t.notes.push_back(fmt::format(
+    t.notes.push_back(format_text(
         "On this small machine a lane moves a segment at once ({} bytes); the kernel's moves 16 bytes.", at_once));
   return t;
 }

@@ -16,7 +16,7 @@ namespace {
 std::string signature(const view& v, const std::vector<const request*>& step) {
   std::string text;
   for (const request* r : step)
-    text += fmt::format("{}/{}/{}/{}/{}/{};", r->kernel, static_cast<int>(r->where), r->lanes.size(), r->met, r->ways,
+    text += format_text("{}/{}/{}/{}/{}/{};", r->kernel, static_cast<int>(r->where), r->lanes.size(), r->met, r->ways,
                         array_of(v, *r).where == space::lanes ? r->lanes.front().first : 0);
   return text;
 }
@@ -148,7 +148,7 @@ std::string lane_text(int lane) {
 
 std::string name_of(const view& v, const summary& s) {
   const array& a = v.t.arrays[static_cast<size_t>(s.where->array)];
-  return fmt::format("{} {}{}",
+  return format_text("{} {}{}",
                      a.where == space::lanes ? "exchange"
                      : s.where->writes       ? "write"
                                              : "read",
@@ -158,19 +158,19 @@ std::string name_of(const view& v, const summary& s) {
 std::vector<std::pair<std::string, std::string>> facts(const view& v) {
   const launch& grid = v.t.launches.front();
   const std::string block =
-      grid.block_y > 1 ? fmt::format("{} x {}", grid.block_x, grid.block_y) : fmt::format("{}", grid.block_x);
+      grid.block_y > 1 ? format_text("{} x {}", grid.block_x, grid.block_y) : format_text("{}", grid.block_x);
   const array& src = v.t.arrays.front();
   const std::string size =
-      v.how.op == "transpose" ? fmt::format("{} x {}", v.how.rows, v.how.columns) : fmt::format("{}", src.elements);
+      v.how.op == "transpose" ? format_text("{} x {}", v.how.rows, v.how.columns) : format_text("{}", src.elements);
   std::vector<std::pair<std::string, std::string>> all = {
-      {"Array", fmt::format("{} elements of {} bytes", size, src.bytes)}};
+      {"Array", format_text("{} elements of {} bytes", size, src.bytes)}};
   if (v.how.op == "stencil")
-    all.emplace_back("Stencil", fmt::format("radius {}, boundary {}", v.how.radius, v.how.boundary));
+    all.emplace_back("Stencil", format_text("radius {}, boundary {}", v.how.radius, v.how.boundary));
   if (v.how.op == "shuffle")
-    all.emplace_back("Shuffle", fmt::format("{} by {}, width {}", v.how.kind, v.how.operand, v.how.width));
-  all.emplace_back("Grid", fmt::format("{} {} of {} {}", grid.blocks, grid.blocks == 1 ? "block" : "blocks", block,
+    all.emplace_back("Shuffle", format_text("{} by {}, width {}", v.how.kind, v.how.operand, v.how.width));
+  all.emplace_back("Grid", format_text("{} {} of {} {}", grid.blocks, grid.blocks == 1 ? "block" : "blocks", block,
                                        block == "1" ? "thread" : "threads"));
-  all.emplace_back("Machine", fmt::format("warps of {} {}, segments of {} bytes, {} {} of 4 bytes", v.t.chip.warp,
+  all.emplace_back("Machine", format_text("warps of {} {}, segments of {} bytes, {} {} of 4 bytes", v.t.chip.warp,
                                           v.t.chip.warp == 1 ? "lane" : "lanes", v.t.chip.segment_bytes, v.t.chip.banks,
                                           v.t.chip.banks == 1 ? "bank" : "banks"));
   return all;
@@ -183,38 +183,38 @@ std::string headline(const view& v) {
 
 std::string not_drawn(const view& v, const char* like) {
   if (v.shown.size() == v.steps.size()) return {};
-  if (v.asked) return fmt::format("This warp has {} steps.", v.steps.size());
+  if (v.asked) return format_text("This warp has {} steps.", v.steps.size());
   size_t first = v.steps.size();  // of what follows the kernel itself
   while (first > 0 && v.steps[first - 1].front()->kernel > 0) --first;
   std::string text;
-  if (v.shown.size() < first) text = fmt::format("The other steps of this warp look like {}. ", like);
+  if (v.shown.size() < first) text = format_text("The other steps of this warp look like {}. ", like);
   if (first < v.steps.size())
-    text += fmt::format("Steps {} to {} are those of {}. ", first + 1, v.steps.size(),
+    text += format_text("Steps {} to {} are those of {}. ", first + 1, v.steps.size(),
                         v.t.launches[static_cast<size_t>(v.steps[first].front()->kernel)].name);
   text.pop_back();
   return text;
 }
 std::string other_steps(const view& v) {
   const std::string text = not_drawn(v);
-  return text.empty() ? text : fmt::format("{} To see them: --step all, or --step 1 to {}.", text, v.steps.size());
+  return text.empty() ? text : format_text("{} To see them: --step all, or --step 1 to {}.", text, v.steps.size());
 }
 
 std::string work_title(const view& v) {
-  return fmt::format("The threads of block {} that are at work, from barrier to barrier", v.block);
+  return format_text("The threads of block {} that are at work, from barrier to barrier", v.block);
 }
-std::string name_of(const level& l) { return l.barrier == 0 ? "at first" : fmt::format("after barrier {}", l.barrier); }
+std::string name_of(const level& l) { return l.barrier == 0 ? "at first" : format_text("after barrier {}", l.barrier); }
 std::string text_of(const view& v, const level& l) {
   const auto all = static_cast<int>(l.works.size()), warps = (all + v.t.chip.warp - 1) / v.t.chip.warp;
-  std::string text = fmt::format("{} of {} threads, {} of {} warps", l.threads, all, l.warps, warps);
-  if (l.wavefronts > 0) text += fmt::format("; {} wavefront{}", l.wavefronts, l.wavefronts == 1 ? "" : "s");
+  std::string text = format_text("{} of {} threads, {} of {} warps", l.threads, all, l.warps, warps);
+  if (l.wavefronts > 0) text += format_text("; {} wavefront{}", l.wavefronts, l.wavefronts == 1 ? "" : "s");
   return text;
 }
 
 std::string step_title(const view& v, size_t step) {
   const request& r = *v.steps[step].front();
-  std::string title = fmt::format("step {} of {}", step + 1, v.steps.size());
+  std::string title = format_text("step {} of {}", step + 1, v.steps.size());
   if (v.t.launches.size() > 1) title += ", " + v.t.launches[static_cast<size_t>(r.kernel)].name;
-  if (r.phase > 0) title += fmt::format(", after barrier {}", r.phase);
+  if (r.phase > 0) title += format_text(", after barrier {}", r.phase);
   return title;
 }
 
@@ -231,7 +231,7 @@ std::string key_of(const view& v, const std::vector<size_t>& steps, const std::s
     }
   std::string key;
   if (global)
-    key += fmt::format(
+    key += format_text(
         "{}: the segments of {} bytes that memory moves for the request; \"used\" is what lanes asked for "
         "of them. ",
         frames, v.t.chip.segment_bytes);
@@ -240,7 +240,7 @@ std::string key_of(const view& v, const std::vector<size_t>& steps, const std::s
         "A row of shared memory lies across all banks: lanes on different words of one column conflict and go one "
         "after another, a wavefront each. ";
   if (const int at_once = std::max(1, v.t.chip.banks * 4 / std::max(1, most_bytes)); shared && at_once < v.t.chip.warp)
-    key += fmt::format("With {} bytes a lane only {} of {} lanes go at once, and only those conflict. ", most_bytes,
+    key += format_text("With {} bytes a lane only {} of {} lanes go at once, and only those conflict. ", most_bytes,
                        at_once, v.t.chip.warp);
   if (!key.empty()) key.pop_back();
   return key;
@@ -252,9 +252,9 @@ std::string caption(const view& v, const request& r) {
   const char* did = p.writes ? "written" : "read";
   const std::string lanes = static_cast<int>(r.lanes.size()) == v.t.chip.warp ? "all lanes"
                             : r.lanes.size() == 1                             ? "1 lane"
-                                                  : fmt::format("{} of {} lanes", r.lanes.size(), v.t.chip.warp);
+                                                  : format_text("{} of {} lanes", r.lanes.size(), v.t.chip.warp);
   if (a.where == space::lanes) return "values exchanged by " + lanes;
-  return fmt::format("{}{} {} by {}", a.name, p.part.empty() ? "" : " (" + p.part + ")", did, lanes);
+  return format_text("{}{} {} by {}", a.name, p.part.empty() ? "" : " (" + p.part + ")", did, lanes);
 }
 
 std::string cost(const view& v, const request& r) {
@@ -262,14 +262,14 @@ std::string cost(const view& v, const request& r) {
   if (a.where == space::lanes)
     return r.met == 0   ? "registers, no memory; every lane receives another's value"
            : r.met == 1 ? "registers, no memory; 1 lane keeps its own value"
-                        : fmt::format("registers, no memory; {} lanes keep their own value", r.met);
+                        : format_text("registers, no memory; {} lanes keep their own value", r.met);
   if (a.where == space::constant)
-    return r.met == 1 ? "1 word for all lanes" : fmt::format("{} words, one after another", r.met);
+    return r.met == 1 ? "1 word for all lanes" : format_text("{} words, one after another", r.met);
   if (a.where == space::shared)
-    return r.ways > 1   ? fmt::format("{}-way conflict: {} wavefronts, {} needed", r.ways, r.met, r.needed)
+    return r.ways > 1   ? format_text("{}-way conflict: {} wavefronts, {} needed", r.ways, r.met, r.needed)
            : r.met == 1 ? "no conflict: 1 wavefront"
-                        : fmt::format("no conflict: {} wavefronts, {} needed", r.met, r.needed);
-  return fmt::format("{} segment{}, {} needed: {:.3g} % used", r.met, r.met == 1 ? "" : "s", r.needed,
+                        : format_text("no conflict: {} wavefronts, {} needed", r.met, r.needed);
+  return format_text("{} segment{}, {} needed: {:.3g} % used", r.met, r.met == 1 ? "" : "s", r.needed,
                      100.0 * static_cast<double>(r.bytes_used) / (static_cast<double>(r.met) * v.t.chip.segment_bytes));
 }
 
@@ -283,23 +283,23 @@ verdict_text verdict_of(const view& v, const summary& s) {
   const bool shared = a.where == space::shared;
   verdict_text text{true, {}, {}, {}};
   const auto range = [](double least, double most) {
-    return least == most ? fmt::format("{:.4g}", most) : fmt::format("{:.4g} to {:.4g}", least, most);
+    return least == most ? format_text("{:.4g}", most) : format_text("{:.4g} to {:.4g}", least, most);
   };
   const auto many = [&](double least, double most, const char* what) {
-    return fmt::format("{} {}{}", range(least, most), what, most == 1 ? "" : "s");
+    return format_text("{} {}{}", range(least, most), what, most == 1 ? "" : "s");
   };
   if (a.where == space::lanes)
     text.counted = s.most_met == 0   ? "every lane receives another's value"
                    : s.most_met == 1 ? "1 lane keeps its own value"
-                                     : fmt::format("{} lanes keep their own value", range(s.least_met, s.most_met));
+                                     : format_text("{} lanes keep their own value", range(s.least_met, s.most_met));
   else if (a.where == space::constant)
     text.counted = many(s.least_met, s.most_met, "word") + " a request";
   else if (shared)
     text.counted = s.most_ways <= 1
                        ? "no conflict"
-                       : fmt::format("{}-way conflict at most; {} wavefronts, {} needed", s.most_ways, s.met, s.needed);
+                       : format_text("{}-way conflict at most; {} wavefronts, {} needed", s.most_ways, s.met, s.needed);
   else
-    text.counted = fmt::format("{} a request, {:.3g} % of their bytes used", many(s.least_met, s.most_met, "segment"),
+    text.counted = format_text("{} a request, {:.3g} % of their bytes used", many(s.least_met, s.most_met, "segment"),
                                100 * s.efficiency(v.t.chip, a));
   if (s.judged == 0) {
     text.verdict = s.where->taught ? "the rule speaks of full warps; there is none here" : "";
@@ -317,12 +317,12 @@ verdict_text verdict_of(const view& v, const summary& s) {
   if (text.agrees) {
     text.verdict = s.judged == s.requests
                        ? "as taught"
-                       : fmt::format("as taught (the rule speaks of {} of {} requests)", s.judged, s.requests);
+                       : format_text("as taught (the rule speaks of {} of {} requests)", s.judged, s.requests);
     return text;
   }
-  text.verdict = fmt::format("differs in {} of {} requests", s.judged - s.agreed, s.judged);
+  text.verdict = format_text("differs in {} of {} requests", s.judged - s.agreed, s.judged);
   if (a.where == space::global && a.columns * a.bytes % v.t.chip.segment_bytes != 0)
-    text.verdict += fmt::format(": rows of {} bytes do not start on a segment", a.columns * a.bytes);
+    text.verdict += format_text(": rows of {} bytes do not start on a segment", a.columns * a.bytes);
   return text;
 }
 

@@ -57,14 +57,14 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
     const bool drawn = std::isfinite(b.value) && (!log || b.value > 0);
     out += "<g class=\"b\"><title>" +
            escaped(b.label + ": " + value_text(c, b) + (b.note.empty() ? "" : "; " + b.note)) + "</title>";
-    out += fmt::format("<rect x=\"0\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\" class=\"hit\"/>", y, width, row);
+    out += format_text("<rect x=\"0\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\" class=\"hit\"/>", y, width, row);
     out += stacked ? svg_text(left + 2, y + 15, "start", "bl", fitted(b.label, width - 8))
                    : svg_text(left - 8, middle + 4, "end", "bl", fitted(b.label, label_room - 10));
     if (drawn && log)
-      out += svg_line(base, middle, end, middle, "st") + fmt::format("<g class=\"s c{} p\">", b.group % 8) +
+      out += svg_line(base, middle, end, middle, "st") + format_text("<g class=\"s c{} p\">", b.group % 8) +
              svg_marker(b.group, end, middle, 5.2) + "</g>";
     else if (drawn)
-      out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" class=\"s c{} f{}\"/>",
+      out += format_text("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" class=\"s c{} f{}\"/>",
                          std::min(base, end), middle - thick / 2, std::max(std::abs(end - base), 1.0), thick,
                          b.group % 8, b.group % 4);
     // Behind the bar; under a common limit in a column of their own, with a leader to it.
@@ -76,7 +76,7 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
   }
   return svg_open(
              width, height, "chart", id, c.title,
-             fmt::format("{} bars: {} of each. The numbers are in the table below.", c.bars.size(), c.values.label)) +
+             format_text("{} bars: {} of each. The numbers are in the table below.", c.bars.size(), c.values.label)) +
          out + "</svg>";
 }
 
@@ -88,9 +88,9 @@ std::string legend(const bar_chart& c) {
     if (std::none_of(c.bars.begin(), c.bars.end(), [&](const bar& b) { return b.group == n; })) continue;
     const std::string key =
         c.values.scale != scale::linear
-            ? fmt::format("<g class=\"s c{} p\">{}</g>", n % 8, svg_marker(n, 17, 7, 5))
-            : fmt::format("<rect x=\"2\" y=\"1.5\" width=\"30\" height=\"11\" class=\"s c{} f{}\"/>", n % 8, n % 4);
-    out += fmt::format("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}</li>", key,
+            ? format_text("<g class=\"s c{} p\">{}</g>", n % 8, svg_marker(n, 17, 7, 5))
+            : format_text("<rect x=\"2\" y=\"1.5\" width=\"30\" height=\"11\" class=\"s c{} f{}\"/>", n % 8, n % 4);
+    out += format_text("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}</li>", key,
                        escaped(c.groups[i]));
   }
   return "<ul class=\"legend\">" + out + "</ul>";
@@ -112,7 +112,7 @@ table numbers(const bar_chart& c) {
       row.emplace_back(static_cast<size_t>(b.group) < c.groups.size() ? c.groups[static_cast<size_t>(b.group)] : "");
     t.rows.push_back(std::move(row));
   }
-  if (c.reference) t.caption = fmt::format("Line: {}, {}", c.reference->label, text_of(c.reference->at, c.values.unit));
+  if (c.reference) t.caption = format_text("Line: {}, {}", c.reference->label, text_of(c.reference->at, c.values.unit));
   return t;
 }
 

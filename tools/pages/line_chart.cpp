@@ -102,30 +102,30 @@ std::string roof_line(const frame& f, const series& s, int n) {
   std::string out = svg_line(x1, y1, x2, y2, "rf");
   // Slopes may lie close: a name at the far end needs room for the neighbour's at the near one.
   if (width < length && (ceiling || n % 2 == 0 || 2 * width + 40 < length))
-    out += fmt::format("<text transform=\"translate({:.1f} {:.1f}) rotate({:.2f})\" y=\"-5\" class=\"ml\">{}</text>", x,
+    out += format_text("<text transform=\"translate({:.1f} {:.1f}) rotate({:.2f})\" y=\"-5\" class=\"ml\">{}</text>", x,
                        y, std::atan2(y2 - y1, x2 - x1) * 180 / 3.14159265358979, escaped(s.name));
   return out;
 }
 
 std::string one_series(const frame& f, const line_chart& c, const series& s, int n) {
-  std::string out = fmt::format("<g class=\"s c{}\">", s.color.value_or(n) % 8), path;
+  std::string out = format_text("<g class=\"s c{}\">", s.color.value_or(n) % 8), path;
   bool pen_down = false;
   for (const point& p : s.points) {
     if (!f.shows(p)) {
       pen_down = false;
       continue;
     }
-    path += fmt::format("{}{:.1f} {:.1f}", pen_down ? 'L' : 'M', f.at_x(p.x), f.at_y(p.y));
+    path += format_text("{}{:.1f} {:.1f}", pen_down ? 'L' : 'M', f.at_x(p.x), f.at_y(p.y));
     pen_down = true;
   }
   if (s.look != look::dots && !path.empty())
-    out += fmt::format("<path class=\"l{}\" d=\"{}\"/>", s.look == look::dashes ? " da" : "", path);
+    out += format_text("<path class=\"l{}\" d=\"{}\"/>", s.look == look::dashes ? " da" : "", path);
   for (const point& p : s.points) {
     if (!f.shows(p)) continue;
     const double x = f.at_x(p.x), y = f.at_y(p.y);
-    out += fmt::format(
+    out += format_text(
         "<g class=\"p\"><title>{}</title><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"9\" class=\"hit\"/>{}</g>",
-        escaped(fmt::format("{}: {}, {}{}{}", s.name, text_of(p.x, c.x.unit), text_of(p.y, c.y.unit),
+        escaped(format_text("{}: {}, {}{}{}", s.name, text_of(p.x, c.x.unit), text_of(p.y, c.y.unit),
                             p.note.empty() ? "" : "; ", p.note)),
         x, y,
         s.look == look::line || s.look == look::dots ? svg_marker(n, x, y, s.look == look::dots ? 4.6 : 3.6) : "");
@@ -166,7 +166,7 @@ std::string draw(const line_chart& c, double width, const std::string& id) {
   std::string names;
   for (const series& s : c.series) names += (names.empty() ? "" : ", ") + s.name;
   return svg_open(width, height, "chart", id, c.title,
-                  fmt::format("{} from {} to {} over {} from {} to {}. Series: {}. The numbers are in the table below.",
+                  format_text("{} from {} to {} over {} from {} to {}. Series: {}. The numbers are in the table below.",
                               c.y.label, text_of(y.low(), c.y.unit), text_of(y.high(), c.y.unit), c.x.label,
                               text_of(x.low(), c.x.unit), text_of(x.high(), c.x.unit), names)) +
          out + "</svg>";
@@ -178,9 +178,9 @@ std::string legend(const line_chart& c) {
   for (const series& s : c.series) {
     const int color = s.color.value_or(n) % 8;
     if (s.look == look::roof) continue;
-    out += fmt::format("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\"><g class=\"s c{}\">", color);
+    out += format_text("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\"><g class=\"s c{}\">", color);
     if (s.look != look::dots)
-      out += fmt::format("<path class=\"l{}\" d=\"M1 7H33\"/>", s.look == look::dashes ? " da" : "");
+      out += format_text("<path class=\"l{}\" d=\"M1 7H33\"/>", s.look == look::dashes ? " da" : "");
     if (s.look == look::line || s.look == look::dots) out += "<g class=\"p\">" + svg_marker(n, 17, 7, 4.4) + "</g>";
     out += "</g></svg>" + escaped(s.name) + "</li>";
     ++n;
@@ -215,7 +215,7 @@ table numbers(const line_chart& c) {
     if (s.look == look::roof) t.caption += (t.caption.empty() ? "Lines: " : "; ") + s.name;
   for (const auto* marks : {&c.levels, &c.borders})
     for (const mark& m : *marks) {
-      const std::string text = fmt::format("{}: {}", m.label, text_of(m.at, marks == &c.levels ? c.y.unit : c.x.unit));
+      const std::string text = format_text("{}: {}", m.label, text_of(m.at, marks == &c.levels ? c.y.unit : c.x.unit));
       t.caption += (t.caption.empty() ? "Lines: " : "; ") + text;
     }
   return t;
@@ -251,7 +251,7 @@ line_chart chart_of(const roofline& r) {
     const double begin = slopes || slope == 0 ? low : std::max(low, one.giga_ops / slope);
     const double end = slopes ? std::min(high, ceiling / one.gb_s) : high;
     const double rate = slopes ? one.gb_s : one.giga_ops;
-    c.series.push_back({fmt::format("{}: {}{}", one.name, text_of(rate, unit::number), slopes ? " GB/s" : "·10⁹/s"),
+    c.series.push_back({format_text("{}: {}{}", one.name, text_of(rate, unit::number), slopes ? " GB/s" : "·10⁹/s"),
                         {{begin, slopes ? begin * rate : rate}, {end, slopes ? end * rate : rate}},
                         look::roof,
                         6});

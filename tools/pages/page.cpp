@@ -20,7 +20,7 @@ std::string cell_html(const cell& c, const column& col, bool head) {
   if (c.tone != tone::plain) style += (style.empty() ? "" : " ") + std::string(names[static_cast<int>(c.tone)]);
   const char* const sign = c.tone == tone::good ? "✓ " : c.tone == tone::bad ? "✗ " : "";
   const std::string tag = head ? "th scope=\"row\"" : "td";
-  return fmt::format("<{}{}>{}{}</{}>", tag, style.empty() ? "" : " class=\"" + style + "\"", sign, escaped(c.text),
+  return format_text("<{}{}>{}{}</{}>", tag, style.empty() ? "" : " class=\"" + style + "\"", sign, escaped(c.text),
                      head ? "th" : "td");
 }
 
@@ -29,7 +29,7 @@ std::string table_html(const table& t) {
   if (!t.title.empty() && !t.folded) out += "<caption>" + escaped(t.title) + "</caption>";
   out += "<thead><tr>";
   for (const column& c : t.columns)
-    out += fmt::format("<th scope=\"col\"{}>{}</th>", c.number ? " class=\"n\"" : "", escaped(c.title));
+    out += format_text("<th scope=\"col\"{}>{}</th>", c.number ? " class=\"n\"" : "", escaped(c.title));
   out += "</tr></thead><tbody>\n";
   for (const auto& row : t.rows) {
     out += "<tr>";
@@ -43,8 +43,8 @@ std::string table_html(const table& t) {
 template <class Chart>
 std::string chart_html(const Chart& c, int number) {
   const table t = numbers(c);
-  return legend(c) + draw(c, 720, fmt::format("f{}w", number)).insert(11, "wide ") +
-         draw(c, 360, fmt::format("f{}n", number)).insert(11, "narrow ") + "<details><summary>The numbers</summary>" +
+  return legend(c) + draw(c, 720, format_text("f{}w", number)).insert(11, "wide ") +
+         draw(c, 360, format_text("f{}n", number)).insert(11, "narrow ") + "<details><summary>The numbers</summary>" +
          table_html(t) + paragraph(t.caption) + "</details>";
 }
 
@@ -53,7 +53,7 @@ std::string chart_html(const Chart& c, int number) {
 page::page(std::string title, std::string lead) : title_(std::move(title)), lead_(std::move(lead)) {}
 
 void page::fact(const std::string& name, const std::string& value) {
-  facts_ += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(name), escaped(value));
+  facts_ += format_text("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(name), escaped(value));
 }
 
 void page::close_figures() {
@@ -70,8 +70,8 @@ void page::close_section() {
 void page::section(const std::string& title, const std::string& text) {
   close_section();
   ++sections_;
-  contents_ += fmt::format("<li><a href=\"#s{}\">{}</a></li>\n", sections_, escaped(title));
-  body_ += fmt::format("<section id=\"s{}\"><h2>{}</h2>\n", sections_, escaped(title)) + paragraph(text);
+  contents_ += format_text("<li><a href=\"#s{}\">{}</a></li>\n", sections_, escaped(title));
+  body_ += format_text("<section id=\"s{}\"><h2>{}</h2>\n", sections_, escaped(title)) + paragraph(text);
   in_section_ = true;
 }
 
@@ -145,7 +145,7 @@ void page::write(const std::string& path) const {
   std::ofstream file(path, std::ios::binary);
   file << html();
   file.flush();
-  if (!file) throw std::runtime_error(fmt::format("{}: {}; the page was not written", path, std::strerror(errno)));
+  if (!file) throw std::runtime_error(format_text("{}: {}; the page was not written", path, std::strerror(errno)));
 }
 
 }  // namespace lockstep::tool::pages

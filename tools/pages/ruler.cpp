@@ -13,9 +13,9 @@ namespace {
 std::string number_text(double v) {
   if (v == 0) return "0";
   const double size = std::abs(v);
-  if (size >= 1e7 || size < 1e-4) return fmt::format("{:.3g}", v);
-  if (size >= 99.95) return fmt::format("{:.0f}", v);
-  std::string text = fmt::format("{:.{}f}", v, std::max(0, 2 - static_cast<int>(std::floor(std::log10(size)))));
+  if (size >= 1e7 || size < 1e-4) return format_text("{:.3g}", v);
+  if (size >= 99.95) return format_text("{:.0f}", v);
+  std::string text = format_text("{:.{}f}", v, std::max(0, 2 - static_cast<int>(std::floor(std::log10(size)))));
   if (text.find('.') != std::string::npos) {
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();
@@ -27,7 +27,7 @@ std::string bytes_text(double v) {
   const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int n = 0;
   for (; std::abs(v) >= 1024 && n < 4; ++n) v /= 1024;
-  return fmt::format("{} {}", number_text(v), units[n]);
+  return format_text("{} {}", number_text(v), units[n]);
 }
 
 std::string seconds_text(double v) {

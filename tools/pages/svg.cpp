@@ -42,21 +42,21 @@ std::string fitted(const std::string& text, double width, double size) {
 }
 
 std::string svg_text(double x, double y, const char* anchor, const std::string& style, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>", x, y, anchor, style,
+  return format_text("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>", x, y, anchor, style,
                      escaped(text));
 }
 
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& style) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>", x1, y1, x2, y2,
+  return format_text("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>", x1, y1, x2, y2,
                      style);
 }
 
 std::string svg_marker(int n, double x, double y, double r) {
   const auto path = [&](const char* d) {
-    return fmt::format("<path d=\"{}\" transform=\"translate({:.1f} {:.1f}) scale({:.2f})\"/>", d, x, y, r);
+    return format_text("<path d=\"{}\" transform=\"translate({:.1f} {:.1f}) scale({:.2f})\"/>", d, x, y, r);
   };
   switch (n % 8) {
-    case 0: return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>", x, y, r);
+    case 0: return format_text("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>", x, y, r);
     case 1: return path("M-.9-.9H.9V.9H-.9Z");                                  // square
     case 2: return path("M0-1.2 1.1.8H-1.1Z");                                  // triangle
     case 3: return path("M0-1.3 1.1 0 0 1.3-1.1 0Z");                           // diamond
@@ -69,7 +69,7 @@ std::string svg_marker(int n, double x, double y, double r) {
 
 std::string svg_open(double width, double height, const std::string& style, const std::string& id,
                      const std::string& title, const std::string& description) {
-  return fmt::format(
+  return format_text(
       "<svg class=\"{}\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-labelledby=\"{}t {}d\"><title "
       "id=\"{}t\">{}</title>"
       "<desc id=\"{}d\">{}</desc>",

@@ -1,9 +1,10 @@
 // svg.hpp - what the charts are written with.
 #pragma once
 
-#include <fmt/format.h>
 
 #include <string>
+
+#include "text.hpp"
 
 namespace lockstep::tool::pages {
 

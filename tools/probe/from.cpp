@@ -1,11 +1,11 @@
 // from.cpp - a results file of --json becomes readings again: today's rules judge them,
 // and a page can be drawn where there is no device.
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "../cli.hpp"
 #include "commit.hpp"
 #include "probe.hpp"
+#include "../json.hpp"
 
 namespace lockstep::tool::probe {
 namespace {

@@ -1,10 +1,10 @@
 // judge.cpp - predictions beside measurements.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "probe.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::probe {
 
@@ -27,15 +27,15 @@ std::vector<const measured*> readings::series(const std::string& row, const std:
 }
 
 namespace {
-std::string short_text(double v) { return std::abs(v) >= 1000 ? fmt::format("{:.0f}", v) : fmt::format("{:.3g}", v); }
+std::string short_text(double v) { return std::abs(v) >= 1000 ? format_text("{:.0f}", v) : format_text("{:.3g}", v); }
 }  // namespace
 
 range about(double v, double tolerance) {
-  return {v * (1 - tolerance), v * (1 + tolerance), fmt::format("{} +-{:.0f}%", short_text(v), 100 * tolerance)};
+  return {v * (1 - tolerance), v * (1 + tolerance), format_text("{} +-{:.0f}%", short_text(v), 100 * tolerance)};
 }
 range exactly(double v) { return {v, v, short_text(v)}; }
 range between(double low, double high) {
-  return {low, high, fmt::format("{} to {}", short_text(low), short_text(high))};
+  return {low, high, format_text("{} to {}", short_text(low), short_text(high))};
 }
 range at_least(double v) { return {v, INFINITY, ">= " + short_text(v)}; }
 range no_rule() { return {INFINITY, -INFINITY, "no rule"}; }
@@ -63,12 +63,12 @@ verdict verdict_of(double value, bool right, const range& now, const std::option
 
 std::string line::figure() const {
   for (const int digits : {3, 4, 5}) {
-    const std::string text = std::abs(value) >= 1000  ? fmt::format("{:.0f}", value)
-                             : std::abs(value) >= 100 ? fmt::format("{:.{}f}", value, digits - 2)
-                                                      : fmt::format("{:.{}g}", value, digits);
+    const std::string text = std::abs(value) >= 1000  ? format_text("{:.0f}", value)
+                             : std::abs(value) >= 100 ? format_text("{:.{}f}", value, digits - 2)
+                                                      : format_text("{:.{}g}", value, digits);
     if (now.holds(std::stod(text)) == now.holds(value)) return text;
   }
-  return fmt::format("{}", value);
+  return format_text("{}", value);
 }
 
 verdict row::said() const {
@@ -95,7 +95,7 @@ std::vector<row::remark> remarks(const std::vector<line>& lines, size_t most, co
     std::string all;
     for (size_t k = 0; k < names.size(); ++k) {
       if (k + 1 == most && k + 2 < names.size()) {
-        all += fmt::format(" and {} more", names.size() - k);
+        all += format_text(" and {} more", names.size() - k);
         break;
       }
       all += (k == 0 ? "" : k + 1 == names.size() ? " and " : "; ") + names[k];
@@ -135,22 +135,22 @@ std::string tally(const std::vector<row>& rows) {
     }
   const auto of = [&](int kind, verdict v) { return count[kind][static_cast<int>(v)]; };
   const auto story = [&](int kind) {
-    return fmt::format("{}, in {} of them where the taught one fails; {} fitted after measuring; {} differ",
+    return format_text("{}, in {} of them where the taught one fails; {} fitted after measuring; {} differ",
                        of(kind, verdict::agrees) + of(kind, verdict::moved_on), of(kind, verdict::moved_on),
                        of(kind, verdict::fitted), of(kind, verdict::differs));
   };
-  std::string out = fmt::format("{} predictions: the rule of today holds in {}", all[0], story(0));
+  std::string out = format_text("{} predictions: the rule of today holds in {}", all[0], story(0));
   if (all[1] > 0)
-    out += fmt::format(". Beside them {} bounds, of one end or a factor of three and more between two: held by {}",
+    out += format_text(". Beside them {} bounds, of one end or a factor of three and more between two: held by {}",
                        all[1], story(1));
-  if (wrong > 0) out += fmt::format("; {} WRONG", wrong);
+  if (wrong > 0) out += format_text("; {} WRONG", wrong);
   return out;
 }
 
 void row::judge(const measured* m, const range& now, const std::optional<range>& taught,
                 const std::optional<fit>& after) {
   if (m == nullptr) return;
-  const std::string name = std::isnan(m->x) ? m->name : fmt::format("{} {:g}", m->name, m->x);
+  const std::string name = std::isnan(m->x) ? m->name : format_text("{} {:g}", m->name, m->x);
   lines.push_back({name, m->unit, m->kernel, taught, now, m->value, m->low, m->high, m->right(),
                    verdict_of(m->value, m->right(), now, taught, after), after});
 }

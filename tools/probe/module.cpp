@@ -1,13 +1,13 @@
 // module.cpp - finds probe-cuda.so where the library finds its backend modules, by the
 // same rules (lib/trusted.hpp), and loads it on first use.
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <lockstep/lockstep.h>
 
 #include <filesystem>
 
 #include "probe.hpp"
 #include "trusted.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::probe {
 
@@ -31,19 +31,19 @@ cuda_module::cuda_module() {
     return;
   }
   if (path_.empty()) {
-    why_ = fmt::format("there is no probe-cuda.so in {}; build with nvcc", searched);
+    why_ = format_text("there is no probe-cuda.so in {}; build with nvcc", searched);
     return;
   }
   if (why_ = lib::why_not_loadable(path_); !why_.empty()) return;
   void* handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
-    why_ = fmt::format("cannot be loaded: {}", dlerror());
+    why_ = format_text("cannot be loaded: {}", dlerror());
     return;
   }
   const auto entry = reinterpret_cast<lockstep::probe::module_fn>(dlsym(handle, "lockstep_probe_module"));
   const lockstep::probe::module* table = entry == nullptr ? nullptr : entry();
   if (table == nullptr || table->abi != lockstep::probe::module_abi || table->size != sizeof *table) {
-    why_ = fmt::format("{} is of another version; rebuild it with this program", path_);
+    why_ = format_text("{} is of another version; rebuild it with this program", path_);
     return;
   }
   table_ = table;

@@ -1,9 +1,9 @@
 // output.cpp - a report as a table and as JSON.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "../cli.hpp"
 #include "probe.hpp"
+#include "../json.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -90,9 +90,9 @@ std::string folded(const std::string& text, const std::string& indent, size_t wi
 }
 
 std::string number(double v) {
-  return std::abs(v) >= 1000  ? fmt::format("{:.0f}", v)
-         : std::abs(v) >= 100 ? fmt::format("{:.1f}", v)
-                              : fmt::format("{:.3g}", v);
+  return std::abs(v) >= 1000  ? format_text("{:.0f}", v)
+         : std::abs(v) >= 100 ? format_text("{:.1f}", v)
+                              : format_text("{:.3g}", v);
 }
 
 const char* color(verdict v, const style& s) {
@@ -116,7 +116,7 @@ void print_row(const row& r, const style& s) {
   size_t width = 10;
   for (const line& l : r.lines) width = std::max(width, l.name.size());
   const bool fits = !r.fitted().empty();  // a column more
-  const auto after = [&](const std::string& text) { return fits ? fmt::format(" {:>14}", text) : ""; };
+  const auto after = [&](const std::string& text) { return fits ? format_text(" {:>14}", text) : ""; };
   print("     {}{:<{}} {:>14} {:>14}{} {:>11} {:>7}  {:<17} verdict{}\n", s.dim, "", width, "taught", "predicted",
         after("fitted"), "measured", "+-", "unit", s.off);
   for (const line& l : r.lines) {

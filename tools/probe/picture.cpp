@@ -1,9 +1,9 @@
 // picture.cpp - the picture that lectures end with, drawn: each memory in the box of what
 // holds it, nearer to the lanes above, with what was measured here.
-#include <fmt/format.h>
 
 #include "../pages/svg.hpp"
 #include "probe.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -13,14 +13,14 @@ struct box {
 };
 
 std::string frame(const box& b, const char* style) {
-  return fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"6\" class=\"{}\"/>", b.x,
+  return format_text("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"6\" class=\"{}\"/>", b.x,
                      b.y, b.width, b.height, style);
 }
 std::string say(double x, double y, const char* style, const std::string& text) {
   return pages::svg_text(x, y, "start", style, text);
 }
 
-std::string number(double v) { return v >= 100 ? fmt::format("{:.0f}", v) : fmt::format("{:.3g}", v); }
+std::string number(double v) { return v >= 100 ? format_text("{:.0f}", v) : format_text("{:.3g}", v); }
 
 // A memory in its box; `holds`: what stands there in place of its name.
 std::string memory_in(const box& b, const memory& m, const std::string& holds) {
@@ -71,7 +71,7 @@ std::string picture_svg(const std::vector<memory>& all) {
   out += memory_in({20, 550, 820, 86}, find("host"), "Host memory");
   for (const auto& [from, to] : {std::pair(186, 210), {314, 350}, {484, 520}})
     out += pages::svg_line(width / 2, from, width / 2, to, "x-way");
-  return fmt::format(
+  return format_text(
       "<svg viewBox=\"0 0 {0:.0f} 652\" width=\"{0:.0f}\" height=\"652\" role=\"img\" style=\"max-width:100%;"
       "height:auto;min-width:640px\" aria-labelledby=\"x-pt x-pd\"><title id=\"x-pt\">The memories of this device"
       "</title><desc id=\"x-pd\">The table under it has the same words and numbers.</desc>{1}</svg>",

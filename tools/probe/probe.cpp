@@ -19,7 +19,7 @@ namespace {
 void print_list() {
   for (const kind& k : kinds())
     print("{:<4} {:<5} {}{}\n", k.id, k.backend, k.title,
-          *k.counterpart != '\0' ? fmt::format(" (beside {})", k.counterpart) : "");
+          *k.counterpart != '\0' ? format_text(" (beside {})", k.counterpart) : "");
 }
 
 struct settings {
@@ -65,7 +65,7 @@ report measure(const settings& s) {
   all.machine = {{"date", today()},
                  {"lockstep", lockstep_version()},
                  {"commit", LOCKSTEP_COMMIT},
-                 {"seconds", fmt::format("{:g}", s.seconds)}};
+                 {"seconds", format_text("{:g}", s.seconds)}};
   if (!s.note.empty()) all.machine.emplace_back("note", s.note);
   std::optional<cuda_module> cuda;
   std::set<std::string> measured;  // rows that have been asked for, given or not
@@ -82,11 +82,11 @@ report measure(const settings& s) {
         if (cuda->usable()) all.devices.push_back({"cuda", cuda->name(), cuda->detail()});
       }
       if (!cuda->usable()) {
-        all.missing.push_back(fmt::format("{} {}: {}", k.id, k.title, cuda->why()));
+        all.missing.push_back(format_text("{} {}: {}", k.id, k.title, cuda->why()));
         continue;
       }
     } else if (all.devices.empty() || all.devices.back().backend != "cpu") {
-      all.devices.push_back({"cpu", cpu_name(), fmt::format("{} threads", limits.threads)});
+      all.devices.push_back({"cpu", cpu_name(), format_text("{} threads", limits.threads)});
     }
     std::vector<std::string> missing;
     for (const char* needed : k.measures) {
@@ -94,10 +94,10 @@ report measure(const settings& s) {
       std::string why;
       const bool done =
           on_gpu ? cuda->measure(needed, s.seconds, all.all, why) : measure_on_cpu(needed, limits, all.all, why);
-      if (!done) missing.push_back(fmt::format("{}: {}", needed, why));
+      if (!done) missing.push_back(format_text("{}: {}", needed, why));
     }
     row out = judged(k, all.all);
-    for (const std::string& why : missing) all.missing.push_back(fmt::format("{} {}: {}", k.id, k.title, why));
+    for (const std::string& why : missing) all.missing.push_back(format_text("{} {}: {}", k.id, k.title, why));
     if (!out.lines.empty()) all.rows.push_back(std::move(out));
   }
   if (!any) refuse("--row and --backend leave no row; lockstep probe --list shows what there is");
@@ -137,24 +137,24 @@ int run(const settings& s) {
 }  // namespace
 }  // namespace probe
 
-void probe_command(CLI::App& program, action& chosen) {
-  CLI::App* command = program.add_subcommand("probe", "Measure the memory hierarchy beside what is taught about it");
+void probe_command(command root, action& chosen) {
+  auto command = root.add_command("probe", "Measure the memory hierarchy beside what is taught about it");
   const auto s = std::make_shared<probe::settings>();
-  command->add_flag("--list", s->list, "say which rows there are, and measure nothing");
-  command->add_option("--row", s->rows,
+  command.add("--list", s->list, "say which rows there are, and measure nothing");
+  command.add("--row", s->rows,
                       "a row, or a regular expression of rows: E3, 'E(3|8)'; may be repeated (default: all)");
-  command->add_option("--backend", s->backend, "cpu or cuda (default: both, and say what is missing)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  command->add_option("--seconds", s->seconds, "time that one measurement may take; 0: one launch each, for profilers")
-      ->check(CLI::Range(0.0, 60.0));
-  command->add_option("--threads", s->threads, "CPU threads of the rows that use several (default: all)")
-      ->check(CLI::Range(0, 4096));
-  command->add_option("--json", s->json, "write the results here; - for stdout, in place of the table");
-  command->add_option("--html", s->html, "write a page with charts here");
-  command->add_option("--from", s->from, "judge and draw the readings of this --json file, and measure nothing");
-  command->add_option("--note", s->note, "a line for the results: the driver's version, say");
-  command->callback([s, &chosen] { chosen = [s] { return probe::run(*s); }; });
+  command.add("--backend", s->backend, "cpu or cuda (default: both, and say what is missing)")
+      .type_name("NAME")
+      .one_of({"auto", "cpu", "cuda"});
+  command.add("--seconds", s->seconds, "time that one measurement may take; 0: one launch each, for profilers")
+      .between(0.0, 60.0);
+  command.add("--threads", s->threads, "CPU threads of the rows that use several (default: all)")
+      .between(0, 4096);
+  command.add("--json", s->json, "write the results here; - for stdout, in place of the table");
+  command.add("--html", s->html, "write a page with charts here");
+  command.add("--from", s->from, "judge and draw the readings of this --json file, and measure nothing");
+  command.add("--note", s->note, "a line for the results: the driver's version, say");
+  command.when_called([s, &chosen] { chosen = [s] { return probe::run(*s); }; });
 }
 
 }  // namespace lockstep::tool

@@ -219,7 +219,7 @@ void write_picture(const std::string& path, const array& picture) {
   const bool ppm = ends_with(path, ".ppm");
   if (!ppm && (color || !ends_with(path, ".pgm")))
     refuse("{}: end the name in .png{} or .ppm", path, color ? "" : ", .pgm");
-  std::string out = fmt::format("P{}\n{} {}\n255\n", ppm ? 6 : 5, shape[1], shape[0]);
+  std::string out = format_text("P{}\n{} {}\n255\n", ppm ? 6 : 5, shape[1], shape[0]);
   if (ppm && !color)
     for (size_t i = 0; i < picture.header.data_bytes(); ++i) out.append(3, picture.data[i]);
   else out.append(picture.data, picture.header.data_bytes());

@@ -40,7 +40,7 @@ void speeds(pages::page& p, const ordered_json& run) {
     (r.at("backend") == "cpu" ? cpu : gpu) = &r;
   }
   for (const std::string& memory : memories) {
-    pages::line_chart c = empty_chart(fmt::format("{} memory", memory == "device"   ? "Device"
+    pages::line_chart c = empty_chart(format_text("{} memory", memory == "device"   ? "Device"
                                                                : memory == "pinned" ? "Pinned host"
                                                                                     : "Pageable host"),
                                       "time on the CPU over time on the GPU", pages::scale::log10);
@@ -68,9 +68,9 @@ void choices(pages::page& p, const ordered_json& run) {
     series_of(c.series, r.at("memory").get<std::string>() + " memory")
         .points.push_back(
             {r.at("bytes"), std::max(over, 0.8),
-             fmt::format("{}, ran on {}", r.at("name").get<std::string>(), r.at("variant").get<std::string>())});
+             format_text("{}, ran on {}", r.at("name").get<std::string>(), r.at("variant").get<std::string>())});
   }
-  c.caption = fmt::format(
+  c.caption = format_text(
       "{} of {} calls took more than 1.1 times the time of the better of CPU and GPU. What is below 0.8 stands at 0.8.",
       worse, cases);
   if (cases > 0) p.add(c);

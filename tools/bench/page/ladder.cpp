@@ -34,12 +34,12 @@ void one_ladder(pages::page& p, const std::vector<const row*>& rungs) {
   double least = any.gb_s, most = 0;
   for (const row* r : rungs) least = std::min(least, r->gb_s), most = std::max(most, r->gb_s);
   pages::bar_chart c;
-  c.title = fmt::format("{} on {}", any.name, any.place);
+  c.title = format_text("{} on {}", any.name, any.place);
   c.groups = {"keeps the fixed order", "own order", "library"};
   // Bars would hide the lower rungs where the ladder spans decades.
   const bool decades = most > 30 * least;
   c.values = {.label = "GB/s", .scale = decades ? pages::scale::log10 : pages::scale::linear};
-  c.reference = pages::mark{any.limit_gb_s, fmt::format("{} limit, {}", any.limit, gb_s_text(any.limit_gb_s))};
+  c.reference = pages::mark{any.limit_gb_s, format_text("{} limit, {}", any.limit, gb_s_text(any.limit_gb_s))};
   pages::table t;
   t.columns = {{"rung"},
                {"time", true},
@@ -52,12 +52,12 @@ void one_ladder(pages::page& p, const std::vector<const row*>& rungs) {
     const row* below = r.library ? nullptr : rung_below(rungs, i);
     const std::string factor = below == nullptr ? "" : factor_text(r.gb_s / below->gb_s);
     c.bars.push_back({r.variant, r.gb_s, gb_s_text(r.gb_s) + (factor.empty() ? "" : ", " + factor),
-                      below == nullptr ? r.idea : fmt::format("{} {}; {}", factor, below->variant, r.idea),
+                      below == nullptr ? r.idea : format_text("{} {}; {}", factor, below->variant, r.idea),
                       r.library     ? 2
                       : r.own_order ? 1
                                     : 0});
     t.rows.push_back({r.variant, pages::cell(r.ms * 1e-3, pages::unit::seconds), pages::cell(r.gb_s),
-                      percent(r.fraction), below == nullptr ? "" : fmt::format("{} ({})", factor, below->variant),
+                      percent(r.fraction), below == nullptr ? "" : format_text("{} ({})", factor, below->variant),
                       r.idea.empty() ? r.checked : r.idea});
   }
   p.add(c);

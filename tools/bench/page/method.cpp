@@ -18,7 +18,7 @@ class words {
     list_.push_back(word);
     return true;
   }
-  std::string text() const { return fmt::format("{}", fmt::join(list_, "; ")); }
+  std::string text() const { return joined(list_, "; "); }
 
  private:
   std::vector<std::string> list_;
@@ -73,7 +73,7 @@ std::vector<pages::mark> caches_of(const material& all, size_t run, const std::s
   static const std::regex cache("(L[1-4]d?) ([0-9]+) (KiB|MiB)");
   for (auto it = std::sregex_iterator(detail.begin(), detail.end(), cache); it != std::sregex_iterator(); ++it) {
     const double bytes = std::stod((*it)[2]) * ((*it)[3] == "KiB" ? 1024 : 1048576);
-    marks.push_back({bytes, fmt::format("{} {}", (*it)[1].str(), pages::text_of(bytes, pages::unit::bytes))});
+    marks.push_back({bytes, format_text("{} {}", (*it)[1].str(), pages::text_of(bytes, pages::unit::bytes))});
   }
   return marks;
 }
@@ -139,7 +139,7 @@ void add_skipped(pages::page& p, const material& all) {
       for (const auto& text : run.at("skipped")) lines.push_back(text.get<std::string>());
   if (lines.empty()) return;
   p.section("Not measured", "What was asked for and did not run, with the reason.");
-  pages::table t{.title = fmt::format("{} measurements", lines.size()),
+  pages::table t{.title = format_text("{} measurements", lines.size()),
                  .columns = {{"what and why", false, true}},
                  .folded = true};
   for (const std::string& line : lines) t.rows.push_back({line});

@@ -21,7 +21,7 @@ void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std:
         devices.insert(backend == "cpu" ? devices.end() : devices.begin(), name);
   }
   if (!any) fail("--html: there is no result to show; choose cases that run, or other files");
-  pages::page p(fmt::format("lockstep bench: {}", fmt::join(devices, " and ")),
+  pages::page p(format_text("lockstep bench: {}", joined(devices, " and ")),
                 "Memory-bound array operations with the same bits on every backend, as fractions of memory limits "
                 "measured in the same run.");
   add_method(p, all);

@@ -24,10 +24,10 @@ std::string place_of(const ordered_json& run, const ordered_json& result) {
     const std::string detail = meta.at("devices").at(backend).value("detail", "");
     if (threads == 0 && std::regex_search(detail, found, std::regex("([0-9]+) threads?")))
       threads = std::stoi(found[1]);
-    if (threads != 0) text += fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
+    if (threads != 0) text += format_text(", {} thread{}", threads, threads == 1 ? "" : "s");
   } else {
     const std::string memory = meta.value("memory", "device");
-    text += fmt::format(", {} {}memory", memory, memory == "device" ? "" : "host ");
+    text += format_text(", {} {}memory", memory, memory == "device" ? "" : "host ");
   }
   return result.value("cold", false) ? text + ", cold caches" : text;
 }
@@ -44,7 +44,7 @@ std::string family_of(const std::string& name) {
     if (std::regex_match(token, found, pair)) {
       const double a = std::stod(found[1]), b = std::stod(found[2]);
       if (std::abs(a - b) > 2) return "";
-      token = a == b ? "n×n" : fmt::format("n{}1×n{}1", a > b ? '+' : '-', a > b ? '-' : '+');
+      token = a == b ? "n×n" : format_text("n{}1×n{}1", a > b ? '+' : '-', a > b ? '-' : '+');
       sized = true;
     } else if (std::regex_match(token, cube)) {
       token = "n×n×n", sized = true;
@@ -147,9 +147,9 @@ std::string place_in(const material& all, size_t run, const std::string& backend
   return "";
 }
 
-std::string percent(double fraction) { return fmt::format("{:.0f} %", 100 * fraction); }
+std::string percent(double fraction) { return format_text("{:.0f} %", 100 * fraction); }
 std::string factor_text(double f) {
-  return f < 9.995 ? fmt::format("{:.2f} ×", f) : pages::text_of(f, pages::unit::factor);
+  return f < 9.995 ? format_text("{:.2f} ×", f) : pages::text_of(f, pages::unit::factor);
 }
 std::string gb_s_text(double gb_s) { return pages::text_of(gb_s, pages::unit::number) + " GB/s"; }
 

@@ -2,11 +2,11 @@
 // sections of the page take them.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "../../pages/page.hpp"
+#include "../../json.hpp"
 
 namespace lockstep::tool::bench {
 

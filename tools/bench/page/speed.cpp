@@ -44,8 +44,8 @@ void add_fractions(pages::page& p, const material& all) {
         fresh.reference = pages::mark{1, "limit"};
         return fresh;
       });
-      c.bars.push_back({short_name(r), r.fraction, fmt::format("{}, {}", percent(r.fraction), gb_s_text(r.gb_s)),
-                        fmt::format("{}, {}, noise {:.1f} %, {}", r.variant,
+      c.bars.push_back({short_name(r), r.fraction, format_text("{}, {}", percent(r.fraction), gb_s_text(r.gb_s)),
+                        format_text("{}, {}, noise {:.1f} %, {}", r.variant,
                                     pages::text_of(r.ms * 1e-3, pages::unit::seconds), 100 * r.noise, r.checked)});
     }
     p.heading(place);
@@ -96,7 +96,7 @@ void add_roofline(pages::page& p, const material& all) {
       if (fresh) r.series.push_back({.name = b.op});
       r.series[known->second].points.push_back(
           {b.operations / b.bytes, b.operations / b.ms * 1e-6,
-           fmt::format("{}, {}, {}, {} of its limit", b.name, b.variant, gb_s_text(b.gb_s), percent(b.fraction))});
+           format_text("{}, {}, {}, {} of its limit", b.name, b.variant, gb_s_text(b.gb_s), percent(b.fraction))});
       auto& [bytes, gb_s] = roofs[b.limit];
       if (b.bytes > bytes) bytes = b.bytes, gb_s = b.limit_gb_s;
       fastest = std::max(fastest, b.limit_gb_s);
@@ -111,7 +111,7 @@ void add_roofline(pages::page& p, const material& all) {
     if (f64 > 0) r.roofs.push_back({.name = "f64 arithmetic", .giga_ops = f64});
     if (const double giga_ops = stated_giga_ops(place); f32 == 0 && giga_ops > 0) {
       r.roofs.push_back({.name = "f32 arithmetic, stated by the maker", .giga_ops = giga_ops});
-      r.caption = fmt::format(
+      r.caption = format_text(
           "The ceiling, {:.3g}·10¹² f32 operations a second, is the maker's figure: this run did not "
           "measure one.",
           giga_ops * 1e-3);
@@ -124,7 +124,7 @@ void add_peers(pages::page& p, const material& all) {
   bool begun = false;
   for (const std::string& place : all.places) {
     std::vector<pages::bar_chart> charts;
-    pages::table t{.title = fmt::format("Every peer at {}", place), .folded = true};
+    pages::table t{.title = format_text("Every peer at {}", place), .folded = true};
     t.columns = {{"case"},
                  {"by"},
                  {"time", true},
@@ -138,10 +138,10 @@ void add_peers(pages::page& p, const material& all) {
       const row& ours = *one.ours;
       const auto line = [&](const row& r, const std::string& by, pages::cell factor) {
         t.rows.push_back({r.name, by, pages::cell(r.ms * 1e-3, pages::unit::seconds),
-                          fmt::format("{:.1f} %", 100 * r.noise), pages::cell(r.gb_s), percent(r.fraction),
+                          format_text("{:.1f} %", 100 * r.noise), pages::cell(r.gb_s), percent(r.fraction),
                           std::move(factor), pages::cell(r.checked, wrong(r) ? pages::tone::bad : pages::tone::plain)});
       };
-      line(ours, fmt::format("lockstep, {}", ours.variant), "");
+      line(ours, format_text("lockstep, {}", ours.variant), "");
       for (const row* peer : one.peers) {
         const double factor = ours.gb_s / peer->gb_s;
         line(*peer, peer->source, {factor_text(factor), factor >= as_fast ? pages::tone::plain : pages::tone::bad});
@@ -159,8 +159,8 @@ void add_peers(pages::page& p, const material& all) {
         return fresh;
       });
       c.bars.push_back(
-          {short_name(ours), factor, fmt::format("{:.2f} × {}", factor, first.source),
-           fmt::format("{} against {}; its result: {}", gb_s_text(ours.gb_s), gb_s_text(first.gb_s), first.checked),
+          {short_name(ours), factor, format_text("{:.2f} × {}", factor, first.source),
+           format_text("{} against {}; its result: {}", gb_s_text(ours.gb_s), gb_s_text(first.gb_s), first.checked),
            factor >= as_fast ? 0 : 1});
     }
     if (charts.empty()) continue;

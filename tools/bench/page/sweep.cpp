@@ -32,7 +32,7 @@ constexpr size_t few = 3;  // sizes that make a sweep
 void one_sweep(pages::page& p, const material& all, const std::string& family, const std::string& place,
                const curve& rows) {
   const row& any = *rows.begin()->second.ours;
-  pages::line_chart speed{.title = fmt::format("{}, {}", family, place)},
+  pages::line_chart speed{.title = format_text("{}, {}", family, place)},
       fraction{.title = "The same as a fraction of the limit"};
   speed.x = fraction.x = {.label = "compulsory bytes", .scale = pages::scale::log2, .unit = pages::unit::bytes};
   speed.y = {.label = "GB/s", .scale = pages::scale::log10};
@@ -48,8 +48,8 @@ void one_sweep(pages::page& p, const material& all, const std::string& family, c
   std::map<std::string, pages::series> peers, parts;
   for (const auto& [bytes, one] : rows) {
     const row& r = *one.ours;
-    ours.points.push_back({bytes, r.gb_s, fmt::format("{}, {}", r.name, r.variant)});
-    part.points.push_back({bytes, r.fraction, fmt::format("{}, {}", r.name, r.variant)});
+    ours.points.push_back({bytes, r.gb_s, format_text("{}, {}", r.name, r.variant)});
+    part.points.push_back({bytes, r.fraction, format_text("{}, {}", r.name, r.variant)});
     limit.points.push_back({bytes, r.limit_gb_s});
     for (const row* peer : one.peers) {
       peers[peer->source].points.push_back({bytes, peer->gb_s, peer->name});
@@ -140,7 +140,7 @@ void add_crossover(pages::page& p, const material& all) {
     for (const auto& [place, rows] : places) {
       pages::series s{.name = place};
       for (const auto& [bytes, one] : rows)
-        s.points.push_back({bytes, one.ours->ms * 1e-3, fmt::format("{}, {}", one.ours->name, one.ours->variant)});
+        s.points.push_back({bytes, one.ours->ms * 1e-3, format_text("{}, {}", one.ours->name, one.ours->variant)});
       c.series.push_back(std::move(s));
     }
     if (!begun)

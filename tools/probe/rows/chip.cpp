@@ -1,8 +1,8 @@
 // chip.cpp - rows about a whole multiprocessor and the whole chip: E1, E10, E13, E14, E15.
-#include <fmt/format.h>
 
 #include "../predict.hpp"
 #include "../probe.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -54,7 +54,7 @@ void e13(row& out, const readings& all) {
     for (const measured* m : warps) {
       const auto registers = static_cast<int>(all.value("E13", "registers by live values", m->x));
       measured named = *m;
-      named.name = fmt::format("resident warps with {} registers", registers);
+      named.name = format_text("resident warps with {} registers", registers);
       named.x = NAN;
       out.judge(&named, exactly(resident_blocks(limits_of(all), registers, 256, 0) * 8)
                             .by("whole blocks of 8 warps that fit: registers x 32 lanes, in units of 256, a warp"));
@@ -66,7 +66,7 @@ void e13(row& out, const readings& all) {
     plot.points.push_back({resident, m->value, most_loads * resident / most_warps});
     if (m->x == 8) continue;
     measured relative = *m;
-    relative.name = fmt::format("speed of {:g} warps over {:g}", resident, most_warps);
+    relative.name = format_text("speed of {:g} warps over {:g}", resident, most_warps);
     relative.unit = "times";
     relative.x = NAN;
     for (double* v : {&relative.value, &relative.low, &relative.high}) *v /= most_loads;
@@ -158,7 +158,7 @@ void e10(row& out, const readings& all) {
   const auto value = [&](const char* name) { return all.value("E10", name); };
   out.judge("latency of global over shared", "times", value("latency, global") / value("latency, shared"),
             between(15, 45).by("the same measurements: 19 to 35 cycles against 400 to 1000"), between(80, 120));
-  const std::string chip = fmt::format(" x {:g} multiprocessors x {:.3g} GHz", processors, clock);
+  const std::string chip = format_text(" x {:g} multiprocessors x {:.3g} GHz", processors, clock);
   // Widths a cycle and multiprocessor: 128 lanes of three operands; 128 bytes; 128 bytes.
   out.judge(all.find("E10", "bandwidth, register"),
             about(clock * processors * 128 * 12, 0.15).by("128 lanes x 3 operands x 4 bytes" + chip));
@@ -171,7 +171,7 @@ void e10(row& out, const readings& all) {
   const double pins = all.fact("memory_clock_ghz") * 2 * all.fact("memory_bus_bits") / 8;
   out.judge(all.find("E10", "bandwidth, global"),
             between(0.85 * pins, pins)
-                .by(fmt::format("85 to 100 % of the pins: {:g} bits x 2 x {:.4g} GHz", all.fact("memory_bus_bits"),
+                .by(format_text("85 to 100 % of the pins: {:g} bits x 2 x {:.4g} GHz", all.fact("memory_bus_bits"),
                                 all.fact("memory_clock_ghz"))));
   out.judge(all.find("E10", "bandwidth, host"), between(10, 70).by("16 lanes of PCIe 3 to 5"));
   out.judge("bandwidth of shared over global", "times", value("bandwidth, shared") / value("bandwidth, global"),
@@ -225,9 +225,9 @@ void e15(row& out, const readings& all) {
       {"host", "host", "grid and host", "program", "-", nullptr, 0, "", "latency, host", "bandwidth, host"},
   };
   const auto size_text = [](double bytes) {
-    return bytes >= 0x1p30   ? fmt::format("{:.0f} GiB", bytes / 0x1p30)
-           : bytes >= 0x1p20 ? fmt::format("{:.0f} MiB", bytes / 0x1p20)
-                             : fmt::format("{:.0f} KiB", bytes / 0x1p10);
+    return bytes >= 0x1p30   ? format_text("{:.0f} GiB", bytes / 0x1p30)
+           : bytes >= 0x1p20 ? format_text("{:.0f} MiB", bytes / 0x1p20)
+                             : format_text("{:.0f} KiB", bytes / 0x1p10);
   };
   for (const entry& e : entries) {
     memory m{e.name, e.where, e.seen_by, e.lives, e.cached, "", NAN, NAN};
@@ -242,13 +242,13 @@ void e15(row& out, const readings& all) {
   const char* const inward_out[] = {"latency, register", "latency, shared", "latency, L1",
                                     "latency, L2",       "latency, global", "latency, host"};
   for (size_t i = 1; i < std::size(inward_out); ++i)
-    out.judge(fmt::format("{} over {}", inward_out[i] + 9, inward_out[i - 1] + 9), "times the latency",
+    out.judge(format_text("{} over {}", inward_out[i] + 9, inward_out[i - 1] + 9), "times the latency",
               value(inward_out[i]) / value(inward_out[i - 1]),
               at_least(1).by("each memory answers later than the one nearer to the lanes"));
   const char* const narrower[] = {"bandwidth, register", "bandwidth, shared", "bandwidth, L2", "bandwidth, global",
                                   "bandwidth, host"};
   for (size_t i = 1; i < std::size(narrower); ++i)
-    out.judge(fmt::format("{} over {}", narrower[i - 1] + 11, narrower[i] + 11), "times the GB/s",
+    out.judge(format_text("{} over {}", narrower[i - 1] + 11, narrower[i] + 11), "times the GB/s",
               value(narrower[i - 1]) / value(narrower[i]),
               at_least(1).by("each memory is narrower than the one nearer to the lanes"));
   // "Global memory is not cached": then L1 would answer no sooner than DRAM.

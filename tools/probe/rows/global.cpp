@@ -1,11 +1,11 @@
 // global.cpp - rows about global and host memory: E7, E8, E9.
-#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "../patterns.hpp"
 #include "../predict.hpp"
 #include "../probe.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -53,16 +53,16 @@ void from_dram(row& out, const readings& all) {
                  {},
                  {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}, {64, "256 bytes"}}};
   for (const int bytes : {0, 32, 128}) {  // 0: what the device does unasked
-    const std::string how = bytes == 0 ? "" : fmt::format(", fetches of {} bytes", bytes);
+    const std::string how = bytes == 0 ? "" : format_text(", fetches of {} bytes", bytes);
     const int piece = bytes > 0 ? bytes : std::isnan(own) ? 64 : static_cast<int>(own);
-    const std::string line = fmt::format(": fetches of {} bytes{}", piece, bytes == 0 ? ", unasked" : "");
+    const std::string line = format_text(": fetches of {} bytes{}", piece, bytes == 0 ? ", unasked" : "");
     series by_offset = offsets, by_stride = strides;
     by_offset.name += line;
     by_stride.name += line;
     const auto judge = [&](const measured* m, const char* what, const range& now, const range& taught,
                            const range& seen, const std::string& why) {
       measured named = *m;
-      named.name = fmt::format("{} {:g}{}", what, m->x, how);
+      named.name = format_text("{} {:g}{}", what, m->x, how);
       named.x = NAN;
       out.judge(&named, now, taught, fit{seen, why});
     };
@@ -175,7 +175,7 @@ void e7(row& out, const readings& all) {
             about(allocated, 0.05).by("the allocated array's speed: it is the same DRAM"));
   out.judge(all.find("E7", "cudaMalloc"),
             between(0.75 * pins, pins)
-                .by(fmt::format("75 to 100 % of the pins: {:g} bits x 2 x {:.4g} GHz", all.fact("memory_bus_bits"),
+                .by(format_text("75 to 100 % of the pins: {:g} bits x 2 x {:.4g} GHz", all.fact("memory_bus_bits"),
                                 all.fact("memory_clock_ghz"))));
 }
 
@@ -194,7 +194,7 @@ void e9(row& out, const readings& all) {
   const double up = all.value("E9", "up, page-locked", most), down = all.value("E9", "down, page-locked", most);
   const double link = all.value("E9", "link");
   if (!std::isnan(link)) {
-    const range most_of_it = between(0.75 * link, link).by(fmt::format("75 to 100 % of the link's {:.3g} GB/s", link));
+    const range most_of_it = between(0.75 * link, link).by(format_text("75 to 100 % of the link's {:.3g} GB/s", link));
     out.judge("up, page-locked, 256 MiB", "GB/s", up, most_of_it);
     out.judge("down, page-locked, 256 MiB", "GB/s", down, most_of_it);
   } else {

@@ -1,8 +1,8 @@
 // host.cpp - rows about the CPU, the counterparts of the ladder's: H1 to H8.
-#include <fmt/format.h>
 
 #include "../predict.hpp"
 #include "../probe.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -58,12 +58,12 @@ void h1(row& out, const readings& all) {
   if (const measured* first = at(latency, l1 / 2)) {
     out.judge(
         "working set that falls out of L1", "KiB", knee(latency, 0, first->value) / 1024,
-        exactly(next_power(l1) / 1024).by(fmt::format("sets are powers of two: the first above {:g} KiB", l1 / 1024)));
+        exactly(next_power(l1) / 1024).by(format_text("sets are powers of two: the first above {:g} KiB", l1 / 1024)));
     if (const measured* second = at(latency, l2 / 2))
       out.judge(
           "working set that falls out of L2", "KiB", knee(latency, l2 / 2, second->value) / 1024,
           between(next_power(l2) / 2 / 1024, next_power(l2) / 1024)
-              .by(fmt::format("the first above {:g} KiB, or the one before: L2 holds other things too", l2 / 1024)));
+              .by(format_text("the first above {:g} KiB, or the one before: L2 holds other things too", l2 / 1024)));
   }
   const std::vector<mark> caches = {{l1, "L1"}, {l2, "L2"}, {l3, "L3"}};
   series plot{"Latency by working set", "bytes", "ns", true, true, {}, caches};
@@ -111,8 +111,8 @@ void h2(row& out, const readings& all) {
     const double predicted = one * lockstep::probe::line_efficiency(static_cast<int>(m->x), 8, static_cast<int>(line));
     plot.points.push_back({m->x, m->value, predicted});
     if (m->x == 16 || m->x == 64 || m->x == 128)
-      judge_as(out, m, fmt::format("efficiency at stride {:g}", m->x), "%", 100 / one,
-               about(100 * predicted / one, 0.3).by(fmt::format("8 bytes of every min(stride, {:g})", line)));
+      judge_as(out, m, format_text("efficiency at stride {:g}", m->x), "%", 100 / one,
+               about(100 * predicted / one, 0.3).by(format_text("8 bytes of every min(stride, {:g})", line)));
   }
   out.plots.push_back(std::move(plot));
 }
@@ -141,12 +141,12 @@ void h3(row& out, const readings& all) {
     if (m->x == 0) continue;
     const double split = lockstep::probe::split_fraction(static_cast<uint64_t>(m->x), bytes, 64);
     measured slower = *m;
-    slower.name = fmt::format("{}-byte vectors, time over aligned, offset", bytes);
+    slower.name = format_text("{}-byte vectors, time over aligned, offset", bytes);
     slower.unit = "times";
     slower.value = fast / m->value;
     slower.low = fast / m->high;
     slower.high = fast / m->low;
-    out.judge(&slower, about(1 + split, 0.2).by(fmt::format("1 + the part of loads that cross a line: {:.3g}", split)));
+    out.judge(&slower, about(1 + split, 0.2).by(format_text("1 + the part of loads that cross a line: {:.3g}", split)));
   }
 }
 
@@ -170,7 +170,7 @@ void h4(row& out, const readings& all) {
   for (const char* name : {"4 KiB pages", "huge pages"})
     out.plots.push_back(plot_of(
         all, "H4", name,
-        {fmt::format("Latency of a line a page: {}", name), "4 KiB pages touched", "ns", true, true, {}, levels}));
+        {format_text("Latency of a line a page: {}", name), "4 KiB pages touched", "ns", true, true, {}, levels}));
 }
 
 void h5(row& out, const readings& all) {
@@ -234,12 +234,12 @@ void h8(row& out, const readings& all) {
       "Memory-bound loops stop scaling when the memory is busy; more threads than that only get in each other's way.";
   for (const char* where : {"L1", "memory"}) {
     const double one = all.value("H8", where, 1);
-    series plot{fmt::format("CPU read bandwidth by threads: {}", where), "threads", "GB/s", true, true, {}, {}};
+    series plot{format_text("CPU read bandwidth by threads: {}", where), "threads", "GB/s", true, true, {}, {}};
     for (const measured* m : all.series("H8", where)) {
       plot.points.push_back({m->x, m->value, one * m->x});
       const bool last = m->x == all.value("host", "threads");
       if (last && m->x > 1)
-        judge_as(out, m, fmt::format("speedup of {:g} threads, {}", m->x, where), "times", 1 / one,
+        judge_as(out, m, format_text("speedup of {:g} threads, {}", m->x, where), "times", 1 / one,
                  where[0] == 'L' ? about(m->x, 0.25).by("a cache for each thread")
                                  : between(0.85, 0.75 * m->x).by("memory is shared: no loss, and less than three "
                                                                  "quarters of a share a thread"),

@@ -1,0 +1,122 @@
+// command.cpp - see command.hpp.
+#include "command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "text.hpp"
+
+namespace lockstep::tool {
+
+option& option::type_name(const char* name) { return self_->type_name(name), *this; }
+option& option::one_of(const std::vector<std::string>& words) { return self_->check(CLI::IsMember(words)), *this; }
+option& option::one_of(std::initializer_list<int> numbers) {
+  return self_->check(CLI::IsMember(std::vector<int>(numbers))), *this;
+}
+template <class Number>
+option& option::between(Number low, Number high) {
+  return self_->check(CLI::Range(low, high)), *this;
+}
+template option& option::between(int, int);
+template option& option::between(int64_t, int64_t);
+template option& option::between(double, double);
+option& option::required() { return self_->required(), *this; }
+option& option::show_default() { return self_->capture_default_str(), *this; }
+option& option::excludes(const option& other) { return self_->excludes(other.self_), *this; }
+
+bool option::given() const { return self_->count() != 0; }
+std::string option::name() const { return self_->get_name(); }
+std::string option::value() const { return self_->results().front(); }
+int64_t option::number() const { return self_->as<int64_t>(); }
+std::vector<std::string> option::names() const {
+  std::vector<std::string> all;
+  for (const std::string& name : self_->get_snames()) all.push_back("-" + name);
+  for (const std::string& name : self_->get_lnames()) all.push_back("--" + name);
+  return all;
+}
+std::string option::help() const { return self_->get_description(); }
+bool option::takes_value() const { return self_->get_items_expected_max() > 0; }
+std::string option::words() const {
+  // CLI11 keeps them in the type's name, "LEVEL:{quick,full}".
+  const std::string type = self_->get_type_name();
+  const size_t begin = type.find('{'), end = type.find('}');
+  if (begin == std::string::npos || end == std::string::npos) return "";
+  std::string words = type.substr(begin + 1, end - begin - 1);
+  for (char& c : words)
+    if (c == ',') c = ' ';
+  return words;
+}
+
+template <class T>
+option command::add(const std::string& names, T& target, const std::string& help) {
+  return option(self_->add_option(names, target, help));
+}
+template <>
+option command::add(const std::string& names, bool& target, const std::string& help) {
+  return option(self_->add_flag(names, target, help));
+}
+template option command::add(const std::string&, int&, const std::string&);
+template option command::add(const std::string&, int64_t&, const std::string&);
+template option command::add(const std::string&, double&, const std::string&);
+template option command::add(const std::string&, std::string&, const std::string&);
+template option command::add(const std::string&, std::vector<std::string>&, const std::string&);
+
+command command::add_command(const std::string& name, const std::string& help) {
+  return command(self_->add_subcommand(name, help));
+}
+void command::require_command() { self_->require_subcommand(1); }
+void command::when_called(const std::function<void()>& run) { self_->callback(run); }
+option command::find(const std::string& name) const { return option(self_->get_option(name)); }
+std::string command::name() const { return self_->get_name(); }
+std::string command::help() const { return self_->get_description(); }
+std::vector<command> command::commands() const {
+  std::vector<command> all;
+  for (CLI::App* one : self_->get_subcommands([](CLI::App* app) { return !app->get_name().empty(); }))
+    all.emplace_back(one);
+  return all;
+}
+std::vector<option> command::options() const {
+  std::vector<option> all;
+  for (CLI::Option* one : self_->get_options()) all.emplace_back(one);
+  return all;
+}
+
+namespace {
+// CLI11 says of an unknown command that one is required: the stray word says more.
+std::string story_of(const CLI::ParseError& error, const CLI::App& root) {
+  const CLI::App* at = &root;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  std::vector<std::string> known;
+  for (const CLI::App* one : at->get_subcommands([](const CLI::App*) { return true; })) known.push_back(one->get_name());
+  if (known.empty() || error.get_name() != "RequiredError") return error.what();
+  const std::string what = at == &root ? "command" : "operation of " + at->get_name();
+  const std::vector<std::string> stray = at->remaining();
+  return stray.empty() ? format_text("name {} {}: {}", at == &root ? "a" : "an", what, joined(known, ", "))
+                       : format_text("\"{}\" is no {}; there are {}", stray.front(), what, joined(known, ", "));
+}
+}  // namespace
+
+program::program(const std::string& name, const std::string& help, const std::string& version,
+                 const std::string& footer)
+    : self_(std::make_unique<CLI::App>(help, name)) {
+  self_->set_version_flag("--version", version);
+  self_->footer(footer);
+  self_->require_subcommand(1);
+}
+program::~program() = default;
+
+bool program::parse(int argc, char** argv, int& code) {
+  try {
+    self_->parse(argc, argv);
+    return true;
+  } catch (const CLI::Success& asked) {  // --help, --version
+    self_->exit(asked);
+    code = std::fflush(stdout) == 0 ? 0 : 1;
+  } catch (const CLI::ParseError& error) {
+    std::fputs(format_text("lockstep: {}; see lockstep --help\n", story_of(error, *self_)).c_str(), stderr);
+    code = 2;
+  }
+  return false;
+}
+
+}  // namespace lockstep::tool

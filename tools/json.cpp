@@ -1,0 +1,4 @@
+// json.cpp - see json.hpp.
+#include "json.hpp"
+
+template class nlohmann::basic_json<nlohmann::ordered_map>;
