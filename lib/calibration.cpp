@@ -25,7 +25,8 @@ std::string path_of(std::string& reason) {
     return std::string(value != nullptr ? value : "");
   };
   if (const std::string named = variable("LOCKSTEP_CALIBRATION"); !named.empty()) {
-    if (named == "off") reason = "LOCKSTEP_CALIBRATION is \"off\"";
+    if (named == "off")
+      reason = "LOCKSTEP_CALIBRATION is \"off\"";
     else if (named[0] != '/')
       reason = format_text("LOCKSTEP_CALIBRATION is \"{}\"; give an absolute path, or \"off\"", named);
     return reason.empty() ? named : "";

@@ -162,12 +162,9 @@ queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* st
   fresh->shared = shared;
   if (fresh->backend == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}: {}", entry->name(), entry->reason());
   queues_.reserve(queues_.size() + 1);  // nothing may throw once the queue is there
-  const lockstep_queue_options options = {sizeof options,
-                                          device,
-                                          settings_->threads,
-                                          settings_->cpu_isa.empty() ? nullptr : settings_->cpu_isa.c_str(),
-                                          stream,
-                                          &allocator_};
+  const lockstep_queue_options options = {
+      sizeof options, device,     settings_->threads, settings_->cpu_isa.empty() ? nullptr : settings_->cpu_isa.c_str(),
+      stream,         &allocator_};
   const lockstep_status status = fresh->backend->queue_create(&options, &fresh->queue);
   if (status != LOCKSTEP_OK) fail_backend(status, *entry);
   fresh->in_use.lock();

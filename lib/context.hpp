@@ -45,7 +45,7 @@ struct pooled_queue {
   void* stream = nullptr;  // the caller's, or nullptr
   lockstep_queue* queue = nullptr;
   std::mutex in_use;
-  bool shared = false;   // the context's asynchronous queue: calls take turns on it
+  bool shared = false;                // the context's asynchronous queue: calls take turns on it
   std::atomic<bool> pending = false;  // holds work that nobody has waited for
   bool reserved = false;              // belongs to a plan
   // The first failure of work that somebody has waited for but lockstep_synchronize

@@ -15,21 +15,33 @@ namespace lockstep::lib::cost {
 // turns tiles in registers moves 1 to 4 times as many bytes a second with each.
 enum work : int {
   shuffle,
-  rows,          // permutations that keep rows whole
-  transpose, transpose_fine, transpose_wide,
-  ragged,        // transposes whose rows of dst begin within cache lines: no stores around the cache
-  thin, thin_fine, thin_wide,        // transposes of fewer than 128 columns: short rows in src
-  flat, flat_fine, flat_wide,        // transposes of fewer than 128 rows: short rows in dst
-  narrow, narrow_fine, narrow_wide,  // transposes and permutations with fewer than 8 elements in a row of src or dst
-  permute, permute_fine, permute_wide,  // of three and more axes
-  swap, swap_fine, swap_wide,        // square matrices in place
-  in_place,      // other matrices in place
+  rows,  // permutations that keep rows whole
+  transpose,
+  transpose_fine,
+  transpose_wide,
+  ragged,  // transposes whose rows of dst begin within cache lines: no stores around the cache
+  thin,
+  thin_fine,
+  thin_wide,  // transposes of fewer than 128 columns: short rows in src
+  flat,
+  flat_fine,
+  flat_wide,  // transposes of fewer than 128 rows: short rows in dst
+  narrow,
+  narrow_fine,
+  narrow_wide,  // transposes and permutations with fewer than 8 elements in a row of src or dst
+  permute,
+  permute_fine,
+  permute_wide,  // of three and more axes
+  swap,
+  swap_fine,
+  swap_wide,  // square matrices in place
+  in_place,   // other matrices in place
   square_sum,
   reduce,
   arg_reduce,
-  short_rows,    // sequences of fewer than 256 elements
-  segments,      // sequences of fewer, their ends in offsets
-  columns,       // sequences of elements that lie apart
+  short_rows,  // sequences of fewer than 256 elements
+  segments,    // sequences of fewer, their ends in offsets
+  columns,     // sequences of elements that lie apart
   line_stencil,
   line_sweeps,   // many_sweeps of the same
   star_stencil,  // rank 2 and 3, per 25 taps
@@ -58,23 +70,23 @@ enum place : int { on_device, pinned, pageable, alone, away, places };
 constexpr std::array<const char*, places> place_names = {"device", "pinned", "pageable", "alone", "away"};
 
 // Bytes moved (each read and written once): from a few cache lines to beyond any cache.
-constexpr std::array<double, 10> sizes = {4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0,
-                                          16777216.0, 67108864.0, 268435456.0, 1073741824.0};
+constexpr std::array<double, 10> sizes = {4096.0,    16384.0,    65536.0,    262144.0,    1048576.0,
+                                          4194304.0, 16777216.0, 67108864.0, 268435456.0, 1073741824.0};
 
 using curve = std::array<double, sizes.size()>;  // microseconds of a call of each size
 using curves = std::array<curve, works>;
 
 struct model {
-  std::map<int, curves> cpu;                               // by threads
+  std::map<int, curves> cpu;                                  // by threads
   std::map<std::string, std::array<curves, places>> devices;  // by backend
 };
 
 // A call as the model sees it.
 struct call {
   work what = shuffle;
-  double bytes = 0;   // moved by one sweep
+  double bytes = 0;  // moved by one sweep
   double sweeps = 1;
-  double taps = 25;   // of a star
+  double taps = 25;  // of a star
 };
 
 double cpu_us(const model& m, const call& c, int threads);

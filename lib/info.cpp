@@ -1,7 +1,7 @@
 // info.cpp - what there is: backends, devices, variants.
-#include "options.hpp"
 #include <memory>
 
+#include "options.hpp"
 #include "registry.hpp"
 
 namespace lockstep::lib {

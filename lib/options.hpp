@@ -50,9 +50,7 @@ inline lockstep_options call_options(const lockstep_options* given) {
   return options;
 }
 
-inline void require_measure_flags(uint32_t flags) {
-  require_flags("flags", flags, LOCKSTEP_COLD, "LOCKSTEP_COLD (8)");
-}
+inline void require_measure_flags(uint32_t flags) { require_flags("flags", flags, LOCKSTEP_COLD, "LOCKSTEP_COLD (8)"); }
 
 inline void require_context(const lockstep_context* context) {
   if (context == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "context is NULL; create one with lockstep_context_create");

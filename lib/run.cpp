@@ -221,8 +221,8 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
   for (;;) {
     choice chosen = select(context, *now, prepared, options, data, skip);
     if (!failure.empty()) chosen.why = chosen.why.empty() ? failure : failure + "; " + chosen.why;
-    const bool may_fall_back = !named && !chosen.entry->is_cpu() &&
-                               ((options.flags | now->flags) & LOCKSTEP_NO_FALLBACK) == 0;
+    const bool may_fall_back =
+        !named && !chosen.entry->is_cpu() && ((options.flags | now->flags) & LOCKSTEP_NO_FALLBACK) == 0;
     launch_story launched;
     lockstep_status status = LOCKSTEP_OK;
     try {

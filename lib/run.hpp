@@ -17,10 +17,10 @@ struct prepared_call {
   size_t element_bytes = 0;          // alignment that src and dst need
   size_t dst_element_bytes = 0;
   size_t src_span = 0, dst_span = 0, offsets_bytes = 0;
-  size_t moved_bytes = 0;  // read + written once: what auto's cost model sees
+  size_t moved_bytes = 0;      // read + written once: what auto's cost model sees
   bool src_span_known = true;  // false: offsets are device memory
-  bool dst_dense = true;   // dst has no gaps that a staged copy must preserve
-  bool may_alias = false;  // src == dst is meaningful
+  bool dst_dense = true;       // dst has no gaps that a staged copy must preserve
+  bool may_alias = false;      // src == dst is meaningful
   bool empty = false;
 };
 

@@ -11,9 +11,9 @@ namespace {
 
 struct cutter {
   const prepared_call& prepared;
-  int64_t outer = 0;           // length of the axis that is cut
-  int64_t outer_bytes = 0;     // src bytes from one to the next
-  int64_t grain = 1;           // slabs start at multiples of it
+  int64_t outer = 0;        // length of the axis that is cut
+  int64_t outer_bytes = 0;  // src bytes from one to the next
+  int64_t grain = 1;        // slabs start at multiples of it
   std::vector<lockstep_slab> slabs;
 
   // add(first, last) for ranges of about slab_bytes.

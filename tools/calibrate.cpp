@@ -202,11 +202,12 @@ void calibrate_command(command root, action& chosen) {
   };
   auto command = root.add_command("calibrate", "Measure this machine, so that auto knows when a device pays");
   const auto s = std::make_shared<settings>();
-  command.add("-o,--output", s->path,
-                   "where to write (default: where the library looks, see lockstep info); - is stdout")
+  command
+      .add("-o,--output", s->path, "where to write (default: where the library looks, see lockstep info); - is stdout")
       .type_name("FILE");
-  command.add("--largest", s->largest,
-                   "bytes that the largest call may move; beyond, its rate is taken for granted (default: 1 GiB)")
+  command
+      .add("--largest", s->largest,
+           "bytes that the largest call may move; beyond, its rate is taken for granted (default: 1 GiB)")
       .type_name("BYTES")
       .between(cost::sizes.front(), cost::sizes.back());
   command.add("--seconds", s->seconds, "time that one measurement may take").between(0.0, 60.0);

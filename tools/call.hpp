@@ -18,8 +18,8 @@ struct request {
   std::vector<int64_t> axes;  // permute; empty: reversed
   std::string reduction, result = "default";
   std::optional<int64_t> axis;
-  std::string offsets;              // a .npy file of i8 ...
-  std::shared_ptr<array> segments;  // ... or the array itself
+  std::string offsets;                   // a .npy file of i8 ...
+  std::shared_ptr<array> segments;       // ... or the array itself
   int rank = 0, radius = 1, sweeps = 1;  // rank 0: the array's
   std::vector<double> coefficients;
   std::string form = "general", boundary = "nearest";
@@ -29,8 +29,8 @@ struct request {
 };
 
 struct call {
-  npy::header result;                    // type and shape of what run writes
-  std::vector<array> keeps;              // memory that the description points to
+  npy::header result;        // type and shape of what run writes
+  std::vector<array> keeps;  // memory that the description points to
   std::function<lockstep_status(lockstep_context*, const void* src, void* dst, const lockstep_options*)> run;
   // The same as a plan; empty where the call is really several (reduce along a middle axis).
   std::function<lockstep_status(lockstep_context*, const lockstep_options*, lockstep_plan**)> plan;

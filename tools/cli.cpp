@@ -22,9 +22,11 @@ void check(lockstep_status status) {
 }
 
 void add_place(command to, place& where) {
-  to.add("--backend", where.backend, "auto, cpu, cuda or a device of one, cuda:1 (default: LOCKSTEP_BACKEND, else auto)")
+  to.add("--backend", where.backend,
+         "auto, cpu, cuda or a device of one, cuda:1 (default: LOCKSTEP_BACKEND, else auto)")
       .type_name("NAME");
-  to.add("--variant", where.variant, "force a variant by name; see lockstep info (default: the best that takes the call)")
+  to.add("--variant", where.variant,
+         "force a variant by name; see lockstep info (default: the best that takes the call)")
       .type_name("NAME");
   to.add("--threads", where.threads,
          "CPU threads, 0 for the default (LOCKSTEP_NUM_THREADS, else all this process may use)")

@@ -87,7 +87,8 @@ std::string story_of(const CLI::ParseError& error, const CLI::App& root) {
   const CLI::App* at = &root;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
   std::vector<std::string> known;
-  for (const CLI::App* one : at->get_subcommands([](const CLI::App*) { return true; })) known.push_back(one->get_name());
+  for (const CLI::App* one : at->get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(one->get_name());
   if (known.empty() || error.get_name() != "RequiredError") return error.what();
   const std::string what = at == &root ? "command" : "operation of " + at->get_name();
   const std::vector<std::string> stray = at->remaining();

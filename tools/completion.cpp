@@ -69,16 +69,17 @@ std::string quoted(const std::string& text) {
 }
 
 void bash(const command& root) {
-  print("# bash completion for lockstep: source <(lockstep completion bash)\n"
-        "_lockstep() {{\n"
-        "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}\n"
-        "  local words= values=\n"
-        "  if [[ $before == = ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi\n"
-        "  if [[ $word == = ]]; then word=; fi\n"
-        "  if [[ $command == run && $COMP_CWORD -gt 2 ]]; then command=\"run ${{COMP_WORDS[2]}}\"; fi\n"
-        "  if [[ $COMP_CWORD -eq 1 ]]; then command=; words='{} --help --version'; fi\n"
-        "  case $command in\n",
-        names_of(root.commands()));
+  print(
+      "# bash completion for lockstep: source <(lockstep completion bash)\n"
+      "_lockstep() {{\n"
+      "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}\n"
+      "  local words= values=\n"
+      "  if [[ $before == = ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi\n"
+      "  if [[ $word == = ]]; then word=; fi\n"
+      "  if [[ $command == run && $COMP_CWORD -gt 2 ]]; then command=\"run ${{COMP_WORDS[2]}}\"; fi\n"
+      "  if [[ $COMP_CWORD -eq 1 ]]; then command=; words='{} --help --version'; fi\n"
+      "  case $command in\n",
+      names_of(root.commands()));
   for (const auto& [place, command] : places_of(root)) {
     const std::vector<flag> flags = flags_of(command);
     print("    '{}')\n      words='{}{}'\n      case $before in\n", place, words_of(command), flag_names(flags));
@@ -86,12 +87,13 @@ void bash(const command& root) {
       if (!f.values.empty()) print("        {}) values='{}' ;;\n", joined(f.names, "|"), f.values);
     print("      esac ;;\n");
   }
-  print("  esac\n"
-        "  if [[ -n $values ]]; then COMPREPLY=($(compgen -W \"$values\" -- \"$word\")); return; fi\n"
-        "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-        "  [[ $word == -* || ${{COMP_CWORD}} -eq 1 ]] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
-        "}}\n"
-        "complete -o filenames -F _lockstep lockstep\n");
+  print(
+      "  esac\n"
+      "  if [[ -n $values ]]; then COMPREPLY=($(compgen -W \"$values\" -- \"$word\")); return; fi\n"
+      "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+      "  [[ $word == -* || ${{COMP_CWORD}} -eq 1 ]] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
+      "}}\n"
+      "complete -o filenames -F _lockstep lockstep\n");
 }
 
 void zsh(const command& root) {
@@ -111,8 +113,8 @@ void zsh(const command& root) {
   print("  esac\n  case $command in\n");
   for (const auto& [place, command] : places_of(root)) {
     const std::string words = words_of(command);
-    print("    '{}') [[ $PREFIX == -* ]] && compadd --{} || {{ {}_files }} ;;\n", place,
-          flag_names(flags_of(command)), words.empty() ? "" : "(( CURRENT == 3 )) && compadd -- " + words + "; ");
+    print("    '{}') [[ $PREFIX == -* ]] && compadd --{} || {{ {}_files }} ;;\n", place, flag_names(flags_of(command)),
+          words.empty() ? "" : "(( CURRENT == 3 )) && compadd -- " + words + "; ");
   }
   print("  esac\n}}\n[[ $funcstack[1] == _lockstep ]] && _lockstep \"$@\" || compdef _lockstep lockstep\n");
 }
@@ -124,11 +126,10 @@ void fish(const command& root) {
     const std::string first = place.substr(0, space);
     if (space == std::string::npos)
       print("complete -c lockstep -n __fish_use_subcommand -a {} -d {}\n", first, quoted(command.help()));
-    const std::string inside =
-        space == std::string::npos
-            ? format_text("'__fish_seen_subcommand_from {}'", first)
-            : format_text("'__fish_seen_subcommand_from {}; and __fish_seen_subcommand_from {}'", first,
-                          place.substr(space + 1));
+    const std::string inside = space == std::string::npos
+                                   ? format_text("'__fish_seen_subcommand_from {}'", first)
+                                   : format_text("'__fish_seen_subcommand_from {}; and __fish_seen_subcommand_from {}'",
+                                                 first, place.substr(space + 1));
     if (const std::string words = words_of(command); !words.empty())
       print("complete -c lockstep -n {} -a '{}'\n", inside, words);
     for (const flag& f : flags_of(command)) {
@@ -136,7 +137,10 @@ void fish(const command& root) {
       for (const std::string& name : f.names)
         names += name[1] == '-' ? " -l " + name.substr(2) : " -s " + name.substr(1);
       print("complete -c lockstep -n {}{}{} -d {}\n", inside, names,
-            !f.values.empty() ? format_text(" -x -a '{}'", f.values) : f.takes_value ? " -r" : "", quoted(f.help));
+            !f.values.empty() ? format_text(" -x -a '{}'", f.values)
+            : f.takes_value   ? " -r"
+                              : "",
+            quoted(f.help));
     }
   }
 }

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "import.hpp"
+#include "json.hpp"
 #include "limits.hpp"
 #include "progress.hpp"
-#include "json.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -215,14 +215,17 @@ int demo(const demo_options& o) {
       compared += row.variant.empty() ? 0 : 1;
       equal += row.equal ? 1 : 0;
       failed += row.error.empty() ? 0 : 1;
-      if (o.json) report["rows"].push_back(json_of(one, row));
-      else show_row(one, row, first, s);
+      if (o.json)
+        report["rows"].push_back(json_of(one, row));
+      else
+        show_row(one, row, first, s);
       if (!o.json) flush();
       first = false;
     }
     if (has_reference && !o.pictures.empty()) write_pictures(context, o.pictures, one, reference);
   }
-  if (o.json) print("{}\n", report.dump(2));
+  if (o.json)
+    print("{}\n", report.dump(2));
   else
     print(
         "\n{} of {} results have the bits of the CPU's plain loops. \"limit\" is the fraction of the fastest copy (of "
@@ -246,9 +249,7 @@ void demo_command(command root, action& chosen) {
   command.add("--quick", o->quick, "3 samples in place of 15");
   command.add("--json", o->json, "machine-readable, on stdout");
   command.add("--backend", o->where.backend, "this one alone (default: every usable one)").type_name("NAME");
-  command.add("--threads", o->where.threads, "CPU threads, 0 for the default")
-      .type_name("N")
-      .between(0, 4096);
+  command.add("--threads", o->where.threads, "CPU threads, 0 for the default").type_name("N").between(0, 4096);
   command.add("--isa", o->where.isa, "CPU instruction set").type_name("NAME");
   command.when_called([&chosen, o] { chosen = [o] { return demo(*o); }; });
 }

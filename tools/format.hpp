@@ -9,8 +9,8 @@
 
 namespace lockstep::tool {
 
-std::string bytes_text(double bytes);                      // "68.2 MiB"
-std::string time_text(double seconds);                     // "12.3 ms"
+std::string bytes_text(double bytes);                       // "68.2 MiB"
+std::string time_text(double seconds);                      // "12.3 ms"
 std::string shape_text(const std::vector<int64_t>& shape);  // "(3172, 5640)"
 
 }  // namespace lockstep::tool

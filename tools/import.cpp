@@ -1,11 +1,12 @@
 // import.cpp - lockstep import FILE -o out.npy: a picture, a sound, a grid, a table
 // or a text as an array; lockstep export: an array as a picture.
+#include "import.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "cli.hpp"
-#include "import.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -96,38 +97,38 @@ void import_command(command root, action& chosen) {
       .required()
       .type_name("FILE");
   import.add("-o,--output", in->output, "the array, - for stdout").required().type_name("OUT.npy");
-  import.add("--as", in->as,
-                   "auto, picture, gray (f4), sound, grid, table, text (bytes as i4) or lines (where they begin, i8)")
+  import
+      .add("--as", in->as,
+           "auto, picture, gray (f4), sound, grid, table, text (bytes as i4) or lines (where they begin, i8)")
       .type_name("KIND")
       .one_of({"auto", "picture", "gray", "sound", "grid", "table", "text", "lines"});
   import.when_called([&chosen, in] {
     chosen = [in] {
       const array a = import_file(in->input, in->as);
-      write_npy(in->output, a);
-      print_error("{} {} -> {}\n", a.header.descr, shape_text(a.header.shape), in->output);
-      return 0;
-    };
-  });
+  write_npy(in->output, a);
+  print_error("{} {} -> {}\n", a.header.descr, shape_text(a.header.shape), in->output);
+  return 0;
+};
+}  // namespace lockstep::tool
+);
 
-  auto out = std::make_shared<options>();
-  auto command = root.add_command("export", "Turn a 2-D f4 or a u1 array into a picture");
-  command.add("input", out->input, "the array").required().type_name("IN.npy");
-  command.add("-o,--output", out->output, "a name that ends in .png, .pgm or .ppm")
-      .required()
-      .type_name("FILE");
-  command.add("--low", out->low, "what becomes black (f4)").show_default();
-  command.add("--high", out->high, "what becomes white (f4)").show_default();
-  command.add("--width", out->width, "shrink to this width, by the mean of the pixels")
-      .type_name("PIXELS")
-      .between(int64_t{1}, int64_t{1} << 31);
-  command.when_called([&chosen, out] {
-    chosen = [out] {
-      if (!(std::isfinite(out->low) && std::isfinite(out->high) && out->low < out->high))
-        refuse("--low {} and --high {}: give two finite numbers, the smaller one first", out->low, out->high);
-      write_picture(out->output, thinned(as_picture(read_npy(out->input), out->low, out->high), out->width));
-      return 0;
-    };
-  });
+auto out = std::make_shared<options>();
+auto command = root.add_command("export", "Turn a 2-D f4 or a u1 array into a picture");
+command.add("input", out->input, "the array").required().type_name("IN.npy");
+command.add("-o,--output", out->output, "a name that ends in .png, .pgm or .ppm").required().type_name("FILE");
+command.add("--low", out->low, "what becomes black (f4)").show_default();
+command.add("--high", out->high, "what becomes white (f4)").show_default();
+command.add("--width", out->width, "shrink to this width, by the mean of the pixels")
+    .type_name("PIXELS")
+    .between(int64_t{1}, int64_t{1} << 31);
+command.when_called([&chosen, out] {
+  chosen = [out] {
+    if (!(std::isfinite(out->low) && std::isfinite(out->high) && out->low < out->high))
+      refuse("--low {} and --high {}: give two finite numbers, the smaller one first", out->low, out->high);
+    write_picture(out->output, thinned(as_picture(read_npy(out->input), out->low, out->high), out->width));
+    return 0;
+  };
+});
 }
 
 }  // namespace lockstep::tool

@@ -77,8 +77,11 @@ ordered_json collect() {
     lockstep_backend_info backend{};
     backend.size = sizeof backend;
     check(lockstep_backend_get(i, &backend));
-    ordered_json entry = {{"name", backend.name},     {"usable", backend.usable != 0}, {"reason", backend.reason},
-                          {"path", backend.path},     {"description", backend.description}};
+    ordered_json entry = {{"name", backend.name},
+                          {"usable", backend.usable != 0},
+                          {"reason", backend.reason},
+                          {"path", backend.path},
+                          {"description", backend.description}};
     entry["devices"] = backend.usable != 0 ? devices_of(backend) : ordered_json::array();
     entry["variants"] = ordered_json::object();
     for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op)

@@ -1,10 +1,10 @@
 // npy.cpp - see npy.hpp. The dictionary is a Python literal; this reader knows the
 // subset that NumPy writes: strings, True, False, tuples of non-negative integers.
 #include "npy.hpp"
-#include "text.hpp"
-
 
 #include <limits>
+
+#include "text.hpp"
 
 namespace lockstep::npy {
 namespace {

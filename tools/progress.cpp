@@ -50,8 +50,10 @@ void progress::show() {
     const double seconds = duration<double>(steady_clock::now() - begin).count();
     const size_t done = done_.load(std::memory_order_relaxed);
     std::string line = format_text("\r\033[K{} ... {:.1f} s", what_, seconds);
-    if (total_ != 0) line += format_text(", {:.0f} %", 100.0 * static_cast<double>(done) / static_cast<double>(total_));
-    else if (done != 0) line += format_text(", {}", bytes_text(static_cast<double>(done)));
+    if (total_ != 0)
+      line += format_text(", {:.0f} %", 100.0 * static_cast<double>(done) / static_cast<double>(total_));
+    else if (done != 0)
+      line += format_text(", {}", bytes_text(static_cast<double>(done)));
     shown = true;
     if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
   }

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "call.hpp"
-#include "progress.hpp"
 #include "json.hpp"
+#include "progress.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -119,10 +119,13 @@ int run(const run_options& o) {
   }
 
   if (o.json) {
-    ordered_json report = {{"op", lockstep_op_name(o.what.op)}, {"input", o.input}, {"input_dtype", in.header.descr},
-                           {"input_shape", in.header.shape}, {"dtype", c.result.descr}, {"shape", c.result.shape}};
-    if (o.output.empty()) report["result"] = values;
-    else report["output"] = o.output;
+    ordered_json report = {{"op", lockstep_op_name(o.what.op)}, {"input", o.input},
+                           {"input_dtype", in.header.descr},    {"input_shape", in.header.shape},
+                           {"dtype", c.result.descr},           {"shape", c.result.shape}};
+    if (o.output.empty())
+      report["result"] = values;
+    else
+      report["output"] = o.output;
     report.update({{"backend", r.backend},
                    {"device", r.device},
                    {"variant", r.variant},
@@ -136,8 +139,8 @@ int run(const run_options& o) {
   }
   put(text);
   if (!o.quiet)
-    print_error("{} {}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), in.header.descr,
-               shape_text(in.header.shape), c.result.descr, shape_text(c.result.shape), story(r));
+    print_error("{} {}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), in.header.descr, shape_text(in.header.shape),
+                c.result.descr, shape_text(c.result.shape), story(r));
   return 0;
 }
 
@@ -147,8 +150,7 @@ void add_reduction(command command, run_options& o, const std::vector<std::strin
       .one_of(reductions)
       .show_default();
   command.add("--axis", o.axis, "reduce along this axis, -1 for the last (default: the whole array)").type_name("K");
-  command.add("--offsets", o.what.offsets,
-                "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
+  command.add("--offsets", o.what.offsets, "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
       .type_name("FILE.npy");
   command.add("--result", o.what.result, "type of a float result: default (f64), f32 or f64")
       .type_name("TYPE")
@@ -175,8 +177,8 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .type_name("A,B,C")
           .required();
       command.add("--radius", o.what.radius, "neighbours on each side").type_name("R").required();
-      command.add("--form", o.what.form,
-                      "general (2*radius*rank+1 weights), symmetric or antisymmetric (1+radius*rank)")
+      command
+          .add("--form", o.what.form, "general (2*radius*rank+1 weights), symmetric or antisymmetric (1+radius*rank)")
           .type_name("NAME")
           .one_of({"general", "symmetric", "antisymmetric"});
       command.add("--boundary", o.what.boundary, "nearest, mirror, reflect, wrap, constant or valid")
@@ -184,8 +186,7 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .one_of({"nearest", "mirror", "reflect", "wrap", "constant", "valid"});
       command.add("--value", o.what.value, "what lies outside under --boundary constant").type_name("X");
       command.add("--sweeps", o.what.sweeps, "apply it so many times").type_name("N");
-      command.add("--rank", o.what.rank,
-                      "axes of the stencil, the last ones; the others are a batch (default: all)")
+      command.add("--rank", o.what.rank, "axes of the stencil, the last ones; the others are a batch (default: all)")
           .type_name("1..3");
       break;
     case LOCKSTEP_SHUFFLE:
@@ -219,8 +220,7 @@ void run_command(command root, action& chosen) {
     auto o = std::make_shared<run_options>();
     o->what.op = op;
     one.add("input", o->input, "a .npy file, - for stdin").required().type_name("IN.npy");
-    one.add("-o,--output", o->output,
-                    "where the result goes, - for stdout (default for results: printed as text)")
+    one.add("-o,--output", o->output, "where the result goes, - for stdout (default for results: printed as text)")
         .type_name("OUT.npy");
     add_options(op, one, *o);
     add_place(one, o->where);

@@ -1,11 +1,10 @@
 // verify.cpp - `lockstep verify`: every backend x variant x case against the
 // oracle, bit by bit (rows of an order of their own: within the error bound); and
 // the digest that two strangers can compare.
-#include "cli.hpp"
-
 #include <algorithm>
 #include <memory>
 
+#include "cli.hpp"
 #include "runner.hpp"
 
 namespace lockstep::tool {
@@ -179,7 +178,8 @@ int verify(const verify_options& options) {
   if (options.digest) return print_digest(backends, options.where), 0;
   std::vector<lockstep_op> ops;
   for (int i = 0; i < LOCKSTEP_OP_COUNT; ++i)
-    if (const auto op = static_cast<lockstep_op>(i); options.ops.empty() ||
+    if (const auto op = static_cast<lockstep_op>(i);
+        options.ops.empty() ||
         std::find(options.ops.begin(), options.ops.end(), lockstep_op_name(op)) != options.ops.end())
       ops.push_back(op);
   if (const std::string& variant = options.where.variant; !variant.empty() && variant != "auto")
@@ -225,8 +225,7 @@ void verify_command(command root, action& chosen) {
       .type_name("LEVEL")
       .one_of({"quick", "full"})
       .show_default();
-  command.add("--most-elements", options->most,
-                  "leave out larger cases (for slow checkers such as compute-sanitizer)")
+  command.add("--most-elements", options->most, "leave out larger cases (for slow checkers such as compute-sanitizer)")
       .type_name("N")
       .between(int64_t{1}, INT64_MAX - 1);
   command.add("--isa", options->where.isa, "instruction set of the CPU: baseline, avx2, avx512 or avx512_zen4")
@@ -241,8 +240,9 @@ void verify_command(command root, action& chosen) {
       .type_name("WAY")
       .one_of({"direct", "planned", "queued"})
       .show_default();
-  command.add("--arithmetic", options->arithmetic,
-                  "the caller's state: 0 usual, 1 flush denormals, 2 upward, 3 downward, 4 towards zero")
+  command
+      .add("--arithmetic", options->arithmetic,
+           "the caller's state: 0 usual, 1 flush denormals, 2 upward, 3 downward, 4 towards zero")
       .type_name("N")
       .between(0, 4);
   command.add("--all", options->all, "print every failure, not the first twenty");

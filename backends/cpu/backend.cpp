@@ -36,8 +36,8 @@ lockstep_status device_info(int32_t, lockstep_device_info* info) {
   const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE),
              l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   format_to(info->name, "{}", processor_name());
-  format_to(info->detail, "{}, {} threads, L1d {} KiB, L2 {} KiB, L3 {} KiB",
-                   isa_name(best_isa()), default_threads(), l1 / 1024, l2 / 1024, l3 / 1024);
+  format_to(info->detail, "{}, {} threads, L1d {} KiB, L2 {} KiB, L3 {} KiB", isa_name(best_isa()), default_threads(),
+            l1 / 1024, l2 / 1024, l3 / 1024);
   info->memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   info->last_level_cache_bytes = l3 > 0 ? l3 : l2;
   info->processors = default_threads();
@@ -157,9 +157,25 @@ extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* hos
   }
   lockstep::cpu::host = host;
   static const lockstep_backend backend = [] {
-    lockstep_backend b{LOCKSTEP_BACKEND_ABI, sizeof(lockstep_backend), backend_name, backend_description,
-                       devices, device_info, queue_create, queue_destroy, finish, scratch,
-                       allocate, release, copy, locate, reachable, {}, measure, limit, nullptr};
+    lockstep_backend b{LOCKSTEP_BACKEND_ABI,
+                       sizeof(lockstep_backend),
+                       backend_name,
+                       backend_description,
+                       devices,
+                       device_info,
+                       queue_create,
+                       queue_destroy,
+                       finish,
+                       scratch,
+                       allocate,
+                       release,
+                       copy,
+                       locate,
+                       reachable,
+                       {},
+                       measure,
+                       limit,
+                       nullptr};
     for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op) b.tables[op] = table_of(static_cast<lockstep_op>(op));
     return b;
   }();

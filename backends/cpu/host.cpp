@@ -26,9 +26,9 @@ int affinity_count() {
     if (set == nullptr) return 1;
     const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(cpus));
     const int code = sched_getaffinity(0, bytes, set);
-    const int count = code != 0                            ? 0
+    const int count = code != 0                             ? 0
                       : LOCKSTEP_MUTANT("affinity_ignored") ? static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))
-                                                           : CPU_COUNT_S(bytes, set);
+                                                            : CPU_COUNT_S(bytes, set);
     CPU_FREE(set);
     if (code == 0) return count > 0 ? count : 1;
   }

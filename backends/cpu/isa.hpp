@@ -22,10 +22,7 @@ enum class isa { baseline, avx2, avx512, avx512_zen4 };
 template <class Kernels>
 const Kernels& choose(isa level, const Kernels& baseline, const Kernels& avx2, const Kernels& avx512,
                       const Kernels& avx512_zen4) {
-  return level == isa::avx512_zen4 ? avx512_zen4
-         : level == isa::avx512    ? avx512
-         : level == isa::avx2      ? avx2
-                                   : baseline;
+  return level == isa::avx512_zen4 ? avx512_zen4 : level == isa::avx512 ? avx512 : level == isa::avx2 ? avx2 : baseline;
 }
 
 }  // namespace lockstep::cpu
@@ -33,24 +30,34 @@ const Kernels& choose(isa level, const Kernels& baseline, const Kernels& avx2, c
 // Declares the tables of one op's kernels: LOCKSTEP_ISA_TABLES(transpose_kernels, transpose_kernels_of)
 // gives `const transpose_kernels& transpose_kernels_of(isa)`; LOCKSTEP_ZEN4_TABLES, where avx512_zen4 has its own.
 #if defined(__x86_64__)
-#define LOCKSTEP_TABLES_OF(type, function, plain)                                  \
-  namespace lockstep::cpu {                                                        \
-  namespace baseline { extern const type function##_table; }                       \
-  namespace avx2 { extern const type function##_table; }                           \
-  namespace avx512 { extern const type function##_table; }                         \
-  namespace plain { extern const type function##_table; }                          \
-  inline const type& function(isa level) {                                         \
+#define LOCKSTEP_TABLES_OF(type, function, plain)                                                      \
+  namespace lockstep::cpu {                                                                            \
+  namespace baseline {                                                                                 \
+  extern const type function##_table;                                                                  \
+  }                                                                                                    \
+  namespace avx2 {                                                                                     \
+  extern const type function##_table;                                                                  \
+  }                                                                                                    \
+  namespace avx512 {                                                                                   \
+  extern const type function##_table;                                                                  \
+  }                                                                                                    \
+  namespace plain {                                                                                    \
+  extern const type function##_table;                                                                  \
+  }                                                                                                    \
+  inline const type& function(isa level) {                                                             \
     return choose(level, baseline::function##_table, avx2::function##_table, avx512::function##_table, \
-                  plain::function##_table);                                        \
-  }                                                                                \
+                  plain::function##_table);                                                            \
+  }                                                                                                    \
   }
 #define LOCKSTEP_ISA_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512)
 #define LOCKSTEP_ZEN4_TABLES(type, function) LOCKSTEP_TABLES_OF(type, function, avx512_zen4)
 #else
-#define LOCKSTEP_ISA_TABLES(type, function)                                        \
-  namespace lockstep::cpu {                                                        \
-  namespace baseline { extern const type function##_table; }                       \
-  inline const type& function(isa) { return baseline::function##_table; }          \
+#define LOCKSTEP_ISA_TABLES(type, function)                               \
+  namespace lockstep::cpu {                                               \
+  namespace baseline {                                                    \
+  extern const type function##_table;                                     \
+  }                                                                       \
+  inline const type& function(isa) { return baseline::function##_table; } \
   }
 #define LOCKSTEP_ZEN4_TABLES(type, function) LOCKSTEP_ISA_TABLES(type, function)
 #endif

@@ -124,8 +124,8 @@ lockstep_status best_of(const lockstep_queue& queue, uint32_t flags, int32_t sam
 
 // So many operations by all threads: whole blocks, scaled to what was asked for.
 template <class T>
-lockstep_status limit_fma(const lockstep_queue& queue, const fma_chains<T>& chains, double operations,
-                          int32_t samples, double* ms) {
+lockstep_status limit_fma(const lockstep_queue& queue, const fma_chains<T>& chains, double operations, int32_t samples,
+                          double* ms) {
   T start[most_fma_lanes], want[most_fma_lanes];
   {
     const default_float_environment environment;

@@ -207,8 +207,10 @@ bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, ch
     if (first >= last) return;
     from += first * n.item_src;
     to += first * n.item_dst;
-    if (n.kind == narrow::few_rows) tile(from, t.src_ld, to, t.dst_ld, t.rows, last - first, store::cached, {});
-    else if (n.kind == narrow::few_cols) tile(from, t.src_ld, to, t.dst_ld, last - first, t.cols, store::cached, {});
+    if (n.kind == narrow::few_rows)
+      tile(from, t.src_ld, to, t.dst_ld, t.rows, last - first, store::cached, {});
+    else if (n.kind == narrow::few_cols)
+      tile(from, t.src_ld, to, t.dst_ld, last - first, t.cols, store::cached, {});
     else
       for (; first < last; ++first, from += n.item_src, to += n.item_dst)
         tile(from, t.src_ld, to, t.dst_ld, t.rows, t.cols, store::cached, {});

@@ -30,7 +30,8 @@ lockstep_status sum_integers(lockstep_queue* queue, const lockstep_call* call, b
   const auto done = [&](int64_t s, const wide& value) {
     if (!fits_i64(value, dst[s])) overflow.at(s);
   };
-  reduce_sequences(*queue, sum, q, call->workspace, done, [&](int64_t s) { dst[s] = 0; }, done);
+  reduce_sequences(
+      *queue, sum, q, call->workspace, done, [&](int64_t s) { dst[s] = 0; }, done);
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
   return failed(LOCKSTEP_OVERFLOW,
@@ -67,8 +68,10 @@ lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call, 
   if (q.packed() && q.d.offsets == nullptr && q.d.length > 0 && q.d.length <= 1024 && q.d.count >= 16) {
     const int64_t result_bytes = index ? 8 : q.bytes;
     over_sequences(*queue, q, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
-      extremes(queue->level).of[term].winners({q.begin(first), q.d.length, q.d.sequence_stride, nullptr}, last - first,
-                                              index, static_cast<char*>(call->dst) + first * result_bytes);
+      extremes(queue->level)
+          .of[term]
+          .winners({q.begin(first), q.d.length, q.d.sequence_stride, nullptr}, last - first, index,
+                   static_cast<char*>(call->dst) + first * result_bytes);
     });
     return LOCKSTEP_OK;
   }
@@ -80,7 +83,8 @@ lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call, 
     else
       store_key(call, s, winner.key);
   };
-  reduce_sequences(*queue, find, q, call->workspace, done, [&](int64_t s) { none.at(s); }, done);
+  reduce_sequences(
+      *queue, find, q, call->workspace, done, [&](int64_t s) { none.at(s); }, done);
   if (!none.any()) return LOCKSTEP_OK;
   const int64_t s = none.sequence();
   return failed(
@@ -108,9 +112,10 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 32 MiB on, extremes of 4 bytes on one "
-     "thread from 16", 0,
-     nullptr, streams_yield, workspace, launch_streams},
+    {"streams",
+     "as lanes, two places of a sequence read side by side; from 32 MiB on, extremes of 4 bytes on one "
+     "thread from 16",
+     0, nullptr, streams_yield, workspace, launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
      nullptr, workspace, launch_lanes},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce},

@@ -20,8 +20,10 @@ struct running {
   bool any = false;
 
   void push(const typename R::value& value, int) {
-    if (any) R::add(sum, value);
-    else sum = value;
+    if (any)
+      R::add(sum, value);
+    else
+      sum = value;
     any = true;
   }
   typename R::value total() const { return sum; }
@@ -33,8 +35,10 @@ struct running_columns {
 
   void push(const typename R::value* values, int64_t width, int) {
     for (int64_t k = 0; k < width; ++k) {
-      if (any) R::add(sum[k], values[k]);
-      else sum[k] = values[k];
+      if (any)
+        R::add(sum[k], values[k]);
+      else
+        sum[k] = values[k];
     }
     any = true;
   }
@@ -98,9 +102,7 @@ struct exact_sum {
   exact_term term;
   const exact_sum_kernels& kernels;
 
-  void rows(const packed_rows& r, int64_t count, wide* out) const {
-    kernels.of[term].rows(r, count, out);
-  }
+  void rows(const packed_rows& r, int64_t count, wide* out) const { kernels.of[term].rows(r, count, out); }
   void chunks(const void* src, int64_t count, int64_t n, int64_t, wide* out) const {
     rows({src, n, chunk, nullptr}, count, out);
   }
@@ -134,9 +136,7 @@ struct extreme_of {
   bool index;
   const extreme_kernels& kernels;
 
-  void rows(const packed_rows& r, int64_t count, extreme* out) const {
-    kernels.of[term].rows(r, count, index, out);
-  }
+  void rows(const packed_rows& r, int64_t count, extreme* out) const { kernels.of[term].rows(r, count, index, out); }
   void chunks(const void* src, int64_t count, int64_t n, int64_t first, extreme* out) const {
     kernels.of[term].rows({src, n, chunk, nullptr}, count, false, out);
     for (int64_t k = 0; k < count; ++k) out[k].index = ~(first + k * chunk);

@@ -28,7 +28,7 @@ namespace lockstep::cpu {
 // nothing, extremes 3 to 10 %. By turns of 512 bytes, and not
 // staggered, Zen 5 gained 3 to 12 % beyond 64 MiB on one thread and lost 10 to 20 % at 64; as they are now they have
 // not run there. Streams 256 KiB apart begin anew too often (tests/results/tries.md).
-constexpr int64_t two_streams_from = int64_t{32} << 20;  // bytes of a sequence
+constexpr int64_t two_streams_from = int64_t{32} << 20;   // bytes of a sequence
 constexpr int64_t two_extremes_from = int64_t{16} << 20;  // of an extreme's, on one thread
 
 // A pass over one sequence goes the other way than the thread's last: it begins with what that one has left in the
@@ -257,9 +257,8 @@ void over_sequences(const lockstep_queue& queue, const sequences& q, int64_t gra
   const int64_t bytes = q.elements() * q.bytes;
   if (queue.threads == 1 || bytes < stolen_from) return over_ranges(queue, q.d.count, grain, body);
   const int64_t tasks = std::min(q.d.count, most_tasks(queue, bytes));
-  over_shares(queue, tasks, [&](int64_t t) {
-    body(part_begin(q.d.count, t, tasks), part_begin(q.d.count, t + 1, tasks));
-  });
+  over_shares(queue, tasks,
+              [&](int64_t t) { body(part_begin(q.d.count, t, tasks), part_begin(q.d.count, t + 1, tasks)); });
 }
 
 // Values that tasks hand over.
@@ -283,8 +282,7 @@ typename R::value reduce_together(lockstep_queue& queue, const R& r, const vecto
   if (!v.two && v.n < stolen_from / v.bytes) {
     const bool back = v.turns && v.n >= turns_from * queue.threads / v.bytes && other_way();
     over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
-      if (!LOCKSTEP_MUTANT("tree_cut_in_equal_shares"))
-        return reduce_subtrees(r, v, level, first, last, back, values);
+      if (!LOCKSTEP_MUTANT("tree_cut_in_equal_shares")) return reduce_subtrees(r, v, level, first, last, back, values);
       for (int64_t t = first; t < last; ++t) {
         typename R::join join;
         push_chunks(r, v, t * chunks / tasks, (t + 1) * chunks / tasks, join);
@@ -294,8 +292,10 @@ typename R::value reduce_together(lockstep_queue& queue, const R& r, const vecto
   } else {
     const int64_t pairs = v.pairs(tasks);
     over_shares(queue, tasks - pairs, [&](int64_t t) {
-      if (t < pairs) reduce_two(r, v, level, t, t + pairs, values);
-      else values[t + pairs] = reduce_subtree(r, v, level, t + pairs);
+      if (t < pairs)
+        reduce_two(r, v, level, t, t + pairs, values);
+      else
+        values[t + pairs] = reduce_subtree(r, v, level, t + pairs);
     });
   }
   const default_float_environment environment;
@@ -383,19 +383,25 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
   const auto share_of = [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last;) {
       if (!fits(s)) {
-        if (const int64_t n = q.length(s); n == 0) empty(s);
-        else if (!is_long(n)) done(s, reduce_alone(r, q.view(s)));
+        if (const int64_t n = q.length(s); n == 0)
+          empty(s);
+        else if (!is_long(n))
+          done(s, reduce_alone(r, q.view(s)));
         ++s;
         continue;
       }
       int64_t count = 1;
       while (count < batch && s + count < last && fits(s + count)) ++count;
       typename R::value values[batch];
-      if (q.d.offsets != nullptr) r.rows({q.src, 0, 0, q.d.offsets + s}, count, values);
-      else r.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, count, values);
+      if (q.d.offsets != nullptr)
+        r.rows({q.src, 0, 0, q.d.offsets + s}, count, values);
+      else
+        r.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, count, values);
       for (int64_t k = 0; k < count; ++k, ++s) {
-        if (q.length(s) == 0) empty(s);
-        else done(s, values[k]);
+        if (q.length(s) == 0)
+          empty(s);
+        else
+          done(s, values[k]);
       }
     }
   };
@@ -410,8 +416,10 @@ void reduce_sequences(lockstep_queue& queue, const R& r, const sequences& q, voi
       int64_t low = 0, high = q.d.count;
       while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (work(middle) * static_cast<double>(share) < total * static_cast<double>(t)) low = middle + 1;
-        else high = middle;
+        if (work(middle) * static_cast<double>(share) < total * static_cast<double>(t))
+          low = middle + 1;
+        else
+          high = middle;
       }
       return t == share ? q.d.count : low;
     };

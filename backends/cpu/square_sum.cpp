@@ -49,22 +49,19 @@ lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call, 
   if (q.d.reduction != LOCKSTEP_NORM2 && sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
   const auto finish = [&](int64_t s, double value, const auto& reduce) {
     if (q.d.reduction == LOCKSTEP_NORM2)
-      value = q.d.dtype == LOCKSTEP_F64
-                  ? norm_f64(queue, q.view(s), value, reduce)
-                  : std::sqrt(value);
+      value = q.d.dtype == LOCKSTEP_F64 ? norm_f64(queue, q.view(s), value, reduce) : std::sqrt(value);
     store_float(call, s, value);
   };
   const auto done = [&](int64_t s, double value) {
-    finish(s, value, [](const auto& r, const vector_view& v) {
-      return reduce_alone(r, v);
-    });
+    finish(s, value, [](const auto& r, const vector_view& v) { return reduce_alone(r, v); });
   };
   const auto together = [&](int64_t s, double value) {
     const default_float_environment environment;
     finish(s, value,
            [&](const auto& r, const vector_view& v) { return reduce_together(*queue, r, v, call->workspace); });
   };
-  reduce_sequences(*queue, sum, q, call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, together);
+  reduce_sequences(
+      *queue, sum, q, call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, together);
   return LOCKSTEP_OK;
 }
 
@@ -112,16 +109,20 @@ lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call
   auto* dst = static_cast<int64_t*>(call->dst);
   first_failure overflow;
   const auto done = [&](int64_t s, const wide& value) {
-    if (norm) store_float(call, s, rounded_root(value));
-    else if (!fits_i64(value, dst[s])) overflow.at(s);
+    if (norm)
+      store_float(call, s, rounded_root(value));
+    else if (!fits_i64(value, dst[s]))
+      overflow.at(s);
   };
   const auto together = [&](int64_t s, const wide& value) {
     const default_float_environment environment;
     done(s, value);
   };
   const auto empty = [&](int64_t s) {
-    if (norm) store_float(call, s, 0.0);
-    else dst[s] = 0;
+    if (norm)
+      store_float(call, s, 0.0);
+    else
+      dst[s] = 0;
   };
   reduce_sequences(*queue, sum, q, call->workspace, done, empty, together);
   if (!overflow.any()) return LOCKSTEP_OK;
@@ -145,8 +146,8 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 32 MiB on", 0,
-     nullptr, streams_yield, workspace, launch_streams},
+    {"streams", "as lanes, two places of a sequence read side by side; from 32 MiB on", 0, nullptr, streams_yield,
+     workspace, launch_streams},
     {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
      nullptr, workspace, launch_lanes},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_square_sum},

@@ -147,8 +147,7 @@ void run_row(const sweep<T>& s, const line<T>& l, int64_t first, int64_t last) {
     if (folds) fold_piece(s, l.centre, a, b, copy);
     for (int k = 0; k < 2 * outer; ++k) rows[k] = l.rows[k] + a;
     s.kernel(
-        {rows, folds ? copy + s.radius : l.centre + a, s.coefficients, l.dst + a, b - a, outer, s.radius,
-         s.stream});
+        {rows, folds ? copy + s.radius : l.centre + a, s.coefficients, l.dst + a, b - a, outer, s.radius, s.stream});
   });
 }
 
@@ -241,7 +240,9 @@ void run_tile(const sweep<T>& s, const extent& first, const extent& last, const 
   const int64_t deep = s.blocks ? s.blocks->deep : 1, high = s.blocks ? s.blocks->high : 1;
   const bool blocked = s.blocks && last.x - first.x >= 2 * s.blocks->least;
   for (int64_t b = first.b; b < last.b; ++b) {
-    const planes<T> row{s, s.src + b * s.src_batch_stride + shift, value_row - first.x,
+    const planes<T> row{s,
+                        s.src + b * s.src_batch_stride + shift,
+                        value_row - first.x,
                         {s.rank == 3 ? shift : 0, s.rank >= 2 ? shift : 0}};
     T* const dst = s.dst + b * s.dst_batch_stride;
     for (int64_t z = first.z; z < last.z; z += deep)

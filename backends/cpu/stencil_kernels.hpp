@@ -26,13 +26,13 @@ struct stencil_row {
 // the kernel fixes the radius. Every pointer is that of x = 0.
 template <class T>
 struct stencil_block {
-  static constexpr int most = 4;             // deep and high
+  static constexpr int most = 4;              // deep and high
   static constexpr int reach = most + 2 * 4;  // with the taps on both sides
-  const T* column[reach][most];  // [plane + radius][y]: rows for the taps of axis 0
-  const T* side[most][reach];    // [z][row + radius]: rows for the taps of axis 1
-  const T* centre[most * most];  // [z * high + y]: rows for the taps of the innermost axis
-  const T* ahead[most * most];   // rows that the next block needs and no block before it
-  T* dst[most * most];           // [z * high + y]
+  const T* column[reach][most];               // [plane + radius][y]: rows for the taps of axis 0
+  const T* side[most][reach];                 // [z][row + radius]: rows for the taps of axis 1
+  const T* centre[most * most];               // [z * high + y]: rows for the taps of the innermost axis
+  const T* ahead[most * most];                // rows that the next block needs and no block before it
+  T* dst[most * most];                        // [z * high + y]
   const T* coefficients;
   int64_t first, last;
   bool stream;
@@ -41,7 +41,7 @@ struct stencil_block {
 template <class T>
 struct stencil_block_kernels {
   int deep, high;
-  int64_t least;                            // shortest row that a block takes
+  int64_t least;                             // shortest row that a block takes
   void (*rows[4])(const stencil_block<T>&);  // by radius - 1
 };
 

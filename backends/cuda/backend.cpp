@@ -13,10 +13,24 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
   }
   lockstep::cuda::host = host;
   static const lockstep_backend backend = {
-      LOCKSTEP_BACKEND_ABI, sizeof(lockstep_backend), "cuda", "hand-written kernels on NVIDIA GPUs",
-      devices, device_info, queue_create, queue_destroy, finish, scratch,
-      allocate, release, copy, locate, reachable,
+      LOCKSTEP_BACKEND_ABI,
+      sizeof(lockstep_backend),
+      "cuda",
+      "hand-written kernels on NVIDIA GPUs",
+      devices,
+      device_info,
+      queue_create,
+      queue_destroy,
+      finish,
+      scratch,
+      allocate,
+      release,
+      copy,
+      locate,
+      reachable,
       {transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table},
-      measure, limit, run_slabs};
+      measure,
+      limit,
+      run_slabs};
   return &backend;
 }

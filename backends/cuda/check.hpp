@@ -74,8 +74,8 @@ class relaxed_capture {
 }  // namespace lockstep::cuda
 
 // Returns from the enclosing function (a lockstep_status) when a call fails.
-#define LOCKSTEP_CUDA(call)                                                                          \
-  do {                                                                                               \
-    if (const cudaError_t lockstep_code = (call); lockstep_code != cudaSuccess)                      \
-      return ::lockstep::cuda::failed(lockstep_code, #call);                                         \
+#define LOCKSTEP_CUDA(call)                                                     \
+  do {                                                                          \
+    if (const cudaError_t lockstep_code = (call); lockstep_code != cudaSuccess) \
+      return ::lockstep::cuda::failed(lockstep_code, #call);                    \
   } while (0)

@@ -38,7 +38,9 @@ constexpr int most_column_blocks = 4;  // sm_75 holds 1,024 threads
 constexpr int most_column_blocks = 5;
 #endif
 template <class Fold>
-constexpr int column_blocks = sizeof(typename Fold::element) != 4 ? 3 : Fold::ordered ? 4 : most_column_blocks;
+constexpr int column_blocks = sizeof(typename Fold::element) != 4 ? 3
+                              : Fold::ordered                     ? 4
+                                                                  : most_column_blocks;
 
 // V neighbouring columns a thread (2 of 2 bytes, by one load: what a warp has in flight doubles, and that
 // is what limits it). `across` threads (a power of two, at most 32 / V) lie across columns, 8 * V down a
@@ -67,7 +69,7 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
 #pragma unroll
     for (int c = 0; c < V; ++c)
       for (auto& l : lane[c]) l = fold.empty_lane();
-    const auto load = [&](const T* from, T (&to)[V]) {
+    const auto load = [&](const T* from, T(&to)[V]) {
       if constexpr (V == 1) {
         to[0] = *from;
       } else {

@@ -8,12 +8,28 @@
 
 namespace lockstep::cuda {
 
-template <int bytes> struct element_of;
-template <> struct element_of<1> { using type = uint8_t; };
-template <> struct element_of<2> { using type = uint16_t; };
-template <> struct element_of<4> { using type = uint32_t; };
-template <> struct element_of<8> { using type = uint2; };
-template <> struct element_of<16> { using type = uint4; };
+template <int bytes>
+struct element_of;
+template <>
+struct element_of<1> {
+  using type = uint8_t;
+};
+template <>
+struct element_of<2> {
+  using type = uint16_t;
+};
+template <>
+struct element_of<4> {
+  using type = uint32_t;
+};
+template <>
+struct element_of<8> {
+  using type = uint2;
+};
+template <>
+struct element_of<16> {
+  using type = uint4;
+};
 
 // Calls body with a value of the type that has this many bytes.
 template <class Body>

@@ -80,8 +80,8 @@ __device__ __forceinline__ float fused(float x, float a, float c) { return __fma
 __device__ __forceinline__ double fused(double x, double a, double c) { return __fma_rn(x, a, c); }
 
 template <class T, int chains>
-__global__ void __launch_bounds__(block) measure_fma(const __grid_constant__ fma_values<T, chains> values, T a, T c,
-                                                     int64_t rounds, unsigned* wrong) {
+__global__ void __launch_bounds__(block)
+    measure_fma(const __grid_constant__ fma_values<T, chains> values, T a, T c, int64_t rounds, unsigned* wrong) {
   bool right = true;
   for (; rounds > 0; --rounds) {
     T x[chains];
@@ -232,10 +232,14 @@ lockstep_status limit_copy(lockstep_queue& queue, session& s, size_t bytes, int3
                     static_cast<uint4*>(dst), n);
     });
   };
-  if (const lockstep_status e = s.consider(samples, ms, 1, [&]() -> lockstep_status {
-        LOCKSTEP_CUDA(cudaMemcpyAsync(dst, src, half, cudaMemcpyDeviceToDevice, queue.stream));
-        return LOCKSTEP_OK;
-      }); e != LOCKSTEP_OK) return e;
+  if (const lockstep_status e =
+          s.consider(samples, ms, 1,
+                     [&]() -> lockstep_status {
+                       LOCKSTEP_CUDA(cudaMemcpyAsync(dst, src, half, cudaMemcpyDeviceToDevice, queue.stream));
+                       return LOCKSTEP_OK;
+                     });
+      e != LOCKSTEP_OK)
+    return e;
   for (const int waves : {0, 1, 4}) {
     if (const lockstep_status e = by_kernel(measure_copy<1>, 1, waves); e != LOCKSTEP_OK) return e;
     if (const lockstep_status e = by_kernel(measure_copy<4>, 4, waves); e != LOCKSTEP_OK) return e;

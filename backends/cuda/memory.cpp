@@ -1,8 +1,6 @@
 // memory.cpp - see memory.hpp.
 #include "memory.hpp"
 
-#include "pipeline.hpp"
-
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +9,8 @@
 #include <cstring>
 #include <mutex>
 #include <utility>
+
+#include "pipeline.hpp"
 
 namespace lockstep::cuda {
 namespace {

@@ -25,9 +25,13 @@ struct norm_sum : float_sum<double, true> {
   __device__ void store_empty(int64_t s) const { store(0.0, s); }
 };
 template <class Fold>
-constexpr bool is_norm = requires { Fold::needs_again(0.0); };
+constexpr bool is_norm = requires {
+  Fold::needs_again(0.0);
+};
 template <class Fold>
-constexpr bool follows = requires { Fold::follows; };
+constexpr bool follows = requires {
+  Fold::follows;
+};
 
 struct magnitudes {
   using element = double;

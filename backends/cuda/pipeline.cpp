@@ -221,12 +221,12 @@ struct stages {
   }
 };
 
-#define LOCKSTEP_STAGE(call)                                                   \
-  do {                                                                         \
-    if (const cudaError_t stage_code = (call); stage_code != cudaSuccess) {    \
-      state.stop(stage_code);                                                  \
-      return;                                                                  \
-    }                                                                          \
+#define LOCKSTEP_STAGE(call)                                                \
+  do {                                                                      \
+    if (const cudaError_t stage_code = (call); stage_code != cudaSuccess) { \
+      state.stop(stage_code);                                               \
+      return;                                                               \
+    }                                                                       \
   } while (0)
 
 void upload(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, size_t count, const unsigned char* src,

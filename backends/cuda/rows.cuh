@@ -74,7 +74,9 @@ struct packed_join {
 };
 
 template <class Fold>
-constexpr bool is_extreme = requires(const Fold& fold) { fold.turn; };
+constexpr bool is_extreme = requires(const Fold& fold) {
+  fold.turn;
+};
 
 // What a row's threads join: partial results, or packed keys where the fold has them.
 template <class Fold>
@@ -180,7 +182,8 @@ __device__ __forceinline__ typename Fold::partial fold_row(const Fold& fold, con
       for (int j = 0; j < S; ++j) x[j] = index(j) < n ? x[j] : last;
     }
     typename Fold::lane lane = fold.empty_lane();
-    take_group<S>(fold, lane, x, swap * V, [](int j) { return j; }, exact ? INT_MAX : n);
+    take_group<S>(
+        fold, lane, x, swap * V, [](int j) { return j; }, exact ? INT_MAX : n);
     return fold.close(lane, 0);
   }
 }
@@ -205,7 +208,8 @@ __device__ __forceinline__ typename Fold::partial fold_part(const Fold& fold, co
 #pragma unroll
       for (int i = 0; i < slots; ++i) fold.take(lane[i], x[i], 0);
     } else {
-      take_group<slots>(fold, lane[0], x, swap, [&](int i) { return first + threads * i + u; }, INT_MAX);
+      take_group<slots>(
+          fold, lane[0], x, swap, [&](int i) { return first + threads * i + u; }, INT_MAX);
     }
   }
 #pragma unroll
@@ -219,7 +223,8 @@ __device__ __forceinline__ typename Fold::partial fold_part(const Fold& fold, co
 #pragma unroll
       for (int i = 0; i < group; ++i) fold.take_if(lane[g + i], x[i], index(i), index(i) < n);
     } else {
-      take_group<group>(fold, lane[0], x, swap, [&](int i) { return first + threads * (g + i) + u; }, n);
+      take_group<group>(
+          fold, lane[0], x, swap, [&](int i) { return first + threads * (g + i) + u; }, n);
     }
   }
   if constexpr (Fold::ordered) join_halves<slots>(fold, lane);
@@ -233,7 +238,7 @@ __device__ __forceinline__ typename Fold::partial fold_part(const Fold& fold, co
 // threads = 1: a row of up to S elements a thread, by loads of V. 2 and 4: of up to 64, of any number.
 template <class Fold, int threads, int S, int V>
 __global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, const sequences all,
-                                                                const staged_plan plan) {
+                                                                    const staged_plan plan) {
   using T = typename Fold::element;
   static_assert(sizeof(T) <= 4);
   extern __shared__ __align__(16) unsigned char staged_memory[];

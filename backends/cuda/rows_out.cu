@@ -8,9 +8,8 @@
 // Watch   More blocks than it takes crowd out uploads: 4, 8, 16 and 32 blocks beside an
 //         upload of as much 43.6, 45.3, 37.8 and 31.8 GB/s.
 // Source  measured on an H200, driver 580.159, 1 GiB in 32 parts.
-#include "rows_out.hpp"
-
 #include "queue.hpp"
+#include "rows_out.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -18,8 +17,8 @@ namespace {
 constexpr int threads = 256, blocks = 8, ahead = 4;
 constexpr size_t engine_bytes = 8192;  // rows from here on the engine moves at 49 GB/s
 
-__global__ void __launch_bounds__(threads) write_rows(const uint4* from, uint4* to, size_t width, size_t pitch,
-                                                      size_t rows) {
+__global__ void __launch_bounds__(threads)
+    write_rows(const uint4* from, uint4* to, size_t width, size_t pitch, size_t rows) {
   const size_t warps = size_t{gridDim.x} * (threads / 32), t = threadIdx.x % 32;
   for (size_t row = (size_t{blockIdx.x} * threads + threadIdx.x) / 32; row < rows; row += warps)
     for (size_t k = t; k < width; k += 32 * ahead) {

@@ -283,8 +283,8 @@ __global__ __launch_bounds__(block_threads,
     if (!fold.open(s)) continue;
     const int here = leaves_here(leaves, first, leaves_a_task);
     const auto* at = static_cast<const typename Fold::element*>(all.src) + s * all.sequence_stride;
-    const P value = fold_subtree<V, rows_ahead<large, typename Fold::element>, large>(
-        fold, at, all.element_stride, all.length, first, here, values);
+    const P value = fold_subtree<V, rows_ahead<large, typename Fold::element>, large>(fold, at, all.element_stride,
+                                                                                      all.length, first, here, values);
     if (threadIdx.x == 0) {
       if (tasks == 1) {
         LOCKSTEP_SEEN(write_dst, 8, s * 8);

@@ -112,8 +112,7 @@ lockstep_status launch_early(const lockstep_queue& queue, const char* name, void
 inline bool stages_rows(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
   return queue.facts->major >= 9 && d.offsets == nullptr && d.element_stride == 1 && d.length > 8 &&
          d.sequence_stride * static_cast<int64_t>(element_bytes(d.dtype)) <= 1792 && d.sequence_stride >= d.length &&
-         d.sequence_stride * 8 <= d.length * 9 &&
-         d.count >= (int64_t{1} << 18) / d.length;
+         d.sequence_stride * 8 <= d.length * 9 && d.count >= (int64_t{1} << 18) / d.length;
 }
 
 // The shift of staged_plan with the fewest bank conflicts: `rows` rows are read at once, each
@@ -184,8 +183,8 @@ inline int split_of(const lockstep_reduce_desc& d, const void* src) {
 
 template <class Fold, int L>
 lockstep_status run_split(lockstep_queue& queue, const Fold& fold, const sequences& all) {
-  return launch(queue, "reduce_split", reduce_split<Fold, L>,
-                blocks_for(all.count, split_threads / L * split_batches), split_threads, 0, fold, all);
+  return launch(queue, "reduce_split", reduce_split<Fold, L>, blocks_for(all.count, split_threads / L * split_batches),
+                split_threads, 0, fold, all);
 }
 
 template <class Fold>
@@ -248,8 +247,8 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
     if (stages_rows(queue, d)) {
       const bool vectors = reinterpret_cast<uintptr_t>(call.src) % 16 == 0 && d.sequence_stride % 4 == 0;
       const auto run = d.length <= 16   ? vectors ? run_rows<Fold, 1, 16, 4> : run_rows<Fold, 1, 16, 1>
-                       : d.length <= 32 ? vectors ? run_rows<Fold, 1, 32, 4> : run_rows<Fold, 1, 32, 1>
-                       : d.length <= 64 ? run_rows<Fold, 2, 32, 1>
+                         : d.length <= 32 ? vectors ? run_rows<Fold, 1, 32, 4> : run_rows<Fold, 1, 32, 1>
+                         : d.length <= 64 ? run_rows<Fold, 2, 32, 1>
                                         : run_rows<Fold, 4, 32, 1>;
       return run(queue, fold, all);
     }
@@ -259,9 +258,10 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       case shape::packed: {
         int threads = 1;
         while (threads * 4 < d.length) threads *= 2;
-        const auto kernel = plan.neighbours ? reduce_packed<Fold, neighbours == 4 ? 4 : 1, true>  // 9 elements or more
-                            : threads >= 4  ? reduce_packed<Fold, 1, true>
-                                            : reduce_packed<Fold, 1, false>;
+        const auto kernel = plan.neighbours ? reduce_packed < Fold, neighbours == 4 ? 4 : 1,
+                   true >  // 9 elements or more
+            : threads >= 4 ? reduce_packed<Fold, 1, true>
+                           : reduce_packed<Fold, 1, false>;
         return launch(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
                       fold, all, threads);
       }
@@ -319,11 +319,10 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       // of 2 bytes.
       const int64_t leaves = order::leaves(d.length);
       const bool whole = plan.tasks == 1 && d.length % order::leaf == 0;
-      const bool large =
-          streams(queue, static_cast<double>(d.count) * static_cast<double>(d.length) * size) &&
-          ((size > 2 && plan.tasks > 1 && d.count * leaves >= 4096) ||
-           (whole && plan.neighbours && (size == 4 || (Fold::ordered && size == 8)) &&
-            d.count * leaves >= int64_t{queue.facts->processors} * 32));
+      const bool large = streams(queue, static_cast<double>(d.count) * static_cast<double>(d.length) * size) &&
+                         ((size > 2 && plan.tasks > 1 && d.count * leaves >= 4096) ||
+                          (whole && plan.neighbours && (size == 4 || (Fold::ordered && size == 8)) &&
+                           d.count * leaves >= int64_t{queue.facts->processors} * 32));
       // As many warps as share the leaves evenly (9: 5 warps, not 8). Whole leaves by 8 loads in flight are faster
       // with warps that idle (rows of 10240: 237 us, 242 without).
       int warps = std::min(block_threads / 32, plan.leaves_a_task);

@@ -30,10 +30,14 @@ struct exchange {
 // Up and down with delta >= width were turned into XOR 0 by the launcher.
 template <class T, shuffle KIND>
 __device__ __forceinline__ T shuffled(T x, const exchange& how) {
-  if constexpr (KIND == shuffle::idx) return __shfl_sync(all_lanes, x, how.operand, how.width);
-  else if constexpr (KIND == shuffle::up) return __shfl_up_sync(all_lanes, x, how.operand, how.width);
-  else if constexpr (KIND == shuffle::down) return __shfl_down_sync(all_lanes, x, how.operand, how.width);
-  else return __shfl_xor_sync(all_lanes, x, how.operand, how.width);
+  if constexpr (KIND == shuffle::idx)
+    return __shfl_sync(all_lanes, x, how.operand, how.width);
+  else if constexpr (KIND == shuffle::up)
+    return __shfl_up_sync(all_lanes, x, how.operand, how.width);
+  else if constexpr (KIND == shuffle::down)
+    return __shfl_down_sync(all_lanes, x, how.operand, how.width);
+  else
+    return __shfl_xor_sync(all_lanes, x, how.operand, how.width);
 }
 
 // GROUPS in flight a warp, in blocks of 128 threads; of copy, 4 bytes / 8 bytes, on an H200:

@@ -56,7 +56,7 @@ __global__ __launch_bounds__(split_threads) void reduce_split(Fold fold, const s
   using value_of = row_value<Fold>;
   static_assert(sizeof(T) == 4);
   constexpr int n = split_batches, rows = 32 / L, levels = __builtin_ctz(L);
-  constexpr int left = levels < 3 ? n >> levels : 1;  // rows a thread ends with
+  constexpr int left = levels < 3 ? n >> levels : 1;              // rows a thread ends with
   constexpr int idle = levels > 3 ? (1 << (levels - 3)) - 1 : 0;  // bits of t whose threads end with the same row
   const int t = threadIdx.x % 32, part = t % L;
   const int64_t first = (int64_t{blockIdx.x} * split_threads + threadIdx.x) / 32 * (rows * n);
@@ -96,7 +96,8 @@ __global__ __launch_bounds__(split_threads) void reduce_split(Fold fold, const s
 #pragma unroll
     for (int b = 0; b < n; ++b) {
       typename Fold::lane lane = fold.empty_lane();
-      take_group<4>(fold, lane, x[b], 0, [&](int k) { return part * 4 + k; }, INT_MAX);
+      take_group<4>(
+          fold, lane, x[b], 0, [&](int k) { return part * 4 + k; }, INT_MAX);
       v[b][0] = value_of::of(fold, mine || is_extreme<Fold> ? lane : fold.empty_lane());
     }
     split_down<n, L / 2>(value_of::joins(fold), v, part);

@@ -40,8 +40,7 @@ void prepare_sequences(prepared_call& prepared) {
          dtype_text(d.result), reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(natural),
          dtype_text(natural), may_round ? ", or to LOCKSTEP_F32 for one final rounding" : "");
   require_nonnegative("count", d.count);
-  if (d.element_stride < 1)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
+  if (d.element_stride < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
   prepared.empty = d.count == 0;

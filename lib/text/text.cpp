@@ -1,8 +1,8 @@
 // text.cpp - see text.hpp.
 #define FMT_HEADER_ONLY
-#include <fmt/format.h>
-
 #include "text.hpp"
+
+#include <fmt/format.h>
 
 namespace lockstep {
 

@@ -327,10 +327,9 @@ TEST_F(Cpp, RefusedReductions) {
                  "src has 2 elements, but the shape needs 4");
   expect_refused(try_reduce_matrix<int64_t, int64_t>(c, LOCKSTEP_SUM, along::rows, large, out(dst).first(1), 2, 1),
                  invalid, "dst has 1");
-  EXPECT_EQ(thrown([&] {
-              lockstep::reduce_matrix<int64_t, int64_t>(c, LOCKSTEP_SUM, along::columns, large, dst, -1, 2);
-            }),
-            invalid);
+  EXPECT_EQ(
+      thrown([&] { lockstep::reduce_matrix<int64_t, int64_t>(c, LOCKSTEP_SUM, along::columns, large, dst, -1, 2); }),
+      invalid);
   const int64_t falls[] = {0, 2, 1};
   expect_refused(lockstep::try_reduce_segments<int64_t, int64_t>(c, LOCKSTEP_SUM, large, {}, dst), invalid, "offsets");
   expect_refused(lockstep::try_reduce_segments<int64_t, int64_t>(c, LOCKSTEP_SUM, large, falls, out(dst).first(1)),

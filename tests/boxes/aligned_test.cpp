@@ -1,6 +1,8 @@
 // aligned_test.cpp - plans of aligned.cu (boxes by aligned chunks), followed on the host: every
 // chunk lies within its image and in no other's place, addresses and places agree modulo 16,
 // every byte of dst is written by its own box, and no other byte is.
+#include "permute/aligned.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,8 +10,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include "permute/aligned.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -180,8 +180,19 @@ void check(int bytes, const std::vector<int64_t>& sizes, const std::vector<int>&
 TEST(boxes, transposes) {
   for (const int bytes : {1, 2, 4, 8, 16})
     for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 7},
-                                     {7, 1}, {3, 5}, {17, 33}, {65, 63}, {129, 257}, {8, 1000}, {1000, 8}, {5, 2049},
-                                     {15, 20001}, {20001, 15}, {33, 5000}, {700, 901}, {513, 511}})
+                                     {7, 1},
+                                     {3, 5},
+                                     {17, 33},
+                                     {65, 63},
+                                     {129, 257},
+                                     {8, 1000},
+                                     {1000, 8},
+                                     {5, 2049},
+                                     {15, 20001},
+                                     {20001, 15},
+                                     {33, 5000},
+                                     {700, 901},
+                                     {513, 511}})
       for (const auto& [src_off, dst_off] : {std::pair<int, int>{0, 0}, {1, 3}, {5, 2}})
         check(bytes, {rows, cols}, {1, 0}, src_off, dst_off);
 }
@@ -189,8 +200,13 @@ TEST(boxes, transposes) {
 TEST(boxes, batches_of_small_matrices) {
   for (const int bytes : {1, 2, 4, 8, 16})
     for (const auto& [n, rows, cols] : {std::tuple<int64_t, int64_t, int64_t>{1201, 2, 2},
-                                        {1201, 3, 3}, {300, 5, 7}, {100, 8, 8}, {50, 33, 33}, {99, 17, 17},
-                                        {9, 64, 64}, {70000, 1, 3}})
+                                        {1201, 3, 3},
+                                        {300, 5, 7},
+                                        {100, 8, 8},
+                                        {50, 33, 33},
+                                        {99, 17, 17},
+                                        {9, 64, 64},
+                                        {70000, 1, 3}})
       check(bytes, {n, rows, cols}, {0, 2, 1}, static_cast<int>(n % 5), static_cast<int>(n % 3));
 }
 

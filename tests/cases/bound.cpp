@@ -79,7 +79,8 @@ std::string outside_bound(const subject& s, const unsigned char* got) {
                 taps * c.stencil.sweeps * (f32 ? 0x1p-149 : 0x1p-1074);
     else if (c.reduce.reduction == LOCKSTEP_NORM2)
       allowed = 2 * (static_cast<double>(longest) * 0x1p-53 + 2 * unit) * std::fabs(want);
-    else allowed = 2 * static_cast<double>(longest) * 0x1p-53 * magnitude + 2 * unit * std::fabs(want);
+    else
+      allowed = 2 * static_cast<double>(longest) * 0x1p-53 * magnitude + 2 * unit * std::fabs(want);
     const bool may_overflow = std::isinf(magnitude) || (stencil && magnitude / least > largest);
     if (may_overflow || !std::isfinite(magnitude) || !std::isfinite(want)) {
       if (std::isnan(want) != std::isnan(is) && !may_overflow)

@@ -7,9 +7,8 @@
 
 namespace lockstep::cases {
 namespace {
-constexpr const char* fill_names[] = {"random", "special", "finite",  "ties",  "zeros", "wide",  "huge",
-                                      "tiny",   "one_nan", "small",   "cross", "over",  "under", "sparse",
-                                      "positive"};
+constexpr const char* fill_names[] = {"random",  "special", "finite", "ties", "zeros", "wide",   "huge",    "tiny",
+                                      "one_nan", "small",   "cross",  "over", "under", "sparse", "positive"};
 constexpr int64_t most_shift = 1 << 20;  // elements; less than 64 bytes of them are asked for
 
 // Before a buffer is made: what a view asks for can be counted in bytes.
@@ -63,14 +62,19 @@ test_case parse(const std::string& name) {
   }
   c.in_place = in.flag("inplace");
   if (const int what = in.one_of(fill_names); what >= 0) c.what = static_cast<fill>(what);
-  if (op == "transpose") parse_transpose(in, c);
-  else if (op == "permute") parse_permute(in, c);
+  if (op == "transpose")
+    parse_transpose(in, c);
+  else if (op == "permute")
+    parse_permute(in, c);
   else if (op == "square_sum" || op == "reduce") {
     c.op = op == "reduce" ? LOCKSTEP_REDUCE : LOCKSTEP_SQUARE_SUM;
     parse_reduction(in, c);
-  } else if (op == "stencil") parse_stencil(in, c);
-  else if (op == "shuffle") parse_shuffle(in, c);
-  else in.refuse("no op is called \"" + op + "\"");
+  } else if (op == "stencil")
+    parse_stencil(in, c);
+  else if (op == "shuffle")
+    parse_shuffle(in, c);
+  else
+    in.refuse("no op is called \"" + op + "\"");
   in.require_all_used();
   if (c.cell.empty()) in.refuse("it stands for no cell of the matrix");
   require_countable(in, c.src, c.src_shift);

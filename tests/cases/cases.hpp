@@ -42,8 +42,8 @@ struct view {
   size_t element_bytes = 0;
 
   void axis(int64_t count, int64_t stride);
-  int64_t elements() const;    // product of counts
-  size_t span_bytes() const;   // from the base to the end of the last element; 0 when empty
+  int64_t elements() const;   // product of counts
+  size_t span_bytes() const;  // from the base to the end of the last element; 0 when empty
 };
 
 struct test_case {

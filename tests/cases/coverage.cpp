@@ -13,8 +13,10 @@ void coverage::add(const subject& s, const target& t, const outcome& o) {
   ++rows_[key(t.backend, s.c.op, o.variant)];
   if (!t.variant.empty()) return;
   const std::string cell = key(t.backend, s.c.op, s.c.cell);
-  if (o.what == verdict::equal) ++cells_[cell];
-  else ++failed_cells_[cell];
+  if (o.what == verdict::equal)
+    ++cells_[cell];
+  else
+    ++failed_cells_[cell];
 }
 
 size_t coverage::ran(const std::string& backend, lockstep_op op, const std::string& variant) const {

@@ -88,8 +88,10 @@ std::string digest(const std::string& backend, const std::string& isa, int threa
     const test_case c = parse(name);
     std::vector<unsigned char> src(c.src.span_bytes()), dst(c.dst.span_bytes());
     fill_src(c, src.data());
-    if (c.in_place) dst = src;
-    else poison(dst.data(), dst.size(), c.dst.element_bytes, c.seed);
+    if (c.in_place)
+      dst = src;
+    else
+      poison(dst.data(), dst.size(), c.dst.element_bytes, c.seed);
     const lockstep_status status =
         by_oracle ? oracle(c, src.data(), dst.data()).status
                   : call(context, c, c.in_place ? dst.data() : src.data(), dst.data(), c.offsets.data(), nullptr);

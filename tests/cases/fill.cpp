@@ -12,7 +12,7 @@ struct float_format {
   int bits, mantissa, bias;
   uint64_t sign() const { return uint64_t{1} << (bits - 1); }
   uint64_t exponents() const { return (sign() >> mantissa) - 1; }  // the one of infinity and NaN
-  uint64_t make(uint64_t draw, int64_t exponent) const {          // sign and mantissa out of draw
+  uint64_t make(uint64_t draw, int64_t exponent) const {           // sign and mantissa out of draw
     return (draw >> 40 & 1) * sign() | static_cast<uint64_t>(exponent + bias) << mantissa |
            (mix(draw) & ((uint64_t{1} << mantissa) - 1));
   }
@@ -30,14 +30,14 @@ uint64_t special_float(const float_format& f, uint64_t draw, bool finite) {
   const uint64_t sign = (draw >> 20 & 1) * f.sign(), infinity = f.exponents() << f.mantissa;
   const uint64_t payload = mix(draw) & ((uint64_t{1} << f.mantissa) - 1);
   switch ((draw >> 8) % (finite ? 6 : 9)) {
-    case 0: return sign;                                              // a zero
-    case 1: return sign | payload;                                    // a denormal
-    case 2: return sign | 1;                                          // the smallest
-    case 3: return sign | uint64_t{1} << f.mantissa;                  // the smallest normal
-    case 4: return sign | (infinity - 1);                             // the largest
+    case 0: return sign;                                                // a zero
+    case 1: return sign | payload;                                      // a denormal
+    case 2: return sign | 1;                                            // the smallest
+    case 3: return sign | uint64_t{1} << f.mantissa;                    // the smallest normal
+    case 4: return sign | (infinity - 1);                               // the largest
     case 5: return sign | static_cast<uint64_t>(f.bias) << f.mantissa;  // one
     case 6: return sign | infinity;
-    case 7: return sign | infinity | payload | 1;                     // NaN, quiet or signalling
+    case 7: return sign | infinity | payload | 1;                       // NaN, quiet or signalling
     default: return sign | infinity | uint64_t{1} << (f.mantissa - 1);  // a quiet NaN
   }
 }
@@ -130,8 +130,10 @@ void fill_src(const test_case& c, unsigned char* base) {
       std::memcpy(element, both, 16);
     } else {
       uint64_t value = draw >> 7;
-      if (c.dtype == LOCKSTEP_I32 || c.dtype == LOCKSTEP_I64) value = integer_element(c, draw, index, count);
-      else if (c.dtype != 0) value = float_element(c, draw, i == nan_at);
+      if (c.dtype == LOCKSTEP_I32 || c.dtype == LOCKSTEP_I64)
+        value = integer_element(c, draw, index, count);
+      else if (c.dtype != 0)
+        value = float_element(c, draw, i == nan_at);
       else if (c.what == fill::special && bytes >= 4)
         value = special_float(bytes == 4 ? float_format{32, 23, 127} : float_format{64, 52, 1023}, draw, false);
       if constexpr (std::endian::native == std::endian::big) value <<= 64 - 8 * bytes;

@@ -28,11 +28,15 @@ void store(unsigned char* p, T value) {
 }
 void store_float(unsigned char* p, double value, bool f32) {  // one rounding, canonical NaN
   if (f32) {
-    if (value != value) store(p, uint32_t{0x7FC00000});
-    else store(p, static_cast<float>(value));
+    if (value != value)
+      store(p, uint32_t{0x7FC00000});
+    else
+      store(p, static_cast<float>(value));
   } else {
-    if (value != value) store(p, uint64_t{0x7FF8000000000000});
-    else store(p, value);
+    if (value != value)
+      store(p, uint64_t{0x7FF8000000000000});
+    else
+      store(p, value);
   }
 }
 
@@ -158,9 +162,12 @@ expectation integers(const test_case& c, const std::vector<int64_t>& x, unsigned
   }
   const bool least = what == LOCKSTEP_MIN || what == LOCKSTEP_ARGMIN;
   const auto found = least ? std::min_element(x.begin(), x.end()) : std::max_element(x.begin(), x.end());
-  if (what == LOCKSTEP_ARGMIN || what == LOCKSTEP_ARGMAX) store(out, static_cast<int64_t>(found - x.begin()));
-  else if (c.dtype == LOCKSTEP_I32) store(out, static_cast<int32_t>(*found));
-  else store(out, *found);
+  if (what == LOCKSTEP_ARGMIN || what == LOCKSTEP_ARGMAX)
+    store(out, static_cast<int64_t>(found - x.begin()));
+  else if (c.dtype == LOCKSTEP_I32)
+    store(out, static_cast<int32_t>(*found));
+  else
+    store(out, *found);
   return {};
 }
 
@@ -180,8 +187,10 @@ expectation floats(const test_case& c, const std::vector<double>& x, unsigned ch
   size_t best = 0;
   for (size_t i = 1; i < x.size(); ++i)
     if (beats(x[i], x[best])) best = i;
-  if (what == LOCKSTEP_ARGMIN || what == LOCKSTEP_ARGMAX) store(out, static_cast<int64_t>(best));
-  else store_float(out, x[best], c.dtype == LOCKSTEP_F32);
+  if (what == LOCKSTEP_ARGMIN || what == LOCKSTEP_ARGMAX)
+    store(out, static_cast<int64_t>(best));
+  else
+    store_float(out, x[best], c.dtype == LOCKSTEP_F32);
   return {};
 }
 
@@ -195,7 +204,8 @@ expectation reductions(const test_case& c, const unsigned char* src, unsigned ch
     unsigned char* out = dst + u * c.dst.element_bytes;
     const bool compares = c.reduce.reduction >= LOCKSTEP_MIN && c.reduce.reduction <= LOCKSTEP_ARGMAX;
     expectation one;
-    if (length == 0 && compares) one.status = LOCKSTEP_EMPTY;
+    if (length == 0 && compares)
+      one.status = LOCKSTEP_EMPTY;
     else if (c.dtype == LOCKSTEP_I32 || c.dtype == LOCKSTEP_I64) {
       std::vector<int64_t> x;
       for (int64_t i = 0; i < length; ++i) {
@@ -361,8 +371,10 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
     case LOCKSTEP_REDUCE: return reductions(c, src, dst);
     case LOCKSTEP_STENCIL:
       if (c.src.elements() == 0) return {};
-      if (c.dtype == LOCKSTEP_F32) stencils<float>(c, src, dst);
-      else stencils<double>(c, src, dst);
+      if (c.dtype == LOCKSTEP_F32)
+        stencils<float>(c, src, dst);
+      else
+        stencils<double>(c, src, dst);
       return {};
     default: moves(c, src, dst); return {};
   }

@@ -42,9 +42,16 @@ std::vector<std::string> list_permute(level depth) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& rest) { names.push_back("permute/" + rest); };
   const char* all[] = {"100/perm0",
-                       "7/perm0/pad2,1", "17x33/perm1,0", "17x33/perm0,1", "17x33/perm0,1/pad0,1",
-                       "5x64/perm1,0/pad3,1", "3x5x7/perm0,1,2", "3x5x7/perm0,2,1", "3x5x7/perm1,0,2",
-                       "13x5x9/perm1,2,0", "13x5x9/perm2,0,1/pad1,2",
+                       "7/perm0/pad2,1",
+                       "17x33/perm1,0",
+                       "17x33/perm0,1",
+                       "17x33/perm0,1/pad0,1",
+                       "5x64/perm1,0/pad3,1",
+                       "3x5x7/perm0,1,2",
+                       "3x5x7/perm0,2,1",
+                       "3x5x7/perm1,0,2",
+                       "13x5x9/perm1,2,0",
+                       "13x5x9/perm2,0,1/pad1,2",
                        "33x2x35/perm2,1,0",
                        "4x1x6/perm2,1,0/pad1,1",
                        "32x32x3/perm1,0,2/off1,2",
@@ -89,13 +96,13 @@ std::vector<std::string> list_permute(level depth) {
     add(rest);
   // Large enough (16 MiB moved) for the CPU's stores around the cache, with short rows that go on along another axis:
   // in several tasks, the last one short, ragged in dst, one of whose lines begin elsewhere.
-  for (const char* rest : {"b1/64x5x201x128/perm3,2,1,0", "b2/64x9x131x64/perm3,2,1,0", "b4/16x9x331x48/perm3,2,1,0",
-                           "b4/48x21x27x80/perm3,2,1,0/off0,4", "b4/64x130x256/perm2,1,0",
-                           "b8/24x7x99x72/perm3,2,1,0", "b16/12x9x70x80/perm3,2,1,0",
-                           // Odd axes in several boxes a block of threads, on a GPU.
-                           "b1/15x17x31x1001/perm3,2,1,0/off1,3", "b1/15x17x31x1001/perm0,2,1,3/off3,1",
-                           "b1/4099x61x7x3/perm1,0,3,2", "b2/4099x61x7x3/perm3,2,1,0/off1,1",
-                           "b2/15x17x31x501/perm2,3,0,1/pad1,3", "b4/2047x61x7x3/perm0,3,1,2"})
+  for (const char* rest :
+       {"b1/64x5x201x128/perm3,2,1,0", "b2/64x9x131x64/perm3,2,1,0", "b4/16x9x331x48/perm3,2,1,0",
+        "b4/48x21x27x80/perm3,2,1,0/off0,4", "b4/64x130x256/perm2,1,0", "b8/24x7x99x72/perm3,2,1,0",
+        "b16/12x9x70x80/perm3,2,1,0",
+        // Odd axes in several boxes a block of threads, on a GPU.
+        "b1/15x17x31x1001/perm3,2,1,0/off1,3", "b1/15x17x31x1001/perm0,2,1,3/off3,1", "b1/4099x61x7x3/perm1,0,3,2",
+        "b2/4099x61x7x3/perm3,2,1,0/off1,1", "b2/15x17x31x501/perm2,3,0,1/pad1,3", "b4/2047x61x7x3/perm0,3,1,2"})
     add(rest);
   if (depth == level::full)
     for (const char* bytes : {"b1/", "b2/", "b4/", "b8/", "b16/"})

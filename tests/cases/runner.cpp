@@ -1,6 +1,5 @@
 // runner.cpp - see runner.hpp.
 #include "runner.hpp"
-#include "text.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+
+#include "text.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -170,8 +171,10 @@ std::string target::text() const {
 
 subject::subject(test_case of) : c(std::move(of)), src(c.src.span_bytes()), before(c.dst.span_bytes()) {
   fill_src(c, src.data());
-  if (c.in_place) before = src;
-  else poison(before.data(), before.size(), c.dst.element_bytes, c.seed + 1);
+  if (c.in_place)
+    before = src;
+  else
+    poison(before.data(), before.size(), c.dst.element_bytes, c.seed + 1);
   after = before;
   want = oracle(c, src.data(), after.data());
 }
@@ -328,7 +331,7 @@ std::vector<std::string> isa_levels() {
 }
 
 void report_crashes() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int signal) {
     const char *name = running_now, *before = "\nkilled while running case ";
     if (write(2, before, std::strlen(before)) < 0 || write(2, name, std::strlen(name)) < 0 || write(2, "\n", 1) < 0)

@@ -28,8 +28,10 @@ void parse_reduction(tokens& in, test_case& c) {
   } else {
     if (size.size() != 2) in.refuse("give two sizes");
     const int64_t apart = ld != 0 ? ld : size[1];
-    if (layout == 2) d = lockstep_reduce_rows(what, type, size[0], size[1], apart);
-    else if (layout == 3) d = lockstep_reduce_columns(what, type, size[0], size[1], apart);
+    if (layout == 2)
+      d = lockstep_reduce_rows(what, type, size[0], size[1], apart);
+    else if (layout == 3)
+      d = lockstep_reduce_columns(what, type, size[0], size[1], apart);
     else {
       d = lockstep_reduce_segments(what, type, size[0], nullptr);
       if (layout == 6 && size[1] < 1) in.refuse("segments that are not empty have a length of 1 or more");

@@ -21,16 +21,42 @@ std::vector<std::string> list_square_sum(level depth) {
                                "full/4099/off3",
                                "strided/1000/stride3",
                                "strided/5003/stride7/off1",
-                               "strided/129/stride128", "rows/17x33", "rows/5x32", "rows/40x31/ld37/off1",
-                               "rows/3x2049/ld2051", "rows/2x6000", "rows/9x6144", "rows/12x9000",
-                               "rows/5x20002/ld20004", "rows/300x7", "rows/64x128", "rows/0x5",
-                               "rows/5x0", "rows/9x100/stride2", "columns/33x17", "columns/100x70/ld75/off1",
-                               "columns/2049x5", "columns/5000x3", "columns/7x300", "columns/1x40",
-                               "columns/4097x19/ld21", "columns/5000x6", "columns/300x34/ld36",
+                               "strided/129/stride128",
+                               "rows/17x33",
+                               "rows/5x32",
+                               "rows/40x31/ld37/off1",
+                               "rows/3x2049/ld2051",
+                               "rows/2x6000",
+                               "rows/9x6144",
+                               "rows/12x9000",
+                               "rows/5x20002/ld20004",
+                               "rows/300x7",
+                               "rows/64x128",
+                               "rows/0x5",
+                               "rows/5x0",
+                               "rows/9x100/stride2",
+                               "columns/33x17",
+                               "columns/100x70/ld75/off1",
+                               "columns/2049x5",
+                               "columns/5000x3",
+                               "columns/7x300",
+                               "columns/1x40",
+                               "columns/4097x19/ld21",
+                               "columns/5000x6",
+                               "columns/300x34/ld36",
                                "columns/100x70/ld74/off2",
-                               "even/20x50", "even/7x2048", "mixed/50x40", "mixed/30x700/off1", "nonempty/200x3",
-                               "lopsided/100x9000", "mixed/11x3000/first5", "nonempty/30x20/stride3", "even/5x0",
-                               "full/3000/sparse", "full/9000/zeros", "rows/4x40/zeros"})
+                               "even/20x50",
+                               "even/7x2048",
+                               "mixed/50x40",
+                               "mixed/30x700/off1",
+                               "nonempty/200x3",
+                               "lopsided/100x9000",
+                               "mixed/11x3000/first5",
+                               "nonempty/30x20/stride3",
+                               "even/5x0",
+                               "full/3000/sparse",
+                               "full/9000/zeros",
+                               "rows/4x40/zeros"})
         add(rest + (std::string(rest).find("sparse") == std::string::npos &&
                             std::string(rest).find("zeros") == std::string::npos
                         ? usual
@@ -72,9 +98,9 @@ std::vector<std::string> list_square_sum(level depth) {
       if (reduction == "ssq" && dtype == "f32")
         for (const char* rest : {"nonempty/204000x17", "columns/100x34001"}) add(rest);
       if (dtype == "f16" || dtype == "bf16")  // the same rows of 2 bytes
-        for (const char* rest : {"rows/8300x32", "rows/16500x16/off1", "rows/24000x11/off3", "rows/9300x29/ld32/off1",
-                                 "rows/4200x64/off3", "rows/8300x33", "rows/2100x128/ld132", "rows/1030x257/off1",
-                                 "rows/330x800/off5", "rows/300x896/special"})
+        for (const char* rest :
+             {"rows/8300x32", "rows/16500x16/off1", "rows/24000x11/off3", "rows/9300x29/ld32/off1", "rows/4200x64/off3",
+              "rows/8300x33", "rows/2100x128/ld132", "rows/1030x257/off1", "rows/330x800/off5", "rows/300x896/special"})
           add(rest);
       if (dtype[1] == '3')  // enough short rows that a GPU stages them
         for (const char* rest : {"rows/8300x32", "rows/16500x16", "rows/4200x64", "rows/2100x128/ld132", "rows/33000x8",

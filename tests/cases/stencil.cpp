@@ -75,15 +75,33 @@ std::vector<std::string> list_stencil(level depth) {
         };
         const bool valid = boundary == "valid";
         for (const char* rest : {"r4/1000",
-                                 "r4/4097/off1,3", "r1/33", "r16/100", "r4/257/batch3,5,7", "r2/65/batch20",
-                                 "r1/17x33", "r4/40x70/off1", "r8/20x129", "r1/7x9x33", "r4/12x11x40",
-                                 "r2/9x10x35/pad1,2", "r3/30x41/pad2,1", "r1/6x7x8/batch3,1,2", "r4/100/sweeps3",
-                                 "r1/30x33/sweeps2", "r1/9x11x12/sweeps3", "r4/200/special", "r1/20x21/special",
-                                 "r1/100/zeros", "r1/20x41/zeros", "r1/9x10x40/zeros", "r1/0", "r2/5x0"})
+                                 "r4/4097/off1,3",
+                                 "r1/33",
+                                 "r16/100",
+                                 "r4/257/batch3,5,7",
+                                 "r2/65/batch20",
+                                 "r1/17x33",
+                                 "r4/40x70/off1",
+                                 "r8/20x129",
+                                 "r1/7x9x33",
+                                 "r4/12x11x40",
+                                 "r2/9x10x35/pad1,2",
+                                 "r3/30x41/pad2,1",
+                                 "r1/6x7x8/batch3,1,2",
+                                 "r4/100/sweeps3",
+                                 "r1/30x33/sweeps2",
+                                 "r1/9x11x12/sweeps3",
+                                 "r4/200/special",
+                                 "r1/20x21/special",
+                                 "r1/100/zeros",
+                                 "r1/20x41/zeros",
+                                 "r1/9x10x40/zeros",
+                                 "r1/0",
+                                 "r2/5x0"})
           add(rest);
         // Rows long enough for blocks of rows, whole registers and two tiles.
-        for (const char* rest : {"r4/9x131", "r4/9x15x193/off3,1", "r2/13x129/pad1,3", "r3/12x11x160/special",
-                                 "r4/12x13x128/pad16,32"})
+        for (const char* rest :
+             {"r4/9x131", "r4/9x15x193/off3,1", "r2/13x129/pad1,3", "r3/12x11x160/special", "r4/12x13x128/pad16,32"})
           add(rest);
         if (!valid)  // axes shorter than the radius: folding repeats
           for (const char* rest : {"r4/1", "r4/3", "r16/5", "r4/8", "r7/2x40", "r8/40x3", "r3/1x1", "r4/2x3x5",

@@ -163,8 +163,7 @@ void expect_plans_take_nothing(int threads) {
 class caller {
  public:
   // body() of one call whose status is good, or OUT_OF_MEMORY; false once that has come.
-  bool operator()(const char* what, const std::function<lockstep_status()>& body,
-                  lockstep_status good = LOCKSTEP_OK) {
+  bool operator()(const char* what, const std::function<lockstep_status()>& body, lockstep_status good = LOCKSTEP_OK) {
     if (out_of_memory || wrong[0] != '\0') return false;
     counting = true;
     const lockstep_status status = body();
@@ -180,9 +179,9 @@ class caller {
 };
 // A function that answers otherwise than by a status.
 lockstep_status told(bool well) {
-  return well ? LOCKSTEP_OK
-              : std::strstr(lockstep_last_error(), "out of host memory") != nullptr ? LOCKSTEP_OUT_OF_MEMORY
-                                                                                    : LOCKSTEP_INTERNAL;
+  return well                                                                  ? LOCKSTEP_OK
+         : std::strstr(lockstep_last_error(), "out of host memory") != nullptr ? LOCKSTEP_OUT_OF_MEMORY
+                                                                               : LOCKSTEP_INTERNAL;
 }
 
 // Every function of the ABI, a bad argument too (its text takes memory).
@@ -198,10 +197,12 @@ void everything(std::vector<prepared>& all, caller& in) {
   in("set_backend auto", [&] { return lockstep_context_set_backend(context, "auto"); });
   in("set_variant", [&] { return lockstep_context_set_variant(context, LOCKSTEP_TRANSPOSE, "tiled"); });
   in("set_variant auto", [&] { return lockstep_context_set_variant(context, LOCKSTEP_TRANSPOSE, nullptr); });
-  in("unknown variant", [&] { return lockstep_context_set_variant(context, LOCKSTEP_REDUCE, "magic"); },
-     LOCKSTEP_NO_VARIANT);
-  in("bad transpose", [&] { return lockstep_transpose(context, &bad, nullptr, nullptr, nullptr); },
-     LOCKSTEP_INVALID_ARGUMENT);
+  in(
+      "unknown variant", [&] { return lockstep_context_set_variant(context, LOCKSTEP_REDUCE, "magic"); },
+      LOCKSTEP_NO_VARIANT);
+  in(
+      "bad transpose", [&] { return lockstep_transpose(context, &bad, nullptr, nullptr, nullptr); },
+      LOCKSTEP_INVALID_ARGUMENT);
   lockstep_model_info model{};
   model.size = sizeof model;
   in("model_get", [&] { return lockstep_model_get(context, &model); });
@@ -249,8 +250,7 @@ void everything(std::vector<prepared>& all, caller& in) {
     lockstep_plan_destroy(made);
     counting = false;
   }
-  in("measure_limit",
-     [&] { return lockstep_measure_limit(context, "cpu", LOCKSTEP_LIMIT_COPY, 4096, 0, 1, &ms); });
+  in("measure_limit", [&] { return lockstep_measure_limit(context, "cpu", LOCKSTEP_LIMIT_COPY, 4096, 0, 1, &ms); });
   if (memory != nullptr) {  // given back whatever has failed before
     caller last;
     if (!last("free", [&] { return lockstep_free(context, "cpu", LOCKSTEP_HOST, 4096, memory); })) {

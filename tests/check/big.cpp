@@ -31,7 +31,9 @@ class mapping {
   mapping(const mapping&) = delete;
   mapping& operator=(const mapping&) = delete;
   template <class T>
-  T* as() const { return reinterpret_cast<T*>(base_); }
+  T* as() const {
+    return reinterpret_cast<T*>(base_);
+  }
   size_t bytes() const { return bytes_; }
 
  protected:

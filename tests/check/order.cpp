@@ -115,8 +115,7 @@ TEST_P(Order, Shuffles) {
         ASSERT_EQ(lockstep_shuffle(context, &d, x.data(), got.data(), &options), LOCKSTEP_OK) << lockstep_last_error();
         for (int i = 0; i < 64; ++i)
           ASSERT_EQ(got[static_cast<size_t>(i)],
-                    1000 + i / 32 * 32 +
-                        order::source_lane(static_cast<order::shuffle>(kind), i % 32, width, operand))
+                    1000 + i / 32 * 32 + order::source_lane(static_cast<order::shuffle>(kind), i % 32, width, operand))
               << "kind " << kind << ", width " << width << ", operand " << operand << ", element " << i;
       }
 }

@@ -43,10 +43,10 @@ TEST(Process, SmallStacks) {
   const auto calls = [](void*) -> void* {
     lockstep_context* context = nullptr;
     if (lockstep_context_create(nullptr, &context) != LOCKSTEP_OK) return wrong = "no context", nullptr;
-    for (const char* name : {"transpose/b1/8192x8192", "transpose/b2/4096x8192", "transpose/b4/4096x4096",
-                             "transpose/b8/4096x2048", "transpose/b16/2048x2048", "permute/b4/16x64x64x160/perm3,2,1,0",
-                             "reduce/sum/f32/full/1000003", "reduce/sum/f32/columns/5000x33",
-                             "stencil/f32/symmetric/nearest/r4/64x64x64"}) {
+    for (const char* name :
+         {"transpose/b1/8192x8192", "transpose/b2/4096x8192", "transpose/b4/4096x4096", "transpose/b8/4096x2048",
+          "transpose/b16/2048x2048", "permute/b4/16x64x64x160/perm3,2,1,0", "reduce/sum/f32/full/1000003",
+          "reduce/sum/f32/columns/5000x33", "stencil/f32/symmetric/nearest/r4/64x64x64"}) {
       const auto s = std::make_unique<subject>(parse(name));
       if (wrong.empty()) wrong = check_once(context, *s);
     }

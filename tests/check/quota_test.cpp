@@ -1,4 +1,6 @@
 // quota_test.cpp - the control groups' limits, read from folders made like the kernel's.
+#include "../../backends/cpu/quota.hpp"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -6,8 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include "../../backends/cpu/quota.hpp"
 
 namespace fs = std::filesystem;
 namespace {

@@ -58,8 +58,8 @@ class file : public testing::Test {
     return "lockstep-calibration 3\ndevice cpu " + name_of("cpu") + "\ndevice cpuref " + name_of("cpuref") +
            "\nbytes 4096 16384 65536 262144 1048576 4194304 16777216 67108864 268435456 1073741824\n" +
            times("cpu 1", cpu_us) + times("cpuref device", module_us) + times("cpuref pinned", module_us) +
-           times("cpuref pageable", module_us) + times("cpuref alone", module_us) +
-           times("cpuref away", module_us) + "end\n";
+           times("cpuref pageable", module_us) + times("cpuref alone", module_us) + times("cpuref away", module_us) +
+           "end\n";
   }
   void write(const std::string& content) const { std::ofstream(path_) << content; }
 

@@ -235,5 +235,4 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void*) {
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int, size_t, unsigned) {
   return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&](machine&) { return *blocks = 4, cudaSuccess; });
 }
-
 }

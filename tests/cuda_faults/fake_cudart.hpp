@@ -13,8 +13,8 @@ namespace fake {
 struct chips {
   int devices = 2;
   int major = 9, minor = 0;
-  int driver = 13000;                // what cudaDriverGetVersion reports
-  cudaError_t start = cudaSuccess;   // what cudaGetDeviceCount returns, its output unwritten
+  int driver = 13000;               // what cudaDriverGetVersion reports
+  cudaError_t start = cudaSuccess;  // what cudaGetDeviceCount returns, its output unwritten
   bool pools = true;
 };
 void use(const chips& all);

@@ -25,16 +25,21 @@ cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t pool, 
   });
 }
 cudaError_t cudaFree(void* p) {
-  return call("cudaFree", [&](machine& m) { return unmap(m, p, false, "cudaFree"); }, true);
+  return call(
+      "cudaFree", [&](machine& m) { return unmap(m, p, false, "cudaFree"); }, true);
 }
 cudaError_t cudaFreeAsync(void* p, cudaStream_t s) {
-  return call("cudaFreeAsync", [&](machine& m) {
-    const cudaError_t code = alive(m, s);
-    return code != cudaSuccess ? code : unmap(m, p, false, "cudaFreeAsync");
-  }, true);
+  return call(
+      "cudaFreeAsync",
+      [&](machine& m) {
+        const cudaError_t code = alive(m, s);
+        return code != cudaSuccess ? code : unmap(m, p, false, "cudaFreeAsync");
+      },
+      true);
 }
 cudaError_t cudaFreeHost(void* p) {
-  return call("cudaFreeHost", [&](machine& m) { return unmap(m, p, true, "cudaFreeHost"); }, true);
+  return call(
+      "cudaFreeHost", [&](machine& m) { return unmap(m, p, true, "cudaFreeHost"); }, true);
 }
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   return call("cudaHostGetDevicePointer", [&](machine& m) {
@@ -51,11 +56,16 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
   });
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  return call("cudaMemPoolDestroy", [&](machine& m) {
-    if (m.pools.erase(pool) == 0) blame("cudaMemPoolDestroy of a pool that does not exist");
-    else delete pool;
-    return cudaSuccess;
-  }, true);
+  return call(
+      "cudaMemPoolDestroy",
+      [&](machine& m) {
+        if (m.pools.erase(pool) == 0)
+          blame("cudaMemPoolDestroy of a pool that does not exist");
+        else
+          delete pool;
+        return cudaSuccess;
+      },
+      true);
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr, void*) {
   return call("cudaMemPoolSetAttribute",
@@ -130,5 +140,4 @@ cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void*, size_t, siz
     return cudaSuccess;
   });
 }
-
 }

@@ -157,8 +157,13 @@ TEST(plans, a_row_for_two_arrays_and_one_for_in_place) { EXPECT_EQ(in_child(plan
 // Calls that may fail without the operation failing: what gives back or asks for
 // leave, what has another way (no pool: cudaMalloc), what only finds out where memory is.
 const std::set<std::string> forgiven = {"cudaFree",
-                                        "cudaFreeAsync", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy",
-                                        "cudaMemPoolDestroy", "cudaMemPoolCreate", "cudaMemPoolSetAttribute",
+                                        "cudaFreeAsync",
+                                        "cudaFreeHost",
+                                        "cudaStreamDestroy",
+                                        "cudaEventDestroy",
+                                        "cudaMemPoolDestroy",
+                                        "cudaMemPoolCreate",
+                                        "cudaMemPoolSetAttribute",
                                         "cudaSetDevice",
                                         "cudaThreadExchangeStreamCaptureMode",
                                         "cudaStreamIsCapturing",
@@ -217,8 +222,10 @@ void sweep(report& r, const operation& op, const failing& f) {
     const lockstep_status s = op.run(c, w);
     const bool reached = !fake::failed_call().empty();
     const long calls = fake::calls();
-    if (reached) expect_status(r, f, s, w.text, op.name == "a captured stream");
-    else r.expect(s == LOCKSTEP_OK, "without a failure: " + text_of(s));
+    if (reached)
+      expect_status(r, f, s, w.text, op.name == "a captured stream");
+    else
+      r.expect(s == LOCKSTEP_OK, "without a failure: " + text_of(s));
     expect_calm(r);
     step("once more after call " + std::to_string(n));
     const lockstep_status again = op.run(c, w);
@@ -285,34 +292,38 @@ TEST(first_call, fails) {
     long n = 1;
     for (; reached && went_wrong.empty(); ++n) {
       std::string notes;
-      went_wrong = in_child([&](report& r) {
-        r.step(std::string("first use, ") + f.name + ": call " + std::to_string(n));
-        world w;
-        w.options.backend = "auto";
-        w.options.flags = LOCKSTEP_DEVICE_DATA;
-        const long before = fake::live();
-        fake::fail(n, f.error);
-        lockstep_context* c = context_of("auto");
-        const lockstep_transpose_desc d = lockstep_transpose_packed(4, 100, 100);
-        const lockstep_status s = lockstep_transpose(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
-        r.expect(s == LOCKSTEP_OK, text_of(s));
-        lockstep_run_info ran{};
-        ran.size = sizeof ran;
-        (void)lockstep_last_run(&ran);
-        const std::string call = fake::failed_call();
-        const bool by_cpu = std::string(ran.backend) == "cpu";
-        if (!call.empty()) r.note("reached");
-        // Calls 2 to 5 ask for the devices' capabilities while the module loads: the other device's is enough.
-        if (call.empty()) r.expect(!by_cpu, std::string("the CPU ran: ") + ran.why);
-        else if (by_cpu)
-          r.expect(has(ran.why, "cuda: ") && (has(ran.why, "memory") || has(ran.why, "Resources")),
-                   call + ", why: " + ran.why);
-        else if (n < 2 || n > 5) r.expect(is_forgiven(), "cuda ran although " + call + " failed");
-        expect_calm(r);
-        lockstep_context_destroy(c);
-        r.expect(fake::live() == before, "leaks: " + fake::listed());
-        r.expect(fake::pools() <= 1, std::to_string(fake::pools()) + " pools for one device");
-      }, &notes);
+      went_wrong = in_child(
+          [&](report& r) {
+            r.step(std::string("first use, ") + f.name + ": call " + std::to_string(n));
+            world w;
+            w.options.backend = "auto";
+            w.options.flags = LOCKSTEP_DEVICE_DATA;
+            const long before = fake::live();
+            fake::fail(n, f.error);
+            lockstep_context* c = context_of("auto");
+            const lockstep_transpose_desc d = lockstep_transpose_packed(4, 100, 100);
+            const lockstep_status s = lockstep_transpose(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
+            r.expect(s == LOCKSTEP_OK, text_of(s));
+            lockstep_run_info ran{};
+            ran.size = sizeof ran;
+            (void)lockstep_last_run(&ran);
+            const std::string call = fake::failed_call();
+            const bool by_cpu = std::string(ran.backend) == "cpu";
+            if (!call.empty()) r.note("reached");
+            // Calls 2 to 5 ask for the devices' capabilities while the module loads: the other device's is enough.
+            if (call.empty())
+              r.expect(!by_cpu, std::string("the CPU ran: ") + ran.why);
+            else if (by_cpu)
+              r.expect(has(ran.why, "cuda: ") && (has(ran.why, "memory") || has(ran.why, "Resources")),
+                       call + ", why: " + ran.why);
+            else if (n < 2 || n > 5)
+              r.expect(is_forgiven(), "cuda ran although " + call + " failed");
+            expect_calm(r);
+            lockstep_context_destroy(c);
+            r.expect(fake::live() == before, "leaks: " + fake::listed());
+            r.expect(fake::pools() <= 1, std::to_string(fake::pools()) + " pools for one device");
+          },
+          &notes);
       reached = notes == "reached";
     }
     EXPECT_EQ(went_wrong, "");
@@ -325,14 +336,17 @@ TEST(lost_device, leaves_the_cpu) {
   for (const operation& op : operations()) {
     long calls = 0;
     std::string notes;
-    EXPECT_EQ(in_child([&](report& r) {
-                r.step(op.name + ": counted");
-                world w;
-                lockstep_context* c = context_of("cuda");
-                fake::fail(0, cudaSuccess);
-                r.expect(op.run(c, w) == LOCKSTEP_OK, lockstep_last_error());
-                r.note(std::to_string(fake::calls()));
-              }, &notes), "");
+    EXPECT_EQ(in_child(
+                  [&](report& r) {
+                    r.step(op.name + ": counted");
+                    world w;
+                    lockstep_context* c = context_of("cuda");
+                    fake::fail(0, cudaSuccess);
+                    r.expect(op.run(c, w) == LOCKSTEP_OK, lockstep_last_error());
+                    r.note(std::to_string(fake::calls()));
+                  },
+                  &notes),
+              "");
     calls = std::atol(notes.c_str());
     ASSERT_GT(calls, 0) << op.name;
     const long step = std::max(1L, calls / (op.large ? 12 : 300));  // 300: every call of all but the two longest
@@ -362,7 +376,8 @@ TEST(lost_device, leaves_the_cpu) {
                   lockstep_context_destroy(other);
                   lockstep_context_destroy(c);
                   r.expect(fake::misuse().empty(), fake::misuse());
-                }), "");
+                }),
+                "");
   }
 }
 

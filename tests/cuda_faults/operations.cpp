@@ -154,17 +154,20 @@ std::vector<operation> operations() {
                    [&] { return lockstep_stencil(c, &wrap, w.device_a, w.device_b, &w.options); });
   });
   // Twice as many calls as there are slots, half of them on either stream: a slot changes hands.
-  add("stencil, coefficients in __constant__ memory", [](context c, world& w) {
-    const auto line = stencil(1, 1000, 1);
-    lockstep_options o = w.options;
-    o.flags |= LOCKSTEP_ASYNC;
-    o.variant = "shared_constant";
-    for (int i = 0; i < 64; ++i) {
-      o.stream = i < 32 ? nullptr : w.stream;
-      if (const status s = lockstep_stencil(c, &line, w.device_a, w.device_b, &o); s != LOCKSTEP_OK) return s;
-    }
-    return lockstep_synchronize(c);
-  }, false, 32);  // a slot's event
+  add(
+      "stencil, coefficients in __constant__ memory",
+      [](context c, world& w) {
+        const auto line = stencil(1, 1000, 1);
+        lockstep_options o = w.options;
+        o.flags |= LOCKSTEP_ASYNC;
+        o.variant = "shared_constant";
+        for (int i = 0; i < 64; ++i) {
+          o.stream = i < 32 ? nullptr : w.stream;
+          if (const status s = lockstep_stencil(c, &line, w.device_a, w.device_b, &o); s != LOCKSTEP_OK) return s;
+        }
+        return lockstep_synchronize(c);
+      },
+      false, 32);  // a slot's event
   add("shuffle", [](context c, world& w) {
     const auto d = shuffle(million);
     return lockstep_shuffle(c, &d, w.device_a, w.device_b, &w.options);
@@ -198,26 +201,41 @@ std::vector<operation> operations() {
     return s != LOCKSTEP_OK ? s : freed;
   });
   // Slab by slab; and one way, by the copy crew.
-  add("slabs of pageable memory", [](context c, world& w) {
-    const auto d = shuffle(10 * million);
-    return lockstep_shuffle(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
-  }, true);
-  add("slabs of pinned memory", [](context c, world& w) {
-    const auto d = square(3200);
-    return lockstep_transpose(c, &d, w.pinned_a, w.pinned_b, &w.options);
-  }, true);
-  add("slabs with scratch, from pinned to pageable memory", [](context c, world& w) {
-    const auto d = stencil(2, 3072, 3);
-    return lockstep_stencil(c, &d, w.pinned_a, w.host_b.data(), &w.options);
-  }, true);
-  add("a long upload", [](context c, world& w) {
-    const auto d = lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 10 * million, 1);
-    return lockstep_reduce(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
-  }, true);
-  add("a long download", [](context c, world& w) {
-    const auto d = shuffle(10 * million);
-    return lockstep_shuffle(c, &d, w.device_a, w.host_b.data(), &w.options);
-  }, true);
+  add(
+      "slabs of pageable memory",
+      [](context c, world& w) {
+        const auto d = shuffle(10 * million);
+        return lockstep_shuffle(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
+      },
+      true);
+  add(
+      "slabs of pinned memory",
+      [](context c, world& w) {
+        const auto d = square(3200);
+        return lockstep_transpose(c, &d, w.pinned_a, w.pinned_b, &w.options);
+      },
+      true);
+  add(
+      "slabs with scratch, from pinned to pageable memory",
+      [](context c, world& w) {
+        const auto d = stencil(2, 3072, 3);
+        return lockstep_stencil(c, &d, w.pinned_a, w.host_b.data(), &w.options);
+      },
+      true);
+  add(
+      "a long upload",
+      [](context c, world& w) {
+        const auto d = lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 10 * million, 1);
+        return lockstep_reduce(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
+      },
+      true);
+  add(
+      "a long download",
+      [](context c, world& w) {
+        const auto d = shuffle(10 * million);
+        return lockstep_shuffle(c, &d, w.device_a, w.host_b.data(), &w.options);
+      },
+      true);
   // Plans, queues, memory, measuring.
   add("plans", [](context c, world& w) {
     const auto sum = lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, million, 1);
@@ -277,26 +295,36 @@ std::vector<operation> operations() {
 
 std::vector<host_call> host_calls() {
   return {
-      {"a small transpose", [](context c, world& w) {
+      {"a small transpose",
+       [](context c, world& w) {
          const auto d = square(300);
          return lockstep_transpose(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
-       }, 360000},
-      {"a sum", [](context c, world& w) {
+       },
+       360000},
+      {"a sum",
+       [](context c, world& w) {
          const auto d = lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, million, 1);
          return lockstep_reduce(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
-       }, 8},
-      {"a stencil with scratch", [](context c, world& w) {
+       },
+       8},
+      {"a stencil with scratch",
+       [](context c, world& w) {
          const auto d = stencil(2, 256, 3);
          return lockstep_stencil(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
-       }, 256 * 256 * 4},
-      {"segments", [](context c, world& w) {
+       },
+       256 * 256 * 4},
+      {"segments",
+       [](context c, world& w) {
          const auto d = lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 4, w.offsets.data());
          return lockstep_reduce(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
-       }, 32},
-      {"slabs", [](context c, world& w) {
+       },
+       32},
+      {"slabs",
+       [](context c, world& w) {
          const auto d = shuffle(10 * million);
          return lockstep_shuffle(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
-       }, static_cast<size_t>(40 * million)},
+       },
+       static_cast<size_t>(40 * million)},
   };
 }
 

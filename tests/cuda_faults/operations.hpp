@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <lockstep/lockstep.h>
 
 #include <functional>
-#include <lockstep/lockstep.h>
 #include <string>
 #include <vector>
 
@@ -27,7 +27,7 @@ class world {
   std::vector<int64_t> offsets;
   cudaStream_t stream = nullptr;
   lockstep_options options = lockstep_options_defaults();  // of every call
-  std::string text;  // last error of an operation that went on after it
+  std::string text;                                        // last error of an operation that went on after it
 };
 
 struct operation {

@@ -24,8 +24,10 @@ class hog {
       if (now <= leave) break;
       step = std::min(step, now - leave);
       void* p = nullptr;
-      if (cudaMalloc(&p, step) == cudaSuccess) blocks_.push_back(p);
-      else (void)cudaGetLastError(), step /= 2;
+      if (cudaMalloc(&p, step) == cudaSuccess)
+        blocks_.push_back(p);
+      else
+        (void)cudaGetLastError(), step /= 2;
     }
   }
   ~hog() {

@@ -209,12 +209,18 @@ TEST(Host, ProbesReadWhatTheyMust) {
 TEST(Host, SkippedWorkIsWrong) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process: each place looks its bug up once
   const std::pair<const char*, const char*> bugs[] = {
-      {"probe_chase_skips", "H1"},       {"probe_stream_skips", "H3"},     {"probe_loads_skip", "H3"},
-      {"probe_strides_skip", "H2"},      {"probe_pages_skip", "H4"},
+    {"probe_chase_skips", "H1"},
+    {"probe_stream_skips", "H3"},
+    {"probe_loads_skip", "H3"},
+    {"probe_strides_skip", "H2"},
+    {"probe_pages_skip", "H4"},
 #if defined(__SSE2__)
-      {"probe_stores_stop_early", "H5"},
+    {"probe_stores_stop_early", "H5"},
 #endif
-      {"probe_copy_stops_early", "H6"},  {"probe_counters_shared", "H7"},  {"probe_threads_read_half", "H8"}};
+    {"probe_copy_stops_early", "H6"},
+    {"probe_counters_shared", "H7"},
+    {"probe_threads_read_half", "H8"}
+  };
   for (const auto& [bug, id] : bugs)
     EXPECT_EXIT(
         {

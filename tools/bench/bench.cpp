@@ -79,33 +79,31 @@ void bench_command(command root, action& chosen) {
   auto command = root.add_command("bench", "Time cases, verified first, as fractions of the memory limit");
   const auto s = std::make_shared<settings>();
   add_place(command, s->run.where);
-  command.add("--preset", s->run.preset,
-                   "quick, ladder, readme, sweep, cliffs, crossover (auto beside CPU and device) or full")
+  command
+      .add("--preset", s->run.preset,
+           "quick, ladder, readme, sweep, cliffs, crossover (auto beside CPU and device) or full")
       .one_of(bench::preset_names());
   command.add("--case", s->run.cases,
-                      "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
+              "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
   command.add("--filter", s->run.filter, "only cases that match this regular expression");
   command.add("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");
   command.add("--cold", s->run.cold, "overwrite the caches before each sample");
   command.add("!--no-verify", s->run.verify, "do not compare results with the oracle first");
-  command.add("--seconds", s->run.seconds, "time that one measurement may take")
-      .between(0.0, 3600.0);
+  command.add("--seconds", s->run.seconds, "time that one measurement may take").between(0.0, 3600.0);
   command.add("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
   command.add("--json", s->json, "write the results here");
   command.add("--csv", s->csv, "write the table here");
   command.add("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts");
   command.add("--html", s->html, "write a page of charts here: one file, offline");
-  command.add(
-      "--from", s->from,
-      "make the page (--html) of these --json files, or --compare one, and measure nothing; may be repeated");
-  command.add("--compare", s->before,
-                      "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
-  command.add("--memory", s->run.memory,
-                   "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
+  command.add("--from", s->from,
+              "make the page (--html) of these --json files, or --compare one, and measure nothing; may be repeated");
+  command.add("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
+  command
+      .add("--memory", s->run.memory, "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
       .one_of({"device", "pinned", "pageable"});
   command.add("--note", s->run.note, "a line for the results file: the driver's version, say");
   command.add("--print-commit", s->print_commit,
-                    "print the commit that this program was built from, and do nothing else");
+              "print the commit that this program was built from, and do nothing else");
   command.when_called([s, &chosen] {
     chosen = [s] {
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "../cli.hpp"
+#include "../json.hpp"
 #include "timing.hpp"
 #include "verdict.hpp"
-#include "../json.hpp"
 
 namespace lockstep::tool::bench {
 
@@ -29,16 +29,16 @@ struct options {
   std::string preset = "quick", filter, variants;
   std::vector<std::string> cases;
   bool cold = false, verify = true;
-  double seconds = 0;  // time a measurement may take; 0: the preset's
-  std::string memory = "device";  // where a GPU's src and dst lie: device, pinned or pageable
-  std::string note;               // goes into the results: a driver's version
-  std::string peers;   // folder of peer programs, "" for none
+  double seconds = 0;                                  // time a measurement may take; 0: the preset's
+  std::string memory = "device";                       // where a GPU's src and dst lie: device, pinned or pageable
+  std::string note;                                    // goes into the results: a driver's version
+  std::string peers;                                   // folder of peer programs, "" for none
   std::function<void(const struct report&)> progress;  // called after each case
 };
 
 struct result {
   std::string name, op, backend, variant, device, source;  // source: "lockstep", or a peer with its version
-  bool cold = false, by_auto = false;  // by_auto: nobody named the variant
+  bool cold = false, by_auto = false;                      // by_auto: nobody named the variant
   double bytes = 0;  // compulsory: each input byte read once, each output byte written once (a sweep)
   timing time;
   std::string limit;       // "copy", "read", or "link" (both ways at once, pinned)

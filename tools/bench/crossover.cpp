@@ -171,8 +171,10 @@ void print_crossover(const report& all) {
         "auto ran", "auto over the better", s.off);
   double cpu = 0, device = 0;
   for (const result& r : all.results) {
-    if (r.backend == "cpu") cpu = r.time.median, device = 0;
-    else if (r.backend != "auto") device = r.time.median;
+    if (r.backend == "cpu")
+      cpu = r.time.median, device = 0;
+    else if (r.backend != "auto")
+      device = r.time.median;
     if (r.backend != "auto") continue;
     ++tally[r.memory].second;
     tally[r.memory].first += r.over_better <= allowed;

@@ -50,8 +50,8 @@ double limits::of_case(const std::string& backend, bool reads_only, double bytes
 timing limits::measured(const std::string& backend, lockstep_limit kind, size_t bytes) {
   std::vector<double> ms(asked_.cold ? 11 : 15);
   check(lockstep_measure_limit(context_, backend.c_str(), kind, bytes,
-                               asked_.cold ? static_cast<uint32_t>(LOCKSTEP_COLD) : 0u,
-                               static_cast<int32_t>(ms.size()), ms.data()));
+                               asked_.cold ? static_cast<uint32_t>(LOCKSTEP_COLD) : 0u, static_cast<int32_t>(ms.size()),
+                               ms.data()));
   return summarise(std::move(ms));
 }
 

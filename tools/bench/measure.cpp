@@ -8,6 +8,8 @@
 #include <ctime>
 #include <regex>
 
+#include "../peers/samples.hpp"
+#include "../progress.hpp"
 #include "bench.hpp"
 #include "cases.hpp"
 #include "commit.hpp"
@@ -15,14 +17,12 @@
 #include "limits.hpp"
 #include "memory.hpp"
 #include "peers.hpp"
-#include "../peers/samples.hpp"
-#include "../progress.hpp"
 
 namespace lockstep::tool::bench {
 namespace {
 
-using nlohmann::ordered_json;
 using cases::test_case;
+using nlohmann::ordered_json;
 
 lockstep_plan* make_plan(lockstep_context* c, const test_case& t, const int64_t* offsets, const lockstep_options* o) {
   lockstep_plan* plan = nullptr;
@@ -168,8 +168,10 @@ class bench_run {
     std::optional<block> src_device, dst_device, offsets_device;
     const int64_t* offsets = t.offsets.empty() ? nullptr : t.offsets.data();
     unsigned char* got = grow(got_, dst_bytes + dst_at).data() + dst_at;
-    if (t.in_place) std::memcpy(got, src_host, src_bytes);
-    else std::memset(got, gap, dst_bytes);
+    if (t.in_place)
+      std::memcpy(got, src_host, src_bytes);
+    else
+      std::memset(got, gap, dst_bytes);
     const void* src = src_host;
     void* dst = got;
     if (!on_cpu) {

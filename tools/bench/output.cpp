@@ -55,8 +55,14 @@ ordered_json to_json(const report& all) {
   j["benchmarks"] = ordered_json::array();
   for (const result& r : all.results) {
     ordered_json row = {{"name", r.name},
-                        {"op", r.op}, {"backend", r.backend}, {"device", r.device}, {"source", r.source},
-                        {"variant", r.variant}, {"cold", r.cold}, {"bytes", r.bytes}, {"samples", r.time.ms.size()},
+                        {"op", r.op},
+                        {"backend", r.backend},
+                        {"device", r.device},
+                        {"source", r.source},
+                        {"variant", r.variant},
+                        {"cold", r.cold},
+                        {"bytes", r.bytes},
+                        {"samples", r.time.ms.size()},
                         {"median_ms", r.time.median},
                         {"low_ms", r.time.low},
                         {"high_ms", r.time.high},
@@ -222,8 +228,9 @@ int compare(const ordered_json& before, const ordered_json& after) {
     const double noise = std::max(old.at("noise").get<double>(), now.at("noise").get<double>());
     const double change = now.at("median_ms").get<double>() / old.at("median_ms").get<double>() - 1;
     // A change within the noise is none, or, where the noise is beyond 10 %, may be one.
-    const std::string verdict =
-        std::abs(change) <= std::max(noise, 0.02) ? (noise > 0.10 ? "unclear" : "SAME") : change < 0 ? "FAST" : "SLOW";
+    const std::string verdict = std::abs(change) <= std::max(noise, 0.02) ? (noise > 0.10 ? "unclear" : "SAME")
+                                : change < 0                              ? "FAST"
+                                                                          : "SLOW";
     slower += verdict == "SLOW";
     const auto word = [](const ordered_json& row, const char* key) { return row.at(key).get<std::string>(); };
     const std::string variant = word(now, "variant"), was = word(old, "variant");

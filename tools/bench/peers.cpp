@@ -85,7 +85,7 @@ struct peer_crew::program {
   fs::path path;
   std::vector<std::string> arguments;
   pid_t pid = -1;
-  int wire = -1;       // its standard input and output
+  int wire = -1;  // its standard input and output
   bool answered = false;
   bool away = false;   // it has nothing to offer on this backend, or does not start
   std::string unread;  // of what it wrote
@@ -160,8 +160,9 @@ peer_crew::peer_crew(const options& asked, const std::string& backend, report& o
     if (!name.starts_with("peer_") || name.find('.') != std::string::npos || !item.is_regular_file(failed)) continue;
     auto one = std::make_unique<program>();
     one->path = fs::absolute(item.path());
-    one->arguments = {"--backend", backend, "--threads", std::to_string(asked.where.threads), "--seconds",
-                      format_text("{}", asked.seconds > 0 ? asked.seconds : 0.3)};
+    one->arguments = {"--backend", backend,
+                      "--threads", std::to_string(asked.where.threads),
+                      "--seconds", format_text("{}", asked.seconds > 0 ? asked.seconds : 0.3)};
     if (asked.cold) one->arguments.push_back("--cold");
     programs_.push_back(std::move(one));
   }
@@ -301,7 +302,7 @@ void peer_crew::sit(const result& ours, const std::string& request, const void* 
     if (done) continue;
     const bool late = std::chrono::steady_clock::now() >= deadline;
     const int status = one->stop(late);
-    one->away = !one->answered && !late;  // else it begins again with the next case
+    one->away = !one->answered && !late;     // else it begins again with the next case
     if (one->away && status == 0) continue;  // it has nothing for this backend
     failed(late                  ? "it took too long"
            : WIFSIGNALED(status) ? format_text("it died of signal {}", WTERMSIG(status))

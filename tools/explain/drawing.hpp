@@ -1,9 +1,8 @@
 // drawing.hpp - what the picture and the page share: requests and levels of work as SVG.
 #pragma once
 
-
-#include "view.hpp"
 #include "text.hpp"
+#include "view.hpp"
 
 namespace lockstep::tool::explain {
 

@@ -27,14 +27,19 @@ struct own_option {
   const char *name, *ops;
   bool counts;
 };
-constexpr own_option own_options[] = {
-    {"--rows", "transpose", true},       {"--columns", "transpose", true},
-    {"--tile", "transpose", true},       {"--n", "square_sum, stencil and shuffle", true},
-    {"--block", "square_sum, stencil and shuffle", true},
-    {"--blocks", "square_sum", true},    {"--partial-bytes", "square_sum", true},
-    {"--radius", "stencil", true},       {"--boundary", "stencil", false},
-    {"--kind", "shuffle", false},        {"--width", "shuffle", true},
-    {"--operand", "shuffle", false},     {"--banks", "", true}};
+constexpr own_option own_options[] = {{"--rows", "transpose", true},
+                                      {"--columns", "transpose", true},
+                                      {"--tile", "transpose", true},
+                                      {"--n", "square_sum, stencil and shuffle", true},
+                                      {"--block", "square_sum, stencil and shuffle", true},
+                                      {"--blocks", "square_sum", true},
+                                      {"--partial-bytes", "square_sum", true},
+                                      {"--radius", "stencil", true},
+                                      {"--boundary", "stencil", false},
+                                      {"--kind", "shuffle", false},
+                                      {"--width", "shuffle", true},
+                                      {"--operand", "shuffle", false},
+                                      {"--banks", "", true}};
 
 void check_options(const command& command, const options& o) {
   for (const own_option& own : own_options) {
@@ -87,8 +92,8 @@ void explain_command(command root, action& chosen) {
   command.add("--variant", o->variant, "which kernel; --list names them (default: the op's first lesson)")
       .type_name("NAME");
   command.add("--list", o->list, "the variants that can be explained");
-  const auto classic = command.add(
-      "--classic", o->classic, "the textbook's small machine: warps of 2, segments of 2 elements, a 4 x 4 matrix");
+  const auto classic = command.add("--classic", o->classic,
+                                   "the textbook's small machine: warps of 2, segments of 2 elements, a 4 x 4 matrix");
   command.add("--rows", o->rows, "of the matrix (default 32)").type_name("N");
   command.add("--columns", o->columns, "of the matrix (default 32)").type_name("N");
   command.add("--n", o->n, "elements, for square_sum, stencil and shuffle").type_name("N");
@@ -99,18 +104,15 @@ void explain_command(command root, action& chosen) {
   command.add("--segment", o->segment, "elements of src that global memory moves at once (default 8: 32 bytes)")
       .type_name("N")
       .excludes(classic);
-  command.add("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)")
-      .type_name("N");
+  command.add("--banks", o->banks, "of shared memory, 4 bytes each (default: as many as lanes)").type_name("N");
   command.add("--tile", o->tile, "transpose: elements of a tile's side (default 32)").type_name("N");
   command.add("--block", o->block, "square_sum, stencil, shuffle: threads of a block (default: the kernel's)")
       .type_name("N");
   command.add("--blocks", o->blocks, "square_sum: blocks of the grid (default 32)").type_name("N");
-  command.add("--partial-bytes", o->partial_bytes,
-                   "square_sum: bytes of a partial sum, 4, 8 or 16 (default 8: double)")
+  command.add("--partial-bytes", o->partial_bytes, "square_sum: bytes of a partial sum, 4, 8 or 16 (default 8: double)")
       .type_name("N");
   command.add("--radius", o->radius, "stencil: taps on either side (default 4)").type_name("N");
-  command.add("--boundary", o->boundary,
-                   "stencil: nearest, mirror, reflect, wrap, constant or valid (default nearest)")
+  command.add("--boundary", o->boundary, "stencil: nearest, mirror, reflect, wrap, constant or valid (default nearest)")
       .type_name("NAME")
       .one_of({"nearest", "mirror", "reflect", "wrap", "constant", "valid"});
   command.add("--kind", o->kind, "shuffle: idx, up, down or xor (default xor)")
@@ -122,8 +124,7 @@ void explain_command(command root, action& chosen) {
       .type_name("N")
       .between(0, INT_MAX);
   command.add("--at-warp", o->at_warp, "the warp of that block").type_name("N").between(0, INT_MAX);
-  command.add("--step", o->step, "draw this step of the warp, or all (default: each kind once)")
-      .type_name("N|all");
+  command.add("--step", o->step, "draw this step of the warp, or all (default: each kind once)").type_name("N|all");
   command.add("--svg", o->svg, "write the picture here").type_name("FILE");
   command.add("--html", o->html, "write a page with the pictures here; it needs no network").type_name("FILE");
   command.add("--json", o->json, "every request, machine-readable, on stdout");

@@ -1,8 +1,9 @@
 // json.cpp - every request of the replay, for other programs.
 
+#include "../json.hpp"
+
 #include "cli.hpp"
 #include "view.hpp"
-#include "../json.hpp"
 
 namespace lockstep::tool::explain {
 

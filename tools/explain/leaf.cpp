@@ -3,7 +3,6 @@
 // walk_rows to the next (take_leaf in leaf.cuh).
 #include "index/leaf.hpp"
 
-
 #include <algorithm>
 
 #include "lessons.hpp"

@@ -1,7 +1,6 @@
 // shuffle.cpp - replays of backends/cuda/shuffle.cu (D1 to D4).
 #include "index/shuffle.hpp"
 
-
 #include "lessons.hpp"
 #include "order.hpp"
 #include "rules.hpp"

@@ -1,7 +1,6 @@
 // square_sum.cpp - replays of backends/cuda/square_sum/lessons.cu (B1 to B9).
 #include "index/square_sum.hpp"
 
-
 #include "lessons.hpp"
 #include "rules.hpp"
 #include "text.hpp"

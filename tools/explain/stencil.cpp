@@ -1,7 +1,6 @@
 // stencil.cpp - replays of backends/cuda/stencil (C1 to C4), one axis.
 #include "index/stencil.hpp"
 
-
 #include <map>
 
 #include "lessons.hpp"

@@ -1,7 +1,6 @@
 // transpose.cpp - replays of the lesson kernels of backends/cuda/transpose.cu (A1 to A4).
 #include "index/transpose.hpp"
 
-
 #include "index/wide.hpp"
 #include "lessons.hpp"
 #include "rules.hpp"

@@ -1,7 +1,6 @@
 // svg.hpp - what the charts are written with.
 #pragma once
 
-
 #include <string>
 
 #include "text.hpp"

@@ -34,7 +34,8 @@ void permute(const std::string& name, peers::subject& s) {
   for (size_t k = 0; k < rank; ++k) from[k] = p.shape[k], axes[k] = p.perm[k], to[k] = p.shape[p.perm[k]];
   const Eigen::TensorMap<const Eigen::Tensor<float, rank, Eigen::RowMajor>> x(s.src<float>(), from);
   Eigen::TensorMap<Eigen::Tensor<float, rank, Eigen::RowMajor>> y(s.dst<float>(), to);
-  s.time(name + " shuffle", [&] { y = x.shuffle(axes); }, [&] { return s.bits(s.dst()); });
+  s.time(
+      name + " shuffle", [&] { y = x.shuffle(axes); }, [&] { return s.bits(s.dst()); });
 }
 
 void reductions(const std::string& name, peers::subject& s) {
@@ -47,14 +48,16 @@ void reductions(const std::string& name, peers::subject& s) {
         name + " squares, double",
         [&, x = vector<float>(s.src<float>(), n)] { value = x.cast<double>().square().sum(); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
-    s.time(name + " squares", [&, x = vector<double>(s.src<double>(), n)] { value = x.square().sum(); }, check);
+    s.time(
+        name + " squares", [&, x = vector<double>(s.src<double>(), n)] { value = x.square().sum(); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
     s.time(
         name + " squares, wrapping i64",
         [&, x = vector<int32_t>(s.src<int32_t>(), n)] { at = x.cast<Eigen::Index>().square().sum(); },
         [&] { return s.values<int64_t>(&at, 1); });
   if (peers::whole(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
-    s.time(name + " sum, double", [&, x = vector<float>(s.src<float>(), n)] { value = x.cast<double>().sum(); }, check);
+    s.time(
+        name + " sum, double", [&, x = vector<float>(s.src<float>(), n)] { value = x.cast<double>().sum(); }, check);
   if (peers::whole(s.c, LOCKSTEP_MAX, LOCKSTEP_F32))
     s.time(
         name + " maxCoeff", [&, x = vector<float>(s.src<float>(), n)] { value = static_cast<double>(x.maxCoeff()); },

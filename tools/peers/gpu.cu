@@ -88,8 +88,10 @@ device_timing time_device(const peers::arguments& a, const Body& body) {
   const double start = peers::now_ms();
   while (ms.size() < 15 || (peers::now_ms() - start < a.seconds * 1e3 && ms.size() < 400)) {
     const double one = sample();
-    if (late == 0) ms.push_back(one);
-    else if (late == 3) std::fprintf(stderr, "samples are queued too late: is the host busy?\n"), std::exit(1);
+    if (late == 0)
+      ms.push_back(one);
+    else if (late == 3)
+      std::fprintf(stderr, "samples are queued too late: is the host busy?\n"), std::exit(1);
   }
   must(cudaGetLastError(), "timing");
   cudaEventDestroy(begin);
@@ -100,7 +102,9 @@ device_timing time_device(const peers::arguments& a, const Body& body) {
 
 struct square {
   template <class T>
-  __host__ __device__ double operator()(T x) const { return static_cast<double>(x) * static_cast<double>(x); }
+  __host__ __device__ double operator()(T x) const {
+    return static_cast<double>(x) * static_cast<double>(x);
+  }
 };
 struct square_i64 {
   __host__ __device__ long long operator()(int x) const { return static_cast<long long>(x) * x; }
@@ -138,9 +142,13 @@ struct on_device {
     must(cudaMemcpy(src.p, s.src(), s.c.src.span_bytes(), cudaMemcpyHostToDevice), "upload");
   }
   template <class T>
-  const T* x() const { return static_cast<const T*>(src.p); }
+  const T* x() const {
+    return static_cast<const T*>(src.p);
+  }
   template <class T>
-  T* y() const { return static_cast<T*>(dst.p); }
+  T* y() const {
+    return static_cast<T*>(dst.p);
+  }
 
   // n results of type Got, whose right values are of type Want.
   template <class Want, class Got>
@@ -168,7 +176,8 @@ struct on_device {
     size_t bytes = 0;
     must(call(nullptr, bytes), "CUB");
     device_memory workspace(bytes);
-    time(peer, [&] { call(workspace.p, bytes); }, check);
+    time(
+        peer, [&] { call(workspace.p, bytes); }, check);
   }
 };
 
@@ -198,8 +207,9 @@ void transposes(on_device& d, cublasHandle_t blas) {
     int version = 0;
     cublasGetVersion(blas, &version);
     if (t.rows <= INT32_MAX && t.cols <= INT32_MAX)
-      d.time("cuBLAS " + std::to_string(version) + " geam",
-             [&] { geam(blas, static_cast<int>(t.rows), static_cast<int>(t.cols), d.x<T>(), d.y<T>()); }, check);
+      d.time(
+          "cuBLAS " + std::to_string(version) + " geam",
+          [&] { geam(blas, static_cast<int>(t.rows), static_cast<int>(t.cols), d.x<T>(), d.y<T>()); }, check);
   }
   const auto map = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), transposed{t.rows, t.cols});
   d.time(
@@ -234,12 +244,14 @@ void reductions(on_device& d, cublasHandle_t blas) {
       d.time(
           "cuBLAS dot, float", [&] { cublasSdot(blas, static_cast<int>(n), f32, 1, f32, 1, d.y<float>()); },
           [&] { return d.check<double, float>(d.dst.p, 1); });
-      d.time("cuBLAS nrm2, float", [&] { cublasSnrm2(blas, static_cast<int>(n), f32, 1, d.y<float>()); }, [&] {
-        float norm = 0;
-        must(cudaMemcpy(&norm, d.dst.p, sizeof norm, cudaMemcpyDeviceToHost), "download");
-        const double squares = static_cast<double>(norm) * norm;
-        return d.s.values<double>(&squares, 1);
-      });
+      d.time(
+          "cuBLAS nrm2, float", [&] { cublasSnrm2(blas, static_cast<int>(n), f32, 1, d.y<float>()); },
+          [&] {
+            float norm = 0;
+            must(cudaMemcpy(&norm, d.dst.p, sizeof norm, cudaMemcpyDeviceToHost), "download");
+            const double squares = static_cast<double>(norm) * norm;
+            return d.s.values<double>(&squares, 1);
+          });
       cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_HOST);
     }
   }
@@ -257,21 +269,23 @@ void reductions(on_device& d, cublasHandle_t blas) {
   }
   if (peers::whole(c, LOCKSTEP_SUM, LOCKSTEP_F32)) {
     double value = 0;
-    d.time(thrust_name + " transform_reduce, double",
-           [&] { value = thrust::transform_reduce(thrust::device, first, first + n, widened{}, 0.0, plus); },
-           [&] { return d.s.values<double>(&value, 1); });
+    d.time(
+        thrust_name + " transform_reduce, double",
+        [&] { value = thrust::transform_reduce(thrust::device, first, first + n, widened{}, 0.0, plus); },
+        [&] { return d.s.values<double>(&value, 1); });
   }
   if (peers::whole(c, LOCKSTEP_MAX, LOCKSTEP_F32)) {
     float value = 0;
-    d.time(thrust_name + " reduce",
-           [&] { value = thrust::reduce(thrust::device, first, first + n, -INFINITY, cuda::maximum<float>()); },
-           [&] { return d.s.values<float>(&value, 1); });
+    d.time(
+        thrust_name + " reduce",
+        [&] { value = thrust::reduce(thrust::device, first, first + n, -INFINITY, cuda::maximum<float>()); },
+        [&] { return d.s.values<float>(&value, 1); });
   }
   if (peers::whole(c, LOCKSTEP_ARGMAX, LOCKSTEP_F32)) {
     int64_t at = 0;
-    d.time(thrust_name + " max_element",
-           [&] { at = thrust::max_element(thrust::device, first, first + n) - first; },
-           [&] { return d.s.values<int64_t>(&at, 1); });
+    d.time(
+        thrust_name + " max_element", [&] { at = thrust::max_element(thrust::device, first, first + n) - first; },
+        [&] { return d.s.values<int64_t>(&at, 1); });
   }
   if (peers::whole(c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
     d.time_cub(
@@ -358,8 +372,10 @@ void stencil_1d(on_device& d) {
           return d.s.inside(got.data());
         });
   };
-  if (n <= INT32_MAX) by_index(int32_t{4});
-  else by_index(int64_t{4});
+  if (n <= INT32_MAX)
+    by_index(int32_t{4});
+  else
+    by_index(int64_t{4});
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ Func permuted(ImageParam in, const std::vector<int>& dst_sizes, const std::vecto
   Var task("task");
   if (order.size() > tiled)
     out.fuse(Var(order[order.size() - 2].name()), Var(order.back().name()), task).parallel(task);
-  else out.parallel(Var(order.back().name()));
+  else
+    out.parallel(Var(order.back().name()));
   return out;
 }
 

@@ -134,8 +134,12 @@ void moved(peers::subject& s) {
   const T* x = s.src<T>();
   T* y = s.dst<T>();
   const auto check = [&] { return s.bits(y); };
-  if (s.c.op == LOCKSTEP_TRANSPOSE) s.time("omp loop, tiles of 16", [&] { transpose(x, y, s.c.transpose); }, check);
-  else s.time("omp loop", [&] { permute(x, y, s.c.permute); }, check);
+  if (s.c.op == LOCKSTEP_TRANSPOSE)
+    s.time(
+        "omp loop, tiles of 16", [&] { transpose(x, y, s.c.transpose); }, check);
+  else
+    s.time(
+        "omp loop", [&] { permute(x, y, s.c.permute); }, check);
 }
 
 void reductions(peers::subject& s) {
@@ -145,9 +149,11 @@ void reductions(peers::subject& s) {
   const auto check = [&] { return s.values<double>(&value, 1); };
   const auto check_exact = [&] { return s.values<int64_t>(&exact, 1); };
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32))
-    s.time("omp loop, double", [&, x = s.src<float>()] { value = squares<float, double>(x, n); }, check);
+    s.time(
+        "omp loop, double", [&, x = s.src<float>()] { value = squares<float, double>(x, n); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
-    s.time("omp loop", [&, x = s.src<double>()] { value = squares<double, double>(x, n); }, check);
+    s.time(
+        "omp loop", [&, x = s.src<double>()] { value = squares<double, double>(x, n); }, check);
   if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32))
     s.time(
         "omp loop, wrapping i64", [&, x = s.src<int32_t>()] { exact = squares<int32_t, int64_t>(x, n); }, check_exact);
@@ -159,7 +165,8 @@ void reductions(peers::subject& s) {
         "omp loop", [&, x = s.src<float>()] { value = static_cast<double>(largest(x, n)); },
         [&] { return s.values<float>(&value, 1); });
   if (peers::whole(s.c, LOCKSTEP_ARGMAX, LOCKSTEP_F32))
-    s.time("omp loop, two passes", [&, x = s.src<float>()] { exact = first_largest(x, n); }, check_exact);
+    s.time(
+        "omp loop, two passes", [&, x = s.src<float>()] { exact = first_largest(x, n); }, check_exact);
   if (peers::rows(s.c, LOCKSTEP_SUM, LOCKSTEP_F32))
     s.time(
         "omp loop, double", [&, x = s.src<float>(), y = s.dst<double>()] { row_sums(x, y, count, n); },

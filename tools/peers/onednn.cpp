@@ -46,8 +46,7 @@ void reduce(const std::string& name, const dnnl::engine& engine, peers::subject&
   const dnnl::memory::desc rows({r.count, r.length}, f32, dnnl::memory::format_tag::ab),
       one({r.count, 1}, f32, dnnl::memory::format_tag::ab);
   const auto what = largest ? how::reduction_max : how::reduction_sum;
-  const dnnl::reduction::primitive_desc plan(dnnl::reduction::desc(what, rows, one, 0.0f, 0.0f),
-                                             engine);
+  const dnnl::reduction::primitive_desc plan(dnnl::reduction::desc(what, rows, one, 0.0f, 0.0f), engine);
   const dnnl::reduction reduction(plan);
   std::vector<float> results(static_cast<size_t>(r.count));
   dnnl::stream stream(engine);

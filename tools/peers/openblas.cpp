@@ -30,14 +30,19 @@ int main(int argc, char** argv) {
                    from = static_cast<blasint>(t.src_ld), to = static_cast<blasint>(t.dst_ld);
         const auto check = [&] { return s.bits(s.dst()); };
         const auto each = [&](const auto* x, auto* y, auto* copy) {
-          s.time(name + " omatcopy", [=, &t] {
-            for (int64_t k = 0; k < t.batch; ++k)
-              copy(CblasRowMajor, CblasTrans, rows, cols, 1, x + k * t.src_batch_stride, from,
-                   y + k * t.dst_batch_stride, to);
-          }, check);
+          s.time(
+              name + " omatcopy",
+              [=, &t] {
+                for (int64_t k = 0; k < t.batch; ++k)
+                  copy(CblasRowMajor, CblasTrans, rows, cols, 1, x + k * t.src_batch_stride, from,
+                       y + k * t.dst_batch_stride, to);
+              },
+              check);
         };
-        if (t.element_bytes == 4) each(s.src<float>(), s.dst<float>(), cblas_somatcopy);
-        else each(s.src<double>(), s.dst<double>(), cblas_domatcopy);
+        if (t.element_bytes == 4)
+          each(s.src<float>(), s.dst<float>(), cblas_somatcopy);
+        else
+          each(s.src<double>(), s.dst<double>(), cblas_domatcopy);
       }
       const auto n = static_cast<blasint>(s.c.reduce.length);
       double value = 0;
@@ -47,7 +52,8 @@ int main(int argc, char** argv) {
             name + " dot, float", [&, x = s.src<float>()] { value = static_cast<double>(cblas_sdot(n, x, 1, x, 1)); },
             check);
       if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64))
-        s.time(name + " dot", [&, x = s.src<double>()] { value = cblas_ddot(n, x, 1, x, 1); }, check);
+        s.time(
+            name + " dot", [&, x = s.src<double>()] { value = cblas_ddot(n, x, 1, x, 1); }, check);
     };
   });
 }

@@ -86,7 +86,11 @@ class subject {
   const arguments& a;
 
   subject(const std::string& request, const arguments& how, block& src, block& dst)
-      : c(cases::parse(request.substr(0, request.find(' ')))), a(how), src_(src), dst_(dst), name_(c.name),
+      : c(cases::parse(request.substr(0, request.find(' ')))),
+        a(how),
+        src_(src),
+        dst_(dst),
+        name_(c.name),
         ours_ms_(std::atof(request.substr(name_.size()).c_str())) {}
   ~subject() {
     if (src_data_ != nullptr) munmap(src_data_, src_bytes());
@@ -240,10 +244,14 @@ int serve(int argc, char** argv, const char* backend, const Start& start) {
   arguments a;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--cold") a.cold = true;
-    else if (word == "--backend" && i + 1 < argc) a.backend = argv[++i];
-    else if (word == "--threads" && i + 1 < argc) a.threads = std::atoi(argv[++i]);
-    else if (word == "--seconds" && i + 1 < argc) a.seconds = std::atof(argv[++i]);
+    if (word == "--cold")
+      a.cold = true;
+    else if (word == "--backend" && i + 1 < argc)
+      a.backend = argv[++i];
+    else if (word == "--threads" && i + 1 < argc)
+      a.threads = std::atoi(argv[++i]);
+    else if (word == "--seconds" && i + 1 < argc)
+      a.seconds = std::atof(argv[++i]);
     else
       return std::fprintf(stderr, "%s: unknown argument %s; lockstep bench --peers runs this program\n", argv[0],
                           argv[i]),

@@ -31,12 +31,15 @@ void transpose(peers::subject& s) {
   const int64_t n = s.c.src.elements();
   const auto map = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0),
                                                    transposed{s.c.transpose.rows, s.c.transpose.cols});
-  s.time(library + "gather", [&] { thrust::gather(thrust::device, map, map + n, x, y); }, [&] { return s.bits(y); });
+  s.time(
+      library + "gather", [&] { thrust::gather(thrust::device, map, map + n, x, y); }, [&] { return s.bits(y); });
 }
 
 struct square {
   template <class T>
-  double operator()(T v) const { return static_cast<double>(v) * static_cast<double>(v); }
+  double operator()(T v) const {
+    return static_cast<double>(v) * static_cast<double>(v);
+  }
 };
 struct square_exact {
   int64_t operator()(int32_t v) const { return int64_t{v} * v; }

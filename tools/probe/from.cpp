@@ -3,9 +3,9 @@
 #include <fstream>
 
 #include "../cli.hpp"
+#include "../json.hpp"
 #include "commit.hpp"
 #include "probe.hpp"
-#include "../json.hpp"
 
 namespace lockstep::tool::probe {
 namespace {

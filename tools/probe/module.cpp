@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "probe.hpp"
-#include "trusted.hpp"
 #include "text.hpp"
+#include "trusted.hpp"
 
 namespace lockstep::tool::probe {
 

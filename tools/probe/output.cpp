@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "../cli.hpp"
-#include "probe.hpp"
 #include "../json.hpp"
+#include "probe.hpp"
 
 namespace lockstep::tool::probe {
 namespace {

@@ -141,15 +141,13 @@ void probe_command(command root, action& chosen) {
   auto command = root.add_command("probe", "Measure the memory hierarchy beside what is taught about it");
   const auto s = std::make_shared<probe::settings>();
   command.add("--list", s->list, "say which rows there are, and measure nothing");
-  command.add("--row", s->rows,
-                      "a row, or a regular expression of rows: E3, 'E(3|8)'; may be repeated (default: all)");
+  command.add("--row", s->rows, "a row, or a regular expression of rows: E3, 'E(3|8)'; may be repeated (default: all)");
   command.add("--backend", s->backend, "cpu or cuda (default: both, and say what is missing)")
       .type_name("NAME")
       .one_of({"auto", "cpu", "cuda"});
   command.add("--seconds", s->seconds, "time that one measurement may take; 0: one launch each, for profilers")
       .between(0.0, 60.0);
-  command.add("--threads", s->threads, "CPU threads of the rows that use several (default: all)")
-      .between(0, 4096);
+  command.add("--threads", s->threads, "CPU threads of the rows that use several (default: all)").between(0, 4096);
   command.add("--json", s->json, "write the results here; - for stdout, in place of the table");
   command.add("--html", s->html, "write a page with charts here");
   command.add("--from", s->from, "judge and draw the readings of this --json file, and measure nothing");

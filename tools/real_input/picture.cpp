@@ -158,9 +158,8 @@ array read_pnm(const std::string& name, std::string_view bytes) {
 // .png as well as .PNG
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() &&
-         std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()), [](char a, char b) {
-           return a == std::tolower(static_cast<unsigned char>(b));
-         });
+         std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()),
+                    [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
 }
 
 }  // namespace
@@ -222,7 +221,8 @@ void write_picture(const std::string& path, const array& picture) {
   std::string out = format_text("P{}\n{} {}\n255\n", ppm ? 6 : 5, shape[1], shape[0]);
   if (ppm && !color)
     for (size_t i = 0; i < picture.header.data_bytes(); ++i) out.append(3, picture.data[i]);
-  else out.append(picture.data, picture.header.data_bytes());
+  else
+    out.append(picture.data, picture.header.data_bytes());
   write_file(path, out);
 }
 

@@ -34,8 +34,10 @@ void move_16(const byte_program& program, const char* src, char* dst, int64_t pe
     for (int k = 0; k < program.stores; ++k, step += S == 0 ? 1 : together) {
       __m128i x = step_16<S>(*step, src);
       for (int i = 1; i < together; ++i) x = _mm_or_si128(x, step_16<S>(step[i], src));
-      if constexpr (stream) _mm_stream_si128(reinterpret_cast<__m128i*>(dst + program.dst[k]), x);
-      else _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + program.dst[k]), x);
+      if constexpr (stream)
+        _mm_stream_si128(reinterpret_cast<__m128i*>(dst + program.dst[k]), x);
+      else
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + program.dst[k]), x);
     }
   }
 }
@@ -50,8 +52,10 @@ void move_16_by_steps(const byte_program& program, const char* src, char* dst, i
   }
 }
 void run_16(const byte_program& program, const char* src, char* dst, int64_t periods, bool stream) {
-  if (stream) move_16_by_steps<true>(program, src, dst, periods);
-  else move_16_by_steps<false>(program, src, dst, periods);
+  if (stream)
+    move_16_by_steps<true>(program, src, dst, periods);
+  else
+    move_16_by_steps<false>(program, src, dst, periods);
 }
 #else
 constexpr byte_kernels::kernel run_16 = nullptr;
@@ -64,7 +68,8 @@ LOCKSTEP_VBMI inline __m512i step_64(const byte_step& step, const char* src) {
   const __m512i from = _mm512_load_si512(step.from), x = _mm512_loadu_si512(src + step.src[0]);
   if constexpr (S == 0)
     return _mm512_maskz_permutexvar_epi8(~__mmask64{0}, from, x);  // GCC 12 warns about the plain one
-  else return _mm512_permutex2var_epi8(x, from, _mm512_loadu_si512(src + step.src[1]));
+  else
+    return _mm512_permutex2var_epi8(x, from, _mm512_loadu_si512(src + step.src[1]));
 }
 template <int S, bool stream>
 LOCKSTEP_VBMI void move_64(const byte_program& program, const char* src, char* dst, int64_t periods) {
@@ -74,8 +79,10 @@ LOCKSTEP_VBMI void move_64(const byte_program& program, const char* src, char* d
     for (int k = 0; k < program.stores; ++k, step += S == 0 ? 1 : together) {
       __m512i x = step_64<S>(*step, src);
       for (int i = 1; i < together; ++i) x = _mm512_mask_mov_epi8(x, step[i].into, step_64<S>(step[i], src));
-      if constexpr (stream) _mm512_stream_si512(reinterpret_cast<__m512i*>(dst + program.dst[k]), x);
-      else _mm512_storeu_si512(dst + program.dst[k], x);
+      if constexpr (stream)
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(dst + program.dst[k]), x);
+      else
+        _mm512_storeu_si512(dst + program.dst[k], x);
     }
   }
 }
@@ -90,8 +97,10 @@ void move_64_by_steps(const byte_program& program, const char* src, char* dst, i
   }
 }
 void run_64(const byte_program& program, const char* src, char* dst, int64_t periods, bool stream) {
-  if (stream) move_64_by_steps<true>(program, src, dst, periods);
-  else move_64_by_steps<false>(program, src, dst, periods);
+  if (stream)
+    move_64_by_steps<true>(program, src, dst, periods);
+  else
+    move_64_by_steps<false>(program, src, dst, periods);
 }
 #else
 constexpr byte_kernels::kernel run_64 = nullptr;
@@ -112,8 +121,10 @@ void pixels_of(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64
     for (int64_t i = 0; i < rows; ++i, from += src_ld) {
       __builtin_prefetch(from + ahead);
       __builtin_prefetch(from + ahead + 64);
-      if (n == most && i + 1 < rows) __builtin_memcpy(pack + i * pack_ld, from, piece);
-      else __builtin_memcpy(pack + i * pack_ld, from, static_cast<size_t>(n * bytes));
+      if (n == most && i + 1 < rows)
+        __builtin_memcpy(pack + i * pack_ld, from, piece);
+      else
+        __builtin_memcpy(pack + i * pack_ld, from, static_cast<size_t>(n * bytes));
     }
     for (int64_t j = 0; j < n; ++j) {
       const char* at = pack + j * bytes;

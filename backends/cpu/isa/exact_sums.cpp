@@ -136,8 +136,10 @@ inline vu load_part(const typename K::element* p, int64_t m) {
   typename K::element part[W] = {};
 #if defined(LOCKSTEP_ISA_AVX512)
   const auto mask = static_cast<__mmask8>((1 << m) - 1);
-  if constexpr (sizeof(*p) == 4) _mm256_storeu_si256((__m256i*)part, _mm256_maskz_loadu_epi32(mask, p));
-  else _mm512_storeu_si512(part, _mm512_maskz_loadu_epi64(mask, p));
+  if constexpr (sizeof(*p) == 4)
+    _mm256_storeu_si256((__m256i*)part, _mm256_maskz_loadu_epi32(mask, p));
+  else
+    _mm512_storeu_si512(part, _mm512_maskz_loadu_epi64(mask, p));
 #elif defined(LOCKSTEP_ISA_AVX2)
   if constexpr (sizeof(*p) == 4)
     _mm_storeu_si128((__m128i*)part, _mm_maskload_epi32(p, _mm256_castsi256_si128(first_lanes32(m))));
@@ -151,8 +153,10 @@ inline vu load_part(const typename K::element* p, int64_t m) {
 
 template <class K>
 inline void enter_two(vu* part, const typename K::element* p) {
-  if constexpr (requires { K::enter_two(part, p); }) K::enter_two(part, p);
-  else K::enter(part, K::load(p), K::load(p + W));
+  if constexpr (requires { K::enter_two(part, p); })
+    K::enter_two(part, p);
+  else
+    K::enter(part, K::load(p), K::load(p + W));
 }
 
 template <class K>

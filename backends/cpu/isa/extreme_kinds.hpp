@@ -56,7 +56,8 @@ inline typename K::vector last_vector(const typename K::element* p, int64_t n) {
   const __m512i fill = reinterpret_cast<__m512i>(V{} + p[0]);
   if constexpr (sizeof(*p) == 4)
     return reinterpret_cast<V>(_mm512_mask_loadu_epi32(fill, static_cast<__mmask16>((1 << n) - 1), p));
-  else return reinterpret_cast<V>(_mm512_mask_loadu_epi64(fill, static_cast<__mmask8>((1 << n) - 1), p));
+  else
+    return reinterpret_cast<V>(_mm512_mask_loadu_epi64(fill, static_cast<__mmask8>((1 << n) - 1), p));
 #elif defined(LOCKSTEP_ISA_AVX2)
   const __m256i fill = reinterpret_cast<__m256i>(V{} + p[0]);
   __m256i mask, some;
@@ -77,11 +78,15 @@ inline typename K::vector last_vector(const typename K::element* p, int64_t n) {
 
 struct take_greater {
   template <class V>
-  static V of(V a, V b) { return greater(a, b); }
+  static V of(V a, V b) {
+    return greater(a, b);
+  }
 };
 struct take_lesser {
   template <class V>
-  static V of(V a, V b) { return lesser(a, b); }
+  static V of(V a, V b) {
+    return lesser(a, b);
+  }
 };
 
 // Neighbouring lanes of a, then of b, joined.
@@ -141,8 +146,10 @@ inline bool any_lane(typename K::vector x) {
 // Floats as integers that grow with them (order::key_f32, key_f64); NaN of the sign that wins is beyond infinity.
 template <class K>
 inline typename K::vector ordered(typename K::vector x) {
-  if constexpr (!K::float_bits) return x;
-  else return x ^ ((x < 0) & K::highest);
+  if constexpr (!K::float_bits)
+    return x;
+  else
+    return x ^ ((x < 0) & K::highest);
 }
 
 // What a chunk's vectors enter by, two at a time; then keys(), whose extreme is the chunk's, unless it is undecided().

@@ -8,9 +8,9 @@
 // Watch   NaN of either sign wins both ways; among NaNs payloads do not count
 // Source  lib/order.hpp (keys)
 #include "../reduce_kernels.hpp"
+#include "extreme_kinds.hpp"
 #include "mutant.hpp"
 #include "order.hpp"
-#include "extreme_kinds.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
@@ -71,8 +71,10 @@ struct group {
       const VU l = across<take_lesser>(low), h = across<take_greater>(high);
       nans = (t > static_cast<typename K::element>(K::infinity)) |
              (LOCKSTEP_MUTANT("negative_nan_ignored") ? V{} : reinterpret_cast<V>(h > (K::infinity | K::sign)));
-      if (Largest) winner = t >= 0 ? t : reinterpret_cast<V>(l);
-      else winner = reinterpret_cast<V>(h) < 0 ? reinterpret_cast<V>(h) : reinterpret_cast<V>(l);
+      if (Largest)
+        winner = t >= 0 ? t : reinterpret_cast<V>(l);
+      else
+        winner = reinterpret_cast<V>(h) < 0 ? reinterpret_cast<V>(h) : reinterpret_cast<V>(l);
     }
     memcpy(bits, &winner, sizeof winner);
     for (int i = 0; i < K::width; ++i) nan[i] = nans[i] != 0;
@@ -162,8 +164,10 @@ bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int tog
     }
     best[i] = Largest ? greater(b[0], b[1]) : lesser(b[0], b[1]);
   }
-  if constexpr (Largest) winner = across<take_greater>(best);
-  else winner = across<take_lesser>(best);
+  if constexpr (Largest)
+    winner = across<take_greater>(best);
+  else
+    winner = across<take_lesser>(best);
   nan = vector{};
   if constexpr (K::float_bits) {
     nan = Largest ? winner > infinity : winner < static_cast<I>(~infinity);
@@ -226,8 +230,10 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
   typename K::vector keys[Streams][K::width];
   if (some < K::width) memset(static_cast<void*>(keys), 0, sizeof keys);
   const auto line = [](const typename K::element* from) {
-    if constexpr (Streams == 2) return held(load_of_stream<typename K::vector>(from));
-    else return held(load_line<typename K::vector>(from));
+    if constexpr (Streams == 2)
+      return held(load_of_stream<typename K::vector>(from));
+    else
+      return held(load_line<typename K::vector>(from));
   };
   bool undecided = false;
   for (int i = 0; i < some; ++i) {

@@ -124,8 +124,10 @@ inline void full_rows_by_turns(const typename K::element* p, int64_t full, vd* t
 // Rows that come from beyond L2, or may.
 template <class K>
 inline void far_rows(const typename K::element* p, int64_t full, vd* lane) {
-  if constexpr (zen4_reads) full_rows_by_turns<K>(p, full, lane);
-  else full_rows<by_vectors<K>>(p, full, lane);
+  if constexpr (zen4_reads)
+    full_rows_by_turns<K>(p, full, lane);
+  else
+    full_rows<by_vectors<K>>(p, full, lane);
 }
 
 // Joins whole vectors of lanes, `live` of them not missing, down to one.
@@ -208,8 +210,10 @@ inline void two_leaves(const typename H::element* p, const typename H::element* 
 #pragma GCC unroll 32
   for (int k = 0; k < vectors; ++k) a[k] = b[k] = all_lanes<typename H::V>(-0.0);
   const auto load = [](const typename H::element* from) {
-    if constexpr (sizeof(*from) == 8) return load_of_stream<vd>(from);  // narrower ones come by half a line or less
-    else return H::load(from);
+    if constexpr (sizeof(*from) == 8)
+      return load_of_stream<vd>(from);  // narrower ones come by half a line or less
+    else
+      return H::load(from);
   };
   // The other's lanes wait in L1: all of them in registers leave none for an element's square.
   const auto take = [&](const auto* from, typename H::V(&lane)[vectors]) {
@@ -301,8 +305,10 @@ void rows_by_fours(const packed_rows& r, int64_t count, double* out) {
         if (k + d < V) lane[k] += lane[k + d];
     const v4d x = held(lane[0]);
     if ((s & 2) == 0) {
-      if ((s & 1) == 0) row[0] = x;
-      else row[1] = x;
+      if ((s & 1) == 0)
+        row[0] = x;
+      else
+        row[1] = x;
     } else if ((s & 1) == 0) {
       row[2] = x;
     } else {

@@ -12,9 +12,7 @@ inline __m256d four_f32(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)
 inline __m256d four_bf16(const uint16_t* p) {
   return _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i*)p)), 16)));
 }
-inline __m256d four_f16(const uint16_t* p) {
-  return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i*)p)));
-}
+inline __m256d four_f16(const uint16_t* p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i*)p))); }
 #endif
 inline vd load_f64(const double* p) { return load_line<vd>(p); }
 inline vd load_f32(const float* p) {

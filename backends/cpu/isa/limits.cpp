@@ -122,7 +122,7 @@ inline doubles fused(doubles x, doubles a, doubles c) {
 // Two ports of latency 4 need 8 chains in flight; 12 and the two constants fit 16 registers.
 constexpr int chains = 12;
 template <class T>
-constexpr int fma_lanes = chains * width / static_cast<int>(sizeof(T));
+constexpr int fma_lanes = chains* width / static_cast<int>(sizeof(T));
 
 template <class T>
 uint64_t run_fma(int64_t blocks, const T* start, const T* want) {
@@ -154,7 +154,12 @@ static_assert(fma_lanes<float> <= most_fma_lanes);
 }  // namespace
 
 extern const limit_kernels limit_kernels_of_table;
-const limit_kernels limit_kernels_of_table = {copy, copy_streaming, read_all<false>, read_all<true>, read_two,
-                                              {fma_lanes<float>, run_fma<float>}, {fma_lanes<double>, run_fma<double>}};
+const limit_kernels limit_kernels_of_table = {copy,
+                                              copy_streaming,
+                                              read_all<false>,
+                                              read_all<true>,
+                                              read_two,
+                                              {fma_lanes<float>, run_fma<float>},
+                                              {fma_lanes<double>, run_fma<double>}};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

@@ -18,8 +18,10 @@ namespace {
 #if defined(LOCKSTEP_ISA_AVX512)
 template <bool Stream>
 void put(void* p, __m512i v) {
-  if constexpr (Stream) _mm512_stream_si512(static_cast<__m512i*>(p), v);
-  else _mm512_storeu_si512(p, v);
+  if constexpr (Stream)
+    _mm512_stream_si512(static_cast<__m512i*>(p), v);
+  else
+    _mm512_storeu_si512(p, v);
 }
 
 template <bool Stream>

@@ -191,8 +191,10 @@ template <class T, class P, int U, int R>
 #pragma GCC unroll 16
   for (int u = 0; u < U; ++u) {
     const P result = sum[u].canonical();
-    if (stream) result.stream(a.dst + i + u * P::width);
-    else result.store(a.dst + i + u * P::width);
+    if (stream)
+      result.stream(a.dst + i + u * P::width);
+    else
+      result.store(a.dst + i + u * P::width);
   }
 }
 
@@ -216,8 +218,10 @@ template <class T, class P, int U>
 #pragma GCC unroll 16
   for (int u = 0; u < U; ++u) {
     const P result = sum[u].canonical();
-    if (stream) result.stream(a.dst + i + u * P::width);
-    else result.store(a.dst + i + u * P::width);
+    if (stream)
+      result.stream(a.dst + i + u * P::width);
+    else
+      result.store(a.dst + i + u * P::width);
   }
 }
 
@@ -236,10 +240,14 @@ constexpr bool zen4 = false;
 constexpr bool tap_by_load(int k, int radius) { return zen4 ? k % 2 != 0 : (k + radius) % 3 == 2; }
 template <class T, class P, int R, int U, int K>
 [[gnu::always_inline]] inline P inner_tap(const T* x, const P (&lines)[U + 2], int u) {
-  if constexpr (K == 0) return lines[u + 1];
-  else if constexpr (tap_by_load(K, R)) return P::load(x + u * P::width + K);
-  else if constexpr (K < 0) return P::template slide<(P::width + K) % P::width>(lines[u], lines[u + 1]);
-  else return P::template slide<K % P::width>(lines[u + 1], lines[u + 2]);
+  if constexpr (K == 0)
+    return lines[u + 1];
+  else if constexpr (tap_by_load(K, R))
+    return P::load(x + u * P::width + K);
+  else if constexpr (K < 0)
+    return P::template slide<(P::width + K) % P::width>(lines[u], lines[u + 1]);
+  else
+    return P::template slide<K % P::width>(lines[u + 1], lines[u + 2]);
 }
 
 template <class T, class P, int R, int U, int K, bool First>
@@ -248,10 +256,14 @@ template <class T, class P, int R, int U, int K, bool First>
 #pragma GCC unroll 16
   for (int u = 0; u < U; ++u) {
     P tap;
-    if constexpr (P::slides && (K > -P::width && K < P::width)) tap = inner_tap<T, P, R, U, K>(x, lines, u);
-    else tap = P::load(x + u * P::width + K);
-    if constexpr (First && K == -R) sum[u] = P::mul(weight, tap);
-    else sum[u] = P::fma(weight, tap, sum[u]);
+    if constexpr (P::slides && (K > -P::width && K < P::width))
+      tap = inner_tap<T, P, R, U, K>(x, lines, u);
+    else
+      tap = P::load(x + u * P::width + K);
+    if constexpr (First && K == -R)
+      sum[u] = P::mul(weight, tap);
+    else
+      sum[u] = P::fma(weight, tap, sum[u]);
   }
   if constexpr (K < R) inner_taps<T, P, R, U, K + 1, First>(x, lines, c, sum);
 }
@@ -306,8 +318,10 @@ template <class T, class P, int U>
     if (!any || LOCKSTEP_MUTANT("stencil_nan_of_a_pair_unseen")) [[likely]] {
 #pragma GCC unroll 16
       for (int u = 0; u < U; ++u) {
-        if (stream) sum[u].stream(dst + u * P::width);
-        else sum[u].store(dst + u * P::width);
+        if (stream)
+          sum[u].stream(dst + u * P::width);
+        else
+          sum[u].store(dst + u * P::width);
       }
       return;
     }
@@ -315,8 +329,10 @@ template <class T, class P, int U>
 #pragma GCC unroll 16
   for (int u = 0; u < U; ++u) {
     const P result = sum[u].canonical();
-    if (stream) result.stream(dst + u * P::width);
-    else result.store(dst + u * P::width);
+    if (stream)
+      result.stream(dst + u * P::width);
+    else
+      result.store(dst + u * P::width);
   }
 }
 
@@ -462,7 +478,8 @@ void folded(const stencil_row<T>& a) {
 }  // namespace
 
 #if defined(LOCKSTEP_ISA_BASELINE)
-#define BLOCKS(T) {}, {}
+#define BLOCKS(T) \
+  {}, {}
 #else
 #if defined(LOCKSTEP_ISA_AVX512)
 // Z, Y, U of a star, r = 4 f32, ns a register of results in L2 / DRAM: 2,2,4 5.8 / 11.4; 4,2,2 6.6 / 11.0;
@@ -471,18 +488,22 @@ constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 4;
 #else
 constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 2;
 #endif
-#define BLOCKS(T)                                                                             \
-  {star_z, star_y, star_u * pack<T>::width,                                                  \
-    {block_rows<T, 1, star_z, star_y, star_u, true>, block_rows<T, 2, star_z, star_y, star_u, true>,  \
-     block_rows<T, 3, star_z, star_y, star_u, true>, block_rows<T, 4, star_z, star_y, star_u, true>}}, \
-   {1, plane_y, plane_u * pack<T>::width,                                                     \
-    {block_rows<T, 1, 1, plane_y, plane_u, false>, block_rows<T, 2, 1, plane_y, plane_u, false>, \
-     block_rows<T, 3, 1, plane_y, plane_u, false>, block_rows<T, 4, 1, plane_y, plane_u, false>}}
+#define BLOCKS(T)                                                                                     \
+  {star_z,                                                                                            \
+   star_y,                                                                                            \
+   star_u * pack<T>::width,                                                                           \
+   {block_rows<T, 1, star_z, star_y, star_u, true>, block_rows<T, 2, star_z, star_y, star_u, true>,   \
+    block_rows<T, 3, star_z, star_y, star_u, true>, block_rows<T, 4, star_z, star_y, star_u, true>}}, \
+  {                                                                                                   \
+    1, plane_y, plane_u *pack<T>::width, {                                                            \
+      block_rows<T, 1, 1, plane_y, plane_u, false>, block_rows<T, 2, 1, plane_y, plane_u, false>,     \
+          block_rows<T, 3, 1, plane_y, plane_u, false>, block_rows<T, 4, 1, plane_y, plane_u, false>  \
+    }                                                                                                 \
+  }
 #endif
 
 extern const stencil_kernels stencil_kernels_of_table;
-const stencil_kernels stencil_kernels_of_table = {
-    {best<float>, direct<float>, folded<float>, BLOCKS(float)},
-    {best<double>, direct<double>, folded<double>, BLOCKS(double)}};
+const stencil_kernels stencil_kernels_of_table = {{best<float>, direct<float>, folded<float>, BLOCKS(float)},
+                                                  {best<double>, direct<double>, folded<double>, BLOCKS(double)}};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

@@ -247,8 +247,8 @@ __attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* d
     for (int64_t j = 0; j < p.width_of(b); j += 64) {
       const int64_t at = b.at + j;
       band<E, how, true>(
-          from + j, from_ld, dst + at / run * run_dst + at % run / E * dst_ld + b.row * E, dst_ld, p.rows_of(b), 4,
-          [&](int64_t lines) __attribute__((always_inline)) { in.lines(lines); });
+          from + j, from_ld, dst + at / run * run_dst + at % run / E * dst_ld + b.row * E, dst_ld, p.rows_of(b),
+          4, [&](int64_t lines) __attribute__((always_inline)) { in.lines(lines); });
     }
     if (!LOCKSTEP_MUTANT("transpose_piped_rest_not_fetched")) in.lines(INT64_MAX);
     b = next;

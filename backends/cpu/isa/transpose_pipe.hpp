@@ -45,10 +45,10 @@ struct pipe {
 #if !defined(LOCKSTEP_ISA_AVX512_ZEN4)
 // All of a strip, then the next: 4096 squared took the same in chunks of 256 to 2,048 columns.
 template <int E, store how>
-constexpr int64_t pipe_rows(int64_t, int64_t, bool) { return piped_rows(E); }
-constexpr int64_t pipe_cols(int64_t, bool) {
-  return int64_t{1} << 40;
+constexpr int64_t pipe_rows(int64_t, int64_t, bool) {
+  return piped_rows(E);
 }
+constexpr int64_t pipe_cols(int64_t, bool) { return int64_t{1} << 40; }
 
 // A block on its way in: it is copied, for the sake of rows that crowd into few sets of L1 and L2.
 struct incoming {

@@ -13,13 +13,12 @@ double widened(const void* src, lockstep_dtype dtype, int64_t i) {
     case LOCKSTEP_F16: {
       const uint16_t bits = static_cast<const uint16_t*>(src)[i];
       const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-      const double magnitude = exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+      const double magnitude = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
                                : exponent == 0 ? std::ldexp(fraction, -24)
                                                : std::ldexp(1024 + fraction, exponent - 25);
       return (bits & 0x8000) != 0 ? -magnitude : magnitude;
     }
-    case LOCKSTEP_BF16:
-      return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(src)[i]) << 16);
+    case LOCKSTEP_BF16: return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(src)[i]) << 16);
     case LOCKSTEP_F32: return static_cast<const float*>(src)[i];
     default: return static_cast<const double*>(src)[i];
   }

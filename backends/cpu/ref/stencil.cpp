@@ -28,8 +28,10 @@ int64_t fold_naively(int64_t i, int64_t n, lockstep_boundary boundary) {
 
 template <class T>
 T quiet_nan() {
-  if constexpr (sizeof(T) == 4) return std::bit_cast<T>(uint32_t{0x7FC00000u});
-  else return std::bit_cast<T>(uint64_t{0x7FF8000000000000u});
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<T>(uint32_t{0x7FC00000u});
+  else
+    return std::bit_cast<T>(uint64_t{0x7FF8000000000000u});
 }
 
 // One array of up to three axes; a missing outer axis has length 1 and no taps.

@@ -24,15 +24,15 @@ namespace lockstep::cuda {
 enum class site : int {
   read_src,
   write_dst,
-  write_tile,   // shared memory, as it comes from src
+  write_tile,  // shared memory, as it comes from src
   read_tile,
-  put_value,    // a block's tree in shared memory: the thread's own value
-  read_own,     // and a join of two: own = own + other
+  put_value,  // a block's tree in shared memory: the thread's own value
+  read_own,   // and a join of two: own = own + other
   read_other,
   write_joined,
   write_partial,
   read_partial,
-  exchange,     // a shuffle: the lane whose value is received
+  exchange,  // a shuffle: the lane whose value is received
   read_coefficient,
 };
 

@@ -33,7 +33,7 @@ struct square_tile {
 // Lanes along a row of src: body(step, offset in src, offset in dst).
 template <class Shape, class Body>
 LOCKSTEP_INDEX void walk_naive_read(const Shape& shape, const square_extent& all, const square_tile& at, int x, int y,
-                                     const Body& body) {
+                                    const Body& body) {
   const int64_t j = at.j0 + x;
   for (int step = y; step < shape.side; step += shape.block_rows)
     if (const int64_t i = at.i0 + step; i < all.rows && j < all.cols)
@@ -43,7 +43,7 @@ LOCKSTEP_INDEX void walk_naive_read(const Shape& shape, const square_extent& all
 // Lanes along a row of dst: body(step, offset in src, offset in dst).
 template <class Shape, class Body>
 LOCKSTEP_INDEX void walk_naive_write(const Shape& shape, const square_extent& all, const square_tile& at, int x, int y,
-                                      const Body& body) {
+                                     const Body& body) {
   const int64_t i = at.i0 + x;
   for (int step = y; step < shape.side; step += shape.block_rows)
     if (const int64_t j = at.j0 + step; i < all.rows && j < all.cols)
@@ -68,7 +68,7 @@ LOCKSTEP_INDEX int tile_place(const Shape& shape, int i, int j) {
 // A tile by rows of src: body(step, offset in src, place in the tile).
 template <layout how, class Shape, class Body>
 LOCKSTEP_INDEX void walk_tile_in(const Shape& shape, const square_extent& all, const square_tile& at, int x, int y,
-                                  const Body& body) {
+                                 const Body& body) {
   for (int step = y; step < shape.side; step += shape.block_rows)
     if (at.i0 + step < all.rows && at.j0 + x < all.cols)
       body(step, (at.i0 + step) * all.src_ld + at.j0 + x, tile_place<how>(shape, step, x));
@@ -77,7 +77,7 @@ LOCKSTEP_INDEX void walk_tile_in(const Shape& shape, const square_extent& all, c
 // And by rows of dst, which are its columns: body(step, place in the tile, offset in dst).
 template <layout how, class Shape, class Body>
 LOCKSTEP_INDEX void walk_tile_out(const Shape& shape, const square_extent& all, const square_tile& at, int x, int y,
-                                   const Body& body) {
+                                  const Body& body) {
   for (int step = y; step < shape.side; step += shape.block_rows)
     if (at.j0 + step < all.cols && at.i0 + x < all.rows)
       body(step, tile_place<how>(shape, x, step), (at.j0 + step) * all.dst_ld + at.i0 + x);

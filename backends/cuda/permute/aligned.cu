@@ -16,11 +16,10 @@
 //         (they are there, of any value), but runs of dst end before them. Where no box can be
 //         shared out (1 of 189,148 random shapes) `blocks` moves it all.
 // Source  this repository; figures in tests/results/tries.md.
-#include "aligned.hpp"
-
 #include "../chunk.cuh"
 #include "../element.cuh"
 #include "../mutant.cuh"
+#include "aligned.hpp"
 #include "blocks.hpp"
 
 namespace lockstep::cuda {
@@ -61,13 +60,19 @@ __device__ inline void store_part(unsigned char* to, const unsigned char* image,
     *reinterpret_cast<P*>(to + first) = *reinterpret_cast<const P*>(image + first);
     first += static_cast<int>(sizeof(P));
   };
-  if constexpr (bytes <= 1) if ((first & 1) != 0 && first + 1 <= last) piece(uint8_t{});
-  if constexpr (bytes <= 2) if ((first & 2) != 0 && first + 2 <= last) piece(uint16_t{});
-  if constexpr (bytes <= 4) if ((first & 4) != 0 && first + 4 <= last) piece(uint32_t{});
+  if constexpr (bytes <= 1)
+    if ((first & 1) != 0 && first + 1 <= last) piece(uint8_t{});
+  if constexpr (bytes <= 2)
+    if ((first & 2) != 0 && first + 2 <= last) piece(uint16_t{});
+  if constexpr (bytes <= 4)
+    if ((first & 4) != 0 && first + 4 <= last) piece(uint32_t{});
   if (first + 8 <= last) piece(uint2{});
-  if constexpr (bytes <= 4) if (first + 4 <= last) piece(uint32_t{});
-  if constexpr (bytes <= 2) if (first + 2 <= last) piece(uint16_t{});
-  if constexpr (bytes <= 1) if (first + 1 <= last) piece(uint8_t{});
+  if constexpr (bytes <= 4)
+    if (first + 4 <= last) piece(uint32_t{});
+  if constexpr (bytes <= 2)
+    if (first + 2 <= last) piece(uint16_t{});
+  if constexpr (bytes <= 1)
+    if (first + 1 <= last) piece(uint8_t{});
 }
 
 // body(run, this thread's first chunk of it in bytes, bytes from one to the next)

@@ -29,12 +29,12 @@ struct run_axis {
 struct run_side {
   int axes;
   run_axis at[LOCKSTEP_MAX_RANK];
-  uint32_t runs, bytes;     // of a full run
-  int cut;                  // the tile[] whose last box has shorter runs, or -1
-  uint32_t cut_bytes;       // how long those are
-  divider lanes;            // threads that share a run
-  uint32_t groups;          // runs at a time
-  uint32_t image;           // bytes
+  uint32_t runs, bytes;  // of a full run
+  int cut;               // the tile[] whose last box has shorter runs, or -1
+  uint32_t cut_bytes;    // how long those are
+  divider lanes;         // threads that share a run
+  uint32_t groups;       // runs at a time
+  uint32_t image;        // bytes
 };
 // Between the images: a thread's element of a step, in mixed radix.
 struct lane_axis {
@@ -54,12 +54,12 @@ struct aligned_plan {
   run_side from, to;
   int lane_axes;
   lane_axis lane[2 + LOCKSTEP_MAX_RANK];
-  uint32_t movers, threads;     // threads that move elements, and the block's
-  uint32_t steps;                // a multiple of 8; the last may be there several times
-  move_step step[aligned_steps]; // where a step begins
-  int overlap;                   // the tile[] along which boxes overlap, or -1
-  uint32_t overlap_step;         // bytes from one to the next in dst
-  int64_t overlap_bytes;         // of all of that axis there
+  uint32_t movers, threads;       // threads that move elements, and the block's
+  uint32_t steps;                 // a multiple of 8; the last may be there several times
+  move_step step[aligned_steps];  // where a step begins
+  int overlap;                    // the tile[] along which boxes overlap, or -1
+  uint32_t overlap_step;          // bytes from one to the next in dst
+  int64_t overlap_bytes;          // of all of that axis there
 };
 
 // Whether both sides have a contiguous axis.

@@ -15,9 +15,9 @@ constexpr uint32_t most_image = 49152;
 struct box_shape {
   int64_t box[LOCKSTEP_MAX_RANK];    // elements, as axes::at
   int64_t whole[LOCKSTEP_MAX_RANK];  // of a box that has all of an axis
-  int own[2][LOCKSTEP_MAX_RANK];   // axes, fastest first: [0] in src, [1] in dst
-  int overlap = -1;                // the axis along which boxes overlap
-  int64_t more = 0;                // elements by which they do
+  int own[2][LOCKSTEP_MAX_RANK];     // axes, fastest first: [0] in src, [1] in dst
+  int overlap = -1;                  // the axis along which boxes overlap
+  int64_t more = 0;                  // elements by which they do
   int64_t step(int k) const { return k == overlap ? box[k] - more : box[k]; }
   int64_t elements() const {
     int64_t all = 1;

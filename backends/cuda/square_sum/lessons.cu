@@ -241,10 +241,8 @@ lockstep_status launch_lesson(lockstep_queue& queue, const lockstep_call& call) 
   const lockstep_reduce_desc& d = call.reduce;
   const bool as_f32 = d.result == LOCKSTEP_F32;
   switch (d.dtype) {
-    case LOCKSTEP_F32:
-      return run_lesson<row, full>(queue, call, float_sum<float, true>{call.dst, as_f32, false});
-    case LOCKSTEP_F64:
-      return run_lesson<row, full>(queue, call, float_sum<double, true>{call.dst, as_f32, false});
+    case LOCKSTEP_F32: return run_lesson<row, full>(queue, call, float_sum<float, true>{call.dst, as_f32, false});
+    case LOCKSTEP_F64: return run_lesson<row, full>(queue, call, float_sum<double, true>{call.dst, as_f32, false});
     case LOCKSTEP_I32:
       return run_lesson<row, full>(queue, call, integer_squares<int32_t>{call.dst, as_f32, false, queue.report});
     case LOCKSTEP_I64:

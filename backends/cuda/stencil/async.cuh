@@ -19,8 +19,10 @@ __device__ __forceinline__ uint32_t address_of(const void* shared) {
 template <int BYTES>
 __device__ __forceinline__ void copy_async(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-  if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
+  if constexpr (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
 #else
   for (int k = 0; k < BYTES; k += 4)
     asm volatile("st.shared.b32 [%0], %1;" ::"r"(to + k), "r"(__ldg(static_cast<const int*>(from) + k / 4)) : "memory");
@@ -46,7 +48,8 @@ __device__ __forceinline__ void store_shared(uint32_t to, double x) {
 __device__ __forceinline__ void load_shared(float (&e)[4], uint32_t from) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(e[0]), "=f"(e[1]), "=f"(e[2]), "=f"(e[3])
-               : "r"(from) : "memory");
+               : "r"(from)
+               : "memory");
 }
 __device__ __forceinline__ void load_shared(double (&e)[2], uint32_t from) {
   asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(e[0]), "=d"(e[1]) : "r"(from) : "memory");

@@ -34,7 +34,7 @@ struct plane_cut {
   int32_t out_rows, out_x;  // of a plane of dst
   int64_t src_row, dst_row;
   int32_t tile_bytes;
-  bool packed;  // planes follow each other without a gap
+  bool packed;             // planes follow each other without a gap
   divider a_plane, a_row;  // outputs of a plane, of a row
 };
 
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
   const bool constant = s.boundary == LOCKSTEP_BOUNDARY_CONSTANT;
   // Output x, tap k: place x + k -> element of the row, or -1: the constant.
   int* const along_x = reinterpret_cast<int*>(reinterpret_cast<char*>(memory) + cut.tile_bytes);
-  int* const along_y = along_x + cut.out_x + 2 * radius;   // the same for rows -> element of the plane
+  int* const along_y = along_x + cut.out_x + 2 * radius;  // the same for rows -> element of the plane
   const int size = cut.rows * cut.x;
   for (int i = threadIdx.x; i < cut.out_x + 2 * radius; i += block)
     along_x[i] = static_cast<int>(source_index(i - radius + s.origin, cut.x, s.boundary));

@@ -45,8 +45,10 @@ __device__ __forceinline__ T coefficient(int k, const taps<T, most_taps_1d>& t, 
   if constexpr (WHERE == coefficients::constant) all = reinterpret_cast<const T*>(constant_slots[slot]);
   if constexpr (WHERE == coefficients::ldg || WHERE == coefficients::restricted) all = global;
   LOCKSTEP_SEEN(read_coefficient, all, all + k);
-  if constexpr (WHERE == coefficients::ldg) return __ldg(all + k);
-  else return all[k];
+  if constexpr (WHERE == coefficients::ldg)
+    return __ldg(all + k);
+  else
+    return all[k];
 }
 
 // One output a thread. RADIUS 0: known at run time only, loop not unrolled. FOLD: coefficient k

@@ -21,6 +21,7 @@
 // Source  Micikevicius, "3D finite difference computation on GPUs using CUDA" (2009),
 //         for streaming; the order of the sums is this library's
 #include <algorithm>
+
 #include "../mutant.cuh"
 #include "async.cuh"
 #include "rows.hpp"
@@ -30,7 +31,7 @@ namespace lockstep::cuda::stencil {
 namespace {
 
 struct tiles {
-  int64_t x, y, chunks, chunk;  // tiles along x and y, chunks along the streamed axis and their length
+  int64_t x, y, chunks, chunk;   // tiles along x and y, chunks along the streamed axis and their length
   int32_t aligned, dst_aligned;  // src can be read, dst written 16 bytes at a time
 };
 
@@ -62,11 +63,11 @@ struct feeder {
   static constexpr int rows = S::ty + 2 * S::halo_y;
   static constexpr int B = sizeof(T);
   static constexpr int64_t value = -1, nothing = -2;  // in place of an offset
-  int64_t x;          // source coordinate of this thread's first element in each row
-  int64_t side_from;  // offset in the plane of this thread's piece of a side, or value or nothing
+  int64_t x;                                          // source coordinate of this thread's first element in each row
+  int64_t side_from;          // offset in the plane of this thread's piece of a side, or value or nothing
   uint32_t side_to, easy_to;  // in bytes: its place in the ring's plane, and the first vector's of an easy tile
-  int64_t easy_from;  // offset in the plane of this thread's first vector, for easy tiles
-  int32_t span, width;  // elements of a row that are the tile's own, and those of them in whole vectors
+  int64_t easy_from;          // offset in the plane of this thread's first vector, for easy tiles
+  int32_t span, width;        // elements of a row that are the tile's own, and those of them in whole vectors
   bool side_vector;
   bool easy;  // whole vectors and rows inside the array: no table, no test
 
@@ -137,9 +138,12 @@ struct feeder {
       }
     }
     if (!halos || side_from == nothing) return;
-    if (side_from == value) store_shared(ring + side_to, s.value);
-    else if (side_vector) copy_async<16>(ring + side_to, plane + side_from);
-    else copy_async<B>(ring + side_to, plane + side_from);
+    if (side_from == value)
+      store_shared(ring + side_to, s.value);
+    else if (side_vector)
+      copy_async<16>(ring + side_to, plane + side_from);
+    else
+      copy_async<B>(ring + side_to, plane + side_from);
   }
 };
 
@@ -155,8 +159,10 @@ struct vec {
 };
 
 template <class T, int RANK, int R>
-__global__ void __launch_bounds__(shape<T, RANK, R>::threads,
-                                  RANK == 2 ? 4 : R == 1 ? 3 : shape<T, RANK, R>::warps == 8 ? 2 : 1)
+__global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2                       ? 4
+                                                              : R == 1                        ? 3
+                                                              : shape<T, RANK, R>::warps == 8 ? 2
+                                                                                              : 1)
     stencil_streamed(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps> t,
                      const __grid_constant__ tiles cut) {
   using S = shape<T, RANK, R>;
@@ -249,7 +255,7 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads,
 #pragma unroll
           for (int v = 0; v < V; ++v) part[k][y][v] = fma_rn(along_z(k), x[y].e[v], part[k - 1][y][v]);
 
-      T (&acc)[RY][V] = part[R];  // this plane's own outputs: y-, x-, centre, x+, y+
+      T(&acc)[RY][V] = part[R];  // this plane's own outputs: y-, x-, centre, x+, y+
 #pragma unroll
       for (int y = 0; y < RY; ++y)
 #pragma unroll

@@ -20,11 +20,11 @@ template <class T>
 struct sweep {
   const T* src;
   T* dst;
-  int64_t batch, n[3], out[3];                // z, y, x of src and of dst
-  int64_t src_batch, dst_batch;               // strides in elements; x has stride 1
-  int64_t src_stride[2], dst_stride[2];       // z, y
-  int32_t rank, radius, origin, boundary;     // origin: radius under VALID, else 0
-  T value;                                    // CONSTANT
+  int64_t batch, n[3], out[3];             // z, y, x of src and of dst
+  int64_t src_batch, dst_batch;            // strides in elements; x has stride 1
+  int64_t src_stride[2], dst_stride[2];    // z, y
+  int32_t rank, radius, origin, boundary;  // origin: radius under VALID, else 0
+  T value;                                 // CONSTANT
 };
 
 // Taps in increasing memory address, rounded once to T; rides in the kernel's
@@ -75,9 +75,7 @@ __device__ __forceinline__ int64_t divide(int64_t i, int64_t d, int64_t& rest) {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 // One grid dimension reaches 2^31 - 1 blocks; kernels stride over what is beyond.
-inline unsigned grid_of(int64_t blocks) {
-  return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, 2147483647));
-}
+inline unsigned grid_of(int64_t blocks) { return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, 2147483647)); }
 
 // Sweeps between the first and the last live in dst where it is large enough
 // (every second one, so that the last lands there) and in one buffer of the

@@ -83,9 +83,9 @@ __device__ __forceinline__ void weigh(const T (&w)[N], const taps<T, most_taps_1
 // skipped by a branch that is the same for all threads.
 // U items a thread: 1 2 4 tried, 0.84 0.74 0.49 of copy.
 template <class T, int R, bool EXACT, bool FOLD, int U>
-__global__ void __launch_bounds__(block) stencil_wide(const __grid_constant__ sweep<T> s,
-                                                      const __grid_constant__ taps<T, most_taps_1d> t,
-                                                      const __grid_constant__ items cut) {
+__global__ void __launch_bounds__(block)
+    stencil_wide(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t,
+                 const __grid_constant__ items cut) {
   constexpr int V = 16 / sizeof(T), window = V + 2 * R, vectors = window_vectors(V, R);
   const int radius = EXACT ? R : s.radius;
   const int64_t step = int64_t{block} * U * gridDim.x;

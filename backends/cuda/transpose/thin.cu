@@ -29,7 +29,7 @@ template <int bytes>
 constexpr int tile_rows = run_bytes / bytes;
 constexpr int pitch = run_bytes + 16;
 template <int bytes>
-constexpr int tile_bytes = row_bytes / bytes * pitch;
+constexpr int tile_bytes = row_bytes / bytes* pitch;
 
 template <int bytes, bool kept>
 __global__ void __launch_bounds__(warps * 32) transpose_thin(const __grid_constant__ thin_plan plan) {

@@ -65,9 +65,8 @@ lockstep_status launch_shape(lockstep_queue& queue, const wide_job& job, const s
   wide_plan plan = make_wide_plan(job, tall / bytes, broad / bytes, s.order == walk::down ? all_rows : 1);
   // Tiles that the matrix cuts short are counted as whole: of such a matrix a little stays kept.
   plan.last_tiles = std::min(plan.tiles, static_cast<uint32_t>(kept_at_end(queue) / (tall * broad / bytes) + 1));
-  return keeps_reads(queue, moved_bytes(job))
-             ? launch_any<bytes, tall, broad, threads, true>(queue, plan)
-             : launch_any<bytes, tall, broad, threads, false>(queue, plan);
+  return keeps_reads(queue, moved_bytes(job)) ? launch_any<bytes, tall, broad, threads, true>(queue, plan)
+                                              : launch_any<bytes, tall, broad, threads, false>(queue, plan);
 }
 
 template <int bytes, int tall, int broad, int threads>

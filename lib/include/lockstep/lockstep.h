@@ -145,8 +145,8 @@ static inline lockstep_context_options lockstep_context_defaults(void) {
  * Errors: INVALID_ARGUMENT (context is NULL, a malformed option, an unknown flag
  * or ISA, more threads than 4096), NO_BACKEND / NO_VARIANT (a name that is
  * unknown or cannot run here), OUT_OF_MEMORY. */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_context_create(const lockstep_context_options* options, lockstep_context** context);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_create(const lockstep_context_options* options,
+                                                                        lockstep_context** context);
 
 /* Destroys a context; NULL is allowed. Waits for its queued work. Memory from
  * lockstep_alloc must be released before. */
@@ -157,14 +157,14 @@ LOCKSTEP_API void lockstep_context_destroy(lockstep_context* context);
  * for: lockstep_synchronize before the new one uses their results. Errors:
  * INVALID_ARGUMENT (NULL, a malformed name), NO_BACKEND (unknown, or cannot run
  * here), OUT_OF_MEMORY. */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_context_set_backend(lockstep_context* context, const char* backend);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_set_backend(lockstep_context* context,
+                                                                             const char* backend);
 
 /* Forces a variant for an op on this context; NULL or "auto" lifts it.
  * A call whose backend lacks it is UNSUPPORTED. Errors: INVALID_ARGUMENT (context
  * is NULL, no such op), NO_VARIANT when no known backend has it, OUT_OF_MEMORY. */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_context_set_variant(lockstep_context* context, lockstep_op op, const char* variant);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_set_variant(lockstep_context* context, lockstep_op op,
+                                                                             const char* variant);
 
 /* Waits for this context's asynchronous calls and returns the first failure
  * among them (overflow, empty sequence, a device error) that has not been
@@ -227,19 +227,19 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_backend_get(int32_t ind
 LOCKSTEP_API const char* lockstep_backend_path(void);
 
 typedef struct lockstep_device_info {
-  size_t size;              /* sizeof(lockstep_device_info) */
-  char name[128];           /* "NVIDIA H200", "AMD EPYC ..." */
-  char detail[256];         /* one line: driver, compute capability, ISA, caches */
+  size_t size;      /* sizeof(lockstep_device_info) */
+  char name[128];   /* "NVIDIA H200", "AMD EPYC ..." */
+  char detail[256]; /* one line: driver, compute capability, ISA, caches */
   int64_t memory_bytes;
   int64_t last_level_cache_bytes;
-  int32_t processors;       /* multiprocessors; for the CPU, threads used */
+  int32_t processors; /* multiprocessors; for the CPU, threads used */
   int32_t usable;
 } lockstep_device_info;
 /* A device of a usable backend ("cuda"; what follows a ':' is ignored). Errors:
  * INVALID_ARGUMENT (backend or info NULL, no such device), NO_BACKEND (unknown, or
  * cannot run here), BACKEND_FAILED, BACKEND_LOST. */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_device_get(const char* backend, int32_t device, lockstep_device_info* info);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_device_get(const char* backend, int32_t device,
+                                                                    lockstep_device_info* info);
 
 enum {
   LOCKSTEP_OWN_ORDER = 1u, /* its order is its lesson: own bits, never chosen by auto */
@@ -257,8 +257,8 @@ typedef struct lockstep_variant_info {
  * Errors of lockstep_variant_get: INVALID_ARGUMENT (backend or info NULL, no such
  * op, index beyond the count), NO_BACKEND (unknown). */
 LOCKSTEP_API int32_t lockstep_variant_count(const char* backend, lockstep_op op);
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_variant_get(const char* backend, lockstep_op op, int32_t index,
+                                                                     lockstep_variant_info* info);
 
 /* Where auto's estimates for host data come from: measured times of typical calls
  * on the CPU and, trips over the link included, on a device. `lockstep calibrate`
@@ -273,8 +273,8 @@ typedef struct lockstep_model_info {
 } lockstep_model_info;
 /* A context reads its file once, when auto first needs it or here. The texts live
  * as long as the context. Errors: INVALID_ARGUMENT (NULL), OUT_OF_MEMORY. */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_model_get(lockstep_context* context, lockstep_model_info* info);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_model_get(lockstep_context* context,
+                                                                   lockstep_model_info* info);
 
 /* ---- memory ------------------------------------------------------------ */
 
@@ -291,15 +291,15 @@ typedef enum lockstep_memory {
  * Errors: INVALID_ARGUMENT (context, backend or the place for the pointer NULL,
  * "auto", no such kind), NO_BACKEND, UNSUPPORTED (a kind the backend lacks),
  * OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST. */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_alloc(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes, void** pointer);
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_free(lockstep_context* context, const char* backend, lockstep_memory kind, size_t bytes, void* pointer);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_alloc(lockstep_context* context, const char* backend,
+                                                               lockstep_memory kind, size_t bytes, void** pointer);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_free(lockstep_context* context, const char* backend,
+                                                              lockstep_memory kind, size_t bytes, void* pointer);
 /* Copies bytes between any two kinds of memory the backend knows; blocks. Errors:
  * INVALID_ARGUMENT (context, backend, src or dst NULL, "auto"), NO_BACKEND,
  * OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST. */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_copy(lockstep_context* context, const char* backend, const void* src, void* dst, size_t bytes);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_copy(lockstep_context* context, const char* backend,
+                                                              const void* src, void* dst, size_t bytes);
 
 /* ---- transpose --------------------------------------------------------- */
 
@@ -335,9 +335,9 @@ static inline lockstep_transpose_desc lockstep_transpose_packed(size_t element_b
   return d;
 }
 
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_transpose(lockstep_context* context, const lockstep_transpose_desc* desc, const void* src, void* dst,
-                   const lockstep_options* options);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_transpose(lockstep_context* context,
+                                                                   const lockstep_transpose_desc* desc, const void* src,
+                                                                   void* dst, const lockstep_options* options);
 
 /* ---- permute ----------------------------------------------------------- */
 
@@ -380,9 +380,9 @@ static inline lockstep_permute_desc lockstep_permute_packed(size_t element_bytes
   return d;
 }
 
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_permute(lockstep_context* context, const lockstep_permute_desc* desc, const void* src, void* dst,
-                 const lockstep_options* options);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_permute(lockstep_context* context,
+                                                                 const lockstep_permute_desc* desc, const void* src,
+                                                                 void* dst, const lockstep_options* options);
 
 /* ---- square_sum and reduce --------------------------------------------- */
 
@@ -452,48 +452,69 @@ static inline lockstep_dtype lockstep_default_result(lockstep_reduction reductio
 /* n elements, stride elements apart, to one result. */
 static inline lockstep_reduce_desc lockstep_reduce_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n,
                                                         int64_t stride) {
-  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype),
-                            1, n, stride, 0, NULL};
+  lockstep_reduce_desc d = {
+      sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype), 1, n, stride, 0, NULL};
   return d;
 }
 /* Each row of a row-major rows x cols matrix to one of rows results. */
 static inline lockstep_reduce_desc lockstep_reduce_rows(lockstep_reduction reduction, lockstep_dtype dtype,
                                                         int64_t rows, int64_t cols, int64_t ld) {
-  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype),
-                            rows, cols, 1, ld, NULL};
+  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc),
+                            reduction,
+                            dtype,
+                            lockstep_default_result(reduction, dtype),
+                            rows,
+                            cols,
+                            1,
+                            ld,
+                            NULL};
   return d;
 }
 /* Each column of a row-major rows x cols matrix to one of cols results. */
 static inline lockstep_reduce_desc lockstep_reduce_columns(lockstep_reduction reduction, lockstep_dtype dtype,
                                                            int64_t rows, int64_t cols, int64_t ld) {
-  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype),
-                            cols, rows, ld, 1, NULL};
+  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc),
+                            reduction,
+                            dtype,
+                            lockstep_default_result(reduction, dtype),
+                            cols,
+                            rows,
+                            ld,
+                            1,
+                            NULL};
   return d;
 }
 /* Segment s holds src[offsets[s]] up to, not including, src[offsets[s+1]]. */
 static inline lockstep_reduce_desc lockstep_reduce_segments(lockstep_reduction reduction, lockstep_dtype dtype,
                                                             int64_t segments, const int64_t* offsets) {
-  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype),
-                            segments, 0, 1, 0, offsets};
+  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc),
+                            reduction,
+                            dtype,
+                            lockstep_default_result(reduction, dtype),
+                            segments,
+                            0,
+                            1,
+                            0,
+                            offsets};
   return d;
 }
 
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
-                    const lockstep_options* options);
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
-                const lockstep_options* options);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_square_sum(lockstep_context* context,
+                                                                    const lockstep_reduce_desc* desc, const void* src,
+                                                                    void* dst, const lockstep_options* options);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce(lockstep_context* context,
+                                                                const lockstep_reduce_desc* desc, const void* src,
+                                                                void* dst, const lockstep_options* options);
 
 /* ---- stencil ----------------------------------------------------------- */
 
-typedef enum lockstep_boundary {       /* names as scipy.ndimage has them */
-  LOCKSTEP_BOUNDARY_NEAREST = 0,       /* a a a | a b c d | d d d */
-  LOCKSTEP_BOUNDARY_MIRROR = 1,        /* d c b | a b c d | c b a */
-  LOCKSTEP_BOUNDARY_REFLECT = 2,       /* c b a | a b c d | d c b */
-  LOCKSTEP_BOUNDARY_WRAP = 3,          /* b c d | a b c d | a b c */
-  LOCKSTEP_BOUNDARY_CONSTANT = 4,      /* v v v | a b c d | v v v */
-  LOCKSTEP_BOUNDARY_VALID = 5          /* dst is 2 * radius shorter an axis and sweep */
+typedef enum lockstep_boundary {                                 /* names as scipy.ndimage has them */
+                                 LOCKSTEP_BOUNDARY_NEAREST = 0,  /* a a a | a b c d | d d d */
+                                 LOCKSTEP_BOUNDARY_MIRROR = 1,   /* d c b | a b c d | c b a */
+                                 LOCKSTEP_BOUNDARY_REFLECT = 2,  /* c b a | a b c d | d c b */
+                                 LOCKSTEP_BOUNDARY_WRAP = 3,     /* b c d | a b c d | a b c */
+                                 LOCKSTEP_BOUNDARY_CONSTANT = 4, /* v v v | a b c d | v v v */
+                                 LOCKSTEP_BOUNDARY_VALID = 5     /* dst is 2 * radius shorter an axis and sweep */
 } lockstep_boundary;
 
 typedef enum lockstep_form {
@@ -552,8 +573,22 @@ static inline lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype
                                                             int32_t radius, const double* coefficients,
                                                             lockstep_boundary boundary) {
   const int32_t coefficient_count = (int32_t)(2u * (uint32_t)radius * (uint32_t)rank + 1u);
-  lockstep_stencil_desc d = {sizeof(lockstep_stencil_desc), dtype, LOCKSTEP_GENERAL, boundary, rank, radius,
-                             coefficient_count, 1, coefficients, 0.0, {0}, {0}, {0}, 1, 0, 0};
+  lockstep_stencil_desc d = {sizeof(lockstep_stencil_desc),
+                             dtype,
+                             LOCKSTEP_GENERAL,
+                             boundary,
+                             rank,
+                             radius,
+                             coefficient_count,
+                             1,
+                             coefficients,
+                             0.0,
+                             {0},
+                             {0},
+                             {0},
+                             1,
+                             0,
+                             0};
   if (rank < 1 || rank > 3) return d;
   uint64_t src_stride = 1, dst_stride = 1;
   for (int32_t k = rank - 1; k >= 0; --k) {
@@ -566,9 +601,9 @@ static inline lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype
   return d;
 }
 
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const void* src, void* dst,
-                 const lockstep_options* options);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_stencil(lockstep_context* context,
+                                                                 const lockstep_stencil_desc* desc, const void* src,
+                                                                 void* dst, const lockstep_options* options);
 
 /* ---- shuffle ----------------------------------------------------------- */
 
@@ -611,9 +646,9 @@ static inline lockstep_shuffle_desc lockstep_shuffle_warps(lockstep_shuffle_kind
   return d;
 }
 
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const void* src, void* dst,
-                 const lockstep_options* options);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_shuffle(lockstep_context* context,
+                                                                 const lockstep_shuffle_desc* desc, const void* src,
+                                                                 void* dst, const lockstep_options* options);
 
 /* ---- plans ------------------------------------------------------------- */
 
@@ -630,24 +665,30 @@ lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, c
  * for a thread that calls for the first time.)
  * Errors: those of the call but for its pointers; INVALID_ARGUMENT (plan is NULL);
  * OUT_OF_MEMORY (its workspace). */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_plan_transpose(lockstep_context* context, const lockstep_transpose_desc* desc,
-                        const lockstep_options* options, lockstep_plan** plan);
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_plan_permute(lockstep_context* context, const lockstep_permute_desc* desc, const lockstep_options* options,
-                      lockstep_plan** plan);
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_plan_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc, const lockstep_options* options,
-                         lockstep_plan** plan);
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_plan_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const lockstep_options* options,
-                     lockstep_plan** plan);
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_plan_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const lockstep_options* options,
-                      lockstep_plan** plan);
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_plan_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const lockstep_options* options,
-                      lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_transpose(lockstep_context* context,
+                                                                        const lockstep_transpose_desc* desc,
+                                                                        const lockstep_options* options,
+                                                                        lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_permute(lockstep_context* context,
+                                                                      const lockstep_permute_desc* desc,
+                                                                      const lockstep_options* options,
+                                                                      lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_square_sum(lockstep_context* context,
+                                                                         const lockstep_reduce_desc* desc,
+                                                                         const lockstep_options* options,
+                                                                         lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_reduce(lockstep_context* context,
+                                                                     const lockstep_reduce_desc* desc,
+                                                                     const lockstep_options* options,
+                                                                     lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_stencil(lockstep_context* context,
+                                                                      const lockstep_stencil_desc* desc,
+                                                                      const lockstep_options* options,
+                                                                      lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_shuffle(lockstep_context* context,
+                                                                      const lockstep_shuffle_desc* desc,
+                                                                      const lockstep_options* options,
+                                                                      lockstep_plan** plan);
 
 /* Bytes of workspace that an execution needs at most (0: none). Errors:
  * INVALID_ARGUMENT (plan or bytes is NULL). */
@@ -657,8 +698,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_workspace(const lo
  * stream, workspace and workspace_bytes count. Errors: those of the call;
  * INVALID_ARGUMENT (plan is NULL, a workspace smaller than this execution needs);
  * UNSUPPORTED (a forced variant that does not take these pointers). */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst, const lockstep_options* options);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst,
+                                                                      const lockstep_options* options);
 
 /* Destroys a plan; NULL is allowed. Waits for its queued work, but for that on a
  * caller's stream; a failure is told by lockstep_synchronize. */
@@ -678,19 +719,19 @@ enum {
  * mean of several runs back to back. Warms up first. flags: LOCKSTEP_COLD.
  * Errors: those of lockstep_plan_execute; INVALID_ARGUMENT (samples < 1, ms
  * NULL, an unknown flag). */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int32_t samples, double* ms);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst,
+                                                                      uint32_t flags, int32_t samples, double* ms);
 
 typedef enum lockstep_limit {
-  LOCKSTEP_LIMIT_COPY = 0,              /* read bytes / 2, write bytes / 2 */
-  LOCKSTEP_LIMIT_READ = 1,              /* read bytes */
-  LOCKSTEP_LIMIT_LAUNCH = 2,            /* an almost empty kernel, back to back; bytes is ignored */
-  LOCKSTEP_LIMIT_UPLOAD_PINNED = 3,     /* host to device */
-  LOCKSTEP_LIMIT_DOWNLOAD_PINNED = 4,   /* device to host */
-  LOCKSTEP_LIMIT_BOTH_PINNED = 5,       /* bytes / 2 each way at once */
+  LOCKSTEP_LIMIT_COPY = 0,            /* read bytes / 2, write bytes / 2 */
+  LOCKSTEP_LIMIT_READ = 1,            /* read bytes */
+  LOCKSTEP_LIMIT_LAUNCH = 2,          /* an almost empty kernel, back to back; bytes is ignored */
+  LOCKSTEP_LIMIT_UPLOAD_PINNED = 3,   /* host to device */
+  LOCKSTEP_LIMIT_DOWNLOAD_PINNED = 4, /* device to host */
+  LOCKSTEP_LIMIT_BOTH_PINNED = 5,     /* bytes / 2 each way at once */
   LOCKSTEP_LIMIT_UPLOAD_PAGEABLE = 6,
   LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE = 7,
-  LOCKSTEP_LIMIT_FMA_F32 = 8,           /* bytes: operations of fused multiply-adds, two each; moves nothing */
+  LOCKSTEP_LIMIT_FMA_F32 = 8, /* bytes: operations of fused multiply-adds, two each; moves nothing */
   LOCKSTEP_LIMIT_FMA_F64 = 9
 } lockstep_limit;
 
@@ -700,9 +741,9 @@ typedef enum lockstep_limit {
  * multiply-adds are compared with the host's. Errors: NO_BACKEND, UNSUPPORTED (a
  * limit that the backend does not have), INVALID_ARGUMENT, OUT_OF_MEMORY,
  * BACKEND_FAILED (results differ). */
-LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status
-lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit, size_t bytes,
-                       uint32_t flags, int32_t samples, double* ms);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend,
+                                                                       lockstep_limit limit, size_t bytes,
+                                                                       uint32_t flags, int32_t samples, double* ms);
 
 #ifdef __cplusplus
 }

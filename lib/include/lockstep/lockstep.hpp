@@ -77,21 +77,28 @@ struct bf16 {
 
 template <class T>
 inline constexpr lockstep_dtype dtype_of = lockstep_dtype{};
-template <> inline constexpr lockstep_dtype dtype_of<f16> = LOCKSTEP_F16;
-template <> inline constexpr lockstep_dtype dtype_of<bf16> = LOCKSTEP_BF16;
-template <> inline constexpr lockstep_dtype dtype_of<float> = LOCKSTEP_F32;
-template <> inline constexpr lockstep_dtype dtype_of<double> = LOCKSTEP_F64;
-template <> inline constexpr lockstep_dtype dtype_of<std::int32_t> = LOCKSTEP_I32;
-template <> inline constexpr lockstep_dtype dtype_of<std::int64_t> = LOCKSTEP_I64;
+template <>
+inline constexpr lockstep_dtype dtype_of<f16> = LOCKSTEP_F16;
+template <>
+inline constexpr lockstep_dtype dtype_of<bf16> = LOCKSTEP_BF16;
+template <>
+inline constexpr lockstep_dtype dtype_of<float> = LOCKSTEP_F32;
+template <>
+inline constexpr lockstep_dtype dtype_of<double> = LOCKSTEP_F64;
+template <>
+inline constexpr lockstep_dtype dtype_of<std::int32_t> = LOCKSTEP_I32;
+template <>
+inline constexpr lockstep_dtype dtype_of<std::int64_t> = LOCKSTEP_I64;
 
 template <class T>
 concept element = std::is_trivially_copyable_v<T> &&
-                  (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+    (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
 template <class T>
-concept number = dtype_of<T> != lockstep_dtype{};
+concept number = dtype_of<T>
+!= lockstep_dtype{};
 template <class T>
-concept comparable = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int32_t> ||
-                     std::same_as<T, std::int64_t>;
+concept comparable =
+    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
 
 // What a sum of T is: exact for integers, double for floats.
 template <number T>
@@ -157,8 +164,11 @@ class buffer {
   explicit buffer(std::nullptr_t) noexcept {}
   ~buffer() { release(); }
   buffer(buffer&& other) noexcept
-      : context_(other.context_), backend_(std::move(other.backend_)), kind_(other.kind_),
-        count_(std::exchange(other.count_, 0)), data_(std::exchange(other.data_, nullptr)) {}
+      : context_(other.context_),
+        backend_(std::move(other.backend_)),
+        kind_(other.kind_),
+        count_(std::exchange(other.count_, 0)),
+        data_(std::exchange(other.data_, nullptr)) {}
   buffer(const buffer&) = delete;
   buffer& operator=(const buffer&) = delete;
   buffer& operator=(buffer&&) = delete;
@@ -235,7 +245,9 @@ inline failure try_run(context& c, const lockstep_shuffle_desc& d, const void* s
 }
 // A description of any op.
 template <class Desc>
-concept description = requires(context& c, const Desc& d) { try_run(c, d, nullptr, nullptr); };
+concept description = requires(context& c, const Desc& d) {
+  try_run(c, d, nullptr, nullptr);
+};
 template <description Desc>
 void run(context& c, const Desc& d, const void* src, void* dst, const lockstep_options* o = nullptr) {
   try_run(c, d, src, dst, o).raise();
@@ -437,8 +449,8 @@ void reduce_segments(context& c, lockstep_reduction reduction, std::span<const T
 // is the form that has as many as the symmetric one.
 struct weights {
   template <class Range>
-    requires std::convertible_to<const Range&, std::span<const double>>
-  weights(const Range& range, bool odd = false) noexcept : coefficients(range), antisymmetric(odd) {}
+  requires std::convertible_to<const Range&, std::span<const double>> weights(const Range& range, bool odd = false)
+  noexcept : coefficients(range), antisymmetric(odd) {}
   std::span<const double> coefficients;
   bool antisymmetric;
 };
@@ -448,10 +460,11 @@ struct weights {
 
 // A packed array of 1 to 3 axes.
 template <class T>
-  requires(std::same_as<T, float> || std::same_as<T, double>)
-failure try_stencil(context& c, std::span<const T> src, std::span<T> dst, std::span<const std::int64_t> shape,
-                    std::int32_t radius, weights taps, lockstep_boundary boundary,
-                    std::int32_t sweeps = 1, double value = 0.0, const lockstep_options* o = nullptr) noexcept {
+requires(std::same_as<T, float> || std::same_as<T, double>) failure
+    try_stencil(context& c, std::span<const T> src, std::span<T> dst, std::span<const std::int64_t> shape,
+                std::int32_t radius, weights taps, lockstep_boundary boundary, std::int32_t sweeps = 1,
+                double value = 0.0, const lockstep_options* o = nullptr)
+noexcept {
   if (shape.empty() || shape.size() > 3) return failure(LOCKSTEP_INVALID_ARGUMENT, "shape must have 1 to 3 axes");
   const auto rank = static_cast<std::int32_t>(shape.size());
   lockstep_stencil_desc d =
@@ -476,25 +489,27 @@ failure try_stencil(context& c, std::span<const T> src, std::span<T> dst, std::s
   return try_run(c, d, src.data(), dst.data(), o);
 }
 template <class T>
-  requires(std::same_as<T, float> || std::same_as<T, double>)
-void stencil(context& c, std::span<const T> src, std::span<T> dst, std::span<const std::int64_t> shape,
-             std::int32_t radius, weights taps, lockstep_boundary boundary,
-             std::int32_t sweeps = 1, double value = 0.0, const lockstep_options* o = nullptr) {
+requires(std::same_as<T, float> ||
+         std::same_as<T, double>) void stencil(context& c, std::span<const T> src, std::span<T> dst,
+                                               std::span<const std::int64_t> shape, std::int32_t radius, weights taps,
+                                               lockstep_boundary boundary, std::int32_t sweeps = 1, double value = 0.0,
+                                               const lockstep_options* o = nullptr) {
   try_stencil(c, src, dst, shape, radius, taps, boundary, sweeps, value, o).raise();
 }
 
 template <element T>
-  requires(sizeof(T) == 4 || sizeof(T) == 8)
-failure try_shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src, std::span<T> dst,
-                    std::int32_t width, std::int32_t operand, const lockstep_options* o = nullptr) noexcept {
+requires(sizeof(T) == 4 || sizeof(T) == 8) failure
+    try_shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src, std::span<T> dst, std::int32_t width,
+                std::int32_t operand, const lockstep_options* o = nullptr)
+noexcept {
   if (dst.size() < src.size()) return detail::size_mismatch("dst", dst.size(), static_cast<std::int64_t>(src.size()));
   return try_run(c, lockstep_shuffle_warps(kind, sizeof(T), static_cast<std::int64_t>(src.size()), width, operand),
                  src.data(), dst.data(), o);
 }
 template <element T>
-  requires(sizeof(T) == 4 || sizeof(T) == 8)
-void shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src, std::span<T> dst, std::int32_t width,
-             std::int32_t operand, const lockstep_options* o = nullptr) {
+requires(sizeof(T) == 4 || sizeof(T) == 8) void shuffle(context& c, lockstep_shuffle_kind kind, std::span<const T> src,
+                                                        std::span<T> dst, std::int32_t width, std::int32_t operand,
+                                                        const lockstep_options* o = nullptr) {
   try_shuffle(c, kind, src, dst, width, operand, o).raise();
 }
 

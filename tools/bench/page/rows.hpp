@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "../../pages/page.hpp"
 #include "../../json.hpp"
+#include "../../pages/page.hpp"
 
 namespace lockstep::tool::bench {
 

@@ -241,8 +241,9 @@ void h8(row& out, const readings& all) {
       if (last && m->x > 1)
         judge_as(out, m, format_text("speedup of {:g} threads, {}", m->x, where), "times", 1 / one,
                  where[0] == 'L' ? about(m->x, 0.25).by("a cache for each thread")
-                                 : between(0.85, 0.75 * m->x).by("memory is shared: no loss, and less than three "
-                                                                 "quarters of a share a thread"),
+                                 : between(0.85, 0.75 * m->x)
+                                       .by("memory is shared: no loss, and less than three "
+                                           "quarters of a share a thread"),
                  {},
                  where[0] == 'L'
                      ? std::optional(fit{between(0.4 * m->x, 1.1 * m->x),
