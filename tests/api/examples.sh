@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# examples.sh SOURCE BUILD - installs the library into a folder of its own and builds and runs tools/examples against
+# it in the three ways that its README names. Without cmake that way is skipped (77) once the others have passed.
+set -euo pipefail
+source=$1 build=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+meson install -C "$build" --no-rebuild --quiet --destdir "$work/stage"
+pc=$(find "$work/stage" -name lockstep.pc)
+prefix=$work/stage$(sed -n 's/^prefix=//p' "$pc")
+# As if it had been installed there.
+sed -i "s|^prefix=.*|prefix=$prefix|" "$pc"
+export PKG_CONFIG_PATH=$(dirname "$pc")
+unset LOCKSTEP_BACKEND_PATH
+
+echo "== make and pkg-config"
+cp -r "$source/tools/examples" "$work/make"
+make -s -C "$work/make" check
+
+echo "== Meson"
+cp -r "$source/tools/examples" "$work/meson"
+meson setup "$work/meson/build" "$work/meson" > /dev/null
+LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") meson test -C "$work/meson/build" --print-errorlogs | tail -n 12
+
+command -v cmake > /dev/null || { echo "SKIP: no cmake"; exit 77; }
+echo "== CMake"
+cmake -G Ninja -S "$source/tools/examples" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" > /dev/null
+cmake --build "$work/cmake" > /dev/null
+ctest --test-dir "$work/cmake" --output-on-failure | tail -n 12
