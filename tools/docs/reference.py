@@ -1,0 +1,90 @@
+"""reference.py - the pages of the API reference, made from lockstep.h's own doc blocks.
+
+A section of the header ("/* ---- plans ---- */") becomes a page; each doc block goes with the declarations that follow
+it; its slots ("Shapes", "Aliasing" ...) become a list of terms."""
+import re
+import textwrap
+
+SECTION = re.compile(r"^/\* -+ (.+?) -+ \*/$", re.M)
+BLOCK = re.compile(r"/\*(.*?)\*/", re.S)
+SLOT = re.compile(r"^([A-Z][a-z]+) +(\S.*)$")
+SLOTS = {"Computes", "Shapes", "Types", "Results", "Exactness", "Memory", "Aliasing", "Asynchrony", "Empty", "Errors",
+         "Threads", "Operand", "Everything"}
+
+
+def sections(header):
+    """(title, text) of each section."""
+    found = list(SECTION.finditer(header))
+    ends = [match.start() for match in found[1:]] + [len(header)]
+    return [(match.group(1), header[match.end():end]) for match, end in zip(found, ends)]
+
+
+def lines_of(comment):
+    return [re.sub(r"^ \* ?", "", line).rstrip() for line in comment.strip().split("\n")]
+
+
+def prose(comment):
+    """A doc block as Markdown: its slots as terms, the rest as paragraphs."""
+    out, term = [], None
+    for line in lines_of(comment):
+        slot = SLOT.match(line)
+        if slot and slot.group(1) in SLOTS:
+            term = slot.group(1)
+            out += ["", f"{term}", f":   {escaped(slot.group(2))}"]
+        elif term and line.startswith(" " * 8):
+            out.append(f"    {escaped(line.strip())}")
+        else:
+            if term:
+                out.append("")
+            term = None
+            out.append(escaped(line.strip()))
+    return "\n".join(out).strip()
+
+
+def escaped(text):
+    return re.sub(r"([*_<>\[\]|`])", r"\\\1", text)
+
+
+def declarations(code):
+    """Code as a reader of the reference wants it: prototypes without bodies and macros, wrapped anew."""
+    code = re.sub(r"^static inline ([^{;]+?) \{\n.*?^\}", r"\1;", code, flags=re.S | re.M)
+    code = re.sub(r"LOCKSTEP_(NODISCARD|API) ", "", code)
+    prototype = re.compile(r"^(?!typedef)\w[^{}/;]+?\);", re.S | re.M)
+    return prototype.sub(lambda found: wrapped(" ".join(found.group(0).split())), code).strip()
+
+
+def wrapped(prototype, width=88):
+    if len(prototype) <= width:
+        return prototype
+    head, arguments = prototype.split("(", 1)
+    return textwrap.fill(f"{head}({arguments}", width, subsequent_indent=" " * 4, break_long_words=False)
+
+
+def page(title, text):
+    """The page of a section: doc blocks at the start of a line, each with the declarations up to the next."""
+    out = [f"# {title}", ""]
+    text = re.sub(r"^(#ifdef __cplusplus.*|\}\n#endif.*)", "", text, flags=re.S | re.M)
+    blocks = [b for b in BLOCK.finditer(text) if b.start() == 0 or text[b.start() - 1] == "\n"]
+    head = text[:blocks[0].start()] if blocks else text
+    if head.strip():
+        out += ["```c", head.strip(), "```", ""]
+    for index, block in enumerate(blocks):
+        end = blocks[index + 1].start() if index + 1 < len(blocks) else len(text)
+        code = declarations(text[block.end():end])
+        names = re.findall(r"^\w[\w* ]*?\b(lockstep_\w+)\(|^\} (lockstep_\w+);", code, re.M)
+        if names:
+            out += ["## " + ", ".join(f"`{a or b}`" for a, b in names), ""]
+        out += [prose(block.group(1)), ""]
+        if code:
+            out += ["```c", code, "```", ""]
+    return "\n".join(out)
+
+
+def pages(header):
+    """{file name: Markdown}, and the order of the names."""
+    made = {}
+    start = header.index("/* lockstep.h")
+    intro = BLOCK.match(header[start:]).group(1)
+    for title, text in sections(header):
+        made[re.sub(r"\W+", "-", title.strip()) + ".md"] = page(title.strip(), text)
+    return prose(intro), made
