@@ -36,7 +36,7 @@ echo "== Meson subproject"
 mkdir -p "$work/sub/subprojects"
 cp "$source"/tests/api/consumer/meson.build "$source"/tests/api/example.c "$source"/tests/api/example.cpp "$work/sub"
 mkdir "$work/sub/subprojects/lockstep"
-cp -r "$source"/meson.build "$source"/meson_options.txt "$source"/lib "$source"/backends "$source"/tools "$source"/tests "$work/sub/subprojects/lockstep"
+cp -r "$source"/LICENSE "$source"/meson.build "$source"/meson_options.txt "$source"/lib "$source"/backends "$source"/tools "$source"/tests "$work/sub/subprojects/lockstep"
 run meson setup "$work/sub/build" "$work/sub" >/dev/null
 run ninja -C "$work/sub/build" example_c example_cpp >/dev/null
 check "$work/sub/build"
