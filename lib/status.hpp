@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "float_environment.hpp"
 #include "lockstep/lockstep.h"
 #include "text.hpp"
 
@@ -26,9 +27,10 @@ void set_error(const char* text) noexcept;  // copies; truncates when there is n
 void clear_error() noexcept;
 const char* last_error() noexcept;
 
-// Runs body and turns whatever it throws into a status and the last-error text.
+// Runs body, under the default arithmetic, and turns whatever it throws into a status and the last-error text.
 template <class Body>
 lockstep_status guarded(Body&& body) noexcept {
+  const default_float_environment environment;
   try {
     clear_error();
     body();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "parallel.hpp"
@@ -42,11 +43,22 @@ bool forked() {
   return is_child.load(std::memory_order_relaxed);
 }
 
+bool by_openmp() {
+  static const bool asked = [] {
+    const char* team = secure_getenv("LOCKSTEP_TEAM");
+    return team != nullptr && std::strcmp(team, "openmp") == 0;
+  }();
+  return asked;
+}
+
 int default_threads() {
   int threads = affinity_count();
   const double quota = cgroup_quota("");
   if (quota > 0 && std::ceil(quota) < threads) threads = static_cast<int>(std::ceil(quota));
-  return threads;
+  // What starts workers of its own (joblib, dask, data loaders) says so by this variable: "1", or "4,2" by level.
+  const char* openmp = LOCKSTEP_MUTANT("omp_num_threads_ignored") ? nullptr : secure_getenv("OMP_NUM_THREADS");
+  const int limit = openmp != nullptr ? std::atoi(openmp) : 0;
+  return limit > 0 && limit < threads ? limit : threads;
 }
 
 #if defined(__x86_64__)

@@ -185,9 +185,7 @@ void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
   };
   auto* workspace = static_cast<char*>(call.workspace);
   if (!own_copies(queue, d)) {
-    lockstep_queue all = queue;
-    all.whole_team = whole > alone_bytes;
-    for (int64_t k = 0; k < d.batch; ++k) turn(all, k, workspace);
+    for (int64_t k = 0; k < d.batch; ++k) turn(queue, k, workspace);
     return;
   }
   lockstep_queue one = queue;

@@ -128,7 +128,6 @@ lockstep_status limit_fma(const lockstep_queue& queue, const fma_chains<T>& chai
                           double* ms) {
   T start[most_fma_lanes], want[most_fma_lanes];
   {
-    const default_float_environment environment;
     for (int i = 0; i < chains.lanes; ++i) {
       start[i] = want[i] = static_cast<T>(1 + i);
       for (int step = 0; step < fma_steps; ++step)

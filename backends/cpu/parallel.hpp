@@ -1,86 +1,47 @@
-// parallel.hpp - running tasks on the queue's threads, under the arithmetic
-// environment that the order demands, whatever the caller has set.
+// parallel.hpp - sharing tasks among the queue's threads.
 #pragma once
 
 #include <omp.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include <atomic>
-#include <cfenv>
 #include <cstdint>
 
+#include "float_environment.hpp"
 #include "mutant.hpp"
 #include "queue.hpp"
+#include "team.hpp"
 
 namespace lockstep::cpu {
 
-// Round to nearest even, denormals kept, no traps; the caller's state comes back
-// with the destructor, its exception flags too. fesetenv(FE_DFL_ENV) covers MXCSR
-// (FTZ and DAZ too) on x86 and FPCR on aarch64. It also loads and stores the whole
-// x87 environment, three times a call: 0.1-0.2 us a thread. Where x87 is in its
-// default state already, MXCSR alone decides.
-class default_float_environment {
- public:
-  default_float_environment() {
-#if defined(__x86_64__)
-    uint16_t x87;
-    asm volatile("fnstcw %0" : "=m"(x87));
-    whole_ = (x87 & 0x0F3F) != 0x033F;  // to nearest, 64 bits, no traps
-    mxcsr_ = _mm_getcsr();
-    if (!whole_) {
-      if (!LOCKSTEP_MUTANT("float_environment_of_the_caller")) _mm_setcsr(0x1F80);
-      return;
-    }
-#endif
-    std::fegetenv(&saved_);
-    if (!LOCKSTEP_MUTANT("float_environment_of_the_caller")) std::fesetenv(FE_DFL_ENV);
-  }
-  ~default_float_environment() {
-    if (LOCKSTEP_MUTANT("float_environment_not_restored")) return;
-#if defined(__x86_64__)
-    if (!whole_) {
-      _mm_setcsr(mxcsr_);
-      return;
-    }
-#endif
-    std::fesetenv(&saved_);
-  }
-  default_float_environment(const default_float_environment&) = delete;
-  default_float_environment& operator=(const default_float_environment&) = delete;
-
- private:
-  std::fenv_t saved_;
-#if defined(__x86_64__)
-  bool whole_;
-  unsigned mxcsr_;
-#endif
-};
-
-// libgomp's pool does not survive fork: a child that enters a parallel region of
-// more than one thread hangs. Children therefore run on their own thread.
+// LOCKSTEP_TEAM=openmp: calls run on the threads of the program's OpenMP runtime.
+bool by_openmp();
+// An OpenMP runtime's threads do not survive fork: a child that enters a parallel region hangs.
 bool forked();
 
 inline int usable_threads(const lockstep_queue& queue, int64_t tasks) {
-  if (tasks <= 1 || queue.threads <= 1 || (forked() && !LOCKSTEP_MUTANT("threads_after_fork"))) return 1;
-  return tasks < queue.threads && !queue.whole_team ? static_cast<int>(tasks) : queue.threads;
+  if (tasks <= 1 || queue.threads <= 1) return 1;
+  return tasks < queue.threads ? static_cast<int>(tasks) : queue.threads;
 }
 
-// body(thread, threads) once on each of threads threads.
+// body(part, parts) once for each of `threads` parts, on as many threads where they can be had.
 template <class Body>
 void on_threads(int threads, const Body& body) {
-  if (threads <= 1) {
-    const default_float_environment environment;
+  if (threads <= 1) {  // the caller's thread: the library has set its arithmetic
     body(0, 1);
     return;
   }
+  if (by_openmp() && (!forked() || LOCKSTEP_MUTANT("threads_after_fork"))) {
 #pragma omp parallel num_threads(threads)
-  {
-    const default_float_environment environment;
-    body(omp_get_thread_num(), omp_get_num_threads());
+    {
+      const default_float_environment environment;
+      body(omp_get_thread_num(), omp_get_num_threads());
+    }
+    return;
   }
+  run_on_team(
+      threads, [](void* data, int part, int parts) { (*static_cast<const Body*>(data))(part, parts); },
+      const_cast<void*>(static_cast<const void*>(&body)));
 }
 
 // Where part `part` of `parts` of n begins.
@@ -129,18 +90,10 @@ void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
 // body(task) for each task, handed out one at a time (uneven tasks).
 template <class Body>
 void over_tasks(const lockstep_queue& queue, int64_t tasks, const Body& body) {
-  const int threads = usable_threads(queue, tasks);
-  if (threads == 1) {
-    const default_float_environment environment;
-    for (int64_t task = 0; task < tasks; ++task) body(task);
-    return;
-  }
-#pragma omp parallel num_threads(threads)
-  {
-    const default_float_environment environment;
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t task = 0; task < tasks; ++task) body(task);
-  }
+  std::atomic<int64_t> next{0};
+  on_threads(usable_threads(queue, tasks), [&](int, int) {
+    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(task);
+  });
 }
 
 }  // namespace lockstep::cpu

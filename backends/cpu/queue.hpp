@@ -7,9 +7,6 @@
 
 struct lockstep_queue {
   int threads = 1;
-  // All threads enter even where there are fewer tasks, so that a call's next step finds them: libgomp ends those that
-  // a smaller team leaves out, and makes them anew.
-  bool whole_team = false;
   lockstep::cpu::isa level = lockstep::cpu::isa::baseline;
   const lockstep_allocator* allocator = nullptr;
   void* scratch = nullptr;

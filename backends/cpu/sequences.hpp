@@ -298,7 +298,6 @@ typename R::value reduce_together(lockstep_queue& queue, const R& r, const vecto
         values[t + pairs] = reduce_subtree(r, v, level, t + pairs);
     });
   }
-  const default_float_environment environment;
   typename R::join join;
   for (int64_t t = 0; t < tasks; ++t) join.push(values[t], level);
   return join.total();

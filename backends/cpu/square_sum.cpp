@@ -56,7 +56,6 @@ lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call, 
     finish(s, value, [](const auto& r, const vector_view& v) { return reduce_alone(r, v); });
   };
   const auto together = [&](int64_t s, double value) {
-    const default_float_environment environment;
     finish(s, value,
            [&](const auto& r, const vector_view& v) { return reduce_together(*queue, r, v, call->workspace); });
   };
@@ -115,7 +114,6 @@ lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call
       overflow.at(s);
   };
   const auto together = [&](int64_t s, const wide& value) {
-    const default_float_environment environment;
     done(s, value);
   };
   const auto empty = [&](int64_t s) {

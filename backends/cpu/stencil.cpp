@@ -327,7 +327,6 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
   s.rank = d.rank;
   s.radius = d.radius;
   {
-    const default_float_environment environment;
     s.value = static_cast<T>(d.value);
     for (int k = 0; k < d.coefficient_count; ++k) s.coefficients[k] = static_cast<T>(d.coefficients[k]);
   }

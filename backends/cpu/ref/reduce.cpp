@@ -78,7 +78,6 @@ lockstep_status reduce(const lockstep_reduce_desc& d, const T* src, void* dst) {
 }  // namespace
 
 lockstep_status ref_reduce(lockstep_queue*, const lockstep_call* call) {
-  const default_float_environment environment;
   const lockstep_reduce_desc& d = call->reduce;
   switch (d.dtype) {
     case LOCKSTEP_I32: return reduce(d, static_cast<const int32_t*>(call->src), call->dst);

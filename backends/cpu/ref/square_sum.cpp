@@ -92,7 +92,6 @@ double rounded_root(const sum192& sum) {
 }  // namespace
 
 lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call* call) {
-  const default_float_environment environment;
   const lockstep_reduce_desc& d = call->reduce;
   const bool integer = d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64;
   int64_t first_failed = -1;

@@ -119,7 +119,6 @@ size_t ref_stencil_workspace(const lockstep_queue*, const lockstep_call* call) {
 }
 
 lockstep_status ref_stencil(lockstep_queue*, const lockstep_call* call) {
-  const default_float_environment environment;
   if (call->stencil.dtype == LOCKSTEP_F32)
     run_all<float>(call);
   else

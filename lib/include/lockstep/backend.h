@@ -6,7 +6,9 @@
  * descriptions are those of lockstep.h with nothing left to default, products
  * of sizes fit int64_t, nothing is empty (count, batch and every axis >= 1;
  * only sequences of a reduction may have length 0), src, dst and
- * reduce.offsets are reachable for the queue's device. */
+ * reduce.offsets are reachable for the queue's device. It calls a backend under
+ * the default floating-point environment (to nearest, denormals kept); threads
+ * that a backend starts set their own. */
 #ifndef LOCKSTEP_BACKEND_H
 #define LOCKSTEP_BACKEND_H
 

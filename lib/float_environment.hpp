@@ -1,0 +1,57 @@
+// float_environment.hpp - the arithmetic that the order demands, whatever the caller has set.
+#pragma once
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <cfenv>
+#include <cstdint>
+
+#include "mutant.hpp"
+
+namespace lockstep {
+
+// Round to nearest even, denormals kept, no traps; the caller's state comes back
+// with the destructor, its exception flags too. fesetenv(FE_DFL_ENV) covers MXCSR
+// (FTZ and DAZ too) on x86 and FPCR on aarch64. It also loads and stores the whole
+// x87 environment, which is slow: where x87 is in its default state already, MXCSR
+// alone decides.
+class default_float_environment {
+ public:
+  default_float_environment() {
+#if defined(__x86_64__)
+    uint16_t x87;
+    asm volatile("fnstcw %0" : "=m"(x87));
+    whole_ = (x87 & 0x0F3F) != 0x033F;  // to nearest, 64 bits, no traps
+    mxcsr_ = _mm_getcsr();
+    if (!whole_) {
+      if (!LOCKSTEP_MUTANT("float_environment_of_the_caller")) _mm_setcsr(0x1F80);
+      return;
+    }
+#endif
+    std::fegetenv(&saved_);
+    if (!LOCKSTEP_MUTANT("float_environment_of_the_caller")) std::fesetenv(FE_DFL_ENV);
+  }
+  ~default_float_environment() {
+    if (LOCKSTEP_MUTANT("float_environment_not_restored")) return;
+#if defined(__x86_64__)
+    if (!whole_) {
+      _mm_setcsr(mxcsr_);
+      return;
+    }
+#endif
+    std::fesetenv(&saved_);
+  }
+  default_float_environment(const default_float_environment&) = delete;
+  default_float_environment& operator=(const default_float_environment&) = delete;
+
+ private:
+  std::fenv_t saved_;
+#if defined(__x86_64__)
+  bool whole_;
+  unsigned mxcsr_;
+#endif
+};
+
+}  // namespace lockstep
