@@ -1,16 +1,50 @@
 // context.cpp - see context.hpp.
 #include "context.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
+#include "mutant.hpp"
 #include "options.hpp"
 #include "status.hpp"
 
 namespace lockstep::lib {
 namespace {
+
+// The contexts there are. A fork while other threads call would leave a child with locks that nobody will open: those
+// of contexts and of backends that are being loaded are taken before it, and what calls held is set free in the child.
+void after_fork(bool in_child);
+struct living {
+  std::mutex mutex;
+  lockstep_context* first = nullptr;
+};
+living& all_living() {
+  static living* const one = [] {
+    auto* made = new living;  // never destroyed: a fork may come after main
+    (void)backends();         // found before a fork can come in between
+    pthread_atfork(
+        [] {
+          if (LOCKSTEP_MUTANT("fork_with_locks_held")) return;
+          all_living().mutex.lock();
+          for (lockstep_context* c = all_living().first; c != nullptr; c = c->next_living) c->before_fork();
+          for (backend_entry* entry : backends()) entry->mutex().lock();
+        },
+        [] { after_fork(false); }, [] { after_fork(true); });
+    return made;
+  }();
+  return *one;
+}
+void after_fork(bool in_child) {
+  if (LOCKSTEP_MUTANT("fork_with_locks_held")) return;
+  for (backend_entry* entry : backends()) entry->mutex().unlock();
+  for (lockstep_context* c = all_living().first; c != nullptr; c = c->next_living) c->after_fork(in_child);
+  all_living().mutex.unlock();
+}
 
 std::string known_backends() {
   std::string text = "auto";
@@ -67,7 +101,7 @@ void check_variant_known(lockstep_op op, const std::string& name, const char* ar
   for (backend_entry* entry : backends()) {
     const lockstep_backend* backend = entry->loaded();
     if (backend == nullptr) continue;
-    const lockstep_table& table = backend->tables[op];
+    const lockstep_table table = table_of(*backend, op);
     for (size_t i = 0; i < table.count; ++i) {
       if (name == table.rows[i].name) return;
       known += format_text("{}{}:{}", known.empty() ? "" : ", ", entry->name(), table.rows[i].name);
@@ -99,6 +133,7 @@ variant_names parse_variants(const std::string& text, const char* argument) {
 }  // namespace lockstep::lib
 
 using namespace lockstep::lib;
+using lockstep::format_text;
 
 lockstep_context::lockstep_context(const lockstep_context_options& options)
     : allocator_{nullptr, default_allocate, default_release} {
@@ -132,14 +167,33 @@ lockstep_context::lockstep_context(const lockstep_context_options& options)
     if (e.status != LOCKSTEP_INVALID_ARGUMENT) throw;
     fail(e.status, "{}: {}", options.cpu_isa != nullptr ? "options.cpu_isa" : "LOCKSTEP_CPU_ISA", e.text);
   }
+  living& all = all_living();
+  const std::lock_guard lock(all.mutex);
+  next_living = all.first;
+  all.first = this;
 }
 
 lockstep_context::~lockstep_context() {
+  {
+    living& all = all_living();
+    const std::lock_guard lock(all.mutex);
+    lockstep_context** at = &all.first;
+    while (*at != this) at = &(*at)->next_living;
+    *at = next_living;
+  }
   for (auto& pooled : queues_) {
     if (pooled->queue == nullptr) continue;
-    if (pooled->pending) (void)pooled->backend->finish(pooled->queue);
+    // A caller's stream may be gone.
+    if (pooled->pending && pooled->stream == nullptr) (void)pooled->backend->finish(pooled->queue);
     pooled->backend->queue_destroy(pooled->queue);
   }
+}
+
+void lockstep_context::after_fork(bool in_child) {
+  // The threads that were in these calls are not in the child.
+  for (auto& pooled : queues_)
+    if (in_child) new (&pooled->in_use) std::mutex;
+  mutex_.unlock();
 }
 
 std::shared_ptr<const settings> lockstep_context::current() const {
@@ -148,8 +202,15 @@ std::shared_ptr<const settings> lockstep_context::current() const {
 }
 
 const calibration& lockstep_context::calibrated() {
-  std::call_once(calibrated_once_, [&] { calibrated_ = read_calibration(); });
-  return calibrated_;
+  const std::lock_guard lock(mutex_);
+  if (!calibrated_) calibrated_ = read_calibration();
+  return *calibrated_;
+}
+
+// The per-thread default stream is another stream in every thread.
+static bool of_another_thread(const pooled_queue& pooled) {
+  return pooled.stream == LOCKSTEP_STREAM_PER_THREAD && pooled.thread != std::this_thread::get_id() &&
+         !LOCKSTEP_MUTANT("per_thread_stream_shared");
 }
 
 // A new queue, leased; the caller holds the mutex.
@@ -159,6 +220,7 @@ queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* st
   fresh->backend = entry->get();
   fresh->device = device;
   fresh->stream = stream;
+  fresh->thread = std::this_thread::get_id();
   fresh->shared = shared;
   if (fresh->backend == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}: {}", entry->name(), entry->reason());
   queues_.reserve(queues_.size() + 1);  // nothing may throw once the queue is there
@@ -178,6 +240,7 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
     const std::lock_guard lock(mutex_);
     for (auto& pooled : queues_) {
       if (pooled->reserved || pooled->entry != entry || pooled->device != device || pooled->stream != stream) continue;
+      if (of_another_thread(*pooled)) continue;
       const bool take_turns = stream != nullptr || pooled->pending || (async && pooled->shared);
       if (take_turns || (!async && !pooled->shared && pooled->in_use.try_lock())) {
         fitting = pooled.get();
@@ -226,13 +289,38 @@ void lockstep_context::settle(const queue_lease& lease) {
   lease->failed_text = std::move(text);
 }
 
+void lockstep_context::release_stream(backend_entry* entry, void* stream) {
+  for (;;) {
+    pooled_queue* found = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& pooled : queues_)
+        if (!pooled->reserved && pooled->entry == entry && pooled->stream == stream && !of_another_thread(*pooled))
+          found = pooled.get();
+    }
+    if (found == nullptr) return;
+    found->in_use.lock();
+    settle(queue_lease(found));
+    const std::lock_guard lock(mutex_);
+    if (found->failed != LOCKSTEP_OK && failed_ == LOCKSTEP_OK) {
+      failed_ = found->failed;
+      failed_text_ = format_text("{}: {}", entry->name(), found->failed_text);
+    }
+    found->backend->queue_destroy(found->queue);
+    std::erase_if(queues_, [&](const auto& pooled) { return pooled.get() == found; });
+  }
+}
+
 lockstep_status lockstep_context::synchronize(std::string& text) {
   lockstep_status first = LOCKSTEP_OK;
   std::vector<pooled_queue*> pending;
   {
     const std::lock_guard lock(mutex_);
     for (auto& pooled : queues_)
-      if (pooled->pending || pooled->failed != LOCKSTEP_OK) pending.push_back(pooled.get());
+      if ((pooled->pending || pooled->failed != LOCKSTEP_OK) && !of_another_thread(*pooled))
+        pending.push_back(pooled.get());
+    first = std::exchange(failed_, LOCKSTEP_OK);
+    text = std::move(failed_text_);
   }
   for (pooled_queue* pooled : pending) {
     pooled->in_use.lock();
@@ -242,7 +330,7 @@ lockstep_status lockstep_context::synchronize(std::string& text) {
     const lockstep_status status = std::exchange(pooled->failed, LOCKSTEP_OK);
     if (status != LOCKSTEP_OK && first == LOCKSTEP_OK) {
       first = status;
-      text = lockstep::format_text("{}: {}", pooled->entry->name(), pooled->failed_text);
+      text = format_text("{}: {}", pooled->entry->name(), pooled->failed_text);
     }
   }
   return first;
@@ -288,6 +376,19 @@ lockstep_status lockstep_model_get(lockstep_context* context, lockstep_model_inf
     give(lockstep_model_info{sizeof(lockstep_model_info), now.reason.empty() ? now.path.c_str() : "built-in",
                              now.path.c_str(), now.reason.c_str()},
          info, "info");
+  });
+}
+
+lockstep_status lockstep_release_stream(lockstep_context* context, const char* backend, void* stream) {
+  return guarded([&] {
+    require_context(context);
+    if (backend == nullptr || stream == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; name the backend and the stream",
+           backend == nullptr ? "backend" : "stream");
+    const backend_name named = parse_backend(backend, "backend");
+    if (named.is_auto())
+      fail(LOCKSTEP_INVALID_ARGUMENT, "backend is \"auto\"; a stream belongs to one backend, name it");
+    context->release_stream(named.entry, stream);
   });
 }
 

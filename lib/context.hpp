@@ -6,7 +6,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,7 @@ struct pooled_queue {
   const lockstep_backend* backend = nullptr;
   int32_t device = 0;
   void* stream = nullptr;  // the caller's, or nullptr
+  std::thread::id thread;  // whose stream it is, where each thread has its own
   lockstep_queue* queue = nullptr;
   std::mutex in_use;
   bool shared = false;                // the context's asynchronous queue: calls take turns on it
@@ -108,7 +111,12 @@ struct lockstep_context {
   // failure for lockstep_synchronize, so that the call reports its own alone.
   void settle(const lockstep::lib::queue_lease& lease);
   lockstep_status synchronize(std::string& text);
+  void release_stream(lockstep::lib::backend_entry* entry, void* stream);
   const lockstep_allocator& allocator() const { return allocator_; }
+  // Around a fork, so that a child finds the context as between two calls.
+  void before_fork() { mutex_.lock(); }
+  void after_fork(bool in_child);
+  lockstep_context* next_living = nullptr;  // in the list of all contexts
   // auto's cost model, read when it is first needed.
   const lockstep::lib::calibration& calibrated();
 
@@ -118,7 +126,9 @@ struct lockstep_context {
   lockstep_allocator allocator_;
   mutable std::mutex mutex_;
   std::shared_ptr<const lockstep::lib::settings> settings_;
-  std::once_flag calibrated_once_;
-  lockstep::lib::calibration calibrated_;
+  std::optional<lockstep::lib::calibration> calibrated_;
+  // Of work on a stream that was given back; told by synchronize.
+  lockstep_status failed_ = LOCKSTEP_OK;
+  std::string failed_text_;
   std::vector<std::unique_ptr<lockstep::lib::pooled_queue>> queues_;
 };

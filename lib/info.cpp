@@ -79,7 +79,7 @@ int32_t lockstep_variant_count(const char* backend, lockstep_op op) {
     if (lockstep_op_name(op) == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
     if (const lockstep_backend* loaded = entry_named(backend).loaded())
-      count = static_cast<int32_t>(loaded->tables[op].count);
+      count = static_cast<int32_t>(table_of(*loaded, op).count);
   });
   return count;
 }
@@ -89,11 +89,11 @@ lockstep_status lockstep_variant_get(const char* backend, lockstep_op op, int32_
     if (lockstep_op_name(op) == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
     const lockstep_backend* loaded = entry_named(backend).loaded();
-    const size_t count = loaded != nullptr ? loaded->tables[op].count : 0;
+    const size_t count = loaded != nullptr ? table_of(*loaded, op).count : 0;
     if (index < 0 || static_cast<size_t>(index) >= count)
       fail(LOCKSTEP_INVALID_ARGUMENT, "index is {}; {} of {} has {} variants, numbered from 0", index,
            lockstep_op_name(op), backend, count);
-    const lockstep_variant& row = loaded->tables[op].rows[index];
+    const lockstep_variant& row = table_of(*loaded, op).rows[index];
     give(lockstep_variant_info{sizeof(lockstep_variant_info), row.name, row.idea, row.flags}, info, "info");
   });
 }

@@ -5,10 +5,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
+#include "mutant.hpp"
+#include "registry.hpp"
 #include "status.hpp"
 
 namespace lockstep::lib {
@@ -53,10 +57,45 @@ std::vector<module_file> find_modules() {
   return found;
 }
 
+namespace {
+// Everything that a call would follow without asking.
+void require_whole(const lockstep_backend& b, const std::string& path) {
+  const std::pair<const char*, bool> members[] = {{"name", b.name != nullptr},
+                                                  {"description", b.description != nullptr},
+                                                  {"devices", b.devices != nullptr},
+                                                  {"device_info", b.device_info != nullptr},
+                                                  {"queue_create", b.queue_create != nullptr},
+                                                  {"queue_destroy", b.queue_destroy != nullptr},
+                                                  {"finish", b.finish != nullptr},
+                                                  {"scratch", b.scratch != nullptr},
+                                                  {"allocate", b.allocate != nullptr},
+                                                  {"release", b.release != nullptr},
+                                                  {"copy", b.copy != nullptr},
+                                                  {"locate", b.locate != nullptr},
+                                                  {"reachable", b.reachable != nullptr},
+                                                  {"tables", b.tables != nullptr || b.table_count == 0}};
+  for (const auto& [name, there] : members)
+    if (!there && !LOCKSTEP_MUTANT("null_members_of_a_module_taken"))
+      fail(LOCKSTEP_NO_BACKEND, "{}: its {} is NULL; give it", path, name);
+  constexpr size_t most = 1024;
+  if (b.table_count > most) fail(LOCKSTEP_NO_BACKEND, "{}: table_count is {}; {} is most", path, b.table_count, most);
+  for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op) {
+    const lockstep_table table = table_of(b, static_cast<lockstep_op>(op));
+    const char* name = lockstep_op_name(static_cast<lockstep_op>(op));
+    if (table.count > most) fail(LOCKSTEP_NO_BACKEND, "{}: {} has {} rows; {} is most", path, name, table.count, most);
+    if (table.count > 0 && table.rows == nullptr)
+      fail(LOCKSTEP_NO_BACKEND, "{}: {} has {} rows at NULL", path, name, table.count);
+    for (size_t i = 0; i < table.count; ++i)
+      if (table.rows[i].name == nullptr || table.rows[i].idea == nullptr || table.rows[i].launch == nullptr)
+        fail(LOCKSTEP_NO_BACKEND, "{}: row {} of {} lacks its name, idea or launch", path, i, name);
+  }
+}
+}  // namespace
+
 const lockstep_backend* load_module(const std::string& path) {
-  if (const std::string why = why_not_loadable(path); !why.empty()) fail(LOCKSTEP_NO_BACKEND, "{}", why);
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (handle == nullptr) fail(LOCKSTEP_NO_BACKEND, "cannot be loaded: {}", dlerror());
+  std::string why;
+  void* handle = open_trusted(path, why);
+  if (handle == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}", why);
   const auto entry = reinterpret_cast<lockstep_backend_entry_fn>(dlsym(handle, LOCKSTEP_BACKEND_ENTRY));
   if (entry == nullptr)
     fail(LOCKSTEP_NO_BACKEND, "{} does not export " LOCKSTEP_BACKEND_ENTRY "; it is no lockstep backend", path);
@@ -64,10 +103,13 @@ const lockstep_backend* load_module(const std::string& path) {
   const lockstep_backend* backend = entry(&host);
   if (backend == nullptr)
     fail(LOCKSTEP_NO_BACKEND, "{} refused to start: {}", path, *last_error() ? last_error() : "it gave no reason");
-  if (backend->abi != LOCKSTEP_BACKEND_ABI || backend->size < sizeof(lockstep_backend))
+  // Later members are asked for by size.
+  constexpr size_t least = offsetof(lockstep_backend, remark);
+  if (backend->abi != LOCKSTEP_BACKEND_ABI || backend->size < least)
     fail(LOCKSTEP_NO_BACKEND,
          "{} speaks backend ABI {} ({} bytes), this library ABI {} ({} bytes); rebuild it against this lockstep", path,
          backend->abi, backend->size, LOCKSTEP_BACKEND_ABI, sizeof(lockstep_backend));
+  require_whole(*backend, path);
   return backend;
 }
 }  // namespace lockstep::lib

@@ -1,6 +1,8 @@
 // options.hpp - reading the sized structs of the C ABI, and shared checks.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -10,14 +12,24 @@
 
 namespace lockstep::lib {
 
+// The sizes that a public struct has had: a release that adds members adds its size here.
+template <class T>
+inline constexpr std::array known_sizes = {sizeof(T)};
+
+template <class T>
+void require_size(const T& given, const char* argument) {
+  if (std::find(known_sizes<T>.begin(), known_sizes<T>.end(), given.size) == known_sizes<T>.end() &&
+      !LOCKSTEP_MUTANT("struct_of_any_size_accepted"))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of its type ({} in this library)", argument,
+         given.size, sizeof(T));
+}
+
 // A copy of a caller's struct that may be older (shorter) than ours: what it
 // lacks keeps the default. NULL gives the defaults.
 template <class T>
 T sized(const T* given, T defaults, const char* argument) {
   if (given == nullptr) return defaults;
-  if ((given->size < sizeof(size_t) && !LOCKSTEP_MUTANT("struct_without_size_accepted")) || given->size > sizeof(T))
-    fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of its type ({} in this library)", argument,
-         given->size, sizeof(T));
+  require_size(*given, argument);
   std::memcpy(&defaults, given, given->size);
   defaults.size = sizeof(T);
   return defaults;
@@ -27,9 +39,7 @@ T sized(const T* given, T defaults, const char* argument) {
 template <class T>
 void give(T value, T* out, const char* argument) {
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass the address of a struct", argument);
-  if (out->size < sizeof(size_t) || out->size > sizeof(T))
-    fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of its type ({} in this library)", argument,
-         out->size, sizeof(T));
+  require_size(*out, argument);
   const size_t bytes = out->size;
   value.size = bytes;
   std::memcpy(static_cast<void*>(out), &value, bytes);

@@ -31,6 +31,7 @@ class backend_entry {
   const lockstep_backend* owner() { return now() == state::usable || now() == state::lost ? backend_ : nullptr; }
   // After a sticky device error: unusable for the rest of the process.
   void mark_lost(const std::string& why);
+  std::mutex& mutex() { return mutex_; }  // held over a fork, so that a child does not find it locked
 
  private:
   // What is asked several times a call takes no lock: backend_ and devices_ are written once, before state_ says so.
@@ -52,6 +53,11 @@ class backend_entry {
 const std::vector<backend_entry*>& backends();
 backend_entry* find_backend(const std::string& name);  // nullptr: unknown
 const std::string& search_path_text();
+
+// The rows of an op; none where the backend does not know it.
+inline lockstep_table table_of(const lockstep_backend& backend, lockstep_op op) {
+  return static_cast<size_t>(op) < backend.table_count ? backend.tables[op] : lockstep_table{nullptr, 0};
+}
 
 // A backend's failed call: its own text, with the backend's name before it. A lost
 // backend is marked so.

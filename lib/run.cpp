@@ -2,6 +2,7 @@
 #include "run.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -158,16 +159,36 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
   check_pointers(prepared, prepared.call.src, prepared.call.dst);
 }
 
+namespace {
+void check_workspace(const prepared_call& prepared, const choice& chosen, const lockstep_options& options) {
+  const void* workspace = options.workspace;
+  if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}; align it to 256 bytes", workspace);
+  const std::pair<const char*, std::pair<const void*, size_t>> arrays[] = {
+      {"src", {prepared.call.src, prepared.src_span}},
+      {"dst", {prepared.call.dst, prepared.dst_span}},
+      {"offsets", {prepared.offsets_bytes != 0 ? prepared.call.reduce.offsets : nullptr, prepared.offsets_bytes}}};
+  for (const auto& [name, array] : arrays)
+    if (array.second != 0 && overlap(workspace, options.workspace_bytes, array.first, array.second) &&
+        !LOCKSTEP_MUTANT("workspace_may_overlap"))
+      fail(LOCKSTEP_INVALID_ARGUMENT,
+           "options.workspace ({}, {} bytes) overlaps {} ({}, {} bytes); give it memory of its own", workspace,
+           options.workspace_bytes, name, array.first, array.second);
+  if (!can_reach(chosen, workspace))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}, which {} cannot reach; give memory of its kind, or NULL",
+         workspace, chosen.entry->name());
+}
+}  // namespace
+
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options) {
   lockstep_call& call = prepared.call;
   call.workspace = nullptr;
-  if (options.workspace != nullptr && can_reach(chosen, options.workspace)) {
+  if (options.workspace != nullptr) {
+    check_workspace(prepared, chosen, options);
     if (options.workspace_bytes < call.workspace_bytes && !LOCKSTEP_MUTANT("workspace_size_unchecked"))
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "options.workspace_bytes is {}, but variant {} of {} needs {}; give that many or NULL",
            options.workspace_bytes, chosen.variant->name, chosen.entry->name(), call.workspace_bytes);
-    if (reinterpret_cast<uintptr_t>(options.workspace) % 256 != 0)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}; align it to 256 bytes", options.workspace);
     call.workspace = options.workspace;
     return LOCKSTEP_OK;
   }
@@ -175,8 +196,17 @@ lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, co
                                    : LOCKSTEP_OK;
 }
 
+namespace {
+const char* remark_on(const choice* chosen) {
+  if (chosen == nullptr || !chosen->queue || chosen->backend->size <= offsetof(lockstep_backend, remark))
+    return nullptr;
+  return chosen->backend->remark != nullptr ? chosen->backend->remark(chosen->queue.get()) : nullptr;
+}
+}  // namespace
+
 void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_bytes) {
-  const bool told = chosen != nullptr && chosen->plan != 0 && last.plan == chosen->plan &&
+  const char* remark = remark_on(chosen);
+  const bool told = remark == nullptr && chosen != nullptr && chosen->plan != 0 && last.plan == chosen->plan &&
                     last.variant == chosen->variant->name && last.staged_bytes == staged_bytes &&
                     (last.workspace_bytes == workspace_bytes || LOCKSTEP_MUTANT("story_of_the_other_workspace"));
   if (told) return;
@@ -186,6 +216,11 @@ void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_by
   last.backend = chosen->entry->name().c_str();
   last.variant = chosen->variant->name;
   last.why.add(chosen->why);
+  if (remark != nullptr) {
+    if (!last.why.empty()) last.why.add("; ");
+    last.why.add(remark);
+    last.plan = 0;  // the next execution may have none
+  }
   last.compared = chosen->compared;
   if (last.compared.device != nullptr) last.basis.add(last.compared.figures->basis);
   last.device = chosen->device;
@@ -205,7 +240,7 @@ std::string why_not_others(const choice& chosen) {
 void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
          const lockstep_options* given) {
   require_context(context);
-  const lockstep_options options = call_options(given);
+  lockstep_options options = call_options(given);
   check_pointers(prepared, src, dst);
   remember_run(nullptr, 0, 0);
   if (prepared.empty) return;
@@ -238,6 +273,7 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
       if (!may_fall_back || !recoverable(e.status) || src_gone) throw;
       failure = e.text;
       skip = chosen.entry;
+      options.workspace = nullptr;  // it was for the backend that failed
       continue;
     }
     remember_run(&chosen, prepared.call.workspace_bytes, launched.staged_bytes);

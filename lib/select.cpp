@@ -15,7 +15,7 @@ struct pick {
 
 pick pick_named(const lockstep_backend& backend, const lockstep_queue* queue, const lockstep_call& call,
                 const std::string& name) {
-  const lockstep_table& table = backend.tables[call.op];
+  const lockstep_table table = table_of(backend, call.op);
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
     if (name != row.name && !LOCKSTEP_MUTANT("named_variant_ignored")) continue;
@@ -27,7 +27,7 @@ pick pick_named(const lockstep_backend& backend, const lockstep_queue* queue, co
 }
 
 pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, const lockstep_call& call) {
-  const lockstep_table& table = backend.tables[call.op];
+  const lockstep_table table = table_of(backend, call.op);
   const lockstep_variant* yielded = nullptr;
   std::string why;
   constexpr uint32_t never = LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY | LOCKSTEP_LESSON | LOCKSTEP_REFERENCE;

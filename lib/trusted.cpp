@@ -10,10 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
+#include "mutant.hpp"
 #include "text.hpp"
 
 namespace lockstep::lib {
@@ -22,7 +26,8 @@ namespace fs = std::filesystem;
 
 struct file {
   int fd = -1;
-  explicit file(const std::string& path) : fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  // (A pipe of that name must not make us wait for its writer.)
+  explicit file(const std::string& path) : fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~file() {
     if (fd >= 0) close(fd);
   }
@@ -34,11 +39,7 @@ struct file {
 };
 
 // Every segment that dlopen would map must lie within the file.
-std::string broken_elf(const std::string& path) {
-  const file f(path);
-  struct stat s {};
-  if (f.fd < 0 || fstat(f.fd, &s) != 0) return format_text("cannot be opened: {}", std::strerror(errno));
-  const auto size = static_cast<uint64_t>(s.st_size);
+std::string broken_elf(const file& f, uint64_t size) {
   Elf64_Ehdr header{};
   if (!f.read_at(&header, sizeof header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return format_text("is no ELF file ({} bytes)", size);
@@ -57,24 +58,68 @@ std::string broken_elf(const std::string& path) {
   return "";
 }
 
-std::string folder_of(const void* own) {
-  Dl_info info{};
-  if (dladdr(own, &info) == 0 || info.dli_fname == nullptr) return "";
-  std::error_code ignored;
-  const fs::path self = fs::canonical(info.dli_fname, ignored);
-  return ignored ? "" : self.parent_path().string();
+// The file that holds this code, as the kernel knows it: what dladdr tells may be relative to a folder that the process
+// has left, and the same name there another file.
+std::string own_file(const void* own) {
+  std::ifstream maps("/proc/self/maps");
+  const auto address = reinterpret_cast<uintptr_t>(own);
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2 || address < begin || address >= end) continue;
+    const size_t at = line.find('/');
+    return at == std::string::npos ? "" : line.substr(at);
+  }
+  Dl_info info{};  // no /proc here
+  return dladdr(own, &info) != 0 && info.dli_fname != nullptr && info.dli_fname[0] == '/' ? info.dli_fname : "";
 }
+
+// Who may write the library.
+struct writers {
+  uid_t owner = 0;
+  gid_t group = 0;
+  bool by_group = false;
+};
+writers writers_of_library() {
+  static const writers known = [] {
+    struct stat s {};
+    const std::string path = own_file(reinterpret_cast<const void*>(&writers_of_library));
+    if (path.empty() || stat(path.c_str(), &s) != 0) return writers{};
+    return writers{s.st_uid, s.st_gid, (s.st_mode & S_IWGRP) != 0};
+  }();
+  return known;
+}
+
+// Why a file or folder of this owner and mode is not trusted; "" when it is. A sticky folder lets only the owner of an
+// entry replace it, so as a folder above it is as good as the entry.
+std::string untrusted(const struct stat& s, bool above) {
+  const writers library = writers_of_library();
+  if (s.st_uid != 0 && s.st_uid != geteuid() && s.st_uid != library.owner)
+    return format_text("it belongs to uid {}, not to root, this user or the library's owner", s.st_uid);
+  if (above && (s.st_mode & S_ISVTX) != 0) return "";
+  if ((s.st_mode & S_IWOTH) != 0 && !LOCKSTEP_MUTANT("world_writable_module_trusted"))
+    return "anybody may write to it (chmod o-w)";
+  // A group of one's own has one's own number, as Debian and others make them.
+  const bool own_group = s.st_gid == getegid() && s.st_gid == geteuid();
+  const bool library_group = library.by_group && s.st_gid == library.group;
+  if ((s.st_mode & S_IWGRP) != 0 && s.st_gid != 0 && !own_group && !library_group)
+    return format_text("group {} may write to it (chmod g-w)", s.st_gid);
+  return "";
+}
+
 }  // namespace
 
 std::string untrusted(const std::string& path) {
   if (path.empty() || path[0] != '/') return "it is not an absolute path";
-  struct stat s {};
-  if (stat(path.c_str(), &s) != 0) return format_text("{}", std::strerror(errno));
-  if (s.st_uid != 0 && s.st_uid != geteuid())
-    return format_text("it belongs to uid {}, not to root or this user", s.st_uid);
-  if ((s.st_mode & S_IWOTH) != 0 && (s.st_mode & S_ISVTX) == 0) return "anybody may write to it (chmod o-w)";
-  if ((s.st_mode & S_IWOTH) != 0) return "anybody may put files into it (chmod o-w)";
-  return "";
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) return error.message();
+  for (fs::path at = real;; at = at.parent_path()) {
+    struct stat s {};
+    if (stat(at.c_str(), &s) != 0) return format_text("{}", std::strerror(errno));
+    if (const std::string why = untrusted(s, at != real); !why.empty())
+      return at == real ? why : format_text("{}: {}", at.string(), why);
+    if (at == at.root_path() || LOCKSTEP_MUTANT("folders_above_a_module_unseen")) return "";
+  }
 }
 
 std::vector<search_folder> search_folders(const void* own) {
@@ -88,14 +133,36 @@ std::vector<search_folder> search_folders(const void* own) {
       begin = end + 1;
     }
   }
-  if (const std::string folder = folder_of(own); !folder.empty()) add(fs::path(folder) / "lockstep");
+  if (const std::string file = own_file(own); !file.empty()) add(fs::path(file).parent_path() / "lockstep");
   return folders;
 }
 
-std::string why_not_loadable(const std::string& path) {
-  if (const std::string why = untrusted(path); !why.empty()) return format_text("{} is not trusted: {}", path, why);
-  if (const std::string why = broken_elf(path); !why.empty()) return format_text("{} {}", path, why);
-  return "";
+void* open_trusted(const std::string& path, std::string& why) {
+  const file f(path);
+  struct stat s {};
+  if (f.fd < 0 || fstat(f.fd, &s) != 0) {
+    why = format_text("{} cannot be opened: {}", path, std::strerror(errno));
+    return nullptr;
+  }
+  // A FIFO, a device or a folder is no ELF file, and reading it may wait for ever.
+  why = !S_ISREG(s.st_mode) ? "is no ELF file" : untrusted(path);
+  if (S_ISREG(s.st_mode) && why.empty()) why = untrusted(s, false);
+  if (S_ISREG(s.st_mode) && !why.empty()) why = "is not trusted: " + why;
+  if (why.empty()) why = broken_elf(f, static_cast<uint64_t>(s.st_size));
+  if (!why.empty()) {
+    why = path + " " + why;
+    return nullptr;
+  }
+  // By its name, which $ORIGIN in it and debuggers need; only who is trusted can have changed what the name means.
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle == nullptr) {
+    why = format_text("{} cannot be loaded: {}", path, dlerror());
+    return nullptr;
+  }
+  struct stat now {};
+  if (stat(path.c_str(), &now) == 0 && now.st_dev == s.st_dev && now.st_ino == s.st_ino) return handle;
+  why = format_text("{} was replaced while it was loaded; start again", path);
+  return nullptr;
 }
 
 }  // namespace lockstep::lib

@@ -8,19 +8,23 @@
 
 namespace lockstep::lib {
 
-// Why a file or folder is not to be trusted ("anybody may write to it"), "" when it is.
+// Code is trusted when nobody may write it, or replace a folder above it, but root, this user, and whoever may write
+// the library itself (they could as well change that).
+
+// Why a file or folder is not to be trusted, for its own sake or for a folder above it, links resolved; "" when it is.
 std::string untrusted(const std::string& path);
 
 struct search_folder {
   std::string path;
-  std::string refused;  // why it is not trusted; "" when it is
+  std::string refused;  // why it is not trusted ("anybody may write to it"); "" when it is
 };
 // LOCKSTEP_BACKEND_PATH (ignored in setuid programs), then <folder of
 // liblockstep.so>/lockstep; own is the address of one of the library's functions.
 // Never the current directory, never LD_LIBRARY_PATH.
 std::vector<search_folder> search_folders(const void* own);
 
-// Why dlopen must not see this file; "" when it may.
-std::string why_not_loadable(const std::string& path);
+// Checks and loads a module; nullptr, and why, where it is not trusted, not whole or not loadable. It is never
+// unloaded.
+void* open_trusted(const std::string& path, std::string& why);
 
 }  // namespace lockstep::lib

@@ -12,6 +12,7 @@
 #include "measure.hpp"
 #include "mutant.hpp"
 #include "ops.hpp"
+#include "team.hpp"
 
 namespace lockstep::cpu {
 
@@ -109,6 +110,13 @@ void locate(const void*, lockstep_memory* kind, int32_t* device) {
   *kind = LOCKSTEP_HOST;
   *device = -1;
 }
+const char* remark(const lockstep_queue* queue) {
+  const int missing = refused_threads();
+  if (missing == 0 || queue->threads == 1) return nullptr;
+  thread_local char text[96];
+  format_to(text, "{} of {} threads could not be made; fewer ran", missing, queue->threads);
+  return text;
+}
 // The library never hands the CPU device memory that another backend has claimed.
 int reachable(const lockstep_queue*, const void*) { return 1; }
 
@@ -123,21 +131,18 @@ const lockstep_variant rows[LOCKSTEP_OP_COUNT] = {
     {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, ref_stencil_workspace, ref_stencil},
     {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_shuffle},
 };
-lockstep_table table_of(lockstep_op op) { return {&rows[op], 1}; }
+const lockstep_table* tables() {
+  static const lockstep_table all[] = {{&rows[0], 1}, {&rows[1], 1}, {&rows[2], 1},
+                                       {&rows[3], 1}, {&rows[4], 1}, {&rows[5], 1}};
+  return all;
+}
 #else
 constexpr const char* backend_name = "cpu";
-constexpr const char* backend_description = "OpenMP threads over tiles and leaves, SIMD inside";
-lockstep_table table_of(lockstep_op op) {
-  switch (op) {
-    case LOCKSTEP_TRANSPOSE: return transpose_table;
-    case LOCKSTEP_PERMUTE: return permute_table;
-    case LOCKSTEP_SQUARE_SUM: return square_sum_table;
-    case LOCKSTEP_REDUCE: return reduce_table;
-    case LOCKSTEP_STENCIL: return stencil_table;
-    case LOCKSTEP_SHUFFLE: return shuffle_table;
-    case LOCKSTEP_OP_COUNT: break;
-  }
-  return {nullptr, 0};
+constexpr const char* backend_description = "threads over tiles and leaves, SIMD inside";
+const lockstep_table* tables() {
+  static const lockstep_table all[] = {transpose_table, permute_table, square_sum_table,
+                                       reduce_table,    stencil_table, shuffle_table};
+  return all;
 }
 #endif
 
@@ -156,28 +161,26 @@ extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* hos
     return nullptr;
   }
   lockstep::cpu::host = host;
-  static const lockstep_backend backend = [] {
-    lockstep_backend b{LOCKSTEP_BACKEND_ABI,
-                       sizeof(lockstep_backend),
-                       backend_name,
-                       backend_description,
-                       devices,
-                       device_info,
-                       queue_create,
-                       queue_destroy,
-                       finish,
-                       scratch,
-                       allocate,
-                       release,
-                       copy,
-                       locate,
-                       reachable,
-                       {},
-                       measure,
-                       limit,
-                       nullptr};
-    for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op) b.tables[op] = table_of(static_cast<lockstep_op>(op));
-    return b;
-  }();
+  static const lockstep_backend backend = {LOCKSTEP_BACKEND_ABI,
+                                           sizeof(lockstep_backend),
+                                           backend_name,
+                                           backend_description,
+                                           devices,
+                                           device_info,
+                                           queue_create,
+                                           queue_destroy,
+                                           finish,
+                                           scratch,
+                                           allocate,
+                                           release,
+                                           copy,
+                                           locate,
+                                           reachable,
+                                           tables(),
+                                           LOCKSTEP_OP_COUNT,
+                                           measure,
+                                           limit,
+                                           nullptr,
+                                           remark};
   return &backend;
 }

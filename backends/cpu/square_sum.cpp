@@ -113,9 +113,7 @@ lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call
     else if (!fits_i64(value, dst[s]))
       overflow.at(s);
   };
-  const auto together = [&](int64_t s, const wide& value) {
-    done(s, value);
-  };
+  const auto together = [&](int64_t s, const wide& value) { done(s, value); };
   const auto empty = [&](int64_t s) {
     if (norm)
       store_float(call, s, 0.0);

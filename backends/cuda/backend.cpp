@@ -12,6 +12,8 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
     return nullptr;
   }
   lockstep::cuda::host = host;
+  static const lockstep_table tables[] = {transpose_table, permute_table, square_sum_table,
+                                          reduce_table,    stencil_table, shuffle_table};
   static const lockstep_backend backend = {
       LOCKSTEP_BACKEND_ABI,
       sizeof(lockstep_backend),
@@ -28,9 +30,11 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
       copy,
       locate,
       reachable,
-      {transpose_table, permute_table, square_sum_table, reduce_table, stencil_table, shuffle_table},
+      tables,
+      sizeof tables / sizeof *tables,
       measure,
       limit,
-      run_slabs};
+      run_slabs,
+      nullptr};
   return &backend;
 }

@@ -16,8 +16,8 @@ prepared_call prepare_shuffle(const lockstep_shuffle_desc* desc) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "element_bytes is {}; shuffles move 4 or 8", d.element_bytes);
   require_nonnegative("count", d.count);
   if (d.count % 32 != 0)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "count is {}, which is no multiple of 32; pad src to {} elements", d.count,
-         d.count / 32 * 32 + 32);
+    fail(LOCKSTEP_INVALID_ARGUMENT, "count is {}, which is no multiple of 32; pad src by {} elements", d.count,
+         32 - d.count % 32);
   if (d.width < 1 || d.width > 32 || (d.width & (d.width - 1)) != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "width is {}; use 1, 2, 4, 8, 16 or 32", d.width);
   if ((d.kind == LOCKSTEP_SHUFFLE_UP || d.kind == LOCKSTEP_SHUFFLE_DOWN) && d.operand < 0)

@@ -22,6 +22,9 @@ prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
   const int64_t counts[] = {d.batch, d.rows, d.cols};
   prepared.empty = d.batch == 0 || d.rows == 0 || d.cols == 0;
   if (prepared.empty) return prepared;
+  // How far apart the rows of a single one lie means nothing, and may be any number.
+  if (d.rows == 1) d.src_ld = d.cols;
+  if (d.cols == 1) d.dst_ld = d.rows;
 
   const int64_t total = product("batch * rows * cols", 3, counts);
   const int64_t src_counts[] = {d.rows, d.cols}, src_strides[] = {d.src_ld, 1};

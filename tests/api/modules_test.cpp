@@ -3,6 +3,7 @@
 // with the modules that Meson built.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -48,6 +49,22 @@ class modules : public ::testing::Test {
     copy("lockstep-noinit.so", good / "lockstep-noinit.so");
     copy("lockstep-late.so", good / "lockstep-late.so");
     copy("lockstep-nodevice.so", good / "lockstep-nodevice.so");
+    for (const char* defect : {"nomember", "notables", "norows", "toomany", "nameless"})
+      copy(("lockstep-" + std::string(defect) + ".so").c_str(), good / ("lockstep-" + std::string(defect) + ".so"));
+    ASSERT_EQ(mkfifo((good / "lockstep-pipe.so").c_str(), 0600), 0);
+    copy("lockstep-noinit.so", good / "lockstep-group.so");
+    chmod((good / "lockstep-group.so").c_str(), 0664);
+    if (geteuid() == 0) ASSERT_EQ(chown((good / "lockstep-group.so").c_str(), 0, 12345), 0);
+    // Folders above a module: anybody may replace what lies in the first, only its owner what lies in the second.
+    for (const auto& [name, mode] : {std::pair{"loose", 0777}, std::pair{"shared", 01777}}) {
+      fs::create_directories(fs::path(root) / name / "inside");
+      copy("lockstep-noinit.so", fs::path(root) / name / "inside" / ("lockstep-" + std::string(name) + ".so"));
+      chmod((fs::path(root) / name).c_str(), static_cast<mode_t>(mode));
+    }
+    fs::create_directory(fs::path(root) / "sticky");
+    copy("lockstep-noinit.so", fs::path(root) / "sticky" / "lockstep-insticky.so");
+    chmod((fs::path(root) / "sticky").c_str(), 01777);
+    fs::create_symlink(fs::path(root) / "loose" / "inside" / "lockstep-loose.so", good / "lockstep-linked.so");
     copy("lockstep-noinit.so", good / "lockstep-truncated.so");
     fs::resize_file(good / "lockstep-truncated.so", fs::file_size(good / "lockstep-truncated.so") / 2);
     copy("lockstep-noinit.so", good / "lockstep-stub.so");
@@ -59,7 +76,8 @@ class modules : public ::testing::Test {
     fs::create_directory(good / "lockstep-folder.so");
     copy("lockstep-noinit.so", open / "lockstep-elsewhere.so");
     chmod(open.c_str(), 0777);
-    const std::string path = good.string() + ":relative/folder:" + open.string() + ":/nonexistent::";
+    const std::string path = good.string() + ":relative/folder:" + open.string() + ":/nonexistent::" + root +
+                             "/loose/inside:" + root + "/shared/inside:" + root + "/sticky";
     setenv("LOCKSTEP_BACKEND_PATH", path.c_str(), 1);
   }
   static void TearDownTestSuite() { fs::remove_all(root); }
@@ -75,7 +93,7 @@ void expect_reason(const char* name, const char* part) {
   EXPECT_NE(found->second.reason.find(part), std::string::npos) << name << ": " << found->second.reason;
 }
 
-TEST_F(modules, wrong_abi) { expect_reason("wrongabi", "speaks backend ABI 2"); }
+TEST_F(modules, wrong_abi) { expect_reason("wrongabi", "speaks backend ABI 3"); }
 TEST_F(modules, missing_symbol) { expect_reason("nosymbol", "does not export lockstep_backend_entry"); }
 TEST_F(modules, failing_init) { expect_reason("noinit", "the flux capacitor is missing"); }
 TEST_F(modules, no_device) { expect_reason("nodevice", "found no device"); }
@@ -85,6 +103,25 @@ TEST_F(modules, not_elf) { expect_reason("text", "is no ELF file"); }
 TEST_F(modules, empty_file) { expect_reason("empty", "is no ELF file (0 bytes)"); }
 TEST_F(modules, writable_file) { expect_reason("writable", "anybody may write to it"); }
 TEST_F(modules, a_folder_with_a_module_name) { expect_reason("folder", "no ELF file"); }
+
+TEST_F(modules, a_pipe) { expect_reason("pipe", "is no ELF file"); }
+TEST_F(modules, null_member) { expect_reason("nomember", "its copy is NULL"); }
+TEST_F(modules, null_tables) { expect_reason("notables", "its tables is NULL"); }
+TEST_F(modules, rows_at_null) { expect_reason("norows", "transpose has 3 rows at NULL"); }
+TEST_F(modules, impossible_count) { expect_reason("toomany", "rows; 1024 is most"); }
+TEST_F(modules, row_without_a_name) { expect_reason("nameless", "row 0 of transpose lacks its name"); }
+TEST_F(modules, link_to_where_anybody_may_write) { expect_reason("linked", "loose: anybody may write to it"); }
+TEST_F(modules, file_that_a_group_may_write) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to another group";
+  expect_reason("group", "group 12345 may write to it");
+}
+TEST_F(modules, folders_above_a_module) {
+  const std::string path = lockstep_backend_path();
+  EXPECT_NE(path.find("loose/inside (not used: " + root + "/loose: anybody may write to it"), std::string::npos)
+      << path;
+  EXPECT_NE(path.find("sticky (not used: anybody may write to it"), std::string::npos) << path;
+  expect_reason("shared", "the flux capacitor is missing");  // loaded
+}
 
 TEST_F(modules, untrusted_folders_are_named_with_their_reason) {
   const std::string path = lockstep_backend_path();

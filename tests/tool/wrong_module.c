@@ -86,6 +86,10 @@ static lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t 
 
 static const lockstep_variant transposes[] = {{.name = "right", .idea = "plain loops", .launch = right},
                                               {.name = "wrong", .idea = "a bit off", .launch = wrong}};
+static const lockstep_table tables[] = {[LOCKSTEP_TRANSPOSE] = {transposes, 2}};
+static lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
+  return allocate(queue, LOCKSTEP_HOST, bytes, pointer); /* no row asks for it */
+}
 static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
                                          .size = sizeof(lockstep_backend),
                                          .name = "wrong",
@@ -95,12 +99,14 @@ static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
                                          .queue_create = queue_create,
                                          .queue_destroy = queue_destroy,
                                          .finish = finish,
+                                         .scratch = scratch,
                                          .allocate = allocate,
                                          .release = release,
                                          .copy = copy,
                                          .locate = locate,
                                          .reachable = reachable,
-                                         .tables = {[LOCKSTEP_TRANSPOSE] = {transposes, 2}},
+                                         .tables = tables,
+                                         .table_count = 1,
                                          .measure = measure,
                                          .limit = limit};
 

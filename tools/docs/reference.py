@@ -48,7 +48,7 @@ def escaped(text):
 def declarations(code):
     """Code as a reader of the reference wants it: prototypes without bodies and macros, wrapped anew."""
     code = re.sub(r"^static inline ([^{;]+?) \{\n.*?^\}", r"\1;", code, flags=re.S | re.M)
-    code = re.sub(r"LOCKSTEP_(NODISCARD|API) ", "", code)
+    code = re.sub(r"LOCKSTEP_(NODISCARD|API|INT) ", "", code)
     prototype = re.compile(r"^(?!typedef)\w[^{}/;]+?\);", re.S | re.M)
     return prototype.sub(lambda found: wrapped(" ".join(found.group(0).split())), code).strip()
 

@@ -34,12 +34,8 @@ cuda_module::cuda_module() {
     why_ = format_text("there is no probe-cuda.so in {}; build with nvcc", searched);
     return;
   }
-  if (why_ = lib::why_not_loadable(path_); !why_.empty()) return;
-  void* handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (handle == nullptr) {
-    why_ = format_text("cannot be loaded: {}", dlerror());
-    return;
-  }
+  void* handle = lib::open_trusted(path_, why_);
+  if (handle == nullptr) return;
   const auto entry = reinterpret_cast<lockstep::probe::module_fn>(dlsym(handle, "lockstep_probe_module"));
   const lockstep::probe::module* table = entry == nullptr ? nullptr : entry();
   if (table == nullptr || table->abi != lockstep::probe::module_abi || table->size != sizeof *table) {

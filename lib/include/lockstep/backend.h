@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define LOCKSTEP_BACKEND_ABI 1u
+#define LOCKSTEP_BACKEND_ABI 2u
 
 /* What the library offers a backend. Outlives it. */
 typedef struct lockstep_host {
@@ -91,6 +91,8 @@ typedef struct lockstep_table {
   size_t count;
 } lockstep_table;
 
+/* Members are added at the end, so size says which there are. measure, limit,
+ * run_slabs and remark may be NULL, the other functions may not. */
 typedef struct lockstep_backend {
   uint32_t abi; /* LOCKSTEP_BACKEND_ABI that it was built with */
   uint32_t size;
@@ -120,7 +122,10 @@ typedef struct lockstep_backend {
   void (*locate)(const void* pointer, lockstep_memory* kind, int32_t* device);
   int (*reachable)(const lockstep_queue* queue, const void* pointer);
 
-  lockstep_table tables[LOCKSTEP_OP_COUNT];
+  /* By lockstep_op. An op at or beyond the count is not supported, so that a module
+   * goes on working with a library that knows more ops. */
+  const lockstep_table* tables;
+  size_t table_count;
 
   /* Times launches of a row, samples of them, in milliseconds, as
    * lockstep_plan_measure says; pointers are reachable. */
@@ -133,6 +138,10 @@ typedef struct lockstep_backend {
    * stages calls whole. */
   lockstep_status (*run_slabs)(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_slab* slabs,
                                size_t count, const void* src, void* dst);
+  /* What the caller should know of the call that the queue has just run ("3 threads
+   * could not be made"), for lockstep_last_run; NULL when there is nothing. Valid
+   * until this thread's next call. */
+  const char* (*remark)(const lockstep_queue* queue);
 } lockstep_backend;
 
 /* The one symbol of a module. Returns NULL, with set_error's reason, when it

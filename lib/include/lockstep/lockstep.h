@@ -40,16 +40,19 @@
 #define LOCKSTEP_API
 #endif
 
+/* LOCKSTEP_INT: any int may stand in an enum's place, and be refused, in C++ as in C. */
 #ifdef __cplusplus
 #define LOCKSTEP_NODISCARD [[nodiscard]]
+#define LOCKSTEP_INT : int
 extern "C" {
 #else
 #define LOCKSTEP_NODISCARD
+#define LOCKSTEP_INT
 #endif
 
 /* ---- status ------------------------------------------------------------ */
 
-typedef enum lockstep_status {
+typedef enum lockstep_status LOCKSTEP_INT {
   LOCKSTEP_OK = 0,
   LOCKSTEP_INVALID_ARGUMENT = 1, /* a value no backend could accept */
   LOCKSTEP_UNSUPPORTED = 2,      /* valid, but the named backend or variant has no kernel for it */
@@ -76,7 +79,7 @@ LOCKSTEP_API const char* lockstep_version(void);
 
 /* ---- types ------------------------------------------------------------- */
 
-typedef enum lockstep_dtype {
+typedef enum lockstep_dtype LOCKSTEP_INT {
   LOCKSTEP_F16 = 1,  /* IEEE binary16 */
   LOCKSTEP_BF16 = 2, /* bfloat16 */
   LOCKSTEP_F32 = 3,
@@ -88,7 +91,7 @@ typedef enum lockstep_dtype {
 /* Bytes of one element, 0 for a value that is no dtype. */
 LOCKSTEP_API size_t lockstep_dtype_bytes(lockstep_dtype dtype);
 
-typedef enum lockstep_op {
+typedef enum lockstep_op LOCKSTEP_INT {
   LOCKSTEP_TRANSPOSE = 0,
   LOCKSTEP_PERMUTE = 1,
   LOCKSTEP_SQUARE_SUM = 2,
@@ -130,7 +133,8 @@ typedef struct lockstep_context_options {
   const char* variants;                /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref" */
   const char* cpu_isa;                 /* NULL: LOCKSTEP_CPU_ISA, else the best; "baseline", "avx2", "avx512",
                                         * "avx512_zen4" (what Zen 4 gets); all give the same bits */
-  int32_t threads;                     /* 0: LOCKSTEP_NUM_THREADS, else affinity mask and cgroup quota */
+  int32_t threads;                     /* 0: LOCKSTEP_NUM_THREADS, else what the affinity mask,
+                                        * the cgroup quota and OMP_NUM_THREADS allow */
   uint32_t flags;                      /* LOCKSTEP_NO_FALLBACK */
   const lockstep_allocator* allocator; /* NULL: aligned_alloc; copied */
 } lockstep_context_options;
@@ -148,7 +152,8 @@ static inline lockstep_context_options lockstep_context_defaults(void) {
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_create(const lockstep_context_options* options,
                                                                         lockstep_context** context);
 
-/* Destroys a context; NULL is allowed. Waits for its queued work. Memory from
+/* Destroys a context; NULL is allowed. Waits for its queued work, but for that on
+ * callers' streams, which may be gone. Memory from
  * lockstep_alloc must be released before. */
 LOCKSTEP_API void lockstep_context_destroy(lockstep_context* context);
 
@@ -170,8 +175,16 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_set_variant(loc
  * among them (overflow, empty sequence, a device error) that has not been
  * returned before: a backend that has computed already, as the CPU, reports at
  * the call itself. Calls without a stream run in order on each device; a plan
- * has a queue of its own. Errors besides: INVALID_ARGUMENT (context is NULL). */
+ * has a queue of its own. Work on LOCKSTEP_STREAM_PER_THREAD is waited for by the
+ * thread that queued it. Errors besides: INVALID_ARGUMENT (context is NULL). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_synchronize(lockstep_context* context);
+
+/* CUDA's two default streams, which have no handle of their own: NULL as a stream
+ * means one of lockstep's. The legacy stream (handle 0 of the runtime, PyTorch's
+ * default) orders with every blocking stream; the per-thread one belongs to the
+ * calling thread, which alone waits for it. */
+#define LOCKSTEP_STREAM_LEGACY ((void*)1)
+#define LOCKSTEP_STREAM_PER_THREAD ((void*)2)
 
 /* Options of one call; NULL stands for the defaults. */
 typedef struct lockstep_options {
@@ -179,9 +192,12 @@ typedef struct lockstep_options {
   const char* backend;    /* NULL: the context's */
   const char* variant;    /* NULL: the context's, else the best that takes the call */
   uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA */
-  void* stream;           /* the backend's own stream type (a cudaStream_t); NULL: one of lockstep's. It must
-                           * live until an asynchronous call on it has been waited for (lockstep_synchronize) */
-  void* workspace;        /* memory the backend can reach, aligned to 256 bytes; NULL: lockstep's own */
+  void* stream;           /* the backend's own stream type (a cudaStream_t), or LOCKSTEP_STREAM_LEGACY or
+                           * _PER_THREAD; NULL: one of lockstep's. It must live until an asynchronous call on
+                           * it has been waited for (lockstep_synchronize) */
+  void* workspace;        /* memory the backend can reach, aligned to 256 bytes, apart from src, dst and
+                           * offsets (else INVALID_ARGUMENT); NULL: lockstep's own. What auto falls back to
+                           * after a failure takes its own */
   size_t workspace_bytes; /* size of workspace; see lockstep_plan_workspace */
 } lockstep_options;
 
@@ -189,6 +205,17 @@ static inline lockstep_options lockstep_options_defaults(void) {
   lockstep_options o = {sizeof(lockstep_options), 0, 0, 0, 0, 0, 0};
   return o;
 }
+
+/* Gives back what a context keeps for a caller's stream (a queue with device memory
+ * of its own, made by the first call on it), before the stream is destroyed or when
+ * it is no longer used. Waits for lockstep's work on it; a failure of that work is
+ * told by lockstep_synchronize. No call on the stream may be under way. A stream
+ * that was never used is fine. What is not given back goes with the context, which
+ * never waits for a caller's stream.
+ * Errors: INVALID_ARGUMENT (context, backend or stream NULL, "auto"), NO_BACKEND,
+ * OUT_OF_MEMORY. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_release_stream(lockstep_context* context, const char* backend,
+                                                                        void* stream);
 
 /* What this thread's last executed call did. The texts are valid until this
  * thread's next lockstep call; why is cut at 2,047 bytes. Errors:
@@ -278,7 +305,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_model_get(lockstep_cont
 
 /* ---- memory ------------------------------------------------------------ */
 
-typedef enum lockstep_memory {
+typedef enum lockstep_memory LOCKSTEP_INT {
   LOCKSTEP_HOST = 0,    /* ordinary (pageable) host memory */
   LOCKSTEP_PINNED = 1,  /* page-locked host memory */
   LOCKSTEP_MANAGED = 2, /* migrates between host and device */
@@ -386,7 +413,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_permute(lockstep_contex
 
 /* ---- square_sum and reduce --------------------------------------------- */
 
-typedef enum lockstep_reduction {
+typedef enum lockstep_reduction LOCKSTEP_INT {
   LOCKSTEP_SUM = 0,
   LOCKSTEP_MIN = 1,
   LOCKSTEP_MAX = 2,
@@ -508,16 +535,17 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce(lockstep_context
 
 /* ---- stencil ----------------------------------------------------------- */
 
-typedef enum lockstep_boundary {                                 /* names as scipy.ndimage has them */
-                                 LOCKSTEP_BOUNDARY_NEAREST = 0,  /* a a a | a b c d | d d d */
-                                 LOCKSTEP_BOUNDARY_MIRROR = 1,   /* d c b | a b c d | c b a */
-                                 LOCKSTEP_BOUNDARY_REFLECT = 2,  /* c b a | a b c d | d c b */
-                                 LOCKSTEP_BOUNDARY_WRAP = 3,     /* b c d | a b c d | a b c */
-                                 LOCKSTEP_BOUNDARY_CONSTANT = 4, /* v v v | a b c d | v v v */
-                                 LOCKSTEP_BOUNDARY_VALID = 5     /* dst is 2 * radius shorter an axis and sweep */
+/* What stands beyond the ends of an axis a b c d; names as scipy.ndimage has them. */
+typedef enum lockstep_boundary LOCKSTEP_INT {
+  LOCKSTEP_BOUNDARY_NEAREST = 0,  /* a a a | a b c d | d d d */
+  LOCKSTEP_BOUNDARY_MIRROR = 1,   /* d c b | a b c d | c b a */
+  LOCKSTEP_BOUNDARY_REFLECT = 2,  /* c b a | a b c d | d c b */
+  LOCKSTEP_BOUNDARY_WRAP = 3,     /* b c d | a b c d | a b c */
+  LOCKSTEP_BOUNDARY_CONSTANT = 4, /* v v v | a b c d | v v v */
+  LOCKSTEP_BOUNDARY_VALID = 5     /* dst is 2 * radius shorter an axis and sweep */
 } lockstep_boundary;
 
-typedef enum lockstep_form {
+typedef enum lockstep_form LOCKSTEP_INT {
   LOCKSTEP_GENERAL = 0,      /* 2*radius*rank + 1 coefficients, taps in increasing memory address */
   LOCKSTEP_SYMMETRIC = 1,    /* 1 + radius*rank: centre, then k = 1..radius of each axis, outermost
                               * first; c_k weighs x[-k] and x[+k] */
@@ -607,7 +635,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_stencil(lockstep_contex
 
 /* ---- shuffle ----------------------------------------------------------- */
 
-typedef enum lockstep_shuffle_kind {
+typedef enum lockstep_shuffle_kind LOCKSTEP_INT {
   LOCKSTEP_SHUFFLE_IDX = 0,  /* read lane operand of the own segment, modulo width, negatives too */
   LOCKSTEP_SHUFFLE_UP = 1,   /* read lane - operand; the lowest lanes of a segment keep their value */
   LOCKSTEP_SHUFFLE_DOWN = 2, /* read lane + operand; the highest lanes keep theirs */
@@ -661,8 +689,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_shuffle(lockstep_contex
  * Memory is taken later only for the first execution on a caller's stream, for the
  * first in place (src == dst) where that needs more than two arrays do, for a
  * workspace that was to be brought and was not, for copies of data that the
- * backend cannot reach, and for a failure's text. (OpenMP makes a team of threads
- * for a thread that calls for the first time.)
+ * backend cannot reach, for a failure's text, and for threads that are made.
  * Errors: those of the call but for its pointers; INVALID_ARGUMENT (plan is NULL);
  * OUT_OF_MEMORY (its workspace). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_transpose(lockstep_context* context,
@@ -722,7 +749,7 @@ enum {
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst,
                                                                       uint32_t flags, int32_t samples, double* ms);
 
-typedef enum lockstep_limit {
+typedef enum lockstep_limit LOCKSTEP_INT {
   LOCKSTEP_LIMIT_COPY = 0,            /* read bytes / 2, write bytes / 2 */
   LOCKSTEP_LIMIT_READ = 1,            /* read bytes */
   LOCKSTEP_LIMIT_LAUNCH = 2,          /* an almost empty kernel, back to back; bytes is ignored */

@@ -132,6 +132,10 @@ class context {
   void set_variant(lockstep_op op, const char* variant) { try_set_variant(op, variant).raise(); }
   failure try_synchronize() noexcept { return failure(lockstep_synchronize(get())); }
   void synchronize() { try_synchronize().raise(); }
+  failure try_release_stream(const char* backend, void* stream) noexcept {
+    return failure(lockstep_release_stream(get(), backend, stream));
+  }
+  void release_stream(const char* backend, void* stream) { try_release_stream(backend, stream).raise(); }
 
   [[nodiscard]] lockstep_context* get() const noexcept { return handle_.get(); }
 

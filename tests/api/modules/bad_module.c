@@ -1,35 +1,60 @@
-/* bad_module.c - a module with one defect, chosen by -DDEFECT_*. */
-#include "lockstep/backend.h"
+/* bad_module.c - modules with one defect each, chosen at compile time. */
+#include "whole.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-#if defined(DEFECT_ABI)
-static const lockstep_backend backend = {
-    .abi = LOCKSTEP_BACKEND_ABI + 1, .size = sizeof(lockstep_backend), .name = "wrongabi", .description = ""};
-EXPORT const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
-  (void)host;
-  return &backend;
-}
-#elif defined(DEFECT_INIT)
-EXPORT const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
-  host->set_error("the flux capacitor is missing");
-  return NULL;
-}
-#elif defined(DEFECT_DEVICES)
-static lockstep_status no_devices(int32_t* count) {
-  (void)count; /* as a driver that fails: the output stays unwritten */
-  return LOCKSTEP_NO_BACKEND;
-}
-static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
-                                         .size = sizeof(lockstep_backend),
-                                         .name = "nodevice",
-                                         .description = "",
-                                         .devices = no_devices};
-EXPORT const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
-  (void)host;
-  return &backend;
-}
-#else /* DEFECT_SYMBOL: a library, but no backend */
+#if defined(DEFECT_SYMBOL) /* a library, but no backend */
 EXPORT int unrelated(void);
 EXPORT int unrelated(void) { return 1; }
+#else
+static lockstep_status devices(int32_t* count) {
+#if defined(DEFECT_DEVICES) /* as a driver that fails: the output stays unwritten */
+  (void)count;
+  return LOCKSTEP_NO_BACKEND;
+#else
+  *count = 1;
+  return LOCKSTEP_OK;
+#endif
+}
+static lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
+  (void)queue, (void)call;
+  return LOCKSTEP_OK;
+}
+__attribute__((unused)) static const lockstep_variant nameless[] = {{.idea = "no name", .launch = launch}};
+static const lockstep_table tables[] = {
+#if defined(DEFECT_ROWS)
+    {NULL, 3},
+#elif defined(DEFECT_COUNT)
+    {nameless, (size_t)-1},
+#elif defined(DEFECT_NAMELESS)
+    {nameless, 1},
+#else
+    {NULL, 0},
+#endif
+};
+#pragma GCC diagnostic ignored "-Woverride-init"
+#pragma GCC diagnostic ignored "-Wunused-const-variable"
+static const lockstep_backend backend = {WHOLE_BACKEND,
+                                         .name = "bad",
+                                         .description = "has one defect",
+                                         .devices = devices,
+                                         .tables = tables,
+                                         .table_count = sizeof tables / sizeof *tables,
+#if defined(DEFECT_ABI)
+                                         .abi = LOCKSTEP_BACKEND_ABI + 1
+#elif defined(DEFECT_MEMBER)
+                                         .copy = NULL
+#elif defined(DEFECT_TABLES)
+                                         .tables = NULL
+#endif
+};
+EXPORT const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
+  if (host->abi != LOCKSTEP_BACKEND_ABI) return NULL;
+#if defined(DEFECT_INIT)
+  host->set_error("the flux capacitor is missing");
+  return NULL;
+#else
+  return &backend;
+#endif
+}
 #endif

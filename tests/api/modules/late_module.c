@@ -1,9 +1,7 @@
 /* late_module.c - a backend that computes nothing and fails on purpose. A
  * transpose is found to overflow when its queue is waited for; a shuffle spoils
  * dst and fails at once; a permute succeeds. */
-#include <stdlib.h>
-
-#include "lockstep/backend.h"
+#include "whole.h"
 
 struct lockstep_queue {
   int overflown;
@@ -26,16 +24,6 @@ static lockstep_status finish(lockstep_queue* queue) {
   host->set_error("it overflowed late");
   return LOCKSTEP_OVERFLOW;
 }
-static void locate(const void* pointer, lockstep_memory* kind, int32_t* device) {
-  (void)pointer;
-  *kind = LOCKSTEP_HOST;
-  *device = -1;
-}
-static int reachable(const lockstep_queue* queue, const void* pointer) {
-  (void)queue;
-  (void)pointer;
-  return 1;
-}
 static lockstep_status overflow_late(lockstep_queue* queue, const lockstep_call* call) {
   (void)call;
   queue->overflown = 1;
@@ -56,19 +44,18 @@ static lockstep_status spoil(lockstep_queue* queue, const lockstep_call* call) {
 static const lockstep_variant transposes[] = {{.name = "late", .idea = "overflows late", .launch = overflow_late}};
 static const lockstep_variant permutes[] = {{.name = "late", .idea = "succeeds", .launch = succeed}};
 static const lockstep_variant shuffles[] = {{.name = "late", .idea = "spoils dst", .launch = spoil}};
-static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
-                                         .size = sizeof(lockstep_backend),
+static const lockstep_table tables[] = {
+    [LOCKSTEP_TRANSPOSE] = {transposes, 1}, [LOCKSTEP_PERMUTE] = {permutes, 1}, [LOCKSTEP_SHUFFLE] = {shuffles, 1}};
+#pragma GCC diagnostic ignored "-Woverride-init"
+static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .name = "late",
                                          .description = "fails late",
                                          .devices = devices,
                                          .queue_create = queue_create,
                                          .queue_destroy = queue_destroy,
                                          .finish = finish,
-                                         .locate = locate,
-                                         .reachable = reachable,
-                                         .tables = {[LOCKSTEP_TRANSPOSE] = {transposes, 1},
-                                                    [LOCKSTEP_PERMUTE] = {permutes, 1},
-                                                    [LOCKSTEP_SHUFFLE] = {shuffles, 1}}};
+                                         .tables = tables,
+                                         .table_count = sizeof tables / sizeof *tables};
 
 __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(const lockstep_host* given) {
   host = given;

@@ -106,6 +106,8 @@ static lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) 
 static const lockstep_variant transposes[] = {
     {.name = "loops", .idea = "two loops, one element at a time", .refuses = not_in_place, .launch = launch}};
 
+static const lockstep_table tables[] = {[LOCKSTEP_TRANSPOSE] = {transposes, 1}}; /* the other ops are not supported */
+
 static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
                                          .size = sizeof(lockstep_backend),
                                          .name = "plain",
@@ -121,7 +123,8 @@ static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
                                          .copy = copy,
                                          .locate = locate,
                                          .reachable = reachable,
-                                         .tables = {[LOCKSTEP_TRANSPOSE] = {transposes, 1}}};
+                                         .tables = tables,
+                                         .table_count = sizeof tables / sizeof *tables};
 
 __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(const lockstep_host* given) {
   host = given;

@@ -1,0 +1,367 @@
+// hostile.cpp - promises under a hostile caller: sizes of structs, workspaces that overlap, the caller's floating-point
+// mode, a machine without threads, forks while others call.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <atomic>
+#include <bit>
+#include <cfenv>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "check.hpp"
+
+namespace lockstep::check {
+namespace {
+using namespace cases;
+
+struct context_of {
+  lockstep_context* self = nullptr;
+  explicit context_of(const char* backend, int threads = 0) {
+    lockstep_context_options o = lockstep_context_defaults();
+    o.backend = backend;
+    o.threads = threads;
+    EXPECT_EQ(lockstep_context_create(&o, &self), LOCKSTEP_OK) << lockstep_last_error();
+  }
+  ~context_of() { lockstep_context_destroy(self); }
+  context_of(const context_of&) = delete;
+  context_of& operator=(const context_of&) = delete;
+};
+
+// ---- sizes of structs ------------------------------------------------------------
+
+// Every size from 0 to a bit beyond: only one that the struct has had is taken. call returns a status.
+template <class T>
+void only_known_sizes(const char* name, const T& good, const std::function<lockstep_status(T*)>& call) {
+  for (size_t size = 0; size <= sizeof(T) + 16; ++size) {
+    alignas(16) unsigned char room[sizeof(T) + 16] = {};
+    auto* given = reinterpret_cast<T*>(room);
+    std::memcpy(room, &good, sizeof good);
+    given->size = size;
+    const lockstep_status status = call(given);
+    EXPECT_EQ(status, size == sizeof(T) ? LOCKSTEP_OK : LOCKSTEP_INVALID_ARGUMENT) << name << ", size " << size;
+    if (status == LOCKSTEP_INVALID_ARGUMENT) {
+      EXPECT_NE(std::string(lockstep_last_error()).find("size is " + std::to_string(size)), std::string::npos)
+          << lockstep_last_error();
+    }
+  }
+}
+
+TEST(Hostile, StructsOfSizesThatNeverWere) {
+  const context_of c("cpu");
+  const float src[64] = {1, 2, 3};
+  float dst[64];
+  double sum = 0;
+  const auto transpose = lockstep_transpose_packed(4, 4, 8);
+  only_known_sizes<lockstep_context_options>("context", lockstep_context_defaults(), [](auto* o) {
+    lockstep_context* made = nullptr;
+    const lockstep_status status = lockstep_context_create(o, &made);
+    lockstep_context_destroy(made);
+    return status;
+  });
+  only_known_sizes<lockstep_options>("options", lockstep_options_defaults(),
+                                     [&](auto* o) { return lockstep_transpose(c.self, &transpose, src, dst, o); });
+  only_known_sizes<lockstep_transpose_desc>("transpose", transpose,
+                                            [&](auto* d) { return lockstep_transpose(c.self, d, src, dst, nullptr); });
+  const int64_t shape[] = {4, 8};
+  const int32_t perm[] = {1, 0};
+  only_known_sizes<lockstep_permute_desc>("permute", lockstep_permute_packed(4, 2, shape, perm),
+                                          [&](auto* d) { return lockstep_permute(c.self, d, src, dst, nullptr); });
+  only_known_sizes<lockstep_reduce_desc>("reduce", lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, 64, 1),
+                                         [&](auto* d) { return lockstep_reduce(c.self, d, src, &sum, nullptr); });
+  const int64_t n[] = {64};
+  const double taps[] = {1, 2, 1};
+  only_known_sizes<lockstep_stencil_desc>(
+      "stencil", lockstep_stencil_packed(LOCKSTEP_F32, 1, n, 1, taps, LOCKSTEP_BOUNDARY_NEAREST),
+      [&](auto* d) { return lockstep_stencil(c.self, d, src, dst, nullptr); });
+  only_known_sizes<lockstep_shuffle_desc>("shuffle", lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_UP, 4, 64, 32, 1),
+                                          [&](auto* d) { return lockstep_shuffle(c.self, d, src, dst, nullptr); });
+  only_known_sizes<lockstep_run_info>("run", {}, [](auto* i) { return lockstep_last_run(i); });
+  only_known_sizes<lockstep_backend_info>("backend", {}, [](auto* i) { return lockstep_backend_get(0, i); });
+  only_known_sizes<lockstep_device_info>("device", {}, [](auto* i) { return lockstep_device_get("cpu", 0, i); });
+  only_known_sizes<lockstep_variant_info>("variant", {},
+                                          [](auto* i) { return lockstep_variant_get("cpu", LOCKSTEP_REDUCE, 0, i); });
+  only_known_sizes<lockstep_model_info>("model", {}, [&](auto* i) { return lockstep_model_get(c.self, i); });
+}
+
+// ---- workspaces ------------------------------------------------------------------
+
+TEST(Hostile, WorkspacesThatOverlapOrAreMisaligned) {
+  for (const std::string& backend : usable_backends()) {
+    const context_of c(backend.c_str());
+    const int64_t n[] = {4096};
+    const double taps[] = {1, 2, 1};
+    lockstep_stencil_desc d = lockstep_stencil_packed(LOCKSTEP_F32, 1, n, 1, taps, LOCKSTEP_BOUNDARY_WRAP);
+    d.sweeps = 4;
+    lockstep_plan* plan = nullptr;
+    lockstep_options brought = lockstep_options_defaults();
+    ASSERT_EQ(lockstep_plan_stencil(c.self, &d, &brought, &plan), LOCKSTEP_OK);
+    size_t bytes = 0;
+    ASSERT_EQ(lockstep_plan_workspace(plan, &bytes), LOCKSTEP_OK);
+    bytes = std::max<size_t>(bytes, 16384);
+    alignas(256) static unsigned char memory[1 << 18];
+    auto* src = reinterpret_cast<float*>(memory);
+    auto* dst = reinterpret_cast<float*>(memory + (1 << 16));
+    unsigned char* apart = memory + (1 << 17);
+    const auto run = [&](void* workspace, bool planned) {
+      for (int i = 0; i < 4096; ++i) src[i] = static_cast<float>(i % 7), dst[i] = -1;
+      lockstep_options o = lockstep_options_defaults();
+      o.workspace = workspace;
+      o.workspace_bytes = bytes;
+      return planned ? lockstep_plan_execute(plan, src, dst, &o) : lockstep_stencil(c.self, &d, src, dst, &o);
+    };
+    const auto refused = [&](void* workspace, const char* part) {
+      for (const bool planned : {false, true}) {
+        EXPECT_EQ(run(workspace, planned), LOCKSTEP_INVALID_ARGUMENT) << backend << " " << part;
+        EXPECT_NE(std::string(lockstep_last_error()).find(part), std::string::npos) << lockstep_last_error();
+        EXPECT_TRUE(src[5] == 5 && dst[5] == -1) << "a refused call wrote";
+      }
+    };
+    refused(src, "overlaps src");
+    refused(memory + 16384 - 256, backend == "cpu" ? "overlaps" : "workspace");  // src's last bytes, or dst's first
+    refused(reinterpret_cast<unsigned char*>(dst) - 256, "overlaps dst");
+    refused(reinterpret_cast<unsigned char*>(dst) + 256, "overlaps dst");
+    refused(apart + 1, "align it to 256 bytes");
+    refused(reinterpret_cast<void*>(257), "options.workspace is 0x101; align");
+    if (backend == "cpu") {
+      EXPECT_EQ(run(apart, false), LOCKSTEP_OK) << lockstep_last_error();
+      EXPECT_EQ(run(apart, true), LOCKSTEP_OK) << lockstep_last_error();
+    }
+    lockstep_plan_destroy(plan);
+  }
+}
+
+// ---- the caller's floating-point mode ----------------------------------------------
+
+struct mode {
+  int rounding;
+  bool flush, zero;  // FTZ and DAZ
+};
+class under {
+ public:
+  explicit under(const mode& m) {
+    std::fegetenv(&before_);
+    std::fesetround(m.rounding);
+#if defined(__x86_64__)
+    _mm_setcsr((_mm_getcsr() & ~0x8040u) | (m.flush ? 0x8000u : 0) | (m.zero ? 0x40u : 0));
+#endif
+    wanted_ = state();
+  }
+  ~under() {
+    EXPECT_EQ(state(), wanted_) << "a call changed the caller's mode";
+    std::fesetenv(&before_);
+  }
+  under(const under&) = delete;
+  under& operator=(const under&) = delete;
+
+ private:
+  static unsigned state() {
+#if defined(__x86_64__)
+    return _mm_getcsr() & ~0x3Fu;  // but for the flags that the test's own arithmetic raises
+#else
+    return static_cast<unsigned>(std::fegetround());
+#endif
+  }
+  std::fenv_t before_;
+  unsigned wanted_;
+};
+
+// Coefficients and data where a rounding, or a denormal that is lost, shows.
+struct float_call {
+  const char* name;
+  std::function<lockstep_status(lockstep_context*, const lockstep_options*, void* dst, bool planned)> run;
+};
+
+TEST(Hostile, WhateverTheCallersArithmetic) {
+  static double f64[300];
+  static float f32[300];
+  for (int i = 0; i < 300; ++i)
+    f64[i] = (i % 3 == 0 ? 1e300 : 1e-300) / (i + 1), f32[i] = 1.0f / static_cast<float>(i + 3);
+  static const int64_t n[] = {300};
+  const auto stencil = [](lockstep_dtype dtype, lockstep_form form, std::vector<double> taps,
+                          lockstep_boundary boundary, double value) {
+    auto d = lockstep_stencil_packed(dtype, 1, n, 1, nullptr, boundary);
+    d.form = form;
+    d.value = value;
+    d.coefficient_count = static_cast<int32_t>(taps.size());
+    return [d, taps](lockstep_context* c, const lockstep_options* o, void* dst, bool planned) mutable {
+      d.coefficients = taps.data();
+      const void* src = d.dtype == LOCKSTEP_F64 ? static_cast<const void*>(f64) : f32;
+      if (!planned) return lockstep_stencil(c, &d, src, dst, o);
+      lockstep_plan* plan = nullptr;
+      lockstep_status status = lockstep_plan_stencil(c, &d, nullptr, &plan);
+      if (status == LOCKSTEP_OK) status = lockstep_plan_execute(plan, src, dst, o);
+      if (status == LOCKSTEP_OK && o != nullptr) status = lockstep_synchronize(c);
+      lockstep_plan_destroy(plan);
+      return status;
+    };
+  };
+  const auto reduce = [](lockstep_reduction reduction, lockstep_dtype dtype, lockstep_dtype result) {
+    auto d = lockstep_reduce_full(reduction, dtype, 300, 1);
+    d.result = result;
+    return [d](lockstep_context* c, const lockstep_options* o, void* dst, bool planned) {
+      const void* src = d.dtype == LOCKSTEP_F64 ? static_cast<const void*>(f64) : f32;
+      const bool squares = d.reduction >= LOCKSTEP_SUM_OF_SQUARES;
+      if (!planned) return squares ? lockstep_square_sum(c, &d, src, dst, o) : lockstep_reduce(c, &d, src, dst, o);
+      lockstep_plan* plan = nullptr;
+      lockstep_status status =
+          squares ? lockstep_plan_square_sum(c, &d, nullptr, &plan) : lockstep_plan_reduce(c, &d, nullptr, &plan);
+      if (status == LOCKSTEP_OK) status = lockstep_plan_execute(plan, src, dst, o);
+      if (status == LOCKSTEP_OK && o != nullptr) status = lockstep_synchronize(c);
+      lockstep_plan_destroy(plan);
+      return status;
+    };
+  };
+  const float_call calls[] = {
+      {"tiny symmetric", stencil(LOCKSTEP_F64, LOCKSTEP_SYMMETRIC, {0, 5e-310}, LOCKSTEP_BOUNDARY_NEAREST, 0)},
+      {"tiny antisymmetric", stencil(LOCKSTEP_F64, LOCKSTEP_ANTISYMMETRIC, {0, 5e-310}, LOCKSTEP_BOUNDARY_WRAP, 0)},
+      {"rounded to f32", stencil(LOCKSTEP_F32, LOCKSTEP_GENERAL, {0.1, 1.0 / 3, 0.7}, LOCKSTEP_BOUNDARY_MIRROR, 0)},
+      {"rounded value", stencil(LOCKSTEP_F32, LOCKSTEP_SYMMETRIC, {0.1, 0.3}, LOCKSTEP_BOUNDARY_CONSTANT, 1.0 / 3)},
+      {"denormal value", stencil(LOCKSTEP_F64, LOCKSTEP_SYMMETRIC, {1, 1}, LOCKSTEP_BOUNDARY_CONSTANT, 5e-310)},
+      {"sum", reduce(LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F64)},
+      {"sum to f32", reduce(LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F32)},
+      {"squares", reduce(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, LOCKSTEP_F64)},
+      {"norm", reduce(LOCKSTEP_NORM2, LOCKSTEP_F64, LOCKSTEP_F32)},
+      {"max", reduce(LOCKSTEP_MAX, LOCKSTEP_F64, LOCKSTEP_F64)},
+  };
+  lockstep_options queued = lockstep_options_defaults();
+  queued.flags = LOCKSTEP_ASYNC;
+  const context_of oracle("cpu");
+  for (const float_call& one : calls) {
+    alignas(64) unsigned char want[300 * 8] = {};
+    ASSERT_EQ(one.run(oracle.self, nullptr, want, false), LOCKSTEP_OK) << one.name << lockstep_last_error();
+    for (const std::string& backend : usable_backends()) {
+      const context_of c(backend.c_str());
+      for (const int rounding : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
+        for (const int bits : {0, 1, 2, 3})
+          for (const int way : {0, 1, 2}) {  // a call, a plan, a queued plan
+            alignas(64) unsigned char got[sizeof want] = {};
+            lockstep_status status = LOCKSTEP_OK;
+            {
+              const under caller({rounding, (bits & 1) != 0, (bits & 2) != 0});
+              status = one.run(c.self, way == 2 ? &queued : nullptr, got, way > 0);
+            }
+            EXPECT_EQ(status, LOCKSTEP_OK) << one.name << " " << lockstep_last_error();
+            EXPECT_EQ(std::memcmp(got, want, sizeof want), 0)
+                << one.name << " on " << backend << ", rounding " << rounding << ", FTZ and DAZ " << bits << ", way "
+                << way;
+          }
+    }
+  }
+}
+
+// ---- threads ---------------------------------------------------------------------
+
+// Runs body in a child and returns its exit code; a hang ends by a signal, which fails.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(body());
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "the child was killed by signal " << WTERMSIG(status) << " (14: it hung)";
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool equal_on(lockstep_context* context, const subject& s) {
+  std::vector<unsigned char> dst = s.before;
+  return call(context, s.c, s.src.data(), dst.data(), s.c.offsets.data(), nullptr) == LOCKSTEP_OK && dst == s.after;
+}
+
+TEST(Hostile, NoMemoryForThreads) {
+  const auto s = std::make_unique<subject>(parse("transpose/b4/700x900"));
+  EXPECT_EQ(in_child([&] {
+              std::ifstream statm("/proc/self/statm");
+              rlim_t pages = 0;
+              statm >> pages;
+              const rlim_t now = pages * static_cast<rlim_t>(sysconf(_SC_PAGE_SIZE));
+              const rlimit limit = {now + (1u << 20), now + (1u << 20)};  // no room for a stack
+              lockstep_context_options o = lockstep_context_defaults();
+              o.backend = "cpu";
+              o.threads = 64;
+              lockstep_context* context = nullptr;
+              if (lockstep_context_create(&o, &context) != LOCKSTEP_OK) return 1;
+              std::vector<unsigned char> dst = s->before;  // (taken before there is no more memory)
+              if (setrlimit(RLIMIT_AS, &limit) != 0) return 2;
+              if (call(context, s->c, s->src.data(), dst.data(), nullptr, nullptr) != LOCKSTEP_OK || dst != s->after)
+                return 3;
+              lockstep_run_info told{};
+              told.size = sizeof told;
+              if (lockstep_last_run(&told) != LOCKSTEP_OK) return 4;
+              return std::strstr(told.why, "of 64 threads could not be made") != nullptr ? 0 : 5;
+            }),
+            0);
+}
+
+TEST(Hostile, OmpNumThreadsBoundsTheDefault) {
+  EXPECT_EQ(in_child([] {
+              setenv("OMP_NUM_THREADS", "1,8", 1);
+              lockstep_device_info info{};
+              info.size = sizeof info;
+              return lockstep_device_get("cpu", 0, &info) == LOCKSTEP_OK ? info.processors : -1;
+            }),
+            1);
+}
+
+TEST(Hostile, ForksWhileOtherThreadsCall) {
+  const context_of shared("cpu", 3);
+  const auto s = std::make_unique<subject>(parse("square_sum/ssq/f32/full/200003"));
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t)
+    callers.emplace_back([&, t] {
+      while (!stop) {
+        if (t == 0) {  // contexts come and go
+          const context_of own("cpu", 2);
+          wrong += equal_on(own.self, *s) ? 0 : 1;
+        } else {
+          wrong += equal_on(shared.self, *s) ? 0 : 1;
+        }
+      }
+    });
+  for (int i = 0; i < 60 && !HasFailure(); ++i)
+    EXPECT_EQ(in_child([&] {
+                const context_of own("cpu", 2);
+                if (!equal_on(shared.self, *s) || !equal_on(own.self, *s)) return 1;
+                if (i % 3 != 0) return 0;
+                execl("/bin/true", "true", nullptr);
+                return 2;
+              }),
+              0)
+        << "fork " << i;
+  stop = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Hostile, StreamsThatAreGivenBack) {
+  const context_of c("cpu");
+  void* stream = LOCKSTEP_STREAM_LEGACY;
+  EXPECT_EQ(lockstep_release_stream(c.self, "cpu", stream), LOCKSTEP_OK) << "never used";
+  const float src[4] = {1, 2, 3, 4};
+  float dst[4];
+  const auto d = lockstep_transpose_packed(4, 2, 2);
+  lockstep_options o = lockstep_options_defaults();
+  o.stream = stream;
+  ASSERT_EQ(lockstep_transpose(c.self, &d, src, dst, &o), LOCKSTEP_OK);
+  EXPECT_EQ(lockstep_release_stream(c.self, "cpu", stream), LOCKSTEP_OK);
+  ASSERT_EQ(lockstep_transpose(c.self, &d, src, dst, &o), LOCKSTEP_OK);
+  EXPECT_EQ(lockstep_release_stream(nullptr, "cpu", stream), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_release_stream(c.self, nullptr, stream), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_release_stream(c.self, "cpu", nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_release_stream(c.self, "auto", stream), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_release_stream(c.self, "abacus", stream), LOCKSTEP_NO_BACKEND);
+}
+
+}  // namespace
+}  // namespace lockstep::check
