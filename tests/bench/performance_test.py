@@ -33,7 +33,8 @@ class Performance(unittest.TestCase):
         self.root = pathlib.Path(self.folder.name)
         (self.root / "tests/results").mkdir(parents=True)
         self.write("reasons.json", {})
-        (self.root / "README.md").write_text("before\n" + performance.begin + performance.end + "after\n")
+        for page in ("README.md", "tests/results/README.md"):
+            (self.root / page).write_text("before\n" + performance.begin + performance.end + "after\n")
 
     def tearDown(self):
         self.folder.cleanup()
@@ -42,7 +43,7 @@ class Performance(unittest.TestCase):
         (self.root / "tests/results" / name).write_text(json.dumps(what))
 
     def made(self, targets, result, shown=(), key="cuda"):
-        """The README's text and the summary's."""
+        """The text of the tables and the summary's."""
         self.write("targets.json", {key: targets, "shown": {key: shown}})
         if result:
             self.write("readme-gpu.json", result)
@@ -51,7 +52,7 @@ class Performance(unittest.TestCase):
             self.assertEqual(performance.main([], self.root), 0)
             self.assertEqual(performance.main(["--summary"], self.root), 0)
             self.assertEqual(performance.main(["--check"], self.root), 0)
-        return (self.root / "README.md").read_text(), said.getvalue()
+        return (self.root / "tests/results/README.md").read_text(), said.getvalue()
 
     def test_a_target_without_a_row_is_short(self):
         text, said = self.made({"a": 0.8, "b": 0.9}, run([row("a")]))
@@ -110,8 +111,8 @@ class Performance(unittest.TestCase):
         self.write("same.json", run([row("a", 2)]))
         self.write("other.json", run([row("a", 2)], commit="bbb"))
         text, _ = self.made({"a 1": {"ms": 3, "file": "same.json"}, "a 2": {"ms": 3, "file": "other.json"}}, run([row("a")]))
-        self.assertIn("`a 1` ([file](tests/results/same.json))", text)
-        self.assertIn("`a 2` ([file](tests/results/other.json), commit bbb)", text)
+        self.assertIn("`a 1` ([file](same.json))", text)
+        self.assertIn("`a 2` ([file](other.json), commit bbb)", text)
 
     def test_host_copies_bound_what_pageable_memory_allows(self):
         limits = {"host_copies_gb_s": 40, "both_pinned_gb_s": 100}

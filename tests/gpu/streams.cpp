@@ -81,6 +81,84 @@ TEST_F(streams, a_callers_stream_orders_with_its_own_work) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
+// Work before, ours, work after, all on one default stream: nothing in between waits on the host. The kernels before
+// take long enough that ours would read too early on a stream of its own.
+TEST_F(streams, the_default_streams_have_names) {
+  constexpr size_t n = 1 << 22;
+  const auto src = data<float>(n);
+  std::vector<float> want(n), got(n);
+  context host("cpu");
+  transpose<float>(host, src, want, 2048, 2048);
+  for (void* stream : {LOCKSTEP_STREAM_LEGACY, LOCKSTEP_STREAM_PER_THREAD}) {
+    const auto cuda = static_cast<cudaStream_t>(stream);
+    const auto one_round = [&] {
+      context c("cuda");
+      lockstep_options o = on("cuda");
+      o.flags = LOCKSTEP_ASYNC;
+      o.stream = stream;
+      buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, n), out(c, "cuda", LOCKSTEP_DEVICE, n);
+      float *pinned = nullptr, *back = nullptr;
+      ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&pinned), n * 4), cudaSuccess);
+      ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&back), n * 4), cudaSuccess);
+      std::memcpy(pinned, src.data(), n * 4);
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        ASSERT_EQ(cudaMemsetAsync(in.data(), 0xFF, n * 4, cuda), cudaSuccess);
+        ASSERT_EQ(cudaMemcpyAsync(in.data(), pinned, n * 4, cudaMemcpyHostToDevice, cuda), cudaSuccess);
+        run(c, lockstep_transpose_packed(4, 2048, 2048), in.data(), out.data(), &o);
+        ASSERT_EQ(cudaMemcpyAsync(back, out.data(), n * 4, cudaMemcpyDeviceToHost, cuda), cudaSuccess);
+        ASSERT_EQ(cudaStreamSynchronize(cuda), cudaSuccess);
+        EXPECT_EQ(std::memcmp(back, want.data(), n * 4), 0) << "stream " << stream << ", repeat " << repeat;
+      }
+      c.synchronize();
+      EXPECT_FALSE(c.try_release_stream("cuda", stream));
+      cudaFreeHost(pinned);
+      cudaFreeHost(back);
+    };
+    one_round();
+    std::thread(one_round).join();  // whose per-thread stream is another
+  }
+}
+
+// A queue for each stream that ever called would be device memory lost: 300 streams, given back.
+TEST_F(streams, what_is_kept_for_a_stream_is_given_back) {
+  context c("cuda");
+  constexpr size_t n = 1 << 16;
+  buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, n), out(c, "cuda", LOCKSTEP_DEVICE, n);
+  in.assign(data<float>(n));
+  lockstep_options o = on("cuda");
+  o.flags = LOCKSTEP_ASYNC;
+  size_t before = 0, after = 0, total = 0;
+  for (int i = 0; i < 300; ++i) {
+    cudaStream_t stream = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    o.stream = stream;
+    run(c, lockstep_transpose_packed(4, 256, 256), in.data(), out.data(), &o);
+    ASSERT_FALSE(c.try_release_stream("cuda", stream));
+    ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    if (i == 100) ASSERT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
+  }
+  ASSERT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);
+  EXPECT_LE(before - std::min(before, after), size_t{8} << 20) << "device memory grew";
+}
+
+// A stream that was destroyed with work that lockstep has not waited for: the context goes without touching it.
+TEST_F(streams, a_stream_that_is_gone_is_never_waited_for) {
+  constexpr size_t n = 1 << 20;
+  for (int i = 0; i < 10; ++i) {
+    context c("cuda");
+    buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, n), out(c, "cuda", LOCKSTEP_DEVICE, n);
+    cudaStream_t stream = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    lockstep_options o = on("cuda");
+    o.flags = LOCKSTEP_ASYNC;
+    o.stream = stream;
+    run(c, lockstep_transpose_packed(4, 1024, 1024), in.data(), out.data(), &o);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  }
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
 // Every op that needs no host copy can be captured once and replayed.
 TEST_F(streams, plans_can_be_captured_in_a_graph) {
   context c("cuda");

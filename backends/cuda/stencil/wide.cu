@@ -17,10 +17,11 @@ namespace {
 
 constexpr int block = 256;  // of stencil_wide
 
-// Threads that a multiprocessor can hold.
+// Threads that a multiprocessor can hold: most of them on the chips of data centres, which are named; of chips that are
+// not, the smaller number holds.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int resident = 1024;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ % 100 != 0  // 86, 87, 89 and the small ones after them
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900 && __CUDA_ARCH__ / 100 != 10
 constexpr int resident = 1536;
 #else
 constexpr int resident = 2048;
