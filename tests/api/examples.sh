@@ -8,10 +8,8 @@ trap 'rm -rf "$work"' EXIT
 
 meson install -C "$build" --no-rebuild --quiet --destdir "$work/stage"
 pc=$(find "$work/stage" -name lockstep.pc)
-prefix=$work/stage$(sed -n 's/^prefix=//p' "$pc")
-# As if it had been installed there.
-sed -i "s|^prefix=.*|prefix=$prefix|" "$pc"
 export PKG_CONFIG_PATH=$(dirname "$pc")
+prefix=$(pkg-config --variable=prefix lockstep)
 unset LOCKSTEP_BACKEND_PATH
 
 echo "== make and pkg-config"
