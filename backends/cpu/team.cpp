@@ -62,18 +62,18 @@ struct job {
 };
 
 enum : uint32_t {
-  idle,      // looks for work
-  sleeping,  // waits for it in the kernel
-  offered,   // work is there; the caller may still take it back
-  taken,     // the worker is at it
-  awaited    // and the caller sleeps until it is done
+  idle,     // looks for work, or sleeps until there is some
+  offered,  // work is there; the caller may still take it back
+  taken,    // the worker is at it
+  awaited   // and the caller sleeps until it is done
 };
 
 struct worker {
   alignas(64) std::atomic<uint32_t> state{idle};
+  std::atomic<bool> asleep{false};
   job* work = nullptr;
   int part = 0;
-  worker* next = nullptr;  // in the list of those without work
+  worker* next = nullptr;  // in the list of those without work, or of a call's
 };
 
 void* work_for_ever(void* self) {
@@ -81,12 +81,12 @@ void* work_for_ever(void* self) {
   const default_float_environment environment;
   for (;;) {
     for (int i = 0; i < rounds && w.state.load(std::memory_order_relaxed) == idle; ++i) pause_a_little();
-    uint32_t now = idle;
-    if (w.state.compare_exchange_strong(now, sleeping)) {
-      while (w.state.load(std::memory_order_relaxed) == sleeping) sleep_while(w.state, sleeping);
-      continue;
+    if (w.state.load(std::memory_order_relaxed) == idle) {
+      w.asleep.store(true);  // before the look at state that follows: see run_on_team
+      while (w.state.load() == idle) sleep_while(w.state, idle);
+      w.asleep.store(false, std::memory_order_relaxed);
     }
-    now = offered;
+    uint32_t now = offered;
     if (!w.state.compare_exchange_strong(now, taken, std::memory_order_acquire)) continue;  // taken back
     w.work->run_from(w.part);
     if (w.state.exchange(idle, std::memory_order_release) == awaited) wake_sleeper(w.state);
@@ -120,24 +120,31 @@ struct pool {
     delete fresh;
     return nullptr;
   }
-  worker* take(bool may_make) {
+  // Up to count workers, those that were used last first; fewer where no more can be made.
+  worker* take(int count, bool may_make, int& missing) {
+    worker *list = nullptr, **end = &list;
     {
       const std::lock_guard lock(mutex);
-      if (worker* found = first; found != nullptr) {
-        first = found->next;
-        return found;
+      for (; count > 0 && first != nullptr; --count) {
+        *end = first;
+        first = first->next;
+        end = &(*end)->next;
       }
     }
-    return may_make ? make() : nullptr;
-  }
-  void give_back(worker* list) {  // in the order in which they were taken
-    const std::lock_guard lock(mutex);
-    while (list != nullptr) {
-      worker* next = list->next;
-      list->next = first;
-      first = list;
-      list = next;
+    for (; count > 0 && may_make; --count) {
+      *end = make();
+      if (*end == nullptr) break;
+      end = &(*end)->next;
     }
+    *end = nullptr;
+    missing = count;
+    return list;
+  }
+  void give_back(worker* list, worker* last) {
+    if (list == nullptr) return;
+    const std::lock_guard lock(mutex);
+    last->next = first;
+    first = list;
   }
 };
 
@@ -156,8 +163,9 @@ pool& the_pool() {
 }
 
 void await(worker& w) {
-  uint32_t now = offered;
-  if (w.state.compare_exchange_strong(now, idle)) return;  // it has not begun, and need not
+  uint32_t now = w.state.load(std::memory_order_acquire);
+  if (now == idle) return;
+  if (now == offered && w.state.compare_exchange_strong(now, idle)) return;  // it has not begun, and need not
   for (int i = 0; i < rounds; ++i) {
     if (w.state.load(std::memory_order_acquire) != taken) return;
     pause_a_little();
@@ -175,27 +183,24 @@ void run_on_team(int parts, void (*part)(void*, int, int), void* data) {
   parts = parts < most_parts ? parts : most_parts;
   pool& all = the_pool();
   job work(part, data, parts);
-  worker* recruited = nullptr;  // the last one first
-  bool made_all = true;
   // Where threads are not to be had, asking for one in every call would cost more than the call.
   const bool may_make = refused_threads() == 0 || all.tries.fetch_add(1, std::memory_order_relaxed) % 256 == 0;
-  for (int p = 1; p < parts; ++p) {
-    worker* w = all.take(may_make);
-    if (w == nullptr) {
-      if (may_make) all.refused.store(parts - p, std::memory_order_relaxed);
-      made_all = false;
-      break;
-    }
+  int missing = 0, p = 1;
+  worker* recruited = all.take(parts - 1, may_make, missing);
+  if (may_make && (missing != 0 || refused_threads() != 0)) all.refused.store(missing, std::memory_order_relaxed);
+  for (worker* w = recruited; w != nullptr; w = w->next, ++p) {
     w->work = &work;
     w->part = p;
-    w->next = recruited;
-    recruited = w;
-    if (w->state.exchange(offered) == sleeping) wake_sleeper(w->state);
+    w->state.store(offered, std::memory_order_release);
   }
+  // A worker says that it sleeps and then looks for work; we offer work and then look who sleeps: one of both sees it.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (worker* w = recruited; w != nullptr; w = w->next)
+    if (w->asleep.load(std::memory_order_relaxed)) wake_sleeper(w->state);
   work.run_from(0);
-  for (worker* w = recruited; w != nullptr; w = w->next) await(*w);
-  all.give_back(recruited);
-  if (may_make && made_all) all.refused.store(0, std::memory_order_relaxed);
+  worker* last = nullptr;
+  for (worker* w = recruited; w != nullptr; last = w, w = w->next) await(*w);
+  all.give_back(recruited, last);
 }
 
 }  // namespace lockstep::cpu
