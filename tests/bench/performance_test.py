@@ -21,10 +21,26 @@ def row(name, ms=1.0, noise=0.002, fraction=0.9, source="lockstep", **more):
             "median_ms": ms, "low_ms": ms * (1 - noise), "high_ms": ms * (1 + noise), "gb_s": 2e3 / ms, "fraction": fraction, **more}
 
 
+def judged(rows):
+    """The verdicts that `lockstep bench` would have stored (its own tests say whether they are right)."""
+    for ours in (r for r in rows if r["source"] == "lockstep"):
+        peers = [r for r in rows if r["name"] == ours["name"] and r["source"] != "lockstep"]
+        for p in peers:
+            level = ours["low_ms"] <= p["high_ms"] and p["low_ms"] <= ours["high_ms"]
+            p["ratio"] = p["median_ms"] / ours["median_ms"]
+            p["verdict"] = "level" if level else "ahead" if p["ratio"] > 1 else "behind"
+        for keys, of in ((("best_peer", "over_best_peer", "verdict"), [p for p in peers if not p["source"].endswith("float")]),
+                         (("float_peer", "over_float_peer", "float_verdict"), [p for p in peers if p["source"].endswith("float")])):
+            if of:
+                best = min(of, key=lambda p: (p["verdict"] != "behind", p["ratio"]))
+                ours.update(zip(keys, (best["source"], best["ratio"], best["verdict"])))
+    return rows
+
+
 def run(rows, commit="aaa", limits=None, **meta):
     devices = {"cuda": {"name": "GPU", "detail": "sm_90, driver 580.1 for CUDA 13.0, 4 threads"}}
     return {"meta": {"commit": commit, "date": "2026-01-01", "cache": "hot", "threads": 0, "devices": devices, **meta},
-            "limits": {"cuda": limits or {}}, "benchmarks": rows}
+            "limits": {"cuda": limits or {}}, "benchmarks": judged(rows)}
 
 
 class Performance(unittest.TestCase):
@@ -33,8 +49,7 @@ class Performance(unittest.TestCase):
         self.root = pathlib.Path(self.folder.name)
         (self.root / "tests/results").mkdir(parents=True)
         self.write("reasons.json", {})
-        for page in ("README.md", "tests/results/README.md"):
-            (self.root / page).write_text("before\n" + performance.begin + performance.end + "after\n")
+        (self.root / "README.md").write_text("before\n" + performance.begin + performance.end + "after\n")
 
     def tearDown(self):
         self.folder.cleanup()
@@ -43,7 +58,7 @@ class Performance(unittest.TestCase):
         (self.root / "tests/results" / name).write_text(json.dumps(what))
 
     def made(self, targets, result, shown=(), key="cuda"):
-        """The text of the tables and the summary's."""
+        """The README's text and the summary's."""
         self.write("targets.json", {key: targets, "shown": {key: shown}})
         if result:
             self.write("readme-gpu.json", result)
@@ -93,7 +108,7 @@ class Performance(unittest.TestCase):
 
     def test_other_factors_have_no_tolerance_beyond_what_is_printed(self):
         text, _ = self.made({"a": {"factor": 1.1, "over": "CUB"}}, run([row("a"), row("a", 1.094, source="CUB")]))
-        self.assertIn("1.10 x CUB, 1.09: **short**", text)
+        self.assertIn("1.10 x CUB, 1.094: **short**", text)
 
     def test_a_peer_that_is_behind_hides_none_that_is_ahead(self):
         rows = [row("a"), row("a", 0.99, 0.02, source="noisy"), row("a", 0.992, 0.001, source="sure")]
@@ -145,7 +160,7 @@ class Performance(unittest.TestCase):
         self.assertIn("| 0.90 | 2.00 ms, 0.77 |", text)
         self.assertIn("| `b` | wide | 1.00 ms | 2000 | 0.90 |  |  |  |", text)
         self.assertIn("readme-gpu-cold.json), commit ccc", text)
-        self.assertEqual(text.count("### GPU"), 1)
+        self.assertEqual(text.count("## GPU"), 1)
 
     def test_the_head_says_things_once(self):
         text, _ = self.made({}, run([row("a")], note="driver 580.1", threads=1), key="cuda 1 thread")
@@ -153,13 +168,34 @@ class Performance(unittest.TestCase):
         self.assertIn("1 of 4 threads", text)
 
     def test_chips_of_one_name_are_told_apart_and_have_reasons_of_their_own(self):
-        self.write("reasons.json", {"cuda 1 thread": [["*", "of any"]], "zen9 cuda 1 thread": [["*", "of this one"]]})
-        for chip, reason in (("zen9", "of this one"), ("zen8", "of any")):
-            self.write(f"readme-{chip}-1-thread.json", run([row("a", fraction=0.5)], threads=1))
-            text, said = self.made({"a": 0.8}, None, key="cuda 1 thread")
-            self.assertIn(f"### GPU ({chip}), 1 thread", text)
+        self.write("reasons.json", {"cpu 1 thread": {"of any": ["a"]}, "zen9 cpu 1 thread": {"of this one": ["a"]}})
+        for chip, cpu, name, reason in (("zen9", {"chip": "Zen 9"}, "Zen 9", "of this one"),
+                                        ("zen8", {"family": "9", "model": "8", "stepping": "1"}, "family 9, model 8, stepping 1", "of any")):
+            one = run([row("a", fraction=0.5, backend="cpu")], threads=1, cpu=cpu, devices={"cpu": {"name": "GPU", "detail": "d"}})
+            self.write(f"readme-{chip}-1-thread.json", one)
+            text, said = self.made({"a": 0.8}, None, key="cpu 1 thread")
+            self.assertIn(f"## GPU ({name}), 1 thread", text)
             self.assertIn(f"short ({reason})", said)
             (self.root / f"tests/results/readme-{chip}-1-thread.json").unlink()
+
+    def test_a_reason_names_its_cases(self):
+        self.write("reasons.json", {"cuda": {"of all": ["*"]}})
+        with self.assertRaises(SystemExit):
+            self.made({"a": 0.8}, run([row("a", fraction=0.5)]))
+
+    def test_a_target_is_compared_before_rounding(self):
+        text, _ = self.made({"a": 0.9}, run([row("a", fraction=0.897)]))
+        self.assertIn("0.90, -0.003: **short**", text)
+
+    def test_a_faster_float_peer_stands_in_the_headline(self):
+        text, _ = self.made({}, run([row("a"), row("a", 1.2, source="CUB"), row("a", 0.8, source="BLAS dot, float")]))
+        self.assertIn("behind a peer that adds in float, where we add in double: a: 0.800 x BLAS dot, float", text)
+        self.assertIn("1 behind one that adds in float", (self.root / "README.md").read_text())
+
+    def test_a_table_older_than_its_code_says_so(self):
+        for older, said in ((True, True), (False, False), (None, False)):
+            performance.older_than_code = lambda commit, backend: older
+            self.assertEqual("**Older than the code**" in self.made({}, run([row("a")]))[0], said)
 
     def test_check_fails_when_the_readme_is_another(self):
         self.made({"a": 0.8}, run([row("a")]))

@@ -2,26 +2,25 @@
 #include "bench.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <regex>
 
 #include "../file.hpp"
 #include "cases.hpp"
 #include "commit.hpp"
+#include "judge.hpp"
 
 namespace lockstep::tool {
 namespace {
 nlohmann::ordered_json read_result(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) fail("{} cannot be read: {}", path, std::strerror(errno));
-  auto result = nlohmann::ordered_json::parse(file, nullptr, false);
+  const input_file file(path);
+  auto result = nlohmann::ordered_json::parse(file.bytes(), nullptr, false);
   if (result.is_discarded() || !result.is_object() || !result.contains("benchmarks") ||
       !result["benchmarks"].is_array())
-    fail("{} is no result of lockstep bench --json", path);
+    fail("{} is no result of lockstep bench --json{}", path,
+         result.is_object() && result.contains("readings") ? "; it is one of lockstep probe: give it to probe --from"
+                                                           : "");
   for (const auto& row : result["benchmarks"]) {
     for (const char* key : {"name", "backend", "source", "variant"})
       if (!row.is_object() || !row.contains(key) || !row[key].is_string())
@@ -55,15 +54,19 @@ void choose_variant(bench::options& run) {
 }
 
 // Of files that are there already.
-int from_files(const std::vector<std::string>& files, const std::string& html, const std::string& before) {
-  if (html.empty() && before.empty())
+int from_files(const std::vector<std::string>& files, const std::string& html, const std::string& json,
+               const std::string& before) {
+  if (html.empty() && json.empty() && before.empty())
     refuse(
-        "--from makes a page of earlier results, or compares them: say where to with --html FILE, or with what by "
-        "--compare FILE");
+        "--from makes a page of earlier results, judges them anew or compares them: say where to with --html FILE or "
+        "--json FILE, or with what by --compare FILE");
+  if (!json.empty() && files.size() > 1) refuse("--json takes one file of --from, not {}", files.size());
   if (!before.empty() && files.size() > 1) refuse("--compare takes one file of --from, not {}", files.size());
   std::vector<nlohmann::ordered_json> runs;
   for (const std::string& path : files) runs.push_back(read_result(path));
   const int code = before.empty() ? 0 : bench::compare(read_result(before), runs.front());
+  for (nlohmann::ordered_json& run : runs) bench::judge(run);
+  if (!json.empty()) write_file(json, one_a_line(runs.front()));
   if (!html.empty()) bench::write_page(std::move(runs), files, html);
   return code;
 }
@@ -91,12 +94,14 @@ void bench_command(command root, action& chosen) {
   command.add("!--no-verify", s->run.verify, "do not compare results with the oracle first");
   command.add("--seconds", s->run.seconds, "time that one measurement may take").between(0.0, 3600.0);
   command.add("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
-  command.add("--json", s->json, "write the results here");
+  command.add("--json", s->json, "write the results here, one a line; - for stdout");
   command.add("--csv", s->csv, "write the table here");
   command.add("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts");
-  command.add("--html", s->html, "write a page of charts here: one file, offline");
+  command.add("--html", s->html, "write a page of charts here: one file, offline; - for stdout");
   command.add("--from", s->from,
-              "make the page (--html) of these --json files, or --compare one, and measure nothing; may be repeated");
+              "make the page (--html) of these --json files, judge one anew (--json), or --compare one, and measure "
+              "nothing; may "
+              "be repeated");
   command.add("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
   command
       .add("--memory", s->run.memory, "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
@@ -111,11 +116,10 @@ void bench_command(command root, action& chosen) {
                                          std::pair("--html", &s->html), std::pair("--nvbench", &s->nvbench)})
         check_writable(option, *path);
       if (!s->from.empty()) {
-        for (const auto& [option, path] :
-             {std::pair("--json", &s->json), std::pair("--csv", &s->csv), std::pair("--nvbench", &s->nvbench)})
+        for (const auto& [option, path] : {std::pair("--csv", &s->csv), std::pair("--nvbench", &s->nvbench)})
           if (!path->empty())
             refuse("{} is for what is measured, and --from measures nothing; leave one of them out", option);
-        return from_files(s->from, s->html, s->before);
+        return from_files(s->from, s->html, s->json, s->before);
       }
       bench::options& run = s->run;
       if (std::isnan(run.seconds)) refuse("--seconds is nan; give 0 to 3600");
@@ -129,13 +133,9 @@ void bench_command(command root, action& chosen) {
         refuse("--preset crossover times what auto chooses; leave the choice of variants out, or name --case");
       // Written after every case, so that a run that is cut short leaves what it has.
       const auto save = [json = s->json](const bench::report& so_far) {
-        if (json.empty()) return;
-        std::ofstream file(json);
-        file << bench::to_json(so_far).dump(1) << '\n';
-        file.flush();
-        if (!file) fail("{} cannot be written; check the folder and the space left", json);
+        if (!json.empty()) write_file(json, one_a_line(bench::to_json(so_far)));
       };
-      run.progress = save;
+      if (s->json != "-") run.progress = save;
       const auto before =
           s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
       const bench::report all = bench::measure_all(run);
@@ -144,7 +144,7 @@ void bench_command(command root, action& chosen) {
              joined(run.backends, " and "),
              run.filter.empty() ? "there is no row" : format_text("no case matches --filter \"{}\"", run.filter),
              run.variants.empty() ? "" : format_text(" of a variant that matches --variants \"{}\"", run.variants));
-      bench::print_table(all);
+      if (s->json != "-" && s->html != "-") bench::print_table(all);  // what goes down a pipe goes alone
       if (!s->csv.empty()) bench::write_csv(all, s->csv);
       save(all);
       if (!s->nvbench.empty()) bench::write_nvbench(all, s->nvbench);

@@ -1,6 +1,7 @@
 // bench.hpp - what the files of `lockstep bench` share.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,12 +42,14 @@ struct result {
   bool cold = false, by_auto = false;                      // by_auto: nobody named the variant
   double bytes = 0;  // compulsory: each input byte read once, each output byte written once (a sweep)
   timing time;
-  std::string limit;       // "copy", "read", or "link" (both ways at once, pinned)
-  double limit_gb_s = 0;   // best of our limit kernels and of everything timed for this case
-  std::string memory;      // of a crossover: where src and dst lie
-  double over_better = 0;  // of a crossover's auto: its time over the better of CPU and device
-  pairing beside;          // of a peer: the rounds in which it and ours took turns
-  std::string checked;     // "bits equal", "within 1e-5", "not checked: ..."
+  std::string limit;                             // "copy", "read", or "link" (both ways at once, pinned)
+  double limit_gb_s = 0;                         // best of our limit kernels and of everything timed for this case
+  std::string memory;                            // of a crossover: where src and dst lie
+  double over_better = 0;                        // of a crossover's auto: its time over the better of CPU and device
+  pairing beside;                                // of a peer: the rounds in which it and ours took turns
+  std::vector<std::array<double, 2>> rounds_ms;  // of a peer: the medians of ours and its in each round
+  std::vector<double> round_ms;                  // of a crossover: the medians of each round
+  std::string checked;                           // "bits equal", "within 1e-5", "not checked: ..."
   double gb_s() const { return time.median > 0 ? bytes / time.median * 1e-6 : 0; }
   double fraction() const { return limit_gb_s > 0 ? gb_s() / limit_gb_s : 0; }
 };

@@ -23,6 +23,13 @@ class call_memory {
   void prepare(const cases::test_case& c);
   const void* src(const cases::test_case& c) const { return c.in_place ? dst_.data : src_.data; }
   void* dst() const { return dst_.data; }
+  // dst, in place src too, to and from the host. Throws failure.
+  void read_dst(void* to, size_t bytes) const {
+    check(lockstep_copy(context_, backend_.c_str(), dst_.data, to, bytes));
+  }
+  void write_dst(const void* from, size_t bytes) const {
+    check(lockstep_copy(context_, backend_.c_str(), from, dst_.data, bytes));
+  }
   const int64_t* offsets() const { return static_cast<const int64_t*>(offsets_.data); }
 
  private:

@@ -57,7 +57,10 @@ struct contender {
   std::string backend;
   std::vector<double> ms;
   std::string ran;
+  std::vector<double> round_ms;  // each round's median
 };
+
+constexpr size_t rounds = 8;
 
 class crossover {
  public:
@@ -103,23 +106,18 @@ class crossover {
   void one_case(const std::string& device, const char* memory, call_memory& data, const std::string& name) {
     const cases::test_case t = cases::parse(name);
     data.prepare(t);
-    std::vector<contender> all = {{"cpu", {}, ""}, {"auto", {}, ""}};
-    if (!device.empty()) all.insert(all.begin() + 1, {device, {}, ""});
-    // In turns, so that a busy moment of the machine is everybody's, and back again, so that
-    // nobody always follows the same one; what looks too slow is measured again, all samples
-    // counted.
-    double over = INFINITY, better = INFINITY;
-    for (int turn = 0; turn < 4 && over > allowed; ++turn) {
-      for (int round = 0; round < 2; ++round) {
-        for (contender& one : all) run_round(t, data, one);
-        for (auto one = all.rbegin(); one != all.rend(); ++one) run_round(t, data, *one);
-      }
-      std::erase_if(all, [](const contender& one) { return one.ms.empty(); });
-      better = INFINITY;
-      for (const contender& one : all)
-        if (one.backend != "auto") better = std::min(better, summarise(one.ms).median);
-      over = summarise(all.back().ms).median / better;
+    std::vector<contender> all = {{"cpu", {}, "", {}}, {"auto", {}, "", {}}};
+    if (!device.empty()) all.insert(all.begin() + 1, {device, {}, "", {}});
+    if (!verify(t, data, all, memory)) return;
+    // In turns, so that a busy moment of the machine is everybody's, and back again, so that nobody always follows the
+    // same one. The number of rounds is fixed: whatever they show, none is measured again.
+    for (size_t round = 0; round < rounds; round += 2) {
+      for (contender& one : all) run_round(t, data, one);
+      for (auto one = all.rbegin(); one != all.rend(); ++one) run_round(t, data, *one);
     }
+    double better = INFINITY;
+    for (const contender& one : all)
+      if (one.backend != "auto") better = std::min(better, summarise(one.ms).median);
     for (contender& one : all) {
       result r;
       r.name = name, r.op = lockstep_op_name(t.op), r.backend = one.backend, r.memory = memory, r.source = "lockstep";
@@ -128,22 +126,62 @@ class crossover {
       r.bytes = (static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
                  static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes)) *
                 (t.op == LOCKSTEP_STENCIL ? t.stencil.sweeps : 1);
-      r.checked = "not checked";
+      r.checked = asked_.verify ? "bits equal" : "not checked: --no-verify";
+      r.round_ms = std::move(one.round_ms);
       r.time = summarise(std::move(one.ms), "time");
       if (r.backend == "auto") r.over_better = r.time.median / better;
       out_.results.push_back(std::move(r));
     }
   }
 
-  // The CPU refuses what it cannot reach (offsets on a device); auto must take all.
+  // Each contender's bits beside those of the CPU's ref row, before anything is timed. Who cannot run the case leaves
+  // (the CPU cannot reach offsets on a device); auto must take all.
+  bool verify(const cases::test_case& t, const call_memory& data, std::vector<contender>& all, const char* memory) {
+    const size_t bytes = t.dst.span_bytes();
+    std::vector<unsigned char> before(bytes), want(bytes), got(bytes);
+    data.read_dst(before.data(), bytes);
+    const auto run = [&](const std::string& backend, const char* variant) {
+      lockstep_options o = lockstep_options_defaults();
+      o.backend = backend.c_str();
+      o.variant = variant;
+      data.write_dst(before.data(), bytes);  // in place, the last call's result is no input
+      check(cases::call(*context_, t, data.src(t), data.dst(), data.offsets(), &o));
+      data.read_dst(got.data(), bytes);
+    };
+    std::string first;  // whose bits the others must have
+    const auto same = [&](const std::string& who) {
+      if (first.empty()) first = who, want = got;
+      return !asked_.verify || got == want;
+    };
+    try {
+      if (asked_.verify) run("cpu", "ref"), same("ref");
+    } catch (const failure&) {  // the first contender's bits are the others' then
+    }
+    std::vector<contender> able;
+    for (contender& one : all) {
+      try {
+        run(one.backend, nullptr);
+      } catch (const failure&) {
+        if (one.backend == "auto") throw;
+        continue;
+      }
+      if (!same(one.backend)) {  // not timed: nobody may take it for a result
+        out_.wrong.push_back(
+            format_text("{} in {} memory on {}: WRONG: bits differ from {}'s", t.name, memory, one.backend, first));
+        return false;
+      }
+      able.push_back(std::move(one));
+    }
+    all = std::move(able);
+    return true;
+  }
+
   void run_round(const cases::test_case& t, const call_memory& data, contender& one) {
+    const size_t had = one.ms.size();
     lockstep_options o = lockstep_options_defaults();
     o.backend = one.backend.c_str();
-    try {
-      time_calls(*context_, t, data, o, seconds_ / 4, one.ms, one.ran);
-    } catch (const failure&) {
-      if (one.backend == "auto") throw;
-    }
+    time_calls(*context_, t, data, o, seconds_ / 4, one.ms, one.ran);
+    one.round_ms.push_back(summarise({one.ms.begin() + static_cast<ptrdiff_t>(had), one.ms.end()}).median);
   }
 
   const options& asked_;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "../file.hpp"
 #include "bench.hpp"
 
 namespace lockstep::tool::bench {
@@ -113,10 +114,7 @@ void write_nvbench(const report& all, const std::string& path) {
   root["devices"] = ordered_json::array();
   for (size_t d = 0; d < devices.size(); ++d) root["devices"].push_back({{"id", d}, {"name", devices[d]}});
   root["benchmarks"] = std::move(benchmarks);
-  std::ofstream file(path);
-  file << root.dump(1) << '\n';
-  file.flush();
-  if (!file) fail("{} cannot be written; check the folder and the space left", path);
+  write_file(path, root.dump(1) + "\n");
 }
 
 }  // namespace lockstep::tool::bench

@@ -1,29 +1,19 @@
 // output.cpp - a report as a table, JSON, CSV, and beside an earlier one.
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 
+#include "../file.hpp"
 #include "bench.hpp"
+#include "judge.hpp"
 
 namespace lockstep::tool::bench {
 namespace {
 
 using nlohmann::ordered_json;
 
-// Ours beside the peer of the same case that comes closest, or is furthest ahead: by the rounds in which the two took
-// turns, or, where they took none, by their medians alone (rounds 0).
-std::optional<pairing> best_peer(const report& all, const result& r) {
-  std::optional<pairing> best;
-  if (r.source != "lockstep") return best;
-  for (const result& other : all.results) {
-    if (other.source == "lockstep" || other.name != r.name || other.backend != r.backend) continue;
-    pairing one = other.beside;
-    if (one.rounds == 0 || one.against != r.variant) one = {0, r.gb_s() / other.gb_s(), 0, 0, ""};
-    if (!best || one.ratio < best->ratio) best = one;
-  }
-  return best;
-}
+// A sample as a file keeps it: five digits say more than a clock knows.
+double rounded(double ms) { return std::stod(format_text("{:.5g}", ms)); }
 
 std::string time_of(double ms) {
   return ms < 0.1  ? format_text("{:.2f} us", ms * 1e3)
@@ -79,15 +69,17 @@ ordered_json to_json(const report& all) {
     if (r.beside.rounds > 0) {
       row["rounds"] = r.beside.rounds, row["against"] = r.beside.against, row["ratio"] = r.beside.ratio;
       row["ratio_low"] = r.beside.low, row["ratio_high"] = r.beside.high, row["verdict"] = r.beside.verdict();
+      auto& rounds = row["rounds_ms"] = ordered_json::array();
+      for (const auto& [ours, peers] : r.rounds_ms) rounds.push_back({rounded(ours), rounded(peers)});
+    } else if (r.memory.empty()) {
+      for (const double ms : r.time.ms) row["samples_ms"].push_back(rounded(ms));
     }
-    if (const auto best = best_peer(all, r)) {
-      row["over_best_peer"] = best->ratio;
-      if (best->rounds > 0) row["verdict"] = best->verdict();
-    }
+    for (const double ms : r.round_ms) row["round_ms"].push_back(rounded(ms));
     j["benchmarks"].push_back(std::move(row));
   }
   j["skipped"] = all.skipped;
   j["wrong"] = all.wrong;
+  judge(j);
   return j;
 }
 
@@ -125,19 +117,25 @@ void print_table(const report& all) {
   }
   print("{}{:<{}}  {:<6} {:<{}} {:>10} {:>6} {:>8} {:>8} {:>11}  {}{}\n", s.bold, "case", name_width, "on", "variant",
         variant_width, "time", "+-", "GB/s", "of limit", "x peer", "checked", s.off);
-  for (const result& r : all.results) {
-    const auto best = best_peer(all, r);
+  const ordered_json judged = to_json(all);
+  for (size_t k = 0; k < all.results.size(); ++k) {
+    const result& r = all.results[k];
+    const ordered_json& row = judged.at("benchmarks").at(k);
     print("{:<{}}  {:<6} {}{:<{}}{} {:>10} {:>5.1f}% {:>8.1f} {:>7.2f}{} {:>11}  {}\n", r.name, name_width, r.backend,
           r.source == "lockstep" ? "" : s.dim, r.variant, variant_width, r.source == "lockstep" ? "" : s.off,
           time_of(r.time.median), 100 * r.time.noise, r.gb_s(), r.fraction(), r.limit.substr(0, 1),
-          best ? format_text("{:.2f} {:<6}", best->ratio, best->verdict()) : "", r.checked);
+          row.contains("best_peer")
+              ? format_text("{:.2f} {:<6}", row.at("over_best_peer").get<double>(), row.value("verdict", ""))
+              : "",
+          r.checked);
   }
   print(
       "{}time: median; +-: middle half; GB/s: compulsory bytes, each once; of limit: fraction of the best copy (c) or "
       "read (r), or of the pinned link (l), of "
-      "the same size in this run; x peer: median of the peer's time over ours in rounds in which both took turns, "
-      "ahead or behind where 1 lies "
-      "outside its 99.9 % interval, else level; {}{}\n",
+      "the same size in this run; x peer: the best peer's time over ours, of those that add as we do: the median of "
+      "the "
+      "rounds in which both took turns, ahead or behind where 1 lies outside its 99.9 % interval, else level; without "
+      "turns by the medians, level where the middle halves overlap; {}{}\n",
       s.dim, all.machine.value("cache", ""), s.off);
   for (const std::string& text : all.skipped) print("{}skipped: {}{}\n", s.dim, text, s.off);
   for (const std::string& text : all.wrong) print("{}not timed: {}{}\n", s.bad, text, s.off);
@@ -152,21 +150,23 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 void write_csv(const report& all, const std::string& path) {
-  std::ofstream file(path);
-  file << "name,backend,device,source,variant,memory,cold,bytes,samples,median_ms,low_ms,high_ms,noise,gb_s,limit,"
-          "limit_gb_s,"
-          "fraction,over_best_peer,verdict,over_better,checked\n";
-  for (const result& r : all.results) {
-    const auto best = best_peer(all, r);
-    file << format_text("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(r.name), r.backend,
+  std::string file =
+      "name,backend,device,source,variant,memory,cold,bytes,samples,median_ms,low_ms,high_ms,noise,gb_s,limit,"
+      "limit_gb_s,"
+      "fraction,over_best_peer,verdict,over_better,checked\n";
+  const ordered_json judged = to_json(all);
+  for (size_t k = 0; k < all.results.size(); ++k) {
+    const result& r = all.results[k];
+    const ordered_json& row = judged.at("benchmarks").at(k);
+    file += format_text("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(r.name), r.backend,
                         quoted(r.device), quoted(r.source), quoted(r.variant), r.memory, r.cold ? 1 : 0, r.bytes,
                         r.time.ms.size(), r.time.median, r.time.low, r.time.high, r.time.noise, r.gb_s(), r.limit,
-                        r.limit_gb_s, r.fraction(), best ? format_text("{}", best->ratio) : "",
-                        best && best->rounds > 0 ? best->verdict() : "",
+                        r.limit_gb_s, r.fraction(),
+                        row.contains("best_peer") ? format_text("{}", row.at("over_best_peer").get<double>()) : "",
+                        row.contains("best_peer") ? row.value("verdict", "") : "",
                         r.over_better > 0 ? format_text("{}", r.over_better) : "", quoted(r.checked));
   }
-  file.flush();
-  if (!file) fail("{} cannot be written; check the folder and the space left", path);
+  write_file(path, file);
 }
 
 namespace {

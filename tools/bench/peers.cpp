@@ -149,9 +149,7 @@ struct peer_crew::program {
 };
 
 peer_crew::peer_crew(const options& asked, const std::string& backend, report& out)
-    : out_(out),
-      turns_seconds_(asked.seconds > 0 ? 12 * asked.seconds : 4),
-      one_core_(backend == "cpu" && asked.where.threads == 1) {
+    : out_(out), one_core_(backend == "cpu" && asked.where.threads == 1) {
   if (one_core_) stay_on_this_core();
   src_file_ = memory_file("src"), want_file_ = memory_file("want");
   std::error_code failed;
@@ -187,18 +185,10 @@ bool peer_crew::take_turns(program& one, const sampler& again, const void* src, 
     if (!one_core_) std::this_thread::sleep_for(std::chrono::milliseconds(15));
   };
   const std::string request = format_text("{}\n", count);
-  std::vector<double>& ratios = theirs.ratios;
   const auto median = [](std::vector<double> ms) { return summarise(std::move(ms)).median; };
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
-  const auto more = [&] {
-    const pace now = pace_of(ratios);
-    if (now == pace::settled || ratios.size() >= most) return false;
-    return ratios.size() < fewest_rounds || seconds() < turns_seconds_ * (now == pace::near ? 3 : 1);
-  };
-  while (more()) {
+  while (theirs.ratios.size() < most && more_rounds_due(theirs.ratios)) {
     std::vector<double> mine, its;
-    for (const bool my_turn : {ratios.size() % 2 == 0, ratios.size() % 2 == 1}) {
+    for (const bool my_turn : {theirs.ratios.size() % 2 == 0, theirs.ratios.size() % 2 == 1}) {
       quiet();
       if (my_turn) {
         mine = again(count, src);
@@ -212,14 +202,15 @@ bool peer_crew::take_turns(program& one, const sampler& again, const void* src, 
       its = answer["ms"].get<std::vector<double>>();
     }
     if (mine.empty() || its.empty()) return false;
-    ratios.push_back(median(its) / median(mine));
+    theirs.rounds.push_back({median(mine), median(its)});
+    theirs.ratios.push_back(theirs.rounds.back()[1] / theirs.rounds.back()[0]);
     theirs.ms.insert(theirs.ms.end(), its.begin(), its.end());
   }
   (void)send(one.wire, "0\n", 2, MSG_NOSIGNAL);
   return true;
 }
 
-bool peer_crew::open(const way& w) { return w.turns && pace_of(w.ratios) != pace::settled; }
+bool peer_crew::open(const way& w) { return w.turns && more_rounds_due(w.ratios); }
 
 void peer_crew::measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes,
                         const void* want, size_t want_bytes, const sampler& again) {
@@ -232,24 +223,30 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
   request += '\n';
   // Which of a cache's sets its pages share moves a small case by up to 5 % (256 squared beside OpenBLAS in one run:
   // 1.001, 0.971 and 1.009, each within 0.002): it is done in sittings of a few rounds, each with other pages of src.
+  // Each look (verdict.hpp) spreads its rounds over as many sittings.
   const size_t sittings = src_bytes + want_bytes <= most_of_small ? 9 : 1;
   std::vector<way> ways;
-  for (size_t k = 1; k <= sittings; ++k) {
-    if (k > 1 && std::none_of(ways.begin(), ways.end(), open)) break;
-    if (k > 1) move_pages(src_file_, src, src_bytes);
-    // In turns ours reads the very pages that the programs map: two copies of one array differ in speed by up to 9 %,
-    // with where their pages happen to lie.
-    void* const pages =
-        mmap(nullptr, std::max<size_t>(src_bytes, 1), PROT_READ, MAP_SHARED | MAP_POPULATE, src_file_, 0);
-    sit(ours, request, pages != MAP_FAILED ? pages : src, again, most_rounds * k / sittings, ways);
-    if (pages != MAP_FAILED) munmap(pages, std::max<size_t>(src_bytes, 1));
+  size_t before = 0;
+  for (const size_t look : looks) {
+    for (size_t k = 1; k <= sittings; ++k) {
+      const bool begun = before > 0 || k > 1;
+      if (begun && std::none_of(ways.begin(), ways.end(), open)) break;
+      if (begun && sittings > 1) move_pages(src_file_, src, src_bytes);
+      // In turns ours reads the very pages that the programs map: two copies of one array differ in speed by up to
+      // 9 %, with where their pages happen to lie.
+      void* const pages =
+          mmap(nullptr, std::max<size_t>(src_bytes, 1), PROT_READ, MAP_SHARED | MAP_POPULATE, src_file_, 0);
+      sit(ours, request, pages != MAP_FAILED ? pages : src, again, before + (look - before) * k / sittings, ways);
+      if (pages != MAP_FAILED) munmap(pages, std::max<size_t>(src_bytes, 1));
+    }
+    before = look;
   }
   for (way& w : ways) {
     result r = ours;
     r.source = r.variant = w.name;
     r.checked = w.checked;
     r.time = summarise(std::move(w.ms), w.turns ? "turns" : "peer");
-    if (w.turns) r.beside = pair_up(w.ratios), r.beside.against = ours.variant;
+    if (w.turns) r.beside = pair_up(w.ratios), r.beside.against = ours.variant, r.rounds_ms = std::move(w.rounds);
     out_.results.push_back(std::move(r));
   }
   // Its pages are of use to nobody until the next case.

@@ -2,6 +2,7 @@
 // programs of their own (tools/peers), so that this program links none of them.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 
@@ -31,6 +32,7 @@ class peer_crew {
     std::string name, checked;
     bool turns;  // else its times came at once
     std::vector<double> ms = {}, ratios = {};
+    std::vector<std::array<double, 2>> rounds = {};  // medians of ours and its, milliseconds
   };
   static bool open(const way& w);  // more rounds may change what they say
   // The case once by all programs, and later by those of `ways` whose verdict may still change.
@@ -41,8 +43,7 @@ class peer_crew {
 
   std::vector<std::unique_ptr<program>> programs_;
   report& out_;
-  double turns_seconds_;  // that the rounds with one way of a peer may take, six rounds apart
-  bool one_core_;         // shared by all, where each has one thread
+  bool one_core_;  // shared by all, where each has one thread
   int src_file_ = -1, want_file_ = -1;
 };
 

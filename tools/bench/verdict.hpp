@@ -10,28 +10,49 @@
 
 namespace lockstep::tool::bench {
 
+// The rule, fixed before any run:
+//   1. Rounds are counted at looks[0]; at looks[1] where the verdict is still open, and at looks[2], the last.
+//   2. At a look the verdict is "ahead" where the whole interval lies above 1, "behind" where it lies below, and open
+//      else; open at the last look is "level".
+//   3. The interval is the sign test's for the median ratio. Its error is 0.1 % for all three looks together, a third
+//      at each, so looking three times does not make a false verdict likelier.
+// Neither the time that a comparison takes nor on which side it stands changes the number of rounds.
 struct pairing {
   int rounds = 0;            // 0: no turns were taken
   double ratio = 0;          // median of the peer's time over ours: above 1 we are faster
-  double low = 0, high = 0;  // the true median lies between, with 99.9 % confidence (sign test)
+  double low = 0, high = 0;  // the true median lies between, with 99.9 % confidence
   std::string against;       // variant of ours that took the turns
 
-  // "ahead": all of [low, high] above 1; "behind": all below; "level": 1 lies within. "" without rounds.
+  // "ahead", "behind" or "level"; "" without rounds.
   std::string verdict() const;
 };
+// Fewer rounds than looks[0] say nothing: the interval reaches from end to end and the verdict is level.
 pairing pair_up(std::vector<double> ratios);
 
-// A run makes 150 to 210 comparisons, and in some 30 of them the two differ by less than 5 %: at 95 % confidence one of
-// these would be called behind by chance in nearly every run. Who is that near takes three times the rounds instead.
-constexpr size_t fewest_rounds = 6, many_rounds = 21, most_rounds = 63;
+constexpr size_t looks[] = {18, 36, 63};
+constexpr size_t most_rounds = looks[2];
+// Whether more rounds are due by the rule.
+bool more_rounds_due(const std::vector<double>& ratios);
 
-// What more rounds could still change.
-enum class pace {
-  settled,  // nothing: three rounds beyond a factor of two on one side, six beyond a quarter, 21 of an interval beyond
-            // 5 %, or 63
-  open,     // the verdict
-  near,     // the verdict, by little: of six rounds or more the interval reaches within 5 % of level
+// A result as a verdict sees it: milliseconds, the samples' median and the ends of their middle half.
+struct timed {
+  std::string source;
+  double median = 0, low = 0, high = 0;
 };
-pace pace_of(const std::vector<double>& ratios);
+struct comparison {
+  double ratio = 0;     // the peer's time over ours
+  std::string verdict;  // "ahead", "behind" or "level"
+};
+// Of two that took no turns (the GPU's): level where the middle halves of their samples overlap.
+comparison beside(const timed& ours, const timed& peer);
+
+// A peer that adds in float does less than we, who add in double; its name says so.
+bool adds_in_float(const std::string& source);
+// Which peers a case is compared with, as places in the lists; -1 for none. `best` adds as we do: the one furthest
+// ahead of us by its verdict, else the fastest. `best_float` is the fastest of those that add in float.
+struct chosen {
+  int best = -1, best_float = -1;
+};
+chosen choose(const std::vector<std::string>& sources, const std::vector<comparison>& all);
 
 }  // namespace lockstep::tool::bench

@@ -2,6 +2,7 @@
 // summary picture.
 #include <algorithm>
 
+#include "../file.hpp"
 #include "../pages/page.hpp"
 #include "probe.hpp"
 
@@ -191,7 +192,7 @@ void write_html(const report& all, const std::string& path) {
     page.section("Not measured here");
     page.list(all.missing);
   }
-  page.write(path);
+  write_file(path, page.html());
 }
 
 }  // namespace lockstep::tool::probe

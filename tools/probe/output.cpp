@@ -157,7 +157,7 @@ std::string json_text(const report& all) {
     one.update({{"value", m.value}, {"low", m.low}, {"high", m.high}, {"unit", m.unit}, {"values_right", m.right()}});
     j["readings"].push_back(std::move(one));
   }
-  return j.dump(1) + "\n";
+  return one_a_line(j);
 }
 
 void print_table(const report& all) {

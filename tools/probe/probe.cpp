@@ -2,13 +2,13 @@
 #include "probe.hpp"
 
 #include <ctime>
-#include <fstream>
 #include <memory>
 #include <regex>
 #include <set>
 #include <thread>
 
 #include "../cli.hpp"
+#include "../file.hpp"
 #include "commit.hpp"
 
 namespace lockstep::tool {
@@ -113,21 +113,10 @@ int run(const settings& s) {
     }
   if (std::isnan(s.seconds)) refuse("--seconds is nan; give 0 to 60");
   if (!s.from.empty() && !s.note.empty()) refuse("--note goes with a measurement; --from {} has its own", s.from);
-  for (const std::string& path : {s.json, s.html})  // before minutes are spent
-    if (!path.empty() && path != "-" && !std::ofstream(path, std::ios::app))
-      fail("{} cannot be written; check the folder and the space left", path);
+  check_writable("--json", s.json), check_writable("--html", s.html);  // before minutes are spent
   const report all = s.from.empty() ? measure(s) : judge_again(s);
-  if (s.json == "-") {
-    put(json_text(all));
-  } else {
-    print_table(all);
-    if (!s.json.empty()) {
-      std::ofstream file(s.json);
-      file << json_text(all);
-      file.flush();
-      if (!file) fail("{} cannot be written; check the folder and the space left", s.json);
-    }
-  }
+  if (s.json != "-" && s.html != "-") print_table(all);  // what goes down a pipe goes alone
+  if (!s.json.empty()) write_file(s.json, json_text(all));
   if (!s.html.empty()) write_html(all, s.html);
   bool wrong = all.rows.empty();
   for (const row& r : all.rows) wrong = wrong || r.said() == verdict::wrong;

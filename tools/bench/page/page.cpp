@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "../../file.hpp"
 #include "../bench.hpp"
 #include "rows.hpp"
 
@@ -24,7 +25,7 @@ void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std:
   pages::page p(format_text("lockstep bench: {}", joined(devices, " and ")),
                 "Memory-bound array operations with the same bits on every backend, as fractions of memory limits "
                 "measured in the same run.");
-  add_method(p, all);
+  add_verdict(p, all);
   add_fractions(p, all);
   add_roofline(p, all);
   add_ladder(p, all);
@@ -33,8 +34,9 @@ void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std:
   add_choices(p, all);
   add_peers(p, all);
   add_limits(p, all);
+  add_method(p, all);
   add_skipped(p, all);
-  p.write(path);
+  write_file(path, p.html());
 }
 
 }  // namespace lockstep::tool::bench

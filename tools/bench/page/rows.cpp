@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "../bench.hpp"
+#include "../judge.hpp"
 #include "cases.hpp"
 
 namespace lockstep::tool::bench {
@@ -24,6 +25,13 @@ std::string place_of(const ordered_json& run, const ordered_json& result) {
     const std::string detail = meta.at("devices").at(backend).value("detail", "");
     if (threads == 0 && std::regex_search(detail, found, std::regex("([0-9]+) threads?")))
       threads = std::stoi(found[1]);
+    if (const auto cpu = meta.find("cpu"); cpu != meta.end()) {  // several processors are named "AMD EPYC"
+      if (cpu->contains("chip"))
+        text += format_text(" ({})", cpu->at("chip").get<std::string>());
+      else if (cpu->contains("family"))
+        text += format_text(" (family {}, model {}, stepping {})", cpu->at("family").get<std::string>(),
+                            cpu->value("model", "?"), cpu->value("stepping", "?"));
+    }
     if (threads != 0) text += format_text(", {} thread{}", threads, threads == 1 ? "" : "s");
   } else {
     const std::string memory = meta.value("memory", "device");
@@ -77,6 +85,10 @@ row row_of(const ordered_json& run, const ordered_json& from, size_t index) {
   r.on_cpu = r.backend == "cpu";
   r.bytes = from.at("bytes"), r.ms = from.at("median_ms"), r.noise = from.at("noise"), r.gb_s = from.at("gb_s");
   r.limit_gb_s = from.at("limit_gb_s"), r.fraction = from.at("fraction");
+  r.best_peer = from.value("best_peer", ""), r.verdict = from.value("verdict", "");
+  r.over_best = from.value("over_best_peer", from.value("ratio", 0.0));
+  r.float_peer = from.value("float_peer", ""), r.float_verdict = from.value("float_verdict", "");
+  r.over_float = from.value("over_float_peer", 0.0);
   r.own_order = r.checked.starts_with("own order");
   r.library = r.ours() && (r.variant == "cub" || r.variant == "thrust");
   if (r.idea.empty() && r.ours()) r.idea = idea_of(r.backend, r.op, r.variant);  // of files that do not say it
@@ -93,6 +105,7 @@ material read_runs(std::vector<ordered_json> runs, const std::vector<std::string
   std::vector<std::string> cpus;
   for (size_t i = 0; i < all.runs.size(); ++i) {
     try {
+      judge(all.runs[i]);
       for (const ordered_json& result : all.runs[i].at("benchmarks"))
         if (!result.contains("memory"))  // those are whole calls, without a limit: choices.cpp
           all.rows.push_back(row_of(all.runs[i], result, i));

@@ -19,6 +19,9 @@ struct row {
   double bytes = 0, ms = 0, noise = 0, gb_s = 0, limit_gb_s = 0, fraction = 0;
   std::string family;     // cases that differ in size alone: "transpose/b4/n×n"; "" where there are no others
   double operations = 0;  // arithmetic; an element that is only moved counts as one
+  // As judge (judge.hpp) wrote them. Of ours: the peer that it is compared with, and a faster one that adds in float.
+  std::string best_peer, verdict, float_peer, float_verdict;
+  double over_best = 0, over_float = 0;
   bool ours() const { return source == "lockstep"; }
 };
 
@@ -52,6 +55,7 @@ std::string gb_s_text(double gb_s);
 std::string factor_text(double factor);
 
 // The sections, in order; each adds itself where there is something to show.
+void add_verdict(pages::page& p, const material& all);
 void add_method(pages::page& p, const material& all);
 void add_limits(pages::page& p, const material& all);
 void add_fractions(pages::page& p, const material& all);

@@ -11,8 +11,6 @@ namespace {
 // since its speed is what a user would get.
 bool wrong(const row& r) { return r.checked.find("WRONG") != std::string::npos; }
 
-constexpr double as_fast = 0.995;  // what reads 1.00
-
 // The case without its op, which is the chart's title.
 std::string short_name(const row& r) { return r.name.substr(r.op.size() + 1); }
 
@@ -26,6 +24,37 @@ pages::bar_chart& chart_of_op(std::vector<pages::bar_chart>& charts, const std::
   return charts.back();
 }
 }  // namespace
+
+// What a reader wants to know first.
+void add_verdict(pages::page& p, const material& all) {
+  if (all.rows.empty()) return;
+  p.section("The verdict",
+            "The median of the fraction of the limit, and the cases beside their best peer that adds as we do: ahead, "
+            "level or behind by the rule of tools/bench/verdict.hpp. Faster peers that add in float, where we add in "
+            "double, are named beside them.");
+  pages::table t;
+  t.columns = {{"where"},       {"cases", true},  {"of the limit, median", true}, {"ahead", true},
+               {"level", true}, {"behind", true}, {"behind which", false, true}};
+  for (const std::string& place : all.places) {
+    std::vector<double> fractions;
+    std::map<std::string, int> count;
+    std::vector<std::string> names;
+    for (const best& one : best_rows(all, place)) {
+      const row& r = *one.ours;
+      fractions.push_back(r.fraction);
+      if (!r.best_peer.empty()) ++count[r.verdict];
+      if (r.verdict == "behind") names.push_back(format_text("{}: {:.2f} × {}", r.name, r.over_best, r.best_peer));
+      if (r.float_verdict == "behind")
+        names.push_back(format_text("{}: {:.2f} × {}, which adds in float", r.name, r.over_float, r.float_peer));
+    }
+    if (fractions.empty()) continue;
+    std::sort(fractions.begin(), fractions.end());
+    const auto number = [&](const char* key) { return pages::cell(std::to_string(count[key])); };
+    t.rows.push_back({place, std::to_string(fractions.size()), percent(fractions[fractions.size() / 2]),
+                      number("ahead"), number("level"), number("behind"), joined(names, "; ")});
+  }
+  p.add(t);
+}
 
 void add_fractions(pages::page& p, const material& all) {
   if (all.rows.empty()) return;
@@ -143,15 +172,19 @@ void add_peers(pages::page& p, const material& all) {
       };
       line(ours, format_text("lockstep, {}", ours.variant), "");
       for (const row* peer : one.peers) {
-        const double factor = ours.gb_s / peer->gb_s;
-        line(*peer, peer->source, {factor_text(factor), factor >= as_fast ? pages::tone::plain : pages::tone::bad});
+        line(*peer, peer->source,
+             {format_text("{} {}", factor_text(peer->over_best), peer->verdict),
+              peer->verdict == "behind" ? pages::tone::bad : pages::tone::plain});
       }
-      const row& first = *one.peers.front();
-      const double factor = ours.gb_s / first.gb_s;
+      if (ours.best_peer.empty()) continue;
+      const double factor = ours.over_best;
+      const auto found = std::find_if(one.peers.begin(), one.peers.end(),
+                                      [&](const row* peer) { return peer->source == ours.best_peer; });
+      const row& first = **found;
       pages::bar_chart& c = chart_of_op(charts, ours.op, [] {
         pages::bar_chart fresh;
-        fresh.groups = {"as fast as the fastest peer or faster", "slower"};
-        fresh.values = {.label = "our speed over that of the fastest peer",
+        fresh.groups = {"ahead", "behind", "level"};
+        fresh.values = {.label = "our speed over that of the best peer that adds as we do",
                         .scale = pages::scale::log2,
                         .unit = pages::unit::factor};
         fresh.reference = pages::mark{1, "as fast"};
@@ -159,9 +192,11 @@ void add_peers(pages::page& p, const material& all) {
         return fresh;
       });
       c.bars.push_back(
-          {short_name(ours), factor, format_text("{:.2f} × {}", factor, first.source),
+          {short_name(ours), factor, format_text("{:.2f} × {}, {}", factor, first.source, ours.verdict),
            format_text("{} against {}; its result: {}", gb_s_text(ours.gb_s), gb_s_text(first.gb_s), first.checked),
-           factor >= as_fast ? 0 : 1});
+           ours.verdict == "behind"  ? 1
+           : ours.verdict == "level" ? 2
+                                     : 0});
     }
     if (charts.empty()) continue;
     if (!begun)

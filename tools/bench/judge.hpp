@@ -1,0 +1,19 @@
+// judge.hpp - the verdicts of a results file. Page, table, CSV and tools/performance read them; none decides by itself.
+#pragma once
+
+#include "../json.hpp"
+#include "verdict.hpp"
+
+namespace lockstep::tool::bench {
+
+// A row of ours beside a peer's row: by the rounds in which the two took turns, else by the two medians.
+comparison beside(const nlohmann::ordered_json& ours, const nlohmann::ordered_json& peer);
+
+// Writes into each peer's row "ratio", "verdict" and "against" (the variant of ours that it stands beside), and into
+// each row of ours that has peers
+//   "best_peer", "over_best_peer", "verdict"               the peer that adds as we do
+//   "float_peer", "over_float_peer", "float_verdict"       the one that adds in float, where it is faster than that
+// as choose (verdict.hpp) picks them.
+void judge(nlohmann::ordered_json& run);
+
+}  // namespace lockstep::tool::bench
