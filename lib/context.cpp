@@ -19,6 +19,8 @@ namespace {
 // The contexts there are. A fork while other threads call would leave a child with locks that nobody will open: those
 // of contexts and of backends that are being loaded are taken before it, and what calls held is set free in the child.
 void after_fork(bool in_child);
+// A backend may fork while it makes a queue (a driver that makes its device nodes does), under this thread's own lock.
+thread_local bool making_a_queue = false;
 struct living {
   std::mutex mutex;
   lockstep_context* first = nullptr;
@@ -29,10 +31,9 @@ living& all_living() {
     (void)backends();         // found before a fork can come in between
     pthread_atfork(
         [] {
-          if (LOCKSTEP_MUTANT("fork_with_locks_held")) return;
+          if (LOCKSTEP_MUTANT("fork_with_locks_held") || making_a_queue) return;
           all_living().mutex.lock();
           for (lockstep_context* c = all_living().first; c != nullptr; c = c->next_living) c->before_fork();
-          for (backend_entry* entry : backends()) entry->mutex().lock();
         },
         [] { after_fork(false); }, [] { after_fork(true); });
     return made;
@@ -40,8 +41,9 @@ living& all_living() {
   return *one;
 }
 void after_fork(bool in_child) {
-  if (LOCKSTEP_MUTANT("fork_with_locks_held")) return;
-  for (backend_entry* entry : backends()) entry->mutex().unlock();
+  if (LOCKSTEP_MUTANT("fork_with_locks_held") || making_a_queue) return;
+  if (in_child)
+    for (backend_entry* entry : backends()) entry->after_fork_in_child();
   for (lockstep_context* c = all_living().first; c != nullptr; c = c->next_living) c->after_fork(in_child);
   all_living().mutex.unlock();
 }
@@ -227,7 +229,9 @@ queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* st
   const lockstep_queue_options options = {
       sizeof options, device,     settings_->threads, settings_->cpu_isa.empty() ? nullptr : settings_->cpu_isa.c_str(),
       stream,         &allocator_};
+  making_a_queue = true;
   const lockstep_status status = fresh->backend->queue_create(&options, &fresh->queue);
+  making_a_queue = false;
   if (status != LOCKSTEP_OK) fail_backend(status, *entry);
   fresh->in_use.lock();
   queues_.push_back(std::move(fresh));

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ class backend_entry {
   const lockstep_backend* owner() { return now() == state::usable || now() == state::lost ? backend_ : nullptr; }
   // After a sticky device error: unusable for the rest of the process.
   void mark_lost(const std::string& why);
-  std::mutex& mutex() { return mutex_; }  // held over a fork, so that a child does not find it locked
+  // In a child of fork: another thread's loading, if there was one, is not going on here.
+  void after_fork_in_child() { new (&mutex_) std::mutex; }
 
  private:
   // What is asked several times a call takes no lock: backend_ and devices_ are written once, before state_ says so.

@@ -11,6 +11,7 @@
 // Source  lib/order.hpp; figures in tests/results/tries.md.
 #pragma once
 
+#include "resident.cuh"
 #include "sequences.cuh"
 
 namespace lockstep::cuda {
@@ -19,7 +20,10 @@ constexpr int most_lane_leaves = 8;
 
 // streams: the array is too large for the L2 (cache.cuh).
 template <class Fold, bool streams>
-__global__ __launch_bounds__(order::lanes* most_lane_leaves, 2) void reduce_lane_rows(Fold fold, const sequences all) {
+__global__ __launch_bounds__(order::lanes* most_lane_leaves,
+                             resident_threads /
+                                 (order::lanes * most_lane_leaves)) void reduce_lane_rows(Fold fold,
+                                                                                          const sequences all) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
   __shared__ P lanes[most_lane_leaves][order::lanes];

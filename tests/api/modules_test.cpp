@@ -49,12 +49,14 @@ class modules : public ::testing::Test {
     copy("lockstep-noinit.so", good / "lockstep-noinit.so");
     copy("lockstep-late.so", good / "lockstep-late.so");
     copy("lockstep-nodevice.so", good / "lockstep-nodevice.so");
-    for (const char* defect : {"nomember", "notables", "norows", "toomany", "nameless"})
+    for (const char* defect : {"nomember", "notables", "norows", "toomany", "nameless", "forks"})
       copy(("lockstep-" + std::string(defect) + ".so").c_str(), good / ("lockstep-" + std::string(defect) + ".so"));
     ASSERT_EQ(mkfifo((good / "lockstep-pipe.so").c_str(), 0600), 0);
     copy("lockstep-noinit.so", good / "lockstep-group.so");
     chmod((good / "lockstep-group.so").c_str(), 0664);
-    if (geteuid() == 0) ASSERT_EQ(chown((good / "lockstep-group.so").c_str(), 0, 12345), 0);
+    if (geteuid() == 0) {
+      ASSERT_EQ(chown((good / "lockstep-group.so").c_str(), 0, 12345), 0);
+    }
     // Folders above a module: anybody may replace what lies in the first, only its owner what lies in the second.
     for (const auto& [name, mode] : {std::pair{"loose", 0777}, std::pair{"shared", 01777}}) {
       fs::create_directories(fs::path(root) / name / "inside");
@@ -121,6 +123,16 @@ TEST_F(modules, folders_above_a_module) {
       << path;
   EXPECT_NE(path.find("sticky (not used: anybody may write to it"), std::string::npos) << path;
   expect_reason("shared", "the flux capacitor is missing");  // loaded
+}
+
+// Loading it and making a queue of it fork, under locks of this very thread.
+TEST_F(modules, a_module_that_forks) {
+  alarm(30);
+  lockstep::context first("cpu");
+  void* memory = nullptr;
+  EXPECT_EQ(lockstep_alloc(first.get(), "forks", LOCKSTEP_HOST, 64, &memory), LOCKSTEP_OK);
+  EXPECT_EQ(lockstep_free(first.get(), "forks", LOCKSTEP_HOST, 64, memory), LOCKSTEP_OK);
+  alarm(0);
 }
 
 TEST_F(modules, untrusted_folders_are_named_with_their_reason) {

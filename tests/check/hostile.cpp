@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "check.hpp"
 
@@ -128,6 +129,10 @@ TEST(Hostile, WorkspacesThatOverlapOrAreMisaligned) {
     refused(memory + 16384 - 256, backend == "cpu" ? "overlaps" : "workspace");  // src's last bytes, or dst's first
     refused(reinterpret_cast<unsigned char*>(dst) - 256, "overlaps dst");
     refused(reinterpret_cast<unsigned char*>(dst) + 256, "overlaps dst");
+    const size_t said = std::exchange(bytes, SIZE_MAX);  // however large they say it is
+    refused(src, "overlaps src");
+    refused(reinterpret_cast<unsigned char*>(dst) - 256, "overlaps");
+    bytes = said;
     refused(apart + 1, "align it to 256 bytes");
     refused(reinterpret_cast<void*>(257), "options.workspace is 0x101; align");
     if (backend == "cpu") {

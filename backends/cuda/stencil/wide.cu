@@ -9,6 +9,7 @@
 //         nothing outside src is read; dst is aligned, src may be off by any element
 // Source  ladder row C4
 #include "../mutant.cuh"
+#include "../resident.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -16,16 +17,6 @@ namespace lockstep::cuda::stencil {
 namespace {
 
 constexpr int block = 256;  // of stencil_wide
-
-// Threads that a multiprocessor can hold: most of them on the chips of data centres, which are named; of chips that are
-// not, the smaller number holds.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int resident = 1024;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900 && __CUDA_ARCH__ / 100 != 10
-constexpr int resident = 1536;
-#else
-constexpr int resident = 2048;
-#endif
 
 template <class T>
 struct alignas(16) vector_of {
@@ -149,7 +140,7 @@ __global__ void __launch_bounds__(block)
 // arithmetic to speak of, and few registers, so that a multiprocessor is full. Blocks
 // at a row's ends fold every tap.
 template <class T, int R, bool FOLD, int BLOCK>
-__global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident : resident / 2) / BLOCK)
+__global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident_threads : resident_threads / 2) / BLOCK)
     stencil_wide_aligned(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps_1d> t,
                          int64_t blocks_a_row) {
   constexpr int V = 16 / sizeof(T), H = aligned_halo(R, V);

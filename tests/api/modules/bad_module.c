@@ -7,7 +7,26 @@
 EXPORT int unrelated(void);
 EXPORT int unrelated(void) { return 1; }
 #else
+#if defined(DEFECT_FORKS) /* as a driver that starts a program to make its device nodes */
+#include <sys/wait.h>
+#include <unistd.h>
+static void start_a_program(void) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  (void)waitpid(child, NULL, 0);
+}
+static lockstep_status create(const lockstep_queue_options* options, lockstep_queue** queue) {
+  static max_align_t one;
+  (void)options;
+  start_a_program();
+  *queue = (lockstep_queue*)&one;
+  return LOCKSTEP_OK;
+}
+#endif
 static lockstep_status devices(int32_t* count) {
+#if defined(DEFECT_FORKS)
+  start_a_program();
+#endif
 #if defined(DEFECT_DEVICES) /* as a driver that fails: the output stays unwritten */
   (void)count;
   return LOCKSTEP_NO_BACKEND;
@@ -42,6 +61,8 @@ static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .table_count = sizeof tables / sizeof *tables,
 #if defined(DEFECT_ABI)
                                          .abi = LOCKSTEP_BACKEND_ABI + 1
+#elif defined(DEFECT_FORKS)
+                                         .queue_create = create
 #elif defined(DEFECT_MEMBER)
                                          .copy = NULL
 #elif defined(DEFECT_TABLES)
