@@ -184,7 +184,7 @@ void add_peers(pages::page& p, const material& all) {
       pages::bar_chart& c = chart_of_op(charts, ours.op, [] {
         pages::bar_chart fresh;
         fresh.groups = {"ahead", "behind", "level"};
-        fresh.values = {.label = "our speed over that of the best peer that adds as we do",
+        fresh.values = {.label = "our speed over that of the best peer",
                         .scale = pages::scale::log2,
                         .unit = pages::unit::factor};
         fresh.reference = pages::mark{1, "as fast"};
