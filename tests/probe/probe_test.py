@@ -118,7 +118,7 @@ class Probe(unittest.TestCase):
                 self.assertEqual(json.load(f)["rows"][0]["id"], "H1")
             r = run("--row", "H7", "--seconds", "0.001", "--threads", "2", "--json", os.path.join(folder, "no", "p.json"))
             self.assertEqual((r.returncode, r.stdout), (1, ""))  # said before anything is measured
-            self.assertIn("cannot be written", r.stderr)
+            self.assertIn("--json: there is no folder", r.stderr)
 
     def test_committed_results_say_their_rules(self):
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "results")

@@ -184,9 +184,8 @@ void add_peers(pages::page& p, const material& all) {
       pages::bar_chart& c = chart_of_op(charts, ours.op, [] {
         pages::bar_chart fresh;
         fresh.groups = {"ahead", "behind", "level"};
-        fresh.values = {.label = "our speed over that of the best peer",
-                        .scale = pages::scale::log2,
-                        .unit = pages::unit::factor};
+        fresh.values = {
+            .label = "our speed over that of the best peer", .scale = pages::scale::log2, .unit = pages::unit::factor};
         fresh.reference = pages::mark{1, "as fast"};
         fresh.from_reference = true;
         return fresh;
