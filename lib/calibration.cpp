@@ -91,6 +91,7 @@ calibration read_calibration() {
   cpu.size = sizeof cpu;
   if (find_backend("cpu")->get()->device_info(0, &cpu) == LOCKSTEP_OK) now.threads = std::max(cpu.processors, 1);
   now.path = path_of(now.reason);
+  now.reason = printable(now.reason);
   if (now.path.empty()) return now;
   if (access(now.path.c_str(), F_OK) != 0) {
     now.reason = "there is no such file; lockstep calibrate makes one";
@@ -101,8 +102,9 @@ calibration read_calibration() {
   } catch (const error& e) {
     now.reason = e.text;
   }
-  now.basis = now.reason.empty() ? ", calibrated"
-                                 : format_text(", by built-in figures; {} is not used: {}", now.path, now.reason);
+  now.basis = now.reason.empty()
+                  ? ", calibrated"
+                  : printable(format_text(", by built-in figures; {} is not used: {}", now.path, now.reason));
   return now;
 }
 

@@ -117,17 +117,16 @@ variant_names parse_variants(const std::string& text, const char* argument) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (item.empty()) continue;
     const size_t equals = item.find('=');
     const lockstep_op op = find_op(item.substr(0, equals));
     if (equals == std::string::npos || op == LOCKSTEP_OP_COUNT)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} has \"{}\"; write op=variant pairs such as \"transpose=tiled,reduce=ref\"",
            argument, item);
     const std::string name = item.substr(equals + 1);
-    if (name != "auto") {
-      check_variant_known(op, name, argument);
-      names[op] = name;
-    }
-    begin = end + 1;
+    if (name != "auto") check_variant_known(op, name, argument);
+    names[op] = name == "auto" ? "" : name;
   }
   return names;
 }
@@ -217,7 +216,7 @@ static bool of_another_thread(const pooled_queue& pooled) {
 
 // A new queue, leased; the caller holds the mutex.
 queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* stream, bool shared) {
-  auto fresh = std::make_unique<pooled_queue>();
+  auto fresh = std::make_shared<pooled_queue>();
   fresh->entry = entry;
   fresh->backend = entry->get();
   fresh->device = device;
@@ -239,23 +238,28 @@ queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* st
 }
 
 queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void* stream, bool async) {
-  pooled_queue* fitting = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto& pooled : queues_) {
-      if (pooled->reserved || pooled->entry != entry || pooled->device != device || pooled->stream != stream) continue;
-      if (of_another_thread(*pooled)) continue;
-      const bool take_turns = stream != nullptr || pooled->pending || (async && pooled->shared);
-      if (take_turns || (!async && !pooled->shared && pooled->in_use.try_lock())) {
-        fitting = pooled.get();
-        if (!take_turns) return queue_lease(fitting);
+  for (;;) {
+    std::shared_ptr<pooled_queue> fitting;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& pooled : queues_) {
+        if (pooled->reserved || pooled->entry != entry || pooled->device != device || pooled->stream != stream)
+          continue;
+        if (of_another_thread(*pooled)) continue;
+        const bool take_turns = stream != nullptr || pooled->pending || (async && pooled->shared);
+        if (!take_turns && !async && !pooled->shared && pooled->in_use.try_lock()) return queue_lease(pooled.get());
+        if (!take_turns) continue;
+        fitting = pooled;
         break;
       }
+      if (fitting == nullptr) return add(entry, device, stream, async);
     }
-    if (fitting == nullptr) return add(entry, device, stream, async);
+    fitting->in_use.lock();
+    // Its stream may have been given back while this call waited for its turn.
+    if (fitting->queue != nullptr || LOCKSTEP_MUTANT("queue_used_after_it_was_given_back"))
+      return queue_lease(fitting.get());
+    fitting->in_use.unlock();
   }
-  fitting->in_use.lock();
-  return queue_lease(fitting);
 }
 
 pooled_queue* lockstep_context::reserve(queue_lease lease) {
@@ -295,40 +299,42 @@ void lockstep_context::settle(const queue_lease& lease) {
 
 void lockstep_context::release_stream(backend_entry* entry, void* stream) {
   for (;;) {
-    pooled_queue* found = nullptr;
+    std::shared_ptr<pooled_queue> found;
     {
       const std::lock_guard lock(mutex_);
       for (auto& pooled : queues_)
         if (!pooled->reserved && pooled->entry == entry && pooled->stream == stream && !of_another_thread(*pooled))
-          found = pooled.get();
+          found = pooled;
     }
     if (found == nullptr) return;
     found->in_use.lock();
-    settle(queue_lease(found));
+    const queue_lease lease(found.get());
+    if (found->queue == nullptr) continue;  // given back by another thread meanwhile
+    settle(lease);
     const std::lock_guard lock(mutex_);
     if (found->failed != LOCKSTEP_OK && failed_ == LOCKSTEP_OK) {
       failed_ = found->failed;
       failed_text_ = format_text("{}: {}", entry->name(), found->failed_text);
     }
-    found->backend->queue_destroy(found->queue);
-    std::erase_if(queues_, [&](const auto& pooled) { return pooled.get() == found; });
+    found->backend->queue_destroy(std::exchange(found->queue, nullptr));
+    std::erase(queues_, found);
   }
 }
 
 lockstep_status lockstep_context::synchronize(std::string& text) {
   lockstep_status first = LOCKSTEP_OK;
-  std::vector<pooled_queue*> pending;
+  std::vector<std::shared_ptr<pooled_queue>> pending;
   {
     const std::lock_guard lock(mutex_);
     for (auto& pooled : queues_)
-      if ((pooled->pending || pooled->failed != LOCKSTEP_OK) && !of_another_thread(*pooled))
-        pending.push_back(pooled.get());
+      if ((pooled->pending || pooled->failed != LOCKSTEP_OK) && !of_another_thread(*pooled)) pending.push_back(pooled);
     first = std::exchange(failed_, LOCKSTEP_OK);
     text = std::move(failed_text_);
   }
-  for (pooled_queue* pooled : pending) {
+  for (const auto& pooled : pending) {
     pooled->in_use.lock();
-    const queue_lease lease(pooled);
+    const queue_lease lease(pooled.get());
+    if (pooled->queue == nullptr) continue;  // given back, and its failure told, meanwhile
     settle(lease);
     const std::lock_guard lock(mutex_);
     const lockstep_status status = std::exchange(pooled->failed, LOCKSTEP_OK);

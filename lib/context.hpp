@@ -130,5 +130,6 @@ struct lockstep_context {
   // Of work on a stream that was given back; told by synchronize.
   lockstep_status failed_ = LOCKSTEP_OK;
   std::string failed_text_;
-  std::vector<std::unique_ptr<lockstep::lib::pooled_queue>> queues_;
+  // Shared with whoever waits for a turn on one: it may be given back before that comes.
+  std::vector<std::shared_ptr<lockstep::lib::pooled_queue>> queues_;
 };

@@ -19,19 +19,20 @@ namespace lockstep {
 // alone decides.
 class default_float_environment {
  public:
-  default_float_environment() {
+  // wanted: false leaves the caller's arithmetic, as a planted bug does.
+  explicit default_float_environment(bool wanted = !LOCKSTEP_MUTANT("float_environment_of_the_caller")) {
 #if defined(__x86_64__)
     uint16_t x87;
     asm volatile("fnstcw %0" : "=m"(x87));
     whole_ = (x87 & 0x0F3F) != 0x033F;  // to nearest, 64 bits, no traps
     mxcsr_ = _mm_getcsr();
     if (!whole_) {
-      if (!LOCKSTEP_MUTANT("float_environment_of_the_caller")) _mm_setcsr(0x1F80);
+      if (wanted) _mm_setcsr(0x1F80);
       return;
     }
 #endif
     std::fegetenv(&saved_);
-    if (!LOCKSTEP_MUTANT("float_environment_of_the_caller")) std::fesetenv(FE_DFL_ENV);
+    if (wanted) std::fesetenv(FE_DFL_ENV);
   }
   ~default_float_environment() {
     if (LOCKSTEP_MUTANT("float_environment_not_restored")) return;

@@ -21,8 +21,8 @@ struct registry {
     for (backend_entry& entry : owned) entries.push_back(&entry);
     for (const search_folder& folder : search_folders()) {
       if (!path_text.empty()) path_text += ':';
-      path_text += folder.path;
-      if (!folder.refused.empty()) path_text += format_text(" (not used: {})", folder.refused);
+      path_text += printable(folder.path);
+      if (!folder.refused.empty()) path_text += printable(format_text(" (not used: {})", folder.refused));
     }
   }
 };

@@ -10,6 +10,7 @@
 
 #include "estimate.hpp"
 #include "mutant.hpp"
+#include "ops/ops.hpp"
 #include "order.hpp"
 #include "trace.hpp"
 
@@ -86,7 +87,9 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
     if (prepared.src_span != 0 && prepared.dst_span != 0 && overlap(src, prepared.src_span, dst, prepared.dst_span))
       fail(LOCKSTEP_INVALID_ARGUMENT, "src ({}, {} bytes) and dst ({}, {} bytes) overlap; give dst memory of its own{}",
            src, prepared.src_span, dst, prepared.dst_span,
-           prepared.call.op == LOCKSTEP_TRANSPOSE ? " (in place needs src == dst and a square or packed matrix)" : "");
+           prepared.call.op != LOCKSTEP_TRANSPOSE ? ""
+           : src == dst                           ? " (" + why_not_in_place(prepared.call.transpose) + ")"
+                                                  : " (or src == dst: in place)");
   }
   if (prepared.offsets_bytes != 0) {
     check_one("offsets", prepared.call.reduce.offsets, prepared.offsets_bytes, sizeof(int64_t));
@@ -224,6 +227,11 @@ void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_by
     last.plan = 0;  // the next execution may have none
   }
   last.compared = chosen->compared;
+  if (const char* trouble = trace_trouble(); *trouble != '\0') {
+    if (!last.why.empty()) last.why.add("; ");
+    last.why.add(trouble);
+    last.plan = 0;
+  }
   if (last.compared.device != nullptr) last.basis.add(last.compared.figures->basis);
   last.device = chosen->device;
   last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed")

@@ -20,7 +20,7 @@ struct error {
 
 template <class... Args>
 [[noreturn]] void fail(lockstep_status status, fmt::format_string<Args...> format, Args&&... args) {
-  throw error{status, vformat_text(format, fmt::make_format_args(args...))};
+  throw error{status, printable(vformat_text(format, fmt::make_format_args(args...)))};
 }
 
 void set_error(const char* text) noexcept;  // copies; truncates when there is no memory
@@ -30,7 +30,7 @@ const char* last_error() noexcept;
 // Runs body, under the default arithmetic, and turns whatever it throws into a status and the last-error text.
 template <class Body>
 lockstep_status guarded(Body&& body) noexcept {
-  const default_float_environment environment;
+  const default_float_environment environment(!LOCKSTEP_MUTANT("guard_without_arithmetic"));
   try {
     clear_error();
     body();

@@ -4,21 +4,41 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 namespace lockstep::lib {
 namespace {
-int trace_file() {
-  static const int fd = [] {
+struct trace_file {
+  int fd = -1;
+  char trouble[512] = "";
+  std::atomic<bool> told{false};
+  trace_file() noexcept {
     const char* path = secure_getenv("LOCKSTEP_TRACE");
-    return path != nullptr && *path != '\0' ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
-  }();
-  return fd;
+    if (path == nullptr || *path == '\0') return;
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const int code = errno;
+    if (fd < 0)
+      format_to(trouble, "LOCKSTEP_TRACE is {}, which cannot be written ({}); nothing is traced", path,
+                std::strerror(code));
+    make_printable(trouble, std::strlen(trouble));
+  }
+};
+trace_file& the_file() {
+  static trace_file file;
+  return file;
 }
 }  // namespace
 
+const char* trace_trouble() noexcept {
+  trace_file& file = the_file();
+  return *file.trouble != '\0' && !file.told.exchange(true) ? file.trouble : "";
+}
+
 void trace(const prepared_call& prepared, const choice& chosen, size_t staged_bytes, lockstep_status status) noexcept {
-  const int fd = trace_file();
+  const int fd = the_file().fd;
   if (fd < 0) return;
   try {
     const std::string why = why_not_others(chosen);

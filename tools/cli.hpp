@@ -89,7 +89,7 @@ void print(fmt::format_string<Args...> text, Args&&... args) {
 }
 template <class... Args>
 void print_error(fmt::format_string<Args...> text, Args&&... args) {
-  std::fputs(vformat_text(text, fmt::make_format_args(args...)).c_str(), stderr);
+  std::fputs(printable(vformat_text(text, fmt::make_format_args(args...)), '\n').c_str(), stderr);
 }
 void flush();
 

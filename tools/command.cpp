@@ -114,7 +114,8 @@ bool program::parse(int argc, char** argv, int& code) {
     self_->exit(asked);
     code = std::fflush(stdout) == 0 ? 0 : 1;
   } catch (const CLI::ParseError& error) {
-    std::fputs(format_text("lockstep: {}; see lockstep --help\n", story_of(error, *self_)).c_str(), stderr);
+    std::fputs(printable(format_text("lockstep: {}; see lockstep --help\n", story_of(error, *self_)), '\n').c_str(),
+               stderr);
     code = 2;
   }
   return false;

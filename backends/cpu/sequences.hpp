@@ -88,6 +88,7 @@ struct sequences {
   int64_t elements() const { return d.offsets != nullptr ? d.offsets[d.count] - d.offsets[0] : d.count * d.length; }
   int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
   const char* begin(int64_t s) const {
+    if (d.offsets != nullptr && length(s) == 0) return src;  // where nothing is, an offset may be any number
     return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
   }
   bool packed() const { return d.element_stride == 1; }

@@ -78,25 +78,31 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
     dst_strides[axis] = d.dst_strides[k];
   }
   if (src_strides[3] != 1 || dst_strides[3] != 1)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "the innermost strides are {} (src) and {} (dst); they must be 1", src_strides[3],
-         dst_strides[3]);
+    fail(LOCKSTEP_INVALID_ARGUMENT, "src_strides[{}] is {} and dst_strides[{}] is {}; the innermost must be 1",
+         d.rank - 1, src_strides[3], d.rank - 1, dst_strides[3]);
   if (d.batch == 1) d.src_batch_stride = d.dst_batch_stride = 0;
   src_strides[0] = d.src_batch_stride;
   dst_strides[0] = d.dst_batch_stride;
-  const auto check_strides = [&](const char* name, const int64_t* counts, const int64_t* strides) {
+  const auto check_strides = [&](const char* name, const int64_t* counts, const int64_t* strides, int64_t* given) {
     int64_t inner = counts[3];  // elements spanned so far; span_bytes has shown that all this fits
     for (int axis = 2; axis >= 0; --axis) {
-      if (counts[axis] == 1) continue;
+      if (counts[axis] == 1) {
+        // The stride of an axis of one element means nothing, and may be any number: here it is a packed array's.
+        if (const int k = axis - (4 - d.rank); k >= 0) given[k] = inner;
+        continue;
+      }
       if (strides[axis] < inner)
-        fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {} on {}, but the axes within it span {} elements; give that or more",
-             name, strides[axis], axis == 0 ? "the batch" : format_text("axis {}", axis - (4 - d.rank)), inner);
+        fail(
+            LOCKSTEP_INVALID_ARGUMENT, "{} is {}, but the axes within it span {} elements; give that or more",
+            axis == 0 ? format_text("{}_batch_stride", name) : format_text("{}_strides[{}]", name, axis - (4 - d.rank)),
+            strides[axis], inner);
       inner += (counts[axis] - 1) * strides[axis];
     }
   };
   prepared.src_span = span_bytes("src", 4, src_counts, src_strides, prepared.element_bytes);
   prepared.dst_span = span_bytes("dst", 4, dst_counts, dst_strides, prepared.element_bytes);
-  check_strides("the stride of src", src_counts, src_strides);
-  check_strides("the stride of dst", dst_counts, dst_strides);
+  check_strides("src", src_counts, src_strides, d.src_strides);
+  check_strides("dst", dst_counts, dst_strides, d.dst_strides);
   const int64_t total = product("the product of shape and batch", 4, src_counts);
   const int64_t written = product("the product of dst's shape and batch", 4, dst_counts);
   prepared.dst_dense = prepared.dst_span == static_cast<size_t>(written) * prepared.element_bytes;

@@ -3,6 +3,25 @@
 #include "ops.hpp"
 
 namespace lockstep::lib {
+namespace {
+// One matrix, its place taken by its transpose.
+bool transposes_onto_itself(const lockstep_transpose_desc& d) {
+  const bool square = d.rows == d.cols && (d.src_ld == d.dst_ld || LOCKSTEP_MUTANT("in_place_with_two_pitches"));
+  return square || (d.src_ld == d.cols && d.dst_ld == d.rows);
+}
+}  // namespace
+
+std::string why_not_in_place(const lockstep_transpose_desc& d) {
+  if (!transposes_onto_itself(d))
+    return format_text(
+        "in place needs a square matrix with src_ld == dst_ld, or src_ld == cols and dst_ld == rows; rows is {}, cols "
+        "{}, src_ld {}, dst_ld {}",
+        d.rows, d.cols, d.src_ld, d.dst_ld);
+  return format_text(
+      "in place needs matrices apart and src_batch_stride == dst_batch_stride; src_batch_stride is {}, "
+      "dst_batch_stride {}",
+      d.src_batch_stride, d.dst_batch_stride);
+}
 
 prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
   prepared_call prepared;
@@ -13,19 +32,19 @@ prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
   require_nonnegative("rows", d.rows);
   require_nonnegative("cols", d.cols);
   require_nonnegative("batch", d.batch);
-  if (d.src_ld < d.cols)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "src_ld is {}, less than a row of {} columns; give cols or more", d.src_ld, d.cols);
-  if (d.dst_ld < d.rows)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "dst_ld is {}, less than a row of {} elements (rows); give rows or more", d.dst_ld,
-         d.rows);
   prepared.element_bytes = prepared.dst_element_bytes = d.element_bytes;
-  const int64_t counts[] = {d.batch, d.rows, d.cols};
   prepared.empty = d.batch == 0 || d.rows == 0 || d.cols == 0;
   if (prepared.empty) return prepared;
   // How far apart the rows of a single one lie means nothing, and may be any number.
   if (d.rows == 1) d.src_ld = d.cols;
   if (d.cols == 1) d.dst_ld = d.rows;
+  if (d.src_ld < d.cols)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "src_ld is {}, less than a row of {} columns; give cols or more", d.src_ld, d.cols);
+  if (d.dst_ld < d.rows)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dst_ld is {}, less than a row of {} elements (rows); give rows or more", d.dst_ld,
+         d.rows);
 
+  const int64_t counts[] = {d.batch, d.rows, d.cols};
   const int64_t total = product("batch * rows * cols", 3, counts);
   const int64_t src_counts[] = {d.rows, d.cols}, src_strides[] = {d.src_ld, 1};
   const int64_t dst_counts[] = {d.cols, d.rows}, dst_strides[] = {d.dst_ld, 1};
@@ -47,9 +66,7 @@ prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
   prepared.dst_span = span_bytes("dst", 3, dst_all, dst_all_strides, d.element_bytes);
   prepared.dst_dense = prepared.dst_span == static_cast<size_t>(total) * d.element_bytes;
   prepared.moved_bytes = 2 * static_cast<size_t>(total) * d.element_bytes;
-  const bool square = d.rows == d.cols && (d.src_ld == d.dst_ld || LOCKSTEP_MUTANT("in_place_with_two_pitches"));
-  const bool packed = d.src_ld == d.cols && d.dst_ld == d.rows;
-  prepared.may_alias = (square || packed) &&
+  prepared.may_alias = transposes_onto_itself(d) &&
                        (d.batch == 1 || (d.src_batch_stride == d.dst_batch_stride &&
                                          d.src_batch_stride >= static_cast<int64_t>(src_matrix / d.element_bytes)));
   return prepared;

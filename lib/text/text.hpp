@@ -26,6 +26,14 @@ void format_to(char (&to)[size], fmt::format_string<Args...> format, Args&&... a
   vformat_to(to, size, format, fmt::make_format_args(args...));
 }
 
+// '?' for each control character: a name that a caller or the environment gave must not steer a terminal.
+// kept, one of them, stays.
+void make_printable(char* text, size_t length, char kept = '\0') noexcept;
+inline std::string printable(std::string text, char kept = '\0') {
+  make_printable(text.data(), text.size(), kept);
+  return text;
+}
+
 // "a, b, c"
 template <class Items>
 std::string joined(const Items& items, const char* separator) {

@@ -181,14 +181,14 @@ TEST_F(Abi, Transpose) {
   refused("misaligned dst", lockstep_transpose(context, &good, src_bytes, dst_bytes + 1, nullptr),
           LOCKSTEP_INVALID_ARGUMENT, {"dst is"});
   refused("overlap", lockstep_transpose(context, &good, dst_bytes + 116, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
-          {"overlap", "in place"});
+          {"overlap", "src == dst"});
   refused("beyond memory",
           lockstep_transpose(context, &good, reinterpret_cast<void*>(UINTPTR_MAX - 7 - 3 * 4), dst_bytes, nullptr),
           LOCKSTEP_INVALID_ARGUMENT, {"address space"});
   auto padded = good;
   padded.src_ld = 7;
   refused("in place", lockstep_transpose(context, &padded, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
-          {"overlap", "square or packed"});
+          {"overlap", "src_ld 7"});
   auto pitches = lockstep_transpose_packed(4, 5, 5);
   pitches.dst_ld = 6;
   refused("a square of two pitches in place", lockstep_transpose(context, &pitches, dst_bytes, dst_bytes, nullptr),

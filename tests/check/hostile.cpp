@@ -184,7 +184,7 @@ struct float_call {
   std::function<lockstep_status(lockstep_context*, const lockstep_options*, void* dst, bool planned)> run;
 };
 
-TEST(Hostile, WhateverTheCallersArithmetic) {
+void under_every_mode(const std::vector<std::string>& backends) {
   static double f64[300];
   static float f32[300];
   for (int i = 0; i < 300; ++i)
@@ -242,7 +242,7 @@ TEST(Hostile, WhateverTheCallersArithmetic) {
   for (const float_call& one : calls) {
     alignas(64) unsigned char want[300 * 8] = {};
     ASSERT_EQ(one.run(oracle.self, nullptr, want, false), LOCKSTEP_OK) << one.name << lockstep_last_error();
-    for (const std::string& backend : usable_backends()) {
+    for (const std::string& backend : backends) {
       const context_of c(backend.c_str());
       for (const int rounding : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
         for (const int bits : {0, 1, 2, 3})
@@ -259,6 +259,67 @@ TEST(Hostile, WhateverTheCallersArithmetic) {
                 << way;
           }
     }
+  }
+}
+
+std::vector<std::string> other_backends() {
+  std::vector<std::string> others = usable_backends();
+  std::erase(others, "cpu");
+  return others;
+}
+TEST(Hostile, WhateverTheCallersArithmetic) { under_every_mode({"cpu"}); }
+TEST(Hostile, WhateverTheCallersArithmeticElsewhere) {
+  if (other_backends().empty()) GTEST_SKIP() << "no backend but cpu runs here";
+  under_every_mode(other_backends());
+}
+
+// The cases where a rounding or a lost denormal shows, and those where none may: of every op, by every way.
+void every_op_under_every_arithmetic(const std::vector<std::string>& backends) {
+  runner run;
+  for (const char* name :
+       {"transpose/b2/37x53", "permute/b8/12x7x9/perm2,0,1", "shuffle/b4/xor/w8/op3/n96",
+        "square_sum/ssq/f16/full/1003", "square_sum/norm2/bf16/rows/9x131", "square_sum/norm2/f64/full/900/special",
+        "square_sum/ssq/i32/full/700", "reduce/sum/f32/columns/90x33", "reduce/argmax/f64/full/501/special",
+        "reduce/sum/i64/rows/7x90", "stencil/f32/general/nearest/r3/1001",
+        "stencil/f64/symmetric/mirror/r1/20x31/special"}) {
+    const auto s = std::make_unique<subject>(parse(name));
+    for (const std::string& backend : backends)
+      for (const arithmetic caller : {arithmetic::usual, arithmetic::flush_denormals, arithmetic::upward,
+                                      arithmetic::downward, arithmetic::towards_zero})
+        for (const way how : {way::direct, way::planned, way::queued}) {
+          target t;
+          t.backend = backend;
+          t.caller = caller;
+          t.how = how;
+          const outcome o = run.run(*s, t);
+          EXPECT_EQ(o.what, verdict::equal) << name << t.text() << ": " << o.text;
+        }
+  }
+}
+TEST(Hostile, EveryOpUnderEveryArithmetic) { every_op_under_every_arithmetic({"cpu"}); }
+TEST(Hostile, EveryOpUnderEveryArithmeticElsewhere) {
+  if (other_backends().empty()) GTEST_SKIP() << "no backend but cpu runs here";
+  every_op_under_every_arithmetic(other_backends());
+}
+
+// ---- a trace that cannot be written ---------------------------------------------------
+
+// In a process of its own (below): a file of traces is opened once.
+TEST(Untraced, IsToldOnce) {
+  if (getenv("LOCKSTEP_TRACE") == nullptr) GTEST_SKIP() << "Hostile.TraceThatCannotBeWritten runs this";
+  const context_of c("cpu");
+  const float src[4] = {1, 2, 3, 4};
+  float dst[4];
+  const auto d = lockstep_transpose_packed(4, 2, 2);
+  for (const bool first : {true, false}) {
+    ASSERT_EQ(lockstep_transpose(c.self, &d, src, dst, nullptr), LOCKSTEP_OK);
+    lockstep_run_info told{};
+    told.size = sizeof told;
+    ASSERT_EQ(lockstep_last_run(&told), LOCKSTEP_OK);
+    EXPECT_EQ(
+        std::strstr(told.why, "LOCKSTEP_TRACE is /nowhere/at?all, which cannot be written (No such file") != nullptr,
+        first)
+        << told.why;
   }
 }
 
@@ -307,6 +368,15 @@ TEST(Hostile, NoMemoryForThreads) {
             0);
 }
 
+TEST(Hostile, TraceThatCannotBeWritten) {
+  EXPECT_EQ(in_child([] {
+              setenv("LOCKSTEP_TRACE", "/nowhere/at\nall", 1);
+              execl("/proc/self/exe", "lockstep_check", "--gtest_filter=Untraced.*", nullptr);
+              return 2;
+            }),
+            0);
+}
+
 TEST(Hostile, OmpNumThreadsBoundsTheDefault) {
   EXPECT_EQ(in_child([] {
               setenv("OMP_NUM_THREADS", "1,8", 1);
@@ -347,6 +417,33 @@ TEST(Hostile, ForksWhileOtherThreadsCall) {
   stop = true;
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// A call that waits for its turn on a stream finds it given back, and goes on with a new queue.
+TEST(Hostile, StreamsGivenBackUnderLoadElsewhere) {
+  if (other_backends().empty()) GTEST_SKIP() << "no backend but cpu runs here";
+  for (const std::string& backend : other_backends()) {
+    const context_of c(backend.c_str());
+    const auto s = std::make_unique<subject>(parse("square_sum/ssq/f32/full/20003"));
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 4; ++t)
+      callers.emplace_back([&, t] {
+        std::vector<unsigned char> dst = s->before;
+        lockstep_options o = lockstep_options_defaults();
+        o.stream = LOCKSTEP_STREAM_LEGACY;
+        for (int i = 0; i < 300; ++i) {
+          if (t == 0) wrong += lockstep_release_stream(c.self, backend.c_str(), o.stream) != LOCKSTEP_OK;
+          if (t == 1) wrong += lockstep_synchronize(c.self) != LOCKSTEP_OK;
+          if (t < 2) continue;
+          o.flags = i % 2 == 0 ? uint32_t{LOCKSTEP_ASYNC} : 0;
+          wrong += call(c.self, s->c, s->src.data(), dst.data(), nullptr, &o) != LOCKSTEP_OK;
+          if (i % 2 != 0) wrong += dst != s->after;
+        }
+      });
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(wrong, 0) << backend;
+  }
 }
 
 TEST(Hostile, StreamsThatAreGivenBack) {

@@ -28,6 +28,7 @@ std::string failed_call();  // the name of the call that failed, "" while none h
 std::string next_call();    // and of the one that came after it
 
 long launches();
+long launches_on(cudaStream_t stream);
 long live();           // memory, streams and events that exist
 std::string listed();  // and what they are
 long pools();

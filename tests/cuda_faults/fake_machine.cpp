@@ -162,6 +162,7 @@ long calls() { return all().calls; }
 std::string failed_call() { return all().failed_call; }
 std::string next_call() { return all().next_call; }
 long launches() { return all().launches; }
+long launches_on(cudaStream_t stream) { return static_cast<long>(all().work[stream].launched); }
 long live() { return static_cast<long>(all().memory.size() + all().streams.size() + all().events.size()); }
 std::string listed() {
   machine& m = all();

@@ -434,6 +434,46 @@ TEST(under_auto, the_cpu_ends_the_call) {
         EXPECT_EQ(in_child([&](report& r) { sweep_auto(r, call, f, allowed); }), "");
 }
 
+// ---- streams of the caller's ------------------------------------------------------
+TEST(streams, take_the_work_by_name_and_are_given_back) {
+  EXPECT_EQ(in_child([](report& r) {
+              world w;
+              lockstep_context* c = context_of("cuda");
+              const lockstep_transpose_desc d = lockstep_transpose_packed(4, 300, 200);
+              lockstep_options o = w.options;
+              const auto call = [&](void* stream) {
+                o.stream = stream;
+                const lockstep_status s = lockstep_transpose(c, &d, w.device_a, w.device_b, &o);
+                r.expect(s == LOCKSTEP_OK, text_of(s));
+              };
+              call(nullptr);  // what the process and the context keep
+              for (void* stream : {LOCKSTEP_STREAM_LEGACY, LOCKSTEP_STREAM_PER_THREAD, static_cast<void*>(w.stream)}) {
+                r.step("stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+                const long before = fake::live(), launched = fake::launches_on(static_cast<cudaStream_t>(stream));
+                call(stream);
+                r.expect(fake::launches_on(static_cast<cudaStream_t>(stream)) > launched, "launched elsewhere");
+                call(stream);
+                for (int twice = 0; twice < 2; ++twice) {
+                  const lockstep_status s = lockstep_release_stream(c, "cuda", stream);
+                  r.expect(s == LOCKSTEP_OK, text_of(s));
+                  r.expect(fake::live() == before, "kept after it was given back: " + fake::listed());
+                }
+                call(stream);  // which makes a queue anew
+              }
+              r.step("a stream that is gone");
+              cudaStream_t gone = nullptr;
+              (void)cudaSetDevice(0);
+              r.expect(cudaStreamCreateWithFlags(&gone, cudaStreamNonBlocking) == cudaSuccess, "no stream");
+              o.flags |= LOCKSTEP_ASYNC;
+              call(gone);
+              r.expect(lockstep_synchronize(c) == LOCKSTEP_OK, lockstep_last_error());
+              (void)cudaStreamDestroy(gone);
+              lockstep_context_destroy(c);
+              r.expect(fake::misuse().empty(), fake::misuse());
+            }),
+            "");
+}
+
 INSTANTIATE_TEST_SUITE_P(faults, every_call, testing::Values(out_of_memory, refused));
 
 }  // namespace

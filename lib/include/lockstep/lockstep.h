@@ -16,6 +16,12 @@
  *   The library never prints, aborts, throws through C, or changes the
  *   caller's current CUDA device, floating-point state or locale.
  *   Calls block until dst is complete, unless LOCKSTEP_ASYNC is set.
+ *   src is only read, and may be read more than once; dst's elements lie apart.
+ *   src and dst overlap where the bytes from the first to the last element of one
+ *   meet those of the other: dst in the gaps between src's rows does too.
+ *   An empty call (a size of 0 that leaves nothing to write) touches nothing: its
+ *   types, sizes and flags are judged, its pointers and strides are not. Nor is the
+ *   stride of an axis that has one element.
  *   Every function may be called from any thread; contexts are safe to share,
  *   a plan is executed by one thread at a time.
  * Source: this repository; the order of every sum is in lib/order.hpp. */
@@ -128,14 +134,16 @@ enum {
 };
 
 typedef struct lockstep_context_options {
-  size_t size;                         /* sizeof(lockstep_context_options) */
-  const char* backend;                 /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
-  const char* variants;                /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref" */
-  const char* cpu_isa;                 /* NULL: LOCKSTEP_CPU_ISA, else the best; "baseline", "avx2", "avx512",
-                                        * "avx512_zen4" (what Zen 4 gets); all give the same bits */
-  int32_t threads;                     /* 0: LOCKSTEP_NUM_THREADS, else what the affinity mask,
-                                        * the cgroup quota and OMP_NUM_THREADS allow */
-  uint32_t flags;                      /* LOCKSTEP_NO_FALLBACK */
+  size_t size;          /* sizeof(lockstep_context_options) */
+  const char* backend;  /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
+  const char* variants; /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref": read from the
+                         * left, the last entry of an op holds, "auto" lifts one, an empty
+                         * entry means nothing; "": none */
+  const char* cpu_isa;  /* NULL: LOCKSTEP_CPU_ISA, else the best, as for ""; "baseline", "avx2", "avx512",
+                         * "avx512_zen4" (what Zen 4 gets); all give the same bits */
+  int32_t threads;      /* 0: LOCKSTEP_NUM_THREADS, else what the affinity mask,
+                         * the cgroup quota and OMP_NUM_THREADS allow */
+  uint32_t flags;       /* LOCKSTEP_NO_FALLBACK */
   const lockstep_allocator* allocator; /* NULL: aligned_alloc; copied */
 } lockstep_context_options;
 
@@ -153,8 +161,9 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_create(const lo
                                                                         lockstep_context** context);
 
 /* Destroys a context; NULL is allowed. Waits for its queued work, but for that on
- * callers' streams, which may be gone. Memory from
- * lockstep_alloc must be released before. */
+ * callers' streams, which may be gone: wait for those, or give them back
+ * (lockstep_release_stream), before. Memory from lockstep_alloc must be released
+ * before. */
 LOCKSTEP_API void lockstep_context_destroy(lockstep_context* context);
 
 /* Binds a live context to another backend ("auto", "cpu", "cuda", "cuda:1").
@@ -196,8 +205,9 @@ typedef struct lockstep_options {
                            * _PER_THREAD; NULL: one of lockstep's. It must live until an asynchronous call on
                            * it has been waited for (lockstep_synchronize) */
   void* workspace;        /* memory the backend can reach, aligned to 256 bytes, apart from src, dst and
-                           * offsets (else INVALID_ARGUMENT); NULL: lockstep's own. What auto falls back to
-                           * after a failure takes its own */
+                           * offsets (else INVALID_ARGUMENT, under auto too: name the backend that it is for);
+                           * how far offsets in device memory reach into src, only the caller knows. NULL:
+                           * lockstep's own. What auto falls back to after a failure takes its own */
   size_t workspace_bytes; /* size of workspace; see lockstep_plan_workspace */
 } lockstep_options;
 
@@ -209,8 +219,8 @@ static inline lockstep_options lockstep_options_defaults(void) {
 /* Gives back what a context keeps for a caller's stream (a queue with device memory
  * of its own, made by the first call on it), before the stream is destroyed or when
  * it is no longer used. Waits for lockstep's work on it; a failure of that work is
- * told by lockstep_synchronize. No call on the stream may be under way. A stream
- * that was never used is fine. What is not given back goes with the context, which
+ * told by lockstep_synchronize. A call on it that comes later, or waits for its
+ * turn, makes a new one. A stream that was never used is fine. What is not given back goes with the context, which
  * never waits for a caller's stream.
  * Errors: INVALID_ARGUMENT (context, backend or stream NULL, "auto"), NO_BACKEND,
  * OUT_OF_MEMORY. */
@@ -314,7 +324,8 @@ typedef enum lockstep_memory LOCKSTEP_INT {
 
 /* Memory of a named backend ("cuda", "cuda:1", "cpu") for callers without a
  * toolkit of their own. The CPU backend knows LOCKSTEP_HOST only.
- * lockstep_free takes the same kind and bytes; a NULL pointer is allowed.
+ * 0 bytes are none: *pointer is NULL, whatever the kind. lockstep_free takes the
+ * same kind and bytes; a NULL pointer is allowed.
  * Errors: INVALID_ARGUMENT (context, backend or the place for the pointer NULL,
  * "auto", no such kind), NO_BACKEND, UNSUPPORTED (a kind the backend lacks),
  * OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST. */
@@ -343,6 +354,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_copy(lockstep_context* 
  * Exactness  bit copies: NaN payloads and -0.0 survive.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      rows, cols or batch 0: nothing is touched, pointers may be NULL.
+ * Strides    src_batch_stride is 0 or more: matrices of src may overlap, or be one
+ *            and the same; dst_batch_stride leaves dst's matrices apart.
  * Errors     INVALID_ARGUMENT (NULL, misaligned or overlapping pointers,
  *            negative sizes, ld too small, element_bytes not 1/2/4/8/16, a
  *            product of sizes past 2^63-1, an unknown flag), UNSUPPORTED (a forced variant),
@@ -374,9 +387,11 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_transpose(lockstep_cont
  *            is axis perm[k] of src (NumPy's transpose with axes).
  * Shapes     shape[k] and src_strides[k] belong to axis k of src,
  *            dst_strides[k] to axis k of dst; strides in elements, >= 1 where
- *            the axis is longer than one; rank 1 to 8.
- * Aliasing   src and dst must not overlap; dst's elements must not either
- *            (dst strides must be those of a padded array).
+ *            the axis is longer than one; rank 1 to 8. Axes may lie in any order
+ *            in memory (column-major too), on both sides.
+ * Aliasing   src and dst must not overlap; dst's elements must not either:
+ *            each dst stride, from the smallest up, is at least what the axes of
+ *            smaller strides span. Elements of src may overlap.
  * Everything else as for lockstep_transpose. Errors besides: perm is no
  * permutation of 0..rank-1. */
 typedef struct lockstep_permute_desc {
@@ -427,7 +442,8 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            src[s * sequence_stride + i * element_stride], i < length; or,
  *            where offsets is not NULL, src[(offsets[s] + i) * element_stride]
  *            with i < offsets[s+1] - offsets[s] (length is then ignored, and
- *            sequence_stride too).
+ *            sequence_stride too). element_stride is 1 or more, sequence_stride 0
+ *            or more: sequences may share elements, with 0 all of them.
  * Types      lockstep_reduce: SUM, MIN, MAX, ARGMIN, ARGMAX of I32, I64, F32,
  *            F64. lockstep_square_sum: SUM_OF_SQUARES, NORM2 of all dtypes.
  * Results    dst[s], packed: I64 for ARGMIN and ARGMAX (an index within the
@@ -453,7 +469,7 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            holds INT64_MAX or INT64_MIN, every other sequence its result, and
  *            the error names the first such sequence. EMPTY likewise.
  *            INVALID_ARGUMENT (a dtype, reduction or result that do not belong
- *            together, offsets that decrease or are negative, strides < 1,
+ *            together, offsets that decrease or are negative, strides too small,
  *            overlap), UNSUPPORTED (offsets in device memory with src where the
  *            backend cannot reach it), and those of lockstep_transpose.
  * Asynchrony blocks unless LOCKSTEP_ASYNC; then OVERFLOW and EMPTY come from lockstep_synchronize, or from the call
@@ -557,7 +573,8 @@ typedef enum lockstep_form LOCKSTEP_INT {
  *            again to its own result.
  * Shapes     rank 1 to 3; shape outermost first; the innermost stride is 1,
  *            src_strides and dst_strides (elements; entries 0..rank-1) give the
- *            others; batch arrays *_batch_stride apart. Under VALID dst is
+ *            others, at least what the axes within them span; batch arrays
+ *            *_batch_stride apart, likewise. Under VALID dst is
  *            shape - 2 * radius * sweeps on each axis.
  * Types      F32 (arithmetic in f32) or F64; coefficients and value are given
  *            in double and rounded once to dtype. radius 1-16 for rank 1, 1-8

@@ -1,0 +1,377 @@
+// fields.cpp - one table of what lockstep.h says of every field: which odd values are taken, and what they then mean;
+// which are refused, and how the text names them. Every field of layout.txt must have a row.
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <sstream>
+
+#include "check.hpp"
+
+namespace lockstep::check {
+namespace {
+
+constexpr int64_t huge = INT64_MAX / 2;
+constexpr double taps[33] = {0.25, 0.5, 0.125};
+double src[512], dst[512];
+int64_t offsets[8];
+
+struct made {
+  lockstep_context* context = nullptr;
+  lockstep_options options = lockstep_options_defaults();
+};
+// A row: what a change of a good call leads to. No text: taken, and dst is what want says (NaN: untouched).
+struct promise {
+  const char* field;
+  std::function<lockstep_status(made&)> run;
+  const char* text = "";
+  std::function<std::vector<double>()> want = nullptr;
+};
+
+// ---- good calls, and changes to them ------------------------------------------------
+
+template <class D>
+using change = std::function<void(D&)>;
+using transpose_desc = lockstep_transpose_desc;
+using permute_desc = lockstep_permute_desc;
+using reduce_desc = lockstep_reduce_desc;
+using stencil_desc = lockstep_stencil_desc;
+using shuffle_desc = lockstep_shuffle_desc;
+
+auto transposed(const change<transpose_desc>& c, const void* from = src, void* to = dst) {
+  return [=](made& m) {
+    auto d = lockstep_transpose_packed(8, 2, 3);
+    c(d);
+    return lockstep_transpose(m.context, &d, from, to, &m.options);
+  };
+}
+auto permuted(const change<permute_desc>& c) {
+  return [=](made& m) {
+    const int64_t shape[] = {2, 3};
+    const int32_t perm[] = {1, 0};
+    auto d = lockstep_permute_packed(8, 2, shape, perm);
+    c(d);
+    return lockstep_permute(m.context, &d, src, dst, &m.options);
+  };
+}
+auto reduced(const change<reduce_desc>& c, const void* from = src) {
+  return [=](made& m) {
+    auto d = lockstep_reduce_rows(LOCKSTEP_SUM, LOCKSTEP_F64, 2, 3, 3);
+    c(d);
+    return lockstep_reduce(m.context, &d, from, dst, &m.options);
+  };
+}
+auto swept(const change<stencil_desc>& c) {
+  return [=](made& m) {
+    const int64_t shape[] = {2, 3};
+    auto d = lockstep_stencil_packed(LOCKSTEP_F64, 2, shape, 1, taps, LOCKSTEP_BOUNDARY_NEAREST);
+    c(d);
+    return lockstep_stencil(m.context, &d, src, dst, &m.options);
+  };
+}
+auto shuffled(const change<shuffle_desc>& c) {
+  return [=](made& m) {
+    auto d = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_UP, 8, 32, 32, 0);
+    c(d);
+    return lockstep_shuffle(m.context, &d, src, dst, &m.options);
+  };
+}
+// A good transpose under changed options.
+auto with_options(const change<lockstep_options>& c) {
+  return [=](made& m) {
+    c(m.options);
+    return transposed([](auto&) {})(m);
+  };
+}
+// A good transpose on a context of its own.
+auto with_context(const change<lockstep_context_options>& c, const char* variant_wanted = nullptr) {
+  return [=](made& m) {
+    auto o = lockstep_context_defaults();
+    o.backend = "cpu";
+    c(o);
+    made own;
+    lockstep_status status = lockstep_context_create(&o, &own.context);
+    if (status == LOCKSTEP_OK) status = transposed([](auto&) {})(own);
+    lockstep_run_info info{};
+    info.size = sizeof info;
+    if (status == LOCKSTEP_OK && variant_wanted != nullptr) {
+      EXPECT_EQ(lockstep_last_run(&info), LOCKSTEP_OK);
+      EXPECT_EQ(std::string(info.variant) == "ref", std::string(variant_wanted) == "ref") << info.variant;
+    }
+    const std::string text = lockstep_last_error();
+    lockstep_context_destroy(own.context);
+    if (status != LOCKSTEP_OK) {  // the text of this failure, for the table
+      auto again = lockstep_context_defaults();
+      again.backend = "cpu";
+      c(again);
+      EXPECT_EQ(lockstep_context_create(&again, &own.context), status);
+      (void)m;
+    }
+    return status;
+  };
+}
+
+// ---- what dst is then --------------------------------------------------------------
+
+auto gathered(std::initializer_list<int> from) {
+  return [all = std::vector<int>(from)] {
+    std::vector<double> values;
+    for (const int i : all) values.push_back(src[i]);
+    return values;
+  };
+}
+auto sums(std::vector<std::vector<int>> of) {
+  return [=] {
+    std::vector<double> values;
+    for (const auto& one : of) {
+      double sum = 0;
+      for (const int i : one) sum += src[i];
+      values.push_back(sum);
+    }
+    return values;
+  };
+}
+const auto untouched = [] { return std::vector<double>(512, -1.0); };
+const auto transposed_2x3 = gathered({0, 3, 1, 4, 2, 5});
+
+const std::vector<promise>& table() {
+  using T = transpose_desc;
+  using P = permute_desc;
+  using R = reduce_desc;
+  using S = stencil_desc;
+  using W = shuffle_desc;
+  using O = lockstep_options;
+  using C = lockstep_context_options;
+  static const std::vector<promise> rows = {
+      // transpose
+      {"lockstep_transpose_desc.size", transposed([](T& d) { d.size = 8; }), "desc->size is 8"},
+      {"lockstep_transpose_desc.element_bytes", transposed([](T& d) { d.element_bytes = 3; }), "element_bytes is 3"},
+      {"lockstep_transpose_desc.rows", transposed([](T& d) { d.rows = -1; }), "rows is -1"},
+      {"lockstep_transpose_desc.rows", transposed([](T& d) { d.rows = 0, d.src_ld = -4, d.dst_batch_stride = -9; }),
+       "", untouched},
+      {"lockstep_transpose_desc.rows", transposed([](T& d) { d.rows = 0, d.element_bytes = 3; }), "element_bytes is 3"},
+      {"lockstep_transpose_desc.cols", transposed([](T& d) { d.cols = 0, d.dst_ld = -4; }, nullptr, nullptr), "",
+       untouched},
+      {"lockstep_transpose_desc.src_ld", transposed([](T& d) { d.rows = d.dst_ld = 1, d.src_ld = -huge; }), "",
+       gathered({0, 1, 2})},
+      {"lockstep_transpose_desc.src_ld", transposed([](T& d) { d.src_ld = 2; }), "src_ld is 2"},
+      {"lockstep_transpose_desc.src_ld", transposed([](T& d) { d.src_ld = 4, d.cols = 2; }, dst + 2, dst),
+       "overlap"},  // in the gaps of src's rows
+      {"lockstep_transpose_desc.dst_ld", transposed([](T& d) { d.cols = 1, d.src_ld = 1, d.dst_ld = huge; }), "",
+       gathered({0, 1})},
+      {"lockstep_transpose_desc.dst_ld", transposed([](T& d) { d.dst_ld = 1; }), "dst_ld is 1"},
+      {"lockstep_transpose_desc.dst_ld", transposed([](T& d) { d.dst_ld = 3; }, dst, dst),
+       "in place needs a square matrix with src_ld == dst_ld, or src_ld == cols and dst_ld == rows; rows is 2"},
+      {"lockstep_transpose_desc.batch", transposed([](T& d) { d.batch = 0; }, nullptr, nullptr), "", untouched},
+      {"lockstep_transpose_desc.batch",
+       transposed([](T& d) { d.batch = 1, d.src_batch_stride = d.dst_batch_stride = -huge; }), "", transposed_2x3},
+      {"lockstep_transpose_desc.src_batch_stride",  // the same matrix twice
+       transposed([](T& d) { d.batch = 2, d.src_batch_stride = 0, d.dst_batch_stride = 6; }), "",
+       gathered({0, 3, 1, 4, 2, 5, 0, 3, 1, 4, 2, 5})},
+      {"lockstep_transpose_desc.src_batch_stride",  // matrices that share elements
+       transposed([](T& d) { d.batch = 2, d.src_batch_stride = 1, d.dst_batch_stride = 6; }), "",
+       gathered({0, 3, 1, 4, 2, 5, 1, 4, 2, 5, 3, 6})},
+      {"lockstep_transpose_desc.src_batch_stride",
+       transposed([](T& d) { d.batch = 2, d.src_batch_stride = 8, d.dst_batch_stride = 6; }, dst, dst),
+       "src_batch_stride is 8, dst_batch_stride 6"},
+      {"lockstep_transpose_desc.dst_batch_stride",
+       transposed([](T& d) { d.batch = 2, d.src_batch_stride = 6, d.dst_batch_stride = 5; }), "dst_batch_stride is 5"},
+      // permute
+      {"lockstep_permute_desc.size", permuted([](P& d) { d.size = 250; }), "desc->size is 250"},
+      {"lockstep_permute_desc.element_bytes", permuted([](P& d) { d.element_bytes = 0; }), "element_bytes is 0"},
+      {"lockstep_permute_desc.rank", permuted([](P& d) { d.rank = 9; }), "rank is 9"},
+      {"lockstep_permute_desc.perm", permuted([](P& d) { d.perm[1] = 1; }), "perm[1] is 1"},
+      {"lockstep_permute_desc.perm", permuted([](P& d) { d.shape[0] = 0, d.perm[1] = 7; }), "perm[1] is 7"},
+      {"lockstep_permute_desc.shape", permuted([](P& d) { d.shape[1] = -3; }), "shape[1] is -3"},
+      {"lockstep_permute_desc.shape", permuted([](P& d) { d.shape[1] = 0, d.src_strides[0] = -7; }), "", untouched},
+      {"lockstep_permute_desc.src_strides", permuted([](P& d) { d.src_strides[1] = 0; }), "src_strides[1] is 0"},
+      {"lockstep_permute_desc.src_strides",  // column-major src: dst is then its memory in order
+       permuted([](P& d) { d.src_strides[0] = 1, d.src_strides[1] = 2; }), "", gathered({0, 1, 2, 3, 4, 5})},
+      {"lockstep_permute_desc.src_strides",  // elements of src that are read twice
+       permuted([](P& d) { d.src_strides[0] = 1, d.src_strides[1] = 1; }), "", gathered({0, 1, 1, 2, 2, 3})},
+      {"lockstep_permute_desc.src_strides", permuted([](P& d) { d.shape[0] = d.dst_strides[0] = 1, d.src_strides[0] = -huge; }), "",
+       gathered({0, 1, 2})},
+      {"lockstep_permute_desc.dst_strides",  // column-major dst: memory in src's order
+       permuted([](P& d) { d.dst_strides[0] = 1, d.dst_strides[1] = 3; }), "", gathered({0, 1, 2, 3, 4, 5})},
+      {"lockstep_permute_desc.dst_strides", permuted([](P& d) { d.dst_strides[0] = 1, d.dst_strides[1] = 2; }),
+       "dst_strides[1] is 2, but the axes within it span 3"},
+      {"lockstep_permute_desc.dst_strides", permuted([](P& d) { d.shape[0] = d.dst_strides[0] = 1, d.dst_strides[1] = huge; }), "",
+       gathered({0, 1, 2})},
+      // reduce and square_sum
+      {"lockstep_reduce_desc.size", reduced([](R& d) { d.size = 0; }), "desc->size is 0"},
+      {"lockstep_reduce_desc.reduction", reduced([](R& d) { d.reduction = static_cast<lockstep_reduction>(77); }),
+       "reduction is 77"},
+      {"lockstep_reduce_desc.dtype", reduced([](R& d) { d.dtype = LOCKSTEP_BF16; }), "dtype is BF16"},
+      {"lockstep_reduce_desc.dtype", reduced([](R& d) { d.count = 0, d.dtype = LOCKSTEP_BF16; }), "dtype is BF16"},
+      {"lockstep_reduce_desc.result", reduced([](R& d) { d.result = LOCKSTEP_I32; }), "result is I32"},
+      {"lockstep_reduce_desc.count", reduced([](R& d) { d.count = -2; }), "count is -2"},
+      {"lockstep_reduce_desc.count",
+       reduced([](R& d) { d.count = 0, d.element_stride = 0, d.sequence_stride = -1; }, nullptr), "", untouched},
+      {"lockstep_reduce_desc.length", reduced([](R& d) { d.length = -2; }), "length is -2"},
+      {"lockstep_reduce_desc.length", reduced([](R& d) { d.length = 0, d.element_stride = -5; }, nullptr), "",
+       [] { return std::vector<double>{0, 0}; }},
+      {"lockstep_reduce_desc.element_stride", reduced([](R& d) { d.element_stride = 0; }), "element_stride is 0"},
+      {"lockstep_reduce_desc.element_stride", reduced([](R& d) { d.length = 1, d.element_stride = huge; }), "",
+       sums({{0}, {3}})},
+      {"lockstep_reduce_desc.sequence_stride", reduced([](R& d) { d.sequence_stride = 0; }), "",
+       sums({{0, 1, 2}, {0, 1, 2}})},
+      {"lockstep_reduce_desc.sequence_stride", reduced([](R& d) { d.sequence_stride = 1; }), "",
+       sums({{0, 1, 2}, {1, 2, 3}})},
+      {"lockstep_reduce_desc.sequence_stride", reduced([](R& d) { d.sequence_stride = -1; }), "sequence_stride is -1"},
+      {"lockstep_reduce_desc.sequence_stride", reduced([](R& d) { d.count = 1, d.sequence_stride = -huge; }), "",
+       sums({{0, 1, 2}})},
+      {"lockstep_reduce_desc.offsets", reduced([](R& d) {
+         offsets[0] = 1, offsets[1] = 3, offsets[2] = 4;
+         d.offsets = offsets, d.length = -7, d.sequence_stride = -8;  // which say nothing then
+       }),
+       "", sums({{1, 2}, {3}})},
+      {"lockstep_reduce_desc.offsets", reduced([](R& d) {
+         offsets[0] = offsets[1] = offsets[2] = huge;  // nothing of src, wherever it is
+         d.offsets = offsets, d.element_stride = huge;
+       }, nullptr),
+       "", [] { return std::vector<double>{0, 0}; }},
+      // stencil
+      {"lockstep_stencil_desc.size", swept([](S& d) { d.size = 151; }), "desc->size is 151"},
+      {"lockstep_stencil_desc.dtype", swept([](S& d) { d.dtype = LOCKSTEP_F16; }), "dtype is F16"},
+      {"lockstep_stencil_desc.form", swept([](S& d) { d.form = static_cast<lockstep_form>(-1); }), "form is -1"},
+      {"lockstep_stencil_desc.boundary", swept([](S& d) { d.boundary = static_cast<lockstep_boundary>(9); }),
+       "boundary is 9"},
+      {"lockstep_stencil_desc.rank", swept([](S& d) { d.rank = 4; }), "rank is 4"},
+      {"lockstep_stencil_desc.radius", swept([](S& d) { d.radius = 0; }), "radius is 0"},
+      {"lockstep_stencil_desc.coefficient_count", swept([](S& d) { d.coefficient_count = 4; }),
+       "coefficient_count is 4"},
+      {"lockstep_stencil_desc.sweeps", swept([](S& d) { d.batch = 0, d.sweeps = 0; }), "sweeps is 0"},
+      {"lockstep_stencil_desc.coefficients", swept([](S& d) { d.coefficients = nullptr; }), "coefficients is NULL"},
+      {"lockstep_stencil_desc.value", swept([](S& d) {  // read under CONSTANT alone
+         d.value = __builtin_nan(""), d.rank = 1, d.coefficient_count = 3, d.shape[0] = 3, d.src_strides[0] = 1;
+         d.dst_strides[0] = 1;
+       }),
+       "", [] {
+         return std::vector<double>{0.25 * src[0] + 0.5 * src[0] + 0.125 * src[1],
+                                    0.25 * src[0] + 0.5 * src[1] + 0.125 * src[2],
+                                    0.25 * src[1] + 0.5 * src[2] + 0.125 * src[2]};
+       }},
+      {"lockstep_stencil_desc.shape", swept([](S& d) { d.shape[0] = 0, d.src_strides[0] = -3; }), "", untouched},
+      {"lockstep_stencil_desc.shape", swept([](S& d) { d.boundary = LOCKSTEP_BOUNDARY_VALID; }), "shape[0] is 2"},
+      {"lockstep_stencil_desc.src_strides", swept([](S& d) { d.src_strides[0] = 2; }), "src_strides[0] is 2"},
+      {"lockstep_stencil_desc.src_strides", swept([](S& d) { d.src_strides[1] = 3; }), "src_strides[1] is 3"},
+      {"lockstep_stencil_desc.src_strides", swept([](S& d) {  // of an axis of one element
+         d.shape[0] = 1, d.src_strides[0] = d.dst_strides[0] = -huge;
+         static constexpr double centre[] = {0, 0, 1, 0, 0};
+         d.coefficients = centre;
+       }),
+       "", gathered({0, 1, 2})},
+      {"lockstep_stencil_desc.dst_strides", swept([](S& d) { d.dst_strides[0] = 1; }), "dst_strides[0] is 1"},
+      {"lockstep_stencil_desc.batch", swept([](S& d) { d.batch = -1; }), "batch is -1"},
+      {"lockstep_stencil_desc.src_batch_stride",
+       swept([](S& d) { d.batch = 2, d.src_batch_stride = 5, d.dst_batch_stride = 6; }), "src_batch_stride is 5"},
+      {"lockstep_stencil_desc.dst_batch_stride",
+       swept([](S& d) { d.batch = 2, d.src_batch_stride = 6, d.dst_batch_stride = 5; }), "dst_batch_stride is 5"},
+      // shuffle
+      {"lockstep_shuffle_desc.size", shuffled([](W& d) { d.size = 39; }), "desc->size is 39"},
+      {"lockstep_shuffle_desc.kind", shuffled([](W& d) { d.kind = static_cast<lockstep_shuffle_kind>(4); }),
+       "kind is 4"},
+      {"lockstep_shuffle_desc.element_bytes", shuffled([](W& d) { d.count = 0, d.element_bytes = 2; }),
+       "element_bytes is 2"},
+      {"lockstep_shuffle_desc.count", shuffled([](W& d) { d.count = 33; }), "count is 33"},
+      {"lockstep_shuffle_desc.count", shuffled([](W& d) { d.count = INT64_MAX; }), "pad src by 1 "},
+      {"lockstep_shuffle_desc.count", shuffled([](W& d) { d.count = 0; }), "", untouched},
+      {"lockstep_shuffle_desc.width", shuffled([](W& d) { d.width = 5; }), "width is 5"},
+      {"lockstep_shuffle_desc.operand", shuffled([](W& d) { d.operand = -1; }), "operand (delta) is -1"},
+      // options of a call
+      {"lockstep_options.size", with_options([](O& o) { o.size = 57; }), "options->size is 57"},
+      {"lockstep_options.backend", with_options([](O& o) { o.backend = ""; }), "options.backend is \"\""},
+      {"lockstep_options.backend", with_options([](O& o) { o.backend = "a\33[31m\r\302\233b\177"; }),
+       "options.backend is \"a?[31m???b?\""},  // no control character reaches a terminal
+      {"lockstep_options.variant", with_options([](O& o) { o.variant = "magic"; }), "has no variant \"magic\""},
+      {"lockstep_options.variant", with_options([](O& o) { o.variant = "auto"; }), "", transposed_2x3},
+      {"lockstep_options.flags", with_options([](O& o) { o.flags = 64; }), "options.flags is 0x40"},
+      {"lockstep_options.stream", with_options([](O& o) { o.stream = &offsets; }), "", transposed_2x3},  // the CPU has none
+      {"lockstep_options.workspace", with_options([](O& o) { o.workspace = offsets + 1; }), "options.workspace is"},
+      {"lockstep_options.workspace_bytes",  // without a workspace it says nothing
+       with_options([](O& o) { o.workspace_bytes = SIZE_MAX; }), "", transposed_2x3},
+      // options of a context
+      {"lockstep_context_options.size", with_context([](C& o) { o.size = 11; }), "options->size is 11"},
+      {"lockstep_context_options.backend", with_context([](C& o) { o.backend = ""; }), "options.backend is \"\""},
+      {"lockstep_context_options.variants", with_context([](C& o) { o.variants = ""; }, "best"), "", transposed_2x3},
+      {"lockstep_context_options.variants", with_context([](C& o) { o.variants = ",transpose=ref,"; }, "ref"), "",
+       transposed_2x3},
+      {"lockstep_context_options.variants",
+       with_context([](C& o) { o.variants = "transpose=auto,transpose=ref"; }, "ref"), "", transposed_2x3},
+      {"lockstep_context_options.variants",
+       with_context([](C& o) { o.variants = "transpose=ref,reduce=ref,transpose=auto"; }, "best"), "", transposed_2x3},
+      {"lockstep_context_options.variants", with_context([](C& o) { o.variants = "transpose=ref,magic"; }),
+       "options.variants has \"magic\""},
+      {"lockstep_context_options.cpu_isa", with_context([](C& o) { o.cpu_isa = ""; }), "", transposed_2x3},
+      {"lockstep_context_options.cpu_isa", with_context([](C& o) { o.cpu_isa = " "; }), "options.cpu_isa"},
+      {"lockstep_context_options.threads", with_context([](C& o) { o.threads = 5000; }), "options.threads is 5000"},
+      {"lockstep_context_options.flags", with_context([](C& o) { o.flags = 1; }), "options.flags is 0x1"},
+      {"lockstep_context_options.allocator", with_context([](C& o) {
+         static constexpr lockstep_allocator half = {nullptr, nullptr, nullptr};
+         o.allocator = &half;
+       }),
+       "options.allocator lacks a function"},
+  };
+  return rows;
+}
+
+TEST(Fields, DoWhatTheHeaderSays) {
+  lockstep_context_options o = lockstep_context_defaults();
+  o.backend = "cpu";
+  made good;
+  ASSERT_EQ(lockstep_context_create(&o, &good.context), LOCKSTEP_OK);
+  int row = 0;
+  for (const promise& p : table()) {
+    SCOPED_TRACE(testing::Message() << "row " << row++ << ", " << p.field);
+    std::iota(src, src + 512, 1.0);
+    std::fill(dst, dst + 512, -1.0);
+    made m{good.context};
+    const lockstep_status status = p.run(m);
+    const std::string text = lockstep_last_error();
+    if (*p.text != '\0') {
+      EXPECT_NE(status, LOCKSTEP_OK);
+      EXPECT_NE(text.find(p.text), std::string::npos) << text;
+      EXPECT_TRUE(std::all_of(dst, dst + 512, [](double x) { return x == -1.0; })) << "a refused call wrote";
+      continue;
+    }
+    EXPECT_EQ(status, LOCKSTEP_OK) << text;
+    std::vector<double> want = p.want();
+    want.resize(512, -1.0);
+    EXPECT_TRUE(std::equal(dst, dst + 512, want.begin())) << "dst is another than the header says";
+  }
+  lockstep_context_destroy(good.context);
+}
+
+TEST(Fields, AllHaveARow) {
+  std::set<std::string> have;
+  for (const promise& p : table()) have.insert(p.field);
+  std::ifstream layout(LAYOUT_FILE);
+  ASSERT_TRUE(layout.good()) << LAYOUT_FILE;
+  int fields = 0;
+  for (std::string line; std::getline(layout, line);) {
+    std::istringstream words(line);
+    std::string field;
+    words >> field;
+    const std::string of = field.substr(0, field.find('.'));
+    const bool ours = of == "lockstep_options" || of == "lockstep_context_options" ||
+                      (of.size() > 5 && of.ends_with("_desc") && of != field);
+    if (!ours || of == field) continue;
+    ++fields;
+    EXPECT_TRUE(have.count(field) != 0) << field << " has no row";
+  }
+  EXPECT_GT(fields, 50);
+}
+
+TEST(Fields, NoBytesAreNoMemory) {
+  made m;
+  ASSERT_EQ(lockstep_context_create(nullptr, &m.context), LOCKSTEP_OK);
+  void* pointer = &m;
+  EXPECT_EQ(lockstep_alloc(m.context, "cpu", LOCKSTEP_HOST, 0, &pointer), LOCKSTEP_OK);
+  EXPECT_EQ(pointer, nullptr);
+  EXPECT_EQ(lockstep_free(m.context, "cpu", LOCKSTEP_HOST, 0, pointer), LOCKSTEP_OK);
+  lockstep_context_destroy(m.context);
+}
+
+}  // namespace
+}  // namespace lockstep::check
