@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calibration.hpp"
+#include "mutant.hpp"
 #include "registry.hpp"
 
 namespace lockstep::lib {
@@ -92,7 +93,8 @@ struct lockstep_context {
   // Puts an altered copy in place of the settings.
   template <class Alter>
   void change(const Alter& alter) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (!LOCKSTEP_MUTANT("settings_changed_without_the_lock")) lock.lock();
     auto next = std::make_shared<lockstep::lib::settings>(*settings_);
     alter(*next);
     settings_ = std::move(next);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mutant.hpp"
+
 namespace lockstep::lib::cost {
 namespace {
 
@@ -29,7 +31,8 @@ double sweeps_us(double first, const curves& c, const call& asked) {
   if (asked.sweeps <= 1) return first;
   const double once = at(c[line_stencil], asked.bytes);
   const double later = std::max((at(c[line_sweeps], asked.bytes) - once) / (many_sweeps - 1), 0.0);
-  return first + (asked.sweeps - 1) * std::max(sweep_us(c, asked) - once + later, 0.0);
+  return first + (asked.sweeps - (LOCKSTEP_MUTANT("cost_of_one_more_sweep") ? 0 : 1)) *
+                     std::max(sweep_us(c, asked) - once + later, 0.0);
 }
 
 const std::array<curves, places>& device_of(const model& m, const std::string& backend) {

@@ -28,7 +28,7 @@ lockstep_status lockstep_alloc(lockstep_context* context, const char* backend, l
     *pointer = nullptr;
     require_kind(kind);
     const queue_lease lease = lease_of(context, backend);
-    if (bytes == 0) return;
+    if (bytes == 0 && !LOCKSTEP_MUTANT("nothing_is_allocated")) return;
     const lockstep_status s = lease->backend->allocate(lease.get(), kind, bytes, pointer);
     if (s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
   });

@@ -152,9 +152,10 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
   const int64_t elements = d.offsets[d.count - (LOCKSTEP_MUTANT("offsets_span_without_last_segment") ? 1 : 0)];
   int64_t bytes = 0;
   if (elements > d.offsets[0]) {
-    if (__builtin_mul_overflow(elements - 1, d.element_stride, &bytes) ||
-        __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
-        __builtin_mul_overflow(bytes, static_cast<int64_t>(prepared.element_bytes), &bytes))
+    if ((__builtin_mul_overflow(elements - 1, d.element_stride, &bytes) ||
+         __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
+         __builtin_mul_overflow(bytes, static_cast<int64_t>(prepared.element_bytes), &bytes)) &&
+        !LOCKSTEP_MUTANT("span_of_offsets_wraps"))
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: src would span more than 2^63-1 bytes; use smaller offsets",
            d.count, elements);
   }

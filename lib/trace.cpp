@@ -34,7 +34,9 @@ trace_file& the_file() {
 
 const char* trace_trouble() noexcept {
   trace_file& file = the_file();
-  return *file.trouble != '\0' && !file.told.exchange(true) ? file.trouble : "";
+  return *file.trouble != '\0' && (!file.told.exchange(true) || LOCKSTEP_MUTANT("unwritable_trace_told_again"))
+             ? file.trouble
+             : "";
 }
 
 void trace(const prepared_call& prepared, const choice& chosen, size_t staged_bytes, lockstep_status status) noexcept {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -52,9 +51,7 @@ bool by_openmp() {
 }
 
 int default_threads() {
-  int threads = affinity_count();
-  const double quota = cgroup_quota("");
-  if (quota > 0 && std::ceil(quota) < threads) threads = static_cast<int>(std::ceil(quota));
+  const int threads = within_quota(affinity_count(), cgroup_quota(""));
   // What starts workers of its own (joblib, dask, data loaders) says so by this variable: "1", or "4,2" by level.
   const char* openmp = LOCKSTEP_MUTANT("omp_num_threads_ignored") ? nullptr : secure_getenv("OMP_NUM_THREADS");
   const int limit = openmp != nullptr ? std::atoi(openmp) : 0;

@@ -2,6 +2,8 @@
 // limits it, so the smallest counts; within a container the own path may be the host's, and only the root is there.
 #include "quota.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "mutant.hpp"
@@ -46,6 +48,12 @@ double cgroup_quota(const std::string& root) {
     }
   }
   return smallest;
+}
+
+int within_quota(int threads, double quota) {
+  if (quota <= 0) return threads;
+  const double whole = LOCKSTEP_MUTANT("quota_rounded_down") ? std::max(std::floor(quota), 1.0) : std::ceil(quota);
+  return whole < threads ? static_cast<int>(whole) : threads;
 }
 
 }  // namespace lockstep::cpu

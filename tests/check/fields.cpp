@@ -231,6 +231,11 @@ const std::vector<promise>& table() {
          d.offsets = offsets, d.element_stride = huge;
        }, nullptr),
        "", [] { return std::vector<double>{0, 0}; }},
+      {"lockstep_reduce_desc.offsets", reduced([](R& d) {
+         offsets[0] = 0, offsets[1] = 1, offsets[2] = 9;
+         d.offsets = offsets, d.element_stride = int64_t{1} << 60;
+       }),
+       "offsets[2] is 9: src would span more than 2^63-1 bytes"},
       // stencil
       {"lockstep_stencil_desc.size", swept([](S& d) { d.size = 151; }), "desc->size is 151"},
       {"lockstep_stencil_desc.dtype", swept([](S& d) { d.dtype = LOCKSTEP_F16; }), "dtype is F16"},
@@ -341,6 +346,31 @@ TEST(Fields, DoWhatTheHeaderSays) {
     EXPECT_TRUE(std::equal(dst, dst + 512, want.begin())) << "dst is another than the header says";
   }
   lockstep_context_destroy(good.context);
+}
+
+// Wherever the sequence stands that does not fit: it is named, and the others have their results.
+TEST(Fields, OverflowOfAnySequence) {
+  lockstep_context_options o = lockstep_context_defaults();
+  o.backend = "cpu";
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
+  for (const int64_t width : {2, 70})
+    for (const int64_t count : {1, 2, 5, 64})
+      for (int64_t bad = 0; bad < count; ++bad)
+        for (const bool squares : {false, true}) {
+          std::vector<int64_t> numbers(static_cast<size_t>(count * width), 3), results(static_cast<size_t>(count), -1);
+          for (int64_t i = 0; i < 2; ++i) numbers[static_cast<size_t>(bad * width + i)] = INT64_MAX;
+          const auto d =
+              lockstep_reduce_rows(squares ? LOCKSTEP_SUM_OF_SQUARES : LOCKSTEP_SUM, LOCKSTEP_I64, count, width, width);
+          const lockstep_status status =
+              (squares ? lockstep_square_sum : lockstep_reduce)(context, &d, numbers.data(), results.data(), nullptr);
+          ASSERT_EQ(status, LOCKSTEP_OVERFLOW) << count << " of " << width << ", " << bad;
+          EXPECT_NE(std::string(lockstep_last_error()).find("sequence " + std::to_string(bad) + " "), std::string::npos)
+              << lockstep_last_error();
+          for (int64_t s = 0; s < count; ++s)
+            EXPECT_EQ(results[static_cast<size_t>(s)], s == bad ? INT64_MAX : width * (squares ? 9 : 3));
+        }
+  lockstep_context_destroy(context);
 }
 
 TEST(Fields, AllHaveARow) {

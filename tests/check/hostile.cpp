@@ -47,7 +47,8 @@ void only_known_sizes(const char* name, const T& good, const std::function<locks
     std::memcpy(room, &good, sizeof good);
     given->size = size;
     const lockstep_status status = call(given);
-    EXPECT_EQ(status, size == sizeof(T) ? LOCKSTEP_OK : LOCKSTEP_INVALID_ARGUMENT) << name << ", size " << size;
+    // At the first that is taken: what a call makes of a struct of no known size may be anything.
+    ASSERT_EQ(status, size == sizeof(T) ? LOCKSTEP_OK : LOCKSTEP_INVALID_ARGUMENT) << name << ", size " << size;
     if (status == LOCKSTEP_INVALID_ARGUMENT) {
       EXPECT_NE(std::string(lockstep_last_error()).find("size is " + std::to_string(size)), std::string::npos)
           << lockstep_last_error();

@@ -90,6 +90,41 @@ TEST(Process, OneContextManyThreadsWhileTheBackendIsSwitched) {
   lockstep_context_destroy(context);
 }
 
+// Settings that two threads change at once are both there afterwards.
+TEST(Process, SettingsOfTwoThreads) {
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  const auto ran = [&](lockstep_op op) {
+    const float src[32] = {1, 2, 3, 4};
+    double dst[32];
+    const auto t = lockstep_transpose_packed(4, 2, 2);
+    const auto s = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_UP, 4, 32, 32, 1);
+    lockstep_options o = lockstep_options_defaults();
+    o.backend = "cpu";
+    EXPECT_EQ(op == LOCKSTEP_TRANSPOSE ? lockstep_transpose(context, &t, src, dst, &o)
+                                       : lockstep_shuffle(context, &s, src, dst, &o),
+              LOCKSTEP_OK);
+    lockstep_run_info info{};
+    info.size = sizeof info;
+    EXPECT_EQ(lockstep_last_run(&info), LOCKSTEP_OK);
+    return std::string(info.variant);
+  };
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    std::atomic<int> ready{0};
+    const auto changes = [&](lockstep_op op) {
+      for (++ready; ready < 2;) std::this_thread::yield();
+      for (int i = 0; i < 2000; ++i)
+        if (lockstep_context_set_variant(context, op, i % 2 == 0 ? "auto" : "ref") != LOCKSTEP_OK) std::abort();
+    };
+    std::thread other(changes, LOCKSTEP_TRANSPOSE);
+    changes(LOCKSTEP_SHUFFLE);
+    other.join();
+    EXPECT_EQ(ran(LOCKSTEP_TRANSPOSE), "ref");
+    EXPECT_EQ(ran(LOCKSTEP_SHUFFLE), "ref");
+  }
+  lockstep_context_destroy(context);
+}
+
 TEST(Process, ErrorTextsBelongToTheirThread) {
   lockstep_context* context = nullptr;
   ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);

@@ -30,6 +30,16 @@ class Quota : public testing::Test {
 
 TEST_F(Quota, NoneWithoutGroups) { EXPECT_EQ(read(), 0); }
 
+TEST(WithinQuota, APartOfACpuIsAThread) {
+  using lockstep::cpu::within_quota;
+  EXPECT_EQ(within_quota(16, 0), 16);  // none
+  EXPECT_EQ(within_quota(16, 2.5), 3);
+  EXPECT_EQ(within_quota(16, 4), 4);
+  EXPECT_EQ(within_quota(16, 0.1), 1);
+  EXPECT_EQ(within_quota(2, 2.5), 2);
+  EXPECT_EQ(within_quota(2, 1e9), 2);
+}
+
 TEST_F(Quota, Version2OfTheOwnGroup) {
   file("/proc/self/cgroup", "0::/user/job\n");
   file("/sys/fs/cgroup/user/job/cpu.max", "250000 100000\n");
