@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "environment.hpp"
 #include "module.hpp"
 #include "registry.hpp"
 #include "status.hpp"
@@ -21,7 +22,7 @@ constexpr size_t most_bytes = size_t{1} << 18;  // a file of 64 thread counts is
 // The path to look at; reason says why there is none.
 std::string path_of(std::string& reason) {
   const auto variable = [](const char* name) {
-    const char* value = secure_getenv(name);
+    const char* value = environment(name);
     return std::string(value != nullptr ? value : "");
   };
   if (const std::string named = variable("LOCKSTEP_CALIBRATION"); !named.empty()) {

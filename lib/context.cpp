@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "environment.hpp"
 #include "mutant.hpp"
 #include "options.hpp"
 #include "status.hpp"
@@ -147,7 +148,7 @@ lockstep_context::lockstep_context(const lockstep_context_options& options)
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.threads is {}; give 1 to 4096, or 0 for the default", options.threads);
   const auto text = [](const char* option, const char* variable, const char* fallback) -> std::string {
     if (option != nullptr) return option;
-    const char* value = secure_getenv(variable);
+    const char* value = environment(variable);
     return value != nullptr && *value != '\0' ? value : fallback;
   };
   require_flags("options.flags", options.flags, LOCKSTEP_NO_FALLBACK, "LOCKSTEP_NO_FALLBACK (2)");

@@ -6,8 +6,9 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+
+#include "environment.hpp"
 
 namespace lockstep::lib {
 namespace {
@@ -16,7 +17,7 @@ struct trace_file {
   char trouble[512] = "";
   std::atomic<bool> told{false};
   trace_file() noexcept {
-    const char* path = secure_getenv("LOCKSTEP_TRACE");
+    const char* path = environment("LOCKSTEP_TRACE");
     if (path == nullptr || *path == '\0') return;
     fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     const int code = errno;

@@ -16,7 +16,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
+#include "environment.hpp"
 #include "mutant.hpp"
 #include "text.hpp"
 
@@ -58,50 +60,71 @@ std::string broken_elf(const file& f, uint64_t size) {
   return "";
 }
 
+struct loaded_file {
+  std::string path;
+  bool gone = false;  // deleted or replaced since: what stands at the path now is another file
+};
 // The file that holds this code, as the kernel knows it: what dladdr tells may be relative to a folder that the process
 // has left, and the same name there another file.
-std::string own_file(const void* own) {
+loaded_file own_file(const void* own) {
+  Dl_info info{};
+  const bool known = dladdr(own, &info) != 0 && info.dli_fname != nullptr;
+  if (known && LOCKSTEP_MUTANT("library_by_its_relative_name")) return {fs::absolute(info.dli_fname).string()};
   std::ifstream maps("/proc/self/maps");
   const auto address = reinterpret_cast<uintptr_t>(own);
   for (std::string line; std::getline(maps, line);) {
     unsigned long long begin = 0, end = 0;
     if (std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2 || address < begin || address >= end) continue;
     const size_t at = line.find('/');
-    return at == std::string::npos ? "" : line.substr(at);
+    if (at == std::string::npos) return {};
+    constexpr std::string_view mark = " (deleted)";
+    if (!line.ends_with(mark)) return {line.substr(at)};
+    return {line.substr(at, line.size() - at - mark.size()),
+            !LOCKSTEP_MUTANT("replaced_library_taken_for_its_successor")};
   }
-  Dl_info info{};  // no /proc here
-  return dladdr(own, &info) != 0 && info.dli_fname != nullptr && info.dli_fname[0] == '/' ? info.dli_fname : "";
+  return known && info.dli_fname[0] == '/' ? loaded_file{info.dli_fname} : loaded_file{};  // no /proc here
 }
 
-// Who may write the library.
+// Who may write the library, or replace it by writing to a folder above it.
 struct writers {
-  uid_t owner = 0;
-  gid_t group = 0;
-  bool by_group = false;
+  std::vector<uid_t> owners;
+  std::vector<gid_t> groups;
 };
-writers writers_of_library() {
+const writers& writers_of_library() {
   static const writers known = [] {
-    struct stat s {};
-    const std::string path = own_file(reinterpret_cast<const void*>(&writers_of_library));
-    if (path.empty() || stat(path.c_str(), &s) != 0) return writers{};
-    return writers{s.st_uid, s.st_gid, (s.st_mode & S_IWGRP) != 0};
+    writers all;
+    const loaded_file library = own_file(reinterpret_cast<const void*>(&writers_of_library));
+    if (library.path.empty() || library.gone) return all;  // its folders may be others' by now
+    for (fs::path at = library.path;; at = at.parent_path()) {
+      struct stat s {};
+      if (stat(at.c_str(), &s) != 0) return writers{};
+      all.owners.push_back(s.st_uid);
+      const bool sticky = at != library.path && (s.st_mode & S_ISVTX) != 0;
+      if ((s.st_mode & S_IWGRP) != 0 && !sticky) all.groups.push_back(s.st_gid);
+      if (at == at.root_path()) return all;
+    }
   }();
   return known;
+}
+template <typename T>
+bool among(const std::vector<T>& all, T one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
 }
 
 // Why a file or folder of this owner and mode is not trusted; "" when it is. A sticky folder lets only the owner of an
 // entry replace it, so as a folder above it is as good as the entry.
 std::string untrusted(const struct stat& s, bool above) {
-  const writers library = writers_of_library();
-  if (s.st_uid != 0 && s.st_uid != geteuid() && s.st_uid != library.owner)
+  const writers& library = writers_of_library();
+  if (s.st_uid != 0 && s.st_uid != geteuid() && !among(library.owners, s.st_uid) &&
+      !LOCKSTEP_MUTANT("module_of_anybody_trusted"))
     return format_text("it belongs to uid {}, not to root, this user or the library's owner", s.st_uid);
-  if (above && (s.st_mode & S_ISVTX) != 0) return "";
+  if ((above || LOCKSTEP_MUTANT("sticky_folder_trusted")) && (s.st_mode & S_ISVTX) != 0) return "";
   if ((s.st_mode & S_IWOTH) != 0 && !LOCKSTEP_MUTANT("world_writable_module_trusted"))
     return "anybody may write to it (chmod o-w)";
   // A group of one's own has one's own number, as Debian and others make them.
   const bool own_group = s.st_gid == getegid() && s.st_gid == geteuid();
-  const bool library_group = library.by_group && s.st_gid == library.group;
-  if ((s.st_mode & S_IWGRP) != 0 && s.st_gid != 0 && !own_group && !library_group)
+  if ((s.st_mode & S_IWGRP) != 0 && s.st_gid != 0 && !own_group && !among(library.groups, s.st_gid) &&
+      !LOCKSTEP_MUTANT("group_of_a_module_unseen"))
     return format_text("group {} may write to it (chmod g-w)", s.st_gid);
   return "";
 }
@@ -125,7 +148,7 @@ std::string untrusted(const std::string& path) {
 std::vector<search_folder> search_folders(const void* own) {
   std::vector<search_folder> folders;
   const auto add = [&](const fs::path& path) { folders.push_back({path.string(), untrusted(path.string())}); };
-  if (const char* list = secure_getenv("LOCKSTEP_BACKEND_PATH")) {
+  if (const char* list = environment("LOCKSTEP_BACKEND_PATH")) {
     const std::string text = list;
     for (size_t begin = 0; begin <= text.size();) {
       const size_t end = std::min(text.find(':', begin), text.size());
@@ -133,7 +156,8 @@ std::vector<search_folder> search_folders(const void* own) {
       begin = end + 1;
     }
   }
-  if (const std::string file = own_file(own); !file.empty()) add(fs::path(file).parent_path() / "lockstep");
+  if (const loaded_file library = own_file(own); !library.path.empty())
+    add(fs::path(library.path).parent_path() / "lockstep");
   return folders;
 }
 

@@ -9,7 +9,8 @@
 namespace lockstep::lib {
 
 // Code is trusted when nobody may write it, or replace a folder above it, but root, this user, and whoever may write
-// the library itself (they could as well change that).
+// the library itself, or replace it (they could as well change that). Where the library's file was deleted or replaced
+// after its load, nobody knows who could: root and this user alone are left.
 
 // Why a file or folder is not to be trusted, for its own sake or for a folder above it, links resolved; "" when it is.
 std::string untrusted(const std::string& path);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "environment.hpp"
 #include "parallel.hpp"
 #include "quota.hpp"
 
@@ -44,7 +45,7 @@ bool forked() {
 
 bool by_openmp() {
   static const bool asked = [] {
-    const char* team = secure_getenv("LOCKSTEP_TEAM");
+    const char* team = lib::environment("LOCKSTEP_TEAM");
     return team != nullptr && std::strcmp(team, "openmp") == 0;
   }();
   return asked;
@@ -53,7 +54,7 @@ bool by_openmp() {
 int default_threads() {
   const int threads = within_quota(affinity_count(), cgroup_quota(""));
   // What starts workers of its own (joblib, dask, data loaders) says so by this variable: "1", or "4,2" by level.
-  const char* openmp = LOCKSTEP_MUTANT("omp_num_threads_ignored") ? nullptr : secure_getenv("OMP_NUM_THREADS");
+  const char* openmp = LOCKSTEP_MUTANT("omp_num_threads_ignored") ? nullptr : lib::environment("OMP_NUM_THREADS");
   const int limit = openmp != nullptr ? std::atoi(openmp) : 0;
   return limit > 0 && limit < threads ? limit : threads;
 }

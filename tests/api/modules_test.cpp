@@ -1,6 +1,6 @@
 // modules_test.cpp - the seam under attack: each broken module gives its own
 // reason, and the process and the CPU backend stay well. argv[1] is the folder
-// with the modules that Meson built.
+// with the modules that Meson built, argv[2] a program that uses the library (modules_child.c), argv[3] the library.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +16,9 @@
 namespace fs = std::filesystem;
 namespace {
 
-std::string built;  // folder of the modules as built
+std::string built;           // folder of the modules as built
+std::string child, library;  // their files
+constexpr uid_t stranger = 12345;
 
 struct backend_state {
   std::string reason;
@@ -40,6 +42,7 @@ class modules : public ::testing::Test {
     char name[] = "/tmp/lockstep-modules-XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     root = name;
+    ASSERT_EQ(chmod(name, 0755), 0);
     const fs::path good = fs::path(root) / "good", open = fs::path(root) / "open";
     fs::create_directory(good);
     fs::create_directory(open);
@@ -60,6 +63,10 @@ class modules : public ::testing::Test {
     // Folders above a module: anybody may replace what lies in the first, only its owner what lies in the second.
     for (const auto& [name, mode] : {std::pair{"loose", 0777}, std::pair{"shared", 01777}}) {
       fs::create_directories(fs::path(root) / name / "inside");
+      fs::create_directories(fs::path(root) / name / "theirs");
+      if (geteuid() == 0) {
+        ASSERT_EQ(chown((fs::path(root) / name / "theirs").c_str(), stranger, 0), 0);
+      }
       copy("lockstep-noinit.so", fs::path(root) / name / "inside" / ("lockstep-" + std::string(name) + ".so"));
       chmod((fs::path(root) / name).c_str(), static_cast<mode_t>(mode));
     }
@@ -79,7 +86,7 @@ class modules : public ::testing::Test {
     copy("lockstep-noinit.so", open / "lockstep-elsewhere.so");
     chmod(open.c_str(), 0777);
     const std::string path = good.string() + ":relative/folder:" + open.string() + ":/nonexistent::" + root +
-                             "/loose/inside:" + root + "/shared/inside:" + root + "/sticky";
+                             "/loose/inside:" + root + "/shared/inside:" + root + "/sticky:" + root + "/shared/theirs";
     setenv("LOCKSTEP_BACKEND_PATH", path.c_str(), 1);
   }
   static void TearDownTestSuite() { fs::remove_all(root); }
@@ -122,7 +129,132 @@ TEST_F(modules, folders_above_a_module) {
   EXPECT_NE(path.find("loose/inside (not used: " + root + "/loose: anybody may write to it"), std::string::npos)
       << path;
   EXPECT_NE(path.find("sticky (not used: anybody may write to it"), std::string::npos) << path;
+  EXPECT_EQ(listed().count("insticky"), 0u);
   expect_reason("shared", "the flux capacitor is missing");  // loaded
+  if (geteuid() == 0) {
+    EXPECT_NE(path.find("shared/theirs (not used: it belongs to uid 12345"), std::string::npos) << path;
+  }
+}
+
+// A program by itself, with a copy of the library that it finds by LD_LIBRARY_PATH, and a module beside the copy.
+struct beside : modules {
+  const fs::path tree = fs::path(root) / ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path lib = tree / "lib", copied = lib / "liblockstep.so.0",
+                 module = lib / "lockstep" / "lockstep-beside.so";
+  static constexpr const char* loaded = "lockstep-beside.so refused to start: the flux capacitor is missing";
+  void SetUp() override {
+    if (fs::path(library).extension() == ".a") GTEST_SKIP() << "the library is a static one";
+    fs::create_directories(module.parent_path());
+    fs::copy_file(library, copied);
+    fs::copy_file(fs::path(built) / "lockstep-noinit.so", module);
+  }
+  // What the program prints. settings: more of the environment, and what else is to stand before the program.
+  static std::string run(const std::string& settings, const std::string& program, const std::string& arguments = "") {
+    const std::string command =
+        "env -u LOCKSTEP_BACKEND_PATH -u XDG_CACHE_HOME " + settings + " '" + program + "' " + arguments + " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    std::string all;
+    for (char part[4096]; pipe != nullptr && fgets(part, sizeof part, pipe) != nullptr;) all += part;
+    EXPECT_EQ(pclose(pipe), 0) << command << "\n" << all;
+    return all;
+  }
+  std::string run_copy(const std::string& arguments = "") const {
+    return run("LD_LIBRARY_PATH='" + lib.string() + "'", child, arguments);
+  }
+  void give(uid_t owner, gid_t group, mode_t folders, mode_t files) const {
+    for (const fs::path& at : {tree, lib, copied, module.parent_path(), module}) {
+      ASSERT_EQ(chown(at.c_str(), owner, group), 0);
+      ASSERT_EQ(chmod(at.c_str(), fs::is_directory(at) ? folders : files), 0);
+    }
+  }
+};
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+#define EXPECT_LACKS(text, part) EXPECT_EQ((text).find(part), std::string::npos) << (text)
+
+// The loader knows the library as "./liblockstep.so.0", which means another file once the folder has changed.
+TEST_F(beside, never_in_the_current_directory) {
+  const fs::path here = tree / "here";
+  for (const fs::path& at : {here, here / "lockstep"}) {
+    fs::create_directories(at);
+    fs::copy_file(fs::path(built) / "lockstep-noinit.so", at / "lockstep-here.so");
+  }
+  const std::string all = run("-C '" + lib.string() + "' LD_LIBRARY_PATH=.", child, "cd '" + here.string() + "'");
+  EXPECT_HAS(all, "path " + lib.string() + "/lockstep\n");
+  EXPECT_HAS(all, loaded);
+  EXPECT_LACKS(all, "lockstep-here");
+}
+
+TEST_F(beside, a_tree_of_a_group) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files to another group";
+  give(0, stranger, 02775, 0775);  // as umask 002 makes it
+  EXPECT_HAS(run_copy(), loaded);
+  ASSERT_EQ(chmod(copied.c_str(), 0755), 0);
+  EXPECT_HAS(run_copy(), loaded);  // the group may still put another library there
+  for (const fs::path& at : {tree, lib}) ASSERT_EQ(chmod(at.c_str(), 0755), 0);
+  EXPECT_HAS(run_copy(), "lockstep (not used: group 12345 may write to it (chmod g-w))");
+  ASSERT_EQ(chmod(module.parent_path().c_str(), 0755), 0);
+  EXPECT_HAS(run_copy(), "is not trusted: group 12345 may write to it (chmod g-w)");
+  ASSERT_EQ(chmod(copied.c_str(), 0775), 0);
+  EXPECT_HAS(run_copy(), loaded);
+  for (const fs::path& at : {copied, module})
+    ASSERT_EQ(chown(at.c_str(), 0, at == copied ? stranger + 1 : stranger), 0);
+  EXPECT_HAS(run_copy(), "is not trusted: group 12345 may write to it (chmod g-w)");
+}
+
+// An environment that one user installs for all: who uses the library trusts its owner, and nobody else.
+TEST_F(beside, a_tree_of_another_user) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files to another user";
+  give(stranger, stranger, 0755, 0755);
+  EXPECT_HAS(run_copy(), loaded);
+  ASSERT_EQ(chown(module.c_str(), stranger + 1, stranger), 0);
+  EXPECT_HAS(run_copy(), "is not trusted: it belongs to uid 12346");
+}
+
+TEST_F(beside, a_library_that_was_deleted) {
+  const std::string all = run_copy("rm '" + copied.string() + "'");
+  EXPECT_HAS(all, "path " + lib.string() + "/lockstep\n");
+  EXPECT_HAS(all, loaded);
+}
+// Who owns what stands at its path now, or at the name that the kernel makes of it, need not have owned the library.
+TEST_F(beside, a_library_that_was_replaced) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files to another user";
+  const fs::path other = lib / "other";
+  for (const fs::path& to : {copied, fs::path(copied.string() + " (deleted)")}) {
+    fs::copy_file(library, other);
+    for (const fs::path& at : {other, module}) ASSERT_EQ(chown(at.c_str(), stranger, stranger), 0);
+    if (to != copied) fs::rename(other, to);
+    const std::string all =
+        run_copy(to == copied ? "mv '" + other.string() + "' '" + to.string() + "'" : "rm '" + copied.string() + "'");
+    EXPECT_HAS(all, "is not trusted: it belongs to uid 12345");
+    fs::copy_file(library, copied, fs::copy_options::overwrite_existing);
+    ASSERT_EQ(chown(copied.c_str(), 0, 0), 0);
+  }
+}
+
+TEST_F(beside, a_set_user_id_program_has_no_settings) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a program of root's";
+  const std::string program = (tree / "set_user_id").string(), trace = (tree / "trace").string();
+  fs::copy_file(child, program);
+  ASSERT_EQ(chmod(program.c_str(), 04755), 0);
+  const auto elevated = [&](const std::string& settings) {
+    return run(settings + " setpriv --reuid 65534 --regid 65534 --clear-groups", program);
+  };
+  const std::string plain = run("", child), bare = elevated("");
+  if (bare.find("uid 65534, effective 0\n") == std::string::npos)
+    GTEST_SKIP() << "no set-user-id programs here: " << bare;
+  EXPECT_HAS(bare, "transpose: OK");
+  for (const std::string& setting :
+       {"LOCKSTEP_BACKEND_PATH='" + root + "/good'", std::string("LOCKSTEP_BACKEND=nonsense"),
+        std::string("LOCKSTEP_VARIANT=nonsense"), std::string("LOCKSTEP_CPU_ISA=nonsense"),
+        std::string("LOCKSTEP_NUM_THREADS=nonsense"), "LOCKSTEP_CALIBRATION='" + root + "/file'",
+        "XDG_CACHE_HOME='" + root + "'", "HOME='" + root + "/home'"}) {
+    EXPECT_NE(run(setting, child), plain) << setting << " changes nothing, so the next line shows nothing";
+    EXPECT_EQ(elevated(setting), bare) << setting;
+  }
+  elevated("LOCKSTEP_TRACE='" + trace + "'");
+  EXPECT_FALSE(fs::exists(trace)) << "LOCKSTEP_TRACE is honoured";
+  run("LOCKSTEP_TRACE='" + trace + "'", child);
+  EXPECT_TRUE(fs::exists(trace));
 }
 
 // Loading it and making a queue of it fork, under locks of this very thread.
@@ -233,7 +365,7 @@ TEST_F(late, the_cpu_takes_over_unless_src_is_spoilt) {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  if (argc != 2) return 2;
-  built = argv[1];
+  if (argc != 4) return 2;
+  built = argv[1], child = argv[2], library = argv[3];
   return RUN_ALL_TESTS();
 }
