@@ -155,9 +155,10 @@ lockstep_status run_aimed(lockstep_plan& plan, const lockstep_options& options) 
   const lease_end ends{chosen};
   lockstep_status status = LOCKSTEP_OK;
   launch_story launched;
+  const whereabouts data = locate(plan.prepared, plan.prepared.call.src, plan.prepared.call.dst);
   require_taken(plan);
   status = give_workspace(plan.prepared, chosen, options);
-  if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, launched);
+  if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, data, launched);
   if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
     fail_backend(status, *chosen.entry);
   remember_run(&chosen, plan.prepared.call.workspace_bytes, launched.staged_bytes);
@@ -181,8 +182,10 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
   choice& chosen = plan.chosen;
   chosen.queue = plan.context->lock(plan.reserved);
   const lease_end ends{chosen};
-  const bool on_device = chosen.backend->measure != nullptr && can_reach(chosen, src) && can_reach(chosen, dst) &&
-                         (plan.prepared.offsets_bytes == 0 || can_reach(chosen, plan.prepared.call.reduce.offsets));
+  const whereabouts data = locate(plan.prepared, src, dst);
+  const bool on_device =
+      chosen.backend->measure != nullptr && can_reach(chosen, data.src, src) && can_reach(chosen, data.dst, dst) &&
+      (plan.prepared.offsets_bytes == 0 || can_reach(chosen, data.offsets, plan.prepared.call.reduce.offsets));
   if (on_device) {
     require_taken(plan);
     plan.context->settle(chosen.queue);

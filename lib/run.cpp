@@ -100,23 +100,13 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
 }
 
 namespace {
-bool host_readable(const void* pointer) {
-  for (backend_entry* entry : backends()) {
-    const lockstep_backend* backend = entry->owner();
-    if (backend == nullptr) continue;
-    lockstep_memory kind = LOCKSTEP_HOST;
-    int32_t device = -1;
-    backend->locate(pointer, &kind, &device);
-    if (kind == LOCKSTEP_DEVICE) return false;
-  }
-  return true;
-}
+bool host_readable(const void* pointer) { return place_of(pointer).kind != LOCKSTEP_DEVICE; }
 
 // Device offsets with a NULL src: fine when every segment is empty, and only a
 // look at them tells.
 void require_empty_segments(lockstep_context* context, const prepared_call& prepared) {
-  const whereabouts at = locate(prepared, nullptr, nullptr);
-  backend_entry* owner = find_backend(at.backend);
+  const array_place at = place_of(prepared.call.reduce.offsets);
+  backend_entry* owner = at.owner;
   const queue_lease lease = context->acquire(owner, at.device, nullptr, false);
   std::vector<int64_t> offsets(prepared.offsets_bytes / sizeof(int64_t));
   lockstep_status status =
@@ -180,7 +170,7 @@ void check_workspace(const prepared_call& prepared, const choice& chosen, const 
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "options.workspace ({}, {} bytes) overlaps {} ({}, {} bytes); give it memory of its own", workspace,
            options.workspace_bytes, name, array.first, array.second);
-  if (!can_reach(chosen, workspace))
+  if (!can_reach(chosen, place_of(workspace), workspace))
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}, which {} cannot reach; give memory of its kind, or NULL",
          workspace, chosen.entry->name());
 }
@@ -275,12 +265,13 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
       prepared.call.workspace_bytes =
           chosen.variant->workspace != nullptr ? chosen.variant->workspace(chosen.queue.get(), &prepared.call) : 0;
       status = give_workspace(prepared, chosen, options);
-      if (status == LOCKSTEP_OK) status = launch_staged(context, chosen, prepared, options, launched);
+      if (status == LOCKSTEP_OK) status = launch_staged(context, chosen, prepared, options, data, launched);
       if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
         fail_backend(status, *chosen.entry);
     } catch (const error& e) {
       // In place, src may be spoilt; and what a lost device held is lost with it.
-      const bool src_gone = (src == dst && launched.started) || (e.status == LOCKSTEP_BACKEND_LOST && data.on_device);
+      const bool src_gone =
+          (src == dst && launched.started) || (e.status == LOCKSTEP_BACKEND_LOST && data.on_device().owner != nullptr);
       if (!may_fall_back || !recoverable(e.status) || src_gone) throw;
       failure = e.text;
       skip = chosen.entry;

@@ -50,11 +50,18 @@ struct choice {
   bool forced = false;  // the variant was named
   uint64_t plan = 0;    // of which plan it is: what is remembered of its last execution holds for the next
 };
-struct whereabouts {
-  bool on_device = false;
-  bool pinned = false;  // page-locked host memory, as far as it matters for the trips over the link
-  std::string backend;  // who owns the device memory
+// Whose memory an array is.
+struct array_place {
+  lockstep_memory kind = LOCKSTEP_HOST;
+  backend_entry* owner = nullptr;  // of device or managed memory
   int32_t device = 0;
+};
+// Where the arrays of a call lie: asked once a call, for a driver takes its time to answer.
+struct whereabouts {
+  array_place src, dst, offsets;
+  bool pinned = false;  // page-locked host memory, as far as it matters for the trips over the link
+  // The first of them that is device or managed memory; its owner is NULL where none is.
+  const array_place& on_device() const { return src.owner != nullptr ? src : dst.owner != nullptr ? dst : offsets; }
 };
 whereabouts locate(const prepared_call& prepared, const void* src, const void* dst);
 // Throws when a named backend or variant cannot run the call. skip: a backend
@@ -78,10 +85,11 @@ struct launch_story {
   size_t staged_bytes = 0;
   bool started = false;  // dst may have been written to
 };
+array_place place_of(const void* pointer);
 // Whether the chosen backend can use an address as it is.
-bool can_reach(const choice& chosen, const void* pointer);
+bool can_reach(const choice& chosen, const array_place& place, const void* pointer);
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
-                              const lockstep_options& options, launch_story& story);
+                              const lockstep_options& options, const whereabouts& data, launch_story& story);
 
 // Reads and checks host offsets and completes src_span.
 void resolve_offsets(lockstep_context* context, prepared_call& prepared);

@@ -54,27 +54,37 @@ pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, con
 
 }  // namespace
 
-whereabouts locate(const prepared_call& prepared, const void* src, const void* dst) {
-  whereabouts found;
-  const void* offsets = prepared.offsets_bytes != 0 ? prepared.call.reduce.offsets : nullptr;
-  // Results that are few do not make the trip a pageable one.
-  const void* sized = prepared.dst_span >= prepared.src_span / 8 ? dst : nullptr;
+array_place place_of(const void* pointer) {
+  array_place found;
+  if (pointer == nullptr) return found;
   for (backend_entry* entry : backends()) {
-    if (entry->is_cpu()) continue;
-    const lockstep_backend* backend = entry->owner();
+    const lockstep_backend* backend = entry->is_cpu() ? nullptr : entry->owner();
     if (backend == nullptr) continue;
-    bool pinned = true;
-    for (const void* pointer : {src, dst, offsets}) {
-      if (pointer == nullptr) continue;
-      lockstep_memory kind = LOCKSTEP_HOST;
-      int32_t device = -1;
-      backend->locate(pointer, &kind, &device);
-      if (kind == LOCKSTEP_DEVICE || kind == LOCKSTEP_MANAGED) return {true, false, entry->name(), std::max(device, 0)};
-      if (kind != LOCKSTEP_PINNED && (pointer == src || pointer == sized)) pinned = false;
-    }
-    if (pinned && src != nullptr) found.pinned = true;
+    lockstep_memory kind = LOCKSTEP_HOST;
+    int32_t device = -1;
+    backend->locate(pointer, &kind, &device);
+    if (kind == LOCKSTEP_DEVICE || kind == LOCKSTEP_MANAGED) return {kind, entry, std::max(device, 0)};
+    if (kind == LOCKSTEP_PINNED) found.kind = kind;
   }
   return found;
+}
+
+whereabouts locate(const prepared_call& prepared, const void* src, const void* dst) {
+  whereabouts found;
+  found.src = place_of(src), found.dst = place_of(dst);
+  if (prepared.offsets_bytes != 0) found.offsets = place_of(prepared.call.reduce.offsets);
+  // Results that are few do not make the trip a pageable one.
+  const bool sized = prepared.dst_span >= prepared.src_span / 8;
+  found.pinned = found.on_device().owner == nullptr && found.src.kind == LOCKSTEP_PINNED &&
+                 (found.dst.kind == LOCKSTEP_PINNED || !sized);
+  return found;
+}
+
+bool can_reach(const choice& chosen, const array_place& place, const void* pointer) {
+  // The CPU backend cannot tell device memory from its own; the owner can.
+  if (chosen.entry->is_cpu()) return place.kind != LOCKSTEP_DEVICE;
+  if (place.owner == chosen.entry && place.kind == LOCKSTEP_DEVICE && place.device == chosen.device) return true;
+  return chosen.backend->reachable(chosen.queue.get(), pointer) != 0;
 }
 
 choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
@@ -86,8 +96,9 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
                                  : (options.variant == nullptr ? now.variants[prepared.call.op] : "");
   if (options.variant != nullptr && !forced.empty()) check_variant_known(prepared.call.op, forced, "options.variant");
 
-  if (backend_entry* owner = data.on_device ? find_backend(data.backend) : nullptr;
-      owner != nullptr && owner->get() == nullptr)
+  const array_place& device_data = data.on_device();
+  backend_entry* const owner = device_data.owner;
+  if (owner != nullptr && owner->get() == nullptr)
     fail(LOCKSTEP_BACKEND_LOST, "the data is memory of {}, which is gone with it ({})", owner->name(), owner->reason());
   choice chosen;
   for (backend_entry* entry : backends()) {
@@ -103,26 +114,25 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
         continue;
       }
       const bool last_resort = entry->is_cpu();
-      if (!last_resort && forced.empty() && data.on_device && data.backend != entry->name()) {
-        passed_over("the data is memory of " + data.backend);
+      if (!last_resort && forced.empty() && owner != nullptr && owner != entry) {
+        passed_over("the data is memory of " + owner->name());
         continue;
       }
       // Queued work and what a stream orders stays where it is.
       const bool stays = (options.flags & LOCKSTEP_DEVICE_DATA) != 0 ||
-                         (data.on_device && ((options.flags & LOCKSTEP_ASYNC) != 0 || options.stream != nullptr ||
-                                             !prepared.src_span_known));
+                         (owner != nullptr && ((options.flags & LOCKSTEP_ASYNC) != 0 || options.stream != nullptr ||
+                                               !prepared.src_span_known));
       if (!last_resort && skip == nullptr && forced.empty() && !stays) {
         if (chosen.compared.device != nullptr) chosen.why = why_not_others(chosen);  // of the module before
-        const cost::place where = data.on_device ? cost::on_device : data.pinned ? cost::pinned : cost::pageable;
+        const cost::place where = owner != nullptr ? cost::on_device : data.pinned ? cost::pinned : cost::pageable;
         chosen.compared = compare(context->calibrated(), prepared, *entry, where, now.threads);
         if (!chosen.compared.pays()) continue;
-        if (data.on_device) chosen.compared = {};  // what anybody expects
+        if (owner != nullptr) chosen.compared = {};  // what anybody expects
       }
     } else if (backend == nullptr) {
       fail(LOCKSTEP_NO_BACKEND, "{} cannot run any more: {}", entry->name(), entry->reason());
     }
-    const bool own_device = data.on_device && data.backend == entry->name() && named.is_auto();
-    chosen.device = own_device ? data.device : named.device;
+    chosen.device = owner == entry && named.is_auto() ? device_data.device : named.device;
     try {
       chosen.queue = context->acquire(entry, chosen.device, entry->is_cpu() ? nullptr : options.stream,
                                       (options.flags & LOCKSTEP_ASYNC) != 0);

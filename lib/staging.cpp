@@ -10,27 +10,14 @@
 
 namespace lockstep::lib {
 
-// The CPU backend cannot tell device memory from its own; the owner can.
-bool can_reach(const choice& chosen, const void* pointer) {
-  if (!chosen.entry->is_cpu()) return chosen.backend->reachable(chosen.queue.get(), pointer) != 0;
-  for (backend_entry* entry : backends()) {
-    const lockstep_backend* other = entry == chosen.entry ? nullptr : entry->owner();
-    if (other == nullptr) continue;
-    lockstep_memory kind = LOCKSTEP_HOST;
-    int32_t device = -1;
-    other->locate(pointer, &kind, &device);
-    if (kind == LOCKSTEP_DEVICE) return false;
-  }
-  return true;
-}
-
 namespace {
 
 // A buffer in the chosen backend's reach, or nothing when the pointer already is.
 class staged {
  public:
-  staged(const choice& chosen, const void* pointer, size_t bytes) : chosen_(chosen), bytes_(bytes) {
-    if (bytes == 0 || can_reach(chosen, pointer)) return;
+  staged(const choice& chosen, const array_place& place, const void* pointer, size_t bytes)
+      : chosen_(chosen), bytes_(bytes) {
+    if (bytes == 0 || can_reach(chosen, place, pointer)) return;
     const lockstep_memory kind = chosen.entry->is_cpu() ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
     const lockstep_status status = chosen.backend->allocate(chosen.queue.get(), kind, bytes, &copy_);
     if (status != LOCKSTEP_OK) fail_backend(status, *chosen.entry);
@@ -62,9 +49,10 @@ struct mover {
 
   mover(lockstep_context* context, const choice& chosen, const whereabouts& data)
       : backend(chosen.backend), queue(chosen.queue.get()), entry(chosen.entry) {
-    if (!data.on_device || data.backend == chosen.entry->name()) return;
-    entry = find_backend(data.backend);
-    own = context->acquire(entry, data.device, nullptr, false);
+    const array_place& at = data.on_device();
+    if (at.owner == nullptr || at.owner == chosen.entry) return;
+    entry = at.owner;
+    own = context->acquire(entry, at.device, nullptr, false);
     context->settle(own);
     backend = own->backend;
     queue = own.get();
@@ -95,9 +83,9 @@ constexpr size_t slab_bytes = size_t{16} << 20;
 
 // Whether the call can go slab by slab: both sides out of reach, and a row that
 // takes every part.
-std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& prepared) {
-  if (chosen.backend->run_slabs == nullptr || can_reach(chosen, prepared.call.src) ||
-      can_reach(chosen, prepared.call.dst))
+std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& prepared, const whereabouts& data) {
+  if (chosen.backend->run_slabs == nullptr || data.on_device().owner != nullptr ||
+      can_reach(chosen, data.src, prepared.call.src) || can_reach(chosen, data.dst, prepared.call.dst))
     return {};
   std::vector<lockstep_slab> slabs = cut(prepared, slab_bytes);
   for (const lockstep_slab& slab : slabs) {
@@ -119,21 +107,19 @@ lockstep_status launch(const choice& chosen, const lockstep_call& call) {
 }
 
 // Nothing to copy, and when the call returns it is done: the CPU on host memory. A short call wants no more than that.
-bool runs_as_it_stands(const choice& chosen, const prepared_call& prepared) {
-  const lockstep_call& call = prepared.call;
-  return chosen.entry->is_cpu() && can_reach(chosen, call.src) && can_reach(chosen, call.dst) &&
-         (prepared.offsets_bytes == 0 || can_reach(chosen, call.reduce.offsets));
+bool runs_as_it_stands(const choice& chosen, const whereabouts& data) {
+  return chosen.entry->is_cpu() && data.src.kind != LOCKSTEP_DEVICE && data.dst.kind != LOCKSTEP_DEVICE &&
+         data.offsets.kind != LOCKSTEP_DEVICE;
 }
 }  // namespace
 
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
-                              const lockstep_options& options, launch_story& story) {
-  if (runs_as_it_stands(chosen, prepared)) {
+                              const lockstep_options& options, const whereabouts& data, launch_story& story) {
+  if (runs_as_it_stands(chosen, data)) {
     story.started = true;
     return launch(chosen, prepared.call);
   }
-  if (const auto slabs = slabs_of(chosen, prepared);
-      !slabs.empty() && !locate(prepared, prepared.call.src, prepared.call.dst).on_device) {
+  if (const auto slabs = slabs_of(chosen, prepared, data); !slabs.empty()) {
     story.staged_bytes = prepared.src_span + prepared.dst_span;
     context->settle(chosen.queue);
     story.started = true;
@@ -143,13 +129,13 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   lockstep_call call = prepared.call;
   const bool in_place = call.src == call.dst;
   const bool has_offsets = prepared.offsets_bytes != 0;
-  if (!prepared.src_span_known && !can_reach(chosen, call.src))
+  if (!prepared.src_span_known && !can_reach(chosen, data.src, call.src))
     fail(LOCKSTEP_UNSUPPORTED,
          "offsets are device memory, so src cannot be copied to where {} reaches it; call the backend that owns both",
          chosen.entry->name());
-  const staged dst(chosen, call.dst, prepared.dst_span);
-  const staged src(chosen, call.src, in_place ? 0 : prepared.src_span);
-  const staged offsets(chosen, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);
+  const staged dst(chosen, data.dst, call.dst, prepared.dst_span);
+  const staged src(chosen, data.src, call.src, in_place ? 0 : prepared.src_span);
+  const staged offsets(chosen, data.offsets, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);
   story.staged_bytes = dst.bytes() + src.bytes() + offsets.bytes();
   const bool any = dst.used() || src.used() || offsets.used();
   const bool async = (options.flags & LOCKSTEP_ASYNC) != 0 && !any;
@@ -157,7 +143,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   if (!async) context->settle(chosen.queue);
   const copies_end on_failure{chosen, any};
   if (any) {
-    const mover move(context, chosen, locate(prepared, call.src, call.dst));
+    const mover move(context, chosen, data);
     if (src.used()) {
       move.copy(call.src, src.copy(), prepared.src_span);
       call.src = src.copy();
@@ -191,7 +177,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   if (finished != LOCKSTEP_OK && finished != LOCKSTEP_OVERFLOW && finished != LOCKSTEP_EMPTY) return finished;
   if (dst.used()) {
     text = last_error();
-    const mover move(context, chosen, locate(prepared, prepared.call.src, prepared.call.dst));
+    const mover move(context, chosen, data);
     story.started = true;
     move.copy(dst.copy(), prepared.call.dst, prepared.dst_span);
     move.finish();

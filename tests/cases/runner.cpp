@@ -19,7 +19,7 @@
 namespace lockstep::cases {
 namespace {
 
-constexpr size_t margin = 1024;  // bytes around a buffer that are looked at afterwards
+constexpr size_t margin = 4096;  // bytes around a buffer that are looked at afterwards: a page
 const char* volatile running_now = "";
 
 // Memory between two unmapped pages. Grows; is never given back.

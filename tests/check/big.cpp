@@ -273,5 +273,74 @@ TEST_F(Big, ShuffleMoreThan2To31Elements) {
   dst.expect_zero_but(static_cast<size_t>(n) * 4, 4, seen);
 }
 
+// The last sizes whose indices fit 32 bits with a sign, and the first that do not, in the smallest elements of each op.
+TEST_F(Big, AroundTwoToThe31) {
+  for (const int64_t n : {two31 - 1, two31, two31 + 1}) {
+    SCOPED_TRACE(n);
+    const mapping bytes(static_cast<size_t>(n));
+    for (const int64_t at : {int64_t{0}, n / 2, n - 1}) bytes.as<uint8_t>()[at] = 7;
+    // A factor of each: 1 (2^31 - 1 is prime), 2^15, 3.
+    const int64_t rows = n % 3 == 0 ? 3 : n % 2 == 0 ? 1 << 15 : 1, cols = n / rows;
+    const auto to = [&](int64_t at) { return at % cols * rows + at / cols; };
+    const std::vector<int64_t> seen = {to(0), to(n / 2), to(n - 1)};
+    const folded_output dst(static_cast<size_t>(n), 1, seen);
+    const auto whole = [&](const char* op) {
+      SCOPED_TRACE(op);
+      for (const int64_t at : seen) EXPECT_EQ(dst.as<uint8_t>()[at], 7) << at;
+      dst.expect_zero_but(static_cast<size_t>(n), 1, seen);
+    };
+    const auto turned = lockstep_transpose_packed(1, rows, cols);
+    OK(lockstep_transpose(context, &turned, bytes.as<void>(), dst.as<void>(), nullptr));
+    whole("transpose");
+    const int64_t shape[] = {rows, cols, 1};
+    const int32_t perm[] = {1, 2, 0};
+    const auto permuted = lockstep_permute_packed(1, 3, shape, perm);
+    OK(lockstep_permute(context, &permuted, bytes.as<void>(), dst.as<void>(), nullptr));
+    whole("permute");
+
+    const mapping halves(static_cast<size_t>(n) * 2);
+    for (const int64_t at : {int64_t{0}, n / 2, n - 1}) halves.as<uint16_t>()[at] = 0x4000;  // 2.0
+    double squares = 0;
+    const auto ssq = lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F16, n, 1);
+    OK(lockstep_square_sum(context, &ssq, halves.as<void>(), &squares, nullptr));
+    EXPECT_EQ(squares, 12);
+
+    const mapping words(static_cast<size_t>(n) * 4);
+    for (const int64_t at : {int64_t{0}, n / 2, n - 1}) words.as<int32_t>()[at] = at == n - 1 ? -9 : 5;
+    int64_t sum = 0;
+    const auto of = [&](lockstep_reduction what) {
+      const auto d = lockstep_reduce_full(what, LOCKSTEP_I32, n, 1);
+      EXPECT_EQ(lockstep_reduce(context, &d, words.as<void>(), &sum, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+      return sum;
+    };
+    EXPECT_EQ(of(LOCKSTEP_SUM), 1);
+    EXPECT_EQ(of(LOCKSTEP_ARGMIN), n - 1);
+  }
+  for (const int64_t n : {two31 - 1, two31, two31 + 1}) {
+    SCOPED_TRACE(n);
+    const mapping x(static_cast<size_t>(n) * 4);
+    x.as<float>()[n - 1] = 1;
+    const std::vector<int64_t> seen = {n - 2, n - 1};
+    const folded_output dst(static_cast<size_t>(n) * 4, 4, seen);
+    const double c[] = {1, 2, 4};
+    const auto d = lockstep_stencil_packed(LOCKSTEP_F32, 1, &n, 1, c, LOCKSTEP_BOUNDARY_CONSTANT);
+    OK(lockstep_stencil(context, &d, x.as<void>(), dst.as<void>(), nullptr));
+    EXPECT_EQ(dst.as<float>()[n - 2], 4);
+    EXPECT_EQ(dst.as<float>()[n - 1], 2);
+    dst.expect_zero_but(static_cast<size_t>(n) * 4, 4, seen);
+  }
+  for (const int64_t n : {two31 - 32, two31, two31 + 32}) {  // whole warps
+    SCOPED_TRACE(n);
+    const mapping x(static_cast<size_t>(n) * 4);
+    x.as<uint32_t>()[n - 1] = 77;
+    const std::vector<int64_t> seen = {n - 2};
+    const folded_output dst(static_cast<size_t>(n) * 4, 4, seen);
+    const auto d = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, n, 32, 1);
+    OK(lockstep_shuffle(context, &d, x.as<void>(), dst.as<void>(), nullptr));
+    EXPECT_EQ(dst.as<uint32_t>()[n - 2], 77u);
+    dst.expect_zero_but(static_cast<size_t>(n) * 4, 4, seen);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::check

@@ -1,0 +1,395 @@
+// fuzz.cpp - random descriptions, good and bad, through the C ABI: what the chosen row makes of a call is what `ref`
+// makes of it, to the last byte of dst and the last word of the error. A call that could reach beyond the buffers is
+// made with NULL for them, which it must refuse. Every case has a number: lockstep_check --gtest_filter=Fuzz.* --seed N
+// runs it first; fuzz_corpus.txt keeps those that have found something.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "check.hpp"
+
+namespace lockstep::check {
+namespace {
+__extension__ using wide = __int128;
+
+constexpr size_t room = 1 << 18;
+alignas(4096) unsigned char src_bytes[room], dst_bytes[2][room];
+int64_t offsets[70];
+
+// Draws of one case; the same number gives the same case on every machine.
+class draws {
+ public:
+  explicit draws(uint64_t number) : state_(number) {}
+  uint64_t bits() { return cases::mix(state_ += 0x9E3779B97F4A7C15u); }
+  bool one_in(unsigned n) { return bits() % n == 0; }
+  int64_t upto(int64_t most) { return static_cast<int64_t>(bits() % static_cast<uint64_t>(most + 1)); }
+  template <class T>
+  T of(std::initializer_list<T> all) {
+    return all.begin()[bits() % all.size()];
+  }
+  // A size: small most of the time, else where arithmetic goes wrong.
+  int64_t size(int64_t most) {
+    if (!one_in(24)) return one_in(3) ? upto(3) : upto(most);
+    return of<int64_t>({-1, INT64_MIN, INT64_MAX, INT64_MAX / 2 + 1, INT64_MAX / 16, int64_t{1} << 31,
+                        (int64_t{1} << 31) - 1, (int64_t{1} << 32) + 1, int64_t{1} << 62, 0});
+  }
+  // What is right, or near it.
+  int64_t near(int64_t right) {
+    if (one_in(3)) return right + upto(9);
+    return one_in(20) ? right - 1 : one_in(30) ? size(40) : right;
+  }
+  template <class E>
+  E enumerator(int least, int most) {
+    const int value = one_in(40) ? of<int>({least - 1, most + 1, INT32_MAX, INT32_MIN, 99})
+                                 : least + static_cast<int>(upto(most - least));
+    return static_cast<E>(value);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+int64_t times(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+// Bytes from the first to the last of counts[k] elements strides[k] apart, exactly; 0 for none.
+struct axis {
+  int64_t count, stride;
+};
+wide span(std::initializer_list<axis> axes, size_t bytes) {
+  wide last = 0;
+  for (const axis& a : axes) {
+    if (a.count <= 0) return 0;
+    if (a.count > 1 && a.stride > 0) last += static_cast<wide>(a.count - 1) * a.stride;
+  }
+  return (last + 1) * static_cast<wide>(bytes);
+}
+
+// A call, and the bytes that it may reach.
+struct drawn {
+  lockstep_op op;
+  lockstep_transpose_desc transpose{};
+  lockstep_permute_desc permute{};
+  lockstep_reduce_desc reduce{};
+  lockstep_stencil_desc stencil{};
+  lockstep_shuffle_desc shuffle{};
+  wide src = 0, dst = 0;
+  double coefficients[64];
+
+  lockstep_status run(lockstep_context* c, const void* from, void* to, const lockstep_options* o) const {
+    switch (op) {
+      case LOCKSTEP_TRANSPOSE: return lockstep_transpose(c, &transpose, from, to, o);
+      case LOCKSTEP_PERMUTE: return lockstep_permute(c, &permute, from, to, o);
+      case LOCKSTEP_SQUARE_SUM: return lockstep_square_sum(c, &reduce, from, to, o);
+      case LOCKSTEP_REDUCE: return lockstep_reduce(c, &reduce, from, to, o);
+      case LOCKSTEP_STENCIL: return lockstep_stencil(c, &stencil, from, to, o);
+      default: return lockstep_shuffle(c, &shuffle, from, to, o);
+    }
+  }
+  lockstep_status plan(lockstep_context* c, const lockstep_options* o, lockstep_plan** out) const {
+    switch (op) {
+      case LOCKSTEP_TRANSPOSE: return lockstep_plan_transpose(c, &transpose, o, out);
+      case LOCKSTEP_PERMUTE: return lockstep_plan_permute(c, &permute, o, out);
+      case LOCKSTEP_SQUARE_SUM: return lockstep_plan_square_sum(c, &reduce, o, out);
+      case LOCKSTEP_REDUCE: return lockstep_plan_reduce(c, &reduce, o, out);
+      case LOCKSTEP_STENCIL: return lockstep_plan_stencil(c, &stencil, o, out);
+      default: return lockstep_plan_shuffle(c, &shuffle, o, out);
+    }
+  }
+  // Executed once, waited for.
+  lockstep_status planned(lockstep_context* c, const void* from, void* to, const lockstep_options* o) const {
+    lockstep_plan* made = nullptr;
+    lockstep_status status = plan(c, o, &made);
+    if (status == LOCKSTEP_OK) status = lockstep_plan_execute(made, from, to, o);
+    const std::string text = lockstep_last_error();
+    lockstep_plan_destroy(made);
+    return status;
+  }
+};
+
+size_t element_bytes(draws& d) {
+  return d.one_in(40) ? d.of<size_t>({0, 3, 32, SIZE_MAX}) : d.of<size_t>({1, 2, 4, 8, 16});
+}
+
+void draw_transpose(draws& d, drawn& c) {
+  const int64_t most = d.one_in(4) ? 300 : 40;
+  auto& t = c.transpose;
+  t = lockstep_transpose_packed(element_bytes(d), d.size(most), d.size(most));
+  t.src_ld = d.near(t.cols), t.dst_ld = d.near(t.rows);
+  t.batch = d.one_in(2) ? 1 : d.size(5);
+  t.src_batch_stride = d.one_in(8) ? d.upto(4) : d.near(times(t.rows, t.src_ld));
+  t.dst_batch_stride = d.near(times(t.cols, t.dst_ld));
+  c.src = span({{t.batch, t.src_batch_stride}, {t.rows, t.src_ld}, {t.cols, 1}}, t.element_bytes);
+  c.dst = span({{t.batch, t.dst_batch_stride}, {t.cols, t.dst_ld}, {t.rows, 1}}, t.element_bytes);
+}
+
+void draw_permute(draws& d, drawn& c) {
+  auto& p = c.permute;
+  const int rank = d.one_in(40) ? d.of<int>({0, 9, -1}) : 1 + static_cast<int>(d.upto(LOCKSTEP_MAX_RANK - 1));
+  int64_t shape[LOCKSTEP_MAX_RANK];
+  int32_t perm[LOCKSTEP_MAX_RANK];
+  const int used = std::clamp(rank, 0, LOCKSTEP_MAX_RANK);
+  for (int k = 0; k < used; ++k) shape[k] = d.size(used < 3 ? 60 : used < 5 ? 9 : 3), perm[k] = k;
+  for (int k = used - 1; k > 0; --k) std::swap(perm[k], perm[d.upto(k)]);
+  p = lockstep_permute_packed(element_bytes(d), rank, shape, perm);
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) return;
+  if (d.one_in(3)) {  // padded, or spoilt
+    const auto k = static_cast<int>(d.upto(used - 1));
+    const int64_t factor = d.one_in(10) ? 0 : 1 + d.upto(2);
+    for (int a = 0; a <= k; ++a) p.src_strides[a] = times(p.src_strides[a], factor);
+    for (int a = 0; a <= k && d.one_in(2); ++a) p.dst_strides[a] = times(p.dst_strides[a], factor);
+  }
+  if (d.one_in(30)) p.perm[d.upto(used - 1)] = d.of<int32_t>({-1, 0, 1, 8, INT32_MAX});
+  wide last_src = 0, last_dst = 0, total = 1;
+  for (int k = 0; k < used; ++k) {
+    const int32_t axis = p.perm[k];
+    if (axis < 0 || axis >= used) return void(c.src = c.dst = static_cast<wide>(room) + 1);
+    if (p.shape[k] <= 0) total = 0;
+    if (p.shape[k] > 1) last_src += static_cast<wide>(p.shape[k] - 1) * std::max<int64_t>(p.src_strides[k], 0);
+    if (p.shape[axis] > 1) last_dst += static_cast<wide>(p.shape[axis] - 1) * std::max<int64_t>(p.dst_strides[k], 0);
+  }
+  if (total == 0) return;
+  c.src = (last_src + 1) * static_cast<wide>(p.element_bytes);
+  c.dst = (last_dst + 1) * static_cast<wide>(p.element_bytes);
+}
+
+void draw_reduce(draws& d, drawn& c) {
+  auto& r = c.reduce;
+  const bool squares = c.op == LOCKSTEP_SQUARE_SUM;
+  const auto reduction = squares ? d.enumerator<lockstep_reduction>(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_NORM2)
+                                 : d.enumerator<lockstep_reduction>(LOCKSTEP_SUM, LOCKSTEP_ARGMAX);
+  const auto dtype = squares ? d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_I64)
+                             : d.enumerator<lockstep_dtype>(LOCKSTEP_F32, LOCKSTEP_I64);
+  const bool large = d.one_in(6);
+  r = lockstep_reduce_rows(reduction, dtype, d.size(large ? 4 : 60), d.size(large ? 6000 : 90), 0);
+  r.sequence_stride = d.near(r.length);
+  if (d.one_in(3)) r.element_stride = d.near(std::max<int64_t>(r.count, 1)), r.sequence_stride = 1;
+  if (d.one_in(6)) r.result = LOCKSTEP_F32;
+  if (d.one_in(30)) r.result = d.enumerator<lockstep_dtype>(0, 7);
+  const size_t bytes = std::max<size_t>(lockstep_dtype_bytes(dtype), 1);
+  if (d.one_in(4) && r.count >= 0 && r.count < 69) {
+    offsets[0] = d.one_in(20) ? d.size(9) : d.upto(5);
+    for (int64_t s = 0; s < r.count; ++s)
+      offsets[s + 1] = d.one_in(60) ? d.size(50) : offsets[s] + (d.one_in(4) ? 0 : d.upto(large ? 900 : 40));
+    r.offsets = offsets;
+    if (!d.one_in(6)) r.element_stride = 1;
+    c.src = 0;
+    for (int64_t s = 0; s < r.count; ++s)
+      if (offsets[s + 1] > offsets[s])
+        c.src = std::max(c.src, span({{offsets[s + 1], std::max<int64_t>(r.element_stride, 1)}}, bytes));
+  } else {
+    c.src = span({{r.count, r.sequence_stride}, {r.length, r.element_stride}}, bytes);
+  }
+  c.dst = span({{r.count, 1}}, 8);
+}
+
+void draw_stencil(draws& d, drawn& c) {
+  auto& s = c.stencil;
+  const int rank = 1 + static_cast<int>(d.upto(2));
+  int64_t shape[3];
+  for (int k = 0; k < rank; ++k) shape[k] = d.size(rank == 1 ? 400 : rank == 2 ? 60 : 20);
+  for (double& x : c.coefficients)
+    x = d.one_in(5) ? d.of<double>({0, -0.0, 1e300, 5e-310}) : static_cast<double>(d.upto(2000) - 1000) / 512;
+  const int radius = d.one_in(40) ? d.of<int>({0, 17, -1, 9}) : 1 + static_cast<int>(d.upto(rank == 1 ? 9 : 4));
+  s = lockstep_stencil_packed(d.one_in(30) ? LOCKSTEP_I32 : d.of<lockstep_dtype>({LOCKSTEP_F32, LOCKSTEP_F64}), rank,
+                              shape, radius, c.coefficients,
+                              d.enumerator<lockstep_boundary>(LOCKSTEP_BOUNDARY_NEAREST, LOCKSTEP_BOUNDARY_VALID));
+  s.sweeps = d.one_in(3) ? static_cast<int32_t>(1 + d.upto(5)) : 1;
+  s.value = d.of<double>({0, 1.5, -0.0, 1e-310, __builtin_nan("")});
+  const bool valid = s.boundary == LOCKSTEP_BOUNDARY_VALID;
+  const int64_t shrink = valid ? 2 * int64_t{s.radius} * s.sweeps : 0;
+  for (int k = rank - 2, inner = rank - 1; k >= 0; inner = k--)
+    s.dst_strides[k] = times(s.dst_strides[inner], s.shape[inner] - shrink);
+  if (d.one_in(4)) {
+    s.form = d.enumerator<lockstep_form>(LOCKSTEP_SYMMETRIC, LOCKSTEP_ANTISYMMETRIC);
+    s.coefficient_count = radius * rank + 1;
+    if (s.form == LOCKSTEP_ANTISYMMETRIC && !d.one_in(9)) c.coefficients[0] = 0;
+  }
+  if (d.one_in(40)) s.coefficient_count += 1;
+  if (d.one_in(3))
+    for (int k = 0; k < rank - 1; ++k)
+      s.src_strides[k] = d.near(s.src_strides[k]), s.dst_strides[k] = d.near(s.dst_strides[k]);
+  s.batch = d.one_in(3) ? d.size(4) : 1;
+  const int64_t whole = times(s.src_strides[0], s.shape[0]);
+  s.src_batch_stride = d.near(whole), s.dst_batch_stride = d.near(std::max<int64_t>(whole, 1));
+  wide src = 0, dst = 0;
+  for (int k = 0; k < rank; ++k) {
+    if (s.shape[k] <= 0) return;
+    src += static_cast<wide>(s.shape[k] - 1) * std::max<int64_t>(s.src_strides[k], 0);
+    dst += static_cast<wide>(s.shape[k] - 1) * std::max<int64_t>(s.dst_strides[k], 0);
+  }
+  if (s.batch <= 0) return;
+  if (s.batch > 1) {
+    src += static_cast<wide>(s.batch - 1) * std::max<int64_t>(s.src_batch_stride, 0);
+    dst += static_cast<wide>(s.batch - 1) * std::max<int64_t>(s.dst_batch_stride, 0);
+  }
+  c.src = (src + 1) * 8, c.dst = (dst + 1) * 8;
+}
+
+void draw_shuffle(draws& d, drawn& c) {
+  auto& s = c.shuffle;
+  s = lockstep_shuffle_warps(d.enumerator<lockstep_shuffle_kind>(LOCKSTEP_SHUFFLE_IDX, LOCKSTEP_SHUFFLE_XOR),
+                             d.one_in(30) ? 2 : d.of<size_t>({4, 8}), times(32, d.upto(300)), 1 << d.upto(5),
+                             static_cast<int32_t>(d.upto(40)) - 4);
+  if (d.one_in(30)) s.count = d.size(100);
+  if (d.one_in(30)) s.width = d.of<int32_t>({0, 3, 64, -32});
+  if (d.one_in(30)) s.operand = d.of<int32_t>({INT32_MIN, INT32_MAX, 32});
+  c.src = c.dst = span({{s.count, 1}}, s.element_bytes);
+}
+
+// "" or what is wrong with the case.
+std::string wrong_with(uint64_t number, lockstep_context* context) {
+  draws d(number);
+  auto c = std::make_unique<drawn>();
+  c->op = static_cast<lockstep_op>(d.upto(LOCKSTEP_OP_COUNT - 1));
+  switch (c->op) {
+    case LOCKSTEP_TRANSPOSE: draw_transpose(d, *c); break;
+    case LOCKSTEP_PERMUTE: draw_permute(d, *c); break;
+    case LOCKSTEP_SQUARE_SUM:
+    case LOCKSTEP_REDUCE: draw_reduce(d, *c); break;
+    case LOCKSTEP_STENCIL: draw_stencil(d, *c); break;
+    default: draw_shuffle(d, *c);
+  }
+  const size_t src_at = 64 + 16 * static_cast<size_t>(d.upto(6)), dst_at = 64 + 16 * static_cast<size_t>(d.upto(6));
+  const bool fits = c->src <= static_cast<wide>(room / 2) && c->dst <= static_cast<wide>(room / 2);
+  const bool in_place = fits && d.one_in(5);
+  const unsigned char* const from = src_bytes + src_at;
+  std::string text[2];
+  lockstep_status status[2];
+  const bool planned = d.one_in(4), queued = d.one_in(6);
+  for (const int k : {0, 1}) {
+    unsigned char* const to = dst_bytes[k] + dst_at;
+    std::memset(
+        dst_bytes[k], 0xA5,
+        fits ? std::min<size_t>(room, dst_at + static_cast<size_t>(std::max(c->dst, in_place ? c->src : 0)) + 4096)
+             : 8192);
+    if (in_place) std::memcpy(to, from, static_cast<size_t>(std::max(c->src, c->dst)));
+    lockstep_options o = lockstep_options_defaults();
+    if (k == 1) o.variant = "ref";
+    if (queued && k == 0) o.flags = LOCKSTEP_ASYNC;
+    const void* const source = !fits ? nullptr : in_place ? to : from;
+    status[k] = planned && k == 0 ? c->planned(context, source, fits ? to : nullptr, &o)
+                                  : c->run(context, source, fits ? to : nullptr, &o);
+    text[k] = lockstep_last_error();
+    if (queued && k == 0 && lockstep_synchronize(context) != LOCKSTEP_OK) return "an asynchronous call failed late";
+  }
+  const auto what = [&](const std::string& words) {
+    return words + ": " + lockstep_status_name(status[0]) + " \"" + text[0] + "\", ref " +
+           lockstep_status_name(status[1]) + " \"" + text[1] + "\"";
+  };
+  // A plan takes its workspace before it knows src and dst.
+  if (planned && !fits && status[0] == LOCKSTEP_OUT_OF_MEMORY) return "";
+  if (status[0] != status[1]) return what("the status is another");
+  if (status[0] == LOCKSTEP_INTERNAL) return what("a defect");
+  if (!fits && status[0] == LOCKSTEP_OK) return what("NULL taken for more than there is");
+  if (status[0] != LOCKSTEP_OK && text[0].empty()) return what("no text");
+  if (std::any_of(text[0].begin(), text[0].end(), [](char x) { return static_cast<unsigned char>(x) < 0x20; }))
+    return what("a control character");
+  if (std::memcmp(dst_bytes[0], dst_bytes[1], room) != 0) return what("dst is another");
+  return "";
+}
+
+TEST(Fuzz, RandomDescriptionsAgainstRef) {
+  for (size_t i = 0; i < room; i += 8) {  // all kinds of floats and integers
+    const uint64_t bits = cases::mix(i);
+    const uint64_t word = bits % 5 == 0 ? bits : (bits & 0x800FFFFFFFFFFFFFu) | (uint64_t{0x3F0 + bits % 31} << 52);
+    std::memcpy(src_bytes + i, &word, 8);
+  }
+  lockstep_context_options o = lockstep_context_defaults();
+  o.backend = "cpu";
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
+  int failures = 0;
+  uint64_t ran = 0;
+  const auto one = [&](uint64_t number) {
+    ++ran;
+    if (const std::string wrong = wrong_with(number, context); !wrong.empty() && ++failures < 10)
+      ADD_FAILURE() << "case " << number << ": " << wrong << "\n  rerun: --gtest_filter=Fuzz.* --seed " << number;
+  };
+  std::ifstream corpus(CORPUS_FILE);
+  ASSERT_TRUE(corpus.good()) << CORPUS_FILE;
+  for (std::string line; std::getline(corpus, line);)
+    if (!line.empty() && line[0] != '#') one(std::strtoull(line.c_str(), nullptr, 10));
+  one(seed);
+  const char* const asked = getenv("LOCKSTEP_FUZZ_SECONDS");
+  const double seconds = asked != nullptr ? std::atof(asked) : 2;
+  // Each run sees other cases; a failure tells its number.
+  const auto begin = std::chrono::steady_clock::now();
+  const auto from = asked != nullptr ? static_cast<uint64_t>(begin.time_since_epoch().count()) : seed;
+  while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds && failures < 10)
+    one(cases::mix(from + ran));
+  std::printf("%llu cases\n", static_cast<unsigned long long>(ran));
+  EXPECT_GT(ran, 1000u);
+  lockstep_context_destroy(context);
+}
+
+// ---- growth --------------------------------------------------------------------------
+
+int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Contexts, calls and plans that come and go leave nothing behind.
+TEST(Growth, OfNothing) {
+  static float src[4096], dst[4096];
+  const auto round = [] {
+    lockstep_context_options o = lockstep_context_defaults();
+    o.backend = "cpu";
+    o.threads = 2;
+    lockstep_context* c = nullptr;
+    ASSERT_EQ(lockstep_context_create(&o, &c), LOCKSTEP_OK);
+    const auto t = lockstep_transpose_packed(4, 64, 64);
+    const int64_t n = 4096;
+    const double taps[] = {1, 2, 1};
+    auto s = lockstep_stencil_packed(LOCKSTEP_F32, 1, &n, 1, taps, LOCKSTEP_BOUNDARY_WRAP);
+    s.sweeps = 3;
+    lockstep_options queued = lockstep_options_defaults();
+    queued.flags = LOCKSTEP_ASYNC;
+    EXPECT_EQ(lockstep_transpose(c, &t, src, dst, nullptr), LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_stencil(c, &s, src, dst, &queued), LOCKSTEP_OK);
+    lockstep_plan* plan = nullptr;
+    EXPECT_EQ(lockstep_plan_stencil(c, &s, nullptr, &plan), LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_plan_execute(plan, src, dst, nullptr), LOCKSTEP_OK);
+    EXPECT_NE(lockstep_transpose(c, &t, nullptr, dst, nullptr), LOCKSTEP_OK);  // texts of errors, too
+    EXPECT_EQ(lockstep_synchronize(c), LOCKSTEP_OK);
+    lockstep_plan_destroy(plan);
+    lockstep_context_destroy(c);
+  };
+  for (int i = 0; i < 300; ++i) round();
+  const int64_t before = resident_bytes();
+  for (int i = 0; i < 3000; ++i) round();
+  EXPECT_LT(resident_bytes() - before, 1 << 20) << "bytes more after 3,000 rounds";
+}
+
+// ---- addresses -----------------------------------------------------------------------
+
+// Wherever in a line of the cache src and dst begin.
+TEST(Addresses, EveryPlaceInALine) {
+  cases::runner run;
+  for (const char* name :
+       {"transpose/b1/67x91", "transpose/b4/33x70", "transpose/b16/9x40", "permute/b2/6x35x20/perm2,0,1",
+        "permute/b8/5x7x9/perm1,2,0", "square_sum/ssq/f16/rows/5x301", "square_sum/norm2/f64/full/700",
+        "reduce/sum/f32/full/5003", "reduce/argmin/i32/rows/9x77", "reduce/max/f64/columns/50x37",
+        "stencil/f32/general/mirror/r2/517", "stencil/f64/general/wrap/r1/15x40", "shuffle/b4/down/w16/op3/n160",
+        "shuffle/b8/idx/w32/op7/n96"}) {
+    const std::string text = name;
+    const size_t element = cases::parse(text).src.element_bytes;
+    for (size_t at = 0; at < 64 / element; ++at)
+      for (const size_t other : {size_t{0}, at, (at + 1) % (64 / element)}) {
+        const cases::subject s(cases::parse(text + "/off" + std::to_string(at) + "," + std::to_string(other)));
+        const cases::outcome o = run.run(s, cases::target{});
+        ASSERT_EQ(o.what, cases::verdict::equal) << s.c.name << ": " << o.text;
+      }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::check
