@@ -10,6 +10,7 @@
 #include "cases.hpp"
 #include "commit.hpp"
 #include "judge.hpp"
+#include "sample_report.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -31,6 +32,8 @@ nlohmann::ordered_json read_result(const std::string& path) {
   }
   return result;
 }
+
+bool is_sample(const nlohmann::ordered_json& run) { return run.contains("meta") && run["meta"].contains("sample"); }
 
 void check_pattern(const char* option, const std::string& pattern) {
   try {
@@ -55,17 +58,22 @@ void choose_variant(bench::options& run) {
 
 // Of files that are there already.
 int from_files(const std::vector<std::string>& files, const std::string& html, const std::string& json,
-               const std::string& before) {
-  if (html.empty() && json.empty() && before.empty())
-    refuse(
-        "--from makes a page of earlier results, judges them anew or compares them: say where to with --html FILE or "
-        "--json FILE, or with what by --compare FILE");
+               const std::string& before, const std::string& against) {
   if (!json.empty() && files.size() > 1) refuse("--json takes one file of --from, not {}", files.size());
   if (!before.empty() && files.size() > 1) refuse("--compare takes one file of --from, not {}", files.size());
   std::vector<nlohmann::ordered_json> runs;
   for (const std::string& path : files) runs.push_back(read_result(path));
+  const bool samples = std::all_of(runs.begin(), runs.end(), is_sample);
+  if (!samples && html.empty() && json.empty() && before.empty())
+    refuse(
+        "--from makes a page of earlier results, judges them anew or compares them: say where to with --html FILE or "
+        "--json FILE, or with what by --compare FILE");
+  if (!against.empty() && !samples) refuse("--against is for samples, and not all files of --from are one");
+  for (nlohmann::ordered_json& run : runs)
+    if (!against.empty()) run["meta"]["sample"]["against"] = against;
   const int code = before.empty() ? 0 : bench::compare(read_result(before), runs.front());
   for (nlohmann::ordered_json& run : runs) bench::judge(run);
+  if (samples && json != "-" && html != "-" && before.empty()) bench::print_sample(runs);
   if (!json.empty()) write_file(json, one_a_line(runs.front()));
   if (!html.empty()) bench::write_page(std::move(runs), files, html);
   return code;
@@ -82,12 +90,22 @@ void bench_command(command root, action& chosen) {
   auto command = root.add_command("bench", "Time cases, verified first, as fractions of the memory limit");
   const auto s = std::make_shared<settings>();
   add_place(command, s->run.where);
-  command
-      .add("--preset", s->run.preset,
-           "quick, ladder, readme, sweep, cliffs, crossover (auto beside CPU and device) or full")
-      .one_of(bench::preset_names());
-  command.add("--case", s->run.cases,
-              "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
+  auto preset = command.add("--preset", s->run.preset,
+                            "quick, ladder, readme, sweep, cliffs, crossover (auto beside CPU and device) or full");
+  preset.one_of(bench::preset_names());
+  const option named = command.add("--case", s->run.cases,
+                                   "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
+  option sample = command.add("--sample", s->run.sample,
+                              "a seed: shapes as users bring them, drawn by it, instead of a preset; each beside its "
+                              "best peer");
+  sample.type_name("SEED").between(int64_t{0}, INT64_MAX).excludes(preset).excludes(named);
+  option count = command.add("--count", s->run.count, "of a sample: how many shapes are drawn (110)");
+  count.between(int64_t{1}, int64_t{1000000});
+  option first = command.add("--first", s->run.first, "of a sample: leave out the shapes drawn before this one (0)");
+  first.between(int64_t{0}, int64_t{999999});
+  const option against = command.add("--against", s->run.against,
+                                     "of a sample: judge it against the peers that match this regular expression "
+                                     "(all), the others stand beside");
   command.add("--filter", s->run.filter, "only cases that match this regular expression");
   command.add("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");
   command.add("--cold", s->run.cold, "overwrite the caches before each sample");
@@ -109,8 +127,11 @@ void bench_command(command root, action& chosen) {
   command.add("--note", s->run.note, "a line for the results file: the driver's version, say");
   command.add("--print-commit", s->print_commit,
               "print the commit that this program was built from, and do nothing else");
-  command.when_called([s, &chosen] {
-    chosen = [s] {
+  command.when_called([s, sample, count, first, against, &chosen] {
+    chosen = [s, sample, count, first, against] {
+      for (const option& one : {count, first, against})
+        if (one.given() && !sample.given() && (one.name() != "--against" || s->from.empty()))
+          refuse("{} is of a sample; give --sample SEED too", one.name());
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;
       for (const auto& [option, path] : {std::pair("--json", &s->json), std::pair("--csv", &s->csv),
                                          std::pair("--html", &s->html), std::pair("--nvbench", &s->nvbench)})
@@ -119,12 +140,18 @@ void bench_command(command root, action& chosen) {
         for (const auto& [option, path] : {std::pair("--csv", &s->csv), std::pair("--nvbench", &s->nvbench)})
           if (!path->empty())
             refuse("{} is for what is measured, and --from measures nothing; leave one of them out", option);
-        return from_files(s->from, s->html, s->json, s->before);
+        check_pattern("--against", s->run.against);
+        return from_files(s->from, s->html, s->json, s->before, s->run.against);
       }
       bench::options& run = s->run;
       if (std::isnan(run.seconds)) refuse("--seconds is nan; give 0 to 3600");
       check_pattern("--filter", run.filter);
       check_pattern("--variants", run.variants);
+      check_pattern("--against", run.against);
+      if (run.first >= run.count)
+        refuse("--first {} leaves none of --count {} draws; give a smaller one", run.first, run.count);
+      if (run.sample >= 0 && !run.variants.empty() && run.variants != "auto")
+        refuse("--sample times what auto chooses, or one --variant; leave --variants out");
       if (run.where.backend.empty()) run.where.backend = "auto";
       run.backends = named_backends({run.where.backend}, run.where);
       run.where.backend = "auto";
@@ -144,7 +171,12 @@ void bench_command(command root, action& chosen) {
              joined(run.backends, " and "),
              run.filter.empty() ? "there is no row" : format_text("no case matches --filter \"{}\"", run.filter),
              run.variants.empty() ? "" : format_text(" of a variant that matches --variants \"{}\"", run.variants));
-      if (s->json != "-" && s->html != "-") bench::print_table(all);  // what goes down a pipe goes alone
+      if (s->json != "-" && s->html != "-") {  // what goes down a pipe goes alone
+        if (run.sample >= 0)
+          bench::print_sample({bench::to_json(all)});
+        else
+          bench::print_table(all);
+      }
       if (!s->csv.empty()) bench::write_csv(all, s->csv);
       save(all);
       if (!s->nvbench.empty()) bench::write_nvbench(all, s->nvbench);

@@ -2,6 +2,7 @@
 #include "judge.hpp"
 
 #include <map>
+#include <regex>
 
 namespace lockstep::tool::bench {
 namespace {
@@ -49,6 +50,20 @@ comparison beside(const ordered_json& ours, const ordered_json& peer) {
   return beside(timed_of(ours), timed_of(peer));
 }
 
+namespace {
+void judge_sampled(ordered_json& ours, const std::vector<ordered_json*>& peers, const std::regex& against) {
+  for (const char* key : {"sample_peer", "sample_ratio", "behind"}) ours.erase(key);
+  for (const ordered_json* peer : peers) {
+    const double ratio = beside(ours, *peer).ratio;
+    if (!std::regex_search(peer->at("source").get<std::string>(), against)) continue;
+    if (ours.contains("sample_ratio") && ours.at("sample_ratio") <= ratio) continue;
+    ours["sample_peer"] = peer->at("source");
+    ours["sample_ratio"] = ratio;
+    ours["behind"] = ratio < behind_below;
+  }
+}
+}  // namespace
+
 void judge(ordered_json& run) {
   struct rows {
     std::vector<ordered_json*> ours, peers;
@@ -60,6 +75,10 @@ void judge(ordered_json& run) {
   }
   for (auto& [key, of] : cases)
     for (size_t k = 0; k < of.ours.size() && !of.peers.empty(); ++k) judge_case(*of.ours[k], of.peers, k == 0);
+  if (!run.contains("meta") || !run.at("meta").contains("sample")) return;
+  const std::regex against(run.at("meta").at("sample").value("against", ""), std::regex::icase);
+  for (auto& [key, of] : cases)
+    for (ordered_json* ours : of.ours) judge_sampled(*ours, of.peers, against);
 }
 
 }  // namespace lockstep::tool::bench

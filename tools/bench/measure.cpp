@@ -18,6 +18,7 @@
 #include "machine.hpp"
 #include "memory.hpp"
 #include "peers.hpp"
+#include "sample.hpp"
 
 namespace lockstep::tool::bench {
 namespace {
@@ -99,7 +100,13 @@ class bench_run {
  private:
   std::vector<line> lines(const std::string& backend) const {
     std::vector<line> all;
-    if (asked_.cases.empty()) all = preset(asked_.preset, backend);
+    if (asked_.sample >= 0) {
+      const int64_t most = backend == "cpu" ? most_on_cpu : most_on_device;
+      const auto seed = static_cast<uint64_t>(asked_.sample);
+      for (std::string& name : drawn_cases(seed, asked_.first, asked_.count, most)) all.push_back({std::move(name)});
+    } else if (asked_.cases.empty()) {
+      all = preset(asked_.preset, backend);
+    }
     for (const std::string& name : asked_.cases) all.push_back({name});
     const std::regex filter(asked_.filter, std::regex::icase);
     std::erase_if(all, [&](const line& one) { return !std::regex_search(one.name, filter); });
@@ -259,6 +266,7 @@ class bench_run {
   }
   double seconds() const {
     return asked_.seconds > 0          ? asked_.seconds
+           : asked_.sample >= 0        ? 0.05  // the rounds beside the peers decide
            : asked_.preset == "quick"  ? 0.15
            : asked_.preset == "cliffs" ? 0.02
                                        : 0.6;
@@ -329,7 +337,10 @@ report measure_all(const options& asked) {
   out.machine["memory"] = asked.memory;
   if (!asked.note.empty()) out.machine["note"] = asked.note;
   out.machine["cache"] = asked.cold ? "cold: caches overwritten before each sample" : "hot: back to back";
-  if (asked.preset == "crossover" && asked.cases.empty()) {
+  if (asked.sample >= 0)
+    out.machine["sample"] = {{"seed", asked.sample},    {"count", asked.count},     {"first", asked.first},
+                             {"rounds", sample_rounds}, {"against", asked.against}, {"behind_below", behind_below}};
+  if (asked.preset == "crossover" && asked.cases.empty() && asked.sample < 0) {
     measure_crossover(asked, out);
     return out;
   }

@@ -149,7 +149,7 @@ struct peer_crew::program {
 };
 
 peer_crew::peer_crew(const options& asked, const std::string& backend, report& out)
-    : out_(out), one_core_(backend == "cpu" && asked.where.threads == 1) {
+    : out_(out), one_core_(backend == "cpu" && asked.where.threads == 1), sample_(asked.sample >= 0) {
   if (one_core_) stay_on_this_core();
   src_file_ = memory_file("src"), want_file_ = memory_file("want");
   std::error_code failed;
@@ -162,6 +162,7 @@ peer_crew::peer_crew(const options& asked, const std::string& backend, report& o
                       "--threads", std::to_string(asked.where.threads),
                       "--seconds", format_text("{}", asked.seconds > 0 ? asked.seconds : 0.3)};
     if (asked.cold) one->arguments.push_back("--cold");
+    if (sample_) one->arguments.push_back("--sample");
     programs_.push_back(std::move(one));
   }
   if (failed || programs_.empty())
@@ -186,7 +187,7 @@ bool peer_crew::take_turns(program& one, const sampler& again, const void* src, 
   };
   const std::string request = format_text("{}\n", count);
   const auto median = [](std::vector<double> ms) { return summarise(std::move(ms)).median; };
-  while (theirs.ratios.size() < most && more_rounds_due(theirs.ratios)) {
+  while (theirs.ratios.size() < most && due(theirs.ratios)) {
     std::vector<double> mine, its;
     for (const bool my_turn : {theirs.ratios.size() % 2 == 0, theirs.ratios.size() % 2 == 1}) {
       quiet();
@@ -210,7 +211,9 @@ bool peer_crew::take_turns(program& one, const sampler& again, const void* src, 
   return true;
 }
 
-bool peer_crew::open(const way& w) { return w.turns && more_rounds_due(w.ratios); }
+bool peer_crew::due(const std::vector<double>& ratios) const {
+  return sample_ ? ratios.size() < sample_rounds : more_rounds_due(ratios);
+}
 
 void peer_crew::measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes,
                         const void* want, size_t want_bytes, const sampler& again) {
@@ -224,13 +227,15 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
   // Which of a cache's sets its pages share moves a small case by up to 5 % (256 squared beside OpenBLAS in one run:
   // 1.001, 0.971 and 1.009, each within 0.002): it is done in sittings of a few rounds, each with other pages of src.
   // Each look (verdict.hpp) spreads its rounds over as many sittings.
-  const size_t sittings = src_bytes + want_bytes <= most_of_small ? 9 : 1;
+  const size_t sittings = src_bytes + want_bytes > most_of_small ? 1 : sample_ ? 3 : 9;
+  const std::vector<size_t> rounds =
+      sample_ ? std::vector<size_t>{sample_rounds} : std::vector<size_t>(std::begin(looks), std::end(looks));
   std::vector<way> ways;
   size_t before = 0;
-  for (const size_t look : looks) {
+  for (const size_t look : rounds) {
     for (size_t k = 1; k <= sittings; ++k) {
       const bool begun = before > 0 || k > 1;
-      if (begun && std::none_of(ways.begin(), ways.end(), open)) break;
+      if (begun && std::none_of(ways.begin(), ways.end(), [&](const way& w) { return open(w); })) break;
       if (begun && sittings > 1) move_pages(src_file_, src, src_bytes);
       // In turns ours reads the very pages that the programs map: two copies of one array differ in speed by up to
       // 9 %, with where their pages happen to lie.
@@ -301,6 +306,10 @@ void peer_crew::sit(const result& ours, const std::string& request, const void* 
     const int status = one->stop(late);
     one->away = !one->answered && !late;     // else it begins again with the next case
     if (one->away && status == 0) continue;  // it has nothing for this backend
+    if (one->away && WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+      out_.skipped.push_back(format_text("{}: SKIP: a library that it needs is not installed (it says which)", name));
+      continue;
+    }
     failed(late                  ? "it took too long"
            : WIFSIGNALED(status) ? format_text("it died of signal {}", WTERMSIG(status))
                                  : format_text("it ended with exit code {}", WEXITSTATUS(status)));

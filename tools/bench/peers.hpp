@@ -34,7 +34,8 @@ class peer_crew {
     std::vector<double> ms = {}, ratios = {};
     std::vector<std::array<double, 2>> rounds = {};  // medians of ours and its, milliseconds
   };
-  static bool open(const way& w);  // more rounds may change what they say
+  bool due(const std::vector<double>& ratios) const;  // more rounds
+  bool open(const way& w) const { return w.turns && due(w.ratios); }
   // The case once by all programs, and later by those of `ways` whose verdict may still change.
   void sit(const result& ours, const std::string& request, const void* src, const sampler& again, size_t most,
            std::vector<way>& ways);
@@ -44,6 +45,7 @@ class peer_crew {
   std::vector<std::unique_ptr<program>> programs_;
   report& out_;
   bool one_core_;  // shared by all, where each has one thread
+  bool sample_;    // a fixed number of rounds each
   int src_file_ = -1, want_file_ = -1;
 };
 

@@ -34,6 +34,12 @@ constexpr size_t most_rounds = looks[2];
 // Whether more rounds are due by the rule.
 bool more_rounds_due(const std::vector<double>& ratios);
 
+// A sample (sample.hpp) has many shapes and little time for each: so many rounds beside every peer, and a shape is
+// behind where the median of the best peer's time over ours lies below. Runs of one draw on one machine agree within
+// 3.4 %; who judges by more than one run counts what is behind in each of them.
+constexpr size_t sample_rounds = 9;
+constexpr double behind_below = 0.97;
+
 // A result as a verdict sees it: milliseconds, the samples' median and the ends of their middle half.
 struct timed {
   std::string source;

@@ -1,7 +1,7 @@
 // peer.hpp - what the C++ peer programs share: a case with bench's own data, the check of a peer's result, timing, the
-// line of JSON. bench starts a program once, as PEER --backend cpu --threads 2 --seconds 0.3 [--cold], and writes it
-// one case a line (name, lockstep's own milliseconds, a stencil's coefficients for whom they are news); file 3 holds
-// the case's src, file 4 what lockstep made of it. The program answers
+// line of JSON. bench starts a program once, as PEER --backend cpu --threads 2 --seconds 0.3 [--cold] [--sample], and
+// writes it one case a line (name, lockstep's own milliseconds, a stencil's coefficients for whom they are news); file
+// 3 holds the case's src, file 4 what lockstep made of it. The program answers
 //   {"name": "transpose/b4/512x512", "peer": "OpenBLAS 0.3.21 omatcopy", "checked": "bits equal", "waits": true}
 // for each way that it has to do the case, and then waits for its turns: bench writes a number of samples, the program
 // answers {"ms": [...]}; after 0 it goes on. A way that takes no turns gives its "ms" at once (empty: the result is
@@ -246,6 +246,8 @@ int serve(int argc, char** argv, const char* backend, const Start& start) {
     const std::string word = argv[i];
     if (word == "--cold")
       a.cold = true;
+    else if (word == "--sample")
+      continue;  // it asks for every way however long that takes to prepare, which these do anyway
     else if (word == "--backend" && i + 1 < argc)
       a.backend = argv[++i];
     else if (word == "--threads" && i + 1 < argc)

@@ -8,6 +8,7 @@ import time
 words = dict(zip(sys.argv[1:], sys.argv[2:]))  # --backend cpu --threads 2 --seconds 0.3
 seconds = float(words.get("--seconds", 0.3))
 threads = int(words.get("--threads", 0))
+sample = "--sample" in sys.argv  # every way of a case, however long that takes to prepare
 if threads:  # NumPy's dot is OpenBLAS's
     os.environ["OPENBLAS_NUM_THREADS"] = str(threads)
 try:
@@ -15,7 +16,8 @@ try:
 except ImportError:  # said where it matters: on the peer's own backend
     np = None
 
-types = {"b1": "uint8", "b2": "float16", "b4": "float32", "b8": "float64", "f32": "float32", "f64": "float64", "i32": "int32"}
+types = {"b1": "uint8", "b2": "float16", "b4": "float32", "b8": "float64", "f32": "float32", "f64": "float64", "i32": "int32",
+         "f16": "float16", "bf16": "uint16"}  # NumPy has no bfloat16: its bits
 
 
 class Case:
@@ -24,7 +26,7 @@ class Case:
     def __init__(self, request):
         name, ours_ms, *coefficients = request.split()  # a stencil's: c_0, then c_1 ... c_r an axis
         self.ours_ms = float(ours_ms)
-        self.name, self.kind, self.coefficients = name, None, [float(np.float32(c)) for c in coefficients]
+        self.name, self.kind, self.bfloat16 = name, None, "/bf16/" in name
         if m := re.fullmatch(r"transpose/(b[1248])/(\d+)x(\d+)(?:/batch(\d+))?", name):
             self.kind, self.dtype = "moved", np.dtype(types[m[1]])
             self.shape = ((int(m[4]),) if m[4] else ()) + (int(m[2]), int(m[3]))
@@ -32,14 +34,17 @@ class Case:
         elif m := re.fullmatch(r"permute/(b[1248])/([\dx]+)/perm([\d,]+)", name):
             self.kind, self.dtype, self.shape = "moved", np.dtype(types[m[1]]), tuple(map(int, m[2].split("x")))
             self.axes = tuple(map(int, m[3].split(",")))
-        elif m := re.fullmatch(r"(?:reduce|square_sum)/(\w+)/(f32|f64|i32)/(full|rows)/([\dx]+)(?:/\w+)?", name):
+        elif m := re.fullmatch(r"(?:reduce|square_sum)/(\w+)/(b?f16|f32|f64|i32)/(full|rows|columns)/([\dx]+)(?:/\w+)?", name):
             self.kind, self.dtype, self.shape = m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
-            self.rows = m[3] == "rows"
-            self.result = {"max": self.dtype, "argmax": np.dtype(np.int64)}.get(self.kind, np.dtype(np.float64))
+            self.axis = {"full": None, "rows": 1, "columns": 0}[m[3]]
+            whole = self.dtype.kind == "i" and self.kind in ("sum", "ssq")
+            self.result = {"max": self.dtype, "argmax": np.dtype(np.int64)}.get(self.kind, np.dtype(np.int64 if whole else np.float64))
             if name.endswith("/to_f32"):
                 self.result = np.dtype(np.float32)
-        elif m := re.fullmatch(r"stencil/f32/symmetric/nearest/r4/([\dx]+)", name):
-            self.kind, self.dtype, self.shape = "stencil", np.dtype("float32"), tuple(map(int, m[1].split("x")))
+        elif m := re.fullmatch(r"stencil/(f32|f64)/symmetric/nearest/r(\d+)/([\dx]+)(?:/sweeps(\d+))?", name):
+            self.kind, self.dtype, self.shape = "stencil", np.dtype(types[m[1]]), tuple(map(int, m[3].split("x")))
+            self.radius, self.sweeps = int(m[2]), int(m[4] or 1)
+            self.coefficients = [float(self.dtype.type(c)) for c in coefficients]
 
     def pages(self):
         """The pages that ours reads: a copy would be on huge ones, which NumPy asks for. Writable, though nobody writes:
@@ -68,12 +73,13 @@ class Case:
             return "equal"
         return ("" if worst < 0.1 else "WRONG: ") + f"relative error {worst:.0e}"
 
-    def inside(self, got, radius=4):
-        """A stencil's results away from the edges."""
-        cut = tuple(slice(radius, -radius) for _ in self.shape)
-        want = np.asarray(self.want(np.float32, self.shape))[cut]
+    def inside(self, got):
+        """A stencil's results away from the edges, or all of them, as many as got has."""
+        cut = tuple(slice((n - g) // 2, n - (n - g) // 2) for n, g in zip(self.shape, got.shape))
+        want = np.asarray(self.want(self.dtype, self.shape))[cut]
         worst = float(np.max(np.abs(got - want)) / np.max(np.abs(want)))
-        return f"inside within {worst:.0e} of the largest" if worst < 1e-5 else f"WRONG: inside off by {worst:.0e} of the largest"
+        where = "" if got.shape == self.shape else "inside "
+        return f"{where}within {worst:.0e} of the largest" if worst < 1e-5 else f"WRONG: {where}off by {worst:.0e} of the largest"
 
     def take_turns(self, peer, checked, body):
         """Waits for its turns, as peer.hpp says."""
@@ -81,17 +87,23 @@ class Case:
             begin = time.perf_counter()
             body()
             return time.perf_counter() - begin
+
+        def samples(count):
+            body()
+            return [seconds_of_one() * 1e3 for _ in range(count)]
         once = seconds_of_one()
         if checked.startswith("WRONG") or (once > 0.3 and once * 1e3 > 10 * self.ours_ms):
             return self.say(peer, checked, lambda: [once * 1e3])
+        self.answer_turns(peer, checked, samples)
+
+    def answer_turns(self, peer, checked, samples):
         print(json.dumps({"name": self.name, "peer": peer, "checked": checked, "waits": True}), flush=True)
         while count := int(sys.stdin.readline() or 0):
-            body()
-            print(json.dumps({"ms": [seconds_of_one() * 1e3 for _ in range(count)]}), flush=True)
+            print(json.dumps({"ms": samples(count)}), flush=True)
 
     def say_device(self, peer, checked, body, event, spin):
         """Times a body that queues work on a device: samples of 0.2 ms, back to back, queued behind a spin so that no
-        launch's gap is in them, as ours are. event() makes an event, spin(us) keeps the device busy for so long.
+        launch's gap is in them, as ours are; of a sample in turns with ours. event() makes an event, spin(us) keeps the device busy for so long.
         A sample counts where its first event had not passed when its last was queued; where 50 ms do not do, the
         body waits for the device itself: ten runs or more a sample then, gaps and all."""
         if checked.startswith("WRONG"):
@@ -100,7 +112,7 @@ class Case:
             body()
         begin, end, pause = event(), event(), 100.0
 
-        def sample(runs):
+        def once(runs):
             nonlocal pause
             while True:
                 if pause:
@@ -115,11 +127,12 @@ class Case:
                     return begin.elapsed_time(end) / runs
                 pause = pause * 2 if pause < 50e3 else 0
 
-        once = max(sample(1), 1e-3)
-        runs = min(50, max(1 if pause else 10, int(0.2 / once)))
+        runs = min(50, max(1 if pause else 10, int(0.2 / max(once(1), 1e-3))))
+        if sample:
+            return self.answer_turns(peer, checked + ("" if pause else ", waits for each"), lambda count: [once(runs) for _ in range(count)])
         samples = []
         while len(samples) < 15 or (sum(samples) * runs < seconds * 1e3 and len(samples) < 100):
-            samples.append(sample(runs))
+            samples.append(once(runs))
             if sum(samples) * runs > 3e3:
                 break
         self.say(peer, checked + ("" if pause else ", waits for each"), lambda: samples)
@@ -130,13 +143,20 @@ class Case:
         print(json.dumps({"name": self.name, "peer": peer, "checked": checked, "ms": ms}), flush=True)
 
 
-def serve(backend, start):
-    """start() gives measure(case); a peer that has nothing to offer on a backend ends at once."""
-    if words.get("--backend", "cpu").split(":")[0] != backend or "--cold" in sys.argv:
+backend = words.get("--backend", "cpu").split(":")[0]
+
+
+def serve(backends, start):
+    """start() gives measure(case); a peer that has nothing to offer on a backend ends at once, and with 77 where a module
+    is not installed."""
+    if backend not in backends or "--cold" in sys.argv:
         return
-    if np is None:
-        sys.exit(f"{sys.argv[0]}: {sys.executable} has no numpy")
-    measure = start()
+    try:
+        import numpy  # noqa: F401
+        measure = start()
+    except ModuleNotFoundError as missing:
+        print(f"{sys.argv[0]}: SKIP: {sys.executable} has no {missing.name}", file=sys.stderr)
+        sys.exit(77)
     while line := sys.stdin.readline():
         case = Case(line)
         if case.kind:

@@ -25,6 +25,7 @@ void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std:
   pages::page p(format_text("lockstep bench: {}", joined(devices, " and ")),
                 "Memory-bound array operations with the same bits on every backend, as fractions of memory limits "
                 "measured in the same run.");
+  add_sample(p, all);
   add_verdict(p, all);
   add_fractions(p, all);
   add_roofline(p, all);

@@ -11,7 +11,6 @@
 #include "cases.hpp"
 
 namespace lockstep::tool::bench {
-namespace {
 
 using nlohmann::ordered_json;
 
@@ -39,6 +38,8 @@ std::string place_of(const ordered_json& run, const ordered_json& result) {
   }
   return result.value("cold", false) ? text + ", cold caches" : text;
 }
+
+namespace {
 
 // The name with its sizes replaced: "" for shapes that are no series of one size.
 std::string family_of(const std::string& name) {

@@ -50,6 +50,9 @@ std::vector<pages::mark> caches_of(const material& all, size_t run, const std::s
 // Of these, what an overview shows: of a case in more than five sizes the largest alone.
 std::vector<best> headline_rows(const material& all, const std::string& place);
 
+// Of a row of a run's "benchmarks": its device, its memory or its threads.
+std::string place_of(const nlohmann::ordered_json& run, const nlohmann::ordered_json& result);
+
 std::string percent(double fraction);
 std::string gb_s_text(double gb_s);
 std::string factor_text(double factor);
@@ -58,6 +61,7 @@ std::string factor_text(double factor);
 void add_verdict(pages::page& p, const material& all);
 void add_method(pages::page& p, const material& all);
 void add_limits(pages::page& p, const material& all);
+void add_sample(pages::page& p, const material& all);
 void add_fractions(pages::page& p, const material& all);
 void add_roofline(pages::page& p, const material& all);
 void add_ladder(pages::page& p, const material& all);
