@@ -64,11 +64,11 @@ int from_files(const std::vector<std::string>& files, const std::string& html, c
   std::vector<nlohmann::ordered_json> runs;
   for (const std::string& path : files) runs.push_back(read_result(path));
   const bool samples = std::all_of(runs.begin(), runs.end(), is_sample);
+  if (!against.empty() && !samples) refuse("--against is for samples, and not all files of --from are one");
   if (!samples && html.empty() && json.empty() && before.empty())
     refuse(
         "--from makes a page of earlier results, judges them anew or compares them: say where to with --html FILE or "
         "--json FILE, or with what by --compare FILE");
-  if (!against.empty() && !samples) refuse("--against is for samples, and not all files of --from are one");
   for (nlohmann::ordered_json& run : runs)
     if (!against.empty()) run["meta"]["sample"]["against"] = against;
   const int code = before.empty() ? 0 : bench::compare(read_result(before), runs.front());
@@ -85,7 +85,7 @@ void bench_command(command root, action& chosen) {
     bench::options run;
     std::string json, csv, html, nvbench, before;
     std::vector<std::string> from;
-    bool print_commit = false;
+    bool print_commit = false, list = false;
   };
   auto command = root.add_command("bench", "Time cases, verified first, as fractions of the memory limit");
   const auto s = std::make_shared<settings>();
@@ -125,6 +125,7 @@ void bench_command(command root, action& chosen) {
       .add("--memory", s->run.memory, "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
       .one_of({"device", "pinned", "pageable"});
   command.add("--note", s->run.note, "a line for the results file: the driver's version, say");
+  command.add("--list", s->list, "print the names of the cases that would be timed, and time nothing");
   command.add("--print-commit", s->print_commit,
               "print the commit that this program was built from, and do nothing else");
   command.when_called([s, sample, count, first, against, &chosen] {
@@ -156,6 +157,12 @@ void bench_command(command root, action& chosen) {
       run.backends = named_backends({run.where.backend}, run.where);
       run.where.backend = "auto";
       choose_variant(run);
+      if (s->list) {
+        for (const std::string& backend : run.backends)
+          for (const bench::line& one : bench::lines_of(run, backend))
+            print("{}{}\n", one.name, run.backends.size() > 1 ? " on " + backend : "");
+        return 0;
+      }
       if (run.preset == "crossover" && run.cases.empty() && !run.variants.empty() && run.variants != "auto")
         refuse("--preset crossover times what auto chooses; leave the choice of variants out, or name --case");
       // Written after every case, so that a run that is cut short leaves what it has.

@@ -67,6 +67,8 @@ struct report {
 // The preset crossover (crossover.cpp).
 void measure_crossover(const options& asked, report& out);
 void print_crossover(const report& all);
+// The cases that are timed on a backend.
+std::vector<line> lines_of(const options& asked, const std::string& backend);
 report measure_all(const options& asked);
 // What a variant does, in its table's words; "" where the table is not at hand.
 std::string idea_of(const std::string& backend, const std::string& op, const std::string& variant);

@@ -4,6 +4,8 @@
 #include <map>
 #include <regex>
 
+#include "timing.hpp"
+
 namespace lockstep::tool::bench {
 namespace {
 using nlohmann::ordered_json;
@@ -52,7 +54,7 @@ comparison beside(const ordered_json& ours, const ordered_json& peer) {
 
 namespace {
 void judge_sampled(ordered_json& ours, const std::vector<ordered_json*>& peers, const std::regex& against) {
-  for (const char* key : {"sample_peer", "sample_ratio", "behind"}) ours.erase(key);
+  for (const char* key : {"sample_peer", "sample_ratio", "behind", "sample_ms"}) ours.erase(key);
   for (const ordered_json* peer : peers) {
     const double ratio = beside(ours, *peer).ratio;
     if (!std::regex_search(peer->at("source").get<std::string>(), against)) continue;
@@ -60,6 +62,10 @@ void judge_sampled(ordered_json& ours, const std::vector<ordered_json*>& peers, 
     ours["sample_peer"] = peer->at("source");
     ours["sample_ratio"] = ratio;
     ours["behind"] = ratio < behind_below;
+    std::vector<double> ms;
+    if (took_turns(ours, *peer) && peer->contains("rounds_ms"))
+      for (const ordered_json& round : peer->at("rounds_ms")) ms.push_back(round.at(0));
+    ours["sample_ms"] = ms.empty() ? ours.at("median_ms").get<double>() : summarise(std::move(ms)).median;
   }
 }
 }  // namespace

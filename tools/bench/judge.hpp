@@ -13,9 +13,10 @@ comparison beside(const nlohmann::ordered_json& ours, const nlohmann::ordered_js
 // each row of ours that has peers
 //   "best_peer", "over_best_peer", "verdict"               the peer that adds as we do
 //   "float_peer", "over_float_peer", "float_verdict"       the one that adds in float, where it is faster than that
-// as choose (verdict.hpp) picks them. Of a sample (run's meta has "sample"), into each row of ours that has a peer whose
-// name matches the sample's "against" (all, where it is empty; they may add in float)
+// as choose (verdict.hpp) picks them. Of a sample (run's meta has "sample"), into each row of ours that has a peer
+// whose name matches the sample's "against" (all, where it is empty; they may add in float)
 //   "sample_peer", "sample_ratio", "behind"                the one that is furthest ahead of us, or least behind
+//   "sample_ms"                                            our median in the rounds beside it
 void judge(nlohmann::ordered_json& run);
 
 }  // namespace lockstep::tool::bench

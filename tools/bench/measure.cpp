@@ -79,7 +79,7 @@ class bench_run {
   void on(const std::string& backend) {
     describe(backend);
     if (!asked_.peers.empty()) crew_ = std::make_unique<peer_crew>(asked_, backend, out_);
-    for (const line& one : lines(backend)) {
+    for (const line& one : lines_of(asked_, backend)) {
       shown_.now(format_text("{} on {}", one.name, backend), done_++);
       try {
         one_case(backend, one);
@@ -98,23 +98,9 @@ class bench_run {
   }
 
  private:
-  std::vector<line> lines(const std::string& backend) const {
-    std::vector<line> all;
-    if (asked_.sample >= 0) {
-      const int64_t most = backend == "cpu" ? most_on_cpu : most_on_device;
-      const auto seed = static_cast<uint64_t>(asked_.sample);
-      for (std::string& name : drawn_cases(seed, asked_.first, asked_.count, most)) all.push_back({std::move(name)});
-    } else if (asked_.cases.empty()) {
-      all = preset(asked_.preset, backend);
-    }
-    for (const std::string& name : asked_.cases) all.push_back({name});
-    const std::regex filter(asked_.filter, std::regex::icase);
-    std::erase_if(all, [&](const line& one) { return !std::regex_search(one.name, filter); });
-    return all;
-  }
   size_t count() const {
     size_t n = 0;
-    for (const std::string& backend : asked_.backends) n += lines(backend).size();
+    for (const std::string& backend : asked_.backends) n += lines_of(asked_, backend).size();
     return n;
   }
 
@@ -323,6 +309,21 @@ std::string utc_date() {
 }
 
 }  // namespace
+
+std::vector<line> lines_of(const options& asked, const std::string& backend) {
+  std::vector<line> all;
+  if (asked.sample >= 0) {
+    const int64_t most = backend == "cpu" ? most_on_cpu : most_on_device;
+    const auto seed = static_cast<uint64_t>(asked.sample);
+    for (std::string& name : drawn_cases(seed, asked.first, asked.count, most)) all.push_back({std::move(name)});
+  } else if (asked.cases.empty()) {
+    all = preset(asked.preset, backend);
+  }
+  for (const std::string& name : asked.cases) all.push_back({name});
+  const std::regex filter(asked.filter, std::regex::icase);
+  std::erase_if(all, [&](const line& one) { return !std::regex_search(one.name, filter); });
+  return all;
+}
 
 report measure_all(const options& asked) {
   report out;

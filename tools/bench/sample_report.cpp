@@ -42,7 +42,7 @@ std::vector<sampled> sampled_shapes(const std::vector<ordered_json>& runs) {
       sums& sum = of[at->second];
       one.variant = row.at("variant"), one.bytes = row.at("bytes"), one.fraction = row.at("fraction");
       one.runs = ++sum.runs;
-      sum.ms += std::log(row.at("median_ms").get<double>());
+      sum.ms += std::log(row.value("sample_ms", row.at("median_ms").get<double>()));
       one.ms = std::exp(sum.ms / sum.runs), one.gb_s = one.bytes / one.ms * 1e-6;
       if (!row.contains("sample_ratio")) continue;
       one.peer = row.at("sample_peer");
@@ -101,6 +101,22 @@ void print_shape(const sampled& one, size_t name_width, size_t variant_width) {
         one.ratio > 0 ? ratio_text(one.ratio) : "-", one.behind ? "*" : " ", one.peer);
 }
 
+// What a call costs where the bytes hardly count.
+void print_small(const std::vector<sampled>& all, const std::string& place) {
+  constexpr double small = 1 << 20;
+  std::string text;
+  for (const std::string_view kind : {"", "transpose", "permute", "reduction", "stencil"}) {
+    std::vector<double> ms;
+    for (const sampled& one : all)
+      if (one.place == place && one.bytes <= small && (kind.empty() || one.kind == kind)) ms.push_back(one.ms);
+    if (ms.empty()) continue;
+    const size_t count = ms.size();
+    text += format_text("{}{} us of {}", kind.empty() ? "" : format_text(", {} ", kind),
+                        us_text(summarise(std::move(ms)).median), count);
+  }
+  if (!text.empty()) print("calls that move at most 1 MiB, median: {}\n", text);
+}
+
 // A place's shapes, what they say together, and the worst.
 void print_place(const std::vector<sampled>& all, const std::string& place) {
   const style s = stdout_style();
@@ -145,6 +161,7 @@ void print_place(const std::vector<sampled>& all, const std::string& place) {
   print("\n{}{:<{}} {:>6} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}{}\n", s.bold, "ratio", width, "shapes",
         "behind", "worst", "10 %", "25 %", "50 %", "75 %", "90 %", "mean", s.off);
   for (const auto& [what, spread] : lines) print_spread(what, spread, width);
+  print_small(all, place);
 
   print("\n{}the worst{}\n", s.bold, s.off);
   head();
