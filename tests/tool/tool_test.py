@@ -294,13 +294,13 @@ class Tool(unittest.TestCase):
         results, page = self.path("r.txt"), self.path("p.txt")
         with open(self.path("other.txt"), "w") as f:
             f.write("{}")
-        self.fails(2, "--html", "bench", "--from", results)
         self.fails(1, "No such file", "bench", "--from", results, "--html", page)
         self.fails(1, "no result of lockstep bench", "bench", "--from", self.path("other.txt"), "--html", page)
         self.fails(1, "no result of lockstep bench", "bench", "--compare", self.path("other.txt"))
         self.ok("bench", "--backend", "cpu", "--case", "transpose/b4/64x64", "--seconds", "0.01", "--json", results, "--html", page)
         with open(page, encoding="utf-8") as f:
             self.assertIn("64x64", f.read())
+        self.fails(2, "--html", "bench", "--from", results)
         self.ok("bench", "--from", results, "--from", results, "--html", page)
         self.ok("bench", "--backend", "cpu", "--case", "transpose/b4/64x64", "--variants", "tiled|ref", "--seconds", "0.01",
                 "--nvbench", self.path("n.txt"))

@@ -149,7 +149,10 @@ struct peer_crew::program {
 };
 
 peer_crew::peer_crew(const options& asked, const std::string& backend, report& out)
-    : out_(out), one_core_(backend == "cpu" && asked.where.threads == 1), sample_(asked.sample >= 0) {
+    : out_(out),
+      on_cpu_(backend == "cpu"),
+      one_core_(backend == "cpu" && asked.where.threads == 1),
+      sample_(asked.sample >= 0) {
   if (one_core_) stay_on_this_core();
   src_file_ = memory_file("src"), want_file_ = memory_file("want");
   std::error_code failed;
@@ -181,9 +184,10 @@ bool peer_crew::take_turns(program& one, const sampler& again, const void* src, 
   // 20 ms a turn: many short turns pair better than few long ones. Before each, the other's idle threads are given time
   // to fall asleep: libgomp's spin for 10 ms, on a core that is wanted now. One thread leaves none, and a core that
   // slept begins slowly.
-  const int32_t count = std::clamp(static_cast<int32_t>(20 / std::max(ours.time.median, 0.05)), 1, 100);
+  // A device's samples are means of up to 50 calls, queued behind as long a pause: fewer do.
+  const int32_t count = std::clamp(static_cast<int32_t>(20 / std::max(ours.time.median, 0.05)), 1, on_cpu_ ? 100 : 20);
   const auto quiet = [&] {
-    if (!one_core_) std::this_thread::sleep_for(std::chrono::milliseconds(15));
+    if (on_cpu_ && !one_core_) std::this_thread::sleep_for(std::chrono::milliseconds(15));
   };
   const std::string request = format_text("{}\n", count);
   const auto median = [](std::vector<double> ms) { return summarise(std::move(ms)).median; };
@@ -227,7 +231,7 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
   // Which of a cache's sets its pages share moves a small case by up to 5 % (256 squared beside OpenBLAS in one run:
   // 1.001, 0.971 and 1.009, each within 0.002): it is done in sittings of a few rounds, each with other pages of src.
   // Each look (verdict.hpp) spreads its rounds over as many sittings.
-  const size_t sittings = src_bytes + want_bytes > most_of_small ? 1 : sample_ ? 3 : 9;
+  const size_t sittings = !on_cpu_ || src_bytes + want_bytes > most_of_small ? 1 : sample_ ? 3 : 9;
   const std::vector<size_t> rounds =
       sample_ ? std::vector<size_t>{sample_rounds} : std::vector<size_t>(std::begin(looks), std::end(looks));
   std::vector<way> ways;

@@ -44,8 +44,8 @@ class peer_crew {
 
   std::vector<std::unique_ptr<program>> programs_;
   report& out_;
-  bool one_core_;  // shared by all, where each has one thread
-  bool sample_;    // a fixed number of rounds each
+  bool on_cpu_, one_core_;  // one core: shared by all, where each has one thread
+  bool sample_;             // a fixed number of rounds each
   int src_file_ = -1, want_file_ = -1;
 };
 
