@@ -64,7 +64,7 @@ void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, cons
   });
 }
 
-// body(task) for each task: a thread takes those of a contiguous share of its own, one after the other, and what others
+// body(task, thread) for each task: a thread takes those of a contiguous share of its own, one after the other, and what others
 // have left after it.
 template <class Body>
 void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
@@ -82,7 +82,7 @@ void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
   on_threads(threads, [&](int thread, int) {
     for (int k = 0; k < count; ++k) {
       share& s = shares[(thread + k) % count];
-      for (int64_t task; (task = s.next.fetch_add(1, std::memory_order_relaxed)) < s.end;) body(task);
+      for (int64_t task; (task = s.next.fetch_add(1, std::memory_order_relaxed)) < s.end;) body(task, thread);
     }
   });
 }

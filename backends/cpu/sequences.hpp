@@ -259,7 +259,7 @@ void over_sequences(const lockstep_queue& queue, const sequences& q, int64_t gra
   if (queue.threads == 1 || bytes < stolen_from) return over_ranges(queue, q.d.count, grain, body);
   const int64_t tasks = std::min(q.d.count, most_tasks(queue, bytes));
   over_shares(queue, tasks,
-              [&](int64_t t) { body(part_begin(q.d.count, t, tasks), part_begin(q.d.count, t + 1, tasks)); });
+              [&](int64_t t, int) { body(part_begin(q.d.count, t, tasks), part_begin(q.d.count, t + 1, tasks)); });
 }
 
 // Values that tasks hand over.
@@ -292,7 +292,7 @@ typename R::value reduce_together(lockstep_queue& queue, const R& r, const vecto
     });
   } else {
     const int64_t pairs = v.pairs(tasks);
-    over_shares(queue, tasks - pairs, [&](int64_t t) {
+    over_shares(queue, tasks - pairs, [&](int64_t t, int) {
       if (t < pairs)
         reduce_two(r, v, level, t, t + pairs, values);
       else

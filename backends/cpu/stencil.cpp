@@ -18,32 +18,10 @@
 #include "order.hpp"
 #include "parallel.hpp"
 #include "stencil_kernels.hpp"
+#include "stencil_sweeps.hpp"
 
 namespace lockstep::cpu {
 namespace {
-
-constexpr int max_radius = 16;
-constexpr int max_taps = 2 * 8 * 3 + 1;
-constexpr int max_rows = 2 * 2 * 8;  // of the outer axes
-
-// One application to batch arrays. A missing outer axis has length 1, no taps.
-template <class T>
-struct sweep {
-  stencil_kernel<T> kernel;
-  const stencil_block_kernels<T>* blocks;  // NULL: row by row
-  lockstep_boundary boundary;
-  int rank, radius;
-  T value;
-  T coefficients[max_taps];
-  const T* src;
-  T* dst;
-  int64_t batch, src_shape[3], dst_shape[3], src_strides[3], dst_strides[3], src_batch_stride, dst_batch_stride;
-  bool stream;  // stores go past the cache
-};
-
-struct extent {
-  int64_t b, z, y, x;
-};
 
 // ---- tiles --------------------------------------------------------------------
 // Tried on Zen 5 (1 MiB of L2), f32, radius 4: rank 2 512 27.6 GB/s, 1,024 17.4,
@@ -86,175 +64,6 @@ extent no_tile(const sweep<T>& s) {
           s.rank == 1                                ? std::min(nx, line_tile)
           : s.boundary == LOCKSTEP_BOUNDARY_CONSTANT ? std::min(nx, longest_tile)
                                                      : nx};
-}
-
-// ---- rows ---------------------------------------------------------------------
-// Results of one row, first <= x < last, whose inner taps reach beyond the array:
-// they run from a copy of their piece of the row with the folded ends in place.
-constexpr int64_t piece = 128;  // results a copy serves; a whole number of registers
-
-template <class T>
-void fold_piece(const sweep<T>& s, const T* line, int64_t first, int64_t last, T* copy) {
-  const int64_t n = s.src_shape[2], from = first - s.radius, to = last + s.radius;
-  const int64_t inside = std::max<int64_t>(from, 0), outside = std::min(to, n);
-  for (int64_t x = from; x < to; ++x) {
-    if (x == inside && outside > inside) {
-      std::memcpy(copy + (x - from), line + x, static_cast<size_t>(outside - inside) * sizeof(T));
-      x = outside - 1;
-    } else {
-      copy[x - from] = s.boundary == LOCKSTEP_BOUNDARY_CONSTANT
-                           ? s.value
-                           : line[order::folded(
-                                 x, n,
-                                 LOCKSTEP_MUTANT("stencil_mirror_as_reflect") && s.boundary == LOCKSTEP_BOUNDARY_MIRROR
-                                     ? order::fold::reflect
-                                     : static_cast<order::fold>(s.boundary))];
-    }
-  }
-}
-
-// Cuts first <= x < last into the ends of the array and what lies between:
-// body(a, b, folds).
-template <class T, class Body>
-void over_pieces(const sweep<T>& s, int64_t first, int64_t last, const Body& body) {
-  const int64_t n = s.src_shape[2], r = s.radius;
-  if (s.boundary == LOCKSTEP_BOUNDARY_VALID) return body(first, last, false);
-  if (first < r) {
-    const int64_t b = last - first <= piece ? last : first + piece / 2;
-    body(first, b, true);
-    first = b;
-  }
-  if (first >= last) return;
-  if (last <= n - r) return body(first, last, false);
-  const int64_t a = last - first <= piece ? first : last - piece / 2;
-  if (first < a) body(first, a, false);
-  body(a, last, true);
-}
-
-template <class T>
-struct line {
-  const T* rows[max_rows];  // at x = 0
-  const T* centre;
-  T* dst;
-};
-
-template <class T>
-void run_row(const sweep<T>& s, const line<T>& l, int64_t first, int64_t last) {
-  const int outer = s.radius * (s.rank - 1);
-  const T* rows[max_rows];
-  over_pieces(s, first, last, [&](int64_t a, int64_t b, bool folds) {
-    T copy[piece + 2 * max_radius];
-    if (folds) fold_piece(s, l.centre, a, b, copy);
-    for (int k = 0; k < 2 * outer; ++k) rows[k] = l.rows[k] + a;
-    s.kernel(
-        {rows, folds ? copy + s.radius : l.centre + a, s.coefficients, l.dst + a, b - a, outer, s.radius, s.stream});
-  });
-}
-
-// ---- a tile -------------------------------------------------------------------
-template <class T>
-struct planes {
-  const sweep<T>& s;
-  const T* array;      // of this batch, at the x of dst's 0
-  const T* value_row;  // CONSTANT: what lies outside, at the x of dst's 0
-  int64_t shift[2];    // from dst's coordinate to src's
-
-  // The row at z, y of dst's coordinates, of which one may lie outside.
-  const T* operator()(int64_t z, int64_t y) const {
-    z += shift[0], y += shift[1];
-    if (z < 0 || z >= s.src_shape[0] || y < 0 || y >= s.src_shape[1]) {
-      if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT &&
-          !(LOCKSTEP_MUTANT("stencil_constant_missing_below") && z >= s.src_shape[0]))
-        return value_row;
-      z = order::folded(z, s.src_shape[0], static_cast<order::fold>(s.boundary));
-      y = order::folded(y, s.src_shape[1], static_cast<order::fold>(s.boundary));
-    }
-    const int64_t plane = z * s.src_strides[0];
-    return array + (LOCKSTEP_MUTANT("stencil_int32_plane") ? static_cast<int32_t>(plane) : plane) +
-           y * s.src_strides[1];
-  }
-};
-
-template <class T>
-void run_one_row(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z, int64_t y, const extent& first,
-                 const extent& last) {
-  const int r = s.radius;
-  line<T> l;
-  l.centre = row(z, y);
-  l.dst = dst + z * s.dst_strides[0] + y * s.dst_strides[1];
-  const T** below = l.rows;
-  const T** above = l.rows + 2 * r * (s.rank - 1) - 1;
-  if (s.rank == 3)
-    for (int k = r; k >= 1; --k) *below++ = row(z - k, y), *above-- = row(z + k, y);
-  if (s.rank >= 2)
-    for (int k = r; k >= 1; --k) *below++ = row(z, y - k), *above-- = row(z, y + k);
-  run_row(s, l, first.x, last.x);
-}
-
-template <class T>
-void run_block(const sweep<T>& s, const planes<T>& row, T* dst, int64_t z0, int64_t y0, const extent& first,
-               const extent& last) {
-  const int r = s.radius, deep = s.blocks->deep, high = s.blocks->high;
-  stencil_block<T> block;
-  // What the next block reads first: in rank 3 the planes at the far end of its
-  // column (of the next column, once the tile ends), in rank 2 its last rows.
-  const bool ends = s.rank == 3 && y0 + high >= last.y;
-  const int64_t next_z = s.rank == 2 ? 0 : z0 + r + (ends ? deep : 0);
-  const int64_t next_y = s.rank == 2 ? y0 + high + r : ends ? first.y : y0 + high;
-  for (int z = 0; z < deep; ++z) {
-    for (int y = 0; y < high + 2 * r; ++y) block.side[z][y] = row(z0 + z, y0 + y - r);
-    for (int y = 0; y < high; ++y) {
-      block.dst[z * high + y] = dst + (z0 + z) * s.dst_strides[0] + (y0 + y) * s.dst_strides[1];
-      block.ahead[z * high + y] = row(next_z + z, next_y + y);
-    }
-  }
-  if (s.rank == 3)
-    for (int z = 0; z < deep + 2 * r; ++z)
-      for (int y = 0; y < high; ++y) block.column[z][y] = row(z0 + z - r, y0 + y);
-  block.coefficients = s.coefficients;
-  // Streamed stores need aligned addresses and a block's rows start together: only
-  // a pitch of whole cache lines keeps them all aligned.
-  const auto whole_lines = [](int64_t stride) { return stride * static_cast<int64_t>(sizeof(T)) % 64 == 0; };
-  block.stream = s.stream && ((whole_lines(s.dst_strides[1]) && whole_lines(s.dst_strides[0])) ||
-                              LOCKSTEP_MUTANT("stencil_streams_unaligned_rows"));
-  over_pieces(s, first.x, last.x, [&](int64_t a, int64_t b, bool folds) {
-    T copies[16][piece + 2 * max_radius];
-    for (int z = 0; z < deep; ++z)
-      for (int y = 0; y < high; ++y) {
-        const T*& centre = block.centre[z * high + y];
-        centre = block.side[z][y + r];
-        if (!folds) continue;
-        T* const copy = copies[z * high + y];
-        fold_piece(s, centre, a, b, copy);
-        centre = copy + r - a;
-      }
-    block.first = a;
-    block.last = b;
-    s.blocks->rows[r - 1](block);
-  });
-}
-
-template <class T>
-void run_tile(const sweep<T>& s, const extent& first, const extent& last, const T* value_row) {
-  const int64_t shift = s.boundary == LOCKSTEP_BOUNDARY_VALID ? s.radius : 0;
-  const int64_t deep = s.blocks ? s.blocks->deep : 1, high = s.blocks ? s.blocks->high : 1;
-  const bool blocked = s.blocks && last.x - first.x >= 2 * s.blocks->least;
-  for (int64_t b = first.b; b < last.b; ++b) {
-    const planes<T> row{s,
-                        s.src + b * s.src_batch_stride + shift,
-                        value_row - first.x,
-                        {s.rank == 3 ? shift : 0, s.rank >= 2 ? shift : 0}};
-    T* const dst = s.dst + b * s.dst_batch_stride;
-    for (int64_t z = first.z; z < last.z; z += deep)
-      for (int64_t y = first.y; y < last.y; y += high) {
-        if (blocked && z + deep <= last.z && y + high <= last.y) {
-          run_block(s, row, dst, z, y, first, last);
-          continue;
-        }
-        for (int64_t i = z; i < std::min(z + deep, last.z); ++i)
-          for (int64_t j = y; j < std::min(y + high, last.y); ++j) run_one_row(s, row, dst, i, j, first, last);
-      }
-  }
 }
 
 template <class T>
@@ -307,64 +116,78 @@ int64_t group_of(const lockstep_stencil_desc& d) {
   const int64_t bytes = array_elements(d) * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   return std::clamp<int64_t>(group_bytes / bytes, 1, d.batch);
 }
+int buffers_of(const lockstep_stencil_desc& d, int passes) {
+  return std::min(passes - 1, d.boundary == LOCKSTEP_BOUNDARY_VALID ? 2 : 1);
+}
+size_t between_bytes(const lockstep_stencil_desc& d, int passes) {
+  return static_cast<size_t>(buffers_of(d, passes) * group_of(d) * array_elements(d)) * lockstep_dtype_bytes(d.dtype);
+}
 size_t stencil_workspace(const lockstep_queue*, const lockstep_call* call) {
+  return between_bytes(call->stencil, call->stencil.sweeps);
+}
+size_t passes_workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
-  const int most = d.boundary == LOCKSTEP_BOUNDARY_VALID ? 2 : 1;
-  const auto buffers = static_cast<size_t>(std::min(d.sweeps - 1, most));
-  return buffers * static_cast<size_t>(group_of(d) * array_elements(d)) * lockstep_dtype_bytes(d.dtype);
+  const sweeps_plan plan = plan_sweeps(d, queue->threads);
+  return between_bytes(d, (d.sweeps + plan.depth - 1) / plan.depth) +
+         static_cast<size_t>(queue->threads * plan.own_elements) * lockstep_dtype_bytes(d.dtype);
 }
 
-enum class how { best, direct, folded };
+enum class how { best, direct, folded, passes };
 
 template <class T>
 void run_all(const lockstep_queue& queue, const lockstep_call& call, const stencil_kernels_for<T>& kernels, how way) {
   const lockstep_stencil_desc& d = call.stencil;
   sweep<T> s{};
-  s.kernel = way == how::best ? kernels.best : way == how::direct ? kernels.direct : kernels.folded;
+  s.kernel = way == how::direct ? kernels.direct : way == how::folded ? kernels.folded : kernels.best;
   const stencil_block_kernels<T>& blocks = d.rank == 3 ? kernels.star : kernels.plane;
-  if (way == how::best && d.rank > 1 && blocks.least != 0 && d.radius <= 4) s.blocks = &blocks;
+  if (s.kernel == kernels.best && d.rank > 1 && blocks.least != 0 && d.radius <= 4) s.blocks = &blocks;
   s.boundary = d.boundary;
   s.rank = d.rank;
   s.radius = d.radius;
-  {
-    s.value = static_cast<T>(d.value);
-    for (int k = 0; k < d.coefficient_count; ++k) s.coefficients[k] = static_cast<T>(d.coefficients[k]);
-  }
+  s.value = static_cast<T>(d.value);
+  T coefficients[max_taps];
+  for (int k = 0; k < d.coefficient_count; ++k) coefficients[k] = static_cast<T>(d.coefficients[k]);
+  s.coefficients = coefficients;
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const int64_t elements = array_elements(d);
   s.stream = way != how::direct && 2 * d.batch * elements * static_cast<int64_t>(sizeof(T)) >= stream_bytes;
-  const int64_t group = d.sweeps > 1 ? group_of(d) : d.batch;
+  const sweeps_plan plan = way == how::passes ? plan_sweeps(d, queue.threads) : sweeps_plan{};
+  const int passes = (d.sweeps + plan.depth - 1) / plan.depth;
+  const int64_t group = passes > 1 ? group_of(d) : d.batch;
   T* const buffers[2] = {static_cast<T*>(call.workspace), static_cast<T*>(call.workspace) + group * elements};
+  T* const own = static_cast<T*>(call.workspace) + static_cast<size_t>(buffers_of(d, passes)) * group * elements;
   for (int64_t b = 0; b < d.batch; b += group) {
     s.batch = std::min(group, d.batch - b);
     int64_t shape[3] = {1, 1, 1};
-    s.src_strides[0] = s.src_strides[1] = 0, s.src_strides[2] = 1;
+    s.src = {static_cast<const T*>(call.src) + b * d.src_batch_stride};
+    s.src.batch_stride = d.src_batch_stride;
     for (int k = 0; k < d.rank; ++k) {
       shape[3 - d.rank + k] = d.shape[k];
-      s.src_strides[3 - d.rank + k] = d.src_strides[k];
+      s.src.strides[3 - d.rank + k] = d.src_strides[k];
     }
-    s.src = static_cast<const T*>(call.src) + b * d.src_batch_stride;
-    s.src_batch_stride = d.src_batch_stride;
-    for (int sweep = 0; sweep < d.sweeps; ++sweep) {
+    for (int pass = 0; pass < passes; ++pass) {
+      const auto depth = static_cast<int>(part_begin(d.sweeps, pass + 1, passes) - part_begin(d.sweeps, pass, passes));
       std::copy_n(shape, 3, s.src_shape);
       if (valid)
-        for (int k = 3 - d.rank; k < 3; ++k) shape[k] -= 2 * d.radius;
+        for (int k = 3 - d.rank; k < 3; ++k) shape[k] -= int64_t{2} * d.radius * depth;
       std::copy_n(shape, 3, s.dst_shape);
-      const int left = d.sweeps - 1 - sweep;
+      const int left = passes - 1 - pass;
       if (left == 0 || (!valid && left % 2 == (LOCKSTEP_MUTANT("stencil_sweeps_in_the_wrong_buffer") ? 1 : 0))) {
-        s.dst = static_cast<T*>(call.dst) + b * d.dst_batch_stride;
-        s.dst_batch_stride = d.dst_batch_stride;
-        s.dst_strides[0] = s.dst_strides[1] = 0, s.dst_strides[2] = 1;
-        for (int k = 0; k < d.rank; ++k) s.dst_strides[3 - d.rank + k] = d.dst_strides[k];
+        s.dst = {static_cast<T*>(call.dst) + b * d.dst_batch_stride};
+        s.dst.batch_stride = d.dst_batch_stride;
+        for (int k = 0; k < d.rank; ++k) s.dst.strides[3 - d.rank + k] = d.dst_strides[k];
       } else {
-        s.dst = buffers[valid ? (left - 1) % 2 : 0];
-        s.dst_batch_stride = shape[0] * shape[1] * shape[2];
-        s.dst_strides[0] = shape[1] * shape[2], s.dst_strides[1] = shape[2], s.dst_strides[2] = 1;
+        s.dst = {buffers[valid ? (left - 1) % 2 : 0]};
+        s.dst.batch_stride = shape[0] * shape[1] * shape[2];
+        s.dst.strides[0] = shape[1] * shape[2], s.dst.strides[1] = shape[2];
       }
-      run_sweep(queue, s, way == how::direct ? no_tile(s) : choose_tile(s, queue.threads));
-      s.src = s.dst;
-      s.src_batch_stride = s.dst_batch_stride;
-      std::copy_n(s.dst_strides, 3, s.src_strides);
+      if (way == how::passes)
+        run_pass(queue, s, plan, depth, own);
+      else
+        run_sweep(queue, s, way == how::direct ? no_tile(s) : choose_tile(s, queue.threads));
+      s.src = {s.dst.data};
+      s.src.batch_stride = s.dst.batch_stride;
+      std::copy_n(s.dst.strides, 3, s.src.strides);
     }
   }
 }
@@ -387,7 +210,13 @@ const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {
   return nullptr;
 }
 
+int alone(const lockstep_queue* queue, const lockstep_call* call) {
+  return plan_sweeps(call->stencil, queue->threads).depth == 1;
+}
+
 const lockstep_variant rows[] = {
+    {"sweeps_tiles", "many sweeps of a tile while it is in cache, with a halo that is computed twice", 0, nullptr,
+     alone, passes_workspace, launch<how::passes>},
     {"tiled", "2r+1 planes stay in L2, folded ends apart, eight registers of results a tap", 0, nullptr, nullptr,
      stencil_workspace, launch<how::best>},
     {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, not_symmetric,

@@ -1,0 +1,253 @@
+// stencil_sweeps.cpp - many sweeps of a star stencil over a tile while it is in cache.
+// Idea    A tile of results of the last sweep needs r more elements on each side of the
+//         sweep before, 2r more of the one before that: neighbouring tiles both compute
+//         them. Along the outermost axis of rank 2 and 3 nothing is computed twice: the
+//         sweeps follow each other, each r rows (planes) behind the one before it, of
+//         which a ring keeps the 2r + a few that are still needed.
+// Moves   each element in once and out once a pass, and the halos once more.
+// Limit   the micro-kernels in L1 (rank 1) or L2.
+// Watch   a boundary folds in every sweep, not once before the first: only WRAP may
+//         extend the array, since there what lies outside is computed by the same chain.
+// Source  order.hpp; overlapped tiles and wavefronts as in the books.
+#include "stencil_sweeps.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "parallel.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+constexpr int most_depth = 32;  // memory's share of a sweep is one part in so many by then
+constexpr int64_t endless = int64_t{1} << 62;
+
+int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+struct cache_sizes {
+  int64_t l1, l2;
+};
+cache_sizes caches() {
+  static const cache_sizes found = [] {
+    const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return cache_sizes{l1 > 0 ? l1 : 32 << 10, l2 > 0 ? l2 : 256 << 10};  // unknown: what every core has
+  }();
+  return found;
+}
+
+// Rows or planes that a sweep computes before the next one has its turn: a block's.
+int64_t chunk_of(int rank) { return rank == 2 ? 4 : rank == 3 ? 2 : 1; }
+
+// The axis along which sweeps follow each other. A line is one row: nothing follows.
+int streamed_axis(int rank) { return rank == 3 ? 0 : 1; }
+
+}  // namespace
+
+// The depth and the tile of least cost. An element costs its taps, those of the halo
+// included, and its way from memory and back, shared by the sweeps of a pass.
+sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
+  constexpr double row_cost = 64;     // of beginning a row, in elements
+  constexpr double memory_cost = 32;  // of moving an element in and out, in taps
+  const int64_t r = d.radius, element = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+  const int64_t nx = d.shape[d.rank - 1], ny = d.rank > 1 ? d.shape[d.rank - 2] : 1, nz = d.rank > 2 ? d.shape[0] : 1;
+  const int64_t taps = 2 * r * d.rank + 1;
+  const auto evenly = [](int64_t n, int64_t size) { return parts_of(n, parts_of(n, size)); };
+  const auto twice = [&](int64_t n, int64_t size, int depth) {  // of a halo, per element
+    return size < n ? static_cast<double>(r * (depth - 1)) / static_cast<double>(size) : 0;
+  };
+  sweeps_plan best;
+  double least = 0;
+  const auto consider = [&](int depth, int64_t x, int64_t y) {
+    if (x < 1 && depth > 1) return;
+    x = std::max<int64_t>(x, 1);
+    const double again = (1 + twice(nx, x, depth)) * (d.rank == 3 ? 1 + twice(ny, y, depth) : 1);
+    const double cost = static_cast<double>(taps) * again * (1 + row_cost / static_cast<double>(x)) +
+                        memory_cost * (again * again + 1) / 2 / depth;
+    if (least != 0 && cost >= least) return;
+    least = cost;
+    best.depth = depth;
+    best.tile = {1, nz, y, x};
+  };
+  for (int depth = 1; depth <= std::min(d.sweeps, most_depth); ++depth) {
+    const int64_t halo = 2 * r * (depth - 1);
+    if (d.rank == 1) {
+      for (const int64_t bytes : {caches().l1 * 2 / 3, caches().l2 / 2})
+        consider(depth, std::min(nx, bytes / 2 / element - halo), 1);
+      continue;
+    }
+    const int64_t rows = caches().l2 / 2 / element / ((2 * r + chunk_of(d.rank)) * std::max(depth - 1, 1));
+    for (int64_t size = 128, width = 0; width < nx; size *= 2) {
+      width = std::min(evenly(nx, size), nx);
+      const int64_t most = rows / (width + halo);  // of what a ring keeps, in one plane
+      if (depth == 1 || most > (d.rank == 3 ? halo : 0))
+        consider(depth, width, d.rank == 3 ? std::clamp<int64_t>(most - halo, 1, ny) : ny);
+    }
+  }
+  // Enough tasks for all threads, while a halo is a small part of them.
+  extent& t = best.tile;
+  const int64_t halo = 4 * r * best.depth;
+  const auto share_out = [&](int64_t n, int64_t& size, int64_t others) {
+    const int64_t wanted = parts_of(2 * threads, others);
+    size = std::min(n, std::max(std::min(size, parts_of(n, wanted)), halo));
+  };
+  t.x = evenly(nx, t.x);
+  t.y = evenly(ny, t.y);
+  if (threads > 1) {
+    if (d.rank == 1) share_out(nx, t.x, d.batch);
+    if (d.rank == 2) share_out(ny, t.y, d.batch * parts_of(nx, t.x));
+    if (d.rank == 3) share_out(nz, t.z, d.batch * parts_of(nx, t.x) * parts_of(ny, t.y));
+  }
+  const int64_t wide = t.x + halo / 2;
+  best.pitch = parts_of(wide, 16) * 16;
+  if (best.pitch * element % 4096 == 0) best.pitch += 16;  // rows must not crowd into few sets
+  best.plane = best.pitch * (d.rank == 3 ? t.y + halo / 2 : 1);
+  best.ring = d.rank == 1 ? 1 : 2 * r + chunk_of(d.rank);
+  best.own_elements = best.pitch + (d.rank == 1 ? std::min(best.depth - 1, 2) : best.depth - 1) * best.ring * best.plane;
+  return best;
+}
+
+namespace {
+
+// One task: `depth` sweeps of the tile first <= at < last of the last sweep's results.
+template <class T>
+class tile_sweeps {
+ public:
+  tile_sweeps(const sweep<T>& pass, const sweeps_plan& chosen, int sweeps, const extent& from, const extent& to, T* mine)
+      : s(pass), plan(chosen), depth(sweeps), streamed(streamed_axis(pass.rank)), own(mine) {
+    const int64_t begin[3] = {from.z, from.y, from.x}, end[3] = {to.z, to.y, to.x};
+    for (int axis = 0; axis < 3; ++axis) {
+      const int64_t n = s.src_shape[axis];
+      halo[axis] = axis >= 3 - s.rank ? s.radius : 0;
+      // What lies beyond the end is the beginning: such an axis has no ends, and its results
+      // lie a number of rounds on, so that no halo begins below 0.
+      rounds[axis] = s.boundary == LOCKSTEP_BOUNDARY_WRAP && halo[axis] != 0 &&
+                     (axis == streamed || end[axis] - begin[axis] < n);
+      shift[axis] = rounds[axis] ? parts_of(halo[axis] * depth, n) * n : 0;
+      first[axis] = begin[axis] + shift[axis];
+      last[axis] = end[axis] + shift[axis];
+    }
+  }
+
+  void run() {
+    span of[most_depth + 1];  // still to do along the streamed axis
+    for (int level = 1; level <= depth; ++level) of[level] = reach(streamed, level);
+    const int64_t behind = halo[streamed] * (s.boundary == LOCKSTEP_BOUNDARY_VALID ? 2 : 1);
+    while (of[depth].begin < of[depth].end)
+      for (int level = 1; level <= depth; ++level) {
+        int64_t end = std::min(of[level].end, of[level].begin + chunk_of(s.rank));
+        if (level > 1 && of[level - 1].begin < of[level - 1].end) end = std::min(end, of[level - 1].begin - behind);
+        if (end <= of[level].begin) continue;
+        run_level(level, of[level].begin, end);
+        of[level].begin = end;
+      }
+  }
+
+ private:
+  struct span {
+    int64_t begin, end;
+  };
+
+  // What a sweep computes along an axis, in its own coordinates.
+  span reach(int axis, int level) const {
+    const int64_t more = halo[axis] * (depth - level);
+    if (s.boundary == LOCKSTEP_BOUNDARY_VALID) return {first[axis], last[axis] + 2 * more};
+    if (rounds[axis]) return {first[axis] - more, last[axis] + more};
+    return {std::max<int64_t>(first[axis] - more, 0), std::min(last[axis] + more, s.src_shape[axis])};
+  }
+
+  // The ring of a sweep's results, of which those from `oldest` on are needed.
+  window<T> ring(int level, int64_t oldest) const {
+    const int place = s.rank == 1 ? level % 2 : level - 1;
+    window<T> w{own + plan.pitch + place * plan.ring * plan.plane - reach(2, 1).begin};
+    w.strides[0] = s.rank == 3 ? plan.plane : 0;
+    w.strides[1] = plan.pitch;
+    w.origin[1] = reach(1, 1).begin;
+    w.origin[streamed] = oldest - oldest % plan.ring;
+    w.ring[streamed] = plan.ring;
+    return w;
+  }
+
+  void run_level(int level, int64_t begin, int64_t end) const {
+    sweep<T> one = s;
+    const int64_t below = s.boundary == LOCKSTEP_BOUNDARY_VALID ? 0 : halo[streamed];
+    if (level > 1) {
+      const window<T> w = ring(level - 1, std::max<int64_t>(begin - below, reach(streamed, level - 1).begin));
+      one.src = {w.data};
+      std::copy_n(w.strides, 3, one.src.strides);
+      std::copy_n(w.origin, 2, one.src.origin);
+      std::copy_n(w.ring, 2, one.src.ring);
+      for (int axis = 0; axis < 3; ++axis)
+        if (rounds[axis] || s.boundary == LOCKSTEP_BOUNDARY_VALID) one.src_shape[axis] = endless;
+    }
+    if (level < depth) {
+      one.dst = ring(level, begin);
+      one.stream = false;
+    } else {
+      one.dst.origin[0] += shift[0];
+      one.dst.origin[1] += shift[1];
+      one.dst.data -= shift[2];
+    }
+    span of[3];
+    for (int axis = 0; axis < 3; ++axis) of[axis] = axis == streamed ? span{begin, end} : reach(axis, level);
+    if (level > 1)
+      run_tile(one, {0, of[0].begin, of[1].begin, of[2].begin}, {1, of[0].end, of[1].end, of[2].end}, own);
+    else
+      over_rounds(one, of, 0);
+  }
+
+  // The first sweep reads the array, where each round is the same: piece by piece.
+  void over_rounds(const sweep<T>& one, span (&of)[3], int axis) const {
+    if (axis == 3)
+      return run_tile(one, {0, of[0].begin, of[1].begin, of[2].begin}, {1, of[0].end, of[1].end, of[2].end}, own);
+    const span all = of[axis];
+    const int64_t n = s.src_shape[axis];
+    for (int64_t at = all.begin; at < all.end;) {
+      const int64_t round = rounds[axis] ? at / n * n : 0, to = rounds[axis] ? std::min(all.end, round + n) : all.end;
+      sweep<T> piece = one;
+      if (axis < 2)
+        piece.dst.origin[axis] -= round;
+      else
+        piece.dst.data += round;
+      of[axis] = {at - round, to - round};
+      over_rounds(piece, of, axis + 1);
+      at = to;
+    }
+    of[axis] = all;
+  }
+
+  const sweep<T>& s;
+  const sweeps_plan& plan;
+  const int depth, streamed;
+  T* const own;  // a row of the value, then the rings
+  bool rounds[3];
+  int64_t halo[3], shift[3], first[3], last[3];
+};
+
+}  // namespace
+
+template <class T>
+void run_pass(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan& plan, int depth, T* own) {
+  const extent count{s.batch, parts_of(s.dst_shape[0], plan.tile.z), parts_of(s.dst_shape[1], plan.tile.y),
+                     parts_of(s.dst_shape[2], plan.tile.x)};
+  over_shares(queue, count.b * count.z * count.y * count.x, [&](int64_t task, int thread) {
+    T* const mine = own + thread * plan.own_elements;
+    extent first, last;
+    first.x = task % count.x * plan.tile.x, task /= count.x;
+    first.y = task % count.y * plan.tile.y, task /= count.y;
+    first.z = task % count.z * plan.tile.z, task /= count.z;
+    last.x = std::min(first.x + plan.tile.x, s.dst_shape[2]);
+    last.y = std::min(first.y + plan.tile.y, s.dst_shape[1]);
+    last.z = std::min(first.z + plan.tile.z, s.dst_shape[0]);
+    sweep<T> array = s;
+    array.src.data += task * s.src.batch_stride;
+    array.dst.data += task * s.dst.batch_stride;
+    std::fill_n(mine, plan.pitch, s.value);
+    tile_sweeps<T>(array, plan, depth, first, last, mine).run();
+    if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
+  });
+}
+template void run_pass(const lockstep_queue&, const sweep<float>&, const sweeps_plan&, int, float*);
+template void run_pass(const lockstep_queue&, const sweep<double>&, const sweeps_plan&, int, double*);
+
+}  // namespace lockstep::cpu

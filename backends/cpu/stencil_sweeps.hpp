@@ -1,0 +1,25 @@
+// stencil_sweeps.hpp - several sweeps of a stencil in one pass over the arrays.
+#pragma once
+
+#include "stencil_tile.hpp"
+
+namespace lockstep::cpu {
+
+// What a thread does at a time, for a call.
+struct sweeps_plan {
+  int depth = 1;           // most sweeps of a pass
+  extent tile{};           // results
+  int64_t ring = 0;        // rows (rank 2) or planes (rank 3) of a sweep that are kept for the next
+  int64_t pitch = 0;       // elements of a row of a ring
+  int64_t plane = 0;       // elements of a row or plane
+  int64_t own_elements = 0;  // scratch of a thread
+};
+
+sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads);
+
+// depth applications to s.batch arrays: s.src_shape is the first one's, s.dst_shape the last one's.
+// own: scratch of queue.threads threads.
+template <class T>
+void run_pass(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan& plan, int depth, T* own);
+
+}  // namespace lockstep::cpu
