@@ -64,8 +64,8 @@ void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, cons
   });
 }
 
-// body(task, thread) for each task: a thread takes those of a contiguous share of its own, one after the other, and what others
-// have left after it.
+// body(task, thread) for each task: a thread takes those of a contiguous share of its own, one after the other, and
+// what others have left after it.
 template <class Body>
 void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
   struct alignas(64) share {

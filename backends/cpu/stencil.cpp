@@ -120,22 +120,25 @@ int buffers_of(const lockstep_stencil_desc& d, int passes) {
   return std::min(passes - 1, d.boundary == LOCKSTEP_BOUNDARY_VALID ? 2 : 1);
 }
 size_t between_bytes(const lockstep_stencil_desc& d, int passes) {
-  return static_cast<size_t>(buffers_of(d, passes) * group_of(d) * array_elements(d)) * lockstep_dtype_bytes(d.dtype);
+  const auto bytes =
+      static_cast<size_t>(buffers_of(d, passes) * group_of(d) * array_elements(d)) * lockstep_dtype_bytes(d.dtype);
+  return (bytes + 63) / 64 * 64;  // what a thread's scratch lies behind
 }
 size_t stencil_workspace(const lockstep_queue*, const lockstep_call* call) {
   return between_bytes(call->stencil, call->stencil.sweeps);
 }
+int passes_of(const lockstep_stencil_desc& d, const sweeps_plan& plan) {
+  return (d.sweeps + plan.depth - 1) / plan.depth;
+}
 size_t passes_workspace(const lockstep_queue* queue, const lockstep_call* call) {
-  const lockstep_stencil_desc& d = call->stencil;
-  const sweeps_plan plan = plan_sweeps(d, queue->threads);
-  return between_bytes(d, (d.sweeps + plan.depth - 1) / plan.depth) +
-         static_cast<size_t>(queue->threads * plan.own_elements) * lockstep_dtype_bytes(d.dtype);
+  return sweeps_bytes(call->stencil, plan_sweeps(call->stencil, queue->threads), queue->threads);
 }
 
 enum class how { best, direct, folded, passes };
 
 template <class T>
-void run_all(const lockstep_queue& queue, const lockstep_call& call, const stencil_kernels_for<T>& kernels, how way) {
+void run_all(const lockstep_queue& queue, const lockstep_call& call, const stencil_kernels_for<T>& kernels, how way,
+             const sweeps_plan& plan) {
   const lockstep_stencil_desc& d = call.stencil;
   sweep<T> s{};
   s.kernel = way == how::direct ? kernels.direct : way == how::folded ? kernels.folded : kernels.best;
@@ -151,11 +154,10 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const int64_t elements = array_elements(d);
   s.stream = way != how::direct && 2 * d.batch * elements * static_cast<int64_t>(sizeof(T)) >= stream_bytes;
-  const sweeps_plan plan = way == how::passes ? plan_sweeps(d, queue.threads) : sweeps_plan{};
-  const int passes = (d.sweeps + plan.depth - 1) / plan.depth;
+  const int passes = passes_of(d, plan);
   const int64_t group = passes > 1 ? group_of(d) : d.batch;
   T* const buffers[2] = {static_cast<T*>(call.workspace), static_cast<T*>(call.workspace) + group * elements};
-  T* const own = static_cast<T*>(call.workspace) + static_cast<size_t>(buffers_of(d, passes)) * group * elements;
+  T* const own = static_cast<T*>(call.workspace) + between_bytes(d, passes) / sizeof(T);
   for (int64_t b = 0; b < d.batch; b += group) {
     s.batch = std::min(group, d.batch - b);
     int64_t shape[3] = {1, 1, 1};
@@ -166,7 +168,10 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
       s.src.strides[3 - d.rank + k] = d.src_strides[k];
     }
     for (int pass = 0; pass < passes; ++pass) {
-      const auto depth = static_cast<int>(part_begin(d.sweeps, pass + 1, passes) - part_begin(d.sweeps, pass, passes));
+      const auto depth =
+          LOCKSTEP_MUTANT("sweeps_remainder_as_deep_as_others")
+              ? plan.depth
+              : static_cast<int>(part_begin(d.sweeps, pass + 1, passes) - part_begin(d.sweeps, pass, passes));
       std::copy_n(shape, 3, s.src_shape);
       if (valid)
         for (int k = 3 - d.rank; k < 3; ++k) shape[k] -= int64_t{2} * d.radius * depth;
@@ -192,13 +197,17 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
   }
 }
 
+void run(const lockstep_queue& queue, const lockstep_call& call, how way, const sweeps_plan& plan) {
+  const stencil_kernels& k = stencil_kernels_of(queue.level);
+  if (call.stencil.dtype == LOCKSTEP_F32)
+    run_all<float>(queue, call, k.f32, way, plan);
+  else
+    run_all<double>(queue, call, k.f64, way, plan);
+}
+
 template <how Way>
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
-  const stencil_kernels& k = stencil_kernels_of(queue->level);
-  if (call->stencil.dtype == LOCKSTEP_F32)
-    run_all<float>(*queue, *call, k.f32, Way);
-  else
-    run_all<double>(*queue, *call, k.f64, Way);
+  run(*queue, *call, Way, Way == how::passes ? plan_sweeps(call->stencil, queue->threads) : sweeps_plan{});
   return LOCKSTEP_OK;
 }
 
@@ -227,5 +236,14 @@ const lockstep_variant rows[] = {
      ref_stencil},
 };
 }  // namespace
+
+size_t sweeps_bytes(const lockstep_stencil_desc& d, const sweeps_plan& plan, int threads) {
+  return between_bytes(d, passes_of(d, plan)) +
+         static_cast<size_t>(threads * plan.own_elements) * lockstep_dtype_bytes(d.dtype);
+}
+void run_sweeps(const lockstep_queue& queue, const lockstep_call& call, const sweeps_plan& plan) {
+  run(queue, call, how::passes, plan);
+}
+
 const lockstep_table stencil_table = {rows, sizeof rows / sizeof *rows};
 }  // namespace lockstep::cpu

@@ -47,23 +47,27 @@ int streamed_axis(int rank) { return rank == 3 ? 0 : 1; }
 // The depth and the tile of least cost. An element costs its taps, those of the halo
 // included, and its way from memory and back, shared by the sweeps of a pass.
 sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
-  constexpr double row_cost = 64;     // of beginning a row, in elements
-  constexpr double memory_cost = 32;  // of moving an element in and out, in taps
+  constexpr int64_t block_bytes = 256;  // of a row that the kernels take at a time
+  constexpr double row_cost = 64;       // of beginning a row, in elements
+  constexpr double memory_cost = 32;    // of moving an element in and out, in taps
   const int64_t r = d.radius, element = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   const int64_t nx = d.shape[d.rank - 1], ny = d.rank > 1 ? d.shape[d.rank - 2] : 1, nz = d.rank > 2 ? d.shape[0] : 1;
   const int64_t taps = 2 * r * d.rank + 1;
   const auto evenly = [](int64_t n, int64_t size) { return parts_of(n, parts_of(n, size)); };
-  const auto twice = [&](int64_t n, int64_t size, int depth) {  // of a halo, per element
-    return size < n ? static_cast<double>(r * (depth - 1)) / static_cast<double>(size) : 0;
+  // Elements computed for one of a tile's: its halo's too.
+  const auto again = [&](int64_t n, int64_t size, int depth, int64_t whole) {
+    const int64_t wide = size + (size < n ? r * (depth - 1) : 0);
+    return static_cast<double>(parts_of(wide, whole) * whole) / static_cast<double>(size);
   };
   sweeps_plan best;
   double least = 0;
   const auto consider = [&](int depth, int64_t x, int64_t y) {
-    if (x < 1 && depth > 1) return;
     x = std::max<int64_t>(x, 1);
-    const double again = (1 + twice(nx, x, depth)) * (d.rank == 3 ? 1 + twice(ny, y, depth) : 1);
-    const double cost = static_cast<double>(taps) * again * (1 + row_cost / static_cast<double>(x)) +
-                        memory_cost * (again * again + 1) / 2 / depth;
+    const double passes = static_cast<double>(parts_of(d.sweeps, depth)) / d.sweeps;
+    const double halo = again(nx, x, depth, 1) * (d.rank == 3 ? again(ny, y, depth, 1) : 1);
+    const double computed = halo * again(nx, x, depth, block_bytes / element) / again(nx, x, depth, 1);
+    const double cost = static_cast<double>(taps) * computed * (1 + row_cost / static_cast<double>(x)) +
+                        memory_cost * (halo * halo + 1) / 2 * passes;
     if (least != 0 && cost >= least) return;
     least = cost;
     best.depth = depth;
@@ -98,22 +102,44 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
     if (d.rank == 2) share_out(ny, t.y, d.batch * parts_of(nx, t.x));
     if (d.rank == 3) share_out(nz, t.z, d.batch * parts_of(nx, t.x) * parts_of(ny, t.y));
   }
-  const int64_t wide = t.x + halo / 2;
-  best.pitch = parts_of(wide, 16) * 16;
-  if (best.pitch * element % 4096 == 0) best.pitch += 16;  // rows must not crowd into few sets
-  best.plane = best.pitch * (d.rank == 3 ? t.y + halo / 2 : 1);
-  best.ring = d.rank == 1 ? 1 : 2 * r + chunk_of(d.rank);
-  best.own_elements = best.pitch + (d.rank == 1 ? std::min(best.depth - 1, 2) : best.depth - 1) * best.ring * best.plane;
-  return best;
+  return plan_of(d, best.depth, t);
+}
+
+sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& tile) {
+  const int64_t r = d.radius, halo = 2 * r * (depth - 1);
+  sweeps_plan plan;
+  plan.depth = depth;
+  plan.tile = tile;
+  plan.ends = parts_of(r, 16) * 16;
+  plan.pitch = parts_of(tile.x + halo + 2 * plan.ends, 16) * 16;
+  // Rows must not crowd into few sets of a cache.
+  if (plan.pitch * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype)) % 4096 == 0) plan.pitch += 16;
+  plan.plane = plan.pitch * (d.rank == 3 ? tile.y + halo : 1);
+  plan.ring = d.rank == 1 ? 1 : 2 * r + chunk_of(d.rank) - LOCKSTEP_MUTANT("sweeps_ring_one_short");
+  const int rings = d.rank == 1 ? std::min(depth - 1, 2) : depth - 1;
+  plan.own_elements = plan.pitch + rings * plan.ring * plan.plane;
+  return plan;
 }
 
 namespace {
+
+// Each sweep folds by the same rule.
+lockstep_boundary after_the_first(lockstep_boundary b) {
+  if (LOCKSTEP_MUTANT("sweeps_nearest_as_mirror") && b == LOCKSTEP_BOUNDARY_NEAREST) return LOCKSTEP_BOUNDARY_MIRROR;
+  if (LOCKSTEP_MUTANT("sweeps_mirror_as_reflect") && b == LOCKSTEP_BOUNDARY_MIRROR) return LOCKSTEP_BOUNDARY_REFLECT;
+  if (LOCKSTEP_MUTANT("sweeps_reflect_as_nearest") && b == LOCKSTEP_BOUNDARY_REFLECT) return LOCKSTEP_BOUNDARY_NEAREST;
+  if (LOCKSTEP_MUTANT("sweeps_wrap_as_nearest") && b == LOCKSTEP_BOUNDARY_WRAP) return LOCKSTEP_BOUNDARY_NEAREST;
+  if (LOCKSTEP_MUTANT("sweeps_constant_as_nearest") && b == LOCKSTEP_BOUNDARY_CONSTANT)
+    return LOCKSTEP_BOUNDARY_NEAREST;
+  return b;
+}
 
 // One task: `depth` sweeps of the tile first <= at < last of the last sweep's results.
 template <class T>
 class tile_sweeps {
  public:
-  tile_sweeps(const sweep<T>& pass, const sweeps_plan& chosen, int sweeps, const extent& from, const extent& to, T* mine)
+  tile_sweeps(const sweep<T>& pass, const sweeps_plan& chosen, int sweeps, const extent& from, const extent& to,
+              T* mine)
       : s(pass), plan(chosen), depth(sweeps), streamed(streamed_axis(pass.rank)), own(mine) {
     const int64_t begin[3] = {from.z, from.y, from.x}, end[3] = {to.z, to.y, to.x};
     for (int axis = 0; axis < 3; ++axis) {
@@ -121,8 +147,8 @@ class tile_sweeps {
       halo[axis] = axis >= 3 - s.rank ? s.radius : 0;
       // What lies beyond the end is the beginning: such an axis has no ends, and its results
       // lie a number of rounds on, so that no halo begins below 0.
-      rounds[axis] = s.boundary == LOCKSTEP_BOUNDARY_WRAP && halo[axis] != 0 &&
-                     (axis == streamed || end[axis] - begin[axis] < n);
+      rounds[axis] =
+          s.boundary == LOCKSTEP_BOUNDARY_WRAP && halo[axis] != 0 && (axis == streamed || end[axis] - begin[axis] < n);
       shift[axis] = rounds[axis] ? parts_of(halo[axis] * depth, n) * n : 0;
       first[axis] = begin[axis] + shift[axis];
       last[axis] = end[axis] + shift[axis];
@@ -150,16 +176,17 @@ class tile_sweeps {
 
   // What a sweep computes along an axis, in its own coordinates.
   span reach(int axis, int level) const {
-    const int64_t more = halo[axis] * (depth - level);
-    if (s.boundary == LOCKSTEP_BOUNDARY_VALID) return {first[axis], last[axis] + 2 * more};
+    const int64_t more = halo[axis] * (depth - level) - (LOCKSTEP_MUTANT("sweeps_halo_one_short") && level < depth);
+    if (s.boundary == LOCKSTEP_BOUNDARY_VALID)
+      return {first[axis], last[axis] + (LOCKSTEP_MUTANT("sweeps_valid_halo_on_one_side") ? more : 2 * more)};
     if (rounds[axis]) return {first[axis] - more, last[axis] + more};
     return {std::max<int64_t>(first[axis] - more, 0), std::min(last[axis] + more, s.src_shape[axis])};
   }
 
   // The ring of a sweep's results, of which those from `oldest` on are needed.
   window<T> ring(int level, int64_t oldest) const {
-    const int place = s.rank == 1 ? level % 2 : level - 1;
-    window<T> w{own + plan.pitch + place * plan.ring * plan.plane - reach(2, 1).begin};
+    const int place = s.rank == 1 ? (level - 1) % 2 : level - 1;
+    window<T> w{own + plan.pitch + place * plan.ring * plan.plane + plan.ends - reach(2, 1).begin};
     w.strides[0] = s.rank == 3 ? plan.plane : 0;
     w.strides[1] = plan.pitch;
     w.origin[1] = reach(1, 1).begin;
@@ -172,6 +199,8 @@ class tile_sweeps {
     sweep<T> one = s;
     const int64_t below = s.boundary == LOCKSTEP_BOUNDARY_VALID ? 0 : halo[streamed];
     if (level > 1) {
+      one.ends_stand = true;
+      one.boundary = after_the_first(s.boundary);
       const window<T> w = ring(level - 1, std::max<int64_t>(begin - below, reach(streamed, level - 1).begin));
       one.src = {w.data};
       std::copy_n(w.strides, 3, one.src.strides);
@@ -194,6 +223,25 @@ class tile_sweeps {
       run_tile(one, {0, of[0].begin, of[1].begin, of[2].begin}, {1, of[0].end, of[1].end, of[2].end}, own);
     else
       over_rounds(one, of, 0);
+    if (level < depth && !(LOCKSTEP_MUTANT("sweeps_ends_fold_once") && level > 1)) put_ends(one.dst, of);
+  }
+
+  // What lies beyond the ends of the innermost axis, beside the rows just computed.
+  void put_ends(const window<T>& results, const span (&of)[3]) const {
+    const int64_t r = s.radius, n = s.src_shape[2];
+    const lockstep_boundary boundary = after_the_first(s.boundary);
+    if (boundary == LOCKSTEP_BOUNDARY_VALID || rounds[2]) return;
+    for (int64_t z = of[0].begin; z < of[0].end; ++z)
+      for (int64_t y = of[1].begin; y < of[1].end; ++y) {
+        T* const row = results.row(z, y);
+        const auto put = [&](int64_t x) {
+          row[x] = boundary == LOCKSTEP_BOUNDARY_CONSTANT
+                       ? s.value
+                       : row[order::folded(x, n, static_cast<order::fold>(boundary))];
+        };
+        for (int64_t k = 1; k <= r && of[2].begin == 0; ++k) put(-k);
+        for (int64_t k = 0; k < r && of[2].end == n; ++k) put(n + k);
+      }
   }
 
   // The first sweep reads the array, where each round is the same: piece by piece.
@@ -210,6 +258,7 @@ class tile_sweeps {
       else
         piece.dst.data += round;
       of[axis] = {at - round, to - round};
+      if (LOCKSTEP_MUTANT("sweeps_wrap_round_off_by_one") && round > 0) of[axis] = {at - round + 1, to - round + 1};
       over_rounds(piece, of, axis + 1);
       at = to;
     }
@@ -231,7 +280,7 @@ void run_pass(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
   const extent count{s.batch, parts_of(s.dst_shape[0], plan.tile.z), parts_of(s.dst_shape[1], plan.tile.y),
                      parts_of(s.dst_shape[2], plan.tile.x)};
   over_shares(queue, count.b * count.z * count.y * count.x, [&](int64_t task, int thread) {
-    T* const mine = own + thread * plan.own_elements;
+    T* const mine = own + (LOCKSTEP_MUTANT("sweeps_scratch_shared") ? 0 : thread) * plan.own_elements;
     extent first, last;
     first.x = task % count.x * plan.tile.x, task /= count.x;
     first.y = task % count.y * plan.tile.y, task /= count.y;

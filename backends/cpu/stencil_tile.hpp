@@ -47,7 +47,8 @@ struct sweep {
   window<const T> src;
   window<T> dst;
   int64_t batch, src_shape[3], dst_shape[3];
-  bool stream;  // stores go past the cache
+  bool stream;      // stores go past the cache
+  bool ends_stand;  // src's rows have their folded ends beside them
 };
 
 struct extent {
@@ -84,7 +85,7 @@ void fold_piece(const sweep<T>& s, const T* line, int64_t first, int64_t last, T
 template <class T, class Body>
 void over_pieces(const sweep<T>& s, int64_t first, int64_t last, const Body& body) {
   const int64_t n = s.src_shape[2], r = s.radius;
-  if (s.boundary == LOCKSTEP_BOUNDARY_VALID) return body(first, last, false);
+  if (s.boundary == LOCKSTEP_BOUNDARY_VALID || s.ends_stand) return body(first, last, false);
   if (first < r) {
     const int64_t b = last - first <= piece ? last : first + piece / 2;
     body(first, b, true);
@@ -140,8 +141,8 @@ struct planes {
 };
 
 template <class T>
-void run_one_row(const sweep<T>& s, const planes<T>& row, const window<T>& dst, int64_t z, int64_t y, const extent& first,
-                 const extent& last) {
+void run_one_row(const sweep<T>& s, const planes<T>& row, const window<T>& dst, int64_t z, int64_t y,
+                 const extent& first, const extent& last) {
   const int r = s.radius;
   line<T> l;
   l.centre = row(z, y);
@@ -156,8 +157,8 @@ void run_one_row(const sweep<T>& s, const planes<T>& row, const window<T>& dst, 
 }
 
 template <class T>
-void run_block(const sweep<T>& s, const planes<T>& row, const window<T>& dst, int64_t z0, int64_t y0, const extent& first,
-               const extent& last) {
+void run_block(const sweep<T>& s, const planes<T>& row, const window<T>& dst, int64_t z0, int64_t y0,
+               const extent& first, const extent& last) {
   const int r = s.radius, deep = s.blocks->deep, high = s.blocks->high;
   stencil_block<T> block;
   // What the next block reads first: in rank 3 the planes at the far end of its
@@ -204,10 +205,7 @@ void run_tile(const sweep<T>& s, const extent& first, const extent& last, const 
   const int64_t deep = s.blocks ? s.blocks->deep : 1, high = s.blocks ? s.blocks->high : 1;
   const bool blocked = s.blocks && last.x - first.x >= 2 * s.blocks->least;
   for (int64_t b = first.b; b < last.b; ++b) {
-    planes<T> row{s,
-                        s.src,
-                        value_row - first.x,
-                        {s.rank == 3 ? shift : 0, s.rank >= 2 ? shift : 0}};
+    planes<T> row{s, s.src, value_row - first.x, {s.rank == 3 ? shift : 0, s.rank >= 2 ? shift : 0}};
     row.array.data += b * s.src.batch_stride + shift;
     window<T> dst = s.dst;
     dst.data += b * dst.batch_stride;

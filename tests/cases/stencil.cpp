@@ -109,6 +109,13 @@ std::vector<std::string> list_stencil(level depth) {
             add(rest);
         else
           for (const char* rest : {"r4/9", "r1/3x3", "r8/17x18", "r2/5x6x7", "r2/13/sweeps3"}) add(rest);
+        // Many sweeps: several passes of them, tiles cut for the threads.
+        if (form == "general")
+          for (const char* rest : {"r1/9001/sweeps40", "r4/3001/sweeps5", "r2/300x70/sweeps6", "r1/20x60x70/sweeps5",
+                                   "r3/700/sweeps4/special"})
+            add(rest);
+        if (form == "general" && !valid)
+          for (const char* rest : {"r5/3/sweeps9", "r2/40x3/sweeps20"}) add(rest);
         // Short rows and planes in number: tiles of more than 8 of them, ragged at the end.
         if (form == "general" && dtype == "f32")
           for (const char* rest : {"r4/9003x9", "r2/5001x5x6", "r2/9/batch9005", "r16/33/batch4500,1,0"}) add(rest);
@@ -125,7 +132,8 @@ std::vector<std::string> list_stencil(level depth) {
           for (const char* rest :
                {"r4/300001", "r1/100000/off1", "r16/70001", "r4/70000/sweeps2", "r4/500x1001", "r8/300x301/pad3,1",
                 "r4/60x61x129", "r2/40x50x257/pad1,3/off1", "r4/33/batch3000", "r1/100x100/sweeps7", "r8/33x34x70",
-                "r3/9x9x9/batch40,1,1", "r4/150x1100/sweeps2", "r3/11x12x1100/off1"})
+                "r3/9x9x9/batch40,1,1", "r4/150x1100/sweeps2", "r1/300001/sweeps16", "r1/900x700/sweeps16",
+                "r1/50x80x300/sweeps16", "r3/11x12x1100/off1"})
             add(rest);
         // Beyond 32 MiB: stores past the cache, dst on and off its 64 bytes.
         if (depth == level::quick && dtype == "f32" && form == "general" && boundary == "mirror") add("r2/2050x2051");
