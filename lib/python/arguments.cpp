@@ -1,0 +1,145 @@
+// arguments.cpp - keywords, axes, numbers, and the settings that every operation takes.
+#include <cstring>
+
+#include "call.hpp"
+
+namespace lockstep::python {
+
+const char* const keyword_names[kw_count] = {"x",      "axis", "axes",   "dtype",   "keepdims", "offsets", "weights",
+                                             "radius", "mode", "cval",   "sweeps",  "form",     "kind",    "operand",
+                                             "width",  "out",  "stream", "context", "backend",  "variant", "check"};
+
+settings::~settings() {
+  if (context) release_user(context);
+}
+
+bool parse(state& s, const char* function, const keyword* names, int positional, int count, int required,
+           PyObject* const* arguments, Py_ssize_t given, PyObject* keywords, values& to) {
+  for (auto& v : to) v = nullptr;
+  if (given > positional)
+    return PyErr_Format(PyExc_TypeError, "%s() takes %d positional arguments, %zd were given; the others go by name",
+                        function, positional, given),
+           false;
+  for (Py_ssize_t i = 0; i < given; ++i) to[names[i]] = arguments[i];
+  const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* const name = PyTuple_GetItem(keywords, i);
+    int found = -1;
+    for (int k = 0; k < count && found < 0; ++k)
+      if (s.names[names[k]] == name) found = names[k];
+    for (int k = 0; k < count && found < 0; ++k)  // a name that was made at run time
+      if (PyUnicode_CompareWithASCIIString(name, keyword_names[names[k]]) == 0) found = names[k];
+    if (found < 0) return PyErr_Format(PyExc_TypeError, "%s() has no argument %R", function, name), false;
+    if (to[found])
+      return PyErr_Format(PyExc_TypeError, "%s() was given %s twice", function, keyword_names[found]), false;
+    to[found] = arguments[given + i];
+  }
+  for (int k = 0; k < required; ++k)
+    if (!to[names[k]])
+      return PyErr_Format(PyExc_TypeError, "%s() needs the argument %s", function, keyword_names[names[k]]), false;
+  for (int k = required; k < count; ++k)
+    if (to[names[k]] == Py_None) to[names[k]] = nullptr;
+  return true;
+}
+
+bool read_text(state& s, PyObject* object, const char* name, const char** to) {
+  *to = nullptr;
+  if (!object || object == Py_None) return true;
+  if (!PyUnicode_Check(object)) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; give a str", name, object), false;
+  Py_ssize_t length = 0;
+  *to = PyUnicode_AsUTF8AndSize(object, &length);
+  if (*to && std::strlen(*to) != static_cast<size_t>(length))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R, with a NUL character", name, object), false;
+  return *to != nullptr;
+}
+
+bool read_integer(state& s, PyObject* object, const char* name, long long low, long long high, long long* to) {
+  if (!object) return true;
+  const ref index(PyNumber_Index(object));
+  if (!index) return false;
+  int overflow = 0;
+  *to = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (overflow || *to < low || *to > high)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; give %lld to %lld", name, object, low, high), false;
+  return true;
+}
+
+bool read_flag(PyObject* object, bool* to) {
+  if (!object) return true;
+  const int truth = PyObject_IsTrue(object);
+  *to = truth > 0;
+  return truth >= 0;
+}
+
+bool read_axes(state& s, PyObject* object, const char* name, int rank, int* axes, int* count) {
+  bool seen[max_rank] = {};
+  const bool many = PyTuple_Check(object) || PyList_Check(object);
+  const Py_ssize_t n = many ? PySequence_Size(object) : 1;
+  if (n > rank && n > 1)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; the array has %d axes", name, object, rank), false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const ref item(many ? PySequence_GetItem(object, i) : Py_NewRef(object));
+    if (!item) return false;
+    const ref index(PyNumber_Index(item.get()));
+    if (!index) return false;
+    int overflow = 0;
+    const long given = PyLong_AsLongAndOverflow(index.get(), &overflow);
+    const long axis = given < 0 ? given + rank : given;
+    if (overflow || axis < 0 || axis >= rank)
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; the array has %d axes, so give %d to %d", name, object,
+                   rank, -rank, rank - 1),
+             false;
+    if (seen[axis]) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; name each axis once", name, object), false;
+    seen[axis] = true;
+    axes[i] = static_cast<int>(axis);
+  }
+  *count = static_cast<int>(n);
+  return true;
+}
+
+bool read_settings(state& s, lockstep_op op, values& v, settings& to) {
+  to.out = v[kw_out];
+  PyObject* context = v[kw_context];
+  PyObject *backend = v[kw_backend], *variant = v[kw_variant];
+  if (s.scoped) {
+    to.scope = ref(PyObject_CallNoArgs(s.scope_get));
+    if (!to.scope) return false;
+    if (to.scope.get() != Py_None) {  // (context, backend, (variant of each op))
+      if (!context && (context = PyTuple_GetItem(to.scope.get(), 0)) == Py_None) context = nullptr;
+      if (!backend) backend = PyTuple_GetItem(to.scope.get(), 1);
+      if (!variant) variant = PyTuple_GetItem(PyTuple_GetItem(to.scope.get(), 2), op);
+      if (PyErr_Occurred()) return false;
+    }
+  }
+  context_object* object = nullptr;
+  if (context) {
+    if (!PyObject_TypeCheck(context, s.context_type))
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "context is %R; give a lockstep.Context", context), false;
+    object = reinterpret_cast<context_object*>(context);
+  } else if (!(object = default_context(s))) {
+    return false;
+  }
+  if (object->closed) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "context is closed; make another"), false;
+  Py_INCREF(reinterpret_cast<PyObject*>(object));
+  ++object->users;
+  to.context = object;
+  return (!backend || read_text(s, backend, "backend", &to.options.backend)) &&
+         (!variant || read_text(s, variant, "variant", &to.options.variant)) &&
+         (!v[kw_stream] || import_stream(s, v[kw_stream], &to.stream)) && read_flag(v[kw_check], &to.check);
+}
+
+bool make_packed(state& s, source& x, settings& set, const char* name) {
+  const ref text(PyUnicode_FromString(name));
+  if (!text) return false;
+  x.copy = call_helper(s, "packed", x.direct.object, text.get());
+  if (!x.copy || !import_array(s, x.copy.get(), name, false, set.stream, x.packed)) return false;
+  x.use = &x.packed;
+  return true;
+}
+
+bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to) {
+  if (!import_array(s, object, name, false, set.stream, to.direct)) return false;
+  return to.direct.plain || make_packed(s, to, set, name);
+}
+
+}  // namespace lockstep::python

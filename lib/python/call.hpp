@@ -1,0 +1,117 @@
+// call.hpp - one call on its way: what the arguments say, the description for C, where the result goes.
+#pragma once
+
+#include "exchange.hpp"
+
+namespace lockstep::python {
+
+struct context_object {
+  PyObject_HEAD lockstep_context* handle;
+  Py_ssize_t users;  // calls that run on it
+  bool closed;
+};
+
+// The arguments that every operation takes, and the scope around it.
+struct settings {
+  settings() = default;
+  ~settings();
+  settings(const settings&) = delete;
+  settings& operator=(const settings&) = delete;
+
+  context_object* context = nullptr;
+  lockstep_options options = lockstep_options_defaults();
+  PyObject* out = nullptr;  // borrowed, NULL when there is none
+  void* stream = nullptr;   // the caller's
+  bool check = false;       // wait for what only the device finds
+  ref scope;                // keeps the texts in options alive
+};
+
+struct call {
+  explicit call(lockstep_op which) : op(which), reduce{} {}
+  lockstep_op op;
+  union {
+    lockstep_transpose_desc transpose;
+    lockstep_permute_desc permute;
+    lockstep_reduce_desc reduce;
+    lockstep_stencil_desc stencil;
+    lockstep_shuffle_desc shuffle;
+  };
+  // the result
+  element type;
+  bool same_dtype = true;  // the result has the source's dtype, whatever it is
+  bool scalar = false;     // every axis is reduced
+  int rank = 0;
+  int64_t shape[max_rank];
+  int axes[max_rank];  // permute, transpose: axis k of the result is axes[k] of the source
+  double coefficients[2 * 16 * 3 + 1];
+};
+
+struct result {
+  array dst;
+  ref object;
+  bool scalar = false;
+  bool adopt = false;  // object is a Buffer that the caller's library takes
+  alignas(8) char value[8] = {};
+};
+
+// A source as C can take it: the caller's array, or a packed copy of it.
+struct source {
+  array direct, packed;
+  ref copy;
+  array* use = &direct;
+};
+
+using values = PyObject* [kw_count];
+
+// Sorts a call's arguments by keyword; positional ones are names[0..]. The first `required` must be there.
+bool parse(state& s, const char* function, const keyword* names, int positional, int count, int required,
+           PyObject* const* arguments, Py_ssize_t given, PyObject* keywords, values& to);
+bool read_settings(state& s, lockstep_op op, values& v, settings& to);
+bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to);
+// The source in packed C order, made by its own library.
+bool make_packed(state& s, source& x, settings& set, const char* name);
+
+// describe.cpp: the call's description from the source and the other arguments; place() adds the destination.
+bool describe_permute(state& s, const array& x, call& c);
+bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c,
+                     bool may_copy, result& temporary);
+bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c);
+bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bool may_copy, result& temporary);
+bool describe_shuffle(state& s, const array& x, values& v, call& c);
+// Through permute where the source is not packed.
+bool packed_source(state& s, source& x, settings& set, result& temporary);
+bool place(state& s, const array& x, const array& dst, call& c);
+// Stands for each reduction: does C take these elements?
+bool reduces(lockstep_reduction reduction, lockstep_dtype dtype);
+
+// result.cpp
+bool make_result(state& s, const call& c, const array& x, PyObject* out, void* stream, result& to);
+PyObject* finish_result(state& s, const call& c, const array& x, result& r);
+// Memory from the source's library (or a Buffer) for an array of this shape.
+bool allocate(state& s, const array& x, const element* type, int rank, const int64_t* shape, void* stream, result& to);
+
+// calls.cpp
+PyObject* execute(state& s, call& c, settings& set, array& x, result& r);
+lockstep_status run(call& c, settings& set, const array& x, const array& dst);
+// Whether a call with these arrays is queued on their stream, and the stream.
+void queue_on(settings& set, const array& x, const array& dst);
+bool after_call(state& s, lockstep_op op);
+
+extern PyMethodDef operations[];
+
+// context.cpp, plan.cpp, buffer.cpp
+context_object* default_context(state& s);  // borrowed
+void release_user(context_object* context);
+bool add_context(state& s);
+bool add_plan(state& s);
+bool add_buffer(state& s);
+// A Buffer of the source's device.
+PyObject* make_buffer(state& s, const element& type, int rank, const int64_t* shape, lockstep_memory kind,
+                      const char* backend, int device);
+
+bool read_text(state& s, PyObject* object, const char* name, const char** to);
+bool read_axes(state& s, PyObject* object, const char* name, int rank, int* axes, int* count);
+bool read_integer(state& s, PyObject* object, const char* name, long long low, long long high, long long* to);
+bool read_flag(PyObject* object, bool* to);
+
+}  // namespace lockstep::python

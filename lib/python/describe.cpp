@@ -1,0 +1,436 @@
+// describe.cpp - the C description of a call, from shapes and strides.
+// Idea    axes that lie one within another are merged; what C has no description for goes through a packed copy,
+//         made by lockstep's own permute where the strides allow it.
+#include <cstring>
+
+#include "call.hpp"
+
+namespace lockstep::python {
+namespace {
+
+// An axis, or several that lie one within another.
+struct run_of_axes {
+  int64_t length = 1, stride = 1;
+};
+
+// Merges axes, outermost first, into one. False when they do not lie so.
+bool merge(const array& x, const int* axes, int count, run_of_axes& to) {
+  bool first = true;
+  to = {};
+  for (int i = 0; i < count; ++i) {
+    const int64_t n = x.shape[axes[i]], stride = x.strides[axes[i]];
+    if (n == 1) continue;
+    if (!first && to.stride != n * stride) return false;
+    to.length = first ? n : to.length * n;
+    to.stride = stride;
+    first = false;
+  }
+  return true;
+}
+
+bool set_double(state& s, PyObject* object, const char* name, double* to) {
+  if (!object) return true;
+  *to = PyFloat_AsDouble(object);
+  if (*to != -1.0 || !PyErr_Occurred()) return true;
+  PyErr_Clear();
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; give a number", name, object), false;
+}
+
+// A packed copy of x with its axes in another order, made by permute on the same stream.
+bool permuted(state& s, source& x, settings& set, const int* axes, result& temporary) {
+  const array& from = *x.use;
+  call c(LOCKSTEP_PERMUTE);
+  for (int k = 0; k < from.rank; ++k) c.axes[k] = axes[k];
+  if (!describe_permute(s, from, c)) return false;
+  if (!allocate(s, from, nullptr, c.rank, c.shape, set.stream, temporary) || !place(s, from, temporary.dst, c))
+    return false;
+  lockstep_options kept = set.options;
+  set.options.variant = nullptr;  // it names one of the operation that was asked for
+  queue_on(set, from, temporary.dst);
+  const lockstep_status status = run(c, set, from, temporary.dst);
+  set.options = kept;
+  if (status != LOCKSTEP_OK) return raise_status(s, status), false;
+  x.use = &temporary.dst;
+  return true;
+}
+
+bool no_copy(state& s, const char* what) {
+  return raise(s, LOCKSTEP_UNSUPPORTED,
+               "a plan takes no copy of its own, and %s; give a packed array, or call the function", what),
+         false;
+}
+
+}  // namespace
+
+bool reduces(lockstep_reduction reduction, lockstep_dtype dtype) {
+  if (reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2) return dtype != 0;
+  return dtype >= LOCKSTEP_F32;
+}
+
+bool describe_permute(state& s, const array& x, call& c) {
+  if (x.type.bytes != 1 && x.type.bytes != 2 && x.type.bytes != 4 && x.type.bytes != 8 && x.type.bytes != 16)
+    return raise_dtype(s, "x has elements of %lld bytes; 1, 2, 4, 8 and 16 are moved", x.type.bytes), false;
+  c.type = x.type;
+  c.rank = x.rank;
+  for (int k = 0; k < x.rank; ++k) c.shape[k] = x.shape[c.axes[k]];
+  return true;
+}
+
+static bool place_permute(state& s, const array& x, const array& dst, call& c) {
+  c.op = LOCKSTEP_PERMUTE;
+  c.permute = {};
+  lockstep_permute_desc& d = c.permute;
+  d.size = sizeof d;
+  d.element_bytes = static_cast<size_t>(x.type.bytes);
+  // Axes of one element go; neighbours that lie one within the other on both sides merge. In the result's order.
+  int64_t length[max_rank], from[max_rank], to[max_rank];
+  int rank = 0;
+  for (int k = 0; k < c.rank; ++k) {
+    const int64_t n = c.shape[k], a = x.strides[c.axes[k]], b = dst.strides[k];
+    if (n == 1) continue;
+    if (rank > 0 && from[rank - 1] == n * a && to[rank - 1] == n * b) {
+      length[rank - 1] *= n;
+      from[rank - 1] = a;
+      to[rank - 1] = b;
+    } else {
+      length[rank] = n, from[rank] = a, to[rank] = b;
+      ++rank;
+    }
+  }
+  if (rank == 0) length[0] = from[0] = to[0] = 1, rank = 1;
+  if (rank > LOCKSTEP_MAX_RANK)
+    return raise(s, LOCKSTEP_UNSUPPORTED,
+                 "x has %d axes that do not merge; permute moves %d at a time: do it in two steps", rank,
+                 LOCKSTEP_MAX_RANK),
+           false;
+  // The source's axes are named by decreasing stride, as a packed array has them.
+  int order[LOCKSTEP_MAX_RANK];
+  for (int k = 0; k < rank; ++k) {
+    int j = k;
+    for (; j > 0 && from[order[j - 1]] < from[k]; --j) order[j] = order[j - 1];
+    order[j] = k;
+  }
+  d.rank = rank;
+  for (int k = 0; k < rank; ++k) {
+    d.shape[k] = length[order[k]];
+    d.src_strides[k] = from[order[k]];
+    d.perm[order[k]] = k;
+    d.dst_strides[k] = to[k];
+  }
+  return true;
+}
+
+static bool place_transpose(state& s, const array& x, const array& dst, call& c) {
+  const int n = x.rank;
+  const int64_t rows = x.shape[n - 2], cols = x.shape[n - 1];
+  int outer[max_rank];
+  for (int k = 0; k < n - 2; ++k) outer[k] = k;
+  run_of_axes from, to;
+  const bool fits = (cols == 1 || x.strides[n - 1] == 1) && (rows == 1 || dst.strides[n - 1] == 1) &&
+                    (rows == 1 || x.strides[n - 2] >= cols) && (cols == 1 || dst.strides[n - 2] >= rows) &&
+                    merge(x, outer, n - 2, from) && merge(dst, outer, n - 2, to);
+  if (!fits) return place_permute(s, x, dst, c);  // the same bits by a more general way
+  c.transpose = {sizeof c.transpose,
+                 static_cast<size_t>(x.type.bytes),
+                 rows,
+                 cols,
+                 rows == 1 ? cols : x.strides[n - 2],
+                 cols == 1 ? rows : dst.strides[n - 2],
+                 from.length,
+                 from.stride,
+                 to.stride};
+  if (from.length == 1) c.transpose.src_batch_stride = c.transpose.dst_batch_stride = 0;
+  return true;
+}
+
+bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c,
+                     bool may_copy, result& temporary) {
+  const array& a = *x.use;
+  c.op = reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2 ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
+  c.same_dtype = false;
+  int axes[max_rank], count = a.rank;
+  if (v[kw_axis]) {
+    if (!read_axes(s, v[kw_axis], "axis", a.rank, axes, &count)) return false;
+  } else {
+    for (int k = 0; k < count; ++k) axes[k] = k;
+  }
+  bool reduced[max_rank] = {}, keep = false;
+  for (int i = 0; i < count; ++i) reduced[axes[i]] = true;
+  if (!read_flag(v[kw_keepdims], &keep)) return false;
+  c.scalar = count == a.rank && !keep;
+  // Kept axes first, each group in the array's order: the order of the elements of a sequence is that of the array.
+  int order[max_rank], kept = 0, n = 0;
+  int64_t sequences = 1, length = 1;
+  for (int k = 0; k < a.rank; ++k)
+    if (!reduced[k]) order[n++] = k, sequences *= a.shape[k];
+  kept = n;
+  for (int k = 0; k < a.rank; ++k)
+    if (reduced[k]) order[n++] = k, length *= a.shape[k];
+  c.rank = 0;
+  for (int k = 0; k < a.rank; ++k)
+    if (!reduced[k])
+      c.shape[c.rank++] = a.shape[k];
+    else if (keep)
+      c.shape[c.rank++] = 1;
+
+  lockstep_reduce_desc& d = c.reduce;
+  const lockstep_dtype dtype = dtype_of(a.type);
+  d = {sizeof d, reduction, dtype, lockstep_default_result(reduction, dtype), sequences, length, 1, length, nullptr};
+  if (d.result == LOCKSTEP_F64 && dtype != LOCKSTEP_F64 && dtype != LOCKSTEP_I32 && dtype != LOCKSTEP_I64)
+    d.result = LOCKSTEP_F32;
+  if (v[kw_dtype]) {
+    const ref name = call_helper(s, "dtype_name", v[kw_dtype]);
+    if (!name) return false;
+    const bool floats = lockstep_default_result(reduction, dtype) == LOCKSTEP_F64;
+    const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name.get(), text) == 0; };
+    if (floats && is("float64"))
+      d.result = LOCKSTEP_F64;
+    else if (floats && is("float32"))
+      d.result = LOCKSTEP_F32;
+    else if (floats || !is("int64"))
+      return raise_dtype(s, "dtype is %R; this result comes as %s", name.get(),
+                         floats ? "float64, or as float32 by one rounding" : "int64"),
+             false;
+  }
+  c.type = element_of(d.result);
+  if (a.size == 0) return true;
+
+  run_of_axes outer, inner;
+  if (merge(a, order, kept, outer) && merge(a, order + kept, n - kept, inner)) {
+    d.element_stride = inner.stride;
+    d.sequence_stride = outer.length == 1 ? 0 : outer.stride;
+    return true;
+  }
+  if (!may_copy) return no_copy(s, "these axes of this layout need one");
+  return permuted(s, x, set, order, temporary);
+}
+
+bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c) {
+  const array& a = *x.use;
+  if (a.rank != 1) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x has %d axes; segments are cut from 1", a.rank), false;
+  if (offsets.rank != 1 || dtype_of(offsets.type) != LOCKSTEP_I64 || offsets.shape[0] < 1 || !offsets.plain ||
+      (offsets.shape[0] > 1 && offsets.strides[0] != 1))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "offsets must be a packed array of int64 with one axis and one element more than there are segments"),
+           false;
+  int64_t last = 0;
+  if (offsets.on_device()) {
+    const ref read = call_helper(s, "last_of", offsets.object);
+    if (!read) return false;
+    last = PyLong_AsLongLong(read.get());
+    if (last == -1 && PyErr_Occurred()) return false;
+  } else {
+    last = reinterpret_cast<const int64_t*>(offsets.data)[offsets.shape[0] - 1];
+  }
+  // C checks that offsets never decrease; it does not know where x ends.
+  if (last > a.shape[0])
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "offsets[-1] is %lld, but x has %lld elements",
+                 static_cast<long long>(last), static_cast<long long>(a.shape[0])),
+           false;
+  result none;
+  values plain{};
+  plain[kw_dtype] = v[kw_dtype];
+  settings unused;
+  if (!describe_reduce(s, x, unused, plain, reduction, c, false, none)) return false;
+  c.scalar = false;
+  c.rank = 1;
+  c.shape[0] = c.reduce.count = offsets.shape[0] - 1;
+  c.reduce.element_stride = a.shape[0] > 1 ? a.strides[0] : 1;
+  c.reduce.offsets = reinterpret_cast<const int64_t*>(offsets.data);
+  return true;
+}
+
+namespace {
+
+struct named_value {
+  const char* name;
+  int value;
+};
+constexpr named_value boundaries[] = {
+    {"reflect", LOCKSTEP_BOUNDARY_REFLECT},       {"mirror", LOCKSTEP_BOUNDARY_MIRROR},
+    {"nearest", LOCKSTEP_BOUNDARY_NEAREST},       {"wrap", LOCKSTEP_BOUNDARY_WRAP},
+    {"constant", LOCKSTEP_BOUNDARY_CONSTANT},     {"valid", LOCKSTEP_BOUNDARY_VALID},
+    {"grid-mirror", LOCKSTEP_BOUNDARY_REFLECT},   {"grid-wrap", LOCKSTEP_BOUNDARY_WRAP},
+    {"grid-constant", LOCKSTEP_BOUNDARY_CONSTANT}};
+constexpr named_value kinds[] = {{"idx", LOCKSTEP_SHUFFLE_IDX},
+                                 {"up", LOCKSTEP_SHUFFLE_UP},
+                                 {"down", LOCKSTEP_SHUFFLE_DOWN},
+                                 {"xor", LOCKSTEP_SHUFFLE_XOR}};
+
+template <size_t N>
+bool choose(state& s, PyObject* object, const char* name, const named_value (&table)[N], const char* list, int* to) {
+  const char* text = nullptr;
+  if (!read_text(s, object, name, &text)) return false;
+  for (const auto& row : table)
+    if (text && std::strcmp(row.name, text) == 0) return *to = row.value, true;
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; give %s", name, object, list), false;
+}
+
+// The last `rank` axes packed at the end, the ones before them merged into a batch?
+bool stencil_layout(const array& x, int rank, int64_t* strides, run_of_axes& batch) {
+  const int first = x.rank - rank;
+  int outer[max_rank];
+  for (int k = 0; k < first; ++k) outer[k] = k;
+  if (!merge(x, outer, first, batch)) return false;
+  int64_t least = 1;
+  for (int k = rank - 1; k >= 0; --k) {
+    const int64_t n = x.shape[first + k], stride = x.strides[first + k];
+    strides[k] = n == 1 ? least : stride;
+    if (k == rank - 1 ? strides[k] != 1 : strides[k] < least) return false;
+    if (__builtin_mul_overflow(strides[k], n, &least)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bool may_copy, result& temporary) {
+  const array* a = x.use;
+  c.op = LOCKSTEP_STENCIL;
+  lockstep_stencil_desc& d = c.stencil;
+  d = {};
+  d.size = sizeof d;
+  d.dtype = dtype_of(a->type);
+  if (d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_F64) {
+    char text[64];
+    return raise_dtype(s, "x has %s; stencils take float32 and float64", element_name(a->type, text)), false;
+  }
+  int axes[max_rank], rank = a->rank;
+  if (v[kw_axes]) {
+    if (!read_axes(s, v[kw_axes], "axes", a->rank, axes, &rank)) return false;
+    for (int k = 0; k < rank; ++k)
+      if (axes[k] != a->rank - rank + k)
+        return raise(s, LOCKSTEP_UNSUPPORTED,
+                     "axes is %R; give the last ones in their order, and move others there with permute", v[kw_axes]),
+               false;
+  }
+  if (rank < 1 || rank > 3)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "the stencil would have %d axes; it takes 1 to 3: name the last ones by axes=", rank),
+           false;
+  const ref weights(PySequence_Tuple(v[kw_weights]));
+  if (!weights) return false;
+  const Py_ssize_t count = PyTuple_Size(weights.get());
+  constexpr Py_ssize_t most = sizeof c.coefficients / sizeof *c.coefficients;
+  if (count < 1 || count > most)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "weights has %zd elements; give 2 * radius * %d + 1, at most %zd", count,
+                 rank, most),
+           false;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!set_double(s, PyTuple_GetItem(weights.get(), i), "an element of weights", &c.coefficients[i])) return false;
+  static constexpr named_value forms[] = {{"general", LOCKSTEP_GENERAL},
+                                          {"symmetric", LOCKSTEP_SYMMETRIC},
+                                          {"antisymmetric", LOCKSTEP_ANTISYMMETRIC},
+                                          {"auto", -1}};
+  int form = -1, boundary = LOCKSTEP_BOUNDARY_REFLECT;
+  if (v[kw_form] && !choose(s, v[kw_form], "form", forms, "general, symmetric, antisymmetric or auto", &form))
+    return false;
+  if (v[kw_mode] &&
+      !choose(s, v[kw_mode], "mode", boundaries, "reflect, mirror, nearest, wrap, constant or valid", &boundary))
+    return false;
+  long long radius = 0, sweeps = 1;
+  if (!read_integer(s, v[kw_radius], "radius", 1, 16, &radius) ||
+      !read_integer(s, v[kw_sweeps], "sweeps", 1, INT32_MAX, &sweeps) || !set_double(s, v[kw_cval], "cval", &d.value))
+    return false;
+  if (form == -1) form = radius && count == 1 + radius * rank ? LOCKSTEP_SYMMETRIC : LOCKSTEP_GENERAL;
+  const int taps = form == LOCKSTEP_GENERAL ? 2 * rank : rank;
+  if (!radius) radius = (count - 1) / taps;
+  if (count != 1 + radius * taps || radius < 1)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "weights has %zd elements; this form takes 1 + %d * radius", count,
+                 taps),
+           false;
+  d.form = lockstep_form(form);
+  d.boundary = lockstep_boundary(boundary);
+  d.rank = rank;
+  d.radius = static_cast<int32_t>(radius);
+  d.coefficient_count = static_cast<int32_t>(count);
+  d.sweeps = static_cast<int32_t>(sweeps);
+  run_of_axes batch;
+  if (a->size > 0 && !stencil_layout(*a, rank, d.src_strides, batch)) {
+    if (!may_copy) return no_copy(s, "the last axis must be packed");
+    int same[max_rank];
+    for (int k = 0; k < a->rank; ++k) same[k] = k;
+    if (!permuted(s, x, set, same, temporary)) return false;
+    a = x.use;
+    if (!stencil_layout(*a, rank, d.src_strides, batch))
+      return raise(s, LOCKSTEP_INTERNAL, "a copy is not packed"), false;
+  }
+  c.type = a->type;
+  c.rank = a->rank;
+  d.batch = 1;
+  for (int k = 0; k < a->rank; ++k) {
+    const int axis = k - (a->rank - rank);
+    c.shape[k] = a->shape[k];
+    if (axis < 0) {
+      d.batch *= a->shape[k];
+      continue;
+    }
+    d.shape[axis] = a->shape[k];
+    if (boundary == LOCKSTEP_BOUNDARY_VALID && a->size > 0) {
+      c.shape[k] = a->shape[k] - 2 * radius * sweeps;
+      if (c.shape[k] < 1)
+        return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                     "mode is valid, but axis %d has %lld elements, of which none would be left", k,
+                     static_cast<long long>(a->shape[k])),
+               false;
+    }
+  }
+  d.src_batch_stride = d.batch > 1 ? batch.stride : 0;
+  return true;
+}
+
+static bool place_stencil(state& s, const array& dst, call& c) {
+  lockstep_stencil_desc& d = c.stencil;
+  d.coefficients = c.coefficients;  // here, since a call may have moved
+  run_of_axes batch;
+  if (dst.size > 0 && !stencil_layout(dst, d.rank, d.dst_strides, batch))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out must have a packed last axis and rows that lie apart"), false;
+  d.dst_batch_stride = d.batch > 1 ? batch.stride : 0;
+  return true;
+}
+
+bool describe_shuffle(state& s, const array& x, values& v, call& c) {
+  c.op = LOCKSTEP_SHUFFLE;
+  int kind = 0;
+  long long operand = 0, width = 32;
+  if (!choose(s, v[kw_kind], "kind", kinds, "idx, up, down or xor", &kind) ||
+      !read_integer(s, v[kw_operand], "operand", INT32_MIN, INT32_MAX, &operand) ||
+      !read_integer(s, v[kw_width], "width", INT32_MIN, INT32_MAX, &width))
+    return false;
+  if (x.type.bytes != 4 && x.type.bytes != 8)
+    return raise_dtype(s, "x has elements of %lld bytes; shuffles take 4 and 8", x.type.bytes), false;
+  c.shuffle = {sizeof c.shuffle, lockstep_shuffle_kind(kind), static_cast<size_t>(x.type.bytes),
+               x.size,           static_cast<int>(width),     static_cast<int32_t>(operand)};
+  c.type = x.type;
+  c.rank = x.rank;
+  for (int k = 0; k < x.rank; ++k) c.shape[k] = x.shape[k];
+  return true;
+}
+
+static bool is_packed(const array& a) {
+  int64_t stride = 1;
+  for (int k = a.rank - 1; k >= 0; --k) {
+    if (a.shape[k] != 1 && a.strides[k] != stride && a.size > 0) return false;
+    stride *= a.shape[k];
+  }
+  return true;
+}
+
+bool packed_source(state& s, source& x, settings& set, result& temporary) {
+  int same[max_rank];
+  for (int k = 0; k < x.use->rank; ++k) same[k] = k;
+  return is_packed(*x.use) || permuted(s, x, set, same, temporary);
+}
+
+bool place(state& s, const array& x, const array& dst, call& c) {
+  switch (c.op) {
+    case LOCKSTEP_TRANSPOSE: return place_transpose(s, x, dst, c);
+    case LOCKSTEP_PERMUTE: return place_permute(s, x, dst, c);
+    case LOCKSTEP_STENCIL: return place_stencil(s, dst, c);
+    default: break;
+  }
+  if (!is_packed(dst)) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out is not packed; give an array in C order"), false;
+  return true;
+}
+
+}  // namespace lockstep::python

@@ -1,0 +1,300 @@
+// exchange.cpp - arrays in: the buffer protocol, DLPack's table and capsules, and what lockstep/_kinds.py reads.
+// Watch   a format's first character may be a byte order; NULL strides mean packed; a byte offset counts.
+#include "exchange.hpp"
+
+#include <cstring>
+
+namespace lockstep::python {
+
+lockstep_dtype dtype_of(const element& e) {
+  if (e.swapped) return lockstep_dtype(0);
+  switch (e.code) {
+    case dlpack::floating:
+      return e.bytes == 4   ? LOCKSTEP_F32
+             : e.bytes == 8 ? LOCKSTEP_F64
+             : e.bytes == 2 ? LOCKSTEP_F16
+                            : lockstep_dtype(0);
+    case dlpack::bfloat: return e.bytes == 2 ? LOCKSTEP_BF16 : lockstep_dtype(0);
+    case dlpack::integer: return e.bytes == 4 ? LOCKSTEP_I32 : e.bytes == 8 ? LOCKSTEP_I64 : lockstep_dtype(0);
+    default: return lockstep_dtype(0);
+  }
+}
+
+element element_of(lockstep_dtype dtype) {
+  const auto bytes = static_cast<int64_t>(lockstep_dtype_bytes(dtype));
+  if (dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64) return {dlpack::integer, false, bytes};
+  return {dtype == LOCKSTEP_BF16 ? uint8_t{dlpack::bfloat} : uint8_t{dlpack::floating}, false, bytes};
+}
+
+const char* element_name(const element& e, char (&text)[64]) {
+  const char* base = e.code == dlpack::integer            ? "int"
+                     : e.code == dlpack::unsigned_integer ? "uint"
+                     : e.code == dlpack::floating         ? "float"
+                     : e.code == dlpack::bfloat           ? "bfloat"
+                     : e.code == dlpack::complex          ? "complex"
+                     : e.code == dlpack::boolean          ? "bool"
+                                                          : nullptr;
+  if (base)
+    PyOS_snprintf(text, sizeof text, "%s%s%lld", e.swapped ? "byte-swapped " : "", base,
+                  static_cast<long long>(e.bytes * 8));
+  else
+    PyOS_snprintf(text, sizeof text, "an element of %lld bytes", static_cast<long long>(e.bytes));
+  return text;
+}
+
+array::~array() {
+  if (has_view) PyBuffer_Release(&view);
+  if (versioned && versioned->deleter) versioned->deleter(versioned);
+  if (managed && managed->deleter) managed->deleter(managed);
+}
+
+void pack(array& a) {
+  int64_t stride = 1;
+  for (int k = a.rank - 1; k >= 0; --k) {
+    a.strides[k] = stride;
+    stride *= a.shape[k] > 0 ? a.shape[k] : 1;
+  }
+}
+
+namespace {
+
+void release_kind(PyObject* capsule) { delete static_cast<kind*>(PyCapsule_GetPointer(capsule, nullptr)); }
+
+// Size, and whether the operations can take the layout as it is.
+bool finish(state& s, array& in, const char* name) {
+  in.size = 1;
+  for (int k = 0; k < in.rank; ++k)
+    if (__builtin_mul_overflow(in.size, in.shape[k], &in.size))
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has more than 2^63-1 elements; use smaller arrays", name), false;
+  for (int k = 0; k < in.rank; ++k)
+    if (in.shape[k] > 1 && in.strides[k] < 1 && in.size > 0) in.plain = false;
+  const int64_t alignment = in.type.code == dlpack::complex ? in.type.bytes / 2 : in.type.bytes;
+  if (in.size > 0 && (alignment & (alignment - 1)) == 0 && reinterpret_cast<uintptr_t>(in.data) % alignment != 0)
+    in.plain = false;
+  return true;
+}
+
+bool has_object(const char* format) {
+  bool named = false;
+  for (; *format; ++format) {
+    if (*format == ':') named = !named;
+    if (*format == 'O' && !named) return true;
+  }
+  return false;
+}
+
+// The struct module's format of a buffer.
+bool read_format(state& s, const char* format, int64_t bytes, const char* name, element& type) {
+  type = {other_bytes, false, bytes};
+  if (format == nullptr) format = "B";
+  if (has_object(format)) return raise_dtype(s, "%s holds Python objects; give an array of numbers", name), false;
+  const char* f = format;
+  if (*f == '>' || *f == '!')
+    type.swapped = bytes > 1, ++f;
+  else if (*f == '@' || *f == '=' || *f == '<' || *f == '^')
+    ++f;
+  if (f[0] == 'Z' && (f[1] == 'f' || f[1] == 'd' || f[1] == 'g') && f[2] == 0)
+    type.code = dlpack::complex;
+  else if (f[0] != 0 && f[1] == 0) {
+    if (std::strchr("bhilqn", *f)) type.code = dlpack::integer;
+    if (std::strchr("BHILQN", *f)) type.code = dlpack::unsigned_integer;
+    if (std::strchr("efd", *f)) type.code = dlpack::floating;
+    if (*f == '?') type.code = dlpack::boolean;
+  }
+  return true;
+}
+
+bool import_buffer(state& s, PyObject* object, const char* name, bool writable, array& in) {
+  if (PyObject_GetBuffer(object, &in.view, writable ? PyBUF_RECORDS : PyBUF_RECORDS_RO) != 0) return false;
+  in.has_view = true;
+  const Py_buffer& v = in.view;
+  if (v.ndim > max_rank)
+    return raise(s, LOCKSTEP_UNSUPPORTED, "%s has %d axes; at most %d are taken", name, v.ndim, max_rank), false;
+  if (!read_format(s, v.format, v.itemsize, name, in.type)) return false;
+  in.data = static_cast<char*>(v.buf);
+  in.rank = v.ndim;
+  in.read_only = v.readonly != 0;
+  for (int k = 0; k < v.ndim; ++k) {
+    in.shape[k] = v.shape[k];
+    const int64_t stride = v.strides[k];
+    in.strides[k] = v.itemsize == 4                          ? stride & 3 ? odd_stride : stride >> 2
+                    : v.itemsize == 8                        ? stride & 7 ? odd_stride : stride >> 3
+                    : v.itemsize == 0 || stride % v.itemsize ? odd_stride
+                                                             : stride / v.itemsize;
+  }
+  return finish(s, in, name);
+}
+
+bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& in) {
+  if (t.device.type != dlpack::cpu && t.device.type != dlpack::cuda && t.device.type != dlpack::cuda_host &&
+      t.device.type != dlpack::cuda_managed)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "%s lives on a device of DLPack's type %d; host and CUDA memory are taken: copy it there", name,
+                 static_cast<int>(t.device.type)),
+           false;
+  if (t.dtype.lanes != 1 || t.dtype.bits % 8 != 0)
+    return raise_dtype(s, "%s has elements of %d x %d bits; whole bytes, one lane are taken", name, t.dtype.lanes,
+                       t.dtype.bits),
+           false;
+  if (t.rank > max_rank || t.rank < 0)
+    return raise(s, LOCKSTEP_UNSUPPORTED, "%s has %d axes; at most %d are taken", name, t.rank, max_rank), false;
+  in.data = static_cast<char*>(t.data) + t.byte_offset;
+  in.type = {t.dtype.code <= dlpack::boolean && t.dtype.code != 3 ? t.dtype.code : other_bytes, false,
+             t.dtype.bits / 8};
+  in.device = t.device;
+  in.rank = t.rank;
+  for (int k = 0; k < t.rank; ++k) in.shape[k] = t.shape[k];
+  if (t.strides == nullptr)
+    pack(in);
+  else
+    for (int k = 0; k < t.rank; ++k) in.strides[k] = t.strides[k];
+  if (!finish(s, in, name)) return false;
+  if (t.data == nullptr && in.size > 0)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has a shape but no memory; give an array that holds data", name),
+           false;
+  return true;
+}
+
+bool import_capsule(state& s, ref capsule, const char* name, array& in) {
+  if (PyCapsule_IsValid(capsule.get(), "dltensor_versioned")) {
+    auto* t = static_cast<dlpack::versioned*>(PyCapsule_GetPointer(capsule.get(), "dltensor_versioned"));
+    if (t->version.major != dlpack::version_major)
+      return raise(s, LOCKSTEP_UNSUPPORTED, "%s comes by DLPack %u; this build reads version %u", name,
+                   t->version.major, dlpack::version_major),
+             false;
+    if (PyCapsule_SetName(capsule.get(), "used_dltensor_versioned") != 0) return false;
+    in.versioned = t;
+    in.read_only = (t->flags & dlpack::read_only) != 0;
+    return import_tensor(s, t->tensor, name, in);
+  }
+  auto* t = static_cast<dlpack::managed*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
+  if (t == nullptr || PyCapsule_SetName(capsule.get(), "used_dltensor") != 0) return false;
+  in.managed = t;
+  return import_tensor(s, t->tensor, name, in);
+}
+
+// DLPack's table: nothing is checked by it, so lockstep._kinds looks first.
+bool import_by_table(state& s, PyObject* object, const char* name, array& in) {
+  const dlpack::exchange& table = *in.producer->table;
+  dlpack::tensor t{};
+  if (table.import_borrowed) {
+    if (table.import_borrowed(object, &t) != 0) return false;
+    if (!import_tensor(s, t, name, in)) return false;
+  } else {
+    if (table.import_owned(object, &in.versioned) != 0) return false;
+    in.read_only = (in.versioned->flags & dlpack::read_only) != 0;
+    if (!import_tensor(s, in.versioned->tensor, name, in)) return false;
+  }
+  if (in.on_device() && !in.stream) {
+    if (table.current_stream(in.device.type, in.device.id, &in.stream) != 0) return false;
+    // Handle 0 is CUDA's legacy default stream, which lockstep knows by another name.
+    if (in.stream == nullptr) in.stream = LOCKSTEP_STREAM_LEGACY;
+  }
+  return true;
+}
+
+}  // namespace
+
+const kind* kind_of(state& s, PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == s.last_type) return s.last_kind;
+  PyObject* known = PyDict_GetItemWithError(s.kinds, reinterpret_cast<PyObject*>(type));
+  ref made;
+  if (known == nullptr) {
+    if (PyErr_Occurred()) return nullptr;
+    const ref found = call_helper(s, "classify", object);
+    if (!found) return nullptr;
+    int library = 0, exact = 0;
+    PyObject* table = nullptr;
+    if (!PyArg_ParseTuple(found.get(), "ipO", &library, &exact, &table)) return nullptr;
+    dlpack::exchange* functions = nullptr;
+    if (table != Py_None) {
+      functions = static_cast<dlpack::exchange*>(PyCapsule_GetPointer(table, "dlpack_exchange_api"));
+      if (functions == nullptr) return nullptr;
+      while (functions && functions->version.major != dlpack::version_major) functions = functions->previous;
+    }
+    made = ref(PyCapsule_New(new kind{python::library(library), exact != 0, functions}, nullptr, release_kind));
+    if (!made || PyDict_SetItem(s.kinds, reinterpret_cast<PyObject*>(type), made.get()) != 0) return nullptr;
+    known = made.get();
+  }
+  s.last_type = type;  // s.kinds keeps it alive
+  s.last_kind = static_cast<const kind*>(PyCapsule_GetPointer(known, nullptr));
+  return s.last_kind;
+}
+
+bool import_stream(state& s, PyObject* object, void** stream) {
+  *stream = nullptr;
+  if (object == nullptr || object == Py_None) return true;
+  const ref handle = call_helper(s, "stream_handle", object);
+  if (!handle) return false;
+  *stream = PyLong_AsVoidPtr(handle.get());
+  return *stream != nullptr || !PyErr_Occurred();
+}
+
+bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in) {
+  in.producer = kind_of(s, object);
+  if (in.producer == nullptr) return false;
+  in.object = object;
+  in.stream = stream;
+  bool done = false;
+  if (in.producer->table) {
+    if (in.producer->library == torch) {
+      const ref fine = call_helper(s, "check_torch", object);
+      if (!fine) return false;
+    }
+    done = import_by_table(s, object, name, in);
+  } else if (in.producer->library == numpy || in.producer->library == buffer || in.producer->library == own ||
+             in.producer->library == jax || in.producer->library == array_api) {
+    done = import_buffer(s, object, name, writable, in);
+    // What has no buffer of this kind may have another door; lack of memory and our own errors end here.
+    if (!done && !in.has_view && !PyErr_ExceptionMatches(PyExc_MemoryError))
+      PyErr_Clear();
+    else if (!done)
+      return false;
+  }
+  if (!done) {
+    if (PyErr_Occurred()) return false;
+    // (capsule, stream, keeper), or the numbers of an array interface: (data, read only, code, bytes, shape, strides,
+    // stream, keeper)
+    PyObject* const wanted = writable ? Py_True : Py_False;
+    const ref handle(in.stream ? PyLong_FromVoidPtr(in.stream) : Py_NewRef(Py_None));
+    const ref argument(PyUnicode_FromString(name));
+    if (!handle || !argument) return false;
+    const ref found = call_helper(s, "export", object, argument.get(), wanted, handle.get());
+    if (!found) return false;
+    PyObject *data = nullptr, *at = nullptr, *keeper = nullptr, *shape = nullptr, *strides = nullptr;
+    int read_only = 0, code = 0, device = 0;
+    long long bytes = 0;
+    if (PyTuple_Size(found.get()) == 3) {
+      if (!PyArg_ParseTuple(found.get(), "OOO", &data, &at, &keeper)) return false;
+      if (!import_capsule(s, ref::borrowed(data), name, in)) return false;
+    } else {
+      if (!PyArg_ParseTuple(found.get(), "OpiLO!O!iOO", &data, &read_only, &code, &bytes, &PyTuple_Type, &shape,
+                            &PyTuple_Type, &strides, &device, &at, &keeper))
+        return false;
+      const Py_ssize_t rank = PyTuple_Size(shape);
+      if (rank > max_rank || PyTuple_Size(strides) != rank || bytes < 1)
+        return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s describes itself with %zd axes and elements of %lld bytes", name,
+                     rank, bytes),
+               false;
+      in.data = static_cast<char*>(PyLong_AsVoidPtr(data));
+      in.read_only = read_only != 0;
+      in.type = {static_cast<uint8_t>(code), false, bytes};
+      in.device.type = device;
+      in.rank = static_cast<int>(rank);
+      for (int k = 0; k < in.rank; ++k) {
+        in.shape[k] = PyLong_AsLongLong(PyTuple_GetItem(shape, k));
+        const int64_t stride = PyLong_AsLongLong(PyTuple_GetItem(strides, k));
+        in.strides[k] = stride % bytes ? odd_stride : stride / bytes;
+      }
+      if (PyErr_Occurred() || !finish(s, in, name)) return false;
+    }
+    if (at != Py_None) in.stream = PyLong_AsVoidPtr(at);
+    in.keeper = ref::borrowed(keeper);
+  }
+  if (writable && in.read_only)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is read-only; give an array that may be written", name), false;
+  return true;
+}
+
+}  // namespace lockstep::python

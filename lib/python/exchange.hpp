@@ -1,0 +1,64 @@
+// exchange.hpp - arrays of any library as pointers, shapes and strides.
+#pragma once
+
+#include "state.hpp"
+
+namespace lockstep::python {
+
+constexpr int max_rank = 64;          // NumPy's own
+constexpr uint8_t other_bytes = 255;  // an element that only moves: a record, a string
+constexpr int64_t odd_stride = -1;    // no whole number of elements
+
+struct element {
+  uint8_t code = other_bytes;  // dlpack::type_code or other_bytes
+  bool swapped = false;        // the other byte order
+  int64_t bytes = 0;
+  bool operator==(const element&) const = default;
+};
+// The lockstep_dtype of an element, 0 when there is none.
+lockstep_dtype dtype_of(const element& e);
+element element_of(lockstep_dtype dtype);
+// "float32", "int8", "record of 12 bytes"
+const char* element_name(const element& e, char (&text)[64]);
+
+struct array {
+  array() = default;
+  ~array();
+  array(const array&) = delete;
+  array& operator=(const array&) = delete;
+
+  char* data = nullptr;
+  element type;
+  dlpack::device device{dlpack::cpu, 0};
+  int rank = 0;
+  bool read_only = false;
+  bool plain = true;  // strides are whole, >= 1 where an axis is longer than one, and data is aligned
+  int64_t size = 1;   // elements
+  const kind* producer = nullptr;
+  PyObject* object = nullptr;  // borrowed
+  void* stream = nullptr;      // device data: the stream that its producer works on
+  int64_t shape[max_rank];
+  int64_t strides[max_rank];  // elements
+
+  bool on_device() const { return device.type == dlpack::cuda; }
+
+  // What holds the memory.
+  Py_buffer view;
+  bool has_view = false;
+  dlpack::versioned* versioned = nullptr;
+  dlpack::managed* managed = nullptr;
+  ref keeper;
+};
+
+const kind* kind_of(state& s, PyObject* object);
+
+// Fills in from a Python object; name is the argument's, for errors. stream is the caller's,
+// or NULL for the producer's current one. False with an exception set.
+bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in);
+// The strides of a packed array.
+void pack(array& a);
+
+// A caller's stream: an int, or an object of a library that has streams. False with an exception.
+bool import_stream(state& s, PyObject* object, void** stream);
+
+}  // namespace lockstep::python

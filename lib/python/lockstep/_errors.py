@@ -1,0 +1,79 @@
+"""The exceptions, one for each status of the C library, and one for dtypes."""
+
+
+class Error(Exception):
+    """What every exception of lockstep's own is one of.
+
+    Attributes
+    ----------
+    status : int
+        The ``lockstep_status`` of the C call that failed.
+    """
+    status = 0
+
+
+class InvalidArgument(Error, ValueError):
+    """A value that no backend could accept."""
+    status = 1
+
+
+class UnsupportedDtype(Error, TypeError):
+    """An element type that the operation does not take."""
+    status = 1
+
+
+class Unsupported(Error, NotImplementedError):
+    """A valid call for which the named backend or variant has no kernel."""
+    status = 2
+
+
+class NoBackend(Error, RuntimeError):
+    """A backend that is unknown or cannot run here."""
+    status = 3
+
+
+class NoVariant(Error, ValueError):
+    """A variant that is unknown."""
+    status = 4
+
+
+class OutOfMemory(Error, MemoryError):
+    """Host or device memory could not be had; nothing was lost."""
+    status = 5
+
+
+class Overflow(Error, OverflowError):
+    """An exact integer result does not fit 64 bits.
+
+    Attributes
+    ----------
+    out : array
+        The results, saturated where they do not fit.
+    """
+    status = 6
+    out = None
+
+
+class Empty(Error, ValueError):
+    """The least or greatest of no elements."""
+    status = 7
+
+
+class BackendFailed(Error, RuntimeError):
+    """The backend reported a failure."""
+    status = 8
+
+
+class BackendLost(Error, RuntimeError):
+    """The backend failed for good, and its device memory with it."""
+    status = 9
+
+
+class Internal(Error, SystemError):
+    """A defect in lockstep; please report it."""
+    status = 10
+
+
+# By status; place 0 is the exception for dtypes.
+BY_STATUS = (UnsupportedDtype, InvalidArgument, Unsupported, NoBackend, NoVariant, OutOfMemory, Overflow, Empty, BackendFailed,
+             BackendLost, Internal)

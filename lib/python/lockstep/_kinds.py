@@ -1,0 +1,282 @@
+"""What the extension asks of Python: which library an array belongs to, ways in for arrays that need one,
+memory for results from that library, and copies where an operation cannot take a layout. One call a type or a
+rare case; the numbers of the libraries are those of state.hpp."""
+import sys
+
+from ._errors import InvalidArgument, UnsupportedDtype
+
+NUMPY, TORCH, CUPY, NUMBA, JAX, ARRAY_API, BUFFER, OWN = range(8)
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+DLPACK_VERSION = (1, 3)
+LEGACY_STREAM = 1  # CUDA's default stream; its handle 0 would mean one of lockstep's own
+CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}
+
+
+def classify(x):
+    """(library, whether the type is the library's own, DLPack's table or None) of an object's type."""
+    t = type(x)
+    table = getattr(t, "__dlpack_c_exchange_api__", None)
+    for base in t.__mro__:
+        root = base.__module__.partition(".")[0]
+        if base.__module__.startswith("numpy.ma"):
+            raise InvalidArgument("x is a masked array, whose mask would be ignored; give x.filled(value) or x.compressed()")
+        if root == "numpy" and base.__name__ in ("ndarray", "generic"):
+            return NUMPY, base is t, None
+        if root == "torch" and base.__name__ == "Tensor":
+            # A subclass may stand for another tensor; its own __dlpack__ knows.
+            exact = t.__module__.partition(".")[0] == "torch" and t.__name__ in ("Tensor", "Parameter")
+            return TORCH, exact, table if exact else None
+        if root == "cupy" and base.__name__ == "ndarray":
+            return CUPY, base is t, table
+        if root == "numba" and hasattr(t, "__cuda_array_interface__"):
+            return NUMBA, base is t, None
+    root = t.__module__.partition(".")[0]
+    if t.__module__ == "lockstep._core":
+        return OWN, True, None
+    if root in ("jax", "jaxlib"):
+        if not hasattr(t, "__dlpack__"):
+            raise InvalidArgument(f"x is a {t.__name__} of JAX, which has no values while it is traced; call lockstep outside jit")
+        return JAX, True, table
+    if hasattr(t, "__array_namespace__"):
+        return ARRAY_API, True, table
+    return BUFFER, True, table
+
+
+def export(x, name, writable, stream):
+    """An array for which the extension has no direct way: (capsule, stream, keeper), or the nine parts of an interface."""
+    if type(x).__module__.partition(".")[0] == "torch" or _library(x) == TORCH:
+        check_torch(x)
+    interface = getattr(x, "__array_interface__", None) if _library(x) == NUMPY else None
+    if interface is not None:
+        return _numpy_without_buffer(x, name, writable, interface)
+    if hasattr(x, "__dlpack__"):
+        return _dlpack(x, name, stream)
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _cuda_interface(x, name, interface, stream)
+    if writable and _has_buffer(x):
+        raise InvalidArgument(f"{name} is read-only; give an array that may be written")
+    raise TypeError(f"{name} is a {type(x).__module__}.{type(x).__qualname__}, which is no array: it has neither a buffer nor "
+                    "__dlpack__ nor __cuda_array_interface__; give numpy.asarray(...) of it")
+
+
+def _library(x):
+    return classify(x)[0]
+
+
+def _has_buffer(x):
+    try:
+        memoryview(x).release()
+        return True
+    except (TypeError, BufferError):
+        return False
+
+
+def _numpy_without_buffer(x, name, writable, interface):
+    # A buffer may be refused because it is read-only, or because the dtype has no format.
+    address, read_only = interface["data"]
+    if writable and read_only:
+        raise InvalidArgument(f"{name} is read-only; give an array that may be written")
+    if x.dtype.name != "bfloat16":  # its typestr says only that it has two bytes
+        raise UnsupportedDtype(f"{name} is {x.dtype}, which has no meaning here; give a view of it as integers, {name}.view('i{x.dtype.itemsize}')")
+    return address, read_only, CODES["bfloat"], 2, tuple(x.shape), tuple(x.strides), CPU, None, x
+
+
+def _dlpack(x, name, stream):
+    where = x.__dlpack_device__()
+    if int(where[0]) == CUDA:
+        if stream is None:
+            stream = current_stream(x, int(where[1]))
+        keywords = {"stream": stream, "max_version": DLPACK_VERSION}
+    else:
+        keywords, stream = {"max_version": DLPACK_VERSION}, None
+    try:
+        capsule = x.__dlpack__(**keywords)
+    except TypeError:  # from before the keyword max_version
+        del keywords["max_version"]
+        capsule = x.__dlpack__(**keywords)
+    return capsule, stream, x
+
+
+def _cuda_interface(x, name, interface, stream):
+    if interface.get("mask") is not None:
+        raise InvalidArgument(f"{name} has a mask, which would be ignored; give an array without one")
+    kind, size = interface["typestr"][1], int(interface["typestr"][2:])
+    codes = {"i": "int", "u": "uint", "f": "float", "c": "complex", "b": "bool"}
+    code = CODES[codes[kind]] if kind in codes else 255
+    shape = tuple(interface["shape"])
+    strides = interface.get("strides")
+    if strides is None:
+        strides, step = [], size
+        for n in reversed(shape):
+            strides.insert(0, step)
+            step *= n
+    address, read_only = interface["data"]
+    theirs = interface.get("stream")
+    return (address, read_only, code, size, shape, tuple(strides), CUDA, stream or theirs or LEGACY_STREAM, x)
+
+
+def check_torch(x):
+    """DLPack's table hands out what a tensor's flags say otherwise; those are refused here."""
+    if x.requires_grad:
+        import torch
+        if torch.is_grad_enabled():
+            raise InvalidArgument("x requires a gradient, which would be cut off in silence; give x.detach(), or use lockstep.torch")
+    if x.is_neg() or x.is_conj():
+        raise InvalidArgument("x is a view that negates or conjugates what lies in memory; give x.resolve_neg() or x.resolve_conj()")
+
+
+def current_stream(x, device):
+    """The stream that an array's library works on now."""
+    library = _library(x)
+    if library == TORCH:
+        import torch
+        return torch._C._cuda_getCurrentRawStream(device) or LEGACY_STREAM
+    if library == CUPY:
+        import cupy
+        return cupy.cuda.get_current_stream().ptr or LEGACY_STREAM
+    return LEGACY_STREAM
+
+
+def stream_handle(stream):
+    """A caller's stream as an int that is never 0."""
+    if hasattr(stream, "__cuda_stream__"):
+        handle = stream.__cuda_stream__()[1]
+    else:
+        for name in ("cuda_stream", "ptr", "handle"):
+            handle = getattr(stream, name, None)
+            if handle is not None:
+                break
+        else:
+            handle = stream
+    try:
+        handle = int(handle)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"stream is a {type(stream).__qualname__}; give an int, a stream of torch or CuPy, or what has __cuda_stream__") from None
+    if handle < 0:
+        raise InvalidArgument(f"stream is {handle}; give the handle of a cudaStream_t")
+    return handle or LEGACY_STREAM
+
+
+def dtype_name(dtype):
+    """float, "float32", numpy.float32, torch.float32 ... as a name."""
+    plain = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}.get(dtype)
+    if plain:
+        return plain
+    if isinstance(dtype, str):
+        return _numpy_name(dtype)
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    return name.rpartition(".")[2]
+
+
+def _numpy_name(text):
+    short = {"f2": "float16", "f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64", "e": "float16", "f": "float32", "d": "float64"}
+    return short.get(text.lstrip("<="), text)
+
+
+# ---- results and copies ------------------------------------------------------
+def empty(x, shape, name):
+    """Memory for a result in the library and on the device of x; name None keeps x's dtype."""
+    library = _library(x)
+    if library in (NUMPY, BUFFER):
+        import numpy
+        if name is None:
+            return numpy.empty(shape, x.dtype if library == NUMPY else numpy.asarray(x).dtype)
+        return numpy.empty(shape, name)
+    if library == TORCH:
+        import torch
+        return torch.empty(shape, dtype=x.dtype if name is None else getattr(torch, name), device=x.device,
+                           pin_memory=x.device.type == "cpu" and x.is_pinned())
+    if library == CUPY:
+        import cupy
+        return cupy.empty(shape, x.dtype if name is None else name)
+    if library == NUMBA:
+        from numba import cuda
+        return cuda.device_array(shape, x.dtype if name is None else name)
+    return None  # written into a Buffer, which the library then takes
+
+
+def adopt(x, result):
+    """A Buffer as an array of x's library."""
+    if _library(x) == JAX:
+        import jax
+        made = jax.dlpack.from_dlpack(result)
+        if str(made.dtype) != result.dtype:
+            raise UnsupportedDtype(f"the result is {result.dtype}, which JAX cuts to {made.dtype}; switch jax_enable_x64 on, or give dtype=")
+        return made
+    if _library(x) == OWN:
+        return result
+    return x.__array_namespace__().from_dlpack(result)
+
+
+def packed(x, name):
+    """A copy in C order by the array's own library."""
+    library = _library(x)
+    if library == TORCH:
+        return x.clone(memory_format=sys.modules["torch"].contiguous_format)
+    if library == CUPY:
+        return sys.modules["cupy"].array(x, copy=True, order="C")
+    if library in (NUMPY, BUFFER, OWN):
+        import numpy
+        return numpy.array(x, copy=True, order="C")
+    if library == JAX:
+        return sys.modules["jax"].numpy.array(x, copy=True)
+    if library == ARRAY_API:
+        return x.__array_namespace__().asarray(x, copy=True)
+    raise BufferError(f"{name} has strides that lockstep does not take, and no library to make a packed copy; make one")
+
+
+WIDER = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "int16": "int32", "uint8": "int32", "uint16": "int32",
+         "bool": "int32", "uint32": "int64"}
+
+
+def widened(x, name, wide):
+    """An exact copy in a wider type, by the array's own library."""
+    library = _library(x)
+    if library == TORCH:
+        return x.to(getattr(sys.modules["torch"], wide))
+    if library == ARRAY_API:
+        namespace = x.__array_namespace__()
+        return namespace.astype(x, getattr(namespace, wide))
+    if library in (BUFFER, OWN):
+        import numpy
+        return numpy.asarray(x).astype(wide)
+    if hasattr(x, "astype"):
+        return x.astype(wide)
+    raise UnsupportedDtype(f"{name} must be copied to {wide} first, which its library has no function for")
+
+
+def reduce_widened(function, x, name, rest, keywords):
+    """A reduction of a type that C does not reduce, by way of an exact copy in a wider one."""
+    wide = WIDER.get("bool" if name.startswith("bool") else name)
+    op = function.__name__
+    if wide is None or (name.endswith("float16") and op.endswith(("square_sum", "norm"))):
+        raise UnsupportedDtype(f"x holds {name}, which {op} does not take; give float16, bfloat16, float32, float64 or integers of up to 64 bits with a sign, "
+                               f"in this machine's byte order")
+    y = widened(x, "x", wide)
+    if getattr(y.dtype, "name", str(y.dtype)).rpartition(".")[2] != wide:
+        raise UnsupportedDtype(f"x holds {name}, and its library gave {y.dtype} where {wide} was asked for; switch 64-bit types on")
+    keywords = dict(keywords)
+    if not op.endswith(("max", "min")) or "arg" in op:
+        return function(y, *rest, **keywords)
+    out = keywords.pop("out", None)
+    if out is not None:
+        raise UnsupportedDtype(f"x holds {name}, whose {op} comes by way of {wide}; leave out= away, or give x.astype('{wide}')")
+    result = function(y, *rest, **keywords)
+    dtype = x.dtype if hasattr(x, "dtype") and not isinstance(x.dtype, str) else _format_dtype(x)
+    library = _library(x)
+    if library == TORCH:
+        return result.to(dtype)
+    if library == ARRAY_API:
+        return x.__array_namespace__().astype(result, dtype)
+    return result.astype(dtype)
+
+
+def _format_dtype(x):
+    import numpy
+    return numpy.asarray(x).dtype
+
+
+def last_of(offsets):
+    """The last of offsets in device memory; waits for it."""
+    return int(offsets[-1])

@@ -1,0 +1,162 @@
+// result.cpp - where results go: the caller's out, a NumPy scalar, or new memory from the source's library.
+#include <cstring>
+
+#include "call.hpp"
+
+namespace lockstep::python {
+namespace {
+
+const char* name_of(lockstep_dtype dtype) {
+  static constexpr const char* names[] = {"", "float16", "bfloat16", "float32", "float64", "int32", "int64"};
+  return names[dtype];
+}
+
+bool load_numpy(state& s) {
+  if (s.numpy_empty) return true;
+  const ref module(PyImport_ImportModule("numpy"));
+  if (!module) return false;
+  const ref make(PyObject_GetAttrString(module.get(), "dtype"));
+  for (int d = LOCKSTEP_F16; make && d <= LOCKSTEP_I64; ++d) {
+    if (d == LOCKSTEP_BF16) continue;
+    s.numpy_dtypes[d] = PyObject_CallFunction(make.get(), "s", name_of(lockstep_dtype(d)));
+    s.numpy_scalars[d] = PyObject_GetAttrString(module.get(), name_of(lockstep_dtype(d)));
+    if (!s.numpy_dtypes[d] || !s.numpy_scalars[d]) return false;
+  }
+  return make && (s.numpy_empty = PyObject_GetAttrString(module.get(), "empty"));
+}
+
+ref shape_tuple(int rank, const int64_t* shape) {
+  ref tuple(PyTuple_New(rank));
+  for (int k = 0; tuple && k < rank; ++k) {
+    PyObject* const n = PyLong_FromLongLong(shape[k]);
+    if (!n || PyTuple_SetItem(tuple.get(), k, n) != 0) return ref();
+  }
+  return tuple;
+}
+
+void keep_error(void* context, const char* kind, const char* message) {
+  PyErr_Format(static_cast<state*>(context)->errors[LOCKSTEP_OUT_OF_MEMORY], "%s: %s", kind, message);
+}
+
+// By the table of the source's library: no Python call.
+bool allocate_by_table(state& s, const array& x, const element& type, int rank, const int64_t* shape, result& to) {
+  const dlpack::exchange& table = *x.producer->table;
+  array& dst = to.dst;
+  for (int k = 0; k < rank; ++k) dst.shape[k] = shape[k];
+  dst.rank = rank;
+  pack(dst);
+  dlpack::tensor like{nullptr,   x.device,    rank, {type.code, static_cast<uint8_t>(type.bytes * 8), 1},
+                      dst.shape, dst.strides, 0};
+  dlpack::versioned* made = nullptr;
+  if (table.allocate(&like, &made, &s, keep_error) != 0) {
+    if (!PyErr_Occurred()) raise(s, LOCKSTEP_OUT_OF_MEMORY, "no memory for the result");
+    return false;
+  }
+  dst.data = static_cast<char*>(made->tensor.data) + made->tensor.byte_offset;
+  dst.type = type;
+  dst.device = x.device;
+  dst.size = 1;
+  for (int k = 0; k < rank; ++k) {
+    dst.size *= shape[k];
+    if (made->tensor.strides) dst.strides[k] = made->tensor.strides[k];
+  }
+  dst.producer = x.producer;
+  dst.stream = x.stream;
+  PyObject* object = nullptr;
+  if (table.export_owned(made, reinterpret_cast<void**>(&object)) != 0) return false;
+  to.object = ref(object);
+  return true;
+}
+
+}  // namespace
+
+bool allocate(state& s, const array& x, const element* type, int rank, const int64_t* shape, void* stream, result& to) {
+  const element& wanted = type ? *type : x.type;
+  const lockstep_dtype dtype = dtype_of(wanted);
+  if (x.producer->table && wanted.code != other_bytes) return allocate_by_table(s, x, wanted, rank, shape, to);
+  const ref tuple = shape_tuple(rank, shape);
+  if (!tuple) return false;
+  if (x.producer->library == numpy) {
+    if (!load_numpy(s)) return false;
+    const ref own(type ? Py_NewRef(s.numpy_dtypes[dtype]) : PyObject_GetAttr(x.object, s.attribute_dtype));
+    if (!own) return false;
+    to.object = ref(PyObject_CallFunctionObjArgs(s.numpy_empty, tuple.get(), own.get(), nullptr));
+  } else {
+    const ref name(type ? PyUnicode_FromString(name_of(dtype)) : Py_NewRef(Py_None));
+    if (!name) return false;
+    to.object = call_helper(s, "empty", x.object, tuple.get(), name.get());
+    if (to.object.get() == Py_None) {
+      char backend[16] = "cpu";
+      if (x.on_device()) PyOS_snprintf(backend, sizeof backend, "cuda:%d", static_cast<int>(x.device.id));
+      to.object = ref(
+          make_buffer(s, wanted, rank, shape, x.on_device() ? LOCKSTEP_DEVICE : LOCKSTEP_HOST, backend, x.device.id));
+      to.adopt = true;
+    }
+  }
+  return to.object && import_array(s, to.object.get(), "out", true, x.on_device() ? x.stream : stream, to.dst);
+}
+
+bool make_result(state& s, const call& c, const array& x, PyObject* out, void* stream, result& to) {
+  array& dst = to.dst;
+  if (out) {
+    if (!import_array(s, out, "out", true, stream, dst)) return false;
+    char have[64], want[64];
+    if (dst.type != c.type)
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out holds %s; this result is %s", element_name(dst.type, have),
+                   element_name(c.type, want)),
+             false;
+    bool same = dst.rank == c.rank;
+    for (int k = 0; same && k < c.rank; ++k) same = dst.shape[k] == c.shape[k];
+    if (!same) {
+      const ref is = shape_tuple(dst.rank, dst.shape), should = shape_tuple(c.rank, c.shape);
+      if (!is || !should) return false;
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has the shape %R; this result has %R", is.get(), should.get()),
+             false;
+    }
+    if (dst.on_device() != x.on_device() || (dst.on_device() && dst.device.id != x.device.id))
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out lives on %s, x on %s; give both on one device",
+                   dst.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
+             false;
+    if (!dst.plain)
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                   "out has strides that are not positive multiples of its elements, or is not aligned"),
+             false;
+    to.object = ref::borrowed(out);
+    return true;
+  }
+  if (c.scalar && x.producer->library == numpy) {
+    if (!load_numpy(s)) return false;
+    to.scalar = true;
+    dst.data = to.value;
+    dst.type = c.type;
+    dst.rank = 0;
+    dst.producer = x.producer;
+    return true;
+  }
+  return allocate(s, x, c.same_dtype ? nullptr : &c.type, c.rank, c.shape, stream, to);
+}
+
+PyObject* finish_result(state& s, const call& c, const array& x, result& r) {
+  if (r.scalar) {
+    const lockstep_dtype dtype = dtype_of(c.type);
+    int64_t integer = 0;
+    double number = 0;
+    std::memcpy(dtype == LOCKSTEP_I64 ? static_cast<void*>(&integer) : &number, r.value, 8);
+    if (dtype == LOCKSTEP_I32) {
+      int32_t narrow = 0;
+      std::memcpy(&narrow, r.value, 4);
+      integer = narrow;
+    } else if (dtype == LOCKSTEP_F32) {
+      float narrow = 0;
+      std::memcpy(&narrow, r.value, 4);
+      number = static_cast<double>(narrow);
+    }
+    const bool whole = dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64;
+    const ref value(whole ? PyLong_FromLongLong(integer) : PyFloat_FromDouble(number));
+    return value ? PyObject_CallFunctionObjArgs(s.numpy_scalars[dtype], value.get(), nullptr) : nullptr;
+  }
+  if (!r.adopt) return r.object.release();
+  return call_helper(s, "adopt", x.object, r.object.get()).release();
+}
+
+}  // namespace lockstep::python

@@ -1,0 +1,126 @@
+// state.hpp - what one import of the module keeps, and small helpers of every file.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "dlpack.hpp"
+#include "lockstep/lockstep.h"
+
+namespace lockstep::python {
+
+// An owned reference.
+class ref {
+ public:
+  ref() = default;
+  explicit ref(PyObject* owned) : object_(owned) {}
+  ref(ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  ref& operator=(ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~ref() { Py_XDECREF(object_); }
+  static ref borrowed(PyObject* object) {
+    Py_XINCREF(object);
+    return ref(object);
+  }
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// Libraries whose arrays come in, and whose kind of array goes out. lockstep/_kinds.py has the same numbers.
+enum library : int { numpy = 0, torch = 1, cupy = 2, numba = 3, jax = 4, array_api = 5, buffer = 6, own = 7 };
+
+// What is known of one Python type.
+struct kind {
+  python::library library;
+  bool exact;  // the library's own type, no subclass with behaviour of its own
+  const dlpack::exchange* table;
+};
+
+enum keyword : int {
+  kw_x,
+  kw_axis,
+  kw_axes,
+  kw_dtype,
+  kw_keepdims,
+  kw_offsets,
+  kw_weights,
+  kw_radius,
+  kw_mode,
+  kw_cval,
+  kw_sweeps,
+  kw_form,
+  kw_kind,
+  kw_operand,
+  kw_width,
+  kw_out,
+  kw_stream,
+  kw_context,
+  kw_backend,
+  kw_variant,
+  kw_check,
+  kw_count
+};
+extern const char* const keyword_names[kw_count];
+
+struct context_object;
+
+struct state {
+  PyObject* module;
+  PyObject* names[kw_count];  // interned
+  PyObject* errors[LOCKSTEP_INTERNAL + 1];
+  PyObject* helpers;  // the module lockstep._kinds
+  PyObject* kinds;    // type -> capsule of a kind
+  PyTypeObject* last_type;
+  const kind* last_kind;
+  PyObject* scope_get;  // the current scope of ls.backend, ls.variants: a bound ContextVar.get
+  PyObject* hook;       // called after each call while somebody records, else NULL
+  bool scoped;          // a scope was entered once
+  PyObject* default_context;
+  PyTypeObject* context_type;
+  PyTypeObject* plan_type;
+  PyTypeObject* buffer_type;
+  // NumPy's, once an array of it has been seen
+  PyObject* numpy_empty;
+  PyObject* numpy_dtypes[LOCKSTEP_I64 + 1];
+  PyObject* numpy_scalars[LOCKSTEP_I64 + 1];
+  PyObject* attribute_dtype;  // interned "dtype"
+};
+
+state* state_of(PyObject* module);
+
+// Sets the exception of a status with lockstep_last_error's text. Returns NULL.
+PyObject* raise_status(state& s, lockstep_status status);
+// Sets an exception of lockstep's; format as PyErr_Format. Returns NULL.
+PyObject* raise(state& s, lockstep_status status, const char* format, ...);
+// A dtype that no call takes; UnsupportedDtype.
+PyObject* raise_dtype(state& s, const char* format, ...);
+
+// Calls a function of lockstep._kinds.
+template <class... Objects>
+ref call_helper(state& s, const char* name, Objects... arguments) {
+  const ref function(PyObject_GetAttrString(s.helpers, name));
+  if (!function) return ref();
+  return ref(PyObject_CallFunctionObjArgs(function.get(), arguments..., nullptr));
+}
+
+// Lets other Python threads run while it lives; no Python object may be touched then.
+class without_gil {
+ public:
+  without_gil() : saved_(PyEval_SaveThread()) {}
+  ~without_gil() { PyEval_RestoreThread(saved_); }
+  without_gil(const without_gil&) = delete;
+  without_gil& operator=(const without_gil&) = delete;
+
+ private:
+  PyThreadState* saved_;
+};
+
+}  // namespace lockstep::python
