@@ -60,10 +60,17 @@ const char* format_of(const element& e) {
   return e.code == dlpack::floating ? floats[log] : nullptr;
 }
 
+bool has_memory(buffer_object* b) {
+  if (b->block->data) return true;
+  PyErr_SetString(PyExc_BufferError, "this describes an array for a plan; it has no memory");
+  return false;
+}
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   buffer_object* b = as_buffer(self);
   const char* const format = format_of(b->type);
   view->obj = nullptr;
+  if (!has_memory(b)) return -1;
   if (b->block->kind == LOCKSTEP_DEVICE || !format) {
     PyErr_SetString(PyExc_BufferError,
                     b->block->kind == LOCKSTEP_DEVICE
@@ -138,6 +145,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
                                    &version, &device, &copy))
     return nullptr;
   buffer_object* b = as_buffer(self);
+  if (!has_memory(b)) return nullptr;
   if (copy && copy != Py_None && PyObject_IsTrue(copy)) {
     PyErr_SetString(PyExc_BufferError, "copy is True; a Buffer makes no copies: copy what you take");
     return nullptr;
@@ -179,7 +187,7 @@ PyObject* get_interface(PyObject* self, void*) {
   buffer_object* b = as_buffer(self);
   static constexpr char letters[] = {'i', 'u', 'f', 0, 0, 'c', 'b'};
   const char letter = b->type.code <= dlpack::boolean ? letters[b->type.code] : '\0';
-  if (b->block->kind == LOCKSTEP_HOST || !letter) {
+  if (b->block->kind == LOCKSTEP_HOST || !b->block->data || !letter) {
     PyErr_SetString(PyExc_AttributeError,
                     "a Buffer of these elements in this kind of memory has no __cuda_array_interface__");
     return nullptr;
@@ -216,7 +224,7 @@ PyType_Spec spec = {"lockstep._core.Buffer", sizeof(buffer_object), 0,
 }  // namespace
 
 PyObject* make_buffer(state& s, const element& type, int rank, const int64_t* shape, lockstep_memory kind,
-                      const char* backend, int device) {
+                      const char* backend, int device, bool with_memory) {
   int64_t bytes = type.bytes;
   for (int k = 0; k < rank; ++k)
     if (shape[k] < 0 || __builtin_mul_overflow(bytes, shape[k], &bytes))
@@ -244,6 +252,7 @@ PyObject* make_buffer(state& s, const element& type, int rank, const int64_t* sh
   }
   memory& m = *b->block;
   m.bytes = static_cast<size_t>(bytes);
+  if (!with_memory) return Py_NewRef(made.get());
   if (kind == LOCKSTEP_HOST) {
     m.data = std::aligned_alloc(256, (m.bytes + 256) / 256 * 256);
     if (!m.data) return PyErr_NoMemory();
@@ -262,6 +271,18 @@ PyObject* make_buffer(state& s, const element& type, int rank, const int64_t* sh
   m.bytes = m.bytes ? m.bytes : 1;
   m.kind = kind;
   return Py_NewRef(made.get());
+}
+
+bool import_own(state& s, PyObject* object, const char* name, array& in) {
+  const buffer_object* b = as_buffer(object);
+  in.data = static_cast<char*>(b->block->data);
+  in.type = b->type;
+  in.device = b->device;
+  in.rank = b->rank;
+  std::memcpy(in.shape, b->shape, static_cast<size_t>(b->rank) * sizeof(int64_t));
+  std::memcpy(in.strides, b->shape + b->rank, static_cast<size_t>(b->rank) * sizeof(int64_t));
+  if (in.on_device() && !in.stream) in.stream = LOCKSTEP_STREAM_LEGACY;
+  return finish_import(s, in, name);
 }
 
 bool add_buffer(state& s) {

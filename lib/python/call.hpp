@@ -80,6 +80,8 @@ bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bo
 bool describe_shuffle(state& s, const array& x, values& v, call& c);
 // Through permute where the source is not packed.
 bool packed_source(state& s, source& x, settings& set, result& temporary);
+bool require_packed(state& s, const array& x);
+bool require_packed_out(state& s, const array& dst);
 bool place(state& s, const array& x, const array& dst, call& c);
 // Stands for each reduction: does C take these elements?
 bool reduces(lockstep_reduction reduction, lockstep_dtype dtype);
@@ -92,22 +94,26 @@ bool allocate(state& s, const array& x, const element* type, int rank, const int
 
 // calls.cpp
 PyObject* execute(state& s, call& c, settings& set, array& x, result& r);
+// What a call that has run gives: the result, or the exception of its status.
+PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_status status);
 lockstep_status run(call& c, settings& set, const array& x, const array& dst);
 // Whether a call with these arrays is queued on their stream, and the stream.
 void queue_on(settings& set, const array& x, const array& dst);
 bool after_call(state& s, lockstep_op op);
 
-extern PyMethodDef operations[];
+int add_operations(PyObject* module);
 
 // context.cpp, plan.cpp, buffer.cpp
 context_object* default_context(state& s);  // borrowed
 void release_user(context_object* context);
 bool add_context(state& s);
 bool add_plan(state& s);
+// A plan of this call for arrays like x; it keeps what holds the offsets.
+PyObject* make_plan(state& s, const call& c, settings& set, const array& x, PyObject* offsets, PyObject* copy);
 bool add_buffer(state& s);
 // A Buffer of the source's device.
 PyObject* make_buffer(state& s, const element& type, int rank, const int64_t* shape, lockstep_memory kind,
-                      const char* backend, int device);
+                      const char* backend, int device, bool with_memory = true);
 
 bool read_text(state& s, PyObject* object, const char* name, const char** to);
 bool read_axes(state& s, PyObject* object, const char* name, int rank, int* axes, int* count);

@@ -38,7 +38,10 @@ bool after_call(state& s, lockstep_op op) {
 PyObject* execute(state& s, call& c, settings& set, array& x, result& r) {
   queue_on(set, x, r.dst);
   if (r.adopt) set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};  // its library knows nothing of this stream
-  const lockstep_status status = run(c, set, x, r.dst);
+  return conclude(s, c, x, r, run(c, set, x, r.dst));
+}
+
+PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_status status) {
   if (status == LOCKSTEP_OK) return after_call(s, c.op) ? finish_result(s, c, x, r) : nullptr;
   raise_status(s, status);
   if (status == LOCKSTEP_OVERFLOW) {  // the others' results stand
@@ -55,216 +58,184 @@ PyObject* execute(state& s, call& c, settings& set, array& x, result& r) {
 
 namespace {
 
+enum class task { transpose, permute, reduce, segments, stencil, shuffle };
+
+struct operation {
+  const char* name;
+  task what;
+  lockstep_op op;
+  lockstep_reduction reduction;
+  keyword own[8];
+  int own_count, positional, required;
+};
+
 constexpr keyword common[] = {kw_out, kw_stream, kw_context, kw_backend, kw_variant, kw_check};
 
-// Names of an operation's arguments: its own, then the common ones.
-template <keyword... Own>
-constexpr auto signature() {
-  struct {
-    keyword names[sizeof...(Own) + sizeof common / sizeof *common];
-    int count = sizeof...(Own) + sizeof common / sizeof *common;
-  } all{{Own...}};
-  int i = sizeof...(Own);
-  for (const keyword k : common) all.names[i++] = k;
-  return all;
+template <size_t N>
+constexpr operation row(const char* name, task what, lockstep_op op, const keyword (&own)[N], int positional,
+                        int required, lockstep_reduction reduction = LOCKSTEP_SUM) {
+  operation o{name, what, op, reduction, {}, N, positional, required};
+  for (size_t i = 0; i < N; ++i) o.own[i] = own[i];
+  return o;
 }
+constexpr keyword reduced[] = {kw_x, kw_axis, kw_keepdims}, summed[] = {kw_x, kw_axis, kw_keepdims, kw_dtype};
+constexpr keyword cut[] = {kw_x, kw_offsets}, cut_sum[] = {kw_x, kw_offsets, kw_dtype};
+constexpr lockstep_op SQUARES = LOCKSTEP_SQUARE_SUM, REDUCE = LOCKSTEP_REDUCE;
 
-PyObject* finish(state& s, call& c, settings& set, source& x) {
-  result r;
-  if (!make_result(s, c, *x.use, set.out, set.stream, r) || !place(s, *x.use, r.dst, c)) return nullptr;
-  return execute(s, c, set, *x.use, r);
-}
+constexpr operation table[] = {
+    row("transpose", task::transpose, LOCKSTEP_TRANSPOSE, {kw_x}, 1, 1),
+    row("permute", task::permute, LOCKSTEP_PERMUTE, {kw_x, kw_axes}, 2, 2),
+    row("sum", task::reduce, REDUCE, summed, 2, 1, LOCKSTEP_SUM),
+    row("square_sum", task::reduce, SQUARES, summed, 2, 1, LOCKSTEP_SUM_OF_SQUARES),
+    row("norm", task::reduce, SQUARES, summed, 2, 1, LOCKSTEP_NORM2),
+    row("max", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_MAX),
+    row("min", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_MIN),
+    row("argmax", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_ARGMAX),
+    row("argmin", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_ARGMIN),
+    row("segment_sum", task::segments, REDUCE, cut_sum, 2, 2, LOCKSTEP_SUM),
+    row("segment_square_sum", task::segments, SQUARES, cut_sum, 2, 2, LOCKSTEP_SUM_OF_SQUARES),
+    row("segment_norm", task::segments, SQUARES, cut_sum, 2, 2, LOCKSTEP_NORM2),
+    row("segment_max", task::segments, REDUCE, cut, 2, 2, LOCKSTEP_MAX),
+    row("segment_min", task::segments, REDUCE, cut, 2, 2, LOCKSTEP_MIN),
+    row("segment_argmax", task::segments, REDUCE, cut, 2, 2, LOCKSTEP_ARGMAX),
+    row("segment_argmin", task::segments, REDUCE, cut, 2, 2, LOCKSTEP_ARGMIN),
+    row("stencil", task::stencil, LOCKSTEP_STENCIL,
+        {kw_x, kw_weights, kw_radius, kw_mode, kw_cval, kw_sweeps, kw_form, kw_axes}, 2, 2),
+    row("shuffle", task::shuffle, LOCKSTEP_SHUFFLE, {kw_x, kw_kind, kw_operand, kw_width}, 3, 3),
+};
+constexpr int count_of_operations = sizeof table / sizeof *table;
 
-PyObject* move_axes(state& s, lockstep_op op, values& v, settings& set) {
-  source x;
-  if (!read_source(s, v[kw_x], "x", set, x)) return nullptr;
-  call c(op);
-  const int rank = x.use->rank;
-  for (int k = 0; k < rank; ++k) c.axes[k] = k;
-  if (op == LOCKSTEP_TRANSPOSE) {
-    if (rank < 2)
+bool describe_axes(state& s, const operation& o, const array& x, values& v, call& c) {
+  for (int k = 0; k < x.rank; ++k) c.axes[k] = k;
+  if (o.what == task::transpose) {
+    if (x.rank < 2)
       return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                   "x has %d axes; transpose exchanges the last two: give an array with two or more", rank);
-    std::swap(c.axes[rank - 2], c.axes[rank - 1]);
+                   "x has %d axes; transpose exchanges the last two: give an array with two or more", x.rank),
+             false;
+    std::swap(c.axes[x.rank - 2], c.axes[x.rank - 1]);
   } else {
     int count = 0;
-    if (!read_axes(s, v[kw_axes], "axes", rank, c.axes, &count)) return nullptr;
-    if (count != rank)
-      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "axes is %R; name each of the array's %d axes", v[kw_axes], rank);
+    if (!read_axes(s, v[kw_axes], "axes", x.rank, c.axes, &count)) return false;
+    if (count != x.rank)
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "axes is %R; name each of the array's %d axes", v[kw_axes], x.rank),
+             false;
   }
-  if (!describe_permute(s, *x.use, c)) return nullptr;
-  return finish(s, c, set, x);
-}
-
-PyObject* transpose(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  static constexpr auto names = signature<kw_x>();
-  state& s = *state_of(module);
-  values v;
-  settings set;
-  if (!parse(s, "transpose", names.names, 1, names.count, 1, a, n, keywords, v) ||
-      !read_settings(s, LOCKSTEP_TRANSPOSE, v, set))
-    return nullptr;
-  return move_axes(s, LOCKSTEP_TRANSPOSE, v, set);
-}
-
-PyObject* permute(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  static constexpr auto names = signature<kw_x, kw_axes>();
-  state& s = *state_of(module);
-  values v;
-  settings set;
-  if (!parse(s, "permute", names.names, 2, names.count, 2, a, n, keywords, v) ||
-      !read_settings(s, LOCKSTEP_PERMUTE, v, set))
-    return nullptr;
-  return move_axes(s, LOCKSTEP_PERMUTE, v, set);
+  return describe_permute(s, x, c);
 }
 
 // Types that C does not reduce go through an exact copy in a wider one, in Python.
-PyObject* widen(state& s, PyObject* module, const char* function, PyObject* x, const element& type, PyObject* const* a,
-                Py_ssize_t n, PyObject* keywords) {
+PyObject* widen(state& s, const operation& o, const element& type, PyObject* const* a, Py_ssize_t n,
+                PyObject* keywords) {
   char text[64];
-  const ref self(PyObject_GetAttrString(module, function)), name(PyUnicode_FromString(element_name(type, text)));
+  const ref self(PyObject_GetAttrString(s.module, o.name)), name(PyUnicode_FromString(element_name(type, text)));
   const ref rest(PyTuple_New(n > 0 ? n - 1 : 0)), named(PyDict_New());
   if (!self || !name || !rest || !named) return nullptr;
+  PyObject* x = n > 0 ? a[0] : nullptr;
   for (Py_ssize_t i = 1; i < n; ++i)
     if (PyTuple_SetItem(rest.get(), i - 1, Py_NewRef(a[i])) != 0) return nullptr;
   const Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
-  for (Py_ssize_t i = 0; i < count; ++i)
-    if (PyDict_SetItem(named.get(), PyTuple_GetItem(keywords, i), a[n + i]) != 0) return nullptr;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const key = PyTuple_GetItem(keywords, i);
+    if (PyUnicode_CompareWithASCIIString(key, keyword_names[kw_x]) == 0)
+      x = a[n + i];
+    else if (PyDict_SetItem(named.get(), key, a[n + i]) != 0)
+      return nullptr;
+  }
   return call_helper(s, "reduce_widened", self.get(), x, name.get(), rest.get(), named.get()).release();
 }
 
-template <lockstep_reduction reduction>
-PyObject* reduce(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords, const char* function) {
-  static constexpr bool sums =
-      reduction == LOCKSTEP_SUM || reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2;
-  static constexpr auto names = [] {
-    if constexpr (sums)
-      return signature<kw_x, kw_axis, kw_keepdims, kw_dtype>();
-    else
-      return signature<kw_x, kw_axis, kw_keepdims>();
-  }();
-  constexpr lockstep_op op =
-      reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2 ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
-  state& s = *state_of(module);
+// All that is known of a call before its result: arguments, settings, sources, description.
+struct prepared {
+  explicit prepared(const operation& o) : which(o), description(o.op) {}
+  const operation& which;
   values v;
   settings set;
-  if (!parse(s, function, names.names, 2, names.count, 1, a, n, keywords, v) || !read_settings(s, op, v, set))
-    return nullptr;
-  source x;
-  if (!read_source(s, v[kw_x], "x", set, x)) return nullptr;
-  if (!reduces(reduction, dtype_of(x.use->type)))
-    return widen(s, module, function, v[kw_x], x.use->type, a, n, keywords);
-  call c(op);
-  result temporary;
-  if (!describe_reduce(s, x, set, v, reduction, c, true, temporary)) return nullptr;
-  return finish(s, c, set, x);
-}
-
-template <lockstep_reduction reduction>
-PyObject* segments(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords, const char* function) {
-  static constexpr bool sums =
-      reduction == LOCKSTEP_SUM || reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2;
-  static constexpr auto names = [] {
-    if constexpr (sums)
-      return signature<kw_x, kw_offsets, kw_dtype>();
-    else
-      return signature<kw_x, kw_offsets>();
-  }();
-  constexpr lockstep_op op =
-      reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2 ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
-  state& s = *state_of(module);
-  values v;
-  settings set;
-  if (!parse(s, function, names.names, 2, names.count, 2, a, n, keywords, v) || !read_settings(s, op, v, set))
-    return nullptr;
   source x, offsets;
-  if (!read_source(s, v[kw_x], "x", set, x) || !read_source(s, v[kw_offsets], "offsets", set, offsets)) return nullptr;
-  if (!reduces(reduction, dtype_of(x.use->type)))
-    return widen(s, module, function, v[kw_x], x.use->type, a, n, keywords);
-  call c(op);
-  if (!describe_segments(s, x, *offsets.use, v, reduction, c)) return nullptr;
-  return finish(s, c, set, x);
-}
+  call description;
+  result temporary;
+  bool wide = false;  // the type has to be widened first
 
-#define LOCKSTEP_REDUCTION(name, shape, which)                                             \
-  PyObject* name(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) { \
-    return shape<which>(module, a, n, keywords, #name);                                    \
+  bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+    keyword names[8 + sizeof common / sizeof *common];
+    int count = 0;
+    for (; count < which.own_count; ++count) names[count] = which.own[count];
+    for (const keyword k : common) names[count++] = k;
+    return parse(s, which.name, names, which.positional, count, which.required, a, n, keywords, v) &&
+           read_settings(s, which.op, v, set);
   }
-LOCKSTEP_REDUCTION(sum, reduce, LOCKSTEP_SUM)
-LOCKSTEP_REDUCTION(square_sum, reduce, LOCKSTEP_SUM_OF_SQUARES)
-LOCKSTEP_REDUCTION(norm, reduce, LOCKSTEP_NORM2)
-LOCKSTEP_REDUCTION(max, reduce, LOCKSTEP_MAX)
-LOCKSTEP_REDUCTION(min, reduce, LOCKSTEP_MIN)
-LOCKSTEP_REDUCTION(argmax, reduce, LOCKSTEP_ARGMAX)
-LOCKSTEP_REDUCTION(argmin, reduce, LOCKSTEP_ARGMIN)
-LOCKSTEP_REDUCTION(segment_sum, segments, LOCKSTEP_SUM)
-LOCKSTEP_REDUCTION(segment_square_sum, segments, LOCKSTEP_SUM_OF_SQUARES)
-LOCKSTEP_REDUCTION(segment_norm, segments, LOCKSTEP_NORM2)
-LOCKSTEP_REDUCTION(segment_max, segments, LOCKSTEP_MAX)
-LOCKSTEP_REDUCTION(segment_min, segments, LOCKSTEP_MIN)
-LOCKSTEP_REDUCTION(segment_argmax, segments, LOCKSTEP_ARGMAX)
-LOCKSTEP_REDUCTION(segment_argmin, segments, LOCKSTEP_ARGMIN)
-#undef LOCKSTEP_REDUCTION
 
-PyObject* stencil(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  static constexpr auto names = signature<kw_x, kw_weights, kw_radius, kw_mode, kw_cval, kw_sweeps, kw_form, kw_axes>();
+  bool describe(state& s, bool may_copy) {
+    if (!read_source(s, v[kw_x], "x", set, x)) return false;
+    call& c = description;
+    switch (which.what) {
+      case task::transpose:
+      case task::permute: return describe_axes(s, which, *x.use, v, c);
+      case task::stencil: return describe_stencil(s, x, set, v, c, may_copy, temporary);
+      case task::shuffle:
+        return (may_copy ? packed_source(s, x, set, temporary) : require_packed(s, *x.use)) &&
+               describe_shuffle(s, *x.use, v, c);
+      case task::reduce:
+      case task::segments: break;
+    }
+    if ((wide = !reduces(which.reduction, dtype_of(x.use->type)))) return true;
+    if (which.what == task::reduce) return describe_reduce(s, x, set, v, which.reduction, c, may_copy, temporary);
+    return read_source(s, v[kw_offsets], "offsets", set, offsets) &&
+           describe_segments(s, x, *offsets.use, v, which.reduction, c);
+  }
+};
+
+PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+  prepared p(o);
+  if (!p.read(s, a, n, keywords) || !p.describe(s, true)) return nullptr;
+  if (p.wide) return widen(s, o, p.x.use->type, a, n, keywords);
+  result r;
+  if (!make_result(s, p.description, *p.x.use, p.set.out, p.set.stream, r) || !place(s, *p.x.use, r.dst, p.description))
+    return nullptr;
+  return execute(s, p.description, p.set, *p.x.use, r);
+}
+
+template <int i>
+PyObject* entry(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+  return operate(*state_of(module), table[i], a, n, keywords);
+}
+
+template <int... i>
+void fill_methods(PyMethodDef* methods, std::integer_sequence<int, i...>) {
+  ((methods[i] = {table[i].name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<i>)),
+                  METH_FASTCALL | METH_KEYWORDS, docs[i]}),
+   ...);
+}
+
+// plan(function, x, ...): the same arguments as the function's, but for out and check.
+PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   state& s = *state_of(module);
-  values v;
-  settings set;
-  if (!parse(s, "stencil", names.names, 2, names.count, 2, a, n, keywords, v) ||
-      !read_settings(s, LOCKSTEP_STENCIL, v, set))
-    return nullptr;
-  source x;
-  call c(LOCKSTEP_STENCIL);
-  result temporary;
-  if (!read_source(s, v[kw_x], "x", set, x) || !describe_stencil(s, x, set, v, c, true, temporary)) return nullptr;
-  return finish(s, c, set, x);
+  const char* name = nullptr;
+  if (n < 1 || !read_text(s, a[0], "function", &name)) return nullptr;
+  for (const operation& o : table) {
+    if (!name || std::strcmp(o.name, name) != 0) continue;
+    prepared p(o);
+    if (!p.read(s, a + 1, n - 1, keywords) || !p.describe(s, false)) return nullptr;
+    char text[64];
+    if (p.wide)
+      return raise_dtype(s, "x holds %s, which %s takes only by way of a copy; plan for a wider type",
+                         element_name(p.x.use->type, text), name);
+    if (p.x.use != &p.x.direct)
+      return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes no copy of its own; give a packed array");
+    return make_plan(s, p.description, p.set, p.x.direct, p.offsets.use->object, p.offsets.copy.get());
+  }
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "there is no operation '%s'", name ? name : "");
 }
 
-PyObject* shuffle(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  static constexpr auto names = signature<kw_x, kw_kind, kw_operand, kw_width>();
-  state& s = *state_of(module);
-  values v;
-  settings set;
-  if (!parse(s, "shuffle", names.names, 3, names.count, 3, a, n, keywords, v) ||
-      !read_settings(s, LOCKSTEP_SHUFFLE, v, set))
-    return nullptr;
-  source x;
-  call c(LOCKSTEP_SHUFFLE);
-  result temporary;
-  if (!read_source(s, v[kw_x], "x", set, x) || !packed_source(s, x, set, temporary) ||
-      !describe_shuffle(s, *x.use, v, c))
-    return nullptr;
-  return finish(s, c, set, x);
-}
-
-template <class Function>
-PyCFunction method(Function* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
+PyMethodDef methods[count_of_operations + 2];
 
 }  // namespace
 
-#define LOCKSTEP_METHOD(name) \
-  { #name, method(name), METH_FASTCALL | METH_KEYWORDS, docs::name }
-PyMethodDef operations[] = {LOCKSTEP_METHOD(transpose),
-                            LOCKSTEP_METHOD(permute),
-                            LOCKSTEP_METHOD(sum),
-                            LOCKSTEP_METHOD(square_sum),
-                            LOCKSTEP_METHOD(norm),
-                            LOCKSTEP_METHOD(max),
-                            LOCKSTEP_METHOD(min),
-                            LOCKSTEP_METHOD(argmax),
-                            LOCKSTEP_METHOD(argmin),
-                            LOCKSTEP_METHOD(segment_sum),
-                            LOCKSTEP_METHOD(segment_square_sum),
-                            LOCKSTEP_METHOD(segment_norm),
-                            LOCKSTEP_METHOD(segment_max),
-                            LOCKSTEP_METHOD(segment_min),
-                            LOCKSTEP_METHOD(segment_argmax),
-                            LOCKSTEP_METHOD(segment_argmin),
-                            LOCKSTEP_METHOD(stencil),
-                            LOCKSTEP_METHOD(shuffle),
-                            {nullptr, nullptr, 0, nullptr}};
+int add_operations(PyObject* module) {
+  static_assert(sizeof docs / sizeof *docs == count_of_operations);
+  fill_methods(methods, std::make_integer_sequence<int, count_of_operations>());
+  methods[count_of_operations] = {"plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan)),
+                                  METH_FASTCALL | METH_KEYWORDS, nullptr};
+  return PyModule_AddFunctions(module, methods);
+}
 
 }  // namespace lockstep::python

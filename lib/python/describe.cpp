@@ -422,6 +422,8 @@ bool packed_source(state& s, source& x, settings& set, result& temporary) {
   return is_packed(*x.use) || permuted(s, x, set, same, temporary);
 }
 
+bool require_packed(state& s, const array& x) { return is_packed(x) || no_copy(s, "x is not packed"); }
+
 bool place(state& s, const array& x, const array& dst, call& c) {
   switch (c.op) {
     case LOCKSTEP_TRANSPOSE: return place_transpose(s, x, dst, c);
@@ -429,8 +431,11 @@ bool place(state& s, const array& x, const array& dst, call& c) {
     case LOCKSTEP_STENCIL: return place_stencil(s, dst, c);
     default: break;
   }
-  if (!is_packed(dst)) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out is not packed; give an array in C order"), false;
-  return true;
+  return require_packed_out(s, dst);
+}
+
+bool require_packed_out(state& s, const array& dst) {
+  return is_packed(dst) || raise(s, LOCKSTEP_INVALID_ARGUMENT, "out is not packed; give an array in C order");
 }
 
 }  // namespace lockstep::python

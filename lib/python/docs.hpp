@@ -1,7 +1,510 @@
+// docs.hpp - the docstrings of the operations, in the order of calls.cpp's table.
 #pragma once
-namespace lockstep::python::docs {
-#define D(n) inline constexpr const char* n = #n "(x, *args, **kw)\n--\n\n";
-D(transpose)
-D(permute) D(sum) D(square_sum) D(norm) D(max) D(min) D(argmax) D(argmin) D(segment_sum) D(segment_square_sum)
-    D(segment_norm) D(segment_max) D(segment_min) D(segment_argmax) D(segment_argmin) D(stencil) D(shuffle)
-}  // namespace lockstep::python::docs
+
+namespace lockstep::python {
+
+// clang-format off
+#define LOCKSTEP_SIGNATURE "out=None, stream=None, context=None, backend=None, variant=None, check=False)\n--\n\n"
+#define LOCKSTEP_OTHERS \
+  "out : array, optional\n" \
+  "    Where the result goes: of its shape and dtype, on the device of `x`. It is returned.\n" \
+  "\n" \
+  "Other Parameters\n" \
+  "----------------\n" \
+  "stream : int or stream, optional\n" \
+  "    A CUDA stream for device data in place of the current one of the array's library. The call then waits.\n" \
+  "context : Context, optional\n" \
+  "backend, variant : str, optional\n" \
+  "    For this call alone; a name runs or is an error.\n" \
+  "check : bool, default False\n" \
+  "    Device data: wait for the result, and raise what only the device finds.\n"
+
+constexpr const char* docs[] = {
+"transpose(x, *, "
+LOCKSTEP_SIGNATURE R"doc(Exchange the last two axes; those before them are a batch.
+
+Parameters
+----------
+x : array
+    At least two axes; elements of 1, 2, 4, 8 or 16 bytes of any type.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Packed, of the kind of `x`; with ``out=x`` a square matrix is transposed in place.
+
+Notes
+-----
+Bits are copied: NaN payloads and -0.0 survive. What is no padded batch of matrices goes by `permute`.
+
+Examples
+--------
+>>> ls.transpose(np.array([[1, 2, 3], [4, 5, 6]]))
+array([[1, 4],
+       [2, 5],
+       [3, 6]])
+)doc",
+
+"permute(x, axes, *, "
+LOCKSTEP_SIGNATURE R"doc(Copy an array with its axes in another order.
+
+Parameters
+----------
+x : array
+    Elements of 1, 2, 4, 8 or 16 bytes of any type; after neighbours have been merged, at most 8 axes.
+axes : tuple of int
+    Axis k of the result is axis ``axes[k]`` of `x`, as in NumPy's transpose; the result is always a packed copy.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Packed, of the kind of `x`.
+
+Examples
+--------
+>>> ls.permute(np.zeros((2, 3, 4)), (2, 0, 1)).shape
+(4, 2, 3)
+)doc",
+
+"sum(x, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Sum the elements, with the same bits on every machine.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+dtype : dtype, optional
+    "float64" for the sum as it was added up; by default one final rounding to the dtype of `x`, for 16-bit floats to
+    float32. Integers give int64.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+
+Notes
+-----
+Floats are added in double by a fixed tree over the sequence's own indices (order 1), so the bits depend on nothing but
+the elements and their order. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
+A packed copy is made first where the axes do not lie as one sequence after another, and of float16 and
+bfloat16 (exactly, as float32) and small integers where the C library does not take them.
+
+Examples
+--------
+>>> ls.sum(np.ones((2, 3), "f4"), axis=1)
+array([3., 3.], dtype=float32)
+>>> ls.sum(np.array([2**62, 2**62]))
+Traceback (most recent call last):
+    ...
+lockstep._errors.Overflow: the exact sum of sequence 0 does not fit I64, dst[0] holds 9223372036854775807; sum shorter sequences or floats
+)doc",
+
+"square_sum(x, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Sum the squares of the elements.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits; int32, int64.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+dtype : dtype, optional
+    "float64" for the sum as it was added up; by default one final rounding to the dtype of `x`, for 16-bit floats to
+    float32. Integers give int64.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+
+Notes
+-----
+Floats are added in double by a fixed tree over the sequence's own indices (order 1), so the bits depend on nothing but
+the elements and their order. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
+A packed copy is made first where the axes do not lie as one sequence after another, and of float16 and
+bfloat16 (exactly, as float32) and small integers where the C library does not take them.
+
+Examples
+--------
+>>> ls.square_sum(np.array([3.0, 4.0]))
+np.float64(25.0)
+)doc",
+
+"norm(x, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(The Euclidean norm: the correctly rounded root of the sum of squares.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits; int32, int64.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+dtype : dtype, optional
+    "float64" for the sum as it was added up; by default one final rounding to the dtype of `x`, for 16-bit floats to
+    float32. Integers give int64.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+
+Notes
+-----
+Rescaled where plain squares would overflow or lose bits; of integers the exact sum's root, in float64.
+A packed copy is made first where the axes do not lie as one sequence after another, and of float16 and
+bfloat16 (exactly, as float32) and small integers where the C library does not take them.
+
+Examples
+--------
+>>> ls.norm(np.array([1e200, 0.0]))
+np.float64(1e+200)
+)doc",
+
+"max(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(The greatest element.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+
+Notes
+-----
+NaN wins and comes as the canonical one, and -0.0 is less than +0.0. Empty is raised where there is no element.
+
+Examples
+--------
+>>> ls.max(np.array([[1, 5], [7, 2]]), axis=1)
+array([5, 7])
+)doc",
+
+"min(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(The least element.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+
+Notes
+-----
+NaN wins and comes as the canonical one, and -0.0 is less than +0.0. Empty is raised where there is no element.
+
+Examples
+--------
+>>> ls.min(np.array([0.0, -0.0]))
+np.float64(-0.0)
+)doc",
+
+"argmax(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Where the greatest element is.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    int64, of the kind of `x`.
+
+Notes
+-----
+The lowest index of equals; the first NaN where there is one. Over several axes the index counts them in C order.
+
+Examples
+--------
+>>> ls.argmax(np.array([1.0, np.nan, 5.0]))
+np.int64(1)
+)doc",
+
+"argmin(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Where the least element is.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    int64, of the kind of `x`.
+
+Notes
+-----
+The lowest index of equals; the first NaN where there is one. Over several axes the index counts them in C order.
+
+Examples
+--------
+>>> ls.argmin(np.array([3, 1, 1]))
+np.int64(1)
+)doc",
+
+"segment_sum(x, offsets, *, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(Sum each segment of an array.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
+    one of an array on a device is read back, which waits for it.
+dtype : dtype, optional
+    As for the whole array's operation.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result a segment, with the bits of the operation on that slice alone.
+
+Examples
+--------
+>>> ls.segment_sum(np.arange(6), np.array([0, 2, 6]))
+array([ 1, 14])
+)doc",
+
+"segment_square_sum(x, offsets, *, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(Sum the squares of each segment.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits; int32, int64.
+offsets : array of int64
+    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
+    one of an array on a device is read back, which waits for it.
+dtype : dtype, optional
+    As for the whole array's operation.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result a segment, with the bits of the operation on that slice alone.
+
+Examples
+--------
+>>> ls.segment_square_sum(np.arange(6), np.array([0, 2, 6]))
+array([ 1, 54])
+)doc",
+
+"segment_norm(x, offsets, *, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(The Euclidean norm of each segment.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits; int32, int64.
+offsets : array of int64
+    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
+    one of an array on a device is read back, which waits for it.
+dtype : dtype, optional
+    As for the whole array's operation.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result a segment, with the bits of the operation on that slice alone.
+
+Examples
+--------
+>>> ls.segment_norm(np.array([3.0, 4.0, 2.0]), np.array([0, 2, 3]))
+array([5., 2.])
+)doc",
+
+"segment_max(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(The greatest element of each segment.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
+    one of an array on a device is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result a segment, with the bits of the operation on that slice alone.
+
+Raises
+------
+Empty
+    A segment has no element.
+
+Examples
+--------
+>>> ls.segment_max(np.array([3, 4, 2]), np.array([0, 2, 3]))
+array([4, 2])
+)doc",
+
+"segment_min(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(The least element of each segment.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
+    one of an array on a device is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result a segment, with the bits of the operation on that slice alone.
+
+Raises
+------
+Empty
+    A segment has no element.
+
+Examples
+--------
+>>> ls.segment_min(np.array([3, 4, 2]), np.array([0, 2, 3]))
+array([3, 2])
+)doc",
+
+"segment_argmax(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(Where in each segment its greatest element is.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
+    one of an array on a device is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result a segment, with the bits of the operation on that slice alone.
+
+Raises
+------
+Empty
+    A segment has no element.
+
+Examples
+--------
+>>> ls.segment_argmax(np.array([3, 4, 2]), np.array([0, 2, 3]))
+array([1, 0])
+)doc",
+
+"segment_argmin(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(Where in each segment its least element is.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
+    one of an array on a device is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result a segment, with the bits of the operation on that slice alone.
+
+Raises
+------
+Empty
+    A segment has no element.
+
+Examples
+--------
+>>> ls.segment_argmin(np.array([3, 4, 2]), np.array([0, 2, 3]))
+array([0, 0])
+)doc",
+
+"stencil(x, weights, *, radius=None, mode='reflect', cval=0.0, sweeps=1, form='auto', axes=None, "
+LOCKSTEP_SIGNATURE R"doc(Correlate with a star: the element itself and, on each axis, its neighbours on both sides.
+
+Parameters
+----------
+x : array of float32 or float64
+weights : sequence of float
+    "general": ``2 * radius * rank + 1``, in the order in which the neighbours lie in memory (`star` makes it from those of
+    each axis); "symmetric" and "antisymmetric": the centre, then 1 to radius of each axis, outermost first.
+radius : int, optional
+    1 to 16 for one axis, 1 to 8 for two or three; else from the number of weights.
+mode : {"reflect", "mirror", "nearest", "wrap", "constant", "valid"}
+    What stands beyond the ends, by SciPy's names; "valid" makes the result shorter by ``2 * radius * sweeps``.
+cval : float
+    The value of "constant".
+sweeps : int, default 1
+    How often the stencil is applied, each time to its own result.
+form : {"auto", "general", "symmetric", "antisymmetric"}
+    "auto" is general, or symmetric where `radius` and the number of weights say so.
+axes : int or tuple of int, optional
+    The last axes, one to three; those before them are a batch. All by default.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind and dtype of `x`.
+
+Notes
+-----
+The first tap is a rounded product, each further one a fused multiply-add in the dtype of `x`, in the order of memory. A weight of
+zero is a tap too: 0 * inf is NaN.
+
+Examples
+--------
+>>> ls.stencil(np.array([0.0, 0.0, 1.0, 0.0]), [1, -2, 1], mode="constant")
+array([ 0.,  1., -2.,  1.])
+)doc",
+
+"shuffle(x, kind, operand, *, width=32, "
+LOCKSTEP_SIGNATURE R"doc(CUDA's warp shuffles over an array of warps.
+
+Parameters
+----------
+x : array
+    Elements of 4 or 8 bytes, a multiple of 32 of them; each 32 in C order are a warp.
+kind : {"idx", "up", "down", "xor"}
+    Read the lane `operand` of the own segment, the lane `operand` below or above, or the lane whose number differs in
+    these bits.
+operand : int
+width : {1, 2, 4, 8, 16, 32}
+    Lanes of a segment.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    What the shuffle delivers to each lane.
+
+Examples
+--------
+>>> ls.shuffle(np.arange(32), "xor", 1)[:4]
+array([1, 0, 3, 2])
+)doc",
+
+};
+// clang-format on
+
+#undef LOCKSTEP_OTHERS
+#undef LOCKSTEP_SIGNATURE
+
+}  // namespace lockstep::python

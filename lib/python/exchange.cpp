@@ -56,12 +56,7 @@ void pack(array& a) {
   }
 }
 
-namespace {
-
-void release_kind(PyObject* capsule) { delete static_cast<kind*>(PyCapsule_GetPointer(capsule, nullptr)); }
-
-// Size, and whether the operations can take the layout as it is.
-bool finish(state& s, array& in, const char* name) {
+bool finish_import(state& s, array& in, const char* name) {
   in.size = 1;
   for (int k = 0; k < in.rank; ++k)
     if (__builtin_mul_overflow(in.size, in.shape[k], &in.size))
@@ -73,6 +68,10 @@ bool finish(state& s, array& in, const char* name) {
     in.plain = false;
   return true;
 }
+
+namespace {
+
+void release_kind(PyObject* capsule) { delete static_cast<kind*>(PyCapsule_GetPointer(capsule, nullptr)); }
 
 bool has_object(const char* format) {
   bool named = false;
@@ -122,7 +121,7 @@ bool import_buffer(state& s, PyObject* object, const char* name, bool writable, 
                     : v.itemsize == 0 || stride % v.itemsize ? odd_stride
                                                              : stride / v.itemsize;
   }
-  return finish(s, in, name);
+  return finish_import(s, in, name);
 }
 
 bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& in) {
@@ -148,7 +147,7 @@ bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& i
     pack(in);
   else
     for (int k = 0; k < t.rank; ++k) in.strides[k] = t.strides[k];
-  if (!finish(s, in, name)) return false;
+  if (!finish_import(s, in, name)) return false;
   if (t.data == nullptr && in.size > 0)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has a shape but no memory; give an array that holds data", name),
            false;
@@ -243,8 +242,11 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
       if (!fine) return false;
     }
     done = import_by_table(s, object, name, in);
-  } else if (in.producer->library == numpy || in.producer->library == buffer || in.producer->library == own ||
-             in.producer->library == jax || in.producer->library == array_api) {
+  } else if (in.producer->library == own) {
+    done = import_own(s, object, name, in);
+    if (!done) return false;
+  } else if (in.producer->library == numpy || in.producer->library == buffer || in.producer->library == jax ||
+             in.producer->library == array_api) {
     done = import_buffer(s, object, name, writable, in);
     // What has no buffer of this kind may have another door; lack of memory and our own errors end here.
     if (!done && !in.has_view && !PyErr_ExceptionMatches(PyExc_MemoryError))
@@ -287,7 +289,7 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
         const int64_t stride = PyLong_AsLongLong(PyTuple_GetItem(strides, k));
         in.strides[k] = stride % bytes ? odd_stride : stride / bytes;
       }
-      if (PyErr_Occurred() || !finish(s, in, name)) return false;
+      if (PyErr_Occurred() || !finish_import(s, in, name)) return false;
     }
     if (at != Py_None) in.stream = PyLong_AsVoidPtr(at);
     in.keeper = ref::borrowed(keeper);

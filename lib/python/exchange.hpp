@@ -55,6 +55,10 @@ const kind* kind_of(state& s, PyObject* object);
 // Fills in from a Python object; name is the argument's, for errors. stream is the caller's,
 // or NULL for the producer's current one. False with an exception set.
 bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in);
+// For importers: size, and whether the operations can take the layout as it is.
+bool finish_import(state& s, array& in, const char* name);
+// A Buffer of lockstep's own; one without memory has data NULL.
+bool import_own(state& s, PyObject* object, const char* name, array& in);
 // The strides of a packed array.
 void pack(array& a);
 

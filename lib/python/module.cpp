@@ -129,10 +129,11 @@ PyObject* set_default(PyObject* module, PyObject* context) {
 
 PyObject* empty(PyObject* module, PyObject* arguments) {
   PyObject* shape = nullptr;
-  int code = 0, kind = 0, device = 0;
+  int code = 0, kind = 0, device = 0, with_memory = 1;
   long long bytes = 0;
   const char* backend = nullptr;
-  if (!PyArg_ParseTuple(arguments, "O!iLisi", &PyTuple_Type, &shape, &code, &bytes, &kind, &backend, &device))
+  if (!PyArg_ParseTuple(arguments, "O!iLisip", &PyTuple_Type, &shape, &code, &bytes, &kind, &backend, &device,
+                        &with_memory))
     return nullptr;
   state& s = *state_of(module);
   int64_t numbers[max_rank];
@@ -142,7 +143,7 @@ PyObject* empty(PyObject* module, PyObject* arguments) {
   for (Py_ssize_t k = 0; k < rank; ++k) numbers[k] = PyLong_AsLongLong(PyTuple_GetItem(shape, k));
   if (PyErr_Occurred()) return nullptr;
   return make_buffer(s, {static_cast<uint8_t>(code), false, bytes}, static_cast<int>(rank), numbers,
-                     lockstep_memory(kind), backend, device);
+                     lockstep_memory(kind), backend, device, with_memory != 0);
 }
 
 PyMethodDef inquiries[] = {{"last_run", last_run, METH_NOARGS, nullptr},
@@ -170,8 +171,8 @@ int execute_module(PyObject* module) {
   s.kinds = PyDict_New();
   s.attribute_dtype = PyUnicode_InternFromString("dtype");
   if (!s.helpers || !s.kinds || !s.attribute_dtype || !add_context(s) || !add_plan(s) || !add_buffer(s)) return -1;
-  return PyModule_AddStringConstant(module, "version", lockstep_version()) != 0 ||
-                 PyModule_AddFunctions(module, operations) != 0 || PyModule_AddFunctions(module, inquiries) != 0
+  return PyModule_AddStringConstant(module, "version", lockstep_version()) != 0 || add_operations(module) != 0 ||
+                 PyModule_AddFunctions(module, inquiries) != 0
              ? -1
              : 0;
 }

@@ -1,4 +1,200 @@
+// plan.cpp - the type _core.Plan: a call that is described once and executed often.
+#include <cstring>
+
 #include "call.hpp"
+
 namespace lockstep::python {
-bool add_plan(state&) { return true; }
+namespace {
+
+// What every array that the plan is given must look like.
+struct layout {
+  element type;
+  bool on_device;
+  int device, rank;
+  int64_t shape[max_rank], strides[max_rank];
+
+  bool is_of(const array& a) const {
+    if (a.type != type || a.on_device() != on_device || (on_device && a.device.id != device) || a.rank != rank)
+      return false;
+    for (int k = 0; k < rank; ++k)
+      if (a.shape[k] != shape[k] || (shape[k] > 1 && a.strides[k] != strides[k] && a.size > 0)) return false;
+    return true;
+  }
+};
+
+struct plan_data {
+  call description;
+  layout from;
+  size_t workspace_bytes = 0;
+  PyThread_type_lock turn = nullptr;  // a plan is executed by one thread at a time
+};
+
+struct plan_object {
+  PyObject_HEAD lockstep_plan* handle;
+  PyObject* context;
+  PyObject* offsets;
+  PyObject* module;
+  plan_data* data;
+};
+
+plan_object* as_plan(PyObject* object) { return reinterpret_cast<plan_object*>(object); }
+
+void plan_dealloc(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  plan_object* p = as_plan(self);
+  if (p->handle) {
+    const without_gil released;
+    lockstep_plan_destroy(p->handle);
+  }
+  if (p->data && p->data->turn) PyThread_free_lock(p->data->turn);
+  delete p->data;
+  if (p->context) release_user(reinterpret_cast<context_object*>(p->context));
+  Py_XDECREF(p->offsets);
+  Py_XDECREF(p->module);
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(reinterpret_cast<PyObject*>(type));
+}
+
+// Runs a C call on the plan alone and without the GIL.
+template <class Call>
+lockstep_status alone(plan_object* p, Call&& run_it) {
+  const without_gil released;
+  PyThread_acquire_lock(p->data->turn, WAIT_LOCK);
+  const lockstep_status status = run_it();
+  PyThread_release_lock(p->data->turn);
+  return status;
+}
+
+bool take_arrays(state& s, plan_object* p, PyObject* x, PyObject* out, settings& set, array& from, result& to) {
+  if (!import_array(s, x, "x", false, set.stream, from)) return false;
+  if (!p->data->from.is_of(from))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "x is not like the array that the plan was made for (dtype, shape, strides or device); make a plan "
+                 "for it"),
+           false;
+  call& c = p->data->description;
+  if (!make_result(s, c, from, out == Py_None ? nullptr : out, set.stream, to)) return false;
+  return require_packed_out(s, to.dst);
+}
+
+PyObject* plan_call(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"x", "out", "stream", "check", nullptr};
+  PyObject *x = nullptr, *out = nullptr, *stream = nullptr;
+  int check = 0;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OOp:Plan", const_cast<char**>(names), &x, &out, &stream,
+                                   &check))
+    return nullptr;
+  plan_object* p = as_plan(self);
+  state& s = *state_of(p->module);
+  settings set;
+  array from;
+  result to;
+  set.check = check != 0;
+  if (!import_stream(s, stream, &set.stream) || !take_arrays(s, p, x, out, set, from, to)) return nullptr;
+  queue_on(set, from, to.dst);
+  if (to.adopt) set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};
+  const lockstep_status status =
+      alone(p, [&] { return lockstep_plan_execute(p->handle, from.data, to.dst.data, &set.options); });
+  return conclude(s, p->data->description, from, to, status);
+}
+
+PyObject* plan_measure(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"x", "out", "samples", "cold", nullptr};
+  PyObject *x = nullptr, *out = nullptr;
+  int samples = 15, cold = 0;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|ip:measure", const_cast<char**>(names), &x, &out, &samples,
+                                   &cold))
+    return nullptr;
+  plan_object* p = as_plan(self);
+  state& s = *state_of(p->module);
+  settings set;
+  array from;
+  result to;
+  if (!take_arrays(s, p, x, out, set, from, to)) return nullptr;
+  if (samples < 1 || samples > 1'000'000)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "samples is %d; give 1 to 1000000", samples);
+  auto* const ms = static_cast<double*>(PyMem_Malloc(static_cast<size_t>(samples) * sizeof(double)));
+  if (!ms) return PyErr_NoMemory();
+  const lockstep_status status = alone(p, [&] {
+    return lockstep_plan_measure(p->handle, from.data, to.dst.data, cold ? unsigned{LOCKSTEP_COLD} : 0u, samples, ms);
+  });
+  ref list(status == LOCKSTEP_OK ? PyList_New(samples) : raise_status(s, status));
+  for (int i = 0; list && i < samples; ++i)
+    if (PyList_SetItem(list.get(), i, PyFloat_FromDouble(ms[i])) != 0) list = ref();
+  PyMem_Free(ms);
+  return list.release();
+}
+
+PyObject* get_workspace(PyObject* self, void*) { return PyLong_FromSize_t(as_plan(self)->data->workspace_bytes); }
+PyObject* get_op(PyObject* self, void*) {
+  return PyUnicode_FromString(lockstep_op_name(as_plan(self)->data->description.op));
+}
+
+PyMethodDef methods[] = {
+    {"measure", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan_measure)), METH_VARARGS | METH_KEYWORDS,
+     "measure(x, out, samples=15, cold=False)\n--\n\n"
+     "Time the plan on two arrays and return milliseconds, one a sample. Overwrites out. With cold=True the caches "
+     "are\n"
+     "emptied before each sample."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef properties[] = {
+    {"workspace_bytes", get_workspace, nullptr, "Bytes of workspace that an execution needs at most.", nullptr},
+    {"op", get_op, nullptr, "The C library's name of the operation.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(plan_dealloc)},
+    {Py_tp_call, reinterpret_cast<void*>(plan_call)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {Py_tp_doc, const_cast<char*>("A call with backend, variant and workspace chosen beforehand. "
+                                  "plan(x, *, out=None, stream=None, check=False) runs it on an array like the "
+                                  "one it was made for. Made by the functions of lockstep.plan.")},
+    {0, nullptr}};
+PyType_Spec spec = {"lockstep._core.Plan", sizeof(plan_object), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+}  // namespace
+
+PyObject* make_plan(state& s, const call& described, settings& set, const array& x, PyObject* offsets, PyObject* copy) {
+  const ref made(reinterpret_cast<allocfunc>(PyType_GetSlot(s.plan_type, Py_tp_alloc))(s.plan_type, 0));
+  if (!made) return nullptr;
+  plan_object* p = as_plan(made.get());
+  p->data = new plan_data{described, {x.type, x.on_device(), x.device.id, x.rank, {}, {}}};
+  for (int k = 0; k < x.rank; ++k) p->data->from.shape[k] = x.shape[k], p->data->from.strides[k] = x.strides[k];
+  p->module = Py_NewRef(s.module);
+  p->offsets = copy ? Py_NewRef(copy) : Py_XNewRef(offsets);
+  p->data->turn = PyThread_allocate_lock();
+  if (!p->data->turn) return PyErr_NoMemory();
+  call& c = p->data->description;
+  array dst;  // a packed result, without memory
+  dst.rank = c.rank;
+  dst.type = c.type;
+  for (int k = 0; k < c.rank; ++k) dst.size *= dst.shape[k] = c.shape[k];
+  pack(dst);
+  if (!place(s, x, dst, c)) return nullptr;
+  if (x.on_device()) set.options.flags |= LOCKSTEP_DEVICE_DATA;
+  lockstep_context* const context = set.context->handle;
+  lockstep_status status;
+  {
+    const without_gil released;
+    switch (c.op) {
+      case LOCKSTEP_TRANSPOSE: status = lockstep_plan_transpose(context, &c.transpose, &set.options, &p->handle); break;
+      case LOCKSTEP_PERMUTE: status = lockstep_plan_permute(context, &c.permute, &set.options, &p->handle); break;
+      case LOCKSTEP_SQUARE_SUM: status = lockstep_plan_square_sum(context, &c.reduce, &set.options, &p->handle); break;
+      case LOCKSTEP_REDUCE: status = lockstep_plan_reduce(context, &c.reduce, &set.options, &p->handle); break;
+      case LOCKSTEP_STENCIL: status = lockstep_plan_stencil(context, &c.stencil, &set.options, &p->handle); break;
+      default: status = lockstep_plan_shuffle(context, &c.shuffle, &set.options, &p->handle); break;
+    }
+    if (status == LOCKSTEP_OK) status = lockstep_plan_workspace(p->handle, &p->data->workspace_bytes);
+  }
+  if (status != LOCKSTEP_OK) return raise_status(s, status);
+  p->context = reinterpret_cast<PyObject*>(std::exchange(set.context, nullptr));  // in use until the plan goes
+  return Py_NewRef(made.get());
+}
+
+bool add_plan(state& s) {
+  s.plan_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(s.module, &spec, nullptr));
+  return s.plan_type && PyModule_AddType(s.module, s.plan_type) == 0;
+}
+
 }  // namespace lockstep::python

@@ -98,6 +98,8 @@ bool allocate(state& s, const array& x, const element* type, int rank, const int
 
 bool make_result(state& s, const call& c, const array& x, PyObject* out, void* stream, result& to) {
   array& dst = to.dst;
+  if (x.data == nullptr && x.producer->library == own && x.size > 0)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x describes an array for a plan; it has no memory"), false;
   if (out) {
     if (!import_array(s, out, "out", true, stream, dst)) return false;
     char have[64], want[64];

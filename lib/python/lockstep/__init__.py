@@ -9,15 +9,22 @@ DLPack or the buffer protocol. A result is an array of the caller's kind, on the
 >>> ls.square_sum(np.arange(4.0))
 np.float64(14.0)
 """
-from . import _core, _errors
-from ._core import (argmax, argmin, max, min, norm, permute, segment_argmax, segment_argmin, segment_max, segment_min, segment_norm,
-                    segment_square_sum, segment_sum, shuffle, square_sum, stencil, sum, transpose)
-from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory, Overflow,
-                      Unsupported, UnsupportedDtype)
+from . import _core, plan
+from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
+                        variants)
+from ._core import (Buffer, Plan, argmax, argmin, max, min, norm, permute, segment_argmax, segment_argmin, segment_max,
+                    segment_min, segment_norm, segment_square_sum, segment_sum, shuffle, square_sum, stencil, sum, transpose)
+from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
+                      Overflow, Unsupported, UnsupportedDtype)
+from ._info import (BackendInfo, DeviceInfo, Digest, ModelInfo, RunInfo, VariantInfo, backends, devices, empty, get_include,
+                    get_library, last_run, model_info, record, spec, variants_of, verify)
 from ._stencils import correlate1d, laplace_weights, star
 
 __version__ = _core.version
-order = 1
+order = 1  # the id of the order that every sum and stencil follows
+# The Array API's names.
 permute_dims = permute
-vector_norm = norm
 matrix_transpose = transpose
+vector_norm = norm
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,189 @@
+"""Contexts, and the scopes that say where the calls within them run."""
+from contextlib import ContextDecorator
+from contextvars import ContextVar
+
+from . import _core
+from ._errors import InvalidArgument
+
+OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle")  # in the order of lockstep_op
+FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum",
+             "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil",
+             "shuffle", "correlate1d")
+
+# (context, backend, (variant of each operation)), read by the extension at each call once a scope was entered.
+_scope = ContextVar("lockstep scope", default=None)
+_NOTHING = (None, None, (None,) * len(OPERATIONS))
+
+
+class _Scope(ContextDecorator):
+    """Changes the settings of this thread's or task's calls; `with` blocks nest, and one object may be entered again."""
+
+    def __init__(self, context=None, backend=None, variants=None):
+        self._change = context, backend, variants or {}
+        self._tokens = []
+
+    def _recreate_cm(self):
+        return type(self).__new__(type(self))._copy(self)
+
+    def _copy(self, other):
+        self._change, self._tokens = other._change, []
+        return self
+
+    def __enter__(self):
+        if not _Scope.known:
+            _core.set_scope(_scope.get)
+            _Scope.known = True
+        context, backend, variants = _scope.get() or _NOTHING
+        new_context, new_backend, new_variants = self._change
+        if new_context is not None:  # its own backend counts, not that of a scope around
+            context, backend, variants = new_context, None, _NOTHING[2]
+        self._tokens.append(_scope.set((context, new_backend or backend, tuple(
+            new_variants.get(op, old) for op, old in zip(OPERATIONS, variants)))))
+        return self
+
+    def __exit__(self, *_):
+        _scope.reset(self._tokens.pop())
+
+    known = False
+
+
+class backend(_Scope):
+    """Run the calls in a `with` block, or in a decorated function, on one backend.
+
+    Parameters
+    ----------
+    name : str
+        "auto", "cpu", "cuda" or "cuda:1". What cannot run here raises NoBackend at the call.
+
+    Examples
+    --------
+    >>> with ls.backend("cpu"):
+    ...     total = ls.sum(np.ones(1000))
+    >>> ls.last_run().backend
+    'cpu'
+    """
+
+    def __init__(self, name):
+        if not isinstance(name, str):
+            raise InvalidArgument(f"backend is {name!r}; give a str")
+        super().__init__(backend=name)
+
+
+class variants(_Scope):
+    """Force variants in a `with` block or a decorated function.
+
+    Parameters
+    ----------
+    **names : str
+        transpose=, permute=, square_sum=, reduce=, stencil= or shuffle=, each a name of `variants_of`; "auto" lifts one.
+
+    Examples
+    --------
+    >>> with ls.variants(reduce="ref"):
+    ...     total = ls.sum(np.ones(1000))
+    >>> ls.last_run().variant
+    'ref'
+    """
+
+    def __init__(self, **names):
+        for op, name in names.items():
+            if op not in OPERATIONS or not isinstance(name, str):
+                raise InvalidArgument(f"{op}={name!r}; name one of {', '.join(OPERATIONS)}, and a str")
+        super().__init__(variants=names)
+
+
+class Context(_core.Context):
+    """A context of the C library: a backend, forced variants, threads, and what is kept between calls.
+
+    Every function of lockstep is a method too. A `with` block makes it the context of the calls within, and closes it.
+
+    Parameters
+    ----------
+    backend : str, optional
+        "auto", "cpu", "cuda", "cuda:1"; else the variable LOCKSTEP_BACKEND, else "auto".
+    variants : dict of str to str, optional
+        Forced variants by operation.
+    isa : {"baseline", "avx2", "avx512", "avx512_zen4"}, optional
+        The CPU's instruction set; the best by default. All give the same bits.
+    threads : int, default 0
+        CPU threads; 0 for what the machine allows.
+    fallback : bool, default True
+        Whether "auto" may move a call to another backend after a failure.
+
+    Examples
+    --------
+    >>> with ls.Context(backend="cpu", threads=1) as context:
+    ...     context.square_sum(np.arange(3.0))
+    np.float64(5.0)
+    """
+
+    def __init__(self, backend=None, *, variants=None, isa=None, threads=0, fallback=True):
+        if isinstance(variants, dict):
+            variants = ",".join(f"{op}={name}" for op, name in variants.items())
+        super().__init__(backend, variants, isa, threads, fallback)
+
+    def __enter__(self):
+        scope = _Scope(context=self)
+        scope.__enter__()
+        # A list, since one context may be entered twice.
+        self.__dict__.setdefault("_entered", []).append(scope)
+        return self
+
+    def __exit__(self, *_):
+        self._entered.pop().__exit__()
+        if not self._entered:
+            self.close()
+
+    def model_info(self):
+        """Where the estimates of "auto" come from."""
+        return ModelInfo(*self._model())
+
+
+def _method(name):
+    def call(self, *arguments, **keywords):
+        from . import __dict__ as functions
+        return functions[name](*arguments, context=self, **keywords)
+    call.__name__, call.__qualname__ = name, f"Context.{name}"
+    call.__doc__ = f"`lockstep.{name}` on this context."
+    return call
+
+
+for _name in FUNCTIONS:
+    setattr(Context, _name, _method(_name))
+
+from ._info import ModelInfo  # noqa: E402  (after what it needs)
+
+
+def default_context():
+    """The context of calls that name none."""
+    return _core.get_default()
+
+
+def set_num_threads(n):
+    """Set the CPU threads of calls that name no context; 0 for what the machine allows.
+
+    Calls that already run are not changed. The bits never depend on it.
+    """
+    if not isinstance(n, int) or n < 0:
+        raise InvalidArgument(f"n is {n!r}; give 0 or more")
+    _core.set_default(Context(threads=n))
+    global _threads
+    _threads = n
+
+
+_threads = 0
+
+
+def get_num_threads():
+    """The CPU threads of calls that name no context."""
+    return _threads or _core.device("cpu", 0)[6]
+
+
+def synchronize():
+    """Wait for queued calls of the default context, and raise what the first that failed has to say."""
+    _core.get_default().synchronize()
+
+
+def release_stream(stream, device="cuda"):
+    """Give back what the default context keeps for a caller's stream, before the stream is destroyed."""
+    _core.get_default().release_stream(device, stream)

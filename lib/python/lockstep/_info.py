@@ -1,0 +1,264 @@
+"""What ran, what there is, and whether it computes what it should."""
+import os
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from . import _core
+from ._errors import InvalidArgument
+from ._kinds import CODES, dtype_name
+
+
+class RunInfo(NamedTuple):
+    """What one call did."""
+    backend: str
+    """"cpu", "cuda"."""
+    device: int
+    variant: str
+    """The kernel's name; "" when there was nothing to compute."""
+    order: int
+    """The order id of its sums; 0 for a variant with an order of its own."""
+    why: str
+    """Why not the other backends."""
+    workspace_bytes: int
+    staged_bytes: int
+    """Bytes that were copied because the backend could not reach them."""
+    op: str = ""
+    """The operation; known in what `record` collects."""
+
+
+class BackendInfo(NamedTuple):
+    """A backend, and why it is not usable when it is not."""
+    name: str
+    description: str
+    path: str
+    reason: str
+    usable: bool
+    devices: int
+
+
+class DeviceInfo(NamedTuple):
+    """A device of a usable backend."""
+    backend: str
+    index: int
+    name: str
+    detail: str
+    memory_bytes: int
+    last_level_cache_bytes: int
+    processors: int
+    usable: bool
+
+
+class VariantInfo(NamedTuple):
+    """A kernel that can be forced by name."""
+    name: str
+    idea: str
+    own_order: bool
+    """Whether it adds in an order of its own, with its own bits."""
+    library: bool
+    lesson: bool
+    reference: bool
+
+
+class ModelInfo(NamedTuple):
+    """Where the estimates of "auto" come from."""
+    source: str
+    path: str
+    reason: str
+
+
+class Digest(NamedTuple):
+    """A number over the results of a fixed list of calls."""
+    line: str
+    """What two machines compare; `lockstep verify --digest` prints the same."""
+    expected: str
+
+    def __bool__(self):
+        return self.line == self.expected
+
+
+def last_run():
+    """What this thread's last call did.
+
+    Returns
+    -------
+    RunInfo
+
+    Examples
+    --------
+    >>> _ = ls.sum(np.ones(10), backend="cpu")
+    >>> ls.last_run().backend, ls.last_run().order
+    ('cpu', 1)
+    """
+    return RunInfo(*_core.last_run())
+
+
+_recorders = ContextVar("lockstep recorders", default=())
+_recording = 0
+
+
+def _note(op):
+    lists = _recorders.get()
+    if lists:
+        info = RunInfo(*_core.last_run(), op=op)
+        for runs in lists:
+            runs.append(info)
+
+
+@contextmanager
+def record():
+    """Collect what every call of a `with` block did, in this thread or task and those that it starts with its context.
+
+    Yields
+    ------
+    list of RunInfo
+
+    Examples
+    --------
+    >>> with ls.record() as runs:
+    ...     _ = ls.sum(np.ones(10)), ls.max(np.ones(10))
+    >>> [run.op for run in runs]
+    ['reduce', 'reduce']
+    """
+    global _recording
+    runs = []
+    token = _recorders.set((*_recorders.get(), runs))
+    _recording += 1
+    _core.set_hook(_note)
+    try:
+        yield runs
+    finally:
+        _recorders.reset(token)
+        _recording -= 1
+        if not _recording:
+            _core.set_hook(None)
+
+
+def backends():
+    """The backends, in the order in which "auto" considers them, each with the reason why it is not usable."""
+    return [BackendInfo(*row) for row in _core.backends()]
+
+
+def devices():
+    """The devices of all usable backends."""
+    return [DeviceInfo(*_core.device(b.name, k)) for b in backends() if b.usable for k in range(b.devices)]
+
+
+def variants_of(op, backend="cpu"):
+    """The variants of an operation on a backend, best first.
+
+    Parameters
+    ----------
+    op : {"transpose", "permute", "square_sum", "reduce", "stencil", "shuffle"}
+    backend : str, default "cpu"
+
+    Returns
+    -------
+    list of VariantInfo
+    """
+    return [VariantInfo(name, idea, *(bool(flags & 1 << bit) for bit in range(4))) for name, idea, flags in _core.variants(backend, op)]
+
+
+def model_info():
+    """Where the default context's estimates for "auto" come from: built in, or a file of `lockstep calibrate`."""
+    return ModelInfo(*_core.get_default()._model())
+
+
+def verify(backend="cpu", *, isa="", threads=0):
+    """Compute the digest by which two machines compare all results.
+
+    Parameters
+    ----------
+    backend : str, default "cpu"
+        "cpu", "cuda", "cuda:1", or "oracle" for the independent definition in plain loops.
+    isa, threads
+        As for `Context`.
+
+    Returns
+    -------
+    Digest
+        True in a condition when it is the one that every machine should have.
+
+    Examples
+    --------
+    >>> bool(ls.verify())
+    True
+    """
+    from ._verify import digest
+    with open(os.path.join(os.path.dirname(__file__), "order1.txt"), encoding="ascii") as golden:
+        return Digest(digest(backend, isa, threads), golden.read().strip())
+
+
+_KINDS = {"host": 0, "pinned": 1, "managed": 2, "device": 3}
+_DTYPES = {"float16": ("float", 2), "bfloat16": ("bfloat", 2), "float32": ("float", 4), "float64": ("float", 8), "int8": ("int", 1),
+           "int16": ("int", 2), "int32": ("int", 4), "int64": ("int", 8), "uint8": ("uint", 1), "uint16": ("uint", 2),
+           "uint32": ("uint", 4), "uint64": ("uint", 8), "complex64": ("complex", 8), "complex128": ("complex", 16), "bool": ("bool", 1)}
+
+
+def _element(shape, dtype):
+    name = dtype_name(dtype)
+    if name not in _DTYPES:
+        raise InvalidArgument(f"dtype is {dtype!r}; give one of {', '.join(_DTYPES)}")
+    code, size = _DTYPES[name]
+    return (shape,) if isinstance(shape, int) else tuple(shape), CODES[code], size
+
+
+def empty(shape, dtype="float32", *, kind="host", device="cuda:0"):
+    """Memory of lockstep's own, not initialised, for programs without a library that has it.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : default "float32"
+    kind : {"host", "pinned", "managed", "device"}
+        Page-locked, managed and device memory need CUDA.
+    device : str, default "cuda:0"
+        The CUDA device of the last three kinds.
+
+    Returns
+    -------
+    Buffer
+        For numpy.asarray (all kinds but "device"), torch.from_dlpack and others.
+
+    Examples
+    --------
+    >>> np.asarray(ls.empty((2, 3), "int64")).shape
+    (2, 3)
+    """
+    if kind not in _KINDS:
+        raise InvalidArgument(f"kind is {kind!r}; give {', '.join(_KINDS)}")
+    index = int(device.partition(":")[2] or 0)
+    return _core.empty(*_element(shape, dtype), _KINDS[kind], "cpu" if kind == "host" else device, index, True)
+
+
+def spec(shape, dtype="float32", *, device="cpu"):
+    """Describe a packed array that a plan is to be made for, without its memory.
+
+    Examples
+    --------
+    >>> ls.plan.norm(ls.spec((64, 1000)), axis=1).op
+    'square_sum'
+    """
+    on_device = device.startswith("cuda")
+    return _core.empty(*_element(shape, dtype), _KINDS["device" if on_device else "host"], device,
+                       int(device.partition(":")[2] or 0), False)
+
+
+def get_include():
+    """The folder of lockstep.h in a wheel, for compilers."""
+    folder = os.path.join(os.path.dirname(__file__), "include")
+    return folder if os.path.isdir(folder) else None
+
+
+def get_library():
+    """The path of the liblockstep that this process has loaded, for ctypes, CFFI and numba."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        for line in maps:
+            path = line.rpartition(" ")[2].strip()
+            if os.path.basename(path).startswith("liblockstep.so"):
+                return path
+    return None
+
+
+__all__ = ["BackendInfo", "DeviceInfo", "Digest", "ModelInfo", "RunInfo", "VariantInfo", "backends", "devices", "empty", "get_include",
+           "get_library", "last_run", "model_info", "record", "spec", "variants_of", "verify"]

@@ -1,0 +1,231 @@
+"""Contexts, scopes, plans, and what they say of themselves."""
+import asyncio
+import pathlib
+import threading
+
+import numpy as np
+import pytest
+
+import lockstep as ls
+
+X = np.random.default_rng(1).standard_normal((40, 50))
+
+
+def test_the_digest_is_the_golden_one():
+    golden = (pathlib.Path(__file__).parent.parent / "golden" / "order1.txt").read_text().strip()
+    assert ls.verify().line == golden and ls.verify()
+    assert ls.verify("oracle").line == golden and ls.verify(isa="baseline", threads=1).line == golden
+    assert not ls.Digest("lockstep-digest order1 0", golden)
+    with pytest.raises(RuntimeError, match="nonesuch"):
+        ls.verify("nonesuch")
+
+
+def test_scopes_nest_and_end():
+    with ls.variants(reduce="ref"):
+        ls.sum(X)
+        assert ls.last_run().variant == "ref"
+        with ls.variants(reduce="auto"):
+            ls.sum(X)
+            assert ls.last_run().variant != "ref"
+        ls.max(X)
+        assert ls.last_run().variant == "ref"
+        ls.square_sum(X)
+        assert ls.last_run().variant != "ref"
+        with pytest.raises(ls.NoBackend, match="nonesuch"), ls.backend("nonesuch"):
+            ls.sum(X)
+        ls.sum(X, variant="auto")
+        assert ls.last_run().variant != "ref"
+    ls.sum(X)
+    assert ls.last_run().variant != "ref"
+    with pytest.raises(ls.NoVariant, match="nonesuch"):
+        ls.sum(X, variant="nonesuch")
+    with pytest.raises(ls.InvalidArgument):
+        ls.variants(sum="ref")
+    with pytest.raises(ls.InvalidArgument):
+        ls.backend(3)
+
+
+def test_a_scope_is_of_one_thread_and_one_task():
+    seen = []
+    inside, outside = threading.Event(), threading.Event()
+
+    def other():
+        inside.wait(10)
+        ls.sum(X)
+        seen.append(ls.last_run().variant)
+        outside.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with ls.variants(reduce="ref"):
+        inside.set()
+        assert outside.wait(10)
+    thread.join()
+    assert seen and seen[0] != "ref"
+
+    async def task(name):
+        with ls.variants(reduce=name):
+            for _ in range(5):
+                await asyncio.sleep(0)
+                ls.sum(X)
+                assert (ls.last_run().variant == "ref") == (name == "ref")
+
+    async def both():
+        await asyncio.gather(task("ref"), task("auto"), task("ref"))
+
+    asyncio.run(both())
+
+
+def test_a_scope_decorates():
+    @ls.backend("cpu")
+    @ls.variants(reduce="ref")
+    def total(depth):
+        if depth:
+            return total(depth - 1)
+        ls.sum(X)
+        return ls.last_run()
+
+    assert (total(3).backend, total(0).variant) == ("cpu", "ref")
+    ls.sum(X)
+    assert ls.last_run().variant != "ref"
+
+
+def test_contexts():
+    with ls.Context(backend="cpu", variants={"reduce": "ref"}, threads=1) as context:
+        ls.sum(X)
+        assert ls.last_run().variant == "ref"
+        assert context.sum(X) == ls.sum(X) and context.handle
+        assert context.norm(X, axis=0).shape == (50,)
+        context.synchronize()
+        context.set_backend("auto")
+        assert context.model_info().source
+    ls.sum(X)
+    assert ls.last_run().variant != "ref"
+    with pytest.raises(ls.InvalidArgument, match="closed"):
+        context.sum(X)
+    context.close()
+    for wrong, error in (({"backend": "nonesuch"}, ls.NoBackend), ({"variants": "reduce=nonesuch"}, ls.NoVariant),
+                         ({"isa": "mmx"}, ls.InvalidArgument), ({"threads": -1}, ls.InvalidArgument)):
+        with pytest.raises(error):
+            ls.Context(**wrong)
+    with pytest.raises(ls.InvalidArgument, match="Context"):
+        ls.sum(X, context=object())
+
+
+def test_threads_change_no_bit():
+    want = ls.sum(X)
+    for n in (1, 2, 3):
+        ls.set_num_threads(n)
+        assert ls.get_num_threads() == n and ls.sum(X) == want
+    ls.set_num_threads(0)
+    assert ls.get_num_threads() >= 1
+    with pytest.raises(ls.InvalidArgument):
+        ls.set_num_threads(-1)
+
+
+def test_record_collects_what_ran():
+    with ls.record() as outer:
+        ls.sum(X)
+        with ls.record() as inner:
+            ls.transpose(X)
+            ls.plan.max(X)(X)
+        ls.norm(X)
+    ls.sum(X)
+    assert [run.op for run in outer] == ["reduce", "transpose", "reduce", "square_sum"]
+    assert [run.op for run in inner] == ["transpose", "reduce"]
+    assert outer[0].backend == "cpu" and outer[0].order == 1 == ls.order
+
+
+def test_plans_agree_with_the_functions():
+    offsets = np.array([0, 7, 40])
+    weights = ls.laplace_weights(2)
+    for name, arguments, keywords in (("transpose", (), {}), ("permute", ((1, 0),), {}), ("sum", (), {"axis": 1}), ("sum", (), {}),
+                                      ("norm", (), {"axis": 0, "keepdims": True}), ("argmax", (1,), {}), ("square_sum", (), {"dtype": "float32"}),
+                                      ("stencil", (weights,), {"mode": "wrap"})):
+        p = getattr(ls.plan, name)(X, *arguments, **keywords)
+        want = getattr(ls, name)(X, *arguments, **keywords)
+        got = p(X)
+        assert np.shape(got) == np.shape(want) and got.tobytes() == want.tobytes() and type(got) is type(want)
+        described = getattr(ls.plan, name)(ls.spec(X.shape, "float64"), *arguments, **keywords)
+        assert described(X).tobytes() == want.tobytes() and described.op == p.op
+        out = np.empty_like(want)
+        if out.ndim:
+            assert p(X, out=out) is out and out.tobytes() == want.tobytes()
+    p = ls.plan.segment_sum(X[:, 0].copy(), offsets)
+    del offsets
+    assert p(X[:, 0].copy()).tobytes() == ls.segment_sum(X[:, 0], np.array([0, 7, 40])).tobytes()
+    p = ls.plan.shuffle(np.arange(64, dtype="i4"), "xor", 1)
+    assert p(np.arange(64, dtype="i4"))[0] == 1
+
+
+def test_plans_refuse_what_they_were_not_made_for():
+    p = ls.plan.sum(X, axis=1, context=ls.Context("cpu"))
+    for wrong in (X.astype("f4"), X[:, :-1], np.asfortranarray(X), X[0]):
+        with pytest.raises(ls.InvalidArgument, match="make a plan"):
+            p(wrong)
+    with pytest.raises(ls.InvalidArgument, match="shape"):
+        p(X, out=np.empty(3))
+    with pytest.raises(ls.Unsupported, match="packed"):
+        ls.plan.sum(np.zeros((3, 4, 5)), axis=1)
+    with pytest.raises(ls.Unsupported, match="packed"):
+        ls.plan.sum(X[::-1])
+    with pytest.raises(ls.UnsupportedDtype, match="wider"):
+        ls.plan.sum(X.astype("f2"))
+    with pytest.raises(ls.InvalidArgument, match="no memory"):
+        ls.sum(ls.spec((3,)))
+    with pytest.raises(BufferError):
+        np.asarray(memoryview(ls.spec((3,))))
+    times = p.measure(X, np.empty(40), samples=3)
+    assert len(times) == 3 and min(times) > 0
+    with pytest.raises(ls.InvalidArgument):
+        p.measure(X, np.empty(40), samples=0)
+
+
+def test_a_plan_takes_its_threads_in_turn():
+    p = ls.plan.sum(X, axis=1)
+    want = ls.sum(X, axis=1).tobytes()
+    wrong = []
+
+    def work():
+        for _ in range(200):
+            if p(X).tobytes() != want:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_what_there_is():
+    cpu = ls.backends()[-1]
+    assert cpu.name == "cpu" and cpu.usable and not cpu.reason
+    assert any(d.backend == "cpu" and d.processors >= 1 for d in ls.devices())
+    names = [v.name for v in ls.variants_of("transpose")]
+    assert "ref" in names and [v.reference for v in ls.variants_of("transpose") if v.name == "ref"] == [True]
+    with pytest.raises(ls.InvalidArgument):
+        ls.variants_of("sum")
+    assert "liblockstep.so" in ls.get_library()
+
+
+def test_buffers_of_our_own():
+    b = ls.empty((2, 3), "float32")
+    x = np.asarray(b)
+    assert x.shape == (2, 3) and x.dtype == np.float32 and x.ctypes.data % 256 == 0 and b.nbytes == 24
+    x[:] = [[1, 2, 3], [4, 5, 6]]
+    assert np.from_dlpack(b).tolist() == x.tolist()
+    assert ls.transpose(b).shape == (3, 2) and np.asarray(ls.transpose(b)).tolist() == x.T.tolist()
+    assert np.asarray(ls.sum(b)) == 21
+    ls.sum(x, axis=0, out=ls.empty(3))
+    for wrong in ({"dtype": "float128"}, {"kind": "paper"}, {"shape": -1}):
+        with pytest.raises(ls.InvalidArgument):
+            ls.empty(**{"shape": 3, **wrong})
+    with pytest.raises(BufferError):
+        memoryview(ls.empty(3, "bfloat16"))
+    with pytest.raises(BufferError):
+        b.__dlpack__(copy=True)
+    if not any(backend.name == "cuda" and backend.usable for backend in ls.backends()):
+        with pytest.raises(ls.NoBackend):
+            ls.empty(3, kind="pinned")
