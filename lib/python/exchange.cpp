@@ -44,8 +44,13 @@ const char* element_name(const element& e, char (&text)[64]) {
 
 array::~array() {
   if (has_view) PyBuffer_Release(&view);
+  if (!versioned && !managed) return;
+  // A deleter may be Python code, which must not meet the exception that is on its way.
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
   if (versioned && versioned->deleter) versioned->deleter(versioned);
   if (managed && managed->deleter) managed->deleter(managed);
+  PyErr_Restore(type, value, trace);
 }
 
 void pack(array& a) {

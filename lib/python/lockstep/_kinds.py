@@ -1,6 +1,7 @@
 """What the extension asks of Python: which library an array belongs to, ways in for arrays that need one,
 memory for results from that library, and copies where an operation cannot take a layout. One call a type or a
 rare case; the numbers of the libraries are those of state.hpp."""
+import functools
 import sys
 
 from ._errors import InvalidArgument, UnsupportedDtype
@@ -14,7 +15,11 @@ CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}
 
 def classify(x):
     """(library, whether the type is the library's own, DLPack's table or None) of an object's type."""
-    t = type(x)
+    return _classify(type(x))
+
+
+@functools.lru_cache(maxsize=128)
+def _classify(t):
     table = getattr(t, "__dlpack_c_exchange_api__", None)
     for base in t.__mro__:
         root = base.__module__.partition(".")[0]
@@ -34,7 +39,7 @@ def classify(x):
     if t.__module__ == "lockstep._core":
         return OWN, True, None
     if root in ("jax", "jaxlib"):
-        if not hasattr(t, "__dlpack__"):
+        if any(base.__name__ == "Tracer" for base in t.__mro__):
             raise InvalidArgument(f"x is a {t.__name__} of JAX, which has no values while it is traced; call lockstep outside jit")
         return JAX, True, table
     if hasattr(t, "__array_namespace__"):
@@ -199,14 +204,24 @@ def empty(x, shape, name):
 def adopt(x, result):
     """A Buffer as an array of x's library."""
     if _library(x) == JAX:
-        import jax
-        made = jax.dlpack.from_dlpack(result)
-        if str(made.dtype) != result.dtype:
-            raise UnsupportedDtype(f"the result is {result.dtype}, which JAX cuts to {made.dtype}; switch jax_enable_x64 on, or give dtype=")
-        return made
+        jax = sys.modules["jax"]
+        if result.dtype in ("int64", "float64") and not jax.config.jax_enable_x64:
+            return _adopt_narrow(jax, result)
+        return jax.dlpack.from_dlpack(result)
     if _library(x) == OWN:
         return result
     return x.__array_namespace__().from_dlpack(result)
+
+
+def _adopt_narrow(jax, result):
+    # JAX without 64-bit types has int32 for every integer: taken where all fit.
+    if result.dtype == "int64" and result.__dlpack_device__()[0] == CPU:
+        import numpy
+        wide = numpy.asarray(result)
+        narrow = wide.astype("int32")
+        if (wide == narrow).all():
+            return jax.numpy.asarray(narrow)
+    raise UnsupportedDtype(f"the result is {result.dtype}, which JAX would cut to 32 bits; switch jax_enable_x64 on")
 
 
 def packed(x, name):
@@ -240,6 +255,8 @@ def widened(x, name, wide):
         return namespace.astype(x, getattr(namespace, wide))
     if library in (BUFFER, OWN):
         import numpy
+        if not _has_buffer(x):
+            raise UnsupportedDtype(f"{name} must be copied to {wide} first; take it into a library that can, as torch.from_dlpack({name})")
         return numpy.asarray(x).astype(wide)
     if hasattr(x, "astype"):
         return x.astype(wide)
