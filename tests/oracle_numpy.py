@@ -14,6 +14,8 @@ except ImportError:
     print("SKIP: no NumPy")
     sys.exit(77)
 
+from order_numpy import tree
+
 i32, i64, size_t, f64, ptr = C.c_int32, C.c_int64, C.c_size_t, C.c_double, C.c_void_p
 
 
@@ -124,26 +126,6 @@ def shuffles():
 def values_of(dtype, x):
     """The elements as float64, exactly."""
     return (x.astype(np.uint32) << 16).view(np.float32).astype(np.float64) if dtype == BF16 else x.astype(np.float64)
-
-
-def tree(x, squares):
-    """Order id 1 in NumPy. Squares only of types whose squares double holds exactly."""
-    lanes = np.full(-(-len(x) // 2048) * 2048, -0.0)
-    lanes[: len(x)] = x
-    rows = lanes.reshape(-1, 16, 128)
-    if squares:  # a missing element adds nothing; (-0.0)**2 would add +0.0
-        present = np.zeros(lanes.shape, bool)
-        present[: len(x)] = True
-        present = present.reshape(rows.shape)
-    s = np.full((len(rows), 128), -0.0)
-    for r in range(16):
-        s = np.where(present[:, r], s + rows[:, r] * rows[:, r], s) if squares else s + rows[:, r]
-    for d in (64, 32, 16, 8, 4, 2, 1):
-        s = s[:, :d] + s[:, d: 2 * d]
-    level = list(s[:, 0])
-    while len(level) > 1:
-        level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
-    return level[0]
 
 
 def full(reduction, dtype, n, result):
