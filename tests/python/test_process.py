@@ -1,0 +1,270 @@
+"""What a process can do to the package: threads, fork, exit, several interpreters, and whether anything is left behind."""
+import gc
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import lockstep as ls
+
+X = np.random.default_rng(3).standard_normal((30, 40))
+
+
+def run(code, *options, **environment):
+    """A program of its own; its output."""
+    done = subprocess.run([sys.executable, *options, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def calls():
+    offsets = np.array([0, 5, 30])
+    out = np.empty(30)
+    plan = ls.plan.sum(X, axis=1)
+    small = X.astype("f2")
+    yield "sum", lambda: ls.sum(X)
+    yield "sum of rows", lambda: ls.sum(X, axis=1)
+    yield "sum into out", lambda: ls.sum(X, axis=1, out=out)
+    yield "sum of 16 bits", lambda: ls.sum(small)
+    yield "reversed", lambda: ls.max(X[::-1], axis=0)
+    yield "axes apart", lambda: ls.sum(X.reshape(5, 6, 40), axis=1)
+    yield "segments", lambda: ls.segment_sum(X[:, 0], offsets)
+    yield "transpose", lambda: ls.transpose(X)
+    yield "permute", lambda: ls.permute(X, (1, 0))
+    yield "stencil", lambda: ls.stencil(X, ls.laplace_weights(2))
+    yield "shuffle", lambda: ls.shuffle(X[:, :32].copy(), "xor", 1)
+    yield "plan", lambda: plan(X)
+    yield "a plan made", lambda: ls.plan.norm(X)
+    yield "buffer", lambda: np.from_dlpack(ls.empty((3, 4), "float64"))
+    yield "capsule dropped", lambda: ls.empty(3).__dlpack__()
+    yield "buffer summed", lambda: ls.sum(ls.empty(0), axis=0)
+    yield "scope", _scoped
+    yield "record", _recorded
+    yield "context", lambda: ls.Context("cpu", threads=1).sum(X)
+    for name, call in {"axis": lambda: ls.sum(X, axis=9), "keyword": lambda: ls.sum(X, foo=1), "list": lambda: ls.sum([1]),
+                       "out shape": lambda: ls.sum(X, axis=1, out=np.empty(3)), "out dtype": lambda: ls.sum(X, axis=0, out=np.empty(40, "i4")),
+                       "overlap": lambda: ls.permute(X[:30, :30], (1, 0), out=X[:30, :30]), "empty": lambda: ls.max(X[:0]),
+                       "overflow": lambda: ls.sum(np.full(3, 2**62)), "objects": lambda: ls.transpose(np.array([[None]])),
+                       "backend": lambda: ls.sum(X, backend="nonesuch"), "plan": lambda: plan(X.T), "offsets": lambda: ls.segment_sum(X[:, 0], offsets[::-1]),
+                       "weights": lambda: ls.stencil(X, ["a"]), "context closed": lambda: ls.Context("nonesuch")}.items():
+        yield "error: " + name, lambda call=call: _raises(call)
+
+
+def _scoped():
+    with ls.backend("cpu"), ls.variants(reduce="ref"):
+        ls.sum(X)
+
+
+def _recorded():
+    with ls.record():
+        ls.sum(X)
+
+
+def _raises(call):
+    try:
+        call()
+    except Exception:
+        return
+    raise AssertionError("no exception")
+
+
+@pytest.mark.parametrize("name,call", list(calls()), ids=lambda v: v if isinstance(v, str) else "")
+def test_nothing_is_left_behind(name, call):
+    def once(n):
+        for _ in range(n):
+            call()
+        gc.collect()
+
+    once(50)
+    watched = [X, None, ls.sum, np.float64, ls.InvalidArgument, ls._core.get_default()]
+    before, held = [sys.getrefcount(o) for o in watched], len(gc.get_objects())
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    n = 300 if name in ("a plan made", "context", "error: context closed") else 3000
+    once(n)
+    after = [sys.getrefcount(o) for o in watched]
+    assert all(abs(a - b) < 20 for a, b in zip(after, before)), (before, after)
+    assert len(gc.get_objects()) - held < 50
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory  # KiB
+    assert grown * 1024 < n * 8 + 2**20, f"{grown} KiB for {n} calls"
+
+
+def test_eight_threads_share_a_context():
+    want = {"sum": ls.sum(X, axis=1).tobytes(), "transpose": ls.transpose(X).tobytes()}
+    wrong = []
+
+    def work():
+        for _ in range(300):
+            if ls.sum(X, axis=1).tobytes() != want["sum"] or ls.transpose(X).tobytes() != want["transpose"]:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_other_threads_run_meanwhile():
+    big = np.ones(40_000_000, "f4")
+    count, stop = [0], threading.Event()
+
+    def counter():
+        while not stop.is_set():
+            count[0] += 1
+
+    def counted(call):
+        thread = threading.Thread(target=counter)
+        count[0] = 0
+        stop.clear()
+        thread.start()
+        begin = time.perf_counter()
+        call()
+        elapsed, during = time.perf_counter() - begin, count[0]
+        stop.set()
+        thread.join()
+        return during, elapsed
+
+    # Held, the lock would give the counter at most a slice before and after the call.
+    with ls.Context("cpu", threads=1, variants={"reduce": "ref"}) as context:
+        counts = [counted(lambda: context.sum(big)) for _ in range(3)]
+    longest = max(counts, key=lambda c: c[0])
+    assert longest[0] > 20_000, counts
+
+
+def test_a_context_may_be_closed_while_a_call_runs():
+    big = np.ones(20_000_000, "f4")
+    context = ls.Context("cpu", threads=1)
+    results = []
+    thread = threading.Thread(target=lambda: results.append(context.sum(big)))
+    thread.start()
+    time.sleep(0.002)
+    context.close()
+    thread.join()
+    assert results in ([2e7], [])  # it ran to its end, or had not begun
+
+
+def test_a_child_of_fork_computes():
+    assert run("""
+        import os, numpy as np, lockstep as ls
+        x = np.ones(1_000_000, "f4")
+        assert ls.sum(x) == 1e6
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if ls.sum(x) == 1e6 and ls.plan.sum(x)(x) == 1e6 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        print("done")
+        """, "-W", "ignore::DeprecationWarning") == "done\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_pools_of_processes(method):
+    assert run(f"""
+        import multiprocessing, numpy as np, lockstep as ls
+        if __name__ == "__main__":
+            x = np.ones(100_000)
+            ls.sum(x)
+            with multiprocessing.get_context("{method}").Pool(2) as pool:
+                print(set(pool.map(ls.sum, [x] * 4)) == {{100_000.0}})
+        """, "-W", "ignore::DeprecationWarning") == "True\n"
+
+
+def test_exit_during_a_call():
+    for ending in ("pass", "os._exit(0)", "sys.exit(0)"):
+        run(f"""
+            import os, sys, threading, time, numpy as np, lockstep as ls
+            x = np.ones(30_000_000, "f4")
+            def work():
+                while True:
+                    ls.sum(x, variant="ref")
+            threading.Thread(target=work, daemon=True).start()
+            time.sleep(0.05)
+            {ending}
+            """)
+
+
+def test_an_interrupt_comes_after_the_call():
+    assert run("""
+        import signal, threading, os, numpy as np, lockstep as ls
+        x = np.ones(30_000_000, "f4")
+        threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            while True:
+                ls.sum(x, variant="ref")
+        except KeyboardInterrupt:
+            print(ls.sum(x) == 3e7)
+        """) == "True\n"
+
+
+def test_import_is_cheap_and_needs_nobody():
+    out = run("""
+        import sys
+        sys.modules["numpy"] = sys.modules["torch"] = None
+        import lockstep as ls
+        assert "logging" not in sys.modules and "ctypes" not in sys.modules
+        b = ls.empty(8, "int64")
+        memoryview(b)[:] = memoryview(bytes(64)).cast("q")
+        ls.sum(b, axis=0, out=ls.empty((), "int64"))
+        print(memoryview(ls.sum(b)).tolist(), bool(ls.verify()))
+        """, "-X", "dev", "-W", "error", HOME="")
+    assert out == "0 True\n"
+
+
+def test_warnings_and_development_mode():
+    run("""
+        import numpy as np, lockstep as ls
+        assert ls.sum(np.ones((3, 4)), axis=0).tolist() == [3] * 4
+        try:
+            ls.sum(np.ones(3), axis=1)
+        except ls.InvalidArgument:
+            pass
+        """, "-X", "dev", "-W", "error")
+
+
+INTERPRETERS = """
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+    import threading
+    code = '''
+    import sys
+    sys.path[:0] = {path!r}
+    import lockstep as ls
+    b = ls.empty(1000, "float64")
+    memoryview(b)[:] = memoryview(bytes(8000)).cast("d")
+    for _ in range(50):
+        assert memoryview(ls.sum(b)).tolist() == 0.0
+    with ls.variants(reduce="ref"), ls.Context("cpu", threads=1) as context:
+        context.sum(b)
+    '''
+    def work():
+        one = interpreters.create()
+        failed = interpreters.run_string(one, code) if hasattr(interpreters, "run_string") else None
+        assert not failed, failed
+        interpreters.destroy(one)
+    import lockstep as ls
+    ls.verify()
+    work()
+    errors = []
+    threading.excepthook = lambda e: errors.append(e.exc_value)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert not errors, errors
+    print("done")
+    """
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="interpreters of a process share a lock before 3.12")
+def test_several_interpreters():
+    path = [str(pathlib.Path(ls.__file__).parent.parent)]
+    assert run(textwrap.dedent(INTERPRETERS).replace("{path!r}", repr(path)), "-W", "ignore") == "done\n"
