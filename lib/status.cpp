@@ -21,6 +21,7 @@ const char* last_error() noexcept { return error_text; }
 
 extern "C" {
 const char* lockstep_last_error(void) { return lockstep::lib::last_error(); }
+void lockstep_set_error(const char* text) { lockstep::lib::set_error(text != nullptr ? text : ""); }
 const char* lockstep_version(void) { return LOCKSTEP_VERSION; }
 
 const char* lockstep_status_name(lockstep_status status) {
@@ -36,6 +37,9 @@ const char* lockstep_status_name(lockstep_status status) {
     case LOCKSTEP_BACKEND_FAILED: return "LOCKSTEP_BACKEND_FAILED";
     case LOCKSTEP_BACKEND_LOST: return "LOCKSTEP_BACKEND_LOST";
     case LOCKSTEP_INTERNAL: return "LOCKSTEP_INTERNAL";
+    case LOCKSTEP_RANK_FAILED: return "LOCKSTEP_RANK_FAILED";
+    case LOCKSTEP_RANK_LOST: return "LOCKSTEP_RANK_LOST";
+    case LOCKSTEP_MISMATCH: return "LOCKSTEP_MISMATCH";
   }
   return "(not a lockstep_status)";
 }

@@ -6,6 +6,7 @@
 // Limit   L2: conversions to double; the read limit from L3 on
 // Watch   the root of an integer sum is rounded from the exact sum, not from its nearest double
 // Source  lib/order.hpp
+#include "exact.hpp"
 #include "ops.hpp"
 #include "reductions.hpp"
 
@@ -65,42 +66,6 @@ lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call, 
 }
 
 // ---- integers -----------------------------------------------------------------------
-__extension__ typedef unsigned __int128 uint128;
-
-int bits_of(const wide& sum) {
-  for (int k = 2; k >= 0; --k)
-    if (sum.limb[k] != 0) return 64 * k + std::bit_width(sum.limb[k]);
-  return 0;
-}
-
-// The correctly rounded root: the sum, shifted by an even number of bits to
-// [2^110, 2^112), has an integer root of 56 bits, two more than rounding needs;
-// whether anything lies below those joins as a sticky bit. The floating-point
-// estimate is corrected by the integer remainder until r^2 <= shifted < (r+1)^2.
-double rounded_root(const wide& sum) {
-  const int bits = bits_of(sum);
-  if (bits == 0) return 0.0;
-  const int shift = (bits + 1) / 2 * 2 - 112;  // positive: to the right
-  const uint128 low = static_cast<uint128>(sum.limb[1]) << 64 | sum.limb[0];
-  uint128 shifted = 0;
-  bool sticky = false;
-  if (shift <= 0) {
-    shifted = low << -shift;
-  } else {
-    shifted = (low >> shift) | static_cast<uint128>(sum.limb[2]) << (128 - shift);
-    sticky = (low & ((uint128{1} << shift) - 1)) != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit");
-  }
-  auto root = static_cast<uint64_t>(std::sqrt(static_cast<double>(shifted)));
-  const auto remainder = [&] {
-    return static_cast<int128>(shifted) - static_cast<int128>(static_cast<uint128>(root) * root);
-  };
-  root += static_cast<uint64_t>(static_cast<int64_t>(remainder()) / static_cast<int64_t>(2 * root));
-  while (remainder() < 0) --root;
-  while (remainder() > static_cast<int128>(2 * root)) ++root;
-  sticky = sticky || (remainder() != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit"));
-  return std::ldexp(static_cast<double>(root << 1 | (sticky ? 1 : 0)), shift / 2 - 1);
-}
-
 lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call, bool two) {
   const bool norm = call->reduce.reduction == LOCKSTEP_NORM2;
   const sequences q(call, two);
@@ -109,7 +74,7 @@ lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call
   first_failure overflow;
   const auto done = [&](int64_t s, const wide& value) {
     if (norm)
-      store_float(call, s, rounded_root(value));
+      store_float(call, s, order::rounded_root(value.limb));
     else if (!fits_i64(value, dst[s]))
       overflow.at(s);
   };

@@ -70,7 +70,11 @@ typedef enum lockstep_status LOCKSTEP_INT {
   LOCKSTEP_BACKEND_FAILED = 8,   /* the backend reported a failure; see lockstep_last_error */
   LOCKSTEP_BACKEND_LOST = 9,     /* the backend failed for good (a sticky device error), and its device memory
                                   * with it, which must not be passed again; others still work */
-  LOCKSTEP_INTERNAL = 10         /* a defect in lockstep; please report it */
+  LOCKSTEP_INTERNAL = 10,        /* a defect in lockstep; please report it */
+  /* Of calls over many ranks (ranks.h) only. */
+  LOCKSTEP_RANK_FAILED = 11, /* another rank's part of the call failed; the text names that rank and its reason */
+  LOCKSTEP_RANK_LOST = 12,   /* a rank gave no sign in time, or its transport failed: the communicator is closed */
+  LOCKSTEP_MISMATCH = 13     /* ranks described different things, or made different calls */
 } lockstep_status;
 
 /* The name of a status, "LOCKSTEP_OVERFLOW" for example. Never NULL. */
@@ -79,6 +83,9 @@ LOCKSTEP_API const char* lockstep_status_name(lockstep_status status);
 /* The text of this thread's last failed call, "" if there was none. Valid
  * until this thread's next lockstep call. */
 LOCKSTEP_API const char* lockstep_last_error(void);
+/* Sets that text: for libraries above this one, whose calls fail in the same way.
+ * It is cut at 1,023 bytes; NULL stands for "". */
+LOCKSTEP_API void lockstep_set_error(const char* text);
 
 /* "0.1.0": the version of the library that is loaded. */
 LOCKSTEP_API const char* lockstep_version(void);

@@ -1,0 +1,45 @@
+// exact.hpp - what an exact integer sum of 192 bits (least significant limb first, two's complement) gives.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "mutant.hpp"
+
+namespace lockstep::order {
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+// The correctly rounded root: the sum, shifted by an even number of bits to
+// [2^110, 2^112), has an integer root of 56 bits, two more than rounding needs;
+// whether anything lies below those joins as a sticky bit. The floating-point
+// estimate is corrected by the integer remainder until r^2 <= shifted < (r+1)^2.
+inline double rounded_root(const uint64_t (&limb)[3]) {
+  int bits = 0;
+  for (int k = 2; k >= 0 && bits == 0; --k)
+    if (limb[k] != 0) bits = 64 * k + static_cast<int>(std::bit_width(limb[k]));
+  if (bits == 0) return 0.0;
+  const int shift = (bits + 1) / 2 * 2 - 112;  // positive: to the right
+  const uint128 low = static_cast<uint128>(limb[1]) << 64 | limb[0];
+  uint128 shifted = 0;
+  bool sticky = false;
+  if (shift <= 0) {
+    shifted = low << -shift;
+  } else {
+    shifted = (low >> shift) | static_cast<uint128>(limb[2]) << (128 - shift);
+    sticky = (low & ((uint128{1} << shift) - 1)) != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit");
+  }
+  auto root = static_cast<uint64_t>(std::sqrt(static_cast<double>(shifted)));
+  const auto remainder = [&] {
+    return static_cast<int128>(shifted) - static_cast<int128>(static_cast<uint128>(root) * root);
+  };
+  root += static_cast<uint64_t>(static_cast<int64_t>(remainder()) / static_cast<int64_t>(2 * root));
+  while (remainder() < 0) --root;
+  while (remainder() > static_cast<int128>(2 * root)) ++root;
+  sticky = sticky || (remainder() != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit"));
+  return std::ldexp(static_cast<double>(root << 1 | (sticky ? 1 : 0)), shift / 2 - 1);
+}
+
+}  // namespace lockstep::order

@@ -1,0 +1,195 @@
+/* ranks.h - lockstep's operations on arrays that are cut over many ranks: the
+ * processes of an MPI job, the threads of a program, the GPUs of a process, or any
+ * mix. C11; link with liblockstep_ranks and liblockstep.
+ *
+ * The bits are those of the one call on the whole array (lockstep.h), whatever the
+ * number of ranks, the cuts and the transport: order id 1 holds across ranks.
+ *
+ * Conventions beside those of lockstep.h
+ *   Collective means that every process of the communicator makes the call, in the
+ *   same order; what the ranks must say alike is compared, and a difference is
+ *   LOCKSTEP_MISMATCH on every rank, with the argument and two ranks named.
+ *   A failure of one rank is LOCKSTEP_RANK_FAILED on the others, with that rank and
+ *   its reason. No call waits for ever: a rank that gives no sign for timeout_ms is
+ *   LOCKSTEP_RANK_LOST, and the communicator is then closed, for good: every later
+ *   call fails at once. Only a NULL communicator or plan makes a process stay away
+ *   from a call; the others find out by their deadline.
+ *   A communicator and its plans belong to one thread at a time. */
+#ifndef LOCKSTEP_RANKS_H
+#define LOCKSTEP_RANKS_H
+
+#include <lockstep/engine.h>
+#include <lockstep/lockstep.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- communicators ------------------------------------------------------ */
+
+typedef struct lockstep_comm lockstep_comm;
+typedef struct lockstep_ranks_plan lockstep_ranks_plan;
+
+enum {
+  LOCKSTEP_ABORT_ON_LOSS = 1u /* end the whole job where a rank is lost, if the transport can */
+};
+
+typedef struct lockstep_comm_options {
+  size_t size;                 /* sizeof(lockstep_comm_options) */
+  int32_t seats;               /* ranks that this process holds, 1 to 1,024 */
+  const char* const* backends; /* the backend of each seat, "cpu" or "cuda:1"; NULL, or a NULL among them: the
+                                * context's */
+  int64_t timeout_ms;          /* 0: LOCKSTEP_RANKS_TIMEOUT (ms), else 60,000; -1: wait for ever */
+  uint32_t flags;              /* LOCKSTEP_ABORT_ON_LOSS */
+} lockstep_comm_options;
+
+static inline lockstep_comm_options lockstep_comm_defaults(void) {
+  lockstep_comm_options o = {sizeof(lockstep_comm_options), 1, 0, 0, 0};
+  return o;
+}
+
+/* A communicator over a transport; collective. Ranks are numbered process by
+ * process. The context must outlive the communicator; each process has its own.
+ * On success the engine belongs to the communicator, which closes it; on a failure
+ * it stays the caller's. options may be NULL.
+ * Errors: INVALID_ARGUMENT (NULL, a malformed engine or option), OUT_OF_MEMORY,
+ * RANK_FAILED, RANK_LOST. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_create(lockstep_context* context,
+                                                                     const lockstep_engine* engine,
+                                                                     const lockstep_comm_options* options,
+                                                                     lockstep_comm** comm);
+/* A communicator whose ranks are all seats of this process. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_local(lockstep_context* context,
+                                                                    const lockstep_comm_options* options,
+                                                                    lockstep_comm** comm);
+/* Transports between `processes` threads of this process, one for each: each thread
+ * makes a communicator with its own. Errors: INVALID_ARGUMENT (engines is NULL,
+ * processes not 1 to 1,024), OUT_OF_MEMORY. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_engine_local(int32_t processes, lockstep_engine* engines);
+
+/* Destroys a communicator; NULL is allowed. Its plans must be destroyed before.
+ * Collective where MPI's MPI_Comm_free is; local where it was closed. */
+LOCKSTEP_API void lockstep_comm_destroy(lockstep_comm* comm);
+
+typedef struct lockstep_comm_info {
+  size_t size; /* sizeof(lockstep_comm_info) */
+  int32_t ranks;
+  int32_t rank;  /* of this process's first seat */
+  int32_t seats; /* of this process */
+  int32_t processes;
+  const char* engine; /* the transport's name */
+  int32_t closed;
+  const char* reason; /* why it was closed, "" while it is not */
+} lockstep_comm_info;
+/* The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info* info);
+
+/* Waits for the asynchronous calls of all ranks and returns the same status
+ * everywhere: collective. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_synchronize(lockstep_comm* comm);
+
+/* ---- how a global array lies on ranks ----------------------------------- */
+
+/* Axis k of the array is cut into parts[k] pieces; the blocks that this gives are
+ * numbered row-major and lie on rank 0, 1, ... or as order says. Ranks beyond the
+ * last block hold nothing. The same on every rank. */
+typedef struct lockstep_grid {
+  size_t size; /* sizeof(lockstep_grid) */
+  size_t element_bytes;
+  int32_t rank; /* axes, 1 to 8 */
+  int64_t shape[LOCKSTEP_MAX_RANK];
+  int32_t parts[LOCKSTEP_MAX_RANK];       /* product at most the number of ranks */
+  const int64_t* cuts[LOCKSTEP_MAX_RANK]; /* parts[k] + 1 ascending numbers from 0 to shape[k]; equal neighbours: an
+                                           * empty piece; NULL: even, the longer pieces first */
+  const int32_t* order;                   /* the rank of each block; NULL: 0, 1, ... */
+} lockstep_grid;
+
+/* The array cut along its outermost axis only. */
+static inline lockstep_grid lockstep_grid_slabs(size_t element_bytes, int32_t rank, const int64_t* shape,
+                                                int32_t parts) {
+  lockstep_grid g = {sizeof(lockstep_grid), element_bytes, rank, {0}, {0}, {0}, 0};
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) return g;
+  for (int32_t k = 0; k < rank; ++k) {
+    g.shape[k] = shape[k];
+    g.parts[k] = k == 0 ? parts : 1;
+  }
+  return g;
+}
+
+enum {
+  LOCKSTEP_REST_FIRST = 0u, /* the first pieces are the longer ones */
+  LOCKSTEP_REST_LAST = 1u   /* the last ones are */
+};
+/* Even cuts on every axis, at multiples of align: 2,048 on the axis of a long sum
+ * keeps the leaves of the fixed order whole, so that no element has to travel.
+ * cuts_storage holds the sum of parts[k] + 1 numbers and outlives the grid's use.
+ * Errors: INVALID_ARGUMENT. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_grid_even(lockstep_grid* grid, int64_t align, uint32_t rest,
+                                                                   int64_t* cuts_storage);
+/* The block of a rank: its first element's index and its lengths on each axis. A rank
+ * without a block, or with an empty one, has a length of 0. Errors: INVALID_ARGUMENT. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_grid_box(const lockstep_grid* grid, int32_t rank, int64_t* low,
+                                                                  int64_t* length);
+
+/* The memory of one seat's block. */
+typedef struct lockstep_part {
+  size_t size; /* sizeof(lockstep_part) */
+  void* data;  /* the block's first element; may be NULL where the block is empty */
+  int64_t strides[LOCKSTEP_MAX_RANK];
+} lockstep_part;
+
+/* A packed block of these lengths. */
+static inline lockstep_part lockstep_part_packed(void* data, int32_t rank, const int64_t* length) {
+  lockstep_part p = {sizeof(lockstep_part), data, {0}};
+  uint64_t stride = 1;
+  for (int32_t k = rank - 1; k >= 0 && rank <= LOCKSTEP_MAX_RANK; --k) {
+    p.strides[k] = (int64_t)stride;
+    stride *= (uint64_t)(length[k] > 0 ? length[k] : 1);
+  }
+  return p;
+}
+
+/* ---- plans --------------------------------------------------------------- */
+
+/* Making a plan is collective: arguments are checked, compared between the ranks,
+ * and memory is taken, so that it succeeds on all ranks or on none. options.backend,
+ * variant, stream and workspace must be NULL: a seat's backend was chosen with the
+ * communicator.
+ * Errors of all plans: INVALID_ARGUMENT, MISMATCH, RANK_FAILED, RANK_LOST,
+ * OUT_OF_MEMORY. */
+
+/* Computes   the reduction over the axes in `axes` (bit k: axis k of src), for each
+ *            index of the others; the sequence of a result is the elements in
+ *            row-major order over the reduced axes.
+ * Results    an array over the axes that are kept, row-major (one element, of
+ *            rank 1, where none is). dst NULL: every rank gets all of it, at
+ *            data with these strides; else its shape is that of the kept axes, and
+ *            every rank gets its block.
+ * Exactness  the bits of lockstep_reduce and lockstep_square_sum on each whole
+ *            sequence, for their reductions, types and result types.
+ * Moves      partial results, and the elements of leaves (2,048 elements of a
+ *            sequence) that a cut goes through. Where a cut goes along an axis so
+ *            that a rank's part of a sequence is not one run of it, the array is
+ *            redistributed first: to reduce a block-cut array over several axes
+ *            without that, reduce the innermost axis first, which has bits of its own.
+ * Status     OVERFLOW and EMPTY as lockstep_reduce, the same on every rank. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src,
+                                                                      lockstep_reduction reduction,
+                                                                      lockstep_dtype dtype, lockstep_dtype result,
+                                                                      uint32_t axes, const lockstep_grid* dst,
+                                                                      const lockstep_options* options,
+                                                                      lockstep_ranks_plan** plan);
+
+/* Runs a plan: collective. src and dst have one element for each seat of this
+ * process. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan,
+                                                                       const lockstep_part* src,
+                                                                       const lockstep_part* dst,
+                                                                       const lockstep_options* options);
+/* Destroys a plan; NULL is allowed. Local. */
+LOCKSTEP_API void lockstep_ranks_plan_destroy(lockstep_ranks_plan* plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,119 @@
+// comm.hpp - a communicator: what holds its ranks together. Processes agree (agree), exchange the messages of a step
+// (exchange.hpp) and wait with a deadline (wait); whatever breaks that closes the communicator for good.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../options.hpp"
+#include "lockstep/ranks.h"
+
+namespace lockstep::ranks {
+
+using lib::error;
+using lib::fail;
+
+// What went wrong with a call so far: this process's own failure, or one that a message told of.
+struct failure {
+  lockstep_status status = LOCKSTEP_OK;
+  int32_t rank = -1;
+  std::string text;
+  bool any() const { return status != LOCKSTEP_OK; }
+  void note(lockstep_status s, int32_t r, std::string t) {
+    if (!any()) status = s, rank = r, text = std::move(t);
+  }
+};
+
+constexpr size_t text_bytes = 512;
+
+// Every message begins with this.
+struct header {
+  uint64_t magic;
+  uint64_t sequence;  // of the messages from this process to that one
+  uint64_t what;      // plan, step and execution: both sides are in the same call
+  uint64_t bytes;     // that follow
+  int64_t note;       // of a healthy message: the first result that overflowed, or -1
+  int32_t status;     // not OK: poison. A text follows in place of data
+  int32_t rank;       // the rank that failed
+};
+
+// The steps of different calls are told apart by header::what; the kind is for the text.
+enum class kind : uint64_t { create, agree, details, permute, reduce, stencil, halo, closing };
+const char* kind_name(kind k);
+inline uint64_t what_of(kind k, uint64_t plan, uint64_t execution, uint64_t step) {
+  return static_cast<uint64_t>(k) << 56 | (plan & 0xFFFFFF) << 32 | (execution & 0xFFFFFF) << 8 | (step & 0xFF);
+}
+
+// The arguments that must agree between ranks, with their names.
+struct described {
+  std::vector<std::string> names;
+  std::vector<int64_t> values;
+  void add(std::string name, int64_t value) {
+    names.push_back(std::move(name));
+    values.push_back(value);
+  }
+};
+
+struct pending {
+  int32_t process;
+  void* request;
+  size_t received = 0;
+  bool done = false;
+};
+
+}  // namespace lockstep::ranks
+
+struct lockstep_comm {
+  using failure = lockstep::ranks::failure;
+  using header = lockstep::ranks::header;
+  using pending = lockstep::ranks::pending;
+
+  lockstep_context* context = nullptr;
+  lockstep_engine engine{};
+  std::string engine_name;
+  std::vector<std::string> backends;  // of each seat; "" is the context's
+  std::vector<int32_t> first_rank;    // of each process, and the number of ranks behind the last
+  int32_t seats = 1;
+  int64_t timeout_ms = 60000;
+  uint32_t flags = 0;
+  uint64_t plans = 0;  // made so far, the same number on every rank
+  uint64_t agreements = 0;
+  std::vector<uint64_t> sent, received;  // messages to and from each process
+  lockstep_status closed = LOCKSTEP_OK;
+  std::string reason;
+  lockstep_status late = LOCKSTEP_OK;  // the first failure of an asynchronous call that nobody was told of
+  std::string late_text;
+
+  int32_t ranks() const { return first_rank.back(); }
+  int32_t first() const { return first_rank[static_cast<size_t>(engine.process)]; }
+  bool mine(int32_t rank) const { return rank >= first() && rank < first() + seats; }
+  int32_t process_of(int32_t rank) const;
+  std::string name_of(int32_t process) const;  // "rank 3", "ranks 4 to 7"
+  lockstep_options options_of(int32_t seat) const;
+
+  void require_open() const;
+  // Waits until all are done; fails, and closes the communicator, where one is not in time.
+  void wait(std::vector<pending>& requests, const std::function<void(size_t)>& arrived);
+  void send(int32_t process, const void* data, size_t bytes, std::vector<pending>& requests);
+  void receive(int32_t process, void* data, size_t bytes, std::vector<pending>& requests);
+  // Fills a header for the next message to a process.
+  header next_header(int32_t process, uint64_t what, const failure& so_far);
+  // Checks the next message from a process; poison goes to so_far. capacity: of the buffer.
+  void check(int32_t process, const void* message, size_t received_bytes, uint64_t what, failure& so_far);
+  // Closes it and throws; the others are told.
+  [[noreturn]] void close(lockstep_status status, std::string text);
+
+  // Collective: the same outcome on every rank. own is this process's failure, digest that of what must agree;
+  // where digests differ, details names the argument.
+  void agree(const failure& own, const lockstep::ranks::described& what);
+  // The first failure by rank of all processes, or none.
+  failure worst(const failure& own, uint64_t* low, uint64_t* high);
+
+ private:
+  void tell_all(const std::string& text, lockstep_status status);
+  [[noreturn]] void lost(std::vector<pending>& requests, const std::vector<size_t>& silent);
+};

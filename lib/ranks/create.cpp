@@ -1,0 +1,190 @@
+// create.cpp - communicators: making, telling, destroying; the error text of this library.
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "comm.hpp"
+
+namespace lockstep::lib {
+// The text is the core library's, so that lockstep_last_error tells of both.
+void set_error(const char* text) noexcept { lockstep_set_error(text); }
+void clear_error() noexcept { lockstep_set_error(nullptr); }
+const char* last_error() noexcept { return lockstep_last_error(); }
+}  // namespace lockstep::lib
+
+namespace lockstep::ranks {
+namespace {
+
+int64_t default_timeout() {
+  const char* text = std::getenv("LOCKSTEP_RANKS_TIMEOUT");
+  if (text == nullptr || *text == '\0') return 60000;
+  char* end = nullptr;
+  const long long ms = std::strtoll(text, &end, 10);
+  if (*end != '\0' || ms < -1 || ms == 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "LOCKSTEP_RANKS_TIMEOUT is \"{}\"; give milliseconds, or -1 to wait for ever",
+         text);
+  return ms;
+}
+
+lockstep_comm_options read_options(const lockstep_comm_options* given) {
+  lockstep_comm_options o = lib::sized(given, lockstep_comm_defaults(), "options");
+  if (o.seats < 1 || o.seats > 1024) fail(LOCKSTEP_INVALID_ARGUMENT, "options.seats is {}; give 1 to 1024", o.seats);
+  if (o.timeout_ms < -1)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "options.timeout_ms is {}; give milliseconds, 0 or -1", o.timeout_ms);
+  if (o.timeout_ms == 0) o.timeout_ms = default_timeout();
+  lib::require_flags("options.flags", o.flags, LOCKSTEP_ABORT_ON_LOSS, "LOCKSTEP_ABORT_ON_LOSS (1)");
+  return o;
+}
+
+void check_engine(const lockstep_engine& e) {
+  if (e.abi != LOCKSTEP_ENGINE_ABI)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "engine->abi is {}, but this library has {}; compile the transport anew", e.abi,
+         LOCKSTEP_ENGINE_ABI);
+  lib::require_flags("engine->flags", e.flags, 0, "none");
+  if (e.processes < 1 || e.process < 0 || e.process >= e.processes)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "engine->process is {} of {}; give 0 to processes - 1", e.process, e.processes);
+  if (e.isend == nullptr || e.irecv == nullptr || e.test == nullptr || e.error == nullptr || e.close == nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "engine lacks isend, irecv, test, error or close; set all of them");
+}
+
+// Every process's number of seats, in ceil(log2 p) rounds: in each, a process sends all that it knows, beginning with
+// its own, as far back as that reaches.
+void gather_seats(lockstep_comm& comm) {
+  const int32_t p = comm.engine.processes, me = comm.engine.process;
+  std::vector<int32_t> known = {comm.seats};  // of processes me, me + 1, ...
+  uint64_t round = 0;
+  for (int64_t have = 1; have < p; have = static_cast<int64_t>(known.size()), ++round) {
+    const auto take = static_cast<size_t>(std::min<int64_t>(have, p - have));
+    const auto to = static_cast<int32_t>((me - have + p) % p), from = static_cast<int32_t>((me + have) % p);
+    const uint64_t what = what_of(kind::create, 0, 0, round);
+    const size_t bytes = sizeof(header) + std::max(take * sizeof(int32_t), text_bytes);
+    auto out = std::make_unique<char[]>(bytes), in = std::make_unique<char[]>(bytes);
+    std::vector<pending> requests;
+    failure none;
+    try {
+      comm.receive(from, in.get(), bytes, requests);
+      header head = comm.next_header(to, what, none);
+      head.bytes = take * sizeof(int32_t);
+      std::memcpy(out.get(), &head, sizeof head);
+      std::memcpy(out.get() + sizeof head, known.data(), head.bytes);
+      comm.send(to, out.get(), sizeof head + head.bytes, requests);
+      comm.wait(requests, [](size_t) {});
+      comm.check(from, in.get(), requests[0].received, what, none);
+    } catch (...) {
+      out.release(), in.release();
+      throw;
+    }
+    const auto before = known.size();
+    known.resize(before + take);
+    std::memcpy(known.data() + before, in.get() + sizeof(header), take * sizeof(int32_t));
+  }
+  int32_t rank = 0;
+  for (int32_t q = 0; q < p; ++q) {
+    comm.first_rank[static_cast<size_t>(q)] = rank;
+    rank += known[static_cast<size_t>((q - me + p) % p)];
+  }
+  comm.first_rank[static_cast<size_t>(p)] = rank;
+}
+
+// Arguments that this process cannot go on with still take part, so that nobody waits for it.
+lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, const lockstep_comm_options* given) {
+  check_engine(engine);
+  auto comm = std::make_unique<lockstep_comm>();
+  failure own;
+  lockstep_comm_options o = lockstep_comm_defaults();
+  try {
+    o = read_options(given);
+    lib::require_context(context);
+  } catch (const error& e) {
+    own.note(e.status, -1, e.text);
+  }
+  comm->context = context;
+  comm->engine = engine;
+  comm->engine_name = engine.name != nullptr ? engine.name : "";
+  comm->seats = o.seats;
+  comm->timeout_ms = o.timeout_ms != 0 ? o.timeout_ms : 60000;
+  comm->flags = o.flags;
+  for (int32_t s = 0; s < o.seats; ++s)
+    comm->backends.push_back(o.backends != nullptr && o.backends[s] != nullptr ? o.backends[s] : "");
+  const auto p = static_cast<size_t>(engine.processes);
+  comm->sent.resize(p);
+  comm->received.resize(p);
+  comm->first_rank.resize(p + 1);
+  for (size_t q = 0; q <= p; ++q) comm->first_rank[q] = static_cast<int32_t>(q);  // until the seats are known
+  gather_seats(*comm);
+  own.rank = own.any() ? comm->first() : -1;
+  for (int32_t s = 0; s < comm->seats && !own.any(); ++s) {
+    // A backend that is not there is known now, not at the first call.
+    const std::string& name = comm->backends[static_cast<size_t>(s)];
+    if (name.empty()) continue;
+    const lockstep_options options = comm->options_of(s);
+    const lockstep_shuffle_desc nothing = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_IDX, 4, 0, 32, 0);
+    const lockstep_status status = lockstep_shuffle(context, &nothing, nullptr, nullptr, &options);
+    if (status != LOCKSTEP_OK)
+      own.note(status, comm->first() + s, format_text("options.backends[{}]: {}", s, lockstep_last_error()));
+  }
+  comm->agree(own, {});
+  return comm.release();
+}
+
+}  // namespace
+}  // namespace lockstep::ranks
+
+using namespace lockstep;
+using namespace lockstep::ranks;
+
+extern "C" {
+lockstep_status lockstep_comm_create(lockstep_context* context, const lockstep_engine* engine,
+                                     const lockstep_comm_options* options, lockstep_comm** comm) {
+  return lib::guarded([&] {
+    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass the place for the communicator");
+    *comm = nullptr;
+    if (engine == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "engine is NULL; pass a transport");
+    *comm = create(context, lib::sized(engine, lockstep_engine{}, "engine"), options);
+  });
+}
+
+lockstep_status lockstep_comm_local(lockstep_context* context, const lockstep_comm_options* options,
+                                    lockstep_comm** comm) {
+  lockstep_engine alone{};
+  const lockstep_status status = lockstep_engine_local(1, &alone);
+  if (status != LOCKSTEP_OK) return status;
+  const lockstep_status made = lockstep_comm_create(context, &alone, options, comm);
+  if (made != LOCKSTEP_OK) alone.close(alone.user, 0);
+  return made;
+}
+
+void lockstep_comm_destroy(lockstep_comm* comm) {
+  if (comm == nullptr) return;
+  comm->engine.close(comm->engine.user, comm->closed == LOCKSTEP_OK ? 1 : 0);
+  delete comm;
+}
+
+lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info* info) {
+  return lib::guarded([&] {
+    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass a communicator");
+    lockstep_comm_info i{};
+    i.ranks = comm->ranks();
+    i.rank = comm->first();
+    i.seats = comm->seats;
+    i.processes = comm->engine.processes;
+    i.engine = comm->engine_name.c_str();
+    i.closed = comm->closed != LOCKSTEP_OK;
+    i.reason = comm->reason.c_str();
+    lib::give(i, info, "info");
+  });
+}
+
+lockstep_status lockstep_ranks_synchronize(lockstep_comm* comm) {
+  return lib::guarded([&] {
+    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass a communicator");
+    comm->require_open();
+    failure own;
+    if (comm->late != LOCKSTEP_OK) own.note(comm->late, comm->first(), comm->late_text);
+    comm->late = LOCKSTEP_OK;
+    const lockstep_status status = lockstep_synchronize(comm->context);
+    if (status != LOCKSTEP_OK) own.note(status, comm->first(), lockstep_last_error());
+    comm->agree(own, {});
+  });
+}
+}

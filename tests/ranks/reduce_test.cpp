@@ -1,0 +1,214 @@
+// reduce_test.cpp - reductions over ranks against the one call on the whole array, bit for bit.
+#include "world.hpp"
+
+namespace lockstep::ranks_test {
+namespace {
+
+constexpr const char* reductions[] = {"sum", "min", "max", "argmin", "argmax", "ssq", "norm2"};
+constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
+
+struct reduction_case {
+  lockstep_reduction reduction;
+  lockstep_dtype dtype;
+  lockstep_dtype result;
+  std::vector<int64_t> shape;
+  uint32_t axes;
+  const char* fill;
+};
+
+struct expected {
+  std::vector<unsigned char> bytes;
+  std::vector<int64_t> shape;  // of the results
+  lockstep_status status;
+};
+
+lockstep_status one_call(lockstep_context* context, const lockstep_reduce_desc& d, const void* src, void* dst) {
+  return d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2
+             ? lockstep_square_sum(context, &d, src, dst, nullptr)
+             : lockstep_reduce(context, &d, src, dst, nullptr);
+}
+
+// The kept axes first, by a permute; then each row by the one call.
+expected reference(lockstep_context* context, const reduction_case& c, const std::vector<unsigned char>& whole) {
+  const auto rank = static_cast<int32_t>(c.shape.size());
+  std::vector<int32_t> perm;
+  expected e;
+  int64_t rows = 1, length = 1;
+  for (int32_t k = 0; k < rank; ++k)
+    if ((c.axes >> k & 1) == 0) {
+      perm.push_back(k);
+      rows *= c.shape[static_cast<size_t>(k)];
+      e.shape.push_back(c.shape[static_cast<size_t>(k)]);
+    }
+  if (e.shape.empty()) e.shape.push_back(1);
+  for (int32_t k = 0; k < rank; ++k)
+    if ((c.axes >> k & 1) != 0) perm.push_back(k), length *= c.shape[static_cast<size_t>(k)];
+  const size_t bytes = lockstep_dtype_bytes(c.dtype);
+  std::vector<unsigned char> rowwise(whole.size() + bytes);
+  const lockstep_permute_desc p = lockstep_permute_packed(bytes, rank, c.shape.data(), perm.data());
+  EXPECT_EQ(lockstep_permute(context, &p, whole.data(), rowwise.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+  lockstep_reduce_desc d = lockstep_reduce_rows(c.reduction, c.dtype, rows, length, length);
+  d.result = c.result;
+  e.bytes.resize(static_cast<size_t>(rows) * lockstep_dtype_bytes(c.result) + 8);
+  e.status = one_call(context, d, rowwise.data(), e.bytes.data());
+  return e;
+}
+
+std::string name_of(const reduction_case& c) {
+  return format_text("{} of {} to {} over axes {:#x} of {} ({})", reductions[c.reduction], dtypes[c.dtype],
+                     dtypes[c.result], c.axes, joined(c.shape, "x"), c.fill);
+}
+
+// Parts whose product is at most `ranks`.
+std::vector<int32_t> draw_parts(size_t axes, int32_t ranks, std::mt19937_64& draw) {
+  std::vector<int32_t> parts(axes, 1);
+  int32_t left = ranks;
+  for (size_t k = 0; k < axes; ++k) {
+    const size_t i = (k + draw() % axes) % axes;
+    if (parts[i] != 1) continue;
+    parts[i] = draw() % 3 == 0 ? left : static_cast<int32_t>(1 + draw() % static_cast<uint64_t>(left));
+    left /= parts[i];
+  }
+  return parts;
+}
+
+void check(const reduction_case& c, const std::vector<int32_t>& seats, const std::vector<int32_t>& parts, bool to_grid,
+           uint64_t seed, const changes& with = {}) {
+  int64_t n = 1;
+  for (const int64_t x : c.shape) n *= x;
+  const std::vector<unsigned char> whole = data_of(c.dtype, n, c.fill, seed);
+  run(
+      seats,
+      [&](member& m) {
+        std::mt19937_64 draw(seed);  // the same on every rank
+        drawn_grid grid = draw_grid(lockstep_dtype_bytes(c.dtype), c.shape, parts, m.ranks, draw);
+        const expected want = reference(m.context, c, whole);
+        const size_t result_bytes = lockstep_dtype_bytes(c.result);
+        drawn_grid dst =
+            draw_grid(result_bytes, want.shape, draw_parts(want.shape.size(), m.ranks, draw), m.ranks, draw);
+        const bool padded = draw() % 2 == 0;
+        std::vector<block> src_blocks, dst_blocks;
+        std::vector<lockstep_part> src_parts, dst_parts;
+        for (int32_t s = 0; s < m.seats; ++s) {
+          src_blocks.emplace_back(*grid.get(), m.first + s, padded).fill(*grid.get(), whole.data());
+          if (to_grid)
+            dst_blocks.emplace_back(*dst.get(), m.first + s, padded);
+          else
+            dst_blocks.emplace_back(result_bytes, want.shape, padded);
+        }
+        for (int32_t s = 0; s < m.seats; ++s) {
+          src_parts.push_back(src_blocks[static_cast<size_t>(s)].part);
+          dst_parts.push_back(dst_blocks[static_cast<size_t>(s)].part);
+        }
+        const std::string about = format_text("{}, {} ranks, rank {}, seed {}, {}{}", name_of(c), m.ranks, m.first,
+                                              seed, grid.text, to_grid ? "; to " + dst.text : "");
+        lockstep_ranks_plan* plan = nullptr;
+        ASSERT_EQ(lockstep_ranks_reduce(m.comm, grid.get(), c.reduction, c.dtype, c.result, c.axes,
+                                        to_grid ? dst.get() : nullptr, nullptr, &plan),
+                  LOCKSTEP_OK)
+            << about << ": " << lockstep_last_error();
+        for (int round = 0; round < 2; ++round) {
+          const lockstep_status status = lockstep_ranks_execute(plan, src_parts.data(), dst_parts.data(), nullptr);
+          EXPECT_EQ(status, want.status) << about << ": " << lockstep_last_error();
+          if (want.status == LOCKSTEP_EMPTY) continue;
+          for (const block& b : dst_blocks) EXPECT_EQ(b.compare(want.shape, want.bytes.data()), "") << about;
+        }
+        lockstep_ranks_plan_destroy(plan);
+      },
+      with);
+}
+
+struct kind_of_reduction {
+  lockstep_reduction reduction;
+  lockstep_dtype dtype;
+  const char* fills[4];
+};
+constexpr kind_of_reduction all_kinds[] = {
+    {LOCKSTEP_SUM, LOCKSTEP_F32, {"", "special", "wide", "zeros"}},
+    {LOCKSTEP_SUM, LOCKSTEP_F64, {"", "special", "finite", "zeros"}},
+    {LOCKSTEP_SUM, LOCKSTEP_I32, {"", "small", "", ""}},
+    {LOCKSTEP_SUM, LOCKSTEP_I64, {"", "cross", "over", "under"}},
+    {LOCKSTEP_MIN, LOCKSTEP_F32, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_MIN, LOCKSTEP_I64, {"", "ties", "", ""}},
+    {LOCKSTEP_MAX, LOCKSTEP_F64, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_MAX, LOCKSTEP_I32, {"", "ties", "", ""}},
+    {LOCKSTEP_ARGMIN, LOCKSTEP_F32, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_ARGMIN, LOCKSTEP_I32, {"", "ties", "", ""}},
+    {LOCKSTEP_ARGMAX, LOCKSTEP_F64, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_ARGMAX, LOCKSTEP_I64, {"", "ties", "", ""}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F16, {"", "special", "", ""}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_BF16, {"", "special", "", ""}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, {"", "special", "wide", "zeros"}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64, {"", "special", "huge", "tiny"}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I32, {"", "small", "", ""}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I64, {"", "small", "", ""}},
+    {LOCKSTEP_NORM2, LOCKSTEP_F16, {"", "special", "", ""}},
+    {LOCKSTEP_NORM2, LOCKSTEP_BF16, {"", "special", "", ""}},
+    {LOCKSTEP_NORM2, LOCKSTEP_F32, {"", "special", "wide", "zeros"}},
+    {LOCKSTEP_NORM2, LOCKSTEP_F64, {"", "huge", "tiny", "special"}},
+    {LOCKSTEP_NORM2, LOCKSTEP_I32, {"", "small", "", ""}},
+    {LOCKSTEP_NORM2, LOCKSTEP_I64, {"", "small", "", ""}},
+};
+
+void PrintTo(const kind_of_reduction& k, std::ostream* out) {
+  *out << reductions[k.reduction] << " " << dtypes[k.dtype];
+}
+
+// Every reduction and type; the sizes, cuts, seats and fills are drawn.
+class Reduce : public testing::TestWithParam<kind_of_reduction> {};
+
+void draw_cases(const kind_of_reduction& k, int rounds, uint64_t salt,
+                const std::function<void(std::vector<int64_t>&, uint32_t&, std::mt19937_64&)>& layout) {
+  for (const int32_t ranks : rank_counts())
+    for (int round = 0; round < rounds; ++round) {
+      const uint64_t seed =
+          cases::mix(salt + static_cast<uint64_t>(round) * 1000 + static_cast<uint64_t>(ranks)) % 100000;
+      std::mt19937_64 draw(seed * 31 + static_cast<uint64_t>(k.reduction) * 7 + static_cast<uint64_t>(k.dtype));
+      reduction_case c{k.reduction, k.dtype, lockstep_default_result(k.reduction, k.dtype), {}, 0, k.fills[draw() % 4]};
+      if (c.result == LOCKSTEP_F64 && k.reduction != LOCKSTEP_MIN && k.reduction != LOCKSTEP_MAX && draw() % 3 == 0)
+        c.result = LOCKSTEP_F32;
+      layout(c.shape, c.axes, draw);
+      const std::vector<int32_t> parts = draw_parts(c.shape.size(), ranks, draw);
+      check(c, draw() % 2 == 0 ? one_each(ranks) : drawn_seats(ranks, draw), parts, draw() % 2 == 0, seed);
+      if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
+    }
+}
+
+TEST_P(Reduce, Full) {
+  draw_cases(GetParam(), 4, 1, [](auto& shape, uint32_t& axes, auto& draw) {
+    const int64_t sizes[] = {1, 5, 2048, 4097, 12345, 70001, 300000};
+    shape = {sizes[draw() % 7]};
+    axes = 1;
+  });
+}
+TEST_P(Reduce, Rows) {
+  draw_cases(GetParam(), 3, 2, [](auto& shape, uint32_t& axes, auto& draw) {
+    const int64_t rows[] = {1, 3, 40}, cols[] = {1, 100, 2049, 9000};
+    shape = {rows[draw() % 3], cols[draw() % 4]};
+    axes = 2;
+  });
+}
+TEST_P(Reduce, Columns) {
+  draw_cases(GetParam(), 3, 3, [](auto& shape, uint32_t& axes, auto& draw) {
+    const int64_t rows[] = {1, 100, 2049, 9000}, cols[] = {1, 3, 40};
+    shape = {rows[draw() % 4], cols[draw() % 3]};
+    axes = 1;
+  });
+}
+
+std::string suite_name(const testing::TestParamInfo<kind_of_reduction>& info) {
+  return std::string(reductions[info.param.reduction]) + "_" + dtypes[info.param.dtype];
+}
+INSTANTIATE_TEST_SUITE_P(All, Reduce, testing::ValuesIn(all_kinds), suite_name);
+
+TEST(ReduceOf, NothingAtAll) {
+  for (const int32_t ranks : rank_counts()) {
+    check({LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F64, {0}, 1, ""}, one_each(ranks), {ranks}, false, 1);
+    check({LOCKSTEP_NORM2, LOCKSTEP_I64, LOCKSTEP_F64, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, false, 2);
+    check({LOCKSTEP_MIN, LOCKSTEP_F32, LOCKSTEP_F32, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, false, 3);
+    check({LOCKSTEP_ARGMAX, LOCKSTEP_I64, LOCKSTEP_I64, {3, 0}, 1, ""}, one_each(ranks), {ranks, 1}, true, 4);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ranks_test

@@ -1,0 +1,208 @@
+// world.cpp - see world.hpp.
+#include "world.hpp"
+
+#if defined(LOCKSTEP_TEST_MPI)
+#include "lockstep/ranks_mpi.h"
+#endif
+
+namespace lockstep::ranks_test {
+
+std::vector<int32_t> one_each(int32_t ranks) { return std::vector<int32_t>(static_cast<size_t>(ranks), 1); }
+
+std::vector<int32_t> drawn_seats(int32_t ranks, std::mt19937_64& draw) {
+  std::vector<int32_t> seats;
+  for (int32_t left = ranks; left > 0; left -= seats.back())
+    seats.push_back(static_cast<int32_t>(1 + draw() % static_cast<uint64_t>(left)));
+  return seats;
+}
+
+#if defined(LOCKSTEP_TEST_MPI)
+bool over_mpi() { return true; }
+std::vector<int32_t> rank_counts() {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return {ranks};
+}
+#else
+bool over_mpi() { return false; }
+std::vector<int32_t> rank_counts() { return {1, 2, 3, 4, 5, 7, 8, 13, 17}; }
+#endif
+
+namespace {
+void one_process(
+    int32_t process, int32_t seats, const changes& with, const std::function<void(member&)>& body,
+    const std::function<lockstep_status(lockstep_context*, const lockstep_comm_options*, lockstep_comm**)>& make) {
+  lockstep_context_options co = lockstep_context_defaults();
+  co.backend = "cpu";
+  co.threads = 1;
+  with.context(process, co);
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(&co, &context), LOCKSTEP_OK) << lockstep_last_error();
+  lockstep_comm_options o = lockstep_comm_defaults();
+  o.seats = seats;
+  with.options(process, o);
+  lockstep_comm* comm = nullptr;
+  const lockstep_status status = make(context, &o, &comm);
+  EXPECT_EQ(status, LOCKSTEP_OK) << lockstep_last_error();
+  if (status == LOCKSTEP_OK) {
+    lockstep_comm_info info{};
+    info.size = sizeof info;
+    EXPECT_EQ(lockstep_comm_get(comm, &info), LOCKSTEP_OK);
+    member m{comm, context, process, info.rank, info.seats, info.ranks};
+    body(m);
+  }
+  lockstep_comm_destroy(comm);
+  lockstep_context_destroy(context);
+}
+}  // namespace
+
+void run(const std::vector<int32_t>& seats, const std::function<void(member&)>& body, const changes& with) {
+#if defined(LOCKSTEP_TEST_MPI)
+  int me = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  one_process(me, 1, with, body, [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
+    return lockstep_comm_from_mpi(c, MPI_COMM_WORLD, o, out);
+  });
+#else
+  const auto p = static_cast<int32_t>(seats.size());
+  std::vector<lockstep_engine> engines(seats.size());
+  ASSERT_EQ(lockstep_engine_local(p, engines.data()), LOCKSTEP_OK) << lockstep_last_error();
+  std::vector<std::thread> threads;
+  for (int32_t q = 0; q < p; ++q)
+    threads.emplace_back([&, q] {
+      lockstep_engine engine = engines[static_cast<size_t>(q)];
+      with.engine(q, engine);
+      one_process(q, seats[static_cast<size_t>(q)], with, body,
+                  [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
+                    const lockstep_status status = lockstep_comm_create(c, &engine, o, out);
+                    if (status != LOCKSTEP_OK) engine.close(engine.user, 0);
+                    return status;
+                  });
+    });
+  for (std::thread& t : threads) t.join();
+#endif
+}
+
+std::vector<unsigned char> data_of(lockstep_dtype dtype, int64_t n, const char* fill, uint64_t seed) {
+  const char* names[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
+  const std::string what = *fill != '\0' ? std::string("/") + fill : "";
+  const cases::test_case c =
+      cases::parse(format_text("square_sum/ssq/{}/full/{}{}/seed{}", names[dtype], n, what, seed));
+  std::vector<unsigned char> bytes(static_cast<size_t>(n) * lockstep_dtype_bytes(dtype));
+  if (n != 0) cases::fill_src(c, bytes.data());
+  return bytes;
+}
+
+const lockstep_grid* drawn_grid::get() {
+  for (int k = 0; k < g.rank; ++k) g.cuts[k] = cuts[k].empty() ? nullptr : cuts[k].data();
+  g.order = order.empty() ? nullptr : order.data();
+  return &g;
+}
+
+drawn_grid draw_grid(size_t element_bytes, const std::vector<int64_t>& shape, const std::vector<int32_t>& parts,
+                     int32_t ranks, std::mt19937_64& draw) {
+  drawn_grid d;
+  d.g.size = sizeof d.g;
+  d.g.element_bytes = element_bytes;
+  d.g.rank = static_cast<int32_t>(shape.size());
+  int32_t blocks = 1;
+  for (size_t k = 0; k < shape.size(); ++k) {
+    const int64_t n = d.g.shape[k] = shape[k];
+    const int32_t p = d.g.parts[k] = parts[k];
+    blocks *= p;
+    auto& cuts = d.cuts[k];
+    const auto how = static_cast<sort>(draw() % 6);
+    d.text += format_text("axis {}: {} by {}, cuts", k, n, p);
+    if (how != sort::even) {
+      for (int32_t j = 0; j <= p; ++j) {
+        int64_t c = n * j / p;
+        if (how == sort::uneven || how == sort::empty_parts)
+          c = static_cast<int64_t>(draw() % (static_cast<uint64_t>(n) + 1));
+        if (how == sort::one_holds_all) c = j <= p / 2 ? 0 : n;
+        if (how == sort::single_elements) c = std::min<int64_t>(j, n);
+        cuts.push_back(c);
+      }
+      if (how == sort::empty_parts)
+        for (int32_t j = 1; j < p; ++j)
+          if (draw() % 2 == 0) cuts[static_cast<size_t>(j)] = cuts[static_cast<size_t>(j) - 1];
+      cuts.front() = 0;
+      cuts.back() = n;
+      std::sort(cuts.begin(), cuts.end());
+    }
+    for (const int64_t c : cuts) d.text += format_text(" {}", c);
+    d.text += cuts.empty() ? " even; " : "; ";
+  }
+  if (draw() % 2 == 0) {  // any ranks, in any order
+    std::vector<int32_t> all;
+    for (int32_t r = 0; r < ranks; ++r) all.push_back(r);
+    std::shuffle(all.begin(), all.end(), draw);
+    d.order.assign(all.begin(), all.begin() + blocks);
+    d.text += "order";
+    for (const int32_t r : d.order) d.text += format_text(" {}", r);
+  }
+  return d;
+}
+
+block::block(const lockstep_grid& g, int32_t rank, bool padded) : bytes_(g.element_bytes) {
+  low.resize(LOCKSTEP_MAX_RANK), length.resize(LOCKSTEP_MAX_RANK);
+  EXPECT_EQ(lockstep_grid_box(&g, rank, low.data(), length.data()), LOCKSTEP_OK) << lockstep_last_error();
+  low.resize(static_cast<size_t>(g.rank)), length.resize(static_cast<size_t>(g.rank));
+  place(padded);
+}
+
+block::block(size_t element_bytes, const std::vector<int64_t>& lengths, bool padded)
+    : low(lengths.size(), 0), length(lengths), bytes_(element_bytes) {
+  place(padded);
+}
+
+void block::place(bool padded) {
+  part.size = sizeof part;
+  int64_t stride = 1;
+  for (size_t k = length.size(); k-- > 0;) {
+    part.strides[k] = stride;
+    stride *= std::max<int64_t>(length[k], 1) + (padded && k > 0 ? static_cast<int64_t>(k % 2 + 1) : 0);
+    elements *= length[k];
+  }
+  memory.resize((static_cast<size_t>(stride) + 2) * bytes_);
+  cases::poison(memory.data(), memory.size(), bytes_, 7);
+  before_ = memory;
+  part.data = elements == 0 ? nullptr : memory.data() + bytes_;
+}
+
+namespace {
+// visit(offset in the whole, offset in the block) for each element.
+template <class Visit>
+void each(const std::vector<int64_t>& shape, const std::vector<int64_t>& low, const std::vector<int64_t>& length,
+          const int64_t* strides, int64_t elements, const Visit& visit) {
+  for (int64_t i = 0; i < elements; ++i) {
+    int64_t left = i, whole = 0, here = 0, step = 1;
+    for (size_t k = length.size(); k-- > 0;) {
+      const int64_t x = left % length[k];
+      left /= length[k];
+      whole += (low[k] + x) * step;
+      here += x * strides[k];
+      step *= shape[k];
+    }
+    visit(static_cast<size_t>(whole), static_cast<size_t>(here));
+  }
+}
+}  // namespace
+
+void block::fill(const lockstep_grid& g, const unsigned char* whole) {
+  each(std::vector<int64_t>(g.shape, g.shape + g.rank), low, length, part.strides, elements,
+       [&](size_t a, size_t b) { std::memcpy(memory.data() + (b + 1) * bytes_, whole + a * bytes_, bytes_); });
+}
+
+std::string block::compare(const std::vector<int64_t>& shape, const unsigned char* whole) const {
+  std::vector<unsigned char> want = before_;
+  std::string text;
+  each(shape, low, length, part.strides, elements, [&](size_t a, size_t b) {
+    std::memcpy(want.data() + (b + 1) * bytes_, whole + a * bytes_, bytes_);
+    if (text.empty() && std::memcmp(memory.data() + (b + 1) * bytes_, whole + a * bytes_, bytes_) != 0)
+      text = format_text("element {} of the whole differs", a);
+  });
+  if (text.empty() && want != memory) text = "memory between or around the elements was written";
+  return text;
+}
+
+}  // namespace lockstep::ranks_test

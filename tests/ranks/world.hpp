@@ -1,0 +1,75 @@
+// world.hpp - ranks to test with: threads of this process over the local transport, each of which holds one rank or
+// several; or, in a program built for MPI, the processes of the job.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "cases.hpp"
+#include "lockstep/ranks.h"
+#include "text.hpp"
+
+namespace lockstep::ranks_test {
+
+struct member {
+  lockstep_comm* comm;
+  lockstep_context* context;
+  int32_t process, first, seats, ranks;
+};
+
+// What a test may change about the transport or the communicator of a process.
+struct changes {
+  std::function<void(int32_t process, lockstep_engine&)> engine = [](int32_t, lockstep_engine&) {};
+  std::function<void(int32_t process, lockstep_comm_options&)> options = [](int32_t, lockstep_comm_options&) {};
+  std::function<void(int32_t process, lockstep_context_options&)> context = [](int32_t, lockstep_context_options&) {};
+};
+
+// Numbers of seats for p ranks: one a process, all in one process, or drawn.
+std::vector<int32_t> one_each(int32_t ranks);
+std::vector<int32_t> drawn_seats(int32_t ranks, std::mt19937_64& draw);
+// The numbers of ranks that this program tests: many for threads, the job's for MPI.
+std::vector<int32_t> rank_counts();
+bool over_mpi();
+
+// Runs body in every process. seats are ignored over MPI, where each process holds one rank.
+void run(const std::vector<int32_t>& seats, const std::function<void(member&)>& body, const changes& with = {});
+
+// `n` elements of what a case of tests/cases would hold.
+std::vector<unsigned char> data_of(lockstep_dtype dtype, int64_t n, const char* fill, uint64_t seed);
+
+// A grid with storage of its own; cuts drawn of several sorts.
+struct drawn_grid {
+  lockstep_grid g{};
+  std::vector<int64_t> cuts[LOCKSTEP_MAX_RANK];
+  std::vector<int32_t> order;
+  std::string text;
+  const lockstep_grid* get();
+};
+enum class sort { even, uneven, empty_parts, one_holds_all, single_elements, explicit_even };
+drawn_grid draw_grid(size_t element_bytes, const std::vector<int64_t>& shape, const std::vector<int32_t>& parts,
+                     int32_t ranks, std::mt19937_64& draw);
+
+// A seat's block in memory with gaps between its rows, poison all around, copied from the whole array.
+struct block {
+  std::vector<unsigned char> memory;
+  lockstep_part part{};
+  std::vector<int64_t> low, length;
+  int64_t elements = 1;
+  block(const lockstep_grid& g, int32_t rank, bool padded);
+  block(size_t element_bytes, const std::vector<int64_t>& length, bool padded);
+  void fill(const lockstep_grid& g, const unsigned char* whole);
+  // The difference from the block of `whole`, and from poison between; "" where there is none.
+  std::string compare(const std::vector<int64_t>& shape, const unsigned char* whole) const;
+
+ private:
+  size_t bytes_;
+  std::vector<unsigned char> before_;
+  void place(bool padded);
+};
+
+}  // namespace lockstep::ranks_test
