@@ -80,7 +80,8 @@ struct lockstep_comm {
   int32_t seats = 1;
   int64_t timeout_ms = 60000;
   uint32_t flags = 0;
-  uint64_t plans = 0;  // made so far, the same number on every rank
+  int64_t message_bytes = 0;  // of a piece of an array, at most
+  uint64_t plans = 0;         // made so far, the same number on every rank
   uint64_t agreements = 0;
   std::vector<uint64_t> sent, received;  // messages to and from each process
   lockstep_status closed = LOCKSTEP_OK;

@@ -31,6 +31,9 @@ lockstep_comm_options read_options(const lockstep_comm_options* given) {
   if (o.seats < 1 || o.seats > 1024) fail(LOCKSTEP_INVALID_ARGUMENT, "options.seats is {}; give 1 to 1024", o.seats);
   if (o.timeout_ms < -1)
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.timeout_ms is {}; give milliseconds, 0 or -1", o.timeout_ms);
+  if (o.message_bytes < 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "options.message_bytes is {}; give bytes, or 0 for the default", o.message_bytes);
+  if (o.message_bytes == 0) o.message_bytes = int64_t{32} << 20;
   if (o.timeout_ms == 0) o.timeout_ms = default_timeout();
   lib::require_flags("options.flags", o.flags, LOCKSTEP_ABORT_ON_LOSS, "LOCKSTEP_ABORT_ON_LOSS (1)");
   return o;
@@ -104,6 +107,7 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
   comm->seats = o.seats;
   comm->timeout_ms = o.timeout_ms != 0 ? o.timeout_ms : 60000;
   comm->flags = o.flags;
+  comm->message_bytes = o.message_bytes;
   for (int32_t s = 0; s < o.seats; ++s)
     comm->backends.push_back(o.backends != nullptr && o.backends[s] != nullptr ? o.backends[s] : "");
   const auto p = static_cast<size_t>(engine.processes);
@@ -123,7 +127,9 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
     if (status != LOCKSTEP_OK)
       own.note(status, comm->first() + s, format_text("options.backends[{}]: {}", s, lockstep_last_error()));
   }
-  comm->agree(own, {});
+  described d;
+  d.add("options.message_bytes", comm->message_bytes);
+  comm->agree(own, d);
   return comm.release();
 }
 

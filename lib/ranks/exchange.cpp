@@ -44,7 +44,7 @@ void exchange::receives(lockstep_comm& comm, item i) {
     with(comm.process_of(i.from)).in.push_back(i);
 }
 
-void exchange::finish(lockstep_comm& comm) {
+void exchange::finish(lockstep_comm& comm, const exchange* lender) {
   const auto before = [](const item& a, const item& b) {
     return std::tie(a.from, a.to, a.key) < std::tie(b.from, b.to, b.key);
   };
@@ -66,8 +66,18 @@ void exchange::finish(lockstep_comm& comm) {
   for (peer& with : peers_) {
     with.out_bytes = place(with.out);
     with.in_bytes = place(with.in);
-    with.out_buffer = host_buffer(comm, std::max(with.out_bytes, sizeof(header) + text_bytes));
-    with.in_buffer = host_buffer(comm, std::max(with.in_bytes, sizeof(header) + text_bytes));
+    const size_t least = sizeof(header) + text_bytes;
+    const size_t out_room = std::max(with.out_bytes, least);
+    with.in_room = std::max(with.in_bytes, least);
+    const peer* lent = nullptr;
+    for (size_t k = 0; lender != nullptr && k < lender->peers_.size(); ++k)
+      if (lender->peers_[k].process == with.process) lent = &lender->peers_[k];
+    if (lent == nullptr || std::max(lent->out_bytes, least) < out_room || lent->in_room < with.in_room) {
+      with.out_buffer = host_buffer(comm, out_room);
+      with.in_buffer = host_buffer(comm, with.in_room);
+    }
+    with.out_data = with.out_buffer.data() != nullptr ? with.out_buffer.data() : lent->out_data;
+    with.in_data = with.in_buffer.data() != nullptr ? with.in_buffer.data() : lent->in_data;
   }
 }
 
@@ -88,25 +98,25 @@ void exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
   };
   for (peer& p : peers_) {
     if (!any(p.in)) continue;
-    comm.receive(p.process, p.in_buffer.data(), p.in_buffer.bytes(), requests);
+    comm.receive(p.process, p.in_data, p.in_room, requests);
     from.push_back(&p);
   }
   const int64_t own_note = note != nullptr ? *note : -1;
   for (peer& p : peers_) {
     if (!any(p.out)) continue;
     for (const item& i : p.out)
-      if (work.active(i)) attempt(i.from, [&] { work.pack(i, p.out_buffer.data() + i.offset); });
+      if (work.active(i)) attempt(i.from, [&] { work.pack(i, p.out_data + i.offset); });
     header head = comm.next_header(p.process, what, so_far);
     head.note = own_note;
     head.bytes = so_far.any() ? text_bytes : p.out_bytes - sizeof head;
     if (so_far.any()) {
-      char* text = p.out_buffer.data() + sizeof head;
+      char* text = p.out_data + sizeof head;
       std::memset(text, 0, text_bytes);
       std::strncpy(text, so_far.text.c_str(), text_bytes - 1);
       if (LOCKSTEP_MUTANT("ranks_poison_not_sent")) head.status = LOCKSTEP_OK, head.bytes = p.out_bytes - sizeof head;
     }
-    std::memcpy(p.out_buffer.data(), &head, sizeof head);
-    comm.send(p.process, p.out_buffer.data(), sizeof head + head.bytes, requests);
+    std::memcpy(p.out_data, &head, sizeof head);
+    comm.send(p.process, p.out_data, sizeof head + head.bytes, requests);
   }
   for (size_t i = 0, j = 0; i < local_out_.size() && j < local_in_.size(); ++i, ++j)
     if (work.active(local_out_[i])) attempt(local_out_[i].from, [&] { work.local(local_out_[i], local_in_[j]); });
@@ -114,7 +124,7 @@ void exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
     if (r >= from.size()) return;
     peer& p = *from[r];
     failure poison;
-    comm.check(p.process, p.in_buffer.data(), requests[r].received, what, poison);
+    comm.check(p.process, p.in_data, requests[r].received, what, poison);
     if (poison.any()) {
       so_far.note(poison.status, poison.rank, poison.text);
       for (const item& i : p.in)
@@ -125,13 +135,13 @@ void exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
       comm.close(LOCKSTEP_RANK_LOST, format_text("{} bytes arrived from {} where {} were due", requests[r].received,
                                                  comm.name_of(p.process), p.in_bytes));
     header head;
-    std::memcpy(&head, p.in_buffer.data(), sizeof head);
+    std::memcpy(&head, p.in_data, sizeof head);
     if (note != nullptr && head.note >= 0 && (*note < 0 || head.note < *note)) *note = head.note;
     for (const item& i : p.in)
       if (work.always && work.active(i))
-        work.unpack(i, p.in_buffer.data() + i.offset);
+        work.unpack(i, p.in_data + i.offset);
       else if (work.active(i))
-        attempt(i.to, [&] { work.unpack(i, p.in_buffer.data() + i.offset); });
+        attempt(i.to, [&] { work.unpack(i, p.in_data + i.offset); });
   });
 }
 

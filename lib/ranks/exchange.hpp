@@ -54,8 +54,9 @@ class exchange {
   // An item that a seat of this process sends, or receives; a process that does both adds it twice.
   void sends(lockstep_comm& comm, item i);
   void receives(lockstep_comm& comm, item i);
-  // Sorts the items, which both sides do alike, and takes the memory.
-  void finish(lockstep_comm& comm);
+  // Sorts the items, which both sides do alike, and takes the memory, or that of a step whose messages are no shorter
+  // and that never runs at the same time.
+  void finish(lockstep_comm& comm, const exchange* lender = nullptr);
   // note: of a healthy message; the lowest of all that is not -1 comes back.
   void run(lockstep_comm& comm, uint64_t what, failure& so_far, const step_work& work, int64_t* note = nullptr);
 
@@ -69,7 +70,9 @@ class exchange {
     int32_t process;
     std::vector<item> out, in;
     size_t out_bytes = 0, in_bytes = 0;
-    host_buffer out_buffer, in_buffer;
+    host_buffer out_buffer, in_buffer;  // none where lent
+    char *out_data = nullptr, *in_data = nullptr;
+    size_t in_room = 0;
   };
   peer& with(int32_t process);
   std::vector<peer> peers_;

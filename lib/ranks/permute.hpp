@@ -5,6 +5,28 @@
 
 namespace lockstep::ranks {
 
-struct permute_plan {};
+// Each pair of ranks shares at most one box of dst's index space. It travels in dst's order, in rounds of pieces that a
+// message has room for.
+struct permute_plan {
+  grid src, dst;
+  std::array<int32_t, LOCKSTEP_MAX_RANK> perm{};
+  struct piece {
+    int32_t seat;
+    box part;  // of dst
+  };
+  std::vector<piece> pieces;  // what item::index names
+  std::vector<exchange> rounds;
+
+  void build(lockstep_comm& comm);
+  // One step a round, from first_step on.
+  void run(const lockstep_ranks_plan& plan, uint64_t first_step, const std::vector<placed>& from,
+           const std::vector<placed>& to, failure& so_far);
+
+ private:
+  box in_dst(const box& of_src) const;
+  box in_src(const box& of_dst) const;
+  void move(lockstep_comm& comm, const piece& p, const char* from, const box& from_box, const int64_t* from_strides,
+            char* to, const box& to_box, const int64_t* to_strides) const;
+};
 
 }  // namespace lockstep::ranks

@@ -27,6 +27,17 @@ placed read_part(const lockstep_part* parts, int32_t seat, const char* name, con
   return out;
 }
 
+std::vector<placed> read_parts(const lockstep_comm& comm, const lockstep_part* parts, const char* name, const grid& g,
+                               failure& so_far) {
+  std::vector<placed> out(static_cast<size_t>(comm.seats));
+  for (int32_t s = 0; s < comm.seats; ++s) try {
+      out[static_cast<size_t>(s)] = read_part(parts, s, name, g.of(comm.first() + s));
+    } catch (const error& e) {
+      so_far.note(e.status, comm.first() + s, e.text);
+    }
+  return out;
+}
+
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides) {
   if (lengths.empty()) return;
@@ -107,6 +118,12 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     }
     ++plan->executions;  // whatever comes of it: all ranks count alike
     if (plan->reduce != nullptr) plan->reduce->execute(*plan, src, dst, so_far);
+    if (plan->permute != nullptr) {
+      const permute_plan& p = *plan->permute;
+      const std::vector<placed> from = read_parts(comm, src, "src", p.src, so_far);
+      const std::vector<placed> to = read_parts(comm, dst, "dst", p.dst, so_far);
+      plan->permute->run(*plan, 0, from, to, so_far);
+    }
     if (!so_far.any()) return;
     if (so_far.rank < 0 || comm.mine(so_far.rank)) throw error{so_far.status, so_far.text};
     fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", so_far.rank, so_far.text);

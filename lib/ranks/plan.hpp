@@ -24,6 +24,9 @@ inline void require_ok(lockstep_status status) {
 
 // The caller's memory for a seat's block; name is "src" or "dst".
 placed read_part(const lockstep_part* parts, int32_t seat, const char* name, const box& b);
+// The same for all seats; what is wrong with one goes to so_far.
+std::vector<placed> read_parts(const lockstep_comm& comm, const lockstep_part* parts, const char* name, const grid& g,
+                               failure& so_far);
 // Copies a box of elements between two places, axes as they are.
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides);
@@ -41,6 +44,7 @@ struct lockstep_ranks_plan {
   uint64_t number = 0, executions = 0;
   // One of them.
   std::unique_ptr<lockstep::ranks::reduce_plan> reduce;
+  std::unique_ptr<lockstep::ranks::permute_plan> permute;
 
   uint64_t step(uint64_t k) const { return lockstep::ranks::what_of(what, number, executions, k); }
   lockstep_ranks_plan();

@@ -79,6 +79,8 @@ struct reduce_plan {
   bool second_pass() const { return reduction == LOCKSTEP_NORM2 && dtype == LOCKSTEP_F64; }
 
  private:
+  int run_axis(const grid& g) const;
+  void choose_home(lockstep_comm& comm);
   void add_exchanges(lockstep_comm& comm);
 };
 

@@ -59,19 +59,6 @@ std::string name_of(const reduction_case& c) {
                      dtypes[c.result], c.axes, joined(c.shape, "x"), c.fill);
 }
 
-// Parts whose product is at most `ranks`.
-std::vector<int32_t> draw_parts(size_t axes, int32_t ranks, std::mt19937_64& draw) {
-  std::vector<int32_t> parts(axes, 1);
-  int32_t left = ranks;
-  for (size_t k = 0; k < axes; ++k) {
-    const size_t i = (k + draw() % axes) % axes;
-    if (parts[i] != 1) continue;
-    parts[i] = draw() % 3 == 0 ? left : static_cast<int32_t>(1 + draw() % static_cast<uint64_t>(left));
-    left /= parts[i];
-  }
-  return parts;
-}
-
 void check(const reduction_case& c, const std::vector<int32_t>& seats, const std::vector<int32_t>& parts, bool to_grid,
            uint64_t seed, const changes& with = {}) {
   int64_t n = 1;
@@ -199,6 +186,15 @@ TEST_P(Reduce, Columns) {
 std::string suite_name(const testing::TestParamInfo<kind_of_reduction>& info) {
   return std::string(reductions[info.param.reduction]) + "_" + dtypes[info.param.dtype];
 }
+TEST_P(Reduce, AnyAxesOfAnyBlocks) {
+  draw_cases(GetParam(), 4, 4, [](auto& shape, uint32_t& axes, auto& draw) {
+    const size_t rank = 2 + draw() % 3;
+    const int64_t lengths[] = {1, 2, 7, 33, 130};
+    for (size_t k = 0; k < rank; ++k) shape.push_back(lengths[rank == 4 ? draw() % 4 : draw() % 5]);
+    axes = static_cast<uint32_t>(1 + draw() % ((1u << rank) - 1));
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Reduce, testing::ValuesIn(all_kinds), suite_name);
 
 TEST(ReduceOf, NothingAtAll) {

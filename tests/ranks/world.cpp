@@ -9,6 +9,18 @@ namespace lockstep::ranks_test {
 
 std::vector<int32_t> one_each(int32_t ranks) { return std::vector<int32_t>(static_cast<size_t>(ranks), 1); }
 
+std::vector<int32_t> draw_parts(size_t axes, int32_t ranks, std::mt19937_64& draw) {
+  std::vector<int32_t> parts(axes, 1);
+  int32_t left = ranks;
+  for (size_t k = 0; k < axes; ++k) {
+    const size_t i = (k + draw() % axes) % axes;
+    if (parts[i] != 1) continue;
+    parts[i] = draw() % 3 == 0 ? left : static_cast<int32_t>(1 + draw() % static_cast<uint64_t>(left));
+    left /= parts[i];
+  }
+  return parts;
+}
+
 std::vector<int32_t> drawn_seats(int32_t ranks, std::mt19937_64& draw) {
   std::vector<int32_t> seats;
   for (int32_t left = ranks; left > 0; left -= seats.back())

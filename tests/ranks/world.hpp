@@ -32,6 +32,8 @@ struct changes {
 // Numbers of seats for p ranks: one a process, all in one process, or drawn.
 std::vector<int32_t> one_each(int32_t ranks);
 std::vector<int32_t> drawn_seats(int32_t ranks, std::mt19937_64& draw);
+// Parts of a grid, whose product is at most the number of ranks.
+std::vector<int32_t> draw_parts(size_t axes, int32_t ranks, std::mt19937_64& draw);
 // The numbers of ranks that this program tests: many for threads, the job's for MPI.
 std::vector<int32_t> rank_counts();
 bool over_mpi();

@@ -41,10 +41,12 @@ typedef struct lockstep_comm_options {
                                 * context's */
   int64_t timeout_ms;          /* 0: LOCKSTEP_RANKS_TIMEOUT (ms), else 60,000; -1: wait for ever */
   uint32_t flags;              /* LOCKSTEP_ABORT_ON_LOSS */
+  int64_t message_bytes;       /* of an array at most that one message holds, the same on every rank: a pair of
+                                * processes takes that much memory twice. 0: 32 MiB */
 } lockstep_comm_options;
 
 static inline lockstep_comm_options lockstep_comm_defaults(void) {
-  lockstep_comm_options o = {sizeof(lockstep_comm_options), 1, 0, 0, 0};
+  lockstep_comm_options o = {sizeof(lockstep_comm_options), 1, 0, 0, 0, 0};
   return o;
 }
 
@@ -157,6 +159,15 @@ static inline lockstep_part lockstep_part_packed(void* data, int32_t rank, const
  * communicator.
  * Errors of all plans: INVALID_ARGUMENT, MISMATCH, RANK_FAILED, RANK_LOST,
  * OUT_OF_MEMORY. */
+
+/* Computes   dst[i_perm[0], i_perm[1], ...] = src[i_0, i_1, ...] as lockstep_permute does, from the blocks of one grid
+ *            to those of another: dst->shape[k] is src->shape[perm[k]]. perm {1, 0} transposes; 0, 1, ...
+ * redistributes: slabs to pencils, other cuts, everything to one rank. Exactness  bit copies. Moves      every element
+ * once, between each pair of ranks the one box that they share. src and dst must not overlap. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const lockstep_grid* src,
+                                                                       const int32_t* perm, const lockstep_grid* dst,
+                                                                       const lockstep_options* options,
+                                                                       lockstep_ranks_plan** plan);
 
 /* Computes   the reduction over the axes in `axes` (bit k: axis k of src), for each
  *            index of the others; the sequence of a result is the elements in

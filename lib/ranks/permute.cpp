@@ -1,0 +1,148 @@
+// permute.cpp - see permute.hpp.
+#include "permute.hpp"
+
+#include "../mutant.hpp"
+
+namespace lockstep::ranks {
+
+box permute_plan::in_dst(const box& b) const {
+  box out = b;
+  for (size_t k = 0; k < static_cast<size_t>(b.rank); ++k) {
+    out.low[k] = b.low[static_cast<size_t>(perm[k])];
+    out.length[k] = b.length[static_cast<size_t>(perm[k])];
+  }
+  return out;
+}
+
+box permute_plan::in_src(const box& b) const {
+  box out = b;
+  for (size_t k = 0; k < static_cast<size_t>(b.rank); ++k) {
+    out.low[static_cast<size_t>(perm[k])] = b.low[k];
+    out.length[static_cast<size_t>(perm[k])] = b.length[k];
+  }
+  return out;
+}
+
+void permute_plan::build(lockstep_comm& comm) {
+  // The pieces of a box: both sides cut it alike, along the outermost axis that is longer than one, again where one
+  // index of that axis is too much.
+  const auto bytes = static_cast<int64_t>(dst.element_bytes);
+  const std::function<void(const box&, std::vector<box>&)> cut = [&](const box& b, std::vector<box>& into) {
+    size_t k = 0;
+    while (k + 1 < static_cast<size_t>(b.rank) && b.length[k] == 1) ++k;
+    const int64_t most = std::max<int64_t>(comm.message_bytes, bytes), one = b.elements() / b.length[k] * bytes;
+    if (b.elements() * bytes <= most) return into.push_back(b);
+    const int64_t each = std::max<int64_t>(most / one, 1);
+    for (int64_t at = 0; at < b.length[k]; at += each) {
+      box slab = b;
+      slab.low[k] += at;
+      slab.length[k] = std::min(each, b.length[k] - at);
+      cut(slab, into);
+    }
+  };
+  const auto add = [&](int32_t seat, int32_t other, const box& b, bool out) {
+    std::vector<box> parts;
+    if (comm.mine(other))
+      parts.push_back(b);  // no message
+    else
+      cut(b, parts);
+    for (size_t r = 0; r < parts.size(); ++r) {
+      if (rounds.size() <= r) rounds.emplace_back();
+      const size_t size = static_cast<size_t>(parts[r].elements()) * dst.element_bytes;
+      const int32_t me = comm.first() + seat;
+      const item i{out ? me : other, out ? other : me, 0, size, pieces.size()};
+      pieces.push_back({seat, parts[r]});
+      out ? rounds[r].sends(comm, i) : rounds[r].receives(comm, i);
+    }
+  };
+  for (int32_t s = 0; s < comm.seats; ++s) {
+    const int32_t me = comm.first() + s;
+    dst.overlapping(in_dst(src.of(me)), [&](int32_t to, const box& b) { add(s, to, b, true); });
+    src.overlapping(in_src(dst.of(me)), [&](int32_t from, const box& b) { add(s, from, in_dst(b), false); });
+  }
+  for (size_t r = 0; r < rounds.size(); ++r) rounds[r].finish(comm, r == 0 ? nullptr : &rounds[0]);
+}
+
+// Elements p.part of dst's index space, from memory that is laid out as src's axes to memory that is laid out as dst's.
+void permute_plan::move(lockstep_comm& comm, const piece& p, const char* from, const box& from_box,
+                        const int64_t* from_strides, char* to, const box& to_box, const int64_t* to_strides) const {
+  const box part = in_src(p.part);
+  lockstep_permute_desc d{};
+  d.size = sizeof d;
+  d.element_bytes = dst.element_bytes;
+  d.rank = dst.rank;
+  for (int k = 0; k < d.rank; ++k) {
+    d.perm[k] = perm[static_cast<size_t>(k)];
+    d.shape[k] = part.length[static_cast<size_t>(k)];
+    d.src_strides[k] = from_strides[k];
+    d.dst_strides[k] = to_strides[k];
+  }
+  const auto bytes = static_cast<int64_t>(dst.element_bytes);
+  const lockstep_options options = comm.options_of(p.seat);
+  require_ok(lockstep_permute(comm.context, &d, from + offset_of(part, from_box, from_strides) * bytes,
+                              to + offset_of(p.part, to_box, to_strides) * bytes, &options));
+}
+
+void permute_plan::run(const lockstep_ranks_plan& plan, uint64_t first_step, const std::vector<placed>& from,
+                       const std::vector<placed>& to, failure& so_far) {
+  lockstep_comm& comm = *plan.comm;
+  step_work work;
+  work.pack = [&](const item& i, char* message) {
+    const piece& p = pieces[i.index];
+    const placed& at = from[static_cast<size_t>(p.seat)];
+    const auto strides = packed_strides(p.part);
+    move(comm, p, at.data, src.of(i.from), at.strides.data(), message, p.part, strides.data());
+  };
+  work.unpack = [&](const item& i, const char* message) {
+    const piece& p = pieces[i.index];
+    const placed& at = to[static_cast<size_t>(p.seat)];
+    const auto strides = packed_strides(p.part);
+    copy_box(comm, p.seat, dst.element_bytes, p.part, message, strides.data(),
+             at.data + offset_of(p.part, dst.of(i.to), at.strides.data()) * static_cast<int64_t>(dst.element_bytes),
+             at.strides.data());
+  };
+  work.local = [&](const item& out, const item& in) {
+    const piece& p = pieces[out.index];
+    const placed &a = from[static_cast<size_t>(p.seat)], &b = to[static_cast<size_t>(pieces[in.index].seat)];
+    move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, dst.of(out.to), b.strides.data());
+  };
+  for (size_t r = 0; r < rounds.size(); ++r) rounds[r].run(comm, plan.step(first_step + r % 128), so_far, work);
+}
+
+}  // namespace lockstep::ranks
+
+using namespace lockstep;
+using namespace lockstep::ranks;
+
+extern "C" lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const lockstep_grid* src, const int32_t* perm,
+                                                  const lockstep_grid* dst, const lockstep_options* options,
+                                                  lockstep_ranks_plan** plan) {
+  return make_plan(comm, kind::permute, options, plan, [&](lockstep_ranks_plan& out, described& d) {
+    out.permute = std::make_unique<permute_plan>();
+    permute_plan& p = *out.permute;
+    p.src = read_grid(src, "src", comm->ranks());
+    p.src.describe(d, "src");
+    p.dst = read_grid(dst, "dst", comm->ranks());
+    p.dst.describe(d, "dst");
+    if (perm == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "perm is NULL; pass the order of the axes, 0, 1, ... for as it is");
+    uint32_t seen = 0;
+    for (int k = 0; k < p.src.rank; ++k) {
+      const int32_t axis = p.perm[static_cast<size_t>(k)] = perm[k];
+      if (axis < 0 || axis >= p.src.rank || (seen >> axis & 1) != 0)
+        fail(LOCKSTEP_INVALID_ARGUMENT, "perm[{}] is {}; perm must hold each of 0 to {} once", k, axis, p.src.rank - 1);
+      seen |= 1u << axis;
+      d.add(format_text("perm[{}]", k), axis);
+    }
+    if (p.dst.rank != p.src.rank)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "dst->rank is {}, but src has {} axes", p.dst.rank, p.src.rank);
+    if (p.dst.element_bytes != p.src.element_bytes)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "dst->element_bytes is {}, but src's are {}", p.dst.element_bytes,
+           p.src.element_bytes);
+    for (size_t k = 0; k < static_cast<size_t>(p.dst.rank); ++k)
+      if (p.dst.shape[k] != p.src.shape[static_cast<size_t>(p.perm[k])])
+        fail(LOCKSTEP_INVALID_ARGUMENT, "dst->shape[{}] is {}, but axis {} of src has {}", k, p.dst.shape[k], p.perm[k],
+             p.src.shape[static_cast<size_t>(p.perm[k])]);
+    p.build(*comm);
+  });
+}
