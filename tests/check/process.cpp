@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <memory>
@@ -87,6 +88,77 @@ TEST(Process, OneContextManyThreadsWhileTheBackendIsSwitched) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0) << "of " << done;
   EXPECT_GT(done, 100);
+  lockstep_context_destroy(context);
+}
+
+// Eight threads that call, plan, queue and give streams back, on every backend here, while the context's settings
+// change: LOCKSTEP_STRESS_CALLS calls (two million by hand), else those of a moment.
+TEST(Process, StressOfMixedCalls) {
+  const char* const asked = getenv("LOCKSTEP_STRESS_CALLS");
+  const int64_t wanted = asked != nullptr ? std::atoll(asked) : 20000;
+  lockstep_context_options small = lockstep_context_defaults();
+  small.threads = 2;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(&small, &context), LOCKSTEP_OK);
+  std::vector<subject> subjects;
+  for (const char* name :
+       {"transpose/b4/17x33", "transpose/b2/64x64/inplace", "permute/b8/5x7x3/perm2,0,1",
+        "square_sum/ssq/f16/rows/7x61", "square_sum/norm2/f32/full/5001", "reduce/sum/f64/columns/40x21",
+        "reduce/argmax/i32/full/3000", "stencil/f32/general/mirror/r2/701", "stencil/f64/symmetric/wrap/r1/12x30",
+        "shuffle/b4/xor/w8/op3/n96"})
+    subjects.emplace_back(parse(name));
+  std::vector<std::string> names = usable_backends();
+  const bool ref_everywhere = std::all_of(names.begin(), names.end(), [](const std::string& backend) {
+    const std::vector<row> all = rows_of(backend, LOCKSTEP_SHUFFLE);
+    return std::any_of(all.begin(), all.end(), [](const row& r) { return r.name == "ref"; });
+  });
+  std::atomic<int64_t> done{0};
+  std::atomic<int> wrong{0};
+  const auto told = [&](const char* what, const subject& s) {
+    if (++wrong <= 5) std::fprintf(stderr, "%s of %s: %s\n", what, s.c.name.c_str(), lockstep_last_error());
+  };
+  const auto work = [&](uint64_t state) {
+    while (done.fetch_add(1) < wanted && wrong == 0) {
+      const uint64_t draw = mix(state++);
+      const subject& s = subjects[draw % subjects.size()];
+      std::vector<unsigned char> dst = s.before;
+      const void* const src = s.c.in_place ? dst.data() : s.src.data();
+      lockstep_options o = lockstep_options_defaults();
+      const std::string& backend = names[draw / 16 % names.size()];
+      if (draw / 64 % 3 == 0) o.backend = backend.c_str();
+      if (draw / 256 % 4 == 0) o.stream = LOCKSTEP_STREAM_LEGACY;
+      const bool planned = draw / 1024 % 4 == 0, queued = draw / 4096 % 4 == 0;
+      if (queued) o.flags = LOCKSTEP_ASYNC;
+      if (!planned) {
+        if (call(context, s.c, src, dst.data(), nullptr, &o) != LOCKSTEP_OK) told("a call", s);
+      } else {
+        lockstep_plan* made = nullptr;
+        lockstep_options of_plan = o;
+        of_plan.stream = nullptr;
+        if (plan(context, s.c, nullptr, &of_plan, &made) != LOCKSTEP_OK)
+          told("a plan", s);
+        else if (lockstep_plan_execute(made, src, dst.data(), &o) != LOCKSTEP_OK)
+          told("an execution", s);
+        lockstep_plan_destroy(made);
+      }
+      if (queued && lockstep_synchronize(context) != LOCKSTEP_OK) told("synchronize", s);
+      if (dst != s.after) told("other bits", s);
+      if (draw / 65536 % 64 == 0 &&
+          lockstep_release_stream(context, backend.c_str(), LOCKSTEP_STREAM_LEGACY) != LOCKSTEP_OK)
+        told("giving a stream back", s);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 8; ++t) threads.emplace_back(work, seed + (t << 40));
+  for (int i = 0; done < wanted && wrong == 0; ++i) {
+    const char* const variant = i % 3 == 0 && ref_everywhere ? "ref" : "auto";
+    EXPECT_EQ(lockstep_context_set_backend(context, names[static_cast<size_t>(i) % names.size()].c_str()), LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_context_set_variant(context, static_cast<lockstep_op>(i % LOCKSTEP_OP_COUNT), variant),
+              LOCKSTEP_OK);
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0) << "of " << done;
   lockstep_context_destroy(context);
 }
 

@@ -10,8 +10,10 @@ done
 [ -f "$build/build.ninja" ] || meson setup "$build" "$source" --cross-file "$source/tests/cross/aarch64.ini" \
   -Dcuda=disabled -Dtools=disabled -Dtests=disabled
 ninja -C "$build" tests/cases/lockstep_digest
-found=$(qemu-aarch64 -L /usr/aarch64-linux-gnu "$build/tests/cases/lockstep_digest")
 golden=$(cat "$source/tests/golden/order1.txt")
-echo "aarch64: $found"
 echo "golden:  $golden"
-[ "$found" = "$golden" ]
+for threads in 1 2 5; do
+  found=$(LOCKSTEP_NUM_THREADS=$threads qemu-aarch64 -L /usr/aarch64-linux-gnu "$build/tests/cases/lockstep_digest")
+  echo "aarch64: $found ($threads threads)"
+  [ "$found" = "$golden" ]
+done
