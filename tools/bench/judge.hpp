@@ -17,6 +17,7 @@ comparison beside(const nlohmann::ordered_json& ours, const nlohmann::ordered_js
 // whose name matches the sample's "against" (all, where it is empty; they may add in float)
 //   "sample_peer", "sample_ratio", "behind"                the one that is furthest ahead of us, or least behind
 //   "sample_ms"                                            our median in the rounds beside it
+// A sample's rounds are too few for a verdict, which stays level.
 void judge(nlohmann::ordered_json& run);
 
 }  // namespace lockstep::tool::bench

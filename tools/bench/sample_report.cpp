@@ -32,12 +32,20 @@ std::vector<sampled> sampled_shapes(const std::vector<ordered_json>& runs) {
   std::vector<sums> of;
   for (const ordered_json& run : runs) {
     if (!run.at("meta").contains("sample")) continue;
+    std::map<std::pair<std::string, std::string>, std::string> peers;  // by backend and name
+    for (const ordered_json& row : run.at("benchmarks"))
+      if (row.contains("ratio")) {
+        std::string& text = peers[{row.at("backend"), row.at("name")}];
+        text += format_text("{}{} {}", text.empty() ? "" : "; ", row.at("source").get<std::string>(),
+                            ratio_text(row.at("ratio")));
+      }
     for (const ordered_json& row : run.at("benchmarks")) {
       if (row.at("source") != "lockstep") continue;
       const std::string place = place_of(run, row), name = row.at("name");
       const auto [at, fresh] = known.emplace(std::pair(place, name), all.size());
       if (fresh) all.emplace_back(), of.emplace_back();
       sampled& one = all[at->second];
+      one.others = peers[{row.at("backend"), name}];
       one.name = name, one.place = place, one.kind = kind_of(row.at("op"));
       sums& sum = of[at->second];
       one.variant = row.at("variant"), one.bytes = row.at("bytes"), one.fraction = row.at("fraction");

@@ -13,6 +13,7 @@ namespace lockstep::tool::bench {
 // in every one.
 struct sampled {
   std::string name, kind, place, variant, peer;  // kind: transpose, permute, reduction or stencil
+  std::string others;                            // every peer with its ratio, of the last run
   double bytes = 0, ms = 0, gb_s = 0, fraction = 0;
   double ratio = 0;  // the best peer's time over ours; 0: no peer
   bool behind = false;

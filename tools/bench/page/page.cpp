@@ -26,14 +26,15 @@ void write_page(std::vector<nlohmann::ordered_json> runs, const std::vector<std:
                 "Memory-bound array operations with the same bits on every backend, as fractions of memory limits "
                 "measured in the same run.");
   add_sample(p, all);
-  add_verdict(p, all);
-  add_fractions(p, all);
-  add_roofline(p, all);
-  add_ladder(p, all);
-  add_sweep(p, all);
-  add_crossover(p, all);
-  add_choices(p, all);
-  add_peers(p, all);
+  const material rest = without_samples(all);
+  add_verdict(p, rest);
+  add_fractions(p, rest);
+  add_roofline(p, rest);
+  add_ladder(p, rest);
+  add_sweep(p, rest);
+  add_crossover(p, rest);
+  add_choices(p, rest);
+  add_peers(p, rest);
   add_limits(p, all);
   add_method(p, all);
   add_skipped(p, all);

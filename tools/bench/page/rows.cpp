@@ -98,12 +98,21 @@ row row_of(const ordered_json& run, const ordered_json& from, size_t index) {
   return r;
 }
 
+void name_places(material& all) {
+  std::vector<std::string> cpus;
+  all.places.clear();
+  for (const row& r : all.rows) {
+    std::vector<std::string>& list = r.on_cpu ? cpus : all.places;
+    if (std::find(list.begin(), list.end(), r.place) == list.end()) list.push_back(r.place);
+  }
+  all.places.insert(all.places.end(), cpus.begin(), cpus.end());
+}
+
 }  // namespace
 
 material read_runs(std::vector<ordered_json> runs, const std::vector<std::string>& names) {
   material all;
   all.runs = std::move(runs);
-  std::vector<std::string> cpus;
   for (size_t i = 0; i < all.runs.size(); ++i) {
     try {
       judge(all.runs[i]);
@@ -114,12 +123,15 @@ material read_runs(std::vector<ordered_json> runs, const std::vector<std::string
       fail("{} is no result of lockstep bench --json: {}", i < names.size() ? names[i] : "this run", error.what());
     }
   }
-  for (const row& r : all.rows) {
-    std::vector<std::string>& list = r.on_cpu ? cpus : all.places;
-    if (std::find(list.begin(), list.end(), r.place) == list.end()) list.push_back(r.place);
-  }
-  all.places.insert(all.places.end(), cpus.begin(), cpus.end());
+  name_places(all);
   return all;
+}
+
+material without_samples(const material& all) {
+  material rest = all;
+  std::erase_if(rest.rows, [&](const row& r) { return all.runs[r.run].at("meta").contains("sample"); });
+  name_places(rest);
+  return rest;
 }
 
 std::vector<best> best_rows(const material& all, const std::string& place) {

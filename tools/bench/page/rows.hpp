@@ -34,6 +34,9 @@ struct material {
 // Throws failure, naming the file, where one is not what bench writes.
 material read_runs(std::vector<nlohmann::ordered_json> runs, const std::vector<std::string>& names);
 
+// The rows that no sample drew: a sample's have a section of their own, and rounds too few for a verdict.
+material without_samples(const material& all);
+
 // Each case's fastest row of ours at a place, in the files' order; with the peers of that
 // run, if any.
 struct best {

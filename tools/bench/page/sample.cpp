@@ -48,13 +48,16 @@ void add_place(pages::page& p, const std::vector<sampled>& all, const std::strin
   worst.columns = {{"shape"},          {"moves", true}, {"ran"},   {"time", true},
                    {"of limit", true}, {"ratio", true}, {"beside"}};
   pages::table every = worst;
-  every.title = "Every shape", every.folded = true;
+  every.title = "Every shape and every peer", every.folded = true;
+  every.columns.back() = {"beside", false, true};
   for (const sampled* one : here) {
-    every.rows.push_back({one->name, pages::cell(one->bytes, pages::unit::bytes), one->variant,
+    worst.rows.push_back({one->name, pages::cell(one->bytes, pages::unit::bytes), one->variant,
                           pages::cell(one->ms * 1e-3, pages::unit::seconds), percent(one->fraction), shape_cell(*one),
                           one->peer});
-    if (worst.rows.size() < 10) worst.rows.push_back(every.rows.back());
+    every.rows.push_back(worst.rows.back());
+    every.rows.back().back() = one->others;
   }
+  worst.rows.resize(std::min<size_t>(worst.rows.size(), 10));
   p.add(worst);
   p.add(every);
 }
