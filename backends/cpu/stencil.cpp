@@ -134,7 +134,7 @@ size_t passes_workspace(const lockstep_queue* queue, const lockstep_call* call) 
   return sweeps_bytes(call->stencil, plan_sweeps(call->stencil, queue->threads), queue->threads);
 }
 
-enum class how { best, direct, folded, passes };
+enum class how { best, direct, folded, passes, lanes };
 
 template <class T>
 void run_all(const lockstep_queue& queue, const lockstep_call& call, const stencil_kernels_for<T>& kernels, how way,
@@ -144,6 +144,7 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
   s.kernel = way == how::direct ? kernels.direct : way == how::folded ? kernels.folded : kernels.best;
   const stencil_block_kernels<T>& blocks = d.rank == 3 ? kernels.star : kernels.plane;
   if (s.kernel == kernels.best && d.rank > 1 && blocks.least != 0 && d.radius <= 4) s.blocks = &blocks;
+  if (way == how::lanes) s.lanes = &kernels.lanes;
   s.boundary = d.boundary;
   s.rank = d.rank;
   s.radius = d.radius;
@@ -186,7 +187,7 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
         s.dst.batch_stride = shape[0] * shape[1] * shape[2];
         s.dst.strides[0] = shape[1] * shape[2], s.dst.strides[1] = shape[2];
       }
-      if (way == how::passes)
+      if (way == how::passes || way == how::lanes)
         run_pass(queue, s, plan, depth, own);
       else
         run_sweep(queue, s, way == how::direct ? no_tile(s) : choose_tile(s, queue.threads));
@@ -205,11 +206,29 @@ void run(const lockstep_queue& queue, const lockstep_call& call, how way, const 
     run_all<double>(queue, call, k.f64, way, plan);
 }
 
+int lanes_of(const lockstep_queue& queue, const lockstep_call& call) {
+  const stencil_kernels& k = stencil_kernels_of(queue.level);
+  return call.stencil.dtype == LOCKSTEP_F32 ? k.f32.lanes.lanes : k.f64.lanes.lanes;
+}
+sweeps_plan plan_by_lanes(const lockstep_queue& queue, const lockstep_call& call) {
+  return plan_lanes(call.stencil, queue.threads, lanes_of(queue, call));
+}
+
 template <how Way>
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
-  run(*queue, *call, Way, Way == how::passes ? plan_sweeps(call->stencil, queue->threads) : sweeps_plan{});
+  run(*queue, *call, Way,
+      Way == how::lanes    ? plan_by_lanes(*queue, *call)
+      : Way == how::passes ? plan_sweeps(call->stencil, queue->threads)
+                           : sweeps_plan{});
   return LOCKSTEP_OK;
 }
+
+const char* not_by_lanes(const lockstep_queue* queue, const lockstep_call* call) {
+  if (call->stencil.rank != 1) return "needs rank 1";
+  if (call->stencil.radius > 4) return "needs radius 1 to 4";
+  return lanes_of(*queue, *call) == 0 ? "needs AVX2" : nullptr;
+}
+int few_sweeps(const lockstep_queue*, const lockstep_call* call) { return call->stencil.sweeps == 1; }
 
 const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
@@ -223,7 +242,13 @@ int alone(const lockstep_queue* queue, const lockstep_call* call) {
   return plan_sweeps(call->stencil, queue->threads).depth == 1;
 }
 
+size_t lanes_workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  return sweeps_bytes(call->stencil, plan_by_lanes(*queue, *call), queue->threads);
+}
+
 const lockstep_variant rows[] = {
+    {"sweeps_registers", "2 to 4 sweeps while a line's elements are in registers, its parts in their lanes", 0,
+     not_by_lanes, few_sweeps, lanes_workspace, launch<how::lanes>},
     {"sweeps_tiles", "many sweeps of a tile while it is in cache, with a halo that is computed twice", 0, nullptr,
      alone, passes_workspace, launch<how::passes>},
     {"tiled", "2r+1 planes stay in L2, folded ends apart, eight registers of results a tap", 0, nullptr, nullptr,
@@ -242,7 +267,7 @@ size_t sweeps_bytes(const lockstep_stencil_desc& d, const sweeps_plan& plan, int
          static_cast<size_t>(threads * plan.own_elements) * lockstep_dtype_bytes(d.dtype);
 }
 void run_sweeps(const lockstep_queue& queue, const lockstep_call& call, const sweeps_plan& plan) {
-  run(queue, call, how::passes, plan);
+  run(queue, call, plan.columns > 0 ? how::lanes : how::passes, plan);
 }
 
 const lockstep_table stencil_table = {rows, sizeof rows / sizeof *rows};

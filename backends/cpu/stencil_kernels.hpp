@@ -48,10 +48,22 @@ struct stencil_block_kernels {
 template <class T>
 using stencil_kernel = void (*)(const stencil_row<T>&);
 
+// Many sweeps of a line that lies in `lanes` equal parts, one a lane: what is next to an
+// element is the whole register before or after. NULL: this level has none.
+template <class T>
+struct stencil_lanes {
+  int lanes;
+  int most[4];  // sweeps at a time, by radius - 1: as many as the registers hold
+  // registers: `count` of the line, and sweeps * radius more on each side; results take
+  // their places. canonical: a NaN gets its form, as the last sweep's must.
+  void (*sweep[4])(T* registers, int64_t count, int sweeps, const T* coefficients, bool canonical);
+};
+
 template <class T>
 struct stencil_kernels_for {
   stencil_kernel<T> best, direct, folded;
   stencil_block_kernels<T> star, plane;  // rank 3 and 2
+  stencil_lanes<T> lanes;                // rank 1
 };
 
 struct stencil_kernels {

@@ -16,6 +16,7 @@
 #include <atomic>
 
 #include "parallel.hpp"
+#include "transpose_kernels.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -105,6 +106,29 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
   return plan_of(d, best.depth, t);
 }
 
+sweeps_plan plan_lanes(const lockstep_stencil_desc& d, int threads, int lanes) {
+  const int64_t element = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype)), line = 64 / element;
+  const int passes = static_cast<int>(parts_of(d.sweeps, most_depth));
+  sweeps_plan plan;
+  plan.depth = static_cast<int>(parts_of(d.sweeps, passes));
+  const int64_t halo = int64_t{d.radius} * plan.depth;
+  // Tiles of which a halo is a small part, in the smallest cache that has room for them.
+  const int64_t small = caches().l1 * 2 / 3 / element, large = caches().l2 / 2 / element;
+  int64_t elements = small >= 32 * halo ? small : large;
+  elements = std::clamp(parts_of(d.shape[0] * d.batch, 2 * threads), std::min(elements, 4 * halo * lanes), elements);
+  const int64_t columns = (elements / lanes / line - 1) / 2 * 2 + 1;
+  plan.tile = {1, 1, 1, std::max<int64_t>(columns * line * lanes - 2 * halo - line, line)};
+  plan.tile.x = std::min(plan.tile.x, d.shape[0]);
+  return with_columns(d, plan, columns * line, lanes);
+}
+
+sweeps_plan with_columns(const lockstep_stencil_desc& d, sweeps_plan plan, int64_t columns, int lanes) {
+  sweeps_plan all = plan_of(d, plan.depth, plan.tile);
+  all.columns = columns;
+  all.own_elements = std::max(all.own_elements, all.pitch + (columns + 2 * int64_t{d.radius} * plan.depth) * lanes);
+  return all;
+}
+
 sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& tile) {
   const int64_t r = d.radius, halo = 2 * r * (depth - 1);
   sweeps_plan plan;
@@ -132,6 +156,63 @@ lockstep_boundary after_the_first(lockstep_boundary b) {
   if (LOCKSTEP_MUTANT("sweeps_constant_as_nearest") && b == LOCKSTEP_BOUNDARY_CONSTANT)
     return LOCKSTEP_BOUNDARY_NEAREST;
   return b;
+}
+
+struct span {
+  int64_t begin, end;
+};
+
+// A line through the lanes of registers: its part in the lane next to an element's is one register
+// away, so no sweep shuffles, and a halo is wrong at the two ends only. Does what it can of the
+// results begin <= x < end whose halo lies within the array, and says what that was.
+template <class T>
+span by_lanes(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan& plan, int depth, int64_t begin,
+              int64_t end, T* own) {
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+  const int64_t lanes = s.lanes->lanes, halo = int64_t{s.radius} * depth, n = s.src_shape[2];
+  const int64_t shift = s.boundary == LOCKSTEP_BOUNDARY_VALID ? halo : 0;  // from a result's place to src's
+  // The window: elements from `at` of src on, whose results begin on a cache line; as many
+  // registers as the tile wants, or the array has, an odd number of lines to a lane.
+  const int64_t from = std::max(begin, halo - shift + line - 1);
+  const auto place = static_cast<int64_t>(reinterpret_cast<uintptr_t>(s.dst.data) / sizeof(T)) + from - halo;
+  const int64_t at = from + shift - halo - place % line;
+  const int64_t wanted = parts_of(parts_of(end + shift + halo - at, lanes), line) | 1;
+  const int64_t there = std::max<int64_t>(n - at, 0) / (lanes * line);
+  const int64_t columns = (wanted <= there ? wanted : there - (there % 2 == 0)) * line;
+  const int64_t first = from + shift - at, last = std::min(end + shift - at, columns * lanes - halo);
+  const int64_t spare = columns * lanes - last;  // of the last lane
+  if (columns > plan.columns || columns < first + spare || last <= first) return {begin, begin};
+
+  T* const registers = own + plan.pitch + halo * lanes;
+  const transpose_kernels& transposes = transpose_kernels_of(queue.level);
+  const auto transpose = transposes.tile[sizeof(T) == 4 ? 2 : 3];
+  const auto bytes = [](int64_t elements) { return elements * static_cast<int64_t>(sizeof(T)); };
+  const auto chars = [](const T* p) { return reinterpret_cast<const char*>(p); };
+  transpose(chars(s.src.data + at), bytes(columns), reinterpret_cast<char*>(registers), bytes(lanes), lanes, columns,
+            store::cached, {});
+  for (int done = 0; done < depth;) {
+    const int sweeps = std::min(s.lanes->most[s.radius - 1], depth - done);
+    const int64_t beside = int64_t{s.radius} * sweeps * lanes;
+    // Before the first register stands the last one, a lane on; after the last the first, a lane back.
+    std::memcpy(registers - beside, registers + columns * lanes - beside - 1, static_cast<size_t>(bytes(beside)));
+    std::memcpy(registers + columns * lanes, registers + 1, static_cast<size_t>(bytes(beside)));
+    done += sweeps;
+    s.lanes->sweep[s.radius - 1](registers, columns, sweeps, s.coefficients, done == depth);
+  }
+  T* const dst = s.dst.data + at - shift;
+  const auto put = [&](int64_t a, int64_t b, int64_t lane, int64_t to, store how) {
+    if (a < b)
+      transpose(chars(registers + a * lanes + lane), bytes(lanes), reinterpret_cast<char*>(dst + lane * columns + a),
+                bytes(columns), b - a, to - lane, how, {});
+  };
+  const int64_t a = std::min(parts_of(first, line) * line, columns - spare),
+                b = std::max(a, (columns - spare) / line * line);
+  put(0, first, 1, lanes, store::cached);
+  put(first, a, 0, lanes, store::cached);
+  put(a, b, 0, lanes, s.stream ? store::stream_lines : store::cached);
+  put(b, columns - spare, 0, lanes, store::cached);
+  put(columns - spare, columns, 0, lanes - 1, store::cached);
+  return {from, last + at - shift};
 }
 
 // One task: `depth` sweeps of the tile first <= at < last of the last sweep's results.
@@ -170,10 +251,6 @@ class tile_sweeps {
   }
 
  private:
-  struct span {
-    int64_t begin, end;
-  };
-
   // What a sweep computes along an axis, in its own coordinates.
   span reach(int axis, int level) const {
     const int64_t more = halo[axis] * (depth - level) - (LOCKSTEP_MUTANT("sweeps_halo_one_short") && level < depth);
@@ -292,7 +369,15 @@ void run_pass(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
     array.src.data += task * s.src.batch_stride;
     array.dst.data += task * s.dst.batch_stride;
     std::fill_n(mine, plan.pitch, s.value);
-    tile_sweeps<T>(array, plan, depth, first, last, mine).run();
+    const auto part = [&](int64_t begin, int64_t end) {
+      if (begin == end) return;
+      first.x = begin, last.x = end;
+      tile_sweeps<T>(array, plan, depth, first, last, mine).run();
+    };
+    const int64_t from = first.x, to = last.x;
+    const auto inside = s.lanes != nullptr ? by_lanes(queue, array, plan, depth, from, to, mine) : span{from, from};
+    part(from, inside.begin);
+    part(inside.end, to);
     if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
   });
 }

@@ -13,12 +13,16 @@ struct sweeps_plan {
   int64_t pitch = 0;         // elements of a row of a ring
   int64_t ends = 0;          // of them, before its first result
   int64_t plane = 0;         // elements of a row or plane
+  int64_t columns = 0;       // by lanes: registers of a tile
   int64_t own_elements = 0;  // scratch of a thread
 };
 
 // The depth and the tile of least cost on this machine; and the scratch that any others need.
 sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads);
 sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& tile);
+// The same of a line that goes through the lanes of registers, `lanes` of them.
+sweeps_plan plan_lanes(const lockstep_stencil_desc& d, int threads, int lanes);
+sweeps_plan with_columns(const lockstep_stencil_desc& d, sweeps_plan plan, int64_t columns, int lanes);
 
 // A whole call by a plan (stencil.cpp): its workspace, and its launch.
 size_t sweeps_bytes(const lockstep_stencil_desc& d, const sweeps_plan& plan, int threads);

@@ -40,6 +40,7 @@ template <class T>
 struct sweep {
   stencil_kernel<T> kernel;
   const stencil_block_kernels<T>* blocks;  // NULL: row by row
+  const stencil_lanes<T>* lanes;           // NULL: not by the lanes of registers
   lockstep_boundary boundary;
   int rank, radius;
   T value;

@@ -475,30 +475,79 @@ void folded(const stencil_row<T>& a) {
       [&](int64_t i) { folded_block<T, single<T>, 1>(a, i, false); });
 }
 
+// ---- many sweeps of a line whose parts lie in the lanes --------------------------------
+// A register that comes in is the tap of 2R + 1 results, each of which has a partial sum:
+// it is the last tap of the oldest, which is then complete and comes in to the next sweep.
+#if !defined(LOCKSTEP_ISA_BASELINE)
+template <class T, int R, int S>
+void lane_sweeps(T* at, int64_t count, const T* c, bool canonical) {
+  using P = pack<T>;
+  P weight[2 * R + 1], sum[S][2 * R] = {};
+  for (int k = 0; k <= 2 * R; ++k) weight[k] = P::splat(c[k]);
+  const auto step = [&](int64_t i) __attribute__((always_inline)) {
+    P x = P::load(at + i * P::width);
+#pragma GCC unroll 8
+    for (int s = 0; s < S; ++s) {
+      const P result = P::fma(weight[2 * R], x, sum[s][2 * R - 1]);
+#pragma GCC unroll 8
+      for (int k = 2 * R - 1; k > 0; --k) sum[s][k] = P::fma(weight[k], x, sum[s][k - 1]);
+      sum[s][0] = P::mul(weight[0], x);
+      x = result;
+    }
+    return x;
+  };
+  int64_t i = -S * R;
+  for (; i < S * R; ++i) (void)step(i);
+  const auto put = [&](P x, int64_t to) __attribute__((always_inline)) {
+    if (canonical && !LOCKSTEP_MUTANT("sweeps_nan_as_it_comes")) x = x.canonical();
+    x.store(at + to * P::width);
+  };
+  // In steps of 2R every partial sum is back in the register that it began in.
+  for (; i + 2 * R <= count + S * R; i += 2 * R)
+#pragma GCC unroll 8
+    for (int k = 0; k < 2 * R; ++k) put(step(i + k), i + k - S * R);
+  for (; i < count + S * R; ++i) put(step(i), i - S * R);
+}
+
+template <class T, int R, int S>
+void lane_sweeps_of(T* at, int64_t count, int sweeps, const T* c, bool canonical) {
+  if (sweeps == S) return lane_sweeps<T, R, S>(at, count, c, canonical);
+  if constexpr (S > 1) lane_sweeps_of<T, R, S - 1>(at, count, sweeps, c, canonical);
+}
+#endif
+
 }  // namespace
 
 #if defined(LOCKSTEP_ISA_BASELINE)
 #define BLOCKS(T) \
-  {}, {}
+  {}, {}, {}
 #else
 #if defined(LOCKSTEP_ISA_AVX512)
 // Z, Y, U of a star, r = 4 f32, ns a register of results in L2 / DRAM: 2,2,4 5.8 / 11.4; 4,2,2 6.6 / 11.0;
 // 2,4,2 6.2 / 13.3; 4,4,1 6.7 / 11.0; 3,3,1 7.1 / 10.7; 1,2,8 7.5 / 17.8; 2,1,8 7.5 / 22.7.
 constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 4;
+// Sweeps whose partial sums fit 32 registers beside the coefficients; of 16, where these come from memory.
+constexpr int lane_most[] = {4, 4, 3, 2};
 #else
 constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 2;
+constexpr int lane_most[] = {4, 2, 2, 1};
 #endif
-#define BLOCKS(T)                                                                                     \
-  {star_z,                                                                                            \
-   star_y,                                                                                            \
-   star_u * pack<T>::width,                                                                           \
-   {block_rows<T, 1, star_z, star_y, star_u, true>, block_rows<T, 2, star_z, star_y, star_u, true>,   \
-    block_rows<T, 3, star_z, star_y, star_u, true>, block_rows<T, 4, star_z, star_y, star_u, true>}}, \
-  {                                                                                                   \
-    1, plane_y, plane_u *pack<T>::width, {                                                            \
-      block_rows<T, 1, 1, plane_y, plane_u, false>, block_rows<T, 2, 1, plane_y, plane_u, false>,     \
-          block_rows<T, 3, 1, plane_y, plane_u, false>, block_rows<T, 4, 1, plane_y, plane_u, false>  \
-    }                                                                                                 \
+#define BLOCKS(T)                                                                                                 \
+  {star_z,                                                                                                        \
+   star_y,                                                                                                        \
+   star_u * pack<T>::width,                                                                                       \
+   {block_rows<T, 1, star_z, star_y, star_u, true>, block_rows<T, 2, star_z, star_y, star_u, true>,               \
+    block_rows<T, 3, star_z, star_y, star_u, true>, block_rows<T, 4, star_z, star_y, star_u, true>}},             \
+      {1,                                                                                                         \
+       plane_y,                                                                                                   \
+       plane_u * pack<T>::width,                                                                                  \
+       {block_rows<T, 1, 1, plane_y, plane_u, false>, block_rows<T, 2, 1, plane_y, plane_u, false>,               \
+        block_rows<T, 3, 1, plane_y, plane_u, false>, block_rows<T, 4, 1, plane_y, plane_u, false>}},             \
+  {                                                                                                               \
+    pack<T>::width, {lane_most[0], lane_most[1], lane_most[2], lane_most[3]}, {                                   \
+      lane_sweeps_of<T, 1, lane_most[0]>, lane_sweeps_of<T, 2, lane_most[1]>, lane_sweeps_of<T, 3, lane_most[2]>, \
+          lane_sweeps_of<T, 4, lane_most[3]>                                                                      \
+    }                                                                                                             \
   }
 #endif
 
