@@ -228,7 +228,12 @@ const char* not_by_lanes(const lockstep_queue* queue, const lockstep_call* call)
   if (call->stencil.radius > 4) return "needs radius 1 to 4";
   return lanes_of(*queue, *call) == 0 ? "needs AVX2" : nullptr;
 }
-int few_sweeps(const lockstep_queue*, const lockstep_call* call) { return call->stencil.sweeps == 1; }
+// Short lines are all ends, which go by tiles.
+int short_lines(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_stencil_desc& d = call->stencil;
+  const int64_t halo = int64_t{d.radius} * plan_by_lanes(*queue, *call).depth;
+  return d.sweeps == 1 || d.shape[0] < std::max<int64_t>(256, 8 * halo) * lanes_of(*queue, *call);
+}
 
 const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
@@ -248,7 +253,7 @@ size_t lanes_workspace(const lockstep_queue* queue, const lockstep_call* call) {
 
 const lockstep_variant rows[] = {
     {"sweeps_registers", "2 to 4 sweeps while a line's elements are in registers, its parts in their lanes", 0,
-     not_by_lanes, few_sweeps, lanes_workspace, launch<how::lanes>},
+     not_by_lanes, short_lines, lanes_workspace, launch<how::lanes>},
     {"sweeps_tiles", "many sweeps of a tile while it is in cache, with a halo that is computed twice", 0, nullptr,
      alone, passes_workspace, launch<how::passes>},
     {"tiled", "2r+1 planes stay in L2, folded ends apart, eight registers of results a tap", 0, nullptr, nullptr,

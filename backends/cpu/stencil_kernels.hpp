@@ -55,8 +55,10 @@ struct stencil_lanes {
   int lanes;
   int most[4];  // sweeps at a time, by radius - 1: as many as the registers hold
   // registers: `count` of the line, and sweeps * radius more on each side; results take
-  // their places. canonical: a NaN gets its form, as the last sweep's must.
-  void (*sweep[4])(T* registers, int64_t count, int sweeps, const T* coefficients, bool canonical);
+  // their places. canonical: a NaN gets its form, as the last sweep's must. ahead: memory
+  // that is fetched into L2 meanwhile, so many bytes a register.
+  void (*sweep[4])(T* registers, int64_t count, int sweeps, const T* coefficients, bool canonical, const char* ahead,
+                   int64_t ahead_bytes);
 };
 
 template <class T>

@@ -179,25 +179,32 @@ span by_lanes(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
   const int64_t wanted = parts_of(parts_of(end + shift + halo - at, lanes), line) | 1;
   const int64_t there = std::max<int64_t>(n - at, 0) / (lanes * line);
   const int64_t columns = (wanted <= there ? wanted : there - (there % 2 == 0)) * line;
-  const int64_t first = from + shift - at, last = std::min(end + shift - at, columns * lanes - halo);
+  const int64_t first = from + shift - at,
+                last = std::min(end + shift - at,
+                                columns * lanes - halo + LOCKSTEP_MUTANT("sweeps_lanes_one_result_too_many"));
   const int64_t spare = columns * lanes - last;  // of the last lane
   if (columns > plan.columns || columns < first + spare || last <= first) return {begin, begin};
 
   T* const registers = own + plan.pitch + halo * lanes;
   const transpose_kernels& transposes = transpose_kernels_of(queue.level);
   const auto transpose = transposes.tile[sizeof(T) == 4 ? 2 : 3];
+  const int most = std::min(s.lanes->most[s.radius - 1], depth);
   const auto bytes = [](int64_t elements) { return elements * static_cast<int64_t>(sizeof(T)); };
   const auto chars = [](const T* p) { return reinterpret_cast<const char*>(p); };
   transpose(chars(s.src.data + at), bytes(columns), reinterpret_cast<char*>(registers), bytes(lanes), lanes, columns,
             store::cached, {});
-  for (int done = 0; done < depth;) {
-    const int sweeps = std::min(s.lanes->most[s.radius - 1], depth - done);
+  // What the next tile reads comes in meanwhile, a part with each kernel.
+  const int64_t ahead_bytes = bytes(lanes) * most / depth;
+  const char* ahead = chars(s.src.data + at + plan.tile.x);
+  for (int done = 0; done < depth; ahead += columns * ahead_bytes) {
+    const int sweeps = std::min(most, depth - done);
     const int64_t beside = int64_t{s.radius} * sweeps * lanes;
     // Before the first register stands the last one, a lane on; after the last the first, a lane back.
     std::memcpy(registers - beside, registers + columns * lanes - beside - 1, static_cast<size_t>(bytes(beside)));
-    std::memcpy(registers + columns * lanes, registers + 1, static_cast<size_t>(bytes(beside)));
+    std::memcpy(registers + columns * lanes, registers + (LOCKSTEP_MUTANT("sweeps_lanes_beside_themselves") ? 0 : 1),
+                static_cast<size_t>(bytes(beside)));
     done += sweeps;
-    s.lanes->sweep[s.radius - 1](registers, columns, sweeps, s.coefficients, done == depth);
+    s.lanes->sweep[s.radius - 1](registers, columns, sweeps, s.coefficients, done == depth, ahead, ahead_bytes);
   }
   T* const dst = s.dst.data + at - shift;
   const auto put = [&](int64_t a, int64_t b, int64_t lane, int64_t to, store how) {
@@ -368,7 +375,7 @@ void run_pass(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
     sweep<T> array = s;
     array.src.data += task * s.src.batch_stride;
     array.dst.data += task * s.dst.batch_stride;
-    std::fill_n(mine, plan.pitch, s.value);
+    if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT && s.rank > 1) std::fill_n(mine, plan.pitch, s.value);
     const auto part = [&](int64_t begin, int64_t end) {
       if (begin == end) return;
       first.x = begin, last.x = end;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -28,10 +29,10 @@ struct trial {
   std::string text() const {
     std::string shape;
     for (int k = 0; k < d.rank; ++k) shape += format_text("{}{}", k == 0 ? "" : "x", d.shape[k]);
-    return format_text("{} {} r{} {} sweeps {} batch {}, depth {} tile {}x{}x{}, {}, {} threads",
+    return format_text("{} {} r{} {} sweeps {} batch {}, depth {} tile {}x{}x{}, {}, {} threads, {} columns",
                        d.dtype == LOCKSTEP_F32 ? "f32" : "f64", boundary_names[d.boundary], d.radius, shape, d.sweeps,
-                       d.batch, plan.depth, plan.tile.z, plan.tile.y, plan.tile.x, isa_name(queue.level),
-                       queue.threads);
+                       d.batch, plan.depth, plan.tile.z, plan.tile.y, plan.tile.x, isa_name(queue.level), queue.threads,
+                       plan.columns);
   }
 };
 
@@ -39,9 +40,10 @@ trial draw_trial(std::mt19937_64& draw, lockstep_boundary boundary, isa level) {
   const auto upto = [&](int64_t most) { return static_cast<int64_t>(draw() % static_cast<uint64_t>(most)) + 1; };
   trial t;
   lockstep_stencil_desc& d = t.d;
-  d.dtype = draw() % 2 == 0 ? LOCKSTEP_F32 : LOCKSTEP_F64;
-  d.rank = static_cast<int32_t>(upto(3));
-  d.radius = static_cast<int32_t>(draw() % 8 == 0 ? upto(8) : upto(4));
+  const bool f32 = draw() % 2 == 0, by_lanes = draw() % 4 == 0;
+  d.dtype = f32 ? LOCKSTEP_F32 : LOCKSTEP_F64;
+  d.rank = by_lanes ? 1 : static_cast<int32_t>(upto(3));
+  d.radius = static_cast<int32_t>(!by_lanes && draw() % 8 == 0 ? upto(8) : upto(4));
   d.sweeps = static_cast<int32_t>(upto(d.rank == 1 ? 12 : d.rank == 2 ? 7 : 5));
   d.boundary = boundary;
   d.value = 0.75;
@@ -50,7 +52,7 @@ trial draw_trial(std::mt19937_64& draw, lockstep_boundary boundary, isa level) {
   for (int k = 0; k < d.coefficient_count; ++k)
     t.coefficients.push_back((static_cast<double>(draw() % 2001) - 1000) / 1000 / d.radius);
   const int64_t lost = boundary == LOCKSTEP_BOUNDARY_VALID ? int64_t{2} * d.radius * d.sweeps : 0;
-  const int64_t most[3][3] = {{600, 0, 0}, {40, 300, 0}, {14, 18, 170}};
+  const int64_t most[3][3] = {{by_lanes ? 4000 : 600, 0, 0}, {40, 300, 0}, {14, 18, 170}};
   int64_t src = 1, dst = 1;
   for (int k = d.rank - 1; k >= 0; --k) {
     d.shape[k] = (draw() % 4 == 0 ? upto(5) : upto(most[d.rank - 1][k])) + lost;
@@ -68,6 +70,12 @@ trial draw_trial(std::mt19937_64& draw, lockstep_boundary boundary, isa level) {
   t.plan = plan_of(d, static_cast<int>(upto(d.sweeps)), {1, some(nz), some(ny), some(nx)});
   t.queue.threads = static_cast<int>(upto(3));
   t.queue.level = level;
+  const int64_t lanes = f32 ? stencil_kernels_of(level).f32.lanes.lanes : stencil_kernels_of(level).f64.lanes.lanes;
+  if (by_lanes && lanes > 0) {
+    const int64_t line = f32 ? 16 : 8, columns = (2 * upto(5) + 1) * line;
+    t.plan.tile.x = std::clamp<int64_t>(columns * lanes - 2 * d.radius * t.plan.depth - line * upto(3), 1, d.shape[0]);
+    t.plan = with_columns(d, t.plan, columns, static_cast<int>(lanes));
+  }
   t.special = draw() % 4 == 0;
   return t;
 }
@@ -145,17 +153,22 @@ TEST(SweepsPlan, FitsTheCallAndTheCaches) {
               const double c[1] = {};
               auto d = lockstep_stencil_packed(dtype, rank, shape, r, c, LOCKSTEP_BOUNDARY_NEAREST);
               d.sweeps = sweeps;
-              const sweeps_plan plan = plan_sweeps(d, threads);
               SCOPED_TRACE(testing::Message() << "dtype " << dtype << " rank " << rank << " r " << r << " sweeps "
                                               << sweeps << " threads " << threads << " n " << n);
-              ASSERT_GE(plan.depth, 1);
-              ASSERT_LE(plan.depth, sweeps);
-              for (const int64_t size : {plan.tile.x, plan.tile.y, plan.tile.z}) {
-                ASSERT_GE(size, 1);
-                ASSERT_LE(size, n);
-              }
-              const int64_t bytes = plan.own_elements * static_cast<int64_t>(lockstep_dtype_bytes(dtype));
-              ASSERT_TRUE(plan.depth == 1 || l2 <= 0 || bytes <= l2) << bytes;
+              const auto fits = [&](const sweeps_plan& plan) {
+                ASSERT_GE(plan.depth, 1);
+                ASSERT_LE(plan.depth, sweeps);
+                for (const int64_t size : {plan.tile.x, plan.tile.y, plan.tile.z}) {
+                  ASSERT_GE(size, 1);
+                  ASSERT_LE(size, n);
+                }
+                const int64_t bytes = plan.own_elements * static_cast<int64_t>(lockstep_dtype_bytes(dtype));
+                ASSERT_TRUE(plan.depth == 1 || l2 <= 0 || bytes <= l2) << bytes;
+              };
+              fits(plan_sweeps(d, threads));
+              if (rank == 1 && r <= 4)
+                for (const int lanes : {4, 8, 16}) fits(plan_lanes(d, threads, lanes));
+              if (HasFatalFailure()) return;
             }
 }
 

@@ -480,7 +480,7 @@ void folded(const stencil_row<T>& a) {
 // it is the last tap of the oldest, which is then complete and comes in to the next sweep.
 #if !defined(LOCKSTEP_ISA_BASELINE)
 template <class T, int R, int S>
-void lane_sweeps(T* at, int64_t count, const T* c, bool canonical) {
+void lane_sweeps(T* at, int64_t count, const T* c, bool canonical, const char* ahead, int64_t ahead_bytes) {
   using P = pack<T>;
   P weight[2 * R + 1], sum[S][2 * R] = {};
   for (int k = 0; k <= 2 * R; ++k) weight[k] = P::splat(c[k]);
@@ -501,6 +501,7 @@ void lane_sweeps(T* at, int64_t count, const T* c, bool canonical) {
   const auto put = [&](P x, int64_t to) __attribute__((always_inline)) {
     if (canonical && !LOCKSTEP_MUTANT("sweeps_nan_as_it_comes")) x = x.canonical();
     x.store(at + to * P::width);
+    __builtin_prefetch(ahead + to * ahead_bytes, 0, 2);
   };
   // In steps of 2R every partial sum is back in the register that it began in.
   for (; i + 2 * R <= count + S * R; i += 2 * R)
@@ -510,9 +511,10 @@ void lane_sweeps(T* at, int64_t count, const T* c, bool canonical) {
 }
 
 template <class T, int R, int S>
-void lane_sweeps_of(T* at, int64_t count, int sweeps, const T* c, bool canonical) {
-  if (sweeps == S) return lane_sweeps<T, R, S>(at, count, c, canonical);
-  if constexpr (S > 1) lane_sweeps_of<T, R, S - 1>(at, count, sweeps, c, canonical);
+void lane_sweeps_of(T* at, int64_t count, int sweeps, const T* c, bool canonical, const char* ahead,
+                    int64_t ahead_bytes) {
+  if (sweeps == S) return lane_sweeps<T, R, S>(at, count, c, canonical, ahead, ahead_bytes);
+  if constexpr (S > 1) lane_sweeps_of<T, R, S - 1>(at, count, sweeps, c, canonical, ahead, ahead_bytes);
 }
 #endif
 
