@@ -129,6 +129,24 @@ bool import_buffer(state& s, PyObject* object, const char* name, bool writable, 
   return finish_import(s, in, name);
 }
 
+// A truth that an object tells, as an attribute or by a method. -1 with an exception.
+int tells(PyObject* object, PyObject* name, bool method) {
+  const ref value(PyObject_GetAttr(object, name));
+  if (!value || !method) return value ? PyObject_IsTrue(value.get()) : -1;
+  const ref answer(PyObject_CallNoArgs(value.get()));
+  return answer ? PyObject_IsTrue(answer.get()) : -1;
+}
+
+// A tensor's memory is not all that it is: a helper says what to do where a flag is set.
+bool check_torch(state& s, PyObject* object) {
+  for (PyObject* const flag : {s.attribute_requires_grad, s.attribute_is_neg, s.attribute_is_conj}) {
+    const int set = tells(object, flag, flag != s.attribute_requires_grad);
+    if (set < 0) return false;
+    if (set && !call_helper(s, "check_torch", object)) return false;
+  }
+  return true;
+}
+
 bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& in) {
   if (t.device.type != dlpack::cpu && t.device.type != dlpack::cuda && t.device.type != dlpack::cuda_host &&
       t.device.type != dlpack::cuda_managed)
@@ -208,16 +226,17 @@ const kind* kind_of(state& s, PyObject* object) {
     if (PyErr_Occurred()) return nullptr;
     const ref found = call_helper(s, "classify", object);
     if (!found) return nullptr;
-    int library = 0, exact = 0;
+    int library = 0, exact = 0, ndarray = 0;
     PyObject* table = nullptr;
-    if (!PyArg_ParseTuple(found.get(), "ipO", &library, &exact, &table)) return nullptr;
+    if (!PyArg_ParseTuple(found.get(), "ippO", &library, &exact, &ndarray, &table)) return nullptr;
     dlpack::exchange* functions = nullptr;
     if (table != Py_None) {
       functions = static_cast<dlpack::exchange*>(PyCapsule_GetPointer(table, "dlpack_exchange_api"));
       if (functions == nullptr) return nullptr;
       while (functions && functions->version.major != dlpack::version_major) functions = functions->previous;
     }
-    made = ref(PyCapsule_New(new kind{python::library(library), exact != 0, functions}, nullptr, release_kind));
+    made = ref(
+        PyCapsule_New(new kind{python::library(library), exact != 0, ndarray != 0, functions}, nullptr, release_kind));
     if (!made || PyDict_SetItem(s.kinds, reinterpret_cast<PyObject*>(type), made.get()) != 0) return nullptr;
     known = made.get();
   }
@@ -242,11 +261,11 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   in.stream = stream;
   bool done = false;
   if (in.producer->table) {
-    if (in.producer->library == torch) {
-      const ref fine = call_helper(s, "check_torch", object);
-      if (!fine) return false;
-    }
+    if (in.producer->library == torch && !check_torch(s, object)) return false;
     done = import_by_table(s, object, name, in);
+  } else if (in.producer->ndarray && (done = import_ndarray(s, object, name, in))) {
+  } else if (PyErr_Occurred()) {
+    return false;
   } else if (in.producer->library == own) {
     done = import_own(s, object, name, in);
     if (!done) return false;

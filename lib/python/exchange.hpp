@@ -57,6 +57,8 @@ const kind* kind_of(state& s, PyObject* object);
 bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in);
 // For importers: size, and whether the operations can take the layout as it is.
 bool finish_import(state& s, array& in, const char* name);
+// NumPy's array by its structure; false without an exception where the buffer protocol must say more.
+bool import_ndarray(state& s, PyObject* object, const char* name, array& in);
 // A Buffer of lockstep's own; one without memory has data NULL.
 bool import_own(state& s, PyObject* object, const char* name, array& in);
 // The strides of a packed array.

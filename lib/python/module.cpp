@@ -146,6 +146,12 @@ PyObject* empty(PyObject* module, PyObject* arguments) {
                      lockstep_memory(kind), backend, device, with_memory != 0);
 }
 
+// The version of the binary interface that a NumPy's table of functions tells, in its first place.
+PyObject* numpy_abi(PyObject*, PyObject* capsule) {
+  auto* const functions = static_cast<void**>(PyCapsule_GetPointer(capsule, nullptr));
+  return functions ? PyLong_FromUnsignedLong(reinterpret_cast<unsigned (*)()>(functions[0])()) : nullptr;
+}
+
 PyMethodDef inquiries[] = {{"last_run", last_run, METH_NOARGS, nullptr},
                            {"backends", backends, METH_NOARGS, nullptr},
                            {"device", device, METH_VARARGS, nullptr},
@@ -155,6 +161,7 @@ PyMethodDef inquiries[] = {{"last_run", last_run, METH_NOARGS, nullptr},
                            {"get_default", get_default, METH_NOARGS, nullptr},
                            {"set_default", set_default, METH_O, nullptr},
                            {"empty", empty, METH_VARARGS, nullptr},
+                           {"numpy_abi", numpy_abi, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 int execute_module(PyObject* module) {
@@ -170,7 +177,12 @@ int execute_module(PyObject* module) {
   s.helpers = PyImport_ImportModule("lockstep._kinds");
   s.kinds = PyDict_New();
   s.attribute_dtype = PyUnicode_InternFromString("dtype");
-  if (!s.helpers || !s.kinds || !s.attribute_dtype || !add_context(s) || !add_plan(s) || !add_buffer(s)) return -1;
+  s.attribute_requires_grad = PyUnicode_InternFromString("requires_grad");
+  s.attribute_is_neg = PyUnicode_InternFromString("is_neg");
+  s.attribute_is_conj = PyUnicode_InternFromString("is_conj");
+  if (!s.helpers || !s.kinds || !s.attribute_dtype || !s.attribute_requires_grad || !s.attribute_is_neg ||
+      !s.attribute_is_conj || !add_context(s) || !add_plan(s) || !add_buffer(s))
+    return -1;
   return PyModule_AddStringConstant(module, "version", lockstep_version()) != 0 || add_operations(module) != 0 ||
                  PyModule_AddFunctions(module, inquiries) != 0
              ? -1

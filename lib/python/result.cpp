@@ -1,6 +1,4 @@
 // result.cpp - where results go: the caller's out, a NumPy scalar, or new memory from the source's library.
-#include <cstring>
-
 #include "call.hpp"
 
 namespace lockstep::python {
@@ -19,9 +17,13 @@ bool load_numpy(state& s) {
   for (int d = LOCKSTEP_F16; make && d <= LOCKSTEP_I64; ++d) {
     if (d == LOCKSTEP_BF16) continue;
     s.numpy_dtypes[d] = PyObject_CallFunction(make.get(), "s", name_of(lockstep_dtype(d)));
-    s.numpy_scalars[d] = PyObject_GetAttrString(module.get(), name_of(lockstep_dtype(d)));
-    if (!s.numpy_dtypes[d] || !s.numpy_scalars[d]) return false;
+    if (!s.numpy_dtypes[d]) return false;
   }
+  // What a pickled scalar is made by: (function, (dtype, bytes)). The types themselves take a Python number, and twice
+  // as long.
+  const ref zero(PyObject_CallMethod(module.get(), "float64", "d", 0.0));
+  const ref parts(zero ? PyObject_CallMethod(zero.get(), "__reduce__", nullptr) : nullptr);
+  if (!parts || !(s.numpy_scalar = PySequence_GetItem(parts.get(), 0))) return false;
   return make && (s.numpy_empty = PyObject_GetAttrString(module.get(), "empty"));
 }
 
@@ -140,22 +142,9 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
 
 PyObject* finish_result(state& s, const call& c, const array& x, result& r) {
   if (r.scalar) {
-    const lockstep_dtype dtype = dtype_of(c.type);
-    int64_t integer = 0;
-    double number = 0;
-    std::memcpy(dtype == LOCKSTEP_I64 ? static_cast<void*>(&integer) : &number, r.value, 8);
-    if (dtype == LOCKSTEP_I32) {
-      int32_t narrow = 0;
-      std::memcpy(&narrow, r.value, 4);
-      integer = narrow;
-    } else if (dtype == LOCKSTEP_F32) {
-      float narrow = 0;
-      std::memcpy(&narrow, r.value, 4);
-      number = static_cast<double>(narrow);
-    }
-    const bool whole = dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64;
-    const ref value(whole ? PyLong_FromLongLong(integer) : PyFloat_FromDouble(number));
-    return value ? PyObject_CallFunctionObjArgs(s.numpy_scalars[dtype], value.get(), nullptr) : nullptr;
+    const ref bytes(PyBytes_FromStringAndSize(r.value, c.type.bytes));
+    return bytes ? PyObject_CallFunctionObjArgs(s.numpy_scalar, s.numpy_dtypes[dtype_of(c.type)], bytes.get(), nullptr)
+                 : nullptr;
   }
   if (!r.adopt) return r.object.release();
   return call_helper(s, "adopt", x.object, r.object.get()).release();

@@ -40,7 +40,8 @@ enum library : int { numpy = 0, torch = 1, cupy = 2, numba = 3, jax = 4, array_a
 // What is known of one Python type.
 struct kind {
   python::library library;
-  bool exact;  // the library's own type, no subclass with behaviour of its own
+  bool exact;    // the library's own type, no subclass with behaviour of its own
+  bool ndarray;  // NumPy's array, of a layout that is known
   const dlpack::exchange* table;
 };
 
@@ -90,8 +91,11 @@ struct state {
   // NumPy's, once an array of it has been seen
   PyObject* numpy_empty;
   PyObject* numpy_dtypes[LOCKSTEP_I64 + 1];
-  PyObject* numpy_scalars[LOCKSTEP_I64 + 1];
-  PyObject* attribute_dtype;  // interned "dtype"
+  PyObject* numpy_scalar;     // makes a scalar of a dtype and its bytes
+  PyObject* attribute_dtype;  // interned, as those below
+  PyObject* attribute_requires_grad;
+  PyObject* attribute_is_neg;
+  PyObject* attribute_is_conj;
 };
 
 state* state_of(PyObject* module);

@@ -14,7 +14,7 @@ CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}
 
 
 def classify(x):
-    """(library, whether the type is the library's own, DLPack's table or None) of an object's type."""
+    """(library, whether the type is the library's own, whether it is an ndarray of a known layout, DLPack's table or None)."""
     return _classify(type(x))
 
 
@@ -26,25 +26,36 @@ def _classify(t):
         if base.__module__.startswith("numpy.ma"):
             raise InvalidArgument("x is a masked array, whose mask would be ignored; give x.filled(value) or x.compressed()")
         if root == "numpy" and base.__name__ in ("ndarray", "generic"):
-            return NUMPY, base is t, None
+            return NUMPY, base is t, base.__name__ == "ndarray" and _known_layout(), None
         if root == "torch" and base.__name__ == "Tensor":
             # A subclass may stand for another tensor; its own __dlpack__ knows.
             exact = t.__module__.partition(".")[0] == "torch" and t.__name__ in ("Tensor", "Parameter")
-            return TORCH, exact, table if exact else None
+            return TORCH, exact, False, table if exact else None
         if root == "cupy" and base.__name__ == "ndarray":
-            return CUPY, base is t, table
+            return CUPY, base is t, False, table
         if root == "numba" and hasattr(t, "__cuda_array_interface__"):
-            return NUMBA, base is t, None
+            return NUMBA, base is t, False, None
     root = t.__module__.partition(".")[0]
     if t.__module__ == "lockstep._core":
-        return OWN, True, None
+        return OWN, True, False, None
     if root in ("jax", "jaxlib"):
         if any(base.__name__ == "Tracer" for base in t.__mro__):
             raise InvalidArgument(f"x is a {t.__name__} of JAX, which has no values while it is traced; call lockstep outside jit")
-        return JAX, True, table
+        return JAX, True, False, table
     if hasattr(t, "__array_namespace__"):
-        return ARRAY_API, True, table
-    return BUFFER, True, table
+        return ARRAY_API, True, False, table
+    return BUFFER, True, False, table
+
+
+def _known_layout():
+    # The structure of an ndarray is part of NumPy's binary interface, of which these versions are known.
+    import numpy
+    try:
+        from numpy._core._multiarray_umath import _ARRAY_API
+    except ImportError:
+        from numpy.core._multiarray_umath import _ARRAY_API
+    from ._core import numpy_abi
+    return numpy_abi(_ARRAY_API) in (0x01000009, 0x02000000)
 
 
 def export(x, name, writable, stream):
