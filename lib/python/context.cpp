@@ -128,13 +128,13 @@ PyObject* context_model(PyObject* self, PyObject*) {
 PyObject* context_handle(PyObject* self, void*) { return PyLong_FromVoidPtr(as_context(self)->handle); }
 
 PyMethodDef methods[] = {
-    {"close", context_close, METH_NOARGS, "close()\n--\n\nDestroy the context once no call runs on it any more."},
+    {"close", context_close, METH_NOARGS, "close($self, /)\n--\n\nDestroy the context once no call runs on it any more."},
     {"synchronize", context_synchronize, METH_NOARGS,
-     "synchronize()\n--\n\nWait for this context's queued calls, and raise what the first that failed has to say."},
+     "synchronize($self, /)\n--\n\nWait for this context's queued calls, and raise what the first that failed has to say."},
     {"set_backend", context_set_backend, METH_O,
-     "set_backend(name)\n--\n\nBind the context to another backend: \"auto\", \"cpu\", \"cuda\" or \"cuda:1\"."},
+     "set_backend($self, name, /)\n--\n\nBind the context to another backend: \"auto\", \"cpu\", \"cuda\" or \"cuda:1\"."},
     {"release_stream", context_release_stream, METH_VARARGS,
-     "release_stream(backend, stream)\n--\n\nGive back what the context keeps for a caller's stream, before the stream "
+     "release_stream($self, backend, stream, /)\n--\n\nGive back what the context keeps for a caller's stream, before the stream "
      "goes."},
     {"_model", context_model, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -138,8 +138,9 @@ int tells(PyObject* object, PyObject* name, bool method) {
 }
 
 // A tensor's memory is not all that it is: a helper says what to do where a flag is set.
-bool check_torch(state& s, PyObject* object) {
+bool check_torch(state& s, PyObject* object, bool complex) {
   for (PyObject* const flag : {s.attribute_requires_grad, s.attribute_is_neg, s.attribute_is_conj}) {
+    if (flag == s.attribute_is_conj && !complex) continue;
     const int set = tells(object, flag, flag != s.attribute_requires_grad);
     if (set < 0) return false;
     if (set && !call_helper(s, "check_torch", object)) return false;
@@ -261,8 +262,8 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   in.stream = stream;
   bool done = false;
   if (in.producer->table) {
-    if (in.producer->library == torch && !check_torch(s, object)) return false;
     done = import_by_table(s, object, name, in);
+    if (done && in.producer->library == torch && !check_torch(s, object, in.type.code == dlpack::complex)) return false;
   } else if (in.producer->ndarray && (done = import_ndarray(s, object, name, in))) {
   } else if (PyErr_Occurred()) {
     return false;

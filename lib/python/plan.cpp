@@ -132,7 +132,7 @@ PyObject* get_op(PyObject* self, void*) {
 
 PyMethodDef methods[] = {
     {"measure", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan_measure)), METH_VARARGS | METH_KEYWORDS,
-     "measure(x, out, samples=15, cold=False)\n--\n\n"
+     "measure($self, x, out, samples=15, cold=False)\n--\n\n"
      "Time the plan on two arrays and return milliseconds, one a sample. Overwrites out. With cold=True the caches "
      "are\n"
      "emptied before each sample."},

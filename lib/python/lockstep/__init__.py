@@ -27,4 +27,12 @@ permute_dims = permute
 matrix_transpose = transpose
 vector_norm = norm
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
+           "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow", "Plan",
+           "RunInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "argmax", "argmin", "backend", "backends",
+           "correlate1d", "default_context", "devices", "empty", "get_include", "get_library", "get_num_threads",
+           "laplace_weights", "last_run", "matrix_transpose", "max", "min", "model_info", "norm", "order", "permute",
+           "permute_dims", "plan", "record", "release_stream", "segment_argmax", "segment_argmin", "segment_max",
+           "segment_min", "segment_norm", "segment_square_sum", "segment_sum", "set_num_threads", "shuffle", "spec",
+           "square_sum", "star", "stencil", "sum", "synchronize", "transpose", "variants", "variants_of", "vector_norm",
+           "verify"]

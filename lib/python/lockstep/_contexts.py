@@ -1,9 +1,13 @@
 """Contexts, and the scopes that say where the calls within them run."""
+import sys
+from collections.abc import Callable
 from contextlib import ContextDecorator
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
+from typing import Any, Self
 
 from . import _core
 from ._errors import InvalidArgument
+from ._info import ModelInfo
 
 OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle")  # in the order of lockstep_op
 FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum",
@@ -11,25 +15,26 @@ FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", 
              "shuffle", "correlate1d")
 
 # (context, backend, (variant of each operation)), read by the extension at each call once a scope was entered.
-_scope = ContextVar("lockstep scope", default=None)
-_NOTHING = (None, None, (None,) * len(OPERATIONS))
+_Settings = tuple["Context | None", str | None, tuple[str | None, ...]]
+_scope: ContextVar[_Settings | None] = ContextVar("lockstep scope", default=None)
+_NOTHING: _Settings = (None, None, (None,) * len(OPERATIONS))
 
 
 class _Scope(ContextDecorator):
     """Changes the settings of this thread's or task's calls; `with` blocks nest, and one object may be entered again."""
 
-    def __init__(self, context=None, backend=None, variants=None):
+    known = False
+
+    def __init__(self, context: "Context | None" = None, backend: str | None = None, variants: dict[str, str] | None = None) -> None:
         self._change = context, backend, variants or {}
-        self._tokens = []
+        self._tokens: list[Token[_Settings | None]] = []
 
-    def _recreate_cm(self):
-        return type(self).__new__(type(self))._copy(self)
+    def _recreate_cm(self) -> Self:  # a decorated function may call itself, or run in several threads
+        again = type(self).__new__(type(self))
+        again._change, again._tokens = self._change, []
+        return again
 
-    def _copy(self, other):
-        self._change, self._tokens = other._change, []
-        return self
-
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if not _Scope.known:
             _core.set_scope(_scope.get)
             _Scope.known = True
@@ -41,10 +46,8 @@ class _Scope(ContextDecorator):
             new_variants.get(op, old) for op, old in zip(OPERATIONS, variants)))))
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         _scope.reset(self._tokens.pop())
-
-    known = False
 
 
 class backend(_Scope):
@@ -63,7 +66,7 @@ class backend(_Scope):
     'cpu'
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise InvalidArgument(f"backend is {name!r}; give a str")
         super().__init__(backend=name)
@@ -85,7 +88,7 @@ class variants(_Scope):
     'ref'
     """
 
-    def __init__(self, **names):
+    def __init__(self, **names: str) -> None:
         for op, name in names.items():
             if op not in OPERATIONS or not isinstance(name, str):
                 raise InvalidArgument(f"{op}={name!r}; name one of {', '.join(OPERATIONS)}, and a str")
@@ -117,32 +120,32 @@ class Context(_core.Context):
     np.float64(5.0)
     """
 
-    def __init__(self, backend=None, *, variants=None, isa=None, threads=0, fallback=True):
+    def __init__(self, backend: str | None = None, *, variants: dict[str, str] | str | None = None, isa: str | None = None,
+                 threads: int = 0, fallback: bool = True) -> None:
         if isinstance(variants, dict):
             variants = ",".join(f"{op}={name}" for op, name in variants.items())
         super().__init__(backend, variants, isa, threads, fallback)
+        self._entered: list[_Scope] = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         scope = _Scope(context=self)
         scope.__enter__()
-        # A list, since one context may be entered twice.
-        self.__dict__.setdefault("_entered", []).append(scope)
+        self._entered.append(scope)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._entered.pop().__exit__()
         if not self._entered:
             self.close()
 
-    def model_info(self):
+    def model_info(self) -> ModelInfo:
         """Where the estimates of "auto" come from."""
         return ModelInfo(*self._model())
 
 
-def _method(name):
-    def call(self, *arguments, **keywords):
-        from . import __dict__ as functions
-        return functions[name](*arguments, context=self, **keywords)
+def _method(name: str) -> Callable[..., Any]:
+    def call(self: Context, *arguments: Any, **keywords: Any) -> Any:
+        return getattr(sys.modules[__package__], name)(*arguments, context=self, **keywords)
     call.__name__, call.__qualname__ = name, f"Context.{name}"
     call.__doc__ = f"`lockstep.{name}` on this context."
     return call
@@ -151,15 +154,12 @@ def _method(name):
 for _name in FUNCTIONS:
     setattr(Context, _name, _method(_name))
 
-from ._info import ModelInfo  # noqa: E402  (after what it needs)
-
-
-def default_context():
+def default_context() -> _core.Context:
     """The context of calls that name none."""
     return _core.get_default()
 
 
-def set_num_threads(n):
+def set_num_threads(n: int) -> None:
     """Set the CPU threads of calls that name no context; 0 for what the machine allows.
 
     Calls that already run are not changed. The bits never depend on it.
@@ -174,16 +174,16 @@ def set_num_threads(n):
 _threads = 0
 
 
-def get_num_threads():
+def get_num_threads() -> int:
     """The CPU threads of calls that name no context."""
     return _threads or _core.device("cpu", 0)[6]
 
 
-def synchronize():
+def synchronize() -> None:
     """Wait for queued calls of the default context, and raise what the first that failed has to say."""
     _core.get_default().synchronize()
 
 
-def release_stream(stream, device="cuda"):
+def release_stream(stream: Any, device: str = "cuda") -> None:
     """Give back what the default context keeps for a caller's stream, before the stream is destroyed."""
     _core.get_default().release_stream(device, stream)

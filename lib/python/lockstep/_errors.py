@@ -1,4 +1,5 @@
 """The exceptions, one for each status of the C library, and one for dtypes."""
+from typing import Any
 
 
 class Error(Exception):
@@ -9,37 +10,37 @@ class Error(Exception):
     status : int
         The ``lockstep_status`` of the C call that failed.
     """
-    status = 0
+    status: int = 0
 
 
 class InvalidArgument(Error, ValueError):
     """A value that no backend could accept."""
-    status = 1
+    status: int = 1
 
 
 class UnsupportedDtype(Error, TypeError):
     """An element type that the operation does not take."""
-    status = 1
+    status: int = 1
 
 
 class Unsupported(Error, NotImplementedError):
     """A valid call for which the named backend or variant has no kernel."""
-    status = 2
+    status: int = 2
 
 
 class NoBackend(Error, RuntimeError):
     """A backend that is unknown or cannot run here."""
-    status = 3
+    status: int = 3
 
 
 class NoVariant(Error, ValueError):
     """A variant that is unknown."""
-    status = 4
+    status: int = 4
 
 
 class OutOfMemory(Error, MemoryError):
     """Host or device memory could not be had; nothing was lost."""
-    status = 5
+    status: int = 5
 
 
 class Overflow(Error, OverflowError):
@@ -50,28 +51,28 @@ class Overflow(Error, OverflowError):
     out : array
         The results, saturated where they do not fit.
     """
-    status = 6
-    out = None
+    status: int = 6
+    out: Any = None
 
 
 class Empty(Error, ValueError):
     """The least or greatest of no elements."""
-    status = 7
+    status: int = 7
 
 
 class BackendFailed(Error, RuntimeError):
     """The backend reported a failure."""
-    status = 8
+    status: int = 8
 
 
 class BackendLost(Error, RuntimeError):
     """The backend failed for good, and its device memory with it."""
-    status = 9
+    status: int = 9
 
 
 class Internal(Error, SystemError):
     """A defect in lockstep; please report it."""
-    status = 10
+    status: int = 10
 
 
 # By status; place 0 is the exception for dtypes.

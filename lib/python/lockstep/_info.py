@@ -1,8 +1,9 @@
 """What ran, what there is, and whether it computes what it should."""
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import _core
 from ._errors import InvalidArgument
@@ -40,7 +41,7 @@ class BackendInfo(NamedTuple):
 class DeviceInfo(NamedTuple):
     """A device of a usable backend."""
     backend: str
-    index: int
+    device: int
     name: str
     detail: str
     memory_bytes: int
@@ -73,11 +74,11 @@ class Digest(NamedTuple):
     """What two machines compare; `lockstep verify --digest` prints the same."""
     expected: str
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.line == self.expected
 
 
-def last_run():
+def last_run() -> RunInfo:
     """What this thread's last call did.
 
     Returns
@@ -93,11 +94,11 @@ def last_run():
     return RunInfo(*_core.last_run())
 
 
-_recorders = ContextVar("lockstep recorders", default=())
+_recorders: ContextVar[tuple[list[RunInfo], ...]] = ContextVar("lockstep recorders", default=())
 _recording = 0
 
 
-def _note(op):
+def _note(op: str) -> None:
     lists = _recorders.get()
     if lists:
         info = RunInfo(*_core.last_run(), op=op)
@@ -106,7 +107,7 @@ def _note(op):
 
 
 @contextmanager
-def record():
+def record() -> Iterator[list[RunInfo]]:
     """Collect what every call of a `with` block did, in this thread or task and those that it starts with its context.
 
     Yields
@@ -121,7 +122,7 @@ def record():
     ['reduce', 'reduce']
     """
     global _recording
-    runs = []
+    runs: list[RunInfo] = []
     token = _recorders.set((*_recorders.get(), runs))
     _recording += 1
     _core.set_hook(_note)
@@ -134,17 +135,17 @@ def record():
             _core.set_hook(None)
 
 
-def backends():
+def backends() -> list[BackendInfo]:
     """The backends, in the order in which "auto" considers them, each with the reason why it is not usable."""
     return [BackendInfo(*row) for row in _core.backends()]
 
 
-def devices():
+def devices() -> list[DeviceInfo]:
     """The devices of all usable backends."""
     return [DeviceInfo(*_core.device(b.name, k)) for b in backends() if b.usable for k in range(b.devices)]
 
 
-def variants_of(op, backend="cpu"):
+def variants_of(op: str, backend: str = "cpu") -> list[VariantInfo]:
     """The variants of an operation on a backend, best first.
 
     Parameters
@@ -156,15 +157,15 @@ def variants_of(op, backend="cpu"):
     -------
     list of VariantInfo
     """
-    return [VariantInfo(name, idea, *(bool(flags & 1 << bit) for bit in range(4))) for name, idea, flags in _core.variants(backend, op)]
+    return [VariantInfo(name, idea, bool(flags & 1), bool(flags & 2), bool(flags & 4), bool(flags & 8)) for name, idea, flags in _core.variants(backend, op)]
 
 
-def model_info():
+def model_info() -> ModelInfo:
     """Where the default context's estimates for "auto" come from: built in, or a file of `lockstep calibrate`."""
     return ModelInfo(*_core.get_default()._model())
 
 
-def verify(backend="cpu", *, isa="", threads=0):
+def verify(backend: str = "cpu", *, isa: str = "", threads: int = 0) -> Digest:
     """Compute the digest by which two machines compare all results.
 
     Parameters
@@ -195,7 +196,7 @@ _DTYPES = {"float16": ("float", 2), "bfloat16": ("bfloat", 2), "float32": ("floa
            "uint32": ("uint", 4), "uint64": ("uint", 8), "complex64": ("complex", 8), "complex128": ("complex", 16), "bool": ("bool", 1)}
 
 
-def _element(shape, dtype):
+def _element(shape: int | tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...], int, int]:
     name = dtype_name(dtype)
     if name not in _DTYPES:
         raise InvalidArgument(f"dtype is {dtype!r}; give one of {', '.join(_DTYPES)}")
@@ -203,7 +204,7 @@ def _element(shape, dtype):
     return (shape,) if isinstance(shape, int) else tuple(shape), CODES[code], size
 
 
-def empty(shape, dtype="float32", *, kind="host", device="cuda:0"):
+def empty(shape: int | tuple[int, ...], dtype: Any = "float32", *, kind: str = "host", device: str = "cuda:0") -> _core.Buffer:
     """Memory of lockstep's own, not initialised, for programs without a library that has it.
 
     Parameters
@@ -231,7 +232,7 @@ def empty(shape, dtype="float32", *, kind="host", device="cuda:0"):
     return _core.empty(*_element(shape, dtype), _KINDS[kind], "cpu" if kind == "host" else device, index, True)
 
 
-def spec(shape, dtype="float32", *, device="cpu"):
+def spec(shape: int | tuple[int, ...], dtype: Any = "float32", *, device: str = "cpu") -> _core.Buffer:
     """Describe a packed array that a plan is to be made for, without its memory.
 
     Examples
@@ -244,13 +245,13 @@ def spec(shape, dtype="float32", *, device="cpu"):
                        int(device.partition(":")[2] or 0), False)
 
 
-def get_include():
+def get_include() -> str | None:
     """The folder of lockstep.h in a wheel, for compilers."""
     folder = os.path.join(os.path.dirname(__file__), "include")
     return folder if os.path.isdir(folder) else None
 
 
-def get_library():
+def get_library() -> str | None:
     """The path of the liblockstep that this process has loaded, for ctypes, CFFI and numba."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:

@@ -2,7 +2,9 @@
 memory for results from that library, and copies where an operation cannot take a layout. One call a type or a
 rare case; the numbers of the libraries are those of state.hpp."""
 import functools
+import importlib
 import sys
+from typing import Any
 
 from ._errors import InvalidArgument, UnsupportedDtype
 
@@ -13,13 +15,14 @@ LEGACY_STREAM = 1  # CUDA's default stream; its handle 0 would mean one of locks
 CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}
 
 
-def classify(x):
+def classify(x: Any) -> Any:
     """(library, whether the type is the library's own, whether it is an ndarray of a known layout, DLPack's table or None)."""
-    return _classify(type(x))
+    kind: Any = type(x)
+    return _classify(kind)
 
 
 @functools.lru_cache(maxsize=128)
-def _classify(t):
+def _classify(t: Any) -> Any:
     table = getattr(t, "__dlpack_c_exchange_api__", None)
     for base in t.__mro__:
         root = base.__module__.partition(".")[0]
@@ -47,18 +50,17 @@ def _classify(t):
     return BUFFER, True, False, table
 
 
-def _known_layout():
+def _known_layout() -> Any:
     # The structure of an ndarray is part of NumPy's binary interface, of which these versions are known.
-    import numpy
     try:
-        from numpy._core._multiarray_umath import _ARRAY_API
+        inner = importlib.import_module("numpy._core._multiarray_umath")
     except ImportError:
-        from numpy.core._multiarray_umath import _ARRAY_API
+        inner = importlib.import_module("numpy.core._multiarray_umath")
     from ._core import numpy_abi
-    return numpy_abi(_ARRAY_API) in (0x01000009, 0x02000000)
+    return numpy_abi(inner._ARRAY_API) in (0x01000009, 0x02000000)
 
 
-def export(x, name, writable, stream):
+def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
     """An array for which the extension has no direct way: (capsule, stream, keeper), or the nine parts of an interface."""
     if type(x).__module__.partition(".")[0] == "torch" or _library(x) == TORCH:
         check_torch(x)
@@ -76,11 +78,11 @@ def export(x, name, writable, stream):
                     "__dlpack__ nor __cuda_array_interface__; give numpy.asarray(...) of it")
 
 
-def _library(x):
+def _library(x: Any) -> Any:
     return classify(x)[0]
 
 
-def _has_buffer(x):
+def _has_buffer(x: Any) -> Any:
     try:
         memoryview(x).release()
         return True
@@ -88,7 +90,7 @@ def _has_buffer(x):
         return False
 
 
-def _numpy_without_buffer(x, name, writable, interface):
+def _numpy_without_buffer(x: Any, name: Any, writable: Any, interface: Any) -> Any:
     # A buffer may be refused because it is read-only, or because the dtype has no format.
     address, read_only = interface["data"]
     if writable and read_only:
@@ -98,7 +100,7 @@ def _numpy_without_buffer(x, name, writable, interface):
     return address, read_only, CODES["bfloat"], 2, tuple(x.shape), tuple(x.strides), CPU, None, x
 
 
-def _dlpack(x, name, stream):
+def _dlpack(x: Any, name: Any, stream: Any) -> Any:
     where = x.__dlpack_device__()
     if int(where[0]) == CUDA:
         if stream is None:
@@ -114,7 +116,7 @@ def _dlpack(x, name, stream):
     return capsule, stream, x
 
 
-def _cuda_interface(x, name, interface, stream):
+def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
     if interface.get("mask") is not None:
         raise InvalidArgument(f"{name} has a mask, which would be ignored; give an array without one")
     kind, size = interface["typestr"][1], int(interface["typestr"][2:])
@@ -132,7 +134,7 @@ def _cuda_interface(x, name, interface, stream):
     return (address, read_only, code, size, shape, tuple(strides), CUDA, stream or theirs or LEGACY_STREAM, x)
 
 
-def check_torch(x):
+def check_torch(x: Any) -> Any:
     """DLPack's table hands out what a tensor's flags say otherwise; those are refused here."""
     if x.requires_grad:
         import torch
@@ -142,19 +144,18 @@ def check_torch(x):
         raise InvalidArgument("x is a view that negates or conjugates what lies in memory; give x.resolve_neg() or x.resolve_conj()")
 
 
-def current_stream(x, device):
+def current_stream(x: Any, device: Any) -> Any:
     """The stream that an array's library works on now."""
     library = _library(x)
     if library == TORCH:
         import torch
         return torch._C._cuda_getCurrentRawStream(device) or LEGACY_STREAM
     if library == CUPY:
-        import cupy
-        return cupy.cuda.get_current_stream().ptr or LEGACY_STREAM
+        return sys.modules["cupy"].cuda.get_current_stream().ptr or LEGACY_STREAM
     return LEGACY_STREAM
 
 
-def stream_handle(stream):
+def stream_handle(stream: Any) -> Any:
     """A caller's stream as an int that is never 0."""
     if hasattr(stream, "__cuda_stream__"):
         handle = stream.__cuda_stream__()[1]
@@ -174,7 +175,7 @@ def stream_handle(stream):
     return handle or LEGACY_STREAM
 
 
-def dtype_name(dtype):
+def dtype_name(dtype: Any) -> Any:
     """float, "float32", numpy.float32, torch.float32 ... as a name."""
     plain = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}.get(dtype)
     if plain:
@@ -185,13 +186,13 @@ def dtype_name(dtype):
     return name.rpartition(".")[2]
 
 
-def _numpy_name(text):
+def _numpy_name(text: Any) -> Any:
     short = {"f2": "float16", "f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64", "e": "float16", "f": "float32", "d": "float64"}
     return short.get(text.lstrip("<="), text)
 
 
 # ---- results and copies ------------------------------------------------------
-def empty(x, shape, name):
+def empty(x: Any, shape: Any, name: Any) -> Any:
     """Memory for a result in the library and on the device of x; name None keeps x's dtype."""
     library = _library(x)
     if library in (NUMPY, BUFFER):
@@ -204,15 +205,13 @@ def empty(x, shape, name):
         return torch.empty(shape, dtype=x.dtype if name is None else getattr(torch, name), device=x.device,
                            pin_memory=x.device.type == "cpu" and x.is_pinned())
     if library == CUPY:
-        import cupy
-        return cupy.empty(shape, x.dtype if name is None else name)
+        return sys.modules["cupy"].empty(shape, x.dtype if name is None else name)
     if library == NUMBA:
-        from numba import cuda
-        return cuda.device_array(shape, x.dtype if name is None else name)
+        return sys.modules["numba.cuda"].device_array(shape, x.dtype if name is None else name)
     return None  # written into a Buffer, which the library then takes
 
 
-def adopt(x, result):
+def adopt(x: Any, result: Any) -> Any:
     """A Buffer as an array of x's library."""
     if _library(x) == JAX:
         jax = sys.modules["jax"]
@@ -224,7 +223,7 @@ def adopt(x, result):
     return x.__array_namespace__().from_dlpack(result)
 
 
-def _adopt_narrow(jax, result):
+def _adopt_narrow(jax: Any, result: Any) -> Any:
     # JAX without 64-bit types has int32 for every integer: taken where all fit.
     if result.dtype == "int64" and result.__dlpack_device__()[0] == CPU:
         import numpy
@@ -235,7 +234,7 @@ def _adopt_narrow(jax, result):
     raise UnsupportedDtype(f"the result is {result.dtype}, which JAX would cut to 32 bits; switch jax_enable_x64 on")
 
 
-def packed(x, name):
+def packed(x: Any, name: Any) -> Any:
     """A copy in C order by the array's own library."""
     library = _library(x)
     if library == TORCH:
@@ -256,7 +255,7 @@ WIDER = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "int16": 
          "bool": "int32", "uint32": "int64"}
 
 
-def widened(x, name, wide):
+def widened(x: Any, name: Any, wide: Any) -> Any:
     """An exact copy in a wider type, by the array's own library."""
     library = _library(x)
     if library == TORCH:
@@ -274,7 +273,7 @@ def widened(x, name, wide):
     raise UnsupportedDtype(f"{name} must be copied to {wide} first, which its library has no function for")
 
 
-def reduce_widened(function, x, name, rest, keywords):
+def reduce_widened(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> Any:
     """A reduction of a type that C does not reduce, by way of an exact copy in a wider one."""
     wide = WIDER.get("bool" if name.startswith("bool") else name)
     op = function.__name__
@@ -300,11 +299,11 @@ def reduce_widened(function, x, name, rest, keywords):
     return result.astype(dtype)
 
 
-def _format_dtype(x):
+def _format_dtype(x: Any) -> Any:
     import numpy
     return numpy.asarray(x).dtype
 
 
-def last_of(offsets):
+def last_of(offsets: Any) -> Any:
     """The last of offsets in device memory; waits for it."""
     return int(offsets[-1])

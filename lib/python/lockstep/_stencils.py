@@ -1,9 +1,13 @@
 """Names that SciPy's users know, and weights in the order that `stencil` reads them."""
+from collections.abc import Sequence
+from typing import Any
+
 from . import _core
 from ._errors import InvalidArgument
 
 
-def correlate1d(x, weights, axis=-1, *, mode="reflect", cval=0.0, origin=0, out=None, **options):
+def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0,
+                origin: int = 0, out: Any = None, **options: Any) -> Any:
     """Correlate along one axis, as `scipy.ndimage.correlate1d`.
 
     Parameters
@@ -50,7 +54,7 @@ def correlate1d(x, weights, axis=-1, *, mode="reflect", cval=0.0, origin=0, out=
     return _core.permute(result, back, out=out, **passed_on)
 
 
-def laplace_weights(rank, order=2):
+def laplace_weights(rank: int, order: int = 2) -> list[float]:
     """The weights of the Laplace operator on a grid of step 1, for `stencil`.
 
     Parameters
@@ -78,7 +82,7 @@ def laplace_weights(rank, order=2):
     return star(rank * centre, *[[*reversed(side), *side]] * rank)
 
 
-def star(center, *axis_taps):
+def star(center: float, *axis_taps: Sequence[float]) -> list[float]:
     """Weights of a star from those of each axis, in the order that `stencil` reads them.
 
     Parameters

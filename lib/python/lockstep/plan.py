@@ -13,9 +13,23 @@ from functools import partial as _partial
 
 from ._core import Plan, plan as _plan
 
-__all__ = ["Plan"]
-for _name in ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum",
-              "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle"):
-    globals()[_name] = _partial(_plan, _name)
-    __all__.append(_name)
-del _name
+transpose = _partial(_plan, "transpose")
+permute = _partial(_plan, "permute")
+sum = _partial(_plan, "sum")
+square_sum = _partial(_plan, "square_sum")
+norm = _partial(_plan, "norm")
+max = _partial(_plan, "max")
+min = _partial(_plan, "min")
+argmax = _partial(_plan, "argmax")
+argmin = _partial(_plan, "argmin")
+segment_sum = _partial(_plan, "segment_sum")
+segment_square_sum = _partial(_plan, "segment_square_sum")
+segment_norm = _partial(_plan, "segment_norm")
+segment_max = _partial(_plan, "segment_max")
+segment_min = _partial(_plan, "segment_min")
+segment_argmax = _partial(_plan, "segment_argmax")
+segment_argmin = _partial(_plan, "segment_argmin")
+stencil = _partial(_plan, "stencil")
+shuffle = _partial(_plan, "shuffle")
+
+__all__ = ["Plan", "transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle"]

@@ -1,0 +1,29 @@
+"""The package's types, strictly, and its stubs against what is there."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import lockstep as ls
+
+pytest.importorskip("mypy")
+
+
+def test_mypy_is_content(tmp_path):
+    use = tmp_path / "use.py"
+    use.write_text("import numpy as np\nimport lockstep as ls\n"
+                   "x: np.ndarray[tuple[int, int], np.dtype[np.float32]] = ls.transpose(np.ones((2, 3), np.float32))\n"
+                   "with ls.backend('cpu'), ls.record() as runs:\n    ls.sum(x, axis=(0, 1), dtype='float64')\n"
+                   "name: str = runs[0].variant\nbad: int = ls.last_run().backend  # type: ignore[assignment]\n")
+    for target in (pathlib.Path(ls.__file__).parent, use):
+        done = subprocess.run([sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}/cache", str(target)],
+                              capture_output=True, text=True, env={"MYPYPATH": str(pathlib.Path(ls.__file__).parent.parent)})
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_stubs_say_what_is_there(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "lockstep._core", "lockstep._verify"], capture_output=True, text=True,
+                          cwd=tmp_path, env={"MYPYPATH": str(pathlib.Path(ls.__file__).parent.parent),
+                                             "PYTHONPATH": str(pathlib.Path(ls.__file__).parent.parent)})
+    assert done.returncode == 0, done.stdout + done.stderr
