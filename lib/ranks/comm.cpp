@@ -37,6 +37,18 @@ std::string words(uint64_t what) {
   return format_text("{} (plan {}, execution {}, step {})", kind_name(k), plan, execution, what & 0xFF);
 }
 
+// "missing 3 7" is what a process tells the others when its deadline has passed.
+std::vector<int32_t> missing_in(const std::string& text) {
+  std::vector<int32_t> all;
+  if (text.rfind("missing", 0) != 0) return all;
+  for (const char* at = text.c_str() + 7; *at == ' ';) {
+    char* end = nullptr;
+    all.push_back(static_cast<int32_t>(std::strtol(at + 1, &end, 10)));
+    at = end;
+  }
+  return all;
+}
+
 // A message that must be read by whoever waits, whatever becomes of this process's memory.
 struct closing_message {
   header head;
@@ -69,7 +81,7 @@ void lockstep_comm::require_open() const {
 }
 
 void lockstep_comm::send(int32_t process, const void* data, size_t bytes, std::vector<pending>& requests) {
-  pending p{process, nullptr};
+  pending p{process, nullptr, nullptr};
   const int result = engine.isend(engine.user, process, data, bytes, &p.request);
   if (result != 0)
     close(LOCKSTEP_RANK_LOST,
@@ -78,7 +90,7 @@ void lockstep_comm::send(int32_t process, const void* data, size_t bytes, std::v
 }
 
 void lockstep_comm::receive(int32_t process, void* data, size_t bytes, std::vector<pending>& requests) {
-  pending p{process, nullptr};
+  pending p{process, nullptr, data};
   const int result = engine.irecv(engine.user, process, data, bytes, &p.request);
   if (result != 0)
     close(LOCKSTEP_RANK_LOST, format_text("receiving {} bytes from {} failed: {}", bytes, name_of(process),
@@ -136,45 +148,30 @@ void lockstep_comm::lost(std::vector<pending>& requests, const std::vector<size_
   tell_all(list, LOCKSTEP_RANK_LOST);
 
   std::set<int32_t> alive, others;
-  struct listener {
-    pending request;
-    char* buffer;
-  };
   constexpr size_t room = sizeof(closing_message);
-  std::vector<listener> listeners;
+  std::vector<pending> listeners;
   for (int32_t p = 0; p < engine.processes; ++p) {
     if (p == engine.process || missed.count(p) != 0) continue;
     // Never freed: the transport may write into it later.
-    listener l{{p, nullptr}, static_cast<char*>(std::malloc(room))};
-    if (l.buffer != nullptr && engine.irecv(engine.user, p, l.buffer, room, &l.request.request) == 0)
+    pending l{p, nullptr, std::malloc(room)};
+    if (l.data != nullptr && engine.irecv(engine.user, p, const_cast<void*>(l.data), room, &l.request) == 0)
       listeners.push_back(l);
   }
+  const auto listen = [&](pending& r) {
+    int done = 0;
+    if (r.done) return;
+    const int result = engine.test(engine.user, &r.request, &done, &r.received);
+    r.done = done != 0 || result != 0;
+    if (done != 0 || result == LOCKSTEP_ENGINE_TRUNCATED) alive.insert(r.process);
+    if (!r.done || result != 0 || r.data == nullptr || r.received < sizeof(closing_message)) return;
+    const auto* m = static_cast<const closing_message*>(r.data);
+    if (m->head.magic != magic || m->head.what >> 56 != static_cast<uint64_t>(kind::closing)) return;
+    for (const int32_t p : missing_in(m->text)) others.insert(p);
+  };
   const auto until = clock::now() + std::chrono::milliseconds(std::min<int64_t>(500, timeout_ms / 2 + 20));
   while (clock::now() < until) {
-    for (const size_t i : silent) {
-      pending& r = requests[i];
-      int done = 0;
-      if (!r.done && engine.test(engine.user, &r.request, &done, &r.received) == 0 && done != 0) {
-        r.done = true;
-        alive.insert(r.process);
-      }
-    }
-    for (listener& l : listeners) {
-      int done = 0;
-      if (l.request.done || engine.test(engine.user, &l.request.request, &done, &l.request.received) != 0 || done == 0)
-        continue;
-      l.request.done = true;
-      alive.insert(l.request.process);
-      const auto* m = reinterpret_cast<const closing_message*>(l.buffer);
-      if (l.request.received < sizeof(header) || m->head.what >> 56 != static_cast<uint64_t>(kind::closing)) continue;
-      const char* text = m->text;
-      if (std::strncmp(text, "missing", 7) != 0) continue;
-      for (text += 7; *text == ' ';) {
-        char* end = nullptr;
-        others.insert(static_cast<int32_t>(std::strtol(text + 1, &end, 10)));
-        text = end;
-      }
-    }
+    for (const size_t i : silent) listen(requests[i]);
+    for (pending& l : listeners) listen(l);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::set<int32_t> named;
@@ -234,15 +231,11 @@ void lockstep_comm::check(int32_t process, const void* message, size_t received_
   if (head.what >> 56 == static_cast<uint64_t>(kind::closing)) {
     closed = static_cast<lockstep_status>(head.status);
     const std::string told(text, text_length);
-    if (told.rfind("missing", 0) == 0) {  // it was the slow one itself, or it waited for a third
+    const std::vector<int32_t> missing = missing_in(told);
+    if (!missing.empty()) {  // it was the slow one itself, or it waited for a third
       std::vector<std::string> names;
-      const char* at = told.c_str() + 7;
-      while (*at == ' ') {
-        char* end = nullptr;
-        const long p = std::strtol(at + 1, &end, 10);
-        if (p >= 0 && p < engine.processes) names.push_back(name_of(static_cast<int32_t>(p)));
-        at = end;
-      }
+      for (const int32_t p : missing)
+        if (p >= 0 && p < engine.processes) names.push_back(name_of(p));
       reason = format_text("{} waited in vain for {}", from, joined(names, ", "));
     } else {
       reason = format_text("{}: {}", from, told);

@@ -61,6 +61,7 @@ struct described {
 struct pending {
   int32_t process;
   void* request;
+  const void* data;  // of a receive: where to
   size_t received = 0;
   bool done = false;
 };

@@ -40,7 +40,8 @@ typedef struct lockstep_engine {
   int (*isend)(void* user, int32_t to, const void* data, size_t bytes, void** request);
   int (*irecv)(void* user, int32_t from, void* data, size_t bytes, void** request);
   /* Makes progress and says whether a request is done; then the request is gone,
-   * and received (of an irecv) holds the message's bytes. */
+   * and received (of an irecv) holds the message's bytes. A result that is not 0
+   * ends the request too. */
   int (*test)(void* user, void** request, int* done, size_t* received);
   /* The words for a result that is not 0; valid until the next call. */
   const char* (*error)(void* user, int result);
