@@ -4,6 +4,8 @@
 
 #include "peer.hpp"
 
+void measure_any(lockstep::peers::subject& s);  // omp_any.cpp
+
 namespace {
 using namespace lockstep;
 
@@ -199,7 +201,7 @@ void stencils(peers::subject& s) {
 int main(int argc, char** argv) {
   return peers::serve(argc, argv, "cpu", [](const peers::arguments& a) {
     if (a.threads > 0) omp_set_num_threads(a.threads);
-    return [](peers::subject& s) {
+    return [&a](peers::subject& s) {
       const bool dense = s.c.op == LOCKSTEP_PERMUTE && s.c.permute.rank == 4 && s.c.permute.dst_strides[3] == 1;
       const size_t bytes = s.c.op == LOCKSTEP_TRANSPOSE && !s.c.in_place ? s.c.transpose.element_bytes
                            : dense                                       ? s.c.permute.element_bytes
@@ -209,6 +211,7 @@ int main(int argc, char** argv) {
       if (bytes == 8) moved<uint64_t>(s);
       if (peers::reduction(s.c)) reductions(s);
       stencils(s);
+      if (a.sample) measure_any(s);
     };
   });
 }

@@ -34,6 +34,7 @@ struct arguments {
   int threads = 0;
   double seconds = 0.3;
   bool cold = false;
+  bool sample = false;  // shapes of every kind: the general ways too
 };
 
 // Memory as bench takes its own: page aligned, from the C library, every page touched.
@@ -247,7 +248,7 @@ int serve(int argc, char** argv, const char* backend, const Start& start) {
     if (word == "--cold")
       a.cold = true;
     else if (word == "--sample")
-      continue;  // it asks for every way however long that takes to prepare, which these do anyway
+      a.sample = true;
     else if (word == "--backend" && i + 1 < argc)
       a.backend = argv[++i];
     else if (word == "--threads" && i + 1 < argc)

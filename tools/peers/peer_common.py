@@ -17,7 +17,7 @@ except ImportError:  # said where it matters: on the peer's own backend
     np = None
 
 types = {"b1": "uint8", "b2": "float16", "b4": "float32", "b8": "float64", "f32": "float32", "f64": "float64", "i32": "int32",
-         "f16": "float16", "bf16": "uint16"}  # NumPy has no bfloat16: its bits
+         "f16": "float16", "bf16": "int16"}  # NumPy has no bfloat16: its bits
 
 
 class Case:
