@@ -119,15 +119,15 @@ class Sample(unittest.TestCase):
             self.assertEqual((len(found["benchmarks"]), len(found["wrong"])), (1 - code, code))
             self.assertEqual("transpose/b4/4096x16 on wrong variant wrong: WRONG: bits differ" in r.stdout, bool(code))
 
-    def made_up(self, name, rows, seed=1):
-        """rows: name -> ratio of the peer P; microseconds are 10 a row."""
+    def made_up(self, name, rows, size=2e6):
+        """rows: name -> ratio of the peer P, of a sum "P, float"; 10 us each."""
         benchmarks = []
         for case, ratio in rows.items():
-            row = {"name": case, "op": case.split("/")[0], "backend": "cpu", "device": "C", "variant": "v", "bytes": 2e6, "median_ms": 0.01,
+            row = {"name": case, "op": case.split("/")[0], "backend": "cpu", "device": "C", "variant": "v", "bytes": size, "median_ms": 0.01,
                    "noise": 0, "limit": "copy", "gb_s": 1, "limit_gb_s": 2, "fraction": 0.5, "checked": "bits equal"}
-            benchmarks += [{**row, "source": "lockstep"}, {**row, "source": "P", "median_ms": 0.01 * ratio}]
+            benchmarks += [{**row, "source": "lockstep"}, {**row, "source": "P, float" if "/sum/" in case else "P", "median_ms": 0.01 * ratio}]
         with open(self.path(name), "w") as f:
-            json.dump({"meta": {"devices": {"cpu": {"name": "C"}}, "sample": {"seed": seed, "count": len(rows), "first": 0}}, "limits": {},
+            json.dump({"meta": {"devices": {"cpu": {"name": "C"}}, "sample": {"seed": 1, "count": len(rows), "first": 0}}, "limits": {},
                        "benchmarks": benchmarks}, f)
         return f.name
 
@@ -135,6 +135,7 @@ class Sample(unittest.TestCase):
         # 0.97 is not below 0.97.
         ratios = [0.5, 0.96, 0.97, 1, 1.1, 1.2, 1.3, 1.4, 2, 4, 8]
         said = self.ok("--from", self.made_up("a.json", {f"transpose/b4/{n}x8": r for n, r in enumerate(ratios, 100)} | {"reduce/max/f32/full/9": 0.25}))
+        self.assertNotIn("adds in float", said)
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         self.assertRegex(said, rf"\ntranspose +11 +2 +0\.50 +0\.96 +1\.00 +1\.20 +2\.00 +4\.00 +{mean:.2f}\n")
         self.assertRegex(said, r"\nall +12 +3 +0\.25 ")
@@ -143,6 +144,10 @@ class Sample(unittest.TestCase):
         self.assertRegex(said, r"\ntranspose v +11 +2 ")
         worst = re.findall(r"^((?:transpose|reduce)/\S+)", said.split("the worst")[1], re.M)
         self.assertEqual(worst, ["reduce/max/f32/full/9"] + [f"transpose/b4/{n}x8" for n in range(100, 109)])
+
+        said = self.ok("--from", self.made_up("s.json", {"reduce/sum/f32/full/9": 0.5, "reduce/sum/f32/full/8": 2, "reduce/max/f32/full/9": 0.5}))
+        self.assertIn("\n1 of those behind are behind a peer that adds in float", said)
+        self.assertIn("median: 10.00 us of 3, reduction", self.ok("--from", self.made_up("t.json", {f"reduce/max/f32/full/{n}": 1 for n in (7, 8, 9)}, 1e6)))
 
     def test_behind_in_every_run(self):
         a = self.made_up("a.json", {"transpose/b4/100x8": 0.9, "transpose/b4/200x8": 0.9})

@@ -169,6 +169,10 @@ void print_place(const std::vector<sampled>& all, const std::string& place) {
   print("\n{}{:<{}} {:>6} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}{}\n", s.bold, "ratio", width, "shapes",
         "behind", "worst", "10 %", "25 %", "50 %", "75 %", "90 %", "mean", s.off);
   for (const auto& [what, spread] : lines) print_spread(what, spread, width);
+  const auto in_float =
+      std::count_if(here.begin(), here.end(), [](const sampled* o) { return o->behind && adds_in_float(o->peer); });
+  if (in_float > 0)
+    print("{} of those behind are behind a peer that adds in float, where we add in double\n", in_float);
   print_small(all, place);
 
   print("\n{}the worst{}\n", s.bold, s.off);
