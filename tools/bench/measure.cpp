@@ -48,12 +48,13 @@ struct plan_deleter {
 };
 using plan_handle = std::unique_ptr<lockstep_plan, plan_deleter>;
 
+int sweeps_of(const test_case& t) { return t.op == LOCKSTEP_STENCIL ? t.stencil.sweeps : 1; }
 // Each input byte read once and each output byte written once, a sweep.
 double compulsory_bytes(const test_case& t) {
   const double once = static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
                       static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes) +
                       static_cast<double>(t.offsets.size()) * 8;
-  return t.op == LOCKSTEP_STENCIL ? once * t.stencil.sweeps : once;
+  return once * sweeps_of(t);
 }
 bool reads_only(const test_case& t) { return t.op == LOCKSTEP_SQUARE_SUM || t.op == LOCKSTEP_REDUCE; }
 
@@ -90,10 +91,13 @@ class bench_run {
         refuse("{}", error.what());
       }
     }
-    // The base of a case is the best of the limit kernels and of whatever ran.
-    for (result& r : out_.results)
+    // The base of a case is the best of the limit kernels and of whatever ran; of many sweeps, the copy that one of
+    // them is at least where each goes through memory.
+    for (result& r : out_.results) {
+      if (sweeps_of(cases::parse(r.name)) > 1) continue;
       for (const result& other : out_.results)
         if (other.name == r.name && other.backend == r.backend) r.limit_gb_s = std::max(r.limit_gb_s, other.gb_s());
+    }
     crew_.reset();
   }
 
@@ -189,7 +193,7 @@ class bench_run {
     const bool can_check = asked_.verify;
     if (can_check) expect(backend, t, src_host);
 
-    const double limit = limits_.of_case(backend, reads_only(t), bytes);
+    const double limit = limits_.of_case(backend, reads_only(t), bytes / sweeps_of(t));
     const size_t before = out_.results.size();
     plan_handle first;  // of the row that peers stand beside
     for (const std::string& variant : variants(backend, t, one)) {

@@ -131,10 +131,27 @@ std::vector<line> sweep(const std::string& backend) {
   return lines;
 }
 
+// Many sweeps in one call. On the CPU beside single ones, row `tiled`.
+std::vector<line> time_loop(const std::string& backend) {
+  const bool cpu = backend == "cpu";
+  std::vector<line> lines;
+  for (const std::string dtype : {"f32", "f64"})
+    for (const int sweeps : {4, 16}) {
+      const auto add = [&](int radius, const std::string& size) {
+        lines.push_back({format_text("stencil/{}/symmetric/nearest/r{}/{}/sweeps{}", dtype, radius, size, sweeps),
+                         cpu ? "^(sweeps_.*|tiled)$" : "auto"});
+      };
+      for (const int radius : {1, 2, 3, 4}) add(radius, "67108864");
+      for (const int radius : {1, 2}) add(radius, cpu ? "8192x8192" : "16384x16384");
+      add(1, cpu ? "400x400x400" : "512x512x512");
+    }
+  return lines;
+}
+
 }  // namespace
 
 std::vector<std::string> preset_names() {
-  return {"quick", "ladder", "readme", "sweep", "cliffs", "crossover", "full"};
+  return {"quick", "ladder", "readme", "sweep", "cliffs", "time_loop", "crossover", "full"};
 }
 
 std::vector<line> preset(const std::string& name, const std::string& backend) {
@@ -142,6 +159,7 @@ std::vector<line> preset(const std::string& name, const std::string& backend) {
   if (name == "ladder") return ladder;
   if (name == "sweep") return sweep(backend);
   if (name == "cliffs") return cliffs(backend);
+  if (name == "time_loop") return time_loop(backend);
   const std::vector<line>& readme = backend == "cpu" ? readme_cpu : readme_cuda;
   if (name == "readme") return readme;
   std::vector<line> all = readme;  // full
