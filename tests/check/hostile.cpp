@@ -425,18 +425,18 @@ TEST(Hostile, StreamsGivenBackUnderLoadElsewhere) {
   if (other_backends().empty()) GTEST_SKIP() << "no backend but cpu runs here";
   for (const std::string& backend : other_backends()) {
     const context_of c(backend.c_str());
-    const auto s = std::make_unique<subject>(parse("square_sum/ssq/f32/full/20003"));
+    const auto s = std::make_unique<subject>(parse("square_sum/ssq/f32/full/203"));
     std::atomic<int> wrong{0};
     std::vector<std::thread> callers;
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 8; ++t)
       callers.emplace_back([&, t] {
         std::vector<unsigned char> dst = s->before;
         lockstep_options o = lockstep_options_defaults();
         o.stream = LOCKSTEP_STREAM_LEGACY;
-        for (int i = 0; i < 300; ++i) {
-          if (t == 0) wrong += lockstep_release_stream(c.self, backend.c_str(), o.stream) != LOCKSTEP_OK;
+        for (int i = 0; i < 4000; ++i) {
+          if (t == 0 || t == 2) wrong += lockstep_release_stream(c.self, backend.c_str(), o.stream) != LOCKSTEP_OK;
           if (t == 1) wrong += lockstep_synchronize(c.self) != LOCKSTEP_OK;
-          if (t < 2) continue;
+          if (t < 3) continue;
           o.flags = i % 2 == 0 ? uint32_t{LOCKSTEP_ASYNC} : 0;
           wrong += call(c.self, s->c, s->src.data(), dst.data(), nullptr, &o) != LOCKSTEP_OK;
           if (i % 2 != 0) wrong += dst != s->after;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <set>
 
 #include "child.hpp"
@@ -460,6 +461,20 @@ TEST(streams, take_the_work_by_name_and_are_given_back) {
                 }
                 call(stream);  // which makes a queue anew
               }
+              r.step("given back while others wait for their turn");
+              const auto in_turn = [&](bool gives_back) {
+                lockstep_options of_thread = w.options;
+                of_thread.stream = LOCKSTEP_STREAM_LEGACY;
+                lockstep_status s = LOCKSTEP_OK;
+                for (int i = 0; i < 3000 && s == LOCKSTEP_OK; ++i)
+                  s = gives_back ? lockstep_release_stream(c, "cuda", of_thread.stream)
+                                 : lockstep_transpose(c, &d, w.device_a, w.device_b, &of_thread);
+                return s;
+              };
+              std::vector<std::future<lockstep_status>> all;
+              for (const bool gives_back : {false, true, false, true, false})
+                all.push_back(std::async(std::launch::async, in_turn, gives_back));
+              for (auto& one : all) r.expect(one.get() == LOCKSTEP_OK, "a call or a release failed");
               r.step("a stream that is gone");
               cudaStream_t gone = nullptr;
               (void)cudaSetDevice(0);
