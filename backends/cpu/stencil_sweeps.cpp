@@ -96,7 +96,7 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
     const int64_t wanted = parts_of(2 * threads, others);
     size = std::min(n, std::max(std::min(size, parts_of(n, wanted)), halo));
   };
-  t.x = evenly(nx, t.x);
+  t.x = std::min(parts_of(evenly(nx, t.x), 16) * 16, nx);
   t.y = evenly(ny, t.y);
   if (threads > 1) {
     if (d.rank == 1) share_out(nx, t.x, d.batch);
@@ -303,6 +303,8 @@ class tile_sweeps {
     }
     span of[3];
     for (int axis = 0; axis < 3; ++axis) of[axis] = axis == streamed ? span{begin, end} : reach(axis, level);
+    // Rows of rings begin on cache lines; what lies before a result there is nobody's.
+    if (level > 1 && level < depth) of[2].begin -= (of[2].begin - reach(2, 1).begin) % 16;
     if (level > 1)
       run_tile(one, {0, of[0].begin, of[1].begin, of[2].begin}, {1, of[0].end, of[1].end, of[2].end}, own);
     else
