@@ -137,8 +137,25 @@ bool make_packed(state& s, source& x, settings& set, const char* name) {
   return true;
 }
 
+bool require_device(state& s, const settings& set, const array& x) {
+  if (!x.on_device()) return true;
+  const char* const named = set.options.backend;
+  if (named ? std::strncmp(named, "cpu", 3) == 0 : set.context && set.context->on_cpu)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "the backend is cpu, but the data is in device memory, whose stream the CPU does not wait for; copy "
+                 "it to the "
+                 "host, or name auto or cuda"),
+           false;
+  if (!s.cuda_usable) {  // else the address would be taken for one of the host's
+    const ref found = call_helper(s, "require_cuda");
+    if (!found) return false;
+    s.cuda_usable = true;
+  }
+  return true;
+}
+
 bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to) {
-  if (!import_array(s, object, name, false, set.stream, to.direct)) return false;
+  if (!import_array(s, object, name, false, set.stream, to.direct) || !require_device(s, set, to.direct)) return false;
   return to.direct.plain || make_packed(s, to, set, name);
 }
 

@@ -9,6 +9,7 @@ struct context_object {
   PyObject_HEAD lockstep_context* handle;
   Py_ssize_t users;  // calls that run on it
   bool closed;
+  bool on_cpu;  // bound to the CPU by name
 };
 
 // The arguments that every operation takes, and the scope around it.
@@ -67,6 +68,8 @@ using values = PyObject* [kw_count];
 bool parse(state& s, const char* function, const keyword* names, int positional, int count, int required,
            PyObject* const* arguments, Py_ssize_t given, PyObject* keywords, values& to);
 bool read_settings(state& s, lockstep_op op, values& v, settings& to);
+// Device data is computed where it lies: in its stream's order the CPU backend could not read it.
+bool require_device(state& s, const settings& set, const array& x);
 bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to);
 // The source in packed C order, made by its own library.
 bool make_packed(state& s, source& x, settings& set, const char* name);

@@ -24,6 +24,7 @@ void queue_on(settings& set, const array& x, const array& dst) {
   set.options.stream = nullptr;
   if (!x.on_device()) return;
   set.options.stream = x.stream;
+  set.options.flags |= LOCKSTEP_NO_FALLBACK;  // to the CPU, that is
   // On a stream of the caller's choice the call waits: memory of a library's pool may go back before that stream is
   // done.
   if (dst.on_device() && !set.stream && !set.check) set.options.flags |= LOCKSTEP_ASYNC;

@@ -1,4 +1,7 @@
 // context.cpp - the type _core.Context, and the context of calls that name none.
+#include <cstdlib>
+#include <cstring>
+
 #include "call.hpp"
 
 namespace lockstep::python {
@@ -26,6 +29,8 @@ void destroy(context_object* c) {
   lockstep_context_destroy(handle);
 }
 
+bool names_cpu(const char* backend) { return backend && std::strncmp(backend, "cpu", 3) == 0; }
+
 int context_init(PyObject* self, PyObject* arguments, PyObject* keywords) {
   static const char* names[] = {"backend", "variants", "isa", "threads", "fallback", nullptr};
   context_object* c = as_context(self);
@@ -42,7 +47,9 @@ int context_init(PyObject* self, PyObject* arguments, PyObject* keywords) {
     const without_gil released;
     status = lockstep_context_create(&o, &c->handle);
   }
-  return status == LOCKSTEP_OK ? 0 : (raise_status(s, status), -1);
+  if (status != LOCKSTEP_OK) return raise_status(s, status), -1;
+  c->on_cpu = names_cpu(o.backend ? o.backend : std::getenv("LOCKSTEP_BACKEND"));
+  return 0;
 }
 
 void context_dealloc(PyObject* self) {
@@ -102,7 +109,9 @@ PyObject* context_synchronize(PyObject* self, PyObject*) {
 PyObject* context_set_backend(PyObject* self, PyObject* argument) {
   const char* name = nullptr;
   if (!read_text(*state_of_object(self), argument, "backend", &name)) return nullptr;
-  return answer(self, [&](lockstep_context* c) { return lockstep_context_set_backend(c, name); });
+  PyObject* const done = answer(self, [&](lockstep_context* c) { return lockstep_context_set_backend(c, name); });
+  if (done) as_context(self)->on_cpu = names_cpu(name);
+  return done;
 }
 
 PyObject* context_release_stream(PyObject* self, PyObject* arguments) {
@@ -127,17 +136,20 @@ PyObject* context_model(PyObject* self, PyObject*) {
 
 PyObject* context_handle(PyObject* self, void*) { return PyLong_FromVoidPtr(as_context(self)->handle); }
 
-PyMethodDef methods[] = {
-    {"close", context_close, METH_NOARGS, "close($self, /)\n--\n\nDestroy the context once no call runs on it any more."},
-    {"synchronize", context_synchronize, METH_NOARGS,
-     "synchronize($self, /)\n--\n\nWait for this context's queued calls, and raise what the first that failed has to say."},
-    {"set_backend", context_set_backend, METH_O,
-     "set_backend($self, name, /)\n--\n\nBind the context to another backend: \"auto\", \"cpu\", \"cuda\" or \"cuda:1\"."},
-    {"release_stream", context_release_stream, METH_VARARGS,
-     "release_stream($self, backend, stream, /)\n--\n\nGive back what the context keeps for a caller's stream, before the stream "
-     "goes."},
-    {"_model", context_model, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"close", context_close, METH_NOARGS,
+                          "close($self, /)\n--\n\nDestroy the context once no call runs on it any more."},
+                         {"synchronize", context_synchronize, METH_NOARGS,
+                          "synchronize($self, /)\n--\n\nWait for this context's queued calls, and raise what the first "
+                          "that failed has to say."},
+                         {"set_backend", context_set_backend, METH_O,
+                          "set_backend($self, name, /)\n--\n\nBind the context to another backend: \"auto\", \"cpu\", "
+                          "\"cuda\" or \"cuda:1\"."},
+                         {"release_stream", context_release_stream, METH_VARARGS,
+                          "release_stream($self, backend, stream, /)\n--\n\nGive back what the context keeps for a "
+                          "caller's stream, before the stream "
+                          "goes."},
+                         {"_model", context_model, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef properties[] = {
     {"handle", context_handle, nullptr, "The lockstep_context* as an int, 0 once closed.", nullptr},

@@ -50,6 +50,9 @@ bool permuted(state& s, source& x, settings& set, const int* axes, result& tempo
   const lockstep_status status = run(c, set, from, temporary.dst);
   set.options = kept;
   if (status != LOCKSTEP_OK) return raise_status(s, status), false;
+  // The result is to be of the source's kind.
+  temporary.dst.producer = from.producer;
+  temporary.dst.object = from.object;
   x.use = &temporary.dst;
   return true;
 }

@@ -319,6 +319,8 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
     if (at != Py_None) in.stream = PyLong_AsVoidPtr(at);
     in.keeper = ref::borrowed(keeper);
   }
+  if (writable && in.producer->library == jax)  // not every release says so of its memory
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is an array of JAX, which is read-only; leave it away", name), false;
   if (writable && in.read_only)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is read-only; give an array that may be written", name), false;
   return true;

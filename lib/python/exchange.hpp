@@ -40,7 +40,8 @@ struct array {
   int64_t shape[max_rank];
   int64_t strides[max_rank];  // elements
 
-  bool on_device() const { return device.type == dlpack::cuda; }
+  // Managed memory too: what wrote it may still be queued.
+  bool on_device() const { return device.type == dlpack::cuda || device.type == dlpack::cuda_managed; }
 
   // What holds the memory.
   Py_buffer view;

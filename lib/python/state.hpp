@@ -84,6 +84,7 @@ struct state {
   PyObject* scope_get;  // the current scope of ls.backend, ls.variants: a bound ContextVar.get
   PyObject* hook;       // called after each call while somebody records, else NULL
   bool scoped;          // a scope was entered once
+  bool cuda_usable;     // has been found so, for device data
   PyObject* default_context;
   PyTypeObject* context_type;
   PyTypeObject* plan_type;

@@ -236,6 +236,24 @@ def test_out_of_other_libraries():
         ls.sum(x, axis=1, out=memoryview(bytes(24)).cast("d"))
 
 
+def test_device_data_where_no_gpu_is():
+    if any(backend.name == "cuda" and backend.usable for backend in ls.backends()):
+        pytest.skip("there is a GPU")
+    for device in (2, 13):
+        with pytest.raises(ls.NoBackend, match="cuda|CUDA"):
+            ls.sum(Producer(np.ones(3), device=device))
+    with pytest.raises(ls.InvalidArgument, match="backend is cpu"):
+        ls.sum(Producer(np.ones(3), device=2), backend="cpu")
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_a_packed_copy_on_the_way_changes_no_kind(producer):
+    if producer == "buffer":
+        return
+    given = PRODUCERS[producer](RNG.standard_normal((3, 4, 5)).astype("f4"))
+    assert type(ls.sum(given, axis=1)) is type(given) and type(ls.max(given, axis=(0, 2))) is type(given)
+
+
 @pytest.mark.skipif(not present("jax"), reason="no JAX")
 def test_jax():
     import jax

@@ -6,7 +6,7 @@ import importlib
 import sys
 from typing import Any
 
-from ._errors import InvalidArgument, UnsupportedDtype
+from ._errors import InvalidArgument, NoBackend, UnsupportedDtype
 
 NUMPY, TORCH, CUPY, NUMBA, JAX, ARRAY_API, BUFFER, OWN = range(8)
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
@@ -102,7 +102,7 @@ def _numpy_without_buffer(x: Any, name: Any, writable: Any, interface: Any) -> A
 
 def _dlpack(x: Any, name: Any, stream: Any) -> Any:
     where = x.__dlpack_device__()
-    if int(where[0]) == CUDA:
+    if int(where[0]) in (CUDA, CUDA_MANAGED):
         if stream is None:
             stream = current_stream(x, int(where[1]))
         keywords = {"stream": stream, "max_version": DLPACK_VERSION}
@@ -173,6 +173,15 @@ def stream_handle(stream: Any) -> Any:
     if handle < 0:
         raise InvalidArgument(f"stream is {handle}; give the handle of a cudaStream_t")
     return handle or LEGACY_STREAM
+
+
+def require_cuda() -> Any:
+    """Raise NoBackend where device data has come and nothing here can compute on it."""
+    from . import _core
+    reasons = {name: reason for name, _, _, reason, usable, _ in _core.backends() if not usable}
+    if "cuda" in reasons or not any(name == "cuda" for name, *_ in _core.backends()):
+        raise NoBackend(f"x is in device memory, but the CUDA backend cannot run here: {reasons.get('cuda', 'its module is not installed')}; "
+                        "copy x to the host")
 
 
 def dtype_name(dtype: Any) -> Any:

@@ -1,0 +1,251 @@
+"""Beside a GPU: device arrays of PyTorch, CuPy, JAX and numba, streams, graphs. Skipped where there is none."""
+import os
+import time
+
+import numpy as np
+import pytest
+
+import lockstep as ls
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+pytestmark = pytest.mark.skipif(not any(b.name == "cuda" and b.usable for b in ls.backends()), reason="no usable CUDA backend")
+RNG = np.random.default_rng(11)
+
+
+@pytest.fixture
+def torch():
+    module = pytest.importorskip("torch")
+    if not module.cuda.is_available():
+        pytest.skip("PyTorch sees no GPU")
+    return module
+
+
+def from_torch(x):
+    return pytest.importorskip("torch").from_numpy(x.copy()).cuda()
+
+
+def from_cupy(x):
+    return pytest.importorskip("cupy").asarray(x)
+
+
+def from_jax(x):
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX sees no GPU")
+    if x.dtype.itemsize == 8:
+        pytest.skip("JAX without 64-bit types")
+    return jax.device_put(x)
+
+
+def from_numba(x):
+    return pytest.importorskip("numba.cuda").to_device(x)
+
+
+def back(a):
+    if type(a).__module__.startswith("torch"):
+        return a.cpu().numpy()
+    if hasattr(a, "copy_to_host"):
+        return a.copy_to_host()
+    return a.get() if hasattr(a, "get") else np.asarray(a)
+
+
+FROM = {"torch": from_torch, "cupy": from_cupy, "jax": from_jax, "numba": from_numba}
+CALLS = [("sum", {}), ("sum", {"axis": 0}), ("sum", {"axis": 1}), ("norm", {"axis": (0, 1)}), ("max", {"axis": 1, "keepdims": True}),
+         ("argmin", {"axis": 0}), ("transpose", {}), ("permute", {"axes": (2, 0, 1)}), ("square_sum", {"axis": -1}),
+         ("stencil", {"weights": [1.0, -2.0, 1.0], "axes": -1}), ("shuffle", {"kind": "xor", "operand": 3})]
+
+
+@pytest.mark.parametrize("library", FROM)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
+def test_a_gpu_gives_the_bits_of_the_cpu(library, dtype):
+    x = (RNG.standard_normal((6, 70, 64)) * 50).astype(dtype)
+    given = FROM[library](x)
+    for name, keywords in CALLS:
+        if name == "stencil" and dtype[0] == "i" or library == "jax" and (name == "argmin" or dtype == "i4" and name != "transpose"):
+            continue
+        want = getattr(ls, name)(x, **keywords)
+        got = getattr(ls, name)(given, **keywords)
+        assert ls.last_run().backend == "cuda" and ls.last_run().staged_bytes == 0, (name, ls.last_run())
+        assert type(got) is type(given) and tuple(got.shape) == np.shape(want)
+        assert back(got).tobytes() == want.tobytes(), (library, dtype, name)
+
+
+def test_the_digest_of_the_gpu_is_the_golden_one():
+    assert ls.verify("cuda")
+
+
+@pytest.mark.parametrize("side", [False, True])
+def test_calls_follow_the_current_stream_and_nothing_waits(torch, side):
+    n = 1 << 20
+    stream = torch.cuda.Stream() if side else torch.cuda.current_stream()
+    x, y = torch.zeros(n, device="cuda"), torch.zeros(1024, 1024, device="cuda")
+    with torch.cuda.stream(stream):
+        ls.sum(x), ls.transpose(y)  # queues are made
+        torch.cuda.synchronize()
+        for _ in range(3):
+            x.zero_(), y.zero_()
+            torch.cuda._sleep(500_000_000)  # some tenths of a second of the device's time
+            x.fill_(1)
+            y[3, 5] = 7
+            begin = time.perf_counter()
+            total, turned = ls.sum(x), ls.transpose(y)
+            waited = time.perf_counter() - begin
+            twice = total * 2
+            x.fill_(5)  # after the sum, in the stream's order
+            y.zero_()
+            assert waited < 0.05, waited
+            assert twice.item() == 2 * n and turned[5, 3].item() == 7 and turned.sum().item() == 7
+
+
+def test_an_input_may_go_at_once(torch):
+    for _ in range(20):
+        torch.cuda._sleep(5_000_000)
+        total = ls.sum(torch.ones(1 << 18, device="cuda"))
+        other = torch.full((1 << 18,), 9.0, device="cuda")  # the pool's memory again, in the stream's order
+        assert total.item() == 1 << 18 and other[0].item() == 9
+
+
+def test_a_stream_of_the_callers_choice(torch):
+    stream = torch.cuda.Stream()
+    x = torch.ones(1 << 20, device="cuda")
+    torch.cuda.synchronize()
+    for given in (stream, stream.cuda_stream):
+        assert ls.sum(x, stream=given).item() == 1 << 20
+    assert ls.sum(x, stream=0).item() == 1 << 20
+    ls.release_stream(stream)
+    with pytest.raises(ls.InvalidArgument, match="stream is"):
+        ls.sum(x, stream="fast")
+
+
+def test_graphs_take_plans(torch):
+    x, y = torch.ones(64, 1000, device="cuda"), torch.empty(64, device="cuda")
+    plan = ls.plan.sum(x, axis=1)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        plan(x, out=y)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        plan(x, out=y)
+    for value in (2.0, 3.0):
+        x.fill_(value)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert y.tolist() == [1000 * value] * 64
+
+
+def test_cupy_streams():
+    cupy = pytest.importorskip("cupy")
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        x = cupy.arange(1 << 20, dtype="f4")
+        x *= 2
+        total = ls.sum(x, dtype="float64")
+        assert float(total) == float((1 << 20) * ((1 << 20) - 1))
+        out = cupy.empty(4, "f4")
+        assert ls.sum(x.reshape(4, -1), axis=1, out=out) is out
+        stream.synchronize()
+    ls.release_stream(stream)
+
+
+def test_what_only_the_device_finds(torch):
+    x = torch.full((1000,), 2**61, device="cuda")
+    ls.synchronize()
+    ls.sum(x)
+    with pytest.raises(ls.Overflow):
+        ls.synchronize()
+    with pytest.raises(ls.Overflow) as caught:
+        ls.sum(x, check=True)
+    assert caught.value.out.item() == 2**63 - 1
+    ls.synchronize()
+
+
+def test_segments_on_the_device(torch):
+    x = RNG.standard_normal(1000)
+    offsets = np.array([0, 10, 10, 500, 1000])
+    got = ls.segment_sum(torch.from_numpy(x).cuda(), torch.from_numpy(offsets).cuda())
+    assert got.cpu().numpy().tobytes() == ls.segment_sum(x, offsets).tobytes()
+    got = ls.segment_sum(torch.from_numpy(x).cuda(), offsets)
+    assert got.cpu().numpy().tobytes() == ls.segment_sum(x, offsets).tobytes()
+    with pytest.raises(ls.InvalidArgument, match="1000 elements"):
+        ls.segment_sum(torch.from_numpy(x).cuda(), torch.tensor([0, 1001]).cuda())
+
+
+def test_layouts_and_narrow_types(torch):
+    x = torch.randn(8, 9, 10, device="cuda")
+    for view in (x.permute(2, 0, 1), x[:, ::2], x[..., 1:], x.expand(2, 8, 9, 10), x.flip(1)):
+        here = view.cpu().numpy()
+        assert ls.sum(view, axis=1).cpu().numpy().tobytes() == ls.sum(here, axis=1).tobytes()
+        assert ls.transpose(view).cpu().numpy().tobytes() == ls.transpose(here).tobytes()
+    for dtype in (torch.float16, torch.bfloat16, torch.int8):
+        y = (x * 10).to(dtype)
+        assert ls.max(y, axis=1).dtype == dtype and torch.equal(ls.max(y, axis=1), y.amax(1))
+        assert torch.equal(ls.sum(y, axis=1), ls.sum(y.float() if y.is_floating_point() else y.int(), axis=1))
+
+
+def test_host_and_device_do_not_mix_in_silence(torch):
+    x = torch.ones(10, 10, device="cuda")
+    with pytest.raises(ls.InvalidArgument, match="one device"):
+        ls.transpose(x, out=torch.empty(10, 10))
+    with pytest.raises(ls.InvalidArgument, match="one device"):
+        ls.transpose(torch.ones(10, 10), out=x)
+    host = np.ones((100, 100), "f4")
+    assert ls.sum(host, backend="cuda") == 1e4 and ls.last_run().backend == "cuda"
+
+
+def test_the_cpu_does_not_take_device_data(torch):
+    # It would not wait for the stream that still writes it.
+    x = torch.zeros(1 << 20, device="cuda")
+    with pytest.raises(ls.InvalidArgument, match="backend is cpu"):
+        ls.sum(x, backend="cpu")
+    with ls.backend("cpu"), pytest.raises(ls.InvalidArgument, match="backend is cpu"):
+        ls.sum(x)
+    with ls.Context("cpu") as context:
+        with pytest.raises(ls.InvalidArgument, match="backend is cpu"):
+            context.sum(x)
+        context.set_backend("cuda")
+        assert context.sum(x).item() == 0
+
+
+def test_managed_memory_is_in_its_streams_order():
+    cupy = pytest.importorskip("cupy")
+    with cupy.cuda.using_allocator(cupy.cuda.MemoryPool(cupy.cuda.malloc_managed).malloc):
+        x = cupy.ones((1000, 1000), "f4")
+        for k in range(5):
+            x[:] = k
+            assert float(ls.sum(x)) == k * 1e6
+
+
+def test_memory_of_our_own(torch):
+    for kind in ("pinned", "managed"):
+        x = np.asarray(ls.empty((100, 100), "float32", kind=kind))
+        x[:] = 1
+        assert ls.sum(x) == 1e4
+    b = ls.empty((100, 100), "float32", kind="device")
+    t = torch.from_dlpack(b)
+    t.fill_(2)
+    torch.cuda.synchronize()
+    assert t.is_cuda and back(torch.from_dlpack(ls.sum(b, axis=1))).tolist() == [200] * 100
+    with pytest.raises(BufferError, match="device"):
+        memoryview(b)
+    described = ls.plan.sum(ls.spec((100, 100), "float32", device="cuda:0"), axis=1)
+    assert described(t).tolist() == [200] * 100
+
+
+def test_what_a_call_costs_the_host(torch, record_property):
+    x, y = torch.ones(8, 8, device="cuda"), torch.empty(8, 8, device="cuda")
+    plan = ls.plan.transpose(x)
+    found = {}
+    for name, call in (("sum", lambda: ls.sum(x)), ("transpose into out", lambda: ls.transpose(x, out=y)), ("plan", lambda: plan(x, out=y)),
+                       ("torch sum", lambda: x.sum())):
+        for _ in range(200):
+            call()
+        best = 1e9
+        for _ in range(10):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(100):
+                call()
+            best = min(best, (time.perf_counter() - begin) / 100)
+        found[name] = round(best * 1e6, 2)
+    print("host microseconds a call:", found)
+    assert found["sum"] < 200
