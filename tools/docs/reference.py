@@ -2,6 +2,7 @@
 
 A section of the header ("/* ---- plans ---- */") becomes a page; each doc block goes with the declarations that follow
 it; its slots ("Shapes", "Aliasing" ...) become a list of terms."""
+import ast
 import re
 import textwrap
 
@@ -88,3 +89,59 @@ def pages(header):
     for title, text in sections(header):
         made[re.sub(r"\W+", "-", title.strip()) + ".md"] = page(title.strip(), text)
     return prose(intro), made
+
+
+# ---- Python ------------------------------------------------------------------
+UNDERLINED = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.M)
+OPERATION = re.compile(r'^"(\w+\([^\n]*), "\nLOCKSTEP_SIGNATURE R"doc\((.*?)\)doc" LOCKSTEP_OTHERS R"doc\((.*?)\)doc",$', re.M | re.S)
+
+
+def numpydoc(text):
+    """A docstring in NumPy's style as Markdown: its sections in bold, their entries as terms, examples as sessions."""
+    parts = UNDERLINED.split(textwrap.dedent(text).strip() + "\n")
+    out = [parts[0].strip()]
+    for title, body in zip(parts[1::2], parts[2::2]):
+        body = body.strip("\n")
+        if title == "Examples":
+            out.append(f"**{title}**\n\n```pycon\n{body}\n```")
+        elif title == "Notes":
+            out.append(f"**{title}**\n\n{body}")
+        else:
+            entries = re.split(r"\n(?=\S)", body)
+            terms = []
+            for entry in entries:
+                term, _, rest = entry.partition("\n")
+                rest = textwrap.dedent(rest).strip().replace("\n", "\n  ")
+                terms.append(f"`{term}`\n: {rest or '-'}")
+            out.append(f"**{title}**\n\n" + "\n\n".join(terms))
+    return "\n\n".join(out)
+
+
+def documented(source):
+    """(heading, docstring) of each public function and class of a Python file, and of the classes' methods."""
+    for node in ast.parse(source).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_") and ast.get_docstring(node):
+            inner = next((n for n in ast.walk(node) if isinstance(n, ast.FunctionDef) and n.name == "__init__"), node)
+            arguments = ast.unparse(inner.args) if isinstance(inner, ast.FunctionDef) else ""
+            yield f"{node.name}({arguments.removeprefix('self').removeprefix(', ')})", ast.get_docstring(node)
+
+
+def python_page(folder, title):
+    """The reference of the package in a folder of its sources, as one page."""
+    header = (folder.parent / "docs.hpp").read_text()
+    others = "".join(line.replace('\\"', '"') + "\n" for line in re.findall(r'^  "(.*)\\n"(?: \\)?$', header, re.M))
+    operations = [(f"{signature}, ...)", before + others + after) for signature, before, after in OPERATION.findall(header)]
+    if len(operations) != 18:
+        raise SystemExit(f"reference: {len(operations)} operations were read in docs.hpp, not 18")
+    package = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())).partition(">>>")[0]
+    out = [f"# {title}", package, "## Operations"]
+    for heading, text in operations:
+        out += [f"### `{heading}`", numpydoc(text)]
+    for section, name in (("Stencils", "_stencils"), ("Contexts and scopes", "_contexts"), ("What ran and what there is", "_info"),
+                          ("Exceptions", "_errors")):
+        out.append(f"## {section}")
+        for heading, text in documented((folder / f"{name}.py").read_text()):
+            out += [f"### `{heading}`", numpydoc(text)]
+    plans = ast.get_docstring(ast.parse((folder / "plan.py").read_text()))
+    out += ["## Plans", plans.replace("\n>>>", "\n```pycon\n>>>", 1) + "\n```"]
+    return "\n\n".join(out) + "\n"

@@ -1,0 +1,20 @@
+"""Segments of any length, as a CSR matrix or a jagged batch has them."""
+import numpy as np
+
+import lockstep as ls
+
+lengths = np.array([3, 0, 5, 1, 1000])
+offsets = np.concatenate([[0], np.cumsum(lengths)])  # int64, one more than there are segments
+x = np.random.default_rng(3).standard_normal(offsets[-1])
+
+sums = ls.segment_sum(x, offsets)
+assert sums[1] == 0.0
+for s, (a, b) in enumerate(zip(offsets, offsets[1:])):
+    assert sums[s] == ls.sum(x[a:b])  # the bits of the slice alone
+
+try:
+    ls.segment_max(x, offsets)
+except ls.Empty as error:
+    print(error)
+else:
+    raise AssertionError("the greatest of nothing")
