@@ -100,6 +100,9 @@ void lockstep_comm::receive(int32_t process, void* data, size_t bytes, std::vect
 
 void lockstep_comm::wait(std::vector<pending>& requests, const std::function<void(size_t)>& arrived) {
   auto since = clock::now();
+  waiting = &requests;
+  const std::unique_ptr<lockstep_comm, void (*)(lockstep_comm*)> no_longer(
+      this, [](lockstep_comm* comm) { comm->waiting = nullptr; });
   for (int64_t idle = 0;; ++idle) {
     bool all = true;
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -130,59 +133,75 @@ void lockstep_comm::wait(std::vector<pending>& requests, const std::function<voi
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (timeout_ms >= 0 && clock::now() - since > std::chrono::milliseconds(timeout_ms) &&
         !LOCKSTEP_MUTANT("ranks_deadline_ignored")) {
-      std::vector<size_t> silent;
-      for (size_t i = 0; i < requests.size(); ++i)
-        if (!requests[i].done) silent.push_back(i);
-      lost(requests, silent);
+      std::set<int32_t> silent;
+      for (const pending& r : requests)
+        if (!r.done) silent.insert(r.process);
+      lost(silent, -1);
     }
   }
 }
 
 // Who waits for a rank that is gone is silent itself. So everyone tells everyone first that it is alive and whom it
-// misses, and for a moment listens: named is who stays silent even then.
-void lockstep_comm::lost(std::vector<pending>& requests, const std::vector<size_t>& silent) {
-  std::set<int32_t> missed;
-  for (const size_t i : silent) missed.insert(requests[i].process);
+// misses, and for a moment listens: named is who stays silent even then. told_by: the process that was first, or -1.
+void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
+  const bool named_here = missed.erase(engine.process) != 0;
+  std::vector<pending> none, &requests = waiting != nullptr ? *waiting : none;
+  if (missed.empty())
+    for (const pending& r : requests)
+      if (!r.done && r.process != told_by) missed.insert(r.process);
   std::string list = "missing";
   for (const int32_t p : missed) list += format_text(" {}", p);
   tell_all(list, LOCKSTEP_RANK_LOST);
 
   std::set<int32_t> alive, others;
-  constexpr size_t room = sizeof(closing_message);
+  if (told_by >= 0) alive.insert(told_by);
   std::vector<pending> listeners;
-  for (int32_t p = 0; p < engine.processes; ++p) {
-    if (p == engine.process || missed.count(p) != 0) continue;
+  const auto listen_to = [&](int32_t process) {
     // Never freed: the transport may write into it later.
-    pending l{p, nullptr, std::malloc(room)};
-    if (l.data != nullptr && engine.irecv(engine.user, p, const_cast<void*>(l.data), room, &l.request) == 0)
+    pending l{process, nullptr, std::malloc(sizeof(closing_message))};
+    if (l.data == nullptr) return;
+    if (engine.irecv(engine.user, process, const_cast<void*>(l.data), sizeof(closing_message), &l.request) == 0)
       listeners.push_back(l);
-  }
+  };
   const auto listen = [&](pending& r) {
     int done = 0;
     if (r.done) return;
     const int result = engine.test(engine.user, &r.request, &done, &r.received);
     r.done = done != 0 || result != 0;
-    if (done != 0 || result == LOCKSTEP_ENGINE_TRUNCATED) alive.insert(r.process);
-    if (!r.done || result != 0 || r.data == nullptr || r.received < sizeof(closing_message)) return;
+    if (!r.done || r.data == nullptr) return;
     const auto* m = static_cast<const closing_message*>(r.data);
-    if (m->head.magic != magic || m->head.what >> 56 != static_cast<uint64_t>(kind::closing)) return;
+    if (result != 0 || r.received < sizeof(closing_message) || m->head.magic != magic ||
+        m->head.what >> 56 != static_cast<uint64_t>(kind::closing))
+      return listen_to(r.process);  // sent before; a sign of life is what follows
+    alive.insert(r.process);
     for (const int32_t p : missing_in(m->text)) others.insert(p);
   };
-  const auto until = clock::now() + std::chrono::milliseconds(std::min<int64_t>(500, timeout_ms / 2 + 20));
+  for (int32_t p = 0; p < engine.processes; ++p) {
+    bool listened_to = p == engine.process || p == told_by;
+    for (const pending& r : requests) listened_to = listened_to || (r.process == p && r.data != nullptr && !r.done);
+    if (!listened_to) listen_to(p);
+  }
+  const auto until = clock::now() + std::chrono::milliseconds(std::clamp<int64_t>(timeout_ms, 20, 600));
   while (clock::now() < until) {
-    for (const size_t i : silent) listen(requests[i]);
-    for (pending& l : listeners) listen(l);
+    for (pending& r : requests) listen(r);
+    for (size_t i = 0; i < listeners.size(); ++i) {
+      pending l = listeners[i];
+      listen(l);
+      listeners[i] = l;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::set<int32_t> named;
   for (const auto* from : {&missed, &others})
     for (const int32_t p : *from)
       if (alive.count(p) == 0 && p != engine.process && p >= 0 && p < engine.processes) named.insert(p);
-  if (named.empty()) named = missed;
+  if (named.empty() && !named_here) named = missed;
   std::vector<std::string> names;
   for (const int32_t p : named) names.push_back(name_of(p));
   closed = LOCKSTEP_RANK_LOST;
-  reason = format_text("{} gave no sign for {} ms", joined(names, ", "), timeout_ms);
+  reason = named.empty() ? format_text("{} waited in vain for {}, which is this process",
+                                       told_by >= 0 ? name_of(told_by) : "another rank", name_of(engine.process))
+                         : format_text("{} gave no sign for {} ms", joined(names, ", "), timeout_ms);
   if ((flags & LOCKSTEP_ABORT_ON_LOSS) != 0 && engine.abort != nullptr) engine.abort(engine.user, reason.c_str());
   fail(LOCKSTEP_RANK_LOST,
        "{}; see what became of it, or give a longer timeout_ms. The communicator is closed: make another one", reason);
@@ -229,17 +248,11 @@ void lockstep_comm::check(int32_t process, const void* message, size_t received_
   const char* text = static_cast<const char*>(message) + sizeof head;
   const size_t text_length = strnlen(text, received_bytes - sizeof head);
   if (head.what >> 56 == static_cast<uint64_t>(kind::closing)) {
-    closed = static_cast<lockstep_status>(head.status);
     const std::string told(text, text_length);
     const std::vector<int32_t> missing = missing_in(told);
-    if (!missing.empty()) {  // it was the slow one itself, or it waited for a third
-      std::vector<std::string> names;
-      for (const int32_t p : missing)
-        if (p >= 0 && p < engine.processes) names.push_back(name_of(p));
-      reason = format_text("{} waited in vain for {}", from, joined(names, ", "));
-    } else {
-      reason = format_text("{}: {}", from, told);
-    }
+    if (!missing.empty()) lost({missing.begin(), missing.end()}, process);
+    closed = static_cast<lockstep_status>(head.status);
+    reason = format_text("{}: {}", from, told);
     fail(closed, "{}. The communicator is closed: make another one", reason);
   }
   const uint64_t expected = received[static_cast<size_t>(process)]++;

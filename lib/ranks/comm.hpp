@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,5 +118,6 @@ struct lockstep_comm {
 
  private:
   void tell_all(const std::string& text, lockstep_status status);
-  [[noreturn]] void lost(std::vector<pending>& requests, const std::vector<size_t>& silent);
+  [[noreturn]] void lost(std::set<int32_t> missed, int32_t told_by);
+  std::vector<pending>* waiting = nullptr;  // what is waited for now
 };

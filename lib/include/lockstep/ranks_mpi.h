@@ -1,0 +1,212 @@
+/* ranks_mpi.h - a communicator (ranks.h) over MPI. Header-only: it is compiled with
+ * the MPI of the program that includes it, so the library is tied to none. Point to
+ * point messages alone, of one communicator of its own and one tag.
+ *
+ * MPI_THREAD_FUNNELED is enough where the thread that calls lockstep is the one
+ * that calls MPI. A communicator should be destroyed before MPI_Finalize; one that
+ * is not can no longer be used, and may still be destroyed. */
+#ifndef LOCKSTEP_RANKS_MPI_H
+#define LOCKSTEP_RANKS_MPI_H
+
+/* The C bindings are enough: MPI's old C++ ones would ask for a library more. */
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+
+#include <lockstep/ranks.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Counts are int in MPI before 4: longer messages go in pieces of this size, the
+ * last one shorter. */
+#ifndef LOCKSTEP_MPI_PIECE_BYTES
+#define LOCKSTEP_MPI_PIECE_BYTES ((size_t)1 << 30)
+#endif
+
+typedef struct lockstep_mpi_state {
+  MPI_Comm comm;
+  int key; /* of an attribute of MPI_COMM_SELF, which MPI_Finalize deletes first */
+  int finalized;
+  char name[96];
+  char text[MPI_MAX_ERROR_STRING + 1];
+} lockstep_mpi_state;
+
+typedef struct lockstep_mpi_request {
+  MPI_Request now; /* of the piece under way */
+  char* data;
+  size_t bytes, done; /* done: of the pieces before */
+  int peer, sends;
+} lockstep_mpi_request;
+
+static inline int lockstep_mpi_piece(lockstep_mpi_state* state, lockstep_mpi_request* r) {
+  const size_t left = r->bytes - r->done;
+  const int count = (int)(left < LOCKSTEP_MPI_PIECE_BYTES ? left : LOCKSTEP_MPI_PIECE_BYTES);
+  return r->sends ? MPI_Isend(r->data + r->done, count, MPI_BYTE, r->peer, 0, state->comm, &r->now)
+                  : MPI_Irecv(r->data + r->done, count, MPI_BYTE, r->peer, 0, state->comm, &r->now);
+}
+
+static inline int lockstep_mpi_begin(void* user, int peer, void* data, size_t bytes, int sends, void** request) {
+  lockstep_mpi_state* state = (lockstep_mpi_state*)user;
+  lockstep_mpi_request* r = NULL;
+  int result = MPI_ERR_NO_MEM;
+  if (state->finalized) return MPI_ERR_COMM;
+  r = (lockstep_mpi_request*)calloc(1, sizeof *r);
+  if (r == NULL) return result;
+  r->data = (char*)data;
+  r->bytes = bytes;
+  r->peer = peer;
+  r->sends = sends;
+  result = lockstep_mpi_piece(state, r);
+  if (result != MPI_SUCCESS)
+    free(r);
+  else
+    *request = r;
+  return result;
+}
+
+static inline int lockstep_mpi_isend(void* user, int32_t to, const void* data, size_t bytes, void** request) {
+  return lockstep_mpi_begin(user, (int)to, (void*)data, bytes, 1, request);
+}
+static inline int lockstep_mpi_irecv(void* user, int32_t from, void* data, size_t bytes, void** request) {
+  return lockstep_mpi_begin(user, (int)from, data, bytes, 0, request);
+}
+
+static inline int lockstep_mpi_test(void* user, void** request, int* done, size_t* received) {
+  lockstep_mpi_state* state = (lockstep_mpi_state*)user;
+  lockstep_mpi_request* r = (lockstep_mpi_request*)*request;
+  MPI_Status status;
+  int result = MPI_ERR_COMM, flag = 0, count = 0;
+  *done = 0;
+  if (!state->finalized) result = MPI_Test(&r->now, &flag, &status);
+  if (result == MPI_SUCCESS && !flag) return 0;
+  if (result == MPI_SUCCESS) {
+    if (r->sends) {
+      const size_t left = r->bytes - r->done;
+      count = (int)(left < LOCKSTEP_MPI_PIECE_BYTES ? left : LOCKSTEP_MPI_PIECE_BYTES);
+    } else {
+      result = MPI_Get_count(&status, MPI_BYTE, &count);
+    }
+  }
+  if (result == MPI_SUCCESS) {
+    r->done += (size_t)count;
+    /* A whole piece is followed by another, which may be empty. */
+    if ((size_t)count == LOCKSTEP_MPI_PIECE_BYTES) {
+      result = lockstep_mpi_piece(state, r);
+      if (result == MPI_SUCCESS) return 0;
+    }
+  }
+  *done = 1;
+  *received = r->done;
+  free(r);
+  *request = NULL;
+  if (result != MPI_SUCCESS) {
+    int kind = 0;
+    MPI_Error_class(result, &kind);
+    if (kind == MPI_ERR_TRUNCATE) return LOCKSTEP_ENGINE_TRUNCATED;
+  }
+  return result;
+}
+
+static inline const char* lockstep_mpi_error(void* user, int result) {
+  lockstep_mpi_state* state = (lockstep_mpi_state*)user;
+  int length = 0;
+  if (state->finalized) return "MPI_Finalize was called before";
+  if (MPI_Error_string(result, state->text, &length) != MPI_SUCCESS) return "an unknown MPI error";
+  return state->text;
+}
+
+static inline void lockstep_mpi_abort(void* user, const char* why) {
+  lockstep_mpi_state* state = (lockstep_mpi_state*)user;
+  fprintf(stderr, "lockstep: %s\n", why);
+  if (!state->finalized) MPI_Abort(state->comm, 1);
+}
+
+static inline void lockstep_mpi_close(void* user, int clean) {
+  lockstep_mpi_state* state = (lockstep_mpi_state*)user;
+  if (!state->finalized) {
+    MPI_Comm_delete_attr(MPI_COMM_SELF, state->key); /* sets finalized */
+    MPI_Comm_free_keyval(&state->key);
+    /* Collective: only where all come here. */
+    if (clean) MPI_Comm_free(&state->comm);
+  }
+  free(state);
+}
+
+static inline int lockstep_mpi_at_finalize(MPI_Comm self, int key, void* value, void* extra) {
+  (void)self, (void)key, (void)extra;
+  ((lockstep_mpi_state*)value)->finalized = 1;
+  return MPI_SUCCESS;
+}
+
+/* A transport over MPI; the caller's communicator is duplicated: collective. */
+LOCKSTEP_NODISCARD static inline lockstep_status lockstep_engine_mpi(MPI_Comm comm, lockstep_engine* engine) {
+  lockstep_mpi_state* state = (lockstep_mpi_state*)calloc(1, sizeof *state);
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int initialized = 0, finalized = 0, length = 0, processes = 0, process = 0;
+  lockstep_engine e = {sizeof(lockstep_engine),
+                       LOCKSTEP_ENGINE_ABI,
+                       0,
+                       0,
+                       0,
+                       0,
+                       0,
+                       lockstep_mpi_isend,
+                       lockstep_mpi_irecv,
+                       lockstep_mpi_test,
+                       lockstep_mpi_error,
+                       lockstep_mpi_abort,
+                       lockstep_mpi_close};
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (state == NULL || !initialized || finalized) {
+    free(state);
+    lockstep_set_error(state == NULL ? "out of host memory" : "call this between MPI_Init and MPI_Finalize");
+    return state == NULL ? LOCKSTEP_OUT_OF_MEMORY : LOCKSTEP_INVALID_ARGUMENT;
+  }
+  if (MPI_Comm_dup(comm, &state->comm) != MPI_SUCCESS) {
+    free(state);
+    lockstep_set_error("MPI_Comm_dup failed for the communicator that was given");
+    return LOCKSTEP_BACKEND_FAILED;
+  }
+  MPI_Comm_set_errhandler(state->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, lockstep_mpi_at_finalize, &state->key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, state->key, state);
+  MPI_Comm_size(state->comm, &processes);
+  MPI_Comm_rank(state->comm, &process);
+  MPI_Get_library_version(version, &length);
+  version[strcspn(version, ",\n")] = '\0';
+  snprintf(state->name, sizeof state->name, "mpi (%.80s)", version);
+  e.user = state;
+  e.processes = processes;
+  e.process = process;
+  e.name = state->name;
+  *engine = e;
+  return LOCKSTEP_OK;
+}
+
+/* lockstep_comm_create over MPI: collective over comm, which stays the caller's.
+ * Where it fails on one process it fails on all. */
+LOCKSTEP_NODISCARD static inline lockstep_status lockstep_comm_from_mpi(lockstep_context* context, MPI_Comm mpi,
+                                                                        const lockstep_comm_options* options,
+                                                                        lockstep_comm** comm) {
+  lockstep_engine engine;
+  lockstep_status status = lockstep_engine_mpi(mpi, &engine);
+  if (status != LOCKSTEP_OK) return status;
+  status = lockstep_comm_create(context, &engine, options, comm);
+  if (status != LOCKSTEP_OK) engine.close(engine.user, 0);
+  return status;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
