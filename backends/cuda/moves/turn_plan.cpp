@@ -42,10 +42,11 @@ bool shape_turn(const axes& a, pointers which, turn_shape& shape) {
     bool open[2] = {true, true};
     while (open[0] || open[1]) {
       const int64_t run[2] = {shape.block * shape.count_i, shape.block * shape.count_j};
-      const int side = !open[0] ? 1 : !open[1] ? 0 : run[0] <= run[1] ? 0 : 1;
+      // dst's rows first: where both want an axis, they get it.
+      const int side = !open[0] ? 1 : !open[1] ? 0 : run[0] < run[1] ? 0 : 1;
       const int k = next[side] < a.rank ? order[side][next[side]] : -1;
       int& axes_now = side == 0 ? shape.is : shape.js;
-      if (k < 0 || taken[k] || run[side] * bytes >= run_bytes || axes_now == turn_levels ||
+      if (k < 0 || taken[k] || (axes_now > 0 && run[side] * bytes >= run_bytes) || axes_now == turn_levels ||
           stride(a, k, side == 1) != run[side]) {
         open[side] = false;
         continue;
@@ -54,6 +55,8 @@ bool shape_turn(const axes& a, pointers which, turn_shape& shape) {
       (side == 0 ? shape.i : shape.j)[axes_now++] = k;
       (side == 0 ? shape.count_i : shape.count_j) *= a.at[k].count;
     }
+    shape.first_i = shape.is > 0 ? a.at[shape.i[0]].count : 1;
+    shape.first_j = shape.js > 0 ? a.at[shape.j[0]].count : 1;
     for (int n = 0; n < a.rank; ++n)  // what the runs leave, in the order of the smaller stride
       if (const int k = order[1][n]; !taken[k]) shape.out[shape.outs++] = k;
     return shape.outs <= turn_outer && shape.inners <= turn_levels;
@@ -101,27 +104,31 @@ bool plan_turn(const axes& a, const turn_shape& shape, const turn_choice& choice
   plan.tile_i = choice.tile_i, plan.tile_j = choice.tile_j;
   const auto up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
   const int64_t tiles_i = up(shape.count_i, choice.tile_i), tiles_j = up(shape.count_j, choice.tile_j);
-  plan.tiles_i = divider(tiles_i), plan.tiles_j = divider(tiles_j);
+  plan.tiles_i = quick_divider(tiles_i), plan.tiles_j = quick_divider(tiles_j);
   const int64_t lanes_i = up(choice.tile_i * block, choice.word_i), lanes_j = up(choice.tile_j * block, choice.word_j);
   if (lanes_i > turn_threads || lanes_j > turn_threads) return false;
   if (choice.tile_i * block % choice.word_i != 0 || choice.tile_j * block % choice.word_j != 0) return false;
-  plan.lanes_i = divider(lanes_i), plan.lanes_j = divider(lanes_j);
+  plan.lanes_i = quick_divider(lanes_i), plan.lanes_j = quick_divider(lanes_j);
   plan.groups_i = static_cast<uint32_t>(turn_threads / lanes_i);
   plan.groups_j = static_cast<uint32_t>(turn_threads / lanes_j);
   if (up(choice.tile_j, plan.groups_i) > choice.rounds || up(choice.tile_i, plan.groups_j) > choice.rounds) return false;
-  plan.inner = divider(block);
-  const auto levels = [&](const int* which, int count, bool dst_strides, turn_level* to) {
-    for (int n = 0; n < count; ++n)
-      to[n] = {divider(a.at[which[n]].count), static_cast<uint32_t>(stride(a, which[n], dst_strides))};
-    return count;
+  plan.inner = quick_divider(block);
+  const auto run = [&](const int* which, int count, bool in_dst) {
+    turn_run r{};
+    if (count > 0) r.first = static_cast<uint32_t>(stride(a, which[0], in_dst));
+    if (count < 2) return r;
+    const divider by(a.at[which[0]].count);
+    r.count = by.d, r.multiplier = by.multiplier, r.shift = by.shift;
+    r.second = static_cast<uint32_t>(stride(a, which[1], in_dst));
+    return r;
   };
-  plan.levels_i = levels(shape.i, shape.is, true, plan.i);
-  plan.levels_j = levels(shape.j, shape.js, false, plan.j);
-  plan.levels_inner = levels(shape.inner, shape.inners, false, plan.within);
+  plan.i = run(shape.i, shape.is, true);
+  plan.j = run(shape.j, shape.js, false);
+  plan.within = run(shape.inner, shape.inners, false);
   int64_t blocks = tiles_i * tiles_j;
   for (int n = 0; n < shape.outs; ++n) {
     const axis& x = a.at[shape.out[n]];
-    plan.out[plan.outer++] = {divider(x.count), static_cast<uint32_t>(x.src), static_cast<uint32_t>(x.dst)};
+    plan.out[plan.outer++] = {quick_divider(x.count), static_cast<uint32_t>(x.src), static_cast<uint32_t>(x.dst)};
     blocks *= x.count;
   }
   if (blocks >= int64_t{1} << 31) return false;
@@ -137,7 +144,7 @@ bool plan_turn(const axes& a, const turn_shape& shape, const turn_choice& choice
     for (int64_t lane = 0; lane < lanes; ++lane) {
       auto within = static_cast<uint32_t>(lane * choice.word_j);
       const uint32_t j = plan.inner.split(within);
-      const int64_t place = j * pitch + j / choice.word_j * plan.skew + offset_of(plan.within, plan.levels_inner, within);
+      const int64_t place = j * pitch + j / choice.word_j * plan.skew + plan.within.offset(within);
       most = std::max(most, ++hits[place * bytes / bank % (128 / bank)]);
     }
     if (most < fewest) fewest = most, plan.pitch = static_cast<uint32_t>(pitch);
@@ -151,8 +158,29 @@ uint32_t turn_share(const turn_shape& shape, bool along_j, int64_t want, int wor
   const int64_t count = along_j ? shape.count_j : shape.count_i;
   const auto up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
   if (want + want / 4 >= count) return static_cast<uint32_t>(count);
-  const int64_t pieces = up(count, want), unit = want >= 16 ? std::max(word, 4) : word;
+  const int64_t first = (along_j ? shape.first_j : shape.first_i);  // the axis that the other side may go on with
+  const int64_t pieces = up(count, want);
+  const int64_t unit = first < count && first <= want && first % word == 0 ? first : want >= 16 ? std::max(word, 4) : word;
   return static_cast<uint32_t>(std::min(up(up(count, pieces), unit) * unit, count));
+}
+
+bool plan_gather(const axes& a, uint32_t threads, gather_plan& plan) {
+  if (a.rank > gather_levels || a.elements() >= int64_t{1} << 31) return false;
+  plan = gather_plan{};
+  plan.src = a.src, plan.dst = a.dst, plan.levels = a.rank, plan.threads = threads;
+  plan.elements = static_cast<uint32_t>(a.elements());
+  int order[LOCKSTEP_MAX_RANK];
+  order_of(a, true, order);
+  for (int n = 0; n < gather_levels; ++n) {
+    // Beyond the axes nothing is left: any count gives index 0.
+    plan.axis[n].count = quick_divider(int64_t{1} << 30);
+    if (n >= a.rank) continue;
+    const axis& x = a.at[order[n]];
+    plan.axis[n] = {quick_divider(x.count), static_cast<uint32_t>(x.src), static_cast<uint32_t>(x.dst)};
+  }
+  const uint32_t each = threads * gather_rounds;
+  plan.blocks = (plan.elements - 1) / each + 1;
+  return true;
 }
 
 }  // namespace lockstep::cuda
