@@ -156,8 +156,13 @@ std::vector<search_folder> search_folders(const void* own) {
       begin = end + 1;
     }
   }
+#if defined(LOCKSTEP_MODULE_FOLDER)  // a static library: beside the program is no place of its own
+  (void)own;
+  add(LOCKSTEP_MODULE_FOLDER);
+#else
   if (const loaded_file library = own_file(own); !library.path.empty())
     add(fs::path(library.path).parent_path() / "lockstep");
+#endif
   return folders;
 }
 

@@ -20,7 +20,8 @@ struct search_folder {
   std::string refused;  // why it is not trusted ("anybody may write to it"); "" when it is
 };
 // LOCKSTEP_BACKEND_PATH (ignored in setuid programs), then <folder of
-// liblockstep.so>/lockstep; own is the address of one of the library's functions.
+// liblockstep.so>/lockstep (of a static library: libdir/lockstep, as it was configured);
+// own is the address of one of the library's functions.
 // Never the current directory, never LD_LIBRARY_PATH.
 std::vector<search_folder> search_folders(const void* own);
 
