@@ -79,7 +79,8 @@ void check(const std::vector<int64_t>& shape, const std::vector<int>& perm, int 
     d.src_strides[k] = n, n = n * shape[k] + (k > 0 ? pad_src : 0);
   }
   for (int k = d.rank - 1; k >= 0; --k) d.dst_strides[k] = m, m = m * shape[perm[k]] + (k > 0 ? pad_dst : 0);
-  std::vector<std::max_align_t> src_memory((n * bytes + 256) / sizeof(std::max_align_t)), dst_memory((m * bytes + 256) / sizeof(std::max_align_t));
+  std::vector<std::max_align_t> src_memory((n * bytes + 256) / sizeof(std::max_align_t)),
+      dst_memory((m * bytes + 256) / sizeof(std::max_align_t));
   auto* src = reinterpret_cast<unsigned char*>(src_memory.data()) + offset * bytes;
   auto* dst = reinterpret_cast<unsigned char*>(dst_memory.data()) + (offset * 3 % 7) * bytes;
   std::mt19937 random(1);
@@ -89,7 +90,9 @@ void check(const std::vector<int64_t>& shape, const std::vector<int>& perm, int 
   turn_shape s;
   if (!shape_turn(a, pointers::as_given, s)) return;
   turn_plan plan;
-  const turn_choice choice{turn_share(s, false, std::max<int64_t>(want_i / s.block, 1), s.word_i), turn_share(s, true, std::max<int64_t>(want_j / s.block, 1), s.word_j), 16, s.word_i, s.word_j};
+  const turn_choice choice{turn_share(s, false, std::max<int64_t>(want_i / s.block, 1), s.word_i),
+                           turn_share(s, true, std::max<int64_t>(want_j / s.block, 1), s.word_j), 16, s.word_i,
+                           s.word_j};
   if (!plan_turn(a, s, choice, plan)) return;
   ++checked;
   std::vector<uint8_t> writes(m * bytes);
@@ -119,14 +122,16 @@ TEST(turn, random_permutations) {
     std::iota(perm.begin(), perm.end(), 0);
     std::shuffle(perm.begin(), perm.end(), random);
     int64_t all = 1;
-    for (int64_t& s : shape) s = std::clamp<int64_t>(1 + up_to(up_to(4) == 0 ? 300 : 20), 1, std::max<int64_t>(40000 / all, 1)), all *= s;
+    for (int64_t& s : shape)
+      s = std::clamp<int64_t>(1 + up_to(up_to(4) == 0 ? 300 : 20), 1, std::max<int64_t>(40000 / all, 1)), all *= s;
     const int bytes = 1 << up_to(5);
     const int64_t pad_src = up_to(3) == 0 ? up_to(5) : 0, pad_dst = up_to(3) == 0 ? up_to(5) : 0;
     const int offset = up_to(2) == 0 ? up_to(4) : 0;
     std::string text = "b" + std::to_string(bytes);
     for (const int64_t s : shape) text += " x" + std::to_string(s);
     for (const int p : perm) text += "," + std::to_string(p);
-    SCOPED_TRACE(text + " pads " + std::to_string(pad_src) + " " + std::to_string(pad_dst) + " offset " + std::to_string(offset) + " turn " + std::to_string(turn));
+    SCOPED_TRACE(text + " pads " + std::to_string(pad_src) + " " + std::to_string(pad_dst) + " offset " +
+                 std::to_string(offset) + " turn " + std::to_string(turn));
     ASSERT_NO_FATAL_FAILURE(check(shape, perm, bytes, pad_src, pad_dst, offset, 4 << up_to(6), 4 << up_to(6)));
   }
   RecordProperty("checked", checked);

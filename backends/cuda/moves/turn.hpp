@@ -58,7 +58,7 @@ struct turn_plan {
   quick_divider tiles_j, tiles_i;
   uint32_t tile_i, tile_j, count_i, count_j;  // blocks along i and j
   int outer;
-  uint32_t groups_i;  // rows of src at a time
+  uint32_t groups_i;             // rows of src at a time
   quick_divider inner, lanes_i;  // lanes_i: threads that share a row of src
   turn_run j;
   uint32_t pitch, skew;  // elements of the image from j to the next; more after each word's worth of them
@@ -73,7 +73,8 @@ struct turn_plan {
 
 // The axes of a permutation as a turn sees them.
 struct turn_shape {
-  int inner[LOCKSTEP_MAX_RANK], i[LOCKSTEP_MAX_RANK], j[LOCKSTEP_MAX_RANK], out[LOCKSTEP_MAX_RANK];  // axes::at, fastest first
+  int inner[LOCKSTEP_MAX_RANK], i[LOCKSTEP_MAX_RANK], j[LOCKSTEP_MAX_RANK],
+      out[LOCKSTEP_MAX_RANK];  // axes::at, fastest first
   int inners, is, js, outs;
   int64_t block, count_i, count_j;  // elements; blocks
   int64_t first_i, first_j;         // of them the first axis of the run

@@ -111,7 +111,8 @@ bool plan_turn(const axes& a, const turn_shape& shape, const turn_choice& choice
   plan.lanes_i = quick_divider(lanes_i), plan.lanes_j = quick_divider(lanes_j);
   plan.groups_i = static_cast<uint32_t>(turn_threads / lanes_i);
   plan.groups_j = static_cast<uint32_t>(turn_threads / lanes_j);
-  if (up(choice.tile_j, plan.groups_i) > choice.rounds || up(choice.tile_i, plan.groups_j) > choice.rounds) return false;
+  if (up(choice.tile_j, plan.groups_i) > choice.rounds || up(choice.tile_i, plan.groups_j) > choice.rounds)
+    return false;
   plan.inner = quick_divider(block);
   const auto run = [&](const int* which, int count, bool in_dst) {
     turn_run r{};
@@ -160,7 +161,9 @@ uint32_t turn_share(const turn_shape& shape, bool along_j, int64_t want, int wor
   if (want + want / 4 >= count) return static_cast<uint32_t>(count);
   const int64_t first = (along_j ? shape.first_j : shape.first_i);  // the axis that the other side may go on with
   const int64_t pieces = up(count, want);
-  const int64_t unit = first < count && first <= want && first % word == 0 ? first : want >= 16 ? std::max(word, 4) : word;
+  const int64_t unit = first < count && first <= want && first % word == 0 ? first
+                       : want >= 16                                        ? std::max(word, 4)
+                                                                           : word;
   return static_cast<uint32_t>(std::min(up(up(count, pieces), unit) * unit, count));
 }
 
