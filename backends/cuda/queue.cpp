@@ -61,6 +61,7 @@ lockstep_status open(lockstep_queue& queue) {
 }  // namespace
 
 bool capturing(const lockstep_queue& queue) {
+  if (queue.own_stream) return false;  // nobody else has its handle
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(queue.stream, &status) != cudaSuccess) (void)cudaGetLastError();
   return status != cudaStreamCaptureStatusNone;
