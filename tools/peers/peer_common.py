@@ -34,7 +34,7 @@ class Case:
         elif m := re.fullmatch(r"permute/(b[1248])/([\dx]+)/perm([\d,]+)", name):
             self.kind, self.dtype, self.shape = "moved", np.dtype(types[m[1]]), tuple(map(int, m[2].split("x")))
             self.axes = tuple(map(int, m[3].split(",")))
-        elif m := re.fullmatch(r"(?:reduce|square_sum)/(\w+)/(b?f16|f32|f64|i32)/(full|rows|columns)/([\dx]+)(?:/\w+)?", name):
+        elif m := re.fullmatch(r"(?:reduce|square_sum)/(\w+)/(b?f16|f32|f64|i32)/(full|rows|columns)/([\dx]+)(?:/(?!ld|stride)\w+)?", name):
             self.kind, self.dtype, self.shape = m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
             self.axis = {"full": None, "rows": 1, "columns": 0}[m[3]]
             whole = self.dtype.kind == "i" and self.kind in ("sum", "ssq")
