@@ -232,7 +232,7 @@ const char* not_by_lanes(const lockstep_queue* queue, const lockstep_call* call)
 int short_lines(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
   const int64_t halo = int64_t{d.radius} * plan_by_lanes(*queue, *call).depth;
-  return d.sweeps == 1 || d.shape[0] < std::max<int64_t>(256, 8 * halo) * lanes_of(*queue, *call);
+  return too_little_to_plan(d) || d.shape[0] < std::max<int64_t>(256, 8 * halo) * lanes_of(*queue, *call);
 }
 
 const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {
@@ -244,7 +244,7 @@ const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {
 }
 
 int alone(const lockstep_queue* queue, const lockstep_call* call) {
-  return plan_sweeps(call->stencil, queue->threads).depth == 1;
+  return too_little_to_plan(call->stencil) || plan_sweeps(call->stencil, queue->threads).depth == 1;
 }
 
 size_t lanes_workspace(const lockstep_queue* queue, const lockstep_call* call) {

@@ -21,7 +21,8 @@
 namespace lockstep::cpu {
 namespace {
 
-constexpr int most_depth = 32;  // memory's share of a sweep is one part in so many by then
+constexpr int most_depth = 32;          // memory's share of a sweep is one part in so many by then
+constexpr int64_t task_work = 1 << 15;  // elements times sweeps: several microseconds
 constexpr int64_t endless = int64_t{1} << 62;
 
 int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -44,6 +45,12 @@ int64_t chunk_of(int rank) { return rank == 2 ? 4 : rank == 3 ? 2 : 1; }
 int streamed_axis(int rank) { return rank == 3 ? 0 : 1; }
 
 }  // namespace
+
+bool too_little_to_plan(const lockstep_stencil_desc& d) {
+  double work = static_cast<double>(d.batch) * d.sweeps;
+  for (int k = 0; k < d.rank; ++k) work *= static_cast<double>(d.shape[k]);
+  return d.sweeps == 1 || work < 4 * task_work;
+}
 
 // The depth and the tile of least cost. An element costs its taps, those of the halo
 // included, and its way from memory and back, shared by the sweeps of a pass.
@@ -89,19 +96,19 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
         consider(depth, width, d.rank == 3 ? std::clamp<int64_t>(most - halo, 1, ny) : ny);
     }
   }
-  // Enough tasks for all threads, while a halo is a small part of them.
+  // Enough tasks for all threads, while each is worth a thread's waking and a halo is a small part of it.
   extent& t = best.tile;
-  const int64_t halo = 4 * r * best.depth;
-  const auto share_out = [&](int64_t n, int64_t& size, int64_t others) {
-    const int64_t wanted = parts_of(2 * threads, others);
-    size = std::min(n, std::max(std::min(size, parts_of(n, wanted)), halo));
+  const auto share_out = [&](int64_t n, int64_t& size) {
+    const int64_t others = d.batch * parts_of(nz, t.z) * parts_of(ny, t.y) * parts_of(nx, t.x) / parts_of(n, size);
+    const int64_t least = std::max(8 * r * best.depth, task_work * size / (t.z * t.y * t.x * best.depth));
+    size = std::min(n, std::max(std::min(size, parts_of(n, parts_of(4 * threads, others))), least));
   };
   t.x = std::min(parts_of(evenly(nx, t.x), 16) * 16, nx);
   t.y = evenly(ny, t.y);
   if (threads > 1) {
-    if (d.rank == 1) share_out(nx, t.x, d.batch);
-    if (d.rank == 2) share_out(ny, t.y, d.batch * parts_of(nx, t.x));
-    if (d.rank == 3) share_out(nz, t.z, d.batch * parts_of(nx, t.x) * parts_of(ny, t.y));
+    if (d.rank == 1) share_out(nx, t.x);
+    if (d.rank == 2) share_out(ny, t.y);
+    if (d.rank == 3) share_out(nz, t.z);
   }
   return plan_of(d, best.depth, t);
 }
@@ -115,7 +122,8 @@ sweeps_plan plan_lanes(const lockstep_stencil_desc& d, int threads, int lanes) {
   // Tiles of which a halo is a small part, in the smallest cache that has room for them.
   const int64_t small = caches().l1 * 2 / 3 / element, large = caches().l2 / 2 / element;
   int64_t elements = small >= 32 * halo ? small : large;
-  elements = std::clamp(parts_of(d.shape[0] * d.batch, 2 * threads), std::min(elements, 4 * halo * lanes), elements);
+  const int64_t least = std::max(4 * halo * lanes, task_work / plan.depth);
+  elements = std::clamp(parts_of(d.shape[0] * d.batch, 2 * threads), std::min(elements, least), elements);
   const int64_t columns = (elements / lanes / line - 1) / 2 * 2 + 1;
   plan.tile = {1, 1, 1, std::max<int64_t>(columns * line * lanes - 2 * halo - line, line)};
   plan.tile.x = std::min(plan.tile.x, d.shape[0]);

@@ -24,6 +24,9 @@ sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& til
 sweeps_plan plan_lanes(const lockstep_stencil_desc& d, int threads, int lanes);
 sweeps_plan with_columns(const lockstep_stencil_desc& d, sweeps_plan plan, int64_t columns, int lanes);
 
+// Whether choosing a plan would take longer than it saves.
+bool too_little_to_plan(const lockstep_stencil_desc& d);
+
 // A whole call by a plan (stencil.cpp): its workspace, and its launch.
 size_t sweeps_bytes(const lockstep_stencil_desc& d, const sweeps_plan& plan, int threads);
 void run_sweeps(const lockstep_queue& queue, const lockstep_call& call, const sweeps_plan& plan);
