@@ -92,7 +92,7 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
     for (int64_t size = 128, width = 0; width < nx; size *= 2) {
       width = std::min(evenly(nx, size), nx);
       const int64_t most = rows / (width + halo);  // of what a ring keeps, in one plane
-      if (depth == 1 || most > (d.rank == 3 ? halo : 0))
+      if (depth == 1 ? size == 128 || most > 0 : most > (d.rank == 3 ? halo : 0))
         consider(depth, width, d.rank == 3 ? std::clamp<int64_t>(most - halo, 1, ny) : ny);
     }
   }
@@ -100,7 +100,7 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
   extent& t = best.tile;
   const auto share_out = [&](int64_t n, int64_t& size) {
     const int64_t others = d.batch * parts_of(nz, t.z) * parts_of(ny, t.y) * parts_of(nx, t.x) / parts_of(n, size);
-    const int64_t least = std::max(8 * r * best.depth, task_work * size / (t.z * t.y * t.x * best.depth));
+    const int64_t least = std::max(8 * r * best.depth, task_work / (t.z * t.y * t.x / size * best.depth));
     size = std::min(n, std::max(std::min(size, parts_of(n, parts_of(4 * threads, others))), least));
   };
   t.x = std::min(parts_of(evenly(nx, t.x), 16) * 16, nx);

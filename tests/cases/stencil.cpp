@@ -111,7 +111,7 @@ std::vector<std::string> list_stencil(level depth) {
           for (const char* rest : {"r4/9", "r1/3x3", "r8/17x18", "r2/5x6x7", "r2/13/sweeps3"}) add(rest);
         // Many sweeps: several passes of them, tiles cut for the threads.
         if (form == "general")
-          for (const char* rest : {"r1/9001/sweeps40", "r4/3001/sweeps5", "r2/300x70/sweeps6", "r1/20x60x70/sweeps5",
+          for (const char* rest : {"r1/5001/sweeps40", "r4/3001/sweeps5", "r2/200x70/sweeps6", "r1/15x40x70/sweeps4",
                                    "r3/700/sweeps4/special"})
             add(rest);
         if (form == "general" && !valid)

@@ -142,34 +142,36 @@ INSTANTIATE_TEST_SUITE_P(Boundaries, Sweeps, testing::Range(0, 6), [](const test
 // The plan of this machine: enough tasks for the threads, a tile and rings that its caches can hold.
 TEST(SweepsPlan, FitsTheCallAndTheCaches) {
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  const int64_t large[] = {1 << 26, 8192, 400}, small[] = {1000, 30, 12};
+  const std::vector<std::vector<int64_t>> shapes = {{1},       {1000},       {1 << 26},       {1, 1},
+                                                    {30, 30},  {8192, 8192}, {30, 1 << 28},   {1 << 28, 30},
+                                                    {1, 1, 1}, {12, 12, 12}, {400, 400, 400}, {5, 7, 1 << 26}};
   for (const lockstep_dtype dtype : {LOCKSTEP_F32, LOCKSTEP_F64})
-    for (int rank = 1; rank <= 3; ++rank)
+    for (const std::vector<int64_t>& shape : shapes)
       for (int r = 1; r <= 8; ++r)
         for (const int sweeps : {1, 2, 5, 16, 100})
-          for (const int threads : {1, 2, 16, 200})
-            for (const int64_t n : {large[rank - 1], small[rank - 1], int64_t{1}}) {
-              const int64_t shape[] = {n, n, n};
-              const double c[1] = {};
-              auto d = lockstep_stencil_packed(dtype, rank, shape, r, c, LOCKSTEP_BOUNDARY_NEAREST);
-              d.sweeps = sweeps;
-              SCOPED_TRACE(testing::Message() << "dtype " << dtype << " rank " << rank << " r " << r << " sweeps "
-                                              << sweeps << " threads " << threads << " n " << n);
-              const auto fits = [&](const sweeps_plan& plan) {
-                ASSERT_GE(plan.depth, 1);
-                ASSERT_LE(plan.depth, sweeps);
-                for (const int64_t size : {plan.tile.x, plan.tile.y, plan.tile.z}) {
-                  ASSERT_GE(size, 1);
-                  ASSERT_LE(size, n);
-                }
-                const int64_t bytes = plan.own_elements * static_cast<int64_t>(lockstep_dtype_bytes(dtype));
-                ASSERT_TRUE(plan.depth == 1 || l2 <= 0 || bytes <= l2) << bytes;
-              };
-              fits(plan_sweeps(d, threads));
-              if (rank == 1 && r <= 4)
-                for (const int lanes : {4, 8, 16}) fits(plan_lanes(d, threads, lanes));
-              if (HasFatalFailure()) return;
-            }
+          for (const int threads : {1, 2, 16, 200}) {
+            const auto rank = static_cast<int32_t>(shape.size());
+            const double c[1] = {};
+            auto d = lockstep_stencil_packed(dtype, rank, shape.data(), r, c, LOCKSTEP_BOUNDARY_NEAREST);
+            d.sweeps = sweeps;
+            SCOPED_TRACE(testing::Message() << "dtype " << dtype << " rank " << rank << " inner axis " << shape.back()
+                                            << " r " << r << " sweeps " << sweeps << " threads " << threads);
+            const auto fits = [&](const sweeps_plan& plan) {
+              ASSERT_GE(plan.depth, 1);
+              ASSERT_LE(plan.depth, sweeps);
+              const int64_t tile[] = {plan.tile.z, plan.tile.y, plan.tile.x};
+              for (int k = 0; k < 3; ++k) {
+                ASSERT_GE(tile[k], 1);
+                ASSERT_LE(tile[k], k < 3 - rank ? 1 : shape[static_cast<size_t>(k - 3 + rank)]);
+              }
+              const int64_t bytes = plan.own_elements * static_cast<int64_t>(lockstep_dtype_bytes(dtype));
+              ASSERT_TRUE(l2 <= 0 || bytes <= l2) << bytes;
+            };
+            fits(plan_sweeps(d, threads));
+            if (rank == 1 && r <= 4)
+              for (const int lanes : {4, 8, 16}) fits(plan_lanes(d, threads, lanes));
+            if (HasFatalFailure()) return;
+          }
 }
 
 }  // namespace
