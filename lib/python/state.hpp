@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dlpack.hpp"
+#include "gil.hpp"
 #include "lockstep/lockstep.h"
 
 namespace lockstep::python {
@@ -115,17 +116,5 @@ ref call_helper(state& s, const char* name, Objects... arguments) {
   if (!function) return ref();
   return ref(PyObject_CallFunctionObjArgs(function.get(), arguments..., nullptr));
 }
-
-// Lets other Python threads run while it lives; no Python object may be touched then.
-class without_gil {
- public:
-  without_gil() : saved_(PyEval_SaveThread()) {}
-  ~without_gil() { PyEval_RestoreThread(saved_); }
-  without_gil(const without_gil&) = delete;
-  without_gil& operator=(const without_gil&) = delete;
-
- private:
-  PyThreadState* saved_;
-};
 
 }  // namespace lockstep::python

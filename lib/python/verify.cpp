@@ -1,8 +1,7 @@
 // verify.cpp - the extension module lockstep._verify: the digest of a backend's results, for verify().
-#include <Python.h>
-
 #include <exception>
 
+#include "gil.hpp"
 #include "runner.hpp"
 
 namespace {
@@ -11,14 +10,15 @@ PyObject* digest(PyObject*, PyObject* arguments) {
   const char *backend = nullptr, *isa = nullptr;
   int threads = 0;
   if (!PyArg_ParseTuple(arguments, "ssi", &backend, &isa, &threads)) return nullptr;
-  PyThreadState* const saved = PyEval_SaveThread();
   std::string line, error;
-  try {
-    line = lockstep::cases::digest(backend, isa, threads);
-  } catch (const std::exception& e) {
-    error = e.what();
+  {
+    const lockstep::python::without_gil released;
+    try {
+      line = lockstep::cases::digest(backend, isa, threads);
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
   }
-  PyEval_RestoreThread(saved);
   if (error.empty()) return PyUnicode_FromString(line.c_str());
   PyErr_SetString(PyExc_RuntimeError, error.c_str());
   return nullptr;

@@ -194,6 +194,7 @@ def test_exit_during_a_call():
 def test_an_interrupt_comes_after_the_call():
     assert run("""
         import signal, threading, os, numpy as np, lockstep as ls
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
         x = np.ones(30_000_000, "f4")
         threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:

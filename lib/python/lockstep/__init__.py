@@ -9,6 +9,7 @@ DLPack or the buffer protocol. A result is an array of the caller's kind, on the
 >>> ls.square_sum(np.arange(4.0))
 np.float64(14.0)
 """
+from . import _load  # noqa: F401  (first: it finds what the extension needs)
 from . import _core, plan
 from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
                         variants)
