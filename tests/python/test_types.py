@@ -23,7 +23,7 @@ def test_mypy_is_content(tmp_path):
 
 
 def test_stubs_say_what_is_there(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "lockstep._core", "lockstep._verify"], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "--ignore-disjoint-bases", "lockstep._core", "lockstep._verify"], capture_output=True, text=True,
                           cwd=tmp_path, env={"MYPYPATH": str(pathlib.Path(ls.__file__).parent.parent),
                                              "PYTHONPATH": str(pathlib.Path(ls.__file__).parent.parent)})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,349 @@
+"""The operations as operators of PyTorch: with gradients, for torch.compile, torch.export, vmap and CUDA graphs.
+
+`import lockstep.torch` registers ``torch.ops.lockstep.*`` for CPU and CUDA tensors; the functions here call them. Results
+have the bits of the functions of `lockstep`; so have gradients, which are made of the same operations, copies and products.
+
+>>> import torch, lockstep.torch as lt  # doctest: +SKIP
+>>> x = torch.randn(3, 4, requires_grad=True)  # doctest: +SKIP
+>>> lt.norm(x, axis=1).sum().backward()  # doctest: +SKIP
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import torch
+
+from . import _core
+from ._errors import InvalidArgument
+
+__all__ = ["argmax", "argmin", "max", "min", "norm", "permute", "segment_norm", "segment_square_sum", "segment_sum", "shuffle",
+           "square_sum", "stencil", "sum", "transpose"]
+
+Tensor = torch.Tensor
+_library = torch.library.Library("lockstep", "DEF")
+_SUMS, _EXTREMES, _PLACES = ("sum", "square_sum", "norm"), ("max", "min"), ("argmax", "argmin")
+_REDUCTION = "(Tensor x, int[]? axis=None, bool keepdims=False"
+for _name in _SUMS:
+    _library.define(f"{_name}{_REDUCTION}, ScalarType? dtype=None) -> Tensor")
+    _library.define(f"segment_{_name}(Tensor x, Tensor offsets, ScalarType? dtype=None) -> Tensor")
+for _name in (*_EXTREMES, *_PLACES):
+    _library.define(f"{_name}{_REDUCTION}) -> Tensor")
+_library.define("transpose(Tensor x) -> Tensor")
+_library.define("permute(Tensor x, int[] axes) -> Tensor")
+_library.define("stencil(Tensor x, float[] weights, str mode='reflect', float cval=0.0, int sweeps=1, int[]? axes=None) -> Tensor")
+_library.define("shuffle(Tensor x, str kind, int operand, int width=32) -> Tensor")
+_ops: Any = torch.ops.lockstep
+
+
+def _axes(x: Tensor, axis: Sequence[int] | None) -> list[int]:
+    return list(range(x.ndim)) if axis is None else [k % x.ndim for k in axis] if x.ndim else []
+
+
+def _plain(x: Tensor) -> Tensor:
+    # Below autograd a tensor still says that it requires a gradient.
+    return x.detach() if x.requires_grad else x
+
+
+def _register(name: str, kernel: Callable[..., Tensor], fake: Callable[..., Tensor]) -> None:
+    for key in ("CPU", "CUDA"):
+        _library.impl(name, kernel, key)
+    torch.library.register_fake(f"lockstep::{name}", fake, lib=_library)
+
+
+# ---- kernels, and what they would give ---------------------------------------
+def _result_dtype(name: str, x: Tensor, dtype: torch.dtype | None) -> torch.dtype:
+    if name in _PLACES:
+        return torch.int64
+    if name in _EXTREMES:
+        return x.dtype
+    if x.dtype.is_floating_point:
+        return dtype or (torch.float64 if x.dtype == torch.float64 else torch.float32)
+    return (dtype or torch.float64) if name == "norm" else torch.int64
+
+
+def _reduction(name: str) -> None:
+    function = getattr(_core, name)
+
+    def kernel(x: Tensor, axis: Sequence[int] | None = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+        keywords = {} if dtype is None else {"dtype": dtype}
+        result: Tensor = function(_plain(x), None if axis is None else tuple(axis), keepdims=keepdims, **keywords)
+        return result
+
+    def fake(x: Tensor, axis: Sequence[int] | None = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+        reduced = _axes(x, axis)
+        shape = [1 if k in reduced else n for k, n in enumerate(x.shape) if keepdims or k not in reduced]
+        return x.new_empty(shape, dtype=_result_dtype(name, x, dtype))
+
+    _register(name, kernel, fake)
+
+
+def _segment(name: str) -> None:
+    function = getattr(_core, f"segment_{name}")
+
+    def kernel(x: Tensor, offsets: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        result: Tensor = function(_plain(x), offsets, **({} if dtype is None else {"dtype": dtype}))
+        return result
+
+    def fake(x: Tensor, offsets: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        return x.new_empty([offsets.shape[0] - 1], dtype=_result_dtype(name, x, dtype))
+
+    _register(f"segment_{name}", kernel, fake)
+
+
+for _name in (*_SUMS, *_EXTREMES, *_PLACES):
+    _reduction(_name)
+for _name in _SUMS:
+    _segment(_name)
+
+
+def _radius(weights: Sequence[float], rank: int) -> int:
+    return (len(weights) - 1) // (2 * rank)
+
+
+def _stencil_fake(x: Tensor, weights: Sequence[float], mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
+                  axes: Sequence[int] | None = None) -> Tensor:
+    taken = _axes(x, axes)
+    shorter = 2 * _radius(weights, len(taken)) * sweeps if mode == "valid" else 0
+    return x.new_empty([n - shorter if k in taken else n for k, n in enumerate(x.shape)])
+
+
+def _stencil_kernel(x: Tensor, weights: Sequence[float], mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
+                    axes: Sequence[int] | None = None) -> Tensor:
+    return _core.stencil(_plain(x), weights, mode=mode, cval=cval, sweeps=sweeps, axes=None if axes is None else tuple(axes))
+
+
+_register("transpose", lambda x: _core.transpose(_plain(x)), lambda x: x.new_empty([*x.shape[:-2], x.shape[-1], x.shape[-2]]))
+_register("permute", lambda x, axes: _core.permute(_plain(x), tuple(axes)), lambda x, axes: x.new_empty([x.shape[k] for k in axes]))
+_register("shuffle", lambda x, kind, operand, width=32: _core.shuffle(_plain(x), kind, operand, width=width),
+          lambda x, kind, operand, width=32: x.new_empty(x.shape))
+_register("stencil", _stencil_kernel, _stencil_fake)
+
+
+# ---- gradients ---------------------------------------------------------------
+def _over(g: Tensor, x: Tensor, axis: Sequence[int] | None, keepdims: bool) -> Tensor:
+    """The gradient of a result beside each element that it came from."""
+    if not keepdims:
+        for k in sorted(_axes(x, axis)):
+            g = g.unsqueeze(k)
+    return g.expand(x.shape)
+
+
+def _share(name: str, g: Tensor, x: Tensor, n: Tensor | None) -> Tensor:
+    if name == "sum":
+        return g.to(x.dtype)
+    if name == "square_sum":
+        return (2 * x.to(g.dtype) * g).to(x.dtype)
+    assert n is not None
+    return torch.where(n == 0, 0, x.to(g.dtype) * (g / n)).to(x.dtype)  # 0 at the origin, as PyTorch has it
+
+
+def _reduction_gradient(name: str) -> None:
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, ctx.axis, ctx.keepdims = inputs[:3]
+        ctx.save_for_backward(x, output)
+
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        x, result = ctx.saved_tensors
+        n = _over(result, x, ctx.axis, ctx.keepdims) if name == "norm" else None
+        return _share(name, _over(g, x, ctx.axis, ctx.keepdims), x, n), None, None, None
+
+    def extreme_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        x, _ = ctx.saved_tensors
+        axes = sorted(_axes(x, ctx.axis))
+        order = [k for k in range(x.ndim) if k not in axes] + axes
+        kept = [x.shape[k] for k in order[:x.ndim - len(axes)]]
+        length = prod(x.shape[k] for k in axes)
+        where = getattr(_ops, f"arg{name}")(x, ctx.axis, False).reshape(*kept, 1)
+        zeros = g.new_zeros([*kept, length])
+        spread = zeros.scatter(-1, where, g.reshape(*kept, 1)).reshape([x.shape[k] for k in order])
+        return spread.permute([order.index(k) for k in range(x.ndim)]), None, None
+
+    torch.library.register_autograd(f"lockstep::{name}", extreme_backward if name in _EXTREMES else backward, setup_context=setup,
+                                    lib=_library)
+
+
+def _segment_gradient(name: str) -> None:
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0], inputs[1], output)
+
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        x, offsets, result = ctx.saved_tensors
+        # The segment of each element; those before the first and behind the last belong to none.
+        at = torch.arange(x.shape[0], device=x.device)
+        offsets = offsets.to(x.device)
+        segment = torch.searchsorted(offsets, at, right=True) - 1
+        inside = (segment >= 0) & (segment < g.shape[0])
+        segment = segment.clamp(0, g.shape[0] - 1)
+        n = result[segment] if name == "norm" else None
+        return torch.where(inside, _share(name, g[segment], x, n), 0), None, None
+
+    torch.library.register_autograd(f"lockstep::segment_{name}", backward, setup_context=setup, lib=_library)
+
+
+for _name in (*_SUMS, *_EXTREMES):
+    _reduction_gradient(_name)
+for _name in _SUMS:
+    _segment_gradient(_name)
+
+
+def _permute_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.axes = inputs[1]
+
+
+def _permute_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    rank = len(ctx.axes)
+    axes = [k % rank for k in ctx.axes]
+    return _ops.permute(g, [axes.index(k) for k in range(rank)]), None
+
+
+def _stencil_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, weights, ctx.mode, _, ctx.sweeps, axes = inputs
+    ctx.weights, ctx.axes = list(weights), _axes(x, axes)
+    ctx.rank = x.ndim
+
+
+def _stencil_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    # A star read from behind is the star of the transposed matrix; ends that copy elements have another transpose.
+    backwards = ctx.weights[::-1]
+    if ctx.mode in ("wrap", "grid-wrap"):
+        g = _ops.stencil(g, backwards, "wrap", 0.0, ctx.sweeps, ctx.axes)
+    elif ctx.mode in ("constant", "grid-constant"):
+        g = _ops.stencil(g, backwards, "constant", 0.0, ctx.sweeps, ctx.axes)
+    elif ctx.mode == "valid":
+        radius = _radius(backwards, len(ctx.axes))
+        for _ in range(ctx.sweeps):
+            g = torch.nn.functional.pad(g, [radius] * 2 * len(ctx.axes))
+            g = _ops.stencil(g, backwards, "constant", 0.0, 1, ctx.axes)
+    else:
+        raise NotImplementedError(f"the gradient of a stencil with mode {ctx.mode!r} is not there; use valid, wrap or constant, or pad "
+                                  "with torch.nn.functional.pad and use valid")
+    return g, None, None, None, None, None
+
+
+torch.library.register_autograd("lockstep::transpose", lambda ctx, g: _ops.transpose(g), lib=_library)
+torch.library.register_autograd("lockstep::permute", _permute_backward, setup_context=_permute_setup, lib=_library)
+torch.library.register_autograd("lockstep::stencil", _stencil_backward, setup_context=_stencil_setup, lib=_library)
+
+
+# ---- vmap: a batch is one more axis, and changes no bit ----------------------
+def _reduction_vmap(name: str) -> None:
+    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] | None = None, keepdims: bool = False,
+             *dtype: Any) -> tuple[Tensor, int]:
+        x = x.movedim(dims[0], 0)
+        rank = x.ndim - 1
+        axes = [k + 1 for k in range(rank)] if axis is None else [k % rank + 1 for k in axis]
+        return getattr(_ops, name)(x, axes, keepdims, *dtype), 0
+
+    torch.library.register_vmap(f"lockstep::{name}", rule, lib=_library)
+
+
+for _name in (*_SUMS, *_EXTREMES, *_PLACES):
+    _reduction_vmap(_name)
+
+
+def _stencil_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, weights: Any, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
+                  axes: Sequence[int] | None = None) -> tuple[Tensor, int]:
+    x = x.movedim(dims[0], 0)
+    rank = x.ndim - 1
+    taken = list(range(rank)) if axes is None else [k % rank for k in axes]
+    return _ops.stencil(x, weights, mode, cval, sweeps, [k + 1 for k in taken]), 0
+
+
+def _segment_vmap(name: str) -> None:
+    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, offsets: Tensor, *dtype: Any) -> tuple[Tensor, int]:
+        xs = [x] * info.batch_size if dims[0] is None else x.unbind(dims[0])
+        cuts = [offsets] * info.batch_size if dims[1] is None else offsets.unbind(dims[1])
+        op = getattr(_ops, f"segment_{name}")
+        return torch.stack([op(a, b, *dtype) for a, b in zip(xs, cuts)]), 0
+
+    torch.library.register_vmap(f"lockstep::segment_{name}", rule, lib=_library)
+
+
+for _name in _SUMS:
+    _segment_vmap(_name)
+torch.library.register_vmap("lockstep::transpose", lambda info, dims, x: (_ops.transpose(x.movedim(dims[0], 0)), 0), lib=_library)
+torch.library.register_vmap("lockstep::permute", lambda info, dims, x, axes: (
+    _ops.permute(x.movedim(dims[0], 0), [0, *(k % len(axes) + 1 for k in axes)]), 0), lib=_library)
+torch.library.register_vmap("lockstep::shuffle", lambda info, dims, x, kind, operand, width=32: (
+    _ops.shuffle(x.movedim(dims[0], 0), kind, operand, width), 0), lib=_library)
+torch.library.register_vmap("lockstep::stencil", _stencil_vmap, lib=_library)
+
+
+# ---- functions ---------------------------------------------------------------
+def _listed(axis: int | Sequence[int] | None) -> list[int] | None:
+    return None if axis is None else [axis] if isinstance(axis, int) else list(axis)
+
+
+def transpose(x: Tensor) -> Tensor:
+    """`lockstep.transpose` with a gradient."""
+    return _ops.transpose(x)
+
+
+def permute(x: Tensor, axes: Sequence[int]) -> Tensor:
+    """`lockstep.permute` with a gradient."""
+    return _ops.permute(x, list(axes))
+
+
+def sum(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.sum` with a gradient."""
+    return _ops.sum(x, _listed(axis), keepdims, dtype)
+
+
+def square_sum(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.square_sum` with a gradient."""
+    return _ops.square_sum(x, _listed(axis), keepdims, dtype)
+
+
+def norm(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.norm` with a gradient, which is 0 where the norm is."""
+    return _ops.norm(x, _listed(axis), keepdims, dtype)
+
+
+def max(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+    """`lockstep.max`; the gradient goes to the first of equals."""
+    return _ops.max(x, _listed(axis), keepdims)
+
+
+def min(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+    """`lockstep.min`; the gradient goes to the first of equals."""
+    return _ops.min(x, _listed(axis), keepdims)
+
+
+def argmax(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+    """`lockstep.argmax`."""
+    return _ops.argmax(x, _listed(axis), keepdims)
+
+
+def argmin(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+    """`lockstep.argmin`."""
+    return _ops.argmin(x, _listed(axis), keepdims)
+
+
+def segment_sum(x: Tensor, offsets: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.segment_sum` with a gradient."""
+    return _ops.segment_sum(x, offsets, dtype)
+
+
+def segment_square_sum(x: Tensor, offsets: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.segment_square_sum` with a gradient."""
+    return _ops.segment_square_sum(x, offsets, dtype)
+
+
+def segment_norm(x: Tensor, offsets: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.segment_norm` with a gradient."""
+    return _ops.segment_norm(x, offsets, dtype)
+
+
+def stencil(x: Tensor, weights: Sequence[float], *, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
+            axes: int | Sequence[int] | None = None) -> Tensor:
+    """`lockstep.stencil` of general form, with a gradient for the modes valid, wrap and constant."""
+    if isinstance(weights, torch.Tensor) and weights.requires_grad:
+        raise InvalidArgument("weights require a gradient, which a stencil has only for x; give weights.tolist()")
+    return _ops.stencil(x, [float(w) for w in weights], mode, cval, sweeps, _listed(axes))
+
+
+def shuffle(x: Tensor, kind: str, operand: int, *, width: int = 32) -> Tensor:
+    """`lockstep.shuffle`, for torch.compile; it has no gradient."""
+    return _ops.shuffle(x, kind, operand, width)

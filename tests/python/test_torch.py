@@ -1,0 +1,132 @@
+"""lockstep.torch: operators, gradients, fakes, vmap, compile. Skipped without PyTorch; on CPU, and on CUDA where both are."""
+import importlib.util
+import warnings
+
+import pytest
+
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("no PyTorch", allow_module_level=True)
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+import lockstep as ls
+import lockstep.torch as lt
+
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() and any(b.name == "cuda" and b.usable for b in ls.backends()) else [])
+torch.manual_seed(5)
+STAR = [0.5, -1.0, 2.0, 0.25, 1.5]
+
+
+def x64(*shape, device="cpu"):
+    return torch.randn(*shape, dtype=torch.float64, device=device, requires_grad=True)
+
+
+def calls(device):
+    x, line = x64(4, 5, 6, device=device), x64(20, device=device)
+    offsets = torch.tensor([1, 4, 4, 15], device=device)
+    o = torch.ops.lockstep
+    for axis in (None, [1], [0, 2], [-1]):
+        for keepdims in (False, True):
+            for name in ("sum", "square_sum", "norm", "max", "min"):
+                yield f"{name} {axis} {keepdims}", getattr(o, name), (x, axis, keepdims)
+            yield f"argmax {axis} {keepdims}", o.argmax, (x, axis, keepdims)
+    yield "sum to 32 bits", o.sum, (x, [1], False, torch.float32)
+    yield "transpose", o.transpose, (x,)
+    yield "permute", o.permute, (x, [2, 0, 1])
+    for name in ("sum", "square_sum", "norm"):
+        yield f"segment_{name}", getattr(o, f"segment_{name}"), (line, offsets)
+    for mode in ("valid", "wrap", "constant"):
+        for sweeps in (1, 2):
+            yield f"stencil {mode} {sweeps}", o.stencil, (x64(3, 7, 8, device=device), STAR, mode, 1.5, sweeps, [1, 2])
+    yield "shuffle", o.shuffle, (torch.arange(64, device=device), "xor", 3)
+
+
+CALLS = [pytest.param(op, arguments, id=f"{device} {name}") for device in DEVICES for name, op, arguments in calls(device)]
+
+
+@pytest.mark.parametrize("op,arguments", CALLS)
+def test_opcheck(op, arguments):
+    torch.library.opcheck(op, arguments)
+
+
+@pytest.mark.parametrize("op,arguments", [c for c in CALLS if not any(n in c.id for n in ("argmax", "shuffle", "32 bits"))])
+def test_gradients(op, arguments):
+    assert gradcheck(lambda x: op(x, *arguments[1:]), arguments[:1])
+    if "stencil valid" not in str(op):
+        assert gradgradcheck(lambda x: op(x, *arguments[1:]), arguments[:1])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_bits_are_those_of_the_functions(device):
+    x = torch.randn(30, 40, device=device)
+    for name in ("sum", "norm", "square_sum", "max", "min", "argmax", "argmin"):
+        for axis in (None, 0, 1):
+            got, want = getattr(lt, name)(x, axis), getattr(ls, name)(x, axis)
+            assert got.dtype == want.dtype and torch.equal(got, want)
+    assert torch.equal(lt.transpose(x), x.T) and torch.equal(lt.permute(x, (1, 0)), x.T)
+    assert torch.equal(lt.stencil(x, [1, -2, 1], axes=-1), ls.stencil(x, [1, -2, 1], axes=-1))
+    offsets = torch.tensor([0, 10, 40], device=device)
+    for name in ("segment_sum", "segment_norm", "segment_square_sum"):
+        assert torch.equal(getattr(lt, name)(x[0], offsets), getattr(ls, name)(x[0], offsets))
+    assert lt.sum(x.half()).dtype == torch.float32 and lt.max(x.bfloat16()).dtype == torch.bfloat16
+    assert torch.equal(lt.shuffle(torch.arange(32, device=device), "up", 1)[:3].cpu(), torch.tensor([0, 0, 1]))
+
+
+def test_a_norm_of_nothing_has_no_slope():
+    x = torch.zeros(5, requires_grad=True)
+    lt.norm(x).backward()
+    assert x.grad.tolist() == [0] * 5
+    x = torch.tensor([2.0, 7.0, 7.0], requires_grad=True)
+    lt.max(x).backward()
+    assert x.grad.tolist() == [0, 1, 0]
+
+
+def test_16_bit_floats_have_gradients_of_16_bits():
+    for dtype in (torch.float16, torch.bfloat16):
+        x = torch.randn(10, dtype=dtype, requires_grad=True)
+        lt.norm(x).backward()
+        assert x.grad.dtype == dtype
+        assert torch.allclose(x.grad.float(), x.detach().float() / x.detach().float().norm(), rtol=1e-2, atol=1e-2)
+
+
+def test_what_has_no_gradient_says_so():
+    x = torch.randn(5, 6, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="reflect"):
+        lt.stencil(x, [1, 2, 3], axes=1).sum().backward()
+    with pytest.raises(ls.InvalidArgument, match="weights"):
+        lt.stencil(x, torch.ones(3, requires_grad=True), axes=1)
+    with pytest.raises((ls.InvalidArgument, BufferError), match="detach"):
+        ls.sum(x)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_vmap_changes_no_bit(device):
+    x = torch.randn(3, 5, 64, device=device)
+    vmap = torch.vmap
+    for name in ("sum", "norm", "max", "argmin"):
+        f = getattr(lt, name)
+        assert torch.equal(vmap(f)(x), torch.stack([f(a) for a in x]))
+        assert torch.equal(vmap(lambda a, f=f: f(a, 0), in_dims=1)(x), torch.stack([f(x[:, k], 0) for k in range(5)]))
+    assert torch.equal(vmap(lt.transpose)(x), x.transpose(1, 2))
+    assert torch.equal(vmap(lambda a: lt.permute(a, (1, 0)))(x), x.transpose(1, 2))
+    assert torch.equal(vmap(lambda a: lt.stencil(a, STAR))(x), torch.stack([lt.stencil(a, STAR) for a in x]))
+    assert torch.equal(vmap(lambda a: lt.shuffle(a, "xor", 1))(x), torch.stack([lt.shuffle(a, "xor", 1) for a in x]))
+    offsets = torch.tensor([0, 3, 64], device=device)
+    assert torch.equal(vmap(lambda a: lt.segment_sum(a, offsets))(x[0]), torch.stack([lt.segment_sum(a, offsets) for a in x[0]]))
+    gradients = torch.func.vmap(torch.func.grad(lambda a: lt.norm(a)))(x)
+    assert torch.allclose(gradients, x / lt.norm(x, (1, 2), keepdims=True))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_compiled_without_a_break(device):
+    def loss(x):
+        return lt.norm(lt.transpose(x), axis=-1).sum() + lt.max(x) + lt.stencil(x, [1.0, -2.0, 1.0], mode="wrap", axes=1).square().sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own
+        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+        x = torch.randn(6, 7, device=device, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        a, b = loss(x), compiled(y)
+        a.backward(), b.backward()
+        assert torch.equal(a, b) and torch.equal(x.grad, y.grad)
