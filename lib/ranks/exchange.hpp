@@ -47,6 +47,7 @@ struct step_work {
   std::function<bool(const item&)> active = [](const item&) { return true; };
   // What decides whether later steps happen is unpacked after failures too; nullptr stands for a poisoned message.
   bool always = false;
+  std::function<void()> meanwhile = [] {};  // once all is sent
 };
 
 class exchange {

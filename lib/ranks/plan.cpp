@@ -3,6 +3,7 @@
 
 #include "permute.hpp"
 #include "reduce.hpp"
+#include "stencil.hpp"
 
 lockstep_ranks_plan::lockstep_ranks_plan() = default;
 lockstep_ranks_plan::~lockstep_ranks_plan() = default;
@@ -124,7 +125,12 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
       const std::vector<placed> to = read_parts(comm, dst, "dst", p.dst, so_far);
       plan->permute->run(*plan, 0, from, to, so_far);
     }
+    if (plan->stencil != nullptr) plan->stencil->execute(*plan, src, dst, so_far);
+    if (plan->halo != nullptr) plan->halo->execute(*plan, dst, so_far);
     if (!so_far.any()) return;
+    // Neighbours know by now; the others are told when all synchronize.
+    if (comm.mine(so_far.rank) && comm.late == LOCKSTEP_OK && (plan->stencil != nullptr || plan->halo != nullptr))
+      comm.late = so_far.status, comm.late_text = so_far.text;
     if (so_far.rank < 0 || comm.mine(so_far.rank)) throw error{so_far.status, so_far.text};
     fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", so_far.rank, so_far.text);
   });

@@ -16,6 +16,8 @@ struct placed {
 
 struct permute_plan;
 struct reduce_plan;
+struct stencil_plan;
+struct halo_plan;
 
 // Throws what a lockstep call failed with.
 inline void require_ok(lockstep_status status) {
@@ -45,6 +47,8 @@ struct lockstep_ranks_plan {
   // One of them.
   std::unique_ptr<lockstep::ranks::reduce_plan> reduce;
   std::unique_ptr<lockstep::ranks::permute_plan> permute;
+  std::unique_ptr<lockstep::ranks::stencil_plan> stencil;
+  std::unique_ptr<lockstep::ranks::halo_plan> halo;
 
   uint64_t step(uint64_t k) const { return lockstep::ranks::what_of(what, number, executions, k); }
   lockstep_ranks_plan();

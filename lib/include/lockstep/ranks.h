@@ -191,6 +191,30 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_c
                                                                       const lockstep_options* options,
                                                                       lockstep_ranks_plan** plan);
 
+/* Computes   the stencil of lockstep_stencil on the whole array: desc gives dtype, form, boundary, rank, radius,
+ *            coefficients, sweeps and value; its shape, strides and batch are ignored, for the grid has them. A grid of
+ *            one more axis in front is a batch of arrays.
+ * Shapes     dst's block lies as src's does. Under VALID it is the part of src's block that is at least
+ *            radius * sweeps from each end of the whole array, and may be empty. The innermost stride is 1.
+ * Exactness  the bits of the one call; src's values are those of all ranks when this begins.
+ * Moves      radius * sweeps layers along the sides where the array goes on, from however many ranks hold them;
+ *            meanwhile each rank computes what needs none of them. src and dst must not overlap.
+ * Status     a failure is told to the ranks that exchange with the failed one, and to all by
+ *            lockstep_ranks_synchronize. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_stencil(lockstep_comm* comm, const lockstep_grid* grid,
+                                                                       const lockstep_stencil_desc* desc,
+                                                                       const lockstep_options* options,
+                                                                       lockstep_ranks_plan** plan);
+
+/* Fills     the ghosts around each block: width[k] elements on both sides of axis k, corners too, which the caller's
+ *           memory must have around dst[seat].data (src of the execution is ignored). Beyond the array the boundary
+ *           says what they hold: folded elements, or value, in F32 or F64; VALID leaves them as they are.
+ * Status    as for lockstep_ranks_stencil. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockstep_grid* grid,
+                                                                    const int64_t* width, lockstep_boundary boundary,
+                                                                    double value, const lockstep_options* options,
+                                                                    lockstep_ranks_plan** plan);
+
 /* Runs a plan: collective. src and dst have one element for each seat of this
  * process. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan,

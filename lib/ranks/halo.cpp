@@ -1,0 +1,200 @@
+// halo.cpp - see stencil.hpp: elements of other ranks, brought to where they are needed.
+#include <cstring>
+
+#include "../mutant.hpp"
+#include "../order.hpp"
+#include "stencil.hpp"
+
+namespace lockstep::ranks {
+namespace {
+
+// Consecutive indices of an axis, as they lie in the array.
+struct run_of_indices {
+  int64_t place, source, length;
+};
+
+// The elements that indices [low, low + length) of an axis of n mean. Outside and CONSTANT or VALID: none.
+std::vector<run_of_indices> runs(int64_t low, int64_t length, int64_t n, lockstep_boundary boundary) {
+  std::vector<run_of_indices> all;
+  const bool folds = boundary != LOCKSTEP_BOUNDARY_CONSTANT && boundary != LOCKSTEP_BOUNDARY_VALID;
+  constexpr order::fold hows[] = {order::fold::nearest, order::fold::mirror, order::fold::reflect, order::fold::wrap};
+  for (int64_t i = low; i < low + length;) {
+    if (i >= 0 && i < n) {  // the array itself in one go
+      const int64_t here = std::min(n, low + length) - i;
+      all.push_back({i, i, here});
+      i += here;
+      continue;
+    }
+    if (folds && n > 0) {
+      const int64_t source = order::folded(i, n, hows[boundary]);
+      if (!all.empty() && all.back().place + all.back().length == i && all.back().source + all.back().length == source)
+        ++all.back().length;
+      else
+        all.push_back({i, source, 1});
+    }
+    ++i;
+  }
+  return all;
+}
+
+}  // namespace
+
+void ghosts::build(lockstep_comm& comm, const grid& g, lockstep_boundary boundary,
+                   const std::function<void(int32_t, std::vector<target>&)>& targets_of) {
+  const auto axes = static_cast<size_t>(g.rank);
+  for (int32_t r = 0; r < comm.ranks(); ++r) {
+    std::vector<target> list;
+    targets_of(r, list);
+    int64_t key = 0;  // the same on both sides: all walk the same way
+    for (const target& t : list) {
+      const size_t number = comm.mine(r) ? targets.size() : 0;
+      if (comm.mine(r)) targets.push_back(t);
+      std::array<std::vector<run_of_indices>, LOCKSTEP_MAX_RANK> along;
+      int64_t products = 1;
+      for (size_t k = 0; k < axes; ++k) {
+        along[k] = runs(t.wanted.low[k], t.wanted.length[k], g.shape[k], boundary);
+        products *= static_cast<int64_t>(along[k].size());
+      }
+      for (int64_t p = 0; p < products; ++p) {
+        box source, place;
+        source.rank = place.rank = g.rank;
+        int64_t left = p;
+        for (size_t k = axes; k-- > 0;) {
+          const run_of_indices& one = along[k][static_cast<size_t>(left) % along[k].size()];
+          left /= static_cast<int64_t>(along[k].size());
+          source.low[k] = one.source, place.low[k] = one.place;
+          source.length[k] = place.length[k] = one.length;
+        }
+        g.overlapping(source, [&](int32_t owner, const box& part) {
+          box to = place;
+          for (size_t k = 0; k < axes; ++k) {
+            to.low[k] += part.low[k] - source.low[k];
+            to.length[k] = part.length[k];
+          }
+          const box there = intersection(to, t.without);
+          if (!there.empty() && there.elements() == to.elements()) return;
+          const item i{owner, r, key++, static_cast<size_t>(part.elements()) * g.element_bytes, pieces.size()};
+          if (!comm.mine(owner) && !comm.mine(r)) return;
+          pieces.push_back({number, part, to});
+          if (comm.mine(owner)) all.sends(comm, i);
+          if (comm.mine(r)) all.receives(comm, i);
+        });
+      }
+    }
+  }
+  all.finish(comm);
+}
+
+void ghosts::run(const lockstep_ranks_plan& plan, uint64_t step, const grid& g, const std::vector<placed>& from,
+                 const std::vector<placed>& to, failure& so_far, const std::function<void()>& meanwhile) {
+  lockstep_comm& comm = *plan.comm;
+  const auto bytes = static_cast<int64_t>(g.element_bytes);
+  const auto seat = [&](int32_t rank) { return rank - comm.first(); };
+  const auto source = [&](const item& i) {
+    const placed& at = from[static_cast<size_t>(seat(i.from))];
+    return std::pair{at.data + offset_of(pieces[i.index].source, g.of(i.from), at.strides.data()) * bytes, at.strides};
+  };
+  const auto place = [&](const item& i) {
+    const piece& p = pieces[i.index];
+    const placed& at = to[p.target];
+    return std::pair{at.data + offset_of(p.place, targets[p.target].wanted, at.strides.data()) * bytes, at.strides};
+  };
+  step_work work;
+  work.pack = [&](const item& i, char* message) {
+    const auto [data, strides] = source(i);
+    const box& part = pieces[i.index].source;
+    copy_box(comm, seat(i.from), g.element_bytes, part, data, strides.data(), message, packed_strides(part).data());
+  };
+  work.unpack = [&](const item& i, const char* message) {
+    const auto [data, strides] = place(i);
+    const box& part = pieces[i.index].source;
+    copy_box(comm, seat(i.to), g.element_bytes, part, message, packed_strides(part).data(), data, strides.data());
+  };
+  // Ghosts lie between elements of the same array, which one call on both would take for an overlap.
+  std::vector<char> between;
+  work.local = [&](const item& out, const item& in) {
+    between.resize(out.bytes + 16);
+    char* aligned = between.data() + (16 - reinterpret_cast<uintptr_t>(between.data()) % 16) % 16;
+    work.pack(out, aligned);
+    work.unpack(in, aligned);
+  };
+  work.meanwhile = meanwhile;
+  all.run(comm, plan.step(step), so_far, work);
+}
+
+void halo_plan::execute(const lockstep_ranks_plan& plan, const lockstep_part* parts, failure& so_far) {
+  lockstep_comm& comm = *plan.comm;
+  const std::vector<placed> blocks = read_parts(comm, parts, "dst", g, so_far);
+  const auto bytes = static_cast<int64_t>(g.element_bytes);
+  std::vector<placed> with_ghosts;
+  for (const ghosts::target& t : around.targets) {
+    placed at = blocks[static_cast<size_t>(t.rank - comm.first())];
+    if (at.data != nullptr) at.data += offset_of(t.wanted, g.of(t.rank), at.strides.data()) * bytes;
+    with_ghosts.push_back(at);
+  }
+  around.run(plan, 0, g, blocks, with_ghosts, so_far, [&] {
+    // Beyond the array there is the constant: rows of it on both sides of each axis.
+    if (boundary != LOCKSTEP_BOUNDARY_CONSTANT) return;
+    for (size_t i = 0; i < around.targets.size(); ++i) {
+      const ghosts::target& t = around.targets[i];
+      const placed& at = with_ghosts[i];
+      for (size_t k = 0; k < static_cast<size_t>(g.rank); ++k)
+        for (const bool high : {false, true}) {
+          box side = t.wanted;
+          const int64_t end = t.wanted.low[k] + t.wanted.length[k];
+          if (high) side.low[k] = std::max(side.low[k], g.shape[k]);
+          side.length[k] = high ? end - side.low[k] : std::min<int64_t>(end, 0) - side.low[k];
+          if (side.empty()) continue;
+          const std::vector<double> f64(static_cast<size_t>(side.elements()), value);
+          const std::vector<float> f32(g.element_bytes == 4 ? f64.size() : 0, static_cast<float>(value));
+          copy_box(comm, t.rank - comm.first(), g.element_bytes, side,
+                   g.element_bytes == 4 ? static_cast<const void*>(f32.data()) : f64.data(),
+                   packed_strides(side).data(), at.data + offset_of(side, t.wanted, at.strides.data()) * bytes,
+                   at.strides.data());
+        }
+    }
+  });
+}
+
+}  // namespace lockstep::ranks
+
+using namespace lockstep;
+using namespace lockstep::ranks;
+
+extern "C" lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockstep_grid* given, const int64_t* width,
+                                               lockstep_boundary boundary, double value,
+                                               const lockstep_options* options, lockstep_ranks_plan** plan) {
+  return make_plan(comm, kind::halo, options, plan, [&](lockstep_ranks_plan& out, described& d) {
+    out.halo = std::make_unique<halo_plan>();
+    halo_plan& p = *out.halo;
+    p.g = read_grid(given, "grid", comm->ranks());
+    p.g.describe(d, "grid");
+    p.boundary = boundary;
+    p.value = value;
+    d.add("boundary", boundary);
+    int64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    d.add("value (its bits)", bits);
+    if (boundary < LOCKSTEP_BOUNDARY_NEAREST || boundary > LOCKSTEP_BOUNDARY_VALID)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "boundary is {}; use one of LOCKSTEP_BOUNDARY_*", static_cast<int>(boundary));
+    if (boundary == LOCKSTEP_BOUNDARY_CONSTANT && p.g.element_bytes != 4 && p.g.element_bytes != 8)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "grid->element_bytes is {}; a CONSTANT is an F32 (4) or an F64 (8)",
+           p.g.element_bytes);
+    if (width == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "width is NULL; pass the ghosts on both sides of each axis");
+    for (int k = 0; k < p.g.rank; ++k) {
+      const int64_t w = p.width[static_cast<size_t>(k)] = width[k];
+      if (w < 0 || w > 65536) fail(LOCKSTEP_INVALID_ARGUMENT, "width[{}] is {}; give 0 to 65536", k, w);
+      d.add(format_text("width[{}]", k), w);
+    }
+    p.around.build(*comm, p.g, boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
+      const box block = p.g.of(rank);
+      if (block.empty()) return;
+      ghosts::target t{rank, block, block};
+      for (size_t k = 0; k < static_cast<size_t>(p.g.rank); ++k) {
+        t.wanted.low[k] -= p.width[k];
+        t.wanted.length[k] += 2 * p.width[k];
+      }
+      list.push_back(t);
+    });
+  });
+}
