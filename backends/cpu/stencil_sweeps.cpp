@@ -4,11 +4,14 @@
 //         them. Along the outermost axis of rank 2 and 3 nothing is computed twice: the
 //         sweeps follow each other, each r rows (planes) behind the one before it, of
 //         which a ring keeps the 2r + a few that are still needed.
+//         A line of radius 1 to 4 lies in as many equal parts as a register has lanes, one
+//         a lane: no sweep shuffles, and 2 to 4 of them stay in registers.
 // Moves   each element in once and out once a pass, and the halos once more.
-// Limit   the micro-kernels in L1 (rank 1) or L2.
+// Limit   the micro-kernels: fma of lines by lanes, else L1 (rank 1) or L2.
 // Watch   a boundary folds in every sweep, not once before the first: only WRAP may
 //         extend the array, since there what lies outside is computed by the same chain.
-// Source  order.hpp; overlapped tiles and wavefronts as in the books.
+// Source  order.hpp; wavefronts: Nguyen et al., 3.5-D blocking, SC10; lanes: Henretty et
+//         al., data layout transformation for stencils, CC 2011.
 #include "stencil_sweeps.hpp"
 
 #include <unistd.h>
