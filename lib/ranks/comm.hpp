@@ -83,6 +83,7 @@ struct lockstep_comm {
   int64_t timeout_ms = 60000;
   uint32_t flags = 0;
   int64_t message_bytes = 0;  // of a piece of an array, at most
+  bool dry = false;           // there is nobody else
   uint64_t plans = 0;         // made so far, the same number on every rank
   uint64_t agreements = 0;
   std::vector<uint64_t> sent, received;  // messages to and from each process

@@ -15,6 +15,8 @@ const char* last_error() noexcept { return lockstep_last_error(); }
 namespace lockstep::ranks {
 namespace {
 
+constexpr int64_t default_message_bytes = int64_t{32} << 20;
+
 int64_t default_timeout() {
   const char* text = std::getenv("LOCKSTEP_RANKS_TIMEOUT");
   if (text == nullptr || *text == '\0') return 60000;
@@ -33,7 +35,7 @@ lockstep_comm_options read_options(const lockstep_comm_options* given) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.timeout_ms is {}; give milliseconds, 0 or -1", o.timeout_ms);
   if (o.message_bytes < 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.message_bytes is {}; give bytes, or 0 for the default", o.message_bytes);
-  if (o.message_bytes == 0) o.message_bytes = int64_t{32} << 20;
+  if (o.message_bytes == 0) o.message_bytes = default_message_bytes;
   if (o.timeout_ms == 0) o.timeout_ms = default_timeout();
   lib::require_flags("options.flags", o.flags, LOCKSTEP_ABORT_ON_LOSS, "LOCKSTEP_ABORT_ON_LOSS (1)");
   return o;
@@ -158,6 +160,27 @@ lockstep_status lockstep_comm_local(lockstep_context* context, const lockstep_co
   const lockstep_status made = lockstep_comm_create(context, &alone, options, comm);
   if (made != LOCKSTEP_OK) alone.close(alone.user, 0);
   return made;
+}
+
+lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks, int32_t rank, lockstep_comm** comm) {
+  return lib::guarded([&] {
+    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass the place for the communicator");
+    *comm = nullptr;
+    lib::require_context(context);
+    if (ranks < 1 || ranks > 1 << 20) fail(LOCKSTEP_INVALID_ARGUMENT, "ranks is {}; give 1 to 1048576", ranks);
+    if (rank < 0 || rank >= ranks) fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; give 0 to {}", rank, ranks - 1);
+    auto made = std::make_unique<lockstep_comm>();
+    made->context = context;
+    made->engine.processes = ranks;
+    made->engine.process = rank;
+    made->engine.close = [](void*, int) {};
+    made->engine_name = "dry";
+    made->backends.emplace_back();
+    made->message_bytes = default_message_bytes;
+    made->dry = true;
+    for (int32_t r = 0; r <= ranks; ++r) made->first_rank.push_back(r);
+    *comm = made.release();
+  });
 }
 
 void lockstep_comm_destroy(lockstep_comm* comm) {

@@ -10,7 +10,7 @@
 namespace lockstep::ranks {
 
 host_buffer::host_buffer(lockstep_comm& comm, size_t bytes) : comm_(&comm), bytes_(bytes) {
-  if (bytes == 0) return;
+  if (bytes == 0 || comm.dry) return;
   const lockstep_status status = lockstep_alloc(comm.context, "cpu", LOCKSTEP_HOST, bytes, &data_);
   if (status != LOCKSTEP_OK)
     fail(status, "{} bytes for messages and partial results: {}", bytes, lockstep_last_error());
@@ -76,8 +76,9 @@ void exchange::finish(lockstep_comm& comm, const exchange* lender) {
       with.out_buffer = host_buffer(comm, out_room);
       with.in_buffer = host_buffer(comm, with.in_room);
     }
-    with.out_data = with.out_buffer.data() != nullptr ? with.out_buffer.data() : lent->out_data;
-    with.in_data = with.in_buffer.data() != nullptr ? with.in_buffer.data() : lent->in_data;
+    const bool own = with.out_buffer.bytes() != 0;
+    with.out_data = own ? with.out_buffer.data() : lent->out_data;
+    with.in_data = own ? with.in_buffer.data() : lent->in_data;
   }
 }
 
@@ -146,25 +147,21 @@ void exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
   });
 }
 
-size_t exchange::memory() const {
-  size_t bytes = 0;
-  for (const peer& p : peers_) bytes += p.out_buffer.bytes() + p.in_buffer.bytes();
-  return bytes;
-}
-size_t exchange::messages() const {
-  size_t count = 0;
-  for (const peer& p : peers_) count += !p.out.empty();
-  return count;
-}
-size_t exchange::bytes_out() const {
-  size_t bytes = 0;
-  for (const peer& p : peers_) bytes += p.out.empty() ? 0 : p.out_bytes;
-  return bytes;
-}
-size_t exchange::bytes_in() const {
-  size_t bytes = 0;
-  for (const peer& p : peers_) bytes += p.in.empty() ? 0 : p.in_bytes;
-  return bytes;
+void exchange::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const {
+  int64_t messages = 0, out = 0, in = 0;
+  for (const peer& p : peers_) {
+    messages += !p.out.empty();
+    out += p.out.empty() ? 0 : static_cast<int64_t>(p.out_bytes);
+    in += p.in.empty() ? 0 : static_cast<int64_t>(p.in_bytes);
+    cost.workspace_bytes += static_cast<int64_t>(p.out_buffer.bytes() + p.in_buffer.bytes());
+  }
+  cost.steps += messages != 0 || in != 0;
+  cost.messages += messages;
+  cost.bytes_out += out;
+  cost.bytes_in += in;
+  if (link.gigabytes_per_s > 0)
+    cost.ms += static_cast<double>(messages) * link.latency_us * 1e-3 +
+               static_cast<double>(std::max(out, in)) / link.gigabytes_per_s * 1e-6;
 }
 
 }  // namespace lockstep::ranks

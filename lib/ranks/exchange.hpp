@@ -61,10 +61,8 @@ class exchange {
   // note: of a healthy message; the lowest of all that is not -1 comes back.
   void run(lockstep_comm& comm, uint64_t what, failure& so_far, const step_work& work, int64_t* note = nullptr);
 
-  size_t memory() const;
-  size_t messages() const;
-  size_t bytes_out() const;
-  size_t bytes_in() const;
+  // Adds what running it costs.
+  void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const;
 
  private:
   struct peer {

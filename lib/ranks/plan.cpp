@@ -111,6 +111,7 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
     lockstep_comm& comm = *plan->comm;
     comm.require_open();
+    if (comm.dry) fail(LOCKSTEP_UNSUPPORTED, "the plan's communicator is a dry one; make one of ranks that are there");
     failure so_far;
     try {
       read_options(options, LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA);
@@ -133,6 +134,28 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
       comm.late = so_far.status, comm.late_text = so_far.text;
     if (so_far.rank < 0 || comm.mine(so_far.rank)) throw error{so_far.status, so_far.text};
     fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", so_far.rank, so_far.text);
+  });
+}
+
+lockstep_status lockstep_ranks_estimate(const lockstep_ranks_plan* plan, const lockstep_ranks_link* link,
+                                        lockstep_ranks_cost* cost) {
+  return lib::guarded([&] {
+    if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
+    const lockstep_ranks_link l = lib::sized(link, lockstep_ranks_link{}, "link");
+    if (!(l.latency_us >= 0) || !(l.gigabytes_per_s >= 0))
+      fail(LOCKSTEP_INVALID_ARGUMENT, "link->latency_us is {} and gigabytes_per_s {}; give 0 or more", l.latency_us,
+           l.gigabytes_per_s);
+    lockstep_ranks_cost c{};
+    if (plan->reduce != nullptr) plan->reduce->tell(l, c);
+    if (plan->permute != nullptr)
+      for (const exchange& e : plan->permute->rounds) e.tell(l, c);
+    if (plan->halo != nullptr) plan->halo->around.all.tell(l, c);
+    if (plan->stencil != nullptr) {
+      plan->stencil->around.all.tell(l, c);
+      for (const stencil_plan::border& b : plan->stencil->borders)
+        c.workspace_bytes += static_cast<int64_t>(b.elements.bytes() + b.results.bytes());
+    }
+    lib::give(c, cost, "cost");
   });
 }
 

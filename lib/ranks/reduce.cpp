@@ -33,8 +33,7 @@ int32_t reduce_plan::owner_of(int64_t l) const {
   for (; m < members && cuts[static_cast<size_t>(m)] * inner < high; ++m) {
     const auto [a, b] = range_of(m);
     const int64_t here = std::min(b, high) - std::max(a, low);
-    if (here > most || (here == most && here > 0 && LOCKSTEP_MUTANT("ranks_leaf_to_the_last_on_a_tie")))
-      most = here, owner = m;
+    if (here > most) most = here, owner = m;
   }
   return owner;
 }
@@ -237,8 +236,8 @@ void reduce_plan::build(lockstep_comm& comm, const lockstep_grid* given, uint32_
       }
       s.own = forest(s.sequences);
       s.joined = forest(s.chunk.elements());
-      s.own.reserve(tiling(s.first_leaf, s.last_leaf).size() + 2);
-      s.joined.reserve(tiling(0, order::leaves(length)).size() + 62);
+      if (!comm.dry) s.own.reserve(tiling(s.first_leaf, s.last_leaf).size() + 2);
+      if (!comm.dry) s.joined.reserve(tiling(0, order::leaves(length)).size() + 62);
     } else {
       s.partials = host_buffer(comm, static_cast<size_t>(s.sequences) * partial_bytes);
     }
@@ -328,6 +327,20 @@ void reduce_plan::add_exchanges(lockstep_comm& comm) {
     });
   }
   for (exchange* e : {&fragments, &partials, &asks, &magnitudes, &exponents, &again, &results}) e->finish(comm);
+}
+
+void reduce_plan::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const {
+  if (redistribute != nullptr)
+    for (const exchange& e : redistribute->rounds) e.tell(link, cost);
+  for (const host_buffer& b : moved) cost.workspace_bytes += static_cast<int64_t>(b.bytes());
+  for (const exchange* e : {&fragments, &partials, &asks, &results}) e->tell(link, cost);
+  lockstep_ranks_cost rare{};
+  for (const exchange* e : {&magnitudes, &exponents, &again}) e->tell(link, rare);
+  cost.workspace_bytes += rare.workspace_bytes;
+  for (const reduce_seat& s : seats)
+    for (const host_buffer* b : {&s.assembled[0], &s.assembled[1], &s.partials, &s.gathered, &s.results, &s.scratch,
+                                 &s.magnitudes, &s.gathered_magnitudes, &s.exponents, &s.own_exponents, &s.plain})
+      cost.workspace_bytes += static_cast<int64_t>(b->bytes());
 }
 
 }  // namespace lockstep::ranks

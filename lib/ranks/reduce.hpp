@@ -70,6 +70,8 @@ struct reduce_plan {
   void execute(lockstep_ranks_plan& plan, const lockstep_part* src_parts, const lockstep_part* dst_parts,
                failure& so_far);
 
+  void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const;
+
   // Which elements of a sequence a member holds, and who sums a leaf.
   std::pair<int64_t, int64_t> range_of(int32_t member) const;
   int32_t owner_of(int64_t leaf) const;

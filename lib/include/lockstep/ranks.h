@@ -64,6 +64,10 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_create(lockstep_co
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_local(lockstep_context* context,
                                                                     const lockstep_comm_options* options,
                                                                     lockstep_comm** comm);
+/* One rank of a communicator that is not there: plans for any number of ranks can be made and estimated, not run, and
+ * take no memory for data. Local. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks,
+                                                                  int32_t rank, lockstep_comm** comm);
 /* Transports between `processes` threads of this process, one for each: each thread
  * makes a communicator with its own. Errors: INVALID_ARGUMENT (engines is NULL,
  * processes not 1 to 1,024), OUT_OF_MEMORY. */
@@ -221,6 +225,27 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_
                                                                        const lockstep_part* src,
                                                                        const lockstep_part* dst,
                                                                        const lockstep_options* options);
+/* What one execution costs this process, found without running it. */
+typedef struct lockstep_ranks_link {
+  size_t size;            /* sizeof(lockstep_ranks_link) */
+  double latency_us;      /* of a message */
+  double gigabytes_per_s; /* 10^9 bytes, into or out of a process */
+} lockstep_ranks_link;
+typedef struct lockstep_ranks_cost {
+  size_t size;      /* sizeof(lockstep_ranks_cost) */
+  int32_t steps;    /* rounds of messages, one after the other */
+  int64_t messages; /* sent */
+  int64_t bytes_out, bytes_in;
+  int64_t workspace_bytes; /* host memory that the plan holds */
+  double ms; /* of the messages: for each step, messages * latency + the larger of bytes out and in / speed;
+              * 0 where no link is given. The computing, which partly hides it, is not in it */
+} lockstep_ranks_cost;
+/* link may be NULL. The second pass of NORM2 of F64, which data out of range need, is not counted. Local. Errors:
+ * INVALID_ARGUMENT. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_estimate(const lockstep_ranks_plan* plan,
+                                                                        const lockstep_ranks_link* link,
+                                                                        lockstep_ranks_cost* cost);
+
 /* Destroys a plan; NULL is allowed. Local. */
 LOCKSTEP_API void lockstep_ranks_plan_destroy(lockstep_ranks_plan* plan);
 
