@@ -256,7 +256,7 @@ void lockstep_comm::check(int32_t process, const void* message, size_t received_
     fail(closed, "{}. The communicator is closed: make another one", reason);
   }
   const uint64_t expected = received[static_cast<size_t>(process)]++;
-  if (head.sequence != expected && !LOCKSTEP_MUTANT("ranks_stale_message_taken"))
+  if (head.sequence != expected)
     close(LOCKSTEP_RANK_LOST,
           format_text("message {} from {} arrived where message {} was due", head.sequence, from, expected));
   if (head.what != what && !LOCKSTEP_MUTANT("ranks_header_unchecked"))

@@ -1,0 +1,201 @@
+// ranks.hpp - header-only C++20 over ranks.h: communicators, grids with cuts of their own, plans. As in lockstep.hpp
+// the plain form throws lockstep::exception and the one that starts with try_ returns a lockstep::failure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lockstep/lockstep.hpp"
+#include "lockstep/ranks.h"
+
+namespace lockstep::ranks {
+
+class comm {
+ public:
+  // Over a transport, or of seats of this process alone; over MPI: comm(lockstep_comm*) with what
+  // lockstep_comm_from_mpi made. The context must outlive it.
+  comm(context& c, const lockstep_engine& engine, const lockstep_comm_options& options = lockstep_comm_defaults()) {
+    lockstep_comm* raw = nullptr;
+    failure(lockstep_comm_create(c.get(), &engine, &options, &raw)).raise();
+    handle_.reset(raw);
+  }
+  comm(context& c, std::int32_t seats) {
+    lockstep_comm_options options = lockstep_comm_defaults();
+    options.seats = seats;
+    lockstep_comm* raw = nullptr;
+    failure(lockstep_comm_local(c.get(), &options, &raw)).raise();
+    handle_.reset(raw);
+  }
+  explicit comm(lockstep_comm* made) noexcept : handle_(made) {}  // takes it over
+
+  [[nodiscard]] lockstep_comm_info info() const {
+    lockstep_comm_info i{};
+    i.size = sizeof i;
+    failure(lockstep_comm_get(get(), &i)).raise();
+    return i;
+  }
+  [[nodiscard]] std::int32_t size() const { return info().ranks; }
+  [[nodiscard]] std::int32_t rank() const { return info().rank; }
+  failure try_synchronize() noexcept { return failure(lockstep_ranks_synchronize(get())); }
+  void synchronize() { try_synchronize().raise(); }
+  [[nodiscard]] lockstep_comm* get() const noexcept { return handle_.get(); }
+
+ private:
+  struct destroy {
+    void operator()(lockstep_comm* c) const noexcept { lockstep_comm_destroy(c); }
+  };
+  std::unique_ptr<lockstep_comm, destroy> handle_;
+};
+
+// A grid of T; even cuts unless cut() gives others.
+template <element T>
+class grid {
+ public:
+  grid(std::span<const std::int64_t> shape, std::span<const std::int32_t> parts) {
+    grid_.size = sizeof grid_;
+    grid_.element_bytes = sizeof(T);
+    if (shape.size() != parts.size() || shape.empty() || shape.size() > LOCKSTEP_MAX_RANK)
+      throw exception(LOCKSTEP_INVALID_ARGUMENT, "shape and parts must have the same length, 1 to 8");
+    grid_.rank = static_cast<std::int32_t>(shape.size());
+    for (std::size_t k = 0; k < shape.size(); ++k) grid_.shape[k] = shape[k], grid_.parts[k] = parts[k];
+  }
+  grid(std::initializer_list<std::int64_t> shape, std::initializer_list<std::int32_t> parts)
+      : grid(std::span(shape.begin(), shape.size()), std::span(parts.begin(), parts.size())) {}
+  // parts + 1 ascending numbers, from 0 to the axis's length.
+  grid& cut(std::size_t axis, std::vector<std::int64_t> cuts) {
+    if (axis >= static_cast<std::size_t>(grid_.rank) || cuts.size() != static_cast<std::size_t>(grid_.parts[axis]) + 1)
+      throw exception(LOCKSTEP_INVALID_ARGUMENT, "cut: no such axis, or not one more cut than it has parts");
+    cuts_[axis] = std::move(cuts);
+    return *this;
+  }
+  // The rank of each block.
+  grid& order(std::vector<std::int32_t> ranks) {
+    std::int64_t blocks = 1;
+    for (std::int32_t k = 0; k < grid_.rank; ++k) blocks *= grid_.parts[k];
+    if (blocks != static_cast<std::int64_t>(ranks.size()))
+      throw exception(LOCKSTEP_INVALID_ARGUMENT, "order: give one rank for each block");
+    order_ = std::move(ranks);
+    return *this;
+  }
+  struct box {
+    std::array<std::int64_t, LOCKSTEP_MAX_RANK> low{}, length{};
+    std::int64_t elements = 1;
+  };
+  [[nodiscard]] box of(std::int32_t rank) const {
+    box b;
+    const lockstep_grid g = get();
+    failure(lockstep_grid_box(&g, rank, b.low.data(), b.length.data())).raise();
+    for (std::int32_t k = 0; k < g.rank; ++k) b.elements *= b.length[static_cast<std::size_t>(k)];
+    return b;
+  }
+  // A packed block of a rank, in memory that holds of(rank).elements.
+  [[nodiscard]] lockstep_part packed(std::int32_t rank, const T* data) const {
+    return lockstep_part_packed(const_cast<T*>(data), grid_.rank, of(rank).length.data());
+  }
+  // Valid as long as this grid is there and is not changed.
+  [[nodiscard]] lockstep_grid get() const noexcept {
+    lockstep_grid g = grid_;
+    for (std::size_t k = 0; k < LOCKSTEP_MAX_RANK; ++k) g.cuts[k] = cuts_[k].empty() ? nullptr : cuts_[k].data();
+    g.order = order_.empty() ? nullptr : order_.data();
+    return g;
+  }
+
+ private:
+  lockstep_grid grid_{};
+  std::array<std::vector<std::int64_t>, LOCKSTEP_MAX_RANK> cuts_;
+  std::vector<std::int32_t> order_;
+};
+
+class plan {
+ public:
+  explicit plan(lockstep_ranks_plan* made) noexcept : handle_(made) {}
+
+  // One part for each seat of this process.
+  failure try_execute(const lockstep_part* src, const lockstep_part* dst) noexcept {
+    return failure(lockstep_ranks_execute(handle_.get(), src, dst, nullptr));
+  }
+  void execute(const lockstep_part* src, const lockstep_part* dst) { try_execute(src, dst).raise(); }
+  void execute(const lockstep_part& src, const lockstep_part& dst) { execute(&src, &dst); }
+  [[nodiscard]] lockstep_ranks_cost estimate(double latency_us = 0, double gigabytes_per_s = 0) const {
+    const lockstep_ranks_link link = {sizeof link, latency_us, gigabytes_per_s};
+    lockstep_ranks_cost cost{};
+    cost.size = sizeof cost;
+    failure(lockstep_ranks_estimate(handle_.get(), &link, &cost)).raise();
+    return cost;
+  }
+  [[nodiscard]] lockstep_ranks_plan* get() const noexcept { return handle_.get(); }
+
+ private:
+  struct destroy {
+    void operator()(lockstep_ranks_plan* p) const noexcept { lockstep_ranks_plan_destroy(p); }
+  };
+  std::unique_ptr<lockstep_ranks_plan, destroy> handle_;
+};
+
+// ---- plans: collective --------------------------------------------------------
+
+template <element T>
+plan permute(comm& c, const grid<T>& src, std::span<const std::int32_t> perm, const grid<T>& dst) {
+  const lockstep_grid from = src.get(), to = dst.get();
+  if (perm.size() != static_cast<std::size_t>(from.rank))
+    throw exception(LOCKSTEP_INVALID_ARGUMENT, "perm must have one number for each axis");
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_permute(c.get(), &from, perm.data(), &to, nullptr, &raw)).raise();
+  return plan(raw);
+}
+template <element T>
+plan permute(comm& c, const grid<T>& src, std::initializer_list<std::int32_t> perm, const grid<T>& dst) {
+  return permute(c, src, std::span(perm.begin(), perm.size()), dst);
+}
+template <element T>
+plan redistribute(comm& c, const grid<T>& src, const grid<T>& dst) {
+  std::array<std::int32_t, LOCKSTEP_MAX_RANK> same{};
+  for (std::size_t k = 0; k < same.size(); ++k) same[k] = static_cast<std::int32_t>(k);
+  return permute(c, src, std::span<const std::int32_t>(same.data(), static_cast<std::size_t>(src.get().rank)), dst);
+}
+
+// Every rank gets all results.
+template <number T>
+plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes) {
+  const lockstep_grid from = src.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_reduce(c.get(), &from, reduction, dtype_of<T>, lockstep_default_result(reduction, dtype_of<T>),
+                                axes, nullptr, nullptr, &raw))
+      .raise();
+  return plan(raw);
+}
+// Results of type R by blocks of a grid.
+template <number T, number R>
+plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes, const grid<R>& dst) {
+  const lockstep_grid from = src.get(), to = dst.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_reduce(c.get(), &from, reduction, dtype_of<T>, dtype_of<R>, axes, &to, nullptr, &raw)).raise();
+  return plan(raw);
+}
+
+template <number T>
+plan stencil(comm& c, const grid<T>& g, const lockstep_stencil_desc& desc) {
+  const lockstep_grid from = g.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_stencil(c.get(), &from, &desc, nullptr, &raw)).raise();
+  return plan(raw);
+}
+
+// Ghosts around blocks; execute(nullptr, parts).
+template <element T>
+plan halo(comm& c, const grid<T>& g, std::span<const std::int64_t> width, lockstep_boundary boundary,
+          double value = 0) {
+  const lockstep_grid from = g.get();
+  if (width.size() != static_cast<std::size_t>(from.rank))
+    throw exception(LOCKSTEP_INVALID_ARGUMENT, "width must have one number for each axis");
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_halo(c.get(), &from, width.data(), boundary, value, nullptr, &raw)).raise();
+  return plan(raw);
+}
+
+}  // namespace lockstep::ranks
