@@ -138,7 +138,7 @@ bool make_packed(state& s, source& x, settings& set, const char* name) {
 }
 
 bool require_device(state& s, const settings& set, const array& x) {
-  if (!x.on_device()) return true;
+  if (!x.on_device() || LOCKSTEP_MUTANT("python_device_data_on_the_host")) return true;
   const char* const named = set.options.backend;
   if (named ? std::strncmp(named, "cpu", 3) == 0 : set.context && set.context->on_cpu)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,

@@ -167,7 +167,7 @@ PyType_Spec spec = {"lockstep._core.Context", sizeof(context_object), 0, Py_TPFL
 
 void release_user(context_object* c) {
   if (--c->users == 0 && c->closed) destroy(c);
-  Py_DECREF(reinterpret_cast<PyObject*>(c));
+  if (!LOCKSTEP_MUTANT("python_context_reference_kept")) Py_DECREF(reinterpret_cast<PyObject*>(c));
 }
 
 context_object* default_context(state& s) {

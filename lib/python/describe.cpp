@@ -20,7 +20,7 @@ bool merge(const array& x, const int* axes, int count, run_of_axes& to) {
   for (int i = 0; i < count; ++i) {
     const int64_t n = x.shape[axes[i]], stride = x.strides[axes[i]];
     if (n == 1) continue;
-    if (!first && to.stride != n * stride) return false;
+    if (!first && to.stride != n * stride && !LOCKSTEP_MUTANT("python_axes_merged_that_lie_apart")) return false;
     to.length = first ? n : to.length * n;
     to.stride = stride;
     first = false;
@@ -51,8 +51,10 @@ bool permuted(state& s, source& x, settings& set, const int* axes, result& tempo
   set.options = kept;
   if (status != LOCKSTEP_OK) return raise_status(s, status), false;
   // The result is to be of the source's kind.
-  temporary.dst.producer = from.producer;
-  temporary.dst.object = from.object;
+  if (!LOCKSTEP_MUTANT("python_kind_of_the_copy")) {
+    temporary.dst.producer = from.producer;
+    temporary.dst.object = from.object;
+  }
   x.use = &temporary.dst;
   return true;
 }
@@ -91,7 +93,8 @@ static bool place_permute(state& s, const array& x, const array& dst, call& c) {
   for (int k = 0; k < c.rank; ++k) {
     const int64_t n = c.shape[k], a = x.strides[c.axes[k]], b = dst.strides[k];
     if (n == 1) continue;
-    if (rank > 0 && from[rank - 1] == n * a && to[rank - 1] == n * b) {
+    if (rank > 0 && from[rank - 1] == n * a &&
+        (to[rank - 1] == n * b || LOCKSTEP_MUTANT("python_out_strides_unread"))) {
       length[rank - 1] *= n;
       from[rank - 1] = a;
       to[rank - 1] = b;
@@ -226,7 +229,7 @@ bool describe_segments(state& s, source& x, const array& offsets, values& v, loc
     last = reinterpret_cast<const int64_t*>(offsets.data)[offsets.shape[0] - 1];
   }
   // C checks that offsets never decrease; it does not know where x ends.
-  if (last > a.shape[0])
+  if (last > a.shape[0] && !LOCKSTEP_MUTANT("python_last_offset_unread"))
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "offsets[-1] is %lld, but x has %lld elements",
                  static_cast<long long>(last), static_cast<long long>(a.shape[0])),
            false;

@@ -7,7 +7,7 @@
 namespace lockstep::python {
 
 lockstep_dtype dtype_of(const element& e) {
-  if (e.swapped) return lockstep_dtype(0);
+  if (e.swapped && !LOCKSTEP_MUTANT("python_byte_order_unread")) return lockstep_dtype(0);
   switch (e.code) {
     case dlpack::floating:
       return e.bytes == 4   ? LOCKSTEP_F32
@@ -48,7 +48,7 @@ array::~array() {
   // A deleter may be Python code, which must not meet the exception that is on its way.
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  if (versioned && versioned->deleter) versioned->deleter(versioned);
+  if (versioned && versioned->deleter && !LOCKSTEP_MUTANT("python_capsule_kept")) versioned->deleter(versioned);
   if (managed && managed->deleter) managed->deleter(managed);
   PyErr_Restore(type, value, trace);
 }
@@ -67,7 +67,8 @@ bool finish_import(state& s, array& in, const char* name) {
     if (__builtin_mul_overflow(in.size, in.shape[k], &in.size))
       return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has more than 2^63-1 elements; use smaller arrays", name), false;
   for (int k = 0; k < in.rank; ++k)
-    if (in.shape[k] > 1 && in.strides[k] < 1 && in.size > 0) in.plain = false;
+    if (in.shape[k] > 1 && in.strides[k] < (LOCKSTEP_MUTANT("python_stride_0_taken") ? 0 : 1) && in.size > 0)
+      in.plain = false;
   const int64_t alignment = in.type.code == dlpack::complex ? in.type.bytes / 2 : in.type.bytes;
   if (in.size > 0 && (alignment & (alignment - 1)) == 0 && reinterpret_cast<uintptr_t>(in.data) % alignment != 0)
     in.plain = false;
@@ -143,7 +144,8 @@ bool check_torch(state& s, PyObject* object, bool complex) {
     if (flag == s.attribute_is_conj && !complex) continue;
     const int set = tells(object, flag, flag != s.attribute_requires_grad);
     if (set < 0) return false;
-    if (set && !call_helper(s, "check_torch", object)) return false;
+    if (set && !LOCKSTEP_MUTANT("python_flags_of_a_tensor_unread") && !call_helper(s, "check_torch", object))
+      return false;
   }
   return true;
 }
@@ -161,7 +163,7 @@ bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& i
            false;
   if (t.rank > max_rank || t.rank < 0)
     return raise(s, LOCKSTEP_UNSUPPORTED, "%s has %d axes; at most %d are taken", name, t.rank, max_rank), false;
-  in.data = static_cast<char*>(t.data) + t.byte_offset;
+  in.data = static_cast<char*>(t.data) + (LOCKSTEP_MUTANT("python_byte_offset_unread") ? 0 : t.byte_offset);
   in.type = {t.dtype.code <= dlpack::boolean && t.dtype.code != 3 ? t.dtype.code : other_bytes, false,
              t.dtype.bits / 8};
   in.device = t.device;
@@ -211,7 +213,7 @@ bool import_by_table(state& s, PyObject* object, const char* name, array& in) {
   if (in.on_device() && !in.stream) {
     if (table.current_stream(in.device.type, in.device.id, &in.stream) != 0) return false;
     // Handle 0 is CUDA's legacy default stream, which lockstep knows by another name.
-    if (in.stream == nullptr) in.stream = LOCKSTEP_STREAM_LEGACY;
+    if (in.stream == nullptr && !LOCKSTEP_MUTANT("python_stream_0")) in.stream = LOCKSTEP_STREAM_LEGACY;
   }
   return true;
 }
@@ -321,7 +323,7 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   }
   if (writable && in.producer->library == jax)  // not every release says so of its memory
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is an array of JAX, which is read-only; leave it away", name), false;
-  if (writable && in.read_only)
+  if (writable && in.read_only && !LOCKSTEP_MUTANT("python_read_only_written"))
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is read-only; give an array that may be written", name), false;
   return true;
 }

@@ -146,6 +146,7 @@ PyObject* finish_result(state& s, const call& c, const array& x, result& r) {
     return bytes ? PyObject_CallFunctionObjArgs(s.numpy_scalar, s.numpy_dtypes[dtype_of(c.type)], bytes.get(), nullptr)
                  : nullptr;
   }
+  if (LOCKSTEP_MUTANT("python_result_never_freed")) Py_XINCREF(r.object.get());
   if (!r.adopt) return r.object.release();
   return call_helper(s, "adopt", x.object, r.object.get()).release();
 }

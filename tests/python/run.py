@@ -1,4 +1,4 @@
-"""run.py FOLDER [ARGUMENT...] - the folder's tests by pytest. Exit code 77 where NumPy, pytest or hypothesis is missing."""
+"""run.py FILE [ARGUMENT...] - its tests by pytest. Exit code 77 where NumPy, pytest or hypothesis is missing."""
 import sys
 from importlib.util import find_spec
 

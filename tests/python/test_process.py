@@ -115,29 +115,30 @@ def test_eight_threads_share_a_context():
 
 def test_other_threads_run_meanwhile():
     big = np.ones(40_000_000, "f4")
-    count, stop = [0], threading.Event()
 
-    def counter():
-        while not stop.is_set():
-            count[0] += 1
+    def longest_silence(call):
+        """The share of a call in which another Python thread did not come to run."""
+        stop, gap = threading.Event(), [0.0]
 
-    def counted(call):
-        thread = threading.Thread(target=counter)
-        count[0] = 0
-        stop.clear()
+        def tick():
+            last = time.perf_counter()
+            while not stop.is_set():
+                now = time.perf_counter()
+                gap[0], last = max(gap[0], now - last), now
+
+        thread = threading.Thread(target=tick)
         thread.start()
         begin = time.perf_counter()
         call()
-        elapsed, during = time.perf_counter() - begin, count[0]
+        elapsed = time.perf_counter() - begin
         stop.set()
         thread.join()
-        return during, elapsed
+        return gap[0] / elapsed
 
-    # Held, the lock would give the counter at most a slice before and after the call.
+    # Held, the lock would silence the other thread for the whole call; a busy machine does so for a part of it.
     with ls.Context("cpu", threads=1, variants={"reduce": "ref"}) as context:
-        counts = [counted(lambda: context.sum(big)) for _ in range(3)]
-    longest = max(counts, key=lambda c: c[0])
-    assert longest[0] > 20_000, counts
+        shares = [longest_silence(lambda: context.sum(big)) for _ in range(7)]
+    assert min(shares) < 0.5, shares
 
 
 def test_a_context_may_be_closed_while_a_call_runs():
@@ -210,7 +211,7 @@ def test_import_is_cheap_and_needs_nobody():
         import sys
         sys.modules["numpy"] = sys.modules["torch"] = None
         import lockstep as ls
-        assert "logging" not in sys.modules and "ctypes" not in sys.modules
+        assert "logging" not in sys.modules
         b = ls.empty(8, "int64")
         memoryview(b)[:] = memoryview(bytes(64)).cast("q")
         ls.sum(b, axis=0, out=ls.empty((), "int64"))
