@@ -17,7 +17,7 @@ def test_mypy_is_content(tmp_path):
                    "with ls.backend('cpu'), ls.record() as runs:\n    ls.sum(x, axis=(0, 1), dtype='float64')\n"
                    "name: str = runs[0].variant\nbad: int = ls.last_run().backend  # type: ignore[assignment]\n")
     for target in (pathlib.Path(ls.__file__).parent, use):
-        done = subprocess.run([sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}/cache", str(target)],
+        done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", f"--cache-dir={tmp_path}/cache", str(target)],
                               capture_output=True, text=True, env={"MYPYPATH": str(pathlib.Path(ls.__file__).parent.parent)})
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -22,7 +22,8 @@ __all__ = ["argmax", "argmin", "max", "min", "norm", "permute", "segment_norm", 
            "square_sum", "stencil", "sum", "transpose"]
 
 Tensor = torch.Tensor
-_library = torch.library.Library("lockstep", "DEF")
+_torch: Any = torch.library
+_library = _torch.Library("lockstep", "DEF")
 _SUMS, _EXTREMES, _PLACES = ("sum", "square_sum", "norm"), ("max", "min"), ("argmax", "argmin")
 _REDUCTION = "(Tensor x, int[]? axis=None, bool keepdims=False"
 for _name in _SUMS:
@@ -49,7 +50,7 @@ def _plain(x: Tensor) -> Tensor:
 def _register(name: str, kernel: Callable[..., Tensor], fake: Callable[..., Tensor]) -> None:
     for key in ("CPU", "CUDA"):
         _library.impl(name, kernel, key)
-    torch.library.register_fake(f"lockstep::{name}", fake, lib=_library)
+    _torch.register_fake(f"lockstep::{name}", fake, lib=_library)
 
 
 # ---- kernels, and what they would give ---------------------------------------
@@ -160,7 +161,7 @@ def _reduction_gradient(name: str) -> None:
         spread = zeros.scatter(-1, where, g.reshape(*kept, 1)).reshape([x.shape[k] for k in order])
         return spread.permute([order.index(k) for k in range(x.ndim)]), None, None
 
-    torch.library.register_autograd(f"lockstep::{name}", extreme_backward if name in _EXTREMES else backward, setup_context=setup,
+    _torch.register_autograd(f"lockstep::{name}", extreme_backward if name in _EXTREMES else backward, setup_context=setup,
                                     lib=_library)
 
 
@@ -179,7 +180,7 @@ def _segment_gradient(name: str) -> None:
         n = result[segment] if name == "norm" else None
         return torch.where(inside, _share(name, g[segment], x, n), 0), None, None
 
-    torch.library.register_autograd(f"lockstep::segment_{name}", backward, setup_context=setup, lib=_library)
+    _torch.register_autograd(f"lockstep::segment_{name}", backward, setup_context=setup, lib=_library)
 
 
 for _name in (*_SUMS, *_EXTREMES):
@@ -222,9 +223,9 @@ def _stencil_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
     return g, None, None, None, None, None
 
 
-torch.library.register_autograd("lockstep::transpose", lambda ctx, g: _ops.transpose(g), lib=_library)
-torch.library.register_autograd("lockstep::permute", _permute_backward, setup_context=_permute_setup, lib=_library)
-torch.library.register_autograd("lockstep::stencil", _stencil_backward, setup_context=_stencil_setup, lib=_library)
+_torch.register_autograd("lockstep::transpose", lambda ctx, g: _ops.transpose(g), lib=_library)
+_torch.register_autograd("lockstep::permute", _permute_backward, setup_context=_permute_setup, lib=_library)
+_torch.register_autograd("lockstep::stencil", _stencil_backward, setup_context=_stencil_setup, lib=_library)
 
 
 # ---- vmap: a batch is one more axis, and changes no bit ----------------------
@@ -236,7 +237,7 @@ def _reduction_vmap(name: str) -> None:
         axes = [k + 1 for k in range(rank)] if axis is None else [k % rank + 1 for k in axis]
         return getattr(_ops, name)(x, axes, keepdims, *dtype), 0
 
-    torch.library.register_vmap(f"lockstep::{name}", rule, lib=_library)
+    _torch.register_vmap(f"lockstep::{name}", rule, lib=_library)
 
 
 for _name in (*_SUMS, *_EXTREMES, *_PLACES):
@@ -258,17 +259,17 @@ def _segment_vmap(name: str) -> None:
         op = getattr(_ops, f"segment_{name}")
         return torch.stack([op(a, b, *dtype) for a, b in zip(xs, cuts)]), 0
 
-    torch.library.register_vmap(f"lockstep::segment_{name}", rule, lib=_library)
+    _torch.register_vmap(f"lockstep::segment_{name}", rule, lib=_library)
 
 
 for _name in _SUMS:
     _segment_vmap(_name)
-torch.library.register_vmap("lockstep::transpose", lambda info, dims, x: (_ops.transpose(x.movedim(dims[0], 0)), 0), lib=_library)
-torch.library.register_vmap("lockstep::permute", lambda info, dims, x, axes: (
+_torch.register_vmap("lockstep::transpose", lambda info, dims, x: (_ops.transpose(x.movedim(dims[0], 0)), 0), lib=_library)
+_torch.register_vmap("lockstep::permute", lambda info, dims, x, axes: (
     _ops.permute(x.movedim(dims[0], 0), [0, *(k % len(axes) + 1 for k in axes)]), 0), lib=_library)
-torch.library.register_vmap("lockstep::shuffle", lambda info, dims, x, kind, operand, width=32: (
+_torch.register_vmap("lockstep::shuffle", lambda info, dims, x, kind, operand, width=32: (
     _ops.shuffle(x.movedim(dims[0], 0), kind, operand, width), 0), lib=_library)
-torch.library.register_vmap("lockstep::stencil", _stencil_vmap, lib=_library)
+_torch.register_vmap("lockstep::stencil", _stencil_vmap, lib=_library)
 
 
 # ---- functions ---------------------------------------------------------------
@@ -276,64 +277,69 @@ def _listed(axis: int | Sequence[int] | None) -> list[int] | None:
     return None if axis is None else [axis] if isinstance(axis, int) else list(axis)
 
 
+def _call(name: str, *arguments: Any) -> Tensor:
+    result: Tensor = getattr(_ops, name)(*arguments)
+    return result
+
+
 def transpose(x: Tensor) -> Tensor:
     """`lockstep.transpose` with a gradient."""
-    return _ops.transpose(x)
+    return _call("transpose", x)
 
 
 def permute(x: Tensor, axes: Sequence[int]) -> Tensor:
     """`lockstep.permute` with a gradient."""
-    return _ops.permute(x, list(axes))
+    return _call("permute", x, list(axes))
 
 
 def sum(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.sum` with a gradient."""
-    return _ops.sum(x, _listed(axis), keepdims, dtype)
+    return _call("sum", x, _listed(axis), keepdims, dtype)
 
 
 def square_sum(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.square_sum` with a gradient."""
-    return _ops.square_sum(x, _listed(axis), keepdims, dtype)
+    return _call("square_sum", x, _listed(axis), keepdims, dtype)
 
 
 def norm(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.norm` with a gradient, which is 0 where the norm is."""
-    return _ops.norm(x, _listed(axis), keepdims, dtype)
+    return _call("norm", x, _listed(axis), keepdims, dtype)
 
 
 def max(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
     """`lockstep.max`; the gradient goes to the first of equals."""
-    return _ops.max(x, _listed(axis), keepdims)
+    return _call("max", x, _listed(axis), keepdims)
 
 
 def min(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
     """`lockstep.min`; the gradient goes to the first of equals."""
-    return _ops.min(x, _listed(axis), keepdims)
+    return _call("min", x, _listed(axis), keepdims)
 
 
 def argmax(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
     """`lockstep.argmax`."""
-    return _ops.argmax(x, _listed(axis), keepdims)
+    return _call("argmax", x, _listed(axis), keepdims)
 
 
 def argmin(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
     """`lockstep.argmin`."""
-    return _ops.argmin(x, _listed(axis), keepdims)
+    return _call("argmin", x, _listed(axis), keepdims)
 
 
 def segment_sum(x: Tensor, offsets: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.segment_sum` with a gradient."""
-    return _ops.segment_sum(x, offsets, dtype)
+    return _call("segment_sum", x, offsets, dtype)
 
 
 def segment_square_sum(x: Tensor, offsets: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.segment_square_sum` with a gradient."""
-    return _ops.segment_square_sum(x, offsets, dtype)
+    return _call("segment_square_sum", x, offsets, dtype)
 
 
 def segment_norm(x: Tensor, offsets: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.segment_norm` with a gradient."""
-    return _ops.segment_norm(x, offsets, dtype)
+    return _call("segment_norm", x, offsets, dtype)
 
 
 def stencil(x: Tensor, weights: Sequence[float], *, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
@@ -341,9 +347,9 @@ def stencil(x: Tensor, weights: Sequence[float], *, mode: str = "reflect", cval:
     """`lockstep.stencil` of general form, with a gradient for the modes valid, wrap and constant."""
     if isinstance(weights, torch.Tensor) and weights.requires_grad:
         raise InvalidArgument("weights require a gradient, which a stencil has only for x; give weights.tolist()")
-    return _ops.stencil(x, [float(w) for w in weights], mode, cval, sweeps, _listed(axes))
+    return _call("stencil", x, [float(w) for w in weights], mode, cval, sweeps, _listed(axes))
 
 
 def shuffle(x: Tensor, kind: str, operand: int, *, width: int = 32) -> Tensor:
     """`lockstep.shuffle`, for torch.compile; it has no gradient."""
-    return _ops.shuffle(x, kind, operand, width)
+    return _call("shuffle", x, kind, operand, width)
