@@ -51,6 +51,7 @@ void import_command(command root, action& chosen);  // and export
 void verify_command(command root, action& chosen);
 void calibrate_command(command root, action& chosen);
 void completion_command(command root, action& chosen);
+void ranks_command(command root, action& chosen);  // in a build with -Dranks=enabled
 
 // Where a call runs, as options of a subcommand.
 struct place {

@@ -2,6 +2,7 @@
 // names, statuses and result bytes of a fixed list of cases. The list is part of
 // the number: a case may be added only together with a new golden value.
 
+#include <memory>
 #include <stdexcept>
 
 #include "runner.hpp"
@@ -74,15 +75,7 @@ class fnv {
 };
 }  // namespace
 
-std::string digest(const std::string& backend, const std::string& isa, int threads) {
-  lockstep_context_options o = lockstep_context_defaults();
-  o.backend = backend.c_str();
-  if (!isa.empty()) o.cpu_isa = isa.c_str();
-  o.threads = threads;
-  lockstep_context* context = nullptr;
-  const bool by_oracle = backend == "oracle";
-  if (!by_oracle && lockstep_context_create(&o, &context) != LOCKSTEP_OK)
-    throw std::runtime_error(lockstep_last_error());
+std::string digest_by(const caller& make) {
   fnv sum;
   for (const char* name : fixed) {
     const test_case c = parse(name);
@@ -92,21 +85,32 @@ std::string digest(const std::string& backend, const std::string& isa, int threa
       dst = src;
     else
       poison(dst.data(), dst.size(), c.dst.element_bytes, c.seed);
-    const lockstep_status status =
-        by_oracle ? oracle(c, src.data(), dst.data()).status
-                  : call(context, c, c.in_place ? dst.data() : src.data(), dst.data(), c.offsets.data(), nullptr);
-    if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY) {
-      const std::string text = lockstep_last_error();
-      lockstep_context_destroy(context);
-      throw std::runtime_error(format_text("{}: {}", name, text));
-    }
+    const lockstep_status status = make(c, c.in_place ? dst.data() : src.data(), dst.data());
+    if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
+      throw std::runtime_error(format_text("{}: {}", name, lockstep_last_error()));
     const auto number = static_cast<unsigned char>(status);
     sum.add(name, std::char_traits<char>::length(name));
     sum.add(&number, 1);
     sum.add(dst.data(), dst.size());
   }
-  lockstep_context_destroy(context);
   return format_text("lockstep-digest order{} {:016x}", LOCKSTEP_ORDER_1, sum.sum());
+}
+
+std::string digest(const std::string& backend, const std::string& isa, int threads) {
+  if (backend == "oracle")
+    return digest_by(
+        [](const test_case& c, const unsigned char* src, unsigned char* dst) { return oracle(c, src, dst).status; });
+  lockstep_context_options o = lockstep_context_defaults();
+  o.backend = backend.c_str();
+  if (!isa.empty()) o.cpu_isa = isa.c_str();
+  o.threads = threads;
+  lockstep_context* context = nullptr;
+  if (lockstep_context_create(&o, &context) != LOCKSTEP_OK) throw std::runtime_error(lockstep_last_error());
+  const std::unique_ptr<lockstep_context, decltype(&lockstep_context_destroy)> owner(context,
+                                                                                     &lockstep_context_destroy);
+  return digest_by([&](const test_case& c, const unsigned char* src, unsigned char* dst) {
+    return call(context, c, src, dst, c.offsets.data(), nullptr);
+  });
 }
 
 }  // namespace lockstep::cases

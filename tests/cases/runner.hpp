@@ -3,6 +3,7 @@
 // status, error text, the caller's floating-point state.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -102,6 +103,10 @@ std::vector<std::string> matrix(lockstep_op op);
 // bits have the same digest. "oracle" computes it without the library; isa and threads are the CPU's ("" and 0: the
 // best, all). Throws std::runtime_error when a call fails.
 std::string digest(const std::string& backend, const std::string& isa = "", int threads = 0);
+
+// The same with calls of another making.
+using caller = std::function<lockstep_status(const test_case& c, const unsigned char* src, unsigned char* dst)>;
+std::string digest_by(const caller& make);
 
 // Prints the case that was running when the program is killed by a signal.
 void report_crashes();

@@ -1,0 +1,426 @@
+// ranks.cpp - `lockstep ranks`: the cases of `lockstep verify` over many ranks, what plans cost at any number of them,
+// and times. Ranks are seats of this process, or, under mpirun and in a build with MPI, the processes of the job.
+#include <lockstep/ranks.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+
+#include "cli.hpp"
+#include "limits.hpp"
+#include "runner.hpp"
+#if defined(LOCKSTEP_TOOL_MPI)
+#include <lockstep/ranks_mpi.h>
+#endif
+
+namespace lockstep::tool {
+namespace {
+
+using comm_handle = std::unique_ptr<lockstep_comm, decltype(&lockstep_comm_destroy)>;
+using plan_handle = std::unique_ptr<lockstep_ranks_plan, decltype(&lockstep_ranks_plan_destroy)>;
+
+// The job that a launcher has started this process in.
+class job {
+ public:
+  job() {
+#if defined(LOCKSTEP_TOOL_MPI)
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+      there_ = there_ || std::getenv(name) != nullptr;
+    if (!there_) return;
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+#endif
+  }
+  ~job() {
+#if defined(LOCKSTEP_TOOL_MPI)
+    if (there_) MPI_Finalize();
+#endif
+  }
+  job(const job&) = delete;
+  job& operator=(const job&) = delete;
+  bool there() const { return there_; }
+  int size() const { return size_; }
+  int rank() const { return rank_; }
+  comm_handle open(lockstep_context* context, int seats) const {
+    lockstep_comm* comm = nullptr;
+    lockstep_comm_options o = lockstep_comm_defaults();
+    o.seats = there_ ? 1 : seats;
+    o.message_bytes = 64 << 10;  // so that the cases' arrays travel in several messages too
+#if defined(LOCKSTEP_TOOL_MPI)
+    if (there_) {
+      check(lockstep_comm_from_mpi(context, MPI_COMM_WORLD, &o, &comm));
+      return {comm, &lockstep_comm_destroy};
+    }
+#endif
+    check(lockstep_comm_local(context, &o, &comm));
+    return {comm, &lockstep_comm_destroy};
+  }
+
+ private:
+  bool there_ = false;
+  int size_ = 1, rank_ = 0;
+};
+
+// An array in one memory, cut into blocks that stay where they are.
+struct cut_array {
+  lockstep_grid grid{};
+  std::vector<int64_t> strides, cuts[LOCKSTEP_MAX_RANK];
+
+  cut_array(size_t bytes, std::vector<int64_t> shape, std::vector<int64_t> with, int ranks, std::mt19937_64& draw)
+      : strides(std::move(with)) {
+    grid.size = sizeof grid;
+    grid.element_bytes = bytes;
+    grid.rank = static_cast<int32_t>(shape.size());
+    int left = ranks;
+    for (size_t k = 0; k < shape.size(); ++k) {
+      const auto last = k + 1 == shape.size();
+      const int parts = last || draw() % 2 == 0 ? left : static_cast<int>(1 + draw() % static_cast<uint64_t>(left));
+      grid.shape[k] = shape[k];
+      grid.parts[k] = parts;
+      left /= parts;
+      for (int j = 0; j <= parts; ++j)
+        cuts[k].push_back(j == 0       ? 0
+                          : j == parts ? shape[k]
+                                       : static_cast<int64_t>(draw() % static_cast<uint64_t>(shape[k] + 1)));
+      std::sort(cuts[k].begin(), cuts[k].end());
+    }
+    for (size_t k = 0; k < shape.size(); ++k) grid.cuts[k] = cuts[k].data();
+  }
+  lockstep_part part(int32_t rank, const void* base, int64_t* low, int64_t* length) const {
+    check(lockstep_grid_box(&grid, rank, low, length));
+    lockstep_part p{sizeof p, nullptr, {0}};
+    auto* at = static_cast<char*>(const_cast<void*>(base));
+    for (size_t k = 0; k < strides.size(); ++k) {
+      p.strides[k] = strides[k];
+      at += low[k] * strides[k] * static_cast<int64_t>(grid.element_bytes);
+    }
+    p.data = at;
+    return p;
+  }
+};
+
+// A case over the ranks of comm. False: its kind has no call over ranks.
+struct ranks_call {
+  lockstep_comm* comm;
+  lockstep_comm_info info{};
+  std::vector<unsigned char> own;  // of dst's bytes, those that this process must have written
+
+  explicit ranks_call(lockstep_comm* over) : comm(over) {
+    info.size = sizeof info;
+    check(lockstep_comm_get(comm, &info));
+  }
+
+  static bool takes(const cases::test_case& c) { return !c.in_place && c.offsets.empty() && c.op != LOCKSTEP_SHUFFLE; }
+
+  lockstep_status run(const cases::test_case& c, const void* src, void* dst, uint64_t seed) {
+    std::mt19937_64 draw(seed);
+    own.assign(c.dst.span_bytes(), 0);
+    const int ranks = info.ranks;
+    const size_t bytes = c.src.element_bytes, out_bytes = c.dst.element_bytes;
+    lockstep_ranks_plan* plan = nullptr;
+    lockstep_status status = LOCKSTEP_OK;
+    const auto execute = [&](const cut_array& from, const cut_array& to,
+                             const std::function<void(int64_t*, int64_t*)>& place) {
+      if (status != LOCKSTEP_OK) return;
+      const plan_handle owner(plan, &lockstep_ranks_plan_destroy);
+      std::vector<lockstep_part> in, out;
+      int64_t low[LOCKSTEP_MAX_RANK], length[LOCKSTEP_MAX_RANK];
+      for (int32_t s = 0; s < info.seats; ++s) {
+        in.push_back(from.part(info.rank + s, src, low, length));
+        lockstep_part p = to.part(info.rank + s, dst, low, length);
+        if (place != nullptr) {
+          place(low, length);
+          p.data = dst;
+          for (size_t k = 0; k < to.strides.size(); ++k)
+            p.data = static_cast<char*>(p.data) + low[k] * to.strides[k] * static_cast<int64_t>(out_bytes);
+        }
+        out.push_back(p);
+        mark(to.strides, low, length, out_bytes);
+      }
+      status = lockstep_ranks_execute(plan, in.data(), out.data(), nullptr);
+    };
+    if (c.op == LOCKSTEP_TRANSPOSE) {
+      const lockstep_transpose_desc& d = c.transpose;
+      const cut_array from(bytes, {d.batch, d.rows, d.cols}, {d.src_batch_stride, d.src_ld, 1}, ranks, draw);
+      const cut_array to(bytes, {d.batch, d.cols, d.rows}, {d.dst_batch_stride, d.dst_ld, 1}, ranks, draw);
+      const int32_t perm[] = {0, 2, 1};
+      status = lockstep_ranks_permute(comm, &from.grid, perm, &to.grid, nullptr, &plan);
+      execute(from, to, nullptr);
+    } else if (c.op == LOCKSTEP_PERMUTE) {
+      const lockstep_permute_desc& d = c.permute;
+      std::vector<int64_t> turned;
+      for (int k = 0; k < d.rank; ++k) turned.push_back(d.shape[d.perm[k]]);
+      const cut_array from(bytes, {d.shape, d.shape + d.rank}, {d.src_strides, d.src_strides + d.rank}, ranks, draw);
+      const cut_array to(bytes, turned, {d.dst_strides, d.dst_strides + d.rank}, ranks, draw);
+      status = lockstep_ranks_permute(comm, &from.grid, d.perm, &to.grid, nullptr, &plan);
+      execute(from, to, nullptr);
+    } else if (c.op == LOCKSTEP_STENCIL) {
+      lockstep_stencil_desc d = c.stencil;
+      d.coefficients = c.coefficients.data();
+      const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
+      const int64_t reach = valid ? int64_t{d.radius} * d.sweeps : 0;
+      std::vector<int64_t> shape = {d.batch}, in = {d.src_batch_stride}, out = {d.dst_batch_stride};
+      for (int k = 0; k < d.rank; ++k)
+        shape.push_back(d.shape[k]), in.push_back(d.src_strides[k]), out.push_back(d.dst_strides[k]);
+      const cut_array from(bytes, shape, in, ranks, draw);
+      cut_array to = from;
+      for (size_t k = 0; k < shape.size(); ++k) to.grid.cuts[k] = to.cuts[k].data();
+      to.strides = out;
+      status = lockstep_ranks_stencil(comm, &from.grid, &d, nullptr, &plan);
+      // Under VALID a block keeps what is far enough from the whole array's ends.
+      execute(from, to, [&](int64_t* low, int64_t* length) {
+        for (size_t k = 1; k < shape.size(); ++k) {
+          const int64_t end = std::min(low[k] + length[k], shape[k] - reach);
+          low[k] = std::max(low[k], reach);
+          length[k] = std::max<int64_t>(end - low[k], 0);
+          low[k] -= reach;
+        }
+      });
+    } else {
+      const lockstep_reduce_desc& d = c.reduce;
+      const cut_array from(bytes, {d.count, d.length}, {d.sequence_stride, d.element_stride}, ranks, draw);
+      const cut_array to(out_bytes, {d.count}, {1}, ranks, draw);
+      status = lockstep_ranks_reduce(comm, &from.grid, d.reduction, d.dtype, d.result, 2, &to.grid, nullptr, &plan);
+      execute(from, to, nullptr);
+    }
+    return status;
+  }
+
+ private:
+  void mark(const std::vector<int64_t>& strides, const int64_t* low, const int64_t* length, size_t bytes) {
+    int64_t elements = 1;
+    for (size_t k = 0; k < strides.size(); ++k) elements *= length[k];
+    for (int64_t i = 0; i < elements; ++i) {
+      int64_t left = i, at = 0;
+      for (size_t k = strides.size(); k-- > 0;) {
+        at += (low[k] + left % length[k]) * strides[k];
+        left /= length[k];
+      }
+      std::fill_n(own.begin() + at * static_cast<int64_t>(bytes), bytes, 1);
+    }
+  }
+};
+
+struct settings {
+  std::vector<std::string> ops, ranks;
+  std::string op = "permute", shape = "4096x4096", level = "quick";
+  int64_t seed = 1;
+  int samples = 9;
+  double latency_us = 2, speed = 10;
+  bool digest = false;
+};
+
+std::vector<int> counts_of(const settings& s, const job& here, std::vector<int> usual) {
+  if (here.there()) {
+    if (!s.ranks.empty())
+      refuse("--ranks is given, but the launcher has said how many ranks there are: {}", here.size());
+    return {here.size()};
+  }
+  std::vector<int> counts;
+  for (const std::string& text : s.ranks) {
+    char* end = nullptr;
+    const long n = std::strtol(text.c_str(), &end, 10);
+    if (*end != '\0' || n < 1 || n > 1 << 20) refuse("--ranks is \"{}\"; give 1 to 1048576", text);
+    counts.push_back(static_cast<int>(n));
+  }
+  return counts.empty() ? usual : counts;
+}
+
+int verify(const settings& s) {
+  const job here;
+  const context c(place{"cpu", "", "", 0});
+  bool failed = false;
+  for (const int ranks : counts_of(s, here, {1, 2, 3, 5, 8})) {
+    if (ranks > 1024) refuse("--ranks is {}; seats of one process are 1 to 1024", ranks);
+    const comm_handle comm = here.open(c, ranks);
+    ranks_call call(comm.get());
+    if (s.digest) {
+      if (here.there()) refuse("--digest needs all results in one process; run it without the launcher");
+      print("{}  ({} ranks)\n",
+            cases::digest_by([&](const cases::test_case& one, const unsigned char* src, unsigned char* dst) {
+              return ranks_call::takes(one) ? call.run(one, src, dst, one.seed)
+                                            : cases::call(c, one, src, dst, one.offsets.data(), nullptr);
+            }),
+            ranks);
+      continue;
+    }
+    for (const std::string& name : s.ops.empty() ? op_names() : s.ops) {
+      size_t good = 0, run = 0, local = 0;
+      lockstep_op op = LOCKSTEP_OP_COUNT;
+      for (int k = 0; k < LOCKSTEP_OP_COUNT; ++k)
+        if (name == lockstep_op_name(static_cast<lockstep_op>(k))) op = static_cast<lockstep_op>(k);
+      for (const std::string& one : cases::list(op, s.level == "full" ? cases::level::full : cases::level::quick,
+                                                static_cast<uint64_t>(s.seed))) {
+        cases::test_case parsed = cases::parse(one);
+        if (!ranks_call::takes(parsed)) {
+          ++local;
+          continue;
+        }
+        cases::subject subject(std::move(parsed));
+        std::vector<unsigned char> dst = subject.before, want = subject.before;
+        ++run;
+        const lockstep_status status =
+            call.run(subject.c, subject.src.data(), dst.data(), cases::mix(static_cast<uint64_t>(s.seed) + run));
+        for (size_t i = 0; i < want.size(); ++i)
+          if (call.own[i] != 0) want[i] = subject.after[i];
+        const bool equal = status == subject.want.status && (status == LOCKSTEP_EMPTY || want == dst);
+        good += equal;
+        if (!equal)
+          print("{} over {} ranks: {}\n", one, ranks,
+                status != subject.want.status
+                    ? format_text("{}, not {}: {}", lockstep_status_name(status),
+                                  lockstep_status_name(subject.want.status), lockstep_last_error())
+                    : "other bits");
+      }
+      failed = failed || good != run;
+      if (here.rank() == 0)
+        print("  {:>4} ranks  {:<11} {:>6} of {:>6} equal{}\n", ranks, name, good, run,
+              local != 0 ? format_text(", {} have no call over ranks (in place, segments, shuffles)", local) : "");
+    }
+  }
+  return failed ? 1 : 0;
+}
+
+std::vector<int64_t> shape_of(const std::string& text) {
+  std::vector<int64_t> shape;
+  for (const char* at = text.c_str();;) {
+    char* end = nullptr;
+    shape.push_back(std::strtoll(at, &end, 10));
+    if (end == at || shape.back() < 1 || shape.size() > 3 || (*end != 'x' && *end != '\0'))
+      refuse("--shape is \"{}\"; give one to three sizes, 4096x4096", text);
+    if (*end == '\0') return shape;
+    at = end + 1;
+  }
+}
+
+// An array of f32 in slabs: transposed, summed whole or by columns, or with its neighbours.
+struct slab_call {
+  std::vector<int64_t> shape, turned;
+  lockstep_grid src{}, dst{};
+  plan_handle plan{nullptr, &lockstep_ranks_plan_destroy};
+
+  slab_call(lockstep_comm* comm, const settings& s, int ranks)
+      : shape(shape_of(s.shape)), turned(shape.rbegin(), shape.rend()) {
+    const auto rank = static_cast<int32_t>(shape.size());
+    src = lockstep_grid_slabs(sizeof(float), rank, shape.data(), ranks);
+    dst = lockstep_grid_slabs(sizeof(float), rank, turned.data(), ranks);
+    lockstep_ranks_plan* made = nullptr;
+    if (s.op == "permute") {
+      const int32_t perm[] = {rank - 1, rank - 2, rank - 3};
+      check(lockstep_ranks_permute(comm, &src, perm, &dst, nullptr, &made));
+    } else if (s.op == "sum" || s.op == "columns") {
+      check(lockstep_ranks_reduce(comm, &src, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F64,
+                                  s.op == "sum" ? (1u << rank) - 1 : 1u, nullptr, nullptr, &made));
+    } else {
+      std::vector<double> coefficients(static_cast<size_t>(8 * rank + 1), 0.1);
+      const lockstep_stencil_desc d =
+          lockstep_stencil_packed(LOCKSTEP_F32, rank, shape.data(), 4, coefficients.data(), LOCKSTEP_BOUNDARY_NEAREST);
+      check(lockstep_ranks_stencil(comm, &src, &d, nullptr, &made));
+      dst = src;
+    }
+    plan.reset(made);
+  }
+};
+
+int plan(const settings& s) {
+  const context c(place{"cpu", "", "", 0});
+  const job nobody_else = {};
+  print("{} of f32 {}, slabs; {} us a message, {} GB/s; the process with most\n", s.op, s.shape, s.latency_us, s.speed);
+  print("{:>8} {:>6} {:>9} {:>14} {:>14} {:>14} {:>10}\n", "ranks", "steps", "messages", "bytes out", "bytes in",
+        "memory", "ms");
+  for (const int ranks : counts_of(s, nobody_else, {1, 2, 4, 8, 16, 64, 256, 1024})) {
+    lockstep_ranks_cost most{};
+    // Blocks are even: the ends and some between stand for all.
+    for (const int rank : {0, 1, ranks / 3, ranks / 2, ranks - 1}) {
+      if (rank >= ranks) continue;
+      lockstep_comm* raw = nullptr;
+      check(lockstep_comm_dry(c, ranks, rank, &raw));
+      const comm_handle comm(raw, &lockstep_comm_destroy);
+      const slab_call call(comm.get(), s, ranks);
+      const lockstep_ranks_link link = {sizeof link, s.latency_us, s.speed};
+      lockstep_ranks_cost cost{};
+      cost.size = sizeof cost;
+      check(lockstep_ranks_estimate(call.plan.get(), &link, &cost));
+      if (cost.ms >= most.ms) most = cost;
+    }
+    print("{:>8} {:>6} {:>9} {:>14} {:>14} {:>14} {:>10.3f}\n", ranks, most.steps, most.messages, most.bytes_out,
+          most.bytes_in, most.workspace_bytes, most.ms);
+  }
+  return 0;
+}
+
+int bench(const settings& s) {
+  const job here;
+  const context c(place{"cpu", "", "", here.there() ? 1 : 0});
+  for (const int ranks : counts_of(s, here, {1, 2, 4})) {
+    const comm_handle comm = here.open(c, ranks);
+    const slab_call call(comm.get(), s, ranks);
+    lockstep_comm_info info{};
+    info.size = sizeof info;
+    check(lockstep_comm_get(comm.get(), &info));
+    std::vector<std::vector<float>> in, out;
+    std::vector<lockstep_part> from, to;
+    int64_t low[8], length[8], elements = 1;
+    for (const int64_t n : call.shape) elements *= n;
+    for (int32_t r = info.rank; r < info.rank + info.seats; ++r) {
+      for (const auto* g : {&call.src, &call.dst}) {
+        check(lockstep_grid_box(g, r, low, length));
+        int64_t n = 1;
+        for (int k = 0; k < g->rank; ++k) n *= length[k];
+        auto& memory =
+            (g == &call.src ? in : out).emplace_back(static_cast<size_t>(std::max(n, call.turned[0] * 2)), 1.0f);
+        (g == &call.src ? from : to).push_back(lockstep_part_packed(memory.data(), g->rank, length));
+      }
+      if (s.op == "sum" || s.op == "columns")
+        to.back() = lockstep_part_packed(out.back().data(), 2, length), to.back().strides[0] = to.back().strides[1] = 1;
+    }
+    std::vector<double> ms;
+    for (int k = 0; k < s.samples + 1; ++k) {
+      check(lockstep_ranks_synchronize(comm.get()));
+      const auto begin = std::chrono::steady_clock::now();
+      check(lockstep_ranks_execute(call.plan.get(), from.data(), to.data(), nullptr));
+      check(lockstep_ranks_synchronize(comm.get()));
+      if (k > 0)
+        ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    }
+    const timing t = timing_of(ms);
+    const double moved = static_cast<double>(elements) * 4 * (s.op == "sum" || s.op == "columns" ? 1 : 2);
+    if (here.rank() == 0)
+      print("{} f32 {} over {} ranks ({}): {:.3f} ms, {:.2f} GB/s of all ranks together\n", s.op, s.shape, ranks,
+            info.engine, t.seconds * 1e3, moved / t.seconds * 1e-9);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void ranks_command(command root, action& chosen) {
+  auto command = root.add_command("ranks", "Arrays over many ranks: check, plan, time");
+  command.require_command();
+  const auto s = std::make_shared<settings>();
+  auto one = command.add_command("verify", "Every case over ranks against the oracle, bit for bit");
+  one.add("--ranks", s->ranks, "numbers of ranks, as seats of this process (default: 1 2 3 5 8)").type_name("N");
+  one.add("--op", s->ops, "operations (default: all)").one_of(op_names());
+  one.add("--level", s->level, "how many cases").one_of({"quick", "full"}).show_default();
+  one.add("--seed", s->seed, "of data and cuts").show_default();
+  one.add("--digest", s->digest, "print the digest of `lockstep verify --digest`, made over ranks");
+  one.when_called([s, &chosen] { chosen = [s] { return verify(*s); }; });
+  auto two = command.add_command("plan", "Messages, bytes, memory and time at any number of ranks, without running");
+  auto three = command.add_command("bench", "Times, ranks as seats of this process or under mpirun");
+  for (auto& it : {&two, &three}) {
+    it->add("--op", s->op, "what to do with the array").one_of({"permute", "sum", "columns", "stencil"}).show_default();
+    it->add("--shape", s->shape, "of the whole array of f32").type_name("AxBxC").show_default();
+    it->add("--ranks", s->ranks, "numbers of ranks").type_name("N");
+  }
+  two.add("--latency-us", s->latency_us, "of a message").between(0.0, 1e6).show_default();
+  two.add("--gigabytes-per-s", s->speed, "into or out of a process").between(1e-6, 1e6).show_default();
+  three.add("--samples", s->samples, "times taken; the median is told").between(1, 10000).show_default();
+  two.when_called([s, &chosen] { chosen = [s] { return plan(*s); }; });
+  three.when_called([s, &chosen] { chosen = [s] { return bench(*s); }; });
+}
+
+}  // namespace lockstep::tool
