@@ -8,13 +8,16 @@ import sys
 tool, page = sys.argv[1], sys.argv[2]
 with open(page) as f:
     text = f.read().replace("\\-", "-")
-parts = dict(re.findall(r"\n\.TP\n\.(?:BI|BR|B) \"?(info|run|verify|bench|calibrate|probe|explain|demo|import)\b(.*?)"
-                        r"(?=\n\.TP\n\.(?:BI|BR|B) \"?(?:info|run|verify|bench|calibrate|probe|explain|demo|import)\b|\n\.SH)", text, re.S))
+parts = dict(re.findall(r"\n\.TP\n\.(?:BI|BR|B) \"?(info|run|verify|bench|calibrate|probe|explain|demo|import|ranks)\b(.*?)"
+                        r"(?=\n\.TP\n\.(?:BI|BR|B) \"?(?:info|run|verify|bench|calibrate|probe|explain|demo|import|ranks)\b|\n\.SH)", text, re.S))
 parts["export"] = parts["import"]
 shared = text[text.index(".SH OPTIONS OF EVERY RUN"):text.index(".SH FILES IN")]
 ops = ["transpose", "permute", "square_sum", "reduce", "stencil", "shuffle"]
 missing, options = [], 0
-for command in [["info"], ["verify"], ["bench"], ["calibrate"], ["probe"], ["explain"], ["demo"], ["import"], ["export"]] + [["run", op] for op in ops]:
+# A command of builds with -Dranks=enabled.
+ranks = [["ranks", part] for part in ("verify", "plan", "bench")
+         if subprocess.run([tool, "ranks", part, "--help"], capture_output=True).returncode == 0]
+for command in [["info"], ["verify"], ["bench"], ["calibrate"], ["probe"], ["explain"], ["demo"], ["import"], ["export"]] + [["run", op] for op in ops] + ranks:
     said = subprocess.run([tool, *command, "--help"], capture_output=True, text=True, check=True).stdout
     for option in re.findall(r"^  (?:-\w,)?(--[a-z][a-z0-9-]*)", said, re.M):
         if option == "--help":
