@@ -110,6 +110,17 @@ void check_variant_known(lockstep_op op, const std::string& name, const char* ar
       known += format_text("{}{}:{}", known.empty() ? "" : ", ", entry->name(), table.rows[i].name);
     }
   }
+  // Names that were there once.
+  static constexpr struct {
+    lockstep_op op;
+    const char *name, *successor;
+  } retired[] = {{LOCKSTEP_TRANSPOSE, "blocks", "tiles"},
+                 {LOCKSTEP_PERMUTE, "blocks", "tiles"},
+                 {LOCKSTEP_PERMUTE, "runs", "gather"}};
+  for (const auto& gone : retired)
+    if (op == gone.op && name == gone.name)
+      fail(LOCKSTEP_NO_VARIANT, "{}: {} no longer has the variant \"{}\"; use \"{}\"; known are {}", argument,
+           lockstep_op_name(op), name, gone.successor, known);
   fail(LOCKSTEP_NO_VARIANT, "{}: {} has no variant \"{}\"; known are {}", argument, lockstep_op_name(op), name, known);
 }
 

@@ -16,13 +16,13 @@ namespace {
 constexpr const char* built_for = LOCKSTEP_GPU_ARCH;
 constexpr int oldest = 75;  // what the kernels are written for
 
-bool has_code(int major, int minor) {
+bool has_code(int major, int minor, long least = 0) {
   for (const char* at = built_for; *at != '\0';) {
     char* end = nullptr;
     const long arch = std::strtol(at, &end, 10);
     const bool ptx = std::strncmp(end, "-ptx", 4) == 0;
     const long chip = major * 10 + minor;
-    if ((arch / 10 == major && arch <= chip) || (ptx && arch <= chip)) return true;
+    if (arch >= least && ((arch / 10 == major && arch <= chip) || (ptx && arch <= chip))) return true;
     const char* comma = std::strchr(end, ',');
     if (comma == nullptr) return false;
     at = comma + 1;
@@ -113,6 +113,10 @@ lockstep_status facts_of(int device, const device_facts** facts) {
         {cudaDevAttrMemoryPoolsSupported, &pools}};
     for (const auto& [attribute, value] : wanted) LOCKSTEP_CUDA(cudaDeviceGetAttribute(value, attribute, device));
     f.pools = pools != 0;
+    // The wait that makes it safe is in code for 9.0 and later only; capture knows the attribute from 12.3 on.
+    int driver = 0;
+    LOCKSTEP_CUDA(cudaDriverGetVersion(&driver));
+    f.early = has_code(f.major, f.minor, 90) && driver >= 12030;
     all[slot] = f;
     known[slot] = true;
   }

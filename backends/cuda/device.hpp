@@ -13,6 +13,7 @@ struct device_facts {
   int l2_bytes = 0;
   int resident_threads = 0;  // of one multiprocessor
   bool pools = false;        // stream-ordered allocation
+  bool early = false;        // kernels may be made ready while the one before ends, in captured graphs too
 };
 lockstep_status facts_of(int device, const device_facts** facts);
 

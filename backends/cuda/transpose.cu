@@ -1,9 +1,9 @@
 // transpose.cu - dst[j][i] = src[i][j], row-major, any shape, batches.
 //
 // Idea    `wide` (wide.cuh): 16-byte accesses on both sides, the turn in registers,
-//         shared memory only to hand rows of dst to neighbouring lanes. What pads a tile
-//         too much goes by permute's boxes: `aligned` with rows that begin anywhere,
-//         `blocks` with many matrices a box. In place `swap_tiles` turns two mirrored
+//         shared memory only to hand rows of dst to neighbouring lanes. Small arrays,
+//         rows that begin anywhere and what pads such a tile too much go as permutations
+//         do: `tiles`, `gather`, `aligned`. In place `swap_tiles` turns two mirrored
 //         tiles of a square, `through_workspace` copies any other matrix first. The rows
 //         below are the lesson: what coalescing, the tile, the pad are worth.
 // Moves   every element once in, once out; no arithmetic.
@@ -18,10 +18,10 @@
 
 #include "element.cuh"
 #include "index/transpose.hpp"
+#include "moves/moves.hpp"
 #include "mutant.cuh"
 #include "ops.hpp"
 #include "permute/aligned.hpp"
-#include "permute/blocks.hpp"
 #include "record.cuh"
 #include "transpose/wide.hpp"
 
@@ -203,7 +203,7 @@ lockstep_status launch_through_workspace(lockstep_queue& queue, const lockstep_c
 }
 int yields_out_of_place(const lockstep_queue*, const lockstep_call* call) { return !in_place(*call); }
 
-// Batches of matrices too small for a tile: boxes over several of them.
+// As a permutation.
 axes axes_of_batch(const lockstep_call& call) {
   const lockstep_transpose_desc& d = call.transpose;
   axes a{static_cast<const unsigned char*>(call.src),
@@ -216,49 +216,40 @@ axes axes_of_batch(const lockstep_call& call) {
   if (d.rows > 1) a.at[a.rank++] = {d.rows, d.src_ld, 1};
   return a;
 }
-lockstep_status launch_batch_blocks(lockstep_queue& queue, const lockstep_call& call) {
-  return launch_blocks(queue, axes_of_batch(call));
-}
-const char* refuses_batch_blocks(const lockstep_queue* queue, const lockstep_call* call) {
-  if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
-  return blocks_fit(axes_of_batch(*call)) ? nullptr : "an offset within a tile needs more than 32 bits";
-}
+axes axes_of_batch(const lockstep_call& call, pointers which) { return simplified(axes_of_batch(call), which); }
+
 lockstep_status launch_aligned_boxes(lockstep_queue& queue, const lockstep_call& call) {
-  return launch_aligned(queue, simplified(axes_of_batch(call), pointers::as_given));
+  return launch_aligned(queue, axes_of_batch(call, pointers::as_given));
+}
+lockstep_status launch_all_tiles(lockstep_queue& queue, const lockstep_call& call) {
+  return launch_tiles(queue, axes_of_batch(call, pointers::as_given));
+}
+lockstep_status launch_all_gather(lockstep_queue& queue, const lockstep_call& call) {
+  return launch_gather(queue, axes_of_batch(call, pointers::as_given));
 }
 const char* refuses_aligned(const lockstep_queue* queue, const lockstep_call* call) {
   if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
-  return aligned_fits(simplified(axes_of_batch(*call), pointers::assumed_aligned)) ? nullptr : "no axis is contiguous";
+  return aligned_fits(axes_of_batch(*call, pointers::assumed_aligned)) ? nullptr : "no axis is contiguous";
 }
-// Padding beyond which boxes are faster than tiles: 20000000x7 f32 (1.43) has 0.82 of a
-// copy from boxes and 0.65 from tiles, 20000000x8 (1.25) 0.71 and 0.95.
-constexpr double wide_waste = 1.4;
-// Where a launch is most of it tiles are faster, us of tiles and aligned boxes: 4 bytes 17x15 3.5,
-// 4.0, 129x127 3.9, 4.7, 257x255 5.5, 4.8; but 1 byte 65x63 13.7, 4.5.
-constexpr double small_bytes = 262144;
-bool small_tiles(const lockstep_transpose_desc& d, double padding) {
-  return d.element_bytes >= 4 &&
-         padding * static_cast<double>(d.rows * d.cols * d.batch) * static_cast<double>(d.element_bytes) <= small_bytes;
+const char* refuses_tiles(const lockstep_queue* queue, const lockstep_call* call) {
+  if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
+  return tiles_fit(axes_of_batch(*call, pointers::assumed_aligned))
+             ? nullptr
+             : "needs contiguous rows, and such that stay together of at most 256 elements";
 }
-int yields_batch_blocks(const lockstep_queue*, const lockstep_call* call) {
-  const double padding = wide_padding(wide_of(*call));
-  return padding <= wide_waste || small_tiles(call->transpose, padding);
-}
-// 16 bytes are aligned already: us of blocks and aligned boxes, batches of 2x2 41, 50, 4x4 41, 50,
-// 17x17 41, 43, but 33x33 138, 64.
-int yields_aligned(const lockstep_queue*, const lockstep_call* call) {
-  const lockstep_transpose_desc& d = call->transpose;
+template <move_by how>
+int yields_unless(const lockstep_queue* queue, const lockstep_call* call) {
   const wide_job job = wide_of(*call);
-  const double padding = wide_padding(job);
-  if (d.element_bytes == 16 && padding > wide_waste && std::min(d.rows, d.cols) <= 17) return 1;
-  return padding <= wide_limit(job) || small_tiles(d, padding);
+  return fastest_move(*queue, axes_of_batch(*call, pointers::assumed_aligned), &job) != how;
 }
 
 const lockstep_variant rows[] = {
+    {"tiles", "small tiles through shared memory, runs along src in, along dst out; shaped for the array's size", 0,
+     refuses_tiles, yields_unless<move_by::tiles>, nullptr, on_device<launch_all_tiles>},
+    {"gather", "lanes along dst, each element from where src has it; the caches keep a line's others", 0,
+     refuses_in_place, yields_unless<move_by::gather>, nullptr, on_device<launch_all_gather>},
     {"aligned", "boxes in and out by aligned 16 bytes wherever rows begin; elements change places in shared memory", 0,
-     refuses_aligned, yields_aligned, nullptr, on_device<launch_aligned_boxes>},
-    {"blocks", "matrices too small for a tile: boxes over several, read in src's order, written in dst's", 0,
-     refuses_batch_blocks, yields_batch_blocks, nullptr, on_device<launch_batch_blocks>},
+     refuses_aligned, yields_unless<move_by::aligned>, nullptr, on_device<launch_aligned_boxes>},
     {"wide", "A5: 16-byte accesses on both sides, the turn in registers, a swizzled tile that hands over rows of dst",
      0, refuses_in_place, nullptr, nullptr, on_device<launch_wide_tiles>},
     {"swap_tiles", "in place: a block turns two mirrored tiles and swaps them", 0, refuses_all_but_square_in_place,

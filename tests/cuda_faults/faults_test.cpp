@@ -135,10 +135,14 @@ void plans_of_either_kind(report& r) {
   };
   const lockstep_transpose_desc square = lockstep_transpose_packed(4, 96, 96),
                                 packed = lockstep_transpose_packed(4, 96, 32);
+  const auto expect_apart = [&](const std::string& got) {  // which of them depends on the chip
+    const std::set<std::string> apart = {"tiles", "gather", "wide", "aligned"};
+    r.expect(apart.count(got) == 1, "ran " + got + ", not a row for two arrays");
+  };
   r.step("auto");
-  expect(ran(square, nullptr, b), "wide");
+  expect_apart(ran(square, nullptr, b));
   expect(ran(square, nullptr, a), "swap_tiles");
-  expect(ran(packed, nullptr, b), "wide");
+  expect_apart(ran(packed, nullptr, b));
   expect(ran(packed, nullptr, a), "through_workspace");
   r.step("forced");
   expect(ran(square, "swap_tiles", a), "swap_tiles");

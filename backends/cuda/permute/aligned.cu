@@ -14,13 +14,14 @@
 //         boxes overlap so that each writes whole sectors, where that is cheaper. In boxes that
 //         an axis cuts short, elements beyond it are moved between the images like the others
 //         (they are there, of any value), but runs of dst end before them. Where no box can be
-//         shared out (1 of 189,148 random shapes) `blocks` moves it all.
+//         shared out (1 of 189,148 random shapes) a gather moves it all.
 // Source  this repository; figures in tests/results/tries.md.
 #include "../chunk.cuh"
 #include "../element.cuh"
+#include "../moves/moves.hpp"
 #include "../mutant.cuh"
+#include "../queue.hpp"
 #include "aligned.hpp"
-#include "blocks.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
 lockstep_status launch_aligned(lockstep_queue& queue, const axes& all) {
   const int processors = queue.facts->processors;
   aligned_plan plan;
-  if (!plan_aligned_again(all, processors, plan)) return launch_blocks(queue, all);
+  if (!plan_aligned_again(all, processors, plan)) return launch_gather(queue, all);
   const size_t shared = size_t{plan.from.image} + plan.to.image + (plan.from.runs + plan.to.runs) * sizeof(run_at);
   return by_element(static_cast<size_t>(all.element_bytes), [&](auto element) {
     const auto kernel = permute_aligned<decltype(element)>;

@@ -5,6 +5,8 @@
 #include "../divide.hpp"
 #include "axes.hpp"
 
+struct lockstep_queue;
+
 namespace lockstep::cuda {
 
 constexpr int aligned_threads = 256;  // at most
@@ -69,5 +71,7 @@ bool plan_aligned(const axes& a, int processors, aligned_plan& plan);
 // The same, at the cost of a copy where the thread's last plan was of the same shape (a plan takes 5 to 10 us, a small
 // transpose 4): the bytes of its pointers within a sector count, the rest of them does not.
 bool plan_aligned_again(const axes& a, int processors, aligned_plan& plan);
+
+lockstep_status launch_aligned(lockstep_queue& queue, const axes& a);
 
 }  // namespace lockstep::cuda

@@ -368,18 +368,6 @@ bool plan_aligned(const axes& a, int processors, aligned_plan& plan) {
   return false;
 }
 
-namespace {
-
-bool alike(const axes& a, const axes& b) {
-  const auto at = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % sector; };
-  return a.element_bytes == b.element_bytes && a.rank == b.rank && at(a.src) == at(b.src) && at(a.dst) == at(b.dst) &&
-         std::equal(a.at, a.at + a.rank, b.at, [](const axis& x, const axis& y) {
-           return x.count == y.count && x.src == y.src && x.dst == y.dst;
-         });
-}
-
-}  // namespace
-
 bool plan_aligned_again(const axes& a, int processors, aligned_plan& plan) {
   thread_local struct {
     axes of;

@@ -1,6 +1,7 @@
 // axes.cpp - see axes.hpp.
 #include "axes.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::cuda {
@@ -59,6 +60,14 @@ bool whole_chunks(const axes& a, int64_t V) {
   for (int k = 0; k < a.rank; ++k)
     if ((k != along && a.at[k].src % V != 0) || (k != across && a.at[k].dst % V != 0)) return false;
   return true;
+}
+
+bool alike(const axes& a, const axes& b) {
+  const auto at = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 32; };
+  return a.element_bytes == b.element_bytes && a.rank == b.rank && at(a.src) == at(b.src) && at(a.dst) == at(b.dst) &&
+         std::equal(a.at, a.at + a.rank, b.at, [](const axis& x, const axis& y) {
+           return x.count == y.count && x.src == y.src && x.dst == y.dst;
+         });
 }
 
 int64_t axes::elements() const {

@@ -3,6 +3,7 @@
 // the memory allows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "lockstep/backend.h"
@@ -37,18 +38,22 @@ enum class pointers { as_given, assumed_aligned };
 axes simplified(axes a, pointers which);
 axes simplified(const lockstep_call& call, pointers which);
 
+// Whether a plan of one is the other's too, but for its pointers: the bytes of those within a sector count.
+bool alike(const axes& a, const axes& b);
+
 // Whether src's and dst's fastest axes are two, contiguous, and they and every stride hold whole chunks of V
 // elements; addresses are the caller's.
 bool whole_chunks(const axes& a, int64_t V);
 
 // Runs body on parts of all whose measure(part) is at most 2^31-1, cutting the
-// longest axis.
+// axis that reaches farthest.
 template <class Measure, class Body>
 lockstep_status in_parts(const axes& all, const Measure& measure, const Body& body) {
   if (measure(all) < (int64_t{1} << 31)) return body(all);
   int longest = 0;
+  const auto reach = [&](int k) { return (all.at[k].count - 1) * std::max(all.at[k].src, all.at[k].dst); };
   for (int k = 1; k < all.rank; ++k)
-    if (all.at[k].count > all.at[longest].count) longest = k;
+    if (reach(k) > reach(longest)) longest = k;
   axes half = all;
   axis& cut = half.at[longest];
   const int64_t first = cut.count / 2;

@@ -6,7 +6,7 @@
 //         No shared memory: what a line has beyond a thread's row the L1 keeps for its neighbours.
 // Moves   every element once in, once out.
 // Limit   DRAM; the ceiling is a device-to-device copy. (24,20,28,32,36,12) -> 513042 374 us on an H200,
-//         0.93 of it, where boxes by way of shared memory (units.cu) take 404.
+//         0.93 of it, where boxes by way of shared memory take 404.
 // Watch   Rows that follow each other in src must be read by one block, or each of their lines is
 //         read from the L2 more than once: 531402, whose blocks find single rows, 462 us, by boxes 445.
 //         Shared memory for the block would narrow the L1: with 37 KiB a block 544 us.
@@ -18,7 +18,7 @@
 #include "../element.cuh"
 #include "../mutant.cuh"
 #include "../unit.cuh"
-#include "blocks.hpp"
+#include "registers.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -57,6 +57,7 @@ __global__ void __launch_bounds__(threads) permute_registers(const __grid_consta
     to += index * plan.axis[k].dst;
   }
   const kept_reads keeping;
+  follow_on();
   uint32_t w[chunks][V][4];
 #pragma unroll
   for (int v = 0; v < V; ++v)
@@ -109,8 +110,8 @@ lockstep_status launch_chunks(lockstep_queue& queue, const axes& a) {
     plan.last_units = std::min(plan.units, static_cast<uint32_t>(kept_at_end(queue) / (V * chunks * 16) + 1));
     const bool kept = keeps_reads(queue, static_cast<double>(a.elements() * bytes));
     const auto kernel = kept ? permute_registers<bytes, chunks, true> : permute_registers<bytes, chunks, false>;
-    return launch(queue, "permute_registers", kernel, dim3((plan.units + threads - 1) / threads), dim3(threads), 0,
-                  plan);
+    return launch_early(queue, "permute_registers", kernel, dim3((plan.units + threads - 1) / threads), dim3(threads),
+                        0, plan);
   }
 }
 

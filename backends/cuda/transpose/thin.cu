@@ -44,6 +44,7 @@ __global__ void __launch_bounds__(warps * 32) transpose_thin(const __grid_consta
   const uint4* const src = plan.src + first * 2;
 
   const kept_reads keeping;
+  follow_on();
   constexpr int loads = tile_rows<bytes> * 2 / 32;
   uint4 x[loads];
 #pragma unroll
@@ -89,8 +90,8 @@ lockstep_status launch_kernel(lockstep_queue& queue, const thin_plan& plan) {
   if (const lockstep_status status = share_memory(queue, kernel, true, a_block * row_bytes, &shared);
       status != LOCKSTEP_OK)
     return status;
-  return launch(queue, "transpose_thin", kernel, dim3(static_cast<unsigned>((plan.rows - 1) / a_block + 1)),
-                dim3(warps * 32), shared, plan);
+  return launch_early(queue, "transpose_thin", kernel, dim3(static_cast<unsigned>((plan.rows - 1) / a_block + 1)),
+                      dim3(warps * 32), shared, plan);
 }
 
 template <int bytes>

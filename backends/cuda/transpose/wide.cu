@@ -45,7 +45,7 @@ lockstep_status launch_kernel(lockstep_queue& queue, const wide_plan& plan) {
           few ? allow_shared(kernel, shared) : share_memory(queue, kernel, how == tile_reads::exact, tile, &shared);
       status != LOCKSTEP_OK)
     return status;
-  return launch(queue, "transpose_wide", kernel, dim3(plan.tiles), dim3(threads), shared, plan);
+  return launch_early(queue, "transpose_wide", kernel, dim3(plan.tiles), dim3(threads), shared, plan);
 }
 
 template <int bytes, int tall, int broad, int threads, bool kept>
@@ -149,14 +149,7 @@ double wide_padding(const wide_job& job) {
   return cost_of(job, *best_of(job)) / (moved_bytes(job) * static_cast<double>(job.element_bytes));
 }
 
-// us of tiles and of boxes, 64 MiB on an H200. dst not aligned: 1 byte 8193x8191 131, 110;
-// 2 bytes 15x2236962 145, 42, 4097x4095 45, 43; 4 bytes 4097x4095 (1.02) 45, 68, 31x541200
-// 45.7, 44.7, 1118481x15 (1.28) 64, 46. Aligned: 1 byte 1048576x64 (1.2) 37, 52, 671088x100
-// (1.31) 118, 83; 2 bytes 2097152x16 (1.24) 39, 44; 4 bytes 2097152x8 (1.24) 37, 42.
-double wide_limit(const wide_job& job) {
-  if (job.element_bytes <= 2) return odd_dst(job) ? 0 : 1.27;
-  return odd_dst(job) ? 1.25 : 1.4;
-}
+int64_t wide_tiles(const wide_job& job) { return tiles_of(job, *best_of(job)); }
 
 lockstep_status launch_wide(lockstep_queue& queue, const wide_job& job) {
   if (is_thin(job)) return launch_thin(queue, job);

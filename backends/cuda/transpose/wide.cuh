@@ -111,6 +111,7 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
   const int rows_left = left(plan.rows - i0, tile_rows), cols_left = left(plan.cols - j0, tile_cols);
   const bool full = exact || (rows_left == tile_rows && cols_left == tile_cols);
 
+  follow_on();
   uint32_t w[per_thread][V][4];
   const bool by_chunks = exact || (!by_elements && full && plan.src_vector && plan.dst_vector);
   if (by_chunks) {

@@ -27,7 +27,6 @@ lockstep_status launch_wide(lockstep_queue& queue, const wide_job& job);
 // What the tiles of the shape chosen for job cover, over what it moves: 1 where the
 // matrices fill their tiles.
 double wide_padding(const wide_job& job);
-// The padding beyond which boxes by aligned chunks (permute/aligned.cu) are faster than tiles.
-double wide_limit(const wide_job& job);
+int64_t wide_tiles(const wide_job& job);
 
 }  // namespace lockstep::cuda

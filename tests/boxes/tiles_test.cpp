@@ -1,24 +1,25 @@
-// turn_test.cpp - plans of turn.cu, followed on the host: every word lies within the image, an element is read from
-// where it was put, every byte of dst is written once, and no other byte is.
-#include "moves/turn.hpp"
-
+// tiles_test.cpp - plans of moves/tiles.cu, followed on the host: every word lies within the image, an element is read
+// from where it was put, every byte of dst is written once, and no other byte is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "moves/moves.hpp"
+
 namespace lockstep::cuda {
 namespace {
 
-void follow(const turn_plan& plan, const turn_choice& choice, int bytes, std::vector<uint8_t>& writes,
+void follow(const tiles_plan& plan, const tiles_choice& choice, int bytes, std::vector<uint8_t>& writes,
             const unsigned char* dst_begin) {
   std::vector<unsigned char> image(plan.image);
   std::vector<uint32_t> owner(plan.image / bytes);
-  for (uint32_t block = 0; block < plan.blocks; ++block) {
+  for (uint32_t block = 0; block < plan.grid; ++block) {
     uint32_t tile_j = block;
     uint32_t tile_i = plan.tiles_j.split(tile_j);
     uint32_t rest = plan.tiles_i.split(tile_i);
@@ -33,7 +34,7 @@ void follow(const turn_plan& plan, const turn_choice& choice, int bytes, std::ve
     const uint32_t here_i = std::min(plan.count_i - i0, plan.tile_i), here_j = std::min(plan.count_j - j0, plan.tile_j);
     std::fill(owner.begin(), owner.end(), 0u);
     const auto place = [&](uint32_t j) { return j * plan.pitch + j / choice.word_j * plan.skew; };
-    for (uint32_t t = 0; t < turn_threads; ++t)
+    for (uint32_t t = 0; t < move_threads; ++t)
       for (int p = 0; p < choice.rounds; ++p) {
         uint32_t column = t;
         const uint32_t row = plan.lanes_i.split(column), j = row + p * plan.groups_i;
@@ -46,7 +47,7 @@ void follow(const turn_plan& plan, const turn_choice& choice, int bytes, std::ve
         for (int k = 0; k < choice.word_i; ++k) ASSERT_EQ(owner[place(j) + column + k]++, 0u) << "two words meet";
         std::memcpy(&image[(place(j) + column) * bytes], at, bytes * choice.word_i);
       }
-    for (uint32_t t = 0; t < turn_threads; ++t)
+    for (uint32_t t = 0; t < move_threads; ++t)
       for (int p = 0; p < choice.rounds; ++p) {
         uint32_t column = t;
         const uint32_t row = plan.lanes_j.split(column), i = row + p * plan.groups_j;
@@ -87,13 +88,19 @@ void check(const std::vector<int64_t>& shape, const std::vector<int>& perm, int 
   for (int64_t k = 0; k < n * bytes; ++k) src[k] = static_cast<unsigned char>(random());
   call.src = src, call.dst = dst;
   const axes a = simplified(call, pointers::as_given);
-  turn_shape s;
-  if (!shape_turn(a, pointers::as_given, s)) return;
-  turn_plan plan;
-  const turn_choice choice{turn_share(s, false, std::max<int64_t>(want_i / s.block, 1), s.word_i),
-                           turn_share(s, true, std::max<int64_t>(want_j / s.block, 1), s.word_j), 16, s.word_i,
-                           s.word_j};
-  if (!plan_turn(a, s, choice, plan)) return;
+  tiles_shape s;
+  if (!shape_tiles(a, pointers::as_given, s)) return;
+  tiles_plan plan;
+  tiles_choice choice{};
+  if (want_i == 0) {  // as a launch chooses
+    if (!std::isfinite(choose_tiles(a, s, 132, choice))) return;
+    ASSERT_TRUE(plan_tiles(a, s, choice, plan));
+  } else {
+    choice = {tile_share(s, false, std::max<int64_t>(want_i / s.block, 1), s.word_i),
+              tile_share(s, true, std::max<int64_t>(want_j / s.block, 1), s.word_j), 16, s.word_i, s.word_j};
+    if (!plan_tiles(a, s, choice, plan)) return;
+  }
+  ASSERT_LE(plan.image, 48u * 1024);
   ++checked;
   std::vector<uint8_t> writes(m * bytes);
   ASSERT_NO_FATAL_FAILURE(follow(plan, choice, a.element_bytes, writes, dst));
@@ -113,7 +120,7 @@ void check(const std::vector<int64_t>& shape, const std::vector<int>& perm, int 
   }
 }
 
-TEST(turn, random_permutations) {
+TEST(tiles, random_permutations) {
   std::mt19937 random(20261123);
   const auto up_to = [&](int most) { return static_cast<int>(random() % most); };
   for (int turn = 0; turn < 1200; ++turn) {
@@ -132,10 +139,44 @@ TEST(turn, random_permutations) {
     for (const int p : perm) text += "," + std::to_string(p);
     SCOPED_TRACE(text + " pads " + std::to_string(pad_src) + " " + std::to_string(pad_dst) + " offset " +
                  std::to_string(offset) + " turn " + std::to_string(turn));
-    ASSERT_NO_FATAL_FAILURE(check(shape, perm, bytes, pad_src, pad_dst, offset, 4 << up_to(6), 4 << up_to(6)));
+    ASSERT_NO_FATAL_FAILURE(
+        check(shape, perm, bytes, pad_src, pad_dst, offset, up_to(2) == 0 ? 0 : 4 << up_to(6), 4 << up_to(6)));
   }
   RecordProperty("checked", checked);
   EXPECT_GT(checked, 700);
+}
+
+// The gather walks dst in order: every element once, from where the permutation has it.
+TEST(gather, offsets) {
+  lockstep_call call{};
+  lockstep_permute_desc& d = call.permute;
+  const int64_t shape[] = {3, 5, 2, 7, 4}, perm[] = {3, 0, 4, 2, 1};
+  d.element_bytes = 2, d.rank = 5;
+  int64_t n = 1, m = 1;
+  for (int k = 4; k >= 0; --k)
+    d.shape[k] = shape[k], d.perm[k] = static_cast<int32_t>(perm[k]), d.src_strides[k] = n, n *= shape[k];
+  for (int k = 4; k >= 0; --k) d.dst_strides[k] = m, m *= shape[perm[k]];
+  const axes a = simplified(call, pointers::assumed_aligned);
+  const gather_plan plan = plan_gather(a, 132);
+  ASSERT_GE(uint64_t{plan.grid} * plan.threads * gather_rounds, plan.elements);
+  std::vector<int> seen(n * d.element_bytes / a.element_bytes);
+  for (uint32_t e = 0; e < plan.elements; ++e) {
+    uint32_t rest = e, from = 0, to = 0;
+    for (const quick_axis& x : plan.axis) {
+      uint32_t index = rest;
+      rest = x.count.split(index);
+      from += index * x.src, to += index * x.dst;
+    }
+    ASSERT_EQ(to, e);  // dst is packed
+    ++seen[from];
+  }
+  for (const int s : seen) ASSERT_EQ(s, 1);
+}
+
+TEST(quick_divider, one_is_no_special_case) {
+  for (const int64_t by : {1, 2, 3, 7, 255, 256, 65537, 2147483647})
+    for (const uint32_t n : {0u, 1u, 2u, 6u, 255u, 65536u, 2147483646u, 2147483647u})
+      EXPECT_EQ(quick_divider(by).quotient(n), n / by) << n << " / " << by;
 }
 
 }  // namespace

@@ -1,0 +1,67 @@
+// choose.cpp - by what a permutation is estimated to move fastest.
+#include "../permute/aligned.hpp"
+#include "../queue.hpp"
+#include "../transpose/thin.hpp"
+#include "moves.hpp"
+
+namespace lockstep::cuda {
+namespace {
+
+// Boxes by aligned chunks: a launch, then the bytes of src (12 shapes on an H100, within 12 %).
+double aligned_cost(const axes& a, int processors) {
+  return 4.5 + static_cast<double>(a.elements() * a.element_bytes) * 0.82e-6 * 132 / processors;
+}
+
+bool in_chunks(const wide_job& job) {
+  const auto whole = [&](int64_t stride) { return stride * static_cast<int64_t>(job.element_bytes) % 16 == 0; };
+  bool all = (job.rows == 1 || whole(job.src_ld)) && (job.cols == 1 || whole(job.dst_ld));
+  for (int k = 0; k < job.outer_axes; ++k)
+    all = all && whole(job.outer[k].src_stride) && whole(job.outer[k].dst_stride);
+  return all;
+}
+
+// Tiles of 16-byte accesses. Where DRAM is the limit they are the fastest there is, if little of them is padding; in
+// the L2 where there are enough of them, by the bytes (9 shapes within 10 %).
+bool wide_pays(const lockstep_queue& queue, const axes& a, const wide_job& job, double others) {
+  const int64_t bytes = a.elements() * a.element_bytes;
+  if (bytes > queue.facts->l2_bytes && is_thin(job)) return true;
+  const double padding = wide_padding(job);
+  if (2 * bytes > queue.facts->l2_bytes) return padding <= 1.1 && (a.element_bytes >= 4 || in_chunks(job));
+  return padding <= 1.2 && in_chunks(job) && wide_tiles(job) >= queue.facts->processors &&
+         1.1 + static_cast<double>(bytes) * 0.36e-6 * padding * padding * 132 / queue.facts->processors < others;
+}
+
+move_by choose(const lockstep_queue& queue, const axes& a, const wide_job* job) {
+  if (a.rank == 0) return move_by::gather;
+  const bool parts = span_of(a) >= int64_t{1} << 31;
+  if (parts && job != nullptr) return move_by::wide;
+  if (parts && aligned_fits(a)) return move_by::aligned;
+  const int processors = queue.facts->processors;
+  double least = gather_cost(a, processors);
+  move_by fastest = move_by::gather;
+  const auto consider = [&](move_by how, double cost) {
+    if (cost < least) least = cost, fastest = how;
+  };
+  tiles_shape shape;
+  tiles_choice choice;
+  if (shape_tiles(a, pointers::assumed_aligned, shape))
+    consider(move_by::tiles, choose_tiles(a, shape, processors, choice));
+  if (aligned_fits(a)) consider(move_by::aligned, aligned_cost(a, processors));
+  return job != nullptr && wide_pays(queue, a, *job, least) ? move_by::wide : fastest;
+}
+
+}  // namespace
+
+move_by fastest_move(const lockstep_queue& queue, const axes& a, const wide_job* job) {
+  thread_local recent<move_by> lately;
+  const int processors = queue.facts->processors;
+  const move_by* known = lately.find(a, processors);
+  return *(known != nullptr ? known : lately.add(a, processors, choose(queue, a, job)));
+}
+
+bool tiles_fit(const axes& a) {
+  tiles_shape shape;
+  return shape_tiles(a, pointers::assumed_aligned, shape);
+}
+
+}  // namespace lockstep::cuda
