@@ -1,4 +1,5 @@
-"""run.py FILE [ARGUMENT...] - its tests by pytest. Exit code 77 where NumPy, pytest or hypothesis is missing."""
+"""run.py FILE [ARGUMENT...] - its tests by pytest. Exit code 77 where NumPy, pytest or hypothesis is missing, or
+where all are skipped."""
 import sys
 from importlib.util import find_spec
 
@@ -9,5 +10,13 @@ if __name__ == "__main__":
         sys.exit(77)
     import pytest
 
+    class Passed:
+        count = 0
+
+        def pytest_runtest_logreport(self, report):
+            self.count += report.passed and report.when == "call"
+
+    passed = Passed()
     # Nothing of what is tested may warn.
-    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-W", "error", *sys.argv[1:]]))
+    code = pytest.main(["-q", "-p", "no:cacheprovider", "-W", "error", *sys.argv[1:]], plugins=[passed])
+    sys.exit(77 if not passed.count and code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) else code)

@@ -211,8 +211,7 @@ def empty(x: Any, shape: Any, name: Any) -> Any:
         return numpy.empty(shape, name)
     if library == TORCH:
         import torch
-        return torch.empty(shape, dtype=x.dtype if name is None else getattr(torch, name), device=x.device,
-                           pin_memory=x.device.type == "cpu" and x.is_pinned())
+        return torch.empty(shape, dtype=x.dtype if name is None else getattr(torch, name), device=x.device)
     if library == CUPY:
         return sys.modules["cupy"].empty(shape, x.dtype if name is None else name)
     if library == NUMBA:
