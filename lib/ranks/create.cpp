@@ -124,8 +124,10 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
     const std::string& name = comm->backends[static_cast<size_t>(s)];
     if (name.empty()) continue;
     const lockstep_options options = comm->options_of(s);
-    const lockstep_shuffle_desc nothing = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_IDX, 4, 0, 32, 0);
-    const lockstep_status status = lockstep_shuffle(context, &nothing, nullptr, nullptr, &options);
+    const lockstep_shuffle_desc one_warp = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_IDX, 4, 32, 32, 0);
+    const uint32_t src[32] = {};
+    uint32_t dst[32];
+    const lockstep_status status = lockstep_shuffle(context, &one_warp, src, dst, &options);
     if (status != LOCKSTEP_OK)
       own.note(status, comm->first() + s, format_text("options.backends[{}]: {}", s, lockstep_last_error()));
   }

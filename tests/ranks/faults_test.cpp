@@ -152,6 +152,53 @@ int32_t total(const std::vector<int32_t>& seats) {
   return n;
 }
 
+// Communicators are made on all ranks or on none.
+TEST(Faults, CommunicatorsThatCannotBeMade) {
+  if (over_mpi()) return;
+  constexpr int32_t processes = 3;
+  enum { no_context, no_seats, unknown_backend, bad_timeout, bad_flags, other_message_bytes, bad_size, ways };
+  for (int how = 0; how < ways; ++how)
+    for (int32_t bad = 0; bad < processes; ++bad) {
+      std::vector<lockstep_engine> engines(processes);
+      ASSERT_EQ(lockstep_engine_local(processes, engines.data()), LOCKSTEP_OK);
+      std::vector<std::thread> threads;
+      for (int32_t p = 0; p < processes; ++p)
+        threads.emplace_back([&, p] {
+          const std::string about = format_text("way {}, rank {} wrong, rank {}", how, bad, p);
+          const bool mine = p == bad;
+          lockstep_context_options co = lockstep_context_defaults();
+          co.backend = "cpu";
+          lockstep_context* context = nullptr;
+          ASSERT_EQ(lockstep_context_create(&co, &context), LOCKSTEP_OK);
+          lockstep_comm_options o = lockstep_comm_defaults();
+          o.timeout_ms = 20000;
+          const char* names[] = {"no-such-backend"};
+          if (mine && how == no_seats) o.seats = 0;
+          if (mine && how == unknown_backend) o.backends = names;
+          if (mine && how == bad_timeout) o.timeout_ms = -7;
+          if (mine && how == bad_flags) o.flags = 64;
+          if (mine && how == other_message_bytes) o.message_bytes = 4711;
+          if (mine && how == bad_size) o.size = 3;
+          lockstep_engine& e = engines[static_cast<size_t>(p)];
+          lockstep_comm* comm = nullptr;
+          const lockstep_status status =
+              lockstep_comm_create(mine && how == no_context ? nullptr : context, &e, &o, &comm);
+          EXPECT_EQ(comm, nullptr) << about;
+          EXPECT_EQ(status, how == other_message_bytes ? LOCKSTEP_MISMATCH
+                            : !mine                    ? LOCKSTEP_RANK_FAILED
+                            : how == unknown_backend   ? LOCKSTEP_NO_BACKEND
+                                                       : LOCKSTEP_INVALID_ARGUMENT)
+              << about << ": " << lockstep_last_error();
+          if (!mine && how != other_message_bytes) expect_text(format_text("rank {}: ", bad).c_str(), about);
+          lockstep_comm_destroy(comm);
+          e.close(e.user, 0);
+          lockstep_context_destroy(context);
+        });
+      for (std::thread& t : threads) t.join();
+      if (HasFailure()) return;
+    }
+}
+
 TEST(Faults, PlansThatAreWrongInThemselves) {
   for (const auto& seats : worlds())
     for (int o = 0; o < static_cast<int>(op::count); ++o)
