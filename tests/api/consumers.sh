@@ -41,7 +41,7 @@ for tag in devel runtime man python-runtime; do
   files "$work/$tag" > "$work/$tag.txt"
 done
 diff <(files "$work/stage") <(sort "$work"/{devel,runtime,man,python-runtime}.txt) || fail "files (<) that have no tag, or two"
-! grep -vE '/(include/lockstep/[a-z_.]+|cmake/lockstep/[a-zA-Z]+\.cmake|pkgconfig/lockstep\.pc|liblockstep(_ranks)?\.(so|a))$' "$work/devel.txt" ||
+! grep -vE '/(include/lockstep/[a-z_.]+|cmake/lockstep/[a-zA-Z]+\.cmake|pkgconfig/lockstep(-ranks)?\.pc|liblockstep(_ranks)?\.(so|a))$' "$work/devel.txt" ||
   fail "files that nobody needs to build against the library have the tag devel"
 ! grep -E '(/include/.*|\.cmake|\.pc|/liblockstep[a-z_]*\.(so|a))$' "$work/runtime.txt" ||
   fail "what only those need who build against the library lacks the tag devel"

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <vector>
 
 #include "check.hpp"
 
@@ -57,18 +58,22 @@ int64_t times(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
-// Bytes from the first to the last of counts[k] elements strides[k] apart, exactly; 0 for none.
+// Bytes from the first to the last of count elements stride apart on each axis; 0 for none, and never more than just
+// beyond what the buffers hold.
 struct axis {
   int64_t count, stride;
 };
-wide span(std::initializer_list<axis> axes, size_t bytes) {
+constexpr wide beyond = static_cast<wide>(room) + 1;
+template <class Axes>
+wide span(const Axes& axes, size_t bytes) {
   wide last = 0;
   for (const axis& a : axes) {
     if (a.count <= 0) return 0;
-    if (a.count > 1 && a.stride > 0) last += static_cast<wide>(a.count - 1) * a.stride;
+    if (a.count > 1 && a.stride > 0) last = std::min(last + static_cast<wide>(a.count - 1) * a.stride, beyond);
   }
-  return (last + 1) * static_cast<wide>(bytes);
+  return std::min((last + 1) * static_cast<wide>(std::min<size_t>(bytes, room)), beyond);
 }
+wide span(std::initializer_list<axis> axes, size_t bytes) { return span<std::initializer_list<axis>>(axes, bytes); }
 
 // A call, and the bytes that it may reach.
 struct drawn {
@@ -145,17 +150,15 @@ void draw_permute(draws& d, drawn& c) {
     for (int a = 0; a <= k && d.one_in(2); ++a) p.dst_strides[a] = times(p.dst_strides[a], factor);
   }
   if (d.one_in(30)) p.perm[d.upto(used - 1)] = d.of<int32_t>({-1, 0, 1, 8, INT32_MAX});
-  wide last_src = 0, last_dst = 0, total = 1;
+  std::vector<axis> src, dst;
   for (int k = 0; k < used; ++k) {
-    const int32_t axis = p.perm[k];
-    if (axis < 0 || axis >= used) return void(c.src = c.dst = static_cast<wide>(room) + 1);
-    if (p.shape[k] <= 0) total = 0;
-    if (p.shape[k] > 1) last_src += static_cast<wide>(p.shape[k] - 1) * std::max<int64_t>(p.src_strides[k], 0);
-    if (p.shape[axis] > 1) last_dst += static_cast<wide>(p.shape[axis] - 1) * std::max<int64_t>(p.dst_strides[k], 0);
+    const int32_t of_dst = p.perm[k];
+    if (of_dst < 0 || of_dst >= used) return void(c.src = c.dst = beyond);
+    src.push_back({p.shape[k], p.src_strides[k]});
+    dst.push_back({p.shape[of_dst], p.dst_strides[k]});
   }
-  if (total == 0) return;
-  c.src = (last_src + 1) * static_cast<wide>(p.element_bytes);
-  c.dst = (last_dst + 1) * static_cast<wide>(p.element_bytes);
+  c.src = span(src, p.element_bytes);
+  c.dst = span(dst, p.element_bytes);
 }
 
 void draw_reduce(draws& d, drawn& c) {
@@ -217,18 +220,12 @@ void draw_stencil(draws& d, drawn& c) {
   s.batch = d.one_in(3) ? d.size(4) : 1;
   const int64_t whole = times(s.src_strides[0], s.shape[0]);
   s.src_batch_stride = d.near(whole), s.dst_batch_stride = d.near(std::max<int64_t>(whole, 1));
-  wide src = 0, dst = 0;
+  std::vector<axis> src{{s.batch, s.src_batch_stride}}, dst{{s.batch, s.dst_batch_stride}};
   for (int k = 0; k < rank; ++k) {
-    if (s.shape[k] <= 0) return;
-    src += static_cast<wide>(s.shape[k] - 1) * std::max<int64_t>(s.src_strides[k], 0);
-    dst += static_cast<wide>(s.shape[k] - 1) * std::max<int64_t>(s.dst_strides[k], 0);
+    src.push_back({s.shape[k], s.src_strides[k]});
+    dst.push_back({s.shape[k], s.dst_strides[k]});
   }
-  if (s.batch <= 0) return;
-  if (s.batch > 1) {
-    src += static_cast<wide>(s.batch - 1) * std::max<int64_t>(s.src_batch_stride, 0);
-    dst += static_cast<wide>(s.batch - 1) * std::max<int64_t>(s.dst_batch_stride, 0);
-  }
-  c.src = (src + 1) * 8, c.dst = (dst + 1) * 8;
+  c.src = span(src, 8), c.dst = span(dst, 8);
 }
 
 void draw_shuffle(draws& d, drawn& c) {

@@ -46,7 +46,8 @@ def unmarked(path, symbols):
         file.seek(offset)
         code = file.read(size)
     entries = {fields[7]: int(fields[1], 16) - address for fields in map(str.split, symbols.splitlines())
-               if len(fields) > 7 and fields[3] == "FUNC" and fields[6] != "UND" and OURS.match(fields[7])}
+               if len(fields) > 7 and fields[3] == "FUNC" and fields[6] != "UND"
+               and fields[4:6] != ["LOCAL", "DEFAULT"] and OURS.match(fields[7])}  # (such are a file's own)
     missing = [name for name, at in entries.items() if not code.startswith(ENDBR64, at)]
     return missing if entries else ["lockstep_*, of which there is none"]
 
