@@ -5,6 +5,7 @@
 // Moves   E1: nothing beyond L1; E13: one sector a load, from L2
 // Limit   E1: the latency of the array's memory; E13: latency over resident warps
 // Watch   an index that is unrolled to a constant goes back to registers
+#include "../../../backends/cuda/resident.cuh"
 #include "bench.cuh"
 #include "rows.hpp"
 
@@ -122,7 +123,10 @@ __device__ void many_values(uint32_t seed, outcome* out) {
   watch.stop(out, sum);
 }
 __global__ void __launch_bounds__(block) e13_roomy_kernel(uint32_t seed, outcome* out) { many_values(seed, out); }
-__global__ void __launch_bounds__(block, 8) e13_spilling_kernel(uint32_t seed, outcome* out) { many_values(seed, out); }
+__global__ void __launch_bounds__(block, cuda::resident_threads / block)
+    e13_spilling_kernel(uint32_t seed, outcome* out) {
+  many_values(seed, out);
+}
 
 uint32_t many_expected(uint32_t seed, int blocks) {
   uint32_t sum = 0;
