@@ -40,8 +40,11 @@ class draws {
   }
   // What is right, or near it.
   int64_t near(int64_t right) {
-    if (one_in(3)) return right + upto(9);
-    return one_in(20) ? right - 1 : one_in(30) ? size(40) : right;
+    const auto plus = [&](int64_t more) {  // which may wrap
+      return static_cast<int64_t>(static_cast<uint64_t>(right) + static_cast<uint64_t>(more));
+    };
+    if (one_in(3)) return plus(upto(9));
+    return one_in(20) ? plus(-1) : one_in(30) ? size(40) : right;
   }
   template <class E>
   E enumerator(int least, int most) {
