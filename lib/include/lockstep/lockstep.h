@@ -227,8 +227,8 @@ static inline lockstep_options lockstep_options_defaults(void) {
  * of its own, made by the first call on it), before the stream is destroyed or when
  * it is no longer used. Waits for lockstep's work on it; a failure of that work is
  * told by lockstep_synchronize. A call on it that comes later, or waits for its
- * turn, makes a new one. A stream that was never used is fine. What is not given back goes with the context, which
- * never waits for a caller's stream.
+ * turn, makes a new one. A stream that was never used is fine. What is not given
+ * back goes with the context, which never waits for a caller's stream.
  * Errors: INVALID_ARGUMENT (context, backend or stream NULL, "auto"), NO_BACKEND,
  * OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_release_stream(lockstep_context* context, const char* backend,
