@@ -11,7 +11,7 @@
 
 #include "environment.hpp"
 #include "mutant.hpp"
-#include "options.hpp"
+#include "ops/ops.hpp"
 #include "status.hpp"
 
 namespace lockstep::lib {
@@ -88,8 +88,9 @@ backend_name parse_backend(const std::string& text, const char* argument) {
   if (is_auto) return parsed;
   backend_entry* entry = parsed.entry = find_backend(name);
   if (entry == nullptr)
-    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which is no known backend; known are {} (searched: {})", argument, text,
-         known_backends(), search_path_text());
+    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which is no known backend; known are {} (searched: {}){}", argument, text,
+         known_backends(), search_path_text(),
+         name == "cuda" ? "; the CUDA module is built with meson -Dcuda=enabled, which needs nvcc 12.0 or later" : "");
   if (entry->get() == nullptr)
     fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which cannot run here: {}; use \"auto\" or \"cpu\"", argument, text,
          entry->reason());
@@ -206,6 +207,7 @@ void lockstep_context::after_fork(bool in_child) {
   // The threads that were in these calls are not in the child.
   for (auto& pooled : queues_)
     if (in_child) new (&pooled->in_use) std::mutex;
+  tuned_.after_fork();
   mutex_.unlock();
 }
 
@@ -383,11 +385,21 @@ lockstep_status lockstep_context_set_backend(lockstep_context* context, const ch
 lockstep_status lockstep_context_set_variant(lockstep_context* context, lockstep_op op, const char* variant) {
   return guarded([&] {
     require_context(context);
-    if (lockstep_op_name(op) == nullptr)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    row_of(op);
     const std::string name = variant == nullptr || std::strcmp(variant, "auto") == 0 ? "" : variant;
     if (!name.empty()) check_variant_known(op, name, "variant");
     context->change([&](settings& now) { now.variants[op] = name; });
+  });
+}
+
+lockstep_status lockstep_tuning_get(lockstep_context* context, lockstep_tuning_info* info) {
+  return guarded([&] {
+    require_context(context);
+    thread_local tuning::state last;
+    last = context->tuned().now();
+    give(lockstep_tuning_info{sizeof(lockstep_tuning_info), last.path.c_str(), last.reason.c_str(),
+                              last.choices.c_str(), last.count},
+         info, "info");
   });
 }
 

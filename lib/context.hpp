@@ -15,6 +15,7 @@
 #include "calibration.hpp"
 #include "mutant.hpp"
 #include "registry.hpp"
+#include "tuning.hpp"
 
 namespace lockstep::lib {
 
@@ -116,11 +117,13 @@ struct lockstep_context {
   void release_stream(lockstep::lib::backend_entry* entry, void* stream);
   const lockstep_allocator& allocator() const { return allocator_; }
   // Around a fork, so that a child finds the context as between two calls.
-  void before_fork() { mutex_.lock(); }
+  void before_fork() { mutex_.lock(), tuned_.before_fork(); }
   void after_fork(bool in_child);
   lockstep_context* next_living = nullptr;  // in the list of all contexts
   // auto's cost model, read when it is first needed.
   const lockstep::lib::calibration& calibrated();
+  // Rows chosen by measuring.
+  lockstep::lib::tuning& tuned() { return tuned_; }
 
  private:
   lockstep::lib::queue_lease add(lockstep::lib::backend_entry* entry, int32_t device, void* stream, bool shared);
@@ -129,6 +132,7 @@ struct lockstep_context {
   mutable std::mutex mutex_;
   std::shared_ptr<const lockstep::lib::settings> settings_;
   std::optional<lockstep::lib::calibration> calibrated_;
+  lockstep::lib::tuning tuned_;
   // Of work on a stream that was given back; told by synchronize.
   lockstep_status failed_ = LOCKSTEP_OK;
   std::string failed_text_;

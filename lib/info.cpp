@@ -1,8 +1,7 @@
 // info.cpp - what there is: backends, devices, variants.
 #include <memory>
 
-#include "options.hpp"
-#include "registry.hpp"
+#include "ops/ops.hpp"
 
 namespace lockstep::lib {
 namespace {
@@ -77,8 +76,7 @@ lockstep_status lockstep_device_get(const char* backend, int32_t device, lockste
 int32_t lockstep_variant_count(const char* backend, lockstep_op op) {
   int32_t count = 0;
   (void)guarded([&] {
-    if (lockstep_op_name(op) == nullptr)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    row_of(op);
     if (const lockstep_backend* loaded = entry_named(backend).loaded())
       count = static_cast<int32_t>(table_of(*loaded, op).count);
   });
@@ -87,13 +85,12 @@ int32_t lockstep_variant_count(const char* backend, lockstep_op op) {
 
 lockstep_status lockstep_variant_get(const char* backend, lockstep_op op, int32_t index, lockstep_variant_info* info) {
   return guarded([&] {
-    if (lockstep_op_name(op) == nullptr)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "op is {}; use a lockstep_op", static_cast<int>(op));
+    const op_row& of = row_of(op);
     const lockstep_backend* loaded = entry_named(backend).loaded();
     const size_t count = loaded != nullptr ? table_of(*loaded, op).count : 0;
     if (index < 0 || static_cast<size_t>(index) >= count)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "index is {}; {} of {} has {} variants, numbered from 0", index,
-           lockstep_op_name(op), backend, count);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "index is {}; {} of {} has {} variants, numbered from 0", index, of.name, backend,
+           count);
     const lockstep_variant& row = table_of(*loaded, op).rows[index];
     give(lockstep_variant_info{sizeof(lockstep_variant_info), row.name, row.idea, row.flags}, info, "info");
   });

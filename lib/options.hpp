@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "mutant.hpp"
@@ -12,16 +13,16 @@
 
 namespace lockstep::lib {
 
-// The sizes that a public struct has had: a release that adds members adds its size here.
+// The sizes that a public struct has had: a release that adds members adds its size here, behind those
+// before.
 template <class T>
 inline constexpr std::array known_sizes = {sizeof(T)};
 
-template <class T>
-void require_size(const T& given, const char* argument) {
-  if (std::find(known_sizes<T>.begin(), known_sizes<T>.end(), given.size) == known_sizes<T>.end() &&
-      !LOCKSTEP_MUTANT("struct_of_any_size_accepted"))
-    fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of its type ({} in this library)", argument,
-         given.size, sizeof(T));
+inline void require_size(size_t given, std::span<const size_t> known, const char* argument,
+                         const char* type = "its type") {
+  if (std::find(known.begin(), known.end(), given) == known.end() && !LOCKSTEP_MUTANT("struct_of_any_size_accepted"))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of {} ({} in this library)", argument, given,
+         type, known.back());
 }
 
 // A copy of a caller's struct that may be older (shorter) than ours: what it
@@ -29,7 +30,7 @@ void require_size(const T& given, const char* argument) {
 template <class T>
 T sized(const T* given, T defaults, const char* argument) {
   if (given == nullptr) return defaults;
-  require_size(*given, argument);
+  require_size(given->size, known_sizes<T>, argument);
   std::memcpy(&defaults, given, given->size);
   defaults.size = sizeof(T);
   return defaults;
@@ -39,7 +40,7 @@ T sized(const T* given, T defaults, const char* argument) {
 template <class T>
 void give(T value, T* out, const char* argument) {
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass the address of a struct", argument);
-  require_size(*out, argument);
+  require_size(out->size, known_sizes<T>, argument);
   const size_t bytes = out->size;
   value.size = bytes;
   std::memcpy(static_cast<void*>(out), &value, bytes);
@@ -53,10 +54,13 @@ inline void require_flags(const char* argument, uint32_t flags, uint32_t known, 
          flags & ~known, names);
 }
 
-inline lockstep_options call_options(const lockstep_options* given) {
+inline lockstep_options call_options(const lockstep_options* given, bool of_a_plan = false) {
   const lockstep_options options = sized(given, lockstep_options_defaults(), "options");
-  require_flags("options.flags", options.flags, LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA,
-                "LOCKSTEP_ASYNC (1), LOCKSTEP_NO_FALLBACK (2) and LOCKSTEP_DEVICE_DATA (4)");
+  constexpr uint32_t of_calls = LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA,
+                     of_plans = LOCKSTEP_TUNE | LOCKSTEP_RETUNE;
+  require_flags("options.flags", options.flags, of_a_plan ? of_calls | of_plans : of_calls,
+                "LOCKSTEP_ASYNC (1), LOCKSTEP_NO_FALLBACK (2) and LOCKSTEP_DEVICE_DATA (4), and, where a plan is made, "
+                "LOCKSTEP_TUNE (16) and LOCKSTEP_RETUNE (32)");
   return options;
 }
 

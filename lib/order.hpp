@@ -13,6 +13,8 @@
 // identity of addition, so padding and skipping are the same thing. An empty sum
 // is +0.0. Squares enter by fma(x, x, acc).
 //
+// What normalizations and scans add to it: order_rows.hpp.
+//
 // Why 128 lanes: 16 AVX-512 registers of 8 doubles, 32 GPU lanes of 4 neighbours
 // (one 16-byte load each); why 16 rows: a leaf of f32 is 8 KiB and stays in L1.
 // Bytes bound every op here, so the tree costs nothing that memory does not hide.

@@ -13,6 +13,7 @@ struct lockstep_plan {
   struct row {
     const lockstep_variant* variant = nullptr;  // nullptr where the call takes no such pointers
     size_t workspace_bytes = 0;
+    const lockstep_variant* untuned = nullptr;  // auto's own: for pointers that a row chosen by measuring refuses
   };
   lockstep_plan() = default;
   lockstep_plan(const lockstep_plan&) = delete;
@@ -40,13 +41,19 @@ namespace {
 void choose(lockstep_plan& plan, const lockstep_options& options) {
   alignas(256) static char array[1];
   lockstep_call& call = plan.prepared.call;
-  const auto row_of = [&](const lockstep_variant* v) {
-    const bool needs = v != nullptr && v->workspace != nullptr;
-    return lockstep_plan::row{v, needs ? v->workspace(plan.chosen.queue.get(), &call) : 0};
+  const auto bytes_of = [&](const lockstep_variant* v) {
+    return v != nullptr && v->workspace != nullptr ? v->workspace(plan.chosen.queue.get(), &call) : 0;
   };
+  place_of(array);  // loads the modules, which the first execution asks, and which takes memory
+  const auto now = plan.context->current();
   const auto selected = [&] {
-    plan.chosen = select(plan.context, *plan.context->current(), plan.prepared, options, whereabouts{}, nullptr);
+    plan.chosen = select(plan.context, *now, plan.prepared, options, whereabouts{}, nullptr);
     return plan.chosen.variant;
+  };
+  const auto row_of = [&](const lockstep_variant* best) {
+    const lockstep_variant* row =
+        best != nullptr ? tuned_row(*plan.context, *now, plan.chosen, plan.prepared, options, best) : nullptr;
+    return lockstep_plan::row{row, std::max(bytes_of(row), row != best ? bytes_of(best) : 0), best};
   };
   call.dst = array;
   try {
@@ -79,7 +86,12 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_plan*");
   *out = nullptr;
   require_context(context);
-  lockstep_options options = call_options(given);
+  lockstep_options options = call_options(given, true);
+  if ((options.flags & (LOCKSTEP_TUNE | LOCKSTEP_RETUNE)) != 0 && options.stream != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "options.stream is {} with LOCKSTEP_TUNE, which measures on a queue and memory of its own and never on a "
+         "caller's stream, which may be capturing; make the plan without a stream and name it when you execute",
+         options.stream);
   const bool brought = options.workspace != nullptr || options.stream != nullptr;
   options.stream = nullptr;
   auto plan = std::make_unique<lockstep_plan>();
@@ -124,12 +136,19 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
   return true;
 }
 
-// An alignment that the variant needs and does not get.
-void require_taken(const lockstep_plan& plan) {
+// An alignment that the variant needs and does not get: auto's own row runs in place of one chosen by measuring.
+void require_taken(lockstep_plan& plan) {
+  const auto refusal = [&](const lockstep_variant& row) {
+    return row.refuses != nullptr ? row.refuses(plan.chosen.queue.get(), &plan.prepared.call) : nullptr;
+  };
   const lockstep_variant& variant = *plan.chosen.variant;
-  const char* why =
-      variant.refuses != nullptr ? variant.refuses(plan.chosen.queue.get(), &plan.prepared.call) : nullptr;
-  if (why != nullptr)
+  const char* why = refusal(variant);
+  if (why == nullptr) return;
+  const bool in_place = plan.prepared.call.src == plan.prepared.call.dst && plan.prepared.may_alias;
+  const lockstep_variant& untuned = *(in_place ? plan.in_place : plan.apart).untuned;
+  if (&untuned != &variant && refusal(untuned) == nullptr && !LOCKSTEP_MUTANT("tuned_plan_without_its_other_row"))
+    plan.chosen.variant = &untuned;
+  else
     fail(LOCKSTEP_UNSUPPORTED,
          "the plan's variant {} of {} refuses this src and dst: {}; force another variant for the plan", variant.name,
          plan.chosen.entry->name(), why);
@@ -187,6 +206,7 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
       chosen.backend->measure != nullptr && can_reach(chosen, data.src, src) && can_reach(chosen, data.dst, dst) &&
       (plan.prepared.offsets_bytes == 0 || can_reach(chosen, data.offsets, plan.prepared.call.reduce.offsets));
   if (on_device) {
+    require_reach(chosen, plan.prepared, data);
     require_taken(plan);
     plan.context->settle(chosen.queue);
     lockstep_status status = give_workspace(plan.prepared, chosen, lockstep_options_defaults());
@@ -210,6 +230,20 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
 
 using namespace lockstep::lib;
 extern "C" {
+lockstep_status lockstep_plan_get(const lockstep_plan* plan, lockstep_run_info* info) {
+  return guarded([&] {
+    if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
+    const choice& chosen = plan->chosen;
+    const lockstep_plan::row& row = plan->apart.variant != nullptr ? plan->apart : plan->in_place;
+    lockstep_run_info told{sizeof told, "", "", "", 0, 0, row.workspace_bytes, 0};
+    thread_local std::string why;
+    why = why_not_others(chosen);
+    if (row.variant != nullptr)
+      told = {sizeof told,   chosen.entry->name().c_str(), row.variant->name,   why.c_str(),
+              chosen.device, order_of(*row.variant),       row.workspace_bytes, 0};
+    give(told, info, "info");
+  });
+}
 lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes) {
   return guarded([&] {
     if (plan == nullptr || bytes == nullptr)

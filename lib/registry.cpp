@@ -77,6 +77,16 @@ void fail_backend(lockstep_status status, backend_entry& entry) {
   throw error{status, format_text("{}: {}", entry.name(), text)};
 }
 
+std::string device_text(backend_entry& entry, int32_t device) {
+  const lockstep_backend* backend = entry.get();
+  lockstep_device_info info{};
+  info.size = sizeof info;
+  if (backend != nullptr && backend->device_info(device, &info) == LOCKSTEP_OK)
+    return printable(format_text("{}; {}", info.name, info.detail));
+  clear_error();
+  return "";
+}
+
 const std::vector<backend_entry*>& backends() { return instance().entries; }
 const std::string& search_path_text() { return instance().path_text; }
 backend_entry* find_backend(const std::string& name) {

@@ -61,6 +61,9 @@ inline lockstep_table table_of(const lockstep_backend& backend, lockstep_op op) 
   return static_cast<size_t>(op) < backend.table_count ? backend.tables[op] : lockstep_table{nullptr, 0};
 }
 
+// "NVIDIA H200; sm_90, driver ..." of a usable backend's device; "" where it does not say.
+std::string device_text(backend_entry& entry, int32_t device);
+
 // A backend's failed call: its own text, with the backend's name before it. A lost
 // backend is marked so.
 [[noreturn]] void fail_backend(lockstep_status status, backend_entry& entry);

@@ -78,6 +78,29 @@ void check_one(const char* name, const void* pointer, size_t span, size_t alignm
          span);
 }
 
+// dst and what else is written lie apart from all that the call reads or writes.
+void check_sides(const prepared_call& prepared, const void* src, const void* dst) {
+  const side_array from{"src", src, prepared.src_span}, to{"dst", dst, prepared.dst_span};
+  const auto require_apart = [](const side_array& written, const side_array& other) {
+    if (written.bytes == 0 || other.bytes == 0 || !overlap(written.pointer, written.bytes, other.pointer, other.bytes))
+      return;
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} ({}, {} bytes) and {} ({}, {} bytes) overlap; give {} memory of its own",
+         other.name, other.pointer, other.bytes, written.name, written.pointer, written.bytes, written.name);
+  };
+  for (int i = 0; i < prepared.side_count; ++i) {
+    const side_array& side = prepared.sides[i];
+    check_one(side.name, side.pointer, side.bytes, side.alignment);
+    if (!LOCKSTEP_MUTANT("side_arrays_may_overlap_dst")) require_apart(to, side);
+    if (!side.written) continue;
+    if (side.pointer != src || !side.may_be_src) require_apart(side, from);
+    for (int k = 0; k < prepared.side_count; ++k) {
+      const side_array& other = prepared.sides[k];
+      const bool residual = std::string_view(other.name) == "residual";
+      if (k != i && !(residual && side.pointer == other.pointer && side.may_be_residual)) require_apart(side, other);
+    }
+  }
+}
+
 }  // namespace
 
 void check_pointers(const prepared_call& prepared, const void* src, const void* dst) {
@@ -91,6 +114,7 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
            : src == dst                           ? " (" + why_not_in_place(prepared.call.transpose) + ")"
                                                   : " (or src == dst: in place)");
   }
+  if (prepared.side_count != 0) check_sides(prepared, src, dst);
   if (prepared.offsets_bytes != 0) {
     check_one("offsets", prepared.call.reduce.offsets, prepared.offsets_bytes, sizeof(int64_t));
     if (prepared.dst_span != 0 && overlap(prepared.call.reduce.offsets, prepared.offsets_bytes, dst, prepared.dst_span))
@@ -120,11 +144,14 @@ void require_empty_segments(lockstep_context* context, const prepared_call& prep
 }  // namespace
 
 void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
-  const lockstep_reduce_desc& d = prepared.call.reduce;
+  const lockstep_reduce_desc& d = prepared.call.reduce;  // a scan's begins alike
   if (prepared.offsets_bytes == 0) return;
   // Device offsets are the backend's to check; how far they reach stays unknown.
   prepared.src_span_known = host_readable(d.offsets);
   if (!prepared.src_span_known) {
+    if (!prepared.may_stage)
+      fail(LOCKSTEP_UNSUPPORTED, "{}: offsets is device memory; put it where the CPU reads it",
+           lockstep_op_name(prepared.call.op));
     if (prepared.call.src == nullptr) {
       require_empty_segments(context, prepared);
       prepared.src_span_known = true;  // nothing of src is touched
@@ -134,25 +161,35 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
       fail(LOCKSTEP_UNSUPPORTED, "offsets is device memory but src is host memory; put both on the same side");
     return;
   }
+  read_offsets(prepared);
+  check_pointers(prepared, prepared.call.src, prepared.call.dst);
+}
+
+void read_offsets(prepared_call& prepared) {
+  const lockstep_reduce_desc& d = prepared.call.reduce;
   if (d.offsets[0] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[0] is {}; give 0 or more", d.offsets[0]);
   for (int64_t s = 0; s < d.count - (LOCKSTEP_MUTANT("offsets_last_pair_unchecked") ? 1 : 0); ++s)
     if (d.offsets[s + 1] < d.offsets[s])
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
            d.offsets[s + 1], s, d.offsets[s]);
   const int64_t elements = d.offsets[d.count - (LOCKSTEP_MUTANT("offsets_span_without_last_segment") ? 1 : 0)];
-  int64_t bytes = 0;
-  if (elements > d.offsets[0]) {
-    if ((__builtin_mul_overflow(elements - 1, d.element_stride, &bytes) ||
-         __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
-         __builtin_mul_overflow(bytes, static_cast<int64_t>(prepared.element_bytes), &bytes)) &&
+  // Bytes of an array that offsets reach into.
+  const auto span_of = [&](const char* name, int64_t stride, size_t element_bytes) {
+    int64_t bytes = 0;
+    if (elements == d.offsets[0]) return size_t{0};
+    if ((__builtin_mul_overflow(elements - 1, stride, &bytes) || __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
+         __builtin_mul_overflow(bytes, static_cast<int64_t>(element_bytes), &bytes)) &&
         !LOCKSTEP_MUTANT("span_of_offsets_wraps"))
-      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: src would span more than 2^63-1 bytes; use smaller offsets",
-           d.count, elements);
-  }
-  prepared.src_span = static_cast<size_t>(bytes);
-  prepared.moved_bytes = static_cast<size_t>(elements - d.offsets[0]) * prepared.element_bytes + prepared.dst_span +
-                         prepared.offsets_bytes;
-  check_pointers(prepared, prepared.call.src, prepared.call.dst);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: {} would span more than 2^63-1 bytes; use smaller offsets",
+           d.count, elements, name);
+    return static_cast<size_t>(bytes);
+  };
+  prepared.src_span = span_of("src", d.element_stride, prepared.element_bytes);
+  const auto read = static_cast<size_t>(elements - d.offsets[0]);
+  if (prepared.call.op == LOCKSTEP_SCAN)
+    prepared.dst_span = span_of("dst", prepared.call.scan.dst_element_stride, prepared.dst_element_bytes);
+  const size_t written = prepared.call.op == LOCKSTEP_SCAN ? read * prepared.dst_element_bytes : prepared.dst_span;
+  prepared.moved_bytes = read * prepared.element_bytes + written + prepared.offsets_bytes;
 }
 
 namespace {
@@ -170,6 +207,10 @@ void check_workspace(const prepared_call& prepared, const choice& chosen, const 
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "options.workspace ({}, {} bytes) overlaps {} ({}, {} bytes); give it memory of its own", workspace,
            options.workspace_bytes, name, array.first, array.second);
+  for (const side_array* side = prepared.sides; side != prepared.sides + prepared.side_count; ++side)
+    if (overlap(workspace, options.workspace_bytes, side->pointer, side->bytes))
+      fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace ({}, {} bytes) overlaps {} ({}); give it memory of its own",
+           workspace, options.workspace_bytes, side->name, side->pointer);
   if (!can_reach(chosen, place_of(workspace), workspace))
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}, which {} cannot reach; give memory of its kind, or NULL",
          workspace, chosen.entry->name());
@@ -200,6 +241,10 @@ const char* remark_on(const choice* chosen) {
 }
 }  // namespace
 
+int32_t order_of(const lockstep_variant& row) {
+  return (row.flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed") ? 0 : order::id;
+}
+
 void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_bytes) {
   const char* remark = remark_on(chosen);
   const bool told = remark == nullptr && chosen != nullptr && chosen->plan != 0 && last.plan == chosen->plan &&
@@ -225,9 +270,7 @@ void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_by
   }
   if (last.compared.device != nullptr) last.basis.add(last.compared.figures->basis);
   last.device = chosen->device;
-  last.order = (chosen->variant->flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed")
-                   ? 0
-                   : order::id;
+  last.order = order_of(*chosen->variant);
   last.workspace_bytes = workspace_bytes;
   last.staged_bytes = staged_bytes;
 }
@@ -269,9 +312,11 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
       if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
         fail_backend(status, *chosen.entry);
     } catch (const error& e) {
-      // In place, src may be spoilt; and what a lost device held is lost with it.
+      // In place, src may be spoilt, or residual; and what a lost device held is lost with it.
+      const auto written = [](const side_array& side) { return side.written; };
+      const bool in_place = src == dst || std::any_of(prepared.sides, prepared.sides + prepared.side_count, written);
       const bool src_gone =
-          (src == dst && launched.started) || (e.status == LOCKSTEP_BACKEND_LOST && data.on_device().owner != nullptr);
+          (in_place && launched.started) || (e.status == LOCKSTEP_BACKEND_LOST && data.on_device().owner != nullptr);
       if (!may_fall_back || !recoverable(e.status) || src_gone) throw;
       failure = e.text;
       skip = chosen.entry;

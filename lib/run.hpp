@@ -9,6 +9,15 @@
 
 namespace lockstep::lib {
 
+// An array of a call besides src, dst and offsets. All backends use it where it lies.
+struct side_array {
+  const char* name = nullptr;
+  const void* pointer = nullptr;
+  size_t bytes = 0, alignment = 1;
+  bool written = false;
+  bool may_be_src = false, may_be_residual = false;  // of one that is written: it may be that array itself
+};
+
 // A validated call. Spans count bytes from src and dst to the last element
 // touched; offsets_bytes is 0 unless the call has offsets.
 struct prepared_call {
@@ -21,7 +30,12 @@ struct prepared_call {
   bool src_span_known = true;  // false: offsets are device memory
   bool dst_dense = true;       // dst has no gaps that a staged copy must preserve
   bool may_alias = false;      // src == dst is meaningful
+  bool may_stage = true;       // out of a backend's reach, src and dst are copied; else the call is refused
+  side_array sides[4];
+  int side_count = 0;
   bool empty = false;
+  uint32_t reads = 1;  // what a backend must be able to read (backend.h, LOCKSTEP_BACKEND_READS)
+  std::string needs;   // and what of the call asks for more than 1, in words
 };
 
 // Runs a call and leaves its story for lockstep_last_run.
@@ -70,6 +84,14 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
               const lockstep_options& options, const whereabouts& data, const backend_entry* skip);
 
 std::string why_not_others(const choice& chosen);
+// The row of a plan's call: the one that measuring chose, before or, where options ask for it, now (tune.cpp); else
+// best, which auto takes. chosen.why tells. call.src == call.dst where the call is to be in place.
+const lockstep_variant* tuned_row(lockstep_context& context, const settings& now, choice& chosen,
+                                  const prepared_call& prepared, const lockstep_options& options,
+                                  const lockstep_variant* best);
+
+// Rows that only a name brings on.
+bool never_by_itself(const lockstep_variant& row);
 
 // The row that the chosen backend would take for a call like the one chosen for (in
 // place, say): its variant again where that was forced; nullptr when it has none.
@@ -79,6 +101,9 @@ const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& 
 inline bool recoverable(lockstep_status status) {
   return status == LOCKSTEP_OUT_OF_MEMORY || status == LOCKSTEP_BACKEND_FAILED || status == LOCKSTEP_BACKEND_LOST;
 }
+
+// Throws where the chosen backend cannot use an array that is not copied to where it could.
+void require_reach(const choice& chosen, const prepared_call& prepared, const whereabouts& data);
 
 // Launches on a chosen queue: stages unreachable pointers, runs, copies back.
 struct launch_story {
@@ -91,11 +116,14 @@ bool can_reach(const choice& chosen, const array_place& place, const void* point
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
                               const lockstep_options& options, const whereabouts& data, launch_story& story);
 
-// Reads and checks host offsets and completes src_span.
+// Reads and checks host offsets and completes src_span; resolve_offsets looks at device offsets too, and at the
+// pointers.
+void read_offsets(prepared_call& prepared);
 void resolve_offsets(lockstep_context* context, prepared_call& prepared);
 // The caller's workspace when it serves, else the queue's scratch.
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options);
 void check_pointers(const prepared_call& prepared, const void* src, const void* dst);
+int32_t order_of(const lockstep_variant& row);  // 0 for an order of its own
 void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_bytes);
 
 }  // namespace lockstep::lib

@@ -1,6 +1,7 @@
 // select.cpp - which backend and variant take a call. A named one runs or is an
 // error; only auto chooses, and it writes down why it passed over the others.
 #include <algorithm>
+#include <cstddef>
 
 #include "estimate.hpp"
 #include "mutant.hpp"
@@ -12,6 +13,12 @@ struct pick {
   const lockstep_variant* variant = nullptr;
   std::string why;
 };
+
+// A backend that was built before a call's dtypes or members were known must not see it: it would take them for others.
+uint32_t reads_of(const lockstep_backend& backend) {
+  const bool says = backend.size >= offsetof(lockstep_backend, reads) + sizeof backend.reads;
+  return says && backend.reads != 0 ? backend.reads : 1;
+}
 
 pick pick_named(const lockstep_backend& backend, const lockstep_queue* queue, const lockstep_call& call,
                 const std::string& name) {
@@ -26,33 +33,41 @@ pick pick_named(const lockstep_backend& backend, const lockstep_queue* queue, co
   return {nullptr, format_text("has no variant \"{}\"", name)};
 }
 
+// Why no row takes the call.
+std::string refusals(const lockstep_table& table, const lockstep_queue* queue, const lockstep_call& call) {
+  std::string why;
+  for (size_t i = 0; i < table.count; ++i) {
+    const lockstep_variant& row = table.rows[i];
+    const char* refusal = never_by_itself(row) || row.refuses == nullptr ? nullptr : row.refuses(queue, &call);
+    if (refusal != nullptr) why += format_text("{}{}: {}", why.empty() ? "" : "; ", row.name, refusal);
+  }
+  return why;
+}
+
 pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, const lockstep_call& call) {
   const lockstep_table table = table_of(backend, call.op);
   const lockstep_variant* yielded = nullptr;
-  std::string why;
-  constexpr uint32_t never = LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY | LOCKSTEP_LESSON | LOCKSTEP_REFERENCE;
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
-    if ((row.flags & never) != 0) continue;
-    if (const char* refusal = row.refuses != nullptr ? row.refuses(queue, &call) : nullptr; refusal != nullptr) {
-      why += format_text("{}{}: {}", why.empty() ? "" : "; ", row.name, refusal);
-    } else if (row.yields != nullptr && row.yields(queue, &call) != 0) {
-      if (yielded == nullptr) yielded = &row;
-    } else {
-      return {&row, why};
-    }
+    if (never_by_itself(row) || (row.refuses != nullptr && row.refuses(queue, &call) != nullptr)) continue;
+    if (row.yields == nullptr || row.yields(queue, &call) == 0) return {&row, ""};
+    if (yielded == nullptr) yielded = &row;
   }
-  if (yielded != nullptr) return {yielded, why};
+  if (yielded != nullptr) return {yielded, ""};
   // A backend of references only (a plug-in of plain loops) still serves.
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
     if ((row.flags & LOCKSTEP_REFERENCE) != 0 && (row.refuses == nullptr || row.refuses(queue, &call) == nullptr))
-      return {&row, why};
+      return {&row, ""};
   }
-  return {nullptr, table.count == 0 ? "does not have this op" : why};
+  return {nullptr, table.count == 0 ? "does not have this op" : refusals(table, queue, call)};
 }
 
 }  // namespace
+
+bool never_by_itself(const lockstep_variant& row) {
+  return (row.flags & (LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY | LOCKSTEP_LESSON | LOCKSTEP_REFERENCE)) != 0;
+}
 
 array_place place_of(const void* pointer) {
   array_place found;
@@ -107,6 +122,10 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
     };
     if (!named.is_auto() && entry != named.entry) continue;
     const lockstep_backend* backend = entry->get();
+    if (backend != nullptr && reads_of(*backend) < prepared.reads && !LOCKSTEP_MUTANT("old_module_sees_new_calls")) {
+      passed_over("has no kernels for " + prepared.needs);
+      continue;
+    }
     if (named.is_auto()) {
       if (entry == skip) continue;  // its failure is already in the story
       if (backend == nullptr) {

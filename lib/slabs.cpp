@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "mutant.hpp"
+#include "ops/ops.hpp"
+
 namespace lockstep::lib {
 namespace {
 
@@ -39,6 +41,8 @@ struct cutter {
     s.dst_width = s.dst_pitch = s.dst_device_bytes = bytes;
   }
 };
+
+}  // namespace
 
 std::vector<lockstep_slab> cut_shuffle(const prepared_call& p, size_t slab_bytes) {
   const int64_t warp_bytes = 32 * static_cast<int64_t>(p.element_bytes);
@@ -166,18 +170,11 @@ std::vector<lockstep_slab> cut_stencil(const prepared_call& p, size_t slab_bytes
   });
 }
 
-}  // namespace
-
 std::vector<lockstep_slab> cut(const prepared_call& prepared, size_t slab_bytes) {
   if (prepared.call.src == prepared.call.dst && prepared.call.op != LOCKSTEP_SHUFFLE) return {};
   if (prepared.src_span < 2 * slab_bytes) return {};
-  switch (prepared.call.op) {
-    case LOCKSTEP_TRANSPOSE: return cut_transpose(prepared, slab_bytes);
-    case LOCKSTEP_PERMUTE: return cut_permute(prepared, slab_bytes);
-    case LOCKSTEP_STENCIL: return cut_stencil(prepared, slab_bytes);
-    case LOCKSTEP_SHUFFLE: return cut_shuffle(prepared, slab_bytes);
-    default: return {};
-  }
+  const op_row& row = row_of(prepared.call.op);
+  return row.cut != nullptr ? row.cut(prepared, slab_bytes) : std::vector<lockstep_slab>{};
 }
 
 }  // namespace lockstep::lib

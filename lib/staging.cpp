@@ -113,8 +113,24 @@ bool runs_as_it_stands(const choice& chosen, const whereabouts& data) {
 }
 }  // namespace
 
+void require_reach(const choice& chosen, const prepared_call& prepared, const whereabouts& data) {
+  const auto reach = [&](const char* name, const array_place& place, const void* pointer, size_t bytes) {
+    if (bytes != 0 && !can_reach(chosen, place, pointer) && !LOCKSTEP_MUTANT("out_of_reach_and_used"))
+      fail(LOCKSTEP_UNSUPPORTED, "{}: {} is {} memory, which {} cannot use; put all arrays where it can",
+           lockstep_op_name(prepared.call.op), name, place.kind == LOCKSTEP_DEVICE ? "device" : "host",
+           chosen.entry->name());
+  };
+  if (!prepared.may_stage) {
+    reach("src", data.src, prepared.call.src, prepared.src_span);
+    reach("dst", data.dst, prepared.call.dst, prepared.dst_span);
+  }
+  for (const side_array* side = prepared.sides; side != prepared.sides + prepared.side_count; ++side)
+    reach(side->name, place_of(side->pointer), side->pointer, side->bytes);
+}
+
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
                               const lockstep_options& options, const whereabouts& data, launch_story& story) {
+  if (!prepared.may_stage || prepared.side_count != 0) require_reach(chosen, prepared, data);
   if (runs_as_it_stands(chosen, data)) {
     story.started = true;
     return launch(chosen, prepared.call);

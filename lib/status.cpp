@@ -1,4 +1,4 @@
-// status.cpp - names of statuses, types and ops; the per-thread error text.
+// status.cpp - names of statuses and types; the per-thread error text.
 #include "status.hpp"
 
 #include <cstring>
@@ -45,27 +45,18 @@ const char* lockstep_status_name(lockstep_status status) {
 }
 
 size_t lockstep_dtype_bytes(lockstep_dtype dtype) {
-  switch (dtype) {
-    case LOCKSTEP_F16:
-    case LOCKSTEP_BF16: return 2;
-    case LOCKSTEP_F32:
-    case LOCKSTEP_I32: return 4;
-    case LOCKSTEP_F64:
-    case LOCKSTEP_I64: return 8;
-  }
+#define LOCKSTEP_ROW(name, bytes, ...) \
+  case LOCKSTEP_##name: return bytes;
+  switch (dtype) { LOCKSTEP_DTYPES(LOCKSTEP_ROW) }
+#undef LOCKSTEP_ROW
   return 0;
 }
 
-const char* lockstep_op_name(lockstep_op op) {
-  switch (op) {
-    case LOCKSTEP_TRANSPOSE: return "transpose";
-    case LOCKSTEP_PERMUTE: return "permute";
-    case LOCKSTEP_SQUARE_SUM: return "square_sum";
-    case LOCKSTEP_REDUCE: return "reduce";
-    case LOCKSTEP_STENCIL: return "stencil";
-    case LOCKSTEP_SHUFFLE: return "shuffle";
-    case LOCKSTEP_OP_COUNT: break;
-  }
-  return nullptr;
+char lockstep_dtype_kind(lockstep_dtype dtype) {
+#define LOCKSTEP_ROW(name, bytes, kind, sum, numpy, type) \
+  case LOCKSTEP_##name: return kind;
+  switch (dtype) { LOCKSTEP_DTYPES(LOCKSTEP_ROW) }
+#undef LOCKSTEP_ROW
+  return 0;
 }
 }

@@ -35,10 +35,18 @@ Stencil = struct("Stencil", ("dtype", i32), ("form", i32), ("boundary", i32), ("
                  ("dst_batch_stride", i64))
 Shuffle = struct("Shuffle", ("kind", i32), ("element_bytes", size_t), ("count", i64), ("width", i32), ("operand", i32))
 
+Normalize = struct("Normalize", ("kind", i32), ("dtype", i32), ("result", i32), ("weight_dtype", i32), ("count", i64),
+                   ("length", i64), ("src_stride", i64), ("dst_stride", i64), ("residual_stride", i64), ("sum_stride", i64),
+                   ("eps", f64), ("weight", ptr), ("bias", ptr), ("residual", ptr), ("sum", ptr))
+
+Scan = struct("Scan", ("reduction", i32), ("dtype", i32), ("result", i32), ("count", i64), ("length", i64), ("element_stride", i64),
+              ("sequence_stride", i64), ("offsets", ptr), ("dst_element_stride", i64), ("dst_sequence_stride", i64), ("exclusive", i32))
+
 SUM, MIN, MAX, ARGMIN, ARGMAX, SSQ, NORM2 = range(7)
-F16, BF16, F32, F64, I32, I64 = range(1, 7)
+F16, BF16, F32, F64, I32, I64, I8, I16, U8, U16, U32, U64, BOOL = range(1, 14)
 OK, OVERFLOW, EMPTY = 0, 6, 7
-TYPES = {F16: np.float16, BF16: np.uint16, F32: np.float32, F64: np.float64, I32: np.int32, I64: np.int64}
+TYPES = {F16: np.float16, BF16: np.uint16, F32: np.float32, F64: np.float64, I32: np.int32, I64: np.int64,
+         I8: np.int8, I16: np.int16, U8: np.uint8, U16: np.uint16, U32: np.uint32, U64: np.uint64, BOOL: np.bool_}
 
 lib = C.CDLL(sys.argv[1])
 lib.lockstep_last_error.restype = C.c_char_p
@@ -140,9 +148,15 @@ def float_sums():
             v = values_of(dtype, x)
             terms = 16 + 7 + max(0, math.ceil(math.log2(n / 2048)))
             out = np.zeros(1)
+            run("reduce", full(SUM, dtype, n, F64), x, out)
+            check(same_bits(out[0], np.float64(tree(v, False))), "sum bits", dtype, n, out[0], tree(v, False))
+            half, brain = np.zeros(1, np.float16), np.zeros(1, np.uint16)
+            run("reduce", full(SUM, dtype, n, F16), x, half)
+            with np.errstate(over="ignore"):
+                check(same_bits(half[0], out[0].astype(np.float16)), "sum to f16", dtype, n)
+            run("reduce", full(SUM, dtype, n, BF16), x, brain)
+            check(rounded(Fraction(float(out[0])), 8, -133) == Fraction(float(values_of(BF16, brain)[0])), "sum to bf16", dtype, n)
             if dtype in (F32, F64):
-                run("reduce", full(SUM, dtype, n, F64), x, out)
-                check(same_bits(out[0], np.float64(tree(v, False))), "sum bits", dtype, n, out[0], tree(v, False))
                 check(abs(out[0] - math.fsum(v)) <= terms * 2.0**-53 * math.fsum(abs(v)) + math.ulp(out[0]), "sum bound", dtype, n)
             run("square_sum", full(SSQ, dtype, n, F64), x, out)
             squares = sum((Fraction(float(e)) ** 2 for e in v), Fraction(0))
@@ -171,16 +185,18 @@ def norms_out_of_range():
 
 
 def integer_sums():
-    for dtype, bits in ((I32, 32), (I64, 64)):
-        for n in (1, 3, 100, 2049, 7000):
+    for dtype in (I32, I64, I8, I16, U8, U16, U32, U64, BOOL):
+        bits = 8 * np.dtype(TYPES[dtype]).itemsize
+        least, most = (0, 2**64) if dtype == U64 else (-(2**63), 2**63)
+        for n in (1, 3, 100, 2049, 7000, 20000):
             for shift in (0, bits // 2, bits - 8):
-                x = noise(TYPES[dtype], n) >> shift
+                x = noise(np.int8, n) % 3 == 0 if dtype == BOOL else noise(TYPES[dtype], n) >> shift
                 v = [int(e) for e in x]
                 for op, reduction, exact in (("reduce", SUM, sum(v)), ("square_sum", SSQ, sum(e * e for e in v))):
-                    fits = -(2**63) <= exact < 2**63
-                    out = np.zeros(1, np.int64)
-                    run(op, full(reduction, dtype, n, I64), x, out, OK if fits else OVERFLOW)
-                    check(int(out[0]) == (exact if fits else 2**63 - 1 if exact > 0 else -(2**63)), "integer", op, dtype, n, shift)
+                    fits = least <= exact < most
+                    out = np.zeros(1, np.uint64 if dtype == U64 else np.int64)
+                    run(op, full(reduction, dtype, n, U64 if dtype == U64 else I64), x, out, OK if fits else OVERFLOW)
+                    check(int(out[0]) == (exact if fits else most - 1 if exact > 0 else least), "integer", op, dtype, n, shift)
                 out = np.zeros(1)
                 run("square_sum", full(NORM2, dtype, n, F64), x, out)
                 exact = sum(e * e for e in v)
@@ -191,15 +207,16 @@ def integer_sums():
 
 # ---- min, max and where ------------------------------------------------------
 def extremes():
-    for dtype in (F32, F64, I32, I64):
+    floats = (F16, F32, F64)
+    for dtype in (F16, F32, F64, I32, I64, I8, I16, U8, U16, U32, U64, BOOL):
         for rows, cols in ((1, 1), (7, 33), (40, 129), (3, 5000)):
-            x = noise(TYPES[dtype], (rows, cols)).copy()
-            if dtype in (F32, F64):
+            x = noise(np.uint8, (rows, cols)) % 5 == 0 if dtype == BOOL else noise(TYPES[dtype], (rows, cols)).copy()
+            if dtype in floats:
                 x[:] = rng.integers(-3, 4, x.shape)
                 x[rng.random(x.shape) < 0.1] = -0.0
                 x[rng.random(x.shape) < 0.5 / cols] = np.nan
             # NaN first, then -0.0 below +0.0, then the lowest index
-            rank = [[(0 if e != e else 1, float(e) if dtype in (F32, F64) else int(e), math.copysign(1, e)) for e in row] for row in x]
+            rank = [[(0 if e != e else 1, float(e) if dtype in floats else int(e), math.copysign(1, e)) for e in row] for row in x]
             least = [min(range(cols), key=lambda k: r[k] if r[k][0] else (0,)) for r in rank]
             most = [min(range(cols), key=lambda k: (1, -r[k][1], -r[k][2]) if r[k][0] else (0,)) for r in rank]
             for by_columns in (False, True):
@@ -211,7 +228,7 @@ def extremes():
                     run("reduce", Reduce(reduction=reduction, dtype=dtype, result=I64 if arg else dtype, count=rows, length=cols,
                                          element_stride=strides[0], sequence_stride=strides[1]), a, out)
                     want = np.array(picked, np.int64) if arg else x[np.arange(rows), picked].copy()
-                    if not arg and dtype in (F32, F64):
+                    if not arg and dtype in floats:
                         want[np.isnan(want)] = np.nan  # the canonical one
                     check(same_bits(out, want), "extremes", dtype, rows, cols, reduction, by_columns)
     x, out = np.zeros(1, np.float32), np.full(1, 7, np.float32)
@@ -278,7 +295,169 @@ def stencils():
                     check(Fraction(float(out[index])) == total, "stencil", dtype, boundary, shape, radius, index, out[index], float(total))
 
 
-for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils):
+# ---- normalize ---------------------------------------------------------------
+L2, RMS, LAYER = range(3)
+MANTISSA = {F16: (11, -24), BF16: (8, -133), F32: (24, -149), F64: (53, -1074)}
+
+
+def fma(a, b, c):
+    return float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
+
+
+def leaf_squares(x, mean):
+    """A leaf's squares about its mean: 128 lanes of fused multiply-adds, joined by halves."""
+    lane = [-0.0] * 128
+    for i, e in enumerate(x):
+        d = float(e) - mean
+        lane[i % 128] = fma(d, d, lane[i % 128])
+    while len(lane) > 1:
+        half = len(lane) // 2
+        lane = [lane[k] + lane[k + half] for k in range(half)]
+    return lane[0]
+
+
+def moments(x):
+    """(count, sum, squares about the mean) of a row: leaves join two by two."""
+    level = [(float(len(p)), float(tree(p, False))) for p in (x[k : k + 2048] for k in range(0, len(x), 2048))]
+    level = [(n, s, leaf_squares(x[2048 * k : 2048 * k + 2048], s / n)) for k, (n, s) in enumerate(level)]
+    while len(level) > 1:
+        above = []
+        for (na, sa, qa), (nb, sb, qb) in zip(level[::2], level[1::2]):
+            d, n = sb / nb - sa / na, na + nb
+            above.append((n, sa + sb, (qa + qb) + (d * d) * (na * (nb / n))))
+        level = above + level[len(level) // 2 * 2 :]
+    return level[0]
+
+
+def in_type(dtype, v):
+    """A float64 array rounded once to dtype, by exact fractions."""
+    bits, least = MANTISSA[dtype]
+    out = np.array([float(rounded(Fraction(float(e)), bits, least)) or math.copysign(0.0, e) for e in v])
+    if dtype == BF16:
+        return (out.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return out.astype(TYPES[dtype])
+
+
+def normalized(kind, dtype, h, eps, weight, bias):
+    n = float(len(h))
+    mean, squares = 0.0, None
+    if kind == LAYER:
+        n, total, squares = moments(h)
+        mean = total / n
+    else:  # squares of f64 too by exact fused multiply-adds
+        squares = float(tree(h, True)) if dtype != F64 else moments_about_zero(h)
+    d = max(math.sqrt(squares), eps) if kind == L2 else math.sqrt(squares / n + eps)
+    t = (h - mean) / d if dtype == F64 else (h - mean) * (1.0 / d)
+    if bias is not None:
+        return np.array([fma(a, b, c) for a, b, c in zip(t, weight if weight is not None else np.ones(len(h)), bias)])
+    return t * weight if weight is not None else t
+
+
+def moments_about_zero(x):
+    level = [leaf_squares(x[k : k + 2048], 0.0) for k in range(0, len(x), 2048)]
+    while len(level) > 1:
+        level = [a + b for a, b in zip(level[::2], level[1::2])] + level[len(level) // 2 * 2 :]
+    return level[0]
+
+
+def normalizations():
+    floats = lambda dtype, shape, spread: in_type(dtype, (rng.standard_normal(shape) * np.exp(rng.uniform(-spread, spread, shape))).ravel())
+    cases = [(kind, dtype, n) for kind in (L2, RMS, LAYER) for dtype in (F16, BF16, F32, F64) for n in (1, 5, 130, 2049, 4500)]
+    for k, (kind, dtype, n) in enumerate(cases):
+        rows = 2 if n < 2000 else 1
+        result = (dtype, F16, BF16, F32)[k % 4]
+        wide = F32 if k % 3 == 0 else dtype
+        weight = floats(wide, n, 1) if k % 2 else None
+        bias = floats(wide, n, 1) if k % 5 in (1, 2) else None
+        x, r = floats(dtype, rows * n, 3), floats(dtype, rows * n, 2) if k % 7 in (1, 3) else None
+        total = np.zeros_like(x)
+        eps = (1e-5, 0.0, 1e-12)[k % 3] if n > 1 else 1e-5
+        out = np.zeros(rows * n, TYPES[result])
+        address = lambda a: None if a is None else a.ctypes.data
+        run("normalize", Normalize(kind=kind, dtype=dtype, result=result, weight_dtype=wide, count=rows, length=n, src_stride=n,
+                                   dst_stride=n, residual_stride=n, sum_stride=n, eps=eps, weight=address(weight), bias=address(bias),
+                                   residual=address(r), sum=address(total) if r is not None else None), x, out)
+        h = x if r is None else in_type(dtype, values_of(dtype, x) + values_of(dtype, r))
+        check(r is None or same_bits(total, h), "normalize sum", kind, dtype, n)
+        v, w, b = values_of(dtype, h), *(None if a is None else values_of(wide, a) for a in (weight, bias))
+        for row in range(rows):
+            want = in_type(result, normalized(kind, dtype, v[row * n : row * n + n], eps, w, b))
+            check(same_bits(out[row * n : row * n + n], want), "normalize", kind, dtype, n, result, row)
+        if n < 2000 and r is None and weight is None and bias is None and result == F64:  # and against exact numbers
+            exact = [Fraction(float(e)) for e in v[:n]]
+            m = sum(exact) / n if kind == LAYER else Fraction(0)
+            q = sum((e - m) ** 2 for e in exact)
+            d2 = max(q, Fraction(eps) ** 2) if kind == L2 else q / n + Fraction(eps)
+            for e, got in zip(exact, out):
+                want = (float((e - m) ** 2 / d2)) ** 0.5
+                check(abs(abs(float(got)) - want) <= 1e-12 * (want + 1), "normalize exact", kind, n)
+
+
+# ---- scan --------------------------------------------------------------------
+def running(x):
+    """Sums up to each element: doubling within groups of 8, groups of a row, rows of a leaf, the tree of the leaves before."""
+    n = len(x)
+    padded = np.full(-(-n // 2048) * 2048, -0.0)
+    padded[:n] = x
+    g = padded.reshape(-1, 16, 16, 8).copy()
+    for step in (1, 2, 4):
+        after = g.copy()
+        after[..., step:] = g[..., :-step] + g[..., step:]
+        g = after
+    before = np.full(g.shape[:3], -0.0)
+    for k in range(1, 16):
+        before[:, :, k] = before[:, :, k - 1] + g[:, :, k - 1, 7]
+    row = before[..., None] + g
+    rows = np.full(g.shape[:2], -0.0)
+    for k in range(1, 16):
+        rows[:, k] = rows[:, k - 1] + row[:, k - 1, 15, 7]
+    leaves = np.array([-0.0] + [tree(x[: 2048 * k], False) for k in range(1, len(g))])
+    return ((leaves[:, None] + rows)[..., None, None] + row).ravel()[:n]
+
+
+def scans():
+    for dtype in (F16, BF16, F32, F64):
+        for n in (1, 7, 8, 9, 127, 129, 2048, 2049, 7000, 30001):
+            x = in_type(dtype, rng.standard_normal(n)) if n < 3000 else rng.standard_normal(n).astype(np.float32 if dtype == BF16 else TYPES[dtype])
+            if dtype == BF16 and n >= 3000:
+                x = (x.view(np.uint32) >> 16).astype(np.uint16)
+            v = values_of(dtype, x)
+            want = running(v)
+            for exclusive in (0, 1):
+                sums = np.concatenate(([0.0], want[:-1])) if exclusive else want
+                out = np.zeros(n)
+                scan = lambda result: Scan(reduction=SUM, dtype=dtype, result=result, count=1, length=n, element_stride=1, sequence_stride=n,
+                                           dst_element_stride=1, dst_sequence_stride=n, exclusive=exclusive)
+                run("scan", scan(F64), x, out)
+                check(same_bits(out, sums), "scan", dtype, n, exclusive)
+                narrow = np.zeros(n, np.float32)
+                run("scan", scan(F32), x, narrow)
+                check(same_bits(narrow, sums.astype(np.float32)), "scan to f32", dtype, n, exclusive)
+            if n < 3000:  # and against exact numbers
+                exact, magnitude = Fraction(0), Fraction(0)
+                for e, got in zip(v, want):
+                    exact, magnitude = exact + Fraction(float(e)), magnitude + abs(Fraction(float(e)))
+                    check(abs(Fraction(float(got)) - exact) <= 64 * magnitude / 2**53, "scan bound", dtype, n)
+    for dtype in (I32, I64):
+        x = noise(TYPES[dtype], 5000).copy()
+        exact = np.array([0] + [int(e) for e in x], object).cumsum()[1:]
+        out = np.zeros(5000, np.int64)
+        d = Scan(reduction=SUM, dtype=dtype, result=I64, count=1, length=5000, element_stride=1, sequence_stride=1, dst_element_stride=1, dst_sequence_stride=1)
+        fits = all(-(2**63) <= e < 2**63 for e in exact)
+        run("scan", d, x, out, OK if fits else OVERFLOW)
+        check(out.tolist() == [max(-(2**63), min(2**63 - 1, e)) for e in exact], "exact scan", dtype)
+    for reduction, best in ((MIN, np.minimum), (MAX, np.maximum)):
+        x = rng.integers(-1000, 1000, (60, 70)).astype(np.float32)
+        x[rng.random(x.shape) < 0.01] = np.nan
+        out = np.zeros((60, 70), np.float32)  # along the columns
+        run("scan", Scan(reduction=reduction, dtype=F32, result=F32, count=70, length=60, element_stride=70, sequence_stride=1,
+                         dst_element_stride=70, dst_sequence_stride=1), x, out)
+        want = best.accumulate(x, axis=0)
+        want[np.isnan(want)] = np.nan
+        check(same_bits(out, want), "scan extremes", reduction)
+
+
+for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans):
     before = checks
     part()
     print(f"{part.__name__}: {checks - before} checks equal")

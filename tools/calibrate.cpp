@@ -218,7 +218,7 @@ void calibrate_command(command root, action& chosen) {
       std::error_code error;
       if (s->path.empty() && !fs::create_directories(fs::path(path).parent_path(), error) && error)
         fail("{} cannot be made: {}", fs::path(path).parent_path().string(), error.message());
-      check_writable("-o", path);
+      take_stdout({{"-o", path}});
       if (std::isnan(s->seconds)) refuse("--seconds is nan; give 0 to 60");
       if (std::isnan(s->largest))
         refuse("--largest is nan; give {:.0f} to {:.0f} bytes", cost::sizes.front(), cost::sizes.back());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <tuple>
 
 namespace lockstep::tool {
 namespace {
@@ -38,6 +39,11 @@ constexpr std::array<std::pair<const char*, lockstep_shuffle_kind>, 4> kinds{{{"
                                                                               {"up", LOCKSTEP_SHUFFLE_UP},
                                                                               {"down", LOCKSTEP_SHUFFLE_DOWN},
                                                                               {"xor", LOCKSTEP_SHUFFLE_XOR}}};
+
+constexpr std::array<std::pair<const char*, lockstep_normalization>, 3> normalizations{
+    {{"l2", LOCKSTEP_NORMALIZE_L2}, {"rms", LOCKSTEP_NORMALIZE_RMS}, {"layer", LOCKSTEP_NORMALIZE_LAYER}}};
+constexpr std::array<std::pair<const char*, lockstep_dtype>, 3> casts{
+    {{"f16", LOCKSTEP_F16}, {"bf16", LOCKSTEP_BF16}, {"f32", LOCKSTEP_F32}}};
 
 int64_t product(const int64_t* begin, const int64_t* end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
@@ -95,8 +101,9 @@ call permute(const request& what, const array& in) {
 
 lockstep_dtype result_of(const request& what, lockstep_reduction reduction, lockstep_dtype dtype) {
   const lockstep_dtype standard = lockstep_default_result(reduction, dtype);
-  if (what.result == "default") return standard;
-  return what.result == "f32" ? LOCKSTEP_F32 : LOCKSTEP_F64;  // the library refuses what does not fit
+  if (what.result == "f16") return LOCKSTEP_F16;  // the library refuses what does not fit
+  if (what.result == "bf16") return LOCKSTEP_BF16;
+  return what.result == "default" ? standard : what.result == "f32" ? LOCKSTEP_F32 : LOCKSTEP_F64;
 }
 
 call reduce(const request& what, const array& in) {
@@ -128,6 +135,7 @@ call reduce(const request& what, const array& in) {
   } else if (what.axis) {
     const auto rank = static_cast<int64_t>(shape.size());
     const int64_t axis = *what.axis < 0 ? *what.axis + rank : *what.axis;
+    if (rank == 0) refuse("--axis is {}, the array has no axes; leave --axis out", *what.axis);
     if (axis < 0 || axis >= rank)
       refuse("--axis is {}, the array {} has axes 0 to {}", *what.axis, shape_text(shape), rank - 1);
     const int64_t inner = product(shape.data() + axis + 1, shape.data() + rank);
@@ -214,25 +222,103 @@ call shuffle(const request& what, const array& in) {
   return c;
 }
 
+// Along an axis; of the whole array, in C order, where none is named.
+call scan(const request& what, const array& in) {
+  const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
+  const std::vector<int64_t>& shape = in.header.shape;
+  const auto rank = static_cast<int64_t>(shape.size());
+  lockstep_scan_desc d =
+      lockstep_scan_full(named(reductions, what.reduction, "--reduction"), dtype, in.header.elements());
+  int64_t outer = 1;  // calls: sequences of a middle axis have no single stride
+  if (what.axis) {
+    const int64_t axis = *what.axis < 0 ? *what.axis + rank : *what.axis;
+    if (axis < 0 || axis >= rank)
+      refuse("--axis is {}, the array {} has axes 0 to {}", *what.axis, shape_text(shape), rank - 1);
+    const int64_t n = shape[static_cast<size_t>(axis)], inner = product(shape.data() + axis + 1, shape.data() + rank);
+    outer = product(shape.data(), shape.data() + axis);
+    d = inner == 1 ? lockstep_scan_rows(d.reduction, dtype, std::exchange(outer, 1), n, n)
+                   : lockstep_scan_columns(d.reduction, dtype, n, inner, inner);
+  }
+  d.exclusive = what.exclusive ? 1 : 0;
+  if (what.result != "default") d.result = what.result == "f32" ? LOCKSTEP_F32 : LOCKSTEP_F64;
+  call c{in.header, {}, {}, {}};
+  c.result.descr = descr_of(d.result);
+  const size_t src_step = static_cast<size_t>(d.length * d.count) * in.header.element_bytes();
+  const size_t dst_step = static_cast<size_t>(d.length * d.count) * lockstep_dtype_bytes(d.result);
+  c.run = [=](auto* context, const void* src, void* dst, auto* options) {
+    lockstep_status status = LOCKSTEP_OK;
+    for (int64_t i = 0; i < outer && status == LOCKSTEP_OK; ++i)
+      status = lockstep_scan(context, &d, static_cast<const char*>(src) + static_cast<size_t>(i) * src_step,
+                             static_cast<char*>(dst) + static_cast<size_t>(i) * dst_step, options);
+    return status;
+  };
+  if (outer == 1)
+    c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_scan(context, &d, options, plan); };
+  return c;
+}
+
+// Rows are along the last axis.
+call normalize(const request& what, const array& in) {
+  const std::vector<int64_t>& shape = in.header.shape;
+  if (shape.empty()) refuse("normalize needs an array of 1 axis or more, this one has none");
+  const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
+  lockstep_normalize_desc d =
+      lockstep_normalize_rows(named(normalizations, what.kind, "--kind"), dtype,
+                              product(shape.data(), shape.data() + shape.size() - 1), shape.back(), what.eps);
+  if (what.result != "default") d.result = named(casts, what.result, "--result");
+  call c{in.header, {}, {}, {}};
+  c.result.descr = descr_of(d.result);
+  const auto side = [&](const std::string& file, const char* option, const std::vector<int64_t>& wanted) {
+    c.keeps.push_back(read_npy(file));
+    const array& given = c.keeps.back();
+    if (given.header.shape != wanted || (given.header.fortran && wanted.size() > 1))
+      refuse("{} {}: needs a packed array {} in C order, this is {}", option, file, shape_text(wanted),
+             shape_text(given.header.shape));
+    return &given;
+  };
+  c.keeps.reserve(3);
+  for (const auto& [file, option, to] :
+       {std::tuple{&what.weight, "--weight", &d.weight}, {&what.bias, "--bias", &d.bias}}) {
+    if (file->empty()) continue;
+    const array* given = side(*file, option, {shape.back()});
+    d.weight_dtype = dtype_of(given->header, what.bf16);  // the library refuses one that does not fit
+    *to = given->data;
+  }
+  if (!what.weight.empty() && !what.bias.empty() && c.keeps[0].header.descr != c.keeps[1].header.descr)
+    refuse("--weight is {} and --bias {}; give one type", c.keeps[0].header.descr, c.keeps[1].header.descr);
+  if (!what.residual.empty()) {
+    const array* given = side(what.residual, "--residual", shape);
+    if (dtype_of(given->header, what.bf16) != dtype)
+      refuse("--residual is {}, the input {}; give one type", given->header.descr, in.header.descr);
+    d.residual = given->data;
+  }
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+    return lockstep_normalize(context, &d, src, dst, options);
+  };
+  c.plan = [d](auto* context, auto* options, auto** plan) {
+    return lockstep_plan_normalize(context, &d, options, plan);
+  };
+  return c;
+}
+
 }  // namespace
 
 lockstep_dtype dtype_of(const npy::header& h, bool bf16) {
   if (h.descr == "|V2" || h.descr == "<V2" || (bf16 && (h.descr == "<u2" || h.descr == "<i2"))) return LOCKSTEP_BF16;
-  for (const lockstep_dtype dtype : {LOCKSTEP_F16, LOCKSTEP_F32, LOCKSTEP_F64, LOCKSTEP_I32, LOCKSTEP_I64})
-    if (h.descr == descr_of(dtype)) return dtype;
-  refuse("elements of type {} can be moved but not computed with; convert them to f4, f8, i4 or i8 (astype){}", h.descr,
-         h.descr == "<u2" || h.descr == "<i2" ? ", or say --bf16 if they are bfloat16" : "");
+#define LOCKSTEP_ROW(name, bytes, kind, sum, numpy, type) \
+  if (h.descr.substr(1) == (numpy) + 1) return LOCKSTEP_##name;
+  LOCKSTEP_DTYPES(LOCKSTEP_ROW)
+#undef LOCKSTEP_ROW
+  refuse(
+      "elements of type {} can be moved but not computed with; convert them to b, i, u or f of 1 to 8 bytes (astype)",
+      h.descr);
 }
 
 std::string descr_of(lockstep_dtype dtype) {
-  switch (dtype) {
-    case LOCKSTEP_F16: return "<f2";
-    case LOCKSTEP_BF16: return "|V2";
-    case LOCKSTEP_F32: return "<f4";
-    case LOCKSTEP_F64: return "<f8";
-    case LOCKSTEP_I32: return "<i4";
-    case LOCKSTEP_I64: return "<i8";
-  }
+#define LOCKSTEP_ROW(name, bytes, kind, sum, numpy, type) \
+  case LOCKSTEP_##name: return numpy;
+  switch (dtype) { LOCKSTEP_DTYPES(LOCKSTEP_ROW) }
+#undef LOCKSTEP_ROW
   return "";
 }
 
@@ -244,9 +330,27 @@ call make_call(const request& what, const array& in) {
     case LOCKSTEP_REDUCE: return reduce(what, in);
     case LOCKSTEP_STENCIL: return stencil(what, in);
     case LOCKSTEP_SHUFFLE: return shuffle(what, in);
+    case LOCKSTEP_NORMALIZE: return normalize(what, in);
+    case LOCKSTEP_SCAN: return scan(what, in);
     case LOCKSTEP_OP_COUNT: break;
   }
   refuse("op {} is unknown", static_cast<int>(what.op));
+}
+
+array widened(lockstep_op op, const array& in) {
+  const std::string& descr = in.header.descr;
+  const auto from = [&]<class From>(From) {
+    array out = make_array("<f4", in.header.shape);
+    out.header.fortran = in.header.fortran;
+    const auto* values = reinterpret_cast<const From*>(in.data);
+    std::copy(values, values + in.header.elements(), reinterpret_cast<float*>(writable(out)));
+    return out;
+  };
+  if (op != LOCKSTEP_STENCIL) return in;
+  if (descr == "|u1" || descr == "|b1") return from(uint8_t{});
+  if (descr == "|i1") return from(int8_t{});
+  if (descr == "<u2") return from(uint16_t{});
+  return descr == "<i2" ? from(int16_t{}) : in;
 }
 
 array in_c_order(lockstep_context* context, const array& in) {

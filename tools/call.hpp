@@ -24,7 +24,10 @@ struct request {
   std::vector<double> coefficients;
   std::string form = "general", boundary = "nearest";
   double value = 0;
-  std::string kind = "idx";
+  std::string kind = "idx";  // shuffle's, and normalize's
+  double eps = 1e-5;
+  bool exclusive = false;              // scan
+  std::string weight, bias, residual;  // .npy files of a normalization
   int width = 32, operand = 0;
 };
 
@@ -40,6 +43,9 @@ struct call {
 // for permute, which takes either.
 call make_call(const request& what, const array& in);
 
+// What op computes with: for a stencil small integers (a picture, say) as f4, which holds each of them; others as they
+// are.
+array widened(lockstep_op op, const array& in);
 // A copy of in in C order (through lockstep_permute), or in itself.
 array in_c_order(lockstep_context* context, const array& in);
 

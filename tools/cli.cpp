@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "legend.hpp"
+
 namespace lockstep::tool {
 
 void check(lockstep_status status) {
@@ -32,8 +34,7 @@ void add_place(command to, place& where) {
          "CPU threads, 0 for the default (LOCKSTEP_NUM_THREADS, else all this process may use)")
       .type_name("N")
       .between(0, 4096);
-  to.add("--isa", where.isa,
-         "CPU instruction set: baseline, avx2, avx512 or avx512_zen4 (default: LOCKSTEP_CPU_ISA, else the best)")
+  to.add("--isa", where.isa, "CPU instruction set: baseline, avx2 or avx512 (default: LOCKSTEP_CPU_ISA, else the best)")
       .type_name("NAME");
 }
 
@@ -113,6 +114,13 @@ std::vector<std::string> op_names() {
   std::vector<std::string> names;
   for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op) names.emplace_back(lockstep_op_name(static_cast<lockstep_op>(op)));
   return names;
+}
+
+std::string case_names_help() {
+  std::string text = "Names of cases; what begins with / may be added to one:\n";
+  for (const cases::legend_line& line : cases::legend())
+    text += format_text("  {:<42} {}\n", line.written, line.meaning);
+  return text;
 }
 
 namespace {

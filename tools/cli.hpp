@@ -50,6 +50,7 @@ void explain_command(command root, action& chosen);
 void import_command(command root, action& chosen);  // and export
 void verify_command(command root, action& chosen);
 void calibrate_command(command root, action& chosen);
+void tune_command(command root, action& chosen);
 void completion_command(command root, action& chosen);
 void ranks_command(command root, action& chosen);  // in a build with -Dranks=enabled
 
@@ -81,6 +82,8 @@ std::vector<std::string> named_backends(const std::vector<std::string>& names, c
 void require_variant(const std::string& name, const std::vector<std::string>& backends,
                      const std::vector<lockstep_op>& ops);
 std::vector<std::string> op_names();
+// How the names of cases are written, a line each, for help.
+std::string case_names_help();
 
 // To stdout, every error noticed at once.
 void put(const std::string& text);

@@ -61,9 +61,24 @@ template option command::add(const std::string&, double&, const std::string&);
 template option command::add(const std::string&, std::string&, const std::string&);
 template option command::add(const std::string&, std::vector<std::string>&, const std::string&);
 
+option command::add_json(std::string& path, const std::string& help) {
+  const std::vector<option> all = options();
+  const bool arguments = std::any_of(all.begin(), all.end(), [](const option& one) { return one.names().empty(); });
+  if (arguments) {
+    CLI::Option* flag = self_->add_flag("--json", path, help + " on stdout; --json=FILE writes a file");
+    const auto alone = [](std::string& value) { return value = value == "true" ? "-" : value, std::string(); };
+    return option(flag->transform(CLI::Validator(alone, "", "alone")));
+  }
+  const auto set = [&path](const std::string& value) { path = value.empty() ? "-" : value; };
+  return option(self_->add_option_function<std::string>("--json", set, help + " to FILE; alone or with -, on stdout")
+                    ->expected(0, 1)
+                    ->type_name("[FILE]"));
+}
+
 command command::add_command(const std::string& name, const std::string& help) {
   return command(self_->add_subcommand(name, help));
 }
+void command::add_footer(const std::string& text) { self_->footer(text); }
 void command::require_command() { self_->require_subcommand(1); }
 void command::when_called(const std::function<void()>& run) { self_->callback(run); }
 option command::find(const std::string& name) const { return option(self_->get_option(name)); }

@@ -49,8 +49,12 @@ class command {
   // A name without dashes is an argument. T: bool (a flag), int, int64_t, double, std::string or a vector of strings.
   template <class T>
   option add(const std::string& names, T& target, const std::string& help);
+  // --json: alone it means stdout, "-". In a command without arguments the file may be the next word, "--json FILE"; in
+  // one with arguments it is written "--json=FILE", for the next word is an argument.
+  option add_json(std::string& path, const std::string& help);
   command add_command(const std::string& name, const std::string& help);
   void require_command();
+  void add_footer(const std::string& text);  // behind the options of help
   void when_called(const std::function<void()>& run);
 
   option find(const std::string& name) const;  // throws where there is none

@@ -18,7 +18,7 @@ struct flag {
 std::string values_of(const option& option) {
   if (const std::string words = option.words(); !words.empty()) return words;
   if (option.name() == "--backend") return "auto cpu cuda";
-  if (option.name() == "--isa") return "baseline avx2 avx512 avx512_zen4";
+  if (option.name() == "--isa") return "baseline avx2 avx512";
   return "";
 }
 
@@ -73,7 +73,7 @@ void bash(const command& root) {
       "# bash completion for lockstep: source <(lockstep completion bash)\n"
       "_lockstep() {{\n"
       "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}\n"
-      "  local words= values=\n"
+      "  local words= values= files=yes\n"
       "  if [[ $before == = ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi\n"
       "  if [[ $word == = ]]; then word=; fi\n"
       "  if [[ $command == run && $COMP_CWORD -gt 2 ]]; then command=\"run ${{COMP_WORDS[2]}}\"; fi\n"
@@ -82,7 +82,9 @@ void bash(const command& root) {
       names_of(root.commands()));
   for (const auto& [place, command] : places_of(root)) {
     const std::vector<flag> flags = flags_of(command);
-    print("    '{}')\n      words='{}{}'\n      case $before in\n", place, words_of(command), flag_names(flags));
+    const std::string words = words_of(command);
+    print("    '{}')\n      words='{}{}'\n{}      case $before in\n", place, words, flag_names(flags),
+          words.empty() ? "" : "      if [[ $COMP_CWORD -eq 2 ]]; then files=; fi\n");
     for (const flag& f : flags)
       if (!f.values.empty()) print("        {}) values='{}' ;;\n", joined(f.names, "|"), f.values);
     print("      esac ;;\n");
@@ -91,7 +93,7 @@ void bash(const command& root) {
       "  esac\n"
       "  if [[ -n $values ]]; then COMPREPLY=($(compgen -W \"$values\" -- \"$word\")); return; fi\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-      "  [[ $word == -* || ${{COMP_CWORD}} -eq 1 ]] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
+      "  [[ $word == -* || ${{COMP_CWORD}} -eq 1 || -z $files ]] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
       "}}\n"
       "complete -o filenames -F _lockstep lockstep\n");
 }
@@ -113,8 +115,9 @@ void zsh(const command& root) {
   print("  esac\n  case $command in\n");
   for (const auto& [place, command] : places_of(root)) {
     const std::string words = words_of(command);
-    print("    '{}') [[ $PREFIX == -* ]] && compadd --{} || {{ {}_files }} ;;\n", place, flag_names(flags_of(command)),
-          words.empty() ? "" : "(( CURRENT == 3 )) && compadd -- " + words + "; ");
+    print("    '{}') if [[ $PREFIX == -* ]]; then compadd --{}; {}else _files; fi ;;\n", place,
+          flag_names(flags_of(command)),
+          words.empty() ? "" : "elif (( CURRENT == 3 )); then compadd -- " + words + "; ");
   }
   print("  esac\n}}\n[[ $funcstack[1] == _lockstep ]] && _lockstep \"$@\" || compdef _lockstep lockstep\n");
 }
@@ -125,13 +128,16 @@ void fish(const command& root) {
     const size_t space = place.find(' ');
     const std::string first = place.substr(0, space);
     if (space == std::string::npos)
-      print("complete -c lockstep -n __fish_use_subcommand -a {} -d {}\n", first, quoted(command.help()));
+      print("complete -c lockstep -n __fish_use_subcommand -f -a {} -d {}\n", first, quoted(command.help()));
     const std::string inside = space == std::string::npos
                                    ? format_text("'__fish_seen_subcommand_from {}'", first)
                                    : format_text("'__fish_seen_subcommand_from {}; and __fish_seen_subcommand_from {}'",
                                                  first, place.substr(space + 1));
     if (const std::string words = words_of(command); !words.empty())
-      print("complete -c lockstep -n {} -a '{}'\n", inside, words);
+      print(
+          "complete -c lockstep -n '__fish_seen_subcommand_from {}; and not __fish_seen_subcommand_from {}' -f -a "
+          "'{}'\n",
+          first, words, words);
     for (const flag& f : flags_of(command)) {
       std::string names;
       for (const std::string& name : f.names)

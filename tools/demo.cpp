@@ -22,8 +22,8 @@ using nlohmann::ordered_json;
 struct demo_options {
   place where;
   input_paths paths;
-  std::string pictures;
-  bool quick = false, json = false;
+  std::string pictures, json;
+  bool quick = false;
 };
 
 // The CPU, last of the list, first of the table.
@@ -168,6 +168,7 @@ void write_pictures(lockstep_context* context, const std::string& folder, const 
 }
 
 int demo(const demo_options& o) {
+  const bool piped = take_stdout({{"--json", o.json}});
   if (!o.pictures.empty() && !std::filesystem::is_directory(o.pictures))  // before minutes are spent
     fail("--pictures: there is no folder {}; make it first", o.pictures);
   const context context(o.where);
@@ -177,10 +178,10 @@ int demo(const demo_options& o) {
     const progress shown("reading real input", 0);
     in = find_real_input(o.paths);
   }
-  if (!o.json) show_inputs(in, s);
+  if (!piped) show_inputs(in, s);
   // Others at work take turns with our threads: then neither time nor limit is the machine's.
   if (double load = 0;
-      getloadavg(&load, 1) == 1 && load > static_cast<double>(std::thread::hardware_concurrency()) && !o.json)
+      getloadavg(&load, 1) == 1 && load > static_cast<double>(std::thread::hardware_concurrency()) && !piped)
     print("{}this machine is busy (load {:.1f}): do not trust the times below{}\n\n", s.bad, load, s.off);
   const std::vector<std::string> backends = backends_of(o);
   const int samples = o.quick ? 3 : 15;
@@ -190,7 +191,7 @@ int demo(const demo_options& o) {
     report["inputs"].push_back(
         {{"role", from->role}, {"path", from->path}, {"missing_package", from->missing}, {"what", from->what}});
 
-  if (!o.json)
+  if (!piped)
     print("{}{:<10} {:<27} {:<6} {:<22} {:>10} {:>7} {:>12} {:>6}  bits{}\n", s.bold, "family", "case", "on", "variant",
           "time", "spread", "", "limit", s.off);
   int compared = 0, equal = 0, failed = 0;
@@ -215,18 +216,14 @@ int demo(const demo_options& o) {
       compared += row.variant.empty() ? 0 : 1;
       equal += row.equal ? 1 : 0;
       failed += row.error.empty() ? 0 : 1;
-      if (o.json)
-        report["rows"].push_back(json_of(one, row));
-      else
-        show_row(one, row, first, s);
-      if (!o.json) flush();
+      report["rows"].push_back(json_of(one, row));
+      if (!piped) show_row(one, row, first, s), flush();
       first = false;
     }
     if (has_reference && !o.pictures.empty()) write_pictures(context, o.pictures, one, reference);
   }
-  if (o.json)
-    print("{}\n", report.dump(2));
-  else
+  if (!o.json.empty()) write_file(o.json, report.dump(2) + "\n");
+  if (!piped)
     print(
         "\n{} of {} results have the bits of the CPU's plain loops. \"limit\" is the fraction of the fastest copy (of "
         "the\n"
@@ -247,7 +244,7 @@ void demo_command(command root, action& chosen) {
   command.add("--text", o->paths.text, "another text").type_name("FILE");
   command.add("--pictures", o->pictures, "write what became of the picture here, as PNG").type_name("FOLDER");
   command.add("--quick", o->quick, "3 samples in place of 15");
-  command.add("--json", o->json, "machine-readable, on stdout");
+  command.add_json(o->json, "the results for programs");
   command.add("--backend", o->where.backend, "this one alone (default: every usable one)").type_name("NAME");
   command.add("--threads", o->where.threads, "CPU threads, 0 for the default").type_name("N").between(0, 4096);
   command.add("--isa", o->where.isa, "CPU instruction set").type_name("NAME");

@@ -228,6 +228,7 @@ void output_npy::commit() {
   temporary_.clear();
 }
 
+namespace {
 void check_writable(const char* option, const std::string& path) {
   if (path.empty() || path == "-") return;
   namespace fs = std::filesystem;
@@ -239,6 +240,18 @@ void check_writable(const char* option, const std::string& path) {
   const bool there = fs::exists(path, ignored);
   if (access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
     fail("{}: {} cannot be written: {}", option, path, std::strerror(errno));
+}
+}  // namespace
+
+bool take_stdout(std::initializer_list<std::pair<const char*, const std::string&>> outputs) {
+  const char* taken = nullptr;
+  for (const auto& [option, path] : outputs) {
+    check_writable(option, path);
+    if (path != "-") continue;
+    if (taken != nullptr) refuse("{} and {} both want stdout; give one of them a file", taken, option);
+    taken = option;
+  }
+  return taken != nullptr;
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

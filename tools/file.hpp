@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "npy.hpp"
@@ -67,8 +69,9 @@ class output_npy {
   std::vector<char> memory_;
 };
 
-// Before anything is measured: what cannot be written must not be found out after ten minutes.
-void check_writable(const char* option, const std::string& path);
+// Before anything is measured: what cannot be written must not be found out after ten minutes. Each is an option and
+// its file, "-" for stdout; true where one of them takes stdout, which then gets nothing else. Two of them are refused.
+bool take_stdout(std::initializer_list<std::pair<const char*, const std::string&>> outputs);
 // Writes a small file (a picture) through a temporary one; "-" is stdout.
 void write_file(const std::string& path, std::string_view bytes);
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cli.hpp"
+#include "call.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -24,6 +24,9 @@ array import_file(const std::string& path, const std::string& as) {
   const std::string_view bytes = file.bytes();
   const std::string& name = file.path();
   const bool guess = as == "auto";
+  if (bytes.empty() && as != "text" && as != "lines") fail("{} is empty; nothing can be imported from it", name);
+  if (guess && npy::kind_of(bytes) == "a .npy array")
+    fail("{} is a .npy array already; give it to lockstep run as it is", name);
   if (guess ? is_picture(bytes) : as == "picture") {
     if (!is_picture(bytes)) fail("{}: no PNG, JPEG, PGM or PPM picture", name);
     return read_picture(name, bytes);
@@ -47,7 +50,7 @@ array import_file(const std::string& path, const std::string& as) {
 
 array as_picture(const array& a, double low, double high) {
   if (a.header.descr != "<f4" && a.header.descr != "|u1")
-    refuse("a picture is made of f4 or u1, this is {}", a.header.descr);
+    refuse("a picture is made of f4 or u1, this is {}; convert it with NumPy's astype", a.header.descr);
   if (a.header.descr == "|u1") return a;
   array out = make_array("|u1", a.header.shape);
   const double scale = high > low ? 255.0 / (high - low) : 0.0;
@@ -92,43 +95,46 @@ void import_command(command root, action& chosen) {
     int64_t width = 0;
   };
   auto in = std::make_shared<options>();
-  auto import = root.add_command("import", "Turn a picture, a sound, a grid, a table or a text into a .npy array");
-  import.add("input", in->input, "PNG, JPEG, PGM, PPM; WAV; GTX; numbers between commas or spaces; - for stdin")
+  auto taken = root.add_command("import", "Turn a picture, a sound, a grid, a table or a text into a .npy array");
+  taken.add("input", in->input, "PNG, JPEG, PGM, PPM; WAV; GTX; numbers between commas or spaces; - for stdin")
       .required()
       .type_name("FILE");
-  import.add("-o,--output", in->output, "the array, - for stdout").required().type_name("OUT.npy");
-  import
+  taken.add("-o,--output", in->output, "the array, - for stdout").required().type_name("OUT.npy");
+  taken
       .add("--as", in->as,
            "auto, picture, gray (f4), sound, grid, table, text (bytes as i4) or lines (where they begin, i8)")
       .type_name("KIND")
       .one_of({"auto", "picture", "gray", "sound", "grid", "table", "text", "lines"});
-  import.when_called([&chosen, in] {
+  taken.when_called([&chosen, in] {
     chosen = [in] {
       const array a = import_file(in->input, in->as);
-  write_npy(in->output, a);
-  print_error("{} {} -> {}\n", a.header.descr, shape_text(a.header.shape), in->output);
-  return 0;
-};
-}  // namespace lockstep::tool
-);
+      write_npy(in->output, a);
+      print_error("{} {} -> {}\n", a.header.descr, shape_text(a.header.shape), in->output);
+      return 0;
+    };
+  }  // namespace lockstep::tool
+  );
 
-auto out = std::make_shared<options>();
-auto command = root.add_command("export", "Turn a 2-D f4 or a u1 array into a picture");
-command.add("input", out->input, "the array").required().type_name("IN.npy");
-command.add("-o,--output", out->output, "a name that ends in .png, .pgm or .ppm").required().type_name("FILE");
-command.add("--low", out->low, "what becomes black (f4)").show_default();
-command.add("--high", out->high, "what becomes white (f4)").show_default();
-command.add("--width", out->width, "shrink to this width, by the mean of the pixels")
-    .type_name("PIXELS")
-    .between(int64_t{1}, int64_t{1} << 31);
-command.when_called([&chosen, out] {
-  chosen = [out] {
-    if (!(std::isfinite(out->low) && std::isfinite(out->high) && out->low < out->high))
-      refuse("--low {} and --high {}: give two finite numbers, the smaller one first", out->low, out->high);
-    write_picture(out->output, thinned(as_picture(read_npy(out->input), out->low, out->high), out->width));
-    return 0;
-  };
-});
+  auto out = std::make_shared<options>();
+  auto command = root.add_command("export", "Turn a 2-D f4 or a u1 array into a picture");
+  command.add("input", out->input, "the array, - for stdin").required().type_name("IN.npy");
+  command.add("-o,--output", out->output, "a name that ends in .png, .pgm or .ppm; - for a PNG on stdout")
+      .required()
+      .type_name("FILE");
+  command.add("--low", out->low, "what becomes black (f4)").show_default();
+  command.add("--high", out->high, "what becomes white (f4)").show_default();
+  command.add("--width", out->width, "shrink to this width, by the mean of the pixels")
+      .type_name("PIXELS")
+      .between(int64_t{1}, int64_t{1} << 31);
+  command.when_called([&chosen, out] {
+    chosen = [out] {
+      if (!(std::isfinite(out->low) && std::isfinite(out->high) && out->low < out->high))
+        refuse("--low {} and --high {}: give two finite numbers, the smaller one first", out->low, out->high);
+      const array in = in_c_order(context({.backend = "cpu", .variant = {}, .isa = {}}), read_npy(out->input));
+      write_picture(out->output, thinned(as_picture(in, out->low, out->high), out->width));
+      return 0;
+    };
+  });
 }
 
 }  // namespace lockstep::tool

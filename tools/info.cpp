@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli.hpp"
+#include "file.hpp"
 #include "json.hpp"
 
 namespace lockstep::tool {
@@ -64,6 +65,22 @@ ordered_json model() {
   return {{"source", now.source}, {"path", now.path}, {"reason", now.reason}};
 }
 
+// Rows that were chosen by measuring.
+ordered_json tuning() {
+  const context c;
+  lockstep_tuning_info now{};
+  now.size = sizeof now;
+  check(lockstep_tuning_get(c, &now));
+  ordered_json choices = ordered_json::array();
+  const std::string text = now.choices;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    choices.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return {{"path", now.path}, {"reason", now.reason}, {"choices", choices}};
+}
+
 ordered_json collect() {
   ordered_json all;
   all["version"] = lockstep_version();
@@ -72,6 +89,7 @@ ordered_json collect() {
   all["search_path"] = lockstep_backend_path();
   all["cpu_caches"] = cache_sizes();
   all["model"] = model();
+  all["tuning"] = tuning();
   all["backends"] = ordered_json::array();
   for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
     lockstep_backend_info backend{};
@@ -131,6 +149,12 @@ void print_text(const ordered_json& all) {
   print("\nauto chooses by the figures of {}", text_of(model["source"]));
   if (const std::string& reason = text_of(model["reason"]); !reason.empty())
     print("{}; {}", text_of(model["path"]).empty() ? "" : "; " + text_of(model["path"]), reason);
+  const auto& tuned = all["tuning"];
+  print("\nplans take {} rows chosen by measuring (lockstep tune)", tuned["choices"].size());
+  if (const std::string& reason = text_of(tuned["reason"]); !reason.empty())
+    print("{}; {}", text_of(tuned["path"]).empty() ? "" : "; " + text_of(tuned["path"]), reason);
+  print("\n");
+  for (const auto& choice : tuned["choices"]) print("  {}\n", text_of(choice));
   print("\nVariants are listed best first; auto takes the first without a mark that accepts the call.\n");
 }
 
@@ -138,15 +162,14 @@ void print_text(const ordered_json& all) {
 
 void info_command(command root, action& chosen) {
   auto command = root.add_command("info", "What there is: backends and why the others are not, devices, variants");
-  auto json = std::make_shared<bool>(false);
-  command.add("--json", *json, "machine-readable, on stdout");
+  auto json = std::make_shared<std::string>();
+  command.add_json(*json, "the same for programs");
   command.when_called([&chosen, json] {
     chosen = [json] {
+      const bool piped = take_stdout({{"--json", *json}});
       const ordered_json all = collect();
-      if (*json)
-        print("{}\n", all.dump(2));
-      else
-        print_text(all);
+      if (!json->empty()) write_file(*json, all.dump(2) + "\n");
+      if (!piped) print_text(all);
       return 0;
     };
   });

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   bench_command(root, chosen);
   explain_command(root, chosen);
   calibrate_command(root, chosen);
+  tune_command(root, chosen);
   probe_command(root, chosen);
   demo_command(root, chosen);
   import_command(root, chosen);

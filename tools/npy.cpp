@@ -96,6 +96,8 @@ class reader {
 
 void check_type(std::string_view descr) {
   const auto fix = "convert it with NumPy's astype";
+  if (descr == "|O")
+    refuse("holds Python objects (\"|O\"), whose values are not in the file as numbers; convert it: a.astype('f8')");
   if (descr.size() < 3) refuse("has the type \"{}\", which is none of lockstep's; {}", printable(descr), fix);
   if (descr[0] == '>')
     refuse("is big-endian (\"{}\"); convert it: a.astype(a.dtype.newbyteorder('<'))", printable(descr));
@@ -130,9 +132,28 @@ int64_t header::elements() const {
   return product;
 }
 
+std::string_view kind_of(std::string_view bytes) {
+  constexpr std::pair<std::string_view, std::string_view> beginnings[] = {
+      {magic, "a .npy array"},           {"\x89PNG", "a PNG picture"}, {"\xFF\xD8\xFF", "a JPEG picture"},
+      {"PK\x03\x04", "an .npz archive"}, {"\x89HDF", "an HDF5 file"},  {"\x1F\x8B", "compressed by gzip"},
+      {"RIFF", "a WAV sound"},           {"\x7F\x45LF", "a program"},  {"\x80\x04\x95", "a Python pickle"}};
+  if (bytes.empty()) return "empty";
+  for (const auto& [begin, kind] : beginnings)
+    if (bytes.starts_with(begin)) return kind;
+  return "";
+}
+
 header parse(std::string_view bytes) {
-  if (bytes.size() < 10 || bytes.substr(0, magic.size()) != magic)
-    refuse("is no .npy file (it does not begin with \\x93NUMPY)");
+  if (!bytes.starts_with(magic)) {
+    const std::string_view kind = kind_of(bytes);
+    const bool imported = kind.ends_with("picture") || kind.ends_with("sound");
+    if (kind.empty()) refuse("is no .npy file (it does not begin with \\x93NUMPY); numpy.save writes one");
+    refuse("is {}, no .npy file; {}", kind,
+           imported                    ? "make one of it: lockstep import FILE -o OUT.npy"
+           : kind == "an .npz archive" ? "save one of its arrays: np.save('a.npy', np.load('FILE.npz')['NAME'])"
+                                       : "save the array with numpy.save");
+  }
+  if (bytes.size() < 10) refuse("is truncated within its header");
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[i])); };
   const size_t version = byte(6);
   if (version < 1 || version > 3) refuse("is .npy version {}.{}; lockstep reads versions 1 to 3", version, byte(7));

@@ -32,6 +32,9 @@ struct header {
 // Longest dictionary that parse reads; NumPy itself stops at 10,000 characters.
 inline constexpr size_t max_dictionary = 64 * 1024;
 
+// What a file is by its first bytes: "a PNG picture", "empty"; "" where that is not known.
+std::string_view kind_of(std::string_view bytes);
+
 // Reads the header at the beginning of a file; bytes may go on with the data.
 // Refuses whatever is not a dense little-endian array of 1-, 2-, 4-, 8- or
 // 16-byte elements.

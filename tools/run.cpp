@@ -1,8 +1,11 @@
 // run.cpp - lockstep run OP in.npy -o out.npy: one op on one array.
+#include <algorithm>
+#include <bit>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "call.hpp"
 #include "json.hpp"
@@ -18,9 +21,9 @@ constexpr int64_t most_printed = 1000;  // results shown as text; more belong in
 struct run_options {
   place where;
   request what;
-  std::string input, output, axes, coefficients;
+  std::string input, output, axes, coefficients, json;
   int64_t axis = 0;
-  bool json = false, quiet = false;
+  bool quiet = false;
 };
 
 template <class Number>
@@ -46,21 +49,46 @@ Number at(const char* data, int64_t i) {
   return value;
 }
 
+double of_half(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double magnitude = exponent == 31
+                               ? (fraction != 0 ? NAN : INFINITY)
+                               : std::ldexp(exponent == 0 ? fraction : 1024 + fraction, std::max(exponent, 1) - 25);
+  return bits >> 15 != 0 ? -magnitude : magnitude;
+}
+
+// body(value) with element i as the widest number of its kind, a float as itself.
+template <class Body>
+auto with_value(const std::string& descr, const char* data, int64_t i, const Body& body) {
+  const std::string type = descr.substr(1);
+  if (type == "f8") return body(at<double>(data, i));
+  if (type == "f4") return body(at<float>(data, i));
+  if (type == "f2") return body(static_cast<float>(of_half(at<uint16_t>(data, i))));
+  if (type == "V2") return body(std::bit_cast<float>(uint32_t{at<uint16_t>(data, i)} << 16));
+  if (type == "i8") return body(at<int64_t>(data, i));
+  if (type == "u8") return body(at<uint64_t>(data, i));
+  if (type == "i4") return body(int64_t{at<int32_t>(data, i)});
+  if (type == "u4") return body(uint64_t{at<uint32_t>(data, i)});
+  if (type == "i2") return body(int64_t{at<int16_t>(data, i)});
+  if (type == "u2") return body(uint64_t{at<uint16_t>(data, i)});
+  return type == "i1" ? body(int64_t{at<int8_t>(data, i)}) : body(uint64_t{at<uint8_t>(data, i)});
+}
+
 // The shortest text that reads back as the same bits (NaN payloads aside).
 std::string text_of(const std::string& descr, const char* data, int64_t i) {
-  if (descr == "<f8") return format_text("{}", at<double>(data, i));
-  if (descr == "<f4") return format_text("{}", at<float>(data, i));
-  if (descr == "<i8") return format_text("{}", at<int64_t>(data, i));
-  return format_text("{}", at<int32_t>(data, i));
+  return with_value(descr, data, i, [](auto value) { return format_text("{}", value); });
 }
 
 // JSON has no NaN and no infinity: they are strings.
 ordered_json json_of(const std::string& descr, const char* data, int64_t i) {
-  if (descr == "<i8") return at<int64_t>(data, i);
-  if (descr == "<i4") return at<int32_t>(data, i);
-  const double value = descr == "<f8" ? at<double>(data, i) : at<float>(data, i);
-  if (!std::isfinite(value)) return text_of(descr, data, i);
-  return ordered_json::parse(text_of(descr, data, i));
+  return with_value(descr, data, i, [&](auto value) -> ordered_json {
+    if constexpr (std::is_integral_v<decltype(value)>)
+      return value;
+    else if (!std::isfinite(value))
+      return text_of(descr, data, i);
+    else
+      return ordered_json::parse(text_of(descr, data, i));
+  });
 }
 
 bool printable(const request& what) { return what.op == LOCKSTEP_SQUARE_SUM || what.op == LOCKSTEP_REDUCE; }
@@ -93,13 +121,15 @@ std::string story(const ran& r) {
 }
 
 int run(const run_options& o) {
+  take_stdout({{"--json", o.json}});
+  if (o.output == "-" && o.json == "-") refuse("--json and -o both want stdout; give one of them a file");
   const context context(o.where);
   const array given = read_npy(o.input);
-  const array in = o.what.op == LOCKSTEP_PERMUTE ? given : in_c_order(context, given);
+  const array wide = widened(o.what.op, given);
+  const array in = o.what.op == LOCKSTEP_PERMUTE ? wide : in_c_order(context, wide);
   const call c = make_call(o.what, in);
   if (o.output.empty() && (!printable(o.what) || c.result.elements() > most_printed))
     refuse("the result has {} elements; say where they go with -o FILE, or -o - for stdout", c.result.elements());
-  if (o.output == "-" && o.json) refuse("--json and -o - both want stdout; give -o a file");
 
   ran r;
   ordered_json values;
@@ -107,9 +137,9 @@ int run(const run_options& o) {
   if (o.output.empty()) {
     array result = make_array(c.result.descr, c.result.shape);
     r = execute(c, context, o, in.data, writable(result));
-    if (o.json && c.result.shape.empty()) values = json_of(c.result.descr, result.data, 0);
+    if (!o.json.empty() && c.result.shape.empty()) values = json_of(c.result.descr, result.data, 0);
     for (int64_t i = 0; i < c.result.elements(); ++i) {
-      if (o.json && !c.result.shape.empty()) values.push_back(json_of(c.result.descr, result.data, i));
+      if (!o.json.empty() && !c.result.shape.empty()) values.push_back(json_of(c.result.descr, result.data, i));
       text += text_of(c.result.descr, result.data, i) + "\n";
     }
   } else {
@@ -118,9 +148,9 @@ int run(const run_options& o) {
     out.commit();
   }
 
-  if (o.json) {
+  if (!o.json.empty()) {
     ordered_json report = {{"op", lockstep_op_name(o.what.op)}, {"input", o.input},
-                           {"input_dtype", in.header.descr},    {"input_shape", in.header.shape},
+                           {"input_dtype", given.header.descr}, {"input_shape", in.header.shape},
                            {"dtype", c.result.descr},           {"shape", c.result.shape}};
     if (o.output.empty())
       report["result"] = values;
@@ -134,13 +164,14 @@ int run(const run_options& o) {
                    {"workspace_bytes", r.workspace_bytes},
                    {"staged_bytes", r.staged_bytes},
                    {"seconds", r.seconds}});
-    print("{}\n", report.dump(2));
-    return 0;
+    write_file(o.json, report.dump(2) + "\n");
+    if (o.json == "-") return 0;
   }
   put(text);
   if (!o.quiet)
-    print_error("{} {}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), in.header.descr, shape_text(in.header.shape),
-                c.result.descr, shape_text(c.result.shape), story(r));
+    print_error("{} {}{}{} -> {}{}: {}\n", lockstep_op_name(o.what.op), given.header.descr, shape_text(in.header.shape),
+                in.header.descr == given.header.descr ? "" : " as " + in.header.descr, c.result.descr,
+                shape_text(c.result.shape), story(r));
   return 0;
 }
 
@@ -152,9 +183,9 @@ void add_reduction(command command, run_options& o, const std::vector<std::strin
   command.add("--axis", o.axis, "reduce along this axis, -1 for the last (default: the whole array)").type_name("K");
   command.add("--offsets", o.what.offsets, "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
       .type_name("FILE.npy");
-  command.add("--result", o.what.result, "type of a float result: default (f64), f32 or f64")
+  command.add("--result", o.what.result, "type of a float result: default (f64), f64, f32, f16 or bf16")
       .type_name("TYPE")
-      .one_of({"default", "f32", "f64"});
+      .one_of({"default", "f64", "f32", "f16", "bf16"});
 }
 
 void add_options(lockstep_op op, command command, run_options& o) {
@@ -197,6 +228,35 @@ void add_options(lockstep_op op, command command, run_options& o) {
       command.add("--width", o.what.width, "lanes of a segment: 1, 2, 4, 8, 16 or 32").type_name("W");
       command.add("--operand", o.what.operand, "the lane, delta or mask").type_name("N").required();
       break;
+    case LOCKSTEP_NORMALIZE:
+      command.add("--kind", o.what.kind, "l2 (x / norm), rms (x / root mean square) or layer (mean 0, deviation 1)")
+          .type_name("NAME")
+          .one_of({"l2", "rms", "layer"})
+          .required();
+      command.add("--eps", o.what.eps, "least norm of l2; added to the mean square of rms and layer")
+          .type_name("X")
+          .show_default();
+      command.add("--weight", o.what.weight, "multiply each column by this, a 1-D .npy").type_name("FILE.npy");
+      command.add("--bias", o.what.bias, "then add this").type_name("FILE.npy");
+      command.add("--residual", o.what.residual, "an array like the input, added to it first").type_name("FILE.npy");
+      command.add("--result", o.what.result, "type of the result: default (the input's), f16, bf16 or f32")
+          .type_name("TYPE")
+          .one_of({"default", "f16", "bf16", "f32"});
+      command.add("--bf16", o.what.bf16, "2-byte integers in the files are bfloat16 bits");
+      break;
+    case LOCKSTEP_SCAN:
+      o.what.reduction = "sum";
+      command.add("--reduction", o.what.reduction, "sum, min or max")
+          .type_name("NAME")
+          .one_of({"sum", "min", "max"})
+          .show_default();
+      command.add("--axis", o.axis, "along this axis, -1 for the last (default: the whole array)").type_name("K");
+      command.add("--exclusive", o.what.exclusive, "of the elements before each, itself not among them");
+      command.add("--result", o.what.result, "type of a float sum: default (the input's), f32 or f64")
+          .type_name("TYPE")
+          .one_of({"default", "f32", "f64"});
+      command.add("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
+      break;
     case LOCKSTEP_TRANSPOSE:
     case LOCKSTEP_OP_COUNT: break;
   }
@@ -208,7 +268,9 @@ constexpr std::pair<lockstep_op, const char*> ops[] = {
     {LOCKSTEP_SQUARE_SUM, "Sum of squares or 2-norm: of all, along an axis, of segments"},
     {LOCKSTEP_REDUCE, "sum, min, max, argmin, argmax: of all, along an axis, of segments"},
     {LOCKSTEP_STENCIL, "Correlate with a star of weights in 1, 2 or 3 dimensions"},
-    {LOCKSTEP_SHUFFLE, "CUDA's warp shuffles over an array of 32-lane warps"}};
+    {LOCKSTEP_SHUFFLE, "CUDA's warp shuffles over an array of 32-lane warps"},
+    {LOCKSTEP_NORMALIZE, "Rows (along the last axis) divided by their norm, root mean square or deviation"},
+    {LOCKSTEP_SCAN, "Running sums, minima or maxima: of all, or along an axis"}};
 
 }  // namespace
 
@@ -224,10 +286,11 @@ void run_command(command root, action& chosen) {
         .type_name("OUT.npy");
     add_options(op, one, *o);
     add_place(one, o->where);
-    one.add("--json", o->json, "report, and results that are printed, as JSON on stdout");
+    one.add_json(o->json, "report, and results that are printed, as JSON");
     one.add("-q,--quiet", o->quiet, "do not say on stderr what ran");
     one.when_called([&chosen, o, one] {
-      const bool reduces = o->what.op == LOCKSTEP_SQUARE_SUM || o->what.op == LOCKSTEP_REDUCE;
+      const bool reduces =
+          o->what.op == LOCKSTEP_SQUARE_SUM || o->what.op == LOCKSTEP_REDUCE || o->what.op == LOCKSTEP_SCAN;
       if (reduces && one.find("--axis").given()) o->what.axis = o->axis;
       chosen = [o] {
         o->what.axes = numbers<int64_t>(o->axes, "--axes");

@@ -21,6 +21,7 @@ struct verify_options {
 
 struct tally {
   size_t good = 0, run = 0, refused = 0;
+  bool beyond = false;  // the processor lacks its instructions
 };
 
 using memory = cases::place;
@@ -67,12 +68,16 @@ class verification {
     for (size_t i = 0; i < rows.size(); ++i) {
       const tally& t = tallies[i];
       const style colour = stdout_style();
-      const bool idle = t.run == 0 && options_.cases.empty() && options_.most == 0;  // a cut list may miss rows
+      // A cut list may miss rows.
+      const bool idle = t.run == 0 && !t.beyond && options_.cases.empty() && options_.most == 0;
       const bool good = t.good == t.run && !idle, own_order = (rows[i].flags & LOCKSTEP_OWN_ORDER) != 0;
       print("  {:<6} {:<11} {:<22} {}{:>7} of {:>7} {}{}{}{}\n", backend, lockstep_op_name(op),
             rows[i].name.empty() ? "(auto)" : rows[i].name, good ? colour.good : colour.bad, t.good, t.run,
             own_order ? "within the bound (own order)" : "equal", colour.off,
-            t.refused != 0 ? format_text(", {} refused", t.refused) : "", idle ? ": no case ran on this row" : "");
+            t.refused != 0 ? format_text(", {} refused", t.refused) : "",
+            idle       ? ": no case ran on this row"
+            : t.beyond ? ": not with these instructions"
+                       : "");
       tally& total = own_order ? bounded_ : equal_;
       total.good += t.good;
       total.run += t.run;
@@ -80,7 +85,7 @@ class verification {
     }
     if (!whole()) return;
     const std::vector<std::string> idle = seen_.idle_cells(backend, op);
-    const size_t cells = cases::matrix(op).size();
+    const size_t cells = cases::matrix(op, backend).size();
     print("  {:<6} {:<11} {} of {} cells of the matrix ran on auto and were equal\n", backend, lockstep_op_name(op),
           cells - idle.size(), cells);
     for (const std::string& cell : idle) print("    not run, or not equal: {}\n", cell);
@@ -118,6 +123,7 @@ class verification {
     seen_.add(s, on, o);
     if (o.what == cases::verdict::refused) {
       ++t.refused;
+      t.beyond = t.beyond || o.beyond_the_processor();
       if (!options_.cases.empty()) print("{} on {}:{}: refused: {}\n", s.c.name, r.backend, r.name, o.text);
       if (!r.name.empty()) return;  // a row may refuse; auto may not
     }
@@ -210,7 +216,9 @@ void verify_command(command root, action& chosen) {
   auto options = std::make_shared<verify_options>();
   command.add("--backend", options->backends, "cpu, cuda, cuda:1 ...; may be repeated (default: all usable)")
       .type_name("NAME");
-  command.add("--op", options->ops, "transpose, permute, square_sum, reduce, stencil, shuffle (default: all)")
+  command
+      .add("--op", options->ops,
+           "transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan (default: all)")
       .type_name("NAME")
       .one_of(op_names());
   command.add("--variant", options->where.variant, "one variant, or auto for what auto picks (default: all)")
@@ -228,8 +236,7 @@ void verify_command(command root, action& chosen) {
   command.add("--most-elements", options->most, "leave out larger cases (for slow checkers such as compute-sanitizer)")
       .type_name("N")
       .between(int64_t{1}, INT64_MAX - 1);
-  command.add("--isa", options->where.isa, "instruction set of the CPU: baseline, avx2, avx512 or avx512_zen4")
-      .type_name("NAME");
+  command.add("--isa", options->where.isa, "instruction set of the CPU: baseline, avx2 or avx512").type_name("NAME");
   command.add("--threads", options->where.threads, "threads of the CPU, 0 for the default")
       .type_name("N")
       .between(0, 4096);
@@ -255,6 +262,7 @@ void verify_command(command root, action& chosen) {
                             "--arithmetic", "--all", "--list"})
     digest.excludes(command.find(other));
   list.excludes(digest);
+  command.add_footer(case_names_help());
   command.when_called([&chosen, options] { chosen = [options] { return verify(*options); }; });
 }
 

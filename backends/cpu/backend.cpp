@@ -37,8 +37,11 @@ lockstep_status device_info(int32_t, lockstep_device_info* info) {
   const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE),
              l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   format_to(info->name, "{}", processor_name());
-  format_to(info->detail, "{}, {} threads, L1d {} KiB, L2 {} KiB, L3 {} KiB", isa_name(best_isa()), default_threads(),
-            l1 / 1024, l2 / 1024, l3 / 1024);
+  const cpu_choice best = best_choice();
+  const bool special = std::strcmp(best.tuned->name, "default") != 0;
+  format_to(info->detail, "{}{}{}, {} threads, L1d {} KiB, L2 {} KiB, L3 {} KiB", isa_name(best.level),
+            special ? " tuned for " : "", special ? best.tuned->name : "", default_threads(), l1 / 1024, l2 / 1024,
+            l3 / 1024);
   info->memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   info->last_level_cache_bytes = l3 > 0 ? l3 : l2;
   info->processors = default_threads();
@@ -51,10 +54,10 @@ void* take(const lockstep_allocator* allocator, size_t bytes) {
 }
 
 lockstep_status queue_create(const lockstep_queue_options* options, lockstep_queue** out) {
-  isa level = best_isa();
+  cpu_choice chosen = best_choice();
   if (options->cpu_isa != nullptr) {
     const char* why = "";
-    if (!parse_isa(options->cpu_isa, level, why))
+    if (!parse_isa(options->cpu_isa, chosen, why))
       return failed(LOCKSTEP_INVALID_ARGUMENT, "cpu_isa is \"{}\": {}; choose another or leave it out",
                     options->cpu_isa, why);
   }
@@ -63,7 +66,8 @@ lockstep_status queue_create(const lockstep_queue_options* options, lockstep_que
     return failed(LOCKSTEP_OUT_OF_MEMORY, "no memory for a queue ({} bytes)", sizeof(lockstep_queue));
   auto* queue = new (memory) lockstep_queue;
   queue->threads = options->threads > 0 ? options->threads : default_threads();
-  queue->level = level;
+  queue->kernels = chosen.kernels();
+  queue->tuned = chosen.tuned;
   queue->allocator = options->allocator;
   *out = queue;
   return LOCKSTEP_OK;
@@ -130,18 +134,20 @@ const lockstep_variant rows[LOCKSTEP_OP_COUNT] = {
     {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce},
     {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, ref_stencil_workspace, ref_stencil},
     {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_shuffle},
+    {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_normalize},
+    {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_scan},
 };
 const lockstep_table* tables() {
-  static const lockstep_table all[] = {{&rows[0], 1}, {&rows[1], 1}, {&rows[2], 1},
-                                       {&rows[3], 1}, {&rows[4], 1}, {&rows[5], 1}};
+  static const lockstep_table all[] = {{&rows[0], 1}, {&rows[1], 1}, {&rows[2], 1}, {&rows[3], 1},
+                                       {&rows[4], 1}, {&rows[5], 1}, {&rows[6], 1}, {&rows[7], 1}};
   return all;
 }
 #else
 constexpr const char* backend_name = "cpu";
 constexpr const char* backend_description = "threads over tiles and leaves, SIMD inside";
 const lockstep_table* tables() {
-  static const lockstep_table all[] = {transpose_table, permute_table, square_sum_table,
-                                       reduce_table,    stencil_table, shuffle_table};
+  static const lockstep_table all[] = {transpose_table, permute_table, square_sum_table, reduce_table,
+                                       stencil_table,   shuffle_table, normalize_table,  scan_table};
   return all;
 }
 #endif
@@ -181,6 +187,7 @@ extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* hos
                                            measure,
                                            limit,
                                            nullptr,
-                                           remark};
+                                           remark,
+                                           LOCKSTEP_BACKEND_READS};
   return &backend;
 }

@@ -72,29 +72,44 @@ static bool is_zen4() {
 }
 #endif
 
-isa best_isa() {
+static isa best_isa() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-    return is_zen4() ? isa::avx512_zen4 : isa::avx512;
+    return isa::avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) return isa::avx2;
 #endif
   return isa::baseline;
 }
 
+// The row of this chip; each was measured with the chip's best level only.
+static const tuning* chip_tuning(isa level) {
+#if defined(__x86_64__)
+  if (level == isa::avx512 && is_zen4()) return find_tuning("zen4");
+#endif
+  return (void)level, find_tuning("default");
+}
+
+cpu_choice best_choice() { return {best_isa(), chip_tuning(best_isa())}; }
+
 const char* isa_name(isa level) {
-  constexpr const char* names[] = {"baseline", "avx2", "avx512", "avx512_zen4"};
+  constexpr const char* names[] = {"baseline", "avx2", "avx512"};
   return names[static_cast<int>(level)];
 }
 
-bool parse_isa(const char* text, isa& level, const char*& why) {
-  for (const isa candidate : {isa::baseline, isa::avx2, isa::avx512, isa::avx512_zen4}) {
-    if (std::strcmp(text, isa_name(candidate)) != 0) continue;
-    level = candidate;
+bool parse_isa(const char* text, cpu_choice& chosen, const char*& why) {
+  const size_t length = std::strcspn(text, ":");
+  for (const isa level : {isa::baseline, isa::avx2, isa::avx512}) {
+    if (std::strncmp(text, isa_name(level), length) != 0 || isa_name(level)[length] != '\0') continue;
     why = "this processor lacks it";
-    return std::min(candidate, isa::avx512) <= best_isa();
+    if (level > best_isa()) return false;
+    why = "known tunings are default, zen4";
+    chosen = {level, text[length] == ':' && !LOCKSTEP_MUTANT("named_tuning_ignored") ? find_tuning(text + length + 1)
+                                                                                     : chip_tuning(level)};
+    return chosen.tuned != nullptr;
   }
-  why = "known are baseline, avx2, avx512, avx512_zen4";
+  why = std::strcmp(text, "avx512_zen4") == 0 ? "Zen 4 now gets it from avx512, other chips from avx512:zen4"
+                                              : "known are baseline, avx2, avx512";
   return false;
 }
 

@@ -27,14 +27,12 @@
 namespace lockstep::cpu {
 namespace {
 
-// Rows and columns of a swapped block by log2(element bytes); two blocks and the stack's stay in L1.
-constexpr int64_t block_rows[] = {128, 64, 64, 32, 16};
-
 void swap_blocks(const lockstep_queue& queue, const lockstep_transpose_desc& d, char* data) {
-  const transpose_kernels& kernels = transpose_kernels_of(queue.level);
+  const transpose_kernels& kernels = transpose_kernels_of(queue.kernels);
   const int log2_bytes = log2_of(d.element_bytes);
   const auto tile = kernels.tile[log2_bytes];
-  const int64_t bytes = int64_t{1} << log2_bytes, ld = d.src_ld * bytes, n = d.rows, side = block_rows[log2_bytes];
+  const int64_t bytes = int64_t{1} << log2_bytes, ld = d.src_ld * bytes, n = d.rows,
+                side = queue.tuned->moves.block_rows[log2_bytes];
   const int64_t blocks = (n - 1) / side + 1, pairs = blocks * (blocks + 1) / 2;
   over_ranges(queue, d.batch * pairs, 1, [&](int64_t first, int64_t last) {
     alignas(64) char buffer[128 * 128];
@@ -101,13 +99,13 @@ struct rectangle {
   }
 };
 
-// A group of columns fills a line, unless that takes more than 4 MiB of scratch.
-int64_t column_width(const lockstep_transpose_desc& d) {
+// A group of columns fills a line, unless that takes too much scratch.
+int64_t column_width(const lockstep_queue& queue, const lockstep_transpose_desc& d) {
   const auto bytes = static_cast<int64_t>(d.element_bytes);
-  return std::max<int64_t>(1, std::min({64 / bytes, d.cols, (int64_t{4} << 20) / bytes / d.rows}));
+  return std::max<int64_t>(1, std::min({64 / bytes, d.cols, queue.tuned->moves.column_scratch / bytes / d.rows}));
 }
-int64_t scratch_elements(const lockstep_transpose_desc& d) {
-  return (std::max(d.cols, d.rows * column_width(d)) + 63) / 64 * 64;
+int64_t scratch_elements(const lockstep_queue& queue, const lockstep_transpose_desc& d) {
+  return (std::max(d.cols, d.rows * column_width(queue, d)) + 63) / 64 * 64;
 }
 
 // Where a thread's share of count begins.
@@ -118,11 +116,11 @@ int64_t share(int64_t count, int thread, int threads) {
 template <class T>
 void decompose(const lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_transpose_desc& d = call.transpose;
-  const int64_t c = std::gcd(d.rows, d.cols), each = scratch_elements(d);
+  const int64_t c = std::gcd(d.rows, d.cols), each = scratch_elements(queue, d);
   auto* scratch = static_cast<T*>(call.workspace);
   auto* data = static_cast<T*>(call.dst);
   const auto matrix = [&](int64_t k) {
-    return rectangle<T>{data + k * d.dst_batch_stride, d.rows, d.cols, d.rows / c, d.cols / c, column_width(d)};
+    return rectangle<T>{data + k * d.dst_batch_stride, d.rows, d.cols, d.rows / c, d.cols / c, column_width(queue, d)};
   };
   if (d.batch >= queue.threads) {  // a matrix a thread at a time
     on_threads(usable_threads(queue, d.batch), [&](int thread, int threads) {
@@ -156,12 +154,9 @@ int64_t matrix_bytes(const lockstep_transpose_desc& d) {
 }
 int64_t copy_bytes(const lockstep_transpose_desc& d) { return (matrix_bytes(d) + 63) / 64 * 64; }
 
-// Up to here threads take a matrix each, where there are enough of them: L2 has room for the copy.
-constexpr int64_t own_copy_bytes = 1 << 20;
-// ... and to here one thread copies a matrix back.
-constexpr int64_t alone_bytes = 256 << 10;
+// Threads take a matrix each, where there are enough of them and L2 has room for the copy.
 bool own_copies(const lockstep_queue& queue, const lockstep_transpose_desc& d) {
-  return d.batch >= queue.threads && matrix_bytes(d) <= own_copy_bytes;
+  return d.batch >= queue.threads && matrix_bytes(d) <= queue.tuned->moves.own_copy_bytes;
 }
 
 void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
@@ -177,8 +172,8 @@ void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
   const int64_t whole = matrix_bytes(d);
   const auto turn = [&](const lockstep_queue& with, int64_t k, char* copy) {
     char* data = static_cast<char*>(call.dst) + k * d.dst_batch_stride * bytes;
-    run_tiles(with, matrix, data, copy);
-    const int64_t grain = whole <= alone_bytes ? whole : (whole / with.threads + 63) / 64 * 64;
+    run_matrices(with, matrix, data, copy);
+    const int64_t grain = whole <= queue.tuned->moves.alone_bytes ? whole : (whole / with.threads + 63) / 64 * 64;
     over_ranges(with, whole, grain, [&](int64_t first, int64_t last) {
       std::memcpy(data + first, copy + first, static_cast<size_t>(last - first));
     });
@@ -204,23 +199,23 @@ bool nothing_to_do(const lockstep_transpose_desc& d) { return d.rows == 1 || d.c
 bool in_place_rectangle(const lockstep_call& call) {
   return call.src == call.dst && call.transpose.rows != call.transpose.cols;
 }
-size_t in_place_workspace(const lockstep_queue* queue, const lockstep_call* call) {
+size_t copied_workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_transpose_desc& d = call->transpose;
   if (!in_place_rectangle(*call) || nothing_to_do(d)) return 0;
   return static_cast<size_t>((own_copies(*queue, d) ? queue->threads : 1) * copy_bytes(d));
 }
 
-void transpose_in_place(const lockstep_queue& queue, const lockstep_call& call) {
-  const lockstep_transpose_desc& d = call.transpose;
-  if (nothing_to_do(d)) return;
-  if (d.rows == d.cols) return swap_blocks(queue, d, static_cast<char*>(call.dst));
-  through_copy(queue, call);
+void transpose_swapped(const lockstep_queue& queue, const lockstep_call& call) {
+  if (!nothing_to_do(call.transpose)) swap_blocks(queue, call.transpose, static_cast<char*>(call.dst));
+}
+void transpose_copied(const lockstep_queue& queue, const lockstep_call& call) {
+  if (!nothing_to_do(call.transpose)) through_copy(queue, call);
 }
 
 size_t permuted_workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_transpose_desc& d = call->transpose;
   if (!in_place_rectangle(*call) || nothing_to_do(d)) return 0;
-  return static_cast<size_t>(scratch_elements(d)) * d.element_bytes * static_cast<size_t>(queue->threads);
+  return static_cast<size_t>(scratch_elements(*queue, d)) * d.element_bytes * static_cast<size_t>(queue->threads);
 }
 
 void transpose_permuted(const lockstep_queue& queue, const lockstep_call& call) {

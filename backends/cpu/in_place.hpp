@@ -4,11 +4,14 @@
 #include "queue.hpp"
 
 namespace lockstep::cpu {
-size_t in_place_workspace(const lockstep_queue* queue, const lockstep_call* call);
-void transpose_in_place(const lockstep_queue& queue, const lockstep_call& call);
+// Squares: blocks change places.
+void transpose_swapped(const lockstep_queue& queue, const lockstep_call& call);
 
-// Rectangles alone, with scratch for some rows or columns in place of a copy.
+// Rectangles, through a copy of a matrix ...
 bool in_place_rectangle(const lockstep_call& call);
+size_t copied_workspace(const lockstep_queue* queue, const lockstep_call* call);
+void transpose_copied(const lockstep_queue& queue, const lockstep_call& call);
+// ... or with scratch for some rows or columns in its place.
 size_t permuted_workspace(const lockstep_queue* queue, const lockstep_call* call);
 void transpose_permuted(const lockstep_queue& queue, const lockstep_call& call);
 }  // namespace lockstep::cpu

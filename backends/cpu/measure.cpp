@@ -157,7 +157,7 @@ lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, 
 
 lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, uint32_t flags, int32_t samples,
                       double* ms) {
-  const limit_kernels& kernels = limit_kernels_of(queue->level);
+  const limit_kernels& kernels = limit_kernels_of(queue->kernels);
   if (kind == LOCKSTEP_LIMIT_COPY) {
     const block src(*queue, bytes / 2), dst(*queue, bytes / 2);
     if (src.data() == nullptr || dst.data() == nullptr) return no_memory(bytes);

@@ -32,6 +32,7 @@ struct narrow {
   int64_t items = 0, item_src = 0, item_dst = 0;  // bytes from an item to the next
   int64_t end = 0;                                // of src's bytes, from the first item on
   int64_t period = 1;                             // items
+  int stores = 0;                                 // of a period
 };
 
 // The steps of a store whose byte b comes from src + at[b]: `most` at the most. Returns the places of src that they
@@ -73,8 +74,8 @@ int batch_axis(const tiles& t) {
   return last;
 }
 
-// The shape of t, and its program; kind none: it is not narrow.
-narrow narrow_of(const tiles& t, int width, byte_program& program) {
+// The shape of t; kind none: it is not narrow.
+narrow narrow_of(const tiles& t, int width) {
   const int64_t bytes = int64_t{1} << t.log2_bytes, row_src = t.cols * bytes, row_dst = t.rows * bytes,
                 all = t.rows * row_src;
   const int batch = batch_axis(t);
@@ -102,19 +103,25 @@ narrow narrow_of(const tiles& t, int width, byte_program& program) {
   } else {
     return n;
   }
-  program.width = width;
   if (n.kind == narrow::few_cols) {
     n.period = width / bytes;
-    program.stores = static_cast<int>(t.cols);
+    n.stores = static_cast<int>(t.cols);
   } else if (n.item_dst < width) {
     n.period = width / common(n.item_dst, width);
-    program.stores = static_cast<int>(n.period * n.item_dst / width);
+    n.stores = static_cast<int>(n.period * n.item_dst / width);
   } else {
-    program.stores = static_cast<int>((n.item_dst - 1) / width + 1);
+    n.stores = static_cast<int>((n.item_dst - 1) / width + 1);
   }
+  return n.stores <= byte_program::most_stores ? n : narrow{};
+}
+
+// The program of a narrow shape; false: it would be too long.
+bool make_program(const tiles& t, const narrow& n, int width, byte_program& program) {
+  const int64_t bytes = int64_t{1} << t.log2_bytes;
+  program.width = width;
+  program.stores = n.stores;
   program.src_advance = n.period * n.item_src;
   program.dst_advance = n.period * n.item_dst;
-  if (program.stores > byte_program::most_stores) return {};
   // Where the bytes of a period come from, in the order of dst (few cols: of the columns).
   int64_t at[byte_program::most_stores * 64];
   int64_t* next = at;
@@ -137,7 +144,7 @@ narrow narrow_of(const tiles& t, int width, byte_program& program) {
         n.kind != narrow::few_cols && k == program.stores - 1 ? program.dst_advance - width : k * width;
     program.dst[k] = n.kind == narrow::few_cols ? k * t.dst_ld : begin;
     needed[k] = put_steps(program.steps + k * most, most, width, at + begin);
-    if (needed[k] < 0) return {};
+    if (needed[k] < 0) return false;
     if (needed[k] > places) places = needed[k];
   }
   program.together = places / 2 + (places > 1 ? places % 2 : 0);
@@ -150,25 +157,54 @@ narrow narrow_of(const tiles& t, int width, byte_program& program) {
       step.into = 0;
       for (uint8_t& from : step.from) from = width == 64 ? 0 : 0x80;
     }
-  return n;
+  return true;
 }
 
-// A batch of matrices that fit registers as a whole.
-bool run_small(const lockstep_queue& queue, const tiles& t, const char* src, char* dst, bool large) {
-  const int batch = batch_axis(t);
+int64_t runs_of(const tiles& t, const narrow& n) { return matrices_of(t) / (n.kind == narrow::tiny ? n.items : 1); }
+
+small_kernels::kernel register_kernel(const lockstep_queue& queue, const tiles& t) {
   const int64_t side = t.rows > t.cols ? t.rows : t.cols, bytes = int64_t{1} << t.log2_bytes;
-  const small_kernels& kernels = small_kernels_of(queue.level);
-  const auto run = bytes == 4 && side <= 8    ? kernels.of_4_by_8
-                   : bytes == 4 && side <= 16 ? kernels.of_4_by_16
-                   : bytes == 8 && side <= 8  ? kernels.of_8_by_8
-                                              : nullptr;
-  // Of packed matrices of up to 128 bytes programs are faster; to DRAM the register tiles (300000 of 7 x 7 f32 5.4 ms,
-  // here 7.9).
-  if (run == nullptr || batch < 0 || t.rows < 2 || t.cols < 2 || t.rows * t.cols * bytes <= 128 || large) return false;
+  const small_kernels& kernels = small_kernels_of(queue.kernels);
+  return bytes == 4 && side <= 8    ? kernels.of_4_by_8
+         : bytes == 4 && side <= 16 ? kernels.of_4_by_16
+         : bytes == 8 && side <= 8  ? kernels.of_8_by_8
+                                    : nullptr;
+}
+
+// The kernel that runs programs, and how wide its registers are.
+struct program_kernel {
+  byte_kernels::kernel run;
+  int width;
+};
+program_kernel program_kernel_of(const lockstep_queue& queue) {
+  const byte_kernels& kernels = byte_kernels_of(queue.kernels);
+  if (kernels.by_64 != nullptr && has_vbmi()) return {kernels.by_64, 64};
+  return {kernels.by_16, 16};
+}
+
+}  // namespace
+
+const char* not_in_registers(const lockstep_queue& queue, const tiles& t) {
+  if (small_kernels_of(queue.kernels).of_4_by_8 == nullptr) return "needs AVX-512";
+  if (batch_axis(t) < 0) return "needs a batch";
+  if (t.rows < 2 || t.cols < 2) return "needs 2 rows and columns";
+  return register_kernel(queue, t) == nullptr ? "needs at most 16 x 16 of 4 bytes or 8 x 8 of 8" : nullptr;
+}
+
+// Of small packed matrices programs are faster; to DRAM the register tiles.
+bool registers_pay(const lockstep_queue& queue, const tiles& t) {
+  return (t.rows * t.cols) << t.log2_bytes > queue.tuned->moves.program_bytes && !beyond_caches(queue, t);
+}
+
+void run_registers(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+  const int batch = batch_axis(t);
+  const int64_t bytes = int64_t{1} << t.log2_bytes;
+  const auto run = register_kernel(queue, t);
   const tiles::axis items = t.outer[batch];
   tiles outer = t;
   outer.outer[batch].count = 1;
-  const int64_t share = 65536 / (t.rows * t.cols * bytes) + 1, chunks = (items.count - 1) / share + 1;
+  const int64_t share = queue.tuned->moves.tiny_task_bytes / (t.rows * t.cols * bytes) + 1,
+                chunks = (items.count - 1) / share + 1;
   over_ranges(queue, matrices_of(outer) * chunks, 1, [&](int64_t first, int64_t last) {
     odometer at(outer, src, dst, first / chunks);
     for (int64_t task = first, chunk = first % chunks; task < last; ++task) {
@@ -180,29 +216,39 @@ bool run_small(const lockstep_queue& queue, const tiles& t, const char* src, cha
       at.next();
     }
   });
-  return true;
 }
 
-}  // namespace
-
-bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, char* dst, bool large) {
-  if (run_small(queue, t, src, dst, large)) return true;
-  const byte_kernels& kernels = byte_kernels_of(queue.level);
-  const int width = kernels.by_64 != nullptr && has_vbmi() ? 64 : 16;
-  const auto run = width == 64 ? kernels.by_64 : kernels.by_16;
-  if (run == nullptr) return false;
+const char* not_by_programs(const lockstep_queue& queue, const tiles& t) {
+  const auto [run, width] = program_kernel_of(queue);
+  if (run == nullptr) return "needs AVX2";
+  const narrow n = narrow_of(t, width);
+  if (n.kind == narrow::none) return "needs a side of a few bytes without gaps";
   byte_program program;
-  const narrow n = narrow_of(t, width, program);
-  const int64_t runs = matrices_of(t) / (n.kind == narrow::tiny ? n.items : 1);
-  if (n.kind == narrow::none || n.items < 4 * n.period || runs * n.items < 16 * n.period)
-    return false;  // not worth a program
+  return make_program(t, n, width, program) ? nullptr : "needs a shorter program";
+}
+
+bool programs_pay(const lockstep_queue& queue, const tiles& t) {
+  const move_tuning& tuned = queue.tuned->moves;
+  const narrow n = narrow_of(t, program_kernel_of(queue).width);
+  return n.kind != narrow::none && n.items >= tuned.program_periods * n.period &&
+         runs_of(t, n) * n.items >= tuned.program_runs * n.period;
+}
+
+bool run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+  const move_tuning& tuned = queue.tuned->moves;
+  const bool large = beyond_caches(queue, t);
+  const auto [run, width] = program_kernel_of(queue);
+  const narrow n = narrow_of(t, width);
+  byte_program program;
+  if (run == nullptr || n.kind == narrow::none || !make_program(t, n, width, program)) return false;
+  const int64_t runs = runs_of(t, n);
   int64_t reach = 0;
   for (int k = 0; k < program.stores * program.stride(); ++k)
     for (const int64_t at : program.steps[k].src)
       if (at + width > reach) reach = at + width;
   tiles outer = t;  // the runs
   if (n.kind == narrow::tiny) outer.outer[batch_axis(t)].count = 1;
-  const auto tile = transpose_kernels_of(queue.level).tile[t.log2_bytes];
+  const auto tile = transpose_kernels_of(queue.kernels).tile[t.log2_bytes];
   const auto by_tiles = [&](const char* from, char* to, int64_t first, int64_t last) {
     if (first >= last) return;
     from += first * n.item_src;
@@ -222,7 +268,8 @@ bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, ch
       if (reinterpret_cast<uintptr_t>(to + k * n.item_dst) % static_cast<uintptr_t>(width) == 0) return k;
     return -1;
   };
-  const int64_t share = ((1 << 16) / program.dst_advance + 1) * n.period, chunks = (n.items - 1) / share + 1;
+  const int64_t share = (tuned.tiny_task_bytes / program.dst_advance + 1) * n.period,
+                chunks = (n.items - 1) / share + 1;
   over_ranges(queue, runs * chunks, 1, [&](int64_t first, int64_t last) {
     odometer at(outer, src, dst, first / chunks);
     for (int64_t task = first, chunk = first % chunks; task < last; ++task) {
@@ -245,7 +292,7 @@ bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, ch
       chunk = 0;
       at.next();
     }
-    transpose_kernels_of(queue.level).fence();
+    transpose_kernels_of(queue.kernels).fence();
   });
   return true;
 }

@@ -6,7 +6,7 @@
 
 namespace lockstep::cpu {
 extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table,
-    shuffle_table;
+    shuffle_table, normalize_table, scan_table;
 
 // The definitions: plain loops, no helper shared with any other row.
 lockstep_status ref_transpose(lockstep_queue*, const lockstep_call*);
@@ -15,5 +15,7 @@ lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_reduce(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_stencil(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_shuffle(lockstep_queue*, const lockstep_call*);
+lockstep_status ref_normalize(lockstep_queue*, const lockstep_call*);
+lockstep_status ref_scan(lockstep_queue*, const lockstep_call*);
 size_t ref_stencil_workspace(const lockstep_queue*, const lockstep_call*);
 }  // namespace lockstep::cpu

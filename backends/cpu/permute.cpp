@@ -172,7 +172,7 @@ lockstep_status launch_tiled(lockstep_queue* queue, const lockstep_call* call) {
     in_order_of_src(t);
     run_copies(*queue, t, src, dst);
   } else {
-    run_tiles(*queue, t, src, dst);
+    run_matrices(*queue, t, src, dst);
   }
   return LOCKSTEP_OK;
 }

@@ -1,13 +1,15 @@
-// queue.hpp - the CPU backend's queue: a thread count, an ISA level, scratch.
+// queue.hpp - the CPU backend's queue: a thread count, the kernels and the tuning that its calls take, scratch.
 #pragma once
 
 #include "isa.hpp"
 #include "lockstep/backend.h"
 #include "text.hpp"
+#include "tuning.hpp"
 
 struct lockstep_queue {
   int threads = 1;
-  lockstep::cpu::isa level = lockstep::cpu::isa::baseline;
+  lockstep::cpu::kernel_set kernels = lockstep::cpu::kernel_set::baseline;
+  const lockstep::cpu::tuning* tuned = lockstep::cpu::find_tuning("default");
   const lockstep_allocator* allocator = nullptr;
   void* scratch = nullptr;
   size_t scratch_bytes = 0;
@@ -26,8 +28,14 @@ lockstep_status failed(lockstep_status status, fmt::format_string<Args...> forma
 }
 
 int default_threads();  // affinity mask and cgroup quota
-isa best_isa();
 const char* isa_name(isa level);
-bool parse_isa(const char* text, isa& level, const char*& why);
+// "avx512": a level with the tuning of this chip; "avx512:zen4": with a row of tuning.hpp, for tests and trials.
+struct cpu_choice {
+  isa level;
+  const tuning* tuned;
+  kernel_set kernels() const { return kernels_for(level, tuned->halves); }
+};
+cpu_choice best_choice();
+bool parse_isa(const char* text, cpu_choice& chosen, const char*& why);
 
 }  // namespace lockstep::cpu

@@ -1,6 +1,6 @@
 // reduce.cpp - sum, min, max, argmin, argmax of sequences: dst[s] = reduction of sequence s.
 // Idea    sequences are cut into chunks (the leaves of the fixed order for float sums), aligned subtrees of chunks
-//         are shared among threads, partial results join in index order: sequences.hpp. SIMD: isa/float_sums.cpp,
+//         are shared among threads, partial results join in index order: reduction_rows.hpp. SIMD: isa/float_sums.cpp,
 //         isa/exact_sums.cpp, isa/extremes.cpp.
 // Moves   every element once, 4 or 8 bytes a result
 // Limit   the read limit from L3 on
@@ -12,80 +12,52 @@
 namespace lockstep::cpu {
 namespace {
 
-lockstep_status sum_floats(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const sequences q(call, two);
-  const float_sum sum{q.d.dtype == LOCKSTEP_F32 ? sum_f32 : sum_f64, float_sums(queue->level), q.elements() * q.bytes};
-  if (sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
-  const auto done = [&](int64_t s, double value) { store_float(call, s, value); };
-  reduce_sequences(
-      *queue, sum, q, call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, done);
+template <class Body>
+lockstep_status sum_floats(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
+  body(float_sum{terms_of(call.reduce.dtype).sum_of_floats, float_sums(queue.kernels), cached},
+       results{[&](int64_t s, double value, const auto&) { store_float(&call, s, value); },
+               [&](int64_t s) { store_float(&call, s, 0.0); }});
   return LOCKSTEP_OK;
 }
 
-lockstep_status sum_integers(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const sequences q(call, two);
-  const exact_sum sum{q.d.dtype == LOCKSTEP_I32 ? sum_i32 : sum_i64, exact_sums(queue->level)};
-  auto* dst = static_cast<int64_t*>(call->dst);
+template <class Body>
+lockstep_status sum_integers(const lockstep_queue& queue, const lockstep_call& call, const Body& body) {
   first_failure overflow;
-  const auto done = [&](int64_t s, const wide& value) {
-    const bool unseen = LOCKSTEP_MUTANT("overflow_of_the_last_sequence_lost") && s > 0 && s == q.d.count - 1;
-    if (!fits_i64(value, dst[s]) && !unseen) overflow.at(s);
-  };
-  reduce_sequences(
-      *queue, sum, q, call->workspace, done, [&](int64_t s) { dst[s] = 0; }, done);
+  body(exact_sum{terms_of(call.reduce.dtype).sum, exact_sums(queue.kernels)},
+       results{[&](int64_t s, const wide& value, const auto&) {
+                 const bool unseen =
+                     LOCKSTEP_MUTANT("overflow_of_the_last_sequence_lost") && s > 0 && s == call.reduce.count - 1;
+                 if (!store_exact(&call, s, value) && !unseen) overflow.at(s);
+               },
+               [&](int64_t s) { store_exact(&call, s, {}); }});
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
   return failed(LOCKSTEP_OVERFLOW,
-                "the exact sum of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats", s,
-                s, dst[s]);
+                "the exact sum of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or floats", s,
+                exact_name(&call), s, exact_text(&call, s));
 }
 
-void store_key(const lockstep_call* call, int64_t s, int64_t key) {
-  const bool nan = key == INT64_MAX || key == INT64_MIN;
-  switch (call->reduce.dtype) {
-    case LOCKSTEP_I32: static_cast<int32_t*>(call->dst)[s] = static_cast<int32_t>(key); break;
-    case LOCKSTEP_F32:  // key_f32 is its own inverse
-      static_cast<uint32_t*>(call->dst)[s] =
-          nan ? order::nan_f32 : static_cast<uint32_t>(order::key_f32(static_cast<uint32_t>(key)));
-      break;
-    case LOCKSTEP_F64:
-      static_cast<uint64_t*>(call->dst)[s] =
-          nan ? order::nan_f64 : static_cast<uint64_t>(order::key_f64(static_cast<uint64_t>(key)));
-      break;
-    default: static_cast<int64_t*>(call->dst)[s] = key;
-  }
+bool asks_index(const lockstep_reduce_desc& d) {
+  return d.reduction == LOCKSTEP_ARGMIN || d.reduction == LOCKSTEP_ARGMAX;
 }
 
 template <bool Largest>
-lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const sequences q(call, two);
-  constexpr auto of = [](extreme_term largest, extreme_term smallest) { return Largest ? largest : smallest; };
-  const extreme_term term = q.d.dtype == LOCKSTEP_I32   ? of(largest_i32, smallest_i32)
-                            : q.d.dtype == LOCKSTEP_I64 ? of(largest_i64, smallest_i64)
-                            : q.d.dtype == LOCKSTEP_F32 ? of(largest_f32, smallest_f32)
-                                                        : of(largest_f64, smallest_f64);
-  const bool index = q.d.reduction == LOCKSTEP_ARGMIN || q.d.reduction == LOCKSTEP_ARGMAX;
-  // Many short rows: their winners go straight to dst.
-  if (q.packed() && q.d.offsets == nullptr && q.d.length > 0 && q.d.length <= 1024 && q.d.count >= 16) {
-    const int64_t result_bytes = index ? 8 : q.bytes;
-    over_sequences(*queue, q, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
-      extremes(queue->level)
-          .of[term]
-          .winners({q.begin(first), q.d.length, q.d.sequence_stride, nullptr}, last - first, index,
-                   static_cast<char*>(call->dst) + first * result_bytes);
-    });
-    return LOCKSTEP_OK;
-  }
-  const extreme_of<Largest> find{term, index, extremes(queue->level)};
+extreme_of<Largest> extreme_in(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
+  return {Largest ? terms_of(d.dtype).largest : terms_of(d.dtype).smallest, asks_index(d), extremes(queue.kernels)};
+}
+
+template <bool Largest, class Body>
+lockstep_status find_extremes(const lockstep_queue& queue, const lockstep_call& call, const Body& body) {
+  const extreme_of<Largest> find = extreme_in<Largest>(queue, call.reduce);
+  const sequences q(call);
   first_failure none;
-  const auto done = [&](int64_t s, const extreme& winner) {
-    if (index)
-      static_cast<int64_t*>(call->dst)[s] = find.locate({q.begin(s), q.length(s), q.d.element_stride, q.bytes}, winner);
+  const auto done = [&](int64_t s, const extreme& winner, const auto&) {
+    if (find.index)
+      static_cast<int64_t*>(call.dst)[s] = find.locate({q.begin(s), q.length(s), q.d.element_stride, q.bytes}, winner);
     else
-      store_key(call, s, winner.key);
+      store_key(&call, s, winner.key);
   };
-  reduce_sequences(
-      *queue, find, q, call->workspace, done, [&](int64_t s) { none.at(s); }, done);
+  body(find, results{done, [&](int64_t s) { none.at(s); }});
   if (!none.any()) return LOCKSTEP_OK;
   const int64_t s = none.sequence();
   return failed(
@@ -94,34 +66,50 @@ lockstep_status find_extremes(lockstep_queue* queue, const lockstep_call* call, 
       s, s);
 }
 
-lockstep_status launch(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const lockstep_reduce_desc& d = call->reduce;
-  if (d.reduction == LOCKSTEP_SUM)
-    return d.dtype == LOCKSTEP_F32 || d.dtype == LOCKSTEP_F64 ? sum_floats(queue, call, two)
-                                                              : sum_integers(queue, call, two);
-  if (d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX) return find_extremes<true>(queue, call, two);
-  return find_extremes<false>(queue, call, two);
-}
-lockstep_status launch_streams(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, true); }
-lockstep_status launch_lanes(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, false); }
-
-size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
-  const lockstep_reduce_desc& d = call->reduce;
-  if (d.reduction != LOCKSTEP_SUM) return sequence_workspace<extreme_of<true>>(queue, call);
-  return d.dtype == LOCKSTEP_F32 || d.dtype == LOCKSTEP_F64 ? sequence_workspace<float_sum>(queue, call)
-                                                            : sequence_workspace<exact_sum>(queue, call);
+template <bool Largest>
+void short_rows_winners(const lockstep_queue& queue, const lockstep_call& call, bool tiny) {
+  const extreme_of<Largest> find = extreme_in<Largest>(queue, call.reduce);
+  const sequences q(call);
+  const int64_t result_bytes = find.index ? 8 : q.bytes;
+  const auto winners = tiny ? tiny_rows(queue.kernels).extremes[find.term] : find.kernels.of[find.term].winners;
+  over_short_rows(queue, q, [&](int64_t first, int64_t last) {
+    winners({q.begin(first), q.d.length, q.d.sequence_stride, nullptr}, last - first, find.index,
+            static_cast<char*>(call.dst) + first * result_bytes);
+  });
 }
 
-const lockstep_variant rows[] = {
-    {"streams",
-     "as lanes, two places of a sequence read side by side; from 32 MiB on, extremes of 4 bytes on one "
-     "thread from 16",
-     0, nullptr, streams_yield, workspace, launch_streams},
-    {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
-     nullptr, workspace, launch_lanes},
-    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce},
+struct reduce_op {
+  static constexpr auto reference = ref_reduce;
+
+  template <class Body>
+  static lockstep_status run(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
+    switch (call.reduce.reduction) {
+      case LOCKSTEP_SUM:
+        return sums_floats(call.reduce) ? sum_floats(queue, call, cached, body) : sum_integers(queue, call, body);
+      case LOCKSTEP_MAX:
+      case LOCKSTEP_ARGMAX: return find_extremes<true>(queue, call, body);
+      default: return find_extremes<false>(queue, call, body);
+    }
+  }
+
+  static lockstep_status rows(const lockstep_queue& queue, const lockstep_call& call, bool tiny) {
+    const lockstep_reduce_desc& d = call.reduce;
+    if (d.reduction == LOCKSTEP_SUM)
+      sum_short_rows(queue, &call, sums_of_rows(queue, terms_of(d.dtype).sum_of_floats, tiny));
+    else if (d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX)
+      short_rows_winners<true>(queue, call, tiny);
+    else
+      short_rows_winners<false>(queue, call, tiny);
+    return LOCKSTEP_OK;
+  }
+  static lockstep_status tiny_rows(lockstep_queue* queue, const lockstep_call* call) {
+    return rows(*queue, *call, true);
+  }
+  static lockstep_status short_rows(lockstep_queue* queue, const lockstep_call* call) {
+    return rows(*queue, *call, false);
+  }
 };
 }  // namespace
 
-const lockstep_table reduce_table = {rows, sizeof rows / sizeof *rows};
+const lockstep_table reduce_table = reduction_table<reduce_op>;
 }  // namespace lockstep::cpu

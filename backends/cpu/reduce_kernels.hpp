@@ -16,14 +16,14 @@ struct packed_rows {
   const void* src;
   int64_t n, stride;
   const int64_t* offsets;
-  int64_t bytes = INT64_MAX;  // that the call reads in all: how near they may be
+  bool cached = false;  // whole leaves are read as what a cache holds: without reads ahead
 };
 
 // Columns that a column kernel takes at a time: see isa/float_sums.cpp.
 inline constexpr int64_t column_block = 256;
 
 // ---- float sums: leaves of the fixed order ----------------------------------
-enum float_term { sum_f32, sum_f64, square_f16, square_bf16, square_f32, square_f64, float_terms };
+enum float_term { sum_f16, sum_bf16, sum_f32, sum_f64, square_f16, square_bf16, square_f32, square_f64, float_terms };
 struct float_sum_kernels {
   struct {
     void (*rows)(const packed_rows& r, int64_t count, double* out);
@@ -35,17 +35,32 @@ struct float_sum_kernels {
 // Elements that the kernels below take at a time: no more than 2^31 or 64-bit lanes
 // could overflow; 32 KiB of f32 hide what ends a chunk.
 inline constexpr int64_t exact_chunk = 8192;
-// Of two places that are read side by side: bytes of one before it is the other's turn. One core of Zen 4 reads 64 MiB
-// at 24 GB/s by turns of 512 and 1,024 bytes (as by one stream), 32 by 2,048, 31 by 4,096, 28 by 8,192; 1 GiB at 25,
-// 23, 28, 26 and 26.
-inline constexpr int turn_bytes = 2048;
 
 // ---- exact sums ---------------------------------------------------------------
 // 192-bit two's complement, least significant limb first.
 struct wide {
   uint64_t limb[3];
 };
-enum exact_term { sum_i32, sum_i64, square_i32, square_i64, exact_terms };
+enum exact_term {
+  sum_i32,
+  sum_i64,
+  square_i32,
+  square_i64,
+  sum_i8,
+  sum_i16,
+  sum_u8,
+  sum_u16,
+  sum_u32,
+  sum_u64,
+  sum_bool,  // also of squares
+  square_i8,
+  square_i16,
+  square_u8,
+  square_u16,
+  square_u32,
+  square_u64,
+  exact_terms
+};
 struct exact_sum_kernels {
   struct {
     void (*rows)(const packed_rows& r, int64_t count, wide* out);
@@ -55,7 +70,8 @@ struct exact_sum_kernels {
 };
 
 // ---- extremes -------------------------------------------------------------------
-// key grows with the element (order::key_f32, key_f64, the integer itself); NaN is
+// key grows with the element: order::key_f32 and key_f64, likewise of 16-bit floats,
+// the integer itself, of u64 without its top bit's meaning (as if less 2^63). NaN is
 // INT64_MAX for the largest and INT64_MIN for the smallest. index is the first
 // element with that key; rows fill it in only where asked.
 struct extreme {
@@ -70,6 +86,24 @@ enum extreme_term {
   smallest_i64,
   smallest_f32,
   smallest_f64,
+  largest_u32,
+  largest_u64,
+  largest_i8,
+  largest_i16,
+  largest_u8,
+  largest_u16,
+  largest_bool,
+  largest_f16,
+  largest_bf16,
+  smallest_u32,
+  smallest_u64,
+  smallest_i8,
+  smallest_i16,
+  smallest_u8,
+  smallest_u16,
+  smallest_bool,
+  smallest_f16,
+  smallest_bf16,
   extreme_terms
 };
 struct extreme_kernels {
@@ -84,6 +118,6 @@ struct extreme_kernels {
 
 }  // namespace lockstep::cpu
 
-LOCKSTEP_ZEN4_TABLES(float_sum_kernels, float_sums)
-LOCKSTEP_ZEN4_TABLES(exact_sum_kernels, exact_sums)
-LOCKSTEP_ZEN4_TABLES(extreme_kernels, extremes)
+LOCKSTEP_HALVES_TABLES(float_sum_kernels, float_sums)
+LOCKSTEP_HALVES_TABLES(exact_sum_kernels, exact_sums)
+LOCKSTEP_HALVES_TABLES(extreme_kernels, extremes)

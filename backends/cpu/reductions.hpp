@@ -1,13 +1,15 @@
-// reductions.hpp - the three reductions of sequences.hpp: sums in the fixed order,
+// reductions.hpp - the three reductions that sequences.hpp asks for: sums in the fixed order,
 // exact sums, extremes; and what storing their results needs.
 #pragma once
 
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <type_traits>
 
 #include "mutant.hpp"
-#include "sequences.hpp"
+#include "reduction_rows.hpp"
+#include "tiny_rows.hpp"
 
 namespace lockstep::cpu {
 
@@ -54,10 +56,10 @@ struct float_sum {
   static constexpr int64_t chunk = order::leaf;
   float_term term;
   const float_sum_kernels& kernels;
-  int64_t bytes = INT64_MAX;  // that the call reads in all
+  bool cached = false;  // see packed_rows
 
   void rows(packed_rows r, int64_t count, double* out) const {
-    r.bytes = bytes;
+    r.cached = cached;
     kernels.of[term].rows(r, count, out);
   }
   void chunks(const void* src, int64_t count, int64_t n, int64_t, double* out) const {
@@ -183,43 +185,35 @@ class first_failure {
   std::atomic<int64_t> s_{INT64_MAX};
 };
 
-inline void store_float(const lockstep_call* call, int64_t s, double value) {
-  const bool nan = value != value && !LOCKSTEP_MUTANT("nan_not_canonical");
-  if (call->reduce.result == LOCKSTEP_F32)
-    static_cast<uint32_t*>(call->dst)[s] = nan ? order::nan_f32 : std::bit_cast<uint32_t>(static_cast<float>(value));
-  else
-    static_cast<uint64_t*>(call->dst)[s] = nan ? order::nan_f64 : std::bit_cast<uint64_t>(value);
+// The kernel that sums rows.
+inline auto sums_of_rows(const lockstep_queue& queue, float_term term, bool tiny) {
+  return tiny ? tiny_rows(queue.kernels).sums[term] : float_sums(queue.kernels).of[term].rows;
 }
 
-// Many short rows of one length: the kernel's sums go straight to dst. False: it is not such a call.
-inline bool sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, const float_sum& sum) {
-  const sequences q(call);
-  if (!q.packed() || q.d.offsets != nullptr || q.d.length < 1 || q.d.length > 1024 || q.d.count < 16) return false;
+// Sums of many short rows: sums(rows, count, out) takes some, finish(first, count, out), if any, makes results of them.
+struct sums_as_they_are {};
+template <class Sums, class Finish = sums_as_they_are>
+void sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, const Sums& sums,
+                    const Finish& finish = {}) {
+  constexpr bool as_they_are = std::is_same_v<Finish, sums_as_they_are>;
+  const sequences q(*call);
+  const bool straight = q.d.result == LOCKSTEP_F64;
   constexpr int64_t batch = 512;
-  over_sequences(queue, q, 65536 / q.d.length + 1, [&](int64_t first, int64_t last) {
-    const auto rows = [&](int64_t s, int64_t some, double* out) {
-      sum.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, some, out);
-    };
-    // No batches: whatever waits for a batch's results stops the reads for the next, 4 % of the time of rows of 32.
-    if (q.d.result == LOCKSTEP_F64) return rows(first, last - first, static_cast<double*>(call->dst) + first);
-    for (int64_t s = first; s < last; s += batch) {
-      const int64_t some = last - s < batch ? last - s : batch;
+  over_short_rows(queue, q, [&](int64_t first, int64_t last) {
+    // Sums are not taken in batches: whatever waits for a batch's results stops the reads for the next.
+    const int64_t most = straight && as_they_are ? last - first : batch;
+    for (int64_t s = first; s < last; s += most) {
+      const int64_t some = last - s < most ? last - s : most;
       double values[batch];
-      rows(s, some, values);
-      for (int64_t k = 0; k < some; ++k) static_cast<float*>(call->dst)[s + k] = static_cast<float>(values[k]);
+      double* const out = straight ? static_cast<double*>(call->dst) + s : values;
+      sums(packed_rows{q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, some, out);
+      if constexpr (!as_they_are) finish(s, some, out);
+      if (q.d.result == LOCKSTEP_F32)  // a canonical NaN stays one
+        for (int64_t k = 0; k < some; ++k) static_cast<float*>(call->dst)[s + k] = static_cast<float>(values[k]);
+      else if (!straight)
+        for (int64_t k = 0; k < some; ++k) store_float(call, s + k, values[k]);
     }
   });
-  return true;
-}
-
-// An exact sum as I64; false (and the nearest value) where it does not fit.
-inline bool fits_i64(const wide& sum, int64_t& value) {
-  const uint64_t sign = 0 - (sum.limb[2] >> 63), low_sign = 0 - (sum.limb[0] >> 63);
-  const bool fits = sum.limb[2] == sign && sum.limb[1] == sign && low_sign == sign;
-  value = fits                                                      ? static_cast<int64_t>(sum.limb[0])
-          : sign != 0 && !LOCKSTEP_MUTANT("saturates_upwards_only") ? INT64_MIN
-                                                                    : INT64_MAX;
-  return fits;
 }
 
 }  // namespace lockstep::cpu

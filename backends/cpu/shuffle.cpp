@@ -15,11 +15,6 @@
 namespace lockstep::cpu {
 namespace {
 
-// Bytes read and written from which stores go past the cache, which this size
-// overflows anyhow.
-constexpr int64_t stream_bytes = 32 << 20;
-constexpr int64_t grain_warps = 2048;  // 256 KiB of 4-byte elements: a thread is worth waking
-
 template <class T>
 void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuffle_kernel<T> kernel) {
   const lockstep_shuffle_desc& d = call.shuffle;
@@ -27,9 +22,9 @@ void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuff
   for (int lane = 0; lane < 32; ++lane)
     source[lane] = static_cast<T>(order::source_lane(static_cast<order::shuffle>(d.kind), lane, d.width, d.operand));
   const bool stream = call.src != call.dst && reinterpret_cast<uintptr_t>(call.dst) % 64 == 0 &&
-                      d.count >= stream_bytes / 2 / static_cast<int64_t>(sizeof(T));
-  over_ranges(queue, d.count / 32 - (LOCKSTEP_MUTANT("last_warp_of_many_lost") && d.count > 32 ? 1 : 0), grain_warps,
-              [&](int64_t first, int64_t last) {
+                      d.count >= queue.tuned->moves.shuffle_stream_bytes / 2 / static_cast<int64_t>(sizeof(T));
+  over_ranges(queue, d.count / 32 - (LOCKSTEP_MUTANT("last_warp_of_many_lost") && d.count > 32 ? 1 : 0),
+              queue.tuned->moves.shuffle_grain_warps, [&](int64_t first, int64_t last) {
                 kernel(static_cast<const T*>(call.src) + first * 32, static_cast<T*>(call.dst) + first * 32,
                        last - first, source, stream);
                 if (stream)
@@ -38,7 +33,7 @@ void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuff
 }
 
 lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call) {
-  const shuffle_kernels& kernels = shuffle_kernels_of(queue->level);
+  const shuffle_kernels& kernels = shuffle_kernels_of(queue->kernels);
   if (call->shuffle.element_bytes == 4)
     permute_warps(*queue, *call, kernels.four);
   else

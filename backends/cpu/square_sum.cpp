@@ -14,23 +14,14 @@ namespace lockstep::cpu {
 namespace {
 
 // ---- floats -----------------------------------------------------------------------
-float_term term_of(lockstep_dtype dtype) {
-  switch (dtype) {
-    case LOCKSTEP_F16: return square_f16;
-    case LOCKSTEP_BF16: return square_bf16;
-    case LOCKSTEP_F32: return square_f32;
-    default: return square_f64;
-  }
-}
-
 // The norm of f64 elements whose plain sum of squares is `plain`. reduce(R, view)
-// runs a reduction over the whole sequence, by one thread or by all.
+// runs a reduction over the whole sequence.
 template <class Reduce>
-double norm_f64(const lockstep_queue* queue, const vector_view& v, double plain, const Reduce& reduce) {
+double norm_f64(const lockstep_queue& queue, const vector_view& v, double plain, const Reduce& reduce) {
   const bool out_of_range =
       plain == INFINITY || (plain < order::rescale_below && !LOCKSTEP_MUTANT("norm_ignores_underflow"));
   if (!out_of_range) return std::sqrt(plain);  // NaN too: an element is NaN
-  const extreme_kernels& kernels = extremes(queue->level);
+  const extreme_kernels& kernels = extremes(queue.kernels);
   const auto magnitude = [](int64_t key) {
     return std::fabs(std::bit_cast<double>(order::key_f64(static_cast<uint64_t>(key))));
   };
@@ -41,79 +32,80 @@ double norm_f64(const lockstep_queue* queue, const vector_view& v, double plain,
   const int e = order::rescale_exponent(std::bit_cast<uint64_t>(max_abs));
   vector_view scaled = v;
   scaled.scale = std::ldexp(1.0, -e);
-  return std::sqrt(reduce(float_sum{square_f64, float_sums(queue->level)}, scaled)) * std::ldexp(1.0, e);
+  return std::sqrt(reduce(float_sum{square_f64, float_sums(queue.kernels)}, scaled)) * std::ldexp(1.0, e);
 }
 
-lockstep_status square_floats(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const sequences q(call, two);
-  const float_sum sum{term_of(q.d.dtype), float_sums(queue->level), q.elements() * q.bytes};
-  if (q.d.reduction != LOCKSTEP_NORM2 && sum_short_rows(*queue, call, sum)) return LOCKSTEP_OK;
-  const auto finish = [&](int64_t s, double value, const auto& reduce) {
-    if (q.d.reduction == LOCKSTEP_NORM2)
-      value = q.d.dtype == LOCKSTEP_F64 ? norm_f64(queue, q.view(s), value, reduce) : std::sqrt(value);
-    store_float(call, s, value);
+template <class Body>
+lockstep_status square_floats(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
+  const lockstep_reduce_desc& d = call.reduce;
+  const auto done = [&](int64_t s, double value, const auto& again) {
+    if (d.reduction == LOCKSTEP_NORM2)
+      value = d.dtype == LOCKSTEP_F64 ? norm_f64(queue, sequences(call).view(s), value, again) : std::sqrt(value);
+    store_float(&call, s, value);
   };
-  const auto done = [&](int64_t s, double value) {
-    finish(s, value, [](const auto& r, const vector_view& v) { return reduce_alone(r, v); });
-  };
-  const auto together = [&](int64_t s, double value) {
-    finish(s, value,
-           [&](const auto& r, const vector_view& v) { return reduce_together(*queue, r, v, call->workspace); });
-  };
-  reduce_sequences(
-      *queue, sum, q, call->workspace, done, [&](int64_t s) { store_float(call, s, 0.0); }, together);
+  body(float_sum{terms_of(d.dtype).squares_of_floats, float_sums(queue.kernels), cached},
+       results{done, [&](int64_t s) { store_float(&call, s, 0.0); }});
   return LOCKSTEP_OK;
 }
 
 // ---- integers -----------------------------------------------------------------------
-lockstep_status square_integers(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const bool norm = call->reduce.reduction == LOCKSTEP_NORM2;
-  const sequences q(call, two);
-  const exact_sum sum{q.d.dtype == LOCKSTEP_I32 ? square_i32 : square_i64, exact_sums(queue->level)};
-  auto* dst = static_cast<int64_t*>(call->dst);
+template <class Body>
+lockstep_status square_integers(const lockstep_queue& queue, const lockstep_call& call, const Body& body) {
+  const bool norm = call.reduce.reduction == LOCKSTEP_NORM2;
   first_failure overflow;
-  const auto done = [&](int64_t s, const wide& value) {
+  const auto done = [&](int64_t s, const wide& value, const auto&) {
     if (norm)
-      store_float(call, s, order::rounded_root(value.limb));
-    else if (!fits_i64(value, dst[s]))
+      store_float(&call, s, order::rounded_root(value.limb));
+    else if (!store_exact(&call, s, value))
       overflow.at(s);
   };
-  const auto together = [&](int64_t s, const wide& value) { done(s, value); };
   const auto empty = [&](int64_t s) {
     if (norm)
-      store_float(call, s, 0.0);
+      store_float(&call, s, 0.0);
     else
-      dst[s] = 0;
+      store_exact(&call, s, {});
   };
-  reduce_sequences(*queue, sum, q, call->workspace, done, empty, together);
+  body(exact_sum{terms_of(call.reduce.dtype).squares, exact_sums(queue.kernels)}, results{done, empty});
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
   return failed(LOCKSTEP_OVERFLOW,
-                "the exact sum of squares of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or "
+                "the exact sum of squares of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or "
                 "floats, or take NORM2",
-                s, s, dst[s]);
+                s, exact_name(&call), s, exact_text(&call, s));
 }
 
-lockstep_status launch(lockstep_queue* queue, const lockstep_call* call, bool two) {
-  const bool integers = call->reduce.dtype == LOCKSTEP_I32 || call->reduce.dtype == LOCKSTEP_I64;
-  return integers ? square_integers(queue, call, two) : square_floats(queue, call, two);
-}
-lockstep_status launch_streams(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, true); }
-lockstep_status launch_lanes(lockstep_queue* queue, const lockstep_call* call) { return launch(queue, call, false); }
+struct square_sum_op {
+  static constexpr auto reference = ref_square_sum;
 
-// Of the widest value: a norm runs other reductions too.
-size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
-  return sequence_workspace<exact_sum>(queue, call);
-}
+  template <class Body>
+  static lockstep_status run(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
+    return sums_floats(call.reduce) ? square_floats(queue, call, cached, body) : square_integers(queue, call, body);
+  }
 
-const lockstep_variant rows[] = {
-    {"streams", "as lanes, two places of a sequence read side by side; from 32 MiB on", 0, nullptr, streams_yield,
-     workspace, launch_streams},
-    {"lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads", 0, nullptr,
-     nullptr, workspace, launch_lanes},
-    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_square_sum},
+  static lockstep_status rows(const lockstep_queue& queue, const lockstep_call& call, bool tiny) {
+    const lockstep_reduce_desc& d = call.reduce;
+    const auto sums = sums_of_rows(queue, terms_of(d.dtype).squares_of_floats, tiny);
+    const auto roots = cpu::tiny_rows(queue.kernels).roots;
+    const sequences q(call);
+    if (d.reduction != LOCKSTEP_NORM2)
+      sum_short_rows(queue, &call, sums);
+    else if (d.dtype != LOCKSTEP_F64)
+      sum_short_rows(queue, &call, sums, [&](int64_t, int64_t count, double* values) { roots(values, count); });
+    else
+      sum_short_rows(queue, &call, sums, [&](int64_t first, int64_t count, double* values) {
+        for (int64_t k = 0; k < count; ++k)
+          values[k] = norm_f64(queue, q.view(first + k), values[k], alone_again<pass::straight>{queue});
+      });
+    return LOCKSTEP_OK;
+  }
+  static lockstep_status tiny_rows(lockstep_queue* queue, const lockstep_call* call) {
+    return rows(*queue, *call, true);
+  }
+  static lockstep_status short_rows(lockstep_queue* queue, const lockstep_call* call) {
+    return rows(*queue, *call, false);
+  }
 };
 }  // namespace
 
-const lockstep_table square_sum_table = {rows, sizeof rows / sizeof *rows};
+const lockstep_table square_sum_table = reduction_table<square_sum_op>;
 }  // namespace lockstep::cpu

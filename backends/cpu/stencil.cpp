@@ -24,44 +24,37 @@ namespace lockstep::cpu {
 namespace {
 
 // ---- tiles --------------------------------------------------------------------
-// Tried on Zen 5 (1 MiB of L2), f32, radius 4: rank 2 512 27.6 GB/s, 1,024 17.4,
-// 2,048 18.0; rank 3 rows of 256 6.0 GB/s against 7.9 with 512; planes of a tile in
-// 160 KB 6.8, 330 KB 7.6, 640 KiB 7.9, 900 KB 7.5.
-constexpr int64_t task_elements = 1 << 16;
-constexpr int64_t line_tile = 1 << 15;
-constexpr int64_t plane_tile = 512;
-constexpr int64_t star_tile = 512, star_bytes = 640 << 10;
-constexpr int64_t longest_tile = 512;  // results of a row of rank 2 and 3
+constexpr int64_t longest_tile = 512;  // results of a row of rank 2 and 3, of CONSTANT's row of the value
 
 template <class T>
-extent choose_tile(const sweep<T>& s, int threads) {
+extent choose_tile(const stencil_tuning& tuned, const sweep<T>& s, int threads) {
   const int64_t nz = s.dst_shape[0], ny = s.dst_shape[1], nx = s.dst_shape[2];
   const auto at_least_one = [](int64_t n) { return std::max<int64_t>(n, 1); };
   extent t{1, 1, 1, nx};
   if (s.rank == 1) {
-    t.x = std::min(nx, line_tile);
+    t.x = std::min(nx, tuned.line_tile);
   } else if (s.rank == 2) {
-    t.x = std::min(nx, plane_tile);
-    t.y = std::min(ny, std::max<int64_t>(task_elements / t.x, 64));
+    t.x = std::min({nx, tuned.row_tile, longest_tile});
+    t.y = std::min(ny, std::max(tuned.task_elements / t.x, tuned.rows_of_a_tile));
   } else {
-    t.x = std::min(nx, star_tile);
-    t.y = std::min(ny, at_least_one(star_bytes / static_cast<int64_t>(sizeof(T)) / ((2 * s.radius + 1) * t.x)));
+    t.x = std::min({nx, tuned.row_tile, longest_tile});
+    t.y = std::min(ny, at_least_one(tuned.star_bytes / static_cast<int64_t>(sizeof(T)) / ((2 * s.radius + 1) * t.x)));
     t.z = nz;
     // Fewer columns than threads: share them out along axis 0 too.
     const int64_t columns = ((ny + t.y - 1) / t.y) * ((nx + t.x - 1) / t.x) * s.batch;
     if (columns < 2 * threads)
       t.z = std::max((nz * columns + 2 * threads - 1) / (2 * threads), std::min<int64_t>(nz, 4 * s.radius));
   }
-  if (t.z == nz && t.y == ny && t.x == nx) t.b = std::min(s.batch, at_least_one(task_elements / (nz * ny * nx)));
+  if (t.z == nz && t.y == ny && t.x == nx) t.b = std::min(s.batch, at_least_one(tuned.task_elements / (nz * ny * nx)));
   return t;
 }
 
 // In order of memory: whole rows, row after row (CONSTANT has a value row of one length).
 template <class T>
-extent no_tile(const sweep<T>& s) {
+extent no_tile(const stencil_tuning& tuned, const sweep<T>& s) {
   const int64_t nx = s.dst_shape[2];
-  return {1, 1, s.rank == 3 ? s.dst_shape[1] : std::min<int64_t>(s.dst_shape[1], 64),
-          s.rank == 1                                ? std::min(nx, line_tile)
+  return {1, 1, s.rank == 3 ? s.dst_shape[1] : std::min(s.dst_shape[1], tuned.rows_of_a_tile),
+          s.rank == 1                                ? std::min(nx, tuned.line_tile)
           : s.boundary == LOCKSTEP_BOUNDARY_CONSTANT ? std::min(nx, longest_tile)
                                                      : nx};
 }
@@ -102,36 +95,32 @@ void run_sweep(const lockstep_queue& queue, const sweep<T>& s, const extent& til
 // Results between sweeps are packed. Arrays of a batch go through all their sweeps
 // in groups, so that small ones stay in cache. dst serves as one of the two
 // buffers in turn, except under VALID, where what lies between is larger.
-// Bytes read and written from which stores go past the cache: 2 x 64 MiB of one
-// thread, NT against plain, 1.3 x; in L2 they run at two thirds.
-constexpr int64_t stream_bytes = 32 << 20;
-constexpr int64_t group_bytes = 1 << 20;
 
 int64_t array_elements(const lockstep_stencil_desc& d) {
   int64_t elements = 1;
   for (int k = 0; k < d.rank; ++k) elements *= d.shape[k];
   return elements;
 }
-int64_t group_of(const lockstep_stencil_desc& d) {
+int64_t group_of(const stencil_tuning& tuned, const lockstep_stencil_desc& d) {
   const int64_t bytes = array_elements(d) * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
-  return std::clamp<int64_t>(group_bytes / bytes, 1, d.batch);
+  return std::clamp<int64_t>(tuned.group_bytes / bytes, 1, d.batch);
 }
 int buffers_of(const lockstep_stencil_desc& d, int passes) {
   return std::min(passes - 1, d.boundary == LOCKSTEP_BOUNDARY_VALID ? 2 : 1);
 }
-size_t between_bytes(const lockstep_stencil_desc& d, int passes) {
-  const auto bytes =
-      static_cast<size_t>(buffers_of(d, passes) * group_of(d) * array_elements(d)) * lockstep_dtype_bytes(d.dtype);
+size_t between_bytes(const stencil_tuning& tuned, const lockstep_stencil_desc& d, int passes) {
+  const auto bytes = static_cast<size_t>(buffers_of(d, passes) * group_of(tuned, d) * array_elements(d)) *
+                     lockstep_dtype_bytes(d.dtype);
   return (bytes + 63) / 64 * 64;  // what a thread's scratch lies behind
 }
-size_t stencil_workspace(const lockstep_queue*, const lockstep_call* call) {
-  return between_bytes(call->stencil, call->stencil.sweeps);
+size_t stencil_workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  return between_bytes(queue->tuned->stencils, call->stencil, call->stencil.sweeps);
 }
 int passes_of(const lockstep_stencil_desc& d, const sweeps_plan& plan) {
   return (d.sweeps + plan.depth - 1) / plan.depth;
 }
 size_t passes_workspace(const lockstep_queue* queue, const lockstep_call* call) {
-  return sweeps_bytes(call->stencil, plan_sweeps(call->stencil, queue->threads), queue->threads);
+  return sweeps_bytes(*queue, call->stencil, plan_sweeps(*queue, call->stencil));
 }
 
 enum class how { best, direct, folded, passes, lanes };
@@ -139,6 +128,7 @@ enum class how { best, direct, folded, passes, lanes };
 template <class T>
 void run_all(const lockstep_queue& queue, const lockstep_call& call, const stencil_kernels_for<T>& kernels, how way,
              const sweeps_plan& plan) {
+  const stencil_tuning& tuned = queue.tuned->stencils;
   const lockstep_stencil_desc& d = call.stencil;
   sweep<T> s{};
   s.kernel = way == how::direct ? kernels.direct : way == how::folded ? kernels.folded : kernels.best;
@@ -154,11 +144,11 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
   s.coefficients = coefficients;
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const int64_t elements = array_elements(d);
-  s.stream = way != how::direct && 2 * d.batch * elements * static_cast<int64_t>(sizeof(T)) >= stream_bytes;
+  s.stream = way != how::direct && 2 * d.batch * elements * static_cast<int64_t>(sizeof(T)) >= tuned.stream_bytes;
   const int passes = passes_of(d, plan);
-  const int64_t group = passes > 1 ? group_of(d) : d.batch;
+  const int64_t group = passes > 1 ? group_of(tuned, d) : d.batch;
   T* const buffers[2] = {static_cast<T*>(call.workspace), static_cast<T*>(call.workspace) + group * elements};
-  T* const own = static_cast<T*>(call.workspace) + between_bytes(d, passes) / sizeof(T);
+  T* const own = static_cast<T*>(call.workspace) + between_bytes(tuned, d, passes) / sizeof(T);
   for (int64_t b = 0; b < d.batch; b += group) {
     s.batch = std::min(group, d.batch - b);
     int64_t shape[3] = {1, 1, 1};
@@ -190,7 +180,7 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
       if (way == how::passes || way == how::lanes)
         run_pass(queue, s, plan, depth, own);
       else
-        run_sweep(queue, s, way == how::direct ? no_tile(s) : choose_tile(s, queue.threads));
+        run_sweep(queue, s, way == how::direct ? no_tile(tuned, s) : choose_tile(tuned, s, queue.threads));
       s.src = {s.dst.data};
       s.src.batch_stride = s.dst.batch_stride;
       std::copy_n(s.dst.strides, 3, s.src.strides);
@@ -199,7 +189,7 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
 }
 
 void run(const lockstep_queue& queue, const lockstep_call& call, how way, const sweeps_plan& plan) {
-  const stencil_kernels& k = stencil_kernels_of(queue.level);
+  const stencil_kernels& k = stencil_kernels_of(queue.kernels);
   if (call.stencil.dtype == LOCKSTEP_F32)
     run_all<float>(queue, call, k.f32, way, plan);
   else
@@ -207,18 +197,18 @@ void run(const lockstep_queue& queue, const lockstep_call& call, how way, const 
 }
 
 int lanes_of(const lockstep_queue& queue, const lockstep_call& call) {
-  const stencil_kernels& k = stencil_kernels_of(queue.level);
+  const stencil_kernels& k = stencil_kernels_of(queue.kernels);
   return call.stencil.dtype == LOCKSTEP_F32 ? k.f32.lanes.lanes : k.f64.lanes.lanes;
 }
 sweeps_plan plan_by_lanes(const lockstep_queue& queue, const lockstep_call& call) {
-  return plan_lanes(call.stencil, queue.threads, lanes_of(queue, call));
+  return plan_lanes(queue, call.stencil, lanes_of(queue, call));
 }
 
 template <how Way>
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   run(*queue, *call, Way,
       Way == how::lanes    ? plan_by_lanes(*queue, *call)
-      : Way == how::passes ? plan_sweeps(call->stencil, queue->threads)
+      : Way == how::passes ? plan_sweeps(*queue, call->stencil)
                            : sweeps_plan{});
   return LOCKSTEP_OK;
 }
@@ -232,7 +222,8 @@ const char* not_by_lanes(const lockstep_queue* queue, const lockstep_call* call)
 int short_lines(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
   const int64_t halo = int64_t{d.radius} * plan_by_lanes(*queue, *call).depth;
-  return too_little_to_plan(d) || d.shape[0] < std::max<int64_t>(256, 8 * halo) * lanes_of(*queue, *call);
+  return too_little_to_plan(*queue, d) ||
+         d.shape[0] < std::max(queue->tuned->stencils.least_line, 8 * halo) * lanes_of(*queue, *call);
 }
 
 const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {
@@ -244,11 +235,11 @@ const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {
 }
 
 int alone(const lockstep_queue* queue, const lockstep_call* call) {
-  return too_little_to_plan(call->stencil) || plan_sweeps(call->stencil, queue->threads).depth == 1;
+  return too_little_to_plan(*queue, call->stencil) || plan_sweeps(*queue, call->stencil).depth == 1;
 }
 
 size_t lanes_workspace(const lockstep_queue* queue, const lockstep_call* call) {
-  return sweeps_bytes(call->stencil, plan_by_lanes(*queue, *call), queue->threads);
+  return sweeps_bytes(*queue, call->stencil, plan_by_lanes(*queue, *call));
 }
 
 const lockstep_variant rows[] = {
@@ -267,9 +258,9 @@ const lockstep_variant rows[] = {
 };
 }  // namespace
 
-size_t sweeps_bytes(const lockstep_stencil_desc& d, const sweeps_plan& plan, int threads) {
-  return between_bytes(d, passes_of(d, plan)) +
-         static_cast<size_t>(threads * plan.own_elements) * lockstep_dtype_bytes(d.dtype);
+size_t sweeps_bytes(const lockstep_queue& queue, const lockstep_stencil_desc& d, const sweeps_plan& plan) {
+  return between_bytes(queue.tuned->stencils, d, passes_of(d, plan)) +
+         static_cast<size_t>(queue.threads * plan.own_elements) * lockstep_dtype_bytes(d.dtype);
 }
 void run_sweeps(const lockstep_queue& queue, const lockstep_call& call, const sweeps_plan& plan) {
   run(queue, call, plan.columns > 0 ? how::lanes : how::passes, plan);

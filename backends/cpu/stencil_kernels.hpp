@@ -75,4 +75,4 @@ struct stencil_kernels {
 
 }  // namespace lockstep::cpu
 
-LOCKSTEP_ZEN4_TABLES(lockstep::cpu::stencil_kernels, stencil_kernels_of)
+LOCKSTEP_HALVES_TABLES(lockstep::cpu::stencil_kernels, stencil_kernels_of)

@@ -14,8 +14,6 @@
 //         al., data layout transformation for stencils, CC 2011.
 #include "stencil_sweeps.hpp"
 
-#include <unistd.h>
-
 #include <atomic>
 
 #include "parallel.hpp"
@@ -24,43 +22,36 @@
 namespace lockstep::cpu {
 namespace {
 
-constexpr int most_depth = 32;          // memory's share of a sweep is one part in so many by then
-constexpr int64_t task_work = 1 << 15;  // elements times sweeps: several microseconds
+constexpr int most_depth = 32;  // memory's share of a sweep is one part in so many by then
 constexpr int64_t endless = int64_t{1} << 62;
 
 int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
-struct cache_sizes {
-  int64_t l1, l2;
-};
-cache_sizes caches() {
-  static const cache_sizes found = [] {
-    const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return cache_sizes{l1 > 0 ? l1 : 32 << 10, l2 > 0 ? l2 : 256 << 10};  // unknown: what every core has
-  }();
-  return found;
-}
-
 // Rows or planes that a sweep computes before the next one has its turn: a block's.
 int64_t chunk_of(int rank) { return rank == 2 ? 4 : rank == 3 ? 2 : 1; }
+
+// Elements before and behind each row of a tile that sweeps keep, and from one row to the next.
+int64_t ends_of(int64_t r) { return parts_of(r, 16) * 16; }
+int64_t pitch_of(int64_t r, int depth, int64_t width) {
+  return parts_of(width + 2 * r * (depth - 1) + 2 * ends_of(r), 16) * 16;
+}
 
 // The axis along which sweeps follow each other. A line is one row: nothing follows.
 int streamed_axis(int rank) { return rank == 3 ? 0 : 1; }
 
 }  // namespace
 
-bool too_little_to_plan(const lockstep_stencil_desc& d) {
+bool too_little_to_plan(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
   double work = static_cast<double>(d.batch) * d.sweeps;
   for (int k = 0; k < d.rank; ++k) work *= static_cast<double>(d.shape[k]);
-  return d.sweeps == 1 || work < 4 * task_work;
+  return d.sweeps == 1 || work < 4 * static_cast<double>(queue.tuned->stencils.task_work);
 }
 
 // The depth and the tile of least cost. An element costs its taps, those of the halo
 // included, and its way from memory and back, shared by the sweeps of a pass.
-sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
-  constexpr int64_t block_bytes = 256;  // of a row that the kernels take at a time
-  constexpr double row_cost = 64;       // of beginning a row, in elements
-  constexpr double memory_cost = 32;    // of moving an element in and out, in taps
+sweeps_plan plan_sweeps(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
+  const stencil_tuning& tuned = queue.tuned->stencils;
+  const int threads = queue.threads;
   const int64_t r = d.radius, element = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   const int64_t nx = d.shape[d.rank - 1], ny = d.rank > 1 ? d.shape[d.rank - 2] : 1, nz = d.rank > 2 ? d.shape[0] : 1;
   const int64_t taps = 2 * r * d.rank + 1;
@@ -76,9 +67,9 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
     x = std::max<int64_t>(x, 1);
     const double passes = static_cast<double>(parts_of(d.sweeps, depth)) / d.sweeps;
     const double halo = again(nx, x, depth, 1) * (d.rank == 3 ? again(ny, y, depth, 1) : 1);
-    const double computed = halo * again(nx, x, depth, block_bytes / element) / again(nx, x, depth, 1);
-    const double cost = static_cast<double>(taps) * computed * (1 + row_cost / static_cast<double>(x)) +
-                        memory_cost * (halo * halo + 1) / 2 * passes;
+    const double computed = halo * again(nx, x, depth, tuned.block_bytes / element) / again(nx, x, depth, 1);
+    const double cost = static_cast<double>(taps) * computed * (1 + tuned.row_cost / static_cast<double>(x)) +
+                        tuned.memory_cost * (halo * halo + 1) / 2 * passes;
     if (least != 0 && cost >= least) return;
     least = cost;
     best.depth = depth;
@@ -87,14 +78,14 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
   for (int depth = 1; depth <= std::min(d.sweeps, most_depth); ++depth) {
     const int64_t halo = 2 * r * (depth - 1);
     if (d.rank == 1) {
-      for (const int64_t bytes : {caches().l1 * 2 / 3, caches().l2 / 2})
+      for (const int64_t bytes : {tuned.l1_tile, tuned.l2_tile})
         consider(depth, std::min(nx, bytes / 2 / element - halo), 1);
       continue;
     }
-    const int64_t rows = caches().l2 / 2 / element / ((2 * r + chunk_of(d.rank)) * std::max(depth - 1, 1));
+    const int64_t rows = tuned.l2_tile / element / ((2 * r + chunk_of(d.rank)) * std::max(depth - 1, 1));
     for (int64_t size = 128, width = 0; width < nx; size *= 2) {
       width = std::min(evenly(nx, size), nx);
-      const int64_t most = rows / (width + halo);  // of what a ring keeps, in one plane
+      const int64_t most = rows / pitch_of(r, depth, width);  // of what a ring keeps, in one plane
       if (depth == 1 ? size == 128 || most > 0 : most > (d.rank == 3 ? halo : 0))
         consider(depth, width, d.rank == 3 ? std::clamp<int64_t>(most - halo, 1, ny) : ny);
     }
@@ -103,7 +94,7 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
   extent& t = best.tile;
   const auto share_out = [&](int64_t n, int64_t& size) {
     const int64_t others = d.batch * parts_of(nz, t.z) * parts_of(ny, t.y) * parts_of(nx, t.x) / parts_of(n, size);
-    const int64_t least = std::max(8 * r * best.depth, task_work / (t.z * t.y * t.x / size * best.depth));
+    const int64_t least = std::max(8 * r * best.depth, tuned.task_work / (t.z * t.y * t.x / size * best.depth));
     size = std::min(n, std::max(std::min(size, parts_of(n, parts_of(4 * threads, others))), least));
   };
   t.x = std::min(parts_of(evenly(nx, t.x), 16) * 16, nx);
@@ -116,17 +107,19 @@ sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads) {
   return plan_of(d, best.depth, t);
 }
 
-sweeps_plan plan_lanes(const lockstep_stencil_desc& d, int threads, int lanes) {
+sweeps_plan plan_lanes(const lockstep_queue& queue, const lockstep_stencil_desc& d, int lanes) {
+  const stencil_tuning& tuned = queue.tuned->stencils;
   const int64_t element = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype)), line = 64 / element;
   const int passes = static_cast<int>(parts_of(d.sweeps, most_depth));
   sweeps_plan plan;
   plan.depth = static_cast<int>(parts_of(d.sweeps, passes));
   const int64_t halo = int64_t{d.radius} * plan.depth;
   // Tiles of which a halo is a small part, in the smallest cache that has room for them.
-  const int64_t small = caches().l1 * 2 / 3 / element, large = caches().l2 / 2 / element;
+  const int64_t small = tuned.l1_tile / element;
+  const int64_t large = tuned.l2_tile / element * 5 / 8;  // three rows, which a tile's ends may need, fit as well
   int64_t elements = small >= 32 * halo ? small : large;
-  const int64_t least = std::max(4 * halo * lanes, task_work / plan.depth);
-  elements = std::clamp(parts_of(d.shape[0] * d.batch, 2 * threads), std::min(elements, least), elements);
+  const int64_t least = std::max(4 * halo * lanes, tuned.task_work / plan.depth);
+  elements = std::clamp(parts_of(d.shape[0] * d.batch, 2 * queue.threads), std::min(elements, least), elements);
   const int64_t columns = (elements / lanes / line - 1) / 2 * 2 + 1;
   plan.tile = {1, 1, 1, std::max<int64_t>(columns * line * lanes - 2 * halo - line, line)};
   plan.tile.x = std::min(plan.tile.x, d.shape[0]);
@@ -145,8 +138,8 @@ sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& til
   sweeps_plan plan;
   plan.depth = depth;
   plan.tile = tile;
-  plan.ends = parts_of(r, 16) * 16;
-  plan.pitch = parts_of(tile.x + halo + 2 * plan.ends, 16) * 16;
+  plan.ends = ends_of(r);
+  plan.pitch = pitch_of(r, depth, tile.x);
   // Rows must not crowd into few sets of a cache.
   if (plan.pitch * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype)) % 4096 == 0) plan.pitch += 16;
   plan.plane = plan.pitch * (d.rank == 3 ? tile.y + halo : 1);
@@ -197,7 +190,7 @@ span by_lanes(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
   if (columns > plan.columns || columns < first + spare || last <= first) return {begin, begin};
 
   T* const registers = own + plan.pitch + halo * lanes;
-  const transpose_kernels& transposes = transpose_kernels_of(queue.level);
+  const transpose_kernels& transposes = transpose_kernels_of(queue.kernels);
   const auto transpose = transposes.tile[sizeof(T) == 4 ? 2 : 3];
   const int most = std::min(s.lanes->most[s.radius - 1], depth);
   const auto bytes = [](int64_t elements) { return elements * static_cast<int64_t>(sizeof(T)); };

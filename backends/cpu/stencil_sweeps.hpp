@@ -18,17 +18,17 @@ struct sweeps_plan {
 };
 
 // The depth and the tile of least cost on this machine; and the scratch that any others need.
-sweeps_plan plan_sweeps(const lockstep_stencil_desc& d, int threads);
+sweeps_plan plan_sweeps(const lockstep_queue& queue, const lockstep_stencil_desc& d);
 sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& tile);
 // The same of a line that goes through the lanes of registers, `lanes` of them.
-sweeps_plan plan_lanes(const lockstep_stencil_desc& d, int threads, int lanes);
+sweeps_plan plan_lanes(const lockstep_queue& queue, const lockstep_stencil_desc& d, int lanes);
 sweeps_plan with_columns(const lockstep_stencil_desc& d, sweeps_plan plan, int64_t columns, int lanes);
 
 // Whether choosing a plan would take longer than it saves.
-bool too_little_to_plan(const lockstep_stencil_desc& d);
+bool too_little_to_plan(const lockstep_queue& queue, const lockstep_stencil_desc& d);
 
 // A whole call by a plan (stencil.cpp): its workspace, and its launch.
-size_t sweeps_bytes(const lockstep_stencil_desc& d, const sweeps_plan& plan, int threads);
+size_t sweeps_bytes(const lockstep_queue& queue, const lockstep_stencil_desc& d, const sweeps_plan& plan);
 void run_sweeps(const lockstep_queue& queue, const lockstep_call& call, const sweeps_plan& plan);
 
 // depth applications to s.batch arrays: s.src_shape is the first one's, s.dst_shape the last one's.

@@ -16,15 +16,13 @@
 
 #include "float_environment.hpp"
 #include "mutant.hpp"
+#include "tuning.hpp"
 
 namespace lockstep::cpu {
 namespace {
 
 constexpr int most_parts = 4096;
 constexpr size_t stack_bytes = size_t{2} << 20;
-// Rounds of looking for work before a thread sleeps: a few hundred microseconds, so that calls that follow one another
-// find their threads awake, and no more, so that a machine that others use loses little.
-constexpr int rounds = 10000;
 
 void pause_a_little() {
 #if defined(__x86_64__)
@@ -80,7 +78,7 @@ void* work_for_ever(void* self) {
   worker& w = *static_cast<worker*>(self);
   const default_float_environment environment;
   for (;;) {
-    for (int i = 0; i < rounds && w.state.load(std::memory_order_relaxed) == idle; ++i) pause_a_little();
+    for (int i = 0; i < team_rounds && w.state.load(std::memory_order_relaxed) == idle; ++i) pause_a_little();
     if (w.state.load(std::memory_order_relaxed) == idle) {
       w.asleep.store(true);  // before the look at state that follows: see run_on_team
       while (w.state.load() == idle) sleep_while(w.state, idle);
@@ -166,7 +164,7 @@ void await(worker& w) {
   uint32_t now = w.state.load(std::memory_order_acquire);
   if (now == idle) return;
   if (now == offered && w.state.compare_exchange_strong(now, idle)) return;  // it has not begun, and need not
-  for (int i = 0; i < rounds; ++i) {
+  for (int i = 0; i < team_rounds; ++i) {
     if (w.state.load(std::memory_order_acquire) != taken) return;
     pause_a_little();
   }

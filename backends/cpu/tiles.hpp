@@ -56,10 +56,33 @@ inline int64_t matrices_of(const tiles& t) {
   return matrices;
 }
 
-// A matrix with a side of a few bytes (narrow.cpp); false: it is not one. large: dst goes around the cache.
-bool run_narrow(const lockstep_queue& queue, const tiles& t, const char* src, char* dst, bool large);
+inline double bytes_moved(const tiles& t) {
+  return 2.0 * static_cast<double>(matrices_of(t) * t.rows * t.cols) * static_cast<double>(int64_t{1} << t.log2_bytes);
+}
+// Whether dst goes around the cache.
+inline bool beyond_caches(const lockstep_queue& queue, const tiles& t) {
+  return bytes_moved(t) >= static_cast<double>(queue.tuned->moves.stream_bytes);
+}
 
+// The ways to go, best first where they pay. not_...: why a way cannot take t; NULL: it can.
+// A batch of matrices that fit registers as a whole (narrow.cpp, isa/small.cpp).
+const char* not_in_registers(const lockstep_queue& queue, const tiles& t);
+bool registers_pay(const lockstep_queue& queue, const tiles& t);
+void run_registers(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+// Matrices with a side of a few bytes, by a program of byte permutations (narrow.cpp, isa/bytes.cpp).
+const char* not_by_programs(const lockstep_queue& queue, const tiles& t);
+bool programs_pay(const lockstep_queue& queue, const tiles& t);
+// False, and nothing done, where not_by_programs says why.
+bool run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+// Rows of src that go on with the next index of an outer axis.
+const char* not_joined(const lockstep_queue& queue, const tiles& t, const char* dst);
+bool joined_pays(const lockstep_queue& queue, const tiles& t);
+void run_joined(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+// Any.
 void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+
+// The first of these that can and pays: for ops that come to matrices on a way of their own.
+void run_matrices(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 
 // The same walk where both sides run along cols (rows is 1): dst[j] = src[j].
 void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);

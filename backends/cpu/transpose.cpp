@@ -1,7 +1,6 @@
 // transpose.cpp - dst[b][j][i] = src[b][i][j]: the table of the CPU's variants.
-// Idea    tiled: SIMD register tiles (isa/transpose.cpp) along strips of src
-//         (tiles.cpp); in place by swapped blocks or through a copy; permuted
-//         does without the copy (in_place.cpp).
+// Idea    tiled: SIMD register tiles (isa/transpose.cpp) along strips of src (tiles.cpp); small and narrow matrices
+//         by kernels of their own (narrow.cpp); in place by swapped blocks, through a copy or without (in_place.cpp).
 // Moves   each byte in and out once.
 // Limit   DRAM; see tiles.cpp for what its pages and the caches' sets ask for.
 // Watch   src == dst is a call of its own: one matrix is both sides.
@@ -17,12 +16,7 @@
 namespace lockstep::cpu {
 namespace {
 
-lockstep_status launch_tiled(lockstep_queue* queue, const lockstep_call* call) {
-  if (call->src == call->dst) {
-    transpose_in_place(*queue, *call);
-    return LOCKSTEP_OK;
-  }
-  const lockstep_transpose_desc& d = call->transpose;
+tiles tiles_of(const lockstep_transpose_desc& d) {
   const auto bytes = static_cast<int64_t>(d.element_bytes);
   tiles t;
   t.log2_bytes = log2_of(d.element_bytes);
@@ -32,22 +26,73 @@ lockstep_status launch_tiled(lockstep_queue* queue, const lockstep_call* call) {
   t.dst_ld = d.dst_ld * bytes;
   t.axes = 1;
   t.outer[0] = {d.batch, d.src_batch_stride * bytes, d.dst_batch_stride * bytes};
-  run_tiles(*queue, t, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return t;
+}
+
+// ---- in place -----------------------------------------------------------------------
+const char* not_a_square(const lockstep_queue*, const lockstep_call* call) {
+  return call->src == call->dst && call->transpose.rows == call->transpose.cols ? nullptr : "takes squares in place";
+}
+const char* not_a_rectangle(const lockstep_queue*, const lockstep_call* call) {
+  return in_place_rectangle(*call) ? nullptr : "takes matrices in place whose rows and cols differ";
+}
+
+template <void Move(const lockstep_queue&, const lockstep_call&)>
+lockstep_status launch_in_place(lockstep_queue* queue, const lockstep_call* call) {
+  Move(*queue, *call);
   return LOCKSTEP_OK;
 }
 
-const char* refuses_all_but_rectangles(const lockstep_queue*, const lockstep_call* call) {
-  return in_place_rectangle(*call) ? nullptr
-                                   : "takes matrices in place whose rows and cols differ; tiled and ref take all";
-}
-
-lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call) {
-  transpose_permuted(*queue, *call);
-  return LOCKSTEP_OK;
-}
-
+// ---- from src to dst ------------------------------------------------------------------
 const char* refuses_in_place(const lockstep_queue*, const lockstep_call* call) {
-  return call->src == call->dst ? "does not transpose in place; tiled and ref do" : nullptr;
+  return call->src == call->dst ? "does not transpose in place" : nullptr;
+}
+
+// A way of tiles.hpp as a row.
+struct by_registers {
+  static const char* refuses(const lockstep_queue& queue, const lockstep_call& call) {
+    return not_in_registers(queue, tiles_of(call.transpose));
+  }
+  static constexpr auto pays = registers_pay;
+  static constexpr auto run = run_registers;
+};
+struct by_programs {
+  static const char* refuses(const lockstep_queue& queue, const lockstep_call& call) {
+    return not_by_programs(queue, tiles_of(call.transpose));
+  }
+  static constexpr auto pays = programs_pay;
+  static constexpr auto run = run_programs;
+};
+struct by_joined_rows {
+  static const char* refuses(const lockstep_queue& queue, const lockstep_call& call) {
+    return not_joined(queue, tiles_of(call.transpose), static_cast<const char*>(call.dst));
+  }
+  static constexpr auto pays = joined_pays;
+  static constexpr auto run = run_joined;
+};
+struct by_tiles {
+  static const char* refuses(const lockstep_queue&, const lockstep_call&) { return nullptr; }
+  static bool pays(const lockstep_queue&, const tiles&) { return true; }
+  static constexpr auto run = run_tiles;
+};
+template <class Way>
+constexpr lockstep_variant row(const char* name, const char* idea) {
+  return {name,
+          idea,
+          0,
+          [](const lockstep_queue* queue, const lockstep_call* call) {
+            const char* why = refuses_in_place(queue, call);
+            return why != nullptr ? why : Way::refuses(*queue, *call);
+          },
+          [](const lockstep_queue* queue, const lockstep_call* call) {
+            return static_cast<int>(!Way::pays(*queue, tiles_of(call->transpose)));
+          },
+          nullptr,
+          [](lockstep_queue* queue, const lockstep_call* call) {
+            Way::run(*queue, tiles_of(call->transpose), static_cast<const char*>(call->src),
+                     static_cast<char*>(call->dst));
+            return LOCKSTEP_OK;
+          }};
 }
 
 // 64 x 64 elements at a time: both sides of a block stay in L1 until used up.
@@ -83,10 +128,16 @@ lockstep_status launch_blocked(lockstep_queue* queue, const lockstep_call* call)
 }
 
 const lockstep_variant rows[] = {
-    {"tiled", "SIMD register tiles along strips of rows, stores around the cache where it pays", 0, nullptr, nullptr,
-     in_place_workspace, launch_tiled},
+    {"in_place_swapped", "squares in place: blocks change places, transposed on the way", 0, not_a_square, nullptr,
+     nullptr, launch_in_place<transpose_swapped>},
+    {"in_place_copied", "rectangles in place: into a copy as from src to dst, and back", 0, not_a_rectangle, nullptr,
+     copied_workspace, launch_in_place<transpose_copied>},
     {"permuted", "rectangles in place by permutations within rows and columns: no copy of the matrix", 0,
-     refuses_all_but_rectangles, nullptr, permuted_workspace, launch_permuted},
+     not_a_rectangle, nullptr, permuted_workspace, launch_in_place<transpose_permuted>},
+    row<by_registers>("registers", "a batch of small matrices, each in registers as a whole"),
+    row<by_programs>("byte_programs", "a side of a few bytes: byte permutations by a program made for the shape"),
+    row<by_joined_rows>("joined_rows", "rows of src that go on with the next matrix, read in long pieces"),
+    row<by_tiles>("tiled", "SIMD register tiles along strips of rows, stores around the cache where it pays"),
     {"blocked", "plain loops over blocks of 64 x 64: what cache blocking alone gives", LOCKSTEP_LESSON,
      refuses_in_place, nullptr, nullptr, launch_blocked},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_transpose},

@@ -34,6 +34,7 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
                                            measure,
                                            limit,
                                            run_slabs,
-                                           nullptr};
+                                           nullptr,
+                                           1};  // no kernels for the later dtypes
   return &backend;
 }

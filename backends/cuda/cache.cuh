@@ -1,17 +1,13 @@
 // cache.cuh - hints about memory that is read once.
 //
-// Idea    Lines that are not to be found again give up their places first (load_of_stream): the L1's and, though
-//         only the L1 is named, the L2's, where they displace one another and nothing else. An array that fits
-//         the L2 must not be read so: 24 MiB read again and again took 8.3 us, by plain loads 5.0.
-//         Where an array is moved and is about as large as the L2 or larger, its lines on their way in are the
-//         last that the L2 gives up (evict_last): what makes room for them are lines that have been written,
-//         which so leave early. What is still kept at a kernel's end is released, or the next one would find a
-//         third of the L2 taken: 40 MiB read again and again took 11.5 us after a kernel that released nothing,
-//         7.4 after one that did, or had kept nothing.
+// Idea    Data read once is loaded with L1::no_allocate (load_of_stream), so that it evicts only itself, from L1
+//         and from L2. An array that fits the L2 must not be read so: the next reader would miss it.
+//         A large array that is moved is read with evict_last: the L2 then evicts written lines before lines
+//         that are still to be read. What is kept at a kernel's end is released, or the next kernel would find
+//         a third of the L2 taken.
 // Moves   nothing.
-// Limit   on an H200, transposes of f32: 16384 squared 517 us without hints, 509.6 kept (a copy 509), 4096
-//         squared 35.7 and 35.4, (32,112,112,64) -> 0312 52.4 and 51.3, from a cold L2 54.1 and 52.9. evict_first
-//         in its place took 532. Release costs 0.1 to 0.5 us; of twice as many lines 0.9 to 1.8.
+// Limit   large transposes run at the speed of a copy with these hints, 1.5 % below it without (H200; figures in
+//         tests/results/tries.md).
 // Watch   createpolicy and applypriority are from sm_80 on; before, loads are plain.
 // Source  PTX ISA, "Cache eviction priority hints"; that it pays was read off Triton's transposes.
 #pragma once
@@ -22,11 +18,10 @@
 
 namespace lockstep::cuda {
 
-// Whether an array of so many bytes is too large to be found in the L2 by whoever reads it next. 24 MiB of 60 are
-// (f32 squares 11.7 us as a stream, 8.3 by plain loads), 40 are not (10.5, and 17.2 by the kernel for small arrays).
+// Whether an array of so many bytes is too large for its next reader to find it in the L2.
 inline bool streams(const lockstep_queue& queue, double bytes) { return bytes > 0.5 * queue.facts->l2_bytes; }
 
-// 16 bytes of a stream: squares of 256 Mi f32 239.2 -> 237.2 us, of 1 Gi 926 -> 923.
+// 16 bytes that are read once.
 __device__ __forceinline__ uint4 load_of_stream(const uint4* at) {
   uint4 x;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -40,12 +35,11 @@ __device__ __forceinline__ float load_of_stream(const float* at) {
   return x;
 }
 
-// Whether an array of so many bytes that is moved is large enough to be kept (of 34 MB of f16, 4096 squared, the
-// transpose takes 20.5 us kept and 18.7 not; of 52 MB 34.2 and 35.4).
+// Whether keeping what is read pays for an array of so many bytes that is moved; below, it costs time.
 inline bool keeps_reads(const lockstep_queue& queue, double bytes) {
   return queue.facts->major >= 8 && bytes > queue.facts->l2_bytes * 2.0 / 3;
 }
-// What was read last and may still be kept when a kernel ends: of all that it has read, so many bytes.
+// How many of the bytes that a kernel read last may still be kept when it ends.
 inline int64_t kept_at_end(const lockstep_queue& queue) { return queue.facts->l2_bytes / 3; }
 
 // Loads whose lines are the last to go, until they are released.

@@ -4,9 +4,8 @@
 //         block's, and all of a row is on its way before the first element is added. No thread needs another before
 //         its own lane is done; then one join through shared memory and the tree, a warp a leaf.
 // Moves   n elements read once, by loads of 4 bytes (a warp 128), which lie side by side at any alignment
-// Limit   memory reads. 1 GiB on an H200, beside a warp a leaf (sequences.cuh): 16384 squared 232.7 us, 233.9; rows of
-//         8192 232.8, 233.9; of 4097 240, 283; of 2500 239, 250; of 16384 that begin anywhere 256, 274. A last leaf
-//         that is short leaves threads idle where rows of 16-byte loads have none: of 15000 246, 239.
+// Limit   memory reads. Rows at any alignment gain the most over a warp a leaf (sequences.cuh); where the last leaf
+//         is short its threads idle, and a warp a leaf is faster.
 // Watch   32 registers, or a multiprocessor has one block of 1,024 threads
 // Source  lib/order.hpp; figures in tests/results/tries.md.
 #pragma once

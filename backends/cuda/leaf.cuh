@@ -126,8 +126,7 @@ __device__ __forceinline__ void join_rows_exactly(const Fold& fold, typename Fol
   }
 }
 
-// V neighbouring elements by one load; streams: by load_of_stream, which short rows would
-// lose by (16 Mi of 32, to f64 514 -> 526 us).
+// V neighbouring elements by one load; streams: by load_of_stream, which makes short rows slower.
 template <int V, bool streams = false, class T>
 __device__ __forceinline__ void load_neighbours(const T* at, T* out) {
   LOCKSTEP_SEEN(read_src, int{V * sizeof(T)}, seen_offset(at));
@@ -155,9 +154,8 @@ constexpr bool starts_from = requires(const Fold& fold, typename Fold::partial v
   fold.lane_after(value);
 };
 
-// The `end` elements of a short leaf, by loads of `step`, rows of lanes at a time. The last ones are loaded for
-// those that are missing: under a condition the compiler puts each load next to its use, one latency
-// after another (rows of 1,000 f32: 3.4 ms in place of 1.0 on an H200).
+// The `end` elements of a short leaf, by loads of `step`, rows of lanes at a time. In place of missing elements the
+// last ones are loaded again: for a load under a condition the compiler waits before it starts the next.
 template <int V, int step, int rows, bool together, class Fold>
 __device__ __forceinline__ void take_short_leaf(const Fold& fold, const typename Fold::element* at, int64_t stride,
                                                 int end, int t, typename Fold::lane (&lane)[Fold::slots]) {
@@ -184,8 +182,7 @@ __device__ __forceinline__ void take_short_leaf(const Fold& fold, const typename
 
 // The first n elements of a leaf at `at`, taken into thread t's accumulators; 32
 // bytes of a row of lanes or more are in flight before the first is used. together: by
-// take_rows. Short leaves come by whole loads where their length allows: rows of 16000
-// f32 359 -> 234 us; elements of 2 bytes one by one.
+// take_rows. Short leaves come by whole loads where their length allows, elements of 2 bytes one by one.
 template <int V, class Fold, int ahead, bool together, bool streams>
 __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold::element* at, int64_t stride, int64_t n,
                                           int t, typename Fold::lane (&lane)[Fold::slots]) {

@@ -4,13 +4,13 @@
 //         read by one access each. So a block stores its result and ends: no fence, no counter, no
 //         wait for either's way to the L2 and back. The block that joins asks until all are there.
 // Moves   a partial result a block, written and read through the L2; every mailbox is 0 before and after.
-// Limit   a store's way to the L2 and a load's there and back: 0.7 us of the 1.0 that 1 Mi elements take longer
-//         than without a join (H200). A counter took 1.4, and kept every block's place for as long.
+// Limit   a store's way to the L2 and a load's there and back, half of what a counter in its place costs, for
+//         which every block would have to stay.
 // Watch   Who waits must be sure that the others run. A sequence's last task waits for those before it, which have
 //         started, as blocks do in the order of their numbers (CUB's scan rests on that too); a block apart,
 //         the first of its grid, waits only where it cannot take the last place (may_wait_apart). And
-//         16 bytes must come whole: .b128 is a scalar type of PTX's memory model. Before CUDA 12.3 there is only
-//         the vector of two words, of which that says less and ptxas makes the same instruction.
+//         16 bytes must be written at once: .b128 is a scalar type of PTX's memory model. Before CUDA 12.3 there
+//         is only a vector of two words, which promises less but compiles to the same instruction.
 // Source  this repository; the look-back of Merrill and Garland, "Single-pass Parallel Prefix Scan" (2016).
 #pragma once
 

@@ -116,8 +116,7 @@ class session {
   session& operator=(const session&) = delete;
 
   lockstep_status open(uint32_t flags) {
-    // Lines that another program's kernels have asked the L2 to keep (torch.compile's do) would narrow it for ours:
-    // 2048 squared took 9.5 us after them, 7.0 without.
+    // Another program's kernels (torch.compile's do) may have asked the L2 to keep lines, which leaves less of it.
     if (queue_.facts->major >= 8) LOCKSTEP_CUDA(cudaCtxResetPersistingL2Cache());
     LOCKSTEP_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&go_), sizeof *go_, cudaHostAllocMapped));
     pinned_.push_back(go_);
@@ -156,9 +155,8 @@ class session {
     LOCKSTEP_CUDA(cudaStreamSynchronize(queue_.stream));
     float once = 0;
     LOCKSTEP_CUDA(cudaEventElapsedTime(&once, begin_, end_));
-    // Hot: runs back to back for 0.2 ms, so that the events' own 2 us vanish. Each sample is queued behind a kernel
-    // that holds the stream, and waited for: ten milliseconds of samples without a pause are slower than peers' samples
-    // are, which are taken one by one (205 MB moved: 53.5 us, 53.0 one by one).
+    // Hot: runs back to back for 0.2 ms, so that the events' own time vanishes. Each sample is queued behind a kernel
+    // that holds the stream, and waited for, as peers' samples are: without pauses the device becomes slower.
     const int runs = evict_ != nullptr ? 1 : std::clamp(static_cast<int>(0.2 / std::max(once, 1e-3f)), 1, 50);
     for (int32_t i = 0, tries = 0; i < count;) {
       *static_cast<volatile unsigned*>(go_) = 0;

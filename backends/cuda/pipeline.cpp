@@ -7,8 +7,8 @@
 //             its crew
 // Page-locked host memory needs no slot and no crew. Three slots a stage: one
 // being filled, one in flight, one being emptied.
-// One host thread copies about 10 GB/s, a pinned link moves 55: the crews are what
-// makes pageable memory bearable.
+// One host thread copies at a fifth of the link's speed: the crews are what makes
+// pageable memory bearable.
 #include "pipeline.hpp"
 
 #include <sched.h>
@@ -113,8 +113,7 @@ class copy_crew {
   size_t to_pitch_ = 0, from_pitch_ = 0, width_ = 0, rows_ = 0;
 };
 
-// A crew a direction. 8 threads were enough for 38 GB/s on a 16-core host; more
-// compete with the caller.
+// A crew a direction, of at most 8 threads: more compete with the caller.
 int crew_size() {
   cpu_set_t set;
   CPU_ZERO(&set);

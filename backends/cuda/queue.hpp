@@ -92,8 +92,7 @@ __device__ __forceinline__ void follow_on() {
 }
 
 // As launch, for kernels whose every block calls follow_on or ends without having touched memory: where the chip can,
-// blocks take their places and do their index arithmetic while the kernel before ends. A launch after another of
-// small arrays takes 0.7 us less.
+// blocks take their places and do their index arithmetic while the kernel before ends.
 template <class... Parameters, class... Arguments>
 lockstep_status launch_early(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...), dim3 grid,
                              dim3 block, size_t shared_bytes, Arguments&&... arguments) {

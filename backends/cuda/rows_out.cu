@@ -1,13 +1,12 @@
 // rows_out.cu - rows of device memory to page-locked host memory, stored over the link.
 //
-// Idea    The copy engine sends each row of a two-dimensional copy by itself: rows of 2 or
-//         4 KiB leave at 33 GB/s where the link moves 55. Warps that store 16 bytes a lane
+// Idea    The copy engine sends each row of a two-dimensional copy by itself, so that rows of a
+//         few KiB leave at 0.6 of the link's speed. Warps that store 16 bytes a lane
 //         through the mapped address fill the link whatever the pitch.
 // Moves   every byte read once from device memory, written once over the link
-// Limit   the link: rows of 2 KiB at 51.4 GB/s alone, 45 beside an upload
-// Watch   More blocks than it takes crowd out uploads: 4, 8, 16 and 32 blocks beside an
-//         upload of as much 43.6, 45.3, 37.8 and 31.8 GB/s.
-// Source  measured on an H200, driver 580.159, 1 GiB in 32 parts.
+// Limit   the link
+// Watch   More than 8 blocks slow down an upload at the same time.
+// Source  measured on an H200; figures in tests/results/tries.md.
 #include "queue.hpp"
 #include "rows_out.hpp"
 
@@ -15,7 +14,7 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr int threads = 256, blocks = 8, ahead = 4;
-constexpr size_t engine_bytes = 8192;  // rows from here on the engine moves at 49 GB/s
+constexpr size_t engine_bytes = 8192;  // the copy engine is fast enough for rows from here on
 
 __global__ void __launch_bounds__(threads)
     write_rows(const uint4* from, uint4* to, size_t width, size_t pitch, size_t rows) {

@@ -13,8 +13,8 @@
 //         task written and read
 // Limit   latencies: offsets, then elements. 0.30 to 0.54 of the memory's speed at a mean
 //         of 10 elements (H200)
-// Watch   A list that is full costs time only: the warp folds the segment itself. Its
-//         order, which atomics decide, says who works where, never what is added to what.
+// Watch   A full list costs time only: the warp then folds the segment itself. The list's order, which
+//         atomics decide, says which block works on which segment, never what is added to what.
 // Source  lib/order.hpp; figures in tests/results/tries.md and cliffs-h200.md.
 #pragma once
 

@@ -249,10 +249,9 @@ __device__ __forceinline__ double norm_by_block(double sum, const double* at, in
 }
 
 // Where a sequence has several tasks their blocks hand over to its last one, or to a block that has no task and
-// joins while the others read (256 Mi f32 239.9 -> 238.1 us, 1 Gi 939.8 -> 935.1; below 32 Mi the last one is as fast
-// or faster). Without boxes they leave partials, and join_partials follows.
-// Rows in flight and blocks a multiprocessor tried on an H200, f32: 2, 4, 8, 16 and 1 to 8. 8 and 4 (64 registers)
-// win up to 4 Mi, 4.2 us to 4.4 at 1 Mi; 16 and 2 (128 registers) beyond, 9.7 us to 10.1 at 8 Mi.
+// joins while the others read, which pays from 32 Mi elements on. Without mailboxes they leave partials, and
+// join_partials follows. Rows in flight and blocks a multiprocessor: 8 and 4 are the fastest up to 4 Mi elements, 16
+// and 2 beyond.
 template <bool large, class T>
 constexpr int rows_ahead = large && sizeof(T) > 2 ? 64 / sizeof(T) : 32 / sizeof(T);
 

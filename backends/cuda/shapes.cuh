@@ -108,7 +108,7 @@ lockstep_status launch_early(const lockstep_queue& queue, const char* name, void
 
 // Rows that reduce_rows takes: elements of 2 or 4 bytes, few of them left out between rows. Shorter
 // rows gain nothing by it, of longer ones two tiles of 8 do not fit, and below 256 Ki elements
-// the start costs more than it gives (1000x257: 3.6 to 4.4 us; 10000x100: 4.3 to 4.9; 100000x32: 6.0 to 5.2).
+// the start costs more than it gives.
 inline bool stages_rows(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
   return queue.facts->major >= 9 && d.offsets == nullptr && d.element_stride == 1 && d.length > 8 &&
          d.sequence_stride * static_cast<int64_t>(element_bytes(d.dtype)) <= 1792 && d.sequence_stride >= d.length &&
@@ -137,8 +137,7 @@ inline int least_conflicts(int rows, int width, int swaps, int64_t stride, int b
   return best;
 }
 
-// Tiles of up to 8 KiB a warp (tried on an H200, rows of 12 to 257: 1 to 16 KiB, 2 to 4
-// stages, 1 to 8 warps a block, 2 to 32 tiles a warp), fewer rows or tiles where that leaves processors without work.
+// Tiles of up to 8 KiB a warp, fewer rows or tiles where that leaves processors without work.
 template <class Fold, int threads, int S, int V>
 lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequences& all) {
   constexpr int64_t size = sizeof(typename Fold::element), unit = 16 / size;
@@ -148,7 +147,7 @@ lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequence
   while (rows < 64 && elements_of(rows * 2) * size <= 8192 + 16 && all.count / (rows * 2) >= processors * 32) rows *= 2;
   const int64_t elements = elements_of(rows), bytes = elements * size * row_stages * staged_warps;
   const int64_t tiles = (all.count + rows - 1) / rows;
-  // What fits in one go, or a few, is dealt out once (L2 does not mind; 30000x400 14 us against 19 in short runs).
+  // Rows that fit into one round of tiles, or a few, are dealt out once.
   const size_t most = queue.facts->shared_bytes - 1024;
   const int64_t at_a_time =
       processors * staged_warps * std::clamp<int64_t>(static_cast<int64_t>(most) / (bytes + 1024), 1, 4);
@@ -165,7 +164,7 @@ lockstep_status run_rows(lockstep_queue& queue, const Fold& fold, const sequence
 }
 
 // Rows of f32 that reduce_lane_rows takes: those that 16-byte loads do not fit, and long arrays of others, where few of
-// its threads idle (4096 squared 17.7 us, by a warp a leaf 17.1).
+// its threads idle. For short arrays a warp a leaf is faster.
 inline bool takes_lanes(const lockstep_queue& queue, const lockstep_reduce_desc& d, const sequence_plan& plan) {
   const int64_t leaves = order::leaves(d.length);
   if (plan.tasks > 1 || d.element_stride > 1 || leaves > most_lane_leaves || d.count > INT32_MAX) return false;
@@ -210,8 +209,8 @@ lockstep_status run_columns(lockstep_queue& queue, const Fold& fold, const seque
                 across, tiles, partials);
 }
 
-// A warp takes 32 segments where that leaves twice as many warps as are at work: of long ones fewer
-// warps are slower (33554 segments of mean 1000 by 8 a warp: 56 -> 68 us).
+// A warp takes 32 segments where that leaves twice as many warps as are at work: fewer warps are slower
+// for long segments.
 template <class Fold>
 lockstep_status run_segments(lockstep_queue& queue, const Fold& fold, const sequences& all, segment_list* list) {
   const bool staged = all.element_stride == 1 && all.count >= int64_t{queue.facts->processors} * 24 * 32 * 2;
@@ -313,18 +312,16 @@ lockstep_status run_sequences(lockstep_queue& queue, const lockstep_call& call, 
       const bool hands_over = join && d.count * plan.tasks * words_of<P> <= mailbox_count && !capturing(queue);
       join = join && !hands_over;
       const bool apart = hands_over && d.count == 1 && may_wait_apart(queue, plan.tasks);
-      // 8 Mi elements in all or more that blocks share, or many rows of whole leaves, which lie a multiple of 8 KiB
-      // apart: 16384 squared, sums 242 -> 234 us, largest 242 -> 233, indices 239 -> 234. Others do as well with 8
-      // loads in flight a thread as with 16, short ones better (rows of 2500: sums 220 us, not 246), and so do elements
-      // of 2 bytes.
+      // 16 loads in flight a thread for 8 Mi elements or more that blocks share, and for many rows of whole leaves,
+      // which lie a multiple of 8 KiB apart. Others do as well with 8, short rows and elements of 2 bytes better.
       const int64_t leaves = order::leaves(d.length);
       const bool whole = plan.tasks == 1 && d.length % order::leaf == 0;
       const bool large = streams(queue, static_cast<double>(d.count) * static_cast<double>(d.length) * size) &&
                          ((size > 2 && plan.tasks > 1 && d.count * leaves >= 4096) ||
                           (whole && plan.neighbours && (size == 4 || (Fold::ordered && size == 8)) &&
                            d.count * leaves >= int64_t{queue.facts->processors} * 32));
-      // As many warps as share the leaves evenly (9: 5 warps, not 8). Whole leaves by 8 loads in flight are faster
-      // with warps that idle (rows of 10240: 237 us, 242 without).
+      // As many warps as share the leaves evenly (9 leaves: 5 warps, not 8). Whole leaves by 8 loads in flight are
+      // faster with warps that idle.
       int warps = std::min(block_threads / 32, plan.leaves_a_task);
       if (plan.tasks == 1 && (large || !whole)) {
         const int64_t rounds = (leaves + warps - 1) / warps;

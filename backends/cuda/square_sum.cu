@@ -61,6 +61,7 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
     case LOCKSTEP_F64: return run_float<alone, double>(queue, call);
     case LOCKSTEP_I32: return run<alone>(queue, call, integer_squares<int32_t>{call.dst, as_f32, root, queue.report});
     case LOCKSTEP_I64: return run<alone>(queue, call, integer_squares<int64_t>{call.dst, as_f32, root, queue.report});
+    default: break;
   }
   return failed(LOCKSTEP_INTERNAL, "square_sum of dtype %d reached the CUDA backend", static_cast<int>(d.dtype));
 }

@@ -51,12 +51,4 @@ inline void require_element_bytes(size_t bytes) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "element_bytes is {}; use 1, 2, 4, 8 or 16", bytes);
 }
 
-// A desc of the C ABI: not NULL, its size known.
-template <class T>
-T require_desc(const T* desc) {
-  if (desc == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "desc is NULL; pass the address of a description");
-  T zero{};
-  return sized(desc, zero, "desc");
-}
-
 }  // namespace lockstep::lib

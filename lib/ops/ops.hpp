@@ -1,16 +1,48 @@
-// ops.hpp - each op's validation: a description becomes a prepared call, or an
-// error that names the field. One file an op beside this.
+// ops.hpp - the table of ops: all that the library's common paths ask of one.
 #pragma once
+
+#include <span>
 
 #include "../run.hpp"
 
 namespace lockstep::lib {
-prepared_call prepare_transpose(const lockstep_transpose_desc* desc);
-prepared_call prepare_permute(const lockstep_permute_desc* desc);
-prepared_call prepare_square_sum(const lockstep_reduce_desc* desc);
-prepared_call prepare_reduce(const lockstep_reduce_desc* desc);
-prepared_call prepare_stencil(const lockstep_stencil_desc* desc);
-prepared_call prepare_shuffle(const lockstep_shuffle_desc* desc);
+
+struct call_class {
+  std::string text;      // "b4 2^10x2^8 packed lines lines batch 2^0"
+  lockstep_dtype dtype;  // of src's elements; 0 where bits are moved
+};
+
+// A new op is a row of the table in ops.cpp, beside the two lines of its typed calls.
+struct op_row {
+  const char* name;
+  const char* description;        // the type's name, for texts
+  std::span<const size_t> sizes;  // that the description has had, today's last
+  // Checks the description that the call holds, completes it and fills what a prepared_call says of it, or throws an
+  // error that names the field. One file an op beside this.
+  void (*prepare)(prepared_call&);
+  // Cuts a call on host memory into slabs of about so many bytes (slabs.cpp). nullptr: it is staged whole.
+  std::vector<lockstep_slab> (*cut)(const prepared_call&, size_t slab_bytes);
+  // The class of calls that share a choice made by measuring (classes.cpp). nullptr: plans of it are never tuned.
+  call_class (*classify)(const prepared_call&);
+};
+
+const op_row& row_of(lockstep_op op);  // INVALID_ARGUMENT where there is none
+
+void prepare_transpose(prepared_call& prepared);
+void prepare_permute(prepared_call& prepared);
+void prepare_square_sum(prepared_call& prepared);
+void prepare_reduce(prepared_call& prepared);
+void prepare_stencil(prepared_call& prepared);
+void prepare_shuffle(prepared_call& prepared);
+void prepare_normalize(prepared_call& prepared);
+void prepare_scan(prepared_call& prepared);
+
+call_class classify_transpose(const prepared_call& prepared);
+call_class classify_permute(const prepared_call& prepared);
+call_class classify_reduce(const prepared_call& prepared);  // square_sum too
+call_class classify_stencil(const prepared_call& prepared);
+call_class classify_shuffle(const prepared_call& prepared);
+
 // "in place needs ...; dst_ld is 7": the text of a transpose whose src and dst are the same but may not be.
 std::string why_not_in_place(const lockstep_transpose_desc& desc);
 void make_plan(lockstep_context* context, prepared_call prepared, const lockstep_options* options,

@@ -1,4 +1,4 @@
-// permute.cpp - dst[i_perm[0], ...] = src[i_0, ...]: validation and the public calls.
+// permute.cpp - dst[i_perm[0], ...] = src[i_0, ...]: validation.
 #include <algorithm>
 #include <numeric>
 
@@ -26,11 +26,8 @@ void require_apart(const char* name, int axes, const int64_t* counts, const int6
 
 }  // namespace
 
-prepared_call prepare_permute(const lockstep_permute_desc* desc) {
-  prepared_call prepared;
+void prepare_permute(prepared_call& prepared) {
   lockstep_permute_desc& d = prepared.call.permute;
-  prepared.call.op = LOCKSTEP_PERMUTE;
-  d = require_desc(desc);
   require_element_bytes(d.element_bytes);
   if (d.rank < 1 || d.rank > LOCKSTEP_MAX_RANK)
     fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; use 1 to {}", d.rank, LOCKSTEP_MAX_RANK);
@@ -44,7 +41,7 @@ prepared_call prepare_permute(const lockstep_permute_desc* desc) {
     prepared.empty = prepared.empty || d.shape[k] == 0;
   }
   prepared.element_bytes = prepared.dst_element_bytes = d.element_bytes;
-  if (prepared.empty) return prepared;
+  if (prepared.empty) return;
 
   int64_t dst_shape[LOCKSTEP_MAX_RANK];
   for (int k = 0; k < d.rank; ++k) {
@@ -63,22 +60,6 @@ prepared_call prepare_permute(const lockstep_permute_desc* desc) {
   require_apart("dst_strides", d.rank, dst_shape, d.dst_strides);
   prepared.dst_dense = prepared.dst_span == static_cast<size_t>(total) * d.element_bytes;
   prepared.moved_bytes = 2 * static_cast<size_t>(total) * d.element_bytes;
-  return prepared;
 }
 
 }  // namespace lockstep::lib
-
-using namespace lockstep::lib;
-extern "C" {
-lockstep_status lockstep_permute(lockstep_context* context, const lockstep_permute_desc* desc, const void* src,
-                                 void* dst, const lockstep_options* options) {
-  return guarded([&] {
-    prepared_call prepared = prepare_permute(desc);
-    run(context, prepared, src, dst, options);
-  });
-}
-lockstep_status lockstep_plan_permute(lockstep_context* context, const lockstep_permute_desc* desc,
-                                      const lockstep_options* options, lockstep_plan** plan) {
-  return guarded([&] { make_plan(context, prepare_permute(desc), options, plan); });
-}
-}

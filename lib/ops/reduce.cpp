@@ -1,5 +1,4 @@
-// reduce.cpp - sum, min, max, argmin, argmax of sequences: validation and the
-// public calls.
+// reduce.cpp - sum, min, max, argmin, argmax of sequences: validation.
 #include "ops.hpp"
 #include "sequences.hpp"
 
@@ -19,26 +18,47 @@ std::string reduction_text(lockstep_reduction reduction) {
 }
 
 std::string dtype_text(lockstep_dtype dtype) {
-  switch (dtype) {
-    case LOCKSTEP_F16: return "F16";
-    case LOCKSTEP_BF16: return "BF16";
-    case LOCKSTEP_F32: return "F32";
-    case LOCKSTEP_F64: return "F64";
-    case LOCKSTEP_I32: return "I32";
-    case LOCKSTEP_I64: return "I64";
-  }
+#define LOCKSTEP_ROW(name, ...) \
+  case LOCKSTEP_##name: return #name;
+  switch (dtype) { LOCKSTEP_DTYPES(LOCKSTEP_ROW) }
+#undef LOCKSTEP_ROW
   return format_text("{}", static_cast<int>(dtype));
 }
+
+void require_dtype(lockstep_dtype dtype) {
+  if (lockstep_dtype_kind(dtype) != 0) return;
+#define LOCKSTEP_ROW(name, ...) #name,
+  static constexpr const char* names[] = {LOCKSTEP_DTYPES(LOCKSTEP_ROW)};
+#undef LOCKSTEP_ROW
+  fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; known are {}", dtype_text(dtype), joined(names, ", "));
+}
+
+namespace {
+// The calls that backends could read before they said what they read (backend.h).
+bool is_of_the_first(const prepared_call& prepared) {
+  const lockstep_reduce_desc& d = prepared.call.reduce;
+  const auto old = [](lockstep_dtype dtype) { return dtype <= LOCKSTEP_I64; };
+  const bool half = d.dtype == LOCKSTEP_F16 || d.dtype == LOCKSTEP_BF16;
+  return old(d.dtype) && old(d.result) && d.result != LOCKSTEP_F16 && d.result != LOCKSTEP_BF16 &&
+         !(half && prepared.call.op == LOCKSTEP_REDUCE);
+}
+}  // namespace
 
 void prepare_sequences(prepared_call& prepared) {
   lockstep_reduce_desc& d = prepared.call.reduce;
   const lockstep_dtype natural = lockstep_default_result(d.reduction, d.dtype);
   const bool element = d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX;  // one of src's, never rounded
   const bool may_round = natural == LOCKSTEP_F64 && !element;
-  if (d.result != natural && !(may_round && d.result == LOCKSTEP_F32))
+  const bool rounded = may_round && lockstep_dtype_kind(d.result) == 'f';
+  if (d.result != natural && !rounded)
     fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}, but {} of {} gives {}; set result to LOCKSTEP_{}{}",
          dtype_text(d.result), reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(natural),
-         dtype_text(natural), may_round ? ", or to LOCKSTEP_F32 for one final rounding" : "");
+         dtype_text(natural), may_round ? ", or to LOCKSTEP_F32, F16 or BF16 for one final rounding" : "");
+  if (!is_of_the_first(prepared)) {
+    prepared.reads = 2;
+    prepared.needs =
+        format_text("{} of {} to {}", reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(d.result));
+  }
   require_nonnegative("count", d.count);
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
@@ -74,35 +94,15 @@ void prepare_sequences(prepared_call& prepared) {
   prepared.moved_bytes = static_cast<size_t>(total) * prepared.element_bytes + prepared.dst_span;
 }
 
-prepared_call prepare_reduce(const lockstep_reduce_desc* desc) {
-  prepared_call prepared;
+void prepare_reduce(prepared_call& prepared) {
   lockstep_reduce_desc& d = prepared.call.reduce;
-  prepared.call.op = LOCKSTEP_REDUCE;
-  d = require_desc(desc);
   if (d.reduction < LOCKSTEP_SUM || d.reduction > LOCKSTEP_ARGMAX)
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "reduction is {}; lockstep_reduce does SUM, MIN, MAX, ARGMIN and ARGMAX (squares and norms: "
          "lockstep_square_sum)",
          reduction_text(d.reduction));
-  if (d.dtype != LOCKSTEP_I32 && d.dtype != LOCKSTEP_I64 && d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_F64)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_reduce takes I32, I64, F32 and F64", dtype_text(d.dtype));
+  require_dtype(d.dtype);
   prepare_sequences(prepared);
-  return prepared;
 }
 
 }  // namespace lockstep::lib
-
-using namespace lockstep::lib;
-extern "C" {
-lockstep_status lockstep_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
-                                const lockstep_options* options) {
-  return guarded([&] {
-    prepared_call prepared = prepare_reduce(desc);
-    run(context, prepared, src, dst, options);
-  });
-}
-lockstep_status lockstep_plan_reduce(lockstep_context* context, const lockstep_reduce_desc* desc,
-                                     const lockstep_options* options, lockstep_plan** plan) {
-  return guarded([&] { make_plan(context, prepare_reduce(desc), options, plan); });
-}
-}

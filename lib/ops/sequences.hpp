@@ -7,6 +7,8 @@
 namespace lockstep::lib {
 // "NORM2", "F16"; the number where it is none.
 std::string reduction_text(lockstep_reduction reduction);
+// Refuses what is no dtype, by a text that lists them.
+void require_dtype(lockstep_dtype dtype);
 // Fills spans and flags of a call whose reduction, dtype and result are sound.
 void prepare_sequences(prepared_call& prepared);
 }  // namespace lockstep::lib

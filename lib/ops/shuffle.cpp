@@ -1,15 +1,11 @@
-// shuffle.cpp - warp shuffles over arrays of 32-lane warps: validation and the
-// public calls.
+// shuffle.cpp - warp shuffles over arrays of 32-lane warps: validation.
 #include "checked.hpp"
 #include "ops.hpp"
 
 namespace lockstep::lib {
 
-prepared_call prepare_shuffle(const lockstep_shuffle_desc* desc) {
-  prepared_call prepared;
+void prepare_shuffle(prepared_call& prepared) {
   lockstep_shuffle_desc& d = prepared.call.shuffle;
-  prepared.call.op = LOCKSTEP_SHUFFLE;
-  d = require_desc(desc);
   if (d.kind < LOCKSTEP_SHUFFLE_IDX || d.kind > LOCKSTEP_SHUFFLE_XOR)
     fail(LOCKSTEP_INVALID_ARGUMENT, "kind is {}; use IDX, UP, DOWN or XOR", static_cast<int>(d.kind));
   if (d.element_bytes != 4 && d.element_bytes != 8)
@@ -28,26 +24,10 @@ prepared_call prepare_shuffle(const lockstep_shuffle_desc* desc) {
   prepared.element_bytes = prepared.dst_element_bytes = d.element_bytes;
   prepared.may_alias = true;
   prepared.empty = d.count == 0;
-  if (prepared.empty) return prepared;
+  if (prepared.empty) return;
   const int64_t counts[] = {d.count}, strides[] = {1};
   prepared.src_span = prepared.dst_span = span_bytes("src", 1, counts, strides, d.element_bytes);
   prepared.moved_bytes = 2 * prepared.src_span;
-  return prepared;
 }
 
 }  // namespace lockstep::lib
-
-using namespace lockstep::lib;
-extern "C" {
-lockstep_status lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const void* src,
-                                 void* dst, const lockstep_options* options) {
-  return guarded([&] {
-    prepared_call prepared = prepare_shuffle(desc);
-    run(context, prepared, src, dst, options);
-  });
-}
-lockstep_status lockstep_plan_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc,
-                                      const lockstep_options* options, lockstep_plan** plan) {
-  return guarded([&] { make_plan(context, prepare_shuffle(desc), options, plan); });
-}
-}

@@ -1,5 +1,5 @@
-// stencil.cpp - correlation over a star: validation, the expansion of every form
-// to general coefficients, and the public calls.
+// stencil.cpp - correlation over a star: validation, and the expansion of every
+// form to general coefficients.
 #include <cmath>
 
 #include "checked.hpp"
@@ -29,11 +29,8 @@ std::vector<double> expand(const lockstep_stencil_desc& d) {
 
 }  // namespace
 
-prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
-  prepared_call prepared;
+void prepare_stencil(prepared_call& prepared) {
   lockstep_stencil_desc& d = prepared.call.stencil;
-  prepared.call.op = LOCKSTEP_STENCIL;
-  d = require_desc(desc);
   if (d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_F64)
     fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; stencils take F32 and F64", dtype_text(d.dtype));
   if (d.rank < 1 || d.rank > 3) fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; use 1, 2 or 3", d.rank);
@@ -65,7 +62,7 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
     if (d.shape[k] == 0) prepared.empty = true;
     src_counts[4 - d.rank + k] = d.shape[k];
   }
-  if (prepared.empty) return prepared;
+  if (prepared.empty) return;
   for (int k = 0; k < d.rank; ++k) {
     if (shrink > 0 && d.shape[k] <= shrink)
       fail(LOCKSTEP_INVALID_ARGUMENT,
@@ -111,22 +108,6 @@ prepared_call prepare_stencil(const lockstep_stencil_desc* desc) {
   d.form = LOCKSTEP_GENERAL;
   d.coefficient_count = static_cast<int32_t>(prepared.coefficients.size());
   d.coefficients = prepared.coefficients.data();
-  return prepared;
 }
 
 }  // namespace lockstep::lib
-
-using namespace lockstep::lib;
-extern "C" {
-lockstep_status lockstep_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const void* src,
-                                 void* dst, const lockstep_options* options) {
-  return guarded([&] {
-    prepared_call prepared = prepare_stencil(desc);
-    run(context, prepared, src, dst, options);
-  });
-}
-lockstep_status lockstep_plan_stencil(lockstep_context* context, const lockstep_stencil_desc* desc,
-                                      const lockstep_options* options, lockstep_plan** plan) {
-  return guarded([&] { make_plan(context, prepare_stencil(desc), options, plan); });
-}
-}

@@ -1,4 +1,4 @@
-// transpose.cpp - dst[b][j][i] = src[b][i][j]: validation and the public calls.
+// transpose.cpp - dst[b][j][i] = src[b][i][j]: validation.
 #include "checked.hpp"
 #include "ops.hpp"
 
@@ -23,18 +23,15 @@ std::string why_not_in_place(const lockstep_transpose_desc& d) {
       d.src_batch_stride, d.dst_batch_stride);
 }
 
-prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
-  prepared_call prepared;
+void prepare_transpose(prepared_call& prepared) {
   lockstep_transpose_desc& d = prepared.call.transpose;
-  prepared.call.op = LOCKSTEP_TRANSPOSE;
-  d = require_desc(desc);
   require_element_bytes(d.element_bytes);
   require_nonnegative("rows", d.rows);
   require_nonnegative("cols", d.cols);
   require_nonnegative("batch", d.batch);
   prepared.element_bytes = prepared.dst_element_bytes = d.element_bytes;
   prepared.empty = d.batch == 0 || d.rows == 0 || d.cols == 0;
-  if (prepared.empty) return prepared;
+  if (prepared.empty) return;
   // How far apart the rows of a single one lie means nothing, and may be any number.
   if (d.rows == 1) d.src_ld = d.cols;
   if (d.cols == 1) d.dst_ld = d.rows;
@@ -69,22 +66,6 @@ prepared_call prepare_transpose(const lockstep_transpose_desc* desc) {
   prepared.may_alias = transposes_onto_itself(d) &&
                        (d.batch == 1 || (d.src_batch_stride == d.dst_batch_stride &&
                                          d.src_batch_stride >= static_cast<int64_t>(src_matrix / d.element_bytes)));
-  return prepared;
 }
 
 }  // namespace lockstep::lib
-
-using namespace lockstep::lib;
-extern "C" {
-lockstep_status lockstep_transpose(lockstep_context* context, const lockstep_transpose_desc* desc, const void* src,
-                                   void* dst, const lockstep_options* options) {
-  return guarded([&] {
-    prepared_call prepared = prepare_transpose(desc);
-    run(context, prepared, src, dst, options);
-  });
-}
-lockstep_status lockstep_plan_transpose(lockstep_context* context, const lockstep_transpose_desc* desc,
-                                        const lockstep_options* options, lockstep_plan** plan) {
-  return guarded([&] { make_plan(context, prepare_transpose(desc), options, plan); });
-}
-}

@@ -10,6 +10,7 @@ struct context_object {
   Py_ssize_t users;  // calls that run on it
   bool closed;
   bool on_cpu;  // bound to the CPU by name
+  bool warm;    // a call has run on it, so that its backends are loaded
 };
 
 // The arguments that every operation takes, and the scope around it.
@@ -37,6 +38,7 @@ struct call {
     lockstep_stencil_desc stencil;
     lockstep_shuffle_desc shuffle;
   };
+  const void* description() const { return &reduce; }  // where each of them lies
   // the result
   element type;
   bool same_dtype = true;  // the result has the source's dtype, whatever it is
@@ -100,6 +102,8 @@ PyObject* execute(state& s, call& c, settings& set, array& x, result& r);
 // What a call that has run gives: the result, or the exception of its status.
 PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_status status);
 lockstep_status run(call& c, settings& set, const array& x, const array& dst);
+// Whether C is done sooner than other threads would have taken the interpreter's lock.
+bool is_brief(const call& c, const settings& set, const context_object& context, const array& x, const array& dst);
 // Whether a call with these arrays is queued on their stream, and the stream.
 void queue_on(settings& set, const array& x, const array& dst);
 bool after_call(state& s, lockstep_op op);

@@ -6,17 +6,16 @@
 
 namespace lockstep::python {
 
+bool is_brief(const call& c, const settings& set, const context_object& context, const array& x, const array& dst) {
+  constexpr int64_t few = 512;  // elements: no more than a few microseconds, by any variant
+  return x.size <= few && dst.size <= few && !x.on_device() && !dst.on_device() && c.op != LOCKSTEP_STENCIL &&
+         context.warm && !set.options.backend && !LOCKSTEP_MUTANT("python_lock_given_for_little");
+}
+
 lockstep_status run(call& c, settings& set, const array& x, const array& dst) {
   lockstep_context* const context = set.context->handle;
-  const without_gil released;
-  switch (c.op) {
-    case LOCKSTEP_TRANSPOSE: return lockstep_transpose(context, &c.transpose, x.data, dst.data, &set.options);
-    case LOCKSTEP_PERMUTE: return lockstep_permute(context, &c.permute, x.data, dst.data, &set.options);
-    case LOCKSTEP_SQUARE_SUM: return lockstep_square_sum(context, &c.reduce, x.data, dst.data, &set.options);
-    case LOCKSTEP_REDUCE: return lockstep_reduce(context, &c.reduce, x.data, dst.data, &set.options);
-    case LOCKSTEP_STENCIL: return lockstep_stencil(context, &c.stencil, x.data, dst.data, &set.options);
-    default: return lockstep_shuffle(context, &c.shuffle, x.data, dst.data, &set.options);
-  }
+  const without_gil released(!is_brief(c, set, *set.context, x, dst));
+  return lockstep_execute(context, c.op, c.description(), x.data, dst.data, &set.options);
 }
 
 void queue_on(settings& set, const array& x, const array& dst) {
@@ -39,7 +38,9 @@ bool after_call(state& s, lockstep_op op) {
 PyObject* execute(state& s, call& c, settings& set, array& x, result& r) {
   queue_on(set, x, r.dst);
   if (r.adopt) set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};  // its library knows nothing of this stream
-  return conclude(s, c, x, r, run(c, set, x, r.dst));
+  const lockstep_status status = run(c, set, x, r.dst);
+  set.context->warm |= status == LOCKSTEP_OK;
+  return conclude(s, c, x, r, status);
 }
 
 PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_status status) {

@@ -110,7 +110,7 @@ PyObject* context_set_backend(PyObject* self, PyObject* argument) {
   const char* name = nullptr;
   if (!read_text(*state_of_object(self), argument, "backend", &name)) return nullptr;
   PyObject* const done = answer(self, [&](lockstep_context* c) { return lockstep_context_set_backend(c, name); });
-  if (done) as_context(self)->on_cpu = names_cpu(name);
+  if (done) as_context(self)->on_cpu = names_cpu(name), as_context(self)->warm = false;
   return done;
 }
 

@@ -42,9 +42,8 @@ const char* element_name(const element& e, char (&text)[64]) {
   return text;
 }
 
-array::~array() {
+void array::give_back() {
   if (has_view) PyBuffer_Release(&view);
-  if (!versioned && !managed) return;
   // A deleter may be Python code, which must not meet the exception that is on its way.
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);

@@ -23,7 +23,9 @@ const char* element_name(const element& e, char (&text)[64]);
 
 struct array {
   array() = default;
-  ~array();
+  ~array() {
+    if (has_view || versioned || managed) give_back();
+  }
   array(const array&) = delete;
   array& operator=(const array&) = delete;
 
@@ -44,6 +46,7 @@ struct array {
   bool on_device() const { return device.type == dlpack::cuda || device.type == dlpack::cuda_managed; }
 
   // What holds the memory.
+  void give_back();
   Py_buffer view;
   bool has_view = false;
   dlpack::versioned* versioned = nullptr;
@@ -60,6 +63,11 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
 bool finish_import(state& s, array& in, const char* name);
 // NumPy's array by its structure; false without an exception where the buffer protocol must say more.
 bool import_ndarray(state& s, PyObject* object, const char* name, array& in);
+// Takes the functions of a NumPy of a known binary interface; false where it is another.
+bool use_numpy(state& s, PyObject* capsule);
+// With these functions: a number from its bytes, and memory for an array of this type, or of like's where it is given.
+PyObject* numpy_scalar(state& s, lockstep_dtype dtype, void* value);
+PyObject* numpy_empty(state& s, const array* like, lockstep_dtype dtype, int rank, const int64_t* shape);
 // A Buffer of lockstep's own; one without memory has data NULL.
 bool import_own(state& s, PyObject* object, const char* name, array& in);
 // The strides of a packed array.

@@ -146,10 +146,9 @@ PyObject* empty(PyObject* module, PyObject* arguments) {
                      lockstep_memory(kind), backend, device, with_memory != 0);
 }
 
-// The version of the binary interface that a NumPy's table of functions tells, in its first place.
-PyObject* numpy_abi(PyObject*, PyObject* capsule) {
-  auto* const functions = static_cast<void**>(PyCapsule_GetPointer(capsule, nullptr));
-  return functions ? PyLong_FromUnsignedLong(reinterpret_cast<unsigned (*)()>(functions[0])()) : nullptr;
+PyObject* numpy_functions(PyObject* module, PyObject* capsule) {
+  const bool known = use_numpy(*state_of(module), capsule);
+  return PyErr_Occurred() ? nullptr : Py_NewRef(known ? Py_True : Py_False);
 }
 
 PyMethodDef inquiries[] = {{"last_run", last_run, METH_NOARGS, nullptr},
@@ -161,7 +160,7 @@ PyMethodDef inquiries[] = {{"last_run", last_run, METH_NOARGS, nullptr},
                            {"get_default", get_default, METH_NOARGS, nullptr},
                            {"set_default", set_default, METH_O, nullptr},
                            {"empty", empty, METH_VARARGS, nullptr},
-                           {"numpy_abi", numpy_abi, METH_O, nullptr},
+                           {"numpy_functions", numpy_functions, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 int execute_module(PyObject* module) {
@@ -176,12 +175,11 @@ int execute_module(PyObject* module) {
     if (!table || !(s.errors[k] = PySequence_GetItem(table.get(), k))) return -1;
   s.helpers = PyImport_ImportModule("lockstep._kinds");
   s.kinds = PyDict_New();
-  s.attribute_dtype = PyUnicode_InternFromString("dtype");
   s.attribute_requires_grad = PyUnicode_InternFromString("requires_grad");
   s.attribute_is_neg = PyUnicode_InternFromString("is_neg");
   s.attribute_is_conj = PyUnicode_InternFromString("is_conj");
-  if (!s.helpers || !s.kinds || !s.attribute_dtype || !s.attribute_requires_grad || !s.attribute_is_neg ||
-      !s.attribute_is_conj || !add_context(s) || !add_plan(s) || !add_buffer(s))
+  if (!s.helpers || !s.kinds || !s.attribute_requires_grad || !s.attribute_is_neg || !s.attribute_is_conj ||
+      !add_context(s) || !add_plan(s) || !add_buffer(s))
     return -1;
   return PyModule_AddStringConstant(module, "version", lockstep_version()) != 0 || add_operations(module) != 0 ||
                  PyModule_AddFunctions(module, inquiries) != 0

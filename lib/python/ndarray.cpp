@@ -1,6 +1,7 @@
-// ndarray.cpp - NumPy's arrays by their structure, a tenth of the time that the buffer protocol takes.
-// Watch   lockstep/_kinds.py has asked NumPy for the version of its binary interface, of which this is a part.
-// Source  NumPy's documentation, "Array API", PyArrayObject and PyArray_Descr.
+// ndarray.cpp - NumPy's arrays by their structure and its table of functions, a tenth of the time that the buffer
+// protocol and calls of Python take.
+// Watch   use_numpy has looked at the version of NumPy's binary interface, of which structure and places are a part.
+// Source  NumPy's documentation, "Array API", PyArrayObject and PyArray_Descr, and its header __multiarray_api.h.
 #include "exchange.hpp"
 
 namespace lockstep::python {
@@ -44,8 +45,43 @@ constexpr number numbers[] = {{dlpack::boolean, 0},
                               {dlpack::complex, 3},
                               {dlpack::complex, 4}};
 constexpr int half = 23;
+// The same numbers by lockstep_dtype; NumPy has none of its own for bfloat16.
+constexpr int type_numbers[] = {-1, half, -1, 11, 12, 5, sizeof(long) == 8 ? 7 : 9};
+
+// Places in the table.
+enum place : int { version = 0, descriptor_of = 45, scalar = 60, empty = 184 };
+template <class Function>
+Function* function_at(state& s, place where) {
+  return reinterpret_cast<Function*>(s.numpy[where]);
+}
+PyObject* descriptor(state& s, lockstep_dtype dtype) {
+  return function_at<PyObject*(int)>(s, descriptor_of)(type_numbers[dtype]);
+}
 
 }  // namespace
+
+bool use_numpy(state& s, PyObject* capsule) {
+  s.numpy = static_cast<void**>(PyCapsule_GetPointer(capsule, nullptr));
+  if (!s.numpy) return false;
+  const unsigned found = function_at<unsigned()>(s, version)();
+  if (found != 0x01000009 && found != 0x02000000) s.numpy = nullptr;
+  return s.numpy;
+}
+
+PyObject* numpy_scalar(state& s, lockstep_dtype dtype, void* value) {
+  const ref type(descriptor(s, dtype));
+  return type ? function_at<PyObject*(void*, PyObject*, PyObject*)>(s, scalar)(value, type.get(), nullptr) : nullptr;
+}
+
+PyObject* numpy_empty(state& s, const array* like, lockstep_dtype dtype, int rank, const int64_t* shape) {
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+  PyObject* const type = !like ? descriptor(s, dtype)
+                         : like->producer->ndarray
+                             ? Py_NewRef(reinterpret_cast<PyObject*>(reinterpret_cast<ndarray*>(like->object)->dtype))
+                             : PyObject_GetAttrString(like->object, "dtype");
+  if (!type) return nullptr;  // else the function takes the reference
+  return function_at<PyObject*(int, const int64_t*, PyObject*, int)>(s, empty)(rank, shape, type, 0);
+}
 
 bool import_ndarray(state& s, PyObject* object, const char* name, array& in) {
   const auto& a = *reinterpret_cast<const ndarray*>(object);

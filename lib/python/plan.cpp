@@ -1,7 +1,9 @@
 // plan.cpp - the type _core.Plan: a call that is described once and executed often.
-#include <cstring>
+#include <cstddef>
 
 #include "call.hpp"
+// after Python.h
+#include <structmember.h>
 
 namespace lockstep::python {
 namespace {
@@ -30,7 +32,8 @@ struct plan_data {
 };
 
 struct plan_object {
-  PyObject_HEAD lockstep_plan* handle;
+  PyObject_HEAD PyObject* (*call)(PyObject*, PyObject* const*, size_t, PyObject*);
+  lockstep_plan* handle;
   PyObject* context;
   PyObject* offsets;
   PyObject* module;
@@ -55,11 +58,12 @@ void plan_dealloc(PyObject* self) {
   Py_DECREF(reinterpret_cast<PyObject*>(type));
 }
 
-// Runs a C call on the plan alone and without the GIL.
+// Runs a C call on the plan alone and, but for a brief one that need not wait, without the GIL.
 template <class Call>
-lockstep_status alone(plan_object* p, Call&& run_it) {
-  const without_gil released;
-  PyThread_acquire_lock(p->data->turn, WAIT_LOCK);
+lockstep_status alone(plan_object* p, bool brief, Call&& run_it) {
+  brief = brief && PyThread_acquire_lock(p->data->turn, NOWAIT_LOCK);
+  const without_gil released(!brief);
+  if (!brief) PyThread_acquire_lock(p->data->turn, WAIT_LOCK);
   const lockstep_status status = run_it();
   PyThread_release_lock(p->data->turn);
   return status;
@@ -77,25 +81,44 @@ bool take_arrays(state& s, plan_object* p, PyObject* x, PyObject* out, settings&
   return require_packed_out(s, to.dst);
 }
 
-PyObject* plan_call(PyObject* self, PyObject* arguments, PyObject* keywords) {
-  static const char* names[] = {"x", "out", "stream", "check", nullptr};
-  PyObject *x = nullptr, *out = nullptr, *stream = nullptr;
-  int check = 0;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OOp:Plan", const_cast<char**>(names), &x, &out, &stream,
-                                   &check))
-    return nullptr;
+PyObject* plan_call(PyObject* self, PyObject* const* arguments, size_t given, PyObject* keywords) {
+  static constexpr keyword names[] = {kw_x, kw_out, kw_stream, kw_check};
   plan_object* p = as_plan(self);
   state& s = *state_of(p->module);
+  values v;
   settings set;
   array from;
   result to;
-  set.check = check != 0;
-  if (!import_stream(s, stream, &set.stream) || !take_arrays(s, p, x, out, set, from, to)) return nullptr;
+  // The count's highest bit is the caller's.
+  if (!parse(s, "Plan", names, 1, 4, 1, arguments, static_cast<Py_ssize_t>(given << 1 >> 1), keywords, v) ||
+      !read_flag(v[kw_check], &set.check) || !import_stream(s, v[kw_stream], &set.stream) ||
+      !take_arrays(s, p, v[kw_x], v[kw_out], set, from, to))
+    return nullptr;
   queue_on(set, from, to.dst);
   if (to.adopt) set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};
-  const lockstep_status status =
-      alone(p, [&] { return lockstep_plan_execute(p->handle, from.data, to.dst.data, &set.options); });
-  return conclude(s, p->data->description, from, to, status);
+  const call& c = p->data->description;
+  auto& context = *reinterpret_cast<context_object*>(p->context);
+  const lockstep_status status = alone(p, is_brief(c, set, context, from, to.dst), [&] {
+    return lockstep_plan_execute(p->handle, from.data, to.dst.data, &set.options);
+  });
+  context.warm |= status == LOCKSTEP_OK;
+  return conclude(s, c, from, to, status);
+}
+
+// The same from a tuple and a dict, by which older ways of Python call.
+PyObject* plan_call_packed(PyObject* self, PyObject* arguments, PyObject* named) {
+  const Py_ssize_t given = PyTuple_Size(arguments), count = named ? PyDict_Size(named) : 0;
+  const ref keywords(PyTuple_New(count));
+  PyObject* all[8];
+  if (!keywords) return nullptr;
+  if (given + count > 8) return PyErr_Format(PyExc_TypeError, "Plan() was given %zd arguments", given + count);
+  for (Py_ssize_t i = 0; i < given; ++i) all[i] = PyTuple_GetItem(arguments, i);
+  PyObject *name = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0, i = 0; named && PyDict_Next(named, &at, &name, &value); ++i) {
+    all[given + i] = value;
+    if (PyTuple_SetItem(keywords.get(), i, Py_NewRef(name)) != 0) return nullptr;
+  }
+  return plan_call(self, all, static_cast<size_t>(given), keywords.get());
 }
 
 PyObject* plan_measure(PyObject* self, PyObject* arguments, PyObject* keywords) {
@@ -115,7 +138,7 @@ PyObject* plan_measure(PyObject* self, PyObject* arguments, PyObject* keywords) 
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "samples is %d; give 1 to 1000000", samples);
   auto* const ms = static_cast<double*>(PyMem_Malloc(static_cast<size_t>(samples) * sizeof(double)));
   if (!ms) return PyErr_NoMemory();
-  const lockstep_status status = alone(p, [&] {
+  const lockstep_status status = alone(p, false, [&] {
     return lockstep_plan_measure(p->handle, from.data, to.dst.data, cold ? unsigned{LOCKSTEP_COLD} : 0u, samples, ms);
   });
   ref list(status == LOCKSTEP_OK ? PyList_New(samples) : raise_status(s, status));
@@ -141,17 +164,22 @@ PyGetSetDef properties[] = {
     {"workspace_bytes", get_workspace, nullptr, "Bytes of workspace that an execution needs at most.", nullptr},
     {"op", get_op, nullptr, "The C library's name of the operation.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(plan_object, call), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(plan_dealloc)},
-    {Py_tp_call, reinterpret_cast<void*>(plan_call)},
+    {Py_tp_call, reinterpret_cast<void*>(plan_call_packed)},
+    {Py_tp_members, members},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {Py_tp_doc, const_cast<char*>("A call with backend, variant and workspace chosen beforehand. "
                                   "plan(x, *, out=None, stream=None, check=False) runs it on an array like the "
                                   "one it was made for. Made by the functions of lockstep.plan.")},
     {0, nullptr}};
+// The stable interface names this flag and the type of its function from CPython 3.12 on; 3.11 knows both.
+constexpr unsigned have_vectorcall = 1u << 11;
 PyType_Spec spec = {"lockstep._core.Plan", sizeof(plan_object), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | have_vectorcall, slots};
 
 }  // namespace
 
@@ -159,6 +187,7 @@ PyObject* make_plan(state& s, const call& described, settings& set, const array&
   const ref made(reinterpret_cast<allocfunc>(PyType_GetSlot(s.plan_type, Py_tp_alloc))(s.plan_type, 0));
   if (!made) return nullptr;
   plan_object* p = as_plan(made.get());
+  p->call = plan_call;
   p->data = new plan_data{described, {x.type, x.on_device(), x.device.id, x.rank, {}, {}}};
   for (int k = 0; k < x.rank; ++k) p->data->from.shape[k] = x.shape[k], p->data->from.strides[k] = x.strides[k];
   p->module = Py_NewRef(s.module);
@@ -177,14 +206,7 @@ PyObject* make_plan(state& s, const call& described, settings& set, const array&
   lockstep_status status;
   {
     const without_gil released;
-    switch (c.op) {
-      case LOCKSTEP_TRANSPOSE: status = lockstep_plan_transpose(context, &c.transpose, &set.options, &p->handle); break;
-      case LOCKSTEP_PERMUTE: status = lockstep_plan_permute(context, &c.permute, &set.options, &p->handle); break;
-      case LOCKSTEP_SQUARE_SUM: status = lockstep_plan_square_sum(context, &c.reduce, &set.options, &p->handle); break;
-      case LOCKSTEP_REDUCE: status = lockstep_plan_reduce(context, &c.reduce, &set.options, &p->handle); break;
-      case LOCKSTEP_STENCIL: status = lockstep_plan_stencil(context, &c.stencil, &set.options, &p->handle); break;
-      default: status = lockstep_plan_shuffle(context, &c.shuffle, &set.options, &p->handle); break;
-    }
+    status = lockstep_plan_create(context, c.op, c.description(), &set.options, &p->handle);
     if (status == LOCKSTEP_OK) status = lockstep_plan_workspace(p->handle, &p->data->workspace_bytes);
   }
   if (status != LOCKSTEP_OK) return raise_status(s, status);

@@ -9,24 +9,6 @@ const char* name_of(lockstep_dtype dtype) {
   return names[dtype];
 }
 
-bool load_numpy(state& s) {
-  if (s.numpy_empty) return true;
-  const ref module(PyImport_ImportModule("numpy"));
-  if (!module) return false;
-  const ref make(PyObject_GetAttrString(module.get(), "dtype"));
-  for (int d = LOCKSTEP_F16; make && d <= LOCKSTEP_I64; ++d) {
-    if (d == LOCKSTEP_BF16) continue;
-    s.numpy_dtypes[d] = PyObject_CallFunction(make.get(), "s", name_of(lockstep_dtype(d)));
-    if (!s.numpy_dtypes[d]) return false;
-  }
-  // What a pickled scalar is made by: (function, (dtype, bytes)). The types themselves take a Python number, and twice
-  // as long.
-  const ref zero(PyObject_CallMethod(module.get(), "float64", "d", 0.0));
-  const ref parts(zero ? PyObject_CallMethod(zero.get(), "__reduce__", nullptr) : nullptr);
-  if (!parts || !(s.numpy_scalar = PySequence_GetItem(parts.get(), 0))) return false;
-  return make && (s.numpy_empty = PyObject_GetAttrString(module.get(), "empty"));
-}
-
 ref shape_tuple(int rank, const int64_t* shape) {
   ref tuple(PyTuple_New(rank));
   for (int k = 0; tuple && k < rank; ++k) {
@@ -76,14 +58,11 @@ bool allocate(state& s, const array& x, const element* type, int rank, const int
   const element& wanted = type ? *type : x.type;
   const lockstep_dtype dtype = dtype_of(wanted);
   if (x.producer->table && wanted.code != other_bytes) return allocate_by_table(s, x, wanted, rank, shape, to);
-  const ref tuple = shape_tuple(rank, shape);
-  if (!tuple) return false;
-  if (x.producer->library == numpy) {
-    if (!load_numpy(s)) return false;
-    const ref own(type ? Py_NewRef(s.numpy_dtypes[dtype]) : PyObject_GetAttr(x.object, s.attribute_dtype));
-    if (!own) return false;
-    to.object = ref(PyObject_CallFunctionObjArgs(s.numpy_empty, tuple.get(), own.get(), nullptr));
+  if (x.producer->library == numpy && s.numpy) {
+    to.object = ref(numpy_empty(s, type ? nullptr : &x, dtype, rank, shape));
   } else {
+    const ref tuple = shape_tuple(rank, shape);
+    if (!tuple) return false;
     const ref name(type ? PyUnicode_FromString(name_of(dtype)) : Py_NewRef(Py_None));
     if (!name) return false;
     to.object = call_helper(s, "empty", x.object, tuple.get(), name.get());
@@ -129,7 +108,6 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
     return true;
   }
   if (c.scalar && x.producer->library == numpy) {
-    if (!load_numpy(s)) return false;
     to.scalar = true;
     dst.data = to.value;
     dst.type = c.type;
@@ -142,9 +120,10 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
 
 PyObject* finish_result(state& s, const call& c, const array& x, result& r) {
   if (r.scalar) {
-    const ref bytes(PyBytes_FromStringAndSize(r.value, c.type.bytes));
-    return bytes ? PyObject_CallFunctionObjArgs(s.numpy_scalar, s.numpy_dtypes[dtype_of(c.type)], bytes.get(), nullptr)
-                 : nullptr;
+    if (s.numpy) return numpy_scalar(s, dtype_of(c.type), r.value);
+    const ref bytes(PyBytes_FromStringAndSize(r.value, c.type.bytes)),
+        name(PyUnicode_FromString(name_of(dtype_of(c.type))));
+    return bytes && name ? call_helper(s, "scalar", bytes.get(), name.get()).release() : nullptr;
   }
   if (LOCKSTEP_MUTANT("python_result_never_freed")) Py_XINCREF(r.object.get());
   if (!r.adopt) return r.object.release();

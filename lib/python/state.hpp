@@ -90,12 +90,8 @@ struct state {
   PyTypeObject* context_type;
   PyTypeObject* plan_type;
   PyTypeObject* buffer_type;
-  // NumPy's, once an array of it has been seen
-  PyObject* numpy_empty;
-  PyObject* numpy_dtypes[LOCKSTEP_I64 + 1];
-  PyObject* numpy_scalar;     // makes a scalar of a dtype and its bytes
-  PyObject* attribute_dtype;  // interned, as those below
-  PyObject* attribute_requires_grad;
+  void** numpy;  // its table of functions, once an array of a NumPy of a known binary interface has been seen
+  PyObject* attribute_requires_grad;  // interned, as those below
   PyObject* attribute_is_neg;
   PyObject* attribute_is_conj;
 };

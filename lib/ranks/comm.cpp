@@ -73,6 +73,7 @@ lockstep_options lockstep_comm::options_of(int32_t seat) const {
   lockstep_options options = lockstep_options_defaults();
   const std::string& name = backends[static_cast<size_t>(seat)];
   options.backend = name.empty() ? nullptr : name.c_str();
+  options.stream = stream;
   return options;
 }
 
@@ -98,54 +99,95 @@ void lockstep_comm::receive(int32_t process, void* data, size_t bytes, std::vect
   requests.push_back(p);
 }
 
-void lockstep_comm::wait(std::vector<pending>& requests, const std::function<void(size_t)>& arrived) {
+namespace lockstep::ranks {
+
+bool arrivals::all_done() const {
+  return std::all_of(requests_.begin(), requests_.end(), [](const pending& p) { return p.done; });
+}
+
+bool arrivals::test() {
+  bool any = false;
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    pending& r = requests_[i];
+    if (r.done) continue;
+    int done = 0;
+    const int result = comm_.engine.test(comm_.engine.user, &r.request, &done, &r.received);
+    if (result == LOCKSTEP_ENGINE_TRUNCATED)
+      comm_.close(LOCKSTEP_MISMATCH, format_text("{} sent a longer message than this call has; make the same calls in "
+                                                 "the same order on every rank",
+                                                 comm_.name_of(r.process)));
+    if (result != 0)
+      comm_.close(LOCKSTEP_RANK_LOST,
+                  format_text("a message between this process and {} failed: {}", comm_.name_of(r.process),
+                              comm_.engine.error(comm_.engine.user, result)));
+    if (done == 0) continue;
+    r.done = any = true;
+    arrived_(i);
+  }
+  return any;
+}
+
+bool arrivals::await_ready() { return all_done(); }
+
+void arrivals::await_suspend(std::coroutine_handle<> rest) {
+  rest_ = rest;
+  comm_.waiting = this;
+}
+
+void arrivals::await_resume() {
+  comm_.waiting = nullptr;
+  if (failed_) std::rethrow_exception(failed_);
+}
+
+}  // namespace lockstep::ranks
+
+bool lockstep_comm::drive(task& t, bool to_end) {
   auto since = clock::now();
-  waiting = &requests;
-  const std::unique_ptr<lockstep_comm, void (*)(lockstep_comm*)> no_longer(
-      this, [](lockstep_comm* comm) { comm->waiting = nullptr; });
-  for (int64_t idle = 0;; ++idle) {
-    bool all = true;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      if (requests[i].done) continue;
-      int done = 0;
-      const int result = engine.test(engine.user, &requests[i].request, &done, &requests[i].received);
-      if (result == LOCKSTEP_ENGINE_TRUNCATED)
-        close(LOCKSTEP_MISMATCH, format_text("{} sent a longer message than this call has; make the same calls in the "
-                                             "same order on every rank",
-                                             name_of(requests[i].process)));
-      if (result != 0)
-        close(LOCKSTEP_RANK_LOST, format_text("a message between this process and {} failed: {}",
-                                              name_of(requests[i].process), engine.error(engine.user, result)));
-      if (done == 0) {
-        all = false;
-        continue;
+  if (waiting == nullptr) t.resume();
+  for (int64_t idle = 0; !t.done(); ++idle) {
+    arrivals& now = *waiting;
+    bool any = false;
+    try {
+      any = now.test();
+      const bool silent = timeout_ms >= 0 && clock::now() - since > std::chrono::milliseconds(timeout_ms);
+      if (!any && to_end && silent && !LOCKSTEP_MUTANT("ranks_deadline_ignored")) {
+        std::set<int32_t> missed;
+        for (const pending& r : now.requests_)
+          if (!r.done) missed.insert(r.process);
+        lost(missed, -1);
       }
-      requests[i].done = true;
-      arrived(i);
+    } catch (...) {
+      now.failed_ = std::current_exception();
+    }
+    const bool over = now.failed_ || now.all_done();
+    if (over) now.rest_.resume();
+    if (any || over) {
       since = clock::now();
       idle = 0;
-    }
-    if (all) return;
-    // Ranks may outnumber the processors: whoever waits gives way, first for a turn, then for longer.
-    if (idle < 200)
+    } else if (!to_end) {
+      return false;
+    } else if (idle < 200) {
+      // Ranks may outnumber the processors: whoever waits gives way, first for a turn, then for longer.
       std::this_thread::yield();
-    else
+    } else {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (timeout_ms >= 0 && clock::now() - since > std::chrono::milliseconds(timeout_ms) &&
-        !LOCKSTEP_MUTANT("ranks_deadline_ignored")) {
-      std::set<int32_t> silent;
-      for (const pending& r : requests)
-        if (!r.done) silent.insert(r.process);
-      lost(silent, -1);
     }
   }
+  return true;
+}
+
+void lockstep_comm::run(task t) {
+  progress(true);
+  require_open();
+  drive(t, true);
+  t.result();
 }
 
 // Who waits for a rank that is gone is silent itself. So everyone tells everyone first that it is alive and whom it
 // misses, and for a moment listens: named is who stays silent even then. told_by: the process that was first, or -1.
 void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
   const bool named_here = missed.erase(engine.process) != 0;
-  std::vector<pending> none, &requests = waiting != nullptr ? *waiting : none;
+  std::vector<pending> none, &requests = waiting != nullptr ? waiting->requests_ : none;
   if (missed.empty())
     for (const pending& r : requests)
       if (!r.done && r.process != told_by) missed.insert(r.process);
@@ -268,150 +310,4 @@ void lockstep_comm::check(int32_t process, const void* message, size_t received_
           format_text("{} of {} bytes of a message from {} arrived", received_bytes - sizeof head, head.bytes, from));
   if (head.status != LOCKSTEP_OK)
     so_far.note(static_cast<lockstep_status>(head.status), head.rank, std::string(text, text_length));
-}
-
-namespace {
-// What processes tell each other to agree. Joining two is idempotent, so that it does not matter how often a record
-// arrives: after ceil(log2 p) rounds everyone has what everyone had.
-struct record {
-  header head;
-  uint64_t low[2], high[2];  // of the digests
-  int32_t status, rank;      // the failed rank with the lowest number
-  char text[text_bytes];
-
-  void join(const record& other) {
-    if (std::lexicographical_compare(other.low, other.low + 2, low, low + 2)) std::memcpy(low, other.low, sizeof low);
-    if (std::lexicographical_compare(high, high + 2, other.high, other.high + 2))
-      std::memcpy(high, other.high, sizeof high);
-    if (other.status != LOCKSTEP_OK && (status == LOCKSTEP_OK || other.rank < rank)) {
-      status = other.status;
-      rank = other.rank;
-      std::memcpy(text, other.text, sizeof text);
-    }
-  }
-};
-
-void digest_of(const described& d, uint64_t out[2]) {
-  out[0] = 0xCBF29CE484222325u, out[1] = 0x9E3779B97F4A7C15u;
-  for (const int64_t v : d.values)
-    for (int k = 0; k < 2; ++k) {
-      uint64_t x = out[k] ^ static_cast<uint64_t>(v);
-      x *= k == 0 ? 0xFF51AFD7ED558CCDu : 0xC4CEB9FE1A85EC53u;
-      out[k] = x ^ x >> 29;
-    }
-}
-}  // namespace
-
-failure lockstep_comm::worst(const failure& own, uint64_t* low, uint64_t* high) {
-  if (dry) return own;
-  const int32_t p = engine.processes, me = engine.process;
-  const uint64_t number = agreements++;
-  record mine{};
-  std::memcpy(mine.low, low, sizeof mine.low);
-  std::memcpy(mine.high, high, sizeof mine.high);
-  mine.status = own.status;
-  mine.rank = own.rank;
-  std::strncpy(mine.text, own.text.c_str(), text_bytes - 1);
-  // Parked where the communicator closes: the transport may still use them.
-  auto buffers = std::make_unique<record[]>(2);
-  try {
-    uint64_t round = 0;
-    for (int64_t step = 1; step < p; step *= 2, ++round) {
-      const auto to = static_cast<int32_t>((me + step) % p), from = static_cast<int32_t>((me - step + p) % p);
-      const uint64_t what = what_of(kind::agree, 0, number, round);
-      std::vector<pending> requests;
-      receive(from, &buffers[1], sizeof(record), requests);
-      buffers[0] = mine;
-      failure none;
-      buffers[0].head = next_header(to, what, none);
-      buffers[0].head.bytes = sizeof(record) - sizeof(header);
-      send(to, &buffers[0], sizeof(record), requests);
-      wait(requests, [&](size_t i) {
-        if (i != 0) return;
-        failure poison;
-        check(from, &buffers[1], requests[0].received, what, poison);
-        mine.join(buffers[1]);
-      });
-      if (LOCKSTEP_MUTANT("ranks_agreement_skips_a_round") && step * 2 < p) step *= 2;
-    }
-  } catch (...) {
-    buffers.release();
-    throw;
-  }
-  std::memcpy(low, mine.low, sizeof mine.low);
-  std::memcpy(high, mine.high, sizeof mine.high);
-  failure all;
-  if (mine.status != LOCKSTEP_OK) all.note(static_cast<lockstep_status>(mine.status), mine.rank, mine.text);
-  return all;
-}
-
-void lockstep_comm::agree(const failure& own, const described& what) {
-  uint64_t digest[2];
-  digest_of(what, digest);
-  uint64_t low[2] = {digest[0], digest[1]}, high[2] = {digest[0], digest[1]};
-  if (own.any()) {  // its arguments are wrong in themselves: not to be compared
-    low[0] = low[1] = UINT64_MAX;
-    high[0] = high[1] = 0;
-  }
-  const failure all = worst(own, low, high);
-  if (all.any()) {
-    if (own.any()) throw error{own.status, own.text};
-    fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", all.rank, all.text);
-  }
-  if (low[0] == high[0] && low[1] == high[1]) return;
-
-  // Ranks differ: process 0 sends what it has, each finds its first difference, and the lowest rank's is told.
-  const uint64_t step = what_of(kind::details, 0, agreements, 0);
-  failure difference;
-  auto* parked = new std::vector<std::vector<char>>;
-  const size_t bytes = what.values.size() * sizeof(int64_t);
-  std::vector<pending> requests;
-  if (engine.process == 0) {
-    for (int32_t p = 1; p < engine.processes; ++p) {
-      // The size goes first: descriptions differ in length too.
-      for (const bool data : {false, true}) {
-        auto& buffer = parked->emplace_back(sizeof(header) + (data ? bytes : 8));
-        failure none;
-        header head = next_header(p, step, none);
-        head.bytes = buffer.size() - sizeof head;
-        std::memcpy(buffer.data(), &head, sizeof head);
-        const auto count = static_cast<uint64_t>(bytes);
-        std::memcpy(buffer.data() + sizeof head, data ? static_cast<const void*>(what.values.data()) : &count,
-                    data ? bytes : 8);
-        send(p, buffer.data(), buffer.size(), requests);
-      }
-    }
-    wait(requests, [](size_t) {});
-  } else {
-    failure none;
-    const auto get = [&](size_t length) -> const char* {
-      auto& buffer = parked->emplace_back(sizeof(header) + length);
-      requests.clear();
-      receive(0, buffer.data(), buffer.size(), requests);
-      wait(requests, [](size_t) {});
-      check(0, buffer.data(), requests[0].received, step, none);
-      return buffer.data() + sizeof(header);
-    };
-    uint64_t length = 0;
-    std::memcpy(&length, get(8), 8);
-    const char* data = get(static_cast<size_t>(length));
-    const size_t theirs = static_cast<size_t>(length) / sizeof(int64_t), ours = what.values.size();
-    for (size_t i = 0; i < std::max(theirs, ours); ++i) {
-      int64_t value = 0;
-      if (i < theirs) std::memcpy(&value, data + i * sizeof value, sizeof value);
-      if (i < theirs && i < ours && value == what.values[i]) continue;
-      const std::string name = i < ours ? what.names[i] : "an argument that this rank lacks";
-      difference.note(
-          LOCKSTEP_MISMATCH, first(),
-          i < ours && i < theirs
-              ? format_text("{} is {} on rank {} and {} on rank 0; give the same on every rank", name, what.values[i],
-                            first(), value)
-              : format_text("{} is given on rank {} or on rank 0 only; give the same on every rank", name, first()));
-      break;
-    }
-  }
-  delete parked;
-  uint64_t none[2] = {0, 0}, also_none[2] = {0, 0};
-  const failure told = worst(difference, none, also_none);
-  fail(LOCKSTEP_MISMATCH, "{}", told.any() ? told.text : "the ranks' arguments differ; give the same on every rank");
 }

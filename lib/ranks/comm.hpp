@@ -3,8 +3,10 @@
 #pragma once
 
 #include <chrono>
+#include <coroutine>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,6 +14,7 @@
 
 #include "../options.hpp"
 #include "lockstep/ranks.h"
+#include "task.hpp"
 
 namespace lockstep::ranks {
 
@@ -67,6 +70,29 @@ struct pending {
   bool done = false;
 };
 
+// co_await of it goes on when all requests are done; arrived(i) tells of each. (With a name: GCC 12 may destroy
+// temporaries of an awaited expression twice.)
+class arrivals {
+ public:
+  arrivals(lockstep_comm& comm, std::vector<pending>& requests, std::function<void(size_t)> arrived)
+      : comm_(comm), requests_(requests), arrived_(std::move(arrived)) {}
+  bool await_ready();
+  void await_suspend(std::coroutine_handle<> rest);
+  void await_resume();
+
+ private:
+  friend lockstep_comm;
+  bool test();  // true: something has come
+  bool all_done() const;
+  lockstep_comm& comm_;
+  std::vector<pending>& requests_;
+  std::function<void(size_t)> arrived_;
+  std::coroutine_handle<> rest_;
+  std::exception_ptr failed_;
+};
+
+struct execution;  // plan.hpp
+
 }  // namespace lockstep::ranks
 
 struct lockstep_comm {
@@ -89,8 +115,9 @@ struct lockstep_comm {
   std::vector<uint64_t> sent, received;  // messages to and from each process
   lockstep_status closed = LOCKSTEP_OK;
   std::string reason;
-  lockstep_status late = LOCKSTEP_OK;  // the first failure of an asynchronous call that nobody was told of
-  std::string late_text;
+  failure late;            // the first one that lockstep_ranks_synchronize has to tell of
+  void* stream = nullptr;  // of the execution that runs
+  std::list<std::shared_ptr<lockstep::ranks::execution>> queue;  // executions; the first one runs
 
   int32_t ranks() const { return first_rank.back(); }
   int32_t first() const { return first_rank[static_cast<size_t>(engine.process)]; }
@@ -100,8 +127,11 @@ struct lockstep_comm {
   lockstep_options options_of(int32_t seat) const;
 
   void require_open() const;
-  // Waits until all are done; fails, and closes the communicator, where one is not in time.
-  void wait(std::vector<pending>& requests, const std::function<void(size_t)>& arrived);
+  // Takes a task as far as what has come lets it; to_end: waits for the rest, and closes the communicator where that
+  // is not in time. True: it is done.
+  bool drive(lockstep::ranks::task& t, bool to_end);
+  // The same for the queue of executions.
+  void progress(bool to_end);
   void send(int32_t process, const void* data, size_t bytes, std::vector<pending>& requests);
   void receive(int32_t process, void* data, size_t bytes, std::vector<pending>& requests);
   // Fills a header for the next message to a process.
@@ -112,13 +142,18 @@ struct lockstep_comm {
   [[noreturn]] void close(lockstep_status status, std::string text);
 
   // Collective: the same outcome on every rank. own is this process's failure, digest that of what must agree;
-  // where digests differ, details names the argument.
+  // where digests differ, details names the argument. Executions that are queued run before.
   void agree(const failure& own, const lockstep::ranks::described& what);
-  // The first failure by rank of all processes, or none.
-  failure worst(const failure& own, uint64_t* low, uint64_t* high);
+  // all: the first failure by rank of all processes, or none. low, high: the least and the largest of all (two words).
+  lockstep::ranks::task worst(const failure& own, uint64_t* low, uint64_t* high, failure& all);
+  // For what is no execution.
+  void run(lockstep::ranks::task t);
 
  private:
+  friend lockstep::ranks::arrivals;
   void tell_all(const std::string& text, lockstep_status status);
   [[noreturn]] void lost(std::set<int32_t> missed, int32_t told_by);
-  std::vector<pending>* waiting = nullptr;  // what is waited for now
+  lockstep::ranks::task agreement(const failure& own, const lockstep::ranks::described& what);
+  lockstep::ranks::task compare(const lockstep::ranks::described& what, failure& difference);
+  lockstep::ranks::arrivals* waiting = nullptr;  // what is waited for now
 };

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "comm.hpp"
+#include "plan.hpp"
 
 namespace lockstep::lib {
 // The text is the core library's, so that lockstep_last_error tells of both.
@@ -16,6 +16,7 @@ namespace lockstep::ranks {
 namespace {
 
 constexpr int64_t default_message_bytes = int64_t{32} << 20;
+constexpr int64_t most_message_bytes = int64_t{1} << 30;  // with all that goes along, less than an int counts
 
 int64_t default_timeout() {
   const char* text = std::getenv("LOCKSTEP_RANKS_TIMEOUT");
@@ -33,8 +34,9 @@ lockstep_comm_options read_options(const lockstep_comm_options* given) {
   if (o.seats < 1 || o.seats > 1024) fail(LOCKSTEP_INVALID_ARGUMENT, "options.seats is {}; give 1 to 1024", o.seats);
   if (o.timeout_ms < -1)
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.timeout_ms is {}; give milliseconds, 0 or -1", o.timeout_ms);
-  if (o.message_bytes < 0)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "options.message_bytes is {}; give bytes, or 0 for the default", o.message_bytes);
+  if (o.message_bytes < 0 || o.message_bytes > most_message_bytes)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "options.message_bytes is {}; give at most {}, or 0 for the default",
+         o.message_bytes, most_message_bytes);
   if (o.message_bytes == 0) o.message_bytes = default_message_bytes;
   if (o.timeout_ms == 0) o.timeout_ms = default_timeout();
   lib::require_flags("options.flags", o.flags, LOCKSTEP_ABORT_ON_LOSS, "LOCKSTEP_ABORT_ON_LOSS (1)");
@@ -54,7 +56,7 @@ void check_engine(const lockstep_engine& e) {
 
 // Every process's number of seats, in ceil(log2 p) rounds: in each, a process sends all that it knows, beginning with
 // its own, as far back as that reaches.
-void gather_seats(lockstep_comm& comm) {
+task gather_seats(lockstep_comm& comm) {
   const int32_t p = comm.engine.processes, me = comm.engine.process;
   std::vector<int32_t> known = {comm.seats};  // of processes me, me + 1, ...
   uint64_t round = 0;
@@ -73,10 +75,11 @@ void gather_seats(lockstep_comm& comm) {
       std::memcpy(out.get(), &head, sizeof head);
       std::memcpy(out.get() + sizeof head, known.data(), head.bytes);
       comm.send(to, out.get(), sizeof head + head.bytes, requests);
-      comm.wait(requests, [](size_t) {});
+      arrivals both(comm, requests, [](size_t) {});
+      co_await both;
       comm.check(from, in.get(), requests[0].received, what, none);
     } catch (...) {
-      out.release(), in.release();
+      static_cast<void>(out.release()), static_cast<void>(in.release());
       throw;
     }
     const auto before = known.size();
@@ -117,7 +120,7 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
   comm->received.resize(p);
   comm->first_rank.resize(p + 1);
   for (size_t q = 0; q <= p; ++q) comm->first_rank[q] = static_cast<int32_t>(q);  // until the seats are known
-  gather_seats(*comm);
+  comm->run(gather_seats(*comm));
   own.rank = own.any() ? comm->first() : -1;
   for (int32_t s = 0; s < comm->seats && !own.any(); ++s) {
     // A backend that is not there is known now, not at the first call.
@@ -187,6 +190,7 @@ lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks, int3
 
 void lockstep_comm_destroy(lockstep_comm* comm) {
   if (comm == nullptr) return;
+  comm->progress(true);
   comm->engine.close(comm->engine.user, comm->closed == LOCKSTEP_OK ? 1 : 0);
   delete comm;
 }
@@ -209,10 +213,9 @@ lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info*
 lockstep_status lockstep_ranks_synchronize(lockstep_comm* comm) {
   return lib::guarded([&] {
     if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass a communicator");
+    comm->progress(true);
     comm->require_open();
-    failure own;
-    if (comm->late != LOCKSTEP_OK) own.note(comm->late, comm->first(), comm->late_text);
-    comm->late = LOCKSTEP_OK;
+    failure own = std::exchange(comm->late, {});
     const lockstep_status status = lockstep_synchronize(comm->context);
     if (status != LOCKSTEP_OK) own.note(status, comm->first(), lockstep_last_error());
     comm->agree(own, {});

@@ -6,7 +6,7 @@
 // bit, and ranks may join in any grouping, as long as neighbours keep their order.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
 #include "../mutant.hpp"
@@ -34,14 +34,20 @@ inline std::vector<subtree> tiling(int64_t first, int64_t last) {
 
 class forest {
  public:
-  explicit forest(int64_t sequences = 0) : sequences_(sequences) {}
-  void clear() { tiles_.clear(); }
-  // Room for the next subtree's values, one a sequence; they count with push.
-  double* top() {
-    const size_t need = (tiles_.size() + 1) * static_cast<size_t>(sequences_);
-    if (values_.size() < need) values_.resize(need);
-    return values_.data() + tiles_.size() * static_cast<size_t>(sequences_);
+  // values: room for rooms() arrays of one value a sequence.
+  forest(int64_t sequences, double* values) : sequences_(sequences), values_(values) {}
+  // Arrays that lie side by side, before siblings are added, while tiles are pushed.
+  static size_t rooms(const std::vector<subtree>& tiles) {
+    forest f(0, nullptr);
+    size_t most = 0;
+    for (const subtree& t : tiles) {
+      most = std::max(most, f.tiles_.size() + 1);
+      f.push(t);
+    }
+    return most;
   }
+  // Room for the next subtree's values, one a sequence; they count with push.
+  double* top() { return values_ + tiles_.size() * static_cast<size_t>(sequences_); }
   void push(subtree t) {
     tiles_.push_back(t);
     while (tiles_.size() > 1) {
@@ -52,30 +58,21 @@ class forest {
       tiles_.pop_back();
     }
   }
-  // The whole tree's values: the odd ones out join from the smallest up. An empty sum is +0.0.
-  const double* total() {
-    if (tiles_.empty()) {
-      double* zero = top();
-      for (int64_t s = 0; s < sequences_; ++s) zero[s] = 0.0;
-      return zero;
-    }
-    for (size_t i = tiles_.size() - 1; i-- > 0;) add(i);
-    tiles_.clear();
-    return values_.data();
+  // The whole tree's values: the odd ones out join from the smallest up. (An empty sum is not one of any forest.)
+  void join_all() {
+    for (size_t i = tiles_.size(); i-- > 1;) add(i - 1);
   }
   const std::vector<subtree>& tiles() const { return tiles_; }
-  const double* values() const { return values_.data(); }
-  void reserve(size_t tiles) { values_.resize(tiles * static_cast<size_t>(sequences_)); }
 
  private:
   void add(size_t i) {
-    double* left = values_.data() + i * static_cast<size_t>(sequences_);
+    double* left = values_ + i * static_cast<size_t>(sequences_);
     const double* right = left + sequences_;
     for (int64_t s = 0; s < sequences_; ++s) left[s] = left[s] + right[s];
   }
   int64_t sequences_;
   std::vector<subtree> tiles_;
-  std::vector<double> values_;
+  double* values_;
 };
 
 }  // namespace lockstep::ranks

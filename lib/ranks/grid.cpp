@@ -16,6 +16,39 @@ box intersection(const box& a, const box& b) {
   return both;
 }
 
+void cut_box(const box& b, int64_t most, std::vector<box>& into) {
+  if (b.empty()) return;
+  if (b.elements() <= most) return into.push_back(b);
+  size_t k = 0;
+  while (b.length[k] == 1) ++k;
+  const int64_t each = std::max<int64_t>(most / (b.elements() / b.length[k]), 1);
+  for (int64_t at = 0; at < b.length[k] - (LOCKSTEP_MUTANT("ranks_last_row_of_a_box_left_out") ? 1 : 0); at += each) {
+    box slab = b;
+    slab.low[k] += at;
+    slab.length[k] = std::min(each, b.length[k] - at);
+    cut_box(slab, most, into);
+  }
+}
+
+void boxes_of(const box& b, int64_t low, int64_t high, std::vector<box>& into) {
+  if (low >= high) return;
+  size_t k = 0;
+  while (k + 1 < static_cast<size_t>(b.rank) && b.length[k] == 1) ++k;
+  const int64_t each = b.elements() / b.length[k];  // elements that an index of this axis has
+  const auto part = [&](int64_t first, int64_t last) {
+    box p = b;
+    p.low[k] += first;
+    p.length[k] = last - first;
+    return p;
+  };
+  const int64_t first = (low + each - 1) / each, last = high / each;
+  if (first > last)
+    return boxes_of(part(last, first), low - last * each, high - last * each, into);  // within one index
+  if (low < first * each) boxes_of(part(first - 1, first), low - (first - 1) * each, each, into);
+  if (first < last) into.push_back(part(first, last));
+  if (last * each < high) boxes_of(part(last, last + 1), 0, high - last * each, into);
+}
+
 std::array<int64_t, LOCKSTEP_MAX_RANK> packed_strides(const box& b) {
   std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
   int64_t stride = 1;

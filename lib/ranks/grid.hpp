@@ -26,6 +26,13 @@ struct box {
 };
 box intersection(const box& a, const box& b);
 
+// Pieces of at most so many elements, cut along the outermost axis that is longer than one, again where one index of
+// that axis is too much.
+void cut_box(const box& b, int64_t most, std::vector<box>& into);
+
+// Boxes that hold elements [low, high) of a box, numbered row-major.
+void boxes_of(const box& b, int64_t low, int64_t high, std::vector<box>& into);
+
 // Row-major strides of a packed box.
 std::array<int64_t, LOCKSTEP_MAX_RANK> packed_strides(const box& b);
 // Where index `low` of an array lies that begins at `origin`, in elements.

@@ -39,7 +39,7 @@ std::vector<run_of_indices> runs(int64_t low, int64_t length, int64_t n, lockste
 
 }  // namespace
 
-void ghosts::build(lockstep_comm& comm, const grid& g, lockstep_boundary boundary,
+void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockstep_boundary boundary,
                    const std::function<void(int32_t, std::vector<target>&)>& targets_of) {
   const auto axes = static_cast<size_t>(g.rank);
   for (int32_t r = 0; r < comm.ranks(); ++r) {
@@ -65,29 +65,34 @@ void ghosts::build(lockstep_comm& comm, const grid& g, lockstep_boundary boundar
           source.low[k] = one.source, place.low[k] = one.place;
           source.length[k] = place.length[k] = one.length;
         }
-        g.overlapping(source, [&](int32_t owner, const box& part) {
-          box to = place;
-          for (size_t k = 0; k < axes; ++k) {
-            to.low[k] += part.low[k] - source.low[k];
-            to.length[k] = part.length[k];
+        g.overlapping(source, [&](int32_t owner, const box& shared) {
+          // In pieces that a message has room for.
+          std::vector<box> parts;
+          cut_box(shared, std::max<int64_t>(comm.message_bytes / static_cast<int64_t>(g.element_bytes), 1), parts);
+          for (const box& part : parts) {
+            box to = place;
+            for (size_t k = 0; k < axes; ++k) {
+              to.low[k] += part.low[k] - source.low[k];
+              to.length[k] = part.length[k];
+            }
+            const box there = intersection(to, t.without);
+            if (!there.empty() && there.elements() == to.elements()) continue;
+            const item i{owner, r, key++, static_cast<size_t>(part.elements()) * g.element_bytes, pieces.size()};
+            if (!comm.mine(owner) && !comm.mine(r)) continue;
+            pieces.push_back({number, part, to});
+            if (comm.mine(owner)) all.sends(comm, i);
+            if (comm.mine(r)) all.receives(comm, i);
           }
-          const box there = intersection(to, t.without);
-          if (!there.empty() && there.elements() == to.elements()) return;
-          const item i{owner, r, key++, static_cast<size_t>(part.elements()) * g.element_bytes, pieces.size()};
-          if (!comm.mine(owner) && !comm.mine(r)) return;
-          pieces.push_back({number, part, to});
-          if (comm.mine(owner)) all.sends(comm, i);
-          if (comm.mine(r)) all.receives(comm, i);
         });
       }
     }
   }
-  all.finish(comm);
+  all.finish(comm, memory);
 }
 
-void ghosts::run(const lockstep_ranks_plan& plan, uint64_t step, const grid& g, const std::vector<placed>& from,
-                 const std::vector<placed>& to, failure& so_far, const std::function<void()>& meanwhile) {
-  lockstep_comm& comm = *plan.comm;
+task ghosts::run(execution& x, const grid& g, const std::vector<placed>& from, const std::vector<placed>& to,
+                 const std::function<void()>& meanwhile) {
+  lockstep_comm& comm = *x.plan.comm;
   const auto bytes = static_cast<int64_t>(g.element_bytes);
   const auto seat = [&](int32_t rank) { return rank - comm.first(); };
   const auto source = [&](const item& i) {
@@ -119,12 +124,15 @@ void ghosts::run(const lockstep_ranks_plan& plan, uint64_t step, const grid& g, 
     work.unpack(in, aligned);
   };
   work.meanwhile = meanwhile;
-  all.run(comm, plan.step(step), so_far, work);
+  task step = all.run(comm, x.step(0), x.so_far, work);
+  co_await step;
 }
 
-void halo_plan::execute(const lockstep_ranks_plan& plan, const lockstep_part* parts, failure& so_far) {
-  lockstep_comm& comm = *plan.comm;
-  const std::vector<placed> blocks = read_parts(comm, parts, "dst", g, so_far);
+void halo_plan::place(execution& x, const lockstep_part*, const lockstep_part* dst) { x.to = x.read(dst, "dst", g); }
+
+task halo_plan::run(execution& x) {
+  lockstep_comm& comm = *x.plan.comm;
+  const std::vector<placed>& blocks = x.to;
   const auto bytes = static_cast<int64_t>(g.element_bytes);
   std::vector<placed> with_ghosts;
   for (const ghosts::target& t : around.targets) {
@@ -132,7 +140,7 @@ void halo_plan::execute(const lockstep_ranks_plan& plan, const lockstep_part* pa
     if (at.data != nullptr) at.data += offset_of(t.wanted, g.of(t.rank), at.strides.data()) * bytes;
     with_ghosts.push_back(at);
   }
-  around.run(plan, 0, g, blocks, with_ghosts, so_far, [&] {
+  const std::function<void()> constants = [&] {
     // Beyond the array there is the constant: rows of it on both sides of each axis.
     if (boundary != LOCKSTEP_BOUNDARY_CONSTANT) return;
     for (size_t i = 0; i < around.targets.size(); ++i) {
@@ -153,7 +161,9 @@ void halo_plan::execute(const lockstep_ranks_plan& plan, const lockstep_part* pa
                    at.strides.data());
         }
     }
-  });
+  };
+  task step = around.run(x, g, blocks, with_ghosts, constants);
+  co_await step;
 }
 
 }  // namespace lockstep::ranks
@@ -165,8 +175,9 @@ extern "C" lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockst
                                                lockstep_boundary boundary, double value,
                                                const lockstep_options* options, lockstep_ranks_plan** plan) {
   return make_plan(comm, kind::halo, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    out.halo = std::make_unique<halo_plan>();
-    halo_plan& p = *out.halo;
+    auto made = std::make_unique<halo_plan>();
+    halo_plan& p = *made;
+    out.op = std::move(made);
     p.g = read_grid(given, "grid", comm->ranks());
     p.g.describe(d, "grid");
     p.boundary = boundary;
@@ -186,7 +197,7 @@ extern "C" lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockst
       if (w < 0 || w > 65536) fail(LOCKSTEP_INVALID_ARGUMENT, "width[{}] is {}; give 0 to 65536", k, w);
       d.add(format_text("width[{}]", k), w);
     }
-    p.around.build(*comm, p.g, boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
+    p.around.build(*comm, out.memory, p.g, boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
       const box block = p.g.of(rank);
       if (block.empty()) return;
       ghosts::target t{rank, block, block};

@@ -106,16 +106,15 @@ void partial_work::gather_one(const reduce_seat& s, int64_t sequence, int64_t fi
            &v.element_stride, to, &one);
 }
 
-void partial_work::direct(reduce_seat& s) const {
-  if (plan.length == 0 && plan.how == family::extreme) return;
-  over_runs(s, plan.reduction, plan.result, s.first, plan.length, s.results.data());
+void partial_work::direct(const reduce_seat& s, char* results) const {
+  over_runs(s, plan.reduction, plan.result, s.first, plan.length, results);
 }
 
 void partial_work::compute(reduce_seat& s) const {
   const bool squares = plan.reduction == LOCKSTEP_SUM_OF_SQUARES || plan.reduction == LOCKSTEP_NORM2;
   const lockstep_reduction sum = squares ? LOCKSTEP_SUM_OF_SQUARES : LOCKSTEP_SUM;
   if (plan.how == family::tree) {
-    s.own.clear();
+    forest own(s.sequences, reinterpret_cast<double*>(s.partials.data()));
     for (const int64_t l : s.shared) {  // the own elements of shared leaves
       if (l < 0) continue;
       const int64_t low = l * leaf, n = std::min(plan.length, low + leaf) - low;
@@ -128,8 +127,8 @@ void partial_work::compute(reduce_seat& s) const {
     const auto shared_leaf = [&](int64_t l) {
       const int slot = l == s.shared[0] ? 0 : 1;
       const int64_t n = std::min(plan.length, (l + 1) * leaf) - l * leaf;
-      call(s, sum, LOCKSTEP_F64, s.assembled[slot].data(), s.sequences, n, 1, n, s.own.top());
-      s.own.push({0, l});
+      call(s, sum, LOCKSTEP_F64, s.assembled[slot].data(), s.sequences, n, 1, n, own.top());
+      own.push({0, l});
     };
     int64_t first = s.first_leaf, last = s.last_leaf;
     const auto is_shared = [&](int64_t l) { return l == s.shared[0] || l == s.shared[1]; };
@@ -138,8 +137,8 @@ void partial_work::compute(reduce_seat& s) const {
     if (shared_end) --last;
     for (const subtree& t : tiling(first, last)) {
       const int64_t begin = (t.index << t.level) * leaf, end = std::min(plan.length, ((t.index + 1) << t.level) * leaf);
-      over_runs(s, sum, LOCKSTEP_F64, begin, end - begin, reinterpret_cast<char*>(s.own.top()));
-      s.own.push({t.level + (LOCKSTEP_MUTANT("ranks_subtree_a_level_off") && t.level > 0 ? 1 : 0), t.index});
+      over_runs(s, sum, LOCKSTEP_F64, begin, end - begin, reinterpret_cast<char*>(own.top()));
+      own.push(t);
     }
     if (shared_end) shared_leaf(last);
     return;
@@ -227,21 +226,6 @@ wide_sum partial_work::exact_sum(const reduce_seat& s, int64_t sequence) const {
   return {{static_cast<uint64_t>(low), static_cast<uint64_t>(low >> 64), low < 0 ? ~uint64_t{0} : 0}};
 }
 
-// All members' forests of the share, in their order along the sequence.
-void partial_work::join_members(reduce_seat& s) const {
-  s.joined.clear();
-  const auto count = static_cast<size_t>(s.chunk.elements());
-  for (int32_t m = 0; m < plan.members; ++m) {
-    const auto [first, last] = plan.leaves_of(m);
-    const char* values = s.gathered.data() + s.gathered_at[static_cast<size_t>(m)];
-    for (const subtree& t : tiling(first, last)) {
-      std::memcpy(s.joined.top(), values, count * sizeof(double));
-      values += count * sizeof(double);
-      s.joined.push(t);
-    }
-  }
-}
-
 namespace {
 void store_float(lockstep_dtype result, char* to, int64_t q, double value) {
   const bool nan = value != value;
@@ -268,44 +252,33 @@ void store_key(lockstep_dtype dtype, char* to, int64_t q, int64_t key) {
 }
 }  // namespace
 
-int64_t partial_work::finish(reduce_seat& s) const {
-  const int64_t count = s.chunk.elements();
-  char* out = s.results.data();
+// The sums of the whole sequences, from the forest of all leaves; in its place.
+const double* partial_work::totals(const reduce_seat& s, char* joined) const {
+  const int64_t n = s.joined.size();
+  auto* values = reinterpret_cast<double*>(joined);
+  forest all(n, values);
+  for (const subtree& t : tiling(0, order::leaves(plan.length))) all.push(t);  // the tiles as they lie
+  if (all.tiles().empty()) return nullptr;
+  all.join_all();
+  return values;
+}
+
+int64_t partial_work::finish(const reduce_seat& s, char* joined, char* out) const {
+  const int64_t count = s.joined.size();
   if (plan.how == family::tree) {
-    join_members(s);
-    const double* sums = s.joined.total();
-    if (plan.second_pass()) std::memcpy(s.plain.data(), sums, static_cast<size_t>(count) * sizeof(double));
-    for (int64_t q = 0; q < count; ++q)
-      store_float(plan.result, out, q, plan.reduction == LOCKSTEP_NORM2 ? std::sqrt(sums[q]) : sums[q]);
+    const double* sums = totals(s, joined);
+    for (int64_t q = 0; q < count; ++q) {
+      const double sum = sums != nullptr ? sums[q] : 0.0;
+      if (plan.second_pass()) reinterpret_cast<double*>(s.plain.data())[q] = sum;
+      store_float(plan.result, out, q, plan.reduction == LOCKSTEP_NORM2 ? std::sqrt(sum) : sum);
+    }
     return -1;
   }
   int64_t overflow = -1;
   for (int64_t q = 0; q < count; ++q) {
-    wide_sum sum{};
-    winner best{};
-    bool any = false;
-    for (int32_t m = 0; m < plan.members; ++m) {
-      const auto [first, last] = plan.range_of(m);
-      if (first >= last) continue;
-      const char* values = s.gathered.data() + s.gathered_at[static_cast<size_t>(m)];
-      if (plan.how == family::exact) {
-        const wide_sum& more = reinterpret_cast<const wide_sum*>(values)[q];
-        uint64_t carry = 0;
-        for (int k = 0; k < 3; ++k) {
-          const order::uint128 digit = static_cast<order::uint128>(sum.limb[k]) + more.limb[k] + carry;
-          sum.limb[k] = static_cast<uint64_t>(digit);
-          carry = static_cast<uint64_t>(digit >> 64);
-        }
-      } else {
-        // Members come in the order of their elements: a tie leaves the earlier one.
-        const winner& w = reinterpret_cast<const winner*>(values)[q];
-        const bool largest = plan.reduction == LOCKSTEP_MAX || plan.reduction == LOCKSTEP_ARGMAX;
-        if (!any || (largest ? w.key > best.key : w.key < best.key) ||
-            (LOCKSTEP_MUTANT("ranks_tie_to_the_later_member") && w.key == best.key))
-          best = w;
-        any = true;
-      }
-    }
+    const wide_sum sum =
+        plan.how == family::exact && plan.length != 0 ? reinterpret_cast<const wide_sum*>(joined)[q] : wide_sum{};
+    const winner best = plan.how == family::extreme ? reinterpret_cast<const winner*>(joined)[q] : winner{};
     if (plan.how == family::extreme) {
       if (plan.reduction == LOCKSTEP_MIN || plan.reduction == LOCKSTEP_MAX)
         store_key(plan.dtype, out, q, best.key);
@@ -327,7 +300,7 @@ int64_t partial_work::finish(reduce_seat& s) const {
 
 bool partial_work::asks_again(const reduce_seat& s) const {
   const auto* plain = reinterpret_cast<const double*>(s.plain.data());
-  return std::any_of(plain, plain + s.chunk.elements(),
+  return std::any_of(plain, plain + s.joined.size(),
                      [](double x) { return x < order::rescale_below || x > std::numeric_limits<double>::max(); });
 }
 
@@ -342,29 +315,29 @@ void partial_work::magnitudes(reduce_seat& s) const {
   }
 }
 
-void partial_work::choose_exponents(reduce_seat& s) const {
+void partial_work::choose_exponents(const reduce_seat& s, const char* magnitudes) const {
   const auto* plain = reinterpret_cast<const double*>(s.plain.data());
-  const auto* largest = reinterpret_cast<const double*>(s.gathered_magnitudes.data());
-  for (int64_t q = 0; q < s.chunk.elements(); ++q)
-    reinterpret_cast<int32_t*>(s.exponents.data())[q] =
-        plain[q] == plain[q] && order::needs_rescale(plain[q], largest[q])
-            ? order::rescale_exponent(std::bit_cast<uint64_t>(largest[q]))
-            : no_exponent;
+  const auto* largest = reinterpret_cast<const double*>(magnitudes);
+  auto* into = reinterpret_cast<int32_t*>(s.exponents.data()) + s.joined.low;
+  for (int64_t q = 0; q < s.joined.size(); ++q)
+    into[q] = plain[q] == plain[q] && order::needs_rescale(plain[q], largest[q])
+                  ? order::rescale_exponent(std::bit_cast<uint64_t>(largest[q]))
+                  : no_exponent;
 }
 
 void partial_work::compute_scaled(reduce_seat& s) const {
-  const auto* e = reinterpret_cast<const int32_t*>(s.own_exponents.data());
+  const auto* e = reinterpret_cast<const int32_t*>(s.exponents.data());
   lockstep_options options = lockstep_options_defaults();
   options.backend = "cpu";  // the scratch is host memory
   auto* x = reinterpret_cast<double*>(s.scratch.data());
   // The tiles are those of the plain sums; sequence by sequence, for each has its own scale.
-  forest one(1);
   const std::vector<subtree> tiles = tiling(s.first_leaf, s.last_leaf);
-  std::vector<double> all(tiles.size() * static_cast<size_t>(s.sequences));
+  double values[128];  // two a level are the most
+  static_assert(sizeof values / sizeof *values >= 2 * 62);
   for (int64_t q = 0; q < s.sequences; ++q) {
     if (e[q] == no_exponent) continue;
     const double down = std::ldexp(1.0, -e[q]);
-    one.clear();
+    forest one(1, values);
     for (int64_t l = s.first_leaf; l < s.last_leaf;) {
       const int64_t low = l * leaf;
       int64_t leaves = 1, n = std::min(plan.length, low + leaf) - low;
@@ -392,22 +365,16 @@ void partial_work::compute_scaled(reduce_seat& s) const {
       l += leaves;
     }
     for (size_t t = 0; t < tiles.size(); ++t)
-      all[t * static_cast<size_t>(s.sequences) + static_cast<size_t>(q)] = one.values()[t];
-  }
-  s.own.clear();
-  for (size_t t = 0; t < tiles.size(); ++t) {
-    std::memcpy(s.own.top(), all.data() + t * static_cast<size_t>(s.sequences),
-                static_cast<size_t>(s.sequences) * sizeof(double));
-    s.own.push(tiles[t]);
+      reinterpret_cast<double*>(s.partials.data())[t * static_cast<size_t>(s.sequences) + static_cast<size_t>(q)] =
+          values[t];
   }
 }
 
-void partial_work::finish_scaled(reduce_seat& s) const {
-  join_members(s);
-  const double* sums = s.joined.total();
-  const auto* e = reinterpret_cast<const int32_t*>(s.exponents.data());
-  for (int64_t q = 0; q < s.chunk.elements(); ++q)
-    if (e[q] != no_exponent) store_float(plan.result, s.results.data(), q, std::sqrt(sums[q]) * std::ldexp(1.0, e[q]));
+void partial_work::finish_scaled(const reduce_seat& s, char* joined, char* out) const {
+  const double* sums = totals(s, joined);
+  const auto* e = reinterpret_cast<const int32_t*>(s.exponents.data()) + s.joined.low;
+  for (int64_t q = 0; q < s.joined.size(); ++q)
+    if (e[q] != no_exponent) store_float(plan.result, out, q, std::sqrt(sums[q]) * std::ldexp(1.0, e[q]));
 }
 
 }  // namespace lockstep::ranks

@@ -23,29 +23,14 @@ box permute_plan::in_src(const box& b) const {
   return out;
 }
 
-void permute_plan::build(lockstep_comm& comm) {
-  // The pieces of a box: both sides cut it alike, along the outermost axis that is longer than one, again where one
-  // index of that axis is too much.
+void permute_plan::build(lockstep_comm& comm, workspace& memory) {
   const auto bytes = static_cast<int64_t>(dst.element_bytes);
-  const std::function<void(const box&, std::vector<box>&)> cut = [&](const box& b, std::vector<box>& into) {
-    size_t k = 0;
-    while (k + 1 < static_cast<size_t>(b.rank) && b.length[k] == 1) ++k;
-    const int64_t most = std::max<int64_t>(comm.message_bytes, bytes), one = b.elements() / b.length[k] * bytes;
-    if (b.elements() * bytes <= most) return into.push_back(b);
-    const int64_t each = std::max<int64_t>(most / one, 1);
-    for (int64_t at = 0; at < b.length[k] - (LOCKSTEP_MUTANT("ranks_last_row_of_a_box_left_out") ? 1 : 0); at += each) {
-      box slab = b;
-      slab.low[k] += at;
-      slab.length[k] = std::min(each, b.length[k] - at);
-      cut(slab, into);
-    }
-  };
   const auto add = [&](int32_t seat, int32_t other, const box& b, bool out) {
     std::vector<box> parts;
     if (comm.mine(other))
       parts.push_back(b);  // no message
     else
-      cut(b, parts);
+      cut_box(b, std::max<int64_t>(comm.message_bytes / bytes, 1), parts);
     for (size_t r = 0; r < parts.size(); ++r) {
       if (rounds.size() <= r) rounds.emplace_back();
       const size_t size = static_cast<size_t>(parts[r].elements()) * dst.element_bytes;
@@ -60,7 +45,12 @@ void permute_plan::build(lockstep_comm& comm) {
     dst.overlapping(in_dst(src.of(me)), [&](int32_t to, const box& b) { add(s, to, b, true); });
     src.overlapping(in_src(dst.of(me)), [&](int32_t from, const box& b) { add(s, from, in_dst(b), false); });
   }
-  for (size_t r = 0; r < rounds.size(); ++r) rounds[r].finish(comm, r == 0 ? nullptr : &rounds[0]);
+  const size_t mark = memory.mark();
+  for (exchange& round : rounds) {
+    memory.rewind(mark);
+    round.finish(comm, memory);
+  }
+  memory.skip();
 }
 
 // Elements p.part of dst's index space, from memory that is laid out as src's axes to memory that is laid out as dst's.
@@ -83,9 +73,18 @@ void permute_plan::move(lockstep_comm& comm, const piece& p, const char* from, c
                               to + offset_of(p.part, to_box, to_strides) * bytes, &options));
 }
 
-void permute_plan::run(const lockstep_ranks_plan& plan, uint64_t first_step, const std::vector<placed>& from,
-                       const std::vector<placed>& to, failure& so_far) {
-  lockstep_comm& comm = *plan.comm;
+void permute_plan::place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) {
+  x.from = x.read(src_parts, "src", src);
+  x.to = x.read(dst_parts, "dst", dst);
+}
+
+void permute_plan::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const {
+  for (const exchange& e : rounds) e.tell(link, cost);
+}
+
+task permute_plan::move_all(execution& x, uint64_t first_step, const std::vector<placed>& from,
+                            const std::vector<placed>& to) {
+  lockstep_comm& comm = *x.plan.comm;
   step_work work;
   work.pack = [&](const item& i, char* message) {
     const piece& p = pieces[i.index];
@@ -106,7 +105,10 @@ void permute_plan::run(const lockstep_ranks_plan& plan, uint64_t first_step, con
     const placed &a = from[static_cast<size_t>(p.seat)], &b = to[static_cast<size_t>(pieces[in.index].seat)];
     move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, dst.of(out.to), b.strides.data());
   };
-  for (size_t r = 0; r < rounds.size(); ++r) rounds[r].run(comm, plan.step(first_step + r % 128), so_far, work);
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    task step = rounds[r].run(comm, x.step(first_step + r % 128), x.so_far, work);
+    co_await step;
+  }
 }
 
 }  // namespace lockstep::ranks
@@ -118,8 +120,9 @@ extern "C" lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const loc
                                                   const lockstep_grid* dst, const lockstep_options* options,
                                                   lockstep_ranks_plan** plan) {
   return make_plan(comm, kind::permute, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    out.permute = std::make_unique<permute_plan>();
-    permute_plan& p = *out.permute;
+    auto made = std::make_unique<permute_plan>();
+    permute_plan& p = *made;
+    out.op = std::move(made);
     p.src = read_grid(src, "src", comm->ranks());
     p.src.describe(d, "src");
     p.dst = read_grid(dst, "dst", comm->ranks());
@@ -143,6 +146,6 @@ extern "C" lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const loc
       if (p.dst.shape[k] != p.src.shape[static_cast<size_t>(p.perm[k])])
         fail(LOCKSTEP_INVALID_ARGUMENT, "dst->shape[{}] is {}, but axis {} of src has {}", k, p.dst.shape[k], p.perm[k],
              p.src.shape[static_cast<size_t>(p.perm[k])]);
-    p.build(*comm);
+    p.build(*comm, out.memory);
   });
 }

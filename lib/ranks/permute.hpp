@@ -7,7 +7,7 @@ namespace lockstep::ranks {
 
 // Each pair of ranks shares at most one box of dst's index space. It travels in dst's order, in rounds of pieces that a
 // message has room for.
-struct permute_plan {
+struct permute_plan : operation {
   grid src, dst;
   std::array<int32_t, LOCKSTEP_MAX_RANK> perm{};
   struct piece {
@@ -17,10 +17,12 @@ struct permute_plan {
   std::vector<piece> pieces;  // what item::index names
   std::vector<exchange> rounds;
 
-  void build(lockstep_comm& comm);
+  void build(lockstep_comm& comm, workspace& memory);
+  void place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) override;
+  task run(execution& x) override { return move_all(x, 0, x.from, x.to); }
+  void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
   // One step a round, from first_step on.
-  void run(const lockstep_ranks_plan& plan, uint64_t first_step, const std::vector<placed>& from,
-           const std::vector<placed>& to, failure& so_far);
+  task move_all(execution& x, uint64_t first_step, const std::vector<placed>& from, const std::vector<placed>& to);
 
  private:
   box in_dst(const box& of_src) const;

@@ -1,12 +1,7 @@
 // plan.cpp - plans: making them together, running them, destroying them.
 #include "plan.hpp"
 
-#include "permute.hpp"
-#include "reduce.hpp"
-#include "stencil.hpp"
-
-lockstep_ranks_plan::lockstep_ranks_plan() = default;
-lockstep_ranks_plan::~lockstep_ranks_plan() = default;
+#include "../mutant.hpp"
 
 namespace lockstep::ranks {
 
@@ -28,15 +23,8 @@ placed read_part(const lockstep_part* parts, int32_t seat, const char* name, con
   return out;
 }
 
-std::vector<placed> read_parts(const lockstep_comm& comm, const lockstep_part* parts, const char* name, const grid& g,
-                               failure& so_far) {
-  std::vector<placed> out(static_cast<size_t>(comm.seats));
-  for (int32_t s = 0; s < comm.seats; ++s) try {
-      out[static_cast<size_t>(s)] = read_part(parts, s, name, g.of(comm.first() + s));
-    } catch (const error& e) {
-      so_far.note(e.status, comm.first() + s, e.text);
-    }
-  return out;
+std::vector<placed> execution::read(const lockstep_part* parts, const char* name, const grid& g) {
+  return read(parts, name, plan.comm->first(), plan.comm->seats, [&](int32_t rank) { return g.of(rank); });
 }
 
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
@@ -57,17 +45,17 @@ void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box
 }
 
 namespace {
-lockstep_options read_options(const lockstep_options* given, uint32_t known) {
+constexpr size_t alignment = workspace::alignment;
+
+lockstep_options read_options(const lockstep_options* given) {
   const lockstep_options o = lib::sized(given, lockstep_options_defaults(), "options");
-  lib::require_flags("options.flags", o.flags, known, "LOCKSTEP_NO_FALLBACK (2) and LOCKSTEP_DEVICE_DATA (4)");
+  lib::require_flags("options.flags", o.flags, LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA,
+                     "LOCKSTEP_ASYNC (1), LOCKSTEP_NO_FALLBACK (2) and LOCKSTEP_DEVICE_DATA (4)");
   if (o.backend != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.backend is \"{}\"; name a seat's backend when the communicator is made",
          o.backend);
   if (o.variant != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.variant is \"{}\"; name variants for the context", o.variant);
-  if (o.stream != nullptr || o.workspace != nullptr)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "options.{} is given; a call over ranks takes none",
-         o.stream != nullptr ? "stream" : "workspace");
   return o;
 }
 }  // namespace
@@ -85,10 +73,14 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
     failure own;
     described d;
     d.add("the call", static_cast<int64_t>(k));
+    comm->progress(true);  // what is queued goes first
+    comm->require_open();
     try {
       if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the place for the plan");
-      read_options(options, LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA);
+      const lockstep_options o = read_options(options);
       build(*plan, d);
+      if (o.workspace == nullptr && plan->memory.bytes() != 0)
+        plan->own_memory = host_memory(*comm, plan->memory.bytes() + alignment);
     } catch (const error& e) {
       own.note(e.status, comm->first(), e.text);
     } catch (const std::bad_alloc&) {
@@ -104,6 +96,77 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
 using namespace lockstep;
 using namespace lockstep::ranks;
 
+namespace {
+char* aligned(const host_memory& m) {
+  const auto at = reinterpret_cast<uintptr_t>(m.data());
+  return m.data() == nullptr ? nullptr : m.data() + (alignment - at % alignment) % alignment;
+}
+
+// The memory that an execution works in: the caller's, the plan's, or, where neither will do, memory taken for it.
+// Without any this process cannot even tell of its failure.
+void find_memory(execution& x, const lockstep_options& o) {
+  lockstep_comm& comm = *x.plan.comm;
+  const size_t need = x.plan.memory.bytes();
+  x.memory = aligned(x.plan.own_memory);
+  x.attempt(comm.first(), [&] {
+    if (o.workspace == nullptr || need == 0) return;
+    if (reinterpret_cast<uintptr_t>(o.workspace) % alignment != 0)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is not a multiple of {} bytes; align it to that", alignment);
+    if (o.workspace_bytes < need && !LOCKSTEP_MUTANT("ranks_workspace_size_unchecked"))
+      fail(LOCKSTEP_INVALID_ARGUMENT,
+           "options.workspace_bytes is {}, but the plan needs {}; lockstep_ranks_workspace tells it", o.workspace_bytes,
+           need);
+    x.memory = static_cast<char*>(o.workspace);
+  });
+  if (x.memory != nullptr || need == 0) return;
+  try {
+    x.own_memory = host_memory(comm, need + alignment);
+  } catch (const error& e) {
+    comm.progress(true);
+    comm.require_open();
+    comm.close(e.status, e.text);
+  }
+  x.memory = aligned(x.own_memory);
+}
+
+task run(execution& x) {
+  lockstep_comm& comm = *x.plan.comm;
+  comm.stream = x.stream;
+  x.plan.memory.base = x.memory;
+  task t = x.plan.op->run(x);
+  co_await t;
+}
+
+// What a finished execution has to say; the call itself where it waits, else lockstep_ranks_synchronize.
+void finish(execution& x) {
+  lockstep_comm& comm = *x.plan.comm;
+  try {
+    x.work.result();
+  } catch (const error& e) {
+    x.so_far = {};  // the same on every rank, or the communicator is closed
+    x.so_far.note(e.status, -1, e.text);
+  } catch (const std::bad_alloc&) {
+    x.so_far.note(LOCKSTEP_OUT_OF_MEMORY, comm.first(), "out of host memory; free some or use more ranks");
+  }
+  // Those who got messages know by now; the others are told when all synchronize.
+  const bool own = x.so_far.rank >= 0 ? comm.mine(x.so_far.rank) : x.so_far.any() && !x.waited_for;
+  if (own && !LOCKSTEP_MUTANT("ranks_failure_not_kept"))
+    comm.late.note(x.so_far.status, x.so_far.rank >= 0 ? x.so_far.rank : comm.first(), x.so_far.text);
+}
+}  // namespace
+
+void lockstep_comm::progress(bool to_end) {
+  while (!queue.empty()) {
+    const std::shared_ptr<execution> x = queue.front();
+    if (closed == LOCKSTEP_OK && !drive(x->work, to_end)) return;
+    queue.pop_front();
+    if (x->work.done())
+      finish(*x);
+    else  // closed before it began
+      x->so_far.note(closed, -1, format_text("the communicator is closed: {}", reason));
+  }
+}
+
 extern "C" {
 lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep_part* src, const lockstep_part* dst,
                                        const lockstep_options* options) {
@@ -112,28 +175,32 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     lockstep_comm& comm = *plan->comm;
     comm.require_open();
     if (comm.dry) fail(LOCKSTEP_UNSUPPORTED, "the plan's communicator is a dry one; make one of ranks that are there");
-    failure so_far;
-    try {
-      read_options(options, LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA);
-    } catch (const error& e) {
-      so_far.note(e.status, comm.first(), e.text);
-    }
-    ++plan->executions;  // whatever comes of it: all ranks count alike
-    if (plan->reduce != nullptr) plan->reduce->execute(*plan, src, dst, so_far);
-    if (plan->permute != nullptr) {
-      const permute_plan& p = *plan->permute;
-      const std::vector<placed> from = read_parts(comm, src, "src", p.src, so_far);
-      const std::vector<placed> to = read_parts(comm, dst, "dst", p.dst, so_far);
-      plan->permute->run(*plan, 0, from, to, so_far);
-    }
-    if (plan->stencil != nullptr) plan->stencil->execute(*plan, src, dst, so_far);
-    if (plan->halo != nullptr) plan->halo->execute(*plan, dst, so_far);
-    if (!so_far.any()) return;
-    // Neighbours know by now; the others are told when all synchronize.
-    if (comm.mine(so_far.rank) && comm.late == LOCKSTEP_OK && (plan->stencil != nullptr || plan->halo != nullptr))
-      comm.late = so_far.status, comm.late_text = so_far.text;
-    if (so_far.rank < 0 || comm.mine(so_far.rank)) throw error{so_far.status, so_far.text};
-    fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", so_far.rank, so_far.text);
+    const auto x = std::make_shared<execution>(*plan);
+    x->number = ++plan->executions;  // whatever comes of it: all ranks count alike
+    lockstep_options o = lockstep_options_defaults();
+    x->attempt(comm.first(), [&] { o = read_options(options); });
+    x->waited_for = (o.flags & LOCKSTEP_ASYNC) == 0;
+    x->stream = o.stream;
+    plan->op->place(*x, src, dst);
+    find_memory(*x, o);
+    const failure at_once = x->so_far;
+    x->work = run(*x);
+    comm.queue.insert(LOCKSTEP_MUTANT("ranks_queue_overtaken") && comm.queue.size() > 1 ? std::prev(comm.queue.end())
+                                                                                        : comm.queue.end(),
+                      x);
+    comm.progress(x->waited_for);
+    const failure& told = x->waited_for ? x->so_far : at_once;
+    if (!told.any()) return;
+    if (told.rank < 0 || comm.mine(told.rank)) throw error{told.status, told.text};
+    fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", told.rank, told.text);
+  });
+}
+
+lockstep_status lockstep_ranks_workspace(const lockstep_ranks_plan* plan, size_t* bytes) {
+  return lib::guarded([&] {
+    if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
+    if (bytes == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is NULL; pass the place for the number");
+    *bytes = plan->memory.bytes();
   });
 }
 
@@ -146,31 +213,15 @@ lockstep_status lockstep_ranks_estimate(const lockstep_ranks_plan* plan, const l
       fail(LOCKSTEP_INVALID_ARGUMENT, "link->latency_us is {} and gigabytes_per_s {}; give 0 or more", l.latency_us,
            l.gigabytes_per_s);
     lockstep_ranks_cost c{};
-    if (plan->reduce != nullptr) plan->reduce->tell(l, c);
-    if (plan->permute != nullptr)
-      for (const exchange& e : plan->permute->rounds) e.tell(l, c);
-    if (plan->halo != nullptr) plan->halo->around.all.tell(l, c);
-    if (plan->stencil != nullptr) {
-      plan->stencil->around.all.tell(l, c);
-      for (const stencil_plan::border& b : plan->stencil->borders)
-        c.workspace_bytes += static_cast<int64_t>(b.elements.bytes() + b.results.bytes());
-    }
+    plan->op->tell(l, c);
+    c.workspace_bytes = static_cast<int64_t>(plan->memory.bytes());
     lib::give(c, cost, "cost");
   });
 }
 
-void lockstep_ranks_plan_destroy(lockstep_ranks_plan* plan) { delete plan; }
-
-lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src, lockstep_reduction reduction,
-                                      lockstep_dtype dtype, lockstep_dtype result, uint32_t axes,
-                                      const lockstep_grid* dst, const lockstep_options* options,
-                                      lockstep_ranks_plan** plan) {
-  return make_plan(comm, kind::reduce, options, plan, [&](lockstep_ranks_plan& p, described& d) {
-    p.reduce = std::make_unique<reduce_plan>();
-    p.reduce->reduction = reduction;
-    p.reduce->dtype = dtype;
-    p.reduce->result = result;
-    p.reduce->build(*comm, src, axes, dst, d);
-  });
+void lockstep_ranks_plan_destroy(lockstep_ranks_plan* plan) {
+  if (plan == nullptr) return;
+  if (plan->comm->closed == LOCKSTEP_OK) plan->comm->progress(true);
+  delete plan;
 }
 }

@@ -1,4 +1,4 @@
-// plan.hpp - a call over ranks, made ready: what each step sends, and the memory for it.
+// plan.hpp - a call over ranks, made ready (what each step sends, and the memory for it), and its executions.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,6 @@ struct placed {
   std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
 };
 
-struct permute_plan;
-struct reduce_plan;
-struct stencil_plan;
-struct halo_plan;
-
 // Throws what a lockstep call failed with.
 inline void require_ok(lockstep_status status) {
   if (status != LOCKSTEP_OK) throw error{status, lockstep_last_error()};
@@ -26,9 +21,6 @@ inline void require_ok(lockstep_status status) {
 
 // The caller's memory for a seat's block; name is "src" or "dst".
 placed read_part(const lockstep_part* parts, int32_t seat, const char* name, const box& b);
-// The same for all seats; what is wrong with one goes to so_far.
-std::vector<placed> read_parts(const lockstep_comm& comm, const lockstep_part* parts, const char* name, const grid& g,
-                               failure& so_far);
 // Copies a box of elements between two places, axes as they are.
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides);
@@ -38,19 +30,63 @@ void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box
 lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* options, lockstep_ranks_plan** out,
                           const std::function<void(lockstep_ranks_plan&, described&)>& build);
 
+// One execution of a plan, and what must outlive the call that began it.
+struct execution {
+  explicit execution(lockstep_ranks_plan& p) : plan(p) {}
+  lockstep_ranks_plan& plan;
+  uint64_t number = 0;           // of the plan's executions
+  std::vector<placed> from, to;  // of each seat
+  void* stream = nullptr;
+  char* memory = nullptr;  // the workspace: the plan's, the caller's, or this
+  host_memory own_memory;
+  bool waited_for = false;  // by the call itself, which tells of failures
+  failure so_far;
+  task work;
+
+  uint64_t step(uint64_t k) const;
+  // A seat's own failure does not stop the others, who are told.
+  template <class Body>
+  void attempt(int32_t rank, const Body& body) {
+    if (so_far.any()) return;
+    try {
+      body();
+    } catch (const error& e) {
+      so_far.note(e.status, rank, e.text);
+    } catch (const std::bad_alloc&) {
+      so_far.note(LOCKSTEP_OUT_OF_MEMORY, rank, "out of host memory; free some or use more ranks");
+    }
+  }
+  // Reads the blocks of a grid.
+  std::vector<placed> read(const lockstep_part* parts, const char* name, const grid& g);
+  template <class BoxOf>
+  std::vector<placed> read(const lockstep_part* parts, const char* name, int32_t first, int32_t seats,
+                           const BoxOf& box_of) {
+    std::vector<placed> all(static_cast<size_t>(seats));
+    for (int32_t s = 0; s < seats; ++s)
+      attempt(first + s, [&] { all[static_cast<size_t>(s)] = read_part(parts, s, name, box_of(first + s)); });
+    return all;
+  }
+};
+
+// What the four operations are to plan.cpp.
+struct operation {
+  virtual ~operation() = default;
+  virtual void place(execution& x, const lockstep_part* src, const lockstep_part* dst) = 0;
+  virtual task run(execution& x) = 0;
+  virtual void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const = 0;
+};
+
 }  // namespace lockstep::ranks
 
 struct lockstep_ranks_plan {
   lockstep_comm* comm = nullptr;
   lockstep::ranks::kind what{};
   uint64_t number = 0, executions = 0;
-  // One of them.
-  std::unique_ptr<lockstep::ranks::reduce_plan> reduce;
-  std::unique_ptr<lockstep::ranks::permute_plan> permute;
-  std::unique_ptr<lockstep::ranks::stencil_plan> stencil;
-  std::unique_ptr<lockstep::ranks::halo_plan> halo;
-
-  uint64_t step(uint64_t k) const { return lockstep::ranks::what_of(what, number, executions, k); }
-  lockstep_ranks_plan();
-  ~lockstep_ranks_plan();
+  lockstep::ranks::workspace memory;
+  lockstep::ranks::host_memory own_memory;  // none where the caller brings it
+  std::unique_ptr<lockstep::ranks::operation> op;
 };
+
+inline uint64_t lockstep::ranks::execution::step(uint64_t k) const {
+  return what_of(plan.what, plan.number, number, k);
+}

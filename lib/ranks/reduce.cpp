@@ -2,14 +2,14 @@
 // ranks that hold the other stretches are its fellow members.
 //   1  elements of a leaf that a cut goes through go to the member with most of them   (float sums)
 //   2  every member computes its partial results
-//   3  they go to the members, of whom each joins those of its share of the sequences
+//   3  they are joined (join.hpp), until each member has those of its share of the sequences
 //   4  results go to whoever wants them
+// All that is done for a part of the sequences at a time.
 #include "reduce.hpp"
 
-#include <cmath>
+#include <bit>
 #include <numeric>
-
-#include "permute.hpp"
+#include <tuple>
 
 namespace lockstep::ranks {
 
@@ -46,16 +46,14 @@ std::pair<int64_t, int64_t> reduce_plan::leaves_of(int32_t member) const {
   return {first, std::max(first, last)};
 }
 
-// The results that a member joins: even shares of the longest kept axis.
-box reduce_plan::chunk_of(const box& kept_box, int32_t member) const {
-  box c = kept_box;
-  size_t longest = 0;
-  for (size_t k = 1; k < static_cast<size_t>(c.rank); ++k)
-    if (c.length[k] > c.length[longest]) longest = k;
-  const std::vector<int64_t> cuts = even_cuts(kept_box.length[longest], members);
-  c.low[longest] += cuts[static_cast<size_t>(member)];
-  c.length[longest] = cuts[static_cast<size_t>(member) + 1] - cuts[static_cast<size_t>(member)];
-  return c;
+std::vector<subtree> reduce_plan::tiles_of(int32_t first, int32_t last) const {
+  int64_t low = -1, high = -1;
+  for (int32_t m = first; m < last; ++m) {
+    const auto [a, b] = leaves_of(m);
+    if (a < b && low < 0) low = a;
+    if (a < b) high = b;
+  }
+  return tiling(low, high);
 }
 
 int32_t reduce_plan::rank_of(int32_t kept_block, int32_t member) const {
@@ -87,6 +85,15 @@ void check_types(const reduce_plan& p) {
   const std::string text = status != LOCKSTEP_OK ? lockstep_last_error() : "";
   lockstep_context_destroy(context);
   if (status != LOCKSTEP_OK) throw error{status, text};
+  // Partial results are made of what 0.1.0 knew first (partials.cpp).
+  const auto half = [](lockstep_dtype t) { return t == LOCKSTEP_F16 || t == LOCKSTEP_BF16; };
+  if ((p.dtype > LOCKSTEP_I64 || (half(p.dtype) && !squares)) && !LOCKSTEP_MUTANT("ranks_types_taken_unread"))
+    fail(LOCKSTEP_UNSUPPORTED,
+         "dtype is {}; reductions over ranks take F32, F64, I32 and I64, and F16 and BF16 for squares: convert src, or "
+         "reduce on one rank",
+         static_cast<int>(p.dtype));
+  if (half(p.result))
+    fail(LOCKSTEP_UNSUPPORTED, "result is {}; reductions over ranks give F32 or F64", static_cast<int>(p.result));
 }
 }  // namespace
 
@@ -105,7 +112,7 @@ int reduce_plan::run_axis(const grid& g) const {
 
 // Where a rank's part of a sequence is not one run of it, the array is cut anew, along the longest of the axes that
 // keep runs whole; a reduced one at leaves, so that no element travels twice.
-void reduce_plan::choose_home(lockstep_comm& comm) {
+void reduce_plan::choose_home(lockstep_comm& comm, workspace& memory) {
   home = src;
   cut_axis = run_axis(src);
   if (cut_axis >= -1) return;
@@ -135,13 +142,13 @@ void reduce_plan::choose_home(lockstep_comm& comm) {
   redistribute->src = src;
   redistribute->dst = home;
   for (size_t k = 0; k < static_cast<size_t>(home.rank); ++k) redistribute->perm[k] = static_cast<int32_t>(k);
-  redistribute->build(comm);
+  redistribute->build(comm, memory);
   for (int32_t s = 0; s < comm.seats; ++s)
-    moved.push_back(host_buffer(comm, static_cast<size_t>(home.of(comm.first() + s).elements()) * element_bytes));
+    moved.push_back(buffer(memory, static_cast<size_t>(home.of(comm.first() + s).elements()) * element_bytes));
 }
 
-void reduce_plan::build(lockstep_comm& comm, const lockstep_grid* given, uint32_t axes, const lockstep_grid* to,
-                        described& d) {
+void reduce_plan::build(lockstep_comm& comm, workspace& memory, const lockstep_grid* given, uint32_t axes,
+                        const lockstep_grid* to, described& d) {
   d.add("reduction", reduction);
   d.add("dtype", dtype);
   d.add("result", result);
@@ -159,7 +166,7 @@ void reduce_plan::build(lockstep_comm& comm, const lockstep_grid* given, uint32_
     fail(LOCKSTEP_INVALID_ARGUMENT, "axes is {:#x}; set one or more of the bits 0 to {}, the axes to reduce", axes,
          src.rank - 1);
   for (int k = 0; k < src.rank; ++k) (axes >> k & 1 ? reduced_axes : kept_axes).push_back(k);
-  choose_home(comm);
+  choose_home(comm, memory);
   for (const int k : reduced_axes) {
     const auto i = static_cast<size_t>(k);
     length *= home.shape[i];
@@ -199,148 +206,164 @@ void reduce_plan::build(lockstep_comm& comm, const lockstep_grid* given, uint32_
              dst.shape[static_cast<size_t>(k)], kept.shape[static_cast<size_t>(k)]);
   }
 
-  for (int32_t i = 0; i < comm.seats; ++i) {
-    reduce_seat& s = seats.emplace_back();
-    s.seat = i;
-    s.rank = comm.first() + i;
-    s.holds = home.block_of[static_cast<size_t>(s.rank)] >= 0;
-    s.block = home.of(s.rank);
-    s.kept.rank = s.chunk.rank = kept.rank;
-    if (!s.holds) continue;
-    int32_t block = home.block_of[static_cast<size_t>(s.rank)];
-    std::array<int32_t, LOCKSTEP_MAX_RANK> at{};
-    for (auto k = static_cast<size_t>(home.rank); k-- > 0;) {
-      at[k] = block % home.parts[k];
-      block /= home.parts[k];
-    }
-    for (const int k : kept_axes)
-      s.kept_block = s.kept_block * home.parts[static_cast<size_t>(k)] + at[static_cast<size_t>(k)];
-    s.member = cut_axis >= 0 ? at[static_cast<size_t>(cut_axis)] : 0;
-    s.kept = kept.of_block(s.kept_block);
-    s.sequences = s.kept.elements();
-    std::tie(s.first, s.last) = range_of(s.member);
-    s.chunk = chunk_of(s.kept, s.member);
-    if (s.sequences == 0) continue;
-    s.results = host_buffer(comm, static_cast<size_t>(s.chunk.elements()) * result_bytes);
-    s.scratch = host_buffer(comm, std::max<size_t>(scratch_elements * 8, static_cast<size_t>(s.sequences) * 8));
-    if (members == 1 && how != family::exact) continue;
-    if (how == family::tree) {
-      std::tie(s.first_leaf, s.last_leaf) = leaves_of(s.member);
-      // Its leaves at either end may have elements elsewhere.
-      int slot = 0;
-      for (int64_t l = s.first_leaf; l < s.last_leaf; l = std::max(l + 1, s.last_leaf - 1)) {
-        if (l * leaf >= s.first && std::min(length, (l + 1) * leaf) <= s.last) continue;
-        s.shared[slot] = l;
-        const int64_t n = std::min(length, (l + 1) * leaf) - l * leaf;
-        s.assembled[slot++] = host_buffer(comm, static_cast<size_t>(s.sequences * n) * element_bytes);
-      }
-      s.own = forest(s.sequences);
-      s.joined = forest(s.chunk.elements());
-      if (!comm.dry) s.own.reserve(tiling(s.first_leaf, s.last_leaf).size() + 2);
-      if (!comm.dry) s.joined.reserve(tiling(0, order::leaves(length)).size() + 62);
-    } else {
-      s.partials = host_buffer(comm, static_cast<size_t>(s.sequences) * partial_bytes);
-    }
-    size_t bytes = 0;
-    for (int32_t m = 0; m < members; ++m) {
-      s.gathered_at.push_back(bytes);
-      const auto [a, b] = how == family::tree ? leaves_of(m) : range_of(m);
-      const size_t values = how == family::tree ? tiling(a, b).size() : a < b;
-      bytes += values * static_cast<size_t>(s.chunk.elements()) * partial_bytes;
-    }
-    s.gathered_at.push_back(bytes);
-    s.gathered = host_buffer(comm, bytes);
-    if (second_pass()) {
-      const auto mine = static_cast<size_t>(s.sequences), joined = static_cast<size_t>(s.chunk.elements());
-      s.magnitudes = host_buffer(comm, mine * sizeof(double));
-      s.gathered_magnitudes = host_buffer(comm, joined * sizeof(double));
-      s.own_exponents = host_buffer(comm, mine * sizeof(int32_t));
-      s.exponents = host_buffer(comm, joined * sizeof(int32_t));
-      s.plain = host_buffer(comm, joined * sizeof(double));
-    }
+  std::vector<std::vector<box>> slices;
+  size_t count = 1;
+  for (int32_t k = 0; k < blocks; ++k) {
+    cut_box(kept.of_block(k), sequences_of_a_pass(comm), slices.emplace_back());
+    count = std::max(count, slices.back().size());
   }
-  add_exchanges(comm);
+  passes.resize(count);
+  const size_t mark = memory.mark();
+  for (size_t p = 0; p < count; ++p) {
+    for (const std::vector<box>& of_block : slices) {
+      box none;
+      none.rank = kept.rank;
+      passes[p].slices.push_back(p < of_block.size() ? of_block[p] : none);
+    }
+    memory.rewind(mark);
+    build_pass(comm, memory, passes[p]);
+  }
 }
 
-// All sides find what they exchange from the cuts alone.
-void reduce_plan::add_exchanges(lockstep_comm& comm) {
-  for (size_t i = 0; i < seats.size(); ++i) {
-    const reduce_seat& s = seats[i];
-    if (members > 1 && s.sequences > 0) {
-      const auto fellow = [&](int32_t m) { return rank_of(s.kept_block, m); };
-      const auto mine = static_cast<size_t>(s.sequences), joined = static_cast<size_t>(s.chunk.elements());
-      if (how == family::tree && s.first < s.last) {
-        // Elements of leaves that another sums, and of own ones that others hold.
-        for (int64_t l = s.first / leaf; l <= (s.last - 1) / leaf; l = std::max(l + 1, (s.last - 1) / leaf)) {
-          const int32_t owner = owner_of(l);
-          if (owner == s.member) continue;
-          const int64_t n = std::min({s.last, (l + 1) * leaf}) - std::max(s.first, l * leaf);
-          fragments.sends(comm, {s.rank, fellow(owner), l, mine * static_cast<size_t>(n) * element_bytes, i});
-        }
-        for (const int64_t l : s.shared) {
-          if (l < 0) continue;
-          for (int32_t m = 0; m < members; ++m) {
-            const auto [a, b] = range_of(m);
-            const int64_t n = std::min({b, (l + 1) * leaf}) - std::max(a, l * leaf);
-            if (m != s.member && n > 0)
-              fragments.receives(comm, {fellow(m), s.rank, l, mine * static_cast<size_t>(n) * element_bytes, i});
-          }
-        }
-      }
-      for (int32_t m = 0; m < members; ++m) {
-        const auto chunk = static_cast<size_t>(chunk_of(s.kept, m).elements());
-        const auto [a, b] = how == family::tree ? leaves_of(s.member) : range_of(s.member);
-        const size_t values = how == family::tree ? tiling(a, b).size() : a < b;
-        partials.sends(comm, {s.rank, fellow(m), 0, values * chunk * partial_bytes, i});
-        const auto [c, e] = how == family::tree ? leaves_of(m) : range_of(m);
-        const size_t theirs = how == family::tree ? tiling(c, e).size() : c < e;
-        partials.receives(comm, {fellow(m), s.rank, 0, theirs * joined * partial_bytes, i});
-        if (!second_pass()) continue;
-        asks.sends(comm, {s.rank, fellow(m), 0, sizeof(int64_t), i});
-        asks.receives(comm, {fellow(m), s.rank, 0, sizeof(int64_t), i});
-        magnitudes.sends(comm, {s.rank, fellow(m), 0, chunk * sizeof(double), i});
-        magnitudes.receives(comm, {fellow(m), s.rank, 0, joined * sizeof(double), i});
-        exponents.sends(comm, {s.rank, fellow(m), 0, joined * sizeof(int32_t), i});
-        exponents.receives(comm, {fellow(m), s.rank, 0, chunk * sizeof(int32_t), i});
-        again.sends(comm, {s.rank, fellow(m), 0, values * chunk * partial_bytes, i});
-        again.receives(comm, {fellow(m), s.rank, 0, theirs * joined * partial_bytes, i});
-      }
+// As many as a message has room for, by the most that one may need anywhere.
+int64_t reduce_plan::sequences_of_a_pass(const lockstep_comm& comm) const {
+  const auto tiles = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(order::leaves(length)))) + 1;
+  int64_t bytes = 16;
+  if (members > 1) bytes += 3 * static_cast<int64_t>(partial_bytes) * (how == family::tree ? 2 * tiles : 1);
+  for (int32_t m = 1; how == family::tree && m < members; ++m)
+    if (range_of(m).first % leaf != 0) {
+      bytes += 2 * std::min(leaf, length) * static_cast<int64_t>(element_bytes);
+      break;
     }
-    // Results: every share of every block of sequences, as far as it is wanted.
-    const auto wanted = [&](int32_t rank) { return everywhere ? kept.whole() : dst.of(rank); };
-    if (s.chunk.elements() > 0) {
-      const auto send = [&](int32_t rank, const box& b) {
-        results.sends(comm, {s.rank, rank, 0, static_cast<size_t>(b.elements()) * result_bytes, i});
-      };
-      if (everywhere)
-        for (int32_t r = 0; r < comm.ranks(); ++r) send(r, s.chunk);
-      else
-        dst.overlapping(s.chunk, send);
-    }
-    kept.overlapping(wanted(s.rank), [&](int32_t kept_block, const box&) {
-      const box whole = kept.of_block(kept_block);
-      for (int32_t m = 0; m < members; ++m) {
-        const box b = intersection(chunk_of(whole, m), wanted(s.rank));
-        results.receives(comm,
-                         {rank_of(kept_block, m), s.rank, 0, static_cast<size_t>(b.elements()) * result_bytes, i});
-      }
-    });
+  if (everywhere) bytes += static_cast<int64_t>(kept.rank_of.size() * result_bytes);
+  if (LOCKSTEP_MUTANT("ranks_all_sequences_at_once")) return INT64_MAX;
+  return std::max<int64_t>(comm.message_bytes / bytes, 1);
+}
+
+reduce_seat reduce_plan::seat_of(const lockstep_comm& comm, int32_t seat, const std::vector<box>& slices) const {
+  reduce_seat s;
+  s.seat = seat;
+  s.rank = comm.first() + seat;
+  s.block = home.of(s.rank);
+  s.kept.rank = kept.rank;
+  int32_t block = home.block_of[static_cast<size_t>(s.rank)];
+  if (block < 0) return s;
+  std::array<int32_t, LOCKSTEP_MAX_RANK> at{};
+  for (auto k = static_cast<size_t>(home.rank); k-- > 0;) {
+    at[k] = block % home.parts[k];
+    block /= home.parts[k];
   }
-  for (exchange* e : {&fragments, &partials, &asks, &magnitudes, &exponents, &again, &results}) e->finish(comm);
+  for (const int k : kept_axes)
+    s.kept_block = s.kept_block * home.parts[static_cast<size_t>(k)] + at[static_cast<size_t>(k)];
+  s.member = cut_axis >= 0 ? at[static_cast<size_t>(cut_axis)] : 0;
+  s.kept = slices[static_cast<size_t>(s.kept_block)];
+  s.sequences = s.kept.elements();
+  std::tie(s.first, s.last) = range_of(s.member);
+  if (s.sequences == 0) return s;
+  const pairing pairs(members);
+  const int32_t place = pairs.place_of(s.member);
+  if (place >= 0) s.joined = pairing::of(s.sequences, place, pairs.levels);
+  if (members == 1 || how != family::tree) return s;
+  std::tie(s.first_leaf, s.last_leaf) = leaves_of(s.member);
+  // Its leaves at either end may have elements elsewhere.
+  int slot = 0;
+  for (int64_t l = s.first_leaf; l < s.last_leaf; l = std::max(l + 1, s.last_leaf - 1))
+    if (l * leaf < s.first || std::min(length, (l + 1) * leaf) > s.last) s.shared[slot++] = l;
+  return s;
+}
+
+void reduce_plan::take_memory(workspace& memory, reduce_seat& s) const {
+  if (s.sequences == 0) return;
+  const auto n = static_cast<size_t>(s.sequences);
+  s.scratch = buffer(memory, std::max<size_t>(scratch_elements * 8, n * 8));
+  if (!everywhere) s.results = buffer(memory, static_cast<size_t>(s.joined.size()) * result_bytes);
+  if (members == 1 && how != family::exact) return;
+  size_t arrays = 1;
+  if (how == family::tree) {
+    std::vector<subtree> pushed;
+    int64_t first = s.first_leaf, last = s.last_leaf;
+    for (int slot = 0; slot < 2; ++slot) {
+      const int64_t l = s.shared[slot];
+      if (l < 0) continue;
+      const int64_t elements = std::min(length, (l + 1) * leaf) - l * leaf;
+      s.assembled[slot] = buffer(memory, n * static_cast<size_t>(elements) * element_bytes);
+      if (l == first) pushed.push_back({0, first++});
+    }
+    const bool at_the_end = first < last && (s.shared[0] == last - 1 || s.shared[1] == last - 1);
+    for (const subtree& t : tiling(first, at_the_end ? last - 1 : last)) pushed.push_back(t);
+    if (at_the_end) pushed.push_back({0, last - 1});
+    arrays = forest::rooms(pushed);
+  }
+  s.partials = buffer(memory, arrays * n * partial_bytes);
+  if (!second_pass()) return;
+  s.magnitudes = buffer(memory, n * sizeof(double));
+  s.exponents = buffer(memory, n * sizeof(int32_t));
+  s.plain = buffer(memory, n * sizeof(double));
+}
+
+void reduce_plan::build_pass(lockstep_comm& comm, workspace& memory, reduce_pass& pass) {
+  std::vector<ordered_join::seat> joins;
+  for (int32_t i = 0; i < comm.seats; ++i) {
+    reduce_seat& s = pass.seats.emplace_back(seat_of(comm, i, pass.slices));
+    take_memory(memory, s);
+    const auto fellow = [this, block = s.kept_block](int32_t m) { return rank_of(block, m); };
+    joins.push_back({s.rank, s.member, members > 1 ? s.sequences : 0, fellow});
+  }
+  size_t bytes = 0;
+  for (const box& b : pass.slices) {
+    pass.at.push_back(bytes);
+    bytes += static_cast<size_t>(b.elements()) * result_bytes;
+  }
+  if (everywhere) pass.everything = buffer(memory, bytes);
+  const auto messages = [&](const auto& build) {  // of steps that never run at the same time
+    const size_t mark = memory.mark();
+    build();
+    memory.rewind(mark);
+  };
+  messages([&] {
+    add_fragments(comm, pass);
+    pass.fragments.finish(comm, memory);
+  });
+  pass.partials.build(comm, memory, members, partial_values(), joins);
+  if (second_pass()) pass.magnitudes.build(comm, memory, members, magnitude_values(), joins);
+  add_results(comm, pass);
+  messages([&] { pass.exponents.finish(comm, memory); });
+  messages([&] { pass.results.finish(comm, memory); });
+  messages([&] { pass.to_grid.finish(comm, memory); });
+}
+
+void reduce_plan::place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) {
+  x.from = x.read(src_parts, "src", src);
+  x.to = x.read(dst_parts, "dst", x.plan.comm->first(), x.plan.comm->seats,
+                [&](int32_t rank) { return everywhere ? kept.whole() : dst.of(rank); });
 }
 
 void reduce_plan::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const {
-  if (redistribute != nullptr)
-    for (const exchange& e : redistribute->rounds) e.tell(link, cost);
-  for (const host_buffer& b : moved) cost.workspace_bytes += static_cast<int64_t>(b.bytes());
-  for (const exchange* e : {&fragments, &partials, &asks, &results}) e->tell(link, cost);
-  lockstep_ranks_cost rare{};
-  for (const exchange* e : {&magnitudes, &exponents, &again}) e->tell(link, rare);
-  cost.workspace_bytes += rare.workspace_bytes;
-  for (const reduce_seat& s : seats)
-    for (const host_buffer* b : {&s.assembled[0], &s.assembled[1], &s.partials, &s.gathered, &s.results, &s.scratch,
-                                 &s.magnitudes, &s.gathered_magnitudes, &s.exponents, &s.own_exponents, &s.plain})
-      cost.workspace_bytes += static_cast<int64_t>(b->bytes());
+  if (redistribute != nullptr) redistribute->tell(link, cost);
+  for (const reduce_pass& p : passes) {
+    p.fragments.tell(link, cost);
+    p.partials.tell(link, cost);
+    p.results.tell(link, cost);
+    p.to_grid.tell(link, cost);
+  }
 }
 
 }  // namespace lockstep::ranks
+
+using namespace lockstep;
+using namespace lockstep::ranks;
+
+extern "C" lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src,
+                                                 lockstep_reduction reduction, lockstep_dtype dtype,
+                                                 lockstep_dtype result, uint32_t axes, const lockstep_grid* dst,
+                                                 const lockstep_options* options, lockstep_ranks_plan** plan) {
+  return make_plan(comm, kind::reduce, options, plan, [&](lockstep_ranks_plan& out, described& d) {
+    auto made = std::make_unique<reduce_plan>();
+    reduce_plan& p = *made;
+    out.op = std::move(made);
+    p.reduction = reduction;
+    p.dtype = dtype;
+    p.result = result;
+    p.build(*comm, out.memory, src, axes, dst, d);
+  });
+}

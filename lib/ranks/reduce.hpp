@@ -2,7 +2,8 @@
 #pragma once
 
 #include "forest.hpp"
-#include "plan.hpp"
+#include "join.hpp"
+#include "permute.hpp"
 
 namespace lockstep::ranks {
 
@@ -23,35 +24,47 @@ struct sequence_view {
   int64_t element_stride = 1;
 };
 
+// What a seat has to do with the sequences of one pass.
 struct reduce_seat {
   int32_t seat = 0, rank = 0;
-  bool holds = false;  // has a block
   box block, kept;     // of home; of the results
   int32_t member = 0;  // among the ranks that share its sequences
   int32_t kept_block = 0;
-  int64_t sequences = 0;                  // of its kept box
+  int64_t sequences = 0;                  // of its kept box; 0 where it has no block
   int64_t first = 0, last = 0;            // elements of each sequence that lie here
   int64_t first_leaf = 0, last_leaf = 0;  // leaves that are summed here
   int64_t shared[2] = {-1, -1};           // those of them with elements of other ranks
-  box chunk;                              // results that are joined here
-  host_buffer assembled[2];               // the shared leaves, sequence by sequence
-  host_buffer partials;                   // exact sums or winners of the own part, one a sequence
-  host_buffer gathered;                   // partial results of all members, for the chunk
-  std::vector<size_t> gathered_at;        // where each member's begin
-  host_buffer results;
-  host_buffer scratch;  // a stretch of one sequence, or results of a call
-  forest own, joined;
-  // NORM2 of f64, second pass.
-  bool again = false, spoilt = false;
-  host_buffer magnitudes, gathered_magnitudes, exponents, own_exponents, plain;
+  share joined;                           // the sequences whose results are made here
+  buffer assembled[2];                    // the shared leaves, sequence by sequence
+  buffer partials;                        // of the own part: a forest's sums, exact sums, or winners
+  buffer results;                         // where not every rank gets all
+  buffer scratch;                         // a stretch of one sequence, or results of a call
+  buffer magnitudes, exponents, plain;    // NORM2 of f64, second pass
   sequence_view view;
 };
 
-struct reduce_plan {
+// The sequences are reduced a part at a time, so that memory and messages stay small.
+struct reduce_pass {
+  std::vector<box> slices;  // of each kept block, its sequences
+  std::vector<size_t> at;   // of each kept block, where its results begin in `everything`
+  std::vector<reduce_seat> seats;
+  exchange fragments;
+  ordered_join partials, magnitudes;
+  spread exponents, results;
+  buffer everything;  // results of all kept blocks
+  exchange to_grid;
+  struct piece {
+    size_t seat;
+    box part;
+  };
+  std::vector<piece> pieces;  // what the items of to_grid name
+};
+
+struct reduce_plan : operation {
   grid src;
   grid home;  // src, or what it is redistributed to first
   std::unique_ptr<permute_plan> redistribute;
-  std::vector<host_buffer> moved;  // of each seat, its block of home
+  std::vector<buffer> moved;  // of each seat, its block of home
   std::vector<int> kept_axes, reduced_axes;
   int cut_axis = -1;   // the reduced axis that home cuts; -1: none
   int64_t inner = 1;   // elements of a sequence that one index of the cut axis has
@@ -63,41 +76,57 @@ struct reduce_plan {
   size_t element_bytes = 0, result_bytes = 0, partial_bytes = 0;
   bool everywhere = true;  // every rank gets all results
   grid kept, dst;          // kept: the kept axes of home; its rank_of is the block's own number
-  std::vector<reduce_seat> seats;
-  exchange fragments, partials, results, asks, magnitudes, exponents, again;
+  std::vector<reduce_pass> passes;
 
-  void build(lockstep_comm& comm, const lockstep_grid* given, uint32_t axes, const lockstep_grid* to, described& d);
-  void execute(lockstep_ranks_plan& plan, const lockstep_part* src_parts, const lockstep_part* dst_parts,
-               failure& so_far);
-
-  void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const;
+  void build(lockstep_comm& comm, workspace& memory, const lockstep_grid* given, uint32_t axes, const lockstep_grid* to,
+             described& d);
+  void place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) override;
+  task run(execution& x) override;
+  void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
 
   // Which elements of a sequence a member holds, and who sums a leaf.
   std::pair<int64_t, int64_t> range_of(int32_t member) const;
   int32_t owner_of(int64_t leaf) const;
   std::pair<int64_t, int64_t> leaves_of(int32_t member) const;
-  box chunk_of(const box& kept_box, int32_t member) const;
+  std::vector<subtree> tiles_of(int32_t first, int32_t last) const;  // of the leaves of members [first, last)
+  joinable partial_values() const;
+  joinable magnitude_values() const;
   int32_t rank_of(int32_t kept_block, int32_t member) const;
+  // There is no least of no elements.
+  bool nothing_to_choose() const { return how == family::extreme && length == 0 && !kept.whole().empty(); }
   bool second_pass() const { return reduction == LOCKSTEP_NORM2 && dtype == LOCKSTEP_F64; }
 
  private:
   int run_axis(const grid& g) const;
-  void choose_home(lockstep_comm& comm);
-  void add_exchanges(lockstep_comm& comm);
+  void choose_home(lockstep_comm& comm, workspace& memory);
+  int64_t sequences_of_a_pass(const lockstep_comm& comm) const;
+  reduce_seat seat_of(const lockstep_comm& comm, int32_t seat, const std::vector<box>& slices) const;
+  void build_pass(lockstep_comm& comm, workspace& memory, reduce_pass& pass);
+  void take_memory(workspace& memory, reduce_seat& s) const;
+  void add_fragments(lockstep_comm& comm, reduce_pass& pass) const;
+  void add_results(lockstep_comm& comm, reduce_pass& pass) const;
+  task run_pass(execution& x, reduce_pass& pass, const std::vector<sequence_view>& views, int64_t& overflow);
+  char* results_of(const reduce_pass& pass, const reduce_seat& s) const;
+  char* joined_of(const reduce_pass& pass, size_t i) const;
+  task cut_leaves(execution& x, reduce_pass& pass);
+  task scaled_again(execution& x, reduce_pass& pass, const joinable& what);
+  task hand_over(execution& x, reduce_pass& pass, int64_t& overflow);
 };
 
-// The part that knows arithmetic (partials.cpp): a seat's own partial results, and results from those of all members.
+// The part that knows arithmetic (partials.cpp): a seat's own partial results, and results from those of all members,
+// which are `joined`.
 struct partial_work {
   lockstep_comm& comm;
   const reduce_plan& plan;
-  void direct(reduce_seat& s) const;            // no other rank has a part
-  void compute(reduce_seat& s) const;           // own partial results
-  void magnitudes(reduce_seat& s) const;        // of NORM2's elements
-  void compute_scaled(reduce_seat& s) const;    // by own_exponents
-  int64_t finish(reduce_seat& s) const;         // chunk's results; the first that overflowed, or -1
+  void direct(const reduce_seat& s, char* results) const;  // no other rank has a part
+  void compute(reduce_seat& s) const;                      // own partial results
+  void magnitudes(reduce_seat& s) const;                   // of NORM2's elements
+  void compute_scaled(reduce_seat& s) const;               // by the exponents
+  // Results of s.joined; the first that overflowed, or -1.
+  int64_t finish(const reduce_seat& s, char* joined, char* results) const;
   bool asks_again(const reduce_seat& s) const;  // NORM2: a plain sum is out of range
-  void choose_exponents(reduce_seat& s) const;
-  void finish_scaled(reduce_seat& s) const;
+  void choose_exponents(const reduce_seat& s, const char* largest) const;
+  void finish_scaled(const reduce_seat& s, char* joined, char* results) const;
   void gather(const reduce_seat& s, int64_t first, int64_t count, void* to, int64_t ld) const;
 
  private:
@@ -106,7 +135,7 @@ struct partial_work {
   lockstep_status over_runs(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, int64_t first,
                             int64_t length, char* out) const;
   void gather_one(const reduce_seat& s, int64_t sequence, int64_t first, int64_t count, void* to) const;
-  void join_members(reduce_seat& s) const;
+  const double* totals(const reduce_seat& s, char* joined) const;
   wide_sum exact_sum(const reduce_seat& s, int64_t sequence) const;
 };
 

@@ -48,7 +48,7 @@ void stencil_plan::list_borders(int32_t rank, std::vector<border>& into) const {
   }
 }
 
-void stencil_plan::build(lockstep_comm& comm, described& described) {
+void stencil_plan::build(lockstep_comm& comm, workspace& memory, described& described) {
   const auto bits = [&](const std::string& name, double value) {
     int64_t as_integer = 0;
     std::memcpy(&as_integer, &value, sizeof as_integer);
@@ -105,12 +105,12 @@ void stencil_plan::build(lockstep_comm& comm, described& described) {
     whole.push_back(!between.empty());
     for (border& b : own) {
       b.seat = s;
-      b.elements = host_buffer(comm, static_cast<size_t>(b.in.elements()) * g.element_bytes);
-      b.results = host_buffer(comm, static_cast<size_t>(b.in.elements()) * g.element_bytes);
+      b.elements = buffer(memory, static_cast<size_t>(b.in.elements()) * g.element_bytes);
+      b.results = buffer(memory, static_cast<size_t>(b.in.elements()) * g.element_bytes);
       borders.push_back(std::move(b));
     }
   }
-  around.build(comm, g, d.boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
+  around.build(comm, memory, g, d.boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
     std::vector<border> of_rank;
     list_borders(rank, of_rank);
     box none;
@@ -135,33 +135,24 @@ void stencil_plan::call(lockstep_comm& comm, int32_t seat, const box& in, const 
   require_ok(lockstep_stencil(comm.context, &c, src, dst, &options));
 }
 
-void stencil_plan::execute(const lockstep_ranks_plan& plan, const lockstep_part* src, const lockstep_part* dst,
-                           failure& so_far) {
-  lockstep_comm& comm = *plan.comm;
+void stencil_plan::place(execution& x, const lockstep_part* src, const lockstep_part* dst) {
+  const lockstep_comm& comm = *x.plan.comm;
+  x.from = x.read(src, "src", g);
+  x.to = x.read(dst, "dst", comm.first(), comm.seats, [&](int32_t rank) { return results_of(rank); });
+}
+
+task stencil_plan::run(execution& x) {
+  lockstep_comm& comm = *x.plan.comm;
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const auto bytes = static_cast<int64_t>(g.element_bytes);
-  const std::vector<placed> from = read_parts(comm, src, "src", g, so_far);
-  std::vector<placed> into(static_cast<size_t>(comm.seats));
-  for (int32_t s = 0; s < comm.seats; ++s) try {
-      into[static_cast<size_t>(s)] = read_part(dst, s, "dst", results_of(comm.first() + s));
-    } catch (const error& e) {
-      so_far.note(e.status, comm.first() + s, e.text);
-    }
+  const std::vector<placed>&from = x.from, &into = x.to;
   std::vector<placed> targets;
   for (const border& b : borders) targets.push_back({b.elements.data(), packed_strides(b.in)});
-  const auto attempt = [&](int32_t seat, const auto& body) {
-    if (so_far.any()) return;
-    try {
-      body();
-    } catch (const error& e) {
-      so_far.note(e.status, comm.first() + seat, e.text);
-    }
-  };
-  around.run(plan, 0, g, from, targets, so_far, [&] {
+  const std::function<void()> inside = [&] {
     for (int32_t s = 0; s < comm.seats; ++s) {
       const auto i = static_cast<size_t>(s);
       if (whole[i] == 0) continue;
-      attempt(s, [&] {
+      x.attempt(comm.first() + s, [&] {
         const box block = g.of(comm.first() + s), results = results_of(comm.first() + s);
         box first = block;  // of the results of this call
         for (auto k = static_cast<size_t>(batch_axes); valid && k < static_cast<size_t>(g.rank); ++k)
@@ -170,9 +161,11 @@ void stencil_plan::execute(const lockstep_ranks_plan& plan, const lockstep_part*
              into[i].data + offset_of(first, results, into[i].strides.data()) * bytes, into[i].strides.data());
       });
     }
-  });
+  };
+  task step = around.run(x, g, from, targets, inside);
+  co_await step;
   for (const border& b : borders)
-    attempt(b.seat, [&] {
+    x.attempt(comm.first() + b.seat, [&] {
       const placed& to = into[static_cast<size_t>(b.seat)];
       const auto strides = packed_strides(b.in);
       char* there = to.data + offset_of(b.out, results_of(comm.first() + b.seat), to.strides.data()) * bytes;
@@ -192,10 +185,12 @@ extern "C" lockstep_status lockstep_ranks_stencil(lockstep_comm* comm, const loc
                                                   const lockstep_stencil_desc* desc, const lockstep_options* options,
                                                   lockstep_ranks_plan** plan) {
   return make_plan(comm, kind::stencil, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    out.stencil = std::make_unique<stencil_plan>();
+    auto made = std::make_unique<stencil_plan>();
+    stencil_plan& p = *made;
+    out.op = std::move(made);
     if (desc == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "desc is NULL; pass the address of a description");
-    out.stencil->d = lib::sized(desc, lockstep_stencil_desc{}, "desc");
-    out.stencil->g = read_grid(given, "grid", comm->ranks());
-    out.stencil->build(*comm, d);
+    p.d = lib::sized(desc, lockstep_stencil_desc{}, "desc");
+    p.g = read_grid(given, "grid", comm->ranks());
+    p.build(*comm, out.memory, d);
   });
 }

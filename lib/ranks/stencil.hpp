@@ -23,25 +23,27 @@ struct ghosts {
   exchange all;
 
   // targets_of(rank, list) lists a rank's targets, alike on every rank.
-  void build(lockstep_comm& comm, const grid& g, lockstep_boundary boundary,
+  void build(lockstep_comm& comm, workspace& memory, const grid& g, lockstep_boundary boundary,
              const std::function<void(int32_t, std::vector<target>&)>& targets_of);
   // to: the memory of each own target, and its strides.
-  void run(const lockstep_ranks_plan& plan, uint64_t step, const grid& g, const std::vector<placed>& from,
-           const std::vector<placed>& to, failure& so_far, const std::function<void()>& meanwhile);
+  task run(execution& x, const grid& g, const std::vector<placed>& from, const std::vector<placed>& to,
+           const std::function<void()>& meanwhile);
 };
 
-struct halo_plan {
+struct halo_plan : operation {
   grid g;
   lockstep_boundary boundary{};
   double value = 0;
   std::array<int64_t, LOCKSTEP_MAX_RANK> width{};
   ghosts around;
-  void execute(const lockstep_ranks_plan& plan, const lockstep_part* parts, failure& so_far);
+  void place(execution& x, const lockstep_part* src, const lockstep_part* dst) override;
+  task run(execution& x) override;
+  void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override { around.all.tell(link, cost); }
 };
 
 // A rank's results are computed from its own block, as if that were all. What this spoils, along the sides where the
 // array goes on, is then made anew from a border: those results' elements with their neighbours around.
-struct stencil_plan {
+struct stencil_plan : operation {
   grid g;
   lockstep_stencil_desc d{};
   std::vector<double> coefficients;
@@ -50,15 +52,17 @@ struct stencil_plan {
   struct border {
     int32_t seat;
     box out, in;  // in the array's space
-    host_buffer elements, results;
+    buffer elements, results;
   };
   std::vector<border> borders;
   std::vector<char> whole;  // of each seat: there are results that no border makes
   ghosts around;
 
-  void build(lockstep_comm& comm, described& described);
+  void build(lockstep_comm& comm, workspace& memory, described& described);
   box results_of(int32_t rank) const;  // in the array's space
-  void execute(const lockstep_ranks_plan& plan, const lockstep_part* src, const lockstep_part* dst, failure& so_far);
+  void place(execution& x, const lockstep_part* src, const lockstep_part* dst) override;
+  task run(execution& x) override;
+  void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override { around.all.tell(link, cost); }
 
  private:
   void list_borders(int32_t rank, std::vector<border>& into) const;

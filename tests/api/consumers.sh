@@ -61,6 +61,24 @@ by_pkg_config "$work/pc" "$flags"
 export LD_LIBRARY_PATH=$libdir
 check "$work/pc"
 finds_modules_in "$libdir/lockstep" "$work/pc/child"
+if pkg-config --exists lockstep-ranks; then
+  run c++ -std=c++20 -Wall -Wextra -Werror "$source/tools/examples/ranks_threads.cpp" -o "$work/pc/ranks" \
+    $(pkg-config --cflags --libs lockstep-ranks) -pthread
+  "$work/pc/ranks" > "$work/ranks.txt"
+  if command -v cmake >/dev/null; then
+    mkdir "$work/ranks"
+    echo "cmake_minimum_required(VERSION 3.16)
+project(ranks CXX)
+set(CMAKE_CXX_STANDARD 20)
+find_package(lockstep REQUIRED)
+find_package(Threads REQUIRED)
+add_executable(ranks \"$source/tools/examples/ranks_threads.cpp\")
+target_link_libraries(ranks lockstep::ranks Threads::Threads)" > "$work/ranks/CMakeLists.txt"
+    run cmake -G Ninja -S "$work/ranks" -B "$work/ranks/build" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+    run cmake --build "$work/ranks/build" >/dev/null
+    (unset LD_LIBRARY_PATH; "$work/ranks/build/ranks") | diff "$work/ranks.txt" -
+  fi
+fi
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH  # or the subproject would not be asked
 
 if command -v cmake >/dev/null; then

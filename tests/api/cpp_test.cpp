@@ -218,6 +218,54 @@ TEST_F(Cpp, Shuffle) {
   EXPECT_EQ(thrown([&] { lockstep::shuffle<int32_t>(c, LOCKSTEP_SHUFFLE_UP, src, dst, 32, -1); }), invalid);
 }
 
+TEST_F(Cpp, Normalize) {
+  const list<float> src = {3, 4, 0, 6, 8, 0}, weight = {1, 2, 3}, residual(6, 1.0f);
+  list<float> dst(6), sum(6);
+  lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, dst, 2, 3, 1e-12);
+  EXPECT_EQ(dst, (list<float>{0.6f, 0.8f, 0, 0.6f, 0.8f, 0}));
+  lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, dst, 2, 3, 20, {.weight = weight, .bias = weight});
+  EXPECT_EQ(dst, (list<float>{1.15f, 2.4f, 3, 1.3f, 2.8f, 3}));
+  lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_LAYER, src, dst, 2, 3, 1, {.residual = residual, .sum = sum});
+  EXPECT_EQ(sum, (list<float>{4, 5, 1, 7, 9, 1}));
+  EXPECT_NEAR(dst[0], (4 - 10.0 / 3) / std::sqrt(26.0 / 9 + 1), 1e-6);
+  list<lockstep::bf16> half(6);
+  lockstep::normalize<float, lockstep::bf16>(c, LOCKSTEP_NORMALIZE_RMS, src, half, 2, 3, 0);
+  EXPECT_EQ(half[0].bits, 0x3F85);  // 3 / sqrt(25 / 3) is 1.0392
+  list<double> wide(6, 2.0), result(6);
+  const list<float> ones(3, 0.5f);
+  lockstep::normalize<double, double, float>(c, LOCKSTEP_NORMALIZE_RMS, wide, result, 2, 3, 0, {.weight = ones});
+  EXPECT_EQ(result, list<double>(6, 0.5));
+
+  const list<float> two(2);
+  list<float> five(5);
+  const auto refused = [&](const lockstep::normalize_extras<float>& extras, const char* part) {
+    expect_refused(lockstep::try_normalize<float>(c, LOCKSTEP_NORMALIZE_RMS, src, dst, 2, 3, 0, extras), invalid, part);
+  };
+  refused({.weight = two}, "weight has 2");
+  refused({.bias = two}, "bias has 2");
+  refused({.residual = five}, "residual has 5");
+  refused({.residual = residual, .sum = five}, "sum has 5");
+  refused({.sum = sum}, "residual is NULL");
+  expect_refused(lockstep::try_normalize<float>(c, LOCKSTEP_NORMALIZE_L2, five, dst, 2, 3, 0), invalid, "src has 5");
+  expect_refused(lockstep::try_normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, five, 2, 3, 0), invalid, "dst has 5");
+  EXPECT_EQ(thrown([&] { lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, dst, 2, 3, -1); }), invalid);
+}
+
+TEST_F(Cpp, Scan) {
+  const list<float> src = {1, -2, 3, 4};
+  list<float> dst(4);
+  list<double> wide(4);
+  lockstep::scan<float, float>(c, LOCKSTEP_SUM, src, dst);
+  EXPECT_EQ(dst, (list<float>{1, -1, 2, 6}));
+  lockstep::scan<double, float>(c, LOCKSTEP_SUM, src, wide, true);
+  EXPECT_EQ(wide, (list<double>{0, 1, -1, 2}));
+  lockstep::scan<float, float>(c, LOCKSTEP_MAX, src, dst);
+  EXPECT_EQ(dst, (list<float>{1, 1, 3, 4}));
+  list<float> two(2);
+  expect_refused(lockstep::try_scan<float, float>(c, LOCKSTEP_SUM, src, two), invalid, "dst has 2");
+  EXPECT_EQ(thrown([&] { lockstep::scan<double, float>(c, LOCKSTEP_MIN, src, wide); }), invalid);
+}
+
 // ---- reductions ---------------------------------------------------------------
 
 // 3, -1, 4, 1, -5 in any type: sum 2, squares 52.
@@ -434,6 +482,8 @@ TEST_F(Cpp, DescriptionsAndPlans) {
   std::iota(warp.begin(), warp.end(), 0);
   for (int i = 0; i < 32; ++i) swapped[static_cast<size_t>(i)] = i ^ 2;
   described(c, lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_XOR, 4, 32, 32, 2), warp, swapped);
+  described(c, lockstep_normalize_rows(LOCKSTEP_NORMALIZE_L2, LOCKSTEP_F32, 2, 3, 16), x,
+            list<float>{3 / 16.0f, -1 / 16.0f, 0.25f, 1 / 16.0f, -5 / 16.0f, 9 / 16.0f});
 
   EXPECT_EQ(thrown([&] { lockstep::run(c, lockstep_transpose_packed(3, 1, 1), x.data(), warp.data()); }), invalid);
   EXPECT_EQ(thrown([&] { lockstep::plan(c, lockstep_transpose_packed(3, 1, 1)); }), invalid);

@@ -51,6 +51,7 @@ class modules : public ::testing::Test {
     copy("lockstep-nosymbol.so", good / "lockstep-nosymbol.so");
     copy("lockstep-noinit.so", good / "lockstep-noinit.so");
     copy("lockstep-late.so", good / "lockstep-late.so");
+    copy("lockstep-apart.so", good / "lockstep-apart.so");
     copy("lockstep-nodevice.so", good / "lockstep-nodevice.so");
     for (const char* defect : {"nomember", "notables", "norows", "toomany", "nameless", "forks"})
       copy(("lockstep-" + std::string(defect) + ".so").c_str(), good / ("lockstep-" + std::string(defect) + ".so"));
@@ -359,6 +360,45 @@ TEST_F(late, the_cpu_takes_over_unless_src_is_spoilt) {
   EXPECT_EQ(in_place.status(), LOCKSTEP_BACKEND_FAILED);
   here.flags |= LOCKSTEP_NO_FALLBACK;
   EXPECT_EQ(lockstep::try_run(context, shuffle, src.data(), dst.data(), &here).status(), LOCKSTEP_BACKEND_FAILED);
+}
+
+// A module built before an op was there has fewer tables: the CPU does the op, says why, and never touches memory that
+// only the module can.
+TEST_F(modules, an_op_that_a_module_does_not_have) {
+  lockstep::context c("auto");
+  ASSERT_TRUE(listed()["apart"].usable);
+  float src[8] = {1, 2, 3, 4, 5, 6, 7, 8}, dst[8] = {};
+  lockstep_normalize_desc d = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_L2, LOCKSTEP_F32, 2, 4, 16);
+  ASSERT_EQ(lockstep_normalize(c.get(), &d, src, dst, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_EQ(dst[3], 0.25f);
+  EXPECT_STREQ(lockstep::last_run().backend, "cpu");
+  EXPECT_NE(std::string(lockstep::last_run().why).find("apart: "), std::string::npos) << lockstep::last_run().why;
+  EXPECT_EQ(lockstep_variant_count("apart", LOCKSTEP_NORMALIZE), 0);
+
+  const auto unsupported = [](lockstep_status status, const char* part) {
+    EXPECT_EQ(status, LOCKSTEP_UNSUPPORTED) << lockstep_status_name(status);
+    EXPECT_NE(std::string(lockstep_last_error()).find(part), std::string::npos) << lockstep_last_error();
+  };
+  lockstep_options forced = lockstep_options_defaults();
+  forced.backend = "apart";
+  unsupported(lockstep_normalize(c.get(), &d, src, dst, &forced), "apart: does not have this op");
+  const lockstep::buffer<float> there(c, "apart", LOCKSTEP_DEVICE, 8);
+  unsupported(lockstep_normalize(c.get(), &d, there.data(), dst, nullptr), "src is device memory, which cpu cannot");
+  unsupported(lockstep_normalize(c.get(), &d, src, there.data(), nullptr), "dst is device memory, which cpu cannot");
+  d.weight = there.data();
+  unsupported(lockstep_normalize(c.get(), &d, src, dst, nullptr), "weight is device memory, which cpu cannot");
+  d.weight = nullptr, d.residual = there.data();
+  unsupported(lockstep_normalize(c.get(), &d, src, dst, nullptr), "residual is device memory");
+  double ms = 0;
+  lockstep::plan plan(c, d);
+  unsupported(lockstep_plan_execute(plan.get(), src, dst, nullptr), "residual is device memory");
+  unsupported(lockstep_plan_measure(plan.get(), src, dst, 0, 1, &ms), "residual is device memory");
+  d.residual = nullptr;
+  lockstep_options on_device = lockstep_options_defaults();
+  on_device.flags = LOCKSTEP_DEVICE_DATA;
+  lockstep::plan other(c, d, &on_device);
+  unsupported(lockstep_plan_execute(other.get(), there.data(), there.data(), nullptr), "is device memory");
+  EXPECT_EQ(lockstep_plan_execute(other.get(), src, dst, nullptr), LOCKSTEP_OK) << lockstep_last_error();
 }
 
 }  // namespace

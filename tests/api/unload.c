@@ -1,5 +1,6 @@
 /* unload.c LIBRARY - a program that loads the library by hand, calls it with several threads and closes it: its
  * threads must find their code where it was. Then it does so once more. */
+#define _DEFAULT_SOURCE  // usleep
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,16 +26,20 @@ int main(int argc, char** argv) {
     lockstep_status (*transpose)(lockstep_context*, const lockstep_transpose_desc*, const void*, void*,
                                  const lockstep_options*);
     void (*destroy)(lockstep_context*);
+    lockstep_context_options (*defaults)(void);
+    lockstep_transpose_desc (*packed)(size_t, int64_t, int64_t);
     *(void**)&create = dlsym(library, "lockstep_context_create");
     *(void**)&transpose = dlsym(library, "lockstep_transpose");
     *(void**)&destroy = dlsym(library, "lockstep_context_destroy");
-    if (!create || !transpose || !destroy) return failed("dlsym");
-    lockstep_context_options options = lockstep_context_defaults();
+    *(void**)&defaults = dlsym(library, "lockstep_context_defaults");
+    *(void**)&packed = dlsym(library, "lockstep_transpose_packed");
+    if (!create || !transpose || !destroy || !defaults || !packed) return failed("dlsym");
+    lockstep_context_options options = defaults();
     options.backend = "cpu";
     options.threads = 4;
     lockstep_context* context = NULL;
     if (create(&options, &context) != LOCKSTEP_OK) return 3;
-    const lockstep_transpose_desc d = lockstep_transpose_packed(4, MATRIX, MATRIX);
+    const lockstep_transpose_desc d = packed(4, MATRIX, MATRIX);
     memset(dst, 0, sizeof dst);
     for (int call = 0; call < 5; ++call)
       if (transpose(context, &d, src, dst, NULL) != LOCKSTEP_OK) return 4;

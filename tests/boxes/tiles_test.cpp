@@ -41,7 +41,9 @@ void follow(const tiles_plan& plan, const tiles_choice& choice, int bytes, std::
         column *= choice.word_i;
         if (row >= plan.groups_i || column >= here_i * plan.inner.d || j >= here_j) continue;
         const unsigned char* at = plan.src + int64_t{from + column + plan.j.offset(j0 + j)} * bytes;
-        if (choice.word_i > 1) ASSERT_EQ(reinterpret_cast<uintptr_t>(at) % (choice.word_i * bytes), 0u);
+        if (choice.word_i > 1) {
+          ASSERT_EQ(reinterpret_cast<uintptr_t>(at) % (choice.word_i * bytes), 0u);
+        }
         ASSERT_EQ((place(j) + column) % choice.word_i, 0u);
         ASSERT_LE((place(j) + column + choice.word_i) * bytes, plan.image);
         for (int k = 0; k < choice.word_i; ++k) ASSERT_EQ(owner[place(j) + column + k]++, 0u) << "two words meet";
@@ -54,7 +56,9 @@ void follow(const tiles_plan& plan, const tiles_choice& choice, int bytes, std::
         column *= choice.word_j;
         if (row >= plan.groups_j || column >= here_j * plan.inner.d || i >= here_i) continue;
         unsigned char* at = plan.dst + int64_t{to + column + plan.i.offset(i0 + i)} * bytes;
-        if (choice.word_j > 1) ASSERT_EQ(reinterpret_cast<uintptr_t>(at) % (choice.word_j * bytes), 0u);
+        if (choice.word_j > 1) {
+          ASSERT_EQ(reinterpret_cast<uintptr_t>(at) % (choice.word_j * bytes), 0u);
+        }
         for (int k = 0; k < choice.word_j; ++k) {
           uint32_t within = column + k;
           const uint32_t j = plan.inner.split(within);

@@ -25,6 +25,14 @@ void require_countable(const tokens& in, const view& v, int64_t shift) {
 }
 }  // namespace
 
+lockstep_normalize_desc with_sides(const test_case& c) {
+  lockstep_normalize_desc d = c.normalize;
+  d.weight = c.weight.empty() ? nullptr : c.weight.data();
+  d.bias = c.bias.empty() ? nullptr : c.bias.data();
+  d.residual = c.residual.empty() ? nullptr : c.residual.data();
+  return d;
+}
+
 void view::axis(int64_t count, int64_t stride) {
   counts[rank] = count;
   strides[rank++] = stride;
@@ -73,6 +81,10 @@ test_case parse(const std::string& name) {
     parse_stencil(in, c);
   else if (op == "shuffle")
     parse_shuffle(in, c);
+  else if (op == "normalize")
+    parse_normalize(in, c);
+  else if (op == "scan")
+    parse_scan(in, c);
   else
     in.refuse("no op is called \"" + op + "\"");
   in.require_all_used();
@@ -83,16 +95,19 @@ test_case parse(const std::string& name) {
 }
 
 std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, more;
   switch (op) {
     case LOCKSTEP_TRANSPOSE: names = list_transpose(depth); break;
     case LOCKSTEP_PERMUTE: names = list_permute(depth); break;
-    case LOCKSTEP_SQUARE_SUM: names = list_square_sum(depth); break;
-    case LOCKSTEP_REDUCE: names = list_reduce(depth); break;
+    case LOCKSTEP_SQUARE_SUM: names = list_square_sum(depth), more = list_more_types(op); break;
+    case LOCKSTEP_REDUCE: names = list_reduce(depth), more = list_more_types(op); break;
     case LOCKSTEP_STENCIL: names = list_stencil(depth); break;
     case LOCKSTEP_SHUFFLE: names = list_shuffle(depth); break;
+    case LOCKSTEP_NORMALIZE: names = list_normalize(depth); break;
+    case LOCKSTEP_SCAN: names = list_scan(depth); break;
     case LOCKSTEP_OP_COUNT: break;
   }
+  names.insert(names.end(), more.begin(), more.end());
   for (std::string& name : names) name += "/seed" + std::to_string(seed);
   std::vector<std::string> unique;  // the order of the list is kept
   for (std::string& name : names)
@@ -100,50 +115,50 @@ std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed) {
   return unique;
 }
 
-lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst, const int64_t* offsets,
-                     const lockstep_options* options) {
+namespace {
+// The description of the case's op, its pointers set.
+template <class Use>
+lockstep_status with_description(const test_case& c, const int64_t* offsets, const Use& use) {
   switch (c.op) {
-    case LOCKSTEP_TRANSPOSE: return lockstep_transpose(context, &c.transpose, src, dst, options);
-    case LOCKSTEP_PERMUTE: return lockstep_permute(context, &c.permute, src, dst, options);
+    case LOCKSTEP_TRANSPOSE: return use(&c.transpose);
+    case LOCKSTEP_PERMUTE: return use(&c.permute);
     case LOCKSTEP_SQUARE_SUM:
     case LOCKSTEP_REDUCE: {
       lockstep_reduce_desc d = c.reduce;
       d.offsets = c.offsets.empty() ? nullptr : offsets;
-      return c.op == LOCKSTEP_REDUCE ? lockstep_reduce(context, &d, src, dst, options)
-                                     : lockstep_square_sum(context, &d, src, dst, options);
+      return use(&d);
     }
     case LOCKSTEP_STENCIL: {
       lockstep_stencil_desc d = c.stencil;
       d.coefficients = c.coefficients.data();
-      return lockstep_stencil(context, &d, src, dst, options);
+      return use(&d);
     }
-    case LOCKSTEP_SHUFFLE: return lockstep_shuffle(context, &c.shuffle, src, dst, options);
+    case LOCKSTEP_SHUFFLE: return use(&c.shuffle);
+    case LOCKSTEP_NORMALIZE: {
+      const lockstep_normalize_desc d = with_sides(c);
+      return use(&d);
+    }
+    case LOCKSTEP_SCAN: {
+      lockstep_scan_desc d = c.scan;
+      d.offsets = c.offsets.empty() ? nullptr : offsets;
+      return use(&d);
+    }
     case LOCKSTEP_OP_COUNT: break;
   }
   return LOCKSTEP_INTERNAL;
 }
+}  // namespace
+
+lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst, const int64_t* offsets,
+                     const lockstep_options* options) {
+  return with_description(c, offsets,
+                          [&](const void* desc) { return lockstep_execute(context, c.op, desc, src, dst, options); });
+}
 
 lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets,
                      const lockstep_options* options, lockstep_plan** out) {
-  switch (c.op) {
-    case LOCKSTEP_TRANSPOSE: return lockstep_plan_transpose(context, &c.transpose, options, out);
-    case LOCKSTEP_PERMUTE: return lockstep_plan_permute(context, &c.permute, options, out);
-    case LOCKSTEP_SQUARE_SUM:
-    case LOCKSTEP_REDUCE: {
-      lockstep_reduce_desc d = c.reduce;
-      d.offsets = c.offsets.empty() ? nullptr : offsets;
-      return c.op == LOCKSTEP_REDUCE ? lockstep_plan_reduce(context, &d, options, out)
-                                     : lockstep_plan_square_sum(context, &d, options, out);
-    }
-    case LOCKSTEP_STENCIL: {
-      lockstep_stencil_desc d = c.stencil;
-      d.coefficients = c.coefficients.data();
-      return lockstep_plan_stencil(context, &d, options, out);
-    }
-    case LOCKSTEP_SHUFFLE: return lockstep_plan_shuffle(context, &c.shuffle, options, out);
-    case LOCKSTEP_OP_COUNT: break;
-  }
-  return LOCKSTEP_INTERNAL;
+  return with_description(c, offsets,
+                          [&](const void* desc) { return lockstep_plan_create(context, c.op, desc, options, out); });
 }
 
 }  // namespace lockstep::cases

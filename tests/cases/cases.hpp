@@ -56,8 +56,11 @@ struct test_case {
   lockstep_reduce_desc reduce{};  // SQUARE_SUM too
   lockstep_stencil_desc stencil{};
   lockstep_shuffle_desc shuffle{};
-  std::vector<int64_t> offsets;      // of a segmented reduction
-  std::vector<double> coefficients;  // of a stencil, in the case's form
+  lockstep_normalize_desc normalize{};
+  lockstep_scan_desc scan{};
+  std::vector<unsigned char> weight, bias, residual;  // of a normalization; empty where there is none
+  std::vector<int64_t> offsets;                       // of a segmented reduction
+  std::vector<double> coefficients;                   // of a stencil, in the case's form
 
   view src, dst;
   int dtype = 0;  // lockstep_dtype of src's elements; 0 for bits that are only moved
@@ -82,12 +85,17 @@ void parse_permute(tokens& in, test_case& c);
 void parse_reduction(tokens& in, test_case& c);  // square_sum and reduce
 void parse_stencil(tokens& in, test_case& c);
 void parse_shuffle(tokens& in, test_case& c);
+void parse_normalize(tokens& in, test_case& c);
+void parse_scan(tokens& in, test_case& c);
 std::vector<std::string> list_transpose(level depth);
 std::vector<std::string> list_permute(level depth);
 std::vector<std::string> list_square_sum(level depth);
 std::vector<std::string> list_reduce(level depth);
+std::vector<std::string> list_more_types(lockstep_op op);  // both, of the dtypes that came later
 std::vector<std::string> list_stencil(level depth);
 std::vector<std::string> list_shuffle(level depth);
+std::vector<std::string> list_normalize(level depth);
+std::vector<std::string> list_scan(level depth);
 
 // The call itself, through the C ABI.
 lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst, const int64_t* offsets,
@@ -95,6 +103,9 @@ lockstep_status call(lockstep_context* context, const test_case& c, const void* 
 // A plan of it; offsets must outlive the plan.
 lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets,
                      const lockstep_options* options, lockstep_plan** out);
+
+// "f16", by lockstep.h's table.
+const std::string& dtype_name(int dtype);
 
 // Fills span_bytes() bytes at base: gaps with poison that would show in any
 // result, elements with what the case asks for.
@@ -111,6 +122,14 @@ struct expectation {
   int64_t first = -1;
 };
 expectation oracle(const test_case& c, const unsigned char* src, unsigned char* dst);
+
+// c.normalize with the case's weight, bias and residual.
+lockstep_normalize_desc with_sides(const test_case& c);
+void oracle_normalize(const test_case& c, const unsigned char* src, unsigned char* dst);
+expectation oracle_scan(const test_case& c, const unsigned char* src, unsigned char* dst);
+// An element of a float dtype as a double; y rounded to one, ties to even, NaN as the canonical one.
+double float_element(int dtype, const unsigned char* p, int64_t i);
+void store_element(int dtype, unsigned char* p, int64_t i, double y);
 
 uint64_t mix(uint64_t x);  // a 64-bit finaliser: every bit of x reaches every bit of the result
 

@@ -33,7 +33,7 @@ std::string coverage::idle_rows(const std::string& backend, lockstep_op op) cons
 
 std::vector<std::string> coverage::idle_cells(const std::string& backend, lockstep_op op) const {
   std::vector<std::string> idle;
-  for (const std::string& cell : matrix(op))
+  for (const std::string& cell : matrix(op, backend))
     if (cells_.count(key(backend, op, cell)) == 0 || failed_cells_.count(key(backend, op, cell)) != 0)
       idle.push_back(cell);
   return idle;

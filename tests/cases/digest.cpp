@@ -3,6 +3,7 @@
 // the number: a case may be added only together with a new golden value.
 
 #include <memory>
+#include <span>
 #include <stdexcept>
 
 #include "runner.hpp"
@@ -61,6 +62,75 @@ constexpr const char* fixed[] = {
     "shuffle/b4/down/w32/op5/n1056/seed11",
     "shuffle/b8/xor/w4/op6/n64/seed11",
 };
+constexpr const char* more_types[] = {
+    "reduce/sum/f16/full/70001/seed11",
+    "reduce/sum/bf16/rows/33x2100/seed11",
+    "reduce/sum/f16/columns/3000x50/finite/seed11",
+    "reduce/sum/bf16/mixed/100x50/special/seed11",
+    "reduce/sum/f32/rows/20x300/to_f16/seed11",
+    "reduce/sum/f64/full/9000/wide/to_bf16/seed11",
+    "reduce/min/f16/rows/100x333/special/seed11",
+    "reduce/argmax/bf16/columns/300x40/special/seed11",
+    "reduce/sum/i8/full/100001/seed11",
+    "reduce/sum/u8/columns/999x77/seed11",
+    "reduce/sum/i16/rows/77x4099/seed11",
+    "reduce/sum/u16/nonempty/50x60/seed11",
+    "reduce/sum/u32/full/100001/seed11",
+    "reduce/sum/u64/full/1001/small/seed11",
+    "reduce/sum/u64/rows/5x100/over/seed11",
+    "reduce/sum/bool/full/100001/special/seed11",
+    "reduce/max/u8/rows/300x77/seed11",
+    "reduce/argmin/i8/full/30000/ties/seed11",
+    "reduce/argmax/u16/columns/9000x40/ties/seed11",
+    "reduce/min/i16/mixed/40x200/seed11",
+    "reduce/max/u32/full/10000/special/seed11",
+    "reduce/argmax/u64/rows/30x300/special/seed11",
+    "reduce/max/bool/columns/50x60/special/seed11",
+    "square_sum/ssq/i8/full/100001/seed11",
+    "square_sum/ssq/u16/rows/30x9001/seed11",
+    "square_sum/norm2/u32/full/10000/seed11",
+    "square_sum/norm2/u64/rows/30x300/seed11",
+    "square_sum/norm2/i16/mixed/30x500/to_f16/seed11",
+    "square_sum/ssq/u64/full/1000/seed11",
+};
+
+constexpr const char* normalizations[] = {
+    "normalize/l2/f16/33x700/special/seed11",
+    "normalize/l2/f32/5x70001/seed11",
+    "normalize/l2/f64/7x3000/huge/seed11",
+    "normalize/l2/f64/7x300/tiny/eps300/seed11",
+    "normalize/rms/bf16/40x4096/weight/seed11",
+    "normalize/rms/f16/9x5000/residual/weight/f32weight/seed11",
+    "normalize/rms/f32/12x6145/wide/to_bf16/seed11",
+    "normalize/rms/f64/3x4097/bias/seed11",
+    "normalize/layer/f16/20x770/weight/bias/seed11",
+    "normalize/layer/bf16/3x10241/residual/bias/to_f32/seed11",
+    "normalize/layer/f32/2x300001/weight/bias/seed11",
+    "normalize/layer/f64/30x129/inplace/seed11",
+};
+
+constexpr const char* scans[] = {
+    "scan/sum/f16/full/70001/seed11",
+    "scan/sum/bf16/rows/33x2100/to_f32/seed11",
+    "scan/sum/f32/full/300001/seed11",
+    "scan/sum/f32/full/70001/exclusive/inplace/seed11",
+    "scan/sum/f64/columns/5000x33/finite/seed11",
+    "scan/sum/f32/mixed/100x500/special/to_f64/seed11",
+    "scan/sum/i32/rows/77x4099/exclusive/seed11",
+    "scan/sum/i64/full/1001/cross/seed11",
+    "scan/max/f32/full/10000/special/seed11",
+    "scan/min/bf16/columns/300x40/exclusive/special/seed11",
+    "scan/max/i64/lopsided/30x3000/seed11",
+};
+
+std::span<const char* const> names_of(cases_of list) {
+  switch (list) {
+    case cases_of::more_types: return more_types;
+    case cases_of::normalize: return normalizations;
+    case cases_of::scan: return scans;
+    default: return fixed;
+  }
+}
 
 class fnv {
  public:
@@ -75,9 +145,9 @@ class fnv {
 };
 }  // namespace
 
-std::string digest_by(const caller& make) {
+std::string digest_by(const caller& make, cases_of list) {
   fnv sum;
-  for (const char* name : fixed) {
+  for (const char* name : names_of(list)) {
     const test_case c = parse(name);
     std::vector<unsigned char> src(c.src.span_bytes()), dst(c.dst.span_bytes());
     fill_src(c, src.data());
@@ -96,12 +166,14 @@ std::string digest_by(const caller& make) {
   return format_text("lockstep-digest order{} {:016x}", LOCKSTEP_ORDER_1, sum.sum());
 }
 
-std::string digest(const std::string& backend, const std::string& isa, int threads) {
+std::string digest(const std::string& backend, const std::string& isa, int threads, cases_of list) {
   if (backend == "oracle")
-    return digest_by([](const test_case& c, const unsigned char* src, unsigned char* dst) {
-      const std::vector<unsigned char> apart(src, src + c.src.span_bytes());  // in place src is dst
-      return oracle(c, apart.data(), dst).status;
-    });
+    return digest_by(
+        [](const test_case& c, const unsigned char* src, unsigned char* dst) {
+          const std::vector<unsigned char> apart(src, src + c.src.span_bytes());  // in place src is dst
+          return oracle(c, apart.data(), dst).status;
+        },
+        list);
   lockstep_context_options o = lockstep_context_defaults();
   o.backend = backend.c_str();
   if (!isa.empty()) o.cpu_isa = isa.c_str();
@@ -110,9 +182,9 @@ std::string digest(const std::string& backend, const std::string& isa, int threa
   if (lockstep_context_create(&o, &context) != LOCKSTEP_OK) throw std::runtime_error(lockstep_last_error());
   const std::unique_ptr<lockstep_context, decltype(&lockstep_context_destroy)> owner(context,
                                                                                      &lockstep_context_destroy);
-  return digest_by([&](const test_case& c, const unsigned char* src, unsigned char* dst) {
-    return call(context, c, src, dst, c.offsets.data(), nullptr);
-  });
+  return digest_by([&](const test_case& c, const unsigned char* src,
+                       unsigned char* dst) { return call(context, c, src, dst, c.offsets.data(), nullptr); },
+                   list);
 }
 
 }  // namespace lockstep::cases

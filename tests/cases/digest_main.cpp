@@ -1,4 +1,4 @@
-// digest_main.cpp - the digest of a backend and nothing else, for machines (and
+// digest_main.cpp - [BACKEND [LIST]]: the digest of a backend and nothing else, for machines (and
 // emulated ones) where the lockstep program is not built.
 #include <cstdio>
 #include <exception>
@@ -7,7 +7,13 @@
 
 int main(int argc, char** argv) {
   try {
-    std::puts(lockstep::cases::digest(argc > 1 ? argv[1] : "cpu").c_str());
+    using lockstep::cases::cases_of;
+    const std::string list = argc > 2 ? argv[2] : "order1";
+    const cases_of of = list == "more_types"  ? cases_of::more_types
+                        : list == "normalize" ? cases_of::normalize
+                        : list == "scan"      ? cases_of::scan
+                                              : cases_of::order1;
+    std::puts(lockstep::cases::digest(argc > 1 ? argv[1] : "cpu", "", 0, of).c_str());
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -73,8 +73,17 @@ uint64_t float_element(const test_case& c, uint64_t draw, bool chosen) {
 }
 
 uint64_t integer_element(const test_case& c, uint64_t draw, int64_t index, int64_t count) {
-  const bool i64 = c.dtype == LOCKSTEP_I64;
-  const uint64_t most = i64 ? uint64_t{INT64_MAX} : uint64_t{INT32_MAX}, least = most + 1;
+  const char kind = lockstep_dtype_kind(static_cast<lockstep_dtype>(c.dtype));
+  const int bits = 8 * static_cast<int>(c.src.element_bytes);
+  const uint64_t all = ~uint64_t{0} >> (64 - bits), most = kind == 'i' ? all >> 1 : all, least = most + 1;
+  if (kind == 'b') {  // what is not 0 is true
+    const uint64_t few[] = {0, 1, 2, 0x80, 0xFF, 0, 1, 0x10};
+    const bool sparse = c.what == fill::sparse;
+    return c.what == fill::zeros     ? 0
+           : c.what == fill::special ? few[draw >> 8 & 7]
+           : sparse                  ? draw % 1000 == 0
+                                     : draw >> 9 & 1;
+  }
   switch (c.what) {
     case fill::special: {
       const uint64_t few[] = {most, least, 0, 1, ~uint64_t{0}, most - 1, least + 1, draw >> 32};
@@ -82,7 +91,7 @@ uint64_t integer_element(const test_case& c, uint64_t draw, int64_t index, int64
     }
     case fill::ties: return (draw >> 8) % 3 - 1;
     case fill::zeros: return 0;
-    case fill::small: return (draw & 0x1FFFFF) - 0x100000;
+    case fill::small: return (draw & 0x1FFFFF) - (kind == 'i' ? 0x100000 : 0);
     case fill::sparse: return draw % 1000 == 0 ? (draw >> 20 & 0xFFFF) : 0;
     case fill::cross: {  // MAX 1 -1 | MIN -1 1 | ... : partial sums pass both ends, the whole fits
       const uint64_t one = 1, cycle[] = {most, one, ~uint64_t{0}, least, ~uint64_t{0}, one, one};
@@ -90,7 +99,7 @@ uint64_t integer_element(const test_case& c, uint64_t draw, int64_t index, int64
     }
     case fill::over: return index == 0 ? most : index == count - 1 ? 1 : 0;
     case fill::under: return index == 0 ? least : index == count - 1 ? ~uint64_t{0} : 0;
-    default: return i64 ? draw : draw >> 32;
+    default: return bits == 64 ? draw : draw >> 32;
   }
 }
 
@@ -130,7 +139,8 @@ void fill_src(const test_case& c, unsigned char* base) {
       std::memcpy(element, both, 16);
     } else {
       uint64_t value = draw >> 7;
-      if (c.dtype == LOCKSTEP_I32 || c.dtype == LOCKSTEP_I64)
+      const char kind = lockstep_dtype_kind(static_cast<lockstep_dtype>(c.dtype));
+      if (kind != 0 && kind != 'f')
         value = integer_element(c, draw, index, count);
       else if (c.dtype != 0)
         value = float_element(c, draw, i == nan_at);

@@ -19,6 +19,7 @@ void cross(const std::string& head, const std::vector<words>& lists, size_t at, 
 struct block {
   lockstep_op op;
   std::vector<words> lists;
+  bool later = false;  // the CUDA module does not have it yet
 };
 
 const words bytes = {"b1", "b2", "b4", "b8", "b16"};
@@ -26,6 +27,9 @@ const words sequences = {"full", "strided", "rows", "columns", "segments"};
 const words boundaries = {"nearest", "mirror", "reflect", "wrap", "constant", "valid"};
 const words forms = {"general", "symmetric", "antisymmetric"};
 const words to_f32 = {"full to_f32", "rows to_f32", "columns to_f32", "segments to_f32"};
+const words to_half = {"full to_f16",  "rows to_f16",  "columns to_f16",  "segments to_f16",
+                       "full to_bf16", "rows to_bf16", "columns to_bf16", "segments to_bf16"};
+const words floats = {"f16", "bf16", "f32", "f64"}, later = {"i8", "i16", "u8", "u16", "u32", "u64", "bool"};
 
 const std::vector<block>& blocks() {
   static const std::vector<block> all = {
@@ -37,18 +41,47 @@ const std::vector<block>& blocks() {
       {LOCKSTEP_SQUARE_SUM, {{"norm2"}, {"i32", "i64"}, to_f32}},
       {LOCKSTEP_REDUCE, {{"sum", "min", "max", "argmin", "argmax"}, {"i32", "i64", "f32", "f64"}, sequences}},
       {LOCKSTEP_REDUCE, {{"sum"}, {"f32", "f64"}, to_f32}},
+      {LOCKSTEP_SQUARE_SUM, {{"ssq", "norm2"}, later, sequences}, true},
+      {LOCKSTEP_SQUARE_SUM, {{"ssq", "norm2"}, floats, to_half}, true},
+      {LOCKSTEP_SQUARE_SUM, {{"norm2"}, {"i32", "i64"}, to_half}, true},
+      {LOCKSTEP_SQUARE_SUM, {{"norm2"}, later, to_f32}, true},
+      {LOCKSTEP_SQUARE_SUM, {{"norm2"}, later, to_half}, true},
+      {LOCKSTEP_REDUCE, {{"sum", "min", "max", "argmin", "argmax"}, {"f16", "bf16"}, sequences}, true},
+      {LOCKSTEP_REDUCE, {{"sum", "min", "max", "argmin", "argmax"}, later, sequences}, true},
+      {LOCKSTEP_REDUCE, {{"sum"}, {"f16", "bf16"}, to_f32}, true},
+      {LOCKSTEP_REDUCE, {{"sum"}, floats, to_half}, true},
       {LOCKSTEP_STENCIL, {{"f32", "f64"}, {"rank1", "rank2", "rank3"}, boundaries, forms}},
       {LOCKSTEP_SHUFFLE, {{"b4", "b8"}, {"idx", "up", "down", "xor"}, {"w1", "w2", "w4", "w8", "w16", "w32"}}},
+      {LOCKSTEP_SCAN,
+       {{"sum", "min", "max"},
+        {"f16", "bf16", "f32", "f64", "i32", "i64"},
+        {"full", "rows", "columns", "segments"},
+        {"inclusive", "exclusive"}}},
+      {LOCKSTEP_SCAN, {{"sum"}, {"f16", "bf16", "f32", "f64"}, {"full", "rows", "columns", "segments"}, {"to_f32"}}},
+      {LOCKSTEP_SCAN, {{"sum"}, {"f16", "bf16", "f32", "f64"}, {"full"}, {"to_f64"}}},
+      {LOCKSTEP_SCAN,
+       {{"sum"}, {"f16", "bf16", "f32", "f64", "i64"}, {"full", "rows", "columns", "segments"}, {"in_place"}}},
+      {LOCKSTEP_SCAN,
+       {{"min", "max"},
+        {"f16", "bf16", "f32", "f64", "i32", "i64"},
+        {"full", "rows", "columns", "segments"},
+        {"in_place"}}},
+      {LOCKSTEP_NORMALIZE, {{"l2", "rms", "layer"}, {"f16", "bf16", "f32", "f64"}, {"plain", "in_place"}}},
+      {LOCKSTEP_NORMALIZE,
+       {{"l2", "rms", "layer"},
+        {"f16", "bf16", "f32", "f64"},
+        {"weight", "bias", "weight_bias", "residual", "weight_bias_residual"}}},
+      {LOCKSTEP_NORMALIZE, {{"l2", "rms", "layer"}, {"f16", "bf16", "f32", "f64"}, {"to_f16", "to_bf16", "to_f32"}}},
   };
   return all;
 }
 
 }  // namespace
 
-std::vector<std::string> matrix(lockstep_op op) {
+std::vector<std::string> matrix(lockstep_op op, const std::string& backend) {
   words cells;
   for (const block& b : blocks())
-    if (b.op == op) cross(lockstep_op_name(op), b.lists, 0, cells);
+    if (b.op == op && !(b.later && backend == "cuda")) cross(lockstep_op_name(op), b.lists, 0, cells);
   return cells;
 }
 

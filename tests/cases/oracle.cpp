@@ -26,20 +26,6 @@ template <class T>
 void store(unsigned char* p, T value) {
   std::memcpy(p, &value, sizeof value);
 }
-void store_float(unsigned char* p, double value, bool f32) {  // one rounding, canonical NaN
-  if (f32) {
-    if (value != value)
-      store(p, uint32_t{0x7FC00000});
-    else
-      store(p, static_cast<float>(value));
-  } else {
-    if (value != value)
-      store(p, uint64_t{0x7FF8000000000000});
-    else
-      store(p, value);
-  }
-}
-
 double small_float(uint32_t bits, int mantissa, int bias) {  // f16 and bf16, by value
   const uint32_t width = 16 - 1 - static_cast<uint32_t>(mantissa);
   const uint32_t exponent = bits >> mantissa & ((1u << width) - 1), fraction = bits & ((1u << mantissa) - 1);
@@ -48,6 +34,29 @@ double small_float(uint32_t bits, int mantissa, int bias) {  // f16 and bf16, by
   if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias - mantissa);
   return sign * std::ldexp(fraction + (1u << mantissa), static_cast<int>(exponent) - bias - mantissa);
 }
+// Of the 16-bit floats the one that lies nearest: the last that is not above, or the next, by the middle between them.
+uint16_t nearest(double x, int mantissa, int bias) {
+  const auto infinity = static_cast<uint32_t>(2 * bias + 1) << mantissa;
+  const auto value = [&](uint32_t bits) {  // beyond the largest as if exponents went on
+    return bits == infinity ? std::ldexp(1.0, bias + 1) : small_float(bits, mantissa, bias);
+  };
+  const double magnitude = std::fabs(x);
+  uint32_t low = 0, high = infinity;  // value(low) <= magnitude
+  while (high - low > 1) (value((low + high) / 2) <= magnitude ? low : high) = (low + high) / 2;
+  const double middle = (value(low) + value(high)) / 2;
+  const uint32_t best = magnitude > middle || (magnitude == middle && low % 2 == 1) ? high : low;
+  return static_cast<uint16_t>(best | (std::signbit(x) ? 0x8000u : 0u));
+}
+void store_float(unsigned char* p, double value, int dtype) {  // one rounding, canonical NaN
+  const bool nan = value != value;
+  switch (dtype) {
+    case LOCKSTEP_F16: return store(p, nan ? uint16_t{0x7E00} : nearest(value, 10, 15));
+    case LOCKSTEP_BF16: return store(p, nan ? uint16_t{0x7FC0} : nearest(value, 7, 127));
+    case LOCKSTEP_F32: return nan ? store(p, uint32_t{0x7FC00000}) : store(p, static_cast<float>(value));
+    default: return nan ? store(p, uint64_t{0x7FF8000000000000}) : store(p, value);
+  }
+}
+
 double as_double(const unsigned char* p, int dtype) {
   switch (dtype) {
     case LOCKSTEP_F16: return small_float(load<uint16_t>(p), 10, 15);
@@ -137,46 +146,62 @@ double root(big s) {
   return std::ldexp(static_cast<double>(kept + (up ? 1 : 0)), 11 + halves);
 }
 
-expectation integers(const test_case& c, const std::vector<int64_t>& x, unsigned char* out) {
+signed_wide as_integer(const unsigned char* p, int dtype) {
+  switch (dtype) {
+    case LOCKSTEP_I8: return load<int8_t>(p);
+    case LOCKSTEP_I16: return load<int16_t>(p);
+    case LOCKSTEP_I32: return load<int32_t>(p);
+    case LOCKSTEP_U8: return load<uint8_t>(p);
+    case LOCKSTEP_U16: return load<uint16_t>(p);
+    case LOCKSTEP_U32: return load<uint32_t>(p);
+    case LOCKSTEP_U64: return load<uint64_t>(p);
+    case LOCKSTEP_BOOL: return *p != 0;
+    default: return load<int64_t>(p);
+  }
+}
+// What fits of an exact sum: U64's goes to U64, all others to I64.
+expectation store_sum(const test_case& c, signed_wide sum, bool beyond, unsigned char* out) {
+  const bool u64 = c.dtype == LOCKSTEP_U64;
+  const signed_wide most = u64 ? static_cast<signed_wide>(UINT64_MAX) : INT64_MAX, least = u64 ? 0 : INT64_MIN;
+  const bool above = beyond || sum > most, fits = !above && sum >= least;
+  store(out, static_cast<uint64_t>(above ? most : fits ? sum : least));
+  return {fits ? LOCKSTEP_OK : LOCKSTEP_OVERFLOW, -1};
+}
+
+expectation integers(const test_case& c, const std::vector<signed_wide>& x, unsigned char* out) {
   const lockstep_reduction what = c.reduce.reduction;
   if (what == LOCKSTEP_NORM2 || what == LOCKSTEP_SUM_OF_SQUARES) {
     big sum;
-    for (const int64_t v : x) {
-      const uint64_t magnitude = v < 0 ? uint64_t{0} - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
-      sum.add(static_cast<wide>(magnitude) * magnitude);
+    for (const signed_wide v : x) {
+      const auto magnitude = static_cast<wide>(v < 0 ? -v : v);
+      sum.add(magnitude * magnitude);
     }
     if (what == LOCKSTEP_NORM2) {
-      store_float(out, root(sum), c.reduce.result == LOCKSTEP_F32);
+      store_float(out, root(sum), c.reduce.result);
       return {};
     }
-    const bool fits = sum.high == 0 && sum.low <= static_cast<wide>(INT64_MAX);
-    store(out, fits ? static_cast<int64_t>(sum.low) : INT64_MAX);
-    return {fits ? LOCKSTEP_OK : LOCKSTEP_OVERFLOW, -1};
+    return store_sum(c, static_cast<signed_wide>(sum.low), sum.high != 0 || sum.low >> 127 != 0, out);
   }
   if (what == LOCKSTEP_SUM) {
     signed_wide sum = 0;
-    for (const int64_t v : x) sum += v;
-    const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
-    store(out, fits ? static_cast<int64_t>(sum) : sum < 0 ? INT64_MIN : INT64_MAX);
-    return {fits ? LOCKSTEP_OK : LOCKSTEP_OVERFLOW, -1};
+    for (const signed_wide v : x) sum += v;
+    return store_sum(c, sum, false, out);
   }
   const bool least = what == LOCKSTEP_MIN || what == LOCKSTEP_ARGMIN;
   const auto found = least ? std::min_element(x.begin(), x.end()) : std::max_element(x.begin(), x.end());
   if (what == LOCKSTEP_ARGMIN || what == LOCKSTEP_ARGMAX)
     store(out, static_cast<int64_t>(found - x.begin()));
-  else if (c.dtype == LOCKSTEP_I32)
-    store(out, static_cast<int32_t>(*found));
   else
-    store(out, *found);
+    std::memcpy(out, &*found, c.dst.element_bytes);  // the low bytes come first
   return {};
 }
 
 expectation floats(const test_case& c, const std::vector<double>& x, unsigned char* out) {
   const lockstep_reduction what = c.reduce.reduction;
-  const bool f32 = c.reduce.result == LOCKSTEP_F32;
+  const int result = c.reduce.result;
   if (what == LOCKSTEP_SUM || what == LOCKSTEP_SUM_OF_SQUARES)
-    return store_float(out, tree_sum(x, what != LOCKSTEP_SUM, 0), f32), expectation{};
-  if (what == LOCKSTEP_NORM2) return store_float(out, norm(x), f32), expectation{};
+    return store_float(out, tree_sum(x, what != LOCKSTEP_SUM, 0), result), expectation{};
+  if (what == LOCKSTEP_NORM2) return store_float(out, norm(x), result), expectation{};
   const bool least = what == LOCKSTEP_MIN || what == LOCKSTEP_ARGMIN;
   const auto beats = [&](double a, double b) {  // strictly: the first of equals stays
     if (std::isnan(b)) return false;
@@ -190,7 +215,7 @@ expectation floats(const test_case& c, const std::vector<double>& x, unsigned ch
   if (what == LOCKSTEP_ARGMIN || what == LOCKSTEP_ARGMAX)
     store(out, static_cast<int64_t>(best));
   else
-    store_float(out, x[best], c.dtype == LOCKSTEP_F32);
+    store_float(out, x[best], c.dtype);
   return {};
 }
 
@@ -206,11 +231,11 @@ expectation reductions(const test_case& c, const unsigned char* src, unsigned ch
     expectation one;
     if (length == 0 && compares)
       one.status = LOCKSTEP_EMPTY;
-    else if (c.dtype == LOCKSTEP_I32 || c.dtype == LOCKSTEP_I64) {
-      std::vector<int64_t> x;
+    else if (lockstep_dtype_kind(static_cast<lockstep_dtype>(c.dtype)) != 'f') {
+      std::vector<signed_wide> x;
       for (int64_t i = 0; i < length; ++i) {
         const unsigned char* p = src + static_cast<size_t>(begin + i * c.reduce.element_stride) * bytes;
-        x.push_back(c.dtype == LOCKSTEP_I32 ? load<int32_t>(p) : load<int64_t>(p));
+        x.push_back(as_integer(p, c.dtype));
       }
       one = integers(c, x, out);
     } else {
@@ -317,7 +342,7 @@ void stencils(const test_case& c, const unsigned char* src, unsigned char* dst) 
         for (int64_t k = 0; k < shape[2]; ++k, ++n) {
           const int64_t at = b * d.dst_batch_stride + i * d.dst_strides[0] + (rank > 1 ? j * d.dst_strides[1] : 0) +
                              (rank > 2 ? k * d.dst_strides[2] : 0);
-          store_float(dst + static_cast<size_t>(at) * sizeof(T), now[n], sizeof(T) == 4);
+          store_float(dst + static_cast<size_t>(at) * sizeof(T), now[n], c.dtype);
         }
   }
 }
@@ -376,6 +401,8 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
       else
         stencils<double>(c, src, dst);
       return {};
+    case LOCKSTEP_NORMALIZE: oracle_normalize(c, src, dst); return {};
+    case LOCKSTEP_SCAN: return oracle_scan(c, src, dst);
     default: moves(c, src, dst); return {};
   }
 }

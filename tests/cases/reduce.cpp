@@ -54,6 +54,13 @@ std::vector<std::string> list_reduce(level depth) {
             "columns/50x30/zeros", "full/5000/sparse", "full/2000/special", "rows/60x70/special", "rows/37x9/special",
             "rows/50x33/special", "rows/19x100/ties", "columns/70x60/special", "nonempty/50x40/special"})
         add(rest);
+      // Rows of a few elements, of every length, close together and apart.
+      for (int n = 1; n <= 8; ++n) {
+        add("rows/" + std::to_string(40 + n) + "x" + std::to_string(n) + "/special");
+        add("rows/37x" + std::to_string(n) + "/ld" + std::to_string(n + 2) + "/off1/ties");
+      }
+      for (const char* rest : {"rows/700x3/wide", "rows/700x2/wide"})
+        if (!integer && sum) add(rest);
       // Several leaves a row, which a GPU's block shares among its warps: whole, short, and short of a whole load.
       for (const char* rest : {"rows/9x6144/ties", "rows/12x6144/special", "rows/9x5000/ties", "rows/12x9000/special",
                                "rows/9x4099/ld4100/ties", "rows/5x20002/ld20004/special"})

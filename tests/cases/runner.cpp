@@ -319,7 +319,8 @@ std::vector<std::string> usable_backends() {
 
 std::vector<std::string> isa_levels() {
   std::vector<std::string> levels;
-  for (const char* level : {"baseline", "avx2", "avx512", "avx512_zen4"}) {
+  // Every set of kernels that this processor runs, and every row of backends/cpu/tuning.hpp on every processor.
+  for (const char* level : {"baseline:zen4", "avx2:default", "avx512:default", "avx512:zen4"}) {
     lockstep_context_options o = lockstep_context_defaults();
     o.backend = "cpu";
     o.cpu_isa = level;

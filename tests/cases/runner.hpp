@@ -42,6 +42,8 @@ struct outcome {
   verdict what = verdict::equal;
   std::string text;     // why it differs or was refused
   std::string variant;  // what ran
+  // A row whose instructions this processor, or the level asked for, lacks: no case can run on it.
+  bool beyond_the_processor() const { return what == verdict::refused && text.find("needs AVX") != std::string::npos; }
 };
 
 // A case with its buffers' contents and what must come out.
@@ -96,17 +98,20 @@ class coverage {
 // integers exact. "" or what is wrong.
 std::string outside_bound(const subject& s, const unsigned char* got);
 
-// The matrix (matrix.cpp): every cell that must work, "reduce sum f32 rows".
-std::vector<std::string> matrix(lockstep_op op);
+// The matrix (matrix.cpp): every cell that must work on a backend, "reduce sum f32 rows".
+std::vector<std::string> matrix(lockstep_op op, const std::string& backend = "cpu");
 
 // One number over the results of a fixed list of cases: two machines with the same
 // bits have the same digest. "oracle" computes it without the library; isa and threads are the CPU's ("" and 0: the
 // best, all). Throws std::runtime_error when a call fails.
-std::string digest(const std::string& backend, const std::string& isa = "", int threads = 0);
+// Each list of cases has its own: what is added later leaves a number that stands.
+enum class cases_of { order1, more_types, normalize, scan };
+std::string digest(const std::string& backend, const std::string& isa = "", int threads = 0,
+                   cases_of list = cases_of::order1);
 
 // The same with calls of another making.
 using caller = std::function<lockstep_status(const test_case& c, const unsigned char* src, unsigned char* dst)>;
-std::string digest_by(const caller& make);
+std::string digest_by(const caller& make, cases_of list = cases_of::order1);
 
 // Prints the case that was running when the program is killed by a signal.
 void report_crashes();

@@ -1,5 +1,5 @@
 // sequences.cpp - what square_sum's and reduce's cases share:
-//   <op>/<reduction>/<dtype>/<layout>/<sizes>[/ld<n>][/stride<n>][/first<n>][/to_f32]
+//   <op>/<reduction>/<dtype>/<layout>/<sizes>[/ld<n>][/stride<n>][/first<n>][/to_<dtype>]
 // full/<n>, strided/<n>/stride<n>, rows/<r>x<c>, columns/<r>x<c>, and segments of
 // four kinds: even/<segments>x<length>, mixed (0 to twice the length), nonempty
 // (1 to twice the length), lopsided (one of the length, the rest 0 to 3).
@@ -9,17 +9,35 @@
 namespace lockstep::cases {
 namespace {
 constexpr const char* reductions[] = {"sum", "min", "max", "argmin", "argmax", "ssq", "norm2"};
-constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
 constexpr const char* layouts[] = {"full", "strided", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
+// By number.
+std::vector<std::string> lower_case_names() {
+  std::vector<std::string> names(1);
+#define LOCKSTEP_ROW(name, ...) names.resize(LOCKSTEP_##name + 1), names[LOCKSTEP_##name] = #name;
+  LOCKSTEP_DTYPES(LOCKSTEP_ROW)
+#undef LOCKSTEP_ROW
+  for (std::string& name : names)
+    for (char& letter : name)
+      if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return names;
+}
+const std::vector<std::string>& dtypes() {
+  static const std::vector<std::string> names = lower_case_names();
+  return names;
+}
+constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
+constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 }  // namespace
 
+const std::string& dtype_name(int dtype) { return dtypes()[static_cast<size_t>(dtype)]; }
+
 void parse_reduction(tokens& in, test_case& c) {
-  const int reduction = in.one_of(reductions), dtype = in.one_of(dtypes), layout = in.one_of(layouts);
+  const int reduction = in.one_of(reductions), dtype = in.one_of(dtypes()), layout = in.one_of(layouts);
   if (reduction < 0 || dtype < 1 || layout < 0) in.refuse("say reduction/dtype/layout");
   const auto what = static_cast<lockstep_reduction>(reduction);
   const auto type = static_cast<lockstep_dtype>(dtype);
   const int64_t stride = in.number("stride", 1, 1), first = in.number("first", 0), ld = in.number("ld", 0);
-  const bool to_f32 = in.flag("to_f32");
+  const int to = in.one_of(roundings);
   const auto size = in.sizes();
   lockstep_reduce_desc& d = c.reduce;
   if (layout < 2) {
@@ -56,7 +74,7 @@ void parse_reduction(tokens& in, test_case& c) {
     }
   }
   if (layout >= 4) d.element_stride = stride;
-  if (to_f32) d.result = LOCKSTEP_F32;
+  if (to >= 0) d.result = rounded[to];
   c.dtype = dtype;
   c.src.element_bytes = lockstep_dtype_bytes(type);
   c.dst.element_bytes = lockstep_dtype_bytes(d.result);
@@ -68,8 +86,8 @@ void parse_reduction(tokens& in, test_case& c) {
     c.src.axis(d.length, d.element_stride);
   }
   c.dst.axis(d.count, 1);
-  c.cell = std::string(lockstep_op_name(c.op)) + " " + reductions[reduction] + " " + dtypes[dtype] + " " +
-           (layout >= 4 ? "segments" : layouts[layout]) + (to_f32 ? " to_f32" : "");
+  c.cell = std::string(lockstep_op_name(c.op)) + " " + reductions[reduction] + " " + dtype_name(dtype) + " " +
+           (layout >= 4 ? "segments" : layouts[layout]) + (to >= 0 ? " " + std::string(roundings[to]) : "");
 }
 
 }  // namespace lockstep::cases

@@ -67,10 +67,17 @@ std::vector<std::string> list_square_sum(level depth) {
                                  "full/7000/one_nan", "full/5000/wide", "rows/40x33/wide", "full/5000/to_f32",
                                  "rows/20x33/to_f32/wide", "columns/33x20/to_f32", "mixed/20x33/to_f32/finite"})
           add(rest);
+      // Rows of a few elements, of every length, close together and apart.
+      for (int n = 1; n <= 4 && !integer; ++n) {
+        add("rows/" + std::to_string(40 + n) + "x" + std::to_string(n) + "/special");
+        add("rows/37x" + std::to_string(n) + "/ld" + std::to_string(n + 2) + "/off1/wide");
+      }
+      if (!integer) add("rows/600x3/to_f32/wide");
       if (dtype == "f64")
-        for (const char* rest : {"full/1/huge", "full/5000/huge", "full/1/tiny", "full/3/tiny", "full/5000/tiny",
-                                 "rows/30x40/huge", "rows/30x40/tiny", "columns/40x30/huge", "columns/40x30/tiny",
-                                 "nonempty/40x50/huge", "lopsided/40x5000/tiny", "full/4097/tiny/to_f32"})
+        for (const char* rest :
+             {"rows/30x3/huge", "rows/30x3/tiny", "full/1/huge", "full/5000/huge", "full/1/tiny", "full/3/tiny",
+              "full/5000/tiny", "rows/30x40/huge", "rows/30x40/tiny", "columns/40x30/huge", "columns/40x30/tiny",
+              "nonempty/40x50/huge", "lopsided/40x5000/tiny", "full/4097/tiny/to_f32"})
           add(rest);
       if (dtype == "f64")  // rows of a warp or a block that leave the range and rows that do not, every kernel's
         for (const char* rest :

@@ -1,5 +1,5 @@
 // transpose.cpp - cases transpose/b<bytes>/<rows>x<cols>[/ld<src>,<dst>]
-// [/batch<n>,<src gap>,<dst gap>][/inplace].
+// [/batch<n>,<src gap>,<dst gap>][/beside][/inplace]; beside: a matrix of src begins where a row of the last ends.
 #include "cases.hpp"
 #include "tokens.hpp"
 
@@ -9,6 +9,7 @@ void parse_transpose(tokens& in, test_case& c) {
   c.op = LOCKSTEP_TRANSPOSE;
   const auto bytes = in.element_bytes();
   const auto ld = in.numbers("ld"), batch = in.numbers("batch");
+  const bool beside = in.flag("beside");
   const auto size = in.sizes();
   if (size.size() != 2) in.refuse("give rows x cols");
   lockstep_transpose_desc& d = c.transpose = lockstep_transpose_packed(bytes, size[0], size[1]);
@@ -19,6 +20,7 @@ void parse_transpose(tokens& in, test_case& c) {
   if (!batch.empty()) {
     d.batch = batch[0];
     d.src_batch_stride = in.plus(in.plus(in.times(d.rows - 1, d.src_ld), d.cols), batch.size() > 1 ? batch[1] : 0);
+    if (beside) d.src_batch_stride = d.cols;
     d.dst_batch_stride = in.plus(in.plus(in.times(d.cols - 1, d.dst_ld), d.rows), batch.size() > 2 ? batch[2] : 0);
   }
   c.src.element_bytes = c.dst.element_bytes = bytes;
@@ -89,6 +91,11 @@ std::vector<std::string> list_transpose(level depth) {
                              "2001x15"})
       add(std::string(bytes) + rest);
   }
+  // Rows of src that go on in the next matrix, and rows of dst that are whole lines.
+  for (const char* rest : {"b1/100x64/ld256,128/batch4,0,28/beside", "b2/40x64/ld256,64/batch4,0,24/beside",
+                           "b4/40x64/ld256,48/batch4,0,8/beside", "b8/20x32/ld128,24/batch4,0,4/beside",
+                           "b16/10x16/ld64,12/batch4,0,2/beside"})
+    add(rest);
   // Large enough (256 KiB moved) to be shared out by columns, still in the caches.
   for (const char* rest :
        {"b1/391x701/ld704,394/off1,3", "b1/512x512", "b2/300x299/off1", "b2/320x352", "b4/257x262/ld270,260",

@@ -67,6 +67,8 @@ TEST_F(Abi, ContextsAndOptions) {
   create("no op", [](O& o) { o.variants = "add=ref"; }, invalid, {"\"add=ref\""});
   create("no variant", [](O& o) { o.variants = "transpose=magic"; }, LOCKSTEP_NO_VARIANT, {"\"magic\"", "cpu:ref"});
   create("isa", [](O& o) { o.cpu_isa = "mmx"; }, invalid, {"options.cpu_isa", "\"mmx\"", "baseline"});
+  create("isa of before", [](O& o) { o.cpu_isa = "avx512_zen4"; }, invalid, {"\"avx512_zen4\"", "avx512:zen4"});
+  create("tuning", [](O& o) { o.cpu_isa = "baseline:zen9"; }, invalid, {"\"baseline:zen9\"", "default, zen4"});
   setenv("LOCKSTEP_CPU_ISA", "abc", 1);
   create("isa of the environment", [](O&) {}, invalid, {"LOCKSTEP_CPU_ISA", "\"abc\"", "baseline"});
   unsetenv("LOCKSTEP_CPU_ISA");
@@ -123,11 +125,60 @@ TEST_F(Abi, WhatThereIs) {
           {"index is 1000", "shuffle"});
   refused("op", lockstep_variant_get("cpu", static_cast<lockstep_op>(-1), 0, &variant), invalid, {"op is -1"});
   EXPECT_EQ(lockstep_variant_count("abacus", LOCKSTEP_REDUCE), 0);
-  EXPECT_EQ(lockstep_variant_count("cpu", static_cast<lockstep_op>(6)), 0);
-  EXPECT_EQ(lockstep_op_name(static_cast<lockstep_op>(6)), nullptr);
+  EXPECT_EQ(lockstep_variant_count("cpu", LOCKSTEP_OP_COUNT), 0);
+  EXPECT_EQ(lockstep_op_name(LOCKSTEP_OP_COUNT), nullptr);
   EXPECT_EQ(lockstep_dtype_bytes(static_cast<lockstep_dtype>(0)), 0u);
   EXPECT_STREQ(lockstep_status_name(static_cast<lockstep_status>(99)), "(not a lockstep_status)");
   refused("last_run", lockstep_last_run(nullptr), invalid, {"info is NULL"});
+}
+
+TEST_F(Abi, AnyOp) {
+  const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
+  const auto d = lockstep_transpose_packed(4, 4, 4);
+  for (const int op : {-1, int{LOCKSTEP_OP_COUNT}, 1 << 30}) {
+    const std::string text = "op is " + std::to_string(op);
+    refused("no op", lockstep_execute(context, static_cast<lockstep_op>(op), &d, src_bytes, dst_bytes, nullptr),
+            invalid, {text.c_str(), "lockstep_op"});
+    lockstep_plan* plan = nullptr;
+    refused("no op", lockstep_plan_create(context, static_cast<lockstep_op>(op), &d, nullptr, &plan), invalid,
+            {text.c_str()});
+  }
+  for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op) {
+    const auto any = static_cast<lockstep_op>(op);
+    refused("no desc", lockstep_execute(context, any, nullptr, src_bytes, dst_bytes, nullptr), invalid,
+            {"desc is NULL", "_desc"});
+    size_t bytes[64] = {3};
+    refused("a size that none had", lockstep_execute(context, any, bytes, src_bytes, dst_bytes, nullptr), invalid,
+            {"desc->size is 3", "sizeof of lockstep_", "_desc ("});
+    refused("no context", lockstep_execute(nullptr, LOCKSTEP_TRANSPOSE, &d, src_bytes, dst_bytes, nullptr), invalid,
+            {"context is NULL"});
+  }
+  refused("another op's", lockstep_execute(context, LOCKSTEP_STENCIL, &d, src_bytes, dst_bytes, nullptr), invalid,
+          {"desc->size is 72", "lockstep_stencil_desc", "152"});
+  refused("no plan", lockstep_plan_create(context, LOCKSTEP_TRANSPOSE, &d, nullptr, nullptr), invalid,
+          {"plan is NULL"});
+}
+
+TEST_F(Abi, MakersOfNothing) {
+  const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
+  const int64_t shape[] = {4, 4};
+  const int32_t perm[] = {1, 0};
+  const double taps[5] = {};
+  const auto permuted = [&](int32_t rank, const int64_t* sizes, const int32_t* axes) {
+    const auto d = lockstep_permute_packed(4, rank, sizes, axes);
+    return lockstep_permute(context, &d, src_bytes, dst_bytes, nullptr);
+  };
+  refused("no shape", permuted(2, nullptr, perm), invalid, {"shape[0] is -1"});
+  refused("no perm", permuted(2, shape, nullptr), invalid, {"perm[0] is -1"});
+  refused("nothing", permuted(2, nullptr, nullptr), invalid, {"is -1"});
+  refused("rank", permuted(9, nullptr, nullptr), invalid, {"rank is 9"});
+  const auto swept = [&](int32_t rank, const int64_t* sizes, const double* weights) {
+    const auto d = lockstep_stencil_packed(LOCKSTEP_F32, rank, sizes, 1, weights, LOCKSTEP_BOUNDARY_VALID);
+    return lockstep_stencil(context, &d, src_bytes, dst_bytes, nullptr);
+  };
+  refused("no shape", swept(2, nullptr, taps), invalid, {"shape[0] is -1"});
+  refused("no coefficients", swept(2, shape, nullptr), invalid, {"coefficients is NULL"});
+  refused("rank", swept(0, nullptr, nullptr), invalid, {"rank is 0"});
 }
 
 TEST_F(Abi, Memory) {
@@ -228,9 +279,9 @@ TEST_F(Abi, ReduceAndSquareSum) {
   };
   r("squares", [](D& d) { d.reduction = LOCKSTEP_NORM2; }, {"reduction is NORM2", "lockstep_square_sum"});
   r("no reduction", [](D& d) { d.reduction = static_cast<lockstep_reduction>(-1); }, {"reduction is -1"});
-  r("dtype", [](D& d) { d.dtype = LOCKSTEP_F16; }, {"dtype is F16", "I32, I64, F32 and F64"});
+  r("dtype", [](D& d) { d.dtype = static_cast<lockstep_dtype>(14); }, {"dtype is 14", "F16, BF16, F32, F64, I32, I64"});
   r("result", [](D& d) { d.result = LOCKSTEP_I64; },
-    {"result is I64", "SUM of F32 gives F64", "LOCKSTEP_F32 for one final rounding"});
+    {"result is I64", "SUM of F32 gives F64", "LOCKSTEP_F32, F16 or BF16 for one final rounding"});
   r("result of max", [](D& d) { d.reduction = LOCKSTEP_MAX, d.result = LOCKSTEP_F64; },
     {"result is F64", "MAX of F32 gives F32", "set result to LOCKSTEP_F32"});
   r("count", [](D& d) { d.count = -1; }, {"count is -1"});
@@ -262,8 +313,8 @@ TEST_F(Abi, ReduceAndSquareSum) {
   const auto square = lockstep_reduce_full(LOCKSTEP_NORM2, LOCKSTEP_F16, 10, 1);
   bad<S>("sum", square, [](S& d) { d.reduction = LOCKSTEP_SUM; }, lockstep_square_sum,
          {"reduction is SUM;", "SUM_OF_SQUARES and NORM2", "lockstep_reduce"});
-  bad<S>("dtype 9", square, [](S& d) { d.dtype = static_cast<lockstep_dtype>(9); }, lockstep_square_sum,
-         {"dtype is 9"});
+  bad<S>("dtype 14", square, [](S& d) { d.dtype = static_cast<lockstep_dtype>(14); }, lockstep_square_sum,
+         {"dtype is 14"});
   bad<S>("norm to i64", square, [](S& d) { d.result = LOCKSTEP_I64; }, lockstep_square_sum, {"NORM2"});
 }
 
@@ -321,6 +372,62 @@ TEST_F(Abi, Shuffle) {
   s("down", [](D& d) { d.kind = LOCKSTEP_SHUFFLE_DOWN, d.operand = -7; }, {"delta", "is -7"});
   refused("overlap", lockstep_shuffle(context, &good, dst_bytes, dst_bytes + 128, nullptr), LOCKSTEP_INVALID_ARGUMENT,
           {"overlap"});
+}
+
+TEST_F(Abi, Normalize) {
+  using D = lockstep_normalize_desc;
+  const auto good = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_RMS, LOCKSTEP_F32, 4, 8, 1e-5);
+  const auto n = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_normalize, fragments);
+  };
+  n("kind", [](D& d) { d.kind = static_cast<lockstep_normalization>(9); }, {"kind is 9", "LOCKSTEP_NORMALIZE_L2"});
+  n("dtype", [](D& d) { d.dtype = LOCKSTEP_I64; }, {"dtype is I64", "F16"});
+  n("dtype 0", [](D& d) { d.dtype = static_cast<lockstep_dtype>(0); }, {"dtype is 0"});
+  n("result", [](D& d) { d.result = LOCKSTEP_F64; }, {"result is F64", "F16, BF16 or F32"});
+  n("weights", [](D& d) { d.weight_dtype = LOCKSTEP_F16; }, {"weight_dtype is F16", "are F32"});
+  n("large", [](D& d) { d.count = d.length = forty, d.src_stride = d.dst_stride = forty; }, {"2^63-1"});
+  n("eps", [](D& d) { d.eps = -1e-9; }, {"eps is -1e-09", "0 or more"});
+  n("sum", [](D& d) { d.sum = dst_bytes + 512; }, {"sum is 0x", "residual is NULL"});
+  n("weight", [](D& d) { d.weight = src_bytes + 2; }, {"weight is 0x", "not aligned to its 4-byte elements"});
+  n("residual", [](D& d) { d.residual = dst_bytes; }, {"residual", "overlap", "give dst memory of its own"});
+  n("stride", [](D& d) { d.dst_stride = 7; }, {"dst_stride is 7", "8 or more"});
+  refused("overlap", lockstep_normalize(context, &good, dst_bytes, dst_bytes + 64, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  D other = good;  // in place the types are the same
+  other.result = LOCKSTEP_F16;
+  refused("cast", lockstep_normalize(context, &other, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  refused("NULL", lockstep_normalize(context, nullptr, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"desc is NULL"});
+  refused("plan", lockstep_plan_normalize(context, &good, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"plan is NULL"});
+}
+
+TEST_F(Abi, Scan) {
+  using D = lockstep_scan_desc;
+  const auto good = lockstep_scan_rows(LOCKSTEP_SUM, LOCKSTEP_F32, 4, 8, 8);
+  const auto n = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_scan, fragments);
+  };
+  n("reduction", [](D& d) { d.reduction = LOCKSTEP_NORM2; }, {"reduction is NORM2", "SUM, MIN and MAX"});
+  n("dtype", [](D& d) { d.dtype = LOCKSTEP_BOOL; }, {"dtype is BOOL", "F16"});
+  n("result", [](D& d) { d.result = LOCKSTEP_BF16; }, {"result is BF16", "gives F32 or F64"});
+  n("large", [](D& d) { d.count = d.length = forty, d.sequence_stride = d.dst_sequence_stride = forty; }, {"2^63-1"});
+  n("exclusive", [](D& d) { d.exclusive = -1; }, {"exclusive is -1", "0 or 1"});
+  n("results on each other", [](D& d) { d.dst_sequence_stride = 7; }, {"dst_sequence_stride is 7", "span 8"});
+  n("stride", [](D& d) { d.element_stride = -2; }, {"element_stride is -2", "1 or more"});
+  refused("overlap", lockstep_scan(context, &good, dst_bytes, dst_bytes + 64, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  D wide = good;  // in place the types are the same
+  wide.result = LOCKSTEP_F64;
+  refused("wider", lockstep_scan(context, &wide, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  int64_t offsets[] = {0, 3, 2};
+  const auto segments = lockstep_scan_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 2, offsets);
+  refused("offsets", lockstep_scan(context, &segments, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"offsets[2] is 2", "must not decrease"});
 }
 
 TEST_F(Abi, Plans) {

@@ -99,7 +99,9 @@ const char* const names[] = {"transpose/b4/70x50",
                              "stencil/f32/general/mirror/r4/1000/sweeps3",
                              "stencil/f64/general/wrap/r2/9x10x35",
                              "stencil/f32/general/valid/r2/60x61/sweeps4",
-                             "shuffle/b4/idx/w16/op3/n96"};
+                             "shuffle/b4/idx/w16/op3/n96",
+                             "normalize/layer/bf16/20x3000/weight/bias",
+                             "scan/sum/f32/full/100000"};
 
 // One case with buffers of its own, so that a call allocates nothing but what the library does.
 struct prepared {
@@ -310,7 +312,8 @@ std::vector<prepared> some() {
   std::vector<prepared> all;
   for (const char* name :
        {"transpose/b4/70x50", "permute/b4/6x5x4x3/perm3,2,1,0", "square_sum/norm2/f64/full/5000/huge",
-        "reduce/sum/f32/full/100000", "stencil/f32/general/mirror/r4/1000/sweeps3", "shuffle/b4/idx/w16/op3/n96"})
+        "reduce/sum/f32/full/100000", "stencil/f32/general/mirror/r4/1000/sweeps3", "shuffle/b4/idx/w16/op3/n96",
+        "normalize/rms/f16/40x5000/weight"})
     all.emplace_back(name);
   return all;
 }

@@ -1,6 +1,7 @@
 // fields.cpp - one table of what lockstep.h says of every field: which odd values are taken, and what they then mean;
 // which are refused, and how the text names them. Every field of layout.txt must have a row.
 #include <algorithm>
+#include <bit>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -38,6 +39,8 @@ using permute_desc = lockstep_permute_desc;
 using reduce_desc = lockstep_reduce_desc;
 using stencil_desc = lockstep_stencil_desc;
 using shuffle_desc = lockstep_shuffle_desc;
+using normalize_desc = lockstep_normalize_desc;
+using scan_desc = lockstep_scan_desc;
 
 auto transposed(const change<transpose_desc>& c, const void* from = src, void* to = dst) {
   return [=](made& m) {
@@ -75,6 +78,21 @@ auto shuffled(const change<shuffle_desc>& c) {
     auto d = lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_UP, 8, 32, 32, 0);
     c(d);
     return lockstep_shuffle(m.context, &d, src, dst, &m.options);
+  };
+}
+// Rows whose norms are below eps: dst is a 64th of src.
+auto normalized(const change<normalize_desc>& c, const void* from = src, void* to = dst) {
+  return [=](made& m) {
+    auto d = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_L2, LOCKSTEP_F64, 2, 3, 64.0);
+    c(d);
+    return lockstep_normalize(m.context, &d, from, to, &m.options);
+  };
+}
+auto scanned(const change<scan_desc>& c, const void* from = src, void* to = dst) {
+  return [=](made& m) {
+    auto d = lockstep_scan_rows(LOCKSTEP_SUM, LOCKSTEP_F64, 2, 3, 3);
+    c(d);
+    return lockstep_scan(m.context, &d, from, to, &m.options);
   };
 }
 // A good transpose under changed options.
@@ -132,6 +150,14 @@ auto sums(std::vector<std::vector<int>> of) {
     return values;
   };
 }
+// Of elements of src, a 64th of each; NaN stands for what stays as it was.
+auto scaled(std::vector<double> of, double by = 1.0 / 64) {
+  return [=] {
+    std::vector<double> values;
+    for (const double value : of) values.push_back(value != value ? -1.0 : value * by);
+    return values;
+  };
+}
 const auto untouched = [] { return std::vector<double>(512, -1.0); };
 const auto transposed_2x3 = gathered({0, 3, 1, 4, 2, 5});
 
@@ -141,6 +167,9 @@ const std::vector<promise>& table() {
   using R = reduce_desc;
   using S = stencil_desc;
   using W = shuffle_desc;
+  using N = normalize_desc;
+  using X = scan_desc;
+  constexpr double gap = __builtin_nan("");
   using O = lockstep_options;
   using C = lockstep_context_options;
   static const std::vector<promise> rows = {
@@ -202,9 +231,21 @@ const std::vector<promise>& table() {
       {"lockstep_reduce_desc.size", reduced([](R& d) { d.size = 0; }), "desc->size is 0"},
       {"lockstep_reduce_desc.reduction", reduced([](R& d) { d.reduction = static_cast<lockstep_reduction>(77); }),
        "reduction is 77"},
-      {"lockstep_reduce_desc.dtype", reduced([](R& d) { d.dtype = LOCKSTEP_BF16; }), "dtype is BF16"},
-      {"lockstep_reduce_desc.dtype", reduced([](R& d) { d.count = 0, d.dtype = LOCKSTEP_BF16; }), "dtype is BF16"},
+      {"lockstep_reduce_desc.dtype", reduced([](R& d) { d.dtype = static_cast<lockstep_dtype>(14); }),
+       "dtype is 14; known are F16, BF16, F32, F64, I32, I64, I8, I16, U8, U16, U32, U64, BOOL"},
+      {"lockstep_reduce_desc.dtype", reduced([](R& d) { d.count = 0, d.dtype = lockstep_dtype{}; }), "dtype is 0"},
+      {"lockstep_reduce_desc.dtype",  // bytes, of which only that of the number's sign and exponent are not 0
+       reduced([](R& d) {
+         d.dtype = LOCKSTEP_BOOL, d.result = LOCKSTEP_I64, d.count = 1, d.length = 24;
+       }),
+       "", [] { return std::vector<double>{std::bit_cast<double>(int64_t{5})}; }},  // of 1, 2 and 3
       {"lockstep_reduce_desc.result", reduced([](R& d) { d.result = LOCKSTEP_I32; }), "result is I32"},
+      {"lockstep_reduce_desc.result", reduced([](R& d) { d.dtype = LOCKSTEP_U64; }), "SUM of U64 gives U64"},
+      {"lockstep_reduce_desc.result", reduced([](R& d) { d.dtype = LOCKSTEP_U32, d.result = LOCKSTEP_U64; }),
+       "SUM of U32 gives I64"},
+      {"lockstep_reduce_desc.result", reduced([](R& d) { d.result = LOCKSTEP_BOOL; }), "result is BOOL"},
+      {"lockstep_reduce_desc.result",
+       reduced([](R& d) { d.reduction = LOCKSTEP_MIN, d.result = LOCKSTEP_F16; }), "MIN of F64 gives F64"},
       {"lockstep_reduce_desc.count", reduced([](R& d) { d.count = -2; }), "count is -2"},
       {"lockstep_reduce_desc.count",
        reduced([](R& d) { d.count = 0, d.element_stride = 0, d.sequence_stride = -1; }, nullptr), "", untouched},
@@ -284,6 +325,134 @@ const std::vector<promise>& table() {
       {"lockstep_shuffle_desc.count", shuffled([](W& d) { d.count = 0; }), "", untouched},
       {"lockstep_shuffle_desc.width", shuffled([](W& d) { d.width = 5; }), "width is 5"},
       {"lockstep_shuffle_desc.operand", shuffled([](W& d) { d.operand = -1; }), "operand (delta) is -1"},
+      // normalize: src is 1, 2, 3 ...
+      {"lockstep_normalize_desc.size", normalized([](N& d) { d.size = 111; }), "desc->size is 111"},
+      {"lockstep_normalize_desc.kind", normalized([](N& d) { d.kind = static_cast<lockstep_normalization>(3); }),
+       "kind is 3"},
+      {"lockstep_normalize_desc.kind", normalized([](N& d) { d.count = 0, d.kind = static_cast<lockstep_normalization>(-1); }),
+       "kind is -1"},
+      {"lockstep_normalize_desc.dtype", normalized([](N& d) { d.dtype = LOCKSTEP_I32; }), "dtype is I32"},
+      {"lockstep_normalize_desc.result", normalized([](N& d) { d.result = LOCKSTEP_I64; }), "result is I64"},
+      {"lockstep_normalize_desc.result",
+       normalized([](N& d) { d.dtype = d.weight_dtype = LOCKSTEP_F32; }), "result is F64; rows of F32 become F16, BF16 or F32"},
+      {"lockstep_normalize_desc.weight_dtype", normalized([](N& d) { d.weight_dtype = LOCKSTEP_BF16; }),
+       "weight_dtype is BF16; weight and bias of rows of F64 are F64 or F32"},
+      {"lockstep_normalize_desc.count", normalized([](N& d) { d.count = -1; }), "count is -1"},
+      {"lockstep_normalize_desc.count",
+       normalized([](N& d) { d.count = 0, d.src_stride = -5, d.weight = src + 1; }, nullptr, nullptr), "", untouched},
+      {"lockstep_normalize_desc.length", normalized([](N& d) { d.length = -4; }), "length is -4"},
+      {"lockstep_normalize_desc.length", normalized([](N& d) { d.length = 0; }, nullptr, nullptr), "", untouched},
+      {"lockstep_normalize_desc.length", normalized([](N& d) { d.length = INT64_MAX / 4; }), "2^63-1"},
+      {"lockstep_normalize_desc.src_stride", normalized([](N& d) { d.src_stride = -1; }), "src_stride is -1"},
+      {"lockstep_normalize_desc.src_stride", normalized([](N& d) { d.src_stride = 0; }), "", scaled({1, 2, 3, 1, 2, 3})},
+      {"lockstep_normalize_desc.src_stride", normalized([](N& d) { d.count = 1, d.src_stride = -huge; }), "",
+       scaled({1, 2, 3})},
+      {"lockstep_normalize_desc.src_stride", normalized([](N& d) { d.src_stride = 5; }, dst, dst), "overlap"},
+      {"lockstep_normalize_desc.dst_stride", normalized([](N& d) { d.dst_stride = 2; }), "dst_stride is 2; give 3 or more"},
+      {"lockstep_normalize_desc.dst_stride", normalized([](N& d) { d.dst_stride = 4; }), "",
+       scaled({1, 2, 3, gap, 4, 5, 6})},
+      {"lockstep_normalize_desc.dst_stride", normalized([](N& d) { d.count = 1, d.dst_stride = 0; }), "", scaled({1, 2, 3})},
+      {"lockstep_normalize_desc.residual_stride", normalized([](N& d) { d.residual = src, d.residual_stride = -2; }),
+       "residual_stride is -2"},
+      {"lockstep_normalize_desc.residual_stride",  // the same residual for every row
+       normalized([](N& d) { d.residual = src, d.residual_stride = 0; }), "", scaled({2, 4, 6, 5, 7, 9})},
+      {"lockstep_normalize_desc.residual_stride", normalized([](N& d) { d.residual_stride = -huge; }), "",
+       scaled({1, 2, 3, 4, 5, 6})},  // without residual it says nothing
+      {"lockstep_normalize_desc.sum_stride",
+       normalized([](N& d) { d.residual = src, d.sum = dst + 100, d.sum_stride = 2; }), "sum_stride is 2"},
+      {"lockstep_normalize_desc.eps", normalized([](N& d) { d.eps = -1; }), "eps is -1"},
+      {"lockstep_normalize_desc.eps", normalized([](N& d) { d.eps = __builtin_nan(""); }), "eps is nan"},
+      {"lockstep_normalize_desc.eps", normalized([](N& d) { d.eps = __builtin_inf(); }), "eps is inf"},
+      {"lockstep_normalize_desc.weight", normalized([](N& d) { d.weight = src + 3; }), "", scaled({4, 10, 18, 16, 25, 36})},
+      {"lockstep_normalize_desc.weight", normalized([](N& d) { d.weight = reinterpret_cast<char*>(src) + 4; }),
+       "weight is 0x"},
+      {"lockstep_normalize_desc.weight", normalized([](N& d) { d.weight = dst + 5; }), "weight (0x"},
+      {"lockstep_normalize_desc.bias", normalized([](N& d) { d.bias = src + 63; }), "",
+       scaled({64 * 64 + 1, 64 * 65 + 2, 64 * 66 + 3, 64 * 64 + 4, 64 * 65 + 5, 64 * 66 + 6})},
+      {"lockstep_normalize_desc.bias", normalized([](N& d) { d.bias = dst; }), "bias (0x"},
+      {"lockstep_normalize_desc.residual", normalized([](N& d) { d.residual = src + 6; }), "",
+       scaled({8, 10, 12, 14, 16, 18})},
+      {"lockstep_normalize_desc.residual", normalized([](N& d) { d.residual = dst + 2; }), "residual (0x"},
+      {"lockstep_normalize_desc.sum", normalized([](N& d) { d.sum = dst + 100; }), "but residual is NULL"},
+      {"lockstep_normalize_desc.sum", normalized([](N& d) { d.residual = src, d.sum = dst + 5; }), "sum (0x"},
+      {"lockstep_normalize_desc.sum", normalized([](N& d) { d.residual = src + 6, d.sum = src + 1; }), "overlap; give sum"},
+      {"lockstep_normalize_desc.sum", normalized([](N& d) { d.residual = src + 6, d.sum = src + 7; }), "overlap; give sum"},
+      {"lockstep_normalize_desc.sum", normalized([](N& d) { d.residual = src + 6, d.weight = src + 20, d.sum = src + 17; }),
+       "weight (0x"},
+      {"lockstep_normalize_desc.sum", normalized([](N& d) {  // behind dst's rows
+         d.residual = src, d.sum = dst + 6;
+       }),
+       "", [] {
+         std::vector<double> all;
+         for (int i = 0; i < 12; ++i) all.push_back(i < 6 ? 2 * src[i] / 64 : 2 * src[i - 6]);
+         return all;
+       }},
+      {"lockstep_normalize_desc.sum", normalized([](N& d) { d.residual = src + 6, d.sum = src; }), "",  // becomes src
+       [] {
+         std::vector<double> all;
+         for (int i = 0; i < 6; ++i) all.push_back(src[i] / 64);
+         return src[0] == 8 && src[5] == 18 ? all : std::vector<double>{};
+       }},
+      {"lockstep_normalize_desc.sum", normalized([](N& d) { d.residual = d.sum = src + 6; }), "",
+       [] {
+         std::vector<double> all;
+         for (int i = 6; i < 12; ++i) all.push_back(src[i] / 64);
+         return src[6] == 8 && src[0] == 1 ? all : std::vector<double>{};
+       }},
+      // scan
+      {"lockstep_scan_desc.size", scanned([](X& d) { d.size = 80; }), "desc->size is 80"},
+      {"lockstep_scan_desc.reduction", scanned([](X& d) { d.reduction = LOCKSTEP_ARGMAX; }), "reduction is ARGMAX"},
+      {"lockstep_scan_desc.reduction", scanned([](X& d) { d.count = 0, d.reduction = static_cast<lockstep_reduction>(-3); }),
+       "reduction is -3"},
+      {"lockstep_scan_desc.dtype", scanned([](X& d) { d.dtype = LOCKSTEP_U8; }), "dtype is U8"},
+      {"lockstep_scan_desc.result", scanned([](X& d) { d.result = LOCKSTEP_I64; }), "result is I64"},
+      {"lockstep_scan_desc.result", scanned([](X& d) { d.reduction = LOCKSTEP_MAX, d.result = LOCKSTEP_F32; }),
+       "result is F32, but a scan by MAX of F64 gives F64"},
+      {"lockstep_scan_desc.count", scanned([](X& d) { d.count = -1; }), "count is -1"},
+      {"lockstep_scan_desc.count", scanned([](X& d) { d.count = 0, d.element_stride = 0; }, nullptr, nullptr), "", untouched},
+      {"lockstep_scan_desc.length", scanned([](X& d) { d.length = -1; }), "length is -1"},
+      {"lockstep_scan_desc.length", scanned([](X& d) { d.length = 0, d.dst_element_stride = -1; }, nullptr, nullptr), "",
+       untouched},
+      {"lockstep_scan_desc.element_stride", scanned([](X& d) { d.element_stride = 0; }), "element_stride is 0"},
+      {"lockstep_scan_desc.element_stride", scanned([](X& d) { d.element_stride = 2; }), "", scaled({1, 4, 9, 4, 10, 18}, 1)},
+      {"lockstep_scan_desc.sequence_stride", scanned([](X& d) { d.sequence_stride = 0; }), "",
+       scaled({1, 3, 6, 1, 3, 6}, 1)},
+      {"lockstep_scan_desc.sequence_stride", scanned([](X& d) { d.sequence_stride = -1; }), "sequence_stride is -1"},
+      {"lockstep_scan_desc.dst_element_stride", scanned([](X& d) { d.dst_element_stride = 0; }), "dst_element_stride is 0"},
+      {"lockstep_scan_desc.dst_element_stride",
+       scanned([](X& d) { d.dst_element_stride = 2, d.dst_sequence_stride = 6; }), "",
+       scaled({1, gap, 3, gap, 6, gap, 4, gap, 9, gap, 15}, 1)},
+      {"lockstep_scan_desc.dst_element_stride",  // two sequences by turns
+       scanned([](X& d) { d.dst_element_stride = 2, d.dst_sequence_stride = 1; }), "", scaled({1, 4, 3, 9, 6, 15}, 1)},
+      {"lockstep_scan_desc.dst_sequence_stride", scanned([](X& d) { d.dst_sequence_stride = 2; }),
+       "dst_sequence_stride is 2, but the results of a sequence span 3"},
+      {"lockstep_scan_desc.dst_sequence_stride", scanned([](X& d) { d.dst_sequence_stride = 0; }),
+       "dst_sequence_stride is 0"},
+      {"lockstep_scan_desc.dst_sequence_stride", scanned([](X& d) { d.count = 1, d.dst_sequence_stride = -huge; }), "",
+       scaled({1, 3, 6}, 1)},
+      {"lockstep_scan_desc.dst_sequence_stride", scanned([](X& d) { d.dst_sequence_stride = 4; }, dst, dst), "overlap"},
+      {"lockstep_scan_desc.offsets", scanned([](X& d) {
+         offsets[0] = 1, offsets[1] = 3, offsets[2] = 4;
+         d.offsets = offsets, d.length = -7, d.sequence_stride = d.dst_sequence_stride = -8;  // which say nothing then
+       }),
+       "", scaled({gap, 2, 5, 4}, 1)},
+      {"lockstep_scan_desc.offsets", scanned([](X& d) {
+         offsets[0] = 0, offsets[1] = 2, offsets[2] = 1;
+         d.offsets = offsets;
+       }),
+       "offsets[2] is 1, less than offsets[1]"},
+      {"lockstep_scan_desc.offsets", scanned([](X& d) {
+         offsets[0] = 0, offsets[1] = 1, offsets[2] = 9;
+         d.offsets = offsets, d.dst_element_stride = int64_t{1} << 60;
+       }),
+       "offsets[2] is 9: dst would span more than 2^63-1 bytes"},
+      {"lockstep_scan_desc.offsets", scanned([](X& d) {  // dst reaches src
+         offsets[0] = 0, offsets[1] = 2, offsets[2] = 4;
+         d.offsets = offsets;
+       }, dst, dst + 3),
+       "overlap"},
+      {"lockstep_scan_desc.exclusive", scanned([](X& d) { d.exclusive = 1; }), "", scaled({0, 1, 3, 0, 4, 9}, 1)},
+      {"lockstep_scan_desc.exclusive", scanned([](X& d) { d.exclusive = 2; }), "exclusive is 2"},
       // options of a call
       {"lockstep_options.size", with_options([](O& o) { o.size = 57; }), "options->size is 57"},
       {"lockstep_options.backend", with_options([](O& o) { o.backend = ""; }), "options.backend is \"\""},

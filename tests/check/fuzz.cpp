@@ -86,28 +86,28 @@ struct drawn {
   lockstep_reduce_desc reduce{};
   lockstep_stencil_desc stencil{};
   lockstep_shuffle_desc shuffle{};
+  lockstep_normalize_desc normalize{};
+  lockstep_scan_desc scan{};
   wide src = 0, dst = 0;
   double coefficients[64];
 
-  lockstep_status run(lockstep_context* c, const void* from, void* to, const lockstep_options* o) const {
+  const void* description() const {
     switch (op) {
-      case LOCKSTEP_TRANSPOSE: return lockstep_transpose(c, &transpose, from, to, o);
-      case LOCKSTEP_PERMUTE: return lockstep_permute(c, &permute, from, to, o);
-      case LOCKSTEP_SQUARE_SUM: return lockstep_square_sum(c, &reduce, from, to, o);
-      case LOCKSTEP_REDUCE: return lockstep_reduce(c, &reduce, from, to, o);
-      case LOCKSTEP_STENCIL: return lockstep_stencil(c, &stencil, from, to, o);
-      default: return lockstep_shuffle(c, &shuffle, from, to, o);
+      case LOCKSTEP_TRANSPOSE: return &transpose;
+      case LOCKSTEP_PERMUTE: return &permute;
+      case LOCKSTEP_SQUARE_SUM:
+      case LOCKSTEP_REDUCE: return &reduce;
+      case LOCKSTEP_STENCIL: return &stencil;
+      case LOCKSTEP_NORMALIZE: return &normalize;
+      case LOCKSTEP_SCAN: return &scan;
+      default: return &shuffle;
     }
   }
+  lockstep_status run(lockstep_context* c, const void* from, void* to, const lockstep_options* o) const {
+    return lockstep_execute(c, op, description(), from, to, o);
+  }
   lockstep_status plan(lockstep_context* c, const lockstep_options* o, lockstep_plan** out) const {
-    switch (op) {
-      case LOCKSTEP_TRANSPOSE: return lockstep_plan_transpose(c, &transpose, o, out);
-      case LOCKSTEP_PERMUTE: return lockstep_plan_permute(c, &permute, o, out);
-      case LOCKSTEP_SQUARE_SUM: return lockstep_plan_square_sum(c, &reduce, o, out);
-      case LOCKSTEP_REDUCE: return lockstep_plan_reduce(c, &reduce, o, out);
-      case LOCKSTEP_STENCIL: return lockstep_plan_stencil(c, &stencil, o, out);
-      default: return lockstep_plan_shuffle(c, &shuffle, o, out);
-    }
+    return lockstep_plan_create(c, op, description(), o, out);
   }
   // Executed once, waited for.
   lockstep_status planned(lockstep_context* c, const void* from, void* to, const lockstep_options* o) const {
@@ -169,14 +169,13 @@ void draw_reduce(draws& d, drawn& c) {
   const bool squares = c.op == LOCKSTEP_SQUARE_SUM;
   const auto reduction = squares ? d.enumerator<lockstep_reduction>(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_NORM2)
                                  : d.enumerator<lockstep_reduction>(LOCKSTEP_SUM, LOCKSTEP_ARGMAX);
-  const auto dtype = squares ? d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_I64)
-                             : d.enumerator<lockstep_dtype>(LOCKSTEP_F32, LOCKSTEP_I64);
+  const auto dtype = d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_BOOL);
   const bool large = d.one_in(6);
   r = lockstep_reduce_rows(reduction, dtype, d.size(large ? 4 : 60), d.size(large ? 6000 : 90), 0);
   r.sequence_stride = d.near(r.length);
   if (d.one_in(3)) r.element_stride = d.near(std::max<int64_t>(r.count, 1)), r.sequence_stride = 1;
-  if (d.one_in(6)) r.result = LOCKSTEP_F32;
-  if (d.one_in(30)) r.result = d.enumerator<lockstep_dtype>(0, 7);
+  if (d.one_in(6)) r.result = d.of({LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16});
+  if (d.one_in(30)) r.result = d.enumerator<lockstep_dtype>(0, LOCKSTEP_BOOL + 1);
   const size_t bytes = std::max<size_t>(lockstep_dtype_bytes(dtype), 1);
   if (d.one_in(4) && r.count >= 0 && r.count < 69) {
     offsets[0] = d.one_in(20) ? d.size(9) : d.upto(5);
@@ -242,6 +241,59 @@ void draw_shuffle(draws& d, drawn& c) {
   c.src = c.dst = span({{s.count, 1}}, s.element_bytes);
 }
 
+// Side arrays lie where the sources do, sum in src's last quarter or (once) over src itself.
+void draw_normalize(draws& d, drawn& c) {
+  auto& n = c.normalize;
+  const auto type = [&] { return d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_F64); };
+  n = lockstep_normalize_rows(d.enumerator<lockstep_normalization>(LOCKSTEP_NORMALIZE_L2, LOCKSTEP_NORMALIZE_LAYER),
+                              type(), d.size(d.one_in(3) ? 60 : 5), d.size(d.one_in(3) ? 5000 : 300),
+                              d.of<double>({1e-5, 0, 1e-300, 1, d.one_in(9) ? -1.0 : 1e-6}));
+  if (d.one_in(2)) n.src_stride = d.near(n.length), n.dst_stride = d.near(n.length);
+  if (d.one_in(3)) n.result = type();
+  if (d.one_in(3)) n.weight_dtype = d.one_in(9) ? type() : LOCKSTEP_F32;
+  const auto bytes = [](lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype); };
+  const auto side = [&](int64_t count, int64_t stride, size_t element) -> void* {
+    const bool within = span({{count, stride}, {n.length, 1}}, element) <= static_cast<wide>(room / 4);
+    return within ? src_bytes + room / 2 + (d.one_in(40) ? 1 : 8) * d.upto(9) : nullptr;
+  };
+  if (d.one_in(2)) n.weight = side(1, 0, bytes(n.weight_dtype));
+  if (d.one_in(3)) n.bias = side(1, 0, bytes(n.weight_dtype));
+  if (d.one_in(3)) {
+    n.residual_stride = d.near(n.length);
+    n.residual = side(n.count, n.residual_stride, bytes(n.dtype));
+  }
+  c.src = span({{n.count, n.src_stride}, {n.length, 1}}, bytes(n.dtype));
+  c.dst = span({{n.count, n.dst_stride}, {n.length, 1}}, bytes(n.result));
+}
+
+void draw_scan(draws& d, drawn& c) {
+  auto& r = c.scan;
+  const auto reduction =
+      d.one_in(30) ? LOCKSTEP_ARGMIN : d.of<lockstep_reduction>({LOCKSTEP_SUM, LOCKSTEP_MIN, LOCKSTEP_MAX});
+  const auto type = d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_I64);
+  const int64_t rows = d.size(40), cols = d.size(d.one_in(3) ? 3000 : 60);
+  r = d.one_in(3) ? lockstep_scan_columns(reduction, type, cols, rows, d.near(rows))
+                  : lockstep_scan_rows(reduction, type, rows, cols, d.near(cols));
+  if (d.one_in(3))
+    r.dst_sequence_stride = d.near(r.dst_sequence_stride), r.dst_element_stride = d.near(r.dst_element_stride);
+  if (d.one_in(4)) r.result = d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_I64);
+  r.exclusive = d.one_in(30) ? 7 : d.one_in(2);
+  const size_t bytes = lockstep_dtype_bytes(r.dtype), result_bytes = lockstep_dtype_bytes(r.result);
+  if (d.one_in(3)) {
+    const int64_t segments = d.upto(60);
+    int64_t at = d.upto(5);
+    for (int64_t s = 0; s <= segments; ++s) offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
+    r.offsets = offsets, r.count = segments;
+    if (r.element_stride < 1 || r.element_stride > 4) r.element_stride = 1;
+    if (d.one_in(2)) r.dst_element_stride = r.element_stride;
+    const int64_t last = *std::max_element(offsets, offsets + segments + 1);
+    c.src = span({{last, r.element_stride}}, bytes), c.dst = span({{last, r.dst_element_stride}}, result_bytes);
+    return;
+  }
+  c.src = span({{r.count, r.sequence_stride}, {r.length, r.element_stride}}, bytes);
+  c.dst = span({{r.count, r.dst_sequence_stride}, {r.length, r.dst_element_stride}}, result_bytes);
+}
+
 // "" or what is wrong with the case.
 std::string wrong_with(uint64_t number, lockstep_context* context) {
   draws d(number);
@@ -253,6 +305,8 @@ std::string wrong_with(uint64_t number, lockstep_context* context) {
     case LOCKSTEP_SQUARE_SUM:
     case LOCKSTEP_REDUCE: draw_reduce(d, *c); break;
     case LOCKSTEP_STENCIL: draw_stencil(d, *c); break;
+    case LOCKSTEP_NORMALIZE: draw_normalize(d, *c); break;
+    case LOCKSTEP_SCAN: draw_scan(d, *c); break;
     default: draw_shuffle(d, *c);
   }
   const size_t src_at = 64 + 16 * static_cast<size_t>(d.upto(6)), dst_at = 64 + 16 * static_cast<size_t>(d.upto(6));
@@ -374,12 +428,26 @@ TEST(Growth, OfNothing) {
 // Wherever in a line of the cache src and dst begin.
 TEST(Addresses, EveryPlaceInALine) {
   cases::runner run;
-  for (const char* name :
-       {"transpose/b1/67x91", "transpose/b4/33x70", "transpose/b16/9x40", "permute/b2/6x35x20/perm2,0,1",
-        "permute/b8/5x7x9/perm1,2,0", "square_sum/ssq/f16/rows/5x301", "square_sum/norm2/f64/full/700",
-        "reduce/sum/f32/full/5003", "reduce/argmin/i32/rows/9x77", "reduce/max/f64/columns/50x37",
-        "stencil/f32/general/mirror/r2/517", "stencil/f64/general/wrap/r1/15x40", "shuffle/b4/down/w16/op3/n160",
-        "shuffle/b8/idx/w32/op7/n96"}) {
+  for (const char* name : {"transpose/b1/67x91",
+                           "transpose/b4/33x70",
+                           "transpose/b16/9x40",
+                           "permute/b2/6x35x20/perm2,0,1",
+                           "permute/b8/5x7x9/perm1,2,0",
+                           "square_sum/ssq/f16/rows/5x301",
+                           "square_sum/norm2/f64/full/700",
+                           "reduce/sum/f32/full/5003",
+                           "reduce/argmin/i32/rows/9x77",
+                           "reduce/max/f64/columns/50x37",
+                           "stencil/f32/general/mirror/r2/517",
+                           "stencil/f64/general/wrap/r1/15x40",
+                           "shuffle/b4/down/w16/op3/n160",
+                           "shuffle/b8/idx/w32/op7/n96",
+                           "normalize/rms/bf16/3x301/weight",
+                           "normalize/layer/f32/5x77/to_f16",
+                           "normalize/l2/f64/3x2100",
+                           "scan/sum/f32/full/5003",
+                           "scan/max/f16/rows/5x77/exclusive",
+                           "scan/sum/bf16/columns/50x37/to_f32"}) {
     const std::string text = name;
     const size_t element = cases::parse(text).src.element_bytes;
     for (size_t at = 0; at < 64 / element; ++at)

@@ -85,12 +85,18 @@ TEST(Hostile, StructsOfSizesThatNeverWere) {
       [&](auto* d) { return lockstep_stencil(c.self, d, src, dst, nullptr); });
   only_known_sizes<lockstep_shuffle_desc>("shuffle", lockstep_shuffle_warps(LOCKSTEP_SHUFFLE_UP, 4, 64, 32, 1),
                                           [&](auto* d) { return lockstep_shuffle(c.self, d, src, dst, nullptr); });
+  only_known_sizes<lockstep_normalize_desc>(
+      "normalize", lockstep_normalize_rows(LOCKSTEP_NORMALIZE_LAYER, LOCKSTEP_F32, 4, 16, 1e-5),
+      [&](auto* d) { return lockstep_normalize(c.self, d, src, dst, nullptr); });
+  only_known_sizes<lockstep_scan_desc>("scan", lockstep_scan_full(LOCKSTEP_MAX, LOCKSTEP_F32, 64),
+                                       [&](auto* d) { return lockstep_scan(c.self, d, src, dst, nullptr); });
   only_known_sizes<lockstep_run_info>("run", {}, [](auto* i) { return lockstep_last_run(i); });
   only_known_sizes<lockstep_backend_info>("backend", {}, [](auto* i) { return lockstep_backend_get(0, i); });
   only_known_sizes<lockstep_device_info>("device", {}, [](auto* i) { return lockstep_device_get("cpu", 0, i); });
   only_known_sizes<lockstep_variant_info>("variant", {},
                                           [](auto* i) { return lockstep_variant_get("cpu", LOCKSTEP_REDUCE, 0, i); });
   only_known_sizes<lockstep_model_info>("model", {}, [&](auto* i) { return lockstep_model_get(c.self, i); });
+  only_known_sizes<lockstep_tuning_info>("tuning", {}, [&](auto* i) { return lockstep_tuning_get(c.self, i); });
 }
 
 // ---- workspaces ------------------------------------------------------------------
@@ -277,12 +283,27 @@ TEST(Hostile, WhateverTheCallersArithmeticElsewhere) {
 // The cases where a rounding or a lost denormal shows, and those where none may: of every op, by every way.
 void every_op_under_every_arithmetic(const std::vector<std::string>& backends) {
   runner run;
-  for (const char* name :
-       {"transpose/b2/37x53", "permute/b8/12x7x9/perm2,0,1", "shuffle/b4/xor/w8/op3/n96",
-        "square_sum/ssq/f16/full/1003", "square_sum/norm2/bf16/rows/9x131", "square_sum/norm2/f64/full/900/special",
-        "square_sum/ssq/i32/full/700", "reduce/sum/f32/columns/90x33", "reduce/argmax/f64/full/501/special",
-        "reduce/sum/i64/rows/7x90", "stencil/f32/general/nearest/r3/1001",
-        "stencil/f64/symmetric/mirror/r1/20x31/special"}) {
+  for (const char* name : {"transpose/b2/37x53",
+                           "permute/b8/12x7x9/perm2,0,1",
+                           "shuffle/b4/xor/w8/op3/n96",
+                           "square_sum/ssq/f16/full/1003",
+                           "square_sum/norm2/bf16/rows/9x131",
+                           "square_sum/norm2/f64/full/900/special",
+                           "square_sum/ssq/i32/full/700",
+                           "reduce/sum/f32/columns/90x33",
+                           "reduce/argmax/f64/full/501/special",
+                           "reduce/sum/i64/rows/7x90",
+                           "stencil/f32/general/nearest/r3/1001",
+                           "stencil/f64/symmetric/mirror/r1/20x31/special",
+                           "normalize/l2/f16/7x131",
+                           "normalize/layer/bf16/3x2200/weight",
+                           "normalize/rms/f32/9x70/to_f16/wide",
+                           "normalize/l2/f64/3x300/tiny/eps300",
+                           "normalize/layer/f32/5x90/residual/bias/special",
+                           "scan/sum/f32/full/5003/special",
+                           "scan/sum/f16/columns/90x33",
+                           "scan/sum/f64/rows/7x300/wide/to_f32/exclusive",
+                           "scan/min/bf16/mixed/20x30/special"}) {
     const auto s = std::make_unique<subject>(parse(name));
     for (const std::string& backend : backends)
       for (const arithmetic caller : {arithmetic::usual, arithmetic::flush_denormals, arithmetic::upward,

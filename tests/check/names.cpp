@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "check.hpp"
+#include "legend.hpp"
 
 namespace lockstep::check {
 namespace {
@@ -32,6 +33,20 @@ std::string refusal(const std::string& name) {
     return "";
   } catch (const std::invalid_argument& e) {
     return e.what();
+  }
+}
+
+TEST(Names, LegendIsTrue) {
+  for (const legend_line& line : legend()) {
+    const std::string written = line.written;
+    if (written[0] != '/') {
+      EXPECT_EQ(refusal(written), "");
+      continue;
+    }
+    bool fits_one = false;
+    for (const legend_line& other : legend())
+      fits_one = fits_one || (other.written[0] != '/' && refusal(other.written + written).empty());
+    EXPECT_TRUE(fits_one) << written;
   }
 }
 

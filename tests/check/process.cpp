@@ -27,7 +27,9 @@ const char* const mixed_names[] = {"transpose/b4/300x257",
                                    "reduce/sum/i64/rows/30x40/cross",
                                    "stencil/f32/general/mirror/r4/10007/sweeps3",
                                    "stencil/f64/symmetric/constant/r2/40x41",
-                                   "shuffle/b4/idx/w16/op3/n96"};
+                                   "shuffle/b4/idx/w16/op3/n96",
+                                   "normalize/layer/f32/20x3000/weight/bias",
+                                   "scan/sum/f32/full/100000"};
 
 // Runs s on a context; "" or what is wrong.
 std::string check_once(lockstep_context* context, const subject& s) {
@@ -105,7 +107,7 @@ TEST(Process, StressOfMixedCalls) {
        {"transpose/b4/17x33", "transpose/b2/64x64/inplace", "permute/b8/5x7x3/perm2,0,1",
         "square_sum/ssq/f16/rows/7x61", "square_sum/norm2/f32/full/5001", "reduce/sum/f64/columns/40x21",
         "reduce/argmax/i32/full/3000", "stencil/f32/general/mirror/r2/701", "stencil/f64/symmetric/wrap/r1/12x30",
-        "shuffle/b4/xor/w8/op3/n96"})
+        "shuffle/b4/xor/w8/op3/n96", "normalize/l2/f16/3x5000"})
     subjects.emplace_back(parse(name));
   std::vector<std::string> names = usable_backends();
   const bool ref_everywhere = std::all_of(names.begin(), names.end(), [](const std::string& backend) {
@@ -277,6 +279,19 @@ TEST(Golden, DigestOfEveryBackendIsTheOneOfThisOrder) {
   ASSERT_TRUE(std::getline(file, golden)) << GOLDEN_FILE;
   EXPECT_EQ(digest("oracle"), golden);
   for (const std::string& backend : usable_backends()) EXPECT_EQ(digest(backend), golden) << backend;
+}
+TEST(Golden, DigestsOfWhatCameLater) {
+  const std::pair<cases_of, const char*> lists[] = {{cases_of::more_types, GOLDEN_FOLDER "/more_types.txt"},
+                                                    {cases_of::normalize, GOLDEN_FOLDER "/normalize.txt"},
+                                                    {cases_of::scan, GOLDEN_FOLDER "/scan.txt"}};
+  for (const auto& [list, path] : lists) {
+    std::ifstream file(path);
+    std::string golden;
+    ASSERT_TRUE(std::getline(file, golden)) << path;
+    EXPECT_EQ(digest("oracle", "", 0, list), golden) << path;
+    for (const std::string& isa : isa_levels())
+      for (const int threads : {1, 3}) EXPECT_EQ(digest("cpu", isa, threads, list), golden) << path << " " << isa;
+  }
 }
 
 }  // namespace

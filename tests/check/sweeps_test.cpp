@@ -31,12 +31,12 @@ struct trial {
     for (int k = 0; k < d.rank; ++k) shape += format_text("{}{}", k == 0 ? "" : "x", d.shape[k]);
     return format_text("{} {} r{} {} sweeps {} batch {}, depth {} tile {}x{}x{}, {}, {} threads, {} columns",
                        d.dtype == LOCKSTEP_F32 ? "f32" : "f64", boundary_names[d.boundary], d.radius, shape, d.sweeps,
-                       d.batch, plan.depth, plan.tile.z, plan.tile.y, plan.tile.x, isa_name(queue.level), queue.threads,
-                       plan.columns);
+                       d.batch, plan.depth, plan.tile.z, plan.tile.y, plan.tile.x, static_cast<int>(queue.kernels),
+                       queue.threads, plan.columns);
   }
 };
 
-trial draw_trial(std::mt19937_64& draw, lockstep_boundary boundary, isa level) {
+trial draw_trial(std::mt19937_64& draw, lockstep_boundary boundary, const cpu_choice& chosen) {
   const auto upto = [&](int64_t most) { return static_cast<int64_t>(draw() % static_cast<uint64_t>(most)) + 1; };
   trial t;
   lockstep_stencil_desc& d = t.d;
@@ -69,8 +69,10 @@ trial draw_trial(std::mt19937_64& draw, lockstep_boundary boundary, isa level) {
   const int64_t nx = d.shape[d.rank - 1], ny = d.rank > 1 ? d.shape[d.rank - 2] : 1, nz = d.rank > 2 ? d.shape[0] : 1;
   t.plan = plan_of(d, static_cast<int>(upto(d.sweeps)), {1, some(nz), some(ny), some(nx)});
   t.queue.threads = static_cast<int>(upto(3));
-  t.queue.level = level;
-  const int64_t lanes = f32 ? stencil_kernels_of(level).f32.lanes.lanes : stencil_kernels_of(level).f64.lanes.lanes;
+  t.queue.kernels = chosen.kernels();
+  t.queue.tuned = chosen.tuned;
+  const int64_t lanes =
+      f32 ? stencil_kernels_of(t.queue.kernels).f32.lanes.lanes : stencil_kernels_of(t.queue.kernels).f64.lanes.lanes;
   if (by_lanes && lanes > 0) {
     const int64_t line = f32 ? 16 : 8, columns = (2 * upto(5) + 1) * line;
     t.plan.tile.x = std::clamp<int64_t>(columns * lanes - 2 * d.radius * t.plan.depth - line * upto(3), 1, d.shape[0]);
@@ -111,7 +113,7 @@ void check(std::mt19937_64& draw, trial& t) {
   call.dst = want.data();
   with_workspace(ref_stencil_workspace(nullptr, &call), [&] { (void)ref_stencil(nullptr, &call); });
   call.dst = got.data();
-  with_workspace(sweeps_bytes(call.stencil, t.plan, t.queue.threads), [&] { run_sweeps(t.queue, call, t.plan); });
+  with_workspace(sweeps_bytes(t.queue, call.stencil, t.plan), [&] { run_sweeps(t.queue, call, t.plan); });
   for (size_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(std::memcmp(&got[i], &want[i], sizeof(T)), 0)
         << "element " << i << " is " << got[i] << ", one sweep after the other " << want[i] << ": " << t.text();
@@ -121,12 +123,12 @@ class Sweeps : public testing::TestWithParam<int> {};
 
 TEST_P(Sweeps, OfAnyDepthAndTileAreSingleSweeps) {
   std::mt19937_64 draw(static_cast<uint64_t>(GetParam()) + 1);
-  for (const char* name : {"baseline", "avx2", "avx512", "avx512_zen4"}) {
-    isa level = isa::baseline;
+  for (const char* name : {"baseline:zen4", "avx2:default", "avx512:default", "avx512:zen4"}) {
+    cpu_choice chosen = best_choice();
     const char* why = "";
-    if (!parse_isa(name, level, why)) continue;
+    if (!parse_isa(name, chosen, why)) continue;
     for (int repeat = 0; repeat < 250; ++repeat) {
-      trial t = draw_trial(draw, static_cast<lockstep_boundary>(GetParam()), level);
+      trial t = draw_trial(draw, static_cast<lockstep_boundary>(GetParam()), chosen);
       if (t.d.dtype == LOCKSTEP_F32)
         check<float>(draw, t);
       else
@@ -167,9 +169,11 @@ TEST(SweepsPlan, FitsTheCallAndTheCaches) {
               const int64_t bytes = plan.own_elements * static_cast<int64_t>(lockstep_dtype_bytes(dtype));
               ASSERT_TRUE(l2 <= 0 || bytes <= l2) << bytes;
             };
-            fits(plan_sweeps(d, threads));
+            lockstep_queue queue;
+            queue.threads = threads;
+            fits(plan_sweeps(queue, d));
             if (rank == 1 && r <= 4)
-              for (const int lanes : {4, 8, 16}) fits(plan_lanes(d, threads, lanes));
+              for (const int lanes : {4, 8, 16}) fits(plan_lanes(queue, d, lanes));
             if (HasFatalFailure()) return;
           }
 }

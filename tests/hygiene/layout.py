@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """layout.py TABLE CC INCLUDE [--write] - the ABI as the compiler sees it: sizes and offsets of every public struct,
-values of every enumerator, prototypes of every function, against the committed table of this ABI version. A line that
-is there already must not change; --write renews the table when something was added at the end of a sized struct, or
-with a new ABI version (then the SONAME changes too)."""
+values of every enumerator, prototypes of every function, against the committed table of this ABI version; and that every function of lockstep.h is
+one that the library exports (exported.txt beside the table). A line that is there already must not change; --write
+renews the table when something was added at the end of a sized struct, or with a new ABI version (then the SONAME
+changes too). What a function gives by value never grows under that function's name: a program built before has room
+for what it gave then."""
 import pathlib
 import re
 import subprocess
@@ -36,13 +38,16 @@ for body in re.findall(r"enum[\w\s]*\{(.*?)\}", text, re.S):
         program.append(f'  printf("{value} = %lld\\n", (long long){value});')
 for value in ("LOCKSTEP_ABI_VERSION", "LOCKSTEP_BACKEND_ABI"):
     program.append(f"#ifdef {value}\n  printf(\"{value} = %lld\\n\", (long long){value});\n#endif")
+prototypes = [" ".join(found.split()) for found in re.findall(r"^(?:LOCKSTEP_NODISCARD )?LOCKSTEP_API\s+([^;]*?\))\s*;", text, re.M)]
+for struct, function in re.findall(r"^(lockstep_(?!status|dtype)\w+) (lockstep_\w+)\(", "\n".join(prototypes), re.M):
+    program.append(f'  printf("{function} gives %zu bytes\\n", sizeof({struct}));')
 program.append("  return 0;\n}")
 with tempfile.TemporaryDirectory() as folder:
     source = pathlib.Path(folder, "layout.c")
     source.write_text("\n".join(program))
     subprocess.run([*compiler, "-std=c11", "-I", include, source, "-o", source.with_suffix("")], check=True)
     lines = subprocess.run([source.with_suffix("")], check=True, capture_output=True, text=True).stdout.splitlines()
-lines += [" ".join(found.split()) for found in re.findall(r"^(?:LOCKSTEP_NODISCARD )?LOCKSTEP_API\s+([^;]*?\))\s*;", text, re.M)]
+lines += prototypes
 
 if "--write" in sys.argv[4:]:
     table.write_text("\n".join(lines) + "\n")
@@ -52,5 +57,11 @@ for line in gone:
     print("no longer so:", line)
 for line in new:
     print("not in the table:", line)
+exported = set(table.with_name("exported.txt").read_text().split())
+declared = set(re.findall(r"\b(lockstep_\w+)\(", "\n".join(prototypes)))
+inline = re.findall(r"^static inline .*?\b(lockstep_\w+)\(", text, re.M | re.S)
+for name in sorted(exported ^ declared) + inline:
+    print("inline, not exported:" if name in inline else "exported, not declared:" if name in exported else "declared, not exported:", name)
+    new.append(name)
 print(f"{len(lines)} facts of the ABI, {len(gone)} changed, {len(new)} new")
 sys.exit(1 if gone or new or len(lines) < 200 else 0)

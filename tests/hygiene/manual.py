@@ -8,16 +8,19 @@ import sys
 tool, page = sys.argv[1], sys.argv[2]
 with open(page) as f:
     text = f.read().replace("\\-", "-")
-parts = dict(re.findall(r"\n\.TP\n\.(?:BI|BR|B) \"?(info|run|verify|bench|calibrate|probe|explain|demo|import|ranks)\b(.*?)"
-                        r"(?=\n\.TP\n\.(?:BI|BR|B) \"?(?:info|run|verify|bench|calibrate|probe|explain|demo|import|ranks)\b|\n\.SH)", text, re.S))
+parts = dict(re.findall(r"\n\.TP\n\.(?:BI|BR|B) \"?(info|run|verify|bench|calibrate|tune|probe|explain|demo|import|ranks)\b(.*?)"
+                        r"(?=\n\.TP\n\.(?:BI|BR|B) \"?(?:info|run|verify|bench|calibrate|tune|probe|explain|demo|import|ranks)\b|\n\.SH)", text, re.S))
 parts["export"] = parts["import"]
 shared = text[text.index(".SH OPTIONS OF EVERY RUN"):text.index(".SH FILES IN")]
-ops = ["transpose", "permute", "square_sum", "reduce", "stencil", "shuffle"]
+ops = ["transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan"]
 missing, options = [], 0
+names = subprocess.run([tool, "bench", "--help"], capture_output=True, text=True, check=True).stdout.partition("Names of cases")[2]
+written = [line.split()[0] for line in names.splitlines() if line.startswith("  ")]
+missing += [f"lockstep bench --help has {name}: not in lockstep.1" for name in written if f"\n.B {name}\n" not in text]
 # A command of builds with -Dranks=enabled.
-ranks = [["ranks", part] for part in ("verify", "plan", "bench")
-         if subprocess.run([tool, "ranks", part, "--help"], capture_output=True).returncode == 0]
-for command in [["info"], ["verify"], ["bench"], ["calibrate"], ["probe"], ["explain"], ["demo"], ["import"], ["export"]] + [["run", op] for op in ops] + ranks:
+there = re.search(r"^  ranks ", subprocess.run([tool, "--help"], capture_output=True, text=True, check=True).stdout, re.M)
+ranks = [["ranks", part] for part in ("verify", "plan", "bench")] if there else []
+for command in [["info"], ["verify"], ["bench"], ["calibrate"], ["tune"], ["probe"], ["explain"], ["demo"], ["import"], ["export"]] + [["run", op] for op in ops] + ranks:
     said = subprocess.run([tool, *command, "--help"], capture_output=True, text=True, check=True).stdout
     for option in re.findall(r"^  (?:-\w,)?(--[a-z][a-z0-9-]*)", said, re.M):
         if option == "--help":
@@ -27,4 +30,4 @@ for command in [["info"], ["verify"], ["bench"], ["calibrate"], ["probe"], ["exp
         if not re.search(re.escape(option) + r"(?![\w-])", where):
             missing.append(f"lockstep {' '.join(command)} {option}: not in lockstep.1")
 print("\n".join(missing + [f"{options} options, {len(missing)} of them missing"]))
-sys.exit(1 if missing or options < 80 else 0)
+sys.exit(1 if missing or options < 80 or len(written) < 10 else 0)

@@ -248,6 +248,7 @@ class Test(unittest.TestCase):
             Bench.setUpClass()
             page = Bench.page
         faults = {
+            "is cut": ("<main>", "<main><div class=scroll><div style='width:900px'>wide</div></div>"),
             "too wide": ("<main>", "<main><div style='width:2500px'>wide</div>"),
             "leaves the page": ("<main>", "<main><p style='width:2500px;max-width:none'>wide</p>"),
             "text colour soft": ("--soft:#50585f", "--soft:#b0b8bf"),

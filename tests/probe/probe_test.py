@@ -78,9 +78,9 @@ class Probe(unittest.TestCase):
             self.assertEqual([row["id"] for row in one["rows"]], ["H6"])
             with open(data, "w") as f:
                 f.write('{"meta": {}}')
-            for path, text in ((data, "no results file"), (os.path.join(folder, "none"), "cannot be read")):
+            for path, code, text in ((data, 2, "no results file"), (os.path.join(folder, "none"), 1, "No such file")):
                 r = run("--from", path)
-                self.assertEqual((r.returncode, r.stderr.count("\n")), (2, 1), r.stderr)
+                self.assertEqual((r.returncode, r.stderr.count("\n")), (code, 1), r.stderr)
                 self.assertIn(text, r.stderr)
 
     def test_usage(self):

@@ -181,6 +181,19 @@ def test_plans_refuse_what_they_were_not_made_for():
         p.measure(X, np.empty(40), samples=0)
 
 
+def test_every_way_to_call_a_plan():
+    import functools
+    p = ls.plan.sum(X, axis=1)
+    want = ls.sum(X, axis=1).tobytes()
+    out = np.empty(40)
+    for got in (p(X), p(x=X), p(X, out=None), p(X, **{"o" + "ut": out}), p(*[X], stream=None), functools.partial(p, X)(check=True), p.__call__(X, out=out)):
+        assert got.tobytes() == want
+    for wrong, words in ((lambda: p(), "needs the argument x"), (lambda: p(X, out), "1 positional"), (lambda: p(X, x=X), "x twice"),
+                         (lambda: p(X, axis=0), "no argument 'axis'"), (lambda: p.__call__(*[X] * 9), "9 arguments"), (lambda: p.__call__(X, out), "1 positional")):
+        with pytest.raises(TypeError, match=words):
+            wrong()
+
+
 def test_a_plan_takes_its_threads_in_turn():
     p = ls.plan.sum(X, axis=1)
     want = ls.sum(X, axis=1).tobytes()

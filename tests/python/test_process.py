@@ -141,6 +141,52 @@ def test_other_threads_run_meanwhile():
     assert min(shares) < 0.5, shares
 
 
+def test_a_small_call_keeps_the_lock():
+    small, larger = np.ones(512, "f4"), np.ones(4096, "f4")
+    plan = ls.plan.sum(small, variant="ref")
+    stop, turns = threading.Event(), [0]
+
+    def wait_for_the_lock():
+        while not stop.is_set():
+            turns[0] += 1
+            time.sleep(0)  # gives it back
+
+    def turns_during(call):
+        call()
+        before = turns[0]
+        for _ in range(30_000):
+            call()
+        return turns[0] - before
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(100)  # who does not give the lock back keeps it
+    thread = threading.Thread(target=wait_for_the_lock)
+    try:
+        thread.start()
+        assert turns_during(lambda: ls.sum(small, variant="ref")) == 0
+        assert turns_during(lambda: plan(small)) == 0
+        assert turns_during(lambda: ls.sum(larger, variant="ref")) > 0
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
+def test_numpy_of_an_unknown_binary_interface():
+    """Its arrays come by the buffer protocol, and results by calls of Python, with the same bits and types."""
+    assert run("""
+        import numpy as np, lockstep as ls
+        from lockstep import _kinds
+        _kinds._known_layout = lambda: False
+        x = np.arange(12, dtype="f4").reshape(3, 4)
+        assert ls.sum(x) == 66 and type(ls.sum(x)) is np.float32 and type(ls.sum(x.astype("i4"))) is np.int64
+        assert type(ls.norm(x.astype("i4"))) is np.float64
+        assert ls.transpose(x).tobytes() == x.T.tobytes() and ls.transpose(x).dtype == "f4"
+        assert ls.max(x.astype("f2"), axis=0).dtype == "f2" and ls.permute(x.astype("c8"), (1, 0)).dtype == "c8"
+        print("done")
+        """) == "done\n"
+
+
 def test_a_context_may_be_closed_while_a_call_runs():
     big = np.ones(20_000_000, "f4")
     context = ls.Context("cpu", threads=1)

@@ -132,3 +132,42 @@ def test_compiled_without_a_break(device):
         a, b = loss(x), compiled(y)
         a.backward(), b.backward()
         assert torch.equal(a, b) and torch.equal(x.grad, y.grad)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own
+@pytest.mark.parametrize("device", DEVICES)
+def test_transforms_of_functions(device):
+    func, x = torch.func, torch.randn(5, 6, dtype=torch.float64, device=device)
+    offsets = torch.tensor([0, 2, 6], device=device)
+    functions = [lt.norm, lt.max, lambda a: lt.square_sum(a, 0).square().sum(), lambda a: (lt.transpose(a) ** 3).sum(), lambda a: lt.norm(lt.permute(a, (1, 0)), 1).sum(),
+                 lambda a: lt.stencil(a, [1.0, -2.0, 3.0], mode="wrap", axes=1).square().sum(), lambda a: lt.segment_norm(a[0], offsets).sum()]
+    for f in functions:
+        y = x.clone().requires_grad_()
+        f(y).backward()
+        assert torch.equal(func.grad(f)(x), y.grad)
+        hessian = func.jacrev(func.grad(f))(x)
+        assert torch.allclose(hessian, torch.autograd.functional.hessian(f, x))
+        rows = torch.stack([x, 2 * x, -x])
+        assert torch.equal(torch.vmap(func.grad(f))(rows), torch.stack([func.grad(f)(a) for a in rows]))
+    assert torch.equal(func.jacrev(lambda a: lt.sum(a, 0))(x).sum(0), torch.ones_like(x))
+    assert not func.grad(lambda a: (lt.argmax(a) * a).sum())(x).sub(lt.argmax(x)).any()
+    # Tangents would be 0 in silence.
+    with pytest.raises((NotImplementedError, RuntimeError), match="jvp"):
+        func.jvp(lt.sum, (x,), (x,))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises((NotImplementedError, RuntimeError), match="jvp"):
+        lt.sum(torch.autograd.forward_ad.make_dual(x, x))
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own
+@pytest.mark.parametrize("device", DEVICES)
+def test_compiled_by_inductor(device):
+    def loss(x):
+        return lt.norm(lt.transpose(x) * 2, axis=-1).sum() + lt.max(x) + lt.sum(x + 1)
+
+    compiled = torch.compile(loss, fullgraph=True)
+    for shape in ((6, 7), (8, 9)):
+        x = torch.randn(*shape, device=device, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        a, b = loss(x), compiled(y)
+        a.backward(), b.backward()
+        assert torch.allclose(a, b, rtol=1e-6) and torch.allclose(x.grad, y.grad, rtol=1e-6)

@@ -36,7 +36,11 @@ TEST(Cpp, SeatsOfOneProcess) {
     total_parts.push_back(lockstep_part_packed(totals[i].data(), 1, one));
   }
   ranks::permute(world, slabs, {1, 0}, columns).execute(parts.data(), turned_parts.data());
-  ranks::reduce(world, slabs, LOCKSTEP_SUM, 1).execute(parts.data(), sum_parts.data());
+  ranks::plan by_columns = ranks::reduce(world, slabs, LOCKSTEP_SUM, 1);
+  EXPECT_GT(by_columns.workspace(), 0u);
+  lockstep_options begun = lockstep_options_defaults();
+  begun.flags = LOCKSTEP_ASYNC;
+  by_columns.execute(parts.data(), sum_parts.data(), begun);
   ranks::reduce(world, slabs, LOCKSTEP_SUM, 3).execute(parts.data(), total_parts.data());
   world.synchronize();
 

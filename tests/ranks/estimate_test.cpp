@@ -1,37 +1,10 @@
 // estimate_test.cpp - plans without ranks: what they say is what the messages of real ones carry.
 #include <atomic>
 
-#include "world.hpp"
+#include "engines.hpp"
 
 namespace lockstep::ranks_test {
 namespace {
-
-// Counts what a process really sends in one execution.
-struct counter {
-  lockstep_engine inner{};
-  std::atomic<int64_t>* messages;
-  std::atomic<int64_t>* bytes;
-  static int isend(void* u, int32_t to, const void* d, size_t b, void** r) {
-    auto* c = static_cast<counter*>(u);
-    ++*c->messages;
-    *c->bytes += static_cast<int64_t>(b);
-    return c->inner.isend(c->inner.user, to, d, b, r);
-  }
-  static int irecv(void* u, int32_t from, void* d, size_t b, void** r) {
-    auto* c = static_cast<counter*>(u);
-    return c->inner.irecv(c->inner.user, from, d, b, r);
-  }
-  static int test(void* u, void** r, int* done, size_t* n) {
-    auto* c = static_cast<counter*>(u);
-    return c->inner.test(c->inner.user, r, done, n);
-  }
-  static const char* error(void*, int) { return ""; }
-  static void close(void* u, int clean) {
-    auto* c = static_cast<counter*>(u);
-    c->inner.close(c->inner.user, clean);
-    delete c;
-  }
-};
 
 lockstep_status make(lockstep_comm* comm, int what, int32_t ranks, lockstep_ranks_plan** plan) {
   const int64_t shape[] = {5000, 40}, turned[] = {40, 5000};
@@ -53,20 +26,11 @@ TEST(Estimate, TellsWhatIsSent) {
     std::vector<std::atomic<int64_t>> messages(ranks), bytes(ranks);
     changes with;
     with.engine = [&](int32_t p, lockstep_engine& e) {
-      auto* c = new counter{e, &messages[static_cast<size_t>(p)], &bytes[static_cast<size_t>(p)]};
-      e = {sizeof e,
-           LOCKSTEP_ENGINE_ABI,
-           0,
-           c,
-           e.processes,
-           e.process,
-           "counted",
-           &counter::isend,
-           &counter::irecv,
-           &counter::test,
-           &counter::error,
-           nullptr,
-           &counter::close};
+      watch(e, [&, i = static_cast<size_t>(p)](size_t sent) {  // what a process really sends
+        ++messages[i];
+        bytes[i] += static_cast<int64_t>(sent);
+        return true;
+      });
     };
     run(
         one_each(ranks),

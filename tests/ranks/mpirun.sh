@@ -4,7 +4,7 @@
 set -uo pipefail
 ranks=$1
 shift
-launcher=${LOCKSTEP_MPIRUN:-$(command -v mpirun)} || { echo "SKIP: there is no mpirun here"; exit 77; }
+launcher=$(command -v "${LOCKSTEP_MPIRUN:-mpirun}") || { echo "SKIP: there is no ${LOCKSTEP_MPIRUN:-mpirun} here"; exit 77; }
 options=()
 if "$launcher" --version 2>&1 | grep -qi 'open.*mpi\|open-mpi\|prte'; then
   options+=(--oversubscribe --bind-to none)

@@ -27,6 +27,8 @@ struct sockets {
     bool sends;
   };
   std::vector<std::deque<transfer*>> sends, receives;
+  int messages_to_go = -1;  // then this process dies, in the middle of a call
+  int how_to_die = 0;
 
   // Moves what can be moved without waiting; false: the other side is gone.
   bool progress(transfer& t) {
@@ -51,6 +53,7 @@ struct sockets {
 
   static int begin(void* user, int32_t peer, void* data, size_t bytes, bool sends, void** request) {
     auto* s = static_cast<sockets*>(user);
+    if (sends && s->messages_to_go-- == 0) raise(s->how_to_die);
     auto* t = new transfer{peer, static_cast<char*>(data), bytes, 0, bytes, 0, sends};
     if (!sends) t->length = 0;
     (sends ? s->sends : s->receives)[static_cast<size_t>(peer)].push_back(t);
@@ -84,7 +87,7 @@ struct sockets {
 enum class death { killed, stopped };
 
 // Ranks as children of this process; a child's exit code is 0 where its expectations held.
-void check(int what, death how, bool while_planning) {
+void check(int what, death how, bool while_planning, bool at_once) {
   constexpr int32_t ranks = 4, bad = 2;
   constexpr int64_t timeout_ms = 500;
   int pairs[ranks][ranks];
@@ -94,8 +97,8 @@ void check(int what, death how, bool while_planning) {
       ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0);
       pairs[a][b] = both[0], pairs[b][a] = both[1];
     }
-  const std::string about = format_text("operation {}, {} while {}", what, how == death::killed ? "killed" : "stopped",
-                                        while_planning ? "planning" : "running");
+  const std::string about = format_text("operation {}, {} {} {}", what, how == death::killed ? "killed" : "stopped",
+                                        at_once ? "before" : "while", while_planning ? "planning" : "running");
   std::vector<pid_t> children;
   for (int32_t me = 0; me < ranks; ++me) {
     const pid_t child = fork();
@@ -161,7 +164,9 @@ void check(int what, death how, bool while_planning) {
     // All is well at first.
     expect(make(&plan) == LOCKSTEP_OK, "plan");
     expect(run_once() == LOCKSTEP_OK, "execution");
-    if (me == bad) raise(how == death::killed ? SIGKILL : SIGSTOP);
+    mine.how_to_die = how == death::killed ? SIGKILL : SIGSTOP;
+    if (me == bad && at_once) raise(mine.how_to_die);
+    if (me == bad && !at_once) mine.messages_to_go = 1;
     const auto begin = clock::now();
     lockstep_status status = LOCKSTEP_OK;
     for (int k = 0; k < 6 && status == LOCKSTEP_OK; ++k) {
@@ -195,10 +200,11 @@ TEST(Processes, KilledOrStopped) {
   if (over_mpi()) GTEST_SKIP() << "without MPI only";
   for (const death how : {death::killed, death::stopped})
     for (const bool while_planning : {false, true})
-      for (int what = 0; what < 3; ++what) {
-        check(what, how, while_planning);
-        if (HasFailure()) return;
-      }
+      for (const bool at_once : {false, true})  // or after the first message of the next call
+        for (int what = 0; what < 3; ++what) {
+          check(what, how, while_planning, at_once);
+          if (HasFailure()) return;
+        }
 }
 
 }  // namespace

@@ -89,6 +89,39 @@ class Tool(unittest.TestCase):
         self.assertEqual(at("calibrate", "--largest", "5").returncode, 2)
         shutil.rmtree(os.path.dirname(path))
 
+    def test_tune(self):
+        """What tune measures is remembered where the library looks, listed by info, and changes no result."""
+        environment = {**os.environ, "XDG_CACHE_HOME": self.folder.name}
+        environment = {k: v for k, v in environment.items() if not k.startswith("LOCKSTEP_")}
+        at = lambda *a: subprocess.run([TOOL, *a], capture_output=True, env=environment, timeout=120, text=True)
+        path = os.path.join(self.folder.name, "lockstep", "tuning")
+        case = "reduce/sum/f32/rows/20x3000/seed1"
+        before = json.loads(at("info", "--json").stdout)["tuning"]
+        self.assertEqual((before["path"], before["choices"]), (path, []))
+        self.assertIn("lockstep tune", before["reason"])
+        r = at("tune", "--backend", "cpu", case)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        self.assertRegex(r.stdout, re.escape(f"{case} on cpu: tuned now: ") + r"\w+ [0-9.e+-]+ us, ")
+        self.assertIn(f"1 remembered in {path}", r.stdout)
+        self.assertIn("tuned before", at("tune", "--backend", "cpu", "--known", case).stdout)
+        self.assertIn("tuned now", at("tune", "--backend", "cpu", case).stdout)
+        now = json.loads(at("info", "--json").stdout)["tuning"]
+        self.assertEqual((now["path"], now["reason"], len(now["choices"])), (path, "", 1))
+        self.assertIn("reduce SUM F32 F64 2^4 of 2^11 rows", now["choices"][0])
+        self.assertIn("plans take 1 rows chosen by measuring", at("info").stdout)
+        self.assertEqual(at("tune", "--list").stdout, now["choices"][0] + "\n")
+        r = at("verify", "--backend", "cpu", "--variant", "auto", "--case", case, "--way", "planned")
+        self.assertEqual(r.returncode, 0, r.stdout)
+        for wrong, text in ((["tune"], "name a case"), (["tune", "reduce/nothing"], "reduce/nothing"),
+                            (["tune", "--backend", "abacus", case], "abacus"), (["tune", "--list", case], "--list")):
+            r = at(*wrong)
+            self.assertEqual((r.returncode, r.stderr.count("\n")), (2, 1), (wrong, r.stderr))
+            self.assertIn(text, r.stderr)
+        environment["LOCKSTEP_TUNING"] = "off"
+        r = at("tune", "--backend", "cpu", case)
+        self.assertEqual((r.returncode, r.stderr), (1, 'lockstep: LOCKSTEP_TUNING is "off"\n'))
+        shutil.rmtree(os.path.dirname(path))
+
     def test_preset_crossover(self):
         out = self.path("c.txt")
         self.ok("bench", "--preset", "crossover", "--filter", "^shuffle.*n(352|1856)$", "--seconds", "0.001", "--json", out)
@@ -154,7 +187,28 @@ class Tool(unittest.TestCase):
                       "--coefficients=-2,1", "--boundary", "valid", "--rank", 1)
         halves = self.save("halves.npy", np.array([0x3F80, 0x4000], "u2"))  # bfloat16 1.0, 2.0
         self.assertEqual(float(self.ok("run", "square_sum", halves, "--bf16").stdout), 5.0)
-        self.fails(2, "--bf16", "run", "square_sum", halves)
+        self.assertEqual(int(self.ok("run", "square_sum", halves).stdout), 0x3F80**2 + 0x4000**2)
+
+    def test_every_type(self):
+        """Sums and extremes of each type that NumPy shares with lockstep; results as .npy, text and JSON."""
+        for dtype in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "?"):
+            x = (np.arange(-35, 35).reshape(7, 10) % 100).astype(dtype)
+            if dtype[0] == "u":
+                x[3, 4] = np.iinfo(dtype).max - (1000 if dtype == "u8" else 0)  # whose row still fits
+            total = "f8" if dtype[0] == "f" else "u8" if dtype == "u8" else "i8"
+            self.check_op("reduce", x, x.astype(total).sum(axis=1), "--axis", 1)
+            self.check_op("reduce", x, x.max(axis=0), "--reduction", "max", "--axis", 0)
+            self.check_op("reduce", x, x.argmin(axis=1), "--reduction", "argmin", "--axis", 1)
+            src = self.save("x.npy", x)
+            most = self.ok("run", "reduce", src, "--reduction", "max").stdout
+            self.assertEqual(float(most), float(x.max()), dtype)
+            report = json.loads(self.ok("run", "reduce", src, "--reduction", "max", "--json").stdout)
+            self.assertEqual((report["result"], report["dtype"]), (x.max(), np.dtype(dtype).str))
+        x = np.arange(5000, dtype="f4") / 7
+        self.check_op("reduce", x, x[:60].astype("f8").sum(keepdims=True).astype("f2"), "--offsets", self.save("o.npy", np.array([0, 60])), "--result", "f16")
+        bits = self.ok("run", "reduce", self.save("x.npy", x[:3]), "--result", "bf16").stdout
+        self.assertEqual(np.float32(bits.decode()), 0.427734375)  # of 0.42857...
+        self.fails(2, "c8", "run", "reduce", self.save("c.npy", np.zeros(3, "c8")))
 
     def test_text_and_json(self):
         a = self.save("in.npy", np.arange(12, dtype="f8").reshape(3, 4))
@@ -204,6 +258,72 @@ class Tool(unittest.TestCase):
         os.close(writer)
         self.assertEqual((r.returncode, r.stderr), (1, b""))
 
+    def test_stencils_of_small_integers(self):
+        """What import makes of a picture is computed with as it is: a stencil takes its integers as f4."""
+        for dtype in ("u1", "i1", "u2", "i2", "?"):
+            line = self.random.integers(0, 65536, 50).astype(dtype)
+            wide = line.astype("f4")
+            self.check_op("stencil", line, wide[2:] - wide[:-2], "--radius", "1", "--coefficients=-1,0,1", "--boundary", "valid")
+        said = self.ok("run", "stencil", self.save("in.npy", line), "-o", self.path("o.npy"), "--radius", "1", "--coefficients=-1,0,1").stderr
+        self.assertIn(b"stencil |b1(50,) as <f4 -> <f4(50,)", said)
+
+    def test_stdout(self):
+        """Where a file is written - is stdout, and --json alone too; it gets nothing else, and two cannot share it."""
+        a = self.save("in.npy", np.arange(12, dtype="f4").reshape(3, 4))
+        few = ("--backend", "cpu", "--case", "transpose/b4/8x8", "--seconds", "0.001")
+        json_of = lambda *args: json.loads(self.ok(*args).stdout)
+        self.assertEqual(json_of("run", "reduce", a, "--json")["result"], 66)
+        self.assertEqual(json_of("info", "--json")["version"], json_of("info", "--json", "-")["version"])
+        self.assertEqual(len(json_of("bench", *few, "--json")["benchmarks"]), 1)
+        self.assertEqual(len(json_of("bench", "--json", *few)["benchmarks"]), 1)
+        self.assertTrue(json_of("explain", "transpose", "--json"))
+        self.assertTrue(json_of("bench", *few, "--nvbench", "-")["benchmarks"])
+        self.assertTrue(json_of("probe", "--backend", "cpu", "--row", "H7", "--seconds", "0.001", "--threads", "2", "--json"))
+        for command in (("bench", *few), ("explain", "transpose"), ("probe", "--backend", "cpu", "--row", "H7", "--seconds", "0.001", "--threads", "2")):
+            page = self.ok(*command, "--html", "-").stdout
+            self.assertTrue(page.startswith(b"<!doctype html>") and page.endswith(b"</html>\n"), command)
+            self.fails(2, "both want stdout", *command, "--html", "-", "--json")
+        self.assertTrue(self.ok("explain", "transpose", "--svg", "-").stdout.startswith(b"<svg"))
+        self.assertTrue(self.ok("bench", *few, "--csv", "-").stdout.startswith(b"name,"))
+        self.assertTrue(self.ok("export", a, "-o", "-").stdout.startswith(b"\x89PNG"))
+        self.fails(2, "both want stdout", "run", "transpose", a, "-o", "-", "--json")
+        # A file in place of stdout, which then has what it has without.
+        out = self.path("j.txt")
+        for command, says in ((("run", "reduce", a), b"66"), (("info",), b"lockstep "), (("bench", *few), b"transpose"), (("explain", "transpose"), b"")):
+            self.assertIn(says, self.ok(*command, "--json=" + out).stdout)
+            with open(out) as f:
+                self.assertTrue(json.load(f))
+            os.unlink(out)
+        # What follows --json is the argument where there is one.
+        self.assertEqual(json_of("run", "reduce", "--json", a)["result"], 66)
+        self.fails(1, "--json: there is no folder", "run", "reduce", a, "--json=" + self.path("none/x"))
+
+    def test_wrong_files(self):
+        """What is no array of numbers is told what it is, and what to do with it."""
+        for data, text in ((b"\x89PNG\r\n\x1a\n" + bytes(20), "is a PNG picture, no .npy file; make one of it: lockstep import"),
+                           (b"\xff\xd8\xff\xe0" + bytes(20), "is a JPEG picture"), (b"RIFF" + bytes(20), "is a WAV sound"),
+                           (b"", "is empty, no .npy file"), (b"PK\x03\x04" + bytes(20), "is an .npz archive, no .npy file; save one of its arrays"),
+                           (b"\x1f\x8b" + bytes(20), "compressed by gzip"), (b"hello", "numpy.save writes one"), (b"\x93NUMPY\x01", "truncated")):
+            with open(self.path("x.npy"), "wb") as f:
+                f.write(data)
+            self.fails(1, text, "run", "reduce", self.path("x.npy"))
+        objects = self.path("o.npy")
+        np.save(objects, np.array([1, "a", None], dtype=object), allow_pickle=True)
+        self.fails(1, "holds Python objects", "run", "reduce", objects)
+        self.fails(1, "big-endian", "run", "transpose", self.save("b.npy", np.zeros((2, 2), ">f8")), "-o", self.path("t.npy"))
+        self.fails(1, "holds records", "run", "reduce", self.save("r.npy", np.zeros(3, [("a", "f4")])))
+        self.fails(2, "leave --axis out", "run", "reduce", self.save("s.npy", np.array(3.0)), "--axis", "0")
+        self.fails(1, "is a .npy array already", "import", self.save("a.npy", np.zeros(3)), "-o", self.path("t.npy"))
+        open(self.path("e.npy"), "w").close()
+        self.fails(1, "is empty", "import", self.path("e.npy"), "-o", self.path("t.npy"))
+        self.fails(2, "convert it with NumPy's astype", "export", self.path("s.npy"), "-o", self.path("s.png"))
+
+    def test_no_cuda_module(self):
+        """Where there is none, its absence says how one is built."""
+        if any(b["name"] == "cuda" for b in json.loads(self.ok("info", "--json").stdout)["backends"]):
+            self.skipTest("there is a CUDA module")
+        self.fails(2, "meson -Dcuda=enabled, which needs nvcc", "run", "reduce", self.save("a.npy", np.zeros(3)), "--backend", "cuda")
+
     def test_broken_inputs(self):
         with open(self.save("in.npy", np.arange(100.0)), "rb") as f:
             whole = f.read()
@@ -235,7 +355,7 @@ class Tool(unittest.TestCase):
         few = ("verify", "--backend", "cpu", "--op", "shuffle", "--most-elements", "96")
         for text, arguments in (("--op", ["--op", "foo"]), ("--most-elements", ["--most-elements", "-1"]), ("--most-elements", ["--most-elements", "0"]),
                                 ("--seed", ["--seed", "-1"]), ("--seed", ["--seed", "18446744073709551615"]), ("--threads", ["--threads", "-1"]),
-                                ("cpu_isa", ["--isa", "foo"]), ("no such variant on cpu; there are auto, tiled", ["--backend", "cpu", "--variant", "nonsense"]),
+                                ("cpu_isa", ["--isa", "foo"]), ("no such variant on cpu; there are auto, in_place_swapped", ["--backend", "cpu", "--variant", "nonsense"]),
                                 ("there are auto, permuted, ref", [*few[1:], "--variant", "tiled"]),
                                 ("host memory only", ["--backend", "cpu", "--memory", "device"]),
                                 ("leaves it out", ["--case", "transpose/b4/3x3", "--op", "reduce"]),
@@ -281,7 +401,7 @@ class Tool(unittest.TestCase):
             self.ok(*one, "--variant", name, "--json", results)
             with open(results) as f:
                 self.assertEqual([r["variant"] for r in json.load(f)["benchmarks"]], [name])
-        self.fails(2, "--variant zzz: no such variant on cpu; there are auto, tiled", *one, "--variant", "zzz")
+        self.fails(2, "--variant zzz: no such variant on cpu; there are auto, in_place_swapped", *one, "--variant", "zzz")
         self.fails(2, "--variant streams: no such variant", *one, "--variant", "streams")  # of another op
         self.fails(2, "give one of them", *one, "--variant", "ref", "--variants", "ref")
         self.fails(1, 'matches --variants "zzz"', *one, "--variants", "zzz")
@@ -453,7 +573,7 @@ class Tool(unittest.TestCase):
                 json.dump(runs[-1], f)
         self.ok("bench", "--from", self.path("cpu.txt"), "--from", self.path("cuda.txt"), "--html", self.path("p.txt"))
         with open(self.path("p.txt"), encoding="utf-8") as f:
-            found = re.search(r"<td>CUDA, device memory</td><td>([0-9.]+) KiB</td>", f.read())
+            found = re.search(r">CUDA, device memory</td><td[^>]*>([0-9.]+) KiB</td>", f.read())
         self.assertAlmostEqual(float(found[1]), 10e-6 / (1 / 50e9 - 1 / 1000e9) / 1024, delta=50)  # 514 KiB; sizes are 4 x apart
 
     def test_places_are_checked_before_work(self):
@@ -478,6 +598,12 @@ class Tool(unittest.TestCase):
         os.unlink(self.path("c.ppm"))
         self.fails(2, "end the name in .png or .ppm", "export", color, "-o", self.path("c.pgm"))
         self.fails(2, "end the name in .png, .pgm or .ppm", "export", shades, "-o", self.path("c.gif"))
+        upright, turned = self.path("u.pgm"), self.path("t.pgm")
+        self.ok("export", shades, "-o", upright)
+        self.ok("export", self.save("f.npy", np.asfortranarray(np.load(shades))), "-o", turned)
+        with open(upright, "rb") as one, open(turned, "rb") as two:
+            self.assertEqual(one.read(), two.read(), "Fortran order is another picture")
+        os.unlink(upright), os.unlink(turned)
         for width in ("0", "-5"):
             self.fails(2, "--width", "export", shades, "-o", self.path("a.pgm"), "--width", width)
         for low, high in (("nan", "1"), ("0", "inf"), ("3", "3"), ("5", "-5")):
@@ -504,7 +630,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(offers("lockstep", "run", "stencil", "--boundary", "re"), ["reflect"])
         self.assertEqual(offers("lockstep", "bench", "--preset", "r"), ["readme"])
         self.assertEqual(offers("lockstep", "bench", "--preset", "=", "r"), ["readme"])
-        self.assertEqual(offers("lockstep", "verify", "--op", "s"), ["square_sum", "stencil", "shuffle"])
+        self.assertEqual(offers("lockstep", "verify", "--op", "s"), ["square_sum", "stencil", "shuffle", "scan"])
         self.assertEqual(offers("lockstep", "explain", "tr"), ["transpose"])
         self.assertEqual(offers("lockstep", "completion", "z"), ["zsh"])
 

@@ -58,7 +58,7 @@ void choose_variant(bench::options& run) {
 
 // Of files that are there already.
 int from_files(const std::vector<std::string>& files, const std::string& html, const std::string& json,
-               const std::string& before, const std::string& against) {
+               const std::string& before, const std::string& against, bool piped) {
   if (!json.empty() && files.size() > 1) refuse("--json takes one file of --from, not {}", files.size());
   if (!before.empty() && files.size() > 1) refuse("--compare takes one file of --from, not {}", files.size());
   std::vector<nlohmann::ordered_json> runs;
@@ -73,7 +73,7 @@ int from_files(const std::vector<std::string>& files, const std::string& html, c
     if (!against.empty()) run["meta"]["sample"]["against"] = against;
   const int code = before.empty() ? 0 : bench::compare(read_result(before), runs.front());
   for (nlohmann::ordered_json& run : runs) bench::judge(run);
-  if (samples && json != "-" && html != "-" && before.empty()) bench::print_sample(runs);
+  if (samples && !piped && before.empty()) bench::print_sample(runs);
   if (!json.empty()) write_file(json, one_a_line(runs.front()));
   if (!html.empty()) bench::write_page(std::move(runs), files, html);
   return code;
@@ -112,9 +112,9 @@ void bench_command(command root, action& chosen) {
   command.add("!--no-verify", s->run.verify, "do not compare results with the oracle first");
   command.add("--seconds", s->run.seconds, "time that one measurement may take").between(0.0, 3600.0);
   command.add("--peers", s->run.peers, "folder of peer programs to run beside (build with -Dpeers=enabled)");
-  command.add("--json", s->json, "write the results here, one a line; - for stdout");
-  command.add("--csv", s->csv, "write the table here");
-  command.add("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts");
+  command.add_json(s->json, "write the results, one a line,");
+  command.add("--csv", s->csv, "write the table here; - for stdout");
+  command.add("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts; - for stdout");
   command.add("--html", s->html, "write a page of charts here: one file, offline; - for stdout");
   command.add("--from", s->from,
               "make the page (--html) of these --json files, judge one anew (--json), or --compare one, and measure "
@@ -128,21 +128,23 @@ void bench_command(command root, action& chosen) {
   command.add("--list", s->list, "print the names of the cases that would be timed, and time nothing");
   command.add("--print-commit", s->print_commit,
               "print the commit that this program was built from, and do nothing else");
+  command.add_footer(case_names_help());
   command.when_called([s, sample, count, first, against, &chosen] {
     chosen = [s, sample, count, first, against] {
       for (const option& one : {count, first, against})
         if (one.given() && !sample.given() && (one.name() != "--against" || s->from.empty()))
           refuse("{} is of a sample; give --sample SEED too", one.name());
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;
-      for (const auto& [option, path] : {std::pair("--json", &s->json), std::pair("--csv", &s->csv),
-                                         std::pair("--html", &s->html), std::pair("--nvbench", &s->nvbench)})
-        check_writable(option, *path);
+      const bool piped =
+          take_stdout({{"--json", s->json}, {"--csv", s->csv}, {"--html", s->html}, {"--nvbench", s->nvbench}});
+      if (piped && !s->before.empty())
+        refuse("--compare prints on stdout, which another option has taken; give that one a file");
       if (!s->from.empty()) {
         for (const auto& [option, path] : {std::pair("--csv", &s->csv), std::pair("--nvbench", &s->nvbench)})
           if (!path->empty())
             refuse("{} is for what is measured, and --from measures nothing; leave one of them out", option);
         check_pattern("--against", s->run.against);
-        return from_files(s->from, s->html, s->json, s->before, s->run.against);
+        return from_files(s->from, s->html, s->json, s->before, s->run.against, piped);
       }
       bench::options& run = s->run;
       if (std::isnan(run.seconds)) refuse("--seconds is nan; give 0 to 3600");
@@ -178,7 +180,7 @@ void bench_command(command root, action& chosen) {
              joined(run.backends, " and "),
              run.filter.empty() ? "there is no row" : format_text("no case matches --filter \"{}\"", run.filter),
              run.variants.empty() ? "" : format_text(" of a variant that matches --variants \"{}\"", run.variants));
-      if (s->json != "-" && s->html != "-") {  // what goes down a pipe goes alone
+      if (!piped) {
         if (run.sample >= 0)
           bench::print_sample({bench::to_json(all)});
         else

@@ -27,12 +27,14 @@ inline void fill(const cases::test_case& c, unsigned char* base) {
         std::memcpy(at, &v, 4);
       } else if (c.dtype == LOCKSTEP_F64) {
         std::memcpy(at, &unit, 8);
-      } else if (c.dtype == LOCKSTEP_I32) {
-        const auto v = static_cast<int32_t>(static_cast<int64_t>(x) >> 48);
-        std::memcpy(at, &v, 4);
-      } else if (c.dtype == LOCKSTEP_I64) {
+      } else if (const char kind = lockstep_dtype_kind(static_cast<lockstep_dtype>(c.dtype)); kind == 'b') {
+        *at = x >> 63;
+      } else if (kind == 'i') {
         const int64_t v = static_cast<int64_t>(x) >> 48;
-        std::memcpy(at, &v, 8);
+        std::memcpy(at, &v, bytes);
+      } else if (kind == 'u') {
+        const uint64_t v = x >> 48;
+        std::memcpy(at, &v, bytes);
       } else if (c.dtype == LOCKSTEP_F16 || c.dtype == LOCKSTEP_BF16) {
         const auto v = static_cast<uint16_t>(0x3800u | (x & 0x83FFu));  // of magnitude below 2
         std::memcpy(at, &v, 2);

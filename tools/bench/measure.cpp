@@ -26,23 +26,6 @@ namespace {
 using cases::test_case;
 using nlohmann::ordered_json;
 
-lockstep_plan* make_plan(lockstep_context* c, const test_case& t, const int64_t* offsets, const lockstep_options* o) {
-  lockstep_plan* plan = nullptr;
-  lockstep_reduce_desc reduce = t.reduce;
-  reduce.offsets = offsets;
-  lockstep_stencil_desc stencil = t.stencil;
-  stencil.coefficients = t.coefficients.data();
-  switch (t.op) {
-    case LOCKSTEP_TRANSPOSE: check(lockstep_plan_transpose(c, &t.transpose, o, &plan)); break;
-    case LOCKSTEP_PERMUTE: check(lockstep_plan_permute(c, &t.permute, o, &plan)); break;
-    case LOCKSTEP_SQUARE_SUM: check(lockstep_plan_square_sum(c, &reduce, o, &plan)); break;
-    case LOCKSTEP_REDUCE: check(lockstep_plan_reduce(c, &reduce, o, &plan)); break;
-    case LOCKSTEP_STENCIL: check(lockstep_plan_stencil(c, &stencil, o, &plan)); break;
-    case LOCKSTEP_SHUFFLE: check(lockstep_plan_shuffle(c, &t.shuffle, o, &plan)); break;
-    case LOCKSTEP_OP_COUNT: break;
-  }
-  return plan;
-}
 struct plan_deleter {
   void operator()(lockstep_plan* p) const { lockstep_plan_destroy(p); }
 };
@@ -53,7 +36,7 @@ int sweeps_of(const test_case& t) { return t.op == LOCKSTEP_STENCIL ? t.stencil.
 double compulsory_bytes(const test_case& t) {
   const double once = static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
                       static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes) +
-                      static_cast<double>(t.offsets.size()) * 8;
+                      static_cast<double>(t.offsets.size() * 8 + t.weight.size() + t.bias.size() + t.residual.size());
   return once * sweeps_of(t);
 }
 bool reads_only(const test_case& t) { return t.op == LOCKSTEP_SQUARE_SUM || t.op == LOCKSTEP_REDUCE; }
@@ -205,7 +188,9 @@ class bench_run {
       if (t.in_place) check(lockstep_copy(context_, backend.c_str(), src_host, dst, src_bytes));
       plan_handle plan;
       try {
-        plan.reset(make_plan(context_, t, offsets, &o));
+        lockstep_plan* made = nullptr;
+        check(cases::plan(context_, t, offsets, &o, &made));
+        plan.reset(made);
         check(lockstep_plan_execute(plan.get(), src, dst, nullptr));
       } catch (const failure& error) {
         out_.skipped.push_back(format_text("{} on {} variant {}: {}", t.name, backend, variant, error.what()));

@@ -84,6 +84,11 @@ const std::vector<line> readme_cpu = {
     {"stencil/f32/symmetric/nearest/r4/16777216"},
     {"stencil/f32/symmetric/nearest/r4/262144"},
     {"stencil/f32/symmetric/nearest/r4/512x512x512"},
+    {"normalize/rms/bf16/16384x4096/weight"},
+    {"normalize/layer/f32/16384x4096/weight/bias"},
+    {"normalize/l2/f32/65536x768"},
+    {"scan/sum/f32/full/67108864"},
+    {"scan/sum/f32/rows/65536x768"},
 };
 const std::vector<line> quick = {
     {"transpose/b4/2048x2048"},
@@ -96,6 +101,8 @@ const std::vector<line> quick = {
     {"stencil/f32/symmetric/nearest/r4/16777216"},
     {"stencil/f32/symmetric/nearest/r4/192x192x192"},
     {"shuffle/b4/xor/w32/op1/n4194304"},
+    {"normalize/rms/bf16/4096x4096/weight"},
+    {"scan/sum/f32/full/16777216"},
 };
 // Each rung beside the next, in the geometry that the lessons are taught with.
 const std::vector<line> ladder = {

@@ -10,7 +10,7 @@ SECTION = re.compile(r"^/\* -+ (.+?) -+ \*/$", re.M)
 BLOCK = re.compile(r"/\*(.*?)\*/", re.S)
 SLOT = re.compile(r"^([A-Z][a-z]+) +(\S.*)$")
 SLOTS = {"Computes", "Shapes", "Types", "Results", "Exactness", "Memory", "Aliasing", "Asynchrony", "Empty", "Errors",
-         "Threads", "Operand", "Everything"}
+         "Threads", "Operand", "Everything", "Lifetime"}
 
 
 def sections(header):
@@ -47,8 +47,7 @@ def escaped(text):
 
 
 def declarations(code):
-    """Code as a reader of the reference wants it: prototypes without bodies and macros, wrapped anew."""
-    code = re.sub(r"^static inline ([^{;]+?) \{\n.*?^\}", r"\1;", code, flags=re.S | re.M)
+    """Code as a reader of the reference wants it: prototypes without macros, wrapped anew."""
     code = re.sub(r"LOCKSTEP_(NODISCARD|API|INT) ", "", code)
     prototype = re.compile(r"^(?!typedef)\w[^{}/;]+?\);", re.S | re.M)
     return prototype.sub(lambda found: wrapped(" ".join(found.group(0).split())), code).strip()

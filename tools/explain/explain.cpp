@@ -12,7 +12,8 @@ namespace {
 struct options : settings {
   int at_block = -1, at_warp = -1;  // -1: the lesson's
   std::string step, svg, html;
-  bool json = false, list = false;
+  bool list = false;
+  std::string json;
 };
 
 int list(const std::string& op) {
@@ -66,17 +67,14 @@ int run(options o, const command& command) {
   if (o.banks == 0) o.banks = o.warp;
   require_power_of_two("--banks", o.banks);
   require_range("--banks", o.banks, 1, 64);
-  check_writable("--svg", o.svg);
-  check_writable("--html", o.html);
+  take_stdout({{"--svg", o.svg}, {"--html", o.html}, {"--json", o.json}});
   trace t = what.replay(o);
   const int block = o.at_block < 0 ? t.best_block : o.at_block, warp = o.at_warp < 0 ? t.best_warp : o.at_warp;
   const view v = make_view(what, o, std::move(t), block, warp, o.step);
   if (!o.svg.empty()) write_file(o.svg, svg_of(v));
   if (!o.html.empty()) write_file(o.html, html_of(v));
-  if (o.json)
-    put(json_of(v));
-  else if (o.svg.empty() && o.html.empty())
-    put(text_of(v, 98));
+  if (!o.json.empty()) write_file(o.json, json_of(v));
+  if (o.svg.empty() && o.html.empty() && o.json.empty()) put(text_of(v, 98));
   return 0;
 }
 
@@ -125,9 +123,10 @@ void explain_command(command root, action& chosen) {
       .between(0, INT_MAX);
   command.add("--at-warp", o->at_warp, "the warp of that block").type_name("N").between(0, INT_MAX);
   command.add("--step", o->step, "draw this step of the warp, or all (default: each kind once)").type_name("N|all");
-  command.add("--svg", o->svg, "write the picture here").type_name("FILE");
-  command.add("--html", o->html, "write a page with the pictures here; it needs no network").type_name("FILE");
-  command.add("--json", o->json, "every request, machine-readable, on stdout");
+  command.add("--svg", o->svg, "write the picture here; - for stdout").type_name("FILE");
+  command.add("--html", o->html, "write a page with the pictures here, which needs no network; - for stdout")
+      .type_name("FILE");
+  command.add_json(o->json, "every request, for programs,");
   command.when_called([&chosen, o, command] { chosen = [o, command] { return explain::run(*o, command); }; });
 }
 

@@ -57,6 +57,9 @@ std::string html_of(const view& v) {
   p.style(".figures figure:has(.x-broad){grid-column:1/-1}");
   p.fact("Row of the ladder", v.what->row);
   for (const auto& [name, value] : facts(v)) p.fact(name, value);
+  p.section("The whole grid, counted, beside the rule");
+  p.add(counts_of(v));
+  for (const std::string& note : v.t.notes) p.text(note);
   std::vector<size_t> all(v.steps.size());  // folded ones too
   std::iota(all.begin(), all.end(), size_t{0});
   p.section("Step by step", format_text("Block {}, warp {}. ", v.block, v.warp) + drawing_key(v, all));
@@ -67,9 +70,6 @@ std::string html_of(const view& v) {
     for (const level& l : v.levels) words += name_of(l) + ": " + text_of(v, l) + "; ";
     p.picture("", "", svg_element(work_drawing(v), "pw", work_title(v), words));
   }
-  p.section("The whole grid, counted, beside the rule");
-  p.add(counts_of(v));
-  for (const std::string& note : v.t.notes) p.text(note);
   if (v.shown.size() == v.steps.size()) return p.html();
   p.section("The other steps", not_drawn(v, "those above"));
   size_t drawn = 0;

@@ -13,6 +13,12 @@ std::string value_text(const bar_chart& c, const bar& b) {
 }
 }  // namespace
 
+std::string label_of(const axis& a) { return a.label + (a.scale == scale::linear ? "" : " (logarithmic)"); }
+std::string interval_key() {
+  return "<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">" + svg_bracket(4, 30, 7, 5, true) +
+         "</svg>" + interval_name + "</li>";
+}
+
 std::string draw(const bar_chart& c, double width, const std::string& id) {
   // In a narrow column the label stands above its bar, in a wide one on its left.
   const bool stacked = width < 500;
@@ -24,6 +30,7 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
     label_room = std::max(label_room, text_width(b.label) + 12);
     value_room = std::max(value_room, text_width(value_text(c, b)) + 20);
     values.push_back(b.value);
+    if (b.within) values.push_back(b.within->low), values.push_back(b.within->high);
   }
   label_room = stacked ? 8 : std::min(label_room, width * 0.42);
   value_room = std::min(value_room, width * 0.45);
@@ -41,7 +48,7 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
       out += svg_text(std::clamp(at(t.at), half, width - half), bottom + 16, "middle", "t", t.label);
   }
   if (!log) out += svg_line(at(0), top, at(0), bottom, "ax");
-  out += svg_text(stacked ? width / 2 : (left + right) / 2, bottom + 35, "middle", "al", c.values.label);
+  out += svg_text(stacked ? width / 2 : (left + right) / 2, bottom + 35, "middle", "al", label_of(c.values));
   if (c.reference && x.shows(c.reference->at)) {
     const double line = at(c.reference->at), half = text_width(c.reference->label, 11.5) / 2;
     out += svg_line(line, top - 4, line, bottom, "lv");
@@ -67,8 +74,10 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
       out += format_text("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" class=\"s c{} f{}\"/>",
                          std::min(base, end), middle - thick / 2, std::max(std::abs(end - base), 1.0), thick,
                          b.group % 8, b.group % 4);
+    if (b.within) out += svg_bracket(at(b.within->low), at(b.within->high), middle, 8, true);
     // Behind the bar; under a common limit in a column of their own, with a leader to it.
-    const double tip = (drawn ? std::max(end, base) : base) + (log ? 11 : 6);
+    const double far = std::max(drawn ? std::max(end, base) : base, b.within ? at(b.within->high) : 0.0);
+    const double tip = far + (log ? 11 : 6);
     const double text_at = column ? right + 8 : tip;
     if (column && text_at - tip > 12) out += svg_line(tip, middle, text_at - 4, middle, "gm");
     out += svg_text(text_at, middle + 4, "start", "v", fitted(value_text(c, b), width - text_at)) + "</g>";
@@ -81,7 +90,8 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
 }
 
 std::string legend(const bar_chart& c) {
-  if (c.groups.empty()) return "";
+  const bool intervals = std::any_of(c.bars.begin(), c.bars.end(), [](const bar& b) { return b.within.has_value(); });
+  if (c.groups.empty()) return intervals ? "<ul class=\"legend\">" + interval_key() + "</ul>" : "";
   std::string out;
   for (size_t i = 0; i < c.groups.size(); ++i) {
     const int n = static_cast<int>(i);
@@ -93,7 +103,7 @@ std::string legend(const bar_chart& c) {
     out += format_text("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}</li>", key,
                        escaped(c.groups[i]));
   }
-  return "<ul class=\"legend\">" + out + "</ul>";
+  return "<ul class=\"legend\">" + out + (intervals ? interval_key() : "") + "</ul>";
 }
 
 table numbers(const bar_chart& c) {
@@ -104,12 +114,18 @@ table numbers(const bar_chart& c) {
   if (texts) t.columns.push_back({"shown"});
   if (notes) t.columns.push_back({"note"});
   if (!c.groups.empty()) t.columns.push_back({"kind"});
+  const bool intervals = std::any_of(c.bars.begin(), c.bars.end(), [](const bar& b) { return b.within.has_value(); });
+  if (intervals) t.columns.push_back({interval_name});
   for (const bar& b : c.bars) {
     std::vector<cell> row = {b.label, cell(b.value, c.values.unit)};
     if (texts) row.emplace_back(b.text);
     if (notes) row.emplace_back(b.note);
     if (!c.groups.empty())
       row.emplace_back(static_cast<size_t>(b.group) < c.groups.size() ? c.groups[static_cast<size_t>(b.group)] : "");
+    if (intervals)
+      row.emplace_back(!b.within
+                           ? std::string()
+                           : text_of(b.within->low, c.values.unit) + " to " + text_of(b.within->high, c.values.unit));
     t.rows.push_back(std::move(row));
   }
   if (c.reference) t.caption = format_text("Line: {}, {}", c.reference->label, text_of(c.reference->at, c.values.unit));

@@ -31,8 +31,8 @@ std::string grid(const frame& f, const line_chart& c) {
     if (!t.label.empty()) out += svg_text(at, f.bottom + 17, "middle", "t", t.label);
   }
   out += svg_line(f.left, f.bottom, f.right, f.bottom, "ax");
-  out += svg_text((f.left + f.right) / 2, f.bottom + 36, "middle", "al", c.x.label);
-  out += svg_text(2, 14, "start", "al", c.y.label);
+  out += svg_text((f.left + f.right) / 2, f.bottom + 36, "middle", "al", label_of(c.x));
+  out += svg_text(2, 14, "start", "al", label_of(c.y));
   return out;
 }
 
@@ -123,12 +123,18 @@ std::string one_series(const frame& f, const line_chart& c, const series& s, int
   for (const point& p : s.points) {
     if (!f.shows(p)) continue;
     const double x = f.at_x(p.x), y = f.at_y(p.y);
-    out += format_text(
-        "<g class=\"p\"><title>{}</title><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"9\" class=\"hit\"/>{}</g>",
-        escaped(format_text("{}: {}, {}{}{}", s.name, text_of(p.x, c.x.unit), text_of(p.y, c.y.unit),
-                            p.note.empty() ? "" : "; ", p.note)),
-        x, y,
-        s.look == look::line || s.look == look::dots ? svg_marker(n, x, y, s.look == look::dots ? 4.6 : 3.6) : "");
+    if (p.within) {
+      const auto place = [&](double v) { return f.bottom - std::clamp(f.y.place(v), 0.0, 1.0) * (f.bottom - f.top); };
+      out += svg_bracket(place(p.within->low), place(p.within->high), x, 4, false);
+    }
+    out +=
+        format_text("<g class=\"p\"><title>{}</title><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"9\" class=\"hit\"/>{}</g>",
+                    escaped(format_text("{}: {}, {}{}{}", s.name, text_of(p.x, c.x.unit), text_of(p.y, c.y.unit),
+                                        p.note.empty() ? "" : "; ", p.note)),
+                    x, y,
+                    s.look == look::line || s.look == look::dots
+                        ? svg_marker(s.marker.value_or(n), x, y, s.look == look::dots ? 4.6 : 3.6)
+                        : "");
   }
   return out + "</g>";
 }
@@ -139,7 +145,10 @@ std::string draw(const line_chart& c, double width, const std::string& id) {
   const double height = width < 500 ? 300 : 380;
   std::vector<double> xs, ys;
   for (const series& s : c.series)
-    for (const point& p : s.points) xs.push_back(p.x), ys.push_back(p.y);
+    for (const point& p : s.points) {
+      xs.push_back(p.x), ys.push_back(p.y);
+      if (p.within) ys.push_back(p.within->low), ys.push_back(p.within->high);
+    }
   for (const mark& m : c.levels) ys.push_back(m.at);
   for (const mark& m : c.borders) xs.push_back(m.at);
   if (xs.empty()) xs.push_back(0);
@@ -175,17 +184,21 @@ std::string draw(const line_chart& c, double width, const std::string& id) {
 std::string legend(const line_chart& c) {
   std::string out;
   int n = 0;
+  bool intervals = false;
   for (const series& s : c.series) {
+    for (const point& p : s.points) intervals = intervals || p.within;
     const int color = s.color.value_or(n) % 8;
     if (s.look == look::roof) continue;
     out += format_text("<li><svg class=\"key\" viewBox=\"0 0 34 14\" aria-hidden=\"true\"><g class=\"s c{}\">", color);
     if (s.look != look::dots)
       out += format_text("<path class=\"l{}\" d=\"M1 7H33\"/>", s.look == look::dashes ? " da" : "");
-    if (s.look == look::line || s.look == look::dots) out += "<g class=\"p\">" + svg_marker(n, 17, 7, 4.4) + "</g>";
+    if (s.look == look::line || s.look == look::dots)
+      out += "<g class=\"p\">" + svg_marker(s.marker.value_or(n), 17, 7, 4.4) + "</g>";
     out += "</g></svg>" + escaped(s.name) + "</li>";
     ++n;
   }
-  return c.series.size() < 2 && c.levels.empty() ? "" : "<ul class=\"legend\">" + out + "</ul>";
+  if (intervals) out += interval_key();
+  return c.series.size() < 2 && c.levels.empty() && !intervals ? "" : "<ul class=\"legend\">" + out + "</ul>";
 }
 
 // Series over the same x beside one another; dots, each a thing of its own, one below the other.
@@ -224,7 +237,7 @@ table numbers(const line_chart& c) {
 line_chart chart_of(const roofline& r) {
   line_chart c;
   c.title = r.title, c.caption = r.caption;
-  c.x = {.label = "operations a byte of compulsory traffic", .scale = scale::log10};
+  c.x = {.label = "operations a byte", .scale = scale::log10};
   c.y = {.label = "10⁹ operations a second", .scale = scale::log10};
   c.series = r.series;
   for (series& s : c.series) s.look = look::dots;

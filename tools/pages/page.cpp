@@ -20,8 +20,10 @@ std::string cell_html(const cell& c, const column& col, bool head) {
   if (c.tone != tone::plain) style += (style.empty() ? "" : " ") + std::string(names[static_cast<int>(c.tone)]);
   const char* const sign = c.tone == tone::good ? "✓ " : c.tone == tone::bad ? "✗ " : "";
   const std::string tag = head ? "th scope=\"row\"" : "td";
-  return format_text("<{}{}>{}{}</{}>", tag, style.empty() ? "" : " class=\"" + style + "\"", sign, escaped(c.text),
-                     head ? "th" : "td");
+  // On a narrow screen a row is a list, and each of its cells has its column's title before it (style.cpp).
+  const std::string named = head || c.text.empty() ? "" : " data-of=\"" + escaped(col.title) + "\"";
+  return format_text("<{}{}{}>{}{}</{}>", tag, style.empty() ? "" : " class=\"" + style + "\"", named, sign,
+                     escaped(c.text), head ? "th" : "td");
 }
 
 std::string table_html(const table& t) {
@@ -52,6 +54,7 @@ std::string chart_html(const Chart& c, int number) {
 
 page::page(std::string title, std::string lead) : title_(std::move(title)), lead_(std::move(lead)) {}
 
+void page::verdict(const std::string& text) { verdicts_ += "<p>" + escaped(text) + "</p>\n"; }
 void page::fact(const std::string& name, const std::string& value) {
   facts_ += format_text("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(name), escaped(value));
 }
@@ -132,6 +135,7 @@ std::string page::html() const {
       "<title>" + escaped(title_) + "</title>\n<style>\n" + style_sheet + style_ + "</style></head>\n<body>\n" + fills;
   out += "<header><h1>" + escaped(title_) + "</h1>\n";
   if (!lead_.empty()) out += "<p class=\"lead\">" + escaped(lead_) + "</p>\n";
+  if (!verdicts_.empty()) out += "<div class=\"verdict\">" + verdicts_ + "</div>\n";
   if (!facts_.empty()) out += "<dl>" + facts_ + "</dl>\n";
   out += "</header>\n";
   if (sections_ > 1) out += "<nav aria-label=\"Contents\"><ol>" + contents_ + "</ol></nav>\n";

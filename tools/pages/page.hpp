@@ -44,9 +44,14 @@ struct mark {
   std::string label = {};
 };
 
+struct interval {
+  double low = 0, high = 0;
+};
+
 struct point {
   double x = 0, y = 0;
-  std::string note = {};  // shown when the pointer rests on it, and in the table
+  std::string note = {};                // shown when the pointer rests on it, and in the table
+  std::optional<interval> within = {};  // where a rule puts the value: drawn as a bracket
 };
 
 enum class look {
@@ -61,7 +66,8 @@ struct series {
   std::string name = {};
   std::vector<point> points = {};
   pages::look look = pages::look::line;
-  std::optional<int> color = {};  // 0 to 7; default: the series' position. Give dashes the colour of what they predict
+  std::optional<int> color = {};   // 0 to 7; default: the series' position. Give dashes the colour of what they predict
+  std::optional<int> marker = {};  // 0 to 7; default: the series' position
 };
 
 struct line_chart {
@@ -77,9 +83,10 @@ struct line_chart {
 struct bar {
   std::string label = {};
   double value = 0;
-  std::string text = {};  // written behind the bar; default: the value
-  std::string note = {};  // shown when the pointer rests on it, and in the table
-  int group = 0;          // 0 to 3: filled, hatched, outlined, dotted
+  std::string text = {};                // written behind the bar; default: the value
+  std::string note = {};                // shown when the pointer rests on it, and in the table
+  int group = 0;                        // 0 to 3: filled, hatched, outlined, dotted
+  std::optional<interval> within = {};  // as of a point
 };
 
 struct bar_chart {
@@ -127,6 +134,7 @@ struct table {
 class page {
  public:
   explicit page(std::string title, std::string lead = {});
+  void verdict(const std::string& text);                         // a sentence before all else: what was found
   void fact(const std::string& name, const std::string& value);  // the header's list: device, driver, commit, date
   void section(const std::string& title, const std::string& text = {});  // a heading, listed in the contents
   void heading(const std::string& title, const std::string& text = {});  // one level below, not listed
@@ -146,7 +154,7 @@ class page {
   void figure(const std::string& title, const std::string& caption, const std::string& inside, bool folded = false);
   void close_figures();  // figures that follow one another share a grid
   void close_section();
-  std::string title_, lead_, facts_, contents_, body_, style_;
+  std::string title_, lead_, verdicts_, facts_, contents_, body_, style_;
   int sections_ = 0, figures_ = 0;
   bool in_section_ = false, in_figures_ = false;
 };

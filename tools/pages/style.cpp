@@ -27,10 +27,12 @@ h2{font-size:1.45rem;line-height:1.25;margin:3.2rem 0 .5rem;padding-top:.9rem;bo
 h3{font-size:1.1rem;margin:2rem 0 .3rem}
 h4{font-size:1rem;margin:0 0 .1rem;overflow-wrap:anywhere}
 p,li{max-width:46rem}
+p,li,h1,h2,h3,summary{overflow-wrap:anywhere}
 p{margin:.4rem 0 .9rem}
 a{color:var(--link)}
-.lead{font-size:1.12rem;color:var(--soft)}
-.caption,dt,details,nav{color:var(--soft);font-size:.9rem}
+.lead,.caption,dt,details,nav{color:var(--soft)}
+.verdict{border-left:4px solid var(--ink);padding:.1rem 0 .1rem 1rem;margin:1.2rem 0}
+.verdict p{margin:.3rem 0;font-weight:600}
 .caption{margin:.1rem 0 .6rem}
 dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));gap:.6rem 1.6rem;margin:1.2rem 0;
  padding:1rem 1.1rem;
@@ -46,7 +48,7 @@ figure:only-child{max-width:58rem}
 .chart{display:block;width:100%;height:auto}
 .narrow{display:none}
 @container (max-width:33rem){.wide{display:none}.narrow{display:block}}
-.legend{display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;list-style:none;padding:0;margin:.2rem 0 .5rem;font-size:.88rem}
+.legend{display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;list-style:none;padding:0;margin:.2rem 0 .5rem;font-size:.9rem}
 .legend li{display:flex;align-items:center;gap:.4rem;overflow-wrap:anywhere}
 .key{width:34px;height:14px;flex:none}
 svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",Arial,sans-serif;
@@ -60,6 +62,7 @@ svg .v{font-variant-numeric:tabular-nums}
 .ax{stroke:var(--soft);stroke-width:1.2}
 .lv{stroke:var(--ink);stroke-width:1.3;stroke-dasharray:7 4}
 .bd{stroke:var(--soft);stroke-width:1.1;stroke-dasharray:2 3}
+.iv{fill:none;stroke:var(--ink);stroke-width:1.6;paint-order:stroke}
 .st{stroke:var(--edge);stroke-width:1.6}
 .l{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}
 .da{stroke-dasharray:6 4;stroke-width:1.7}
@@ -74,7 +77,7 @@ svg .v{font-variant-numeric:tabular-nums}
 .f0,.f1,.f2,.f3{stroke:var(--c);stroke-width:1.4}
 .f0{fill:var(--c)}.f1{fill:url(#hatched)}.f2{fill:none}.f3{fill:url(#dotted)}
 .scroll{overflow-x:auto;max-width:100%}
-table{border-collapse:collapse;font-size:.88rem;margin:.6rem 0}
+table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}
 caption{text-align:left;font-weight:600;padding:.2rem 0}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--edge);text-align:left;vertical-align:top;white-space:nowrap}
 thead th{border-bottom:2px solid var(--soft);color:var(--soft);vertical-align:bottom;white-space:normal}
@@ -82,6 +85,11 @@ tbody th{font-weight:500}
 .prose{white-space:normal;min-width:13rem;max-width:46rem}
 .n{text-align:right;font-variant-numeric:tabular-nums}
 .good{color:var(--good)}.bad{color:var(--bad);font-weight:600}.dim{color:var(--soft)}
+@media (max-width:33rem){thead{display:none}table,tbody,tr,th,td,caption{display:block;white-space:normal}
+ tr{padding:.5rem 0;border-bottom:1px solid var(--edge)}tbody th{font-weight:600}
+ th,td,.n{border:0;padding:.05rem 0;text-align:left;overflow-wrap:anywhere}
+ td:empty{display:none}td[data-of]:not([data-of=""])::before{content:attr(data-of) ": ";color:var(--soft);font-weight:400}
+ .prose{min-width:0}.scroll svg{min-width:0!important}}
 details{margin-top:.5rem}
 summary{cursor:pointer}
 @media print{body{max-width:none;padding:0}h2,h3,h4{break-after:avoid}figure,tr{break-inside:avoid}

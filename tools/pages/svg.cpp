@@ -51,6 +51,13 @@ std::string svg_line(double x1, double y1, double x2, double y2, const std::stri
                      style);
 }
 
+std::string svg_bracket(double from, double to, double at, double half, bool across) {
+  const char* const shape = across ? "M{0:.1f} {2:.1f}V{3:.1f}M{0:.1f} {4:.1f}H{1:.1f}M{1:.1f} {2:.1f}V{3:.1f}"
+                                   : "M{2:.1f} {0:.1f}H{3:.1f}M{4:.1f} {0:.1f}V{1:.1f}M{2:.1f} {1:.1f}H{3:.1f}";
+  const double low = at - half, high = at + half;
+  return "<path class=\"iv\" d=\"" + vformat_text(shape, fmt::make_format_args(from, to, low, high, at)) + "\"/>";
+}
+
 std::string svg_marker(int n, double x, double y, double r) {
   const auto path = [&](const char* d) {
     return format_text("<path d=\"{}\" transform=\"translate({:.1f} {:.1f}) scale({:.2f})\"/>", d, x, y, r);

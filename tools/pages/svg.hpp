@@ -21,6 +21,9 @@ std::string fitted(const std::string& text, double width, double size = 12);
 std::string svg_text(double x, double y, const char* anchor, const std::string& style, const std::string& text);
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& style);
 
+// An interval's bracket, across: along x, else along y. half: of the strokes at its ends.
+std::string svg_bracket(double from, double to, double at, double half, bool across);
+
 // Marker number n at (x, y): eight shapes, so that series are told apart without colour.
 std::string svg_marker(int n, double x, double y, double size);
 

@@ -1,8 +1,7 @@
 // from.cpp - a results file of --json becomes readings again: today's rules judge them,
 // and a page can be drawn where there is no device.
-#include <fstream>
-
 #include "../cli.hpp"
+#include "../file.hpp"
 #include "../json.hpp"
 #include "commit.hpp"
 #include "probe.hpp"
@@ -30,11 +29,10 @@ void read(const ordered_json& file, report& to) {
 }  // namespace
 
 report read_results(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) refuse("--from {} cannot be read; name a file that lockstep probe --json wrote", path);
+  const input_file file(path);
   report out;
   try {
-    read(ordered_json::parse(file), out);  // members keep their order: it is the page's
+    read(ordered_json::parse(file.bytes()), out);  // members keep their order: it is the page's
   } catch (const nlohmann::json::exception& e) {
     refuse("--from {} is no results file of lockstep probe --json: {}", path, e.what());
   }

@@ -5,6 +5,7 @@
 #include "../file.hpp"
 #include "../pages/page.hpp"
 #include "probe.hpp"
+#include "text.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -72,6 +73,12 @@ std::string line_name(const series& s) {
   return at == std::string::npos ? "measured" : s.name.substr(at + 2);
 }
 
+// Of a prediction with two ends.
+std::optional<pages::interval> shown(const std::optional<range>& r) {
+  if (!r || !std::isfinite(r->low) || !std::isfinite(r->high)) return {};
+  return pages::interval{r->low, r->high};
+}
+
 void add_charts(pages::page& page, const std::vector<series>& plots) {
   for (size_t first = 0; first < plots.size();) {
     size_t last = first;
@@ -96,7 +103,7 @@ void add_charts(pages::page& page, const std::vector<series>& plots) {
       dashes.look = pages::look::dashes;
       for (const point& p : plots[i].points) {
         lines.points.push_back({p.x, p.y});
-        if (p.predicted) dashes.points.push_back({p.x, *p.predicted});
+        if (p.predicted) dashes.points.push_back({.x = p.x, .y = *p.predicted, .within = shown(p.within)});
         if (p.fitted) afterwards.points.push_back({p.x, *p.fitted});
       }
       for (pages::series* one : {&lines, &dashes, &afterwards}) {
@@ -109,12 +116,16 @@ void add_charts(pages::page& page, const std::vector<series>& plots) {
   }
 }
 
-void add_bars(pages::page& page, const std::vector<bars>& columns) {
-  for (const bars& one : columns) {
+void add_bars(pages::page& page, const row& r) {
+  for (const bars& one : r.columns) {
     pages::bar_chart c;
     c.title = one.title;
     c.values.label = one.unit;
-    for (const auto& [name, value] : one.values) c.bars.push_back({.label = name, .value = value});
+    for (const auto& [name, value] : one.values) {
+      c.bars.push_back({.label = name, .value = value});
+      for (const line& l : r.lines)
+        if (l.name == name && l.unit == one.unit) c.bars.back().within = shown(l.now);
+    }
     page.add(c);
   }
 }
@@ -153,6 +164,22 @@ void add_picture(pages::page& page, const std::vector<memory>& picture) {
   if (!bandwidth.bars.empty()) page.add(bandwidth);
 }
 
+void add_row(pages::page& page, const row& r) {
+  page.section(r.id + " " + r.title + ": " + text(r.said()));
+  page.text("Taught: " + r.taught);
+  if (!r.today.empty()) page.text("Today: " + r.today);
+  page.text("Lesson: " + r.lesson);
+  for (const row::remark& one : r.fitted()) page.text("Fitted, for " + one.lines + ": " + one.what + ".");
+  page.add(table_of(r));
+  page.text("What the predictions rest on:");
+  std::vector<std::string> rules;
+  for (const row::remark& one : r.rules()) rules.push_back(one.lines + ": " + one.what);
+  page.list(rules);
+  add_charts(page, r.plots);
+  add_bars(page, r);
+  if (!r.picture.empty()) add_picture(page, r.picture);
+}
+
 }  // namespace
 
 void write_html(const report& all, const std::string& path) {
@@ -161,7 +188,23 @@ void write_html(const report& all, const std::string& path) {
   page.style(picture_style());
   for (const report::device& d : all.devices) page.fact(fact_name(d.backend), d.name + ", " + d.detail);
   for (const auto& [name, value] : all.machine) page.fact(fact_name(name), value);
-  page.fact("verdicts", tally(all.rows));
+  page.verdict(tally(all.rows) + ".");
+  page.section("The verdicts", "A row's verdict is that of its worst line.");
+  pages::table verdicts;
+  verdicts.columns = {{"row"}, {"what", false, true}, {"verdict"}, {"lines that agree", true}};
+  for (const row& r : all.rows) {
+    const auto agree = std::count_if(r.lines.begin(), r.lines.end(), [](const line& l) {
+      return l.said == verdict::agrees || l.said == verdict::moved_on;
+    });
+    verdicts.rows.push_back(
+        {r.id, r.title, {text(r.said()), tone_of(r.said())}, format_text("{} of {}", agree, r.lines.size())});
+  }
+  page.add(verdicts);
+  for (const row& r : all.rows) add_row(page, r);
+  if (!all.missing.empty()) {
+    page.section("Not measured here");
+    page.list(all.missing);
+  }
   page.section("How to read it");
   page.text(
       "Each row says what is taught, then predicts from that rule, and from the rule of today where it has changed, "
@@ -171,27 +214,7 @@ void write_html(const report& all, const std::string& path) {
              "moved on: it does, and not in the one that is taught: hardware has changed since.",
              "fitted: the rule failed, and only an interval holds that was set after such a device had been measured. "
              "The reason is given, but nothing foretold it: no agreement with a rule.",
-             "differs: nothing that was said holds.", "WRONG: the probe read other values than it must.",
-             "A row's verdict is that of its worst line."});
-  for (const row& r : all.rows) {
-    page.section(r.id + " " + r.title + ": " + text(r.said()));
-    page.text("Taught: " + r.taught);
-    if (!r.today.empty()) page.text("Today: " + r.today);
-    page.text("Lesson: " + r.lesson);
-    for (const row::remark& one : r.fitted()) page.text("Fitted, for " + one.lines + ": " + one.what + ".");
-    page.add(table_of(r));
-    page.text("What the predictions rest on:");
-    std::vector<std::string> rules;
-    for (const row::remark& one : r.rules()) rules.push_back(one.lines + ": " + one.what);
-    page.list(rules);
-    add_charts(page, r.plots);
-    add_bars(page, r.columns);
-    if (!r.picture.empty()) add_picture(page, r.picture);
-  }
-  if (!all.missing.empty()) {
-    page.section("Not measured here");
-    page.list(all.missing);
-  }
+             "differs: nothing that was said holds.", "WRONG: the probe read other values than it must."});
   write_file(path, page.html());
 }
 

@@ -113,9 +113,9 @@ int run(const settings& s) {
     }
   if (std::isnan(s.seconds)) refuse("--seconds is nan; give 0 to 60");
   if (!s.from.empty() && !s.note.empty()) refuse("--note goes with a measurement; --from {} has its own", s.from);
-  check_writable("--json", s.json), check_writable("--html", s.html);  // before minutes are spent
+  const bool piped = take_stdout({{"--json", s.json}, {"--html", s.html}});  // before minutes are spent
   const report all = s.from.empty() ? measure(s) : judge_again(s);
-  if (s.json != "-" && s.html != "-") print_table(all);  // what goes down a pipe goes alone
+  if (!piped) print_table(all);
   if (!s.json.empty()) write_file(s.json, json_text(all));
   if (!s.html.empty()) write_html(all, s.html);
   bool wrong = all.rows.empty();
@@ -137,8 +137,8 @@ void probe_command(command root, action& chosen) {
   command.add("--seconds", s->seconds, "time that one measurement may take; 0: one launch each, for profilers")
       .between(0.0, 60.0);
   command.add("--threads", s->threads, "CPU threads of the rows that use several (default: all)").between(0, 4096);
-  command.add("--json", s->json, "write the results here; - for stdout, in place of the table");
-  command.add("--html", s->html, "write a page with charts here");
+  command.add_json(s->json, "write the results");
+  command.add("--html", s->html, "write a page with charts here; - for stdout");
   command.add("--from", s->from, "judge and draw the readings of this --json file, and measure nothing");
   command.add("--note", s->note, "a line for the results: the driver's version, say");
   command.when_called([s, &chosen] { chosen = [s] { return probe::run(*s); }; });

@@ -85,6 +85,7 @@ struct point {
   double x, y;
   std::optional<double> predicted;
   std::optional<double> fitted = {};
+  std::optional<range> within = {};  // the rule's interval, where this point is judged by it
 };
 struct mark {
   double x;
@@ -99,7 +100,7 @@ struct series {
 // Readings of one row side by side.
 struct bars {
   std::string title, unit;
-  std::vector<std::pair<std::string, double>> values;
+  std::vector<std::pair<std::string, double>> values;  // by the names of lines, where they are judged
 };
 // A line of the summary picture (E15).
 struct memory {

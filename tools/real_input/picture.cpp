@@ -208,7 +208,7 @@ void write_picture(const std::string& path, const array& picture) {
   if (picture.header.descr != "|u1" || !(color || shape.size() == 2) || picture.header.fortran)
     refuse("a picture is u1, (height, width) or (height, width, 3); this is {} {}", picture.header.descr,
            shape_text(shape));
-  if (ends_with(path, ".png")) {
+  if (path == "-" || ends_with(path, ".png")) {
 #if defined(LOCKSTEP_PNG)
     return write_png(path, picture);
 #else

@@ -7,6 +7,7 @@
 // Watch   a load may pass the bytes that are wanted: narrow.cpp ends the periods before the last of src
 // Source  this file
 #include "../byte_kernels.hpp"
+#include "../tuning.hpp"
 #include "mutant.hpp"
 
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
@@ -112,7 +113,7 @@ constexpr byte_kernels::kernel run_64 = nullptr;
 // in the last row only where they end within it.
 template <int L>
 void pixels_of(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t bytes) {
-  constexpr int64_t piece = 128, pack_ld = piece + 64, ahead = 512;
+  constexpr int64_t piece = tuned.pixel_piece, pack_ld = piece + 64, ahead = tuned.pixel_ahead;
   alignas(64) char pack[pixel_rows * pack_ld];
   const int64_t most = piece / bytes;
   for (int64_t left = 0; left < cols; left += most) {

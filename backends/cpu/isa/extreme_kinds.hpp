@@ -34,7 +34,15 @@ struct kind {
   static constexpr int width = bytes / static_cast<int>(sizeof(I));
   static constexpr U sign = U{1} << (sizeof(I) * 8 - 1);
   static constexpr U infinity = sizeof(I) == 4 ? static_cast<U>(0x7F800000u) : static_cast<U>(0x7FF0000000000000u);
-  static constexpr I highest = static_cast<I>(sign - 1), lowest = static_cast<I>(sign);
+  static constexpr bool is_signed = I(-1) < I(0);
+  static constexpr I highest = static_cast<I>(is_signed ? sign - 1 : ~U{0}),
+                     lowest = static_cast<I>(is_signed ? sign : 0);
+  // What extreme.key holds of an integer.
+  static int64_t key(I x) {
+    return static_cast<int64_t>(sizeof(I) < 8 || is_signed || LOCKSTEP_MUTANT("u64_extremes_as_i64")
+                                    ? static_cast<uint64_t>(static_cast<int64_t>(x))
+                                    : static_cast<uint64_t>(x) ^ uint64_t{1} << 63);
+  }
   static S load(const I* p) {
     S x;
     memcpy(&x, p, sizeof x);
@@ -43,6 +51,8 @@ struct kind {
 };
 typedef kind<int32_t, uint32_t, vs32, vu32, false> i32;
 typedef kind<int64_t, uint64_t, vs64, vu64, false> i64;
+typedef kind<uint32_t, uint32_t, vu32, vu32, false> u32;
+typedef kind<uint64_t, uint64_t, vu64, vu64, false> u64;
 typedef kind<int32_t, uint32_t, vs32, vu32, true> f32;
 typedef kind<int64_t, uint64_t, vs64, vu64, true> f64;
 
@@ -63,7 +73,7 @@ inline typename K::vector last_vector(const typename K::element* p, int64_t n) {
   __m256i mask, some;
   if constexpr (sizeof(*p) == 4) {
     mask = first_lanes32(n);
-    some = _mm256_maskload_epi32(p, mask);
+    some = _mm256_maskload_epi32(reinterpret_cast<const int*>(p), mask);
   } else {
     mask = first_lanes64(n);
     some = _mm256_maskload_epi64(reinterpret_cast<const long long*>(p), mask);
@@ -125,7 +135,7 @@ inline uint32_t hits(typename K::vector x, typename K::element bits) {
   else
     return _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(wanted));
 #elif defined(LOCKSTEP_ISA_AVX2)
-  const typename K::vector equal = x == wanted;
+  const auto equal = x == wanted;
   if constexpr (sizeof(bits) == 4)
     return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(equal)));
   else

@@ -10,18 +10,18 @@
 #include "../reduce_kernels.hpp"
 #include "extreme_kinds.hpp"
 #include "mutant.hpp"
+#include "narrow_extremes.hpp"
 #include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
-constexpr int ahead = 8192;  // bytes; see float_sums.cpp
 // Runs body(k, vector) over a row; k alternates between two chains.
 template <class K, class Body>
 inline void over_row(const typename K::element* p, int64_t n, const Body& body) {
   int64_t i = 0;
   for (; i + 2 * K::width <= n; i += 2 * K::width) {
-    for (int b = 0; b < 2 * bytes; b += 64) fetch(reinterpret_cast<const char*>(p + i) + ahead + b);
+    for (int b = 0; b < 2 * bytes; b += 64) fetch(reinterpret_cast<const char*>(p + i) + tuned.read_ahead + b);
     body(0, K::load(p + i));
     body(1, K::load(p + i + K::width));
   }
@@ -83,7 +83,7 @@ struct group {
 
 template <class K, bool Largest>
 inline int64_t key_of(typename K::element x, bool nan) {
-  if constexpr (!K::float_bits) return x;
+  if constexpr (!K::float_bits) return K::key(x);
   if (nan) return Largest ? INT64_MAX : INT64_MIN;
   return x >= 0 ? x : static_cast<typename K::element>(~x ^ static_cast<typename K::element>(K::sign));
 }
@@ -156,10 +156,10 @@ bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int tog
     } else {
 #pragma GCC unroll 4
       for (int k = 0; k < V - 1; ++k) {
-        fetch(reinterpret_cast<const char*>(row + k * K::width) + ahead);
+        fetch(reinterpret_cast<const char*>(row + k * K::width) + tuned.read_ahead);
         take(K::load(row + k * K::width), b[k & 1]);
       }
-      fetch(reinterpret_cast<const char*>(row + (V - 1) * K::width) + ahead);
+      fetch(reinterpret_cast<const char*>(row + (V - 1) * K::width) + tuned.read_ahead);
       take(V > 1 ? K::load(row + n - K::width) : last_vector<K>(row, n), b[1]);
     }
     best[i] = Largest ? greater(b[0], b[1]) : lesser(b[0], b[1]);
@@ -222,10 +222,9 @@ void winners(const packed_rows& r, int64_t count, bool index, void* out) {
 // in the loop, as if it told streams apart by their instructions: 1 GiB takes as long as by a loop of one load with
 // four of them, 1.09 of it with sixteen.
 constexpr bool light = bytes == 64;
-constexpr int step_bytes = zen4_reads ? 128 : 512;
 template <class K, bool Largest, int Streams>
 bool whole_chunks(const typename K::element* const* p, int64_t first, int some, extreme* const* out) {
-  constexpr int size = sizeof(**p), step = step_bytes / size, turn = turn_bytes / size;
+  constexpr int size = sizeof(**p), step = tuned.extreme_step / size, turn = tuned.turn_bytes / size;
   constexpr int page = 4096 / size;
   typename K::vector keys[Streams][K::width];
   if (some < K::width) memset(static_cast<void*>(keys), 0, sizeof keys);
@@ -252,7 +251,7 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
 #pragma GCC unroll 16
             for (int j = 0; j < step; j += 2 * K::width) {
               const typename K::element* const q = p[c] + m + j;
-              if constexpr (Streams == 1 && !light) fetch(reinterpret_cast<const char*>(q) + ahead);
+              if constexpr (Streams == 1 && !light) fetch(reinterpret_cast<const char*>(q) + tuned.read_ahead);
               const auto x = line(q), y = line(q + K::width);
               chunk[c].enter(j / (2 * K::width), x, y);
             }
@@ -262,7 +261,7 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
   if (undecided) return false;
   for (int c = 0; c < Streams; ++c) {
     const typename K::vector winners = Largest ? across<take_greater>(keys[c]) : across<take_lesser>(keys[c]);
-    for (int i = 0; i < some; ++i) out[c][first + i] = {winners[i], 0};
+    for (int i = 0; i < some; ++i) out[c][first + i] = {K::key(winners[i]), 0};
   }
   return true;
 }
@@ -312,10 +311,13 @@ void two(const void* a, const void* b, int64_t count, extreme* out_a, extreme* o
 template <class K, bool Largest>
 inline typename K::vector keys(typename K::vector x) {
   typedef typename K::vector V;
-  if constexpr (!K::float_bits) return x;
-  const V magnitude = x & K::highest;
-  const V key = x ^ ((x < 0) & K::highest);
-  return magnitude > static_cast<typename K::element>(K::infinity) ? V{} + (Largest ? K::highest : K::lowest) : key;
+  if constexpr (!K::float_bits) {
+    return x;
+  } else {
+    const V magnitude = x & K::highest;
+    const V key = x ^ ((x < 0) & K::highest);
+    return magnitude > static_cast<typename K::element>(K::infinity) ? V{} + (Largest ? K::highest : K::lowest) : key;
+  }
 }
 
 template <class K, bool Largest, bool Index>
@@ -354,7 +356,7 @@ void extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, in
   for (int64_t c = 0; c < width; ++c) {
     const I key = best[c / K::width][c % K::width];
     const bool nan = K::float_bits && key == (Largest ? K::highest : K::lowest);
-    out[c].key = nan ? (Largest ? INT64_MAX : INT64_MIN) : key;
+    out[c].key = nan ? (Largest ? INT64_MAX : INT64_MIN) : K::key(key);
     out[c].index = where[c / K::width][c % K::width];
   }
 }
@@ -377,6 +379,12 @@ const extreme_kernels extremes_table = {{
     {rows<i64, false>, two<i64, false>, winners<i64, false>, columns<i64, false>},
     {rows<f32, false>, two<f32, false>, winners<f32, false>, columns<f32, false>},
     {rows<f64, false>, two<f64, false>, winners<f64, false>, columns<f64, false>},
+    {rows<u32, true>, two<u32, true>, winners<u32, true>, columns<u32, true>},
+    {rows<u64, true>, two<u64, true>, winners<u64, true>, columns<u64, true>},
+    LOCKSTEP_NARROW_ROWS(true),
+    {rows<u32, false>, two<u32, false>, winners<u32, false>, columns<u32, false>},
+    {rows<u64, false>, two<u64, false>, winners<u64, false>, columns<u64, false>},
+    LOCKSTEP_NARROW_ROWS(false),
 }};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

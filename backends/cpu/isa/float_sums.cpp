@@ -1,25 +1,19 @@
 // float_sums.cpp - leaves of the fixed order: sums and sums of squares in double.
 // Idea    rows: 128 lanes are 16 AVX-512 registers, one pass; AVX2 makes four passes of 32 lanes over a leaf
 //         that sits in L1. W rows finish together, so that the last joins work on full registers.
-//         columns: a vector holds neighbouring columns; lanes are visited in bit-reversed order, so that joins
-//         need a stack of eight partial sums and not 128 accumulators.
+//         columns: float_columns.hpp.
 // Moves   every element read once; one double written a leaf
 // Limit   L2 and L3: conversions to double (16 a row of 128 f32); DRAM: the read limit
 // Watch   missing lanes are -0.0, never +0.0: joins skip them. A vector beyond the row's end is never read.
 // Source  lib/order.hpp
 #include "../reduce_kernels.hpp"
+#include "float_columns.hpp"
 #include "float_terms.hpp"
 #include "mutant.hpp"
 #include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
-
-using order::lanes;
-
-// Bytes that reads run ahead of the arithmetic. 4 to 16 KiB were worth 0.72 -> 0.89 of the DRAM read limit in the
-// prototype, more was worse; 8 KiB gives 0.96 here (others not tried again).
-constexpr int ahead = 8192;
 
 // ---- rows -----------------------------------------------------------------------
 template <int... V>
@@ -38,10 +32,8 @@ struct by_vectors : K {
 template <class K, size_t bytes = sizeof(typename K::element)>
 struct stream_by : by_vectors<K> {};
 template <class K, size_t bytes = sizeof(typename K::element)>
-struct near_by : stream_by<K> {
-  static constexpr int64_t near_bytes = bytes == 8 ? 1 << 20 : 0;
-};
-#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
+struct near_by : stream_by<K> {};
+#if defined(LOCKSTEP_ISA_AVX512_HALVES)
 // Zen 4 turns eight floats into doubles twice as fast by fours as at once: a leaf of f32 in L1 takes 92 ns, not 135.
 // Of 32 vectors four are in memory.
 template <class K>
@@ -52,14 +44,11 @@ struct stream_by<K, 4> : K {
 };
 // From L3 too: 16 MiB 0.29 ms, 0.33 to 0.36 by turns.
 template <class K>
-struct near_by<K, 4> : stream_by<K> {
-  static constexpr int64_t near_bytes = 24 << 20;
-};
+struct near_by<K, 4> : stream_by<K> {};
 // Doubles in L2 come by whole lines: 1 MiB 10.7 us, by halves 11.1.
 template <class K>
 struct near_by<K, 8> : by_vectors<K> {
   static vd load(const double* p) { return _mm512_loadu_pd(p); }
-  static constexpr int64_t near_bytes = 1 << 20;
 };
 #endif
 
@@ -76,7 +65,7 @@ inline void full_rows(const typename H::element* p, int64_t full, typename H::V*
     const typename H::element* q = p + first * H::width + (backwards ? (full - 1) * lanes : 0);
     for (int64_t r = 0; r < full; ++r, q += backwards ? -lanes : lanes) {
       constexpr int bytes = fetched ? at_once * H::width * static_cast<int>(sizeof(*q)) : 0;
-      for (int b = 0; b < bytes; b += 64) fetch(reinterpret_cast<const char*>(q) + ahead + b);
+      for (int b = 0; b < bytes; b += 64) fetch(reinterpret_cast<const char*>(q) + tuned.read_ahead + b);
 #pragma GCC unroll 32
       for (int k = 0; k < at_once; ++k) acc[k] = H::enter(acc[k], H::load(q + k * H::width));
     }
@@ -106,7 +95,7 @@ inline void enter_turn(int turn, const vd (&x)[at_once], vd* lane) {
 // 6.4 -> 4.0; f16 in L2 0.80, bf16 0.75.
 template <class K>
 inline void full_rows_by_turns(const typename K::element* p, int64_t full, vd* to) {
-  constexpr int step = 128 / static_cast<int>(sizeof(*p)), at_once = step / W, turns = lanes / step;
+  constexpr int step = tuned.leaf_step / static_cast<int>(sizeof(*p)), at_once = step / W, turns = lanes / step;
   vd lane[vectors];
 #pragma GCC unroll 16
   for (int k = 0; k < vectors; ++k) lane[k] = splat(-0.0);
@@ -124,7 +113,7 @@ inline void full_rows_by_turns(const typename K::element* p, int64_t full, vd* t
 // Rows that come from beyond L2, or may.
 template <class K>
 inline void far_rows(const typename K::element* p, int64_t full, vd* lane) {
-  if constexpr (zen4_reads)
+  if constexpr (tuned.halves)
     full_rows_by_turns<K>(p, full, lane);
   else
     full_rows<by_vectors<K>>(p, full, lane);
@@ -182,7 +171,7 @@ vd leaf_vector(const typename K::element* p, int64_t n) {
 
 // W lanes; those that V does not have are missing.
 inline vd widened(vd x) { return x; }
-#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
+#if defined(LOCKSTEP_ISA_AVX512_HALVES)
 inline vd widened(v4d x) {
   return _mm512_insertf64x4(splat(LOCKSTEP_MUTANT("lanes_beyond_four_plus_zero") ? 0.0 : -0.0), x, 0);
 }
@@ -206,7 +195,7 @@ template <class H>
 inline void two_leaves(const typename H::element* p, const typename H::element* q, vd& one, vd& two) {
   constexpr int vectors = H::vectors;
   typename H::V a[vectors], b[vectors];
-  constexpr int turn = turn_bytes / static_cast<int>(lanes * sizeof(*p));  // rows
+  constexpr int turn = tuned.turn_bytes / static_cast<int>(lanes * sizeof(*p));  // rows
 #pragma GCC unroll 32
   for (int k = 0; k < vectors; ++k) a[k] = b[k] = all_lanes<typename H::V>(-0.0);
   const auto load = [](const typename H::element* from) {
@@ -277,10 +266,10 @@ inline void each_row(int64_t count, double* out, const Row& row) {
 template <class T>
 inline void ahead_of(const T* row, int64_t length) {
   for (int64_t b = 0; b < length * static_cast<int64_t>(sizeof(T)); b += 64)
-    fetch(reinterpret_cast<const char*>(row) + ahead + b);
+    fetch(reinterpret_cast<const char*>(row) + tuned.read_ahead + b);
 }
 
-#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
+#if defined(LOCKSTEP_ISA_AVX512_HALVES)
 // Rows of V vectors of four floats, a row a turn of the loop as in full_rows_by_turns: in L2 0.74 of the time (rows of
 // 32) and 0.85 (of 128); 128 MiB by one core 0.93 (of 64 and 128) and level (of 32). Four rows a turn take it twice.
 template <class K, int V>
@@ -323,7 +312,7 @@ void rows_by_fours(const packed_rows& r, int64_t count, double* out) {
 // Rows of one length, V vectors.
 template <class K, int V>
 void short_rows(const packed_rows& r, int64_t count, double* out) {
-#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
+#if defined(LOCKSTEP_ISA_AVX512_HALVES)
   if constexpr (sizeof(typename K::element) == 4)
     if (r.n == V * W) return rows_by_fours<K, 2 * V>(r, count, out);
 #endif
@@ -354,11 +343,11 @@ void rows(const packed_rows& r, int64_t count, double* out) {
       if (length < 2 * lanes) ahead_of(p + r.offsets[s], length);
       return leaf_vector<K>(p + r.offsets[s], length);
     });
-  if (n == order::leaf && r.bytes <= near_by<K>::near_bytes)
+  if (n == order::leaf && r.cached)
     return each_row<false>(count, out, [&](int64_t s) { return whole_leaf<near_by<K>, false>(p + s * stride); });
   if (n == order::leaf)
     return each_row<false>(count, out, [&](int64_t s) {
-      if constexpr (!zen4_reads) return whole_leaf<by_vectors<K>, true>(p + s * stride);
+      if constexpr (!tuned.halves) return whole_leaf<by_vectors<K>, true>(p + s * stride);
       vd lane[vectors];
       far_rows<K>(p + s * stride, order::rows, lane);
       return join_vectors(lane, vectors);
@@ -394,80 +383,12 @@ void two(const void* a, const void* b, int64_t count, double* out_a, double* out
   }
 }
 
-// ---- columns ----------------------------------------------------------------------
-// One lane of `width` columns: elements l, l + 128, ... of each.
-template <class K>
-inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, int64_t ld, int64_t width, int64_t next,
-                            double* out) {
-  const int64_t step = lanes * ld;
-  constexpr int together = 4;  // vectors: 4 chains of adds in flight
-  int64_t c = 0;
-  for (; c + together * W <= width; c += together * W) {
-    vd acc[together];
-    for (int k = 0; k < together; ++k) acc[k] = splat(-0.0);
-    const typename K::element* q = p + l * ld + c;
-    for (int64_t r = l; r < n; r += lanes, q += step) {
-      constexpr int bytes = together * W * static_cast<int>(sizeof(*q));
-      for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q + next) + b);
-      for (int k = 0; k < together; ++k) acc[k] = K::enter(acc[k], K::load(q + k * W));
-    }
-    memcpy(out + c, acc, sizeof acc);
-  }
-  for (; c < width; c += W) {
-    vd acc = splat(-0.0);
-    const int64_t m = width - c < W ? width - c : W;
-    const typename K::element* q = p + l * ld + c;
-    for (int64_t r = l; r < n; r += lanes, q += step) acc = K::enter(acc, m == W ? K::load(q) : load_part<K>(q, m));
-    memcpy(out + c, &acc, sizeof acc);
-  }
-}
-
-template <class K>
-void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out) {
-  const auto* p = static_cast<const typename K::element*>(src);
-  constexpr int depth = 8;
-  alignas(64) double stack[depth][column_block];
-  bool missing[depth];
-  int top = 0;
-  // Where rows of the matrix are short, the next leaf's memory is read ahead in
-  // order, a share with each lane: lanes alone would jump about in it.
-  const int64_t row_bytes = ld * static_cast<int64_t>(sizeof(*p)), share = order::rows * row_bytes;
-  const bool narrow = n == order::leaf && row_bytes <= 1024;
-  const char* after = reinterpret_cast<const char*>(p) + order::leaf * row_bytes;
-  const auto reversed = [](int i) {
-    int l = 0;
-    for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (LOCKSTEP_MUTANT("column_lanes_in_plain_order") ? b : 6 - b);
-    return l;
-  };
-  for (int i = 0; i < lanes; ++i) {
-    const int l = reversed(i);
-    missing[top] = l >= n;
-    int64_t next = 0;  // from this lane to the one visited next: its rows are prefetched
-    for (int j = i + 1; j < lanes && next == 0; ++j)
-      if (reversed(j) < n) next = (reversed(j) - l) * ld;
-    if (narrow)
-      for (int64_t b = 0; b < share; b += 64) __builtin_prefetch(after + i * share + b);
-    if (!missing[top]) lane_of_columns<K>(p, n, l, ld, width, next, stack[top]);
-    ++top;
-    for (int b = i; (b & 1) != 0; b >>= 1) {
-      --top;
-      if (missing[top]) continue;
-      for (int64_t c = 0; c < width; c += W) {
-        vd x, y;
-        memcpy(&x, stack[top - 1] + c, sizeof x);
-        memcpy(&y, stack[top] + c, sizeof y);
-        x += y;
-        memcpy(stack[top - 1] + c, &x, sizeof x);
-      }
-    }
-  }
-  memcpy(out, stack[0], static_cast<size_t>(width) * sizeof(double));
-}
-
 }  // namespace
 
 extern const float_sum_kernels float_sums_table;
 const float_sum_kernels float_sums_table = {{
+    {rows<f16_sum>, two<f16_sum>, columns<f16_sum>},
+    {rows<bf16_sum>, two<bf16_sum>, columns<bf16_sum>},
     {rows<f32_sum>, two<f32_sum>, columns<f32_sum>},
     {rows<f64_sum>, two<f64_sum>, columns<f64_sum>},
     {rows<f16_square>, two<f16_square>, columns<f16_square>},

@@ -2,6 +2,7 @@
 // joins its lane.
 #pragma once
 
+#include "mutant.hpp"
 #include "vectors.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -82,6 +83,21 @@ struct f64_sum {
   static vd enter(vd acc, vd x) { return acc + x; }
   static constexpr double pad = -0.0;
 };
+struct f16_sum {
+  typedef uint16_t element;
+  static vd load(const uint16_t* p) { return load_f16(p); }
+#if defined(LOCKSTEP_ISA_AVX512)
+  static vd of(__m128i x) { return of_f16(x); }
+#endif
+  static vd enter(vd acc, vd x) { return acc + x; }
+  static constexpr uint16_t pad = 0x8000;
+};
+struct bf16_sum : f16_sum {
+  static vd load(const uint16_t* p) { return load_bf16(p); }
+#if defined(LOCKSTEP_ISA_AVX512)
+  static vd of(__m128i x) { return of_bf16(x); }
+#endif
+};
 // A padded square adds +0.0, which turns only an untouched lane's -0.0 into +0.0;
 // any square is at least +0.0, so no sum that has one can tell.
 struct f16_square {
@@ -94,6 +110,7 @@ struct f16_square {
   static V enter(V acc, V x) {
     return exact_square(x, acc);
   }
+  static constexpr uint16_t pad = 0;
 };
 struct bf16_square : f16_square {
   static vd load(const uint16_t* p) { return load_bf16(p); }
@@ -147,12 +164,15 @@ inline vd load_part(const typename K::element* p, int64_t m) {
   if constexpr (sizeof(typename K::element) > 2) {
     return load_first(p, m, K::pad);
   } else {
+    const auto pad = static_cast<uint16_t>(LOCKSTEP_MUTANT("half_padded_with_plus_zero") ? 0 : K::pad);
 #if defined(LOCKSTEP_ISA_AVX512)
-    return K::of(_mm_maskz_loadu_epi16(static_cast<__mmask8>((1 << m) - 1), p));
+    const __m128i pads = _mm_set1_epi16(static_cast<int16_t>(pad));
+    return K::of(_mm_mask_loadu_epi16(pads, static_cast<__mmask8>((1 << m) - 1), p));
 #else
     // By way of a general register: a vector load of elements just stored stalls.
-    uint64_t bits[2] = {0, 0};
-    for (int64_t i = 0; i < m; ++i) bits[i / 4] |= static_cast<uint64_t>(p[i]) << (i % 4 * 16);
+    const uint64_t pads = pad * uint64_t{0x0001000100010001};
+    uint64_t bits[2] = {pads, pads};
+    for (int64_t i = 0; i < m; ++i) bits[i / 4] ^= static_cast<uint64_t>(p[i] ^ pad) << (i % 4 * 16);
     uint16_t part[8];
     memcpy(part, bits, sizeof part);
     return K::load(part);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "../tuning.hpp"
 #include "mutant.hpp"
 
 #if defined(__x86_64__)
@@ -39,7 +40,7 @@ void copy_streaming(unsigned char* dst, const unsigned char* src, int64_t bytes)
   if (i > bytes) i = bytes;
   memcpy(dst, src, static_cast<size_t>(i));
   for (; i + 64 <= bytes; i += 64) {
-    __builtin_prefetch(src + i + 4096);
+    __builtin_prefetch(src + i + tuned.copy_ahead);
     for (int k = 0; k < 64; k += width) {
 #if defined(LOCKSTEP_ISA_AVX512)
       _mm512_stream_si512(reinterpret_cast<__m512i*>(dst + i + k), _mm512_loadu_si512(src + i + k));
@@ -66,7 +67,7 @@ uint64_t read_all(const unsigned char* src, int64_t bytes) {
   const auto at = [&](int k) { return *reinterpret_cast<const unaligned_vector*>(src + i + k * width); };
   for (; i + unroll * width <= bytes; i += unroll * width) {
     if constexpr (prefetch)
-      for (int k = 0; k < unroll * width; k += 64) __builtin_prefetch(src + i + 8192 + k);
+      for (int k = 0; k < unroll * width; k += 64) __builtin_prefetch(src + i + tuned.read_ahead + k);
     a ^= at(0), b ^= at(1), c ^= at(2), d ^= at(3), e ^= at(4), f ^= at(5), g ^= at(6), h ^= at(7);
   }
   const vector all = ((a ^ b) ^ (c ^ d)) ^ ((e ^ f) ^ (g ^ h));

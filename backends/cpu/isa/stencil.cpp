@@ -10,143 +10,10 @@
 // Source  order.hpp; Zen 5, g++ 12.
 #include "../stencil_kernels.hpp"
 #include "mutant.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "stencil_registers.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
-
-// ---- one register of T ------------------------------------------------------
-#if !defined(LOCKSTEP_ISA_BASELINE)
-template <class T>
-struct pack;
-#endif
-
-#if defined(LOCKSTEP_ISA_AVX512)
-template <>
-struct pack<float> {
-  static constexpr int width = 16;
-  __m512 v;
-  static pack load(const float* p) { return {_mm512_loadu_ps(p)}; }
-  static pack splat(float x) { return {_mm512_set1_ps(x)}; }
-  static pack add(pack a, pack b) { return {_mm512_add_ps(a.v, b.v)}; }
-  static pack mul(pack a, pack b) { return {_mm512_mul_ps(a.v, b.v)}; }
-  static pack fma(pack a, pack b, pack c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-  pack canonical() const {
-    const __m512 quiet = _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000));
-    return {_mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), quiet)};
-  }
-  static bool any_nan(pack a, pack b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_UNORD_Q) != 0; }
-  static constexpr bool slides = true;  // elements K .. K + width - 1 of two registers side by side
-  template <int K>
-  static pack slide(pack low, pack high) {
-    return {_mm512_castsi512_ps(
-        _mm512_maskz_alignr_epi32(0xFFFF, _mm512_castps_si512(high.v), _mm512_castps_si512(low.v), K))};
-  }
-  // The reach elements that end before p, at the high end; those from p on, at the low end. Nothing else is read.
-  static pack before(const float* p, int reach) {
-    return {_mm512_maskz_loadu_ps(static_cast<__mmask16>(-1 << (width - reach)), p - width)};
-  }
-  static pack after(const float* p, int reach) {
-    return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1 << reach) - 1), p)};
-  }
-  void store(float* p) const { _mm512_storeu_ps(p, v); }
-  void stream(float* p) const { _mm512_stream_ps(p, v); }
-};
-template <>
-struct pack<double> {
-  static constexpr int width = 8;
-  __m512d v;
-  static pack load(const double* p) { return {_mm512_loadu_pd(p)}; }
-  static pack splat(double x) { return {_mm512_set1_pd(x)}; }
-  static pack add(pack a, pack b) { return {_mm512_add_pd(a.v, b.v)}; }
-  static pack mul(pack a, pack b) { return {_mm512_mul_pd(a.v, b.v)}; }
-  static pack fma(pack a, pack b, pack c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
-  pack canonical() const {
-    const __m512d quiet = _mm512_castsi512_pd(_mm512_set1_epi64(0x7FF8000000000000));
-    return {_mm512_mask_mov_pd(v, _mm512_cmp_pd_mask(v, v, _CMP_UNORD_Q), quiet)};
-  }
-  static bool any_nan(pack a, pack b) { return _mm512_cmp_pd_mask(a.v, b.v, _CMP_UNORD_Q) != 0; }
-  static constexpr bool slides = true;
-  template <int K>
-  static pack slide(pack low, pack high) {
-    return {_mm512_castsi512_pd(
-        _mm512_maskz_alignr_epi64(0xFF, _mm512_castpd_si512(high.v), _mm512_castpd_si512(low.v), K))};
-  }
-  // The reach elements that end before p, at the high end; those from p on, at the low end. Nothing else is read.
-  static pack before(const double* p, int reach) {
-    return {_mm512_maskz_loadu_pd(static_cast<__mmask8>(-1 << (width - reach)), p - width)};
-  }
-  static pack after(const double* p, int reach) {
-    return {_mm512_maskz_loadu_pd(static_cast<__mmask8>((1 << reach) - 1), p)};
-  }
-  void store(double* p) const { _mm512_storeu_pd(p, v); }
-  void stream(double* p) const { _mm512_stream_pd(p, v); }
-};
-#elif defined(LOCKSTEP_ISA_AVX2)
-template <>
-struct pack<float> {
-  static constexpr int width = 8;
-  __m256 v;
-  static pack load(const float* p) { return {_mm256_loadu_ps(p)}; }
-  static pack splat(float x) { return {_mm256_set1_ps(x)}; }
-  static pack add(pack a, pack b) { return {_mm256_add_ps(a.v, b.v)}; }
-  static pack mul(pack a, pack b) { return {_mm256_mul_ps(a.v, b.v)}; }
-  static pack fma(pack a, pack b, pack c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
-  pack canonical() const {
-    const __m256 quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
-    return {_mm256_blendv_ps(v, quiet, _mm256_cmp_ps(v, v, _CMP_UNORD_Q))};
-  }
-  static constexpr bool slides = false;
-  void store(float* p) const { _mm256_storeu_ps(p, v); }
-  void stream(float* p) const { _mm256_stream_ps(p, v); }
-};
-template <>
-struct pack<double> {
-  static constexpr int width = 4;
-  __m256d v;
-  static pack load(const double* p) { return {_mm256_loadu_pd(p)}; }
-  static pack splat(double x) { return {_mm256_set1_pd(x)}; }
-  static pack add(pack a, pack b) { return {_mm256_add_pd(a.v, b.v)}; }
-  static pack mul(pack a, pack b) { return {_mm256_mul_pd(a.v, b.v)}; }
-  static pack fma(pack a, pack b, pack c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
-  pack canonical() const {
-    const __m256d quiet = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FF8000000000000));
-    return {_mm256_blendv_pd(v, quiet, _mm256_cmp_pd(v, v, _CMP_UNORD_Q))};
-  }
-  static constexpr bool slides = false;
-  void store(double* p) const { _mm256_storeu_pd(p, v); }
-  void stream(double* p) const { _mm256_stream_pd(p, v); }
-};
-#endif
-
-float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
-float quiet_nan(float) { return __builtin_nanf(""); }
-double quiet_nan(double) { return __builtin_nan(""); }
-
-// One element: rows shorter than a register, and the whole of a level without
-// native FMA, where it is for correctness only.
-template <class T>
-struct single {
-  static constexpr int width = 1;
-  T v;
-  static constexpr bool slides = false;
-  static single load(const T* p) { return {*p}; }
-  static single splat(T x) { return {x}; }
-  static single add(single a, single b) { return {a.v + b.v}; }
-  static single mul(single a, single b) { return {a.v * b.v}; }
-  static single fma(single a, single b, single c) { return {fused(a.v, b.v, c.v)}; }
-  single canonical() const { return {v == v ? v : quiet_nan(v)}; }
-  void store(T* p) const { *p = v; }
-  void stream(T* p) const { *p = v; }
-};
-#if defined(LOCKSTEP_ISA_BASELINE)
-template <class T>
-using pack = single<T>;
-#endif
 
 // ---- U registers of results ---------------------------------------------------
 // Every tap's coefficient is read once for U registers of results, whose fma
@@ -226,18 +93,9 @@ template <class T, class P, int U>
 }
 
 // ---- the inner taps of U registers ------------------------------------------------
-// x[-R .. R] of each result, in turn. An unaligned load of a whole cache line takes
-// two of the two loads a cycle, so two taps in three come from neighbouring registers
-// by a shuffle and one from memory: measured in L2 with R = 4 on Zen 5, loads only
-// 47 GB/s, shuffles only 68, one load in three 71, in two 64, in eight 75. On Zen 4 every other tap, eight registers of
-// results, and a look for a NaN at two of them at a time: 9 fma are 9 cycles a register there, 2.4 ns; in L2 3.6 as on
-// Zen 5, 3.2 by eight registers and three shuffles, 2.9 so (loads only 4.3).
-#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
-constexpr bool zen4 = true;
-#else
-constexpr bool zen4 = false;
-#endif
-constexpr bool tap_by_load(int k, int radius) { return zen4 ? k % 2 != 0 : (k + radius) % 3 == 2; }
+// x[-R .. R] of each result, in turn. An unaligned load of a whole cache line takes both loads of a cycle, so most taps
+// come from neighbouring registers by a shuffle, and one in taps_by_load from memory.
+constexpr bool tap_by_load(int k, int radius) { return tuned.taps_by_load == 2 ? k % 2 != 0 : (k + radius) % 3 == 2; }
 template <class T, class P, int R, int U, int K>
 [[gnu::always_inline]] inline P inner_tap(const T* x, const P (&lines)[U + 2], int u) {
   if constexpr (K == 0)
@@ -311,7 +169,7 @@ template <class T, int U, class Wide, class One, class Element>
 
 template <class T, class P, int U>
 [[gnu::always_inline]] inline void finish(P (&sum)[U], T* dst, bool stream) {
-  if constexpr (zen4 && U % 2 == 0) {
+  if constexpr (tuned.halves && U % 2 == 0) {
     bool any = false;
 #pragma GCC unroll 16
     for (int u = 0; u < U; u += 2) any |= P::any_nan(sum[u], sum[u + 1]);
@@ -337,21 +195,17 @@ template <class T, class P, int U>
 }
 
 // ---- rank 1 ------------------------------------------------------------------------
-// Bytes read ahead where dst goes around the cache. r = 4 f32, GB/s as fractions of a copy, one thread: none 0.81,
-// 2 KiB 0.82, 4 KiB 0.85, 8 KiB 0.89; two threads (1 KiB 0.89) 0.91, 0.93, 0.94, 16 KiB 0.94. Zen 4 none: 2 KiB ahead
-// into L2 take 1.4 to 1.5 times the time, 1 KiB 0.95 to 1.00, 4 KiB, or into L1, 1.01 to 1.05.
-constexpr int64_t line_ahead = 8192;
 template <class T, int R>
 void line_row(const stencil_row<T>& a) {
-  constexpr int U = zen4 ? 8 : 4;
+  constexpr int U = tuned.line_registers;
   cover<T, U>(
       a,
       [&](int64_t i, bool stream) __attribute__((always_inline)) {
         pack<T> sum[U];
-        if (!zen4 && stream)
+        if (tuned.line_ahead > 0 && stream)
 #pragma GCC unroll 8
           for (int u = 0; u < U; ++u)
-            __builtin_prefetch(reinterpret_cast<const char*>(a.centre + i + u * pack<T>::width) + line_ahead);
+            __builtin_prefetch(reinterpret_cast<const char*>(a.centre + i + u * pack<T>::width) + tuned.line_ahead);
         inner<T, pack<T>, R, U, true>(a.centre + i, a.coefficients, sum);
         finish<T, pack<T>, U>(sum, a.dst + i, stream);
       },
@@ -524,16 +378,9 @@ void lane_sweeps_of(T* at, int64_t count, int sweeps, const T* c, bool canonical
 #define BLOCKS(T) \
   {}, {}, {}
 #else
-#if defined(LOCKSTEP_ISA_AVX512)
-// Z, Y, U of a star, r = 4 f32, ns a register of results in L2 / DRAM: 2,2,4 5.8 / 11.4; 4,2,2 6.6 / 11.0;
-// 2,4,2 6.2 / 13.3; 4,4,1 6.7 / 11.0; 3,3,1 7.1 / 10.7; 1,2,8 7.5 / 17.8; 2,1,8 7.5 / 22.7.
-constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 4;
-// Sweeps whose partial sums fit 32 registers beside the coefficients; of 16, where these come from memory.
-constexpr int lane_most[] = {4, 4, 3, 2};
-#else
-constexpr int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 2;
-constexpr int lane_most[] = {4, 2, 2, 1};
-#endif
+constexpr int star_z = tuned.star_z, star_y = tuned.star_y, star_u = tuned.star_u, plane_y = tuned.plane_y,
+              plane_u = tuned.plane_u;
+constexpr const int (&lane_most)[4] = tuned.lane_sweeps;
 #define BLOCKS(T)                                                                                                 \
   {star_z,                                                                                                        \
    star_y,                                                                                                        \

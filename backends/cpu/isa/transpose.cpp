@@ -198,16 +198,13 @@ inline void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int
     band<E, how, false>(src, src_ld, dst, dst_ld, rows, units, between);
 }
 
-// The packed block of a crowded strip: rows fetched ahead of the copy, and the largest strip that fits. A row gives
-// 256 bytes at a time where dst is cached (512 squared f32 in strips of 128: 26.7 us, 512 bytes 32.5), else 512
-// (4096 squared in strips of 64: 4.58 ms, 256 bytes 5.39).
-constexpr int64_t pack_ahead = 4, pack_rows = 256;
-
 // Columns [0, as many whole blocks as there are), by way of a packed block. Returns the columns done.
 template <int E, store how>
 inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols) {
   constexpr int n = 16 / E;
-  constexpr int64_t pack_bytes = how == store::cached ? 256 : 512, pack_ld = pack_bytes + 64, block = pack_bytes / E;
+  constexpr int64_t pack_ahead = tuned.pack_ahead, pack_rows = tuned.pack_rows;
+  constexpr int64_t pack_bytes = how == store::cached ? tuned.pack_cached : tuned.pack_streamed,
+                    pack_ld = pack_bytes + 64, block = pack_bytes / E;
   alignas(64) char pack[pack_rows * pack_ld];
   int64_t j = 0;
   for (; j + block <= cols; j += block) {
@@ -256,30 +253,6 @@ __attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* d
   return p.row_bytes / E;
 }
 
-// Rows whose lines share L1 sets: 8 or more of a line's rows in one set, or rows that step by nearly 4 KiB.
-bool crowded(int log2_bytes, int64_t ld) {
-  const int64_t line = 64 >> log2_bytes, power = ld & -ld, past = ld % 4096, near = past < 2048 ? past : 4096 - past;
-  return near < 64 || (power < 4096 ? power : 4096) * line >= 8 * 4096;
-}
-
-// Packing pays for crowded rows alone, fetching for all that lie in memory; through the cache also where src and dst
-// are little more than an L2 (512 squared f32 40 -> 37 us; 1024 squared would lose: 183 and 240).
-bool pipes(int log2_bytes, int64_t ld, int64_t rows, int64_t cols, store how, double moved) {
-  const bool crowds = crowded(log2_bytes, ld);
-  if (pipe::packs) return how == store::stream_lines && rows > 8 && crowds;
-  if (rows < 16 || cols << log2_bytes < 128) return false;
-  if (how != store::cached) return how == store::stream_lines;
-  return moved >= stream_bytes || (crowds && log2_bytes <= 2 && moved >= cached_bytes && moved < 4 * cached_bytes);
-}
-
-// Squares touch each line once, so that neither L1 nor its sets limit the height of a strip of them in L2. Zen 4, f32
-// in strips of 32, 64, 128, 256 rows: 256 squared 5.7, 5.5, 5.4, 5.3 us, 300 squared 9.1, 8.9, 8.4, 9.5; bytes in
-// strips of 64 and 256: 512 squared 10.1 and 12.5, 1000 squared 48 and 50.
-int64_t strip_rows(int log2_bytes, double moved) {
-  if (pipe::packs) return 0;
-  return log2_bytes <= 1 ? 64 : log2_bytes == 2 && moved < cached_bytes ? 128 : 0;
-}
-
 // All rows of a few columns: less than a line.
 template <int E, store how>
 inline void few_columns(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols) {
@@ -307,7 +280,7 @@ void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t
   }
   if (read.piped && rows > 8)
     j += piped<E, how>(src + j * E, src_ld, dst + j * dst_ld, dst_ld, rows, cols - j, (cols - j) * E, 0, read.then);
-  else if (rows > 8 && rows <= pack_rows && how != store::stream_lines && crowded(__builtin_ctz(E), src_ld))
+  else if (rows > 8 && rows <= tuned.pack_rows && how != store::stream_lines && crowded(__builtin_ctz(E), src_ld))
     j += packed<E, how>(src + j * E, src_ld, dst + j * dst_ld, dst_ld, rows, cols - j);
   for (; j + line <= cols; j += line) {
     if (read.lines > 0 && j + (read.lines + 1) * line <= cols)
@@ -371,9 +344,7 @@ void fence() {
 extern const transpose_kernels transpose_kernels_of_table;
 const transpose_kernels transpose_kernels_of_table = {{tile<1>, tile<2>, tile<4>, tile<8>, tile<16>},
                                                       {joined<1>, joined<2>, joined<4>, joined<8>, joined<16>},
-                                                      crowded,
-                                                      pipes,
-                                                      strip_rows,
+                                                      pipe::packs,
                                                       copy,
                                                       fence};
 

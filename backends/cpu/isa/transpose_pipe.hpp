@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../transpose_kernels.hpp"
+#include "../tuning.hpp"
 #include "mutant.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -13,12 +14,8 @@ namespace {
 // with 16 lines at once, or one, 4096 squared f32 took 1.2 and 1.7 times as long (of a burst of prefetches some are
 // dropped).
 struct pipe {
-#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
-  static constexpr bool packs = false;
-#else
-  static constexpr bool packs = true;
-#endif
-  static constexpr int64_t bytes = 1024, ld = bytes + 64;  // of a block's row; of its copy
+  static constexpr bool packs = !tuned.halves;
+  static constexpr int64_t bytes = tuned.pipe_bytes, ld = bytes + 64;  // of a block's row; of its copy
   struct block {
     int64_t row, at;  // of src; at in bytes
   };
@@ -42,7 +39,7 @@ struct pipe {
   int64_t width_of(block b) const { return end_of_chunk(b) - b.at < bytes ? end_of_chunk(b) - b.at : bytes; }
 };
 
-#if !defined(LOCKSTEP_ISA_AVX512_ZEN4)
+#if !defined(LOCKSTEP_ISA_AVX512_HALVES)
 // All of a strip, then the next: 4096 squared took the same in chunks of 256 to 2,048 columns.
 template <int E, store how>
 constexpr int64_t pipe_rows(int64_t, int64_t, bool) {
@@ -52,7 +49,7 @@ constexpr int64_t pipe_cols(int64_t, bool) { return int64_t{1} << 40; }
 
 // A block on its way in: it is copied, for the sake of rows that crowd into few sets of L1 and L2.
 struct incoming {
-  static constexpr int64_t rows_ahead = 3;
+  static constexpr int64_t rows_ahead = tuned.pipe_ahead;
   const char *from, *ahead, *after;  // ahead and after, the block after this one, are hints and may lie outside src
   int64_t src_ld;
   char* to;
@@ -84,7 +81,9 @@ struct incoming {
 #else
 // Rows of dst 16, 32 or 64 KiB apart, of whose pages the sets of the L2 TLB hold 768, 384 and 192; closer ones fit.
 constexpr int64_t apart(int64_t ld) { return ld & -ld; }
-constexpr bool few_sets(int64_t dst_ld) { return apart(dst_ld) >= 16 << 10 && apart(dst_ld) <= 64 << 10; }
+constexpr bool few_sets(int64_t dst_ld) {
+  return apart(dst_ld) >= tuned.few_sets_from && apart(dst_ld) <= tuned.few_sets_to;
+}
 // Rows of a strip on Zen 4, one thread: a visit of a dst row in DRAM wants 128 bytes (mixed with reads of memory 64,
 // 128 and 256 bytes gave 18, 26 and 30 GB/s, a copy 38), through the cache 256 (7000x10001 f32 53 ms by 32 rows, 41 by
 // 64). Rows a multiple of 512 KiB apart have one set of the L2 TLB, of 24 ways: 3210 of (64,96,128,160) f32 took 117,
@@ -95,9 +94,11 @@ constexpr bool few_sets(int64_t dst_ld) { return apart(dst_ld) >= 16 << 10 && ap
 // only 2 bytes gain (f64 4096x3001 6.3 and 7.2, f32 8192x3001 8.0 and 8.7).
 template <int E, store how>
 constexpr int64_t pipe_rows(int64_t src_ld, int64_t dst_ld, bool lines) {
-  const bool few = E > 1 && few_sets(dst_ld) && apart(src_ld) <= 64 << 10;
+  const bool few = E > 1 && few_sets(dst_ld) && apart(src_ld) <= tuned.few_sets_to;
   const bool tall = how == store::cached || (few && (lines || E == 2));
-  const int64_t rows = tall ? 64 : apart(src_ld) >= 512 << 10 ? 16 : 32;
+  const int64_t rows = tall                                  ? tuned.tall_strip
+                       : apart(src_ld) >= tuned.one_set_from ? tuned.low_strip
+                                                             : tuned.usual_strip;
   return rows < 64 / E ? 64 / E : rows;
 }
 // Columns that are walked down before those beside them, each of them a page of dst, of the 3,072 that the L2 TLB
@@ -106,15 +107,15 @@ constexpr int64_t pipe_rows(int64_t src_ld, int64_t dst_ld, bool lines) {
 // by 256, 16384 squared 106, 89 and 87 by 512, 256 and 128 (102 by 32 rows of 1,024; two threads 55, now 47). Rows that
 // are no whole lines want wider ones (16384x3001 16.3 ms by 1,024, 18.2 by 512, 20.6 by 128 and 64 rows).
 constexpr int64_t pipe_cols(int64_t dst_ld, bool lines) {
-  if (!few_sets(dst_ld) || (!lines && apart(dst_ld) == 64 << 10)) return 1024;
-  return lines ? (8 << 20) / apart(dst_ld) : 512;
+  if (!few_sets(dst_ld) || (!lines && apart(dst_ld) == tuned.few_sets_to)) return tuned.chunk_cols;
+  return lines ? tuned.chunk_bytes / apart(dst_ld) : tuned.short_chunk_cols;
 }
 
 // A block on its way into L2, where it is read in place. A line of each of 16 rows by turns: the hardware follows so
 // many streams (8192 squared read in strips of 16 rows 9.6 ms, of 20 14.1, of 32 16.1), and prefetches into L2 do not
 // wait for the 24 misses of an L1 (16 rows by turns, a block ahead, 10 to 12 ms; into L1, row by row, 20).
 struct incoming {
-  static constexpr int64_t group = 16;
+  static constexpr int64_t group = tuned.pipe_group;
   const char* from;
   int64_t src_ld, rows, width, at = 0, row = 0;
 

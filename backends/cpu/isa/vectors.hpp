@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 #include <string.h>
+
+#include "../tuning.hpp"
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
 #include <immintrin.h>
 #endif
@@ -117,14 +119,9 @@ inline vd join_lanes(const vd* v) {
 
 }  // namespace
 
-// Reads ahead of the arithmetic, but where the hardware's prefetchers do better alone (isa.hpp).
-#if defined(LOCKSTEP_ISA_AVX512_ZEN4)
-constexpr bool zen4_reads = true;
-#else
-constexpr bool zen4_reads = false;
-#endif
+// Reads ahead of the arithmetic, but where the hardware's prefetchers do better alone.
 inline void fetch(const void* p) {
-  if (!zen4_reads) __builtin_prefetch(p);
+  if (!tuned.halves) __builtin_prefetch(p);
 }
 
 // A vector that was read once, where it stands: GCC reads a line anew for each of its comparisons, and in an order of
@@ -158,7 +155,7 @@ inline V load_of_stream(const void* p) {
 // A line as this level reads it.
 template <class V>
 inline V load_line(const void* p) {
-  if constexpr (zen4_reads) return load_of_stream<V>(p);
+  if constexpr (tuned.halves) return load_of_stream<V>(p);
   V x;
   memcpy(&x, p, sizeof x);
   return x;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 #include "lockstep/backend.h"
 
@@ -49,13 +50,87 @@ double fixed_order_sum(int64_t n, const Add& add) {
   return n == 0 ? 0.0 : tree_sum(0, (n - 1) / 2048 + 1, n, add);
 }
 
-// A float result: F64, or F32 by one more rounding; NaN is the canonical one.
+// Element i of src, a float, as a double: exactly.
+inline double widened(const void* src, lockstep_dtype dtype, int64_t i) {
+  switch (dtype) {
+    case LOCKSTEP_F16: {
+      const uint16_t bits = static_cast<const uint16_t*>(src)[i];
+      const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
+      const double magnitude = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
+                               : exponent == 0 ? std::ldexp(fraction, -24)
+                                               : std::ldexp(1024 + fraction, exponent - 25);
+      return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+    }
+    case LOCKSTEP_BF16: return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(src)[i]) << 16);
+    case LOCKSTEP_F32: return static_cast<const float*>(src)[i];
+    default: return static_cast<const double*>(src)[i];
+  }
+}
+
+// The 16 bits of the float with so many bits of fraction that is nearest, ties to even: in units of its last bit.
+inline uint16_t nearest_16(double x, int fraction) {
+  const int bias = (1 << (14 - fraction)) - 1;
+  const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
+  if (x == 0) return sign;
+  const int unit = std::isinf(x) ? 0 : (std::ilogb(x) > 1 - bias ? std::ilogb(x) : 1 - bias) - fraction;
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(std::fabs(x), -unit)), unit);
+  if (rounded >= std::ldexp(1, bias + 1)) return static_cast<uint16_t>(sign | (2 * bias + 1) << fraction);
+  const int exponent = rounded < std::ldexp(1, 1 - bias) ? 0 : std::ilogb(rounded) + bias;
+  const double steps = std::ldexp(rounded, fraction + bias - (exponent != 0 ? exponent : 1));
+  return static_cast<uint16_t>(sign | (exponent << fraction) | (static_cast<int>(steps) & ((1 << fraction) - 1)));
+}
+
+// A float as an element of dtype, by one rounding; NaN is the canonical one.
+inline void store(lockstep_dtype dtype, void* dst, int64_t s, double value) {
+  const bool nan = std::isnan(value);
+  switch (dtype) {
+    case LOCKSTEP_F16: static_cast<uint16_t*>(dst)[s] = nan ? 0x7E00 : nearest_16(value, 10); break;
+    case LOCKSTEP_BF16: static_cast<uint16_t*>(dst)[s] = nan ? 0x7FC0 : nearest_16(value, 7); break;
+    case LOCKSTEP_F32:
+      static_cast<uint32_t*>(dst)[s] = nan ? 0x7FC00000u : std::bit_cast<uint32_t>(static_cast<float>(value));
+      break;
+    default: static_cast<uint64_t*>(dst)[s] = nan ? 0x7FF8000000000000u : std::bit_cast<uint64_t>(value);
+  }
+}
 inline void store_float(const lockstep_reduce_desc& d, void* dst, int64_t s, double value) {
-  if (d.result == LOCKSTEP_F32)
-    static_cast<uint32_t*>(dst)[s] =
-        std::isnan(value) ? 0x7FC00000u : std::bit_cast<uint32_t>(static_cast<float>(value));
-  else
-    static_cast<uint64_t*>(dst)[s] = std::isnan(value) ? 0x7FF8000000000000u : std::bit_cast<uint64_t>(value);
+  store(d.result, dst, s, value);
+}
+
+// ---- integers ----------------------------------------------------------------
+// Element i of src, an integer or a truth.
+inline int128 integer(const void* src, lockstep_dtype dtype, int64_t i) {
+  switch (dtype) {
+    case LOCKSTEP_I8: return static_cast<const int8_t*>(src)[i];
+    case LOCKSTEP_I16: return static_cast<const int16_t*>(src)[i];
+    case LOCKSTEP_I32: return static_cast<const int32_t*>(src)[i];
+    case LOCKSTEP_U8: return static_cast<const uint8_t*>(src)[i];
+    case LOCKSTEP_U16: return static_cast<const uint16_t*>(src)[i];
+    case LOCKSTEP_U32: return static_cast<const uint32_t*>(src)[i];
+    case LOCKSTEP_U64: return static_cast<const uint64_t*>(src)[i];
+    case LOCKSTEP_BOOL: return static_cast<const uint8_t*>(src)[i] != 0 ? 1 : 0;
+    default: return static_cast<const int64_t*>(src)[i];
+  }
+}
+inline void store_integer(lockstep_dtype dtype, void* dst, int64_t s, int128 value) {
+  switch (lockstep_dtype_bytes(dtype)) {
+    case 1: static_cast<uint8_t*>(dst)[s] = static_cast<uint8_t>(value); break;
+    case 2: static_cast<uint16_t*>(dst)[s] = static_cast<uint16_t>(value); break;
+    case 4: static_cast<uint32_t*>(dst)[s] = static_cast<uint32_t>(value); break;
+    default: static_cast<uint64_t*>(dst)[s] = static_cast<uint64_t>(value);
+  }
+}
+// An exact result: what fits, or the nearest end of the result's type and false.
+inline bool store_exact(lockstep_dtype result, void* dst, int64_t s, int128 value, bool beyond = false) {
+  const int128 most = result == LOCKSTEP_U64 ? static_cast<int128>(UINT64_MAX) : INT64_MAX;
+  const int128 least = result == LOCKSTEP_U64 ? 0 : INT64_MIN;
+  const bool fits = !beyond && value >= least && value <= most;
+  store_integer(result, dst, s, fits ? value : beyond || value > most ? most : least);
+  return fits;
+}
+inline const char* exact_name(lockstep_dtype result) { return result == LOCKSTEP_U64 ? "U64" : "I64"; }
+inline std::string exact_text(lockstep_dtype result, const void* dst, int64_t s) {
+  return result == LOCKSTEP_U64 ? std::to_string(static_cast<const uint64_t*>(dst)[s])
+                                : std::to_string(static_cast<const int64_t*>(dst)[s]);
 }
 
 }  // namespace lockstep::cpu::ref

@@ -22,70 +22,58 @@ bool wins(T x, T y, bool largest) {
   return largest ? x > y : x < y;
 }
 
-void store_value(void* dst, int64_t s, int32_t x) { static_cast<int32_t*>(dst)[s] = x; }
-void store_value(void* dst, int64_t s, int64_t x) { static_cast<int64_t*>(dst)[s] = x; }
-void store_value(void* dst, int64_t s, float x) {
-  static_cast<uint32_t*>(dst)[s] = is_nan(x) ? 0x7FC00000u : std::bit_cast<uint32_t>(x);
-}
-void store_value(void* dst, int64_t s, double x) {
-  static_cast<uint64_t*>(dst)[s] = is_nan(x) ? 0x7FF8000000000000u : std::bit_cast<uint64_t>(x);
-}
-
-template <class T>
-lockstep_status reduce(const lockstep_reduce_desc& d, const T* src, void* dst) {
-  int64_t first_failed = -1;
-  for (int64_t s = 0; s < d.count; ++s) {
-    const int64_t n = ref::length_of(d, s);
-    const auto at = [&](int64_t i) { return src[ref::position(d, s, i)]; };
-    if (d.reduction == LOCKSTEP_SUM) {
-      if constexpr (std::is_floating_point_v<T>) {
-        ref::store_float(d, dst, s, ref::fixed_order_sum(n, [&](double acc, int64_t i) {
-                           return acc + static_cast<double>(at(i));
-                         }));
-      } else {
-        ref::int128 sum = 0;
-        for (int64_t i = 0; i < n; ++i) sum += at(i);
-        const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
-        static_cast<int64_t*>(dst)[s] = fits ? static_cast<int64_t>(sum) : sum < 0 ? INT64_MIN : INT64_MAX;
-        if (!fits && first_failed < 0) first_failed = s;
-      }
-      continue;
+// at(i): element i of sequence s, as a double or as an integer that holds all of them.
+template <class At>
+bool reduce_one(const lockstep_reduce_desc& d, void* dst, int64_t s, int64_t n, const At& at) {
+  using T = decltype(at(0));
+  if (d.reduction == LOCKSTEP_SUM) {
+    if constexpr (std::is_floating_point_v<T>) {
+      ref::store_float(d, dst, s, ref::fixed_order_sum(n, [&](double acc, int64_t i) { return acc + at(i); }));
+      return true;
+    } else {
+      ref::int128 sum = 0;
+      for (int64_t i = 0; i < n; ++i) sum += at(i);
+      return ref::store_exact(d.result, dst, s, sum);
     }
-    if (n == 0) {
-      if (first_failed < 0) first_failed = s;
-      continue;
-    }
-    const bool largest = d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX;
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; ++i)
-      if (wins(at(i), at(best), largest)) best = i;
-    if (d.reduction == LOCKSTEP_ARGMIN || d.reduction == LOCKSTEP_ARGMAX)
-      static_cast<int64_t*>(dst)[s] = best;
-    else
-      store_value(dst, s, at(best));
   }
-  if (first_failed < 0) return LOCKSTEP_OK;
-  if (d.reduction == LOCKSTEP_SUM)
-    return failed(LOCKSTEP_OVERFLOW,
-                  "the exact sum of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or floats",
-                  first_failed, first_failed, static_cast<int64_t*>(dst)[first_failed]);
-  return failed(
-      LOCKSTEP_EMPTY,
-      "sequence {} is empty and has no minimum or maximum, dst[{}] is left as it was; give every sequence an element",
-      first_failed, first_failed);
+  if (n == 0) return false;
+  const bool largest = d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX;
+  int64_t best = 0;
+  for (int64_t i = 1; i < n; ++i)
+    if (wins(at(i), at(best), largest)) best = i;
+  if (d.reduction == LOCKSTEP_ARGMIN || d.reduction == LOCKSTEP_ARGMAX)
+    static_cast<int64_t*>(dst)[s] = best;
+  else if constexpr (std::is_floating_point_v<T>)
+    ref::store(d.dtype, dst, s, at(best));
+  else
+    ref::store_integer(d.dtype, dst, s, at(best));
+  return true;
 }
 
 }  // namespace
 
 lockstep_status ref_reduce(lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
-  switch (d.dtype) {
-    case LOCKSTEP_I32: return reduce(d, static_cast<const int32_t*>(call->src), call->dst);
-    case LOCKSTEP_I64: return reduce(d, static_cast<const int64_t*>(call->src), call->dst);
-    case LOCKSTEP_F32: return reduce(d, static_cast<const float*>(call->src), call->dst);
-    case LOCKSTEP_F64: return reduce(d, static_cast<const double*>(call->src), call->dst);
-    default: return failed(LOCKSTEP_INTERNAL, "reduce of dtype {} reached the CPU backend", static_cast<int>(d.dtype));
+  int64_t failed_first = -1;
+  for (int64_t s = 0; s < d.count; ++s) {
+    const int64_t n = ref::length_of(d, s);
+    const auto place = [&](int64_t i) { return ref::position(d, s, i); };
+    const bool done =
+        lockstep_dtype_kind(d.dtype) == 'f'
+            ? reduce_one(d, call->dst, s, n, [&](int64_t i) { return ref::widened(call->src, d.dtype, place(i)); })
+            : reduce_one(d, call->dst, s, n, [&](int64_t i) { return ref::integer(call->src, d.dtype, place(i)); });
+    if (!done && failed_first < 0) failed_first = s;
   }
+  if (failed_first < 0) return LOCKSTEP_OK;
+  if (d.reduction == LOCKSTEP_SUM)
+    return failed(LOCKSTEP_OVERFLOW,
+                  "the exact sum of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or floats",
+                  failed_first, ref::exact_name(d.result), failed_first,
+                  ref::exact_text(d.result, call->dst, failed_first));
+  return failed(
+      LOCKSTEP_EMPTY,
+      "sequence {} is empty and has no minimum or maximum, dst[{}] is left as it was; give every sequence an element",
+      failed_first, failed_first);
 }
 
 }  // namespace lockstep::cpu

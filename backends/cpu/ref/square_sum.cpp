@@ -7,26 +7,9 @@
 namespace lockstep::cpu {
 namespace {
 
-// Element i of src as a double, exactly.
-double widened(const void* src, lockstep_dtype dtype, int64_t i) {
-  switch (dtype) {
-    case LOCKSTEP_F16: {
-      const uint16_t bits = static_cast<const uint16_t*>(src)[i];
-      const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-      const double magnitude = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
-                               : exponent == 0 ? std::ldexp(fraction, -24)
-                                               : std::ldexp(1024 + fraction, exponent - 25);
-      return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-    }
-    case LOCKSTEP_BF16: return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(src)[i]) << 16);
-    case LOCKSTEP_F32: return static_cast<const float*>(src)[i];
-    default: return static_cast<const double*>(src)[i];
-  }
-}
-
 double float_result(const lockstep_reduce_desc& d, const void* src, int64_t s) {
   const int64_t n = ref::length_of(d, s);
-  const auto at = [&](int64_t i) { return widened(src, d.dtype, ref::position(d, s, i)); };
+  const auto at = [&](int64_t i) { return ref::widened(src, d.dtype, ref::position(d, s, i)); };
   const double plain = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(at(i), at(i), acc); });
   if (d.reduction == LOCKSTEP_SUM_OF_SQUARES) return plain;
   // The second pass, for data whose squares leave the range where double keeps
@@ -50,8 +33,8 @@ double float_result(const lockstep_reduce_desc& d, const void* src, int64_t s) {
 struct sum192 {
   uint64_t limb[3] = {0, 0, 0};  // least significant first
 
-  void add_square(int64_t x) {
-    const ref::uint128 magnitude = x < 0 ? -static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+  void add_square(ref::int128 x) {
+    const auto magnitude = static_cast<ref::uint128>(x < 0 ? -x : x);
     const ref::uint128 square = magnitude * magnitude;
     const uint64_t part[3] = {static_cast<uint64_t>(square), static_cast<uint64_t>(square >> 64), 0};
     uint64_t carry = 0;
@@ -93,7 +76,7 @@ double rounded_root(const sum192& sum) {
 
 lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
-  const bool integer = d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64;
+  const bool integer = lockstep_dtype_kind(d.dtype) != 'f';
   int64_t first_failed = -1;
   for (int64_t s = 0; s < d.count; ++s) {
     if (!integer) {
@@ -101,24 +84,21 @@ lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call* call) {
       continue;
     }
     sum192 sum;
-    for (int64_t i = 0; i < ref::length_of(d, s); ++i) {
-      const int64_t at = ref::position(d, s, i);
-      sum.add_square(d.dtype == LOCKSTEP_I32 ? static_cast<const int32_t*>(call->src)[at]
-                                             : static_cast<const int64_t*>(call->src)[at]);
-    }
+    for (int64_t i = 0; i < ref::length_of(d, s); ++i)
+      sum.add_square(ref::integer(call->src, d.dtype, ref::position(d, s, i)));
     if (d.reduction == LOCKSTEP_NORM2) {
       ref::store_float(d, call->dst, s, rounded_root(sum));
       continue;
     }
-    const bool fits = sum.limb[2] == 0 && sum.limb[1] == 0 && sum.limb[0] <= static_cast<uint64_t>(INT64_MAX);
-    static_cast<int64_t*>(call->dst)[s] = fits ? static_cast<int64_t>(sum.limb[0]) : INT64_MAX;
-    if (!fits && first_failed < 0) first_failed = s;
+    const bool beyond = sum.limb[2] != 0 || sum.limb[1] != 0;
+    if (!ref::store_exact(d.result, call->dst, s, sum.limb[0], beyond) && first_failed < 0) first_failed = s;
   }
   if (first_failed < 0) return LOCKSTEP_OK;
   return failed(LOCKSTEP_OVERFLOW,
-                "the exact sum of squares of sequence {} does not fit I64, dst[{}] holds {}; sum shorter sequences or "
+                "the exact sum of squares of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or "
                 "floats, or take NORM2",
-                first_failed, first_failed, INT64_MAX);
+                first_failed, ref::exact_name(d.result), first_failed,
+                ref::exact_text(d.result, call->dst, first_failed));
 }
 
 }  // namespace lockstep::cpu

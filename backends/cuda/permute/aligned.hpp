@@ -68,8 +68,8 @@ struct aligned_plan {
 bool aligned_fits(const axes& a);
 // False where no box of a can be shared out among threads.
 bool plan_aligned(const axes& a, int processors, aligned_plan& plan);
-// The same, at the cost of a copy where the thread's last plan was of the same shape (a plan takes 5 to 10 us, a small
-// transpose 4): the bytes of its pointers within a sector count, the rest of them does not.
+// The same, at the cost of a copy where the thread's last plan was of the same shape, for a plan takes longer than a
+// small transpose. Of the pointers only the bytes within a sector count.
 bool plan_aligned_again(const axes& a, int processors, aligned_plan& plan);
 
 lockstep_status launch_aligned(lockstep_queue& queue, const axes& a);

@@ -5,11 +5,10 @@
 //         registers, and every row of dst gets 16 bytes from each of a block's threads, side by side.
 //         No shared memory: what a line has beyond a thread's row the L1 keeps for its neighbours.
 // Moves   every element once in, once out.
-// Limit   DRAM; the ceiling is a device-to-device copy. (24,20,28,32,36,12) -> 513042 374 us on an H200,
-//         0.93 of it, where boxes by way of shared memory take 404.
+// Limit   DRAM; the ceiling is a device-to-device copy, of which a permute of six axes reaches 0.93 (H200).
 // Watch   Rows that follow each other in src must be read by one block, or each of their lines is
-//         read from the L2 more than once: 531402, whose blocks find single rows, 462 us, by boxes 445.
-//         Shared memory for the block would narrow the L1: with 37 KiB a block 544 us.
+//         read from the L2 more than once, and boxes (`aligned`) are faster.
+//         Shared memory for the block would narrow the L1 and cost a third of the speed.
 // Source  this repository; figures in tests/results/tries.md.
 #include <algorithm>
 

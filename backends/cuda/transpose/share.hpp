@@ -8,10 +8,8 @@
 namespace lockstep::cuda {
 
 // Blocks share a part of a multiprocessor's memory (percent of what they may have) that leaves the rest to
-// the L1, where loads wait; of exact tiles no more bytes than these are under way in it. 16384 square in u8
-// took 133 us with 2 and 3 tiles of 32 KiB and 147 with 6; in f32 511 with 4 of 16 KiB, 511 with 6, 532 with 6 that
-// took all of the memory; 0132 236.7 with 4, 238.9 with 5; 20000000x8 302 with 32 of 2 KiB and 336 with 32 of 4 KiB.
-// By elements 5 of 16 KiB are faster (10000x7001 144, 152 with 4). Where memory is small, as many as it holds.
+// the L1, where loads wait; of exact tiles no more bytes than these are under way in it. More are slower, and so are
+// fewer for tiles read by elements. Where memory is small, as many as it holds.
 constexpr int part_for_tiles = 43;  // 100 KiB of 228 on an H200
 constexpr size_t bytes_under_way = 64 << 10;
 constexpr int large_memory = 160 << 10;

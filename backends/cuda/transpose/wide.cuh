@@ -59,8 +59,8 @@ __device__ inline void read_16(uint32_t (&w)[4], int offset, const Word& word) {
   }
 }
 
-// What a kernel can take, each a kernel of its own, because the registers of a more general one cost
-// blocks in flight (8 bytes: 0.86 for 0.97; by elements in the kernel for any: 151 us for 140).
+// What a kernel can take. Each is a kernel of its own, because a more general one needs more registers, which leaves
+// fewer blocks in flight.
 enum class tile_reads {
   exact,     // all tiles are full and both sides aligned
   elements,  // dst is aligned, elements have 4 bytes or more: V of them below one another, a chunk of dst

@@ -19,6 +19,11 @@ extern "C" {
 #endif
 
 #define LOCKSTEP_BACKEND_ABI 2u
+/* What a backend can read in a call; see lockstep_backend.reads.
+ *   1  the dtypes up to I64; F32, F64, I32 and I64 for lockstep_reduce; results of
+ *      F32, F64, I32 and I64
+ *   2  every dtype of lockstep.h's table, for each reduction and result */
+#define LOCKSTEP_BACKEND_READS 2u
 
 /* What the library offers a backend. Outlives it. */
 typedef struct lockstep_host {
@@ -52,6 +57,8 @@ typedef struct lockstep_call {
     lockstep_reduce_desc reduce;
     lockstep_stencil_desc stencil; /* form GENERAL; coefficients expanded, in double */
     lockstep_shuffle_desc shuffle;
+    lockstep_normalize_desc normalize; /* its arrays are within the queue's reach */
+    lockstep_scan_desc scan;           /* begins as a lockstep_reduce_desc does */
   };
 } lockstep_call;
 
@@ -92,7 +99,8 @@ typedef struct lockstep_table {
 } lockstep_table;
 
 /* Members are added at the end, so size says which there are. measure, limit,
- * run_slabs and remark may be NULL, the other functions may not. */
+ * run_slabs and remark may be NULL, the other functions may not. A lockstep_call
+ * never grows, for slabs hold it. */
 typedef struct lockstep_backend {
   uint32_t abi; /* LOCKSTEP_BACKEND_ABI that it was built with */
   uint32_t size;
@@ -142,6 +150,10 @@ typedef struct lockstep_backend {
    * could not be made"), for lockstep_last_run; NULL when there is nothing. Valid
    * until this thread's next call. */
   const char* (*remark)(const lockstep_queue* queue);
+  /* LOCKSTEP_BACKEND_READS that its rows were written for; 0, or a backend that ends
+   * before: 1. The library keeps from a backend every call that needs more, so that
+   * none can take a dtype or a member that it does not know for another. */
+  uint32_t reads;
 } lockstep_backend;
 
 /* The one symbol of a module. Returns NULL, with set_error's reason, when it

@@ -1,6 +1,6 @@
 /* lockstep.h - the C ABI (C11). Memory-bound array operations with the same
  * bits on every backend: transpose, permute, square_sum, reduce, stencil,
- * shuffle.
+ * shuffle, normalize, scan.
  *
  * Conventions that hold for every call
  *   Sizes, strides and leading dimensions are int64_t, counted in elements;
@@ -24,6 +24,10 @@
  *   stride of an axis that has one element.
  *   Every function may be called from any thread; contexts are safe to share,
  *   a plan is executed by one thread at a time.
+ *   All that is needed is an exported symbol, for bindings that read no headers.
+ *   A struct with a size grows at its end only; a function that returns one by value
+ *   returns what it did for ever: the longer one comes from a new symbol, to which
+ *   this header then points the old name.
  * Source: this repository; the order of every sum is in lib/order.hpp. */
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
@@ -65,7 +69,7 @@ typedef enum lockstep_status LOCKSTEP_INT {
   LOCKSTEP_NO_BACKEND = 3,       /* the named backend is unknown or cannot run here */
   LOCKSTEP_NO_VARIANT = 4,       /* the named variant is unknown */
   LOCKSTEP_OUT_OF_MEMORY = 5,    /* host or device allocation failed; nothing was lost */
-  LOCKSTEP_OVERFLOW = 6,         /* an exact integer result does not fit i64; dst holds the saturated value */
+  LOCKSTEP_OVERFLOW = 6,         /* an exact integer does not fit the result; dst holds the saturated value */
   LOCKSTEP_EMPTY = 7,            /* min, max, argmin, argmax of an empty sequence */
   LOCKSTEP_BACKEND_FAILED = 8,   /* the backend reported a failure; see lockstep_last_error */
   LOCKSTEP_BACKEND_LOST = 9,     /* the backend failed for good (a sticky device error), and its device memory
@@ -98,11 +102,39 @@ typedef enum lockstep_dtype LOCKSTEP_INT {
   LOCKSTEP_F32 = 3,
   LOCKSTEP_F64 = 4,
   LOCKSTEP_I32 = 5,
-  LOCKSTEP_I64 = 6
+  LOCKSTEP_I64 = 6,
+  LOCKSTEP_I8 = 7,
+  LOCKSTEP_I16 = 8,
+  LOCKSTEP_U8 = 9,
+  LOCKSTEP_U16 = 10,
+  LOCKSTEP_U32 = 11,
+  LOCKSTEP_U64 = 12,
+  LOCKSTEP_BOOL = 13 /* a byte: 0 is false, any other true; results are 0 and 1 */
 } lockstep_dtype;
+
+/* What there is to know of each of them, one row a type, in the order of their
+ * numbers: ROW(name, bytes, kind, dtype of a sum, NumPy's type, C++ type). kind is
+ * 'f' for floats, 'i' and 'u' for signed and unsigned integers, 'b' for truths. */
+#define LOCKSTEP_DTYPES(ROW)                  \
+  ROW(F16, 2, 'f', F64, "<f2", f16)           \
+  ROW(BF16, 2, 'f', F64, "|V2", bf16)         \
+  ROW(F32, 4, 'f', F64, "<f4", float)         \
+  ROW(F64, 8, 'f', F64, "<f8", double)        \
+  ROW(I32, 4, 'i', I64, "<i4", std::int32_t)  \
+  ROW(I64, 8, 'i', I64, "<i8", std::int64_t)  \
+  ROW(I8, 1, 'i', I64, "|i1", std::int8_t)    \
+  ROW(I16, 2, 'i', I64, "<i2", std::int16_t)  \
+  ROW(U8, 1, 'u', I64, "|u1", std::uint8_t)   \
+  ROW(U16, 2, 'u', I64, "<u2", std::uint16_t) \
+  ROW(U32, 4, 'u', I64, "<u4", std::uint32_t) \
+  ROW(U64, 8, 'u', U64, "<u8", std::uint64_t) \
+  ROW(BOOL, 1, 'b', I64, "|b1", bool)
 
 /* Bytes of one element, 0 for a value that is no dtype. */
 LOCKSTEP_API size_t lockstep_dtype_bytes(lockstep_dtype dtype);
+
+/* The kind of that table, 0 for a value that is no dtype. */
+LOCKSTEP_API char lockstep_dtype_kind(lockstep_dtype dtype);
 
 typedef enum lockstep_op LOCKSTEP_INT {
   LOCKSTEP_TRANSPOSE = 0,
@@ -111,7 +143,9 @@ typedef enum lockstep_op LOCKSTEP_INT {
   LOCKSTEP_REDUCE = 3,
   LOCKSTEP_STENCIL = 4,
   LOCKSTEP_SHUFFLE = 5,
-  LOCKSTEP_OP_COUNT = 6
+  LOCKSTEP_NORMALIZE = 6,
+  LOCKSTEP_SCAN = 7,
+  LOCKSTEP_OP_COUNT = 8
 } lockstep_op;
 
 /* "transpose", "permute", ...; NULL for a value that is no op. */
@@ -137,27 +171,27 @@ enum {
   LOCKSTEP_ASYNC = 1u,       /* return once the work is queued; see lockstep_synchronize */
   LOCKSTEP_NO_FALLBACK = 2u, /* auto must not move a call to another backend after a failure (it never does
                               * where that failure has spoilt src: in place, once begun) */
-  LOCKSTEP_DEVICE_DATA = 4u  /* plans: src and dst will be device memory (guides auto) */
+  LOCKSTEP_DEVICE_DATA = 4u, /* plans: src and dst will be device memory (guides auto) */
+  /* Plans, when they are made (see there): */
+  LOCKSTEP_TUNE = 16u,  /* take the row that was measured to be the fastest: measured now where none is known */
+  LOCKSTEP_RETUNE = 32u /* measure now, whatever is known */
 };
 
 typedef struct lockstep_context_options {
-  size_t size;          /* sizeof(lockstep_context_options) */
-  const char* backend;  /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
-  const char* variants; /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref": read from the
-                         * left, the last entry of an op holds, "auto" lifts one, an empty
-                         * entry means nothing; "": none */
-  const char* cpu_isa;  /* NULL: LOCKSTEP_CPU_ISA, else the best, as for ""; "baseline", "avx2", "avx512",
-                         * "avx512_zen4" (what Zen 4 gets); all give the same bits */
-  int32_t threads;      /* 0: LOCKSTEP_NUM_THREADS, else what the affinity mask,
-                         * the cgroup quota and OMP_NUM_THREADS allow */
-  uint32_t flags;       /* LOCKSTEP_NO_FALLBACK */
+  size_t size;                         /* sizeof(lockstep_context_options) */
+  const char* backend;                 /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
+  const char* variants;                /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref": read from the
+                                        * left, the last entry of an op holds, "auto" lifts one, an empty
+                                        * entry means nothing; "": none */
+  const char* cpu_isa;                 /* NULL: LOCKSTEP_CPU_ISA, else the best, as for ""; "baseline", "avx2" or
+                                        * "avx512", tuned for the chip at hand; all give the same bits */
+  int32_t threads;                     /* 0: LOCKSTEP_NUM_THREADS, else what the affinity mask,
+                                        * the cgroup quota and OMP_NUM_THREADS allow */
+  uint32_t flags;                      /* LOCKSTEP_NO_FALLBACK */
   const lockstep_allocator* allocator; /* NULL: aligned_alloc; copied */
 } lockstep_context_options;
 
-static inline lockstep_context_options lockstep_context_defaults(void) {
-  lockstep_context_options o = {sizeof(lockstep_context_options), 0, 0, 0, 0, 0, 0};
-  return o;
-}
+LOCKSTEP_API lockstep_context_options lockstep_context_defaults(void);
 
 /* Creates a context. options may be NULL. Cheap: no thread is started and no
  * device touched before the first call that needs one.
@@ -207,21 +241,18 @@ typedef struct lockstep_options {
   size_t size;            /* sizeof(lockstep_options) */
   const char* backend;    /* NULL: the context's */
   const char* variant;    /* NULL: the context's, else the best that takes the call */
-  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA */
+  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA; plans LOCKSTEP_TUNE too */
   void* stream;           /* the backend's own stream type (a cudaStream_t), or LOCKSTEP_STREAM_LEGACY or
                            * _PER_THREAD; NULL: one of lockstep's. It must live until an asynchronous call on
                            * it has been waited for (lockstep_synchronize) */
-  void* workspace;        /* memory the backend can reach, aligned to 256 bytes, apart from src, dst and
-                           * offsets (else INVALID_ARGUMENT, under auto too: name the backend that it is for);
+  void* workspace;        /* memory the backend can reach, aligned to 256 bytes, apart from all arrays of the call
+                           * (else INVALID_ARGUMENT, under auto too: name the backend that it is for);
                            * how far offsets in device memory reach into src, only the caller knows. NULL:
                            * lockstep's own. What auto falls back to after a failure takes its own */
   size_t workspace_bytes; /* size of workspace; see lockstep_plan_workspace */
 } lockstep_options;
 
-static inline lockstep_options lockstep_options_defaults(void) {
-  lockstep_options o = {sizeof(lockstep_options), 0, 0, 0, 0, 0, 0};
-  return o;
-}
+LOCKSTEP_API lockstep_options lockstep_options_defaults(void);
 
 /* Gives back what a context keeps for a caller's stream (a queue with device memory
  * of its own, made by the first call on it), before the stream is destroyed or when
@@ -320,6 +351,21 @@ typedef struct lockstep_model_info {
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_model_get(lockstep_context* context,
                                                                    lockstep_model_info* info);
 
+/* Rows chosen by measuring (LOCKSTEP_TUNE, `lockstep tune`) that are in force here. */
+typedef struct lockstep_tuning_info {
+  size_t size;         /* sizeof(lockstep_tuning_info) */
+  const char* path;    /* the file looked for (LOCKSTEP_TUNING, else lockstep/tuning in XDG_CACHE_HOME or
+                        * ~/.cache), "" where that is switched off (LOCKSTEP_TUNING is "off") */
+  const char* reason;  /* why nothing of the file is in force, "" when it is */
+  const char* choices; /* of this version of the library on this machine's devices, a line each: "cpu (2 threads,
+                        * best isa) transpose b4 ...: tiled 12.1 us, blocked 14.6" */
+  int32_t count;       /* lines of choices */
+} lockstep_tuning_info;
+/* The texts are valid until this thread's next call of this function. Errors:
+ * INVALID_ARGUMENT (NULL), OUT_OF_MEMORY. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_tuning_get(lockstep_context* context,
+                                                                    lockstep_tuning_info* info);
+
 /* ---- memory ------------------------------------------------------------ */
 
 typedef enum lockstep_memory LOCKSTEP_INT {
@@ -377,10 +423,7 @@ typedef struct lockstep_transpose_desc {
 } lockstep_transpose_desc;
 
 /* One packed rows x cols matrix; change the fields for anything else. */
-static inline lockstep_transpose_desc lockstep_transpose_packed(size_t element_bytes, int64_t rows, int64_t cols) {
-  lockstep_transpose_desc d = {sizeof(lockstep_transpose_desc), element_bytes, rows, cols, cols, rows, 1, 0, 0};
-  return d;
-}
+LOCKSTEP_API lockstep_transpose_desc lockstep_transpose_packed(size_t element_bytes, int64_t rows, int64_t cols);
 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_transpose(lockstep_context* context,
                                                                    const lockstep_transpose_desc* desc, const void* src,
@@ -411,23 +454,10 @@ typedef struct lockstep_permute_desc {
   int64_t dst_strides[LOCKSTEP_MAX_RANK];
 } lockstep_permute_desc;
 
-/* A packed array in, a packed array out. A rank outside 1..8 gives a
- * description that every call refuses. */
-static inline lockstep_permute_desc lockstep_permute_packed(size_t element_bytes, int32_t rank, const int64_t* shape,
-                                                            const int32_t* perm) {
-  lockstep_permute_desc d = {sizeof(lockstep_permute_desc), element_bytes, rank, {0}, {0}, {0}, {0}};
-  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) return d;
-  uint64_t src_stride = 1, dst_stride = 1; /* unsigned: a product too large wraps and is refused later */
-  for (int32_t k = rank - 1; k >= 0; --k) {
-    d.perm[k] = perm[k];
-    d.shape[k] = shape[k];
-    d.src_strides[k] = (int64_t)src_stride;
-    d.dst_strides[k] = (int64_t)dst_stride;
-    src_stride *= (uint64_t)shape[k];
-    if (perm[k] >= 0 && perm[k] < rank) dst_stride *= (uint64_t)shape[perm[k]];
-  }
-  return d;
-}
+/* A packed array in, a packed array out. A rank outside 1..8, or
+ * NULL for an array, gives a description that every call refuses. */
+LOCKSTEP_API lockstep_permute_desc lockstep_permute_packed(size_t element_bytes, int32_t rank, const int64_t* shape,
+                                                           const int32_t* perm);
 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_permute(lockstep_context* context,
                                                                  const lockstep_permute_desc* desc, const void* src,
@@ -451,13 +481,14 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            with i < offsets[s+1] - offsets[s] (length is then ignored, and
  *            sequence_stride too). element_stride is 1 or more, sequence_stride 0
  *            or more: sequences may share elements, with 0 all of them.
- * Types      lockstep_reduce: SUM, MIN, MAX, ARGMIN, ARGMAX of I32, I64, F32,
- *            F64. lockstep_square_sum: SUM_OF_SQUARES, NORM2 of all dtypes.
+ * Types      lockstep_reduce: SUM, MIN, MAX, ARGMIN, ARGMAX; lockstep_square_sum:
+ *            SUM_OF_SQUARES, NORM2; each of all dtypes. (The sum of BOOL is how
+ *            many are true.)
  * Results    dst[s], packed: I64 for ARGMIN and ARGMAX (an index within the
- *            sequence) and for SUM and SUM_OF_SQUARES of integers; src's dtype
- *            for MIN and MAX; F64, or F32 where result says so (one final
- *            rounding), for float sums, squares and norms and for NORM2 of
- *            integers.
+ *            sequence); for SUM and SUM_OF_SQUARES of integers I64, of U64 U64;
+ *            src's dtype for MIN and MAX; F64 for float sums, squares and norms
+ *            and for NORM2 of integers, or F32, F16 or BF16 where result says so
+ *            (one final rounding of the double, to nearest even).
  * Exactness  order id 1 (lib/order.hpp): floats are summed in double by a fixed
  *            tree over the sequence's own indices, so the bits depend on
  *            nothing but the elements and their order. Relative error of a sum
@@ -472,9 +503,9 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  * Empty      count 0: nothing happens. An empty sequence sums to +0.0 or 0; MIN,
  *            MAX, ARGMIN, ARGMAX of it are LOCKSTEP_EMPTY and its result is
  *            left as it was.
- * Errors     OVERFLOW: the exact integer result does not fit I64; dst[s] then
- *            holds INT64_MAX or INT64_MIN, every other sequence its result, and
- *            the error names the first such sequence. EMPTY likewise.
+ * Errors     OVERFLOW: the exact integer result does not fit I64 (U64: U64); dst[s]
+ *            then holds INT64_MAX or INT64_MIN (UINT64_MAX), every other sequence
+ *            its result, and the error names the first such sequence. EMPTY likewise.
  *            INVALID_ARGUMENT (a dtype, reduction or result that do not belong
  *            together, offsets that decrease or are negative, strides too small,
  *            overlap), UNSUPPORTED (offsets in device memory with src where the
@@ -492,62 +523,20 @@ typedef struct lockstep_reduce_desc {
   const int64_t* offsets; /* NULL, or count + 1 element offsets */
 } lockstep_reduce_desc;
 
-/* The dtype of a result unless the caller asks for F32. */
-static inline lockstep_dtype lockstep_default_result(lockstep_reduction reduction, lockstep_dtype dtype) {
-  if (reduction == LOCKSTEP_ARGMIN || reduction == LOCKSTEP_ARGMAX) return LOCKSTEP_I64;
-  if (reduction == LOCKSTEP_MIN || reduction == LOCKSTEP_MAX) return dtype;
-  if (reduction != LOCKSTEP_NORM2 && (dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64)) return LOCKSTEP_I64;
-  return LOCKSTEP_F64;
-}
+/* The dtype of a result unless the caller asks for a narrower float. */
+LOCKSTEP_API lockstep_dtype lockstep_default_result(lockstep_reduction reduction, lockstep_dtype dtype);
 /* n elements, stride elements apart, to one result. */
-static inline lockstep_reduce_desc lockstep_reduce_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n,
-                                                        int64_t stride) {
-  lockstep_reduce_desc d = {
-      sizeof(lockstep_reduce_desc), reduction, dtype, lockstep_default_result(reduction, dtype), 1, n, stride, 0, NULL};
-  return d;
-}
+LOCKSTEP_API lockstep_reduce_desc lockstep_reduce_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n,
+                                                       int64_t stride);
 /* Each row of a row-major rows x cols matrix to one of rows results. */
-static inline lockstep_reduce_desc lockstep_reduce_rows(lockstep_reduction reduction, lockstep_dtype dtype,
-                                                        int64_t rows, int64_t cols, int64_t ld) {
-  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc),
-                            reduction,
-                            dtype,
-                            lockstep_default_result(reduction, dtype),
-                            rows,
-                            cols,
-                            1,
-                            ld,
-                            NULL};
-  return d;
-}
+LOCKSTEP_API lockstep_reduce_desc lockstep_reduce_rows(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows,
+                                                       int64_t cols, int64_t ld);
 /* Each column of a row-major rows x cols matrix to one of cols results. */
-static inline lockstep_reduce_desc lockstep_reduce_columns(lockstep_reduction reduction, lockstep_dtype dtype,
-                                                           int64_t rows, int64_t cols, int64_t ld) {
-  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc),
-                            reduction,
-                            dtype,
-                            lockstep_default_result(reduction, dtype),
-                            cols,
-                            rows,
-                            ld,
-                            1,
-                            NULL};
-  return d;
-}
+LOCKSTEP_API lockstep_reduce_desc lockstep_reduce_columns(lockstep_reduction reduction, lockstep_dtype dtype,
+                                                          int64_t rows, int64_t cols, int64_t ld);
 /* Segment s holds src[offsets[s]] up to, not including, src[offsets[s+1]]. */
-static inline lockstep_reduce_desc lockstep_reduce_segments(lockstep_reduction reduction, lockstep_dtype dtype,
-                                                            int64_t segments, const int64_t* offsets) {
-  lockstep_reduce_desc d = {sizeof(lockstep_reduce_desc),
-                            reduction,
-                            dtype,
-                            lockstep_default_result(reduction, dtype),
-                            segments,
-                            0,
-                            1,
-                            0,
-                            offsets};
-  return d;
-}
+LOCKSTEP_API lockstep_reduce_desc lockstep_reduce_segments(lockstep_reduction reduction, lockstep_dtype dtype,
+                                                           int64_t segments, const int64_t* offsets);
 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_square_sum(lockstep_context* context,
                                                                     const lockstep_reduce_desc* desc, const void* src,
@@ -620,38 +609,11 @@ typedef struct lockstep_stencil_desc {
 } lockstep_stencil_desc;
 
 /* One packed array, one sweep, general form; dst_strides are those of dst's own
- * (under VALID smaller) shape. */
-static inline lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype, int32_t rank, const int64_t* shape,
-                                                            int32_t radius, const double* coefficients,
-                                                            lockstep_boundary boundary) {
-  const int32_t coefficient_count = (int32_t)(2u * (uint32_t)radius * (uint32_t)rank + 1u);
-  lockstep_stencil_desc d = {sizeof(lockstep_stencil_desc),
-                             dtype,
-                             LOCKSTEP_GENERAL,
-                             boundary,
-                             rank,
-                             radius,
-                             coefficient_count,
-                             1,
-                             coefficients,
-                             0.0,
-                             {0},
-                             {0},
-                             {0},
-                             1,
-                             0,
-                             0};
-  if (rank < 1 || rank > 3) return d;
-  uint64_t src_stride = 1, dst_stride = 1;
-  for (int32_t k = rank - 1; k >= 0; --k) {
-    d.shape[k] = shape[k];
-    d.src_strides[k] = (int64_t)src_stride;
-    d.dst_strides[k] = (int64_t)dst_stride;
-    src_stride *= (uint64_t)shape[k];
-    dst_stride *= (uint64_t)(boundary == LOCKSTEP_BOUNDARY_VALID ? shape[k] - 2 * (int64_t)radius : shape[k]);
-  }
-  return d;
-}
+ * (under VALID smaller) shape. As for lockstep_permute_packed a rank outside 1..3,
+ * or NULL for shape, gives what every call refuses. */
+LOCKSTEP_API lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype, int32_t rank, const int64_t* shape,
+                                                           int32_t radius, const double* coefficients,
+                                                           lockstep_boundary boundary);
 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_stencil(lockstep_context* context,
                                                                  const lockstep_stencil_desc* desc, const void* src,
@@ -692,15 +654,166 @@ typedef struct lockstep_shuffle_desc {
   int32_t operand;
 } lockstep_shuffle_desc;
 
-static inline lockstep_shuffle_desc lockstep_shuffle_warps(lockstep_shuffle_kind kind, size_t element_bytes,
-                                                           int64_t count, int32_t width, int32_t operand) {
-  lockstep_shuffle_desc d = {sizeof(lockstep_shuffle_desc), kind, element_bytes, count, width, operand};
-  return d;
-}
+LOCKSTEP_API lockstep_shuffle_desc lockstep_shuffle_warps(lockstep_shuffle_kind kind, size_t element_bytes,
+                                                          int64_t count, int32_t width, int32_t operand);
 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_shuffle(lockstep_context* context,
                                                                  const lockstep_shuffle_desc* desc, const void* src,
                                                                  void* dst, const lockstep_options* options);
+
+/* ---- normalize --------------------------------------------------------- */
+
+typedef enum lockstep_normalization LOCKSTEP_INT {
+  LOCKSTEP_NORMALIZE_L2 = 0,   /* the row divided by its 2-norm */
+  LOCKSTEP_NORMALIZE_RMS = 1,  /* divided by the root of the mean of its squares */
+  LOCKSTEP_NORMALIZE_LAYER = 2 /* less its mean, divided by its standard deviation */
+} lockstep_normalization;
+
+/* Computes   each of count rows x of length elements by itself, in double:
+ *              h = x, or x + residual rounded to dtype; sum = h where it is given
+ *              L2     m = 0; d = norm2(h), eps where that is less (F.normalize)
+ *              RMS    m = 0; d = sqrt(sumsq(h) / length + eps)
+ *              LAYER  m = mean(h); d = sqrt(M2(h) / length + eps)
+ *              t = (h - m) / d for F64, (h - m) * (1 / d) for the others
+ *              y = t, t * weight, t + bias or fma(t, weight, bias)
+ *            and dst = y, rounded once to result.
+ * Shapes     row r begins at src + r * src_stride elements, its elements are
+ *            neighbours; dst, residual and sum likewise. Strides of dst and sum are
+ *            length or more, those of src and residual 0 or more. weight and bias:
+ *            NULL, or length packed elements, the same for every row. sum only
+ *            together with residual.
+ * Types      dtype (src, residual, sum): F16, BF16, F32, F64. result (dst): dtype,
+ *            F16, BF16 or F32. weight_dtype (weight and bias): dtype or F32.
+ * Exactness  order id 1 (lib/order.hpp, order_rows.hpp): sumsq is SUM_OF_SQUARES and norm2 NORM2 of
+ *            lockstep_square_sum in F64, mean the SUM of the row / length. M2, the
+ *            squares of h less their mean, is summed leaf by leaf about each leaf's
+ *            own mean, and leaves join by Chan's formula (order::moments): it does
+ *            not cancel where the mean is large. Quotients, roots and 1 / d are
+ *            rounded once each, in double. So a row has the same bits in any batch,
+ *            with any number of threads. A NaN result is result's canonical quiet
+ *            NaN. Relative error of d <= (16 + 7 + ceil(log2(length / 2048)) + 4) *
+ *            2^-53 for L2 and RMS, and for LAYER twice that times (1 + |m| / the
+ *            standard deviation). L2 of F64 is rescaled like NORM2; in RMS and LAYER
+ *            of F64, squares beyond 2^1023 are infinite (dst is 0 or NaN).
+ *            A NaN makes its row NaN; an infinity makes it 0 and itself NaN, under
+ *            LAYER the whole row NaN. With eps 0 a row of zeros (LAYER: of equal
+ *            elements) is NaN.
+ * Memory     host, pinned or managed memory for all of them. Device memory: where
+ *            the backend that owns it has this op. They are used where they lie, and
+ *            not copied to another backend's memory: UNSUPPORTED.
+ * Aliasing   src == dst normalises in place, where result == dtype and src_stride ==
+ *            dst_stride. sum may be src, or residual, with the same stride (src or
+ *            residual then becomes h). No other overlap of what is written.
+ * Lifetime   weight, bias, residual and sum are read and written during the call; a
+ *            plan keeps their addresses, and they must outlive it.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
+ * Empty      count or length 0: nothing happens.
+ * Errors     INVALID_ARGUMENT (a kind, dtype, result or weight_dtype that is none of
+ *            the above, eps negative, infinite or NaN, strides too small, sum without
+ *            residual, NULL, misaligned or overlapping pointers), UNSUPPORTED (an
+ *            array that the backend cannot reach), and those of lockstep_transpose.
+ * Threads    safe. Source: backends/<name>/normalize.*; Chan, Golub and LeVeque,
+ *            "Updating formulae and a pairwise algorithm for computing sample
+ *            variances", 1979. */
+typedef struct lockstep_normalize_desc {
+  size_t size; /* sizeof(lockstep_normalize_desc) */
+  lockstep_normalization kind;
+  lockstep_dtype dtype;
+  lockstep_dtype result;
+  lockstep_dtype weight_dtype;
+  int64_t count, length;
+  int64_t src_stride, dst_stride;
+  int64_t residual_stride, sum_stride;
+  double eps;
+  const void* weight;   /* NULL: 1 */
+  const void* bias;     /* NULL: 0 */
+  const void* residual; /* NULL: none */
+  void* sum;            /* NULL: not wanted */
+} lockstep_normalize_desc;
+
+/* Packed rows to packed rows of the same type, without weight, bias and residual. */
+LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, lockstep_dtype dtype,
+                                                             int64_t rows, int64_t cols, double eps);
+
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_context* context,
+                                                                   const lockstep_normalize_desc* desc, const void* src,
+                                                                   void* dst, const lockstep_options* options);
+
+/* ---- scan -------------------------------------------------------------- */
+
+/* Computes   for every element of count sequences the reduction of the sequence's
+ *            elements up to it, itself among them; exclusive: of those before it.
+ * Shapes     sequences are a lockstep_reduce_desc's: its members stand here with the
+ *            same meaning. The result of element i of sequence s goes to
+ *            dst[s * dst_sequence_stride + i * dst_element_stride]; with offsets to
+ *            dst[(offsets[s] + i) * dst_element_stride]. dst_element_stride is 1 or
+ *            more, and results lie apart: dst_sequence_stride is at least what a
+ *            sequence's results span, or dst_element_stride what those of all
+ *            sequences at one index span.
+ * Types      SUM, MIN and MAX of F16, BF16, F32, F64, I32 and I64. result: dtype for
+ *            MIN and MAX; I64 for SUM of integers; F64, F32 or dtype for SUM of
+ *            floats, rounded once.
+ * Exactness  order id 1 (lib/order_rows.hpp): a float SUM at element i is, in double,
+ *            (before + row) + group: what order id 1's tree gives for the whole
+ *            leaves before i's, the rows of 128 before i's in its leaf, and the
+ *            elements up to i in its row. It depends on nothing behind i, and every
+ *            term is fixed before any worker starts. Relative error of n terms <= (16 + 7 +
+ *            ceil(log2(n/2048)) + 36) * 2^-53 * sum|x| / |sum x|. An exclusive result is
+ *            bit for bit the inclusive one of the element before. Integers are exact.
+ *            A NaN makes all that follow NaN (the canonical quiet one), MIN and MAX
+ *            too; -0.0 < +0.0.
+ *            The first exclusive result is +0.0 or 0 for SUM, for MIN the largest
+ *            value of dtype, infinity for floats, for MAX the smallest.
+ * Memory     host, pinned or managed memory for src, dst and offsets. Device memory:
+ *            where the backend that owns it has this op, else UNSUPPORTED.
+ * Aliasing   src == dst is in place, where dtype == result and dst's strides are
+ *            src's. Otherwise dst must not overlap src or offsets.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
+ * Empty      count 0, length 0, an empty segment: nothing happens.
+ * Errors     OVERFLOW: an exact sum does not fit I64; its result is INT64_MAX or
+ *            INT64_MIN, later ones that fit are exact again, and the error names the
+ *            first such sequence. INVALID_ARGUMENT (a dtype, reduction or result that
+ *            do not belong together, offsets that decrease or are negative, strides
+ *            too small, overlap), and those of lockstep_transpose.
+ * Threads    safe. Source: backends/<name>/scan.* */
+typedef struct lockstep_scan_desc {
+  size_t size; /* sizeof(lockstep_scan_desc) */
+  lockstep_reduction reduction;
+  lockstep_dtype dtype;
+  lockstep_dtype result;
+  int64_t count, length;
+  int64_t element_stride, sequence_stride;
+  const int64_t* offsets; /* NULL, or count + 1 element offsets */
+  int64_t dst_element_stride, dst_sequence_stride;
+  int32_t exclusive; /* 0 or 1 */
+} lockstep_scan_desc;
+
+/* The whole of n elements; each row, and each column, of a row-major rows x cols
+ * matrix; segments. Results lie as the elements do, of dtype (I64: sums of integers). */
+LOCKSTEP_API lockstep_scan_desc lockstep_scan_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n);
+LOCKSTEP_API lockstep_scan_desc lockstep_scan_rows(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows,
+                                                   int64_t cols, int64_t ld);
+LOCKSTEP_API lockstep_scan_desc lockstep_scan_columns(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows,
+                                                      int64_t cols, int64_t ld);
+LOCKSTEP_API lockstep_scan_desc lockstep_scan_segments(lockstep_reduction reduction, lockstep_dtype dtype,
+                                                       int64_t segments, const int64_t* offsets);
+
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_scan(lockstep_context* context, const lockstep_scan_desc* desc,
+                                                              const void* src, void* dst,
+                                                              const lockstep_options* options);
+
+/* ---- any op ------------------------------------------------------------ */
+
+/* Runs the op that its number names, as the call of that op's own name does:
+ * lockstep_execute(context, LOCKSTEP_TRANSPOSE, &desc, src, dst, options) is
+ * lockstep_transpose(context, &desc, src, dst, options). desc is the description of
+ * that op (lockstep_reduce_desc for SQUARE_SUM too), whose first member is its size.
+ * For bindings and for tables of calls, where a type an op is in the way.
+ * Errors: those of the call; INVALID_ARGUMENT (no such op, a size that the op's
+ * description never had). */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_execute(lockstep_context* context, lockstep_op op,
+                                                                 const void* desc, const void* src, void* dst,
+                                                                 const lockstep_options* options);
 
 /* ---- plans ------------------------------------------------------------- */
 
@@ -714,8 +827,22 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_shuffle(lockstep_contex
  * first in place (src == dst) where that needs more than two arrays do, for a
  * workspace that was to be brought and was not, for copies of data that the
  * backend cannot reach, for a failure's text, and for threads that are made.
- * Errors: those of the call but for its pointers; INVALID_ARGUMENT (plan is NULL);
- * OUT_OF_MEMORY (its workspace). */
+ * Tuning: with LOCKSTEP_TUNE the rows of the backend that auto may take for the call
+ * (none of LOCKSTEP_OWN_ORDER, LIBRARY, LESSON, REFERENCE, and none that refuses it)
+ * are timed in turns, on memory that the library takes and fills itself, on a queue
+ * of its own. The fastest is remembered, in the file that lockstep_tuning_get names,
+ * for calls of the same class: library version, backend, device with its driver or
+ * ISA, threads, op, types, layout, and sizes to a power of two. What segments hold is
+ * not part of it. From then on plans of that class take that row, with the flag
+ * (which then measures nothing) or without it; calls without a plan never look. A
+ * forced variant wins; a row that refuses the call, or is not there, is passed over.
+ * Every row gives the same bits. Measuring takes about twenty times the call for each
+ * row, memory for src and dst, and host offsets are read. Not while a stream is being
+ * captured: it allocates. A file that cannot be trusted, read or written is no
+ * failure: the choice holds for this context's plans, and why tells.
+ * Errors: those of the call but for its pointers; INVALID_ARGUMENT (plan is NULL;
+ * LOCKSTEP_TUNE with a stream); UNSUPPORTED (LOCKSTEP_TUNE with offsets in device
+ * memory); OUT_OF_MEMORY (its workspace; with LOCKSTEP_TUNE its arrays). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_transpose(lockstep_context* context,
                                                                         const lockstep_transpose_desc* desc,
                                                                         const lockstep_options* options,
@@ -740,6 +867,24 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_shuffle(lockstep_c
                                                                       const lockstep_shuffle_desc* desc,
                                                                       const lockstep_options* options,
                                                                       lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_normalize(lockstep_context* context,
+                                                                        const lockstep_normalize_desc* desc,
+                                                                        const lockstep_options* options,
+                                                                        lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_scan(lockstep_context* context,
+                                                                   const lockstep_scan_desc* desc,
+                                                                   const lockstep_options* options,
+                                                                   lockstep_plan** plan);
+/* A plan of any op, as lockstep_execute is a call of any. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_create(lockstep_context* context, lockstep_op op,
+                                                                     const void* desc, const lockstep_options* options,
+                                                                     lockstep_plan** plan);
+
+/* What a plan has chosen, as lockstep_last_run tells it of a call: backend, variant
+ * (of two arrays where there are rows for both), why, device, order, workspace.
+ * The texts are valid until this thread's next call of this function. Errors:
+ * INVALID_ARGUMENT (NULL, info of unknown size). */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_get(const lockstep_plan* plan, lockstep_run_info* info);
 
 /* Bytes of workspace that an execution needs at most (0: none). Errors:
  * INVALID_ARGUMENT (plan or bytes is NULL). */

@@ -9,6 +9,10 @@
 // here.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "lockstep.hpp needs C++20: compile with -std=c++20 or later; lockstep.h, the C interface, needs no C++20"
+#else
+
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -16,6 +20,7 @@
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -77,18 +82,11 @@ struct bf16 {
 
 template <class T>
 inline constexpr lockstep_dtype dtype_of = lockstep_dtype{};
-template <>
-inline constexpr lockstep_dtype dtype_of<f16> = LOCKSTEP_F16;
-template <>
-inline constexpr lockstep_dtype dtype_of<bf16> = LOCKSTEP_BF16;
-template <>
-inline constexpr lockstep_dtype dtype_of<float> = LOCKSTEP_F32;
-template <>
-inline constexpr lockstep_dtype dtype_of<double> = LOCKSTEP_F64;
-template <>
-inline constexpr lockstep_dtype dtype_of<std::int32_t> = LOCKSTEP_I32;
-template <>
-inline constexpr lockstep_dtype dtype_of<std::int64_t> = LOCKSTEP_I64;
+#define LOCKSTEP_ROW(name, bytes, kind, sum, numpy, type) \
+  template <>                                             \
+  inline constexpr lockstep_dtype dtype_of<type> = LOCKSTEP_##name;
+LOCKSTEP_DTYPES(LOCKSTEP_ROW)
+#undef LOCKSTEP_ROW
 
 template <class T>
 concept element = std::is_trivially_copyable_v<T> &&
@@ -97,12 +95,12 @@ template <class T>
 concept number = dtype_of<T>
 != lockstep_dtype{};
 template <class T>
-concept comparable =
-    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
+concept comparable = number<T>;
 
 // What a sum of T is: exact for integers, double for floats.
 template <number T>
-using sum_of = std::conditional_t<std::integral<T>, std::int64_t, double>;
+using sum_of = std::conditional_t<std::same_as<T, std::uint64_t>, std::uint64_t,
+                                  std::conditional_t<std::integral<T>, std::int64_t, double> >;
 
 // ---- handles ----------------------------------------------------------------
 
@@ -221,37 +219,27 @@ class buffer {
 // The whole of the C API: any description, raw pointers.
 
 namespace detail {
-inline bool squares(const lockstep_reduce_desc& d) noexcept {
-  return d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2;
+inline lockstep_op op_of(const lockstep_transpose_desc&) noexcept { return LOCKSTEP_TRANSPOSE; }
+inline lockstep_op op_of(const lockstep_permute_desc&) noexcept { return LOCKSTEP_PERMUTE; }
+inline lockstep_op op_of(const lockstep_reduce_desc& d) noexcept {
+  return d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2 ? LOCKSTEP_SQUARE_SUM
+                                                                                 : LOCKSTEP_REDUCE;
 }
+inline lockstep_op op_of(const lockstep_stencil_desc&) noexcept { return LOCKSTEP_STENCIL; }
+inline lockstep_op op_of(const lockstep_shuffle_desc&) noexcept { return LOCKSTEP_SHUFFLE; }
+inline lockstep_op op_of(const lockstep_normalize_desc&) noexcept { return LOCKSTEP_NORMALIZE; }
+inline lockstep_op op_of(const lockstep_scan_desc&) noexcept { return LOCKSTEP_SCAN; }
 }  // namespace detail
 
-inline failure try_run(context& c, const lockstep_transpose_desc& d, const void* src, void* dst,
-                       const lockstep_options* o = nullptr) noexcept {
-  return failure(lockstep_transpose(c.get(), &d, src, dst, o));
-}
-inline failure try_run(context& c, const lockstep_permute_desc& d, const void* src, void* dst,
-                       const lockstep_options* o = nullptr) noexcept {
-  return failure(lockstep_permute(c.get(), &d, src, dst, o));
-}
-inline failure try_run(context& c, const lockstep_reduce_desc& d, const void* src, void* dst,
-                       const lockstep_options* o = nullptr) noexcept {
-  return failure(detail::squares(d) ? lockstep_square_sum(c.get(), &d, src, dst, o)
-                                    : lockstep_reduce(c.get(), &d, src, dst, o));
-}
-inline failure try_run(context& c, const lockstep_stencil_desc& d, const void* src, void* dst,
-                       const lockstep_options* o = nullptr) noexcept {
-  return failure(lockstep_stencil(c.get(), &d, src, dst, o));
-}
-inline failure try_run(context& c, const lockstep_shuffle_desc& d, const void* src, void* dst,
-                       const lockstep_options* o = nullptr) noexcept {
-  return failure(lockstep_shuffle(c.get(), &d, src, dst, o));
-}
 // A description of any op.
 template <class Desc>
-concept description = requires(context& c, const Desc& d) {
-  try_run(c, d, nullptr, nullptr);
+concept description = requires(const Desc& d) {
+  detail::op_of(d);
 };
+template <description Desc>
+failure try_run(context& c, const Desc& d, const void* src, void* dst, const lockstep_options* o = nullptr) noexcept {
+  return failure(lockstep_execute(c.get(), detail::op_of(d), &d, src, dst, o));
+}
 template <description Desc>
 void run(context& c, const Desc& d, const void* src, void* dst, const lockstep_options* o = nullptr) {
   try_run(c, d, src, dst, o).raise();
@@ -453,7 +441,7 @@ void reduce_segments(context& c, lockstep_reduction reduction, std::span<const T
 // is the form that has as many as the symmetric one.
 struct weights {
   template <class Range>
-  requires std::convertible_to<const Range&, std::span<const double>> weights(const Range& range, bool odd = false)
+  requires std::convertible_to<const Range&, std::span<const double> > weights(const Range& range, bool odd = false)
   noexcept : coefficients(range), antisymmetric(odd) {}
   std::span<const double> coefficients;
   bool antisymmetric;
@@ -517,30 +505,139 @@ requires(sizeof(T) == 4 || sizeof(T) == 8) void shuffle(context& c, lockstep_shu
   try_shuffle(c, kind, src, dst, width, operand, o).raise();
 }
 
-// ---- plans --------------------------------------------------------------------
+// Running reductions of all of src: dst[i] is that of src[0] to src[i]; exclusive: to src[i - 1].
+template <number R, number T>
+failure try_scan(context& c, lockstep_reduction reduction, std::span<const T> src, std::span<R> dst,
+                 bool exclusive = false, const lockstep_options* o = nullptr) noexcept {
+  const auto n = static_cast<std::int64_t>(src.size());
+  if (!detail::fits(dst.size(), n)) return detail::size_mismatch("dst", dst.size(), n);
+  lockstep_scan_desc d = lockstep_scan_full(reduction, dtype_of<T>, n);
+  d.result = dtype_of<R>;
+  d.exclusive = exclusive ? 1 : 0;
+  return try_run(c, d, src.data(), dst.data(), o);
+}
+template <number R, number T>
+void scan(context& c, lockstep_reduction reduction, std::span<const T> src, std::span<R> dst, bool exclusive = false,
+          const lockstep_options* o = nullptr) {
+  try_scan<R, T>(c, reduction, src, dst, exclusive, o).raise();
+}
+
+template <class T>
+concept floating = std::same_as<T, f16> || std::same_as<T, bf16> || std::same_as<T, float> || std::same_as<T, double>;
+
+// What a normalization may have besides its rows: an empty span is none. W: T or float.
+template <floating T, floating W = T>
+struct normalize_extras {
+  std::span<const W> weight = {}, bias = {};  // one a column
+  std::span<const T> residual = {};           // packed rows, added first
+  std::span<T> sum = {};                      // where src + residual goes
+};
+// Packed rows x cols, R: T, f16, bf16 or float.
+template <floating T, floating R = T, floating W = T>
+failure try_normalize(context& c, lockstep_normalization kind, std::span<const T> src,
+                      std::span<std::type_identity_t<R> > dst, std::int64_t rows, std::int64_t cols, double eps,
+                      const std::type_identity_t<normalize_extras<T, W> >& extras = {},
+                      const lockstep_options* o = nullptr) noexcept {
+  const std::int64_t n = detail::count_of({rows, cols});
+  const auto missing = [](std::size_t has, std::int64_t needed) { return has != 0 && !detail::fits(has, needed); };
+  if (n >= 0 && !detail::fits(src.size(), n)) return detail::size_mismatch("src", src.size(), n);
+  if (n >= 0 && !detail::fits(dst.size(), n)) return detail::size_mismatch("dst", dst.size(), n);
+  if (missing(extras.weight.size(), cols)) return detail::size_mismatch("weight", extras.weight.size(), cols);
+  if (missing(extras.bias.size(), cols)) return detail::size_mismatch("bias", extras.bias.size(), cols);
+  if (missing(extras.residual.size(), n)) return detail::size_mismatch("residual", extras.residual.size(), n);
+  if (missing(extras.sum.size(), n)) return detail::size_mismatch("sum", extras.sum.size(), n);
+  lockstep_normalize_desc d = lockstep_normalize_rows(kind, dtype_of<T>, rows, cols, eps);
+  const auto given = [](const auto& span) { return span.empty() ? nullptr : span.data(); };
+  d.result = dtype_of<R>;
+  d.weight_dtype = dtype_of<W>;
+  d.weight = given(extras.weight), d.bias = given(extras.bias);
+  d.residual = given(extras.residual), d.sum = given(extras.sum);
+  return try_run(c, d, src.data(), dst.data(), o);
+}
+template <floating T, floating R = T, floating W = T>
+void normalize(context& c, lockstep_normalization kind, std::span<const T> src, std::span<std::type_identity_t<R> > dst,
+               std::int64_t rows, std::int64_t cols, double eps,
+               const std::type_identity_t<normalize_extras<T, W> >& extras = {}, const lockstep_options* o = nullptr) {
+  try_normalize<T, R, W>(c, kind, src, dst, rows, cols, eps, extras, o).raise();
+}
+
+// ---- without naming types ----------------------------------------------------
+// The same calls on whatever holds its elements one behind the other (vector, array, span): T is read off it.
+
+template <class Range>
+concept elements = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
+    element<std::ranges::range_value_t<Range> >;
 
 namespace detail {
-inline lockstep_status make_plan(lockstep_context* c, const lockstep_transpose_desc& d, const lockstep_options* o,
-                                 lockstep_plan** p) noexcept {
-  return lockstep_plan_transpose(c, &d, o, p);
-}
-inline lockstep_status make_plan(lockstep_context* c, const lockstep_permute_desc& d, const lockstep_options* o,
-                                 lockstep_plan** p) noexcept {
-  return lockstep_plan_permute(c, &d, o, p);
-}
-inline lockstep_status make_plan(lockstep_context* c, const lockstep_reduce_desc& d, const lockstep_options* o,
-                                 lockstep_plan** p) noexcept {
-  return squares(d) ? lockstep_plan_square_sum(c, &d, o, p) : lockstep_plan_reduce(c, &d, o, p);
-}
-inline lockstep_status make_plan(lockstep_context* c, const lockstep_stencil_desc& d, const lockstep_options* o,
-                                 lockstep_plan** p) noexcept {
-  return lockstep_plan_stencil(c, &d, o, p);
-}
-inline lockstep_status make_plan(lockstep_context* c, const lockstep_shuffle_desc& d, const lockstep_options* o,
-                                 lockstep_plan** p) noexcept {
-  return lockstep_plan_shuffle(c, &d, o, p);
-}
+template <class Range>
+using value_of = std::ranges::range_value_t<Range>;
+template <class Range>
+using source = std::span<const value_of<Range> >;  // what a call reads
+template <class Range>
+using target = std::span<value_of<Range> >;  // what it writes
 }  // namespace detail
+
+template <elements Src>
+[[nodiscard]] auto square_sum(context& c, const Src& src, const lockstep_options* o = nullptr) {
+  return square_sum(c, detail::source<Src>(src), o);
+}
+template <elements Src>
+[[nodiscard]] double norm2(context& c, const Src& src, const lockstep_options* o = nullptr) {
+  return norm2(c, detail::source<Src>(src), o);
+}
+template <elements Src>
+[[nodiscard]] auto sum(context& c, const Src& src, const lockstep_options* o = nullptr) {
+  return sum(c, detail::source<Src>(src), o);
+}
+template <elements Src>
+[[nodiscard]] auto min(context& c, const Src& src, const lockstep_options* o = nullptr) {
+  return min(c, detail::source<Src>(src), o);
+}
+template <elements Src>
+[[nodiscard]] auto max(context& c, const Src& src, const lockstep_options* o = nullptr) {
+  return max(c, detail::source<Src>(src), o);
+}
+template <elements Src>
+[[nodiscard]] std::int64_t argmin(context& c, const Src& src, const lockstep_options* o = nullptr) {
+  return argmin(c, detail::source<Src>(src), o);
+}
+template <elements Src>
+[[nodiscard]] std::int64_t argmax(context& c, const Src& src, const lockstep_options* o = nullptr) {
+  return argmax(c, detail::source<Src>(src), o);
+}
+template <elements Src, elements Dst>
+void transpose(context& c, const Src& src, Dst&& dst, std::int64_t rows, std::int64_t cols,
+               const lockstep_options* o = nullptr) {
+  transpose(c, detail::source<Src>(src), detail::target<Dst>(dst), rows, cols, o);
+}
+template <elements Src, elements Dst>
+void permute(context& c, const Src& src, Dst&& dst, std::span<const std::int64_t> shape,
+             std::span<const std::int32_t> perm, const lockstep_options* o = nullptr) {
+  permute(c, detail::source<Src>(src), detail::target<Dst>(dst), shape, perm, o);
+}
+template <elements Src, elements Dst>
+void reduce_matrix(context& c, lockstep_reduction reduction, along direction, const Src& src, Dst&& dst,
+                   std::int64_t rows, std::int64_t cols, const lockstep_options* o = nullptr) {
+  reduce_matrix(c, reduction, direction, detail::source<Src>(src), detail::target<Dst>(dst), rows, cols, o);
+}
+template <elements Src, elements Dst>
+void reduce_segments(context& c, lockstep_reduction reduction, const Src& src, std::span<const std::int64_t> offsets,
+                     Dst&& dst, const lockstep_options* o = nullptr) {
+  reduce_segments(c, reduction, detail::source<Src>(src), offsets, detail::target<Dst>(dst), o);
+}
+template <elements Src, elements Dst>
+void stencil(context& c, const Src& src, Dst&& dst, std::span<const std::int64_t> shape, std::int32_t radius,
+             weights taps, lockstep_boundary boundary, std::int32_t sweeps = 1, double value = 0.0,
+             const lockstep_options* o = nullptr) {
+  stencil(c, detail::source<Src>(src), detail::target<Dst>(dst), shape, radius, taps, boundary, sweeps, value, o);
+}
+template <elements Src, elements Dst>
+void shuffle(context& c, lockstep_shuffle_kind kind, const Src& src, Dst&& dst, std::int32_t width,
+             std::int32_t operand, const lockstep_options* o = nullptr) {
+  shuffle(c, kind, detail::source<Src>(src), detail::target<Dst>(dst), width, operand, o);
+}
+
+// ---- plans --------------------------------------------------------------------
 
 // A call prepared once; the context must outlive it.
 class plan {
@@ -565,6 +662,16 @@ class plan {
     try_workspace_bytes(bytes).raise();
     return bytes;
   }
+  // What it has chosen, as last_run() tells it of a call.
+  failure try_info(lockstep_run_info& info) const noexcept {
+    info.size = sizeof info;
+    return failure(lockstep_plan_get(handle_.get(), &info));
+  }
+  [[nodiscard]] lockstep_run_info info() const {
+    lockstep_run_info told{};
+    try_info(told).raise();
+    return told;
+  }
   failure try_execute(const void* src, void* dst, const lockstep_options* o = nullptr) noexcept {
     return failure(lockstep_plan_execute(handle_.get(), src, dst, o));
   }
@@ -575,7 +682,7 @@ class plan {
   template <class Desc>
   failure open(context& c, const Desc& d, const lockstep_options* o) noexcept {
     lockstep_plan* raw = nullptr;
-    failure failed(detail::make_plan(c.get(), d, o, &raw));
+    failure failed(lockstep_plan_create(c.get(), detail::op_of(d), &d, o, &raw));
     handle_.reset(raw);
     return failed;
   }
@@ -597,3 +704,5 @@ inline failure try_last_run(lockstep_run_info& info) noexcept {
 }
 
 }  // namespace lockstep
+
+#endif

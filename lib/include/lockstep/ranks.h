@@ -41,8 +41,9 @@ typedef struct lockstep_comm_options {
                                 * context's */
   int64_t timeout_ms;          /* 0: LOCKSTEP_RANKS_TIMEOUT (ms), else 60,000; -1: wait for ever */
   uint32_t flags;              /* LOCKSTEP_ABORT_ON_LOSS */
-  int64_t message_bytes;       /* of an array at most that one message holds, the same on every rank: a pair of
-                                * processes takes that much memory twice. 0: 32 MiB */
+  int64_t message_bytes;       /* of data at most that one message holds, to 1 GiB, the same on every rank (but a
+                                * leaf of one sequence travels whole): a pair of processes takes that much memory
+                                * twice, a reduction a few times. 0: 32 MiB */
 } lockstep_comm_options;
 
 static inline lockstep_comm_options lockstep_comm_defaults(void) {
@@ -90,8 +91,10 @@ typedef struct lockstep_comm_info {
 /* The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info* info);
 
-/* Waits for the asynchronous calls of all ranks and returns the same status
- * everywhere: collective. */
+/* Finishes the asynchronous executions of this process, waits for those of all ranks
+ * and tells of the first failure of any rank that it has not told of before, of an
+ * execution that waited too: its own status on the rank that failed, RANK_FAILED on
+ * the others. Collective. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_synchronize(lockstep_comm* comm);
 
 /* ---- how a global array lies on ranks ----------------------------------- */
@@ -158,9 +161,10 @@ static inline lockstep_part lockstep_part_packed(void* data, int32_t rank, const
 /* ---- plans --------------------------------------------------------------- */
 
 /* Making a plan is collective: arguments are checked, compared between the ranks,
- * and memory is taken, so that it succeeds on all ranks or on none. options.backend,
- * variant, stream and workspace must be NULL: a seat's backend was chosen with the
- * communicator.
+ * and memory is taken, so that it succeeds on all ranks or on none. options.backend
+ * and variant must be NULL: a seat's backend was chosen with the communicator. A
+ * workspace named here says that the caller will bring one to each execution, and the
+ * plan takes none of its own; the ranks need not do alike.
  * Errors of all plans: INVALID_ARGUMENT, MISMATCH, RANK_FAILED, RANK_LOST,
  * OUT_OF_MEMORY. */
 
@@ -204,7 +208,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_c
  * Moves      radius * sweeps layers along the sides where the array goes on, from however many ranks hold them;
  *            meanwhile each rank computes what needs none of them. src and dst must not overlap.
  * Status     a failure is told to the ranks that exchange with the failed one, and to all by
- *            lockstep_ranks_synchronize. */
+ *            lockstep_ranks_synchronize; as for every plan. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_stencil(lockstep_comm* comm, const lockstep_grid* grid,
                                                                        const lockstep_stencil_desc* desc,
                                                                        const lockstep_options* options,
@@ -220,11 +224,31 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo(lockstep_com
                                                                     lockstep_ranks_plan** plan);
 
 /* Runs a plan: collective. src and dst have one element for each seat of this
- * process. */
+ * process. options may be NULL; of them ASYNC, stream, workspace and workspace_bytes
+ * count, which the ranks may give differently.
+ * Stream     the one that the calls of seats on a GPU go to, in order; those on the CPU
+ *            have none and ignore it.
+ * Workspace  host memory for messages and partial results, aligned to 256 bytes, of at
+ *            least lockstep_ranks_workspace bytes, which nothing else uses until the
+ *            execution is done (after RANK_LOST: until the communicator is destroyed).
+ *            Where a plan has none and is brought none, each execution takes its own;
+ *            a rank that has no memory for it closes the communicator.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC. Then it sends what it can and returns: OK,
+ *            or what is wrong with the arguments. The rest happens in the order of the
+ *            calls, when lockstep_ranks_synchronize, another call with this
+ *            communicator, or the plan's end comes to it; there is no thread behind it.
+ *            src, dst and the workspace stay as they are until then, the parts' structs
+ *            need not. lockstep_ranks_synchronize tells what failed, OVERFLOW and EMPTY
+ *            too. Nobody counts time while nobody waits; but ranks that wait do, so all
+ *            must come to it within timeout_ms of each other. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan,
                                                                        const lockstep_part* src,
                                                                        const lockstep_part* dst,
                                                                        const lockstep_options* options);
+/* Bytes of workspace that an execution needs on this process. Errors: INVALID_ARGUMENT. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_workspace(const lockstep_ranks_plan* plan,
+                                                                         size_t* bytes);
+
 /* What one execution costs this process, found without running it. */
 typedef struct lockstep_ranks_link {
   size_t size;            /* sizeof(lockstep_ranks_link) */
@@ -236,7 +260,7 @@ typedef struct lockstep_ranks_cost {
   int32_t steps;    /* rounds of messages, one after the other */
   int64_t messages; /* sent */
   int64_t bytes_out, bytes_in;
-  int64_t workspace_bytes; /* host memory that the plan holds */
+  int64_t workspace_bytes; /* as lockstep_ranks_workspace */
   double ms; /* of the messages: for each step, messages * latency + the larger of bytes out and in / speed;
               * 0 where no link is given. The computing, which partly hides it, is not in it */
 } lockstep_ranks_cost;
@@ -246,7 +270,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_estimate(const lo
                                                                         const lockstep_ranks_link* link,
                                                                         lockstep_ranks_cost* cost);
 
-/* Destroys a plan; NULL is allowed. Local. */
+/* Destroys a plan; NULL is allowed. Local; what is still to do asynchronously is done before. */
 LOCKSTEP_API void lockstep_ranks_plan_destroy(lockstep_ranks_plan* plan);
 
 #ifdef __cplusplus

@@ -115,12 +115,25 @@ class plan {
  public:
   explicit plan(lockstep_ranks_plan* made) noexcept : handle_(made) {}
 
-  // One part for each seat of this process.
-  failure try_execute(const lockstep_part* src, const lockstep_part* dst) noexcept {
-    return failure(lockstep_ranks_execute(handle_.get(), src, dst, nullptr));
+  // One part for each seat of this process. With options whose flags have LOCKSTEP_ASYNC it is only begun:
+  // comm::synchronize.
+  failure try_execute(const lockstep_part* src, const lockstep_part* dst,
+                      const lockstep_options& options = lockstep_options_defaults()) noexcept {
+    return failure(lockstep_ranks_execute(handle_.get(), src, dst, &options));
   }
-  void execute(const lockstep_part* src, const lockstep_part* dst) { try_execute(src, dst).raise(); }
-  void execute(const lockstep_part& src, const lockstep_part& dst) { execute(&src, &dst); }
+  void execute(const lockstep_part* src, const lockstep_part* dst,
+               const lockstep_options& options = lockstep_options_defaults()) {
+    try_execute(src, dst, options).raise();
+  }
+  void execute(const lockstep_part& src, const lockstep_part& dst,
+               const lockstep_options& options = lockstep_options_defaults()) {
+    execute(&src, &dst, options);
+  }
+  [[nodiscard]] std::size_t workspace() const {
+    std::size_t bytes = 0;
+    failure(lockstep_ranks_workspace(handle_.get(), &bytes)).raise();
+    return bytes;
+  }
   [[nodiscard]] lockstep_ranks_cost estimate(double latency_us = 0, double gigabytes_per_s = 0) const {
     const lockstep_ranks_link link = {sizeof link, latency_us, gigabytes_per_s};
     lockstep_ranks_cost cost{};

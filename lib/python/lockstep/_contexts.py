@@ -106,7 +106,7 @@ class Context(_core.Context):
         "auto", "cpu", "cuda", "cuda:1"; else the variable LOCKSTEP_BACKEND, else "auto".
     variants : dict of str to str, optional
         Forced variants by operation.
-    isa : {"baseline", "avx2", "avx512", "avx512_zen4"}, optional
+    isa : {"baseline", "avx2", "avx512"}, optional
         The CPU's instruction set; the best by default. All give the same bits.
     threads : int, default 0
         CPU threads; 0 for what the machine allows.

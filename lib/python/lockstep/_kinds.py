@@ -29,7 +29,7 @@ def _classify(t: Any) -> Any:
         if base.__module__.startswith("numpy.ma"):
             raise InvalidArgument("x is a masked array, whose mask would be ignored; give x.filled(value) or x.compressed()")
         if root == "numpy" and base.__name__ in ("ndarray", "generic"):
-            return NUMPY, base is t, base.__name__ == "ndarray" and _known_layout(), None
+            return NUMPY, base is t, _known_layout() and base.__name__ == "ndarray", None
         if root == "torch" and base.__name__ == "Tensor":
             # A subclass may stand for another tensor; its own __dlpack__ knows.
             exact = t.__module__.partition(".")[0] == "torch" and t.__name__ in ("Tensor", "Parameter")
@@ -56,8 +56,8 @@ def _known_layout() -> Any:
         inner = importlib.import_module("numpy._core._multiarray_umath")
     except ImportError:
         inner = importlib.import_module("numpy.core._multiarray_umath")
-    from ._core import numpy_abi
-    return numpy_abi(inner._ARRAY_API) in (0x01000009, 0x02000000)
+    from ._core import numpy_functions
+    return numpy_functions(inner._ARRAY_API)
 
 
 def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
@@ -217,6 +217,12 @@ def empty(x: Any, shape: Any, name: Any) -> Any:
     if library == NUMBA:
         return sys.modules["numba.cuda"].device_array(shape, x.dtype if name is None else name)
     return None  # written into a Buffer, which the library then takes
+
+
+def scalar(value: Any, name: Any) -> Any:
+    """A NumPy number from its bytes."""
+    import numpy
+    return numpy.frombuffer(value, name)[0]
 
 
 def adopt(x: Any, result: Any) -> Any:

@@ -14,14 +14,15 @@ from math import prod
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from . import _core
+from ._deterministic import deterministic
 from ._errors import InvalidArgument
 
-__all__ = ["argmax", "argmin", "max", "min", "norm", "permute", "segment_norm", "segment_square_sum", "segment_sum", "shuffle",
+__all__ = ["argmax", "argmin", "deterministic", "max", "min", "norm", "permute", "segment_norm", "segment_square_sum", "segment_sum", "shuffle",
            "square_sum", "stencil", "sum", "transpose"]
 
-Tensor = torch.Tensor
 _torch: Any = torch.library
 _library = _torch.Library("lockstep", "DEF")
 _SUMS, _EXTREMES, _PLACES = ("sum", "square_sum", "norm"), ("max", "min"), ("argmax", "argmin")
@@ -122,6 +123,56 @@ _register("shuffle", lambda x, kind, operand, width=32: _core.shuffle(_plain(x),
 _register("stencil", _stencil_kernel, _stencil_fake)
 
 
+# ---- the operations under torch.func -----------------------------------------
+# PyTorch takes an operator's registered gradient outside its transforms only; within them, and for forward mode, which would
+# leave tangents of 0 in silence, the same formulas stand in an autograd.Function.
+_setups: dict[str, Callable[..., None]] = {}
+_backwards: dict[str, Callable[..., Any]] = {}
+_rules: dict[str, Callable[..., Any]] = {}
+_functions: dict[str, Any] = {}
+
+
+def _gradient(name: str, backward: Callable[..., Any], setup: Callable[..., None] | None = None) -> None:
+    _torch.register_autograd(f"lockstep::{name}", backward, setup_context=setup, lib=_library)
+    _backwards[name] = backward
+    if setup:
+        _setups[name] = setup
+
+
+def _vmap(name: str, rule: Callable[..., Any]) -> None:
+    _torch.register_vmap(f"lockstep::{name}", rule, lib=_library)
+    _rules[name] = rule
+
+
+def _function(name: str) -> Any:
+    if name not in _functions:
+        def setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+            ctx.count = len(inputs)
+            if name not in _backwards:
+                ctx.mark_non_differentiable(output)
+            elif name in _setups:
+                _setups[name](ctx, inputs, output)
+
+        def backward(ctx: Any, g: Tensor) -> Any:
+            if name not in _backwards:
+                raise NotImplementedError(f"{name} has no gradient; give x.detach()")
+            given = _backwards[name](ctx, g)
+            given = given if isinstance(given, tuple) else (given,)
+            return (*given, *[None] * ctx.count)[:ctx.count]
+
+        _functions[name] = type(name, (torch.autograd.Function,), {
+            "forward": staticmethod(lambda *arguments: getattr(_ops, name)(*arguments)), "setup_context": staticmethod(setup),
+            "backward": staticmethod(backward), "vmap": staticmethod(lambda info, dims, *arguments: _rules[name](info, dims, *arguments))})
+    return _functions[name]
+
+
+def _call(name: str, *arguments: Any) -> Tensor:
+    transformed = not torch.compiler.is_compiling() and (
+        torch._C._functorch.peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0)
+    result: Tensor = _function(name).apply(*arguments) if transformed else getattr(_ops, name)(*arguments)
+    return result
+
+
 # ---- gradients ---------------------------------------------------------------
 def _over(g: Tensor, x: Tensor, axis: Sequence[int] | None, keepdims: bool) -> Tensor:
     """The gradient of a result beside each element that it came from."""
@@ -156,13 +207,12 @@ def _reduction_gradient(name: str) -> None:
         order = [k for k in range(x.ndim) if k not in axes] + axes
         kept = [x.shape[k] for k in order[:x.ndim - len(axes)]]
         length = prod(x.shape[k] for k in axes)
-        where = getattr(_ops, f"arg{name}")(x, ctx.axis, False).reshape(*kept, 1)
+        where = _call(f"arg{name}", x, ctx.axis, False).reshape(*kept, 1)
         zeros = g.new_zeros([*kept, length])
         spread = zeros.scatter(-1, where, g.reshape(*kept, 1)).reshape([x.shape[k] for k in order])
         return spread.permute([order.index(k) for k in range(x.ndim)]), None, None
 
-    _torch.register_autograd(f"lockstep::{name}", extreme_backward if name in _EXTREMES else backward, setup_context=setup,
-                                    lib=_library)
+    _gradient(name, extreme_backward if name in _EXTREMES else backward, setup)
 
 
 def _segment_gradient(name: str) -> None:
@@ -180,7 +230,7 @@ def _segment_gradient(name: str) -> None:
         n = result[segment] if name == "norm" else None
         return torch.where(inside, _share(name, g[segment], x, n), 0), None, None
 
-    _torch.register_autograd(f"lockstep::segment_{name}", backward, setup_context=setup, lib=_library)
+    _gradient(f"segment_{name}", backward, setup)
 
 
 for _name in (*_SUMS, *_EXTREMES):
@@ -196,7 +246,7 @@ def _permute_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _permute_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
     rank = len(ctx.axes)
     axes = [k % rank for k in ctx.axes]
-    return _ops.permute(g, [axes.index(k) for k in range(rank)]), None
+    return _call("permute", g, [axes.index(k) for k in range(rank)]), None
 
 
 def _stencil_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -209,23 +259,23 @@ def _stencil_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
     # A star read from behind is the star of the transposed matrix; ends that copy elements have another transpose.
     backwards = ctx.weights[::-1]
     if ctx.mode in ("wrap", "grid-wrap"):
-        g = _ops.stencil(g, backwards, "wrap", 0.0, ctx.sweeps, ctx.axes)
+        g = _call("stencil", g, backwards, "wrap", 0.0, ctx.sweeps, ctx.axes)
     elif ctx.mode in ("constant", "grid-constant"):
-        g = _ops.stencil(g, backwards, "constant", 0.0, ctx.sweeps, ctx.axes)
+        g = _call("stencil", g, backwards, "constant", 0.0, ctx.sweeps, ctx.axes)
     elif ctx.mode == "valid":
         radius = _radius(backwards, len(ctx.axes))
         for _ in range(ctx.sweeps):
             g = torch.nn.functional.pad(g, [radius] * 2 * len(ctx.axes))
-            g = _ops.stencil(g, backwards, "constant", 0.0, 1, ctx.axes)
+            g = _call("stencil", g, backwards, "constant", 0.0, 1, ctx.axes)
     else:
         raise NotImplementedError(f"the gradient of a stencil with mode {ctx.mode!r} is not there; use valid, wrap or constant, or pad "
                                   "with torch.nn.functional.pad and use valid")
     return g, None, None, None, None, None
 
 
-_torch.register_autograd("lockstep::transpose", lambda ctx, g: _ops.transpose(g), lib=_library)
-_torch.register_autograd("lockstep::permute", _permute_backward, setup_context=_permute_setup, lib=_library)
-_torch.register_autograd("lockstep::stencil", _stencil_backward, setup_context=_stencil_setup, lib=_library)
+_gradient("transpose", lambda ctx, g: _call("transpose", g))
+_gradient("permute", _permute_backward, _permute_setup)
+_gradient("stencil", _stencil_backward, _stencil_setup)
 
 
 # ---- vmap: a batch is one more axis, and changes no bit ----------------------
@@ -235,9 +285,9 @@ def _reduction_vmap(name: str) -> None:
         x = x.movedim(dims[0], 0)
         rank = x.ndim - 1
         axes = [k + 1 for k in range(rank)] if axis is None else [k % rank + 1 for k in axis]
-        return getattr(_ops, name)(x, axes, keepdims, *dtype), 0
+        return _call(name, x, axes, keepdims, *dtype), 0
 
-    _torch.register_vmap(f"lockstep::{name}", rule, lib=_library)
+    _vmap(name, rule)
 
 
 for _name in (*_SUMS, *_EXTREMES, *_PLACES):
@@ -249,37 +299,29 @@ def _stencil_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, weights: Any, mod
     x = x.movedim(dims[0], 0)
     rank = x.ndim - 1
     taken = list(range(rank)) if axes is None else [k % rank for k in axes]
-    return _ops.stencil(x, weights, mode, cval, sweeps, [k + 1 for k in taken]), 0
+    return _call("stencil", x, weights, mode, cval, sweeps, [k + 1 for k in taken]), 0
 
 
 def _segment_vmap(name: str) -> None:
     def rule(info: Any, dims: tuple[Any, ...], x: Tensor, offsets: Tensor, *dtype: Any) -> tuple[Tensor, int]:
         xs = [x] * info.batch_size if dims[0] is None else x.unbind(dims[0])
         cuts = [offsets] * info.batch_size if dims[1] is None else offsets.unbind(dims[1])
-        op = getattr(_ops, f"segment_{name}")
-        return torch.stack([op(a, b, *dtype) for a, b in zip(xs, cuts)]), 0
+        return torch.stack([_call(f"segment_{name}", a, b, *dtype) for a, b in zip(xs, cuts)]), 0
 
-    _torch.register_vmap(f"lockstep::segment_{name}", rule, lib=_library)
+    _vmap(f"segment_{name}", rule)
 
 
 for _name in _SUMS:
     _segment_vmap(_name)
-_torch.register_vmap("lockstep::transpose", lambda info, dims, x: (_ops.transpose(x.movedim(dims[0], 0)), 0), lib=_library)
-_torch.register_vmap("lockstep::permute", lambda info, dims, x, axes: (
-    _ops.permute(x.movedim(dims[0], 0), [0, *(k % len(axes) + 1 for k in axes)]), 0), lib=_library)
-_torch.register_vmap("lockstep::shuffle", lambda info, dims, x, kind, operand, width=32: (
-    _ops.shuffle(x.movedim(dims[0], 0), kind, operand, width), 0), lib=_library)
-_torch.register_vmap("lockstep::stencil", _stencil_vmap, lib=_library)
+_vmap("transpose", lambda info, dims, x: (_call("transpose", x.movedim(dims[0], 0)), 0))
+_vmap("permute", lambda info, dims, x, axes: (_call("permute", x.movedim(dims[0], 0), [0, *(k % len(axes) + 1 for k in axes)]), 0))
+_vmap("shuffle", lambda info, dims, x, kind, operand, width=32: (_call("shuffle", x.movedim(dims[0], 0), kind, operand, width), 0))
+_vmap("stencil", _stencil_vmap)
 
 
 # ---- functions ---------------------------------------------------------------
 def _listed(axis: int | Sequence[int] | None) -> list[int] | None:
     return None if axis is None else [axis] if isinstance(axis, int) else list(axis)
-
-
-def _call(name: str, *arguments: Any) -> Tensor:
-    result: Tensor = getattr(_ops, name)(*arguments)
-    return result
 
 
 def transpose(x: Tensor) -> Tensor:

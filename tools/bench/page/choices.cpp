@@ -1,6 +1,7 @@
 // choices.cpp - whole calls on CPU, on the GPU and as auto chooses (bench --preset crossover):
 // each case is a dot, since its cases differ in more than size.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "../../cli.hpp"
@@ -28,9 +29,47 @@ pages::line_chart empty_chart(const std::string& title, const std::string& y, pa
   return c;
 }
 
+// A case's results on CPU and GPU, by memory and name.
+using results = std::map<std::pair<std::string, std::string>, std::pair<const ordered_json*, const ordered_json*>>;
+
+// Of the cases of an op, the sizes between which the GPU overtakes: below, no case is faster there; above, every one.
+std::string crossing(const results& pairs, const std::string& op, const std::string& memory) {
+  double first = INFINITY, last = 0, least = INFINITY, most = 0;  // bytes: the first faster one, the last slower one
+  for (const auto& [key, both] : pairs) {
+    const auto& [cpu, gpu] = both;
+    if (key.first != memory || cpu == nullptr || gpu == nullptr || cpu->at("op") != op) continue;
+    const double bytes = cpu->at("bytes"), on_cpu = cpu->at("median_ms"), on_gpu = gpu->at("median_ms");
+    least = std::min(least, bytes), most = std::max(most, bytes);
+    if (on_gpu < on_cpu)
+      first = std::min(first, bytes);
+    else
+      last = std::max(last, bytes);
+  }
+  const auto text = [](double bytes) { return pages::text_of(bytes, pages::unit::bytes); };
+  if (least > most) return "";
+  if (std::isinf(first)) return "nowhere measured";
+  if (last == 0) return "everywhere measured";
+  if (first > last) return "from " + text(first);
+  return last >= most ? format_text("some from {}", text(first))
+                      : format_text("some from {}, all beyond {}", text(first), text(last));
+}
+
+void crossings(pages::page& p, const results& pairs, const std::vector<std::string>& memories) {
+  pages::table t{.title = "Where the GPU is faster than the CPU, by operation"};
+  t.columns = {{"operation"}};
+  for (const std::string& memory : memories) t.columns.push_back({memory + " memory"});
+  for (const std::string& op : op_names()) {
+    std::vector<pages::cell> row = {op};
+    for (const std::string& memory : memories) row.emplace_back(crossing(pairs, op, memory));
+    if (std::any_of(row.begin() + 1, row.end(), [](const pages::cell& c) { return !c.text.empty(); }))
+      t.rows.push_back(std::move(row));
+  }
+  if (!t.rows.empty()) p.add(t);
+}
+
 // GPU over CPU by size: a chart a kind of memory, a series an op.
 void speeds(pages::page& p, const ordered_json& run) {
-  std::map<std::pair<std::string, std::string>, std::pair<const ordered_json*, const ordered_json*>> pairs;
+  results pairs;
   std::vector<std::string> memories;
   for (const ordered_json& r : run.at("benchmarks")) {
     if (!r.contains("memory") || r.at("backend") == "auto") continue;
@@ -39,6 +78,7 @@ void speeds(pages::page& p, const ordered_json& run) {
     auto& [cpu, gpu] = pairs[{memory, r.at("name")}];
     (r.at("backend") == "cpu" ? cpu : gpu) = &r;
   }
+  crossings(p, pairs, memories);
   for (const std::string& memory : memories) {
     pages::line_chart c = empty_chart(format_text("{} memory", memory == "device"   ? "Device"
                                                                : memory == "pinned" ? "Pinned host"

@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "../../cli.hpp"
+#include "legend.hpp"
 #include "rows.hpp"
 
 namespace lockstep::tool::bench {
@@ -103,6 +104,12 @@ void add_method(pages::page& p, const material& all) {
        "for host memory of a GPU the page-locked link; or whatever ran faster on that case.",
        "Results are compared bit by bit with the reference before they are timed; where that could not be done, the "
        "table of numbers says so."});
+  pages::table names{.title = "How the names of cases are written",
+                     .caption = "What begins with / may be added to a name.",
+                     .columns = {{"written"}, {"says", false, true}},
+                     .folded = true};
+  for (const cases::legend_line& line : cases::legend()) names.rows.push_back({line.written, line.meaning});
+  p.add(names);
 }
 
 void add_limits(pages::page& p, const material& all) {

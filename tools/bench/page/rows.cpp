@@ -110,6 +110,19 @@ void name_places(material& all) {
 
 }  // namespace
 
+int look_of_peer(const std::string& name) {
+  const std::string_view first = std::string_view(name).substr(0, name.find(' '));
+  constexpr std::pair<std::string_view, int> looks[] = {
+      {"CUB", 1},      {"Halide", 1}, {"PyTorch", 2},  {"CuPy", 3},   {"std::transform_reduce,", 3},
+      {"cuBLAS", 4},   {"NumPy", 4},  {"OpenBLAS", 4}, {"Thrust", 5}, {"Eigen", 5},
+      {"cuTENSOR", 7}, {"oneDNN", 7}, {"NPP", 6},      {"omp", 6}};
+  for (const auto& [peer, look] : looks)
+    if (first == peer) return look;
+  int sum = 0;
+  for (const char c : first) sum += static_cast<unsigned char>(c);
+  return 1 + sum % 7;
+}
+
 material read_runs(std::vector<ordered_json> runs, const std::vector<std::string>& names) {
   material all;
   all.runs = std::move(runs);

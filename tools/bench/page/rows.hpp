@@ -56,6 +56,9 @@ std::vector<best> headline_rows(const material& all, const std::string& place);
 // Of a row of a run's "benchmarks": its device, its memory or its threads.
 std::string place_of(const nlohmann::ordered_json& run, const nlohmann::ordered_json& result);
 
+// The colour and the mark of a peer, 1 to 7, by the first word of its name: the same on every page. 0 is ours.
+int look_of_peer(const std::string& name);
+
 std::string percent(double fraction);
 std::string gb_s_text(double gb_s);
 std::string factor_text(double factor);

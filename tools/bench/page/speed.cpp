@@ -50,6 +50,12 @@ void add_verdict(pages::page& p, const material& all) {
     if (fractions.empty()) continue;
     std::sort(fractions.begin(), fractions.end());
     const auto number = [&](const char* key) { return pages::cell(std::to_string(count[key])); };
+    const bool judged = count["ahead"] + count["level"] + count["behind"] > 0;
+    p.verdict(format_text("{}: median {} of the limit over {} cases{}.", place,
+                          percent(fractions[fractions.size() / 2]), fractions.size(),
+                          !judged ? ""
+                                  : format_text("; beside the best peer {} ahead, {} level, {} behind", count["ahead"],
+                                                count["level"], count["behind"])));
     t.rows.push_back({place, std::to_string(fractions.size()), percent(fractions[fractions.size() / 2]),
                       number("ahead"), number("level"), number("behind"), joined(names, "; ")});
   }

@@ -58,10 +58,9 @@ void one_sweep(pages::page& p, const material& all, const std::string& family, c
   }
   speed.series = {std::move(ours)};
   fraction.series = {std::move(part)};
-  int color = 1;
   for (auto& [name, s] : peers) {
     s.name = parts[name].name = name;
-    s.color = parts[name].color = color++;
+    s.color = parts[name].color = s.marker = parts[name].marker = look_of_peer(name);
     speed.series.push_back(std::move(s));
     fraction.series.push_back(std::move(parts[name]));
   }

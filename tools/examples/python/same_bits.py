@@ -16,10 +16,14 @@ for threads in (1, 2, 3):
         with ls.Context("cpu", threads=threads, isa=isa):
             assert ls.sum(x, dtype="float64") == total
 
-variants = [v.name for v in ls.variants_of("reduce") if not v.own_order]
-for name in variants:
+variants = []
+for name in [v.name for v in ls.variants_of("reduce") if not v.own_order]:
     with ls.variants(reduce=name):
-        assert ls.sum(x, dtype="float64") == total, name
+        try:
+            assert ls.sum(x, dtype="float64") == total, name
+            variants.append(name)
+        except ls.Unsupported:  # a row for calls of another kind: many short rows, segments ...
+            pass
 
 # 16-bit floats are added in double by the same tree: as their exact copies in 32 bits.
 half = x.astype(np.float16)

@@ -24,7 +24,7 @@ void e4(row& out, const readings& all) {
     addresses lanes;
     for (uint64_t lane = 0; lane < 32; ++lane) lanes.push_back(lane % static_cast<uint64_t>(m->x) * 4);
     const double passes = constant_cycles(lanes);
-    plot.points.push_back({m->x, m->value, one * passes});
+    plot.points.push_back({m->x, m->value, one * passes, {}, about(one * passes, 0.15)});
     measured relative = *m;
     relative.name = "time over one address, distinct addresses";
     relative.unit = "times";

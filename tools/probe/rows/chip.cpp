@@ -63,7 +63,8 @@ void e13(row& out, const readings& all) {
                most_loads = all.value("E13", "loads by live values", 8);
   for (const measured* m : loads) {
     const double resident = all.value("E13", "resident warps by live values", m->x);
-    plot.points.push_back({resident, m->value, most_loads * resident / most_warps});
+    const double predicted = most_loads * resident / most_warps;
+    plot.points.push_back({resident, m->value, predicted, {}, about(predicted, 0.2)});
     if (m->x == 8) continue;
     measured relative = *m;
     relative.name = format_text("speed of {:g} warps over {:g}", resident, most_warps);

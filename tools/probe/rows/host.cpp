@@ -109,8 +109,9 @@ void h2(row& out, const readings& all) {
   series plot{"CPU bandwidth by stride", "stride in bytes", "GB/s asked for", true, true, {}, {{line, "one line"}}};
   for (const measured* m : all.series("H2", "stride")) {
     const double predicted = one * lockstep::probe::line_efficiency(static_cast<int>(m->x), 8, static_cast<int>(line));
-    plot.points.push_back({m->x, m->value, predicted});
-    if (m->x == 16 || m->x == 64 || m->x == 128)
+    const bool told = m->x == 16 || m->x == 64 || m->x == 128;
+    plot.points.push_back({m->x, m->value, predicted, {}, told ? std::optional(about(predicted, 0.3)) : std::nullopt});
+    if (told)
       judge_as(out, m, format_text("efficiency at stride {:g}", m->x), "%", 100 / one,
                about(100 * predicted / one, 0.3).by(format_text("8 bytes of every min(stride, {:g})", line)));
   }

@@ -58,7 +58,8 @@ void e3(row& out, const readings& all) {
   series plot{"Conflict ways by stride", "stride in words", "cycles a request", false, false, {}, {}};
   bool right = true;
   for (const measured* m : all.series("E3", "stride")) {
-    plot.points.push_back({m->x, m->value, ways(pattern::stride, static_cast<uint32_t>(m->x))});
+    const double predicted = ways(pattern::stride, static_cast<uint32_t>(m->x));
+    plot.points.push_back({m->x, m->value, predicted, {}, about(predicted, 0.1)});
     right = right && m->right();
   }
   int off = 0;

@@ -1,0 +1,85 @@
+// float_columns.hpp - leaves of neighbouring columns of a matrix: a vector holds neighbouring columns. Lanes are
+// visited in bit-reversed order, so that joins need a stack of eight partial sums and not 128 accumulators.
+#pragma once
+
+#include "../reduce_kernels.hpp"
+#include "float_terms.hpp"
+#include "mutant.hpp"
+#include "order.hpp"
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+using order::lanes;
+
+// One lane of `width` columns: elements l, l + 128, ... of each.
+template <class K>
+inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, int64_t ld, int64_t width, int64_t next,
+                            double* out) {
+  const int64_t step = lanes * ld;
+  constexpr int together = 4;  // vectors: 4 chains of adds in flight
+  int64_t c = 0;
+  for (; c + together * W <= width; c += together * W) {
+    vd acc[together];
+    for (int k = 0; k < together; ++k) acc[k] = splat(-0.0);
+    const typename K::element* q = p + l * ld + c;
+    for (int64_t r = l; r < n; r += lanes, q += step) {
+      constexpr int bytes = together * W * static_cast<int>(sizeof(*q));
+      for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q + next) + b);
+      for (int k = 0; k < together; ++k) acc[k] = K::enter(acc[k], K::load(q + k * W));
+    }
+    memcpy(out + c, acc, sizeof acc);
+  }
+  for (; c < width; c += W) {
+    vd acc = splat(-0.0);
+    const int64_t m = width - c < W ? width - c : W;
+    const typename K::element* q = p + l * ld + c;
+    for (int64_t r = l; r < n; r += lanes, q += step) acc = K::enter(acc, m == W ? K::load(q) : load_part<K>(q, m));
+    memcpy(out + c, &acc, sizeof acc);
+  }
+}
+
+template <class K>
+void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out) {
+  const auto* p = static_cast<const typename K::element*>(src);
+  constexpr int depth = 8;
+  alignas(64) double stack[depth][column_block];
+  bool missing[depth];
+  int top = 0;
+  // Where rows of the matrix are short, the next leaf's memory is read ahead in
+  // order, a share with each lane: lanes alone would jump about in it.
+  const int64_t row_bytes = ld * static_cast<int64_t>(sizeof(*p)), share = order::rows * row_bytes;
+  const bool narrow = n == order::leaf && row_bytes <= tuned.narrow_row;
+  const char* after = reinterpret_cast<const char*>(p) + order::leaf * row_bytes;
+  const auto reversed = [](int i) {
+    int l = 0;
+    for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (LOCKSTEP_MUTANT("column_lanes_in_plain_order") ? b : 6 - b);
+    return l;
+  };
+  for (int i = 0; i < lanes; ++i) {
+    const int l = reversed(i);
+    missing[top] = l >= n;
+    int64_t next = 0;  // from this lane to the one visited next: its rows are prefetched
+    for (int j = i + 1; j < lanes && next == 0; ++j)
+      if (reversed(j) < n) next = (reversed(j) - l) * ld;
+    if (narrow)
+      for (int64_t b = 0; b < share; b += 64) __builtin_prefetch(after + i * share + b);
+    if (!missing[top]) lane_of_columns<K>(p, n, l, ld, width, next, stack[top]);
+    ++top;
+    for (int b = i; (b & 1) != 0; b >>= 1) {
+      --top;
+      if (missing[top]) continue;
+      for (int64_t c = 0; c < width; c += W) {
+        vd x, y;
+        memcpy(&x, stack[top - 1] + c, sizeof x);
+        memcpy(&y, stack[top] + c, sizeof y);
+        x += y;
+        memcpy(stack[top - 1] + c, &x, sizeof x);
+      }
+    }
+  }
+  memcpy(out, stack[0], static_cast<size_t>(width) * sizeof(double));
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

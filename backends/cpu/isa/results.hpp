@@ -1,0 +1,129 @@
+// results.hpp - W doubles rounded once to f16, bf16, f32 or f64, a NaN as the canonical one.
+#pragma once
+
+#include "float_terms.hpp"
+#include "mutant.hpp"
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+typedef int32_t vi32 __attribute__((vector_size(W * 4)));
+typedef uint32_t vu32 __attribute__((vector_size(W * 4)));
+typedef int64_t vi64 __attribute__((vector_size(W * 8)));
+typedef uint16_t vu16 __attribute__((vector_size(W * 2)));
+
+inline vf to_float(vd x) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return _mm512_maskz_cvtpd_ps(0xFF, x);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return _mm256_cvtpd_ps(x);
+#else
+  return __builtin_convertvector(x, vf);
+#endif
+}
+
+// To odd: cut off, and the last bit set where something was. What is then rounded to nearest with two bits less or
+// more comes out as if x had been rounded at once.
+inline vf to_odd_float(vd x) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  const __m256 cut = _mm512_maskz_cvt_roundpd_ps(0xFF, x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __mmask8 inexact = _mm512_cmp_pd_mask(to_double(reinterpret_cast<vf>(cut)), x, _CMP_NEQ_UQ);
+  const __m256i bits = _mm256_castps_si256(cut);
+  return reinterpret_cast<vf>(_mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1)));
+#else
+  const vf near = to_float(x);
+  const vd back = to_double(near);
+  const vi64 sign = reinterpret_cast<vi64>(splat(-0.0));
+  const vi64 beyond = reinterpret_cast<vd>(reinterpret_cast<vi64>(back) & ~sign) >
+                      reinterpret_cast<vd>(reinterpret_cast<vi64>(x) & ~sign);
+  const vi64 inexact = back != x;
+  const vi32 bits = reinterpret_cast<vi32>(near) + __builtin_convertvector(beyond, vi32);  // one less in magnitude
+  return reinterpret_cast<vf>(bits | (__builtin_convertvector(inexact, vi32) & 1));
+#endif
+}
+
+// x of a NaN is the canonical one by then.
+inline vu16 to_bf16(vf x) {
+  const vu32 bits = reinterpret_cast<vu32>(x);
+  return __builtin_convertvector((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16, vu16);
+}
+inline vu16 to_f16(vf x) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return reinterpret_cast<vu16>(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(LOCKSTEP_ISA_AVX2)
+  const __m128i all = _mm_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+  vu16 low;
+  memcpy(&low, &all, sizeof low);
+  return low;
+#else
+  vu16 out;
+  for (int i = 0; i < W; ++i) {
+    uint32_t bits;
+    memcpy(&bits, reinterpret_cast<const char*>(&x) + 4 * i, 4);
+    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
+    uint32_t half;
+    if (magnitude > 0x7F800000u) {
+      half = 0x7E00u;
+    } else if (magnitude >= 0x477FF000u) {  // 65,520 and more round to infinity
+      half = 0x7C00u;
+    } else if (magnitude >= 0x38800000u) {  // 2^-14, the least normal one
+      half = (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1)) >> 13;
+    } else {  // the sum with a half has denormals' last bit where f32 has its own
+      float f;
+      memcpy(&f, &magnitude, 4);
+      f += 0.5f;
+      memcpy(&half, &f, 4);
+      half -= 0x3F000000u;
+    }
+    out[i] = static_cast<uint16_t>(sign | half);
+  }
+  return out;
+#endif
+}
+
+// The element types, by lockstep_dtype less one.
+struct f16_element {
+  typedef uint16_t type;
+  typedef vu16 vector;
+  static vd load(const type* p) { return load_f16(p); }
+  static vector round(vd y) { return to_f16(to_odd_float(y)); }
+};
+struct bf16_element {
+  typedef uint16_t type;
+  typedef vu16 vector;
+  static vd load(const type* p) { return load_bf16(p); }
+  static vector round(vd y) { return to_bf16(LOCKSTEP_MUTANT("bf16_rounded_twice") ? to_float(y) : to_odd_float(y)); }
+};
+struct f32_element {
+  typedef float type;
+  typedef vf vector;
+  static vd load(const type* p) { return load_f32(p); }
+  static vector round(vd y) { return to_float(y); }
+};
+struct f64_element {
+  typedef double type;
+  typedef vd vector;
+  static vd load(const type* p) {
+    vd x;
+    memcpy(&x, p, sizeof x);
+    return x;
+  }
+  static vector round(vd y) { return y; }
+};
+
+template <class R>
+inline typename R::vector rounded(vd y) {
+  if (!LOCKSTEP_MUTANT("normalized_nan_not_canonical")) y = y == y ? y : splat(__builtin_nan(""));
+  return R::round(y);
+}
+
+// The first m < W elements, and zeros.
+template <class E>
+inline vd load_few(const typename E::type* p, int64_t m) {
+  typename E::type some[W] = {};
+  for (int64_t k = 0; k < m; ++k) some[k] = p[k];
+  return E::load(some);
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

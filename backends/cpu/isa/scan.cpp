@@ -1,0 +1,145 @@
+// scan.cpp - the float sums of a scan within a leaf: groups of 8, rows of 16 groups, 16 rows.
+// Idea    a group's sums by doubling: shifted by 1, 2 and 4 lanes and added. What stands before it in its row is one
+//         addition a group, what stands before the row another one a row: the only chains, 16 links each.
+// Moves   elements and results once
+// Limit   conversions and shifts in L2; the copy limit in DRAM
+// Watch   in place a result may stand where a later element is: shifted leaves are copied first (../scan.cpp)
+// Source  lib/order_rows.hpp
+#include "../scan_kernels.hpp"
+#include "order_rows.hpp"
+#include "results.hpp"
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+constexpr int parts = order::scan_group / W;  // vectors of a group
+
+// W lanes of low and high side by side, from lane `from` of low on.
+template <int from>
+inline vd across(vd low, vd high) {
+  vd out;
+  for (int i = 0; i < W; ++i) out[i] = from + i < W ? low[from + i] : high[from + i - W];
+  return out;
+}
+#if defined(LOCKSTEP_ISA_AVX512)
+#define LOCKSTEP_ACROSS(from)                                                                                    \
+  template <>                                                                                                    \
+  inline vd across<from>(vd low, vd high) {                                                                      \
+    return reinterpret_cast<vd>(                                                                                 \
+        _mm512_maskz_alignr_epi64(0xFF, reinterpret_cast<__m512i>(high), reinterpret_cast<__m512i>(low), from)); \
+  }
+LOCKSTEP_ACROSS(7)
+LOCKSTEP_ACROSS(6)
+LOCKSTEP_ACROSS(4)
+#undef LOCKSTEP_ACROSS
+#elif defined(LOCKSTEP_ISA_AVX2)
+template <>
+inline vd across<3>(vd low, vd high) {
+  return _mm256_shuffle_pd(_mm256_permute2f128_pd(low, high, 0x21), high, 0x5);
+}
+template <>
+inline vd across<2>(vd low, vd high) {
+  return _mm256_permute2f128_pd(low, high, 0x21);
+}
+#endif
+
+// Every lane more than d - 1 from the group's first plus the one d before it.
+template <int d>
+inline void doubled(vd (&x)[parts]) {
+  const vd none = splat(-0.0);
+  for (int k = parts - 1; k >= 0; --k) {
+    if constexpr (d % W == 0) {
+      if (k - d / W >= 0) x[k] += x[k - d / W];
+    } else {
+      x[k] += across<W - d % W>(k > 0 ? x[k - 1] : none, x[k]);
+    }
+  }
+}
+
+template <class R>
+inline void put(typename R::type* to, vd y) {
+  const auto out = rounded<R>(y);
+  memcpy(to, &out, sizeof out);
+}
+
+// The sums of each group, by its index in the leaf, and what stands before its row: use(i, m, sum, before), m elements.
+template <class E, class Use>
+inline void groups(const typename E::type* p, int64_t n, double total, const Use& use) {
+  constexpr int group = order::scan_group;
+  vd rows = splat(-0.0), row = splat(-0.0), before{};
+  for (int64_t i = 0; i < n; i += group) {
+    if (i % order::lanes == 0) {
+      rows += row;
+      before = splat(total) + rows;
+      row = splat(-0.0);
+    }
+    vd x[parts];
+    if (n - i >= group) {
+      for (int k = 0; k < parts; ++k) x[k] = E::load(p + i + k * W);
+    } else {
+      typename E::type some[group] = {};
+      for (int64_t k = 0; k < n - i; ++k) some[k] = p[i + k];
+      for (int k = 0; k < parts; ++k) x[k] = E::load(some + k * W);
+    }
+    doubled<1>(x);
+    if (!LOCKSTEP_MUTANT("scan_doubling_skips_two")) doubled<2>(x);
+    doubled<4>(x);
+    const vd last = splat(x[parts - 1][W - 1]);
+    for (int k = 0; k < parts; ++k) x[k] += row;
+    use(i, x, before);
+    row += last;
+  }
+}
+
+template <class E, class R>
+void scan(const scanned_leaf& leaf, double total) {
+  constexpr int group = order::scan_group;
+  auto* to = static_cast<typename R::type*>(leaf.dst) + leaf.shifted;
+  const int64_t wanted = leaf.n - leaf.shifted;
+  groups<E>(
+      static_cast<const typename E::type*>(leaf.src), leaf.n,
+      total, [&](int64_t i, const vd(&sum)[parts], vd before) __attribute__((always_inline)) {
+        if (wanted - i >= group) {
+          for (int k = 0; k < parts; ++k) put<R>(to + i + k * W, before + sum[k]);
+          return;
+        }
+        typename R::type some[group];
+        for (int k = 0; k < parts; ++k) put<R>(some + k * W, before + sum[k]);
+        for (int64_t k = 0; k < wanted - i; ++k) to[i + k] = some[k];
+      });
+}
+
+template <class E>
+double last(const void* src, int64_t n, double total) {
+  double result = 0;
+  groups<E>(static_cast<const typename E::type*>(src), n, total, [&](int64_t i, const vd(&sum)[parts], vd before) {
+    if (i + order::scan_group < n) return;
+    const auto at = static_cast<int>(n - i - 1);
+    result = before[0] + sum[at / W][at % W];
+  });
+  return result;
+}
+
+template <class R>
+void put_one(void* dst, double y) {
+  typename R::type some[W];
+  put<R>(some, splat(y));
+  *static_cast<typename R::type*>(dst) = some[0];
+}
+
+typedef f16_element A;
+typedef bf16_element B;
+typedef f32_element C;
+typedef f64_element D;
+}  // namespace
+
+extern const scan_kernels scanners_table;
+const scan_kernels scanners_table = {{
+                                         {{scan<A, A>, nullptr, scan<A, C>, scan<A, D>}, last<A>},
+                                         {{nullptr, scan<B, B>, scan<B, C>, scan<B, D>}, last<B>},
+                                         {{nullptr, nullptr, scan<C, C>, scan<C, D>}, last<C>},
+                                         {{nullptr, nullptr, scan<D, C>, scan<D, D>}, last<D>},
+                                     },
+                                     {put_one<A>, put_one<B>, put_one<C>, put_one<D>}};
+
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

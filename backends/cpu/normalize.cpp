@@ -1,0 +1,267 @@
+// normalize.cpp - rows divided by their norm, root mean square or spread.
+// Idea    a row is read, summed leaf by leaf and, while it is in the cache, read again and written: short rows in
+//         batches, each thread its own. Long rows that are few are shared by leaves: all threads sum, then all write.
+// Moves   every element once in and once out; twice in where a row is larger than the caches
+// Limit   the copy limit in DRAM; conversions to double and back in L2
+// Watch   a residual's sum is rounded first: h, not x + residual in double, enters the sums
+// Source  lib/order_rows.hpp, lockstep.h
+#include <cmath>
+
+#include "normalize_kernels.hpp"
+#include "ops.hpp"
+#include "order_rows.hpp"
+#include "passes.hpp"
+#include "terms.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+// A row of several MiB is written past the caches, or all of it lies in them: the whole call decides.
+constexpr int64_t streams_from = int64_t{64} << 20;  // bytes read and written
+constexpr int64_t shared_from = int64_t{256} << 10;  // bytes of a row that all threads take together
+constexpr int64_t batch_bytes = 16 << 10, most_batch = 64;
+
+struct spread {
+  double mean, divisor;
+};
+
+// What a sum over a row's leaves joins by: double (squares) or order::moments.
+struct normalizer {
+  const lockstep_queue& queue;
+  const lockstep_normalize_desc& d;
+  const char *src, *residual;
+  char *dst, *sum;
+  const void *weight, *bias;  // as the kernels want them
+  const normalize_kernels& kernels = normalizers(queue.kernels);
+  const float_sum_kernels& sums = float_sums(queue.kernels);
+  int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+  int64_t result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
+  int64_t leaves = order::leaves(d.length);
+  bool stream = d.count * d.length * (bytes + result_bytes) >= streams_from;
+
+  bool layer() const { return d.kind == LOCKSTEP_NORMALIZE_LAYER; }
+  const auto& of_type() const { return kernels.of[d.dtype - LOCKSTEP_F16]; }
+  int64_t leaf_length(int64_t k) const { return k + 1 < leaves ? order::leaf : d.length - k * order::leaf; }
+
+  // h of a leaf: where it lies, or made in buffer. first: sum is written, later passes read it there.
+  const void* leaf(int64_t row, int64_t k, void* buffer, bool first) const {
+    const int64_t at = k * order::leaf;
+    const char* x = src + (row * d.src_stride + at) * bytes;
+    if (residual == nullptr) return x;
+    char* kept = sum != nullptr ? sum + (row * d.sum_stride + at) * bytes : static_cast<char*>(buffer);
+    if (sum == nullptr || first)
+      of_type().add(x, residual + (row * d.residual_stride + at) * bytes, kept, leaf_length(k));
+    return kept;
+  }
+
+  void value_of(const void* h, int64_t n, double& squares) const {
+    sums.of[terms_of(d.dtype).squares_of_floats].rows({h, n, order::leaf, nullptr}, 1, &squares);
+  }
+  void value_of(const void* h, int64_t n, order::moments& m) const {
+    m.count = static_cast<double>(n);
+    of_type().moments(h, n, m.sum, m.m2);
+  }
+  // Leaves [first, last) of a row, from a multiple of a power of two that last - first does not exceed.
+  template <class Value>
+  Value value_of_leaves(int64_t row, int64_t first, int64_t last) const {
+    alignas(64) char buffer[order::leaf * 8];
+    order::tree<Value> tree;
+    for (int64_t k = first; k < last; ++k) {
+      Value value;
+      value_of(leaf(row, k, buffer, true), leaf_length(k), value);
+      tree.push(value);
+    }
+    return tree.total();
+  }
+
+  // The norm of F64 rows beyond the range where double keeps their squares: as NORM2.
+  double norm(int64_t row, double plain) const {
+    const bool kept = plain >= order::rescale_below && plain < INFINITY;
+    if (kept || plain != plain || d.dtype != LOCKSTEP_F64 || LOCKSTEP_MUTANT("normalize_ignores_underflow"))
+      return std::sqrt(plain);
+    alignas(64) double buffer[order::leaf];
+    double most = 0;
+    for (int64_t k = 0; k < leaves; ++k) {
+      const auto* h = static_cast<const double*>(leaf(row, k, buffer, false));
+      for (int64_t i = 0; i < leaf_length(k); ++i) most = std::max(most, std::fabs(h[i]));
+    }
+    if (!order::needs_rescale(plain, most)) return std::sqrt(plain);
+    const int e = order::rescale_exponent(std::bit_cast<uint64_t>(most));
+    const double down = std::ldexp(1.0, -e);
+    order::tree<double> tree;
+    for (int64_t k = 0; k < leaves; ++k) {
+      const auto* h = static_cast<const double*>(leaf(row, k, buffer, false));
+      for (int64_t i = 0; i < leaf_length(k); ++i) buffer[i] = h[i] * down;
+      double value;
+      value_of(buffer, leaf_length(k), value);
+      tree.push(value);
+    }
+    return std::sqrt(tree.total()) * std::ldexp(1.0, e);
+  }
+  spread spread_of(int64_t row, double squares) const {
+    if (d.kind == LOCKSTEP_NORMALIZE_RMS) return {0.0, std::sqrt(squares / static_cast<double>(d.length) + d.eps)};
+    const double n = norm(row, squares);
+    return {0.0, n < d.eps ? d.eps : n};
+  }
+  spread spread_of(int64_t, const order::moments& m) const {
+    const double n = static_cast<double>(d.length);
+    return {m.sum / n, std::sqrt(m.m2 / n + d.eps)};
+  }
+
+  void write(int64_t row, int64_t count, int64_t k, const void* h, int64_t n, const double* mean,
+             const double* divisor) const {
+    const int64_t at = k * order::leaf, each = d.dtype == LOCKSTEP_F64 ? 8 : 4;
+    const auto from = [&](const void* p) {
+      return p == nullptr
+                 ? nullptr
+                 : static_cast<const char*>(p) + (LOCKSTEP_MUTANT("weights_of_the_first_leaf") ? 0 : at * each);
+    };
+    of_type().rows[d.result - LOCKSTEP_F16]({h, dst + (row * d.dst_stride + at) * result_bytes, n, d.src_stride,
+                                             d.dst_stride, mean, divisor, from(weight), from(bias), stream},
+                                            count);
+  }
+  void write_leaves(int64_t row, const spread& s, int64_t first, int64_t last) const {
+    alignas(64) char buffer[order::leaf * 8];
+    if (residual == nullptr) {
+      const int64_t n = (last < leaves ? last * order::leaf : d.length) - first * order::leaf;
+      return write(row, 1, first, leaf(row, first, buffer, false), n, &s.mean, &s.divisor);
+    }
+    for (int64_t k = first; k < last; ++k)
+      write(row, 1, k, leaf(row, k, buffer, false), leaf_length(k), &s.mean, &s.divisor);
+  }
+
+  // Rows [first, last) by one thread.
+  template <class Value>
+  void rows(int64_t first, int64_t last) const {
+    for (int64_t row = first; row < last; ++row)
+      write_leaves(row, spread_of(row, value_of_leaves<Value>(row, 0, leaves)), 0, leaves);
+    if (stream) kernels.fence();
+  }
+  // Rows of at most a leaf, whose squares a kernel sums side by side.
+  void batches(int64_t first, int64_t last) const {
+    const int64_t batch = std::clamp<int64_t>(batch_bytes / (d.length * bytes), 1, most_batch);
+    for (int64_t row = first; row < last; row += batch) {
+      const int64_t count = std::min(batch, last - row);
+      double squares[most_batch], mean[most_batch], divisor[most_batch];
+      const char* x = src + row * d.src_stride * bytes;
+      sums.of[terms_of(d.dtype).squares_of_floats].rows({x, d.length, d.src_stride, nullptr}, count, squares);
+      for (int64_t s = 0; s < count; ++s) {
+        const spread found = spread_of(row + s, squares[s]);
+        mean[s] = found.mean, divisor[s] = found.divisor;
+      }
+      write(row, count, 0, x, d.length, mean, divisor);
+    }
+    if (stream) kernels.fence();
+  }
+
+  // One row by all threads.
+  template <class Value>
+  void together(int64_t row, void* workspace) const {
+    const int level = subtree_level(leaves, most_tasks(queue, d.length * bytes));
+    const int64_t tasks = ((leaves - 1) >> level) + 1;
+    auto* values = static_cast<Value*>(workspace);
+    const bool equal = LOCKSTEP_MUTANT("shared_rows_cut_in_equal_shares");
+    over_shares(queue, tasks, [&](int64_t t, int) {
+      const int64_t first = equal ? part_begin(leaves, t, tasks) : t << level;
+      const int64_t last = equal ? part_begin(leaves, t + 1, tasks) : std::min((t + 1) << level, leaves);
+      values[t] = value_of_leaves<Value>(row, first, last);
+    });
+    order::tree<Value> tree;
+    for (int64_t t = 0; t < tasks; ++t) tree.push(values[t], level);
+    const spread s = spread_of(row, tree.total());
+    over_shares(queue, tasks, [&](int64_t t, int) {
+      write_leaves(row, s, t << level, std::min((t + 1) << level, leaves));
+      if (stream) kernels.fence();
+    });
+  }
+
+  template <class Value>
+  void run(void* workspace) const {
+    const bool few =
+        d.count < queue.tuned->reductions.tasks_a_thread * queue.threads && d.length * bytes >= shared_from;
+    if (queue.threads > 1 && few && !forked()) {
+      for (int64_t row = 0; row < d.count; ++row) together<Value>(row, workspace);
+      return;
+    }
+    const bool batched = !layer() && residual == nullptr && leaves == 1;
+    const int64_t grain = 65536 / std::min<int64_t>(d.length, 65536);
+    over_ranges(queue, d.count, grain, [&](int64_t first, int64_t last) {
+      if (batched)
+        batches(first, last);
+      else
+        rows<Value>(first, last);
+    });
+  }
+};
+
+// ---- weight and bias ----------------------------------------------------------------
+// The kernels read F32, of F64 rows F64. Rows without a weight that have a bias are weighed by ones.
+bool as_it_is(const lockstep_normalize_desc& d) {
+  return d.weight_dtype == (d.dtype == LOCKSTEP_F64 ? LOCKSTEP_F64 : LOCKSTEP_F32);
+}
+size_t wide_bytes(const lockstep_normalize_desc& d) {
+  const size_t bytes = static_cast<size_t>(d.length) * (d.dtype == LOCKSTEP_F64 ? 8 : 4);
+  return (bytes + 255) / 256 * 256;
+}
+bool makes_weight(const lockstep_normalize_desc& d) { return d.weight != nullptr ? !as_it_is(d) : d.bias != nullptr; }
+bool makes_bias(const lockstep_normalize_desc& d) { return d.bias != nullptr && !as_it_is(d); }
+
+// from: elements of weight_dtype, or NULL for ones.
+const void* widened(const lockstep_queue& queue, const lockstep_normalize_desc& d, const void* from, void* to) {
+  over_ranges(queue, d.length, 65536, [&](int64_t first, int64_t last) {
+    auto* floats = static_cast<float*>(to);
+    auto* doubles = static_cast<double*>(to);
+    const bool f64 = d.dtype == LOCKSTEP_F64;
+    if (from == nullptr && f64) return std::fill(doubles + first, doubles + last, 1.0);
+    if (from == nullptr) return std::fill(floats + first, floats + last, 1.0f);
+    if (f64)
+      return static_cast<void>(
+          std::copy(static_cast<const float*>(from) + first, static_cast<const float*>(from) + last, doubles + first));
+    normalizers(queue.kernels)
+        .of[d.dtype - LOCKSTEP_F16]
+        .widen(static_cast<const uint16_t*>(from) + first, last - first, floats + first);
+  });
+  return to;
+}
+
+size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d) {
+  const int64_t bytes = d.length * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+  return static_cast<size_t>(most_tasks(*queue, bytes)) * 32;
+}
+size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_normalize_desc& d = call->normalize;
+  return (static_cast<size_t>(makes_weight(d)) + static_cast<size_t>(makes_bias(d))) * wide_bytes(d) +
+         joins_bytes(queue, d);
+}
+
+lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_normalize_desc& d = call->normalize;
+  auto* room = static_cast<char*>(call->workspace);
+  const void *weight = d.weight, *bias = d.bias;
+  if (makes_weight(d)) weight = widened(*queue, d, d.weight, room), room += wide_bytes(d);
+  if (makes_bias(d)) bias = widened(*queue, d, d.bias, room), room += wide_bytes(d);
+  const normalizer n{*queue,
+                     d,
+                     static_cast<const char*>(call->src),
+                     static_cast<const char*>(d.residual),
+                     static_cast<char*>(call->dst),
+                     static_cast<char*>(d.sum),
+                     weight,
+                     bias};
+  if (n.layer())
+    n.run<order::moments>(room);
+  else
+    n.run<double>(room);
+  return LOCKSTEP_OK;
+}
+
+const lockstep_variant rows[] = {
+    {"cached",
+     "a row is summed and, still in the cache, written; long rows that are few by leaves, all threads on each", 0,
+     nullptr, nullptr, workspace, launch},
+    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_normalize},
+};
+}  // namespace
+
+const lockstep_table normalize_table = {rows, sizeof rows / sizeof *rows};
+}  // namespace lockstep::cpu

@@ -1,0 +1,162 @@
+// passes.hpp - one sequence, by one thread or by all: how its chunks are shared out and in what order they are read.
+#pragma once
+
+#include <algorithm>
+
+#include "parallel.hpp"
+#include "sequences.hpp"
+
+namespace lockstep::cpu {
+
+enum class pass {
+  straight,
+  alternating,  // each pass goes the other way than the thread's last
+  two_streams,  // two places of the sequence are read side by side
+};
+
+// A pass begins with what the thread's last one has left in the caches, where a pass from the start begins with what
+// its end has driven out.
+inline bool other_way() {
+  static thread_local bool back = true;
+  return back = !back;
+}
+
+// The aligned subtree t of 2^level chunks of a sequence.
+template <class R>
+typename R::value reduce_subtree(const R& r, const vector_view& v, int level, int64_t t) {
+  const int64_t chunks = chunks_of<R>(v.n);
+  typename R::join join;
+  push_chunks(r, v, t << level, (t + 1) << level < chunks ? (t + 1) << level : chunks, join);
+  return join.total();
+}
+
+// Subtrees t and u > t side by side.
+template <class R>
+void reduce_two(const lockstep_queue& queue, const R& r, const vector_view& v, int level, int64_t t, int64_t u,
+                typename R::value* values) {
+  const int64_t chunks = chunks_of<R>(v.n), whole = v.n / R::chunk, end_t = (t + 1) << level;
+  const int64_t end_u = (u + 1) << level < chunks ? (u + 1) << level : chunks;
+  int64_t a = t << level, b = u << level;
+  typename R::join one, two;
+  const int64_t ahead = std::min(end_t - a, queue.tuned->reductions.stagger);
+  push_chunks(r, v, a, a + ahead, one);
+  a += ahead;
+  const int64_t of_t = end_t - a, of_u = (end_u < whole ? end_u : whole) - b;
+  for (int64_t left = of_t < of_u ? of_t : of_u; left > 0;) {
+    const int64_t count = left < together ? left : together;
+    typename R::value of_a[together], of_b[together];
+    const int64_t at_a = a * R::chunk, at_b = b * R::chunk;
+    r.two(v.begin + at_a * v.bytes, v.begin + at_b * v.bytes, count, at_a, at_b, of_a, of_b);
+    for (int64_t k = 0; k < count; ++k) one.push(of_a[k], 0), two.push(of_b[k], 0);
+    a += count, b += count, left -= count;
+  }
+  push_chunks(r, v, a, end_t, one);
+  if (!LOCKSTEP_MUTANT("second_stream_without_its_tail")) push_chunks(r, v, b, end_u, two);
+  values[t] = one.total();
+  values[u] = two.total();
+}
+
+// Takes chunks of neighbouring subtrees, `each` of them one.
+template <class R>
+struct subtree_totals {
+  int64_t each;
+  typename R::value* to;
+  int64_t taken = 0;
+  typename R::join join = {};
+
+  void push(const typename R::value& value, int) {
+    join.push(value, 0);
+    if (++taken == each) end();
+  }
+  void end() {
+    if (taken == 0) return;
+    *to++ = join.total();
+    join = {};
+    taken = 0;
+  }
+};
+
+// Aligned subtrees [first, last): from the last to the first if back, else as one run.
+template <class R>
+void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first, int64_t last, bool back,
+                     typename R::value* values) {
+  if (!back) {
+    subtree_totals<R> totals{int64_t{1} << level, values + first};
+    push_chunks(r, v, first << level, std::min(last << level, chunks_of<R>(v.n)), totals);
+    return totals.end();
+  }
+  for (int64_t t = last - 1; t >= first; --t)
+    values[LOCKSTEP_MUTANT("parts_in_the_order_of_the_pass") ? first + last - 1 - t : t] =
+        reduce_subtree(r, v, level, t);
+}
+
+inline int64_t most_tasks(const lockstep_queue& queue, int64_t bytes) {
+  const reduction_tuning& tuned = queue.tuned->reductions;
+  const int64_t few = tuned.tasks_a_thread * queue.threads, many = tuned.stolen_a_thread * queue.threads;
+  return bytes < tuned.stolen_from ? few : std::clamp(bytes / tuned.task_bytes, few, many);
+}
+
+// The values of aligned subtrees of 2^level chunks each, joined in order.
+template <class R>
+typename R::value join_subtrees(const typename R::value* values, int64_t count, int level) {
+  typename R::join join;
+  for (int64_t t = 0; t < count; ++t) join.push(values[t], level);
+  return join.total();
+}
+
+// Of count subtrees, how many are read beside another: the first half with the second.
+template <pass P>
+int64_t pairs_of(const vector_view& v, int64_t count) {
+  return P == pass::two_streams && v.as_is() ? count / 2 : 0;
+}
+
+// A sequence by one thread.
+template <pass P, class R>
+typename R::value reduce_alone(const lockstep_queue& queue, const R& r, const vector_view& v) {
+  const int64_t chunks = chunks_of<R>(v.n);
+  if constexpr (P == pass::straight) {
+    typename R::join join;
+    push_chunks(r, v, 0, chunks, join);
+    return join.total();
+  } else {
+    constexpr int64_t subtrees = 16;  // at most; of 9 to 16 at most one is read on its own
+    const int64_t most =
+        P == pass::two_streams ? subtrees : std::min(subtrees, queue.tuned->reductions.parts_of_a_pass);
+    const int level = subtree_level(chunks, most);
+    typename R::value values[subtrees];
+    const int64_t count = ((chunks - 1) >> level) + 1, pairs = pairs_of<P>(v, count);
+    for (int64_t t = 0; t < pairs; ++t) reduce_two(queue, r, v, level, t, t + pairs, values);
+    reduce_subtrees(r, v, level, 2 * pairs, count, P == pass::alternating && other_way(), values);
+    return join_subtrees<R>(values, count, level);
+  }
+}
+
+// A sequence by all threads. workspace: most_tasks() values.
+template <pass P, class R>
+typename R::value reduce_together(const lockstep_queue& queue, const R& r, const vector_view& v, void* workspace) {
+  const int64_t chunks = chunks_of<R>(v.n);
+  const int level = subtree_level(chunks, most_tasks(queue, v.n * v.bytes));
+  const int64_t tasks = ((chunks - 1) >> level) + 1, pairs = pairs_of<P>(v, tasks);
+  auto* values = static_cast<typename R::value*>(workspace);
+  if (P == pass::two_streams || (P == pass::straight && v.n >= queue.tuned->reductions.stolen_from / v.bytes)) {
+    over_shares(queue, tasks - pairs, [&](int64_t t, int) {
+      if (t < pairs)
+        reduce_two(queue, r, v, level, t, t + pairs, values);
+      else
+        values[t + pairs] = reduce_subtree(r, v, level, t + pairs);
+    });
+    return join_subtrees<R>(values, tasks, level);
+  }
+  const bool back = P == pass::alternating && other_way();
+  over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
+    if (!LOCKSTEP_MUTANT("tree_cut_in_equal_shares")) return reduce_subtrees(r, v, level, first, last, back, values);
+    for (int64_t t = first; t < last; ++t) {
+      typename R::join join;
+      push_chunks(r, v, t * chunks / tasks, (t + 1) * chunks / tasks, join);
+      values[t] = join.total();
+    }
+  });
+  return join_subtrees<R>(values, tasks, level);
+}
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,358 @@
+// reduction_rows.hpp - the rows that reduce and square_sum share: each goes through a call's sequences in a way of its
+// own. An op gives run(queue, call, cached, body), which calls body(reduction, results) for what the call asks for;
+// results are taken by done(s, value, again), once for each sequence that has elements, by any thread, and empty(s) for
+// the others. again(R, view) reduces the whole sequence once more, as the row does.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "mutant.hpp"
+#include "ops.hpp"
+#include "passes.hpp"
+#include "terms.hpp"
+#include "tiny_rows.hpp"
+
+namespace lockstep::cpu {
+
+template <class Done, class Empty>
+struct results {
+  Done done;
+  Empty empty;
+};
+template <class Done, class Empty>
+results(Done, Empty) -> results<Done, Empty>;
+
+template <pass P>
+struct alone_again {
+  const lockstep_queue& queue;
+  template <class R>
+  typename R::value operator()(const R& r, const vector_view& v) const {
+    return reduce_alone<P>(queue, r, v);
+  }
+};
+template <pass P>
+struct together_again {
+  const lockstep_queue& queue;
+  void* workspace;
+  template <class R>
+  typename R::value operator()(const R& r, const vector_view& v) const {
+    return reduce_together<P>(queue, r, v, workspace);
+  }
+};
+
+inline bool finds_extremes(const lockstep_reduce_desc& d) {
+  return d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMIN ||
+         d.reduction == LOCKSTEP_ARGMAX;
+}
+inline bool sums_floats(const lockstep_reduce_desc& d) { return !finds_extremes(d) && terms_of(d.dtype).floats; }
+// What a task hands over; the norm of a sequence reduces it in other ways too.
+inline size_t value_bytes(const lockstep_reduce_desc& d) {
+  if (d.reduction == LOCKSTEP_NORM2) return std::max({sizeof(wide), sizeof(extreme), sizeof(double)});
+  return finds_extremes(d) ? sizeof(extreme) : sums_floats(d) ? sizeof(double) : sizeof(wide);
+}
+inline int64_t chunk_of(const lockstep_reduce_desc& d) { return sums_floats(d) ? order::leaf : exact_chunk; }
+
+// body(first, last): ranges of a call's sequences.
+template <class Body>
+void over_sequences(const lockstep_queue& queue, const sequences& q, int64_t grain, const Body& body) {
+  const int64_t bytes = q.elements() * q.bytes;
+  if (queue.threads == 1 || bytes < queue.tuned->reductions.stolen_from)
+    return over_ranges(queue, q.d.count, grain, body);
+  const int64_t tasks = std::min(q.d.count, most_tasks(queue, bytes));
+  over_shares(queue, tasks,
+              [&](int64_t t, int) { body(part_begin(q.d.count, t, tasks), part_begin(q.d.count, t + 1, tasks)); });
+}
+
+// ---- columns --------------------------------------------------------------------
+template <class R, class To>
+void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
+  const int64_t chunks = chunks_of<R>(q.d.length), blocks = (q.d.count - 1) / column_block + 1;
+  const int64_t most = queue.tuned->reductions.tasks_a_thread * queue.threads;
+  const int level = subtree_level(chunks, blocks < most ? (most - 1) / blocks + 1 : 1);
+  const int64_t subtrees = ((chunks - 1) >> level) + 1;
+  typedef typename R::value value;
+  const auto done = [&](int64_t s, const value& v) { to.done(s, v, alone_again<pass::straight>{queue}); };
+  auto* partial = static_cast<value*>(workspace);
+  const auto width_of = [&](int64_t block) {
+    const int64_t left = q.d.count - block * column_block;
+    return left < column_block ? left : column_block;
+  };
+  over_tasks(queue, blocks * subtrees, [&](int64_t task) {
+    const int64_t block = task % blocks, subtree = task / blocks, width = width_of(block);
+    const int64_t first = subtree << level, last = (subtree + 1) << level < chunks ? (subtree + 1) << level : chunks;
+    typename R::column_join join;
+    alignas(64) value values[column_block];
+    for (int64_t c = first; c < last; ++c) {
+      const int64_t row = c * R::chunk, n = q.d.length - row < R::chunk ? q.d.length - row : R::chunk;
+      r.columns(q.src + (row * q.d.element_stride + block * column_block) * q.bytes, n, q.d.element_stride, width, row,
+                values);
+      join.push(values, width, 0);
+    }
+    join.total(values, width);
+    if (subtrees == 1) {
+      for (int64_t k = 0; k < width; ++k) done(block * column_block + k, values[k]);
+    } else {
+      std::memcpy(partial + task * column_block, values, static_cast<size_t>(width) * sizeof(value));
+    }
+  });
+  if (subtrees == 1) return;
+  over_ranges(queue, q.d.count, column_block, [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; ++s) {
+      typename R::join join;
+      for (int64_t t = 0; t < subtrees; ++t)
+        join.push(partial[(t * blocks + s / column_block) * column_block + s % column_block], level);
+      done(s, join.total());
+    }
+  });
+}
+
+struct by_columns {
+  static constexpr bool cached = false;
+  static const char* refuses(const sequences& q) {
+    const bool beside = q.d.offsets == nullptr && q.d.sequence_stride == 1 && q.d.element_stride > 1 && q.d.length > 1;
+    return beside ? nullptr : "needs sequences side by side: sequence_stride 1, element_stride and length above 1";
+  }
+  static bool yields(const lockstep_queue& queue, const sequences& q) {
+    return q.d.count < queue.tuned->reductions.few_columns;
+  }
+  // blocks * subtrees <= tasks + blocks, where blocks < tasks.
+  static int64_t values(const lockstep_queue& queue, const sequences&) {
+    return 2 * queue.tuned->reductions.tasks_a_thread * queue.threads * column_block;
+  }
+  template <class R, class To>
+  static void run(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
+    reduce_columns(queue, r, q, workspace, to);
+  }
+};
+
+// ---- sequences one after the other, or side by side on several threads -------------
+// Sequences [first, last), by one thread: packed ones of at most a chunk go to the kernel in batches, the others one by
+// one; those that taken(n) says of are not this thread's.
+template <pass P, class R, class To, class Taken>
+void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, int64_t first, int64_t last,
+                  const To& to, const Taken& taken) {
+  constexpr int64_t batch = 256;
+  const alone_again<P> again{queue};
+  const auto fits = [&](int64_t s) { return q.packed() && q.length(s) <= R::chunk && !taken(q.length(s)); };
+  for (int64_t s = first; s < last;) {
+    if (!fits(s)) {
+      if (const int64_t n = q.length(s); n == 0)
+        to.empty(s);
+      else if (!taken(n))
+        to.done(s, reduce_alone<P>(queue, r, q.view(s)), again);
+      ++s;
+      continue;
+    }
+    int64_t count = 1;
+    while (count < batch && s + count < last && fits(s + count)) ++count;
+    typename R::value values[batch];
+    if (q.d.offsets != nullptr)
+      r.rows({q.src, 0, 0, q.d.offsets + s}, count, values);
+    else
+      r.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, count, values);
+    for (int64_t k = 0; k < count; ++k, ++s) {
+      if (q.length(s) == 0)
+        to.empty(s);
+      else
+        to.done(s, values[k], again);
+    }
+  }
+}
+
+inline bool splits(const lockstep_queue& queue) { return queue.threads > 1 && !forked(); }
+
+// Sequences of one length.
+template <pass P, class R, class To>
+void reduce_lanes(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
+  if (q.d.length == 0) {
+    for (int64_t s = 0; s < q.d.count; ++s) to.empty(s);
+    return;
+  }
+  const reduction_tuning& tuned = queue.tuned->reductions;
+  // By all threads, unless there are enough of them to share out whole.
+  if (splits(queue) && q.d.count < tuned.tasks_a_thread * queue.threads && q.d.length > tuned.long_bytes / q.bytes) {
+    for (int64_t s = 0; s < q.d.count; ++s)
+      to.done(s, reduce_together<P>(queue, r, q.view(s), workspace), together_again<P>{queue, workspace});
+    return;
+  }
+  const int64_t grain = q.d.length >= tuned.grain_elements ? 1 : tuned.grain_elements / q.d.length + 1;
+  over_sequences(queue, q, grain, [&](int64_t first, int64_t last) {
+    reduce_range<P>(queue, r, q, first, last, to, [](int64_t) { return false; });
+  });
+}
+
+inline bool beyond_caches(const lockstep_queue& queue, const sequences& q) {
+  const int64_t most = queue.tuned->reductions.cached_bytes(q.bytes);
+  return most == 0 || q.elements() * q.bytes > most;
+}
+
+template <pass P, bool Cached>
+struct by_lanes {
+  static constexpr bool cached = Cached;
+  static const char* refuses(const sequences& q) {
+    if (q.d.offsets != nullptr && !LOCKSTEP_MUTANT("lanes_take_segments")) return "needs sequences of one length";
+    if (P == pass::two_streams && !q.packed()) return "needs elements without gaps";
+    if (P == pass::alternating && q.d.count > 1) return "needs one sequence";
+    if (P != pass::straight && q.d.length < 2 * chunk_of(q.d))
+      return sums_floats(q.d) ? "needs 4096 elements, two leaves" : "needs 16384 elements, two chunks";
+    if (Cached && !sums_floats(q.d)) return "needs a sum of floats";
+    return Cached && q.d.length < order::leaf ? "needs 2048 elements, a leaf" : nullptr;
+  }
+  static bool yields(const lockstep_queue& queue, const sequences& q) {
+    if (Cached && beyond_caches(queue, q)) return true;
+    const reduction_tuning& tuned = queue.tuned->reductions;
+    const int64_t bytes = q.d.length * q.bytes;
+    if (P == pass::two_streams) {
+      const bool early = finds_extremes(q.d) && q.bytes == 4 && queue.threads == 1;
+      return (q.bytes == 2 && !tuned.two_streams_of_2_bytes) ||
+             bytes < (early ? tuned.two_extremes_from : tuned.two_streams_from);
+    }
+    // Threads that take what others have left begin anywhere.
+    if (P == pass::alternating)
+      return bytes < tuned.alternating_from * queue.threads || bytes >= tuned.alternating_below ||
+             (queue.threads > 1 && bytes >= tuned.stolen_from);
+    return false;
+  }
+  static int64_t values(const lockstep_queue& queue, const sequences& q) {
+    return most_tasks(queue, q.d.length * q.bytes);
+  }
+  template <class R, class To>
+  static void run(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
+    reduce_lanes<P>(queue, r, q, workspace, to);
+  }
+};
+
+// ---- segments -------------------------------------------------------------------
+template <class R, class To>
+void reduce_segments(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
+  const reduction_tuning& tuned = queue.tuned->reductions;
+  const bool split = splits(queue);
+  const auto is_long = [&](int64_t n) { return split && n > tuned.long_bytes / q.bytes; };
+  const int64_t first_element = q.d.offsets[0], elements = q.elements();
+  bool any_short = !is_long(elements);
+  if (!any_short) {
+    for (int64_t s = 0; s < q.d.count; ++s) {
+      if (!is_long(q.length(s)))
+        any_short = true;
+      else
+        to.done(s, reduce_together<pass::straight>(queue, r, q.view(s), workspace),
+                together_again<pass::straight>{queue, workspace});
+    }
+  }
+  if (!any_short) return;
+  // Ranges of about equal work, in elements. work(s) grows with s.
+  const int64_t share = tuned.tasks_a_thread * queue.threads;
+  const auto cost = static_cast<double>(tuned.segment_cost);
+  const auto work = [&](int64_t s) {
+    return static_cast<double>(q.d.offsets[s] - first_element) + cost * static_cast<double>(s);
+  };
+  const double total = work(q.d.count);
+  const auto cut = [&](int64_t t) {
+    int64_t low = 0, high = q.d.count;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (work(middle) * static_cast<double>(share) < total * static_cast<double>(t))
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return t == share ? q.d.count : low;
+  };
+  const bool few = total < static_cast<double>(tuned.grain_elements);
+  over_tasks(queue, few ? 1 : share, [&](int64_t t) {
+    reduce_range<pass::straight>(queue, r, q, few ? 0 : cut(t), few ? q.d.count : cut(t + 1), to, is_long);
+  });
+}
+
+template <bool Cached>
+struct by_segments {
+  static constexpr bool cached = Cached;
+  static const char* refuses(const sequences& q) {
+    if (q.d.offsets == nullptr) return "needs segments, sequences of lengths of their own";
+    return Cached && !sums_floats(q.d) ? "needs a sum of floats" : nullptr;
+  }
+  static bool yields(const lockstep_queue& queue, const sequences& q) { return Cached && beyond_caches(queue, q); }
+  static int64_t values(const lockstep_queue& queue, const sequences&) {
+    return queue.tuned->reductions.stolen_a_thread * queue.threads;
+  }
+  template <class R, class To>
+  static void run(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
+    reduce_segments(queue, r, q, workspace, to);
+  }
+};
+
+// ---- many short rows of one length, whose results go straight to dst ----------------
+inline const char* not_tiny_rows(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_reduce_desc& d = call->reduce;
+  const bool extremes = finds_extremes(d);
+  if (!sums_floats(d) && !extremes) return "sums of integers are checked one by one";
+  const dtype_terms terms = terms_of(d.dtype);
+  const tiny_row_kernels& kernels = tiny_rows(queue->kernels);
+  const float_term term = d.reduction == LOCKSTEP_SUM ? terms.sum_of_floats : terms.squares_of_floats;
+  if (extremes ? kernels.extremes[terms.largest] == nullptr : kernels.sums[term] == nullptr)
+    return "has no kernel for this dtype";
+  if (d.offsets != nullptr || d.element_stride != 1) return "needs rows of one length without gaps";
+  if (d.length >= 1 && d.length <= (extremes ? tiny_extreme : tiny_sum)) return nullptr;
+  return extremes ? "needs rows of 1 to 7 elements to find extremes" : "needs rows of 1 to 3 elements to sum";
+}
+inline const char* not_short_rows(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_reduce_desc& d = call->reduce;
+  if (!sums_floats(d) && !finds_extremes(d)) return "sums of integers are checked one by one";
+  if (d.offsets != nullptr || d.element_stride != 1) return "needs rows of one length without gaps";
+  return d.length < 1 || d.length > order::leaf ? "needs rows of 1 to 2048 elements" : nullptr;
+}
+inline int few_or_long_rows(const lockstep_queue* queue, const lockstep_call* call) {
+  const reduction_tuning& tuned = queue->tuned->reductions;
+  return call->reduce.count < tuned.few_rows || call->reduce.length > tuned.short_row;
+}
+// rows(first, last): ranges of the call's rows.
+template <class Rows>
+void over_short_rows(const lockstep_queue& queue, const sequences& q, const Rows& rows) {
+  over_sequences(queue, q, queue.tuned->reductions.grain_elements / q.d.length + 1, rows);
+}
+
+// ---- the table ----------------------------------------------------------------------
+template <class Op, class Way>
+constexpr lockstep_variant reduction_row(const char* name, const char* idea) {
+  return {name,
+          idea,
+          0,
+          [](const lockstep_queue*, const lockstep_call* call) { return Way::refuses(sequences(*call)); },
+          [](const lockstep_queue* queue, const lockstep_call* call) {
+            return static_cast<int>(Way::yields(*queue, sequences(*call)));
+          },
+          [](const lockstep_queue* queue, const lockstep_call* call) {
+            return static_cast<size_t>(Way::values(*queue, sequences(*call))) * value_bytes(call->reduce);
+          },
+          [](lockstep_queue* queue, const lockstep_call* call) {
+            return Op::run(*queue, *call, Way::cached, [&](const auto& r, const auto& to) {
+              Way::run(*queue, r, sequences(*call), call->workspace, to);
+            });
+          }};
+}
+
+template <class Op>
+constexpr lockstep_variant reduction_rows[] = {
+    {"tiny_rows", "many rows of a few elements: code for each length, a row a lane where rows touch", 0, not_tiny_rows,
+     few_or_long_rows, nullptr, Op::tiny_rows},
+    {"short_rows", "many rows of one length, a register of them at a time, results straight to dst", 0, not_short_rows,
+     few_or_long_rows, nullptr, Op::short_rows},
+    reduction_row<Op, by_columns>("columns", "sequences that lie side by side: vectors run across them"),
+    reduction_row<Op, by_segments<true>>("segments_cached", "as segments, leaves as from a cache: no reads ahead"),
+    reduction_row<Op, by_segments<false>>("segments", "sequences of lengths of their own, shared out by elements"),
+    reduction_row<Op, by_lanes<pass::two_streams, false>>(
+        "streams", "as lanes, two places of a sequence read side by side: what does not fit the caches"),
+    reduction_row<Op, by_lanes<pass::alternating, true>>("alternating_cached",
+                                                         "as lanes_cached, each pass the other way than the last"),
+    reduction_row<Op, by_lanes<pass::alternating, false>>(
+        "alternating", "as lanes, each pass the other way than the last: what just fits the caches"),
+    reduction_row<Op, by_lanes<pass::straight, true>>("lanes_cached",
+                                                      "as lanes, leaves as from a cache: no reads ahead"),
+    reduction_row<Op, by_lanes<pass::straight, false>>(
+        "lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads"),
+    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, Op::reference}};
+template <class Op>
+constexpr lockstep_table reduction_table = {reduction_rows<Op>, sizeof reduction_rows<Op> / sizeof *reduction_rows<Op>};
+
+}  // namespace lockstep::cpu

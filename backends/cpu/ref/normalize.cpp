@@ -1,0 +1,106 @@
+// normalize.cpp (ref) - the definition: rows less their mean, divided, weighed,
+// rounded once.
+#include "../ops.hpp"
+#include "fixed_order.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+// y rounded to an element of dtype.
+double as_element(lockstep_dtype dtype, double y) {
+  if (dtype == LOCKSTEP_F64) return y;
+  if (dtype == LOCKSTEP_F32) return static_cast<float>(y);
+  uint64_t half = 0;  // room for any dtype
+  ref::store(dtype, &half, 0, y);
+  return ref::widened(&half, dtype, 0);
+}
+
+// x of a row, or x + residual as an element of the same type.
+struct row_elements {
+  const lockstep_normalize_desc& d;
+  const void* src;
+  int64_t row;
+
+  double operator()(int64_t i) const {
+    const double x = ref::widened(src, d.dtype, row * d.src_stride + i);
+    if (d.residual == nullptr) return x;
+    return as_element(d.dtype, x + ref::widened(d.residual, d.dtype, row * d.residual_stride + i));
+  }
+};
+
+struct part {
+  double count, sum, squares;  // squares of what is left without the mean
+};
+part part_of(int64_t first, int64_t last, int64_t n, const row_elements& h) {
+  if (last - first == 1) {
+    const int64_t begin = first * 2048, end = n < last * 2048 ? n : last * 2048;
+    const double count = static_cast<double>(end - begin);
+    const double sum = ref::leaf_sum(begin, end, [&](double acc, int64_t i) { return acc + h(i); });
+    const double mean = sum / count;
+    return {count, sum, ref::leaf_sum(begin, end, [&](double acc, int64_t i) {
+              const double off = h(i) - mean;
+              return std::fma(off, off, acc);
+            })};
+  }
+  int64_t left = 1;
+  while (2 * left < last - first) left *= 2;
+  const part a = part_of(first, first + left, n, h), b = part_of(first + left, last, n, h);
+  const double apart = b.sum / b.count - a.sum / a.count, count = a.count + b.count;
+  const double weight = a.count * (b.count / count);
+  return {count, a.sum + b.sum, (a.squares + b.squares) + (apart * apart) * weight};
+}
+
+double norm(int64_t n, bool f64, const row_elements& h) {
+  const double plain = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(h(i), h(i), acc); });
+  bool finite = true;
+  double largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    finite = finite && std::isfinite(h(i));
+    largest = std::fmax(largest, std::fabs(h(i)));
+  }
+  if (!f64 || !finite || largest == 0 || (plain >= 0x1p-900 && plain < INFINITY)) return std::sqrt(plain);
+  const int e = largest < 0x1p-1022 ? -1022 : std::ilogb(largest);
+  const double down = std::ldexp(1.0, -e);
+  const double scaled =
+      ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(h(i) * down, h(i) * down, acc); });
+  return std::sqrt(scaled) * std::ldexp(1.0, e);
+}
+
+}  // namespace
+
+lockstep_status ref_normalize(lockstep_queue*, const lockstep_call* call) {
+  const lockstep_normalize_desc& d = call->normalize;
+  const int64_t n = d.length;
+  const double count = static_cast<double>(n);
+  const bool f64 = d.dtype == LOCKSTEP_F64;
+  for (int64_t r = 0; r < d.count; ++r) {
+    const row_elements h{d, call->src, r};
+    double mean = 0, divisor = 0;
+    if (d.kind == LOCKSTEP_NORMALIZE_L2) {
+      divisor = norm(n, f64, h);
+      if (divisor < d.eps) divisor = d.eps;
+    } else if (d.kind == LOCKSTEP_NORMALIZE_RMS) {
+      const double squares = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(h(i), h(i), acc); });
+      divisor = std::sqrt(squares / count + d.eps);
+    } else {
+      const part whole = part_of(0, (n - 1) / 2048 + 1, n, h);
+      mean = whole.sum / count;
+      divisor = std::sqrt(whole.squares / count + d.eps);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const double x = h(i);
+      double y = f64 ? (x - mean) / divisor : (x - mean) * (1 / divisor);
+      const double weight = d.weight != nullptr ? ref::widened(d.weight, d.weight_dtype, i) : 1;
+      const double bias = d.bias != nullptr ? ref::widened(d.bias, d.weight_dtype, i) : 0;
+      if (d.bias != nullptr)
+        y = std::fma(y, weight, bias);
+      else
+        y = y * weight;
+      if (d.sum != nullptr) ref::store(d.dtype, d.sum, r * d.sum_stride + i, x);
+      ref::store(d.result, call->dst, r * d.dst_stride + i, y);
+    }
+  }
+  return LOCKSTEP_OK;
+}
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,253 @@
+// scan.cpp - running sums, minima and maxima of sequences: dst[i] = reduction of elements 0 to i, or 0 to i - 1.
+// Idea    a leaf of 2,048 elements is read twice: for its value, which the leaves behind it need, and, while it is in
+//         the cache, for its results. A long sequence goes by blocks that all threads share: values, then what stands
+//         before each leaf, then results. Many sequences: each thread its own, neighbours by tiles.
+// Moves   every element and every result once
+// Limit   the copy limit in DRAM
+// Watch   what stands before a leaf is the tree over the leaves before it, not a running sum; in place a shifted
+//         result stands where the next leaf begins
+// Source  lib/order_rows.hpp
+#include "ops.hpp"
+#include "scan_kinds.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+constexpr int64_t leaf = order::leaf;
+constexpr int64_t shared_from = int64_t{256} << 10;  // bytes of a sequence that all threads take together
+constexpr int64_t block_leaves = 32;                 // a thread's share of a block: in L2 with its results
+constexpr int64_t most_tile = 16;                    // neighbouring sequences whose elements are copied together
+
+struct call_of {
+  const lockstep_scan_desc& d;
+  const char* src;
+  char* dst;
+  int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+  int64_t result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
+
+  explicit call_of(const lockstep_call* call)
+      : d(call->scan), src(static_cast<const char*>(call->src)), dst(static_cast<char*>(call->dst)) {}
+  int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
+  int64_t elements() const { return d.offsets != nullptr ? d.offsets[d.count] - d.offsets[0] : d.count * d.length; }
+  const char* from(int64_t s, int64_t i) const {
+    return src + (d.offsets != nullptr ? (d.offsets[s] + i) * d.element_stride
+                                       : s * d.sequence_stride + i * d.element_stride) *
+                     bytes;
+  }
+  char* to(int64_t s, int64_t i) const {
+    return dst + (d.offsets != nullptr ? (d.offsets[s] + i) * d.dst_element_stride
+                                       : s * d.dst_sequence_stride + i * d.dst_element_stride) *
+                     result_bytes;
+  }
+  bool shifted() const { return d.exclusive != 0; }
+  bool packed() const { return d.element_stride == 1 && d.dst_element_stride == 1; }
+  // Sequences of a tile: neighbours in memory, on one side or both.
+  int64_t tile() const {
+    const bool beside =
+        d.offsets == nullptr && !packed() && d.count > 1 && (d.sequence_stride == 1 || d.dst_sequence_stride == 1);
+    return beside ? std::min(most_tile, d.count) : 1;
+  }
+  size_t tile_bytes() const { return packed() ? 0 : static_cast<size_t>(tile() * leaf * (bytes + result_bytes)); }
+};
+
+// n elements of `count` neighbours, packed one sequence after the other, leaf apart; or back.
+template <class T>
+void gather(const char* from, int64_t stride, int64_t between, int64_t count, int64_t n, void* to) {
+  const auto* x = reinterpret_cast<const T*>(from);
+  auto* y = static_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < count; ++c) y[c * leaf + i] = x[i * stride + c * between];
+}
+template <class T>
+void scatter(const void* from, char* to, int64_t stride, int64_t between, int64_t count, int64_t n) {
+  const auto* x = static_cast<const T*>(from);
+  auto* y = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < count; ++c) y[i * stride + c * between] = x[c * leaf + i];
+}
+template <class Body>
+void by_width(int64_t bytes, const Body& body) {
+  if (bytes == 2) return body(uint16_t{});
+  if (bytes == 4) return body(uint32_t{});
+  body(uint64_t{});
+}
+
+template <class K>
+struct scanner {
+  const lockstep_queue& queue;
+  const call_of& c;
+  const K& kind;
+  typedef typename K::value value;
+
+  // The results of one packed leaf behind `total`; the first one of a shifted leaf is `entering`.
+  template <class Total, class Last>
+  void leaf_results(const void* x, void* y, int64_t n, const Total& total, const Last& entering, int64_t s) const {
+    if (!c.shifted()) return kind.scan({x, y, n, false}, total, s);
+    alignas(64) char copied[leaf * 8];  // in place a result would stand on the next element
+    if (x == y && !LOCKSTEP_MUTANT("scan_in_place_not_copied"))
+      x = std::memcpy(copied, x, static_cast<size_t>(n * c.bytes));
+    if (n > 1) kind.scan({x, y, n, true}, total, s);
+    kind.put(y, entering, s);
+  }
+
+  // A packed sequence.
+  void packed(int64_t s) const {
+    const int64_t length = c.length(s);
+    typename K::before before;
+    auto entering = kind.first();
+    for (int64_t at = 0; at < length; at += leaf) {
+      const int64_t n = std::min(leaf, length - at);
+      const char* x = c.from(s, at);
+      const auto total = before.total();
+      auto next = kind.first();
+      if (at + leaf < length) {
+        before.push(kind.of_leaf(x, n));
+        if (c.shifted()) next = kind.last(x, n, total);
+      }
+      leaf_results(x, c.to(s, at), n, total, entering, s);
+      entering = next;
+    }
+  }
+
+  // Sequences [first, last), at most a tile of them and of one length, by way of `room`.
+  void tile(int64_t first, int64_t last, char* room) const {
+    const int64_t count = last - first, length = c.length(first);
+    char* results = room + count * leaf * c.bytes;
+    typename K::before before[most_tile];
+    decltype(kind.first()) entering[most_tile];
+    for (int64_t k = 0; k < count; ++k) entering[k] = kind.first();
+    for (int64_t at = 0; at < length; at += leaf) {
+      const int64_t n = std::min(leaf, length - at);
+      by_width(c.bytes, [&](auto t) {
+        gather<decltype(t)>(c.from(first, at), c.d.element_stride, c.d.sequence_stride, count, n, room);
+      });
+      for (int64_t k = 0; k < count; ++k) {
+        const char* x = room + k * leaf * c.bytes;
+        const auto total = before[k].total();
+        leaf_results(x, results + k * leaf * c.result_bytes, n, total, entering[k], first + k);
+        if (at + leaf >= length) continue;
+        before[k].push(kind.of_leaf(x, n));
+        if (c.shifted()) entering[k] = kind.last(x, n, total);
+      }
+      by_width(c.result_bytes, [&](auto t) {
+        scatter<decltype(t)>(results, c.to(first, at), c.d.dst_element_stride, c.d.dst_sequence_stride, count, n);
+      });
+    }
+  }
+
+  // One long packed sequence by all threads, block by block.
+  void together(int64_t s, void* workspace) const {
+    const int64_t length = c.length(s), leaves = order::leaves(length), block = block_leaves * queue.threads;
+    auto* values = static_cast<value*>(workspace);
+    typedef decltype(kind.first()) edge;
+    typedef decltype(std::declval<typename K::before>().total()) total_type;
+    auto* totals = reinterpret_cast<total_type*>(values + block);
+    auto* edges = reinterpret_cast<edge*>(totals + block);
+    const auto elements = [&](int64_t k) { return std::min(leaf, length - k * leaf); };
+    typename K::before before;
+    auto entering = kind.first();
+    for (int64_t first = 0; first < leaves; first += block) {
+      const int64_t count = std::min(block, leaves - first);
+      const auto x = [&](int64_t k) { return c.from(s, (first + k) * leaf); };
+      over_ranges(queue, count, 1, [&](int64_t a, int64_t b) {
+        for (int64_t k = a; k < b; ++k) values[k] = kind.of_leaf(x(k), elements(first + k));
+      });
+      for (int64_t k = 0; k < count; ++k) totals[k] = before.total(), before.push(values[k]);
+      if (c.shifted()) {  // before anything of the block is written
+        over_ranges(queue, count, 1, [&](int64_t a, int64_t b) {
+          for (int64_t k = a; k < b; ++k) edges[k] = kind.last(x(k), elements(first + k), totals[k]);
+        });
+      }
+      over_ranges(queue, count, 1, [&](int64_t a, int64_t b) {
+        for (int64_t k = a; k < b; ++k)
+          leaf_results(x(k), c.to(s, (first + k) * leaf), elements(first + k), totals[k],
+                       k == 0 ? entering : edges[k - (LOCKSTEP_MUTANT("scan_edge_of_its_own_leaf") ? 0 : 1)], s);
+      });
+      if (c.shifted()) entering = edges[count - 1];
+    }
+  }
+
+  bool is_long(int64_t s) const {
+    const bool few = c.d.offsets != nullptr || c.d.count < queue.tuned->reductions.tasks_a_thread * queue.threads;
+    return queue.threads > 1 && !forked() && few && c.length(s) > shared_from / c.bytes;
+  }
+  void run(char* workspace) const {
+    if (!c.packed()) {
+      const int64_t each = c.tile(), tiles = (c.d.count - 1) / each + 1;
+      return over_shares(queue, tiles, [&](int64_t t, int thread) {
+        tile(t * each, std::min((t + 1) * each, c.d.count), workspace + static_cast<size_t>(thread) * c.tile_bytes());
+      });
+    }
+    for (int64_t s = 0; s < c.d.count; ++s)
+      if (is_long(s)) together(s, workspace);
+    // Tasks of about 65,536 elements, a sequence at least.
+    const int64_t tasks = std::clamp<int64_t>(c.elements() / 65536, 1, c.d.count);
+    over_shares(queue, tasks, [&](int64_t t, int) {
+      for (int64_t s = part_begin(c.d.count, t, tasks); s < part_begin(c.d.count, t + 1, tasks); ++s)
+        if (!is_long(s)) packed(s);
+    });
+  }
+};
+
+template <class K>
+void scan_by(const lockstep_queue& queue, const lockstep_call* call, const K& kind) {
+  const call_of c(call);
+  scanner<K>{queue, c, kind}.run(static_cast<char*>(call->workspace));
+}
+
+template <class T, class Key>
+void scan_extremes(const lockstep_queue& queue, const lockstep_call* call) {
+  if (call->scan.reduction == LOCKSTEP_MAX)
+    scan_by(queue, call, extreme_scan<T, Key, true>{});
+  else
+    scan_by(queue, call, extreme_scan<T, Key, false>{});
+}
+
+lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_scan_desc& d = call->scan;
+  const bool integers = d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64;
+  if (d.reduction == LOCKSTEP_SUM && !integers) {
+    scan_by(*queue, call, float_scan{d.dtype, d.result, scanners(queue->kernels), float_sums(queue->kernels)});
+    return LOCKSTEP_OK;
+  }
+  if (d.reduction == LOCKSTEP_SUM) {
+    first_failure overflow;
+    if (d.dtype == LOCKSTEP_I32)
+      scan_by(*queue, call, exact_scan<int32_t>{overflow});
+    else
+      scan_by(*queue, call, exact_scan<int64_t>{overflow});
+    if (!overflow.any()) return LOCKSTEP_OK;
+    return failed(LOCKSTEP_OVERFLOW,
+                  "sums of sequence {} do not fit I64, dst holds the nearest values there; scan shorter sequences or "
+                  "floats",
+                  overflow.sequence());
+  }
+  switch (d.dtype) {
+    case LOCKSTEP_F16: scan_extremes<uint16_t, float_key<uint16_t, 0x7C00, order::nan_f16>>(*queue, call); break;
+    case LOCKSTEP_BF16: scan_extremes<uint16_t, float_key<uint16_t, 0x7F80, order::nan_bf16>>(*queue, call); break;
+    case LOCKSTEP_F32: scan_extremes<uint32_t, float_key<uint32_t, 0x7F800000u, order::nan_f32>>(*queue, call); break;
+    case LOCKSTEP_F64:
+      scan_extremes<uint64_t, float_key<uint64_t, 0x7FF0000000000000u, order::nan_f64>>(*queue, call);
+      break;
+    case LOCKSTEP_I32: scan_extremes<int32_t, integer_key<int32_t>>(*queue, call); break;
+    default: scan_extremes<int64_t, integer_key<int64_t>>(*queue, call);
+  }
+  return LOCKSTEP_OK;
+}
+
+size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  const call_of c(call);
+  const auto threads = static_cast<size_t>(queue->threads);
+  // A leaf's value, what stands before it and its last result: 16 bytes each at most.
+  return threads * (c.packed() ? static_cast<size_t>(block_leaves) * 48 : c.tile_bytes());
+}
+
+const lockstep_variant rows[] = {
+    {"leaves", "leaves summed and, still in the cache, scanned; long sequences by all threads, neighbours by tiles", 0,
+     nullptr, nullptr, workspace, launch},
+    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_scan},
+};
+}  // namespace
+
+const lockstep_table scan_table = {rows, sizeof rows / sizeof *rows};
+}  // namespace lockstep::cpu

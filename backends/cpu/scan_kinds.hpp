@@ -1,0 +1,134 @@
+// scan_kinds.hpp - what a scan is made of, for scan.cpp. A kind has
+//   value, before            what a leaf gives; push(value), total(): what stands before the next leaf
+//   of_leaf(src, n)          a leaf's value; src packed
+//   scan(leaf, sequence)     a leaf's results
+//   last(src, n, total)      the result of a leaf's last element: where results are shifted, the next one's first
+//   put(dst, result, sequence), first()   what stands before the first element
+#pragma once
+
+#include <limits>
+#include <type_traits>
+
+#include "order_rows.hpp"
+#include "reductions.hpp"
+#include "scan_kernels.hpp"
+#include "terms.hpp"
+
+namespace lockstep::cpu {
+
+// ---- float sums ---------------------------------------------------------------------
+struct float_scan {
+  typedef double value;
+  struct before {
+    order::tree<double> tree = {};
+    void push(double leaf_sum) { tree.push(leaf_sum); }
+    double total() const { return tree.count == 0 ? -0.0 : tree.total(); }
+  };
+  lockstep_dtype dtype, result;
+  const scan_kernels& kernels;
+  const float_sum_kernels& sums;
+
+  const auto& of_type() const { return kernels.of[dtype - LOCKSTEP_F16]; }
+  double of_leaf(const void* src, int64_t n) const {
+    double sum;
+    sums.of[terms_of(dtype).sum_of_floats].rows({src, n, n, nullptr}, 1, &sum);
+    return sum;
+  }
+  void scan(const scanned_leaf& leaf, double total, int64_t) const { of_type().to[result - LOCKSTEP_F16](leaf, total); }
+  double last(const void* src, int64_t n, double total) const { return of_type().last(src, n, total); }
+  double first() const { return 0.0; }
+  void put(void* dst, double y, int64_t) const { kernels.put[result - LOCKSTEP_F16](dst, y); }
+};
+
+// ---- exact sums -----------------------------------------------------------------------
+template <class T>
+struct exact_scan {
+  typedef int128 value;
+  struct before {
+    int128 sum = 0;
+    void push(int128 leaf_sum) { sum += leaf_sum; }
+    int128 total() const { return sum; }
+  };
+  first_failure& overflow;
+
+  int128 of_leaf(const void* src, int64_t n) const {
+    const auto* x = static_cast<const T*>(src);
+    // Half of an i64, and what a leaf of such halves sums to, fit i64: two plain sums.
+    int64_t high = 0, low = 0;
+    for (int64_t i = 0; i < n; ++i) high += x[i] >> (4 * sizeof(T)), low += x[i] & ((T{1} << (4 * sizeof(T))) - 1);
+    return (static_cast<int128>(high) << (4 * sizeof(T))) + low;
+  }
+  void scan(const scanned_leaf& leaf, int128 sum, int64_t s) const {
+    const auto* x = static_cast<const T*>(leaf.src);
+    auto* to = static_cast<int64_t*>(leaf.dst) + leaf.shifted;
+    const int64_t n = leaf.n - leaf.shifted;
+    // As long as no element can carry the sum out of i64, 64 bits do.
+    constexpr int128 most = sizeof(T) == 4 ? int128{INT64_MAX} - (int128{1} << 43) : 0;
+    if (sizeof(T) == 4 && sum < most && sum > -most) {
+      auto near = static_cast<int64_t>(sum);
+      for (int64_t i = 0; i < n; ++i) to[i] = near += x[i];
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i) put(to + i, sum += x[i], s);
+  }
+  int128 last(const void* src, int64_t n, int128 sum) const { return sum + of_leaf(src, n); }
+  int128 first() const { return 0; }
+  void put(void* dst, int128 sum, int64_t s) const {
+    const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
+    *static_cast<int64_t*>(dst) = fits ? static_cast<int64_t>(sum) : sum < 0 ? INT64_MIN : INT64_MAX;
+    if (!fits && !LOCKSTEP_MUTANT("scan_overflow_lost")) overflow.at(s);
+  }
+};
+
+// ---- extremes -------------------------------------------------------------------------
+// An element as an integer that grows with it. Bits: the unsigned integer that holds a float, or the integer itself.
+template <class Bits, Bits infinity, Bits nan>
+struct float_key {
+  typedef std::make_signed_t<Bits> number;
+  static constexpr Bits sign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  static constexpr int64_t least = static_cast<number>(static_cast<Bits>(~(sign | infinity) ^ sign));  // of -infinity
+  static constexpr int64_t most = infinity;
+  static int64_t of(Bits bits, bool largest) {
+    if ((bits & static_cast<Bits>(~sign)) > infinity) return largest ? INT64_MAX : INT64_MIN;
+    return static_cast<number>((bits & sign) == 0 ? bits : static_cast<Bits>(~bits ^ sign));
+  }
+  static Bits element(int64_t key) {
+    if (key == INT64_MAX || key == INT64_MIN) return nan;
+    const auto bits = static_cast<Bits>(key);
+    return key >= 0 ? bits : static_cast<Bits>(~bits ^ sign);
+  }
+};
+template <class T>
+struct integer_key {
+  static constexpr int64_t least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+  static int64_t of(T x, bool) { return x; }
+  static T element(int64_t key) { return static_cast<T>(key); }
+};
+template <class T, class Key, bool Largest>
+struct extreme_scan {
+  typedef int64_t value;
+  static constexpr int64_t none = Largest ? Key::least : Key::most;
+  static int64_t better(int64_t a, int64_t b) { return Largest ? (a > b ? a : b) : (a < b ? a : b); }
+  struct before {
+    int64_t best = none;
+    void push(int64_t leaf_best) { best = better(best, leaf_best); }
+    int64_t total() const { return best; }
+  };
+  int64_t of_leaf(const void* src, int64_t n) const {
+    const auto* x = static_cast<const T*>(src);
+    int64_t best = none;
+    for (int64_t i = 0; i < n; ++i) best = better(best, Key::of(x[i], Largest));
+    return best;
+  }
+  void scan(const scanned_leaf& leaf, int64_t best, int64_t) const {
+    const auto* x = static_cast<const T*>(leaf.src);
+    auto* to = static_cast<T*>(leaf.dst) + leaf.shifted;
+    for (int64_t i = 0; i < leaf.n - leaf.shifted; ++i)
+      to[i] = Key::element(best = better(best, Key::of(x[i], Largest)));
+  }
+  int64_t last(const void* src, int64_t n, int64_t best) const { return better(best, of_leaf(src, n)); }
+  int64_t first() const { return none; }
+  void put(void* dst, int64_t best, int64_t) const { *static_cast<T*>(dst) = Key::element(best); }
+};
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,169 @@
+// makers.cpp - descriptions of packed data and default options: functions of the library, so that a caller in any
+// language has them.
+#include "lockstep/lockstep.h"
+#include "mutant.hpp"
+
+namespace {
+
+// Sizes may be anything that a caller says: a product too large wraps here, and the call refuses it.
+int64_t next_stride(int64_t stride, int64_t count) {
+  return static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(count));
+}
+
+lockstep_reduce_desc sequences(lockstep_reduction reduction, lockstep_dtype dtype, int64_t count, int64_t length,
+                               int64_t element_stride, int64_t sequence_stride, const int64_t* offsets = nullptr) {
+  return {sizeof(lockstep_reduce_desc),
+          reduction,
+          dtype,
+          lockstep_default_result(reduction, dtype),
+          count,
+          length,
+          element_stride,
+          sequence_stride,
+          offsets};
+}
+
+// Results lie as the elements do.
+lockstep_scan_desc scanned(lockstep_reduction reduction, lockstep_dtype dtype, int64_t count, int64_t length,
+                           int64_t element_stride, int64_t sequence_stride, const int64_t* offsets = nullptr) {
+  const bool integer = lockstep_dtype_kind(dtype) == 'i' && reduction == LOCKSTEP_SUM;
+  return {sizeof(lockstep_scan_desc),
+          reduction,
+          dtype,
+          integer ? LOCKSTEP_I64 : dtype,
+          count,
+          length,
+          element_stride,
+          sequence_stride,
+          offsets,
+          element_stride,
+          sequence_stride,
+          0};
+}
+
+}  // namespace
+
+extern "C" {
+lockstep_context_options lockstep_context_defaults(void) {
+  lockstep_context_options o{};
+  o.size = sizeof o;
+  return o;
+}
+
+lockstep_options lockstep_options_defaults(void) {
+  lockstep_options o{};
+  o.size = sizeof o;
+  return o;
+}
+
+lockstep_transpose_desc lockstep_transpose_packed(size_t element_bytes, int64_t rows, int64_t cols) {
+  return {sizeof(lockstep_transpose_desc), element_bytes, rows, cols, cols, rows, 1, 0, 0};
+}
+
+lockstep_permute_desc lockstep_permute_packed(size_t element_bytes, int32_t rank, const int64_t* shape,
+                                              const int32_t* perm) {
+  lockstep_permute_desc d{};
+  d.size = sizeof d;
+  d.element_bytes = element_bytes;
+  d.rank = rank;
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) return d;
+  int64_t src_stride = 1, dst_stride = 1;
+  for (int32_t k = rank - 1; k >= 0; --k) {
+    d.perm[k] = perm != nullptr ? perm[k] : -1;
+    d.shape[k] = shape != nullptr ? shape[k] : -1;
+    d.src_strides[k] = src_stride;
+    d.dst_strides[k] = dst_stride;
+    src_stride = next_stride(src_stride, d.shape[k]);
+    if (shape != nullptr && d.perm[k] >= 0 && d.perm[k] < rank) dst_stride = next_stride(dst_stride, shape[d.perm[k]]);
+  }
+  return d;
+}
+
+lockstep_dtype lockstep_default_result(lockstep_reduction reduction, lockstep_dtype dtype) {
+  if (reduction == LOCKSTEP_ARGMIN || reduction == LOCKSTEP_ARGMAX) return LOCKSTEP_I64;
+  if (reduction == LOCKSTEP_MIN || reduction == LOCKSTEP_MAX) return dtype;
+  if (reduction == LOCKSTEP_NORM2) return LOCKSTEP_F64;
+  switch (dtype) {
+#define LOCKSTEP_ROW(name, bytes, kind, sum, numpy, type) \
+  case LOCKSTEP_##name: return LOCKSTEP_##sum;
+    LOCKSTEP_DTYPES(LOCKSTEP_ROW)
+#undef LOCKSTEP_ROW
+  }
+  return LOCKSTEP_F64;
+}
+lockstep_reduce_desc lockstep_reduce_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n,
+                                          int64_t stride) {
+  return sequences(reduction, dtype, 1, n, stride, 0);
+}
+lockstep_reduce_desc lockstep_reduce_rows(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows,
+                                          int64_t cols, int64_t ld) {
+  return sequences(reduction, dtype, rows, cols, 1, ld);
+}
+lockstep_reduce_desc lockstep_reduce_columns(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows,
+                                             int64_t cols, int64_t ld) {
+  return sequences(reduction, dtype, cols, rows, ld, 1);
+}
+lockstep_reduce_desc lockstep_reduce_segments(lockstep_reduction reduction, lockstep_dtype dtype, int64_t segments,
+                                              const int64_t* offsets) {
+  return sequences(reduction, dtype, segments, 0, 1, 0, offsets);
+}
+
+lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype, int32_t rank, const int64_t* shape, int32_t radius,
+                                              const double* coefficients, lockstep_boundary boundary) {
+  lockstep_stencil_desc d{};
+  d.size = sizeof d;
+  d.dtype = dtype;
+  d.boundary = boundary;
+  d.rank = rank;
+  d.radius = radius;
+  d.coefficient_count = static_cast<int32_t>(2u * static_cast<uint32_t>(radius) * static_cast<uint32_t>(rank) + 1u);
+  d.sweeps = 1;
+  d.coefficients = coefficients;
+  d.batch = 1;
+  if (rank < 1 || rank > 3) return d;
+  int64_t src_stride = 1, dst_stride = 1;
+  for (int32_t k = rank - 1; k >= 0; --k) {
+    d.shape[k] = shape != nullptr ? shape[k] : -1;
+    d.src_strides[k] = src_stride;
+    d.dst_strides[k] = dst_stride;
+    src_stride = next_stride(src_stride, d.shape[k]);
+    const bool shorter = boundary == LOCKSTEP_BOUNDARY_VALID && !LOCKSTEP_MUTANT("packed_valid_strides_of_src");
+    const uint64_t shrink = shorter ? 2 * static_cast<uint64_t>(radius) : 0;
+    dst_stride = next_stride(dst_stride, static_cast<int64_t>(static_cast<uint64_t>(d.shape[k]) - shrink));
+  }
+  return d;
+}
+
+lockstep_shuffle_desc lockstep_shuffle_warps(lockstep_shuffle_kind kind, size_t element_bytes, int64_t count,
+                                             int32_t width, int32_t operand) {
+  return {sizeof(lockstep_shuffle_desc), kind, element_bytes, count, width, operand};
+}
+
+lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, lockstep_dtype dtype, int64_t rows,
+                                                int64_t cols, double eps) {
+  lockstep_normalize_desc d{};
+  d.size = sizeof d;
+  d.kind = kind;
+  d.dtype = d.result = d.weight_dtype = dtype;
+  d.count = rows;
+  d.length = d.src_stride = d.dst_stride = d.residual_stride = d.sum_stride = cols;
+  d.eps = eps;
+  return d;
+}
+
+lockstep_scan_desc lockstep_scan_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n) {
+  return lockstep_scan_rows(reduction, dtype, 1, n, n);
+}
+lockstep_scan_desc lockstep_scan_rows(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows, int64_t cols,
+                                      int64_t ld) {
+  return scanned(reduction, dtype, rows, cols, 1, ld);
+}
+lockstep_scan_desc lockstep_scan_columns(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows, int64_t cols,
+                                         int64_t ld) {
+  return scanned(reduction, dtype, cols, rows, ld, 1);
+}
+lockstep_scan_desc lockstep_scan_segments(lockstep_reduction reduction, lockstep_dtype dtype, int64_t segments,
+                                          const int64_t* offsets) {
+  return scanned(reduction, dtype, segments, 0, 1, 0, offsets);
+}
+}

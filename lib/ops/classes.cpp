@@ -1,0 +1,86 @@
+// classes.cpp - the classes of calls that share a tuned choice (tuning.hpp): the op, its kinds and types, each size to
+// a power of two, and how the data lies.
+#include "ops.hpp"
+#include "sequences.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+constexpr lockstep_dtype bits{};  // moved, never computed with
+
+// "2^8": at least 256, less than 512.
+std::string about(int64_t n) {
+  return n <= 0 ? "0" : format_text("2^{}", 63 - __builtin_clzll(static_cast<uint64_t>(n)));
+}
+
+template <class Sizes>
+std::string about(int axes, const Sizes& sizes) {
+  std::string text;
+  for (int k = 0; k < axes; ++k) text += format_text("{}{}", k == 0 ? "" : "x", about(sizes[k]));
+  return text;
+}
+
+// Whether rows of so many elements begin at cache lines where the array does.
+const char* lines(int64_t elements, size_t element_bytes) {
+  return static_cast<uint64_t>(elements) * element_bytes % 64 == 0 ? "lines" : "ragged";
+}
+
+call_class of_sequences(const lockstep_reduce_desc& d, const char* layout, int64_t length) {
+  return {format_text("{} {} {} {} of {} {}", reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(d.result),
+                      about(d.count), about(length), layout),
+          d.dtype};
+}
+
+}  // namespace
+
+call_class classify_transpose(const prepared_call& prepared) {
+  const lockstep_transpose_desc& d = prepared.call.transpose;
+  const bool packed = d.src_ld == d.cols && d.dst_ld == d.rows;
+  return {format_text("b{} {}x{} {} {} {} batch {}", d.element_bytes, about(d.rows), about(d.cols),
+                      packed ? "packed" : "pitched", lines(d.src_ld, d.element_bytes), lines(d.dst_ld, d.element_bytes),
+                      about(d.batch)),
+          bits};
+}
+
+call_class classify_permute(const prepared_call& prepared) {
+  const lockstep_permute_desc& d = prepared.call.permute;
+  std::string axes;
+  bool packed = true;
+  int64_t src = 1, dst = 1;
+  for (int k = d.rank - 1; k >= 0; --k) {
+    const int64_t in_dst = d.shape[d.perm[k]];
+    axes.insert(0, format_text("{}", d.perm[k]));
+    packed = packed && (d.shape[k] == 1 || d.src_strides[k] == src) && (in_dst == 1 || d.dst_strides[k] == dst);
+    src *= d.shape[k], dst *= in_dst;
+  }
+  return {
+      format_text("b{} {} to {} {} {} {}", d.element_bytes, about(d.rank, d.shape), axes, packed ? "packed" : "strided",
+                  lines(d.shape[d.rank - 1], d.element_bytes), lines(d.shape[d.perm[d.rank - 1]], d.element_bytes)),
+      bits};
+}
+
+call_class classify_reduce(const prepared_call& prepared) {
+  const lockstep_reduce_desc& d = prepared.call.reduce;
+  // What segments hold, nobody knows before they are read, and a plan does not read them.
+  if (d.offsets != nullptr) return of_sequences(d, d.element_stride == 1 ? "segments" : "strided segments", 0);
+  return of_sequences(d,
+                      d.element_stride == 1                            ? "rows"
+                      : d.sequence_stride == 1 && d.element_stride > 1 ? "columns"
+                                                                       : "strided",
+                      d.length);
+}
+
+call_class classify_stencil(const prepared_call& prepared) {
+  const lockstep_stencil_desc& d = prepared.call.stencil;
+  return {format_text("{} radius {} boundary {} {} sweeps {} batch {}", dtype_text(d.dtype), d.radius,
+                      static_cast<int>(d.boundary), about(d.rank, d.shape), about(d.sweeps), about(d.batch)),
+          d.dtype};
+}
+
+call_class classify_shuffle(const prepared_call& prepared) {
+  const lockstep_shuffle_desc& d = prepared.call.shuffle;
+  return {format_text("b{} kind {} width {} {}", d.element_bytes, static_cast<int>(d.kind), d.width, about(d.count)),
+          bits};
+}
+
+}  // namespace lockstep::lib

@@ -1,0 +1,90 @@
+// normalize.cpp - rows divided by their norm or spread: validation.
+#include <cmath>
+
+#include "checked.hpp"
+#include "ops.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+bool is_float(lockstep_dtype dtype) { return dtype >= LOCKSTEP_F16 && dtype <= LOCKSTEP_F64; }
+
+void require_types(const lockstep_normalize_desc& d) {
+  if (d.kind < LOCKSTEP_NORMALIZE_L2 || d.kind > LOCKSTEP_NORMALIZE_LAYER)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "kind is {}; use LOCKSTEP_NORMALIZE_L2, _RMS or _LAYER", static_cast<int>(d.kind));
+  if (!is_float(d.dtype))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_normalize takes F16, BF16, F32 and F64",
+         dtype_text(d.dtype));
+  if (d.result != d.dtype && (!is_float(d.result) || d.result == LOCKSTEP_F64))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}; rows of {} become {}F16, BF16 or F32", dtype_text(d.result),
+         dtype_text(d.dtype), d.dtype == LOCKSTEP_F64 ? "F64, " : "");
+  if (d.weight_dtype != d.dtype && d.weight_dtype != LOCKSTEP_F32)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "weight_dtype is {}; weight and bias of rows of {} are {}{}",
+         dtype_text(d.weight_dtype), dtype_text(d.dtype), dtype_text(d.dtype),
+         d.dtype == LOCKSTEP_F32 ? "" : " or F32");
+  if (!(d.eps >= 0) || std::isinf(d.eps))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "eps is {}; give a finite number, 0 or more", d.eps);
+}
+
+// Bytes of count rows, whose stride is checked: rows that are written lie apart.
+size_t rows_span(const char* name, const char* stride_name, const lockstep_normalize_desc& d, int64_t& stride,
+                 size_t element_bytes, bool written) {
+  if (d.count == 1) stride = d.length;  // says nothing then
+  const int64_t least = written ? d.length : 0;
+  if (stride < least && !LOCKSTEP_MUTANT("rows_of_dst_may_overlap"))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give {} or more{}", stride_name, stride, least,
+         written ? ", the length of a row" : "");
+  const int64_t counts[] = {d.count, d.length}, strides[] = {stride, 1};
+  return span_bytes(name, 2, counts, strides, element_bytes);
+}
+
+void add_side(prepared_call& prepared, side_array side) {
+  if (side.pointer != nullptr) prepared.sides[prepared.side_count++] = side;
+}
+
+}  // namespace
+
+void prepare_normalize(prepared_call& prepared) {
+  lockstep_normalize_desc& d = prepared.call.normalize;
+  require_types(d);
+  if (d.sum != nullptr && d.residual == nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "sum is {} but residual is NULL; give both, or set sum to NULL",
+         static_cast<const void*>(d.sum));
+  require_nonnegative("count", d.count);
+  require_nonnegative("length", d.length);
+  prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
+  prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
+  prepared.may_stage = false;
+  prepared.empty = d.count == 0 || d.length == 0;
+  if (prepared.empty) return;
+  const size_t bytes = prepared.element_bytes, weight_bytes = lockstep_dtype_bytes(d.weight_dtype);
+  const int64_t all[] = {d.count, d.length};
+  const auto total = static_cast<size_t>(product("count * length", 2, all));
+  prepared.src_span = rows_span("src", "src_stride", d, d.src_stride, bytes, false);
+  prepared.dst_span = rows_span("dst", "dst_stride", d, d.dst_stride, prepared.dst_element_bytes, true);
+  prepared.dst_dense = prepared.dst_span == total * prepared.dst_element_bytes;
+  prepared.may_alias = d.result == d.dtype && d.src_stride == d.dst_stride;
+  const int64_t one[] = {d.length}, packed[] = {1};
+  const size_t per_column =
+      d.weight != nullptr || d.bias != nullptr ? span_bytes("weight", 1, one, packed, weight_bytes) : 0;
+  add_side(prepared, {"weight", d.weight, per_column, weight_bytes});
+  add_side(prepared, {"bias", d.bias, per_column, weight_bytes});
+  size_t arrays = 1;
+  if (d.residual != nullptr) {
+    ++arrays;
+    add_side(prepared, {"residual", d.residual,
+                        rows_span("residual", "residual_stride", d, d.residual_stride, bytes, false), bytes});
+  }
+  if (d.sum != nullptr) {
+    ++arrays;
+    const size_t span = rows_span("sum", "sum_stride", d, d.sum_stride, bytes, true);
+    add_side(prepared,
+             {"sum", d.sum, span, bytes, true, d.sum_stride == d.src_stride, d.sum_stride == d.residual_stride});
+  }
+  if (total > SIZE_MAX / 2 / (arrays * bytes + prepared.dst_element_bytes))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "count * length is {} elements, more than can be moved; use smaller sizes", total);
+  prepared.moved_bytes = total * (arrays * bytes + prepared.dst_element_bytes) + per_column * (d.weight != nullptr) +
+                         per_column * (d.bias != nullptr);
+}
+
+}  // namespace lockstep::lib

@@ -1,0 +1,99 @@
+// scan.cpp - running sums, minima and maxima of sequences: validation.
+#include <cstddef>
+
+#include "ops.hpp"
+#include "sequences.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+// What reads a reduction's sequences (run.cpp, staging.cpp) reads a scan's: it finds them in the same place.
+#define LOCKSTEP_SAME_PLACE(member) \
+  static_assert(offsetof(lockstep_scan_desc, member) == offsetof(lockstep_reduce_desc, member))
+LOCKSTEP_SAME_PLACE(reduction);
+LOCKSTEP_SAME_PLACE(dtype);
+LOCKSTEP_SAME_PLACE(result);
+LOCKSTEP_SAME_PLACE(count);
+LOCKSTEP_SAME_PLACE(length);
+LOCKSTEP_SAME_PLACE(element_stride);
+LOCKSTEP_SAME_PLACE(sequence_stride);
+LOCKSTEP_SAME_PLACE(offsets);
+#undef LOCKSTEP_SAME_PLACE
+
+void require_types(const lockstep_scan_desc& d) {
+  if (d.reduction != LOCKSTEP_SUM && d.reduction != LOCKSTEP_MIN && d.reduction != LOCKSTEP_MAX)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "reduction is {}; lockstep_scan does SUM, MIN and MAX",
+         reduction_text(d.reduction));
+  if (d.dtype < LOCKSTEP_F16 || d.dtype > LOCKSTEP_I64)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_scan takes F16, BF16, F32, F64, I32 and I64",
+         dtype_text(d.dtype));
+  const bool integer = d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64, sum = d.reduction == LOCKSTEP_SUM;
+  const lockstep_dtype natural = sum && integer ? LOCKSTEP_I64 : d.dtype;
+  const bool wider = sum && !integer && (d.result == LOCKSTEP_F32 || d.result == LOCKSTEP_F64);
+  if (d.result != natural && !wider)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}, but a scan by {} of {} gives {}{}", dtype_text(d.result),
+         reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(natural),
+         !sum || integer           ? ""
+         : natural == LOCKSTEP_F64 ? " or F32"
+         : natural == LOCKSTEP_F32 ? " or F64"
+                                   : ", F32 or F64");
+  if (d.exclusive != 0 && d.exclusive != 1)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "exclusive is {}; give 0 or 1", d.exclusive);
+}
+
+}  // namespace
+
+void prepare_scan(prepared_call& prepared) {
+  lockstep_scan_desc& d = prepared.call.scan;
+  require_types(d);
+  require_nonnegative("count", d.count);
+  prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
+  prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
+  prepared.may_stage = false;
+  prepared.empty = d.count == 0;
+  if (d.offsets == nullptr) {
+    require_nonnegative("length", d.length);
+    prepared.empty = prepared.empty || d.length == 0;
+    // How far apart the elements of at most one lie means nothing, and may be any number.
+    if (d.length <= 1) d.element_stride = d.dst_element_stride = 1;
+    if (d.count <= 1) d.sequence_stride = d.dst_sequence_stride = d.length;
+  }
+  if (prepared.empty) return;
+  if (d.element_stride < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
+  if (d.dst_element_stride < 1)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dst_element_stride is {}; give 1 or more", d.dst_element_stride);
+  const bool same_elements = d.result == d.dtype && d.element_stride == d.dst_element_stride;
+  prepared.dst_dense = false;
+  if (d.offsets != nullptr) {
+    // What offsets reach is known once they have been read (run.cpp).
+    d.length = d.sequence_stride = d.dst_sequence_stride = 0;
+    const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1}, packed[] = {1};
+    prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
+    prepared.may_alias = same_elements;
+    return;
+  }
+  require_nonnegative("sequence_stride", d.sequence_stride);
+  require_nonnegative("dst_sequence_stride", d.dst_sequence_stride);
+  const int64_t counts[] = {d.count, d.length};
+  const int64_t src_strides[] = {d.sequence_stride, d.element_stride};
+  const int64_t dst_strides[] = {d.dst_sequence_stride, d.dst_element_stride};
+  const int64_t total = product("count * length", 2, counts);
+  prepared.src_span = span_bytes("src", 2, counts, src_strides, prepared.element_bytes);
+  prepared.dst_span = span_bytes("dst", 2, counts, dst_strides, prepared.dst_element_bytes);
+  // span_bytes has shown that neither product wraps.
+  const int64_t of_sequence = (d.length - 1) * d.dst_element_stride + 1;
+  const int64_t across = (d.count - 1) * d.dst_sequence_stride + 1;
+  const bool apart =
+      d.dst_sequence_stride >= of_sequence || (d.dst_sequence_stride > 0 && d.dst_element_stride >= across);
+  if (d.count > 1 && !apart && !LOCKSTEP_MUTANT("scans_may_overlap"))
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "dst_sequence_stride is {}, but the results of a sequence span {} elements; give that or more, or a "
+         "dst_element_stride of {} or more",
+         d.dst_sequence_stride, of_sequence, across);
+  prepared.may_alias = same_elements && d.sequence_stride == d.dst_sequence_stride;
+  prepared.dst_dense = prepared.dst_span == static_cast<size_t>(total) * prepared.dst_element_bytes;
+  prepared.moved_bytes =
+      static_cast<size_t>(total) * prepared.element_bytes + static_cast<size_t>(total) * prepared.dst_element_bytes;
+}
+
+}  // namespace lockstep::lib

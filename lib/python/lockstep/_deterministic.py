@@ -1,0 +1,316 @@
+"""lockstep.torch.deterministic: PyTorch's own functions with lockstep's bits, or an error."""
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import _core
+from ._errors import Unsupported
+
+_aten: Any = torch.ops.aten
+_Kernel = Callable[..., Any]
+_kernels: dict[Any, _Kernel] = {}
+
+# One rounding an element, which IEEE 754 defines, or none: the same bits everywhere. Not here: what ends in another
+# library's exp or log, and sums, products and random numbers in orders of their own.
+_EXACT = frozenset("""
+    abs add.Tensor add_.Tensor alias all any as_strided bitwise_and bitwise_not bitwise_or bitwise_xor cat ceil clone constant_pad_nd
+    copy_ copysign count_nonzero detach detach_ diagonal empty empty_like empty_strided eq equal expand eye fill fill_ flip floor full
+    full_like gather ge gt index.Tensor index_select isfinite isinf isnan is_pinned isposinf isneginf le lift_fresh _local_scalar_dense
+    logical_and logical_not logical_or logical_xor lt masked_fill masked_fill_ masked_select mul mul_ ne neg neg_ new_empty
+    new_empty_strided new_full new_ones new_zeros nonzero ones ones_like permute _pin_memory reciprocal repeat _reshape_alias
+    reshape round scalar_tensor select select_backward sgn sign slice slice_backward split split_with_sizes sqrt sqrt_ squeeze
+    squeeze_ stack sub.Tensor sub_.Tensor t threshold_backward _to_copy transpose tril triu trunc unbind unfold unsqueeze unsqueeze_
+    _unsafe_view view view_as_complex view_as_real where zero_ zeros zeros_like
+""".split())
+_OF_COMPLEX = ("view_as_real", "view_as_complex")
+
+
+def _allowed(op: Any) -> bool:
+    return op.__name__ in _EXACT or op.__name__.partition(".")[0] in _EXACT
+
+
+def _routed(*names: str) -> Callable[[_Kernel], _Kernel]:
+    def keep(kernel: _Kernel) -> _Kernel:
+        for name in names:
+            packet, _, overload = name.partition(".")
+            op = getattr(getattr(_aten, packet, None), overload or "default", None)
+            if op is not None:  # not in every release
+                _kernels[op] = kernel
+        return kernel
+    return keep
+
+
+def _axes(x: Tensor, dim: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if dim is None or not isinstance(dim, int) and len(dim) == 0:
+        return None
+    return (dim,) if isinstance(dim, int) else tuple(dim)
+
+
+def _to(x: Tensor, dtype: torch.dtype | None) -> Tensor:
+    return x if dtype is None or x.dtype == dtype else x.to(dtype)
+
+
+def _supported(x: Tensor) -> Tensor:
+    if x.dtype.is_complex:
+        raise Unsupported(f"{x.dtype} is not summed by lockstep; give real and imaginary parts, torch.view_as_real(x)")
+    return x
+
+
+@_routed("sum", "sum.dim_IntList")
+def _sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    wanted = dtype or (x.dtype if x.dtype.is_floating_point else torch.int64)
+    if wanted.is_floating_point and not x.dtype.is_floating_point:
+        x = x.to(torch.float64)
+    elif dtype is not None and not wanted.is_floating_point:
+        x = x.to(torch.int64)
+    return _to(_wide_sum(x, dim, keepdim, wanted), wanted)
+
+
+def _wide_sum(x: Tensor, dim: Any, keepdim: bool, wanted: torch.dtype) -> Tensor:
+    # A result of 64 bits only where it is asked for: 32 bits come by one rounding of the sum.
+    wide = {"dtype": "float64"} if wanted == torch.float64 and _supported(x).dtype.is_floating_point else {}
+    return _core.sum(_supported(x), _axes(x, dim), keepdims=keepdim, **wide)
+
+
+@_routed("mean", "mean.dim")
+def _mean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    wanted = dtype or x.dtype
+    total = _wide_sum(x if x.dtype.is_floating_point else x.to(torch.float64), dim, keepdim, torch.float64)
+    axes = _axes(x, dim)
+    n = math.prod(x.shape if axes is None else [x.shape[k] for k in axes])
+    # By a tensor: by a number, a GPU multiplies with its reciprocal.
+    return (total / torch.full_like(total, n)).to(wanted)
+
+
+@_routed("linalg_vector_norm")
+def _norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    if ord != 2:
+        raise Unsupported(f"ord is {ord}; deterministic() has the 2-norm only: write another as a sum")
+    wanted = dtype or x.dtype
+    return _to(_core.norm(_supported(_to(x, dtype)), _axes(x, dim), keepdims=keepdim, **({"dtype": "float64"} if wanted == torch.float64 else {})), wanted)
+
+
+def _extreme(name: str) -> None:
+    function, place = getattr(_core, name), getattr(_core, "arg" + name)
+
+    @_routed("a" + name, name)
+    def extreme(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return function(x, _axes(x, dim), keepdims=keepdim)  # type: ignore[no-any-return]
+
+    @_routed(name + ".dim")
+    def with_places(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+        return function(x, dim, keepdims=keepdim), place(x, dim, keepdims=keepdim)
+
+    @_routed("arg" + name)
+    def places(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        return place(x, dim, keepdims=keepdim)  # type: ignore[no-any-return]
+
+
+_extreme("max")
+_extreme("min")
+
+
+@_routed("div.Tensor", "div.Scalar")
+def _div(x: Tensor, other: Any) -> Tensor:
+    # By a tensor of the device, whatever it was: by a number, a GPU multiplies with its reciprocal.
+    if not isinstance(other, Tensor) or other.ndim == 0:
+        kind = torch.result_type(x, other)
+        value = other.item() if isinstance(other, Tensor) and other.device != x.device else other
+        kind = kind if kind.is_floating_point else torch.get_default_dtype()
+        other = torch.as_tensor(value, dtype=kind, device=x.device).expand(x.shape if x.ndim else (1,))
+        return torch.div(x, other) if x.ndim else torch.div(x[None], other)[0]
+    return torch.div(x, other)
+
+
+@_routed("div_.Tensor", "div_.Scalar")
+def _div_(x: Tensor, other: Any) -> Tensor:
+    return x.copy_(_div(x, other))
+
+
+# Of zeros, a CPU takes the one and a GPU the other; so the first here, and the first NaN.
+def _larger(a: Tensor, b: Any, sign: int = 1) -> Tensor:
+    other = b.to(a.device) if isinstance(b, Tensor) else torch.as_tensor(b, dtype=torch.result_type(a, b), device=a.device)
+    return torch.where(torch.isnan(other) | (a < other if sign > 0 else a > other), other, a)
+
+
+_routed("maximum")(lambda a, b: torch.where(torch.isnan(a), a, _larger(a, b)))
+_routed("minimum")(lambda a, b: torch.where(torch.isnan(a), a, _larger(a, b, -1)))
+_routed("relu")(lambda x: torch.where(x <= 0, torch.zeros_like(x), x))
+_routed("relu_")(lambda x: x.copy_(torch.where(x <= 0, torch.zeros_like(x), x)))
+
+
+@_routed("clamp", "clamp_min", "clamp_max")
+def _clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    x = x if min is None else _larger(x, min)
+    return x if max is None else _larger(x, max, -1)
+
+
+_kernels[_aten.clamp_max.default] = lambda x, max: _clamp(x, None, max)
+
+
+@_routed("arange", "arange.start", "arange.start_step")
+def _arange(*bounds: Any, dtype: torch.dtype | None = None, **rest: Any) -> Tensor:
+    if not all(isinstance(b, int) for b in bounds):
+        raise Unsupported("a range of floats has other roundings on a GPU than on a CPU; deterministic() has those of integers")
+    return _to(torch.arange(*bounds, dtype=torch.int64, **rest), dtype)
+
+
+@_routed("scatter.src", "scatter_.src", "scatter.value", "scatter_.value")
+def _scatter(x: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
+    if index.ndim and index.shape[dim] > 1:
+        raise Unsupported("of several elements that are scattered to one place any may stay; deterministic() scatters one to a line")
+    return x.scatter_(dim, index, source)
+
+
+_kernels[_aten.scatter.src] = _kernels[_aten.scatter.value] = lambda x, dim, index, source: _scatter(x.clone(), dim, index, source)
+
+
+def _scaled(name: str) -> None:
+    # alpha times other and the sum in two roundings: a GPU would take one.
+    plain, in_place = getattr(torch, name), getattr(Tensor, name + "_")
+
+    @_routed(name + ".Tensor", name + ".Scalar")
+    def kernel(x: Any, other: Any, alpha: Any = 1) -> Tensor:
+        return plain(x, other if alpha == 1 else other * alpha)  # type: ignore[no-any-return]
+
+    @_routed(name + "_.Tensor", name + "_.Scalar")
+    def kernel_(x: Tensor, other: Any, alpha: Any = 1) -> Tensor:
+        return in_place(x, other if alpha == 1 else other * alpha)  # type: ignore[no-any-return]
+
+
+_scaled("add")
+_scaled("sub")
+
+
+@_routed("addcmul")
+def _addcmul(x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
+    return x + (a * b if value == 1 else a * b * value)
+
+
+@_routed("addcmul_")
+def _addcmul_(x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
+    return x.copy_(_addcmul(x, a, b, value=value))
+
+
+@_routed("pow.Tensor_Scalar")
+def _pow(x: Tensor, exponent: Any) -> Tensor:
+    if exponent == 2:
+        return x * x
+    if exponent == 0.5:
+        return x.sqrt()
+    raise Unsupported(f"a power of {exponent} has other bits on a GPU than on a CPU; deterministic() has 2 and 0.5")
+
+
+@_routed("mse_loss")
+def _mse_loss(x: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+    squares = (x - target) * (x - target)
+    return squares if reduction == 0 else _mean(squares) if reduction == 1 else _sum(squares)
+
+
+@_routed("mse_loss_backward")
+def _mse_loss_backward(g: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:
+    d = (x - target) * 2 * g
+    return _div(d, x.numel()) if reduction == 1 else d
+
+
+# ---- products of matrices, where they are asked for --------------------------
+_ELEMENTS = 1 << 22  # of products at a time
+
+
+def _mm(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b by products in f64, exact for f32 and shorter, and lockstep's sums."""
+    (m, k), n = a.shape, b.shape[1]
+    if a.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+        raise Unsupported(f"a product of matrices of {a.dtype} would round its terms; deterministic() has those of 16- and 32-bit floats")
+    right = b.to(torch.float64).T.contiguous()
+    rows = max(1, _ELEMENTS // max(1, n * k))
+    parts = [_core.sum((part.to(torch.float64)[:, None, :] * right).contiguous(), -1) for part in a.split(rows)] if k and m and n else []
+    return (torch.cat(parts) if parts else right.new_zeros(m, n)).to(a.dtype)
+
+
+_products: dict[Any, _Kernel] = {
+    _aten.mm.default: _mm,
+    _aten.addmm.default: lambda c, a, b, *, beta=1, alpha=1: _combine(c, _mm(a, b), beta, alpha),
+    _aten.bmm.default: lambda a, b: torch.stack([_mm(x, y) for x, y in zip(a, b)]) if len(a) else a @ b,
+    _aten.dot.default: lambda a, b: _mm(a[None], b[:, None])[0, 0],
+    _aten.mv.default: lambda a, b: _mm(a, b[:, None])[:, 0],
+}
+
+
+def _combine(c: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    return (c if beta == 1 else c * beta) + (product if alpha == 1 else product * alpha)
+
+
+class _Depth(threading.local):
+    depth = 0
+
+
+_kernel_runs = _Depth()
+
+
+class deterministic(TorchDispatchMode):
+    """Give PyTorch's own functions lockstep's bits in a `with` block; refuse those that have none.
+
+    Within the block `sum`, `mean`, `amax`, `amin`, `max`, `min`, `argmax`, `argmin`, the 2-norm and `mse_loss` are computed
+    by lockstep, also inside gradients; functions of one rounding an element (sums and products of two tensors, roots,
+    comparisons, copies, views, ...) stay PyTorch's; everything else raises Unsupported. So what the block computes has
+    the same bits on a CPU and on a GPU, for every number of threads, and for each row of a batch alone. Compiled functions
+    run eagerly in it.
+
+    Parameters
+    ----------
+    matmul : bool, default False
+        Compute products of matrices of f16, bf16 and f32 too: as products in f64 and lockstep's sums, which takes the
+        time of m*n*k numbers through memory, hundreds of times that of PyTorch's own.
+
+    Examples
+    --------
+    >>> import torch, lockstep.torch as lt  # doctest: +SKIP
+    >>> with lt.deterministic():  # doctest: +SKIP
+    ...     loss = (model(x) - y).square().mean()
+    ...     loss.backward()
+    """
+
+    def __init__(self, *, matmul: bool = False) -> None:
+        super().__init__()
+        self._matmul = matmul
+        self._stances: list[Any] = []
+
+    def __enter__(self) -> Any:
+        # A function compiled beforehand would not come by here.
+        stance = torch.compiler.set_stance("force_eager")
+        stance.__enter__()
+        self._stances.append(stance)
+        return super().__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        self._stances.pop().__exit__(*exception)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if _kernel_runs.depth:  # of a block within
+            return func(*args, **given)
+        if any(isinstance(a, Tensor) and a.dtype.is_complex for a in args) and func.__name__.partition(".")[0] not in _OF_COMPLEX:
+            raise Unsupported(f"{func} of complex numbers: lockstep has none; give torch.view_as_real(x)")
+        kernel = _kernels.get(func) or (_products.get(func) if self._matmul else None)
+        if kernel is not None:
+            _kernel_runs.depth += 1
+            try:
+                with torch.no_grad():  # below autograd tensors still say that they require a gradient
+                    return kernel(*args, **given)
+            finally:
+                _kernel_runs.depth -= 1
+        if func.namespace in ("lockstep", "profiler") or func.namespace in ("aten", "prim") and _allowed(func):
+            return func(*args, **given)
+        hint = ("; deterministic(matmul=True) computes it slowly" if func in _products else
+                "; give the optimizer foreach=False" if "_foreach_" in func.__name__ else "")
+        raise Unsupported(f"{func} may have other bits on another device or for another batch, and lockstep has none for it{hint}; compute it "
+                          "outside of deterministic(), or write it with sums, norms and functions of one rounding")

@@ -1,0 +1,167 @@
+// agree.cpp - what all processes decide alike: the worst failure of a call, and whether their arguments are the same.
+#include <algorithm>
+#include <cstring>
+
+#include "../mutant.hpp"
+#include "comm.hpp"
+
+using namespace lockstep;
+using namespace lockstep::ranks;
+
+namespace {
+// What processes tell each other to agree. Joining two is idempotent, so that it does not matter how often a record
+// arrives: after ceil(log2 p) rounds everyone has what everyone had.
+struct record {
+  header head;
+  uint64_t low[2], high[2];  // of the digests
+  int32_t status, rank;      // the failed rank with the lowest number
+  char text[text_bytes];
+
+  void join(const record& other) {
+    if (std::lexicographical_compare(other.low, other.low + 2, low, low + 2)) std::memcpy(low, other.low, sizeof low);
+    if (std::lexicographical_compare(high, high + 2, other.high, other.high + 2))
+      std::memcpy(high, other.high, sizeof high);
+    if (other.status != LOCKSTEP_OK && (status == LOCKSTEP_OK || other.rank < rank)) {
+      status = other.status;
+      rank = other.rank;
+      std::memcpy(text, other.text, sizeof text);
+    }
+  }
+};
+
+void digest_of(const described& d, uint64_t out[2]) {
+  out[0] = 0xCBF29CE484222325u, out[1] = 0x9E3779B97F4A7C15u;
+  for (const int64_t v : d.values)
+    for (int k = 0; k < 2; ++k) {
+      uint64_t x = out[k] ^ static_cast<uint64_t>(v);
+      x *= k == 0 ? 0xFF51AFD7ED558CCDu : 0xC4CEB9FE1A85EC53u;
+      out[k] = x ^ x >> 29;
+    }
+}
+}  // namespace
+
+task lockstep_comm::worst(const failure& own, uint64_t* low, uint64_t* high, failure& all) {
+  all = own;
+  if (dry) co_return;
+  const int32_t p = engine.processes, me = engine.process;
+  const uint64_t number = agreements++;
+  record mine{};
+  std::memcpy(mine.low, low, sizeof mine.low);
+  std::memcpy(mine.high, high, sizeof mine.high);
+  mine.status = own.status;
+  mine.rank = own.rank;
+  std::strncpy(mine.text, own.text.c_str(), text_bytes - 1);
+  // Parked where the communicator closes: the transport may still use them.
+  auto buffers = std::make_unique<record[]>(2);
+  try {
+    uint64_t round = 0;
+    for (int64_t step = 1; step < p; step *= 2, ++round) {
+      const auto to = static_cast<int32_t>((me + step) % p), from = static_cast<int32_t>((me - step + p) % p);
+      const uint64_t what = what_of(kind::agree, 0, number, round);
+      std::vector<pending> requests;
+      receive(from, &buffers[1], sizeof(record), requests);
+      buffers[0] = mine;
+      failure none;
+      buffers[0].head = next_header(to, what, none);
+      buffers[0].head.bytes = sizeof(record) - sizeof(header);
+      send(to, &buffers[0], sizeof(record), requests);
+      arrivals both(*this, requests, [&](size_t i) {
+        if (i != 0) return;
+        failure poison;
+        check(from, &buffers[1], requests[0].received, what, poison);
+        mine.join(buffers[1]);
+      });
+      co_await both;
+      if (LOCKSTEP_MUTANT("ranks_agreement_skips_a_round") && step * 2 < p) step *= 2;
+    }
+  } catch (...) {
+    static_cast<void>(buffers.release());
+    throw;
+  }
+  std::memcpy(low, mine.low, sizeof mine.low);
+  std::memcpy(high, mine.high, sizeof mine.high);
+  all = {};
+  if (mine.status != LOCKSTEP_OK) all.note(static_cast<lockstep_status>(mine.status), mine.rank, mine.text);
+}
+
+void lockstep_comm::agree(const failure& own, const described& what) { run(agreement(own, what)); }
+
+task lockstep_comm::agreement(const failure& own, const described& what) {
+  uint64_t digest[2];
+  digest_of(what, digest);
+  uint64_t low[2] = {digest[0], digest[1]}, high[2] = {digest[0], digest[1]};
+  if (own.any()) {  // its arguments are wrong in themselves: not to be compared
+    low[0] = low[1] = UINT64_MAX;
+    high[0] = high[1] = 0;
+  }
+  failure all;
+  task first_round = worst(own, low, high, all);
+  co_await first_round;
+  if (all.any()) {
+    if (own.any()) throw error{own.status, own.text};
+    fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", all.rank, all.text);
+  }
+  if (low[0] == high[0] && low[1] == high[1]) co_return;
+  failure difference, told;
+  task comparison = compare(what, difference);
+  co_await comparison;
+  uint64_t none[2] = {0, 0}, also_none[2] = {0, 0};
+  task second_round = worst(difference, none, also_none, told);
+  co_await second_round;
+  fail(LOCKSTEP_MISMATCH, "{}", told.any() ? told.text : "the ranks' arguments differ; give the same on every rank");
+}
+
+// Ranks differ: process 0 sends what it has, each finds its first difference, and the lowest rank's is told.
+task lockstep_comm::compare(const described& what, failure& difference) {
+  const uint64_t step = what_of(kind::details, 0, agreements, 0);
+  auto* parked = new std::vector<std::vector<char>>;
+  const size_t bytes = what.values.size() * sizeof(int64_t);
+  std::vector<pending> requests;
+  if (engine.process == 0) {
+    for (int32_t p = 1; p < engine.processes; ++p) {
+      // The size goes first: descriptions differ in length too.
+      for (const bool data : {false, true}) {
+        auto& buffer = parked->emplace_back(sizeof(header) + (data ? bytes : 8));
+        failure none;
+        header head = next_header(p, step, none);
+        head.bytes = buffer.size() - sizeof head;
+        std::memcpy(buffer.data(), &head, sizeof head);
+        const auto count = static_cast<uint64_t>(bytes);
+        std::memcpy(buffer.data() + sizeof head, data ? static_cast<const void*>(what.values.data()) : &count,
+                    data ? bytes : 8);
+        send(p, buffer.data(), buffer.size(), requests);
+      }
+    }
+    arrivals all(*this, requests, [](size_t) {});
+    co_await all;
+    delete parked;
+    co_return;
+  }
+  failure none;
+  uint64_t length = 8;
+  for (const bool data : {false, true}) {
+    auto& buffer = parked->emplace_back(sizeof(header) + static_cast<size_t>(length));
+    requests.clear();
+    receive(0, buffer.data(), buffer.size(), requests);
+    arrivals one(*this, requests, [](size_t) {});
+    co_await one;
+    check(0, buffer.data(), requests[0].received, step, none);
+    if (!data) std::memcpy(&length, buffer.data() + sizeof(header), 8);
+  }
+  const char* data = parked->back().data() + sizeof(header);
+  const size_t theirs = static_cast<size_t>(length) / sizeof(int64_t), ours = what.values.size();
+  for (size_t i = 0; i < std::max(theirs, ours); ++i) {
+    int64_t value = 0;
+    if (i < theirs) std::memcpy(&value, data + i * sizeof value, sizeof value);
+    if (i < theirs && i < ours && value == what.values[i]) continue;
+    const std::string name = i < ours ? what.names[i] : "an argument that this rank lacks";
+    difference.note(
+        LOCKSTEP_MISMATCH, first(),
+        i < ours && i < theirs
+            ? format_text("{} is {} on rank {} and {} on rank 0; give the same on every rank", name, what.values[i],
+                          first(), value)
+            : format_text("{} is given on rank {} or on rank 0 only; give the same on every rank", name, first()));
+    break;
+  }
+  delete parked;
+}

@@ -1,0 +1,100 @@
+// reduce_exchanges.cpp - who sends what to whom in a reduction: all sides find it from the cuts alone.
+#include <map>
+
+#include "reduce.hpp"
+
+namespace lockstep::ranks {
+
+constexpr int64_t leaf = order::leaf;
+
+// Elements of leaves that another sums, and of own ones that others hold. All sides find what they exchange from the
+// cuts alone.
+void reduce_plan::add_fragments(lockstep_comm& comm, reduce_pass& pass) const {
+  if (members == 1 || how != family::tree) return;
+  for (size_t i = 0; i < pass.seats.size(); ++i) {
+    const reduce_seat& s = pass.seats[i];
+    const auto bytes = [&](int64_t n) { return static_cast<size_t>(s.sequences * n) * element_bytes; };
+    if (s.sequences == 0 || s.first >= s.last) continue;
+    for (int64_t l = s.first / leaf; l <= (s.last - 1) / leaf; l = std::max(l + 1, (s.last - 1) / leaf)) {
+      const int32_t owner = owner_of(l);
+      if (owner == s.member) continue;
+      const int64_t n = std::min({s.last, (l + 1) * leaf}) - std::max(s.first, l * leaf);
+      pass.fragments.sends(comm, {s.rank, rank_of(s.kept_block, owner), l, bytes(n), i});
+    }
+    for (const int64_t l : s.shared) {
+      if (l < 0) continue;
+      for (int32_t m = 0; m < members; ++m) {
+        const auto [a, b] = range_of(m);
+        const int64_t n = std::min({b, (l + 1) * leaf}) - std::max(a, l * leaf);
+        if (m != s.member && n > 0) pass.fragments.receives(comm, {rank_of(s.kept_block, m), s.rank, l, bytes(n), i});
+      }
+    }
+  }
+}
+
+// Results: every share of every block of sequences, as far as it is wanted; and exponents, among fellow members.
+void reduce_plan::add_results(lockstep_comm& comm, reduce_pass& pass) const {
+  const pairing pairs(members);
+  // The distinct shares of a block of sequences, and the members that have each.
+  const auto shares_of = [&](int64_t sequences) {
+    std::vector<std::pair<share, std::vector<int32_t>>> all;
+    std::map<int64_t, size_t> at;
+    for (int32_t place = 0; sequences > 0 && place < pairs.places; ++place) {
+      const share s = pairing::of(sequences, place, pairs.levels);
+      const auto [it, is_new] = at.try_emplace(s.low, all.size());
+      if (is_new) all.push_back({s, {}});
+      all[it->second].second.push_back(pairs.member_at(place));
+    }
+    return all;
+  };
+  for (size_t i = 0; second_pass() && i < pass.seats.size(); ++i) {
+    const reduce_seat& s = pass.seats[i];
+    std::vector<spread_share> shares;
+    for (const auto& [part, holders] : shares_of(s.sequences))
+      shares.push_back({static_cast<size_t>(part.low) * sizeof(int32_t),
+                        static_cast<size_t>(part.size()) * sizeof(int32_t), holders});
+    pass.exponents.add(
+        comm, s.member, members, [&](int32_t m) { return rank_of(s.kept_block, m); }, shares, i);
+  }
+  std::vector<spread_share> shares;
+  int64_t key = 0;
+  for (size_t b = 0; b < pass.slices.size(); ++b)
+    for (const auto& [part, holders] : shares_of(pass.slices[b].elements())) {
+      const auto block = static_cast<int32_t>(b);
+      if (everywhere) {
+        spread_share s{pass.at[b] + static_cast<size_t>(part.low) * result_bytes,
+                       static_cast<size_t>(part.size()) * result_bytes,
+                       {}};
+        for (const int32_t m : holders) s.holders.push_back(comm.process_of(rank_of(block, m)));
+        std::sort(s.holders.begin(), s.holders.end());
+        shares.push_back(std::move(s));
+        continue;
+      }
+      // One of those that have it sends it: each wanting rank's turn comes by its number.
+      std::vector<box> boxes;
+      boxes_of(pass.slices[b], part.low, part.high, boxes);
+      for (const box& whole : boxes)
+        dst.overlapping(whole, [&](int32_t to, const box& wanted) {
+          const int32_t from = rank_of(block, holders[static_cast<size_t>(to) % holders.size()]);
+          std::vector<box> parts;
+          cut_box(wanted, std::max<int64_t>(comm.message_bytes / static_cast<int64_t>(result_bytes), 1), parts);
+          for (const box& one : parts) {
+            const auto add = [&](bool out) {
+              const auto seat = static_cast<size_t>((out ? from : to) - comm.first());
+              const item i{from, to, key, static_cast<size_t>(one.elements()) * result_bytes, pass.pieces.size()};
+              pass.pieces.push_back({seat, one});
+              out ? pass.to_grid.sends(comm, i) : pass.to_grid.receives(comm, i);
+            };
+            if (comm.mine(from)) add(true);
+            if (comm.mine(to)) add(false);
+            ++key;  // the same on every rank: all walk the same way
+          }
+        });
+    }
+  if (everywhere)
+    pass.results.add(
+        comm, comm.engine.process, comm.engine.processes,
+        [&](int32_t process) { return comm.first_rank[static_cast<size_t>(process)]; }, shares, 0);
+}
+
+}  // namespace lockstep::ranks

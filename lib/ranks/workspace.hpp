@@ -1,0 +1,67 @@
+// workspace.hpp - host memory: what is taken for one use, and a plan's workspace, which is laid out while the plan is
+// made and taken, or brought by the caller, in one piece.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+struct lockstep_comm;
+
+namespace lockstep::ranks {
+
+// From the context's allocator. A transport may still write into it when its communicator closes: then it is left
+// where it is.
+class host_memory {
+ public:
+  host_memory() = default;
+  host_memory(lockstep_comm& comm, size_t bytes);
+  host_memory(host_memory&& other) noexcept { *this = std::move(other); }
+  host_memory& operator=(host_memory&& other) noexcept {
+    std::swap(comm_, other.comm_), std::swap(bytes_, other.bytes_), std::swap(data_, other.data_);
+    return *this;
+  }
+  ~host_memory();
+  char* data() const { return static_cast<char*>(data_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  lockstep_comm* comm_ = nullptr;
+  size_t bytes_ = 0;
+  void* data_ = nullptr;
+};
+
+// Where a plan's buffers lie. Steps that never run at the same time use the same place: rewind to the mark before.
+class workspace {
+ public:
+  static constexpr size_t alignment = 256;
+  size_t take(size_t bytes) {
+    const size_t at = used_;
+    used_ += (bytes + alignment - 1) / alignment * alignment;
+    most_ = std::max(most_, used_);
+    return at;
+  }
+  size_t mark() const { return used_; }
+  void rewind(size_t mark) { used_ = mark; }
+  void skip() { used_ = most_; }  // what follows lies behind all that was taken so far
+  size_t bytes() const { return most_; }
+  char* base = nullptr;  // while an execution runs
+
+ private:
+  size_t used_ = 0, most_ = 0;
+};
+
+// A place in it.
+class buffer {
+ public:
+  buffer() = default;
+  buffer(workspace& in, size_t bytes) : in_(&in), bytes_(bytes), offset_(in.take(bytes)) {}
+  char* data() const { return in_ == nullptr ? nullptr : in_->base + offset_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  workspace* in_ = nullptr;
+  size_t bytes_ = 0, offset_ = 0;
+};
+
+}  // namespace lockstep::ranks

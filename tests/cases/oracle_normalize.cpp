@@ -1,0 +1,170 @@
+// oracle_normalize.cpp - normalize a second time: whole arrays of lanes, leaves and levels, and results rounded by
+// trying both neighbours.
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "cases.hpp"
+
+namespace lockstep::cases {
+namespace {
+
+// A type of 16, 32 or 64 bits by its words.
+struct type {
+  int bytes, fraction;
+  uint64_t sign() const { return uint64_t{1} << (8 * bytes - 1); }
+  uint64_t infinity() const { return sign() - (uint64_t{1} << fraction); }
+  double value(uint64_t word) const {  // of a word without its sign
+    if (bytes == 8) return std::bit_cast<double>(word);
+    if (word > infinity()) return std::nan("");
+    if (bytes == 4) return std::bit_cast<float>(static_cast<uint32_t>(word));
+    if (fraction == 7) return std::bit_cast<float>(static_cast<uint32_t>(word << 16));
+    if (word == infinity()) return INFINITY;
+    const int exponent = static_cast<int>(word >> 10);
+    const double digits = static_cast<double>(word & 1023) + (exponent != 0 ? 1024 : 0);
+    return digits * std::exp2(std::max(exponent, 1) - 25);
+  }
+  double load(const unsigned char* p, int64_t i) const {
+    uint64_t word = 0;
+    std::memcpy(&word, p + i * bytes, static_cast<size_t>(bytes));
+    return (word & sign()) != 0 ? -value(word & ~sign()) : value(word);
+  }
+  // Halving finds the largest element that is not above |y|; then the nearer of it and the next, the even one of two.
+  void store(unsigned char* p, int64_t i, double y) const {
+    uint64_t word = infinity() | uint64_t{1} << (fraction - 1);
+    if (!std::isnan(y)) {
+      const double magnitude = std::fabs(y);
+      uint64_t low = 0, high = infinity();
+      while (high - low > 1) {
+        const uint64_t middle = low + (high - low) / 2;
+        (value(middle) <= magnitude ? low : high) = middle;
+      }
+      if (std::isinf(y)) low = infinity();
+      word = low;
+      if (bytes < 8 && low != infinity() && value(low) < magnitude) {
+        // Infinity stands one step beyond the largest element.
+        const double step = value(low) - (low != 0 ? value(low - 1) : 0);
+        const double next = high == infinity() ? value(low) + step : value(high);
+        const double below = magnitude - value(low), above = next - magnitude;
+        if (above < below || (above == below && (low & 1) != 0)) word = high;
+      }
+      if (std::signbit(y)) word |= sign();
+    }
+    std::memcpy(p + i * bytes, &word, static_cast<size_t>(bytes));
+  }
+};
+type type_of(int dtype) {
+  switch (dtype) {
+    case LOCKSTEP_F16: return {2, 10};
+    case LOCKSTEP_BF16: return {2, 7};
+    case LOCKSTEP_F32: return {4, 23};
+    default: return {8, 52};
+  }
+}
+
+}  // namespace
+
+double float_element(int dtype, const unsigned char* p, int64_t i) { return type_of(dtype).load(p, i); }
+void store_element(int dtype, unsigned char* p, int64_t i, double y) { type_of(dtype).store(p, i, y); }
+
+namespace {
+
+using row = std::vector<double>;
+
+double of_lanes(std::array<double, 128> lane) {
+  for (size_t half = 64; half > 0; half /= 2)
+    for (size_t l = 0; l < half; ++l) lane[l] = lane[l] + lane[l + half];
+  return lane[0];
+}
+template <class Enter>
+double of_leaf(const row& x, size_t begin, const Enter& enter) {
+  std::array<double, 128> lane;
+  lane.fill(-0.0);
+  for (size_t i = begin; i < std::min(x.size(), begin + 2048); ++i) {
+    double& mine = lane[(i - begin) % 128];
+    mine = enter(mine, x[i]);
+  }
+  return of_lanes(lane);
+}
+
+struct piece {
+  double count, sum, squares;
+};
+piece pieces(const row& x, bool about_the_mean) {
+  std::vector<piece> level;
+  for (size_t begin = 0; begin < x.size(); begin += 2048) {
+    piece p{static_cast<double>(std::min<size_t>(2048, x.size() - begin)), 0, 0};
+    p.sum = of_leaf(x, begin, [](double a, double v) { return a + v; });
+    const double centre = about_the_mean ? p.sum / p.count : 0;
+    p.squares = of_leaf(x, begin, [&](double a, double v) { return std::fma(v - centre, v - centre, a); });
+    level.push_back(p);
+  }
+  for (; level.size() > 1;) {
+    std::vector<piece> above;
+    for (size_t i = 0; i + 1 < level.size(); i += 2) {
+      const piece &a = level[i], &b = level[i + 1];
+      piece joined{a.count + b.count, a.sum + b.sum, a.squares + b.squares};
+      if (about_the_mean) {
+        const double off = b.sum / b.count - a.sum / a.count;
+        joined.squares += off * off * (b.count / joined.count * a.count);
+      }
+      above.push_back(joined);
+    }
+    if (level.size() % 2 == 1) above.push_back(level.back());
+    level = above;
+  }
+  return level[0];
+}
+
+double norm(row x, bool f64) {
+  double most = 0;
+  bool finite = true;
+  for (const double v : x) most = std::max(most, std::fabs(v)), finite = finite && std::isfinite(v);
+  const double plain = pieces(x, false).squares;
+  if (!f64 || !finite || most == 0 || (plain >= std::ldexp(1.0, -900) && !std::isinf(plain))) return std::sqrt(plain);
+  const int e = std::max(std::ilogb(most), -1022);
+  for (double& v : x) v = std::ldexp(v, -e);
+  return std::ldexp(std::sqrt(pieces(x, false).squares), e);
+}
+
+}  // namespace
+
+void oracle_normalize(const test_case& c, const unsigned char* src, unsigned char* dst) {
+  const lockstep_normalize_desc& d = c.normalize;
+  const type from = type_of(d.dtype), to = type_of(d.result), weighs = type_of(d.weight_dtype);
+  const auto n = static_cast<double>(d.length);
+  const bool f64 = d.dtype == LOCKSTEP_F64;
+  for (int64_t r = 0; r < d.count && d.length > 0; ++r) {
+    row h(static_cast<size_t>(d.length));
+    for (int64_t i = 0; i < d.length; ++i) {
+      double& element = h[static_cast<size_t>(i)];
+      element = from.load(src, r * d.src_stride + i);
+      if (c.residual.empty()) continue;
+      unsigned char rounded[8];
+      from.store(rounded, 0, element + from.load(c.residual.data(), r * d.residual_stride + i));
+      element = from.load(rounded, 0);
+    }
+    double mean = 0, divisor;
+    if (d.kind == LOCKSTEP_NORMALIZE_L2) {
+      divisor = norm(h, f64);
+      divisor = std::isnan(divisor) ? divisor : std::max(divisor, d.eps);
+    } else {
+      const piece all = pieces(h, d.kind == LOCKSTEP_NORMALIZE_LAYER);
+      if (d.kind == LOCKSTEP_NORMALIZE_LAYER) mean = all.sum / n;
+      divisor = std::sqrt(all.squares / n + d.eps);
+    }
+    const double times = 1.0 / divisor;
+    for (int64_t i = 0; i < d.length; ++i) {
+      const double off = h[static_cast<size_t>(i)] - mean;
+      double y = f64 ? off / divisor : off * times;
+      if (!c.weight.empty() && c.bias.empty()) y *= weighs.load(c.weight.data(), i);
+      if (!c.bias.empty())
+        y = c.weight.empty() ? y + weighs.load(c.bias.data(), i)
+                             : std::fma(y, weighs.load(c.weight.data(), i), weighs.load(c.bias.data(), i));
+      to.store(dst, r * d.dst_stride + i, y);
+    }
+  }
+}
+
+}  // namespace lockstep::cases

@@ -1,0 +1,111 @@
+"""On what stream a call on device data comes to a backend, and whether it waits: told by a module that plays a GPU
+(streams_module.c), so that no race is needed to see it."""
+import ctypes
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+MODULE = pathlib.Path(os.environ.get("LOCKSTEP_TEST_STREAMS", "none"))
+if not MODULE.exists():
+    pytest.skip("no module that plays a GPU; run it by meson", allow_module_level=True)
+os.environ["LOCKSTEP_BACKEND_PATH"] = str(MODULE.parent)  # before the library looks for modules
+
+import lockstep as ls
+from test_exchange import Tensor, api
+
+LEGACY = 1
+told = ctypes.CDLL(str(MODULE))
+
+
+def last(name, kind=ctypes.c_int):
+    return kind.in_dll(told, name).value
+
+
+class Table(ctypes.Structure):
+    """DLPack's functions for exchange, of which these take and give a borrowed tensor, and the current stream."""
+    FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
+    STREAM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p), ("allocate", ctypes.c_void_p),
+                ("import_owned", ctypes.c_void_p), ("export_owned", ctypes.c_void_p), ("import_borrowed", FUNCTION), ("current_stream", STREAM)]
+
+
+class Device:
+    """An array of a library whose current stream is what it says."""
+    current = 0
+
+    def __init__(self, *shape):
+        self.memory = ls.empty(shape, "float32", kind="device")
+        self.shape = (ctypes.c_int64 * len(shape))(*shape)
+        interface = self.memory.__cuda_array_interface__
+        self.tensor = Tensor(data=interface["data"][0], rank=len(shape), shape=self.shape)
+        self.tensor.device.type, self.tensor.dtype.code, self.tensor.dtype.bits, self.tensor.dtype.lanes = 2, 2, 32, 1
+
+    def __array_namespace__(self):
+        return np
+
+
+@Table.FUNCTION
+def lend(array, to):
+    ctypes.memmove(to, ctypes.addressof(array.tensor), ctypes.sizeof(Tensor))
+    return 0
+
+
+@Table.STREAM
+def current(device_type, device, to):
+    to[0] = Device.current
+    return 0
+
+
+table = Table(1, 3, None, None, None, None, lend, current)
+NAME = b"dlpack_exchange_api"  # a capsule keeps the address
+Device.__dlpack_c_exchange_api__ = api.PyCapsule_New(ctypes.addressof(table), NAME, None)
+
+
+class Interface:
+    """An array by the CUDA array interface, with a stream that it may name."""
+    def __init__(self, memory, stream):
+        self.__cuda_array_interface__ = {**memory.__cuda_array_interface__, "stream": stream}
+
+
+@pytest.fixture
+def arrays():
+    return Device(3, 4), Device(4, 3)
+
+
+def test_the_module_is_there(arrays):
+    assert [b.usable for b in ls.backends() if b.name == "cuda"] == [True]
+    launches = last("told_launches")
+    ls.transpose(arrays[0], out=arrays[1])
+    assert last("told_launches") == launches + 1 and ls.last_run().backend == "cuda"
+
+
+@pytest.mark.parametrize("stream", [0, 0x5000, 2, 0x5000, 0x6000])
+def test_calls_come_on_the_current_stream_and_wait_for_nothing(arrays, stream):
+    Device.current = stream
+    plan = ls.plan.transpose(arrays[0])
+    for call in (lambda: ls.transpose(arrays[0], out=arrays[1]), lambda: plan(arrays[0], out=arrays[1])):
+        waits = last("told_waits")
+        call()
+        # Handle 0 is the legacy default stream; NULL would be one of lockstep's own, which waits for nobody.
+        assert (last("told_stream", ctypes.c_void_p) or 0) == (stream or LEGACY)
+        assert last("told_waits") == waits
+
+
+def test_a_stream_of_the_callers_choice_comes_first_and_waits(arrays):
+    Device.current = 0x5000
+    waits = last("told_waits")
+    ls.transpose(arrays[0], out=arrays[1], stream=0x7000)
+    assert last("told_stream", ctypes.c_void_p) == 0x7000 and last("told_waits") == waits + 1
+    ls.transpose(arrays[0], out=arrays[1], stream=0)
+    assert last("told_stream", ctypes.c_void_p) == LEGACY
+    waits = last("told_waits")
+    ls.transpose(arrays[0], out=arrays[1], check=True)
+    assert last("told_stream", ctypes.c_void_p) == 0x5000 and last("told_waits") > waits
+
+
+@pytest.mark.parametrize("stream,want", [(None, LEGACY), (1, 1), (0x8000, 0x8000)])
+def test_the_stream_of_a_cuda_array_interface(arrays, stream, want):
+    ls.transpose(Interface(arrays[0].memory, stream), out=Interface(arrays[1].memory, stream))
+    assert last("told_stream", ctypes.c_void_p) == want

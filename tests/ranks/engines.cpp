@@ -1,0 +1,36 @@
+// engines.cpp - see engines.hpp.
+#include "engines.hpp"
+
+namespace lockstep::ranks_test {
+namespace {
+engine_before& of(void* user) { return *static_cast<engine_before*>(user); }
+
+struct watcher : engine_before {
+  std::function<bool(size_t)> sees;
+  int isend(int32_t to, const void* data, size_t bytes, void** request) override {
+    return sees(bytes) ? engine_before::isend(to, data, bytes, request) : 75;
+  }
+  const char* error(int) override { return "the message is too long"; }
+};
+}  // namespace
+
+void stand_before(lockstep_engine& engine, std::unique_ptr<engine_before> with) {
+  with->inner = engine;
+  engine.user = with.release();
+  engine.isend = [](void* u, int32_t to, const void* d, size_t b, void** r) { return of(u).isend(to, d, b, r); };
+  engine.irecv = [](void* u, int32_t from, void* d, size_t b, void** r) { return of(u).irecv(from, d, b, r); };
+  engine.test = [](void* u, void** r, int* done, size_t* n) { return of(u).test(r, done, n); };
+  engine.error = [](void* u, int result) { return of(u).error(result); };
+  engine.close = [](void* u, int clean) {
+    of(u).inner.close(of(u).inner.user, clean);
+    delete &of(u);
+  };
+}
+
+void watch(lockstep_engine& engine, std::function<bool(size_t bytes)> sees) {
+  auto w = std::make_unique<watcher>();
+  w->sees = std::move(sees);
+  stand_before(engine, std::move(w));
+}
+
+}  // namespace lockstep::ranks_test

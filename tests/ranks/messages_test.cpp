@@ -1,0 +1,140 @@
+// messages_test.cpp - how many messages there are and how long they are: no longer than message_bytes asks for, in a
+// number of steps that grows as the logarithm of the ranks; and memory that does not grow with the array.
+#include <atomic>
+#include <bit>
+
+#include "engines.hpp"
+
+namespace lockstep::ranks_test {
+namespace {
+
+using handle = std::unique_ptr<lockstep_ranks_plan, decltype(&lockstep_ranks_plan_destroy)>;
+
+handle make(lockstep_comm* comm, int what, const std::vector<int64_t>& shape, int32_t ranks) {
+  const lockstep_grid g = lockstep_grid_slabs(8, 2, shape.data(), ranks);
+  lockstep_grid t = g;
+  std::swap(t.shape[0], t.shape[1]);
+  const int32_t perm[] = {1, 0};
+  const double coefficients[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const lockstep_stencil_desc d =
+      lockstep_stencil_packed(LOCKSTEP_F64, 2, shape.data(), 2, coefficients, LOCKSTEP_BOUNDARY_NEAREST);
+  const int64_t width[] = {3, 0};
+  lockstep_ranks_plan* plan = nullptr;
+  const auto sum = [&](uint32_t axes, const lockstep_grid* to) {
+    return lockstep_ranks_reduce(comm, &g, LOCKSTEP_SUM, LOCKSTEP_F64, LOCKSTEP_F64, axes, to, nullptr, &plan);
+  };
+  const lockstep_grid columns = lockstep_grid_slabs(8, 1, &shape[1], ranks);
+  const lockstep_status status = what == 0   ? lockstep_ranks_permute(comm, &g, perm, &t, nullptr, &plan)
+                                 : what == 1 ? lockstep_ranks_stencil(comm, &g, &d, nullptr, &plan)
+                                 : what == 2
+                                     ? lockstep_ranks_halo(comm, &g, width, LOCKSTEP_BOUNDARY_WRAP, 0, nullptr, &plan)
+                                 : what == 3 ? sum(1, nullptr)
+                                 : what == 4 ? sum(1, &columns)
+                                 : what == 5 ? sum(2, nullptr)
+                                             : sum(3, nullptr);
+  EXPECT_EQ(status, LOCKSTEP_OK) << lockstep_last_error();
+  return {plan, &lockstep_ranks_plan_destroy};
+}
+constexpr int operations = 7;
+
+// A transport that refuses what is longer than it takes, as MPI's counts do.
+TEST(Messages, AreNoLongerThanAskedFor) {
+  constexpr int32_t ranks = 5;
+  constexpr int64_t rows = 301, cols = 1500, message_bytes = 20000;
+  for (int what = 0; what < operations; ++what) {
+    std::vector<std::atomic<size_t>> longest(ranks);
+    changes with;
+    with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = message_bytes; };
+    with.engine = [&](int32_t p, lockstep_engine& e) {
+      watch(e, [&, p](size_t bytes) {
+        longest[static_cast<size_t>(p)] = std::max<size_t>(longest[static_cast<size_t>(p)], bytes);
+        return bytes <= message_bytes + 1024;
+      });
+    };
+    run(
+        one_each(ranks),
+        [&](member& m) {
+          const handle plan = make(m.comm, what, {rows, cols}, ranks);
+          std::vector<double> src((rows + 10) * (cols + 10), 1.0), dst(src);
+          const int64_t block[] = {rows, cols}, turned[] = {cols, rows}, line[] = {cols};
+          const lockstep_part in = lockstep_part_packed(src.data(), 2, block);
+          const lockstep_part out = what == 0   ? lockstep_part_packed(dst.data(), 2, turned)
+                                    : what == 2 ? lockstep_part_packed(dst.data() + 3 * cols, 2, block)
+                                    : what < 2  ? lockstep_part_packed(dst.data(), 2, block)
+                                                : lockstep_part_packed(dst.data(), 1, line);
+          EXPECT_EQ(lockstep_ranks_execute(plan.get(), &in, &out, nullptr), LOCKSTEP_OK)
+              << what << ": " << lockstep_last_error();
+        },
+        with);
+    size_t most = 0;
+    for (const auto& one : longest) most = std::max<size_t>(most, one);
+    EXPECT_GT(most, what >= 5 ? 0u : 1000u) << what;  // of messages that hold something
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Messages, AreOfAtMostAGibibyte) {
+  if (over_mpi()) return;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  for (const int64_t bytes : {int64_t{-1}, (int64_t{1} << 30) + 1, INT64_MAX}) {
+    lockstep_comm_options o = lockstep_comm_defaults();
+    o.message_bytes = bytes;
+    lockstep_comm* comm = nullptr;
+    EXPECT_EQ(lockstep_comm_local(context, &o, &comm), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(lockstep_last_error()).find("options.message_bytes"), std::string::npos);
+  }
+  lockstep_context_destroy(context);
+}
+
+// Of every reduction: so many steps, and one message a step.
+TEST(Messages, AreLogarithmicallyMany) {
+  if (over_mpi()) return;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  for (const int32_t ranks : {2, 3, 8, 100, 1000, 1024})
+    for (const int what : {3, 5, 6})
+      for (const int32_t rank : {0, 1, ranks / 2, ranks - 1}) {
+        lockstep_comm* dry = nullptr;
+        ASSERT_EQ(lockstep_comm_dry(context, ranks, rank, &dry), LOCKSTEP_OK);
+        lockstep_ranks_cost cost{};
+        cost.size = sizeof cost;
+        {
+          const handle plan = make(dry, what, {int64_t{4096} * ranks, 300}, ranks);
+          ASSERT_EQ(lockstep_ranks_estimate(plan.get(), nullptr, &cost), LOCKSTEP_OK);
+        }
+        const int log = std::bit_width(static_cast<uint32_t>(ranks - 1));
+        // Joining, one step more where ranks are no power of 2; handing on; and a cut leaf's elements.
+        EXPECT_LE(cost.steps, 2 * log + 2) << what << " on rank " << rank << " of " << ranks;
+        EXPECT_LE(cost.messages, 2 * log + 3) << what << " on rank " << rank << " of " << ranks;
+        lockstep_comm_destroy(dry);
+      }
+  lockstep_context_destroy(context);
+}
+
+TEST(Messages, ManyColumnsTakeLittleMemory) {
+  if (over_mpi()) return;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  for (const int what : {3, 4}) {
+    lockstep_comm* dry = nullptr;
+    ASSERT_EQ(lockstep_comm_dry(context, 16, 5, &dry), LOCKSTEP_OK);
+    lockstep_ranks_cost few{}, many{};
+    few.size = many.size = sizeof few;
+    {
+      // Cuts at leaves, and anywhere.
+      for (const int64_t rows : {int64_t{1} << 24, (int64_t{1} << 24) + 999}) {
+        const handle a = make(dry, what, {rows, 100000}, 16), b = make(dry, what, {rows, 1000000}, 16);
+        ASSERT_EQ(lockstep_ranks_estimate(a.get(), nullptr, &few), LOCKSTEP_OK);
+        ASSERT_EQ(lockstep_ranks_estimate(b.get(), nullptr, &many), LOCKSTEP_OK);
+        EXPECT_LE(many.workspace_bytes, int64_t{4} * 32 << 20) << rows;
+        EXPECT_GE(many.messages, 5 * few.messages) << rows;
+      }
+    }
+    lockstep_comm_destroy(dry);
+  }
+  lockstep_context_destroy(context);
+}
+
+}  // namespace
+}  // namespace lockstep::ranks_test
