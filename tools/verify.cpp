@@ -20,7 +20,7 @@ struct verify_options {
 };
 
 struct tally {
-  size_t good = 0, run = 0, refused = 0;
+  size_t good = 0, run = 0, refused = 0, lacking = 0;
   bool beyond = false;  // the processor lacks its instructions
 };
 
@@ -71,10 +71,11 @@ class verification {
       // A cut list may miss rows.
       const bool idle = t.run == 0 && !t.beyond && options_.cases.empty() && options_.most == 0;
       const bool good = t.good == t.run && !idle, own_order = (rows[i].flags & LOCKSTEP_OWN_ORDER) != 0;
-      print("  {:<6} {:<11} {:<22} {}{:>7} of {:>7} {}{}{}{}\n", backend, lockstep_op_name(op),
+      print("  {:<6} {:<11} {:<22} {}{:>7} of {:>7} {}{}{}{}{}\n", backend, lockstep_op_name(op),
             rows[i].name.empty() ? "(auto)" : rows[i].name, good ? colour.good : colour.bad, t.good, t.run,
             own_order ? "within the bound (own order)" : "equal", colour.off,
             t.refused != 0 ? format_text(", {} refused", t.refused) : "",
+            t.lacking != 0 ? format_text(", {} of types that {} has no kernels for", t.lacking, backend) : "",
             idle       ? ": no case ran on this row"
             : t.beyond ? ": not with these instructions"
                        : "");
@@ -121,6 +122,10 @@ class verification {
     on.own_order = (r.flags & LOCKSTEP_OWN_ORDER) != 0;
     const cases::outcome o = runner_.run(s, on);
     seen_.add(s, on, o);
+    if (o.beyond_the_backend()) {
+      ++t.lacking;
+      return;
+    }
     if (o.what == cases::verdict::refused) {
       ++t.refused;
       t.beyond = t.beyond || o.beyond_the_processor();

@@ -9,6 +9,7 @@ std::string key(const std::string& backend, lockstep_op op, const std::string& n
 }  // namespace
 
 void coverage::add(const subject& s, const target& t, const outcome& o) {
+  if (o.beyond_the_backend()) ++beyond_cells_[key(t.backend, s.c.op, s.c.cell)];
   if (o.what == verdict::refused || o.variant.empty()) return;  // empty inputs run nothing
   ++rows_[key(t.backend, s.c.op, o.variant)];
   if (!t.variant.empty()) return;
@@ -33,9 +34,11 @@ std::string coverage::idle_rows(const std::string& backend, lockstep_op op) cons
 
 std::vector<std::string> coverage::idle_cells(const std::string& backend, lockstep_op op) const {
   std::vector<std::string> idle;
-  for (const std::string& cell : matrix(op, backend))
-    if (cells_.count(key(backend, op, cell)) == 0 || failed_cells_.count(key(backend, op, cell)) != 0)
+  for (const std::string& cell : matrix(op, backend)) {
+    const std::string name = key(backend, op, cell);
+    if ((cells_.count(name) == 0 && beyond_cells_.count(name) == 0) || failed_cells_.count(name) != 0)
       idle.push_back(cell);
+  }
   return idle;
 }
 

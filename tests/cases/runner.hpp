@@ -44,6 +44,10 @@ struct outcome {
   std::string variant;  // what ran
   // A row whose instructions this processor, or the level asked for, lacks: no case can run on it.
   bool beyond_the_processor() const { return what == verdict::refused && text.find("needs AVX") != std::string::npos; }
+  // A call of a type or op that the library has and this backend was written before (lockstep_backend.reads).
+  bool beyond_the_backend() const {
+    return what == verdict::refused && text.find("has no kernels for") != std::string::npos;
+  }
 };
 
 // A case with its buffers' contents and what must come out.
@@ -86,12 +90,12 @@ class coverage {
   void add(const subject& s, const target& t, const outcome& o);
   // Rows of backend that never ran a case, "" when there is none.
   std::string idle_rows(const std::string& backend, lockstep_op op) const;
-  // Cells of the matrix that auto never ran on backend, or ran with a difference.
+  // Cells of the matrix that auto never ran on backend, or ran with a difference; not those beyond the backend.
   std::vector<std::string> idle_cells(const std::string& backend, lockstep_op op) const;
   size_t ran(const std::string& backend, lockstep_op op, const std::string& variant) const;
 
  private:
-  std::map<std::string, size_t> rows_, cells_, failed_cells_;
+  std::map<std::string, size_t> rows_, cells_, failed_cells_, beyond_cells_;
 };
 
 // Within the error bound of any order of the same operations (own-order rows):
