@@ -22,6 +22,8 @@ const char* symmetric_axis(const lockstep_queue*, const lockstep_call* call) {
 constexpr uint32_t folded = LOCKSTEP_LESSON | LOCKSTEP_OWN_ORDER;
 
 const lockstep_variant rows[] = {
+    {"sweeps_registers", "many sweeps of a line in one pass: a warp's stretch in registers, neighbours by shuffles", 0,
+     registers_refuses, registers_yields, registers_workspace, on_device<launch_registers>},
     {"planes", "short rows or planes, whole in shared memory as they lie; a thread one place of 8 of them", 0,
      planes_refuses, planes_yields, sweeps_workspace, on_device<launch_planes>},
     {"wide", "C4: 16 bytes of outputs a thread from registers, no shared memory: L1 serves the halo", 0, one_axis,

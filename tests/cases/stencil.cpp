@@ -112,7 +112,10 @@ std::vector<std::string> list_stencil(level depth) {
         // Many sweeps: several passes of them, tiles cut for the threads.
         if (form == "general")
           for (const char* rest : {"r1/5001/sweeps40", "r4/3001/sweeps5", "r2/200x70/sweeps6", "r1/15x40x70/sweeps4",
-                                   "r3/700/sweeps4/special"})
+                                   "r3/700/sweeps4/special",
+                                   // Stretches of 512 and 1,024 with their stale ends, lines that are ends alone.
+                                   "r1/2017/sweeps16", "r2/1023/sweeps7/off1,3", "r3/2050/sweeps33/batch3,5,2",
+                                   "r4/993/sweeps32", "r1/1000/sweeps2/special", "r4/262/sweeps16/batch2"})
             add(rest);
         if (form == "general" && !valid)
           for (const char* rest : {"r5/3/sweeps9", "r2/40x3/sweeps20"}) add(rest);

@@ -10,11 +10,12 @@
 #include "../index/stencil.hpp"
 #include "../record.cuh"
 #include "lockstep/backend.h"
+#include "mutant.hpp"
 #include "order.hpp"
 
 namespace lockstep::cuda::stencil {
 
-// One sweep over batch x z x y x x elements; axes that the rank lacks have length
+// One sweep, or a pass of several, over batch x z x y x x elements; axes that the rank lacks have length
 // one. Output i of an axis lies over source element i + origin.
 template <class T>
 struct sweep {
@@ -23,7 +24,7 @@ struct sweep {
   int64_t batch, n[3], out[3];             // z, y, x of src and of dst
   int64_t src_batch, dst_batch;            // strides in elements; x has stride 1
   int64_t src_stride[2], dst_stride[2];    // z, y
-  int32_t rank, radius, origin, boundary;  // origin: radius under VALID, else 0
+  int32_t rank, radius, origin, boundary;  // origin: radius times sweeps under VALID, else 0
   T value;                                 // CONSTANT
 };
 
@@ -77,10 +78,9 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 // One grid dimension reaches 2^31 - 1 blocks; kernels stride over what is beyond.
 inline unsigned grid_of(int64_t blocks) { return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, 2147483647)); }
 
-// Sweeps between the first and the last live in dst where it is large enough
-// (every second one, so that the last lands there) and in one buffer of the
-// workspace; under VALID dst is too small and there are two buffers. Their rows
-// start on 128 bytes.
+// A pass is one launch: `depth` sweeps of a call, the last pass what is left. Results between the first and the last
+// pass live in dst where it is large enough (every second one, so that the last lands there) and in one buffer of the
+// workspace; under VALID dst is too small and there are two buffers. Their rows start on 128 bytes.
 struct buffers {
   int count = 0;
   size_t bytes[2] = {0, 0};
@@ -89,13 +89,14 @@ inline int64_t pitch_of(int64_t x, size_t element_bytes) {
   const int64_t line = static_cast<int64_t>(128 / element_bytes);
   return (x + line - 1) / line * line;
 }
-inline buffers needed(const lockstep_stencil_desc& d) {
+inline buffers needed(const lockstep_stencil_desc& d, int32_t depth = 1) {
   buffers b;
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const size_t element_bytes = d.dtype == LOCKSTEP_F32 ? 4 : 8;
-  b.count = d.sweeps == 1 ? 0 : (valid && d.sweeps > 2 ? 2 : 1);
+  const int32_t passes = (d.sweeps - 1) / depth + 1;
+  b.count = passes == 1 ? 0 : (valid && passes > 2 ? 2 : 1);
   for (int k = 0; k < b.count; ++k) {
-    const int64_t shrink = valid ? 2 * int64_t{d.radius} * (k + 1) : 0;
+    const int64_t shrink = valid ? 2 * int64_t{d.radius} * depth * (k + 1) : 0;
     int64_t rows = d.batch;
     for (int a = 0; a < d.rank - 1; ++a) rows *= d.shape[a] - shrink;
     b.bytes[k] = static_cast<size_t>(rows * pitch_of(d.shape[d.rank - 1] - shrink, element_bytes)) * element_bytes;
@@ -113,17 +114,16 @@ struct place {  // where a sweep reads or writes
   int64_t batch, stride[2];
 };
 
-// Calls launch(sweep) once a sweep; launch returns a status.
+// Calls launch(sweep, sweeps of the pass) once a pass; launch returns a status.
 template <class T, class Launch>
-lockstep_status for_each_sweep(const lockstep_call& call, Launch launch) {
+lockstep_status for_each_pass(const lockstep_call& call, int32_t depth, Launch launch) {
   const lockstep_stencil_desc& d = call.stencil;
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
-  const buffers spare = needed(d);
+  const buffers spare = needed(d, depth);
   sweep<T> s{};
   s.batch = d.batch;
   s.rank = d.rank;
   s.radius = d.radius;
-  s.origin = valid ? d.radius : 0;
   s.boundary = static_cast<int32_t>(d.boundary);
   s.value = static_cast<T>(d.value);
   for (int a = 0; a < 3; ++a) s.n[a] = a < 3 - d.rank ? 1 : d.shape[a - (3 - d.rank)];
@@ -139,20 +139,27 @@ lockstep_status for_each_sweep(const lockstep_call& call, Launch launch) {
   };
   const place<T> dst = given(static_cast<T*>(call.dst), d.dst_batch_stride, d.dst_strides);
   place<T> from = given(static_cast<T*>(const_cast<void*>(call.src)), d.src_batch_stride, d.src_strides);
-  for (int32_t k = 0; k < d.sweeps; ++k) {
+  const int32_t passes = (d.sweeps - 1) / depth + 1;
+  for (int32_t k = 0; k < passes; ++k) {
+    const int32_t left = passes - 1 - k,
+                  now = left == 0 && !LOCKSTEP_MUTANT("last_pass_of_full_depth") ? d.sweeps - k * depth : depth;
+    s.origin = valid ? now * d.radius : 0;
     for (int a = 0; a < 3; ++a) s.out[a] = a < 3 - d.rank ? 1 : s.n[a] - 2 * s.origin;
-    const int32_t left = d.sweeps - 1 - k;
     const place<T> to = left == 0 || (!valid && left % 2 == 0) ? dst : buffer(valid ? k % 2 : 0);
     s.src = from.data;
     s.dst = to.data;
     s.src_batch = from.batch;
     s.dst_batch = to.batch;
     for (int a = 0; a < 2; ++a) s.src_stride[a] = from.stride[a], s.dst_stride[a] = to.stride[a];
-    if (const lockstep_status status = launch(s); status != LOCKSTEP_OK) return status;
+    if (const lockstep_status status = launch(s, now); status != LOCKSTEP_OK) return status;
     from = to;
     for (int a = 0; a < 3; ++a) s.n[a] = s.out[a];
   }
   return LOCKSTEP_OK;
+}
+template <class T, class Launch>
+lockstep_status for_each_sweep(const lockstep_call& call, Launch launch) {
+  return for_each_pass<T>(call, 1, [&](const sweep<T>& s, int32_t) { return launch(s); });
 }
 
 }  // namespace lockstep::cuda::stencil
