@@ -117,7 +117,8 @@ void check_variant_known(lockstep_op op, const std::string& name, const char* ar
     const char *name, *successor;
   } retired[] = {{LOCKSTEP_TRANSPOSE, "blocks", "tiles"},
                  {LOCKSTEP_PERMUTE, "blocks", "tiles"},
-                 {LOCKSTEP_PERMUTE, "runs", "gather"}};
+                 {LOCKSTEP_PERMUTE, "runs", "gather"},
+                 {LOCKSTEP_REDUCE, "shuffle", "lanes"}};
   for (const auto& gone : retired)
     if (op == gone.op && name == gone.name)
       fail(LOCKSTEP_NO_VARIANT, "{}: {} no longer has the variant \"{}\"; use \"{}\"; known are {}", argument,

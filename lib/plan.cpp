@@ -12,8 +12,7 @@
 struct lockstep_plan {
   struct row {
     const lockstep_variant* variant = nullptr;  // nullptr where the call takes no such pointers
-    size_t workspace_bytes = 0;
-    const lockstep_variant* untuned = nullptr;  // auto's own: for pointers that a row chosen by measuring refuses
+    size_t workspace_bytes = 0;                 // that auto's own, for pointers that this one refuses, needs too
   };
   lockstep_plan() = default;
   lockstep_plan(const lockstep_plan&) = delete;
@@ -53,7 +52,7 @@ void choose(lockstep_plan& plan, const lockstep_options& options) {
   const auto row_of = [&](const lockstep_variant* best) {
     const lockstep_variant* row =
         best != nullptr ? tuned_row(*plan.context, *now, plan.chosen, plan.prepared, options, best) : nullptr;
-    return lockstep_plan::row{row, std::max(bytes_of(row), row != best ? bytes_of(best) : 0), best};
+    return lockstep_plan::row{row, std::max(bytes_of(row), row != best ? bytes_of(best) : 0)};
   };
   call.dst = array;
   try {
@@ -136,22 +135,25 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
   return true;
 }
 
-// An alignment that the variant needs and does not get: auto's own row runs in place of one chosen by measuring.
+// An alignment that the variant needs and does not get: unless it was named, what auto takes for these pointers runs.
 void require_taken(lockstep_plan& plan) {
+  lockstep_call& call = plan.prepared.call;
+  choice& chosen = plan.chosen;
+  const lockstep_queue* queue = chosen.queue.get();
   const auto refusal = [&](const lockstep_variant& row) {
-    return row.refuses != nullptr ? row.refuses(plan.chosen.queue.get(), &plan.prepared.call) : nullptr;
+    return row.refuses != nullptr ? row.refuses(queue, &call) : nullptr;
   };
-  const lockstep_variant& variant = *plan.chosen.variant;
-  const char* why = refusal(variant);
+  const char* why = refusal(*chosen.variant);
   if (why == nullptr) return;
-  const bool in_place = plan.prepared.call.src == plan.prepared.call.dst && plan.prepared.may_alias;
-  const lockstep_variant& untuned = *(in_place ? plan.in_place : plan.apart).untuned;
-  if (&untuned != &variant && refusal(untuned) == nullptr && !LOCKSTEP_MUTANT("tuned_plan_without_its_other_row"))
-    plan.chosen.variant = &untuned;
-  else
+  const lockstep_variant* other =
+      chosen.forced || LOCKSTEP_MUTANT("plan_without_its_other_row") ? nullptr : pick_variant(chosen, call);
+  if (other == nullptr)
     fail(LOCKSTEP_UNSUPPORTED,
-         "the plan's variant {} of {} refuses this src and dst: {}; force another variant for the plan", variant.name,
-         plan.chosen.entry->name(), why);
+         "the plan's variant {} of {} refuses this src and dst: {}; force another variant for the plan",
+         chosen.variant->name, chosen.entry->name(), why);
+  chosen.variant = other;
+  if (other->workspace != nullptr)
+    call.workspace_bytes = std::max(call.workspace_bytes, other->workspace(queue, &call));
 }
 
 // A call that fails leaves no story of an earlier one.

@@ -1,8 +1,8 @@
 // backend.cpp - the module's one symbol: CUDA devices behind the seam of backend.h.
-#include "measure.hpp"
-#include "memory.hpp"
+#include "device/measure.hpp"
+#include "device/memory.hpp"
+#include "device/pipeline.hpp"
 #include "ops.hpp"
-#include "pipeline.hpp"
 
 extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(
     const lockstep_host* host) {

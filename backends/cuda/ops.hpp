@@ -1,7 +1,7 @@
 // ops.hpp - the CUDA backend's tables, one a file.
 #pragma once
 
-#include "queue.hpp"
+#include "device/queue.hpp"
 
 namespace lockstep::cuda {
 extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table,

@@ -43,8 +43,9 @@ const char* cudaGetErrorName(cudaError_t code) {
 void** __cudaRegisterFatBinary(void* binary) { return new void*(binary); }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void** handle) { delete handle; }
-void __cudaRegisterFunction(void**, const char* host, char*, const char*, int, uint3*, uint3*, dim3*, dim3*, int*) {
-  all().kernels.insert(host);
+void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
+  all().kernels[host] = name;
 }
 void __cudaRegisterVar(void**, char* host, char*, const char*, int, size_t, int, int) { all().variables.insert(host); }
 

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <vector>
 
 namespace fake {
 
@@ -28,6 +29,12 @@ std::string failed_call();  // the name of the call that failed, "" while none h
 std::string next_call();    // and of the one that came after it
 
 long launches();
+// The last 16 launches, oldest first, since they were asked for.
+struct started {
+  std::string kernel;  // its readable name, as far as its parameters
+  dim3 grid, block;
+};
+std::vector<started> last_started();
 long launches_on(cudaStream_t stream);
 long live();           // memory, streams and events that exist
 std::string listed();  // and what they are

@@ -1,10 +1,13 @@
 // fake_machine.cpp - memory with its rights, handles, and the rules that a misuse breaks.
 #include "fake_machine.hpp"
 
+#include <cxxabi.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace fake {
 
@@ -143,6 +146,8 @@ cudaError_t launch(machine& m, const void* kernel, dim3 grid, dim3 block, cudaSt
     return cudaErrorInvalidConfiguration;
   }
   ++m.launches;
+  if (m.started.size() == 16) m.started.erase(m.started.begin());
+  m.started.push_back({m.kernels[kernel], grid, block});
   progress& p = m.work[s];
   ++p.launched;
   if (p.reads != nullptr) m.readers[p.reads] = {s, p.launched};
@@ -162,6 +167,16 @@ long calls() { return all().calls; }
 std::string failed_call() { return all().failed_call; }
 std::string next_call() { return all().next_call; }
 long launches() { return all().launches; }
+std::vector<started> last_started() {
+  std::vector<started> found = std::exchange(all().started, {});
+  for (started& one : found) {
+    char* plain = abi::__cxa_demangle(one.kernel.c_str(), nullptr, nullptr, nullptr);
+    if (plain != nullptr) one.kernel = plain;
+    std::free(plain);
+    one.kernel = one.kernel.substr(0, one.kernel.find('('));
+  }
+  return found;
+}
 long launches_on(cudaStream_t stream) { return static_cast<long>(all().work[stream].launched); }
 long live() { return static_cast<long>(all().memory.size() + all().streams.size() + all().events.size()); }
 std::string listed() {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "fake_cudart.hpp"
 
@@ -57,8 +58,10 @@ struct machine {
   std::map<const char*, reader> readers;  // of bytes of symbols
   std::set<cudaEvent_t> events;
   std::set<cudaMemPool_t> pools;
-  std::set<const void*> kernels, variables;
-  int capturing = 0;  // streams
+  std::map<const void*, std::string> kernels;  // and their names
+  std::set<const void*> variables;
+  std::vector<fake::started> started;  // the last launches
+  int capturing = 0;                   // streams
 };
 machine& all();
 

@@ -1,8 +1,8 @@
 // record_test.cpp - lanes of the real kernels against their replay. The kernels are built
-// with -DLOCKSTEP_RECORD (backends/cuda/record.cuh): every thread logs the addresses that
+// with -DLOCKSTEP_RECORD (backends/cuda/kernel/record.cuh): every thread logs the addresses that
 // it touches, in order. A log must be what lockstep explain replays, access by access.
 // Exits 77 without a device.
-#include "record.cuh"
+#include "kernel/record.cuh"
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>

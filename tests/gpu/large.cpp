@@ -135,7 +135,7 @@ TEST_F(large, permute_of_more_than_2_31_elements) {
   }
 }
 
-// Arrays so much larger than the L2 that the kernels keep the lines they read (backends/cuda/cache.cuh): tiles
+// Arrays so much larger than the L2 that the kernels keep the lines they read (backends/cuda/kernel/cache.cuh): tiles
 // that are full, or cut short on a side; rows aligned on both sides, on one, on none.
 TEST_F(large, moves_that_keep_lines) {
   cudaDeviceProp properties{};

@@ -1,5 +1,6 @@
 // host_copies.cpp - the bound of calls on pageable host memory: copies by as many threads as the CUDA backend's crews
-// have (backends/cuda/pipeline.cpp), through as small a ring of page-locked slabs, but without its device and waits.
+// have (backends/cuda/device/pipeline.cpp), through as small a ring of page-locked slabs, but without its device and
+// waits.
 #include <sched.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// leaf.cpp - replay of square_sum's `shuffle` (B10): reduce_tree of backends/cuda/sequences.cuh,
+// leaf.cpp - replay of square_sum's `shuffle` (B10): reduce_tree of backends/cuda/reduce/lanes.cuh,
 // in the fixed order. Its own are the loops that index/leaf.hpp names, and the step from one
 // walk_rows to the next (take_leaf in leaf.cuh).
 #include "index/leaf.hpp"

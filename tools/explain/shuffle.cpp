@@ -1,4 +1,4 @@
-// shuffle.cpp - replays of backends/cuda/shuffle.cu (D1 to D4).
+// shuffle.cpp - replays of backends/cuda/shuffle/shuffle.cu (D1 to D4).
 #include "index/shuffle.hpp"
 
 #include "lessons.hpp"

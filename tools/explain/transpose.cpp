@@ -1,4 +1,4 @@
-// transpose.cpp - replays of the lesson kernels of backends/cuda/transpose.cu (A1 to A4).
+// transpose.cpp - replays of the lesson kernels of backends/cuda/transpose/transpose.cu (A1 to A4).
 #include "index/transpose.hpp"
 
 #include "index/wide.hpp"

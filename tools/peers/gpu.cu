@@ -39,8 +39,8 @@ struct device_memory {
   device_memory(const device_memory&) = delete;
 };
 
-// Keeps the stream busy until the host has queued a sample behind it, as ours is held in backends/cuda/measure.cu, so
-// that no sample holds a launch's gap; gives up after 0.1 s.
+// Keeps the stream busy until the host has queued a sample behind it, as ours is held in
+// backends/cuda/device/measure.cu, so that no sample holds a launch's gap; gives up after 0.1 s.
 __global__ void hold(const volatile unsigned* go) {
   const auto clock = [] {
     unsigned long long ns;

@@ -1,5 +1,5 @@
 // leaf.hpp - who reads which elements of a sum in the fixed order, and whom its partial
-// results meet (leaf.cuh, sequences.cuh). The order itself is lib/order.hpp's: a leaf is 16
+// results meet (leaf.cuh, lanes.cuh). The order itself is lib/order.hpp's: a leaf is 16
 // rows of 128 lanes. A warp of `warp` threads holds its row's lanes, four a thread.
 #pragma once
 
@@ -72,7 +72,7 @@ inline int64_t leaves_a_task(int64_t leaves, int64_t count, int64_t most) {
 // Three loops of the joins are not here, since as functions of this folder they gave kernels of
 // square_sum other machine code, some with up to 8 registers more: the masks of a warp's tree and
 // its walk over more than 32 values (join_warp, join_values in leaf.cuh), and how many tasks a warp
-// of the last block takes at a time (join_chunks in sequences.cuh). Explain has its own copies;
+// of the last block takes at a time (join_chunks in subtree.cuh). Explain has its own copies;
 // tests/explain holds them against the kernel.
 
 }  // namespace lockstep::cuda

@@ -1,6 +1,6 @@
 // choose.cpp - by what a permutation is estimated to move fastest.
+#include "../device/queue.hpp"
 #include "../permute/aligned.hpp"
-#include "../queue.hpp"
 #include "../transpose/thin.hpp"
 #include "moves.hpp"
 
@@ -25,9 +25,11 @@ bool in_chunks(const wide_job& job) {
 bool wide_pays(const lockstep_queue& queue, const axes& a, const wide_job& job, double others) {
   const int64_t bytes = a.elements() * a.element_bytes;
   if (bytes > queue.facts->l2_bytes && is_thin(job)) return true;
+  const move_tuning& tuned = queue.facts->tuned.moves;
   const double padding = wide_padding(job);
-  if (2 * bytes > queue.facts->l2_bytes) return padding <= 1.1 && (a.element_bytes >= 4 || in_chunks(job));
-  return padding <= 1.2 && in_chunks(job) && wide_tiles(job) >= queue.facts->processors &&
+  if (2 * bytes > queue.facts->l2_bytes)
+    return padding <= tuned.wide_padding && (a.element_bytes >= 4 || in_chunks(job));
+  return padding <= tuned.wide_padding_in_l2 && in_chunks(job) && wide_tiles(job) >= queue.facts->processors &&
          1.1 + static_cast<double>(bytes) * 0.36e-6 * padding * padding * 132 / queue.facts->processors < others;
 }
 

@@ -7,8 +7,8 @@
 // Limit   a launch, then the lines of src that a warp touches.
 // Watch   Index arithmetic: a division an axis, each a multiplication and a shift.
 // Source  this repository; figures in tests/results/tries.md.
-#include "../element.cuh"
-#include "../queue.hpp"
+#include "../device/queue.hpp"
+#include "../kernel/element.cuh"
 #include "moves.hpp"
 
 namespace lockstep::cuda {

@@ -2,7 +2,7 @@
 // host by plan.cpp, and what they cost.
 #pragma once
 
-#include "../divide.hpp"
+#include "../kernel/divide.hpp"
 #include "../permute/axes.hpp"
 
 struct lockstep_queue;

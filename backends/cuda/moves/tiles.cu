@@ -14,9 +14,9 @@
 // Source  this repository; figures in tests/results/tries.md.
 #include <cmath>
 
-#include "../element.cuh"
-#include "../mutant.cuh"
-#include "../queue.hpp"
+#include "../device/queue.hpp"
+#include "../kernel/element.cuh"
+#include "../kernel/mutant.cuh"
 #include "moves.hpp"
 
 namespace lockstep::cuda {

@@ -15,11 +15,11 @@
 //         (they are there, of any value), but runs of dst end before them. Where no box can be
 //         shared out (1 of 189,148 random shapes) a gather moves it all.
 // Source  this repository; figures in tests/results/tries.md.
-#include "../chunk.cuh"
-#include "../element.cuh"
+#include "../device/queue.hpp"
+#include "../kernel/chunk.cuh"
+#include "../kernel/element.cuh"
+#include "../kernel/mutant.cuh"
 #include "../moves/moves.hpp"
-#include "../mutant.cuh"
-#include "../queue.hpp"
 #include "aligned.hpp"
 
 namespace lockstep::cuda {

@@ -2,7 +2,7 @@
 // made on the host by aligned_plan.cpp.
 #pragma once
 
-#include "../divide.hpp"
+#include "../kernel/divide.hpp"
 #include "axes.hpp"
 
 struct lockstep_queue;

@@ -12,11 +12,11 @@
 // Source  this repository; figures in tests/results/tries.md.
 #include <algorithm>
 
-#include "../cache.cuh"
-#include "../divide.hpp"
-#include "../element.cuh"
-#include "../mutant.cuh"
-#include "../unit.cuh"
+#include "../kernel/cache.cuh"
+#include "../kernel/divide.hpp"
+#include "../kernel/element.cuh"
+#include "../kernel/mutant.cuh"
+#include "../kernel/unit.cuh"
 #include "registers.hpp"
 
 namespace lockstep::cuda {

@@ -1,7 +1,7 @@
 // registers.hpp - see registers.cu.
 #pragma once
 
-#include "../queue.hpp"
+#include "../device/queue.hpp"
 #include "axes.hpp"
 
 namespace lockstep::cuda {

@@ -10,9 +10,9 @@
 //         rows are exact. Element index in 64 bits
 // Source  M. Harris, Optimizing Parallel Reduction in CUDA; CUDA C++ Programming Guide,
 //         warp-synchronous code and __syncwarp.
-#include "../fold.cuh"
 #include "../index/square_sum.hpp"
-#include "../record.cuh"
+#include "../kernel/record.cuh"
+#include "../reduce/fold.cuh"
 #include "rows.hpp"
 
 namespace lockstep::cuda {

@@ -1,7 +1,7 @@
 // rows.hpp - what square_sum's table names and square_sum/*.cu define.
 #pragma once
 
-#include "../queue.hpp"
+#include "../device/queue.hpp"
 
 namespace lockstep::cuda {
 

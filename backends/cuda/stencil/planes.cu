@@ -13,8 +13,8 @@
 // Source  this repository; figures in tests/results/tries.md
 #include <algorithm>
 
-#include "../divide.hpp"
-#include "../mutant.cuh"
+#include "../kernel/divide.hpp"
+#include "../kernel/mutant.cuh"
 #include "async.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
@@ -23,7 +23,7 @@ namespace lockstep::cuda::stencil {
 namespace {
 
 constexpr int block = 256;
-constexpr int together = 8;  // planes of a thread
+constexpr int together = planes_together;  // planes of a thread
 
 // How a sweep lies around its outermost axis.
 struct plane_cut {
@@ -181,14 +181,14 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
 }
 
 // Planes of a tile: as many as leave room for six tiles a multiprocessor, at least 16 where two fit. 0: not even 8.
-int planes_of_tile(size_t plane_bytes, int halo, size_t most) {
+int planes_of_tile(const stencil_tuning& tuned, size_t plane_bytes, int halo, size_t most) {
   const auto planes = [&](size_t bytes) {
     const int fit = static_cast<int>(std::min<size_t>(bytes / plane_bytes, 1 << 20)) - halo;
     return fit / together * together;
   };
-  const int few = planes(std::min<size_t>(most, 36 * 1024));
+  const int few = planes(std::min(most, static_cast<size_t>(tuned.planes_tile)));
   if (few >= 2 * together) return few;
-  return std::max(few, std::min(planes(std::min<size_t>(most, 108 * 1024)), 2 * together));
+  return std::max(few, std::min(planes(std::min(most, static_cast<size_t>(tuned.planes_large_tile))), 2 * together));
 }
 
 size_t plane_bytes(const lockstep_stencil_desc& d) {
@@ -206,7 +206,7 @@ size_t table_bytes(const lockstep_stencil_desc& d) {
 int planes_for(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
   const size_t tables = table_bytes(d), shared = static_cast<size_t>(queue.facts->shared_bytes);
   if (tables >= shared || plane_bytes(d) >= shared) return 0;
-  return planes_of_tile(plane_bytes(d), d.rank == 1 ? 0 : 2 * d.radius, shared - tables);
+  return planes_of_tile(queue.facts->tuned.stencils, plane_bytes(d), d.rank == 1 ? 0 : 2 * d.radius, shared - tables);
 }
 
 template <class T, int R>
@@ -233,7 +233,9 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     cut.a_plane = divider(int64_t{cut.out_rows} * cut.out_x);
     cut.a_row = divider(cut.out_x);
     // Tiles for every multiprocessor, where there is work for them.
-    const int64_t share = ceil_div(cut.out * cut.batch, int64_t{queue.facts->processors} * 4 * together) * together;
+    const int64_t share =
+        ceil_div(cut.out * cut.batch, queue.facts->processors * queue.facts->tuned.stencils.planes_tiles * together) *
+        together;
     cut.planes = static_cast<int32_t>(std::min<int64_t>(most, share));
     cut.tiles_a_batch = ceil_div(cut.out, cut.planes);
     const int64_t tile = (cut.planes + 2 * R) * int64_t{cut.rows} * cut.x * static_cast<int64_t>(sizeof(T));
@@ -272,15 +274,17 @@ const char* planes_refuses(const lockstep_queue* queue, const lockstep_call* cal
 }
 
 // Rows that fill enough of the other kernels' tiles.
-int planes_yields(const lockstep_queue*, const lockstep_call* call) {
+int planes_yields(const lockstep_queue* queue, const lockstep_call* call) {
+  const stencil_tuning& tuned = queue->facts->tuned.stencils;
   const lockstep_stencil_desc& d = call->stencil;
   const int64_t x = d.shape[d.rank - 1];
-  if (d.rank == 1) return x > (d.dtype == LOCKSTEP_F32 ? 900 : 1500) || d.batch < 8;
+  if (d.rank == 1)
+    return x > (d.dtype == LOCKSTEP_F32 ? tuned.planes_row_of_4 : tuned.planes_row_of_8) || d.batch < tuned.planes_rows;
   const int64_t V = d.dtype == LOCKSTEP_F32 ? 4 : 2, tile_x = (d.rank == 2 ? 128 : 32) * V, tile_y = 32;
   const auto filled = [](int64_t n, int64_t tile) {
     return static_cast<double>(n) / static_cast<double>(ceil_div(n, tile) * tile);
   };
-  return filled(x, tile_x) * (d.rank == 3 ? filled(d.shape[1], tile_y) : 1.0) >= 0.6;
+  return filled(x, tile_x) * (d.rank == 3 ? filled(d.shape[1], tile_y) : 1.0) >= tuned.planes_fill;
 }
 
 }  // namespace lockstep::cuda::stencil

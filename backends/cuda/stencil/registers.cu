@@ -7,7 +7,7 @@
 // Watch   a boundary folds in every sweep, not once before the first: blocks at a line's ends sweep in shared memory,
 //         where they can. WRAP continues the line with the same chain of operations and VALID ends it.
 // Source  order.hpp; Zhang et al., EBISU, ICS 2023: deep temporal blocking with the state in registers
-#include "../mutant.cuh"
+#include "../kernel/mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -117,7 +117,7 @@ __device__ __forceinline__ void sweep_stretch(const sweep<T>& s, const taps<T, 2
   for (int k = 0; k < cut.depth; ++k) sweep_points<R>(x, t);
 #pragma unroll
   for (int k = 0; k < P; ++k)
-    if (!LOCKSTEP_DEVICE_MUTANT("sweeps_nan_as_it_comes")) x[k] = canonical(x[k]);
+    if (!LOCKSTEP_DEVICE_MUTANT("registers_nan_as_it_comes")) x[k] = canonical(x[k]);
   // A lane writes to where it alone has read: no barrier before.
   store_points(shared + lane * pad, x);
   __syncwarp();  // and back
@@ -148,7 +148,7 @@ __device__ void sweep_end(const sweep<T>& s, const taps<T, 2 * R + 1>& t, const 
       T acc = T(-0.0);  // fma(c, x, -0.0) is the rounded product
 #pragma unroll
       for (int j = -R; j <= R; ++j) {
-        const bool once = LOCKSTEP_DEVICE_MUTANT("sweeps_ends_fold_once") && k > 1;
+        const bool once = LOCKSTEP_DEVICE_MUTANT("registers_ends_fold_once") && k > 1;
         const int64_t at = source_index(i + j, n, once ? LOCKSTEP_BOUNDARY_REFLECT : s.boundary);
         acc = fma_rn(t.c[R + j], at < 0 ? s.value : now[at - low], acc);
       }
@@ -195,7 +195,7 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 // Results of a line start on whole sectors where its stretches do.
 template <class T>
 int32_t halo_of(int radius, int32_t depth) {
-  if (LOCKSTEP_MUTANT("sweeps_overlap_short")) return radius * (depth - 1);
+  if (LOCKSTEP_MUTANT("registers_overlap_short")) return radius * (depth - 1);
   return static_cast<int32_t>(round_up(int64_t{radius} * depth, 64 / sizeof(T)));
 }
 

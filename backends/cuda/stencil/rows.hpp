@@ -1,7 +1,7 @@
-// rows.hpp - the launchers that the table in ../stencil.cu names.
+// rows.hpp - the launchers that the table in stencil.cu names.
 #pragma once
 
-#include "../queue.hpp"
+#include "../device/queue.hpp"
 
 namespace lockstep::cuda::stencil {
 

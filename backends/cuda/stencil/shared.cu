@@ -12,7 +12,7 @@
 //         1.067 of the time of constant memory (an H200 in that form, folded_*_32: 1.003)
 #include <mutex>
 
-#include "../mutant.cuh"
+#include "../kernel/mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "../index/stencil.hpp"
-#include "../record.cuh"
+#include "../kernel/record.cuh"
 #include "lockstep/backend.h"
 #include "mutant.hpp"
 #include "order.hpp"

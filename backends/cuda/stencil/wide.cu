@@ -8,8 +8,8 @@
 // Watch   windows at a row's ends fold tap by tap; vectors never leave the row, so
 //         nothing outside src is read; dst is aligned, src may be off by any element
 // Source  ladder row C4
-#include "../mutant.cuh"
-#include "../resident.cuh"
+#include "../kernel/mutant.cuh"
+#include "../kernel/resident.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 

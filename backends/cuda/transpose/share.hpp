@@ -3,23 +3,16 @@
 
 #include <algorithm>
 
-#include "../queue.hpp"
+#include "../device/queue.hpp"
 
 namespace lockstep::cuda {
-
-// Blocks share a part of a multiprocessor's memory (percent of what they may have) that leaves the rest to
-// the L1, where loads wait; of exact tiles no more bytes than these are under way in it. More are slower, and so are
-// fewer for tiles read by elements. Where memory is small, as many as it holds.
-constexpr int part_for_tiles = 43;  // 100 KiB of 228 on an H200
-constexpr size_t bytes_under_way = 64 << 10;
-constexpr int large_memory = 160 << 10;
 
 // moved: bytes that a block has under way; shared: what it needs, then what it asks for.
 template <class Kernel>
 lockstep_status share_memory(const lockstep_queue& queue, Kernel* kernel, bool exact, size_t moved, size_t* shared) {
   if (queue.facts->shared_bytes < large_memory) return allow_shared(kernel, *shared);
   const size_t part = (static_cast<size_t>(queue.facts->shared_bytes) + 1024) * part_for_tiles / 100;
-  const size_t blocks = bytes_under_way / moved;
+  const size_t blocks = static_cast<size_t>(bytes_under_way) / moved;
   if (exact) *shared = std::max(*shared, part / blocks / 128 * 128 - 1024);  // each takes 1 KiB for itself
   LOCKSTEP_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, part_for_tiles));
   return allow_shared(kernel, *shared);

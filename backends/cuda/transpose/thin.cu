@@ -8,8 +8,8 @@
 // Watch   A row of the tile is 16 bytes longer than it holds: of 4 bytes the even lanes store 16 neighbours in one row
 //         and the odd ones four rows on, without it in the same banks. Of 2 bytes two lanes meet in a bank as it is.
 // Source  this repository; figures in tests/results/tries.md.
-#include "../cache.cuh"
-#include "../element.cuh"
+#include "../kernel/cache.cuh"
+#include "../kernel/element.cuh"
 #include "share.hpp"
 #include "thin.hpp"
 

@@ -36,7 +36,7 @@ double moved_bytes(const wide_job& job) {  // each way
 template <int bytes, int tall, int broad, int threads, tile_reads how, bool kept>
 lockstep_status launch_kernel(lockstep_queue& queue, const wide_plan& plan) {
   constexpr size_t tile = size_t{tall} * broad / bytes;
-  static_assert(tile <= bytes_under_way);
+  static_assert(tile <= static_cast<size_t>(bytes_under_way));
   const auto kernel = transpose_wide<bytes, tall, broad, threads, how, kept>;
   size_t shared = wide_shared_bytes<bytes, tall, broad, how>;
   // Fewer tiles than multiprocessors are under way at once in any case.

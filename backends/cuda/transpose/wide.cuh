@@ -19,13 +19,13 @@
 //         (C = AA^T)" for the barrier; figures in tests/results.
 #pragma once
 
-#include "../cache.cuh"
-#include "../chunk.cuh"
-#include "../element.cuh"
 #include "../index/wide.hpp"
-#include "../mutant.cuh"
-#include "../record.cuh"
-#include "../unit.cuh"
+#include "../kernel/cache.cuh"
+#include "../kernel/chunk.cuh"
+#include "../kernel/element.cuh"
+#include "../kernel/mutant.cuh"
+#include "../kernel/record.cuh"
+#include "../kernel/unit.cuh"
 #include "wide.hpp"
 
 namespace lockstep::cuda {

@@ -2,8 +2,8 @@
 // matrices, each dst[j][i] = src[i][j], placed by up to six outer axes.
 #pragma once
 
-#include "../divide.hpp"
-#include "../queue.hpp"
+#include "../device/queue.hpp"
+#include "../kernel/divide.hpp"
 
 namespace lockstep::cuda {
 

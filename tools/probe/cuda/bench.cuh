@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "../../../backends/cuda/mutant.cuh"
+#include "../../../backends/cuda/kernel/mutant.cuh"
 #include "../patterns.hpp"
 #include "../seam.hpp"
 #include "../stats.hpp"

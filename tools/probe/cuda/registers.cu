@@ -5,7 +5,7 @@
 // Moves   E1: nothing beyond L1; E13: one sector a load, from L2
 // Limit   E1: the latency of the array's memory; E13: latency over resident warps
 // Watch   an index that is unrolled to a constant goes back to registers
-#include "../../../backends/cuda/resident.cuh"
+#include "../../../backends/cuda/kernel/resident.cuh"
 #include "bench.cuh"
 #include "rows.hpp"
 

@@ -1,0 +1,149 @@
+// queue.cpp - see queue.hpp.
+#include "queue.hpp"
+
+#include <new>
+
+#include "../kernel/mutant.cuh"
+#include "pipeline.hpp"
+
+namespace lockstep::cuda {
+namespace {
+
+// Frees what the queue holds on its device. Errors of earlier work show up here
+// again; nobody can be told any more.
+void drop(lockstep_queue* queue) {
+  if (!forked()) {
+    const device_guard guard(queue->device);
+    const relaxed_capture relaxed;
+    // A caller's stream may be gone by now; the library has waited for its work.
+    if (queue->own_stream && queue->stream != nullptr) (void)cudaStreamSynchronize(queue->stream);
+    drop_pipeline(*queue);
+    for (void* block : queue->retired) (void)cudaFree(block);
+    if (queue->scratch != nullptr) (void)cudaFree(queue->scratch);
+    if (queue->report.first != nullptr) (void)cudaFree(queue->report.first);
+    if (queue->mailboxes != nullptr) (void)cudaFree(queue->mailboxes);
+    if (queue->raised != nullptr) (void)cudaFreeHost(queue->raised);
+    if (queue->own_stream && queue->stream != nullptr) (void)cudaStreamDestroy(queue->stream);
+    (void)cudaGetLastError();
+  }
+  const lockstep_allocator* allocator = queue->allocator;
+  queue->~lockstep_queue();
+  allocator->release(allocator->user, queue, sizeof(lockstep_queue), 256);
+}
+
+lockstep_status open(lockstep_queue& queue) {
+  if (const lockstep_status status = require_usable(queue.device); status != LOCKSTEP_OK) return status;
+  const device_guard guard(queue.device);
+  LOCKSTEP_CUDA(guard.code());
+  const relaxed_capture relaxed;
+  if (const lockstep_status status = facts_of(queue.device, &queue.facts); status != LOCKSTEP_OK) return status;
+#if defined(LOCKSTEP_MUTANTS)
+  LOCKSTEP_CUDA(arm_mutants());
+#endif
+  if (queue.own_stream) LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking));
+  void* memory = nullptr;
+  LOCKSTEP_CUDA(cudaMalloc(&memory, sizeof *queue.report.first));
+  queue.report.first = static_cast<unsigned long long*>(memory);
+  LOCKSTEP_CUDA(cudaHostAlloc(&memory, sizeof *queue.raised, cudaHostAllocMapped | cudaHostAllocPortable));
+  queue.raised = static_cast<unsigned*>(memory);
+  LOCKSTEP_CUDA(cudaHostGetDevicePointer(&memory, queue.raised, 0));
+  queue.report.raised = static_cast<unsigned*>(memory);
+  *queue.raised = 0;
+  LOCKSTEP_CUDA(cudaMalloc(&memory, mailbox_count * sizeof *queue.mailboxes));
+  queue.mailboxes = static_cast<mailbox*>(memory);
+  LOCKSTEP_CUDA(cudaMemset(queue.mailboxes, 0, mailbox_count * sizeof *queue.mailboxes));
+  // An own stream does not wait for the legacy one, which cudaMemset uses.
+  LOCKSTEP_CUDA(cudaMemset(queue.report.first, 0xff, sizeof *queue.report.first));
+  LOCKSTEP_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
+  return LOCKSTEP_OK;
+}
+
+}  // namespace
+
+bool capturing(const lockstep_queue& queue) {
+  if (queue.own_stream) return false;  // nobody else has its handle
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(queue.stream, &status) != cudaSuccess) (void)cudaGetLastError();
+  return status != cudaStreamCaptureStatusNone;
+}
+
+lockstep_status queue_create(const lockstep_queue_options* options, lockstep_queue** out) {
+  if (forked()) return failed_fork();
+  int count = 0;
+  LOCKSTEP_CUDA(cudaGetDeviceCount(&count));
+  if (options->device < 0 || options->device >= count)
+    return failed(LOCKSTEP_NO_BACKEND, "there is no device %d; the driver shows %d", options->device, count);
+  const lockstep_allocator* allocator = options->allocator;
+  void* memory = allocator->allocate(allocator->user, sizeof(lockstep_queue), 256);
+  if (memory == nullptr)
+    return failed(LOCKSTEP_OUT_OF_MEMORY, "no memory for a queue (%zu bytes)", sizeof(lockstep_queue));
+  auto* queue = new (memory) lockstep_queue;
+  queue->allocator = allocator;
+  queue->device = options->device;
+  queue->stream = static_cast<cudaStream_t>(options->stream);
+  queue->own_stream = options->stream == nullptr;
+  if (const lockstep_status status = open(*queue); status != LOCKSTEP_OK) {
+    drop(queue);
+    return status;
+  }
+  *out = queue;
+  return LOCKSTEP_OK;
+}
+
+void queue_destroy(lockstep_queue* queue) { drop(queue); }
+
+lockstep_status finish(lockstep_queue* queue) {
+  if (forked()) return failed_fork();
+  const device_guard guard(queue->device);
+  LOCKSTEP_CUDA(guard.code());
+  if (capturing(*queue))
+    return failed(LOCKSTEP_INVALID_ARGUMENT,
+                  "the stream is being captured and cannot be waited for; set LOCKSTEP_ASYNC");
+  LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
+  if (*static_cast<volatile unsigned*>(queue->raised) == 0) return LOCKSTEP_OK;
+  unsigned long long first = ~0ull;
+  LOCKSTEP_CUDA(cudaMemcpyAsync(&first, queue->report.first, sizeof first, cudaMemcpyDeviceToHost, queue->stream));
+  LOCKSTEP_CUDA(cudaMemsetAsync(queue->report.first, 0xff, sizeof first, queue->stream));
+  LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
+  if (!LOCKSTEP_MUTANT("fault_word_not_reset"))
+    *queue->raised = 0;  // last: if reading the word failed, the next finish reads it
+  switch (static_cast<fault>(first & 3)) {
+    case fault::overflow:
+      return failed(LOCKSTEP_OVERFLOW,
+                    "the exact result of sequence %llu does not fit i64; dst[%llu] holds the saturated value",
+                    first >> 2, first >> 2);
+    case fault::empty:
+      return failed(LOCKSTEP_EMPTY, "sequence %llu is empty and has no minimum or maximum; dst[%llu] is left as it was",
+                    first >> 2, first >> 2);
+    case fault::invalid: break;
+  }
+  return failed(LOCKSTEP_INVALID_ARGUMENT,
+                "offsets[%llu] is negative or more than offsets[%llu]; segments must not decrease", first >> 2,
+                (first >> 2) + 1);
+}
+
+lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
+  if (forked()) return failed_fork();
+  const device_guard guard(queue->device);
+  LOCKSTEP_CUDA(guard.code());
+  queue->captured = queue->captured || capturing(*queue);
+  if (bytes > queue->scratch_bytes && !(LOCKSTEP_MUTANT("device_scratch_never_grows") && queue->scratch != nullptr)) {
+    const relaxed_capture relaxed;
+    void* old = std::exchange(queue->scratch, nullptr);
+    queue->scratch_bytes = 0;
+    if (old != nullptr && queue->captured) {
+      queue->retired.push_back(old);
+    } else if (old != nullptr) {
+      const cudaError_t waited = cudaStreamSynchronize(queue->stream);  // earlier kernels may still use it
+      const cudaError_t freed = cudaFree(old);
+      LOCKSTEP_CUDA(waited);
+      LOCKSTEP_CUDA(freed);
+    }
+    LOCKSTEP_CUDA(cudaMalloc(&queue->scratch, bytes));
+    queue->scratch_bytes = bytes;
+  }
+  *pointer = queue->scratch;
+  return LOCKSTEP_OK;
+}
+
+}  // namespace lockstep::cuda

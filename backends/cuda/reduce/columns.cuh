@@ -1,0 +1,256 @@
+// columns.cuh - sequences that lie across memory, neighbours of one another.
+//
+//   reduce_short_columns  a thread a column of up to 128 elements
+//   reduce_columns  threads across columns, 16 lanes of a leaf each (2-byte elements: 8 lanes of two columns)
+// join_partials (subtree.cuh) then walks the tree above a column's leaves.
+//
+// Idea    Neighbouring threads take neighbouring columns, so that a row of src is one
+//         contiguous read; down a leaf a thread takes every 8th lane, whose joins need no
+//         other thread. A block shares its leaves' values once, by shared memory.
+// Moves   n elements read once; of columns longer than a leaf a partial result a leaf
+//         written and read
+// Limit   memory, where loads enough are in flight: sums of f32 in 16,384 columns 0.81 of
+//         it, 2 bytes in 64 columns 0.66, 2 and 3 columns 0.36 to 0.65 (H200)
+// Watch   The lanes' order is the sequence's, not memory's. Left alone ptxas spends loads
+//         in flight to save registers: column_blocks says what it may not.
+// Source  lib/order.hpp; figures in tests/results/tries.md and cliffs-h200.md.
+#pragma once
+
+#include "subtree.cuh"
+#include "way.cuh"
+
+namespace lockstep::cuda {
+
+template <int n, class Fold, class P>
+__device__ __forceinline__ void join_down(const Fold& fold, P* value) {
+  if constexpr (n > 1) {
+#pragma unroll
+    for (int k = 0; k < n / 2; ++k) value[k] = fold.join(value[k], value[k + n / 2]);
+    join_down<n / 2>(fold, value);
+  }
+}
+
+template <class Fold>
+constexpr int column_blocks = sizeof(typename Fold::element) != 4 ? 3
+                              : Fold::ordered                     ? 4
+                                                                  : most_column_blocks;
+
+// V neighbouring columns a thread (2 of 2 bytes, by one load: what a warp has in flight doubles, and that
+// is what limits it). `across` threads (a power of two, at most 32 / V) lie across columns, 8 * V down a
+// leaf with 16 / V lanes each, lane = y + down * slot; the rest of the block takes other leaves. Joins
+// d = 64 ... down are within a thread, the others go through shared memory.
+template <class Fold, int V>
+__global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_columns(Fold fold, const sequences all,
+                                                                                     const int across,
+                                                                                     const int64_t column_tiles,
+                                                                                     typename Fold::partial* partials) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  constexpr int down = 8 * V, slots = order::lanes / down;
+  __shared__ P values[V][block_threads];
+  const int x = threadIdx.x & (across - 1), y = threadIdx.x / across % down;
+  const int64_t leaves = order::leaves(all.length);
+  const int64_t s = (blockIdx.x % column_tiles * across + x) * V;
+  const int64_t leaf = blockIdx.x / column_tiles * (block_threads / (across * down)) + threadIdx.x / (across * down);
+  const bool wanted = s < all.count && leaf < leaves && fold.open(s);
+  if (wanted) {
+    const int64_t first = leaf * order::leaf, left = all.length - first;
+    const int end = static_cast<int>(left < order::leaf ? left : order::leaf);
+    const int64_t down_a_row = LOCKSTEP_DEVICE_MUTANT("columns_stride_of_width") ? all.count : all.element_stride;
+    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride + first * down_a_row;
+    typename Fold::lane lane[V][Fold::ordered ? slots : 1];
+#pragma unroll
+    for (int c = 0; c < V; ++c)
+      for (auto& l : lane[c]) l = fold.empty_lane();
+    const auto load = [&](const T* from, T(&to)[V]) {
+      if constexpr (V == 1) {
+        to[0] = *from;
+      } else {
+        static_assert(V * sizeof(T) == 4);
+        const uint32_t bits = *reinterpret_cast<const uint32_t*>(from);
+        memcpy(to, &bits, 4);
+      }
+    };
+    const int64_t step = down * all.element_stride;
+    int row = 0;
+#pragma unroll 1
+    for (; (row + V) * order::lanes <= end; row += V) {
+      const T* p = at + (row * order::lanes + y) * all.element_stride;
+      T v[V * slots][V];
+#pragma unroll
+      for (int k = 0; k < V * slots; ++k, p += step) load(p, v[k]);
+#pragma unroll
+      for (int k = 0; k < V * slots; ++k)
+#pragma unroll
+        for (int c = 0; c < V; ++c)
+          fold.take(lane[c][Fold::ordered ? k % slots : 0], v[k][c], row * order::lanes + y + down * k);
+    }
+    constexpr int some = sizeof(T) == 8 ? 4 : 8;  // a short column should not pay for 16
+#pragma unroll
+    for (int k0 = 0; k0 < V * slots; k0 += some) {
+      if (row * order::lanes + down * k0 >= end) break;
+      T v[some][V];
+#pragma unroll
+      for (int k = 0; k < some; ++k)
+        load(at + min(row * order::lanes + y + down * (k0 + k), end - 1) * all.element_stride, v[k]);
+#pragma unroll
+      for (int k = 0; k < some; ++k) {
+        const int i = row * order::lanes + y + down * (k0 + k);
+#pragma unroll
+        for (int c = 0; c < V; ++c) fold.take_if(lane[c][Fold::ordered ? (k0 + k) % slots : 0], v[k][c], i, i < end);
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < V; ++c) {
+      if constexpr (Fold::ordered) {
+        join_down<slots>(fold, lane[c]);
+        values[c][threadIdx.x] = lane[c][0];
+      } else {
+        values[c][threadIdx.x] = fold.close(lane[c][0], first);
+      }
+    }
+  }
+  __syncthreads();  // threads y = 0 read the values of those below them
+  if (!wanted || y != 0) return;
+#pragma unroll
+  for (int c = 0; c < V; ++c) {
+    P part[down];
+#pragma unroll
+    for (int k = 0; k < down; ++k) part[k] = values[c][threadIdx.x + k * across];
+    join_down<down>(fold, part);
+    if (leaves == 1)
+      fold.store(part[0], s + c);
+    else
+      partials[(s + (LOCKSTEP_DEVICE_MUTANT("second_column_lost") ? 0 : c)) * leaves + leaf] = part[0];
+  }
+}
+
+// Eight times every eighth lane, lanes 0 4 2 6 1 5 3 7 first, so that the last three joins are a binary
+// counter's; of each eighth all loads are in flight together.
+template <int S, class Fold>
+__device__ __forceinline__ typename Fold::partial fold_column(const Fold& fold, const typename Fold::element* at,
+                                                              int64_t stride, int n) {
+  using P = typename Fold::partial;
+  P pair{}, four{}, half{};
+#pragma unroll 1
+  for (int j = 0; j < 8; ++j) {
+    int first = static_cast<int>(__brev(static_cast<unsigned>(j)) >> 29);
+    if (LOCKSTEP_DEVICE_MUTANT("short_columns_in_memory_order")) first = j;
+    typename Fold::element x[S / 8];
+#pragma unroll
+    for (int k = 0; k < S / 8; ++k) x[k] = at[min(first + 8 * k, n - 1) * stride];
+    P value;
+    if constexpr (Fold::ordered) {
+      P lane[S / 8];
+#pragma unroll
+      for (int k = 0; k < S / 8; ++k) {
+        lane[k] = fold.empty_lane();
+        fold.take_if(lane[k], x[k], 0, first + 8 * k < n);
+      }
+      join_down<S / 8>(fold, lane);
+      value = lane[0];
+    } else {
+      typename Fold::lane lane = fold.empty_lane();
+#pragma unroll
+      for (int k = 0; k < S / 8; ++k) fold.take_if(lane, x[k], first + 8 * k, first + 8 * k < n);
+      value = fold.close(lane, 0);
+    }
+    if ((j & 1) == 0) {
+      pair = value;
+      continue;
+    }
+    value = fold.join(pair, value);
+    if ((j & 2) == 0) {
+      four = value;
+      continue;
+    }
+    value = fold.join(four, value);
+    if ((j & 4) == 0)
+      half = value;
+    else
+      half = fold.join(half, value);
+  }
+  return half;
+}
+
+template <class Fold>
+__global__ __launch_bounds__(block_threads, 4) void reduce_short_columns(Fold fold, const sequences all) {
+  const int64_t s = int64_t{blockIdx.x} * block_threads + threadIdx.x;
+  const int n = static_cast<int>(all.length);
+  const auto* at = static_cast<const typename Fold::element*>(all.src) + min(s, all.count - 1) * all.sequence_stride;
+  const auto folded = [&](const auto& by) {
+    return n <= 32   ? fold_column<32>(by, at, all.element_stride, n)
+           : n <= 64 ? fold_column<64>(by, at, all.element_stride, n)
+                     : fold_column<128>(by, at, all.element_stride, n);
+  };
+  const auto value = folded(fold);
+  if constexpr (is_norm<Fold>) {
+    if (__any_sync(all_lanes, fold.needs_again(value))) {
+      const double root = norm_again(value, folded);
+      if (s < all.count) fold.store_root(root, s);
+      return;
+    }
+  }
+  if (s < all.count) fold.store(value, s);
+}
+
+// Sequences side by side.
+inline const char* not_columns(const lockstep_reduce_desc& d) {
+  if (const char* why = not_of_one_length(d); why != nullptr) return why;
+  const bool beside = d.element_stride > 1 && d.sequence_stride < d.element_stride;
+  return beside ? nullptr : "needs sequences side by side: sequence_stride below element_stride";
+}
+
+struct by_short_columns : way {
+  static const char* refuses(const lockstep_queue&, const lockstep_call& call) {
+    if (const char* why = not_columns(call.reduce); why != nullptr) return why;
+    return call.reduce.length > order::lanes ? "needs columns of at most 128 elements" : nullptr;
+  }
+  static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
+    return call.reduce.count < queue.facts->processors * queue.facts->tuned.reductions.short_columns;
+  }
+  template <class Fold>
+  static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
+    return launch(queue, "reduce_short_columns", reduce_short_columns<Fold>,
+                  blocks_for(call.reduce.count, block_threads), block_threads, 0, fold, sequences_of(call));
+  }
+};
+
+// V columns a thread: two where elements of 2 bytes are aligned in pairs.
+template <int V>
+struct by_columns : way {
+  static const char* refuses(const lockstep_queue&, const lockstep_call& call) {
+    const lockstep_reduce_desc& d = call.reduce;
+    if (V == 2 && element_bytes(d) != 2) return "needs elements of 2 bytes";
+    if (const char* why = not_columns(d); why != nullptr || V == 1) return why;
+    if (d.sequence_stride != 1 || d.count % 2 != 0) return "needs an even number of columns without gaps";
+    const bool aligned = d.element_stride % 2 == 0 && reinterpret_cast<uintptr_t>(call.src) % 4 == 0;
+    return aligned ? nullptr : "needs rows that begin at multiples of 4 bytes";
+  }
+  static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
+    return call.reduce.count < queue.facts->tuned.reductions.few_columns;
+  }
+  static size_t partials(const lockstep_call& call) {
+    const int64_t leaves = order::leaves(call.reduce.length);
+    return leaves > 1 ? static_cast<size_t>(call.reduce.count) * static_cast<size_t>(leaves) * partial_bytes : 0;
+  }
+  static bool shares(const lockstep_call&) { return true; }
+  template <class Fold>
+  static constexpr bool takes = V == 1 || sizeof(typename Fold::element) == 2;
+
+  template <class Fold>
+  static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
+    const sequences all = sequences_of(call);
+    const int64_t leaves = order::leaves(all.length);
+    auto* partials = static_cast<typename Fold::partial*>(call.workspace);
+    int across = 32 / V;
+    while (across > 4 / V && across / 2 * V >= all.count) across /= 2;
+    const int64_t tiles = (all.count + across * V - 1) / (across * V), a_block = block_threads / (across * 8 * V);
+    const lockstep_status status = launch(queue, "reduce_columns", reduce_columns<Fold, V>,
+                                          blocks_for(tiles * ((leaves + a_block - 1) / a_block), 1), block_threads, 0,
+                                          fold, all, across, tiles, partials);
+    return status != LOCKSTEP_OK || leaves == 1 ? status : launch_join(queue, fold, all.count, leaves, partials);
+  }
+};
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,74 @@
+// sequences.cuh - the sequences of a lockstep_reduce_desc, and how a warp folds one.
+#pragma once
+
+#include <algorithm>
+
+#include "norm.cuh"
+
+namespace lockstep::cuda {
+
+struct sequences {
+  const void* src;
+  int64_t count, length, element_stride, sequence_stride;
+  const int64_t* offsets;
+};
+
+template <class T>
+struct one_sequence {
+  const T* at;
+  int64_t length;
+};
+
+// Sequence s; one whose offsets decrease is reported and taken as empty.
+template <class T>
+__device__ __forceinline__ one_sequence<T> sequence_at(const sequences& all, int64_t s, report_word word) {
+  const T* src = static_cast<const T*>(all.src);
+  if (all.offsets == nullptr) return {src + s * all.sequence_stride, all.length};
+  const int64_t begin = all.offsets[s], end = all.offsets[s + 1];
+  if (begin < 0 || end < begin) {
+    report(word, fault::invalid, s);
+    return {src, -1};
+  }
+  return {src + begin * all.element_stride, end - begin};
+}
+
+inline dim3 blocks_for(int64_t work, int64_t a_block) {
+  return dim3(static_cast<unsigned>(std::min<int64_t>((work + a_block - 1) / a_block, INT32_MAX)));
+}
+
+// ---- a sequence by a warp, leaf after leaf ------------------------------------------------
+template <class Fold, int V>
+__device__ __forceinline__ typename Fold::partial fold_sequence(const Fold& fold, const typename Fold::element* at,
+                                                                int64_t stride, int64_t length, int t) {
+  using P = typename Fold::partial;
+  if constexpr (!Fold::ordered) {
+    P mine = fold.none();
+    for (int64_t first = 0; first < length; first += order::leaf)
+      mine = fold.join(mine, fold_leaf<V>(fold, at + first * stride, stride, length - first, first, t));
+    return join_warp(fold, mine);
+  } else {
+    warp_counter<Fold> tree;
+    for (int64_t first = 0; first < length; first += order::leaf)
+      tree.push(fold, fold_leaf<V>(fold, at + first * stride, stride, length - first, first, t), t);
+    return tree.total(fold);
+  }
+}
+
+// The same, and stores it.
+template <class Fold>
+__device__ __forceinline__ void store_sequence(const Fold& fold, const typename Fold::element* at, int64_t stride,
+                                               int64_t length, int64_t s, int t) {
+  const auto value = fold_sequence<Fold, 1>(fold, at, stride, length, t);
+  if constexpr (is_norm<Fold>) {
+    if (fold.needs_again(value)) {  // every thread has the value
+      const double root = norm_again(value, [&](const auto& by) {
+        return fold_sequence<std::remove_cvref_t<decltype(by)>, 1>(by, at, stride, length, t);
+      });
+      if (t == 0) fold.store_root(root, s);
+      return;
+    }
+  }
+  if (t == 0) fold.store(value, s);
+}
+
+}  // namespace lockstep::cuda

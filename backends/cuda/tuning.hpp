@@ -1,0 +1,126 @@
+// tuning.hpp - the numbers that a chip decides. No number here can change a result: tests run every row. `tuning` is
+// looked at while a call runs: a row a chip, sizes asked from the device. What follows it is compiled into kernels. How
+// the numbers were found, on an H200 unless said otherwise: tests/results/tries.md.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::cuda {
+
+struct device_facts;
+
+// ---- looked at while a call runs -----------------------------------------------------
+// What a row is made for: asked from the device.
+struct chip {
+  int64_t processors = 0;  // multiprocessors
+  int64_t l2 = 0;          // bytes
+};
+
+struct reduction_tuning {
+  chip has;
+  // Bytes of an array beyond which its next reader would not find it in the L2: it is read past the L1.
+  int64_t stream_bytes = has.l2 / 2;
+  // Kernels for many short rows: elements in all from which they pay for their start.
+  int64_t rows_from = 1 << 18;
+  // Rows staged by the copy engine, which chips have from sm_90 on. Of a row with its gap, in bytes: of longer ones two
+  // tiles of 8 do not fit. Elements left out between rows are copied too: a row to a gap, at least.
+  bool copy_engine = false;
+  int64_t staged_row = 1792, staged_gap = 8;
+  // Of a tile: bytes, rows at most, tiles a processor that there must be. Rows that fit into so many rounds of all
+  // tiles are dealt out once; of more a warp takes a few tiles, as warps drift apart and DRAM likes one window.
+  int64_t staged_tile = 8192, staged_rows = 64, staged_tiles = 32, staged_rounds = 16, staged_run = 4;
+  int64_t few_columns = 4;
+  // Short columns, a thread each: so many a processor.
+  int64_t short_columns = 256;
+  // Segments staged in shared memory, 32 a warp: so many a processor, twice as many warps as are at work. Fewer warps
+  // are slower for long segments. Blocks a processor for the long ones.
+  int64_t staged_segments = 24 * 32 * 2, listed_blocks = 3;
+  // Rows with a thread a lane: bytes of those that 16-byte loads fit, too.
+  int64_t lane_rows_from = 2 * has.l2;
+  // More loads in flight: leaves that blocks share, leaves a processor where each block has whole rows.
+  int64_t stream_leaves = 4096, stream_leaves_a_processor = 32;
+  // Tasks a processor from which a block without a task joins the others', and the grids that may each have such a
+  // block at once: two fit a processor, and one must be left for work.
+  int64_t apart_tasks = 8, apart_grids = 128;
+};
+
+struct move_tuning {
+  chip has;
+  // Bytes of an array, each way, from which it is read so that the L2 keeps its lines (kernel/cache.cuh), where the
+  // chip can; below, keeping costs time. Bytes that may still be kept when a kernel ends.
+  bool keeps_reads = false;
+  int64_t kept_from = has.l2 * 2 / 3, kept_at_end = has.l2 / 3;
+  // Permutes by registers: bytes of an array, below which a launch is most of it and tiles are faster, and the padding
+  // of wide tiles beyond which registers are.
+  int64_t registers_from = 1 << 20;
+  double registers_padding = 1.5;
+  // Wide tiles: their padding at most, in DRAM and in the L2.
+  double wide_padding = 1.1, wide_padding_in_l2 = 1.2;
+};
+
+struct stencil_tuning {
+  // Whole planes in shared memory: bytes of a tile that leave room for six a multiprocessor, and for two; tiles a
+  // multiprocessor that there should be.
+  int64_t planes_tile = 36 << 10, planes_large_tile = 108 << 10, planes_tiles = 4;
+  // They take rows of rank 1 up to so many elements of 4 and 8 bytes, so many of them at least, and planes that fill
+  // less than this part of the other kernels' tiles.
+  int64_t planes_row_of_4 = 900, planes_row_of_8 = 1500, planes_rows = 8;
+  double planes_fill = 0.6;
+  // Streamed planes: the least x and y that fill enough of a tile; chunks along the streamed axis at most; what reading
+  // a plane of the halo again costs beside a plane's work.
+  int64_t streamed_x = 32, streamed_y = 8, streamed_chunks = 256;
+  double streamed_halo = 1.2;
+};
+
+struct tuning {
+  const char* name = "";
+  chip has{};
+  reduction_tuning reductions{has};
+  move_tuning moves{has};
+  stencil_tuning stencils{};
+};
+
+// The row for this device.
+tuning tuning_for(const device_facts& facts);
+
+// ---- compiled into kernels -------------------------------------------------------------
+// Reductions. Threads of a block, and leaves of a block's subtree, whose values wait in shared memory.
+constexpr int block_threads = 256, most_leaves = 256;
+// A warp a leaf: bytes of a row of lanes that each thread has in flight, and blocks a multiprocessor. The first pair is
+// the fastest up to 4 Mi elements, the second (streams) beyond.
+constexpr int ahead_bytes = 32, leaf_blocks = 4, stream_ahead_bytes = 64, stream_blocks = 2;
+constexpr int most_lane_leaves = 8;  // of a row with a thread a lane
+// Rows staged in shared memory: tiles of a warp (3 and 4 gain nothing: the engine is ahead of the folding), warps of a
+// block.
+constexpr int row_stages = 2, staged_warps = 4;
+// Rows split among threads: of a block (512 lose 4 %), loads of each (16 need twice the registers and gain nothing).
+constexpr int split_threads = 128, split_batches = 8;
+// Segments: bytes that a warp stages; elements up to which one is 8 threads' and up to which four are joined; leaves up
+// to which one is a warp's, and room for the partial results of longer ones.
+constexpr int staged_bytes = 4096, short_segment = 32, joined_segment = 512, short_leaves = 16;
+constexpr unsigned most_slots = 32768, most_listed = 1024;
+// Blocks a multiprocessor of short rows and of columns. A launch bound keeps a row's loads together: without one ptxas
+// saves registers by putting each load next to its use, so that their latencies add up.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int packed_blocks = 4, most_column_blocks = 4;  // sm_75 holds 1,024 threads
+#else
+constexpr int packed_blocks = 5, most_column_blocks = 5;
+#endif
+
+// Tiles that are moved. Blocks share a part of a multiprocessor's memory (percent of what they may have) that leaves
+// the rest to the L1, where loads wait; of exact tiles no more bytes than these are under way in it. More are slower,
+// and so are fewer for tiles read by elements. Where memory is small, as many as it holds.
+constexpr int part_for_tiles = 43;
+constexpr int64_t bytes_under_way = 64 << 10, large_memory = 160 << 10;
+constexpr int planes_together = 8;  // of a stencil's thread
+// Shuffles: threads of a block, groups of 32 in flight a warp; fewer and more are slower.
+constexpr int shuffle_threads = 128, shuffle_groups = 4;
+
+// Copies to and from the host. Slabs in flight and bytes of a one-way copy; bytes from which several threads copy
+// pageable memory, and from which they share a block. Bytes of a row from which the copy engine sends rows fast enough;
+// below, blocks of warps do, each thread with so many loads in flight: more blocks slow down an upload.
+constexpr int64_t copy_slots = 3, copy_chunk = 8 << 20, crew_from = 4 << 20, crew_block_from = 256 << 10;
+constexpr int64_t engine_row = 8192;
+constexpr int row_blocks = 8, row_threads = 256, row_ahead = 4;
+
+}  // namespace lockstep::cuda
