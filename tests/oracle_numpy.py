@@ -14,7 +14,7 @@ except ImportError:
     print("SKIP: no NumPy")
     sys.exit(77)
 
-from order_numpy import tree
+from order_numpy import fma, leaf_squares, moments, running, tree
 
 i32, i64, size_t, f64, ptr = C.c_int32, C.c_int64, C.c_size_t, C.c_double, C.c_void_p
 
@@ -300,35 +300,6 @@ L2, RMS, LAYER = range(3)
 MANTISSA = {F16: (11, -24), BF16: (8, -133), F32: (24, -149), F64: (53, -1074)}
 
 
-def fma(a, b, c):
-    return float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
-
-
-def leaf_squares(x, mean):
-    """A leaf's squares about its mean: 128 lanes of fused multiply-adds, joined by halves."""
-    lane = [-0.0] * 128
-    for i, e in enumerate(x):
-        d = float(e) - mean
-        lane[i % 128] = fma(d, d, lane[i % 128])
-    while len(lane) > 1:
-        half = len(lane) // 2
-        lane = [lane[k] + lane[k + half] for k in range(half)]
-    return lane[0]
-
-
-def moments(x):
-    """(count, sum, squares about the mean) of a row: leaves join two by two."""
-    level = [(float(len(p)), float(tree(p, False))) for p in (x[k : k + 2048] for k in range(0, len(x), 2048))]
-    level = [(n, s, leaf_squares(x[2048 * k : 2048 * k + 2048], s / n)) for k, (n, s) in enumerate(level)]
-    while len(level) > 1:
-        above = []
-        for (na, sa, qa), (nb, sb, qb) in zip(level[::2], level[1::2]):
-            d, n = sb / nb - sa / na, na + nb
-            above.append((n, sa + sb, (qa + qb) + (d * d) * (na * (nb / n))))
-        level = above + level[len(level) // 2 * 2 :]
-    return level[0]
-
-
 def in_type(dtype, v):
     """A float64 array rounded once to dtype, by exact fractions."""
     bits, least = MANTISSA[dtype]
@@ -394,27 +365,6 @@ def normalizations():
 
 
 # ---- scan --------------------------------------------------------------------
-def running(x):
-    """Sums up to each element: doubling within groups of 8, groups of a row, rows of a leaf, the tree of the leaves before."""
-    n = len(x)
-    padded = np.full(-(-n // 2048) * 2048, -0.0)
-    padded[:n] = x
-    g = padded.reshape(-1, 16, 16, 8).copy()
-    for step in (1, 2, 4):
-        after = g.copy()
-        after[..., step:] = g[..., :-step] + g[..., step:]
-        g = after
-    before = np.full(g.shape[:3], -0.0)
-    for k in range(1, 16):
-        before[:, :, k] = before[:, :, k - 1] + g[:, :, k - 1, 7]
-    row = before[..., None] + g
-    rows = np.full(g.shape[:2], -0.0)
-    for k in range(1, 16):
-        rows[:, k] = rows[:, k - 1] + row[:, k - 1, 15, 7]
-    leaves = np.array([-0.0] + [tree(x[: 2048 * k], False) for k in range(1, len(g))])
-    return ((leaves[:, None] + rows)[..., None, None] + row).ravel()[:n]
-
-
 def scans():
     for dtype in (F16, BF16, F32, F64):
         for n in (1, 7, 8, 9, 127, 129, 2048, 2049, 7000, 30001):

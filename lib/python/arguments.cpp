@@ -5,9 +5,10 @@
 
 namespace lockstep::python {
 
-const char* const keyword_names[kw_count] = {"x",      "axis", "axes",   "dtype",   "keepdims", "offsets", "weights",
-                                             "radius", "mode", "cval",   "sweeps",  "form",     "kind",    "operand",
-                                             "width",  "out",  "stream", "context", "backend",  "variant", "check"};
+const char* const keyword_names[kw_count] = {
+    "x",      "axis",   "axes", "dtype",   "keepdims", "offsets",      "weights",   "radius",  "mode",    "cval",
+    "sweeps", "form",   "kind", "operand", "width",    "out",          "stream",    "context", "backend", "variant",
+    "check",  "weight", "bias", "eps",     "residual", "residual_out", "exclusive", "tune"};
 
 settings::~settings() {
   if (context) release_user(context);
@@ -69,6 +70,30 @@ bool read_flag(PyObject* object, bool* to) {
   const int truth = PyObject_IsTrue(object);
   *to = truth > 0;
   return truth >= 0;
+}
+
+bool read_double(state& s, PyObject* object, const char* name, double* to) {
+  if (!object) return true;
+  *to = PyFloat_AsDouble(object);
+  if (*to != -1.0 || !PyErr_Occurred()) return true;
+  PyErr_Clear();
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; give a number", name, object), false;
+}
+
+bool read_result(state& s, PyObject* object, results allowed, lockstep_dtype* to) {
+  if (!object) return true;
+  const ref name = call_helper(s, "dtype_name", object);
+  if (!name) return false;
+  char list[96];
+  int length = 0;
+  for (const lockstep_dtype d : {allowed.plain, LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16}) {
+    const bool other = length > 0 && d == allowed.plain;
+    if (length > 0 && (other || !(allowed.floats & (d == LOCKSTEP_F32 ? floats_of_32 : floats_of_16)))) continue;
+    if (PyUnicode_CompareWithASCIIString(name.get(), dtype_name(d)) == 0) return *to = d, true;
+    length += PyOS_snprintf(list + length, sizeof list - static_cast<size_t>(length), "%s%s", length ? ", " : "",
+                            dtype_name(d));
+  }
+  return raise_dtype(s, "dtype is %R; this result comes as %s", name.get(), list), false;
 }
 
 bool read_axes(state& s, PyObject* object, const char* name, int rank, int* axes, int* count) {

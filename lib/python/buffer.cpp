@@ -138,6 +138,13 @@ PyObject* export_as(buffer_object* b, const char* name) {
   return capsule;
 }
 
+// A pair of numbers, or None.
+bool read_pair(PyObject* object, const char* name, int* first, int* second) {
+  if (!object || object == Py_None) return true;
+  if (PyTuple_Check(object) && PyTuple_Size(object) == 2) return PyArg_ParseTuple(object, "ii", first, second);
+  return PyErr_Format(PyExc_TypeError, "%s is %R; give a tuple of two integers", name, object), false;
+}
+
 PyObject* buffer_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords) {
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
   PyObject *stream = nullptr, *version = nullptr, *device = nullptr, *copy = nullptr;
@@ -152,7 +159,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
   }
   if (device && device != Py_None) {
     int type = 0, id = 0;
-    if (!PyArg_ParseTuple(device, "ii", &type, &id)) return nullptr;
+    if (!read_pair(device, "dl_device", &type, &id)) return nullptr;
     if (type != b->device.type || id != b->device.id) {
       PyErr_Format(PyExc_BufferError, "dl_device is (%d, %d), but the memory is on (%d, %d)", type, id, b->device.type,
                    b->device.id);
@@ -160,7 +167,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
     }
   }
   int major = 0, minor = 0;
-  if (version && version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor)) return nullptr;
+  if (!read_pair(version, "max_version", &major, &minor)) return nullptr;
   // Calls that write a Buffer have finished when it is handed out, so any stream may read it.
   return major >= 1 ? export_as<dlpack::versioned>(b, "dltensor_versioned") : export_as<dlpack::managed>(b, "dltensor");
 }

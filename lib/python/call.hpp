@@ -37,6 +37,8 @@ struct call {
     lockstep_reduce_desc reduce;
     lockstep_stencil_desc stencil;
     lockstep_shuffle_desc shuffle;
+    lockstep_normalize_desc normalize;
+    lockstep_scan_desc scan;
   };
   const void* description() const { return &reduce; }  // where each of them lies
   // the result
@@ -46,6 +48,7 @@ struct call {
   int rank = 0;
   int64_t shape[max_rank];
   int axes[max_rank];  // permute, transpose: axis k of the result is axes[k] of the source
+  int inner = 0;       // normalize: how many of the last axes a row holds; scan: the axis, -1 for all
   double coefficients[2 * 16 * 3 + 1];
 };
 
@@ -83,13 +86,29 @@ bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_red
 bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c);
 bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bool may_copy, result& temporary);
 bool describe_shuffle(state& s, const array& x, values& v, call& c);
+// rows.cpp: what normalize takes besides its source, and both descriptions. elsewhere: the axes are not the last
+// ones, or do not lie as C can take them; axes[0..inner) hold them.
+struct sides {
+  source weight, bias, residual;
+  array sum;
+};
+bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_normalization kind, call& c,
+                        bool may_copy, result& temporary, sides& more, bool* elsewhere);
+bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c, bool may_copy,
+                   result& temporary, bool* elsewhere);
+bool place_normalize(state& s, const array& dst, call& c);
+bool place_scan(state& s, const array& dst, call& c);
+bool scans(lockstep_dtype dtype);
+
+// A packed copy of x with its axes in another order, made by permute on the same stream.
+bool permuted(state& s, source& x, settings& set, const int* axes, result& temporary);
+// Raises: a plan copies nothing. what is why it would have to. Returns false.
+bool no_copy(state& s, const char* what);
 // Through permute where the source is not packed.
 bool packed_source(state& s, source& x, settings& set, result& temporary);
 bool require_packed(state& s, const array& x);
 bool require_packed_out(state& s, const array& dst);
 bool place(state& s, const array& x, const array& dst, call& c);
-// Stands for each reduction: does C take these elements?
-bool reduces(lockstep_reduction reduction, lockstep_dtype dtype);
 
 // result.cpp
 bool make_result(state& s, const call& c, const array& x, PyObject* out, void* stream, result& to);
@@ -115,8 +134,8 @@ context_object* default_context(state& s);  // borrowed
 void release_user(context_object* context);
 bool add_context(state& s);
 bool add_plan(state& s);
-// A plan of this call for arrays like x; it keeps what holds the offsets.
-PyObject* make_plan(state& s, const call& c, settings& set, const array& x, PyObject* offsets, PyObject* copy);
+// A plan of this call for arrays like x; it keeps what holds the other arrays.
+PyObject* make_plan(state& s, const call& c, settings& set, const array& x, PyObject* kept);
 bool add_buffer(state& s);
 // A Buffer of the source's device.
 PyObject* make_buffer(state& s, const element& type, int rank, const int64_t* shape, lockstep_memory kind,
@@ -126,5 +145,13 @@ bool read_text(state& s, PyObject* object, const char* name, const char** to);
 bool read_axes(state& s, PyObject* object, const char* name, int rank, int* axes, int* count);
 bool read_integer(state& s, PyObject* object, const char* name, long long low, long long high, long long* to);
 bool read_flag(PyObject* object, bool* to);
+bool read_double(state& s, PyObject* object, const char* name, double* to);
+// The argument dtype, where it is given: the dtype plain, or a float of the named sizes.
+constexpr unsigned floats_of_32 = 1, floats_of_16 = 2;
+struct results {
+  lockstep_dtype plain;
+  unsigned floats;
+};
+bool read_result(state& s, PyObject* object, results allowed, lockstep_dtype* to);
 
 }  // namespace lockstep::python

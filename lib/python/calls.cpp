@@ -1,8 +1,10 @@
 // calls.cpp - the operations as Python sees them: parse, take the arrays in, describe, run, hand the result out.
 #include <cstring>
+#include <memory>
 
 #include "call.hpp"
 #include "docs.hpp"
+#include "docs_rows.hpp"
 
 namespace lockstep::python {
 
@@ -60,13 +62,13 @@ PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_
 
 namespace {
 
-enum class task { transpose, permute, reduce, segments, stencil, shuffle };
+enum class task { transpose, permute, reduce, segments, stencil, shuffle, normalize, scan };
 
 struct operation {
   const char* name;
   task what;
   lockstep_op op;
-  lockstep_reduction reduction;
+  int kind;  // a lockstep_reduction, or a lockstep_normalization
   keyword own[8];
   int own_count, positional, required;
 };
@@ -75,13 +77,15 @@ constexpr keyword common[] = {kw_out, kw_stream, kw_context, kw_backend, kw_vari
 
 template <size_t N>
 constexpr operation row(const char* name, task what, lockstep_op op, const keyword (&own)[N], int positional,
-                        int required, lockstep_reduction reduction = LOCKSTEP_SUM) {
-  operation o{name, what, op, reduction, {}, N, positional, required};
+                        int required, int kind = LOCKSTEP_SUM) {
+  operation o{name, what, op, kind, {}, N, positional, required};
   for (size_t i = 0; i < N; ++i) o.own[i] = own[i];
   return o;
 }
 constexpr keyword reduced[] = {kw_x, kw_axis, kw_keepdims}, summed[] = {kw_x, kw_axis, kw_keepdims, kw_dtype};
 constexpr keyword cut[] = {kw_x, kw_offsets}, cut_sum[] = {kw_x, kw_offsets, kw_dtype};
+constexpr keyword rows[] = {kw_x, kw_axis, kw_weight, kw_bias, kw_eps, kw_residual, kw_residual_out, kw_dtype};
+constexpr keyword added_up[] = {kw_x, kw_axis, kw_exclusive, kw_dtype}, running[] = {kw_x, kw_axis, kw_exclusive};
 constexpr lockstep_op SQUARES = LOCKSTEP_SQUARE_SUM, REDUCE = LOCKSTEP_REDUCE;
 
 constexpr operation table[] = {
@@ -104,8 +108,14 @@ constexpr operation table[] = {
     row("stencil", task::stencil, LOCKSTEP_STENCIL,
         {kw_x, kw_weights, kw_radius, kw_mode, kw_cval, kw_sweeps, kw_form, kw_axes}, 2, 2),
     row("shuffle", task::shuffle, LOCKSTEP_SHUFFLE, {kw_x, kw_kind, kw_operand, kw_width}, 3, 3),
+    row("normalize", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_L2),
+    row("rms_norm", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_RMS),
+    row("layer_norm", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_LAYER),
+    row("cumsum", task::scan, LOCKSTEP_SCAN, added_up, 2, 1, LOCKSTEP_SUM),
+    row("cummax", task::scan, LOCKSTEP_SCAN, running, 2, 1, LOCKSTEP_MAX),
+    row("cummin", task::scan, LOCKSTEP_SCAN, running, 2, 1, LOCKSTEP_MIN),
 };
-constexpr int count_of_operations = sizeof table / sizeof *table;
+constexpr int count_of_operations = sizeof table / sizeof *table, count_of_docs = sizeof docs / sizeof *docs;
 
 bool describe_axes(state& s, const operation& o, const array& x, values& v, call& c) {
   for (int k = 0; k < x.rank; ++k) c.axes[k] = k;
@@ -125,13 +135,12 @@ bool describe_axes(state& s, const operation& o, const array& x, values& v, call
   return describe_permute(s, x, c);
 }
 
-// Types that C does not reduce go through an exact copy in a wider one, in Python.
-PyObject* widen(state& s, const operation& o, const element& type, PyObject* const* a, Py_ssize_t n,
-                PyObject* keywords) {
-  char text[64];
-  const ref self(PyObject_GetAttrString(s.module, o.name)), name(PyUnicode_FromString(element_name(type, text)));
+// Calls a helper that calls the operation anew on other arrays: helper(function, x, detail, positional, named).
+PyObject* by_helper(state& s, const char* helper, const operation& o, PyObject* detail, PyObject* const* a,
+                    Py_ssize_t n, PyObject* keywords) {
+  const ref self(PyObject_GetAttrString(s.module, o.name));
   const ref rest(PyTuple_New(n > 0 ? n - 1 : 0)), named(PyDict_New());
-  if (!self || !name || !rest || !named) return nullptr;
+  if (!self || !detail || !rest || !named) return nullptr;
   PyObject* x = n > 0 ? a[0] : nullptr;
   for (Py_ssize_t i = 1; i < n; ++i)
     if (PyTuple_SetItem(rest.get(), i - 1, Py_NewRef(a[i])) != 0) return nullptr;
@@ -143,7 +152,26 @@ PyObject* widen(state& s, const operation& o, const element& type, PyObject* con
     else if (PyDict_SetItem(named.get(), key, a[n + i]) != 0)
       return nullptr;
   }
-  return call_helper(s, "reduce_widened", self.get(), x, name.get(), rest.get(), named.get()).release();
+  return call_helper(s, helper, self.get(), x, detail, rest.get(), named.get()).release();
+}
+
+// Types that the backend does not take go through an exact copy in a wider one.
+PyObject* widen(state& s, const operation& o, const element& type, PyObject* const* a, Py_ssize_t n,
+                PyObject* keywords) {
+  char text[64];
+  const ref name(PyUnicode_FromString(element_name(type, text)));
+  return by_helper(s, "widened_call", o, name.get(), a, n, keywords);
+}
+
+// Rows or sequences that do not lie along the last axes are moved there, and the result back.
+PyObject* along_others(state& s, const operation& o, const call& c, PyObject* const* a, Py_ssize_t n,
+                       PyObject* keywords) {
+  const ref axes(PyTuple_New(c.inner));
+  for (int i = 0; axes && i < c.inner; ++i) {
+    PyObject* const axis = PyLong_FromLong(c.axes[i]);
+    if (!axis || PyTuple_SetItem(axes.get(), i, axis) != 0) return nullptr;
+  }
+  return by_helper(s, "moved_call", o, axes.get(), a, n, keywords);
 }
 
 // All that is known of a call before its result: arguments, settings, sources, description.
@@ -155,13 +183,16 @@ struct prepared {
   source x, offsets;
   call description;
   result temporary;
-  bool wide = false;  // the type has to be widened first
+  std::unique_ptr<sides> more;  // normalize
+  bool wide = false;            // the type has to be widened first
+  bool elsewhere = false;       // axes have to be moved first
 
-  bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-    keyword names[8 + sizeof common / sizeof *common];
+  bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, bool for_plan) {
+    keyword names[9 + sizeof common / sizeof *common];
     int count = 0;
     for (; count < which.own_count; ++count) names[count] = which.own[count];
     for (const keyword k : common) names[count++] = k;
+    if (for_plan) names[count++] = kw_tune;
     return parse(s, which.name, names, which.positional, count, which.required, a, n, keywords, v) &&
            read_settings(s, which.op, v, set);
   }
@@ -176,24 +207,43 @@ struct prepared {
       case task::shuffle:
         return (may_copy ? packed_source(s, x, set, temporary) : require_packed(s, *x.use)) &&
                describe_shuffle(s, *x.use, v, c);
-      case task::reduce:
-      case task::segments: break;
+      case task::normalize:
+        more = std::make_unique<sides>();
+        return describe_normalize(s, x, set, v, lockstep_normalization(which.kind), c, may_copy, temporary, *more,
+                                  &elsewhere);
+      default: break;
     }
-    if ((wide = !reduces(which.reduction, dtype_of(x.use->type)))) return true;
-    if (which.what == task::reduce) return describe_reduce(s, x, set, v, which.reduction, c, may_copy, temporary);
+    const lockstep_dtype dtype = dtype_of(x.use->type);
+    const auto reduction = lockstep_reduction(which.kind);
+    if ((wide = which.what == task::scan ? !scans(dtype) : dtype == 0)) return true;
+    if (which.what == task::scan) return describe_scan(s, x, set, v, reduction, c, may_copy, temporary, &elsewhere);
+    if (which.what == task::reduce) return describe_reduce(s, x, set, v, reduction, c, may_copy, temporary);
     return read_source(s, v[kw_offsets], "offsets", set, offsets) &&
-           describe_segments(s, x, *offsets.use, v, which.reduction, c);
+           describe_segments(s, x, *offsets.use, v, reduction, c);
+  }
+
+  // Data of a device whose kernels may lack the type.
+  bool may_widen() const {
+    return x.use->on_device() && (which.what == task::reduce || which.what == task::segments) && !set.options.variant;
   }
 };
 
+bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype) < 4 || dtype == LOCKSTEP_U32; }
+
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   prepared p(o);
-  if (!p.read(s, a, n, keywords) || !p.describe(s, true)) return nullptr;
+  if (!p.read(s, a, n, keywords, false) || !p.describe(s, true)) return nullptr;
   if (p.wide) return widen(s, o, p.x.use->type, a, n, keywords);
+  if (p.elsewhere) return along_others(s, o, p.description, a, n, keywords);
   result r;
   if (!make_result(s, p.description, *p.x.use, p.set.out, p.set.stream, r) || !place(s, *p.x.use, r.dst, p.description))
     return nullptr;
-  return execute(s, p.description, p.set, *p.x.use, r);
+  PyObject* const done = execute(s, p.description, p.set, *p.x.use, r);
+  if (done || !p.may_widen() || !is_narrow(dtype_of(p.x.direct.type)) ||
+      !PyErr_ExceptionMatches(s.errors[LOCKSTEP_UNSUPPORTED]))
+    return done;
+  PyErr_Clear();
+  return widen(s, o, p.x.direct.type, a, n, keywords);
 }
 
 template <int i>
@@ -204,9 +254,11 @@ PyObject* entry(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* ke
 template <int... i>
 void fill_methods(PyMethodDef* methods, std::integer_sequence<int, i...>) {
   ((methods[i] = {table[i].name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<i>)),
-                  METH_FASTCALL | METH_KEYWORDS, docs[i]}),
+                  METH_FASTCALL | METH_KEYWORDS, i < count_of_docs ? docs[i] : row_docs[i - count_of_docs]}),
    ...);
 }
+
+PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 
 // plan(function, x, ...): the same arguments as the function's, but for out and check.
 PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
@@ -216,14 +268,21 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
   for (const operation& o : table) {
     if (!name || std::strcmp(o.name, name) != 0) continue;
     prepared p(o);
-    if (!p.read(s, a + 1, n - 1, keywords) || !p.describe(s, false)) return nullptr;
+    bool tune = false;
+    if (!p.read(s, a + 1, n - 1, keywords, true) || !read_flag(p.v[kw_tune], &tune) || !p.describe(s, false))
+      return nullptr;
+    if (tune && !LOCKSTEP_MUTANT("python_plan_never_tuned")) p.set.options.flags |= LOCKSTEP_TUNE;
     char text[64];
     if (p.wide)
       return raise_dtype(s, "x holds %s, which %s takes only by way of a copy; plan for a wider type",
                          element_name(p.x.use->type, text), name);
     if (p.x.use != &p.x.direct)
       return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes no copy of its own; give a packed array");
-    return make_plan(s, p.description, p.set, p.x.direct, p.offsets.use->object, p.offsets.copy.get());
+    // What its calls read besides x and out; a copy was made of offsets that are not packed.
+    const ref keep(Py_BuildValue("[OOOOO]", p.offsets.copy ? p.offsets.copy.get() : or_none(p.v[kw_offsets]),
+                                 or_none(p.v[kw_weight]), or_none(p.v[kw_bias]), or_none(p.v[kw_residual]),
+                                 or_none(p.v[kw_residual_out])));
+    return keep ? make_plan(s, p.description, p.set, p.x.direct, keep.get()) : nullptr;
   }
   return raise(s, LOCKSTEP_INVALID_ARGUMENT, "there is no operation '%s'", name ? name : "");
 }
@@ -233,7 +292,7 @@ PyMethodDef methods[count_of_operations + 2];
 }  // namespace
 
 int add_operations(PyObject* module) {
-  static_assert(sizeof docs / sizeof *docs == count_of_operations);
+  static_assert(count_of_docs + sizeof row_docs / sizeof *row_docs == count_of_operations);
   fill_methods(methods, std::make_integer_sequence<int, count_of_operations>());
   methods[count_of_operations] = {"plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan)),
                                   METH_FASTCALL | METH_KEYWORDS, nullptr};

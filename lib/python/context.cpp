@@ -134,6 +134,16 @@ PyObject* context_model(PyObject* self, PyObject*) {
   return Py_BuildValue("(sss)", info.source, info.path, info.reason);
 }
 
+PyObject* context_tuning(PyObject* self, PyObject*) {
+  const user u(self);
+  if (!u) return nullptr;
+  lockstep_tuning_info info{};
+  info.size = sizeof info;
+  const lockstep_status status = lockstep_tuning_get(u.get(), &info);
+  if (status != LOCKSTEP_OK) return raise_status(*state_of_object(self), status);
+  return Py_BuildValue("(sss)", info.path, info.reason, info.choices);
+}
+
 PyObject* context_handle(PyObject* self, void*) { return PyLong_FromVoidPtr(as_context(self)->handle); }
 
 PyMethodDef methods[] = {{"close", context_close, METH_NOARGS,
@@ -149,6 +159,7 @@ PyMethodDef methods[] = {{"close", context_close, METH_NOARGS,
                           "caller's stream, before the stream "
                           "goes."},
                          {"_model", context_model, METH_NOARGS, nullptr},
+                         {"_tuning", context_tuning, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef properties[] = {

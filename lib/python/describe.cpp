@@ -4,37 +4,9 @@
 #include <cstring>
 
 #include "call.hpp"
+#include "layout.hpp"
 
 namespace lockstep::python {
-namespace {
-
-// An axis, or several that lie one within another.
-struct run_of_axes {
-  int64_t length = 1, stride = 1;
-};
-
-// Merges axes, outermost first, into one. False when they do not lie so.
-bool merge(const array& x, const int* axes, int count, run_of_axes& to) {
-  bool first = true;
-  to = {};
-  for (int i = 0; i < count; ++i) {
-    const int64_t n = x.shape[axes[i]], stride = x.strides[axes[i]];
-    if (n == 1) continue;
-    if (!first && to.stride != n * stride && !LOCKSTEP_MUTANT("python_axes_merged_that_lie_apart")) return false;
-    to.length = first ? n : to.length * n;
-    to.stride = stride;
-    first = false;
-  }
-  return true;
-}
-
-bool set_double(state& s, PyObject* object, const char* name, double* to) {
-  if (!object) return true;
-  *to = PyFloat_AsDouble(object);
-  if (*to != -1.0 || !PyErr_Occurred()) return true;
-  PyErr_Clear();
-  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; give a number", name, object), false;
-}
 
 // A packed copy of x with its axes in another order, made by permute on the same stream.
 bool permuted(state& s, source& x, settings& set, const int* axes, result& temporary) {
@@ -63,13 +35,6 @@ bool no_copy(state& s, const char* what) {
   return raise(s, LOCKSTEP_UNSUPPORTED,
                "a plan takes no copy of its own, and %s; give a packed array, or call the function", what),
          false;
-}
-
-}  // namespace
-
-bool reduces(lockstep_reduction reduction, lockstep_dtype dtype) {
-  if (reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2) return dtype != 0;
-  return dtype >= LOCKSTEP_F32;
 }
 
 bool describe_permute(state& s, const array& x, call& c) {
@@ -153,7 +118,6 @@ bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_red
                      bool may_copy, result& temporary) {
   const array& a = *x.use;
   c.op = reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2 ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
-  c.same_dtype = false;
   int axes[max_rank], count = a.rank;
   if (v[kw_axis]) {
     if (!read_axes(s, v[kw_axis], "axis", a.rank, axes, &count)) return false;
@@ -180,25 +144,14 @@ bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_red
       c.shape[c.rank++] = 1;
 
   lockstep_reduce_desc& d = c.reduce;
-  const lockstep_dtype dtype = dtype_of(a.type);
-  d = {sizeof d, reduction, dtype, lockstep_default_result(reduction, dtype), sequences, length, 1, length, nullptr};
-  if (d.result == LOCKSTEP_F64 && dtype != LOCKSTEP_F64 && dtype != LOCKSTEP_I32 && dtype != LOCKSTEP_I64)
-    d.result = LOCKSTEP_F32;
-  if (v[kw_dtype]) {
-    const ref name = call_helper(s, "dtype_name", v[kw_dtype]);
-    if (!name) return false;
-    const bool floats = lockstep_default_result(reduction, dtype) == LOCKSTEP_F64;
-    const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name.get(), text) == 0; };
-    if (floats && is("float64"))
-      d.result = LOCKSTEP_F64;
-    else if (floats && is("float32"))
-      d.result = LOCKSTEP_F32;
-    else if (floats || !is("int64"))
-      return raise_dtype(s, "dtype is %R; this result comes as %s", name.get(),
-                         floats ? "float64, or as float32 by one rounding" : "int64"),
-             false;
-  }
+  const lockstep_dtype dtype = dtype_of(a.type), given = lockstep_default_result(reduction, dtype);
+  d = {sizeof d, reduction, dtype, given, sequences, length, 1, length, nullptr};
+  // Floats that are added up come in the source's type, of 16 bits in 32; max and min have no argument dtype.
+  if (given == LOCKSTEP_F64 && lockstep_dtype_kind(dtype) == 'f' && dtype != LOCKSTEP_F64) d.result = LOCKSTEP_F32;
+  if (!read_result(s, v[kw_dtype], {given, given == LOCKSTEP_F64 ? floats_of_32 | floats_of_16 : 0}, &d.result))
+    return false;
   c.type = element_of(d.result);
+  c.same_dtype = c.type == a.type;
   if (a.size == 0) return true;
 
   run_of_axes outer, inner;
@@ -323,7 +276,7 @@ bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bo
                  rank, most),
            false;
   for (Py_ssize_t i = 0; i < count; ++i)
-    if (!set_double(s, PyTuple_GetItem(weights.get(), i), "an element of weights", &c.coefficients[i])) return false;
+    if (!read_double(s, PyTuple_GetItem(weights.get(), i), "an element of weights", &c.coefficients[i])) return false;
   static constexpr named_value forms[] = {{"general", LOCKSTEP_GENERAL},
                                           {"symmetric", LOCKSTEP_SYMMETRIC},
                                           {"antisymmetric", LOCKSTEP_ANTISYMMETRIC},
@@ -336,7 +289,7 @@ bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bo
     return false;
   long long radius = 0, sweeps = 1;
   if (!read_integer(s, v[kw_radius], "radius", 1, 16, &radius) ||
-      !read_integer(s, v[kw_sweeps], "sweeps", 1, INT32_MAX, &sweeps) || !set_double(s, v[kw_cval], "cval", &d.value))
+      !read_integer(s, v[kw_sweeps], "sweeps", 1, INT32_MAX, &sweeps) || !read_double(s, v[kw_cval], "cval", &d.value))
     return false;
   if (form == -1) form = radius && count == 1 + radius * rank ? LOCKSTEP_SYMMETRIC : LOCKSTEP_GENERAL;
   const int taps = form == LOCKSTEP_GENERAL ? 2 * rank : rank;
@@ -413,15 +366,6 @@ bool describe_shuffle(state& s, const array& x, values& v, call& c) {
   return true;
 }
 
-static bool is_packed(const array& a) {
-  int64_t stride = 1;
-  for (int k = a.rank - 1; k >= 0; --k) {
-    if (a.shape[k] != 1 && a.strides[k] != stride && a.size > 0) return false;
-    stride *= a.shape[k];
-  }
-  return true;
-}
-
 bool packed_source(state& s, source& x, settings& set, result& temporary) {
   int same[max_rank];
   for (int k = 0; k < x.use->rank; ++k) same[k] = k;
@@ -435,6 +379,8 @@ bool place(state& s, const array& x, const array& dst, call& c) {
     case LOCKSTEP_TRANSPOSE: return place_transpose(s, x, dst, c);
     case LOCKSTEP_PERMUTE: return place_permute(s, x, dst, c);
     case LOCKSTEP_STENCIL: return place_stencil(s, dst, c);
+    case LOCKSTEP_NORMALIZE: return place_normalize(s, dst, c);
+    case LOCKSTEP_SCAN: return place_scan(s, dst, c);
     default: break;
   }
   return require_packed_out(s, dst);

@@ -74,8 +74,8 @@ x : array
 axis : int or tuple of int, optional
     Axes to reduce; all by default. The elements of a result stand in the order of the array.
 dtype : dtype, optional
-    "float64" for the sum as it was added up; by default one final rounding to the dtype of `x`, for 16-bit floats to
-    float32. Integers give int64.
+    "float64" for the sum as it was added up, "float32", "float16" or "bfloat16" for one final rounding; by default to the
+    dtype of `x`, for 16-bit floats to float32. Integers and bool give int64, uint64 gives uint64.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
@@ -87,8 +87,7 @@ Notes
 -----
 Floats are added in double by a fixed tree over the sequence's own indices (order 1), so the bits depend on nothing but
 the elements and their order. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
-A packed copy is made first where the axes do not lie as one sequence after another, and of float16 and
-bfloat16 (exactly, as float32) and small integers where the C library does not take them.
+A packed copy is made first where the axes do not lie as one sequence after another.
 
 Examples
 --------
@@ -106,12 +105,12 @@ LOCKSTEP_SIGNATURE R"doc(Sum the squares of the elements.
 Parameters
 ----------
 x : array
-    Floats of 16, 32 or 64 bits; int32, int64.
+    Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
     Axes to reduce; all by default. The elements of a result stand in the order of the array.
 dtype : dtype, optional
-    "float64" for the sum as it was added up; by default one final rounding to the dtype of `x`, for 16-bit floats to
-    float32. Integers give int64.
+    "float64" for the sum as it was added up, "float32", "float16" or "bfloat16" for one final rounding; by default to the
+    dtype of `x`, for 16-bit floats to float32. Integers and bool give int64, uint64 gives uint64.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
@@ -123,8 +122,7 @@ Notes
 -----
 Floats are added in double by a fixed tree over the sequence's own indices (order 1), so the bits depend on nothing but
 the elements and their order. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
-A packed copy is made first where the axes do not lie as one sequence after another, and of float16 and
-bfloat16 (exactly, as float32) and small integers where the C library does not take them.
+A packed copy is made first where the axes do not lie as one sequence after another.
 
 Examples
 --------
@@ -138,12 +136,12 @@ LOCKSTEP_SIGNATURE R"doc(The Euclidean norm: the correctly rounded root of the s
 Parameters
 ----------
 x : array
-    Floats of 16, 32 or 64 bits; int32, int64.
+    Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
     Axes to reduce; all by default. The elements of a result stand in the order of the array.
 dtype : dtype, optional
-    "float64" for the sum as it was added up; by default one final rounding to the dtype of `x`, for 16-bit floats to
-    float32. Integers give int64.
+    "float64", "float32", "float16" or "bfloat16", by one rounding; by default the dtype of `x`, for 16-bit floats float32,
+    for integers float64.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
@@ -154,8 +152,7 @@ array
 Notes
 -----
 Rescaled where plain squares would overflow or lose bits; of integers the exact sum's root, in float64.
-A packed copy is made first where the axes do not lie as one sequence after another, and of float16 and
-bfloat16 (exactly, as float32) and small integers where the C library does not take them.
+A packed copy is made first where the axes do not lie as one sequence after another.
 
 Examples
 --------
@@ -296,7 +293,7 @@ LOCKSTEP_SIGNATURE R"doc(Sum the squares of each segment.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits; int32, int64.
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
     One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
     one of an array on a device is read back, which waits for it.
@@ -319,7 +316,7 @@ LOCKSTEP_SIGNATURE R"doc(The Euclidean norm of each segment.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits; int32, int64.
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
     One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
     one of an array on a device is read back, which waits for it.
@@ -503,8 +500,5 @@ array([1, 0, 3, 2])
 
 };
 // clang-format on
-
-#undef LOCKSTEP_OTHERS
-#undef LOCKSTEP_SIGNATURE
 
 }  // namespace lockstep::python

@@ -7,23 +7,38 @@
 namespace lockstep::python {
 
 lockstep_dtype dtype_of(const element& e) {
-  if (e.swapped && !LOCKSTEP_MUTANT("python_byte_order_unread")) return lockstep_dtype(0);
+  constexpr lockstep_dtype none = lockstep_dtype(0);
+  // By the logarithm of their bytes.
+  static constexpr lockstep_dtype integers[] = {LOCKSTEP_I8, LOCKSTEP_I16, LOCKSTEP_I32, LOCKSTEP_I64};
+  static constexpr lockstep_dtype naturals[] = {LOCKSTEP_U8, LOCKSTEP_U16, LOCKSTEP_U32, LOCKSTEP_U64};
+  static constexpr lockstep_dtype floats[] = {none, LOCKSTEP_F16, LOCKSTEP_F32, LOCKSTEP_F64};
+  if (e.swapped && !LOCKSTEP_MUTANT("python_byte_order_unread")) return none;
+  const int log = e.bytes == 1 ? 0 : e.bytes == 2 ? 1 : e.bytes == 4 ? 2 : e.bytes == 8 ? 3 : -1;
+  if (log < 0) return none;
   switch (e.code) {
-    case dlpack::floating:
-      return e.bytes == 4   ? LOCKSTEP_F32
-             : e.bytes == 8 ? LOCKSTEP_F64
-             : e.bytes == 2 ? LOCKSTEP_F16
-                            : lockstep_dtype(0);
-    case dlpack::bfloat: return e.bytes == 2 ? LOCKSTEP_BF16 : lockstep_dtype(0);
-    case dlpack::integer: return e.bytes == 4 ? LOCKSTEP_I32 : e.bytes == 8 ? LOCKSTEP_I64 : lockstep_dtype(0);
-    default: return lockstep_dtype(0);
+    case dlpack::floating: return floats[log];
+    case dlpack::bfloat: return e.bytes == 2 ? LOCKSTEP_BF16 : none;
+    case dlpack::integer: return integers[log];
+    case dlpack::unsigned_integer: return naturals[log];
+    case dlpack::boolean: return e.bytes == 1 ? LOCKSTEP_BOOL : none;
+    default: return none;
   }
 }
 
 element element_of(lockstep_dtype dtype) {
   const auto bytes = static_cast<int64_t>(lockstep_dtype_bytes(dtype));
-  if (dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64) return {dlpack::integer, false, bytes};
-  return {dtype == LOCKSTEP_BF16 ? uint8_t{dlpack::bfloat} : uint8_t{dlpack::floating}, false, bytes};
+  switch (lockstep_dtype_kind(dtype)) {
+    case 'i': return {dlpack::integer, false, bytes};
+    case 'u': return {dlpack::unsigned_integer, false, bytes};
+    case 'b': return {dlpack::boolean, false, bytes};
+    default: return {dtype == LOCKSTEP_BF16 ? uint8_t{dlpack::bfloat} : uint8_t{dlpack::floating}, false, bytes};
+  }
+}
+
+const char* dtype_name(lockstep_dtype dtype) {
+  static constexpr const char* names[] = {"",     "float16", "bfloat16", "float32", "float64", "int32",  "int64",
+                                          "int8", "int16",   "uint8",    "uint16",  "uint32",  "uint64", "bool"};
+  return names[dtype];
 }
 
 const char* element_name(const element& e, char (&text)[64]) {
@@ -34,7 +49,9 @@ const char* element_name(const element& e, char (&text)[64]) {
                      : e.code == dlpack::complex          ? "complex"
                      : e.code == dlpack::boolean          ? "bool"
                                                           : nullptr;
-  if (base)
+  if (e.code == dlpack::boolean && e.bytes == 1)
+    PyOS_snprintf(text, sizeof text, "bool");
+  else if (base)
     PyOS_snprintf(text, sizeof text, "%s%s%lld", e.swapped ? "byte-swapped " : "", base,
                   static_cast<long long>(e.bytes * 8));
   else
@@ -129,22 +146,23 @@ bool import_buffer(state& s, PyObject* object, const char* name, bool writable, 
   return finish_import(s, in, name);
 }
 
-// A truth that an object tells, as an attribute or by a method. -1 with an exception.
-int tells(PyObject* object, PyObject* name, bool method) {
-  const ref value(PyObject_GetAttr(object, name));
-  if (!value || !method) return value ? PyObject_IsTrue(value.get()) : -1;
-  const ref answer(PyObject_CallNoArgs(value.get()));
-  return answer ? PyObject_IsTrue(answer.get()) : -1;
+// A truth that a tensor tells, as an attribute or by its type's method, which is looked up once. -1 with an exception.
+int tells(PyObject* object, PyObject* name, PyObject** method) {
+  if (method && !*method && !(*method = PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(object)), name)))
+    return -1;
+  const ref value(method ? PyObject_CallFunctionObjArgs(*method, object, nullptr) : PyObject_GetAttr(object, name));
+  return value ? PyObject_IsTrue(value.get()) : -1;
 }
 
 // A tensor's memory is not all that it is: a helper says what to do where a flag is set.
-bool check_torch(state& s, PyObject* object, bool complex) {
-  for (PyObject* const flag : {s.attribute_requires_grad, s.attribute_is_neg, s.attribute_is_conj}) {
-    if (flag == s.attribute_is_conj && !complex) continue;
-    const int set = tells(object, flag, flag != s.attribute_requires_grad);
+bool check_torch(state& s, PyObject* object, const char* name, bool complex) {
+  for (int k = 0; k < (complex ? 3 : 2); ++k) {
+    PyObject* const names[] = {s.attribute_requires_grad, s.attribute_is_neg, s.attribute_is_conj};
+    const int set = tells(object, names[k], k > 0 ? &s.tensor_methods[k - 1] : nullptr);
     if (set < 0) return false;
-    if (set && !LOCKSTEP_MUTANT("python_flags_of_a_tensor_unread") && !call_helper(s, "check_torch", object))
-      return false;
+    if (!set || LOCKSTEP_MUTANT("python_flags_of_a_tensor_unread")) continue;
+    const ref text(PyUnicode_FromString(name));
+    if (!text || !call_helper(s, "check_torch", object, text.get())) return false;
   }
   return true;
 }
@@ -264,7 +282,8 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   bool done = false;
   if (in.producer->table) {
     done = import_by_table(s, object, name, in);
-    if (done && in.producer->library == torch && !check_torch(s, object, in.type.code == dlpack::complex)) return false;
+    if (done && in.producer->library == torch && !check_torch(s, object, name, in.type.code == dlpack::complex))
+      return false;
   } else if (in.producer->ndarray && (done = import_ndarray(s, object, name, in))) {
   } else if (PyErr_Occurred()) {
     return false;

@@ -18,6 +18,8 @@ struct element {
 // The lockstep_dtype of an element, 0 when there is none.
 lockstep_dtype dtype_of(const element& e);
 element element_of(lockstep_dtype dtype);
+// "float32", "bool", ... as NumPy and PyTorch name them.
+const char* dtype_name(lockstep_dtype dtype);
 // "float32", "int8", "record of 12 bytes"
 const char* element_name(const element& e, char (&text)[64]);
 
@@ -65,8 +67,8 @@ bool finish_import(state& s, array& in, const char* name);
 bool import_ndarray(state& s, PyObject* object, const char* name, array& in);
 // Takes the functions of a NumPy of a known binary interface; false where it is another.
 bool use_numpy(state& s, PyObject* capsule);
-// With these functions: a number from its bytes, and memory for an array of this type, or of like's where it is given.
-PyObject* numpy_scalar(state& s, lockstep_dtype dtype, void* value);
+// With these functions: a number from its bytes, and memory for an array, of like's type where it is given.
+PyObject* numpy_scalar(state& s, const array* like, lockstep_dtype dtype, void* value);
 PyObject* numpy_empty(state& s, const array* like, lockstep_dtype dtype, int rank, const int64_t* shape);
 // A Buffer of lockstep's own; one without memory has data NULL.
 bool import_own(state& s, PyObject* object, const char* name, array& in);

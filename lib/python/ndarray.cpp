@@ -46,7 +46,8 @@ constexpr number numbers[] = {{dlpack::boolean, 0},
                               {dlpack::complex, 4}};
 constexpr int half = 23;
 // The same numbers by lockstep_dtype; NumPy has none of its own for bfloat16.
-constexpr int type_numbers[] = {-1, half, -1, 11, 12, 5, sizeof(long) == 8 ? 7 : 9};
+constexpr bool long_has_8 = sizeof(long) == 8;
+constexpr int type_numbers[] = {-1, half, -1, 11, 12, 5, long_has_8 ? 7 : 9, 1, 3, 2, 4, 6, long_has_8 ? 8 : 10, 0};
 
 // Places in the table.
 enum place : int { version = 0, descriptor_of = 45, scalar = 60, empty = 184 };
@@ -54,7 +55,15 @@ template <class Function>
 Function* function_at(state& s, place where) {
   return reinterpret_cast<Function*>(s.numpy[where]);
 }
-PyObject* descriptor(state& s, lockstep_dtype dtype) {
+// NumPy's dtype: like's, where it is given.
+PyObject* descriptor(state& s, const array* like, lockstep_dtype dtype) {
+  if (like && like->producer->ndarray)
+    return Py_NewRef(reinterpret_cast<PyObject*>(reinterpret_cast<ndarray*>(like->object)->dtype));
+  if (like) return PyObject_GetAttrString(like->object, "dtype");
+  if (dtype == LOCKSTEP_BF16) {
+    const ref name(PyUnicode_FromString(dtype_name(dtype)));
+    return name ? call_helper(s, "numpy_dtype", name.get()).release() : nullptr;
+  }
   return function_at<PyObject*(int)>(s, descriptor_of)(type_numbers[dtype]);
 }
 
@@ -68,17 +77,14 @@ bool use_numpy(state& s, PyObject* capsule) {
   return s.numpy;
 }
 
-PyObject* numpy_scalar(state& s, lockstep_dtype dtype, void* value) {
-  const ref type(descriptor(s, dtype));
+PyObject* numpy_scalar(state& s, const array* like, lockstep_dtype dtype, void* value) {
+  const ref type(descriptor(s, like, dtype));
   return type ? function_at<PyObject*(void*, PyObject*, PyObject*)>(s, scalar)(value, type.get(), nullptr) : nullptr;
 }
 
 PyObject* numpy_empty(state& s, const array* like, lockstep_dtype dtype, int rank, const int64_t* shape) {
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
-  PyObject* const type = !like ? descriptor(s, dtype)
-                         : like->producer->ndarray
-                             ? Py_NewRef(reinterpret_cast<PyObject*>(reinterpret_cast<ndarray*>(like->object)->dtype))
-                             : PyObject_GetAttrString(like->object, "dtype");
+  PyObject* const type = descriptor(s, like, dtype);
   if (!type) return nullptr;  // else the function takes the reference
   return function_at<PyObject*(int, const int64_t*, PyObject*, int)>(s, empty)(rank, shape, type, 0);
 }

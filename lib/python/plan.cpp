@@ -35,7 +35,7 @@ struct plan_object {
   PyObject_HEAD PyObject* (*call)(PyObject*, PyObject* const*, size_t, PyObject*);
   lockstep_plan* handle;
   PyObject* context;
-  PyObject* offsets;
+  PyObject* kept;  // the arrays that its calls read besides x
   PyObject* module;
   plan_data* data;
 };
@@ -52,7 +52,7 @@ void plan_dealloc(PyObject* self) {
   if (p->data && p->data->turn) PyThread_free_lock(p->data->turn);
   delete p->data;
   if (p->context) release_user(reinterpret_cast<context_object*>(p->context));
-  Py_XDECREF(p->offsets);
+  Py_XDECREF(p->kept);
   Py_XDECREF(p->module);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(reinterpret_cast<PyObject*>(type));
@@ -153,6 +153,18 @@ PyObject* get_op(PyObject* self, void*) {
   return PyUnicode_FromString(lockstep_op_name(as_plan(self)->data->description.op));
 }
 
+// What the plan has chosen; the field's place is the getter's closure.
+PyObject* get_choice(PyObject* self, void* place) {
+  const plan_object* p = as_plan(self);
+  lockstep_run_info info{};
+  info.size = sizeof info;
+  const lockstep_status status = lockstep_plan_get(p->handle, &info);
+  if (status != LOCKSTEP_OK) return raise_status(*state_of(p->module), status);
+  return PyUnicode_FromString(
+      *reinterpret_cast<const char**>(reinterpret_cast<char*>(&info) + reinterpret_cast<uintptr_t>(place)));
+}
+void* place_of(size_t offset) { return reinterpret_cast<void*>(offset); }
+
 PyMethodDef methods[] = {
     {"measure", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan_measure)), METH_VARARGS | METH_KEYWORDS,
      "measure($self, x, out, samples=15, cold=False)\n--\n\n"
@@ -163,6 +175,10 @@ PyMethodDef methods[] = {
 PyGetSetDef properties[] = {
     {"workspace_bytes", get_workspace, nullptr, "Bytes of workspace that an execution needs at most.", nullptr},
     {"op", get_op, nullptr, "The C library's name of the operation.", nullptr},
+    {"backend", get_choice, nullptr, "The backend that was chosen.", place_of(offsetof(lockstep_run_info, backend))},
+    {"variant", get_choice, nullptr, "The kernel that was chosen.", place_of(offsetof(lockstep_run_info, variant))},
+    {"why", get_choice, nullptr, "Why not the others, or how it was measured.",
+     place_of(offsetof(lockstep_run_info, why))},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(plan_object, call), READONLY, nullptr},
                          {nullptr, 0, 0, 0, nullptr}};
@@ -183,7 +199,7 @@ PyType_Spec spec = {"lockstep._core.Plan", sizeof(plan_object), 0,
 
 }  // namespace
 
-PyObject* make_plan(state& s, const call& described, settings& set, const array& x, PyObject* offsets, PyObject* copy) {
+PyObject* make_plan(state& s, const call& described, settings& set, const array& x, PyObject* kept) {
   const ref made(reinterpret_cast<allocfunc>(PyType_GetSlot(s.plan_type, Py_tp_alloc))(s.plan_type, 0));
   if (!made) return nullptr;
   plan_object* p = as_plan(made.get());
@@ -191,7 +207,7 @@ PyObject* make_plan(state& s, const call& described, settings& set, const array&
   p->data = new plan_data{described, {x.type, x.on_device(), x.device.id, x.rank, {}, {}}};
   for (int k = 0; k < x.rank; ++k) p->data->from.shape[k] = x.shape[k], p->data->from.strides[k] = x.strides[k];
   p->module = Py_NewRef(s.module);
-  p->offsets = copy ? Py_NewRef(copy) : Py_XNewRef(offsets);
+  p->kept = Py_NewRef(kept);
   p->data->turn = PyThread_allocate_lock();
   if (!p->data->turn) return PyErr_NoMemory();
   call& c = p->data->description;

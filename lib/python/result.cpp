@@ -4,11 +4,6 @@
 namespace lockstep::python {
 namespace {
 
-const char* name_of(lockstep_dtype dtype) {
-  static constexpr const char* names[] = {"", "float16", "bfloat16", "float32", "float64", "int32", "int64"};
-  return names[dtype];
-}
-
 ref shape_tuple(int rank, const int64_t* shape) {
   ref tuple(PyTuple_New(rank));
   for (int k = 0; tuple && k < rank; ++k) {
@@ -63,7 +58,7 @@ bool allocate(state& s, const array& x, const element* type, int rank, const int
   } else {
     const ref tuple = shape_tuple(rank, shape);
     if (!tuple) return false;
-    const ref name(type ? PyUnicode_FromString(name_of(dtype)) : Py_NewRef(Py_None));
+    const ref name(type ? PyUnicode_FromString(dtype_name(dtype)) : Py_NewRef(Py_None));
     if (!name) return false;
     to.object = call_helper(s, "empty", x.object, tuple.get(), name.get());
     if (to.object.get() == Py_None) {
@@ -120,9 +115,9 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
 
 PyObject* finish_result(state& s, const call& c, const array& x, result& r) {
   if (r.scalar) {
-    if (s.numpy) return numpy_scalar(s, dtype_of(c.type), r.value);
+    if (s.numpy) return numpy_scalar(s, c.type == x.type ? &x : nullptr, dtype_of(c.type), r.value);
     const ref bytes(PyBytes_FromStringAndSize(r.value, c.type.bytes)),
-        name(PyUnicode_FromString(name_of(dtype_of(c.type))));
+        name(PyUnicode_FromString(dtype_name(dtype_of(c.type))));
     return bytes && name ? call_helper(s, "scalar", bytes.get(), name.get()).release() : nullptr;
   }
   if (LOCKSTEP_MUTANT("python_result_never_freed")) Py_XINCREF(r.object.get());

@@ -68,6 +68,13 @@ enum keyword : int {
   kw_backend,
   kw_variant,
   kw_check,
+  kw_weight,
+  kw_bias,
+  kw_eps,
+  kw_residual,
+  kw_residual_out,
+  kw_exclusive,
+  kw_tune,
   kw_count
 };
 extern const char* const keyword_names[kw_count];
@@ -94,6 +101,7 @@ struct state {
   PyObject* attribute_requires_grad;  // interned, as those below
   PyObject* attribute_is_neg;
   PyObject* attribute_is_conj;
+  PyObject* tensor_methods[2];  // is_neg and is_conj of PyTorch's own tensors, once one has been seen
 };
 
 state* state_of(PyObject* module);

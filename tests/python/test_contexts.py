@@ -170,7 +170,7 @@ def test_plans_refuse_what_they_were_not_made_for():
     with pytest.raises(ls.Unsupported, match="packed"):
         ls.plan.sum(X[::-1])
     with pytest.raises(ls.UnsupportedDtype, match="wider"):
-        ls.plan.sum(X.astype("f2"))
+        ls.plan.cumsum(X.astype("i1"))
     with pytest.raises(ls.InvalidArgument, match="no memory"):
         ls.sum(ls.spec((3,)))
     with pytest.raises(BufferError):
@@ -179,6 +179,25 @@ def test_plans_refuse_what_they_were_not_made_for():
     assert len(times) == 3 and min(times) > 0
     with pytest.raises(ls.InvalidArgument):
         p.measure(X, np.empty(40), samples=0)
+
+
+def test_a_tuned_plan_remembers_what_it_measured(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_TUNING", str(tmp_path / "tuning"))
+    x = np.ones((300, 200), "f4")
+    with ls.Context("cpu", threads=1) as context:
+        plain = ls.plan.sum(x, axis=1, context=context)
+        assert plain.backend == "cpu" and plain.variant and context.tuning_info().choices == ()
+        tuned = ls.plan.sum(x, axis=1, context=context, tune=True)
+        info = context.tuning_info()
+        assert info.path == str(tmp_path / "tuning") and len(info.choices) == 1 and tuned.variant in info.choices[0]
+        assert "reduce" in info.choices[0] and "us" in info.choices[0] and tuned(x).tobytes() == plain(x).tobytes()
+    with ls.Context("cpu", threads=1) as another:
+        assert ls.plan.sum(x, axis=1, context=another).variant == tuned.variant and another.tuning_info().choices == info.choices
+        assert ls.plan.sum(x, axis=1, context=another, variant="ref", tune=True).variant == "ref"
+    assert isinstance(ls.tuning_info(), ls.TuningInfo)
+    for call in (lambda: ls.sum(x, tune=True), lambda: plain(x, tune=True)):
+        with pytest.raises(TypeError, match="no argument 'tune'"):
+            call()
 
 
 def test_every_way_to_call_a_plan():

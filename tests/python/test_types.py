@@ -16,8 +16,11 @@ def test_mypy_is_content(tmp_path):
                    "x: np.ndarray[tuple[int, int], np.dtype[np.float32]] = ls.transpose(np.ones((2, 3), np.float32))\n"
                    "with ls.backend('cpu'), ls.record() as runs:\n    ls.sum(x, axis=(0, 1), dtype='float64')\n"
                    "name: str = runs[0].variant\nbad: int = ls.last_run().backend  # type: ignore[assignment]\n")
+    # As where PyTorch is not installed: its own types differ from release to release.
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nstrict = True\nignore_missing_imports = True\ndisallow_subclassing_any = False\n[mypy-torch.*]\nfollow_imports = skip\n")
     for target in (pathlib.Path(ls.__file__).parent, use):
-        done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", f"--cache-dir={tmp_path}/cache", str(target)],
+        done = subprocess.run([sys.executable, "-m", "mypy", f"--config-file={settings}", f"--cache-dir={tmp_path}/cache", str(target)],
                               capture_output=True, text=True, env={"MYPYPATH": str(pathlib.Path(ls.__file__).parent.parent)})
         assert done.returncode == 0, done.stdout + done.stderr
 

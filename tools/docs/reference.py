@@ -92,7 +92,8 @@ def pages(header):
 
 # ---- Python ------------------------------------------------------------------
 UNDERLINED = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.M)
-OPERATION = re.compile(r'^"(\w+\([^\n]*), "\nLOCKSTEP_SIGNATURE R"doc\((.*?)\)doc" LOCKSTEP_OTHERS R"doc\((.*?)\)doc",$', re.M | re.S)
+OPERATION = re.compile(r'^"(\w+\([^\n]*), "\nLOCKSTEP_SIGNATURE (R"doc\(.*?\)doc"),$', re.M | re.S)
+MACRO = re.compile(r'^#define (LOCKSTEP_\w+) \\\n((?:  ".*\\n"(?: \\)?\n)+)', re.M)
 
 
 def numpydoc(text):
@@ -127,11 +128,17 @@ def documented(source):
 
 def python_page(folder, title):
     """The reference of the package in a folder of its sources, as one page."""
-    header = (folder.parent / "docs.hpp").read_text()
-    others = "".join(line.replace('\\"', '"') + "\n" for line in re.findall(r'^  "(.*)\\n"(?: \\)?$', header, re.M))
-    operations = [(f"{signature}, ...)", before + others + after) for signature, before, after in OPERATION.findall(header)]
-    if len(operations) != 18:
-        raise SystemExit(f"reference: {len(operations)} operations were read in docs.hpp, not 18")
+    header = "".join((folder.parent / name).read_text() for name in ("docs.hpp", "docs_rows.hpp"))
+    shared = {name: "".join(line.replace('\\"', '"') + "\n" for line in re.findall(r'^  "(.*)\\n"(?: \\)?$', lines, re.M))
+              for name, lines in MACRO.findall(header)}
+
+    def whole(text):  # a docstring in pieces, between which stand the macros
+        return "".join(body or shared[macro] for body, macro in re.findall(r'R"doc\((.*?)\)doc"|(LOCKSTEP_\w+)', text, re.S))
+
+    operations = [(f"{signature}, ...)", whole(text)) for signature, text in OPERATION.findall(header)]
+    named = re.findall(r'^(\w+) = _partial', (folder / "plan.py").read_text(), re.M)
+    if [heading.partition("(")[0] for heading, _ in operations] != named:
+        raise SystemExit(f"reference: the operations read in docs.hpp and docs_rows.hpp are not those of plan.py, {named}")
     package = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())).partition(">>>")[0]
     out = [f"# {title}", package, "## Operations"]
     for heading, text in operations:

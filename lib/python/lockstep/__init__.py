@@ -1,6 +1,6 @@
 """Memory-bound array operations with the same bits on every machine.
 
-Transposes, sums, norms, extremes, stencils and shuffles of NumPy, PyTorch, CuPy and JAX arrays and of whatever speaks
+Transposes, sums, running sums, norms, extremes, stencils, shuffles and normalised rows of NumPy, PyTorch, CuPy and JAX arrays and of whatever speaks
 DLPack or the buffer protocol. A result is an array of the caller's kind, on the caller's device. For one order id
 (`order`) its bits are the same for every library, layout, thread count, batch size, CPU and GPU.
 
@@ -13,12 +13,13 @@ from . import _load  # noqa: F401  (first: it finds what the extension needs)
 from . import _core, plan
 from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
                         variants)
-from ._core import (Buffer, Plan, argmax, argmin, max, min, norm, permute, segment_argmax, segment_argmin, segment_max,
-                    segment_min, segment_norm, segment_square_sum, segment_sum, shuffle, square_sum, stencil, sum, transpose)
+from ._core import (Buffer, Plan, argmax, argmin, cummax, cummin, cumsum, layer_norm, max, min, norm, normalize, permute, rms_norm,
+                    segment_argmax, segment_argmin, segment_max, segment_min, segment_norm, segment_square_sum, segment_sum, shuffle,
+                    square_sum, stencil, sum, transpose)
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
                       Overflow, Unsupported, UnsupportedDtype)
-from ._info import (BackendInfo, DeviceInfo, Digest, ModelInfo, RunInfo, VariantInfo, backends, devices, empty, get_include,
-                    get_library, last_run, model_info, record, spec, variants_of, verify)
+from ._info import (BackendInfo, DeviceInfo, Digest, ModelInfo, RunInfo, TuningInfo, VariantInfo, backends, devices, empty, get_include,
+                    get_library, last_run, model_info, record, spec, tuning_info, variants_of, verify)
 from ._stencils import correlate1d, laplace_weights, star
 
 __version__ = _core.version
@@ -30,10 +31,10 @@ vector_norm = norm
 
 __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
            "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow", "Plan",
-           "RunInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "argmax", "argmin", "backend", "backends",
-           "correlate1d", "default_context", "devices", "empty", "get_include", "get_library", "get_num_threads",
-           "laplace_weights", "last_run", "matrix_transpose", "max", "min", "model_info", "norm", "order", "permute",
-           "permute_dims", "plan", "record", "release_stream", "segment_argmax", "segment_argmin", "segment_max",
+           "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "argmax", "argmin", "backend", "backends",
+           "correlate1d", "cummax", "cummin", "cumsum", "default_context", "devices", "empty", "get_include", "get_library", "get_num_threads",
+           "laplace_weights", "last_run", "layer_norm", "matrix_transpose", "max", "min", "model_info", "norm", "normalize", "order", "permute",
+           "permute_dims", "plan", "record", "release_stream", "rms_norm", "segment_argmax", "segment_argmin", "segment_max",
            "segment_min", "segment_norm", "segment_square_sum", "segment_sum", "set_num_threads", "shuffle", "spec",
-           "square_sum", "star", "stencil", "sum", "synchronize", "transpose", "variants", "variants_of", "vector_norm",
+           "square_sum", "star", "stencil", "sum", "synchronize", "transpose", "tuning_info", "variants", "variants_of", "vector_norm",
            "verify"]

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from . import _core
 from ._errors import InvalidArgument
-from ._info import ModelInfo
+from ._info import ModelInfo, TuningInfo
 
-OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle")  # in the order of lockstep_op
+OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan")  # in the order of lockstep_op
 FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum",
              "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil",
-             "shuffle", "correlate1d")
+             "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin")
 
 # (context, backend, (variant of each operation)), read by the extension at each call once a scope was entered.
 _Settings = tuple["Context | None", str | None, tuple[str | None, ...]]
@@ -78,7 +78,7 @@ class variants(_Scope):
     Parameters
     ----------
     **names : str
-        transpose=, permute=, square_sum=, reduce=, stencil= or shuffle=, each a name of `variants_of`; "auto" lifts one.
+        transpose=, permute=, square_sum=, reduce=, stencil=, shuffle=, normalize= or scan=, each a name of `variants_of`; "auto" lifts one.
 
     Examples
     --------
@@ -141,6 +141,11 @@ class Context(_core.Context):
     def model_info(self) -> ModelInfo:
         """Where the estimates of "auto" come from."""
         return ModelInfo(*self._model())
+
+    def tuning_info(self) -> TuningInfo:
+        """What plans of this context have measured."""
+        path, reason, choices = self._tuning()
+        return TuningInfo(path, reason, tuple(choices.splitlines()))
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -75,8 +75,9 @@ def _sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtyp
 
 def _wide_sum(x: Tensor, dim: Any, keepdim: bool, wanted: torch.dtype) -> Tensor:
     # A result of 64 bits only where it is asked for: 32 bits come by one rounding of the sum.
-    wide = {"dtype": "float64"} if wanted == torch.float64 and _supported(x).dtype.is_floating_point else {}
-    return _core.sum(_supported(x), _axes(x, dim), keepdims=keepdim, **wide)
+    wide = "float64" if wanted == torch.float64 and _supported(x).dtype.is_floating_point else None
+    result: Tensor = _core.sum(_supported(x), _axes(x, dim), keepdims=keepdim, dtype=wide)
+    return result
 
 
 @_routed("mean", "mean.dim")
@@ -94,7 +95,8 @@ def _norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, 
     if ord != 2:
         raise Unsupported(f"ord is {ord}; deterministic() has the 2-norm only: write another as a sum")
     wanted = dtype or x.dtype
-    return _to(_core.norm(_supported(_to(x, dtype)), _axes(x, dim), keepdims=keepdim, **({"dtype": "float64"} if wanted == torch.float64 else {})), wanted)
+    wide = "float64" if wanted == torch.float64 else None
+    return _to(_core.norm(_supported(_to(x, dtype)), _axes(x, dim), keepdims=keepdim, dtype=wide), wanted)
 
 
 def _extreme(name: str) -> None:
@@ -102,7 +104,8 @@ def _extreme(name: str) -> None:
 
     @_routed("a" + name, name)
     def extreme(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return function(x, _axes(x, dim), keepdims=keepdim)  # type: ignore[no-any-return]
+        result: Tensor = function(x, _axes(x, dim), keepdims=keepdim)
+        return result
 
     @_routed(name + ".dim")
     def with_places(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
@@ -110,7 +113,8 @@ def _extreme(name: str) -> None:
 
     @_routed("arg" + name)
     def places(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-        return place(x, dim, keepdims=keepdim)  # type: ignore[no-any-return]
+        result: Tensor = place(x, dim, keepdims=keepdim)
+        return result
 
 
 _extreme("max")
@@ -178,11 +182,13 @@ def _scaled(name: str) -> None:
 
     @_routed(name + ".Tensor", name + ".Scalar")
     def kernel(x: Any, other: Any, alpha: Any = 1) -> Tensor:
-        return plain(x, other if alpha == 1 else other * alpha)  # type: ignore[no-any-return]
+        result: Tensor = plain(x, other if alpha == 1 else other * alpha)
+        return result
 
     @_routed(name + "_.Tensor", name + "_.Scalar")
     def kernel_(x: Tensor, other: Any, alpha: Any = 1) -> Tensor:
-        return in_place(x, other if alpha == 1 else other * alpha)  # type: ignore[no-any-return]
+        result: Tensor = in_place(x, other if alpha == 1 else other * alpha)
+        return result
 
 
 _scaled("add")

@@ -68,6 +68,16 @@ class ModelInfo(NamedTuple):
     reason: str
 
 
+class TuningInfo(NamedTuple):
+    """Which kernels plans with ``tune=True`` have measured to be the fastest here."""
+    path: str
+    """The file that remembers them; "" where LOCKSTEP_TUNING switches it off."""
+    reason: str
+    """Why nothing of the file is in force, "" when it is."""
+    choices: tuple[str, ...]
+    """A line each: the call, the kernel and its time, then the others."""
+
+
 class Digest(NamedTuple):
     """A number over the results of a fixed list of calls."""
     line: str
@@ -150,7 +160,7 @@ def variants_of(op: str, backend: str = "cpu") -> list[VariantInfo]:
 
     Parameters
     ----------
-    op : {"transpose", "permute", "square_sum", "reduce", "stencil", "shuffle"}
+    op : {"transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan"}
     backend : str, default "cpu"
 
     Returns
@@ -163,6 +173,21 @@ def variants_of(op: str, backend: str = "cpu") -> list[VariantInfo]:
 def model_info() -> ModelInfo:
     """Where the default context's estimates for "auto" come from: built in, or a file of `lockstep calibrate`."""
     return ModelInfo(*_core.get_default()._model())
+
+
+def tuning_info() -> TuningInfo:
+    """What plans of the default context have measured on this machine, and the file that remembers it.
+
+    Returns
+    -------
+    TuningInfo
+
+    Examples
+    --------
+    >>> path, reason, choices = ls.tuning_info()
+    """
+    path, reason, choices = _core.get_default()._tuning()
+    return TuningInfo(path, reason, tuple(choices.splitlines()))
 
 
 def verify(backend: str = "cpu", *, isa: str = "", threads: int = 0) -> Digest:
@@ -261,5 +286,5 @@ def get_library() -> str | None:
     return None
 
 
-__all__ = ["BackendInfo", "DeviceInfo", "Digest", "ModelInfo", "RunInfo", "VariantInfo", "backends", "devices", "empty", "get_include",
-           "get_library", "last_run", "model_info", "record", "spec", "variants_of", "verify"]
+__all__ = ["BackendInfo", "DeviceInfo", "Digest", "ModelInfo", "RunInfo", "TuningInfo", "VariantInfo", "backends", "devices", "empty", "get_include",
+           "get_library", "last_run", "model_info", "record", "spec", "tuning_info", "variants_of", "verify"]

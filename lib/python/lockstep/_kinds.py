@@ -63,7 +63,7 @@ def _known_layout() -> Any:
 def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
     """An array for which the extension has no direct way: (capsule, stream, keeper), or the nine parts of an interface."""
     if type(x).__module__.partition(".")[0] == "torch" or _library(x) == TORCH:
-        check_torch(x)
+        check_torch(x, name)
     interface = getattr(x, "__array_interface__", None) if _library(x) == NUMPY else None
     if interface is not None:
         return _numpy_without_buffer(x, name, writable, interface)
@@ -134,14 +134,14 @@ def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
     return (address, read_only, code, size, shape, tuple(strides), CUDA, stream or theirs or LEGACY_STREAM, x)
 
 
-def check_torch(x: Any) -> Any:
+def check_torch(x: Any, name: Any = "x") -> Any:
     """DLPack's table hands out what a tensor's flags say otherwise; those are refused here."""
     if x.requires_grad:
         import torch
         if torch.is_grad_enabled():
-            raise InvalidArgument("x requires a gradient, which would be cut off in silence; give x.detach(), or use lockstep.torch")
+            raise InvalidArgument(f"{name} requires a gradient, which would be cut off in silence; give {name}.detach(), or use lockstep.torch")
     if x.is_neg() or x.is_conj():
-        raise InvalidArgument("x is a view that negates or conjugates what lies in memory; give x.resolve_neg() or x.resolve_conj()")
+        raise InvalidArgument(f"{name} is a view that negates or conjugates what lies in memory; give {name}.resolve_neg() or {name}.resolve_conj()")
 
 
 def current_stream(x: Any, device: Any) -> Any:
@@ -196,8 +196,8 @@ def dtype_name(dtype: Any) -> Any:
 
 
 def _numpy_name(text: Any) -> Any:
-    short = {"f2": "float16", "f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64", "e": "float16", "f": "float32", "d": "float64"}
-    return short.get(text.lstrip("<="), text)
+    short = {"i1": "int8", "i2": "int16", "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64", "?": "bool", "f2": "float16", "f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64", "e": "float16", "f": "float32", "d": "float64"}
+    return short.get(text.lstrip("<=|"), text)
 
 
 # ---- results and copies ------------------------------------------------------
@@ -208,7 +208,7 @@ def empty(x: Any, shape: Any, name: Any) -> Any:
         import numpy
         if name is None:
             return numpy.empty(shape, x.dtype if library == NUMPY else numpy.asarray(x).dtype)
-        return numpy.empty(shape, name)
+        return numpy.empty(shape, numpy_dtype(name))
     if library == TORCH:
         import torch
         return torch.empty(shape, dtype=x.dtype if name is None else getattr(torch, name), device=x.device)
@@ -222,14 +222,25 @@ def empty(x: Any, shape: Any, name: Any) -> Any:
 def scalar(value: Any, name: Any) -> Any:
     """A NumPy number from its bytes."""
     import numpy
-    return numpy.frombuffer(value, name)[0]
+    return numpy.frombuffer(value, numpy_dtype(name))[0]
+
+
+def numpy_dtype(name: Any) -> Any:
+    """A dtype of NumPy, to which ml_dtypes adds bfloat16."""
+    import numpy
+    if name != "bfloat16":
+        return numpy.dtype(name)
+    try:
+        return numpy.dtype(importlib.import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        raise UnsupportedDtype("the result is bfloat16, which NumPy has only with the package ml_dtypes; install it, or give another dtype") from None
 
 
 def adopt(x: Any, result: Any) -> Any:
     """A Buffer as an array of x's library."""
     if _library(x) == JAX:
         jax = sys.modules["jax"]
-        if result.dtype in ("int64", "float64") and not jax.config.jax_enable_x64:
+        if result.dtype in ("int64", "uint64", "float64") and not jax.config.jax_enable_x64:
             return _adopt_narrow(jax, result)
         return jax.dlpack.from_dlpack(result)
     if _library(x) == OWN:
@@ -287,13 +298,12 @@ def widened(x: Any, name: Any, wide: Any) -> Any:
     raise UnsupportedDtype(f"{name} must be copied to {wide} first, which its library has no function for")
 
 
-def reduce_widened(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> Any:
-    """A reduction of a type that C does not reduce, by way of an exact copy in a wider one."""
-    wide = WIDER.get("bool" if name.startswith("bool") else name)
-    op = function.__name__
-    if wide is None or (name.endswith("float16") and op.endswith(("square_sum", "norm"))):
-        raise UnsupportedDtype(f"x holds {name}, which {op} does not take; give float16, bfloat16, float32, float64 or integers of up to 64 bits with a sign, "
-                               f"in this machine's byte order")
+def widened_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> Any:
+    """An operation on a type that C or the backend does not take, by way of an exact copy in a wider one."""
+    wide, op = WIDER.get(name), function.__name__
+    if wide is None or (wide == "float32" and op.endswith(("square_sum", "norm"))):
+        taken = "floats and integers but uint64" if op.startswith("cum") else "float16, bfloat16, float32, float64, integers and bool"
+        raise UnsupportedDtype(f"x holds {name}, which {op} does not take; give {taken}, in this machine's byte order")
     y = widened(x, "x", wide)
     if getattr(y.dtype, "name", str(y.dtype)).rpartition(".")[2] != wide:
         raise UnsupportedDtype(f"x holds {name}, and its library gave {y.dtype} where {wide} was asked for; switch 64-bit types on")
@@ -303,6 +313,8 @@ def reduce_widened(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -
     out = keywords.pop("out", None)
     if out is not None:
         raise UnsupportedDtype(f"x holds {name}, whose {op} comes by way of {wide}; leave out= away, or give x.astype('{wide}')")
+    if keywords.get("exclusive"):
+        raise UnsupportedDtype(f"x holds {name}, whose exclusive {op} would begin with {wide}'s last value; give x.astype('{wide}')")
     result = function(y, *rest, **keywords)
     dtype = x.dtype if hasattr(x, "dtype") and not isinstance(x.dtype, str) else _format_dtype(x)
     library = _library(x)
@@ -311,6 +323,28 @@ def reduce_widened(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -
     if library == ARRAY_API:
         return x.__array_namespace__().astype(result, dtype)
     return result.astype(dtype)
+
+
+def moved_call(function: Any, x: Any, axes: Any, rest: Any, keywords: Any) -> Any:
+    """An operation along axes that do not lie as C takes them: they are moved behind the others, and the result back."""
+    from ._core import permute
+    rank = len(x.shape) if hasattr(x, "shape") else memoryview(x).ndim
+    order = [k for k in range(rank) if k not in axes] + list(axes)
+    back = [order.index(k) for k in range(rank)]
+    keywords = dict(keywords)
+    out, h_out = keywords.pop("out", None), keywords.pop("residual_out", None)
+    passed_on = {k: keywords[k] for k in ("stream", "context", "backend", "check") if k in keywords}
+    if keywords.get("residual") is not None:
+        keywords["residual"] = permute(keywords["residual"], order, **passed_on)
+        if h_out is not None:  # the copy takes the sum
+            keywords["residual_out"] = keywords["residual"]
+    elif h_out is not None:
+        keywords["residual_out"] = h_out  # an error, which the function tells
+    keywords["axis"] = tuple(range(rank - len(axes), rank))
+    result = function(permute(x, order, **passed_on), **keywords)
+    if h_out is not None:
+        permute(keywords["residual"], back, out=h_out, **passed_on)
+    return permute(result, back, out=out, **passed_on)
 
 
 def _format_dtype(x: Any) -> Any:

@@ -1,13 +1,20 @@
 """Plans: a call whose backend, variant and workspace are chosen once, for arrays of one layout.
 
 Each function takes the arguments of lockstep's function of the same name; its array, or `lockstep.spec(...)`, says what
-the plan's arrays will look like. A plan makes no copies: what the function would copy first is refused.
+the plan's arrays will look like. A plan makes no copies: what the function would copy first is refused. Weights, residuals and
+offsets that it was made with are kept, and read at every call.
+
+With ``tune=True`` the kernels that can take the call are timed, once for this machine and calls of this kind, and the
+fastest is taken; it is remembered in a file (`lockstep.tuning_info`), for plans of later processes too. No bit depends on it.
+What a plan has chosen: `Plan.backend`, `Plan.variant` and `Plan.why`.
 
 >>> import numpy as np, lockstep as ls
 >>> x = np.ones((4, 1000), "f4")
 >>> p = ls.plan.sum(x, axis=1)
 >>> p(x)
 array([1000., 1000., 1000., 1000.], dtype=float32)
+>>> p.backend, p.op
+('cpu', 'reduce')
 """
 from functools import partial as _partial
 
@@ -31,5 +38,11 @@ segment_argmax = _partial(_plan, "segment_argmax")
 segment_argmin = _partial(_plan, "segment_argmin")
 stencil = _partial(_plan, "stencil")
 shuffle = _partial(_plan, "shuffle")
+normalize = _partial(_plan, "normalize")
+rms_norm = _partial(_plan, "rms_norm")
+layer_norm = _partial(_plan, "layer_norm")
+cumsum = _partial(_plan, "cumsum")
+cummax = _partial(_plan, "cummax")
+cummin = _partial(_plan, "cummin")
 
-__all__ = ["Plan", "transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle"]
+__all__ = ["Plan", "transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin"]

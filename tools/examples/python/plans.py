@@ -17,4 +17,9 @@ except ls.InvalidArgument as error:
     print(error)
 
 times = plan.measure(frames[0], out, samples=9)
+# The kernels that can take the call, timed once for this machine: the fastest is remembered.
+with ls.Context("cpu", threads=1) as context:
+    tuned = ls.plan.norm(frames[0], axis=1, context=context, tune=True)
+    assert tuned(frames[1]).tobytes() == ls.norm(frames[1], axis=1).tobytes()
+    print(f"{tuned.backend}/{tuned.variant}: {tuned.why or 'as before'}")
 print(f"{min(times) * 1000:.1f} microseconds, {plan.workspace_bytes} bytes of workspace")

@@ -1,0 +1,184 @@
+// docs_rows.hpp - the docstrings of normalize and scan; behind those of docs.hpp in calls.cpp's table.
+#pragma once
+
+#include "docs.hpp"
+
+namespace lockstep::python {
+
+// clang-format off
+#define LOCKSTEP_ROWS \
+  "axis : int or tuple of int, default -1\n" \
+  "    The axes of a row: each row is normalised by itself. Others than the last ones go through packed copies.\n" \
+  "weight, bias : array, optional\n" \
+  "    Of the shape of a row, in the dtype of `x` or float32: the result is ``normalised * weight + bias``.\n"
+#define LOCKSTEP_RESIDUAL \
+  "residual : array, optional\n" \
+  "    Of the shape and dtype of `x`: added to it first, rounded to that dtype.\n" \
+  "residual_out : array, optional\n" \
+  "    Where that sum goes; may be `residual` or `x`.\n" \
+  "dtype : dtype, optional\n" \
+  "    Of the result: that of `x` by default, or \"float16\", \"bfloat16\", \"float32\". It is rounded to once.\n"
+
+constexpr const char* row_docs[] = {
+"normalize(x, axis=-1, *, weight=None, bias=None, eps=1e-12, residual=None, residual_out=None, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(Divide each row by its 2-norm, as torch.nn.functional.normalize.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+)doc" LOCKSTEP_ROWS R"doc(eps : float, default 1e-12
+    What is divided by where the norm is less.
+)doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind and shape of `x`; ``out=x`` normalises in place.
+
+Notes
+-----
+Computed in double; a row has the same bits in any batch, with any number of threads. `norm` gives the norm alone.
+
+Examples
+--------
+>>> ls.normalize(np.array([[3.0, 4.0], [0.0, 2.0]]))
+array([[0.6, 0.8],
+       [0. , 1. ]])
+)doc",
+
+"rms_norm(x, axis=-1, *, weight=None, bias=None, eps=1e-06, residual=None, residual_out=None, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(Divide each row by the root of the mean of its squares, as torch.nn.functional.rms_norm.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+)doc" LOCKSTEP_ROWS R"doc(eps : float, default 1e-6
+    Added to the mean before the root is taken.
+)doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind and shape of `x`; ``out=x`` normalises in place.
+
+Notes
+-----
+Computed in double; a row has the same bits in any batch, with any number of threads.
+
+Examples
+--------
+>>> ls.rms_norm(np.array([1.0, 7.0]), eps=0)
+array([0.2, 1.4])
+>>> ls.rms_norm(np.array([1.0, 7.0]), eps=0, weight=np.array([10.0, 1.0]))
+array([2. , 1.4])
+)doc",
+
+"layer_norm(x, axis=-1, *, weight=None, bias=None, eps=1e-05, residual=None, residual_out=None, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(Take each row's mean away and divide by its standard deviation, as torch.nn.functional.layer_norm.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+)doc" LOCKSTEP_ROWS R"doc(eps : float, default 1e-5
+    Added to the variance before the root is taken.
+)doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind and shape of `x`; ``out=x`` normalises in place.
+
+Notes
+-----
+Computed in double, the variance about each leaf's own mean, so that it does not cancel where the mean is large; a row
+has the same bits in any batch, with any number of threads.
+
+Examples
+--------
+>>> ls.layer_norm(np.array([2.0, 4.0, 4.0, 6.0, 4.0, 4.0]), eps=0).round(3)
+array([-1.732,  0.   ,  0.   ,  1.732,  0.   ,  0.   ])
+)doc",
+
+"cumsum(x, axis=None, *, dtype=None, exclusive=False, "
+LOCKSTEP_SIGNATURE R"doc(Running sums, with the same bits on every machine.
+
+Parameters
+----------
+x : array
+    Floats, or integers and bool but uint64; those of less than 32 bits, and uint32, go through an exact copy.
+axis : int, optional
+    Along which it runs; by default over all elements in C order, and the result has one axis. Sequences that are not one
+    stride apart go through packed copies.
+dtype : dtype, optional
+    "float64" for the sums as they were added up; by default one rounding to the dtype of `x`, for 16-bit floats to float32,
+    or to their own where it is named. Integers give int64.
+exclusive : bool, default False
+    Leave each element out of its own sum: the first is 0.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind of `x`.
+
+Notes
+-----
+What stands before a leaf of 2,048 elements is the sum of them by order 1, as `sum` adds them; the elements behind never
+change a bit. Integers are exact: Overflow is raised where a sum does not fit 64 bits.
+
+Examples
+--------
+>>> ls.cumsum(np.array([1, 2, 3]))
+array([1, 3, 6])
+>>> ls.cumsum(np.array([1, 2, 3]), exclusive=True)
+array([0, 1, 3])
+)doc",
+
+"cummax(x, axis=None, *, exclusive=False, "
+LOCKSTEP_SIGNATURE R"doc(The greatest element so far.
+
+Parameters
+----------
+x : array
+    As for `cumsum`.
+axis : int, optional
+    Along which it runs; by default over all elements in C order, and the result has one axis.
+exclusive : bool, default False
+    Leave each element out: the first is -inf, or the least integer.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind and dtype of `x`.
+
+Notes
+-----
+From a NaN on all are NaN, and -0.0 is less than +0.0.
+
+Examples
+--------
+>>> ls.cummax(np.array([1.0, 5.0, 2.0]))
+array([1., 5., 5.])
+)doc",
+
+"cummin(x, axis=None, *, exclusive=False, "
+LOCKSTEP_SIGNATURE R"doc(The least element so far.
+
+Parameters
+----------
+x : array
+    As for `cumsum`.
+axis : int, optional
+    Along which it runs; by default over all elements in C order, and the result has one axis.
+exclusive : bool, default False
+    Leave each element out: the first is inf, or the greatest integer.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Of the kind and dtype of `x`.
+
+Notes
+-----
+From a NaN on all are NaN, and -0.0 is less than +0.0.
+
+Examples
+--------
+>>> ls.cummin(np.array([3.0, 5.0, 2.0]))
+array([3., 3., 2.])
+)doc",
+
+};
+// clang-format on
+
+}  // namespace lockstep::python

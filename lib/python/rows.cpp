@@ -1,0 +1,236 @@
+// rows.cpp - the C descriptions of normalize and scan.
+// Idea    rows of normalize are the last axes, packed, those before them one stride apart; a scan's sequence is one
+//         axis, or all. What lies otherwise is moved by permute, in lockstep/_kinds.py, and the result moved back.
+#include "call.hpp"
+#include "layout.hpp"
+
+namespace lockstep::python {
+namespace {
+
+bool is_float(lockstep_dtype dtype) { return lockstep_dtype_kind(dtype) == 'f'; }
+
+// The last `inner` axes packed, those before them equally far apart?
+bool rows_of(const array& a, int inner, int64_t* stride) {
+  int axes[max_rank];
+  for (int k = 0; k < a.rank; ++k) axes[k] = k;
+  run_of_axes row, outer;
+  const int first = a.rank - inner;
+  if (a.size > 0 &&
+      (!merge(a, axes + first, inner, row) || (row.length > 1 && row.stride != 1) || !merge(a, axes, first, outer)))
+    return false;
+  *stride = outer.length == 1 ? row.length : outer.stride;
+  return true;
+}
+
+bool same_device(state& s, const array& x, const array& side, const char* name) {
+  if (side.on_device() == x.on_device() && (!x.on_device() || side.device.id == x.device.id)) return true;
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s lives on %s, x on %s; give both on one device", name,
+               side.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
+         false;
+}
+
+bool same_shape(state& s, const array& x, int first, const array& side, const char* name, const char* whose) {
+  bool same = side.rank == x.rank - first;
+  for (int k = 0; same && k < side.rank; ++k) same = side.shape[k] == x.shape[first + k];
+  if (same || LOCKSTEP_MUTANT("python_weight_of_any_length")) return true;
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has %d axes and %lld elements; give the shape of %s", name, side.rank,
+               static_cast<long long>(side.size), whose),
+         false;
+}
+
+// weight or bias: as long as a row, of x's dtype or float32.
+bool read_column(state& s, PyObject* object, const char* name, settings& set, const array& x, int inner, bool may_copy,
+                 source& to, lockstep_dtype* dtype, const void** data) {
+  if (!object) return true;
+  if (!read_source(s, object, name, set, to) || !same_device(s, x, *to.use, name) ||
+      !same_shape(s, x, x.rank - inner, *to.use, name, "a row of x"))
+    return false;
+  const lockstep_dtype own = dtype_of(to.use->type);
+  char have[64], want[64];
+  if (own != dtype_of(x.type) && own != LOCKSTEP_F32)
+    return raise_dtype(s, "%s holds %s; give %s or float32", name, element_name(to.use->type, have),
+                       element_name(x.type, want)),
+           false;
+  if (*dtype && own != *dtype)
+    return raise_dtype(s, "weight and bias hold %s and %s; give both of one dtype", dtype_name(*dtype),
+                       dtype_name(own)),
+           false;
+  if (!may_copy && (to.use != &to.direct || !is_packed(*to.use))) return no_copy(s, "weight or bias is not packed");
+  if (!is_packed(*to.use) && !make_packed(s, to, set, name)) return false;
+  *dtype = own;
+  *data = to.use->data;
+  return true;
+}
+
+// residual, or what takes its sum with x: of x's shape and dtype.
+bool like_x(state& s, const array& x, const array& side, const char* name) {
+  char have[64], want[64];
+  if (side.type != x.type)
+    return raise_dtype(s, "%s holds %s; give %s, as x does", name, element_name(side.type, have),
+                       element_name(x.type, want)),
+           false;
+  return same_device(s, x, side, name) && same_shape(s, x, 0, side, name, "x");
+}
+
+bool read_residual(state& s, values& v, settings& set, const array& x, int inner, bool may_copy, sides& more,
+                   lockstep_normalize_desc& d) {
+  if (v[kw_residual_out] && !v[kw_residual])
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "residual_out is given, but no residual; give both, or leave it away"),
+           false;
+  if (!v[kw_residual]) return true;
+  source& from = more.residual;
+  if (!read_source(s, v[kw_residual], "residual", set, from) || !like_x(s, x, *from.use, "residual")) return false;
+  const bool lies_well = rows_of(*from.use, inner, &d.residual_stride);
+  if (!may_copy && (from.use != &from.direct || !lies_well)) return no_copy(s, "the rows of residual do not lie so");
+  if (!lies_well && (!make_packed(s, from, set, "residual") || !rows_of(*from.use, inner, &d.residual_stride)))
+    return false;
+  d.residual = from.use->data;
+  if (!v[kw_residual_out]) return true;
+  array& sum = more.sum;
+  if (!import_array(s, v[kw_residual_out], "residual_out", true, set.stream, sum) || !like_x(s, x, sum, "residual_out"))
+    return false;
+  if (!sum.plain || !rows_of(sum, inner, &d.sum_stride))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "residual_out has rows that are not packed; give an array in C order"),
+           false;
+  d.sum = sum.data;
+  return true;
+}
+
+}  // namespace
+
+bool scans(lockstep_dtype dtype) { return is_float(dtype) || dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64; }
+
+bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_normalization kind, call& c,
+                        bool may_copy, result& temporary, sides& more, bool* elsewhere) {
+  const lockstep_dtype dtype = dtype_of(x.use->type);
+  char text[64];
+  if (!is_float(dtype))
+    return raise_dtype(s, "x holds %s; floats of 16, 32 and 64 bits are normalised", element_name(x.use->type, text)),
+           false;
+  const int rank = x.use->rank;
+  if (rank < 1) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x has no axes; give an array with one or more"), false;
+  c.op = LOCKSTEP_NORMALIZE;
+  int axes[max_rank] = {rank - 1}, count = 1;
+  if (v[kw_axis] && !read_axes(s, v[kw_axis], "axis", rank, axes, &count)) return false;
+  bool in_row[max_rank] = {};
+  for (int i = 0; i < count; ++i) in_row[axes[i]] = true;
+  c.inner = 0;
+  for (int k = 0; k < rank; ++k)
+    if (in_row[k]) c.axes[c.inner++] = k;
+  if (count < 1) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "axis is (); name one axis or more"), false;
+  if (c.axes[0] != rank - c.inner) {
+    *elsewhere = true;
+    return may_copy || no_copy(s, "axis names others than the last axes");
+  }
+  lockstep_normalize_desc& d = c.normalize;
+  d = {};
+  d.size = sizeof d;
+  d.kind = kind;
+  d.dtype = d.result = dtype;
+  d.eps = kind == LOCKSTEP_NORMALIZE_L2 ? 1e-12 : kind == LOCKSTEP_NORMALIZE_RMS ? 1e-6 : 1e-5;
+  if (!read_double(s, v[kw_eps], "eps", &d.eps) ||
+      !read_result(s, v[kw_dtype], {dtype, floats_of_32 | floats_of_16}, &d.result))
+    return false;
+  if (!rows_of(*x.use, c.inner, &d.src_stride)) {
+    int same[max_rank];
+    for (int k = 0; k < rank; ++k) same[k] = k;
+    if (!may_copy) return no_copy(s, "the rows of x are not packed");
+    if (!permuted(s, x, set, same, temporary) || !rows_of(*x.use, c.inner, &d.src_stride)) return false;
+  }
+  const array& a = *x.use;
+  if (!read_column(s, v[kw_weight], "weight", set, a, c.inner, may_copy, more.weight, &d.weight_dtype, &d.weight) ||
+      !read_column(s, v[kw_bias], "bias", set, a, c.inner, may_copy, more.bias, &d.weight_dtype, &d.bias) ||
+      !read_residual(s, v, set, a, c.inner, may_copy, more, d))
+    return false;
+  if (!d.weight_dtype) d.weight_dtype = dtype;
+  d.count = d.length = 1;
+  c.rank = rank;
+  for (int k = 0; k < rank; ++k) {
+    c.shape[k] = a.shape[k];
+    (in_row[k] ? d.length : d.count) *= a.shape[k];
+  }
+  c.type = element_of(d.result);
+  c.same_dtype = c.type == a.type;
+  return true;
+}
+
+bool place_normalize(state& s, const array& dst, call& c) {
+  return rows_of(dst, c.inner, &c.normalize.dst_stride) ||
+         raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has rows that are not packed; give an array in C order");
+}
+
+// The sequences of a scan: along one axis, the others one stride apart, or all elements in C order.
+static bool sequences_of(const array& a, int axis, int64_t* element_stride, int64_t* sequence_stride) {
+  int others[max_rank], count = 0;
+  for (int k = 0; k < a.rank; ++k)
+    if (k != axis) others[count++] = k;
+  run_of_axes run;
+  if (a.size > 0 && !merge(a, others, count, run)) return false;
+  *element_stride = axis < 0 ? run.stride : a.shape[axis] == 1 ? 1 : a.strides[axis];
+  *sequence_stride = axis < 0 || run.length == 1 ? 0 : run.stride;
+  return true;
+}
+
+bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c, bool may_copy,
+                   result& temporary, bool* elsewhere) {
+  const array* a = x.use;
+  c.op = LOCKSTEP_SCAN;
+  lockstep_scan_desc& d = c.scan;
+  const lockstep_dtype dtype = dtype_of(a->type);
+  d = {};
+  d.size = sizeof d;
+  d.reduction = reduction;
+  d.dtype = d.result = dtype;
+  bool exclusive = false;
+  if (!read_flag(v[kw_exclusive], &exclusive)) return false;
+  d.exclusive = exclusive;
+  if (reduction == LOCKSTEP_SUM && is_float(dtype)) {
+    if (dtype == LOCKSTEP_F16 || dtype == LOCKSTEP_BF16) d.result = LOCKSTEP_F32;
+    const lockstep_dtype wanted = d.result;
+    d.result = LOCKSTEP_F64;
+    // As for sums: the source's type, of 16 bits 32, or what is asked for.
+    if (!v[kw_dtype])
+      d.result = wanted;
+    else if (!read_result(s, v[kw_dtype], {LOCKSTEP_F64, floats_of_32 | (wanted != dtype ? floats_of_16 : 0)},
+                          &d.result))
+      return false;
+  } else if (reduction == LOCKSTEP_SUM) {
+    d.result = LOCKSTEP_I64;
+    if (!read_result(s, v[kw_dtype], {LOCKSTEP_I64, 0}, &d.result)) return false;
+  }
+  c.inner = -1;
+  int count = 0;
+  if (v[kw_axis]) {
+    if (!read_axes(s, v[kw_axis], "axis", a->rank, c.axes, &count)) return false;
+    if (count != 1)
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "axis is %R; name one axis, or none for all elements", v[kw_axis]),
+             false;
+    c.inner = c.axes[0];
+  }
+  if (!sequences_of(*a, c.inner, &d.element_stride, &d.sequence_stride)) {
+    if (!may_copy) return no_copy(s, "this axis of this layout needs one");
+    if (c.inner >= 0) {
+      c.inner = 1;  // one axis, in c.axes
+      return *elsewhere = true;
+    }
+    int same[max_rank];
+    for (int k = 0; k < a->rank; ++k) same[k] = k;
+    if (!permuted(s, x, set, same, temporary)) return false;
+    a = x.use;
+    if (!sequences_of(*a, -1, &d.element_stride, &d.sequence_stride)) return false;
+  }
+  d.length = c.inner < 0 ? a->size : a->shape[c.inner];
+  d.count = c.inner < 0 ? 1 : d.length ? a->size / d.length : 0;
+  c.rank = c.inner < 0 ? 1 : a->rank;
+  for (int k = 0; k < c.rank; ++k) c.shape[k] = c.inner < 0 ? a->size : a->shape[k];
+  c.type = element_of(d.result);
+  c.same_dtype = c.type == a->type;
+  return true;
+}
+
+bool place_scan(state& s, const array& dst, call& c) {
+  return sequences_of(dst, c.inner, &c.scan.dst_element_stride, &c.scan.dst_sequence_stride) ||
+         raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has axes that are not one stride apart; give an array in C order");
+}
+
+}  // namespace lockstep::python

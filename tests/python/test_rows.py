@@ -1,0 +1,215 @@
+"""Normalised rows and running sums: order id 1 in NumPy, every layout and axis, residuals, plans, errors."""
+import importlib.util
+import itertools
+
+import numpy as np
+import pytest
+from order_numpy import fma, moments, running, tree
+from test_operations import LAYOUTS, noise, same
+
+import lockstep as ls
+
+KINDS = {"normalize": 1e-12, "rms_norm": 1e-6, "layer_norm": 1e-5}
+SCANS = {"cumsum": np.cumsum, "cummax": np.maximum.accumulate, "cummin": np.minimum.accumulate}
+
+
+def by_the_order(kind, row, eps, weight=None, bias=None):
+    """One row in double, but for its last rounding."""
+    h, mean = row.astype("f8"), 0.0
+    if kind == "layer_norm":
+        n, total, squares = moments(h)
+        mean = total / n
+    else:
+        squares = float(tree(h, True))
+    d = max(np.sqrt(squares), eps) if kind == "normalize" else np.sqrt(squares / len(h) + eps)
+    t = (h - mean) * (1.0 / d)
+    if weight is not None and bias is not None:
+        return np.array([fma(a, b, c) for a, b, c in zip(t, weight, bias)])
+    return t * weight if weight is not None else t if bias is None else t + bias
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_rows_have_the_bits_of_the_order(kind, dtype):
+    x, w, b = noise((3, 2500), dtype), noise(2500, dtype), noise(2500, dtype)
+    for weight, bias in itertools.product((None, w), (None, b)):
+        want = np.stack([by_the_order(kind, row, KINDS[kind], weight, bias) for row in x])
+        got = getattr(ls, kind)(x, weight=weight, bias=bias)
+        assert same(got, want.astype(dtype))
+        assert ls.last_run().order == 1
+    assert same(getattr(ls, kind)(x, weight=w.astype("f4"), eps=1.0), np.stack([by_the_order(kind, r, 1.0, w.astype("f4")) for r in x]).astype(dtype))
+    assert same(getattr(ls, kind)(x, dtype="float32"), np.stack([by_the_order(kind, r, KINDS[kind]) for r in x]).astype("f4"))
+    assert getattr(ls, kind)(x[0]).tobytes() == getattr(ls, kind)(x)[0].tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_of_every_axis_and_layout(kind, layout):
+    packed, residual = noise((4, 5, 6), "f8"), noise((4, 5, 6), "f8")
+    x, r = LAYOUTS[layout](packed), LAYOUTS[layout](residual)
+    for axes in (-1, 0, 1, (1, 2), (0, 2), (2, 0), (0, 1, 2)):
+        listed = sorted(k % 3 for k in ([axes] if isinstance(axes, int) else axes))
+        kept = [k for k in range(3) if k not in listed]
+        order = [*kept, *listed]
+        shape = tuple(packed.shape[k] for k in listed)
+        weight, bias = noise(shape, "f8"), noise(shape, "f4").astype("f8")
+        rows = np.ascontiguousarray(packed.transpose(order)).reshape(-1, weight.size)
+        want = np.stack([getattr(ls, kind)(row, weight=weight.ravel(), bias=bias.ravel()) for row in rows])
+        want = np.ascontiguousarray(want.reshape([packed.shape[k] for k in order]).transpose(np.argsort(order)))
+        assert same(getattr(ls, kind)(x, axes, weight=weight, bias=bias), want)
+        assert same(getattr(ls, kind)(x, axis=axes, weight=weight[::-1][::-1], bias=np.asfortranarray(bias)), want)
+        out = np.zeros_like(packed)
+        assert getattr(ls, kind)(x, axes, weight=weight, bias=bias, out=out) is out and same(out, want)
+        h = np.zeros_like(packed)
+        got = getattr(ls, kind)(x, axes, residual=r, residual_out=h)
+        assert same(h, packed + residual) and same(got, getattr(ls, kind)(packed + residual, axes))
+
+
+def test_rows_in_place():
+    x, r = noise((7, 9), "f4"), noise((7, 9), "f4")
+    want, h = ls.rms_norm(x + r), x + r
+    a, b = x.copy(), r.copy()
+    assert ls.rms_norm(a, residual=b, residual_out=b, out=a) is a
+    assert same(a, want) and same(b, h)
+    a = x.copy()
+    assert same(ls.rms_norm(a, residual=r, residual_out=a), want) and same(a, h)
+    assert ls.normalize(np.zeros((2, 3))).tolist() == [[0, 0, 0]] * 2 and np.isnan(ls.rms_norm(np.zeros(3), eps=0)).all()
+    padded = np.zeros((7, 12), "f4")
+    assert same(ls.layer_norm(x, out=padded[:, 2:11]).copy(), ls.layer_norm(x)) and not padded[:, :2].any()
+
+
+def test_rows_that_are_refused():
+    x = noise((4, 5), "f4")
+    for wrong, error, text in (({"weight": np.ones(4, "f4")}, ls.InvalidArgument, "weight has 1 axes and 4"),
+                               ({"bias": np.ones((1, 5), "f4")}, ls.InvalidArgument, "bias has 2 axes"),
+                               ({"weight": np.ones(5)}, ls.UnsupportedDtype, "weight holds float64; give float32"),
+                               ({"residual": np.ones((4, 5))}, ls.UnsupportedDtype, "residual holds float64"),
+                               ({"residual": np.ones((5, 4), "f4")}, ls.InvalidArgument, "residual has"),
+                               ({"residual_out": x}, ls.InvalidArgument, "no residual"),
+                               ({"residual": x, "residual_out": np.ones((5, 4), "f4").T}, ls.InvalidArgument, "residual_out has rows"),
+                               ({"residual": x, "residual_out": np.ones((4, 5))}, ls.UnsupportedDtype, "residual_out holds"),
+                               ({"eps": -1}, ls.InvalidArgument, "eps"), ({"eps": "x"}, ls.InvalidArgument, "eps"),
+                               ({"dtype": "int8"}, ls.UnsupportedDtype, "comes as float32"), ({"axis": 2}, ls.InvalidArgument, "axis"),
+                               ({"axis": ()}, ls.InvalidArgument, "axis"), ({"out": np.ones((4, 5))}, ls.InvalidArgument, "float64")):
+        with pytest.raises(error, match=text):
+            ls.rms_norm(x, **wrong)
+    with pytest.raises(ls.UnsupportedDtype, match="int64"):
+        ls.layer_norm(np.arange(5))
+    with pytest.raises(ls.InvalidArgument, match="no axes"):
+        ls.normalize(np.float32(1))
+    with pytest.raises(ls.UnsupportedDtype, match="of one dtype"):
+        ls.rms_norm(x.astype("f2"), weight=np.ones(5, "f2"), bias=np.ones(5, "f4"))
+    frozen = noise((4, 5), "f4")
+    frozen.flags.writeable = False
+    with pytest.raises(ls.InvalidArgument, match="residual_out is read-only"):
+        ls.rms_norm(x, residual=x, residual_out=frozen)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_running_sums_have_the_bits_of_the_order(dtype):
+    x = noise(5000, dtype)
+    want = running(x.astype("f8"))
+    assert same(ls.cumsum(x, dtype="float64"), want)
+    assert same(ls.cumsum(x), want.astype("f8" if dtype == "f8" else "f4"))
+    assert same(ls.cumsum(x, dtype=dtype), want.astype(dtype))
+    assert same(ls.cumsum(x, exclusive=True, dtype=float), np.concatenate(([0.0], want[:-1])))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["f4", "i4", "i8", "u1", "?"])
+def test_scans_of_every_axis_and_layout(layout, dtype):
+    packed = noise((4, 5, 6), "u1").astype(dtype) if dtype == "?" else noise((4, 5, 6), dtype)
+    x = LAYOUTS[layout](packed)
+    for name, of_numpy in SCANS.items():
+        scan = getattr(ls, name)
+        for axis in (0, 1, 2, -1):
+            lines = np.moveaxis(packed, axis, -1)
+            want = np.stack([scan(line) for line in lines.reshape(-1, lines.shape[-1]).copy()]).reshape(lines.shape)
+            want = np.ascontiguousarray(np.moveaxis(want, -1, axis))
+            assert same(scan(x, axis), want)
+            out = np.zeros_like(want)
+            if dtype not in "u1?" or name == "cumsum":
+                assert scan(x, axis, out=out) is out and same(out, want)
+            if dtype != "f4" or name != "cumsum":
+                assert np.array_equal(want, of_numpy(packed, axis))
+        whole = scan(x)
+        assert whole.shape == (120,) and same(whole, scan(packed.ravel()))
+        assert whole.dtype == (np.int64 if name == "cumsum" and dtype != "f4" else packed.dtype)
+
+
+def test_scans():
+    x = np.array([3, -1, 7, 2], "i4")
+    assert ls.cumsum(x, exclusive=True).tolist() == [0, 3, 2, 9]
+    assert ls.cummax(x, exclusive=True).tolist() == [-2**31, 3, 3, 7] and ls.cummin(x).tolist() == [3, -1, -1, -1]
+    assert ls.cummax(np.array([1.0, np.nan, 5.0])).tolist()[0] == 1 and np.isnan(ls.cummax(np.array([1.0, np.nan, 5.0]))[1:]).all()
+    a = x.copy()
+    assert ls.cummax(a, out=a) is a and a.tolist() == [3, 3, 7, 7]
+    assert ls.cumsum(np.zeros((0, 3)), axis=0).shape == (0, 3) and ls.cumsum(np.zeros(0)).shape == (0,)
+    assert same(ls.cumsum(np.float32(2)), np.array([2], "f4"))
+    with pytest.raises(ls.Overflow) as caught:
+        ls.cumsum(np.array([2**62, 2**62, 1]))
+    assert caught.value.out[0] == 2**62 and caught.value.out[1] == 2**63 - 1
+    for wrong, error, text in (({"axis": (0, 1)}, ls.InvalidArgument, "one axis"), ({"axis": 2}, ls.InvalidArgument, "axis"),
+                               ({"dtype": "int8"}, ls.UnsupportedDtype, "comes as float64"), ({"out": np.zeros(3)}, ls.InvalidArgument, "shape")):
+        with pytest.raises(error, match=text):
+            ls.cumsum(np.ones((2, 3)), **wrong)
+    for call, text in ((lambda: ls.cumsum(np.ones(3, "u8")), "uint64"), (lambda: ls.cummax(np.ones(3, "u1"), exclusive=True), "exclusive"),
+                       (lambda: ls.cumsum(np.ones(3, "c8")), "complex")):
+        with pytest.raises(ls.UnsupportedDtype, match=text):
+            call()
+    with pytest.raises(ls.InvalidArgument, match="one stride apart"):
+        ls.cumsum(np.ones((4, 5, 6)), axis=2, out=np.ones((4, 7, 6))[:, 1:6])
+
+
+def test_plans_and_settings():
+    x, w, r, h = noise((6, 8), "f4"), noise(8, "f4"), noise((6, 8), "f4"), np.zeros((6, 8), "f4")
+    p = ls.plan.rms_norm(x, weight=w, residual=r, residual_out=h)
+    want = ls.rms_norm(x + r, weight=w)
+    held = w.copy()
+    del w, r  # the plan keeps them
+    assert same(p(x), want) and same(h, x + (h - x)) and p.op == "normalize"
+    assert same(ls.plan.cumsum(x, axis=0)(x), ls.cumsum(x, axis=0)) and ls.plan.cumsum(x, axis=0).op == "scan"
+    described = ls.plan.layer_norm(ls.spec((6, 8)), weight=held)
+    assert same(described(x), ls.layer_norm(x, weight=held))
+    for wrong in (lambda: ls.plan.rms_norm(x, axis=0), lambda: ls.plan.rms_norm(x.T), lambda: ls.plan.rms_norm(x, weight=held[::-1]),
+                  lambda: ls.plan.rms_norm(x, residual=noise((8, 6), "f4").T), lambda: ls.plan.cumsum(noise((3, 4, 5), "f4"), axis=1),
+                  lambda: ls.plan.cumsum(x.T)):
+        with pytest.raises(ls.Unsupported, match="a plan takes no copy"):
+            wrong()
+    with ls.variants(normalize="ref", scan="ref"), ls.record() as runs:
+        ls.rms_norm(x), ls.cummax(x)
+    assert [(run.op, run.variant) for run in runs] == [("normalize", "ref"), ("scan", "ref")]
+    with ls.Context("cpu", threads=1) as context:
+        assert same(context.layer_norm(x), ls.layer_norm(x)) and same(context.cumsum(x), ls.cumsum(x))
+    assert ls.variants_of("normalize") and ls.variants_of("scan")
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "array_api_strict", "own"])
+def test_arrays_of_other_libraries(library):
+    if library == "own":
+        from test_exchange import to_own as convert
+    else:
+        module = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
+        convert = getattr(module, "asarray")
+    x, w = noise((3, 4, 5), "f4"), noise(5, "f4")
+    y, v = convert(x), convert(w)
+    for call in (lambda x, w: ls.rms_norm(x, weight=w), lambda x, w: ls.layer_norm(x, axis=(0, 1)), lambda x, w: ls.cumsum(x, axis=1),
+                 lambda x, w: ls.cummax(x)):
+        got, want = call(y, v), call(x, w)
+        assert type(got) is type(y) and same(np.from_dlpack(got) if library != "jax" else np.asarray(got), want)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch")
+def test_rows_beside_those_of_torch():
+    import torch
+    f = torch.nn.functional
+    x, w, b = torch.randn(6, 4, 30), torch.randn(4, 30), torch.randn(4, 30)
+    assert torch.allclose(ls.layer_norm(x, axis=(1, 2), weight=w, bias=b), f.layer_norm(x, (4, 30), w, b), atol=1e-5)
+    assert torch.allclose(ls.rms_norm(x, axis=(1, 2), weight=w, eps=1e-6), f.rms_norm(x, (4, 30), w, 1e-6), atol=1e-5)
+    assert torch.allclose(ls.normalize(x, axis=1), f.normalize(x), atol=1e-6)
+    assert torch.allclose(ls.cumsum(x, axis=1), x.cumsum(1), atol=1e-5)
+    assert torch.equal(ls.cummax(x, axis=2), x.cummax(2).values)
+    half = ls.rms_norm(x.bfloat16(), weight=w.bfloat16()[0])
+    assert half.dtype == torch.bfloat16
+    with pytest.raises((ls.InvalidArgument, BufferError), match="weight requires a gradient|detach"):
+        ls.rms_norm(x, weight=torch.ones(30, requires_grad=True))
