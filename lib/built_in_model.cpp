@@ -1,7 +1,6 @@
-// built_in_model.cpp - the cost model where nobody has calibrated: what lockstep
-// calibrate wrote on an H200 beside 16 cores of a Xeon (a virtual machine, 2026-11-21), but
-// for rectangles in place of 1 MiB on 16 threads: those were mended after it (172 us then),
-// and are taken from the crossover behind it (30 us at 0.75 MB, 135 at 3.75 MB).
+// built_in_model.cpp - the cost model for machines that were not calibrated: the output of `lockstep calibrate` on an
+// H200 with 16 cores of a Xeon (a virtual machine, 2026-11-21). One figure is from a later run, because that row became
+// faster: rectangles in place of 1 MiB on 16 threads.
 #include "calibration.hpp"
 #include "status.hpp"
 

@@ -1,4 +1,4 @@
-// calibration.cpp - finding the calibration file of this machine, and whether to trust it.
+// calibration.cpp - finds this machine's calibration file and decides whether to use it.
 #include "calibration.hpp"
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace lockstep::lib {
 namespace {
 
-constexpr size_t most_bytes = size_t{1} << 18;  // a file of 64 thread counts is half of that
+constexpr size_t most_bytes = size_t{1} << 18;  // twice the size of a file with 64 thread counts
 
 device_names devices_here() {
   device_names names;

@@ -1,5 +1,5 @@
-// calibration.hpp - the cost model in force: the built-in one, or what `lockstep
-// calibrate` measured on this machine and wrote to a file.
+// calibration.hpp - the cost model that is used: the built-in one, or the file that
+// `lockstep calibrate` wrote on this machine.
 #pragma once
 
 #include <map>
@@ -11,21 +11,21 @@ namespace lockstep::lib {
 
 struct calibration {
   cost::model model;
-  std::string path;    // the file that was looked for, "" where that is switched off
-  std::string reason;  // why it is not in force, "" when it is
-  std::string basis;   // what a reason says behind its estimates: ", calibrated"
-  int threads = 1;     // of a context that names no count
+  std::string path;    // the file that was looked for, "" when switched off
+  std::string reason;  // why it is not used, "" when it is
+  std::string basis;   // appended to estimates in reasons: ", calibrated"
+  int threads = 1;     // of a context that gives no number
 };
 
 // Reads the file that LOCKSTEP_CALIBRATION names, else $XDG_CACHE_HOME/lockstep/calibration,
-// else $HOME/.cache/lockstep/calibration. Whatever is wrong with it is a reason, no failure.
+// else $HOME/.cache/lockstep/calibration. A bad file is not an error: the reason says what is wrong.
 calibration read_calibration();
 
-// "NVIDIA H200; sm_90, driver ..." of each backend that runs here.
+// The device of each backend that runs here: "NVIDIA H200; sm_90, driver ...".
 using device_names = std::map<std::string, std::string>;
 
-// Puts a file's figures into model; "" or why it cannot ("line 3: ..."), model is then
-// as before. here: what the file's devices must be called.
+// Puts a file's figures into model. Returns "", or why it cannot ("line 3: ..."); then model
+// is unchanged. here: the devices that the file must have been made on.
 std::string parse_calibration(const std::string& text, const device_names& here, cost::model& model);
 
 cost::model built_in_model();

@@ -1,11 +1,11 @@
-// calibration_text.cpp - a calibration file's text into a cost model:
+// calibration_text.cpp - reads a calibration file's text into a cost model:
 //   lockstep-calibration 3
 //   device cpu AMD EPYC ...; avx512, 16 threads, ...
 //   bytes 4096 16384 ...
 //   time cpu 16 transpose 2.1 2.9 ...       microseconds at each size, by threads
-//   time cuda pinned transpose 14.2 ...     by the place of the data
+//   time cuda pinned transpose 14.2 ...     by where the data is
 //   end
-// It is read as anybody's: every line is checked, and nothing of a file that fails is used.
+// Every line is checked, and nothing of a file with a mistake is used.
 
 #include <algorithm>
 #include <charconv>
@@ -43,7 +43,7 @@ int index_of(const Names& names, std::string_view word) {
   return static_cast<int>(std::find(names.begin(), names.end(), word) - names.begin());
 }
 
-// What a file has said so far; complete() says what it left out.
+// What has been read so far; complete() refuses a file that lacks something.
 class reader {
  public:
   explicit reader(const device_names& here) : here_(here) {}
@@ -78,7 +78,7 @@ class reader {
       for (size_t p = 0; p < cost::places; ++p) whole(format_text("{} {}", backend, cost::place_names[p]), all[p]);
   }
 
-  // Backends that the file does not have keep the model's own figures.
+  // Backends that are not in the file keep the built-in figures.
   void put_into(cost::model& model) {
     model.cpu = std::move(cpu_);
     for (auto& [backend, curves] : devices_) model.devices[backend] = curves;

@@ -12,15 +12,18 @@
 #include "environment.hpp"
 #include "mutant.hpp"
 #include "ops/ops.hpp"
+#include "retired.hpp"
 #include "status.hpp"
 
 namespace lockstep::lib {
 namespace {
 
-// The contexts there are. A fork while other threads call would leave a child with locks that nobody will open: those
-// of contexts and of backends that are being loaded are taken before it, and what calls held is set free in the child.
+// All contexts of the process. If a thread forks while others are in calls, the child would inherit locks that no
+// thread can release. So the locks of contexts and of backends being loaded are taken before the fork and released
+// after it, and the child frees what the other threads held.
 void after_fork(bool in_child);
-// A backend may fork while it makes a queue (a driver that makes its device nodes does), under this thread's own lock.
+// A backend may itself fork while it makes a queue (drivers do, to create device nodes). This thread then holds the
+// lock.
 thread_local bool making_a_queue = false;
 struct living {
   std::mutex mutex;
@@ -28,8 +31,8 @@ struct living {
 };
 living& all_living() {
   static living* const one = [] {
-    auto* made = new living;  // never destroyed: a fork may come after main
-    (void)backends();         // found before a fork can come in between
+    auto* made = new living;  // never destroyed: a fork may happen after main
+    (void)backends();         // searched for now, so that no fork can interrupt the search
     pthread_atfork(
         [] {
           if (LOCKSTEP_MUTANT("fork_with_locks_held") || making_a_queue) return;
@@ -111,18 +114,9 @@ void check_variant_known(lockstep_op op, const std::string& name, const char* ar
       known += format_text("{}{}:{}", known.empty() ? "" : ", ", entry->name(), table.rows[i].name);
     }
   }
-  // Names that were there once.
-  static constexpr struct {
-    lockstep_op op;
-    const char *name, *successor;
-  } retired[] = {{LOCKSTEP_TRANSPOSE, "blocks", "tiles"},
-                 {LOCKSTEP_PERMUTE, "blocks", "tiles"},
-                 {LOCKSTEP_PERMUTE, "runs", "gather"},
-                 {LOCKSTEP_REDUCE, "shuffle", "lanes"}};
-  for (const auto& gone : retired)
-    if (op == gone.op && name == gone.name)
-      fail(LOCKSTEP_NO_VARIANT, "{}: {} no longer has the variant \"{}\"; use \"{}\"; known are {}", argument,
-           lockstep_op_name(op), name, gone.successor, known);
+  if (const char* successor = successor_of(op, name))
+    fail(LOCKSTEP_NO_VARIANT, "{}: {} no longer has the variant \"{}\"; use \"{}\"; known are {}", argument,
+         lockstep_op_name(op), name, successor, known);
   fail(LOCKSTEP_NO_VARIANT, "{}: {} has no variant \"{}\"; known are {}", argument, lockstep_op_name(op), name, known);
 }
 
@@ -198,17 +192,17 @@ lockstep_context::~lockstep_context() {
   }
   for (auto& pooled : queues_) {
     if (pooled->queue == nullptr) continue;
-    // A caller's stream may be gone.
+    // A caller's stream may no longer exist.
     if (pooled->pending && pooled->stream == nullptr) (void)pooled->backend->finish(pooled->queue);
     pooled->backend->queue_destroy(pooled->queue);
   }
 }
 
 void lockstep_context::after_fork(bool in_child) {
-  // The threads that were in these calls are not in the child.
+  // The threads that were in these calls do not exist in the child.
   for (auto& pooled : queues_)
     if (in_child) new (&pooled->in_use) std::mutex;
-  tuned_.after_fork();
+  remembered_.after_fork();
   mutex_.unlock();
 }
 
@@ -223,7 +217,7 @@ const calibration& lockstep_context::calibrated() {
   return *calibrated_;
 }
 
-// The per-thread default stream is another stream in every thread.
+// The per-thread default stream is a different stream in every thread.
 static bool of_another_thread(const pooled_queue& pooled) {
   return pooled.stream == LOCKSTEP_STREAM_PER_THREAD && pooled.thread != std::this_thread::get_id() &&
          !LOCKSTEP_MUTANT("per_thread_stream_shared");
@@ -270,7 +264,7 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
       if (fitting == nullptr) return add(entry, device, stream, async);
     }
     fitting->in_use.lock();
-    // Its stream may have been given back while this call waited for its turn.
+    // Another thread may have released the stream while this call waited for the queue.
     if (fitting->queue != nullptr || LOCKSTEP_MUTANT("queue_used_after_it_was_given_back"))
       return queue_lease(fitting.get());
     fitting->in_use.unlock();
@@ -279,7 +273,7 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
 
 pooled_queue* lockstep_context::reserve(queue_lease lease) {
   const std::lock_guard lock(mutex_);
-  // The calls that line up on the asynchronous queue must find it there.
+  // Calls that wait for the asynchronous queue must not lose it.
   if (lease->shared || lease->pending) lease = add(lease->entry, lease->device, nullptr, false);
   lease->reserved = true;
   return lease.pooled();
@@ -304,7 +298,7 @@ void lockstep_context::settle(const queue_lease& lease) {
   const lockstep_status status = lease->backend->finish(lease.get());
   std::string text = status != LOCKSTEP_OK ? last_error() : "";
   if (status == LOCKSTEP_BACKEND_LOST) lease->entry->mark_lost(text);
-  clear_error();  // not the failure of the call that waits here
+  clear_error();  // a failure of earlier work is not an error of the call that waits here
   const std::lock_guard lock(mutex_);
   lease->pending = false;
   if (status == LOCKSTEP_OK || lease->failed != LOCKSTEP_OK) return;
@@ -324,7 +318,7 @@ void lockstep_context::release_stream(backend_entry* entry, void* stream) {
     if (found == nullptr) return;
     found->in_use.lock();
     const queue_lease lease(found.get());
-    if (found->queue == nullptr) continue;  // given back by another thread meanwhile
+    if (found->queue == nullptr) continue;  // another thread has released it meanwhile
     settle(lease);
     const std::lock_guard lock(mutex_);
     if (found->failed != LOCKSTEP_OK && failed_ == LOCKSTEP_OK) {
@@ -349,7 +343,7 @@ lockstep_status lockstep_context::synchronize(std::string& text) {
   for (const auto& pooled : pending) {
     pooled->in_use.lock();
     const queue_lease lease(pooled.get());
-    if (pooled->queue == nullptr) continue;  // given back, and its failure told, meanwhile
+    if (pooled->queue == nullptr) continue;  // released meanwhile, with its failure reported
     settle(lease);
     const std::lock_guard lock(mutex_);
     const lockstep_status status = std::exchange(pooled->failed, LOCKSTEP_OK);
@@ -396,8 +390,8 @@ lockstep_status lockstep_context_set_variant(lockstep_context* context, lockstep
 lockstep_status lockstep_tuning_get(lockstep_context* context, lockstep_tuning_info* info) {
   return guarded([&] {
     require_context(context);
-    thread_local tuning::state last;
-    last = context->tuned().now();
+    thread_local remembered_choices::state last;
+    last = context->remembered().now();
     give(lockstep_tuning_info{sizeof(lockstep_tuning_info), last.path.c_str(), last.reason.c_str(),
                               last.choices.c_str(), last.count},
          info, "info");

@@ -1,5 +1,5 @@
 // context.hpp - a context: its settings (an immutable snapshot that running calls
-// keep) and its queues (one per thread that is in a call, reused).
+// keep) and its queues (one for each call that runs at the same time, reused).
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 #include "calibration.hpp"
 #include "mutant.hpp"
 #include "registry.hpp"
-#include "tuning.hpp"
+#include "remembered.hpp"
 
 namespace lockstep::lib {
 
@@ -29,7 +29,7 @@ struct backend_name {
 // or one that cannot run here.
 backend_name parse_backend(const std::string& text, const char* argument);
 
-using variant_names = std::array<std::string, LOCKSTEP_OP_COUNT>;  // "" where none is forced
+using variant_names = std::array<std::string, LOCKSTEP_OP_COUNT>;  // "" when none is forced
 // "transpose=tiled,reduce=ref"; throws NO_VARIANT when no backend has the name.
 variant_names parse_variants(const std::string& text, const char* argument);
 void check_variant_known(lockstep_op op, const std::string& name, const char* argument);
@@ -47,14 +47,14 @@ struct pooled_queue {
   const lockstep_backend* backend = nullptr;
   int32_t device = 0;
   void* stream = nullptr;  // the caller's, or nullptr
-  std::thread::id thread;  // whose stream it is, where each thread has its own
+  std::thread::id thread;  // the owner of a per-thread default stream
   lockstep_queue* queue = nullptr;
   std::mutex in_use;
   bool shared = false;                // the context's asynchronous queue: calls take turns on it
-  std::atomic<bool> pending = false;  // holds work that nobody has waited for
+  std::atomic<bool> pending = false;  // has work that was not waited for yet
   bool reserved = false;              // belongs to a plan
-  // The first failure of work that somebody has waited for but lockstep_synchronize
-  // has not yet told. Like reserved, and setting pending, under the context's mutex.
+  // The first failure of finished work that lockstep_synchronize has not returned yet.
+  // Guarded by the context's mutex, as are reserved and setting pending.
   lockstep_status failed = LOCKSTEP_OK;
   std::string failed_text;
 };
@@ -91,7 +91,7 @@ struct lockstep_context {
   ~lockstep_context();
 
   std::shared_ptr<const lockstep::lib::settings> current() const;
-  // Puts an altered copy in place of the settings.
+  // Replaces the settings by a changed copy.
   template <class Alter>
   void change(const Alter& alter) {
     std::unique_lock lock(mutex_, std::defer_lock);
@@ -102,28 +102,28 @@ struct lockstep_context {
   }
 
   // A queue for one call. Synchronous calls get one of their own, unless
-  // asynchronous work is pending: then they line up behind it, as in a stream.
+  // asynchronous work is pending: then they wait behind it, as in a stream.
   lockstep::lib::queue_lease acquire(lockstep::lib::backend_entry* entry, int32_t device, void* stream, bool async);
-  // Takes a queue out of the common pool for a plan (another than lease's where
-  // asynchronous calls use that one), and gives it back once its work is done.
+  // Reserves the leased queue for a plan (another one if asynchronous calls use it), and
+  // returns it to the pool once its work is done.
   lockstep::lib::pooled_queue* reserve(lockstep::lib::queue_lease lease);
   lockstep::lib::queue_lease lock(lockstep::lib::pooled_queue* reserved);
   void unreserve(lockstep::lib::pooled_queue* reserved);
   void mark_pending(const lockstep::lib::queue_lease& lease);
   // Before a blocking call: waits for asynchronous work ahead of it and keeps its
-  // failure for lockstep_synchronize, so that the call reports its own alone.
+  // failure for lockstep_synchronize, so that the call reports only its own.
   void settle(const lockstep::lib::queue_lease& lease);
   lockstep_status synchronize(std::string& text);
   void release_stream(lockstep::lib::backend_entry* entry, void* stream);
   const lockstep_allocator& allocator() const { return allocator_; }
-  // Around a fork, so that a child finds the context as between two calls.
-  void before_fork() { mutex_.lock(), tuned_.before_fork(); }
+  // Called around a fork, so that the child sees a context with no call running.
+  void before_fork() { mutex_.lock(), remembered_.before_fork(); }
   void after_fork(bool in_child);
   lockstep_context* next_living = nullptr;  // in the list of all contexts
-  // auto's cost model, read when it is first needed.
+  // auto's cost model, read on first use.
   const lockstep::lib::calibration& calibrated();
   // Rows chosen by measuring.
-  lockstep::lib::tuning& tuned() { return tuned_; }
+  lockstep::lib::remembered_choices& remembered() { return remembered_; }
 
  private:
   lockstep::lib::queue_lease add(lockstep::lib::backend_entry* entry, int32_t device, void* stream, bool shared);
@@ -132,10 +132,10 @@ struct lockstep_context {
   mutable std::mutex mutex_;
   std::shared_ptr<const lockstep::lib::settings> settings_;
   std::optional<lockstep::lib::calibration> calibrated_;
-  lockstep::lib::tuning tuned_;
-  // Of work on a stream that was given back; told by synchronize.
+  lockstep::lib::remembered_choices remembered_;
+  // The failure of work on a released stream, for synchronize to return.
   lockstep_status failed_ = LOCKSTEP_OK;
   std::string failed_text_;
-  // Shared with whoever waits for a turn on one: it may be given back before that comes.
+  // Shared with calls that wait for one, which another thread may release meanwhile.
   std::vector<std::shared_ptr<lockstep::lib::pooled_queue>> queues_;
 };

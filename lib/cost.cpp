@@ -8,8 +8,8 @@
 namespace lockstep::lib::cost {
 namespace {
 
-// Straight lines between the points: a constant cost plus a constant rate is one. Below
-// the first size a call costs what it costs there; beyond the last the rate stays.
+// Linear interpolation, which is exact for a constant cost plus a constant rate. Below the
+// first size the cost is constant; beyond the last the rate is.
 double at(const curve& c, double bytes) {
   if (bytes <= sizes.front()) return c.front();
   if (bytes >= sizes.back()) return c.back() * bytes / sizes.back();
@@ -18,15 +18,15 @@ double at(const curve& c, double bytes) {
   return c[k - 1] + (c[k] - c[k - 1]) * (bytes - sizes[k - 1]) / (sizes[k] - sizes[k - 1]);
 }
 
-// A star's time grows with its taps where arithmetic is the limit, and is never
-// less than a line's.
+// The time of a star stencil is proportional to its taps when arithmetic is the limit, and
+// never less than that of a line stencil.
 double sweep_us(const curves& c, const call& asked) {
   const double us = at(c[asked.what], asked.bytes);
   return asked.what == star_stencil ? std::max(us * asked.taps / 25, at(c[line_stencil], asked.bytes)) : us;
 }
 
-// The first sweep is given; a later one is no call of its own, and its data may be nearer:
-// as much less than a call as a line's.
+// Later sweeps cost less than the first, because they are part of the same call and find data
+// in the cache. How much less was measured with line stencils.
 double sweeps_us(double first, const curves& c, const call& asked) {
   if (asked.sweeps <= 1) return first;
   const double once = at(c[line_stencil], asked.bytes);
@@ -40,7 +40,7 @@ const std::array<curves, places>& device_of(const model& m, const std::string& b
   return found != m.devices.end() ? found->second : m.devices.at("cuda");
 }
 
-// Between two thread counts by Amdahl: one part of the time is shared out, the other is not.
+// Interpolates between two thread counts by Amdahl's law.
 double between(double fewer_us, double fewer, double more_us, double more, double threads) {
   return fewer_us + (more_us - fewer_us) * (1 / fewer - 1 / threads) / (1 / fewer - 1 / more);
 }
@@ -69,7 +69,7 @@ double device_us(const model& m, const call& c, const std::string& backend, plac
 }
 
 double trips_us(const model& m, const call& c, const std::string& backend) {
-  const double here = at(m.cpu.rbegin()->second[c.what], c.bytes);  // by as many threads as the calls away had
+  const double here = at(m.cpu.rbegin()->second[c.what], c.bytes);  // with the threads that the device's times used
   return std::max(at(device_of(m, backend)[away][c.what], c.bytes) - here, 0.0);
 }
 

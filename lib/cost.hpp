@@ -1,7 +1,7 @@
-// cost.hpp - what auto expects a call on host memory to take, on the CPU and on a
-// device with its trips over the link: measured times of typical calls, one curve
-// over the bytes moved for each kind of work, place of the data and thread count.
-// Whoever measures (lockstep calibrate) writes the same kinds, places and sizes.
+// cost.hpp - auto's estimate of the time of a call on host memory, on the CPU and on a
+// device with the copies over the link: measured times of typical calls, one curve over
+// the bytes moved for each kind of work, place of the data and thread count.
+// `lockstep calibrate` measures the same kinds, places and sizes.
 #pragma once
 
 #include <array>
@@ -10,16 +10,16 @@
 
 namespace lockstep::lib::cost {
 
-// Kinds of work whose speeds differ by more than size and place say. Those in three kinds
-// are of 4-byte elements, of finer ones (1 and 2 bytes) and of wider ones (8 and 16): what
-// turns tiles in registers moves 1 to 4 times as many bytes a second with each.
+// Kinds of work whose speeds differ by more than their size and place explain. Some have three
+// kinds, for elements of 4 bytes, finer (1 and 2) and wider (8 and 16), because the speed of
+// transposing tiles in registers depends on the element.
 enum work : int {
   shuffle,
   rows,  // permutations that keep rows whole
   transpose,
   transpose_fine,
   transpose_wide,
-  ragged,  // transposes whose rows of dst begin within cache lines: no stores around the cache
+  ragged,  // transposes whose dst rows do not start at cache lines: no non-temporal stores
   thin,
   thin_fine,
   thin_wide,  // transposes of fewer than 128 columns: short rows in src
@@ -40,8 +40,8 @@ enum work : int {
   reduce,
   arg_reduce,
   short_rows,  // sequences of fewer than 256 elements
-  segments,    // sequences of fewer, their ends in offsets
-  columns,     // sequences of elements that lie apart
+  segments,    // the same with offsets
+  columns,     // sequences with an element stride
   line_stencil,
   line_sweeps,   // many_sweeps of the same
   star_stencil,  // rank 2 and 3, per 25 taps
@@ -54,22 +54,20 @@ constexpr std::array<const char*, works> work_names = {
     "in_place",     "square_sum",  "reduce",       "arg_reduce",     "short_rows",     "segments",  "columns",
     "line_stencil", "line_sweeps", "star_stencil"};
 
-// One of three kinds.
+// The kind for an element size, given the kind for 4 bytes.
 constexpr work of_elements(work of_four, size_t bytes) {
   return static_cast<work>(of_four + (bytes < 4 ? 1 : bytes > 4 ? 2 : 0));
 }
 
 constexpr double many_sweeps = 9;
 
-// Where a device's src and dst lie. Pageable memory is copied by the host's threads: by
-// all of them, or by one alone. And the CPU's calls on a device's memory, from which what
-// the trips cost is known: their copies go through memory that is new each time, so that a
-// device's own calls on host memory, whose copies overlap, say too little (by 1.5 at 1 MB,
-// by 5 at 100 MB on an H200).
+// Where src and dst are. Pageable memory is copied by the host's threads, by all or by one.
+// The last place is for CPU calls on device memory. They have times of their own, because
+// their copies do not overlap with the work and so take up to 5 times as long.
 enum place : int { on_device, pinned, pageable, alone, away, places };
 constexpr std::array<const char*, places> place_names = {"device", "pinned", "pageable", "alone", "away"};
 
-// Bytes moved (each read and written once): from a few cache lines to beyond any cache.
+// Bytes moved (read plus written), from a few cache lines to more than any cache.
 constexpr std::array<double, 10> sizes = {4096.0,    16384.0,    65536.0,    262144.0,    1048576.0,
                                           4194304.0, 16777216.0, 67108864.0, 268435456.0, 1073741824.0};
 
@@ -81,7 +79,7 @@ struct model {
   std::map<std::string, std::array<curves, places>> devices;  // by backend
 };
 
-// A call as the model sees it.
+// The properties of a call that the model uses.
 struct call {
   work what = shuffle;
   double bytes = 0;  // moved by one sweep
@@ -92,7 +90,7 @@ struct call {
 double cpu_us(const model& m, const call& c, int threads);
 // where: on_device, pinned or pageable. A backend that the model does not know counts as "cuda".
 double device_us(const model& m, const call& c, const std::string& backend, place where, int threads);
-// What it takes to bring a device's data to the host and the results back.
+// The time to copy a device's data to the host and the results back.
 double trips_us(const model& m, const call& c, const std::string& backend);
 
 }  // namespace lockstep::lib::cost

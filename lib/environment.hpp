@@ -1,5 +1,5 @@
-// environment.hpp - a setting of the environment. Who starts a set-user-id program chooses its environment, but not
-// what it does with its owner's rights: there every setting counts as absent.
+// environment.hpp - reads a setting from the environment. In a set-user-id program every setting counts as absent,
+// because the user who starts it must not decide what it does with its owner's rights.
 #pragma once
 
 #include <stdlib.h>

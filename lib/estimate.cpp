@@ -6,17 +6,16 @@
 namespace lockstep::lib {
 namespace {
 
-// Rows shorter than this many elements fill no vector and no sector.
+// Shorter rows do not fill a vector or a sector.
 constexpr int64_t narrow_row = 8;
-// Sequences shorter than this cost more for their joins than for their elements.
+// Joining the lanes of a shorter sequence costs more than its elements.
 constexpr double short_sequence = 256;
 
-// Both sides of a transpose are walked in tiles; where one is short, memory streams. Eight
-// rows are another matter than eight columns: 0.3 to 0.9 of the time on 16 cores, and up to
-// twice as long on a device that takes host memory in slabs.
+// A transpose with a side shorter than this streams through memory in place of working in tiles. Few rows (flat) and
+// few columns (thin) have times of their own, because they differ by up to a factor of 3.
 constexpr int64_t thin_side = 128;
 
-// ld: from one row of dst to the next, in elements.
+// ld: dst's leading dimension.
 cost::work turned(int64_t rows, int64_t cols, int64_t ld, size_t element_bytes) {
   const int64_t least = std::min(rows, cols);
   if (least < thin_side)
@@ -31,8 +30,8 @@ cost::work work_of(const lockstep_transpose_desc& d, bool same_memory) {
   return turned(d.rows, d.cols, d.dst_ld, d.element_bytes);
 }
 
-// Axes of one element are none, neighbours that stay neighbours are one axis, and
-// outermost axes that stay outermost are a batch.
+// Axes of one element are dropped, axes that stay adjacent are merged, and outermost axes
+// that stay outermost are a batch.
 cost::work work_of(const lockstep_permute_desc& d) {
   int rank = 0, last = -2;
   int64_t extent[LOCKSTEP_MAX_RANK];

@@ -1,4 +1,4 @@
-// exact.hpp - what an exact integer sum of 192 bits (least significant limb first, two's complement) gives.
+// exact.hpp - results of an exact 192-bit integer sum (least significant limb first, two's complement).
 #pragma once
 
 #include <bit>
@@ -12,10 +12,10 @@ namespace lockstep::order {
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-// The correctly rounded root: the sum, shifted by an even number of bits to
-// [2^110, 2^112), has an integer root of 56 bits, two more than rounding needs;
-// whether anything lies below those joins as a sticky bit. The floating-point
-// estimate is corrected by the integer remainder until r^2 <= shifted < (r+1)^2.
+// The correctly rounded square root. The sum is shifted by an even number of bits to
+// [2^110, 2^112), so that its integer root has 56 bits, two more than rounding needs. A
+// sticky bit says whether anything lies below them. The floating-point estimate is
+// corrected by the integer remainder until r^2 <= shifted < (r+1)^2.
 inline double rounded_root(const uint64_t (&limb)[3]) {
   int bits = 0;
   for (int k = 2; k >= 0 && bits == 0; --k)
@@ -37,7 +37,7 @@ inline double rounded_root(const uint64_t (&limb)[3]) {
   };
   root += static_cast<uint64_t>(static_cast<int64_t>(remainder()) / static_cast<int64_t>(2 * root));
   while (remainder() < 0) --root;
-  while (remainder() > static_cast<int128>(2 * root)) ++root;
+  while (remainder() > 2 * static_cast<int128>(root)) ++root;
   sticky = sticky || (remainder() != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit"));
   return std::ldexp(static_cast<double>(root << 1 | (sticky ? 1 : 0)), shift / 2 - 1);
 }

@@ -1,4 +1,4 @@
-// float_environment.hpp - the arithmetic that the order demands, whatever the caller has set.
+// float_environment.hpp - sets the floating-point mode that the order needs, whatever the caller has set.
 #pragma once
 
 #if defined(__x86_64__)
@@ -12,11 +12,10 @@
 
 namespace lockstep {
 
-// Round to nearest even, denormals kept, no traps; the caller's state comes back
-// with the destructor, its exception flags too. fesetenv(FE_DFL_ENV) covers MXCSR
-// (FTZ and DAZ too) on x86 and FPCR on aarch64. It also loads and stores the whole
-// x87 environment, which is slow: where x87 is in its default state already, MXCSR
-// alone decides.
+// Round to nearest even, denormals kept, no traps. The destructor restores the caller's
+// state and exception flags. fesetenv(FE_DFL_ENV) covers MXCSR (with FTZ and DAZ) on x86
+// and FPCR on aarch64. It also loads and stores the whole x87 environment, which is slow,
+// so only MXCSR is set when x87 is already in its default state.
 class default_float_environment {
  public:
   // wanted: false leaves the caller's arithmetic, as a planted bug does.

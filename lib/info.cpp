@@ -1,4 +1,4 @@
-// info.cpp - what there is: backends, devices, variants.
+// info.cpp - lists backends, devices and variants.
 #include <memory>
 
 #include "ops/ops.hpp"
@@ -15,7 +15,7 @@ backend_entry& entry_named(const char* backend) {
   return *entry;
 }
 
-// Reasons change when a backend is lost; the texts handed out must stay valid.
+// A reason changes when a backend is lost, but texts already returned must stay valid.
 const char* kept(const std::string& text) {
   static std::mutex mutex;
   static auto* const texts = new std::vector<std::unique_ptr<const std::string>>;

@@ -28,7 +28,7 @@ void require_trusted(const std::string& path) {
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
-// Made where it is missing.
+// Creates the folder if it is missing.
 int open_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -1,5 +1,5 @@
-// kept_file.hpp - the small text files that lockstep keeps for a machine (its calibration, its tuned choices): where
-// they lie, whether to trust them, and how one is replaced. Each function throws the reason where it cannot.
+// kept_file.hpp - the small text files that lockstep keeps for a machine (its calibration, its remembered choices):
+// where they are, whether to trust them, and how to replace one. A function that fails throws the reason.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@ struct descriptor {
   const int fd;
 };
 
-// The path that an environment variable names, else $XDG_CACHE_HOME/lockstep/<name>, else $HOME/.cache/lockstep/<name>.
-// "" where there is none, and reason says why.
+// The path in an environment variable, else $XDG_CACHE_HOME/lockstep/<name>, else $HOME/.cache/lockstep/<name>. "" if
+// there is none; reason then says why.
 std::string kept_path(const char* variable, const char* name, std::string& reason);
 
-// The whole of a file that root or this user alone could have written.
+// Reads a whole file. Refuses one that anyone but root and this user could have written.
 std::string read_kept(const std::string& path, size_t most_bytes);
 
-// Holds a lock on the file's folder, which it makes where it is missing, so that of two processes that read, change and
-// write the file neither loses the other's part. Waits for seconds at most.
+// Locks the file's folder, creating it if needed, so that two processes that read, change and write the file do not
+// lose each other's changes. Waits a few seconds at most.
 class kept_folder {
  public:
   explicit kept_folder(const std::string& path);
-  // The file as a whole: who reads meanwhile sees the old text or the new one.
+  // Replaces the file at once: a reader sees the old text or the new one, never a mixture.
   void replace(const std::string& text) const;
 
  private:

@@ -1,11 +1,11 @@
-// makers.cpp - descriptions of packed data and default options: functions of the library, so that a caller in any
-// language has them.
+// makers.cpp - descriptions of packed data and default options: exported functions, so that bindings can call them
+// without reading the header.
 #include "lockstep/lockstep.h"
 #include "mutant.hpp"
 
 namespace {
 
-// Sizes may be anything that a caller says: a product too large wraps here, and the call refuses it.
+// Sizes are not checked yet: a product that is too large wraps here, and the call refuses it.
 int64_t next_stride(int64_t stride, int64_t count) {
   return static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(count));
 }
@@ -23,7 +23,7 @@ lockstep_reduce_desc sequences(lockstep_reduction reduction, lockstep_dtype dtyp
           offsets};
 }
 
-// Results lie as the elements do.
+// Results have the layout of the elements.
 lockstep_scan_desc scanned(lockstep_reduction reduction, lockstep_dtype dtype, int64_t count, int64_t length,
                            int64_t element_stride, int64_t sequence_stride, const int64_t* offsets = nullptr) {
   const bool integer = lockstep_dtype_kind(dtype) == 'i' && reduction == LOCKSTEP_SUM;

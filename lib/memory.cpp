@@ -1,5 +1,5 @@
-// memory.cpp - lockstep_alloc, lockstep_free, lockstep_copy, lockstep_measure_limit:
-// a backend's memory, and its speed, for callers without its toolkit.
+// memory.cpp - lockstep_alloc, lockstep_free, lockstep_copy, lockstep_measure_limit: a
+// backend's memory and its speed, for callers who do not link CUDA themselves.
 #include "context.hpp"
 #include "options.hpp"
 

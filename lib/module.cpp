@@ -1,4 +1,4 @@
-// module.cpp - see module.hpp; what may be loaded at all: trusted.cpp.
+// module.cpp - see module.hpp. trusted.cpp decides which files may be loaded.
 #include "module.hpp"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@ constexpr const char* suffix = ".so";
 
 const lockstep_host host = {LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host), &set_error};
 
-// (std::filesystem's iterator ends the process where there is no memory for it.)
+// Not std::filesystem's iterator: it ends the process when memory runs out.
 std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
@@ -58,7 +58,7 @@ std::vector<module_file> find_modules() {
 }
 
 namespace {
-// Everything that a call would follow without asking.
+// Checks every pointer that a call would use without a test.
 void require_whole(const lockstep_backend& b, const std::string& path) {
   const std::pair<const char*, bool> members[] = {{"name", b.name != nullptr},
                                                   {"description", b.description != nullptr},
@@ -103,7 +103,7 @@ const lockstep_backend* load_module(const std::string& path) {
   const lockstep_backend* backend = entry(&host);
   if (backend == nullptr)
     fail(LOCKSTEP_NO_BACKEND, "{} refused to start: {}", path, *last_error() ? last_error() : "it gave no reason");
-  // Later members are asked for by size.
+  // Members that were added later are used only if size covers them.
   constexpr size_t least = offsetof(lockstep_backend, remark);
   if (backend->abi != LOCKSTEP_BACKEND_ABI || backend->size < least)
     fail(LOCKSTEP_NO_BACKEND,

@@ -6,8 +6,8 @@
 //
 //   const int64_t end = LOCKSTEP_MUTANT("transpose_tail") ? tiles : tiles + 1;
 //
-// Nothing here has external linkage, so that instruction-set objects may use it;
-// each place looks the variable up once. Device code: backends/cuda/kernel/mutant.cuh.
+// Nothing here has external linkage, so that the objects of instruction sets may use
+// it. Each place reads the variable once. Device code: backends/cuda/kernel/mutant.cuh.
 #pragma once
 
 #if defined(LOCKSTEP_MUTANTS)

@@ -13,8 +13,7 @@
 
 namespace lockstep::lib {
 
-// The sizes that a public struct has had: a release that adds members adds its size here, behind those
-// before.
+// All sizes that a public struct has had, oldest first. A release that adds members appends the new size.
 template <class T>
 inline constexpr std::array known_sizes = {sizeof(T)};
 
@@ -25,8 +24,8 @@ inline void require_size(size_t given, std::span<const size_t> known, const char
          type, known.back());
 }
 
-// A copy of a caller's struct that may be older (shorter) than ours: what it
-// lacks keeps the default. NULL gives the defaults.
+// Copies a caller's struct, which may be older (shorter) than ours: members that it
+// lacks keep their defaults. NULL gives the defaults.
 template <class T>
 T sized(const T* given, T defaults, const char* argument) {
   if (given == nullptr) return defaults;
@@ -46,8 +45,8 @@ void give(T value, T* out, const char* argument) {
   std::memcpy(static_cast<void*>(out), &value, bytes);
 }
 
-// Flags that this library does not know are refused: a later one may give them a
-// meaning that the caller relies on.
+// Refuses unknown flags: a later library may give them a meaning that the caller
+// relies on.
 inline void require_flags(const char* argument, uint32_t flags, uint32_t known, const char* names) {
   if ((flags & ~known) != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {:#x}, but {:#x} means nothing here; known are {}", argument, flags,

@@ -1,9 +1,10 @@
 // order.hpp - order id 1: the fixed order of every sum, square, norm, comparison
-// and stencil tap, as code. Backends include it; kernels that join lanes across
-// registers or unroll taps have loops of their own, whose bits tests/check/order.cpp
-// compares with what is written here.
+// and stencil tap, as code. Backends include it. Kernels that join lanes across
+// registers or unroll taps have their own loops; tests/check/order.cpp compares
+// their bits with this file.
 //
-// A float sum runs in double over a tree that no worker's size can change:
+// A float sum is computed in double over a tree that does not depend on how the
+// work is divided:
 //   leaf   2,048 consecutive elements of a sequence, seen as 16 rows of 128
 //          lanes; lane l takes elements l, l+128, l+256, ... in that order
 //   lanes  join in steps d = 64, 32, 16, 8, 4, 2, 1: s[l] = s[l] + s[l+d], l < d
@@ -13,11 +14,11 @@
 // identity of addition, so padding and skipping are the same thing. An empty sum
 // is +0.0. Squares enter by fma(x, x, acc).
 //
-// What normalizations and scans add to it: order_rows.hpp.
+// The order of normalizations and scans is in order_rows.hpp.
 //
-// Why 128 lanes: 16 AVX-512 registers of 8 doubles, 32 GPU lanes of 4 neighbours
-// (one 16-byte load each); why 16 rows: a leaf of f32 is 8 KiB and stays in L1.
-// Bytes bound every op here, so the tree costs nothing that memory does not hide.
+// 128 lanes fill 16 AVX-512 registers of 8 doubles, or 32 GPU lanes with one 16-byte
+// load each. With 16 rows a leaf of f32 is 8 KiB and stays in L1. Every op here is
+// limited by memory, so the additions of the tree cost no time.
 #pragma once
 
 #include <stdint.h>
@@ -58,7 +59,7 @@ struct tree {
     for (; (before >> level) & 1; ++level) value = part[level] + value;
     part[level] = value;
   }
-  // The whole tree: the odd ones out join from the smallest subtree up.
+  // The sum of the whole tree: the remaining subtrees join from the smallest up.
   LOCKSTEP_HD T total() const {
     T sum{};
     bool first = true;
@@ -78,7 +79,7 @@ inline constexpr uint64_t nan_f64 = 0x7FF8000000000000u;
 
 // ---- min, max, argmin, argmax: a total order on keys ---------------------
 // key(x) is an integer that grows with x: -inf < ... < -0.0 < +0.0 < ... < inf.
-// NaN of either sign wins, so callers give it a key beyond all others: the
+// If there is a NaN, it is the result, so callers give it a key beyond all others: the
 // largest for max, the smallest for min.
 LOCKSTEP_HD int32_t key_f32(uint32_t bits) {
   return static_cast<int32_t>(bits) >= 0 ? static_cast<int32_t>(bits) : static_cast<int32_t>(~bits ^ 0x80000000u);
@@ -107,10 +108,10 @@ LOCKSTEP_HD int rescale_exponent(uint64_t bits) {
 }
 
 // ---- stencil taps ---------------------------------------------------------
-// Taps enter in increasing memory address, the first as a rounded product, each
-// further one by fma(c, x, sum): axis 0's (the outermost) -radius to -1, axis 1's,
-// ..., the centre once, the last axis's 1 to radius, ..., axis 0's. Coefficients of
-// the general form lie in this order too.
+// Taps are added in increasing memory address, the first as a rounded product, each
+// further one by fma(c, x, sum): axis 0 (the outermost) from -radius to -1, axis 1,
+// ..., the centre once, the last axis from 1 to radius, ..., axis 0. Coefficients of
+// the general form have this order too.
 struct tap {
   int axis, offset;
 };
@@ -123,7 +124,7 @@ LOCKSTEP_HD constexpr tap tap_of(int k, int radius, int rank) {
 }
 
 // ---- stencil boundaries ---------------------------------------------------
-// The element that index i (any integer) means on an axis of n >= 1 elements.
+// The element that index i (any integer) stands for on an axis of n >= 1 elements.
 // Folding repeats when the distance exceeds n. CONSTANT and VALID never fold.
 enum class fold { nearest = 0, mirror = 1, reflect = 2, wrap = 3 };
 LOCKSTEP_HD int64_t modulo(int64_t i, int64_t n) {

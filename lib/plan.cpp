@@ -12,7 +12,7 @@
 struct lockstep_plan {
   struct row {
     const lockstep_variant* variant = nullptr;  // nullptr where the call takes no such pointers
-    size_t workspace_bytes = 0;                 // that auto's own, for pointers that this one refuses, needs too
+    size_t workspace_bytes = 0;                 // enough for auto's choice too, if this row refuses the pointers
   };
   lockstep_plan() = default;
   lockstep_plan(const lockstep_plan&) = delete;
@@ -21,7 +21,7 @@ struct lockstep_plan {
     if (reserved == nullptr) return;
     try {
       context->unreserve(reserved);
-    } catch (...) {  // no memory for a failure's text: the queue stays with the context
+    } catch (...) {  // no memory for the text of a failure: the context keeps the queue
     }
   }
 
@@ -35,18 +35,18 @@ struct lockstep_plan {
 namespace lockstep::lib {
 namespace {
 
-// src and dst are not known yet: asked as for two aligned arrays, and once more as for
-// one where the call may turn out to be in place. Each has its row and its workspace.
+// src and dst are not known yet. So a row is chosen for two aligned arrays and, if the op
+// allows it, another one for src == dst. Each has its own workspace size.
 void choose(lockstep_plan& plan, const lockstep_options& options) {
   alignas(256) static char array[1];
   lockstep_call& call = plan.prepared.call;
   const auto bytes_of = [&](const lockstep_variant* v) {
     return v != nullptr && v->workspace != nullptr ? v->workspace(plan.chosen.queue.get(), &call) : 0;
   };
-  place_of(array);  // loads the modules, which the first execution asks, and which takes memory
+  place_of(array);  // loads the modules now, because loading allocates and an execution must not
   const auto now = plan.context->current();
   const auto selected = [&] {
-    plan.chosen = select(plan.context, *now, plan.prepared, options, whereabouts{}, nullptr);
+    plan.chosen = select(plan.context, *now, plan.prepared, options, array_places{}, nullptr);
     return plan.chosen.variant;
   };
   const auto row_of = [&](const lockstep_variant* best) {
@@ -57,7 +57,7 @@ void choose(lockstep_plan& plan, const lockstep_options& options) {
   call.dst = array;
   try {
     plan.apart = row_of(selected());
-  } catch (const error& e) {  // a forced row that is for src == dst only
+  } catch (const error& e) {  // a forced row may take only src == dst
     if (!plan.prepared.may_alias || e.status != LOCKSTEP_UNSUPPORTED) throw;
   }
   if (!plan.prepared.may_alias) return;
@@ -68,8 +68,8 @@ void choose(lockstep_plan& plan, const lockstep_options& options) {
     plan.in_place.workspace_bytes = std::min(plan.in_place.workspace_bytes, plan.apart.workspace_bytes);
 }
 
-// The workspace of an execution on two arrays (or in place, where that is all there is). An op that can be either
-// takes the other one when it first runs so: turning a rectangle in place may want a second matrix.
+// Allocates the workspace for two arrays (or for in place, if there is only that row). The workspace for in place is
+// allocated by the first such execution, because it can be as large as the matrix and is rarely needed.
 void take_scratch(lockstep_plan& plan) {
   const size_t bytes = (plan.apart.variant != nullptr ? plan.apart : plan.in_place).workspace_bytes;
   if (bytes == 0 || LOCKSTEP_MUTANT("plan_takes_its_workspace_when_executed")) return;
@@ -88,8 +88,8 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   lockstep_options options = call_options(given, true);
   if ((options.flags & (LOCKSTEP_TUNE | LOCKSTEP_RETUNE)) != 0 && options.stream != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT,
-         "options.stream is {} with LOCKSTEP_TUNE, which measures on a queue and memory of its own and never on a "
-         "caller's stream, which may be capturing; make the plan without a stream and name it when you execute",
+         "options.stream is {} with LOCKSTEP_TUNE, which cannot measure on a caller's stream because that may be "
+         "capturing; make the plan without a stream and name the stream when you execute",
          options.stream);
   const bool brought = options.workspace != nullptr || options.stream != nullptr;
   options.stream = nullptr;
@@ -108,14 +108,14 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
 }
 
 namespace {
-// The plan holds its lease during an execution only, however that ends.
-struct lease_end {
+// Ends the plan's lease when an execution ends, also by an exception.
+struct lease_release {
   choice& of;
-  ~lease_end() { of.queue = {}; }
+  ~lease_release() { of.queue = {}; }
 };
 
-// The plan's call on src and dst; false when there is nothing to do.
-bool aim(lockstep_plan& plan, const void* src, void* dst) {
+// Completes the plan's call with src and dst; false when there is nothing to do.
+bool bind(lockstep_plan& plan, const void* src, void* dst) {
   check_pointers(plan.prepared, src, dst);
   if (plan.prepared.empty) {
     remember_run(nullptr, 0, 0);
@@ -135,7 +135,8 @@ bool aim(lockstep_plan& plan, const void* src, void* dst) {
   return true;
 }
 
-// An alignment that the variant needs and does not get: unless it was named, what auto takes for these pointers runs.
+// If the row refuses these pointers (their alignment, say) and was not named by the caller, auto's choice for them
+// runs.
 void require_taken(lockstep_plan& plan) {
   lockstep_call& call = plan.prepared.call;
   choice& chosen = plan.chosen;
@@ -156,9 +157,9 @@ void require_taken(lockstep_plan& plan) {
     call.workspace_bytes = std::max(call.workspace_bytes, other->workspace(queue, &call));
 }
 
-// A call that fails leaves no story of an earlier one.
+// After a failed call lockstep_last_run must not describe an earlier one.
 template <class Body>
-void untold_if_thrown(const Body& body) {
+void forget_run_if_thrown(const Body& body) {
   try {
     body();
   } catch (...) {
@@ -167,16 +168,16 @@ void untold_if_thrown(const Body& body) {
   }
 }
 
-lockstep_status run_aimed(lockstep_plan& plan, const lockstep_options& options) {
+lockstep_status run_bound(lockstep_plan& plan, const lockstep_options& options) {
   choice& chosen = plan.chosen;
   const bool own = options.stream == nullptr || chosen.entry->is_cpu();
   chosen.queue =
       own ? plan.context->lock(plan.reserved)
           : plan.context->acquire(chosen.entry, chosen.device, options.stream, (options.flags & LOCKSTEP_ASYNC) != 0);
-  const lease_end ends{chosen};
+  const lease_release ends{chosen};
   lockstep_status status = LOCKSTEP_OK;
-  launch_story launched;
-  const whereabouts data = locate(plan.prepared, plan.prepared.call.src, plan.prepared.call.dst);
+  launch_result launched;
+  const array_places data = locate(plan.prepared, plan.prepared.call.src, plan.prepared.call.dst);
   require_taken(plan);
   status = give_workspace(plan.prepared, chosen, options);
   if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, data, launched);
@@ -189,21 +190,21 @@ lockstep_status run_aimed(lockstep_plan& plan, const lockstep_options& options) 
 
 void execute(lockstep_plan& plan, const void* src, void* dst, const lockstep_options& options) {
   lockstep_status status = LOCKSTEP_OK;
-  untold_if_thrown([&] {
-    if (aim(plan, src, dst)) status = run_aimed(plan, options);
+  forget_run_if_thrown([&] {
+    if (bind(plan, src, dst)) status = run_bound(plan, options);
   });
   if (status != LOCKSTEP_OK) throw error{status, last_error()};
 }
 
 void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, int32_t samples, double* ms) {
-  if (!aim(plan, src, dst)) {
+  if (!bind(plan, src, dst)) {
     for (int32_t i = 0; i < samples; ++i) ms[i] = 0.0;
     return;
   }
   choice& chosen = plan.chosen;
   chosen.queue = plan.context->lock(plan.reserved);
-  const lease_end ends{chosen};
-  const whereabouts data = locate(plan.prepared, src, dst);
+  const lease_release ends{chosen};
+  const array_places data = locate(plan.prepared, src, dst);
   const bool on_device =
       chosen.backend->measure != nullptr && can_reach(chosen, data.src, src) && can_reach(chosen, data.dst, dst) &&
       (plan.prepared.offsets_bytes == 0 || can_reach(chosen, data.offsets, plan.prepared.call.reduce.offsets));
@@ -267,9 +268,9 @@ lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void
     require_measure_flags(flags);
     if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
     if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
-    untold_if_thrown([&] { measure(*plan, src, dst, flags, samples, ms); });
+    forget_run_if_thrown([&] { measure(*plan, src, dst, flags, samples, ms); });
   });
 }
-// Not guarded(): the error text of the call before stays.
+// Not guarded(), so that the error text of an earlier call stays.
 void lockstep_plan_destroy(lockstep_plan* plan) { delete plan; }
 }

@@ -44,7 +44,7 @@ backend_entry::state backend_entry::load() {
     if (backend_->devices(&devices_) != LOCKSTEP_OK || devices_ == 0)
       fail(LOCKSTEP_NO_BACKEND, "{}", *last_error() ? last_error() : "it found no device");
     found = state::usable;
-  } catch (const std::bad_alloc&) {  // the call's failure, not the backend's: the next call tries again
+  } catch (const std::bad_alloc&) {  // fails only this call: the next one tries again
     backend_ = nullptr;
     devices_ = 0;
     throw;

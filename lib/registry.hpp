@@ -19,24 +19,24 @@ class backend_entry {
 
   const std::string& name() const { return name_; }
   const std::string& path() const { return path_; }
-  bool is_cpu() const { return path_.empty(); }  // the one that is built in
-  // The backend when it can run here, else nullptr and reason() says why. Loads
-  // the module once.
+  bool is_cpu() const { return path_.empty(); }  // only the CPU backend is built in
+  // The backend if it can run here, else nullptr, and reason() says why. Loads the
+  // module once.
   const lockstep_backend* get() { return now() == state::usable ? backend_ : nullptr; }
   // The backend even where it found no device, so that its tables can be listed.
   const lockstep_backend* loaded() { return now(), backend_; }
   int32_t devices() { return now(), devices_; }
   std::string reason();
-  // The backend whose memory a pointer may be: a usable one, or one that was and is
-  // lost, whose memory the host still must not touch.
+  // The backend if a pointer may be its memory: a usable one, or a lost one, because the
+  // host must still not touch its memory.
   const lockstep_backend* owner() { return now() == state::usable || now() == state::lost ? backend_ : nullptr; }
   // After a sticky device error: unusable for the rest of the process.
   void mark_lost(const std::string& why);
-  // In a child of fork: another thread's loading, if there was one, is not going on here.
+  // In the child of a fork: if another thread was loading the module, it does not exist here.
   void after_fork_in_child() { new (&mutex_) std::mutex; }
 
  private:
-  // What is asked several times a call takes no lock: backend_ and devices_ are written once, before state_ says so.
+  // Read without a lock, several times a call: backend_ and devices_ are written once, before state_ is set.
   enum class state { untried, usable, unusable, lost };
   state now() {
     const state known = state_.load(std::memory_order_acquire);
@@ -56,16 +56,16 @@ const std::vector<backend_entry*>& backends();
 backend_entry* find_backend(const std::string& name);  // nullptr: unknown
 const std::string& search_path_text();
 
-// The rows of an op; none where the backend does not know it.
+// The rows of an op; none if the backend does not have it.
 inline lockstep_table table_of(const lockstep_backend& backend, lockstep_op op) {
   return static_cast<size_t>(op) < backend.table_count ? backend.tables[op] : lockstep_table{nullptr, 0};
 }
 
-// "NVIDIA H200; sm_90, driver ..." of a usable backend's device; "" where it does not say.
+// The description of a usable backend's device, "NVIDIA H200; sm_90, driver ..."; "" if it gives none.
 std::string device_text(backend_entry& entry, int32_t device);
 
-// A backend's failed call: its own text, with the backend's name before it. A lost
-// backend is marked so.
+// Throws for a backend's failed call: its text with the backend's name in front. Marks a
+// lost backend as lost.
 [[noreturn]] void fail_backend(lockstep_status status, backend_entry& entry);
 
 }  // namespace lockstep::lib

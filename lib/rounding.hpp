@@ -1,5 +1,6 @@
-// rounding.hpp - a double to one of the 16-bit floats: to nearest, ties to even, once; a NaN is the canonical one.
-// By integers, so that neither the caller's float environment nor a detour by float (two roundings) can show.
+// rounding.hpp - rounds a double to a 16-bit float: once, to nearest, ties to even; a NaN becomes the canonical one.
+// Integer arithmetic, so that the caller's float environment has no effect, and without float as an intermediate type,
+// which would round twice.
 #pragma once
 
 #include <stdint.h>
@@ -17,7 +18,7 @@ inline uint16_t rounded_to_16(uint64_t bits, int mantissa) {
   if (magnitude > 0x7FF0000000000000) return static_cast<uint16_t>(infinity | uint64_t{1} << (mantissa - 1));
   const int exponent = static_cast<int>(magnitude >> 52) - 1023;
   if (exponent > bias) return static_cast<uint16_t>(sign | infinity);
-  // Below 2^(1 - bias) a bit more goes with each halving; a denormal double is far below.
+  // Below 2^(1 - bias) every halving loses one more bit. A denormal double becomes 0.
   const bool denormal = exponent < 1 - bias;
   const int drop = 52 - mantissa + (denormal ? 1 - bias - exponent : 0);
   if (drop > 53) return sign;
@@ -25,7 +26,7 @@ inline uint16_t rounded_to_16(uint64_t bits, int mantissa) {
   const uint64_t rest = significand & ((uint64_t{1} << drop) - 1), half = uint64_t{1} << (drop - 1);
   uint64_t kept = significand >> drop;
   if (rest > half || (rest == half && (kept & 1) != 0 && !LOCKSTEP_MUTANT("half_rounds_ties_down"))) ++kept;
-  // A carry runs on into the exponent, and from the largest into infinity.
+  // A carry goes on into the exponent, and from the largest number to infinity.
   if (!denormal) kept += static_cast<uint64_t>(exponent + bias - 1) << mantissa;
   return static_cast<uint16_t>(sign | kept);
 }

@@ -17,8 +17,8 @@
 namespace lockstep::lib {
 namespace {
 
-// A text in place, cut where it is too long. Remembering a call must not allocate, not even a thread's first one:
-// a thread_local with a destructor would be registered then, which takes memory.
+// A text of fixed capacity, cut when it is too long. Recording a call must not allocate. So it needs no destructor
+// either: registering the destructor of a thread_local allocates.
 template <size_t size>
 class short_text {
  public:
@@ -38,10 +38,10 @@ class short_text {
   char text_[size] = {};
 };
 
-struct story {
-  const char *backend = "", *variant = "";  // a backend's own texts, which live as long as the process
+struct run_record {
+  const char *backend = "", *variant = "";  // texts of the backend, which live as long as the process
   short_text<2048> why;
-  comparison compared;  // not yet in words; its figures may be gone by then, their basis is kept
+  comparison compared;  // made into text on demand; its figures may be gone by then, so basis is copied
   short_text<256> basis;
   uint64_t plan = 0;
   int32_t device = 0, order = 0;
@@ -55,10 +55,10 @@ struct story {
     workspace_bytes = staged_bytes = 0;
   }
 };
-static_assert(std::is_trivially_destructible_v<story>);
-thread_local story last;
+static_assert(std::is_trivially_destructible_v<run_record>);
+thread_local run_record last;
 
-// Sizes may be anything that a caller says: differences cannot wrap, ends could.
+// Compares differences, because the sizes are not checked and the end of an array could wrap.
 bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
   const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
   if (LOCKSTEP_MUTANT("overlap_of_the_first_bytes_only")) b_bytes = 1;
@@ -78,7 +78,7 @@ void check_one(const char* name, const void* pointer, size_t span, size_t alignm
          span);
 }
 
-// dst and what else is written lie apart from all that the call reads or writes.
+// dst and every other array that is written must not overlap any array of the call.
 void check_sides(const prepared_call& prepared, const void* src, const void* dst) {
   const side_array from{"src", src, prepared.src_span}, to{"dst", dst, prepared.dst_span};
   const auto require_apart = [](const side_array& written, const side_array& other) {
@@ -126,8 +126,8 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
 namespace {
 bool host_readable(const void* pointer) { return place_of(pointer).kind != LOCKSTEP_DEVICE; }
 
-// Device offsets with a NULL src: fine when every segment is empty, and only a
-// look at them tells.
+// Device offsets with a NULL src are allowed if every segment is empty. Only reading the
+// offsets can show that.
 void require_empty_segments(lockstep_context* context, const prepared_call& prepared) {
   const array_place at = place_of(prepared.call.reduce.offsets);
   backend_entry* owner = at.owner;
@@ -144,13 +144,13 @@ void require_empty_segments(lockstep_context* context, const prepared_call& prep
 }  // namespace
 
 void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
-  const lockstep_reduce_desc& d = prepared.call.reduce;  // a scan's begins alike
+  const lockstep_reduce_desc& d = prepared.call.reduce;  // lockstep_scan_desc starts with the same members
   if (prepared.offsets_bytes == 0) return;
-  // Device offsets are the backend's to check; how far they reach stays unknown.
+  // The backend checks device offsets. How much of src they cover stays unknown here.
   prepared.src_span_known = host_readable(d.offsets);
   if (!prepared.src_span_known) {
     if (!prepared.may_stage)
-      fail(LOCKSTEP_UNSUPPORTED, "{}: offsets is device memory; put it where the CPU reads it",
+      fail(LOCKSTEP_UNSUPPORTED, "{}: offsets is device memory; put it into memory that the CPU can read",
            lockstep_op_name(prepared.call.op));
     if (prepared.call.src == nullptr) {
       require_empty_segments(context, prepared);
@@ -173,7 +173,7 @@ void read_offsets(prepared_call& prepared) {
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
            d.offsets[s + 1], s, d.offsets[s]);
   const int64_t elements = d.offsets[d.count - (LOCKSTEP_MUTANT("offsets_span_without_last_segment") ? 1 : 0)];
-  // Bytes of an array that offsets reach into.
+  // Bytes of an array up to the last element that the offsets name.
   const auto span_of = [&](const char* name, int64_t stride, size_t element_bytes) {
     int64_t bytes = 0;
     if (elements == d.offsets[0]) return size_t{0};
@@ -260,7 +260,7 @@ void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_by
   if (remark != nullptr) {
     if (!last.why.empty()) last.why.add("; ");
     last.why.add(remark);
-    last.plan = 0;  // the next execution may have none
+    last.plan = 0;  // the next execution may have no remark
   }
   last.compared = chosen->compared;
   if (const char* trouble = trace_trouble(); *trouble != '\0') {
@@ -292,7 +292,7 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
   prepared.call.dst = dst;
   resolve_offsets(context, prepared);
 
-  const whereabouts data = locate(prepared, src, dst);
+  const array_places data = locate(prepared, src, dst);
   const auto now = context->current();
   const bool named = options.backend != nullptr ? std::string(options.backend) != "auto" : !now->backend.is_auto();
   const backend_entry* skip = nullptr;
@@ -302,7 +302,7 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
     if (!failure.empty()) chosen.why = chosen.why.empty() ? failure : failure + "; " + chosen.why;
     const bool may_fall_back =
         !named && !chosen.entry->is_cpu() && ((options.flags | now->flags) & LOCKSTEP_NO_FALLBACK) == 0;
-    launch_story launched;
+    launch_result launched;
     lockstep_status status = LOCKSTEP_OK;
     try {
       prepared.call.workspace_bytes =
@@ -312,7 +312,7 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
       if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
         fail_backend(status, *chosen.entry);
     } catch (const error& e) {
-      // In place, src may be spoilt, or residual; and what a lost device held is lost with it.
+      // No other backend can repeat the call if src or residual may be overwritten, or lost with the device.
       const auto written = [](const side_array& side) { return side.written; };
       const bool in_place = src == dst || std::any_of(prepared.sides, prepared.sides + prepared.side_count, written);
       const bool src_gone =

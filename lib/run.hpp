@@ -1,5 +1,5 @@
-// run.hpp - the way of every call: an op validates (lib/ops), then select, stage,
-// launch, commit happen here, once for all ops.
+// run.hpp - the steps of every call: an op validates (lib/ops); then all ops share
+// select, stage, launch and commit.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace lockstep::lib {
 
-// An array of a call besides src, dst and offsets. All backends use it where it lies.
+// An array of a call besides src, dst and offsets. It is never copied to a backend's memory.
 struct side_array {
   const char* name = nullptr;
   const void* pointer = nullptr;
   size_t bytes = 0, alignment = 1;
   bool written = false;
-  bool may_be_src = false, may_be_residual = false;  // of one that is written: it may be that array itself
+  bool may_be_src = false, may_be_residual = false;  // a written array that may be the same as that one
 };
 
 // A validated call. Spans count bytes from src and dst to the last element
@@ -26,28 +26,28 @@ struct prepared_call {
   size_t element_bytes = 0;          // alignment that src and dst need
   size_t dst_element_bytes = 0;
   size_t src_span = 0, dst_span = 0, offsets_bytes = 0;
-  size_t moved_bytes = 0;      // read + written once: what auto's cost model sees
+  size_t moved_bytes = 0;      // bytes read plus bytes written, for the cost model
   bool src_span_known = true;  // false: offsets are device memory
   bool dst_dense = true;       // dst has no gaps that a staged copy must preserve
-  bool may_alias = false;      // src == dst is meaningful
-  bool may_stage = true;       // out of a backend's reach, src and dst are copied; else the call is refused
+  bool may_alias = false;      // src == dst is allowed
+  bool may_stage = true;       // src and dst may be copied to where the backend can reach them
   side_array sides[4];
   int side_count = 0;
   bool empty = false;
-  uint32_t reads = 1;  // what a backend must be able to read (backend.h, LOCKSTEP_BACKEND_READS)
-  std::string needs;   // and what of the call asks for more than 1, in words
+  uint32_t reads = 1;  // the LOCKSTEP_BACKEND_READS that a backend must have (backend.h)
+  std::string needs;   // if more than 1, the reason as text
 };
 
-// Runs a call and leaves its story for lockstep_last_run.
+// Runs a call and records it for lockstep_last_run.
 void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
          const lockstep_options* options);
 
-// What auto expected of a call on the CPU and on a device, put into words only when somebody asks:
-// words would cost a short call more than the choice itself.
+// The times that auto expected on the CPU and on a device. They become text only on demand, because for a short call
+// formatting would cost more than the choice itself.
 struct comparison {
   const backend_entry* device = nullptr;  // nullptr: nothing was compared
   const calibration* figures = nullptr;
-  double there_us = 0, here_us = 0;  // trips over the link counted
+  double there_us = 0, here_us = 0;  // on the device and on the CPU, with the copies over the link
   bool device_data = false;          // the data is memory of the device
   bool pays() const { return there_us < here_us; }
 };
@@ -59,68 +59,68 @@ struct choice {
   int32_t device = 0;
   const lockstep_variant* variant = nullptr;
   queue_lease queue;
-  std::string why;  // why not the others, but for what compared says
+  std::string why;  // why other backends were passed over, without what compared says
   comparison compared;
   bool forced = false;  // the variant was named
-  uint64_t plan = 0;    // of which plan it is: what is remembered of its last execution holds for the next
+  uint64_t plan = 0;    // number of the plan, 0 for none: its executions can share one run record
 };
-// Whose memory an array is.
+// The kind and the owner of an array's memory.
 struct array_place {
   lockstep_memory kind = LOCKSTEP_HOST;
   backend_entry* owner = nullptr;  // of device or managed memory
   int32_t device = 0;
 };
-// Where the arrays of a call lie: asked once a call, for a driver takes its time to answer.
-struct whereabouts {
+// Where the arrays of a call are. Found once a call, because asking the driver is slow.
+struct array_places {
   array_place src, dst, offsets;
-  bool pinned = false;  // page-locked host memory, as far as it matters for the trips over the link
-  // The first of them that is device or managed memory; its owner is NULL where none is.
+  bool pinned = false;  // the large arrays are page-locked host memory
+  // The first array in device or managed memory; its owner is NULL if there is none.
   const array_place& on_device() const { return src.owner != nullptr ? src : dst.owner != nullptr ? dst : offsets; }
 };
-whereabouts locate(const prepared_call& prepared, const void* src, const void* dst);
-// Throws when a named backend or variant cannot run the call. skip: a backend
-// that just failed (fallback), or nullptr.
+array_places locate(const prepared_call& prepared, const void* src, const void* dst);
+// Throws when a named backend or variant cannot run the call. skip: a backend that has
+// just failed, or nullptr.
 choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
-              const lockstep_options& options, const whereabouts& data, const backend_entry* skip);
+              const lockstep_options& options, const array_places& data, const backend_entry* skip);
 
 std::string why_not_others(const choice& chosen);
-// The row of a plan's call: the one that measuring chose, before or, where options ask for it, now (tune.cpp); else
-// best, which auto takes. chosen.why tells. call.src == call.dst where the call is to be in place.
+// The row for a plan: one that was chosen by measuring, earlier or, if options ask for it, now (tune.cpp). Otherwise
+// best, auto's choice. chosen.why says which. call.src == call.dst means a plan for in place.
 const lockstep_variant* tuned_row(lockstep_context& context, const settings& now, choice& chosen,
                                   const prepared_call& prepared, const lockstep_options& options,
                                   const lockstep_variant* best);
 
-// Rows that only a name brings on.
-bool never_by_itself(const lockstep_variant& row);
+// Whether a row runs only when it is forced by name.
+bool only_by_name(const lockstep_variant& row);
 
-// The row that the chosen backend would take for a call like the one chosen for (in
-// place, say): its variant again where that was forced; nullptr when it has none.
+// The chosen backend's row for another call of the same op (in place, say): the same variant
+// if it was forced, nullptr when no row takes the call.
 const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& call);
 
-// A failure after which auto may let another backend end the call.
+// Whether auto may run the call on another backend after this failure.
 inline bool recoverable(lockstep_status status) {
   return status == LOCKSTEP_OUT_OF_MEMORY || status == LOCKSTEP_BACKEND_FAILED || status == LOCKSTEP_BACKEND_LOST;
 }
 
-// Throws where the chosen backend cannot use an array that is not copied to where it could.
-void require_reach(const choice& chosen, const prepared_call& prepared, const whereabouts& data);
+// Throws if the chosen backend cannot reach an array that is never copied.
+void require_reach(const choice& chosen, const prepared_call& prepared, const array_places& data);
 
 // Launches on a chosen queue: stages unreachable pointers, runs, copies back.
-struct launch_story {
+struct launch_result {
   size_t staged_bytes = 0;
   bool started = false;  // dst may have been written to
 };
 array_place place_of(const void* pointer);
-// Whether the chosen backend can use an address as it is.
+// Whether the chosen backend can use an address directly.
 bool can_reach(const choice& chosen, const array_place& place, const void* pointer);
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
-                              const lockstep_options& options, const whereabouts& data, launch_story& story);
+                              const lockstep_options& options, const array_places& data, launch_result& result);
 
-// Reads and checks host offsets and completes src_span; resolve_offsets looks at device offsets too, and at the
+// read_offsets checks host offsets and completes src_span; resolve_offsets handles device offsets too and checks the
 // pointers.
 void read_offsets(prepared_call& prepared);
 void resolve_offsets(lockstep_context* context, prepared_call& prepared);
-// The caller's workspace when it serves, else the queue's scratch.
+// The caller's workspace, if given, else the queue's scratch.
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options);
 void check_pointers(const prepared_call& prepared, const void* src, const void* dst);
 int32_t order_of(const lockstep_variant& row);  // 0 for an order of its own

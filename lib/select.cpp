@@ -1,5 +1,5 @@
-// select.cpp - which backend and variant take a call. A named one runs or is an
-// error; only auto chooses, and it writes down why it passed over the others.
+// select.cpp - chooses the backend and variant of a call. A named one runs or is an error;
+// only auto chooses, and it records why it passed over the others.
 #include <algorithm>
 #include <cstddef>
 
@@ -14,7 +14,7 @@ struct pick {
   std::string why;
 };
 
-// A backend that was built before a call's dtypes or members were known must not see it: it would take them for others.
+// An older backend must not get calls with dtypes or members that it does not know: it would misread them.
 uint32_t reads_of(const lockstep_backend& backend) {
   const bool says = backend.size >= offsetof(lockstep_backend, reads) + sizeof backend.reads;
   return says && backend.reads != 0 ? backend.reads : 1;
@@ -33,12 +33,12 @@ pick pick_named(const lockstep_backend& backend, const lockstep_queue* queue, co
   return {nullptr, format_text("has no variant \"{}\"", name)};
 }
 
-// Why no row takes the call.
+// The reasons why every row refuses the call.
 std::string refusals(const lockstep_table& table, const lockstep_queue* queue, const lockstep_call& call) {
   std::string why;
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
-    const char* refusal = never_by_itself(row) || row.refuses == nullptr ? nullptr : row.refuses(queue, &call);
+    const char* refusal = only_by_name(row) || row.refuses == nullptr ? nullptr : row.refuses(queue, &call);
     if (refusal != nullptr) why += format_text("{}{}: {}", why.empty() ? "" : "; ", row.name, refusal);
   }
   return why;
@@ -49,12 +49,12 @@ pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, con
   const lockstep_variant* yielded = nullptr;
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
-    if (never_by_itself(row) || (row.refuses != nullptr && row.refuses(queue, &call) != nullptr)) continue;
+    if (only_by_name(row) || (row.refuses != nullptr && row.refuses(queue, &call) != nullptr)) continue;
     if (row.yields == nullptr || row.yields(queue, &call) == 0) return {&row, ""};
     if (yielded == nullptr) yielded = &row;
   }
   if (yielded != nullptr) return {yielded, ""};
-  // A backend of references only (a plug-in of plain loops) still serves.
+  // A backend with only a reference row (a module of plain loops) may use that.
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
     if ((row.flags & LOCKSTEP_REFERENCE) != 0 && (row.refuses == nullptr || row.refuses(queue, &call) == nullptr))
@@ -65,7 +65,7 @@ pick pick_best(const lockstep_backend& backend, const lockstep_queue* queue, con
 
 }  // namespace
 
-bool never_by_itself(const lockstep_variant& row) {
+bool only_by_name(const lockstep_variant& row) {
   return (row.flags & (LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY | LOCKSTEP_LESSON | LOCKSTEP_REFERENCE)) != 0;
 }
 
@@ -84,11 +84,11 @@ array_place place_of(const void* pointer) {
   return found;
 }
 
-whereabouts locate(const prepared_call& prepared, const void* src, const void* dst) {
-  whereabouts found;
+array_places locate(const prepared_call& prepared, const void* src, const void* dst) {
+  array_places found;
   found.src = place_of(src), found.dst = place_of(dst);
   if (prepared.offsets_bytes != 0) found.offsets = place_of(prepared.call.reduce.offsets);
-  // Results that are few do not make the trip a pageable one.
+  // A small dst in pageable memory does not slow down the copies.
   const bool sized = prepared.dst_span >= prepared.src_span / 8;
   found.pinned = found.on_device().owner == nullptr && found.src.kind == LOCKSTEP_PINNED &&
                  (found.dst.kind == LOCKSTEP_PINNED || !sized);
@@ -96,14 +96,14 @@ whereabouts locate(const prepared_call& prepared, const void* src, const void* d
 }
 
 bool can_reach(const choice& chosen, const array_place& place, const void* pointer) {
-  // The CPU backend cannot tell device memory from its own; the owner can.
+  // The CPU backend cannot recognize device memory, but its owner can.
   if (chosen.entry->is_cpu()) return place.kind != LOCKSTEP_DEVICE;
   if (place.owner == chosen.entry && place.kind == LOCKSTEP_DEVICE && place.device == chosen.device) return true;
   return chosen.backend->reachable(chosen.queue.get(), pointer) != 0;
 }
 
 choice select(lockstep_context* context, const settings& now, const prepared_call& prepared,
-              const lockstep_options& options, const whereabouts& data, const backend_entry* skip) {
+              const lockstep_options& options, const array_places& data, const backend_entry* skip) {
   const backend_name named =
       options.backend != nullptr ? parse_backend(options.backend, "options.backend") : now.backend;
   const std::string forced = options.variant != nullptr && std::string(options.variant) != "auto"
@@ -114,7 +114,8 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
   const array_place& device_data = data.on_device();
   backend_entry* const owner = device_data.owner;
   if (owner != nullptr && owner->get() == nullptr)
-    fail(LOCKSTEP_BACKEND_LOST, "the data is memory of {}, which is gone with it ({})", owner->name(), owner->reason());
+    fail(LOCKSTEP_BACKEND_LOST, "the data is memory of {}, which was lost with it ({})", owner->name(),
+         owner->reason());
   choice chosen;
   for (backend_entry* entry : backends()) {
     const auto passed_over = [&](const std::string& reason) {
@@ -127,7 +128,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       continue;
     }
     if (named.is_auto()) {
-      if (entry == skip) continue;  // its failure is already in the story
+      if (entry == skip) continue;  // its failure is already part of why
       if (backend == nullptr) {
         passed_over(entry->reason());
         continue;
@@ -137,16 +138,16 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
         passed_over("the data is memory of " + owner->name());
         continue;
       }
-      // Queued work and what a stream orders stays where it is.
+      // Asynchronous calls and calls on a stream stay on the device that owns the data.
       const bool stays = (options.flags & LOCKSTEP_DEVICE_DATA) != 0 ||
                          (owner != nullptr && ((options.flags & LOCKSTEP_ASYNC) != 0 || options.stream != nullptr ||
                                                !prepared.src_span_known));
       if (!last_resort && skip == nullptr && forced.empty() && !stays) {
-        if (chosen.compared.device != nullptr) chosen.why = why_not_others(chosen);  // of the module before
+        if (chosen.compared.device != nullptr) chosen.why = why_not_others(chosen);  // for the previous module
         const cost::place where = owner != nullptr ? cost::on_device : data.pinned ? cost::pinned : cost::pageable;
         chosen.compared = compare(context->calibrated(), prepared, *entry, where, now.threads);
         if (!chosen.compared.pays()) continue;
-        if (owner != nullptr) chosen.compared = {};  // what anybody expects
+        if (owner != nullptr) chosen.compared = {};  // a device running on its own data needs no reason
       }
     } else if (backend == nullptr) {
       fail(LOCKSTEP_NO_BACKEND, "{} cannot run any more: {}", entry->name(), entry->reason());
@@ -159,7 +160,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       const bool may_fall_back =
           named.is_auto() && !entry->is_cpu() && ((options.flags | now.flags) & LOCKSTEP_NO_FALLBACK) == 0;
       if (!may_fall_back || !recoverable(e.status)) throw;
-      chosen.why += (chosen.why.empty() ? "" : "; ") + e.text;  // which names the backend
+      chosen.why += (chosen.why.empty() ? "" : "; ") + e.text;  // the text names the backend
       chosen.compared = {};
       continue;
     }
@@ -173,7 +174,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       return chosen;
     }
     chosen.queue = {};
-    if (chosen.compared.device == entry) chosen.compared = {};  // it does not take the call at all
+    if (chosen.compared.device == entry) chosen.compared = {};  // its time does not matter, it cannot run the call
     passed_over(picked.why);
   }
   fail(LOCKSTEP_UNSUPPORTED, "{}: no backend takes this call ({}); lift the forced backend or variant",

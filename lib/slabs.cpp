@@ -1,6 +1,6 @@
-// slabs.cpp - see slabs.hpp. Every op is cut along its outermost axis: src of a
-// slab is one contiguous span, dst one block of rows. Reductions are not cut: only
-// their upload matters, and copy() is fast by itself.
+// slabs.cpp - see slabs.hpp. Every op is cut along its outermost axis: src of a slab is
+// one contiguous span, dst one block of rows. Reductions are not cut, because they only
+// upload, and copy() is fast for that.
 #include "slabs.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 struct cutter {
   const prepared_call& prepared;
   int64_t outer = 0;        // length of the axis that is cut
-  int64_t outer_bytes = 0;  // src bytes from one to the next
+  int64_t outer_bytes = 0;  // src bytes from one index of it to the next
   int64_t grain = 1;        // slabs start at multiples of it
   std::vector<lockstep_slab> slabs;
 
@@ -72,8 +72,8 @@ std::vector<lockstep_slab> cut_transpose(const prepared_call& p, size_t slab_byt
                     static_cast<size_t>((last - first) * d.rows * d.cols * bytes));
     });
   }
-  // A band of src's rows becomes a band of dst's columns: download rows of at
-  // least 1 KiB, or the copy engine crawls.
+  // A band of src's rows becomes a band of dst's columns. The copy engine is slow for
+  // rows of less than 1 KiB.
   cutter c{p, d.rows, d.src_ld * bytes, std::max<int64_t>(1024 / bytes, 1), {}};
   return c.over(slab_bytes, [&](int64_t first, int64_t last) {
     lockstep_slab& s = c.fresh();
@@ -99,7 +99,7 @@ std::vector<lockstep_slab> cut_permute(const prepared_call& p, size_t slab_bytes
   const int at = static_cast<int>(std::find(d.perm, d.perm + d.rank, 0) - d.perm);  // axis 0's place in dst
   int64_t before = 1, after = 1;
   for (int k = 0; k < d.rank; ++k) (k < at ? before : after) *= k == at ? 1 : d.shape[d.perm[k]];
-  // Only a dst in plain order has the block of rows that a slab downloads.
+  // Only if dst is packed is a slab's result one block of rows.
   int64_t packed = 1;
   for (int k = d.rank - 1; k >= 0; --k) {
     if (d.shape[d.perm[k]] > 1 && d.dst_strides[k] != packed) return {};
@@ -148,9 +148,9 @@ std::vector<lockstep_slab> cut_stencil(const prepared_call& p, size_t slab_bytes
                     static_cast<size_t>((last - first) * dst_outer * dst_inner * bytes));
     });
   }
-  // One array: a slab computes what it needs of its neighbours' rows too and drops
-  // the rows that its artificial edges have spoilt. WRAP reaches the other end of
-  // the array; and folding must not reach across a slab.
+  // A single array is cut with overlap: a slab also computes rows of its neighbours and
+  // drops those that its artificial edges made wrong. WRAP is not cut, because it needs
+  // the other end of the array; and folding must not reach across a slab.
   if (d.boundary == LOCKSTEP_BOUNDARY_WRAP) return {};
   const int64_t row_span = array_span - (d.shape[0] - 1) * d.src_strides[0];
   cutter c{p, dst_outer, d.src_strides[0] * bytes, std::max<int64_t>(d.rank == 1 ? 1024 : 1, 8 * halo), {}};

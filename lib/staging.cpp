@@ -1,6 +1,6 @@
-// staging.cpp - gives a backend reachable copies of pointers that it cannot use as
-// they are, and carries results back. The backend's copy() knows how to move
-// bytes well (pinned rings, several threads); this file only decides what moves.
+// staging.cpp - copies arrays that a backend cannot reach to its memory, and results back.
+// The backend's copy() knows how to copy fast (pinned rings, several threads); this file
+// only decides what to copy.
 #include <cstring>
 #include <exception>
 
@@ -12,7 +12,7 @@ namespace lockstep::lib {
 
 namespace {
 
-// A buffer in the chosen backend's reach, or nothing when the pointer already is.
+// A buffer that the chosen backend can reach; nothing when it can already reach the pointer.
 class staged {
  public:
   staged(const choice& chosen, const array_place& place, const void* pointer, size_t bytes)
@@ -47,7 +47,7 @@ struct mover {
   lockstep_queue* queue;
   backend_entry* entry;
 
-  mover(lockstep_context* context, const choice& chosen, const whereabouts& data)
+  mover(lockstep_context* context, const choice& chosen, const array_places& data)
       : backend(chosen.backend), queue(chosen.queue.get()), entry(chosen.entry) {
     const array_place& at = data.on_device();
     if (at.owner == nullptr || at.owner == chosen.entry) return;
@@ -65,8 +65,8 @@ struct mover {
   }
 };
 
-// A call that fails while copies are queued waits for them: they still read or
-// write the caller's memory.
+// A failed call waits for copies that are queued, because they still use the caller's
+// memory.
 struct copies_end {
   const choice& chosen;
   const bool staged;
@@ -77,19 +77,19 @@ struct copies_end {
   }
 };
 
-// Slabs of this size keep the copy engines busy (a quarter of a millisecond each)
-// and leave the pipeline's ends short: 4 MiB and 64 MiB lose 5 % on 1 GiB.
+// Large enough to keep the copy engines busy, small enough that the pipeline starts and
+// ends quickly: 4 MiB and 64 MiB lose 5 % on 1 GiB.
 constexpr size_t slab_bytes = size_t{16} << 20;
 
-// Whether the call can go slab by slab: both sides out of reach, and a row that
+// Whether the call can run slab by slab: src and dst are both out of reach, and the row
 // takes every part.
-std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& prepared, const whereabouts& data) {
+std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& prepared, const array_places& data) {
   if (chosen.backend->run_slabs == nullptr || data.on_device().owner != nullptr ||
       can_reach(chosen, data.src, prepared.call.src) || can_reach(chosen, data.dst, prepared.call.dst))
     return {};
   std::vector<lockstep_slab> slabs = cut(prepared, slab_bytes);
   for (const lockstep_slab& slab : slabs) {
-    lockstep_call asked = slab.call;  // has no addresses yet: NULL and NULL would look like one array in place
+    lockstep_call asked = slab.call;  // it has no addresses yet, and two NULLs would look like a call in place
     asked.src = prepared.call.src, asked.dst = prepared.call.dst;
     if (chosen.variant->refuses != nullptr && chosen.variant->refuses(chosen.queue.get(), &asked) != nullptr) return {};
   }
@@ -106,14 +106,14 @@ lockstep_status launch(const choice& chosen, const lockstep_call& call) {
   return status;
 }
 
-// Nothing to copy, and when the call returns it is done: the CPU on host memory. A short call wants no more than that.
-bool runs_as_it_stands(const choice& chosen, const whereabouts& data) {
+// The short way for the CPU on host memory: nothing to copy, and the call is done when it returns.
+bool runs_as_it_stands(const choice& chosen, const array_places& data) {
   return chosen.entry->is_cpu() && data.src.kind != LOCKSTEP_DEVICE && data.dst.kind != LOCKSTEP_DEVICE &&
          data.offsets.kind != LOCKSTEP_DEVICE;
 }
 }  // namespace
 
-void require_reach(const choice& chosen, const prepared_call& prepared, const whereabouts& data) {
+void require_reach(const choice& chosen, const prepared_call& prepared, const array_places& data) {
   const auto reach = [&](const char* name, const array_place& place, const void* pointer, size_t bytes) {
     if (bytes != 0 && !can_reach(chosen, place, pointer) && !LOCKSTEP_MUTANT("out_of_reach_and_used"))
       fail(LOCKSTEP_UNSUPPORTED, "{}: {} is {} memory, which {} cannot use; put all arrays where it can",
@@ -129,16 +129,16 @@ void require_reach(const choice& chosen, const prepared_call& prepared, const wh
 }
 
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
-                              const lockstep_options& options, const whereabouts& data, launch_story& story) {
+                              const lockstep_options& options, const array_places& data, launch_result& result) {
   if (!prepared.may_stage || prepared.side_count != 0) require_reach(chosen, prepared, data);
   if (runs_as_it_stands(chosen, data)) {
-    story.started = true;
+    result.started = true;
     return launch(chosen, prepared.call);
   }
   if (const auto slabs = slabs_of(chosen, prepared, data); !slabs.empty()) {
-    story.staged_bytes = prepared.src_span + prepared.dst_span;
+    result.staged_bytes = prepared.src_span + prepared.dst_span;
     context->settle(chosen.queue);
-    story.started = true;
+    result.started = true;
     return chosen.backend->run_slabs(chosen.queue.get(), chosen.variant, slabs.data(), slabs.size(), prepared.call.src,
                                      prepared.call.dst);
   }
@@ -152,7 +152,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   const staged dst(chosen, data.dst, call.dst, prepared.dst_span);
   const staged src(chosen, data.src, call.src, in_place ? 0 : prepared.src_span);
   const staged offsets(chosen, data.offsets, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);
-  story.staged_bytes = dst.bytes() + src.bytes() + offsets.bytes();
+  result.staged_bytes = dst.bytes() + src.bytes() + offsets.bytes();
   const bool any = dst.used() || src.used() || offsets.used();
   const bool async = (options.flags & LOCKSTEP_ASYNC) != 0 && !any;
 
@@ -168,7 +168,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
       move.copy(call.reduce.offsets, offsets.copy(), prepared.offsets_bytes);
       call.reduce.offsets = static_cast<const int64_t*>(offsets.copy());
     }
-    // Gaps between dst's rows, and results of empty sequences, belong to the caller.
+    // Gaps between dst's rows, and results of empty sequences, must stay unchanged.
     if (dst.used() && (in_place || !prepared.dst_dense) && !LOCKSTEP_MUTANT("staged_gaps_lost"))
       move.copy(call.dst, dst.copy(), prepared.dst_span);
     if (dst.used()) {
@@ -178,7 +178,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
     if (move.own) move.finish();
   }
 
-  story.started = !dst.used();
+  result.started = !dst.used();
   const lockstep_status launched = launch(chosen, call);
   if (async) {
     context->mark_pending(chosen.queue);
@@ -194,7 +194,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   if (dst.used()) {
     text = last_error();
     const mover move(context, chosen, data);
-    story.started = true;
+    result.started = true;
     move.copy(dst.copy(), prepared.call.dst, prepared.dst_span);
     move.finish();
     set_error(text.c_str());

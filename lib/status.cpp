@@ -13,7 +13,7 @@ void set_error(const char* text) noexcept {
   const size_t length = strnlen(text, sizeof error_text - 1);
   std::memmove(error_text, text, length);
   error_text[length] = '\0';
-  make_printable(error_text, length);  // what a module or a system library says, too
+  make_printable(error_text, length);  // the text may come from a module or a system library
 }
 void clear_error() noexcept { error_text[0] = '\0'; }
 const char* last_error() noexcept { return error_text; }

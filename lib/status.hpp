@@ -27,7 +27,7 @@ void set_error(const char* text) noexcept;  // copies; truncates when there is n
 void clear_error() noexcept;
 const char* last_error() noexcept;
 
-// Runs body, under the default arithmetic, and turns whatever it throws into a status and the last-error text.
+// Runs body under the default floating-point mode, and turns any exception into a status and the error text.
 template <class Body>
 lockstep_status guarded(Body&& body) noexcept {
   const default_float_environment environment(!LOCKSTEP_MUTANT("guard_without_arithmetic"));

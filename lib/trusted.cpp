@@ -1,6 +1,6 @@
-// trusted.cpp - see trusted.hpp. A truncated module dies by SIGBUS inside dlopen,
-// a bare name can be hijacked through LD_LIBRARY_PATH, and a folder that anybody
-// may write to is anybody's code: each is refused before dlopen sees the file.
+// trusted.cpp - see trusted.hpp. Checked before dlopen sees the file: a truncated module
+// would raise SIGBUS inside dlopen, a bare name could be redirected by LD_LIBRARY_PATH,
+// and in a folder that anyone may write to, anyone can place a module.
 #include "trusted.hpp"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 struct file {
   int fd = -1;
-  // (A pipe of that name must not make us wait for its writer.)
+  // Non-blocking: opening a pipe would wait for its writer.
   explicit file(const std::string& path) : fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~file() {
     if (fd >= 0) close(fd);
@@ -62,10 +62,10 @@ std::string broken_elf(const file& f, uint64_t size) {
 
 struct loaded_file {
   std::string path;
-  bool gone = false;  // deleted or replaced since: what stands at the path now is another file
+  bool gone = false;  // deleted or replaced since, so the path now names another file
 };
-// The file that holds this code, as the kernel knows it: what dladdr tells may be relative to a folder that the process
-// has left, and the same name there another file.
+// The file that holds this code, from the kernel's list of mappings. dladdr's path may be relative to a folder that the
+// process has left, and so name another file.
 loaded_file own_file(const void* own) {
   Dl_info info{};
   const bool known = dladdr(own, &info) != 0 && info.dli_fname != nullptr;
@@ -85,7 +85,7 @@ loaded_file own_file(const void* own) {
   return known && info.dli_fname[0] == '/' ? loaded_file{info.dli_fname} : loaded_file{};  // no /proc here
 }
 
-// Who may write the library, or replace it by writing to a folder above it.
+// The users who may write the library, or replace it by writing to a folder above it.
 struct writers {
   std::vector<uid_t> owners;
   std::vector<gid_t> groups;
@@ -94,7 +94,7 @@ const writers& writers_of_library() {
   static const writers known = [] {
     writers all;
     const loaded_file library = own_file(reinterpret_cast<const void*>(&writers_of_library));
-    if (library.path.empty() || library.gone) return all;  // its folders may be others' by now
+    if (library.path.empty() || library.gone) return all;  // its folders may have other owners by now
     for (fs::path at = library.path;; at = at.parent_path()) {
       struct stat s {};
       if (stat(at.c_str(), &s) != 0) return writers{};
@@ -111,8 +111,8 @@ bool among(const std::vector<T>& all, T one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-// Why a file or folder of this owner and mode is not trusted; "" when it is. A sticky folder lets only the owner of an
-// entry replace it, so as a folder above it is as good as the entry.
+// Why a file or folder with this owner and mode is not trusted; "" when it is. In a sticky folder only the owner of an
+// entry can replace it, so a sticky folder above a file is accepted.
 std::string untrusted(const struct stat& s, bool above) {
   const writers& library = writers_of_library();
   if (s.st_uid != 0 && s.st_uid != geteuid() && !among(library.owners, s.st_uid) &&
@@ -121,7 +121,7 @@ std::string untrusted(const struct stat& s, bool above) {
   if ((above || LOCKSTEP_MUTANT("sticky_folder_trusted")) && (s.st_mode & S_ISVTX) != 0) return "";
   if ((s.st_mode & S_IWOTH) != 0 && !LOCKSTEP_MUTANT("world_writable_module_trusted"))
     return "anybody may write to it (chmod o-w)";
-  // A group of one's own has one's own number, as Debian and others make them.
+  // Debian and others give each user a group of the same number, with no other members.
   const bool own_group = s.st_gid == getegid() && s.st_gid == geteuid();
   if ((s.st_mode & S_IWGRP) != 0 && s.st_gid != 0 && !own_group && !among(library.groups, s.st_gid) &&
       !LOCKSTEP_MUTANT("group_of_a_module_unseen"))
@@ -173,7 +173,7 @@ void* open_trusted(const std::string& path, std::string& why) {
     why = format_text("{} cannot be opened: {}", path, std::strerror(errno));
     return nullptr;
   }
-  // A FIFO, a device or a folder is no ELF file, and reading it may wait for ever.
+  // Reading a FIFO or a device may wait for ever.
   why = !S_ISREG(s.st_mode) ? "is no ELF file" : untrusted(path);
   if (S_ISREG(s.st_mode) && why.empty()) why = untrusted(s, false);
   if (S_ISREG(s.st_mode) && !why.empty()) why = "is not trusted: " + why;
@@ -182,7 +182,7 @@ void* open_trusted(const std::string& path, std::string& why) {
     why = path + " " + why;
     return nullptr;
   }
-  // By its name, which $ORIGIN in it and debuggers need; only who is trusted can have changed what the name means.
+  // Opened by name, because $ORIGIN and debuggers need it. Only trusted users can have changed the file behind it.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     why = format_text("{} cannot be loaded: {}", path, dlerror());

@@ -1,5 +1,5 @@
-// tune.cpp - a plan's row by measuring: the rows that auto may take are timed in turns, on memory of the library's own
-// and on the plan's queue, and the fastest is remembered (tuning.cpp).
+// tune.cpp - chooses a plan's row by measuring: the rows that auto may take are timed in alternation, on memory of the
+// library and on the plan's queue, and the fastest is remembered (remembered.cpp).
 #include <algorithm>
 #include <chrono>
 
@@ -15,7 +15,7 @@ double us_since(clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(clock::now() - begin).count();
 }
 
-// Memory where the backend computes, given back at the end.
+// Memory that the backend can reach, released by the destructor.
 class own_memory {
  public:
   own_memory(const choice& chosen, size_t bytes) : chosen_(chosen), bytes_(bytes) {
@@ -46,8 +46,8 @@ class own_memory {
   void* data_ = nullptr;
 };
 
-// Ordinary values: floats of 2^-15 to 2, wide integers below 2^16, so that no sum overflows and nothing is denormal;
-// any bits where they are only moved.
+// Fills with ordinary values: floats from 2^-15 to 2 and wide integers below 2^16, so that no sum overflows and nothing
+// is denormal; any bits for ops that only move elements.
 void fill(const own_memory& memory, size_t bytes, lockstep_dtype dtype) {
   const size_t width = 8 * lockstep_dtype_bytes(dtype);
   const char kind = lockstep_dtype_kind(dtype);
@@ -73,21 +73,21 @@ void fill(const own_memory& memory, size_t bytes, lockstep_dtype dtype) {
 struct candidate {
   const lockstep_variant* row;
   std::vector<double> us;
-  bool hopeless = false;  // three times as long as another: not timed again
-  // The lower quartile: what the row does when nobody is in the way.
+  bool hopeless = false;  // takes three times as long as another row, so it is not timed again
+  // The lower quartile, which other load on the machine disturbs least.
   double time() {
     std::sort(us.begin(), us.end());
     return us[us.size() / 4];
   }
 };
 
-// Some times of a row, one after the other.
+// Adds a few times of a row.
 void add_times(const choice& chosen, const lockstep_call& call, candidate& c) {
   constexpr int32_t samples = 3;
   double ms[samples];
   lockstep_status s = LOCKSTEP_EMPTY;
   if (chosen.backend->measure != nullptr) s = chosen.backend->measure(chosen.queue.get(), c.row, &call, 0, samples, ms);
-  if (s == LOCKSTEP_EMPTY || s == LOCKSTEP_OVERFLOW)  // which end a call of measure, not the call itself
+  if (s == LOCKSTEP_EMPTY || s == LOCKSTEP_OVERFLOW)  // measure stops at these, so time launches here
     for (double& one : ms) {
       const auto begin = clock::now();
       s = c.row->launch(chosen.queue.get(), &call);
@@ -109,10 +109,10 @@ const lockstep_variant* row_named(const choice& chosen, lockstep_op op, const st
 }
 
 bool may_take(const choice& chosen, const lockstep_call& call, const lockstep_variant& row) {
-  return !never_by_itself(row) && (row.refuses == nullptr || row.refuses(chosen.queue.get(), &call) == nullptr);
+  return !only_by_name(row) && (row.refuses == nullptr || row.refuses(chosen.queue.get(), &call) == nullptr);
 }
 
-// The times of all rows that auto may take for the call, best's first; fewer than two where there is no choice.
+// The times of all rows that auto may take for the call, best's first; fewer than two if there is no choice.
 std::vector<candidate> measured(const choice& chosen, prepared_call own, const lockstep_variant* best,
                                 lockstep_dtype dtype) {
   lockstep_call& call = own.call;
@@ -142,7 +142,7 @@ std::vector<candidate> measured(const choice& chosen, prepared_call own, const l
         s != LOCKSTEP_OK)
       fail_backend(s, *chosen.entry);
 
-  // In turns, so that a slow second of the machine meets every row.
+  // In alternation, so that a slow moment of the machine affects every row.
   constexpr int rounds = 5;
   constexpr double enough_us = 200e3;
   const auto begin = clock::now();
@@ -163,7 +163,7 @@ tuned_key key_of(lockstep_context& context, const settings& now, const choice& c
                         now.cpu_isa.empty() ? "best" : now.cpu_isa);
   const bool in_place = prepared.call.src == prepared.call.dst;
   const op_row& op = row_of(prepared.call.op);
-  return {LOCKSTEP_VERSION, chosen.entry->name(), context.tuned().device_text(*chosen.entry, chosen.device), setup,
+  return {LOCKSTEP_VERSION, chosen.entry->name(), context.remembered().device_text(*chosen.entry, chosen.device), setup,
           format_text("{} {}{}", op.name, op.classify(prepared).text, in_place ? " in place" : "")};
 }
 
@@ -175,11 +175,11 @@ std::string times_text(const tuned_choice& c) {
   return format_text("{} {:.3g} us, {} {:.3g}", c.row, c.us, c.beside, c.beside_us);
 }
 
-// The row that was remembered, where it can take the call; chosen.why says where it cannot.
+// The remembered row; if it cannot take the call, nullptr, and chosen.why says so.
 const lockstep_variant* remembered(choice& chosen, const lockstep_call& call, const tuned_choice& known) {
   const lockstep_variant* row = row_named(chosen, call.op, known.row);
   const bool keeps_order =
-      row != nullptr && (!never_by_itself(*row) || LOCKSTEP_MUTANT("tuned_row_of_another_order_taken"));
+      row != nullptr && (!only_by_name(*row) || LOCKSTEP_MUTANT("tuned_row_of_another_order_taken"));
   const char* refusal = keeps_order && row->refuses != nullptr && !LOCKSTEP_MUTANT("tuned_row_that_refuses_taken")
                             ? row->refuses(chosen.queue.get(), &call)
                             : nullptr;
@@ -199,7 +199,7 @@ const lockstep_variant* tuned_row(lockstep_context& context, const settings& now
                                   const prepared_call& prepared, const lockstep_options& options,
                                   const lockstep_variant* best) {
   const bool wanted = (options.flags & (LOCKSTEP_TUNE | LOCKSTEP_RETUNE)) != 0;
-  if (!wanted && !context.tuned().any()) return best;
+  if (!wanted && !context.remembered().any()) return best;
   const auto untuned = [&](const char* why) {
     if (wanted) tell(chosen, prepared.call, format_text("not tuned: {}", why));
     return best;
@@ -209,24 +209,24 @@ const lockstep_variant* tuned_row(lockstep_context& context, const settings& now
   if (classify == nullptr) return untuned("this op has no classes of calls");
   const tuned_key key = key_of(context, now, chosen, prepared);
   if ((options.flags & LOCKSTEP_RETUNE) == 0)
-    if (const auto known = context.tuned().find(key))
+    if (const auto known = context.remembered().find(key))
       if (const lockstep_variant* row = remembered(chosen, prepared.call, *known)) return row;
   if (!wanted) return best;
-  if (never_by_itself(*best)) return untuned("no row but a reference takes the call");
+  if (only_by_name(*best)) return untuned("no row but a reference takes the call");
 
   prepared_call own = prepared;
   if (own.offsets_bytes != 0) {
     if (place_of(own.call.reduce.offsets).kind == LOCKSTEP_DEVICE)
       fail(LOCKSTEP_UNSUPPORTED,
            "LOCKSTEP_TUNE cannot read offsets in device memory, so it does not know how long src is; give offsets in "
-           "host memory, or leave the flag away");
+           "host memory, or omit the flag");
     read_offsets(own);
   }
   context.settle(chosen.queue);
   std::vector<candidate> rows = measured(chosen, std::move(own), best, classify(prepared).dtype);
   if (rows.size() == 1 && rows[0].us.empty()) return untuned("no other row takes the call");
   const auto faster = [](candidate& a, candidate& b) { return a.time() < b.time(); };
-  // auto's own choice stays where another is not clearly faster: times wander by a few per cent.
+  // Times vary by a few per cent, so another row must be clearly faster to replace auto's choice.
   constexpr double clearly = 0.97;
   const auto first = std::min_element(rows.begin(), rows.end(), faster);
   candidate& winner = first->time() < clearly * rows[0].time() ? *first : rows[0];
@@ -235,7 +235,7 @@ const lockstep_variant* tuned_row(lockstep_context& context, const settings& now
     const auto next = std::min_element(rows.begin() + 1, rows.end(), faster);
     if (next != rows.end()) choice.beside = next->row->name, choice.beside_us = next->time();
   }
-  const std::string trouble = context.tuned().keep(key, choice);
+  const std::string trouble = context.remembered().keep(key, choice);
   tell(chosen, prepared.call,
        format_text("tuned now: {}{}", times_text(choice),
                    trouble.empty() ? "" : format_text(" (not written down: {})", trouble)));

@@ -1,5 +1,5 @@
 // calibrate.cpp - lockstep calibrate: times typical calls on this machine's CPU and
-// devices and writes them where the library looks for them (lib/calibration.cpp).
+// devices and writes the times to the file that the library reads (lib/calibration.cpp).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -18,16 +18,16 @@ namespace {
 namespace cost = lib::cost;
 using bench::call_memory;
 
-// The case that stands for a kind of work, about so many bytes moved.
+// The case that represents a kind of work and moves about that many bytes.
 cases::test_case typical(cost::work what, double bytes) {
-  // Of three kinds by their elements the first stands for the work.
+  // If there are three kinds by element size, the first gives the shape.
   constexpr int element_bytes[] = {4, 2, 8};
   const cost::work of_three[] = {cost::transpose, cost::thin, cost::flat, cost::narrow, cost::permute, cost::swap};
   const auto first =
       std::find_if(std::begin(of_three), std::end(of_three), [&](int w) { return w <= what && what < w + 3; });
   const int kind = first != std::end(of_three) ? what - *first : 0, b = element_bytes[kind];
   const auto n = static_cast<int64_t>(bytes / 2 / b);  // elements in and as many out
-  // Powers of two cost caches more than their neighbours do.
+  // Not powers of two, which are slower in caches than other sizes.
   const auto side = [](int64_t elements, double power) {
     const auto s = std::max<int64_t>(1, static_cast<int64_t>(std::pow(static_cast<double>(elements), 1 / power)));
     return (s & (s - 1)) == 0 ? s - s / 16 : s;
@@ -94,7 +94,7 @@ std::vector<std::string> devices() {
   return names;
 }
 
-// A call this long says what a longer one takes.
+// From a call this long the time of longer calls can be computed.
 constexpr double long_us = 50e3;
 
 class calibrator {
@@ -150,7 +150,7 @@ class calibrator {
   void add_line(const context& c, call_memory& memory, const std::string& backend, const std::string& which,
                 cost::work what, bool is_away = false) {
     text_ += format_text("time {} {} {}", backend, which, cost::work_names[what]);
-    // Offsets that lie on a device are beyond the CPU; rows of as many elements make the same trips.
+    // The CPU cannot read offsets in device memory; rows of as many elements need the same copies.
     if (is_away && what == cost::segments) what = cost::short_rows;
     const double most = std::min(largest_, cost::sizes.back());
     memory.prepare(typical(what, *std::prev(std::upper_bound(cost::sizes.begin(), cost::sizes.end(), most))));
@@ -161,11 +161,11 @@ class calibrator {
         std::vector<double> ms;
         std::string ran;
         bench::time_calls(c, t, memory, lockstep_options_defaults(), seconds_, ms, ran);
-        // The lower quartile: what the machine does when nobody is in the way.
+        // The lower quartile, which other load on the machine disturbs least.
         std::sort(ms.begin(), ms.end());
         us = ms[ms.size() / 4] * 1e3;
       } else {
-        us = std::min(us * 4, 1e9);  // at the rate of the size before; longer is not believed
+        us = std::min(us * 4, 1e9);  // the rate of the size before, at most 1000 s
       }
       text_ += format_text(" {:.4g}", us);
     }
@@ -178,7 +178,7 @@ class calibrator {
   std::vector<int> threads_;
 };
 
-// The library's answer with LOCKSTEP_CALIBRATION as it stands.
+// The library's answer with the current LOCKSTEP_CALIBRATION.
 lockstep_model_info model_in_force(const context& c) {
   lockstep_model_info info{};
   info.size = sizeof info;
@@ -207,7 +207,7 @@ void calibrate_command(command root, action& chosen) {
       .type_name("FILE");
   command
       .add("--largest", s->largest,
-           "bytes that the largest call may move; beyond, its rate is taken for granted (default: 1 GiB)")
+           "bytes that the largest call may move; larger calls are assumed to have its rate (default: 1 GiB)")
       .type_name("BYTES")
       .between(cost::sizes.front(), cost::sizes.back());
   command.add("--seconds", s->seconds, "time that one measurement may take").between(0.0, 60.0);

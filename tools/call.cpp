@@ -101,7 +101,7 @@ call permute(const request& what, const array& in) {
 
 lockstep_dtype result_of(const request& what, lockstep_reduction reduction, lockstep_dtype dtype) {
   const lockstep_dtype standard = lockstep_default_result(reduction, dtype);
-  if (what.result == "f16") return LOCKSTEP_F16;  // the library refuses what does not fit
+  if (what.result == "f16") return LOCKSTEP_F16;  // the library refuses it if it does not fit
   if (what.result == "bf16") return LOCKSTEP_BF16;
   return what.result == "default" ? standard : what.result == "f32" ? LOCKSTEP_F32 : LOCKSTEP_F64;
 }
@@ -222,7 +222,7 @@ call shuffle(const request& what, const array& in) {
   return c;
 }
 
-// Along an axis; of the whole array, in C order, where none is named.
+// Along an axis, or over the whole array in C order if no axis is named.
 call scan(const request& what, const array& in) {
   const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
   const std::vector<int64_t>& shape = in.header.shape;

@@ -39,14 +39,14 @@ struct call {
   std::function<lockstep_status(lockstep_context*, const lockstep_options*, lockstep_plan**)> plan;
 };
 
-// Throws usage_error for what the array cannot be asked. in is in C order, except
-// for permute, which takes either.
+// Throws usage_error if the options do not fit the array. in is in C order; permute takes
+// Fortran order too.
 call make_call(const request& what, const array& in);
 
-// What op computes with: for a stencil small integers (a picture, say) as f4, which holds each of them; others as they
-// are.
+// The array that op computes with: a stencil gets small integers (a picture, say) as f4, which holds them exactly;
+// other arrays are unchanged.
 array widened(lockstep_op op, const array& in);
-// A copy of in in C order (through lockstep_permute), or in itself.
+// `in` itself if it is in C order, else a copy in C order (made by lockstep_permute).
 array in_c_order(lockstep_context* context, const array& in);
 
 // The dtype of an element type; bf16 as "|V2", or any 2-byte integer with the flag.

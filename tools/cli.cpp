@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "legend.hpp"
+#include "retired.hpp"
 
 namespace lockstep::tool {
 
@@ -28,7 +29,7 @@ void add_place(command to, place& where) {
          "auto, cpu, cuda or a device of one, cuda:1 (default: LOCKSTEP_BACKEND, else auto)")
       .type_name("NAME");
   to.add("--variant", where.variant,
-         "force a variant by name; see lockstep info (default: the best that takes the call)")
+         "force a variant by name; see lockstep info (default: the best that accepts the call)")
       .type_name("NAME");
   to.add("--threads", where.threads,
          "CPU threads, 0 for the default (LOCKSTEP_NUM_THREADS, else all this process may use)")
@@ -63,7 +64,7 @@ context::context(const place& where) {
   options.threads = where.threads;
   const lockstep_status status = lockstep_context_create(&options, &context_);
   if (status == LOCKSTEP_NO_BACKEND) {
-    // A name that nobody knows is a mistake on the command line; one that cannot run here is not.
+    // An unknown name is a mistake on the command line; a backend that cannot run here is not.
     const std::string why = lockstep_last_error();
     if (!where.backend.empty() && !is_known(where.backend)) throw usage_error(why);
     throw failure(why);
@@ -107,6 +108,9 @@ void require_variant(const std::string& name, const std::vector<std::string>& ba
           known += (known.empty() ? "" : ", ") + std::string(row.name);
       }
   }
+  for (const lockstep_op op : ops)
+    if (const char* successor = lib::successor_of(op, name))
+      refuse("--variant {}: {} no longer has this variant; use {}", name, lockstep_op_name(op), successor);
   refuse("--variant {}: no such variant on {}; there are auto, {}", name, joined(backends, " or "), known);
 }
 
@@ -117,7 +121,7 @@ std::vector<std::string> op_names() {
 }
 
 std::string case_names_help() {
-  std::string text = "Names of cases; what begins with / may be added to one:\n";
+  std::string text = "Names of cases; entries that start with / may be added to a name:\n";
   for (const cases::legend_line& line : cases::legend())
     text += format_text("  {:<42} {}\n", line.written, line.meaning);
   return text;

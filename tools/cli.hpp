@@ -1,5 +1,5 @@
-// cli.hpp - what every subcommand shares: how it is added, how it fails, where it
-// runs, how it prints.
+// cli.hpp - shared by all subcommands: how they are added, fail, choose where to run,
+// and print.
 #pragma once
 
 #include <lockstep/lockstep.h>
@@ -24,7 +24,7 @@ struct failure : std::runtime_error {
 struct usage_error : std::runtime_error {
   using runtime_error::runtime_error;
 };
-// The reader of stdout has gone: nothing to say and nobody to say it to.
+// The reader of stdout has closed it, so the program ends silently.
 struct broken_pipe {};
 
 template <class... Args>
@@ -35,11 +35,11 @@ template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
   throw usage_error(vformat_text(text, fmt::make_format_args(args...)));
 }
-// Throws what lockstep_last_error says unless status is LOCKSTEP_OK.
+// Throws lockstep_last_error() unless status is LOCKSTEP_OK.
 void check(lockstep_status status);
 
-// A subcommand adds itself to the program and, when it is the one called, leaves
-// in `chosen` what to do; its result is the exit code.
+// A subcommand adds itself to the program. If it is the one called, it sets `chosen` to
+// its action, whose result is the exit code.
 using action = std::function<int()>;
 void info_command(command root, action& chosen);
 void run_command(command root, action& chosen);
@@ -75,17 +75,17 @@ class context {
 };
 
 std::vector<std::string> usable_backends();
-// What --backend names, as tools compare it: every usable one for "auto", "all" and nothing at all; the CPU's one
-// device is the CPU. Throws what a context bound to it throws.
+// The backends that --backend names: all usable ones for "auto", "all" or no name; "cpu:0" is "cpu". Throws what
+// creating a context for it throws.
 std::vector<std::string> named_backends(const std::vector<std::string>& names, const place& where);
-// Refuses a variant that none of the backends has for any of the ops, naming those there are.
+// Refuses a variant that none of the backends has for any of the ops; the error lists the known ones.
 void require_variant(const std::string& name, const std::vector<std::string>& backends,
                      const std::vector<lockstep_op>& ops);
 std::vector<std::string> op_names();
-// How the names of cases are written, a line each, for help.
+// The syntax of case names for help, one line for each part.
 std::string case_names_help();
 
-// To stdout, every error noticed at once.
+// Prints to stdout; any error is reported immediately.
 void put(const std::string& text);
 template <class... Args>
 void print(fmt::format_string<Args...> text, Args&&... args) {
@@ -97,8 +97,8 @@ void print_error(fmt::format_string<Args...> text, Args&&... args) {
 }
 void flush();
 
-// "bold", "green" ... as escape sequences, or nothing where stdout is no terminal,
-// TERM is dumb or NO_COLOR is set.
+// "bold", "green" ... as escape sequences; "" if stdout is not a terminal, TERM is dumb or
+// NO_COLOR is set.
 struct style {
   const char *bold, *dim, *good, *bad, *off;
 };

@@ -97,7 +97,7 @@ std::vector<option> command::options() const {
 }
 
 namespace {
-// CLI11 says of an unknown command that one is required: the stray word says more.
+// For an unknown command CLI11 says only that one is required, so the error names the word.
 std::string story_of(const CLI::ParseError& error, const CLI::App& root) {
   const CLI::App* at = &root;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().front();

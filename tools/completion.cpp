@@ -1,5 +1,5 @@
-// completion.cpp - lockstep completion SHELL: written from the program's own
-// options, so that it is never out of date.
+// completion.cpp - lockstep completion SHELL: made from the program's own options, so
+// that it is always up to date.
 #include <array>
 #include <vector>
 
@@ -12,7 +12,7 @@ struct flag {
   std::vector<std::string> names;  // "-o", "--output"
   std::string help;
   bool takes_value;
-  std::string values;  // words between spaces, where only these will do
+  std::string values;  // the only allowed words, separated by spaces; "" for any
 };
 
 std::string values_of(const option& option) {

@@ -1,6 +1,6 @@
-// demo.cpp - lockstep demo: the four families on real input, on every backend
-// there is. Each result is compared with the CPU's plain loops bit for bit before
-// its time is taken; each time stands beside the memory limit of the same run.
+// demo.cpp - lockstep demo: the four families on real input, on every usable backend.
+// Each result is compared bit for bit with the CPU's plain loops before it is timed, and
+// each time is shown with the memory limit of the same run.
 #include "demo.hpp"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ demo_row run_on(lockstep_context* context, limits& known, const std::string& bac
   }
   row.meaning = one.meaning(c, result.data);
   row.time = measure(context, backend, c, one, writable(result), samples);
-  // What is written counts: a copy is the limit where it is a fair part.
+  // The limit is a copy if much is written, else a read.
   const bool reads = c.result.data_bytes() * 8 < one.src.header.data_bytes();
   const auto kind = reads ? LOCKSTEP_LIMIT_READ : LOCKSTEP_LIMIT_COPY;
   const double limit = known.seconds(backend, kind, static_cast<size_t>(row.bytes), 0) * one.what.sweeps;
@@ -153,8 +153,8 @@ ordered_json json_of(const demo_case& one, const demo_row& row) {
           {"meaning", row.meaning}};
 }
 
-// The pictures of the README: as it is, on its side, and its edges. At 480 pixels
-// edges of the full size would average out: the filter runs on the small picture.
+// The pictures of the README: unchanged, transposed, and its edges. The edge filter runs on
+// the picture of 480 pixels, because edges of the full size would average out.
 void write_pictures(lockstep_context* context, const std::string& folder, const demo_case& one, const array& result) {
   if (one.what.op == LOCKSTEP_TRANSPOSE) {
     write_picture(folder + "/picture.png", thinned(as_picture(one.src, 0, 255), 480));
@@ -169,7 +169,7 @@ void write_pictures(lockstep_context* context, const std::string& folder, const 
 
 int demo(const demo_options& o) {
   const bool piped = take_stdout({{"--json", o.json}});
-  if (!o.pictures.empty() && !std::filesystem::is_directory(o.pictures))  // before minutes are spent
+  if (!o.pictures.empty() && !std::filesystem::is_directory(o.pictures))  // checked before minutes of work
     fail("--pictures: there is no folder {}; make it first", o.pictures);
   const context context(o.where);
   const style s = stdout_style();
@@ -179,7 +179,7 @@ int demo(const demo_options& o) {
     in = find_real_input(o.paths);
   }
   if (!piped) show_inputs(in, s);
-  // Others at work take turns with our threads: then neither time nor limit is the machine's.
+  // On a busy machine neither times nor limits are reliable.
   if (double load = 0;
       getloadavg(&load, 1) == 1 && load > static_cast<double>(std::thread::hardware_concurrency()) && !piped)
     print("{}this machine is busy (load {:.1f}): do not trust the times below{}\n\n", s.bad, load, s.off);
@@ -237,15 +237,15 @@ int demo(const demo_options& o) {
 void demo_command(command root, action& chosen) {
   auto o = std::make_shared<demo_options>();
   auto command = root.add_command(
-      "demo", "The four families on real input, on every backend there is: bits, time, fraction of the limit");
+      "demo", "Run the four families on real input, on every backend: bits, time, fraction of the limit");
   command.add("--picture", o->paths.picture, "another picture (PNG, JPEG, PGM, PPM)").type_name("FILE");
   command.add("--signal", o->paths.signal, "another signal (WAV, .npy of f4)").type_name("FILE");
   command.add("--table", o->paths.table, "another table (GTX, numbers, .npy of f4)").type_name("FILE");
   command.add("--text", o->paths.text, "another text").type_name("FILE");
-  command.add("--pictures", o->pictures, "write what became of the picture here, as PNG").type_name("FOLDER");
+  command.add("--pictures", o->pictures, "write the resulting pictures to this folder, as PNG").type_name("FOLDER");
   command.add("--quick", o->quick, "3 samples in place of 15");
   command.add_json(o->json, "the results for programs");
-  command.add("--backend", o->where.backend, "this one alone (default: every usable one)").type_name("NAME");
+  command.add("--backend", o->where.backend, "only this one (default: every usable one)").type_name("NAME");
   command.add("--threads", o->where.threads, "CPU threads, 0 for the default").type_name("N").between(0, 4096);
   command.add("--isa", o->where.isa, "CPU instruction set").type_name("NAME");
   command.when_called([&chosen, o] { chosen = [o] { return demo(*o); }; });

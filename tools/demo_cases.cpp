@@ -44,7 +44,7 @@ request filtered(int rank, int radius, std::vector<double> coefficients, const c
 
 std::string nothing(const call&, const char*) { return ""; }
 
-// Shuffles want whole warps.
+// Shuffles need whole warps.
 array whole_warps(array a) {
   a.header.shape[0] -= a.header.shape[0] % 32;
   return a;
@@ -82,7 +82,7 @@ std::vector<demo_case> demo_cases(const real_input& in) {
                {-2 * 205.0 / 72, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560},
                "symmetric"),
       nothing);
-  // Each weight a ninth part or less: a moving average, three times over.
+  // Each weight is at most a ninth: a moving average, applied three times.
   request smooth = filtered(1, 4, {0.2, 0.16, 0.12, 0.08, 0.04}, "symmetric");
   smooth.sweeps = 3;
   add("stencil", "signal without hiss", in.signal, smooth, nothing);
@@ -99,7 +99,7 @@ std::vector<demo_case> demo_cases(const real_input& in) {
       });
   add("reduce", "sum of each table row", in.table, reduced("sum", -1), nothing);
   add("reduce", "sum of each picture column", in.picture, reduced("sum", 0), nothing);
-  // Segments are lines: their offsets travel as a second array.
+  // Segments are lines; their offsets are a second array.
   request lines = reduced("sum", {});
   lines.segments = std::make_shared<array>(in.lines);
   add("reduce", "sum of each text line", in.text, lines,

@@ -27,8 +27,8 @@ struct descriptor {
   }
 };
 
-// Interrupted, the program takes its unfinished files with it. One output is open
-// at a time; unlink is safe in a signal handler.
+// Removes the unfinished output file if the program is interrupted. Only one output is open
+// at a time, and unlink is safe in a signal handler.
 char unfinished[4096];
 void remove_unfinished(int signal) {
   if (unfinished[0] != '\0') unlink(unfinished);
@@ -138,7 +138,7 @@ array make_array(std::string descr, std::vector<int64_t> shape) {
   array a;
   a.header = {std::move(descr), false, std::move(shape), 0};
   const size_t bytes = a.header.data_bytes();
-  // calloc: large arrays are fresh pages that nobody has to clear.
+  // calloc, because the kernel gives large arrays as pages that are already zero.
   auto* memory = static_cast<char*>(std::calloc(bytes + 256, 1));
   if (memory == nullptr) fail("no memory for an array of {}", bytes_text(static_cast<double>(bytes)));
   const size_t shift = 256 - reinterpret_cast<uintptr_t>(memory) % 256;
@@ -162,7 +162,7 @@ array read_npy(const std::string& path) {
          there < a.header.data_bytes() ? "is truncated" : "goes on behind its data", shape_text(a.header.shape),
          a.header.descr, a.header.data_bytes(), there);
   a.data = bytes.data() + a.header.data_offset;
-  // Writers pad the header so that this does not happen; where one did not, copy.
+  // Writers pad the header so that the data is aligned; if it is not, copy.
   if (reinterpret_cast<uintptr_t>(a.data) % std::min<size_t>(a.header.element_bytes(), 16) != 0) {
     array copy = make_array(a.header.descr, a.header.shape);
     copy.header.fortran = a.header.fortran;
@@ -189,7 +189,7 @@ output_npy::output_npy(const std::string& path, npy::header header) : path_(path
   descriptor file{-1};
   temporary_ = make_temporary(path_, file.fd);
   try {
-    // Space is taken now: a full disk is an error here and not a SIGBUS later.
+    // Allocates the space now, so that a full disk is an error here and not a SIGBUS later.
     if (const int code = posix_fallocate(file.fd, 0, static_cast<off_t>(file_bytes_)); code != 0)
       fail("cannot write {} of output to {}: {}", bytes_text(static_cast<double>(file_bytes_)), path_,
            std::strerror(code));

@@ -1,5 +1,5 @@
-// file.hpp - arrays in files: inputs mapped, outputs written beside their name
-// and renamed, so that a failure leaves what was there before.
+// file.hpp - arrays in files. Inputs are mapped. Outputs are written to a temporary file
+// and renamed, so that a failure leaves the old file unchanged.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace lockstep::tool {
 
-// The bytes of a file: a private read-only mapping, or memory where the file
-// cannot be mapped (a pipe, "-" for stdin).
+// The bytes of a file: a private read-only mapping, or memory if the file cannot be
+// mapped (a pipe, "-" for stdin).
 class input_file {
  public:
   explicit input_file(const std::string& path);
@@ -34,8 +34,8 @@ class input_file {
   std::vector<char> memory_;
 };
 
-// An array: its type and shape, and either a file or memory behind it. F order is
-// turned into C order by the reader who cannot use it as it is.
+// An array: its type and shape, and its data in a file or in memory. The data may be in
+// Fortran order; code that needs C order converts it.
 struct array {
   npy::header header;
   const char* data = nullptr;
@@ -47,9 +47,9 @@ array read_npy(const std::string& path);
 array make_array(std::string descr, std::vector<int64_t> shape);
 inline char* writable(array& a) { return a.memory.get(); }
 
-// A .npy file in the making. data() is where the elements go: a shared mapping of
-// a temporary file beside path, so that results need no second copy; or memory,
-// when path is "-" (stdout) or no regular file (a pipe, /dev/null).
+// A .npy file being written. data() is the memory for the elements: a shared mapping of a
+// temporary file next to path, so that results need no second copy; or plain memory if path
+// is "-" (stdout) or not a regular file (a pipe, /dev/null).
 class output_npy {
  public:
   output_npy(const std::string& path, npy::header header);
@@ -69,8 +69,8 @@ class output_npy {
   std::vector<char> memory_;
 };
 
-// Before anything is measured: what cannot be written must not be found out after ten minutes. Each is an option and
-// its file, "-" for stdout; true where one of them takes stdout, which then gets nothing else. Two of them are refused.
+// Checks that output files can be written, before minutes of measuring. Each entry is an option and its file, "-" for
+// stdout. Returns whether one of them uses stdout, which then gets nothing else; two such options are refused.
 bool take_stdout(std::initializer_list<std::pair<const char*, const std::string&>> outputs);
 // Writes a small file (a picture) through a temporary one; "-" is stdout.
 void write_file(const std::string& path, std::string_view bytes);

@@ -1,4 +1,4 @@
-// import.hpp - what import and export do, for demo too.
+// import.hpp - the functions of import and export, used by demo too.
 #pragma once
 
 #include "real_input/formats.hpp"
@@ -9,7 +9,7 @@ namespace lockstep::tool {
 array import_file(const std::string& path, const std::string& as);
 // f4 from low (black) to high (white) as u1; u1 as it is.
 array as_picture(const array& a, double low, double high);
-// A u1 picture shrunk to width pixels; 0 or a picture that is narrower: as it is.
+// A u1 picture shrunk to width pixels; unchanged if width is 0 or the picture is narrower.
 array thinned(const array& picture, int64_t width);
 
 }  // namespace lockstep::tool

@@ -1,4 +1,4 @@
-// info.cpp - lockstep info: what there is on this machine and why the rest is not.
+// info.cpp - lockstep info: what this machine has, and why the rest is missing.
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ ordered_json cache_sizes() {
   return caches;
 }
 
-// What auto chooses by.
+// The cost model of auto.
 ordered_json model() {
   const context c;
   lockstep_model_info now{};
@@ -65,7 +65,7 @@ ordered_json model() {
   return {{"source", now.source}, {"path", now.path}, {"reason", now.reason}};
 }
 
-// Rows that were chosen by measuring.
+// Variants chosen by measuring.
 ordered_json tuning() {
   const context c;
   lockstep_tuning_info now{};

@@ -1,5 +1,5 @@
-// limits.hpp - times as median and spread, and the memory limits that they are a
-// fraction of, measured in the same run on the same backend and threads.
+// limits.hpp - times as median and spread, and the memory limits to compare them with,
+// measured in the same run on the same backend and threads.
 #pragma once
 
 #include <map>
@@ -18,15 +18,15 @@ struct timing {
 };
 timing timing_of(std::vector<double> samples_ms);
 
-// Times plan on src and dst, both in the backend's reach for device time.
+// Times plan on src and dst, which the backend can reach, so that this is device time.
 timing time_plan(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int samples);
 
 class limits {
  public:
   limits(lockstep_context* context, int samples) : context_(context), samples_(samples) {}
-  // Seconds that the fastest known copy (or read) of so many bytes takes; a copy
-  // of n bytes reads n / 2 and writes n / 2. Measured once a size. 0 where the
-  // backend cannot measure it.
+  // The seconds of the fastest known copy (or read) of that many bytes; a copy of n bytes
+  // reads n / 2 and writes n / 2. Measured once for each size. 0 if the backend cannot
+  // measure it.
   double seconds(const std::string& backend, lockstep_limit limit, size_t bytes, uint32_t flags);
 
  private:

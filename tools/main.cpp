@@ -1,5 +1,5 @@
-// main.cpp - the lockstep program: picks a subcommand, turns what it throws into
-// one line on stderr and an exit code.
+// main.cpp - the lockstep program: runs a subcommand and turns an exception into one line
+// on stderr and an exit code.
 #include <csignal>
 #include <exception>
 #include <new>
@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   using namespace lockstep::tool;
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is EPIPE, noticed where it is written
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe then fails with EPIPE, which is handled
 
   program program(
       "lockstep", "Memory-bound array operations with the same bits on CPU and GPU.",

@@ -1,4 +1,4 @@
-// npy.cpp - see npy.hpp. The dictionary is a Python literal; this reader knows the
+// npy.cpp - see npy.hpp. The dictionary is a Python literal; this reader accepts the
 // subset that NumPy writes: strings, True, False, tuples of non-negative integers.
 #include "npy.hpp"
 
@@ -18,7 +18,7 @@ template <class... Args>
   throw error(format_text(text, std::forward<Args>(args)...));
 }
 
-// Text from a stranger's file on its way to a terminal.
+// Makes text from an untrusted file safe for a terminal.
 std::string printable(std::string_view text) {
   std::string shown;
   for (const char c : text.substr(0, 40)) shown += c >= ' ' && c <= '~' ? c : '?';
@@ -72,7 +72,7 @@ class reader {
       if (__builtin_mul_overflow(value, int64_t{10}, &value) ||
           __builtin_add_overflow(value, int64_t{text_[at_] - '0'}, &value))
         refuse("has a size beyond 2^63-1 in its shape");
-    take('L');  // Python 2 wrote long integers so
+    take('L');  // Python 2 wrote long integers with an L
     return value;
   }
   std::vector<int64_t> tuple() {
@@ -115,7 +115,7 @@ void check_type(std::string_view descr) {
     case 'u': known = is_one_of({"1", "2", "4", "8"}); break;
     case 'f': known = is_one_of({"2", "4", "8"}); break;
     case 'c': known = is_one_of({"8", "16"}); break;
-    case 'V': known = is_one_of({"1", "2", "4", "8", "16"}); break;  // opaque; 2 bytes: how bfloat16 is saved
+    case 'V': known = is_one_of({"1", "2", "4", "8", "16"}); break;  // opaque; bfloat16 is saved as V2
     default: break;
   }
   if (!order_known || !known)

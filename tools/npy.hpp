@@ -12,7 +12,7 @@
 
 namespace lockstep::npy {
 
-// What is wrong with a header, as the end of a sentence that begins with the file.
+// An error in a header; the text continues a sentence that starts with the file's name.
 struct error : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -25,19 +25,18 @@ struct header {
 
   char kind() const { return descr[1]; }
   size_t element_bytes() const;
-  int64_t elements() const;  // parse has checked that it, and data_bytes, do not overflow
+  int64_t elements() const;  // does not overflow, nor does data_bytes: parse has checked it
   size_t data_bytes() const { return static_cast<size_t>(elements()) * element_bytes(); }
 };
 
 // Longest dictionary that parse reads; NumPy itself stops at 10,000 characters.
 inline constexpr size_t max_dictionary = 64 * 1024;
 
-// What a file is by its first bytes: "a PNG picture", "empty"; "" where that is not known.
+// The kind of a file by its first bytes: "a PNG picture", "empty"; "" if unknown.
 std::string_view kind_of(std::string_view bytes);
 
-// Reads the header at the beginning of a file; bytes may go on with the data.
-// Refuses whatever is not a dense little-endian array of 1-, 2-, 4-, 8- or
-// 16-byte elements.
+// Reads the header at the beginning of a file; bytes may include the data. Accepts only
+// dense little-endian arrays of 1-, 2-, 4-, 8- or 16-byte elements.
 header parse(std::string_view bytes);
 
 // The bytes of a header, data_offset of them; version 1 unless it is too long.

@@ -1,5 +1,5 @@
-// progress.hpp - one line on the terminal's last row while something takes longer
-// than half a second; nothing when stderr is no terminal.
+// progress.hpp - shows one line on the terminal while something takes longer than half a
+// second; nothing if stderr is not a terminal.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class progress {
   ~progress();  // clears the line
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
-  // What is being done now, of which so much is done.
+  // The current work, and how much of it is done.
   void now(const std::string& what, size_t done);
   void at(size_t done) { done_.store(done, std::memory_order_relaxed); }
 

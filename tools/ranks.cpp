@@ -1,5 +1,6 @@
-// ranks.cpp - `lockstep ranks`: the cases of `lockstep verify` over many ranks, what plans cost at any number of them,
-// and times. Ranks are seats of this process, or, under mpirun and in a build with MPI, the processes of the job.
+// ranks.cpp - `lockstep ranks`: the cases of `lockstep verify` over many ranks, the cost of plans for any number of
+// ranks, and times. Ranks are seats of this process, or, under mpirun and in a build with MPI, the processes of the
+// job.
 #include <lockstep/ranks.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ class job {
     lockstep_comm* comm = nullptr;
     lockstep_comm_options o = lockstep_comm_defaults();
     o.seats = there_ ? 1 : seats;
-    o.message_bytes = 64 << 10;  // so that the cases' arrays travel in several messages too
+    o.message_bytes = 64 << 10;  // small, so that the cases' arrays need several messages
 #if defined(LOCKSTEP_TOOL_MPI)
     if (there_) {
       check(lockstep_comm_from_mpi(context, MPI_COMM_WORLD, &o, &comm));
@@ -103,7 +104,7 @@ struct cut_array {
   }
 };
 
-// A case over the ranks of comm. False: its kind has no call over ranks.
+// Runs a case over the ranks of comm. False if its kind has no call over ranks.
 struct ranks_call {
   lockstep_comm* comm;
   lockstep_comm_info info{};
@@ -179,7 +180,7 @@ struct ranks_call {
       for (size_t k = 0; k < shape.size(); ++k) to.grid.cuts[k] = to.cuts[k].data();
       to.strides = out;
       status = lockstep_ranks_stencil(comm, &from.grid, &d, nullptr, &plan);
-      // Under VALID a block keeps what is far enough from the whole array's ends.
+      // Under VALID a block's result is the part that is far enough from the whole array's ends.
       execute(from, to, [&](int64_t* low, int64_t* length) {
         for (size_t k = 1; k < shape.size(); ++k) {
           const int64_t end = std::min(low[k] + length[k], shape[k] - reach);

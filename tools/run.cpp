@@ -57,7 +57,7 @@ double of_half(uint16_t bits) {
   return bits >> 15 != 0 ? -magnitude : magnitude;
 }
 
-// body(value) with element i as the widest number of its kind, a float as itself.
+// Calls body(value) with element i as the widest integer of its kind, or as its own float type.
 template <class Body>
 auto with_value(const std::string& descr, const char* data, int64_t i, const Body& body) {
   const std::string type = descr.substr(1);
@@ -79,7 +79,7 @@ std::string text_of(const std::string& descr, const char* data, int64_t i) {
   return with_value(descr, data, i, [](auto value) { return format_text("{}", value); });
 }
 
-// JSON has no NaN and no infinity: they are strings.
+// JSON has no NaN and no infinity, so they are strings.
 ordered_json json_of(const std::string& descr, const char* data, int64_t i) {
   return with_value(descr, data, i, [&](auto value) -> ordered_json {
     if constexpr (std::is_integral_v<decltype(value)>)

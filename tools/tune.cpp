@@ -1,4 +1,4 @@
-// tune.cpp - lockstep tune: times the rows that can take a call and remembers the fastest, for plans of such calls.
+// tune.cpp - lockstep tune: times the variants that can take a call and remembers the fastest for plans of such calls.
 #include <memory>
 
 #include "cases.hpp"
@@ -28,7 +28,7 @@ int print_list() {
   return 0;
 }
 
-// False where the choice could not be written down.
+// False if the choice could not be written to the file.
 bool tune_case(const context& c, const std::string& backend, const cases::test_case& t, bool known) {
   lockstep_options o = lockstep_options_defaults();
   o.flags = (known ? unsigned{LOCKSTEP_TUNE} : unsigned{LOCKSTEP_RETUNE}) |

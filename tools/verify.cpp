@@ -1,6 +1,6 @@
-// verify.cpp - `lockstep verify`: every backend x variant x case against the
-// oracle, bit by bit (rows of an order of their own: within the error bound); and
-// the digest that two strangers can compare.
+// verify.cpp - `lockstep verify`: compares every backend x variant x case with the oracle,
+// bit by bit (variants with an order of their own: within the error bound). Also prints the
+// digest, by which two machines can be compared.
 #include <algorithm>
 #include <memory>
 
@@ -21,7 +21,7 @@ struct verify_options {
 
 struct tally {
   size_t good = 0, run = 0, refused = 0, lacking = 0;
-  bool beyond = false;  // the processor lacks its instructions
+  bool beyond = false;  // the processor lacks the instructions
 };
 
 using memory = cases::place;
@@ -68,7 +68,7 @@ class verification {
     for (size_t i = 0; i < rows.size(); ++i) {
       const tally& t = tallies[i];
       const style colour = stdout_style();
-      // A cut list may miss rows.
+      // A shortened list of cases may not cover every row.
       const bool idle = t.run == 0 && !t.beyond && options_.cases.empty() && options_.most == 0;
       const bool good = t.good == t.run && !idle, own_order = (rows[i].flags & LOCKSTEP_OWN_ORDER) != 0;
       print("  {:<6} {:<11} {:<22} {}{:>7} of {:>7} {}{}{}{}{}\n", backend, lockstep_op_name(op),
@@ -130,7 +130,7 @@ class verification {
       ++t.refused;
       t.beyond = t.beyond || o.beyond_the_processor();
       if (!options_.cases.empty()) print("{} on {}:{}: refused: {}\n", s.c.name, r.backend, r.name, o.text);
-      if (!r.name.empty()) return;  // a row may refuse; auto may not
+      if (!r.name.empty()) return;  // a single row may refuse a call, but auto must run it
     }
     ++t.run;
     if (o.what == cases::verdict::equal) {
@@ -168,7 +168,7 @@ std::vector<std::string> names_of(const verify_options& options, lockstep_op op)
   return names;
 }
 
-// Cases written by hand: what a call on the CPU would refuse is no case.
+// Cases given by the user: refuses those that a call on the CPU would refuse.
 void check_cases(const verify_options& options) {
   const context cpu(place{"cpu", "", "", 0});
   for (const std::string& name : options.cases) try {
@@ -232,7 +232,7 @@ void verify_command(command root, action& chosen) {
       .type_name("CASE");
   command.add("--seed", options->seed, "another seed gives other data and segment lengths")
       .type_name("N")
-      .between(int64_t{0}, INT64_MAX - 1)  // CLI11 reads what is beyond as INT64_MAX
+      .between(int64_t{0}, INT64_MAX - 1)  // CLI11 reads larger numbers as INT64_MAX
       .show_default();
   command.add("--level", options->level, "quick takes seconds, full minutes")
       .type_name("LEVEL")
@@ -245,7 +245,7 @@ void verify_command(command root, action& chosen) {
   command.add("--threads", options->where.threads, "threads of the CPU, 0 for the default")
       .type_name("N")
       .between(0, 4096);
-  command.add("--memory", options->memory, "where buffers lie: front, back (of an unmapped page), device, mixed")
+  command.add("--memory", options->memory, "place of buffers: front, back (of an unmapped page), device, mixed")
       .type_name("WHERE")
       .one_of({"front", "back", "device", "mixed"});
   command.add("--way", options->way, "direct, planned, or queued and synchronised")
@@ -257,7 +257,7 @@ void verify_command(command root, action& chosen) {
            "the caller's state: 0 usual, 1 flush denormals, 2 upward, 3 downward, 4 towards zero")
       .type_name("N")
       .between(0, 4);
-  command.add("--all", options->all, "print every failure, not the first twenty");
+  command.add("--all", options->all, "print every failure, not only the first twenty");
   auto list = command.add("--list", options->list, "print the names of the cases, and run none");
   auto digest = command.add(
       "--digest", options->digest,

@@ -1,5 +1,5 @@
-// backend.cpp - the CPU backend: built into the library, and (with
-// LOCKSTEP_CPU_PLUGIN) the proof of the seam: its reference rows as a module.
+// backend.cpp - the CPU backend, built into the library. With LOCKSTEP_CPU_PLUGIN its
+// reference rows become a module, which tests the interface for modules.
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -121,7 +121,7 @@ const char* remark(const lockstep_queue* queue) {
   format_to(text, "{} of {} threads could not be made; fewer ran", missing, queue->threads);
   return text;
 }
-// The library never hands the CPU device memory that another backend has claimed.
+// Everything counts as reachable: the library never passes the CPU device memory of another backend.
 int reachable(const lockstep_queue*, const void*) { return 1; }
 
 #if defined(LOCKSTEP_CPU_PLUGIN)

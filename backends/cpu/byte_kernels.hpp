@@ -1,22 +1,22 @@
-// byte_kernels.hpp - what isa/bytes.cpp offers: to narrow.cpp registers filled with bytes from a few places of src, as
-// a short program says; to tiles.cpp elements of any size.
+// byte_kernels.hpp - the kernels of isa/bytes.cpp: for narrow.cpp, short programs that fill registers with bytes from a
+// few places of src; for tiles.cpp, transposes of elements of any size.
 #pragma once
 
 #include "isa.hpp"
 
 namespace lockstep::cpu {
 
-// Part of a register, from two places of src. Width 64: byte b is byte from[b] % 64 of the 64 at src[from[b] / 64],
-// where bit b of into is set. Width 16: byte from[b] of the 16 at src[0] or byte from[16 + b] of those at src[1],
-// whichever is below 128.
+// Part of a register, from two places of src. Width 64: if bit b of into is set, byte b is byte from[b] % 64 of the 64
+// at src[from[b] / 64]. Width 16: byte from[b] of the 16 at src[0], or byte from[16 + b] of those at src[1]; the index
+// that is below 128 counts.
 struct byte_step {
   int64_t src[2];
   uint64_t into;
   alignas(64) uint8_t from[64];
 };
 
-// What is done once a period: store k writes `width` bytes at dst[k], put together by steps[k * together] and the
-// `together` - 1 that follow; 0: by one step that needs src[0] only.
+// The work of one period: store k writes `width` bytes at dst[k], combined from `together` steps that start with
+// steps[k * together]. together 0: one step that needs only src[0].
 struct byte_program {
   static constexpr int most_stores = 64, most_steps = 192;
   int width, stores, together;
@@ -24,21 +24,21 @@ struct byte_program {
   int64_t dst[most_stores];
   byte_step steps[most_steps];
 
-  int stride() const { return together > 0 ? together : 1; }  // steps a store
+  int stride() const { return together > 0 ? together : 1; }  // steps for each store
 };
 
 struct byte_kernels {
-  // stream: around the cache; every store is aligned to its width.
+  // stream: non-temporal stores; every store is then aligned to its width.
   typedef void (*kernel)(const byte_program& program, const char* src, char* dst, int64_t periods, bool stream);
   kernel by_16;  // NULL: the level has none
-  kernel by_64;  // needs AVX-512 VBMI beside the level
+  kernel by_64;  // also needs AVX-512 VBMI
   // dst[j][i] = src[i][j] for i < rows <= pixel_rows, j < cols; elements of `bytes` <= 64, the rows' distances in
   // bytes.
   void (*pixels)(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t bytes);
 };
 inline constexpr int64_t pixel_rows = 64;
 
-// count matrices of rows x cols, each in registers as a whole; distances in bytes.
+// Transposes count matrices of rows x cols, each held in registers; distances in bytes.
 struct small_kernels {
   typedef void (*kernel)(const char* src, int64_t src_ld, int64_t src_step, char* dst, int64_t dst_ld, int64_t dst_step,
                          int64_t rows, int64_t cols, int64_t count);

@@ -1,4 +1,4 @@
-// host.cpp - what this process may use: threads, instruction set, fork detection.
+// host.cpp - the threads and instruction set that this process may use; detects forks.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -21,7 +21,7 @@ std::atomic<bool> is_child{false};
 const int fork_handler = pthread_atfork(nullptr, nullptr, [] { is_child.store(true, std::memory_order_relaxed); });
 
 int affinity_count() {
-  // Masks beyond 1,024 CPUs need a larger set: grow until the kernel is content.
+  // Masks beyond 1,024 CPUs need a larger set: grow it until the kernel accepts it.
   for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(cpus));
     if (set == nullptr) return 1;
@@ -53,14 +53,14 @@ bool by_openmp() {
 
 int default_threads() {
   const int threads = within_quota(affinity_count(), cgroup_quota(""));
-  // What starts workers of its own (joblib, dask, data loaders) says so by this variable: "1", or "4,2" by level.
+  // Programs that start workers of their own (joblib, dask, data loaders) set this: "1", or "4,2" by nesting level.
   const char* openmp = LOCKSTEP_MUTANT("omp_num_threads_ignored") ? nullptr : lib::environment("OMP_NUM_THREADS");
   const int limit = openmp != nullptr ? std::atoi(openmp) : 0;
   return limit > 0 && limit < threads ? limit : threads;
 }
 
 #if defined(__x86_64__)
-// Half floats of vectors; clang 14's __builtin_cpu_supports does not know the name.
+// Asks cpuid for F16C, because clang 14's __builtin_cpu_supports does not know the name.
 static bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
@@ -82,7 +82,7 @@ static isa best_isa() {
   return isa::baseline;
 }
 
-// The row of this chip; each was measured with the chip's best level only.
+// The row of this chip. Rows were measured only with the chip's best level, so lower levels get the default.
 static const tuning* chip_tuning(isa level) {
 #if defined(__x86_64__)
   if (level == isa::avx512 && is_zen4()) return find_tuning("zen4");

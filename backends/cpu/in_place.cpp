@@ -1,16 +1,16 @@
-// in_place.cpp - transposes whose src is their dst.
-// Idea    Square: blocks (a, b) and (b, a) change places through a block on the
-//         stack, transposed by the register tiles on the way. Packed rectangles:
-//         tiles into a workspace of the matrix's size, and a copy back. Who lacks
-//         that memory names permuted: three permutations that touch rows or columns
-//         only (rotate columns, shuffle rows, shuffle columns), with scratch for one
-//         row or a few columns a thread, whatever the matrix.
+// in_place.cpp - transposes in place (src == dst).
+// Idea    Square: blocks (a, b) and (b, a) are swapped through a block on the stack,
+//         and transposed by the register tiles on the way. Packed rectangles: tiles
+//         into a workspace of the matrix's size, then a copy back. If there is no
+//         memory for that, the variant permuted can be forced: three permutations
+//         within rows or columns (rotate columns, shuffle rows, shuffle columns), with
+//         scratch for one row or a few columns for each thread.
 // Moves   square: each byte in and out once, and a block more within L1;
-//         rectangles: twice in and out; permuted three times (twice where rows and
+//         rectangles: twice in and out; permuted three times (twice if rows and
 //         cols are coprime).
-// Limit   square and copied: DRAM; permuted: one 64-bit remainder an element and pass.
-// Watch   the gaps between the rows of a square matrix with ld > cols belong to
-//         the caller.
+// Limit   square and copied: DRAM; permuted: one 64-bit remainder for each element and pass.
+// Watch   the gaps between the rows of a square matrix with ld > cols must stay
+//         unchanged.
 // Source  B. Catanzaro, A. Keller, M. Garland, "A Decomposition for In-place Matrix
 //         Transposition", PPoPP 2014 (rectangles).
 #include "in_place.hpp"
@@ -65,8 +65,8 @@ struct sixteen {
   uint64_t half[2];
 };
 
-// A packed matrix of m rows and n columns, c = gcd(m, n), m = c*a, n = c*b. The
-// passes of the paper (its C2R); each handles a range of rows or columns.
+// The passes of the paper's C2R algorithm for a packed matrix of m rows and n columns,
+// c = gcd(m, n), m = c*a, n = c*b. Each handles a range of rows or columns.
 template <class T>
 struct rectangle {
   T* x;
@@ -99,7 +99,7 @@ struct rectangle {
   }
 };
 
-// A group of columns fills a line, unless that takes too much scratch.
+// A group of columns fills a cache line, unless that needs too much scratch.
 int64_t column_width(const lockstep_queue& queue, const lockstep_transpose_desc& d) {
   const auto bytes = static_cast<int64_t>(d.element_bytes);
   return std::max<int64_t>(1, std::min({64 / bytes, d.cols, queue.tuned->moves.column_scratch / bytes / d.rows}));
@@ -108,7 +108,7 @@ int64_t scratch_elements(const lockstep_queue& queue, const lockstep_transpose_d
   return (std::max(d.cols, d.rows * column_width(queue, d)) + 63) / 64 * 64;
 }
 
-// Where a thread's share of count begins.
+// The start of a thread's share of count.
 int64_t share(int64_t count, int thread, int threads) {
   return count / threads * thread + std::min<int64_t>(thread, count % threads);
 }
@@ -122,7 +122,7 @@ void decompose(const lockstep_queue& queue, const lockstep_call& call) {
   const auto matrix = [&](int64_t k) {
     return rectangle<T>{data + k * d.dst_batch_stride, d.rows, d.cols, d.rows / c, d.cols / c, column_width(queue, d)};
   };
-  if (d.batch >= queue.threads) {  // a matrix a thread at a time
+  if (d.batch >= queue.threads) {  // one matrix for each thread at a time
     on_threads(usable_threads(queue, d.batch), [&](int thread, int threads) {
       T* own = scratch + thread * each;
       for (int64_t k = share(d.batch, thread, threads); k < share(d.batch, thread + 1, threads); ++k) {
@@ -154,7 +154,7 @@ int64_t matrix_bytes(const lockstep_transpose_desc& d) {
 }
 int64_t copy_bytes(const lockstep_transpose_desc& d) { return (matrix_bytes(d) + 63) / 64 * 64; }
 
-// Threads take a matrix each, where there are enough of them and L2 has room for the copy.
+// Each thread takes whole matrices, if there are enough of them and L2 has room for the copy.
 bool own_copies(const lockstep_queue& queue, const lockstep_transpose_desc& d) {
   return d.batch >= queue.threads && matrix_bytes(d) <= queue.tuned->moves.own_copy_bytes;
 }
@@ -166,9 +166,8 @@ void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
   matrix.log2_bytes = log2_of(d.element_bytes);
   matrix.rows = d.rows, matrix.cols = d.cols;
   matrix.src_ld = d.src_ld * bytes, matrix.dst_ld = d.dst_ld * bytes;
-  // Copied back by all threads or by one, and turned by as many: of two teams of different sizes the smaller one ends
-  // threads that the other makes anew. With two of 16 copying, 1.9 MiB took 0.5 to 2.8 ms; with six turning and all
-  // copying, 0.75 MB took 0.26 to 0.31 ms where 3.7 MB took 0.14.
+  // The transpose and the copy back use the same number of threads, all or one. An OpenMP runtime ends and restarts
+  // threads when the number changes, which can cost more than the call.
   const int64_t whole = matrix_bytes(d);
   const auto turn = [&](const lockstep_queue& with, int64_t k, char* copy) {
     char* data = static_cast<char*>(call.dst) + k * d.dst_batch_stride * bytes;
@@ -191,7 +190,7 @@ void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
   });
 }
 
-// A packed row or column is its own transpose.
+// A packed row or column does not change by a transpose.
 bool nothing_to_do(const lockstep_transpose_desc& d) { return d.rows == 1 || d.cols == 1; }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // isa.hpp - instruction-set levels of the CPU backend. Micro-kernels in isa/*.cpp
-// are compiled once a level (see meson.build: rows of flags), each into its own
-// namespace LOCKSTEP_ISA; those files hold straight loops only: no OpenMP, no std
-// templates (an -mavx512f copy of a weak std symbol could be linked in for all).
+// are compiled once for each level (see meson.build: rows of flags), each into its own
+// namespace LOCKSTEP_ISA. Those files use no OpenMP and no std templates, because the
+// linker could pick an -mavx512f copy of a weak std symbol for the whole library.
 #pragma once
 
 #include <stddef.h>
@@ -11,9 +11,9 @@ namespace lockstep::cpu {
 
 enum class isa { baseline, avx2, avx512 };
 
-// What isa/*.cpp was compiled to: one set a level, and for AVX-512 a second one for chips that execute 512-bit
-// operations as two halves (tuning.hpp, halves). Where one was not built (another architecture), its tables are the
-// baseline's.
+// The sets of kernels that isa/*.cpp is compiled to: one for each level, and for AVX-512 a second one for chips that
+// execute 512-bit operations as two halves (tuning.hpp, halves). A set that was not built (on another architecture) has
+// the tables of the baseline.
 enum class kernel_set { baseline, avx2, avx512, avx512_halves };
 
 constexpr kernel_set kernels_for(isa level, bool halves) {
@@ -32,8 +32,8 @@ const Kernels& choose(kernel_set set, const Kernels& baseline, const Kernels& av
 }  // namespace lockstep::cpu
 
 // Declares the tables of one op's kernels: LOCKSTEP_ISA_TABLES(transpose_kernels, transpose_kernels_of)
-// gives `const transpose_kernels& transpose_kernels_of(kernel_set)`; LOCKSTEP_HALVES_TABLES, where avx512_halves has
-// its own.
+// gives `const transpose_kernels& transpose_kernels_of(kernel_set)`. LOCKSTEP_HALVES_TABLES: for ops that have kernels
+// of their own for avx512_halves.
 #if defined(__x86_64__)
 #define LOCKSTEP_TABLES_OF(type, function, plain)                                                    \
   namespace lockstep::cpu {                                                                          \

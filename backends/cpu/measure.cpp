@@ -1,6 +1,6 @@
 // measure.cpp - see measure.hpp. The limit of a size is the best of several loops, each on the queue's threads: memcpy,
-// plain and non-temporal vector copies; plain reads, reads with prefetches, reads of two places at once, reads there
-// and back (glibc's memcpy alone is the wrong base between 64 MiB and 1 GiB).
+// plain and non-temporal vector copies; plain reads, reads with prefetches, reads of two places at once, reads in
+// alternating direction. memcpy alone is not the fastest copy of 64 MiB to 1 GiB.
 #include "measure.hpp"
 
 #include <unistd.h>
@@ -21,12 +21,12 @@ double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Host memory for the length of one measurement.
+// Host memory for one measurement.
 class block {
  public:
   block(const lockstep_queue& queue, size_t bytes) : allocator_(*queue.allocator), bytes_(bytes) {
     data_ = static_cast<unsigned char*>(allocator_.allocate(allocator_.user, bytes, 4096));
-    // Written by the threads that will read it, so that pages lie near them.
+    // Written first by the threads that will read it, so that its pages are near them (NUMA).
     if (data_ != nullptr)
       over_ranges(queue, static_cast<int64_t>(bytes), 4096, [&](int64_t from, int64_t to) {
         for (int64_t i = from; i < to; ++i) data_[i] = static_cast<unsigned char>(i * 167 + (i >> 12));
@@ -48,13 +48,13 @@ class block {
 
 size_t eviction_bytes() {
   const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  // Virtual machines may show the host's whole cache; 256 MiB evicts any share of it.
+  // Virtual machines may report the host's whole cache; 256 MiB evicts any share of it.
   return std::min(static_cast<size_t>(l3 > 0 ? l3 : 32L << 20) * 2, size_t{256} << 20);
 }
 
-// Times body: cold, one run a sample after the caches were read over; hot, the
-// mean of as many runs as fill 50 us (the clock ticks in tens of ns).
-// False when there was no memory to evict the caches with.
+// Times body. Cold: each sample is one run after the caches were evicted. Hot: the mean of
+// as many runs as fill 50 us, because the clock's resolution is tens of ns. Returns false
+// when there is no memory for evicting the caches.
 template <class Body>
 bool time_samples(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms, const Body& body) {
   body();
@@ -91,7 +91,7 @@ void copy_memcpy(unsigned char* dst, const unsigned char* src, int64_t bytes) {
   std::memcpy(dst, src, static_cast<size_t>(bytes));
 }
 
-// Keeps a value that nobody reads alive.
+// Stops the compiler from removing the computation of a value that is not used.
 void keep(uint64_t value) { asm volatile("" ::"r"(value)); }
 
 double median(double* values, int32_t n) {
@@ -99,7 +99,7 @@ double median(double* values, int32_t n) {
   return values[n / 2];
 }
 
-// Times every candidate and leaves the samples of the one with the best median.
+// Times every candidate and keeps the samples of the one with the best median.
 template <class... Candidate>
 lockstep_status best_of(const lockstep_queue& queue, uint32_t flags, int32_t samples, double* ms,
                         const Candidate&... candidates) {
@@ -122,7 +122,7 @@ lockstep_status best_of(const lockstep_queue& queue, uint32_t flags, int32_t sam
   return enough ? LOCKSTEP_OK : no_memory(eviction_bytes());
 }
 
-// So many operations by all threads: whole blocks, scaled to what was asked for.
+// Times that many operations by all threads: whole blocks, scaled to the requested number.
 template <class T>
 lockstep_status limit_fma(const lockstep_queue& queue, const fma_chains<T>& chains, double operations, int32_t samples,
                           double* ms) {
@@ -180,7 +180,7 @@ lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, 
                     [&](int64_t from, int64_t to) { keep(read(src.data() + from, to - from)); });
       };
     };
-    // As sequences.hpp goes: every other pass takes a share's quarters from the last to the first.
+    // As in passes.hpp: every other pass reads the quarters of a share from the last to the first.
     const auto there_and_back = [&] {
       back = !back;
       over_ranges(*queue, src.size(), 4096, [&](int64_t from, int64_t to) {

@@ -1,14 +1,14 @@
-// narrow.cpp - matrices with a side of a few bytes: batches of tiny ones, pixels taken apart and put together.
-// Idea    dst (or, of a matrix with few columns, each row of it) is a stream of registers whose bytes come from a few
-//         places of src, the same ones relative to each other every `period` items. A program of byte permutations
-//         (isa/bytes.cpp) says which; it is made at the start of a call and run over all periods.
+// narrow.cpp - matrices with a side of a few bytes: batches of tiny ones, interleaving and deinterleaving of pixels.
+// Idea    dst (or each row of it, if there are few columns) is a stream of registers whose bytes come from a few places
+//         of src. Their relative positions repeat every `period` items. A program of byte permutations (isa/bytes.cpp)
+//         describes one period; it is made at the start of a call and run over all periods.
 //           tiny      a batch without gaps; item: a matrix
 //           few rows  dst rows without gaps; item: a column of src, a row of dst
 //           few cols  src rows without gaps; item: a row of src, an element of every row of dst
-//         Batches of matrices that fit registers as a whole have a kernel of their own (isa/small.cpp).
-// Moves   each byte in and out once; large results go around the cache.
+//         Batches of matrices that fit into registers have a kernel of their own (isa/small.cpp).
+// Moves   each byte in and out once; large results by non-temporal stores.
 // Limit   that of tiles.cpp from L3 on
-// Watch   a register's loads may pass the end of src: the last items go to the register tiles.
+// Watch   a register's loads may read past the end of src, so the register tiles handle the last items.
 // Source  this file
 #include "byte_kernels.hpp"
 #include "mutant.hpp"
@@ -35,8 +35,8 @@ struct narrow {
   int stores = 0;                                 // of a period
 };
 
-// The steps of a store whose byte b comes from src + at[b]: `most` at the most. Returns the places of src that they
-// need, or -1.
+// Makes the steps of a store whose byte b comes from src + at[b], at most `most` of them. Returns the number of places
+// of src that they need, or -1.
 int put_steps(byte_step* steps, int most, int width, const int64_t* at) {
   uint64_t open = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
   int places = 0;
@@ -67,14 +67,14 @@ int put_steps(byte_step* steps, int most, int width, const int64_t* at) {
 
 int64_t common(int64_t a, int64_t b) { return b == 0 ? a : common(b, a % b); }
 
-// The innermost of the outer axes that repeats; -1: none does.
+// The innermost outer axis longer than one; -1 if there is none.
 int batch_axis(const tiles& t) {
   int last = t.axes - 1;
   while (last >= 0 && t.outer[last].count == 1) --last;
   return last;
 }
 
-// The shape of t; kind none: it is not narrow.
+// The shape of t; kind none if it is not narrow.
 narrow narrow_of(const tiles& t, int width) {
   const int64_t bytes = int64_t{1} << t.log2_bytes, row_src = t.cols * bytes, row_dst = t.rows * bytes,
                 all = t.rows * row_src;
@@ -115,14 +115,14 @@ narrow narrow_of(const tiles& t, int width) {
   return n.stores <= byte_program::most_stores ? n : narrow{};
 }
 
-// The program of a narrow shape; false: it would be too long.
+// Makes the program of a narrow shape; false if it would be too long.
 bool make_program(const tiles& t, const narrow& n, int width, byte_program& program) {
   const int64_t bytes = int64_t{1} << t.log2_bytes;
   program.width = width;
   program.stores = n.stores;
   program.src_advance = n.period * n.item_src;
   program.dst_advance = n.period * n.item_dst;
-  // Where the bytes of a period come from, in the order of dst (few cols: of the columns).
+  // The sources of the bytes of a period, in the order of dst (few cols: of the columns).
   int64_t at[byte_program::most_stores * 64];
   int64_t* next = at;
   if (n.kind == narrow::few_cols) {
@@ -148,7 +148,7 @@ bool make_program(const tiles& t, const narrow& n, int width, byte_program& prog
     if (needed[k] > places) places = needed[k];
   }
   program.together = places / 2 + (places > 1 ? places % 2 : 0);
-  // Close together, as many for each store: what one has too many does nothing.
+  // Every store gets the same number of steps, stored closely; the spare ones do nothing.
   for (int k = 0; k < program.stores; ++k)
     for (int i = 0; i < program.stride(); ++i) {
       byte_step& step = program.steps[k * program.stride() + i];
@@ -171,7 +171,7 @@ small_kernels::kernel register_kernel(const lockstep_queue& queue, const tiles& 
                                     : nullptr;
 }
 
-// The kernel that runs programs, and how wide its registers are.
+// The kernel that runs programs, and the width of its registers in bytes.
 struct program_kernel {
   byte_kernels::kernel run;
   int width;
@@ -191,7 +191,7 @@ const char* not_in_registers(const lockstep_queue& queue, const tiles& t) {
   return register_kernel(queue, t) == nullptr ? "needs at most 16 x 16 of 4 bytes or 8 x 8 of 8" : nullptr;
 }
 
-// Of small packed matrices programs are faster; to DRAM the register tiles.
+// Programs are faster for small packed matrices, register tiles for results that go to DRAM.
 bool registers_pay(const lockstep_queue& queue, const tiles& t) {
   return (t.rows * t.cols) << t.log2_bytes > queue.tuned->moves.program_bytes && !beyond_caches(queue, t);
 }
@@ -237,7 +237,9 @@ bool programs_pay(const lockstep_queue& queue, const tiles& t) {
 bool run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
   const move_tuning& tuned = queue.tuned->moves;
   const bool large = beyond_caches(queue, t);
-  const auto [run, width] = program_kernel_of(queue);
+  const auto kernel = program_kernel_of(queue);
+  const auto run = kernel.run;  // no structured binding: clang 14 cannot capture one in a lambda
+  const int width = kernel.width;
   const narrow n = narrow_of(t, width);
   byte_program program;
   if (run == nullptr || n.kind == narrow::none || !make_program(t, n, width, program)) return false;
@@ -261,7 +263,7 @@ bool run_programs(const lockstep_queue& queue, const tiles& t, const char* src, 
       for (; first < last; ++first, from += n.item_src, to += n.item_dst)
         tile(from, t.src_ld, to, t.dst_ld, t.rows, t.cols, store::cached, {});
   };
-  // Items to the first whole line of dst; -1: there is none, or not for all stores.
+  // Items before the first whole line of dst; -1 if no item starts a line, or not for all stores.
   const auto to_line = [&](const char* to) -> int64_t {
     if (!large || program.dst_advance % width != 0 || (n.kind == narrow::few_cols && t.dst_ld % width != 0)) return -1;
     for (int64_t k = 0; k < width && k < n.items; ++k)

@@ -1,5 +1,5 @@
-// ops.hpp - the CPU backend's tables, one a file. The row "ref" of each is the
-// op's definition in code (ref/<op>.cpp).
+// ops.hpp - the CPU backend's tables, one for each op's file. The row "ref" of each is
+// the op's definition in code (ref/<op>.cpp).
 #pragma once
 
 #include "queue.hpp"
@@ -8,7 +8,7 @@ namespace lockstep::cpu {
 extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table,
     shuffle_table, normalize_table, scan_table;
 
-// The definitions: plain loops, no helper shared with any other row.
+// The definitions: plain loops that share no helper with any other row.
 lockstep_status ref_transpose(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_permute(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call*);

@@ -1,4 +1,4 @@
-// parallel.hpp - sharing tasks among the queue's threads.
+// parallel.hpp - divides tasks among the queue's threads.
 #pragma once
 
 #include <omp.h>
@@ -24,10 +24,10 @@ inline int usable_threads(const lockstep_queue& queue, int64_t tasks) {
   return tasks < queue.threads ? static_cast<int>(tasks) : queue.threads;
 }
 
-// body(part, parts) once for each of `threads` parts, on as many threads where they can be had.
+// Calls body(part, parts) once for each of `threads` parts, on that many threads if they can be made.
 template <class Body>
 void on_threads(int threads, const Body& body) {
-  if (threads <= 1) {  // the caller's thread: the library has set its arithmetic
+  if (threads <= 1) {  // on the caller's thread, whose floating-point mode the library has set
     body(0, 1);
     return;
   }
@@ -44,12 +44,12 @@ void on_threads(int threads, const Body& body) {
       const_cast<void*>(static_cast<const void*>(&body)));
 }
 
-// Where part `part` of `parts` of n begins.
+// The start of part `part` of `parts` of n.
 inline int64_t part_begin(int64_t n, int64_t part, int64_t parts) {
   return n / parts * part + n % parts * part / parts;
 }
 
-// body(first, last): one contiguous range of [0, tasks) a thread, cut at
+// Calls body(first, last) with one contiguous range of [0, tasks) for each thread, cut at
 // multiples of grain.
 template <class Body>
 void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, const Body& body) {
@@ -64,8 +64,8 @@ void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, cons
   });
 }
 
-// body(task, thread) for each task: a thread takes those of a contiguous share of its own, one after the other, and
-// what others have left after it.
+// Calls body(task, thread) for each task. A thread first takes the tasks of its own contiguous share, then tasks that
+// are left in other shares.
 template <class Body>
 void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
   struct alignas(64) share {
@@ -87,7 +87,7 @@ void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
   });
 }
 
-// body(task) for each task, handed out one at a time (uneven tasks).
+// Calls body(task) for each task, handed out one at a time (for uneven tasks).
 template <class Body>
 void over_tasks(const lockstep_queue& queue, int64_t tasks, const Body& body) {
   std::atomic<int64_t> next{0};

@@ -1,4 +1,5 @@
-// passes.hpp - one sequence, by one thread or by all: how its chunks are shared out and in what order they are read.
+// passes.hpp - reduces one sequence by one thread or by all: how its chunks are divided and in which order they are
+// read.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +11,12 @@ namespace lockstep::cpu {
 
 enum class pass {
   straight,
-  alternating,  // each pass goes the other way than the thread's last
-  two_streams,  // two places of the sequence are read side by side
+  alternating,  // repeated passes alternate direction
+  two_streams,  // two places of the sequence are read at the same time
 };
 
-// A pass begins with what the thread's last one has left in the caches, where a pass from the start begins with what
-// its end has driven out.
+// Repeated passes alternate direction, so that each starts on data that is still cached. A pass that always starts at
+// the front would start on data that its own end has evicted.
 inline bool other_way() {
   static thread_local bool back = true;
   return back = !back;
@@ -30,7 +31,7 @@ typename R::value reduce_subtree(const R& r, const vector_view& v, int level, in
   return join.total();
 }
 
-// Subtrees t and u > t side by side.
+// Subtrees t and u > t, read at the same time.
 template <class R>
 void reduce_two(const lockstep_queue& queue, const R& r, const vector_view& v, int level, int64_t t, int64_t u,
                 typename R::value* values) {
@@ -56,7 +57,7 @@ void reduce_two(const lockstep_queue& queue, const R& r, const vector_view& v, i
   values[u] = two.total();
 }
 
-// Takes chunks of neighbouring subtrees, `each` of them one.
+// Takes chunks of neighbouring subtrees of `each` chunks.
 template <class R>
 struct subtree_totals {
   int64_t each;
@@ -76,7 +77,7 @@ struct subtree_totals {
   }
 };
 
-// Aligned subtrees [first, last): from the last to the first if back, else as one run.
+// Aligned subtrees [first, last): from the last to the first if back, else in one run.
 template <class R>
 void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first, int64_t last, bool back,
                      typename R::value* values) {
@@ -104,7 +105,7 @@ typename R::value join_subtrees(const typename R::value* values, int64_t count, 
   return join.total();
 }
 
-// Of count subtrees, how many are read beside another: the first half with the second.
+// How many of count subtrees are read in pairs: the first half with the second half.
 template <pass P>
 int64_t pairs_of(const vector_view& v, int64_t count) {
   return P == pass::two_streams && v.as_is() ? count / 2 : 0;
@@ -119,7 +120,7 @@ typename R::value reduce_alone(const lockstep_queue& queue, const R& r, const ve
     push_chunks(r, v, 0, chunks, join);
     return join.total();
   } else {
-    constexpr int64_t subtrees = 16;  // at most; of 9 to 16 at most one is read on its own
+    constexpr int64_t subtrees = 16;  // at most; so at most one of 9 to 16 is not read in a pair
     const int64_t most =
         P == pass::two_streams ? subtrees : std::min(subtrees, queue.tuned->reductions.parts_of_a_pass);
     const int level = subtree_level(chunks, most);

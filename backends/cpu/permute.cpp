@@ -1,14 +1,13 @@
 // permute.cpp - dst[i_perm[0], ...] = src[i_0, ...], any strides.
-// Idea    Simplify first: axes of one element go, axes that follow each other on
-//         both sides become one, a small innermost axis that both sides keep
-//         becomes a wider element. What is left is a copy of runs (both sides
-//         fastest along one axis) or a 2-D transpose over the axis that is fastest
-//         in src and the one that is fastest in dst, repeated over the others:
-//         both are walked by tiles.cpp.
+// Idea    Simplify first: drop axes of one element, merge axes that are adjacent on
+//         both sides, and turn a small innermost axis that both sides keep into a
+//         wider element. The rest is a copy of runs (both sides fastest along one
+//         axis) or a 2-D transpose over the axis that is fastest in src and the one
+//         that is fastest in dst, repeated over the other axes. tiles.cpp walks both.
 // Moves   each byte in and out once.
 // Limit   that of tiles.cpp.
-// Watch   strides beyond 1 on a fastest axis leave no vectors to load: such calls
-//         go element by element, in the order of dst.
+// Watch   if a fastest axis has a stride above 1 there are no vectors to load; such calls
+//         copy element by element, in the order of dst.
 // Source  this file; fusing and the choice of the two axes as in P. Springer,
 //         T. Su, P. Bientinesi, "HPTT: A High-Performance Tensor Transposition
 //         C++ Library", ARRAY 2017.
@@ -40,7 +39,7 @@ simple_permute simplify(const lockstep_permute_desc& d) {
     const int64_t count = d.shape[d.perm[k]];
     if (count > 1) p.axis[p.axes++] = {count, d.src_strides[d.perm[k]] * p.bytes, d.dst_strides[k] * p.bytes};
   }
-  for (int k = 1; k < p.axes; ++k)  // dst's strides need not fall from axis to axis
+  for (int k = 1; k < p.axes; ++k)  // sort, because dst's strides may be in any order
     for (int l = k; l > 0 && p.axis[l - 1].dst < p.axis[l].dst; --l) {
       const tiles::axis t = p.axis[l];
       p.axis[l] = p.axis[l - 1];
@@ -54,8 +53,8 @@ simple_permute simplify(const lockstep_permute_desc& d) {
     outer = {outer.count * inner.count, inner.src, inner.dst};
     p.remove(k);
   }
-  // A kept innermost axis of 2, 4, 8 or 16 bytes in all: one element. Other
-  // strides need no multiple of it: the kernels take any address.
+  // A kept innermost axis of 2, 4, 8 or 16 bytes in all becomes one element. Other strides
+  // need not be multiples of it, because the kernels take any address.
   if (p.axes > 0) {
     const tiles::axis& last = p.axis[p.axes - 1];
     const int64_t wide = last.count * p.bytes;
@@ -98,16 +97,15 @@ void run_elements(const lockstep_queue& queue, const simple_permute& p, const ch
   }
 }
 
-// The axis along which src's elements follow each other; -1: there is none.
+// The axis along which src's elements are contiguous; -1 if there is none.
 int dense_in_src(const simple_permute& p) {
   for (int k = 0; k < p.axes; ++k)
     if (p.axis[k].src == p.bytes) return k;
   return -1;
 }
 
-// Reads scattered over pages reach 5 to 23 GB/s on one Zen 5 core, non-temporal
-// writes of the same 64 to 512 bytes 12 to 95: copies keep to the order of src.
-// (Tiles gain nothing by it: 3210 on one thread 0.30 and 0.31 of a copy.)
+// Copies keep the order of src, because reads scattered over pages are several times slower than non-temporal writes
+// of the same runs. Tiles gain nothing by it.
 void in_order_of_src(tiles& t) {
   for (int k = 1; k < t.axes; ++k)
     for (int l = k; l > 0 && t.outer[l - 1].src < t.outer[l].src; --l) {
@@ -117,7 +115,7 @@ void in_order_of_src(tiles& t) {
     }
 }
 
-// A kept innermost axis of up to 64 bytes, an element of any size, under two axes that change places: HxWx3 to WxHx3.
+// Two axes are swapped over a kept innermost axis of up to 64 bytes, which is an element of any size: HxWx3 to WxHx3.
 bool swap_pixels(const lockstep_queue& queue, const simple_permute& p, const char* src, char* dst) {
   if (p.axes < 3) return false;
   const tiles::axis& last = p.axis[p.axes - 1];
@@ -180,8 +178,8 @@ lockstep_status launch_tiled(lockstep_queue* queue, const lockstep_call* call) {
 const lockstep_variant rows[] = {
     {"tiled", "axes fused, then runs copied or SIMD register tiles over the two fastest axes", 0, nullptr, nullptr,
      nullptr, launch_tiled},
-    {"strided", "axes fused, then one element at a time in dst's order: what scattered reads cost", LOCKSTEP_LESSON,
-     nullptr, nullptr, nullptr, launch_strided},
+    {"strided", "axes fused, then one element at a time in dst's order: shows the cost of scattered reads",
+     LOCKSTEP_LESSON, nullptr, nullptr, nullptr, launch_strided},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_permute},
 };
 

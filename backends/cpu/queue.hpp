@@ -1,4 +1,4 @@
-// queue.hpp - the CPU backend's queue: a thread count, the kernels and the tuning that its calls take, scratch.
+// queue.hpp - the CPU backend's queue: the number of threads, the kernels and tuning for its calls, scratch.
 #pragma once
 
 #include "isa.hpp"
@@ -29,7 +29,7 @@ lockstep_status failed(lockstep_status status, fmt::format_string<Args...> forma
 
 int default_threads();  // affinity mask and cgroup quota
 const char* isa_name(isa level);
-// "avx512": a level with the tuning of this chip; "avx512:zen4": with a row of tuning.hpp, for tests and trials.
+// "avx512" is a level with the tuning of this chip; "avx512:zen4" names a row of tuning.hpp, for tests and experiments.
 struct cpu_choice {
   isa level;
   const tuning* tuned;

@@ -1,5 +1,5 @@
-// quota.cpp - see quota.hpp. libgomp does not look at quotas. Each group on the way from the process's own to the root
-// limits it, so the smallest counts; within a container the own path may be the host's, and only the root is there.
+// quota.cpp - see quota.hpp. libgomp ignores quotas. Each group from the process's own up to the root limits it, so the
+// smallest quota counts. In a container the process's path may be the host's; then only the root group is visible.
 #include "quota.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace lockstep::cpu {
 namespace {
 
-// 0 where there is none: version 2 says "max", which is no number, version 1 says -1.
+// 0 if there is no quota: version 2 says "max", which is not a number, version 1 says -1.
 double ratio(std::ifstream& quota_file, std::ifstream& period_file) {
   double quota = 0, period = 0;
   return quota_file >> quota && period_file >> period && quota > 0 && period > 0 ? quota / period : 0;

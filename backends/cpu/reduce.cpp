@@ -1,10 +1,10 @@
 // reduce.cpp - sum, min, max, argmin, argmax of sequences: dst[s] = reduction of sequence s.
 // Idea    sequences are cut into chunks (the leaves of the fixed order for float sums), aligned subtrees of chunks
-//         are shared among threads, partial results join in index order: reduction_rows.hpp. SIMD: isa/float_sums.cpp,
-//         isa/exact_sums.cpp, isa/extremes.cpp.
-// Moves   every element once, 4 or 8 bytes a result
+//         are divided among threads, partial results are joined in index order: reduction_rows.hpp. SIMD:
+//         isa/float_sums.cpp, isa/exact_sums.cpp, isa/extremes.cpp.
+// Moves   every element once, 4 or 8 bytes for each result
 // Limit   the read limit from L3 on
-// Watch   a failed sequence (overflow, empty) must not keep the others from their results
+// Watch   the other sequences must get their results even if one fails (overflow, empty)
 // Source  lib/order.hpp
 #include "ops.hpp"
 #include "reductions.hpp"

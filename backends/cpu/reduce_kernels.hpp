@@ -1,25 +1,25 @@
 // reduce_kernels.hpp - the micro-kernels of square_sum and reduce, per ISA level.
 // Each takes either `count` rows of contiguous elements, or n rows of a matrix
-// (`ld` apart) of which it reduces `width` columns; a row, and n, is at most one
-// leaf (order::leaf) for float sums, one exact_chunk for the others, so that
-// nothing overflows and the callers join what comes out. two() takes `count` whole
-// leaves or chunks from a on and as many from b on, read side by side.
+// (`ld` apart) of which it reduces `width` columns. A row, and n, is at most one leaf
+// (order::leaf) for float sums and one exact_chunk for the others, so that nothing
+// overflows; the callers join the results. two() takes `count` whole leaves or chunks
+// starting at a and as many starting at b, and reads both at the same time.
 #pragma once
 
 #include "isa.hpp"
 
 namespace lockstep::cpu {
 
-// Row s: n elements from s * stride on; where offsets is not NULL, those from
-// offsets[s] up to, not including, offsets[s+1] (none: its result means nothing).
+// Row s: n elements from s * stride on; with offsets, those from offsets[s] up to, not
+// including, offsets[s+1] (the result of an empty row is undefined).
 struct packed_rows {
   const void* src;
   int64_t n, stride;
   const int64_t* offsets;
-  bool cached = false;  // whole leaves are read as what a cache holds: without reads ahead
+  bool cached = false;  // the data is in a cache, so whole leaves are read without prefetches
 };
 
-// Columns that a column kernel takes at a time: see isa/float_sums.cpp.
+// The number of columns that a column kernel takes at a time: see isa/float_sums.cpp.
 inline constexpr int64_t column_block = 256;
 
 // ---- float sums: leaves of the fixed order ----------------------------------
@@ -32,8 +32,8 @@ struct float_sum_kernels {
   } of[float_terms];
 };
 
-// Elements that the kernels below take at a time: no more than 2^31 or 64-bit lanes
-// could overflow; 32 KiB of f32 hide what ends a chunk.
+// The number of elements that the kernels below take at a time: below 2^31, so that 64-bit
+// lanes cannot overflow, and enough to hide the work at the end of a chunk.
 inline constexpr int64_t exact_chunk = 8192;
 
 // ---- exact sums ---------------------------------------------------------------
@@ -70,10 +70,10 @@ struct exact_sum_kernels {
 };
 
 // ---- extremes -------------------------------------------------------------------
-// key grows with the element: order::key_f32 and key_f64, likewise of 16-bit floats,
-// the integer itself, of u64 without its top bit's meaning (as if less 2^63). NaN is
-// INT64_MAX for the largest and INT64_MIN for the smallest. index is the first
-// element with that key; rows fill it in only where asked.
+// key grows with the element: order::key_f32 and key_f64, likewise for 16-bit floats; the
+// integer itself; for u64 the integer minus 2^63. NaN is INT64_MAX for the largest and
+// INT64_MIN for the smallest. index is the first element with that key; rows set it only
+// if asked.
 struct extreme {
   int64_t key, index;
 };
@@ -110,7 +110,8 @@ struct extreme_kernels {
   struct {
     void (*rows)(const packed_rows& r, int64_t count, bool index, extreme* out);
     void (*two)(const void* a, const void* b, int64_t count, extreme* out_a, extreme* out_b);  // no index
-    // Rows of one length (no offsets): the winners as elements (a NaN as the canonical one) or, index, as int64_t.
+    // Rows of equal length (no offsets): the extremes as elements (a NaN as the canonical one) or, with index, their
+    // indices as int64_t.
     void (*winners)(const packed_rows& r, int64_t count, bool index, void* out);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out);
   } of[extreme_terms];

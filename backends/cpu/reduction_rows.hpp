@@ -1,11 +1,12 @@
-// reduction_rows.hpp - the rows that reduce and square_sum share: each goes through a call's sequences in a way of its
-// own. An op gives run(queue, call, cached, body), which calls body(reduction, results) for what the call asks for;
-// results are taken by done(s, value, again), once for each sequence that has elements, by any thread, and empty(s) for
-// the others. again(R, view) reduces the whole sequence once more, as the row does.
+// reduction_rows.hpp - the table rows that reduce and square_sum share; each reads a call's sequences in its own way.
+// An op gives run(queue, call, cached, body), which calls body(reduction, results) for the requested reduction. done(s,
+// value, again) is called once, from any thread, for each sequence with elements, and empty(s) for the others.
+// again(R, view) reduces the whole sequence once more in the same way.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "mutant.hpp"
 #include "ops.hpp"
@@ -46,14 +47,14 @@ inline bool finds_extremes(const lockstep_reduce_desc& d) {
          d.reduction == LOCKSTEP_ARGMAX;
 }
 inline bool sums_floats(const lockstep_reduce_desc& d) { return !finds_extremes(d) && terms_of(d.dtype).floats; }
-// What a task hands over; the norm of a sequence reduces it in other ways too.
+// Passed on by a task, because the norm of a sequence may need further reductions of it.
 inline size_t value_bytes(const lockstep_reduce_desc& d) {
   if (d.reduction == LOCKSTEP_NORM2) return std::max({sizeof(wide), sizeof(extreme), sizeof(double)});
   return finds_extremes(d) ? sizeof(extreme) : sums_floats(d) ? sizeof(double) : sizeof(wide);
 }
 inline int64_t chunk_of(const lockstep_reduce_desc& d) { return sums_floats(d) ? order::leaf : exact_chunk; }
 
-// body(first, last): ranges of a call's sequences.
+// Calls body(first, last) with ranges of a call's sequences.
 template <class Body>
 void over_sequences(const lockstep_queue& queue, const sequences& q, int64_t grain, const Body& body) {
   const int64_t bytes = q.elements() * q.bytes;
@@ -127,8 +128,8 @@ struct by_columns {
 };
 
 // ---- sequences one after the other, or side by side on several threads -------------
-// Sequences [first, last), by one thread: packed ones of at most a chunk go to the kernel in batches, the others one by
-// one; those that taken(n) says of are not this thread's.
+// Sequences [first, last) by one thread: packed sequences of at most a chunk go to the kernel in batches, the others
+// one by one. Sequences for whose length taken(n) is true are skipped.
 template <pass P, class R, class To, class Taken>
 void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, int64_t first, int64_t last,
                   const To& to, const Taken& taken) {
@@ -162,7 +163,7 @@ void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, i
 
 inline bool splits(const lockstep_queue& queue) { return queue.threads > 1 && !forked(); }
 
-// Sequences of one length.
+// Sequences of equal length.
 template <pass P, class R, class To>
 void reduce_lanes(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
   if (q.d.length == 0) {
@@ -170,7 +171,7 @@ void reduce_lanes(const lockstep_queue& queue, const R& r, const sequences& q, v
     return;
   }
   const reduction_tuning& tuned = queue.tuned->reductions;
-  // By all threads, unless there are enough of them to share out whole.
+  // All threads share each sequence, unless there are enough sequences to give each thread whole ones.
   if (splits(queue) && q.d.count < tuned.tasks_a_thread * queue.threads && q.d.length > tuned.long_bytes / q.bytes) {
     for (int64_t s = 0; s < q.d.count; ++s)
       to.done(s, reduce_together<P>(queue, r, q.view(s), workspace), together_again<P>{queue, workspace});
@@ -208,7 +209,7 @@ struct by_lanes {
       return (q.bytes == 2 && !tuned.two_streams_of_2_bytes) ||
              bytes < (early ? tuned.two_extremes_from : tuned.two_streams_from);
     }
-    // Threads that take what others have left begin anywhere.
+    // Threads that take work from others may start anywhere.
     if (P == pass::alternating)
       return bytes < tuned.alternating_from * queue.threads || bytes >= tuned.alternating_below ||
              (queue.threads > 1 && bytes >= tuned.stolen_from);
@@ -241,7 +242,7 @@ void reduce_segments(const lockstep_queue& queue, const R& r, const sequences& q
     }
   }
   if (!any_short) return;
-  // Ranges of about equal work, in elements. work(s) grows with s.
+  // Ranges of about equal work, in elements. work(s) is the work before s.
   const int64_t share = tuned.tasks_a_thread * queue.threads;
   const auto cost = static_cast<double>(tuned.segment_cost);
   const auto work = [&](int64_t s) {
@@ -306,7 +307,7 @@ inline int few_or_long_rows(const lockstep_queue* queue, const lockstep_call* ca
   const reduction_tuning& tuned = queue->tuned->reductions;
   return call->reduce.count < tuned.few_rows || call->reduce.length > tuned.short_row;
 }
-// rows(first, last): ranges of the call's rows.
+// Calls rows(first, last) with ranges of the call's rows.
 template <class Rows>
 void over_short_rows(const lockstep_queue& queue, const sequences& q, const Rows& rows) {
   over_sequences(queue, q, queue.tuned->reductions.grain_elements / q.d.length + 1, rows);
@@ -334,25 +335,24 @@ constexpr lockstep_variant reduction_row(const char* name, const char* idea) {
 
 template <class Op>
 constexpr lockstep_variant reduction_rows[] = {
-    {"tiny_rows", "many rows of a few elements: code for each length, a row a lane where rows touch", 0, not_tiny_rows,
+    {"tiny_rows", "many rows of a few elements: code for each length, one row in each lane if packed", 0, not_tiny_rows,
      few_or_long_rows, nullptr, Op::tiny_rows},
-    {"short_rows", "many rows of one length, a register of them at a time, results straight to dst", 0, not_short_rows,
-     few_or_long_rows, nullptr, Op::short_rows},
-    reduction_row<Op, by_columns>("columns", "sequences that lie side by side: vectors run across them"),
-    reduction_row<Op, by_segments<true>>("segments_cached", "as segments, leaves as from a cache: no reads ahead"),
-    reduction_row<Op, by_segments<false>>("segments", "sequences of lengths of their own, shared out by elements"),
+    {"short_rows", "many rows of equal length, a register of rows at a time, results straight to dst", 0,
+     not_short_rows, few_or_long_rows, nullptr, Op::short_rows},
+    reduction_row<Op, by_columns>("columns", "adjacent sequences: each vector holds one element of several sequences"),
+    reduction_row<Op, by_segments<true>>("segments_cached", "as segments, without prefetches, for cached data"),
+    reduction_row<Op, by_segments<false>>("segments", "sequences of different lengths, divided by elements"),
     reduction_row<Op, by_lanes<pass::two_streams, false>>(
-        "streams", "as lanes, two places of a sequence read side by side: what does not fit the caches"),
+        "streams", "as lanes, two places of a sequence read at the same time, for data larger than the caches"),
     reduction_row<Op, by_lanes<pass::alternating, true>>("alternating_cached",
-                                                         "as lanes_cached, each pass the other way than the last"),
+                                                         "as lanes_cached, repeated passes alternate direction"),
     reduction_row<Op, by_lanes<pass::alternating, false>>(
-        "alternating", "as lanes, each pass the other way than the last: what just fits the caches"),
-    reduction_row<Op, by_lanes<pass::straight, true>>("lanes_cached",
-                                                      "as lanes, leaves as from a cache: no reads ahead"),
+        "alternating", "as lanes, repeated passes alternate direction, for data that just fits the caches"),
+    reduction_row<Op, by_lanes<pass::straight, true>>("lanes_cached", "as lanes, without prefetches, for cached data"),
     reduction_row<Op, by_lanes<pass::straight, false>>(
-        "lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees shared among threads"),
+        "lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees divided among threads"),
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, Op::reference}};
 template <class Op>
-constexpr lockstep_table reduction_table = {reduction_rows<Op>, sizeof reduction_rows<Op> / sizeof *reduction_rows<Op>};
+constexpr lockstep_table reduction_table = {reduction_rows<Op>, std::size(reduction_rows<Op>)};
 
 }  // namespace lockstep::cpu

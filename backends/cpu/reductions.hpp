@@ -1,5 +1,5 @@
-// reductions.hpp - the three reductions that sequences.hpp asks for: sums in the fixed order,
-// exact sums, extremes; and what storing their results needs.
+// reductions.hpp - the three reductions in the form that sequences.hpp needs: sums in the fixed
+// order, exact sums, extremes; and helpers for storing their results.
 #pragma once
 
 #include <atomic>
@@ -126,8 +126,8 @@ struct exact_sum {
 };
 
 // ---- extremes ---------------------------------------------------------------------
-// Chunks of a longer sequence only say where they begin, as ~first: the winner is
-// searched once, by locate().
+// A chunk of a longer sequence stores only its start, as ~first; locate() then searches the
+// chunk with the extreme once.
 template <bool Largest>
 struct extreme_of {
   typedef extreme value;
@@ -154,7 +154,7 @@ struct extreme_of {
     kernels.of[term].columns(src, n, ld, width, index, out);
     for (int64_t k = 0; k < width; ++k) out[k].index += first;
   }
-  // Chunks come in order: a tie leaves the earlier one.
+  // Chunks arrive in order, so a tie keeps the earlier one.
   static void add(extreme& into, const extreme& value) {
     if (Largest ? value.key > into.key : value.key < into.key) into = value;
     if (LOCKSTEP_MUTANT("tie_to_the_later_chunk") && value.key == into.key) into = value;
@@ -190,7 +190,8 @@ inline auto sums_of_rows(const lockstep_queue& queue, float_term term, bool tiny
   return tiny ? tiny_rows(queue.kernels).sums[term] : float_sums(queue.kernels).of[term].rows;
 }
 
-// Sums of many short rows: sums(rows, count, out) takes some, finish(first, count, out), if any, makes results of them.
+// Sums of many short rows: sums(rows, count, out) sums some of them, finish(first, count, out), if given, makes them
+// results.
 struct sums_as_they_are {};
 template <class Sums, class Finish = sums_as_they_are>
 void sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, const Sums& sums,
@@ -200,7 +201,7 @@ void sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, cons
   const bool straight = q.d.result == LOCKSTEP_F64;
   constexpr int64_t batch = 512;
   over_short_rows(queue, q, [&](int64_t first, int64_t last) {
-    // Sums are not taken in batches: whatever waits for a batch's results stops the reads for the next.
+    // Not in batches, because waiting for the results of one batch would stall the reads of the next.
     const int64_t most = straight && as_they_are ? last - first : batch;
     for (int64_t s = first; s < last; s += most) {
       const int64_t some = last - s < most ? last - s : most;

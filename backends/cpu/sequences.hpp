@@ -1,11 +1,11 @@
 // sequences.hpp - the sequences of a lockstep_reduce_desc, and the chunks that they are cut into.
 //
 // A reduction R (reductions.hpp) has
-//   value     what a chunk gives;  chunk  elements a chunk (order::leaf for float sums)
+//   value     the result of a chunk;  chunk  elements of a chunk (order::leaf for float sums)
 //   rows(packed_rows, count, value*)           whole sequences of at most a chunk
-//   chunks(src, count, n, first, value*)       parts of one, packed, from element first on
-//   two(a, b, count, first_a, first_b, value*, value*)  whole chunks of two places of one, side by side
-//   columns(src, n, ld, width, first, value*)  parts of several, side by side
+//   chunks(src, count, n, first, value*)       parts of one sequence, packed, from element first on
+//   two(a, b, count, first_a, first_b, value*, value*)  whole chunks at two places of one sequence
+//   columns(src, n, ld, width, first, value*)  parts of several adjacent sequences
 //   join      push(value, level), total(): chunks, or aligned subtrees of 2^level chunks, in order
 //   column_join  the same for arrays of column_block values
 #pragma once
@@ -17,14 +17,14 @@
 
 namespace lockstep::cpu {
 
-// One sequence of n elements; scale, where it is not 1, multiplies each (f64).
+// One sequence of n elements; each is multiplied by scale if that is not 1 (f64).
 struct vector_view {
   const char* begin;
   int64_t n, stride, bytes;
   double scale = 1;
 
   bool as_is() const { return stride == 1 && scale == 1; }
-  // Elements [first, first + m): where they lie, or copied into buffer.
+  // Elements [first, first + m): their address, or a copy in buffer.
   const void* chunk(int64_t first, int64_t m, void* buffer) const {
     const char* from = begin + first * stride * bytes;
     if (as_is()) return from;
@@ -58,14 +58,14 @@ struct sequences {
   int64_t elements() const { return d.offsets != nullptr ? d.offsets[d.count] - d.offsets[0] : d.count * d.length; }
   int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
   const char* begin(int64_t s) const {
-    if (d.offsets != nullptr && length(s) == 0) return src;  // where nothing is, an offset may be any number
+    if (d.offsets != nullptr && length(s) == 0) return src;  // the offset of an empty segment may be any number
     return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
   }
   bool packed() const { return d.element_stride == 1; }
   vector_view view(int64_t s) const { return {begin(s), length(s), d.element_stride, bytes}; }
 };
 
-constexpr int64_t together = 64;  // chunks a call of a kernel
+constexpr int64_t together = 64;  // chunks for each call of a kernel
 
 // Chunks [first, last) of a sequence, one after the other.
 template <class R, class Join>
@@ -98,7 +98,7 @@ int64_t chunks_of(int64_t n) {
   return n / R::chunk + (n % R::chunk != 0);
 }
 
-// The level at which `chunks` fall into at most `most` aligned subtrees.
+// The level at which `chunks` form at most `most` aligned subtrees.
 inline int subtree_level(int64_t chunks, int64_t most) {
   int level = 0;
   while (((chunks - 1) >> level) + 1 > most) ++level;

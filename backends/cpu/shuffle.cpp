@@ -1,6 +1,6 @@
 // shuffle.cpp - CUDA's warp shuffles over arrays of 32-lane warps.
-// Idea    every warp undergoes the same permutation: 32 source lanes, found once,
-//         then two-register permutes (AVX-512) or a load and a store a lane.
+// Idea    every warp has the same permutation: compute the 32 source lanes once, then
+//         use two-register permutes (AVX-512) or a load and a store for each lane.
 // Moves   each element in once, out once; no arithmetic.
 // Limit   the copy of the same size.
 // Watch   in place a warp must be read whole before it is written.
@@ -27,8 +27,7 @@ void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuff
               queue.tuned->moves.shuffle_grain_warps, [&](int64_t first, int64_t last) {
                 kernel(static_cast<const T*>(call.src) + first * 32, static_cast<T*>(call.dst) + first * 32,
                        last - first, source, stream);
-                if (stream)
-                  std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
+                if (stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // orders non-temporal stores
               });
 }
 

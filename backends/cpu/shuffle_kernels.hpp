@@ -1,12 +1,12 @@
-// shuffle_kernels.hpp - what shuffle.cpp asks of the micro-kernels of a level.
+// shuffle_kernels.hpp - the micro-kernels of shuffle, for each level.
 #pragma once
 
 #include "isa.hpp"
 
 namespace lockstep::cpu {
 
-// dst[w][lane] = src[w][source[lane]] for warps warps of 32 lanes; src == dst is
-// allowed. stream: store past the cache; dst is then aligned to 64 bytes.
+// dst[w][lane] = src[w][source[lane]] for `warps` warps of 32 lanes; src == dst is
+// allowed. stream: non-temporal stores; dst is then aligned to 64 bytes.
 template <class T>
 using shuffle_kernel = void (*)(const T* src, T* dst, int64_t warps, const T* source, bool stream);
 

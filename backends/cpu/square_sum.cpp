@@ -1,10 +1,10 @@
 // square_sum.cpp - sums of squares and L2 norms of sequences: dst[s] = sum x^2, or its root.
 // Idea    as reduce.cpp: chunks, aligned subtrees, joins in index order. Squares of f16, bf16 and f32 are exact in
 //         double, so one fma (or a product and a sum) rounds once; i64 squares are exact in 192 bits.
-// Moves   every element once, 4 or 8 bytes a result; the norm of f64 data out of double's comfortable range three
-//         times more (largest and smallest, then the scaled sum)
+// Moves   every element once, 4 or 8 bytes for each result; for the norm of very large or small f64 three times more
+//         (largest and smallest, then the scaled sum)
 // Limit   L2: conversions to double; the read limit from L3 on
-// Watch   the root of an integer sum is rounded from the exact sum, not from its nearest double
+// Watch   the root of an integer sum is rounded from the exact sum, not from the nearest double
 // Source  lib/order.hpp
 #include "exact.hpp"
 #include "ops.hpp"

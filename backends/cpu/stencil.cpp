@@ -1,11 +1,11 @@
-// stencil.cpp - correlation over a star: threads over tiles, tiles into rows, rows
-// to the micro-kernels of isa/stencil.cpp.
-// Idea    A result row needs 2r rows of each outer axis and its own row: folding an
-//         outer axis only changes which row a pointer names (CONSTANT: a row of the
-//         value), folding the inner axis touches the ends of a row, which run from
-//         a small folded copy. So the kernels never fold. Tiles keep the 2r + 1
-//         planes (rank 3) or rows (rank 2) that a result needs in L2.
-// Moves   each element in once, out once; 2 * r * rank + 1 fma for 2 elements.
+// stencil.cpp - correlation over a star: threads take tiles, tiles are cut into rows, rows
+// go to the micro-kernels of isa/stencil.cpp.
+// Idea    The kernels never fold at a boundary. A result row needs its own row and 2r
+//         rows of each outer axis. Folding an outer axis only changes which row a
+//         pointer names (CONSTANT: a row of the value). Folding the inner axis affects
+//         only the ends of a row, which are computed from a small folded copy. Tiles
+//         keep the 2r + 1 planes (rank 3) or rows (rank 2) that a result needs in L2.
+// Moves   each element in once, out once; 2 * r * rank + 1 fma for each element.
 // Limit   DRAM for rank 1; loads per cycle and L2 for stars (see isa/stencil.cpp).
 // Watch   order id 1 is a chain of fma: independent results must fill its latency.
 // Source  order.hpp.
@@ -24,7 +24,7 @@ namespace lockstep::cpu {
 namespace {
 
 // ---- tiles --------------------------------------------------------------------
-constexpr int64_t longest_tile = 512;  // results of a row of rank 2 and 3, of CONSTANT's row of the value
+constexpr int64_t longest_tile = 512;  // results in a row of a tile of rank 2 and 3; the length of CONSTANT's row
 
 template <class T>
 extent choose_tile(const stencil_tuning& tuned, const sweep<T>& s, int threads) {
@@ -40,7 +40,7 @@ extent choose_tile(const stencil_tuning& tuned, const sweep<T>& s, int threads) 
     t.x = std::min({nx, tuned.row_tile, longest_tile});
     t.y = std::min(ny, at_least_one(tuned.star_bytes / static_cast<int64_t>(sizeof(T)) / ((2 * s.radius + 1) * t.x)));
     t.z = nz;
-    // Fewer columns than threads: share them out along axis 0 too.
+    // Fewer columns than threads: cut along axis 0 too.
     const int64_t columns = ((ny + t.y - 1) / t.y) * ((nx + t.x - 1) / t.x) * s.batch;
     if (columns < 2 * threads)
       t.z = std::max((nz * columns + 2 * threads - 1) / (2 * threads), std::min<int64_t>(nz, 4 * s.radius));
@@ -49,7 +49,7 @@ extent choose_tile(const stencil_tuning& tuned, const sweep<T>& s, int threads) 
   return t;
 }
 
-// In order of memory: whole rows, row after row (CONSTANT has a value row of one length).
+// In the order of memory: whole rows, one after the other (CONSTANT's row of the value limits their length).
 template <class T>
 extent no_tile(const stencil_tuning& tuned, const sweep<T>& s) {
   const int64_t nx = s.dst_shape[2];
@@ -77,11 +77,11 @@ void run_sweep(const lockstep_queue& queue, const sweep<T>& s, const extent& til
     T value_row[longest_tile];
     if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT && s.rank > 1) std::fill_n(value_row, last.x - first.x, s.value);
     run_tile(s, first, last, value_row);
-    if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
+    if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // orders non-temporal stores
   };
-  // What fits the caches stays on the core that holds it since the last call; what
-  // does not is handed out tile by tile. Lines of rank 1 go by one range a thread, a
-  // stream each: 128 KiB by turns took 1.21 times as long on two threads (16 Mi and 128 Mi f32).
+  // Data that fits the caches is divided in the same way in every call, so that each core finds its part cached. Larger
+  // data is handed out tile by tile, but rank 1 as one range for each thread, because each thread then reads a single
+  // stream.
   const int64_t tasks = count.b * count.z * count.y * count.x;
   if (s.stream && s.rank > 1)
     over_tasks(queue, tasks, run_task);
@@ -92,9 +92,9 @@ void run_sweep(const lockstep_queue& queue, const sweep<T>& s, const extent& til
 }
 
 // ---- sweeps -------------------------------------------------------------------
-// Results between sweeps are packed. Arrays of a batch go through all their sweeps
-// in groups, so that small ones stay in cache. dst serves as one of the two
-// buffers in turn, except under VALID, where what lies between is larger.
+// Results between sweeps are packed. Small arrays of a batch go through all their sweeps
+// in groups, so that a group stays in cache. dst is one of the two alternating buffers,
+// except under VALID, where intermediate results are larger than dst.
 
 int64_t array_elements(const lockstep_stencil_desc& d) {
   int64_t elements = 1;
@@ -111,7 +111,7 @@ int buffers_of(const lockstep_stencil_desc& d, int passes) {
 size_t between_bytes(const stencil_tuning& tuned, const lockstep_stencil_desc& d, int passes) {
   const auto bytes = static_cast<size_t>(buffers_of(d, passes) * group_of(tuned, d) * array_elements(d)) *
                      lockstep_dtype_bytes(d.dtype);
-  return (bytes + 63) / 64 * 64;  // what a thread's scratch lies behind
+  return (bytes + 63) / 64 * 64;  // the threads' scratch comes after this
 }
 size_t stencil_workspace(const lockstep_queue* queue, const lockstep_call* call) {
   return between_bytes(queue->tuned->stencils, call->stencil, call->stencil.sweeps);
@@ -218,7 +218,7 @@ const char* not_by_lanes(const lockstep_queue* queue, const lockstep_call* call)
   if (call->stencil.radius > 4) return "needs radius 1 to 4";
   return lanes_of(*queue, *call) == 0 ? "needs AVX2" : nullptr;
 }
-// Short lines are all ends, which go by tiles.
+// Short lines consist only of ends, which tiles handle.
 int short_lines(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
   const int64_t halo = int64_t{d.radius} * plan_by_lanes(*queue, *call).depth;
@@ -243,7 +243,7 @@ size_t lanes_workspace(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"sweeps_registers", "2 to 4 sweeps while a line's elements are in registers, its parts in their lanes", 0,
+    {"sweeps_registers", "2 to 4 sweeps while a line's elements are in registers, one part of the line in each lane", 0,
      not_by_lanes, short_lines, lanes_workspace, launch<how::lanes>},
     {"sweeps_tiles", "many sweeps of a tile while it is in cache, with a halo that is computed twice", 0, nullptr,
      alone, passes_workspace, launch<how::passes>},
@@ -251,7 +251,7 @@ const lockstep_variant rows[] = {
      stencil_workspace, launch<how::best>},
     {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, not_symmetric,
      nullptr, stencil_workspace, launch<how::folded>},
-    {"direct", "every tap from memory, one register of results at a time, no tiles: what blocking is worth",
+    {"direct", "every tap from memory, one register of results at a time, no tiles: shows the gain by blocking",
      LOCKSTEP_LESSON, nullptr, nullptr, stencil_workspace, launch<how::direct>},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, ref_stencil_workspace,
      ref_stencil},

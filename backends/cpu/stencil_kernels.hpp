@@ -1,4 +1,4 @@
-// stencil_kernels.hpp - what stencil.cpp asks of the micro-kernels of a level.
+// stencil_kernels.hpp - the micro-kernels of stencil, for each level.
 #pragma once
 
 #include "isa.hpp"
@@ -19,7 +19,7 @@ struct stencil_row {
   int64_t n;
   int outer;  // rows below the centre, and as many above: radius * (rank - 1)
   int radius;
-  bool stream;  // store past the cache
+  bool stream;  // non-temporal stores
 };
 
 // A block of deep x high rows of results (deep = 1 in rank 2), first <= x < last;
@@ -31,7 +31,7 @@ struct stencil_block {
   const T* column[reach][most];               // [plane + radius][y]: rows for the taps of axis 0
   const T* side[most][reach];                 // [z][row + radius]: rows for the taps of axis 1
   const T* centre[most * most];               // [z * high + y]: rows for the taps of the innermost axis
-  const T* ahead[most * most];                // rows that the next block needs and no block before it
+  const T* ahead[most * most];                // rows that the next block is the first to need
   T* dst[most * most];                        // [z * high + y]
   const T* coefficients;
   int64_t first, last;
@@ -41,22 +41,23 @@ struct stencil_block {
 template <class T>
 struct stencil_block_kernels {
   int deep, high;
-  int64_t least;                             // shortest row that a block takes
+  int64_t least;                             // the shortest row for which blocks work
   void (*rows[4])(const stencil_block<T>&);  // by radius - 1
 };
 
 template <class T>
 using stencil_kernel = void (*)(const stencil_row<T>&);
 
-// Many sweeps of a line that lies in `lanes` equal parts, one a lane: what is next to an
-// element is the whole register before or after. NULL: this level has none.
+// Many sweeps of a line that is divided into `lanes` equal parts, one in each lane: the
+// neighbour of an element is then in the same lane of the next register. NULL: this level
+// has none.
 template <class T>
 struct stencil_lanes {
   int lanes;
   int most[4];  // sweeps at a time, by radius - 1: as many as the registers hold
-  // registers: `count` of the line, and sweeps * radius more on each side; results take
-  // their places. canonical: a NaN gets its form, as the last sweep's must. ahead: memory
-  // that is fetched into L2 meanwhile, so many bytes a register.
+  // registers: `count` of the line, and sweeps * radius more on each side; results replace
+  // them. canonical: NaNs become the canonical one, as the last sweep must do. ahead:
+  // memory that is prefetched into L2 meanwhile, with a number of bytes for each register.
   void (*sweep[4])(T* registers, int64_t count, int sweeps, const T* coefficients, bool canonical, const char* ahead,
                    int64_t ahead_bytes);
 };

@@ -1,15 +1,16 @@
 // stencil_sweeps.cpp - many sweeps of a star stencil over a tile while it is in cache.
-// Idea    A tile of results of the last sweep needs r more elements on each side of the
-//         sweep before, 2r more of the one before that: neighbouring tiles both compute
-//         them. Along the outermost axis of rank 2 and 3 nothing is computed twice: the
-//         sweeps follow each other, each r rows (planes) behind the one before it, of
-//         which a ring keeps the 2r + a few that are still needed.
-//         A line of radius 1 to 4 lies in as many equal parts as a register has lanes, one
-//         a lane: no sweep shuffles, and 2 to 4 of them stay in registers.
-// Moves   each element in once and out once a pass, and the halos once more.
+// Idea    A tile of the last sweep's results needs r more elements on each side from the
+//         sweep before, 2r more from the one before that, and so on. Neighbouring tiles
+//         both compute these. Along the outermost axis of rank 2 and 3 nothing is computed
+//         twice: each sweep runs r rows (planes) behind the one before it, and a ring
+//         keeps the 2r + a few rows that are still needed.
+//         A line of radius 1 to 4 is divided into as many equal parts as a register has
+//         lanes, one in each lane. So no sweep shuffles, and 2 to 4 of them stay in
+//         registers.
+// Moves   each element in once and out once in each pass, and the halos once more.
 // Limit   the micro-kernels: fma of lines by lanes, else L1 (rank 1) or L2.
-// Watch   a boundary folds in every sweep, not once before the first: only WRAP may
-//         extend the array, since there what lies outside is computed by the same chain.
+// Watch   a boundary folds in every sweep, not once before the first. Only WRAP may extend
+//         the array, because elements outside are then computed from the same values.
 // Source  order.hpp; wavefronts: Nguyen et al., 3.5-D blocking, SC10; lanes: Henretty et
 //         al., data layout transformation for stencils, CC 2011.
 #include "stencil_sweeps.hpp"
@@ -22,21 +23,21 @@
 namespace lockstep::cpu {
 namespace {
 
-constexpr int most_depth = 32;  // memory's share of a sweep is one part in so many by then
+constexpr int most_depth = 32;  // at this depth the time for memory hardly matters any more
 constexpr int64_t endless = int64_t{1} << 62;
 
 int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
-// Rows or planes that a sweep computes before the next one has its turn: a block's.
+// The rows or planes that a sweep computes before the next sweep follows: those of a block.
 int64_t chunk_of(int rank) { return rank == 2 ? 4 : rank == 3 ? 2 : 1; }
 
-// Elements before and behind each row of a tile that sweeps keep, and from one row to the next.
+// Elements before and after each row that sweeps keep of a tile, and the distance between rows.
 int64_t ends_of(int64_t r) { return parts_of(r, 16) * 16; }
 int64_t pitch_of(int64_t r, int depth, int64_t width) {
   return parts_of(width + 2 * r * (depth - 1) + 2 * ends_of(r), 16) * 16;
 }
 
-// The axis along which sweeps follow each other. A line is one row: nothing follows.
+// The axis along which sweeps follow each other. A line (rank 1) has none.
 int streamed_axis(int rank) { return rank == 3 ? 0 : 1; }
 
 }  // namespace
@@ -47,8 +48,8 @@ bool too_little_to_plan(const lockstep_queue& queue, const lockstep_stencil_desc
   return d.sweeps == 1 || work < 4 * static_cast<double>(queue.tuned->stencils.task_work);
 }
 
-// The depth and the tile of least cost. An element costs its taps, those of the halo
-// included, and its way from memory and back, shared by the sweeps of a pass.
+// The depth and the tile of least cost. The cost of an element is its taps, with those of
+// the halo, plus its transfer from and to memory, divided by the sweeps of a pass.
 sweeps_plan plan_sweeps(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
   const stencil_tuning& tuned = queue.tuned->stencils;
   const int threads = queue.threads;
@@ -56,7 +57,7 @@ sweeps_plan plan_sweeps(const lockstep_queue& queue, const lockstep_stencil_desc
   const int64_t nx = d.shape[d.rank - 1], ny = d.rank > 1 ? d.shape[d.rank - 2] : 1, nz = d.rank > 2 ? d.shape[0] : 1;
   const int64_t taps = 2 * r * d.rank + 1;
   const auto evenly = [](int64_t n, int64_t size) { return parts_of(n, parts_of(n, size)); };
-  // Elements computed for one of a tile's: its halo's too.
+  // Elements computed, with the halo, for each element of a tile.
   const auto again = [&](int64_t n, int64_t size, int depth, int64_t whole) {
     const int64_t wide = size + (size < n ? r * (depth - 1) : 0);
     return static_cast<double>(parts_of(wide, whole) * whole) / static_cast<double>(size);
@@ -85,12 +86,12 @@ sweeps_plan plan_sweeps(const lockstep_queue& queue, const lockstep_stencil_desc
     const int64_t rows = tuned.l2_tile / element / ((2 * r + chunk_of(d.rank)) * std::max(depth - 1, 1));
     for (int64_t size = 128, width = 0; width < nx; size *= 2) {
       width = std::min(evenly(nx, size), nx);
-      const int64_t most = rows / pitch_of(r, depth, width);  // of what a ring keeps, in one plane
+      const int64_t most = rows / pitch_of(r, depth, width);  // rows of one plane that a ring keeps
       if (depth == 1 ? size == 128 || most > 0 : most > (d.rank == 3 ? halo : 0))
         consider(depth, width, d.rank == 3 ? std::clamp<int64_t>(most - halo, 1, ny) : ny);
     }
   }
-  // Enough tasks for all threads, while each is worth a thread's waking and a halo is a small part of it.
+  // Enough tasks for all threads, as long as a task is worth waking a thread and its halo is a small part of it.
   extent& t = best.tile;
   const auto share_out = [&](int64_t n, int64_t& size) {
     const int64_t others = d.batch * parts_of(nz, t.z) * parts_of(ny, t.y) * parts_of(nx, t.x) / parts_of(n, size);
@@ -114,7 +115,7 @@ sweeps_plan plan_lanes(const lockstep_queue& queue, const lockstep_stencil_desc&
   sweeps_plan plan;
   plan.depth = static_cast<int>(parts_of(d.sweeps, passes));
   const int64_t halo = int64_t{d.radius} * plan.depth;
-  // Tiles of which a halo is a small part, in the smallest cache that has room for them.
+  // Tiles with a comparatively small halo, in the smallest cache that has room for them.
   const int64_t small = tuned.l1_tile / element;
   const int64_t large = tuned.l2_tile / element * 5 / 8;  // three rows, which a tile's ends may need, fit as well
   int64_t elements = small >= 32 * halo ? small : large;
@@ -140,7 +141,7 @@ sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& til
   plan.tile = tile;
   plan.ends = ends_of(r);
   plan.pitch = pitch_of(r, depth, tile.x);
-  // Rows must not crowd into few sets of a cache.
+  // Rows must not fall into only a few sets of a cache.
   if (plan.pitch * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype)) % 4096 == 0) plan.pitch += 16;
   plan.plane = plan.pitch * (d.rank == 3 ? tile.y + halo : 1);
   plan.ring = d.rank == 1 ? 1 : 2 * r + chunk_of(d.rank) - LOCKSTEP_MUTANT("sweeps_ring_one_short");
@@ -166,17 +167,17 @@ struct span {
   int64_t begin, end;
 };
 
-// A line through the lanes of registers: its part in the lane next to an element's is one register
-// away, so no sweep shuffles, and a halo is wrong at the two ends only. Does what it can of the
-// results begin <= x < end whose halo lies within the array, and says what that was.
+// Sweeps a line whose parts are in the lanes of registers: neighbours are one register apart in the
+// same lane, so no sweep shuffles. Only the two ends of the window become wrong. Computes those of
+// the results begin <= x < end whose halo is within the array, and returns their range.
 template <class T>
 span by_lanes(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan& plan, int depth, int64_t begin,
               int64_t end, T* own) {
   constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
   const int64_t lanes = s.lanes->lanes, halo = int64_t{s.radius} * depth, n = s.src_shape[2];
   const int64_t shift = s.boundary == LOCKSTEP_BOUNDARY_VALID ? halo : 0;  // from a result's place to src's
-  // The window: elements from `at` of src on, whose results begin on a cache line; as many
-  // registers as the tile wants, or the array has, an odd number of lines to a lane.
+  // The window: elements of src from `at` on, such that the results start on a cache line. As
+  // many registers as the tile or the array has, with an odd number of lines for each lane.
   const int64_t from = std::max(begin, halo - shift + line - 1);
   const auto place = static_cast<int64_t>(reinterpret_cast<uintptr_t>(s.dst.data) / sizeof(T)) + from - halo;
   const int64_t at = from + shift - halo - place % line;
@@ -197,13 +198,14 @@ span by_lanes(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
   const auto chars = [](const T* p) { return reinterpret_cast<const char*>(p); };
   transpose(chars(s.src.data + at), bytes(columns), reinterpret_cast<char*>(registers), bytes(lanes), lanes, columns,
             store::cached, {});
-  // What the next tile reads comes in meanwhile, a part with each kernel.
+  // Meanwhile the data of the next tile is prefetched, a part by each kernel.
   const int64_t ahead_bytes = bytes(lanes) * most / depth;
   const char* ahead = chars(s.src.data + at + plan.tile.x);
   for (int done = 0; done < depth; ahead += columns * ahead_bytes) {
     const int sweeps = std::min(most, depth - done);
     const int64_t beside = int64_t{s.radius} * sweeps * lanes;
-    // Before the first register stands the last one, a lane on; after the last the first, a lane back.
+    // The register before the first is the last one shifted by a lane; the one after the last is the first, shifted
+    // back.
     std::memcpy(registers - beside, registers + columns * lanes - beside - 1, static_cast<size_t>(bytes(beside)));
     std::memcpy(registers + columns * lanes, registers + (LOCKSTEP_MUTANT("sweeps_lanes_beside_themselves") ? 0 : 1),
                 static_cast<size_t>(bytes(beside)));
@@ -237,8 +239,8 @@ class tile_sweeps {
     for (int axis = 0; axis < 3; ++axis) {
       const int64_t n = s.src_shape[axis];
       halo[axis] = axis >= 3 - s.rank ? s.radius : 0;
-      // What lies beyond the end is the beginning: such an axis has no ends, and its results
-      // lie a number of rounds on, so that no halo begins below 0.
+      // Under WRAP the axis has no ends. Its coordinates are shifted by whole rounds, so that no
+      // halo starts below 0.
       rounds[axis] =
           s.boundary == LOCKSTEP_BOUNDARY_WRAP && halo[axis] != 0 && (axis == streamed || end[axis] - begin[axis] < n);
       shift[axis] = rounds[axis] ? parts_of(halo[axis] * depth, n) * n : 0;
@@ -307,7 +309,7 @@ class tile_sweeps {
     }
     span of[3];
     for (int axis = 0; axis < 3; ++axis) of[axis] = axis == streamed ? span{begin, end} : reach(axis, level);
-    // Rows of rings begin on cache lines; what lies before a result there is nobody's.
+    // Rows of rings start on cache lines; the elements before the first result are padding.
     if (level > 1 && level < depth) of[2].begin -= (of[2].begin - reach(2, 1).begin) % 16;
     if (level > 1)
       run_tile(one, {0, of[0].begin, of[1].begin, of[2].begin}, {1, of[0].end, of[1].end, of[2].end}, own);
@@ -316,7 +318,7 @@ class tile_sweeps {
     if (level < depth && !(LOCKSTEP_MUTANT("sweeps_ends_fold_once") && level > 1)) put_ends(one.dst, of);
   }
 
-  // What lies beyond the ends of the innermost axis, beside the rows just computed.
+  // Fills the elements beyond the ends of the innermost axis, next to the rows just computed.
   void put_ends(const window<T>& results, const span (&of)[3]) const {
     const int64_t r = s.radius, n = s.src_shape[2];
     const lockstep_boundary boundary = after_the_first(s.boundary);
@@ -334,7 +336,7 @@ class tile_sweeps {
       }
   }
 
-  // The first sweep reads the array, where each round is the same: piece by piece.
+  // The first sweep reads the array, which is the same in each round: piece by piece.
   void over_rounds(const sweep<T>& one, span (&of)[3], int axis) const {
     if (axis == 3)
       return run_tile(one, {0, of[0].begin, of[1].begin, of[2].begin}, {1, of[0].end, of[1].end, of[2].end}, own);
@@ -391,7 +393,7 @@ void run_pass(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
     const auto inside = s.lanes != nullptr ? by_lanes(queue, array, plan, depth, from, to, mine) : span{from, from};
     part(from, inside.begin);
     part(inside.end, to);
-    if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // streamed stores are ordered by nothing else
+    if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // orders non-temporal stores
   });
 }
 template void run_pass(const lockstep_queue&, const sweep<float>&, const sweeps_plan&, int, float*);

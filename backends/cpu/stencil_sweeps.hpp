@@ -5,7 +5,7 @@
 
 namespace lockstep::cpu {
 
-// What a thread does at a time, for a call.
+// How a call is cut: the work of a thread at a time.
 struct sweeps_plan {
   int depth = 1;             // most sweeps of a pass
   extent tile{};             // results
@@ -20,11 +20,11 @@ struct sweeps_plan {
 // The depth and the tile of least cost on this machine; and the scratch that any others need.
 sweeps_plan plan_sweeps(const lockstep_queue& queue, const lockstep_stencil_desc& d);
 sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& tile);
-// The same of a line that goes through the lanes of registers, `lanes` of them.
+// The same for a line whose parts are in the lanes of registers.
 sweeps_plan plan_lanes(const lockstep_queue& queue, const lockstep_stencil_desc& d, int lanes);
 sweeps_plan with_columns(const lockstep_stencil_desc& d, sweeps_plan plan, int64_t columns, int lanes);
 
-// Whether choosing a plan would take longer than it saves.
+// Whether choosing a plan takes longer than it saves.
 bool too_little_to_plan(const lockstep_queue& queue, const lockstep_stencil_desc& d);
 
 // A whole call by a plan (stencil.cpp): its workspace, and its launch.

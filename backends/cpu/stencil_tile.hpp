@@ -1,5 +1,5 @@
-// stencil_tile.hpp - one application of a star stencil to one tile of results, which stencil.cpp and
-// stencil_sweeps.cpp cut arrays into.
+// stencil_tile.hpp - one application of a star stencil to one tile of results. stencil.cpp and
+// stencil_sweeps.cpp cut arrays into tiles.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct window {
   static constexpr int64_t no_ring = std::numeric_limits<int64_t>::max();
   T* data;
   int64_t strides[3] = {0, 0, 1}, batch_stride = 0;
-  int64_t origin[2] = {0, 0};            // what lies at data, of the outer axes
-  int64_t ring[2] = {no_ring, no_ring};  // what lies so many further lies there too
+  int64_t origin[2] = {0, 0};            // the index of data on the outer axes
+  int64_t ring[2] = {no_ring, no_ring};  // an index this much larger is at the same place
 
   T* row(int64_t z, int64_t y) const {
     z -= origin[0], y -= origin[1];
@@ -48,8 +48,8 @@ struct sweep {
   window<const T> src;
   window<T> dst;
   int64_t batch, src_shape[3], dst_shape[3];
-  bool stream;      // stores go past the cache
-  bool ends_stand;  // src's rows have their folded ends beside them
+  bool stream;      // non-temporal stores
+  bool ends_stand;  // the folded ends of src's rows are in memory next to them
 };
 
 struct extent {
@@ -57,9 +57,9 @@ struct extent {
 };
 
 // ---- rows ---------------------------------------------------------------------
-// Results of one row, first <= x < last, whose inner taps reach beyond the array:
-// they run from a copy of their piece of the row with the folded ends in place.
-constexpr int64_t piece = 128;  // results a copy serves; a whole number of registers
+// Results of one row, first <= x < last, whose inner taps reach beyond the array. They are
+// computed from a copy of their piece of the row together with the folded ends.
+constexpr int64_t piece = 128;  // results for each copy; a whole number of registers
 
 template <class T>
 void fold_piece(const sweep<T>& s, const T* line, int64_t first, int64_t last, T* copy) {
@@ -81,8 +81,8 @@ void fold_piece(const sweep<T>& s, const T* line, int64_t first, int64_t last, T
   }
 }
 
-// Cuts first <= x < last into the ends of the array and what lies between:
-// body(a, b, folds).
+// Cuts first <= x < last into the ends of the array and the part between, and calls
+// body(a, b, folds) for each.
 template <class T, class Body>
 void over_pieces(const sweep<T>& s, int64_t first, int64_t last, const Body& body) {
   const int64_t n = s.src_shape[2], r = s.radius;
@@ -123,11 +123,11 @@ void run_row(const sweep<T>& s, const line<T>& l, int64_t first, int64_t last) {
 template <class T>
 struct planes {
   const sweep<T>& s;
-  window<const T> array;  // of this batch, at the x of dst's 0
-  const T* value_row;     // CONSTANT: what lies outside, at the x of dst's 0
+  window<const T> array;  // this array of the batch, at the x of dst's 0
+  const T* value_row;     // CONSTANT: a row of the value, at the x of dst's 0
   int64_t shift[2];       // from dst's coordinate to src's
 
-  // The row at z, y of dst's coordinates, of which one may lie outside.
+  // The row at z, y of dst's coordinates; one of them may be outside the array.
   const T* operator()(int64_t z, int64_t y) const {
     z += shift[0], y += shift[1];
     if (z < 0 || z >= s.src_shape[0] || y < 0 || y >= s.src_shape[1]) {
@@ -162,8 +162,8 @@ void run_block(const sweep<T>& s, const planes<T>& row, const window<T>& dst, in
                const extent& first, const extent& last) {
   const int r = s.radius, deep = s.blocks->deep, high = s.blocks->high;
   stencil_block<T> block;
-  // What the next block reads first: in rank 3 the planes at the far end of its
-  // column (of the next column, once the tile ends), in rank 2 its last rows.
+  // The rows that only the next block will read: in rank 3 in the planes at the far end of
+  // its column (of the next column at the end of the tile), in rank 2 its last rows.
   const bool ends = s.rank == 3 && y0 + high >= last.y;
   const int64_t next_z = s.rank == 2 ? 0 : z0 + r + (ends ? deep : 0);
   const int64_t next_y = s.rank == 2 ? y0 + high + r : ends ? first.y : y0 + high;
@@ -178,8 +178,8 @@ void run_block(const sweep<T>& s, const planes<T>& row, const window<T>& dst, in
     for (int z = 0; z < deep + 2 * r; ++z)
       for (int y = 0; y < high; ++y) block.column[z][y] = row(z0 + z - r, y0 + y);
   block.coefficients = s.coefficients;
-  // Streamed stores need aligned addresses and a block's rows start together: only
-  // a pitch of whole cache lines keeps them all aligned.
+  // Non-temporal stores need aligned addresses, and all rows of a block start at the same x,
+  // so they are all aligned only if the pitch is a whole number of cache lines.
   const auto whole_lines = [](int64_t stride) { return stride * static_cast<int64_t>(sizeof(T)) % 64 == 0; };
   block.stream = s.stream && ((whole_lines(dst.strides[1]) && whole_lines(dst.strides[0])) ||
                               LOCKSTEP_MUTANT("stencil_streams_unaligned_rows"));

@@ -1,5 +1,5 @@
-// team.cpp - see team.hpp. OpenMP's runtime ends the process where a thread cannot be made, waits for threads that do
-// not run on a busy machine, and does not survive fork; a library may do none of that.
+// team.cpp - see team.hpp. Threads of the library's own, because OpenMP's runtime ends the process when a thread cannot
+// be made, waits for threads that a busy machine does not run, and does not survive fork.
 #include "team.hpp"
 
 #include <linux/futex.h>
@@ -43,7 +43,7 @@ struct job {
   void (*part)(void*, int, int);
   void* data;
   int parts;
-  uint8_t begun[most_parts];  // whoever sets it first runs the part
+  uint8_t begun[most_parts];  // the thread that sets it first runs the part
 
   job(void (*one)(void*, int, int), void* its, int count) : part(one), data(its), parts(count) {
     std::memset(begun, 0, static_cast<size_t>(count));
@@ -53,7 +53,7 @@ struct job {
     if (mark.load(std::memory_order_relaxed) == 0 && mark.exchange(1, std::memory_order_relaxed) == 0)
       part(data, p, parts);
   }
-  // The part of one's own first: in calls that follow one another it finds its data in this core's caches.
+  // First the part with this thread's number: repeated calls then find its data in this core's caches.
   void run_from(int own) {
     for (int k = 0; k < parts; ++k) run_if_free(own + k < parts ? own + k : own + k - parts);
   }
@@ -61,9 +61,9 @@ struct job {
 
 enum : uint32_t {
   idle,     // looks for work, or sleeps until there is some
-  offered,  // work is there; the caller may still take it back
-  taken,    // the worker is at it
-  awaited   // and the caller sleeps until it is done
+  offered,  // has work that the caller may still take back
+  taken,    // works
+  awaited   // works, and the caller sleeps until it is done
 };
 
 struct worker {
@@ -71,7 +71,7 @@ struct worker {
   std::atomic<bool> asleep{false};
   job* work = nullptr;
   int part = 0;
-  worker* next = nullptr;  // in the list of those without work, or of a call's
+  worker* next = nullptr;  // in the list of idle workers, or of a call's workers
 };
 
 void* work_for_ever(void* self) {
@@ -80,7 +80,7 @@ void* work_for_ever(void* self) {
   for (;;) {
     for (int i = 0; i < team_rounds && w.state.load(std::memory_order_relaxed) == idle; ++i) pause_a_little();
     if (w.state.load(std::memory_order_relaxed) == idle) {
-      w.asleep.store(true);  // before the look at state that follows: see run_on_team
+      w.asleep.store(true);  // must come before reading state: see run_on_team
       while (w.state.load() == idle) sleep_while(w.state, idle);
       w.asleep.store(false, std::memory_order_relaxed);
     }
@@ -92,7 +92,7 @@ void* work_for_ever(void* self) {
   return nullptr;
 }
 
-// The workers that have nothing to do. They are made when first needed, and last as long as the process.
+// The idle workers. Workers are made when first needed and live as long as the process.
 struct pool {
   std::mutex mutex;
   worker* first = nullptr;
@@ -106,7 +106,7 @@ struct pool {
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, stack_bytes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    // The program's signals are the program's threads' to handle.
+    // Signals are blocked here, so that the program's own threads handle them.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -118,7 +118,7 @@ struct pool {
     delete fresh;
     return nullptr;
   }
-  // Up to count workers, those that were used last first; fewer where no more can be made.
+  // Up to count workers, the most recently used first; fewer if no more can be made.
   worker* take(int count, bool may_make, int& missing) {
     worker *list = nullptr, **end = &list;
     {
@@ -163,7 +163,7 @@ pool& the_pool() {
 void await(worker& w) {
   uint32_t now = w.state.load(std::memory_order_acquire);
   if (now == idle) return;
-  if (now == offered && w.state.compare_exchange_strong(now, idle)) return;  // it has not begun, and need not
+  if (now == offered && w.state.compare_exchange_strong(now, idle)) return;  // not started, so taken back
   for (int i = 0; i < team_rounds; ++i) {
     if (w.state.load(std::memory_order_acquire) != taken) return;
     pause_a_little();
@@ -181,7 +181,7 @@ void run_on_team(int parts, void (*part)(void*, int, int), void* data) {
   parts = parts < most_parts ? parts : most_parts;
   pool& all = the_pool();
   job work(part, data, parts);
-  // Where threads are not to be had, asking for one in every call would cost more than the call.
+  // After threads could not be made, trying again in every call would cost more than the call.
   const bool may_make = refused_threads() == 0 || all.tries.fetch_add(1, std::memory_order_relaxed) % 256 == 0;
   int missing = 0, p = 1;
   worker* recruited = all.take(parts - 1, may_make, missing);
@@ -191,7 +191,8 @@ void run_on_team(int parts, void (*part)(void*, int, int), void* data) {
     w->part = p;
     w->state.store(offered, std::memory_order_release);
   }
-  // A worker says that it sleeps and then looks for work; we offer work and then look who sleeps: one of both sees it.
+  // A worker sets asleep and then looks for work; this thread offers work and then looks at asleep. So at least one of
+  // them sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (worker* w = recruited; w != nullptr; w = w->next)
     if (w->asleep.load(std::memory_order_relaxed)) wake_sleeper(w->state);

@@ -1,4 +1,4 @@
-// terms.hpp - which kernels reduce a dtype, and how results of each are stored.
+// terms.hpp - the kernels that reduce each dtype, and how their results are stored.
 #pragma once
 
 #include <bit>
@@ -60,7 +60,7 @@ inline void store_float(const lockstep_call* call, int64_t s, double value) {
   }
 }
 
-// The element that an extreme's key stands for.
+// The element for an extreme's key.
 inline void store_key(const lockstep_call* call, int64_t s, int64_t key) {
   const bool nan = key == INT64_MAX || key == INT64_MIN;
   const auto half = [&](uint16_t quiet) {
@@ -87,7 +87,7 @@ inline void store_key(const lockstep_call* call, int64_t s, int64_t key) {
   }
 }
 
-// An exact sum as the result's type; false (and the nearest value) where it does not fit.
+// An exact sum as the result's type; false, and the nearest value, if it does not fit.
 inline bool store_exact(const lockstep_call* call, int64_t s, const wide& sum) {
   const uint64_t sign = 0 - (sum.limb[2] >> 63), low_sign = 0 - (sum.limb[0] >> 63);
   if (call->reduce.result == LOCKSTEP_U64 && !LOCKSTEP_MUTANT("u64_sums_as_i64")) {
@@ -102,7 +102,7 @@ inline bool store_exact(const lockstep_call* call, int64_t s, const wide& sum) {
   return fits;
 }
 
-// "I64", and what dst[s] holds, for the text of an overflow.
+// "I64" and the value in dst[s], for the text of an overflow.
 inline const char* exact_name(const lockstep_call* call) { return call->reduce.result == LOCKSTEP_U64 ? "U64" : "I64"; }
 inline std::string exact_text(const lockstep_call* call, int64_t s) {
   return call->reduce.result == LOCKSTEP_U64 ? std::to_string(static_cast<const uint64_t*>(call->dst)[s])

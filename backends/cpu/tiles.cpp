@@ -1,16 +1,15 @@
 // tiles.cpp - see tiles.hpp.
 // Idea    A task is a strip: 32 to 256 rows of src by up to 4,096 columns, walked
 //         along the columns, so that every row of src is a sequential stream and
-//         a dst row gets 128 bytes or more at a visit. Each thread takes a
-//         contiguous range of tasks over all matrices; in the caches columns of
-//         one, so that no two write the same rows of dst.
-// Moves   each byte in and out once; large results go around the cache.
-// Limit   DRAM: non-temporal writes of 64, 128, 256, 512 bytes a page visit reach
-//         12, 25, 50 and 95 GB/s on one Zen 5 core, reads 27-40 at best, so the
-//         strip wants height; the sets of L1 and L2 want it low.
-// Watch   strips begin where lines of dst begin, or the non-temporal stores would
-//         tear lines; a dst whose rows lie at different offsets within a line is
-//         written through the cache.
+//         each visit writes 128 bytes or more of a dst row. Each thread takes a
+//         contiguous range of tasks over all matrices. For data in the caches it
+//         takes columns of one matrix, so that no two threads write the same dst rows.
+// Moves   each byte in and out once; large results by non-temporal stores.
+// Limit   DRAM. Non-temporal writes are faster the more bytes of a page each visit
+//         writes, which needs high strips; the sets of L1 and L2 limit their height.
+// Watch   strips start where lines of dst start, because non-temporal stores need whole
+//         lines; if dst rows start at different offsets within a line, dst is written
+//         through the cache.
 // Source  this file.
 #include "tiles.hpp"
 
@@ -28,8 +27,8 @@ int64_t tall_strip_rows(const move_tuning& tuned, int log2_bytes, store how) {
   return std::clamp(rows, tuned.least_strip, tuned.most_strip);
 }
 
-// Whether strips of src come in block by block while others go out; moved: bytes of src and dst in all. Packing pays
-// for crowded rows alone, fetching for all that lie in memory, and through the cache for crowded rows of little more
+// Whether blocks of src are loaded while the block before is written; moved: bytes of src plus dst. Packing pays only
+// for crowded rows. Prefetching pays for all data in memory and, through the cache, for crowded rows of little more
 // than an L2.
 bool pipes(const move_tuning& tuned, bool packs, const tiles& t, store how, double moved) {
   const bool crowds = crowded(t.log2_bytes, t.src_ld);
@@ -41,8 +40,8 @@ bool pipes(const move_tuning& tuned, bool packs, const tiles& t, store how, doub
           moved < static_cast<double>(tuned.pipe_cached_below));
 }
 
-// Rows of a strip that goes through the cache by squares, which touch each line once, so that neither L1 nor its sets
-// limit the height; 0: it goes by units.
+// Rows of a strip that is written through the cache by squares. They touch each line once, so neither the size nor the
+// sets of L1 limit the height. 0: it is written by units.
 int64_t squares_strip_rows(const move_tuning& tuned, bool packs, int log2_bytes, double moved) {
   if (packs) return 0;
   if (log2_bytes <= 1) return tuned.squares_strip;
@@ -66,9 +65,9 @@ store choose_store(const tiles& t, const char* dst, bool large) {
   return store::cached;
 }
 
-// Rows of src that are short and far apart, but go on with the next index of an outer axis: joined_bytes of a row are
-// one task, and the other axes are walked within these columns, so that rows are read in long pieces and lines of dst
-// fill pages that are still known. Where the walk goes on along the rows anyway only crowded ones gain.
+// Rows of src that are short and far apart, but continue with the next index of an outer axis. joined_bytes of such a
+// row are one task, and the other axes are walked within these columns. So rows are read in long pieces, and dst is
+// written to pages that are still in the TLB. If the walk continues along the rows anyway, only crowded rows gain.
 int joined_axis(const tiles& t) {
   const int64_t run = t.cols << t.log2_bytes;
   int along = 0;
@@ -76,7 +75,7 @@ int joined_axis(const tiles& t) {
   return along < t.axes ? along : -1;
 }
 
-// At most `most` of `length`, in pieces of whole lines and much the same size, whose number the threads share evenly.
+// The size of pieces of `length`: at most `most`, whole lines, about equal, and a number that the threads share evenly.
 int64_t even_pieces(int64_t length, int64_t most, int64_t line, int64_t threads) {
   const int64_t pieces = ((length - 1) / (most * threads) + 1) * threads, piece = (length - 1) / pieces + 1;
   return (piece + line - 1) / line * line;
@@ -86,7 +85,7 @@ int64_t even_pieces(int64_t length, int64_t most, int64_t line, int64_t threads)
 struct walk {
   store how;
   bool piped, down;  // down: along the strips of a chunk, else along the chunks of a strip
-  // Rows of a strip. Strips begin `phase` elements early, where a line of dst begins: the first one is short.
+  // Rows of a strip. Strips start `phase` elements early, where a line of dst starts, so the first one is short.
   int64_t height, phase, strips;
   int64_t width, chunks;  // columns of a task
   int64_t ahead;          // lines
@@ -97,7 +96,7 @@ walk choose_walk(const lockstep_queue& queue, const tiles& t, const char* dst, s
   const bool packs = transpose_kernels_of(queue.kernels).packs;
   const int64_t bytes = int64_t{1} << t.log2_bytes, line = 64 / bytes, matrices = matrices_of(t);
   const bool tall = crowded(t.log2_bytes, t.dst_ld);
-  // Rows of src that follow each other closely are few pages, however many.
+  // Rows of src that are close to each other share a few pages.
   const bool close = how != store::cached && t.src_ld <= tuned.close_pitch && t.src_ld >= t.cols * bytes;
   const bool by_columns = how == store::cached && matrices < queue.threads && t.cols >= queue.threads * line &&
                           (moved <= static_cast<double>(tuned.own_columns_bytes) || tall);
@@ -106,8 +105,8 @@ walk choose_walk(const lockstep_queue& queue, const tiles& t, const char* dst, s
                           : 0;
   walk w{};
   w.how = how;
-  // The kernel cuts strips itself, so that one's last block meets the next one's first. Whole rows then, as long as
-  // there are strips enough to share out.
+  // The kernel cuts strips itself, so that the last block of one overlaps with the first of the next. So tasks are
+  // whole rows, if there are enough strips for all threads.
   w.piped = pipes(tuned, packs, t, how, moved);
   w.height = w.piped   ? piped_rows(bytes)
              : own > 0 ? even_pieces(t.rows, own, line, 1)
@@ -235,7 +234,7 @@ void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, ch
   const int64_t runs = matrices_of(t), run_bytes = t.cols << t.log2_bytes;
   const bool large =
       2.0 * static_cast<double>(runs) * static_cast<double>(run_bytes) >= static_cast<double>(tuned.stream_bytes);
-  // Runs below two lines are mostly edges: the cache joins them.
+  // Runs of less than two lines are mostly partial lines, which the cache combines.
   const bool stream = large && run_bytes >= tuned.streamed_run;
   const int64_t piece = tuned.copy_bytes;
   const int64_t pieces = (run_bytes - 1) / piece + 1;

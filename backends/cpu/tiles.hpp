@@ -1,5 +1,5 @@
-// tiles.hpp - the engine under transpose and permute: many 2-D transposes that
-// share one shape, cut into strips and walked by the queue's threads.
+// tiles.hpp - used by transpose and permute: many 2-D transposes of one shape, cut into
+// strips that the queue's threads walk.
 #pragma once
 
 #include "mutant.hpp"
@@ -21,7 +21,7 @@ struct tiles {
   axis outer[LOCKSTEP_MAX_RANK] = {};
 };
 
-// A position among the outer axes, advanced like the digits of a clock.
+// A position on the outer axes, advanced like an odometer.
 struct odometer {
   const tiles& t;
   const char* src;
@@ -59,29 +59,29 @@ inline int64_t matrices_of(const tiles& t) {
 inline double bytes_moved(const tiles& t) {
   return 2.0 * static_cast<double>(matrices_of(t) * t.rows * t.cols) * static_cast<double>(int64_t{1} << t.log2_bytes);
 }
-// Whether dst goes around the cache.
+// Whether dst is written by non-temporal stores.
 inline bool beyond_caches(const lockstep_queue& queue, const tiles& t) {
   return bytes_moved(t) >= static_cast<double>(queue.tuned->moves.stream_bytes);
 }
 
-// The ways to go, best first where they pay. not_...: why a way cannot take t; NULL: it can.
-// A batch of matrices that fit registers as a whole (narrow.cpp, isa/small.cpp).
+// The methods, best first where they pay. not_...: why a method cannot take t; NULL: it can.
+// A batch of matrices that fit into registers (narrow.cpp, isa/small.cpp).
 const char* not_in_registers(const lockstep_queue& queue, const tiles& t);
 bool registers_pay(const lockstep_queue& queue, const tiles& t);
 void run_registers(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 // Matrices with a side of a few bytes, by a program of byte permutations (narrow.cpp, isa/bytes.cpp).
 const char* not_by_programs(const lockstep_queue& queue, const tiles& t);
 bool programs_pay(const lockstep_queue& queue, const tiles& t);
-// False, and nothing done, where not_by_programs says why.
+// Returns false and does nothing if not_by_programs gives a reason.
 bool run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
-// Rows of src that go on with the next index of an outer axis.
+// Rows of src that continue with the next index of an outer axis.
 const char* not_joined(const lockstep_queue& queue, const tiles& t, const char* dst);
 bool joined_pays(const lockstep_queue& queue, const tiles& t);
 void run_joined(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 // Any.
 void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 
-// The first of these that can and pays: for ops that come to matrices on a way of their own.
+// Runs the first of these that can take t and pays, for ops other than transpose.
 void run_matrices(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 
 // The same walk where both sides run along cols (rows is 1): dst[j] = src[j].

@@ -5,7 +5,7 @@
 
 namespace lockstep::cpu {
 
-// The longest row that these kernels take. Longer ones are quicker as vectors of their own.
+// The longest row for these kernels. Longer rows are faster as vectors of their own.
 inline constexpr int64_t tiny_sum = 3, tiny_extreme = 7;
 
 struct tiny_row_kernels {

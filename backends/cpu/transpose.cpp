@@ -2,8 +2,8 @@
 // Idea    tiled: SIMD register tiles (isa/transpose.cpp) along strips of src (tiles.cpp); small and narrow matrices
 //         by kernels of their own (narrow.cpp); in place by swapped blocks, through a copy or without (in_place.cpp).
 // Moves   each byte in and out once.
-// Limit   DRAM; see tiles.cpp for what its pages and the caches' sets ask for.
-// Watch   src == dst is a call of its own: one matrix is both sides.
+// Limit   DRAM; see tiles.cpp for the effects of pages and of the caches' sets.
+// Watch   src == dst needs rows of its own.
 // Source  the files named above.
 #include <algorithm>
 #include <cstring>
@@ -48,7 +48,7 @@ const char* refuses_in_place(const lockstep_queue*, const lockstep_call* call) {
   return call->src == call->dst ? "does not transpose in place" : nullptr;
 }
 
-// A way of tiles.hpp as a row.
+// A method of tiles.hpp as a row of the table.
 struct by_registers {
   static const char* refuses(const lockstep_queue& queue, const lockstep_call& call) {
     return not_in_registers(queue, tiles_of(call.transpose));
@@ -95,7 +95,7 @@ constexpr lockstep_variant row(const char* name, const char* idea) {
           }};
 }
 
-// 64 x 64 elements at a time: both sides of a block stay in L1 until used up.
+// 64 x 64 elements at a time: a block of src and of dst stay in L1 until they are done.
 template <size_t bytes>
 void transpose_blocked(const lockstep_queue& queue, const lockstep_transpose_desc& d, const char* src, char* dst) {
   constexpr int64_t block = 64;
@@ -128,17 +128,17 @@ lockstep_status launch_blocked(lockstep_queue* queue, const lockstep_call* call)
 }
 
 const lockstep_variant rows[] = {
-    {"in_place_swapped", "squares in place: blocks change places, transposed on the way", 0, not_a_square, nullptr,
+    {"in_place_swapped", "squares in place: blocks are swapped and transposed on the way", 0, not_a_square, nullptr,
      nullptr, launch_in_place<transpose_swapped>},
     {"in_place_copied", "rectangles in place: into a copy as from src to dst, and back", 0, not_a_rectangle, nullptr,
      copied_workspace, launch_in_place<transpose_copied>},
     {"permuted", "rectangles in place by permutations within rows and columns: no copy of the matrix", 0,
      not_a_rectangle, nullptr, permuted_workspace, launch_in_place<transpose_permuted>},
-    row<by_registers>("registers", "a batch of small matrices, each in registers as a whole"),
+    row<by_registers>("registers", "a batch of small matrices, each held in registers"),
     row<by_programs>("byte_programs", "a side of a few bytes: byte permutations by a program made for the shape"),
-    row<by_joined_rows>("joined_rows", "rows of src that go on with the next matrix, read in long pieces"),
-    row<by_tiles>("tiled", "SIMD register tiles along strips of rows, stores around the cache where it pays"),
-    {"blocked", "plain loops over blocks of 64 x 64: what cache blocking alone gives", LOCKSTEP_LESSON,
+    row<by_joined_rows>("joined_rows", "rows of src that continue with the next matrix, read in long pieces"),
+    row<by_tiles>("tiled", "SIMD register tiles along strips of rows, non-temporal stores where they pay"),
+    {"blocked", "plain loops over blocks of 64 x 64: shows the gain by cache blocking alone", LOCKSTEP_LESSON,
      refuses_in_place, nullptr, nullptr, launch_blocked},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_transpose},
 };

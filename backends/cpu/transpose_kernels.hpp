@@ -1,4 +1,4 @@
-// transpose_kernels.hpp - what isa/transpose.cpp offers to transpose and permute.
+// transpose_kernels.hpp - the micro-kernels of transpose and permute (isa/transpose.cpp).
 // Leading dimensions are in bytes here and in tiles.hpp; E is the element's size.
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace lockstep::cpu {
 
-// How a kernel writes. Non-temporal stores spare the read of each line of dst,
-// but must fill whole lines: dst and its leading dimension are multiples of 64.
+// How a kernel writes. Non-temporal stores avoid reading each line of dst, but must fill
+// whole lines: dst and its leading dimension are multiples of 64.
 enum class store {
   cached,
   stream_lines,  // non-temporal where 64 bytes of a dst row are complete, cached in the tail
   stream_dense,  // dst rows of 16 or 32 bytes without gaps, aligned to their size: all non-temporal
 };
 
-// Rows ld bytes apart fall into few sets of the L1: 8 or more of a line's rows into one, or rows that step by nearly
-// its period. Such a src is packed, such a dst wants tall strips.
+// Whether rows ld bytes apart are crowded, that is, fall into few sets of the L1: 8 or more of a line's rows into one
+// set, or rows that step by nearly its period. A crowded src is packed; a crowded dst needs high strips.
 [[maybe_unused]] static constexpr bool crowded(int log2_bytes, int64_t ld) {
   const int64_t line = 64 >> log2_bytes, power = ld & -ld, past = ld % l1_period;
   const int64_t near = past < l1_period / 2 ? past : l1_period - past;
@@ -29,7 +29,7 @@ enum class store {
 struct reading {
   int64_t lines = 0;           // of each row, fetched before their use, where it does not pipe
   bool piped = false;          // block by block
-  const char* then = nullptr;  // where the next matrix of this shape begins: a hint
+  const char* then = nullptr;  // the address of the next matrix of this shape, only a hint
 };
 
 struct transpose_kernels {

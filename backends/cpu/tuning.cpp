@@ -1,4 +1,4 @@
-// tuning.cpp - the rows of tuning.hpp, and the caches that they are made for.
+// tuning.cpp - the rows of tuning.hpp, and the sizes of the machine's caches.
 #include "tuning.hpp"
 
 #include <unistd.h>
@@ -13,8 +13,8 @@ namespace {
 tuning zen4(const caches& has) {
   tuning t{"zen4", has};
   t.halves = true;
-  t.reductions.two_streams_of_2_bytes = false;  // leaves of 2 bytes come by turns, which is faster
-  t.reductions.cached_4 = has.l3 / 4 * 3;       // floats become doubles by fours
+  t.reductions.two_streams_of_2_bytes = false;  // for 2 bytes one stream in small steps is faster
+  t.reductions.cached_4 = has.l3 / 4 * 3;       // floats are converted four at a time
   return t;
 }
 
@@ -25,8 +25,8 @@ caches machine_caches() {
   const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE),
              l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   if (l1 > 0) has.l1 = l1;
-  has.l2 = l2 > 0 ? l2 : 256 << 10;  // unknown: what every core has
-  // A virtual machine shows the host's whole cache, of which 32 MiB are what one group of cores shares.
+  has.l2 = l2 > 0 ? l2 : 256 << 10;  // unknown: a size that every core has
+  // A virtual machine may report the host's whole cache; a group of cores shares 32 MiB of it.
   if (l3 > 0) has.l3 = std::min(static_cast<int64_t>(l3), has.l3);
   has.l3 = std::max(has.l3, has.l2);
   return has;

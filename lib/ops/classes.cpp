@@ -1,5 +1,5 @@
-// classes.cpp - the classes of calls that share a tuned choice (tuning.hpp): the op, its kinds and types, each size to
-// a power of two, and how the data lies.
+// classes.cpp - the classes of calls that share a tuned choice (remembered.hpp): the op, its kinds and types, each size
+// to a power of two, and how the data lies.
 #include "ops.hpp"
 #include "sequences.hpp"
 

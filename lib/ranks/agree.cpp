@@ -1,4 +1,5 @@
-// agree.cpp - what all processes decide alike: the worst failure of a call, and whether their arguments are the same.
+// agree.cpp - decisions that all processes must make alike: which failure a call has, and whether their arguments
+// agree.
 #include <algorithm>
 #include <cstring>
 
@@ -9,8 +10,8 @@ using namespace lockstep;
 using namespace lockstep::ranks;
 
 namespace {
-// What processes tell each other to agree. Joining two is idempotent, so that it does not matter how often a record
-// arrives: after ceil(log2 p) rounds everyone has what everyone had.
+// The record that processes exchange to agree. Joining a record twice changes nothing, so it does not matter how often
+// one arrives. After ceil(log2 p) rounds every process has the join of all records.
 struct record {
   header head;
   uint64_t low[2], high[2];  // of the digests
@@ -51,7 +52,7 @@ task lockstep_comm::worst(const failure& own, uint64_t* low, uint64_t* high, fai
   mine.status = own.status;
   mine.rank = own.rank;
   std::strncpy(mine.text, own.text.c_str(), text_bytes - 1);
-  // Parked where the communicator closes: the transport may still use them.
+  // Kept alive if the communicator closes, because the transport may still use them.
   auto buffers = std::make_unique<record[]>(2);
   try {
     uint64_t round = 0;
@@ -90,7 +91,7 @@ task lockstep_comm::agreement(const failure& own, const described& what) {
   uint64_t digest[2];
   digest_of(what, digest);
   uint64_t low[2] = {digest[0], digest[1]}, high[2] = {digest[0], digest[1]};
-  if (own.any()) {  // its arguments are wrong in themselves: not to be compared
+  if (own.any()) {  // this process's arguments are invalid, so there is nothing to compare
     low[0] = low[1] = UINT64_MAX;
     high[0] = high[1] = 0;
   }
@@ -111,7 +112,8 @@ task lockstep_comm::agreement(const failure& own, const described& what) {
   fail(LOCKSTEP_MISMATCH, "{}", told.any() ? told.text : "the ranks' arguments differ; give the same on every rank");
 }
 
-// Ranks differ: process 0 sends what it has, each finds its first difference, and the lowest rank's is told.
+// Called when ranks differ: process 0 sends its description, each process finds its first difference from it, and the
+// error names that of the lowest rank.
 task lockstep_comm::compare(const described& what, failure& difference) {
   const uint64_t step = what_of(kind::details, 0, agreements, 0);
   auto* parked = new std::vector<std::vector<char>>;
@@ -119,7 +121,7 @@ task lockstep_comm::compare(const described& what, failure& difference) {
   std::vector<pending> requests;
   if (engine.process == 0) {
     for (int32_t p = 1; p < engine.processes; ++p) {
-      // The size goes first: descriptions differ in length too.
+      // The size is sent first, because descriptions may differ in length.
       for (const bool data : {false, true}) {
         auto& buffer = parked->emplace_back(sizeof(header) + (data ? bytes : 8));
         failure none;

@@ -37,7 +37,7 @@ std::string words(uint64_t what) {
   return format_text("{} (plan {}, execution {}, step {})", kind_name(k), plan, execution, what & 0xFF);
 }
 
-// "missing 3 7" is what a process tells the others when its deadline has passed.
+// "missing 3 7": the message to the other processes after a deadline has passed.
 std::vector<int32_t> missing_in(const std::string& text) {
   std::vector<int32_t> all;
   if (text.rfind("missing", 0) != 0) return all;
@@ -49,7 +49,7 @@ std::vector<int32_t> missing_in(const std::string& text) {
   return all;
 }
 
-// A message that must be read by whoever waits, whatever becomes of this process's memory.
+// A message that its receivers must be able to read even after this process has freed its memory.
 struct closing_message {
   header head;
   char text[text_bytes];
@@ -167,7 +167,7 @@ bool lockstep_comm::drive(task& t, bool to_end) {
     } else if (!to_end) {
       return false;
     } else if (idle < 200) {
-      // Ranks may outnumber the processors: whoever waits gives way, first for a turn, then for longer.
+      // Ranks may outnumber the processors, so a waiting rank first yields, then sleeps.
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -183,8 +183,9 @@ void lockstep_comm::run(task t) {
   t.result();
 }
 
-// Who waits for a rank that is gone is silent itself. So everyone tells everyone first that it is alive and whom it
-// misses, and for a moment listens: named is who stays silent even then. told_by: the process that was first, or -1.
+// Finds which rank is lost. A process that waits for a lost rank sends nothing either, so silence alone proves nothing.
+// So every process first tells all others that it is alive and whom it is missing, then listens for a moment. The lost
+// ranks are those that are silent even then. told_by: the process that started this, or -1.
 void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
   const bool named_here = missed.erase(engine.process) != 0;
   std::vector<pending> none, &requests = waiting != nullptr ? waiting->requests_ : none;
@@ -199,7 +200,7 @@ void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
   if (told_by >= 0) alive.insert(told_by);
   std::vector<pending> listeners;
   const auto listen_to = [&](int32_t process) {
-    // Never freed: the transport may write into it later.
+    // Never freed, because the transport may still write into it.
     pending l{process, nullptr, std::malloc(sizeof(closing_message))};
     if (l.data == nullptr) return;
     if (engine.irecv(engine.user, process, const_cast<void*>(l.data), sizeof(closing_message), &l.request) == 0)
@@ -214,7 +215,7 @@ void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
     const auto* m = static_cast<const closing_message*>(r.data);
     if (result != 0 || r.received < sizeof(closing_message) || m->head.magic != magic ||
         m->head.what >> 56 != static_cast<uint64_t>(kind::closing))
-      return listen_to(r.process);  // sent before; a sign of life is what follows
+      return listen_to(r.process);  // an earlier message; the sign of life comes after it
     alive.insert(r.process);
     for (const int32_t p : missing_in(m->text)) others.insert(p);
   };
@@ -239,20 +240,21 @@ void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
       if (alive.count(p) == 0 && p != engine.process && p >= 0 && p < engine.processes) named.insert(p);
   if (named.empty() && !named_here) named = missed;
   std::vector<std::string> names;
+  names.reserve(named.size());
   for (const int32_t p : named) names.push_back(name_of(p));
   closed = LOCKSTEP_RANK_LOST;
   reason = named.empty() ? format_text("{} waited in vain for {}, which is this process",
                                        told_by >= 0 ? name_of(told_by) : "another rank", name_of(engine.process))
-                         : format_text("{} gave no sign for {} ms", joined(names, ", "), timeout_ms);
+                         : format_text("{} did not answer for {} ms", joined(names, ", "), timeout_ms);
   if ((flags & LOCKSTEP_ABORT_ON_LOSS) != 0 && engine.abort != nullptr) engine.abort(engine.user, reason.c_str());
   fail(LOCKSTEP_RANK_LOST,
-       "{}; see what became of it, or give a longer timeout_ms. The communicator is closed: make another one", reason);
+       "{}; find out why, or give a longer timeout_ms. The communicator is closed: make another one", reason);
 }
 
 void lockstep_comm::tell_all(const std::string& text, lockstep_status status) {
   for (int32_t p = 0; p < engine.processes; ++p) {
     if (p == engine.process) continue;
-    auto* m = static_cast<closing_message*>(std::malloc(sizeof(closing_message)));  // parked: nobody waits for it
+    auto* m = static_cast<closing_message*>(std::malloc(sizeof(closing_message)));  // never freed: nothing waits for it
     if (m == nullptr) continue;
     *m = {};
     m->head = {magic, sent[static_cast<size_t>(p)]++, what_of(kind::closing, 0, 0, 0), text_bytes, -1, status, first()};

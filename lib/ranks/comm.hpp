@@ -1,5 +1,5 @@
-// comm.hpp - a communicator: what holds its ranks together. Processes agree (agree), exchange the messages of a step
-// (exchange.hpp) and wait with a deadline (wait); whatever breaks that closes the communicator for good.
+// comm.hpp - a communicator. Its processes compare arguments and failures (agree), exchange the messages of a step
+// (exchange.hpp) and wait with a deadline (wait). Any failure of these closes the communicator for good.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace lockstep::ranks {
 using lib::error;
 using lib::fail;
 
-// What went wrong with a call so far: this process's own failure, or one that a message told of.
+// The failure of a call so far: this process's own, or one reported by a message.
 struct failure {
   lockstep_status status = LOCKSTEP_OK;
   int32_t rank = -1;
@@ -40,12 +40,12 @@ struct header {
   uint64_t sequence;  // of the messages from this process to that one
   uint64_t what;      // plan, step and execution: both sides are in the same call
   uint64_t bytes;     // that follow
-  int64_t note;       // of a healthy message: the first result that overflowed, or -1
-  int32_t status;     // not OK: poison. A text follows in place of data
+  int64_t note;       // of a message with status OK: the first result that overflowed, or -1
+  int32_t status;     // not OK: the sender failed, and the error text follows in place of data
   int32_t rank;       // the rank that failed
 };
 
-// The steps of different calls are told apart by header::what; the kind is for the text.
+// header::what identifies the call and step of a message; the kind is only for error texts.
 enum class kind : uint64_t { create, agree, details, permute, reduce, stencil, halo, closing };
 const char* kind_name(kind k);
 inline uint64_t what_of(kind k, uint64_t plan, uint64_t execution, uint64_t step) {
@@ -65,13 +65,13 @@ struct described {
 struct pending {
   int32_t process;
   void* request;
-  const void* data;  // of a receive: where to
+  const void* data;  // of a receive: the destination
   size_t received = 0;
   bool done = false;
 };
 
-// co_await of it goes on when all requests are done; arrived(i) tells of each. (With a name: GCC 12 may destroy
-// temporaries of an awaited expression twice.)
+// Awaiting it resumes when all requests are done; arrived(i) is called for each. Await a named object: GCC 12 may
+// destroy temporaries of an awaited expression twice.
 class arrivals {
  public:
   arrivals(lockstep_comm& comm, std::vector<pending>& requests, std::function<void(size_t)> arrived)
@@ -82,7 +82,7 @@ class arrivals {
 
  private:
   friend lockstep_comm;
-  bool test();  // true: something has come
+  bool test();  // whether a request was completed
   bool all_done() const;
   lockstep_comm& comm_;
   std::vector<pending>& requests_;
@@ -108,14 +108,14 @@ struct lockstep_comm {
   int32_t seats = 1;
   int64_t timeout_ms = 60000;
   uint32_t flags = 0;
-  int64_t message_bytes = 0;  // of a piece of an array, at most
-  bool dry = false;           // there is nobody else
+  int64_t message_bytes = 0;  // most bytes of a piece of an array
+  bool dry = false;           // lockstep_comm_dry: there are no other processes
   uint64_t plans = 0;         // made so far, the same number on every rank
   uint64_t agreements = 0;
   std::vector<uint64_t> sent, received;  // messages to and from each process
   lockstep_status closed = LOCKSTEP_OK;
   std::string reason;
-  failure late;            // the first one that lockstep_ranks_synchronize has to tell of
+  failure late;            // the first one that lockstep_ranks_synchronize must return
   void* stream = nullptr;  // of the execution that runs
   std::list<std::shared_ptr<lockstep::ranks::execution>> queue;  // executions; the first one runs
 
@@ -127,8 +127,8 @@ struct lockstep_comm {
   lockstep_options options_of(int32_t seat) const;
 
   void require_open() const;
-  // Takes a task as far as what has come lets it; to_end: waits for the rest, and closes the communicator where that
-  // is not in time. True: it is done.
+  // Runs a task as far as the arrived messages allow. to_end: waits for the rest, and closes the communicator at the
+  // deadline. Returns whether the task is done.
   bool drive(lockstep::ranks::task& t, bool to_end);
   // The same for the queue of executions.
   void progress(bool to_end);
@@ -136,17 +136,17 @@ struct lockstep_comm {
   void receive(int32_t process, void* data, size_t bytes, std::vector<pending>& requests);
   // Fills a header for the next message to a process.
   header next_header(int32_t process, uint64_t what, const failure& so_far);
-  // Checks the next message from a process; poison goes to so_far. capacity: of the buffer.
+  // Checks the next message from a process; a failure of its sender goes to so_far. capacity: of the buffer.
   void check(int32_t process, const void* message, size_t received_bytes, uint64_t what, failure& so_far);
-  // Closes it and throws; the others are told.
+  // Tells the other processes, closes the communicator and throws.
   [[noreturn]] void close(lockstep_status status, std::string text);
 
-  // Collective: the same outcome on every rank. own is this process's failure, digest that of what must agree;
-  // where digests differ, details names the argument. Executions that are queued run before.
+  // Collective: the same outcome on every rank. own is this process's failure, digest that of the arguments that must
+  // agree; if digests differ, details serves to name the argument. Queued executions run first.
   void agree(const failure& own, const lockstep::ranks::described& what);
   // all: the first failure by rank of all processes, or none. low, high: the least and the largest of all (two words).
   lockstep::ranks::task worst(const failure& own, uint64_t* low, uint64_t* high, failure& all);
-  // For what is no execution.
+  // For tasks that are not executions.
   void run(lockstep::ranks::task t);
 
  private:
@@ -155,5 +155,5 @@ struct lockstep_comm {
   [[noreturn]] void lost(std::set<int32_t> missed, int32_t told_by);
   lockstep::ranks::task agreement(const failure& own, const lockstep::ranks::described& what);
   lockstep::ranks::task compare(const lockstep::ranks::described& what, failure& difference);
-  lockstep::ranks::arrivals* waiting = nullptr;  // what is waited for now
+  lockstep::ranks::arrivals* waiting = nullptr;  // the requests being waited for
 };

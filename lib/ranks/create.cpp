@@ -1,4 +1,4 @@
-// create.cpp - communicators: making, telling, destroying; the error text of this library.
+// create.cpp - creating, describing and destroying communicators; the error text of this library.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -6,7 +6,7 @@
 #include "plan.hpp"
 
 namespace lockstep::lib {
-// The text is the core library's, so that lockstep_last_error tells of both.
+// The text is stored in the core library, so that lockstep_last_error serves both.
 void set_error(const char* text) noexcept { lockstep_set_error(text); }
 void clear_error() noexcept { lockstep_set_error(nullptr); }
 const char* last_error() noexcept { return lockstep_last_error(); }
@@ -16,7 +16,7 @@ namespace lockstep::ranks {
 namespace {
 
 constexpr int64_t default_message_bytes = int64_t{32} << 20;
-constexpr int64_t most_message_bytes = int64_t{1} << 30;  // with all that goes along, less than an int counts
+constexpr int64_t most_message_bytes = int64_t{1} << 30;  // with headers it still fits an int, which MPI counts in
 
 int64_t default_timeout() {
   const char* text = std::getenv("LOCKSTEP_RANKS_TIMEOUT");
@@ -45,7 +45,7 @@ lockstep_comm_options read_options(const lockstep_comm_options* given) {
 
 void check_engine(const lockstep_engine& e) {
   if (e.abi != LOCKSTEP_ENGINE_ABI)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "engine->abi is {}, but this library has {}; compile the transport anew", e.abi,
+    fail(LOCKSTEP_INVALID_ARGUMENT, "engine->abi is {}, but this library has {}; recompile the transport", e.abi,
          LOCKSTEP_ENGINE_ABI);
   lib::require_flags("engine->flags", e.flags, 0, "none");
   if (e.processes < 1 || e.process < 0 || e.process >= e.processes)
@@ -54,8 +54,8 @@ void check_engine(const lockstep_engine& e) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "engine lacks isend, irecv, test, error or close; set all of them");
 }
 
-// Every process's number of seats, in ceil(log2 p) rounds: in each, a process sends all that it knows, beginning with
-// its own, as far back as that reaches.
+// Collects every process's number of seats in ceil(log2 p) rounds. In each round a process sends all numbers that it
+// has, starting with its own, to a process twice as far away as in the round before.
 task gather_seats(lockstep_comm& comm) {
   const int32_t p = comm.engine.processes, me = comm.engine.process;
   std::vector<int32_t> known = {comm.seats};  // of processes me, me + 1, ...
@@ -94,7 +94,7 @@ task gather_seats(lockstep_comm& comm) {
   comm.first_rank[static_cast<size_t>(p)] = rank;
 }
 
-// Arguments that this process cannot go on with still take part, so that nobody waits for it.
+// A process with invalid arguments still takes part, so that the others need not wait for the deadline.
 lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, const lockstep_comm_options* given) {
   check_engine(engine);
   auto comm = std::make_unique<lockstep_comm>();
@@ -123,7 +123,7 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
   comm->run(gather_seats(*comm));
   own.rank = own.any() ? comm->first() : -1;
   for (int32_t s = 0; s < comm->seats && !own.any(); ++s) {
-    // A backend that is not there is known now, not at the first call.
+    // Reports a missing backend now rather than at the first call.
     const std::string& name = comm->backends[static_cast<size_t>(s)];
     if (name.empty()) continue;
     const lockstep_options options = comm->options_of(s);

@@ -35,7 +35,7 @@ bool before(const item& a, const item& b) { return std::tie(a.from, a.to, a.key)
 
 std::vector<exchange::message> exchange::messages_of(lockstep_comm& comm, std::vector<item>& items, bool sent,
                                                      workspace& memory) const {
-  // From the next process on, so that not all begin with the same.
+  // Starts with the next process, so that not all processes send to the same one first.
   const int32_t p = comm.engine.processes, me = comm.engine.process;
   const auto turn = [&](const item& i) { return (comm.process_of(sent ? i.to : i.from) - me + p) % p; };
   std::sort(items.begin(), items.end(), before);
@@ -69,7 +69,7 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
   std::vector<pending> requests;
   std::vector<const message*> from;  // of the first requests
   const auto any = [&](const std::vector<item>& items) { return std::any_of(items.begin(), items.end(), work.active); };
-  // A failure within this process is its own; what the lockstep calls said is the text.
+  // A failure within this process; its text is that of the lockstep call.
   const auto attempt = [&](int32_t rank, const auto& body) {
     if (so_far.any()) return;
     try {

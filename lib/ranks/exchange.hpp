@@ -1,4 +1,4 @@
-// exchange.hpp - one step of a call: everything that two processes have for each other goes in one message.
+// exchange.hpp - one step of a call: all items that two processes exchange travel in one message each way.
 #pragma once
 
 #include <functional>
@@ -9,39 +9,40 @@
 
 namespace lockstep::ranks {
 
-// Something that one rank has for another. key: both sides number what this pair exchanges alike.
+// One item from one rank to another. key: both sides give the items of a pair of ranks the same numbers.
 struct item {
   int32_t from, to;
   int64_t key;
   size_t bytes;
-  size_t index;       // the caller's
+  size_t index;       // for the caller's use
   size_t offset = 0;  // in the message
 };
 
-// What a step does with its items: pack one into a message, unpack it, or do both at once within the process. The
-// first failure stops the others, and goes out as poison in place of data.
+// How a step handles its items: pack one into a message, unpack it, or do both at once within the process. The first
+// failure stops the rest and is sent in place of data.
 struct step_work {
   std::function<void(const item&, char*)> pack;
   std::function<void(const item&, const char*)> unpack;
   std::function<void(const item& from, const item& to)> local;  // items with equal ranks and key
   std::function<bool(const item&)> active = [](const item&) { return true; };
-  // What decides whether later steps happen is unpacked after failures too; nullptr stands for a poisoned message.
+  // Data that decides whether later steps happen is unpacked even after a failure; nullptr means that the sender
+  // failed.
   bool always = false;
   std::function<void()> meanwhile = [] {};  // once all is sent
 };
 
 class exchange {
  public:
-  // An item that a seat of this process sends, or receives; a process that does both adds it twice.
+  // Adds an item that a seat of this process sends or receives. If it does both, add the item twice.
   void sends(lockstep_comm& comm, item i);
   void receives(lockstep_comm& comm, item i);
-  // Sorts the items into messages, which both sides do alike, and lays out their memory. A message holds
-  // comm.message_bytes, or one item that is longer.
+  // Sorts the items into messages, in the same way on both sides, and lays out their memory. A message holds at most
+  // comm.message_bytes, or a single longer item.
   void finish(lockstep_comm& comm, workspace& memory);
-  // note: of a healthy message; the lowest of all that is not -1 comes back.
+  // note: sent with a message of status OK. Returns the lowest note of all that is not -1.
   task run(lockstep_comm& comm, uint64_t what, failure& so_far, const step_work& work, int64_t* note = nullptr);
 
-  // Adds what running it costs.
+  // Adds the cost of running this step.
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const;
 
  private:

@@ -1,9 +1,9 @@
-// forest.hpp - the fixed order's sums (order.hpp) of a range of leaves, for many sequences at once.
+// forest.hpp - partial sums of a range of leaves in the fixed order (order.hpp), for many sequences at once.
 //
-// The forest of leaves [a, b) holds the values of the largest aligned subtrees that tile it, in order. To join the
-// forest of [a, m) with that of [m, b), append, and add the last two while they are siblings: each such addition is one
-// that the fixed tree makes, and the result is the forest of [a, b) whatever m was. So joining is associative to the
-// bit, and ranks may join in any grouping, as long as neighbours keep their order.
+// The forest of leaves [a, b) holds the sums of the largest aligned subtrees that tile it, in order. To join the forest
+// of [a, m) with that of [m, b), append it, and add the last two subtrees while they are siblings. The fixed tree makes
+// the same additions, so the result is the forest of [a, b) for any m. Joining is therefore associative to the bit, and
+// ranks may join in any grouping, as long as neighbours stay in order.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +34,9 @@ inline std::vector<subtree> tiling(int64_t first, int64_t last) {
 
 class forest {
  public:
-  // values: room for rooms() arrays of one value a sequence.
+  // values: room for rooms() arrays, each with one value for every sequence.
   forest(int64_t sequences, double* values) : sequences_(sequences), values_(values) {}
-  // Arrays that lie side by side, before siblings are added, while tiles are pushed.
+  // The most arrays that exist at once while tiles are pushed, before siblings are added.
   static size_t rooms(const std::vector<subtree>& tiles) {
     forest f(0, nullptr);
     size_t most = 0;
@@ -46,7 +46,7 @@ class forest {
     }
     return most;
   }
-  // Room for the next subtree's values, one a sequence; they count with push.
+  // Room for the next subtree's values, one for every sequence; push makes them part of the forest.
   double* top() { return values_ + tiles_.size() * static_cast<size_t>(sequences_); }
   void push(subtree t) {
     tiles_.push_back(t);
@@ -58,7 +58,7 @@ class forest {
       tiles_.pop_back();
     }
   }
-  // The whole tree's values: the odd ones out join from the smallest up. (An empty sum is not one of any forest.)
+  // The sums of the whole tree: the remaining subtrees join from the smallest up. The forest must not be empty.
   void join_all() {
     for (size_t i = tiles_.size(); i-- > 1;) add(i - 1);
   }

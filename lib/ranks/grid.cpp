@@ -34,7 +34,7 @@ void boxes_of(const box& b, int64_t low, int64_t high, std::vector<box>& into) {
   if (low >= high) return;
   size_t k = 0;
   while (k + 1 < static_cast<size_t>(b.rank) && b.length[k] == 1) ++k;
-  const int64_t each = b.elements() / b.length[k];  // elements that an index of this axis has
+  const int64_t each = b.elements() / b.length[k];  // elements for each index of this axis
   const auto part = [&](int64_t first, int64_t last) {
     box p = b;
     p.low[k] += first;
@@ -157,7 +157,7 @@ grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
         fail(LOCKSTEP_INVALID_ARGUMENT, "{}->cuts[{}][{}] is {}, less than the one before, {}; cuts must not decrease",
              name, k, j + 1, made.cuts[i][static_cast<size_t>(j) + 1], made.cuts[i][static_cast<size_t>(j)]);
   }
-  // INT32_MAX: the number of ranks is not known, and nobody asks for a rank's block by its number.
+  // INT32_MAX: the number of ranks is unknown, and block_of is not needed.
   const bool known = ranks != INT32_MAX;
   if (known) made.block_of.assign(static_cast<size_t>(ranks), -1);
   for (int32_t b = 0; b < blocks; ++b) {
@@ -205,7 +205,7 @@ lockstep_status lockstep_grid_box(const lockstep_grid* given, int32_t rank, int6
     if (low == nullptr || length == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass room for 8 numbers", low == nullptr ? "low" : "length");
     if (rank < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; give 0 or more", rank);
-    // Any rank that the order could name.
+    // Any rank is allowed, because the number of ranks is not known here.
     const grid g = read_grid(given, "grid", INT32_MAX);
     box b;
     b.rank = g.rank;

@@ -1,4 +1,4 @@
-// grid.hpp - boxes of an index space, and how a grid of them lies on ranks.
+// grid.hpp - boxes of an index space, and how a grid assigns them to ranks.
 #pragma once
 
 #include <algorithm>
@@ -26,19 +26,19 @@ struct box {
 };
 box intersection(const box& a, const box& b);
 
-// Pieces of at most so many elements, cut along the outermost axis that is longer than one, again where one index of
-// that axis is too much.
+// Cuts a box into pieces of at most that many elements, along the outermost axis longer than one; if a single index of
+// that axis is too large, along the next.
 void cut_box(const box& b, int64_t most, std::vector<box>& into);
 
-// Boxes that hold elements [low, high) of a box, numbered row-major.
+// Boxes that together hold the elements [low, high) of a box, numbered row-major.
 void boxes_of(const box& b, int64_t low, int64_t high, std::vector<box>& into);
 
 // Row-major strides of a packed box.
 std::array<int64_t, LOCKSTEP_MAX_RANK> packed_strides(const box& b);
-// Where index `low` of an array lies that begins at `origin`, in elements.
+// The offset, in elements, of index `low` in an array that starts at index `origin`.
 int64_t offset_of(const box& inner, const box& outer, const int64_t* strides);
 
-// A grid that has been checked, with storage of its own.
+// A checked grid that owns its storage.
 struct grid {
   size_t element_bytes = 0;
   int rank = 0;
@@ -51,7 +51,7 @@ struct grid {
   box whole() const;
   box of(int32_t rank) const;
   box of_block(int32_t block) const;
-  // visit(rank, the part of b in its block), block by block, without those that are empty.
+  // Calls visit(rank, the part of b in its block) for every block whose part is not empty.
   template <class Visit>
   void overlapping(const box& b, const Visit& visit) const {
     if (b.empty()) return;
@@ -83,7 +83,7 @@ struct grid {
 
 // Checks a caller's grid; name is the argument's.
 grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks);
-// parts pieces of n, at multiples of align, the first (or the last) ones the longer.
+// Cuts n into `parts` pieces at multiples of align; the longer pieces are the first ones, or the last ones.
 std::vector<int64_t> even_cuts(int64_t n, int32_t parts, int64_t align = 1, bool rest_last = false);
 
 }  // namespace lockstep::ranks

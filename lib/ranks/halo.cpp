@@ -1,4 +1,4 @@
-// halo.cpp - see stencil.hpp: elements of other ranks, brought to where they are needed.
+// halo.cpp - see stencil.hpp: fetches the elements of other ranks that a rank needs.
 #include <cstring>
 
 #include "../mutant.hpp"
@@ -8,18 +8,19 @@
 namespace lockstep::ranks {
 namespace {
 
-// Consecutive indices of an axis, as they lie in the array.
+// Consecutive indices of an axis.
 struct run_of_indices {
   int64_t place, source, length;
 };
 
-// The elements that indices [low, low + length) of an axis of n mean. Outside and CONSTANT or VALID: none.
+// The elements that indices [low, low + length) of an axis of n stand for. Outside the array there are none under
+// CONSTANT and VALID.
 std::vector<run_of_indices> runs(int64_t low, int64_t length, int64_t n, lockstep_boundary boundary) {
   std::vector<run_of_indices> all;
   const bool folds = boundary != LOCKSTEP_BOUNDARY_CONSTANT && boundary != LOCKSTEP_BOUNDARY_VALID;
   constexpr order::fold hows[] = {order::fold::nearest, order::fold::mirror, order::fold::reflect, order::fold::wrap};
   for (int64_t i = low; i < low + length;) {
-    if (i >= 0 && i < n) {  // the array itself in one go
+    if (i >= 0 && i < n) {  // the part inside the array is one run
       const int64_t here = std::min(n, low + length) - i;
       all.push_back({i, i, here});
       i += here;
@@ -45,7 +46,7 @@ void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockst
   for (int32_t r = 0; r < comm.ranks(); ++r) {
     std::vector<target> list;
     targets_of(r, list);
-    int64_t key = 0;  // the same on both sides: all walk the same way
+    int64_t key = 0;  // the same on both sides, because all ranks enumerate in the same order
     for (const target& t : list) {
       const size_t number = comm.mine(r) ? targets.size() : 0;
       if (comm.mine(r)) targets.push_back(t);
@@ -66,7 +67,7 @@ void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockst
           source.length[k] = place.length[k] = one.length;
         }
         g.overlapping(source, [&](int32_t owner, const box& shared) {
-          // In pieces that a message has room for.
+          // Cut into pieces that fit a message.
           std::vector<box> parts;
           cut_box(shared, std::max<int64_t>(comm.message_bytes / static_cast<int64_t>(g.element_bytes), 1), parts);
           for (const box& part : parts) {
@@ -115,7 +116,7 @@ task ghosts::run(execution& x, const grid& g, const std::vector<placed>& from, c
     const box& part = pieces[i.index].source;
     copy_box(comm, seat(i.to), g.element_bytes, part, message, packed_strides(part).data(), data, strides.data());
   };
-  // Ghosts lie between elements of the same array, which one call on both would take for an overlap.
+  // Ghosts are interleaved with the block's own elements, so one call for all would be refused as an overlap.
   std::vector<char> between;
   work.local = [&](const item& out, const item& in) {
     between.resize(out.bytes + 16);
@@ -141,7 +142,7 @@ task halo_plan::run(execution& x) {
     with_ghosts.push_back(at);
   }
   const std::function<void()> constants = [&] {
-    // Beyond the array there is the constant: rows of it on both sides of each axis.
+    // Beyond the array: rows of the constant on both sides of each axis.
     if (boundary != LOCKSTEP_BOUNDARY_CONSTANT) return;
     for (size_t i = 0; i < around.targets.size(); ++i) {
       const ghosts::target& t = around.targets[i];

@@ -39,8 +39,8 @@ share pairing::of(int64_t sequences, int32_t place, int level) {
 void ordered_join::build(lockstep_comm& comm, workspace& memory, int32_t members, const joinable& what,
                          const std::vector<seat>& seats) {
   pairs_ = pairing(members);
-  const int first = pairs_.pairs != 0;  // the number of the first level's step
-  steps_.resize(static_cast<size_t>(first + pairs_.levels));
+  const size_t first = pairs_.pairs != 0 ? 1 : 0;  // the number of the first level's step
+  steps_.resize(first + static_cast<size_t>(pairs_.levels));
   for (size_t i = 0; i < seats.size(); ++i) {
     const seat& s = seats[i];
     state& now = states_.emplace_back();
@@ -66,7 +66,7 @@ void ordered_join::build(lockstep_comm& comm, workspace& memory, int32_t members
       const int64_t kept = pairing::of(s.sequences, now.place, k + 1).size(),
                     given = pairing::of(s.sequences, partner, k + 1).size();
       const auto mine = pairs_.joined(now.place, k), theirs = pairs_.joined(partner, k);
-      exchange& step = steps_[static_cast<size_t>(first + k)];
+      exchange& step = steps_[first + static_cast<size_t>(k)];
       step.sends(comm, {s.rank, there, 0, bytes(mine, given), i});
       step.receives(comm, {there, s.rank, 0, bytes(theirs, kept), i});
       room = std::max(room, bytes(mine, kept) + bytes(theirs, kept));
@@ -86,7 +86,7 @@ task ordered_join::run(execution& x, uint64_t first_step, const joinable& what,
   const int first = pairs_.pairs != 0;
   for (size_t i = 0; i < states_.size(); ++i) states_[i].now = own(i), states_[i].used = 0;
   for (int step = 0; step < first + pairs_.levels; ++step) {
-    const int k = step - first;  // -1: handing over
+    const int k = step - first;  // -1: the first step, in which extra members hand over their part
     // A seat's sequences before this step.
     const auto held = [&](const state& s) { return pairing::of(s.s.sequences, std::max(s.place, 0), std::max(k, 0)); };
     const auto members_of = [&](const state& s) {
@@ -124,7 +124,7 @@ task ordered_join::run(execution& x, uint64_t first_step, const joinable& what,
     task one =
         steps_[static_cast<size_t>(step)].run(comm, x.step(first_step + static_cast<uint64_t>(step)), x.so_far, work);
     co_await one;
-    // Nobody reads the old values any more. Where the partner had none to send, they are joined here all the same.
+    // The old values are not read any more. If the partner had nothing to send, this side joins both parts.
     for (state& s : states_) {
       if (s.s.sequences == 0 || s.place < 0 || (k < 0 && s.place >= pairs_.pairs)) continue;
       const auto [c, d] = k < 0 ? std::pair{s.s.member + 1, s.s.member + 2} : pairs_.joined(s.place ^ 1 << k, k);
@@ -144,7 +144,8 @@ void ordered_join::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& co
 
 void spread::add(lockstep_comm& comm, int32_t me, int32_t places, const std::function<int32_t(int32_t)>& rank_of,
                  const std::vector<spread_share>& shares, size_t index) {
-  // How far behind a place the next holder is: after the steps 1, 2, ... 2^(k-1) it has what is nearer than 2^k.
+  // The distance from a place back to the next holder: after the steps 1, 2, ... 2^(k-1) a place has every share that
+  // is nearer than 2^k.
   const auto distance = [&](const spread_share& s, int32_t place) {
     const auto after = std::upper_bound(s.holders.begin(), s.holders.end(), place);
     return after != s.holders.begin() ? place - *std::prev(after) : place + places - s.holders.back();

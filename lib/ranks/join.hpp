@@ -1,6 +1,6 @@
-// join.hpp - partial results of the members that share sequences, joined in ceil(log2 members) steps and always in the
-// members' order: neighbours join first, then neighbouring pairs, then fours. At each step two partners exchange halves
-// of what they have, so that each joins half as many sequences as before; few sequences both keep, and both join.
+// join.hpp - joins the partial results of the members that share sequences, in ceil(log2 members) steps and always in
+// the order of the members: first neighbours, then pairs, then fours. In each step two partners exchange halves of
+// their values, so that each joins half as many sequences as before. If there are few sequences, both join all of them.
 #pragma once
 
 #include "plan.hpp"
@@ -14,23 +14,23 @@ struct share {
   bool operator==(const share&) const = default;
 };
 
-// How members pair up. Where their number is no power of 2, some of the first hand theirs to the one before.
+// How members form pairs. If their number is not a power of 2, some of the first hand their part to the one before.
 struct pairing {
   int32_t members = 1, pairs = 0, places = 1, levels = 0;
   explicit pairing(int32_t members);
-  int32_t place_of(int32_t member) const;  // -1: it has handed its part over
+  int32_t place_of(int32_t member) const;  // -1: the member has handed its part over
   int32_t member_at(int32_t place) const { return place < pairs ? 2 * place : place + pairs; }
-  // The members whose parts a place has joined after so many levels: [first, second).
+  // The members whose parts a place has joined after that many levels: [first, second).
   std::pair<int32_t, int32_t> joined(int32_t place, int level) const;
   // The sequences that it joins.
   static share of(int64_t sequences, int32_t place, int level);
 };
 
-// What is joined: a range of members has so many arrays of values, one value of each for a sequence.
+// The kind of values that are joined. A range of members has a number of arrays, with one value for each sequence.
 struct joinable {
   size_t bytes = 0;  // of a value
   std::function<size_t(int32_t first, int32_t last)> values;
-  // Arrays begin `pitch` bytes after each other; out's follow each other.
+  // Input arrays start `pitch` bytes apart; those of out are packed.
   struct part {
     const char* data;
     size_t pitch;
@@ -48,7 +48,7 @@ class ordered_join {
   };
   void build(lockstep_comm& comm, workspace& memory, int32_t members, const joinable& what,
              const std::vector<seat>& seats);
-  // own(i): what seat i begins with. Afterwards data(i) is what it has joined.
+  // own(i): the values that seat i starts with. Afterwards data(i) has the joined values.
   task run(execution& x, uint64_t first_step, const joinable& what, std::function<const char*(size_t)> own);
   char* data(size_t i) const { return const_cast<char*>(states_[i].now); }
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const;
@@ -66,15 +66,15 @@ class ordered_join {
   std::vector<exchange> steps_;  // the handing over, if there is one, and the levels
 };
 
-// Shares that some places have and all want, in ceil(log2 places) steps: each place hands what it has to the one 1
-// after it, then 2, then 4, but what that one has by then. Each share arrives once.
+// Distributes shares that some places have to all places, in ceil(log2 places) steps. Each place sends the shares that
+// it has to the place 1 after it, then 2, then 4, without those that are already there. Each share arrives once.
 struct spread_share {
   size_t offset, bytes;
   std::vector<int32_t> holders;  // ascending
 };
 class spread {
  public:
-  // index: what room() finds the memory of this place by.
+  // index: identifies the memory of this place for room().
   void add(lockstep_comm& comm, int32_t me, int32_t places, const std::function<int32_t(int32_t)>& rank_of,
            const std::vector<spread_share>& shares, size_t index);
   void finish(lockstep_comm& comm, workspace& memory);

@@ -1,5 +1,5 @@
-// joinables.cpp - how the partial results of two neighbouring ranges of members join (join.hpp): forests by the fixed
-// tree, integer sums exactly, extremes by comparison. No sum is made here that the fixed order does not have.
+// joinables.cpp - joins the partial results of two neighbouring ranges of members (join.hpp): forests by the fixed
+// tree, integer sums exactly, extremes by comparison. Every sum made here is one of the fixed order.
 #include <cmath>
 #include <cstring>
 
@@ -64,7 +64,7 @@ joinable reduce_plan::partial_values() const {
         reinterpret_cast<wide_sum*>(out)[q] = a;
         continue;
       }
-      // The later members' wins only where it is better: a tie leaves the earlier element.
+      // The later members' element is taken only if it is better, so that a tie keeps the earlier index.
       const winner &a = reinterpret_cast<const winner*>(low.data)[q],
                    &b = reinterpret_cast<const winner*>(high.data)[q];
       const bool better = (largest ? b.key > a.key : b.key < a.key) ||

@@ -1,5 +1,5 @@
-// local.cpp - a transport between threads of one process: a queue for each pair of them. Short messages are copied by
-// the sender, which is then done; the receiver of a long one copies it from where it lies.
+// local.cpp - a transport between threads of one process: a queue for each pair of threads. The sender copies a short
+// message and is done; the receiver copies a long one from the sender's memory.
 #include <cstring>
 #include <list>
 #include <map>
@@ -33,7 +33,7 @@ struct request {
   int32_t from = 0;
 };
 
-// From one process to another, in order. A long message is copied under the lock: nobody else wants this pair's.
+// The messages from one thread to another, in order. A long message is copied under the lock, which only these two use.
 struct channel {
   std::mutex lock;
   std::list<std::shared_ptr<message>> messages;
@@ -128,6 +128,7 @@ extern "C" lockstep_status lockstep_engine_local(int32_t processes, lockstep_eng
       fail(LOCKSTEP_INVALID_ARGUMENT, "processes is {}; give 1 to 1024", processes);
     const auto all = std::make_shared<hub>(processes);
     std::vector<std::unique_ptr<endpoint>> ends;
+    ends.reserve(static_cast<size_t>(processes));
     for (int32_t p = 0; p < processes; ++p) ends.push_back(std::make_unique<endpoint>(endpoint{all, p}));
     for (int32_t p = 0; p < processes; ++p)
       engines[p] = {sizeof(lockstep_engine),

@@ -1,5 +1,5 @@
-// partials.cpp - a reduction's arithmetic on one rank: partial results by the calls of lockstep.h, and results from
-// those of all members. No sum is made here that the fixed order does not have.
+// partials.cpp - a reduction's arithmetic on one rank: partial results by the calls of lockstep.h, and results from the
+// partial results of all members. Every sum made here is one of the fixed order.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -41,7 +41,7 @@ lockstep_status partial_work::over_runs(const reduce_seat& s, lockstep_reduction
   const auto result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(result));
   const auto bytes = static_cast<int64_t>(plan.element_bytes);
   const char* data = v.data + (first - s.first) * v.element_stride * bytes;
-  // The last axes that have one stride together are one run.
+  // The last axes count as one run if they have a common stride.
   int64_t count = 1, step = 0;
   int k = v.axes - 1;
   for (; k >= 0; --k) {
@@ -115,7 +115,7 @@ void partial_work::compute(reduce_seat& s) const {
   const lockstep_reduction sum = squares ? LOCKSTEP_SUM_OF_SQUARES : LOCKSTEP_SUM;
   if (plan.how == family::tree) {
     forest own(s.sequences, reinterpret_cast<double*>(s.partials.data()));
-    for (const int64_t l : s.shared) {  // the own elements of shared leaves
+    for (const int64_t l : s.shared) {  // this rank's elements of shared leaves
       if (l < 0) continue;
       const int64_t low = l * leaf, n = std::min(plan.length, low + leaf) - low;
       const int64_t begin = std::max(s.first, low), end = std::min(s.last, low + n);
@@ -153,7 +153,7 @@ void partial_work::compute(reduce_seat& s) const {
       const auto sign = static_cast<uint64_t>(values[q] >> 63);
       into[q] = {{static_cast<uint64_t>(values[q]), sign, sign}};
     }
-    // Saturated values stand for sums that I64 does not hold: those are made here, element by element.
+    // A saturated value means that the sum does not fit I64; such sums are computed here, element by element.
     if (!over) return;
     std::vector<int64_t> again;
     for (int64_t q = 0; q < s.sequences; ++q)
@@ -161,7 +161,7 @@ void partial_work::compute(reduce_seat& s) const {
     for (const int64_t q : again) into[q] = exact_sum(s, q);
     return;
   }
-  // Winners: their values by a call, and where they lie by another.
+  // Extremes: one call gives their values, another their indices.
   auto* into = reinterpret_cast<winner*>(s.partials.data());
   const bool index = plan.reduction == LOCKSTEP_ARGMIN || plan.reduction == LOCKSTEP_ARGMAX;
   const bool largest = plan.reduction == LOCKSTEP_ARGMAX || plan.reduction == LOCKSTEP_MAX;
@@ -170,7 +170,7 @@ void partial_work::compute(reduce_seat& s) const {
     for (int64_t q = 0; q < s.sequences; ++q)
       into[q].index = reinterpret_cast<const int64_t*>(s.scratch.data())[q] + s.first;
   }
-  if (index && s.sequences <= 64)  // a few elements are sooner fetched than all read again
+  if (index && s.sequences <= 64)  // fetching a few elements is faster than reading all again
     for (int64_t q = 0; q < s.sequences; ++q)
       gather_one(s, q, into[q].index, 1, s.scratch.data() + static_cast<size_t>(q) * plan.element_bytes);
   else
@@ -197,10 +197,10 @@ void partial_work::compute(reduce_seat& s) const {
 
 wide_sum partial_work::exact_sum(const reduce_seat& s, int64_t sequence) const {
   const bool squares = plan.reduction != LOCKSTEP_SUM;
-  order::int128 low = 0;          // of elements: 2^63 of them fit
-  order::uint128 square_low = 0;  // of squares, with their carries
+  order::int128 low = 0;          // sum of elements: 2^63 of them fit
+  order::uint128 square_low = 0;  // sum of squares, with carries
   uint64_t square_high = 0;
-  // The scratch still holds the call's values, which compute has done with.
+  // Reuses the scratch, whose values compute() no longer needs.
   for (int64_t first = s.first; first < s.last; first += stretch) {
     const int64_t n = std::min(stretch, s.last - first);
     gather_one(s, sequence, first, n, s.scratch.data());
@@ -252,12 +252,12 @@ void store_key(lockstep_dtype dtype, char* to, int64_t q, int64_t key) {
 }
 }  // namespace
 
-// The sums of the whole sequences, from the forest of all leaves; in its place.
+// The sums of the whole sequences, computed in place from the forest of all leaves.
 const double* partial_work::totals(const reduce_seat& s, char* joined) const {
   const int64_t n = s.joined.size();
   auto* values = reinterpret_cast<double*>(joined);
   forest all(n, values);
-  for (const subtree& t : tiling(0, order::leaves(plan.length))) all.push(t);  // the tiles as they lie
+  for (const subtree& t : tiling(0, order::leaves(plan.length))) all.push(t);  // the tiles are already in order
   if (all.tiles().empty()) return nullptr;
   all.join_all();
   return values;
@@ -330,9 +330,9 @@ void partial_work::compute_scaled(reduce_seat& s) const {
   lockstep_options options = lockstep_options_defaults();
   options.backend = "cpu";  // the scratch is host memory
   auto* x = reinterpret_cast<double*>(s.scratch.data());
-  // The tiles are those of the plain sums; sequence by sequence, for each has its own scale.
+  // The same tiles as for the plain sums. One sequence at a time, because each has its own scale.
   const std::vector<subtree> tiles = tiling(s.first_leaf, s.last_leaf);
-  double values[128];  // two a level are the most
+  double values[128];  // at most two for each level
   static_assert(sizeof values / sizeof *values >= 2 * 62);
   for (int64_t q = 0; q < s.sequences; ++q) {
     if (e[q] == no_exponent) continue;
@@ -346,7 +346,7 @@ void partial_work::compute_scaled(reduce_seat& s) const {
         std::memcpy(x, s.assembled[slot].data() + static_cast<size_t>(q * n) * sizeof *x,
                     static_cast<size_t>(n) * sizeof *x);
       } else {
-        // As many whole leaves as the scratch holds, up to the shared one at the end.
+        // As many whole leaves as the scratch holds, up to a shared leaf at the end.
         int64_t end = s.last_leaf;
         for (const int64_t shared : s.shared)
           if (shared > l) end = std::min(end, shared);

@@ -53,7 +53,7 @@ void permute_plan::build(lockstep_comm& comm, workspace& memory) {
   memory.skip();
 }
 
-// Elements p.part of dst's index space, from memory that is laid out as src's axes to memory that is laid out as dst's.
+// Copies the elements p.part of dst's index space from memory with src's strides to memory with dst's strides.
 void permute_plan::move(lockstep_comm& comm, const piece& p, const char* from, const box& from_box,
                         const int64_t* from_strides, char* to, const box& to_box, const int64_t* to_strides) const {
   const box part = in_src(p.part);

@@ -1,12 +1,12 @@
-// permute.hpp - an array from one grid to another, its axes in another order: boxes between pairs of ranks.
+// permute.hpp - moves an array from one grid to another and permutes its axes: pairs of ranks exchange boxes.
 #pragma once
 
 #include "plan.hpp"
 
 namespace lockstep::ranks {
 
-// Each pair of ranks shares at most one box of dst's index space. It travels in dst's order, in rounds of pieces that a
-// message has room for.
+// Each pair of ranks shares at most one box of dst's index space. It is sent in dst's order, in rounds of pieces that
+// fit a message.
 struct permute_plan : operation {
   grid src, dst;
   std::array<int32_t, LOCKSTEP_MAX_RANK> perm{};
@@ -21,7 +21,7 @@ struct permute_plan : operation {
   void place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) override;
   task run(execution& x) override { return move_all(x, 0, x.from, x.to); }
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
-  // One step a round, from first_step on.
+  // One step for each round, starting with first_step.
   task move_all(execution& x, uint64_t first_step, const std::vector<placed>& from, const std::vector<placed>& to);
 
  private:

@@ -1,4 +1,4 @@
-// plan.cpp - plans: making them together, running them, destroying them.
+// plan.cpp - makes plans on all ranks together, runs and destroys them.
 #include "plan.hpp"
 
 #include "../mutant.hpp"
@@ -73,7 +73,7 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
     failure own;
     described d;
     d.add("the call", static_cast<int64_t>(k));
-    comm->progress(true);  // what is queued goes first
+    comm->progress(true);  // queued executions come first
     comm->require_open();
     try {
       if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the place for the plan");
@@ -102,8 +102,8 @@ char* aligned(const host_memory& m) {
   return m.data() == nullptr ? nullptr : m.data() + (alignment - at % alignment) % alignment;
 }
 
-// The memory that an execution works in: the caller's, the plan's, or, where neither will do, memory taken for it.
-// Without any this process cannot even tell of its failure.
+// The memory of an execution: the caller's, the plan's, or else memory allocated for it. Without memory this process
+// could not even report its failure to the others.
 void find_memory(execution& x, const lockstep_options& o) {
   lockstep_comm& comm = *x.plan.comm;
   const size_t need = x.plan.memory.bytes();
@@ -114,7 +114,7 @@ void find_memory(execution& x, const lockstep_options& o) {
       fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is not a multiple of {} bytes; align it to that", alignment);
     if (o.workspace_bytes < need && !LOCKSTEP_MUTANT("ranks_workspace_size_unchecked"))
       fail(LOCKSTEP_INVALID_ARGUMENT,
-           "options.workspace_bytes is {}, but the plan needs {}; lockstep_ranks_workspace tells it", o.workspace_bytes,
+           "options.workspace_bytes is {}, but the plan needs {}; ask lockstep_ranks_workspace", o.workspace_bytes,
            need);
     x.memory = static_cast<char*>(o.workspace);
   });
@@ -137,18 +137,18 @@ task run(execution& x) {
   co_await t;
 }
 
-// What a finished execution has to say; the call itself where it waits, else lockstep_ranks_synchronize.
+// Reports the failure of a finished execution: in the call itself if it waits, else in lockstep_ranks_synchronize.
 void finish(execution& x) {
   lockstep_comm& comm = *x.plan.comm;
   try {
     x.work.result();
   } catch (const error& e) {
-    x.so_far = {};  // the same on every rank, or the communicator is closed
+    x.so_far = {};  // agree() gave the same status on every rank, or the communicator is closed
     x.so_far.note(e.status, -1, e.text);
   } catch (const std::bad_alloc&) {
     x.so_far.note(LOCKSTEP_OUT_OF_MEMORY, comm.first(), "out of host memory; free some or use more ranks");
   }
-  // Those who got messages know by now; the others are told when all synchronize.
+  // Ranks that got a message from this one know of the failure; the others learn of it when all synchronize.
   const bool own = x.so_far.rank >= 0 ? comm.mine(x.so_far.rank) : x.so_far.any() && !x.waited_for;
   if (own && !LOCKSTEP_MUTANT("ranks_failure_not_kept"))
     comm.late.note(x.so_far.status, x.so_far.rank >= 0 ? x.so_far.rank : comm.first(), x.so_far.text);
@@ -162,7 +162,7 @@ void lockstep_comm::progress(bool to_end) {
     queue.pop_front();
     if (x->work.done())
       finish(*x);
-    else  // closed before it began
+    else  // the communicator was closed before the execution started
       x->so_far.note(closed, -1, format_text("the communicator is closed: {}", reason));
   }
 }
@@ -176,7 +176,7 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     comm.require_open();
     if (comm.dry) fail(LOCKSTEP_UNSUPPORTED, "the plan's communicator is a dry one; make one of ranks that are there");
     const auto x = std::make_shared<execution>(*plan);
-    x->number = ++plan->executions;  // whatever comes of it: all ranks count alike
+    x->number = ++plan->executions;  // counted even if it fails, so that all ranks have the same number
     lockstep_options o = lockstep_options_defaults();
     x->attempt(comm.first(), [&] { o = read_options(options); });
     x->waited_for = (o.flags & LOCKSTEP_ASYNC) == 0;

@@ -1,4 +1,4 @@
-// plan.hpp - a call over ranks, made ready (what each step sends, and the memory for it), and its executions.
+// plan.hpp - a prepared call over ranks (what each step sends, and its memory), and its executions.
 #pragma once
 
 #include <memory>
@@ -14,37 +14,37 @@ struct placed {
   std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
 };
 
-// Throws what a lockstep call failed with.
+// Throws the failure of a lockstep call.
 inline void require_ok(lockstep_status status) {
   if (status != LOCKSTEP_OK) throw error{status, lockstep_last_error()};
 }
 
 // The caller's memory for a seat's block; name is "src" or "dst".
 placed read_part(const lockstep_part* parts, int32_t seat, const char* name, const box& b);
-// Copies a box of elements between two places, axes as they are.
+// Copies a box of elements; the order of the axes stays.
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides);
 
-// Makes a plan on all ranks or on none: build(described&) checks, describes and builds; what it throws is told to the
-// other ranks.
+// Makes a plan on all ranks or on none. build(described&) checks the arguments, describes and builds; the other ranks
+// are told what it throws.
 lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* options, lockstep_ranks_plan** out,
                           const std::function<void(lockstep_ranks_plan&, described&)>& build);
 
-// One execution of a plan, and what must outlive the call that began it.
+// One execution of a plan, with everything that must outlive the call that started it.
 struct execution {
   explicit execution(lockstep_ranks_plan& p) : plan(p) {}
   lockstep_ranks_plan& plan;
   uint64_t number = 0;           // of the plan's executions
   std::vector<placed> from, to;  // of each seat
   void* stream = nullptr;
-  char* memory = nullptr;  // the workspace: the plan's, the caller's, or this
+  char* memory = nullptr;  // the workspace: the plan's, the caller's, or own memory
   host_memory own_memory;
-  bool waited_for = false;  // by the call itself, which tells of failures
+  bool waited_for = false;  // the call waits for it and returns its failure
   failure so_far;
   task work;
 
   uint64_t step(uint64_t k) const;
-  // A seat's own failure does not stop the others, who are told.
+  // A failure of one seat does not stop the others; they are told.
   template <class Body>
   void attempt(int32_t rank, const Body& body) {
     if (so_far.any()) return;
@@ -68,7 +68,7 @@ struct execution {
   }
 };
 
-// What the four operations are to plan.cpp.
+// The interface of the four operations for plan.cpp.
 struct operation {
   virtual ~operation() = default;
   virtual void place(execution& x, const lockstep_part* src, const lockstep_part* dst) = 0;
@@ -83,7 +83,7 @@ struct lockstep_ranks_plan {
   lockstep::ranks::kind what{};
   uint64_t number = 0, executions = 0;
   lockstep::ranks::workspace memory;
-  lockstep::ranks::host_memory own_memory;  // none where the caller brings it
+  lockstep::ranks::host_memory own_memory;  // empty if the caller gives the workspace
   std::unique_ptr<lockstep::ranks::operation> op;
 };
 

@@ -1,10 +1,10 @@
-// reduce.cpp - see reduce.hpp: what goes where. A rank holds a stretch [first, last) of each of its sequences; the
-// ranks that hold the other stretches are its fellow members.
-//   1  elements of a leaf that a cut goes through go to the member with most of them   (float sums)
+// reduce.cpp - see reduce.hpp: plans which elements and results are sent where. A rank holds a stretch [first, last) of
+// each of its sequences; the ranks that hold the other stretches are the other members.
+//   1  if a cut divides a leaf, its elements are sent to the member that has most of them   (float sums)
 //   2  every member computes its partial results
-//   3  they are joined (join.hpp), until each member has those of its share of the sequences
-//   4  results go to whoever wants them
-// All that is done for a part of the sequences at a time.
+//   3  they are joined (join.hpp), until each member has the results of its share of the sequences
+//   4  results are sent to the ranks that need them
+// This is done for a part of the sequences at a time.
 #include "reduce.hpp"
 
 #include <bit>
@@ -22,7 +22,7 @@ std::pair<int64_t, int64_t> reduce_plan::range_of(int32_t member) const {
   return {cuts[static_cast<size_t>(member)] * inner, cuts[static_cast<size_t>(member) + 1] * inner};
 }
 
-// The member with most of the leaf's elements, the first of those with equally many. All know it from the cuts.
+// The member with most of the leaf's elements, the first in a tie. Every rank can compute it from the cuts.
 int32_t reduce_plan::owner_of(int64_t l) const {
   if (cut_axis < 0) return 0;
   const auto& cuts = home.cuts[static_cast<size_t>(cut_axis)];
@@ -72,7 +72,7 @@ int32_t reduce_plan::rank_of(int32_t kept_block, int32_t member) const {
 namespace {
 void check_types(const reduce_plan& p) {
   const bool squares = p.reduction == LOCKSTEP_SUM_OF_SQUARES || p.reduction == LOCKSTEP_NORM2;
-  // An empty call checks what belongs together.
+  // An empty call checks that dtype, reduction and result fit together.
   lockstep_reduce_desc d = lockstep_reduce_full(p.reduction, p.dtype, 0, 1);
   d.count = 0;
   d.result = p.result;
@@ -85,7 +85,7 @@ void check_types(const reduce_plan& p) {
   const std::string text = status != LOCKSTEP_OK ? lockstep_last_error() : "";
   lockstep_context_destroy(context);
   if (status != LOCKSTEP_OK) throw error{status, text};
-  // Partial results are made of what 0.1.0 knew first (partials.cpp).
+  // Partial results exist only for these dtypes so far (partials.cpp).
   const auto half = [](lockstep_dtype t) { return t == LOCKSTEP_F16 || t == LOCKSTEP_BF16; };
   if ((p.dtype > LOCKSTEP_I64 || (half(p.dtype) && !squares)) && !LOCKSTEP_MUTANT("ranks_types_taken_unread"))
     fail(LOCKSTEP_UNSUPPORTED,
@@ -97,7 +97,7 @@ void check_types(const reduce_plan& p) {
 }
 }  // namespace
 
-// The one reduced axis that a grid cuts: -1 where it cuts none, -2 where a rank's part of a sequence is not one run.
+// The one reduced axis that a grid cuts; -1 if it cuts none, -2 if a rank's part of a sequence is not contiguous.
 int reduce_plan::run_axis(const grid& g) const {
   int cut = -1;
   for (const int k : reduced_axes) {
@@ -110,8 +110,8 @@ int reduce_plan::run_axis(const grid& g) const {
   return cut;
 }
 
-// Where a rank's part of a sequence is not one run of it, the array is cut anew, along the longest of the axes that
-// keep runs whole; a reduced one at leaves, so that no element travels twice.
+// A new grid for an array in which a rank's part of a sequence is not contiguous. It cuts the longest of the axes that
+// keep the parts contiguous; a reduced axis is cut at leaves, so that no element is sent twice.
 void reduce_plan::choose_home(lockstep_comm& comm, workspace& memory) {
   home = src;
   cut_axis = run_axis(src);
@@ -122,7 +122,7 @@ void reduce_plan::choose_home(lockstep_comm& comm, workspace& memory) {
   int64_t behind = 1;
   for (const int k : reduced_axes)
     if (k > first_reduced) behind *= src.shape[static_cast<size_t>(k)];
-  // What an axis can be cut into: sequences, or leaves.
+  // The units that an axis can be cut into: sequences or leaves.
   int longest = first_reduced;
   int64_t most = order::leaves(src.shape[static_cast<size_t>(first_reduced)] * behind);
   for (const int k : kept_axes)
@@ -225,7 +225,7 @@ void reduce_plan::build(lockstep_comm& comm, workspace& memory, const lockstep_g
   }
 }
 
-// As many as a message has room for, by the most that one may need anywhere.
+// As many sequences as fit a message on every rank.
 int64_t reduce_plan::sequences_of_a_pass(const lockstep_comm& comm) const {
   const auto tiles = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(order::leaves(length)))) + 1;
   int64_t bytes = 16;
@@ -265,7 +265,7 @@ reduce_seat reduce_plan::seat_of(const lockstep_comm& comm, int32_t seat, const 
   if (place >= 0) s.joined = pairing::of(s.sequences, place, pairs.levels);
   if (members == 1 || how != family::tree) return s;
   std::tie(s.first_leaf, s.last_leaf) = leaves_of(s.member);
-  // Its leaves at either end may have elements elsewhere.
+  // The first and the last leaf may have elements on other ranks.
   int slot = 0;
   for (int64_t l = s.first_leaf; l < s.last_leaf; l = std::max(l + 1, s.last_leaf - 1))
     if (l * leaf < s.first || std::min(length, (l + 1) * leaf) > s.last) s.shared[slot++] = l;
@@ -315,7 +315,7 @@ void reduce_plan::build_pass(lockstep_comm& comm, workspace& memory, reduce_pass
     bytes += static_cast<size_t>(b.elements()) * result_bytes;
   }
   if (everywhere) pass.everything = buffer(memory, bytes);
-  const auto messages = [&](const auto& build) {  // of steps that never run at the same time
+  const auto messages = [&](const auto& build) {  // these steps never run at the same time, so they share memory
     const size_t mark = memory.mark();
     build();
     memory.rewind(mark);

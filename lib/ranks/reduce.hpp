@@ -7,7 +7,7 @@
 
 namespace lockstep::ranks {
 
-// How partial results join: by the fixed tree, exactly, or by comparison.
+// How partial results are joined: by the fixed tree, exactly, or by comparison.
 enum class family { tree, exact, extreme };
 struct wide_sum {
   uint64_t limb[3];
@@ -16,7 +16,7 @@ struct winner {
   int64_t key, index;
 };
 
-// The rank's part of its sequences as memory: some kept axes, and one stride along the sequence.
+// The layout of the rank's part of its sequences: some kept axes, and one stride along the sequence.
 struct sequence_view {
   const char* data = nullptr;
   int axes = 0;
@@ -24,20 +24,20 @@ struct sequence_view {
   int64_t element_stride = 1;
 };
 
-// What a seat has to do with the sequences of one pass.
+// A seat's work on the sequences of one pass.
 struct reduce_seat {
   int32_t seat = 0, rank = 0;
   box block, kept;     // of home; of the results
   int32_t member = 0;  // among the ranks that share its sequences
   int32_t kept_block = 0;
-  int64_t sequences = 0;                  // of its kept box; 0 where it has no block
-  int64_t first = 0, last = 0;            // elements of each sequence that lie here
-  int64_t first_leaf = 0, last_leaf = 0;  // leaves that are summed here
-  int64_t shared[2] = {-1, -1};           // those of them with elements of other ranks
-  share joined;                           // the sequences whose results are made here
+  int64_t sequences = 0;                  // of its kept box; 0 if it has no block
+  int64_t first = 0, last = 0;            // the elements of each sequence that are here
+  int64_t first_leaf = 0, last_leaf = 0;  // the leaves that are summed here
+  int64_t shared[2] = {-1, -1};           // those leaves that have elements on other ranks
+  share joined;                           // the sequences whose results are computed here
   buffer assembled[2];                    // the shared leaves, sequence by sequence
-  buffer partials;                        // of the own part: a forest's sums, exact sums, or winners
-  buffer results;                         // where not every rank gets all
+  buffer partials;                        // of the own part: sums of a forest, exact sums, or extremes
+  buffer results;                         // unless every rank gets all results
   buffer scratch;                         // a stretch of one sequence, or results of a call
   buffer magnitudes, exponents, plain;    // NORM2 of f64, second pass
   sequence_view view;
@@ -57,17 +57,17 @@ struct reduce_pass {
     size_t seat;
     box part;
   };
-  std::vector<piece> pieces;  // what the items of to_grid name
+  std::vector<piece> pieces;  // indexed by the items of to_grid
 };
 
 struct reduce_plan : operation {
   grid src;
-  grid home;  // src, or what it is redistributed to first
+  grid home;  // src's grid, or the one that src is redistributed to first
   std::unique_ptr<permute_plan> redistribute;
   std::vector<buffer> moved;  // of each seat, its block of home
   std::vector<int> kept_axes, reduced_axes;
   int cut_axis = -1;   // the reduced axis that home cuts; -1: none
-  int64_t inner = 1;   // elements of a sequence that one index of the cut axis has
+  int64_t inner = 1;   // elements of a sequence for one index of the cut axis
   int64_t length = 1;  // of a sequence
   int32_t members = 1;
   lockstep_reduction reduction{};
@@ -84,7 +84,7 @@ struct reduce_plan : operation {
   task run(execution& x) override;
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
 
-  // Which elements of a sequence a member holds, and who sums a leaf.
+  // The elements of a sequence that a member holds, and the member that sums a leaf.
   std::pair<int64_t, int64_t> range_of(int32_t member) const;
   int32_t owner_of(int64_t leaf) const;
   std::pair<int64_t, int64_t> leaves_of(int32_t member) const;
@@ -92,7 +92,7 @@ struct reduce_plan : operation {
   joinable partial_values() const;
   joinable magnitude_values() const;
   int32_t rank_of(int32_t kept_block, int32_t member) const;
-  // There is no least of no elements.
+  // An empty sequence has no minimum or maximum.
   bool nothing_to_choose() const { return how == family::extreme && length == 0 && !kept.whole().empty(); }
   bool second_pass() const { return reduction == LOCKSTEP_NORM2 && dtype == LOCKSTEP_F64; }
 
@@ -113,16 +113,16 @@ struct reduce_plan : operation {
   task hand_over(execution& x, reduce_pass& pass, int64_t& overflow);
 };
 
-// The part that knows arithmetic (partials.cpp): a seat's own partial results, and results from those of all members,
-// which are `joined`.
+// The arithmetic (partials.cpp): a seat's own partial results, and results from the joined partial results of all
+// members.
 struct partial_work {
   lockstep_comm& comm;
   const reduce_plan& plan;
   void direct(const reduce_seat& s, char* results) const;  // no other rank has a part
   void compute(reduce_seat& s) const;                      // own partial results
   void magnitudes(reduce_seat& s) const;                   // of NORM2's elements
-  void compute_scaled(reduce_seat& s) const;               // by the exponents
-  // Results of s.joined; the first that overflowed, or -1.
+  void compute_scaled(reduce_seat& s) const;               // scaled by the exponents
+  // Computes the results of s.joined. Returns the first that overflowed, or -1.
   int64_t finish(const reduce_seat& s, char* joined, char* results) const;
   bool asks_again(const reduce_seat& s) const;  // NORM2: a plain sum is out of range
   void choose_exponents(const reduce_seat& s, const char* largest) const;

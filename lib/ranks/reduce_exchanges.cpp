@@ -1,4 +1,4 @@
-// reduce_exchanges.cpp - who sends what to whom in a reduction: all sides find it from the cuts alone.
+// reduce_exchanges.cpp - lists the messages of a reduction. Every rank computes the same list from the cuts alone.
 #include <map>
 
 #include "reduce.hpp"
@@ -7,8 +7,7 @@ namespace lockstep::ranks {
 
 constexpr int64_t leaf = order::leaf;
 
-// Elements of leaves that another sums, and of own ones that others hold. All sides find what they exchange from the
-// cuts alone.
+// The elements to send, of leaves that another member sums, and to receive, for leaves that this one sums.
 void reduce_plan::add_fragments(lockstep_comm& comm, reduce_pass& pass) const {
   if (members == 1 || how != family::tree) return;
   for (size_t i = 0; i < pass.seats.size(); ++i) {
@@ -32,7 +31,8 @@ void reduce_plan::add_fragments(lockstep_comm& comm, reduce_pass& pass) const {
   }
 }
 
-// Results: every share of every block of sequences, as far as it is wanted; and exponents, among fellow members.
+// The results to exchange: every share of every block of sequences that another rank needs; and exponents, among
+// members.
 void reduce_plan::add_results(lockstep_comm& comm, reduce_pass& pass) const {
   const pairing pairs(members);
   // The distinct shares of a block of sequences, and the members that have each.
@@ -59,7 +59,9 @@ void reduce_plan::add_results(lockstep_comm& comm, reduce_pass& pass) const {
   std::vector<spread_share> shares;
   int64_t key = 0;
   for (size_t b = 0; b < pass.slices.size(); ++b)
-    for (const auto& [part, holders] : shares_of(pass.slices[b].elements())) {
+    for (const auto& one_share : shares_of(pass.slices[b].elements())) {
+      const auto& part = one_share.first;  // no structured binding: clang 14 cannot capture one in a lambda
+      const auto& holders = one_share.second;
       const auto block = static_cast<int32_t>(b);
       if (everywhere) {
         spread_share s{pass.at[b] + static_cast<size_t>(part.low) * result_bytes,
@@ -70,7 +72,7 @@ void reduce_plan::add_results(lockstep_comm& comm, reduce_pass& pass) const {
         shares.push_back(std::move(s));
         continue;
       }
-      // One of those that have it sends it: each wanting rank's turn comes by its number.
+      // If several members have it, the number of the receiving rank decides which one sends it.
       std::vector<box> boxes;
       boxes_of(pass.slices[b], part.low, part.high, boxes);
       for (const box& whole : boxes)
@@ -87,7 +89,7 @@ void reduce_plan::add_results(lockstep_comm& comm, reduce_pass& pass) const {
             };
             if (comm.mine(from)) add(true);
             if (comm.mine(to)) add(false);
-            ++key;  // the same on every rank: all walk the same way
+            ++key;  // the same on every rank, because all enumerate in the same order
           }
         });
     }

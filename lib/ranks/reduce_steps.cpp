@@ -10,7 +10,7 @@ constexpr int64_t leaf = order::leaf;
 
 namespace {
 
-// The block as sequences; false where the reduced axes do not have one stride together.
+// Describes the block as sequences; false if the reduced axes have no common stride.
 bool view_of(const reduce_plan& p, const box& block, const placed& at, sequence_view& view) {
   view.data = at.data;
   view.axes = 0;
@@ -19,7 +19,7 @@ bool view_of(const reduce_plan& p, const box& block, const placed& at, sequence_
     view.length[v] = block.length[i];
     view.stride[v] = at.strides[i];
   }
-  int64_t reach = 0;  // elements that the axes behind make up
+  int64_t reach = 0;  // elements that the inner axes span
   view.element_stride = 1;
   for (auto k = p.reduced_axes.size(); k-- > 0;) {
     const auto i = static_cast<size_t>(p.reduced_axes[k]);
@@ -51,6 +51,7 @@ task reduce_plan::run(execution& x) {
   std::vector<placed> here = x.from;
   if (redistribute != nullptr) {
     std::vector<placed> there;
+    there.reserve(static_cast<size_t>(comm.seats));
     for (int32_t s = 0; s < comm.seats; ++s)
       there.push_back({moved[static_cast<size_t>(s)].data(), packed_strides(home.of(comm.first() + s))});
     task step = redistribute->move_all(x, 128, here, there);
@@ -64,7 +65,7 @@ task reduce_plan::run(execution& x) {
       const placed& in = here[static_cast<size_t>(s)];
       sequence_view& view = views[static_cast<size_t>(s)];
       if (block.empty() || view_of(*this, block, in, view)) return;
-      // No one stride along the sequences: a copy with the reduced axes innermost has one.
+      // The sequences have no single stride, so copy the block with the reduced axes innermost.
       std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
       int64_t stride = 1;
       for (const std::vector<int>* axes : {&reduced_axes, &kept_axes})
@@ -83,7 +84,7 @@ task reduce_plan::run(execution& x) {
     co_await step;
   }
   if (how == family::exact && reduction != LOCKSTEP_NORM2 && !everywhere) {
-    // Not everybody got a result from where a sum overflowed, and all are told.
+    // Ranks without a result from the overflowed sum do not know of it yet, so tell all.
     failure own = x.so_far, all;
     if (overflow >= 0) own.note(LOCKSTEP_OVERFLOW, INT32_MAX, "");
     uint64_t low[2] = {overflow >= 0 ? static_cast<uint64_t>(overflow) : UINT64_MAX, 0}, high[2] = {0, 0};
@@ -97,7 +98,7 @@ task reduce_plan::run(execution& x) {
   if (x.so_far.any()) co_return;
   if (nothing_to_choose())
     fail(LOCKSTEP_EMPTY,
-         "every sequence is empty and has no minimum or maximum, dst is left as it was; give every sequence an "
+         "every sequence is empty and has no minimum or maximum, dst is unchanged; give every sequence an "
          "element");
   if (overflow >= 0)
     fail(LOCKSTEP_OVERFLOW,
@@ -155,12 +156,12 @@ char* reduce_plan::results_of(const reduce_pass& pass, const reduce_seat& s) con
          static_cast<size_t>(s.joined.low) * result_bytes;
 }
 
-// Where one member has all there is, no join has moved it.
+// If one member has whole sequences, no join has moved their results.
 char* reduce_plan::joined_of(const reduce_pass& pass, size_t i) const {
   return members > 1 ? pass.partials.data(i) : pass.seats[i].partials.data();
 }
 
-// Elements of leaves that a cut goes through.
+// Exchanges the elements of leaves that a cut divides.
 task reduce_plan::cut_leaves(execution& x, reduce_pass& pass) {
   const partial_work work{*x.plan.comm, *this};
   step_work w;
@@ -169,7 +170,7 @@ task reduce_plan::cut_leaves(execution& x, reduce_pass& pass) {
     const int slot = s.shared[0] == i.key ? 0 : 1;
     const int64_t low = i.key * leaf, n = std::min(length, low + leaf) - low;
     const auto count = static_cast<int64_t>(i.bytes / element_bytes) / s.sequences;
-    // A rank's part of a leaf begins where its elements do, or with the leaf.
+    // A rank's part of a leaf starts with its own elements or with the leaf.
     int64_t begin = 0;
     for (int32_t m = 0; m < members; ++m)
       if (rank_of(s.kept_block, m) == i.from) begin = std::max(range_of(m).first, low);
@@ -192,8 +193,8 @@ task reduce_plan::cut_leaves(execution& x, reduce_pass& pass) {
   co_await step;
 }
 
-// NORM2 of f64 whose plain sum is out of range: largest magnitudes, then the sum of scaled squares. All decide alike
-// whether anybody needs it.
+// The second pass of NORM2 of f64, if a plain sum is out of range: largest magnitudes, then the sum of scaled squares.
+// All ranks agree on whether any of them needs it.
 task reduce_plan::scaled_again(execution& x, reduce_pass& pass, const joinable& what) {
   lockstep_comm& comm = *x.plan.comm;
   const partial_work work{comm, *this};
@@ -225,11 +226,11 @@ task reduce_plan::scaled_again(execution& x, reduce_pass& pass, const joinable& 
   }
 }
 
-// Results to whoever wants them.
+// Sends results to the ranks that need them.
 task reduce_plan::hand_over(execution& x, reduce_pass& pass, int64_t& overflow) {
   lockstep_comm& comm = *x.plan.comm;
   const auto bytes = static_cast<int64_t>(result_bytes);
-  // A box of results from memory that holds `all` of them packed, to a seat's dst.
+  // Copies a box of results from memory that holds the box `all` packed, to a seat's dst.
   const auto put = [&](const box& b, const char* from, const int64_t* strides, size_t seat) {
     const placed& to = x.to[seat];
     const auto rank = comm.first() + static_cast<int32_t>(seat);

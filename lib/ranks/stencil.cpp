@@ -18,7 +18,7 @@ box stencil_plan::results_of(int32_t rank) const {
   return intersection(out, kept);
 }
 
-// Sides where the array goes on in another block, or round to its other end.
+// The sides of a block beyond which the array continues, in another block or (WRAP) at its other end.
 void stencil_plan::list_borders(int32_t rank, std::vector<border>& into) const {
   const box block = g.of(rank), results = results_of(rank);
   if (results.empty()) return;
@@ -36,14 +36,14 @@ void stencil_plan::list_borders(int32_t rank, std::vector<border>& into) const {
       if (b.out.empty()) continue;
       b.in = b.out;
       for (auto j = static_cast<size_t>(batch_axes); j < static_cast<size_t>(g.rank); ++j) {
-        if (!valid && block.length[j] == g.shape[j]) continue;  // the axis is whole, and folds as it should
+        if (!valid && block.length[j] == g.shape[j]) continue;  // the block has the whole axis, so folding is right
         const int64_t more = reach - (LOCKSTEP_MUTANT("ranks_halo_short_by_one") ? 1 : 0);
         int64_t low = b.out.low[j] - more, end = b.out.low[j] + b.out.length[j] + more;
         if (!wraps) low = std::max<int64_t>(low, 0), end = std::min(end, g.shape[j]);
         b.in.low[j] = low;
         b.in.length[j] = end - low;
       }
-      into.push_back(std::move(b));
+      into.push_back(b);
     }
   }
 }
@@ -62,7 +62,7 @@ void stencil_plan::build(lockstep_comm& comm, workspace& memory, described& desc
   described.add("desc->radius", d.radius);
   described.add("desc->sweeps", d.sweeps);
   bits("desc->value", d.value);
-  // A call on nothing checks all but the shape.
+  // An empty call checks everything but the shape.
   lockstep_stencil_desc nothing = d;
   nothing.batch = 0;
   require_ok(lockstep_stencil(comm.context, &nothing, nullptr, nullptr, nullptr));
@@ -91,7 +91,7 @@ void stencil_plan::build(lockstep_comm& comm, workspace& memory, described& desc
     const box block = g.of(rank);
     std::vector<border> own;
     list_borders(rank, own);
-    // Results between the borders.
+    // The results between the borders.
     box between = results_of(rank);
     for (auto k = static_cast<size_t>(batch_axes); k < static_cast<size_t>(g.rank); ++k) {
       int64_t low = between.low[k], end = low + between.length[k];
@@ -107,7 +107,7 @@ void stencil_plan::build(lockstep_comm& comm, workspace& memory, described& desc
       b.seat = s;
       b.elements = buffer(memory, static_cast<size_t>(b.in.elements()) * g.element_bytes);
       b.results = buffer(memory, static_cast<size_t>(b.in.elements()) * g.element_bytes);
-      borders.push_back(std::move(b));
+      borders.push_back(b);
     }
   }
   around.build(comm, memory, g, d.boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
@@ -119,7 +119,7 @@ void stencil_plan::build(lockstep_comm& comm, workspace& memory, described& desc
   });
 }
 
-// The stencil of one box as if it were the array.
+// Computes the stencil of one box as if it were the whole array.
 void stencil_plan::call(lockstep_comm& comm, int32_t seat, const box& in, const void* src, const int64_t* src_strides,
                         void* dst, const int64_t* dst_strides) const {
   lockstep_stencil_desc c = d;
@@ -127,7 +127,7 @@ void stencil_plan::call(lockstep_comm& comm, int32_t seat, const box& in, const 
   c.src_batch_stride = batch_axes == 1 ? src_strides[0] : 0;
   c.dst_batch_stride = batch_axes == 1 ? dst_strides[0] : 0;
   for (int k = 0; k < d.rank; ++k) {
-    c.shape[k] = in.length[static_cast<size_t>(k + batch_axes)];
+    c.shape[k] = in.length[static_cast<size_t>(k) + static_cast<size_t>(batch_axes)];
     c.src_strides[k] = src_strides[k + batch_axes];
     c.dst_strides[k] = dst_strides[k + batch_axes];
   }
@@ -154,7 +154,7 @@ task stencil_plan::run(execution& x) {
       if (whole[i] == 0) continue;
       x.attempt(comm.first() + s, [&] {
         const box block = g.of(comm.first() + s), results = results_of(comm.first() + s);
-        box first = block;  // of the results of this call
+        box first = block;  // the results of this call
         for (auto k = static_cast<size_t>(batch_axes); valid && k < static_cast<size_t>(g.rank); ++k)
           first.low[k] += reach;
         call(comm, s, block, from[i].data, from[i].strides.data(),

@@ -1,31 +1,31 @@
-// stencil.hpp - what a rank needs of its neighbours: halos in the caller's memory, and stencils.
+// stencil.hpp - operations that need elements of neighbouring ranks: halos in the caller's memory, and stencils.
 #pragma once
 
 #include "plan.hpp"
 
 namespace lockstep::ranks {
 
-// Elements that a place of memory needs from wherever they lie: any distance, any number of ranks. All ranks find who
-// sends what to whom from the grid alone.
+// Fetches the elements of a target box from the ranks that hold them, at any distance and from any number of ranks.
+// Every rank computes the list of messages from the grid alone.
 struct ghosts {
-  // The box of a target in the array's index space, which may reach beyond it: there the boundary says which elements
-  // are meant.
+  // A target's box in the array's index space. It may reach beyond the array; the boundary then says which elements are
+  // used there.
   struct target {
     int32_t rank;
-    box wanted, without;  // without: what is there already
+    box wanted, without;  // without: the part that is already there
   };
   struct piece {
     size_t target;
     box source, place;  // in the array; in the target's space
   };
-  std::vector<target> targets;  // of the own seats
-  std::vector<piece> pieces;    // what item::index names
+  std::vector<target> targets;  // of this process's seats
+  std::vector<piece> pieces;    // indexed by item::index
   exchange all;
 
-  // targets_of(rank, list) lists a rank's targets, alike on every rank.
+  // targets_of(rank, list) lists a rank's targets; it gives the same list on every rank.
   void build(lockstep_comm& comm, workspace& memory, const grid& g, lockstep_boundary boundary,
              const std::function<void(int32_t, std::vector<target>&)>& targets_of);
-  // to: the memory of each own target, and its strides.
+  // to: the memory of each target of this process, and its strides.
   task run(execution& x, const grid& g, const std::vector<placed>& from, const std::vector<placed>& to,
            const std::function<void()>& meanwhile);
 };
@@ -41,8 +41,8 @@ struct halo_plan : operation {
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override { around.all.tell(link, cost); }
 };
 
-// A rank's results are computed from its own block, as if that were all. What this spoils, along the sides where the
-// array goes on, is then made anew from a border: those results' elements with their neighbours around.
+// A rank first computes its results as if its block were the whole array. Results near the sides where the array
+// continues are then wrong, and are computed again from a border: their elements with all neighbours.
 struct stencil_plan : operation {
   grid g;
   lockstep_stencil_desc d{};
@@ -55,7 +55,7 @@ struct stencil_plan : operation {
     buffer elements, results;
   };
   std::vector<border> borders;
-  std::vector<char> whole;  // of each seat: there are results that no border makes
+  std::vector<char> whole;  // for each seat: whether some results are not made from a border
   ghosts around;
 
   void build(lockstep_comm& comm, workspace& memory, described& described);

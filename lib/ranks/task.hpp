@@ -1,5 +1,5 @@
-// task.hpp - a call over ranks as a coroutine: where it would wait for messages it stops, and whoever drives it
-// (lockstep_comm::drive) goes on when they have come. So an asynchronous call needs no thread of its own.
+// task.hpp - a call over ranks as a coroutine. Where it would wait for messages it suspends; lockstep_comm::drive
+// resumes it when they have arrived. So an asynchronous call needs no thread.
 #pragma once
 
 #include <coroutine>
@@ -11,7 +11,7 @@ namespace lockstep::ranks {
 class task {
  public:
   struct promise_type {
-    std::coroutine_handle<> caller = std::noop_coroutine();  // goes on when this ends
+    std::coroutine_handle<> caller = std::noop_coroutine();  // resumed when this ends
     std::exception_ptr failed;
     task get_return_object() { return task(std::coroutine_handle<promise_type>::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }
@@ -39,12 +39,12 @@ class task {
 
   bool done() const { return handle_.done(); }
   void resume() { handle_.resume(); }
-  // Throws what it ended with.
+  // Throws the exception that the task ended with, if any.
   void result() const {
     if (handle_.promise().failed) std::rethrow_exception(handle_.promise().failed);
   }
 
-  // co_await of another task: it begins, and what it throws is thrown here.
+  // Awaiting another task starts it; an exception of it is thrown here.
   bool await_ready() const { return false; }
   std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) const {
     handle_.promise().caller = caller;

@@ -1,5 +1,5 @@
-// workspace.hpp - host memory: what is taken for one use, and a plan's workspace, which is laid out while the plan is
-// made and taken, or brought by the caller, in one piece.
+// workspace.hpp - host memory: memory for one use, and a plan's workspace, which is laid out while the plan is made and
+// then allocated, or given by the caller, in one piece.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@ struct lockstep_comm;
 
 namespace lockstep::ranks {
 
-// From the context's allocator. A transport may still write into it when its communicator closes: then it is left
-// where it is.
+// Memory from the context's allocator. If the communicator closes while a transport may still write into it, it is not
+// freed.
 class host_memory {
  public:
   host_memory() = default;
@@ -31,7 +31,7 @@ class host_memory {
   void* data_ = nullptr;
 };
 
-// Where a plan's buffers lie. Steps that never run at the same time use the same place: rewind to the mark before.
+// The layout of a plan's buffers. Steps that never run at the same time share memory: rewind to an earlier mark.
 class workspace {
  public:
   static constexpr size_t alignment = 256;
@@ -43,7 +43,7 @@ class workspace {
   }
   size_t mark() const { return used_; }
   void rewind(size_t mark) { used_ = mark; }
-  void skip() { used_ = most_; }  // what follows lies behind all that was taken so far
+  void skip() { used_ = most_; }  // buffers from here on share nothing with earlier ones
   size_t bytes() const { return most_; }
   char* base = nullptr;  // while an execution runs
 
@@ -51,7 +51,7 @@ class workspace {
   size_t used_ = 0, most_ = 0;
 };
 
-// A place in it.
+// A buffer in a workspace.
 class buffer {
  public:
   buffer() = default;

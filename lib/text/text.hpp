@@ -1,5 +1,5 @@
-// text.hpp - texts by fmt, whose own code only text.cpp compiles: in every file it would cost
-// more than the rest of the file. Header-only there, so the library needs no libfmt.so.
+// text.hpp - formatting by fmt. Only text.cpp compiles fmt's own code, because that takes longer than most files. It is
+// used header-only there, so the library does not need libfmt.so.
 #pragma once
 
 #if __has_include(<fmt/base.h>)
@@ -26,8 +26,8 @@ void format_to(char (&to)[size], fmt::format_string<Args...> format, Args&&... a
   vformat_to(to, size, format, fmt::make_format_args(args...));
 }
 
-// '?' for each control character: a name that a caller or the environment gave must not steer a terminal.
-// kept, one of them, stays.
+// Replaces control characters by '?', so that a name from the caller or the environment cannot control a terminal. The
+// character `kept` stays.
 void make_printable(char* text, size_t length, char kept = '\0') noexcept;
 inline std::string printable(std::string text, char kept = '\0') {
   make_printable(text.data(), text.size(), kept);

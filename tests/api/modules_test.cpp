@@ -1,6 +1,6 @@
-// modules_test.cpp - the seam under attack: each broken module gives its own
-// reason, and the process and the CPU backend stay well. argv[1] is the folder
-// with the modules that Meson built, argv[2] a program that uses the library (modules_child.c), argv[3] the library.
+// modules_test.cpp - broken and untrusted modules: each is refused with its own reason, and
+// the process and the CPU backend go on working. argv[1] is the folder with the modules that
+// Meson built, argv[2] a program that uses the library (modules_child.c), argv[3] the library.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// reads_test.cpp - a module sees only calls that it says it can read: what came to the ABI after it was built is kept
-// from it, by name and under auto, from host memory and from its own. argv[1]: the folder with the modules.
+// reads_test.cpp - a module gets only calls that it says it can read. Calls that need later additions to the ABI are
+// kept from it, by name and under auto, for host memory and for its own. argv[1]: the folder with the modules.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

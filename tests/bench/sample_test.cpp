@@ -1,5 +1,5 @@
-// sample_test.cpp - the draw of bench --sample: the same everywhere, in parts as in one, within its bounds and with the
-// shares that tools/bench/sample.hpp states.
+// sample_test.cpp - the draw of bench --sample: the same everywhere, in parts as in one run, within its bounds and with
+// the shares that tools/bench/sample.hpp states.
 #include "sample.hpp"
 
 #include <gtest/gtest.h>

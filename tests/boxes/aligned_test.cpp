@@ -1,6 +1,6 @@
-// aligned_test.cpp - plans of aligned.cu (boxes by aligned chunks), followed on the host: every
-// chunk lies within its image and in no other's place, addresses and places agree modulo 16,
-// every byte of dst is written by its own box, and no other byte is.
+// aligned_test.cpp - plans of aligned.cu (boxes by aligned chunks), executed on the host: every
+// chunk is within its image and overlaps no other, addresses and places agree modulo 16, every
+// byte of dst is written by its own box, and no other byte is written.
 #include "permute/aligned.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// tiles_test.cpp - plans of moves/tiles.cu, followed on the host: every word lies within the image, an element is read
-// from where it was put, every byte of dst is written once, and no other byte is.
+// tiles_test.cpp - plans of moves/tiles.cu, executed on the host: every word is within the image, an element is read
+// from where it was put, every byte of dst is written once, and no other byte is written.
 #include <gtest/gtest.h>
 
 #include <algorithm>

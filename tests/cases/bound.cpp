@@ -1,5 +1,5 @@
-// bound.cpp - own-order rows: how far another order of the same operations may be
-// from the result, derived from the data and not tuned.
+// bound.cpp - the error bound for variants with an order of their own, computed from the data
+// and not tuned.
 
 #include <algorithm>
 #include <cmath>

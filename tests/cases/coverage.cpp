@@ -1,4 +1,4 @@
-// coverage.cpp - what ran: a row or a cell that never did is a failure.
+// coverage.cpp - records what ran; a row or a cell of the matrix that never ran is a failure.
 #include "runner.hpp"
 
 namespace lockstep::cases {

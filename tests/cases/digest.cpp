@@ -1,6 +1,6 @@
-// digest.cpp - a number that two strangers can compare: FNV-1a (64 bits) over the
-// names, statuses and result bytes of a fixed list of cases. The list is part of
-// the number: a case may be added only together with a new golden value.
+// digest.cpp - a number by which two machines can be compared: FNV-1a (64 bits) over the
+// names, statuses and result bytes of a fixed list of cases. Adding a case changes the
+// number and so needs a new golden value.
 
 #include <memory>
 #include <span>

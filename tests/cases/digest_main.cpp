@@ -1,5 +1,5 @@
-// digest_main.cpp - [BACKEND [LIST]]: the digest of a backend and nothing else, for machines (and
-// emulated ones) where the lockstep program is not built.
+// digest_main.cpp - [BACKEND [LIST]]: prints the digest of a backend, for machines (and emulators)
+// where the lockstep program is not built.
 #include <cstdio>
 #include <exception>
 

@@ -1,4 +1,4 @@
-// fill.cpp - what is in the buffers, by integer arithmetic alone.
+// fill.cpp - fills the buffers, using only integer arithmetic, so that every machine gets the same data.
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -1,4 +1,4 @@
-// legend.hpp - how the names of cases are written, for people: help, the manual and pages say it in these words.
+// legend.hpp - the syntax of case names, as texts for help, the manual and pages.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// matrix.cpp - what must work on every backend that offers an op: op x dtype x
-// layout x boundary. A backend whose tables do less fails the tests.
+// matrix.cpp - the calls that must work on every backend that offers an op: op x dtype x
+// layout x boundary. A backend that supports less fails the tests.
 #include "runner.hpp"
 
 namespace lockstep::cases {

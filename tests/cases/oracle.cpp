@@ -1,7 +1,7 @@
-// oracle.cpp - every op a second time, written from the rules alone: no helper of
-// the library, other loops than `ref`'s (whole arrays of lanes and leaves instead
-// of running partials, 192-bit integers, PTX's definition of shfl, folding step by
-// step). Slow and plain on purpose.
+// oracle.cpp - a second, independent implementation of every op, written from the rules. It
+// uses no helper of the library and other loops than `ref` (whole arrays of lanes and leaves
+// instead of running partials, 192-bit integers, PTX's definition of shfl, folding step by
+// step). Slow and simple on purpose.
 #include <algorithm>
 #include <array>
 #include <cmath>

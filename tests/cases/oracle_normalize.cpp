@@ -1,5 +1,5 @@
-// oracle_normalize.cpp - normalize a second time: whole arrays of lanes, leaves and levels, and results rounded by
-// trying both neighbours.
+// oracle_normalize.cpp - an independent implementation of normalize: whole arrays of lanes, leaves and levels, and
+// results rounded by trying both neighbours.
 #include <array>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// oracle_scan.cpp - scans a second time: every level of the order as an array of its own, from the elements up.
+// oracle_scan.cpp - an independent implementation of scans: every level of the order is a whole array.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

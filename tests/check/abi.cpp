@@ -66,6 +66,8 @@ TEST_F(Abi, ContextsAndOptions) {
   create("no pair", [](O& o) { o.variants = "transpose"; }, invalid, {"options.variants", "op=variant"});
   create("no op", [](O& o) { o.variants = "add=ref"; }, invalid, {"\"add=ref\""});
   create("no variant", [](O& o) { o.variants = "transpose=magic"; }, LOCKSTEP_NO_VARIANT, {"\"magic\"", "cpu:ref"});
+  create("retired variant", [](O& o) { o.variants = "permute=runs"; }, LOCKSTEP_NO_VARIANT,
+         {"no longer has", "use \"gather\""});
   create("isa", [](O& o) { o.cpu_isa = "mmx"; }, invalid, {"options.cpu_isa", "\"mmx\"", "baseline"});
   create("isa of before", [](O& o) { o.cpu_isa = "avx512_zen4"; }, invalid, {"\"avx512_zen4\"", "avx512:zen4"});
   create("tuning", [](O& o) { o.cpu_isa = "baseline:zen9"; }, invalid, {"\"baseline:zen9\"", "default, zen4"});

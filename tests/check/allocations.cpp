@@ -1,6 +1,6 @@
-// allocations.cpp - memory of the C++ runtime, which this program counts and denies: a plan's execution takes none,
-// and whichever `operator new` of the library fails, the call says OUT_OF_MEMORY, nothing leaks, and the next call
-// works. (What the caller's allocator is asked for: faults.cpp.)
+// allocations.cpp - counts and denies allocations by operator new. Executing a plan allocates nothing. When any of the
+// library's allocations fails, the call returns OUT_OF_MEMORY, nothing leaks, and the next call works. (faults.cpp
+// tests the caller's allocator.)
 #include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// faults.cpp - the N-th of the library's allocations fails, for every N: a clean
-// status, nothing leaked, and the same context works again.
+// faults.cpp - makes the N-th allocation of the library fail, for every N: the call returns
+// a status, nothing leaks, and the same context works again.
 #include <atomic>
 #include <cstdlib>
 

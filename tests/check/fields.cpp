@@ -1,5 +1,5 @@
-// fields.cpp - one table of what lockstep.h says of every field: which odd values are taken, and what they then mean;
-// which are refused, and how the text names them. Every field of layout.txt must have a row.
+// fields.cpp - a table of unusual values for every field of lockstep.h: those that are accepted, with their meaning,
+// and those that are refused, with the error text. Every field of layout.txt must have a row.
 #include <algorithm>
 #include <bit>
 #include <fstream>

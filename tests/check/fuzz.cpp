@@ -1,7 +1,7 @@
-// fuzz.cpp - random descriptions, good and bad, through the C ABI: what the chosen row makes of a call is what `ref`
-// makes of it, to the last byte of dst and the last word of the error. A call that could reach beyond the buffers is
-// made with NULL for them, which it must refuse. Every case has a number: lockstep_check --gtest_filter=Fuzz.* --seed N
-// runs it first; fuzz_corpus.txt keeps those that have found something.
+// fuzz.cpp - random descriptions, valid and invalid, through the C ABI: the chosen row and `ref` must give the same
+// bytes of dst and the same error text. A call that could reach beyond the buffers gets NULL for them, which it must
+// refuse. Every case has a number: lockstep_check --gtest_filter=Fuzz.* --seed N runs it first; fuzz_corpus.txt keeps
+// the cases that have found a defect.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// hostile.cpp - promises under a hostile caller: sizes of structs, workspaces that overlap, the caller's floating-point
-// mode, a machine without threads, forks while others call.
+// hostile.cpp - unusual callers and machines: wrong sizes of structs, workspaces that overlap, the caller's
+// floating-point mode, no more threads, forks while other threads call.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
-// limits.cpp - what lockstep_measure_limit says of arithmetic is plausible; that the results are right it sees to
-// itself.
+// limits.cpp - the arithmetic limits of lockstep_measure_limit are plausible. It checks its results itself.
 #include <algorithm>
 #include <cfenv>
 #include <string>

@@ -1,5 +1,5 @@
-// order.cpp - lib/order.hpp as code is the order that runs: sums, stencils and shuffles computed with its functions
-// alone have the bits of `ref` and of the row that auto picks. (The oracle of tests/cases uses none of them.)
+// order.cpp - lib/order.hpp is the order that runs: sums, stencils and shuffles computed only with its functions have
+// the bits of `ref` and of the row that auto picks. (The oracle of tests/cases uses none of its functions.)
 #include "../../lib/order.hpp"
 
 #include <algorithm>

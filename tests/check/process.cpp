@@ -1,4 +1,4 @@
-// process.cpp - one context from many threads, backends switched under way, calls
+// process.cpp - one context used by many threads, backends switched during calls, calls
 // after fork, golden digests.
 #include <pthread.h>
 #include <sched.h>

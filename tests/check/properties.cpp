@@ -1,5 +1,5 @@
-// properties.cpp - what must hold whatever the bits: laws between ops, and values
-// against exact arithmetic, so that a mistake shared by `ref` and the oracle shows.
+// properties.cpp - properties that do not depend on the order: relations between ops, and
+// values compared with exact arithmetic. They find mistakes shared by `ref` and the oracle.
 #include <algorithm>
 #include <bit>
 #include <cmath>

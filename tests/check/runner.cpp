@@ -1,4 +1,4 @@
-// runner.cpp - the judge is judged: a comparison that cannot fail proves nothing.
+// runner.cpp - tests the test runner: every kind of wrong result must make its comparison fail.
 #include "check.hpp"
 
 namespace lockstep::check {

@@ -1,5 +1,5 @@
-// sweeps_test.cpp - many sweeps in one pass are the same bits as one after the other, whatever the depth of a pass and
-// the tile: plans that no machine's caches would ask for, small enough that every boundary meets a tile's edge.
+// sweeps_test.cpp - many sweeps in one pass have the same bits as single sweeps, for any depth of a pass and any tile.
+// The plans here are smaller than any machine's caches would suggest, so that every boundary meets a tile's edge.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

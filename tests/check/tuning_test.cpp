@@ -1,4 +1,4 @@
-// tuning_test.cpp - the rows of backends/cpu/tuning.hpp, and what names them.
+// tuning_test.cpp - the rows of backends/cpu/tuning.hpp, and the choice of a row by name.
 #include <gtest/gtest.h>
 
 #include "queue.hpp"

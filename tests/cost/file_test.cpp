@@ -1,5 +1,5 @@
-// file_test.cpp - the calibration file through the C ABI: which one is looked for, which
-// are trusted, and what auto makes of one. The device is the reference as a module.
+// file_test.cpp - the calibration file through the C ABI: where it is searched, whether it
+// is trusted, and how auto uses it. The device is the reference rows as a module.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// model_test.cpp - the cost model's arithmetic, and its text: what a file may say, and
-// that nothing else is taken.
+// model_test.cpp - the cost model's arithmetic, and its file: valid texts are read, all
+// others refused.
 #include <gtest/gtest.h>
 
 #include <limits>

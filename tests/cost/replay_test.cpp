@@ -1,5 +1,5 @@
-// replay_test.cpp - what auto would choose by the built-in model for every call of the
-// committed crossover runs, and what that would have cost by the times recorded there.
+// replay_test.cpp - auto's choice by the built-in model for every call of the committed
+// crossover runs, and its cost by the times recorded there.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,7 +1,7 @@
-// fake_cudart.cpp - see fake_cudart.hpp. The symbols are those that the module and
-// nvcc's launch code (12.x and 13.x) ask for; a new one shows as a link error.
-// A failing call has no effect, but one that frees or destroys: nobody could
-// try it again, and the real ones return errors of earlier work.
+// fake_cudart.cpp - see fake_cudart.hpp. It has the symbols that the module and nvcc's
+// launch code (12.x and 13.x) need; a missing one is a link error. A failing call has no
+// effect, except calls that free or destroy: they cannot be repeated, and the real ones
+// return errors of earlier work.
 #include <algorithm>
 #include <cstring>
 

@@ -1,7 +1,6 @@
-// fake_cudart.hpp - how a test scripts the CUDA runtime that it runs on. The fake
-// has chips but no kernels: memory is the host's (device memory without access
-// rights, so that whoever reads it as host memory dies), streams are done at once,
-// launches do nothing. Calls are counted and the N-th fails.
+// fake_cudart.hpp - a fake CUDA runtime that a test controls. It has devices but no kernels:
+// memory is the host's (device memory without access rights, so that reading it on the host
+// crashes), streams finish at once, launches do nothing. Calls are counted and the N-th fails.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// fake_machine.hpp - the machine behind the fake runtime: what is alive, and which call fails.
+// fake_machine.hpp - the state of the fake runtime: live objects, and the call that fails.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// faults_test.cpp - the CUDA module on a scripted runtime: machines without a usable
-// GPU, and the N-th runtime call failing for every N. Kernels do nothing there, so
-// what is looked at are statuses, texts, leaks, and what the CPU made of it.
+// faults_test.cpp - the CUDA module on the fake runtime: machines without a usable GPU, and
+// the N-th runtime call failing for every N. Kernels do nothing there, so the tests check
+// statuses, texts, leaks, and the CPU's results after a fallback.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// operations.hpp - what is done while the runtime fails: every way into the module.
+// operations.hpp - the operations during which the runtime fails: every entry of the module.
 #pragma once
 
 #include <cuda_runtime_api.h>

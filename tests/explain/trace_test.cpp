@@ -1,5 +1,5 @@
-// trace_test.cpp - the counts that the literature gives for its kernels, and what the
-// replays must keep: every element once in and once out, whatever the shape.
+// trace_test.cpp - the counts that the literature gives for its kernels, and the rule for all
+// replays: every element is read once and written once, for any shape.
 #include "trace.hpp"
 
 #include <gtest/gtest.h>

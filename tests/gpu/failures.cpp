@@ -1,5 +1,5 @@
-// failures.cpp - out of device memory is recoverable, and under auto the CPU ends
-// the call with the same bits; a sticky error loses the backend and nothing else.
+// failures.cpp - out of device memory is recoverable, and under auto the CPU runs the call
+// with the same bits; after a sticky error only the backend is lost.
 #include <sys/wait.h>
 #include <unistd.h>
 

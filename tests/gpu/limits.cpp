@@ -1,4 +1,4 @@
-// limits.cpp - the measured ceiling of arithmetic is plausible; that its results are right the module sees to.
+// limits.cpp - the measured limit of arithmetic is plausible. The module itself checks the results.
 #include <algorithm>
 
 #include "gpu.hpp"

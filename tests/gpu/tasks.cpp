@@ -1,5 +1,5 @@
-// tasks.cpp - sequences that many blocks share: how their partial results meet (mailbox.cuh), for
-// numbers of tasks around those at which the joining block goes about it another way.
+// tasks.cpp - sequences that many blocks share: how their partial results are joined (mailbox.cuh), for
+// numbers of tasks around those at which the joining block changes its method.
 #include <cmath>
 #include <type_traits>
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """hardening.py [--without PART]... --compiler COMMAND FILE... - fails unless each library or program has RELRO, BIND_NOW,
 no executable stack, a stack protector, checked calls (fortify), and CET's mark at every function that others may call.
-A part is asked for where the compiler can make it: a probe is built with all of them, and once without each, which this
-program must notice. --without: a part that this build leaves out (fortify, cet)."""
+A part is required if the compiler supports it. A test file is built with all of them, and once without each, which this
+program must detect. --without: a part that this build leaves out (fortify, cet)."""
 import argparse
 import os
 import re

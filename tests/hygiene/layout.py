@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """layout.py TABLE CC INCLUDE [--write] - the ABI as the compiler sees it: sizes and offsets of every public struct,
-values of every enumerator, prototypes of every function, against the committed table of this ABI version; and that every function of lockstep.h is
-one that the library exports (exported.txt beside the table). A line that is there already must not change; --write
-renews the table when something was added at the end of a sized struct, or with a new ABI version (then the SONAME
-changes too). What a function gives by value never grows under that function's name: a program built before has room
-for what it gave then."""
+values of every enumerator and prototypes of every function, compared with the committed table of this ABI version.
+layout.txt is the table of the core library, layout_ranks.txt that of liblockstep_ranks. Every declared function must
+also be exported (exported.txt or exported_ranks.txt beside the table). Existing lines must not change. --write renews
+the table after something was added at the end of a sized struct, or with a new ABI version (then the SONAME changes
+too). A struct returned by value never grows under that function's name, because older callers have room only for the
+old size."""
 import pathlib
 import re
 import subprocess
@@ -12,7 +13,9 @@ import sys
 import tempfile
 
 table, compiler, include = pathlib.Path(sys.argv[1]), sys.argv[2].split(), pathlib.Path(sys.argv[3])
-text = "".join((include / "lockstep" / name).read_text() for name in ("lockstep.h", "backend.h"))
+ranks = table.stem == "layout_ranks"
+headers = ("engine.h", "ranks.h") if ranks else ("lockstep.h", "backend.h")
+text = "".join((include / "lockstep" / name).read_text() for name in headers)
 text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
 text = re.sub(r"^\s*#.*?(?<!\\)$", "", text, flags=re.M)
 
@@ -27,7 +30,7 @@ def fields(body):
                 yield re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$", part.strip()).group(1)
 
 
-lines, program = [], ["#include <stddef.h>", "#include <stdio.h>", '#include "lockstep/backend.h"', "int main(void) {"]
+lines, program = [], ["#include <stddef.h>", "#include <stdio.h>", f'#include "lockstep/{headers[1]}"', "int main(void) {"]
 for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\n\} \1;", text, re.S):
     program.append(f'  printf("struct {name}: %zu bytes\\n", sizeof({name}));')
     for field in fields(body):
@@ -36,7 +39,7 @@ for body in re.findall(r"enum[\w\s]*\{(.*?)\}", text, re.S):
     for value in re.findall(r"^\s*(LOCKSTEP_\w+)|,\s*(LOCKSTEP_\w+)", body, re.M):
         value = "".join(value)
         program.append(f'  printf("{value} = %lld\\n", (long long){value});')
-for value in ("LOCKSTEP_ABI_VERSION", "LOCKSTEP_BACKEND_ABI"):
+for value in ("LOCKSTEP_ABI_VERSION", "LOCKSTEP_BACKEND_ABI", "LOCKSTEP_ENGINE_ABI"):
     program.append(f"#ifdef {value}\n  printf(\"{value} = %lld\\n\", (long long){value});\n#endif")
 prototypes = [" ".join(found.split()) for found in re.findall(r"^(?:LOCKSTEP_NODISCARD )?LOCKSTEP_API\s+([^;]*?\))\s*;", text, re.M)]
 for struct, function in re.findall(r"^(lockstep_(?!status|dtype)\w+) (lockstep_\w+)\(", "\n".join(prototypes), re.M):
@@ -57,11 +60,11 @@ for line in gone:
     print("no longer so:", line)
 for line in new:
     print("not in the table:", line)
-exported = set(table.with_name("exported.txt").read_text().split())
+exported = set(table.with_name(table.name.replace("layout", "exported")).read_text().split())
 declared = set(re.findall(r"\b(lockstep_\w+)\(", "\n".join(prototypes)))
 inline = re.findall(r"^static inline .*?\b(lockstep_\w+)\(", text, re.M | re.S)
 for name in sorted(exported ^ declared) + inline:
     print("inline, not exported:" if name in inline else "exported, not declared:" if name in exported else "declared, not exported:", name)
     new.append(name)
 print(f"{len(lines)} facts of the ABI, {len(gone)} changed, {len(new)} new")
-sys.exit(1 if gone or new or len(lines) < 200 else 0)
+sys.exit(1 if gone or new or len(lines) < (60 if ranks else 200) else 0)

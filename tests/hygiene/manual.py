@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""manual.py LOCKSTEP LOCKSTEP.1 - every option that a command's --help lists stands in the man page, in the part of
-that command (or in the one of options that every run takes)."""
+"""manual.py LOCKSTEP LOCKSTEP.1 - every option in a command's --help is in the man page, in the part of that command
+or in the part of options of every run."""
 import re
 import subprocess
 import sys

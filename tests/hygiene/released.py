@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""released.py FOLDER TABLE HEADERS [LIBRARY] - programs and modules built for a release run with what is built now: the
-tables of released ABIs (FOLDER/VERSION.txt) against TABLE, the present one of layout.py, and the names that LIBRARY exports.
-Facts of a release stay, but for these: a struct that begins with its size may grow at its end, a count of
-enumerators may grow, and functions may be added. Releases of another ABI version bind nobody; facts of HEADERS/backend.h
-bind modules of the same LOCKSTEP_BACKEND_ABI.
+"""released.py FOLDER TABLE HEADERS [LIBRARY] - programs and modules built for a release still work with this build: compares
+the tables of released ABIs (FOLDER/VERSION.txt) with TABLE, the current one of layout.py, and with the names that LIBRARY
+exports. Nothing of a release may change, except that a struct that starts with its size may grow at its end, a count of
+enumerators may grow, and functions may be added. Releases with another ABI version do not count; structs of
+HEADERS/backend.h count for modules with the same LOCKSTEP_BACKEND_ABI.
 
 released.py --release VERSION [LIBRARY] writes the present table, with the library's names, as that of a release."""
 import pathlib

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""results.py ROOT - measured results are kept one a line, as the program writes them: a change of one shows as one line."""
+"""results.py ROOT - results files have one result on each line, as the program writes them, so that a change of one result
+is a change of one line."""
 import json
 import pathlib
 import sys

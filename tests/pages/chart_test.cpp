@@ -1,5 +1,5 @@
-// chart_test.cpp - the parts of a chart that need no browser: how values are written,
-// where ticks stand, what is escaped.
+// chart_test.cpp - the parts of a chart that need no browser: text of values, places of
+// ticks, escaping.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// judge_test.cpp - verdicts, rows from made-up readings, and that a probe which lost its
-// loads is called WRONG: this program builds the CPU's probes with their planted bugs.
+// judge_test.cpp - verdicts on invented readings, and that a probe without its loads is called
+// WRONG: this program builds the CPU's probes with their planted bugs.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// predict_test.cpp - the rules that lockstep probe predicts by, on cases worked out by
-// hand, and against a second way of counting.
+// predict_test.cpp - the rules by which lockstep probe predicts, compared with cases computed
+// by hand and with a second method of counting.
 #include "predict.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// async_test.cpp - executions that are only begun: the same bits, in the order of the calls, whenever they are
-// finished; failures are told by lockstep_ranks_synchronize; workspaces that the caller brings.
+// async_test.cpp - asynchronous executions: the same bits, in the order of the calls, whenever they are finished;
+// lockstep_ranks_synchronize returns failures; workspaces of the caller.
 #include <atomic>
 
 #include "world.hpp"

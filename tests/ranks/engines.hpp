@@ -1,4 +1,4 @@
-// engines.hpp - transports that stand before another one: what they watch, delay or spoil is all that a test writes.
+// engines.hpp - transports that wrap another one. A test writes only what they watch, delay or damage.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// estimate_test.cpp - plans without ranks: what they say is what the messages of real ones carry.
+// estimate_test.cpp - estimates of plans on an imaginary communicator equal what real ranks send; and the makers of
+// grids and parts.
 #include <atomic>
 
 #include "engines.hpp"
@@ -17,6 +18,25 @@ lockstep_status make(lockstep_comm* comm, int what, int32_t ranks, lockstep_rank
   if (what == 1)
     return lockstep_ranks_reduce(comm, &g, LOCKSTEP_SUM, LOCKSTEP_F64, LOCKSTEP_F64, 1, nullptr, nullptr, plan);
   return lockstep_ranks_stencil(comm, &g, &d, nullptr, plan);
+}
+
+TEST(Makers, BadArgumentsGiveWhatCallsRefuse) {
+  const int64_t shape[] = {4, 6, 10}, huge[] = {INT64_MAX, INT64_MAX, INT64_MAX};
+  const lockstep_grid g = lockstep_grid_slabs(8, 3, shape, 2);
+  EXPECT_EQ(std::vector<int64_t>(g.shape, g.shape + 4), (std::vector<int64_t>{4, 6, 10, 0}));
+  EXPECT_EQ(std::vector<int32_t>(g.parts, g.parts + 4), (std::vector<int32_t>{2, 1, 1, 0}));
+  const lockstep_part p = lockstep_part_packed(nullptr, 3, shape);
+  EXPECT_EQ(std::vector<int64_t>(p.strides, p.strides + 4), (std::vector<int64_t>{60, 10, 1, 0}));
+  for (const int32_t rank : {0, -1, 9, INT32_MAX}) {
+    EXPECT_EQ(lockstep_grid_slabs(8, rank, shape, 2).parts[0], 0) << rank;
+    EXPECT_EQ(lockstep_part_packed(nullptr, rank, shape).strides[0], 0) << rank;
+  }
+  EXPECT_EQ(lockstep_grid_slabs(8, 3, nullptr, 2).parts[0], 0);
+  EXPECT_EQ(lockstep_part_packed(nullptr, 3, nullptr).strides[0], 0);
+  EXPECT_EQ(lockstep_part_packed(nullptr, 3, huge).strides[2], 1);  // the product wraps, and must not trap
+  int64_t low[8], length[8];
+  const lockstep_grid refused = lockstep_grid_slabs(8, 3, nullptr, 2);
+  EXPECT_EQ(lockstep_grid_box(&refused, 0, low, length), LOCKSTEP_INVALID_ARGUMENT);
 }
 
 TEST(Estimate, TellsWhatIsSent) {

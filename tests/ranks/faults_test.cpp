@@ -1,5 +1,5 @@
-// faults_test.cpp - no rank hangs: whatever one rank does wrong, every rank returns in time, with the right status and
-// a text that names the rank; and where the communicator can go on, it does.
+// faults_test.cpp - no rank hangs: for every mistake of one rank, every rank returns in time, with the right status and
+// a text that names the rank. If the communicator can still be used, it works.
 #include "faults.hpp"
 
 #include <atomic>

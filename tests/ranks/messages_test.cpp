@@ -1,5 +1,5 @@
-// messages_test.cpp - how many messages there are and how long they are: no longer than message_bytes asks for, in a
-// number of steps that grows as the logarithm of the ranks; and memory that does not grow with the array.
+// messages_test.cpp - messages are no longer than message_bytes, the number of steps grows with the logarithm of the
+// ranks, and memory does not grow with the array.
 #include <atomic>
 #include <bit>
 

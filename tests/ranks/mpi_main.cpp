@@ -1,5 +1,5 @@
-// mpi_main.cpp - GoogleTest under mpirun: rank 0 tells how it goes, the others only what fails. The first failure ends
-// the job: the ranks would not be in the same test any more.
+// mpi_main.cpp - GoogleTest under mpirun: rank 0 prints the progress, the others only failures. The first failure ends
+// the job, because the ranks would no longer be in the same test.
 #include <gtest/gtest.h>
 
 #include <cstdio>

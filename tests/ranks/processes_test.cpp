@@ -1,5 +1,5 @@
-// processes_test.cpp - ranks as processes that can be killed and stopped: the tests' own transport over pairs of
-// sockets, without MPI, whose launchers end a job when a process dies.
+// processes_test.cpp - ranks as processes that are killed and stopped. Uses a transport of the tests over pairs of
+// sockets, because MPI's launchers end the job when a process dies.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// reduce_test.cpp - reductions over ranks against the one call on the whole array, bit for bit.
+// reduce_test.cpp - reductions over ranks have the bits of one call on the whole array.
 #include <array>
 
 #include "world.hpp"

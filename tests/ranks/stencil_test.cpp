@@ -1,4 +1,4 @@
-// stencil_test.cpp - stencils and halos over ranks against the one call on the whole array, bit for bit.
+// stencil_test.cpp - stencils and halos over ranks have the bits of one call on the whole array.
 #include "order.hpp"
 #include "world.hpp"
 

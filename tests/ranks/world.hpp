@@ -1,5 +1,5 @@
-// world.hpp - ranks to test with: threads of this process over the local transport, each of which holds one rank or
-// several; or, in a program built for MPI, the processes of the job.
+// world.hpp - ranks for tests: threads of this process over the local transport, each with one or several ranks; or, in
+// a program built for MPI, the processes of the job.
 #pragma once
 
 #include <gtest/gtest.h>

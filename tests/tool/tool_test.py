@@ -403,6 +403,7 @@ class Tool(unittest.TestCase):
                 self.assertEqual([r["variant"] for r in json.load(f)["benchmarks"]], [name])
         self.fails(2, "--variant zzz: no such variant on cpu; there are auto, in_place_swapped", *one, "--variant", "zzz")
         self.fails(2, "--variant streams: no such variant", *one, "--variant", "streams")  # of another op
+        self.fails(2, "--variant blocks: transpose no longer has this variant; use tiles", *one, "--variant", "blocks")
         self.fails(2, "give one of them", *one, "--variant", "ref", "--variants", "ref")
         self.fails(1, 'matches --variants "zzz"', *one, "--variants", "zzz")
         self.fails(2, "crossover", "bench", "--preset", "crossover", "--variant", "ref")

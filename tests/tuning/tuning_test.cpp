@@ -1,5 +1,5 @@
-// tuning_test.cpp - rows chosen by measuring: no bit changes, what is remembered and for whom, and files that nobody
-// should have written.
+// tuning_test.cpp - rows chosen by measuring (lib/remembered.hpp): no bit changes, which calls an entry is for, and
+// damaged or untrusted files.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

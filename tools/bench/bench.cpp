@@ -1,4 +1,4 @@
-// bench.cpp - lockstep bench: options, and what is written where.
+// bench.cpp - lockstep bench: the options, and the files that it writes.
 #include "bench.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void check_pattern(const char* option, const std::string& pattern) {
   }
 }
 
-// --variant is one exact name: the pattern that fits it alone.
+// --variant is an exact name, so it becomes a pattern that matches only that name.
 void choose_variant(bench::options& run) {
   std::string& name = run.where.variant;
   if (name.empty()) return;
@@ -56,7 +56,7 @@ void choose_variant(bench::options& run) {
   name.clear();
 }
 
-// Of files that are there already.
+// Works on existing files (--from).
 int from_files(const std::vector<std::string>& files, const std::string& html, const std::string& json,
                const std::string& before, const std::string& against, bool piped) {
   if (!json.empty() && files.size() > 1) refuse("--json takes one file of --from, not {}", files.size());
@@ -96,16 +96,15 @@ void bench_command(command root, action& chosen) {
   const option named = command.add("--case", s->run.cases,
                                    "a case by name (see lockstep verify --list), instead of a preset; may be repeated");
   option sample = command.add("--sample", s->run.sample,
-                              "a seed: shapes as users bring them, drawn by it, instead of a preset; each beside its "
+                              "a seed: random shapes of typical use, instead of a preset; each is compared with its "
                               "best peer");
   sample.type_name("SEED").between(int64_t{0}, INT64_MAX).excludes(preset).excludes(named);
   option count = command.add("--count", s->run.count, "of a sample: how many shapes are drawn (110)");
   count.between(int64_t{1}, int64_t{1000000});
   option first = command.add("--first", s->run.first, "of a sample: leave out the shapes drawn before this one (0)");
   first.between(int64_t{0}, int64_t{999999});
-  const option against = command.add("--against", s->run.against,
-                                     "of a sample: judge it against the peers that match this regular expression "
-                                     "(all), the others stand beside");
+  const option against = command.add(
+      "--against", s->run.against, "of a sample: compare it only with peers that match this regular expression (all)");
   command.add("--filter", s->run.filter, "only cases that match this regular expression");
   command.add("--variants", s->run.variants, "\"auto\", \"all\", or a regular expression of names");
   command.add("--cold", s->run.cold, "overwrite the caches before each sample");
@@ -121,8 +120,7 @@ void bench_command(command root, action& chosen) {
               "nothing; may "
               "be repeated");
   command.add("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");
-  command
-      .add("--memory", s->run.memory, "where src and dst of a GPU's cases lie; host memory is timed with its transfers")
+  command.add("--memory", s->run.memory, "place of a GPU's src and dst; host memory is timed with its transfers")
       .one_of({"device", "pinned", "pageable"});
   command.add("--note", s->run.note, "a line for the results file: the driver's version, say");
   command.add("--list", s->list, "print the names of the cases that would be timed, and time nothing");

@@ -1,4 +1,4 @@
-// bench.hpp - what the files of `lockstep bench` share.
+// bench.hpp - types shared by the files of `lockstep bench`.
 #pragma once
 
 #include <array>
@@ -70,7 +70,7 @@ void print_crossover(const report& all);
 // The cases that are timed on a backend.
 std::vector<line> lines_of(const options& asked, const std::string& backend);
 report measure_all(const options& asked);
-// What a variant does, in its table's words; "" where the table is not at hand.
+// The idea of a variant from its table; "" if the table is not available.
 std::string idea_of(const std::string& backend, const std::string& op, const std::string& variant);
 nlohmann::ordered_json to_json(const report& all);
 void print_table(const report& all);

@@ -1,5 +1,5 @@
-// calls.hpp - whole calls as a caller sees them, by the host's clock: what auto's
-// choice is about, and what calibrate and the crossover time.
+// calls.hpp - times whole calls by the host's clock, as a caller sees them. auto's choice
+// depends on these times; calibrate and the crossover measure them.
 #pragma once
 
 #include <vector>
@@ -48,9 +48,9 @@ class call_memory {
   size_t filled_bytes_ = 0;
 };
 
-// Milliseconds a call: at least three samples (one of a long call), then until seconds are over; a sample
-// of a short call is the mean of as many as fill 50 us. Appends to ms; variant gets
-// what ran ("cuda:wide").
+// Milliseconds of a call: at least three samples (one for a long call), then more until the time is over; a sample
+// of a short call is the mean of as many as fill 50 us. Appends to ms; variant becomes the one
+// that ran ("cuda:wide").
 void time_calls(lockstep_context* context, const cases::test_case& c, const call_memory& memory,
                 const lockstep_options& options, double seconds, std::vector<double>& ms, std::string& ran);
 

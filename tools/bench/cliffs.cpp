@@ -1,7 +1,7 @@
-// cliffs.cpp - the preset that looks for cliffs between the well-trodden sizes: odd
-// sizes, offsets, padded and power-of-two pitches, every element size, short rows.
-// Every case moves about so many bytes in all: on a CPU beyond L2 and small enough for
-// hundreds of cases, on a device beyond its L2 and long enough for a launch not to count.
+// cliffs.cpp - the preset that searches for slow shapes between the usual sizes: odd sizes,
+// offsets, padded and power-of-two pitches, every element size, short rows. All cases move
+// about the same number of bytes: on a CPU more than L2 but few enough for hundreds of
+// cases, on a device more than its L2 and enough that the launch does not count.
 #include <cmath>
 
 #include "bench.hpp"

@@ -1,6 +1,6 @@
 // crossover.cpp - bench --preset crossover: whole calls, small to large, on data in
-// ordinary, page-locked and device memory, on the CPU, on a device, and as auto
-// chooses. auto is to be no slower than 1.1 times the better of the two.
+// ordinary, page-locked and device memory, on the CPU, on a device, and as auto chooses.
+// The goal is that auto takes at most 1.1 times the better of the two.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -109,8 +109,8 @@ class crossover {
     std::vector<contender> all = {{"cpu", {}, "", {}}, {"auto", {}, "", {}}};
     if (!device.empty()) all.insert(all.begin() + 1, {device, {}, "", {}});
     if (!verify(t, data, all, memory)) return;
-    // In turns, so that a busy moment of the machine is everybody's, and back again, so that nobody always follows the
-    // same one. The number of rounds is fixed: whatever they show, none is measured again.
+    // In alternation, so that a busy moment of the machine affects all, and in reverse every other round, so that none
+    // always follows the same one. The number of rounds is fixed in advance; nothing is measured again.
     for (size_t round = 0; round < rounds; round += 2) {
       for (contender& one : all) run_round(t, data, one);
       for (auto one = all.rbegin(); one != all.rend(); ++one) run_round(t, data, *one);
@@ -134,8 +134,8 @@ class crossover {
     }
   }
 
-  // Each contender's bits beside those of the CPU's ref row, before anything is timed. Who cannot run the case leaves
-  // (the CPU cannot reach offsets on a device); auto must take all.
+  // Compares each contender's bits with the CPU's ref row before timing. A contender that cannot run the case is left
+  // out (the CPU cannot read offsets on a device); auto must run all cases.
   bool verify(const cases::test_case& t, const call_memory& data, std::vector<contender>& all, const char* memory) {
     const size_t bytes = t.dst.span_bytes();
     std::vector<unsigned char> before(bytes), want(bytes), got(bytes);
@@ -155,7 +155,7 @@ class crossover {
     };
     try {
       if (asked_.verify) run("cpu", "ref"), same("ref");
-    } catch (const failure&) {  // the first contender's bits are the others' then
+    } catch (const failure&) {  // then the others are compared with the first contender
     }
     std::vector<contender> able;
     for (contender& one : all) {
@@ -165,7 +165,7 @@ class crossover {
         if (one.backend == "auto") throw;
         continue;
       }
-      if (!same(one.backend)) {  // not timed: nobody may take it for a result
+      if (!same(one.backend)) {  // not timed, so that it cannot be mistaken for a result
         out_.wrong.push_back(
             format_text("{} in {} memory on {}: WRONG: bits differ from {}'s", t.name, memory, one.backend, first));
         return false;

@@ -1,6 +1,5 @@
-// data.hpp - the data that is timed: quick to make on all cores, random enough that
-// no shortcut pays, of moderate size so that no exact sum overflows. bench hands
-// it to the peer programs.
+// data.hpp - the input data of benches: fast to make on all cores, random, and of moderate
+// size, so that no exact sum overflows. bench passes it to the peer programs.
 #pragma once
 
 #include <algorithm>

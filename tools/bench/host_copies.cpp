@@ -1,5 +1,5 @@
-// host_copies.cpp - the bound of calls on pageable host memory: copies by as many threads as the CUDA backend's crews
-// have (backends/cuda/device/pipeline.cpp), through as small a ring of page-locked slabs, but without its device and
+// host_copies.cpp - the limit of calls on pageable host memory: copies by as many threads as the CUDA backend uses
+// (backends/cuda/device/pipeline.cpp), through an equally small ring of page-locked slabs, but without device and
 // waits.
 #include <sched.h>
 

@@ -1,4 +1,4 @@
-// judge.hpp - the verdicts of a results file. Page, table, CSV and tools/performance read them; none decides by itself.
+// judge.hpp - computes the verdicts of a results file. Page, table, CSV and tools/performance only read them.
 #pragma once
 
 #include "../json.hpp"
@@ -6,7 +6,7 @@
 
 namespace lockstep::tool::bench {
 
-// A row of ours beside a peer's row: by the rounds in which the two took turns, else by the two medians.
+// Compares a row of ours with a peer's row: by their alternating rounds if there are any, else by the two medians.
 comparison beside(const nlohmann::ordered_json& ours, const nlohmann::ordered_json& peer);
 
 // Writes into each peer's row "ratio", "verdict" and "against" (the variant of ours that it stands beside), and into

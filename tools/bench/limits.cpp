@@ -55,8 +55,8 @@ timing limits::measured(const std::string& backend, lockstep_limit kind, size_t 
   return summarise(std::move(ms));
 }
 
-// As many operations as take a millisecond, and ten empty calls (whose threads wait for a core where others run). 0
-// where the backend does not measure it, or gets wrong results: that is told, and leaves the cases to be timed.
+// As many operations as take a millisecond, and ten empty calls. 0 if the backend does not measure it, or gets wrong
+// results; that is reported, and the cases are still timed.
 double limits::gflop_s(const std::string& backend, lockstep_limit kind, double launch_ms) {
   for (size_t operations = size_t{1} << 24;; operations *= 8) {
     std::vector<double> ms(15);
@@ -67,7 +67,7 @@ double limits::gflop_s(const std::string& backend, lockstep_limit kind, double l
       out_.skipped.push_back(format_text("the ceiling of arithmetic on {}: {}", backend, lockstep_last_error()));
       return 0;
     }
-    // The fastest: what a neighbour takes is no part of a ceiling.
+    // The fastest sample, because other load on the machine is not part of the limit.
     const double best = *std::min_element(ms.begin(), ms.end());
     if (best > std::clamp(10 * launch_ms, 1.0, 50.0) || operations > size_t{1} << 44)
       return static_cast<double>(operations) / best * 1e-6;

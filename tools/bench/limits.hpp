@@ -1,4 +1,4 @@
-// limits.hpp - what the machine can do at most, measured in the run that it is held against.
+// limits.hpp - the limits of the machine, measured in the same run as the cases.
 #pragma once
 
 #include <map>
@@ -28,8 +28,8 @@ class limits {
   std::map<std::tuple<std::string, bool, size_t>, double> known_;
 };
 
-// Host copies from ordinary memory to a backend's page-locked memory, and at the same time as many back, as a call
-// on ordinary host memory needs them: bytes of both ways together. The device moves nothing.
+// Copies between ordinary and page-locked host memory in both directions at once, as a call on ordinary host memory
+// needs them. Counts the bytes of both directions. The device moves nothing.
 double host_copies_gb_s(lockstep_context* context, const std::string& backend);
 
 }  // namespace lockstep::tool::bench

@@ -1,4 +1,4 @@
-// measure.cpp - verifies, then times, and measures the limit in the same run.
+// measure.cpp - verifies the cases, times them, and measures the limits in the same run.
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -74,8 +74,8 @@ class bench_run {
         refuse("{}", error.what());
       }
     }
-    // The base of a case is the best of the limit kernels and of whatever ran; of many sweeps, the copy that one of
-    // them is at least where each goes through memory.
+    // The limit of a case is the best of the limit kernels and of all rows that ran. For many sweeps it is the copy
+    // that each sweep needs at least if it goes through memory.
     for (result& r : out_.results) {
       if (sweeps_of(cases::parse(r.name)) > 1) continue;
       for (const result& other : out_.results)
@@ -116,7 +116,7 @@ class bench_run {
     if (std::memcmp(want, got, bytes) == 0) return "bits equal";
     if (!own_order) return format_text("WRONG: bits differ from the oracle's; run lockstep verify --case {}", t.name);
     if (t.dst.element_bytes != 8 && t.dst.element_bytes != 4) return "own order, not checked";
-    // Against the largest result: single ones may be what cancellation left.
+    // Relative to the largest result, because single results may suffer from cancellation.
     double worst = 0, largest = 0;
     const auto at = [&](const unsigned char* p) {
       if (t.dst.element_bytes == 8) {
@@ -211,7 +211,7 @@ class bench_run {
       if (can_check) {
         if (!on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, got, dst_bytes));
         r.checked = compare_bits(t, want_.data(), got, ran.order == 0);
-        if (r.checked.starts_with("WRONG")) {  // not timed: nobody may take it for a result
+        if (r.checked.starts_with("WRONG")) {  // not timed, so that it cannot be mistaken for a result
           out_.wrong.push_back(format_text("{} on {} variant {}: {}", t.name, backend, r.variant, r.checked));
           continue;
         }
@@ -246,7 +246,7 @@ class bench_run {
            : asked_.preset == "cliffs" ? 0.02
                                        : 0.6;
   }
-  static constexpr int gap = 0xA5;  // what dst holds before, and keeps between its rows
+  static constexpr int gap = 0xA5;  // fills dst before the call; must stay between its rows
 
   std::vector<std::string> variants(const std::string& backend, const test_case& t, const line& one) const {
     const std::string wanted = !asked_.variants.empty() ? asked_.variants : one.variants;
@@ -263,7 +263,7 @@ class bench_run {
     return names;
   }
 
-  // Host memory is kept from case to case: fresh pages cost more than most cases.
+  // Host memory is reused for all cases, because fresh pages cost more than most cases.
   struct host_block {
     std::unique_ptr<unsigned char, void (*)(void*)> memory{nullptr, std::free};
     size_t bytes = 0;

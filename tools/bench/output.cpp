@@ -1,4 +1,4 @@
-// output.cpp - a report as a table, JSON, CSV, and beside an earlier one.
+// output.cpp - prints a report as a table, JSON or CSV, or compares it with an earlier one.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -83,7 +83,7 @@ ordered_json to_json(const report& all) {
   return j;
 }
 
-// What the machine can do, beside what the table says of it.
+// The limits of the machine.
 void print_limits(const report& all, const style& s) {
   constexpr std::pair<const char*, const char*> named[] = {
       {"launch_us", "an empty call {:.2f} us"},
@@ -170,7 +170,8 @@ void write_csv(const report& all, const std::string& path) {
 }
 
 namespace {
-// What a row is the same by: what auto ran as the case, whichever variant that was. Crossovers have a kind of memory.
+// The key for comparing rows: auto's row of a case counts as the same whichever variant ran. Crossovers also have a
+// kind of memory.
 std::string identity(const ordered_json& row, bool by_auto) {
   const auto word = [&](const char* key) { return row.value(key, std::string()); };
   const std::string variant = row.contains("memory") ? word("memory") : by_auto ? "auto" : word("variant");
@@ -192,7 +193,7 @@ std::map<std::string, const ordered_json*> rows_of(const ordered_json& run) {
   return known;
 }
 
-// Said, not refused: a change of machine may be what somebody wants to see.
+// Reported, not refused, because comparing machines may be the purpose.
 void say_other_machine(const ordered_json& before, const ordered_json& after, const style& s) {
   const ordered_json none = ordered_json::object();
   const auto meta = [&](const ordered_json& run) -> const ordered_json& {

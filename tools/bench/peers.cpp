@@ -1,5 +1,5 @@
-// peers.cpp - see peers.hpp; what is said between bench and a program stands in
-// tools/peers/peer.hpp.
+// peers.cpp - see peers.hpp; tools/peers/peer.hpp describes the protocol between bench
+// and a peer program.
 #include "peers.hpp"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ bool rewrite(int file, const void* data, size_t bytes) {
   return true;
 }
 
-// The file's pages given up for others: what frees them takes them back first, so somebody else must hold them then.
+// Gives the file other pages. Freed pages are reused first, so something else must hold them meanwhile.
 void move_pages(int file, const void* data, size_t bytes) {
   const int holder = memory_file("holder");
   (void)!ftruncate(file, 0);
@@ -54,18 +54,17 @@ void move_pages(int file, const void* data, size_t bytes) {
   if (holder >= 0) close(holder);
 }
 
-// This process and the programs that it starts, on the core where it is. The cores of a virtual machine differ with
-// what the host runs beside them: of two processes of one thread each, one was on the slow one for all of its turns
-// (squares of 1 MiB of f32 13.6 or 18.5 us, the peer's 13.1 or 15.4).
+// Pins this process and the programs that it starts to the core where it runs. The cores of a virtual machine differ in
+// speed, depending on what else the host runs, so ours and a peer must use the same one.
 void stay_on_this_core() {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(static_cast<size_t>(std::max(sched_getcpu(), 0)), &one);
-  (void)sched_setaffinity(0, sizeof one, &one);  // else as before: less alike, not wrong
+  (void)sched_setaffinity(0, sizeof one, &one);  // a failure makes the comparison less exact, not wrong
 }
 
-// The caller's environment, less what pins the thread pools of every library to one
-// core, or what has OpenBLAS use another processor's kernels.
+// The caller's environment without variables that pin all thread pools to one core, or
+// that make OpenBLAS use another processor's kernels.
 std::vector<char*> environment() {
   constexpr std::string_view dropped[] = {"OMP_PROC_BIND=",     "OMP_PLACES=",       "GOMP_CPU_AFFINITY=",
                                           "OPENBLAS_CORETYPE=", "OPENBLAS_L2_SIZE=", "OPENBLAS_THREAD_TIMEOUT="};
@@ -87,8 +86,8 @@ struct peer_crew::program {
   pid_t pid = -1;
   int wire = -1;  // its standard input and output
   bool answered = false;
-  bool away = false;   // it has nothing to offer on this backend, or does not start
-  std::string unread;  // of what it wrote
+  bool away = false;   // it has nothing for this backend, or does not start
+  std::string unread;  // output not read yet
 
   ~program() { stop(false); }
 
@@ -97,7 +96,7 @@ struct peer_crew::program {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    // By way of numbers above all four, so that none is overwritten before it is copied.
+    // Through numbers above all four, so that none is overwritten before it is copied.
     const int from[4] = {ends[1], ends[1], src_file, want_file}, to[4] = {0, 1, 3, 4};
     for (int k = 0; k < 4; ++k) posix_spawn_file_actions_adddup2(&actions, from[k], 100 + k);
     for (int k = 0; k < 4; ++k) posix_spawn_file_actions_adddup2(&actions, 100 + k, to[k]);
@@ -181,10 +180,10 @@ peer_crew::~peer_crew() {
 
 bool peer_crew::take_turns(program& one, const sampler& again, const void* src, const result& ours, size_t most,
                            way& theirs) {
-  // 20 ms a turn: many short turns pair better than few long ones. Before each, the other's idle threads are given time
-  // to fall asleep: libgomp's spin for 10 ms, on a core that is wanted now. One thread leaves none, and a core that
-  // slept begins slowly.
-  // A device's samples are means of up to 50 calls, queued behind as long a pause: fewer do.
+  // 20 ms for each side of a round, because many short measurements pair better than few long ones. With several
+  // threads there is a pause before each, in which the other's idle threads fall asleep: libgomp's spin for 10 ms. With
+  // one thread there is none, because a core that slept starts slowly. A device's samples are means of up to 50 calls,
+  // queued behind as long a pause: fewer do.
   const int32_t count = std::clamp(static_cast<int32_t>(20 / std::max(ours.time.median, 0.05)), 1, on_cpu_ ? 100 : 20);
   const auto quiet = [&] {
     if (on_cpu_ && !one_core_) std::this_thread::sleep_for(std::chrono::milliseconds(15));
@@ -228,9 +227,8 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
   std::string request = format_text("{} {}", ours.name, ours.time.median);
   for (const double c : coefficients) request += format_text(" {}", c);
   request += '\n';
-  // Which of a cache's sets its pages share moves a small case by up to 5 % (256 squared beside OpenBLAS in one run:
-  // 1.001, 0.971 and 1.009, each within 0.002): it is done in sittings of a few rounds, each with other pages of src.
-  // Each look (verdict.hpp) spreads its rounds over as many sittings.
+  // The time of a small case depends by up to 5 % on which cache sets its pages share. So the rounds are divided into
+  // groups, each with other pages of src. Each look (verdict.hpp) has as many groups.
   const size_t sittings = !on_cpu_ || src_bytes + want_bytes > most_of_small ? 1 : sample_ ? 3 : 9;
   const std::vector<size_t> rounds =
       sample_ ? std::vector<size_t>{sample_rounds} : std::vector<size_t>(std::begin(looks), std::end(looks));
@@ -241,8 +239,8 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
       const bool begun = before > 0 || k > 1;
       if (begun && std::none_of(ways.begin(), ways.end(), [&](const way& w) { return open(w); })) break;
       if (begun && sittings > 1) move_pages(src_file_, src, src_bytes);
-      // In turns ours reads the very pages that the programs map: two copies of one array differ in speed by up to
-      // 9 %, with where their pages happen to lie.
+      // In alternating rounds ours reads the same pages that the programs map, because two copies of one array can
+      // differ in speed by up to 9 %.
       void* const pages =
           mmap(nullptr, std::max<size_t>(src_bytes, 1), PROT_READ, MAP_SHARED | MAP_POPULATE, src_file_, 0);
       sit(ours, request, pages != MAP_FAILED ? pages : src, again, before + (look - before) * k / sittings, ways);
@@ -258,7 +256,7 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
     if (w.turns) r.beside = pair_up(w.ratios), r.beside.against = ours.variant, r.rounds_ms = std::move(w.rounds);
     out_.results.push_back(std::move(r));
   }
-  // Its pages are of use to nobody until the next case.
+  // Its pages are not needed until the next case.
   (void)!ftruncate(src_file_, 0);
   (void)!ftruncate(want_file_, 0);
 }
@@ -287,7 +285,7 @@ void peer_crew::sit(const result& ours, const std::string& request, const void* 
       const auto answer = nlohmann::json::parse(line, nullptr, false);
       if (answer.is_discarded() || !answer.is_object()) continue;
       done = answer.contains("done");
-      if (answer.value("name", ours.name) != ours.name) continue;  // of a case that was broken off
+      if (answer.value("name", ours.name) != ours.name) continue;  // for an earlier case that was aborted
       const bool waits = answer.value("waits", false);
       if (!answer.contains("peer") || !(waits || answer.contains("ms"))) continue;
       const std::string peer = answer["peer"].get<std::string>();
@@ -308,7 +306,7 @@ void peer_crew::sit(const result& ours, const std::string& request, const void* 
     if (done) continue;
     const bool late = std::chrono::steady_clock::now() >= deadline;
     const int status = one->stop(late);
-    one->away = !one->answered && !late;     // else it begins again with the next case
+    one->away = !one->answered && !late;     // else it is started again for the next case
     if (one->away && status == 0) continue;  // it has nothing for this backend
     if (one->away && WIFEXITED(status) && WEXITSTATUS(status) == 77) {
       out_.skipped.push_back(format_text("{}: SKIP: a library that it needs is not installed (it says which)", name));

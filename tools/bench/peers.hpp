@@ -1,5 +1,5 @@
-// peers.hpp - other libraries' times for the case that was just timed, from small
-// programs of their own (tools/peers), so that this program links none of them.
+// peers.hpp - times of other libraries for the case that was just timed. They run in
+// separate small programs (tools/peers), so that this program links none of them.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@ class peer_crew {
   ~peer_crew();
   peer_crew(const peer_crew&) = delete;
 
-  // Hands every program the case of `ours`, its src and lockstep's result, and appends what they answer. again(n,
-  // src) takes n samples of ours: with programs that wait for their turns, ours and theirs alternate.
+  // Gives every program the case of `ours`, its src and lockstep's result, and appends the answers. again(n, src) takes
+  // n samples of ours; with programs that support it, ours and theirs alternate.
   typedef std::function<std::vector<double>(int32_t, const void* src)> sampler;
   void measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes,
                const void* want, size_t want_bytes, const sampler& again);
 
  private:
   struct program;
-  // One way of a program to do a case, and what its turns gave so far.
+  // One method of a program for a case, and the times of its rounds so far.
   struct way {
     const program* of;
     std::string name, checked;
-    bool turns;  // else its times came at once
+    bool turns;  // it alternates with ours; else its times came at once
     std::vector<double> ms = {}, ratios = {};
     std::vector<std::array<double, 2>> rounds = {};  // medians of ours and its, milliseconds
   };
@@ -39,7 +39,7 @@ class peer_crew {
   // The case once by all programs, and later by those of `ways` whose verdict may still change.
   void sit(const result& ours, const std::string& request, const void* src, const sampler& again, size_t most,
            std::vector<way>& ways);
-  // Adds rounds until the verdict stands or there are `most`. False: the program did not answer.
+  // Adds rounds until the verdict is final or there are `most`. False if the program did not answer.
   bool take_turns(program& one, const sampler& again, const void* src, const result& ours, size_t most, way& theirs);
 
   std::vector<std::unique_ptr<program>> programs_;

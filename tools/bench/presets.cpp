@@ -1,4 +1,4 @@
-// presets.cpp - which cases a preset times. Names are those of tests/cases.
+// presets.cpp - the cases of each preset. Names are those of tests/cases.
 #include "bench.hpp"
 
 namespace lockstep::tool::bench {
@@ -104,7 +104,7 @@ const std::vector<line> quick = {
     {"normalize/rms/bf16/4096x4096/weight"},
     {"scan/sum/f32/full/16777216"},
 };
-// Each rung beside the next, in the geometry that the lessons are taught with.
+// All steps of the ladder, in the geometry of the lessons.
 const std::vector<line> ladder = {
     {"transpose/b4/8192x8192", "all"},
     {"square_sum/ssq/i32/full/1048576/small", "all"},
@@ -171,7 +171,7 @@ std::vector<line> preset(const std::string& name, const std::string& backend) {
   if (name == "readme") return readme;
   std::vector<line> all = readme;  // full
   all.insert(all.end(), ladder.begin(), ladder.end());
-  // The cliffs hold every op in every element size, type and layout.
+  // The preset cliffs has every op with every element size, type and layout.
   for (const auto& more : {sweep(backend), cliffs(backend)}) all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -10,7 +10,7 @@
 namespace lockstep::tool::bench {
 namespace {
 
-// Logarithm and power by operations that IEEE 754 rounds alike everywhere; those of C libraries differ in the last bit.
+// Logarithm and power by operations that IEEE 754 defines exactly, because those of C libraries differ in the last bit.
 constexpr int bits = 48;
 double log2_of(double x) {  // of 1 and more
   double whole = 0, part = 0;

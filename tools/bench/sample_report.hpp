@@ -1,4 +1,4 @@
-// sample_report.hpp - what a sample (sample.hpp) says, for the terminal and the page.
+// sample_report.hpp - the summary of a sample (sample.hpp), for the terminal and the page.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace lockstep::tool::bench {
 
-// A drawn shape. Where several runs have it: the geometric means of its times and ratios, and behind where it is behind
-// in every one.
+// A drawn shape. If several runs have it: the geometric means of its times and ratios; it is behind only if it is
+// behind in every run.
 struct sampled {
   std::string name, kind, place, variant, peer;  // kind: transpose, permute, reduction or stencil
   std::string others;                            // every peer with its ratio, of the last run

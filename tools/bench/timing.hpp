@@ -1,4 +1,4 @@
-// timing.hpp - the host's clock, and samples with what they say.
+// timing.hpp - the host's clock, and statistics of samples.
 #pragma once
 
 #include <string>
@@ -8,8 +8,7 @@ namespace lockstep::tool::bench {
 
 double now_ms();
 
-// Median with the middle half's spread: these machines are shared, so the mean and the maximum say more about the
-// neighbours.
+// Median and the spread of the middle half, because on shared machines mean and maximum mostly show other load.
 struct timing {
   std::vector<double> ms;
   double median = 0, low = 0, high = 0;  // quartiles low and high

@@ -1,4 +1,4 @@
-"""reference.py - the pages of the API reference, made from lockstep.h's own doc blocks.
+"""reference.py - the pages of the API reference, made from the doc blocks of lockstep.h and ranks.h.
 
 A section of the header ("/* ---- plans ---- */") becomes a page; each doc block goes with the declarations that follow
 it; its slots ("Shapes", "Aliasing" ...) become a list of terms."""
@@ -10,7 +10,7 @@ SECTION = re.compile(r"^/\* -+ (.+?) -+ \*/$", re.M)
 BLOCK = re.compile(r"/\*(.*?)\*/", re.S)
 SLOT = re.compile(r"^([A-Z][a-z]+) +(\S.*)$")
 SLOTS = {"Computes", "Shapes", "Types", "Results", "Exactness", "Memory", "Aliasing", "Asynchrony", "Empty", "Errors",
-         "Threads", "Operand", "Everything", "Lifetime"}
+         "Threads", "Operand", "Everything", "Lifetime", "Moves", "Status", "Fills", "Stream", "Workspace"}
 
 
 def sections(header):
@@ -80,14 +80,21 @@ def page(title, text):
     return "\n".join(out)
 
 
-def pages(header):
-    """{file name: Markdown}, and the order of the names."""
+def pages(header, prefix=""):
+    """The header's introduction and {file name: Markdown} in the order of its sections."""
+    intro = BLOCK.search(header).group(1)
     made = {}
-    start = header.index("/* lockstep.h")
-    intro = BLOCK.match(header[start:]).group(1)
     for title, text in sections(header):
-        made[re.sub(r"\W+", "-", title.strip()) + ".md"] = page(title.strip(), text)
+        title = f"{prefix}{title.strip()}"
+        made[re.sub(r"\W+", "-", title) + ".md"] = page(title, text)
     return prose(intro), made
+
+
+def all_pages(include):
+    """The same for lockstep.h and ranks.h of a folder; the introduction is lockstep.h's, that of ranks.h a page."""
+    intro, made = pages((include / "lockstep.h").read_text())
+    ranks_intro, of_ranks = pages((include / "ranks.h").read_text(), "ranks: ")
+    return intro, {**made, "ranks-conventions.md": f"# ranks: conventions\n\n{ranks_intro}\n", **of_ranks}
 
 
 # ---- Python ------------------------------------------------------------------

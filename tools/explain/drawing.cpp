@@ -1,5 +1,5 @@
-// drawing.cpp - a cell an element, the lane's number in it; thick frames around segments
-// that are moved.
+// drawing.cpp - one cell for each element with the lane's number in it, and thick frames
+// around the segments that are moved.
 #include "drawing.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// drawing.hpp - what the picture and the page share: requests and levels of work as SVG.
+// drawing.hpp - shared by the picture and the page: requests and levels of work as SVG.
 #pragma once
 
 #include "text.hpp"

@@ -23,7 +23,7 @@ int list(const std::string& op) {
   return 0;
 }
 
-// Options that not every op has. 0 stands for the lesson's own value inside; nobody may ask for it.
+// Options that not every op has. Internally 0 means the lesson's default, so users cannot pass 0.
 struct own_option {
   const char *name, *ops;
   bool counts;

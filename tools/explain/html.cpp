@@ -1,5 +1,5 @@
-// html.cpp - explain as one page (tools/pages): every step of the warp, those that look
-// alike folded.
+// html.cpp - explain as one page (tools/pages): every step of the warp; steps that look the
+// same are folded.
 #include <algorithm>
 #include <numeric>
 

@@ -9,7 +9,7 @@
 
 namespace lockstep::tool::explain {
 
-// As the options say, defaults filled in by the lesson where they are 0.
+// The options; the lesson replaces 0 by its default.
 struct settings {
   std::string op, variant;
   int64_t rows = 0, columns = 0, n = 0;

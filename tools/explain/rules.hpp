@@ -1,5 +1,5 @@
-// rules.hpp - the rules that are taught, as formulas. They know nothing of a kernel's
-// index arithmetic: explain sets them beside what a replay counts.
+// rules.hpp - the rules that are taught, as formulas. They do not use the kernels' index
+// arithmetic; explain compares them with the counts of a replay.
 #pragma once
 
 #include <algorithm>

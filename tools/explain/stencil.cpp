@@ -14,7 +14,7 @@ namespace at = cuda::stencil;
 
 constexpr int after_reads = 1 << 20;
 
-// What all rows share: the axis, its boundary, the arrays.
+// Shared by all rows: the axis, its boundary, the arrays.
 struct axis {
   int64_t n, outputs, origin;
   int32_t boundary;
@@ -64,7 +64,7 @@ place neighbours(const settings& s, const axis& a, site where, int array, bool w
       }};
 }
 
-// What reads beyond the ends become.
+// The elements for reads beyond the ends.
 std::string beyond(const settings& s) {
   static const std::map<std::string, const char*> becomes = {
       {"nearest", "the end's own element, for several lanes where there is a star"},

@@ -1,5 +1,5 @@
-// trace.hpp - what every thread of a replayed kernel touches, and what that costs: warps'
-// requests, the segments and banks they meet.
+// trace.hpp - the accesses of every thread of a replayed kernel, and their cost: the requests
+// of warps, and the segments and banks that they use.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct machine {
   int banks = 32;          // of shared memory, 4 bytes each
 };
 
-// One access of one thread. round: which turn of the loop; threads of a warp that are in
-// the same round of the same phase make one request.
+// One access of one thread. round: the iteration of the loop; threads of a warp in the same
+// round of the same phase make one request.
 struct event {
   site where;
   int kernel, phase, round;

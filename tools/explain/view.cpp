@@ -41,7 +41,7 @@ std::vector<size_t> choose(const view& v, const std::string& step) {
   return shown;
 }
 
-// Who works between the barriers of the first kernel; nothing where that never changes.
+// The threads that work between the barriers of the first kernel; empty if that never changes.
 std::vector<level> levels_of(const view& v) {
   const launch& grid = v.t.launches.front();
   const int threads = grid.block_x * grid.block_y, warp = v.t.chip.warp;

@@ -1,5 +1,5 @@
-// view.hpp - what the text, the pictures and the JSON share: the steps of one warp, and
-// words for counts.
+// view.hpp - shared by the text, the pictures and the JSON: the steps of one warp, and texts
+// for counts.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace lockstep::tool::explain {
 
-// Between two barriers of the drawn block: who is at work there, at what price.
+// The work between two barriers of the drawn block: the threads, and the cost.
 struct level {
   int barrier;              // the one before; 0: none
   std::vector<bool> works;  // by thread
@@ -18,7 +18,7 @@ struct level {
   int64_t wavefronts;       // of shared memory
 };
 
-// All that one run of the command shows.
+// Everything that one run of the command shows.
 struct view {
   const lesson* what;
   settings how;

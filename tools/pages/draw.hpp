@@ -1,4 +1,4 @@
-// draw.hpp - what page.cpp asks of each kind of chart.
+// draw.hpp - the interface of each kind of chart for page.cpp.
 #pragma once
 
 #include "page.hpp"
@@ -9,13 +9,13 @@ namespace lockstep::tool::pages {
 std::string draw(const line_chart& c, double width, const std::string& id);
 std::string draw(const bar_chart& c, double width, const std::string& id);
 
-// An axis's label, which says so where the axis is logarithmic.
+// An axis's label, which also says if the axis is logarithmic.
 std::string label_of(const axis& a);
-// What the bracket of an interval is called in legends.
+// The name of an interval's bracket in legends.
 inline constexpr const char* interval_name = "predicted interval";
 std::string interval_key();
 
-// What the series look like, as HTML; "" where there is but one.
+// The legend of the series as HTML; "" if there is only one.
 std::string legend(const line_chart& c);
 std::string legend(const bar_chart& c);
 
@@ -23,7 +23,7 @@ std::string legend(const bar_chart& c);
 table numbers(const line_chart& c);
 table numbers(const bar_chart& c);
 
-// The style sheet and the fills that every page carries.
+// The style sheet and the fills of every page.
 extern const char* const style_sheet;
 extern const char* const fills;
 

@@ -36,8 +36,8 @@ std::string grid(const frame& f, const line_chart& c) {
   return out;
 }
 
-// Their labels stand at the right end above the line, below it at the top of the plot, and
-// dodge one another.
+// Their labels are at the right end above the line, or below it at the top of the plot, and
+// do not overlap.
 std::string levels(const frame& f, const line_chart& c) {
   std::vector<mark> shown;
   for (const mark& m : c.levels)
@@ -55,7 +55,7 @@ std::string levels(const frame& f, const line_chart& c) {
   return out;
 }
 
-// A border's label stands above the plot, in the first row that has room.
+// A border's label is above the plot, in the first row that has room.
 struct label {
   double at = 0;
   bool left = false;  // of the border: no room on its right
@@ -90,7 +90,7 @@ std::string borders(const frame& f, const std::vector<label>& labels) {
   return out;
 }
 
-// A straight line, its name along it; neighbours write theirs at other ends.
+// A straight line with its name along it; neighbours have their names at opposite ends.
 std::string roof_line(const frame& f, const series& s, int n) {
   if (s.points.size() < 2) return "";
   const double x1 = f.at_x(s.points.front().x), y1 = f.at_y(s.points.front().y);

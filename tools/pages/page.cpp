@@ -20,7 +20,7 @@ std::string cell_html(const cell& c, const column& col, bool head) {
   if (c.tone != tone::plain) style += (style.empty() ? "" : " ") + std::string(names[static_cast<int>(c.tone)]);
   const char* const sign = c.tone == tone::good ? "✓ " : c.tone == tone::bad ? "✗ " : "";
   const std::string tag = head ? "th scope=\"row\"" : "td";
-  // On a narrow screen a row is a list, and each of its cells has its column's title before it (style.cpp).
+  // On a narrow screen a row is a list, and each cell is preceded by its column's title (style.cpp).
   const std::string named = head || c.text.empty() ? "" : " data-of=\"" + escaped(col.title) + "\"";
   return format_text("<{}{}{}>{}{}</{}>", tag, style.empty() ? "" : " class=\"" + style + "\"", named, sign,
                      escaped(c.text), head ? "th" : "td");
@@ -41,7 +41,7 @@ std::string table_html(const table& t) {
   return out + "</tbody></table></div>\n";
 }
 
-// A wide drawing and a narrow one, of which the style sheet shows what fits the column.
+// A wide drawing and a narrow one; the style sheet shows the one that fits the column.
 template <class Chart>
 std::string chart_html(const Chart& c, int number) {
   const table t = numbers(c);

@@ -14,8 +14,8 @@
 //   p.write("stride.html");
 //
 // Each chart is drawn twice, for wide and for narrow columns (style.cpp shows one of the
-// two), is told apart by marker shapes, dashes and hatching as well as by colour, and has
-// a table of the same numbers under it. All text is escaped here; give it plain.
+// two). Series differ in marker shapes, dashes and hatching as well as in colour. Each chart
+// has a table of the same numbers under it. All text is escaped here; pass it unescaped.
 #pragma once
 
 #include <optional>
@@ -51,7 +51,7 @@ struct interval {
 struct point {
   double x = 0, y = 0;
   std::string note = {};                // shown when the pointer rests on it, and in the table
-  std::optional<interval> within = {};  // where a rule puts the value: drawn as a bracket
+  std::optional<interval> within = {};  // the interval that a rule predicts, drawn as a bracket
 };
 
 enum class look {
@@ -83,7 +83,7 @@ struct line_chart {
 struct bar {
   std::string label = {};
   double value = 0;
-  std::string text = {};                // written behind the bar; default: the value
+  std::string text = {};                // written after the bar; default: the value
   std::string note = {};                // shown when the pointer rests on it, and in the table
   int group = 0;                        // 0 to 3: filled, hatched, outlined, dotted
   std::optional<interval> within = {};  // as of a point

@@ -1,4 +1,4 @@
-// ruler.hpp - from values to places along an axis, and which ticks it gets.
+// ruler.hpp - maps values to places along an axis, and chooses its ticks.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@ class ruler {
   ruler(const axis& a, const std::vector<double>& values, double pixels, bool across);
   // 0 at the low end, 1 at the high end.
   double place(double value) const;
-  // False for what no logarithm can show, and for values outside.
+  // False for values that a logarithmic axis cannot show, and for values outside.
   bool shows(double value) const;
   double low() const { return low_; }
   double high() const { return high_; }

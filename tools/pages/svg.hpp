@@ -1,4 +1,4 @@
-// svg.hpp - what the charts are written with.
+// svg.hpp - SVG elements for the charts.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ std::string svg_line(double x1, double y1, double x2, double y2, const std::stri
 // An interval's bracket, across: along x, else along y. half: of the strokes at its ends.
 std::string svg_bracket(double from, double to, double at, double half, bool across);
 
-// Marker number n at (x, y): eight shapes, so that series are told apart without colour.
+// Marker number n at (x, y): eight shapes, so that series differ without colour.
 std::string svg_marker(int n, double x, double y, double size);
 
 // Opens <svg> of a size with its name and description for those who do not see it.

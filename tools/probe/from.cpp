@@ -1,5 +1,5 @@
-// from.cpp - a results file of --json becomes readings again: today's rules judge them,
-// and a page can be drawn where there is no device.
+// from.cpp - reads a results file of --json, so that the current rules can judge it, and a
+// page can be drawn on a machine without a device.
 #include "../cli.hpp"
 #include "../file.hpp"
 #include "../json.hpp"

@@ -1,5 +1,5 @@
-// html.cpp - a report as one page: each row with its table and its charts, and the
-// summary picture.
+// html.cpp - a report as one page: each row with its table and charts, and the summary
+// picture.
 #include <algorithm>
 
 #include "../file.hpp"

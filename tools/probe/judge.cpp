@@ -1,4 +1,4 @@
-// judge.cpp - predictions beside measurements.
+// judge.cpp - compares predictions with measurements.
 
 #include <algorithm>
 #include <cstdlib>
@@ -165,7 +165,7 @@ void row::judge(const std::string& name, const std::string& unit, double value, 
 row judged(const kind& k, const readings& all) {
   row out{k.id, k.counterpart, k.backend, k.title, "", "", "", {}, {}, {}, {}};
   k.judge(out, all);
-  // Also what no line shows: a point of a curve that read other values than it must.
+  // Also counts points of a curve that read wrong values, which no line shows.
   for (const measured& m : all.all())
     if (m.row == k.measures.front() && !m.right()) out.judge(&m, {-INFINITY, INFINITY, "right values"});
   return out;

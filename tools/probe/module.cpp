@@ -22,7 +22,7 @@ cuda_module::cuda_module() {
     path_ = path.string();
     break;
   }
-  // The library tells a missing driver from a missing module, and knows more of both than the runtime does.
+  // The library distinguishes a missing driver from a missing module, and gives better reasons than the runtime.
   for (int32_t i = 0; i < lockstep_backend_count(); ++i) {
     lockstep_backend_info cuda{};
     cuda.size = sizeof cuda;

@@ -148,7 +148,7 @@ std::string json_text(const report& all) {
   j["rows"] = ordered_json::array();
   for (const row& r : all.rows) j["rows"].push_back(json_of(r));
   j["missing"] = all.missing;
-  // Every reading, in the order of the launches: what the counters are compared with.
+  // Every reading, in the order of the launches, for comparison with the counters.
   j["readings"] = ordered_json::array();
   for (const measured& m : all.all.all()) {
     ordered_json one = {{"row", m.row}, {"name", m.name}};

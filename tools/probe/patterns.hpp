@@ -1,5 +1,5 @@
-// patterns.hpp - which word each lane of a warp asks for. The kernels, the predictions
-// and the expected checksums all use these functions.
+// patterns.hpp - the word that each lane of a warp reads. The kernels, the predictions and
+// the expected checksums all use these functions.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ PROBE_BOTH constexpr uint32_t scattered_word(uint32_t request, uint32_t lane, ui
   return (line & (lines - 1)) * 32 + lane % group * 8;
 }
 
-// What a probed array holds at word i.
+// The value of word i of a probed array.
 PROBE_BOTH constexpr uint32_t word_value(uint32_t i) { return i * 2654435761u + 12345u; }
 
 // The next line of a pointer chase through n (a power of two) lines: a full-period

@@ -1,5 +1,5 @@
-// picture.cpp - the picture that lectures end with, drawn: each memory in the box of what
-// holds it, nearer to the lanes above, with what was measured here.
+// picture.cpp - the picture of the memory hierarchy: each memory in the box of the unit that
+// holds it, those nearer to the lanes above, with the measured values.
 
 #include "../pages/svg.hpp"
 #include "probe.hpp"
@@ -22,7 +22,7 @@ std::string say(double x, double y, const char* style, const std::string& text) 
 
 std::string number(double v) { return v >= 100 ? format_text("{:.0f}", v) : format_text("{:.3g}", v); }
 
-// A memory in its box; `holds`: what stands there in place of its name.
+// A memory in its box; `holds`: the text in place of its name.
 std::string memory_in(const box& b, const memory& m, const std::string& holds) {
   std::string out = frame(b, "x-memory"), speed;
   if (!std::isnan(m.latency_cycles)) speed = number(m.latency_cycles) + " cycles";

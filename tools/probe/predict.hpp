@@ -1,5 +1,5 @@
-// predict.hpp - the rules that are taught, as functions of the addresses that a warp
-// asks for. Pure: tested without a GPU.
+// predict.hpp - the rules that are taught, as pure functions of the addresses that a warp
+// reads, so that they are tested without a GPU.
 #pragma once
 
 #include <array>
@@ -14,16 +14,16 @@ using addresses = std::vector<uint64_t>;
 // How many granules of `granule` bytes (32: sectors, 128: lines) accesses of `bytes`
 // bytes each touch.
 int granules(const addresses& lanes, int bytes, int granule);
-// Bytes asked for over bytes moved, when whole granules move. Lanes that ask for the
-// same bytes ask once each, as the textbooks count (above 1 for a broadcast).
+// Bytes read divided by bytes moved, if whole granules are moved. Lanes that read the same
+// bytes each count, as in the textbooks (so a broadcast gives more than 1).
 double efficiency(const addresses& lanes, int bytes, int granule);
 
-// Cycles that a shared-memory request takes: over the banks (32 of 4 bytes), the most
-// distinct words that lanes of one phase want of one bank. Wide elements go in phases
-// of 128 bytes: half-warps of 8 bytes, quarter-warps of 16.
+// Cycles of a shared-memory request: the maximum over the banks (32 of 4 bytes) of the
+// number of distinct words that lanes of one phase read from that bank. Wide elements are
+// served in phases of 128 bytes: half-warps for 8 bytes, quarter-warps for 16.
 int bank_cycles(const addresses& lanes, int bytes);
 
-// A constant cache serves one word a cycle to all lanes that want it.
+// A constant cache serves one word in each cycle, to all lanes that read it.
 int constant_cycles(const addresses& lanes);
 
 // Weights, in 256ths, of the eight cells around a place that a texture filters: cell c is

@@ -1,4 +1,4 @@
-// probe.cpp - lockstep probe: which rows, where, and what is written.
+// probe.cpp - lockstep probe: chooses rows and backends, and writes the output.
 #include "probe.hpp"
 
 #include <ctime>
@@ -113,7 +113,7 @@ int run(const settings& s) {
     }
   if (std::isnan(s.seconds)) refuse("--seconds is nan; give 0 to 60");
   if (!s.from.empty() && !s.note.empty()) refuse("--note goes with a measurement; --from {} has its own", s.from);
-  const bool piped = take_stdout({{"--json", s.json}, {"--html", s.html}});  // before minutes are spent
+  const bool piped = take_stdout({{"--json", s.json}, {"--html", s.html}});  // checked before minutes of measuring
   const report all = s.from.empty() ? measure(s) : judge_again(s);
   if (!piped) print_table(all);
   if (!s.json.empty()) write_file(s.json, json_text(all));
@@ -129,12 +129,12 @@ int run(const settings& s) {
 void probe_command(command root, action& chosen) {
   auto command = root.add_command("probe", "Measure the memory hierarchy beside what is taught about it");
   const auto s = std::make_shared<probe::settings>();
-  command.add("--list", s->list, "say which rows there are, and measure nothing");
+  command.add("--list", s->list, "print the rows, and measure nothing");
   command.add("--row", s->rows, "a row, or a regular expression of rows: E3, 'E(3|8)'; may be repeated (default: all)");
-  command.add("--backend", s->backend, "cpu or cuda (default: both, and say what is missing)")
+  command.add("--backend", s->backend, "cpu or cuda (default: both; reports what is missing)")
       .type_name("NAME")
       .one_of({"auto", "cpu", "cuda"});
-  command.add("--seconds", s->seconds, "time that one measurement may take; 0: one launch each, for profilers")
+  command.add("--seconds", s->seconds, "most time of one measurement; 0: one launch each, for profilers")
       .between(0.0, 60.0);
   command.add("--threads", s->threads, "CPU threads of the rows that use several (default: all)").between(0, 4096);
   command.add_json(s->json, "write the results");

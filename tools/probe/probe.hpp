@@ -45,7 +45,7 @@ struct range {
   std::string text;
   std::string rule = {};  // where the numbers come from
   bool holds(double v) const { return v >= low && v <= high; }
-  // So wide that meeting it says little: a factor of three between its ends, or only one end.
+  // Whether it is too wide to prove much: a factor of three between its ends, or only one end.
   bool is_bound() const { return high > low && !(low > 0 && high < 3 * low); }
   range by(std::string why) const { return {low, high, text, std::move(why)}; }
 };
@@ -54,10 +54,10 @@ range exactly(double v);
 range between(double low, double high);
 range at_least(double v);
 range at_most(double v);
-range no_rule();  // holds for nothing: what was measured without a rule to expect it
+range no_rule();  // contains nothing: for measurements without a rule
 
-// An interval set after such a device had been measured, where the rule had failed there.
-// It says what holds, and foretold nothing: meeting it is no agreement with a rule.
+// An interval set after such a device had been measured and the rule had failed. It is not
+// a prediction, so a measurement within it does not count as agreement with a rule.
 struct fit {
   range seen;
   std::string why;  // why the rule fails, as far as that is known
@@ -70,13 +70,13 @@ const char* text(verdict v);
 
 struct line {
   std::string name, unit, kernel;
-  std::optional<range> taught;  // where an older rule says something else
+  std::optional<range> taught;  // set if an older rule predicts something else
   range now;                    // the rule that should hold on this device, as it was before one was measured
   double value, low, high;
   bool right;
   verdict said;
   std::optional<fit> after;  // only where the rule was seen to fail
-  // What the verdict rests on, beside the device's counters: "rule", or "fitted".
+  // The basis of the verdict besides the device's counters: "rule" or "fitted".
   const char* witness() const { return said == verdict::fitted ? "fitted" : "rule"; }
   // The value with as many digits as it takes to see on which side of the prediction it lies.
   std::string figure() const;

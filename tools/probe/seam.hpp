@@ -1,6 +1,6 @@
-// seam.hpp - what a probe hands over: readings. The CUDA probes live in a module of
-// their own, probe-cuda.so beside the backend modules, so that the program stays free
-// of CUDA; its one exported symbol is lockstep_probe_module.
+// seam.hpp - the interface to the CUDA probes. They are in a module of their own,
+// probe-cuda.so beside the backend modules, so that the program does not depend on CUDA. Its
+// one exported symbol is lockstep_probe_module.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace lockstep::probe {
 
 constexpr uint32_t module_abi = 1;
 
-// One measurement. got is computed from every value that the probe read, expected by
-// plain loops on the host: a probe that lost its loads cannot have them equal.
+// One measurement. got is computed from every value that the probe read, expected by plain
+// loops on the host. If the compiler had removed loads, they would differ.
 struct reading {
   const char* row;          // "E3"; "device" for facts about the device
   const char* name;         // "stride 2"; the points of a series share one

@@ -1,5 +1,5 @@
-// stats.hpp - samples of one measurement: median and quartiles, since these machines
-// are shared and the mean says more about the neighbours.
+// stats.hpp - samples of one measurement: median and quartiles, because on shared machines
+// the mean mostly shows other load.
 #pragma once
 
 #include <algorithm>

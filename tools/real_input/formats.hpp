@@ -1,6 +1,5 @@
-// formats.hpp - files that nobody made for lockstep, as arrays. Every reader takes
-// the bytes of a file, trusts none of them, and fails with a sentence that begins
-// with the file's name.
+// formats.hpp - reads ordinary files as arrays. Every reader takes the bytes of a file,
+// checks all of them, and fails with a sentence that starts with the file's name.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@
 namespace lockstep::tool {
 namespace {
 
-constexpr int64_t most_pixels = int64_t{1} << 31;  // a header may lie; this much is believed
+constexpr int64_t most_pixels = int64_t{1} << 31;  // a header that claims more is refused
 
 array make_picture(const std::string& name, int64_t height, int64_t width, int64_t channels, size_t bytes) {
   if (height < 1 || width < 1 || height > most_pixels / width)

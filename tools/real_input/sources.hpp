@@ -1,5 +1,5 @@
-// sources.hpp - where real input lies: files that Debian and Ubuntu packages ship,
-// best first, and what every system has.
+// sources.hpp - where real input is found: files of Debian and Ubuntu packages, best
+// first, and files that every system has.
 #pragma once
 
 #include <string>

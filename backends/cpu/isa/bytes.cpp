@@ -1,10 +1,11 @@
 // bytes.cpp (isa) - registers filled with bytes from a few places of src, as a program says (byte_kernels.hpp);
 // transposes of elements whose size is no power of two.
-// Idea    a byte permutation of two registers (vpermi2b of 2 x 64, two pshufb of 16) a step; the indices come from
+// Idea    each step is a byte permutation of two registers (vpermi2b of 2 x 64, two pshufb of 16); the indices come
+// from
 //         memory, so that one kernel serves every shape
-// Moves   each byte once out; in, two loads a step
-// Limit   L1 loads: three a step, of which the two of data mostly cross lines
-// Watch   a load may pass the bytes that are wanted: narrow.cpp ends the periods before the last of src
+// Moves   each byte once out; in, two loads for each step
+// Limit   L1 loads: three for each step, of which the two of data mostly cross lines
+// Watch   a load may read past the needed bytes, so narrow.cpp ends the periods before the end of src
 // Source  this file
 #include "../byte_kernels.hpp"
 #include "../tuning.hpp"
@@ -20,7 +21,7 @@ namespace {
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
 inline __m128i load16(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
 
-// S: steps a store, 0 for one that needs one place of src only; many: any number.
+// S: steps for each store, 0 if it needs only one place of src; many: any number.
 constexpr int many = 4;
 template <int S>
 inline __m128i step_16(const byte_step& step, const char* src) {
@@ -108,9 +109,9 @@ constexpr byte_kernels::kernel run_64 = nullptr;
 #endif
 
 // ---- elements of any size ---------------------------------------------------------
-// Pieces of 128 bytes of each row are packed, so that rows need not differ in their sets of L1; elements leave as L
-// bytes, the next one overwrites what is too much, and the last of a row is written exactly. Reads go past an element
-// in the last row only where they end within it.
+// Pieces of each row are packed, so that it does not matter if rows fall into the same sets of L1. Elements are written
+// as L bytes; the next element overwrites the excess, and the last one of a row is written exactly. In the last row no
+// read goes past its end.
 template <int L>
 void pixels_of(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, int64_t bytes) {
   constexpr int64_t piece = tuned.pixel_piece, pack_ld = piece + 64, ahead = tuned.pixel_ahead;

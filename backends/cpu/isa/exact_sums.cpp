@@ -2,8 +2,8 @@
 // Idea    64-bit lanes keep two sums of each term t: of t itself, modulo 2^64, and of t >> 32. Together they give
 //         the exact sum of up to 2^32 terms: the low halves add up to the first less 2^32 times the second.
 //         Squares of i64 are three such terms (schoolbook, 32-bit digits).
-// Moves   every element read once; 24 bytes written a chunk
-// Limit   L2: 5 or 7 operations a vector of i32 squares; DRAM: the read limit
+// Moves   every element read once; 24 bytes written for each chunk
+// Limit   L2: 5 or 7 operations for each vector of i32 squares; DRAM: the read limit
 // Watch   two squares of i32 fit one u64 (2 * 2^62), four do not
 // Source  this repository
 #include "../reduce_kernels.hpp"
@@ -87,9 +87,8 @@ inline vu or_of(vu a, vu b, vu c) {
 #endif
 }
 
-// Whole chunks of squares of i32 as long as they are small: up to 2^12 terms below 2^52 add up below 2^64, high halves
-// need not be kept, and two vectors take 11 operations in place of 14: 1 MiB on one Zen 5 core 8.9 -> 7.7 us. Sums of
-// larger squares (|x| from 2^25.5 on) seldom fit the I64 that they are meant for. Returns the chunks done.
+// Whole chunks of squares of i32 as long as they are small: up to 2^12 terms below 2^52 have a sum below 2^64, so the
+// high halves are not needed, which saves 3 of 14 operations. Returns the number of chunks done.
 constexpr int small_bits = 52;
 template <class K>
 int64_t small_chunks(const typename K::element* p, int64_t count, int64_t stride, wide* out) {
@@ -125,20 +124,20 @@ void rows(const packed_rows& r, int64_t count, wide* out) {
                                   : row<K>(p + s * r.stride, r.n);
 }
 
-// Whole chunks from a on and from b on, side by side, without prefetches: see isa/float_sums.cpp.
+// Whole chunks starting at a and at b, read at the same time, without prefetches: see isa/float_sums.cpp.
 template <class K>
 void two(const void* a, const void* b, int64_t count, wide* out_a, wide* out_b) {
   constexpr int parts = K::parts, size = sizeof(typename K::element), step = tuned.two_step / size,
-                turn = tuned.turn_bytes / size;
+                piece = tuned.stream_piece / size;
   const auto* p = static_cast<const typename K::element*>(a);
   const auto* q = static_cast<const typename K::element*>(b);
   for (int64_t s = 0; s < count; ++s) {
     vu x[parts] = {}, y[parts] = {};
-    for (int64_t end = (s + 1) * exact_chunk, i = s * exact_chunk; i < end; i += turn) {
-      for (int64_t j = i; j < i + turn; j += step)
+    for (int64_t end = (s + 1) * exact_chunk, i = s * exact_chunk; i < end; i += piece) {
+      for (int64_t j = i; j < i + piece; j += step)
 #pragma GCC unroll 8
         for (int k = 0; k < step; k += 2 * W) enter_two<K>(x, p + j + k);
-      for (int64_t j = i; j < i + turn; j += step)
+      for (int64_t j = i; j < i + piece; j += step)
 #pragma GCC unroll 8
         for (int k = 0; k < step; k += 2 * W) enter_two<K>(y, q + j + k);
     }

@@ -1,4 +1,5 @@
-// exact_terms.hpp - what exact_sums.cpp adds up: integers as 64-bit lanes, W at once, and how each joins its lane.
+// exact_terms.hpp - the terms of exact_sums.cpp: integers as 64-bit lanes, W at once, and how each is added to its
+// lane.
 #pragma once
 
 #include "mutant.hpp"
@@ -55,7 +56,7 @@ inline vu load_widened(const T* p) {
     return __builtin_convertvector(x, vu);
 }
 
-// A term's two sums, and what they stand for.
+// A term's two sums, and the exact sum that they represent.
 inline void enter_term(vu* part, vu t) {
   part[0] += t;
   if (!LOCKSTEP_MUTANT("exact_chunk_wraps")) part[1] += t >> 32;
@@ -94,7 +95,7 @@ struct i32_square {
   static constexpr int parts = 2;
   static vu load(const int32_t* p) { return load_i32(p); }
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
-  // The products look at the low halves only: a register's even elements as they lie, its odd ones shifted down.
+  // The products use only the low halves: a register's even elements in place, its odd ones shifted down.
   static void enter_two(vu* part, const int32_t* p) { enter_term(part, two_squares(p)); }
   static vu two_squares(const int32_t* p) {
     vu x;
@@ -160,7 +161,7 @@ struct u32_square {
   static void enter(vu* part, vu a) { enter_term(part, product_unsigned(a, a)); }
   static wide total(const uint64_t* part, int64_t) { return widened(static_cast<int128>(value_of(part))); }
 };
-// Of which a chunk's terms fit 64 bits.
+// Types whose sums over a chunk fit 64 bits.
 template <class T>
 struct small_sum {
   typedef T element;

@@ -1,4 +1,4 @@
-// extreme_kinds.hpp - what extremes.cpp is made of: the element types as integers, vectors of them, joins across lanes.
+// extreme_kinds.hpp - helpers of extremes.cpp: the element types as integers, vectors of them, joins across lanes.
 #pragma once
 
 #include "mutant.hpp"
@@ -37,7 +37,7 @@ struct kind {
   static constexpr bool is_signed = I(-1) < I(0);
   static constexpr I highest = static_cast<I>(is_signed ? sign - 1 : ~U{0}),
                      lowest = static_cast<I>(is_signed ? sign : 0);
-  // What extreme.key holds of an integer.
+  // extreme.key for an integer.
   static int64_t key(I x) {
     return static_cast<int64_t>(sizeof(I) < 8 || is_signed || LOCKSTEP_MUTANT("u64_extremes_as_i64")
                                     ? static_cast<uint64_t>(static_cast<int64_t>(x))
@@ -56,8 +56,8 @@ typedef kind<uint64_t, uint64_t, vu64, vu64, false> u64;
 typedef kind<int32_t, uint32_t, vs32, vu32, true> f32;
 typedef kind<int64_t, uint64_t, vs64, vu64, true> f64;
 
-// The last vector of a row overlaps the one before, or repeats the first element:
-// neither changes an extreme.
+// The last vector of a row overlaps the one before, or repeats the first element.
+// Neither changes an extreme.
 template <class K>
 inline typename K::vector last_vector(const typename K::element* p, int64_t n) {
   typedef typename K::vector V [[maybe_unused]];
@@ -153,7 +153,7 @@ inline bool any_lane(typename K::vector x) {
 }
 
 // ---- whole chunks ----------------------------------------------------------------
-// Floats as integers that grow with them (order::key_f32, key_f64); NaN of the sign that wins is beyond infinity.
+// Floats as integers that grow with them (order::key_f32, key_f64); a NaN of one sign is beyond infinity.
 template <class K>
 inline typename K::vector ordered(typename K::vector x) {
   if constexpr (!K::float_bits)
@@ -162,9 +162,9 @@ inline typename K::vector ordered(typename K::vector x) {
     return x ^ ((x < 0) & K::highest);
 }
 
-// What a chunk's vectors enter by, two at a time; then keys(), whose extreme is the chunk's, unless it is undecided().
-// ends: floats by their largest bits as signed and as unsigned: they decide unless all signs are those of the other
-// end, or one is a NaN.
+// A chunk's vectors are entered two at a time; the extreme of keys() is then the chunk's, unless undecided(). ends:
+// floats by their largest bits as signed and as unsigned integers, which is undecided if all signs are those of the
+// other end or one is a NaN.
 template <class K, bool Largest>
 struct ends {
   typedef typename K::vector V;
@@ -215,8 +215,8 @@ inline __mmask8 both_numbers(__mmask8 before, vs64 a, vs64 b) {
 inline __mmask16 all_lanes(vs32) { return 0xFFFF; }
 inline __mmask8 all_lanes(vs64) { return 0xFF; }
 
-// Floats as numbers, of any sign: 3 operations for two vectors, where ends takes 4. Under the default float environment
-// only: where the caller's flushes denormals, vrange would.
+// Floats as numbers, of any sign: 3 operations for two vectors, where ends takes 4. Needs the default floating-point
+// mode, because vrange flushes denormals if the mode does.
 template <class K, bool Largest, int Chains>
 struct numbers {
   typedef typename K::vector V;

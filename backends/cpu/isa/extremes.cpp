@@ -1,11 +1,11 @@
 // extremes.cpp - the largest or smallest element, and where it first occurs.
 // Idea    floats compare as integers. Three extremes of their bits decide both ends: the largest as signed, the
 //         smallest and the largest as unsigned; no per-element work for signs, -0.0 or NaN. Whole chunks of a long
-//         sequence take half of that (extreme_kinds.hpp, chunk_fold), and are read again where it does not decide.
-//         Where the index is asked for, the row is searched for the winner's bits: it is still in L1.
-// Moves   every element read once (twice in L1 for an index); 16 bytes written a row
-// Limit   3 operations a vector of floats (whole chunks 1.5, AVX2 2), 1 of integers; DRAM: the read limit
-// Watch   NaN of either sign wins both ways; among NaNs payloads do not count
+//         sequence take half of that (extreme_kinds.hpp, chunk_fold), and are read again if it does not decide. For the
+//         index, the row is then searched for the bits of the extreme; it is still in L1.
+// Moves   every element read once (twice in L1 for an index); 16 bytes written for each row
+// Limit   3 operations for a vector of floats (whole chunks 1.5, AVX2 2), 1 for integers; DRAM: the read limit
+// Watch   a NaN of either sign is the minimum and the maximum; the payloads of NaNs do not count
 // Source  lib/order.hpp (keys)
 #include "../reduce_kernels.hpp"
 #include "extreme_kinds.hpp"
@@ -32,7 +32,7 @@ inline void over_row(const typename K::element* p, int64_t n, const Body& body) 
   if (i < n) body(1, last_vector<K>(p, n));
 }
 
-// The extremes of up to K::width rows, a lane a row: of integers one, of floats
+// The extremes of up to K::width rows, one row in each lane: one extreme of integers; of floats
 // the largest as signed (top), the smallest and the largest as unsigned.
 template <class K, bool Largest>
 struct group {
@@ -60,7 +60,7 @@ struct group {
       high[i] = greater(h[0], h[1]);
     }
   }
-  // The winners' bits, and which rows have a NaN.
+  // The bits of the extremes, and the rows that have a NaN.
   void join(typename K::element* bits, bool* nan) {
     V winner;
     V nans = {};
@@ -116,9 +116,9 @@ inline int64_t first_index(const typename K::element* p, int64_t n, typename K::
 }
 
 // ---- many short rows of one length ------------------------------------------------
-// Floats are compared by key (order::key_f32), so that one vector joins across its lanes where group joins three; the
-// other end of all rows together tells whether a NaN of the sign that cannot win is among them: only then group has to
-// say whose it is.
+// Floats are compared by key (order::key_f32), so that only one vector is joined across lanes, where group joins three.
+// The opposite extreme over all rows shows whether there is a NaN of the sign that these keys miss; only then group is
+// needed to find its row.
 template <class K, bool Largest>
 __attribute__((noinline)) void whose_nan(const typename K::element* p, int64_t n, int64_t stride, int together,
                                          typename K::vector& winner, typename K::vector& nan) {
@@ -132,8 +132,8 @@ __attribute__((noinline)) void whose_nan(const typename K::element* p, int64_t n
   for (int i = 0; i < K::width; ++i) nan[i] = is[i] ? -1 : 0;
 }
 
-// The extremes' bits of the `together` rows from p on, a lane a row; nan: all ones in lanes of rows that have one.
-// Returns whether any has. V: vectors of a row, 0 for any number.
+// The bits of the extremes of the `together` rows from p on, one row in each lane; nan: all ones in lanes of rows that
+// have a NaN. Returns whether any has. V: vectors of a row, 0 for any number.
 template <class K, bool Largest, int V>
 bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int together, typename K::vector& winner,
                 typename K::vector& nan) {
@@ -214,17 +214,15 @@ void winners(const packed_rows& r, int64_t count, bool index, void* out) {
   }
 }
 
-// ---- whole chunks: of one place of a sequence, or of two side by side --------------
-// Up to K::width chunks from each of p on; false: not decided by chunk_fold. A place alone has the first two lines of
-// the next page fetched a page ahead, no more: the loop is so light that a core's window and the hardware's prefetcher
-// do the rest (1 GiB of f32 takes 0.93 of the time that it took with a prefetch a line). AVX2 has twice the operations
-// a line: 64 MiB take 1.13 of the time so, and it keeps a prefetch a line. Two places need none. Zen 4 wants few loads
-// in the loop, as if it told streams apart by their instructions: 1 GiB takes as long as by a loop of one load with
-// four of them, 1.09 of it with sixteen.
+// ---- whole chunks: at one place of a sequence, or at two --------------------------------
+// Up to K::width chunks starting at each of p; false if chunk_fold does not decide. With AVX-512 a single stream
+// prefetches only the first two lines of the next page, because the loop is so short that the hardware does the rest.
+// AVX2 has twice the operations for a line and prefetches every line. Two streams need no prefetches. The loop has few
+// loads, because Zen 4's prefetcher tells streams apart by the load instruction.
 constexpr bool light = bytes == 64;
 template <class K, bool Largest, int Streams>
 bool whole_chunks(const typename K::element* const* p, int64_t first, int some, extreme* const* out) {
-  constexpr int size = sizeof(**p), step = tuned.extreme_step / size, turn = tuned.turn_bytes / size;
+  constexpr int size = sizeof(**p), step = tuned.extreme_step / size, piece = tuned.stream_piece / size;
   constexpr int page = 4096 / size;
   typename K::vector keys[Streams][K::width];
   if (some < K::width) memset(static_cast<void*>(keys), 0, sizeof keys);
@@ -243,11 +241,11 @@ bool whole_chunks(const typename K::element* const* p, int64_t first, int some, 
         fetch(reinterpret_cast<const char*>(next));
         fetch(reinterpret_cast<const char*>(next) + 64);
       }
-      for (int64_t k = at; k < at + page; k += turn)
+      for (int64_t k = at; k < at + page; k += piece)
 #pragma GCC unroll 2
         for (int c = 0; c < Streams; ++c)
 #pragma GCC unroll 1
-          for (int64_t m = k; m < k + turn; m += step)
+          for (int64_t m = k; m < k + piece; m += step)
 #pragma GCC unroll 16
             for (int j = 0; j < step; j += 2 * K::width) {
               const typename K::element* const q = p[c] + m + j;

@@ -46,8 +46,8 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
   alignas(64) double stack[depth][column_block];
   bool missing[depth];
   int top = 0;
-  // Where rows of the matrix are short, the next leaf's memory is read ahead in
-  // order, a share with each lane: lanes alone would jump about in it.
+  // If rows of the matrix are short, the next leaf's memory is prefetched in order, a part
+  // with each lane, because the lanes themselves read it in scattered order.
   const int64_t row_bytes = ld * static_cast<int64_t>(sizeof(*p)), share = order::rows * row_bytes;
   const bool narrow = n == order::leaf && row_bytes <= tuned.narrow_row;
   const char* after = reinterpret_cast<const char*>(p) + order::leaf * row_bytes;
@@ -59,7 +59,7 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
   for (int i = 0; i < lanes; ++i) {
     const int l = reversed(i);
     missing[top] = l >= n;
-    int64_t next = 0;  // from this lane to the one visited next: its rows are prefetched
+    int64_t next = 0;  // distance to the next lane, whose rows are prefetched
     for (int j = i + 1; j < lanes && next == 0; ++j)
       if (reversed(j) < n) next = (reversed(j) - l) * ld;
     if (narrow)

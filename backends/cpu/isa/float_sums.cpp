@@ -1,6 +1,6 @@
 // float_sums.cpp - leaves of the fixed order: sums and sums of squares in double.
-// Idea    rows: 128 lanes are 16 AVX-512 registers, one pass; AVX2 makes four passes of 32 lanes over a leaf
-//         that sits in L1. W rows finish together, so that the last joins work on full registers.
+// Idea    rows: 128 lanes are 16 AVX-512 registers, one pass; AVX2 makes four passes of 32 lanes over a leaf in L1. W
+//         rows finish together, so that the last joins work on full registers.
 //         columns: float_columns.hpp.
 // Moves   every element read once; one double written a leaf
 // Limit   L2 and L3: conversions to double (16 a row of 128 f32); DRAM: the read limit
@@ -20,32 +20,30 @@ template <int... V>
 struct constants {};
 constexpr int vectors = lanes / W;  // of one row of lanes
 
-// Ways to hold a row of lanes: in `vectors` of V, `width` elements each, at_once of them in registers.
+// A row of lanes is held in `vectors` of V with `width` elements each, at_once of them in registers.
 template <class K>
 struct by_vectors : K {
   typedef vd V;
   static constexpr int width = W, vectors = lanes / W;
   static constexpr int at_once = W == 8 ? vectors : 8;  // 16 of 32 registers, 8 of 16
 };
-// Whole leaves of two streams, those of calls of up to near_bytes, and how many these are. Doubles in L2 are so few
-// instructions a line that prefetches are felt: 0.95 of the time without (f32 takes 1.09, 2 MiB of doubles 1.18).
+// How whole leaves are held: stream_by for two streams, near_by for cached data.
 template <class K, size_t bytes = sizeof(typename K::element)>
 struct stream_by : by_vectors<K> {};
 template <class K, size_t bytes = sizeof(typename K::element)>
 struct near_by : stream_by<K> {};
 #if defined(LOCKSTEP_ISA_AVX512_HALVES)
-// Zen 4 turns eight floats into doubles twice as fast by fours as at once: a leaf of f32 in L1 takes 92 ns, not 135.
-// Of 32 vectors four are in memory.
+// Zen 4 converts eight floats to doubles faster four at a time than all at once. Of the 32 vectors four are in memory.
 template <class K>
 struct stream_by<K, 4> : K {
   typedef v4d V;
   static constexpr int width = 4, vectors = lanes / 4, at_once = vectors;
   static v4d load(const float* p) { return K::four(p); }
 };
-// From L3 too: 16 MiB 0.29 ms, 0.33 to 0.36 by turns.
+// Also faster for data in L3.
 template <class K>
 struct near_by<K, 4> : stream_by<K> {};
-// Doubles in L2 come by whole lines: 1 MiB 10.7 us, by halves 11.1.
+// Doubles in L2 are loaded by whole lines, which is faster than by halves.
 template <class K>
 struct near_by<K, 8> : by_vectors<K> {
   static vd load(const double* p) { return _mm512_loadu_pd(p); }
@@ -74,52 +72,49 @@ inline void full_rows(const typename H::element* p, int64_t full, typename H::V*
   }
 }
 
-// enter(k, x[k]) for the vectors of turn `turn` of `turns` in a row, by branches that follow a pattern. (A jump by a
-// table is guessed or not by where the code stands: 16 MiB of f64 0.24 or 0.59 ms. Of a turn's bits, tested one by one,
-// GCC makes four instructions more than of comparisons.)
-template <class K, int first, int turns, int at_once>
-inline void enter_turn(int turn, const vd (&x)[at_once], vd* lane) {
-  if constexpr (turns == 1) {
+// enter(k, x[k]) for the vectors of one piece of a row, chosen by comparisons, whose branches follow a pattern. A jump
+// table is sometimes mispredicted, depending on the address of the code, and then takes more than twice the time.
+template <class K, int first, int pieces, int at_once>
+inline void enter_piece(int piece, const vd (&x)[at_once], vd* lane) {
+  if constexpr (pieces == 1) {
 #pragma GCC unroll 8
     for (int k = 0; k < at_once; ++k) lane[first * at_once + k] = K::enter(lane[first * at_once + k], x[k]);
-  } else if (turn >= first + turns / 2) {
-    enter_turn<K, first + turns / 2, turns / 2>(turn, x, lane);
+  } else if (piece >= first + pieces / 2) {
+    enter_piece<K, first + pieces / 2, pieces / 2>(piece, x, lane);
   } else {
-    enter_turn<K, first, turns / 2>(turn, x, lane);
+    enter_piece<K, first, pieces / 2>(piece, x, lane);
   }
 }
 
-// full_rows by a loop of four loads of 32 bytes. Zen 4's prefetcher goes by the instruction that loads, so it reads
-// as for a sum in any order; a row of lanes at a time wants 32 loads. One core: 1 GiB of f64 0.93 of the time of those
-// alone, 0.97 of that with prefetches, 2 to 16 MiB 0.88 to 0.95; many rows of 2,048 f32 9.2 -> 6.2 ms, of f16
-// 6.4 -> 4.0; f16 in L2 0.80, bf16 0.75.
+// full_rows by a loop with few loads. Zen 4's prefetcher tells streams apart by the load instruction, so a loop over a
+// whole row of lanes, with 32 loads, defeats it.
 template <class K>
-inline void full_rows_by_turns(const typename K::element* p, int64_t full, vd* to) {
-  constexpr int step = tuned.leaf_step / static_cast<int>(sizeof(*p)), at_once = step / W, turns = lanes / step;
+inline void full_rows_by_pieces(const typename K::element* p, int64_t full, vd* to) {
+  constexpr int step = tuned.leaf_step / static_cast<int>(sizeof(*p)), at_once = step / W, pieces = lanes / step;
   vd lane[vectors];
 #pragma GCC unroll 16
   for (int k = 0; k < vectors; ++k) lane[k] = splat(-0.0);
 #pragma GCC unroll 1
-  for (int turn = 0; turn < full * turns; ++turn, p += step) {
+  for (int piece = 0; piece < full * pieces; ++piece, p += step) {
     vd x[at_once];
 #pragma GCC unroll 8
     for (int k = 0; k < at_once; ++k) x[k] = held(K::load(p + k * W));
-    enter_turn<K, 0, turns>(turn & (LOCKSTEP_MUTANT("turns_of_doubles_one_bit_short") ? 3 : turns - 1), x, lane);
+    enter_piece<K, 0, pieces>(piece & (LOCKSTEP_MUTANT("turns_of_doubles_one_bit_short") ? 3 : pieces - 1), x, lane);
   }
 #pragma GCC unroll 16
   for (int k = 0; k < vectors; ++k) to[k] = lane[k];
 }
 
-// Rows that come from beyond L2, or may.
+// Rows that may come from beyond L2.
 template <class K>
 inline void far_rows(const typename K::element* p, int64_t full, vd* lane) {
   if constexpr (tuned.halves)
-    full_rows_by_turns<K>(p, full, lane);
+    full_rows_by_pieces<K>(p, full, lane);
   else
     full_rows<by_vectors<K>>(p, full, lane);
 }
 
-// Joins whole vectors of lanes, `live` of them not missing, down to one.
+// Joins whole vectors of lanes down to one; `live` of the lanes are not missing.
 inline vd join_vectors(vd* lane, int live) {
   if (LOCKSTEP_MUTANT("lanes_joined_in_a_row"))
     for (int k = 1; k < live; ++k) lane[0] += lane[k];
@@ -189,13 +184,13 @@ inline vd whole_leaf(const typename H::element* p) {
   return widened(lane[0]);
 }
 
-// Whole leaves from a on and from b on, side by side: with 32 registers all lanes of two leaves are accumulators. No
-// prefetches: two streams keep the hardware's busy, and instructions per line cost more than they bring.
+// Whole leaves starting at a and at b, read at the same time: with 32 registers all lanes of two leaves are
+// accumulators. No prefetches, because two streams keep the hardware's prefetchers busy.
 template <class H>
 inline void two_leaves(const typename H::element* p, const typename H::element* q, vd& one, vd& two) {
   constexpr int vectors = H::vectors;
   typename H::V a[vectors], b[vectors];
-  constexpr int turn = tuned.turn_bytes / static_cast<int>(lanes * sizeof(*p));  // rows
+  constexpr int piece = tuned.stream_piece / static_cast<int>(lanes * sizeof(*p));  // rows
 #pragma GCC unroll 32
   for (int k = 0; k < vectors; ++k) a[k] = b[k] = all_lanes<typename H::V>(-0.0);
   const auto load = [](const typename H::element* from) {
@@ -204,16 +199,16 @@ inline void two_leaves(const typename H::element* p, const typename H::element* 
     else
       return H::load(from);
   };
-  // The other's lanes wait in L1: all of them in registers leave none for an element's square.
+  // The other leaf's lanes wait in L1, because with all lanes in registers none is left for an element's square.
   const auto take = [&](const auto* from, typename H::V(&lane)[vectors]) {
 #pragma GCC unroll 1
-    for (int i = 0; i < turn; ++i, from += lanes)
+    for (int i = 0; i < piece; ++i, from += lanes)
 #pragma GCC unroll 32
       for (int k = 0; k < vectors; ++k) lane[k] = H::enter(lane[k], load(from + k * H::width));
     asm volatile("" : "+m"(lane));
   };
 #pragma GCC unroll 1
-  for (int r = 0; r < order::rows; r += turn) take(p + r * lanes, a), take(q + r * lanes, b);
+  for (int r = 0; r < order::rows; r += piece) take(p + r * lanes, a), take(q + r * lanes, b);
 #pragma GCC unroll 8
   for (int d = vectors / 2; d >= 1; d /= 2)
 #pragma GCC unroll 16
@@ -236,7 +231,7 @@ inline vd short_row(const typename K::element* p, int64_t m) {
   return lane[0];
 }
 
-// Results, a NaN as the canonical one: a row's may go straight to the caller.
+// Stores results, a NaN as the canonical one, because a row's result may go straight to the caller.
 template <class V>
 inline void store_sums(double* out, V sums, int64_t count = sizeof(V) / sizeof(double)) {
   if (!LOCKSTEP_MUTANT("nan_of_a_row_not_canonical")) sums = sums == sums ? sums : all_lanes<V>(__builtin_nan(""));
@@ -270,8 +265,8 @@ inline void ahead_of(const T* row, int64_t length) {
 }
 
 #if defined(LOCKSTEP_ISA_AVX512_HALVES)
-// Rows of V vectors of four floats, a row a turn of the loop as in full_rows_by_turns: in L2 0.74 of the time (rows of
-// 32) and 0.85 (of 128); 128 MiB by one core 0.93 (of 64 and 128) and level (of 32). Four rows a turn take it twice.
+// Rows of V vectors of four floats, one row for each iteration, so that the loop has few loads as in
+// full_rows_by_pieces. Four rows in each iteration take twice the time.
 template <class K, int V>
 void rows_by_fours(const packed_rows& r, int64_t count, double* out) {
   const auto* p = static_cast<const float*>(r.src);
@@ -281,7 +276,7 @@ void rows_by_fours(const packed_rows& r, int64_t count, double* out) {
   for (int64_t s = 0; s < count; ++s, p += stride) {
     v4d lane[V];
 #pragma GCC unroll 32
-    for (int k = 0; k < V; ++k) {  // the halves of a row by turns: squares of rows of 32 take 0.95 of the time so
+    for (int k = 0; k < V; ++k) {  // alternating between the halves of a row is a little faster
       const int at = k / 2 + k % 2 * (V / 2);
       lane[at] = held(K::four(p + 4 * at));
     }

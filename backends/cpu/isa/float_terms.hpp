@@ -1,5 +1,5 @@
-// float_terms.hpp - what float_sums.cpp adds up: elements as doubles, W at once, four, or the first few, and how each
-// joins its lane.
+// float_terms.hpp - the terms of float_sums.cpp: elements as doubles, W at once, four, or the first few, and how each
+// is added to its lane.
 #pragma once
 
 #include "mutant.hpp"
@@ -71,7 +71,7 @@ struct f32_sum {
 #if defined(LOCKSTEP_ISA_AVX512)
   static v4d four(const float* p) { return four_f32(p); }
   static v4d term(v4d x) { return x; }
-  // As acc + x; but on Zen 4 adds share their units with conversions, multiplications do not.
+  // Equal to acc + x. On Zen 4 adds share their units with conversions, and multiplications do not.
   static v4d enter(v4d acc, v4d x) { return _mm256_fmadd_pd(x, _mm256_set1_pd(1), acc); }
 #endif
   static vd enter(vd acc, vd x) { return acc + x; }
@@ -169,7 +169,7 @@ inline vd load_part(const typename K::element* p, int64_t m) {
     const __m128i pads = _mm_set1_epi16(static_cast<int16_t>(pad));
     return K::of(_mm_mask_loadu_epi16(pads, static_cast<__mmask8>((1 << m) - 1), p));
 #else
-    // By way of a general register: a vector load of elements just stored stalls.
+    // Through a general register, because a vector load of elements just stored would stall.
     const uint64_t pads = pad * uint64_t{0x0001000100010001};
     uint64_t bits[2] = {pads, pads};
     for (int64_t i = 0; i < m; ++i) bits[i / 4] ^= static_cast<uint64_t>(p[i] ^ pad) << (i % 4 * 16);

@@ -1,4 +1,4 @@
-// leaves.hpp - the value of a leaf of the fixed order, whatever its elements do to their lanes.
+// leaves.hpp - the value of a leaf of the fixed order, for any way of adding elements to lanes.
 #pragma once
 
 #include "order_rows.hpp"
@@ -10,7 +10,7 @@ namespace {
 using order::lanes;
 constexpr int vectors = lanes / W, at_once = W == 8 ? vectors : 8;
 
-// The value of a leaf whose elements enter their lanes by enter(acc, x).
+// The value of a leaf whose elements are added to their lanes by enter(acc, x).
 template <class E, class Enter>
 inline double leaf_of(const typename E::type* p, int64_t n, const Enter& enter) {
   vd lane[vectors];
@@ -30,7 +30,7 @@ inline double leaf_of(const typename E::type* p, int64_t n, const Enter& enter) 
   p += full * lanes;
   const int whole = static_cast<int>(rest / W), part = static_cast<int>(rest % W);
   for (int k = 0; k < whole; ++k) lane[k] = enter(lane[k], E::load(p + k * W));
-  if (part != 0) {  // lanes that are missing stay as they are
+  if (part != 0) {  // missing lanes stay unchanged
     const vd entered = enter(lane[whole], load_few<E>(p + whole * W, part));
     for (int i = 0; i < part; ++i) lane[whole][i] = entered[i];
   }

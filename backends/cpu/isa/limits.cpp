@@ -1,5 +1,5 @@
-// limits.cpp - see limits.hpp. Vectors are 64 bytes wide; the compiler cuts them
-// to what the level has.
+// limits.cpp - see limits.hpp. Vectors are 64 bytes wide; the compiler splits them for
+// levels with shorter ones.
 #include "limits.hpp"
 
 #include <string.h>
@@ -135,7 +135,7 @@ uint64_t run_fma(int64_t blocks, const T* start, const T* want) {
   const V zero = {}, a = zero + static_cast<T>(fma_factor), c = zero + static_cast<T>(fma_addend);
   vector wrong = {};
   for (; blocks > 0; --blocks) {
-    asm volatile("" ::: "memory");  // start is read anew: no block is known to be as the one before
+    asm volatile("" ::: "memory");  // stops the compiler from reusing the result of the block before
     V x[chains];
 #pragma GCC unroll 12
     for (int k = 0; k < chains; ++k) x[k] = at(start, k);

@@ -1,12 +1,12 @@
-// limits.hpp - the plain loops that measure the limits of memory and arithmetic, one set an ISA level.
+// limits.hpp - the plain loops that measure the limits of memory and arithmetic, one set for each ISA level.
 #pragma once
 
 #include "../isa.hpp"
 
 namespace lockstep::cpu {
 
-// Chains of x = fma(x, factor, addend), fma_steps a block, every block from start[0..lanes-1] on. The steps do not
-// settle within a block, and differ without the fusing, so that what they end in proves them.
+// Chains of x = fma(x, factor, addend), fma_steps in each block; every block starts from start[0..lanes-1]. The values
+// do not converge within a block and differ without fusing, so the final values prove that every step was done.
 constexpr int fma_steps = 1024, most_fma_lanes = 192;
 constexpr double fma_factor = 0.9995, fma_addend = 0.3;
 template <class T>

@@ -1,10 +1,10 @@
 // narrow_extremes.hpp - the largest or smallest of elements of 1 and 2 bytes, and where it first occurs.
-// Idea    elements become signed keys of their size that grow with them (of floats a NaN's is beyond all others), so
-//         that one comparison a register serves all types. The index is searched for afterwards: the chunk is still
-//         in L1. Columns of 1 byte take keys of 2, which hold the index of a row of the chunk, too.
+// Idea    elements become signed keys of their size that grow with them (a NaN's key is beyond all others), so that one
+//         comparison for each register serves all types. The index is searched for afterwards, while the chunk is still
+//         in L1. Columns of 1 byte use keys of 2, which also hold the index of a row of the chunk.
 // Moves   every element read once (twice in L1 for an index)
-// Limit   1 to 8 operations a register; DRAM: the read limit
-// Watch   NaN of either sign wins both ways
+// Limit   1 to 8 operations for each register; DRAM: the read limit
+// Watch   a NaN of either sign is the minimum and the maximum
 #pragma once
 
 #include "../reduce_kernels.hpp"
@@ -18,7 +18,7 @@
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
-// Element: how an element is stored. value: the integer that a key stands for; of floats the key itself.
+// Element: how an element is stored. value: the integer for a key; for floats the key itself.
 template <class Element, class Key, int Shift>
 struct narrow_integer {
   typedef Element element;

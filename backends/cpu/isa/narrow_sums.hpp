@@ -1,9 +1,10 @@
 // narrow_sums.hpp - exact sums and sums of squares of integers of 1 and 2 bytes, a register of packed elements at once.
-// Idea    neighbours add up in lanes twice as wide, those of 1 byte by the sum of absolute differences from 0; 32-bit
-//         lanes hold a chunk of all but squares of 2 bytes. Signed elements are shifted up by half their range, which
-//         comes off at the end: of elements, and of the zeros that fill up the last register.
-// Limit   2 to 8 operations a register; DRAM: the read limit
-// Watch   two squares of -2^15 are 2^31: unsigned
+// Idea    neighbours are added in lanes twice as wide, those of 1 byte by the sum of absolute differences from 0.
+// 32-bit
+//         lanes hold the sum of a chunk, except for squares of 2 bytes. Signed elements are shifted up by half their
+//         range; this is subtracted at the end, also for the zeros that pad the last register.
+// Limit   2 to 8 operations for each register; DRAM: the read limit
+// Watch   two squares of -2^15 add up to 2^31, so the sum is unsigned
 #pragma once
 
 #include "../reduce_kernels.hpp"
@@ -27,7 +28,7 @@ inline vw32 pairs_of(vw16 x) {
   const vw32 both = reinterpret_cast<vw32>(x);
   return (both & 0xFFFFu) + (both >> 16);
 }
-// Of bytes: in 32-bit lanes, wherever.
+// Sums of bytes in 32-bit lanes, in any order.
 inline vw32 sums_of(vb8 x) {
 #if defined(LOCKSTEP_ISA_AVX512)
   return reinterpret_cast<vw32>(_mm512_sad_epu8(reinterpret_cast<__m512i>(x), __m512i{}));
@@ -58,7 +59,7 @@ inline vu halves_of(vw32 x) {
   const vu both = reinterpret_cast<vu>(x);
   return (both & 0xFFFFFFFFu) + (both >> 32);
 }
-// Of all lanes.
+// The sum of all lanes.
 inline int64_t total_of_32(vu x) {
   int64_t sum = 0;
   for (int l = 0; l < W; ++l) sum += static_cast<int64_t>((x[l] & 0xFFFFFFFFu) + (x[l] >> 32));
@@ -70,7 +71,7 @@ inline int64_t total_of_64(vu x) {
   return static_cast<int64_t>(sum);
 }
 
-// enter(part, x): a register's terms join; total(part, n): n elements' sum, the zeros that filled up among them.
+// enter(part, x) adds a register's terms; total(part, n) is the sum of n elements, without the effect of padding zeros.
 struct u8_packed {
   typedef uint8_t element;
   static constexpr int parts = 1;

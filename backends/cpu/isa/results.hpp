@@ -22,8 +22,8 @@ inline vf to_float(vd x) {
 #endif
 }
 
-// To odd: cut off, and the last bit set where something was. What is then rounded to nearest with two bits less or
-// more comes out as if x had been rounded at once.
+// Rounds to odd: truncates, and sets the last bit if anything was cut off. A second rounding, to nearest with at least
+// two bits less, then gives the same result as rounding x once.
 inline vf to_odd_float(vd x) {
 #if defined(LOCKSTEP_ISA_AVX512)
   const __m256 cut = _mm512_maskz_cvt_roundpd_ps(0xFF, x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -42,7 +42,7 @@ inline vf to_odd_float(vd x) {
 #endif
 }
 
-// x of a NaN is the canonical one by then.
+// A NaN in x must already be the canonical one.
 inline vu16 to_bf16(vf x) {
   const vu32 bits = reinterpret_cast<vu32>(x);
   return __builtin_convertvector((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16, vu16);
@@ -68,7 +68,7 @@ inline vu16 to_f16(vf x) {
       half = 0x7C00u;
     } else if (magnitude >= 0x38800000u) {  // 2^-14, the least normal one
       half = (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1)) >> 13;
-    } else {  // the sum with a half has denormals' last bit where f32 has its own
+    } else {  // adding 0.5 aligns a denormal's last bit with f32's last bit
       float f;
       memcpy(&f, &magnitude, 4);
       f += 0.5f;
@@ -81,7 +81,7 @@ inline vu16 to_f16(vf x) {
 #endif
 }
 
-// The element types, by lockstep_dtype less one.
+// The element types, indexed by lockstep_dtype - 1.
 struct f16_element {
   typedef uint16_t type;
   typedef vu16 vector;

@@ -1,6 +1,6 @@
 // shuffle.cpp (isa) - one permutation of 32 lanes, over many warps.
-// Idea    AVX-512 holds a warp in two (four) registers: one permute a register of
-//         results (two and a blend); other levels look lanes up.
+// Idea    AVX-512 holds a warp in two (four) registers: one permute (two and a blend) for
+//         each register of results; other levels look lanes up in a table.
 // Moves   each element in once, out once.
 // Limit   the copy of the same size.
 // Watch   in place: all of a warp is read before any of it is written.
@@ -34,8 +34,8 @@ void four_byte(const uint32_t* src, uint32_t* dst, int64_t warps, const uint32_t
   }
 }
 
-// Four registers a warp; an index below 16 picks from the first two, else from the
-// last two (the permutation itself looks at the low four bits).
+// Four registers for a warp; an index below 16 selects from the first two, else from the
+// last two (the permutation itself uses the low four bits).
 template <bool Stream>
 void eight_byte(const uint64_t* src, uint64_t* dst, int64_t warps, const uint64_t* source) {
   __m512i index[4];
@@ -61,7 +61,7 @@ void eight(const uint64_t* src, uint64_t* dst, int64_t warps, const uint64_t* so
   stream ? eight_byte<true>(src, dst, warps, source) : eight_byte<false>(src, dst, warps, source);
 }
 #else
-// A load and a store a lane: enough for memory, and the warp's copy keeps in place safe.
+// A load and a store for each lane is fast enough for memory. The copy of the warp makes in place safe.
 template <class T>
 void lane_by_lane(const T* src, T* dst, int64_t warps, const T* source, bool) {
   T from[32];

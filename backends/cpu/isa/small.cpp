@@ -1,10 +1,10 @@
-// small.cpp (isa) - matrices of up to 16 x 16 elements of 4 bytes, 8 x 8 of 8: a row a register.
+// small.cpp (isa) - matrices of up to 16 x 16 elements of 4 bytes, 8 x 8 of 8: one row in each register.
 // Idea    log2(n) rounds that interleave register k with register k + n/2 transpose n x n elements (transpose.cpp does
 //         it within lanes); masks cut loads and stores to the matrix, and are made once for a whole batch
 // Moves   each byte once in, once out
-// Limit   n * log2(n) permutations a matrix
-// Watch   rows that a matrix lacks repeat its last one: they become columns that are not stored, or, where dst has no
-//         gaps, are overwritten by what follows
+// Limit   n * log2(n) permutations for each matrix
+// Watch   missing rows repeat the last one; they become columns that are not stored or, if dst has no gaps, are
+//         overwritten by the next store
 // Source  see transpose.cpp
 #include "../byte_kernels.hpp"
 #include "mutant.hpp"

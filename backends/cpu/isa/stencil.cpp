@@ -3,8 +3,8 @@
 //         a block of Z x Y rows loads a neighbour row once for all the rows it serves;
 //         taps of the innermost axis slide out of neighbouring registers.
 // Moves   per register of results in a 2 x 2 block of radius 4: 9 cache lines, 25 fma.
-// Limit   rank 1: loads and shuffles in L2, memory beyond; stars: 25 fma are 12.5
-//         cycles, 22 measured in L2 (16 x 16 x 512), twice that in DRAM.
+// Limit   rank 1: loads and shuffles in L2, memory beyond; stars: fma and loads in L2,
+//         then memory.
 // Watch   the order of taps within each result is fixed; registers at the ends of a
 //         row must not read beyond the taps (masked loads).
 // Source  order.hpp; Zen 5, g++ 12.
@@ -93,8 +93,8 @@ template <class T, class P, int U>
 }
 
 // ---- the inner taps of U registers ------------------------------------------------
-// x[-R .. R] of each result, in turn. An unaligned load of a whole cache line takes both loads of a cycle, so most taps
-// come from neighbouring registers by a shuffle, and one in taps_by_load from memory.
+// x[-R .. R] of each result. An unaligned load of a whole cache line takes both load ports, so most taps come from
+// neighbouring registers by a shuffle, and one in taps_by_load from memory.
 constexpr bool tap_by_load(int k, int radius) { return tuned.taps_by_load == 2 ? k % 2 != 0 : (k + radius) % 3 == 2; }
 template <class T, class P, int R, int U, int K>
 [[gnu::always_inline]] inline P inner_tap(const T* x, const P (&lines)[U + 2], int u) {
@@ -126,7 +126,7 @@ template <class T, class P, int R, int U, int K, bool First>
   if constexpr (K < R) inner_taps<T, P, R, U, K + 1, First>(x, lines, c, sum);
 }
 
-// First: nothing was summed before.
+// First: the sum is still empty.
 template <class T, class P, int R, int U, bool First>
 [[gnu::always_inline]] inline void inner(const T* x, const T* c, P (&sum)[U]) {
   P lines[U + 2];
@@ -140,8 +140,8 @@ template <class T, class P, int R, int U, bool First>
 }
 
 // ---- a row ----------------------------------------------------------------------
-// Whole registers only: the last one overlaps the one before it (the same bits
-// once more), and so does the first where streaming needs an aligned dst.
+// Only whole registers: the last one overlaps the one before it and writes the same bits
+// again; so does the first if non-temporal stores need an aligned dst.
 // block(i, U, stream)
 template <class T, int U, class Wide, class One, class Element>
 [[gnu::always_inline]] inline void cover(const stencil_row<T>& a, const Wide& wide, const One& one,
@@ -219,8 +219,7 @@ template <class T, class P, int R, int Z, int Y, int U, bool Deep>
   constexpr int outer = Deep ? 2 * R : R;  // taps below the centre's row
   P sum[Z][Y][U];
   const T* c = a.coefficients;
-  // The hardware's prefetchers lose the thread at the end of each short row: 512
-  // cubed, r = 4, one thread, 16.0 ns a register without, 11.8 into L2, 11.4 into L1.
+  // The hardware's prefetchers stop at the end of each short row, so prefetch the next rows.
 #pragma GCC unroll 16
   for (int k = 0; k < Z * Y; ++k)
 #pragma GCC unroll 16
@@ -329,9 +328,9 @@ void folded(const stencil_row<T>& a) {
       [&](int64_t i) { folded_block<T, single<T>, 1>(a, i, false); });
 }
 
-// ---- many sweeps of a line whose parts lie in the lanes --------------------------------
-// A register that comes in is the tap of 2R + 1 results, each of which has a partial sum:
-// it is the last tap of the oldest, which is then complete and comes in to the next sweep.
+// ---- many sweeps of a line whose parts are in the lanes --------------------------------
+// Each register is a tap of 2R + 1 results, each of which has a partial sum. It is the last
+// tap of the oldest result, which is then complete and is a tap for the next sweep.
 #if !defined(LOCKSTEP_ISA_BASELINE)
 template <class T, int R, int S>
 void lane_sweeps(T* at, int64_t count, const T* c, bool canonical, const char* ahead, int64_t ahead_bytes) {
@@ -357,7 +356,7 @@ void lane_sweeps(T* at, int64_t count, const T* c, bool canonical, const char* a
     x.store(at + to * P::width);
     __builtin_prefetch(ahead + to * ahead_bytes, 0, 2);
   };
-  // In steps of 2R every partial sum is back in the register that it began in.
+  // After every 2R steps each partial sum is again in the register where it started.
   for (; i + 2 * R <= count + S * R; i += 2 * R)
 #pragma GCC unroll 8
     for (int k = 0; k < 2 * R; ++k) put(step(i + k), i + k - S * R);

@@ -1,4 +1,4 @@
-// stencil_registers.hpp - one register of stencil results, a level's own: loads, shuffles, fma, the canonical NaN.
+// stencil_registers.hpp - one register of stencil results, for each level: loads, shuffles, fma, the canonical NaN.
 #pragma once
 
 #include "../tuning.hpp"
@@ -120,8 +120,8 @@ double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 float quiet_nan(float) { return __builtin_nanf(""); }
 double quiet_nan(double) { return __builtin_nan(""); }
 
-// One element: rows shorter than a register, and the whole of a level without
-// native FMA, where it is for correctness only.
+// One element: for rows shorter than a register, and for everything on a level without
+// native FMA, where only the result matters.
 template <class T>
 struct single {
   static constexpr int width = 1;

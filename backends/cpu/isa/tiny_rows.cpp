@@ -1,9 +1,9 @@
 // tiny_rows.cpp - rows of a few elements each: sums, squares and extremes of many of them.
 // Idea    a row's length is a template argument, so that the compiler unrolls it, keeps the row in registers and, where
-//         rows lie close together, takes a row a lane
-// Moves   every element read once, one result a row written
-// Limit   few rows: instructions, about two an element; many: the read limit
-// Watch   lanes of the fixed order join in steps of 4, 2, 1, and a lane that the row lacks is skipped
+//         rows lie close together, puts one row in each lane
+// Moves   every element read once, one result written for each row
+// Limit   few rows: instructions, about two for each element; many: the read limit
+// Watch   lanes of the fixed order join in steps of 4, 2, 1, and missing lanes are skipped
 // Source  lib/order.hpp
 #include "../tiny_rows.hpp"
 
@@ -68,14 +68,14 @@ inline double canonical(double x) {
 template <class K, int N>
 void sums(const packed_rows& r, int64_t count, double* out) {
   const auto* row = static_cast<const typename K::element*>(r.src);
-  if (r.stride == N)  // a stride that the compiler knows lets it take a row a lane
+  if (r.stride == N)  // with a constant stride the compiler can put one row in each lane
     for (int64_t s = 0; s < count; ++s) out[s] = canonical(joined<K, N>(row + s * N));
   else
     for (int64_t s = 0; s < count; ++s) out[s] = canonical(joined<K, N>(row + s * r.stride));
 }
 
 // ---- extremes -----------------------------------------------------------------------
-// Keys as order::key_f32 has them; a NaN's is the one that wins.
+// Keys as in order::key_f32; a NaN has the best key.
 template <class I, bool FloatBits, bool Largest>
 struct extreme_key {
   typedef I element;

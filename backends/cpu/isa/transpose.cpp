@@ -1,20 +1,19 @@
-// transpose.cpp (isa) - the register tiles of transpose and permute, once a level.
-// Idea    Sixteen bytes of a row are n = 16/E elements. A unit takes n rows a 128-bit
+// transpose.cpp (isa) - the register tiles of transpose and permute, for each level.
+// Idea    Sixteen bytes of a row are n = 16/E elements. A unit has n rows in each 128-bit
 //         lane (row k of lane l is l*n + k), so its n registers are n*lanes rows by
 //         n columns. log2(n) rounds that interleave register k with register
-//         k + n/2 transpose every lane at once, and because the lanes are stacked
-//         rows, each register ends as one unbroken piece of a dst row: 64 bytes,
-//         one line, under AVX-512. Only in-lane unpacks are needed, and one
-//         template covers every element size and vector width.
-// Moves   each byte once in, once out; 64 bytes out cost log2(n) shuffles and four
+//         k + n/2 transpose every lane at once. Because the lanes are stacked rows,
+//         each register ends as one contiguous piece of a dst row: 64 bytes, one
+//         line, with AVX-512. Only in-lane unpacks are needed, and one template
+//         covers every element size and vector width.
+// Moves   each byte once in, once out; 64 bytes out take log2(n) shuffles and four
 //         16-byte loads.
-// Limit   L1 loads: 4 a line of dst, far above what L2 and beyond deliver.
-// Watch   rows a multiple of 4 KiB apart fall into one L1 set (12 ways on Zen 5):
-//         a line would be fetched again for each of its four units. Such strips
-//         first go into a packed block (16384 squared f32: 0.34 -> 0.48 of a copy;
-//         where rows do not crowd the block costs: 10000x7001 0.82 -> 0.47), and
-//         for a dst around the cache into two by turns, so that reads and writes
-//         of memory overlap (0.51 -> 0.67). Zen 4 fetches instead of packing
+// Limit   L1 loads: 4 for each line of dst, much faster than L2 and memory.
+// Watch   rows a multiple of 4 KiB apart are crowded: they fall into one L1 set, and a
+//         line would be fetched again for each of its four units. Such strips are
+//         first packed into a block, or, for non-temporal stores, alternately into
+//         two blocks, so that reads and writes of memory overlap. Other rows are not
+//         packed, because that costs time. Zen 4 prefetches instead of packing
 //         (transpose_pipe.hpp).
 // Source  this file; the interleaving network is the perfect shuffle of Stone,
 //         "Parallel processing with the perfect shuffle", IEEE ToC 1971.
@@ -40,9 +39,9 @@ inline __attribute__((always_inline)) void unit(const char* src, int64_t src_ld,
 }
 
 #if defined(LOCKSTEP_ISA_AVX512)
-// 64 bytes of 64 / E rows at once: whole lines on both sides, a load and E = 4: 4, 8: 3, 16: 2 shuffles a line. The
-// lanes are transposed as in unit, register k of group q holding row q*n + k, then the lanes of the four groups change
-// places.
+// 64 bytes of 64 / E rows at once: whole lines on both sides; each line takes one load and 4, 3 or 2 shuffles (E = 4,
+// 8, 16). The lanes are transposed as in unit, where register k of group q holds row q*n + k; then the four groups
+// exchange lanes.
 template <int E, bool stream, class Between>
 inline __attribute__((always_inline)) void square(const char* src, int64_t src_ld, char* dst, int64_t dst_ld,
                                                   const Between& between) {
@@ -68,8 +67,8 @@ inline __attribute__((always_inline)) void square(const char* src, int64_t src_l
   }
 }
 
-// The same for elements of 1 and 2 bytes, whose 64 or 32 registers lie in L1 between the two steps. Under 64-byte units
-// each line of src would be loaded four times, and 64 rows a power of two apart have 8 or 12 ways for them.
+// The same for elements of 1 and 2 bytes, whose 64 or 32 registers are in L1 between the two steps. Units would load
+// each line of src four times, and lines of 64 crowded rows do not stay in L1 for that.
 template <int E, bool stream, class Between>
 inline __attribute__((always_inline)) void small_square(const char* src, int64_t src_ld, char* dst, int64_t dst_ld,
                                                         const Between& between) {
@@ -139,8 +138,8 @@ inline __attribute__((noinline)) void edge(const char* src, int64_t src_ld, char
 #endif
 }
 
-// rows rows by units units of n columns; whole lines of dst rows first, then ever narrower pieces. between(lines) runs
-// after every few lines of dst. squares: four units are one square where there is one.
+// `rows` rows by `units` units of n columns; first whole lines of dst rows, then narrower pieces. between(lines) is
+// called after every few lines of dst. squares: four units become one square where possible.
 template <int E, store how, bool squares, class Between>
 inline __attribute__((always_inline)) void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld,
                                                 int64_t rows, int units, const Between& between) {
@@ -153,7 +152,7 @@ inline __attribute__((always_inline)) void band(const char* src, int64_t src_ld,
     if constexpr (squares && (E >= 4 || !pipe::packs))
       if (units == 4) {
         int64_t from_ld = src_ld, to_ld = dst_ld;
-        // GCC keeps multiples of both in vector registers otherwise, a move for each line: 256 squared 5.9 -> 5.4 us.
+        // Otherwise GCC keeps multiples of both in vector registers, which costs a move for each line.
         if constexpr (how == store::cached) asm("" : "+r"(from_ld), "+r"(to_ld));
         if constexpr (E >= 4)
           square<E, lines>(src + i * src_ld, from_ld, dst + i * E, to_ld, between);
@@ -185,9 +184,8 @@ inline __attribute__((always_inline)) void band(const char* src, int64_t src_ld,
       edge<E>(src + i * src_ld + u * 16, src_ld, dst + u * n * dst_ld + i * E, dst_ld, rows - i, n);
 }
 
-// By squares in the cache on Zen 4: f32 256 squared 6.0 -> 5.4 us (with strip_rows), 2 bytes 512 squared 21 -> 18,
-// bytes 13.3 -> 10; of 8 and 16 bytes units were level or faster (16 bytes, 128 squared 5.6 and 6.2 us), and of 2 bytes
-// where most of a square's 32 loads straddle two lines (1000 squared 77 and 85 us).
+// On Zen 4 squares are faster in the cache for elements of up to 4 bytes. Units are as fast or faster for 8 and 16
+// bytes, and for 2 bytes if most loads of a square would cross lines.
 template <int E, store how>
 inline void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int units) {
   constexpr bool squares = !pipe::packs && how == store::cached && E <= 4;
@@ -198,7 +196,7 @@ inline void band(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int
     band<E, how, false>(src, src_ld, dst, dst_ld, rows, units, between);
 }
 
-// Columns [0, as many whole blocks as there are), by way of a packed block. Returns the columns done.
+// As many whole blocks of columns as there are, through a packed block. Returns the number of columns done.
 template <int E, store how>
 inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols) {
   constexpr int n = 16 / E;
@@ -210,7 +208,7 @@ inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld
   for (; j + block <= cols; j += block) {
     for (int64_t i = 0; i < rows; ++i) {
       const char* from = src + i * src_ld + j * E;
-      // Beyond the last row: the first rows of the next block. The address is only a hint and may lie outside.
+      // After the last row: the first rows of the next block. The address is only a hint and may be outside src.
       const char* ahead =
           i + pack_ahead < rows ? from + pack_ahead * src_ld : from + (pack_ahead - rows) * src_ld + pack_bytes;
       for (int64_t k = 0; k < pack_bytes; k += 64) {
@@ -224,8 +222,8 @@ inline int64_t packed(const char* src, int64_t src_ld, char* dst, int64_t dst_ld
   return j;
 }
 
-// All columns but the last ones, of less than a line, block by block (transpose_pipe.hpp). Returns the columns done.
-// run: bytes of a row of src after which dst goes on run_dst further.
+// All columns except a last part of less than a line, block by block (transpose_pipe.hpp). Returns the number of
+// columns done. run: bytes of a row of src after which dst continues run_dst further on.
 template <int E, store how>
 __attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows,
                                         int64_t cols, int64_t run, int64_t run_dst, const char* then) {
@@ -270,9 +268,8 @@ template <int E, store how>
 void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols, reading read) {
   constexpr int64_t line = 64 / E;
   int64_t j = 0;
-  // Squares read whole lines where rows begin alike: of rows that crowd, a line that two squares need comes in twice
-  // (src 16 bytes past a line, as malloc gives large arrays, f32 on one thread without and with: 4096 squared 7.2 and
-  // 3.7 ms, 16384 squared 145 and 83, 256 squared 8.5 and 6.1 us).
+  // If all rows start at the same offset in a line, squares start at a line too, so that no line is needed by two
+  // squares. For crowded rows it would be fetched twice.
   if (!pipe::packs && src_ld % 64 == 0 && cols >= 8 * line) {
     j = (-reinterpret_cast<intptr_t>(src) & 63) / E;
     if (!LOCKSTEP_MUTANT("transpose_columns_before_a_line_left_out"))

@@ -1,5 +1,5 @@
-// transpose_pipe.hpp - how strips of src come in, block by block, while the block before is
-// transposed: copied into a packed block, or on Zen 4 fetched into L2 and read in place.
+// transpose_pipe.hpp - loads strips of src block by block while the block before is transposed:
+// copied into a packed block, or on Zen 4 prefetched into L2 and read from src.
 #pragma once
 
 #include "../transpose_kernels.hpp"
@@ -10,9 +10,8 @@ namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
 // The walk: strips of `height` rows within `chunk` bytes of the columns, cut into blocks. While one block is transposed
-// the next comes in, four lines for four that go out, through all strips: reads of memory overlap the writes. Evenly:
-// with 16 lines at once, or one, 4096 squared f32 took 1.2 and 1.7 times as long (of a burst of prefetches some are
-// dropped).
+// the next is loaded, four lines for every four that are written, so that reads and writes of memory overlap. More
+// lines at once are slower, because the hardware drops prefetches that come in bursts; fewer are slower too.
 struct pipe {
   static constexpr bool packs = !tuned.halves;
   static constexpr int64_t bytes = tuned.pipe_bytes, ld = bytes + 64;  // of a block's row; of its copy
@@ -21,7 +20,7 @@ struct pipe {
   };
   const char* src;
   int64_t src_ld, rows, row_bytes, height, chunk;
-  const char* then;  // where the next matrix of this shape begins: a hint, or null
+  const char* then;  // the address of the next matrix of this shape, only a hint, or null
 
   int64_t start_of_chunk(block b) const { return b.at - b.at % chunk; }
   int64_t end_of_chunk(block b) const {
@@ -40,20 +39,20 @@ struct pipe {
 };
 
 #if !defined(LOCKSTEP_ISA_AVX512_HALVES)
-// All of a strip, then the next: 4096 squared took the same in chunks of 256 to 2,048 columns.
+// One strip after the other; chunks of columns gain nothing here.
 template <int E, store how>
 constexpr int64_t pipe_rows(int64_t, int64_t, bool) {
   return piped_rows(E);
 }
 constexpr int64_t pipe_cols(int64_t, bool) { return int64_t{1} << 40; }
 
-// A block on its way in: it is copied, for the sake of rows that crowd into few sets of L1 and L2.
+// A block being loaded. It is copied, because crowded rows share few sets of L1 and L2.
 struct incoming {
   static constexpr int64_t rows_ahead = tuned.pipe_ahead;
-  const char *from, *ahead, *after;  // ahead and after, the block after this one, are hints and may lie outside src
+  const char *from, *ahead, *after;  // ahead and after (the next block) are hints and may be outside src
   int64_t src_ld;
   char* to;
-  int64_t rows, width, at = 0;  // rows to come; none: the matrix is done
+  int64_t rows, width, at = 0;  // rows: still to load; 0 when the matrix is done
 
   incoming(const pipe& p, pipe::block b, char* packed)
       : from(p.start(b)),
@@ -79,19 +78,15 @@ struct incoming {
   }
 };
 #else
-// Rows of dst 16, 32 or 64 KiB apart, of whose pages the sets of the L2 TLB hold 768, 384 and 192; closer ones fit.
+// Whether rows of dst are so far apart that their pages fall into few sets of the L2 TLB.
 constexpr int64_t apart(int64_t ld) { return ld & -ld; }
 constexpr bool few_sets(int64_t dst_ld) {
   return apart(dst_ld) >= tuned.few_sets_from && apart(dst_ld) <= tuned.few_sets_to;
 }
-// Rows of a strip on Zen 4, one thread: a visit of a dst row in DRAM wants 128 bytes (mixed with reads of memory 64,
-// 128 and 256 bytes gave 18, 26 and 30 GB/s, a copy 38), through the cache 256 (7000x10001 f32 53 ms by 32 rows, 41 by
-// 64). Rows a multiple of 512 KiB apart have one set of the L2 TLB, of 24 ways: 3210 of (64,96,128,160) f32 took 117,
-// 69 and 58 ms by 64, 32 and 16 rows. Where few sets are left a visit costs more and 64 rows are better, but for bytes,
-// as long as rows of src leave room for their own pages (32 and 64 rows: 4096 squared f32 4.3 and 3.9 ms, f64 8.3 and
-// 7.2, 16-byte 17.2 and 15.6, 8192 squared of 2 bytes 13.0 and 11.3; f32 4096x32768 37 and 51; 16384 squared of bytes
-// by 64 and 128 28.9 and 30.0). lines: squares read whole lines; where they do not, rows are read twice as often and
-// only 2 bytes gain (f64 4096x3001 6.3 and 7.2, f32 8192x3001 8.0 and 8.7).
+// Rows of a strip on Zen 4. Each visit of a dst row should write 128 bytes, or 256 through the cache. Rows a multiple
+// of 512 KiB apart share one set of the L2 TLB, so strips are low. If dst has few sets, visits cost more and strips are
+// high, except for bytes, and only if the pages of src's rows have room too. lines: squares read whole lines; otherwise
+// rows are read twice as often, and high strips gain only for 2 bytes. Figures: tests/results/tries.md.
 template <int E, store how>
 constexpr int64_t pipe_rows(int64_t src_ld, int64_t dst_ld, bool lines) {
   const bool few = E > 1 && few_sets(dst_ld) && apart(src_ld) <= tuned.few_sets_to;
@@ -101,19 +96,16 @@ constexpr int64_t pipe_rows(int64_t src_ld, int64_t dst_ld, bool lines) {
                                                              : tuned.usual_strip;
   return rows < 64 / E ? 64 / E : rows;
 }
-// Columns that are walked down before those beside them, each of them a page of dst, of the 3,072 that the L2 TLB
-// knows: 10000x7001 f32 31 ms without, 20 by 2,048, 22 by 1,024 (two threads 37, 31, 18); 2048 squared 1.13, 1.14,
-// 0.92. Where few sets are left two thirds of what they hold, with 64 rows: 8192 squared f32 19.5 ms by 512 and 17.1
-// by 256, 16384 squared 106, 89 and 87 by 512, 256 and 128 (102 by 32 rows of 1,024; two threads 55, now 47). Rows that
-// are no whole lines want wider ones (16384x3001 16.3 ms by 1,024, 18.2 by 512, 20.6 by 128 and 64 rows).
+// Columns of a chunk, which is walked through all strips before the next chunk. Each column is a page of dst, so the
+// chunk's pages should fit the L2 TLB; if dst has few sets, two thirds of them. Rows that are not whole lines need
+// wider chunks.
 constexpr int64_t pipe_cols(int64_t dst_ld, bool lines) {
   if (!few_sets(dst_ld) || (!lines && apart(dst_ld) == tuned.few_sets_to)) return tuned.chunk_cols;
   return lines ? tuned.chunk_bytes / apart(dst_ld) : tuned.short_chunk_cols;
 }
 
-// A block on its way into L2, where it is read in place. A line of each of 16 rows by turns: the hardware follows so
-// many streams (8192 squared read in strips of 16 rows 9.6 ms, of 20 14.1, of 32 16.1), and prefetches into L2 do not
-// wait for the 24 misses of an L1 (16 rows by turns, a block ahead, 10 to 12 ms; into L1, row by row, 20).
+// A block being prefetched into L2. It takes a line of each of 16 rows in alternation, because the hardware follows
+// that many streams. L2 and not L1, because an L1 can wait for only 24 misses at a time.
 struct incoming {
   static constexpr int64_t group = tuned.pipe_group;
   const char* from;

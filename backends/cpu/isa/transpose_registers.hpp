@@ -1,6 +1,5 @@
-// transpose_registers.hpp - registers of 16, 32 and 64 bytes for the tiles of transpose.cpp:
-// gathered from rows, written to a row of dst, and the interleaving rounds that transpose
-// their lanes.
+// transpose_registers.hpp - registers of 16, 32 and 64 bytes for the tiles of transpose.cpp: loads
+// from rows, stores to a row of dst, and the interleaving rounds that transpose their lanes.
 #pragma once
 
 #include <stdint.h>

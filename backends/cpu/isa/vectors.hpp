@@ -1,5 +1,5 @@
-// vectors.hpp - one level's vectors of doubles, as GCC vector extensions: W of
-// them to a register. Everything here has internal linkage (see isa.hpp).
+// vectors.hpp - one level's vectors of doubles, as GCC vector extensions: W of them in
+// a register. Everything here has internal linkage (see isa.hpp).
 #pragma once
 
 #include <stdint.h>
@@ -28,9 +28,9 @@ typedef double vd __attribute__((vector_size(W * 8)));
 typedef float vf __attribute__((vector_size(W * 4)));
 typedef uint64_t vu __attribute__((vector_size(W * 8)));
 
-// GCC 12 makes two conversions and an insert of the AVX-512 one (44 % of L2's speed
-// instead of 69 %), and warns about the plain intrinsic; maskz with all lanes is it. Of
-// AVX2's it makes the same (squares of 1 MiB of f32 on Zen 4 31.8 us, 14.9 by one).
+// GCC 12 compiles a vector conversion to two conversions and an insert, which halves the
+// speed, so use intrinsics: for AVX-512 the maskz form with all lanes, because GCC 12 warns
+// about the plain one.
 inline vd to_double(vf x) {
 #if defined(LOCKSTEP_ISA_AVX512)
   return _mm512_maskz_cvtps_pd(0xFF, x);
@@ -81,7 +81,7 @@ inline V exact_square(V x, V acc) {
 #endif
 }
 
-// x - 0 keeps the sign of a -0.0, which 0 + x would lose.
+// x - 0 keeps the sign of -0.0, which 0 + x would lose.
 template <class V>
 inline V all_lanes(double x) {
   return x - V{};
@@ -119,13 +119,13 @@ inline vd join_lanes(const vd* v) {
 
 }  // namespace
 
-// Reads ahead of the arithmetic, but where the hardware's prefetchers do better alone.
+// Prefetches, except on chips whose hardware prefetchers do better alone.
 inline void fetch(const void* p) {
   if (!tuned.halves) __builtin_prefetch(p);
 }
 
-// A vector that was read once, where it stands: GCC reads a line anew for each of its comparisons, and in an order of
-// its own (of eight lines the eighth before the third), which the hardware's prefetcher does not follow.
+// Optimisation barrier: stops GCC from repeating or reordering this load, which would confuse the hardware's
+// prefetcher.
 template <class V>
 inline V held(V x) {
 #if defined(LOCKSTEP_ISA_AVX512)
@@ -136,10 +136,8 @@ inline V held(V x) {
   return x;
 }
 
-// A line of a stream by two loads: one core of Zen 4 reads 64 MiB at 31 GB/s so, by turns of 2 KiB from two places, and
-// at 29 by one load a line; 1 GiB at 30 and 27, from one place 26 and 23. held keeps the compiler from joining them.
-// The second comes with its insert: two moves more a line cost 0.5 to 4 %, as fewer lines are in reach of the 320
-// instructions in flight.
+// Loads a line by two loads, which is about a tenth faster from memory on Zen 4. held() stops the compiler from joining
+// them. The insert has a memory operand, because every further instruction leaves fewer lines in flight.
 template <class V>
 inline V load_of_stream(const void* p) {
 #if defined(LOCKSTEP_ISA_AVX512)
@@ -152,7 +150,7 @@ inline V load_of_stream(const void* p) {
   return x;
 #endif
 }
-// A line as this level reads it.
+// Loads a line in the way that is best for this level.
 template <class V>
 inline V load_line(const void* p) {
   if constexpr (tuned.halves) return load_of_stream<V>(p);

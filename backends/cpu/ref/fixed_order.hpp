@@ -1,5 +1,5 @@
-// fixed_order.hpp - rules 3 and 6 of order id 1 written out for the references:
-// lanes, leaves and tree as the definition words them, one element at a time.
+// fixed_order.hpp - order id 1 written out for the references: lanes, leaves and tree as
+// in the definition, one element at a time.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace lockstep::cpu::ref {
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-// Where element i of sequence s lies, in elements from src.
+// The offset of element i of sequence s, in elements from src.
 inline int64_t position(const lockstep_reduce_desc& d, int64_t s, int64_t i) {
   return d.offsets != nullptr ? (d.offsets[s] + i) * d.element_stride : s * d.sequence_stride + i * d.element_stride;
 }
@@ -23,7 +23,7 @@ inline int64_t length_of(const lockstep_reduce_desc& d, int64_t s) {
 }
 
 // A leaf: elements [first, last) of a sequence, at most 2,048 of them.
-// add(acc, i) is acc with element i entered.
+// add(acc, i) returns acc with element i added.
 template <class Add>
 double leaf_sum(int64_t first, int64_t last, const Add& add) {
   double lane[128];
@@ -67,7 +67,7 @@ inline double widened(const void* src, lockstep_dtype dtype, int64_t i) {
   }
 }
 
-// The 16 bits of the float with so many bits of fraction that is nearest, ties to even: in units of its last bit.
+// The 16 bits of the nearest float with that many bits of fraction, ties to even; computed in units of its last bit.
 inline uint16_t nearest_16(double x, int fraction) {
   const int bias = (1 << (14 - fraction)) - 1;
   const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
@@ -97,7 +97,7 @@ inline void store_float(const lockstep_reduce_desc& d, void* dst, int64_t s, dou
 }
 
 // ---- integers ----------------------------------------------------------------
-// Element i of src, an integer or a truth.
+// Element i of src, an integer or a boolean.
 inline int128 integer(const void* src, lockstep_dtype dtype, int64_t i) {
   switch (dtype) {
     case LOCKSTEP_I8: return static_cast<const int8_t*>(src)[i];
@@ -119,7 +119,7 @@ inline void store_integer(lockstep_dtype dtype, void* dst, int64_t s, int128 val
     default: static_cast<uint64_t*>(dst)[s] = static_cast<uint64_t>(value);
   }
 }
-// An exact result: what fits, or the nearest end of the result's type and false.
+// Stores an exact result; if it does not fit, stores the nearest value of the result's type and returns false.
 inline bool store_exact(lockstep_dtype result, void* dst, int64_t s, int128 value, bool beyond = false) {
   const int128 most = result == LOCKSTEP_U64 ? static_cast<int128>(UINT64_MAX) : INT64_MAX;
   const int128 least = result == LOCKSTEP_U64 ? 0 : INT64_MIN;

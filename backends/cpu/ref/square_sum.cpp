@@ -12,8 +12,8 @@ double float_result(const lockstep_reduce_desc& d, const void* src, int64_t s) {
   const auto at = [&](int64_t i) { return ref::widened(src, d.dtype, ref::position(d, s, i)); };
   const double plain = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(at(i), at(i), acc); });
   if (d.reduction == LOCKSTEP_SUM_OF_SQUARES) return plain;
-  // The second pass, for data whose squares leave the range where double keeps
-  // all their bits: by the power of two of the largest magnitude.
+  // The second pass, for data whose squares overflow or lose bits in double: scaled by the
+  // power of two of the largest magnitude.
   bool finite = true;
   double largest = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -47,9 +47,8 @@ struct sum192 {
   bool bit(int k) const { return k >= 0 && k < 192 && ((limb[k / 64] >> (k % 64)) & 1) != 0; }
 };
 
-// The root, correctly rounded: schoolbook square root two bits at a time until 55
-// bits of it stand, the rest of the number folded into one sticky bit; 56 bits
-// with a sticky one at the end round to 53 as the infinite root does.
+// The correctly rounded root: schoolbook square root, two bits at a time, up to 55 bits. The
+// rest of the number becomes one sticky bit. These 56 bits round to 53 as the exact root does.
 double rounded_root(const sum192& sum) {
   int top = 191;
   while (top >= 0 && !sum.bit(top)) --top;

@@ -10,7 +10,7 @@
 namespace lockstep::cpu {
 namespace {
 
-// The element that index i means on an axis of n, one fold at a time.
+// The element that index i stands for on an axis of n, one fold at a time.
 int64_t fold_naively(int64_t i, int64_t n, lockstep_boundary boundary) {
   while (i < 0 || i >= n) {
     if (n == 1) return 0;
@@ -20,7 +20,7 @@ int64_t fold_naively(int64_t i, int64_t n, lockstep_boundary boundary) {
       case LOCKSTEP_BOUNDARY_REFLECT: i = i < 0 ? -1 - i : 2 * n - 1 - i; break;
       case LOCKSTEP_BOUNDARY_WRAP: i = i < 0 ? i + n : i - n; break;
       case LOCKSTEP_BOUNDARY_CONSTANT:
-      case LOCKSTEP_BOUNDARY_VALID: return -1;  // never asked
+      case LOCKSTEP_BOUNDARY_VALID: return -1;  // does not happen
     }
   }
   return i;
@@ -70,7 +70,7 @@ void sweep_once(const lockstep_stencil_desc& d, const array<const T>& src, const
         for (int axis = 2; axis >= first_axis; --axis)
           for (int offset = 1; offset <= r; ++offset) tap(axis, offset);
         T& out = dst.data[i * dst.strides[0] + j * dst.strides[1] + k * dst.strides[2]];
-        out = std::isnan(sum) ? quiet_nan<T>() : sum;  // whatever NaN came in or arose
+        out = std::isnan(sum) ? quiet_nan<T>() : sum;  // any NaN, from the input or from the arithmetic
       }
 }
 
@@ -90,7 +90,7 @@ void run_all(const lockstep_call* call) {
                         {shape[0], shape[1], shape[2]},
                         {src_strides[0], src_strides[1], src_strides[2]}};
     for (int sweep = 0; sweep < d.sweeps; ++sweep) {
-      // Results between sweeps are packed and lie in one of two buffers in turn.
+      // Results between sweeps are packed, in two alternating buffers.
       array<T> to{static_cast<T*>(call->workspace) + sweep % 2 * elements, {}, {}};
       for (int k = 0; k < 3; ++k) to.shape[k] = from.shape[k] - (k >= 3 - d.rank ? shrink : 0);
       to.strides[0] = to.shape[1] * to.shape[2];

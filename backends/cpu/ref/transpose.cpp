@@ -32,8 +32,8 @@ lockstep_status ref_transpose(lockstep_queue*, const lockstep_call* call) {
         for (int64_t j = 0; j < i; ++j) swap_elements(i * d.src_ld + j, j * d.src_ld + i);
       continue;
     }
-    // Packed: element k = i * cols + j goes to j * rows + i. A cycle is moved
-    // when its smallest index comes up.
+    // Packed: element k = i * cols + j goes to j * rows + i. A cycle is moved when the loop
+    // reaches its smallest index.
     const int64_t total = d.rows * d.cols;
     const auto target = [&](int64_t k) { return k % d.cols * d.rows + k / d.cols; };
     for (int64_t start = 0; start < total; ++start) {

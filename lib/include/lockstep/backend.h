@@ -1,14 +1,13 @@
-/* backend.h - all that lies between the library and a backend: one struct of
+/* backend.h - the interface between the library and a backend: one struct of
  * functions and one table of variants per op. The CPU backend is built in; any
  * other is a module lockstep-<name>.so that exports lockstep_backend_entry.
  *
- * The library validates and completes every call before a backend sees it: the
- * descriptions are those of lockstep.h with nothing left to default, products
- * of sizes fit int64_t, nothing is empty (count, batch and every axis >= 1;
- * only sequences of a reduction may have length 0), src, dst and
- * reduce.offsets are reachable for the queue's device. It calls a backend under
- * the default floating-point environment (to nearest, denormals kept); threads
- * that a backend starts set their own. */
+ * The library validates and completes every call before a backend sees it: all
+ * defaults of a description are filled in, products of sizes fit int64_t, nothing
+ * is empty (count, batch and every axis >= 1; only sequences of a reduction may have
+ * length 0), and the queue's device can reach src, dst and reduce.offsets. A backend
+ * is called under the default floating-point environment (round to nearest, denormals
+ * kept); threads that it starts must set their own. */
 #ifndef LOCKSTEP_BACKEND_H
 #define LOCKSTEP_BACKEND_H
 
@@ -19,13 +18,13 @@ extern "C" {
 #endif
 
 #define LOCKSTEP_BACKEND_ABI 2u
-/* What a backend can read in a call; see lockstep_backend.reads.
+/* Which dtypes a backend knows; see lockstep_backend.reads.
  *   1  the dtypes up to I64; F32, F64, I32 and I64 for lockstep_reduce; results of
  *      F32, F64, I32 and I64
- *   2  every dtype of lockstep.h's table, for each reduction and result */
+ *   2  every dtype of LOCKSTEP_DTYPES, for each reduction and result */
 #define LOCKSTEP_BACKEND_READS 2u
 
-/* What the library offers a backend. Outlives it. */
+/* Functions of the library for a backend. Outlives the backend. */
 typedef struct lockstep_host {
   uint32_t abi; /* LOCKSTEP_BACKEND_ABI of the library */
   uint32_t size;
@@ -62,22 +61,22 @@ typedef struct lockstep_call {
   };
 } lockstep_call;
 
-/* One row of a table: the only registry of variants. Rows are ordered best
- * first; auto takes the first row without a LOCKSTEP_* flag that does not
- * refuse. */
+/* One row of a table: one variant. The tables are the only list of variants. Rows
+ * are ordered best first; auto takes the first row without a LOCKSTEP_* flag that
+ * neither refuses nor yields. */
 typedef struct lockstep_variant {
   const char* name;
   const char* idea;
   uint32_t flags; /* LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY | LOCKSTEP_LESSON | LOCKSTEP_REFERENCE */
-  /* Why this row cannot take the call ("needs rows * cols < 2^31"); NULL: it
-   * can. A NULL member takes every call. A row that is merely slow for a call
-   * must not refuse it: add LOCKSTEP_LESSON or order the table. */
+  /* Why this row cannot run the call ("needs rows * cols < 2^31"); NULL: it can. A
+   * NULL member means that it can run every call. A row that is merely slow for a
+   * call must not refuse it: use yields, the order of the table or LOCKSTEP_LESSON. */
   const char* (*refuses)(const lockstep_queue* queue, const lockstep_call* call);
-  /* Not for this call: another row is faster. Asked only by auto. NULL: never. */
+  /* Not 0: another row is faster for this call. Only auto asks. NULL: never yields. */
   int (*yields)(const lockstep_queue* queue, const lockstep_call* call);
   size_t (*workspace)(const lockstep_queue* queue, const lockstep_call* call); /* NULL: none */
-  /* Runs or enqueues the call. Failures found at once are returned with
-   * set_error's text; later ones come from finish. */
+  /* Runs or enqueues the call. Returns failures found at once, with set_error's
+   * text; later ones come from finish. */
   lockstep_status (*launch)(lockstep_queue* queue, const lockstep_call* call);
 } lockstep_variant;
 
@@ -98,9 +97,9 @@ typedef struct lockstep_table {
   size_t count;
 } lockstep_table;
 
-/* Members are added at the end, so size says which there are. measure, limit,
- * run_slabs and remark may be NULL, the other functions may not. A lockstep_call
- * never grows, for slabs hold it. */
+/* Members are only added at the end, so size says which exist. measure, limit,
+ * run_slabs and remark may be NULL, the other functions may not. lockstep_call never
+ * grows, because lockstep_slab contains it. */
 typedef struct lockstep_backend {
   uint32_t abi; /* LOCKSTEP_BACKEND_ABI that it was built with */
   uint32_t size;
@@ -122,37 +121,36 @@ typedef struct lockstep_backend {
 
   lockstep_status (*allocate)(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer);
   void (*release)(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* pointer);
-  /* In queue order; has taken effect for the host after finish. */
+  /* In queue order; the host sees the result after finish. */
   lockstep_status (*copy)(lockstep_queue* queue, const void* src, void* dst, size_t bytes);
-  /* What kind of memory an address is, and whether the queue's kernels can use
-   * it as it is at full speed (reachable = 0: the library stages it). device is
-   * the owner, -1 for host memory. */
+  /* locate: the kind of memory at an address and the device that owns it, -1 for host
+   * memory. reachable: whether the queue's kernels can use the address directly at
+   * full speed; if not, the library copies the data. */
   void (*locate)(const void* pointer, lockstep_memory* kind, int32_t* device);
   int (*reachable)(const lockstep_queue* queue, const void* pointer);
 
-  /* By lockstep_op. An op at or beyond the count is not supported, so that a module
-   * goes on working with a library that knows more ops. */
+  /* Indexed by lockstep_op. An op at or beyond the count is not supported, so a module
+   * still works with a later library that has more ops. */
   const lockstep_table* tables;
   size_t table_count;
 
-  /* Times launches of a row, samples of them, in milliseconds, as
-   * lockstep_plan_measure says; pointers are reachable. */
+  /* Times a row samples times, in milliseconds, as lockstep_plan_measure says; the
+   * queue can reach all pointers. */
   lockstep_status (*measure)(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_call* call,
                              uint32_t flags, int32_t samples, double* ms);
   /* Times the fastest way to move bytes, as lockstep_measure_limit says. */
   lockstep_status (*limit)(lockstep_queue* queue, lockstep_limit limit, size_t bytes, uint32_t flags, int32_t samples,
                            double* ms);
   /* Runs a call on host memory slab by slab and waits for it. NULL: the library
-   * stages calls whole. */
+   * copies whole arrays. */
   lockstep_status (*run_slabs)(lockstep_queue* queue, const lockstep_variant* variant, const lockstep_slab* slabs,
                                size_t count, const void* src, void* dst);
-  /* What the caller should know of the call that the queue has just run ("3 threads
-   * could not be made"), for lockstep_last_run; NULL when there is nothing. Valid
-   * until this thread's next call. */
+  /* A note about the queue's last call for lockstep_last_run ("3 threads could not be
+   * made"); NULL when there is none. Valid until this thread's next call. */
   const char* (*remark)(const lockstep_queue* queue);
-  /* LOCKSTEP_BACKEND_READS that its rows were written for; 0, or a backend that ends
-   * before: 1. The library keeps from a backend every call that needs more, so that
-   * none can take a dtype or a member that it does not know for another. */
+  /* The LOCKSTEP_BACKEND_READS that its rows were written for; 0, or a shorter struct:
+   * 1. The library passes a backend no call that needs more, so that a backend never
+   * sees a dtype or a member that it does not know. */
   uint32_t reads;
 } lockstep_backend;
 

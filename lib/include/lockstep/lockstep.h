@@ -8,26 +8,29 @@
  *   Arguments come in the order (src, dst). A pointer needs the alignment of
  *   one element, no more, and may point to host, pinned, managed or device
  *   memory in any mix.
- *   Every function that can fail returns a lockstep_status. On anything but
- *   LOCKSTEP_OK lockstep_last_error() holds, for this thread, the argument, its
- *   value and the fix. (What destroys, names or counts something returns none: a
- *   count that fails is 0, a text "".) Any of them may be OUT_OF_MEMORY, or
- *   INTERNAL, a defect.
+ *   Every function that can fail returns a lockstep_status. After a failure
+ *   lockstep_last_error() gives, for this thread, the argument, its value and how
+ *   to fix it. Functions that destroy, name or count something return no status: a
+ *   count that fails is 0, a text is "". Every function may also return
+ *   OUT_OF_MEMORY, or INTERNAL for a defect in lockstep.
  *   The library never prints, aborts, throws through C, or changes the
  *   caller's current CUDA device, floating-point state or locale.
  *   Calls block until dst is complete, unless LOCKSTEP_ASYNC is set.
- *   src is only read, and may be read more than once; dst's elements lie apart.
- *   src and dst overlap where the bytes from the first to the last element of one
- *   meet those of the other: dst in the gaps between src's rows does too.
- *   An empty call (a size of 0 that leaves nothing to write) touches nothing: its
- *   types, sizes and flags are judged, its pointers and strides are not. Nor is the
- *   stride of an axis that has one element.
- *   Every function may be called from any thread; contexts are safe to share,
- *   a plan is executed by one thread at a time.
- *   All that is needed is an exported symbol, for bindings that read no headers.
- *   A struct with a size grows at its end only; a function that returns one by value
- *   returns what it did for ever: the longer one comes from a new symbol, to which
- *   this header then points the old name.
+ *   src is only read, and may be read more than once. No two elements of dst may
+ *   share memory.
+ *   src and dst overlap when their byte ranges, each from its first to its last
+ *   element, have a byte in common. So dst placed in the gaps between src's rows
+ *   overlaps src.
+ *   An empty call (a size of 0, so that nothing is written) touches no memory. Its
+ *   types, sizes and flags are checked; its pointers and strides are not. The stride
+ *   of an axis with one element is never checked.
+ *   Every function may be called from any thread. Contexts may be shared between
+ *   threads; a plan may be executed by only one thread at a time.
+ *   Everything is available as an exported symbol, so bindings need not parse this
+ *   header.
+ *   A struct with a size member only ever grows at its end. A function that returns a
+ *   struct by value never changes what it returns: a longer struct gets a new symbol,
+ *   and this header maps the old name to it.
  * Source: this repository; the order of every sum is in lib/order.hpp. */
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
@@ -50,7 +53,7 @@
 #define LOCKSTEP_API
 #endif
 
-/* LOCKSTEP_INT: any int may stand in an enum's place, and be refused, in C++ as in C. */
+/* LOCKSTEP_INT makes every enum an int in C++ too, so that a wrong value can be passed and refused. */
 #ifdef __cplusplus
 #define LOCKSTEP_NODISCARD [[nodiscard]]
 #define LOCKSTEP_INT : int
@@ -72,12 +75,12 @@ typedef enum lockstep_status LOCKSTEP_INT {
   LOCKSTEP_OVERFLOW = 6,         /* an exact integer does not fit the result; dst holds the saturated value */
   LOCKSTEP_EMPTY = 7,            /* min, max, argmin, argmax of an empty sequence */
   LOCKSTEP_BACKEND_FAILED = 8,   /* the backend reported a failure; see lockstep_last_error */
-  LOCKSTEP_BACKEND_LOST = 9,     /* the backend failed for good (a sticky device error), and its device memory
-                                  * with it, which must not be passed again; others still work */
+  LOCKSTEP_BACKEND_LOST = 9,     /* the backend failed for the rest of the process (a sticky device error); do not
+                                  * pass its device memory again. Other backends still work */
   LOCKSTEP_INTERNAL = 10,        /* a defect in lockstep; please report it */
-  /* Of calls over many ranks (ranks.h) only. */
+  /* Only from calls over many ranks (ranks.h). */
   LOCKSTEP_RANK_FAILED = 11, /* another rank's part of the call failed; the text names that rank and its reason */
-  LOCKSTEP_RANK_LOST = 12,   /* a rank gave no sign in time, or its transport failed: the communicator is closed */
+  LOCKSTEP_RANK_LOST = 12,   /* a rank did not answer in time, or its transport failed: the communicator is closed */
   LOCKSTEP_MISMATCH = 13     /* ranks described different things, or made different calls */
 } lockstep_status;
 
@@ -87,11 +90,11 @@ LOCKSTEP_API const char* lockstep_status_name(lockstep_status status);
 /* The text of this thread's last failed call, "" if there was none. Valid
  * until this thread's next lockstep call. */
 LOCKSTEP_API const char* lockstep_last_error(void);
-/* Sets that text: for libraries above this one, whose calls fail in the same way.
- * It is cut at 1,023 bytes; NULL stands for "". */
+/* Sets that text, for libraries built on this one that report errors the same way.
+ * It is cut at 1,023 bytes; NULL means "". */
 LOCKSTEP_API void lockstep_set_error(const char* text);
 
-/* "0.1.0": the version of the library that is loaded. */
+/* The version of the loaded library, "0.1.0" for example. */
 LOCKSTEP_API const char* lockstep_version(void);
 
 /* ---- types ------------------------------------------------------------- */
@@ -112,9 +115,9 @@ typedef enum lockstep_dtype LOCKSTEP_INT {
   LOCKSTEP_BOOL = 13 /* a byte: 0 is false, any other true; results are 0 and 1 */
 } lockstep_dtype;
 
-/* What there is to know of each of them, one row a type, in the order of their
- * numbers: ROW(name, bytes, kind, dtype of a sum, NumPy's type, C++ type). kind is
- * 'f' for floats, 'i' and 'u' for signed and unsigned integers, 'b' for truths. */
+/* The properties of every dtype, one row each, in the order of their numbers:
+ * ROW(name, bytes, kind, dtype of a sum, NumPy's type, C++ type). kind is 'f' for
+ * floats, 'i' and 'u' for signed and unsigned integers, 'b' for booleans. */
 #define LOCKSTEP_DTYPES(ROW)                  \
   ROW(F16, 2, 'f', F64, "<f2", f16)           \
   ROW(BF16, 2, 'f', F64, "|V2", bf16)         \
@@ -133,7 +136,7 @@ typedef enum lockstep_dtype LOCKSTEP_INT {
 /* Bytes of one element, 0 for a value that is no dtype. */
 LOCKSTEP_API size_t lockstep_dtype_bytes(lockstep_dtype dtype);
 
-/* The kind of that table, 0 for a value that is no dtype. */
+/* The kind as in LOCKSTEP_DTYPES, 0 for a value that is no dtype. */
 LOCKSTEP_API char lockstep_dtype_kind(lockstep_dtype dtype);
 
 typedef enum lockstep_op LOCKSTEP_INT {
@@ -156,11 +159,11 @@ LOCKSTEP_API const char* lockstep_op_name(lockstep_op op);
 typedef struct lockstep_context lockstep_context;
 typedef struct lockstep_plan lockstep_plan;
 
-/* Where lockstep takes the host memory from that goes with the data: workspaces,
- * copies of what the CPU cannot reach, LOCKSTEP_HOST of lockstep_alloc, and the
- * queues that calls run on. Small objects (contexts, plans, texts) are operator
- * new's, page-locked and device memory the driver's. allocate returns NULL when
- * there is none; alignment is a power of two. */
+/* Allocates the host memory whose size depends on the data: workspaces, host copies
+ * of device data, LOCKSTEP_HOST of lockstep_alloc, and the queues that calls run on.
+ * Small objects (contexts, plans, texts) come from operator new, page-locked and
+ * device memory from the driver. allocate returns NULL when there is no memory;
+ * alignment is a power of two. */
 typedef struct lockstep_allocator {
   void* user;
   void* (*allocate)(void* user, size_t bytes, size_t alignment);
@@ -169,22 +172,22 @@ typedef struct lockstep_allocator {
 
 enum {
   LOCKSTEP_ASYNC = 1u,       /* return once the work is queued; see lockstep_synchronize */
-  LOCKSTEP_NO_FALLBACK = 2u, /* auto must not move a call to another backend after a failure (it never does
-                              * where that failure has spoilt src: in place, once begun) */
+  LOCKSTEP_NO_FALLBACK = 2u, /* auto must not move a call to another backend after a failure (it never does when
+                              * the failed call was in place and may have overwritten src) */
   LOCKSTEP_DEVICE_DATA = 4u, /* plans: src and dst will be device memory (guides auto) */
-  /* Plans, when they are made (see there): */
-  LOCKSTEP_TUNE = 16u,  /* take the row that was measured to be the fastest: measured now where none is known */
-  LOCKSTEP_RETUNE = 32u /* measure now, whatever is known */
+  /* Only when a plan is made; see "plans" below. */
+  LOCKSTEP_TUNE = 16u,  /* take the variant measured to be fastest; measure now if none is remembered */
+  LOCKSTEP_RETUNE = 32u /* measure now, even if a result is remembered */
 };
 
 typedef struct lockstep_context_options {
   size_t size;                         /* sizeof(lockstep_context_options) */
   const char* backend;                 /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
-  const char* variants;                /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref": read from the
-                                        * left, the last entry of an op holds, "auto" lifts one, an empty
-                                        * entry means nothing; "": none */
+  const char* variants;                /* NULL: LOCKSTEP_VARIANT; "transpose=tiled,reduce=ref" forces variants:
+                                        * the last entry for an op counts, "auto" forces none, empty entries
+                                        * are ignored; "": none */
   const char* cpu_isa;                 /* NULL: LOCKSTEP_CPU_ISA, else the best, as for ""; "baseline", "avx2" or
-                                        * "avx512", tuned for the chip at hand; all give the same bits */
+                                        * "avx512", each tuned for the chip it runs on; all give the same bits */
   int32_t threads;                     /* 0: LOCKSTEP_NUM_THREADS, else what the affinity mask,
                                         * the cgroup quota and OMP_NUM_THREADS allow */
   uint32_t flags;                      /* LOCKSTEP_NO_FALLBACK */
@@ -196,70 +199,71 @@ LOCKSTEP_API lockstep_context_options lockstep_context_defaults(void);
 /* Creates a context. options may be NULL. Cheap: no thread is started and no
  * device touched before the first call that needs one.
  * Errors: INVALID_ARGUMENT (context is NULL, a malformed option, an unknown flag
- * or ISA, more threads than 4096), NO_BACKEND / NO_VARIANT (a name that is
+ * or ISA, more than 4096 threads), NO_BACKEND / NO_VARIANT (a name that is
  * unknown or cannot run here), OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_create(const lockstep_context_options* options,
                                                                         lockstep_context** context);
 
-/* Destroys a context; NULL is allowed. Waits for its queued work, but for that on
- * callers' streams, which may be gone: wait for those, or give them back
- * (lockstep_release_stream), before. Memory from lockstep_alloc must be released
- * before. */
+/* Destroys a context; NULL is allowed. Waits for its queued work, except work on
+ * the caller's own streams, because those may no longer exist: wait for them first,
+ * or release them with lockstep_release_stream. Free memory from lockstep_alloc
+ * first. */
 LOCKSTEP_API void lockstep_context_destroy(lockstep_context* context);
 
 /* Binds a live context to another backend ("auto", "cpu", "cuda", "cuda:1").
- * Calls that already run finish on the old one; asynchronous ones are not waited
- * for: lockstep_synchronize before the new one uses their results. Errors:
+ * Calls that already run finish on the old one. Asynchronous calls are not waited
+ * for: call lockstep_synchronize before the new backend uses their results. Errors:
  * INVALID_ARGUMENT (NULL, a malformed name), NO_BACKEND (unknown, or cannot run
  * here), OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_set_backend(lockstep_context* context,
                                                                              const char* backend);
 
-/* Forces a variant for an op on this context; NULL or "auto" lifts it.
- * A call whose backend lacks it is UNSUPPORTED. Errors: INVALID_ARGUMENT (context
+/* Forces a variant for an op on this context; NULL or "auto" removes that. A call on
+ * a backend that lacks the variant is UNSUPPORTED. Errors: INVALID_ARGUMENT (context
  * is NULL, no such op), NO_VARIANT when no known backend has it, OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_set_variant(lockstep_context* context, lockstep_op op,
                                                                              const char* variant);
 
 /* Waits for this context's asynchronous calls and returns the first failure
  * among them (overflow, empty sequence, a device error) that has not been
- * returned before: a backend that has computed already, as the CPU, reports at
- * the call itself. Calls without a stream run in order on each device; a plan
- * has a queue of its own. Work on LOCKSTEP_STREAM_PER_THREAD is waited for by the
- * thread that queued it. Errors besides: INVALID_ARGUMENT (context is NULL). */
+ * returned before. The CPU backend computes during the call and reports there.
+ * Calls without a stream run in order on each device; a plan has its own queue.
+ * Work on LOCKSTEP_STREAM_PER_THREAD is waited for only by the thread that queued
+ * it. Further errors: INVALID_ARGUMENT (context is NULL). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_synchronize(lockstep_context* context);
 
-/* CUDA's two default streams, which have no handle of their own: NULL as a stream
- * means one of lockstep's. The legacy stream (handle 0 of the runtime, PyTorch's
- * default) orders with every blocking stream; the per-thread one belongs to the
- * calling thread, which alone waits for it. */
+/* CUDA's two default streams. They need names here because a NULL stream means one
+ * of lockstep's own. The legacy stream (handle 0 in CUDA, PyTorch's default) is
+ * ordered with every blocking stream. The per-thread stream belongs to the calling
+ * thread, and only that thread waits for it. */
 #define LOCKSTEP_STREAM_LEGACY ((void*)1)
 #define LOCKSTEP_STREAM_PER_THREAD ((void*)2)
 
-/* Options of one call; NULL stands for the defaults. */
+/* Options of one call; NULL means the defaults. */
 typedef struct lockstep_options {
   size_t size;            /* sizeof(lockstep_options) */
   const char* backend;    /* NULL: the context's */
-  const char* variant;    /* NULL: the context's, else the best that takes the call */
-  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA; plans LOCKSTEP_TUNE too */
+  const char* variant;    /* NULL: the context's, else the best that accepts the call */
+  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA; for plans also
+                           * LOCKSTEP_TUNE, LOCKSTEP_RETUNE */
   void* stream;           /* the backend's own stream type (a cudaStream_t), or LOCKSTEP_STREAM_LEGACY or
                            * _PER_THREAD; NULL: one of lockstep's. It must live until an asynchronous call on
                            * it has been waited for (lockstep_synchronize) */
-  void* workspace;        /* memory the backend can reach, aligned to 256 bytes, apart from all arrays of the call
-                           * (else INVALID_ARGUMENT, under auto too: name the backend that it is for);
-                           * how far offsets in device memory reach into src, only the caller knows. NULL:
-                           * lockstep's own. What auto falls back to after a failure takes its own */
+  void* workspace;        /* memory that the backend can reach, aligned to 256 bytes, not overlapping any array of
+                           * the call (else INVALID_ARGUMENT, also under auto, so name the backend). With offsets
+                           * in device memory lockstep cannot check how much of src they cover. NULL: lockstep
+                           * allocates. If auto falls back to another backend, that one uses its own */
   size_t workspace_bytes; /* size of workspace; see lockstep_plan_workspace */
 } lockstep_options;
 
 LOCKSTEP_API lockstep_options lockstep_options_defaults(void);
 
-/* Gives back what a context keeps for a caller's stream (a queue with device memory
- * of its own, made by the first call on it), before the stream is destroyed or when
- * it is no longer used. Waits for lockstep's work on it; a failure of that work is
- * told by lockstep_synchronize. A call on it that comes later, or waits for its
- * turn, makes a new one. A stream that was never used is fine. What is not given
- * back goes with the context, which never waits for a caller's stream.
+/* Releases what a context keeps for a caller's stream: a queue with its own device
+ * memory, made by the first call on that stream. Call it before the stream is
+ * destroyed or when it is no longer used. It waits for lockstep's work on the
+ * stream; lockstep_synchronize reports a failure of that work. A later or waiting
+ * call on the stream makes a new queue. A stream that was never used is fine. A
+ * queue that is not released is destroyed with the context, without waiting.
  * Errors: INVALID_ARGUMENT (context, backend or stream NULL, "auto"), NO_BACKEND,
  * OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_release_stream(lockstep_context* context, const char* backend,
@@ -272,7 +276,7 @@ typedef struct lockstep_run_info {
   size_t size;            /* sizeof(lockstep_run_info) */
   const char* backend;    /* "cpu" */
   const char* variant;    /* "tiled"; "" when the input was empty and nothing ran */
-  const char* why;        /* why not the others: "cuda: no NVIDIA driver (...); ..." */
+  const char* why;        /* why other backends were passed over: "cuda: no NVIDIA driver (...); ..." */
   int32_t device;         /* device index within the backend */
   int32_t order;          /* LOCKSTEP_ORDER_1, or 0 for a variant with its own order */
   size_t workspace_bytes; /* workspace that the call used */
@@ -297,8 +301,8 @@ typedef struct lockstep_backend_info {
  * info NULL or of unknown size). */
 LOCKSTEP_API int32_t lockstep_backend_count(void);
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_backend_get(int32_t index, lockstep_backend_info* info);
-/* The folders searched for modules, ':' between them, with the reason behind a
- * folder that was refused. */
+/* The folders searched for modules, separated by ':'. A refused folder is followed
+ * by the reason. */
 LOCKSTEP_API const char* lockstep_backend_path(void);
 
 typedef struct lockstep_device_info {
@@ -310,22 +314,22 @@ typedef struct lockstep_device_info {
   int32_t processors; /* multiprocessors; for the CPU, threads used */
   int32_t usable;
 } lockstep_device_info;
-/* A device of a usable backend ("cuda"; what follows a ':' is ignored). Errors:
+/* A device of a usable backend ("cuda"; anything after a ':' is ignored). Errors:
  * INVALID_ARGUMENT (backend or info NULL, no such device), NO_BACKEND (unknown, or
  * cannot run here), BACKEND_FAILED, BACKEND_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_device_get(const char* backend, int32_t device,
                                                                     lockstep_device_info* info);
 
 enum {
-  LOCKSTEP_OWN_ORDER = 1u, /* its order is its lesson: own bits, never chosen by auto */
-  LOCKSTEP_LIBRARY = 2u,   /* calls Thrust, CUB ...: for comparison, never chosen by auto */
-  LOCKSTEP_LESSON = 4u,    /* keeps the bits, but only to teach: never chosen by auto */
-  LOCKSTEP_REFERENCE = 8u  /* plain loops, the definition in code: never chosen by auto */
+  LOCKSTEP_OWN_ORDER = 1u, /* adds in another order, so its bits differ: never chosen by auto */
+  LOCKSTEP_LIBRARY = 2u,   /* calls another library (Thrust, CUB, ...), for comparison: never chosen by auto */
+  LOCKSTEP_LESSON = 4u,    /* same bits, there only to teach: never chosen by auto */
+  LOCKSTEP_REFERENCE = 8u  /* plain loops that define the result: never chosen by auto */
 };
 typedef struct lockstep_variant_info {
   size_t size;      /* sizeof(lockstep_variant_info) */
   const char* name; /* "tiled_padded" */
-  const char* idea; /* what it does and what it teaches, one line */
+  const char* idea; /* one line: how it works */
   uint32_t flags;
 } lockstep_variant_info;
 /* Rows of a backend's table ("cuda" and "cuda:1" share one), best first; 0 when the backend or op has none.
@@ -336,28 +340,28 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_variant_get(const char*
                                                                      lockstep_variant_info* info);
 
 /* Where auto's estimates for host data come from: measured times of typical calls
- * on the CPU and, trips over the link included, on a device. `lockstep calibrate`
- * measures them; without its file the library uses figures of another machine. */
+ * on the CPU and on a device, with the copies to and from it. `lockstep calibrate`
+ * measures them; without its file the library uses figures from another machine. */
 typedef struct lockstep_model_info {
   size_t size;        /* sizeof(lockstep_model_info) */
   const char* source; /* "built-in", or the path of the file in force */
   const char* path;   /* the file looked for (LOCKSTEP_CALIBRATION, else lockstep/calibration in
-                       * XDG_CACHE_HOME or ~/.cache), "" where that is switched off */
-  const char* reason; /* why no file is in force: there is none, it was made on other hardware, it is
-                       * not to be trusted ...; "" when one is */
+                       * XDG_CACHE_HOME or ~/.cache), "" when switched off */
+  const char* reason; /* why no file is used: there is none, it was made on other hardware, others may write
+                       * to it ...; "" when one is used */
 } lockstep_model_info;
-/* A context reads its file once, when auto first needs it or here. The texts live
- * as long as the context. Errors: INVALID_ARGUMENT (NULL), OUT_OF_MEMORY. */
+/* A context reads its file once: in this call, or earlier when auto needed it. The
+ * texts live as long as the context. Errors: INVALID_ARGUMENT (NULL), OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_model_get(lockstep_context* context,
                                                                    lockstep_model_info* info);
 
-/* Rows chosen by measuring (LOCKSTEP_TUNE, `lockstep tune`) that are in force here. */
+/* Variants chosen by measuring (LOCKSTEP_TUNE, `lockstep tune`) that are used here. */
 typedef struct lockstep_tuning_info {
   size_t size;         /* sizeof(lockstep_tuning_info) */
   const char* path;    /* the file looked for (LOCKSTEP_TUNING, else lockstep/tuning in XDG_CACHE_HOME or
-                        * ~/.cache), "" where that is switched off (LOCKSTEP_TUNING is "off") */
-  const char* reason;  /* why nothing of the file is in force, "" when it is */
-  const char* choices; /* of this version of the library on this machine's devices, a line each: "cpu (2 threads,
+                        * ~/.cache), "" when switched off (LOCKSTEP_TUNING is "off") */
+  const char* reason;  /* why the file is not used, "" when it is */
+  const char* choices; /* those for this library version and these devices, one line each: "cpu (2 threads,
                         * best isa) transpose b4 ...: tiled 12.1 us, blocked 14.6" */
   int32_t count;       /* lines of choices */
 } lockstep_tuning_info;
@@ -375,10 +379,9 @@ typedef enum lockstep_memory LOCKSTEP_INT {
   LOCKSTEP_DEVICE = 3   /* device memory */
 } lockstep_memory;
 
-/* Memory of a named backend ("cuda", "cuda:1", "cpu") for callers without a
- * toolkit of their own. The CPU backend knows LOCKSTEP_HOST only.
- * 0 bytes are none: *pointer is NULL, whatever the kind. lockstep_free takes the
- * same kind and bytes; a NULL pointer is allowed.
+/* Memory of a named backend ("cuda", "cuda:1", "cpu"), for callers who do not link
+ * CUDA themselves. The CPU backend knows only LOCKSTEP_HOST. For 0 bytes *pointer is
+ * NULL. lockstep_free takes the same kind and bytes; a NULL pointer is allowed.
  * Errors: INVALID_ARGUMENT (context, backend or the place for the pointer NULL,
  * "auto", no such kind), NO_BACKEND, UNSUPPORTED (a kind the backend lacks),
  * OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST. */
@@ -401,14 +404,14 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_copy(lockstep_context* 
  * Types      any element of 1, 2, 4, 8 or 16 bytes; bits are copied.
  * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   src == dst transposes in place: square with src_ld == dst_ld, or
- *            contiguous rectangular (src_ld == cols, dst_ld == rows); matrices of
- *            a batch then lie equally far apart in src and dst, and do not overlap
- *            (src_batch_stride == dst_batch_stride). Any other overlap is an error.
+ *            contiguous rectangular (src_ld == cols, dst_ld == rows). A batch then
+ *            needs src_batch_stride == dst_batch_stride, and matrices that do not
+ *            overlap. Any other overlap is an error.
  * Exactness  bit copies: NaN payloads and -0.0 survive.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      rows, cols or batch 0: nothing is touched, pointers may be NULL.
- * Strides    src_batch_stride is 0 or more: matrices of src may overlap, or be one
- *            and the same; dst_batch_stride leaves dst's matrices apart.
+ * Strides    src_batch_stride is 0 or more: matrices of src may overlap, with 0 all
+ *            are the same. dst_batch_stride must keep dst's matrices from overlapping.
  * Errors     INVALID_ARGUMENT (NULL, misaligned or overlapping pointers,
  *            negative sizes, ld too small, element_bytes not 1/2/4/8/16, a
  *            product of sizes past 2^63-1, an unknown flag), UNSUPPORTED (a forced variant),
@@ -422,7 +425,7 @@ typedef struct lockstep_transpose_desc {
   int64_t batch, src_batch_stride, dst_batch_stride;
 } lockstep_transpose_desc;
 
-/* One packed rows x cols matrix; change the fields for anything else. */
+/* One packed rows x cols matrix. For other layouts change the members. */
 LOCKSTEP_API lockstep_transpose_desc lockstep_transpose_packed(size_t element_bytes, int64_t rows, int64_t cols);
 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_transpose(lockstep_context* context,
@@ -439,10 +442,10 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_transpose(lockstep_cont
  *            dst_strides[k] to axis k of dst; strides in elements, >= 1 where
  *            the axis is longer than one; rank 1 to 8. Axes may lie in any order
  *            in memory (column-major too), on both sides.
- * Aliasing   src and dst must not overlap; dst's elements must not either:
- *            each dst stride, from the smallest up, is at least what the axes of
- *            smaller strides span. Elements of src may overlap.
- * Everything else as for lockstep_transpose. Errors besides: perm is no
+ * Aliasing   src and dst must not overlap, nor may elements of dst: sorted by size,
+ *            each dst stride is at least what the axes of smaller strides span.
+ *            Elements of src may overlap.
+ * Everything else as for lockstep_transpose. Further errors: perm is not a
  * permutation of 0..rank-1. */
 typedef struct lockstep_permute_desc {
   size_t size; /* sizeof(lockstep_permute_desc) */
@@ -454,8 +457,8 @@ typedef struct lockstep_permute_desc {
   int64_t dst_strides[LOCKSTEP_MAX_RANK];
 } lockstep_permute_desc;
 
-/* A packed array in, a packed array out. A rank outside 1..8, or
- * NULL for an array, gives a description that every call refuses. */
+/* From a packed array to a packed array. A rank outside 1..8, or a NULL argument,
+ * gives a description that every call refuses. */
 LOCKSTEP_API lockstep_permute_desc lockstep_permute_packed(size_t element_bytes, int32_t rank, const int64_t* shape,
                                                            const int32_t* perm);
 
@@ -480,15 +483,15 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            where offsets is not NULL, src[(offsets[s] + i) * element_stride]
  *            with i < offsets[s+1] - offsets[s] (length is then ignored, and
  *            sequence_stride too). element_stride is 1 or more, sequence_stride 0
- *            or more: sequences may share elements, with 0 all of them.
+ *            or more: sequences may share elements; with 0 all are the same.
  * Types      lockstep_reduce: SUM, MIN, MAX, ARGMIN, ARGMAX; lockstep_square_sum:
- *            SUM_OF_SQUARES, NORM2; each of all dtypes. (The sum of BOOL is how
- *            many are true.)
+ *            SUM_OF_SQUARES, NORM2. Both take every dtype. The sum of BOOL is the
+ *            number of true elements.
  * Results    dst[s], packed: I64 for ARGMIN and ARGMAX (an index within the
  *            sequence); for SUM and SUM_OF_SQUARES of integers I64, of U64 U64;
  *            src's dtype for MIN and MAX; F64 for float sums, squares and norms
- *            and for NORM2 of integers, or F32, F16 or BF16 where result says so
- *            (one final rounding of the double, to nearest even).
+ *            and for NORM2 of integers. result may ask for F32, F16 or BF16 in place
+ *            of F64: the double is rounded once, to nearest even.
  * Exactness  order id 1 (lib/order.hpp): floats are summed in double by a fixed
  *            tree over the sequence's own indices, so the bits depend on
  *            nothing but the elements and their order. Relative error of a sum
@@ -496,16 +499,17 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            |sum x|. Integer results are exact. NORM2 is the correctly rounded
  *            root of that sum (of the exact sum for integers), rescaled where
  *            plain squares would overflow or lose bits.
- *            NaN wins MIN, MAX (stored as the canonical quiet NaN), ARGMIN,
- *            ARGMAX (its first index); -0.0 < +0.0; the lowest index wins a tie.
+ *            If a sequence holds a NaN, MIN and MAX give the canonical quiet NaN,
+ *            ARGMIN and ARGMAX the index of the first NaN. -0.0 < +0.0; among
+ *            equal elements the lowest index counts.
  * Memory     host, pinned, managed or device, in any mix, for src, dst and offsets.
  * Aliasing   dst must not overlap src or offsets.
- * Empty      count 0: nothing happens. An empty sequence sums to +0.0 or 0; MIN,
- *            MAX, ARGMIN, ARGMAX of it are LOCKSTEP_EMPTY and its result is
- *            left as it was.
- * Errors     OVERFLOW: the exact integer result does not fit I64 (U64: U64); dst[s]
+ * Empty      count 0: nothing happens. The sum of an empty sequence is +0.0 or 0.
+ *            MIN, MAX, ARGMIN, ARGMAX of one return LOCKSTEP_EMPTY and leave its
+ *            result unchanged.
+ * Errors     OVERFLOW: an exact integer result does not fit I64 (U64 for U64). dst[s]
  *            then holds INT64_MAX or INT64_MIN (UINT64_MAX), every other sequence
- *            its result, and the error names the first such sequence. EMPTY likewise.
+ *            has its result, and the error names the first such sequence. EMPTY likewise.
  *            INVALID_ARGUMENT (a dtype, reduction or result that do not belong
  *            together, offsets that decrease or are negative, strides too small,
  *            overlap), UNSUPPORTED (offsets in device memory with src where the
@@ -523,15 +527,15 @@ typedef struct lockstep_reduce_desc {
   const int64_t* offsets; /* NULL, or count + 1 element offsets */
 } lockstep_reduce_desc;
 
-/* The dtype of a result unless the caller asks for a narrower float. */
+/* The dtype of a result by default. */
 LOCKSTEP_API lockstep_dtype lockstep_default_result(lockstep_reduction reduction, lockstep_dtype dtype);
-/* n elements, stride elements apart, to one result. */
+/* One result from n elements that lie stride elements apart. */
 LOCKSTEP_API lockstep_reduce_desc lockstep_reduce_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n,
                                                        int64_t stride);
-/* Each row of a row-major rows x cols matrix to one of rows results. */
+/* One result for each row of a row-major rows x cols matrix. */
 LOCKSTEP_API lockstep_reduce_desc lockstep_reduce_rows(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows,
                                                        int64_t cols, int64_t ld);
-/* Each column of a row-major rows x cols matrix to one of cols results. */
+/* One result for each column of a row-major rows x cols matrix. */
 LOCKSTEP_API lockstep_reduce_desc lockstep_reduce_columns(lockstep_reduction reduction, lockstep_dtype dtype,
                                                           int64_t rows, int64_t cols, int64_t ld);
 /* Segment s holds src[offsets[s]] up to, not including, src[offsets[s+1]]. */
@@ -547,20 +551,20 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce(lockstep_context
 
 /* ---- stencil ----------------------------------------------------------- */
 
-/* What stands beyond the ends of an axis a b c d; names as scipy.ndimage has them. */
+/* The values assumed beyond the ends of an axis a b c d, named as in scipy.ndimage. */
 typedef enum lockstep_boundary LOCKSTEP_INT {
   LOCKSTEP_BOUNDARY_NEAREST = 0,  /* a a a | a b c d | d d d */
   LOCKSTEP_BOUNDARY_MIRROR = 1,   /* d c b | a b c d | c b a */
   LOCKSTEP_BOUNDARY_REFLECT = 2,  /* c b a | a b c d | d c b */
   LOCKSTEP_BOUNDARY_WRAP = 3,     /* b c d | a b c d | a b c */
   LOCKSTEP_BOUNDARY_CONSTANT = 4, /* v v v | a b c d | v v v */
-  LOCKSTEP_BOUNDARY_VALID = 5     /* dst is 2 * radius shorter an axis and sweep */
+  LOCKSTEP_BOUNDARY_VALID = 5     /* none: each sweep shortens every axis of dst by 2 * radius */
 } lockstep_boundary;
 
 typedef enum lockstep_form LOCKSTEP_INT {
   LOCKSTEP_GENERAL = 0,      /* 2*radius*rank + 1 coefficients, taps in increasing memory address */
   LOCKSTEP_SYMMETRIC = 1,    /* 1 + radius*rank: centre, then k = 1..radius of each axis, outermost
-                              * first; c_k weighs x[-k] and x[+k] */
+                              * first; c_k multiplies x[-k] and x[+k] */
   LOCKSTEP_ANTISYMMETRIC = 2 /* as symmetric with -c_k for x[-k]; the centre must be 0 */
 } lockstep_form;
 
@@ -569,9 +573,9 @@ typedef enum lockstep_form LOCKSTEP_INT {
  *            again to its own result.
  * Shapes     rank 1 to 3; shape outermost first; the innermost stride is 1,
  *            src_strides and dst_strides (elements; entries 0..rank-1) give the
- *            others, at least what the axes within them span; batch arrays
- *            *_batch_stride apart, likewise. Under VALID dst is
- *            shape - 2 * radius * sweeps on each axis.
+ *            others, each at least what the inner axes span. The arrays of a batch
+ *            are *_batch_stride elements apart. Under VALID dst has
+ *            shape - 2 * radius * sweeps elements on each axis.
  * Types      F32 (arithmetic in f32) or F64; coefficients and value are given
  *            in double and rounded once to dtype. radius 1-16 for rank 1, 1-8
  *            for rank 2 and 3. coefficients: host memory, read during the call
@@ -608,9 +612,9 @@ typedef struct lockstep_stencil_desc {
   int64_t batch, src_batch_stride, dst_batch_stride;
 } lockstep_stencil_desc;
 
-/* One packed array, one sweep, general form; dst_strides are those of dst's own
- * (under VALID smaller) shape. As for lockstep_permute_packed a rank outside 1..3,
- * or NULL for shape, gives what every call refuses. */
+/* One packed array, one sweep, general form. dst is packed too; under VALID its shape
+ * is smaller. A rank outside 1..3, or NULL for shape, gives a description that every
+ * call refuses. */
 LOCKSTEP_API lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype, int32_t rank, const int64_t* shape,
                                                            int32_t radius, const double* coefficients,
                                                            lockstep_boundary boundary);
@@ -622,10 +626,10 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_stencil(lockstep_contex
 /* ---- shuffle ----------------------------------------------------------- */
 
 typedef enum lockstep_shuffle_kind LOCKSTEP_INT {
-  LOCKSTEP_SHUFFLE_IDX = 0,  /* read lane operand of the own segment, modulo width, negatives too */
+  LOCKSTEP_SHUFFLE_IDX = 0,  /* read lane (operand modulo width) of the own segment; operand may be negative */
   LOCKSTEP_SHUFFLE_UP = 1,   /* read lane - operand; the lowest lanes of a segment keep their value */
-  LOCKSTEP_SHUFFLE_DOWN = 2, /* read lane + operand; the highest lanes keep theirs */
-  LOCKSTEP_SHUFFLE_XOR = 3   /* read lane ^ operand; a lane of a later segment is not read (own value) */
+  LOCKSTEP_SHUFFLE_DOWN = 2, /* read lane + operand; the highest lanes of a segment keep their value */
+  LOCKSTEP_SHUFFLE_XOR = 3   /* read lane ^ operand; if that is in a later segment, keep the own value */
 } lockstep_shuffle_kind;
 
 /* Computes   CUDA's warp shuffles over an array of warps: src is count elements,
@@ -633,8 +637,8 @@ typedef enum lockstep_shuffle_kind LOCKSTEP_INT {
  *            dst[i] is the value that the shuffle delivers to lane i % 32.
  * Shapes     count is a multiple of 32, src and dst are packed.
  * Types      elements of 4 or 8 bytes; bits are copied.
- * Operand    IDX: any int32; UP, DOWN: >= 0, at width and beyond every lane
- *            keeps its value; XOR: 0 to 31.
+ * Operand    IDX: any int32. UP, DOWN: 0 or more; from width on every lane keeps
+ *            its value. XOR: 0 to 31.
  * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   src == dst, or no overlap.
  * Exactness  bit copies: NaN payloads and -0.0 survive.
@@ -665,45 +669,44 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_shuffle(lockstep_contex
 
 typedef enum lockstep_normalization LOCKSTEP_INT {
   LOCKSTEP_NORMALIZE_L2 = 0,   /* the row divided by its 2-norm */
-  LOCKSTEP_NORMALIZE_RMS = 1,  /* divided by the root of the mean of its squares */
-  LOCKSTEP_NORMALIZE_LAYER = 2 /* less its mean, divided by its standard deviation */
+  LOCKSTEP_NORMALIZE_RMS = 1,  /* the row divided by its root mean square */
+  LOCKSTEP_NORMALIZE_LAYER = 2 /* the row minus its mean, divided by its standard deviation */
 } lockstep_normalization;
 
-/* Computes   each of count rows x of length elements by itself, in double:
- *              h = x, or x + residual rounded to dtype; sum = h where it is given
- *              L2     m = 0; d = norm2(h), eps where that is less (F.normalize)
+/* Computes   in double, for each of count rows x of length elements:
+ *              h = x, or x + residual rounded to dtype; sum = h if sum is not NULL
+ *              L2     m = 0; d = max(norm2(h), eps), as in F.normalize
  *              RMS    m = 0; d = sqrt(sumsq(h) / length + eps)
  *              LAYER  m = mean(h); d = sqrt(M2(h) / length + eps)
  *              t = (h - m) / d for F64, (h - m) * (1 / d) for the others
  *              y = t, t * weight, t + bias or fma(t, weight, bias)
  *            and dst = y, rounded once to result.
- * Shapes     row r begins at src + r * src_stride elements, its elements are
- *            neighbours; dst, residual and sum likewise. Strides of dst and sum are
- *            length or more, those of src and residual 0 or more. weight and bias:
- *            NULL, or length packed elements, the same for every row. sum only
- *            together with residual.
+ * Shapes     row r starts at src + r * src_stride elements and is contiguous; dst,
+ *            residual and sum likewise. Strides of dst and sum are length or more,
+ *            those of src and residual 0 or more. weight and bias: NULL, or length
+ *            packed elements, the same for every row. sum needs residual.
  * Types      dtype (src, residual, sum): F16, BF16, F32, F64. result (dst): dtype,
  *            F16, BF16 or F32. weight_dtype (weight and bias): dtype or F32.
  * Exactness  order id 1 (lib/order.hpp, order_rows.hpp): sumsq is SUM_OF_SQUARES and norm2 NORM2 of
  *            lockstep_square_sum in F64, mean the SUM of the row / length. M2, the
- *            squares of h less their mean, is summed leaf by leaf about each leaf's
- *            own mean, and leaves join by Chan's formula (order::moments): it does
- *            not cancel where the mean is large. Quotients, roots and 1 / d are
+ *            sum of (h - mean)^2, is computed leaf by leaf about each leaf's own
+ *            mean, and leaves are joined by Chan's formula (order::moments), so that
+ *            a large mean causes no cancellation. Quotients, roots and 1 / d are
  *            rounded once each, in double. So a row has the same bits in any batch,
- *            with any number of threads. A NaN result is result's canonical quiet
- *            NaN. Relative error of d <= (16 + 7 + ceil(log2(length / 2048)) + 4) *
+ *            with any number of threads. A NaN result is the canonical quiet NaN of
+ *            its type. Relative error of d <= (16 + 7 + ceil(log2(length / 2048)) + 4) *
  *            2^-53 for L2 and RMS, and for LAYER twice that times (1 + |m| / the
  *            standard deviation). L2 of F64 is rescaled like NORM2; in RMS and LAYER
  *            of F64, squares beyond 2^1023 are infinite (dst is 0 or NaN).
- *            A NaN makes its row NaN; an infinity makes it 0 and itself NaN, under
- *            LAYER the whole row NaN. With eps 0 a row of zeros (LAYER: of equal
- *            elements) is NaN.
- * Memory     host, pinned or managed memory for all of them. Device memory: where
- *            the backend that owns it has this op. They are used where they lie, and
- *            not copied to another backend's memory: UNSUPPORTED.
- * Aliasing   src == dst normalises in place, where result == dtype and src_stride ==
- *            dst_stride. sum may be src, or residual, with the same stride (src or
- *            residual then becomes h). No other overlap of what is written.
+ *            A NaN makes its whole row NaN. An infinity becomes NaN and the rest of
+ *            its row 0; under LAYER the whole row is NaN. With eps 0 a row of zeros
+ *            (LAYER: of equal elements) gives NaN.
+ * Memory     host, pinned or managed memory for all arrays. Device memory only if
+ *            the backend that owns it has this op. Arrays are never copied to another
+ *            backend's memory: a call that would need it is UNSUPPORTED.
+ * Aliasing   src == dst normalizes in place, if result == dtype and src_stride ==
+ *            dst_stride. sum may be src or residual, with the same stride; that array
+ *            then becomes h. Arrays that are written must not overlap otherwise.
  * Lifetime   weight, bias, residual and sum are read and written during the call; a
  *            plan keeps their addresses, and they must outlive it.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
@@ -741,39 +744,39 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_cont
 
 /* ---- scan -------------------------------------------------------------- */
 
-/* Computes   for every element of count sequences the reduction of the sequence's
- *            elements up to it, itself among them; exclusive: of those before it.
- * Shapes     sequences are a lockstep_reduce_desc's: its members stand here with the
- *            same meaning. The result of element i of sequence s goes to
- *            dst[s * dst_sequence_stride + i * dst_element_stride]; with offsets to
+/* Computes   for every element of count sequences the reduction of all elements of
+ *            its sequence up to and including it; exclusive: of those before it.
+ * Shapes     sequences are described as in lockstep_reduce_desc, by members of the
+ *            same names. The result of element i of sequence s goes to
+ *            dst[s * dst_sequence_stride + i * dst_element_stride], with offsets to
  *            dst[(offsets[s] + i) * dst_element_stride]. dst_element_stride is 1 or
- *            more, and results lie apart: dst_sequence_stride is at least what a
- *            sequence's results span, or dst_element_stride what those of all
- *            sequences at one index span.
+ *            more. Results must not overlap: either dst_sequence_stride is at least
+ *            what a sequence's results span, or dst_element_stride is at least what
+ *            the results of all sequences at one index span.
  * Types      SUM, MIN and MAX of F16, BF16, F32, F64, I32 and I64. result: dtype for
  *            MIN and MAX; I64 for SUM of integers; F64, F32 or dtype for SUM of
  *            floats, rounded once.
  * Exactness  order id 1 (lib/order_rows.hpp): a float SUM at element i is, in double,
- *            (before + row) + group: what order id 1's tree gives for the whole
- *            leaves before i's, the rows of 128 before i's in its leaf, and the
- *            elements up to i in its row. It depends on nothing behind i, and every
- *            term is fixed before any worker starts. Relative error of n terms <= (16 + 7 +
+ *            (before + row) + group: the tree of order id 1 over the whole leaves
+ *            before i's leaf, the rows of 128 before i's row in that leaf, and the
+ *            elements up to i in its row. It depends on nothing after i, and not on
+ *            how the work is divided. Relative error of n terms <= (16 + 7 +
  *            ceil(log2(n/2048)) + 36) * 2^-53 * sum|x| / |sum x|. An exclusive result is
  *            bit for bit the inclusive one of the element before. Integers are exact.
- *            A NaN makes all that follow NaN (the canonical quiet one), MIN and MAX
- *            too; -0.0 < +0.0.
- *            The first exclusive result is +0.0 or 0 for SUM, for MIN the largest
- *            value of dtype, infinity for floats, for MAX the smallest.
- * Memory     host, pinned or managed memory for src, dst and offsets. Device memory:
- *            where the backend that owns it has this op, else UNSUPPORTED.
- * Aliasing   src == dst is in place, where dtype == result and dst's strides are
+ *            From a NaN on, all results of its sequence are the canonical quiet NaN,
+ *            for MIN and MAX too. -0.0 < +0.0.
+ *            The first exclusive result is 0 (+0.0) for SUM; for MIN it is the
+ *            largest value of dtype (infinity for floats), for MAX the smallest.
+ * Memory     host, pinned or managed memory for src, dst and offsets. Device memory
+ *            only if the backend that owns it has this op, else UNSUPPORTED.
+ * Aliasing   src == dst is in place, if dtype == result and dst's strides equal
  *            src's. Otherwise dst must not overlap src or offsets.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      count 0, length 0, an empty segment: nothing happens.
- * Errors     OVERFLOW: an exact sum does not fit I64; its result is INT64_MAX or
- *            INT64_MIN, later ones that fit are exact again, and the error names the
- *            first such sequence. INVALID_ARGUMENT (a dtype, reduction or result that
- *            do not belong together, offsets that decrease or are negative, strides
+ * Errors     OVERFLOW: an exact sum does not fit I64. That result is INT64_MAX or
+ *            INT64_MIN; later sums that fit are exact again; the error names the
+ *            first such sequence. INVALID_ARGUMENT (dtype, reduction and result that
+ *            do not fit together, offsets that decrease or are negative, strides
  *            too small, overlap), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/scan.* */
 typedef struct lockstep_scan_desc {
@@ -788,8 +791,9 @@ typedef struct lockstep_scan_desc {
   int32_t exclusive; /* 0 or 1 */
 } lockstep_scan_desc;
 
-/* The whole of n elements; each row, and each column, of a row-major rows x cols
- * matrix; segments. Results lie as the elements do, of dtype (I64: sums of integers). */
+/* One sequence of n elements; each row or each column of a row-major rows x cols
+ * matrix; segments. Results have the layout and the dtype of src (sums of integers
+ * are I64). */
 LOCKSTEP_API lockstep_scan_desc lockstep_scan_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n);
 LOCKSTEP_API lockstep_scan_desc lockstep_scan_rows(lockstep_reduction reduction, lockstep_dtype dtype, int64_t rows,
                                                    int64_t cols, int64_t ld);
@@ -804,11 +808,11 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_scan(lockstep_context* 
 
 /* ---- any op ------------------------------------------------------------ */
 
-/* Runs the op that its number names, as the call of that op's own name does:
- * lockstep_execute(context, LOCKSTEP_TRANSPOSE, &desc, src, dst, options) is
- * lockstep_transpose(context, &desc, src, dst, options). desc is the description of
- * that op (lockstep_reduce_desc for SQUARE_SUM too), whose first member is its size.
- * For bindings and for tables of calls, where a type an op is in the way.
+/* Runs an op given by its number:
+ * lockstep_execute(context, LOCKSTEP_TRANSPOSE, &desc, src, dst, options) does what
+ * lockstep_transpose(context, &desc, src, dst, options) does. desc is the description
+ * of that op (lockstep_reduce_desc for SQUARE_SUM too), whose first member is its
+ * size. Meant for bindings and for tables of calls.
  * Errors: those of the call; INVALID_ARGUMENT (no such op, a size that the op's
  * description never had). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_execute(lockstep_context* context, lockstep_op op,
@@ -819,28 +823,28 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_execute(lockstep_contex
 
 /* A plan fixes backend, device, variant and workspace for a call that is
  * repeated: executing it allocates nothing. options as for the call itself
- * (LOCKSTEP_DEVICE_DATA tells auto where the data will live). Stream and workspace
- * are given at execution; naming one here says that the caller will bring it, and
- * the plan takes no workspace of its own. The context must outlive the plan;
- * offsets of a segmented reduction must outlive it too.
- * Memory is taken later only for the first execution on a caller's stream, for the
- * first in place (src == dst) where that needs more than two arrays do, for a
- * workspace that was to be brought and was not, for copies of data that the
- * backend cannot reach, for a failure's text, and for threads that are made.
- * Tuning: with LOCKSTEP_TUNE the rows of the backend that auto may take for the call
- * (none of LOCKSTEP_OWN_ORDER, LIBRARY, LESSON, REFERENCE, and none that refuses it)
- * are timed in turns, on memory that the library takes and fills itself, on a queue
- * of its own. The fastest is remembered, in the file that lockstep_tuning_get names,
- * for calls of the same class: library version, backend, device with its driver or
- * ISA, threads, op, types, layout, and sizes to a power of two. What segments hold is
- * not part of it. From then on plans of that class take that row, with the flag
- * (which then measures nothing) or without it; calls without a plan never look. A
- * forced variant wins; a row that refuses the call, or is not there, is passed over.
- * Every row gives the same bits. Measuring takes about twenty times the call for each
- * row, memory for src and dst, and host offsets are read. Not while a stream is being
- * captured: it allocates. A file that cannot be trusted, read or written is no
- * failure: the choice holds for this context's plans, and why tells.
- * Errors: those of the call but for its pointers; INVALID_ARGUMENT (plan is NULL;
+ * (LOCKSTEP_DEVICE_DATA tells auto where the data will be). Stream and workspace
+ * are given at execution. Naming a workspace here promises one at each execution, so
+ * the plan allocates none. The context must outlive the plan, and so must the
+ * offsets of a segmented reduction.
+ * An execution allocates only in these cases: the first on a caller's stream; the
+ * first in place (src == dst), if that needs more workspace; a promised workspace that
+ * was not given; copies of data that the backend cannot reach; the text of an error;
+ * new threads.
+ * Tuning: with LOCKSTEP_TUNE all variants of the backend that auto may choose for the
+ * call are timed, in alternation, on memory and a queue of the library's own. The
+ * fastest is remembered in the file that lockstep_tuning_get names, for calls of the
+ * same class: library version, backend, device with its driver or ISA, threads, op,
+ * types, layout, and sizes to a power of two. The lengths of segments are not part of
+ * the class. Later plans of that class use that variant, with the flag (which then
+ * measures nothing) or without it. Calls without a plan never do. A forced variant
+ * has precedence; a remembered variant that refuses the call, or no longer exists, is
+ * passed over. Every such variant gives the same bits. Measuring takes about twenty
+ * times the call for each variant and memory for src and dst, and reads host offsets.
+ * It allocates, so do not tune while a stream is being captured. A file that cannot be
+ * trusted, read or written is no failure: the choice then holds for this context's
+ * plans, and lockstep_plan_get's why says so.
+ * Errors: those of the call except for its pointers; INVALID_ARGUMENT (plan is NULL;
  * LOCKSTEP_TUNE with a stream); UNSUPPORTED (LOCKSTEP_TUNE with offsets in device
  * memory); OUT_OF_MEMORY (its workspace; with LOCKSTEP_TUNE its arrays). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_transpose(lockstep_context* context,
@@ -875,13 +879,13 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_scan(lockstep_cont
                                                                    const lockstep_scan_desc* desc,
                                                                    const lockstep_options* options,
                                                                    lockstep_plan** plan);
-/* A plan of any op, as lockstep_execute is a call of any. */
+/* A plan of an op given by its number, as in lockstep_execute. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_create(lockstep_context* context, lockstep_op op,
                                                                      const void* desc, const lockstep_options* options,
                                                                      lockstep_plan** plan);
 
-/* What a plan has chosen, as lockstep_last_run tells it of a call: backend, variant
- * (of two arrays where there are rows for both), why, device, order, workspace.
+/* What a plan has chosen, in the form of lockstep_last_run: backend, variant (the one
+ * for src != dst, if in place would use another), why, device, order, workspace.
  * The texts are valid until this thread's next call of this function. Errors:
  * INVALID_ARGUMENT (NULL, info of unknown size). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_get(const lockstep_plan* plan, lockstep_run_info* info);
@@ -890,29 +894,29 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_get(const lockstep
  * INVALID_ARGUMENT (plan or bytes is NULL). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes);
 
-/* Runs the plan on src and dst. options may be NULL; of them flags' ASYNC,
- * stream, workspace and workspace_bytes count. Errors: those of the call;
+/* Runs the plan on src and dst. options may be NULL; only LOCKSTEP_ASYNC, stream,
+ * workspace and workspace_bytes are used. Errors: those of the call;
  * INVALID_ARGUMENT (plan is NULL, a workspace smaller than this execution needs);
  * UNSUPPORTED (a forced variant that does not take these pointers). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst,
                                                                       const lockstep_options* options);
 
-/* Destroys a plan; NULL is allowed. Waits for its queued work, but for that on a
- * caller's stream; a failure is told by lockstep_synchronize. */
+/* Destroys a plan; NULL is allowed. Waits for its queued work, except work on a
+ * caller's stream; lockstep_synchronize reports a failure. */
 LOCKSTEP_API void lockstep_plan_destroy(lockstep_plan* plan);
 
 /* ---- measuring --------------------------------------------------------- */
 
 enum {
-  LOCKSTEP_COLD = 8u /* empty the caches before each sample; else data stays where the last run left it */
+  LOCKSTEP_COLD = 8u /* empty the caches before each sample; otherwise data may still be cached */
 };
 
 /* Times the plan on src and dst, samples times, into ms[0..samples-1]
- * (milliseconds, in the order taken; overwrites dst). Device time where the
- * backend has a clock of its own (queued behind a blocking kernel, so that
- * launch cost is hidden) and src and dst are in its reach; otherwise host time
- * of the whole call, staging included. Without LOCKSTEP_COLD a sample may be the
- * mean of several runs back to back. Warms up first. flags: LOCKSTEP_COLD.
+ * (milliseconds, in the order taken; overwrites dst). If the backend has a clock and
+ * can reach src and dst, this is device time, queued behind a blocking kernel so that
+ * launch cost is hidden. Otherwise it is host time of the whole call, with copies.
+ * Without LOCKSTEP_COLD a sample may be the mean of several runs back to back. Warms
+ * up first. flags: LOCKSTEP_COLD.
  * Errors: those of lockstep_plan_execute; INVALID_ARGUMENT (samples < 1, ms
  * NULL, an unknown flag). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst,
@@ -927,14 +931,14 @@ typedef enum lockstep_limit LOCKSTEP_INT {
   LOCKSTEP_LIMIT_BOTH_PINNED = 5,     /* bytes / 2 each way at once */
   LOCKSTEP_LIMIT_UPLOAD_PAGEABLE = 6,
   LOCKSTEP_LIMIT_DOWNLOAD_PAGEABLE = 7,
-  LOCKSTEP_LIMIT_FMA_F32 = 8, /* bytes: operations of fused multiply-adds, two each; moves nothing */
+  LOCKSTEP_LIMIT_FMA_F32 = 8, /* bytes counts operations, two for each fused multiply-add; moves nothing */
   LOCKSTEP_LIMIT_FMA_F64 = 9
 } lockstep_limit;
 
-/* Times the fastest known way ("best of several") to move bytes, or to do so many
- * operations, on a backend ("cpu", "cuda:1") with this context's threads: the
- * limit that a result is a fraction of. Allocates what it needs. The results of
- * multiply-adds are compared with the host's. Errors: NO_BACKEND, UNSUPPORTED (a
+/* Times the fastest of several ways to move bytes, or to do that many operations, on
+ * a backend ("cpu", "cuda:1") with this context's threads. Speeds are given as a
+ * fraction of this limit. Allocates what it needs. The results of multiply-adds are
+ * compared with the host's. Errors: NO_BACKEND, UNSUPPORTED (a
  * limit that the backend does not have), INVALID_ARGUMENT, OUT_OF_MEMORY,
  * BACKEND_FAILED (results differ). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend,

@@ -1,12 +1,12 @@
 // lockstep.hpp - header-only C++20 over lockstep.h: RAII handles, spans, types.
 //
-// Whatever can fail has two forms. The plain one throws lockstep::exception; the
-// one that starts with try_ is noexcept, returns a lockstep::failure, which is
-// true when something went wrong, and gives its result through its last argument
-// but the options. A constructor's is try_create, on an object made empty with
-// nullptr. Shapes, aliasing, exactness and errors are those of the C call of the
-// same name (lockstep.h). A span may name device memory: it is never dereferenced
-// here.
+// Every function that can fail has two forms. The plain one throws
+// lockstep::exception. The one that starts with try_ is noexcept, returns a
+// lockstep::failure, which is true when the call failed, and stores its result in
+// the last argument before the options. For a constructor this is try_create, called
+// on an object made empty with nullptr. Shapes, aliasing, exactness and errors are
+// those of the C call of the same name (lockstep.h). A span may name device memory,
+// because it is never dereferenced here.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -67,12 +67,12 @@ class [[nodiscard]] failure {
 
  private:
   lockstep_status status_ = LOCKSTEP_OK;
-  std::array<char, 1024> text_{};  // no allocation: "out of memory" must be reportable
+  std::array<char, 1024> text_{};  // no allocation, so that "out of memory" can be reported
 };
 
 // ---- types ------------------------------------------------------------------
 
-// Storage of the two 16-bit floats for compilers without a type of their own.
+// Storage for the two 16-bit floats, because not all compilers have such types.
 struct f16 {
   std::uint16_t bits;
 };
@@ -97,7 +97,7 @@ concept number = dtype_of<T>
 template <class T>
 concept comparable = number<T>;
 
-// What a sum of T is: exact for integers, double for floats.
+// The type of a sum of T: an integer for integers, double for floats.
 template <number T>
 using sum_of = std::conditional_t<std::same_as<T, std::uint64_t>, std::uint64_t,
                                   std::conditional_t<std::integral<T>, std::int64_t, double> >;
@@ -157,7 +157,7 @@ class buffer {
   buffer(context& where, const char* backend, lockstep_memory kind, std::size_t count) {
     open(where, backend, kind, count).raise();
   }
-  // The no-throw form: out, which gives back what it had, stays empty when it fails.
+  // The no-throw form: frees what out had, and leaves out empty when it fails.
   static failure try_create(context& where, const char* backend, lockstep_memory kind, std::size_t count,
                             buffer& out) noexcept {
     return out.open(where, backend, kind, count);
@@ -248,7 +248,7 @@ void run(context& c, const Desc& d, const void* src, void* dst, const lockstep_o
 namespace detail {
 inline failure size_mismatch(const char* what, std::size_t has, std::int64_t needs) noexcept {
   std::array<char, 160> text{};
-  // Digits by hand: snprintf obeys the locale, and this must not throw.
+  // Not snprintf, which depends on the locale; and this must not throw.
   std::size_t at = 0;
   const auto put = [&](std::string_view part) {
     for (const char ch : part)
@@ -317,8 +317,8 @@ void permute(context& c, std::span<const T> src, std::span<T> dst, std::span<con
   try_permute(c, src, dst, shape, perm, o).raise();
 }
 
-// One result of all of src. R is the result's type: sum_of<T>, T for MIN and MAX,
-// int64_t for ARGMIN and ARGMAX, double for NORM2, or float in place of double.
+// One result for all of src. R is its type: sum_of<T> for SUM, T for MIN and MAX, int64_t
+// for ARGMIN and ARGMAX, double for NORM2; float may replace double.
 template <number R, number T>
 failure try_reduce(context& c, lockstep_reduction reduction, std::span<const T> src, R& result,
                    const lockstep_options* o = nullptr) noexcept {
@@ -436,9 +436,9 @@ void reduce_segments(context& c, lockstep_reduction reduction, std::span<const T
   try_reduce_segments<R, T>(c, reduction, src, offsets, dst, o).raise();
 }
 
-// A stencil's coefficients. A range of them says by its length what they are
-// (2*radius*rank + 1: general; radius*rank + 1: symmetric); antisymmetric(range)
-// is the form that has as many as the symmetric one.
+// A stencil's coefficients. The length of a range decides the form (2*radius*rank + 1:
+// general; radius*rank + 1: symmetric). Use antisymmetric(range) for the antisymmetric
+// form, which has as many as the symmetric one.
 struct weights {
   template <class Range>
   requires std::convertible_to<const Range&, std::span<const double> > weights(const Range& range, bool odd = false)
@@ -505,7 +505,7 @@ requires(sizeof(T) == 4 || sizeof(T) == 8) void shuffle(context& c, lockstep_shu
   try_shuffle(c, kind, src, dst, width, operand, o).raise();
 }
 
-// Running reductions of all of src: dst[i] is that of src[0] to src[i]; exclusive: to src[i - 1].
+// Running reductions of src: dst[i] is the reduction of src[0] to src[i]; exclusive: to src[i - 1].
 template <number R, number T>
 failure try_scan(context& c, lockstep_reduction reduction, std::span<const T> src, std::span<R> dst,
                  bool exclusive = false, const lockstep_options* o = nullptr) noexcept {
@@ -525,7 +525,7 @@ void scan(context& c, lockstep_reduction reduction, std::span<const T> src, std:
 template <class T>
 concept floating = std::same_as<T, f16> || std::same_as<T, bf16> || std::same_as<T, float> || std::same_as<T, double>;
 
-// What a normalization may have besides its rows: an empty span is none. W: T or float.
+// The optional arrays of a normalization; an empty span means none. W is T or float.
 template <floating T, floating W = T>
 struct normalize_extras {
   std::span<const W> weight = {}, bias = {};  // one a column
@@ -562,7 +562,7 @@ void normalize(context& c, lockstep_normalization kind, std::span<const T> src, 
 }
 
 // ---- without naming types ----------------------------------------------------
-// The same calls on whatever holds its elements one behind the other (vector, array, span): T is read off it.
+// The same calls on any contiguous range (vector, array, span), from which T is deduced.
 
 template <class Range>
 concept elements = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
@@ -662,7 +662,7 @@ class plan {
     try_workspace_bytes(bytes).raise();
     return bytes;
   }
-  // What it has chosen, as last_run() tells it of a call.
+  // What the plan has chosen, in the form of last_run().
   failure try_info(lockstep_run_info& info) const noexcept {
     info.size = sizeof info;
     return failure(lockstep_plan_get(handle_.get(), &info));

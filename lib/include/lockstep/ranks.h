@@ -1,20 +1,20 @@
-/* ranks.h - lockstep's operations on arrays that are cut over many ranks: the
+/* ranks.h - lockstep's operations on arrays that are divided among many ranks: the
  * processes of an MPI job, the threads of a program, the GPUs of a process, or any
  * mix. C11; link with liblockstep_ranks and liblockstep.
  *
- * The bits are those of the one call on the whole array (lockstep.h), whatever the
- * number of ranks, the cuts and the transport: order id 1 holds across ranks.
+ * The bits are those of one call on the whole array (lockstep.h), for any number of
+ * ranks, any division and any transport: order id 1 holds across ranks.
  *
- * Conventions beside those of lockstep.h
+ * Conventions in addition to those of lockstep.h
  *   Collective means that every process of the communicator makes the call, in the
- *   same order; what the ranks must say alike is compared, and a difference is
- *   LOCKSTEP_MISMATCH on every rank, with the argument and two ranks named.
- *   A failure of one rank is LOCKSTEP_RANK_FAILED on the others, with that rank and
- *   its reason. No call waits for ever: a rank that gives no sign for timeout_ms is
- *   LOCKSTEP_RANK_LOST, and the communicator is then closed, for good: every later
- *   call fails at once. Only a NULL communicator or plan makes a process stay away
- *   from a call; the others find out by their deadline.
- *   A communicator and its plans belong to one thread at a time. */
+ *   same order. Arguments that must agree are compared; a difference is
+ *   LOCKSTEP_MISMATCH on every rank, and the error names the argument and two ranks.
+ *   A failure of one rank is LOCKSTEP_RANK_FAILED on the others; the error names that
+ *   rank and its reason. No call waits for ever: a rank that does not answer for
+ *   timeout_ms is LOCKSTEP_RANK_LOST. The communicator is then closed for good, and
+ *   every later call fails at once. A process that passes a NULL communicator or plan
+ *   does not take part in the call; the others fail at their deadline.
+ *   A communicator and its plans may be used by only one thread at a time. */
 #ifndef LOCKSTEP_RANKS_H
 #define LOCKSTEP_RANKS_H
 
@@ -31,7 +31,7 @@ typedef struct lockstep_comm lockstep_comm;
 typedef struct lockstep_ranks_plan lockstep_ranks_plan;
 
 enum {
-  LOCKSTEP_ABORT_ON_LOSS = 1u /* end the whole job where a rank is lost, if the transport can */
+  LOCKSTEP_ABORT_ON_LOSS = 1u /* end the whole job when a rank is lost, if the transport can */
 };
 
 typedef struct lockstep_comm_options {
@@ -41,20 +41,17 @@ typedef struct lockstep_comm_options {
                                 * context's */
   int64_t timeout_ms;          /* 0: LOCKSTEP_RANKS_TIMEOUT (ms), else 60,000; -1: wait for ever */
   uint32_t flags;              /* LOCKSTEP_ABORT_ON_LOSS */
-  int64_t message_bytes;       /* of data at most that one message holds, to 1 GiB, the same on every rank (but a
-                                * leaf of one sequence travels whole): a pair of processes takes that much memory
-                                * twice, a reduction a few times. 0: 32 MiB */
+  int64_t message_bytes;       /* most bytes of data in one message, up to 1 GiB, the same on every rank (a leaf of
+                                * one sequence is sent whole even if it is longer). Each pair of processes needs
+                                * twice that much memory, a reduction a few times that. 0: 32 MiB */
 } lockstep_comm_options;
 
-static inline lockstep_comm_options lockstep_comm_defaults(void) {
-  lockstep_comm_options o = {sizeof(lockstep_comm_options), 1, 0, 0, 0, 0};
-  return o;
-}
+LOCKSTEP_API lockstep_comm_options lockstep_comm_defaults(void);
 
-/* A communicator over a transport; collective. Ranks are numbered process by
- * process. The context must outlive the communicator; each process has its own.
- * On success the engine belongs to the communicator, which closes it; on a failure
- * it stays the caller's. options may be NULL.
+/* Creates a communicator over a transport; collective. Ranks are numbered process by
+ * process. Each process passes a context of its own, which must outlive the
+ * communicator. On success the communicator owns the engine and closes it; after a
+ * failure the caller still owns it. options may be NULL.
  * Errors: INVALID_ARGUMENT (NULL, a malformed engine or option), OUT_OF_MEMORY,
  * RANK_FAILED, RANK_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_create(lockstep_context* context,
@@ -65,17 +62,17 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_create(lockstep_co
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_local(lockstep_context* context,
                                                                     const lockstep_comm_options* options,
                                                                     lockstep_comm** comm);
-/* One rank of a communicator that is not there: plans for any number of ranks can be made and estimated, not run, and
- * take no memory for data. Local. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* One rank of an imaginary communicator: plans for any number of ranks can be made and estimated, but not executed.
+ * They take no memory for data. Local. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks,
                                                                   int32_t rank, lockstep_comm** comm);
-/* Transports between `processes` threads of this process, one for each: each thread
- * makes a communicator with its own. Errors: INVALID_ARGUMENT (engines is NULL,
- * processes not 1 to 1,024), OUT_OF_MEMORY. */
+/* Transports between threads of this process: fills engines with one for each of
+ * `processes` threads, and each thread makes a communicator with its own. Errors:
+ * INVALID_ARGUMENT (engines is NULL, processes not 1 to 1,024), OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_engine_local(int32_t processes, lockstep_engine* engines);
 
-/* Destroys a communicator; NULL is allowed. Its plans must be destroyed before.
- * Collective where MPI's MPI_Comm_free is; local where it was closed. */
+/* Destroys a communicator; NULL is allowed. Destroy its plans first. Over MPI it is
+ * collective, as MPI_Comm_free is; it is local when the communicator was closed. */
 LOCKSTEP_API void lockstep_comm_destroy(lockstep_comm* comm);
 
 typedef struct lockstep_comm_info {
@@ -92,46 +89,38 @@ typedef struct lockstep_comm_info {
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info* info);
 
 /* Finishes the asynchronous executions of this process, waits for those of all ranks
- * and tells of the first failure of any rank that it has not told of before, of an
- * execution that waited too: its own status on the rank that failed, RANK_FAILED on
- * the others. Collective. */
+ * and returns the first failure of any rank that it has not returned before. Failures
+ * of blocking executions count too. The rank that failed gets its own status, the
+ * others RANK_FAILED. Collective. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_synchronize(lockstep_comm* comm);
 
-/* ---- how a global array lies on ranks ----------------------------------- */
+/* ---- how a global array is divided -------------------------------------- */
 
-/* Axis k of the array is cut into parts[k] pieces; the blocks that this gives are
- * numbered row-major and lie on rank 0, 1, ... or as order says. Ranks beyond the
- * last block hold nothing. The same on every rank. */
+/* Axis k of the array is cut into parts[k] pieces. The resulting blocks are numbered
+ * row-major and belong to rank 0, 1, ... or to those that order gives. Ranks beyond
+ * the last block hold nothing. The same on every rank. */
 typedef struct lockstep_grid {
   size_t size; /* sizeof(lockstep_grid) */
   size_t element_bytes;
   int32_t rank; /* axes, 1 to 8 */
   int64_t shape[LOCKSTEP_MAX_RANK];
   int32_t parts[LOCKSTEP_MAX_RANK];       /* product at most the number of ranks */
-  const int64_t* cuts[LOCKSTEP_MAX_RANK]; /* parts[k] + 1 ascending numbers from 0 to shape[k]; equal neighbours: an
-                                           * empty piece; NULL: even, the longer pieces first */
+  const int64_t* cuts[LOCKSTEP_MAX_RANK]; /* parts[k] + 1 ascending numbers from 0 to shape[k]; two equal numbers
+                                           * make an empty piece; NULL: even, the longer pieces first */
   const int32_t* order;                   /* the rank of each block; NULL: 0, 1, ... */
 } lockstep_grid;
 
-/* The array cut along its outermost axis only. */
-static inline lockstep_grid lockstep_grid_slabs(size_t element_bytes, int32_t rank, const int64_t* shape,
-                                                int32_t parts) {
-  lockstep_grid g = {sizeof(lockstep_grid), element_bytes, rank, {0}, {0}, {0}, 0};
-  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) return g;
-  for (int32_t k = 0; k < rank; ++k) {
-    g.shape[k] = shape[k];
-    g.parts[k] = k == 0 ? parts : 1;
-  }
-  return g;
-}
+/* The array cut along its outermost axis only. A rank outside 1..8, or NULL for shape,
+ * gives a grid that every call refuses. */
+LOCKSTEP_API lockstep_grid lockstep_grid_slabs(size_t element_bytes, int32_t rank, const int64_t* shape, int32_t parts);
 
 enum {
   LOCKSTEP_REST_FIRST = 0u, /* the first pieces are the longer ones */
-  LOCKSTEP_REST_LAST = 1u   /* the last ones are */
+  LOCKSTEP_REST_LAST = 1u   /* the last pieces are the longer ones */
 };
-/* Even cuts on every axis, at multiples of align: 2,048 on the axis of a long sum
- * keeps the leaves of the fixed order whole, so that no element has to travel.
- * cuts_storage holds the sum of parts[k] + 1 numbers and outlives the grid's use.
+/* Even cuts on every axis, at multiples of align. With 2,048 on the axis of a long sum
+ * the leaves of the fixed order stay whole, so that no element has to be sent.
+ * cuts_storage has room for the sum of parts[k] + 1 numbers and must outlive the grid.
  * Errors: INVALID_ARGUMENT. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_grid_even(lockstep_grid* grid, int64_t align, uint32_t rest,
                                                                    int64_t* cuts_storage);
@@ -147,31 +136,26 @@ typedef struct lockstep_part {
   int64_t strides[LOCKSTEP_MAX_RANK];
 } lockstep_part;
 
-/* A packed block of these lengths. */
-static inline lockstep_part lockstep_part_packed(void* data, int32_t rank, const int64_t* length) {
-  lockstep_part p = {sizeof(lockstep_part), data, {0}};
-  uint64_t stride = 1;
-  for (int32_t k = rank - 1; k >= 0 && rank <= LOCKSTEP_MAX_RANK; --k) {
-    p.strides[k] = (int64_t)stride;
-    stride *= (uint64_t)(length[k] > 0 ? length[k] : 1);
-  }
-  return p;
-}
+/* A packed block of these lengths. A rank outside 1..8, or NULL for length, gives strides
+ * of 0. */
+LOCKSTEP_API lockstep_part lockstep_part_packed(void* data, int32_t rank, const int64_t* length);
 
 /* ---- plans --------------------------------------------------------------- */
 
-/* Making a plan is collective: arguments are checked, compared between the ranks,
- * and memory is taken, so that it succeeds on all ranks or on none. options.backend
- * and variant must be NULL: a seat's backend was chosen with the communicator. A
- * workspace named here says that the caller will bring one to each execution, and the
- * plan takes none of its own; the ranks need not do alike.
- * Errors of all plans: INVALID_ARGUMENT, MISMATCH, RANK_FAILED, RANK_LOST,
+/* Making a plan is collective: arguments are checked and compared between the ranks,
+ * and memory is allocated, so that it succeeds on all ranks or on none. options.backend
+ * and variant must be NULL: a seat's backend was chosen with the communicator. Naming
+ * a workspace here promises one at each execution, so the plan allocates none; each
+ * rank may decide that for itself.
+ * Every plan may fail with INVALID_ARGUMENT, MISMATCH, RANK_FAILED, RANK_LOST or
  * OUT_OF_MEMORY. */
 
 /* Computes   dst[i_perm[0], i_perm[1], ...] = src[i_0, i_1, ...] as lockstep_permute does, from the blocks of one grid
- *            to those of another: dst->shape[k] is src->shape[perm[k]]. perm {1, 0} transposes; 0, 1, ...
- * redistributes: slabs to pencils, other cuts, everything to one rank. Exactness  bit copies. Moves      every element
- * once, between each pair of ranks the one box that they share. src and dst must not overlap. */
+ *            to those of another: dst->shape[k] is src->shape[perm[k]]. perm {1, 0} transposes. The identity
+ *            0, 1, ... redistributes: slabs to pencils, other cuts, everything to one rank.
+ * Aliasing   src and dst must not overlap.
+ * Exactness  bit copies.
+ * Moves      every element once; each pair of ranks exchanges the one box that they share. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const lockstep_grid* src,
                                                                        const int32_t* perm, const lockstep_grid* dst,
                                                                        const lockstep_options* options,
@@ -180,17 +164,17 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_
 /* Computes   the reduction over the axes in `axes` (bit k: axis k of src), for each
  *            index of the others; the sequence of a result is the elements in
  *            row-major order over the reduced axes.
- * Results    an array over the axes that are kept, row-major (one element, of
- *            rank 1, where none is). dst NULL: every rank gets all of it, at
- *            data with these strides; else its shape is that of the kept axes, and
- *            every rank gets its block.
+ * Results    a row-major array over the kept axes; one element of rank 1 if no axis
+ *            is kept. dst NULL: every rank gets the whole array, packed by the strides
+ *            of its part. Otherwise dst has the shape of the kept axes, and every
+ *            rank gets its block.
  * Exactness  the bits of lockstep_reduce and lockstep_square_sum on each whole
  *            sequence, for their reductions, types and result types.
  * Moves      partial results, and the elements of leaves (2,048 elements of a
- *            sequence) that a cut goes through. Where a cut goes along an axis so
- *            that a rank's part of a sequence is not one run of it, the array is
- *            redistributed first: to reduce a block-cut array over several axes
- *            without that, reduce the innermost axis first, which has bits of its own.
+ *            sequence) that a cut divides. If a rank's part of a sequence is not
+ *            contiguous within the sequence, the array is redistributed first. To
+ *            avoid that for an array cut on several axes, reduce one axis at a time,
+ *            innermost first; the bits then differ from those of one reduction.
  * Status     OVERFLOW and EMPTY as lockstep_reduce, the same on every rank. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src,
                                                                       lockstep_reduction reduction,
@@ -200,23 +184,24 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_c
                                                                       lockstep_ranks_plan** plan);
 
 /* Computes   the stencil of lockstep_stencil on the whole array: desc gives dtype, form, boundary, rank, radius,
- *            coefficients, sweeps and value; its shape, strides and batch are ignored, for the grid has them. A grid of
- *            one more axis in front is a batch of arrays.
- * Shapes     dst's block lies as src's does. Under VALID it is the part of src's block that is at least
+ *            coefficients, sweeps and value. Its shape, strides and batch are ignored, because the grid has them. A
+ *            grid with one more axis in front is a batch of arrays.
+ * Shapes     dst is divided as src is. Under VALID its block is the part of src's block that is at least
  *            radius * sweeps from each end of the whole array, and may be empty. The innermost stride is 1.
- * Exactness  the bits of the one call; src's values are those of all ranks when this begins.
- * Moves      radius * sweeps layers along the sides where the array goes on, from however many ranks hold them;
- *            meanwhile each rank computes what needs none of them. src and dst must not overlap.
- * Status     a failure is told to the ranks that exchange with the failed one, and to all by
- *            lockstep_ranks_synchronize; as for every plan. */
+ * Aliasing   src and dst must not overlap.
+ * Exactness  the bits of one call on the whole array.
+ * Moves      radius * sweeps layers of elements along each inner side of a block, from all ranks that hold them.
+ *            Meanwhile each rank computes the elements that do not need them.
+ * Status     the ranks that exchange with a failed rank get its failure at once, all others from
+ *            lockstep_ranks_synchronize. So it is with every plan. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_stencil(lockstep_comm* comm, const lockstep_grid* grid,
                                                                        const lockstep_stencil_desc* desc,
                                                                        const lockstep_options* options,
                                                                        lockstep_ranks_plan** plan);
 
-/* Fills     the ghosts around each block: width[k] elements on both sides of axis k, corners too, which the caller's
- *           memory must have around dst[seat].data (src of the execution is ignored). Beyond the array the boundary
- *           says what they hold: folded elements, or value, in F32 or F64; VALID leaves them as they are.
+/* Fills     the ghost elements around each block: width[k] on both sides of axis k, with corners. The caller's memory
+ *           must have room for them around dst[seat].data; src of the execution is ignored. Ghosts beyond the whole
+ *           array get what the boundary says: folded elements, or value as F32 or F64; VALID leaves them unchanged.
  * Status    as for lockstep_ranks_stencil. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockstep_grid* grid,
                                                                     const int64_t* width, lockstep_boundary boundary,
@@ -224,23 +209,22 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo(lockstep_com
                                                                     lockstep_ranks_plan** plan);
 
 /* Runs a plan: collective. src and dst have one element for each seat of this
- * process. options may be NULL; of them ASYNC, stream, workspace and workspace_bytes
- * count, which the ranks may give differently.
- * Stream     the one that the calls of seats on a GPU go to, in order; those on the CPU
- *            have none and ignore it.
+ * process. options may be NULL; only ASYNC, stream, workspace and workspace_bytes are
+ * used, and ranks may give different ones.
+ * Stream     used for the calls of seats on a GPU; seats on the CPU ignore it.
  * Workspace  host memory for messages and partial results, aligned to 256 bytes, of at
- *            least lockstep_ranks_workspace bytes, which nothing else uses until the
+ *            least lockstep_ranks_workspace bytes, not used for anything else until the
  *            execution is done (after RANK_LOST: until the communicator is destroyed).
- *            Where a plan has none and is brought none, each execution takes its own;
- *            a rank that has no memory for it closes the communicator.
- * Asynchrony blocks unless LOCKSTEP_ASYNC. Then it sends what it can and returns: OK,
- *            or what is wrong with the arguments. The rest happens in the order of the
- *            calls, when lockstep_ranks_synchronize, another call with this
- *            communicator, or the plan's end comes to it; there is no thread behind it.
- *            src, dst and the workspace stay as they are until then, the parts' structs
- *            need not. lockstep_ranks_synchronize tells what failed, OVERFLOW and EMPTY
- *            too. Nobody counts time while nobody waits; but ranks that wait do, so all
- *            must come to it within timeout_ms of each other. */
+ *            If the plan has none and none is given, each execution allocates its own;
+ *            if that fails on a rank, the communicator is closed.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC. With it, the call sends what it can and
+ *            returns OK, or an error in the arguments. There is no background thread:
+ *            lockstep_ranks_synchronize, the next call with this communicator, or
+ *            destroying the plan does the rest, in the order of the calls. Keep src,
+ *            dst and the workspace unchanged until then; the lockstep_part structs are
+ *            not needed any more. lockstep_ranks_synchronize returns what failed,
+ *            OVERFLOW and EMPTY too. The timeout runs only while a rank waits, so all
+ *            ranks must reach the waiting call within timeout_ms of each other. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan,
                                                                        const lockstep_part* src,
                                                                        const lockstep_part* dst,
@@ -249,7 +233,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_workspace(const lockstep_ranks_plan* plan,
                                                                          size_t* bytes);
 
-/* What one execution costs this process, found without running it. */
+/* What one execution costs this process, computed without running it. */
 typedef struct lockstep_ranks_link {
   size_t size;            /* sizeof(lockstep_ranks_link) */
   double latency_us;      /* of a message */
@@ -261,16 +245,16 @@ typedef struct lockstep_ranks_cost {
   int64_t messages; /* sent */
   int64_t bytes_out, bytes_in;
   int64_t workspace_bytes; /* as lockstep_ranks_workspace */
-  double ms; /* of the messages: for each step, messages * latency + the larger of bytes out and in / speed;
-              * 0 where no link is given. The computing, which partly hides it, is not in it */
+  double ms; /* time of the messages: for each step, messages * latency + the larger of bytes out and in / speed;
+              * 0 without a link. Computation, which hides part of it, is not included */
 } lockstep_ranks_cost;
-/* link may be NULL. The second pass of NORM2 of F64, which data out of range need, is not counted. Local. Errors:
- * INVALID_ARGUMENT. */
+/* link may be NULL. NORM2 of F64 needs a second pass for very large or small values, which is not counted. Local.
+ * Errors: INVALID_ARGUMENT. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_estimate(const lockstep_ranks_plan* plan,
                                                                         const lockstep_ranks_link* link,
                                                                         lockstep_ranks_cost* cost);
 
-/* Destroys a plan; NULL is allowed. Local; what is still to do asynchronously is done before. */
+/* Destroys a plan; NULL is allowed. Local. Finishes the plan's asynchronous executions first. */
 LOCKSTEP_API void lockstep_ranks_plan_destroy(lockstep_ranks_plan* plan);
 
 #ifdef __cplusplus

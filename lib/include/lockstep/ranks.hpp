@@ -1,5 +1,5 @@
-// ranks.hpp - header-only C++20 over ranks.h: communicators, grids with cuts of their own, plans. As in lockstep.hpp
-// the plain form throws lockstep::exception and the one that starts with try_ returns a lockstep::failure.
+// ranks.hpp - header-only C++20 over ranks.h: communicators, grids that own their cuts, plans. As in lockstep.hpp the
+// plain form throws lockstep::exception, and the form that starts with try_ returns a lockstep::failure.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace lockstep::ranks {
 
 class comm {
  public:
-  // Over a transport, or of seats of this process alone; over MPI: comm(lockstep_comm*) with what
-  // lockstep_comm_from_mpi made. The context must outlive it.
+  // Over a transport, or only of seats of this process. Over MPI use comm(lockstep_comm*) with the result of
+  // lockstep_comm_from_mpi. The context must outlive it.
   comm(context& c, const lockstep_engine& engine, const lockstep_comm_options& options = lockstep_comm_defaults()) {
     lockstep_comm* raw = nullptr;
     failure(lockstep_comm_create(c.get(), &engine, &options, &raw)).raise();
@@ -31,7 +31,7 @@ class comm {
     failure(lockstep_comm_local(c.get(), &options, &raw)).raise();
     handle_.reset(raw);
   }
-  explicit comm(lockstep_comm* made) noexcept : handle_(made) {}  // takes it over
+  explicit comm(lockstep_comm* made) noexcept : handle_(made) {}  // takes ownership
 
   [[nodiscard]] lockstep_comm_info info() const {
     lockstep_comm_info i{};
@@ -97,7 +97,7 @@ class grid {
   [[nodiscard]] lockstep_part packed(std::int32_t rank, const T* data) const {
     return lockstep_part_packed(const_cast<T*>(data), grid_.rank, of(rank).length.data());
   }
-  // Valid as long as this grid is there and is not changed.
+  // Valid while this grid exists and is not changed.
   [[nodiscard]] lockstep_grid get() const noexcept {
     lockstep_grid g = grid_;
     for (std::size_t k = 0; k < LOCKSTEP_MAX_RANK; ++k) g.cuts[k] = cuts_[k].empty() ? nullptr : cuts_[k].data();
@@ -115,8 +115,7 @@ class plan {
  public:
   explicit plan(lockstep_ranks_plan* made) noexcept : handle_(made) {}
 
-  // One part for each seat of this process. With options whose flags have LOCKSTEP_ASYNC it is only begun:
-  // comm::synchronize.
+  // One part for each seat of this process. With LOCKSTEP_ASYNC it only starts; comm::synchronize waits.
   failure try_execute(const lockstep_part* src, const lockstep_part* dst,
                       const lockstep_options& options = lockstep_options_defaults()) noexcept {
     return failure(lockstep_ranks_execute(handle_.get(), src, dst, &options));
@@ -199,7 +198,7 @@ plan stencil(comm& c, const grid<T>& g, const lockstep_stencil_desc& desc) {
   return plan(raw);
 }
 
-// Ghosts around blocks; execute(nullptr, parts).
+// Fills ghosts around blocks; use execute(nullptr, parts).
 template <element T>
 plan halo(comm& c, const grid<T>& g, std::span<const std::int64_t> width, lockstep_boundary boundary,
           double value = 0) {

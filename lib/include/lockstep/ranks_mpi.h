@@ -1,14 +1,14 @@
 /* ranks_mpi.h - a communicator (ranks.h) over MPI. Header-only: it is compiled with
- * the MPI of the program that includes it, so the library is tied to none. Point to
- * point messages alone, of one communicator of its own and one tag.
+ * the MPI of the program that includes it, so the library is tied to no MPI. It uses
+ * only point-to-point messages, with one tag, on a communicator of its own.
  *
- * MPI_THREAD_FUNNELED is enough where the thread that calls lockstep is the one
- * that calls MPI. A communicator should be destroyed before MPI_Finalize; one that
- * is not can no longer be used, and may still be destroyed. */
+ * MPI_THREAD_FUNNELED is enough if the thread that calls lockstep is the one that
+ * calls MPI. Destroy a communicator before MPI_Finalize; afterwards it can only be
+ * destroyed, not used. */
 #ifndef LOCKSTEP_RANKS_MPI_H
 #define LOCKSTEP_RANKS_MPI_H
 
-/* The C bindings are enough: MPI's old C++ ones would ask for a library more. */
+/* Without MPI's old C++ bindings, which would need another library. */
 #ifndef OMPI_SKIP_MPICXX
 #define OMPI_SKIP_MPICXX 1
 #endif
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* Counts are int in MPI before 4: longer messages go in pieces of this size, the
+/* Counts are int before MPI 4, so longer messages are sent in pieces of this size, the
  * last one shorter. */
 #ifndef LOCKSTEP_MPI_PIECE_BYTES
 #define LOCKSTEP_MPI_PIECE_BYTES ((size_t)1 << 30)
@@ -41,9 +41,9 @@ typedef struct lockstep_mpi_state {
 } lockstep_mpi_state;
 
 typedef struct lockstep_mpi_request {
-  MPI_Request now; /* of the piece under way */
+  MPI_Request now; /* of the current piece */
   char* data;
-  size_t bytes, done; /* done: of the pieces before */
+  size_t bytes, done; /* done: bytes of the earlier pieces */
   int peer, sends;
 } lockstep_mpi_request;
 
@@ -135,7 +135,7 @@ static inline void lockstep_mpi_close(void* user, int clean) {
   if (!state->finalized) {
     MPI_Comm_delete_attr(MPI_COMM_SELF, state->key); /* sets finalized */
     MPI_Comm_free_keyval(&state->key);
-    /* Collective: only where all come here. */
+    /* Collective, so only if all processes come here. */
     if (clean) MPI_Comm_free(&state->comm);
   }
   free(state);
@@ -193,8 +193,8 @@ LOCKSTEP_NODISCARD static inline lockstep_status lockstep_engine_mpi(MPI_Comm co
   return LOCKSTEP_OK;
 }
 
-/* lockstep_comm_create over MPI: collective over comm, which stays the caller's.
- * Where it fails on one process it fails on all. */
+/* lockstep_comm_create over MPI: collective over mpi, which the caller still owns. If
+ * it fails on one process it fails on all. */
 LOCKSTEP_NODISCARD static inline lockstep_status lockstep_comm_from_mpi(lockstep_context* context, MPI_Comm mpi,
                                                                         const lockstep_comm_options* options,
                                                                         lockstep_comm** comm) {

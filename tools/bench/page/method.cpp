@@ -105,7 +105,7 @@ void add_method(pages::page& p, const material& all) {
        "Results are compared bit by bit with the reference before they are timed; where that could not be done, the "
        "table of numbers says so."});
   pages::table names{.title = "How the names of cases are written",
-                     .caption = "What begins with / may be added to a name.",
+                     .caption = "Entries that start with / may be added to a name.",
                      .columns = {{"written"}, {"says", false, true}},
                      .folded = true};
   for (const cases::legend_line& line : cases::legend()) names.rows.push_back({line.written, line.meaning});

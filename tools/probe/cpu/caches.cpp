@@ -13,8 +13,8 @@ struct alignas(line_bytes) cache_line {
   uint64_t next;
 };
 
-// A chase that goes on where the last one stopped, so that a set larger than the caches
-// never finds what it just brought in.
+// A pointer chase that continues where the last one stopped, so that with a set larger than
+// the caches it never hits lines that it has just loaded.
 class chase {
  public:
   chase(cache_line* lines, uint32_t n) : lines_(lines), n_(n) {

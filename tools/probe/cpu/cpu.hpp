@@ -1,5 +1,5 @@
-// cpu.hpp - how the CPU's probes measure. Every timed body returns a checksum of all
-// that it read, so that no compiler can leave the reading out unnoticed.
+// cpu.hpp - how the CPU's probes measure. Every timed body returns a checksum of all values
+// that it read, so that it shows if the compiler removes loads.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ namespace lockstep::tool::probe {
 using lockstep::probe::stats;
 using lockstep::probe::stats_of;
 
-// Pages of the kernel's own; huge ones where asked for and given.
+// Pages from the kernel; huge pages if asked for and available.
 class pages {
  public:
   explicit pages(size_t bytes, bool huge) : bytes_((bytes + huge_page - 1) / huge_page * huge_page) {

@@ -1,5 +1,5 @@
-// facts.cpp - what this CPU says of itself, and its clock by dependent additions; which
-// function measures which row.
+// facts.cpp - the CPU's description of itself, and its clock by dependent additions; the
+// table of functions that measure each row.
 #include <unistd.h>
 
 #include <fstream>

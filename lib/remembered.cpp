@@ -1,5 +1,5 @@
-// tuning.cpp - the file of tuned choices: reading, writing, looking up.
-#include "tuning.hpp"
+// remembered.cpp - reads and writes the file of remembered choices, and looks choices up.
+#include "remembered.hpp"
 
 #include <sys/stat.h>
 
@@ -15,7 +15,7 @@
 namespace lockstep::lib {
 namespace {
 
-constexpr size_t most_bytes = size_t{1} << 20, most_entries = 1024;  // of at most some 600 bytes
+constexpr size_t most_bytes = size_t{1} << 20, most_entries = 1024;  // an entry has at most about 600 bytes
 constexpr std::string_view first_line = "lockstep-tuning 1";
 
 std::vector<std::string_view> parts_of(std::string_view line) {
@@ -97,7 +97,7 @@ std::string tuning_text(const std::vector<tuned_entry>& entries) {
   return text + "end\n";
 }
 
-void tuning::refresh() {
+void remembered_choices::refresh() {
   if (!looked_) path_ = kept_path("LOCKSTEP_TUNING", "tuning", reason_);
   looked_ = true;
   if (path_.empty()) return;
@@ -121,8 +121,8 @@ void tuning::refresh() {
   for (auto& [key, choice] : entries) file_[key] = std::move(choice);
 }
 
-// A backend is asked without the lock: it may do anything, fork too.
-std::string tuning::device_text(backend_entry& entry, int32_t device) {
+// The backend is called without the lock, because it may do anything, even fork.
+std::string remembered_choices::device_text(backend_entry& entry, int32_t device) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = devices_.find({&entry, device}); known != devices_.end()) return known->second;
@@ -132,13 +132,13 @@ std::string tuning::device_text(backend_entry& entry, int32_t device) {
   return devices_[{&entry, device}] = std::move(text);
 }
 
-bool tuning::any() {
+bool remembered_choices::any() {
   const std::lock_guard lock(mutex_);
   refresh();
   return !file_.empty() || !own_.empty();
 }
 
-std::optional<tuned_choice> tuning::find(const tuned_key& key) {
+std::optional<tuned_choice> remembered_choices::find(const tuned_key& key) {
   const std::lock_guard lock(mutex_);
   refresh();
   for (const auto* known : {&own_, &file_})
@@ -146,12 +146,12 @@ std::optional<tuned_choice> tuning::find(const tuned_key& key) {
   return std::nullopt;
 }
 
-std::string tuning::keep(const tuned_key& key, const tuned_choice& choice) {
+std::string remembered_choices::keep(const tuned_key& key, const tuned_choice& choice) {
   const std::lock_guard lock(mutex_);
   refresh();
   own_[key] = choice;
   if (path_.empty()) return reason_;
-  // A module may call its device and its rows what it likes.
+  // A module's names of devices and rows may hold characters that would break the file's lines.
   for (const std::string* part : {&key.backend, &key.device, &choice.row, &choice.beside})
     if (part->empty() || part->find_first_of("\t\n") != std::string::npos)
       return format_text("\"{}\" is no name for a file of lines", printable(*part));
@@ -159,9 +159,10 @@ std::string tuning::keep(const tuned_key& key, const tuned_choice& choice) {
     const kept_folder folder(path_);
     std::vector<tuned_entry> entries;
     if (struct stat s{}; lstat(path_.c_str(), &s) == 0) {
-      const std::string text = read_kept(path_, most_bytes);  // of another owner: not ours to replace
+      const std::string text =
+          read_kept(path_, most_bytes);  // throws for another user's file, which must not be replaced
       const std::string why = parse_tuning(text, entries);
-      // A later version's file is somebody's; one that is cut short or damaged is nobody's.
+      // A later version of lockstep still uses its file, so keep that; replace one that is damaged.
       const bool foreign = text.starts_with("lockstep-tuning ") && !text.starts_with(std::string(first_line) + "\n");
       if (foreign && !LOCKSTEP_MUTANT("tuning_of_another_version_replaced")) return why;
     }
@@ -175,7 +176,7 @@ std::string tuning::keep(const tuned_key& key, const tuned_choice& choice) {
   }
 }
 
-tuning::state tuning::now() {
+remembered_choices::state remembered_choices::now() {
   state told;
   std::map<tuned_key, tuned_choice> all;
   {

@@ -1,9 +1,9 @@
-// tuning.hpp - rows chosen by measuring (LOCKSTEP_TUNE), remembered for this machine in a text file:
+// remembered.hpp - rows chosen by measuring (LOCKSTEP_TUNE), remembered for this machine in a text file:
 //   lockstep-tuning 1
 //   choice <library> <backend> <device> <setup> <class of calls> <row> <us> <row beside it> <its us>
 //   end
-// with a tab between the parts of a line. An entry can only name a row, which is taken where the table has it, it keeps
-// the order and it does not refuse the call: no file can change a bit of a result.
+// with tabs between the parts of a line. No file can change a bit of a result: an entry only names a row, and that row
+// is used only if the table has it, it keeps the order and it does not refuse the call.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace lockstep::lib {
 
-// What an entry holds for: every part must be the same.
+// The calls that an entry is for: every part must match.
 struct tuned_key {
   std::string library, backend, device, setup, calls;
   auto operator<=>(const tuned_key&) const = default;
@@ -24,32 +24,33 @@ struct tuned_key {
 struct tuned_choice {
   std::string row;
   double us = 0;
-  std::string beside;  // what auto would have taken, or the next best
+  std::string beside;  // auto's own row, or the second fastest if row is auto's own
   double beside_us = 0;
 };
 using tuned_entry = std::pair<tuned_key, tuned_choice>;
 
-// Puts a file's entries into `into`, oldest first; "" or why it cannot ("line 3: ..."), into is then as before.
+// Puts a file's entries into `into`, oldest first. Returns "", or why it cannot ("line 3: ..."); then `into` is
+// unchanged.
 std::string parse_tuning(const std::string& text, std::vector<tuned_entry>& into);
 std::string tuning_text(const std::vector<tuned_entry>& entries);
 
-// What a context knows: the file's entries, read again when it has changed, and its own.
-class tuning {
+// A context's choices: the file's entries, read again when the file has changed, and its own.
+class remembered_choices {
  public:
-  // Whether there is anything to look up: one stat of the file.
+  // Whether there is any entry. Costs one stat of the file.
   bool any();
   std::optional<tuned_choice> find(const tuned_key& key);
-  // Remembers for this context, and in the file: "" or why not there.
+  // Remembers a choice in this context and in the file. Returns "", or why it could not be written there.
   std::string keep(const tuned_key& key, const tuned_choice& choice);
-  // What lockstep_tuning_get gives; the choices are those of this library and these devices.
+  // For lockstep_tuning_get: the choices for this library version and these devices.
   struct state {
     std::string path, reason, choices;
     int32_t count = 0;
   };
   state now();
-  // "NVIDIA H200; sm_90, driver ...", asked once a device.
+  // "NVIDIA H200; sm_90, driver ...". The device is asked only once.
   std::string device_text(backend_entry& entry, int32_t device);
-  // Around a fork, as of the context that has this.
+  // Called around a fork by the context.
   void before_fork() { mutex_.lock(); }
   void after_fork() { mutex_.unlock(); }
 

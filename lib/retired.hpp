@@ -1,0 +1,27 @@
+// retired.hpp - names of variants that were removed, so that an error can name the variant to use now. For the library
+// and the program.
+#pragma once
+
+#include <string_view>
+
+#include "lockstep/lockstep.h"
+#include "mutant.hpp"
+
+namespace lockstep::lib {
+
+// The variant to use in place of a removed one; nullptr if op never had a variant of that name.
+inline const char* successor_of(lockstep_op op, std::string_view name) {
+  static constexpr struct {
+    lockstep_op op;
+    std::string_view name;
+    const char* successor;
+  } retired[] = {{LOCKSTEP_TRANSPOSE, "blocks", "tiles"},
+                 {LOCKSTEP_PERMUTE, "blocks", "tiles"},
+                 {LOCKSTEP_PERMUTE, "runs", "gather"},
+                 {LOCKSTEP_REDUCE, "shuffle", "lanes"}};
+  for (const auto& one : retired)
+    if (op == one.op && name == one.name && !LOCKSTEP_MUTANT("retired_variant_without_successor")) return one.successor;
+  return nullptr;
+}
+
+}  // namespace lockstep::lib
