@@ -12,7 +12,8 @@
 struct lockstep_plan {
   struct row {
     const lockstep_variant* variant = nullptr;  // nullptr where the call takes no such pointers
-    size_t workspace_bytes = 0;                 // enough for auto's choice too, if this row refuses the pointers
+    size_t workspace_bytes = 0;                 // auto's own, for pointers that this one refuses, needs no more
+    bool tuned = false;                         // chosen by measuring
   };
   lockstep_plan() = default;
   lockstep_plan(const lockstep_plan&) = delete;
@@ -52,7 +53,7 @@ void choose(lockstep_plan& plan, const lockstep_options& options) {
   const auto row_of = [&](const lockstep_variant* best) {
     const lockstep_variant* row =
         best != nullptr ? tuned_row(*plan.context, *now, plan.chosen, plan.prepared, options, best) : nullptr;
-    return lockstep_plan::row{row, std::max(bytes_of(row), row != best ? bytes_of(best) : 0)};
+    return lockstep_plan::row{row, std::max(bytes_of(row), row != best ? bytes_of(best) : 0), row != best};
   };
   call.dst = array;
   try {
@@ -135,26 +136,28 @@ bool bind(lockstep_plan& plan, const void* src, void* dst) {
   return true;
 }
 
-// If the row refuses these pointers (their alignment, say) and was not named by the caller, auto's choice for them
-// runs.
+// A plan's row was chosen as for aligned arrays. For another src auto may choose another row. A row that was chosen by
+// measuring gives way only if it refuses the pointers, and a row that the caller named never does.
 void require_taken(lockstep_plan& plan) {
   lockstep_call& call = plan.prepared.call;
   choice& chosen = plan.chosen;
   const lockstep_queue* queue = chosen.queue.get();
-  const auto refusal = [&](const lockstep_variant& row) {
-    return row.refuses != nullptr ? row.refuses(queue, &call) : nullptr;
-  };
-  const char* why = refusal(*chosen.variant);
-  if (why == nullptr) return;
+  const char* why = chosen.variant->refuses != nullptr ? chosen.variant->refuses(queue, &call) : nullptr;
+  const bool in_place = call.src == call.dst && plan.prepared.may_alias;
+  const bool aligned = reinterpret_cast<uintptr_t>(call.src) % 16 == 0;
+  const bool stays = aligned || (in_place ? plan.in_place : plan.apart).tuned;
+  if (why == nullptr && (chosen.forced || stays)) return;
   const lockstep_variant* other =
       chosen.forced || LOCKSTEP_MUTANT("plan_without_its_other_row") ? nullptr : pick_variant(chosen, call);
-  if (other == nullptr)
+  // The plan has told how much workspace an execution needs at most.
+  const bool fits =
+      other != nullptr && (other->workspace == nullptr || other->workspace(queue, &call) <= call.workspace_bytes);
+  if (fits)
+    chosen.variant = other;
+  else if (why != nullptr)
     fail(LOCKSTEP_UNSUPPORTED,
          "the plan's variant {} of {} refuses this src and dst: {}; force another variant for the plan",
          chosen.variant->name, chosen.entry->name(), why);
-  chosen.variant = other;
-  if (other->workspace != nullptr)
-    call.workspace_bytes = std::max(call.workspace_bytes, other->workspace(queue, &call));
 }
 
 // After a failed call lockstep_last_run must not describe an earlier one.
@@ -205,11 +208,12 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
   chosen.queue = plan.context->lock(plan.reserved);
   const lease_release ends{chosen};
   const array_places data = locate(plan.prepared, src, dst);
-  const bool on_device =
+  bool on_device =
       chosen.backend->measure != nullptr && can_reach(chosen, data.src, src) && can_reach(chosen, data.dst, dst) &&
       (plan.prepared.offsets_bytes == 0 || can_reach(chosen, data.offsets, plan.prepared.call.reduce.offsets));
+  for (int i = 0; i < plan.prepared.side_count; ++i)
+    on_device = on_device && can_reach(chosen, data.sides[i], plan.prepared.sides[i].pointer);
   if (on_device) {
-    require_reach(chosen, plan.prepared, data);
     require_taken(plan);
     plan.context->settle(chosen.queue);
     lockstep_status status = give_workspace(plan.prepared, chosen, lockstep_options_defaults());

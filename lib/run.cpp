@@ -149,9 +149,6 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
   // The backend checks device offsets. How much of src they cover stays unknown here.
   prepared.src_span_known = host_readable(d.offsets);
   if (!prepared.src_span_known) {
-    if (!prepared.may_stage)
-      fail(LOCKSTEP_UNSUPPORTED, "{}: offsets is device memory; put it into memory that the CPU can read",
-           lockstep_op_name(prepared.call.op));
     if (prepared.call.src == nullptr) {
       require_empty_segments(context, prepared);
       prepared.src_span_known = true;  // nothing of src is touched

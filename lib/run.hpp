@@ -9,11 +9,12 @@
 
 namespace lockstep::lib {
 
-// An array of a call besides src, dst and offsets. It is never copied to a backend's memory.
+// An array of a call besides src, dst and offsets. It is copied like them when a backend cannot reach it.
 struct side_array {
   const char* name = nullptr;
   const void* pointer = nullptr;
   size_t bytes = 0, alignment = 1;
+  size_t member = 0;  // where its address stands in the lockstep_call
   bool written = false;
   bool may_be_src = false, may_be_residual = false;  // a written array that may be the same as that one
 };
@@ -30,7 +31,6 @@ struct prepared_call {
   bool src_span_known = true;  // false: offsets are device memory
   bool dst_dense = true;       // dst has no gaps that a staged copy must preserve
   bool may_alias = false;      // src == dst is allowed
-  bool may_stage = true;       // src and dst may be copied to where the backend can reach them
   side_array sides[4];
   int side_count = 0;
   bool empty = false;
@@ -73,9 +73,14 @@ struct array_place {
 // Where the arrays of a call are. Found once a call, because asking the driver is slow.
 struct array_places {
   array_place src, dst, offsets;
-  bool pinned = false;  // the large arrays are page-locked host memory
+  array_place sides[4];  // as in prepared_call
+  bool pinned = false;   // the large arrays are page-locked host memory
   // The first array in device or managed memory; its owner is NULL if there is none.
-  const array_place& on_device() const { return src.owner != nullptr ? src : dst.owner != nullptr ? dst : offsets; }
+  const array_place& on_device() const {
+    for (const array_place* place : {&src, &dst, &offsets, &sides[0], &sides[1], &sides[2]})
+      if (place->owner != nullptr) return *place;
+    return sides[3];
+  }
 };
 array_places locate(const prepared_call& prepared, const void* src, const void* dst);
 // Throws when a named backend or variant cannot run the call. skip: a backend that has
@@ -101,9 +106,6 @@ const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& 
 inline bool recoverable(lockstep_status status) {
   return status == LOCKSTEP_OUT_OF_MEMORY || status == LOCKSTEP_BACKEND_FAILED || status == LOCKSTEP_BACKEND_LOST;
 }
-
-// Throws if the chosen backend cannot reach an array that is never copied.
-void require_reach(const choice& chosen, const prepared_call& prepared, const array_places& data);
 
 // Launches on a chosen queue: stages unreachable pointers, runs, copies back.
 struct launch_result {

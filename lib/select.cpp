@@ -88,6 +88,7 @@ array_places locate(const prepared_call& prepared, const void* src, const void* 
   array_places found;
   found.src = place_of(src), found.dst = place_of(dst);
   if (prepared.offsets_bytes != 0) found.offsets = place_of(prepared.call.reduce.offsets);
+  for (int i = 0; i < prepared.side_count; ++i) found.sides[i] = place_of(prepared.sides[i].pointer);
   // A small dst in pageable memory does not slow down the copies.
   const bool sized = prepared.dst_span >= prepared.src_span / 8;
   found.pinned = found.on_device().owner == nullptr && found.src.kind == LOCKSTEP_PINNED &&

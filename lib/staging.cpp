@@ -3,6 +3,7 @@
 // only decides what to copy.
 #include <cstring>
 #include <exception>
+#include <optional>
 
 #include "mutant.hpp"
 #include "run.hpp"
@@ -108,29 +109,66 @@ lockstep_status launch(const choice& chosen, const lockstep_call& call) {
 
 // The short way for the CPU on host memory: nothing to copy, and the call is done when it returns.
 bool runs_as_it_stands(const choice& chosen, const array_places& data) {
-  return chosen.entry->is_cpu() && data.src.kind != LOCKSTEP_DEVICE && data.dst.kind != LOCKSTEP_DEVICE &&
-         data.offsets.kind != LOCKSTEP_DEVICE;
+  if (!chosen.entry->is_cpu()) return false;
+  for (const array_place* place :
+       {&data.src, &data.dst, &data.offsets, &data.sides[0], &data.sides[1], &data.sides[2], &data.sides[3]})
+    if (place->kind == LOCKSTEP_DEVICE) return false;
+  return true;
 }
-}  // namespace
 
-void require_reach(const choice& chosen, const prepared_call& prepared, const array_places& data) {
-  const auto reach = [&](const char* name, const array_place& place, const void* pointer, size_t bytes) {
-    if (bytes != 0 && !can_reach(chosen, place, pointer) && !LOCKSTEP_MUTANT("out_of_reach_and_used"))
-      fail(LOCKSTEP_UNSUPPORTED, "{}: {} is {} memory, which {} cannot use; put all arrays where it can",
-           lockstep_op_name(prepared.call.op), name, place.kind == LOCKSTEP_DEVICE ? "device" : "host",
-           chosen.entry->name());
-  };
-  if (!prepared.may_stage) {
-    reach("src", data.src, prepared.call.src, prepared.src_span);
-    reach("dst", data.dst, prepared.call.dst, prepared.dst_span);
+// Copies of the arrays beside src and dst. One that is written may be src or residual itself, and has its copy then.
+class staged_sides {
+ public:
+  staged_sides(const choice& chosen, const prepared_call& prepared, const array_places& data, const staged& src)
+      : prepared_(prepared) {
+    for (int i = 0; i < prepared.side_count; ++i) {
+      const side_array& side = prepared.sides[i];
+      const staged* same = side.written && side.pointer == prepared.call.src ? &src : nullptr;
+      for (int k = 0; k < i && side.written; ++k)
+        if (prepared.sides[k].pointer == side.pointer) same = &*copies_[k];
+      shared_[i] = same != nullptr && !LOCKSTEP_MUTANT("staged_sum_apart_from_its_array") ? same : nullptr;
+      copies_[i].emplace(chosen, data.sides[i], side.pointer, shared_[i] != nullptr ? 0 : side.bytes);
+    }
   }
-  for (const side_array* side = prepared.sides; side != prepared.sides + prepared.side_count; ++side)
-    reach(side->name, place_of(side->pointer), side->pointer, side->bytes);
-}
+  bool used() const { return bytes() != 0; }
+  size_t bytes() const {
+    size_t all = 0;
+    for (int i = 0; i < prepared_.side_count; ++i) all += copies_[i]->bytes();
+    return all;
+  }
+  // Gaps between the rows of what is written belong to the caller.
+  void upload(const mover& move, lockstep_call& call) const {
+    for (int i = 0; i < prepared_.side_count; ++i) {
+      const side_array& side = prepared_.sides[i];
+      void* copy = copy_of(i);
+      if (copy == nullptr) continue;
+      if (shared_[i] == nullptr) move.copy(side.pointer, copy, side.bytes);
+      std::memcpy(reinterpret_cast<char*>(&call) + side.member, &copy, sizeof copy);
+    }
+  }
+  bool written() const {
+    for (int i = 0; i < prepared_.side_count; ++i)
+      if (prepared_.sides[i].written && copy_of(i) != nullptr) return true;
+    return false;
+  }
+  void download(const mover& move) const {
+    for (int i = 0; i < prepared_.side_count; ++i) {
+      const side_array& side = prepared_.sides[i];
+      if (side.written && copy_of(i) != nullptr) move.copy(copy_of(i), const_cast<void*>(side.pointer), side.bytes);
+    }
+  }
+
+ private:
+  void* copy_of(int i) const { return shared_[i] != nullptr ? shared_[i]->copy() : copies_[i]->copy(); }
+
+  const prepared_call& prepared_;
+  std::optional<staged> copies_[4];
+  const staged* shared_[4] = {};
+};
+}  // namespace
 
 lockstep_status launch_staged(lockstep_context* context, const choice& chosen, const prepared_call& prepared,
                               const lockstep_options& options, const array_places& data, launch_result& result) {
-  if (!prepared.may_stage || prepared.side_count != 0) require_reach(chosen, prepared, data);
   if (runs_as_it_stands(chosen, data)) {
     result.started = true;
     return launch(chosen, prepared.call);
@@ -145,15 +183,18 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   lockstep_call call = prepared.call;
   const bool in_place = call.src == call.dst;
   const bool has_offsets = prepared.offsets_bytes != 0;
-  if (!prepared.src_span_known && !can_reach(chosen, data.src, call.src))
+  const bool of_scan = call.op == LOCKSTEP_SCAN;  // whose results lie where offsets say
+  if (!prepared.src_span_known &&
+      (!can_reach(chosen, data.src, call.src) || (of_scan && !can_reach(chosen, data.dst, call.dst))))
     fail(LOCKSTEP_UNSUPPORTED,
-         "offsets are device memory, so src cannot be copied to where {} reaches it; call the backend that owns both",
-         chosen.entry->name());
+         "offsets are device memory, so src{} cannot be copied to where {} reaches it; call the backend that owns both",
+         of_scan ? " or dst" : "", chosen.entry->name());
   const staged dst(chosen, data.dst, call.dst, prepared.dst_span);
   const staged src(chosen, data.src, call.src, in_place ? 0 : prepared.src_span);
   const staged offsets(chosen, data.offsets, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);
-  result.staged_bytes = dst.bytes() + src.bytes() + offsets.bytes();
-  const bool any = dst.used() || src.used() || offsets.used();
+  const staged_sides sides(chosen, prepared, data, src);
+  result.staged_bytes = dst.bytes() + src.bytes() + offsets.bytes() + sides.bytes();
+  const bool any = dst.used() || src.used() || offsets.used() || sides.used();
   const bool async = (options.flags & LOCKSTEP_ASYNC) != 0 && !any;
 
   if (!async) context->settle(chosen.queue);
@@ -168,6 +209,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
       move.copy(call.reduce.offsets, offsets.copy(), prepared.offsets_bytes);
       call.reduce.offsets = static_cast<const int64_t*>(offsets.copy());
     }
+    sides.upload(move, call);
     // Gaps between dst's rows, and results of empty sequences, must stay unchanged.
     if (dst.used() && (in_place || !prepared.dst_dense) && !LOCKSTEP_MUTANT("staged_gaps_lost"))
       move.copy(call.dst, dst.copy(), prepared.dst_span);
@@ -191,11 +233,12 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
     set_error(text.c_str());
   }
   if (finished != LOCKSTEP_OK && finished != LOCKSTEP_OVERFLOW && finished != LOCKSTEP_EMPTY) return finished;
-  if (dst.used()) {
+  if (dst.used() || sides.written()) {
     text = last_error();
     const mover move(context, chosen, data);
     result.started = true;
-    move.copy(dst.copy(), prepared.call.dst, prepared.dst_span);
+    if (dst.used()) move.copy(dst.copy(), prepared.call.dst, prepared.dst_span);
+    sides.download(move);
     move.finish();
     set_error(text.c_str());
   }

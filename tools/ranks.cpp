@@ -339,11 +339,11 @@ struct slab_call {
 
 int plan(const settings& s) {
   const context c(place{"cpu", "", "", 0});
-  const job nobody_else = {};
+  const job no_job = {};
   print("{} of f32 {}, slabs; {} us a message, {} GB/s; the process with most\n", s.op, s.shape, s.latency_us, s.speed);
   print("{:>8} {:>6} {:>9} {:>14} {:>14} {:>14} {:>10}\n", "ranks", "steps", "messages", "bytes out", "bytes in",
         "memory", "ms");
-  for (const int ranks : counts_of(s, nobody_else, {1, 2, 4, 8, 16, 64, 256, 1024})) {
+  for (const int ranks : counts_of(s, no_job, {1, 2, 4, 8, 16, 64, 256, 1024})) {
     lockstep_ranks_cost most{};
     // Blocks are even: the ends and some between stand for all.
     for (const int rank : {0, 1, ranks / 3, ranks / 2, ranks - 1}) {

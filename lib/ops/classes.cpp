@@ -61,7 +61,7 @@ call_class classify_permute(const prepared_call& prepared) {
 
 call_class classify_reduce(const prepared_call& prepared) {
   const lockstep_reduce_desc& d = prepared.call.reduce;
-  // What segments hold, nobody knows before they are read, and a plan does not read them.
+  // The lengths of segments are not part of the class, because a plan does not read offsets.
   if (d.offsets != nullptr) return of_sequences(d, d.element_stride == 1 ? "segments" : "strided segments", 0);
   return of_sequences(d,
                       d.element_stride == 1                            ? "rows"

@@ -1,5 +1,6 @@
 // normalize.cpp - rows divided by their norm or spread: validation.
 #include <cmath>
+#include <cstddef>
 
 #include "checked.hpp"
 #include "ops.hpp"
@@ -38,8 +39,11 @@ size_t rows_span(const char* name, const char* stride_name, const lockstep_norma
   return span_bytes(name, 2, counts, strides, element_bytes);
 }
 
-void add_side(prepared_call& prepared, side_array side) {
-  if (side.pointer != nullptr) prepared.sides[prepared.side_count++] = side;
+// member: of the description, which has the address.
+void add_side(prepared_call& prepared, size_t member, side_array side) {
+  if (side.pointer == nullptr) return;
+  side.member = offsetof(lockstep_call, normalize) + member;
+  prepared.sides[prepared.side_count++] = side;
 }
 
 }  // namespace
@@ -54,7 +58,6 @@ void prepare_normalize(prepared_call& prepared) {
   require_nonnegative("length", d.length);
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
-  prepared.may_stage = false;
   prepared.empty = d.count == 0 || d.length == 0;
   if (prepared.empty) return;
   const size_t bytes = prepared.element_bytes, weight_bytes = lockstep_dtype_bytes(d.weight_dtype);
@@ -67,19 +70,19 @@ void prepare_normalize(prepared_call& prepared) {
   const int64_t one[] = {d.length}, packed[] = {1};
   const size_t per_column =
       d.weight != nullptr || d.bias != nullptr ? span_bytes("weight", 1, one, packed, weight_bytes) : 0;
-  add_side(prepared, {"weight", d.weight, per_column, weight_bytes});
-  add_side(prepared, {"bias", d.bias, per_column, weight_bytes});
+  add_side(prepared, offsetof(lockstep_normalize_desc, weight), {"weight", d.weight, per_column, weight_bytes});
+  add_side(prepared, offsetof(lockstep_normalize_desc, bias), {"bias", d.bias, per_column, weight_bytes});
   size_t arrays = 1;
   if (d.residual != nullptr) {
     ++arrays;
-    add_side(prepared, {"residual", d.residual,
-                        rows_span("residual", "residual_stride", d, d.residual_stride, bytes, false), bytes});
+    const size_t span = rows_span("residual", "residual_stride", d, d.residual_stride, bytes, false);
+    add_side(prepared, offsetof(lockstep_normalize_desc, residual), {"residual", d.residual, span, bytes});
   }
   if (d.sum != nullptr) {
     ++arrays;
     const size_t span = rows_span("sum", "sum_stride", d, d.sum_stride, bytes, true);
-    add_side(prepared,
-             {"sum", d.sum, span, bytes, true, d.sum_stride == d.src_stride, d.sum_stride == d.residual_stride});
+    add_side(prepared, offsetof(lockstep_normalize_desc, sum),
+             {"sum", d.sum, span, bytes, 0, true, d.sum_stride == d.src_stride, d.sum_stride == d.residual_stride});
   }
   if (total > SIZE_MAX / 2 / (arrays * bytes + prepared.dst_element_bytes))
     fail(LOCKSTEP_INVALID_ARGUMENT, "count * length is {} elements, more than can be moved; use smaller sizes", total);

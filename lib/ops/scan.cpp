@@ -49,7 +49,6 @@ void prepare_scan(prepared_call& prepared) {
   require_nonnegative("count", d.count);
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
-  prepared.may_stage = false;
   prepared.empty = d.count == 0;
   if (d.offsets == nullptr) {
     require_nonnegative("length", d.length);

@@ -25,6 +25,7 @@ struct settings {
   PyObject* out = nullptr;  // borrowed, NULL when there is none
   void* stream = nullptr;   // the caller's
   bool check = false;       // wait for what only the device finds
+  char device[16] = "";     // the backend that device data is computed by
   ref scope;                // keeps the texts in options alive
 };
 
@@ -123,6 +124,9 @@ PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_
 lockstep_status run(call& c, settings& set, const array& x, const array& dst);
 // Whether C is done sooner than other threads would have taken the interpreter's lock.
 bool is_brief(const call& c, const settings& set, const context_object& context, const array& x, const array& dst);
+// Device data is computed by its device's backend: auto would take the CPU where that has no kernel, which does not
+// wait for the stream.
+void stay_on_device(settings& set, const array& x);
 // Whether a call with these arrays is queued on their stream, and the stream.
 void queue_on(settings& set, const array& x, const array& dst);
 bool after_call(state& s, lockstep_op op);

@@ -20,11 +20,21 @@ lockstep_status run(call& c, settings& set, const array& x, const array& dst) {
   return lockstep_execute(context, c.op, c.description(), x.data, dst.data, &set.options);
 }
 
+void stay_on_device(settings& set, const array& x) {
+  const char* const named = set.options.backend;
+  if (!x.on_device() || !x.device_known || (named && std::strcmp(named, "auto") != 0) ||
+      LOCKSTEP_MUTANT("python_device_data_by_auto"))
+    return;
+  PyOS_snprintf(set.device, sizeof set.device, "cuda:%d", static_cast<int>(x.device.id));
+  set.options.backend = set.device;
+}
+
 void queue_on(settings& set, const array& x, const array& dst) {
   set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};
   set.options.stream = nullptr;
   if (!x.on_device()) return;
   set.options.stream = x.stream;
+  stay_on_device(set, x);
   set.options.flags |= LOCKSTEP_NO_FALLBACK;  // to the CPU, that is
   // On a stream of the caller's choice the call waits: memory of a library's pool may go back before that stream is
   // done.
@@ -174,6 +184,9 @@ PyObject* along_others(state& s, const operation& o, const call& c, PyObject* co
   return by_helper(s, "moved_call", o, axes.get(), a, n, keywords);
 }
 
+// Types that a device's kernels may lack.
+bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype) < 4 || dtype == LOCKSTEP_U32; }
+
 // All that is known of a call before its result: arguments, settings, sources, description.
 struct prepared {
   explicit prepared(const operation& o) : which(o), description(o.op) {}
@@ -216,6 +229,8 @@ struct prepared {
     const lockstep_dtype dtype = dtype_of(x.use->type);
     const auto reduction = lockstep_reduction(which.kind);
     if ((wide = which.what == task::scan ? !scans(dtype) : dtype == 0)) return true;
+    // auto would take the CPU for these, and no backend can be named.
+    if ((wide = x.use->on_device() && !x.use->device_known && is_narrow(dtype))) return true;
     if (which.what == task::scan) return describe_scan(s, x, set, v, reduction, c, may_copy, temporary, &elsewhere);
     if (which.what == task::reduce) return describe_reduce(s, x, set, v, reduction, c, may_copy, temporary);
     return read_source(s, v[kw_offsets], "offsets", set, offsets) &&
@@ -227,8 +242,6 @@ struct prepared {
     return x.use->on_device() && (which.what == task::reduce || which.what == task::segments) && !set.options.variant;
   }
 };
-
-bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype) < 4 || dtype == LOCKSTEP_U32; }
 
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   prepared p(o);

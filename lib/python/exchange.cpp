@@ -328,6 +328,7 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
       in.read_only = read_only != 0;
       in.type = {static_cast<uint8_t>(code), false, bytes};
       in.device.type = device;
+      in.device_known = false;
       in.rank = static_cast<int>(rank);
       for (int k = 0; k < in.rank; ++k) {
         in.shape[k] = PyLong_AsLongLong(PyTuple_GetItem(shape, k));

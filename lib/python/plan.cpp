@@ -218,6 +218,7 @@ PyObject* make_plan(state& s, const call& described, settings& set, const array&
   pack(dst);
   if (!place(s, x, dst, c)) return nullptr;
   if (x.on_device()) set.options.flags |= LOCKSTEP_DEVICE_DATA;
+  stay_on_device(set, x);
   lockstep_context* const context = set.context->handle;
   lockstep_status status;
   {

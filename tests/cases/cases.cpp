@@ -118,14 +118,14 @@ std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed) {
 namespace {
 // The description of the case's op, its pointers set.
 template <class Use>
-lockstep_status with_description(const test_case& c, const int64_t* offsets, const Use& use) {
+lockstep_status with_description(const test_case& c, const arrays_beside& beside, const Use& use) {
   switch (c.op) {
     case LOCKSTEP_TRANSPOSE: return use(&c.transpose);
     case LOCKSTEP_PERMUTE: return use(&c.permute);
     case LOCKSTEP_SQUARE_SUM:
     case LOCKSTEP_REDUCE: {
       lockstep_reduce_desc d = c.reduce;
-      d.offsets = c.offsets.empty() ? nullptr : offsets;
+      d.offsets = c.offsets.empty() ? nullptr : beside.offsets;
       return use(&d);
     }
     case LOCKSTEP_STENCIL: {
@@ -135,12 +135,15 @@ lockstep_status with_description(const test_case& c, const int64_t* offsets, con
     }
     case LOCKSTEP_SHUFFLE: return use(&c.shuffle);
     case LOCKSTEP_NORMALIZE: {
-      const lockstep_normalize_desc d = with_sides(c);
+      lockstep_normalize_desc d = with_sides(c);
+      if (d.weight != nullptr && beside.weight != nullptr) d.weight = beside.weight;
+      if (d.bias != nullptr && beside.bias != nullptr) d.bias = beside.bias;
+      if (d.residual != nullptr && beside.residual != nullptr) d.residual = beside.residual;
       return use(&d);
     }
     case LOCKSTEP_SCAN: {
       lockstep_scan_desc d = c.scan;
-      d.offsets = c.offsets.empty() ? nullptr : offsets;
+      d.offsets = c.offsets.empty() ? nullptr : beside.offsets;
       return use(&d);
     }
     case LOCKSTEP_OP_COUNT: break;
@@ -149,15 +152,15 @@ lockstep_status with_description(const test_case& c, const int64_t* offsets, con
 }
 }  // namespace
 
-lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst, const int64_t* offsets,
-                     const lockstep_options* options) {
-  return with_description(c, offsets,
+lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst,
+                     const arrays_beside& beside, const lockstep_options* options) {
+  return with_description(c, beside,
                           [&](const void* desc) { return lockstep_execute(context, c.op, desc, src, dst, options); });
 }
 
-lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets,
+lockstep_status plan(lockstep_context* context, const test_case& c, const arrays_beside& beside,
                      const lockstep_options* options, lockstep_plan** out) {
-  return with_description(c, offsets,
+  return with_description(c, beside,
                           [&](const void* desc) { return lockstep_plan_create(context, c.op, desc, options, out); });
 }
 

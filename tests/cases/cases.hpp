@@ -97,11 +97,18 @@ std::vector<std::string> list_shuffle(level depth);
 std::vector<std::string> list_normalize(level depth);
 std::vector<std::string> list_scan(level depth);
 
+// Where a call finds its arrays besides src and dst, if it has them; NULL for a normalization's: in the case itself.
+struct arrays_beside {
+  const int64_t* offsets;
+  const void *weight = nullptr, *bias = nullptr, *residual = nullptr;
+  arrays_beside(const int64_t* at) : offsets(at) {}
+};
+
 // The call itself, through the C ABI.
-lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst, const int64_t* offsets,
-                     const lockstep_options* options);
-// A plan of it; offsets must outlive the plan.
-lockstep_status plan(lockstep_context* context, const test_case& c, const int64_t* offsets,
+lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst,
+                     const arrays_beside& beside, const lockstep_options* options);
+// A plan of it; the arrays must outlive the plan.
+lockstep_status plan(lockstep_context* context, const test_case& c, const arrays_beside& beside,
                      const lockstep_options* options, lockstep_plan** out);
 
 // "f16", by lockstep.h's table.

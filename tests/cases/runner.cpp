@@ -219,16 +219,21 @@ outcome runner::run(const subject& s, const target& t) {
     p.call = buffers_->on_device(context, t.backend, use, offset + p.span + margin) + offset;
     copy(p.host - p.before, p.call - p.before, p.before + p.span + p.behind);
   };
-  const int64_t* offsets = c.offsets.data();
+  arrays_beside beside = c.offsets.data();
   if (t.where == place::device || t.where == place::mixed) upload(src, "src", c.src_shift, c.src.element_bytes);
   if (t.where == place::device) {
     upload(dst, "dst", c.dst_shift, c.dst.element_bytes);
-    if (!c.offsets.empty()) {
-      const size_t bytes = c.offsets.size() * sizeof(int64_t);
-      unsigned char* there = buffers_->on_device(context, t.backend, "offsets", bytes);
-      copy(reinterpret_cast<const unsigned char*>(c.offsets.data()), there, bytes);
-      offsets = reinterpret_cast<const int64_t*>(there);
-    }
+    const auto beside_on_device = [&](const auto& values, const char* use) -> const void* {
+      if (values.empty()) return nullptr;
+      const size_t bytes = values.size() * sizeof values[0];
+      unsigned char* there = buffers_->on_device(context, t.backend, use, bytes);
+      copy(reinterpret_cast<const unsigned char*>(values.data()), there, bytes);
+      return there;
+    };
+    beside.offsets = static_cast<const int64_t*>(beside_on_device(c.offsets, "offsets"));
+    beside.weight = beside_on_device(c.weight, "weight");
+    beside.bias = beside_on_device(c.bias, "bias");
+    beside.residual = beside_on_device(c.residual, "residual");
   }
   if (c.in_place) src.call = dst.call;
   // Nothing is touched: a pointer need not be there.
@@ -246,13 +251,13 @@ outcome runner::run(const subject& s, const target& t) {
     if (t.how == way::planned) {
       lockstep_plan* planned = nullptr;
       if (t.where == place::device) options.flags |= LOCKSTEP_DEVICE_DATA;
-      status = plan(context, c, offsets, &options, &planned);
+      status = plan(context, c, beside, &options, &planned);
       if (status == LOCKSTEP_OK) status = lockstep_plan_execute(planned, src.call, dst.call, nullptr);
       error = lockstep_last_error();
       lockstep_plan_destroy(planned);
     } else {
       if (t.how == way::queued) options.flags |= LOCKSTEP_ASYNC;
-      status = call(context, c, src.call, dst.call, offsets, &options);
+      status = call(context, c, src.call, dst.call, beside, &options);
       error = lockstep_last_error();
     }
     changed = state.changed();

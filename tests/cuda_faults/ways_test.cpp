@@ -135,6 +135,7 @@ std::vector<one_call> calls() {
       {rows(sum, f32, 1000, 0), "warps", "reduce_warp"},
       {rows(sum, f32, 16384, 4096), "lane_rows", "reduce_lane_rows"},
       {rows(sum, f32, 100, 4097), "lane_rows", "reduce_lane_rows"},
+      {rows(sum, f32, 100, 6000), "lane_rows", "reduce_lane_rows", 4},
       {rows(sum, f32, 1000, 6000), "shuffle or lanes", "reduce_tree"},
       {rows(LOCKSTEP_MAX, f32, 16384, 8192), "streams", "reduce_tree"},
       {rows(LOCKSTEP_MAX, f32, 16384, 8192), "shuffle or lanes", "reduce_tree", 4},

@@ -47,6 +47,44 @@ TEST_F(memory, any_mix_of_kinds_on_both_backends) {
       }
 }
 
+TEST_F(memory, normalize_takes_its_arrays_from_any_kind) {
+  context c("auto");
+  constexpr int64_t rows = 37, cols = 5000;
+  const auto x = data<float>(rows * cols), residual = data<float>(rows * cols, 2), weight = data<float>(cols, 3);
+  auto d = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_LAYER, LOCKSTEP_F32, rows, cols, 1e-5);
+  d.residual_stride = d.sum_stride = cols;
+  std::vector<float> want(x.size()), want_sum(x.size()), got(x.size()), got_sum(x.size());
+  d.residual = residual.data(), d.weight = weight.data(), d.sum = want_sum.data();
+  const lockstep_options cpu = on("cpu");
+  run(c, d, x.data(), want.data(), &cpu);
+  const auto fetch = [&](const buffer<float>& from, std::vector<float>& to) {
+    failure(lockstep_copy(c.get(), "cuda", from.data(), to.data(), to.size() * 4)).raise();
+  };
+  const auto filled = [&](const place& at, const std::vector<float>& with) {
+    buffer<float> b(c, at.backend, at.kind, with.size());
+    failure(lockstep_copy(c.get(), "cuda", with.data(), b.data(), with.size() * 4)).raise();
+    return b;
+  };
+  for (size_t k = 0; k < std::size(places); ++k)
+    for (const char* backend : {"cuda", "cpu", "auto"})
+      for (const char* sum_in : {"its own", "src", "residual"}) {
+        const auto at = [&](size_t i) -> const place& { return places[(k + i) % std::size(places)]; };
+        SCOPED_TRACE(std::string("src ") + at(0).name + ", residual " + at(1).name + ", sum in " + sum_in + ", on " +
+                     backend);
+        const auto src = filled(at(0), x), more = filled(at(1), residual), w = filled(at(2), weight);
+        const buffer<float> out(c, at(3).backend, at(3).kind, x.size()), own(c, at(2).backend, at(2).kind, x.size());
+        const std::string where = sum_in;
+        const buffer<float>& sum = where == "src" ? src : where == "residual" ? more : own;
+        d.residual = more.data(), d.weight = w.data(), d.sum = sum.data();
+        const lockstep_options o = on(backend);
+        run(c, d, src.data(), out.data(), &o);
+        fetch(out, got);
+        fetch(sum, got_sum);
+        EXPECT_TRUE(same_bits(got, want));
+        EXPECT_TRUE(same_bits(got_sum, want_sum));
+      }
+}
+
 TEST_F(memory, auto_follows_the_data_and_says_so) {
   context c("auto");
   const auto src = data<float>(1 << 20);

@@ -109,3 +109,21 @@ def test_a_stream_of_the_callers_choice_comes_first_and_waits(arrays):
 def test_the_stream_of_a_cuda_array_interface(arrays, stream, want):
     ls.transpose(Interface(arrays[0].memory, stream), out=Interface(arrays[1].memory, stream))
     assert last("told_stream", ctypes.c_void_p) == want
+
+
+def test_a_type_without_a_kernel_on_the_device_is_copied_by_its_library():
+    # A Buffer has no library that copies, and says so; other types are refused as they are.
+    with pytest.raises(ls.UnsupportedDtype, match="copied to int32 first"):
+        ls.sum(ls.empty(8, "uint8", kind="device"))
+    for call in (lambda: ls.sum(ls.empty(8, "float32", kind="device")), lambda: ls.sum(ls.empty(8, "uint8", kind="device"), variant="told")):
+        with pytest.raises((ls.Unsupported, ls.NoVariant)):
+            call()
+
+
+def test_weights_live_where_the_rows_do():
+    x = ls.empty((4, 8), "float32", kind="device")
+    for name in ("weight", "bias"):
+        with pytest.raises(ls.InvalidArgument, match=f"{name} lives on the host, x on a CUDA device"):
+            ls.rms_norm(x, **{name: np.ones(8, "f4")})
+    with pytest.raises(ls.InvalidArgument, match="residual lives on a CUDA device"):
+        ls.rms_norm(np.ones((4, 8), "f4"), residual=x)

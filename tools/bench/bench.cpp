@@ -67,8 +67,8 @@ int from_files(const std::vector<std::string>& files, const std::string& html, c
   if (!against.empty() && !samples) refuse("--against is for samples, and not all files of --from are one");
   if (!samples && html.empty() && json.empty() && before.empty())
     refuse(
-        "--from makes a page of earlier results, judges them anew or compares them: say where to with --html FILE or "
-        "--json FILE, or with what by --compare FILE");
+        "--from makes a page of earlier results, judges them again or compares them: add --html FILE, --json FILE or "
+        "--compare FILE");
   for (nlohmann::ordered_json& run : runs)
     if (!against.empty()) run["meta"]["sample"]["against"] = against;
   const int code = before.empty() ? 0 : bench::compare(read_result(before), runs.front());
@@ -116,7 +116,7 @@ void bench_command(command root, action& chosen) {
   command.add("--nvbench", s->nvbench, "write the results here as NVBench does, for its scripts; - for stdout");
   command.add("--html", s->html, "write a page of charts here: one file, offline; - for stdout");
   command.add("--from", s->from,
-              "make the page (--html) of these --json files, judge one anew (--json), or --compare one, and measure "
+              "make the page (--html) of these --json files, judge one again (--json), or --compare one, and measure "
               "nothing; may "
               "be repeated");
   command.add("--compare", s->before, "an earlier --json file: FAST, SLOW, SAME or unclear; exit code 1 when slower");

@@ -41,7 +41,7 @@ struct options {
 
 struct result {
   std::string name, op, backend, variant, device, source;  // source: "lockstep", or a peer with its version
-  bool cold = false, by_auto = false;                      // by_auto: nobody named the variant
+  bool cold = false, by_auto = false;                      // by_auto: the variant was not named
   double bytes = 0;  // compulsory: each input byte read once, each output byte written once (a sweep)
   timing time;
   std::string limit;                             // "copy", "read", or "link" (both ways at once, pinned)

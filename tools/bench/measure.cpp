@@ -146,8 +146,8 @@ class bench_run {
                  dst_at = static_cast<size_t>(t.dst_shift) * t.dst.element_bytes;
     unsigned char* src_host = grow(src_host_, src_bytes + src_at).data() + src_at;
     bench_data::fill(t, src_host);
-    std::optional<block> src_device, dst_device, offsets_device;
-    const int64_t* offsets = t.offsets.empty() ? nullptr : t.offsets.data();
+    std::optional<block> src_device, dst_device, beside_device[4];
+    cases::arrays_beside beside = t.offsets.empty() ? nullptr : t.offsets.data();
     unsigned char* got = grow(got_, dst_bytes + dst_at).data() + dst_at;
     if (t.in_place)
       std::memcpy(got, src_host, src_bytes);
@@ -166,11 +166,18 @@ class bench_run {
       dst = dst_device->data() + dst_at;
       check(lockstep_copy(context_, backend.c_str(), src_host, src_device->data() + src_at, src_bytes));
       check(lockstep_copy(context_, backend.c_str(), got, dst, dst_bytes));
-      if (offsets != nullptr && kind == LOCKSTEP_DEVICE) {
-        offsets_device.emplace(context_, backend, LOCKSTEP_DEVICE, t.offsets.size() * 8);
-        check(lockstep_copy(context_, backend.c_str(), offsets, offsets_device->data(), t.offsets.size() * 8));
-        offsets = reinterpret_cast<const int64_t*>(offsets_device->data());
-      }
+      const auto on_device = [&](std::optional<block>& there, const auto& values) -> const void* {
+        if (values.empty() || kind != LOCKSTEP_DEVICE) return nullptr;
+        const size_t size = values.size() * sizeof values[0];
+        there.emplace(context_, backend, LOCKSTEP_DEVICE, size);
+        check(lockstep_copy(context_, backend.c_str(), values.data(), there->data(), size));
+        return there->data();
+      };
+      if (const void* offsets = on_device(beside_device[0], t.offsets); offsets != nullptr)
+        beside.offsets = static_cast<const int64_t*>(offsets);
+      beside.weight = on_device(beside_device[1], t.weight);
+      beside.bias = on_device(beside_device[2], t.bias);
+      beside.residual = on_device(beside_device[3], t.residual);
     }
     if (t.in_place) src = dst;
     const bool can_check = asked_.verify;
@@ -189,7 +196,7 @@ class bench_run {
       plan_handle plan;
       try {
         lockstep_plan* made = nullptr;
-        check(cases::plan(context_, t, offsets, &o, &made));
+        check(cases::plan(context_, t, beside, &o, &made));
         plan.reset(made);
         check(lockstep_plan_execute(plan.get(), src, dst, nullptr));
       } catch (const failure& error) {

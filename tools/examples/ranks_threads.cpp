@@ -1,5 +1,5 @@
 // ranks_threads.cpp - a stencil over ranks that are threads of this program, through ranks.hpp; no MPI. Each rank has
-// its slab; what it needs of its neighbours the library brings.
+// its slab; the library fetches the elements that it needs from its neighbours.
 #include <cstdio>
 #include <lockstep/ranks.hpp>
 #include <thread>

@@ -81,7 +81,7 @@ class trace {
   std::vector<place> places;
   std::vector<launch> launches;
   std::vector<std::string> notes;     // what the picture shows, in sentences
-  int best_block = 0, best_warp = 0;  // to draw where nobody asks for another
+  int best_block = 0, best_warp = 0;  // drawn by default
 
   // A kernel's grid; then each of its threads with what it touches.
   void start(launch grid);

@@ -13,6 +13,7 @@
 
 #include <cub/device/device_reduce.cuh>
 
+#include "any_type.hpp"
 #include "extreme.cuh"
 #include "library.hpp"
 
@@ -49,7 +50,8 @@ const char* refuses_library(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
   if (d.offsets != nullptr || d.count != 1 || d.element_stride != 1 || d.length < 1)
     return "the library rows take one contiguous sequence of one element or more";
-  if (d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_I32) return "the library rows take F32 and I32";
+  if (is_for_any_type(*call) || (d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_I32))
+    return "the library rows take F32 and I32, and give no 16-bit results";
   if (call->op == LOCKSTEP_SQUARE_SUM && d.reduction != LOCKSTEP_SUM_OF_SQUARES)
     return "the library rows sum squares; NORM2 is shuffle's";
   if (call->op == LOCKSTEP_REDUCE && d.reduction != LOCKSTEP_SUM && d.reduction != LOCKSTEP_MAX)

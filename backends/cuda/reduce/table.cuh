@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "any_type.hpp"
 #include "columns.cuh"
 #include "lane_rows.cuh"
 #include "lanes.cuh"
@@ -38,7 +39,10 @@ constexpr lockstep_variant reduction_row(const char* name, const char* idea, uin
   return {name,
           idea,
           flags,
-          [](const lockstep_queue* queue, const lockstep_call* call) { return Way::refuses(*queue, *call); },
+          [](const lockstep_queue* queue, const lockstep_call* call) {
+            return is_for_any_type(*call) ? "has no kernels for these types; any_type has"
+                                          : Way::refuses(*queue, *call);
+          },
           [](const lockstep_queue* queue, const lockstep_call* call) { return int{Way::yields(*queue, *call)}; },
           [](const lockstep_queue*, const lockstep_call* call) { return workspace_of<Way>(*call); },
           on_device<Op::template run<Way>>};

@@ -62,6 +62,7 @@ struct square_sum_op {
 constexpr uint32_t lesson = LOCKSTEP_OWN_ORDER | LOCKSTEP_LESSON;
 
 constexpr lockstep_variant others[] = {
+    any_type_row,
     {"cub", "CUB's DeviceReduce::TransformReduce over the same fold", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
      refuses_library, nullptr, workspace_library, launch_cub},
     {"thrust", "Thrust's transform_reduce over the same fold; blocks", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,

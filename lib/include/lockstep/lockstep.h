@@ -701,9 +701,7 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            A NaN makes its whole row NaN. An infinity becomes NaN and the rest of
  *            its row 0; under LAYER the whole row is NaN. With eps 0 a row of zeros
  *            (LAYER: of equal elements) gives NaN.
- * Memory     host, pinned or managed memory for all arrays. Device memory only if
- *            the backend that owns it has this op. Arrays are never copied to another
- *            backend's memory: a call that would need it is UNSUPPORTED.
+ * Memory     host, pinned, managed or device, in any mix, for all of them.
  * Aliasing   src == dst normalizes in place, if result == dtype and src_stride ==
  *            dst_stride. sum may be src or residual, with the same stride; that array
  *            then becomes h. Arrays that are written must not overlap otherwise.
@@ -713,8 +711,8 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  * Empty      count or length 0: nothing happens.
  * Errors     INVALID_ARGUMENT (a kind, dtype, result or weight_dtype that is none of
  *            the above, eps negative, infinite or NaN, strides too small, sum without
- *            residual, NULL, misaligned or overlapping pointers), UNSUPPORTED (an
- *            array that the backend cannot reach), and those of lockstep_transpose.
+ *            residual, NULL, misaligned or overlapping pointers), and those of
+ *            lockstep_transpose.
  * Threads    safe. Source: backends/<name>/normalize.*; Chan, Golub and LeVeque,
  *            "Updating formulae and a pairwise algorithm for computing sample
  *            variances", 1979. */
@@ -767,8 +765,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_cont
  *            for MIN and MAX too. -0.0 < +0.0.
  *            The first exclusive result is 0 (+0.0) for SUM; for MIN it is the
  *            largest value of dtype (infinity for floats), for MAX the smallest.
- * Memory     host, pinned or managed memory for src, dst and offsets. Device memory
- *            only if the backend that owns it has this op, else UNSUPPORTED.
+ * Memory     host, pinned, managed or device, in any mix, for src, dst and offsets.
  * Aliasing   src == dst is in place, if dtype == result and dst's strides equal
  *            src's. Otherwise dst must not overlap src or offsets.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
@@ -826,7 +823,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_execute(lockstep_contex
  * (LOCKSTEP_DEVICE_DATA tells auto where the data will be). Stream and workspace
  * are given at execution. Naming a workspace here promises one at each execution, so
  * the plan allocates none. The context must outlive the plan, and so must the
- * offsets of a segmented reduction.
+ * offsets of a segmented reduction. For a src that is not aligned to 16 bytes auto
+ * chooses the variant again.
  * An execution allocates only in these cases: the first on a caller's stream; the
  * first in place (src == dst), if that needs more workspace; a promised workspace that
  * was not given; copies of data that the backend cannot reach; the text of an error;

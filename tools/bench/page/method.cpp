@@ -101,7 +101,7 @@ void add_method(pages::page& p, const material& all) {
        "Bytes are counted once: each input byte read, each output byte written. 1 GB/s is 10⁹ bytes a second.",
        "The limit of a case is the fastest copy of as many bytes on the same memory in the same run; for reductions "
        "the fastest read; "
-       "for host memory of a GPU the page-locked link; or whatever ran faster on that case.",
+       "for host memory of a GPU the page-locked link; or any faster row of that case.",
        "Results are compared bit by bit with the reference before they are timed; where that could not be done, the "
        "table of numbers says so."});
   pages::table names{.title = "How the names of cases are written",

@@ -68,8 +68,8 @@ void add_sample(pages::page& p, const material& all) {
   bool judged = false;
   for (const sampled& one : shapes) judged = judged || one.ratio > 0;
   if (!judged) return;
-  p.section("Shapes that nobody chose",
-            format_text("Drawn by seed from the sizes that users bring (tools/bench/sample.hpp), each beside its best "
+  p.section("Random shapes",
+            format_text("Drawn by seed from sizes of typical use (tools/bench/sample.hpp), each compared with its best "
                         "peer: above 1 we are faster, behind is below {}{}.",
                         behind_below, all.runs.size() > 1 ? " in every run that has the shape" : ""));
   for (const std::string& place : places_of(shapes)) add_place(p, shapes, place);

@@ -1,0 +1,113 @@
+// launch.cuh - which kernel takes rows of which length; one .cu file a type of elements calls it.
+#pragma once
+
+#include "held.cuh"
+#include "long.cuh"
+#include "normalize.hpp"
+
+namespace lockstep::cuda {
+
+template <class E>
+normalized_rows rows_of(const lockstep_call& call) {
+  const lockstep_normalize_desc& d = call.normalize;
+  const bool quads = d.length % 4 == 0;
+  const auto whole = [&](const void* at, int64_t stride) { return quads && aligned_quads<E>(at, stride); };
+  const auto whole_of_result = [&] {
+    switch (d.result) {
+      case LOCKSTEP_F16:
+      case LOCKSTEP_BF16: return quads && aligned_quads<half16>(call.dst, d.dst_stride);
+      case LOCKSTEP_F32: return quads && aligned_quads<float>(call.dst, d.dst_stride);
+      default: return quads && aligned_quads<double>(call.dst, d.dst_stride);
+    }
+  };
+  const bool f32_weight = d.weight_dtype != d.dtype;
+  const auto whole_column = [&](const void* at) {
+    return f32_weight ? quads && aligned_quads<float>(at, 0) : whole(at, 0);
+  };
+  return {call.src,
+          d.residual,
+          call.dst,
+          d.sum,
+          d.weight,
+          d.bias,
+          d.count,
+          d.length,
+          d.src_stride,
+          d.residual_stride,
+          d.dst_stride,
+          d.sum_stride,
+          d.eps,
+          d.kind,
+          d.result,
+          f32_weight,
+          whole(call.src, d.src_stride),
+          whole(d.residual, d.residual_stride),
+          whole_of_result(),
+          whole(d.sum, d.sum_stride),
+          whole_column(d.weight) && whole_column(d.bias)};
+}
+
+template <class E, class P, bool same, int R, int S>
+lockstep_status launch_held(lockstep_queue& queue, const normalized_rows& d, int threads, int warps_a_row) {
+  // One row a block where it is several warps'; else 8 warps, 4 of the largest elements.
+  const int warps = warps_a_row > 1 ? warps_a_row : sizeof(E) == 8 ? 4 : 8;
+  const int64_t rows_a_block = int64_t{warps} / warps_a_row * (32 / threads) * S;
+  return launch(queue, "normalize_held", normalize_held<E, P, same, R, S>,
+                dim3(static_cast<unsigned>((d.count + rows_a_block - 1) / rows_a_block)), warps * 32, 0, d, threads,
+                warps_a_row);
+}
+
+template <class E, class P, bool same>
+lockstep_status launch_rows(lockstep_queue& queue, const normalized_rows& d) {
+  int threads = 4;
+  while (threads < 32 && threads * 4 < d.length) threads *= 2;
+  const auto leaves = static_cast<int>(order::leaves(d.length));
+  if (d.length <= order::lanes) return launch_held<E, P, same, 1, 4>(queue, d, threads, 1);
+  if constexpr (same) {  // results of another type wait for a whole leaf's registers
+    if (d.length <= 4 * order::lanes) return launch_held<E, P, same, 4, 1>(queue, d, 32, 1);
+    if (d.length <= 8 * order::lanes) return launch_held<E, P, same, 8, 1>(queue, d, 32, 1);
+  }
+  return launch_held<E, P, same, 16, 1>(queue, d, 32, leaves);
+}
+
+template <class E, class P, bool same>
+lockstep_status launch_long(lockstep_queue& queue, const lockstep_call& call, const normalized_rows& d) {
+  constexpr bool layer = std::is_same_v<P, order::moments>;
+  const long_room room(d.count, d.length, call.workspace);
+  auto* values = static_cast<P*>(room.values);
+  auto* found = static_cast<spread*>(room.found);
+  const bool norm = std::is_same_v<E, double> && d.kind == LOCKSTEP_NORMALIZE_L2;
+  const int64_t warps = d.count * order::leaves(d.length);
+  const dim3 leaf_blocks(static_cast<unsigned>((warps + long_threads / 32 - 1) / (long_threads / 32)));
+  const dim3 row_blocks(static_cast<unsigned>(std::min<int64_t>(d.count, 65535)));
+  lockstep_status status =
+      launch(queue, "normalize_leaves", normalize_leaves<E, P>, leaf_blocks, long_threads, 0, d, values);
+  if (status == LOCKSTEP_OK)
+    status = launch(queue, "normalize_join", normalize_join<P>, row_blocks, long_threads, 0, d,
+                    static_cast<const P*>(values), found, norm ? room.plain : nullptr);
+  if constexpr (std::is_same_v<E, double> && !layer)
+    if (status == LOCKSTEP_OK && norm)
+      status = launch(queue, "normalize_again", normalize_again<E>, row_blocks, long_threads, 0, d, values, found,
+                      static_cast<const double*>(room.plain));
+  if (status != LOCKSTEP_OK) return status;
+  return launch(queue, "normalize_apply", normalize_apply<E, layer, same>, leaf_blocks, long_threads, 0, d,
+                static_cast<const spread*>(found));
+}
+
+template <class E, bool held, class P>
+lockstep_status launch_kind(lockstep_queue& queue, const lockstep_call& call) {
+  const normalized_rows d = rows_of<E>(call);
+  const bool same = d.result == call.normalize.dtype;
+  if constexpr (held)
+    return same ? launch_rows<E, P, true>(queue, d) : launch_rows<E, P, false>(queue, d);
+  else
+    return same ? launch_long<E, P, true>(queue, call, d) : launch_long<E, P, false>(queue, call, d);
+}
+
+template <class E, bool held>
+lockstep_status launch_normalize(lockstep_queue& queue, const lockstep_call& call) {
+  if (call.normalize.kind == LOCKSTEP_NORMALIZE_LAYER) return launch_kind<E, held, order::moments>(queue, call);
+  return launch_kind<E, held, double>(queue, call);
+}
+
+}  // namespace lockstep::cuda

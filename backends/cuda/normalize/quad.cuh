@@ -1,0 +1,203 @@
+// quad.cuh - four neighbouring elements of a thread: loaded, widened to double, rounded once and stored.
+//
+// Idea    A thread holds lanes 4t to 4t + 3 of a row of lanes (lib/order.hpp). Elements stay as they came, in words,
+//         so that a row waits in registers at its own size.
+// Watch   a 16-bit result rounds once from double: by way of a float rounded to odd (backends/cpu/isa/results.hpp)
+#pragma once
+
+#include "../../../lib/order_rows.hpp"
+#include "../reduce/norm.cuh"
+
+namespace lockstep::cuda {
+
+template <class T>
+struct quad {
+  uint32_t word[sizeof(T)];
+};
+
+// Element j as a float where that is exact, and as a double.
+template <class T>
+__device__ __forceinline__ auto narrow_value(const quad<T>& q, int j) {
+  if constexpr (std::is_same_v<T, half16>)
+    return __half2float(__ushort_as_half(static_cast<uint16_t>(q.word[j / 2] >> (j % 2 * 16))));
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return __uint_as_float(j % 2 == 0 ? q.word[j / 2] << 16 : q.word[j / 2] & 0xFFFF0000u);
+  else if constexpr (sizeof(T) == 4)
+    return __uint_as_float(q.word[j]);
+  else
+    return __hiloint2double(static_cast<int>(q.word[2 * j + 1]), static_cast<int>(q.word[2 * j]));
+}
+template <class T>
+__device__ __forceinline__ double value(const quad<T>& q, int j) {
+  return narrow_value(q, j);
+}
+
+// The bits of element j, and q with them.
+template <class T>
+__device__ __forceinline__ T element(const quad<T>& q, int j) {
+  T x;
+  if constexpr (sizeof(T) == 2) {
+    const auto bits = static_cast<uint16_t>(q.word[j / 2] >> (j % 2 * 16));
+    memcpy(&x, &bits, 2);
+  } else if constexpr (sizeof(T) == 4) {
+    memcpy(&x, &q.word[j], 4);
+  } else {
+    const uint64_t bits = static_cast<uint64_t>(q.word[2 * j + 1]) << 32 | q.word[2 * j];
+    memcpy(&x, &bits, 8);
+  }
+  return x;
+}
+template <class T>
+__device__ __forceinline__ void set_element(quad<T>& q, int j, T x) {
+  if constexpr (sizeof(T) == 2) {
+    uint16_t bits;
+    memcpy(&bits, &x, 2);
+    q.word[j / 2] = j % 2 == 0 ? (q.word[j / 2] & 0xFFFF0000u) | bits
+                               : (q.word[j / 2] & 0xFFFFu) | static_cast<uint32_t>(bits) << 16;
+  } else if constexpr (sizeof(T) == 4) {
+    memcpy(&q.word[j], &x, 4);
+  } else {
+    uint64_t bits;
+    memcpy(&bits, &x, 8);
+    q.word[2 * j] = static_cast<uint32_t>(bits);
+    q.word[2 * j + 1] = static_cast<uint32_t>(bits >> 32);
+  }
+}
+
+// ---- memory --------------------------------------------------------------------------
+// Whether quads that begin at multiples of 4 elements are aligned in every row.
+template <class T>
+inline bool aligned_quads(const void* at, int64_t stride) {
+  constexpr int64_t unit = sizeof(T) == 2 ? 8 : 16;
+  return reinterpret_cast<uintptr_t>(at) % unit == 0 && stride * static_cast<int64_t>(sizeof(T)) % unit == 0;
+}
+
+// Quad k of `count`: elements i + k * step to i + k * step + 3 of n at `at`. whole: n is a multiple of 4, quads are
+// aligned. In place of missing elements the last ones come again: for a load under a condition the compiler waits
+// before it starts the next. Not by the read-only path, for a call may be in place.
+template <int count, class T>
+__device__ __forceinline__ void load_quads(const T* at, int i, int step, int n, bool whole, int64_t stride,
+                                           quad<T> (&q)[count]) {
+  if (whole) {
+#pragma unroll
+    for (int k = 0; k < count; ++k) {
+      const T* from = at + min(i + k * step, n - 4);
+      uint32_t(&w)[sizeof(T)] = q[k].word;
+      if constexpr (sizeof(T) == 2) {
+        asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(w[0]), "=r"(w[1])
+                     : "l"(from)
+                     : "memory");
+      } else if constexpr (sizeof(T) == 4) {
+        asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                     : "l"(from)
+                     : "memory");
+      } else {  // the second half lies in the same lines
+#pragma unroll
+        for (int m = 0; m < 8; m += 4)
+          asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                       : "=r"(w[m]), "=r"(w[m + 1]), "=r"(w[m + 2]), "=r"(w[m + 3])
+                       : "l"(from + m / 2)
+                       : "memory");
+      }
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < count; ++k) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) set_element(q[k], j, at[min(i + k * step + j, n - 1) * stride]);
+    }
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void store_quad(T* at, int i, int n, bool whole, const quad<T>& q, int64_t stride = 1) {
+  if (whole) {
+    if (i >= n) return;
+    if constexpr (sizeof(T) == 2) {
+      *reinterpret_cast<uint2*>(at + i) = make_uint2(q.word[0], q.word[1]);
+    } else {
+#pragma unroll
+      for (int k = 0; k < static_cast<int>(sizeof(T)); k += 4)
+        *reinterpret_cast<uint4*>(at + i + k * 4 / static_cast<int>(sizeof(T))) =
+            make_uint4(q.word[k], q.word[k + 1], q.word[k + 2], q.word[k + 3]);
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    if (i + j < n) at[(i + j) * stride] = element(q, j);
+}
+
+// ---- rounding ------------------------------------------------------------------------
+// Cut off, and the last bit set where something was: what is then rounded to 16 bits comes out as if rounded at once.
+__device__ __forceinline__ float to_odd_float(double x) {
+  const float cut = __double2float_rz(x);
+  bool inexact = (__double2loint(x) & 0x1FFFFFFF) != 0;
+  if (fabsf(cut) < 0x1p-126f) inexact = static_cast<double>(cut) != x;  // a denormal float has fewer bits
+  return __uint_as_float(__float_as_uint(cut) | (inexact && !LOCKSTEP_DEVICE_MUTANT("cuda_results_rounded_twice")));
+}
+
+template <class T>
+struct rounded_to;
+template <>
+struct rounded_to<half16> {
+  static __device__ __forceinline__ half16 of(double x) {
+    const float y = to_odd_float(x);
+    return {y != y ? order::nan_f16 : __half_as_ushort(__float2half_rn(y))};
+  }
+};
+template <>
+struct rounded_to<bfloat16> {
+  static __device__ __forceinline__ bfloat16 of(double x) {
+    const float y = to_odd_float(x);
+    return {y != y ? order::nan_bf16 : __bfloat16_as_ushort(__float2bfloat16_rn(y))};
+  }
+};
+template <>
+struct rounded_to<float> {
+  static __device__ __forceinline__ float of(double x) {
+    const float y = __double2float_rn(x);
+    return y != y ? __uint_as_float(order::nan_f32) : y;
+  }
+};
+template <>
+struct rounded_to<double> {
+  static __device__ __forceinline__ double of(double x) {
+    return x != x && !LOCKSTEP_DEVICE_MUTANT("cuda_results_nan_not_canonical")
+               ? __longlong_as_double(static_cast<int64_t>(order::nan_f64))
+               : x;
+  }
+};
+
+template <class T>
+__device__ __forceinline__ quad<T> rounded_quad(const double (&y)[4]) {
+  quad<T> q{};
+#pragma unroll
+  for (int j = 0; j < 4; ++j) set_element(q, j, rounded_to<T>::of(y[j]));
+  return q;
+}
+
+// x + y of each element, rounded once to T. A float has bits enough for a sum of 16-bit ones to be rounded twice.
+template <class T>
+__device__ __forceinline__ quad<T> sum_of(const quad<T>& x, const quad<T>& y) {
+  quad<T> q{};
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    if constexpr (sizeof(T) == 8) {
+      set_element(q, j, rounded_to<double>::of(__dadd_rn(value(x, j), value(y, j))));
+    } else {
+      const float sum = __fadd_rn(narrow_value(x, j), narrow_value(y, j));
+      if constexpr (std::is_same_v<T, half16>)
+        set_element(q, j, half16{sum != sum ? order::nan_f16 : __half_as_ushort(__float2half_rn(sum))});
+      else if constexpr (std::is_same_v<T, bfloat16>)
+        set_element(q, j, bfloat16{sum != sum ? order::nan_bf16 : __bfloat16_as_ushort(__float2bfloat16_rn(sum))});
+      else
+        set_element(q, j, sum != sum ? __uint_as_float(order::nan_f32) : sum);
+    }
+  }
+  return q;
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,28 @@
+// any_type.hpp - the row of reduce and square_sum for the types that the others have no kernels for.
+#pragma once
+
+#include "../device/queue.hpp"
+
+namespace lockstep::cuda {
+
+// Whether a call is for that row: elements of 1 and 2 bytes, unsigned ones, and results of 16 bits.
+inline bool is_for_any_type(const lockstep_call& call) {
+  const lockstep_reduce_desc& d = call.reduce;
+  const auto half = [](lockstep_dtype dtype) { return dtype == LOCKSTEP_F16 || dtype == LOCKSTEP_BF16; };
+  return d.dtype > LOCKSTEP_I64 || d.result > LOCKSTEP_I64 || half(d.result) ||
+         (half(d.dtype) && call.op == LOCKSTEP_REDUCE);
+}
+const char* refuses_any_type(const lockstep_queue*, const lockstep_call* call);
+size_t workspace_any_type(const lockstep_queue*, const lockstep_call* call);
+lockstep_status launch_any_type(lockstep_queue* queue, const lockstep_call* call);
+
+inline constexpr lockstep_variant any_type_row = {
+    "any_type",
+    "small, unsigned and 16-bit types, widened as they are loaded: a warp a leaf, then a block a sequence",
+    0,
+    refuses_any_type,
+    nullptr,
+    workspace_any_type,
+    launch_any_type};
+
+}  // namespace lockstep::cuda

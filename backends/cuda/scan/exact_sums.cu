@@ -1,0 +1,9 @@
+// exact_sums.cu - scans by SUM of integers.
+#include "launch.cuh"
+
+namespace lockstep::cuda {
+lockstep_status scan_exact_sums(lockstep_queue& queue, const lockstep_call& call) {
+  if (call.scan.dtype == LOCKSTEP_I32) return launch_scan(queue, call, exact_scan<int32_t>{queue.report});
+  return launch_scan(queue, call, exact_scan<int64_t>{queue.report});
+}
+}  // namespace lockstep::cuda

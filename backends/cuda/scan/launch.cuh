@@ -1,0 +1,58 @@
+// launch.cuh - which kernel takes sequences of which shape.
+#pragma once
+
+#include "scan.hpp"
+#include "sequences.cuh"
+
+namespace lockstep::cuda {
+
+template <class K>
+scanned scanned_of(const lockstep_call& call) {
+  const lockstep_scan_desc& d = call.scan;
+  return {call.src,
+          call.dst,
+          d.count,
+          d.length,
+          d.element_stride,
+          d.sequence_stride,
+          d.offsets,
+          d.dst_element_stride,
+          d.dst_sequence_stride,
+          d.element_stride == 1 && aligned_quads<typename K::element>(call.src, d.sequence_stride),
+          d.dst_element_stride == 1 && aligned_quads<typename K::result>(call.dst, d.dst_sequence_stride),
+          d.exclusive != 0,
+          static_cast<mailbox*>(call.workspace)};
+}
+
+template <class K, int R>
+lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanned& d) {
+  const int64_t warps = d.count * order::leaves(d.length);
+  return launch(queue, "scan_leaves", scan_leaves<K, R>,
+                dim3(static_cast<unsigned>((warps + scan_warps<K> - 1) / scan_warps<K>)), scan_warps<K> * 32, 0, kind,
+                d);
+}
+
+template <class K>
+lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, const K& kind) {
+  const scanned d = scanned_of<K>(call);
+  if (d.offsets != nullptr) {
+    const int64_t blocks = std::min<int64_t>((d.count + scan_warps<K> - 1) / scan_warps<K>, INT32_MAX);
+    return launch(queue, "scan_segments", scan_segments<K>, dim3(static_cast<unsigned>(blocks)), scan_warps<K> * 32, 0,
+                  kind, d, queue.report);
+  }
+  if (d.length <= order::lanes) {
+    int threads = 2;
+    while (threads * 4 < d.length) threads *= 2;
+    const int64_t a_block = int64_t{scan_warps<K>} * short_rows * (32 / threads);
+    return launch(queue, "scan_short", scan_short<K>, dim3(static_cast<unsigned>((d.count + a_block - 1) / a_block)),
+                  scan_warps<K> * 32, 0, kind, d, threads);
+  }
+  if constexpr (std::is_same_v<typename K::element, typename K::result> || !K::ordered) {
+    if (d.length <= 4 * order::lanes) return launch_leaves<K, 4>(queue, kind, d);
+    if (d.length <= 8 * order::lanes) return launch_leaves<K, 8>(queue, kind, d);
+  }
+  if (d.length > order::leaf) LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, scan_boxes(call.scan), queue.stream));
+  return launch_leaves<K, order::rows>(queue, kind, d);
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,127 @@
+// look_back.cuh - long sequences, one launch: a warp a leaf, which finds what stands before it in mailboxes.
+//
+// Idea    What stands before leaf k is the order's tree over k leaves: a subtree for each bit of k that is set. Leaf k
+//         leaves one subtree in its mailbox, the largest that ends with it, of 2^c leaves where k ends in c ones. So
+//         the mailboxes are a Fenwick tree: leaf k reads one for each bit of k, all at once, a thread each, and
+//         joins them from the smallest up. Every mailbox has one value, whoever writes first.
+// Moves   every element once in and once out; a mailbox a leaf, through the L2
+// Limit   the copy limit; the chain of waits is log2(k) long, not k
+// Watch   blocks start in the order of their numbers, so whom a leaf waits for has started (mailbox.cuh). A subtree is
+//         handed over before its leaf waits for what it needs for its own results
+// Source  this repository; Merrill and Garland, "Single-pass Parallel Prefix Scan" (2016); Fenwick (1994)
+#pragma once
+
+#include "../reduce/mailbox.cuh"
+#include "leaf.cuh"
+
+namespace lockstep::cuda {
+
+struct scanned {
+  const void* src;
+  void* dst;
+  int64_t count, length;
+  int64_t element_stride, sequence_stride;
+  const int64_t* offsets;
+  int64_t dst_element_stride, dst_sequence_stride;
+  bool whole_src, whole_dst, exclusive;
+  mailbox* boxes;  // of every leaf its subtree's, then, for exclusive float sums, its last result's
+};
+
+template <class K>
+constexpr int scan_warps = 4;
+template <class K>
+constexpr int scan_blocks = sizeof(typename K::element) == 8 ? 2
+                                                             : 4;  // of a multiprocessor: registers for a leaf a warp
+
+// Waits for the mailboxes of the threads that want one.
+template <class P>
+__device__ __forceinline__ void wait_for(const mailbox* at, bool mine, P& value) {
+  uint64_t words[words_of<P>];
+  bool there;
+  do {
+    there = true;
+    if (mine) {
+#pragma unroll
+      for (int w = 0; w < words_of<P>; ++w) {
+        const mailbox box = read(at + w);
+        words[w] = box.word;
+        there = there && (box.full != 0 || LOCKSTEP_DEVICE_MUTANT("scan_look_back_before_the_flag"));
+      }
+    }
+  } while (!__all_sync(all_lanes, there));
+  if (mine) memcpy(&value, words, sizeof value);
+}
+
+// Leaf k of `leaves`, whose boxes these are; total: its own, where a leaf follows. Gives what stands before it.
+template <class K>
+__device__ __forceinline__ typename K::partial look_back(const K& kind, mailbox* boxes, int64_t k, int64_t leaves,
+                                                         typename K::partial total, int t) {
+  using P = typename K::partial;
+  constexpr int W = words_of<P>;
+  const bool wanted = (k >> t & 1) != 0;
+  const int64_t last = ((k >> t) << t) - 1;  // of thread t's subtree
+  const auto ones = __ffsll(~static_cast<unsigned long long>(k)) - 1;
+  P part = kind.none();
+  if (k + 1 < leaves) {
+    wait_for(boxes + last * W, t < ones, part);
+    P subtree = total;
+    for (int b = 0; b < ones; ++b) subtree = kind.join(from_thread(part, b), subtree);
+    if (t == 0) hand_over(boxes + k * W, subtree);
+  }
+  wait_for(boxes + last * W, wanted && (t >= ones || k + 1 == leaves), part);
+  P before = kind.none();
+  for (int b = 0; k >> b != 0; ++b) {
+    const P value = from_thread(part, b);
+    if ((k >> b & 1) != 0) before = kind.join(value, before);
+  }
+  return before;
+}
+
+template <class K>
+__device__ __forceinline__ places<K> leaf_places(const scanned& d, int64_t s, int64_t k) {
+  const int64_t first = k * order::leaf;
+  const auto n = static_cast<int>(min(d.length - first, order::leaf));
+  const bool quads = n % 4 == 0;
+  return {static_cast<const typename K::element*>(d.src) + s * d.sequence_stride + first * d.element_stride,
+          static_cast<typename K::result*>(d.dst) + s * d.dst_sequence_stride + first * d.dst_element_stride,
+          d.element_stride,
+          d.dst_element_stride,
+          s,
+          n,
+          d.whole_src && quads,
+          d.whole_dst && quads,
+          d.exclusive};
+}
+
+// R: rows of 128 that a leaf has; fewer than 16 where each sequence is one leaf.
+template <class K, int R>
+__global__ __launch_bounds__(scan_warps<K> * 32, scan_blocks<K>) void scan_leaves(const K kind, const scanned d) {
+  using P = typename K::partial;
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t leaves = order::leaves(d.length), number = int64_t{blockIdx.x} * scan_warps<K> + warp;
+  const int64_t s = number / leaves, k = number - s * leaves;
+  if (s >= d.count) return;
+  const places<K> at = leaf_places<K>(d, s, k);
+  mailbox* const boxes = d.boxes + s * leaves * words_of<P>;
+  quad<typename K::element> x[R];
+  load_quads(at.src, t * 4, 128, at.n, at.whole_src, at.stride, x);
+  __syncwarp();  // in place: all is read before the first result is written
+  const P total = k + 1 < leaves ? total_of_leaf(kind, x, t) : kind.none();
+  if constexpr (K::ordered) {
+    __shared__ group_sums<R> groups[scan_warps<K>];
+    const double row_sum = sum_groups(x, t, 32, groups[warp]);
+    const double rows = sum_rows<R>(row_sum, t);
+    const double base = __dadd_rn(look_back(kind, boxes, k, leaves, total, t), rows);
+    double entering = kind.first();
+    if (d.exclusive) {  // this leaf's last result is handed over before the last one's is waited for
+      mailbox* const edges = d.boxes + (d.count + s) * leaves;
+      if (k + 1 < leaves && t == R - 1) hand_over(edges + k, __dadd_rn(base, row_sum));
+      if (k > 0) wait_for(edges + k - 1, true, entering);
+    }
+    write_sums(kind, at, x, groups[warp], base, entering, t);
+  } else {
+    write_joins(kind, at, x, look_back(kind, boxes, k, leaves, total, t), t);
+  }
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,33 @@
+// scan.cpp - running sums, minima and maxima: the table.
+// Idea    a warp a leaf of 2,048 elements, which stay in registers between what they give the leaves behind them and
+//         their results; what stands before a leaf is found in mailboxes (look_back.cuh)
+// Moves   every element once in and once out
+// Limit   the copy limit
+// Watch   the mailboxes are cleared before each launch; a call may be captured in a graph
+// Source  lib/order_rows.hpp
+#include "scan.hpp"
+
+#include "../ops.hpp"
+
+namespace lockstep::cuda {
+namespace {
+
+lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
+  const lockstep_scan_desc& d = call.scan;
+  if (d.reduction != LOCKSTEP_SUM) return scan_extremes(queue, call);
+  return d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64 ? scan_float_sums(queue, call)
+                                                            : scan_exact_sums(queue, call);
+}
+
+size_t workspace(const lockstep_queue*, const lockstep_call* call) { return scan_boxes(call->scan); }
+
+const lockstep_variant rows[] = {
+    {"look_back", "one pass, a warp a leaf: the tree before a leaf from mailboxes; short rows several a warp", 0,
+     nullptr, nullptr, workspace, on_device<launch_any>},
+};
+
+}  // namespace
+
+const lockstep_table scan_table = {rows, sizeof rows / sizeof *rows};
+
+}  // namespace lockstep::cuda
