@@ -95,7 +95,8 @@ cost::call cost_call(const prepared_call& prepared) {
       seen.taps = static_cast<double>(prepared.coefficients.size());
       break;
     case LOCKSTEP_NORMALIZE:
-    case LOCKSTEP_SCAN: seen.what = cost::rows; break;
+    case LOCKSTEP_SCAN:
+    case LOCKSTEP_SUMS: seen.what = cost::rows; break;
     case LOCKSTEP_SHUFFLE:
     case LOCKSTEP_OP_COUNT: break;
   }

@@ -41,6 +41,23 @@ lockstep_scan_desc scanned(lockstep_reduction reduction, lockstep_dtype dtype, i
           0};
 }
 
+lockstep_sums_desc summed(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t count, int64_t length, int64_t stride,
+                          const int64_t* offsets, const void* other, int64_t other_stride) {
+  return {sizeof(lockstep_sums_desc),
+          kind,
+          dtype,
+          lockstep_default_result(LOCKSTEP_SUM, dtype),
+          count,
+          length,
+          1,
+          stride,
+          offsets,
+          other,
+          1,
+          other_stride,
+          0};
+}
+
 }  // namespace
 
 extern "C" {
@@ -165,5 +182,17 @@ lockstep_scan_desc lockstep_scan_columns(lockstep_reduction reduction, lockstep_
 lockstep_scan_desc lockstep_scan_segments(lockstep_reduction reduction, lockstep_dtype dtype, int64_t segments,
                                           const int64_t* offsets) {
   return scanned(reduction, dtype, segments, 0, 1, 0, offsets);
+}
+
+lockstep_sums_desc lockstep_sums_full(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t n, const void* other) {
+  return summed(kind, dtype, 1, n, 0, nullptr, other, 0);
+}
+lockstep_sums_desc lockstep_sums_rows(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t rows, int64_t cols,
+                                      int64_t ld, const void* other, int64_t other_ld) {
+  return summed(kind, dtype, rows, cols, ld, nullptr, other, other_ld);
+}
+lockstep_sums_desc lockstep_sums_segments(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t segments,
+                                          const int64_t* offsets, const void* other) {
+  return summed(kind, dtype, segments, 0, 0, offsets, other, 0);
 }
 }

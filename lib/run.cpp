@@ -144,7 +144,7 @@ void require_empty_segments(lockstep_context* context, const prepared_call& prep
 }  // namespace
 
 void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
-  const lockstep_reduce_desc& d = prepared.call.reduce;  // lockstep_scan_desc starts with the same members
+  const lockstep_reduce_desc& d = prepared.call.reduce;  // lockstep_scan_desc and lockstep_sums_desc start alike
   if (prepared.offsets_bytes == 0) return;
   // The backend checks device offsets. How much of src they cover stays unknown here.
   prepared.src_span_known = host_readable(d.offsets);
@@ -185,8 +185,11 @@ void read_offsets(prepared_call& prepared) {
   const auto read = static_cast<size_t>(elements - d.offsets[0]);
   if (prepared.call.op == LOCKSTEP_SCAN)
     prepared.dst_span = span_of("dst", prepared.call.scan.dst_element_stride, prepared.dst_element_bytes);
+  if (prepared.call.op == LOCKSTEP_SUMS && prepared.side_count != 0)
+    prepared.sides[0].bytes = span_of("other", prepared.call.sums.other_element_stride, prepared.element_bytes);
   const size_t written = prepared.call.op == LOCKSTEP_SCAN ? read * prepared.dst_element_bytes : prepared.dst_span;
-  prepared.moved_bytes = read * prepared.element_bytes + written + prepared.offsets_bytes;
+  prepared.moved_bytes =
+      read * prepared.element_bytes * (1 + static_cast<size_t>(prepared.side_count)) + written + prepared.offsets_bytes;
 }
 
 namespace {

@@ -42,6 +42,10 @@ Normalize = struct("Normalize", ("kind", i32), ("dtype", i32), ("result", i32), 
 Scan = struct("Scan", ("reduction", i32), ("dtype", i32), ("result", i32), ("count", i64), ("length", i64), ("element_stride", i64),
               ("sequence_stride", i64), ("offsets", ptr), ("dst_element_stride", i64), ("dst_sequence_stride", i64), ("exclusive", i32))
 
+Sums = struct("Sums", ("kind", i32), ("dtype", i32), ("result", i32), ("count", i64), ("length", i64), ("element_stride", i64),
+              ("sequence_stride", i64), ("offsets", ptr), ("other", ptr), ("other_element_stride", i64), ("other_sequence_stride", i64),
+              ("correction", i64))
+
 SUM, MIN, MAX, ARGMIN, ARGMAX, SSQ, NORM2 = range(7)
 F16, BF16, F32, F64, I32, I64, I8, I16, U8, U16, U32, U64, BOOL = range(1, 14)
 OK, OVERFLOW, EMPTY = 0, 6, 7
@@ -407,7 +411,99 @@ def scans():
         check(same_bits(out, want), "scan extremes", reduction)
 
 
-for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans):
+# ---- sums --------------------------------------------------------------------
+def fused(x, y, acc):
+    """x * y + acc, rounded once, of exact numbers."""
+    return np.array([float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))) if np.isfinite(c) else c
+                     for a, b, c in zip(x, y, acc)])
+
+
+def term_tree(n, enter):
+    """enter(lanes, first, count) gives the lanes with count elements from first on entered."""
+    level = []
+    for leaf in range(0, n, 2048):
+        s = np.full(128, -0.0)
+        for row in range(leaf, min(n, leaf + 2048), 128):
+            count = min(128, n - row, leaf + 2048 - row)
+            s[:count] = enter(s[:count], row, count)
+        for d in (64, 32, 16, 8, 4, 2, 1):
+            s = s[:d] + s[d: 2 * d]
+        level.append(s[0])
+    while len(level) > 1:
+        level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
+    return level[0] if level else 0.0
+
+
+def sums():
+    DOT, SQDIFF, ABSDIFF, ABS, MEANVAR = range(5)
+
+    def call(kind, dtype, result, x, y, out, want=OK, rows=1, correction=0, stride=1):
+        n = x.size // rows // stride
+        run("sums", Sums(kind=kind, dtype=dtype, result=result, count=rows, length=n, element_stride=stride, sequence_stride=n * stride,
+                         other=None if y is None else y.ctypes.data, other_element_stride=1, other_sequence_stride=n, correction=correction), x, out, want)
+
+    for dtype in (F16, BF16, F32, F64):
+        for n in (1, 5, 127, 129, 2047, 2049, 5000):
+            x, y = (in_type(dtype, rng.standard_normal(n)) for _ in range(2))
+            a, b = values_of(dtype, x), values_of(dtype, y)
+            out = np.zeros(1)
+            call(DOT, dtype, F64, x, y, out)
+            check(same_bits(out, np.array([term_tree(n, lambda s, i, k: fused(a[i: i + k], b[i: i + k], s))])), "dot", dtype, n)
+            terms = sum(abs(Fraction(float(p)) * Fraction(float(q))) for p, q in zip(a, b))
+            exact = sum(Fraction(float(p)) * Fraction(float(q)) for p, q in zip(a, b))
+            check(abs(Fraction(float(out[0])) - exact) <= (25 + max(0, math.ceil(math.log2(n / 2048)))) * terms / 2**53, "bound of dot", dtype, n)
+            call(DOT, dtype, F64, x, x, out)
+            squares = np.zeros(1)
+            run("square_sum", Reduce(reduction=SSQ, dtype=dtype, result=F64, count=1, length=n, element_stride=1), x, squares)
+            check(same_bits(out, squares), "dot with itself", dtype, n)
+            d = a - b
+            call(SQDIFF, dtype, F64, x, y, out)
+            check(same_bits(out, np.array([term_tree(n, lambda s, i, k: fused(d[i: i + k], d[i: i + k], s))])), "squared differences", dtype, n)
+            call(ABSDIFF, dtype, F64, x, y, out)
+            check(same_bits(out, np.array([tree(np.abs(d), False)])), "absolute differences", dtype, n)
+            narrow = np.zeros(1, np.float32)
+            call(ABS, dtype, F32, x, None, narrow)
+            check(same_bits(narrow, np.array([tree(np.abs(a), False)]).astype(np.float32)), "absolute", dtype, n)
+            both = np.zeros(2)
+            call(MEANVAR, dtype, F64, x, None, both, correction=1)
+            mean = tree(a, False) / n
+            check(both[0] == mean, "mean", dtype, n)
+            if n == 1:
+                check(np.isnan(both[1]), "variance of one", dtype)
+            else:
+                middle = sum(Fraction(float(e)) for e in a) / n
+                variance = sum((Fraction(float(e)) - middle) ** 2 for e in a) / (n - 1)
+                bound = 4 * (27 + max(0, math.ceil(math.log2(n / 2048)))) * (1 + abs(float(mean)) / math.sqrt(variance)) * 2.0**-53
+                check(abs(Fraction(float(both[1])) - variance) <= Fraction(bound) * variance, "variance", dtype, n)
+    for dtype in (I8, I16, I32, I64, U8, U16, U32, U64, BOOL):
+        bits = np.dtype(TYPES[dtype]).itemsize * 8
+        for small in (True, False):
+            n = 3 * 9000
+            x, y = (noise(TYPES[dtype], n).copy() if dtype != BOOL else rng.integers(0, 2, n).astype(bool) for _ in range(2))
+            if small and bits == 64:
+                x, y = x >> 40, y >> 40
+            a, b = ([int(e) for e in v] for v in (x, y))
+            for kind, term in ((DOT, lambda p, q: p * q), (SQDIFF, lambda p, q: (p - q) ** 2), (ABSDIFF, lambda p, q: abs(p - q)), (ABS, lambda p, q: abs(p))):
+                exact = [sum(map(term, a[r * 9000: r * 9000 + 9000], b[r * 9000: r * 9000 + 9000])) for r in range(3)]
+                least, most = (0, 2**64 - 1) if dtype == U64 else (-(2**63), 2**63 - 1)
+                out = np.zeros(3, np.uint64 if dtype == U64 else np.int64)
+                call(kind, dtype, U64 if dtype == U64 else I64, x, None if kind == ABS else y, out, OK if all(least <= e <= most for e in exact) else OVERFLOW, rows=3)
+                check(out.tolist() == [max(least, min(most, e)) for e in exact], "exact sums", dtype, kind)
+    # Partial sums pass both ends, the whole fits.
+    m = 2**63 - 1
+    x, y = np.array([m, m, -m, -m, 7, m], np.int64), np.array([m, 1, m, 1, 3, 1], np.int64)
+    out = np.zeros(1, np.int64)
+    call(DOT, I64, I64, x, y, out, OVERFLOW)
+    check(out[0] == m, "dot past the end")
+    call(DOT, I64, I64, x[:5].copy(), y, out)
+    check(out[0] == 21, "dot that comes back")
+    x = np.arange(12, dtype=np.float32)  # every other element
+    out = np.zeros(2)
+    call(DOT, F32, F64, x, np.ones(6, np.float32), out, rows=2, stride=2)
+    check(out.tolist() == [6, 24], "strided dot")
+
+
+for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans, sums):
     before = checks
     part()
     print(f"{part.__name__}: {checks - before} checks equal")

@@ -42,6 +42,12 @@ constexpr std::array<std::pair<const char*, lockstep_shuffle_kind>, 4> kinds{{{"
 
 constexpr std::array<std::pair<const char*, lockstep_normalization>, 3> normalizations{
     {{"l2", LOCKSTEP_NORMALIZE_L2}, {"rms", LOCKSTEP_NORMALIZE_RMS}, {"layer", LOCKSTEP_NORMALIZE_LAYER}}};
+constexpr std::array<std::pair<const char*, lockstep_sums_kind>, 5> sums_kinds{
+    {{"dot", LOCKSTEP_SUMS_DOT},
+     {"sqdiff", LOCKSTEP_SUMS_SQUARED_DIFFERENCES},
+     {"absdiff", LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES},
+     {"abs", LOCKSTEP_SUMS_ABSOLUTE},
+     {"meanvar", LOCKSTEP_SUMS_MEAN_VARIANCE}}};
 constexpr std::array<std::pair<const char*, lockstep_dtype>, 3> casts{
     {{"f16", LOCKSTEP_F16}, {"bf16", LOCKSTEP_BF16}, {"f32", LOCKSTEP_F32}}};
 
@@ -301,6 +307,40 @@ call normalize(const request& what, const array& in) {
   return c;
 }
 
+// Of the whole array, or of each row along the last axis; a mean and a variance are a last axis of two.
+call sums(const request& what, const array& in) {
+  const std::vector<int64_t>& shape = in.header.shape;
+  if (what.rows && shape.empty()) refuse("--rows needs an array of 1 axis or more, this one has none");
+  const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
+  const lockstep_sums_kind kind = named(sums_kinds, what.kind, "--kind");
+  const int64_t length = what.rows ? shape.back() : in.header.elements();
+  const int64_t count = what.rows ? product(shape.data(), shape.data() + shape.size() - 1) : 1;
+  lockstep_sums_desc d = lockstep_sums_rows(kind, dtype, count, length, length, nullptr, length);
+  d.correction = what.correction;
+  if (what.result != "default") d.result = what.result == "f64" ? LOCKSTEP_F64 : named(casts, what.result, "--result");
+  call c{in.header, {}, {}, {}};
+  c.result.descr = descr_of(d.result);
+  c.result.shape.resize(what.rows ? shape.size() - 1 : 0);
+  if (kind == LOCKSTEP_SUMS_MEAN_VARIANCE) c.result.shape.push_back(2);
+  if (kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES && what.other.empty())
+    refuse("--kind {} is of two arrays; name the second one with --other", what.kind);
+  if (!what.other.empty()) {
+    c.keeps.push_back(read_npy(what.other));
+    const array& given = c.keeps.back();
+    if (given.header.shape != shape || (given.header.fortran && shape.size() > 1))
+      refuse("--other {}: needs a packed array {} in C order, this is {}", what.other, shape_text(shape),
+             shape_text(given.header.shape));
+    if (dtype_of(given.header, what.bf16) != dtype)
+      refuse("--other is {}, the input {}; give one type", given.header.descr, in.header.descr);
+    d.other = given.data;
+  }
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+    return lockstep_sums(context, &d, src, dst, options);
+  };
+  c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_sums(context, &d, options, plan); };
+  return c;
+}
+
 }  // namespace
 
 lockstep_dtype dtype_of(const npy::header& h, bool bf16) {
@@ -332,6 +372,7 @@ call make_call(const request& what, const array& in) {
     case LOCKSTEP_SHUFFLE: return shuffle(what, in);
     case LOCKSTEP_NORMALIZE: return normalize(what, in);
     case LOCKSTEP_SCAN: return scan(what, in);
+    case LOCKSTEP_SUMS: return sums(what, in);
     case LOCKSTEP_OP_COUNT: break;
   }
   refuse("op {} is unknown", static_cast<int>(what.op));

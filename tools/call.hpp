@@ -28,6 +28,9 @@ struct request {
   double eps = 1e-5;
   bool exclusive = false;              // scan
   std::string weight, bias, residual;  // .npy files of a normalization
+  std::string other;                   // a .npy file of sums of two arrays
+  bool rows = false;                   // sums: a result a row
+  int64_t correction = 0;              // of a variance
   int width = 32, operand = 0;
 };
 

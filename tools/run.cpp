@@ -91,7 +91,9 @@ ordered_json json_of(const std::string& descr, const char* data, int64_t i) {
   });
 }
 
-bool printable(const request& what) { return what.op == LOCKSTEP_SQUARE_SUM || what.op == LOCKSTEP_REDUCE; }
+bool printable(const request& what) {
+  return what.op == LOCKSTEP_SQUARE_SUM || what.op == LOCKSTEP_REDUCE || what.op == LOCKSTEP_SUMS;
+}
 
 struct ran {
   std::string backend, variant, why;
@@ -257,6 +259,22 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .one_of({"default", "f32", "f64"});
       command.add("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
       break;
+    case LOCKSTEP_SUMS:
+      command
+          .add("--kind", o.what.kind,
+               "dot (x * y), sqdiff ((x - y)^2), absdiff (|x - y|), abs (|x|) or meanvar (mean and variance)")
+          .type_name("NAME")
+          .one_of({"dot", "sqdiff", "absdiff", "abs", "meanvar"})
+          .required();
+      command.add("--other", o.what.other, "y, an array like the input").type_name("FILE.npy");
+      command.add("--rows", o.what.rows, "of each row, along the last axis (default: of the whole array)");
+      command.add("--correction", o.what.correction, "the variance divides by so much less than the number of elements")
+          .type_name("N");
+      command.add("--result", o.what.result, "type of a float result: default (f64), f64, f32, f16 or bf16")
+          .type_name("TYPE")
+          .one_of({"default", "f64", "f32", "f16", "bf16"});
+      command.add("--bf16", o.what.bf16, "2-byte integers in the files are bfloat16 bits");
+      break;
     case LOCKSTEP_TRANSPOSE:
     case LOCKSTEP_OP_COUNT: break;
   }
@@ -270,7 +288,8 @@ constexpr std::pair<lockstep_op, const char*> ops[] = {
     {LOCKSTEP_STENCIL, "Correlate with a star of weights in 1, 2 or 3 dimensions"},
     {LOCKSTEP_SHUFFLE, "CUDA's warp shuffles over an array of 32-lane warps"},
     {LOCKSTEP_NORMALIZE, "Rows (along the last axis) divided by their norm, root mean square or deviation"},
-    {LOCKSTEP_SCAN, "Running sums, minima or maxima: of all, or along an axis"}};
+    {LOCKSTEP_SCAN, "Running sums, minima or maxima: of all, or along an axis"},
+    {LOCKSTEP_SUMS, "Dot products, distances, 1-norms, means and variances: of all, or of each row"}};
 
 }  // namespace
 

@@ -223,7 +223,7 @@ void verify_command(command root, action& chosen) {
       .type_name("NAME");
   command
       .add("--op", options->ops,
-           "transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan (default: all)")
+           "transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan, sums (default: all)")
       .type_name("NAME")
       .one_of(op_names());
   command.add("--variant", options->where.variant, "one variant, or auto for what auto picks (default: all)")

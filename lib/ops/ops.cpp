@@ -21,6 +21,7 @@ constexpr std::array rows = {
     op_row{"shuffle", LOCKSTEP_DESCRIPTION(shuffle), prepare_shuffle, cut_shuffle, classify_shuffle},
     op_row{"normalize", LOCKSTEP_DESCRIPTION(normalize), prepare_normalize, nullptr, nullptr},
     op_row{"scan", LOCKSTEP_DESCRIPTION(scan), prepare_scan, nullptr, nullptr},
+    op_row{"sums", LOCKSTEP_DESCRIPTION(sums), prepare_sums, nullptr, nullptr},
 };
 #undef LOCKSTEP_DESCRIPTION
 static_assert(rows.size() == LOCKSTEP_OP_COUNT);
@@ -142,5 +143,13 @@ lockstep_status lockstep_scan(lockstep_context* context, const lockstep_scan_des
 lockstep_status lockstep_plan_scan(lockstep_context* context, const lockstep_scan_desc* desc,
                                    const lockstep_options* options, lockstep_plan** plan) {
   return plan_of(context, LOCKSTEP_SCAN, desc, options, plan);
+}
+lockstep_status lockstep_sums(lockstep_context* context, const lockstep_sums_desc* desc, const void* src, void* dst,
+                              const lockstep_options* options) {
+  return execute(context, LOCKSTEP_SUMS, desc, src, dst, options);
+}
+lockstep_status lockstep_plan_sums(lockstep_context* context, const lockstep_sums_desc* desc,
+                                   const lockstep_options* options, lockstep_plan** plan) {
+  return plan_of(context, LOCKSTEP_SUMS, desc, options, plan);
 }
 }

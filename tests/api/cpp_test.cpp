@@ -251,6 +251,23 @@ TEST_F(Cpp, Normalize) {
   EXPECT_EQ(thrown([&] { lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, dst, 2, 3, -1); }), invalid);
 }
 
+TEST_F(Cpp, Sums) {
+  const std::vector<float> x = {1, -2, 3}, y = {4, 5, -6};
+  const std::vector<std::uint8_t> a = {200, 100}, b = {3, 250};
+  using lockstep::dot;
+  EXPECT_EQ((dot<float>(c, x, y)), 4 - 10 - 18);
+  EXPECT_EQ((lockstep::sums<float>(c, LOCKSTEP_SUMS_SQUARED_DIFFERENCES, x, y)), 9 + 49 + 81);
+  EXPECT_EQ((lockstep::sums<float>(c, LOCKSTEP_SUMS_ABSOLUTE, x)), 6);
+  EXPECT_EQ((lockstep::sums<std::uint8_t>(c, LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, a, b)), 197 + 150);
+  const auto both = lockstep::mean_variance<float>(c, y, 1);
+  EXPECT_EQ(both.mean, 1);
+  EXPECT_EQ(both.variance, (9 + 16 + 49) / 2.0);
+  double sum = 0;
+  expect_refused(lockstep::try_sums<float>(c, LOCKSTEP_SUMS_DOT, x, std::span(y).first(2), sum), invalid, "y has 2");
+  expect_refused(lockstep::try_sums<float>(c, LOCKSTEP_SUMS_MEAN_VARIANCE, x, {}, sum), invalid, "two results");
+  EXPECT_EQ(thrown([&] { (void)lockstep::mean_variance<float>(c, x, -1); }), invalid);
+}
+
 TEST_F(Cpp, Scan) {
   const list<float> src = {1, -2, 3, 4};
   list<float> dst(4);

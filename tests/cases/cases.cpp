@@ -85,6 +85,8 @@ test_case parse(const std::string& name) {
     parse_normalize(in, c);
   else if (op == "scan")
     parse_scan(in, c);
+  else if (op == "sums")
+    parse_sums(in, c);
   else
     in.refuse("no op is called \"" + op + "\"");
   in.require_all_used();
@@ -105,6 +107,7 @@ std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed) {
     case LOCKSTEP_SHUFFLE: names = list_shuffle(depth); break;
     case LOCKSTEP_NORMALIZE: names = list_normalize(depth); break;
     case LOCKSTEP_SCAN: names = list_scan(depth); break;
+    case LOCKSTEP_SUMS: names = list_sums(depth); break;
     case LOCKSTEP_OP_COUNT: break;
   }
   names.insert(names.end(), more.begin(), more.end());
@@ -144,6 +147,10 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
     case LOCKSTEP_SCAN: {
       lockstep_scan_desc d = c.scan;
       d.offsets = c.offsets.empty() ? nullptr : beside.offsets;
+      return use(&d);
+    }
+    case LOCKSTEP_SUMS: {
+      const lockstep_sums_desc d = with_other(c, offsets);
       return use(&d);
     }
     case LOCKSTEP_OP_COUNT: break;

@@ -58,7 +58,9 @@ struct test_case {
   lockstep_shuffle_desc shuffle{};
   lockstep_normalize_desc normalize{};
   lockstep_scan_desc scan{};
+  lockstep_sums_desc sums{};
   std::vector<unsigned char> weight, bias, residual;  // of a normalization; empty where there is none
+  std::vector<unsigned char> other;                   // of sums of two arrays
   std::vector<int64_t> offsets;                       // of a segmented reduction
   std::vector<double> coefficients;                   // of a stencil, in the case's form
 
@@ -87,6 +89,7 @@ void parse_stencil(tokens& in, test_case& c);
 void parse_shuffle(tokens& in, test_case& c);
 void parse_normalize(tokens& in, test_case& c);
 void parse_scan(tokens& in, test_case& c);
+void parse_sums(tokens& in, test_case& c);
 std::vector<std::string> list_transpose(level depth);
 std::vector<std::string> list_permute(level depth);
 std::vector<std::string> list_square_sum(level depth);
@@ -96,6 +99,7 @@ std::vector<std::string> list_stencil(level depth);
 std::vector<std::string> list_shuffle(level depth);
 std::vector<std::string> list_normalize(level depth);
 std::vector<std::string> list_scan(level depth);
+std::vector<std::string> list_sums(level depth);
 
 // Where a call finds its arrays besides src and dst, if it has them; NULL for a normalization's: in the case itself.
 struct arrays_beside {
@@ -113,6 +117,7 @@ lockstep_status plan(lockstep_context* context, const test_case& c, const arrays
 
 // "f16", by lockstep.h's table.
 const std::string& dtype_name(int dtype);
+const std::vector<std::string>& dtype_names();  // by number
 
 // Fills span_bytes() bytes at base: gaps with poison that would show in any
 // result, elements with what the case asks for.
@@ -134,6 +139,11 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
 lockstep_normalize_desc with_sides(const test_case& c);
 void oracle_normalize(const test_case& c, const unsigned char* src, unsigned char* dst);
 expectation oracle_scan(const test_case& c, const unsigned char* src, unsigned char* dst);
+// c.sums with the case's other; offsets where the case has any.
+lockstep_sums_desc with_other(const test_case& c, const int64_t* offsets);
+expectation oracle_sums(const test_case& c, const unsigned char* src, unsigned char* dst);
+// The sum of a row, at least one element, and of the squares about its mean.
+void oracle_moments(const std::vector<double>& x, double& sum, double& squares);
 // An element of a float dtype as a double; y rounded to one, ties to even, NaN as the canonical one.
 double float_element(int dtype, const unsigned char* p, int64_t i);
 void store_element(int dtype, unsigned char* p, int64_t i, double y);

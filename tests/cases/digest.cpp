@@ -123,11 +123,39 @@ constexpr const char* scans[] = {
     "scan/max/i64/lopsided/30x3000/seed11",
 };
 
+constexpr const char* sums[] = {
+    "sums/dot/f16/full/70001/seed11",
+    "sums/dot/bf16/rows/33x2100/shared/seed11",
+    "sums/dot/f32/full/1000003/seed11",
+    "sums/dot/f64/mixed/100x500/special/seed11",
+    "sums/dot/i8/full/100001/seed11",
+    "sums/dot/i32/rows/30x9001/seed11",
+    "sums/dot/u32/full/10000/seed11",
+    "sums/dot/i64/full/1000/special/seed11",
+    "sums/sqdiff/f32/rows/77x4099/to_f32/seed11",
+    "sums/sqdiff/f64/full/200001/wide/seed11",
+    "sums/sqdiff/u8/full/100001/seed11",
+    "sums/sqdiff/i16/mixed/30x500/seed11",
+    "sums/sqdiff/u64/full/5000/small/seed11",
+    "sums/absdiff/bf16/full/70001/seed11",
+    "sums/absdiff/f64/rows/5x5000/stride2,3/seed11",
+    "sums/absdiff/i64/full/9000/small/seed11",
+    "sums/abs/f16/mixed/100x50/special/seed11",
+    "sums/abs/f32/full/300001/seed11",
+    "sums/abs/i32/lopsided/30x30000/seed11",
+    "sums/abs/bool/full/100001/special/seed11",
+    "sums/meanvar/f16/rows/20x770/seed11",
+    "sums/meanvar/bf16/full/10241/to_f16/seed11",
+    "sums/meanvar/f32/full/1000003/positive/correction1/seed11",
+    "sums/meanvar/f64/mixed/30x5000/finite/seed11",
+};
+
 std::span<const char* const> names_of(cases_of list) {
   switch (list) {
     case cases_of::more_types: return more_types;
     case cases_of::normalize: return normalizations;
     case cases_of::scan: return scans;
+    case cases_of::sums: return sums;
     default: return fixed;
   }
 }

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
     const cases_of of = list == "more_types"  ? cases_of::more_types
                         : list == "normalize" ? cases_of::normalize
                         : list == "scan"      ? cases_of::scan
+                        : list == "sums"      ? cases_of::sums
                                               : cases_of::order1;
     std::puts(lockstep::cases::digest(argc > 1 ? argv[1] : "cpu", "", 0, of).c_str());
     return 0;

@@ -11,6 +11,10 @@ std::span<const legend_line> legend() {
       {"square_sum/ssq/f32/full/1000", "ssq: sum of squares, norm2: its square root"},
       {"stencil/f32/symmetric/nearest/r4/64x64", "type; form of the weights; boundary; radius 4; sizes"},
       {"shuffle/b4/xor/w32/op1/n1024", "bytes of an element; kind; width 32; operand 1; elements"},
+      {"sums/dot/f32/rows/17x33",
+       "dot, sqdiff, absdiff (of two arrays), abs or meanvar; type; layout full, rows or segments; /shared: one row of "
+       "the "
+       "second array for all"},
       {"reduce/max/f32/rows/17x33", "layout rows: a result for each of 17 rows"},
       {"reduce/max/f32/columns/17x33", "layout columns: a result for each of 33 columns"},
       {"reduce/sum/f32/strided/1000/stride3", "layout strided: every third element"},

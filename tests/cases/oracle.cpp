@@ -403,6 +403,7 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
       return {};
     case LOCKSTEP_NORMALIZE: oracle_normalize(c, src, dst); return {};
     case LOCKSTEP_SCAN: return oracle_scan(c, src, dst);
+    case LOCKSTEP_SUMS: return oracle_sums(c, src, dst);
     default: moves(c, src, dst); return {};
   }
 }

@@ -21,18 +21,18 @@ std::vector<std::string> lower_case_names() {
       if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
   return names;
 }
-const std::vector<std::string>& dtypes() {
-  static const std::vector<std::string> names = lower_case_names();
-  return names;
-}
 constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
 constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 }  // namespace
 
-const std::string& dtype_name(int dtype) { return dtypes()[static_cast<size_t>(dtype)]; }
+const std::vector<std::string>& dtype_names() {
+  static const std::vector<std::string> names = lower_case_names();
+  return names;
+}
+const std::string& dtype_name(int dtype) { return dtype_names()[static_cast<size_t>(dtype)]; }
 
 void parse_reduction(tokens& in, test_case& c) {
-  const int reduction = in.one_of(reductions), dtype = in.one_of(dtypes()), layout = in.one_of(layouts);
+  const int reduction = in.one_of(reductions), dtype = in.one_of(dtype_names()), layout = in.one_of(layouts);
   if (reduction < 0 || dtype < 1 || layout < 0) in.refuse("say reduction/dtype/layout");
   const auto what = static_cast<lockstep_reduction>(reduction);
   const auto type = static_cast<lockstep_dtype>(dtype);

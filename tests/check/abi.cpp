@@ -432,6 +432,44 @@ TEST_F(Abi, Scan) {
           {"offsets[2] is 2", "must not decrease"});
 }
 
+TEST_F(Abi, Sums) {
+  using D = lockstep_sums_desc;
+  const auto good = lockstep_sums_rows(LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, 4, 8, 8, src_bytes + 256, 8);
+  const auto n = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_sums, fragments);
+  };
+  n("kind", [](D& d) { d.kind = static_cast<lockstep_sums_kind>(5); }, {"kind is 5", "LOCKSTEP_SUMS_DOT"});
+  n("dtype", [](D& d) { d.dtype = static_cast<lockstep_dtype>(14); }, {"dtype is 14", "F16, BF16"});
+  n("variance", [](D& d) { d.kind = LOCKSTEP_SUMS_MEAN_VARIANCE, d.other = nullptr, d.dtype = LOCKSTEP_I32; },
+    {"dtype is I32", "MEAN_VARIANCE takes F16"});
+  n("result", [](D& d) { d.result = LOCKSTEP_I64; }, {"result is I64", "DOT of F32 gives F64", "LOCKSTEP_F32, F16"});
+  n("exact", [](D& d) { d.dtype = LOCKSTEP_U8; }, {"result is F64", "DOT of U8 gives I64"});
+  n("correction", [](D& d) { d.correction = 1; }, {"correction is 1", "0: only MEAN_VARIANCE divides, DOT does not"});
+  n("no other", [](D& d) { d.other = nullptr; }, {"other is NULL", "pass the second one"});
+  n("other of one array", [](D& d) { d.kind = LOCKSTEP_SUMS_ABSOLUTE; }, {"other is 0x", "set other to NULL"});
+  n("misaligned", [](D& d) { d.other = src_bytes + 2; }, {"other is 0x", "not aligned to its 4-byte elements"});
+  n("over dst", [](D& d) { d.other = dst_bytes; }, {"other", "overlap", "give dst memory of its own"});
+  n("large", [](D& d) { d.count = d.length = forty, d.sequence_stride = forty; }, {"2^63-1"});
+  n("large other", [](D& d) { d.other_sequence_stride = INT64_MAX / 2; }, {"other would span", "2^63-1"});
+  n("stride", [](D& d) { d.other_element_stride = 0; }, {"other_element_stride is 0", "1 or more"});
+  refused("overlap", lockstep_sums(context, &good, dst_bytes, dst_bytes + 64, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  int64_t offsets[] = {0, 3, 2};
+  auto segments = lockstep_sums_segments(LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, 2, offsets, src_bytes);
+  refused("offsets", lockstep_sums(context, &segments, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"offsets[2] is 2", "must not decrease"});
+  offsets[2] = 40, segments.other = dst_bytes + 64;  // only its end is other's
+  refused("other of segments", lockstep_sums(context, &segments, src_bytes, dst_bytes + 200, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"other", "160 bytes", "overlap"});
+  segments.other = nullptr;
+  refused("no other of segments", lockstep_sums(context, &segments, src_bytes, dst_bytes, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"other is NULL", "160 bytes"});
+  const auto wide = lockstep_sums_full(LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_F32, 4, nullptr);
+  refused("two results", lockstep_sums(context, &wide, dst_bytes + 8, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap", "16 bytes"});
+}
+
 TEST_F(Abi, Plans) {
   const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
   const auto d = lockstep_transpose_packed(4, 4, 4);

@@ -41,6 +41,7 @@ using stencil_desc = lockstep_stencil_desc;
 using shuffle_desc = lockstep_shuffle_desc;
 using normalize_desc = lockstep_normalize_desc;
 using scan_desc = lockstep_scan_desc;
+using sums_desc = lockstep_sums_desc;
 
 auto transposed(const change<transpose_desc>& c, const void* from = src, void* to = dst) {
   return [=](made& m) {
@@ -93,6 +94,14 @@ auto scanned(const change<scan_desc>& c, const void* from = src, void* to = dst)
     auto d = lockstep_scan_rows(LOCKSTEP_SUM, LOCKSTEP_F64, 2, 3, 3);
     c(d);
     return lockstep_scan(m.context, &d, from, to, &m.options);
+  };
+}
+// Products of src and itself from its tenth element on.
+auto paired(const change<sums_desc>& c, const void* from = src) {
+  return [=](made& m) {
+    auto d = lockstep_sums_rows(LOCKSTEP_SUMS_DOT, LOCKSTEP_F64, 2, 3, 3, src + 9, 3);
+    c(d);
+    return lockstep_sums(m.context, &d, from, dst, &m.options);
   };
 }
 // A good transpose under changed options.
@@ -169,6 +178,7 @@ const std::vector<promise>& table() {
   using W = shuffle_desc;
   using N = normalize_desc;
   using X = scan_desc;
+  using Q = sums_desc;
   constexpr double gap = __builtin_nan("");
   using O = lockstep_options;
   using C = lockstep_context_options;
@@ -453,6 +463,53 @@ const std::vector<promise>& table() {
        "overlap"},
       {"lockstep_scan_desc.exclusive", scanned([](X& d) { d.exclusive = 1; }), "", scaled({0, 1, 3, 0, 4, 9}, 1)},
       {"lockstep_scan_desc.exclusive", scanned([](X& d) { d.exclusive = 2; }), "exclusive is 2"},
+      // sums: (1, 2, 3) by (10, 11, 12), (4, 5, 6) by (13, 14, 15)
+      {"lockstep_sums_desc.size", paired([](Q& d) { d.size = 88; }), "desc->size is 88"},
+      {"lockstep_sums_desc.kind", paired([](Q& d) { d.count = 0, d.kind = static_cast<lockstep_sums_kind>(-1); }),
+       "kind is -1"},
+      {"lockstep_sums_desc.kind", paired([](Q& d) { d.kind = LOCKSTEP_SUMS_SQUARED_DIFFERENCES; }), "",
+       scaled({243, 243}, 1)},
+      {"lockstep_sums_desc.kind", paired([](Q& d) { d.kind = LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES; }), "",
+       scaled({27, 27}, 1)},
+      {"lockstep_sums_desc.kind", paired([](Q& d) { d.kind = LOCKSTEP_SUMS_ABSOLUTE, d.other = nullptr; }), "",
+       scaled({6, 15}, 1)},
+      {"lockstep_sums_desc.kind", paired([](Q& d) { d.kind = LOCKSTEP_SUMS_MEAN_VARIANCE, d.other = nullptr; }), "",
+       scaled({2, 2.0 / 3, 5, 2.0 / 3}, 1)},
+      {"lockstep_sums_desc.dtype", paired([](Q& d) { d.dtype = static_cast<lockstep_dtype>(0); }), "dtype is 0"},
+      {"lockstep_sums_desc.result", paired([](Q& d) { d.result = LOCKSTEP_U64; }), "result is U64"},
+      {"lockstep_sums_desc.count", paired([](Q& d) { d.count = -1; }), "count is -1"},
+      {"lockstep_sums_desc.count", paired([](Q& d) { d.count = 0, d.element_stride = 0, d.other = nullptr; }, nullptr), "",
+       untouched},
+      {"lockstep_sums_desc.length", paired([](Q& d) { d.length = -1; }), "length is -1"},
+      {"lockstep_sums_desc.length", paired([](Q& d) { d.length = 0, d.other_element_stride = -1, d.other = nullptr; }, nullptr),
+       "", scaled({0, 0}, 1)},
+      {"lockstep_sums_desc.element_stride", paired([](Q& d) { d.element_stride = 0; }), "element_stride is 0"},
+      {"lockstep_sums_desc.element_stride", paired([](Q& d) { d.element_stride = 2; }), "", scaled({103, 256}, 1)},
+      {"lockstep_sums_desc.sequence_stride", paired([](Q& d) { d.sequence_stride = -1; }), "sequence_stride is -1"},
+      {"lockstep_sums_desc.sequence_stride", paired([](Q& d) { d.sequence_stride = 0; }), "", scaled({68, 86}, 1)},
+      {"lockstep_sums_desc.offsets", paired([](Q& d) {
+         offsets[0] = 1, offsets[1] = 1, offsets[2] = 3;
+         d.offsets = offsets;
+       }), "", scaled({0, 2 * 11 + 3 * 12}, 1)},
+      {"lockstep_sums_desc.other", paired([](Q& d) { d.other = nullptr; }), "other is NULL"},
+      {"lockstep_sums_desc.other", paired([](Q& d) { d.other = src; }), "", scaled({14, 77}, 1)},
+      {"lockstep_sums_desc.other", paired([](Q& d) { d.other = dst + 1; }), "other (0x"},
+      {"lockstep_sums_desc.other_element_stride", paired([](Q& d) { d.other_element_stride = -3; }),
+       "other_element_stride is -3"},
+      {"lockstep_sums_desc.other_element_stride", paired([](Q& d) { d.other_element_stride = 2; }), "",
+       scaled({76, 229}, 1)},
+      {"lockstep_sums_desc.other_sequence_stride", paired([](Q& d) { d.other_sequence_stride = -1; }),
+       "other_sequence_stride is -1"},
+      {"lockstep_sums_desc.other_sequence_stride", paired([](Q& d) { d.other_sequence_stride = 0; }), "",
+       scaled({68, 167}, 1)},
+      {"lockstep_sums_desc.other_sequence_stride", paired([](Q& d) { d.count = 1, d.other_sequence_stride = -huge; }), "",
+       scaled({68}, 1)},
+      {"lockstep_sums_desc.correction", paired([](Q& d) { d.correction = 2; }), "correction is 2"},
+      {"lockstep_sums_desc.correction",
+       paired([](Q& d) { d.kind = LOCKSTEP_SUMS_MEAN_VARIANCE, d.other = nullptr, d.correction = 1; }), "",
+       scaled({2, 1, 5, 1}, 1)},
+      {"lockstep_sums_desc.correction",
+       paired([](Q& d) { d.kind = LOCKSTEP_SUMS_MEAN_VARIANCE, d.other = nullptr, d.correction = -1; }), "correction is -1"},
       // options of a call
       {"lockstep_options.size", with_options([](O& o) { o.size = 57; }), "options->size is 57"},
       {"lockstep_options.backend", with_options([](O& o) { o.backend = ""; }), "options.backend is \"\""},

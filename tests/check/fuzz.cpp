@@ -88,6 +88,7 @@ struct drawn {
   lockstep_shuffle_desc shuffle{};
   lockstep_normalize_desc normalize{};
   lockstep_scan_desc scan{};
+  lockstep_sums_desc sums{};
   wide src = 0, dst = 0;
   double coefficients[64];
 
@@ -100,6 +101,7 @@ struct drawn {
       case LOCKSTEP_STENCIL: return &stencil;
       case LOCKSTEP_NORMALIZE: return &normalize;
       case LOCKSTEP_SCAN: return &scan;
+      case LOCKSTEP_SUMS: return &sums;
       default: return &shuffle;
     }
   }
@@ -294,6 +296,37 @@ void draw_scan(draws& d, drawn& c) {
   c.dst = span({{r.count, r.dst_sequence_stride}, {r.length, r.dst_element_stride}}, result_bytes);
 }
 
+// other lies where the sources do, behind src; sometimes it is missing, or not wanted.
+void draw_sums(draws& d, drawn& c) {
+  auto& r = c.sums;
+  const auto kind = d.one_in(30) ? static_cast<lockstep_sums_kind>(9)
+                                 : d.enumerator<lockstep_sums_kind>(LOCKSTEP_SUMS_DOT, LOCKSTEP_SUMS_MEAN_VARIANCE);
+  const auto type = d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_BOOL);
+  const int64_t rows = d.size(40), cols = d.size(d.one_in(3) ? 3000 : 60);
+  r = lockstep_sums_rows(kind, type, rows, cols, d.near(cols), nullptr, d.one_in(3) ? 0 : d.near(cols));
+  if (d.one_in(4)) r.result = d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_F64);
+  if (d.one_in(4)) r.element_stride = d.near(2), r.other_element_stride = d.near(2);
+  if (d.one_in(5)) r.correction = d.of<int64_t>({0, 1, 5, -1});
+  const size_t bytes = lockstep_dtype_bytes(r.dtype);
+  const int64_t results = kind == LOCKSTEP_SUMS_MEAN_VARIANCE ? 2 : 1;
+  wide other = span({{r.count, r.other_sequence_stride}, {r.length, r.other_element_stride}}, bytes);
+  c.src = span({{r.count, r.sequence_stride}, {r.length, r.element_stride}}, bytes);
+  if (d.one_in(3)) {
+    const int64_t segments = d.upto(60);
+    int64_t at = d.upto(5);
+    for (int64_t s = 0; s <= segments; ++s) offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
+    r.offsets = offsets, r.count = segments;
+    if (r.element_stride < 1 || r.element_stride > 4) r.element_stride = 1;
+    if (r.other_element_stride < 1 || r.other_element_stride > 4) r.other_element_stride = 1;
+    const int64_t last = *std::max_element(offsets, offsets + segments + 1);
+    c.src = span({{last, r.element_stride}}, bytes), other = span({{last, r.other_element_stride}}, bytes);
+  }
+  c.dst = span({{r.count, results}, {results, 1}}, lockstep_dtype_bytes(r.result));
+  const bool wanted = kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES;
+  if (other <= static_cast<wide>(room / 4) && wanted != d.one_in(30))
+    r.other = src_bytes + room / 2 + (d.one_in(40) ? 1 : 8) * d.upto(9);
+}
+
 // "" or what is wrong with the case.
 std::string wrong_with(uint64_t number, lockstep_context* context) {
   draws d(number);
@@ -307,6 +340,7 @@ std::string wrong_with(uint64_t number, lockstep_context* context) {
     case LOCKSTEP_STENCIL: draw_stencil(d, *c); break;
     case LOCKSTEP_NORMALIZE: draw_normalize(d, *c); break;
     case LOCKSTEP_SCAN: draw_scan(d, *c); break;
+    case LOCKSTEP_SUMS: draw_sums(d, *c); break;
     default: draw_shuffle(d, *c);
   }
   const size_t src_at = 64 + 16 * static_cast<size_t>(d.upto(6)), dst_at = 64 + 16 * static_cast<size_t>(d.upto(6));
@@ -447,7 +481,9 @@ TEST(Addresses, EveryPlaceInALine) {
                            "normalize/l2/f64/3x2100",
                            "scan/sum/f32/full/5003",
                            "scan/max/f16/rows/5x77/exclusive",
-                           "scan/sum/bf16/columns/50x37/to_f32"}) {
+                           "scan/sum/bf16/columns/50x37/to_f32",
+                           "sums/dot/f16/full/5003",
+                           "sums/meanvar/f32/rows/5x301"}) {
     const std::string text = name;
     const size_t element = cases::parse(text).src.element_bytes;
     for (size_t at = 0; at < 64 / element; ++at)

@@ -29,7 +29,8 @@ const char* const mixed_names[] = {"transpose/b4/300x257",
                                    "stencil/f64/symmetric/constant/r2/40x41",
                                    "shuffle/b4/idx/w16/op3/n96",
                                    "normalize/layer/f32/20x3000/weight/bias",
-                                   "scan/sum/f32/full/100000"};
+                                   "scan/sum/f32/full/100000",
+                                   "sums/dot/f32/full/100000"};
 
 // Runs s on a context; "" or what is wrong.
 std::string check_once(lockstep_context* context, const subject& s) {
@@ -283,7 +284,8 @@ TEST(Golden, DigestOfEveryBackendIsTheOneOfThisOrder) {
 TEST(Golden, DigestsOfWhatCameLater) {
   const std::pair<cases_of, const char*> lists[] = {{cases_of::more_types, GOLDEN_FOLDER "/more_types.txt"},
                                                     {cases_of::normalize, GOLDEN_FOLDER "/normalize.txt"},
-                                                    {cases_of::scan, GOLDEN_FOLDER "/scan.txt"}};
+                                                    {cases_of::scan, GOLDEN_FOLDER "/scan.txt"},
+                                                    {cases_of::sums, GOLDEN_FOLDER "/sums.txt"}};
   for (const auto& [list, path] : lists) {
     std::ifstream file(path);
     std::string golden;

@@ -631,7 +631,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(offers("lockstep", "run", "stencil", "--boundary", "re"), ["reflect"])
         self.assertEqual(offers("lockstep", "bench", "--preset", "r"), ["readme"])
         self.assertEqual(offers("lockstep", "bench", "--preset", "=", "r"), ["readme"])
-        self.assertEqual(offers("lockstep", "verify", "--op", "s"), ["square_sum", "stencil", "shuffle", "scan"])
+        self.assertEqual(offers("lockstep", "verify", "--op", "s"), ["square_sum", "stencil", "shuffle", "scan", "sums"])
         self.assertEqual(offers("lockstep", "explain", "tr"), ["transpose"])
         self.assertEqual(offers("lockstep", "completion", "z"), ["zsh"])
 

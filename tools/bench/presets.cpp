@@ -89,6 +89,8 @@ const std::vector<line> readme_cpu = {
     {"normalize/l2/f32/65536x768"},
     {"scan/sum/f32/full/67108864"},
     {"scan/sum/f32/rows/65536x768"},
+    {"sums/dot/f32/full/134217728"},
+    {"sums/meanvar/f32/full/134217728"},
 };
 const std::vector<line> quick = {
     {"transpose/b4/2048x2048"},
@@ -103,6 +105,7 @@ const std::vector<line> quick = {
     {"shuffle/b4/xor/w32/op1/n4194304"},
     {"normalize/rms/bf16/4096x4096/weight"},
     {"scan/sum/f32/full/16777216"},
+    {"sums/dot/f32/full/16777216"},
 };
 // All steps of the ladder, in the geometry of the lessons.
 const std::vector<line> ladder = {

@@ -58,6 +58,7 @@ typedef struct lockstep_call {
     lockstep_shuffle_desc shuffle;
     lockstep_normalize_desc normalize; /* its arrays are within the queue's reach */
     lockstep_scan_desc scan;           /* begins as a lockstep_reduce_desc does */
+    lockstep_sums_desc sums;           /* so does this; other is within the queue's reach */
   };
 } lockstep_call;
 

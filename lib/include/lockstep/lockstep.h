@@ -1,6 +1,6 @@
 /* lockstep.h - the C ABI (C11). Memory-bound array operations with the same
  * bits on every backend: transpose, permute, square_sum, reduce, stencil,
- * shuffle, normalize, scan.
+ * shuffle, normalize, scan, sums.
  *
  * Conventions that hold for every call
  *   Sizes, strides and leading dimensions are int64_t, counted in elements;
@@ -148,7 +148,8 @@ typedef enum lockstep_op LOCKSTEP_INT {
   LOCKSTEP_SHUFFLE = 5,
   LOCKSTEP_NORMALIZE = 6,
   LOCKSTEP_SCAN = 7,
-  LOCKSTEP_OP_COUNT = 8
+  LOCKSTEP_SUMS = 8,
+  LOCKSTEP_OP_COUNT = 9
 } lockstep_op;
 
 /* "transpose", "permute", ...; NULL for a value that is no op. */
@@ -803,6 +804,85 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_scan(lockstep_context* 
                                                               const void* src, void* dst,
                                                               const lockstep_options* options);
 
+/* ---- sums -------------------------------------------------------------- */
+
+typedef enum lockstep_sums_kind LOCKSTEP_INT {
+  LOCKSTEP_SUMS_DOT = 0,                  /* sum x * y */
+  LOCKSTEP_SUMS_SQUARED_DIFFERENCES = 1,  /* sum (x - y)^2: the squared distance */
+  LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES = 2, /* sum |x - y|: the distance in the 1-norm */
+  LOCKSTEP_SUMS_ABSOLUTE = 3,             /* sum |x|: the 1-norm */
+  LOCKSTEP_SUMS_MEAN_VARIANCE = 4         /* two results: mean, variance */
+} lockstep_sums_kind;
+
+/* Computes   for each of count sequences the sum that kind names, of its elements x and,
+ *            where kind has two arrays, of as many elements y of other. MEAN_VARIANCE:
+ *            mean = sum x / n, variance = sum (x - mean)^2 / (n - correction).
+ * Shapes     sequences of src are a lockstep_reduce_desc's: its members stand here with
+ *            the same meaning. Element i of sequence s of other is
+ *            other[s * other_sequence_stride + i * other_element_stride]; with offsets
+ *            other[(offsets[s] + i) * other_element_stride]. other_element_stride is 1 or
+ *            more, other_sequence_stride 0 or more: with 0 every sequence meets the same
+ *            elements of other.
+ * Types      all dtypes, those of src and other the same; MEAN_VARIANCE: F16, BF16, F32
+ *            and F64.
+ * Results    dst[s], packed; MEAN_VARIANCE: the mean in dst[2 * s], the variance in
+ *            dst[2 * s + 1]. Of floats F64, or F32, F16 or BF16 where result says so (one
+ *            final rounding, to nearest even); of integers I64, of U64 U64; of BOOL I64:
+ *            DOT counts where both are true, the differences where one is.
+ * Exactness  order id 1 (lib/order.hpp): floats enter the tree of lockstep_reduce in
+ *            double, by fma(x, y, sum), by fma(d, d, sum) with d = x - y rounded once, or
+ *            by sum + |d| and sum + |x|. DOT of an array with itself is its
+ *            SUM_OF_SQUARES, bit for bit. Error of n terms t <= (18 + 7 + ceil(log2(n /
+ *            2048))) * 2^-53 * sum|t|, which of all kinds but DOT and the mean is a relative
+ *            one. The mean is the SUM of lockstep_reduce divided by n. The variance's
+ *            squares are summed leaf by leaf about each leaf's own mean, leaves join by
+ *            Chan's formula (order::moments of lib/order_rows.hpp): nothing cancels where
+ *            the mean is large. Its relative error <= 4 * (16 + 7 + ceil(log2(n / 2048)) +
+ *            4) * 2^-53 * (1 + |mean| / the standard deviation). Products and squares of
+ *            F64 beyond 2^1023 are infinite. A NaN makes its result the canonical quiet NaN.
+ *            Results of integers are exact.
+ * Memory     host, pinned, managed or device, in any mix, for all of them.
+ * Aliasing   dst must not overlap src, other or offsets. other may be src, or overlap it.
+ * Lifetime   other is read during the call; a plan keeps its address, and it must outlive
+ *            the plan.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
+ * Empty      count 0: nothing happens. An empty sequence sums to +0.0 or 0; its mean and
+ *            variance are NaN, as is the variance where n <= correction.
+ * Errors     OVERFLOW: the exact integer result does not fit I64 (U64: U64); dst[s] then
+ *            holds INT64_MAX or INT64_MIN (UINT64_MAX), every other sequence its result, and
+ *            the error names the first such sequence. INVALID_ARGUMENT (a kind, dtype or
+ *            result that do not belong together, other NULL where kind needs it, or given
+ *            where it has no meaning, correction negative, or not 0 for another kind, offsets
+ *            that decrease or are negative, strides too small, overlap), and those of
+ *            lockstep_transpose.
+ * Threads    safe. Source: backends/<name>/sums.* */
+typedef struct lockstep_sums_desc {
+  size_t size; /* sizeof(lockstep_sums_desc) */
+  lockstep_sums_kind kind;
+  lockstep_dtype dtype;
+  lockstep_dtype result;
+  int64_t count, length;
+  int64_t element_stride, sequence_stride;
+  const int64_t* offsets; /* NULL, or count + 1 element offsets */
+  const void* other;      /* y; NULL for ABSOLUTE and MEAN_VARIANCE */
+  int64_t other_element_stride, other_sequence_stride;
+  int64_t correction; /* MEAN_VARIANCE: 0, or 1 for the variance of a sample */
+} lockstep_sums_desc;
+
+/* n elements; each row of row-major rows x cols matrices, ld and other_ld elements from
+ * row to row; segments. The result is the widest: F64, I64 or U64. other: NULL for the
+ * kinds of one array. */
+LOCKSTEP_API lockstep_sums_desc lockstep_sums_full(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t n,
+                                                   const void* other);
+LOCKSTEP_API lockstep_sums_desc lockstep_sums_rows(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t rows,
+                                                   int64_t cols, int64_t ld, const void* other, int64_t other_ld);
+LOCKSTEP_API lockstep_sums_desc lockstep_sums_segments(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t segments,
+                                                       const int64_t* offsets, const void* other);
+
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_sums(lockstep_context* context, const lockstep_sums_desc* desc,
+                                                              const void* src, void* dst,
+                                                              const lockstep_options* options);
+
 /* ---- any op ------------------------------------------------------------ */
 
 /* Runs an op given by its number:
@@ -875,6 +955,10 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_normalize(lockstep
                                                                         lockstep_plan** plan);
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_scan(lockstep_context* context,
                                                                    const lockstep_scan_desc* desc,
+                                                                   const lockstep_options* options,
+                                                                   lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_sums(lockstep_context* context,
+                                                                   const lockstep_sums_desc* desc,
                                                                    const lockstep_options* options,
                                                                    lockstep_plan** plan);
 /* A plan of an op given by its number, as in lockstep_execute. */

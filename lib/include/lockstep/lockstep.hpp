@@ -229,6 +229,7 @@ inline lockstep_op op_of(const lockstep_stencil_desc&) noexcept { return LOCKSTE
 inline lockstep_op op_of(const lockstep_shuffle_desc&) noexcept { return LOCKSTEP_SHUFFLE; }
 inline lockstep_op op_of(const lockstep_normalize_desc&) noexcept { return LOCKSTEP_NORMALIZE; }
 inline lockstep_op op_of(const lockstep_scan_desc&) noexcept { return LOCKSTEP_SCAN; }
+inline lockstep_op op_of(const lockstep_sums_desc&) noexcept { return LOCKSTEP_SUMS; }
 }  // namespace detail
 
 // A description of any op.
@@ -559,6 +560,54 @@ void normalize(context& c, lockstep_normalization kind, std::span<const T> src, 
                std::int64_t rows, std::int64_t cols, double eps,
                const std::type_identity_t<normalize_extras<T, W> >& extras = {}, const lockstep_options* o = nullptr) {
   try_normalize<T, R, W>(c, kind, src, dst, rows, cols, eps, extras, o).raise();
+}
+
+// Sums of one array or two: sum_of<T>, double for floats.
+template <number T>
+failure try_sums(context& c, lockstep_sums_kind kind, std::span<const T> x, std::span<const T> y, sum_of<T>& result,
+                 const lockstep_options* o = nullptr) noexcept {
+  if (kind == LOCKSTEP_SUMS_MEAN_VARIANCE)
+    return failure(LOCKSTEP_INVALID_ARGUMENT, "MEAN_VARIANCE has two results; use mean_variance");
+  const auto n = static_cast<std::int64_t>(x.size());
+  const bool two = kind >= LOCKSTEP_SUMS_DOT && kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES;
+  if (two && y.size() != x.size()) return detail::size_mismatch("y", y.size(), n);
+  return try_run(c, lockstep_sums_full(kind, dtype_of<T>, n, two ? y.data() : nullptr), x.data(), &result, o);
+}
+template <number T>
+[[nodiscard]] sum_of<T> sums(context& c, lockstep_sums_kind kind, std::span<const T> x, std::span<const T> y = {},
+                             const lockstep_options* o = nullptr) {
+  sum_of<T> result{};
+  lockstep_options blocking = o != nullptr ? *o : lockstep_options_defaults();
+  blocking.flags &= ~static_cast<std::uint32_t>(LOCKSTEP_ASYNC);  // result must be there when this returns
+  try_sums<T>(c, kind, x, y, result, &blocking).raise();
+  return result;
+}
+template <number T>
+[[nodiscard]] sum_of<T> dot(context& c, std::span<const T> x, std::span<const T> y,
+                            const lockstep_options* o = nullptr) {
+  return sums<T>(c, LOCKSTEP_SUMS_DOT, x, y, o);
+}
+
+struct mean_and_variance {
+  double mean, variance;
+};
+// The variance divides by n - correction.
+template <floating T>
+failure try_mean_variance(context& c, std::span<const T> x, mean_and_variance& result, std::int64_t correction = 0,
+                          const lockstep_options* o = nullptr) noexcept {
+  lockstep_sums_desc d =
+      lockstep_sums_full(LOCKSTEP_SUMS_MEAN_VARIANCE, dtype_of<T>, static_cast<std::int64_t>(x.size()), nullptr);
+  d.correction = correction;
+  return try_run(c, d, x.data(), &result.mean, o);
+}
+template <floating T>
+[[nodiscard]] mean_and_variance mean_variance(context& c, std::span<const T> x, std::int64_t correction = 0,
+                                              const lockstep_options* o = nullptr) {
+  mean_and_variance result{};
+  lockstep_options blocking = o != nullptr ? *o : lockstep_options_defaults();
+  blocking.flags &= ~static_cast<std::uint32_t>(LOCKSTEP_ASYNC);
+  try_mean_variance<T>(c, x, result, correction, &blocking).raise();
+  return result;
 }
 
 // ---- without naming types ----------------------------------------------------

@@ -1,0 +1,237 @@
+// sums.cpp - leaves of products, of differences squared and without their sign, and of magnitudes; exact sums of them.
+// Idea    floats: the lanes of a leaf in registers, as float_sums.cpp holds them, two arrays side by side. Integers:
+//         plain loops in the narrowest type that a chunk's sum fits, which the compiler turns into vectors.
+// Moves   both arrays read once
+// Limit   the read limit in DRAM; conversions to double in L2. Products of 64-bit integers: one multiplication each
+// Watch   32-bit products: two of them do not fit 64 bits, so their halves are summed apart
+// Source  lib/order.hpp
+#include "../sums_kernels.hpp"
+#include "leaves.hpp"
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+namespace {
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+// ---- floats -------------------------------------------------------------------------
+// acc + x * y, rounded once.
+inline vd fused(vd x, vd y, vd acc) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return _mm512_fmadd_pd(x, y, acc);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return _mm256_fmadd_pd(x, y, acc);
+#else
+  return vd{__builtin_fma(x[0], y[0], acc[0]), __builtin_fma(x[1], y[1], acc[1])};
+#endif
+}
+inline vd magnitude(vd x) {
+  return reinterpret_cast<vd>(reinterpret_cast<vi64>(x) & ~reinterpret_cast<vi64>(splat(-0.0)));
+}
+
+// Products of the three small types are exact in double: without fma two roundings are one.
+template <class E>
+double dot(const void* x, const void* y, int64_t n) {
+  typedef const typename E::type* elements;
+  return leaf_of_two<E>(static_cast<elements>(x), static_cast<elements>(y), n, [](vd acc, vd a, vd b) {
+    if constexpr (W == 2 && sizeof(typename E::type) < 8) return acc + a * b;
+    if (LOCKSTEP_MUTANT("dot_rounded_twice")) return acc + a * b;
+    return fused(a, b, acc);
+  });
+}
+template <class E>
+double squared_differences(const void* x, const void* y, int64_t n) {
+  typedef const typename E::type* elements;
+  return leaf_of_two<E>(static_cast<elements>(x), static_cast<elements>(y), n,
+                        [](vd acc, vd a, vd b) { return fused_square(a - b, acc); });
+}
+template <class E>
+double absolute_differences(const void* x, const void* y, int64_t n) {
+  typedef const typename E::type* elements;
+  return leaf_of_two<E>(static_cast<elements>(x), static_cast<elements>(y), n,
+                        [](vd acc, vd a, vd b) { return acc + magnitude(a - b); });
+}
+template <class E>
+double absolute(const void* x, const void*, int64_t n) {
+  return leaf_of<E>(static_cast<const typename E::type*>(x), n, [](vd acc, vd a) { return acc + magnitude(a); });
+}
+
+// ---- integers -----------------------------------------------------------------------
+struct truth {};  // of BOOL
+template <class T>
+struct element_of {
+  typedef T type;
+  static T value(T x) { return x; }
+};
+template <>
+struct element_of<truth> {
+  typedef uint8_t type;
+  static uint8_t value(uint8_t x) { return x != 0; }
+};
+
+inline wide widened(int128 x) {
+  return {{static_cast<uint64_t>(x), static_cast<uint64_t>(x >> 64), x < 0 ? ~uint64_t{0} : 0}};
+}
+// low and high: sums of the low and the high 64 bits of terms, high signed.
+inline wide widened(uint128 low, int128 high) {
+  high += static_cast<int128>(low >> 64);
+  return {{static_cast<uint64_t>(low), static_cast<uint64_t>(high), static_cast<uint64_t>(high >> 64)}};
+}
+
+// A chunk of terms that fit 32 bits in sum, or 64.
+template <class Sum, class K, class Term>
+inline wide narrow_sum(const void* x, const void* y, int64_t n, const Term& term) {
+  typedef typename K::type T;
+  const T *p = static_cast<const T*>(x), *q = static_cast<const T*>(y);
+  Sum sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += term(static_cast<Sum>(K::value(p[i])), static_cast<Sum>(K::value(q[i])));
+  return widened(static_cast<int128>(sum));
+}
+// Terms of 64 bits that are not negative: term() gives them, and what was added to each of them.
+template <class T, class Term>
+inline wide halves_sum(const void* x, const void* y, int64_t n, uint64_t added, const Term& term) {
+  const T *p = static_cast<const T*>(x), *q = static_cast<const T*>(y);
+  uint64_t all = 0, high = 0;  // all modulo 2^64, which the high halves complete
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t t = term(p[i], q[i]);
+    all += t;
+    high += t >> 32;
+  }
+  const uint128 sum = (static_cast<uint128>(high) << 32) + (all - (high << 32));
+  return widened(static_cast<int128>(sum) -
+                 static_cast<int128>(static_cast<uint128>(added) * static_cast<uint64_t>(n)));
+}
+template <class T>
+inline uint32_t distance32(T a, T b) {
+  return a > b ? static_cast<uint32_t>(a) - static_cast<uint32_t>(b)
+               : static_cast<uint32_t>(b) - static_cast<uint32_t>(a);
+}
+template <class T>
+inline uint64_t distance64(T a, T b) {
+  return a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b)
+               : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
+}
+
+template <class T>
+constexpr bool is_signed = false;
+template <>
+constexpr bool is_signed<int32_t> = true;
+template <>
+constexpr bool is_signed<int64_t> = true;
+
+template <class T>
+wide exact_dot(const void* x, const void* y, int64_t n) {
+  typedef element_of<T> K;
+  constexpr int bytes = sizeof(typename K::type);
+  if constexpr (bytes == 1) {
+    return narrow_sum<int32_t, K>(x, y, n, [](int32_t a, int32_t b) { return a * b; });
+  } else if constexpr (bytes == 2) {
+    return narrow_sum<int64_t, K>(x, y, n, [](int64_t a, int64_t b) {
+      return static_cast<int64_t>(static_cast<int32_t>(a)) * static_cast<int32_t>(b);
+    });
+  } else if constexpr (bytes == 4 && is_signed<T>) {
+    constexpr uint64_t shift = uint64_t{1} << 63;
+    return halves_sum<T>(x, y, n, shift, [](T a, T b) { return static_cast<uint64_t>(int64_t{a} * b) + shift; });
+  } else if constexpr (bytes == 4) {
+    return halves_sum<T>(x, y, n, 0, [](T a, T b) { return uint64_t{a} * b; });
+  } else {
+    const T *p = static_cast<const T*>(x), *q = static_cast<const T*>(y);
+    uint128 low = 0;
+    int128 high = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (is_signed<T>) {
+        const int128 t = static_cast<int128>(p[i]) * q[i];
+        low += static_cast<uint64_t>(t);
+        high += static_cast<int64_t>(t >> 64);
+      } else {
+        const uint128 t = static_cast<uint128>(p[i]) * q[i];
+        low += static_cast<uint64_t>(t);
+        high += static_cast<uint64_t>(t >> 64);
+      }
+    }
+    return widened(low, high);
+  }
+}
+template <class T>
+wide exact_squared_differences(const void* x, const void* y, int64_t n) {
+  typedef element_of<T> K;
+  constexpr int bytes = sizeof(typename K::type);
+  if constexpr (bytes == 1) {
+    return narrow_sum<int32_t, K>(x, y, n, [](int32_t a, int32_t b) { return (a - b) * (a - b); });
+  } else if constexpr (bytes == 2) {
+    return narrow_sum<int64_t, K>(x, y, n, [](int64_t a, int64_t b) {
+      const auto d = static_cast<int32_t>(a) - static_cast<int32_t>(b);
+      return static_cast<int64_t>(d) * d;
+    });
+  } else if constexpr (bytes == 4) {
+    return halves_sum<T>(x, y, n, 0, [](T a, T b) {
+      const uint32_t d = distance32(a, b);
+      return uint64_t{d} * d;
+    });
+  } else {
+    const T *p = static_cast<const T*>(x), *q = static_cast<const T*>(y);
+    uint128 low = 0;
+    int128 high = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const uint64_t d = distance64(p[i], q[i]);
+      const uint128 t = static_cast<uint128>(d) * d;
+      low += static_cast<uint64_t>(t);
+      high += static_cast<uint64_t>(t >> 64);
+    }
+    return widened(low, high);
+  }
+}
+template <class T>
+wide exact_absolute_differences(const void* x, const void* y, int64_t n) {
+  typedef element_of<T> K;
+  constexpr int bytes = sizeof(typename K::type);
+  const auto apart = [](auto a, auto b) { return a > b ? a - b : b - a; };
+  if constexpr (bytes <= 2) {
+    return narrow_sum<int32_t, K>(x, y, n, apart);
+  } else if constexpr (bytes == 4) {
+    return narrow_sum<int64_t, K>(x, y, n, apart);
+  } else {
+    const T *p = static_cast<const T*>(x), *q = static_cast<const T*>(y);
+    uint128 sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += distance64(p[i], q[i]);
+    return widened(static_cast<int128>(sum));
+  }
+}
+template <class T>
+wide exact_absolute(const void* x, const void*, int64_t n) {
+  typedef element_of<T> K;
+  typedef typename K::type E;
+  if constexpr (sizeof(E) < 8) {
+    typedef int64_t Sum;
+    const E* p = static_cast<const E*>(x);
+    Sum sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto v = static_cast<Sum>(K::value(p[i]));
+      sum += v < 0 ? -v : v;
+    }
+    return widened(static_cast<int128>(sum));
+  } else {
+    const E* p = static_cast<const E*>(x);
+    uint128 sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += distance64<E>(p[i], 0);
+    return widened(static_cast<int128>(sum));
+  }
+}
+
+}  // namespace
+
+#define LOCKSTEP_FLOAT_KINDS(E) \
+  { dot<E>, squared_differences<E>, absolute_differences<E>, absolute<E> }
+#define LOCKSTEP_EXACT_KINDS(T) \
+  { exact_dot<T>, exact_squared_differences<T>, exact_absolute_differences<T>, exact_absolute<T> }
+extern const sums_kernels summers_table;
+const sums_kernels summers_table = {
+    {LOCKSTEP_FLOAT_KINDS(f16_element), LOCKSTEP_FLOAT_KINDS(bf16_element), LOCKSTEP_FLOAT_KINDS(f32_element),
+     LOCKSTEP_FLOAT_KINDS(f64_element)},
+    {LOCKSTEP_EXACT_KINDS(int32_t), LOCKSTEP_EXACT_KINDS(int64_t), LOCKSTEP_EXACT_KINDS(int8_t),
+     LOCKSTEP_EXACT_KINDS(int16_t), LOCKSTEP_EXACT_KINDS(uint8_t), LOCKSTEP_EXACT_KINDS(uint16_t),
+     LOCKSTEP_EXACT_KINDS(uint32_t), LOCKSTEP_EXACT_KINDS(uint64_t), LOCKSTEP_EXACT_KINDS(truth)}};
+#undef LOCKSTEP_EXACT_KINDS
+#undef LOCKSTEP_FLOAT_KINDS
+
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

@@ -1,0 +1,143 @@
+// sums.cpp (ref) - the definition: sums of terms of one array or two in the fixed order
+// (floats) or exactly (integers); means and variances by pairs of leaves.
+#include "../ops.hpp"
+#include "fixed_order.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+struct pairs_of_sequence {
+  const lockstep_sums_desc& d;
+  const void* src;
+  int64_t s;
+
+  int64_t length() const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
+  int64_t in_src(int64_t i) const {
+    return d.offsets != nullptr ? (d.offsets[s] + i) * d.element_stride : s * d.sequence_stride + i * d.element_stride;
+  }
+  int64_t in_other(int64_t i) const {
+    return d.offsets != nullptr ? (d.offsets[s] + i) * d.other_element_stride
+                                : s * d.other_sequence_stride + i * d.other_element_stride;
+  }
+  double x(int64_t i) const { return ref::widened(src, d.dtype, in_src(i)); }
+  double y(int64_t i) const { return ref::widened(d.other, d.dtype, in_other(i)); }
+  ref::int128 whole_x(int64_t i) const { return ref::integer(src, d.dtype, in_src(i)); }
+  ref::int128 whole_y(int64_t i) const { return ref::integer(d.other, d.dtype, in_other(i)); }
+};
+
+double float_sum(const pairs_of_sequence& p) {
+  return ref::fixed_order_sum(p.length(), [&](double acc, int64_t i) {
+    switch (p.d.kind) {
+      case LOCKSTEP_SUMS_DOT: return std::fma(p.x(i), p.y(i), acc);
+      case LOCKSTEP_SUMS_SQUARED_DIFFERENCES: {
+        const double apart = p.x(i) - p.y(i);
+        return std::fma(apart, apart, acc);
+      }
+      case LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES: return acc + std::fabs(p.x(i) - p.y(i));
+      default: return acc + std::fabs(p.x(i));
+    }
+  });
+}
+
+// Up to 2^63 terms of magnitude up to 2^128 need 192 bits: magnitudes of either sign are summed apart.
+struct sum192 {
+  uint64_t limb[3] = {0, 0, 0};  // least significant first
+
+  void add(ref::uint128 term) {
+    const uint64_t part[3] = {static_cast<uint64_t>(term), static_cast<uint64_t>(term >> 64), 0};
+    uint64_t carry = 0;
+    for (int k = 0; k < 3; ++k) {
+      const ref::uint128 digit = static_cast<ref::uint128>(limb[k]) + part[k] + carry;
+      limb[k] = static_cast<uint64_t>(digit);
+      carry = static_cast<uint64_t>(digit >> 64);
+    }
+  }
+  bool less_than(const sum192& other) const {
+    for (int k = 2; k >= 0; --k)
+      if (limb[k] != other.limb[k]) return limb[k] < other.limb[k];
+    return false;
+  }
+  void subtract(const sum192& other) {
+    uint64_t borrow = 0;
+    for (int k = 0; k < 3; ++k) {
+      const uint64_t old = limb[k], less = old - other.limb[k];
+      limb[k] = less - borrow;
+      borrow = old < other.limb[k] || less < borrow ? 1 : 0;
+    }
+  }
+};
+ref::uint128 magnitude(ref::int128 x) { return x < 0 ? -static_cast<ref::uint128>(x) : static_cast<ref::uint128>(x); }
+
+// False where the sum does not fit, and dst has the nearest value.
+bool integer_sum(const pairs_of_sequence& p, void* dst) {
+  sum192 above, below;
+  for (int64_t i = 0; i < p.length(); ++i) {
+    const ref::int128 x = p.whole_x(i), y = p.d.other != nullptr ? p.whole_y(i) : 0;
+    switch (p.d.kind) {
+      case LOCKSTEP_SUMS_DOT: ((x < 0) != (y < 0) ? below : above).add(magnitude(x) * magnitude(y)); break;
+      case LOCKSTEP_SUMS_SQUARED_DIFFERENCES: above.add(magnitude(x - y) * magnitude(x - y)); break;
+      case LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES: above.add(magnitude(x - y)); break;
+      default: above.add(magnitude(x));
+    }
+  }
+  const bool negative = above.less_than(below);
+  sum192 sum = negative ? below : above;
+  sum.subtract(negative ? above : below);
+  const bool beyond = sum.limb[2] != 0 || sum.limb[1] != 0;
+  const ref::int128 value = negative ? -static_cast<ref::int128>(sum.limb[0]) : sum.limb[0];
+  if (beyond && negative) {
+    (void)ref::store_exact(p.d.result, dst, p.s, INT64_MIN);
+    return false;
+  }
+  return ref::store_exact(p.d.result, dst, p.s, value, beyond);
+}
+
+struct part {
+  double count, sum, squares;  // squares of what is left without the mean
+};
+part part_of(int64_t first, int64_t last, const pairs_of_sequence& p) {
+  if (last - first == 1) {
+    const int64_t begin = first * 2048, end = p.length() < last * 2048 ? p.length() : last * 2048;
+    const double count = static_cast<double>(end - begin);
+    const double sum = ref::leaf_sum(begin, end, [&](double acc, int64_t i) { return acc + p.x(i); });
+    const double mean = sum / count;
+    return {count, sum, ref::leaf_sum(begin, end, [&](double acc, int64_t i) {
+              const double off = p.x(i) - mean;
+              return std::fma(off, off, acc);
+            })};
+  }
+  int64_t left = 1;
+  while (2 * left < last - first) left *= 2;
+  const part a = part_of(first, first + left, p), b = part_of(first + left, last, p);
+  const double apart = b.sum / b.count - a.sum / a.count, count = a.count + b.count;
+  const double weight = a.count * (b.count / count);
+  return {count, a.sum + b.sum, (a.squares + b.squares) + (apart * apart) * weight};
+}
+
+}  // namespace
+
+lockstep_status ref_sums(lockstep_queue*, const lockstep_call* call) {
+  const lockstep_sums_desc& d = call->sums;
+  int64_t first_failed = -1;
+  for (int64_t s = 0; s < d.count; ++s) {
+    const pairs_of_sequence p{d, call->src, s};
+    const int64_t n = p.length();
+    if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) {
+      const part all = n != 0 ? part_of(0, (n - 1) / 2048 + 1, p) : part{0, NAN, NAN};
+      const int64_t divisor = n - d.correction;
+      ref::store(d.result, call->dst, 2 * s, all.sum / static_cast<double>(n));
+      ref::store(d.result, call->dst, 2 * s + 1, divisor > 0 ? all.squares / static_cast<double>(divisor) : NAN);
+    } else if (lockstep_dtype_kind(d.dtype) == 'f') {
+      ref::store(d.result, call->dst, s, float_sum(p));
+    } else if (!integer_sum(p, call->dst) && first_failed < 0) {
+      first_failed = s;
+    }
+  }
+  if (first_failed < 0) return LOCKSTEP_OK;
+  return failed(LOCKSTEP_OVERFLOW,
+                "the exact sum of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or floats",
+                first_failed, ref::exact_name(d.result), first_failed,
+                ref::exact_text(d.result, call->dst, first_failed));
+}
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,158 @@
+// sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance.
+// Idea    the passes of reduce (passes.hpp) over src; a chunk's kernel finds the elements of other beside it. Long
+//         sequences by all threads, aligned subtrees each; the others shared out whole.
+// Moves   every element of both arrays once, 4 to 16 bytes a result
+// Limit   the read limit
+// Watch   an element of other has the index of src's in its sequence, not its place in memory
+// Source  lib/order.hpp, lib/order_rows.hpp
+#include "normalize_kernels.hpp"
+#include "ops.hpp"
+#include "order_rows.hpp"
+#include "reductions.hpp"
+#include "sums_kernels.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+// A reduction as sequences.hpp wants it, of one sequence: of(x, y, n) is the value of a chunk.
+template <class Of>
+struct chunk_sums {
+  typedef typename Of::value value;
+  typedef typename Of::join join;
+  static constexpr int64_t chunk = Of::chunk;
+  Of of;
+  vector_view src, other;  // other.begin is NULL where there is one array
+
+  void chunks(const void* x, int64_t count, int64_t n, int64_t first, value* out) const {
+    alignas(64) unsigned char buffer[chunk * 8];
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = k * chunk, i = first + (LOCKSTEP_MUTANT("other_from_its_start") ? 0 : at);
+      out[k] = of(static_cast<const char*>(x) + at * src.bytes,
+                  other.begin != nullptr ? other.chunk(i, n, buffer) : nullptr, n);
+    }
+  }
+  // Two places of a sequence: passes.hpp has a pass that reads them side by side, which is not taken here.
+  void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, value* out_a,
+           value* out_b) const {
+    chunks(a, count, chunk, first_a, out_a);
+    chunks(b, count, chunk, first_b, out_b);
+  }
+};
+
+struct float_chunks {
+  typedef double value;
+  typedef order::tree<double> join;
+  static constexpr int64_t chunk = order::leaf;
+  double (*kernel)(const void*, const void*, int64_t);
+  double operator()(const void* x, const void* y, int64_t n) const { return kernel(x, y, n); }
+};
+struct exact_chunks {
+  typedef wide value;
+  typedef running<exact_sum> join;
+  static constexpr int64_t chunk = exact_chunk;
+  wide (*kernel)(const void*, const void*, int64_t);
+  wide operator()(const void* x, const void* y, int64_t n) const { return kernel(x, y, n); }
+};
+struct moment_chunks {
+  typedef order::moments value;
+  typedef order::tree<order::moments> join;
+  static constexpr int64_t chunk = order::leaf;
+  void (*kernel)(const void*, int64_t, double&, double&);
+  order::moments operator()(const void* x, const void*, int64_t n) const {
+    order::moments m{static_cast<double>(n), 0, 0};
+    kernel(x, n, m.sum, m.m2);
+    return m;
+  }
+};
+
+// done(s, value) for every sequence that has elements, by any thread; empty(s) for the others.
+template <class Of, class Done, class Empty>
+void over_all(const lockstep_queue& queue, const lockstep_call* call, const Of& of, const Done& done,
+              const Empty& empty) {
+  const sequences q(*call);
+  const lockstep_sums_desc& d = call->sums;
+  const reduction_tuning& tuned = queue.tuned->reductions;
+  const auto sums_of = [&](int64_t s) {
+    const int64_t at = d.offsets != nullptr ? d.offsets[s] * d.other_element_stride : s * d.other_sequence_stride;
+    const char* other = d.other != nullptr ? static_cast<const char*>(d.other) + at * q.bytes : nullptr;
+    return chunk_sums<Of>{of, q.view(s), {other, q.length(s), d.other_element_stride, q.bytes}};
+  };
+  const bool few = splits(queue) && (d.offsets != nullptr || d.count < tuned.tasks_a_thread * queue.threads);
+  const auto is_long = [&](int64_t s) { return few && q.length(s) > tuned.long_bytes / q.bytes; };
+  if (few)
+    for (int64_t s = 0; s < d.count; ++s) {
+      if (!is_long(s)) continue;
+      const auto sums = sums_of(s);
+      done(s, reduce_together<pass::straight>(queue, sums, sums.src, call->workspace));
+    }
+  const int64_t tasks = std::clamp<int64_t>(q.elements() / tuned.grain_elements, 1, d.count);
+  over_shares(queue, tasks, [&](int64_t t, int) {
+    for (int64_t s = part_begin(d.count, t, tasks); s < part_begin(d.count, t + 1, tasks); ++s) {
+      if (q.length(s) == 0) {
+        empty(s);
+      } else if (!is_long(s)) {
+        const auto sums = sums_of(s);
+        done(s, reduce_alone<pass::straight>(queue, sums, sums.src));
+      }
+    }
+  });
+}
+
+size_t workspace(const lockstep_queue* queue, const lockstep_call*) {
+  const reduction_tuning& tuned = queue->tuned->reductions;
+  const int64_t most = std::max(tuned.tasks_a_thread, tuned.stolen_a_thread) * queue->threads;
+  return static_cast<size_t>(most) * std::max(sizeof(wide), sizeof(order::moments));
+}
+
+void mean_variance(const lockstep_queue& queue, const lockstep_call* call) {
+  const lockstep_sums_desc& d = call->sums;
+  const sequences q(*call);
+  const auto store = [&](int64_t s, double mean, double variance) {
+    store_float(call, 2 * s, mean);
+    store_float(call, 2 * s + 1, variance);
+  };
+  over_all(
+      queue, call, moment_chunks{normalizers(queue.kernels).of[d.dtype - LOCKSTEP_F16].moments},
+      [&](int64_t s, const order::moments& m) {
+        const int64_t n = q.length(s), divisor = LOCKSTEP_MUTANT("correction_ignored") ? n : n - d.correction;
+        store(s, m.sum / static_cast<double>(n), divisor > 0 ? m.m2 / static_cast<double>(divisor) : NAN);
+      },
+      [&](int64_t s) { store(s, NAN, NAN); });
+}
+
+lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_sums_desc& d = call->sums;
+  if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) {
+    mean_variance(*queue, call);
+    return LOCKSTEP_OK;
+  }
+  const sums_kernels& kernels = summers(queue->kernels);
+  if (lockstep_dtype_kind(d.dtype) == 'f') {
+    over_all(
+        *queue, call, float_chunks{kernels.floats[d.dtype - LOCKSTEP_F16][d.kind]},
+        [&](int64_t s, double value) { store_float(call, s, value); }, [&](int64_t s) { store_float(call, s, 0.0); });
+    return LOCKSTEP_OK;
+  }
+  first_failure overflow;
+  over_all(
+      *queue, call, exact_chunks{kernels.exact[d.dtype - LOCKSTEP_I32][d.kind]},
+      [&](int64_t s, const wide& value) {
+        if (!store_exact(call, s, value)) overflow.at(s);
+      },
+      [&](int64_t s) { store_exact(call, s, {}); });
+  if (!overflow.any()) return LOCKSTEP_OK;
+  const int64_t s = overflow.sequence();
+  return failed(LOCKSTEP_OVERFLOW,
+                "the exact sum of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or floats", s,
+                exact_name(call), s, exact_text(call, s));
+}
+
+const lockstep_variant rows[] = {
+    {"leaves", "SIMD lanes over the leaves of both arrays, aligned subtrees shared among threads", 0, nullptr, nullptr,
+     workspace, launch},
+    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_sums},
+};
+}  // namespace
+
+const lockstep_table sums_table = {rows, sizeof rows / sizeof *rows};
+}  // namespace lockstep::cpu
