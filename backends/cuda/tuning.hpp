@@ -70,6 +70,13 @@ struct stencil_tuning {
   // a plane of the halo again costs beside a plane's work.
   int64_t streamed_x = 32, streamed_y = 8, streamed_chunks = 256;
   double streamed_halo = 1.2;
+  // Many sweeps of a line in registers: sweeps of a pass at most; what an element's way in and out, and a sweep's
+  // shuffles, cost beside one fused multiply-add of each element.
+  int32_t registers_depth = 32;
+  double registers_copy = 64, registers_shuffles = 1.5;
+  // Lines that are little but ends are left to the other rows: so many of them, of so many times the elements that a
+  // pass takes from a neighbour; where lines have no ends that fold, of fewer elements than this.
+  int64_t registers_lines = 256, registers_reaches = 8, registers_line = 256;
 };
 
 struct tuning {

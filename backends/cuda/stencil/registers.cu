@@ -15,10 +15,6 @@ namespace lockstep::cuda::stencil {
 namespace {
 
 constexpr int warps = 4, block = 32 * warps;
-constexpr int most_depth = 32;
-// What moving an element in and out costs beside one fma, on a chip of 33 TF of f32 fma and 4.2 TB/s; chips differ by
-// less than a factor of two, which changes the depth little.
-constexpr double copy_cost = 64, shuffle_cost = 1.5;
 
 template <class T>
 constexpr int points = 128 / static_cast<int>(sizeof(T));  // of a lane: 128 bytes
@@ -201,22 +197,24 @@ int32_t halo_of(int radius, int32_t depth) {
 
 // The depth of least cost: passes over memory, and the points that are computed twice.
 template <class T>
-int32_t depth_for(const lockstep_stencil_desc& d) {
+int32_t depth_for(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
+  const stencil_tuning& tuned = queue.facts->tuned.stencils;
   int32_t best = 1;
   double least = 0;
   for (int32_t passes = 1; passes <= d.sweeps; ++passes) {
     const int32_t depth = (d.sweeps - 1) / passes + 1;
-    if (depth > most_depth) continue;
+    if (depth > tuned.registers_depth || 4 * halo_of<T>(d.radius, depth) > stretch<T>) continue;
     if (passes > 1 && (d.sweeps - 1) / (passes - 1) + 1 == depth) continue;
     const double twice = static_cast<double>(stretch<T>) / (stretch<T> - 2 * halo_of<T>(d.radius, depth));
-    const double cost = passes * copy_cost + d.sweeps * (2 * d.radius + 1 + shuffle_cost) * twice;
+    const double cost =
+        passes * tuned.registers_copy + d.sweeps * (2 * d.radius + 1 + tuned.registers_shuffles) * twice;
     if (least == 0 || cost < least) least = cost, best = depth;
     if (depth == 1) break;
   }
   return best;
 }
-int32_t depth_of(const lockstep_stencil_desc& d) {
-  return d.dtype == LOCKSTEP_F32 ? depth_for<float>(d) : depth_for<double>(d);
+int32_t depth_of(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
+  return d.dtype == LOCKSTEP_F32 ? depth_for<float>(queue, d) : depth_for<double>(queue, d);
 }
 
 template <class T>
@@ -246,7 +244,7 @@ template <class T, int R>
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   taps<T, 2 * R + 1> t;
   for (int k = 0; k < 2 * R + 1; ++k) t.c[k] = static_cast<T>(call.stencil.coefficients[k]);
-  return for_each_pass<T>(call, depth_for<T>(call.stencil), [&](const sweep<T>& s, int32_t depth) {
+  return for_each_pass<T>(call, depth_for<T>(queue, call.stencil), [&](const sweep<T>& s, int32_t depth) {
     const cut_line c = cut(s, depth);
     const int64_t blocks = c.ends * s.batch + ceil_div(c.stretches * s.batch, warps);
     return launch(queue, "stencil_registers", stencil_registers<T, R>, grid_of(blocks), block, 0, s, t, c);
@@ -271,17 +269,17 @@ const char* registers_refuses(const lockstep_queue*, const lockstep_call* call) 
              : "is for two or more sweeps of rank 1 and radius 1 to 4";
 }
 
-// Many lines that are little but ends: a block an end, where the other rows take a line whole.
-int registers_yields(const lockstep_queue*, const lockstep_call* call) {
+int registers_yields(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
+  const stencil_tuning& tuned = queue->facts->tuned.stencils;
   if (d.boundary == LOCKSTEP_BOUNDARY_VALID || d.boundary == LOCKSTEP_BOUNDARY_WRAP)
-    return d.batch > 1 && d.shape[0] < 256;
-  const int64_t reach = int64_t{d.radius} * depth_of(d);
-  return d.batch > 256 && d.shape[0] < 8 * reach;
+    return d.batch > 1 && d.shape[0] < tuned.registers_line;
+  const int64_t reach = int64_t{d.radius} * depth_of(*queue, d);
+  return d.batch > tuned.registers_lines && d.shape[0] < tuned.registers_reaches * reach;
 }
 
-size_t registers_workspace(const lockstep_queue*, const lockstep_call* call) {
-  const buffers b = needed(call->stencil, depth_of(call->stencil));
+size_t registers_workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  const buffers b = needed(call->stencil, depth_of(*queue, call->stencil));
   return b.bytes[0] + b.bytes[1];
 }
 
