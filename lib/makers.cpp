@@ -195,4 +195,24 @@ lockstep_sums_desc lockstep_sums_segments(lockstep_sums_kind kind, lockstep_dtyp
                                           const int64_t* offsets, const void* other) {
   return summed(kind, dtype, segments, 0, 0, offsets, other, 0);
 }
+
+lockstep_reduce_axes_desc lockstep_reduce_axes_packed(lockstep_reduction reduction, lockstep_dtype dtype, int32_t rank,
+                                                      const int64_t* shape, int32_t axis_count, const int32_t* axes) {
+  lockstep_reduce_axes_desc d{};
+  d.size = sizeof d;
+  d.reduction = reduction;
+  d.dtype = dtype;
+  d.result = lockstep_default_result(reduction, dtype);
+  d.rank = rank;
+  d.axis_count = axis_count;
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK || axis_count < 1 || axis_count > LOCKSTEP_MAX_RANK) return d;
+  for (int32_t k = 0; k < axis_count; ++k) d.axes[k] = axes != nullptr ? axes[k] : -1;
+  int64_t stride = 1;
+  for (int32_t k = rank - 1; k >= 0; --k) {
+    d.shape[k] = shape != nullptr ? shape[k] : -1;
+    d.src_strides[k] = stride;
+    stride = next_stride(stride, d.shape[k]);
+  }
+  return d;
+}
 }

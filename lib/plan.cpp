@@ -12,7 +12,7 @@
 struct lockstep_plan {
   struct row {
     const lockstep_variant* variant = nullptr;  // nullptr where the call takes no such pointers
-    size_t workspace_bytes = 0;                 // auto's own, for pointers that this one refuses, needs no more
+    size_t workspace_bytes = 0;                 // enough for auto's own row too, if this one refuses the pointers
     bool tuned = false;                         // chosen by measuring
   };
   lockstep_plan() = default;
@@ -136,8 +136,8 @@ bool bind(lockstep_plan& plan, const void* src, void* dst) {
   return true;
 }
 
-// A plan's row was chosen as for aligned arrays. For another src auto may choose another row. A row that was chosen by
-// measuring gives way only if it refuses the pointers, and a row that the caller named never does.
+// A plan's row was chosen for aligned arrays. For another src auto may choose another row. A row chosen by measuring is
+// replaced only if it refuses the pointers, a row that the caller named never.
 void require_taken(lockstep_plan& plan) {
   lockstep_call& call = plan.prepared.call;
   choice& chosen = plan.chosen;
@@ -149,7 +149,7 @@ void require_taken(lockstep_plan& plan) {
   if (why == nullptr && (chosen.forced || stays)) return;
   const lockstep_variant* other =
       chosen.forced || LOCKSTEP_MUTANT("plan_without_its_other_row") ? nullptr : pick_variant(chosen, call);
-  // The plan has told how much workspace an execution needs at most.
+  // lockstep_plan_workspace has promised that an execution needs no more workspace.
   const bool fits =
       other != nullptr && (other->workspace == nullptr || other->workspace(queue, &call) <= call.workspace_bytes);
   if (fits)

@@ -14,7 +14,7 @@ struct side_array {
   const char* name = nullptr;
   const void* pointer = nullptr;
   size_t bytes = 0, alignment = 1;
-  size_t member = 0;  // where its address stands in the lockstep_call
+  size_t member = 0;  // offset of its address in the lockstep_call
   bool written = false;
   bool may_be_src = false, may_be_residual = false;  // a written array that may be the same as that one
 };

@@ -116,7 +116,8 @@ bool runs_as_it_stands(const choice& chosen, const array_places& data) {
   return true;
 }
 
-// Copies of the arrays beside src and dst. One that is written may be src or residual itself, and has its copy then.
+// Copies of the arrays besides src and dst. A written one may be the same array as src or residual; then it shares the
+// copy.
 class staged_sides {
  public:
   staged_sides(const choice& chosen, const prepared_call& prepared, const array_places& data, const staged& src)
@@ -136,7 +137,7 @@ class staged_sides {
     for (int i = 0; i < prepared_.side_count; ++i) all += copies_[i]->bytes();
     return all;
   }
-  // Gaps between the rows of what is written belong to the caller.
+  // Gaps between the rows of a written array must stay unchanged.
   void upload(const mover& move, lockstep_call& call) const {
     for (int i = 0; i < prepared_.side_count; ++i) {
       const side_array& side = prepared_.sides[i];
@@ -183,7 +184,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   lockstep_call call = prepared.call;
   const bool in_place = call.src == call.dst;
   const bool has_offsets = prepared.offsets_bytes != 0;
-  const bool of_scan = call.op == LOCKSTEP_SCAN;  // whose results lie where offsets say
+  const bool of_scan = call.op == LOCKSTEP_SCAN;  // its results are placed by the offsets
   if (!prepared.src_span_known &&
       (!can_reach(chosen, data.src, call.src) || (of_scan && !can_reach(chosen, data.dst, call.dst))))
     fail(LOCKSTEP_UNSUPPORTED,

@@ -46,6 +46,9 @@ Sums = struct("Sums", ("kind", i32), ("dtype", i32), ("result", i32), ("count", 
               ("sequence_stride", i64), ("offsets", ptr), ("other", ptr), ("other_element_stride", i64), ("other_sequence_stride", i64),
               ("correction", i64))
 
+ReduceAxes = struct("ReduceAxes", ("reduction", i32), ("dtype", i32), ("result", i32), ("rank", i32), ("axis_count", i32), ("axes", i32 * 8),
+                    ("shape", i64 * 8), ("src_strides", i64 * 8))
+
 SUM, MIN, MAX, ARGMIN, ARGMAX, SSQ, NORM2 = range(7)
 F16, BF16, F32, F64, I32, I64, I8, I16, U8, U16, U32, U64, BOOL = range(1, 14)
 OK, OVERFLOW, EMPTY = 0, 6, 7
@@ -503,7 +506,37 @@ def sums():
     check(out.tolist() == [6, 24], "strided dot")
 
 
-for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans, sums):
+def any_axes():
+    for dtype in (F32, F64, I32, U8):
+        for trial in range(40):
+            rank = int(rng.integers(1, 6))
+            shape = [int(n) for n in rng.integers(1, 9 if rank > 2 else 90, rank)]
+            axes = sorted(int(k) for k in rng.permutation(rank)[: int(rng.integers(1, rank + 1))])
+            x = noise(TYPES[dtype], shape).copy() if dtype in (I32, U8) else rng.standard_normal(shape).astype(TYPES[dtype])
+            order = [int(k) for k in rng.permutation(rank)]  # of the axes in memory
+            x = np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+            kept = [k for k in range(rank) if k not in axes]
+            rows = np.ascontiguousarray(x.transpose(kept + axes)).reshape(int(np.prod([shape[k] for k in kept])), -1)
+            desc = lambda reduction, result: ReduceAxes(reduction=reduction, dtype=dtype, result=result, rank=rank, axis_count=len(axes),
+                                                        axes=(i32 * 8)(*axes[::-1]), shape=(i64 * 8)(*shape),
+                                                        src_strides=(i64 * 8)(*[s // x.itemsize for s in x.strides]))
+            if dtype in (I32, U8):
+                out = np.zeros(len(rows), np.int64)
+                run("reduce_axes", desc(SUM, I64), x, out)
+                check(out.tolist() == x.sum(axis=tuple(axes), dtype=np.int64).ravel().tolist(), "sum over axes", shape, axes)
+            else:
+                out = np.zeros(len(rows))
+                run("reduce_axes", desc(SUM, F64), x, out)
+                check(same_bits(out, np.array([tree(r.astype(np.float64), False) for r in rows])), "sum over axes", shape, axes)
+            out = np.zeros(len(rows), TYPES[dtype])
+            run("reduce_axes", desc(MAX, dtype), x, out)
+            check(same_bits(out, x.max(axis=tuple(axes)).ravel()), "max over axes", shape, axes)
+            out = np.zeros(len(rows), np.int64)
+            run("reduce_axes", desc(ARGMIN, I64), x, out)
+            check(same_bits(out, rows.argmin(axis=1)), "argmin over axes", shape, axes)
+
+
+for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans, sums, any_axes):
     before = checks
     part()
     print(f"{part.__name__}: {checks - before} checks equal")

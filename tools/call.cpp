@@ -341,6 +341,36 @@ call sums(const request& what, const array& in) {
   return c;
 }
 
+// The axes that are named; the others' array, in C order, is the result's.
+call reduce_axes(const request& what, const array& in) {
+  const std::vector<int64_t>& shape = in.header.shape;
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
+    refuse("reduce_axes takes arrays of 1 to 8 axes, this one is {}", shape_text(shape));
+  std::vector<int32_t> axes;
+  for (const int64_t axis : what.axes) {
+    if (axis < -rank || axis >= rank)
+      refuse("--axes has {}, the array {} has axes 0 to {}", axis, shape_text(shape), rank - 1);
+    axes.push_back(static_cast<int32_t>(axis < 0 ? axis + rank : axis));
+  }
+  lockstep_reduce_axes_desc d = lockstep_reduce_axes_packed(
+      named(reductions, what.reduction, "--reduction"), dtype_of(in.header, what.bf16), static_cast<int32_t>(rank),
+      shape.data(), static_cast<int32_t>(axes.size()), axes.data());
+  if (what.result != "default") d.result = what.result == "f64" ? LOCKSTEP_F64 : named(casts, what.result, "--result");
+  call c{in.header, {}, {}, {}};
+  c.result.descr = descr_of(d.result);
+  c.result.shape.clear();
+  for (int64_t k = 0; k < rank; ++k)
+    if (std::find(axes.begin(), axes.end(), k) == axes.end()) c.result.shape.push_back(shape[static_cast<size_t>(k)]);
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+    return lockstep_reduce_axes(context, &d, src, dst, options);
+  };
+  c.plan = [d](auto* context, auto* options, auto** plan) {
+    return lockstep_plan_reduce_axes(context, &d, options, plan);
+  };
+  return c;
+}
+
 }  // namespace
 
 lockstep_dtype dtype_of(const npy::header& h, bool bf16) {
@@ -373,6 +403,7 @@ call make_call(const request& what, const array& in) {
     case LOCKSTEP_NORMALIZE: return normalize(what, in);
     case LOCKSTEP_SCAN: return scan(what, in);
     case LOCKSTEP_SUMS: return sums(what, in);
+    case LOCKSTEP_REDUCE_AXES: return reduce_axes(what, in);
     case LOCKSTEP_OP_COUNT: break;
   }
   refuse("op {} is unknown", static_cast<int>(what.op));

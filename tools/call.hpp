@@ -15,7 +15,7 @@ namespace lockstep::tool {
 struct request {
   lockstep_op op = LOCKSTEP_TRANSPOSE;
   bool bf16 = false;
-  std::vector<int64_t> axes;  // permute; empty: reversed
+  std::vector<int64_t> axes;  // permute (empty: reversed), reduce_axes
   std::string reduction, result = "default";
   std::optional<int64_t> axis;
   std::string offsets;                   // a .npy file of i8 ...

@@ -92,7 +92,8 @@ ordered_json json_of(const std::string& descr, const char* data, int64_t i) {
 }
 
 bool printable(const request& what) {
-  return what.op == LOCKSTEP_SQUARE_SUM || what.op == LOCKSTEP_REDUCE || what.op == LOCKSTEP_SUMS;
+  return what.op == LOCKSTEP_SQUARE_SUM || what.op == LOCKSTEP_REDUCE || what.op == LOCKSTEP_SUMS ||
+         what.op == LOCKSTEP_REDUCE_AXES;
 }
 
 struct ran {
@@ -275,6 +276,18 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .one_of({"default", "f64", "f32", "f16", "bf16"});
       command.add("--bf16", o.what.bf16, "2-byte integers in the files are bfloat16 bits");
       break;
+    case LOCKSTEP_REDUCE_AXES:
+      o.what.reduction = "sum";
+      command.add("--axes", o.axes, "the axes that go, -1 for the last").type_name("0,2").required();
+      command.add("--reduction", o.what.reduction, "sum, min, max, argmin, argmax, sum_of_squares or norm2")
+          .type_name("NAME")
+          .one_of({"sum", "min", "max", "argmin", "argmax", "sum_of_squares", "norm2"})
+          .show_default();
+      command.add("--result", o.what.result, "type of a float result: default (f64), f64, f32, f16 or bf16")
+          .type_name("TYPE")
+          .one_of({"default", "f64", "f32", "f16", "bf16"});
+      command.add("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
+      break;
     case LOCKSTEP_TRANSPOSE:
     case LOCKSTEP_OP_COUNT: break;
   }
@@ -289,7 +302,8 @@ constexpr std::pair<lockstep_op, const char*> ops[] = {
     {LOCKSTEP_SHUFFLE, "CUDA's warp shuffles over an array of 32-lane warps"},
     {LOCKSTEP_NORMALIZE, "Rows (along the last axis) divided by their norm, root mean square or deviation"},
     {LOCKSTEP_SCAN, "Running sums, minima or maxima: of all, or along an axis"},
-    {LOCKSTEP_SUMS, "Dot products, distances, 1-norms, means and variances: of all, or of each row"}};
+    {LOCKSTEP_SUMS, "Dot products, distances, 1-norms, means and variances: of all, or of each row"},
+    {LOCKSTEP_REDUCE_AXES, "Any reduction over any axes: sum, min, norm2 ..."}};
 
 }  // namespace
 

@@ -53,7 +53,7 @@ lockstep_status find_extremes(const lockstep_queue& queue, const lockstep_call& 
   first_failure none;
   const auto done = [&](int64_t s, const extreme& winner, const auto&) {
     if (find.index)
-      static_cast<int64_t*>(call.dst)[s] = find.locate({q.begin(s), q.length(s), q.d.element_stride, q.bytes}, winner);
+      static_cast<int64_t*>(call.dst)[s] = find.locate(q.view(s), winner);
     else
       store_key(&call, s, winner.key);
   };

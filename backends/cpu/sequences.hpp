@@ -10,6 +10,9 @@
 //   column_join  the same for arrays of column_block values
 #pragma once
 
+#include <algorithm>
+#include <cstring>
+
 #include "mutant.hpp"
 #include "order.hpp"
 #include "queue.hpp"
@@ -17,15 +20,38 @@
 
 namespace lockstep::cpu {
 
-// One sequence of n elements; each is multiplied by scale if that is not 1 (f64).
+// Axes of an array, the last one's elements neighbours in the order that is walked. Axes of one element are left out,
+// and neighbours that lie as one axis would are one.
+struct axis_list {
+  int count = 0;
+  int64_t shape[LOCKSTEP_MAX_RANK], stride[LOCKSTEP_MAX_RANK];
+
+  void add(int64_t n, int64_t apart) {
+    if (n == 1) return;
+    const bool together = count > 0 && stride[count - 1] == n * apart;
+    if (together) shape[count - 1] *= n, stride[count - 1] = apart;
+    if (!together || LOCKSTEP_MUTANT("axes_joined_and_kept")) shape[count] = n, stride[count] = apart, ++count;
+  }
+  // Where element i lies, in elements.
+  int64_t place(int64_t i) const {
+    int64_t at = 0;
+    for (int k = count - 1; k >= 0; --k) at += i % shape[k] * stride[k], i /= shape[k];
+    return at;
+  }
+};
+
+// One sequence of n elements; each is multiplied by scale if that is not 1 (f64). With axes its elements lie as they say,
+// not stride apart.
 struct vector_view {
   const char* begin;
   int64_t n, stride, bytes;
   double scale = 1;
+  const axis_list* axes = nullptr;
 
-  bool as_is() const { return stride == 1 && scale == 1; }
+  bool as_is() const { return stride == 1 && scale == 1 && axes == nullptr; }
   // Elements [first, first + m): their address, or a copy in buffer.
   const void* chunk(int64_t first, int64_t m, void* buffer) const {
+    if (axes != nullptr) return along_axes(first, m, buffer);
     const char* from = begin + first * stride * bytes;
     if (as_is()) return from;
     if (scale != 1 && !LOCKSTEP_MUTANT("norm_not_scaled")) {
@@ -33,16 +59,46 @@ struct vector_view {
         static_cast<double*>(buffer)[i] = reinterpret_cast<const double*>(from)[i * stride] * scale;
       return buffer;
     }
-    const auto gather = [&](auto* to) {
-      const auto* elements = reinterpret_cast<const std::remove_pointer_t<decltype(to)>*>(from);
-      for (int64_t i = 0; i < m; ++i) to[i] = elements[i * stride];
-    };
-    if (bytes == 1) gather(static_cast<uint8_t*>(buffer));
-    if (bytes == 2) gather(static_cast<uint16_t*>(buffer));
-    if (bytes == 4) gather(static_cast<uint32_t*>(buffer));
-    if (bytes == 8) gather(static_cast<uint64_t*>(buffer));
+    gather(from, stride, m, buffer);
     return buffer;
   }
+
+ private:
+  void gather(const char* from, int64_t apart, int64_t m, void* buffer) const {
+    const auto copy = [&](auto* to) {
+      const auto* elements = reinterpret_cast<const std::remove_pointer_t<decltype(to)>*>(from);
+      for (int64_t i = 0; i < m; ++i) to[i] = elements[i * apart];
+    };
+    if (bytes == 1) copy(static_cast<uint8_t*>(buffer));
+    if (bytes == 2) copy(static_cast<uint16_t*>(buffer));
+    if (bytes == 4) copy(static_cast<uint32_t*>(buffer));
+    if (bytes == 8) copy(static_cast<uint64_t*>(buffer));
+  }
+  // Run by run along the last axis; where one holds them all, they stay where they are.
+  const void* along_axes(int64_t first, int64_t m, void* buffer) const {
+    const int last = axes->count - 1;
+    const int64_t length = axes->shape[last], apart = axes->stride[last];
+    for (int64_t done = 0; done < m;) {
+      const int64_t i = first + done, run = std::min(length - i % length, m - done);
+      const char* from = begin + axes->place(i) * bytes;
+      if (run == m && apart == 1 && scale == 1) return from;
+      char* to = static_cast<char*>(buffer) + done * bytes;
+      if (apart == 1)
+        std::memcpy(to, from, static_cast<size_t>(run * bytes));
+      else
+        gather(from, apart, run, to);
+      done += run;
+    }
+    if (scale != 1)
+      for (int64_t i = 0; i < m; ++i) static_cast<double*>(buffer)[i] *= scale;
+    return buffer;
+  }
+};
+
+// A reduction whose sequences and their elements lie along axes: reduce_axes.cpp makes it, and rows of reduce and
+// square_sum take it. Of reduce, count, length and what is not of the layout hold; op is LOCKSTEP_REDUCE_AXES.
+struct axes_call : lockstep_call {
+  axis_list kept, reduced;
 };
 
 // Sequences as the call describes them, src as bytes.
@@ -50,19 +106,24 @@ struct sequences {
   const lockstep_reduce_desc& d;
   const char* src;
   int64_t bytes;
+  const axes_call* along;
 
   explicit sequences(const lockstep_call& call)
       : d(call.reduce),
         src(static_cast<const char*>(call.src)),
-        bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))) {}
+        bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
+        along(call.op == LOCKSTEP_REDUCE_AXES ? static_cast<const axes_call*>(&call) : nullptr) {}
   int64_t elements() const { return d.offsets != nullptr ? d.offsets[d.count] - d.offsets[0] : d.count * d.length; }
   int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
   const char* begin(int64_t s) const {
+    if (along != nullptr) return src + along->kept.place(s) * bytes;
     if (d.offsets != nullptr && length(s) == 0) return src;  // the offset of an empty segment may be any number
     return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
   }
-  bool packed() const { return d.element_stride == 1; }
-  vector_view view(int64_t s) const { return {begin(s), length(s), d.element_stride, bytes}; }
+  bool packed() const { return d.element_stride == 1 && along == nullptr; }
+  vector_view view(int64_t s) const {
+    return {begin(s), length(s), d.element_stride, bytes, 1, along != nullptr ? &along->reduced : nullptr};
+  }
 };
 
 constexpr int64_t together = 64;  // chunks for each call of a kernel

@@ -1,9 +1,9 @@
 // sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance.
-// Idea    the passes of reduce (passes.hpp) over src; a chunk's kernel finds the elements of other beside it. Long
-//         sequences by all threads, aligned subtrees each; the others shared out whole.
-// Moves   every element of both arrays once, 4 to 16 bytes a result
+// Idea    the passes of reduce (passes.hpp) over src; the kernel of a chunk also reads the same elements of other. All
+//         threads share a long sequence, each with aligned subtrees; shorter sequences go to one thread each.
+// Moves   every element of both arrays once, 4 to 16 bytes for each result
 // Limit   the read limit
-// Watch   an element of other has the index of src's in its sequence, not its place in memory
+// Watch   elements of src and other belong together by their index in the sequence, not by their place in memory
 // Source  lib/order.hpp, lib/order_rows.hpp
 #include "normalize_kernels.hpp"
 #include "ops.hpp"
@@ -14,7 +14,7 @@
 namespace lockstep::cpu {
 namespace {
 
-// A reduction as sequences.hpp wants it, of one sequence: of(x, y, n) is the value of a chunk.
+// A reduction of one sequence in the form that sequences.hpp needs: of(x, y, n) is the value of a chunk.
 template <class Of>
 struct chunk_sums {
   typedef typename Of::value value;
@@ -31,7 +31,7 @@ struct chunk_sums {
                   other.begin != nullptr ? other.chunk(i, n, buffer) : nullptr, n);
     }
   }
-  // Two places of a sequence: passes.hpp has a pass that reads them side by side, which is not taken here.
+  // Needed by the pass of passes.hpp that reads two places of a sequence; it is not used here.
   void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, value* out_a,
            value* out_b) const {
     chunks(a, count, chunk, first_a, out_a);

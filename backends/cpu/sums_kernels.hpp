@@ -1,6 +1,6 @@
-// sums_kernels.hpp - the micro-kernels of sums, per ISA level. Kinds are numbered as
-// lockstep_sums_kind (means and variances: normalize_kernels.hpp); where a kind is of one
-// array, y is not read.
+// sums_kernels.hpp - the micro-kernels of sums, for each ISA level. Kinds are numbered as in
+// lockstep_sums_kind (means and variances: normalize_kernels.hpp). Kinds with one array do
+// not read y.
 #pragma once
 
 #include "reduce_kernels.hpp"

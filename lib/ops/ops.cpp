@@ -22,6 +22,7 @@ constexpr std::array rows = {
     op_row{"normalize", LOCKSTEP_DESCRIPTION(normalize), prepare_normalize, nullptr, nullptr},
     op_row{"scan", LOCKSTEP_DESCRIPTION(scan), prepare_scan, nullptr, nullptr},
     op_row{"sums", LOCKSTEP_DESCRIPTION(sums), prepare_sums, nullptr, nullptr},
+    op_row{"reduce_axes", LOCKSTEP_DESCRIPTION(reduce_axes), prepare_reduce_axes, nullptr, nullptr},
 };
 #undef LOCKSTEP_DESCRIPTION
 static_assert(rows.size() == LOCKSTEP_OP_COUNT);
@@ -151,5 +152,13 @@ lockstep_status lockstep_sums(lockstep_context* context, const lockstep_sums_des
 lockstep_status lockstep_plan_sums(lockstep_context* context, const lockstep_sums_desc* desc,
                                    const lockstep_options* options, lockstep_plan** plan) {
   return plan_of(context, LOCKSTEP_SUMS, desc, options, plan);
+}
+lockstep_status lockstep_reduce_axes(lockstep_context* context, const lockstep_reduce_axes_desc* desc, const void* src,
+                                     void* dst, const lockstep_options* options) {
+  return execute(context, LOCKSTEP_REDUCE_AXES, desc, src, dst, options);
+}
+lockstep_status lockstep_plan_reduce_axes(lockstep_context* context, const lockstep_reduce_axes_desc* desc,
+                                          const lockstep_options* options, lockstep_plan** plan) {
+  return plan_of(context, LOCKSTEP_REDUCE_AXES, desc, options, plan);
 }
 }

@@ -37,6 +37,7 @@ void prepare_shuffle(prepared_call& prepared);
 void prepare_normalize(prepared_call& prepared);
 void prepare_scan(prepared_call& prepared);
 void prepare_sums(prepared_call& prepared);
+void prepare_reduce_axes(prepared_call& prepared);
 
 call_class classify_transpose(const prepared_call& prepared);
 call_class classify_permute(const prepared_call& prepared);

@@ -7,7 +7,7 @@
 namespace lockstep::lib {
 namespace {
 
-// What reads a reduction's sequences reads these: it finds them in the same place.
+// The members that describe sequences are at the same place as in lockstep_reduce_desc, so that its code can read them.
 #define LOCKSTEP_SAME_PLACE(member) \
   static_assert(offsetof(lockstep_sums_desc, member) == offsetof(lockstep_reduce_desc, member))
 LOCKSTEP_SAME_PLACE(dtype);

@@ -87,6 +87,8 @@ test_case parse(const std::string& name) {
     parse_scan(in, c);
   else if (op == "sums")
     parse_sums(in, c);
+  else if (op == "reduce_axes")
+    parse_reduce_axes(in, c);
   else
     in.refuse("no op is called \"" + op + "\"");
   in.require_all_used();
@@ -108,6 +110,7 @@ std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed) {
     case LOCKSTEP_NORMALIZE: names = list_normalize(depth); break;
     case LOCKSTEP_SCAN: names = list_scan(depth); break;
     case LOCKSTEP_SUMS: names = list_sums(depth); break;
+    case LOCKSTEP_REDUCE_AXES: names = list_reduce_axes(depth); break;
     case LOCKSTEP_OP_COUNT: break;
   }
   names.insert(names.end(), more.begin(), more.end());
@@ -153,6 +156,7 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
       const lockstep_sums_desc d = with_other(c, offsets);
       return use(&d);
     }
+    case LOCKSTEP_REDUCE_AXES: return use(&c.reduce_axes);
     case LOCKSTEP_OP_COUNT: break;
   }
   return LOCKSTEP_INTERNAL;

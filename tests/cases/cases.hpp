@@ -59,6 +59,7 @@ struct test_case {
   lockstep_normalize_desc normalize{};
   lockstep_scan_desc scan{};
   lockstep_sums_desc sums{};
+  lockstep_reduce_axes_desc reduce_axes{};
   std::vector<unsigned char> weight, bias, residual;  // of a normalization; empty where there is none
   std::vector<unsigned char> other;                   // of sums of two arrays
   std::vector<int64_t> offsets;                       // of a segmented reduction
@@ -90,6 +91,7 @@ void parse_shuffle(tokens& in, test_case& c);
 void parse_normalize(tokens& in, test_case& c);
 void parse_scan(tokens& in, test_case& c);
 void parse_sums(tokens& in, test_case& c);
+void parse_reduce_axes(tokens& in, test_case& c);
 std::vector<std::string> list_transpose(level depth);
 std::vector<std::string> list_permute(level depth);
 std::vector<std::string> list_square_sum(level depth);
@@ -100,6 +102,7 @@ std::vector<std::string> list_shuffle(level depth);
 std::vector<std::string> list_normalize(level depth);
 std::vector<std::string> list_scan(level depth);
 std::vector<std::string> list_sums(level depth);
+std::vector<std::string> list_reduce_axes(level depth);
 
 // Where a call finds its arrays besides src and dst, if it has them; NULL for a normalization's: in the case itself.
 struct arrays_beside {

@@ -150,12 +150,26 @@ constexpr const char* sums[] = {
     "sums/meanvar/f64/mixed/30x5000/finite/seed11",
 };
 
+constexpr const char* axes[] = {
+    "reduce_axes/sum/f32/31x3x700/axes0,2/seed11",
+    "reduce_axes/sum/bf16/40x33x9/axes1/seed11",
+    "reduce_axes/sum/f64/4x5x60x7/axes1,3/pad1/wide/seed11",
+    "reduce_axes/ssq/f16/6x2100x3/axes0,2/seed11",
+    "reduce_axes/norm2/f64/5x6x300/axes0,2/huge/seed11",
+    "reduce_axes/argmax/f32/9x8x300/axes2,0/ties/seed11",
+    "reduce_axes/max/f64/20x30x40/axes0,1/backwards/special/seed11",
+    "reduce_axes/sum/i64/7x30x20/axes0,2/over/seed11",
+    "reduce_axes/sum/u8/300x4x500/axes0,2/seed11",
+    "reduce_axes/norm2/i32/2x3x1x5x3x1x2x3/axes0,2,5,6/backwards/pad2/to_f32/seed11",
+};
+
 std::span<const char* const> names_of(cases_of list) {
   switch (list) {
     case cases_of::more_types: return more_types;
     case cases_of::normalize: return normalizations;
     case cases_of::scan: return scans;
     case cases_of::sums: return sums;
+    case cases_of::reduce_axes: return axes;
     default: return fixed;
   }
 }

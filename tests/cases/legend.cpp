@@ -15,6 +15,10 @@ std::span<const legend_line> legend() {
        "dot, sqdiff, absdiff (of two arrays), abs or meanvar; type; layout full, rows or segments; /shared: one row of "
        "the "
        "second array for all"},
+      {"reduce_axes/sum/f32/5x6x7/axes0,2",
+       "a reduction of reduce or square_sum; type; sizes; axes that go; /pad3: gaps of 3 elements; /backwards: the "
+       "first "
+       "axis lies innermost"},
       {"reduce/max/f32/rows/17x33", "layout rows: a result for each of 17 rows"},
       {"reduce/max/f32/columns/17x33", "layout columns: a result for each of 33 columns"},
       {"reduce/sum/f32/strided/1000/stride3", "layout strided: every third element"},

@@ -249,6 +249,37 @@ expectation reductions(const test_case& c, const unsigned char* src, unsigned ch
   return all;
 }
 
+// Each element goes, in the order of the axes, to the end of its result's row.
+expectation reductions_of_axes(const test_case& c, const unsigned char* src, unsigned char* dst) {
+  const lockstep_reduce_axes_desc& d = c.reduce_axes;
+  const auto rank = static_cast<size_t>(d.rank);
+  std::vector<int64_t> index(rank, 0);
+  std::vector<std::vector<unsigned char>> rows(static_cast<size_t>(c.dst.elements()));
+  const size_t bytes = c.src.element_bytes;
+  const auto goes = [&](size_t k) { return std::find(d.axes, d.axes + d.axis_count, k) != d.axes + d.axis_count; };
+  for (int64_t left = c.src.elements(); left > 0; --left) {
+    int64_t result = 0, at = 0;
+    for (size_t k = 0; k < rank; ++k) {
+      if (!goes(k)) result = result * d.shape[k] + index[k];
+      at += index[k] * d.src_strides[k];
+    }
+    auto& row = rows[static_cast<size_t>(result)];
+    row.insert(row.end(), src + static_cast<size_t>(at) * bytes, src + static_cast<size_t>(at + 1) * bytes);
+    for (size_t k = rank; k-- > 0;) {
+      if (++index[k] < d.shape[k]) break;
+      index[k] = 0;
+    }
+  }
+  test_case packed = c;
+  std::vector<unsigned char> all;
+  for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
+  const auto count = static_cast<int64_t>(rows.size());
+  const int64_t length = count == 0 ? 0 : static_cast<int64_t>(rows[0].size() / bytes);
+  packed.reduce = lockstep_reduce_rows(d.reduction, d.dtype, count, length, length);
+  packed.reduce.result = d.result;
+  return reductions(packed, all.data(), dst);
+}
+
 // ---- stencils ---------------------------------------------------------------
 // Walks an index home, a reflection or a turn at a time; -1: outside, constant.
 int64_t home(int64_t i, int64_t n, lockstep_boundary boundary) {
@@ -404,6 +435,7 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
     case LOCKSTEP_NORMALIZE: oracle_normalize(c, src, dst); return {};
     case LOCKSTEP_SCAN: return oracle_scan(c, src, dst);
     case LOCKSTEP_SUMS: return oracle_sums(c, src, dst);
+    case LOCKSTEP_REDUCE_AXES: return reductions_of_axes(c, src, dst);
     default: moves(c, src, dst); return {};
   }
 }

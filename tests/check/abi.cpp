@@ -470,6 +470,30 @@ TEST_F(Abi, Sums) {
           {"overlap", "16 bytes"});
 }
 
+TEST_F(Abi, ReduceAxes) {
+  using D = lockstep_reduce_axes_desc;
+  const int64_t shape[] = {3, 4, 5};
+  const int32_t axes[] = {0, 2};
+  const auto good = lockstep_reduce_axes_packed(LOCKSTEP_SUM, LOCKSTEP_F32, 3, shape, 2, axes);
+  const auto n = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_reduce_axes, fragments);
+  };
+  n("rank", [](D& d) { d.rank = -1; }, {"rank is -1", "1 to 8"});
+  n("axis_count", [](D& d) { d.axis_count = 4; }, {"axis_count is 4", "1 to 3 axes"});
+  n("axis", [](D& d) { d.axes[1] = 3; }, {"axes[1] is 3", "0 to 2"});
+  n("twice", [](D& d) { d.axes[1] = 0; }, {"axes[1] is 0 again", "once"});
+  n("shape", [](D& d) { d.shape[2] = -5; }, {"shape[2] is -5", "0 or more"});
+  n("stride", [](D& d) { d.src_strides[1] = -5; }, {"src_strides[1] is -5", "0 or more"});
+  n("large", [](D& d) { d.shape[0] = d.shape[2] = forty; }, {"the axes that go", "2^63-1"});
+  n("result", [](D& d) { d.reduction = LOCKSTEP_MAX; }, {"result is F64", "MAX of F32 gives F32"});
+  refused("overlap", lockstep_reduce_axes(context, &good, dst_bytes, dst_bytes + 64, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
+  const D none = lockstep_reduce_axes_packed(LOCKSTEP_SUM, LOCKSTEP_F32, 3, nullptr, 2, axes);
+  refused("no shape", lockstep_reduce_axes(context, &none, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"shape[0] is -1"});
+}
+
 TEST_F(Abi, Plans) {
   const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
   const auto d = lockstep_transpose_packed(4, 4, 4);

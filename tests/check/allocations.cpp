@@ -102,7 +102,8 @@ const char* const names[] = {"transpose/b4/70x50",
                              "shuffle/b4/idx/w16/op3/n96",
                              "normalize/layer/bf16/20x3000/weight/bias",
                              "scan/sum/f32/full/100000",
-                             "sums/dot/bf16/mixed/40x3000"};
+                             "sums/dot/bf16/mixed/40x3000",
+                             "reduce_axes/sum/f32/31x3x700/axes0,2"};
 
 // One case with buffers of its own, so that a call allocates nothing but what the library does.
 struct prepared {

@@ -39,7 +39,8 @@ lockstep_status everything(lockstep_context* context, bool& wrong) {
         "reduce/sum/i64/columns/100x40/small", "reduce/argmax/f32/nonempty/20x30",
         "stencil/f32/general/mirror/r4/100/sweeps3", "stencil/f64/general/wrap/r2/9x10x35",
         "stencil/f32/general/valid/r2/60x61/sweeps4", "shuffle/b4/idx/w16/op3/n96",
-        "normalize/layer/f16/1x300001/weight", "scan/sum/f32/columns/5000x40", "sums/sqdiff/f32/full/300000"}) {
+        "normalize/layer/f16/1x300001/weight", "scan/sum/f32/columns/5000x40", "sums/sqdiff/f32/full/300000",
+        "reduce_axes/sum/f32/31x3x700/axes0,2"}) {
     const subject s(parse(name));
     if (rows_of("cpu", s.c.op).empty()) continue;
     for (const bool planned : {false, true})
@@ -129,7 +130,8 @@ TEST(Faults, APlanAllocatesNothingWhenExecuted) {
          {"transpose/b4/70x50", "transpose/b4/64x64/inplace", "permute/b4/6x5x4x3/perm3,2,1,0",
           "square_sum/ssq/f32/full/100000", "reduce/sum/f32/full/1048576", "reduce/argmax/f32/columns/300x20",
           "stencil/f32/general/mirror/r4/1000/sweeps3", "shuffle/b4/idx/w16/op3/n96",
-          "normalize/layer/f16/1x300001/weight", "scan/sum/f32/columns/5000x40", "sums/sqdiff/f32/full/300000"}) {
+          "normalize/layer/f16/1x300001/weight", "scan/sum/f32/columns/5000x40", "sums/sqdiff/f32/full/300000",
+          "reduce_axes/sum/f32/31x3x700/axes0,2"}) {
       const subject s(parse(name));
       lockstep_plan* p = nullptr;
       const int before = books.calls;

@@ -42,6 +42,7 @@ using shuffle_desc = lockstep_shuffle_desc;
 using normalize_desc = lockstep_normalize_desc;
 using scan_desc = lockstep_scan_desc;
 using sums_desc = lockstep_sums_desc;
+using axes_desc = lockstep_reduce_axes_desc;
 
 auto transposed(const change<transpose_desc>& c, const void* from = src, void* to = dst) {
   return [=](made& m) {
@@ -102,6 +103,16 @@ auto paired(const change<sums_desc>& c, const void* from = src) {
     auto d = lockstep_sums_rows(LOCKSTEP_SUMS_DOT, LOCKSTEP_F64, 2, 3, 3, src + 9, 3);
     c(d);
     return lockstep_sums(m.context, &d, from, dst, &m.options);
+  };
+}
+// Sums of 2 x 3 x 2 elements over the first and the last axis.
+auto reduced_axes(const change<axes_desc>& c, const void* from = src) {
+  return [=](made& m) {
+    const int64_t shape[] = {2, 3, 2};
+    const int32_t axes[] = {0, 2};
+    auto d = lockstep_reduce_axes_packed(LOCKSTEP_SUM, LOCKSTEP_F64, 3, shape, 2, axes);
+    c(d);
+    return lockstep_reduce_axes(m.context, &d, from, dst, &m.options);
   };
 }
 // A good transpose under changed options.
@@ -179,6 +190,7 @@ const std::vector<promise>& table() {
   using N = normalize_desc;
   using X = scan_desc;
   using Q = sums_desc;
+  using A = axes_desc;
   constexpr double gap = __builtin_nan("");
   using O = lockstep_options;
   using C = lockstep_context_options;
@@ -510,6 +522,32 @@ const std::vector<promise>& table() {
        scaled({2, 1, 5, 1}, 1)},
       {"lockstep_sums_desc.correction",
        paired([](Q& d) { d.kind = LOCKSTEP_SUMS_MEAN_VARIANCE, d.other = nullptr, d.correction = -1; }), "correction is -1"},
+      // reduce_axes: 18, 26 and 34 are the sums over axes 0 and 2
+      {"lockstep_reduce_axes_desc.size", reduced_axes([](A& d) { d.size = 184; }), "desc->size is 184"},
+      {"lockstep_reduce_axes_desc.reduction", reduced_axes([](A& d) { d.reduction = static_cast<lockstep_reduction>(7); }),
+       "reduction is 7"},
+      {"lockstep_reduce_axes_desc.reduction", reduced_axes([](A& d) { d.reduction = LOCKSTEP_MAX; }), "",
+       scaled({8, 10, 12}, 1)},
+      {"lockstep_reduce_axes_desc.dtype", reduced_axes([](A& d) { d.dtype = static_cast<lockstep_dtype>(99); }), "dtype is 99"},
+      {"lockstep_reduce_axes_desc.result", reduced_axes([](A& d) { d.result = LOCKSTEP_I64; }), "result is I64"},
+      {"lockstep_reduce_axes_desc.rank", reduced_axes([](A& d) { d.rank = 0; }), "rank is 0"},
+      {"lockstep_reduce_axes_desc.rank", reduced_axes([](A& d) { d.rank = 9; }), "rank is 9"},
+      {"lockstep_reduce_axes_desc.axis_count", reduced_axes([](A& d) { d.axis_count = 4; }), "axis_count is 4"},
+      {"lockstep_reduce_axes_desc.axis_count", reduced_axes([](A& d) { d.axis_count = 0; }), "axis_count is 0"},
+      {"lockstep_reduce_axes_desc.axes", reduced_axes([](A& d) { d.axes[1] = 0; }), "axes[1] is 0 again"},
+      {"lockstep_reduce_axes_desc.axes", reduced_axes([](A& d) { d.axes[0] = 3; }), "axes[0] is 3"},
+      {"lockstep_reduce_axes_desc.axes", reduced_axes([](A& d) { d.axes[0] = -1; }), "axes[0] is -1"},
+      {"lockstep_reduce_axes_desc.axes", reduced_axes([](A& d) { d.axes[0] = 2, d.axes[1] = 0; }), "",
+       scaled({18, 26, 34}, 1)},
+      {"lockstep_reduce_axes_desc.shape", reduced_axes([](A& d) { d.shape[1] = -2; }), "shape[1] is -2"},
+      {"lockstep_reduce_axes_desc.shape", reduced_axes([](A& d) { d.shape[1] = 0, d.shape[0] = huge, d.shape[2] = huge; }, nullptr),
+       "2^63-1"},
+      {"lockstep_reduce_axes_desc.shape", reduced_axes([](A& d) { d.shape[1] = 0; }, nullptr), "", untouched},
+      {"lockstep_reduce_axes_desc.shape", reduced_axes([](A& d) { d.shape[2] = 0; }, nullptr), "", scaled({0, 0, 0}, 1)},
+      {"lockstep_reduce_axes_desc.src_strides", reduced_axes([](A& d) { d.src_strides[2] = -1; }), "src_strides[2] is -1"},
+      {"lockstep_reduce_axes_desc.src_strides", reduced_axes([](A& d) { d.src_strides[0] = 0; }), "", scaled({6, 14, 22}, 1)},
+      {"lockstep_reduce_axes_desc.src_strides", reduced_axes([](A& d) { d.shape[2] = 1, d.src_strides[2] = -huge; }), "",
+       scaled({8, 12, 16}, 1)},
       // options of a call
       {"lockstep_options.size", with_options([](O& o) { o.size = 57; }), "options->size is 57"},
       {"lockstep_options.backend", with_options([](O& o) { o.backend = ""; }), "options.backend is \"\""},

@@ -89,6 +89,7 @@ struct drawn {
   lockstep_normalize_desc normalize{};
   lockstep_scan_desc scan{};
   lockstep_sums_desc sums{};
+  lockstep_reduce_axes_desc reduce_axes{};
   wide src = 0, dst = 0;
   double coefficients[64];
 
@@ -102,6 +103,7 @@ struct drawn {
       case LOCKSTEP_NORMALIZE: return &normalize;
       case LOCKSTEP_SCAN: return &scan;
       case LOCKSTEP_SUMS: return &sums;
+      case LOCKSTEP_REDUCE_AXES: return &reduce_axes;
       default: return &shuffle;
     }
   }
@@ -327,6 +329,32 @@ void draw_sums(draws& d, drawn& c) {
     r.other = src_bytes + room / 2 + (d.one_in(40) ? 1 : 8) * d.upto(9);
 }
 
+void draw_reduce_axes(draws& d, drawn& c) {
+  auto& r = c.reduce_axes;
+  const auto rank = static_cast<int32_t>(1 + d.upto(7)), gone = static_cast<int32_t>(1 + d.upto(rank - 1));
+  int64_t shape[8];
+  int32_t axes[8];
+  for (int32_t k = 0; k < 8; ++k)
+    shape[k] = d.size(rank < 3 ? 300 : 9), axes[k] = static_cast<int32_t>(d.upto(rank - 1));
+  if (!d.one_in(4))  // each once
+    for (int32_t k = 0, first = axes[0]; k < rank; ++k) axes[k] = (first + k) % rank;
+  const auto reduction = d.enumerator<lockstep_reduction>(LOCKSTEP_SUM, LOCKSTEP_NORM2);
+  r = lockstep_reduce_axes_packed(reduction, d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_BOOL), rank, shape,
+                                  gone, axes);
+  if (d.one_in(30)) r.rank = static_cast<int32_t>(d.upto(12)) - 2;
+  if (d.one_in(30)) r.axis_count = static_cast<int32_t>(d.upto(12)) - 2;
+  if (d.one_in(4)) r.result = d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_F64);
+  if (d.one_in(3)) r.src_strides[d.upto(rank - 1)] = d.near(r.src_strides[d.upto(rank - 1)]);
+  c.src = 1, c.dst = 1;
+  for (int32_t k = 0; k < std::clamp(r.rank, 1, 8); ++k) {
+    c.src += static_cast<wide>(std::max<int64_t>(r.shape[k], 1) - 1) *
+             static_cast<wide>(std::max<int64_t>(r.src_strides[k], 0));
+    c.dst *= static_cast<wide>(std::max<int64_t>(r.shape[k], 1));
+  }
+  c.src *= lockstep_dtype_bytes(r.dtype);
+  c.dst *= 8;
+}
+
 // "" or what is wrong with the case.
 std::string wrong_with(uint64_t number, lockstep_context* context) {
   draws d(number);
@@ -341,6 +369,7 @@ std::string wrong_with(uint64_t number, lockstep_context* context) {
     case LOCKSTEP_NORMALIZE: draw_normalize(d, *c); break;
     case LOCKSTEP_SCAN: draw_scan(d, *c); break;
     case LOCKSTEP_SUMS: draw_sums(d, *c); break;
+    case LOCKSTEP_REDUCE_AXES: draw_reduce_axes(d, *c); break;
     default: draw_shuffle(d, *c);
   }
   const size_t src_at = 64 + 16 * static_cast<size_t>(d.upto(6)), dst_at = 64 + 16 * static_cast<size_t>(d.upto(6));
@@ -483,6 +512,7 @@ TEST(Addresses, EveryPlaceInALine) {
                            "scan/max/f16/rows/5x77/exclusive",
                            "scan/sum/bf16/columns/50x37/to_f32",
                            "sums/dot/f16/full/5003",
+                           "reduce_axes/sum/f32/9x4x70/axes0,2",
                            "sums/meanvar/f32/rows/5x301"}) {
     const std::string text = name;
     const size_t element = cases::parse(text).src.element_bytes;

@@ -92,6 +92,10 @@ TEST(Hostile, StructsOfSizesThatNeverWere) {
                                        [&](auto* d) { return lockstep_scan(c.self, d, src, dst, nullptr); });
   only_known_sizes<lockstep_sums_desc>("sums", lockstep_sums_full(LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, 64, src),
                                        [&](auto* d) { return lockstep_sums(c.self, d, src, &sum, nullptr); });
+  const int32_t axes[] = {0};
+  only_known_sizes<lockstep_reduce_axes_desc>(
+      "reduce_axes", lockstep_reduce_axes_packed(LOCKSTEP_SUM, LOCKSTEP_F32, 1, n, 1, axes),
+      [&](auto* d) { return lockstep_reduce_axes(c.self, d, src, &sum, nullptr); });
   only_known_sizes<lockstep_run_info>("run", {}, [](auto* i) { return lockstep_last_run(i); });
   only_known_sizes<lockstep_backend_info>("backend", {}, [](auto* i) { return lockstep_backend_get(0, i); });
   only_known_sizes<lockstep_device_info>("device", {}, [](auto* i) { return lockstep_device_get("cpu", 0, i); });
@@ -308,7 +312,8 @@ void every_op_under_every_arithmetic(const std::vector<std::string>& backends) {
                            "scan/min/bf16/mixed/20x30/special",
                            "sums/dot/f32/full/5003/special",
                            "sums/sqdiff/f64/rows/7x300/wide/to_f32",
-                           "sums/meanvar/f16/full/5003"}) {
+                           "sums/meanvar/f16/full/5003",
+                           "reduce_axes/sum/f32/31x3x70/axes0,2/special"}) {
     const auto s = std::make_unique<subject>(parse(name));
     for (const std::string& backend : backends)
       for (const arithmetic caller : {arithmetic::usual, arithmetic::flush_denormals, arithmetic::upward,

@@ -30,7 +30,8 @@ const char* const mixed_names[] = {"transpose/b4/300x257",
                                    "shuffle/b4/idx/w16/op3/n96",
                                    "normalize/layer/f32/20x3000/weight/bias",
                                    "scan/sum/f32/full/100000",
-                                   "sums/dot/f32/full/100000"};
+                                   "sums/dot/f32/full/100000",
+                                   "reduce_axes/sum/f32/31x3x700/axes0,2"};
 
 // Runs s on a context; "" or what is wrong.
 std::string check_once(lockstep_context* context, const subject& s) {
@@ -285,7 +286,8 @@ TEST(Golden, DigestsOfWhatCameLater) {
   const std::pair<cases_of, const char*> lists[] = {{cases_of::more_types, GOLDEN_FOLDER "/more_types.txt"},
                                                     {cases_of::normalize, GOLDEN_FOLDER "/normalize.txt"},
                                                     {cases_of::scan, GOLDEN_FOLDER "/scan.txt"},
-                                                    {cases_of::sums, GOLDEN_FOLDER "/sums.txt"}};
+                                                    {cases_of::sums, GOLDEN_FOLDER "/sums.txt"},
+                                                    {cases_of::reduce_axes, GOLDEN_FOLDER "/reduce_axes.txt"}};
   for (const auto& [list, path] : lists) {
     std::ifstream file(path);
     std::string golden;

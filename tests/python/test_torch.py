@@ -31,6 +31,12 @@ def calls(device):
                 yield f"{name} {axis} {keepdims}", getattr(o, name), (x, axis, keepdims)
             yield f"argmax {axis} {keepdims}", o.argmax, (x, axis, keepdims)
     yield "sum to 32 bits", o.sum, (x, [1], False, torch.float32)
+    weight, bias = x64(5, 6, device=device), x64(5, 6, device=device)
+    for name in ("normalize", "rms_norm", "layer_norm"):
+        yield f"{name} plain", getattr(o, name), (x, [-1], None, None, 0.1)
+        yield f"{name} of the first axis", getattr(o, name), (x, [0], None, None, 0.1)
+        yield f"{name} weighted", getattr(o, name), (x, [1, 2], weight, bias, 0.1)
+    yield "cumsum", o.cumsum, (x, 1)
     yield "transpose", o.transpose, (x,)
     yield "permute", o.permute, (x, [2, 0, 1])
     for name in ("sum", "square_sum", "norm"):
@@ -64,6 +70,11 @@ def test_the_bits_are_those_of_the_functions(device):
         for axis in (None, 0, 1):
             got, want = getattr(lt, name)(x, axis), getattr(ls, name)(x, axis)
             assert got.dtype == want.dtype and torch.equal(got, want)
+    w, b = torch.randn(40, device=device), torch.randn(40, device=device)
+    for name in ("normalize", "rms_norm", "layer_norm"):
+        assert torch.equal(getattr(lt, name)(x, weight=w, bias=b), getattr(ls, name)(x, weight=w, bias=b))
+        assert torch.equal(getattr(lt, name)(x, axis=0), getattr(ls, name)(x, axis=0))
+    assert torch.equal(lt.cumsum(x), ls.cumsum(x, axis=-1)) and lt.cumsum(x, 0, dtype=torch.float64).dtype == torch.float64
     assert torch.equal(lt.transpose(x), x.T) and torch.equal(lt.permute(x, (1, 0)), x.T)
     assert torch.equal(lt.stencil(x, [1, -2, 1], axes=-1), ls.stencil(x, [1, -2, 1], axes=-1))
     offsets = torch.tensor([0, 10, 40], device=device)
@@ -71,6 +82,28 @@ def test_the_bits_are_those_of_the_functions(device):
         assert torch.equal(getattr(lt, name)(x[0], offsets), getattr(ls, name)(x[0], offsets))
     assert lt.sum(x.half()).dtype == torch.float32 and lt.max(x.bfloat16()).dtype == torch.bfloat16
     assert torch.equal(lt.shuffle(torch.arange(32, device=device), "up", 1)[:3].cpu(), torch.tensor([0, 0, 1]))
+
+
+def test_rows_have_the_gradients_of_torch():
+    f = torch.nn.functional
+    for ours, theirs in ((lambda x, w, b: lt.layer_norm(x, weight=w, bias=b), lambda x, w, b: f.layer_norm(x, (30,), w, b)),
+                         (lambda x, w, b: lt.rms_norm(x, weight=w), lambda x, w, b: f.rms_norm(x, (30,), w, 1e-6)),
+                         (lambda x, w, b: lt.normalize(x), lambda x, w, b: f.normalize(x, dim=-1)),
+                         (lambda x, w, b: lt.cumsum(x), lambda x, w, b: x.cumsum(-1))):
+        arrays = torch.randn(8, 30), torch.randn(30), torch.randn(30)
+        a, b = [t.clone().requires_grad_() for t in arrays], [t.clone().requires_grad_() for t in arrays]
+        direction = torch.randn(8, 30)
+        (ours(*a) * direction).sum().backward(), (theirs(*b) * direction).sum().backward()
+        for p, q in zip(a, b):
+            assert (p.grad is None) == (q.grad is None) and (p.grad is None or torch.allclose(p.grad, q.grad, rtol=1e-4, atol=1e-5))
+    x = torch.randn(4, 30, requires_grad=True)
+    zero = torch.zeros(3, 5, requires_grad=True)
+    lt.normalize(zero).sum().backward()
+    assert torch.isfinite(zero.grad).all()
+    layer = torch.compile(lambda x, w: lt.rms_norm(x * 2, weight=w).square().sum(), fullgraph=True, backend="aot_eager")
+    w = torch.ones(30, requires_grad=True)
+    layer(x, w).backward()
+    assert x.grad.shape == x.shape and w.grad.shape == w.shape
 
 
 def test_a_norm_of_nothing_has_no_slope():
@@ -88,6 +121,31 @@ def test_16_bit_floats_have_gradients_of_16_bits():
         lt.norm(x).backward()
         assert x.grad.dtype == dtype
         assert torch.allclose(x.grad.float(), x.detach().float() / x.detach().float().norm(), rtol=1e-2, atol=1e-2)
+
+
+def test_what_watches_sees_the_operators():
+    """Where nobody watches the kernel is called by itself; modes, traces and meta tensors go by PyTorch's dispatcher."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils._python_dispatch import TorchDispatchMode
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.randn(4, 30)
+    with Watch():
+        lt.sum(x), lt.rms_norm(x), lt.transpose(x)
+    assert [name.partition(".default")[0] for name in seen] == ["lockstep.sum", "lockstep.rms_norm", "lockstep.transpose"]
+    assert "lockstep.cumsum" in make_fx(lambda a: lt.cumsum(a))(x).code
+    assert lt.norm(torch.ones(3, 4, device="meta"), axis=0).shape == (4,) and lt.norm(torch.ones(3, device="meta")).is_meta
+    with torch.inference_mode():
+        assert torch.equal(lt.sum(x), ls.sum(x))
+    y = torch.nn.Parameter(x.clone())
+    assert lt.sum(y).requires_grad and not lt.sum(y.detach()).requires_grad
+    with torch.no_grad():
+        assert not lt.sum(y).requires_grad
 
 
 def test_what_has_no_gradient_says_so():
@@ -108,6 +166,10 @@ def test_vmap_changes_no_bit(device):
         f = getattr(lt, name)
         assert torch.equal(vmap(f)(x), torch.stack([f(a) for a in x]))
         assert torch.equal(vmap(lambda a, f=f: f(a, 0), in_dims=1)(x), torch.stack([f(x[:, k], 0) for k in range(5)]))
+    w = torch.randn(3, 64, device=device)
+    assert torch.equal(vmap(lt.rms_norm)(x), lt.rms_norm(x)) and torch.equal(vmap(lt.cumsum)(x), lt.cumsum(x))
+    got = vmap(lambda a, c: lt.layer_norm(a, weight=c))(x, w)
+    assert torch.equal(got, torch.stack([lt.layer_norm(a, weight=c) for a, c in zip(x, w)]))
     assert torch.equal(vmap(lt.transpose)(x), x.transpose(1, 2))
     assert torch.equal(vmap(lambda a: lt.permute(a, (1, 0)))(x), x.transpose(1, 2))
     assert torch.equal(vmap(lambda a: lt.stencil(a, STAR))(x), torch.stack([lt.stencil(a, STAR) for a in x]))
@@ -139,7 +201,8 @@ def test_compiled_without_a_break(device):
 def test_transforms_of_functions(device):
     func, x = torch.func, torch.randn(5, 6, dtype=torch.float64, device=device)
     offsets = torch.tensor([0, 2, 6], device=device)
-    functions = [lt.norm, lt.max, lambda a: lt.square_sum(a, 0).square().sum(), lambda a: (lt.transpose(a) ** 3).sum(), lambda a: lt.norm(lt.permute(a, (1, 0)), 1).sum(),
+    weight = torch.randn(6, dtype=torch.float64, device=device)
+    functions = [lt.norm, lt.max, lambda a: lt.rms_norm(a, weight=weight).pow(3).sum(), lambda a: lt.layer_norm(a).pow(3).sum(), lambda a: lt.cumsum(a).square().sum(), lambda a: lt.square_sum(a, 0).square().sum(), lambda a: (lt.transpose(a) ** 3).sum(), lambda a: lt.norm(lt.permute(a, (1, 0)), 1).sum(),
                  lambda a: lt.stencil(a, [1.0, -2.0, 3.0], mode="wrap", axes=1).square().sum(), lambda a: lt.segment_norm(a[0], offsets).sum()]
     for f in functions:
         y = x.clone().requires_grad_()
@@ -171,3 +234,36 @@ def test_compiled_by_inductor(device):
         a, b = loss(x), compiled(y)
         a.backward(), b.backward()
         assert torch.allclose(a, b, rtol=1e-6) and torch.allclose(x.grad, y.grad, rtol=1e-6)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(30))
+
+    def forward(self, x):
+        return lt.norm(lt.rms_norm(x, weight=self.weight), axis=-1) + lt.cumsum(x).sum(-1)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own
+def test_an_exported_program():
+    layer, x = Layer(), torch.randn(4, 30)
+    program = torch.export.export(layer, (x,))
+    assert any("lockstep" in str(node.target) for node in program.graph.nodes)
+    assert torch.equal(program.module()(x), layer(x))
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, k):
+        return ls.rms_norm(torch.arange(1000.0) + k)
+
+
+@pytest.mark.filterwarnings("ignore")  # of forks with threads
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_workers_of_a_loader(method):
+    ls.sum(torch.ones(1_000_000))  # with threads before the fork
+    loaded = torch.cat(list(torch.utils.data.DataLoader(Rows(), batch_size=4, num_workers=2, multiprocessing_context=method)))
+    assert torch.equal(loaded, ls.rms_norm(torch.stack([torch.arange(1000.0) + k for k in range(12)])))

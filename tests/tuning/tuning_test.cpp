@@ -306,7 +306,7 @@ TEST_F(tuning, refused) {
     int stream = 0;
     o.stream = &stream;
     EXPECT_EQ(lockstep_plan_transpose(c.get(), &d, &o, &plan), LOCKSTEP_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(lockstep_last_error()).find("name it when you execute"), std::string::npos)
+    EXPECT_NE(std::string(lockstep_last_error()).find("name the stream when you execute"), std::string::npos)
         << lockstep_last_error();
     ASSERT_EQ(lockstep_plan_transpose(c.get(), &d, nullptr, &plan), LOCKSTEP_OK);
     o.stream = nullptr;

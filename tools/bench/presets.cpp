@@ -91,6 +91,7 @@ const std::vector<line> readme_cpu = {
     {"scan/sum/f32/rows/65536x768"},
     {"sums/dot/f32/full/134217728"},
     {"sums/meanvar/f32/full/134217728"},
+    {"reduce_axes/sum/f32/64x256x56x56/axes0,2,3"},
 };
 const std::vector<line> quick = {
     {"transpose/b4/2048x2048"},

@@ -18,7 +18,7 @@ constexpr int held_leaves = sizeof(E) == 8 ? 8 : 16;  // of a row: what the regi
 // P: double for squares, order::moments. threads: of a group; fewer than 32 only for R = 1. warps_a_row: more than one
 // only for R = 16, and then those of the block.
 template <class E, class P, bool same, int R, int S>
-__global__ __launch_bounds__(held_leaves<E> * 32) void normalize_held(const normalized_rows d, const int threads,
+__global__ __launch_bounds__(held_leaves<E> * 32) void normalize_held(const __grid_constant__ normalized_rows d, const int threads,
                                                                       const int warps_a_row) {
   constexpr bool layer = std::is_same_v<P, order::moments>;
   __shared__ P values[held_leaves<E>];

@@ -1,11 +1,13 @@
 // block_tree.cuh - the order's tree over values in memory, by a block.
 #pragma once
 
+#include "../../../lib/order_rows.hpp"
 #include "leaf.cuh"
 
 namespace lockstep::cuda {
 
 __device__ __forceinline__ double joined(double a, double b) { return __dadd_rn(a, b); }
+__device__ __forceinline__ order::moments joined(const order::moments& a, const order::moments& b) { return a + b; }
 
 // Over `leaves` values by a block of `threads`, in thread 0: aligned subtrees, one a thread, then those above them.
 template <int threads, class P>

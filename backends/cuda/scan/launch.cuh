@@ -21,6 +21,7 @@ scanned scanned_of(const lockstep_call& call) {
           d.element_stride == 1 && aligned_quads<typename K::element>(call.src, d.sequence_stride),
           d.dst_element_stride == 1 && aligned_quads<typename K::result>(call.dst, d.dst_sequence_stride),
           d.exclusive != 0,
+          boxes_a_sequence(d.length),
           static_cast<mailbox*>(call.workspace)};
 }
 

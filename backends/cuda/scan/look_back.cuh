@@ -1,14 +1,14 @@
 // look_back.cuh - long sequences, one launch: a warp a leaf, which finds what stands before it in mailboxes.
 //
-// Idea    What stands before leaf k is the order's tree over k leaves: a subtree for each bit of k that is set. Leaf k
-//         leaves one subtree in its mailbox, the largest that ends with it, of 2^c leaves where k ends in c ones. So
-//         the mailboxes are a Fenwick tree: leaf k reads one for each bit of k, all at once, a thread each, and
-//         joins them from the smallest up. Every mailbox has one value, whoever writes first.
+// Idea    What stands before leaf k is the order's tree over k leaves: a subtree for each bit of k that is set. Mailboxes
+//         hold the sum of each leaf, of each 32 leaves, of each 32^2 and so on, which the last of them hands over. For
+//         each digit of k to the base of 32 a warp reads that many boxes at once and joins the subtrees of its bits
+//         from them. Every mailbox has one value, whoever writes first.
 // Moves   every element once in and once out; a mailbox a leaf, through the L2
-// Limit   the copy limit; the chain of waits is log2(k) long, not k
+// Limit   the copy limit; the chain of waits is as long as k has digits. To the base of 2 it took half of the time
 // Watch   blocks start in the order of their numbers, so whom a leaf waits for has started (mailbox.cuh). A subtree is
 //         handed over before its leaf waits for what it needs for its own results
-// Source  this repository; Merrill and Garland, "Single-pass Parallel Prefix Scan" (2016); Fenwick (1994)
+// Source  this repository; Merrill and Garland, "Single-pass Parallel Prefix Scan" (2016)
 #pragma once
 
 #include "../reduce/mailbox.cuh"
@@ -24,7 +24,8 @@ struct scanned {
   const int64_t* offsets;
   int64_t dst_element_stride, dst_sequence_stride;
   bool whole_src, whole_dst, exclusive;
-  mailbox* boxes;  // of every leaf its subtree's, then, for exclusive float sums, its last result's
+  int64_t boxes_a_sequence;
+  mailbox* boxes;  // of every sequence look_back's, then, for exclusive float sums, every leaf's last result
 };
 
 template <class K>
@@ -58,21 +59,27 @@ __device__ __forceinline__ typename K::partial look_back(const K& kind, mailbox*
                                                          typename K::partial total, int t) {
   using P = typename K::partial;
   constexpr int W = words_of<P>;
-  const bool wanted = (k >> t & 1) != 0;
-  const int64_t last = ((k >> t) << t) - 1;  // of thread t's subtree
-  const auto ones = __ffsll(~static_cast<unsigned long long>(k)) - 1;
-  P part = kind.none();
-  if (k + 1 < leaves) {
-    wait_for(boxes + last * W, t < ones, part);
-    P subtree = total;
-    for (int b = 0; b < ones; ++b) subtree = kind.join(from_thread(part, b), subtree);
-    if (t == 0) hand_over(boxes + k * W, subtree);
-  }
-  wait_for(boxes + last * W, wanted && (t >= ones || k + 1 == leaves), part);
-  P before = kind.none();
-  for (int b = 0; k >> b != 0; ++b) {
-    const P value = from_thread(part, b);
-    if ((k >> b & 1) != 0) before = kind.join(value, before);
+  P before = kind.none(), subtree = total;
+  bool gives = k + 1 < leaves;  // this leaf ends a subtree of 32^level leaves
+  if (gives && t == 0) hand_over(boxes + k * W, subtree);
+  for (int64_t at = k, level = leaves; at != 0; at /= 32, level /= 32) {
+    const int digit = static_cast<int>(at % 32);
+    P part = kind.none();
+    wait_for(boxes + (at - digit + t) * W, t < digit, part);
+    gives = gives && digit == 31;
+    if (t == 31 && gives) part = subtree;
+#pragma unroll
+    for (int b = 0; b < 5; ++b) {  // by now a thread's part is of an aligned 2^b boxes
+      const P value = from_thread(part, ((digit >> b) - 1) << b);
+      if ((digit >> b & 1) != 0) before = kind.join(value, before);
+      const P other = from_xor(part, 1 << b);
+      part = kind.join((t >> b & 1) != 0 ? other : part, (t >> b & 1) != 0 ? part : other);
+    }
+    boxes += level * W;
+    if (gives) {
+      subtree = part;
+      if (t == 0) hand_over(boxes + at / 32 * W, subtree);
+    }
   }
   return before;
 }
@@ -102,7 +109,7 @@ __global__ __launch_bounds__(scan_warps<K> * 32, scan_blocks<K>) void scan_leave
   const int64_t s = number / leaves, k = number - s * leaves;
   if (s >= d.count) return;
   const places<K> at = leaf_places<K>(d, s, k);
-  mailbox* const boxes = d.boxes + s * leaves * words_of<P>;
+  mailbox* const boxes = d.boxes + s * d.boxes_a_sequence * words_of<P>;
   quad<typename K::element> x[R];
   load_quads(at.src, t * 4, 128, at.n, at.whole_src, at.stride, x);
   __syncwarp();  // in place: all is read before the first result is written
@@ -114,7 +121,7 @@ __global__ __launch_bounds__(scan_warps<K> * 32, scan_blocks<K>) void scan_leave
     const double base = __dadd_rn(look_back(kind, boxes, k, leaves, total, t), rows);
     double entering = kind.first();
     if (d.exclusive) {  // this leaf's last result is handed over before the last one's is waited for
-      mailbox* const edges = d.boxes + (d.count + s) * leaves;
+      mailbox* const edges = d.boxes + d.count * d.boxes_a_sequence + s * leaves;
       if (k + 1 < leaves && t == R - 1) hand_over(edges + k, __dadd_rn(base, row_sum));
       if (k > 0) wait_for(edges + k - 1, true, entering);
     }

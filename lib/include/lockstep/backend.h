@@ -56,9 +56,10 @@ typedef struct lockstep_call {
     lockstep_reduce_desc reduce;
     lockstep_stencil_desc stencil; /* form GENERAL; coefficients expanded, in double */
     lockstep_shuffle_desc shuffle;
-    lockstep_normalize_desc normalize; /* its arrays are within the queue's reach */
-    lockstep_scan_desc scan;           /* begins as a lockstep_reduce_desc does */
-    lockstep_sums_desc sums;           /* so does this; other is within the queue's reach */
+    lockstep_normalize_desc normalize;     /* its arrays are within the queue's reach */
+    lockstep_scan_desc scan;               /* begins as a lockstep_reduce_desc does */
+    lockstep_sums_desc sums;               /* so does this; other is within the queue's reach */
+    lockstep_reduce_axes_desc reduce_axes; /* axes ascend; a size of the axes that go may be 0 */
   };
 } lockstep_call;
 

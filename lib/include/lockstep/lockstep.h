@@ -1,6 +1,6 @@
 /* lockstep.h - the C ABI (C11). Memory-bound array operations with the same
  * bits on every backend: transpose, permute, square_sum, reduce, stencil,
- * shuffle, normalize, scan, sums.
+ * shuffle, normalize, scan, sums, reduce_axes.
  *
  * Conventions that hold for every call
  *   Sizes, strides and leading dimensions are int64_t, counted in elements;
@@ -149,7 +149,8 @@ typedef enum lockstep_op LOCKSTEP_INT {
   LOCKSTEP_NORMALIZE = 6,
   LOCKSTEP_SCAN = 7,
   LOCKSTEP_SUMS = 8,
-  LOCKSTEP_OP_COUNT = 9
+  LOCKSTEP_REDUCE_AXES = 9,
+  LOCKSTEP_OP_COUNT = 10
 } lockstep_op;
 
 /* "transpose", "permute", ...; NULL for a value that is no op. */
@@ -702,7 +703,7 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            A NaN makes its whole row NaN. An infinity becomes NaN and the rest of
  *            its row 0; under LAYER the whole row is NaN. With eps 0 a row of zeros
  *            (LAYER: of equal elements) gives NaN.
- * Memory     host, pinned, managed or device, in any mix, for all of them.
+ * Memory     host, pinned, managed or device, in any mix, for all arrays.
  * Aliasing   src == dst normalizes in place, if result == dtype and src_stride ==
  *            dst_stride. sum may be src or residual, with the same stride; that array
  *            then becomes h. Arrays that are written must not overlap otherwise.
@@ -814,47 +815,47 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
   LOCKSTEP_SUMS_MEAN_VARIANCE = 4         /* two results: mean, variance */
 } lockstep_sums_kind;
 
-/* Computes   for each of count sequences the sum that kind names, of its elements x and,
- *            where kind has two arrays, of as many elements y of other. MEAN_VARIANCE:
+/* Computes   for each of count sequences the sum that kind names, over its elements x and,
+ *            for kinds with two arrays, the elements y of other. MEAN_VARIANCE:
  *            mean = sum x / n, variance = sum (x - mean)^2 / (n - correction).
- * Shapes     sequences of src are a lockstep_reduce_desc's: its members stand here with
- *            the same meaning. Element i of sequence s of other is
+ * Shapes     sequences of src are described as in lockstep_reduce_desc, by members of the
+ *            same names. Element i of sequence s of other is
  *            other[s * other_sequence_stride + i * other_element_stride]; with offsets
  *            other[(offsets[s] + i) * other_element_stride]. other_element_stride is 1 or
- *            more, other_sequence_stride 0 or more: with 0 every sequence meets the same
+ *            more, other_sequence_stride 0 or more: with 0 every sequence uses the same
  *            elements of other.
  * Types      all dtypes, those of src and other the same; MEAN_VARIANCE: F16, BF16, F32
  *            and F64.
  * Results    dst[s], packed; MEAN_VARIANCE: the mean in dst[2 * s], the variance in
- *            dst[2 * s + 1]. Of floats F64, or F32, F16 or BF16 where result says so (one
- *            final rounding, to nearest even); of integers I64, of U64 U64; of BOOL I64:
- *            DOT counts where both are true, the differences where one is.
- * Exactness  order id 1 (lib/order.hpp): floats enter the tree of lockstep_reduce in
+ *            dst[2 * s + 1]. Floats give F64, or F32, F16 or BF16 if result says so (one
+ *            final rounding, to nearest even); integers give I64, U64 gives U64. BOOL gives
+ *            I64: DOT is the number of places where both are true, the differences where
+ *            exactly one is.
+ * Exactness  order id 1 (lib/order.hpp): floats are added in the tree of lockstep_reduce in
  *            double, by fma(x, y, sum), by fma(d, d, sum) with d = x - y rounded once, or
  *            by sum + |d| and sum + |x|. DOT of an array with itself is its
  *            SUM_OF_SQUARES, bit for bit. Error of n terms t <= (18 + 7 + ceil(log2(n /
- *            2048))) * 2^-53 * sum|t|, which of all kinds but DOT and the mean is a relative
- *            one. The mean is the SUM of lockstep_reduce divided by n. The variance's
- *            squares are summed leaf by leaf about each leaf's own mean, leaves join by
- *            Chan's formula (order::moments of lib/order_rows.hpp): nothing cancels where
- *            the mean is large. Its relative error <= 4 * (16 + 7 + ceil(log2(n / 2048)) +
+ *            2048))) * 2^-53 * sum|t|, which is a relative error for all kinds except DOT
+ *            and the mean. The mean is the SUM of lockstep_reduce divided by n. The variance's
+ *            squares are summed leaf by leaf about each leaf's own mean, and leaves are joined
+ *            by Chan's formula (order::moments of lib/order_rows.hpp), so that a large mean
+ *            causes no cancellation. Its relative error <= 4 * (16 + 7 + ceil(log2(n / 2048)) +
  *            4) * 2^-53 * (1 + |mean| / the standard deviation). Products and squares of
  *            F64 beyond 2^1023 are infinite. A NaN makes its result the canonical quiet NaN.
  *            Results of integers are exact.
- * Memory     host, pinned, managed or device, in any mix, for all of them.
+ * Memory     host, pinned, managed or device, in any mix, for all arrays.
  * Aliasing   dst must not overlap src, other or offsets. other may be src, or overlap it.
  * Lifetime   other is read during the call; a plan keeps its address, and it must outlive
  *            the plan.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
- * Empty      count 0: nothing happens. An empty sequence sums to +0.0 or 0; its mean and
- *            variance are NaN, as is the variance where n <= correction.
- * Errors     OVERFLOW: the exact integer result does not fit I64 (U64: U64); dst[s] then
- *            holds INT64_MAX or INT64_MIN (UINT64_MAX), every other sequence its result, and
- *            the error names the first such sequence. INVALID_ARGUMENT (a kind, dtype or
- *            result that do not belong together, other NULL where kind needs it, or given
- *            where it has no meaning, correction negative, or not 0 for another kind, offsets
- *            that decrease or are negative, strides too small, overlap), and those of
- *            lockstep_transpose.
+ * Empty      count 0: nothing happens. The sum of an empty sequence is +0.0 or 0; its mean
+ *            and variance are NaN. The variance is NaN if n <= correction.
+ * Errors     OVERFLOW: an exact integer result does not fit I64 (U64 for U64). dst[s] then
+ *            holds INT64_MAX or INT64_MIN (UINT64_MAX), every other sequence has its result,
+ *            and the error names the first such sequence. INVALID_ARGUMENT (kind, dtype and
+ *            result that do not fit together, other NULL if kind needs it, or given if kind
+ *            does not, correction negative, or not 0 for another kind, offsets that decrease
+ *            or are negative, strides too small, overlap), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/sums.* */
 typedef struct lockstep_sums_desc {
   size_t size; /* sizeof(lockstep_sums_desc) */
@@ -882,6 +883,55 @@ LOCKSTEP_API lockstep_sums_desc lockstep_sums_segments(lockstep_sums_kind kind, 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_sums(lockstep_context* context, const lockstep_sums_desc* desc,
                                                               const void* src, void* dst,
                                                               const lockstep_options* options);
+
+/* ---- reduce_axes ------------------------------------------------------- */
+
+/* Computes   any reduction over any axes of an array (NumPy's axis=(0, 2)): a result for
+ *            each element of the array of the other axes.
+ * Shapes     shape[k] and src_strides[k] belong to axis k; strides in elements, 0 or more:
+ *            axes may lie in any order in memory, and elements may be shared. rank 1 to 8.
+ *            axes[0..axis_count-1] are the axes that go, each once, in any order;
+ *            axis_count is 1 to rank. dst is packed: the axes that stay in their order,
+ *            row-major (keepdims or not: the same elements).
+ * Order      the elements of a result are those of the axes that go, in row-major order of
+ *            their numbers, ascending, however axes lists them: what lockstep_permute to a
+ *            packed array with those axes last, and lockstep_reduce of its rows, give, bit
+ *            for bit. Indices of ARGMIN and ARGMAX count in that order.
+ * Types      all of lockstep_reduction: those of lockstep_reduce and of
+ *            lockstep_square_sum, with their dtypes and results.
+ * Exactness  that of lockstep_reduce, n the product of the axes that go.
+ * Memory     host, pinned, managed or device, in any mix.
+ * Aliasing   dst must not overlap src.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
+ * Empty      an axis of 0 that stays: nothing happens. One that goes: sequences without
+ *            elements, as lockstep_reduce has them.
+ * Errors     OVERFLOW and EMPTY as of lockstep_reduce, the first sequence counted as dst
+ *            is. INVALID_ARGUMENT (a rank, axis_count or axis that is none, an axis twice,
+ *            negative sizes or strides, a dtype, reduction or result that do not belong
+ *            together, overlap), and those of lockstep_transpose.
+ * Threads    safe. Source: backends/<name>/reduce_axes.* */
+typedef struct lockstep_reduce_axes_desc {
+  size_t size; /* sizeof(lockstep_reduce_axes_desc) */
+  lockstep_reduction reduction;
+  lockstep_dtype dtype;
+  lockstep_dtype result;
+  int32_t rank;
+  int32_t axis_count;
+  int32_t axes[LOCKSTEP_MAX_RANK];
+  int64_t shape[LOCKSTEP_MAX_RANK];
+  int64_t src_strides[LOCKSTEP_MAX_RANK];
+} lockstep_reduce_axes_desc;
+
+/* A packed array. A rank or axis_count outside 1..8, or NULL for an array, gives a
+ * description that every call refuses. */
+LOCKSTEP_API lockstep_reduce_axes_desc lockstep_reduce_axes_packed(lockstep_reduction reduction, lockstep_dtype dtype,
+                                                                   int32_t rank, const int64_t* shape,
+                                                                   int32_t axis_count, const int32_t* axes);
+
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce_axes(lockstep_context* context,
+                                                                     const lockstep_reduce_axes_desc* desc,
+                                                                     const void* src, void* dst,
+                                                                     const lockstep_options* options);
 
 /* ---- any op ------------------------------------------------------------ */
 
@@ -961,6 +1011,10 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_sums(lockstep_cont
                                                                    const lockstep_sums_desc* desc,
                                                                    const lockstep_options* options,
                                                                    lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_reduce_axes(lockstep_context* context,
+                                                                          const lockstep_reduce_axes_desc* desc,
+                                                                          const lockstep_options* options,
+                                                                          lockstep_plan** plan);
 /* A plan of an op given by its number, as in lockstep_execute. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_create(lockstep_context* context, lockstep_op op,
                                                                      const void* desc, const lockstep_options* options,

@@ -230,6 +230,7 @@ inline lockstep_op op_of(const lockstep_shuffle_desc&) noexcept { return LOCKSTE
 inline lockstep_op op_of(const lockstep_normalize_desc&) noexcept { return LOCKSTEP_NORMALIZE; }
 inline lockstep_op op_of(const lockstep_scan_desc&) noexcept { return LOCKSTEP_SCAN; }
 inline lockstep_op op_of(const lockstep_sums_desc&) noexcept { return LOCKSTEP_SUMS; }
+inline lockstep_op op_of(const lockstep_reduce_axes_desc&) noexcept { return LOCKSTEP_REDUCE_AXES; }
 }  // namespace detail
 
 // A description of any op.

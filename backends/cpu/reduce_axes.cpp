@@ -1,0 +1,129 @@
+// reduce_axes.cpp - dst[s] = reduction over the axes that go, for each element s of the axes that stay.
+// Idea    axes that lie as one are one. Where one is left that goes, the call is one of reduce or square_sum, or a few
+// of
+//         them, and all their rows are at hand. Else elements are copied chunk by chunk into the cache, run by run.
+// Moves   every element once, 4 or 8 bytes a result
+// Limit   as reduce where nothing is copied; copies of short runs in L1 else
+// Watch   two axes lie as one only where the outer's stride is what the inner spans
+// Source  lib/order.hpp
+#include <algorithm>
+#include <cstring>
+
+#include "ops.hpp"
+#include "parallel.hpp"
+#include "sequences.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+// Of a call less, threads are not worth waking.
+constexpr int64_t least_batch = int64_t{1} << 20;  // bytes
+
+axes_call along_axes(const lockstep_call& call) {
+  const lockstep_reduce_axes_desc& d = call.reduce_axes;
+  axes_call c;
+  static_cast<lockstep_call&>(c) = call;
+  int64_t count = 1, length = 1;
+  for (int k = 0, gone = 0; k < d.rank; ++k) {
+    const bool goes = gone < d.axis_count && d.axes[gone] == k;
+    gone += goes ? 1 : 0;
+    (goes ? length : count) *= d.shape[k];
+    (goes ? c.reduced : c.kept).add(d.shape[k], d.src_strides[k]);
+  }
+  if (c.reduced.count == 0) c.reduced = {1, {1}, {1}};
+  c.reduce = {sizeof(lockstep_reduce_desc), d.reduction, d.dtype, d.result, count, length, 1, 0, nullptr};
+  return c;
+}
+
+const lockstep_table& table_of(const lockstep_call& call) {
+  return call.reduce.reduction >= LOCKSTEP_SUM_OF_SQUARES ? square_sum_table : reduce_table;
+}
+
+// The row of reduce or square_sum that takes sequences by views.
+const lockstep_variant& lanes(const lockstep_call& call) {
+  const lockstep_table& table = table_of(call);
+  const lockstep_variant* row = table.rows;
+  while (std::strcmp(row->name, "lanes") != 0) ++row;
+  return *row;
+}
+size_t workspace_of_copies(const lockstep_queue* queue, const lockstep_call* call) {
+  const axes_call c = along_axes(*call);
+  return lanes(c).workspace(queue, &c);
+}
+lockstep_status launch_copies(lockstep_queue* queue, const lockstep_call* call) {
+  const axes_call c = along_axes(*call);
+  return lanes(c).launch(queue, &c);
+}
+
+// The calls that one axis that goes makes: `outer` of them, the innermost axis that stays each one's sequences.
+struct batches {
+  lockstep_call inner;
+  int64_t outer = 1;
+  axis_list places;  // of the outer ones
+
+  explicit batches(const axes_call& c) : inner(c) {
+    inner.op = c.reduce.reduction >= LOCKSTEP_SUM_OF_SQUARES ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
+    const int last = c.kept.count - 1;
+    inner.reduce.element_stride = c.reduced.stride[0] > 0 ? c.reduced.stride[0] : 1;
+    inner.reduce.count = last >= 0 ? c.kept.shape[last] : 1;
+    inner.reduce.sequence_stride = last >= 0 ? c.kept.stride[last] : 0;
+    places = c.kept;
+    places.count = last > 0 ? last : 0;
+    for (int k = 0; k < places.count; ++k) outer *= places.shape[k];
+  }
+  // The row that auto would take.
+  const lockstep_variant& row(const lockstep_queue* queue) const {
+    const lockstep_table& table = table_of(inner);
+    for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row) {
+      if (row->flags != 0 || (row->refuses != nullptr && row->refuses(queue, &inner) != nullptr)) continue;
+      if (row->yields == nullptr || row->yields(queue, &inner) == 0) return *row;
+    }
+    return table.rows[table.count - 1];  // ref takes every call
+  }
+};
+
+const char* not_batches(const lockstep_queue*, const lockstep_call* call) {
+  const axes_call c = along_axes(*call);
+  if (c.reduced.count > 1) return "needs axes that lie as one";
+  return c.reduced.stride[0] == 0 && c.reduced.shape[0] > 1 ? "needs elements of their own" : nullptr;
+}
+int small_batches(const lockstep_queue*, const lockstep_call* call) {
+  const batches b(along_axes(*call));
+  const int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(b.inner.reduce.dtype));
+  return b.outer > 1 && b.inner.reduce.count * b.inner.reduce.length < least_batch / bytes;
+}
+size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
+  const batches b(along_axes(*call));
+  const lockstep_variant& row = b.row(queue);
+  const size_t most = workspace_of_copies(queue, call);
+  return row.workspace != nullptr ? std::max(row.workspace(queue, &b.inner), most) : most;
+}
+
+lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call) {
+  batches b(along_axes(*call));
+  const lockstep_variant& row = b.row(queue);
+  const lockstep_reduce_desc& d = b.inner.reduce;
+  const int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+  const int64_t step = d.count * static_cast<int64_t>(lockstep_dtype_bytes(d.result));
+  if (b.outer == 1) return row.launch(queue, &b.inner);
+  for (int64_t i = 0; i < b.outer; ++i) {
+    b.inner.src = static_cast<const char*>(call->src) + b.places.place(i) * bytes;
+    b.inner.dst = static_cast<char*>(call->dst) + i * step;
+    const lockstep_status status = row.launch(queue, &b.inner);
+    // Its text names a sequence of this part, and the others must have their results: once more as a whole.
+    if (status != LOCKSTEP_OK) return launch_copies(queue, call);
+  }
+  return LOCKSTEP_OK;
+}
+
+const lockstep_variant rows[] = {
+    {"batches", "axes that lie as one: calls of reduce or square_sum, by the best of their rows", 0, not_batches,
+     small_batches, workspace_of_batches, launch_batches},
+    {"copies", "elements copied chunk by chunk into the cache, then as reduce's lanes", 0, nullptr, nullptr,
+     workspace_of_copies, launch_copies},
+    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce_axes},
+};
+}  // namespace
+
+const lockstep_table reduce_axes_table = {rows, sizeof rows / sizeof *rows};
+}  // namespace lockstep::cpu

@@ -1,0 +1,130 @@
+"""Normalised rows and running sums as operators of PyTorch; lockstep.torch hands them out."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _core
+from .torch import _axes, _call, _gradient, _library, _listed, _plain, _register, _result_dtype, _vmap
+
+_EPS = {"normalize": 1e-12, "rms_norm": 1e-6, "layer_norm": 1e-5}
+_library.define("cumsum(Tensor x, int axis=-1, ScalarType? dtype=None) -> Tensor")
+
+
+def _define(name: str) -> None:
+    function: Callable[..., Tensor] = getattr(_core, name)
+    _library.define(f"{name}(Tensor x, int[] axis=[-1], Tensor? weight=None, Tensor? bias=None, float eps={_EPS[name]}) -> Tensor")
+
+    def kernel(x: Tensor, axis: Sequence[int] = (-1,), weight: Tensor | None = None, bias: Tensor | None = None, eps: float = _EPS[name]) -> Tensor:
+        sides = {k: _plain(v) for k, v in (("weight", weight), ("bias", bias)) if v is not None}
+        return function(_plain(x), tuple(axis), eps=eps, **sides)
+
+    _register(name, kernel, lambda x, axis=(-1,), weight=None, bias=None, eps=_EPS[name]: x.new_empty(x.shape))
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, ctx.axis, weight, bias, ctx.eps = inputs
+    ctx.save_for_backward(x, weight, bias)
+
+
+def _rows_gradient(name: str) -> None:
+    def backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+        # In double, by operations of one rounding and sums of lockstep's order: the same bits on CPU and GPU.
+        x, weight, bias = ctx.saved_tensors
+        axes = _axes(x, ctx.axis)
+        # A tensor of the device: by a number, a GPU multiplies with its reciprocal.
+        n = torch.full((1,), prod(x.shape[k] for k in axes), dtype=torch.float64, device=x.device)
+        wide, h = g.double(), x.double()
+
+        def total(t: Tensor) -> Tensor:
+            return _call("sum", t, axes, True, torch.float64)
+
+        if name == "layer_norm":
+            h = h - total(h) / n
+        if name == "normalize":
+            length = _call("norm", h, axes, True, torch.float64)
+            d, inside = length.clamp(min=ctx.eps), length > ctx.eps
+            slope = inside / (d * d)  # where eps is divided by, the length plays no part
+        else:
+            d = (_call("square_sum", h, axes, True, torch.float64) / n + ctx.eps).sqrt()
+            slope = 1 / (d * d * n)
+        shape = [x.shape[k] if k in axes else 1 for k in range(x.ndim)]
+        weighted = wide if weight is None else wide * weight.double().reshape(shape)
+        centred = weighted - total(weighted) / n if name == "layer_norm" else weighted
+        found = (centred - h * (total(weighted * h) * slope)) / d
+        others = [k for k in range(x.ndim) if k not in axes]
+
+        def of_column(t: Tensor, side: Tensor | None) -> Tensor | None:
+            if side is None:
+                return None
+            return _call("sum", t, others, False, torch.float64).reshape(side.shape).to(side.dtype)
+
+        return found.to(x.dtype), None, of_column(wide * (h / d), weight), of_column(wide, bias), None
+
+    _gradient(name, backward, _setup)
+
+
+def _rows_vmap(name: str) -> None:
+    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] = (-1,), weight: Tensor | None = None, bias: Tensor | None = None,
+             eps: float = _EPS[name]) -> tuple[Tensor, int]:
+        given = [*dims, None, None, None, None][:5]
+        if given[2] is None and given[3] is None:
+            x = x.movedim(given[0], 0)
+            return _call(name, x, [k % (x.ndim - 1) + 1 for k in axis], weight, bias, eps), 0
+
+        def parts(t: Tensor | None, dim: int | None) -> Any:
+            return [t] * info.batch_size if t is None or dim is None else t.unbind(dim)
+
+        each = zip(parts(x, given[0]), parts(weight, given[2]), parts(bias, given[3]))
+        return torch.stack([_call(name, a, axis, w, b, eps) for a, w, b in each]), 0
+
+    _vmap(name, rule)
+
+
+for _name in _EPS:
+    _define(_name)
+    _rows_gradient(_name)
+    _rows_vmap(_name)
+
+
+def _cumsum_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.axis, ctx.dtype = inputs[1], inputs[0].dtype
+
+
+def _cumsum_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    return _call("cumsum", g.flip(ctx.axis), ctx.axis, None).flip(ctx.axis).to(ctx.dtype), None, None
+
+
+def _cumsum_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, axis: int = -1, dtype: torch.dtype | None = None) -> tuple[Tensor, int]:
+    x = x.movedim(dims[0], 0)
+    return _call("cumsum", x, axis % (x.ndim - 1) + 1, dtype), 0
+
+
+_register("cumsum", lambda x, axis=-1, dtype=None: _core.cumsum(_plain(x), axis, **({} if dtype is None else {"dtype": dtype})),
+          lambda x, axis=-1, dtype=None: x.new_empty(x.shape, dtype=_result_dtype("sum", x, dtype)))
+_gradient("cumsum", _cumsum_backward, _cumsum_setup)
+_vmap("cumsum", _cumsum_vmap)
+
+
+def normalize(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-12) -> Tensor:
+    """`lockstep.normalize` with gradients of x, weight and bias."""
+    return _call("normalize", x, _listed(axis), weight, bias, eps)
+
+
+def rms_norm(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-6) -> Tensor:
+    """`lockstep.rms_norm` with gradients of x, weight and bias."""
+    return _call("rms_norm", x, _listed(axis), weight, bias, eps)
+
+
+def layer_norm(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """`lockstep.layer_norm` with gradients of x, weight and bias."""
+    return _call("layer_norm", x, _listed(axis), weight, bias, eps)
+
+
+def cumsum(x: Tensor, axis: int = -1, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.cumsum` along an axis, with a gradient."""
+    return _call("cumsum", x, axis, dtype)
