@@ -127,35 +127,49 @@ __device__ __forceinline__ void sweep_stretch(const sweep<T>& s, const taps<T, 2
   __syncwarp();  // the next stretch overwrites what is read here
 }
 
-// Results [first, last) of a line, at one of its ends or all of it: each sweep folds its taps anew.
+// Results [first, last) of a line, at one of its ends or all of it, in shared memory. Beyond an end of the line lie R
+// elements that are filled anew for each sweep, as the boundary says.
 template <class T, int R>
 __device__ void sweep_end(const sweep<T>& s, const taps<T, 2 * R + 1>& t, const cut_line& cut, int64_t row,
                           int64_t first, int64_t last, T* shared, int room) {
   const int64_t n = s.n[2], reach = int64_t{R} * cut.depth;
   const int64_t low = first > reach ? first - reach : 0, high = last + reach < n ? last + reach : n;
-  const T* const from = s.src + row * s.src_batch;
-  T *now = shared, *next = shared + room;
-  for (int64_t i = low + threadIdx.x; i < high; i += block) now[i - low] = __ldg(from + i);
+  const int size = static_cast<int>(high - low), results = static_cast<int>(first - low);
+  const T* const from = s.src + row * s.src_batch + low;
+  T *now = shared + R, *next = now + room;  // element i of the line is now[i - low]
+  for (int i = threadIdx.x; i < size; i += block) now[i] = __ldg(from + i);
+  // A thread fills the same place for every sweep.
+  const int before = static_cast<int>(threadIdx.x) - R;  // -R ... -1: before the line; 0 ... R - 1: behind it
+  const bool fills = before < R && (before < 0 ? low == 0 : high == n);
+  const int place = before < 0 ? before : size + before;
+  const auto filled_from = [&](int32_t boundary) {
+    const int64_t at = source_index(low + place, n, boundary);
+    return at < 0 ? -R - 1 : static_cast<int>(at - low);
+  };
+  int source = fills ? filled_from(s.boundary) : 0;
   for (int k = 1; k <= cut.depth; ++k) {
-    __syncthreads();  // all of a sweep is there before the next one reads it
-    const int64_t left = int64_t{R} * (cut.depth - k);
-    const int64_t a = first > left ? first - left : 0, b = last + left < n ? last + left : n;
-    for (int64_t i = a + threadIdx.x; i < b; i += block) {
-      T acc = T(-0.0);  // fma(c, x, -0.0) is the rounded product
+    __syncthreads();  // all of a sweep is there before it is folded
+    if (fills && k > 1 && LOCKSTEP_DEVICE_MUTANT("registers_ends_fold_once"))
+      source = filled_from(LOCKSTEP_BOUNDARY_REFLECT);
+    if (fills) now[place] = source < -R ? s.value : now[source];
+    __syncthreads();  // and folded before the next one reads it
+    const int left = R * (cut.depth - k);
+    const int a = low == 0 ? (results > left ? results - left : 0) : R * k;
+    const int b = high == n ? size : size - R * k;
+    for (int i = a + static_cast<int>(threadIdx.x); i < b; i += block) {
+      T acc = mul_rn(t.c[0], now[i - R]);
 #pragma unroll
-      for (int j = -R; j <= R; ++j) {
-        const bool once = LOCKSTEP_DEVICE_MUTANT("registers_ends_fold_once") && k > 1;
-        const int64_t at = source_index(i + j, n, once ? LOCKSTEP_BOUNDARY_REFLECT : s.boundary);
-        acc = fma_rn(t.c[R + j], at < 0 ? s.value : now[at - low], acc);
-      }
-      next[i - low] = acc;
+      for (int j = 1; j < 2 * R + 1; ++j) acc = fma_rn(t.c[j], now[i - R + j], acc);
+      next[i] = acc;
     }
     T* const swap = now;
     now = next;
     next = swap;
   }
   __syncthreads();  // the last sweep's results, by whichever thread
-  for (int64_t i = first + threadIdx.x; i < last; i += block) s.dst[row * s.dst_batch + i] = canonical(now[i - low]);
+  T* const to = s.dst + row * s.dst_batch + low;
+  for (int i = results + static_cast<int>(threadIdx.x); i < results + static_cast<int>(last - first); i += block)
+    to[i] = canonical(now[i]);
   __syncthreads();  // the next block of work overwrites them
 }
 
