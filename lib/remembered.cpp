@@ -159,9 +159,8 @@ std::string remembered_choices::keep(const tuned_key& key, const tuned_choice& c
     const kept_folder folder(path_);
     std::vector<tuned_entry> entries;
     if (struct stat s{}; lstat(path_.c_str(), &s) == 0) {
-      const std::string text =
-          read_kept(path_, most_bytes);  // throws for another user's file, which must not be replaced
-      const std::string why = parse_tuning(text, entries);
+      const std::string text = read_kept(path_, most_bytes);  // throws for another user's file: it must not be replaced
+      std::string why = parse_tuning(text, entries);
       // A later version of lockstep still uses its file, so keep that; replace one that is damaged.
       const bool foreign = text.starts_with("lockstep-tuning ") && !text.starts_with(std::string(first_line) + "\n");
       if (foreign && !LOCKSTEP_MUTANT("tuning_of_another_version_replaced")) return why;

@@ -19,7 +19,7 @@ namespace lockstep::lib {
 // The calls that an entry is for: every part must match.
 struct tuned_key {
   std::string library, backend, device, setup, calls;
-  auto operator<=>(const tuned_key&) const = default;
+  auto operator<=>(const tuned_key&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 struct tuned_choice {
   std::string row;

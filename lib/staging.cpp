@@ -116,55 +116,45 @@ bool runs_as_it_stands(const choice& chosen, const array_places& data) {
   return true;
 }
 
-// Copies of the arrays besides src and dst. A written one may be the same array as src or residual; then it shares the
-// copy.
+// Copies of the arrays besides src, dst and offsets that the backend cannot reach. A written array that is also src or
+// residual has a copy of its own: its elements are read before they are written.
 class staged_sides {
  public:
-  staged_sides(const choice& chosen, const prepared_call& prepared, const array_places& data, const staged& src)
-      : prepared_(prepared) {
-    for (int i = 0; i < prepared.side_count; ++i) {
-      const side_array& side = prepared.sides[i];
-      const staged* same = side.written && side.pointer == prepared.call.src ? &src : nullptr;
-      for (int k = 0; k < i && side.written; ++k)
-        if (prepared.sides[k].pointer == side.pointer) same = &*copies_[k];
-      shared_[i] = same != nullptr && !LOCKSTEP_MUTANT("staged_sum_apart_from_its_array") ? same : nullptr;
-      copies_[i].emplace(chosen, data.sides[i], side.pointer, shared_[i] != nullptr ? 0 : side.bytes);
-    }
+  staged_sides(const choice& chosen, const prepared_call& prepared, const array_places& data) : prepared_(prepared) {
+    for (int i = 0; i < prepared.side_count; ++i)
+      copies_[i].emplace(chosen, data.sides[i], prepared.sides[i].pointer, prepared.sides[i].bytes);
   }
-  bool used() const { return bytes() != 0; }
   size_t bytes() const {
     size_t all = 0;
     for (int i = 0; i < prepared_.side_count; ++i) all += copies_[i]->bytes();
     return all;
   }
-  // Gaps between the rows of a written array must stay unchanged.
+  bool written() const {
+    for (int i = 0; i < prepared_.side_count; ++i)
+      if (prepared_.sides[i].written && copies_[i]->used()) return true;
+    return false;
+  }
+  // Written arrays too: gaps between their rows must stay unchanged.
   void upload(const mover& move, lockstep_call& call) const {
     for (int i = 0; i < prepared_.side_count; ++i) {
       const side_array& side = prepared_.sides[i];
-      void* copy = copy_of(i);
-      if (copy == nullptr) continue;
-      if (shared_[i] == nullptr) move.copy(side.pointer, copy, side.bytes);
+      if (!copies_[i]->used()) continue;
+      void* const copy = copies_[i]->copy();
+      move.copy(side.pointer, copy, side.bytes);
       std::memcpy(reinterpret_cast<char*>(&call) + side.member, &copy, sizeof copy);
     }
-  }
-  bool written() const {
-    for (int i = 0; i < prepared_.side_count; ++i)
-      if (prepared_.sides[i].written && copy_of(i) != nullptr) return true;
-    return false;
   }
   void download(const mover& move) const {
     for (int i = 0; i < prepared_.side_count; ++i) {
       const side_array& side = prepared_.sides[i];
-      if (side.written && copy_of(i) != nullptr) move.copy(copy_of(i), const_cast<void*>(side.pointer), side.bytes);
+      if (side.written && copies_[i]->used() && !LOCKSTEP_MUTANT("staged_sum_not_copied_back"))
+        move.copy(copies_[i]->copy(), const_cast<void*>(side.pointer), side.bytes);
     }
   }
 
  private:
-  void* copy_of(int i) const { return shared_[i] != nullptr ? shared_[i]->copy() : copies_[i]->copy(); }
-
   const prepared_call& prepared_;
   std::optional<staged> copies_[4];
-  const staged* shared_[4] = {};
 };
 }  // namespace
 
@@ -193,9 +183,9 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   const staged dst(chosen, data.dst, call.dst, prepared.dst_span);
   const staged src(chosen, data.src, call.src, in_place ? 0 : prepared.src_span);
   const staged offsets(chosen, data.offsets, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);
-  const staged_sides sides(chosen, prepared, data, src);
+  const staged_sides sides(chosen, prepared, data);
   result.staged_bytes = dst.bytes() + src.bytes() + offsets.bytes() + sides.bytes();
-  const bool any = dst.used() || src.used() || offsets.used() || sides.used();
+  const bool any = dst.used() || src.used() || offsets.used() || sides.bytes() != 0;
   const bool async = (options.flags & LOCKSTEP_ASYNC) != 0 && !any;
 
   if (!async) context->settle(chosen.queue);

@@ -40,8 +40,8 @@ struct axis_list {
   }
 };
 
-// One sequence of n elements; each is multiplied by scale if that is not 1 (f64). With axes its elements lie as they say,
-// not stride apart.
+// One sequence of n elements; each is multiplied by scale if that is not 1 (f64). With axes its elements lie as they
+// say, not stride apart.
 struct vector_view {
   const char* begin;
   int64_t n, stride, bytes;

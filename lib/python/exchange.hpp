@@ -37,8 +37,8 @@ struct array {
   int rank = 0;
   bool read_only = false;
   bool device_known = true;  // the CUDA array interface does not say which of several
-  bool plain = true;  // strides are whole, >= 1 where an axis is longer than one, and data is aligned
-  int64_t size = 1;   // elements
+  bool plain = true;         // strides are whole, >= 1 where an axis is longer than one, and data is aligned
+  int64_t size = 1;          // elements
   const kind* producer = nullptr;
   PyObject* object = nullptr;  // borrowed
   void* stream = nullptr;      // device data: the stream that its producer works on

@@ -153,7 +153,7 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
       return use(&d);
     }
     case LOCKSTEP_SUMS: {
-      const lockstep_sums_desc d = with_other(c, offsets);
+      const lockstep_sums_desc d = with_other(c, beside.offsets);
       return use(&d);
     }
     case LOCKSTEP_REDUCE_AXES: return use(&c.reduce_axes);

@@ -3,7 +3,7 @@
 // Idea    A warp a leaf, so that sums have the fixed order's shape as they are; the leaves of a row are one block's
 //         warps and exchange their values once. Rows of up to 128 elements: several a warp, four at once a thread.
 // Moves   every element once in and once out
-// Limit   the copy limit; conversions from and to double for 16-bit elements
+// Limit   instructions: 0.70 to 0.76 of the copy's speed for f32, 0.3 to 0.46 for 16-bit elements (H200)
 // Watch   in place: all of a row is in registers before its first result is written
 // Source  lib/order_rows.hpp
 #pragma once
@@ -18,7 +18,7 @@ constexpr int held_leaves = sizeof(E) == 8 ? 8 : 16;  // of a row: what the regi
 // P: double for squares, order::moments. threads: of a group; fewer than 32 only for R = 1. warps_a_row: more than one
 // only for R = 16, and then those of the block.
 template <class E, class P, bool same, int R, int S>
-__global__ __launch_bounds__(held_leaves<E> * 32) void normalize_held(const __grid_constant__ normalized_rows d, const int threads,
+__global__ __launch_bounds__(held_leaves<E> * 32) void normalize_held(const normalized_rows d, const int threads,
                                                                       const int warps_a_row) {
   constexpr bool layer = std::is_same_v<P, order::moments>;
   __shared__ P values[held_leaves<E>];

@@ -111,7 +111,7 @@ __global__ __launch_bounds__(long_threads) void normalize_again(const normalized
 }
 
 template <class E, bool layer, bool same>
-__global__ __launch_bounds__(long_threads) void normalize_apply(const __grid_constant__ normalized_rows d, const spread* found) {
+__global__ __launch_bounds__(long_threads) void normalize_apply(const normalized_rows d, const spread* found) {
   const int t = threadIdx.x % 32;
   const leaf_of_row at(d);
   if (at.row >= d.count) return;

@@ -2,7 +2,7 @@
 // Idea    A row that fits is held in registers between its sums and its results (held.cuh); a longer one is read twice
 //         (long.cuh)
 // Moves   held: every element once in and once out; two_reads: twice in
-// Limit   the copy limit
+// Limit   instructions, see there
 // Watch   held rows need no memory between their sums and results, so that they are faster for few rows too
 // Source  lib/order_rows.hpp
 #include "normalize.hpp"

@@ -32,25 +32,6 @@ __device__ __forceinline__ double value(const quad<T>& q, int j) {
   return narrow_value(q, j);
 }
 
-// Element j of a finite quad times 2^-n, n its type's, and 2^n: integer operations where a conversion to double would
-// take a slow pipe. Exact for zeros and denormals too.
-template <class T>
-__device__ __forceinline__ double value_below(const quad<T>& q, int j) {
-  if constexpr (sizeof(T) == 2) {
-    constexpr int up = std::is_same_v<T, half16> ? 10 : 13;
-    const uint32_t w = q.word[j / 2], sign = j % 2 == 0 ? w << 16 : w;
-    const uint32_t rest = j % 2 == 0 ? (w & 0x7FFFu) << up : (w & 0x7FFF0000u) >> (16 - up);
-    return __hiloint2double(static_cast<int>((sign & 0x80000000u) | rest), 0);
-  } else if constexpr (sizeof(T) == 4) {
-    const uint32_t w = q.word[j];
-    return __hiloint2double(static_cast<int>((w & 0x80000000u) | (w & 0x7FFFFFFFu) >> 3), static_cast<int>(w << 29));
-  } else {
-    return value(q, j);
-  }
-}
-template <class T>
-constexpr double above = std::is_same_v<T, half16> ? 0x1p1008 : sizeof(T) == 8 ? 1.0 : 0x1p896;
-
 // The bits of element j, and q with them.
 template <class T>
 __device__ __forceinline__ T element(const quad<T>& q, int j) {

@@ -58,8 +58,8 @@ __device__ __forceinline__ void load_h(const normalized_rows& d, int64_t row, in
 }
 
 // ---- sums ------------------------------------------------------------------------------
-// Of each sequence, in every thread of its group: enter(acc, x) takes an element into its lane; below: as value_below.
-template <bool below = false, class E, int R, int S, class Enter>
+// Of each sequence, in every thread of its group: enter(acc, x) takes an element into its lane.
+template <class E, int R, int S, class Enter>
 __device__ __forceinline__ void sums_of(const quad<E> (&h)[S][R], int n, int t, int threads, double (&sum)[S],
                                         const Enter& enter) {
   double lane[S][4];
@@ -75,11 +75,11 @@ __device__ __forceinline__ void sums_of(const quad<E> (&h)[S][R], int n, int t, 
     for (int b = 0; b < S; ++b) {
       if (left >= 4) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) lane[b][j] = enter(lane[b][j], below ? value_below(h[b][r], j) : value(h[b][r], j), b);
+        for (int j = 0; j < 4; ++j) lane[b][j] = enter(lane[b][j], value(h[b][r], j), b);
       } else {
 #pragma unroll
         for (int j = 0; j < 3; ++j)
-          if (j < left) lane[b][j] = enter(lane[b][j], below ? value_below(h[b][r], j) : value(h[b][r], j), b);
+          if (j < left) lane[b][j] = enter(lane[b][j], value(h[b][r], j), b);
       }
     }
   }
@@ -97,19 +97,13 @@ __device__ __forceinline__ void moments_of(const quad<E> (&h)[S][R], int n, int 
   sums_of(h, n, t, threads, sum, [](double acc, double x, int) { return __dadd_rn(acc, x); });
 #pragma unroll
   for (int b = 0; b < S; ++b) mean[b] = __ddiv_rn(sum[b], static_cast<double>(n));
-  bool finite = sizeof(E) < 8;
-#pragma unroll
-  for (int b = 0; b < S; ++b) finite = finite && fabs(sum[b]) < 0x1p1000;  // then so are the elements
-  const auto enter = [&](double acc, double off) { return __fma_rn(off, off, acc); };
-  if (__all_sync(all_lanes, finite))  // a fused product with a power of two is x itself
-    sums_of<true>(h, n, t, threads, m2,
-                  [&](double acc, double x, int b) { return enter(acc, __fma_rn(x, above<E>, -mean[b])); });
-  else
-    sums_of(h, n, t, threads, m2, [&](double acc, double x, int b) { return enter(acc, __dsub_rn(x, mean[b])); });
+  sums_of(h, n, t, threads, m2, [&](double acc, double x, int b) {
+    const double off = __dsub_rn(x, mean[b]);
+    return __fma_rn(off, off, acc);
+  });
 #pragma unroll
   for (int b = 0; b < S; ++b) m[b] = {static_cast<double>(n), sum[b], m2[b]};
 }
-
 
 // The tree over thread k's value, k < count <= 32, in every thread: 2i with 2i + 1, an odd one out moves up.
 template <class P>
@@ -219,101 +213,12 @@ __device__ __forceinline__ void store_results(const normalized_rows& d, int64_t 
     store(static_cast<float*>(d.dst));
 }
 
-// What a row's results are made with, in double and, for 16-bit results, in float. ordinary: neither a result in float nor
-// an element in double times 2^-n leaves the range where the bounds below hold.
-struct row_scale {
-  double mean, scale;
-  float mean_high, mean_low, scale_float, error_of_weight;
-  bool ordinary;
-};
-template <class E, bool layer>
-__device__ __forceinline__ row_scale row_scale_of(double mean, double scale) {
-  row_scale s{mean, scale, 0, 0, 0, 0, false};
-  if constexpr (sizeof(E) < 8) {
-    s.scale_float = static_cast<float>(scale);
-    s.mean_high = static_cast<float>(mean);
-    s.mean_low = static_cast<float>(__dsub_rn(mean, static_cast<double>(s.mean_high)));
-    const float size = __fadd_rn(__fmul_rn(fabsf(s.mean_high), 0x1p-46f), 0x1p-120f);
-    s.error_of_weight = __fadd_rn(__fmul_rn(size, s.scale_float), 0x1p-120f);
-    s.ordinary = s.scale_float > 0x1p-15f && s.scale_float < 0x1p15f && fabsf(s.mean_high) < 0x1p60f;
-  }
-  return s;
-}
-
-// Results of 16 bits by way of floats, whose error is bounded: false where one is too near the middle between two
-// results, or beyond the ordinary numbers, and double must say which it is.
-template <class T, bool layer, class E, class W>
-__device__ __forceinline__ bool results_by_float(const normalized_rows& d, const quad<E>& h, const row_scale& s,
-                                                 const quad<W>& weight, const quad<W>& bias, quad<T>& out) {
-  constexpr bool bf16 = std::is_same_v<T, bfloat16>;
-  constexpr uint32_t dropped = bf16 ? 0xFFFF : 0x1FFF, middle = (dropped + 1) / 2;
-  constexpr float least = bf16 ? 0x1p-110f : 0x1p-14f, most = bf16 ? 0x1p120f : 0x1p15f;
-  bool certain = s.ordinary;
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    const float x = narrow_value(h, j);
-    const float off = layer ? __fsub_rn(__fsub_rn(x, s.mean_high), s.mean_low) : x;
-    const float w = d.weight != nullptr ? narrow_value(weight, j) : 1.0f;
-    const float scaled = __fmul_rn(off, s.scale_float);
-    const float weighed = __fmul_rn(scaled, w);
-    const float y = d.bias != nullptr ? __fmaf_rn(scaled, w, narrow_value(bias, j)) : weighed;
-    // 4 roundings in `weighed`, one in y; twice as much is allowed for.
-    const float error = __fmaf_rn(fabsf(weighed), 0x1p-21f, __fmaf_rn(fabsf(y), 0x1p-23f, fabsf(w) * s.error_of_weight));
-    const float tie = __uint_as_float((__float_as_uint(y) & ~dropped) | middle);
-    const bool nothing = !layer && d.bias == nullptr && x == 0 && y == 0;  // the sign is right too
-    const bool apart = fabsf(__fsub_rn(y, tie)) > error && error < fabsf(y) * (bf16 ? 0x1p-10f : 0x1p-13f);
-    certain = certain && (nothing || (apart && fabsf(y) >= least && fabsf(y) < most));
-    if constexpr (bf16)
-      set_element(out, j, bfloat16{__bfloat16_as_ushort(__float2bfloat16_rn(y))});
-    else
-      set_element(out, j, half16{__half_as_ushort(__float2half_rn(y))});
-  }
-  return certain || LOCKSTEP_DEVICE_MUTANT("float_results_always_certain");
-}
-
-// Four results in double: elements i to i + 3 of n from `to` on.
-template <class E, class W, bool layer, bool same>
-__device__ __forceinline__ void results_by_double(const normalized_rows& d, const quad<E>& x, const row_scale& s,
-                                                  const quad<W>& weight, const quad<W>& bias, int64_t to, int i, int n) {
-  double y[4];
-  if (sizeof(E) == 4 && s.ordinary) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      y[j] = layer ? __dmul_rn(__fma_rn(value_below(x, j), above<E>, -s.mean), s.scale)
-                   : __dmul_rn(value_below(x, j), s.scale * above<E>);
-  } else {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const double off = layer ? __dsub_rn(value(x, j), s.mean) : value(x, j);
-      y[j] = sizeof(E) == 8 ? __ddiv_rn(off, s.scale) : __dmul_rn(off, s.scale);
-    }
-  }
-  if (d.bias != nullptr) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      y[j] = __fma_rn(y[j], d.weight != nullptr ? value(weight, j) : 1.0, value(bias, j));
-  } else if (d.weight != nullptr) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(y[j], value(weight, j));
-  }
-  store_results<E, same>(d, to, i, n, y);
-}
-// Not inlined where it is the exception, so that the rule's instructions stay together.
-template <class E, class W, bool layer, bool same>
-__device__ __noinline__ void rare_results_by_double(const normalized_rows& d, quad<E> x, row_scale s, quad<W> weight,
-                                                    quad<W> bias, int64_t to, int i, int n) {
-  results_by_double<E, W, layer, same>(d, x, s, weight, bias, to, i, n);
-}
-
 // Writes elements [first, first + n) of rows row + b * apart, those below d.count. W: the type of weight and bias.
 template <class E, class W, bool layer, bool same, int R, int S>
 __device__ __forceinline__ void write_weighed(const normalized_rows& d, const quad<E> (&h)[S][R], int64_t row,
                                               int64_t apart, int64_t first, int n, int t, int threads,
                                               const double (&mean)[S], const double (&scale)[S]) {
   constexpr int step = R < 4 ? R : 4;  // rows of lanes whose weights are loaded together
-  row_scale scales[S];
-#pragma unroll
-  for (int b = 0; b < S; ++b) scales[b] = row_scale_of<E, layer>(mean[b], scale[b]);
 #pragma unroll
   for (int r0 = 0; r0 < R; r0 += step) {
     quad<W> weight[step], bias[step];
@@ -324,21 +229,23 @@ __device__ __forceinline__ void write_weighed(const normalized_rows& d, const qu
     for (int r = 0; r < step; ++r) {
 #pragma unroll
       for (int b = 0; b < S; ++b) {
-        const quad<E>& x = h[b][r0 + r];
-        const row_scale& s = scales[b];
-        const int i = at + r * threads * 4;
-        const bool wanted = row + b * apart < d.count;
-        const int64_t to = (row + b * apart) * d.dst_stride + first;
-        if (!wanted) continue;
-        if constexpr (same && sizeof(E) == 2) {
-          quad<E> out{};
-          if (results_by_float<E, layer>(d, x, s, weight[r], bias[r], out))
-            store_quad(static_cast<E*>(d.dst) + to, i, n, d.whole_dst, out);
-          else
-            rare_results_by_double<E, W, layer, same>(d, x, s, weight[r], bias[r], to, i, n);
-        } else {
-          results_by_double<E, W, layer, same>(d, x, s, weight[r], bias[r], to, i, n);
+        double y[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          double x = value(h[b][r0 + r], j);
+          if constexpr (layer) x = __dsub_rn(x, mean[b]);
+          y[j] = sizeof(E) == 8 ? __ddiv_rn(x, scale[b]) : __dmul_rn(x, scale[b]);
         }
+        if (d.bias != nullptr) {
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            y[j] = __fma_rn(y[j], d.weight != nullptr ? value(weight[r], j) : 1.0, value(bias[r], j));
+        } else if (d.weight != nullptr) {
+#pragma unroll
+          for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(y[j], value(weight[r], j));
+        }
+        if (row + b * apart < d.count)
+          store_results<E, same>(d, (row + b * apart) * d.dst_stride + first, at + r * threads * 4, n, y);
       }
     }
   }

@@ -1,11 +1,12 @@
 // look_back.cuh - long sequences, one launch: a warp a leaf, which finds what stands before it in mailboxes.
 //
-// Idea    What stands before leaf k is the order's tree over k leaves: a subtree for each bit of k that is set. Mailboxes
-//         hold the sum of each leaf, of each 32 leaves, of each 32^2 and so on, which the last of them hands over. For
-//         each digit of k to the base of 32 a warp reads that many boxes at once and joins the subtrees of its bits
-//         from them. Every mailbox has one value, whoever writes first.
+// Idea    What stands before leaf k is the order's tree over k leaves: a subtree for each bit of k that is set. There
+//         is a mailbox for the sum of each leaf, of each 32 leaves, of each 32^2 and so on; the last of them hands it
+//         over. For each digit of k to the base of 32 a warp reads that many boxes at once and joins the subtrees of
+//         its bits from them. Every mailbox has one value, whoever writes first.
 // Moves   every element once in and once out; a mailbox a leaf, through the L2
-// Limit   the copy limit; the chain of waits is as long as k has digits. To the base of 2 it took half of the time
+// Limit   instructions and the chain of waits, as long as k has digits: 0.52 of the copy's speed for f32 (H200), 0.46
+//         with digits to the base of 2
 // Watch   blocks start in the order of their numbers, so whom a leaf waits for has started (mailbox.cuh). A subtree is
 //         handed over before its leaf waits for what it needs for its own results
 // Source  this repository; Merrill and Garland, "Single-pass Parallel Prefix Scan" (2016)

@@ -2,7 +2,7 @@
 // Idea    a warp a leaf of 2,048 elements, which stay in registers between what they give the leaves behind them and
 //         their results; what stands before a leaf is found in mailboxes (look_back.cuh)
 // Moves   every element once in and once out
-// Limit   the copy limit
+// Limit   instructions and waits (look_back.cuh)
 // Watch   the mailboxes are cleared before each launch; a call may be captured in a graph
 // Source  lib/order_rows.hpp
 #include "scan.hpp"

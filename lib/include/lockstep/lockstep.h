@@ -886,28 +886,29 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_sums(lockstep_context* 
 
 /* ---- reduce_axes ------------------------------------------------------- */
 
-/* Computes   any reduction over any axes of an array (NumPy's axis=(0, 2)): a result for
- *            each element of the array of the other axes.
- * Shapes     shape[k] and src_strides[k] belong to axis k; strides in elements, 0 or more:
- *            axes may lie in any order in memory, and elements may be shared. rank 1 to 8.
- *            axes[0..axis_count-1] are the axes that go, each once, in any order;
- *            axis_count is 1 to rank. dst is packed: the axes that stay in their order,
- *            row-major (keepdims or not: the same elements).
- * Order      the elements of a result are those of the axes that go, in row-major order of
- *            their numbers, ascending, however axes lists them: what lockstep_permute to a
- *            packed array with those axes last, and lockstep_reduce of its rows, give, bit
- *            for bit. Indices of ARGMIN and ARGMAX count in that order.
- * Types      all of lockstep_reduction: those of lockstep_reduce and of
- *            lockstep_square_sum, with their dtypes and results.
- * Exactness  that of lockstep_reduce, n the product of the axes that go.
+/* Computes   a reduction over any axes of an array (NumPy's axis=(0, 2)): one result for
+ *            each element of the array of the kept axes.
+ * Shapes     shape[k] and src_strides[k] belong to axis k; strides are in elements, 0 or
+ *            more, so axes may have any order in memory and elements may be shared. rank 1
+ *            to 8. axes[0..axis_count-1] are the reduced axes, each once, in any order;
+ *            axis_count is 1 to rank. dst is packed and row-major: the kept axes in their
+ *            order (keepdims does not change the elements).
+ * Order      the sequence of a result is its elements in row-major order over the reduced
+ *            axes, these in ascending order of their numbers, in whatever order axes lists
+ *            them. So the bits are those of lockstep_permute to a packed array with the
+ *            reduced axes last, and lockstep_reduce of its rows. ARGMIN and ARGMAX count
+ *            in that order.
+ * Types      every reduction of lockstep_reduce and lockstep_square_sum, with their dtypes
+ *            and results.
+ * Exactness  that of lockstep_reduce; n is the product of the reduced axes.
  * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   dst must not overlap src.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
- * Empty      an axis of 0 that stays: nothing happens. One that goes: sequences without
- *            elements, as lockstep_reduce has them.
- * Errors     OVERFLOW and EMPTY as of lockstep_reduce, the first sequence counted as dst
- *            is. INVALID_ARGUMENT (a rank, axis_count or axis that is none, an axis twice,
- *            negative sizes or strides, a dtype, reduction or result that do not belong
+ * Empty      a kept axis of 0: nothing happens. A reduced axis of 0: empty sequences, as in
+ *            lockstep_reduce.
+ * Errors     OVERFLOW and EMPTY as in lockstep_reduce; the sequence that they name is an
+ *            index of dst. INVALID_ARGUMENT (a wrong rank, axis_count or axis, an axis twice,
+ *            negative sizes or strides, dtype, reduction and result that do not fit
  *            together, overlap), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/reduce_axes.* */
 typedef struct lockstep_reduce_axes_desc {

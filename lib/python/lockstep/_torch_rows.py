@@ -1,4 +1,4 @@
-"""Normalised rows and running sums as operators of PyTorch; lockstep.torch hands them out."""
+"""Normalised rows and running sums as operators of PyTorch; lockstep.torch, which is imported first, hands them out."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
