@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tidy.py ROOT BUILD [FILE ...] - clang-tidy (.clang-tidy) finds nothing in the sources of the library and of the CPU
-backend, or in the named files. Exit code 77 (skipped) where there is no clang-tidy."""
+backend, or in the named files. Exit code 77 (skipped) where there is no clang-tidy 14: each version finds other
+things."""
 import concurrent.futures
 import json
 import os
@@ -19,6 +20,9 @@ root, build, named = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[
 tidy = os.environ.get("CLANG_TIDY") or shutil.which("clang-tidy")
 if not tidy:
     print("no clang-tidy: apt-get install clang-tidy")
+    sys.exit(77)
+if not os.environ.get("CLANG_TIDY") and "version 14." not in subprocess.run([tidy, "--version"], capture_output=True, text=True).stdout:
+    print(f"{tidy} is not version 14; CLANG_TIDY=PROGRAM runs another one")
     sys.exit(77)
 commands = json.loads((build / "compile_commands.json").read_text())
 for one in commands:
