@@ -345,14 +345,18 @@ void draw_reduce_axes(draws& d, drawn& c) {
   if (d.one_in(30)) r.axis_count = static_cast<int32_t>(d.upto(12)) - 2;
   if (d.one_in(4)) r.result = d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_F64);
   if (d.one_in(3)) r.src_strides[d.upto(rank - 1)] = d.near(r.src_strides[d.upto(rank - 1)]);
-  c.src = 1, c.dst = 1;
-  for (int32_t k = 0; k < std::clamp(r.rank, 1, 8); ++k) {
-    c.src += static_cast<wide>(std::max<int64_t>(r.shape[k], 1) - 1) *
-             static_cast<wide>(std::max<int64_t>(r.src_strides[k], 0));
-    c.dst *= static_cast<wide>(std::max<int64_t>(r.shape[k], 1));
+  c.src = 1, c.dst = 8;
+  bool none = false;
+  const int32_t axes_there = std::clamp(r.rank, 1, 8);
+  for (int32_t k = 0; k < axes_there; ++k) {
+    const bool goes =
+        std::find(r.axes, r.axes + std::clamp(r.axis_count, 0, 8), k) != r.axes + std::clamp(r.axis_count, 0, 8);
+    const int64_t n = std::max<int64_t>(r.shape[k], 0);
+    if (!goes) c.dst *= n;
+    none = none || n == 0;
+    c.src += static_cast<wide>(std::max<int64_t>(n, 1) - 1) * static_cast<wide>(std::max<int64_t>(r.src_strides[k], 0));
   }
-  c.src *= lockstep_dtype_bytes(r.dtype);
-  c.dst *= 8;
+  c.src = none ? 0 : c.src * static_cast<wide>(lockstep_dtype_bytes(r.dtype));
 }
 
 // "" or what is wrong with the case.
