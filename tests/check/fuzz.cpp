@@ -168,6 +168,14 @@ void draw_permute(draws& d, drawn& c) {
   c.dst = span(dst, p.element_bytes);
 }
 
+// The end of the segment that ends last. Offsets of empty segments mean nothing.
+int64_t reach(int64_t segments) {
+  int64_t last = 0;
+  for (int64_t s = 0; s < segments; ++s)
+    if (offsets[s + 1] > offsets[s]) last = std::max(last, offsets[s + 1]);
+  return last;
+}
+
 void draw_reduce(draws& d, drawn& c) {
   auto& r = c.reduce;
   const bool squares = c.op == LOCKSTEP_SQUARE_SUM;
@@ -187,10 +195,7 @@ void draw_reduce(draws& d, drawn& c) {
       offsets[s + 1] = d.one_in(60) ? d.size(50) : offsets[s] + (d.one_in(4) ? 0 : d.upto(large ? 900 : 40));
     r.offsets = offsets;
     if (!d.one_in(6)) r.element_stride = 1;
-    c.src = 0;
-    for (int64_t s = 0; s < r.count; ++s)
-      if (offsets[s + 1] > offsets[s])
-        c.src = std::max(c.src, span({{offsets[s + 1], std::max<int64_t>(r.element_stride, 1)}}, bytes));
+    c.src = span({{reach(r.count), std::max<int64_t>(r.element_stride, 1)}}, bytes);
   } else {
     c.src = span({{r.count, r.sequence_stride}, {r.length, r.element_stride}}, bytes);
   }
@@ -290,7 +295,7 @@ void draw_scan(draws& d, drawn& c) {
     r.offsets = offsets, r.count = segments;
     if (r.element_stride < 1 || r.element_stride > 4) r.element_stride = 1;
     if (d.one_in(2)) r.dst_element_stride = r.element_stride;
-    const int64_t last = *std::max_element(offsets, offsets + segments + 1);
+    const int64_t last = reach(segments);
     c.src = span({{last, r.element_stride}}, bytes), c.dst = span({{last, r.dst_element_stride}}, result_bytes);
     return;
   }
@@ -320,7 +325,7 @@ void draw_sums(draws& d, drawn& c) {
     r.offsets = offsets, r.count = segments;
     if (r.element_stride < 1 || r.element_stride > 4) r.element_stride = 1;
     if (r.other_element_stride < 1 || r.other_element_stride > 4) r.other_element_stride = 1;
-    const int64_t last = *std::max_element(offsets, offsets + segments + 1);
+    const int64_t last = reach(segments);
     c.src = span({{last, r.element_stride}}, bytes), other = span({{last, r.other_element_stride}}, bytes);
   }
   c.dst = span({{r.count, results}, {results, 1}}, lockstep_dtype_bytes(r.result));
