@@ -405,11 +405,13 @@ std::string wrong_with(uint64_t number, lockstep_context* context) {
     if (queued && k == 0 && lockstep_synchronize(context) != LOCKSTEP_OK) return "an asynchronous call failed late";
   }
   const auto what = [&](const std::string& words) {
-    return words + ": " + lockstep_status_name(status[0]) + " \"" + text[0] + "\", ref " +
-           lockstep_status_name(status[1]) + " \"" + text[1] + "\"";
+    return words + ": " + lockstep_op_name(c->op) + ' ' + lockstep_status_name(status[0]) + " \"" + text[0] +
+           "\", ref " + lockstep_status_name(status[1]) + " \"" + text[1] + "\"";
   };
   // A plan takes its workspace before it knows src and dst.
   if (planned && !fits && status[0] == LOCKSTEP_OUT_OF_MEMORY) return "";
+  // With strides of 0 a few bytes are more elements than ref has memory to copy.
+  if (c->op == LOCKSTEP_REDUCE_AXES && status[1] == LOCKSTEP_OUT_OF_MEMORY) return "";
   if (status[0] != status[1]) return what("the status is another");
   if (status[0] == LOCKSTEP_INTERNAL) return what("a defect");
   if (!fits && status[0] == LOCKSTEP_OK) return what("NULL taken for more than there is");

@@ -315,7 +315,8 @@ void every_op_under_every_arithmetic(const std::vector<std::string>& backends) {
                            "sums/meanvar/f16/full/5003",
                            "reduce_axes/sum/f32/31x3x70/axes0,2/special"}) {
     const auto s = std::make_unique<subject>(parse(name));
-    for (const std::string& backend : backends)
+    for (const std::string& backend : backends) {
+      if (rows_of(backend, s->c.op).empty()) continue;  // a module may have fewer ops
       for (const arithmetic caller : {arithmetic::usual, arithmetic::flush_denormals, arithmetic::upward,
                                       arithmetic::downward, arithmetic::towards_zero})
         for (const way how : {way::direct, way::planned, way::queued}) {
@@ -326,6 +327,7 @@ void every_op_under_every_arithmetic(const std::vector<std::string>& backends) {
           const outcome o = run.run(*s, t);
           EXPECT_EQ(o.what, verdict::equal) << name << t.text() << ": " << o.text;
         }
+    }
   }
 }
 TEST(Hostile, EveryOpUnderEveryArithmetic) { every_op_under_every_arithmetic({"cpu"}); }
