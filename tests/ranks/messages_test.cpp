@@ -73,37 +73,6 @@ TEST(Messages, AreNoLongerThanAskedFor) {
   }
 }
 
-// A transport that has nothing to say at every other look: of two messages that came together, the second is seen
-// first.
-struct blinker : engine_before {
-  bool shut = false;
-  int test(void** request, int* done, size_t* received) override {
-    shut = !shut;
-    *done = 0;
-    return shut ? 0 : engine_before::test(request, done, received);
-  }
-};
-
-TEST(Messages, CountInTheOrderThatTheyWereSent) {
-  constexpr int32_t ranks = 3;
-  constexpr int64_t rows = 90, cols = 300;
-  changes with;
-  with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = 4096; };
-  with.engine = [&](int32_t, lockstep_engine& e) { stand_before(e, std::make_unique<blinker>()); };
-  run(
-      one_each(ranks),
-      [&](member& m) {
-        const handle plan = make(m.comm, 0, {rows, cols}, ranks);
-        const std::vector<double> src(rows * cols, 1.0);
-        std::vector<double> dst(src);
-        const int64_t block[] = {rows, cols}, turned[] = {cols, rows};
-        const lockstep_part in = lockstep_part_packed(const_cast<double*>(src.data()), 2, block);
-        const lockstep_part out = lockstep_part_packed(dst.data(), 2, turned);
-        EXPECT_EQ(lockstep_ranks_execute(plan.get(), &in, &out, nullptr), LOCKSTEP_OK) << lockstep_last_error();
-      },
-      with);
-}
-
 TEST(Messages, AreOfAtMostAGibibyte) {
   if (over_mpi()) return;
   lockstep_context* context = nullptr;

@@ -1,14 +1,16 @@
 // permute_test.cpp - permutes and redistributions between any two grids: every element once, and nothing else written.
 #include <numeric>
 
+#include "engines.hpp"
 #include "world.hpp"
 
 namespace lockstep::ranks_test {
 namespace {
 
-void check(size_t bytes, const std::vector<int64_t>& shape, const std::vector<int32_t>& perm,
-           const std::vector<int32_t>& src_parts, const std::vector<int32_t>& dst_parts,
-           const std::vector<int32_t>& seats, uint64_t seed, int64_t message_bytes) {
+void check(
+    size_t bytes, const std::vector<int64_t>& shape, const std::vector<int32_t>& perm,
+    const std::vector<int32_t>& src_parts, const std::vector<int32_t>& dst_parts, const std::vector<int32_t>& seats,
+    uint64_t seed, int64_t message_bytes, const decltype(changes::engine)& engine = [](int32_t, lockstep_engine&) {}) {
   int64_t n = 1;
   for (const int64_t x : shape) n *= x;
   std::vector<unsigned char> whole(static_cast<size_t>(n) * bytes), moved(whole.size());
@@ -17,6 +19,7 @@ void check(size_t bytes, const std::vector<int64_t>& shape, const std::vector<in
   for (const int32_t k : perm) dst_shape.push_back(shape[static_cast<size_t>(k)]);
   changes with;
   with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = message_bytes; };
+  with.engine = engine;
   run(
       seats,
       [&](member& m) {
@@ -80,6 +83,23 @@ TEST(Permute, TransposesAndGathers) {
     check(4, {64, 48, 20}, {2, 0, 1}, {ranks, 1, 1}, {1, 1, 1}, one_each(ranks), 7, 1000);
     check(2, {1000}, {0}, {1}, {ranks}, one_each(ranks), 8, 0);
   }
+}
+
+// A transport that has nothing to say at every other look: of two messages that came together, the second is seen
+// first.
+struct blinker : engine_before {
+  bool shut = false;
+  int test(void** request, int* done, size_t* received) override {
+    shut = !shut;
+    *done = 0;
+    return shut ? 0 : engine_before::test(request, done, received);
+  }
+};
+
+TEST(Permute, MessagesCountInTheOrderThatTheyWereSent) {
+  if (over_mpi()) return;
+  check(4, {60, 45}, {1, 0}, {6, 1}, {6, 1}, {2, 2, 2}, 9, 100,
+        [](int32_t, lockstep_engine& e) { stand_before(e, std::make_unique<blinker>()); });
 }
 
 }  // namespace
