@@ -4,7 +4,7 @@
 //         sequence take half of that (extreme_kinds.hpp, chunk_fold), and are read again if it does not decide. For the
 //         index, the row is then searched for the bits of the extreme; it is still in L1.
 // Moves   every element read once (twice in L1 for an index); 16 bytes written for each row
-// Limit   3 operations for a vector of floats (whole chunks 1.5, AVX2 2), 1 for integers; DRAM: the read limit
+// Limit   in cache the comparisons, of which floats need more than integers; in DRAM the read limit
 // Watch   a NaN of either sign is the minimum and the maximum; the payloads of NaNs do not count
 // Source  lib/order.hpp (keys)
 #include "../reduce_kernels.hpp"
