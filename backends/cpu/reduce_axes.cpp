@@ -27,7 +27,8 @@ axes_call along_axes(const lockstep_call& call) {
   for (int k = 0, gone = 0; k < d.rank; ++k) {
     const bool goes = gone < d.axis_count && d.axes[gone] == k;
     gone += goes ? 1 : 0;
-    (goes ? length : count) *= d.shape[k];
+    int64_t& elements = goes ? length : count;
+    elements = saturated_product(elements, d.shape[k]);
     (goes ? c.reduced : c.kept).add(d.shape[k], d.src_strides[k]);
   }
   if (c.reduced.count == 0) c.reduced = {1, {1}, {1}};
@@ -69,7 +70,7 @@ struct batches {
     inner.reduce.sequence_stride = last >= 0 ? c.kept.stride[last] : 0;
     places = c.kept;
     places.count = last > 0 ? last : 0;
-    for (int k = 0; k < places.count; ++k) outer *= places.shape[k];
+    for (int k = 0; k < places.count; ++k) outer = saturated_product(outer, places.shape[k]);
   }
   // The row that auto would take.
   const lockstep_variant& row(const lockstep_queue* queue) const {
@@ -90,7 +91,7 @@ const char* not_batches(const lockstep_queue*, const lockstep_call* call) {
 int small_batches(const lockstep_queue*, const lockstep_call* call) {
   const batches b(along_axes(*call));
   const int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(b.inner.reduce.dtype));
-  return b.outer > 1 && b.inner.reduce.count * b.inner.reduce.length < least_batch / bytes;
+  return b.outer > 1 && saturated_product(b.inner.reduce.count, b.inner.reduce.length) < least_batch / bytes;
 }
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
   const batches b(along_axes(*call));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../ops.hpp"
+#include "../sequences.hpp"
 
 namespace lockstep::cpu {
 
@@ -17,7 +18,8 @@ lockstep_status ref_reduce_axes(lockstep_queue* queue, const lockstep_call* call
     for (int k = 0; k < d.rank; ++k) {
       if (goes[k] != last) continue;
       order[at++] = k;
-      (last ? length : count) *= d.shape[k];
+      int64_t& elements = last ? length : count;
+      elements = saturated_product(elements, d.shape[k]);
     }
   const size_t bytes = lockstep_dtype_bytes(d.dtype);
   std::vector<char> packed(static_cast<size_t>(count * length) * bytes);
