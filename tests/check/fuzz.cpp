@@ -57,9 +57,11 @@ class draws {
   uint64_t state_;
 };
 
+// Of wrong descriptions sums and products may wrap.
 int64_t times(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
+int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
 // Bytes from the first to the last of count elements stride apart on each axis; 0 for none, and never more than just
 // beyond what the buffers hold.
@@ -192,7 +194,7 @@ void draw_reduce(draws& d, drawn& c) {
   if (d.one_in(4) && r.count >= 0 && r.count < 69) {
     offsets[0] = d.one_in(20) ? d.size(9) : d.upto(5);
     for (int64_t s = 0; s < r.count; ++s)
-      offsets[s + 1] = d.one_in(60) ? d.size(50) : offsets[s] + (d.one_in(4) ? 0 : d.upto(large ? 900 : 40));
+      offsets[s + 1] = d.one_in(60) ? d.size(50) : plus(offsets[s], d.one_in(4) ? 0 : d.upto(large ? 900 : 40));
     r.offsets = offsets;
     if (!d.one_in(6)) r.element_stride = 1;
     c.src = span({{reach(r.count), std::max<int64_t>(r.element_stride, 1)}}, bytes);
@@ -218,7 +220,7 @@ void draw_stencil(draws& d, drawn& c) {
   const bool valid = s.boundary == LOCKSTEP_BOUNDARY_VALID;
   const int64_t shrink = valid ? 2 * int64_t{s.radius} * s.sweeps : 0;
   for (int k = rank - 2, inner = rank - 1; k >= 0; inner = k--)
-    s.dst_strides[k] = times(s.dst_strides[inner], s.shape[inner] - shrink);
+    s.dst_strides[k] = times(s.dst_strides[inner], plus(s.shape[inner], -shrink));
   if (d.one_in(4)) {
     s.form = d.enumerator<lockstep_form>(LOCKSTEP_SYMMETRIC, LOCKSTEP_ANTISYMMETRIC);
     s.coefficient_count = radius * rank + 1;
@@ -357,9 +359,10 @@ void draw_reduce_axes(draws& d, drawn& c) {
     const bool goes =
         std::find(r.axes, r.axes + std::clamp(r.axis_count, 0, 8), k) != r.axes + std::clamp(r.axis_count, 0, 8);
     const int64_t n = std::max<int64_t>(r.shape[k], 0);
-    if (!goes) c.dst *= n;
+    if (!goes) c.dst = std::min(c.dst * n, beyond);
     none = none || n == 0;
-    c.src += static_cast<wide>(std::max<int64_t>(n, 1) - 1) * static_cast<wide>(std::max<int64_t>(r.src_strides[k], 0));
+    const wide farthest = static_cast<wide>(std::max<int64_t>(n, 1) - 1) * std::max<int64_t>(r.src_strides[k], 0);
+    c.src = std::min(c.src + farthest, beyond);
   }
   c.src = none ? 0 : c.src * static_cast<wide>(lockstep_dtype_bytes(r.dtype));
   // With strides of 0 a few bytes are any number of elements: more than a test has time for.
