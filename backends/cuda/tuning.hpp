@@ -44,8 +44,54 @@ struct reduction_tuning {
   int64_t apart_tasks = 8, apart_grids = 128;
 };
 
+// Permutations by small tiles. Estimates are in microseconds of a chip with measured_processors, per block, byte and so
+// on; how well they fit is in tries.md.
+constexpr int measured_processors = 132;
+struct tile_tuning {
+  // Elements that are tried along src's rows and along dst's; bytes of a tile at most, so that several blocks share a
+  // processor.
+  int along_src[9] = {4, 8, 16, 32, 48, 64, 128, 256, 512};
+  int along_dst[10] = {4, 8, 16, 32, 64, 96, 128, 256, 512, 1024};
+  int64_t tile = 20000;
+  // The launch; a block, and each of its rounds of loads and stores; stores of words that are put together from 2 and
+  // from 4 elements.
+  double launch = 1.18, block = 0.072, load = 0.0073, store = 0.0069, pairs = 1.3, quads = 2;
+  // A million bytes of sectors read and written. A byte beyond what the L2 holds of both arrays, and how many times a
+  // part of a sector costs there.
+  double read = 0.056, written = 0.227, l2_bytes = 30e6, dram_byte = 0.147e-6, dram_part = 4;
+  // Factors: runs much shorter than a line, single narrow elements that many warps write into one sector, 16 rounds.
+  double short_runs = 0.2, narrow = 2, most_rounds = 1.05;
+};
+// By a gather: a launch, the lines of src that a warp meets, a warp, more axes than 3, a byte.
+struct gather_tuning {
+  uint32_t least_threads = 64;
+  double launch = 1, line = 0.012, warp = 0.0063, axes = 0.001, warp_line = 0.00013, byte = 0.2e-6;
+  double l2_bytes = 30e6, dram_byte = 0.24e-6;
+};
+// By boxes of aligned chunks.
+struct box_tuning {
+  // A launch and a byte, in microseconds as above.
+  double launch = 4.5, byte = 0.82e-6;
+  // Bytes of a box. Runs of dst are so many times as long as those of src.
+  int64_t most = 16384, least = 1024;
+  int dst_runs[4] = {1, 2, 4, 8};
+  // Axes of more elements that divide badly among threads are cut like the last box: into multiples of the first, of
+  // long ones of the second. A divisor of so many threads is a good one.
+  int64_t whole = 128, long_axis = 2048, multiple = 32, long_multiple = 256, good_divisor = 24;
+  // What a byte costs: sectors of dst that a run shares with others, beside whole ones; short runs and small boxes (so
+  // many bytes each), large boxes, of which few are under way; boxes of odd sizes.
+  double shared_sector = 4.5, short_run = 32, small_box = 1024, large_box = 131072, odd_box = 1.05;
+  int64_t overlapping_run = 2048;  // bytes of a run of dst, below which boxes may overlap
+  // Blocks with fewer threads that move elements are slower.
+  int64_t movers[3] = {96, 128, 160};
+  double few_movers[3] = {1.5, 1.2, 1.1};
+};
+
 struct move_tuning {
   chip has;
+  tile_tuning tiles{};
+  gather_tuning gathers{};
+  box_tuning boxes{};
   // Bytes of an array, each way, from which it is read so that the L2 keeps its lines (kernel/cache.cuh), where the
   // chip can; below, keeping costs time. Bytes that may still be kept when a kernel ends.
   bool keeps_reads = false;
@@ -54,8 +100,8 @@ struct move_tuning {
   // of wide tiles beyond which registers are.
   int64_t registers_from = 1 << 20;
   double registers_padding = 1.5;
-  // Wide tiles: their padding at most, in DRAM and in the L2.
-  double wide_padding = 1.1, wide_padding_in_l2 = 1.2;
+  // Wide tiles: their padding at most, in DRAM and in the L2; in the L2 a launch and a byte, in microseconds as above.
+  double wide_padding = 1.1, wide_padding_in_l2 = 1.2, wide_launch = 1.1, wide_byte = 0.36e-6;
 };
 
 struct stencil_tuning {
@@ -119,6 +165,49 @@ constexpr int packed_blocks = 5, most_column_blocks = 5;
 // and so are fewer for tiles read by elements. Where memory is small, as many as it holds.
 constexpr int part_for_tiles = 43;
 constexpr int64_t bytes_under_way = 64 << 10, large_memory = 160 << 10;
+// Wide tiles: bytes along src's columns and along its rows, threads of a block. What a wasted byte costs beside the
+// best shape; odd: where dst is not aligned to 16 bytes. Narrow shapes cost more where a wider one would do.
+struct wide_shape {
+  int tall, broad, threads;
+  bool across;  // neighbouring tiles share rows of src, else of dst
+  double weight, odd_weight;
+};
+constexpr int wide_shape_count = 6;
+template <int bytes>
+constexpr wide_shape wide_shapes[wide_shape_count] = {
+    {256, 256, 256, false, 1.0, 1.0},
+    {512, 128, 256, false, 1.025, 0.97},
+    {256, 128, 128, false, 1.03, 1.03},
+    {128, 128, 64, false, 1.05, 1.15},
+    {bytes == 4 ? 256 : 512, 32, bytes == 4 ? 32 : 64, true, 1.24, 1.24},
+    {32, 1024, 128, false, 1.2, 1.2},
+};
+template <>
+constexpr wide_shape wide_shapes<1>[wide_shape_count] = {
+    {128, 256, 128, false, 1.0, 1.4}, {256, 128, 128, false, 1.03, 1.0}, {128, 128, 64, false, 1.03, 1.4},
+    {256, 64, 64, false, 1.2, 1.1},   {512, 32, 64, true, 1.25, 1.25},   {32, 1024, 128, false, 1.2, 1.4},
+};
+template <>
+constexpr wide_shape wide_shapes<8>[wide_shape_count] = {
+    {256, 256, 256, false, 1.0, 1.0},  {512, 128, 256, false, 1.04, 1.2}, {256, 128, 128, false, 1.03, 1.03},
+    {128, 128, 64, false, 1.05, 1.15}, {512, 32, 64, true, 1.25, 1.25},   {64, 512, 128, false, 1.2, 1.2},
+};
+template <>
+constexpr wide_shape wide_shapes<16>[wide_shape_count] = {
+    {512, 256, 256, false, 1.0, 1.0}, {256, 256, 256, false, 1.1, 1.1}, {512, 128, 256, false, 1.1, 1.1},
+    {128, 128, 64, false, 1.1, 1.1},  {512, 32, 64, true, 1.25, 1.25},  {128, 256, 128, false, 1.1, 1.1},
+};
+// Matrices whose rows of src are 32 bytes: bytes of a tile in a row of dst, warps of a block.
+constexpr int thin_run = 256, thin_warps = 8;
+// Small tiles and the gather: threads of a block at most, elements of a thread; bytes that may stay together.
+constexpr int move_threads = 256, gather_rounds = 2;
+constexpr int64_t together_bytes = 2048;
+// Boxes: threads of a block, and elements that a thread moves within one, at most.
+constexpr int box_threads = 256, box_steps = 128;
+// Permutes by registers: threads of a block; words of a thread and 16-byte chunks of a row at most; bytes that a block
+// should read in one place, a line.
+constexpr int register_threads = 128, register_words = 64, register_chunks = 4;
+constexpr int64_t register_near = 128;
 constexpr int planes_together = 8;  // of a stencil's thread
 // Shuffles: threads of a block, groups of 32 in flight a warp; fewer and more are slower.
 constexpr int shuffle_threads = 128, shuffle_groups = 4;

@@ -14,6 +14,8 @@
 namespace lockstep::cuda {
 namespace {
 
+const move_tuning h100{{132, 50 << 20}};
+
 uintptr_t number(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 
 struct run_at {
@@ -155,7 +157,7 @@ void check(int bytes, const std::vector<int64_t>& sizes, const std::vector<int>&
   axes elsewhere = a;
   elsewhere.src += 64, elsewhere.dst += 160;
   aligned_plan plan;
-  ASSERT_TRUE(plan_aligned_again(elsewhere, 132, plan) && plan_aligned_again(a, 132, plan));
+  ASSERT_TRUE(plan_aligned_again(elsewhere, h100, plan) && plan_aligned_again(a, h100, plan));
   follower f(plan, a.element_bytes, given.dst + span);
   for (uint32_t tile = 0; tile < plan.tiles; ++tile) {
     f.box(tile);

@@ -15,6 +15,8 @@
 namespace lockstep::cuda {
 namespace {
 
+const move_tuning h100{{132, 50 << 20}};
+
 void follow(const tiles_plan& plan, const tiles_choice& choice, int bytes, std::vector<uint8_t>& writes,
             const unsigned char* dst_begin) {
   std::vector<unsigned char> image(plan.image);
@@ -97,7 +99,7 @@ void check(const std::vector<int64_t>& shape, const std::vector<int>& perm, int 
   tiles_plan plan;
   tiles_choice choice{};
   if (want_i == 0) {  // as a launch chooses
-    if (!std::isfinite(choose_tiles(a, s, 132, choice))) return;
+    if (!std::isfinite(choose_tiles(a, s, h100, choice))) return;
     ASSERT_TRUE(plan_tiles(a, s, choice, plan));
   } else {
     choice = {tile_share(s, false, std::max<int64_t>(want_i / s.block, 1), s.word_i),
@@ -161,7 +163,7 @@ TEST(gather, offsets) {
     d.shape[k] = shape[k], d.perm[k] = static_cast<int32_t>(perm[k]), d.src_strides[k] = n, n *= shape[k];
   for (int k = 4; k >= 0; --k) d.dst_strides[k] = m, m *= shape[perm[k]];
   const axes a = simplified(call, pointers::assumed_aligned);
-  const gather_plan plan = plan_gather(a, 132);
+  const gather_plan plan = plan_gather(a, h100);
   ASSERT_GE(uint64_t{plan.grid} * plan.threads * gather_rounds, plan.elements);
   std::vector<int> seen(n * d.element_bytes / a.element_bytes);
   for (uint32_t e = 0; e < plan.elements; ++e) {

@@ -2,19 +2,20 @@
 // tiles are full and both sides aligned.
 #pragma once
 
+#include "../tuning.hpp"
 #include "device.hpp"
 
 namespace lockstep::cuda {
 
-// Bytes of a tile along i and j, and the threads that share it.
-struct wide_shape {
-  int tall, broad, threads;
-};
-// The shape that large aligned matrices get: first of the table in transpose/wide.cu.
+// The shape that large aligned matrices get.
 constexpr wide_shape first_wide_shape(int element_bytes) {
-  return element_bytes == 1    ? wide_shape{128, 256, 128}
-         : element_bytes == 16 ? wide_shape{512, 256, 256}
-                               : wide_shape{256, 256, 256};
+  switch (element_bytes) {
+    case 1: return wide_shapes<1>[0];
+    case 2: return wide_shapes<2>[0];
+    case 4: return wide_shapes<4>[0];
+    case 8: return wide_shapes<8>[0];
+    default: return wide_shapes<16>[0];
+  }
 }
 
 // Item p of thread t, of a grid of items `across` wide: units of V x V elements (V of them

@@ -7,9 +7,10 @@
 namespace lockstep::cuda {
 namespace {
 
-// Boxes by aligned chunks: a launch, then the bytes of src (12 shapes on an H100, within 12 %).
-double aligned_cost(const axes& a, int processors) {
-  return 4.5 + static_cast<double>(a.elements() * a.element_bytes) * 0.82e-6 * 132 / processors;
+// A launch, then the bytes of src.
+double aligned_cost(const axes& a, const move_tuning& tuned) {
+  return tuned.boxes.launch + static_cast<double>(a.elements() * a.element_bytes) * tuned.boxes.byte *
+                                  measured_processors / static_cast<double>(tuned.has.processors);
 }
 
 bool in_chunks(const wide_job& job) {
@@ -21,7 +22,7 @@ bool in_chunks(const wide_job& job) {
 }
 
 // Tiles of 16-byte accesses. Where DRAM is the limit they are the fastest there is, if little of them is padding; in
-// the L2 where there are enough of them, by the bytes (9 shapes within 10 %).
+// the L2 where there are enough of them, by the bytes.
 bool wide_pays(const lockstep_queue& queue, const axes& a, const wide_job& job, double others) {
   const int64_t bytes = a.elements() * a.element_bytes;
   if (bytes > queue.facts->l2_bytes && is_thin(job)) return true;
@@ -29,8 +30,10 @@ bool wide_pays(const lockstep_queue& queue, const axes& a, const wide_job& job, 
   const double padding = wide_padding(job);
   if (2 * bytes > queue.facts->l2_bytes)
     return padding <= tuned.wide_padding && (a.element_bytes >= 4 || in_chunks(job));
-  return padding <= tuned.wide_padding_in_l2 && in_chunks(job) && wide_tiles(job) >= queue.facts->processors &&
-         1.1 + static_cast<double>(bytes) * 0.36e-6 * padding * padding * 132 / queue.facts->processors < others;
+  return padding <= tuned.wide_padding_in_l2 && in_chunks(job) && wide_tiles(job) >= tuned.has.processors &&
+         tuned.wide_launch + static_cast<double>(bytes) * tuned.wide_byte * padding * padding * measured_processors /
+                                 static_cast<double>(tuned.has.processors) <
+             others;
 }
 
 move_by choose(const lockstep_queue& queue, const axes& a, const wide_job* job) {
@@ -38,17 +41,16 @@ move_by choose(const lockstep_queue& queue, const axes& a, const wide_job* job) 
   const bool parts = span_of(a) >= int64_t{1} << 31;
   if (parts && job != nullptr) return move_by::wide;
   if (parts && aligned_fits(a)) return move_by::aligned;
-  const int processors = queue.facts->processors;
-  double least = gather_cost(a, processors);
+  const move_tuning& tuned = queue.facts->tuned.moves;
+  double least = gather_cost(a, tuned);
   move_by fastest = move_by::gather;
   const auto consider = [&](move_by how, double cost) {
     if (cost < least) least = cost, fastest = how;
   };
   tiles_shape shape;
   tiles_choice choice;
-  if (shape_tiles(a, pointers::assumed_aligned, shape))
-    consider(move_by::tiles, choose_tiles(a, shape, processors, choice));
-  if (aligned_fits(a)) consider(move_by::aligned, aligned_cost(a, processors));
+  if (shape_tiles(a, pointers::assumed_aligned, shape)) consider(move_by::tiles, choose_tiles(a, shape, tuned, choice));
+  if (aligned_fits(a)) consider(move_by::aligned, aligned_cost(a, tuned));
   return job != nullptr && wide_pays(queue, a, *job, least) ? move_by::wide : fastest;
 }
 

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(move_threads) move_gather(const __grid_constan
 
 lockstep_status launch_gather(lockstep_queue& queue, const axes& all) {
   return in_parts(all, span_of, [&](const axes& a) {
-    const gather_plan plan = plan_gather(a, queue.facts->processors);
+    const gather_plan plan = plan_gather(a, queue.facts->tuned.moves);
     return by_element(static_cast<size_t>(a.element_bytes), [&](auto element) {
       constexpr int bytes = sizeof element;
       const auto kernel = plan.levels <= 3 ? move_gather<bytes, 3> : move_gather<bytes, LOCKSTEP_MAX_RANK>;

@@ -4,14 +4,13 @@
 
 #include "../kernel/divide.hpp"
 #include "../permute/axes.hpp"
+#include "../tuning.hpp"
 
 struct lockstep_queue;
 
 namespace lockstep::cuda {
 
 struct wide_job;
-
-constexpr int move_threads = 256;  // of a block, at most
 
 // As divider, but that 1 is no case of its own: code that many blocks run for the first time must be short.
 struct quick_divider {
@@ -96,11 +95,9 @@ bool shape_tiles(const axes& a, pointers which, tiles_shape& shape);
 bool plan_tiles(const axes& a, const tiles_shape& shape, const tiles_choice& choice, tiles_plan& plan);
 // A share of a run of about so many blocks, of nearly the size of the others, and whole words.
 uint32_t tile_share(const tiles_shape& shape, bool along_j, int64_t want, int word);
-// The cheapest choice and its cost, an estimate in us of one H100 but for the number of its processors, to be compared
-// with others; infinity: there is none.
-double choose_tiles(const axes& a, const tiles_shape& shape, int processors, tiles_choice& choice);
+// The cheapest choice and its cost, an estimate in us to be compared with others; infinity: there is none.
+double choose_tiles(const axes& a, const tiles_shape& shape, const move_tuning& tuned, tiles_choice& choice);
 
-constexpr int gather_rounds = 2;
 struct gather_plan {
   const unsigned char* src;
   unsigned char* dst;
@@ -109,9 +106,9 @@ struct gather_plan {
   int levels;
   uint32_t grid, threads;
 };
-gather_plan plan_gather(const axes& a, int processors);
+gather_plan plan_gather(const axes& a, const move_tuning& tuned);
 // An estimate, as that of choose_tiles.
-double gather_cost(const axes& a, int processors);
+double gather_cost(const axes& a, const move_tuning& tuned);
 
 // What is estimated to be fastest; job: the axes as a matrix, where they are one.
 enum class move_by { tiles, gather, wide, aligned };

@@ -8,7 +8,7 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr int sector = 32, run_bytes = 128;  // what runs should reach
+constexpr int sector = 32, line = 128;  // bytes; runs should be a line or more
 
 int64_t stride(const axes& a, int k, bool in_dst) { return in_dst ? a.at[k].dst : a.at[k].src; }
 
@@ -48,7 +48,7 @@ bool shape_tiles(const axes& a, pointers which, tiles_shape& shape) {
       const int side = !open[0] ? 1 : !open[1] ? 0 : run[0] < run[1] ? 0 : 1;
       const int k = next[side] < a.rank ? order[side][next[side]] : -1;
       int& axes_now = side == 0 ? shape.is : shape.js;
-      if (k < 0 || taken[k] || (axes_now > 0 && run[side] * bytes >= run_bytes) || axes_now == tile_levels ||
+      if (k < 0 || taken[k] || (axes_now > 0 && run[side] * bytes >= line) || axes_now == tile_levels ||
           stride(a, k, side == 1) != run[side]) {
         open[side] = false;
         continue;
@@ -74,7 +74,7 @@ bool shape_tiles(const axes& a, pointers which, tiles_shape& shape) {
       if (!same) continue;
       int64_t block = 1;
       for (int k = 0; k < n; ++k) block *= a.at[order[0][k]].count;
-      if (block * bytes > 2048 || block > move_threads || !grow(n)) grow(shared);
+      if (block * bytes > together_bytes || block > move_threads || !grow(n)) grow(shared);
       break;
     }
   }
@@ -187,11 +187,11 @@ uint32_t tile_share(const tiles_shape& shape, bool along_j, int64_t want, int wo
 
 namespace {
 
-// What the kernel takes, fitted to 4,930 runs of 172 shapes (3.6 % off the fastest tile in the mean): the busiest
-// processor's blocks, each with its rounds, the sectors of both sides, DRAM where the L2 does not hold them, to which
-// parts of sectors cost several.
+// The busiest processor's blocks, each with its rounds; the sectors of both sides; DRAM where the L2 does not hold
+// them, to which parts of sectors cost several.
 double cost_of(const axes& a, const tiles_shape& shape, const tiles_choice& choice, const tile_work& work,
-               int processors) {
+               const move_tuning& tuned) {
+  const tile_tuning& t = tuned.tiles;
   const auto bytes = static_cast<double>(a.element_bytes), all = static_cast<double>(a.elements()) * bytes;
   const auto loads = static_cast<double>(work.loads), stores = static_cast<double>(work.stores);
   const double in = choice.tile_i * static_cast<double>(shape.block) * bytes;
@@ -200,39 +200,36 @@ double cost_of(const axes& a, const tiles_shape& shape, const tiles_choice& choi
   const auto sectors = [](double run, bool begin, bool whole) {
     return whole || (begin && std::fmod(run, sector) == 0) ? run : run + sector;
   };
-  const auto busiest = static_cast<double>(up(work.grid, processors));
+  const double read = sectors(in, shape.sectors_i, whole_i), written = sectors(out, shape.sectors_j, whole_j);
+  const auto processors = static_cast<double>(tuned.has.processors);
+  const auto busiest = static_cast<double>(up(work.grid, tuned.has.processors));
   const double uneven = busiest * processors / static_cast<double>(work.grid) / 1e6;
-  const double gathers = choice.word_j == 1 ? 1 : choice.word_j == 2 ? 1.3 : 2;  // of a store from the image
-  double us =
-      1.18 + busiest * (0.072 + 0.0073 * loads + 0.0069 * gathers * stores) +
-      all * uneven *
-          (0.056 * sectors(in, shape.sectors_i, whole_i) / in + 0.227 * sectors(out, shape.sectors_j, whole_j) / out) +
-      std::max(2 * all - 30e6, 0.0) * 0.147e-6 * (4 * sectors(out, shape.sectors_j, whole_j) / out - 3);
-  const auto part = [](double run, bool whole) { return whole || run >= run_bytes ? 0 : 1 - run / run_bytes; };
-  us *= 1 + 0.2 * (part(in, whole_i) + part(out, whole_j));
-  // Single bytes of short runs: many warps meet in a sector.
-  if (bytes < 4 && ((choice.word_i == 1 && in < sector) || (choice.word_j == 1 && out < sector))) us *= 2;
-  return work.rounds == 16 ? 1.05 * us : us;
+  const double words = choice.word_j == 1 ? 1 : choice.word_j == 2 ? t.pairs : t.quads;
+  double us = t.launch + busiest * (t.block + t.load * loads + t.store * words * stores) +
+              all * uneven * (t.read * read / in + t.written * written / out) +
+              std::max(2 * all - t.l2_bytes, 0.0) * t.dram_byte * (t.dram_part * written / out - (t.dram_part - 1));
+  const auto part = [](double run, bool whole) { return whole || run >= line ? 0 : 1 - run / line; };
+  us *= 1 + t.short_runs * (part(in, whole_i) + part(out, whole_j));
+  if (bytes < 4 && ((choice.word_i == 1 && in < sector) || (choice.word_j == 1 && out < sector))) us *= t.narrow;
+  return work.rounds == 16 ? t.most_rounds * us : us;
 }
-
-constexpr int64_t most_image = 20000;  // bytes: several blocks a processor
 
 }  // namespace
 
-double choose_tiles(const axes& a, const tiles_shape& shape, int processors, tiles_choice& choice) {
+double choose_tiles(const axes& a, const tiles_shape& shape, const move_tuning& tuned, tiles_choice& choice) {
   double least = std::numeric_limits<double>::infinity();
   tiles_choice last{};
-  for (const int64_t i : {4, 8, 16, 32, 48, 64, 128, 256, 512})
-    for (const int64_t j : {4, 8, 16, 32, 64, 96, 128, 256, 512, 1024}) {
+  for (const int64_t i : tuned.tiles.along_src)
+    for (const int64_t j : tuned.tiles.along_dst) {
       tiles_choice c{tile_share(shape, false, std::max<int64_t>(i / shape.block, 1), shape.word_i),
                      tile_share(shape, true, std::max<int64_t>(j / shape.block, 1), shape.word_j), 16, shape.word_i,
                      shape.word_j};
       if (c.tile_i == last.tile_i && c.tile_j == last.tile_j) continue;
       last = c;
-      if (shape.block * c.tile_i * c.tile_j * a.element_bytes > most_image) continue;
+      if (shape.block * c.tile_i * c.tile_j * a.element_bytes > tuned.tiles.tile) continue;
       const tile_work work = work_of(a, shape, c);
       if (work.rounds == 0) continue;
-      if (const double cost = cost_of(a, shape, c, work, processors); cost < least)
+      if (const double cost = cost_of(a, shape, c, work, tuned); cost < least)
         c.rounds = work.rounds, least = cost, choice = c;
     }
   return least;
@@ -244,7 +241,7 @@ int64_t span_of(const axes& a) {
   return std::max(src, dst);
 }
 
-gather_plan plan_gather(const axes& a, int processors) {
+gather_plan plan_gather(const axes& a, const move_tuning& tuned) {
   gather_plan plan{};
   plan.src = a.src, plan.dst = a.dst, plan.levels = a.rank;
   plan.elements = static_cast<uint32_t>(a.elements());
@@ -257,15 +254,16 @@ gather_plan plan_gather(const axes& a, int processors) {
     plan.axis[n] = {quick_divider(x.count), static_cast<uint32_t>(x.src), static_cast<uint32_t>(x.dst)};
   }
   plan.threads = move_threads;
-  while (plan.threads > 64 && plan.elements / (plan.threads * gather_rounds) < static_cast<uint32_t>(processors))
+  while (plan.threads > tuned.gathers.least_threads &&
+         plan.elements / (plan.threads * gather_rounds) < static_cast<uint32_t>(tuned.has.processors))
     plan.threads /= 2;
   plan.grid = (plan.elements - 1) / (plan.threads * gather_rounds) + 1;
   return plan;
 }
 
-// Fitted as the other is (3 % off the faster of the two in the mean): warps, and the lines of src that one reads.
-double gather_cost(const axes& a, int processors) {
-  constexpr int lanes = 32, samples = 4, line = 128;
+// Warps, and the lines of src that one reads.
+double gather_cost(const axes& a, const move_tuning& tuned) {
+  constexpr int lanes = 32, samples = 4;
   int order[LOCKSTEP_MAX_RANK];
   order_of(a, true, order);
   const int64_t elements = a.elements();
@@ -283,9 +281,11 @@ double gather_cost(const axes& a, int processors) {
     lines += found;
   }
   const auto bytes = static_cast<double>(elements) * a.element_bytes;
+  const auto processors = static_cast<double>(tuned.has.processors);
   const double warps = static_cast<double>(elements) / lanes / processors, met = static_cast<double>(lines) / samples;
-  return 1 + 0.012 * met + warps * (0.0063 + (a.rank > 3 ? 0.001 : 0) + 0.00013 * met) + bytes * 0.2e-6 +
-         std::max(2 * bytes - 30e6, 0.0) * 0.24e-6;
+  const gather_tuning& g = tuned.gathers;
+  return g.launch + g.line * met + warps * (g.warp + (a.rank > 3 ? g.axes : 0) + g.warp_line * met) + bytes * g.byte +
+         std::max(2 * bytes - g.l2_bytes, 0.0) * g.dram_byte;
 }
 
 }  // namespace lockstep::cuda

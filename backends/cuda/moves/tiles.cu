@@ -197,7 +197,7 @@ lockstep_status launch_tiles(lockstep_queue& queue, const axes& all) {
       made now{};
       tiles_shape shape;
       now.fits = shape_tiles(a, pointers::as_given, shape) &&
-                 std::isfinite(choose_tiles(a, shape, processors, now.choice)) &&
+                 std::isfinite(choose_tiles(a, shape, queue.facts->tuned.moves, now.choice)) &&
                  plan_tiles(a, shape, now.choice, now.plan);
       known = lately.add(a, processors, now);
     }

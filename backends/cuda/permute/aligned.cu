@@ -90,7 +90,7 @@ __device__ inline uint32_t bytes_of(const run_side& side, unsigned cut) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_constant__ aligned_plan plan) {
+__global__ void __launch_bounds__(box_threads) permute_aligned(const __grid_constant__ aligned_plan plan) {
   extern __shared__ uint4 shared[];
   auto* src_image = reinterpret_cast<unsigned char*>(shared);
   unsigned char* dst_image = src_image + plan.from.image;
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
     if (threadIdx.x < plan.movers) {
       // Unrolled, so that offsets are operands from constant memory.
 #pragma unroll
-      for (uint32_t s = 0; s < aligned_steps; s += 8) {
+      for (uint32_t s = 0; s < box_steps; s += 8) {
         if (s >= plan.steps) break;
         T held[8];
 #pragma unroll
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(aligned_threads) permute_aligned(const __grid_
 lockstep_status launch_aligned(lockstep_queue& queue, const axes& all) {
   const int processors = queue.facts->processors;
   aligned_plan plan;
-  if (!plan_aligned_again(all, processors, plan)) return launch_gather(queue, all);
+  if (!plan_aligned_again(all, queue.facts->tuned.moves, plan)) return launch_gather(queue, all);
   const size_t shared = size_t{plan.from.image} + plan.to.image + (plan.from.runs + plan.to.runs) * sizeof(run_at);
   return by_element(static_cast<size_t>(all.element_bytes), [&](auto element) {
     const auto kernel = permute_aligned<decltype(element)>;

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "../kernel/divide.hpp"
+#include "../tuning.hpp"
 #include "axes.hpp"
 
 struct lockstep_queue;
 
 namespace lockstep::cuda {
-
-constexpr int aligned_threads = 256;  // at most
-constexpr int aligned_steps = 128;    // elements a thread moves within a box, at most
 
 // An axis of the whole, cut into boxes; they overlap where a box takes over the elements
 // that fill up its last sectors of dst.
@@ -56,21 +54,21 @@ struct aligned_plan {
   run_side from, to;
   int lane_axes;
   lane_axis lane[2 + LOCKSTEP_MAX_RANK];
-  uint32_t movers, threads;       // threads that move elements, and the block's
-  uint32_t steps;                 // a multiple of 8; the last may be there several times
-  move_step step[aligned_steps];  // where a step begins
-  int overlap;                    // the tile[] along which boxes overlap, or -1
-  uint32_t overlap_step;          // bytes from one to the next in dst
-  int64_t overlap_bytes;          // of all of that axis there
+  uint32_t movers, threads;   // threads that move elements, and the block's
+  uint32_t steps;             // a multiple of 8; the last may be there several times
+  move_step step[box_steps];  // where a step begins
+  int overlap;                // the tile[] along which boxes overlap, or -1
+  uint32_t overlap_step;      // bytes from one to the next in dst
+  int64_t overlap_bytes;      // of all of that axis there
 };
 
 // Whether both sides have a contiguous axis.
 bool aligned_fits(const axes& a);
 // False where no box of a can be shared out among threads.
-bool plan_aligned(const axes& a, int processors, aligned_plan& plan);
+bool plan_aligned(const axes& a, const move_tuning& tuned, aligned_plan& plan);
 // The same, at the cost of a copy where the thread's last plan was of the same shape, for a plan takes longer than a
 // small transpose. Of the pointers only the bytes within a sector count.
-bool plan_aligned_again(const axes& a, int processors, aligned_plan& plan);
+bool plan_aligned_again(const axes& a, const move_tuning& tuned, aligned_plan& plan);
 
 lockstep_status launch_aligned(lockstep_queue& queue, const axes& a);
 

@@ -9,7 +9,6 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr int chunk = 16, sector = 32;
-constexpr int64_t most_bytes = 16384, least_bytes = 1024;  // of a box
 constexpr uint32_t most_image = 49152;
 
 struct box_shape {
@@ -42,8 +41,9 @@ int64_t largest_divisor(int64_t of, int64_t most) {
 
 // A box with all of an axis has more where that axis (257, 8193) divides badly among threads:
 // like any last box, it is then cut short.
-int64_t whole_of(int64_t count) {
-  return count <= 128 || largest_divisor(count, aligned_threads) >= 24 ? count : up(count, count > 2048 ? 256 : 32);
+int64_t whole_of(const box_tuning& t, int64_t count) {
+  if (count <= t.whole || largest_divisor(count, box_threads) >= t.good_divisor) return count;
+  return up(count, count > t.long_axis ? t.long_multiple : t.multiple);
 }
 
 // About `want` elements of an axis, in shares of nearly one size: multiples of 4 that fill
@@ -107,25 +107,24 @@ int64_t tiles_of(const axes& a, const box_shape& s) {
   return tiles;
 }
 
-// What a byte of such boxes costs: sectors of src touched for it, writes to sectors of dst
-// (the two that a run shares with others take 4.5 more), and the way between the images.
-// Boxes that share sectors of dst overlap where that is cheaper. 64 MiB on an H200, us: 1 byte
-// 8193x8191 with boxes of 128x128 110, of 128x160 that overlap by 32 74; 2 bytes 4097x4095 43,
-// 32; runs of 4 KiB: 11184810x3 42, with overlap 48.
-double cost_of(const axes& a, box_shape& s) {
+// What a byte of such boxes costs: sectors of src touched for it, writes to sectors of dst (more for the two that a run
+// shares with others), and the way between the images. Boxes that share sectors of dst overlap where that is cheaper.
+double cost_of(const axes& a, const box_tuning& t, box_shape& s) {
   int64_t in = 0, out = 0;
   const int from = last_of_run(a, s, 0, in), to = last_of_run(a, s, 1, out);
   const double bytes = static_cast<double>(s.elements() * a.element_bytes), moves = 1.0 / a.element_bytes;
   // Short runs and small boxes cost a little by themselves; of large ones few are under way.
-  const double own = 32.0 / static_cast<double>(in) + 32.0 / static_cast<double>(out) + 1024 / bytes + bytes / 131072;
+  const double own = t.short_run / static_cast<double>(in) + t.short_run / static_cast<double>(out) +
+                     t.small_box / bytes + bytes / t.large_box;
   const double read = fills_sectors(a, s, 0, from, in) ? 1 : 1 + sector / static_cast<double>(in);
   if (fills_sectors(a, s, 1, to, out)) return read + 1 + moves + own;
-  const double written = 1 + 4.5 * sector / static_cast<double>(out);
+  const double written = 1 + t.shared_sector * sector / static_cast<double>(out);
   const int64_t step = stride(a, to, 1) * a.element_bytes;
   int64_t more = (sector - 1 + step - 1) / step;
   if (s.box[to] >= 16) more = up(s.box[to] + more, 8) - s.box[to];  // boxes of 127 elements divide badly among threads
   const double all = 1 + static_cast<double>(more) / static_cast<double>(s.box[to]);
-  const bool fits = bytes * all <= most_bytes + most_bytes / 4 && s.box[to] + more < a.at[to].count && out < 2048;
+  const bool fits = bytes * all <= static_cast<double>(t.most + t.most / 4) && s.box[to] + more < a.at[to].count &&
+                    out < t.overlapping_run;
   if (fits && all * (read + moves) + 1 < read + moves + written) {
     s.overlap = to, s.more = more, s.box[to] += more;
     return all * (read + moves) + 1 + own;
@@ -135,10 +134,10 @@ double cost_of(const axes& a, box_shape& s) {
 
 // The cheapest box of at most so many bytes before they overlap; what room is left goes to the axes that have
 // none yet.
-box_shape shape_of(const axes& a, int64_t bytes) {
+box_shape shape_of(const axes& a, const box_tuning& t, int64_t bytes) {
   box_shape s{};
   for (int k = 0; k < a.rank; ++k) {
-    s.whole[k] = whole_of(a.at[k].count);
+    s.whole[k] = whole_of(t, a.at[k].count);
     s.own[1][k] = a.rank - 1 - k, s.own[0][k] = k;
     for (int m = k; m > 0 && a.at[s.own[0][m - 1]].src > a.at[s.own[0][m]].src; --m)
       std::swap(s.own[0][m - 1], s.own[0][m]);
@@ -146,17 +145,17 @@ box_shape shape_of(const axes& a, int64_t bytes) {
   grow(a, {1, 1}, 1, s);
   const int64_t most = bytes / a.element_bytes;
   double least = 1e9;
-  for (const int64_t ratio : {1, 2, 4, 8})
-    for (int64_t want = 32; want <= most_bytes; want += want / 2) {
+  for (const int64_t ratio : t.dst_runs)
+    for (int64_t want = sector; want <= t.most; want += want / 2) {
       box_shape next = s;
       double more = 1;
       grow(a, {want, want * ratio}, 32, next);
       if (next.elements() > most) {
-        more = 1.05;  // boxes of odd sizes divide badly among threads
+        more = t.odd_box;  // they divide badly among threads
         grow(a, {want, want * ratio}, 1, next);
       }
       if (next.elements() > most) break;
-      if (const double cost = more * cost_of(a, next); cost < least) least = cost, s = next;
+      if (const double cost = more * cost_of(a, t, next); cost < least) least = cost, s = next;
     }
   for (int n = 0; n < a.rank && s.elements() * 2 <= most; ++n)
     if (const int k = s.own[0][n]; s.box[k] == 1) {
@@ -168,8 +167,8 @@ box_shape shape_of(const axes& a, int64_t bytes) {
 }
 
 // Small arrays are cut so that every processor gets some of them.
-int64_t box_bytes(const axes& a, int processors) {
-  return std::clamp(a.elements() * a.element_bytes / processors, least_bytes, most_bytes);
+int64_t box_bytes(const axes& a, const move_tuning& tuned) {
+  return std::clamp(a.elements() * a.element_bytes / tuned.has.processors, tuned.boxes.least, tuned.boxes.most);
 }
 
 // Threads that share a run so that all runs take the fewest rounds; 8 at least, for the sake of sectors.
@@ -255,17 +254,17 @@ lane_part lanes_of(const axes& a, const box_shape& s, int64_t d, const int64_t (
   lane_part p{0, {}, {}, 1};
   for (int k = 0; k < a.rank; ++k) p.part[k] = 1;
   const auto take = [&](int k, int64_t most) {
-    const int64_t n = largest_divisor(s.box[k] / p.part[k], std::min(most, aligned_threads / p.movers));
+    const int64_t n = largest_divisor(s.box[k] / p.part[k], std::min(most, box_threads / p.movers));
     if (n == 1) return;
     p.at[p.axes++] = {divider(n), static_cast<uint32_t>(get[k] * p.part[k]), static_cast<uint32_t>(put[k] * p.part[k])};
     p.part[k] *= n, p.movers *= n;
   };
   take(s.own[1][0], d);
-  for (int n = 0; n < a.rank; ++n) take(s.own[0][n], aligned_threads);
+  for (int n = 0; n < a.rank; ++n) take(s.own[0][n], box_threads);
   return p;
 }
 
-double cost_of_moves(const lane_part& p, int bytes) {
+double cost_of_moves(const lane_part& p, const box_tuning& t, int bytes) {
   uint32_t get[32], put[32];
   for (uint32_t lane = 0; lane < 32; ++lane) {
     get[lane] = put[lane] = 0;
@@ -277,11 +276,13 @@ double cost_of_moves(const lane_part& p, int bytes) {
     }
   }
   const double used = static_cast<double>(p.movers) / static_cast<double>(up(p.movers, 32));
-  const double few = p.movers < 96 ? 1.5 : p.movers < 128 ? 1.2 : p.movers < 160 ? 1.1 : 1;
+  double few = 1;
+  for (int k = 2; k >= 0; --k)
+    if (p.movers < t.movers[k]) few = t.few_movers[k];
   return (wavefronts(get, bytes) + wavefronts(put, bytes) + 1) * few / used;
 }
 
-bool try_plan(const axes& a, const box_shape& s, aligned_plan& plan) {
+bool try_plan(const axes& a, const box_tuning& t, const box_shape& s, aligned_plan& plan) {
   const int64_t bytes = a.element_bytes;
   plan = {};
   plan.src = a.src, plan.dst = a.dst, plan.rank = a.rank;
@@ -323,10 +324,10 @@ bool try_plan(const axes& a, const box_shape& s, aligned_plan& plan) {
   for (int64_t d = std::min<int64_t>(s.box[a.rank - 1], 33); d >= 1; --d) {
     if (s.box[a.rank - 1] % d != 0 || (d > 1 && s.own[0][0] == s.own[1][0])) continue;
     const lane_part p = lanes_of(a, s, d, get, put);
-    if (const double now = cost_of_moves(p, a.element_bytes); best.movers == 0 || now < cost) best = p, cost = now;
+    if (const double now = cost_of_moves(p, t, a.element_bytes); best.movers == 0 || now < cost) best = p, cost = now;
   }
   const int64_t steps = s.elements() / best.movers;
-  if (steps > aligned_steps) return false;
+  if (steps > box_steps) return false;
   plan.movers = static_cast<uint32_t>(best.movers), plan.threads = static_cast<uint32_t>(up(best.movers, 32));
   plan.lane_axes = best.axes;
   std::copy(best.at, best.at + best.axes, plan.lane);
@@ -346,8 +347,8 @@ bool try_plan(const axes& a, const box_shape& s, aligned_plan& plan) {
     bool whole = reinterpret_cast<uintptr_t>(base) % chunk == 0 && side.bytes % chunk == 0;
     for (int k = 0; k < side.axes; ++k) whole = whole && side.at[k].memory % chunk == 0;
     for (int n = 0; n < a.rank; ++n) {
-      const aligned_axis& t = plan.tile[n];
-      whole = whole && (t.tiles.d == 1 || (which == 0 ? t.src_step : t.dst_step) % chunk == 0);
+      const aligned_axis& tile = plan.tile[n];
+      whole = whole && (tile.tiles.d == 1 || (which == 0 ? tile.src_step : tile.dst_step) % chunk == 0);
     }
     return whole ? side.bytes / chunk : (side.bytes + 2 * chunk - 2) / chunk;
   };
@@ -362,21 +363,23 @@ bool aligned_fits(const axes& a) {
   return a.rank >= 1 && a.at[a.fastest_src()].src == 1 && a.at[a.fastest_dst()].dst == 1;
 }
 
-bool plan_aligned(const axes& a, int processors, aligned_plan& plan) {
-  for (int64_t bytes = box_bytes(a, processors); bytes >= least_bytes / 4; bytes -= bytes / 4)
-    if (try_plan(a, shape_of(a, bytes), plan)) return true;
+bool plan_aligned(const axes& a, const move_tuning& tuned, aligned_plan& plan) {
+  const box_tuning& t = tuned.boxes;
+  for (int64_t bytes = box_bytes(a, tuned); bytes >= t.least / 4; bytes -= bytes / 4)
+    if (try_plan(a, t, shape_of(a, t, bytes), plan)) return true;
   return false;
 }
 
-bool plan_aligned_again(const axes& a, int processors, aligned_plan& plan) {
+bool plan_aligned_again(const axes& a, const move_tuning& tuned, aligned_plan& plan) {
   thread_local struct {
     axes of;
-    int processors;
+    int64_t processors;
     aligned_plan plan;
   } last{};
+  const int64_t processors = tuned.has.processors;
   if (processors != last.processors || !alike(a, last.of)) {
     last.processors = 0;
-    if (!plan_aligned(a, processors, last.plan)) return false;
+    if (!plan_aligned(a, tuned, last.plan)) return false;
     last.of = a, last.processors = processors;
   }
   plan = last.plan;

@@ -22,9 +22,7 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr int threads = 128;                     // 256 and 512 lose 0.6 %, 64 0.5 %
-constexpr int most_words = 64, most_chunks = 4;  // of a thread, in registers; of a row
-constexpr int64_t near_bytes = 128;              // that a block reads in one place: a line
+constexpr int threads = register_threads;
 
 struct walked_axis {
   divider count;
@@ -93,7 +91,7 @@ int64_t units_of(const axes& a) { return a.elements() / (a.at[a.fastest_src()].c
 template <int bytes, int chunks>
 lockstep_status launch_chunks(lockstep_queue& queue, const axes& a) {
   constexpr int V = 16 / bytes;
-  if constexpr (V * chunks * 4 > most_words) {
+  if constexpr (V * chunks * 4 > register_words) {
     return failed(LOCKSTEP_INTERNAL, "%d rows of %d bytes do not fit a thread", V, chunks * 16);
   } else {
     const int along = a.fastest_src(), across = a.fastest_dst();
@@ -128,20 +126,14 @@ lockstep_status launch_bytes(lockstep_queue& queue, const axes& a) {
 }  // namespace
 
 bool registers_fit(const axes& a) {
-  return whole_chunks(a, 16 / a.element_bytes) && chunks_of(a) <= most_chunks &&
-         a.at[a.fastest_src()].count * 4 <= most_words &&  // of V rows of count elements
+  return whole_chunks(a, 16 / a.element_bytes) && chunks_of(a) <= register_chunks &&
+         a.at[a.fastest_src()].count * 4 <= register_words &&  // of V rows of count elements
          units_of(a) < int64_t{1} << 31;
 }
 
-// Of a copy on an H200, where wide tiles waste too much:
-//   a row of src, where the next one is          registers     best of the others
-//   16 bytes, the thread's own, within a block   0.85 to 0.96  0.68 to 0.77
-//   32 bytes, within a block                     0.79 to 0.94  0.43 to 0.85
-//   32 bytes, elsewhere                          0.68          0.64
-//   48 bytes, within a block                     0.86 to 0.92  0.78 to 0.88
-//   48 bytes, elsewhere                          0.71          0.78
-//   48 bytes, the thread's own                   0.65          0.85: lanes meet in one bank of the L1
-//   64 bytes (112 registers)                     0.62          0.81
+// Rows of 64 bytes need too many registers. Rows of 16 bytes and of 48 gain where a block finds the next row beside its
+// own; so do rows of 32 bytes, and elsewhere too. The thread's own next row pays only for 16 bytes: of longer ones
+// lanes meet in one bank of the L1.
 bool registers_pay(const axes& a) {
   const int along = a.fastest_src(), chunks = chunks_of(a);
   const int64_t row = a.at[along].count;
@@ -153,7 +145,7 @@ bool registers_pay(const axes& a) {
     if (k == along) continue;
     if (a.at[k].src == row) {
       const int64_t together = std::min(a.at[k].count, threads * (16 / a.element_bytes) / before);
-      return together * row * a.element_bytes >= near_bytes;
+      return together * row * a.element_bytes >= register_near;
     }
     before *= a.at[k].count;
   }

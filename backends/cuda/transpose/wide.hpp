@@ -24,9 +24,11 @@ struct wide_job {
 
 lockstep_status launch_wide(lockstep_queue& queue, const wide_job& job);
 
-// What the tiles of the shape chosen for job cover, over what it moves: 1 where the
-// matrices fill their tiles.
-double wide_padding(const wide_job& job);
+// The number of the shape, of wide_shapes, that wastes the least of its tiles.
+int best_wide_shape(const wide_job& job);
+// Its tiles; and what they cover over what the job moves: 1 where the matrices fill their tiles.
 int64_t wide_tiles(const wide_job& job);
+double wide_padding(const wide_job& job);
+double wide_bytes(const wide_job& job);  // each way
 
 }  // namespace lockstep::cuda
