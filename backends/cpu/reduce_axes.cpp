@@ -23,16 +23,10 @@ axes_call along_axes(const lockstep_call& call) {
   const lockstep_reduce_axes_desc& d = call.reduce_axes;
   axes_call c;
   static_cast<lockstep_call&>(c) = call;
-  int64_t count = 1, length = 1;
-  for (int k = 0, gone = 0; k < d.rank; ++k) {
-    const bool goes = gone < d.axis_count && d.axes[gone] == k;
-    gone += goes ? 1 : 0;
-    int64_t& elements = goes ? length : count;
-    elements = saturated_product(elements, d.shape[k]);
-    (goes ? c.reduced : c.kept).add(d.shape[k], d.src_strides[k]);
-  }
+  const split_axes split(d);
+  c.kept = split.kept, c.reduced = split.reduced;
   if (c.reduced.count == 0) c.reduced = {1, {1}, {1}};
-  c.reduce = {sizeof(lockstep_reduce_desc), d.reduction, d.dtype, d.result, count, length, 1, 0, nullptr};
+  c.reduce = {sizeof(lockstep_reduce_desc), d.reduction, d.dtype, d.result, split.count, split.length, 1, 0, nullptr};
   return c;
 }
 

@@ -12,40 +12,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
+#include "axis_list.hpp"
 #include "mutant.hpp"
 #include "order.hpp"
 #include "queue.hpp"
 #include "reduce_kernels.hpp"
 
 namespace lockstep::cpu {
-
-// Of an empty array the extents before the 0 may multiply to more than any number: then the most there is.
-inline int64_t saturated_product(int64_t a, int64_t b) {
-  int64_t product;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
-}
-
-// Axes of an array, the last one's elements neighbours in the order that is walked. Axes of one element are left out,
-// and neighbours that lie as one axis would are one.
-struct axis_list {
-  int count = 0;
-  int64_t shape[LOCKSTEP_MAX_RANK], stride[LOCKSTEP_MAX_RANK];
-
-  void add(int64_t n, int64_t apart) {
-    if (n == 1) return;
-    const bool together = count > 0 && stride[count - 1] == saturated_product(n, apart);
-    if (together) shape[count - 1] = saturated_product(shape[count - 1], n), stride[count - 1] = apart;
-    if (!together || LOCKSTEP_MUTANT("axes_joined_and_kept")) shape[count] = n, stride[count] = apart, ++count;
-  }
-  // Where element i lies, in elements.
-  int64_t place(int64_t i) const {
-    int64_t at = 0;
-    for (int k = count - 1; k >= 0; --k) at += i % shape[k] * stride[k], i /= shape[k];
-    return at;
-  }
-};
 
 // One sequence of n elements; each is multiplied by scale if that is not 1 (f64). With axes its elements lie as they
 // say, not stride apart.

@@ -12,8 +12,9 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
     return nullptr;
   }
   lockstep::cuda::host = host;
-  static const lockstep_table tables[] = {transpose_table, permute_table, square_sum_table, reduce_table,
-                                          stencil_table,   shuffle_table, normalize_table,  scan_table};
+  static const lockstep_table tables[] = {transpose_table, permute_table,    square_sum_table, reduce_table,
+                                          stencil_table,   shuffle_table,    normalize_table,  scan_table,
+                                          sums_table,      reduce_axes_table};
   static const lockstep_backend backend = {LOCKSTEP_BACKEND_ABI,
                                            sizeof(lockstep_backend),
                                            "cuda",

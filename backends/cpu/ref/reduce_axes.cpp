@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "../ops.hpp"
-#include "../sequences.hpp"
+#include "axis_list.hpp"
 
 namespace lockstep::cpu {
 

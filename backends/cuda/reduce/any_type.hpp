@@ -18,7 +18,7 @@ lockstep_status launch_any_type(lockstep_queue* queue, const lockstep_call* call
 
 inline constexpr lockstep_variant any_type_row = {
     "any_type",
-    "small, unsigned and 16-bit types, widened as they are loaded: a warp a leaf, then a block a sequence",
+    "small, unsigned and 16-bit types: a warp a leaf; many sequences a warp each, few are shared by blocks",
     0,
     refuses_any_type,
     nullptr,

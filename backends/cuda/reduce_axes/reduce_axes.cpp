@@ -1,0 +1,207 @@
+// reduce_axes.cpp - dst[s] = reduction over the axes that go, for each element s of the axes that stay.
+// Idea    axes that lie as one are one. Where one is left that goes, and one or few batches that stay, the call is one
+//         or a few of reduce or square_sum. Else a permutation brings the axes that go together, and rows are reduced
+// Moves   every element once; permuted: three times, by way of a copy in the workspace
+// Limit   memory; of many small batches the launches
+// Watch   a row is chosen at the launch, by the pointers, so the workspace must do for all of them. A fault names a
+//         sequence of its own launch
+// Source  lib/order.hpp
+#include <algorithm>
+#include <cstring>
+
+#include "../dtypes.hpp"
+#include "../ops.hpp"
+#include "axis_list.hpp"
+
+namespace lockstep::cuda {
+namespace {
+
+bool squares(const lockstep_reduce_axes_desc& d) { return d.reduction >= LOCKSTEP_SUM_OF_SQUARES; }
+const lockstep_table& table_of(const lockstep_reduce_axes_desc& d) {
+  return squares(d) ? square_sum_table : reduce_table;
+}
+
+// A call of reduce or square_sum on part of this one.
+lockstep_call inner_call(const lockstep_call& call, int64_t count, int64_t length, int64_t element_stride,
+                         int64_t sequence_stride) {
+  const lockstep_reduce_axes_desc d = call.reduce_axes;
+  lockstep_call inner = call;
+  inner.op = squares(d) ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
+  inner.reduce = {sizeof(lockstep_reduce_desc),
+                  d.reduction,
+                  d.dtype,
+                  d.result,
+                  count,
+                  length,
+                  element_stride,
+                  sequence_stride,
+                  nullptr};
+  return inner;
+}
+
+// The row that auto would take.
+const lockstep_variant& row_for(const lockstep_queue* queue, const lockstep_table& table, const lockstep_call& call) {
+  const lockstep_variant* possible = nullptr;
+  for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row) {
+    if (row->flags != 0 || (row->refuses != nullptr && row->refuses(queue, &call) != nullptr)) continue;
+    if (row->yields == nullptr || row->yields(queue, &call) == 0) return *row;
+    possible = row;
+  }
+  return possible != nullptr ? *possible : table.rows[table.count - 1];
+}
+// Why no row takes the call; nullptr: one does.
+const char* no_row_for(const lockstep_queue* queue, const lockstep_table& table, const lockstep_call& call) {
+  const char* why = nullptr;
+  for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row) {
+    if (row->flags != 0) continue;
+    why = row->refuses != nullptr ? row->refuses(queue, &call) : nullptr;
+    if (why == nullptr) return nullptr;
+  }
+  return why;
+}
+const lockstep_variant& named(const lockstep_table& table, const char* name) {
+  const lockstep_variant* row = table.rows;
+  while (std::strcmp(row->name, name) != 0) ++row;
+  return *row;
+}
+
+size_t workspace_of_any(const lockstep_queue* queue, const lockstep_table& table, const lockstep_call& call) {
+  size_t most = 0;
+  for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row)
+    if (row->flags == 0 && row->workspace != nullptr) most = std::max(most, row->workspace(queue, &call));
+  return most;
+}
+
+// ---- batches -----------------------------------------------------------------------------
+// `outer` calls; the innermost axis that stays gives each one's sequences.
+struct batches {
+  lockstep_call inner;
+  int64_t outer = 1;
+  axis_list places;  // of the outer ones
+
+  batches(const lockstep_call& call, const split_axes& split) {
+    const axis_list &kept = split.kept, &reduced = split.reduced;
+    const int last = kept.count - 1;
+    const bool no_elements = split.length == 0;  // then all sequences are alike
+    const int64_t count = no_elements ? split.count : last >= 0 ? kept.shape[last] : 1;
+    inner = inner_call(call, count, split.length, reduced.count > 0 && !no_elements ? reduced.stride[0] : 1,
+                       last >= 0 && !no_elements ? kept.stride[last] : 0);
+    places = kept;
+    places.count = no_elements ? 0 : std::max(last, 0);
+    for (int k = 0; k < places.count; ++k) outer = saturated_product(outer, places.shape[k]);
+  }
+};
+
+const char* not_batches(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_reduce_axes_desc& d = call->reduce_axes;
+  const split_axes split(d);
+  if (const char* why = no_row_for(queue, table_of(d), batches(*call, split).inner); why != nullptr) return why;
+  if (split.length == 0) return nullptr;
+  if (split.reduced.count > 1) return "needs axes that lie as one";
+  if (split.reduced.count == 1 && split.reduced.stride[0] == 0) return "needs elements of their own";
+  const bool exact = !is_float(d.result) && (d.reduction == LOCKSTEP_SUM || squares(d));
+  return exact && batches(*call, split).outer > 1 ? "needs one batch where a sum may not fit its type" : nullptr;
+}
+
+// A launch costs as much as reading this much twice more.
+constexpr int64_t least_batch = int64_t{6} << 20;  // bytes
+int small_batches(const lockstep_queue*, const lockstep_call* call) {
+  const batches b(*call, split_axes(call->reduce_axes));
+  const int64_t bytes = dtype_bytes(b.inner.reduce.dtype);
+  return b.outer > 1 && b.inner.reduce.count * b.inner.reduce.length < least_batch / bytes;
+}
+
+size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
+  const batches b(*call, split_axes(call->reduce_axes));
+  return workspace_of_any(queue, table_of(call->reduce_axes), b.inner);
+}
+
+lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call) {
+  batches b(*call, split_axes(call->reduce_axes));
+  const lockstep_reduce_desc& d = b.inner.reduce;
+  const int64_t bytes = dtype_bytes(d.dtype);
+  const int64_t step = d.count * dtype_bytes(d.result);
+  for (int64_t i = 0; i < b.outer; ++i) {
+    b.inner.src = static_cast<const char*>(call->src) +
+                  (LOCKSTEP_MUTANT("cuda_batches_in_one_place") ? 0 : b.places.place(i) * bytes);
+    b.inner.dst = static_cast<char*>(call->dst) + i * step;
+    const lockstep_variant& row = row_for(queue, table_of(call->reduce_axes), b.inner);
+    if (const lockstep_status status = row.launch(queue, &b.inner); status != LOCKSTEP_OK) return status;
+  }
+  return LOCKSTEP_OK;
+}
+
+// ---- permuted ------------------------------------------------------------------------------
+lockstep_call rows_of_copy(const lockstep_call& call) {
+  const split_axes split(call.reduce_axes);
+  return inner_call(call, split.count, split.length, 1, split.length);
+}
+
+// The copy: axes that stay, then those that go.
+lockstep_call permutation_of(const lockstep_call& call, void* copy) {
+  const lockstep_reduce_axes_desc d = call.reduce_axes;
+  lockstep_call permute = call;
+  permute.op = LOCKSTEP_PERMUTE;
+  permute.dst = copy;
+  lockstep_permute_desc& p = permute.permute;
+  p = {};
+  p.size = sizeof p;
+  p.element_bytes = static_cast<size_t>(dtype_bytes(d.dtype));
+  p.rank = d.rank;
+  const bool last_first = LOCKSTEP_MUTANT("cuda_axes_go_first");
+  const auto goes = [&](int k) { return std::find(d.axes, d.axes + d.axis_count, k) != d.axes + d.axis_count; };
+  int at = 0;
+  for (const bool wanted : {last_first, !last_first})
+    for (int k = 0; k < d.rank; ++k)
+      if (goes(k) == wanted) p.perm[at++] = k;
+  std::copy(d.shape, d.shape + d.rank, p.shape);
+  std::copy(d.src_strides, d.src_strides + d.rank, p.src_strides);
+  int64_t apart = 1;
+  for (int k = d.rank - 1; k >= 0; --k) {
+    p.dst_strides[k] = apart;
+    apart *= d.shape[p.perm[k]];
+  }
+  return permute;
+}
+
+const char* not_permuted(const lockstep_queue* queue, const lockstep_call* call) {
+  return no_row_for(queue, table_of(call->reduce_axes), rows_of_copy(*call));
+}
+
+size_t bytes_before_copy(const lockstep_queue* queue, const lockstep_call& call) {
+  const size_t rows = workspace_of_any(queue, table_of(call.reduce_axes), rows_of_copy(call));
+  return (rows + 255) / 256 * 256;
+}
+size_t workspace_of_permuted(const lockstep_queue* queue, const lockstep_call* call) {
+  const split_axes split(call->reduce_axes);
+  return bytes_before_copy(queue, *call) +
+         static_cast<size_t>(split.count * split.length * dtype_bytes(call->reduce_axes.dtype));
+}
+
+lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_reduce_axes_desc& d = call->reduce_axes;
+  lockstep_call rows = rows_of_copy(*call);
+  if (rows.reduce.length != 0) {
+    void* const copy = static_cast<char*>(call->workspace) + bytes_before_copy(queue, *call);
+    const lockstep_call permute = permutation_of(*call, copy);
+    bool shared = false;  // elements: permutations have none
+    for (int k = 0; k < d.rank; ++k) shared = shared || (d.shape[k] > 1 && d.src_strides[k] == 0);
+    const lockstep_variant& by = shared ? named(permute_table, "gather") : row_for(queue, permute_table, permute);
+    if (const lockstep_status status = by.launch(queue, &permute); status != LOCKSTEP_OK) return status;
+    rows.src = copy;
+  }
+  return row_for(queue, table_of(d), rows).launch(queue, &rows);
+}
+
+const lockstep_variant rows[] = {
+    {"batches", "axes that lie as one: calls of reduce or square_sum, by the best of their rows", 0, not_batches,
+     small_batches, workspace_of_batches, launch_batches},
+    {"permuted", "a permutation into the workspace brings the axes that go together, then rows are reduced", 0,
+     not_permuted, nullptr, workspace_of_permuted, launch_permuted},
+};
+
+}  // namespace
+
+const lockstep_table reduce_axes_table = {rows, sizeof rows / sizeof *rows};
+
+}  // namespace lockstep::cuda

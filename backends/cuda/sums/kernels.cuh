@@ -1,0 +1,140 @@
+// kernels.cuh - sequences of one array or two by warps, or by blocks that share them.
+//
+//   sums_of_warps    a warp a sequence, leaf after leaf: short, many, or of lengths of their own
+//   sums_of_tasks    a block a task of 2^k leaves: few and long
+//   sums_of_parts    a block a sequence: the tree above its tasks
+//
+// A fold has
+//   partial          what leaves and blocks exchange; joined(a, b) and a + b join them
+//   ordered          the order shows in the bits: leaf gives every thread the leaf's value. If not, a thread's part
+//   none, join       as fold.cuh's
+//   leaf(d, at, first, n, t, so_far)   elements first to first + n of a sequence, by a warp. so_far: an unordered
+//                    fold's part of the leaves before, which the result has too
+//   store(d, s, value, length), store_empty(d, s)
+#pragma once
+
+#include "../reduce/results.cuh"
+#include "sums.hpp"
+
+namespace lockstep::cuda {
+
+constexpr int sum_threads = 256;
+
+// The first element of a sequence in src and in other.
+struct pair_places {
+  int64_t src, other;
+};
+
+template <class Fold>
+__global__ __launch_bounds__(sum_threads) void sums_of_warps(const term_sums d) {
+  using P = typename Fold::partial;
+  const int t = threadIdx.x % 32;
+  const int64_t step = int64_t{gridDim.x} * (sum_threads / 32);
+  for (int64_t s = (int64_t{blockIdx.x} * sum_threads + threadIdx.x) / 32; s < d.count; s += step) {
+    int64_t length = d.length;
+    pair_places at{s * d.sequence_stride, s * d.other_sequence_stride};
+    if (d.offsets != nullptr) {
+      const int64_t begin = d.offsets[s];
+      length = d.offsets[s + 1] - begin;
+      if (begin < 0 || length < 0) {
+        if (t == 0) report(d.faults, fault::invalid, s);
+        continue;
+      }
+      at = {begin * d.element_stride, begin * d.other_element_stride};
+    }
+    if (length == 0) {
+      if (t == 0) Fold::store_empty(d, s);
+      continue;
+    }
+    const auto leaf = [&](int64_t first, const P& so_far) {
+      return Fold::leaf(d, at, first, static_cast<int>(min(length - first, order::leaf)), t, so_far);
+    };
+    P total;
+    if constexpr (!Fold::ordered) {
+      total = Fold::none();
+      for (int64_t first = 0; first < length; first += order::leaf) total = leaf(first, total);
+      total = join_warp(Fold{}, total);
+    } else if (length <= order::leaf) {
+      total = leaf(0, Fold::none());
+    } else {
+      warp_counter<Fold> tree;
+      for (int64_t first = 0; first < length; first += order::leaf) tree.push(Fold{}, leaf(first, Fold::none()), t);
+      total = tree.total(Fold{});
+    }
+    if (t == 0) Fold::store(d, s, total, length);
+  }
+}
+
+template <class Fold>
+__global__ __launch_bounds__(sum_threads) void sums_of_tasks(const term_sums d, const task_shares shares,
+                                                             typename Fold::partial* partials) {
+  using P = typename Fold::partial;
+  constexpr int warps = sum_threads / 32;
+  __shared__ P values[sum_threads];
+  __shared__ P subtrees[sum_threads];
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t leaves = order::leaves(d.length);
+  for (int64_t work = blockIdx.x; work < d.count * shares.tasks; work += gridDim.x) {
+    const int64_t s = work / shares.tasks, begin = first_leaf(work - s * shares.tasks, shares.leaves_a_task);
+    const int here = leaves_here(leaves, begin, shares.leaves_a_task);
+    const pair_places at{s * d.sequence_stride, s * d.other_sequence_stride};
+    P mine = Fold::none();
+    for (int k = warp; k < here; k = next_turn(k, warps)) {
+      const int64_t first = (begin + k) * order::leaf;
+      const P value = Fold::leaf(d, at, first, static_cast<int>(min(d.length - first, order::leaf)), t, mine);
+      if constexpr (!Fold::ordered)
+        mine = value;
+      else if (t == 0)
+        values[k] = value;
+    }
+    if constexpr (!Fold::ordered) {
+      mine = join_warp(Fold{}, mine);
+      if (t == 0) values[warp] = mine;
+    }
+    if (!LOCKSTEP_DEVICE_MUTANT("sums_barrier_dropped")) __syncthreads();  // the tree reads every warp's values
+    const P total = tree_of_block<sum_threads>(values, Fold::ordered ? here : warps, subtrees);
+    if (threadIdx.x == 0) {
+      if (shares.tasks == 1)
+        Fold::store(d, s, total, d.length);
+      else
+        partials[work] = total;
+    }
+    __syncthreads();  // the next task's values come after the tree has read these
+  }
+}
+
+template <class Fold>
+__global__ __launch_bounds__(sum_threads) void sums_of_parts(const term_sums d, const int64_t tasks,
+                                                             const typename Fold::partial* partials) {
+  __shared__ typename Fold::partial subtrees[sum_threads];
+  for (int64_t s = blockIdx.x; s < d.count; s += gridDim.x) {
+    const auto total = tree_of_block<sum_threads>(partials + s * tasks, tasks, subtrees);
+    if (threadIdx.x == 0) Fold::store(d, s, total, d.length);
+    __syncthreads();  // the next sequence's subtrees come after thread 0 has read these
+  }
+}
+
+// Join: a fold that joins and stores as Fold does; all of one kind of partial may share it.
+template <class Fold, class Join>
+lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* workspace) {
+  using P = typename Fold::partial;
+  const task_shares shares = shares_of(queue, d.count, d.length, d.offsets != nullptr);
+  const auto grid = [](int64_t blocks) { return dim3(static_cast<unsigned>(std::min<int64_t>(blocks, INT32_MAX))); };
+  constexpr int64_t warps = sum_threads / 32;
+  if (shares.tasks == 0)
+    return launch(queue, "sums_of_warps", sums_of_warps<Fold>, grid((d.count + warps - 1) / warps), sum_threads, 0, d);
+  auto* partials = static_cast<P*>(workspace);
+  const lockstep_status status = launch(queue, "sums_of_tasks", sums_of_tasks<Fold>, grid(d.count * shares.tasks),
+                                        sum_threads, 0, d, shares, partials);
+  if (status != LOCKSTEP_OK || shares.tasks == 1) return status;
+  return launch(queue, "sums_of_parts", sums_of_parts<Join>, grid(d.count), sum_threads, 0, d, shares.tasks,
+                static_cast<const P*>(partials));
+}
+
+// Whether n elements from here on, `unit` bytes at a time, are whole and aligned.
+template <class E>
+__device__ __forceinline__ bool whole_units(const E* at, int64_t stride, int unit) {
+  return stride == 1 && reinterpret_cast<uintptr_t>(at) % static_cast<unsigned>(unit) == 0;
+}
+
+}  // namespace lockstep::cuda

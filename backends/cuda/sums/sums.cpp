@@ -1,0 +1,50 @@
+// sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance: the table.
+// Idea    a warp a leaf of both arrays; a warp a sequence where they are many or short, else blocks share them
+// Moves   every element of both arrays once; 24 bytes a task
+// Limit   memory reads; see floats.cu, moments.cu and exact.cu
+// Watch   segments are a warp each, however long
+// Source  lib/order.hpp, lib/order_rows.hpp
+#include "sums.hpp"
+
+#include "../ops.hpp"
+
+namespace lockstep::cuda {
+namespace {
+
+lockstep_status run_sums(lockstep_queue& queue, const lockstep_call& call) {
+  const lockstep_sums_desc& d = call.sums;
+  const term_sums sums{call.src,
+                       d.other,
+                       call.dst,
+                       d.count,
+                       d.length,
+                       d.element_stride,
+                       d.sequence_stride,
+                       d.offsets,
+                       d.other_element_stride,
+                       d.other_sequence_stride,
+                       static_cast<term>(d.kind),
+                       false,
+                       d.dtype,
+                       d.result,
+                       d.correction,
+                       queue.report};
+  if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) return sum_moments(queue, sums, call.workspace);
+  return is_float(d.dtype) ? sum_floats(queue, sums, call.workspace) : sum_exactly(queue, sums, call.workspace);
+}
+
+size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_sums_desc& d = call->sums;
+  return workspace_of_terms(*queue, d.count, d.length, d.offsets != nullptr);
+}
+
+const lockstep_variant rows[] = {
+    {"leaves", "a warp a leaf of both arrays; many sequences a warp each, few are shared by blocks", 0, nullptr,
+     nullptr, workspace, on_device<run_sums>},
+};
+
+}  // namespace
+
+const lockstep_table sums_table = {rows, sizeof rows / sizeof *rows};
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,52 @@
+// axis_list.hpp - the axes of a reduction over any axes, as few of them as the strides allow.
+#pragma once
+
+#include <limits>
+
+#include "lockstep/lockstep.h"
+#include "mutant.hpp"
+
+namespace lockstep {
+
+// Of an empty array the extents before the 0 may multiply to more than any number: then the most there is.
+inline int64_t saturated_product(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
+// Axes of an array, the last one's elements neighbours in the order that is walked. Axes of one element are left out,
+// and neighbours that lie as one axis would are one.
+struct axis_list {
+  int count = 0;
+  int64_t shape[LOCKSTEP_MAX_RANK], stride[LOCKSTEP_MAX_RANK];
+
+  void add(int64_t n, int64_t apart) {
+    if (n == 1) return;
+    const bool together = count > 0 && stride[count - 1] == saturated_product(n, apart);
+    if (together) shape[count - 1] = saturated_product(shape[count - 1], n), stride[count - 1] = apart;
+    if (!together || LOCKSTEP_MUTANT("axes_joined_and_kept")) shape[count] = n, stride[count] = apart, ++count;
+  }
+  // Where element i lies, in elements.
+  int64_t place(int64_t i) const {
+    int64_t at = 0;
+    for (int k = count - 1; k >= 0; --k) at += i % shape[k] * stride[k], i /= shape[k];
+    return at;
+  }
+};
+
+struct split_axes {
+  axis_list kept, reduced;
+  int64_t count = 1, length = 1;  // sequences, and elements of each
+
+  explicit split_axes(const lockstep_reduce_axes_desc& d) {
+    for (int k = 0, gone = 0; k < d.rank; ++k) {
+      const bool goes = gone < d.axis_count && d.axes[gone] == k;
+      gone += goes ? 1 : 0;
+      int64_t& elements = goes ? length : count;
+      elements = saturated_product(elements, d.shape[k]);
+      (goes ? reduced : kept).add(d.shape[k], d.src_strides[k]);
+    }
+  }
+};
+
+}  // namespace lockstep
