@@ -14,7 +14,7 @@ except ImportError:
     print("SKIP: no NumPy")
     sys.exit(77)
 
-from order_numpy import fma, leaf_squares, moments, running, tree
+from order_numpy import fma, fused, leaf_squares, moments, running, term_tree, tree
 
 i32, i64, size_t, f64, ptr = C.c_int32, C.c_int64, C.c_size_t, C.c_double, C.c_void_p
 
@@ -415,28 +415,6 @@ def scans():
 
 
 # ---- sums --------------------------------------------------------------------
-def fused(x, y, acc):
-    """x * y + acc, rounded once, of exact numbers."""
-    return np.array([float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))) if np.isfinite(c) else c
-                     for a, b, c in zip(x, y, acc)])
-
-
-def term_tree(n, enter):
-    """enter(lanes, first, count) gives the lanes with count elements from first on entered."""
-    level = []
-    for leaf in range(0, n, 2048):
-        s = np.full(128, -0.0)
-        for row in range(leaf, min(n, leaf + 2048), 128):
-            count = min(128, n - row, leaf + 2048 - row)
-            s[:count] = enter(s[:count], row, count)
-        for d in (64, 32, 16, 8, 4, 2, 1):
-            s = s[:d] + s[d: 2 * d]
-        level.append(s[0])
-    while len(level) > 1:
-        level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
-    return level[0] if level else 0.0
-
-
 def sums():
     DOT, SQDIFF, ABSDIFF, ABS, MEANVAR = range(5)
 

@@ -28,6 +28,27 @@ def fma(a, b, c):
     return float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
 
 
+def fused(x, y, acc):
+    """x * y + acc, rounded once, of exact numbers."""
+    return np.array([fma(a, b, c) if a and b and np.isfinite(c) else a * b + c for a, b, c in zip(x, y, acc)])  # (fractions have no -0.0)
+
+
+def term_tree(n, enter):
+    """enter(lanes, first, count) gives the lanes with count elements from first on entered."""
+    level = []
+    for leaf in range(0, n, 2048):
+        s = np.full(128, -0.0)
+        for row in range(leaf, min(n, leaf + 2048), 128):
+            count = min(128, n - row, leaf + 2048 - row)
+            s[:count] = enter(s[:count], row, count)
+        for d in (64, 32, 16, 8, 4, 2, 1):
+            s = s[:d] + s[d: 2 * d]
+        level.append(s[0])
+    while len(level) > 1:
+        level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
+    return level[0] if level else 0.0
+
+
 def leaf_squares(x, mean):
     """A leaf's squares about its mean: 128 lanes of fused multiply-adds, joined by halves."""
     lane = [-0.0] * 128

@@ -40,6 +40,8 @@ struct call {
     lockstep_shuffle_desc shuffle;
     lockstep_normalize_desc normalize;
     lockstep_scan_desc scan;
+    lockstep_sums_desc sums;
+    lockstep_reduce_axes_desc reduce_axes;
   };
   const void* description() const { return &reduce; }  // where each of them lies
   // the result
@@ -82,11 +84,19 @@ bool make_packed(state& s, source& x, settings& set, const char* name);
 
 // describe.cpp: the call's description from the source and the other arguments; place() adds the destination.
 bool describe_permute(state& s, const array& x, call& c);
+bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bool may_copy, result& temporary);
+bool describe_shuffle(state& s, const array& x, values& v, call& c);
+// reductions.cpp
 bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c,
                      bool may_copy, result& temporary);
 bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c);
-bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bool may_copy, result& temporary);
-bool describe_shuffle(state& s, const array& x, values& v, call& c);
+// The array that is multiplied with x or taken from it.
+struct second {
+  source y;
+  result temporary;
+};
+bool describe_sums(state& s, source& x, settings& set, values& v, lockstep_sums_kind kind, call& c, bool may_copy,
+                   result& temporary, second& other);
 // rows.cpp: what normalize takes besides its source, and both descriptions. elsewhere: the axes are not the last
 // ones, or do not lie as C can take them; axes[0..inner) hold them.
 struct sides {
@@ -100,6 +110,7 @@ bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduc
 bool place_normalize(state& s, const array& dst, call& c);
 bool place_scan(state& s, const array& dst, call& c);
 bool scans(lockstep_dtype dtype);
+bool same_device(state& s, const array& x, const array& side, const char* name);
 
 // A packed copy of x with its axes in another order, made by permute on the same stream.
 bool permuted(state& s, source& x, settings& set, const int* axes, result& temporary);
@@ -116,6 +127,10 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
 PyObject* finish_result(state& s, const call& c, const array& x, result& r);
 // Memory from the source's library (or a Buffer) for an array of this shape.
 bool allocate(state& s, const array& x, const element* type, int rank, const int64_t* shape, void* stream, result& to);
+
+// moments.cpp: means and variances, which C writes in pairs. Parts of a pair; root asks for the variance's.
+constexpr int part_mean = 1, part_variance = 2, part_root = 4;
+PyObject* moments(state& s, call& c, settings& set, const array& x, int parts);
 
 // calls.cpp
 PyObject* execute(state& s, call& c, settings& set, array& x, result& r);

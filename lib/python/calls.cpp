@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "docs.hpp"
 #include "docs_rows.hpp"
+#include "docs_sums.hpp"
 
 namespace lockstep::python {
 
@@ -72,13 +73,13 @@ PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_
 
 namespace {
 
-enum class task { transpose, permute, reduce, segments, stencil, shuffle, normalize, scan };
+enum class task { transpose, permute, reduce, segments, stencil, shuffle, normalize, scan, sums, moments };
 
 struct operation {
   const char* name;
   task what;
   lockstep_op op;
-  int kind;  // a lockstep_reduction, or a lockstep_normalization
+  int kind;  // a lockstep_reduction, a lockstep_normalization, a lockstep_sums_kind, or parts of moments.cpp
   keyword own[8];
   int own_count, positional, required;
 };
@@ -96,6 +97,8 @@ constexpr keyword reduced[] = {kw_x, kw_axis, kw_keepdims}, summed[] = {kw_x, kw
 constexpr keyword cut[] = {kw_x, kw_offsets}, cut_sum[] = {kw_x, kw_offsets, kw_dtype};
 constexpr keyword rows[] = {kw_x, kw_axis, kw_weight, kw_bias, kw_eps, kw_residual, kw_residual_out, kw_dtype};
 constexpr keyword added_up[] = {kw_x, kw_axis, kw_exclusive, kw_dtype}, running[] = {kw_x, kw_axis, kw_exclusive};
+constexpr keyword of_two[] = {kw_x, kw_y, kw_axis, kw_keepdims, kw_dtype};
+constexpr keyword spread[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_correction};
 constexpr lockstep_op SQUARES = LOCKSTEP_SQUARE_SUM, REDUCE = LOCKSTEP_REDUCE;
 
 constexpr operation table[] = {
@@ -124,6 +127,14 @@ constexpr operation table[] = {
     row("cumsum", task::scan, LOCKSTEP_SCAN, added_up, 2, 1, LOCKSTEP_SUM),
     row("cummax", task::scan, LOCKSTEP_SCAN, running, 2, 1, LOCKSTEP_MAX),
     row("cummin", task::scan, LOCKSTEP_SCAN, running, 2, 1, LOCKSTEP_MIN),
+    row("dot", task::sums, LOCKSTEP_SUMS, of_two, 3, 2, LOCKSTEP_SUMS_DOT),
+    row("squared_distance", task::sums, LOCKSTEP_SUMS, of_two, 3, 2, LOCKSTEP_SUMS_SQUARED_DIFFERENCES),
+    row("l1_distance", task::sums, LOCKSTEP_SUMS, of_two, 3, 2, LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES),
+    row("l1_norm", task::sums, LOCKSTEP_SUMS, summed, 2, 1, LOCKSTEP_SUMS_ABSOLUTE),
+    row("mean", task::moments, LOCKSTEP_SUMS, summed, 2, 1, part_mean),
+    row("var", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_variance),
+    row("std", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_root),
+    row("mean_var", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_mean | part_variance),
 };
 constexpr int count_of_operations = sizeof table / sizeof *table, count_of_docs = sizeof docs / sizeof *docs;
 
@@ -196,9 +207,10 @@ struct prepared {
   source x, offsets;
   call description;
   result temporary;
-  std::unique_ptr<sides> more;  // normalize
-  bool wide = false;            // the type has to be widened first
-  bool elsewhere = false;       // axes have to be moved first
+  std::unique_ptr<sides> more;    // normalize
+  std::unique_ptr<second> other;  // sums
+  bool wide = false;              // the type has to be widened first
+  bool elsewhere = false;         // axes have to be moved first
 
   bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, bool for_plan) {
     keyword names[9 + sizeof common / sizeof *common];
@@ -229,6 +241,11 @@ struct prepared {
     const lockstep_dtype dtype = dtype_of(x.use->type);
     const auto reduction = lockstep_reduction(which.kind);
     if ((wide = which.what == task::scan ? !scans(dtype) : dtype == 0)) return true;
+    if (which.what == task::sums || which.what == task::moments) {
+      other = std::make_unique<second>();
+      const auto kind = which.what == task::sums ? lockstep_sums_kind(which.kind) : LOCKSTEP_SUMS_MEAN_VARIANCE;
+      return describe_sums(s, x, set, v, kind, c, may_copy, temporary, *other);
+    }
     // auto would take the CPU for these, and no backend can be named.
     if ((wide = x.use->on_device() && !x.use->device_known && is_narrow(dtype))) return true;
     if (which.what == task::scan) return describe_scan(s, x, set, v, reduction, c, may_copy, temporary, &elsewhere);
@@ -248,6 +265,7 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   if (!p.read(s, a, n, keywords, false) || !p.describe(s, true)) return nullptr;
   if (p.wide) return widen(s, o, p.x.use->type, a, n, keywords);
   if (p.elsewhere) return along_others(s, o, p.description, a, n, keywords);
+  if (o.what == task::moments) return moments(s, p.description, p.set, *p.x.use, o.kind);
   result r;
   if (!make_result(s, p.description, *p.x.use, p.set.out, p.set.stream, r) || !place(s, *p.x.use, r.dst, p.description))
     return nullptr;
@@ -264,11 +282,26 @@ PyObject* entry(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* ke
   return operate(*state_of(module), table[i], a, n, keywords);
 }
 
+constexpr int count_of_row_docs = sizeof row_docs / sizeof *row_docs;
+constexpr const char* doc_of(int i) {
+  if (i < count_of_docs) return docs[i];
+  return i < count_of_docs + count_of_row_docs ? row_docs[i - count_of_docs]
+                                               : sums_docs[i - count_of_docs - count_of_row_docs];
+}
+
 template <int... i>
 void fill_methods(PyMethodDef* methods, std::integer_sequence<int, i...>) {
   ((methods[i] = {table[i].name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<i>)),
-                  METH_FASTCALL | METH_KEYWORDS, i < count_of_docs ? docs[i] : row_docs[i - count_of_docs]}),
+                  METH_FASTCALL | METH_KEYWORDS, doc_of(i)}),
    ...);
+}
+
+// A plan of mean_var gives C's pairs as they are: one more axis, of two.
+bool pair_of(call& c, int parts) {
+  if (parts != (part_mean | part_variance) || c.rank == max_rank) return false;
+  c.shape[c.rank++] = 2;
+  c.scalar = false;
+  return true;
 }
 
 PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
@@ -291,10 +324,13 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
                          element_name(p.x.use->type, text), name);
     if (p.x.use != &p.x.direct)
       return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes no copy of its own; give a packed array");
+    if (o.what == task::moments && !pair_of(p.description, o.kind))
+      return raise(s, LOCKSTEP_UNSUPPORTED, "there is no plan of %s alone; plan.mean_var gives an array of pairs",
+                   name);
     // What its calls read besides x and out; a copy was made of offsets that are not packed.
-    const ref keep(Py_BuildValue("[OOOOO]", p.offsets.copy ? p.offsets.copy.get() : or_none(p.v[kw_offsets]),
+    const ref keep(Py_BuildValue("[OOOOOO]", p.offsets.copy ? p.offsets.copy.get() : or_none(p.v[kw_offsets]),
                                  or_none(p.v[kw_weight]), or_none(p.v[kw_bias]), or_none(p.v[kw_residual]),
-                                 or_none(p.v[kw_residual_out])));
+                                 or_none(p.v[kw_residual_out]), or_none(p.v[kw_y])));
     return keep ? make_plan(s, p.description, p.set, p.x.direct, keep.get()) : nullptr;
   }
   return raise(s, LOCKSTEP_INVALID_ARGUMENT, "there is no operation '%s'", name ? name : "");
@@ -305,7 +341,7 @@ PyMethodDef methods[count_of_operations + 2];
 }  // namespace
 
 int add_operations(PyObject* module) {
-  static_assert(count_of_docs + sizeof row_docs / sizeof *row_docs == count_of_operations);
+  static_assert(count_of_docs + count_of_row_docs + sizeof sums_docs / sizeof *sums_docs == count_of_operations);
   fill_methods(methods, std::make_integer_sequence<int, count_of_operations>());
   methods[count_of_operations] = {"plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan)),
                                   METH_FASTCALL | METH_KEYWORDS, nullptr};

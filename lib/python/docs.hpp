@@ -87,7 +87,8 @@ Notes
 -----
 Floats are added in double by a fixed tree over the sequence's own indices (order 1), so the bits depend on nothing but
 the elements and their order. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
-A packed copy is made first where the axes do not lie as one sequence after another.
+Nothing is copied, whatever axes are named: where they do not lie as one sequence after another, the C library's
+reduce_axes runs, and `variant` names one of its kernels.
 
 Examples
 --------
@@ -122,7 +123,8 @@ Notes
 -----
 Floats are added in double by a fixed tree over the sequence's own indices (order 1), so the bits depend on nothing but
 the elements and their order. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
-A packed copy is made first where the axes do not lie as one sequence after another.
+Nothing is copied, whatever axes are named: where they do not lie as one sequence after another, the C library's
+reduce_axes runs, and `variant` names one of its kernels.
 
 Examples
 --------
@@ -152,7 +154,8 @@ array
 Notes
 -----
 Rescaled where plain squares would overflow or lose bits; of integers the exact sum's root, in float64.
-A packed copy is made first where the axes do not lie as one sequence after another.
+Nothing is copied, whatever axes are named: where they do not lie as one sequence after another, the C library's
+reduce_axes runs, and `variant` names one of its kernels.
 
 Examples
 --------

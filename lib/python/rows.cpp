@@ -22,13 +22,6 @@ bool rows_of(const array& a, int inner, int64_t* stride) {
   return true;
 }
 
-bool same_device(state& s, const array& x, const array& side, const char* name) {
-  if (side.on_device() == x.on_device() && (!x.on_device() || side.device.id == x.device.id)) return true;
-  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s lives on %s, x on %s; give both on one device", name,
-               side.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
-         false;
-}
-
 bool same_shape(state& s, const array& x, int first, const array& side, const char* name, const char* whose) {
   bool same = side.rank == x.rank - first;
   for (int k = 0; same && k < side.rank; ++k) same = side.shape[k] == x.shape[first + k];
@@ -97,6 +90,13 @@ bool read_residual(state& s, values& v, settings& set, const array& x, int inner
 }
 
 }  // namespace
+
+bool same_device(state& s, const array& x, const array& side, const char* name) {
+  if (side.on_device() == x.on_device() && (!x.on_device() || side.device.id == x.device.id)) return true;
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s lives on %s, x on %s; give both on one device", name,
+               side.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
+         false;
+}
 
 bool scans(lockstep_dtype dtype) { return is_float(dtype) || dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64; }
 

@@ -75,6 +75,8 @@ enum keyword : int {
   kw_residual_out,
   kw_exclusive,
   kw_tune,
+  kw_y,
+  kw_correction,
   kw_count
 };
 extern const char* const keyword_names[kw_count];

@@ -36,6 +36,12 @@ def calls(device):
         yield f"{name} plain", getattr(o, name), (x, [-1], None, None, 0.1)
         yield f"{name} of the first axis", getattr(o, name), (x, [0], None, None, 0.1)
         yield f"{name} weighted", getattr(o, name), (x, [1, 2], weight, bias, 0.1)
+    if device == "cpu" or ls.variants_of("sums", "cuda"):
+        for axis in (None, [1], [0, 2]):
+            yield f"dot {axis}", o.dot, (x, x64(4, 5, 6, device=device), axis)
+            yield f"mean {axis}", o.mean, (x, axis, True)
+            yield f"var {axis}", o.var, (x, axis, 1)
+        yield "dot with one row", o.dot, (x, x64(6, device=device), [2])
     yield "cumsum", o.cumsum, (x, 1)
     yield "transpose", o.transpose, (x,)
     yield "permute", o.permute, (x, [2, 0, 1])

@@ -9,10 +9,11 @@ from . import _core
 from ._errors import InvalidArgument
 from ._info import ModelInfo, TuningInfo
 
-OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan")  # in the order of lockstep_op
+OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes")  # in the order of lockstep_op
 FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum",
              "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil",
-             "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin")
+             "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance",
+             "l1_distance", "l1_norm", "mean", "var", "std", "mean_var")
 
 # (context, backend, (variant of each operation)), read by the extension at each call once a scope was entered.
 _Settings = tuple["Context | None", str | None, tuple[str | None, ...]]
@@ -78,7 +79,8 @@ class variants(_Scope):
     Parameters
     ----------
     **names : str
-        transpose=, permute=, square_sum=, reduce=, stencil=, shuffle=, normalize= or scan=, each a name of `variants_of`; "auto" lifts one.
+        transpose=, permute=, square_sum=, reduce=, stencil=, shuffle=, normalize=, scan=, sums= or reduce_axes=,
+        each a name of `variants_of`; "auto" lifts one.
 
     Examples
     --------

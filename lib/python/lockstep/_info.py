@@ -160,7 +160,7 @@ def variants_of(op: str, backend: str = "cpu") -> list[VariantInfo]:
 
     Parameters
     ----------
-    op : {"transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan"}
+    op : {"transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes"}
     backend : str, default "cpu"
 
     Returns

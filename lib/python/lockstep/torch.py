@@ -20,8 +20,8 @@ from . import _core
 from ._deterministic import deterministic
 from ._errors import InvalidArgument
 
-__all__ = ["argmax", "argmin", "cumsum", "deterministic", "layer_norm", "max", "min", "norm", "normalize", "permute", "rms_norm", "segment_norm",
-           "segment_square_sum", "segment_sum", "shuffle", "square_sum", "stencil", "sum", "transpose"]
+__all__ = ["argmax", "argmin", "cumsum", "deterministic", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "segment_norm",
+           "segment_square_sum", "segment_sum", "shuffle", "square_sum", "stencil", "sum", "transpose", "var"]
 
 _torch: Any = torch.library
 _library = _torch.Library("lockstep", "DEF")
@@ -417,3 +417,4 @@ def shuffle(x: Tensor, kind: str, operand: int, *, width: int = 32) -> Tensor:
 
 
 from ._torch_rows import cumsum, layer_norm, normalize, rms_norm  # noqa: E402  (they need what stands above)
+from ._torch_sums import dot, mean, var  # noqa: E402

@@ -1,0 +1,194 @@
+// docs_sums.hpp - the docstrings of sums of two arrays, means and variances; behind those of docs_rows.hpp.
+#pragma once
+
+#include "docs.hpp"
+
+namespace lockstep::python {
+
+// clang-format off
+#define LOCKSTEP_TWO \
+  "x : array\n" \
+  "    Floats of 16, 32 or 64 bits, integers or bool.\n" \
+  "y : array\n" \
+  "    Of the dtype and shape of `x`; or of the shape of the axes that are reduced, and then the same for every result.\n" \
+  "axis : int or tuple of int, optional\n" \
+  "    Axes to reduce; all by default.\n"
+#define LOCKSTEP_SUM_DTYPE \
+  "dtype : dtype, optional\n" \
+  "    \"float64\" for the sum as it was added up, \"float32\", \"float16\" or \"bfloat16\" for one final rounding; by default to the\n" \
+  "    dtype of `x`, for 16-bit floats to float32. Integers and bool give int64, uint64 gives uint64.\n"
+#define LOCKSTEP_KEEPDIMS \
+  "keepdims : bool, default False\n" \
+  "    Leave reduced axes in the shape, with length one.\n"
+#define LOCKSTEP_SUMS_RETURN \
+  "Returns\n" \
+  "-------\n" \
+  "array\n" \
+  "    Of the kind of `x`; a NumPy scalar for all of a NumPy array.\n" \
+  "\n"
+#define LOCKSTEP_SUMS_NOTES \
+  "A packed copy is made first where the axes do not lie as one sequence after another.\n" \
+  "\n"
+#define LOCKSTEP_MOMENTS \
+  "x : array of float16, bfloat16, float32 or float64\n" \
+  "axis : int or tuple of int, optional\n" \
+  "    Axes to reduce; all by default.\n"
+#define LOCKSTEP_CORRECTION \
+  "correction : int, default 0\n" \
+  "    The squares are divided by n - correction: 1 for the variance of a sample.\n"
+#define LOCKSTEP_MOMENTS_DTYPE \
+  "dtype : dtype, optional\n" \
+  "    \"float64\" for the double that was computed, \"float32\", \"float16\" or \"bfloat16\" for one final rounding; by default to\n" \
+  "    the dtype of `x`, for 16-bit floats to float32.\n"
+
+constexpr const char* sums_docs[] = {
+"dot(x, y, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Sum the products of two arrays' elements, with the same bits on every machine.
+
+Parameters
+----------
+)doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+-----
+Floats are added in double by fused multiply-adds in the tree of `sum`: the dot product of an array with itself is its
+`square_sum`, bit for bit. Integers are exact; Overflow is raised where the sum does not fit 64 bits. Of bool it is the
+number of places where both are true. Unlike numpy.dot it multiplies no matrices.
+)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+--------
+>>> ls.dot(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]))
+np.float64(32.0)
+>>> ls.dot(np.array([[1, 2], [3, 4]]), np.array([10, 1]), axis=1)
+array([12, 34])
+)doc",
+
+"squared_distance(x, y, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Sum the squares of the differences of two arrays' elements.
+
+Parameters
+----------
+)doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+-----
+A difference is rounded to double once, squared and added by one fused multiply-add in the tree of `sum`. Integers are
+exact; Overflow is raised where the sum does not fit 64 bits.
+)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+--------
+>>> ls.squared_distance(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([3.0, 4.0]), axis=1)
+array([25., 13.])
+)doc",
+
+"l1_distance(x, y, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Sum the absolute differences of two arrays' elements: the distance in the 1-norm.
+
+Parameters
+----------
+)doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+-----
+Differences are rounded to double once and added in the tree of `sum`. Integers are exact; Overflow is raised where the sum
+does not fit 64 bits. Of bool it is the number of places where exactly one is true.
+)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+--------
+>>> ls.l1_distance(np.array([1, 2, 3]), np.array([3, 2, 0]))
+np.int64(5)
+)doc",
+
+"l1_norm(x, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Sum the absolute values: the 1-norm.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default.
+)doc" LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+-----
+Added in double by the tree of `sum`. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
+)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+--------
+>>> ls.l1_norm(np.array([3.0, -4.0]))
+np.float64(7.0)
+)doc",
+
+"mean(x, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(The mean: the sum as `sum` adds it, divided by the number of elements.
+
+Parameters
+----------
+)doc" LOCKSTEP_MOMENTS LOCKSTEP_MOMENTS_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+-----
+Sum and quotient are doubles, and rounded to the result's dtype once. The mean of no elements is NaN.
+)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+--------
+>>> ls.mean(np.array([[1.0, 2.0], [3.0, 5.0]]), axis=1)
+array([1.5, 4. ])
+)doc",
+
+"var(x, axis=None, *, correction=0, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(The variance: the mean of the squares about the mean.
+
+Parameters
+----------
+)doc" LOCKSTEP_MOMENTS LOCKSTEP_CORRECTION LOCKSTEP_MOMENTS_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+-----
+Computed in double in one pass, the squares of each leaf about its own mean, so that nothing cancels where the mean is
+large; NaN where there are no more than `correction` elements.
+)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+--------
+>>> ls.var(np.array([1e9 + 1, 1e9 + 2, 1e9 + 3]), correction=1)
+np.float64(1.0)
+)doc",
+
+"std(x, axis=None, *, correction=0, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(The standard deviation: the root of the variance.
+
+Parameters
+----------
+)doc" LOCKSTEP_MOMENTS LOCKSTEP_CORRECTION R"doc(dtype : dtype, optional
+    "float64" or "float32"; by default the dtype of `x`, for 16-bit floats float32.
+)doc" LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+-----
+The correctly rounded root of the variance in double, rounded to the result's dtype once more. For data in host memory; on a
+device take the root of ``var(x, dtype="float64")``.
+
+Examples
+--------
+>>> ls.std(np.array([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]))
+np.float64(2.0)
+)doc",
+
+"mean_var(x, axis=None, *, correction=0, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Mean and variance by one pass over the elements.
+
+Parameters
+----------
+)doc" LOCKSTEP_MOMENTS LOCKSTEP_CORRECTION LOCKSTEP_MOMENTS_DTYPE LOCKSTEP_KEEPDIMS R"doc(out : tuple of two arrays, optional
+    Where mean and variance go: of their shape and dtype, on the device of `x`.
+
+Other Parameters
+----------------
+stream : int or stream, optional
+    A CUDA stream for device data in place of the current one of the array's library. The call then waits.
+context : Context, optional
+backend, variant : str, optional
+    For this call alone; a name runs or is an error.
+check : bool, default False
+    Device data: wait for the result, and raise what only the device finds.
+
+Returns
+-------
+tuple of two arrays
+    Mean and variance, of the kind of `x`; NumPy scalars for all of a NumPy array.
+
+Notes
+-----
+The bits of `mean` and `var`. A plan of it gives one array, with one more axis of two: mean, variance.
+)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+--------
+>>> mean, variance = ls.mean_var(np.array([[1.0, 3.0], [2.0, 2.0]]), axis=1)
+>>> mean, variance
+(array([2., 2.]), array([1., 0.]))
+)doc",
+
+};
+// clang-format on
+
+}  // namespace lockstep::python

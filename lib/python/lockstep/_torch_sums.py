@@ -1,0 +1,140 @@
+"""Dot products, means and variances as operators of PyTorch; lockstep.torch, which is imported first, hands them out."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _core
+from .torch import _axes, _call, _gradient, _library, _listed, _over, _plain, _register, _result_dtype, _vmap
+
+_library.define("dot(Tensor x, Tensor y, int[]? axis=None, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
+_library.define("mean(Tensor x, int[]? axis=None, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
+_library.define("var(Tensor x, int[]? axis=None, int correction=0, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
+
+
+def _settings(axis: Sequence[int] | None, keepdims: bool, dtype: torch.dtype | None) -> dict[str, Any]:
+    return {"axis": None if axis is None else tuple(axis), "keepdims": keepdims, **({} if dtype is None else {"dtype": dtype})}
+
+
+def _fake(x: Tensor, axis: Sequence[int] | None, keepdims: bool, dtype: torch.dtype | None) -> Tensor:
+    reduced = _axes(x, axis)
+    shape = [1 if k in reduced else n for k, n in enumerate(x.shape) if keepdims or k not in reduced]
+    return x.new_empty(shape, dtype=_result_dtype("sum", x, dtype))
+
+
+def _tensor_of(n: float, x: Tensor) -> Tensor:
+    # A tensor of the device: by a number, a GPU multiplies with its reciprocal.
+    return torch.full((1,), n, dtype=torch.float64, device=x.device)
+
+
+_register("dot", lambda x, y, axis=None, keepdims=False, dtype=None: _core.dot(_plain(x), _plain(y), **_settings(axis, keepdims, dtype)),
+          lambda x, y, axis=None, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))
+_register("mean", lambda x, axis=None, keepdims=False, dtype=None: _core.mean(_plain(x), **_settings(axis, keepdims, dtype)),
+          lambda x, axis=None, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))
+_register("var", lambda x, axis=None, correction=0, keepdims=False, dtype=None:
+          _core.var(_plain(x), correction=correction, **_settings(axis, keepdims, dtype)),
+          lambda x, axis=None, correction=0, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))
+
+
+# ---- gradients ---------------------------------------------------------------
+def _dot_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, y, ctx.axis, ctx.keepdims = inputs[:4]
+    ctx.save_for_backward(x, y)
+
+
+def _beside(y: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
+    """y, where it has the shape of the reduced axes, beside each element of x."""
+    return y if y.shape == x.shape else y.reshape([x.shape[k] if k in axes else 1 for k in range(x.ndim)]).expand(x.shape)
+
+
+def _dot_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, y = ctx.saved_tensors
+    axes = _axes(x, ctx.axis)
+    spread = _over(g, x, ctx.axis, ctx.keepdims)
+    of_y = spread * x.to(g.dtype)
+    if y.shape != x.shape:  # one y for all: in the order of lockstep's sums
+        of_y = _call("sum", of_y, [k for k in range(x.ndim) if k not in axes], False, None)
+    return (spread * _beside(y, x, axes).to(g.dtype)).to(x.dtype), of_y.to(y.dtype), None, None, None
+
+
+def _mean_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, ctx.axis, ctx.keepdims = inputs[:3]
+    ctx.shape, ctx.dtype = x.shape, x.dtype
+    ctx.save_for_backward(x)
+
+
+def _mean_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, = ctx.saved_tensors
+    n = prod(x.shape[k] for k in _axes(x, ctx.axis))
+    return (_over(g, x, ctx.axis, ctx.keepdims).double() / _tensor_of(n, x)).to(x.dtype), None, None, None
+
+
+def _var_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, ctx.axis, ctx.correction, ctx.keepdims = inputs[:4]
+    ctx.save_for_backward(x)
+
+
+def _var_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, = ctx.saved_tensors
+    axes = _axes(x, ctx.axis)
+    n = prod(x.shape[k] for k in axes)
+    centred = x.double() - _call("mean", x, axes, True, torch.float64)
+    return (_over(g, x, ctx.axis, ctx.keepdims).double() * (2 * centred / _tensor_of(n - ctx.correction, x))).to(x.dtype), None, None, None, None
+
+
+_gradient("dot", _dot_backward, _dot_setup)
+_gradient("mean", _mean_backward, _mean_setup)
+_gradient("var", _var_backward, _var_setup)
+
+
+# ---- vmap --------------------------------------------------------------------
+def _behind(x: Tensor, axis: Sequence[int] | None) -> list[int]:
+    """The axes of one of x's first axis, counted in x."""
+    rank = x.ndim - 1
+    return [k + 1 for k in range(rank)] if axis is None else [k % rank + 1 for k in axis]
+
+
+def _dot_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, y: Tensor, axis: Sequence[int] | None = None, *rest: Any) -> tuple[Tensor, int]:
+    x = x.expand(info.batch_size, *x.shape) if dims[0] is None else x.movedim(dims[0], 0)
+    axes = _behind(x, axis)
+    one = y if dims[1] is None else y.select(dims[1], 0)
+    if dims[1] is None and list(y.shape) == [x.shape[k] for k in sorted(axes)]:
+        return _call("dot", x, y, axes, *rest), 0
+    batch = y.expand(info.batch_size, *y.shape) if dims[1] is None else y.movedim(dims[1], 0)
+    if one.shape != x.shape[1:]:
+        batch = batch.reshape([n if k == 0 or k in axes else 1 for k, n in enumerate(x.shape)]).expand(x.shape)
+    return _call("dot", x, batch, axes, *rest), 0
+
+
+def _moments_vmap(name: str) -> None:
+    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] | None = None, *rest: Any) -> tuple[Tensor, int]:
+        x = x.movedim(dims[0], 0)
+        return _call(name, x, _behind(x, axis), *rest), 0
+
+    _vmap(name, rule)
+
+
+_vmap("dot", _dot_vmap)
+_moments_vmap("mean")
+_moments_vmap("var")
+
+
+# ---- functions ---------------------------------------------------------------
+def dot(x: Tensor, y: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.dot` with gradients of both arrays."""
+    return _call("dot", x, y, _listed(axis), keepdims, dtype)
+
+
+def mean(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.mean` with a gradient."""
+    return _call("mean", x, _listed(axis), keepdims, dtype)
+
+
+def var(x: Tensor, axis: int | Sequence[int] | None = None, *, correction: int = 0, keepdims: bool = False,
+        dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.var` with a gradient. PyTorch's own `correction` is 1 by default, this one 0."""
+    return _call("var", x, _listed(axis), correction, keepdims, dtype)
