@@ -108,7 +108,7 @@ constexpr int64_t least_batch = int64_t{6} << 20;  // bytes
 int small_batches(const lockstep_queue*, const lockstep_call* call) {
   const batches b(*call, split_axes(call->reduce_axes));
   const int64_t bytes = dtype_bytes(b.inner.reduce.dtype);
-  return b.outer > 1 && b.inner.reduce.count * b.inner.reduce.length < least_batch / bytes;
+  return b.outer > 1 && saturated_product(b.inner.reduce.count, b.inner.reduce.length) < least_batch / bytes;
 }
 
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
