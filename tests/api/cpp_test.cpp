@@ -268,6 +268,59 @@ TEST_F(Cpp, Sums) {
   EXPECT_EQ(thrown([&] { (void)lockstep::mean_variance<float>(c, x, -1); }), invalid);
 }
 
+TEST_F(Cpp, SumsOfRows) {
+  const list<float> x = {1, 2, 3, 4}, y = {5, 6, 7, 8};
+  list<double> two(2), four(4);
+  lockstep::sums_rows<double, float>(c, LOCKSTEP_SUMS_DOT, x, y, two, 2, 2, 2);
+  EXPECT_EQ(two, (list<double>{17, 53}));
+  lockstep::sums_rows<double, float>(c, LOCKSTEP_SUMS_SQUARED_DIFFERENCES, x, std::span(y).first(2), two, 2, 2, 1);
+  EXPECT_EQ(two, (list<double>{32, 8}));
+  lockstep::sums_rows<double, float>(c, LOCKSTEP_SUMS_MEAN_VARIANCE, x, {}, four, 2, 2, 0);
+  EXPECT_EQ(four, (list<double>{1.5, 0.25, 3.5, 0.25}));
+  const auto refused = [&](std::span<const float> of_x, std::span<const float> of_y, std::span<double> dst,
+                           std::int64_t other_rows, const char* why) {
+    expect_refused(lockstep::try_sums_rows<double, float>(c, LOCKSTEP_SUMS_DOT, of_x, of_y, dst, 2, 2, other_rows),
+                   invalid, why);
+  };
+  refused(x, y, two, 3, "neither rows nor 1");
+  refused(std::span(x).first(3), y, two, 2, "x has 3");
+  refused(x, std::span(y).first(3), two, 2, "y has 3");
+  refused(x, y, std::span(two).first(1), 2, "dst has 1");
+  EXPECT_EQ(thrown([&] { lockstep::sums_rows<double, float>(c, LOCKSTEP_SUMS_DOT, x, y, two, -1, 2, 1); }), invalid);
+}
+
+TEST_F(Cpp, ReduceAxes) {
+  list<std::int32_t> src(24);
+  for (int i = 0; i < 24; ++i) src[static_cast<size_t>(i)] = i;
+  const std::array<std::int64_t, 3> shape = {2, 3, 4};
+  const std::array<std::int32_t, 2> axes = {2, 0};
+  list<std::int64_t> sums(3), places(3);
+  lockstep::reduce_axes<std::int64_t, std::int32_t>(c, LOCKSTEP_SUM, src, sums, shape, axes);
+  EXPECT_EQ(sums, (list<std::int64_t>{60, 92, 124}));
+  lockstep::reduce_axes<std::int64_t, std::int32_t>(c, LOCKSTEP_ARGMAX, src, places, shape, axes);
+  EXPECT_EQ(places, (list<std::int64_t>{7, 7, 7}));
+  list<float> x(24, 0.5f), greatest(1);
+  list<float> norms(8);
+  lockstep::reduce_axes<float, float>(c, LOCKSTEP_NORM2, x, norms, shape, std::array<std::int32_t, 1>{1});
+  EXPECT_EQ(norms[7], std::sqrt(0.75f));
+  lockstep::reduce_axes<float, float>(c, LOCKSTEP_MAX, x, greatest, shape, std::array<std::int32_t, 3>{0, 1, 2});
+  EXPECT_EQ(greatest[0], 0.5f);
+  const auto refused = [&](std::span<const std::int32_t> from, std::span<std::int64_t> to,
+                           std::span<const std::int64_t> sizes, std::span<const std::int32_t> which, const char* why) {
+    expect_refused(lockstep::try_reduce_axes<std::int64_t, std::int32_t>(c, LOCKSTEP_SUM, from, to, sizes, which),
+                   invalid, why);
+  };
+  refused(std::span(src).first(23), sums, shape, axes, "src has 23");
+  refused(src, std::span(sums).first(2), shape, axes, "dst has 2");
+  refused(src, sums, {}, axes, "1 to 8 axes");
+  refused(src, sums, shape, {}, "1 to 8 axes");
+  list<std::int64_t> many(24);
+  refused(src, many, shape, std::array<std::int32_t, 2>{0, 0}, "axes");
+  refused(src, many, shape, std::array<std::int32_t, 1>{3}, "axes");
+  refused(src, many, std::array<std::int64_t, 3>{2, -3, 4}, axes, "shape");
+  EXPECT_EQ(thrown([&] { lockstep::reduce_axes<float, float>(c, LOCKSTEP_ARGMIN, x, norms, shape, axes); }), invalid);
+}
+
 TEST_F(Cpp, Scan) {
   const list<float> src = {1, -2, 3, 4};
   list<float> dst(4);

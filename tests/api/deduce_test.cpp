@@ -50,6 +50,12 @@ TEST_F(Deduce, Arrays) {
   EXPECT_EQ(rows, (std::array<double, 2>{6, 5}));
   lockstep::reduce_segments(c, LOCKSTEP_SUM, x, std::array<std::int64_t, 3>{0, 1, 6}, rows);
   EXPECT_EQ(rows, (std::array<double, 2>{3, 8}));
+  lockstep::reduce_axes(c, LOCKSTEP_SUM, x, rows, std::array<std::int64_t, 3>{3, 2, 1},
+                        std::array<std::int32_t, 2>{0, 2});
+  EXPECT_EQ(rows, (std::array<double, 2>{2, 9}));
+  EXPECT_EQ(lockstep::dot(c, x, std::vector<float>{1, 0, 0, 1, 0, 2}), 22.0);
+  EXPECT_EQ(lockstep::dot(c, std::array<std::int32_t, 2>{3, 4}, std::array<std::int32_t, 2>{5, 6}), 39);
+  EXPECT_EQ(lockstep::mean_variance(c, std::array{1.0, 3.0}, 1).variance, 2.0);
   lockstep::stencil(c, x, y, std::array<std::int64_t, 1>{6}, 1, std::array{0.0, 1.0}, LOCKSTEP_BOUNDARY_NEAREST);
   EXPECT_EQ(y, (std::vector<float>{2, 7, 0, -1, 10, 4}));
   std::vector<std::int32_t> lanes(32), swapped(32);

@@ -1,4 +1,6 @@
 """The package's types, strictly, and its stubs against what is there."""
+import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
@@ -23,6 +25,17 @@ def test_mypy_is_content(tmp_path):
         done = subprocess.run([sys.executable, "-m", "mypy", f"--config-file={settings}", f"--cache-dir={tmp_path}/cache", str(target)],
                               capture_output=True, text=True, env={"MYPYPATH": str(pathlib.Path(ls.__file__).parent.parent)})
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("basedpyright") is None, reason="no basedpyright")
+def test_basedpyright_is_content(tmp_path):
+    folder = pathlib.Path(ls.__file__).parent
+    # The package's files import one another by design, and the tree's root is not the checker's.
+    settings = {"include": [str(folder)], "extraPaths": [str(folder.parent)], "pythonVersion": "3.12", "reportImportCycles": False,
+                "reportMissingImports": importlib.util.find_spec("torch") is not None, "ignore": [] if importlib.util.find_spec("torch") else ["**/*torch*", "**/_deterministic.py"]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    done = subprocess.run([sys.executable, "-m", "basedpyright", "--level", "error", "--pythonpath", sys.executable, "-p", str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0 and "0 errors" in done.stdout, done.stdout + done.stderr
 
 
 def test_stubs_say_what_is_there(tmp_path):

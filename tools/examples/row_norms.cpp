@@ -18,6 +18,15 @@ int main() try {
     const std::span<const float> alone(x.data() + r * cols, cols);
     wrong += lockstep::norm2<float>(context, alone) != norms[static_cast<std::size_t>(r)];
   }
+  // As 4 pictures of 16 rows: the norm of each picture's columns, over the axis between, where it lies.
+  std::vector<double> of_columns(static_cast<std::size_t>(rows / 16 * cols));
+  lockstep::reduce_axes(context, LOCKSTEP_NORM2, x, of_columns, std::vector<std::int64_t>{rows / 16, 16, cols},
+                        std::vector<std::int32_t>{1});
+  std::vector<float> last_column;
+  for (std::int64_t r = rows - 16; r < rows; ++r)
+    last_column.push_back(x[static_cast<std::size_t>((r + 1) * cols - 1)]);
+  wrong += lockstep::norm2(context, last_column) != of_columns.back();
+
   std::printf("norm of row 0: %.17g; rows that differ when alone: %d\n", norms[0], wrong);
   return wrong;
 } catch (const lockstep::exception& e) {

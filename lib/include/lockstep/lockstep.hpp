@@ -438,6 +438,36 @@ void reduce_segments(context& c, lockstep_reduction reduction, std::span<const T
   try_reduce_segments<R, T>(c, reduction, src, offsets, dst, o).raise();
 }
 
+// One result for each element of the axes of a packed array that are not in axes (NumPy's axis=(0, 2)); the sequence of
+// each is its elements in row-major order.
+template <number R, number T>
+failure try_reduce_axes(context& c, lockstep_reduction reduction, std::span<const T> src, std::span<R> dst,
+                        std::span<const std::int64_t> shape, std::span<const std::int32_t> axes,
+                        const lockstep_options* o = nullptr) noexcept {
+  if (shape.empty() || shape.size() > LOCKSTEP_MAX_RANK || axes.empty() || axes.size() > shape.size())
+    return failure(LOCKSTEP_INVALID_ARGUMENT, "shape must have 1 to 8 axes, and axes name 1 or more of them");
+  std::int64_t n = 1, results = 1;
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    bool goes = false;
+    for (const std::int32_t axis : axes) goes = goes || static_cast<std::size_t>(axis) == k;
+    n = n < 0 ? n : detail::count_of({n, shape[k]});
+    if (!goes) results = results < 0 ? results : detail::count_of({results, shape[k]});
+  }
+  if (n >= 0 && !detail::fits(src.size(), n)) return detail::size_mismatch("src", src.size(), n);
+  if (results >= 0 && !detail::fits(dst.size(), results)) return detail::size_mismatch("dst", dst.size(), results);
+  lockstep_reduce_axes_desc d =
+      lockstep_reduce_axes_packed(reduction, dtype_of<T>, static_cast<std::int32_t>(shape.size()), shape.data(),
+                                  static_cast<std::int32_t>(axes.size()), axes.data());
+  d.result = dtype_of<R>;
+  return try_run(c, d, src.data(), dst.data(), o);
+}
+template <number R, number T>
+void reduce_axes(context& c, lockstep_reduction reduction, std::span<const T> src, std::span<R> dst,
+                 std::span<const std::int64_t> shape, std::span<const std::int32_t> axes,
+                 const lockstep_options* o = nullptr) {
+  try_reduce_axes<R, T>(c, reduction, src, dst, shape, axes, o).raise();
+}
+
 // A stencil's coefficients. The length of a range decides the form (2*radius*rank + 1:
 // general; radius*rank + 1: symmetric). Use antisymmetric(range) for the antisymmetric
 // form, which has as many as the symmetric one.
@@ -589,6 +619,31 @@ template <number T>
   return sums<T>(c, LOCKSTEP_SUMS_DOT, x, y, o);
 }
 
+// The same for each row of packed rows x cols matrices. other_rows is rows, or 1: every row then meets the same y.
+template <number R, number T>
+failure try_sums_rows(context& c, lockstep_sums_kind kind, std::span<const T> x, std::span<const T> y, std::span<R> dst,
+                      std::int64_t rows, std::int64_t cols, std::int64_t other_rows,
+                      const lockstep_options* o = nullptr) noexcept {
+  const bool two = kind >= LOCKSTEP_SUMS_DOT && kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES;
+  if (two && other_rows != rows && other_rows != 1)
+    return failure(LOCKSTEP_INVALID_ARGUMENT, "other_rows is neither rows nor 1");
+  const std::int64_t n = detail::count_of({rows, cols}), others = two ? detail::count_of({other_rows, cols}) : 0;
+  const std::int64_t results = kind == LOCKSTEP_SUMS_MEAN_VARIANCE ? detail::count_of({2, rows}) : rows;
+  if (n >= 0 && !detail::fits(x.size(), n)) return detail::size_mismatch("x", x.size(), n);
+  if (two && others >= 0 && !detail::fits(y.size(), others)) return detail::size_mismatch("y", y.size(), others);
+  if (results >= 0 && !detail::fits(dst.size(), results)) return detail::size_mismatch("dst", dst.size(), results);
+  const std::int64_t ld = cols > 0 ? cols : 1;
+  lockstep_sums_desc d = lockstep_sums_rows(kind, dtype_of<T>, rows, cols, ld, two ? y.data() : nullptr, ld);
+  if (two && other_rows == 1) d.other_sequence_stride = 0;
+  d.result = dtype_of<R>;
+  return try_run(c, d, x.data(), dst.data(), o);
+}
+template <number R, number T>
+void sums_rows(context& c, lockstep_sums_kind kind, std::span<const T> x, std::span<const T> y, std::span<R> dst,
+               std::int64_t rows, std::int64_t cols, std::int64_t other_rows, const lockstep_options* o = nullptr) {
+  try_sums_rows<R, T>(c, kind, x, y, dst, rows, cols, other_rows, o).raise();
+}
+
 struct mean_and_variance {
   double mean, variance;
 };
@@ -674,6 +729,21 @@ template <elements Src, elements Dst>
 void reduce_segments(context& c, lockstep_reduction reduction, const Src& src, std::span<const std::int64_t> offsets,
                      Dst&& dst, const lockstep_options* o = nullptr) {
   reduce_segments(c, reduction, detail::source<Src>(src), offsets, detail::target<Dst>(dst), o);
+}
+template <elements Src, elements Dst>
+void reduce_axes(context& c, lockstep_reduction reduction, const Src& src, Dst&& dst,
+                 std::span<const std::int64_t> shape, std::span<const std::int32_t> axes,
+                 const lockstep_options* o = nullptr) {
+  reduce_axes(c, reduction, detail::source<Src>(src), detail::target<Dst>(dst), shape, axes, o);
+}
+template <elements Src, elements Other>
+[[nodiscard]] auto dot(context& c, const Src& x, const Other& y, const lockstep_options* o = nullptr) {
+  return dot(c, detail::source<Src>(x), detail::source<Other>(y), o);
+}
+template <elements Src>
+[[nodiscard]] mean_and_variance mean_variance(context& c, const Src& x, std::int64_t correction = 0,
+                                              const lockstep_options* o = nullptr) {
+  return mean_variance(c, detail::source<Src>(x), correction, o);
 }
 template <elements Src, elements Dst>
 void stencil(context& c, const Src& src, Dst&& dst, std::span<const std::int64_t> shape, std::int32_t radius,

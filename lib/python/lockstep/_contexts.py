@@ -152,7 +152,7 @@ class Context(_core.Context):
 
 def _method(name: str) -> Callable[..., Any]:
     def call(self: Context, *arguments: Any, **keywords: Any) -> Any:
-        return getattr(sys.modules[__package__], name)(*arguments, context=self, **keywords)
+        return getattr(sys.modules["lockstep"], name)(*arguments, context=self, **keywords)
     call.__name__, call.__qualname__ = name, f"Context.{name}"
     call.__doc__ = f"`lockstep.{name}` on this context."
     return call

@@ -71,7 +71,7 @@ def _rows_gradient(name: str) -> None:
 def _rows_vmap(name: str) -> None:
     def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] = (-1,), weight: Tensor | None = None, bias: Tensor | None = None,
              eps: float = _EPS[name]) -> tuple[Tensor, int]:
-        given = [*dims, None, None, None, None][:5]
+        given: list[Any] = [*dims, None, None, None, None][:5]
         if given[2] is None and given[3] is None:
             x = x.movedim(given[0], 0)
             return _call(name, x, [k % (x.ndim - 1) + 1 for k in axis], weight, bias, eps), 0
