@@ -65,7 +65,9 @@ double cpu_us(const model& m, const call& c, int threads) {
 
 double device_us(const model& m, const call& c, const std::string& backend, place where, int threads) {
   const auto& device = device_of(m, backend);
-  return sweeps_us(first_us(m, c, device, where, threads), device[on_device], c);
+  const double first = first_us(m, c, device, where, threads);
+  if (c.together || LOCKSTEP_MUTANT("cost_of_sweeps_that_no_row_joins")) return sweeps_us(first, device[on_device], c);
+  return first + (c.sweeps - 1) * sweep_us(device[on_device], c);
 }
 
 double trips_us(const model& m, const call& c, const std::string& backend) {

@@ -84,7 +84,8 @@ struct call {
   work what = shuffle;
   double bytes = 0;  // moved by one sweep
   double sweeps = 1;
-  double taps = 25;  // of a star
+  double taps = 25;      // of a star
+  bool together = true;  // a device has a row that takes several sweeps in one pass over memory
 };
 
 double cpu_us(const model& m, const call& c, int threads);

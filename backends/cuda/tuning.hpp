@@ -120,6 +120,10 @@ struct stencil_tuning {
   // shuffles, cost beside one fused multiply-add of each element.
   int32_t registers_depth = 32;
   double registers_copy = 64, registers_shuffles = 1.5;
+  // Many sweeps of a plane, streamed: likewise; the least x and y that are more than edges; chunks of rows at most.
+  int32_t swept_depth = 8;
+  double swept_copy = 57, swept_shuffles = 1.5;
+  int64_t swept_x = 256, swept_y = 64, swept_chunks = 256;
   // Lines that are little but ends are left to the other rows: so many of them, of so many times the elements that a
   // pass takes from a neighbour; where lines have no ends that fold, of fewer elements than this.
   int64_t registers_lines = 256, registers_reaches = 8, registers_line = 256;

@@ -115,7 +115,11 @@ std::vector<std::string> list_stencil(level depth) {
                                    "r3/700/sweeps4/special",
                                    // Stretches of 512 and 1,024 with their stale ends, lines that are ends alone.
                                    "r1/2017/sweeps16", "r2/1023/sweeps7/off1,3", "r3/2050/sweeps33/batch3,5,2",
-                                   "r4/993/sweeps32", "r1/1000/sweeps2/special", "r4/262/sweeps16/batch2"})
+                                   "r4/993/sweeps32", "r1/1000/sweeps2/special", "r4/262/sweeps16/batch2",
+                                   // Strips of 128 and 256 columns with their stale sides, planes that are edges alone.
+                                   "r1/90x530/sweeps8", "r2/61x301/sweeps4/pad3,1", "r1/75x263/sweeps17/off1,2",
+                                   "r2/70x700/sweeps9/special", "r1/66x260/sweeps5/batch3,4,8/pad4,8",
+                                   "r2/80x600/sweeps3/pad4,8", "r1/50x40/sweeps7", "r2/300x57/sweeps2/off0,1"})
             add(rest);
         if (form == "general" && !valid)
           for (const char* rest : {"r5/3/sweeps9", "r2/40x3/sweeps20"}) add(rest);

@@ -82,6 +82,20 @@ TEST(arithmetic, sweeps_and_taps) {
                    cost::cpu_us(m, once, 1));  // never less than a line
 }
 
+// Sweeps that no row of a device joins are paid in full there, however cheap joined ones are.
+TEST(arithmetic, sweeps_one_by_one) {
+  cost::model m = simple();
+  for (auto& [name, device] : m.devices)
+    for (double& us : device[cost::on_device][cost::line_sweeps]) us /= cost::many_sweeps;
+  cost::call star{cost::star_stencil, 64 * MiB, 100};
+  const double once = cost::device_us(m, {cost::star_stencil, 64 * MiB}, "cuda", cost::on_device, 16);
+  EXPECT_LT(cost::device_us(m, star, "cuda", cost::on_device, 16), 10 * once);
+  star.together = false;
+  EXPECT_NEAR(cost::device_us(m, star, "cuda", cost::on_device, 16), 100 * once, once);
+  EXPECT_LT(cost::device_us(m, star, "cuda", cost::pinned, 16),
+            cost::device_us(m, {cost::star_stencil, 64 * MiB}, "cuda", cost::pinned, 16) + 99.5 * once);
+}
+
 TEST(arithmetic, elements) {
   EXPECT_EQ(cost::of_elements(cost::transpose, 4), cost::transpose);
   EXPECT_EQ(cost::of_elements(cost::permute, 1), cost::permute_fine);

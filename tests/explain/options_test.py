@@ -3,6 +3,7 @@
 that names the option, its value and what would be right; what is right draws."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,15 @@ class Options(unittest.TestCase):
         "stencil --boundary valid --n 8": ["--n", "8", "twice the radius"],
         "stencil --element-bytes 2": ["--element-bytes", "2", "4 or 8"],
         "stencil --block 8": ["--block", "8", "32 to 1024"],
+        "stencil --variant global --sweeps 4": ["--sweeps", "4", "sweeps_registers and sweeps_streamed"],
+        "shuffle --sweeps 4": ["--sweeps", "4", "of stencil"],
+        "stencil --sweeps 0": ["--sweeps", "0", "leave it out"],
+        "stencil --sweeps 33": ["--sweeps", "33", "2 to 32"],
+        "stencil --variant sweeps_registers --radius 5": ["--radius", "5", "1 to 4"],
+        "stencil --variant sweeps_registers --block 64": ["--block", "64", "leave it out"],
+        "stencil --sweeps 8 --boundary valid --n 64": ["--n", "64", "twice the radius"],
+        "stencil --variant sweeps_streamed --sweeps 9": ["--sweeps", "9", "2 to 8"],
+        "stencil --variant sweeps_streamed --radius 2 --sweeps 5": ["--sweeps", "5", "2 to 4"],
         "shuffle --kind left": ["--kind", "left", "xor"],
         "shuffle --width 12": ["--width", "12", "power of two"],
         "shuffle --width 64": ["--width", "64", "1 to 32"],
@@ -99,7 +109,7 @@ class Options(unittest.TestCase):
     def test_every_lesson_draws(self):
         lines = explain("--list").stdout.splitlines()
         rows = {line.split()[0] for line in lines}
-        taught = [f"A{k}" for k in range(1, 6)] + [f"B{k}" for k in range(1, 11)] + [f"C{k}" for k in range(1, 5)]
+        taught = [f"A{k}" for k in range(1, 6)] + [f"B{k}" for k in range(1, 11)] + [f"C{k}" for k in range(1, 7)]
         self.assertLessEqual({*taught, "D1-D4"}, rows)
         for line in lines:
             row, op, variant = line.split()
@@ -130,6 +140,21 @@ class Options(unittest.TestCase):
             with self.subTest(arguments):
                 r = explain(*arguments.split())
                 self.assertEqual((r.returncode, r.stderr), (0, ""))
+
+    def test_sweeps_draw_what_is_computed_twice(self):
+        """Lanes of two warps over the same points, fewer of them after each sweep, and each point written by one."""
+        text = explain("stencil", "--sweeps", 4, "--radius", 2).stdout
+        self.assertIn("stencil / sweeps_registers", text)
+        drawn = [line[18:] for line in text.splitlines() if re.match(r"  .{8} warp [01] ", line)]
+        self.assertEqual(len(drawn), 12)
+        for sweep in range(5):
+            left, right = drawn[2 * sweep], drawn[2 * sweep + 1]
+            twice = sum(a != "." and b != "." for a, b in zip(left, right))
+            self.assertEqual(twice, 32 - 2 * 2 * sweep)
+        written = sum(a != "." and b != "." for a, b in zip(drawn[10], drawn[11]))
+        self.assertEqual((written, all(a != "." or b != "." for a, b in zip(drawn[10], drawn[11]))), (0, True))
+        j = json.loads(explain("stencil", "--variant", "sweeps_streamed", "--json").stdout)
+        self.assertEqual(len(j["sketches"]), 2)
 
     def test_operands_any_number_for_idx(self):
         self.assertEqual(explain("shuffle", "--kind", "idx", "--operand", "-29").returncode, 0)

@@ -37,6 +37,7 @@ constexpr own_option own_options[] = {{"--rows", "transpose", true},
                                       {"--partial-bytes", "square_sum", true},
                                       {"--radius", "stencil", true},
                                       {"--boundary", "stencil", false},
+                                      {"--sweeps", "stencil", true},
                                       {"--kind", "shuffle", false},
                                       {"--width", "shuffle", true},
                                       {"--operand", "shuffle", false},
@@ -109,7 +110,9 @@ void explain_command(command root, action& chosen) {
   command.add("--blocks", o->blocks, "square_sum: blocks of the grid (default 32)").type_name("N");
   command.add("--partial-bytes", o->partial_bytes, "square_sum: bytes of a partial sum, 4, 8 or 16 (default 8: double)")
       .type_name("N");
-  command.add("--radius", o->radius, "stencil: taps on either side (default 4)").type_name("N");
+  command.add("--radius", o->radius, "stencil: taps on either side (default 4; sweeps_streamed 1)").type_name("N");
+  command.add("--sweeps", o->sweeps, "stencil: sweeps of a pass, of the variants that take several (default 4)")
+      .type_name("N");
   command.add("--boundary", o->boundary, "stencil: nearest, mirror, reflect, wrap, constant or valid (default nearest)")
       .type_name("NAME")
       .one_of({"nearest", "mirror", "reflect", "wrap", "constant", "valid"});

@@ -70,6 +70,11 @@ std::string html_of(const view& v) {
     for (const level& l : v.levels) words += name_of(l) + ": " + text_of(v, l) + "; ";
     p.picture("", "", svg_element(work_drawing(v), "pw", work_title(v), words));
   }
+  for (const sketch& drawn : v.t.sketches) {
+    std::string lines;
+    for (const std::string& line : drawn.lines) lines += line + "\n";
+    p.picture(drawn.title, "", format_text("<pre class=\"x-broad\">{}</pre>", pages::escaped(lines)));
+  }
   if (v.shown.size() == v.steps.size()) return p.html();
   p.section("The other steps", not_drawn(v, "those above"));
   size_t drawn = 0;

@@ -43,6 +43,7 @@ std::string json_of(const view& v) {
     entry["verdict"] = text.verdict;
     all["places"].push_back(std::move(entry));
   }
+  for (const sketch& drawn : v.t.sketches) all["sketches"].push_back({{"title", drawn.title}, {"lines", drawn.lines}});
   all["notes"] = v.t.notes;
   for (const request& r : v.all) {
     ordered_json lanes = ordered_json::array();

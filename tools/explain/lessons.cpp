@@ -24,6 +24,7 @@ void require_size(int64_t accesses, const char* option) {
 }
 
 const lesson& find_lesson(settings& s) {
+  if (s.op == "stencil" && s.variant.empty() && s.sweeps > 1) s.variant = "sweeps_registers";
   std::string names;
   for (const auto* op : all_lessons())
     for (const lesson& l : *op) {

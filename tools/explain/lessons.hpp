@@ -15,7 +15,7 @@ struct settings {
   int64_t rows = 0, columns = 0, n = 0;
   int warp = 32, segment = 8, banks = 0;  // segment: elements of src
   int tile = 0, block = 0, blocks = 0, element_bytes = 0, partial_bytes = 0;
-  int radius = 4;
+  int radius = 0, sweeps = 0;
   std::string boundary = "nearest", kind = "xor";
   int width = 0, operand = 1;
   bool classic = false;
@@ -35,6 +35,11 @@ const std::vector<lesson>& stencil_lessons();
 const std::vector<lesson>& shuffle_lessons();
 
 trace shuffled_square_sum(settings& s);  // leaf.cpp
+trace swept_line(settings& s);           // sweeps.cpp
+trace swept_plane(settings& s);
+
+int32_t boundary_number(const settings& s);  // stencil.cpp
+std::string beyond(const settings& s);       // what is read beyond an array's ends, in a sentence
 
 std::vector<const std::vector<lesson>*> all_lessons();
 

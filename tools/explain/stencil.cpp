@@ -23,20 +23,17 @@ struct axis {
 };
 
 axis begin(settings& s, int block, int64_t n) {
-  static const std::map<std::string, int32_t> boundaries = {
-      {"nearest", LOCKSTEP_BOUNDARY_NEAREST},   {"mirror", LOCKSTEP_BOUNDARY_MIRROR},
-      {"reflect", LOCKSTEP_BOUNDARY_REFLECT},   {"wrap", LOCKSTEP_BOUNDARY_WRAP},
-      {"constant", LOCKSTEP_BOUNDARY_CONSTANT}, {"valid", LOCKSTEP_BOUNDARY_VALID}};
+  if (s.sweeps > 1) refuse_value("--sweeps", s.sweeps, "of sweeps_registers and sweeps_streamed; leave it out");
   if (s.element_bytes == 0) s.element_bytes = 4;
   if (s.element_bytes != 4 && s.element_bytes != 8)
     refuse_value("--element-bytes", s.element_bytes, "stencils take 4 or 8");
   if (s.block == 0) s.block = s.classic ? 4 : block;
   if (s.n == 0) s.n = s.classic ? 16 : n;
-  if (s.classic && s.radius == 4) s.radius = 1;
+  if (s.radius == 0) s.radius = s.classic ? 1 : 4;
   require_range("--block", s.block, s.warp, 1024);
   require_range("--radius", s.radius, 1, 16);
   require_range("--n", s.n, 1, 1 << 17);
-  axis a{s.n, s.n, 0, boundaries.at(s.boundary), s.radius, {}};
+  axis a{s.n, s.n, 0, boundary_number(s), s.radius, {}};
   if (a.boundary == LOCKSTEP_BOUNDARY_VALID) a.origin = s.radius, a.outputs = s.n - 2 * s.radius;
   if (a.outputs < 1) refuse_value("--n", s.n, "boundary valid needs more than twice the radius");
   a.t.chip = {s.warp, s.segment * s.element_bytes, s.banks};
@@ -62,18 +59,6 @@ place neighbours(const settings& s, const axis& a, site where, int array, bool w
           if (r.lanes[k].first != r.lanes[k - 1].first + width) return -1.0;
         return coalesced(warp, width * bytes, chip) + (r.lanes.front().first % segment != 0);
       }};
-}
-
-// The elements for reads beyond the ends.
-std::string beyond(const settings& s) {
-  static const std::map<std::string, const char*> becomes = {
-      {"nearest", "the end's own element, for several lanes where there is a star"},
-      {"mirror", "the elements before the end, which is not repeated"},
-      {"reflect", "the elements before the end, which is repeated"},
-      {"wrap", "the elements at the other end"},
-      {"constant", "the constant, and no read"},
-      {"valid", "no read: there are fewer outputs instead"}};
-  return format_text("Beyond the array's ends, boundary {}: {}.", s.boundary, becomes.at(s.boundary));
 }
 
 void read_tap(axis& a, int round, int64_t i) {
@@ -225,6 +210,25 @@ trace wide(settings& s) {
 
 }  // namespace
 
+int32_t boundary_number(const settings& s) {
+  static const std::map<std::string, int32_t> boundaries = {
+      {"nearest", LOCKSTEP_BOUNDARY_NEAREST},   {"mirror", LOCKSTEP_BOUNDARY_MIRROR},
+      {"reflect", LOCKSTEP_BOUNDARY_REFLECT},   {"wrap", LOCKSTEP_BOUNDARY_WRAP},
+      {"constant", LOCKSTEP_BOUNDARY_CONSTANT}, {"valid", LOCKSTEP_BOUNDARY_VALID}};
+  return boundaries.at(s.boundary);
+}
+
+std::string beyond(const settings& s) {
+  static const std::map<std::string, const char*> becomes = {
+      {"nearest", "the end's own element, for several lanes where there is a star"},
+      {"mirror", "the elements before the end, which is not repeated"},
+      {"reflect", "the elements before the end, which is repeated"},
+      {"wrap", "the elements at the other end"},
+      {"constant", "the constant, and no read"},
+      {"valid", "no read: there are fewer outputs instead"}};
+  return format_text("Beyond the array's ends, boundary {}: {}.", s.boundary, becomes.at(s.boundary));
+}
+
 const std::vector<lesson>& stencil_lessons() {
   static const char* const same =
       "C2 with the coefficients through the read-only cache instead of constant memory; all else is the same.";
@@ -247,6 +251,14 @@ const std::vector<lesson>& stencil_lessons() {
       {"stencil", "shared_restrict_32", "C3", same, shared<32, space::global>},
       {"stencil", "wide", "C4", "Several outputs a thread from registers, 16-byte loads and stores, no shared memory.",
        wide},
+      {"stencil", "sweeps_registers", "C5",
+       "Several sweeps of a line in one pass over memory: a warp holds a stretch of it in registers, so many "
+       "neighbouring points a lane, and gets what lies beyond a lane's points by shuffles.",
+       swept_line},
+      {"stencil", "sweeps_streamed", "C6",
+       "Several sweeps of a plane in one pass: a warp streams down a strip of columns, and a row that one sweep ends "
+       "arrives at the next at once.",
+       swept_plane},
   };
   return all;
 }

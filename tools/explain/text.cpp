@@ -101,6 +101,11 @@ std::string text_of(const view& v, int columns) {
   std::string out = format_text("{}{} / {}{}  ({})\n", s.bold, v.what->op, v.what->variant, s.off, v.what->row);
   out += wrapped(v.what->teaches, width, "");
   out += wrapped(headline(v), width, "") + "\n";
+  for (const sketch& drawn : v.t.sketches) {
+    out += format_text("{}{}{}", s.bold, wrapped(drawn.title, width, ""), s.off);
+    for (const std::string& line : drawn.lines) out += line + "\n";
+    out += "\n";
+  }
   out += wrapped(
       format_text(
           "Block {}, warp {}. A character is the lane that touches an element: 0-9, a-v; * several lanes; . none. ",

@@ -74,12 +74,19 @@ struct launch {
   bool last_block = false;  // no launch, but what one block does after its own part: the last one
 };
 
+// A drawing that a lesson makes itself, in lines of characters.
+struct sketch {
+  std::string title;
+  std::vector<std::string> lines;
+};
+
 class trace {
  public:
   machine chip;
   std::vector<array> arrays;
   std::vector<place> places;
   std::vector<launch> launches;
+  std::vector<sketch> sketches;
   std::vector<std::string> notes;     // what the picture shows, in sentences
   int best_block = 0, best_warp = 0;  // drawn by default
 

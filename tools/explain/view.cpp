@@ -165,7 +165,8 @@ std::vector<std::pair<std::string, std::string>> facts(const view& v) {
   std::vector<std::pair<std::string, std::string>> all = {
       {"Array", format_text("{} elements of {} bytes", size, src.bytes)}};
   if (v.how.op == "stencil")
-    all.emplace_back("Stencil", format_text("radius {}, boundary {}", v.how.radius, v.how.boundary));
+    all.emplace_back("Stencil", format_text("radius {}, boundary {}{}", v.how.radius, v.how.boundary,
+                                            v.how.sweeps > 1 ? format_text(", {} sweeps", v.how.sweeps) : ""));
   if (v.how.op == "shuffle")
     all.emplace_back("Shuffle", format_text("{} by {}, width {}", v.how.kind, v.how.operand, v.how.width));
   all.emplace_back("Grid", format_text("{} {} of {} {}", grid.blocks, grid.blocks == 1 ? "block" : "blocks", block,

@@ -7,6 +7,7 @@
 // Watch   a boundary folds in every sweep, not once before the first: blocks at a line's ends sweep in shared memory,
 //         where they can. WRAP continues the line with the same chain of operations and VALID ends it.
 // Source  order.hpp; Zhang et al., EBISU, ICS 2023: deep temporal blocking with the state in registers
+#include "../index/sweeps.hpp"
 #include "../kernel/mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
@@ -23,16 +24,6 @@ constexpr int stretch = 32 * points<T>;
 // A lane's points in shared memory, so that 8 lanes' vectors of 16 bytes lie in different banks.
 template <class T>
 constexpr int pitch = points<T> + 16 / static_cast<int>(sizeof(T));
-
-// How a line is cut. Positions are those of src's elements.
-struct cut_line {
-  int32_t depth;
-  int32_t halo;         // positions at either end of a stretch that are stale after the pass
-  int32_t head, tail;   // results at the line's ends that blocks compute in shared memory
-  int64_t first, last;  // results of stretches: [first, last)
-  int64_t stretches;    // a line
-  int64_t ends;         // blocks a line for head and tail: 0, 1 or 2
-};
 
 __device__ __forceinline__ void load_points(const float* p, float (&x)[32]) {
 #pragma unroll
@@ -83,8 +74,7 @@ __device__ __forceinline__ void sweep_stretch(const sweep<T>& s, const taps<T, 2
                                               int64_t row, int64_t number, T* shared) {
   constexpr int P = points<T>, N = stretch<T>, pad = pitch<T>;
   const int lane = threadIdx.x % 32;
-  const int64_t n = s.n[2], width = N - 2 * cut.halo;
-  const int64_t begin = cut.first + number * width - cut.halo;
+  const int64_t n = s.n[2], begin = stretch_begin(cut, number, N);
   const T* const from = s.src + row * s.src_batch;
   T x[P];
   if (begin >= 0 && begin + N <= n) {
@@ -117,7 +107,7 @@ __device__ __forceinline__ void sweep_stretch(const sweep<T>& s, const taps<T, 2
   // A lane writes to where it alone has read: no barrier before.
   store_points(shared + lane * pad, x);
   __syncwarp();  // and back
-  const int64_t last = cut.last - begin < N - cut.halo ? cut.last - begin : N - cut.halo;
+  const int64_t last = stretch_last(cut, begin, N);
   T* const to = s.dst + row * s.dst_batch + (begin - s.origin);
 #pragma unroll
   for (int k = 0; k < P; ++k) {
@@ -201,7 +191,6 @@ __global__ void __launch_bounds__(block)
   }
 }
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 // Results of a line start on whole sectors where its stretches do.
 template <class T>
 int32_t halo_of(int radius, int32_t depth) {
@@ -231,35 +220,13 @@ int32_t depth_of(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
   return d.dtype == LOCKSTEP_F32 ? depth_for<float>(queue, d) : depth_for<double>(queue, d);
 }
 
-template <class T>
-cut_line cut(const sweep<T>& s, int32_t depth) {
-  cut_line c{};
-  const int64_t n = s.n[2], reach = int64_t{s.radius} * depth;
-  c.depth = depth;
-  c.halo = halo_of<T>(s.radius, depth);
-  c.first = 0, c.last = n;
-  if (s.boundary == LOCKSTEP_BOUNDARY_VALID) {
-    c.first = reach, c.last = n - reach;
-  } else if (s.boundary != LOCKSTEP_BOUNDARY_WRAP) {
-    const int64_t head = round_up(reach, 128 / sizeof(T));
-    if (n <= head + reach) {
-      c.head = static_cast<int32_t>(n), c.ends = 1;
-      c.first = c.last;
-    } else {
-      c.head = static_cast<int32_t>(head), c.tail = static_cast<int32_t>(reach), c.ends = 2;
-      c.first = head, c.last = n - reach;
-    }
-  }
-  c.stretches = ceil_div(c.last - c.first, stretch<T> - 2 * c.halo);
-  return c;
-}
-
 template <class T, int R>
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   taps<T, 2 * R + 1> t;
   for (int k = 0; k < 2 * R + 1; ++k) t.c[k] = static_cast<T>(call.stencil.coefficients[k]);
   return for_each_pass<T>(call, depth_for<T>(queue, call.stencil), [&](const sweep<T>& s, int32_t depth) {
-    const cut_line c = cut(s, depth);
+    const cut_line c =
+        cut_sweeps(s.n[2], s.boundary, s.radius, depth, halo_of<T>(s.radius, depth), stretch<T>, 128 / sizeof(T));
     const int64_t blocks = c.ends * s.batch + ceil_div(c.stretches * s.batch, warps);
     return launch(queue, "stencil_registers", stencil_registers<T, R>, grid_of(blocks), block, 0, s, t, c);
   });

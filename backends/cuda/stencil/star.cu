@@ -309,20 +309,6 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2         
   }
 }
 
-// Chunks along the streamed axis: as many as fill whole waves of blocks, weighed
-// against the 2r planes that each chunk reads again.
-int64_t best_chunk(const stencil_tuning& tuned, int64_t planes, int64_t tiles_a_plane, int64_t slots, int radius) {
-  int64_t best = planes;
-  double least = 0;
-  for (int64_t chunks = 1; chunks <= planes && chunks <= tuned.streamed_chunks; ++chunks) {
-    const int64_t chunk = ceil_div(planes, chunks);
-    const double cost = static_cast<double>(ceil_div(tiles_a_plane * ceil_div(planes, chunk), slots)) *
-                        (static_cast<double>(chunk) + tuned.streamed_halo * radius);
-    if (chunks == 1 || cost < least) least = cost, best = chunk;
-  }
-  return std::min<int64_t>(best, 1 << 30);
-}
-
 template <class T, int RANK, int R>
 lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   using S = shape<T, RANK, R>;
@@ -336,8 +322,10 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     tiles cut{};
     cut.x = ceil_div(s.out[2], S::tx);
     cut.y = RANK == 3 ? ceil_div(s.out[1], S::ty) : 1;
-    cut.chunk = best_chunk(queue.facts->tuned.stencils, s.out[streamed], cut.x * cut.y * s.batch,
-                           int64_t{queue.facts->processors} * std::max(resident, 1), s.radius);
+    const stencil_tuning& tuned = queue.facts->tuned.stencils;
+    cut.chunk = best_chunk(s.out[streamed], cut.x * cut.y * s.batch,
+                           int64_t{queue.facts->processors} * std::max(resident, 1), tuned.streamed_chunks,
+                           tuned.streamed_halo * s.radius);
     cut.chunks = ceil_div(s.out[streamed], cut.chunk);
     const auto aligned = [&](const T* first, const int64_t* strides, int64_t batch_stride) {
       const auto whole = [](int64_t elements) { return elements % S::V == 0; };

@@ -75,12 +75,30 @@ __device__ __forceinline__ int64_t divide(int64_t i, int64_t d, int64_t& rest) {
 #endif
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+// Chunks along a streamed axis: as many as fill whole waves of `slots`, weighed against the planes that each chunk
+// reads again.
+inline int64_t best_chunk(int64_t planes, int64_t tiles_a_plane, int64_t slots, int64_t most_chunks, double again) {
+  int64_t best = planes;
+  double least = 0;
+  for (int64_t chunks = 1; chunks <= planes && chunks <= most_chunks; ++chunks) {
+    const int64_t chunk = ceil_div(planes, chunks);
+    const double cost = static_cast<double>(ceil_div(tiles_a_plane * ceil_div(planes, chunk), slots)) *
+                        (static_cast<double>(chunk) + again);
+    if (chunks == 1 || cost < least) least = cost, best = chunk;
+  }
+  return std::min<int64_t>(best, 1 << 30);
+}
 // One grid dimension reaches 2^31 - 1 blocks; kernels stride over what is beyond.
 inline unsigned grid_of(int64_t blocks) { return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, 2147483647)); }
 
-// A pass is one launch: `depth` sweeps of a call, the last pass what is left. Results between the first and the last
-// pass live in dst where it is large enough (every second one, so that the last lands there) and in one buffer of the
-// workspace; under VALID dst is too small and there are two buffers. Their rows start on 128 bytes.
+// A pass is one launch: at most `depth` sweeps of a call, which are dealt out evenly. Results between the first and the
+// last pass live in dst where it is large enough (every second one, so that the last lands there) and in one buffer of
+// the workspace; under VALID dst is too small and there are two buffers. Their rows start on 128 bytes.
+inline int32_t passes_of(int32_t sweeps, int32_t depth) { return (sweeps - 1) / depth + 1; }
+inline int32_t sweeps_of_pass(int32_t sweeps, int32_t passes, int32_t k) {
+  if (LOCKSTEP_MUTANT("last_pass_of_full_depth")) return sweeps / passes + (sweeps % passes != 0);
+  return sweeps / passes + (k < sweeps % passes);
+}
 struct buffers {
   int count = 0;
   size_t bytes[2] = {0, 0};
@@ -93,10 +111,11 @@ inline buffers needed(const lockstep_stencil_desc& d, int32_t depth = 1) {
   buffers b;
   const bool valid = d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const size_t element_bytes = d.dtype == LOCKSTEP_F32 ? 4 : 8;
-  const int32_t passes = (d.sweeps - 1) / depth + 1;
+  const int32_t passes = passes_of(d.sweeps, depth);
   b.count = passes == 1 ? 0 : (valid && passes > 2 ? 2 : 1);
+  int64_t shrink = 0;
   for (int k = 0; k < b.count; ++k) {
-    const int64_t shrink = valid ? 2 * int64_t{d.radius} * depth * (k + 1) : 0;
+    if (valid) shrink += 2 * int64_t{d.radius} * sweeps_of_pass(d.sweeps, passes, k);
     int64_t rows = d.batch;
     for (int a = 0; a < d.rank - 1; ++a) rows *= d.shape[a] - shrink;
     b.bytes[k] = static_cast<size_t>(rows * pitch_of(d.shape[d.rank - 1] - shrink, element_bytes)) * element_bytes;
@@ -139,10 +158,9 @@ lockstep_status for_each_pass(const lockstep_call& call, int32_t depth, Launch l
   };
   const place<T> dst = given(static_cast<T*>(call.dst), d.dst_batch_stride, d.dst_strides);
   place<T> from = given(static_cast<T*>(const_cast<void*>(call.src)), d.src_batch_stride, d.src_strides);
-  const int32_t passes = (d.sweeps - 1) / depth + 1;
+  const int32_t passes = passes_of(d.sweeps, depth);
   for (int32_t k = 0; k < passes; ++k) {
-    const int32_t left = passes - 1 - k,
-                  now = left == 0 && !LOCKSTEP_MUTANT("last_pass_of_full_depth") ? d.sweeps - k * depth : depth;
+    const int32_t left = passes - 1 - k, now = sweeps_of_pass(d.sweeps, passes, k);
     s.origin = valid ? now * d.radius : 0;
     for (int a = 0; a < 3; ++a) s.out[a] = a < 3 - d.rank ? 1 : s.n[a] - 2 * s.origin;
     const place<T> to = left == 0 || (!valid && left % 2 == 0) ? dst : buffer(valid ? k % 2 : 0);
