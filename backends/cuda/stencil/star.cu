@@ -323,9 +323,9 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     cut.x = ceil_div(s.out[2], S::tx);
     cut.y = RANK == 3 ? ceil_div(s.out[1], S::ty) : 1;
     const stencil_tuning& tuned = queue.facts->tuned.stencils;
-    cut.chunk = best_chunk(s.out[streamed], cut.x * cut.y * s.batch,
-                           int64_t{queue.facts->processors} * std::max(resident, 1), tuned.streamed_chunks,
-                           tuned.streamed_halo * s.radius);
+    cut.chunk =
+        best_chunk(s.out[streamed], cut.x * cut.y * s.batch, int64_t{queue.facts->processors} * std::max(resident, 1),
+                   tuned.streamed_chunks, tuned.streamed_halo * s.radius);
     cut.chunks = ceil_div(s.out[streamed], cut.chunk);
     const auto aligned = [&](const T* first, const int64_t* strides, int64_t batch_stride) {
       const auto whole = [](int64_t elements) { return elements % S::V == 0; };

@@ -24,8 +24,8 @@ constexpr uint32_t folded = LOCKSTEP_LESSON | LOCKSTEP_OWN_ORDER;
 const lockstep_variant rows[] = {
     {"sweeps_registers", "many sweeps of a line in one pass: a warp's stretch in registers, neighbours by shuffles", 0,
      registers_refuses, registers_yields, registers_workspace, on_device<launch_registers>},
-    {"sweeps_streamed", "many sweeps of a plane in one pass: warps stream down strips, a queue of partial sums a sweep", 0,
-     sweeps_streamed_refuses, sweeps_streamed_yields, sweeps_streamed_workspace, on_device<launch_sweeps_streamed>},
+    {"sweeps_streamed", "many sweeps of a plane in one pass: warps stream down strips, a queue of partial sums a sweep",
+     0, sweeps_streamed_refuses, sweeps_streamed_yields, sweeps_streamed_workspace, on_device<launch_sweeps_streamed>},
     {"planes", "short rows or planes, whole in shared memory as they lie; a thread one place of 8 of them", 0,
      planes_refuses, planes_yields, sweeps_workspace, on_device<launch_planes>},
     {"wide", "C4: 16 bytes of outputs a thread from registers, no shared memory: L1 serves the halo", 0, one_axis,
