@@ -144,9 +144,7 @@ bool read_settings(state& s, lockstep_op op, values& v, settings& to) {
   } else if (!(object = default_context(s))) {
     return false;
   }
-  if (object->closed) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "context is closed; make another"), false;
-  Py_INCREF(reinterpret_cast<PyObject*>(object));
-  ++object->users;
+  if (!use_context(s, object)) return false;
   to.context = object;
   return (!backend || read_text(s, backend, "backend", &to.options.backend)) &&
          (!variant || read_text(s, variant, "variant", &to.options.variant)) &&

@@ -6,11 +6,11 @@
 namespace lockstep::python {
 
 struct context_object {
-  PyObject_HEAD lockstep_context* handle;
-  Py_ssize_t users;  // calls that run on it
-  bool closed;
-  bool on_cpu;  // bound to the CPU by name
-  bool warm;    // a call has run on it, so that its backends are loaded
+  PyObject_HEAD shared<lockstep_context*> handle;
+  shared<Py_ssize_t> users;  // calls that run on it
+  shared<bool> closed;
+  shared<bool> on_cpu;  // bound to the CPU by name
+  shared<bool> warm;    // a call has run on it, so that its backends are loaded
 };
 
 // The arguments that every operation takes, and the scope around it.
@@ -150,6 +150,8 @@ int add_operations(PyObject* module);
 
 // context.cpp, plan.cpp, buffer.cpp
 context_object* default_context(state& s);  // borrowed
+// A context in use for as long as it lives; false with an exception where it is closed.
+bool use_context(state& s, context_object* context);
 void release_user(context_object* context);
 bool add_context(state& s);
 bool add_plan(state& s);

@@ -44,7 +44,13 @@ void queue_on(settings& set, const array& x, const array& dst) {
 
 bool after_call(state& s, lockstep_op op) {
   if (!s.hook) return true;
-  const ref done(PyObject_CallFunction(s.hook, "s", lockstep_op_name(op)));
+  ref hook;
+  {
+    const section alone(s.hook_mutex);
+    hook = ref::borrowed(s.hook);
+  }
+  if (!hook) return true;
+  const ref done(PyObject_CallFunction(hook.get(), "s", lockstep_op_name(op)));
   return static_cast<bool>(done);
 }
 
@@ -52,7 +58,7 @@ PyObject* execute(state& s, call& c, settings& set, array& x, result& r) {
   queue_on(set, x, r.dst);
   if (r.adopt) set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};  // its library knows nothing of this stream
   const lockstep_status status = run(c, set, x, r.dst);
-  set.context->warm |= status == LOCKSTEP_OK;
+  if (status == LOCKSTEP_OK) set.context->warm = true;
   return conclude(s, c, x, r, status);
 }
 

@@ -23,7 +23,7 @@ state* state_of_object(PyObject* object) {
 }
 
 void destroy(context_object* c) {
-  lockstep_context* const handle = std::exchange(c->handle, nullptr);
+  lockstep_context* const handle = take<lockstep_context*>(c->handle, nullptr);
   if (!handle) return;
   const without_gil released;
   lockstep_context_destroy(handle);
@@ -43,10 +43,12 @@ int context_init(PyObject* self, PyObject* arguments, PyObject* keywords) {
   if (!fallback) o.flags = LOCKSTEP_NO_FALLBACK;
   if (c->handle || c->closed) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "a context is made once"), -1;
   lockstep_status status;
+  lockstep_context* made = nullptr;
   {
     const without_gil released;
-    status = lockstep_context_create(&o, &c->handle);
+    status = lockstep_context_create(&o, &made);
   }
+  c->handle = made;
   if (status != LOCKSTEP_OK) return raise_status(s, status), -1;
   c->on_cpu = names_cpu(o.backend ? o.backend : std::getenv("LOCKSTEP_BACKEND"));
   return 0;
@@ -63,13 +65,7 @@ void context_dealloc(PyObject* self) {
 class user {
  public:
   explicit user(PyObject* self) : context_(as_context(self)) {
-    if (context_->closed || !context_->handle) {
-      raise(*state_of_object(self), LOCKSTEP_INVALID_ARGUMENT, "context is closed; make another");
-      context_ = nullptr;
-      return;
-    }
-    Py_INCREF(self);
-    ++context_->users;
+    if (!use_context(*state_of_object(self), context_)) context_ = nullptr;
   }
   ~user() {
     if (context_) release_user(context_);
@@ -176,6 +172,14 @@ PyType_Spec spec = {"lockstep._core.Context", sizeof(context_object), 0, Py_TPFL
 
 }  // namespace
 
+bool use_context(state& s, context_object* c) {
+  Py_INCREF(reinterpret_cast<PyObject*>(c));
+  ++c->users;  // before the look: who closes it meanwhile leaves it to its last user
+  if (!c->closed && c->handle) return true;
+  release_user(c);
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "context is closed; make another"), false;
+}
+
 void release_user(context_object* c) {
   if (--c->users == 0 && c->closed) destroy(c);
   if (!LOCKSTEP_MUTANT("python_context_reference_kept")) Py_DECREF(reinterpret_cast<PyObject*>(c));
@@ -185,10 +189,7 @@ context_object* default_context(state& s) {
   if (!s.default_context) {
     PyObject* const made = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(s.context_type));
     if (!made) return nullptr;
-    if (s.default_context)
-      Py_DECREF(made);  // another thread was first
-    else
-      s.default_context = made;
+    if (!set_once(s.default_context, made)) Py_DECREF(made);  // another thread was first
   }
   return as_context(s.default_context);
 }

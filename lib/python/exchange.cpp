@@ -147,9 +147,12 @@ bool import_buffer(state& s, PyObject* object, const char* name, bool writable, 
 }
 
 // A truth that a tensor tells, as an attribute or by its type's method, which is looked up once. -1 with an exception.
-int tells(PyObject* object, PyObject* name, PyObject** method) {
-  if (method && !*method && !(*method = PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(object)), name)))
-    return -1;
+int tells(PyObject* object, PyObject* name, shared<PyObject*>* method) {
+  if (method && !*method) {
+    PyObject* const found = PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(object)), name);
+    if (!found) return -1;
+    if (!set_once(*method, found)) Py_DECREF(found);
+  }
   const ref value(method ? PyObject_CallFunctionObjArgs(*method, object, nullptr) : PyObject_GetAttr(object, name));
   return value ? PyObject_IsTrue(value.get()) : -1;
 }
@@ -239,7 +242,8 @@ bool import_by_table(state& s, PyObject* object, const char* name, array& in) {
 
 const kind* kind_of(state& s, PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (type == s.last_type) return s.last_kind;
+  if (const kind* const last = s.last_kind; last && last->type == type) return last;
+  const section alone(s.kinds_mutex);
   PyObject* known = PyDict_GetItemWithError(s.kinds, reinterpret_cast<PyObject*>(type));
   ref made;
   if (known == nullptr) {
@@ -255,14 +259,14 @@ const kind* kind_of(state& s, PyObject* object) {
       if (functions == nullptr) return nullptr;
       while (functions && functions->version.major != dlpack::version_major) functions = functions->previous;
     }
-    made = ref(
-        PyCapsule_New(new kind{python::library(library), exact != 0, ndarray != 0, functions}, nullptr, release_kind));
+    made = ref(PyCapsule_New(new kind{type, python::library(library), exact != 0, ndarray != 0, functions}, nullptr,
+                             release_kind));
     if (!made || PyDict_SetItem(s.kinds, reinterpret_cast<PyObject*>(type), made.get()) != 0) return nullptr;
     known = made.get();
   }
-  s.last_type = type;  // s.kinds keeps it alive
-  s.last_kind = static_cast<const kind*>(PyCapsule_GetPointer(known, nullptr));
-  return s.last_kind;
+  const auto* const found = static_cast<const kind*>(PyCapsule_GetPointer(known, nullptr));
+  s.last_kind = found;  // s.kinds keeps it alive, and its type
+  return found;
 }
 
 bool import_stream(state& s, PyObject* object, void** stream) {

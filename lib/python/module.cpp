@@ -86,7 +86,9 @@ PyObject* variants(PyObject* module, PyObject* arguments) {
   while (op < LOCKSTEP_OP_COUNT && strcmp(lockstep_op_name(lockstep_op(op)), name) != 0) ++op;
   if (op == LOCKSTEP_OP_COUNT)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                 "op is '%s'; give transpose, permute, square_sum, reduce, stencil, shuffle, normalize or scan", name);
+                 "op is '%s'; give transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan, sums or "
+                 "reduce_axes",
+                 name);
   ref list(PyList_New(0));
   const int32_t count = lockstep_variant_count(backend, lockstep_op(op));
   for (int32_t i = 0; list && i < count; ++i) {
@@ -102,14 +104,19 @@ PyObject* variants(PyObject* module, PyObject* arguments) {
 
 PyObject* set_scope(PyObject* module, PyObject* get) {
   state& s = *state_of(module);
-  Py_XDECREF(std::exchange(s.scope_get, Py_NewRef(get)));
+  if (!s.scoped) s.scope_get = Py_NewRef(get);  // (once a process)
   s.scoped = true;
   return Py_NewRef(Py_None);
 }
 
 PyObject* set_hook(PyObject* module, PyObject* hook) {
   state& s = *state_of(module);
-  Py_XDECREF(std::exchange(s.hook, hook == Py_None ? nullptr : Py_NewRef(hook)));
+  PyObject* old;
+  {
+    const section alone(s.hook_mutex);
+    old = take(s.hook, hook == Py_None ? nullptr : Py_NewRef(hook));
+  }
+  Py_XDECREF(old);
   return Py_NewRef(Py_None);
 }
 
@@ -165,7 +172,7 @@ PyMethodDef inquiries[] = {{"last_run", last_run, METH_NOARGS, nullptr},
 
 int execute_module(PyObject* module) {
   state& s = *state_of(module);
-  s = {};
+  new (&s) state{};
   s.module = module;
   for (int k = 0; k < kw_count; ++k)
     if (!(s.names[k] = PyUnicode_InternFromString(keyword_names[k]))) return -1;
@@ -207,10 +214,15 @@ using namespace lockstep::python;
 
 PyMODINIT_FUNC PyInit__core() {
   // Slots that newer interpreters know, by number, since one binary serves all: several interpreters with a lock each.
-  static PyModuleDef_Slot slots[] = {
-      {Py_mod_exec, reinterpret_cast<void*>(execute_module)}, {0, nullptr}, {0, nullptr}};
+  static PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(execute_module)},
+#ifdef Py_GIL_DISABLED
+                                     {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+                                     {0, nullptr},
+                                     {0, nullptr}};
+  constexpr int free_slot = sizeof slots / sizeof *slots - 2;
   constexpr int multiple_interpreters = 3;
-  if (Py_Version >= 0x030C0000) slots[1] = {multiple_interpreters, reinterpret_cast<void*>(2)};
+  if (Py_Version >= 0x030C0000) slots[free_slot] = {multiple_interpreters, reinterpret_cast<void*>(2)};
   static PyModuleDef definition = {
       PyModuleDef_HEAD_INIT, "lockstep._core", nullptr, sizeof(state), nullptr, slots, traverse, nullptr, nullptr};
   return PyModuleDef_Init(&definition);

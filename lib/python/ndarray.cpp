@@ -53,7 +53,8 @@ constexpr int type_numbers[] = {-1, half, -1, 11, 12, 5, long_has_8 ? 7 : 9, 1, 
 enum place : int { version = 0, descriptor_of = 45, scalar = 60, empty = 184 };
 template <class Function>
 Function* function_at(state& s, place where) {
-  return reinterpret_cast<Function*>(s.numpy[where]);
+  void** const table = s.numpy;
+  return reinterpret_cast<Function*>(table[where]);
 }
 // NumPy's dtype: like's, where it is given.
 PyObject* descriptor(state& s, const array* like, lockstep_dtype dtype) {
@@ -70,11 +71,12 @@ PyObject* descriptor(state& s, const array* like, lockstep_dtype dtype) {
 }  // namespace
 
 bool use_numpy(state& s, PyObject* capsule) {
-  s.numpy = static_cast<void**>(PyCapsule_GetPointer(capsule, nullptr));
-  if (!s.numpy) return false;
-  const unsigned found = function_at<unsigned()>(s, version)();
-  if (found != 0x01000009 && found != 0x02000000) s.numpy = nullptr;
-  return s.numpy;
+  auto** const table = static_cast<void**>(PyCapsule_GetPointer(capsule, nullptr));
+  if (!table) return false;
+  const unsigned found = reinterpret_cast<unsigned (*)()>(table[version])();
+  if (found != 0x01000009 && found != 0x02000000) return false;
+  s.numpy = table;
+  return true;
 }
 
 PyObject* numpy_scalar(state& s, const array* like, lockstep_dtype dtype, void* value) {

@@ -101,7 +101,7 @@ PyObject* plan_call(PyObject* self, PyObject* const* arguments, size_t given, Py
   const lockstep_status status = alone(p, is_brief(c, set, context, from, to.dst), [&] {
     return lockstep_plan_execute(p->handle, from.data, to.dst.data, &set.options);
   });
-  context.warm |= status == LOCKSTEP_OK;
+  if (status == LOCKSTEP_OK) context.warm = true;
   return conclude(s, c, from, to, status);
 }
 

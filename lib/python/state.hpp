@@ -9,6 +9,7 @@
 #include "dlpack.hpp"
 #include "gil.hpp"
 #include "lockstep/lockstep.h"
+#include "shared.hpp"
 
 namespace lockstep::python {
 
@@ -40,6 +41,7 @@ enum library : int { numpy = 0, torch = 1, cupy = 2, numba = 3, jax = 4, array_a
 
 // What is known of one Python type.
 struct kind {
+  PyTypeObject* type;
   python::library library;
   bool exact;    // the library's own type, no subclass with behaviour of its own
   bool ndarray;  // NumPy's array, of a layout that is known
@@ -89,21 +91,22 @@ struct state {
   PyObject* errors[LOCKSTEP_INTERNAL + 1];
   PyObject* helpers;  // the module lockstep._kinds
   PyObject* kinds;    // type -> capsule of a kind
-  PyTypeObject* last_type;
-  const kind* last_kind;
-  PyObject* scope_get;  // the current scope of ls.backend, ls.variants: a bound ContextVar.get
-  PyObject* hook;       // called after each call while somebody records, else NULL
-  bool scoped;          // a scope was entered once
-  bool cuda_usable;     // has been found so, for device data
-  PyObject* default_context;
+  section_mutex kinds_mutex;
+  shared<const kind*> last_kind;  // of the type that came last
+  PyObject* scope_get;            // the current scope of ls.backend, ls.variants: a bound ContextVar.get
+  shared<PyObject*> hook;         // called after each call while somebody records, else NULL
+  section_mutex hook_mutex;
+  shared<bool> scoped;       // a scope was entered once
+  shared<bool> cuda_usable;  // has been found so, for device data
+  shared<PyObject*> default_context;
   PyTypeObject* context_type;
   PyTypeObject* plan_type;
   PyTypeObject* buffer_type;
-  void** numpy;  // its table of functions, once an array of a NumPy of a known binary interface has been seen
+  shared<void**> numpy;  // its table of functions, once an array of a NumPy of a known binary interface has been seen
   PyObject* attribute_requires_grad;  // interned, as those below
   PyObject* attribute_is_neg;
   PyObject* attribute_is_conj;
-  PyObject* tensor_methods[2];  // is_neg and is_conj of PyTorch's own tensors, once one has been seen
+  shared<PyObject*> tensor_methods[2];  // is_neg and is_conj of PyTorch's own tensors, once one has been seen
 };
 
 state* state_of(PyObject* module);

@@ -29,9 +29,15 @@ PyMethodDef methods[] = {{"digest", digest, METH_VARARGS, nullptr}, {nullptr, nu
 }  // namespace
 
 PyMODINIT_FUNC PyInit__verify() {
-  static PyModuleDef_Slot slots[] = {{0, nullptr}, {0, nullptr}};
+  static PyModuleDef_Slot slots[] = {
+#ifdef Py_GIL_DISABLED
+      {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+      {0, nullptr},
+      {0, nullptr}};
+  constexpr int free_slot = sizeof slots / sizeof *slots - 2;
   constexpr int multiple_interpreters = 3;  // a slot from 3.12 on; this one keeps no state
-  if (Py_Version >= 0x030C0000) slots[0] = {multiple_interpreters, reinterpret_cast<void*>(2)};
+  if (Py_Version >= 0x030C0000) slots[free_slot] = {multiple_interpreters, reinterpret_cast<void*>(2)};
   static PyModuleDef definition = {
       PyModuleDef_HEAD_INIT, "lockstep._verify", nullptr, 0, methods, slots, nullptr, nullptr, nullptr};
   return PyModuleDef_Init(&definition);

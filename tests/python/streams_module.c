@@ -57,7 +57,10 @@ static lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) 
 }
 
 static const lockstep_variant rows[] = {{.name = "told", .idea = "tells its stream", .launch = launch}};
-static const lockstep_table tables[] = {[LOCKSTEP_TRANSPOSE] = {rows, 1}, [LOCKSTEP_PERMUTE] = {rows, 1}};
+static const lockstep_table tables[] = {[LOCKSTEP_TRANSPOSE] = {rows, 1},
+                                        [LOCKSTEP_PERMUTE] = {rows, 1},
+                                        [LOCKSTEP_SQUARE_SUM] = {rows, 1},
+                                        [LOCKSTEP_SUMS] = {rows, 1}};
 #pragma GCC diagnostic ignored "-Woverride-init"
 static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .name = "cuda",

@@ -70,6 +70,26 @@ def test_a_gpu_gives_the_bits_of_the_cpu(library, dtype):
         assert back(got).tobytes() == want.tobytes(), (library, dtype, name)
 
 
+@pytest.mark.parametrize("library", FROM)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_sums_and_any_axes_have_the_bits_of_the_cpu(library, dtype):
+    x, y = (RNG.standard_normal((6, 70, 64)).astype(dtype) for _ in range(2))
+    given, other = FROM[library](x), FROM[library](y)
+    for axis in (None, 0, 1, (0, 2), (1, 2)):
+        for name in ("sum", "norm", "max"):
+            assert back(getattr(ls, name)(given, axis)).tobytes() == getattr(ls, name)(x, axis).tobytes(), (name, axis)
+            assert ls.last_run().backend == "cuda" and ls.last_run().staged_bytes == 0
+        if not ls.variants_of("sums", "cuda"):
+            continue
+        for name in ("dot", "squared_distance", "l1_distance"):
+            assert back(getattr(ls, name)(given, other, axis)).tobytes() == getattr(ls, name)(x, y, axis).tobytes(), (name, axis)
+        assert back(ls.l1_norm(given, axis)).tobytes() == ls.l1_norm(x, axis).tobytes()
+        for got, want in zip(ls.mean_var(given, axis, correction=1), ls.mean_var(x, axis, correction=1)):
+            assert type(got) is type(given) and back(got).tobytes() == want.tobytes(), axis
+    if not ls.variants_of("sums", "cuda"):
+        pytest.skip("the CUDA module has no kernel of sums")
+
+
 def test_the_digest_of_the_gpu_is_the_golden_one():
     assert ls.verify("cuda")
 

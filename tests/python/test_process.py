@@ -36,6 +36,12 @@ def calls():
     yield "sum of 16 bits", lambda: ls.sum(small)
     yield "reversed", lambda: ls.max(X[::-1], axis=0)
     yield "axes apart", lambda: ls.sum(X.reshape(5, 6, 40), axis=1)
+    yield "dot", lambda: ls.dot(X, X[0], axis=1)
+    yield "dot by copies", lambda: ls.dot(X.reshape(5, 6, 40), X.reshape(5, 6, 40), axis=1)
+    yield "mean and variance", lambda: ls.mean_var(X, axis=1)
+    yield "mean into out", lambda: ls.mean(X, axis=1, out=out)
+    yield "deviation", lambda: ls.std(small)
+    yield "a plan of dot made", lambda: ls.plan.dot(X, X)
     yield "segments", lambda: ls.segment_sum(X[:, 0], offsets)
     yield "transpose", lambda: ls.transpose(X)
     yield "permute", lambda: ls.permute(X, (1, 0))
@@ -55,7 +61,8 @@ def calls():
     yield "scope", _scoped
     yield "record", _recorded
     yield "context", lambda: ls.Context("cpu", threads=1).sum(X)
-    for name, call in {"axis": lambda: ls.sum(X, axis=9), "keyword": lambda: ls.sum(X, foo=1), "list": lambda: ls.sum([1]),
+    for name, call in {"axis": lambda: ls.sum(X, axis=9), "keyword": lambda: ls.sum(X, foo=1), "list": lambda: ls.sum([1]), "other dtype": lambda: ls.dot(X, small),
+                       "pair of outs": lambda: ls.mean_var(X, axis=1, out=(out, out[:3])),
                        "out shape": lambda: ls.sum(X, axis=1, out=np.empty(3)), "out dtype": lambda: ls.sum(X, axis=0, out=np.empty(40, "i4")),
                        "overlap": lambda: ls.permute(X[:30, :30], (1, 0), out=X[:30, :30]), "empty": lambda: ls.max(X[:0]),
                        "overflow": lambda: ls.sum(np.full(3, 2**62)), "objects": lambda: ls.transpose(np.array([[None]])),

@@ -127,3 +127,34 @@ def test_weights_live_where_the_rows_do():
             ls.rms_norm(x, **{name: np.ones(8, "f4")})
     with pytest.raises(ls.InvalidArgument, match="residual lives on a CUDA device"):
         ls.rms_norm(np.ones((4, 8), "f4"), residual=x)
+
+
+@pytest.mark.parametrize("stream", [0, 0x5000])
+def test_sums_come_on_the_current_stream(stream):
+    Device.current = stream
+    x, y, out = Device(3, 4), Device(4), Device(3)
+    launches, waits = last("told_launches"), last("told_waits")
+    ls.dot(x, y, axis=1, out=out)
+    assert last("told_launches") == launches + 1 and last("told_waits") == waits
+    assert (last("told_stream", ctypes.c_void_p) or 0) == (stream or LEGACY)
+    with pytest.raises(ls.InvalidArgument, match="y lives on the host, x on a CUDA device"):
+        ls.dot(x, np.ones(4, "f4"), axis=1, out=out)
+    with pytest.raises(ls.Unsupported, match="root of var"):
+        ls.std(x)
+
+
+def test_pairs_are_taken_apart_on_the_device():
+    x = ls.empty((3, 4), "float32", kind="device")
+    for call, more in ((lambda: ls.mean(x, 1), 1), (lambda: ls.var(x), 1), (lambda: ls.mean_var(x, 0), 2)):
+        launches = last("told_launches")
+        with ls.record() as runs:
+            call()
+        assert [run.op for run in runs] == ["sums", *["permute"] * more] and last("told_launches") == launches + 1 + more
+        assert all(run.backend == "cuda" for run in runs)
+
+
+def test_axes_of_a_device_without_the_kernel_go_by_a_copy():
+    launches = last("told_launches")
+    with ls.record() as runs:
+        ls.norm(ls.empty((2, 3, 4), "float32", kind="device"), axis=1)
+    assert last("told_launches") == launches + 2 and [run.op for run in runs] == ["square_sum"]
