@@ -88,8 +88,11 @@ LOCKSTEP_INDEX edge_tile edge_tile_of(const cut_plane& cut, int64_t number, int6
   t.high_x = nx - t.x1 > cut.reach ? t.x1 + cut.reach : nx;
   return t;
 }
-// Elements of a row of the tile in shared memory: odd, so that lanes may also go down a column.
-LOCKSTEP_INDEX int32_t edge_pitch(const edge_tile& t) { return static_cast<int32_t>(t.high_x - t.low_x) | 1; }
+// Elements of a row of the tile in shared memory, with `radius` elements beyond either end: odd, so that lanes may also
+// go down a column.
+LOCKSTEP_INDEX int32_t edge_pitch(const edge_tile& t, int32_t radius) {
+  return static_cast<int32_t>(t.high_x - t.low_x + 2 * radius) | 1;
+}
 
 // The part of a plane that a warp streams along: rows [y0, y0 + count) of results, from the row `reach` above them on;
 // the strip's first column lies at begin, its results are columns [halo, last).
@@ -106,25 +109,25 @@ LOCKSTEP_INDEX strip_walk strip_of(const cut_plane& cut, int64_t strip, int64_t 
   w.last = static_cast<int32_t>(cut.x1 - w.begin < columns - cut.halo ? cut.x1 - w.begin : columns - cut.halo);
   return w;
 }
-// Lanes copy a row's vectors of 16 bytes as they come and then take two each that follow one another. Where a vector
-// lies in the row's 64: eight lanes then meet different banks either way.
-LOCKSTEP_INDEX int vector_place(int vector) { return vector ^ (vector >> 3 & 1); }
+// Lanes copy a row's vectors of 16 bytes as they come, and a lane takes `of_lane` that follow one another. Where a
+// vector lies in the row: eight lanes then meet different banks either way.
+LOCKSTEP_INDEX int vector_place(int vector, int of_lane) { return of_lane == 2 ? vector ^ (vector >> 3 & 1) : vector; }
 
-inline edge_side side_of(int64_t y0, int64_t y1, int64_t x0, int64_t x1, int64_t ny, int64_t nx, int64_t reach,
-                         int64_t room) {
-  constexpr int64_t most = 32;  // results of a tile along its shorter axis
+inline edge_side side_of(int64_t y0, int64_t y1, int64_t x0, int64_t x1, int64_t ny, int64_t nx, int32_t radius,
+                         int64_t reach, int64_t room) {
+  constexpr int64_t short_axis = 32, long_axis = 64;  // results of a tile at most
   edge_side s{y0, y1, x0, x1, 0, 0, 0, 0};
   if (y0 >= y1 || x0 >= x1) return s;
-  // Elements along an axis of n that `results` of [from, to) come from.
+  // Elements along an axis of n that `results` of [from, to) come from, and those beyond its ends.
   const auto span = [&](int64_t results, int64_t from, int64_t to, int64_t n) {
     const bool all = results >= to - from;
-    return std::min(n, results + (all && from == 0 ? 0 : reach) + (all && to == n ? 0 : reach));
+    return std::min(n, results + (all && from == 0 ? 0 : reach) + (all && to == n ? 0 : reach)) + 2 * radius;
   };
-  int64_t tall = std::min(y1 - y0, most), wide = std::min(x1 - x0, most);
+  int64_t tall = std::min(y1 - y0, short_axis), wide = std::min(x1 - x0, short_axis);
   if (wide == x1 - x0)
-    tall = std::min(y1 - y0, room / (span(wide, x0, x1, nx) | 1) - 2 * reach);
+    tall = std::min({y1 - y0, long_axis, room / (span(wide, x0, x1, nx) | 1) - 2 * (reach + radius)});
   else
-    wide = std::min(x1 - x0, ((room / span(tall, y0, y1, ny) - 1) | 1) - 2 * reach);
+    wide = std::min({x1 - x0, long_axis, ((room / span(tall, y0, y1, ny) - 1) | 1) - 2 * (reach + radius)});
   s.tall = static_cast<int32_t>(tall), s.wide = static_cast<int32_t>(wide);
   s.tiles_x = (x1 - x0 + wide - 1) / wide;
   s.tiles = s.tiles_x * ((y1 - y0 + tall - 1) / tall);
@@ -145,13 +148,13 @@ inline cut_plane cut_sweeps(int64_t ny, int64_t nx, int32_t boundary, int32_t ra
     const int64_t left = round_up(reach, 2 * vector);  // strips start on 32 bytes
     if (ny <= 2 * reach || nx <= left + reach) {
       c.y1 = c.x1 = 0;
-      c.sides[0] = side_of(0, ny, 0, nx, ny, nx, reach, room);
+      c.sides[0] = side_of(0, ny, 0, nx, ny, nx, radius, reach, room);
     } else {
       c.y0 = reach, c.y1 = ny - reach, c.x0 = left, c.x1 = nx - reach;
-      c.sides[0] = side_of(0, c.y0, 0, nx, ny, nx, reach, room);
-      c.sides[1] = side_of(c.y1, ny, 0, nx, ny, nx, reach, room);
-      c.sides[2] = side_of(c.y0, c.y1, 0, c.x0, ny, nx, reach, room);
-      c.sides[3] = side_of(c.y0, c.y1, c.x1, nx, ny, nx, reach, room);
+      c.sides[0] = side_of(0, c.y0, 0, nx, ny, nx, radius, reach, room);
+      c.sides[1] = side_of(c.y1, ny, 0, nx, ny, nx, radius, reach, room);
+      c.sides[2] = side_of(c.y0, c.y1, 0, c.x0, ny, nx, radius, reach, room);
+      c.sides[3] = side_of(c.y0, c.y1, c.x1, nx, ny, nx, radius, reach, room);
     }
   }
   for (const edge_side& s : c.sides) c.side_tiles += s.tiles;

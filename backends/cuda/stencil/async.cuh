@@ -28,6 +28,17 @@ __device__ __forceinline__ void copy_async(uint32_t to, const void* from) {
     asm volatile("st.shared.b32 [%0], %1;" ::"r"(to + k), "r"(__ldg(static_cast<const int*>(from) + k / 4)) : "memory");
 #endif
 }
+// The same for the first `bytes` of 16; the rest becomes 0, and nothing of it is read.
+__device__ __forceinline__ void copy_async_part(uint32_t to, const void* from, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+#else
+  for (uint32_t k = 0; k < 16; k += 4)
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to + k),
+                 "r"(k < bytes ? __ldg(static_cast<const int*>(from) + k / 4) : 0)
+                 : "memory");
+#endif
+}
 __device__ __forceinline__ void copies_end_group() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -44,6 +55,13 @@ __device__ __forceinline__ void store_shared(uint32_t to, float x) {
 }
 __device__ __forceinline__ void store_shared(uint32_t to, double x) {
   asm volatile("st.shared.f64 [%0], %1;" ::"r"(to), "d"(x) : "memory");
+}
+__device__ __forceinline__ void store_vector(uint32_t to, const float* x) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+               : "memory");
+}
+__device__ __forceinline__ void store_vector(uint32_t to, const double* x) {
+  asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(to), "d"(x[0]), "d"(x[1]) : "memory");
 }
 __device__ __forceinline__ void load_shared(float (&e)[4], uint32_t from) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"

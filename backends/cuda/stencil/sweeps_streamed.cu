@@ -1,8 +1,8 @@
 // sweeps_streamed.cu - row sweeps_streamed: many sweeps of a plane in one pass over memory; rank 2, radius 1 and 2.
-// Idea    a warp streams down a strip, 8 (f64: 4) neighbouring columns a lane. A row that arrives adds its taps to 2r +
-// 1
-//         rows of the first sweep, whose partial sums wait in registers; the row that this ends is, at once, what
-//         arrives at the second sweep, and so on. Columns of a neighbouring lane come by shuffles, no block ever waits.
+// Idea    a warp streams down a strip, 8 (f64: 4) neighbouring columns a lane. A row that arrives adds its taps to the
+//         2r + 1 rows of the first sweep that it touches, whose partial sums wait in registers; the row that this ends
+//         arrives at the second sweep at once, and so on. Columns of a neighbouring lane come by shuffles; no warp
+//         waits for another.
 // Moves   each element in once and out once a pass; strips overlap by twice the radius times the sweeps, chunks of rows
 //         by as much; 4r + 1 fma a point and sweep
 // Limit   fused multiply-adds, and device memory where there are few sweeps
@@ -19,13 +19,14 @@ namespace lockstep::cuda::stencil {
 namespace {
 
 constexpr int warps = 4, block = 32 * warps;
+constexpr int of_lane = 2;                            // vectors of 16 bytes
 constexpr int stages = 8;                             // rows of a strip in shared memory, on their way or in use
-constexpr int row_bytes = 1024;                       // of a strip
+constexpr int row_bytes = 512 * of_lane;              // of a strip
 constexpr int warp_bytes = (stages + 1) * row_bytes;  // and a row on its way out
 constexpr int most_depth_of(int radius) { return radius == 1 ? 8 : 4; }  // sweeps of a pass: registers end there
 
 template <class T>
-constexpr int points = 32 / static_cast<int>(sizeof(T));  // of a lane
+constexpr int points = of_lane * 16 / static_cast<int>(sizeof(T));  // of a lane
 template <class T>
 constexpr int columns = 32 * points<T>;
 template <class T>
@@ -36,7 +37,7 @@ constexpr int tile_room = warps* warp_bytes / 2 / static_cast<int>(sizeof(T));
 
 // Blocks a multiprocessor: registers for the partial sums of so many sweeps, and about 70 for the rest.
 constexpr int blocks_of(int radius, int depth) {
-  const int sums = 16 * radius * depth;
+  const int sums = 8 * of_lane * radius * depth;
   return sums > 100 ? 2 : sums > 64 ? 3 : sums > 40 ? 4 : 5;
 }
 
@@ -72,14 +73,6 @@ __device__ __forceinline__ void take_row(T (&x)[P], T (&part)[2 * R][P], const t
   }
 }
 
-__device__ __forceinline__ void store_vector(uint32_t to, const float* x) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
-               : "memory");
-}
-__device__ __forceinline__ void store_vector(uint32_t to, const double* x) {
-  asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(to), "d"(x[0]), "d"(x[1]) : "memory");
-}
-
 template <class T, int R, int D>
 __device__ __forceinline__ void sweep_strip(const sweep<T>& s, const taps<T, 4 * R + 1>& t, const cut_plane& cut,
                                             const alignments& aligned, int64_t plane, const strip_walk& walk,
@@ -87,30 +80,57 @@ __device__ __forceinline__ void sweep_strip(const sweep<T>& s, const taps<T, 4 *
   constexpr int P = points<T>, V = vector<T>, W = columns<T>, B = sizeof(T);
   const int lane = threadIdx.x % 32;
   const int64_t ny = s.n[1], nx = s.n[2];
-  const bool fast = aligned.src != 0 && walk.begin >= 0 && walk.begin + W <= nx;
+  const bool wraps = s.boundary == LOCKSTEP_BOUNDARY_WRAP, inside = walk.begin >= 0 && walk.begin + W <= nx;
+  // Vectors that begin within the row: of the last one, what the row has.
+  const bool by_vectors = aligned.src != 0 && (inside || (walk.begin % V == 0 && (!wraps || nx % V == 0)));
+  int64_t column[of_lane];  // from the strip's first
+  uint32_t bytes[of_lane];
+  // Places in a row of shared memory: of the vectors that this lane copies, and of its points.
+  uint32_t copied[of_lane], own[of_lane];
+#pragma unroll
+  for (int k = 0; k < of_lane; ++k) {
+    const int v = k * 32 + lane;
+    int64_t x = walk.begin + v * V;
+    if (wraps && !inside) x = x < 0 ? nx - 1 - (-x - 1) % nx : x % nx;
+    const bool outside = x < 0 || x >= nx;
+    column[k] = outside ? -walk.begin : x - walk.begin;
+    bytes[k] = outside ? 0 : nx - x < V ? static_cast<uint32_t>(nx - x) * B : 16;
+    copied[k] = vector_place(v, of_lane) * 16;
+    own[k] = vector_place(of_lane * lane + k, of_lane) * 16;
+    asm volatile("" : "+r"(copied[k]), "+r"(own[k]));  // worked out once, not for each row
+  }
   const int reach = LOCKSTEP_DEVICE_MUTANT("streamed_starts_late") ? R * (D - 1) : R * D;
   const int steps = walk.count + 2 * reach;
 
   // Starts copying the next row into the ring. Rows leave the plane under WRAP only.
   int64_t arriving = walk.y0 - reach;
   if (arriving < 0) arriving = ny - 1 - (-arriving - 1) % ny;
-  const T* const first = s.src + plane * s.src_batch + walk.begin;
-  const auto fetch = [&](int step) {
-    if (step < steps) {
-      const T* const from = first + arriving * s.src_stride[1];
-      const uint32_t to = ring + step % stages * row_bytes;
-      if (fast) {
+  int until_first = ny - arriving < steps ? static_cast<int>(ny - arriving) : steps;  // rows up to the plane's end
+  const T* from = s.src + plane * s.src_batch + walk.begin + arriving * s.src_stride[1];
+  int to_come = steps;
+  const auto fetch = [&](uint32_t to) {
+    if (to_come > 0) {
+      --to_come;
+      if (by_vectors) {
+        if (inside) {
 #pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          const int v = k * 32 + lane;
-          copy_async<16>(to + vector_place(v) * 16, from + v * V);
+          for (int k = 0; k < of_lane; ++k) copy_async<16>(to + copied[k], from + (k * 32 + lane) * V);
+        } else {
+#pragma unroll
+          for (int k = 0; k < of_lane; ++k) copy_async_part(to + copied[k], from + column[k], bytes[k]);
+        }
+      } else if (inside) {
+#pragma unroll
+        for (int k = 0; k < P; ++k) {
+          const int e = k * 32 + lane;
+          copy_async<B>(to + vector_place(e / V, of_lane) * 16 + e % V * B, from + e);
         }
       } else {
 #pragma unroll 1
         for (int e = lane; e < W; e += 32) {
-          const uint32_t place = to + vector_place(e / V) * 16 + e % V * B;
+          const uint32_t place = to + vector_place(e / V, of_lane) * 16 + e % V * B;
           int64_t x = walk.begin + e;
-          if (s.boundary == LOCKSTEP_BOUNDARY_WRAP) {
+          if (wraps) {
             while (x < 0) x += nx;
             while (x >= nx) x -= nx;
           }
@@ -120,11 +140,15 @@ __device__ __forceinline__ void sweep_strip(const sweep<T>& s, const taps<T, 4 *
             store_shared(place, T(0));
         }
       }
-      if (++arriving == ny) arriving = 0;
+      from += s.src_stride[1];
+      if (--until_first == 0) {
+        from -= ny * s.src_stride[1];
+        until_first = ny < to_come ? static_cast<int>(ny) : to_come;
+      }
     }
     copies_end_group();  // one group a step, empty or not: the wait below counts them
   };
-  for (int step = 0; step < stages - 1; ++step) fetch(step);
+  for (int step = 0; step < stages - 1; ++step) fetch(ring + step * row_bytes);
 
   T part[D][2 * R][P];
 #pragma unroll
@@ -135,47 +159,55 @@ __device__ __forceinline__ void sweep_strip(const sweep<T>& s, const taps<T, 4 *
       for (int i = 0; i < P; ++i) part[d][k][i] = T(0);
 
   T* to = s.dst + plane * s.dst_batch + (walk.y0 - s.origin) * s.dst_stride[1] + (walk.begin - s.origin);
+  int sent[of_lane];  // results of the vectors that this lane sends out
+#pragma unroll
+  for (int k = 0; k < of_lane; ++k) {
+    const int e = (k * 32 + lane) * V;
+    sent[k] = e < cut.halo || e >= walk.last ? 0 : walk.last - e < V ? walk.last - e : V;
+  }
   const uint32_t out = ring + stages * row_bytes;
+  uint32_t taken = ring;                              // the row that arrives
+  uint32_t filled = ring + (stages - 1) * row_bytes;  // the row before it, whose place is free
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     copies_wait_but<stages - 2>();
     // Each lane's copies of this row have landed, and each is done with the row before it and with the row on its way
     // out, whose places are taken next.
     __syncwarp();
-    fetch(step + stages - 1);
+    fetch(filled);
+    filled = taken;
     T x[P];
 #pragma unroll
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < of_lane; ++k) {
       T e[V];
-      load_shared(e, ring + step % stages * row_bytes + vector_place(2 * lane + k) * 16);
+      load_shared(e, taken + own[k]);
 #pragma unroll
       for (int v = 0; v < V; ++v) x[k * V + v] = e[v];
     }
+    taken = taken == out - row_bytes ? ring : taken + row_bytes;
 #pragma unroll
     for (int d = 0; d < D; ++d) take_row<R>(x, part[d], t);
-    if (step >= 2 * reach) {
+    if (step < 2 * reach) continue;
 #pragma unroll
-      for (int i = 0; i < P; ++i)
-        if (!LOCKSTEP_DEVICE_MUTANT("streamed_nan_as_it_comes")) x[i] = canonical(x[i]);
+    for (int i = 0; i < P; ++i)
+      if (!LOCKSTEP_DEVICE_MUTANT("streamed_nan_as_it_comes")) x[i] = canonical(x[i]);
 #pragma unroll
-      for (int k = 0; k < 2; ++k) store_vector(out + vector_place(2 * lane + k) * 16, x + k * V);
-      __syncwarp();  // a lane sends out what others have put there
+    for (int k = 0; k < of_lane; ++k) store_vector(out + own[k], x + k * V);
+    __syncwarp();  // a lane sends out what others have put there
 #pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        const int v = k * 32 + lane, e0 = v * V;
-        if (e0 < cut.halo || e0 >= walk.last) continue;
-        T e[V];
-        load_shared(e, out + vector_place(v) * 16);
-        if (aligned.dst != 0 && e0 + V <= walk.last) {
-          *reinterpret_cast<int4*>(to + e0) = *reinterpret_cast<const int4*>(e);
-        } else {
+    for (int k = 0; k < of_lane; ++k) {
+      T e[V];
+      load_shared(e, out + copied[k]);
+      T* const at = to + (k * 32 + lane) * V;
+      if (aligned.dst != 0 && sent[k] == V) {
+        *reinterpret_cast<int4*>(at) = *reinterpret_cast<const int4*>(e);
+      } else {
 #pragma unroll
-          for (int i = 0; i < V; ++i)
-            if (e0 + i < walk.last) to[e0 + i] = e[i];
-        }
+        for (int i = 0; i < V; ++i)
+          if (i < sent[k]) at[i] = e[i];
       }
-      to += s.dst_stride[1];
     }
+    to += s.dst_stride[1];
   }
   copies_wait_but<0>();
   __syncwarp();  // the ring is read to the end before the next strip's rows arrive
@@ -188,7 +220,7 @@ __device__ __noinline__ void sweep_edge(const sweep<T>& s, const taps<T, 4 * R +
   const int64_t ny = s.n[1], nx = s.n[2];
   const edge_tile tile = edge_tile_of(cut, number, ny, nx);
   const int height = static_cast<int>(tile.high_y - tile.low_y), width = static_cast<int>(tile.high_x - tile.low_x);
-  const int pitch = edge_pitch(tile);
+  const int pitch = edge_pitch(tile, R);
   // Lanes go along the longer axis.
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const bool down = height > width;
@@ -200,35 +232,56 @@ __device__ __noinline__ void sweep_edge(const sweep<T>& s, const taps<T, 4 * R +
       for (int y = ya + warp; y < yb; y += warps)
         for (int x = xa + lane; x < xb; x += 32) body(y, x);
   };
-  T *now = shared, *next = shared + tile_room<T>;
+  T *now = shared + R * pitch + R, *next = now + tile_room<T>;
   const T* const from = s.src + plane * s.src_batch + tile.low_y * s.src_stride[1] + tile.low_x;
   each(0, height, 0, width, [&](int y, int x) { now[y * pitch + x] = __ldg(from + y * s.src_stride[1] + x); });
+  // Beyond the plane's edges lie R rows and columns that are filled anew for each sweep, from these rows and columns.
+  const bool top = tile.low_y == 0, bottom = tile.high_y == ny, left = tile.low_x == 0, right = tile.high_x == nx;
+  constexpr int none = -1 << 20;
+  int above[R], below[R], before[R], behind[R];
+  const auto find = [&](int32_t boundary) {
+    const auto folded = [&](int64_t i, int64_t n, int64_t low) {
+      const int64_t at = source_index(i, n, boundary);
+      return at < 0 ? none : static_cast<int>(at - low);
+    };
+#pragma unroll
+    for (int k = 0; k < R; ++k) {
+      above[k] = top ? folded(-1 - k, ny, 0) : none;
+      below[k] = bottom ? folded(ny + k, ny, tile.low_y) : none;
+      before[k] = left ? folded(-1 - k, nx, 0) : none;
+      behind[k] = right ? folded(nx + k, nx, tile.low_x) : none;
+    }
+  };
+  find(s.boundary);
 #pragma unroll 1
   for (int k = 1; k <= cut.depth; ++k) {
-    __syncthreads();  // all of a sweep is there before the next one reads it, and read before it is overwritten
-    const int32_t boundary =
-        k > 1 && LOCKSTEP_DEVICE_MUTANT("streamed_edges_fold_once") ? int32_t{LOCKSTEP_BOUNDARY_REFLECT} : s.boundary;
-    const int ya = tile.low_y == 0 ? 0 : R * k, yb = tile.high_y == ny ? height : height - R * k;
-    const int xa = tile.low_x == 0 ? 0 : R * k, xb = tile.high_x == nx ? width : width - R * k;
-    each(ya, yb, xa, xb, [&](int y, int x) {
-      const T* const centre = now + y * pitch + x;
-      const bool inside = y >= R && y < height - R && x >= R && x < width - R;
-      const auto value = [&](int dy, int dx) {
-        if (inside) return centre[dy * pitch + dx];
-        const int64_t fy = source_index(tile.low_y + y + dy, ny, boundary);
-        const int64_t fx = source_index(tile.low_x + x + dx, nx, boundary);
-        if (fy < 0 || fx < 0) return s.value;
-        return now[static_cast<int>(fy - tile.low_y) * pitch + static_cast<int>(fx - tile.low_x)];
-      };
-      T acc = mul_rn(t.c[0], value(-R, 0));
+    __syncthreads();  // all of a sweep is there before it is folded
+    if (k == 2 && LOCKSTEP_DEVICE_MUTANT("streamed_edges_fold_once")) find(LOCKSTEP_BOUNDARY_REFLECT);
 #pragma unroll
-      for (int j = 1; j < R; ++j) acc = fma_rn(t.c[j], value(j - R, 0), acc);
+    for (int j = 0; j < R; ++j) {
+      for (int x = threadIdx.x; x < width; x += block) {
+        if (top) now[(-1 - j) * pitch + x] = above[j] == none ? s.value : now[above[j] * pitch + x];
+        if (bottom) now[(height + j) * pitch + x] = below[j] == none ? s.value : now[below[j] * pitch + x];
+      }
+      for (int y = threadIdx.x; y < height; y += block) {
+        T* const row = now + y * pitch;
+        if (left) row[-1 - j] = before[j] == none ? s.value : row[before[j]];
+        if (right) row[width + j] = behind[j] == none ? s.value : row[behind[j]];
+      }
+    }
+    __syncthreads();  // and folded before the next one reads it
+    each(top ? 0 : R * k, bottom ? height : height - R * k, left ? 0 : R * k, right ? width : width - R * k,
+         [&](int y, int x) {
+           const T* const centre = now + y * pitch + x;
+           T acc = mul_rn(t.c[0], centre[-R * pitch]);
 #pragma unroll
-      for (int j = 0; j < 2 * R + 1; ++j) acc = fma_rn(t.c[R + j], value(0, j - R), acc);
+           for (int j = 1; j < R; ++j) acc = fma_rn(t.c[j], centre[(j - R) * pitch], acc);
 #pragma unroll
-      for (int j = 1; j <= R; ++j) acc = fma_rn(t.c[3 * R + j], value(j, 0), acc);
-      next[y * pitch + x] = acc;
-    });
+           for (int j = 0; j < 2 * R + 1; ++j) acc = fma_rn(t.c[R + j], centre[j - R], acc);
+#pragma unroll
+           for (int j = 1; j <= R; ++j) acc = fma_rn(t.c[3 * R + j], centre[j * pitch], acc);
+           next[y * pitch + x] = acc;
+         });
     T* const swap = now;
     now = next;
     next = swap;
