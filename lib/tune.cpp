@@ -2,6 +2,9 @@
 // library and on the plan's queue, and the fastest is remembered (remembered.cpp).
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <iterator>
+#include <optional>
 
 #include "mutant.hpp"
 #include "ops/ops.hpp"
@@ -127,6 +130,14 @@ std::vector<candidate> measured(const choice& chosen, prepared_call own, const l
   }
   call.src = src.data();
   call.dst = in_place ? src.data() : dst.data();
+  std::optional<own_memory> sides[std::size(own.sides)];
+  for (int i = 0; i < own.side_count && !LOCKSTEP_MUTANT("tuning_on_the_users_side_arrays"); ++i) {
+    const side_array& side = own.sides[i];
+    sides[i].emplace(chosen, side.bytes);
+    fill(*sides[i], side.bytes, side.alignment == lockstep_dtype_bytes(dtype) ? dtype : LOCKSTEP_F32);
+    char* const address = sides[i]->data();
+    std::memcpy(reinterpret_cast<char*>(&call) + side.member, &address, sizeof address);
+  }
 
   std::vector<candidate> all = {{best, {}}};
   const lockstep_table table = table_of(*chosen.backend, call.op);
@@ -205,8 +216,6 @@ const lockstep_variant* tuned_row(lockstep_context& context, const settings& now
     return best;
   };
   if (chosen.forced) return untuned("the variant is named");
-  const auto classify = row_of(prepared.call.op).classify;
-  if (classify == nullptr) return untuned("this op has no classes of calls");
   const tuned_key key = key_of(context, now, chosen, prepared);
   if ((options.flags & LOCKSTEP_RETUNE) == 0)
     if (const auto known = context.remembered().find(key))
@@ -223,7 +232,8 @@ const lockstep_variant* tuned_row(lockstep_context& context, const settings& now
     read_offsets(own);
   }
   context.settle(chosen.queue);
-  std::vector<candidate> rows = measured(chosen, std::move(own), best, classify(prepared).dtype);
+  std::vector<candidate> rows =
+      measured(chosen, std::move(own), best, row_of(prepared.call.op).classify(prepared).dtype);
   if (rows.size() == 1 && rows[0].us.empty()) return untuned("no other row takes the call");
   const auto faster = [](candidate& a, candidate& b) { return a.time() < b.time(); };
   // Times vary by a few per cent, so another row must be clearly faster to replace auto's choice.

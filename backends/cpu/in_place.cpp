@@ -171,7 +171,7 @@ void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
   const int64_t whole = matrix_bytes(d);
   const auto turn = [&](const lockstep_queue& with, int64_t k, char* copy) {
     char* data = static_cast<char*>(call.dst) + k * d.dst_batch_stride * bytes;
-    run_matrices(with, matrix, data, copy);
+    run_best_method(with, matrix, data, copy);
     const int64_t grain = whole <= queue.tuned->moves.alone_bytes ? whole : (whole / with.threads + 63) / 64 * 64;
     over_ranges(with, whole, grain, [&](int64_t first, int64_t last) {
       std::memcpy(data + first, copy + first, static_cast<size_t>(last - first));

@@ -33,6 +33,7 @@ struct narrow {
   int64_t end = 0;                                // of src's bytes, from the first item on
   int64_t period = 1;                             // items
   int stores = 0;                                 // of a period
+  bool operator==(const narrow&) const = default;
 };
 
 // Makes the steps of a store whose byte b comes from src + at[b], at most `most` of them. Returns the number of places
@@ -160,6 +161,26 @@ bool make_program(const tiles& t, const narrow& n, int width, byte_program& prog
   return true;
 }
 
+// The program of a narrow shape; NULL if it would be too long. The thread keeps its last one, because a table asks
+// whether there is one before it runs it, and calls repeat.
+const byte_program* program_of(const tiles& t, const narrow& n, int width) {
+  struct shape {
+    int log2_bytes = 0, width = 0;
+    int64_t rows = 0, cols = 0, src_ld = 0, dst_ld = 0;
+    narrow items;
+    bool operator==(const shape&) const = default;
+  };
+  static thread_local shape last;
+  static thread_local bool fits;
+  static thread_local byte_program program;
+  const shape wanted{t.log2_bytes, width, t.rows, t.cols, t.src_ld, t.dst_ld, n};
+  if (wanted != last) {
+    fits = make_program(t, n, width, program);
+    last = wanted;
+  }
+  return fits ? &program : nullptr;
+}
+
 int64_t runs_of(const tiles& t, const narrow& n) { return matrices_of(t) / (n.kind == narrow::tiny ? n.items : 1); }
 
 small_kernels::kernel register_kernel(const lockstep_queue& queue, const tiles& t) {
@@ -184,7 +205,7 @@ program_kernel program_kernel_of(const lockstep_queue& queue) {
 
 }  // namespace
 
-const char* not_in_registers(const lockstep_queue& queue, const tiles& t) {
+const char* not_in_registers(const lockstep_queue& queue, const tiles& t, const char*) {
   if (small_kernels_of(queue.kernels).of_4_by_8 == nullptr) return "needs AVX-512";
   if (batch_axis(t) < 0) return "needs a batch";
   if (t.rows < 2 || t.cols < 2) return "needs 2 rows and columns";
@@ -192,7 +213,7 @@ const char* not_in_registers(const lockstep_queue& queue, const tiles& t) {
 }
 
 // Programs are faster for small packed matrices, register tiles for results that go to DRAM.
-bool registers_pay(const lockstep_queue& queue, const tiles& t) {
+bool registers_pay(const lockstep_queue& queue, const tiles& t, const char*) {
   return (t.rows * t.cols) << t.log2_bytes > queue.tuned->moves.program_bytes && !beyond_caches(queue, t);
 }
 
@@ -218,31 +239,31 @@ void run_registers(const lockstep_queue& queue, const tiles& t, const char* src,
   });
 }
 
-const char* not_by_programs(const lockstep_queue& queue, const tiles& t) {
+const char* not_by_programs(const lockstep_queue& queue, const tiles& t, const char*) {
   const auto [run, width] = program_kernel_of(queue);
   if (run == nullptr) return "needs AVX2";
   const narrow n = narrow_of(t, width);
   if (n.kind == narrow::none) return "needs a side of a few bytes without gaps";
-  byte_program program;
-  return make_program(t, n, width, program) ? nullptr : "needs a shorter program";
+  return program_of(t, n, width) != nullptr ? nullptr : "needs a shorter program";
 }
 
-bool programs_pay(const lockstep_queue& queue, const tiles& t) {
+bool programs_pay(const lockstep_queue& queue, const tiles& t, const char*) {
   const move_tuning& tuned = queue.tuned->moves;
   const narrow n = narrow_of(t, program_kernel_of(queue).width);
   return n.kind != narrow::none && n.items >= tuned.program_periods * n.period &&
          runs_of(t, n) * n.items >= tuned.program_runs * n.period;
 }
 
-bool run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+void run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
   const move_tuning& tuned = queue.tuned->moves;
   const bool large = beyond_caches(queue, t);
   const auto kernel = program_kernel_of(queue);
   const auto run = kernel.run;  // no structured binding: clang 14 cannot capture one in a lambda
   const int width = kernel.width;
   const narrow n = narrow_of(t, width);
-  byte_program program;
-  if (run == nullptr || n.kind == narrow::none || !make_program(t, n, width, program)) return false;
+  const byte_program* const made = program_of(t, n, width);
+  if (made == nullptr) return;  // not_by_programs has refused such a shape
+  const byte_program& program = *made;
   const int64_t runs = runs_of(t, n);
   int64_t reach = 0;
   for (int k = 0; k < program.stores * program.stride(); ++k)
@@ -296,7 +317,6 @@ bool run_programs(const lockstep_queue& queue, const tiles& t, const char* src, 
     }
     transpose_kernels_of(queue.kernels).fence();
   });
-  return true;
 }
 
 }  // namespace lockstep::cpu

@@ -3,7 +3,7 @@
 //         both sides, and turn a small innermost axis that both sides keep into a
 //         wider element. The rest is a copy of runs (both sides fastest along one
 //         axis) or a 2-D transpose over the axis that is fastest in src and the one
-//         that is fastest in dst, repeated over the other axes. tiles.cpp walks both.
+//         that is fastest in dst, repeated over the other axes, by the methods of tiles.hpp.
 // Moves   each byte in and out once.
 // Limit   that of tiles.cpp.
 // Watch   if a fastest axis has a stride above 1 there are no vectors to load; such calls
@@ -12,6 +12,7 @@
 //         T. Su, P. Bientinesi, "HPTT: A High-Performance Tensor Transposition
 //         C++ Library", ARRAY 2017.
 #include <cstring>
+#include <optional>
 
 #include "mutant.hpp"
 #include "ops.hpp"
@@ -115,19 +116,56 @@ void in_order_of_src(tiles& t) {
     }
 }
 
+tiles without_axes(const simple_permute& p) {
+  tiles t;
+  t.log2_bytes = log2_of(static_cast<size_t>(p.bytes));
+  return t;
+}
+
+// Both sides run along one axis, or along none.
+std::optional<tiles> copies_of(const simple_permute& p) {
+  tiles t = without_axes(p);
+  if (p.axes == 0) return t;
+  const tiles::axis& run = p.axis[p.axes - 1];
+  const bool beside = dense_in_src(p) == p.axes - 1 || LOCKSTEP_MUTANT("permute_copies_what_src_has_apart");
+  if (!beside || run.dst != p.bytes) return {};
+  t.cols = run.count;
+  t.dst_ld = run.dst;
+  for (int k = 0; k < p.axes - 1; ++k) t.outer[t.axes++] = p.axis[k];
+  in_order_of_src(t);
+  return t;
+}
+
+// Matrices of the two axes along which src and dst run. One row, if that is the same axis.
+std::optional<tiles> matrices_of(const simple_permute& p) {
+  tiles t = without_axes(p);
+  if (p.axes == 0) return t;
+  const int along_src = dense_in_src(p), along_dst = p.axes - 1;
+  if (along_src < 0 || p.axis[along_dst].dst != p.bytes) return {};
+  t.cols = p.axis[along_src].count;
+  t.dst_ld = p.axis[along_src].dst;
+  if (along_src != along_dst) {
+    t.rows = p.axis[along_dst].count;
+    t.src_ld = p.axis[along_dst].src;
+  }
+  for (int k = 0; k < p.axes; ++k)
+    if (k != along_src && k != along_dst) t.outer[t.axes++] = p.axis[k];
+  return t;
+}
+
 // Two axes are swapped over a kept innermost axis of up to 64 bytes, which is an element of any size: HxWx3 to WxHx3.
-bool swap_pixels(const lockstep_queue& queue, const simple_permute& p, const char* src, char* dst) {
-  if (p.axes < 3) return false;
+std::optional<tiles> pixels_of(const simple_permute& p, int64_t& bytes) {
+  if (p.axes < 3) return {};
   const tiles::axis& last = p.axis[p.axes - 1];
-  const int64_t bytes = last.count * p.bytes;
-  if (last.src != p.bytes || last.dst != p.bytes || bytes > 64) return false;
+  bytes = last.count * p.bytes;
+  if (last.src != p.bytes || last.dst != p.bytes || bytes > 64) return {};
   simple_permute whole = p;
   whole.bytes = bytes;
   whole.remove(p.axes - 1);
   const int along_src = dense_in_src(whole), along_dst = whole.axes - 1;
   if (along_src < 0 || along_src == along_dst || whole.axis[along_dst].dst != bytes ||
       whole.axis[along_dst].src < bytes)
-    return false;
+    return {};
   tiles t;
   t.cols = whole.axis[along_src].count;
   t.dst_ld = whole.axis[along_src].dst;
@@ -135,51 +173,99 @@ bool swap_pixels(const lockstep_queue& queue, const simple_permute& p, const cha
   t.src_ld = whole.axis[along_dst].src;
   for (int k = 0; k < whole.axes; ++k)
     if (k != along_src && k != along_dst) t.outer[t.axes++] = whole.axis[k];
-  run_pixels(queue, t, bytes, src, dst);
-  return true;
+  return t;
 }
+
+// ---- the table ------------------------------------------------------------------------
+bool same(const lockstep_permute_desc& a, const lockstep_permute_desc& b) {
+  bool all = a.element_bytes == b.element_bytes && a.rank == b.rank;
+  for (int k = 0; all && k < a.rank; ++k)
+    all = a.shape[k] == b.shape[k] && a.perm[k] == b.perm[k] && a.src_strides[k] == b.src_strides[k] &&
+          a.dst_strides[k] == b.dst_strides[k];
+  return all;
+}
+
+// A call as each row sees it. The thread keeps its last one, because all rows are asked about the same call.
+struct known_call {
+  lockstep_permute_desc of{};
+  simple_permute axes{};
+  std::optional<tiles> copies, matrices, pixels;
+  int64_t pixel_bytes = 0;
+};
+const known_call& known(const lockstep_call* call) {
+  static thread_local known_call last;
+  if (!same(call->permute, last.of)) {
+    last.of = call->permute;
+    last.axes = simplify(call->permute);
+    last.copies = copies_of(last.axes);
+    last.matrices = matrices_of(last.axes);
+    last.pixels = pixels_of(last.axes, last.pixel_bytes);
+  }
+  return last;
+}
+
+const char* not_pixels(const lockstep_queue*, const lockstep_call* call) {
+  return known(call).pixels ? nullptr
+                            : "needs two axes that are swapped over a contiguous innermost axis of up to 64 bytes";
+}
+lockstep_status launch_pixels(lockstep_queue* queue, const lockstep_call* call) {
+  const known_call& now = known(call);
+  run_pixels(*queue, *now.pixels, now.pixel_bytes, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
+
+const char* not_copies(const lockstep_queue*, const lockstep_call* call) {
+  return known(call).copies ? nullptr : "needs an axis that is contiguous in src and in dst";
+}
+lockstep_status launch_copies(lockstep_queue* queue, const lockstep_call* call) {
+  run_copies(*queue, *known(call).copies, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
+
+template <int number>
+const char* refuses_method(const lockstep_queue* queue, const lockstep_call* call) {
+  const known_call& now = known(call);
+  if (!now.matrices) return "needs an axis that is contiguous in src and one that is in dst";
+  return tiles_methods[number].refuses(*queue, *now.matrices, static_cast<const char*>(call->dst));
+}
+template <int number>
+int method_yields(const lockstep_queue* queue, const lockstep_call* call) {
+  return static_cast<int>(
+      !tiles_methods[number].pays(*queue, *known(call).matrices, static_cast<const char*>(call->dst)));
+}
+template <int number>
+lockstep_status launch_method(lockstep_queue* queue, const lockstep_call* call) {
+  tiles_methods[number].run(*queue, *known(call).matrices, static_cast<const char*>(call->src),
+                            static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
+template <int number>
+constexpr lockstep_variant row_of_method = {tiles_methods[number].name,
+                                            tiles_methods[number].idea,
+                                            0,
+                                            refuses_method<number>,
+                                            tiles_methods[number].pays == always_pays ? nullptr : method_yields<number>,
+                                            nullptr,
+                                            launch_method<number>};
 
 lockstep_status launch_strided(lockstep_queue* queue, const lockstep_call* call) {
-  run_elements(*queue, simplify(call->permute), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  run_elements(*queue, known(call).axes, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
 
-lockstep_status launch_tiled(lockstep_queue* queue, const lockstep_call* call) {
-  const simple_permute p = simplify(call->permute);
-  const auto* src = static_cast<const char*>(call->src);
-  auto* dst = static_cast<char*>(call->dst);
-  const int along_src = dense_in_src(p), along_dst = p.axes - 1;
-  if (p.axes > 0 && (along_src < 0 || p.axis[along_dst].dst != p.bytes)) {
-    run_elements(*queue, p, src, dst);
-    return LOCKSTEP_OK;
-  }
-  if (swap_pixels(*queue, p, src, dst)) return LOCKSTEP_OK;
-  tiles t;
-  t.log2_bytes = log2_of(static_cast<size_t>(p.bytes));
-  if (p.axes > 0) {
-    t.cols = p.axis[along_src].count;
-    t.dst_ld = p.axis[along_src].dst;
-  }
-  if (p.axes > 0 && along_src != along_dst) {
-    t.rows = p.axis[along_dst].count;
-    t.src_ld = p.axis[along_dst].src;
-  }
-  for (int k = 0; k < p.axes; ++k)
-    if (k != along_src && k != along_dst) t.outer[t.axes++] = p.axis[k];
-  if (p.axes == 0 || along_src == along_dst) {
-    in_order_of_src(t);
-    run_copies(*queue, t, src, dst);
-  } else {
-    run_matrices(*queue, t, src, dst);
-  }
-  return LOCKSTEP_OK;
-}
-
+static_assert(sizeof tiles_methods / sizeof *tiles_methods == 5);
 const lockstep_variant rows[] = {
-    {"tiled", "axes fused, then runs copied or SIMD register tiles over the two fastest axes", 0, nullptr, nullptr,
-     nullptr, launch_tiled},
-    {"strided", "axes fused, then one element at a time in dst's order: shows the cost of scattered reads",
-     LOCKSTEP_LESSON, nullptr, nullptr, nullptr, launch_strided},
+    {"pixels", "axes fused, then two axes swapped over elements of any size up to 64 bytes, such as pixels", 0,
+     not_pixels, nullptr, nullptr, launch_pixels},
+    {"copies", "axes fused, then runs that are contiguous on both sides, copied in the order of src", 0, not_copies,
+     nullptr, nullptr, launch_copies},
+    row_of_method<0>,
+    row_of_method<1>,
+    row_of_method<2>,
+    row_of_method<3>,
+    row_of_method<4>,
+    {"strided", "axes fused, then one element at a time in dst's order, with any strides", 0, nullptr, nullptr, nullptr,
+     launch_strided},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_permute},
 };
 

@@ -16,13 +16,11 @@ namespace lockstep::cpu {
 namespace {
 
 template <class T>
-void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuffle_kernel<T> kernel) {
+void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuffle_kernel<T> kernel, bool stream) {
   const lockstep_shuffle_desc& d = call.shuffle;
   T source[32];
   for (int lane = 0; lane < 32; ++lane)
     source[lane] = static_cast<T>(order::source_lane(static_cast<order::shuffle>(d.kind), lane, d.width, d.operand));
-  const bool stream = call.src != call.dst && reinterpret_cast<uintptr_t>(call.dst) % 64 == 0 &&
-                      d.count >= queue.tuned->moves.shuffle_stream_bytes / 2 / static_cast<int64_t>(sizeof(T));
   over_ranges(queue, d.count / 32 - (LOCKSTEP_MUTANT("last_warp_of_many_lost") && d.count > 32 ? 1 : 0),
               queue.tuned->moves.shuffle_grain_warps, [&](int64_t first, int64_t last) {
                 kernel(static_cast<const T*>(call.src) + first * 32, static_cast<T*>(call.dst) + first * 32,
@@ -31,18 +29,31 @@ void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuff
               });
 }
 
-lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call) {
+template <bool stream>
+lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   const shuffle_kernels& kernels = shuffle_kernels_of(queue->kernels);
   if (call->shuffle.element_bytes == 4)
-    permute_warps(*queue, *call, kernels.four);
+    permute_warps(*queue, *call, kernels.four, stream);
   else
-    permute_warps(*queue, *call, kernels.eight);
+    permute_warps(*queue, *call, kernels.eight, stream);
   return LOCKSTEP_OK;
 }
 
+const char* not_streamed(const lockstep_queue* queue, const lockstep_call* call) {
+  if (call->src == call->dst) return "does not shuffle in place";
+  if (reinterpret_cast<uintptr_t>(call->dst) % 64 != 0) return "needs dst at a cache line, a multiple of 64";
+  return shuffle_kernels_of(queue->kernels).streams ? nullptr : "needs AVX-512";
+}
+int fits_caches(const lockstep_queue* queue, const lockstep_call* call) {
+  const auto bytes = static_cast<int64_t>(call->shuffle.element_bytes);
+  return call->shuffle.count < queue->tuned->moves.shuffle_stream_bytes / 2 / bytes;
+}
+
 const lockstep_variant rows[] = {
+    {"streamed", "as permuted, results past the caches by non-temporal stores, for arrays larger than them", 0,
+     not_streamed, fits_caches, nullptr, launch<true>},
     {"permuted", "one table of 32 source lanes, each warp permuted in registers", 0, nullptr, nullptr, nullptr,
-     launch_permuted},
+     launch<false>},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_shuffle},
 };
 }  // namespace

@@ -13,6 +13,7 @@ using shuffle_kernel = void (*)(const T* src, T* dst, int64_t warps, const T* so
 struct shuffle_kernels {
   shuffle_kernel<uint32_t> four;
   shuffle_kernel<uint64_t> eight;
+  bool streams;  // whether they have non-temporal stores
 };
 
 }  // namespace lockstep::cpu

@@ -123,7 +123,30 @@ size_t passes_workspace(const lockstep_queue* queue, const lockstep_call* call) 
   return sweeps_bytes(*queue, call->stencil, plan_sweeps(*queue, call->stencil));
 }
 
-enum class how { best, direct, folded, passes, lanes };
+enum class how { blocks, lines, rows, direct, folded, passes, lanes };
+
+// The kernels that take several rows of results at once; NULL: there are none for this call.
+template <class T>
+const stencil_block_kernels<T>* block_kernels(const lockstep_stencil_desc& d, const stencil_kernels_for<T>& kernels) {
+  const stencil_block_kernels<T>& blocks = d.rank == 3 ? kernels.star : kernels.plane;
+  return d.rank > 1 && blocks.least != 0 && d.radius <= 4 ? &blocks : nullptr;
+}
+
+constexpr int most_line_radius = 8;  // of stencil_kernels_for::line
+
+// The kernel that takes one row of results.
+template <class T>
+stencil_kernel<T> row_kernel(how way, const lockstep_stencil_desc& d, const stencil_kernels_for<T>& kernels) {
+  const bool line = d.rank == 1 && d.radius <= most_line_radius && kernels.line != nullptr;
+  switch (way) {
+    case how::lines: return kernels.line;
+    case how::direct: return kernels.direct;
+    case how::folded: return kernels.folded;
+    case how::passes:
+    case how::lanes: return line ? kernels.line : kernels.rows;
+    default: return kernels.rows;
+  }
+}
 
 template <class T>
 void run_all(const lockstep_queue& queue, const lockstep_call& call, const stencil_kernels_for<T>& kernels, how way,
@@ -131,9 +154,9 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
   const stencil_tuning& tuned = queue.tuned->stencils;
   const lockstep_stencil_desc& d = call.stencil;
   sweep<T> s{};
-  s.kernel = way == how::direct ? kernels.direct : way == how::folded ? kernels.folded : kernels.best;
-  const stencil_block_kernels<T>& blocks = d.rank == 3 ? kernels.star : kernels.plane;
-  if (s.kernel == kernels.best && d.rank > 1 && blocks.least != 0 && d.radius <= 4) s.blocks = &blocks;
+  const bool many = way == how::passes || way == how::lanes;  // sweeps of a tile, by the best kernels for it
+  s.kernel = row_kernel(way, d, kernels);
+  if (way == how::blocks || many) s.blocks = block_kernels(d, kernels);
   if (way == how::lanes) s.lanes = &kernels.lanes;
   s.boundary = d.boundary;
   s.rank = d.rank;
@@ -177,7 +200,7 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
         s.dst.batch_stride = shape[0] * shape[1] * shape[2];
         s.dst.strides[0] = shape[1] * shape[2], s.dst.strides[1] = shape[2];
       }
-      if (way == how::passes || way == how::lanes)
+      if (many)
         run_pass(queue, s, plan, depth, own);
       else
         run_sweep(queue, s, way == how::direct ? no_tile(tuned, s) : choose_tile(tuned, s, queue.threads));
@@ -213,6 +236,30 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   return LOCKSTEP_OK;
 }
 
+// The least results along z, y and x of a call with a whole block; x 0: there are no blocks for it.
+extent least_block(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
+  const stencil_kernels& k = stencil_kernels_of(queue.kernels);
+  const auto of = [&](const auto* blocks) {
+    return blocks == nullptr ? extent{} : extent{1, blocks->deep, blocks->high, 2 * blocks->least};
+  };
+  return d.dtype == LOCKSTEP_F32 ? of(block_kernels(d, k.f32)) : of(block_kernels(d, k.f64));
+}
+const char* not_by_blocks(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_stencil_desc& d = call->stencil;
+  if (d.rank == 1) return "needs rank 2 or 3";
+  if (d.radius > 4) return "needs radius 1 to 4";
+  const extent least = least_block(*queue, d);
+  if (least.x == 0) return "needs AVX2";
+  const int64_t lost = d.boundary == LOCKSTEP_BOUNDARY_VALID ? 2 * int64_t{d.radius} : 0;
+  const bool whole = d.shape[d.rank - 1] - lost >= least.x && d.shape[d.rank - 2] - lost >= least.y &&
+                     (d.rank == 2 || d.shape[0] - lost >= least.z);
+  return whole ? nullptr : "needs results for a whole block of rows";
+}
+const char* not_by_lines(const lockstep_queue* queue, const lockstep_call* call) {
+  if (call->stencil.rank != 1) return "needs rank 1";
+  if (call->stencil.radius > most_line_radius) return "needs radius 1 to 8";
+  return stencil_kernels_of(queue->kernels).f32.line == nullptr ? "needs AVX-512" : nullptr;
+}
 const char* not_by_lanes(const lockstep_queue* queue, const lockstep_call* call) {
   if (call->stencil.rank != 1) return "needs rank 1";
   if (call->stencil.radius > 4) return "needs radius 1 to 4";
@@ -247,8 +294,12 @@ const lockstep_variant rows[] = {
      not_by_lanes, short_lines, lanes_workspace, launch<how::lanes>},
     {"sweeps_tiles", "many sweeps of a tile while it is in cache, with a halo that is computed twice", 0, nullptr,
      alone, passes_workspace, launch<how::passes>},
+    {"row_blocks", "several rows of results at once, so that a row of taps is loaded once for all of them", 0,
+     not_by_blocks, nullptr, stencil_workspace, launch<how::blocks>},
+    {"lines", "taps slide out of neighbouring registers, because loads that cross cache lines cost two", 0,
+     not_by_lines, nullptr, stencil_workspace, launch<how::lines>},
     {"tiled", "2r+1 planes stay in L2, folded ends apart, eight registers of results a tap", 0, nullptr, nullptr,
-     stencil_workspace, launch<how::best>},
+     stencil_workspace, launch<how::rows>},
     {"folded", "c_k * (x[-k] + x[+k]): half the multiplications, other bits", LOCKSTEP_OWN_ORDER, not_symmetric,
      nullptr, stencil_workspace, launch<how::folded>},
     {"direct", "every tap from memory, one register of results at a time, no tiles: shows the gain by blocking",

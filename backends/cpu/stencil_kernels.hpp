@@ -64,7 +64,8 @@ struct stencil_lanes {
 
 template <class T>
 struct stencil_kernels_for {
-  stencil_kernel<T> best, direct, folded;
+  stencil_kernel<T> rows, direct, folded;
+  stencil_kernel<T> line;                // rank 1; NULL: this level has none
   stencil_block_kernels<T> star, plane;  // rank 3 and 2
   stencil_lanes<T> lanes;                // rank 1
 };

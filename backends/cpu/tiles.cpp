@@ -91,7 +91,7 @@ struct walk {
   int64_t ahead;          // lines
 };
 
-walk choose_walk(const lockstep_queue& queue, const tiles& t, const char* dst, store how, double moved) {
+walk choose_walk(const lockstep_queue& queue, const tiles& t, const char* dst, store how, double moved, bool piped) {
   const move_tuning& tuned = queue.tuned->moves;
   const bool packs = transpose_kernels_of(queue.kernels).packs;
   const int64_t bytes = int64_t{1} << t.log2_bytes, line = 64 / bytes, matrices = matrices_of(t);
@@ -107,7 +107,7 @@ walk choose_walk(const lockstep_queue& queue, const tiles& t, const char* dst, s
   w.how = how;
   // The kernel cuts strips itself, so that the last block of one overlaps with the first of the next. So tasks are
   // whole rows, if there are enough strips for all threads.
-  w.piped = pipes(tuned, packs, t, how, moved);
+  w.piped = piped;
   w.height = w.piped   ? piped_rows(bytes)
              : own > 0 ? even_pieces(t.rows, own, line, 1)
              : close   ? std::min(tuned.close_bytes >> t.log2_bytes, tuned.most_strip)
@@ -136,7 +136,7 @@ const char* not_joined(const lockstep_queue& queue, const tiles& t, const char* 
   return lines ? nullptr : "needs rows of dst that are whole lines";
 }
 
-bool joined_pays(const lockstep_queue& queue, const tiles& t) {
+bool joined_pays(const lockstep_queue& queue, const tiles& t, const char*) {
   return beyond_caches(queue, t) && (joined_axis(t) + 1 < t.axes || crowded(t.log2_bytes, t.src_ld));
 }
 
@@ -168,13 +168,14 @@ void run_joined(const lockstep_queue& queue, const tiles& t, const char* src, ch
   });
 }
 
-void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+namespace {
+void walk_strips(const lockstep_queue& queue, const tiles& t, const char* src, char* dst, bool piped) {
   const transpose_kernels& kernels = transpose_kernels_of(queue.kernels);
   const auto tile = kernels.tile[t.log2_bytes];
   const int64_t bytes = int64_t{1} << t.log2_bytes, line = 64 / bytes, matrices = matrices_of(t);
   const double moved = bytes_moved(t);
   const store how = choose_store(t, dst, beyond_caches(queue, t));
-  const walk w = choose_walk(queue, t, dst, how, moved);
+  const walk w = choose_walk(queue, t, dst, how, moved, piped);
   const int64_t inners = w.down ? w.strips : w.chunks, outers = w.down ? w.chunks : w.strips;
   const int64_t tasks = matrices * inners * outers;
 
@@ -221,11 +222,29 @@ void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, cha
   });
 }
 
-void run_matrices(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
-  if (not_in_registers(queue, t) == nullptr && registers_pay(queue, t)) return run_registers(queue, t, src, dst);
-  if (programs_pay(queue, t) && run_programs(queue, t, src, dst)) return;
-  if (not_joined(queue, t, dst) == nullptr && joined_pays(queue, t)) return run_joined(queue, t, src, dst);
-  run_tiles(queue, t, src, dst);
+}  // namespace
+
+const char* not_piped(const lockstep_queue&, const tiles& t, const char*) {
+  if (t.rows <= 8) return "needs 9 rows";
+  return t.cols << t.log2_bytes < 64 ? "needs rows of a line, 64 bytes" : nullptr;
+}
+
+bool pipe_pays(const lockstep_queue& queue, const tiles& t, const char* dst) {
+  return pipes(queue.tuned->moves, transpose_kernels_of(queue.kernels).packs, t,
+               choose_store(t, dst, beyond_caches(queue, t)), bytes_moved(t));
+}
+
+void run_piped(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+  walk_strips(queue, t, src, dst, true);
+}
+
+void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+  walk_strips(queue, t, src, dst, false);
+}
+
+void run_best_method(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+  for (const tiles_method& method : tiles_methods)
+    if (method.refuses(queue, t, dst) == nullptr && method.pays(queue, t, dst)) return method.run(queue, t, src, dst);
 }
 
 void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {

@@ -64,25 +64,45 @@ inline bool beyond_caches(const lockstep_queue& queue, const tiles& t) {
   return bytes_moved(t) >= static_cast<double>(queue.tuned->moves.stream_bytes);
 }
 
-// The methods, best first where they pay. not_...: why a method cannot take t; NULL: it can.
-// A batch of matrices that fit into registers (narrow.cpp, isa/small.cpp).
-const char* not_in_registers(const lockstep_queue& queue, const tiles& t);
-bool registers_pay(const lockstep_queue& queue, const tiles& t);
+// A way to transpose, which is a row in the tables of transpose and permute.
+struct tiles_method {
+  const char *name, *idea;
+  const char* (*refuses)(const lockstep_queue& queue, const tiles& t, const char* dst);  // why it cannot; NULL: it can
+  bool (*pays)(const lockstep_queue& queue, const tiles& t, const char* dst);
+  void (*run)(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+};
+
+// narrow.cpp
+const char* not_in_registers(const lockstep_queue& queue, const tiles& t, const char* dst);
+bool registers_pay(const lockstep_queue& queue, const tiles& t, const char* dst);
 void run_registers(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
-// Matrices with a side of a few bytes, by a program of byte permutations (narrow.cpp, isa/bytes.cpp).
-const char* not_by_programs(const lockstep_queue& queue, const tiles& t);
-bool programs_pay(const lockstep_queue& queue, const tiles& t);
-// Returns false and does nothing if not_by_programs gives a reason.
-bool run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
-// Rows of src that continue with the next index of an outer axis.
+const char* not_by_programs(const lockstep_queue& queue, const tiles& t, const char* dst);
+bool programs_pay(const lockstep_queue& queue, const tiles& t, const char* dst);
+void run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+// tiles.cpp
 const char* not_joined(const lockstep_queue& queue, const tiles& t, const char* dst);
-bool joined_pays(const lockstep_queue& queue, const tiles& t);
+bool joined_pays(const lockstep_queue& queue, const tiles& t, const char* dst);
 void run_joined(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
-// Any.
+const char* not_piped(const lockstep_queue& queue, const tiles& t, const char* dst);
+bool pipe_pays(const lockstep_queue& queue, const tiles& t, const char* dst);
+void run_piped(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 
-// Runs the first of these that can take t and pays, for ops other than transpose.
-void run_matrices(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+inline const char* takes_all(const lockstep_queue&, const tiles&, const char*) { return nullptr; }
+inline bool always_pays(const lockstep_queue&, const tiles&, const char*) { return true; }
+
+// Best first where they pay. The last one takes everything.
+inline constexpr tiles_method tiles_methods[] = {
+    {"registers", "a batch of small matrices, each held in registers", not_in_registers, registers_pay, run_registers},
+    {"byte_programs", "a side of a few bytes: byte permutations by a program made for the shape", not_by_programs,
+     programs_pay, run_programs},
+    {"joined_rows", "rows of src that continue with the next matrix, read in long pieces", not_joined, joined_pays,
+     run_joined},
+    {"piped", "SIMD register tiles of a block of rows while the next block is loaded", not_piped, pipe_pays, run_piped},
+    {"tiled", "SIMD register tiles along strips of rows, non-temporal stores where they pay", takes_all, always_pays,
+     run_tiles}};
+// For calls that are part of another one.
+void run_best_method(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
 
 // The same walk where both sides run along cols (rows is 1): dst[j] = src[j].
 void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);

@@ -1,6 +1,7 @@
 // transpose.cpp - dst[b][j][i] = src[b][i][j]: the table of the CPU's variants.
-// Idea    tiled: SIMD register tiles (isa/transpose.cpp) along strips of src (tiles.cpp); small and narrow matrices
-//         by kernels of their own (narrow.cpp); in place by swapped blocks, through a copy or without (in_place.cpp).
+// Idea    From src to dst the methods of tiles.hpp: SIMD register tiles (isa/transpose.cpp) along strips of src, small
+//         and narrow matrices by kernels of their own. In place by swapped blocks, through a copy or without
+//         (in_place.cpp).
 // Moves   each byte in and out once.
 // Limit   DRAM; see tiles.cpp for the effects of pages and of the caches' sets.
 // Watch   src == dst needs rows of its own.
@@ -48,52 +49,26 @@ const char* refuses_in_place(const lockstep_queue*, const lockstep_call* call) {
   return call->src == call->dst ? "does not transpose in place" : nullptr;
 }
 
-// A method of tiles.hpp as a row of the table.
-struct by_registers {
-  static const char* refuses(const lockstep_queue& queue, const lockstep_call& call) {
-    return not_in_registers(queue, tiles_of(call.transpose));
-  }
-  static constexpr auto pays = registers_pay;
-  static constexpr auto run = run_registers;
-};
-struct by_programs {
-  static const char* refuses(const lockstep_queue& queue, const lockstep_call& call) {
-    return not_by_programs(queue, tiles_of(call.transpose));
-  }
-  static constexpr auto pays = programs_pay;
-  static constexpr auto run = run_programs;
-};
-struct by_joined_rows {
-  static const char* refuses(const lockstep_queue& queue, const lockstep_call& call) {
-    return not_joined(queue, tiles_of(call.transpose), static_cast<const char*>(call.dst));
-  }
-  static constexpr auto pays = joined_pays;
-  static constexpr auto run = run_joined;
-};
-struct by_tiles {
-  static const char* refuses(const lockstep_queue&, const lockstep_call&) { return nullptr; }
-  static bool pays(const lockstep_queue&, const tiles&) { return true; }
-  static constexpr auto run = run_tiles;
-};
-template <class Way>
-constexpr lockstep_variant row(const char* name, const char* idea) {
-  return {name,
-          idea,
-          0,
-          [](const lockstep_queue* queue, const lockstep_call* call) {
-            const char* why = refuses_in_place(queue, call);
-            return why != nullptr ? why : Way::refuses(*queue, *call);
-          },
-          [](const lockstep_queue* queue, const lockstep_call* call) {
-            return static_cast<int>(!Way::pays(*queue, tiles_of(call->transpose)));
-          },
-          nullptr,
-          [](lockstep_queue* queue, const lockstep_call* call) {
-            Way::run(*queue, tiles_of(call->transpose), static_cast<const char*>(call->src),
-                     static_cast<char*>(call->dst));
-            return LOCKSTEP_OK;
-          }};
-}
+template <int number>
+constexpr lockstep_variant row_of_method = {
+    tiles_methods[number].name,
+    tiles_methods[number].idea,
+    0,
+    [](const lockstep_queue* queue, const lockstep_call* call) {
+      const char* why = refuses_in_place(queue, call);
+      if (why != nullptr) return why;
+      return tiles_methods[number].refuses(*queue, tiles_of(call->transpose), static_cast<const char*>(call->dst));
+    },
+    [](const lockstep_queue* queue, const lockstep_call* call) {
+      return static_cast<int>(
+          !tiles_methods[number].pays(*queue, tiles_of(call->transpose), static_cast<const char*>(call->dst)));
+    },
+    nullptr,
+    [](lockstep_queue* queue, const lockstep_call* call) {
+      tiles_methods[number].run(*queue, tiles_of(call->transpose), static_cast<const char*>(call->src),
+                                static_cast<char*>(call->dst));
+      return LOCKSTEP_OK;
+    }};
 
 // 64 x 64 elements at a time: a block of src and of dst stay in L1 until they are done.
 template <size_t bytes>
@@ -127,6 +102,7 @@ lockstep_status launch_blocked(lockstep_queue* queue, const lockstep_call* call)
   return LOCKSTEP_OK;
 }
 
+static_assert(sizeof tiles_methods / sizeof *tiles_methods == 5);
 const lockstep_variant rows[] = {
     {"in_place_swapped", "squares in place: blocks are swapped and transposed on the way", 0, not_a_square, nullptr,
      nullptr, launch_in_place<transpose_swapped>},
@@ -134,10 +110,11 @@ const lockstep_variant rows[] = {
      copied_workspace, launch_in_place<transpose_copied>},
     {"permuted", "rectangles in place by permutations within rows and columns: no copy of the matrix", 0,
      not_a_rectangle, nullptr, permuted_workspace, launch_in_place<transpose_permuted>},
-    row<by_registers>("registers", "a batch of small matrices, each held in registers"),
-    row<by_programs>("byte_programs", "a side of a few bytes: byte permutations by a program made for the shape"),
-    row<by_joined_rows>("joined_rows", "rows of src that continue with the next matrix, read in long pieces"),
-    row<by_tiles>("tiled", "SIMD register tiles along strips of rows, non-temporal stores where they pay"),
+    row_of_method<0>,
+    row_of_method<1>,
+    row_of_method<2>,
+    row_of_method<3>,
+    row_of_method<4>,
     {"blocked", "plain loops over blocks of 64 x 64: shows the gain by cache blocking alone", LOCKSTEP_LESSON,
      refuses_in_place, nullptr, nullptr, launch_blocked},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_transpose},

@@ -25,10 +25,15 @@ const char* lines(int64_t elements, size_t element_bytes) {
   return static_cast<uint64_t>(elements) * element_bytes % 64 == 0 ? "lines" : "ragged";
 }
 
-call_class of_sequences(const lockstep_reduce_desc& d, const char* layout, int64_t length) {
-  return {format_text("{} {} {} {} of {} {}", reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(d.result),
-                      about(d.count), about(length), layout),
-          d.dtype};
+// The types, sizes and layout of sequences. The lengths of segments are not part of the class, because a plan does not
+// read offsets.
+template <class Desc>
+std::string of_sequences(const Desc& d) {
+  const bool segments = d.offsets != nullptr, contiguous = d.element_stride == 1;
+  const char* layout = contiguous ? "rows" : d.sequence_stride == 1 ? "columns" : "strided";
+  if (segments) layout = contiguous ? "segments" : "strided segments";
+  return format_text("{} {} {} of {} {}", dtype_text(d.dtype), dtype_text(d.result), about(d.count),
+                     about(segments ? 0 : d.length), layout);
 }
 
 }  // namespace
@@ -61,13 +66,44 @@ call_class classify_permute(const prepared_call& prepared) {
 
 call_class classify_reduce(const prepared_call& prepared) {
   const lockstep_reduce_desc& d = prepared.call.reduce;
-  // The lengths of segments are not part of the class, because a plan does not read offsets.
-  if (d.offsets != nullptr) return of_sequences(d, d.element_stride == 1 ? "segments" : "strided segments", 0);
-  return of_sequences(d,
-                      d.element_stride == 1                            ? "rows"
-                      : d.sequence_stride == 1 && d.element_stride > 1 ? "columns"
-                                                                       : "strided",
-                      d.length);
+  return {format_text("{} {}", reduction_text(d.reduction), of_sequences(d)), d.dtype};
+}
+
+call_class classify_scan(const prepared_call& prepared) {
+  const lockstep_scan_desc& d = prepared.call.scan;
+  return {format_text("{}{} {}", d.exclusive != 0 ? "exclusive " : "", reduction_text(d.reduction), of_sequences(d)),
+          d.dtype};
+}
+
+call_class classify_sums(const prepared_call& prepared) {
+  const lockstep_sums_desc& d = prepared.call.sums;
+  return {format_text("kind {} {}", static_cast<int>(d.kind), of_sequences(d)), d.dtype};
+}
+
+call_class classify_normalize(const prepared_call& prepared) {
+  const lockstep_normalize_desc& d = prepared.call.normalize;
+  std::string sides;
+  for (int i = 0; i < prepared.side_count; ++i) sides += format_text(" {}", prepared.sides[i].name);
+  return {format_text("kind {} {} {} {} of {} {} {}{}", static_cast<int>(d.kind), dtype_text(d.dtype),
+                      dtype_text(d.result), about(d.count), about(d.length),
+                      d.src_stride == d.length && d.dst_stride == d.length ? "packed" : "pitched",
+                      lines(d.src_stride, prepared.element_bytes), sides),
+          d.dtype};
+}
+
+call_class classify_reduce_axes(const prepared_call& prepared) {
+  const lockstep_reduce_axes_desc& d = prepared.call.reduce_axes;
+  std::string axes;
+  for (int k = 0; k < d.axis_count; ++k) axes += format_text("{}", d.axes[k]);
+  bool packed = true;
+  int64_t stride = 1;
+  for (int k = d.rank - 1; k >= 0; --k) {
+    packed = packed && (d.shape[k] == 1 || d.src_strides[k] == stride);
+    stride *= d.shape[k];
+  }
+  return {format_text("{} {} {} {} over {} {}", reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(d.result),
+                      about(d.rank, d.shape), axes, packed ? "packed" : "strided"),
+          d.dtype};
 }
 
 call_class classify_stencil(const prepared_call& prepared) {

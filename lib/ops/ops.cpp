@@ -19,10 +19,10 @@ constexpr std::array rows = {
     op_row{"reduce", LOCKSTEP_DESCRIPTION(reduce), prepare_reduce, nullptr, classify_reduce},
     op_row{"stencil", LOCKSTEP_DESCRIPTION(stencil), prepare_stencil, cut_stencil, classify_stencil},
     op_row{"shuffle", LOCKSTEP_DESCRIPTION(shuffle), prepare_shuffle, cut_shuffle, classify_shuffle},
-    op_row{"normalize", LOCKSTEP_DESCRIPTION(normalize), prepare_normalize, nullptr, nullptr},
-    op_row{"scan", LOCKSTEP_DESCRIPTION(scan), prepare_scan, nullptr, nullptr},
-    op_row{"sums", LOCKSTEP_DESCRIPTION(sums), prepare_sums, nullptr, nullptr},
-    op_row{"reduce_axes", LOCKSTEP_DESCRIPTION(reduce_axes), prepare_reduce_axes, nullptr, nullptr},
+    op_row{"normalize", LOCKSTEP_DESCRIPTION(normalize), prepare_normalize, nullptr, classify_normalize},
+    op_row{"scan", LOCKSTEP_DESCRIPTION(scan), prepare_scan, nullptr, classify_scan},
+    op_row{"sums", LOCKSTEP_DESCRIPTION(sums), prepare_sums, nullptr, classify_sums},
+    op_row{"reduce_axes", LOCKSTEP_DESCRIPTION(reduce_axes), prepare_reduce_axes, nullptr, classify_reduce_axes},
 };
 #undef LOCKSTEP_DESCRIPTION
 static_assert(rows.size() == LOCKSTEP_OP_COUNT);

@@ -22,7 +22,7 @@ struct op_row {
   void (*prepare)(prepared_call&);
   // Cuts a call on host memory into slabs of about so many bytes (slabs.cpp). nullptr: it is staged whole.
   std::vector<lockstep_slab> (*cut)(const prepared_call&, size_t slab_bytes);
-  // The class of calls that share a choice made by measuring (classes.cpp). nullptr: plans of it are never tuned.
+  // The class of calls that share a choice made by measuring (classes.cpp).
   call_class (*classify)(const prepared_call&);
 };
 
@@ -44,6 +44,10 @@ call_class classify_permute(const prepared_call& prepared);
 call_class classify_reduce(const prepared_call& prepared);  // square_sum too
 call_class classify_stencil(const prepared_call& prepared);
 call_class classify_shuffle(const prepared_call& prepared);
+call_class classify_normalize(const prepared_call& prepared);
+call_class classify_scan(const prepared_call& prepared);
+call_class classify_sums(const prepared_call& prepared);
+call_class classify_reduce_axes(const prepared_call& prepared);
 
 // "in place needs ...; dst_ld is 7": the text of a transpose whose src and dst are the same but may not be.
 std::string why_not_in_place(const lockstep_transpose_desc& desc);

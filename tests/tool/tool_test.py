@@ -356,7 +356,7 @@ class Tool(unittest.TestCase):
         for text, arguments in (("--op", ["--op", "foo"]), ("--most-elements", ["--most-elements", "-1"]), ("--most-elements", ["--most-elements", "0"]),
                                 ("--seed", ["--seed", "-1"]), ("--seed", ["--seed", "18446744073709551615"]), ("--threads", ["--threads", "-1"]),
                                 ("cpu_isa", ["--isa", "foo"]), ("no such variant on cpu; there are auto, in_place_swapped", ["--backend", "cpu", "--variant", "nonsense"]),
-                                ("there are auto, permuted, ref", [*few[1:], "--variant", "tiled"]),
+                                ("there are auto, streamed, permuted, ref", [*few[1:], "--variant", "tiled"]),
                                 ("host memory only", ["--backend", "cpu", "--memory", "device"]),
                                 ("leaves it out", ["--case", "transpose/b4/3x3", "--op", "reduce"]),
                                 ("-4 is not within", ["--case", "reduce/sum/f32/full/-4"]),

@@ -13,7 +13,7 @@ using cuda::share;
 enum class reads { serial, slices, strided };
 enum class ends { nothing, thread, block };  // who writes a partial sum
 
-// What a thread's hand in shared memory touches (walk_share).
+// The addresses of a thread's accesses to shared memory (walk_share).
 template <share how>
 struct hand {
   trace& t;

@@ -1,5 +1,5 @@
-// eigen.cpp - Eigen's expressions, on one thread: transposes (batches too), permutes (its tensors), sums, extremes,
-// rows, 1-D stencils. No 3-D stencils: its expressions have no third axis, and its tensors' convolution reads 9^3 taps.
+// eigen.cpp - Eigen on one thread: transposes and batches of them, permutes by its tensors, sums, extremes, rows, 1-D
+// stencils. No 3-D stars: its matrices have two axes, and a convolution of its tensors reads a whole box.
 #include <Eigen/Dense>
 #include <unsupported/Eigen/CXX11/Tensor>
 
@@ -102,7 +102,7 @@ void stencil_1d(const std::string& name, peers::subject& s) {
 
 int main(int argc, char** argv) {
   return peers::serve(argc, argv, "cpu", [](const peers::arguments& a) {
-    if (a.threads > 1) std::exit(0);  // these run on one thread
+    if (a.threads > 1) std::exit(0);  // Eigen's expressions use one
     const std::string name = "Eigen " + std::to_string(EIGEN_WORLD_VERSION) + "." +
                              std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
     return [name](peers::subject& s) {

@@ -1,11 +1,12 @@
 // gpu.cu - CUB, Thrust and cuBLAS on the GPU: transposes (geam, gather), squares (dot,
 // nrm2, transform-reduce with double accumulation), full and segmented reductions, 1-D
-// stencils (transform). Results are checked before they are timed, and samples are held
-// as ours are: without a launch's gap. Thrust's reductions return their value to the host,
-// wait for it each time and cannot be held: their times are what a caller waits.
-// What is left out: permutes, batches and 3-D stencils, for which none of the three has
-// more than a loop over indices of one's own; rows by Thrust (reduce_by_key reads a key an
-// element); columns by CUB and cuBLAS (gemv reads a vector of ones too); shuffles of lanes.
+// stencils (transform). Results are checked before they are timed. Samples are queued
+// behind a kernel that holds the stream, like lockstep's own, so that no gap between
+// launches is measured. Thrust's reductions return a value to the host and so cannot be
+// held: their times include the wait.
+// Left out: permutes, batches and 3-D stencils, which would be hand-written loops over
+// indices; rows by Thrust (reduce_by_key also reads a key for each element); columns by CUB
+// and cuBLAS (gemv also reads a vector of ones); shuffles of lanes.
 #include <cublas_v2.h>
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
@@ -39,8 +40,8 @@ struct device_memory {
   device_memory(const device_memory&) = delete;
 };
 
-// Keeps the stream busy until the host has queued a sample behind it, as ours is held in
-// backends/cuda/device/measure.cu, so that no sample holds a launch's gap; gives up after 0.1 s.
+// Keeps the stream busy until the host has queued a sample behind it, so that no gap between launches is measured;
+// backends/cuda/device/measure.cu does the same. Gives up after 0.1 s.
 __global__ void hold(const volatile unsigned* go) {
   const auto clock = [] {
     unsigned long long ns;
@@ -52,11 +53,11 @@ __global__ void hold(const volatile unsigned* go) {
 
 struct device_timing {
   std::vector<double> ms;
-  bool held;  // false: the calls wait for the device themselves, and their gaps are in the times
+  bool held;  // false: the calls wait for the device themselves, so their times include the gaps
 };
 
-// Hot samples: runs back to back for 0.2 ms between two events, behind a hold. Where two samples in a row were not
-// queued before the hold gave up, the call waits for the device: ten runs or more a sample then, gaps and all.
+// Hot samples: runs back to back for 0.2 ms between two events, behind a hold. If two samples in a row were not queued
+// before the hold gave up, the call waits for the device. Then a sample has ten runs or more, with their gaps.
 template <class Body>
 device_timing time_device(const peers::arguments& a, const Body& body) {
   unsigned *go = nullptr, *go_device = nullptr;
@@ -67,7 +68,7 @@ device_timing time_device(const peers::arguments& a, const Body& body) {
   cudaEventCreate(&end);
   int runs = 1, late = 0;
   bool held = true;
-  const auto sample = [&] {  // milliseconds a run; late is the number of samples in a row that the hold did not hold
+  const auto sample = [&] {  // milliseconds of a run; late: samples in a row that were not queued in time
     *static_cast<volatile unsigned*>(go) = held ? 0 : 1;
     hold<<<1, 1>>>(go_device);
     cudaEventRecord(begin);
@@ -150,7 +151,7 @@ struct on_device {
     return static_cast<T*>(dst.p);
   }
 
-  // n results of type Got, whose right values are of type Want.
+  // n results of type Got; the right values have type Want.
   template <class Want, class Got>
   std::string check(const void* at, int64_t n) {
     std::vector<Got> got(static_cast<size_t>(n));
@@ -170,7 +171,7 @@ struct on_device {
       return std::move(timing.ms);
     });
   }
-  // A CUB call: once for its workspace, then as above.
+  // A CUB call: first for the size of its workspace, then as above.
   template <class Call, class Check>
   void time_cub(const std::string& peer, const Call& call, const Check& check) {
     size_t bytes = 0;
@@ -360,7 +361,7 @@ void stencil_1d(on_device& d) {
   taps at{d.x<float>(), {}};
   for (size_t k = 0; k < 5; ++k) at.c[k] = static_cast<float>(d.s.c.coefficients[k]);
   const int64_t n = d.s.c.stencil.shape[0];
-  // Indices of 32 bits where they do: the loads' addresses cost half of the instructions.
+  // Indices of 32 bits where they suffice, because addresses of 64 bits cost half of the instructions.
   const auto by_index = [&](auto four) {
     const thrust::counting_iterator<decltype(four)> first(four);
     d.time(

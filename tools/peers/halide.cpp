@@ -27,10 +27,9 @@ std::function<void()> compiled(Func out, ImageParam in, Buffer<> src, Buffer<> d
 #endif
 }
 
-// dst's axes are src's in the order perm, both dense, innermost first as Halide counts. Tiles of 16 x 16, their loads
-// gathered into vectors of dst's rows; in_blocks: within blocks of 256 x 64, which power-of-two pitches want and others
-// do not (f32, one Zen 5 core: 2048 squared 1.5 ms for 3.1, 2000 x 2001 0.87 for 0.67). Tiles of 8, 32 or 64, tiles
-// copied first by rows or columns, and blocks of 64 x 64, 64 x 256, 32 x 1024, 1024 x 32 were slower.
+// dst's axes are src's in the order perm, both dense, innermost first as Halide counts. Tiles of 16 x 16, whose loads
+// are gathered into vectors of dst's rows. in_blocks: tiles within blocks of 256 x 64, which is faster for pitches that
+// are powers of two and slower for others. Figures, and other tiles that were tried: tests/results/tries.md.
 Func permuted(ImageParam in, const std::vector<int>& dst_sizes, const std::vector<int>& perm, size_t bytes,
               bool in_blocks) {
   const size_t rank = perm.size();
@@ -63,7 +62,7 @@ Func permuted(ImageParam in, const std::vector<int>& dst_sizes, const std::vecto
   for (size_t k = 1; k < rank; ++k)
     if (k != inner) order.push_back(v[k]);
   if (inner != 0) out.reorder(order);
-  // The two outermost loops together are the tasks.
+  // The iterations of the two outermost loops are the tasks.
   Var task("task");
   if (order.size() > tiled)
     out.fuse(Var(order[order.size() - 2].name()), Var(order.back().name()), task).parallel(task);
@@ -109,7 +108,7 @@ void moved(peers::subject& s, size_t bytes, const std::vector<int>& sizes, const
 }
 
 // ---- reductions ------------------------------------------------------------------------
-// Lanes within a chunk, chunks in parallel, then both joined.
+// Chunks in parallel, lanes within a chunk; then all are joined.
 void whole(peers::subject& s, Type type, bool square, bool largest) {
   constexpr int lanes = 64, chunk = 1 << 14;
   const int64_t n = s.c.reduce.length;
@@ -198,7 +197,7 @@ void star_3d(peers::subject& s) {
            c[at] * (in(x, y, z - k) + in(x, y, z + k));
   }
   out(x, y, z) = sum;
-  // Planes of 16 rows in L2: y in tiles, z inside them.
+  // Planes of 16 rows stay in L2: z runs inside tiles of y.
   out.tile(y, z, yo, zo, yi, zi, 16, 64, TailStrategy::ShiftInwards)
       .reorder(x, yi, zi, yo, zo)
       .vectorize(x, 16, TailStrategy::ShiftInwards);

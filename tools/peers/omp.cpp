@@ -28,7 +28,7 @@ float largest(const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) best = x[i] > best ? x[i] : best;
   return best;
 }
-// The largest first, which vectorises; then where it is.
+// The largest value by a loop that vectorises, then its place.
 int64_t first_largest(const float* x, int64_t n) {
   const float best = largest(x, n);
   int64_t at = n;
@@ -205,7 +205,7 @@ void put(uint16_t* to, float y) {
   const auto bits = std::bit_cast<uint32_t>(y);
   *to = static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
-// In float, as kernels for inference do: the sums, then the row again while it is in the cache.
+// In float, as kernels for inference do: the sums, then the results while the row is in the cache.
 template <class T>
 void normalize(const T* src, T* dst, const lockstep_normalize_desc& d) {
   const T *weight = static_cast<const T*>(d.weight), *bias = static_cast<const T*>(d.bias);
@@ -248,7 +248,7 @@ void normalizations(peers::subject& s) {
       });
 }
 
-// Each thread sums its share, then adds up behind the shares before it.
+// Each thread sums its share; then each scans its share, starting from the sum of the shares before it.
 void scan(const float* x, float* y, int64_t n) {
   std::vector<double> shares(static_cast<size_t>(omp_get_max_threads()) + 1, 0.0);
 #pragma omp parallel

@@ -1,6 +1,6 @@
-// omp_any.cpp - peer_omp where omp.cpp has no loop for the one shape: any permutation, reductions of every type by rows
-// and by columns, symmetric stencils of any rank with the nearest element beyond the edges. lockstep bench --sample
-// draws these, and a shape without a peer has nothing to be judged by.
+// omp_any.cpp - peer_omp for shapes that omp.cpp has no loop for: any permutation, reductions of every type by rows and
+// by columns, symmetric stencils of any rank with boundary nearest. lockstep bench --sample draws such shapes, and
+// without a peer they could not be judged.
 #include <omp.h>
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace {
 using namespace lockstep;
 
-// Through blocks of 16 x 16 of the axis that is dense in src and the one that is dense in dst; where they are one,
+// By blocks of 16 x 16 of the axis that is dense in src and the one that is dense in dst. If that is the same axis, by
 // rows.
 template <class T>
 void permute(const T* src, T* dst, const lockstep_permute_desc& p) {
@@ -75,7 +75,7 @@ struct f16_bits {
 struct bf16_bits {
   uint16_t bits;
 };
-// Their squares alone are asked for, so the sign may go; the product scales f16's exponent to float's.
+// Only squares are needed, so the sign is dropped. The product scales the exponent of f16 to that of float.
 inline float magnitude(f16_bits x) { return std::bit_cast<float>(uint32_t{x.bits & 0x7FFFu} << 13) * 0x1p112f; }
 inline float magnitude(bf16_bits x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
 inline float magnitude(float x) { return x; }
@@ -112,7 +112,7 @@ typename Op::total of_row(const typename Op::element* x, int64_t n) {
   for (int64_t i = 1; i < n; ++i) all = Op::join(all, Op::of(x[i]));
   return all;
 }
-// Rows enough for all threads a row each, else every row by all.
+// A row for each thread if there are enough of them, else all threads share each row.
 template <class Op>
 void of_rows(const typename Op::element* x, typename Op::total* y, int64_t count, int64_t n) {
   const int64_t threads = omp_get_max_threads();
@@ -133,7 +133,7 @@ void of_rows(const typename Op::element* x, typename Op::total* y, int64_t count
     for (int64_t k = 1; k < pieces; ++k) y[i] = Op::join(y[i], part[static_cast<size_t>(i * pieces + k)]);
   }
 }
-// Columns enough for blocks of them a thread, else rows shared out, their results joined.
+// A block of columns for each thread if there are enough, else threads share the rows and their results are joined.
 template <class Op>
 void of_columns(const typename Op::element* x, typename Op::total* y, int64_t rows, int64_t cols) {
   const auto add = [&](typename Op::total* to, int64_t first_row, int64_t end_row, int64_t first, int64_t end) {
@@ -223,7 +223,7 @@ void reductions(peers::subject& s) {
 }
 
 // ---- stencils ------------------------------------------------------------------------
-// n: planes, rows, elements; 1 where there are fewer axes. c: the middle, then each axis' from the outermost.
+// n: planes, rows, elements; 1 for an axis that there is not. c: the centre, then each axis, the outermost first.
 template <class T, int rank, int r>
 void star(const T* src, T* dst, const std::array<int64_t, 3>& n, const T* c) {
   const auto [nz, ny, nx] = n;

@@ -1,6 +1,6 @@
-// onednn.cpp - oneDNN's reorder for transposes (batched too) and permutes of 1 and 4 bytes (it knows no type of 8), and
-// its reduction for sums (in float) and maxima, of arrays and of rows. Its p-norms for squares are a plain loop (10 ms
-// for 262,144); it has no argmax, and no stencil but convolutions of whole boxes.
+// onednn.cpp - oneDNN's reorder for transposes, batches of them and permutes, of 1 and 4 bytes (it has no type of 8
+// bytes); its reduction for sums (in float) and maxima, of arrays and of rows. Left out: its norms, which are a plain
+// slow loop, and stencils, for which it has only convolutions of whole boxes. It has no argmax.
 #include <omp.h>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -34,7 +34,7 @@ layout layout_of(const cases::test_case& c) {
   }
   return l;
 }
-// Rows of f32, or one.
+// Rows of f32, or one row.
 void reduce(const std::string& name, const dnnl::engine& engine, peers::subject& s) {
   const auto& r = s.c.reduce;
   const bool largest = r.reduction == LOCKSTEP_MAX;
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     return [name, engine](peers::subject& s) {
       try {
         reduce(name, engine, s);
-      } catch (const dnnl::error&) {  // a length that it does not take
+      } catch (const dnnl::error&) {  // it does not take this length
       }
       const layout l = layout_of(s.c);
       if (l.bytes != 1 && l.bytes != 4) return;
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
         const dnnl::reorder reorder(from, to);
         const auto body = [&] { reorder.execute(stream, from, to), stream.wait(); };
         s.time(name + " reorder", body, [&] { return s.bits(s.dst()); });
-      } catch (const dnnl::error&) {  // a layout that it does not take
+      } catch (const dnnl::error&) {  // it does not take this layout
       }
     };
   });

@@ -1,6 +1,6 @@
 // openblas.cpp - OpenBLAS: omatcopy for transposes (a batch matrix by matrix), dot for squares (in the type of the
-// data: faster and less exact than sums in double). Its sum in float is 20 % off on 262,144 numbers of both signs, and
-// its iamax is of absolute values: neither is timed.
+// data, which is faster and less exact than double). Not timed: its sum of floats, which is far off for numbers of both
+// signs, and its iamax, which compares absolute values.
 #include <cblas.h>
 
 #include "peer.hpp"
@@ -9,12 +9,12 @@ extern "C" char* openblas_get_corename();
 
 int main(int argc, char** argv) {
   using namespace lockstep;
-  // The library reads these while it is loaded, so the program begins again. Its idle threads spin for 0.1 s (2^28
-  // ticks), into our turn on our cores; 2^20 are 0.4 ms, far more than lies between two calls of its own.
+  // The library reads these while it is loaded, so the program starts itself again. Otherwise its idle threads would
+  // spin while lockstep is measured. 2^20 ticks are enough between two calls of its own.
   if (getenv("OPENBLAS_THREAD_TIMEOUT") == nullptr) {
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1);
 #if defined(__x86_64__)
-    // 0.3.21 takes kernels of 2013 on processors that it does not know.
+    // For processors that it does not know, 0.3.21 takes very old kernels.
     if (__builtin_cpu_supports("avx512bw")) setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
 #endif
     execv("/proc/self/exe", argv);

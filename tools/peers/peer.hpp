@@ -1,11 +1,11 @@
-// peer.hpp - what the C++ peer programs share: a case with bench's own data, the check of a peer's result, timing, the
-// line of JSON. bench starts a program once, as PEER --backend cpu --threads 2 --seconds 0.3 [--cold] [--sample], and
-// writes it one case a line (name, lockstep's own milliseconds, a stencil's coefficients for whom they are news); file
-// 3 holds the case's src, file 4 what lockstep made of it. The program answers
+// peer.hpp - what the C++ peer programs share: a case with bench's own data, the check of a peer's result, timing, and
+// the lines of JSON. bench starts a program once, as PEER --backend cpu --threads 2 --seconds 0.3 [--cold] [--sample],
+// and writes one case a line: its name, lockstep's own milliseconds, a stencil's coefficients. File 3 holds the case's
+// src, file 4 lockstep's result. For each way in which the program can compute the case it answers
 //   {"name": "transpose/b4/512x512", "peer": "OpenBLAS 0.3.21 omatcopy", "checked": "bits equal", "waits": true}
-// for each way that it has to do the case, and then waits for its turns: bench writes a number of samples, the program
-// answers {"ms": [...]}; after 0 it goes on. A way that takes no turns gives its "ms" at once (empty: the result is
-// wrong). {"done": true} ends the case.
+// and waits. bench then writes how many samples it wants, again and again, and the program answers {"ms": [...]}; 0
+// ends this way. A way that does not wait gives its "ms" at once; none if its result is wrong. {"done": true} ends the
+// case.
 #pragma once
 
 #include <lockstep/lockstep.h>
@@ -37,10 +37,10 @@ struct arguments {
   bool sample = false;  // shapes of every kind: the general ways too
 };
 
-// Memory as bench takes its own: page aligned, from the C library, every page touched.
+// Memory like that of bench: page aligned, from the C library, every page touched.
 class block {
  public:
-  // Runs touch(first, last) over the bytes, half on another thread: first touches cost 0.4 s a GiB.
+  // Runs touch(first, last) over the bytes, half of them on another thread, because first touches are slow.
   template <class Touch>
   void* take(size_t bytes, const Touch& touch) {
     if (bytes > bytes_ || memory_ == nullptr) {
@@ -55,7 +55,7 @@ class block {
     other.join();
     return memory_.get();
   }
-  // Programs wait for one another; together they shall not hold the machine's memory.
+  // A program keeps its memory while others run, so large blocks are given back.
   void release_large() {
     if (bytes_ > size_t{256} << 20) memory_.reset(), bytes_ = 0;
   }

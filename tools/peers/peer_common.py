@@ -1,4 +1,4 @@
-"""peer_common - what the Python peers share: the cases that bench hands over (peer.hpp says how), the check, the answer."""
+"""peer_common - what the Python peers share: reading bench's cases (peer.hpp describes the protocol), the check, the answer."""
 import json
 import os
 import re
@@ -8,12 +8,12 @@ import time
 words = dict(zip(sys.argv[1:], sys.argv[2:]))  # --backend cpu --threads 2 --seconds 0.3
 seconds = float(words.get("--seconds", 0.3))
 threads = int(words.get("--threads", 0))
-sample = "--sample" in sys.argv  # every way of a case, however long that takes to prepare
+sample = "--sample" in sys.argv  # every way to compute a case, however long its preparation takes
 if threads:  # NumPy's dot is OpenBLAS's
     os.environ["OPENBLAS_NUM_THREADS"] = str(threads)
 try:
     import numpy as np
-except ImportError:  # said where it matters: on the peer's own backend
+except ImportError:  # the error comes later, and only on the peer's own backend
     np = None
 
 types = {"b1": "uint8", "b2": "float16", "b4": "float32", "b8": "float64", "f32": "float32", "f64": "float64", "i32": "int32",

@@ -1,6 +1,6 @@
-// tbb.cpp - TBB and the C++ library's parallel algorithms, which run on TBB here
-// (-O3 -march=native -ffast-math), double accumulation. Batches, permutes, 3-D stencils and the extremes of rows
-// would be loops of one's own in its parallel_for: peer_omp has them.
+// tbb.cpp - TBB, and the C++ library's parallel algorithms, which run on TBB here (-O3 -march=native -ffast-math);
+// sums in double. Left out: batches, permutes, 3-D stencils and extremes of rows, which would be hand-written loops in
+// its parallel_for; peer_omp has such loops.
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/blocked_range2d.h>
 #include <oneapi/tbb/global_control.h>
@@ -19,7 +19,7 @@ using namespace lockstep;
 constexpr auto how = std::execution::par_unseq;
 const std::string library = "TBB " + std::to_string(TBB_VERSION_MAJOR) + "." + std::to_string(TBB_VERSION_MINOR);
 
-// TBB halves the matrix until pieces are at most 32 x 32: cache-oblivious.
+// TBB halves the matrix until pieces are at most 32 x 32, so that they fit any cache.
 template <class T>
 void transpose(peers::subject& s) {
   const int64_t rows = s.c.transpose.rows, cols = s.c.transpose.cols;

@@ -1,6 +1,5 @@
-// thrust_omp.cpp - Thrust with its OpenMP device, from the headers of a CUDA toolkit
-// and compiled by the C++ compiler: no GPU has part in it. Batches, permutes and 3-D stencils
-// are left out: it has nothing for them but loops over indices of one's own (peer_omp's are).
+// thrust_omp.cpp - Thrust on its OpenMP device: the headers of a CUDA toolkit, compiled by the C++ compiler, without a
+// GPU. Left out: batches, permutes and 3-D stencils, which would be hand-written loops over indices, as in peer_omp.
 #include <omp.h>
 #include <thrust/execution_policy.h>
 #include <thrust/extrema.h>

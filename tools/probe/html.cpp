@@ -1,5 +1,4 @@
-// html.cpp - a report as one page: each row with its table and charts, and the summary
-// picture.
+// html.cpp - a report as one page: each row with its table and charts, and the picture of the memories.
 #include <algorithm>
 
 #include "../file.hpp"

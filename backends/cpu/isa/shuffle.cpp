@@ -60,6 +60,7 @@ void four(const uint32_t* src, uint32_t* dst, int64_t warps, const uint32_t* sou
 void eight(const uint64_t* src, uint64_t* dst, int64_t warps, const uint64_t* source, bool stream) {
   stream ? eight_byte<true>(src, dst, warps, source) : eight_byte<false>(src, dst, warps, source);
 }
+constexpr bool streams = true;
 #else
 // A load and a store for each lane is fast enough for memory. The copy of the warp makes in place safe.
 template <class T>
@@ -74,11 +75,12 @@ void lane_by_lane(const T* src, T* dst, int64_t warps, const T* source, bool) {
 }
 constexpr shuffle_kernel<uint32_t> four = lane_by_lane<uint32_t>;
 constexpr shuffle_kernel<uint64_t> eight = lane_by_lane<uint64_t>;
+constexpr bool streams = false;
 #endif
 
 }  // namespace
 
 extern const shuffle_kernels shuffle_kernels_of_table;
-const shuffle_kernels shuffle_kernels_of_table = {four, eight};
+const shuffle_kernels shuffle_kernels_of_table = {four, eight, streams};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

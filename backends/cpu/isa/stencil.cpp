@@ -19,7 +19,7 @@ namespace {
 // Every tap's coefficient is read once for U registers of results, whose fma
 // chains are independent. R = 0: the radius is a run-time number.
 template <class T, class P, int U, int R>
-[[gnu::always_inline]] inline void best_block(const stencil_row<T>& a, int64_t i, bool stream) {
+[[gnu::always_inline]] inline void tap_block(const stencil_row<T>& a, int64_t i, bool stream) {
   P sum[U];
   const T* c = a.coefficients;
   const int outer = a.outer, r = R != 0 ? R : a.radius;
@@ -209,8 +209,8 @@ void line_row(const stencil_row<T>& a) {
         inner<T, pack<T>, R, U, true>(a.centre + i, a.coefficients, sum);
         finish<T, pack<T>, U>(sum, a.dst + i, stream);
       },
-      [&](int64_t i) { best_block<T, pack<T>, 1, 0>(a, i, false); },
-      [&](int64_t i) { best_block<T, single<T>, 1, 0>(a, i, false); });
+      [&](int64_t i) { tap_block<T, pack<T>, 1, 0>(a, i, false); },
+      [&](int64_t i) { tap_block<T, single<T>, 1, 0>(a, i, false); });
 }
 
 // ---- rank 2 and 3: a block of Z x Y rows at once ---------------------------------------
@@ -293,31 +293,38 @@ void block_rows(const stencil_block<T>& a) {
 }
 
 template <class T>
-void best(const stencil_row<T>& a) {
-#if defined(LOCKSTEP_ISA_AVX512)
-  if (a.outer == 0) switch (a.radius) {
-      case 1: return line_row<T, 1>(a);
-      case 2: return line_row<T, 2>(a);
-      case 3: return line_row<T, 3>(a);
-      case 4: return line_row<T, 4>(a);
-      case 5: return line_row<T, 5>(a);
-      case 6: return line_row<T, 6>(a);
-      case 7: return line_row<T, 7>(a);
-      case 8: return line_row<T, 8>(a);
-    }
-#endif
+void rows(const stencil_row<T>& a) {
   cover<T, 8>(
-      a, [&](int64_t i, bool stream) __attribute__((always_inline)) { best_block<T, pack<T>, 8, 0>(a, i, stream); },
-      [&](int64_t i) { best_block<T, pack<T>, 1, 0>(a, i, false); },
-      [&](int64_t i) { best_block<T, single<T>, 1, 0>(a, i, false); });
+      a, [&](int64_t i, bool stream) __attribute__((always_inline)) { tap_block<T, pack<T>, 8, 0>(a, i, stream); },
+      [&](int64_t i) { tap_block<T, pack<T>, 1, 0>(a, i, false); },
+      [&](int64_t i) { tap_block<T, single<T>, 1, 0>(a, i, false); });
 }
+
+#if defined(LOCKSTEP_ISA_AVX512)
+template <class T>
+void line(const stencil_row<T>& a) {
+  switch (a.radius) {
+    case 1: return line_row<T, 1>(a);
+    case 2: return line_row<T, 2>(a);
+    case 3: return line_row<T, 3>(a);
+    case 4: return line_row<T, 4>(a);
+    case 5: return line_row<T, 5>(a);
+    case 6: return line_row<T, 6>(a);
+    case 7: return line_row<T, 7>(a);
+    default: return line_row<T, 8>(a);
+  }
+}
+#else
+template <class T>
+constexpr stencil_kernel<T> line = nullptr;
+#endif
 
 template <class T>
 void direct(const stencil_row<T>& a) {
   cover<T, 1>(
-      a, [&](int64_t i, bool) { best_block<T, pack<T>, 1, 0>(a, i, false); },
-      [&](int64_t i) { best_block<T, pack<T>, 1, 0>(a, i, false); },
-      [&](int64_t i) { best_block<T, single<T>, 1, 0>(a, i, false); });
+      a, [&](int64_t i, bool) { tap_block<T, pack<T>, 1, 0>(a, i, false); },
+      [&](int64_t i) { tap_block<T, pack<T>, 1, 0>(a, i, false); },
+      [&](int64_t i) { tap_block<T, single<T>, 1, 0>(a, i, false); });
 }
 
 template <class T>
@@ -400,7 +407,8 @@ constexpr const int (&lane_most)[4] = tuned.lane_sweeps;
 #endif
 
 extern const stencil_kernels stencil_kernels_of_table;
-const stencil_kernels stencil_kernels_of_table = {{best<float>, direct<float>, folded<float>, BLOCKS(float)},
-                                                  {best<double>, direct<double>, folded<double>, BLOCKS(double)}};
+const stencil_kernels stencil_kernels_of_table = {
+    {rows<float>, direct<float>, folded<float>, line<float>, BLOCKS(float)},
+    {rows<double>, direct<double>, folded<double>, line<double>, BLOCKS(double)}};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

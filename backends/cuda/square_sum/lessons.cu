@@ -22,7 +22,7 @@ namespace {
 constexpr int threads = 256;
 constexpr int classic_blocks = 32;  // the original's launch: 32 blocks of 256 threads
 
-// A thread's hand in the block's shared memory (walk_share).
+// A thread's accesses to the block's shared memory (walk_share).
 template <share how, class Fold>
 struct shared_hand {
   using P = typename Fold::partial;

@@ -39,8 +39,8 @@ void host_facts(const host_row& r) {
   fact("page_bytes", "B", static_cast<double>(sysconf(_SC_PAGESIZE)));
   fact("vector_bytes", "B", vector_bytes());
   fact("threads", "", r.limits().threads);
-  // One cycle each, as every add waits for the one before. Of a register: recent cores
-  // add small constants while they rename, for nothing.
+  // One cycle each, because every add waits for the one before. It adds a register, because recent cores add small
+  // constants during renaming, which takes no time.
   constexpr int adds = 8192;
   const timed t = nanoseconds(r.limits(), [] {
     uint64_t x = 0, y = 3;

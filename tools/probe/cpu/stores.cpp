@@ -22,7 +22,7 @@ template <bool streaming>
         _mm_stream_si128(at, v);
       else
         _mm_store_si128(at, v);
-      asm volatile("" ::: "memory");  // a store each, not a call of memset
+      asm volatile("" ::: "memory");  // keeps the compiler from calling memset
     }
   if constexpr (streaming) _mm_sfence();
 }
@@ -40,7 +40,7 @@ bool h5_streaming(const host_row& r) {
         streaming ? fill<true>(memory.data(), bytes, round) : fill<false>(memory.data(), bytes, round);
         return round;
       });
-      // What stands there now is the last round's value, everywhere.
+      // Now every word must have the last round's value.
       r.report((streaming ? std::string("streaming stores") : std::string("plain stores")) + where, "GB/s", NAN,
                t.ns.rate(static_cast<double>(bytes)), read_sum(memory.data(), bytes), t.sum * (bytes / 8));
     }
@@ -53,8 +53,7 @@ bool h5_streaming(const host_row&) { return false; }
 
 namespace {
 
-// to[i] = from[i] + 1, a load and a store in turn; to lies a whole number of pages and
-// `lead` bytes behind from.
+// to[i] = from[i] + 1: loads and stores in alternation. to begins a whole number of pages and `lead` bytes after from.
 [[gnu::noinline]] void copy_words(uint64_t* to, const uint64_t* from, size_t n) {
   if (LOCKSTEP_MUTANT("probe_copy_stops_early")) n /= 2;
   for (size_t i = 0; i < n; ++i) {

@@ -1,4 +1,4 @@
-// streams.cpp - loops over contiguous memory, at the widest vectors that there are.
+// streams.cpp - loops over contiguous memory with the widest vectors of the CPU.
 #include "cpu.hpp"
 #include "mutant.hpp"
 
@@ -10,8 +10,7 @@ struct wide {
   typedef uint64_t vector __attribute__((vector_size(8 * words)));
 };
 
-// The sum of 8-byte words in four independent vectors: two loads a cycle need more adds
-// in flight than one chain gives.
+// The sum of 8-byte words in four independent vectors, because one chain of additions is slower than the loads.
 template <int words>
 [[gnu::always_inline]] inline uint64_t sum_words(const unsigned char* from, size_t bytes) {
   using vector = typename wide<words>::vector;

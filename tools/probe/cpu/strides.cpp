@@ -7,7 +7,7 @@ namespace {
 
 uint64_t value_at(uint64_t i) { return i * 0x9E3779B97F4A7C15u + 1; }
 
-// The sum of n words, `stride` bytes apart. Each load stays a load of its own.
+// The sum of n words, `stride` bytes apart. The compiler must not join loads.
 [[gnu::noinline]] uint64_t read_strided(const unsigned char* from, size_t n, size_t stride) {
   uint64_t sum[4] = {};
   if (LOCKSTEP_MUTANT("probe_strides_skip")) n /= 2;
@@ -64,7 +64,7 @@ void h3_borders(const host_row& r) {
   const pages memory(64 * page, false);
   for (size_t i = 0; i < memory.size(); ++i) memory.data()[i] = static_cast<unsigned char>(i * 167 + (i >> 8));
   constexpr int rounds = 2048, count = 8;
-  // Eight words a page apart, the last of which may hang over a border.
+  // Eight words a page apart; each may cross a border.
   const auto words = [&](const char* name, size_t offset) {
     const unsigned char* from = memory.data() + offset;
     const timed t = nanoseconds(r.limits(), [&] { return read_again(from, count, page, rounds); });

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t page_bytes = 4096;
 
-// Lines that differ in their place within the page, or all would want one set of L1.
+// A different line of each page. The same line of every page would fall into one set of L1.
 unsigned char* place_of(unsigned char* base, uint64_t page) { return base + page * page_bytes + page % 64 * 64; }
 
 }  // namespace

@@ -33,8 +33,8 @@ struct outcome {
   unsigned sum, spare;
 };
 
-// Around the timed loop of a block. The sums are handed in before the clock is read, so
-// that the loop cannot move behind it.
+// Around the timed loop of a block. The sums are passed in before the clock is read, so
+// that the compiler cannot move the loop behind it.
 struct stopwatch {
   unsigned long long cycles, nanoseconds;
   __device__ static unsigned long long clock_now() {
@@ -159,8 +159,8 @@ class bench {
     return result;
   }
 
-  // Milliseconds of one launch. Probes launch enough work that the events' own two
-  // microseconds do not show.
+  // Milliseconds of one launch. Probes launch enough work to make the events' own time
+  // negligible.
   struct launch_time {
     stats ms;
     uint32_t sum;
@@ -187,7 +187,7 @@ class bench {
     return result;
   }
 
-  // Wall time of body, for copies that hold the calling thread.
+  // Wall time of body, for copies that block the calling thread.
   template <class Body>
   stats host_milliseconds(const Body& body) const {
     std::vector<double> samples;

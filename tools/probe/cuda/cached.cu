@@ -6,24 +6,19 @@
 //         tables of byte offsets, which two additions make addresses
 // Moves   what fits the caches of one multiprocessor
 // Limit   constant cache: one word a cycle for all lanes; L1: one line's sectors a cycle
-// Watch   an index that is the same for all lanes becomes a uniform load, another path;
-//         an index times 4 plus a base is one wide multiply-add, and that is slower than
-//         L1: 1.38 cycles a request with it (shared memory's loads too: 1.36), 1.05 with
-//         additions, 1.03 at fixed offsets. Wide multiplies alone take 1.03 cycles: their unit
-//         needs four cycles a warp, and warps are held at dispatch (ncu: 5.6 with multiplies
-//         alone, 4.0 before loads, 0.05 with additions; L1's data path 60 % busy). As many
-//         warps or chains as there may be do not help, nor does another pattern. (H200, driver
-//         580.159.04)
-#define LOCKSTEP_MUTANT_SPACE __device__  // the table takes all constant memory that there may be
+// Watch   an index that is the same for all lanes becomes a uniform load, which takes
+//         another path; an index times 4 plus a base is one wide multiply-add, which is
+//         slower than L1 and would be the limit (figures: tests/results/tries.md)
+#define LOCKSTEP_MUTANT_SPACE __device__  // the table takes all constant memory
 #include "bench.cuh"
 #include "rows.hpp"
 
 namespace lockstep::probe {
 namespace {
 
-// 32 warps of 4 chains: more requests under way than the latency takes.
+// 32 warps of 4 chains: enough requests in flight to hide the latency.
 constexpr int threads = 1024, chains = 4, steps = 256;
-constexpr uint32_t constant_words = 16384;  // 64 KiB: all that there may be
+constexpr uint32_t constant_words = 16384;  // 64 KiB, all of constant memory
 
 __constant__ uint32_t constant_table[constant_words];
 
@@ -69,7 +64,7 @@ constexpr int latency_steps = 2048;
 
 // One lane's chain through `words` words, 64 bytes a step; the first round warms.
 __global__ void e4_working_set_kernel(uint32_t words, outcome* out) {
-  uint32_t at = threadIdx.x, sum = 0;  // 0, but not known to be one for all lanes: those loads take another path
+  uint32_t at = threadIdx.x, sum = 0;  // 0; the compiler must not know that all lanes have it, or it uses uniform loads
   for (uint32_t s = 0; s < words / 16; ++s) at = constant_table[at];
   const uint32_t start = at;
   stopwatch watch;
@@ -140,8 +135,8 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 void e4_constant(bench& b) {
-  // In the first constant cache. 256 steps are no whole rounds of it: those would add up to
-  // the same sum wherever a chain begins.
+  // In the first constant cache. 256 steps must not be whole rounds of it, or the sum would be the same wherever a
+  // chain begins.
   constexpr uint32_t words = 250, step = 9;
   auto upload = [](uint32_t n, uint32_t by) {
     const auto table = table_of(n, by);
@@ -168,7 +163,7 @@ void e4_constant(bench& b) {
 }
 
 void e5_read_only(bench& b) {
-  // 250 lines, of which 256 steps are no whole rounds either; a step keeps a lane's place in its line.
+  // 250 lines, so that 256 steps are no whole rounds here either. A step keeps a lane's place in its line.
   constexpr uint32_t words = 250 * 32, step = 32 * 9;
   const device_array<uint32_t> table(table_of(words, step, 4)), indices(table_of(words, step));
   const double requests = threads / 32 * chains * steps;

@@ -56,8 +56,7 @@ uint32_t sum_of(const device_array<uint32_t>& words, size_t n) {
   return sum_of(copy.data(), n);
 }
 
-// What the link may carry one way, from what the kernel says of the slot; 0 where a
-// virtual machine hides it.
+// The link's bandwidth one way, by what the kernel says of the slot; 0 if a virtual machine hides it.
 double link_gb_s(int device) {
   char id[32] = "";
   if (cudaDeviceGetPCIBusId(id, sizeof id, device) != cudaSuccess) return 0;

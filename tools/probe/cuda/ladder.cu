@@ -3,8 +3,8 @@
 //         bandwidth: all multiprocessors stream, as wide as the space allows
 // Moves   a chain of 128-byte lines, 4 KiB to 1 GiB; streams of one space at a time
 // Limit   latency: what the space answers in; bandwidth: its own width
-// Watch   a chain that starts anew finds the lines of its last run in the cache: each run
-//         goes on where the last one stopped
+// Watch   a chain that starts again at its first line finds the lines of its last run in
+//         the cache, so each run continues where the last one stopped
 #include "bench.cuh"
 #include "rows.hpp"
 
@@ -12,7 +12,7 @@ namespace lockstep::probe {
 namespace {
 
 constexpr int line_words = 32, chase_steps = 2048;
-constexpr int shuffle_steps = 2064;  // turns by 3 that do not end where they began
+constexpr int shuffle_steps = 2064;  // rotations by 3 that do not end where they began
 
 __device__ uint32_t load_cached(const uint32_t* at) {
   uint32_t v;
@@ -84,7 +84,7 @@ __global__ void e10_shared_chase_kernel(uint32_t step, outcome* out) {
 }
 
 __global__ void e10_register_chain_kernel(uint32_t x, uint32_t a, uint32_t c, outcome* out) {
-  x += threadIdx.x;  // 0: a chain in a lane's registers, not in uniform ones
+  x += threadIdx.x;  // 0, so that the chain is in a lane's registers and not in uniform ones
   stopwatch watch;
 #pragma unroll 32
   for (int s = 0; s < chase_steps; ++s) x = x * a + c;
@@ -103,7 +103,7 @@ __global__ void e10_shuffle_chain_kernel(uint32_t turn, outcome* out) {
 
 __constant__ uint32_t small_table[256];  // 1 KiB
 __global__ void e10_constant_chase_kernel(outcome* out) {
-  uint32_t at = threadIdx.x, sum = 0;  // 0, but not known to be one for all lanes
+  uint32_t at = threadIdx.x, sum = 0;  // 0; the compiler must not know that all lanes have it
   for (int s = 0; s < 256; ++s) at = small_table[at];
   stopwatch watch;
 #pragma unroll 8

@@ -1,6 +1,6 @@
 // shared.cu - shared memory: static and dynamic, bank conflicts, element sizes, atomics.
 // Idea    E3: every lane follows a chain through one table, next[w] = w + step: adding the
-//         same step to all lanes turns the banks but keeps the conflicts of the pattern
+//         same step to all lanes rotates the banks but keeps the conflicts of the pattern
 // Moves   nothing but shared memory; 32 warps x 4 chains hide the latency, so that the
 //         requests a cycle are what is measured
 // Limit   one wavefront a cycle: 32 banks of 4 bytes
@@ -91,7 +91,7 @@ __device__ uint32_t load_element(uint32_t at, uint4) {
 
 constexpr uint32_t element_rows = 32, group = 16;  // rows of 32 elements; loads at fixed offsets from one address
 
-// Almost no address arithmetic: two integer instructions a cycle are all that there are.
+// Almost no address arithmetic, because a cycle has only two integer instructions.
 template <class T>
 __global__ void __launch_bounds__(threads) e12_elements_kernel(uint32_t row_step, outcome* out) {
   constexpr auto row = static_cast<uint32_t>(32 * sizeof(T));

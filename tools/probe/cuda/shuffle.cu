@@ -10,8 +10,8 @@
 namespace lockstep::probe {
 namespace {
 
-// Numbers of steps that do not turn a warp all the way round: its values would be back in
-// their places, as if nothing had been exchanged.
+// Numbers of steps that do not rotate a warp all the way round. Otherwise its values would be back in their places, as
+// if nothing had been exchanged.
 constexpr int latency_steps = 1040, steps = 264, threads = 1024;
 
 __device__ uint32_t by_shuffle(uint32_t x, uint32_t from) {

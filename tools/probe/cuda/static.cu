@@ -10,7 +10,7 @@
 namespace lockstep::probe {
 namespace {
 
-constexpr uint32_t words = 1u << 26;  // 256 MiB: 60 us, beside which the events' two vanish
+constexpr uint32_t words = 1u << 26;  // 256 MiB, long beside the events' own time
 __device__ uint4 static_quads[words / 4];
 
 __device__ void read_quads(const uint4* src, outcome* out) {

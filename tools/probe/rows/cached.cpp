@@ -107,7 +107,8 @@ void e6(row& out, const readings& all) {
   for (const char* d : {"1-D", "2-D", "3-D"}) {
     out.judge(all.find("E6", std::string(d) + " points read exactly"),
               exactly(1024).by("a read at a cell's centre gives the cell"));
-    // Steps of cells are at most 10, 57 and 1007: x is rounded once a slice, y once a column of a slice.
+    // Neighbouring cells differ by at most 10, 57 and 1007. The weight of x is rounded for each slice, that of y for
+    // each column of a slice.
     out.judge(all.find("E6", std::string(d) + " interpolation, largest difference"),
               at_most(1).by("a fraction of 8 bits is off by 1/512 of the step between cells, along each axis"), {},
               *d == '3' ? std::optional(fit{at_most((3 * 10 + 5 * 57 + 1007) / 1084.7), weights}) : std::nullopt);

@@ -110,7 +110,7 @@ void e14(row& out, const readings& all) {
   fact("registers a multiprocessor", "registers", 1, "registers_a_processor", exactly(65536));
   fact("threads a block", "threads", 1, "threads_a_block", exactly(1024));
   fact("warp", "lanes", 1, "warp", exactly(32));
-  // A stride of b words is the first that is as bad as it gets: b banks.
+  // There are as many banks as words in the shortest stride with the worst time.
   double banks = NAN, worst = 0;
   for (const measured* m : all.series("E3", "stride"))
     if (m->value > 1.1 * worst) worst = m->value, banks = m->x;
@@ -194,8 +194,8 @@ void e10(row& out, const readings& all) {
   out.plots.push_back(std::move(plot));
 }
 
-// The picture that lectures end with: where a memory is, who sees it, for how long,
-// whether it is cached, how large and how fast it is here.
+// The usual table of memories: where each is, who sees it, for how long, whether it is cached, how large and how fast
+// it is here.
 void e15(row& out, const readings& all) {
   out.taught =
       "Registers and shared memory on the chip, everything else off it; registers and local belong to a thread, shared "

@@ -52,7 +52,7 @@ void from_dram(row& out, const readings& all) {
                  true,
                  {},
                  {{8, "one sector"}, {16, "64 bytes"}, {32, "one line"}, {64, "256 bytes"}}};
-  for (const int bytes : {0, 32, 128}) {  // 0: what the device does unasked
+  for (const int bytes : {0, 32, 128}) {  // 0: the device's default
     const std::string how = bytes == 0 ? "" : format_text(", fetches of {} bytes", bytes);
     const int piece = bytes > 0 ? bytes : std::isnan(own) ? 64 : static_cast<int>(own);
     const std::string line = format_text(": fetches of {} bytes{}", piece, bytes == 0 ? ", unasked" : "");
@@ -69,7 +69,7 @@ void from_dram(row& out, const readings& all) {
     const double aligned = all.value("E8", "offset" + how, 0), dense = all.value("E8", "stride" + how, 1);
     for (const measured* m : all.series("E8", "offset" + how)) {
       by_offset.points.push_back({m->x, m->value, bytes == 0 ? std::optional(aligned) : std::nullopt});
-      // Each byte leaves DRAM once: what neighbours share is found in a cache.
+      // Each byte leaves DRAM once, because what neighbours share is found in a cache.
       const double again = percent(pattern::offset, static_cast<uint32_t>(m->x), piece) / 100;
       if (m->x == 1 || (bytes == 0 && (m->x == 8 || m->x == 31)))
         judge(m, "offset",
@@ -96,7 +96,7 @@ void from_dram(row& out, const readings& all) {
     out.plots.push_back(std::move(by_offset));
     out.plots.push_back(std::move(by_stride));
   }
-  // Lines of one chart stand together.
+  // Lines of one chart follow each other.
   std::stable_sort(out.plots.begin(), out.plots.end(), [](const series& a, const series& b) {
     return a.name.substr(0, a.name.find(':')) < b.name.substr(0, b.name.find(':'));
   });
