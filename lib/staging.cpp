@@ -180,6 +180,11 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
     fail(LOCKSTEP_UNSUPPORTED,
          "offsets are device memory, so src{} cannot be copied to where {} reaches it; call the backend that owns both",
          of_scan ? " or dst" : "", chosen.entry->name());
+  if (!prepared.src_span_known && prepared.side_count != 0 && !LOCKSTEP_MUTANT("other_beside_device_offsets_taken") &&
+      !can_reach(chosen, data.sides[0], prepared.sides[0].pointer))
+    fail(LOCKSTEP_UNSUPPORTED,
+         "offsets are device memory, so {} cannot be copied to where {} reaches it; give it memory of the same kind",
+         prepared.sides[0].name, chosen.entry->name());
   const staged dst(chosen, data.dst, call.dst, prepared.dst_span);
   const staged src(chosen, data.src, call.src, in_place ? 0 : prepared.src_span);
   const staged offsets(chosen, data.offsets, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);

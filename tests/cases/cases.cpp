@@ -153,7 +153,8 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
       return use(&d);
     }
     case LOCKSTEP_SUMS: {
-      const lockstep_sums_desc d = with_other(c, beside.offsets);
+      lockstep_sums_desc d = with_other(c, beside.offsets);
+      if (d.other != nullptr && beside.other != nullptr) d.other = beside.other;
       return use(&d);
     }
     case LOCKSTEP_REDUCE_AXES: return use(&c.reduce_axes);

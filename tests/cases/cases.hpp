@@ -104,10 +104,10 @@ std::vector<std::string> list_scan(level depth);
 std::vector<std::string> list_sums(level depth);
 std::vector<std::string> list_reduce_axes(level depth);
 
-// Where a call finds its arrays besides src and dst, if it has them; NULL for a normalization's: in the case itself.
+// Where a call finds its arrays besides src and dst, if it has them; NULL but for offsets: in the case itself.
 struct arrays_beside {
   const int64_t* offsets;
-  const void *weight = nullptr, *bias = nullptr, *residual = nullptr;
+  const void *weight = nullptr, *bias = nullptr, *residual = nullptr, *other = nullptr;
   arrays_beside(const int64_t* at) : offsets(at) {}
 };
 

@@ -234,6 +234,7 @@ outcome runner::run(const subject& s, const target& t) {
     beside.weight = beside_on_device(c.weight, "weight");
     beside.bias = beside_on_device(c.bias, "bias");
     beside.residual = beside_on_device(c.residual, "residual");
+    beside.other = beside_on_device(c.other, "other");
   }
   if (c.in_place) src.call = dst.call;
   // Nothing is touched: a pointer need not be there.

@@ -73,6 +73,30 @@ TEST_F(failures, out_of_memory_is_clean_and_the_next_call_works) {
   EXPECT_TRUE(same_bits(got, want));
 }
 
+// How much of it belongs to the call is only known on the device.
+TEST_F(failures, a_second_array_of_the_host_beside_offsets_of_the_device) {
+  context c("cuda");
+  const auto x = data<float>(1000), y = data<float>(1000, 2);
+  buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, x.size()), other(c, "cuda", LOCKSTEP_DEVICE, y.size());
+  in.assign(x), other.assign(y);
+  const std::vector<int64_t> offsets = {0, 400, 1000};
+  buffer<int64_t> device_offsets(c, "cuda", LOCKSTEP_DEVICE, offsets.size());
+  device_offsets.assign(offsets);
+  double got[2] = {}, want[2] = {};
+  const auto segments = [](const int64_t* at, const float* second) {
+    return lockstep_sums_segments(LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, 2, at, second);
+  };
+  const failure refused = try_run(c, segments(device_offsets.data(), y.data()), in.data(), got);
+  EXPECT_EQ(refused.status(), LOCKSTEP_UNSUPPORTED);
+  EXPECT_NE(std::string(refused.text()).find("other"), std::string::npos);
+  run(c, segments(device_offsets.data(), other.data()), in.data(), got);
+  const lockstep_options cpu = on("cpu");
+  context host("cpu");
+  run(host, segments(offsets.data(), y.data()), x.data(), want, &cpu);
+  EXPECT_EQ(got[0], want[0]);
+  EXPECT_EQ(got[1], want[1]);
+}
+
 // The child's part: 0, or which expectation failed.
 int lose_the_device() {
   context c("cuda");

@@ -80,8 +80,11 @@ struct thread_sum<2> {
   __device__ void take(const word_kind& k, const uint32_t* x, const uint32_t* y) {
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      const uint32_t by = k.is_signed ? (j == 0 ? 0x9910u : 0xBB32u) : (j == 0 ? 0x4410u : 0x4432u);
-      const auto a = static_cast<int32_t>(__byte_perm(*x, 0, by)), b = static_cast<int32_t>(__byte_perm(*y, 0, by));
+      const auto half = [&](uint32_t word) {
+        const auto high = static_cast<int32_t>(j == 0 ? word << 16 : word & 0xFFFF0000u);
+        return k.is_signed ? high >> 16 : static_cast<int32_t>(static_cast<uint32_t>(high) >> 16);
+      };
+      const int32_t a = half(*x), b = half(*y);
       const int32_t apart = a < b ? b - a : a - b;
       switch (k.kind) {
         case term::product: sum += static_cast<int64_t>(a) * b; break;
