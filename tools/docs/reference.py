@@ -152,7 +152,7 @@ def python_page(folder, title):
     for heading, text in operations:
         out += [f"### `{heading}`", numpydoc(text)]
     for section, name in (("Stencils", "_stencils"), ("Contexts and scopes", "_contexts"), ("What ran and what there is", "_info"),
-                          ("Exceptions", "_errors")):
+                          ("Exceptions", "_errors"), ("Many ranks: lockstep.ranks", "ranks")):
         out.append(f"## {section}")
         for heading, text in documented((folder / f"{name}.py").read_text()):
             out += [f"### `{heading}`", numpydoc(text)]

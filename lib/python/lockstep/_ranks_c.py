@@ -1,0 +1,163 @@
+"""liblockstep_ranks by ctypes: its structs (lockstep/ranks.h, engine.h), and a transport over mpi4py, in Python, so that the
+library is tied to no MPI."""
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from typing import Any
+
+from ._errors import InvalidArgument
+from ._info import get_library
+
+MAX_RANK = 8
+TRUNCATED, FAILED = -1, 1
+DTYPES = {"float16": 1, "bfloat16": 2, "float32": 3, "float64": 4, "int32": 5, "int64": 6, "int8": 7, "int16": 8, "uint8": 9, "uint16": 10,
+          "uint32": 11, "uint64": 12, "bool": 13}
+_INT, _LONG, _SIZE, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_size_t, ctypes.c_void_p
+
+
+class _Sized(ctypes.Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(size=ctypes.sizeof(self), **values)
+
+
+class Grid(_Sized):
+    _fields_ = [("size", _SIZE), ("element_bytes", _SIZE), ("rank", _INT), ("shape", _LONG * MAX_RANK), ("parts", _INT * MAX_RANK),
+                ("cuts", _POINTER * MAX_RANK), ("order", _POINTER)]
+
+
+class Part(_Sized):
+    _fields_ = [("size", _SIZE), ("data", _POINTER), ("strides", _LONG * MAX_RANK)]
+
+
+class Stencil(_Sized):
+    _fields_ = [("size", _SIZE), ("dtype", _INT), ("form", _INT), ("boundary", _INT), ("rank", _INT), ("radius", _INT), ("coefficient_count", _INT),
+                ("sweeps", _INT), ("coefficients", _POINTER), ("value", ctypes.c_double), ("shape", _LONG * 3), ("src_strides", _LONG * 3),
+                ("dst_strides", _LONG * 3), ("batch", _LONG), ("src_batch_stride", _LONG), ("dst_batch_stride", _LONG)]
+
+
+class CommOptions(_Sized):
+    _fields_ = [("size", _SIZE), ("seats", _INT), ("backends", _POINTER), ("timeout_ms", _LONG), ("flags", ctypes.c_uint32), ("message_bytes", _LONG)]
+
+
+_START = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _INT, _POINTER, _SIZE, ctypes.POINTER(_POINTER))
+_TEST = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.POINTER(_POINTER), ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_SIZE))
+_ERROR = ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_int)
+_ABORT = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_char_p)
+_CLOSE = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_int)
+
+
+class Engine(_Sized):
+    _fields_ = [("size", _SIZE), ("abi", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("user", _POINTER), ("processes", _INT), ("process", _INT),
+                ("name", ctypes.c_char_p), ("isend", _START), ("irecv", _START), ("test", _TEST), ("error", _ERROR), ("abort", _ABORT), ("close", _CLOSE)]
+
+
+@functools.cache
+def library() -> Any:
+    """liblockstep_ranks: beside the liblockstep of this process, else where the loader looks."""
+    name = "liblockstep_ranks.so.0"
+    here = os.path.dirname(get_library() or "")
+    beside = (os.path.join(folder, name) for folder in (here, os.path.join(here, "ranks")))
+    try:
+        found = ctypes.CDLL(next((path for path in beside if os.path.exists(path)), name))
+    except OSError as e:
+        raise ImportError(f"lockstep.ranks needs {name} ({e}); build with -Dranks=enabled, by Meson or pip's -Csetup-args") from None
+    found.lockstep_comm_defaults.restype = CommOptions
+    found.lockstep_comm_create.argtypes = [_POINTER] * 4
+    found.lockstep_comm_destroy.argtypes = [_POINTER]
+    found.lockstep_comm_destroy.restype = None
+    found.lockstep_grid_box.argtypes = [_POINTER, _INT, _POINTER, _POINTER]
+    found.lockstep_ranks_permute.argtypes = [_POINTER] * 6
+    found.lockstep_ranks_reduce.argtypes = [_POINTER, _POINTER, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_uint32, _POINTER, _POINTER, _POINTER]
+    found.lockstep_ranks_stencil.argtypes = [_POINTER] * 5
+    found.lockstep_ranks_execute.argtypes = [_POINTER] * 4
+    found.lockstep_ranks_plan_destroy.argtypes = [_POINTER]
+    found.lockstep_ranks_plan_destroy.restype = None
+    found.lockstep_last_error.restype = ctypes.c_char_p  # (of liblockstep, which it links)
+    found.lockstep_dtype_bytes.restype = _SIZE
+    return found
+
+
+def last_error() -> str:
+    text: bytes = library().lockstep_last_error()
+    return text.decode("utf-8", "replace")
+
+
+class MpiEngine:
+    """A transport over a communicator of mpi4py, by point-to-point messages on a duplicate of it."""
+
+    def __init__(self, comm: Any) -> None:
+        from mpi4py import MPI
+        if not isinstance(comm, MPI.Comm):
+            raise InvalidArgument(f"mpi is a {type(comm).__name__}; give a communicator of mpi4py, as MPI.COMM_WORLD")
+        library()  # before anything is collective
+        self._mpi: Any = MPI
+        self._at: Any = getattr(MPI, "buffer", None) or MPI.memory  # mpi4py 4, or 3
+        self._comm = comm.Dup()
+        self._comm.Set_errhandler(MPI.ERRORS_RETURN)  # mpi4py then raises
+        self._requests: dict[int, tuple[Any, bool, int]] = {}
+        self._next, self._text = 1, ctypes.create_string_buffer(b"")
+        self.processes: int = self._comm.Get_size()
+        self.process: int = self._comm.Get_rank()
+        version = MPI.Get_library_version().partition(",")[0].partition("\n")[0][:80]
+        # The table's functions live as long as this object; what a callback raised would be lost.
+        self.table = Engine(abi=1, processes=self.processes, process=self.process, name=f"mpi ({version})".encode(),
+                            isend=_START(functools.partial(self._start, True)), irecv=_START(functools.partial(self._start, False)),
+                            test=_TEST(self._test), error=_ERROR(self._error), abort=_ABORT(self._abort), close=_CLOSE(lambda _, clean: self.close(clean)))
+
+    def _fail(self, e: BaseException) -> int:
+        self._text = ctypes.create_string_buffer(f"{type(e).__name__}: {e}".encode())
+        return FAILED
+
+    def _start(self, sends: bool, _: Any, peer: int, data: int | None, size: int, request: Any) -> int:
+        try:
+            memory = self._at.fromaddress(data or 0, size)
+            message = [memory, size, self._mpi.BYTE]
+            self._requests[self._next] = (self._comm.Isend(message, peer, 0) if sends else self._comm.Irecv(message, peer, 0), sends, size)
+            request[0] = self._next
+            self._next += 1
+            return 0
+        except BaseException as e:
+            return self._fail(e)
+
+    def _test(self, _: Any, request: Any, done: Any, received: Any) -> int:
+        key = request[0]
+        try:
+            done[0] = 0
+            pending, sends, size = self._requests[key]
+            status = self._mpi.Status()
+            if not pending.Test(status):
+                return 0
+            received[0] = size if sends else status.Get_count(self._mpi.BYTE)
+            result = 0
+        except self._mpi.Exception as e:
+            result = TRUNCATED if e.Get_error_class() == self._mpi.ERR_TRUNCATE else self._fail(e)
+        except BaseException as e:
+            result = self._fail(e)
+        done[0] = 1
+        self._requests.pop(key, None)
+        request[0] = None
+        return result
+
+    def _error(self, _: Any, result: int) -> int:
+        return ctypes.addressof(self._text)
+
+    def _abort(self, _: Any, why: bytes) -> None:
+        if not self._mpi.Is_finalized():
+            self._comm.Abort(1)
+
+    def tell(self, text: str | None) -> list[str | None]:
+        """Each rank's text; collective, for ranks that have just agreed on a failure."""
+        told: list[str | None] = self._comm.allgather(text)
+        return told
+
+    def close(self, clean: int) -> None:
+        """Collective where it is clean: the duplicate goes."""
+        try:
+            if clean and not self._mpi.Is_finalized():
+                self._comm.Free()
+        except BaseException as e:
+            self._fail(e)

@@ -1,0 +1,362 @@
+"""The operations on NumPy arrays that are divided among the processes of an MPI job, by mpi4py: the bits of one call on the
+whole array, for any number of ranks and any division.
+
+Every process makes the same calls in the same order. What fails on one rank is an exception on all: its own there, and
+`RankFailed`, whose text names that rank, on the others. Needs liblockstep_ranks (Meson's ``-Dranks=enabled``) and mpi4py.
+
+>>> from mpi4py import MPI  # doctest: +SKIP
+>>> import lockstep.ranks as lr  # doctest: +SKIP
+>>> with lr.Comm(MPI.COMM_WORLD) as comm:  # doctest: +SKIP
+...     grid = lr.Grid((1000, 768), parts=(comm.size, 1))
+...     total = comm.reduce("sum", np.ones(comm.box(grid).shape), grid)
+"""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _ranks_c as c
+from ._contexts import Context
+from ._errors import BY_STATUS, Error, InvalidArgument, UnsupportedDtype
+
+__all__ = ["Box", "Comm", "Grid", "Mismatch", "RankFailed", "RankLost"]
+
+
+class RankFailed(Error, RuntimeError):
+    """Another rank's part of the call failed; the text names that rank and its reason."""
+    status: int = 11
+
+
+class RankLost(Error, RuntimeError):
+    """A rank did not answer in time, or MPI failed: the communicator is closed."""
+    status: int = 12
+
+
+class Mismatch(Error, ValueError):
+    """The ranks described different things, or made different calls."""
+    status: int = 13
+
+
+_ERRORS = (*BY_STATUS, RankFailed, RankLost, Mismatch)
+_REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_sum": 5, "norm": 6}
+_MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rank's part of an array: where it begins and how long it is, on each axis."""
+
+    low: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The part as an index of the whole array."""
+        return tuple(slice(a, a + n) for a, n in zip(self.low, self.shape))
+
+
+class Grid:
+    """How an array is divided: each axis into parts, the blocks in row-major order to rank 0, 1 ...
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the whole array, 1 to 8 axes.
+    parts : tuple of int
+        Parts of each axis; their product is at most the number of ranks. Ranks beyond the last block hold nothing.
+    cuts : sequence of (sequence of int or None), optional
+        For each axis ``parts[k] + 1`` ascending numbers from 0 to ``shape[k]``; None cuts evenly, the longer parts first.
+    order : sequence of int, optional
+        The rank of each block.
+    """
+
+    def __init__(self, shape: Sequence[int], parts: Sequence[int], *, cuts: Sequence[Sequence[int] | None] | None = None,
+                 order: Sequence[int] | None = None) -> None:
+        self.shape, self.parts = tuple(map(int, shape)), tuple(map(int, parts))
+        if not 1 <= len(self.shape) <= c.MAX_RANK or len(self.parts) != len(self.shape):
+            raise InvalidArgument(f"shape is {self.shape} and parts is {self.parts}; give 1 to {c.MAX_RANK} axes, and parts for each")
+        if cuts is not None and len(cuts) != len(self.shape):
+            raise InvalidArgument(f"cuts has {len(cuts)} axes; give one entry for each of the {len(self.shape)}")
+        for k, cut in enumerate(cuts or ()):
+            if cut is not None and len(cut) != self.parts[k] + 1:
+                raise InvalidArgument(f"cuts[{k}] has {len(cut)} numbers; {self.parts[k]} parts have {self.parts[k] + 1}")
+        self._cuts = [None if cut is None else (ctypes.c_int64 * len(cut))(*cut) for cut in cuts or [None] * len(self.shape)]
+        blocks = int(np.prod(self.parts))
+        if order is not None and len(order) != blocks:
+            raise InvalidArgument(f"order has {len(order)} ranks; there are {blocks} blocks")
+        self._order = None if order is None else (ctypes.c_int32 * blocks)(*order)
+
+    def _as_c(self, element_bytes: int) -> Any:
+        grid = c.Grid(element_bytes=element_bytes, rank=len(self.shape))
+        for k, n in enumerate(self.shape):
+            grid.shape[k], grid.parts[k] = n, self.parts[k]
+            cut = self._cuts[k]
+            if cut is not None:
+                grid.cuts[k] = ctypes.addressof(cut)
+        if self._order is not None:
+            grid.order = ctypes.addressof(self._order)
+        return grid
+
+    def __repr__(self) -> str:
+        return f"Grid({self.shape}, parts={self.parts})"
+
+
+def _part(x: Any) -> Any:
+    part = c.Part(data=x.ctypes.data if x.size else None)
+    for k, stride in enumerate(x.strides):
+        part.strides[k] = max(1, stride // x.itemsize)
+    return part
+
+
+class Comm:
+    """A communicator over one of mpi4py's: one rank a process. Collective, as every method but `box` is.
+
+    Parameters
+    ----------
+    mpi : mpi4py.MPI.Comm
+        It is duplicated, and stays the caller's.
+    context : Context, optional
+        What this rank computes with; a CPU context by default.
+    timeout : float, optional
+        Seconds after which a rank that does not answer is lost; a minute by default, or LOCKSTEP_RANKS_TIMEOUT.
+    """
+
+    def __init__(self, mpi: Any, *, context: Context | None = None, timeout: float | None = None) -> None:
+        self._engine = c.MpiEngine(mpi)
+        self._context = context or Context("cpu")
+        self._handle = ctypes.c_void_p()
+        options = c.library().lockstep_comm_defaults()
+        options.timeout_ms = 0 if timeout is None else max(1, int(timeout * 1000))
+        status = c.library().lockstep_comm_create(self._context.handle, ctypes.byref(self._engine.table), ctypes.byref(options), ctypes.byref(self._handle))
+        if status:
+            self._engine.close(0)
+            self._raise(status)
+
+    def _raise(self, status: int) -> None:
+        raise _ERRORS[status](c.last_error())
+
+    @property
+    def rank(self) -> int:
+        """This process's number."""
+        return self._engine.process
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self._engine.processes
+
+    def box(self, grid: Grid, rank: int | None = None) -> Box:
+        """The part of a rank, by default this one's."""
+        low, length = (ctypes.c_int64 * c.MAX_RANK)(), (ctypes.c_int64 * c.MAX_RANK)()
+        status = c.library().lockstep_grid_box(ctypes.byref(grid._as_c(1)), self.rank if rank is None else rank, low, length)
+        if status:
+            self._raise(status)
+        n = len(grid.shape)
+        return Box(tuple(low[:n]), tuple(length[:n]))
+
+    def close(self) -> None:
+        """Give the communicator back; collective unless a failure has closed it."""
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        if handle:
+            c.library().lockstep_comm_destroy(handle)
+
+    def __enter__(self) -> Comm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- operations ----------------------------------------------------------
+    def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Any, Any]]) -> Any:
+        """Checks this rank's arguments, makes the plan with the others and executes it. A rank whose arguments are wrong takes
+        part with a grid that everybody refuses: else the others would wait for it."""
+        if not self._handle:
+            raise InvalidArgument("the communicator is closed; make another")
+        library, plan, local, arrays = c.library(), ctypes.c_void_p(), None, (None, None)
+        try:
+            arrays = prepare()
+        except Exception as e:
+            local = e
+        if local is not None:
+            refused = c.Grid()
+            status = library.lockstep_ranks_permute(self._handle, ctypes.byref(refused), None, ctypes.byref(refused), None, ctypes.byref(plan))
+            if status == InvalidArgument.status:
+                self._engine.tell(str(local))
+            raise local
+        status = make(ctypes.byref(plan))
+        if status == RankFailed.status and "element_bytes is 0" in c.last_error():  # a rank has not even tried: its own text
+            told = self._engine.tell(None)
+            raise RankFailed("; ".join(f"rank {k}: {text}" for k, text in enumerate(told) if text is not None))
+        if status:
+            self._raise(status)
+        try:
+            src, dst = arrays
+            status = library.lockstep_ranks_execute(plan, ctypes.byref(_part(src)), ctypes.byref(_part(dst)), None)
+            if status:
+                self._raise(status)
+        finally:
+            library.lockstep_ranks_plan_destroy(plan)
+        return dst
+
+    def _block(self, x: Any, grid: Grid, name: str = "x") -> Any:
+        """This rank's block as C can take it, copied only where its strides are none of C's."""
+        x = np.asanyarray(x)
+        want = self.box(grid).shape
+        if x.shape != want and not (x.size == 0 and 0 in want):
+            raise InvalidArgument(f"{name} has the shape {x.shape} on rank {self.rank}; its block of {grid!r} has {want}")
+        if x.dtype.name not in c.DTYPES or not x.dtype.isnative:
+            raise UnsupportedDtype(f"{name} holds {x.dtype}; give one of {', '.join(c.DTYPES)}")
+        if any(s <= 0 or s % x.itemsize for s, n in zip(x.strides, x.shape) if n > 1):
+            x = np.ascontiguousarray(x)
+        return x.reshape(want)
+
+    def permute(self, x: Any, grid: Grid, axes: Sequence[int], to: Grid) -> Any:
+        """Move an array to another grid, with its axes in another order.
+
+        Parameters
+        ----------
+        x : numpy.ndarray
+            This rank's block of `grid`.
+        grid : Grid
+        axes : sequence of int
+            Axis k of the result is axis ``axes[k]`` of `grid`.
+        to : Grid
+            Of the result: ``to.shape[k] == grid.shape[axes[k]]``.
+
+        Returns
+        -------
+        numpy.ndarray
+            This rank's block of `to`.
+        """
+        found: dict[str, Any] = {}
+
+        def prepare() -> tuple[Any, Any]:
+            order = [int(k) % len(grid.shape) for k in axes]
+            if sorted(order) != list(range(len(grid.shape))):
+                raise InvalidArgument(f"axes is {tuple(axes)} on rank {self.rank}; name each of the grid's {len(grid.shape)} axes once")
+            found["order"] = (ctypes.c_int32 * c.MAX_RANK)(*order)
+            found["x"] = self._block(x, grid)
+            return found["x"], np.empty(self.box(to).shape, found["x"].dtype)
+
+        def make(plan: Any) -> int:
+            size = found["x"].itemsize
+            status: int = c.library().lockstep_ranks_permute(self._handle, ctypes.byref(grid._as_c(size)), found["order"],
+                                                             ctypes.byref(to._as_c(size)), None, plan)
+            return status
+
+        return self._run(make, prepare)
+
+    def redistribute(self, x: Any, grid: Grid, to: Grid) -> Any:
+        """Move an array to another grid: slabs to pencils, other cuts, everything to one rank; see `permute`."""
+        return self.permute(x, grid, range(len(grid.shape)), to)
+
+    def reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None = None, *, dtype: Any = None,
+               to: Grid | None = None) -> Any:
+        """Reduce over axes, with the bits of the one call on the whole array.
+
+        Parameters
+        ----------
+        reduction : {"sum", "square_sum", "norm", "max", "min", "argmax", "argmin"}
+        x : numpy.ndarray
+            This rank's block of `grid`.
+        grid : Grid
+        axis : int or tuple of int, optional
+            Axes to reduce; all by default.
+        dtype : dtype, optional
+            As for `lockstep.sum`.
+        to : Grid, optional
+            Of the kept axes: each rank gets its block. By default every rank gets the whole result.
+
+        Returns
+        -------
+        numpy.ndarray or NumPy scalar
+        """
+        found: dict[str, Any] = {}
+
+        def prepare() -> tuple[Any, Any]:
+            if reduction not in _REDUCTIONS:
+                raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join(_REDUCTIONS)}")
+            rank = len(grid.shape)
+            given = range(rank) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+            if not given or any(not -rank <= k < rank for k in given) or len({k % rank for k in given}) != len(given):
+                raise InvalidArgument(f"axis is {axis} on rank {self.rank}; name one or more of the grid's {rank} axes, each once")
+            found["axes"] = sum(1 << k % rank for k in given)
+            kept = tuple(n for k, n in enumerate(grid.shape) if not found["axes"] >> k & 1)
+            found["x"] = block = self._block(x, grid)
+            number = c.DTYPES[block.dtype.name]
+            result = c.library().lockstep_default_result(_REDUCTIONS[reduction], number)
+            if dtype is not None:
+                result = c.DTYPES.get(np.dtype(dtype).name, 0)
+            elif result == c.DTYPES["float64"] and block.dtype.kind == "f" and block.dtype.itemsize < 8:
+                result = c.DTYPES["float32"]
+            name = next((n for n, k in c.DTYPES.items() if k == result), None)
+            if name is None:
+                raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give one of {', '.join(c.DTYPES)}")
+            found["result"], found["kept"] = result, kept
+            return block, np.empty((kept or (1,)) if to is None else self.box(to).shape, name)
+
+        def make(plan: Any) -> int:
+            size = c.library().lockstep_dtype_bytes(found["result"])
+            dst = None if to is None else ctypes.byref(to._as_c(size))
+            status: int = c.library().lockstep_ranks_reduce(
+                self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), _REDUCTIONS[reduction], c.DTYPES[found["x"].dtype.name],
+                found["result"], found["axes"], dst, None, plan)
+            return status
+
+        result = self._run(make, prepare)
+        return result[0] if to is None and not found["kept"] else result
+
+    def stencil(self, x: Any, grid: Grid, weights: Sequence[float], *, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
+                batch: bool = False) -> Any:
+        """Apply a star of general form, as `lockstep.stencil` does to the whole array.
+
+        Parameters
+        ----------
+        x : numpy.ndarray of float32 or float64
+            This rank's block of `grid`.
+        grid : Grid
+            One to three axes; with `batch` one more in front.
+        weights, mode, cval, sweeps
+            As for `lockstep.stencil`.
+        batch : bool, default False
+            Whether the first axis numbers arrays that know nothing of one another.
+
+        Returns
+        -------
+        numpy.ndarray
+            This rank's block of the result; under "valid" what is left of it.
+        """
+        found: dict[str, Any] = {}
+
+        def prepare() -> tuple[Any, Any]:
+            rank = len(grid.shape) - batch
+            if mode not in _MODES:
+                raise InvalidArgument(f"mode is {mode!r} on rank {self.rank}; give {', '.join(_MODES)}")
+            if not 1 <= rank <= 3 or len(weights) < 1 + 2 * rank or (len(weights) - 1) % (2 * rank):
+                raise InvalidArgument(f"weights has {len(weights)} elements on rank {self.rank}; {rank} axes take 1 + {2 * rank} * radius")
+            found["x"] = block = self._block(x, grid)
+            if block.dtype.name not in ("float32", "float64"):
+                raise UnsupportedDtype(f"x holds {block.dtype} on rank {self.rank}; stencils take float32 and float64")
+            if block.size and block.shape[-1] > 1 and block.strides[-1] != block.itemsize:
+                found["x"] = block = np.ascontiguousarray(block)
+            radius = (len(weights) - 1) // (2 * rank)
+            found["weights"] = (ctypes.c_double * len(weights))(*map(float, weights))
+            d = c.Stencil(dtype=c.DTYPES[block.dtype.name], boundary=_MODES[mode], rank=rank, radius=radius, coefficient_count=len(weights),
+                          sweeps=int(sweeps), coefficients=ctypes.addressof(found["weights"]), value=float(cval))
+            found["desc"], box, reach = d, self.box(grid), radius * int(sweeps)
+            shape = list(box.shape)
+            for k in range(len(shape)):
+                if mode == "valid" and k >= batch:
+                    shape[k] = max(0, min(box.low[k] + shape[k], grid.shape[k] - reach) - max(box.low[k], reach))
+            return block, np.empty(shape, block.dtype)
+
+        def make(plan: Any) -> int:
+            status: int = c.library().lockstep_ranks_stencil(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), ctypes.byref(found["desc"]),
+                                                             None, plan)
+            return status
+
+        return self._run(make, prepare)

@@ -1,0 +1,147 @@
+"""What test_ranks.py runs by mpirun: everything beside the one call on the whole array, then errors. Ends with "passed"."""
+import itertools
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+import lockstep as ls
+import lockstep.ranks as lr
+
+RNG = np.random.default_rng(5)  # the same on every rank
+world = MPI.COMM_WORLD
+rank, size = world.Get_rank(), world.Get_size()
+
+
+def same(a, b, *what):
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes(), (rank, *what, a, b)
+
+
+def grids(shape):
+    yield lr.Grid(shape, (size,) + (1,) * (len(shape) - 1))
+    yield lr.Grid(shape, (1,) * (len(shape) - 1) + (size,))
+    yield lr.Grid(shape, (1,) * len(shape))  # all on rank 0
+    uneven = np.sort(RNG.integers(0, shape[0] + 1, size - 1)).tolist()
+    yield lr.Grid(shape, (size,) + (1,) * (len(shape) - 1), cuts=[[0, *uneven, shape[0]], *[None] * (len(shape) - 1)],
+                  order=list(reversed(range(size))))
+
+
+def operations(comm):
+    every = ("sum", "max", "argmin", "norm", "square_sum", "min", "argmax")
+    reduced = {"f4": every, "f8": every, "i4": every, "i8": every, "f2": ("norm", "square_sum"), "u1": (), "?": ()}
+    for dtype, names in reduced.items():
+        whole = (RNG.standard_normal((37, 50, 6)) * 9).astype(dtype)
+        for grid in grids(whole.shape):
+            block = whole[comm.box(grid).slices]  # a view, with the whole array's strides
+            for name, axis in itertools.product(names, (None, 0, (0, 1), (2,), (0, 2), -1)):
+                want = getattr(ls, name)(whole, axis)
+                same(comm.reduce(name, block, grid, axis), want, dtype, name, axis, grid)
+                if axis == (2,):
+                    kept = lr.Grid(want.shape, (1, size))
+                    same(comm.reduce(name, block, grid, axis, to=kept), want[comm.box(kept).slices], dtype, name, "blocks")
+            if dtype[0] == "f":
+                same(comm.reduce("square_sum", block, grid, 1, dtype="float64"), ls.square_sum(whole, 1, dtype="float64"))
+            for axes in ((2, 0, 1), (0, 1, 2), (-1, 1, 0)):
+                turned = ls.permute(whole, axes)
+                for to in grids(turned.shape):
+                    same(comm.permute(block, grid, axes, to), turned[comm.box(to).slices], dtype, axes)
+            to = next(grids(whole.shape))
+            same(comm.redistribute(block, grid, to), whole[comm.box(to).slices], "redistribute")
+    long = RNG.standard_normal(100_003).astype("f4")  # cuts within leaves
+    grid = lr.Grid(long.shape, (size,))
+    same(comm.reduce("sum", long[comm.box(grid).slices], grid, dtype=float), ls.sum(long, dtype=float))
+
+
+def stencils(comm):
+    for shape, weights in (((61,), [1, -2, 0.5]), ((40, 17), ls.star(0.5, [1, 2, 3, 4], [5, 6, 7, 8])), ((21, 9, 8), ls.laplace_weights(3))):
+        whole = RNG.standard_normal(shape).astype("f4")
+        for mode, sweeps in itertools.product(("reflect", "mirror", "nearest", "wrap", "constant", "valid"), (1, 2)):
+            want = ls.stencil(whole, weights, mode=mode, cval=1.5, sweeps=sweeps)
+            for grid in grids(shape):
+                box = comm.box(grid)
+                got = comm.stencil(whole[box.slices], grid, weights, mode=mode, cval=1.5, sweeps=sweeps)
+                reach = (whole.shape[0] - want.shape[0]) // 2
+                inside = tuple(slice(max(0, a - reach), max(0, min(a + n - reach, m))) for a, n, m in zip(box.low, box.shape, want.shape))
+                if 0 not in got.shape:
+                    same(got, want[inside], mode, sweeps, grid)
+    many = RNG.standard_normal((4, 30))
+    grid = lr.Grid(many.shape, (1, size))
+    same(comm.stencil(many[comm.box(grid).slices], grid, [1, 2, 3], batch=True), ls.stencil(many, [1, 2, 3], axes=1)[comm.box(grid).slices])
+
+
+def fails(comm, call, local, others, *texts):
+    """call(broken) fails on the last rank, and on the others because of it."""
+    broken = rank == size - 1
+    try:
+        call(broken)
+    except (local if broken else others) as e:
+        for text in texts if broken else [f"rank {size - 1}: ", *texts[1:]]:
+            assert text in str(e), (rank, str(e))
+    else:
+        raise AssertionError(f"rank {rank}: no exception")
+
+
+def errors(comm):
+    x, grid = np.ones((6, 5), "f4"), lr.Grid((6, 5), (size, 1))
+    block = x[comm.box(grid).slices]
+    fails(comm, lambda broken: comm.reduce("sum", block[:, :-1] if broken else block, grid), ls.InvalidArgument, lr.RankFailed, f"on rank {rank}", f"on rank {size - 1}; its block")
+    fails(comm, lambda broken: comm.reduce("average" if broken else "sum", block, grid), ls.InvalidArgument, lr.RankFailed, "give sum")
+    fails(comm, lambda broken: comm.permute(block, grid, (0, 0) if broken else (1, 0), lr.Grid((5, 6), (1, size))), ls.InvalidArgument, lr.RankFailed, "once")
+    same(comm.reduce("sum", block, grid), ls.sum(x))
+    try:
+        comm.reduce("sum", block.astype("u1"), grid)
+        raise AssertionError("sums of uint8 went through")
+    except ls.Unsupported as e:
+        assert "convert src" in str(e)
+    fails(comm, lambda broken: comm.stencil(block.astype("i4") if broken else block, grid, [1] * 5), ls.UnsupportedDtype, lr.RankFailed, "float32 and float64")
+    same(comm.reduce("sum", block, grid), ls.sum(x), "after errors the communicator works")
+    if size > 1:
+        try:
+            comm.reduce("max" if rank == 0 else "min", block, grid)
+            raise AssertionError("different reductions went through")
+        except lr.Mismatch as e:
+            assert "rank" in str(e), str(e)
+    huge = np.full((6, 1), 2**62)
+    try:
+        comm.reduce("sum", huge[comm.box(lr.Grid(huge.shape, (size, 1))).slices], lr.Grid(huge.shape, (size, 1)))
+        raise AssertionError("no overflow")
+    except ls.Overflow:
+        pass
+    nothing = lr.Grid((0, 5), (size, 1))
+    try:
+        comm.reduce("max", np.zeros(comm.box(nothing).shape), nothing, 0)
+        raise AssertionError("the greatest of nothing")
+    except ls.Empty:
+        pass
+
+
+def lost():
+    """A rank that stays away is lost, and the communicator is closed."""
+    comm = lr.Comm(world, timeout=1.0)
+    if rank != 0:
+        grid = lr.Grid((6,), (size,))
+        for closed in (False, True):
+            try:
+                comm.reduce("sum", np.ones(comm.box(grid).shape), grid)
+                raise AssertionError("rank 0 was not missed")
+            except lr.RankLost as e:
+                assert closed or "rank 0" in str(e), str(e)
+    world.Barrier()
+    comm.close()
+
+
+with lr.Comm(world) as comm:
+    assert (comm.rank, comm.size) == (rank, size)
+    operations(comm)
+    stencils(comm)
+    errors(comm)
+try:
+    comm.reduce("sum", np.ones(1), lr.Grid((1,), (1,)))
+    sys.exit("a closed communicator was used")
+except ls.InvalidArgument:
+    pass
+if size > 1:
+    lost()
+world.Barrier()
+print(f"rank {rank} passed", flush=True)

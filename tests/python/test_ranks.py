@@ -1,0 +1,40 @@
+"""lockstep.ranks over mpi4py, by mpirun at one, two and three ranks. Skipped without mpi4py, mpirun or liblockstep_ranks."""
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+WORKER = pathlib.Path(__file__).parent / "ranks_worker.py"
+if importlib.util.find_spec("mpi4py") is None or not shutil.which("mpirun"):
+    pytest.skip("no mpi4py or no mpirun", allow_module_level=True)
+from lockstep import _ranks_c
+
+try:
+    _ranks_c.library()
+except ImportError as e:
+    pytest.skip(str(e), allow_module_level=True)
+if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True).returncode:
+    pytest.skip("mpi4py finds no MPI", allow_module_level=True)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_ranks_have_the_bits_of_the_whole(ranks):
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+                   "OMPI_MCA_hwloc_base_binding_policy": "none", "LOCKSTEP_NUM_THREADS": "1"}
+    done = subprocess.run(["mpirun", "-n", str(ranks), sys.executable, "-W", "error", str(WORKER)], capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(line for line in done.stdout.splitlines() if "passed" in line) == [f"rank {k} passed" for k in range(ranks)]
+
+
+def test_what_is_no_grid():
+    import lockstep as ls
+    import lockstep.ranks as lr
+    for wrong in (lambda: lr.Grid((3, 4), (2,)), lambda: lr.Grid((), ()), lambda: lr.Grid((3,), (2,), cuts=[[0, 3]]), lambda: lr.Grid((3,), (2,), order=[0])):
+        with pytest.raises(ls.InvalidArgument):
+            wrong()
+    with pytest.raises(ls.InvalidArgument, match="communicator of mpi4py"):
+        lr.Comm(3)
