@@ -124,6 +124,9 @@ struct stencil_tuning {
   int32_t swept_depth = 8;
   double swept_copy = 57, swept_shuffles = 1.5;
   int64_t swept_x = 256, swept_y = 64, swept_chunks = 256;
+  // Several sweeps of a cube: of a pass at most; the least side that is more than faces.
+  int32_t stacked_depth = 3;
+  int64_t stacked_side = 64;
   // Lines that are little but ends are left to the other rows: so many of them, of so many times the elements that a
   // pass takes from a neighbour; where lines have no ends that fold, of fewer elements than this.
   int64_t registers_lines = 256, registers_reaches = 8, registers_line = 256;

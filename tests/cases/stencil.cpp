@@ -119,7 +119,10 @@ std::vector<std::string> list_stencil(level depth) {
                                    // Strips of 128 and 256 columns with their stale sides, planes that are edges alone.
                                    "r1/90x530/sweeps8", "r2/61x301/sweeps4/pad3,1", "r1/75x263/sweeps17/off1,2",
                                    "r2/70x700/sweeps9/special", "r1/66x260/sweeps5/batch3,4,8/pad4,8",
-                                   "r2/80x600/sweeps3/pad4,8", "r1/50x40/sweeps7", "r2/300x57/sweeps2/off0,1"})
+                                   "r2/80x600/sweeps3/pad4,8", "r1/50x40/sweeps7", "r2/300x57/sweeps2/off0,1",
+                                   // Tiles of 32 x 64 and 128, cubes that are faces alone.
+                                   "r1/20x70x140/sweeps3", "r1/18x40x133/sweeps5/pad1,2/off1",
+                                   "r1/21x37x136/sweeps4/special", "r1/17x36x68/sweeps2/batch2,4,8/pad4,4"})
             add(rest);
         if (form == "general" && !valid)
           for (const char* rest : {"r5/3/sweeps9", "r2/40x3/sweeps20"}) add(rest);
