@@ -16,11 +16,6 @@
 namespace lockstep::cpu {
 namespace {
 
-// A row of several MiB is written past the caches, or all of it lies in them: the whole call decides.
-constexpr int64_t streams_from = int64_t{64} << 20;  // bytes read and written
-constexpr int64_t shared_from = int64_t{256} << 10;  // bytes of a row that all threads take together
-constexpr int64_t batch_bytes = 16 << 10, most_batch = 64;
-
 struct spread {
   double mean, divisor;
 };
@@ -37,7 +32,8 @@ struct normalizer {
   int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   int64_t result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
   int64_t leaves = order::leaves(d.length);
-  bool stream = d.count * d.length * (bytes + result_bytes) >= streams_from;
+  // A row of several MiB is written past the caches, or all of it lies in them: the whole call decides.
+  bool stream = d.count * d.length * (bytes + result_bytes) >= queue.tuned->rows.normalize_stream_bytes;
 
   bool layer() const { return d.kind == LOCKSTEP_NORMALIZE_LAYER; }
   const auto& of_type() const { return kernels.of[d.dtype - LOCKSTEP_F16]; }
@@ -139,10 +135,11 @@ struct normalizer {
   }
   // Rows of at most a leaf, whose squares a kernel sums side by side.
   void batches(int64_t first, int64_t last) const {
-    const int64_t batch = std::clamp<int64_t>(batch_bytes / (d.length * bytes), 1, most_batch);
+    const int64_t batch =
+        std::clamp<int64_t>(queue.tuned->rows.normalize_batch_bytes / (d.length * bytes), 1, normalize_rows);
     for (int64_t row = first; row < last; row += batch) {
       const int64_t count = std::min(batch, last - row);
-      double squares[most_batch], mean[most_batch], divisor[most_batch];
+      double squares[normalize_rows], mean[normalize_rows], divisor[normalize_rows];
       const char* x = src + row * d.src_stride * bytes;
       sums.of[terms_of(d.dtype).squares_of_floats].rows({x, d.length, d.src_stride, nullptr}, count, squares);
       for (int64_t s = 0; s < count; ++s) {
@@ -177,8 +174,8 @@ struct normalizer {
 
   template <class Value>
   void run(void* workspace) const {
-    const bool few =
-        d.count < queue.tuned->reductions.tasks_a_thread * queue.threads && d.length * bytes >= shared_from;
+    const bool few = d.count < queue.tuned->reductions.tasks_a_thread * queue.threads &&
+                     d.length * bytes >= queue.tuned->rows.shared_bytes;
     if (queue.threads > 1 && few && !forked()) {
       for (int64_t row = 0; row < d.count; ++row) together<Value>(row, workspace);
       return;

@@ -44,8 +44,8 @@ void reduce_two(const lockstep_queue& queue, const R& r, const vector_view& v, i
   a += ahead;
   const int64_t of_t = end_t - a, of_u = (end_u < whole ? end_u : whole) - b;
   for (int64_t left = of_t < of_u ? of_t : of_u; left > 0;) {
-    const int64_t count = left < together ? left : together;
-    typename R::value of_a[together], of_b[together];
+    const int64_t count = left < chunks_together ? left : chunks_together;
+    typename R::value of_a[chunks_together], of_b[chunks_together];
     const int64_t at_a = a * R::chunk, at_b = b * R::chunk;
     r.two(v.begin + at_a * v.bytes, v.begin + at_b * v.bytes, count, at_a, at_b, of_a, of_b);
     for (int64_t k = 0; k < count; ++k) one.push(of_a[k], 0), two.push(of_b[k], 0);
@@ -120,11 +120,11 @@ typename R::value reduce_alone(const lockstep_queue& queue, const R& r, const ve
     push_chunks(r, v, 0, chunks, join);
     return join.total();
   } else {
-    constexpr int64_t subtrees = 16;  // at most; so at most one of 9 to 16 is not read in a pair
+    // Of 9 to 16 subtrees at most one is not read in a pair.
     const int64_t most =
-        P == pass::two_streams ? subtrees : std::min(subtrees, queue.tuned->reductions.parts_of_a_pass);
+        P == pass::two_streams ? subtrees_alone : std::min(subtrees_alone, queue.tuned->reductions.parts_of_a_pass);
     const int level = subtree_level(chunks, most);
-    typename R::value values[subtrees];
+    typename R::value values[subtrees_alone];
     const int64_t count = ((chunks - 1) >> level) + 1, pairs = pairs_of<P>(v, count);
     for (int64_t t = 0; t < pairs; ++t) reduce_two(queue, r, v, level, t, t + pairs, values);
     reduce_subtrees(r, v, level, 2 * pairs, count, P == pass::alternating && other_way(), values);

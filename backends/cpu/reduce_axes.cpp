@@ -16,9 +16,6 @@
 namespace lockstep::cpu {
 namespace {
 
-// Of a call less, threads are not worth waking.
-constexpr int64_t least_batch = int64_t{1} << 20;  // bytes
-
 axes_call along_axes(const lockstep_call& call) {
   const lockstep_reduce_axes_desc& d = call.reduce_axes;
   axes_call c;
@@ -82,10 +79,11 @@ const char* not_batches(const lockstep_queue*, const lockstep_call* call) {
   if (c.reduced.count > 1) return "needs axes that lie as one";
   return c.reduced.stride[0] == 0 && c.reduced.shape[0] > 1 ? "needs elements of their own" : nullptr;
 }
-int small_batches(const lockstep_queue*, const lockstep_call* call) {
+int small_batches(const lockstep_queue* queue, const lockstep_call* call) {
   const batches b(along_axes(*call));
   const int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(b.inner.reduce.dtype));
-  return b.outer > 1 && saturated_product(b.inner.reduce.count, b.inner.reduce.length) < least_batch / bytes;
+  return b.outer > 1 &&
+         saturated_product(b.inner.reduce.count, b.inner.reduce.length) < queue->tuned->reductions.axes_batch / bytes;
 }
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
   const batches b(along_axes(*call));

@@ -133,7 +133,6 @@ struct by_columns {
 template <pass P, class R, class To, class Taken>
 void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, int64_t first, int64_t last,
                   const To& to, const Taken& taken) {
-  constexpr int64_t batch = 256;
   const alone_again<P> again{queue};
   const auto fits = [&](int64_t s) { return q.packed() && q.length(s) <= R::chunk && !taken(q.length(s)); };
   for (int64_t s = first; s < last;) {
@@ -146,8 +145,8 @@ void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, i
       continue;
     }
     int64_t count = 1;
-    while (count < batch && s + count < last && fits(s + count)) ++count;
-    typename R::value values[batch];
+    while (count < row_batch && s + count < last && fits(s + count)) ++count;
+    typename R::value values[row_batch];
     if (q.d.offsets != nullptr)
       r.rows({q.src, 0, 0, q.d.offsets + s}, count, values);
     else

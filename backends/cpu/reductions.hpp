@@ -199,13 +199,12 @@ void sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, cons
   constexpr bool as_they_are = std::is_same_v<Finish, sums_as_they_are>;
   const sequences q(*call);
   const bool straight = q.d.result == LOCKSTEP_F64;
-  constexpr int64_t batch = 512;
   over_short_rows(queue, q, [&](int64_t first, int64_t last) {
     // Not in batches, because waiting for the results of one batch would stall the reads of the next.
-    const int64_t most = straight && as_they_are ? last - first : batch;
+    const int64_t most = straight && as_they_are ? last - first : row_results;
     for (int64_t s = first; s < last; s += most) {
       const int64_t some = last - s < most ? last - s : most;
-      double values[batch];
+      double values[row_results];
       double* const out = straight ? static_cast<double*>(call->dst) + s : values;
       sums(packed_rows{q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, some, out);
       if constexpr (!as_they_are) finish(s, some, out);

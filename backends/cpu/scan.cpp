@@ -14,9 +14,6 @@ namespace lockstep::cpu {
 namespace {
 
 constexpr int64_t leaf = order::leaf;
-constexpr int64_t shared_from = int64_t{256} << 10;  // bytes of a sequence that all threads take together
-constexpr int64_t block_leaves = 32;                 // a thread's share of a block: in L2 with its results
-constexpr int64_t most_tile = 16;                    // neighbouring sequences whose elements are copied together
 
 struct call_of {
   const lockstep_scan_desc& d;
@@ -45,7 +42,7 @@ struct call_of {
   int64_t tile() const {
     const bool beside =
         d.offsets == nullptr && !packed() && d.count > 1 && (d.sequence_stride == 1 || d.dst_sequence_stride == 1);
-    return beside ? std::min(most_tile, d.count) : 1;
+    return beside ? std::min(scan_tile, d.count) : 1;
   }
   size_t tile_bytes() const { return packed() ? 0 : static_cast<size_t>(tile() * leaf * (bytes + result_bytes)); }
 };
@@ -113,8 +110,8 @@ struct scanner {
   void tile(int64_t first, int64_t last, char* room) const {
     const int64_t count = last - first, length = c.length(first);
     char* results = room + count * leaf * c.bytes;
-    typename K::before before[most_tile];
-    decltype(kind.first()) entering[most_tile];
+    typename K::before before[scan_tile];
+    decltype(kind.first()) entering[scan_tile];
     for (int64_t k = 0; k < count; ++k) entering[k] = kind.first();
     for (int64_t at = 0; at < length; at += leaf) {
       const int64_t n = std::min(leaf, length - at);
@@ -137,7 +134,8 @@ struct scanner {
 
   // One long packed sequence by all threads, block by block.
   void together(int64_t s, void* workspace) const {
-    const int64_t length = c.length(s), leaves = order::leaves(length), block = block_leaves * queue.threads;
+    const int64_t length = c.length(s), leaves = order::leaves(length),
+                  block = queue.tuned->rows.scan_leaves * queue.threads;
     auto* values = static_cast<value*>(workspace);
     typedef decltype(kind.first()) edge;
     typedef decltype(std::declval<typename K::before>().total()) total_type;
@@ -169,7 +167,7 @@ struct scanner {
 
   bool is_long(int64_t s) const {
     const bool few = c.d.offsets != nullptr || c.d.count < queue.tuned->reductions.tasks_a_thread * queue.threads;
-    return queue.threads > 1 && !forked() && few && c.length(s) > shared_from / c.bytes;
+    return queue.threads > 1 && !forked() && few && c.length(s) > queue.tuned->rows.shared_bytes / c.bytes;
   }
   void run(char* workspace) const {
     if (!c.packed()) {
@@ -239,7 +237,7 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const call_of c(call);
   const auto threads = static_cast<size_t>(queue->threads);
   // A leaf's value, what stands before it and its last result: 16 bytes each at most.
-  return threads * (c.packed() ? static_cast<size_t>(block_leaves) * 48 : c.tile_bytes());
+  return threads * (c.packed() ? static_cast<size_t>(queue->tuned->rows.scan_leaves) * 48 : c.tile_bytes());
 }
 
 const lockstep_variant rows[] = {

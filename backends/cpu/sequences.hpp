@@ -107,12 +107,10 @@ struct sequences {
   }
 };
 
-constexpr int64_t together = 64;  // chunks for each call of a kernel
-
 // Chunks [first, last) of a sequence, one after the other.
 template <class R, class Join>
 void push_chunks(const R& r, const vector_view& v, int64_t first, int64_t last, Join& join) {
-  typename R::value values[together];
+  typename R::value values[chunks_together];
   alignas(64) unsigned char buffer[R::chunk * 8];
   for (int64_t c = first; c < last;) {
     const int64_t at = c * R::chunk, left = v.n - at;
@@ -120,7 +118,7 @@ void push_chunks(const R& r, const vector_view& v, int64_t first, int64_t last, 
     if (v.as_is() && left >= R::chunk) {
       count = left / R::chunk;
       if (count > last - c) count = last - c;
-      if (count > together) count = together;
+      if (count > chunks_together) count = chunks_together;
       r.chunks(v.begin + at * v.bytes, count, R::chunk, at, values);
     } else {
       const int64_t m = left < R::chunk ? left : R::chunk;

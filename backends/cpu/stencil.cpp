@@ -24,8 +24,6 @@ namespace lockstep::cpu {
 namespace {
 
 // ---- tiles --------------------------------------------------------------------
-constexpr int64_t longest_tile = 512;  // results in a row of a tile of rank 2 and 3; the length of CONSTANT's row
-
 template <class T>
 extent choose_tile(const stencil_tuning& tuned, const sweep<T>& s, int threads) {
   const int64_t nz = s.dst_shape[0], ny = s.dst_shape[1], nx = s.dst_shape[2];
@@ -34,10 +32,10 @@ extent choose_tile(const stencil_tuning& tuned, const sweep<T>& s, int threads) 
   if (s.rank == 1) {
     t.x = std::min(nx, tuned.line_tile);
   } else if (s.rank == 2) {
-    t.x = std::min({nx, tuned.row_tile, longest_tile});
+    t.x = std::min({nx, tuned.row_tile, stencil_longest_tile});
     t.y = std::min(ny, std::max(tuned.task_elements / t.x, tuned.rows_of_a_tile));
   } else {
-    t.x = std::min({nx, tuned.row_tile, longest_tile});
+    t.x = std::min({nx, tuned.row_tile, stencil_longest_tile});
     t.y = std::min(ny, at_least_one(tuned.star_bytes / static_cast<int64_t>(sizeof(T)) / ((2 * s.radius + 1) * t.x)));
     t.z = nz;
     // Fewer columns than threads: cut along axis 0 too.
@@ -55,7 +53,7 @@ extent no_tile(const stencil_tuning& tuned, const sweep<T>& s) {
   const int64_t nx = s.dst_shape[2];
   return {1, 1, s.rank == 3 ? s.dst_shape[1] : std::min(s.dst_shape[1], tuned.rows_of_a_tile),
           s.rank == 1                                ? std::min(nx, tuned.line_tile)
-          : s.boundary == LOCKSTEP_BOUNDARY_CONSTANT ? std::min(nx, longest_tile)
+          : s.boundary == LOCKSTEP_BOUNDARY_CONSTANT ? std::min(nx, stencil_longest_tile)
                                                      : nx};
 }
 
@@ -74,7 +72,7 @@ void run_sweep(const lockstep_queue& queue, const sweep<T>& s, const extent& til
     last.y = std::min(first.y + tile.y, s.dst_shape[1]);
     last.z = std::min(first.z + tile.z, s.dst_shape[0]);
     last.b = std::min(first.b + tile.b, s.batch);
-    T value_row[longest_tile];
+    T value_row[stencil_longest_tile];
     if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT && s.rank > 1) std::fill_n(value_row, last.x - first.x, s.value);
     run_tile(s, first, last, value_row);
     if (s.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // orders non-temporal stores
@@ -270,7 +268,8 @@ int short_lines(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
   const int64_t halo = int64_t{d.radius} * plan_by_lanes(*queue, *call).depth;
   return too_little_to_plan(*queue, d) ||
-         d.shape[0] < std::max(queue->tuned->stencils.least_line, 8 * halo) * lanes_of(*queue, *call);
+         d.shape[0] < std::max(queue->tuned->stencils.least_line, queue->tuned->stencils.line_halos * halo) *
+                          lanes_of(*queue, *call);
 }
 
 const char* not_symmetric(const lockstep_queue*, const lockstep_call* call) {

@@ -23,7 +23,6 @@
 namespace lockstep::cpu {
 namespace {
 
-constexpr int most_depth = 32;  // at this depth the time for memory hardly matters any more
 constexpr int64_t endless = int64_t{1} << 62;
 
 int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -76,7 +75,7 @@ sweeps_plan plan_sweeps(const lockstep_queue& queue, const lockstep_stencil_desc
     best.depth = depth;
     best.tile = {1, nz, y, x};
   };
-  for (int depth = 1; depth <= std::min(d.sweeps, most_depth); ++depth) {
+  for (int depth = 1; depth <= std::min(d.sweeps, most_sweeps); ++depth) {
     const int64_t halo = 2 * r * (depth - 1);
     if (d.rank == 1) {
       for (const int64_t bytes : {tuned.l1_tile, tuned.l2_tile})
@@ -111,15 +110,15 @@ sweeps_plan plan_sweeps(const lockstep_queue& queue, const lockstep_stencil_desc
 sweeps_plan plan_lanes(const lockstep_queue& queue, const lockstep_stencil_desc& d, int lanes) {
   const stencil_tuning& tuned = queue.tuned->stencils;
   const int64_t element = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype)), line = 64 / element;
-  const int passes = static_cast<int>(parts_of(d.sweeps, most_depth));
+  const int passes = static_cast<int>(parts_of(d.sweeps, most_sweeps));
   sweeps_plan plan;
   plan.depth = static_cast<int>(parts_of(d.sweeps, passes));
   const int64_t halo = int64_t{d.radius} * plan.depth;
   // Tiles with a comparatively small halo, in the smallest cache that has room for them.
   const int64_t small = tuned.l1_tile / element;
-  const int64_t large = tuned.l2_tile / element * 5 / 8;  // three rows, which a tile's ends may need, fit as well
-  int64_t elements = small >= 32 * halo ? small : large;
-  const int64_t least = std::max(4 * halo * lanes, tuned.task_work / plan.depth);
+  const int64_t large = tuned.l2_line_tile / element;
+  int64_t elements = small >= tuned.l1_halos * halo ? small : large;
+  const int64_t least = std::max(tuned.lane_halos * halo * lanes, tuned.task_work / plan.depth);
   elements = std::clamp(parts_of(d.shape[0] * d.batch, 2 * queue.threads), std::min(elements, least), elements);
   const int64_t columns = (elements / lanes / line - 1) / 2 * 2 + 1;
   plan.tile = {1, 1, 1, std::max<int64_t>(columns * line * lanes - 2 * halo - line, line)};
@@ -250,7 +249,7 @@ class tile_sweeps {
   }
 
   void run() {
-    span of[most_depth + 1];  // still to do along the streamed axis
+    span of[most_sweeps + 1];  // still to do along the streamed axis
     for (int level = 1; level <= depth; ++level) of[level] = reach(streamed, level);
     const int64_t behind = halo[streamed] * (s.boundary == LOCKSTEP_BOUNDARY_VALID ? 2 : 1);
     while (of[depth].begin < of[depth].end)

@@ -59,7 +59,7 @@ struct extent {
 // ---- rows ---------------------------------------------------------------------
 // Results of one row, first <= x < last, whose inner taps reach beyond the array. They are
 // computed from a copy of their piece of the row together with the folded ends.
-constexpr int64_t piece = 128;  // results for each copy; a whole number of registers
+constexpr int64_t piece = stencil_piece;  // a whole number of registers
 
 template <class T>
 void fold_piece(const sweep<T>& s, const T* line, int64_t first, int64_t last, T* copy) {

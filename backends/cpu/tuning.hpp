@@ -36,6 +36,8 @@ struct reduction_tuning {
   int64_t grain_elements = 65536;  // least number for each thread
   int64_t segment_cost = 16;       // the overhead of a kernel call, in elements
   int64_t short_row = 1024, few_rows = 16, few_columns = 4;
+  // Reductions over axes that lie as one: a batch of fewer bytes is not worth waking threads.
+  int64_t axes_batch = 1 << 20;
 
   int64_t cached_bytes(int64_t element_bytes) const {
     return element_bytes == 8 ? cached_8 : element_bytes == 4 ? cached_4 : cached_2;
@@ -93,6 +95,17 @@ struct stencil_tuning {
   int64_t block_bytes = 256;               // of a row that the kernels take at a time
   double row_cost = 64, memory_cost = 32;  // of starting a row, in elements; of moving an element, in taps
   int64_t least_line = 256;                // registers of the shortest line that is swept by lanes
+  // Lines by lanes: a tile of L2 leaves room for three rows, which its ends may need; how many times its halo a tile of
+  // L1 should be, a lane's part at least, and a line's.
+  int64_t l2_line_tile = l2_tile * 5 / 8;
+  int64_t l1_halos = 32, lane_halos = 4, line_halos = 8;
+};
+
+struct row_tuning {
+  // Normalize: bytes read and written from which stores are non-temporal, bytes of a batch of short rows.
+  int64_t normalize_stream_bytes = 64 << 20, normalize_batch_bytes = 16 << 10;
+  // Rows and sequences of more bytes are shared by all threads; leaves of a thread's share, which stay in L2.
+  int64_t shared_bytes = 256 << 10, scan_leaves = 32;
 };
 
 struct tuning {
@@ -102,7 +115,17 @@ struct tuning {
   reduction_tuning reductions{has};
   move_tuning moves{has};
   stencil_tuning stencils{has};
+  row_tuning rows{};
 };
+
+// What has room on a thread's stack. Results of a row of a tile of rank 2 and 3, and of the folded copy of a row's end;
+// sweeps of a pass (at this depth the time for memory hardly matters); rows of a batch of normalize; neighbouring
+// sequences that a scan copies together; reductions: rows of a batch, chunks of a kernel's call, subtrees that one
+// thread reads in pairs or in alternating directions.
+constexpr int64_t stencil_longest_tile = 512, stencil_piece = 128;
+constexpr int most_sweeps = 32;
+constexpr int64_t normalize_rows = 64, scan_tile = 16;
+constexpr int64_t row_batch = 256, row_results = 512, chunks_together = 64, subtrees_alone = 16;
 
 // Rows of a strip that a kernel pipes through two packed blocks on the stack; a caller's stack may be only 512 KiB.
 constexpr int64_t piped_rows(int64_t element_bytes) { return element_bytes <= 8 ? 128 : 32; }
