@@ -146,7 +146,7 @@ class bench_run {
                  dst_at = static_cast<size_t>(t.dst_shift) * t.dst.element_bytes;
     unsigned char* src_host = grow(src_host_, src_bytes + src_at).data() + src_at;
     bench_data::fill(t, src_host);
-    std::optional<block> src_device, dst_device, beside_device[4];
+    std::optional<block> src_device, dst_device, beside_device[5];
     cases::arrays_beside beside = t.offsets.empty() ? nullptr : t.offsets.data();
     unsigned char* got = grow(got_, dst_bytes + dst_at).data() + dst_at;
     if (t.in_place)
@@ -178,6 +178,7 @@ class bench_run {
       beside.weight = on_device(beside_device[1], t.weight);
       beside.bias = on_device(beside_device[2], t.bias);
       beside.residual = on_device(beside_device[3], t.residual);
+      beside.other = on_device(beside_device[4], t.other);
     }
     if (t.in_place) src = dst;
     const bool can_check = asked_.verify;

@@ -4,6 +4,7 @@
 #include "held.cuh"
 #include "long.cuh"
 #include "normalize.hpp"
+#include "staged.cuh"
 
 namespace lockstep::cuda {
 
@@ -47,27 +48,27 @@ normalized_rows rows_of(const lockstep_call& call) {
           whole_column(d.weight) && whole_column(d.bias)};
 }
 
-template <class E, class P, bool same, int R, int S>
-lockstep_status launch_held(lockstep_queue& queue, const normalized_rows& d, int threads, int warps_a_row) {
-  // One row a block where it is several warps'; else 8 warps, 4 of the largest elements.
-  const int warps = warps_a_row > 1 ? warps_a_row : sizeof(E) == 8 ? 4 : 8;
-  const int64_t rows_a_block = int64_t{warps} / warps_a_row * (32 / threads) * S;
-  return launch(queue, "normalize_held", normalize_held<E, P, same, R, S>,
-                dim3(static_cast<unsigned>((d.count + rows_a_block - 1) / rows_a_block)), warps * 32, 0, d, threads,
-                warps_a_row);
-}
-
 template <class E, class P, bool same>
 lockstep_status launch_rows(lockstep_queue& queue, const normalized_rows& d) {
-  int threads = 4;
-  while (threads < 32 && threads * 4 < d.length) threads *= 2;
-  const auto leaves = static_cast<int>(order::leaves(d.length));
-  if (d.length <= order::lanes) return launch_held<E, P, same, 1, 4>(queue, d, threads, 1);
-  if constexpr (same) {  // results of another type wait for a whole leaf's registers
-    if (d.length <= 4 * order::lanes) return launch_held<E, P, same, 4, 1>(queue, d, 32, 1);
-    if (d.length <= 8 * order::lanes) return launch_held<E, P, same, 8, 1>(queue, d, 32, 1);
+  const auto grid = [&](int64_t rows_a_block) {
+    return dim3(static_cast<unsigned>((d.count + rows_a_block - 1) / rows_a_block));
+  };
+  if (d.length <= order::lanes) {
+    constexpr int S = 4;
+    int threads = 4;
+    while (threads < 32 && threads * 4 < d.length) threads *= 2;
+    return launch(queue, "normalize_held", normalize_held<E, P, same, S>, grid(held_warps * (32 / threads) * S),
+                  held_warps * 32, 0, d, threads);
   }
-  return launch_held<E, P, same, 16, 1>(queue, d, 32, leaves);
+  const auto leaves = static_cast<int>(order::leaves(d.length));
+  const int rows_a_leaf = staged_rows(std::min(d.length, order::leaf));
+  // One row a block where it is several warps'.
+  const int warps = leaves > 1 ? leaves : 4;
+  const size_t bytes = held_bytes(warps, rows_a_leaf, sizeof(E));
+  const auto kernel = normalize_staged<E, P, same>;
+  // The warps' exchange comes on top.
+  if (const lockstep_status status = allow_shared(kernel, bytes + 1024); status != LOCKSTEP_OK) return status;
+  return launch(queue, "normalize_staged", kernel, grid(warps / leaves), warps * 32, bytes, d, leaves, rows_a_leaf);
 }
 
 template <class E, class P, bool same>

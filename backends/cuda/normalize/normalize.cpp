@@ -1,5 +1,6 @@
 // normalize.cpp - rows divided by their norm, root mean square or spread: the table.
-// Idea    A row that fits is held in registers between its sums and its results (held.cuh); a longer one is read twice
+// Idea    A row that fits is held on the chip between its sums and its results (staged.cuh, held.cuh); a longer one is
+// read twice
 //         (long.cuh)
 // Moves   held: every element once in and once out; two_reads: twice in
 // Limit   instructions, see there
@@ -7,6 +8,7 @@
 // Source  lib/order_rows.hpp
 #include "normalize.hpp"
 
+#include "../dtypes.hpp"
 #include "../ops.hpp"
 
 namespace lockstep::cuda {
@@ -22,9 +24,14 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
   }
 }
 
-const char* refuses_held(const lockstep_queue*, const lockstep_call* call) {
-  return call->normalize.length > held_length(call->normalize.dtype)
-             ? "rows of more than 32,768 elements (F64: 16,384) do not fit a block's registers"
+const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_normalize_desc& d = call->normalize;
+  if (d.length > held_length(d.dtype)) return "rows of more than 32,768 elements (F64: 16,384) are too many warps'";
+  const auto warps = static_cast<int>(order::leaves(d.length));
+  // 1 KiB for what the warps exchange.
+  return held_bytes(warps, order::rows, static_cast<size_t>(dtype_bytes(d.dtype))) + 1024 >
+                 static_cast<size_t>(queue->facts->shared_bytes)
+             ? "a row does not fit a block's shared memory"
              : nullptr;
 }
 
@@ -33,7 +40,7 @@ size_t workspace(const lockstep_queue*, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"held", "a row in the registers of a block, a warp a leaf; short rows several a warp: one read, one write", 0,
+    {"held", "a row in the shared memory of a block, a warp a leaf; short rows several a warp: one read, one write", 0,
      refuses_held, nullptr, nullptr, on_device<launch_any<true>>},
     {"two_reads", "rows of any length: leaves' sums by a warp each, a block joins a row's, leaves are read again", 0,
      nullptr, nullptr, workspace, on_device<launch_any<false>>},

@@ -9,6 +9,11 @@ namespace lockstep::cuda {
 // Rows that a block holds: the call's elements decide how long they may be.
 inline int64_t held_length(lockstep_dtype dtype) { return order::leaf * (dtype == LOCKSTEP_F64 ? 8 : 16); }
 
+// Shared memory of the warps that hold leaves, each so many rows of 128 lanes.
+inline size_t held_bytes(int warps, int rows_a_leaf, size_t element_bytes) {
+  return static_cast<size_t>(warps * rows_a_leaf) * order::lanes * element_bytes;
+}
+
 // The workspace of rows that no block holds: 24 bytes a leaf, 24 a row.
 struct long_room {
   void *values, *found;

@@ -171,9 +171,35 @@ struct rounded_to<double> {
   }
 };
 
+// Four results rounded once. A 16-bit one may come by way of the nearest float unless that lies in the middle between
+// two results, or is a NaN, zero or so small that a result has fewer bits.
 template <class T>
 __device__ __forceinline__ quad<T> rounded_quad(const double (&y)[4]) {
   quad<T> q{};
+  if constexpr (sizeof(T) == 2) {
+    constexpr bool half = std::is_same_v<T, half16>;
+    constexpr uint32_t below = half ? 0x1FFFu : 0xFFFFu, middle = half ? 0x1000u : 0x8000u;
+    float f[4];
+    bool plain = true;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      f[j] = __double2float_rn(y[j]);
+      plain = plain && fabsf(f[j]) >= (half ? 0x1p-14f : 0x1p-126f) && (__float_as_uint(f[j]) & below) != middle;
+    }
+    if (plain) {
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        if constexpr (half) {
+          const __half2 two = __floats2half2_rn(f[2 * k], f[2 * k + 1]);
+          memcpy(&q.word[k], &two, 4);
+        } else {
+          const __nv_bfloat162 two = __floats2bfloat162_rn(f[2 * k], f[2 * k + 1]);
+          memcpy(&q.word[k], &two, 4);
+        }
+      }
+      return q;
+    }
+  }
 #pragma unroll
   for (int j = 0; j < 4; ++j) set_element(q, j, rounded_to<T>::of(y[j]));
   return q;

@@ -136,11 +136,10 @@ __device__ __forceinline__ double scale_of(double divisor) {
   return sizeof(E) == 8 ? divisor : __drcp_rn(divisor);
 }
 
-// The norm of what the group's threads hold, scaled where order::needs_rescale asks for it. exchange(x, join): x of all
-// groups that hold the row.
-template <int R, int S, class Sum, class Most>
-__device__ __forceinline__ double norm_of(const quad<double> (&h)[S][R], int b, int n, int t, int threads, double plain,
-                                          const Most& most_of_row, const Sum& sum_of_row) {
+// The norm of what the group's threads hold, scaled where order::needs_rescale asks for it.
+template <int R, int S>
+__device__ __forceinline__ double norm_of(const quad<double> (&h)[S][R], int b, int n, int t, int threads,
+                                          double plain) {
   uint64_t most = 0;
 #pragma unroll
   for (int r = 0; r < R; ++r)
@@ -149,7 +148,6 @@ __device__ __forceinline__ double norm_of(const quad<double> (&h)[S][R], int b, 
       if ((r * threads + t) * 4 + j < n)
         most = max(most, static_cast<uint64_t>(__double_as_longlong(value(h[b][r], j))) & 0x7FFFFFFFFFFFFFFFu);
   for (int mask = threads / 2; mask >= 1; mask /= 2) most = max(most, from_xor(most, mask));
-  most = most_of_row(most);
   const bool scale = order::needs_rescale(plain, __longlong_as_double(static_cast<int64_t>(most)));
   const int e = scale ? order::rescale_exponent(most) : 0;
   const double down = scaled_sum::power_of_two(-e);
@@ -161,7 +159,7 @@ __device__ __forceinline__ double norm_of(const quad<double> (&h)[S][R], int b, 
     const double scaled = __dmul_rn(x, down);
     return __fma_rn(scaled, scaled, acc);
   });
-  const double root = __dsqrt_rn(sum_of_row(sum[0]));
+  const double root = __dsqrt_rn(sum[0]);
   return scale ? __dmul_rn(root, scaled_sum::power_of_two(e)) : __dsqrt_rn(plain);
 }
 

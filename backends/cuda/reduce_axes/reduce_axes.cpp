@@ -65,10 +65,14 @@ const lockstep_variant& named(const lockstep_table& table, const char* name) {
   return *row;
 }
 
+// Without elements the rows that refuse are not asked: how they share leaves out is not defined for none.
 size_t workspace_of_any(const lockstep_queue* queue, const lockstep_table& table, const lockstep_call& call) {
   size_t most = 0;
-  for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row)
-    if (row->flags == 0 && row->workspace != nullptr) most = std::max(most, row->workspace(queue, &call));
+  for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row) {
+    if (row->flags != 0 || row->workspace == nullptr) continue;
+    if (call.reduce.length == 0 && row->refuses != nullptr && row->refuses(queue, &call) != nullptr) continue;
+    most = std::max(most, row->workspace(queue, &call));
+  }
   return most;
 }
 

@@ -3,6 +3,7 @@
 
 #include "scan.hpp"
 #include "sequences.cuh"
+#include "staged.cuh"
 
 namespace lockstep::cuda {
 
@@ -25,12 +26,14 @@ scanned scanned_of(const lockstep_call& call) {
           static_cast<mailbox*>(call.workspace)};
 }
 
-template <class K, int R>
+template <class K>
 lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanned& d) {
   const int64_t warps = d.count * order::leaves(d.length);
-  return launch(queue, "scan_leaves", scan_leaves<K, R>,
-                dim3(static_cast<unsigned>((warps + scan_warps<K> - 1) / scan_warps<K>)), scan_warps<K> * 32, 0, kind,
-                d);
+  const int rows_a_leaf = staged_rows(std::min(d.length, order::leaf));
+  const size_t bytes = leaf_warps<K> * bytes_of_leaf<K>(rows_a_leaf);
+  return launch(queue, "scan_leaves", scan_leaves<K>,
+                dim3(static_cast<unsigned>((warps + leaf_warps<K> - 1) / leaf_warps<K>)), leaf_warps<K> * 32, bytes,
+                kind, d, rows_a_leaf);
 }
 
 template <class K>
@@ -48,12 +51,8 @@ lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, co
     return launch(queue, "scan_short", scan_short<K>, dim3(static_cast<unsigned>((d.count + a_block - 1) / a_block)),
                   scan_warps<K> * 32, 0, kind, d, threads);
   }
-  if constexpr (std::is_same_v<typename K::element, typename K::result> || !K::ordered) {
-    if (d.length <= 4 * order::lanes) return launch_leaves<K, 4>(queue, kind, d);
-    if (d.length <= 8 * order::lanes) return launch_leaves<K, 8>(queue, kind, d);
-  }
   if (d.length > order::leaf) LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, scan_boxes(call.scan), queue.stream));
-  return launch_leaves<K, order::rows>(queue, kind, d);
+  return launch_leaves(queue, kind, d);
 }
 
 }  // namespace lockstep::cuda

@@ -87,18 +87,20 @@ __device__ __forceinline__ double sum_rows(double row_sum, int t) {
   return mine;
 }
 
-// The sums up to elements 0 to 3 of thread t within their row; `group` stands before its group.
+// The sums up to elements 0 to 3 of thread t within their row; `group` stands before its group. An odd thread's partner
+// has the first half of its group.
 template <class E>
-__device__ __forceinline__ void sums_in_row(const quad<E>& x, double group, int t, double (&y)[4]) {
-  quad<E> partner;
+__device__ __forceinline__ void sums_in_row(const quad<E>& x, const quad<E>& partner, double group, int t,
+                                            double (&y)[4]) {
+  quad<E> before;
 #pragma unroll
-  for (int k = 0; k < static_cast<int>(sizeof(E)); ++k) partner.word[k] = __shfl_up_sync(all_lanes, x.word[k], 1);
+  for (int k = 0; k < static_cast<int>(sizeof(E)); ++k) {
+    const uint32_t zero = sizeof(E) == 2 ? 0x80008000u : sizeof(E) == 4 || k % 2 == 1 ? 0x80000000u : 0u;  // -0.0
+    before.word[k] = t % 2 == 1 ? partner.word[k] : zero;
+  }
   double p[4], a[4];
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    p[j] = t % 2 == 1 ? value(partner, j) : -0.0;
-    a[j] = value(x, j);
-  }
+  for (int j = 0; j < 4; ++j) p[j] = value(before, j), a[j] = value(x, j);
   const double p01 = __dadd_rn(p[0], p[1]), p12 = __dadd_rn(p[1], p[2]), p23 = __dadd_rn(p[2], p[3]);
   const double p3a0 = __dadd_rn(p[3], a[0]), a01 = __dadd_rn(a[0], a[1]), a12 = __dadd_rn(a[1], a[2]);
   const double a23 = __dadd_rn(a[2], a[3]);
@@ -108,6 +110,14 @@ __device__ __forceinline__ void sums_in_row(const quad<E>& x, double group, int 
   y[3] = __dadd_rn(__dadd_rn(p01, p23), __dadd_rn(a01, a23));
 #pragma unroll
   for (int j = 0; j < 4; ++j) y[j] = __dadd_rn(group, y[j]);
+}
+
+template <class E>
+__device__ __forceinline__ void sums_in_row(const quad<E>& x, double group, int t, double (&y)[4]) {
+  quad<E> partner;
+#pragma unroll
+  for (int k = 0; k < static_cast<int>(sizeof(E)); ++k) partner.word[k] = __shfl_up_sync(all_lanes, x.word[k], 1);
+  sums_in_row(x, partner, group, t, y);
 }
 
 // Where the elements and results of a sequence, or of a leaf of it, lie.
@@ -125,11 +135,17 @@ struct places {
 template <class K, class P>
 __device__ __forceinline__ void store_results(const K& kind, const places<K>& at, int i, P entering, const P (&y)[4]) {
   quad<typename K::result> out{};
-  const int shifted = at.exclusive ? 1 : 0;
+  const auto set = [&](int j, P result) {
+    // Only an exact kind tells of results, so only those that are stored.
+    if (K::ordered || i + j < at.n) set_element(out, j, kind.put(result, at.sequence));
+  };
+  if (at.exclusive) {
+    set(0, entering);
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    const P mine = shifted == 0 ? y[j] : j == 0 ? entering : y[j == 0 ? 0 : j - 1];
-    if (i + j < at.n) set_element(out, j, kind.put(mine, at.sequence));
+    for (int j = 1; j < 4; ++j) set(j, y[j - 1]);
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) set(j, y[j]);
   }
   store_quad(at.dst, i, at.n, at.whole_dst, out, at.dst_stride);
 }

@@ -5,8 +5,8 @@
 //         over. For each digit of k to the base of 32 a warp reads that many boxes at once and joins the subtrees of
 //         its bits from them. Every mailbox has one value, whoever writes first.
 // Moves   every element once in and once out; a mailbox a leaf, through the L2
-// Limit   not profiled; probably instructions and the chain of waits, as long as k has digits: fewer digits to the base
-//         of 32 are faster than to the base of 2
+// Limit   latencies of what a warp does with its leaf (staged.cuh), with 20 warps a multiprocessor; then the chain of
+//         waits, as long as k has digits: fewer digits to the base of 32 are faster than to the base of 2
 // Watch   blocks start in the order of their numbers, so whom a leaf waits for has started (mailbox.cuh). A subtree is
 //         handed over before its leaf waits for what it needs for its own results
 // Source  this repository; Merrill and Garland, "Single-pass Parallel Prefix Scan" (2016)
@@ -99,37 +99,6 @@ __device__ __forceinline__ places<K> leaf_places(const scanned& d, int64_t s, in
           d.whole_src && quads,
           d.whole_dst && quads,
           d.exclusive};
-}
-
-// R: rows of 128 that a leaf has; fewer than 16 where each sequence is one leaf.
-template <class K, int R>
-__global__ __launch_bounds__(scan_warps<K> * 32, scan_blocks<K>) void scan_leaves(const K kind, const scanned d) {
-  using P = typename K::partial;
-  const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t leaves = order::leaves(d.length), number = int64_t{blockIdx.x} * scan_warps<K> + warp;
-  const int64_t s = number / leaves, k = number - s * leaves;
-  if (s >= d.count) return;
-  const places<K> at = leaf_places<K>(d, s, k);
-  mailbox* const boxes = d.boxes + s * d.boxes_a_sequence * words_of<P>;
-  quad<typename K::element> x[R];
-  load_quads(at.src, t * 4, 128, at.n, at.whole_src, at.stride, x);
-  __syncwarp();  // in place: all is read before the first result is written
-  const P total = k + 1 < leaves ? total_of_leaf(kind, x, t) : kind.none();
-  if constexpr (K::ordered) {
-    __shared__ group_sums<R> groups[scan_warps<K>];
-    const double row_sum = sum_groups(x, t, 32, groups[warp]);
-    const double rows = sum_rows<R>(row_sum, t);
-    const double base = __dadd_rn(look_back(kind, boxes, k, leaves, total, t), rows);
-    double entering = kind.first();
-    if (d.exclusive) {  // this leaf's last result is handed over before the last one's is waited for
-      mailbox* const edges = d.boxes + d.count * d.boxes_a_sequence + s * leaves;
-      if (k + 1 < leaves && t == R - 1) hand_over(edges + k, __dadd_rn(base, row_sum));
-      if (k > 0) wait_for(edges + k - 1, true, entering);
-    }
-    write_sums(kind, at, x, groups[warp], base, entering, t);
-  } else {
-    write_joins(kind, at, x, look_back(kind, boxes, k, leaves, total, t), t);
-  }
 }
 
 }  // namespace lockstep::cuda

@@ -1,5 +1,6 @@
 // scan.cpp - running sums, minima and maxima: the table.
-// Idea    a warp a leaf of 2,048 elements, which stay in registers between what they give the leaves behind them and
+// Idea    a warp a leaf of 2,048 elements, which stay in shared memory between what they give the leaves behind them
+// and
 //         their results; what stands before a leaf is found in mailboxes (look_back.cuh)
 // Moves   every element once in and once out
 // Limit   instructions and waits (look_back.cuh)

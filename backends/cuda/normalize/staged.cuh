@@ -1,0 +1,237 @@
+// staged.cuh - rows that a block holds in shared memory: one read, one write.
+//
+// Idea    A warp a leaf, so that sums have the fixed order's shape as they are; the leaves of a row are one block's
+//         warps and exchange their values once. Each thread finds its own quads again where it has put them, so that
+//         loops over a leaf's rows stay loops: unrolled, as registers would need, they were ten thousand instructions,
+//         and registers for few warps
+// Moves   every element once in and once out
+// Limit   instructions for 16-bit elements, else memory
+// Watch   in place: all of a row is in shared memory before its first result is written
+// Source  lib/order_rows.hpp
+#pragma once
+
+#include "leaf_in_shared.cuh"
+#include "rows.cuh"
+
+namespace lockstep::cuda {
+
+template <class E>
+constexpr int held_leaves = sizeof(E) == 8 ? 8 : 16;  // of a row
+
+// Elements [first, first + n) of a row: h = x, or x + residual, which goes to sum.
+template <class E>
+__device__ __forceinline__ void stage_h(const normalized_rows& d, int64_t row, int64_t first, int n, int t,
+                                        const staged_leaf<E>& h) {
+  stage(h, static_cast<const E*>(d.src) + row * d.src_stride + first, n, t, d.whole_src, 1);
+  if (d.residual == nullptr) return;
+  const auto* residual = static_cast<const E*>(d.residual) + row * d.residual_stride + first;
+  auto* sum = static_cast<E*>(d.sum) + row * d.sum_stride + first;
+#pragma unroll 1
+  for (int r0 = 0; r0 < h.rows; r0 += step_rows) {
+    quad<E> more[step_rows];
+    load_quads(residual, (r0 * 32 + t) * 4, order::lanes, n, d.whole_residual, 1, more);
+#pragma unroll
+    for (int r = 0; r < step_rows; ++r) {
+      const quad<E> both = sum_of(h.get(r0 + r), more[r]);
+      h.put(r0 + r, both);
+      if (d.sum != nullptr) store_quad(sum, ((r0 + r) * 32 + t) * 4, n, d.whole_sum, both);
+    }
+  }
+}
+
+// A leaf's sum, in every thread: enter(acc, x) takes an element into its lane.
+template <class E, class Enter>
+__device__ __forceinline__ double staged_sum(const staged_leaf<E>& h, int n, int t, const Enter& enter) {
+  double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
+  const int end = n - (LOCKSTEP_DEVICE_MUTANT("cuda_row_without_its_last_element") ? 1 : 0), full = end / order::lanes;
+#pragma unroll 4
+  for (int r = 0; r < full; ++r) {
+    const quad<E> q = h.get(r);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) lane[0][j] = enter(lane[0][j], value(q, j));
+  }
+  const int left = end - (full * 32 + t) * 4;
+  if (left > 0) {
+    const quad<E> q = h.get(full);
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (j < left) lane[0][j] = enter(lane[0][j], value(q, j));
+  }
+  join_rows<4>(sum_fold{}, lane, sum, t, 32);
+  return sum[0];
+}
+
+// Four 16-bit results in float, where its error leaves no doubt about them: the least and the largest that the results
+// in double may be are rounded, and give the same. False: they must be computed in double. unit: more than the relative
+// errors of up to five operations; least keeps intermediate results far from denormals, whose errors are larger.
+template <class E, class W, bool layer>
+__device__ __forceinline__ bool results_by_float(const quad<E>& x, const quad<W>* weight, const quad<W>* bias,
+                                                 float mean, float scale, quad<E>& out) {
+  constexpr float least = 0x1p-110f;
+  const float unit = LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored") ? 0.0f : 0x1.8p-22f;
+  float low[4], high[4];
+  bool sure = true;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    float a = narrow_value(x, j);
+    if constexpr (layer) a = __fsub_rn(a, mean);
+    const float b = __fmul_rn(a, scale);
+    const float w = weight != nullptr ? narrow_value(*weight, j) : 1.0f;
+    const float c = weight != nullptr ? __fmul_rn(b, w) : b;
+    float y = c, error = __fmul_rn(fabsf(c), unit);
+    if (bias != nullptr) {
+      y = __fadd_rn(c, narrow_value(*bias, j));
+      error = __fadd_rn(error, __fmul_rn(fabsf(y), unit));
+    }
+    if constexpr (layer) error = __fadd_rn(error, __fmul_rn(fabsf(__fmul_rn(__fmul_rn(mean, scale), w)), unit));
+    low[j] = __fsub_rn(y, error), high[j] = __fadd_rn(y, error);
+    const float small = fminf(fabsf(b), fabsf(y));
+    sure = sure && (layer ? fminf(small, fabsf(a)) : small) >= least;
+  }
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    uint32_t from_low;
+    if constexpr (std::is_same_v<E, half16>) {
+      const __half2 l = __floats2half2_rn(low[2 * k], low[2 * k + 1]),
+                    h = __floats2half2_rn(high[2 * k], high[2 * k + 1]);
+      memcpy(&from_low, &l, 4), memcpy(&out.word[k], &h, 4);
+    } else {
+      const __nv_bfloat162 l = __floats2bfloat162_rn(low[2 * k], low[2 * k + 1]);
+      const __nv_bfloat162 h = __floats2bfloat162_rn(high[2 * k], high[2 * k + 1]);
+      memcpy(&from_low, &l, 4), memcpy(&out.word[k], &h, 4);
+    }
+    sure = sure && from_low == out.word[k];
+  }
+  return sure;
+}
+
+// Results of elements [first, first + n) of a row. W: the type of weight and bias.
+template <class E, class W, bool layer, bool same>
+__device__ __forceinline__ void write_staged(const normalized_rows& d, const staged_leaf<E>& h, int64_t row,
+                                             int64_t first, int n, int t, double mean, double scale) {
+  [[maybe_unused]] const float float_mean = __double2float_rn(mean), float_scale = __double2float_rn(scale);
+  [[maybe_unused]] const bool by_float = float_scale >= 0x1p-100f && float_scale <= 0x1p100f;
+  constexpr int rows_at_once = 2;  // four with their weights do not fit 64 registers
+#pragma unroll 1
+  for (int r0 = 0; r0 < h.rows; r0 += rows_at_once) {
+    quad<W> weight[rows_at_once], bias[rows_at_once];
+    const int at = (r0 * 32 + t) * 4;
+    if (d.weight != nullptr) load_columns(d.weight, d.whole_weight, first, at, order::lanes, n, weight);
+    if (d.bias != nullptr) load_columns(d.bias, d.whole_weight, first, at, order::lanes, n, bias);
+#pragma unroll
+    for (int r = 0; r < rows_at_once; ++r) {
+      const quad<E> q = h.get(r0 + r);
+      if constexpr (same && sizeof(E) == 2) {
+        quad<E> out{};
+        if (by_float &&
+            results_by_float<E, W, layer>(q, d.weight != nullptr ? &weight[r] : nullptr,
+                                          d.bias != nullptr ? &bias[r] : nullptr, float_mean, float_scale, out)) {
+          store_quad(static_cast<E*>(d.dst) + row * d.dst_stride + first, at + r * order::lanes, n, d.whole_dst, out);
+          continue;
+        }
+      }
+      double y[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        double x = value(q, j);
+        if constexpr (layer) x = __dsub_rn(x, mean);
+        y[j] = sizeof(E) == 8 ? __ddiv_rn(x, scale) : __dmul_rn(x, scale);
+      }
+      if (d.bias != nullptr) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          y[j] = __fma_rn(y[j], d.weight != nullptr ? value(weight[r], j) : 1.0, value(bias[r], j));
+      } else if (d.weight != nullptr) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(y[j], value(weight[r], j));
+      }
+      store_results<E, same>(d, row * d.dst_stride + first, at + r * order::lanes, n, y);
+    }
+  }
+}
+
+// warps_a_row: more than one only where those are all of the block. rows_a_leaf: what a warp has room for.
+template <class E, class P, bool same>
+__global__ __launch_bounds__(held_leaves<E> * 32, sizeof(E) == 8 ? 2
+                                                                 : 2048 / 32 / held_leaves<E> /
+                                                                       2) void normalize_staged(const normalized_rows d,
+                                                                                                const int warps_a_row,
+                                                                                                const int rows_a_leaf) {
+  constexpr bool layer = std::is_same_v<P, order::moments>;
+  extern __shared__ uint4 room[];
+  __shared__ P values[held_leaves<E>];
+  [[maybe_unused]] __shared__ uint64_t most_of_warps[held_leaves<E>];
+  [[maybe_unused]] __shared__ double scaled_of_warps[held_leaves<E>];
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32, leaf = warp % warps_a_row;
+  const int64_t row = int64_t{blockIdx.x} * (blockDim.x / 32 / warps_a_row) + warp / warps_a_row;
+  if (row >= d.count) return;  // a whole block's rows, or a warp that waits for nobody
+  const int64_t first = int64_t{leaf} * order::leaf;
+  const int n = static_cast<int>(min(d.length - first, order::leaf));
+  const int rows = staged_rows(n);
+  const staged_leaf<E> h{reinterpret_cast<quad<E>*>(room) + warp * rows_a_leaf * 32 + t, rows};
+  stage_h(d, row, first, n, t, h);
+
+  P total;
+  if constexpr (layer) {
+    const double sum = staged_sum(h, n, t, [](double acc, double x) { return __dadd_rn(acc, x); });
+    const double mean = __ddiv_rn(sum, static_cast<double>(n));
+    total = {static_cast<double>(n), sum, staged_sum(h, n, t, [mean](double acc, double x) {
+               const double off = __dsub_rn(x, mean);
+               return __fma_rn(off, off, acc);
+             })};
+  } else {
+    total = staged_sum(h, n, t, [](double acc, double x) { return __fma_rn(x, x, acc); });
+  }
+  if (warps_a_row > 1) {
+    if (t == 0) values[leaf] = total;
+    if (!LOCKSTEP_DEVICE_MUTANT("normalize_barrier_dropped")) __syncthreads();  // every warp reads all leaves' values
+    total = tree_of_warp(values[min(t, warps_a_row - 1)], warps_a_row, t);
+  }
+  const spread found = spread_of(d, total);
+  double scale = scale_of<E>(found.divisor);
+
+  if constexpr (std::is_same_v<E, double> && !layer) {
+    // The warps of a block have one row, so all of them go this way or none.
+    if (d.kind == LOCKSTEP_NORMALIZE_L2 && norm_sum::needs_again(total)) {
+      uint64_t most = 0;
+#pragma unroll 1
+      for (int r = 0; r < rows; ++r) {
+        const quad<E> q = h.get(r);
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if ((r * 32 + t) * 4 + j < n)
+            most = max(most, static_cast<uint64_t>(__double_as_longlong(value(q, j))) & 0x7FFFFFFFFFFFFFFFu);
+      }
+      for (int mask = 16; mask >= 1; mask /= 2) most = max(most, from_xor(most, mask));
+      if (warps_a_row > 1) {
+        if (t == 0) most_of_warps[leaf] = most;
+        __syncthreads();  // every warp reads all warps' largest magnitudes
+        most = t < warps_a_row ? most_of_warps[t] : 0;
+        for (int mask = 16; mask >= 1; mask /= 2) most = max(most, from_xor(most, mask));
+      }
+      if (order::needs_rescale(total, __longlong_as_double(static_cast<int64_t>(most)))) {
+        const int e = order::rescale_exponent(most);
+        const double down = scaled_sum::power_of_two(-e);
+        double sum = staged_sum(h, n, t, [down](double acc, double x) {
+          const double scaled = __dmul_rn(x, down);
+          return __fma_rn(scaled, scaled, acc);
+        });
+        if (warps_a_row > 1) {
+          if (t == 0) scaled_of_warps[leaf] = sum;
+          __syncthreads();  // every warp reads all leaves' scaled sums
+          sum = tree_of_warp(scaled_of_warps[min(t, warps_a_row - 1)], warps_a_row, t);
+        }
+        scale = spread_of_norm(d, __dmul_rn(__dsqrt_rn(sum), scaled_sum::power_of_two(e))).divisor;
+      }
+    }
+  }
+  if constexpr (!std::is_same_v<E, float>) {
+    if (d.f32_weight) {
+      write_staged<E, float, layer, same>(d, h, row, first, n, t, found.mean, scale);
+      return;
+    }
+  }
+  write_staged<E, E, layer, same>(d, h, row, first, n, t, found.mean, scale);
+}
+
+}  // namespace lockstep::cuda
