@@ -103,6 +103,13 @@ class Sources(unittest.TestCase):
         source = (PACKAGING / "conda" / re.search(r"path: (\S+)", recipe)[1]).resolve()
         self.assertEqual(source, ROOT)
 
+    @unittest.skipIf(importlib.util.find_spec("rattler_build") is None, "no py-rattler-build")
+    def test_conda_renders(self):
+        import rattler_build
+        recipe = rattler_build.Stage0Recipe.from_file(str(PACKAGING / "conda/recipe.yaml"))
+        variants = rattler_build.VariantConfig.from_yaml("c_compiler: [gcc]\ncxx_compiler: [gxx]\nc_stdlib: [sysroot]\nc_stdlib_version: ['2.28']\npython: ['3.12']\n")
+        self.assertEqual(sorted(r.recipe.package.name for r in recipe.render(variants)), ["liblockstep", "lockstep-arrays"])
+
 
 if __name__ == "__main__":
     if shutil.which("git") is None or subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True).returncode != 0:

@@ -122,3 +122,12 @@ def test_jax_arrays_of_narrow_dtypes(nothing_is_copied):
         assert int(ls.sum(x)) == sum(range(len(x)))
         top = ls.max(x)
         assert type(top) is type(x) and top.dtype == x.dtype and int(top) == len(x) - 1
+
+
+def test_a_number_of_bfloat16_lives_as_long_as_the_call():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    numbers = np.arange(1, 200, dtype="f4").astype(ml_dtypes.bfloat16)
+    for x in numbers:  # each an object of its own, whose interface is that of a passing array
+        assert ls.permute(x, ()) == x and ls.max(x) == x
+    with pytest.raises(ls.InvalidArgument, match="read-only"):
+        ls.permute(numbers[0], (), out=numbers[1])

@@ -92,7 +92,12 @@ def _has_buffer(x: Any) -> Any:
 
 def _numpy_without_buffer(x: Any, name: Any, writable: Any, interface: Any) -> Any:
     # A buffer may be refused because it is read-only, or because the dtype has no format.
-    address, read_only = interface["data"]
+    import numpy
+    scalar = isinstance(x, numpy.generic)
+    if scalar:  # its interface is that of an array which is gone by now
+        x = numpy.asarray(x)
+        interface = x.__array_interface__
+    address, read_only = interface["data"][0], interface["data"][1] or scalar
     if writable and read_only:
         raise InvalidArgument(f"{name} is read-only; give an array that may be written")
     if x.dtype.name != "bfloat16":  # its typestr says only that it has two bytes

@@ -64,7 +64,7 @@ def library() -> Any:
     try:
         found = ctypes.CDLL(next((path for path in beside if os.path.exists(path)), name))
     except OSError as e:
-        raise ImportError(f"lockstep.ranks needs {name} ({e}); build with -Dranks=enabled, by Meson or pip's -Csetup-args") from None
+        raise ImportError(f"lockstep.ranks needs {name} ({e}); build with -Dranks=enabled, by Meson or pip's --config-settings=setup-args") from None
     found.lockstep_comm_defaults.restype = CommOptions
     found.lockstep_comm_create.argtypes = [_POINTER] * 4
     found.lockstep_comm_destroy.argtypes = [_POINTER]
