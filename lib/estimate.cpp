@@ -93,8 +93,8 @@ cost::call cost_call(const prepared_call& prepared) {
       seen.what = call.stencil.rank == 1 ? cost::line_stencil : cost::star_stencil;
       seen.sweeps = call.stencil.sweeps;
       seen.taps = static_cast<double>(prepared.coefficients.size());
-      // backends/cuda/stencil: sweeps_registers, sweeps_streamed and sweeps_planes.
-      seen.together = call.stencil.radius <= (call.stencil.rank == 1 ? 4 : call.stencil.rank == 2 ? 2 : 1);
+      // backends/cuda/stencil: sweeps_registers and sweeps_streamed.
+      seen.together = call.stencil.radius <= (call.stencil.rank == 1 ? 4 : call.stencil.rank == 2 ? 2 : 0);
       break;
     case LOCKSTEP_NORMALIZE:
     case LOCKSTEP_SCAN:

@@ -120,16 +120,18 @@ struct stencil_tuning {
   // shuffles, cost beside one fused multiply-add of each element.
   int32_t registers_depth = 32;
   double registers_copy = 64, registers_shuffles = 1.5;
-  // Many sweeps of a plane, streamed: likewise; the least x and y that are more than edges; chunks of rows at most.
-  int32_t swept_depth = 8;
-  double swept_copy = 57, swept_shuffles = 1.5;
-  int64_t swept_x = 256, swept_y = 64, swept_chunks = 256;
-  // Several sweeps of a cube: of a pass at most; the least side that is more than faces.
-  int32_t stacked_depth = 3;
-  int64_t stacked_side = 64;
   // Lines that are little but ends are left to the other rows: so many of them, of so many times the elements that a
   // pass takes from a neighbour; where lines have no ends that fold, of fewer elements than this.
   int64_t registers_lines = 256, registers_reaches = 8, registers_line = 256;
+  // Many sweeps of a plane, streamed: likewise. The least x and y, and the least x of planes of many elements, where
+  // narrow ones waste most of a strip; chunks of rows at most.
+  int32_t swept_depth = 8;
+  double swept_copy = 57, swept_shuffles = 1.5;
+  int64_t swept_side = 64, swept_x = 256, swept_many = 1 << 18, swept_chunks = 256;
+  // Several sweeps of a cube: of a pass at most; the least side for elements of 8 bytes. Elements of 4 bytes gain
+  // nothing.
+  int32_t stacked_depth = 3;
+  int64_t stacked_side_of_8 = 512;
 };
 
 struct tuning {

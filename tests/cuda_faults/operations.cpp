@@ -218,7 +218,7 @@ std::vector<operation> operations() {
   add(
       "slabs with scratch, from pinned to pageable memory",
       [](context c, world& w) {
-        const auto d = stencil(2, 3072, 3);
+        const auto d = stencil(2, 3072, 20);
         return lockstep_stencil(c, &d, w.pinned_a, w.host_b.data(), &w.options);
       },
       true);
@@ -239,7 +239,7 @@ std::vector<operation> operations() {
   // Plans, queues, memory, measuring.
   add("plans", [](context c, world& w) {
     const auto sum = lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, million, 1);
-    const auto sweeps = stencil(2, 256, 3);
+    const auto sweeps = stencil(2, 256, 20);
     return in_turn([&] { return planned(c, w, sum, lockstep_plan_reduce, w.device_a, w.device_b); },
                    [&] { return planned(c, w, sweeps, lockstep_plan_stencil, w.host_a.data(), w.host_b.data()); });
   });
@@ -261,7 +261,7 @@ std::vector<operation> operations() {
   });
   add("a captured stream", [](context c, world& w) {
     const auto d = square(300);
-    const auto sweeps = stencil(2, 256, 3);
+    const auto sweeps = stencil(2, 256, 20);
     lockstep_options o = w.options;
     o.stream = w.stream;
     o.flags |= LOCKSTEP_ASYNC;
@@ -309,7 +309,7 @@ std::vector<host_call> host_calls() {
        8},
       {"a stencil with scratch",
        [](context c, world& w) {
-         const auto d = stencil(2, 256, 3);
+         const auto d = stencil(2, 256, 20);
          return lockstep_stencil(c, &d, w.host_a.data(), w.host_b.data(), &w.options);
        },
        256 * 256 * 4},

@@ -225,7 +225,9 @@ trace swept_plane(settings& s) {
       if (strip >= cut.strips) continue;
       const at::strip_walk walk = at::strip_of(cut, strip, 0, columns);
       const int64_t own = int64_t{warp} * warp_elements;
-      const auto placed = [&](int64_t row, int v) { return own + row * row_elements + at::vector_place(v, 2) * vector; };
+      const auto placed = [&](int64_t row, int v) {
+        return own + row * row_elements + at::vector_place(v, 2) * vector;
+      };
       for (int step = 0; step < walk.count + 2 * reach; ++step) {
         const int round = step * (8 + 4 * s.radius * s.sweeps);
         const int64_t y = ((walk.y0 - reach + step) % rows + rows) % rows;

@@ -406,7 +406,8 @@ const char* sweeps_streamed_refuses(const lockstep_queue*, const lockstep_call* 
 int sweeps_streamed_yields(const lockstep_queue* queue, const lockstep_call* call) {
   const stencil_tuning& tuned = queue->facts->tuned.stencils;
   const lockstep_stencil_desc& d = call->stencil;
-  return d.shape[1] < tuned.swept_x || d.shape[0] < tuned.swept_y;
+  const int64_t y = d.shape[0], x = d.shape[1];
+  return x < tuned.swept_side || y < tuned.swept_side || (x < tuned.swept_x && d.batch * y > tuned.swept_many / x);
 }
 
 size_t sweeps_streamed_workspace(const lockstep_queue* queue, const lockstep_call* call) {
