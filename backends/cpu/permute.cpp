@@ -253,7 +253,7 @@ lockstep_status launch_strided(lockstep_queue* queue, const lockstep_call* call)
   return LOCKSTEP_OK;
 }
 
-static_assert(sizeof tiles_methods / sizeof *tiles_methods == 5);
+static_assert(sizeof tiles_methods / sizeof *tiles_methods == 6);
 const lockstep_variant rows[] = {
     {"pixels", "axes fused, then two axes swapped over elements of any size up to 64 bytes, such as pixels", 0,
      not_pixels, nullptr, nullptr, launch_pixels},
@@ -264,6 +264,7 @@ const lockstep_variant rows[] = {
     row_of_method<2>,
     row_of_method<3>,
     row_of_method<4>,
+    row_of_method<5>,
     {"strided", "axes fused, then one element at a time in dst's order, with any strides", 0, nullptr, nullptr, nullptr,
      launch_strided},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_permute},

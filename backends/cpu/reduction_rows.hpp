@@ -205,7 +205,7 @@ struct by_lanes {
     const int64_t bytes = q.d.length * q.bytes;
     if (P == pass::two_streams) {
       const bool early = finds_extremes(q.d) && q.bytes == 4 && queue.threads == 1;
-      return (q.bytes == 2 && !tuned.two_streams_of_2_bytes) ||
+      return (q.bytes == 2 && !tuned.two_streams_of_2_bytes) || queue.threads > tuned.two_streams_threads ||
              bytes < (early ? tuned.two_extremes_from : tuned.two_streams_from);
     }
     // Threads that take work from others may start anywhere.

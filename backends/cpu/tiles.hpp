@@ -83,6 +83,11 @@ void run_programs(const lockstep_queue& queue, const tiles& t, const char* src, 
 const char* not_joined(const lockstep_queue& queue, const tiles& t, const char* dst);
 bool joined_pays(const lockstep_queue& queue, const tiles& t, const char* dst);
 void run_joined(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+// staged_lines.cpp
+const char* not_staged(const lockstep_queue& queue, const tiles& t, const char* dst);
+bool staged_pays(const lockstep_queue& queue, const tiles& t, const char* dst);
+void run_staged(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+// tiles.cpp
 const char* not_piped(const lockstep_queue& queue, const tiles& t, const char* dst);
 bool pipe_pays(const lockstep_queue& queue, const tiles& t, const char* dst);
 void run_piped(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
@@ -98,6 +103,8 @@ inline constexpr tiles_method tiles_methods[] = {
      programs_pay, run_programs},
     {"joined_rows", "rows of src that continue with the next matrix, read in long pieces", not_joined, joined_pays,
      run_joined},
+    {"staged_lines", "rows of dst at any place in a line: whole lines from a block in L2", not_staged, staged_pays,
+     run_staged},
     {"piped", "SIMD register tiles of a block of rows while the next block is loaded", not_piped, pipe_pays, run_piped},
     {"tiled", "SIMD register tiles along strips of rows, non-temporal stores where they pay", takes_all, always_pays,
      run_tiles}};

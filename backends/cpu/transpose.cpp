@@ -102,7 +102,7 @@ lockstep_status launch_blocked(lockstep_queue* queue, const lockstep_call* call)
   return LOCKSTEP_OK;
 }
 
-static_assert(sizeof tiles_methods / sizeof *tiles_methods == 5);
+static_assert(sizeof tiles_methods / sizeof *tiles_methods == 6);
 const lockstep_variant rows[] = {
     {"in_place_swapped", "squares in place: blocks are swapped and transposed on the way", 0, not_a_square, nullptr,
      nullptr, launch_in_place<transpose_swapped>},
@@ -115,6 +115,7 @@ const lockstep_variant rows[] = {
     row_of_method<2>,
     row_of_method<3>,
     row_of_method<4>,
+    row_of_method<5>,
     {"blocked", "plain loops over blocks of 64 x 64: shows the gain by cache blocking alone", LOCKSTEP_LESSON,
      refuses_in_place, nullptr, nullptr, launch_blocked},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_transpose},

@@ -19,6 +19,7 @@ struct reduction_tuning {
   // 4 bytes on one thread gain earlier.
   int64_t two_streams_from = has.l3, two_extremes_from = has.l3 / 2;
   bool two_streams_of_2_bytes = true;
+  int64_t two_streams_threads = 4;  // more threads are streams enough
   // Chunks that the first of two streams is ahead, because lines a power of two apart share sets of the L1.
   int64_t stagger = 5;
   // Sequences of this many bytes alternate the direction of repeated passes: shorter ones stay in L2 anyway, and of
@@ -108,6 +109,11 @@ struct row_tuning {
   int64_t shared_bytes = 256 << 10, scan_leaves = 32;
 };
 
+// Lines of dst that are staged in a block in L2: bytes of a row of dst, and threads, from which that pays.
+struct staging_tuning {
+  int64_t least_row = 256, least_threads = 2;
+};
+
 struct tuning {
   const char* name;
   caches has;
@@ -116,6 +122,7 @@ struct tuning {
   move_tuning moves{has};
   stencil_tuning stencils{has};
   row_tuning rows{};
+  staging_tuning staging{};
 };
 
 // What has room on a thread's stack. Results of a row of a tile of rank 2 and 3, and of the folded copy of a row's end;
@@ -129,6 +136,8 @@ constexpr int64_t row_batch = 256, row_results = 512, chunks_together = 64, subt
 
 // Rows of a strip that a kernel pipes through two packed blocks on the stack; a caller's stack may be only 512 KiB.
 constexpr int64_t piped_rows(int64_t element_bytes) { return element_bytes <= 8 ? 128 : 32; }
+// Of lines staged in L2: bytes of a row of dst that a strip fills, whole lines; of a block, which is on the stack too.
+constexpr int64_t staged_strip = 512, staged_block = 192 << 10;
 // Addresses l1_period apart fall into one set of an L1 with 64 sets; a set holds l1_ways_at_ease such lines.
 constexpr int64_t l1_period = 4096, l1_ways_at_ease = 8;
 

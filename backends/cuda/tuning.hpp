@@ -132,6 +132,8 @@ struct stencil_tuning {
   // nothing.
   int32_t stacked_depth = 3;
   int64_t stacked_side_of_8 = 512;
+  // An output a thread, each tap from memory: outputs a multiprocessor up to which nothing is faster, by rank - 1.
+  int64_t direct_outputs[3] = {10000, 2500, 5000};
 };
 
 struct tuning {
@@ -218,6 +220,8 @@ constexpr int box_threads = 256, box_steps = 128;
 constexpr int register_threads = 128, register_words = 64, register_chunks = 4;
 constexpr int64_t register_near = 128;
 constexpr int planes_together = 8;  // of a stencil's thread
+// Blocks a multiprocessor up to which a kernel starts before the one before has ended.
+constexpr int early_blocks = 16;
 // Shuffles: threads of a block, groups of 32 in flight a warp; fewer and more are slower.
 constexpr int shuffle_threads = 128, shuffle_groups = 4;
 
@@ -227,5 +231,8 @@ constexpr int shuffle_threads = 128, shuffle_groups = 4;
 constexpr int64_t copy_slots = 3, copy_chunk = 8 << 20, crew_from = 4 << 20, crew_block_from = 256 << 10;
 constexpr int64_t engine_row = 8192;
 constexpr int row_blocks = 8, row_threads = 256, row_ahead = 4;
+// How often a blocking call looks for the end of its work before it waits in the driver, some tens of microseconds, and
+// after how many looks it asks there for errors.
+constexpr int finish_looks = 1 << 16, finish_asks = 1 << 12;
 
 }  // namespace lockstep::cuda

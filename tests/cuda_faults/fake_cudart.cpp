@@ -2,6 +2,8 @@
 // launch code (12.x and 13.x) need; a missing one is a link error. A failing call has no
 // effect, except calls that free or destroy: they cannot be repeated, and the real ones
 // return errors of earlier work.
+#include <cuda.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -125,6 +127,33 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   return call("cudaStreamSynchronize", [&](machine& m) { return waits(m, s); });
+}
+cudaError_t cudaStreamQuery(cudaStream_t s) {
+  return call("cudaStreamQuery", [&](machine& m) { return waits(m, s); });
+}
+// The one function of the driver that the module asks for.
+static CUresult write_word(CUstream s, CUdeviceptr at, cuuint32_t value, unsigned) {
+  const cudaError_t code = call("cuStreamWriteValue32", [&](machine& m) {
+    const cudaError_t done = waits(m, s);
+    if (done == cudaSuccess) *reinterpret_cast<cuuint32_t*>(at) = value;
+    return done;
+  });
+  last_error = all().lost;  // the driver keeps no error for the runtime
+  return code == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* how) {
+  return call("cudaGetDriverEntryPoint", [&](machine&) {
+    const bool known = std::strcmp(symbol, "cuStreamWriteValue32") == 0;
+    if (!known) blame(std::string("the fake does not know ") + symbol);
+    *function = known ? reinterpret_cast<void*>(write_word) : nullptr;
+    *how = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* how) {
+  return cudaGetDriverEntryPointByVersion(symbol, function, 12000, flags, how);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   return call("cudaStreamWaitEvent", [&](machine& m) {

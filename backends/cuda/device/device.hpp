@@ -1,6 +1,8 @@
 // device.hpp - the devices, why one is not usable, and what launches need to know.
 #pragma once
 
+#include <cuda.h>
+
 #include "../tuning.hpp"
 #include "check.hpp"
 
@@ -16,6 +18,7 @@ struct device_facts {
   bool pools = false;        // stream-ordered allocation
   bool early = false;        // kernels may be made ready while the one before ends, in captured graphs too
   tuning tuned{};
+  decltype(&cuStreamWriteValue32) write_word = nullptr;  // the driver's; NULL: there is none
 };
 lockstep_status facts_of(int device, const device_facts** facts);
 

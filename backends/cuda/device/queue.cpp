@@ -1,6 +1,8 @@
 // queue.cpp - see queue.hpp.
 #include "queue.hpp"
 
+#include <array>
+#include <mutex>
 #include <new>
 
 #include "../kernel/mutant.cuh"
@@ -44,11 +46,14 @@ lockstep_status open(lockstep_queue& queue) {
   void* memory = nullptr;
   LOCKSTEP_CUDA(cudaMalloc(&memory, sizeof *queue.report.first));
   queue.report.first = static_cast<unsigned long long*>(memory);
-  LOCKSTEP_CUDA(cudaHostAlloc(&memory, sizeof *queue.raised, cudaHostAllocMapped | cudaHostAllocPortable));
+  constexpr size_t line = 64 / sizeof *queue.raised;  // the host looks at the one word while a kernel writes the other
+  LOCKSTEP_CUDA(cudaHostAlloc(&memory, 2 * line * sizeof *queue.raised, cudaHostAllocMapped | cudaHostAllocPortable));
   queue.raised = static_cast<unsigned*>(memory);
+  queue.reached = queue.raised + line;
   LOCKSTEP_CUDA(cudaHostGetDevicePointer(&memory, queue.raised, 0));
   queue.report.raised = static_cast<unsigned*>(memory);
-  *queue.raised = 0;
+  queue.reached_device = reinterpret_cast<CUdeviceptr>(queue.report.raised + line);
+  *queue.raised = *queue.reached = 0;
   LOCKSTEP_CUDA(cudaMalloc(&memory, mailbox_count * sizeof *queue.mailboxes));
   queue.mailboxes = static_cast<mailbox*>(memory);
   LOCKSTEP_CUDA(cudaMemset(queue.mailboxes, 0, mailbox_count * sizeof *queue.mailboxes));
@@ -65,6 +70,65 @@ bool capturing(const lockstep_queue& queue) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(queue.stream, &status) != cudaSuccess) (void)cudaGetLastError();
   return status != cudaStreamCaptureStatusNone;
+}
+
+namespace {
+
+// What the driver was told and has said of kernels.
+struct kernel_fact {
+  const void* kernel = nullptr;
+  int device = 0, what = 0;  // an attribute, or minus the threads of a block
+  size_t shared_bytes = 0;
+  int value = 0;
+};
+class known_kernels {
+ public:
+  std::mutex mutex;
+  // The entry of this question, or the free one that it may have; nullptr: there is no room, so ask each time.
+  kernel_fact* find(const kernel_fact& asked) {
+    constexpr size_t probes = 32;
+    const size_t first = reinterpret_cast<uintptr_t>(asked.kernel) / 16;
+    for (size_t k = 0; k < probes; ++k) {
+      kernel_fact& e = all_[(first + k) % all_.size()];
+      if (e.kernel == nullptr) return &e;
+      if (e.kernel == asked.kernel && e.device == asked.device && e.what == asked.what &&
+          e.shared_bytes == asked.shared_bytes)
+        return &e;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::array<kernel_fact, 1024> all_{};
+};
+known_kernels& known() {
+  static known_kernels one;
+  return one;
+}
+
+}  // namespace
+
+lockstep_status grow_attribute(int device, const void* kernel, cudaFuncAttribute attribute, int value) {
+  kernel_fact asked{kernel, device, static_cast<int>(attribute), 0, value};
+  const std::lock_guard lock(known().mutex);
+  kernel_fact* const e = known().find(asked);
+  if (e != nullptr && e->kernel != nullptr && e->value >= value) return LOCKSTEP_OK;
+  LOCKSTEP_CUDA(cudaFuncSetAttribute(kernel, attribute, value));
+  if (e != nullptr) *e = asked;
+  return LOCKSTEP_OK;
+}
+
+lockstep_status resident_blocks_of(int device, const void* kernel, int threads, size_t shared_bytes, int* blocks) {
+  kernel_fact asked{kernel, device, -threads, shared_bytes, 0};
+  const std::lock_guard lock(known().mutex);
+  kernel_fact* const e = known().find(asked);
+  if (e == nullptr || e->kernel == nullptr) {
+    LOCKSTEP_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&asked.value, kernel, threads, shared_bytes,
+                                                                         cudaOccupancyDefault));
+    if (e != nullptr) *e = asked;
+  }
+  *blocks = e != nullptr ? e->value : asked.value;
+  return LOCKSTEP_OK;
 }
 
 lockstep_status queue_create(const lockstep_queue_options* options, lockstep_queue** out) {
@@ -92,6 +156,27 @@ lockstep_status queue_create(const lockstep_queue_options* options, lockstep_que
 
 void queue_destroy(lockstep_queue* queue) { drop(queue); }
 
+namespace {
+
+// Waits for the queue's work. A word that the stream writes behind it is seen sooner than cudaStreamSynchronize
+// returns. For long work, and where the word does not come, that waits after all; it also knows what has failed.
+cudaError_t wait(lockstep_queue& queue) {
+  const auto write = queue.facts->write_word;
+  const unsigned mine = ++queue.finishes;
+  if (write != nullptr &&
+      write(queue.stream, queue.reached_device, mine, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS)
+    for (int look = 1; look <= finish_looks; ++look) {
+      if (__atomic_load_n(queue.reached, __ATOMIC_ACQUIRE) == mine) return cudaSuccess;
+      if (look % finish_asks != 0) continue;
+      const cudaError_t code = cudaStreamQuery(queue.stream);
+      if (code != cudaErrorNotReady) return code;
+      (void)cudaGetLastError();
+    }
+  return cudaStreamSynchronize(queue.stream);
+}
+
+}  // namespace
+
 lockstep_status finish(lockstep_queue* queue) {
   if (forked()) return failed_fork();
   const device_guard guard(queue->device);
@@ -99,7 +184,7 @@ lockstep_status finish(lockstep_queue* queue) {
   if (capturing(*queue))
     return failed(LOCKSTEP_INVALID_ARGUMENT,
                   "the stream is being captured and cannot be waited for; set LOCKSTEP_ASYNC");
-  LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
+  LOCKSTEP_CUDA(wait(*queue));
   if (*static_cast<volatile unsigned*>(queue->raised) == 0) return LOCKSTEP_OK;
   unsigned long long first = ~0ull;
   LOCKSTEP_CUDA(cudaMemcpyAsync(&first, queue->report.first, sizeof first, cudaMemcpyDeviceToHost, queue->stream));

@@ -54,6 +54,10 @@ struct lockstep_queue {
   bool captured = false;
   std::vector<void*> retired;
   lockstep::cuda::pipeline* pipe = nullptr;  // made by the first call on host memory
+  // Mapped host memory, beside raised: where the stream writes the number of the last finish that it has reached.
+  unsigned* reached = nullptr;
+  CUdeviceptr reached_device = 0;
+  unsigned finishes = 0;
 };
 
 namespace lockstep::cuda {
@@ -71,6 +75,10 @@ void queue_destroy(lockstep_queue* queue);
 lockstep_status finish(lockstep_queue* queue);
 lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer);
 bool capturing(const lockstep_queue& queue);
+// The driver takes up to a microsecond, so it is asked once a kernel, device and value. An attribute only grows, so
+// that another thread's launch never finds less than it has asked for.
+lockstep_status grow_attribute(int device, const void* kernel, cudaFuncAttribute attribute, int value);
+lockstep_status resident_blocks_of(int device, const void* kernel, int threads, size_t shared_bytes, int* blocks);
 
 #if defined(__CUDACC__)
 // kernel<<<grid, block, shared_bytes, queue.stream>>>(arguments...), checked.
@@ -109,13 +117,28 @@ lockstep_status launch_early(const lockstep_queue& queue, const char* name, void
   return LOCKSTEP_OK;
 }
 
-// Lets a kernel have bytes of dynamic shared memory; beyond 48 KiB it must be
-// asked for, once a kernel and device (asking again costs under a microsecond).
+// launch_early where the grid is small. Of a large one a launch is little, and blocks that wait take places from those
+// that work.
+template <class... Parameters, class... Arguments>
+lockstep_status launch_soon(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...), dim3 grid,
+                            dim3 block, size_t shared_bytes, Arguments&&... arguments) {
+  return static_cast<int64_t>(grid.x) <= int64_t{early_blocks} * queue.facts->processors
+             ? launch_early(queue, name, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...)
+             : launch(queue, name, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
+}
+
+// Lets a kernel have bytes of dynamic shared memory, which must be asked for beyond 48 KiB.
 template <class Kernel>
-lockstep_status allow_shared(Kernel* kernel, size_t bytes) {
-  if (bytes <= 48 * 1024) return LOCKSTEP_OK;
-  LOCKSTEP_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
-  return LOCKSTEP_OK;
+lockstep_status allow_shared(const lockstep_queue& queue, Kernel* kernel, size_t bytes) {
+  return bytes <= 48 * 1024 ? LOCKSTEP_OK
+                            : grow_attribute(queue.device, reinterpret_cast<const void*>(kernel),
+                                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+}
+// Blocks of a kernel that a multiprocessor holds; allow_shared first.
+template <class Kernel>
+lockstep_status resident_blocks(const lockstep_queue& queue, Kernel* kernel, int threads, size_t shared_bytes,
+                                int* blocks) {
+  return resident_blocks_of(queue.device, reinterpret_cast<const void*>(kernel), threads, shared_bytes, blocks);
 }
 #endif
 

@@ -207,10 +207,12 @@ lockstep_status launch_aligned(lockstep_queue& queue, const axes& all) {
   const size_t shared = size_t{plan.from.image} + plan.to.image + (plan.from.runs + plan.to.runs) * sizeof(run_at);
   return by_element(static_cast<size_t>(all.element_bytes), [&](auto element) {
     const auto kernel = permute_aligned<decltype(element)>;
-    if (const lockstep_status status = allow_shared(kernel, shared); status != LOCKSTEP_OK) return status;
+    if (const lockstep_status status = allow_shared(queue, kernel, shared); status != LOCKSTEP_OK) return status;
     int resident = 1;
-    LOCKSTEP_CUDA(
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, static_cast<int>(plan.threads), shared));
+    if (const lockstep_status status =
+            resident_blocks(queue, kernel, static_cast<int>(plan.threads), shared, &resident);
+        status != LOCKSTEP_OK)
+      return status;
     const auto grid = std::min(plan.tiles, static_cast<uint32_t>(processors * std::max(resident, 1)));
     return launch(queue, "permute_aligned", kernel, dim3(grid), dim3(plan.threads), shared, plan);
   });

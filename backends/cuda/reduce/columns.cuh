@@ -52,6 +52,7 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
   const int64_t leaves = order::leaves(all.length);
   const int64_t s = (blockIdx.x % column_tiles * across + x) * V;
   const int64_t leaf = blockIdx.x / column_tiles * (block_threads / (across * down)) + threadIdx.x / (across * down);
+  follow_on();
   const bool wanted = s < all.count && leaf < leaves && fold.open(s);
   if (wanted) {
     const int64_t first = leaf * order::leaf, left = all.length - first;
@@ -183,6 +184,7 @@ __global__ __launch_bounds__(block_threads, 4) void reduce_short_columns(Fold fo
            : n <= 64 ? fold_column<64>(by, at, all.element_stride, n)
                      : fold_column<128>(by, at, all.element_stride, n);
   };
+  follow_on();
   const auto value = folded(fold);
   if constexpr (is_norm<Fold>) {
     if (__any_sync(all_lanes, fold.needs_again(value))) {
@@ -211,8 +213,8 @@ struct by_short_columns : way {
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
-    return launch(queue, "reduce_short_columns", reduce_short_columns<Fold>,
-                  blocks_for(call.reduce.count, block_threads), block_threads, 0, fold, sequences_of(call));
+    return launch_soon(queue, "reduce_short_columns", reduce_short_columns<Fold>,
+                       blocks_for(call.reduce.count, block_threads), block_threads, 0, fold, sequences_of(call));
   }
 };
 
@@ -246,9 +248,9 @@ struct by_columns : way {
     int across = 32 / V;
     while (across > 4 / V && across / 2 * V >= all.count) across /= 2;
     const int64_t tiles = (all.count + across * V - 1) / (across * V), a_block = block_threads / (across * 8 * V);
-    const lockstep_status status = launch(queue, "reduce_columns", reduce_columns<Fold, V>,
-                                          blocks_for(tiles * ((leaves + a_block - 1) / a_block), 1), block_threads, 0,
-                                          fold, all, across, tiles, partials);
+    const lockstep_status status = launch_soon(queue, "reduce_columns", reduce_columns<Fold, V>,
+                                               blocks_for(tiles * ((leaves + a_block - 1) / a_block), 1), block_threads,
+                                               0, fold, all, across, tiles, partials);
     return status != LOCKSTEP_OK || leaves == 1 ? status : launch_join(queue, fold, all.count, leaves, partials);
   }
 };

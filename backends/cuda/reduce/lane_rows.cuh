@@ -33,6 +33,7 @@ __global__ __launch_bounds__(order::lanes* most_lane_leaves,
   const int left = static_cast<int>(all.length) - leaf * order::leaf;  // from this leaf's first element on
   const auto load = [&](int i) { return streams ? load_of_stream(at + i) : __ldg(at + i); };
   auto acc = fold.empty_lane();
+  follow_on();
   T x[order::rows];
   if (left >= order::leaf) {
 #pragma unroll
@@ -83,10 +84,11 @@ struct by_lane_rows : way {
 
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
-    return launch(queue, "reduce_lane_rows",
-                  streams(queue, bytes_of(call.reduce)) ? reduce_lane_rows<Fold, true> : reduce_lane_rows<Fold, false>,
-                  blocks_for(call.reduce.count, 1),
-                  static_cast<unsigned>(order::leaves(call.reduce.length)) * order::lanes, 0, fold, sequences_of(call));
+    return launch_soon(
+        queue, "reduce_lane_rows",
+        streams(queue, bytes_of(call.reduce)) ? reduce_lane_rows<Fold, true> : reduce_lane_rows<Fold, false>,
+        blocks_for(call.reduce.count, 1), static_cast<unsigned>(order::leaves(call.reduce.length)) * order::lanes, 0,
+        fold, sequences_of(call));
   }
 };
 

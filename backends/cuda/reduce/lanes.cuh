@@ -14,15 +14,6 @@
 
 namespace lockstep::cuda {
 
-// Lets the next kernel of this stream start its blocks while this one's last ones
-// run, and waits for the one before to be done: launches overlap, effects do not.
-__device__ __forceinline__ void overlap_launches() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 // Where a sequence has several tasks their blocks hand over to its last one, or to a block that has no task and
 // joins while the others read, which pays from 32 Mi elements on. Without mailboxes they leave partials, and
 // join_partials follows.
@@ -33,7 +24,7 @@ __global__ __launch_bounds__(block_threads, large ? stream_blocks : leaf_blocks)
   using P = typename Fold::partial;
   __shared__ P values[most_leaves];
   [[maybe_unused]] __shared__ bool again;
-  overlap_launches();
+  follow_on();
   const int64_t leaves = order::leaves(all.length), total = all.count * tasks;
   const auto finish = [&](int64_t s) {
     const P value = join_handed_over(fold, boxes + s * tasks * words_of<P>, tasks, values);
@@ -78,24 +69,6 @@ __global__ __launch_bounds__(block_threads, large ? stream_blocks : leaf_blocks)
     finish(s);
     __syncthreads();  // the next task writes values after warp 0 has read them
   }
-}
-
-// As launch, but the kernel (which calls overlap_launches) may start early.
-template <class... Parameters, class... Arguments>
-lockstep_status launch_overlapped(const lockstep_queue& queue, const char* name, void (*kernel)(Parameters...),
-                                  dim3 grid, dim3 block, Arguments&&... arguments) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = queue.stream;
-  config.attrs = &early;
-  config.numAttrs = queue.facts->major >= 9 && !capturing(queue) ? 1 : 0;
-  (void)cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
-  const cudaError_t code = cudaGetLastError();
-  return code == cudaSuccess ? LOCKSTEP_OK : failed(code, name);
 }
 
 // large: more loads in flight, past the L1.
@@ -146,8 +119,8 @@ struct by_leaves : way {
     constexpr int V = neighbours_of<Fold>;
     const auto kernel = large || loads_neighbours(call) ? reduce_tree<Fold, V, large> : reduce_tree<Fold, 1, false>;
     const lockstep_status status =
-        launch_overlapped(queue, "reduce_tree", kernel, blocks_for(all.count * tasks + apart, 1), warps * 32, fold, all,
-                          a_task, tasks, partials, hands_over ? queue.mailboxes : nullptr);
+        launch_early(queue, "reduce_tree", kernel, blocks_for(all.count * tasks + apart, 1), warps * 32, 0, fold, all,
+                     a_task, tasks, partials, hands_over ? queue.mailboxes : nullptr);
     return status != LOCKSTEP_OK || tasks == 1 || hands_over ? status
                                                              : launch_join(queue, fold, all.count, tasks, partials);
   }

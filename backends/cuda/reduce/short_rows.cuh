@@ -64,6 +64,7 @@ __global__ __launch_bounds__(block_threads, packed_blocks) void reduce_packed(Fo
   const int64_t warp = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
   const int64_t first = warp * (rows * batches) + threadIdx.x % 32 / threads;
   P value[batches];
+  follow_on();
   fold_packed<V>(fold, all, threads, first, value);
   if constexpr (is_norm<Fold>) {
     bool again = false;
@@ -122,6 +123,7 @@ __global__ __launch_bounds__(block_threads, 4) void reduce_row_pairs(Fold fold, 
     base[b] = at - m[b];
     inside = inside && base[b] >= begin && base[b] + (m[b] + n + V - 1) / V * V <= end;
   }
+  follow_on();
   if (!inside) {
     for (int64_t s = first; s < first + pair && s < all.count; ++s)
       store_sequence(fold, begin + s * all.sequence_stride, 1, n, s, t);
@@ -196,8 +198,8 @@ struct by_short_rows : way {
     const auto kernel = vectors        ? reduce_packed<Fold, V, true>
                         : threads >= 4 ? reduce_packed<Fold, 1, true>
                                        : reduce_packed<Fold, 1, false>;
-    return launch(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0, fold,
-                  sequences_of(call), threads);
+    return launch_soon(queue, "reduce_packed", kernel, blocks_for(d.count, 8 * 4 * (32 / threads)), block_threads, 0,
+                       fold, sequences_of(call), threads);
   }
 };
 
@@ -211,8 +213,8 @@ struct by_row_pairs : way {
     constexpr int V = neighbours_of<Fold>;
     const auto kernel =
         call.reduce.length <= 3 * order::lanes - V ? reduce_row_pairs<Fold, V, 3> : reduce_row_pairs<Fold, V, 4>;
-    return launch(queue, "reduce_row_pairs", kernel, blocks_for(call.reduce.count, block_threads / 32 * 2),
-                  block_threads, 0, fold, sequences_of(call));
+    return launch_soon(queue, "reduce_row_pairs", kernel, blocks_for(call.reduce.count, block_threads / 32 * 2),
+                       block_threads, 0, fold, sequences_of(call));
   }
 };
 

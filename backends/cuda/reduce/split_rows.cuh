@@ -65,6 +65,7 @@ __global__ __launch_bounds__(split_threads) void reduce_split(Fold fold, const s
   const bool mine = part * 4 < end;
   // Who holds nothing, or no row, loads what another does: under a condition loads wait for each other.
   const T* src = static_cast<const T*>(all.src) + first * all.sequence_stride + min(part * 4, end - 4);
+  follow_on();
   T x[n][4];
 #pragma unroll
   for (int b = 0; b < n; ++b) load_neighbours<4>(src + min(b * rows + t / L, here - 1) * all.sequence_stride, x[b]);
@@ -124,9 +125,9 @@ struct by_split_rows : way {
 
   template <int L, class Fold>
   static lockstep_status run_by(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
-    return launch(queue, "reduce_split", reduce_split<Fold, L>,
-                  blocks_for(call.reduce.count, split_threads / L * split_batches), split_threads, 0, fold,
-                  sequences_of(call));
+    return launch_soon(queue, "reduce_split", reduce_split<Fold, L>,
+                       blocks_for(call.reduce.count, split_threads / L * split_batches), split_threads, 0, fold,
+                       sequences_of(call));
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

@@ -248,6 +248,7 @@ __global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, c
   if (t < row_stages) init_barrier(&landed[warp][t]);
   fence_engine();
   __syncwarp();  // all barriers are there before thread 0 starts the engine
+  follow_on();
   if (t == 0)
     for (int k = 0; k < row_stages && number + k * staged_warps < tiles; ++k)
       start_tile(all, staged_tile<T>(all, number + k * staged_warps, plan.tile_rows), ring + k * plan.stage_elements,
@@ -358,10 +359,9 @@ struct by_staged_rows : way {
         least_conflicts(at_once, V == 4 ? 4 : threads, swaps_of(threads, S, V), all.sequence_stride, size);
     const staged_plan plan{static_cast<int>(rows), static_cast<int>(elements), shift, tiles, run};
     const auto kernel = reduce_rows<Fold, threads, S, V>;
-    // Always the same limit: another thread may set it between these two lines.
-    if (const lockstep_status status = allow_shared(kernel, most); status != LOCKSTEP_OK) return status;
-    return launch(queue, "reduce_rows", kernel, blocks_for(tiles, int64_t{run} * staged_warps), staged_warps * 32,
-                  static_cast<size_t>(bytes), fold, all, plan);
+    if (const lockstep_status status = allow_shared(queue, kernel, most); status != LOCKSTEP_OK) return status;
+    return launch_soon(queue, "reduce_rows", kernel, blocks_for(tiles, int64_t{run} * staged_warps), staged_warps * 32,
+                       static_cast<size_t>(bytes), fold, all, plan);
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

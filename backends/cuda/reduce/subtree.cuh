@@ -127,6 +127,7 @@ __global__ __launch_bounds__(block_threads) void join_partials(Fold fold, const 
   const int t = threadIdx.x % 32;
   const bool by_block = joined_by_block(leaves);
   const int64_t s = by_block ? blockIdx.x : (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
+  follow_on();
   if (s >= count || !fold.open(s)) return;
   const P* of_sequence = partials + s * leaves;
   if (by_block) {
@@ -147,9 +148,9 @@ __global__ __launch_bounds__(block_threads) void join_partials(Fold fold, const 
 template <class Fold>
 lockstep_status launch_join(const lockstep_queue& queue, const Fold& fold, int64_t count, int64_t parts,
                             const typename Fold::partial* partials) {
-  return launch(queue, "join_partials", join_partials<Fold>,
-                blocks_for(count, joined_by_block(parts) ? 1 : block_threads / 32), block_threads, 0, fold, count,
-                parts, partials);
+  return launch_soon(queue, "join_partials", join_partials<Fold>,
+                     blocks_for(count, joined_by_block(parts) ? 1 : block_threads / 32), block_threads, 0, fold, count,
+                     parts, partials);
 }
 
 }  // namespace lockstep::cuda

@@ -19,6 +19,7 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_warp(Fold fold, const
   using T = typename Fold::element;
   const int t = threadIdx.x % 32;
   const int64_t step = int64_t{gridDim.x} * (block_threads / 32);
+  follow_on();
   for (int64_t s = (int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32; s < all.count; s += step) {
     const one_sequence<T> seq = sequence_at<T>(all, s, word);
     if (seq.length < 0) continue;
@@ -80,8 +81,8 @@ struct by_warps : way {
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
-    return launch(queue, "reduce_warp", reduce_warp<Fold>, blocks_for(call.reduce.count, block_threads / 32),
-                  block_threads, 0, fold, sequences_of(call), queue.report);
+    return launch_soon(queue, "reduce_warp", reduce_warp<Fold>, blocks_for(call.reduce.count, block_threads / 32),
+                       block_threads, 0, fold, sequences_of(call), queue.report);
   }
 };
 

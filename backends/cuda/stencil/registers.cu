@@ -172,6 +172,7 @@ __global__ void __launch_bounds__(block)
   // The ends take longest and come first.
   const int64_t ends = cut.ends * s.batch, all = cut.stretches * s.batch;
   const int64_t total = ends + (all + warps - 1) / warps;
+  follow_on();
   for (int64_t id = blockIdx.x; id < total; id += gridDim.x) {
     if (id < ends) {
       int64_t which = 0;
@@ -228,7 +229,7 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     const cut_line c =
         cut_sweeps(s.n[2], s.boundary, s.radius, depth, halo_of<T>(s.radius, depth), stretch<T>, 128 / sizeof(T));
     const int64_t blocks = c.ends * s.batch + ceil_div(c.stretches * s.batch, warps);
-    return launch(queue, "stencil_registers", stencil_registers<T, R>, grid_of(blocks), block, 0, s, t, c);
+    return launch_soon(queue, "stencil_registers", stencil_registers<T, R>, grid_of(blocks), block, 0, s, t, c);
   });
 }
 template <class T>

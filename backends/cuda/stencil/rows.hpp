@@ -8,6 +8,9 @@ namespace lockstep::cuda::stencil {
 lockstep_status launch_wide(lockstep_queue&, const lockstep_call&);
 lockstep_status launch_folded(lockstep_queue&, const lockstep_call&);
 lockstep_status launch_global(lockstep_queue&, const lockstep_call&);
+lockstep_status launch_direct(lockstep_queue&, const lockstep_call&);
+const char* direct_refuses(const lockstep_queue*, const lockstep_call*);
+int direct_yields(const lockstep_queue*, const lockstep_call*);
 lockstep_status launch_streamed(lockstep_queue&, const lockstep_call&);
 const char* streamed_refuses(const lockstep_queue*, const lockstep_call*);
 int streamed_yields(const lockstep_queue*, const lockstep_call*);

@@ -183,6 +183,7 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2         
   const int64_t n_streamed = s.n[first_axis], out_streamed = s.out[first_axis];
   const int64_t all = s.batch * cut.chunks * cut.y * cut.x;
 
+  follow_on();
   for (int64_t id = blockIdx.x; id < all; id += gridDim.x) {
     int64_t tile_x, tile_y = 0, chunk;
     int64_t rest = divide(id, cut.x, tile_x);
@@ -314,9 +315,11 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   using S = shape<T, RANK, R>;
   const auto t = rounded<T, most_taps>(call.stencil);
   const auto kernel = stencil_streamed<T, RANK, R>;
-  if (const lockstep_status status = allow_shared(kernel, S::bytes); status != LOCKSTEP_OK) return status;
+  if (const lockstep_status status = allow_shared(queue, kernel, S::bytes); status != LOCKSTEP_OK) return status;
   int resident = 1;
-  LOCKSTEP_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, S::threads, S::bytes));
+  if (const lockstep_status status = resident_blocks(queue, kernel, S::threads, S::bytes, &resident);
+      status != LOCKSTEP_OK)
+    return status;
   return for_each_sweep<T>(call, [&](const sweep<T>& s) {
     const int streamed = 3 - RANK;
     tiles cut{};
@@ -334,8 +337,8 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     };
     cut.aligned = aligned(s.src + s.origin, s.src_stride, s.src_batch);  // VALID starts a radius further on
     cut.dst_aligned = aligned(s.dst, s.dst_stride, s.dst_batch);
-    return launch(queue, "stencil_streamed", kernel, grid_of(s.batch * cut.chunks * cut.y * cut.x), S::threads,
-                  S::bytes, s, t, cut);
+    return launch_soon(queue, "stencil_streamed", kernel, grid_of(s.batch * cut.chunks * cut.y * cut.x), S::threads,
+                       S::bytes, s, t, cut);
   });
 }
 

@@ -29,6 +29,8 @@ const lockstep_variant rows[] = {
     {"sweeps_planes",
      "several sweeps of a cube in one pass: blocks stream tiles, partial sums of each sweep in registers", 0,
      sweeps_planes_refuses, sweeps_planes_yields, sweeps_planes_workspace, on_device<launch_sweeps_planes>},
+    {"direct", "arrays in the L2: an output a thread, all its taps loaded at once", 0, direct_refuses, direct_yields,
+     sweeps_workspace, on_device<launch_direct>},
     {"planes", "short rows or planes, whole in shared memory as they lie; a thread one place of 8 of them", 0,
      planes_refuses, planes_yields, sweeps_workspace, on_device<launch_planes>},
     {"wide", "C4: 16 bytes of outputs a thread from registers, no shared memory: L1 serves the halo", 0, one_axis,

@@ -326,7 +326,7 @@ int32_t depth_of(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
 template <class T, int D>
 lockstep_status run_pass(lockstep_queue& queue, const sweep<T>& s, const taps<T, 7>& t) {
   const auto kernel = stencil_sweeps_planes<T, D>;
-  if (const lockstep_status status = allow_shared(kernel, shared_bytes(D)); status != LOCKSTEP_OK) return status;
+  if (const lockstep_status status = allow_shared(queue, kernel, shared_bytes(D)); status != LOCKSTEP_OK) return status;
   const int32_t across = static_cast<int32_t>(round_up(D, vector<T>));
   const int32_t halo[3] = {D, LOCKSTEP_MUTANT("planes_overlap_short") ? D - 1 : D, across};
   const int32_t tile[2] = {tile_y, tile_x<T>};

@@ -356,7 +356,8 @@ template <class T, int R, int D>
 lockstep_status run_pass(lockstep_queue& queue, const sweep<T>& s, const taps<T, 4 * R + 1>& t) {
   const auto kernel = stencil_sweeps_streamed<T, R, D>;
   int resident = 1;
-  LOCKSTEP_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, block, 0));
+  if (const lockstep_status status = resident_blocks(queue, kernel, block, 0, &resident); status != LOCKSTEP_OK)
+    return status;
   cut_plane cut = cut_sweeps(s.n[1], s.n[2], s.boundary, R, D, halo_of<T>(R, D), columns<T>, vector<T>, tile_room<T>);
   if (cut.strips > 0) {
     const int64_t slots = int64_t{queue.facts->processors} * std::max(resident, 1) * warps;

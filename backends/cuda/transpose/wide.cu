@@ -16,8 +16,8 @@ lockstep_status launch_kernel(lockstep_queue& queue, const wide_plan& plan) {
   size_t shared = wide_shared_bytes<bytes, tall, broad, how>;
   // Fewer tiles than multiprocessors are under way at once in any case.
   const bool few = plan.tiles <= static_cast<uint32_t>(queue.facts->processors);
-  if (const lockstep_status status =
-          few ? allow_shared(kernel, shared) : share_memory(queue, kernel, how == tile_reads::exact, tile, &shared);
+  if (const lockstep_status status = few ? allow_shared(queue, kernel, shared)
+                                         : share_memory(queue, kernel, how == tile_reads::exact, tile, &shared);
       status != LOCKSTEP_OK)
     return status;
   return launch_early(queue, "transpose_wide", kernel, dim3(plan.tiles), dim3(threads), shared, plan);
