@@ -31,6 +31,7 @@ lockstep_status run_type(lockstep_queue& queue, const lockstep_call& call) {
 }
 
 struct reduce_op {
+  static constexpr bool takes_2_bytes = false;  // any_type does
   static constexpr const char* by_leaves_name = "lanes";
   static constexpr const char* by_leaves_idea =
       "a warp's lanes over a leaf by 16-byte loads, aligned subtrees shared among blocks, one launch";

@@ -32,6 +32,7 @@ lockstep_status run_norm(lockstep_queue& queue, const lockstep_call& call, bool 
 }
 
 struct square_sum_op {
+  static constexpr bool takes_2_bytes = true;
   static constexpr const char* by_leaves_name = "shuffle";
   static constexpr const char* by_leaves_idea =
       "B10: a warp a leaf, 16-byte loads, shuffles, one launch: the last block joins the blocks";
