@@ -1,107 +1,16 @@
-"""Sums of two arrays, means and variances, and reductions over any axes: order id 1 in NumPy and the C functions, bit for bit."""
+"""Sums of two arrays, means and variances, and reductions over any axes, beside the C functions; what they refuse. (Random
+arrays of every library beside order id 1: test_bits.)"""
 import ctypes
 import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from order_numpy import fused, moments, term_tree, tree
-from test_bits import FLOATS, INTEGERS, arrays, axes_of, bits, given_by, producers, sequences, tried
-from test_exchange import numpy_of
 from test_operations import LAYOUTS, noise, same
 
 import lockstep as ls
 
-PAIRS = {"dot": lambda a, b: a * b, "squared_distance": lambda a, b: (a - b) ** 2, "l1_distance": lambda a, b: abs(a - b)}
+PAIRS = ("dot", "squared_distance", "l1_distance")
 SUMS_KINDS = {"dot": 0, "squared_distance": 1, "l1_distance": 2, "l1_norm": 3, "mean_var": 4}
-
-
-def by_the_order(name, a, b):
-    """One sum in double."""
-    a, b = a.astype("f8"), b.astype("f8")
-    with np.errstate(all="ignore"):
-        if name == "l1_norm":
-            return tree(np.abs(a), False)
-        if name == "l1_distance":
-            return tree(np.abs(a - b), False)
-        if name == "dot":
-            return term_tree(len(a), lambda s, i, k: fused(a[i: i + k], b[i: i + k], s))
-        d = a - b
-        return term_tree(len(a), lambda s, i, k: fused(d[i: i + k], d[i: i + k], s))
-
-
-def finite(x):
-    return np.where(np.isfinite(x), x, 1).astype(x.dtype) if x.dtype.kind == "f" else x
-
-
-@tried
-@given(st.data(), arrays(FLOATS + INTEGERS), producers, st.sampled_from([*PAIRS, "l1_norm"]))
-def test_sums_of_one_and_two_arrays(data, x, producer, name):
-    axis = data.draw(axes_of(x.ndim), "axis")
-    keepdims = data.draw(st.booleans(), "keepdims")
-    shared = data.draw(st.booleans(), "one y for all")
-    if x.size > 20_000:  # fractions are slow
-        x = x[tuple(slice(0, 9) for _ in x.shape)]
-    x = finite(x)
-    rows, shape = sequences(x, axis)
-    reduced = sorted(range(x.ndim) if axis is None else [k % x.ndim for k in ([axis] if isinstance(axis, int) else axis)])
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    y_shape = [x.shape[k] for k in reduced] if shared else x.shape
-    y = np.resize(rng.permutation(x.ravel()), y_shape) if x.size else np.zeros(y_shape, x.dtype)
-    if y.ndim and data.draw(st.booleans()):
-        y = np.asfortranarray(y)
-    others = rows if not x.size else np.broadcast_to(y.ravel(), rows.shape) if shared else sequences(y, axis)[0]
-    sources = (given_by(producer, x),) if name == "l1_norm" else (given_by(producer, x), given_by(producer, y))
-    function = getattr(ls, name)
-    if x.dtype.kind == "f":
-        want = np.array([by_the_order(name, a, b) if a.size else 0.0 for a, b in zip(rows, others)]).reshape(shape)
-        narrow = np.float64 if x.dtype == np.float64 else np.float32
-        got = numpy_of(function(*sources, axis, keepdims=keepdims))
-        with np.errstate(over="ignore"):
-            assert got.dtype == narrow and bits(got) == bits(want.astype(narrow))
-        if producer != "jax":
-            assert bits(numpy_of(function(*sources, axis, dtype="float64"))) == bits(want)
-    else:
-        term = PAIRS.get(name, lambda a, b: abs(a))
-        exact = [sum(term(int(a), int(b)) for a, b in zip(p, q)) for p, q in zip(rows, others)]
-        if not all(-(2**63) <= e < 2**63 for e in exact):
-            with pytest.raises(ls.Overflow):
-                function(*sources, axis)
-            return
-        if producer == "jax" and not all(-(2**31) <= e < 2**31 for e in exact):
-            return
-        got = numpy_of(function(*sources, axis, keepdims=keepdims))
-        assert got.ravel().tolist() == exact
-    assert got.shape == (tuple(1 if k in reduced else n for k, n in enumerate(x.shape)) if keepdims else shape)
-
-
-@tried
-@given(st.data(), arrays(FLOATS), producers)
-def test_means_and_variances(data, x, producer):
-    axis = data.draw(axes_of(x.ndim), "axis")
-    correction = data.draw(st.integers(0, 2), "correction")
-    if x.size > 20_000:
-        x = x[tuple(slice(0, 9) for _ in x.shape)]
-    x = finite(x)
-    rows, shape = sequences(x, axis)
-    means, variances = [], []
-    for row in rows:
-        n, total, squares = moments(row.astype("f8")) if row.size else (0, 0.0, np.nan)
-        means.append(total / n if n else np.nan)
-        variances.append(squares / (n - correction) if n > correction else np.nan)
-    source = given_by(producer, x)
-    wide = {} if producer == "jax" else {"dtype": "float64"}
-    narrow = np.float64 if x.dtype == np.float64 else np.float32
-    for keywords, dtype in ((wide, np.float64 if wide else narrow), ({}, narrow)):
-        want = [np.array(v).reshape(shape).astype(dtype) for v in (means, variances)]
-        mean, variance = ls.mean_var(source, axis, correction=correction, **keywords)
-        for got, alone, expected in zip((mean, variance), (ls.mean(source, axis, **keywords), ls.var(source, axis, correction=correction, **keywords)), want):
-            assert numpy_of(got).dtype == dtype and bits(numpy_of(got)) == bits(expected) and bits(numpy_of(alone)) == bits(expected)
-        root = numpy_of(ls.std(source, axis, correction=correction, **keywords))
-        assert root.dtype == dtype and bits(root) == bits(np.sqrt(np.array(variances).reshape(shape)).astype(dtype))
-    kept = numpy_of(ls.mean(source, axis, keepdims=True))
-    assert kept.ndim == x.ndim and kept.size == len(rows)
 
 
 def struct(*fields):
