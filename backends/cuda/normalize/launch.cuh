@@ -67,7 +67,7 @@ lockstep_status launch_rows(lockstep_queue& queue, const normalized_rows& d) {
   const size_t bytes = held_bytes(warps, rows_a_leaf, sizeof(E));
   const auto kernel = normalize_staged<E, P, same>;
   // The warps' exchange comes on top.
-  if (const lockstep_status status = allow_shared(kernel, bytes + 1024); status != LOCKSTEP_OK) return status;
+  if (const lockstep_status status = allow_shared(queue, kernel, bytes + 1024); status != LOCKSTEP_OK) return status;
   return launch(queue, "normalize_staged", kernel, grid(warps / leaves), warps * 32, bytes, d, leaves, rows_a_leaf);
 }
 
