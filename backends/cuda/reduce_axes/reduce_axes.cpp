@@ -186,7 +186,8 @@ lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call
   const lockstep_reduce_axes_desc& d = call->reduce_axes;
   lockstep_call rows = rows_of_copy(*call);
   if (rows.reduce.length != 0) {
-    void* const copy = static_cast<char*>(call->workspace) + bytes_before_copy(queue, *call);
+    rows.workspace_bytes = bytes_before_copy(queue, *call);  // a norm keeps its sums at the end
+    void* const copy = static_cast<char*>(call->workspace) + rows.workspace_bytes;
     const lockstep_call permute = permutation_of(*call, copy);
     bool shared = false;  // elements: permutations have none
     for (int k = 0; k < d.rank; ++k) shared = shared || (d.shape[k] > 1 && d.src_strides[k] == 0);
