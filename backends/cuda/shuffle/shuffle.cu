@@ -45,7 +45,6 @@ template <class T, shuffle KIND, int GROUPS>
 __global__ void __launch_bounds__(block) shuffle_shfl(const T* src, T* dst, exchange how) {
   const int lane = threadIdx.x % 32;
   const int64_t step = group_step(gridDim.x, warps, GROUPS);
-  follow_on();
   for (int64_t first = first_group(blockIdx.x, warps, GROUPS, threadIdx.x, 32); first < how.groups; first += step) {
     const T* from = src + group_element(first, lane, 32);
     T* to = dst + group_element(first, lane, 32);
@@ -98,9 +97,9 @@ template <class T, shuffle KIND>
 lockstep_status shfl(lockstep_queue& queue, const lockstep_call& call, const exchange& how) {
   constexpr int groups = shuffle_groups;
   const int64_t blocks = (how.groups + warps * groups - 1) / (warps * groups);
-  return launch_soon(queue, "shuffle_shfl", shuffle_shfl<T, KIND, groups>,
-                     static_cast<unsigned>(std::min<int64_t>(blocks, 2147483647)), block, 0,
-                     static_cast<const T*>(call.src), static_cast<T*>(call.dst), how);
+  return launch(queue, "shuffle_shfl", shuffle_shfl<T, KIND, groups>,
+                static_cast<unsigned>(std::min<int64_t>(blocks, 2147483647)), block, 0, static_cast<const T*>(call.src),
+                static_cast<T*>(call.dst), how);
 }
 
 template <class T>

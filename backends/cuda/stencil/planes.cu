@@ -59,7 +59,6 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
     along_y[i] = row < 0 ? -1 : row * cut.x;
   }
 
-  follow_on();
   for (int64_t number = blockIdx.x; number < cut.batch * cut.tiles_a_batch; number += gridDim.x) {
     int64_t piece;
     const int64_t b = divide(number, cut.tiles_a_batch, piece);
@@ -243,8 +242,7 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     cut.tile_bytes = static_cast<int32_t>((tile + 16 + 15) / 16 * 16);
     const size_t bytes = static_cast<size_t>(cut.tile_bytes) + table_bytes(d);
     if (const lockstep_status status = allow_shared(queue, kernel, bytes); status != LOCKSTEP_OK) return status;
-    return launch_soon(queue, "stencil_planes", kernel, grid_of(cut.batch * cut.tiles_a_batch), block, bytes, s, t,
-                       cut);
+    return launch(queue, "stencil_planes", kernel, grid_of(cut.batch * cut.tiles_a_batch), block, bytes, s, t, cut);
   });
 }
 

@@ -81,7 +81,6 @@ __global__ void __launch_bounds__(block)
   constexpr int V = 16 / sizeof(T), window = V + 2 * R, vectors = window_vectors(V, R);
   const int radius = EXACT ? R : s.radius;
   const int64_t step = int64_t{block} * U * gridDim.x;
-  follow_on();
   for (int64_t first = output_of(blockIdx.x, block * U, threadIdx.x); first < cut.total; first += step) {
     T w[U][vectors * V];  // w[e] is the element that tap e - v of output v means
     T* to[U];
@@ -146,7 +145,6 @@ __global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident_threads : resident_t
                          int64_t blocks_a_row) {
   constexpr int V = 16 / sizeof(T), H = aligned_halo(R, V);
   const int64_t all = blocks_a_row * s.batch;
-  follow_on();
   for (int64_t id = blockIdx.x; id < all; id += gridDim.x) {
     int64_t chunk = id;
     const int64_t row = blocks_a_row == all ? 0 : divide(id, blocks_a_row, chunk);
@@ -208,13 +206,13 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     if constexpr (!FOLD || R <= 4) {
       if (aligned_rows(s)) {
         const int64_t blocks_a_row = ceil_div(s.out[2], BLOCK * (16 / int64_t{sizeof(T)}));
-        return launch_soon(queue, "stencil_wide_aligned", stencil_wide_aligned<T, R, FOLD, BLOCK>,
-                           grid_of(blocks_a_row * s.batch), BLOCK, 0, s, t, blocks_a_row);
+        return launch(queue, "stencil_wide_aligned", stencil_wide_aligned<T, R, FOLD, BLOCK>,
+                      grid_of(blocks_a_row * s.batch), BLOCK, 0, s, t, blocks_a_row);
       }
     }
     const items cut = cut_rows(s);
-    return launch_soon(queue, "stencil_wide", stencil_wide<T, bound, R <= 4, FOLD, 1>,
-                       grid_of(ceil_div(cut.total, block)), block, 0, s, t, cut);
+    return launch(queue, "stencil_wide", stencil_wide<T, bound, R <= 4, FOLD, 1>, grid_of(ceil_div(cut.total, block)),
+                  block, 0, s, t, cut);
   });
 }
 
