@@ -240,12 +240,8 @@ lockstep_status launch_method(lockstep_queue* queue, const lockstep_call* call) 
   return LOCKSTEP_OK;
 }
 template <int number>
-constexpr lockstep_variant row_of_method = {tiles_methods[number].name,
-                                            tiles_methods[number].idea,
-                                            0,
-                                            refuses_method<number>,
-                                            tiles_methods[number].pays == always_pays ? nullptr : method_yields<number>,
-                                            nullptr,
+constexpr lockstep_variant row_of_method = {tiles_methods[number].name, tiles_methods[number].idea, 0,
+                                            refuses_method<number>,     method_yields<number>,      nullptr,
                                             launch_method<number>};
 
 lockstep_status launch_strided(lockstep_queue* queue, const lockstep_call* call) {
