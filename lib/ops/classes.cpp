@@ -1,5 +1,6 @@
 // classes.cpp - the classes of calls that share a tuned choice (remembered.hpp): the op, its kinds and types, each size
 // to a power of two, and how the data lies.
+#include "axis_list.hpp"
 #include "ops.hpp"
 #include "sequences.hpp"
 
@@ -56,7 +57,7 @@ call_class classify_permute(const prepared_call& prepared) {
     const int64_t in_dst = d.shape[d.perm[k]];
     axes.insert(0, format_text("{}", d.perm[k]));
     packed = packed && (d.shape[k] == 1 || d.src_strides[k] == src) && (in_dst == 1 || d.dst_strides[k] == dst);
-    src *= d.shape[k], dst *= in_dst;
+    src = saturated_product(src, d.shape[k]), dst = saturated_product(dst, in_dst);
   }
   return {
       format_text("b{} {} to {} {} {} {}", d.element_bytes, about(d.rank, d.shape), axes, packed ? "packed" : "strided",
@@ -99,7 +100,7 @@ call_class classify_reduce_axes(const prepared_call& prepared) {
   int64_t stride = 1;
   for (int k = d.rank - 1; k >= 0; --k) {
     packed = packed && (d.shape[k] == 1 || d.src_strides[k] == stride);
-    stride *= d.shape[k];
+    stride = saturated_product(stride, d.shape[k]);
   }
   return {format_text("{} {} {} {} over {} {}", reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(d.result),
                       about(d.rank, d.shape), axes, packed ? "packed" : "strided"),
