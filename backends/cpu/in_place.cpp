@@ -152,7 +152,9 @@ void decompose(const lockstep_queue& queue, const lockstep_call& call) {
 int64_t matrix_bytes(const lockstep_transpose_desc& d) {
   return d.rows * d.cols * static_cast<int64_t>(d.element_bytes);
 }
-int64_t copy_bytes(const lockstep_transpose_desc& d) { return (matrix_bytes(d) + 63) / 64 * 64; }
+int64_t copy_bytes(const lockstep_transpose_desc& d) {
+  return (std::min<int64_t>(matrix_bytes(d), INT64_MAX - 63) + 63) / 64 * 64;
+}
 
 // Each thread takes whole matrices, if there are enough of them and L2 has room for the copy.
 bool own_copies(const lockstep_queue& queue, const lockstep_transpose_desc& d) {

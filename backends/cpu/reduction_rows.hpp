@@ -184,7 +184,7 @@ void reduce_lanes(const lockstep_queue& queue, const R& r, const sequences& q, v
 
 inline bool beyond_caches(const lockstep_queue& queue, const sequences& q) {
   const int64_t most = queue.tuned->reductions.cached_bytes(q.bytes);
-  return most == 0 || q.elements() * q.bytes > most;
+  return most == 0 || q.elements() > most / q.bytes;
 }
 
 template <pass P, bool Cached>

@@ -1,6 +1,7 @@
 // stencil.cpp - correlation over a star: validation, and the expansion of every
 // form to general coefficients.
 #include <cmath>
+#include <limits>
 
 #include "checked.hpp"
 #include "ops.hpp"
@@ -93,7 +94,9 @@ void prepare_stencil(prepared_call& prepared) {
             LOCKSTEP_INVALID_ARGUMENT, "{} is {}, but the axes within it span {} elements; give that or more",
             axis == 0 ? format_text("{}_batch_stride", name) : format_text("{}_strides[{}]", name, axis - (4 - d.rank)),
             strides[axis], inner);
-      inner += (counts[axis] - 1) * strides[axis];
+      int64_t more = 0;
+      if (__builtin_mul_overflow(counts[axis] - 1, strides[axis], &more) || __builtin_add_overflow(inner, more, &inner))
+        inner = std::numeric_limits<int64_t>::max();  // what spans more than that is refused below
     }
   };
   prepared.src_span = span_bytes("src", 4, src_counts, src_strides, prepared.element_bytes);

@@ -452,9 +452,11 @@ TEST(Fuzz, RandomDescriptionsAgainstRef) {
   one(seed);
   const char* const asked = getenv("LOCKSTEP_FUZZ_SECONDS");
   const double seconds = asked != nullptr ? std::atof(asked) : 2;
-  // Each run sees other cases; a failure tells its number.
+  // Each run sees other cases, unless LOCKSTEP_FUZZ_FIRST says which; a failure tells its number.
+  const char* const first = getenv("LOCKSTEP_FUZZ_FIRST");
   const auto begin = std::chrono::steady_clock::now();
-  const auto from = asked != nullptr ? static_cast<uint64_t>(begin.time_since_epoch().count()) : seed;
+  const auto now = static_cast<uint64_t>(begin.time_since_epoch().count());
+  const auto from = first != nullptr ? std::strtoull(first, nullptr, 10) : asked != nullptr ? now : seed;
   while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds && failures < 10)
     one(cases::mix(from + ran));
   std::printf("%llu cases\n", static_cast<unsigned long long>(ran));
