@@ -43,14 +43,6 @@ bool forked() {
   return is_child.load(std::memory_order_relaxed);
 }
 
-bool by_openmp() {
-  static const bool asked = [] {
-    const char* team = lib::environment("LOCKSTEP_TEAM");
-    return team != nullptr && std::strcmp(team, "openmp") == 0;
-  }();
-  return asked;
-}
-
 int default_threads() {
   const int threads = within_quota(affinity_count(), cgroup_quota(""));
   // Programs that start workers of their own (joblib, dask, data loaders) set this: "1", or "4,2" by nesting level.

@@ -1,23 +1,16 @@
 // parallel.hpp - divides tasks among the queue's threads.
 #pragma once
 
-#include <omp.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 
 #include "float_environment.hpp"
 #include "mutant.hpp"
+#include "openmp_team.hpp"
 #include "queue.hpp"
 #include "team.hpp"
 
 namespace lockstep::cpu {
-
-// LOCKSTEP_TEAM=openmp: calls run on the threads of the program's OpenMP runtime.
-bool by_openmp();
-// An OpenMP runtime's threads do not survive fork: a child that enters a parallel region hangs.
-bool forked();
 
 inline int usable_threads(const lockstep_queue& queue, int64_t tasks) {
   if (tasks <= 1 || queue.threads <= 1) return 1;
@@ -31,12 +24,18 @@ void on_threads(int threads, const Body& body) {
     body(0, 1);
     return;
   }
-  if (by_openmp() && (!forked() || LOCKSTEP_MUTANT("threads_after_fork"))) {
-#pragma omp parallel num_threads(threads)
-    {
-      const default_float_environment environment;
-      body(omp_get_thread_num(), omp_get_num_threads());
-    }
+  if (const openmp_runtime* runtime = openmp_team(threads); runtime != nullptr) {
+    struct region {
+      const Body& body;
+      const openmp_runtime& runtime;
+    } here{body, *runtime};
+    runtime->parallel(
+        [](void* data) {
+          const default_float_environment environment;
+          const region& r = *static_cast<const region*>(data);
+          r.body(r.runtime.thread_num(), r.runtime.num_threads());
+        },
+        &here, static_cast<unsigned>(threads), 0);
     return;
   }
   run_on_team(

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "float_environment.hpp"
 #include "mutant.hpp"
@@ -72,6 +73,14 @@ struct worker {
   job* work = nullptr;
   int part = 0;
   worker* next = nullptr;  // in the list of idle workers, or of a call's workers
+  worker* wakes[2] = {};   // of the same call
+
+  // A worker sets asleep and then looks for work; who wakes it knows that its work is offered and then looks at asleep.
+  // So at least one of them sees the other.
+  void wake() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (asleep.load(std::memory_order_relaxed)) wake_sleeper(state);
+  }
 };
 
 void* work_for_ever(void* self) {
@@ -80,12 +89,15 @@ void* work_for_ever(void* self) {
   for (;;) {
     for (int i = 0; i < team_rounds && w.state.load(std::memory_order_relaxed) == idle; ++i) pause_a_little();
     if (w.state.load(std::memory_order_relaxed) == idle) {
-      w.asleep.store(true);  // must come before reading state: see run_on_team
+      w.asleep.store(true);  // must come before reading state: see wake
       while (w.state.load() == idle) sleep_while(w.state, idle);
       w.asleep.store(false, std::memory_order_relaxed);
     }
     uint32_t now = offered;
     if (!w.state.compare_exchange_strong(now, taken, std::memory_order_acquire)) continue;  // taken back
+    // Waking takes a thread some microseconds: of many each wakes two.
+    for (worker* other : w.wakes)
+      if (other != nullptr) other->wake();
     w.work->run_from(w.part);
     if (w.state.exchange(idle, std::memory_order_release) == awaited) wake_sleeper(w.state);
   }
@@ -186,16 +198,17 @@ void run_on_team(int parts, void (*part)(void*, int, int), void* data) {
   int missing = 0, p = 1;
   worker* recruited = all.take(parts - 1, may_make, missing);
   if (may_make && (missing != 0 || refused_threads() != 0)) all.refused.store(missing, std::memory_order_relaxed);
+  // Who is to be woken is offered work before who wakes them; the caller wakes the last one or two.
+  const int first_to_wake_others = (parts - 1 - missing + 2) / 2;
+  worker* unwoken = recruited;
+  const auto next_unwoken = [&] { return std::exchange(unwoken, unwoken->next); };
   for (worker* w = recruited; w != nullptr; w = w->next, ++p) {
     w->work = &work;
     w->part = p;
+    for (worker*& other : w->wakes) other = p > first_to_wake_others ? next_unwoken() : nullptr;
     w->state.store(offered, std::memory_order_release);
   }
-  // A worker sets asleep and then looks for work; this thread offers work and then looks at asleep. So at least one of
-  // them sees the other.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  for (worker* w = recruited; w != nullptr; w = w->next)
-    if (w->asleep.load(std::memory_order_relaxed)) wake_sleeper(w->state);
+  while (unwoken != nullptr) next_unwoken()->wake();
   work.run_from(0);
   worker* last = nullptr;
   for (worker* w = recruited; w != nullptr; last = w, w = w->next) await(*w);
