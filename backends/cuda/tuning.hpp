@@ -96,6 +96,8 @@ struct move_tuning {
   // chip can; below, keeping costs time. Bytes that may still be kept when a kernel ends.
   bool keeps_reads = false;
   int64_t kept_from = has.l2 * 2 / 3, kept_at_end = has.l2 / 3;
+  // Pixels of few channels: bytes of an array from which whole words pay.
+  int64_t pixels_from = 1 << 19;
   // Permutes by registers: bytes of an array, below which a launch is most of it and tiles are faster, and the padding
   // of wide tiles beyond which registers are.
   int64_t registers_from = 1 << 20;
@@ -133,7 +135,7 @@ struct stencil_tuning {
   int32_t stacked_depth = 3;
   int64_t stacked_side_of_8 = 512;
   // An output a thread, each tap from memory: outputs a multiprocessor up to which nothing is faster, by rank - 1.
-  int64_t direct_outputs[3] = {10000, 2500, 5000};
+  int64_t direct_outputs[3] = {10000, 6000, 5000};
 };
 
 struct tuning {

@@ -94,6 +94,11 @@ std::vector<std::string> list_permute(level depth) {
         "b8/5x6x7x4/perm3,0,2,1", "b8/5x6x7x6/perm3,0,2,1", "b8/5x6x7x8/perm3,0,2,1", "b16/5x3x7x2/perm3,0,2,1",
         "b16/5x3x7x3/perm3,0,2,1", "b16/5x3x7x4/perm3,0,2,1"})
     add(rest);
+  // Planes of whole 16 bytes as pixels of 2 to 4 channels, and back.
+  for (const char* bytes : {"b1/", "b2/", "b4/"})
+    for (const char* rest : {"2x3x9x16/perm0,2,3,1", "3x2x48/perm0,2,1", "2x3x4x32/perm1,0,3,2", "3x64x2/perm0,2,1",
+                             "2x80x3/perm0,2,1/pad0,16", "32x4x5/perm2,1,0", "5x4x160/perm0,2,1/off1,3"})
+      add(std::string(bytes) + rest);
   // Large enough (16 MiB moved) for the CPU's stores around the cache, with short rows that go on along another axis:
   // in several tasks, the last one short, ragged in dst, one of whose lines begin elsewhere.
   for (const char* rest :

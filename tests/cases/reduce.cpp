@@ -39,6 +39,8 @@ std::vector<std::string> list_reduce(level depth) {
                                "columns/7x300",
                                "columns/1x40",
                                "columns/4097x19/ld21",
+                               "columns/1112x82",
+                               "columns/16x45/off1",
                                "even/20x50",
                                "even/7x2048",
                                "mixed/50x4",

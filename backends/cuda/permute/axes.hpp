@@ -45,6 +45,11 @@ bool alike(const axes& a, const axes& b);
 // elements; addresses are the caller's.
 bool whole_chunks(const axes& a, int64_t V);
 
+// Whether both pointers are multiples of 16 bytes; a plan's, NULL, are.
+inline bool in_chunks(const lockstep_call& call) {
+  return (reinterpret_cast<uintptr_t>(call.src) | reinterpret_cast<uintptr_t>(call.dst)) % 16 == 0;
+}
+
 // Runs body on parts of all whose measure(part) is at most 2^31-1, cutting the
 // axis that reaches farthest.
 template <class Measure, class Body>

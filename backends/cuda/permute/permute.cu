@@ -4,7 +4,7 @@
 //         neighbours. What is left goes by tiles or by a gather (moves/), whichever is
 //         estimated to be faster; large aligned matrices are a batch of transposes (`wide`,
 //         transpose's engine); rows of a few bytes that no word divides go by boxes (`aligned`),
-//         short ones that a thread can hold by registers.
+//         short ones that a thread can hold by registers, planes of 2 to 4 channels as pixels.
 // Moves   every element once in, once out; no arithmetic but the index's.
 // Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
 // Watch   Index arithmetic: eight hardware divisions an element would be the limit;
@@ -20,6 +20,7 @@
 #include "../transpose/wide.hpp"
 #include "aligned.hpp"
 #include "axes.hpp"
+#include "pixels.hpp"
 #include "registers.hpp"
 
 namespace lockstep::cuda {
@@ -142,9 +143,6 @@ int yields_unless(const lockstep_queue* queue, const lockstep_call* call) {
   return fastest_move(*queue, a, matrix ? &job : nullptr) != how;
 }
 
-bool in_chunks(const lockstep_call& call) {  // a plan's pointers, NULL, are
-  return (reinterpret_cast<uintptr_t>(call.src) | reinterpret_cast<uintptr_t>(call.dst)) % 16 == 0;
-}
 lockstep_status launch_register_rows(lockstep_queue& queue, const lockstep_call& call) {
   const axes a = simplified(call, pointers::as_given);
   return in_chunks(call) && registers_fit(a) ? launch_registers(queue, a) : launch_aligned_boxes(queue, call);
@@ -161,7 +159,20 @@ int yields_registers(const lockstep_queue* queue, const lockstep_call* call) {
   return wide_padding(matrix_of(a)) <= tuned.registers_padding;
 }
 
+lockstep_status launch_images(lockstep_queue& queue, const lockstep_call& call) {
+  const axes a = simplified(call, pointers::as_given);
+  return in_chunks(call) && pixels_fit(a) ? launch_pixels(queue, a) : launch_tiles(queue, a);
+}
+const char* refuses_pixels(const lockstep_queue*, const lockstep_call* call) {
+  return pixels_fit(simplified(*call, pointers::assumed_aligned)) ? nullptr : not_pixels;
+}
+int yields_pixels(const lockstep_queue* queue, const lockstep_call* call) {
+  return !pixels_pay(*queue, simplified(*call, pointers::assumed_aligned)) || !in_chunks(*call);
+}
+
 const lockstep_variant rows[] = {
+    {"pixels", "2 to 4 channels: 16 bytes of each plane a thread, elements change places in registers", 0,
+     refuses_pixels, yields_pixels, nullptr, on_device<launch_images>},
     {"registers", "a short row of src and its neighbours along dst in a thread's registers; no shared memory", 0,
      refuses_registers, yields_registers, nullptr, on_device<launch_register_rows>},
     {"tiles", "small tiles through shared memory, runs along src in, along dst out; shaped for the array's size", 0,

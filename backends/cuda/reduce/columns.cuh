@@ -1,7 +1,8 @@
 // columns.cuh - sequences that lie across memory, neighbours of one another.
 //
 //   reduce_short_columns  a thread a column of up to 128 elements
-//   reduce_columns  threads across columns, 16 lanes of a leaf each (2-byte elements: 8 lanes of two columns)
+//   reduce_columns  threads across columns, 16 lanes of a leaf each (2-byte elements: 8 lanes of two columns; 4 lanes
+//                   of few columns)
 // join_partials (subtree.cuh) then walks the tree above a column's leaves.
 //
 // Idea    Neighbouring threads take neighbouring columns, so that a row of src is one
@@ -36,17 +37,18 @@ constexpr int column_blocks = sizeof(typename Fold::element) != 4 ? 3
                                                                   : most_column_blocks;
 
 // V neighbouring columns a thread (2 of 2 bytes, by one load: what a warp has in flight doubles, and that
-// is what limits it). `across` threads (a power of two, at most 32 / V) lie across columns, 8 * V down a
-// leaf with 16 / V lanes each, lane = y + down * slot; the rest of the block takes other leaves. Joins
-// d = 64 ... down are within a thread, the others go through shared memory.
-template <class Fold, int V>
+// is what limits it). `across` threads (a power of two) lie across columns, `down` down a leaf with
+// lanes / down lanes each, lane = y + down * slot; the rest of the block takes other leaves. Joins
+// d = 64 ... down are within a thread, the others go through shared memory. down: 8 * V, and more for few columns,
+// of which a thread then has several rows in flight.
+template <class Fold, int V, int down>
 __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_columns(Fold fold, const sequences all,
                                                                                      const int across,
                                                                                      const int64_t column_tiles,
                                                                                      typename Fold::partial* partials) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
-  constexpr int down = 8 * V, slots = order::lanes / down;
+  constexpr int slots = order::lanes / down, loads = 16, rows = loads / slots, joined = 8 * V;
   __shared__ P values[V][block_threads];
   const int x = threadIdx.x & (across - 1), y = threadIdx.x / across % down;
   const int64_t leaves = order::leaves(all.length);
@@ -75,20 +77,20 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
     const int64_t step = down * all.element_stride;
     int row = 0;
 #pragma unroll 1
-    for (; (row + V) * order::lanes <= end; row += V) {
+    for (; (row + rows) * order::lanes <= end; row += rows) {
       const T* p = at + (row * order::lanes + y) * all.element_stride;
-      T v[V * slots][V];
+      T v[loads][V];
 #pragma unroll
-      for (int k = 0; k < V * slots; ++k, p += step) load(p, v[k]);
+      for (int k = 0; k < loads; ++k, p += step) load(p, v[k]);
 #pragma unroll
-      for (int k = 0; k < V * slots; ++k)
+      for (int k = 0; k < loads; ++k)
 #pragma unroll
         for (int c = 0; c < V; ++c)
           fold.take(lane[c][Fold::ordered ? k % slots : 0], v[k][c], row * order::lanes + y + down * k);
     }
     constexpr int some = sizeof(T) == 8 ? 4 : 8;  // a short column should not pay for 16
 #pragma unroll
-    for (int k0 = 0; k0 < V * slots; k0 += some) {
+    for (int k0 = 0; k0 < loads; k0 += some) {
       if (row * order::lanes + down * k0 >= end) break;
       T v[some][V];
 #pragma unroll
@@ -111,14 +113,21 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
       }
     }
   }
-  __syncthreads();  // threads y = 0 read the values of those below them
+  __syncthreads();  // threads read the values of those below them
+#pragma unroll
+  for (int d = down / 2; d >= joined; d /= 2) {
+    if (wanted && y < d)
+      for (int c = 0; c < V; ++c)
+        values[c][threadIdx.x] = fold.join(values[c][threadIdx.x], values[c][threadIdx.x + d * across]);
+    if (!LOCKSTEP_DEVICE_MUTANT("few_columns_barrier_dropped")) __syncthreads();  // they are read again
+  }
   if (!wanted || y != 0) return;
 #pragma unroll
   for (int c = 0; c < V; ++c) {
-    P part[down];
+    P part[joined];
 #pragma unroll
-    for (int k = 0; k < down; ++k) part[k] = values[c][threadIdx.x + k * across];
-    join_down<down>(fold, part);
+    for (int k = 0; k < joined; ++k) part[k] = values[c][threadIdx.x + k * across];
+    join_down<joined>(fold, part);
     if (leaves == 1)
       fold.store(part[0], s + c);
     else
@@ -127,19 +136,30 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
 }
 
 // Eight times every eighth lane, lanes 0 4 2 6 1 5 3 7 first, so that the last three joins are a binary
-// counter's; of each eighth all loads are in flight together.
+// counter's; of each eighth all loads are in flight together, of short columns those of all eighths.
 template <int S, class Fold>
 __device__ __forceinline__ typename Fold::partial fold_column(const Fold& fold, const typename Fold::element* at,
                                                               int64_t stride, int n) {
   using P = typename Fold::partial;
+  constexpr bool at_once = S <= 16;
+  typename Fold::element all[at_once ? S : 1];
+  if constexpr (at_once) {
+#pragma unroll
+    for (int k = 0; k < S; ++k) all[k] = at[min(k, n - 1) * stride];
+  }
   P pair{}, four{}, half{};
-#pragma unroll 1
+#pragma unroll(at_once ? 8 : 1)
   for (int j = 0; j < 8; ++j) {
     int first = static_cast<int>(__brev(static_cast<unsigned>(j)) >> 29);
     if (LOCKSTEP_DEVICE_MUTANT("short_columns_in_memory_order")) first = j;
     typename Fold::element x[S / 8];
 #pragma unroll
-    for (int k = 0; k < S / 8; ++k) x[k] = at[min(first + 8 * k, n - 1) * stride];
+    for (int k = 0; k < S / 8; ++k) {
+      if constexpr (at_once)
+        x[k] = all[first + 8 * k];
+      else
+        x[k] = at[min(first + 8 * k, n - 1) * stride];
+    }
     P value;
     if constexpr (Fold::ordered) {
       P lane[S / 8];
@@ -180,7 +200,9 @@ __global__ __launch_bounds__(block_threads, 4) void reduce_short_columns(Fold fo
   const int n = static_cast<int>(all.length);
   const auto* at = static_cast<const typename Fold::element*>(all.src) + min(s, all.count - 1) * all.sequence_stride;
   const auto folded = [&](const auto& by) {
-    return n <= 32   ? fold_column<32>(by, at, all.element_stride, n)
+    return n <= 8    ? fold_column<8>(by, at, all.element_stride, n)
+           : n <= 16 ? fold_column<16>(by, at, all.element_stride, n)
+           : n <= 32 ? fold_column<32>(by, at, all.element_stride, n)
            : n <= 64 ? fold_column<64>(by, at, all.element_stride, n)
                      : fold_column<128>(by, at, all.element_stride, n);
   };
@@ -209,6 +231,7 @@ struct by_short_columns : way {
     return call.reduce.length > order::lanes ? "needs columns of at most 128 elements" : nullptr;
   }
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
+    if (call.reduce.length <= 16) return false;
     return call.reduce.count < queue.facts->processors * queue.facts->tuned.reductions.short_columns;
   }
   template <class Fold>
@@ -245,12 +268,18 @@ struct by_columns : way {
     const sequences all = sequences_of(call);
     const int64_t leaves = order::leaves(all.length);
     auto* partials = static_cast<typename Fold::partial*>(call.workspace);
-    int across = 32 / V;
-    while (across > 4 / V && across / 2 * V >= all.count) across /= 2;
-    const int64_t tiles = (all.count + across * V - 1) / (across * V), a_block = block_threads / (across * 8 * V);
-    const lockstep_status status = launch_soon(queue, "reduce_columns", reduce_columns<Fold, V>,
-                                               blocks_for(tiles * ((leaves + a_block - 1) / a_block), 1), block_threads,
-                                               0, fold, all, across, tiles, partials);
+    const auto go = [&](auto kernel, int down) {
+      int across = block_threads / down;
+      while (across > 4 / V && across / 2 * V >= all.count) across /= 2;
+      const int64_t tiles = (all.count + across * V - 1) / (across * V), a_block = block_threads / (across * down);
+      return launch_soon(queue, "reduce_columns", kernel, blocks_for(tiles * ((leaves + a_block - 1) / a_block), 1),
+                         block_threads, 0, fold, all, across, tiles, partials);
+    };
+    // Fewer blocks than processors: more threads share a leaf.
+    const int64_t blocks = (all.count + 31) / 32 * leaves;
+    const bool few = blocks < queue.facts->processors && all.length > 2 * order::lanes;
+    const lockstep_status status =
+        few ? go(reduce_columns<Fold, 1, 32>, 32) : go(reduce_columns<Fold, V, 8 * V>, 8 * V);
     return status != LOCKSTEP_OK || leaves == 1 ? status : launch_join(queue, fold, all.count, leaves, partials);
   }
 };

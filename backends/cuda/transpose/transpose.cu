@@ -23,6 +23,7 @@
 #include "../moves/moves.hpp"
 #include "../ops.hpp"
 #include "../permute/aligned.hpp"
+#include "../permute/pixels.hpp"
 #include "wide.hpp"
 
 namespace lockstep::cuda {
@@ -237,6 +238,17 @@ const char* refuses_tiles(const lockstep_queue* queue, const lockstep_call* call
              ? nullptr
              : "needs contiguous rows, and such that stay together of at most 256 elements";
 }
+lockstep_status launch_images(lockstep_queue& queue, const lockstep_call& call) {
+  const axes a = axes_of_batch(call, pointers::as_given);
+  return in_chunks(call) && pixels_fit(a) ? launch_pixels(queue, a) : launch_tiles(queue, a);
+}
+const char* refuses_pixels(const lockstep_queue* queue, const lockstep_call* call) {
+  if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
+  return pixels_fit(axes_of_batch(*call, pointers::assumed_aligned)) ? nullptr : not_pixels;
+}
+int yields_pixels(const lockstep_queue* queue, const lockstep_call* call) {
+  return !pixels_pay(*queue, axes_of_batch(*call, pointers::assumed_aligned)) || !in_chunks(*call);
+}
 template <move_by how>
 int yields_unless(const lockstep_queue* queue, const lockstep_call* call) {
   const wide_job job = wide_of(*call);
@@ -244,6 +256,8 @@ int yields_unless(const lockstep_queue* queue, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
+    {"pixels", "2 to 4 rows or columns: 16 bytes of each a thread, elements change places in registers", 0,
+     refuses_pixels, yields_pixels, nullptr, on_device<launch_images>},
     {"tiles", "small tiles through shared memory, runs along src in, along dst out; shaped for the array's size", 0,
      refuses_tiles, yields_unless<move_by::tiles>, nullptr, on_device<launch_all_tiles>},
     {"gather", "lanes along dst, each element from where src has it; the caches keep a line's others", 0,
