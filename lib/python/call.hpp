@@ -157,6 +157,36 @@ bool add_context(state& s);
 bool add_plan(state& s);
 // A plan of this call for arrays like x; it keeps what holds the other arrays.
 PyObject* make_plan(state& s, const call& c, settings& set, const array& x, PyObject* kept);
+// What every array that a plan is given must look like.
+struct layout {
+  element type;
+  bool on_device;
+  int device, rank;
+  int64_t shape[max_rank], strides[max_rank];
+
+  bool is_of(const array& a) const {
+    if (a.type != type || a.on_device() != on_device || (on_device && a.device.id != device) || a.rank != rank)
+      return false;
+    for (int k = 0; k < rank; ++k)
+      if (a.shape[k] != shape[k] || (shape[k] > 1 && a.strides[k] != strides[k] && a.size > 0)) return false;
+    return true;
+  }
+  void take(const array& a) {
+    type = a.type;
+    on_device = a.on_device();
+    device = a.device.id;
+    rank = a.rank;
+    for (int k = 0; k < rank; ++k) shape[k] = a.shape[k], strides[k] = a.strides[k];
+  }
+};
+lockstep_plan* handle_of_plan(PyObject* plan);
+
+// kept.cpp: a small reduction that comes again and again runs by a plan that is kept. operation is any address of its
+// own. NULL without an exception: not this call.
+PyObject* run_kept(state& s, const void* operation, PyObject* object);
+// Told of each small call that ran without one; makes the plan once the same has come often. No exception is left.
+void keep(state& s, const void* operation, const call& c, settings& set, const array& x);
+void forget_kept(state& s);
 bool add_buffer(state& s);
 // A Buffer of the source's device.
 PyObject* make_buffer(state& s, const element& type, int rank, const int64_t* shape, lockstep_memory kind,

@@ -201,6 +201,14 @@ PyObject* along_others(state& s, const operation& o, const call& c, PyObject* co
   return by_helper(s, "moved_call", o, axes.get(), a, n, keywords);
 }
 
+// C takes no root of a device's variances: the array's library does, which rounds a double's root correctly too.
+PyObject* rooted(state& s, const operation& o, const element& type, PyObject* const* a, Py_ssize_t n,
+                 PyObject* keywords) {
+  char text[64];
+  const ref name(PyUnicode_FromString(element_name(type, text)));
+  return by_helper(s, "rooted_call", o, name.get(), a, n, keywords);
+}
+
 // Types that a device's kernels may lack.
 bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype) < 4 || dtype == LOCKSTEP_U32; }
 
@@ -217,6 +225,7 @@ struct prepared {
   std::unique_ptr<second> other;  // sums
   bool wide = false;              // the type has to be widened first
   bool elsewhere = false;         // axes have to be moved first
+  bool root = false;              // of a device's variance
 
   bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, bool for_plan) {
     keyword names[9 + sizeof common / sizeof *common];
@@ -247,6 +256,7 @@ struct prepared {
     const lockstep_dtype dtype = dtype_of(x.use->type);
     const auto reduction = lockstep_reduction(which.kind);
     if ((wide = which.what == task::scan ? !scans(dtype) : dtype == 0)) return true;
+    if ((root = which.what == task::moments && which.kind == part_root && x.use->on_device())) return true;
     if (which.what == task::sums || which.what == task::moments) {
       other = std::make_unique<second>();
       const auto kind = which.what == task::sums ? lockstep_sums_kind(which.kind) : LOCKSTEP_SUMS_MEAN_VARIANCE;
@@ -267,15 +277,23 @@ struct prepared {
 };
 
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+  const bool bare = o.what == task::reduce && n == 1 && !keywords && !s.scoped;
+  if (bare) {
+    PyObject* const done = run_kept(s, &o, a[0]);
+    if (done || PyErr_Occurred()) return done;
+  }
   prepared p(o);
   if (!p.read(s, a, n, keywords, false) || !p.describe(s, true)) return nullptr;
   if (p.wide) return widen(s, o, p.x.use->type, a, n, keywords);
+  if (p.root) return rooted(s, o, p.x.use->type, a, n, keywords);
   if (p.elsewhere) return along_others(s, o, p.description, a, n, keywords);
   if (o.what == task::moments) return moments(s, p.description, p.set, *p.x.use, o.kind);
   result r;
   if (!make_result(s, p.description, *p.x.use, p.set.out, p.set.stream, r) || !place(s, *p.x.use, r.dst, p.description))
     return nullptr;
   PyObject* const done = execute(s, p.description, p.set, *p.x.use, r);
+  if (bare && done && is_brief(p.description, p.set, *p.set.context, *p.x.use, r.dst) && p.x.use == &p.x.direct)
+    keep(s, &o, p.description, p.set, *p.x.use);
   if (done || !p.may_widen() || !is_narrow(dtype_of(p.x.direct.type)) ||
       !PyErr_ExceptionMatches(s.errors[LOCKSTEP_UNSUPPORTED]))
     return done;

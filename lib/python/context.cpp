@@ -93,6 +93,7 @@ PyObject* answer(PyObject* self, Call&& call) {
 
 PyObject* context_close(PyObject* self, PyObject*) {
   context_object* c = as_context(self);
+  forget_kept(*state_of_object(self));  // whose plan uses its context
   c->closed = true;
   if (c->users == 0) destroy(c);
   return Py_NewRef(Py_None);
@@ -106,6 +107,7 @@ PyObject* context_set_backend(PyObject* self, PyObject* argument) {
   const char* name = nullptr;
   if (!read_text(*state_of_object(self), argument, "backend", &name)) return nullptr;
   PyObject* const done = answer(self, [&](lockstep_context* c) { return lockstep_context_set_backend(c, name); });
+  if (done) forget_kept(*state_of_object(self));
   if (done) as_context(self)->on_cpu = names_cpu(name), as_context(self)->warm = false;
   return done;
 }

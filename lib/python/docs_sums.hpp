@@ -146,8 +146,8 @@ Parameters
     "float64" or "float32"; by default the dtype of `x`, for 16-bit floats float32.
 )doc" LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
 -----
-The correctly rounded root of the variance in double, rounded to the result's dtype once more. For data in host memory; on a
-device take the root of ``var(x, dtype="float64")``.
+The correctly rounded root of the variance in double, rounded to the result's dtype once more. On a device the array's
+library takes the root; arrays of none (numba, `empty`) are refused.
 
 Examples
 --------

@@ -100,9 +100,6 @@ PyObject* moments(state& s, call& c, settings& set, const array& x, int parts) {
   if (root && c.type.bytes < 4)
     return raise_dtype(s, "dtype is %s; a standard deviation comes as float64 or float32",
                        dtype_name(dtype_of(c.type)));
-  if (root && x.on_device())
-    return raise(s, LOCKSTEP_UNSUPPORTED,
-                 "a standard deviation is of data in host memory; take the root of var(x, dtype=\"float64\")");
   if (root) c.sums.result = LOCKSTEP_F64;
   const element type = root ? element_of(LOCKSTEP_F64) : c.type;
   int64_t count = 1;

@@ -8,22 +8,6 @@
 namespace lockstep::python {
 namespace {
 
-// What every array that the plan is given must look like.
-struct layout {
-  element type;
-  bool on_device;
-  int device, rank;
-  int64_t shape[max_rank], strides[max_rank];
-
-  bool is_of(const array& a) const {
-    if (a.type != type || a.on_device() != on_device || (on_device && a.device.id != device) || a.rank != rank)
-      return false;
-    for (int k = 0; k < rank; ++k)
-      if (a.shape[k] != shape[k] || (shape[k] > 1 && a.strides[k] != strides[k] && a.size > 0)) return false;
-    return true;
-  }
-};
-
 struct plan_data {
   call description;
   layout from;
@@ -199,13 +183,15 @@ PyType_Spec spec = {"lockstep._core.Plan", sizeof(plan_object), 0,
 
 }  // namespace
 
+lockstep_plan* handle_of_plan(PyObject* plan) { return as_plan(plan)->handle; }
+
 PyObject* make_plan(state& s, const call& described, settings& set, const array& x, PyObject* kept) {
   const ref made(reinterpret_cast<allocfunc>(PyType_GetSlot(s.plan_type, Py_tp_alloc))(s.plan_type, 0));
   if (!made) return nullptr;
   plan_object* p = as_plan(made.get());
   p->call = plan_call;
-  p->data = new plan_data{described, {x.type, x.on_device(), x.device.id, x.rank, {}, {}}};
-  for (int k = 0; k < x.rank; ++k) p->data->from.shape[k] = x.shape[k], p->data->from.strides[k] = x.strides[k];
+  p->data = new plan_data{described, {}};
+  p->data->from.take(x);
   p->module = Py_NewRef(s.module);
   p->kept = Py_NewRef(kept);
   p->data->turn = PyThread_allocate_lock();

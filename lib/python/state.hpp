@@ -84,6 +84,7 @@ enum keyword : int {
 extern const char* const keyword_names[kw_count];
 
 struct context_object;
+struct kept_call;
 
 struct state {
   PyObject* module;
@@ -99,6 +100,7 @@ struct state {
   shared<bool> scoped;       // a scope was entered once
   shared<bool> cuda_usable;  // has been found so, for device data
   shared<PyObject*> default_context;
+  kept_call* kept;  // the small call that came last, and its plan; kept.cpp
   PyTypeObject* context_type;
   PyTypeObject* plan_type;
   PyTypeObject* buffer_type;

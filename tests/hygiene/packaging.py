@@ -39,10 +39,42 @@ class Release(unittest.TestCase):
         self.assertEqual(self.faults(tags="v0.1.0\nmilestone"), [])
         for words, change in (("make them one", {"newest": ("0.2.0", "2030-05-06")}), ("write the day", {"newest": ("0.1.0", "unreleased")}),
                               ("to come", {"newest": ("0.1.0", "2030-05-07")}), ("tag v0.1.0", {"tags": "v0.2.0"}), ("not committed", {"changes": " M README.md"}),
-                              ("no 9.9.9.txt", {"version": "9.9.9", "newest": ("9.9.9", "2030-05-06")})):
+                              ("9.9.9.txt is not there", {"version": "9.9.9", "newest": ("9.9.9", "2030-05-06")})):
             found = self.faults(**change)
             self.assertEqual(len(found), 1, found)
             self.assertIn(words, found[0])
+
+    def test_an_abi_that_is_not_the_written_one(self):
+        release = load("release")
+        with tempfile.TemporaryDirectory() as folder:
+            release.HYGIENE = pathlib.Path(folder)
+            (release.HYGIENE / "released").mkdir()
+            for name, text in (("layout.txt", "struct a: 8 bytes\n"), ("exported.txt", "f\ng\n"),
+                               ("released/0.1.0.txt", "struct a: 8 bytes\nsymbol f@@LOCKSTEP_0\nsymbol g@@LOCKSTEP_0\nsymbol LOCKSTEP_0\n")):
+                (release.HYGIENE / name).write_text(text)
+            self.assertFalse(release.stale("0.1.0"))
+            self.assertTrue(release.stale("0.2.0"))
+            for name, text in (("layout.txt", "struct a: 16 bytes\n"), ("exported.txt", "f\n"), ("exported.txt", "f\ng\nh\n")):
+                kept = (release.HYGIENE / name).read_text()
+                (release.HYGIENE / name).write_text(text)
+                self.assertTrue(release.stale("0.1.0"), text)
+                (release.HYGIENE / name).write_text(kept)
+
+    def test_what_was_made_is_checked(self):
+        release = load("release")
+        number = release.version()
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder)
+            (out / "debian").mkdir()
+            self.assertIn("begin with an empty folder", next(release.checked(out)))
+            for pattern in release.MADE:
+                (out / pattern.format(number).replace("*", "12")).write_text("same")
+            with mock.patch.object(release, "run", lambda *_: (out / f"liblockstep.so.{number}").write_text("")), \
+                    mock.patch.object(release.tempfile, "TemporaryDirectory", lambda: contextlib.nullcontext(folder)), \
+                    mock.patch.object(release.subprocess, "run", side_effect=lambda command, **_: mock.Mock(returncode=1)):
+                (out / "lockstep.wrap").write_text("another hash")
+                (out / f"debian/lockstep_{number}.orig.tar.gz").write_text("another")
+                self.assertEqual(len(list(release.checked(out))), 4)
 
     def test_the_versions_are_read(self):
         release = load("release")

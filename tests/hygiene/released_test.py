@@ -1,11 +1,18 @@
 #!/usr/bin/env python3
 """released_test.py - released.py lets an ABI grow and lets nothing else pass."""
+import contextlib
+import io
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from released import broken
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from released import broken, main
 
 OLD = """\
 struct lockstep_options: 16 bytes
@@ -48,6 +55,23 @@ class Released(unittest.TestCase):
                       [("gives 16", "gives 24")], [("const lockstep_options*", "lockstep_options*")], [("@@LOCKSTEP_0", "@@LOCKSTEP_1")],
                       [("symbol lockstep_run@@LOCKSTEP_0", "")], [("ABI = 2", "ABI = 3"), ("flags at 8", "flags at 12")]):
             self.assertEqual(len(after(*pairs)), 1, pairs)
+
+    @unittest.skipUnless(shutil.which("gcc") and shutil.which("nm"), "no gcc")
+    def test_a_library_that_lost_a_function(self):
+        """Against every release with a library of its names, without one of them, and with all but under no version."""
+        newest = max((HERE / "released").glob("*.txt"), key=lambda p: [int(n) for n in p.stem.split(".")])
+        names = re.findall(r"^symbol (\w+)@@(\w+)$", newest.read_text(), re.M)
+        include = HERE.parent.parent / "lib/include/lockstep"
+        for kept, node, wanted in ((names, names[0][1], 0), (names[1:], names[0][1], 1), (names, "ANOTHER_0", 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                library = pathlib.Path(folder) / "library.so"
+                (library.with_suffix(".c")).write_text("".join(f"void {name}(void) {{}}\n" for name, _ in kept))
+                (library.with_suffix(".map")).write_text(f"{node} {{ global: lockstep_*; local: *; }};\n")
+                subprocess.run(["gcc", "-shared", "-fPIC", f"-Wl,--version-script={library.with_suffix('.map')}", "-o", library, library.with_suffix(".c")], check=True)
+                with contextlib.redirect_stdout(io.StringIO()) as said:
+                    self.assertEqual(main(HERE / "released", HERE / "layout.txt", include, library), wanted)
+                if kept is not names:
+                    self.assertIn(f"has not: symbol {names[0][0]}@@", said.getvalue())
 
 
 if __name__ == "__main__":

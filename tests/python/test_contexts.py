@@ -1,6 +1,8 @@
 """Contexts, scopes, plans, and what they say of themselves."""
 import asyncio
 import pathlib
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -261,3 +263,79 @@ def test_buffers_of_our_own():
     if not any(backend.name == "cuda" and backend.usable for backend in ls.backends()):
         with pytest.raises(ls.NoBackend):
             ls.empty(3, kind="pinned")
+
+
+# A small reduction that comes again and again runs by a plan that the extension keeps (lib/python/kept.cpp).
+def often(call, times=20):
+    return [np.asarray(call()).tobytes() for _ in range(times)][-1]
+
+
+def test_calls_that_come_again_have_the_bits_of_the_first():
+    rng = np.random.default_rng(2)
+    for dtype in ("f2", "f4", "f8", "i4", "u1"):
+        for shape in ((8,), (3, 5), (), (500,)):
+            for name in ("sum", "max", "argmin", "norm", "square_sum"):
+                if name in ("norm", "square_sum") and dtype in ("i4", "u1"):
+                    continue
+                x = (rng.standard_normal(shape) * 50).astype(dtype)
+                call = getattr(ls, name)
+                assert often(lambda: call(x)) == np.asarray(call(x, axis=None, keepdims=False)).tobytes(), (dtype, shape, name)
+                for _ in range(3):  # other numbers, the same call
+                    y = (rng.standard_normal(shape) * 50).astype(dtype)
+                    got = call(y)
+                    assert np.asarray(got).tobytes() == np.asarray(call(y, axis=None, keepdims=False)).tobytes() and type(got) is type(call(y, axis=None))
+
+
+def test_a_kept_call_is_for_arrays_like_the_last_alone():
+    x = np.arange(16, dtype="f4")
+    often(lambda: ls.sum(x[:8]))
+    assert ls.sum(x[::2]) == 56 and ls.sum(x[:9]) == 36 and ls.sum(x[:8].astype("f8")).dtype == np.float64 and ls.sum(x[7::-1]) == 28
+    assert ls.square_sum(x[:8]) == 140 and ls.sum(x[:8].reshape(2, 4)) == 28 and ls.sum(x[:8].view("i4")).dtype == np.int64
+    with pytest.raises(TypeError):
+        ls.sum(None)
+
+
+def test_a_kept_call_gives_way_to_what_changes_meanwhile():
+    x = np.arange(8, dtype="f4")
+    often(lambda: ls.sum(x))
+    assert ls.last_run().variant == ls.last_run().variant
+    with ls.record() as runs:
+        ls.sum(x)
+    assert [run.op for run in runs] == ["reduce"]
+    often(lambda: ls.sum(x))
+    with ls.variants(reduce="ref"):
+        assert ls.sum(x) == 28 and ls.last_run().variant == "ref"
+    ls.set_num_threads(1)
+    try:
+        assert often(lambda: ls.sum(x)) == np.float32(28).tobytes()
+    finally:
+        ls.set_num_threads(0)
+    big = np.array([2**62, 2**62])
+    with pytest.raises(ls.Overflow):
+        often(lambda: ls.sum(big))
+    small = np.array([1, 2])
+    often(lambda: ls.sum(small))
+    for _ in range(2):
+        with pytest.raises(ls.Overflow):
+            ls.sum(big)
+
+
+def test_a_closed_default_context_ends_what_is_kept():
+    code = """
+import numpy as np, lockstep as ls
+from lockstep import _core
+x = np.arange(8.0)
+for _ in range(20): ls.sum(x)
+context = _core.get_default()
+context.set_backend("cpu")
+assert ls.sum(x) == 28
+for _ in range(20): ls.sum(x)
+context.close()
+assert context.handle == 0
+try:
+    ls.sum(x)
+except ls.InvalidArgument as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "closed" in done.stdout, done.stderr

@@ -88,6 +88,17 @@ def test_sums_and_any_axes_have_the_bits_of_the_cpu(library, dtype):
         assert back(ls.l1_norm(given, axis)).tobytes() == ls.l1_norm(x, axis).tobytes()
         for got, want in zip(ls.mean_var(given, axis, correction=1), ls.mean_var(x, axis, correction=1)):
             assert type(got) is type(given) and back(got).tobytes() == want.tobytes(), axis
+        if library == "numba":
+            with pytest.raises(ls.Unsupported, match="takes no roots"):
+                ls.std(given, axis)
+            continue
+        for named in ({}, {"correction": 1, "keepdims": True}, *([] if library == "jax" else [{"dtype": "float32"}, {"dtype": float}])):
+            if library == "jax" and dtype == "f4":  # without its 64-bit types there is no variance in double
+                with pytest.raises(ls.UnsupportedDtype, match="jax_enable_x64"):
+                    ls.std(given, axis, **named)
+                continue
+            got = ls.std(given, axis, **named)
+            assert type(got) is type(given) and back(got).tobytes() == ls.std(x, axis, **named).tobytes(), (axis, named)
     if not ls.variants_of("sums", "cuda"):
         pytest.skip("the CUDA module has no kernel of sums")
 

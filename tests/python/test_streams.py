@@ -139,8 +139,10 @@ def test_sums_come_on_the_current_stream(stream):
     assert (last("told_stream", ctypes.c_void_p) or 0) == (stream or LEGACY)
     with pytest.raises(ls.InvalidArgument, match="y lives on the host, x on a CUDA device"):
         ls.dot(x, np.ones(4, "f4"), axis=1, out=out)
-    with pytest.raises(ls.Unsupported, match="root of var"):
-        ls.std(x)
+    with pytest.raises(ls.Unsupported, match="library takes no roots"):
+        ls.std(ls.empty(4, "float32", kind="device"))
+    with pytest.raises(ls.UnsupportedDtype, match="comes as float64 or float32"):
+        ls.std(x, dtype="float16")
 
 
 def test_pairs_are_taken_apart_on_the_device():

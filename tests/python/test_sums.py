@@ -163,3 +163,18 @@ def test_bool_and_unsigned_sums():
     with pytest.raises(ls.Overflow) as caught:
         ls.dot(big, big)
     assert caught.value.out == 2**64 - 1
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_roots_by_the_arrays_library(dtype):
+    """What a device's data goes through has the bits of the host's own roots."""
+    from lockstep import _kinds
+    x = (np.random.default_rng(3).standard_normal((50, 37)) + 5).astype(dtype)
+    for axis, keywords in ((None, {}), (0, {"keepdims": True}), (1, {"correction": 1}), (1, {"dtype": float}), ((0, 1), {"dtype": "float32"})):
+        assert same(np.asarray(_kinds.rooted_call(ls.std, x, x.dtype.name, (axis,), keywords)), np.asarray(ls.std(x, axis, **keywords)))
+    out = np.empty(50, np.float64)
+    assert _kinds.rooted_call(ls.std, x, x.dtype.name, (1,), {"dtype": "f8", "out": out}) is out and same(out, ls.std(x, 1, dtype="f8"))
+    with pytest.raises(ls.InvalidArgument, match="out"):
+        _kinds.rooted_call(ls.std, x, x.dtype.name, (1,), {"dtype": "f8", "out": np.empty(49)})
+    with pytest.raises(ls.UnsupportedDtype, match="comes as"):
+        _kinds.rooted_call(ls.std, x, x.dtype.name, (1,), {"dtype": "float16"})

@@ -6,7 +6,7 @@ import importlib
 import sys
 from typing import Any
 
-from ._errors import InvalidArgument, NoBackend, UnsupportedDtype
+from ._errors import InvalidArgument, NoBackend, Unsupported, UnsupportedDtype
 
 NUMPY, TORCH, CUPY, NUMBA, JAX, ARRAY_API, BUFFER, OWN = range(8)
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
@@ -350,6 +350,35 @@ def moved_call(function: Any, x: Any, axes: Any, rest: Any, keywords: Any) -> An
     if h_out is not None:
         permute(keywords["residual"], back, out=h_out, **passed_on)
     return permute(result, back, out=out, **passed_on)
+
+
+def rooted_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> Any:
+    """A standard deviation of device data: the variance in double, its root and one rounding by the array's own library."""
+    from ._core import permute, var
+    keywords = dict(keywords)
+    out, given = keywords.pop("out", None), keywords.pop("dtype", None)
+    dtype = ("float64" if name == "float64" else "float32") if given is None else dtype_name(given)
+    if dtype not in ("float64", "float32"):
+        raise UnsupportedDtype(f"dtype is {dtype}; a standard deviation comes as float64 or float32")
+    library = _library(x)
+    if library == TORCH:
+        roots: Any = sys.modules["torch"]
+    elif library in (NUMPY, CUPY):
+        roots = sys.modules["numpy" if library == NUMPY else "cupy"]
+    elif library in (JAX, ARRAY_API):
+        roots = sys.modules["jax"].numpy if library == JAX else x.__array_namespace__()
+    else:
+        raise Unsupported(f"x is a {type(x).__module__}.{type(x).__qualname__} on a device, whose library takes no roots; give it to one that "
+                          "does, as torch.from_dlpack(x)")
+    root = roots.sqrt(var(x, *rest, dtype="float64", **keywords))
+    if library == TORCH:
+        root = root.to(getattr(roots, dtype))
+    elif library == ARRAY_API:
+        root = roots.astype(root, getattr(roots, dtype))
+    else:
+        root = root.astype(dtype)
+    # (Shape, dtype and device of out are judged as those of any.)
+    return root if out is None else permute(root, tuple(range(len(root.shape))), out=out)
 
 
 def _format_dtype(x: Any) -> Any:

@@ -1,0 +1,83 @@
+// kept.cpp - the plan of a small reduction of a whole NumPy array that comes again and again.
+// Idea    choosing a kernel takes as long as adding eight numbers, and a plan has chosen: the second half of a call's
+// time
+//         goes for calls that are like those before them
+// Watch   the interpreter's lock is held all the time, so that one thread runs the plan; without that lock nothing is
+// kept
+#include <cstdlib>
+#include <cstring>
+
+#include "call.hpp"
+
+namespace lockstep::python {
+
+struct kept_call {
+  const void* operation = nullptr;
+  layout from;
+  int times = 0;
+  PyObject* context = nullptr;  // borrowed: the default context, which lives as long as the module
+  PyObject* plan = nullptr;
+  bool same_dtype = false;  // the result's, as of x
+  lockstep_dtype result = lockstep_dtype(0);
+};
+
+#ifdef Py_GIL_DISABLED
+PyObject* run_kept(state&, const void*, PyObject*) { return nullptr; }
+void keep(state&, const void*, const call&, settings&, const array&) {}
+void forget_kept(state&) {}
+#else
+namespace {
+constexpr int often = 8;
+
+// Texts of a plan and of single calls differ in a trace; a device's plan would not run in a child of fork.
+bool may_be_kept(PyObject* plan) {
+  lockstep_run_info info{};
+  info.size = sizeof info;
+  return !std::getenv("LOCKSTEP_TRACE") && lockstep_plan_get(handle_of_plan(plan), &info) == LOCKSTEP_OK &&
+         std::strcmp(info.backend, "cpu") == 0;
+}
+}  // namespace
+
+PyObject* run_kept(state& s, const void* operation, PyObject* object) {
+  const kept_call* const kept = s.kept;
+  if (!kept || !kept->plan || kept->operation != operation || s.hook || kept->context != s.default_context)
+    return nullptr;
+  array x;
+  x.object = object;
+  x.producer = kind_of(s, object);
+  if (!x.producer || !x.producer->ndarray || !import_ndarray(s, object, "x", x) || !x.plain) return nullptr;
+  if (!kept->from.is_of(x) && !LOCKSTEP_MUTANT("python_kept_plan_for_any_layout")) return nullptr;
+  alignas(8) char value[8];
+  const lockstep_options options = lockstep_options_defaults();
+  // What fails is told by the call that is made the other way.
+  if (lockstep_plan_execute(handle_of_plan(kept->plan), x.data, value, &options) != LOCKSTEP_OK) return nullptr;
+  return numpy_scalar(s, kept->same_dtype ? &x : nullptr, kept->result, value);
+}
+
+void keep(state& s, const void* operation, const call& c, settings& set, const array& x) {
+  if (!x.producer->ndarray || !s.numpy || !c.scalar || x.size == 0) return;
+  if (!s.kept) s.kept = new kept_call;
+  kept_call& kept = *s.kept;
+  if (kept.operation != operation || !kept.from.is_of(x)) {
+    forget_kept(s);
+    kept.operation = operation;
+    kept.from.take(x);
+  }
+  if (++kept.times != often) return;
+  kept.same_dtype = c.type == x.type;
+  kept.result = dtype_of(c.type);
+  kept.context = s.default_context;
+  set.options = lockstep_options_defaults();
+  kept.plan = make_plan(s, c, set, x, Py_None);
+  if (kept.plan && !may_be_kept(kept.plan)) Py_CLEAR(kept.plan);
+  PyErr_Clear();
+}
+
+void forget_kept(state& s) {
+  if (!s.kept) return;
+  Py_CLEAR(s.kept->plan);
+  *s.kept = {};
+}
+#endif
+
+}  // namespace lockstep::python
