@@ -150,7 +150,7 @@ void arrivals::await_resume() {
 bool lockstep_comm::drive(task& t, bool to_end) {
   auto since = clock::now();
   if (waiting == nullptr) t.resume();
-  for (int64_t idle = 0; !t.done(); ++idle) {
+  while (!t.done()) {
     arrivals& now = *waiting;
     bool any = false;
     try {
@@ -169,11 +169,13 @@ bool lockstep_comm::drive(task& t, bool to_end) {
     if (over) now.rest_.resume();
     if (any || over) {
       since = clock::now();
-      idle = 0;
     } else if (!to_end) {
       return false;
-    } else if (idle < 200) {
-      // Ranks may outnumber the processors, so a waiting rank first yields, then sleeps.
+    } else if ((engine.flags & LOCKSTEP_ENGINE_GIVES_WAY) != 0) {
+      continue;
+    } else if (clock::now() - since < std::chrono::microseconds(100)) {
+      // Ranks may outnumber the processors, so a waiting rank first yields, then sleeps. By the clock: where others
+      // want the processor too, a yield lasts until they have had it.
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -47,7 +47,7 @@ void check_engine(const lockstep_engine& e) {
   if (e.abi != LOCKSTEP_ENGINE_ABI)
     fail(LOCKSTEP_INVALID_ARGUMENT, "engine->abi is {}, but this library has {}; recompile the transport", e.abi,
          LOCKSTEP_ENGINE_ABI);
-  lib::require_flags("engine->flags", e.flags, 0, "none");
+  lib::require_flags("engine->flags", e.flags, LOCKSTEP_ENGINE_GIVES_WAY, "LOCKSTEP_ENGINE_GIVES_WAY (1)");
   if (e.processes < 1 || e.process < 0 || e.process >= e.processes)
     fail(LOCKSTEP_INVALID_ARGUMENT, "engine->process is {} of {}; give 0 to processes - 1", e.process, e.processes);
   if (e.isend == nullptr || e.irecv == nullptr || e.test == nullptr || e.error == nullptr || e.close == nullptr)

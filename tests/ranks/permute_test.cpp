@@ -13,7 +13,7 @@ void check(
     uint64_t seed, int64_t message_bytes, const decltype(changes::engine)& engine = [](int32_t, lockstep_engine&) {}) {
   int64_t n = 1;
   for (const int64_t x : shape) n *= x;
-  std::vector<unsigned char> whole(static_cast<size_t>(n) * bytes), moved(whole.size());
+  std::vector<unsigned char> whole(static_cast<size_t>(n) * bytes);
   for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<unsigned char>(cases::mix(seed + i));
   std::vector<int64_t> dst_shape;
   for (const int32_t k : perm) dst_shape.push_back(shape[static_cast<size_t>(k)]);
@@ -26,11 +26,14 @@ void check(
         std::mt19937_64 draw(seed);
         drawn_grid src = draw_grid(bytes, shape, src_parts, m.ranks, draw);
         drawn_grid dst = draw_grid(bytes, dst_shape, dst_parts, m.ranks, draw);
-        // The one call, which every rank makes for itself.
+        // The one call.
         const lockstep_permute_desc d =
             lockstep_permute_packed(bytes, static_cast<int32_t>(shape.size()), shape.data(), perm.data());
-        std::vector<unsigned char> want(whole.size());
-        ASSERT_EQ(lockstep_permute(m.context, &d, whole.data(), want.data(), nullptr), LOCKSTEP_OK);
+        const std::vector<unsigned char> want = told_to_all([&] {
+          std::vector<unsigned char> one(whole.size());
+          EXPECT_EQ(lockstep_permute(m.context, &d, whole.data(), one.data(), nullptr), LOCKSTEP_OK);
+          return one;
+        });
         std::vector<block> from, to;
         std::vector<lockstep_part> src_part, dst_part;
         for (int32_t s = 0; s < m.seats; ++s) {

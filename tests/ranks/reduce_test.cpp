@@ -46,13 +46,20 @@ expected reference(lockstep_context* context, const reduction_case& c, const std
   for (int32_t k = 0; k < rank; ++k)
     if ((c.axes >> k & 1) != 0) perm.push_back(k), length *= c.shape[static_cast<size_t>(k)];
   const size_t bytes = lockstep_dtype_bytes(c.dtype);
-  std::vector<unsigned char> rowwise(whole.size() + bytes);
   const lockstep_permute_desc p = lockstep_permute_packed(bytes, rank, c.shape.data(), perm.data());
-  EXPECT_EQ(lockstep_permute(context, &p, whole.data(), rowwise.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
   lockstep_reduce_desc d = lockstep_reduce_rows(c.reduction, c.dtype, rows, length, length);
   d.result = c.result;
-  e.bytes.resize(static_cast<size_t>(rows) * lockstep_dtype_bytes(c.result) + 8);
-  e.status = one_call(context, d, rowwise.data(), e.bytes.data());
+  const size_t result_bytes = static_cast<size_t>(rows) * lockstep_dtype_bytes(c.result) + 8;
+  e.bytes = told_to_all([&] {
+    std::vector<unsigned char> rowwise(whole.size() + bytes), results(result_bytes + sizeof e.status);
+    EXPECT_EQ(lockstep_permute(context, &p, whole.data(), rowwise.data(), nullptr), LOCKSTEP_OK)
+        << lockstep_last_error();
+    const lockstep_status status = one_call(context, d, rowwise.data(), results.data());
+    std::memcpy(results.data() + result_bytes, &status, sizeof status);
+    return results;
+  });
+  std::memcpy(&e.status, e.bytes.data() + result_bytes, sizeof e.status);
+  e.bytes.resize(result_bytes);
   return e;
 }
 

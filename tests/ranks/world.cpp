@@ -96,14 +96,32 @@ void run(const std::vector<int32_t>& seats, const std::function<void(member&)>& 
 #endif
 }
 
+std::vector<unsigned char> told_to_all(const std::function<std::vector<unsigned char>()>& make) {
+#if defined(LOCKSTEP_TEST_MPI)
+  int me = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  std::vector<unsigned char> bytes;
+  if (me == 0) bytes = make();
+  auto size = static_cast<int64_t>(bytes.size());
+  MPI_Bcast(&size, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+  bytes.resize(static_cast<size_t>(size));
+  MPI_Bcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, MPI_COMM_WORLD);
+  return bytes;
+#else
+  return make();
+#endif
+}
+
 std::vector<unsigned char> data_of(lockstep_dtype dtype, int64_t n, const char* fill, uint64_t seed) {
   const char* names[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
   const std::string what = *fill != '\0' ? std::string("/") + fill : "";
   const cases::test_case c =
       cases::parse(format_text("square_sum/ssq/{}/full/{}{}/seed{}", names[dtype], n, what, seed));
-  std::vector<unsigned char> bytes(static_cast<size_t>(n) * lockstep_dtype_bytes(dtype));
-  if (n != 0) cases::fill_src(c, bytes.data());
-  return bytes;
+  return told_to_all([&] {
+    std::vector<unsigned char> bytes(static_cast<size_t>(n) * lockstep_dtype_bytes(dtype));
+    if (n != 0) cases::fill_src(c, bytes.data());
+    return bytes;
+  });
 }
 
 const lockstep_grid* drawn_grid::get() {

@@ -41,7 +41,11 @@ bool over_mpi();
 // Runs body in every process. seats are ignored over MPI, where each process holds one rank.
 void run(const std::vector<int32_t>& seats, const std::function<void(member&)>& body, const changes& with = {});
 
-// `n` elements of what a case of tests/cases would hold.
+// Bytes that every process needs alike. Over MPI the first one makes them and the others are told: many ranks share few
+// processors, and each would do the same again.
+std::vector<unsigned char> told_to_all(const std::function<std::vector<unsigned char>()>& make);
+
+// `n` elements of what a case of tests/cases would hold; over MPI a collective call.
 std::vector<unsigned char> data_of(lockstep_dtype dtype, int64_t n, const char* fill, uint64_t seed);
 
 // A grid with storage of its own; cuts drawn of several sorts.

@@ -23,12 +23,18 @@ enum {
   LOCKSTEP_ENGINE_TRUNCATED = -1 /* test: the message is longer than the buffer that was given for it */
 };
 
+/* Bits of flags. */
+enum {
+  LOCKSTEP_ENGINE_GIVES_WAY = 1u /* other processes run within test, on the same thread, as in a simulation: a process
+                                  * that waits does not sleep between two calls of it */
+};
+
 /* Copied by the library, which calls its functions only from the thread that calls
  * lockstep. No function except close may block. */
 typedef struct lockstep_engine {
   size_t size;    /* sizeof(lockstep_engine) */
   uint32_t abi;   /* LOCKSTEP_ENGINE_ABI */
-  uint32_t flags; /* 0 */
+  uint32_t flags; /* LOCKSTEP_ENGINE_GIVES_WAY */
   void* user;     /* handed to every function */
   int32_t processes;
   int32_t process;  /* the own number */

@@ -165,6 +165,9 @@ LOCKSTEP_NODISCARD static inline lockstep_status lockstep_engine_mpi(MPI_Comm co
                        lockstep_mpi_error,
                        lockstep_mpi_abort,
                        lockstep_mpi_close};
+#ifdef SMPI_H /* SimGrid: simulated ranks on one thread */
+  e.flags = LOCKSTEP_ENGINE_GIVES_WAY;
+#endif
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
   if (state == NULL || !initialized || finalized) {
