@@ -92,7 +92,28 @@ void require_whole(const lockstep_backend& b, const std::string& path) {
 }
 }  // namespace
 
-const lockstep_backend* load_module(const std::string& path) {
+namespace {
+const lockstep_group_table* groups_of(void* handle, const std::string& path) {
+  const auto entry = reinterpret_cast<lockstep_groups_entry_fn>(dlsym(handle, LOCKSTEP_GROUPS_ENTRY));
+  const lockstep_group_table* groups = entry != nullptr ? entry() : nullptr;
+  if (groups == nullptr) return nullptr;
+  if (groups->abi != LOCKSTEP_BACKEND_ABI || groups->size < sizeof(lockstep_group_table))
+    fail(LOCKSTEP_NO_BACKEND, "{}: its groups speak backend ABI {} ({} bytes), this library ABI {} ({} bytes)", path,
+         groups->abi, groups->size, LOCKSTEP_BACKEND_ABI, sizeof(lockstep_group_table));
+  const size_t count = std::min<size_t>(groups->count, LOCKSTEP_OP_COUNT);
+  for (size_t op = 0; op < count; ++op) {
+    const bool rows = groups->rows != nullptr;
+    const lockstep_group_row row = rows ? groups->rows[op] : lockstep_group_row{};
+    const bool whole = row.takes != nullptr && row.describe != nullptr && row.launch != nullptr;
+    if (!rows || (row.name != nullptr && !whole))
+      fail(LOCKSTEP_NO_BACKEND, "{}: its groups of {} lack their row, or its takes, describe or launch", path,
+           lockstep_op_name(static_cast<lockstep_op>(op)));
+  }
+  return groups;
+}
+}  // namespace
+
+const lockstep_backend* load_module(const std::string& path, const lockstep_group_table** groups) {
   std::string why;
   void* handle = open_trusted(path, why);
   if (handle == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}", why);
@@ -110,6 +131,7 @@ const lockstep_backend* load_module(const std::string& path) {
          "{} speaks backend ABI {} ({} bytes), this library ABI {} ({} bytes); rebuild it against this lockstep", path,
          backend->abi, backend->size, LOCKSTEP_BACKEND_ABI, sizeof(lockstep_backend));
   require_whole(*backend, path);
+  *groups = groups_of(handle, path);
   return backend;
 }
 }  // namespace lockstep::lib

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/backend.h"
+#include "lockstep/backend_group.h"
 #include "trusted.hpp"
 
 namespace lockstep::lib {
@@ -17,7 +17,7 @@ struct module_file {
 };
 std::vector<module_file> find_modules();
 
-// Loads a module and asks it for its backend; throws error{NO_BACKEND, reason}.
-const lockstep_backend* load_module(const std::string& path);
+// Loads a module and asks it for its backend; throws error{NO_BACKEND, reason}. groups: NULL where it has none.
+const lockstep_backend* load_module(const std::string& path, const lockstep_group_table** groups);
 
 }  // namespace lockstep::lib

@@ -1,37 +1,14 @@
 // plan.cpp - a call prepared once: backend, device, variant, queue and workspace
 // are fixed, so that executing it allocates nothing.
+#include "plan.hpp"
+
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <memory>
 
 #include "mutant.hpp"
 #include "ops/ops.hpp"
 #include "trace.hpp"
-
-struct lockstep_plan {
-  struct row {
-    const lockstep_variant* variant = nullptr;  // nullptr where the call takes no such pointers
-    size_t workspace_bytes = 0;                 // enough for auto's own row too, if this one refuses the pointers
-    bool tuned = false;                         // chosen by measuring
-  };
-  lockstep_plan() = default;
-  lockstep_plan(const lockstep_plan&) = delete;
-  lockstep_plan& operator=(const lockstep_plan&) = delete;
-  ~lockstep_plan() {
-    if (reserved == nullptr) return;
-    try {
-      context->unreserve(reserved);
-    } catch (...) {  // no memory for the text of a failure: the context keeps the queue
-    }
-  }
-
-  lockstep_context* context = nullptr;
-  lockstep::lib::prepared_call prepared;
-  lockstep::lib::choice chosen;                     // its lease is held during an execution only
-  row apart, in_place;                              // for two arrays, and for src == dst
-  lockstep::lib::pooled_queue* reserved = nullptr;  // the plan's own queue
-};
 
 namespace lockstep::lib {
 namespace {
@@ -82,6 +59,11 @@ void take_scratch(lockstep_plan& plan) {
 
 }  // namespace
 
+uint64_t next_plan_number() {
+  static std::atomic<uint64_t> plans{0};
+  return ++plans;
+}
+
 void make_plan(lockstep_context* context, prepared_call prepared, const lockstep_options* given, lockstep_plan** out) {
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_plan*");
   *out = nullptr;
@@ -100,8 +82,7 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   if (!plan->prepared.empty) {
     choose(*plan, options);
     if (LOCKSTEP_MUTANT("plan_forgets_its_workspace")) plan->apart.workspace_bytes = 0;
-    static std::atomic<uint64_t> plans{0};
-    plan->chosen.plan = ++plans;
+    plan->chosen.plan = next_plan_number();
     plan->reserved = context->reserve(std::move(plan->chosen.queue));
     if (!brought) take_scratch(*plan);
   }
@@ -160,17 +141,6 @@ void require_taken(lockstep_plan& plan) {
          chosen.variant->name, chosen.entry->name(), why);
 }
 
-// After a failed call lockstep_last_run must not describe an earlier one.
-template <class Body>
-void forget_run_if_thrown(const Body& body) {
-  try {
-    body();
-  } catch (...) {
-    remember_run(nullptr, 0, 0);
-    throw;
-  }
-}
-
 lockstep_status run_bound(lockstep_plan& plan, const lockstep_options& options) {
   choice& chosen = plan.chosen;
   const bool own = options.stream == nullptr || chosen.entry->is_cpu();
@@ -225,22 +195,24 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
   }
   chosen.queue = {};
   const lockstep_options options = lockstep_options_defaults();
-  execute(plan, src, dst, options);  // warms up
-  for (int32_t i = 0; i < samples; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    execute(plan, src, dst, options);
-    ms[i] = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  }
+  time_executions(samples, ms, [&] { execute(plan, src, dst, options); });
 }
 }  // namespace
 }  // namespace lockstep::lib
 
 using namespace lockstep::lib;
+namespace {
+void require_no_pointers(const void* src, const void* dst) {
+  if (src != nullptr || dst != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}, but the plan of a group has its pointers already; pass NULL",
+         src != nullptr ? "src" : "dst", src != nullptr ? src : dst);
+}
+}  // namespace
 extern "C" {
 lockstep_status lockstep_plan_get(const lockstep_plan* plan, lockstep_run_info* info) {
   return guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
-    const choice& chosen = plan->chosen;
+    const choice& chosen = plan->group != nullptr ? plan->group->chosen() : plan->chosen;
     const lockstep_plan::row& row = plan->apart.variant != nullptr ? plan->apart : plan->in_place;
     lockstep_run_info told{sizeof told, "", "", "", 0, 0, row.workspace_bytes, 0};
     thread_local std::string why;
@@ -248,6 +220,9 @@ lockstep_status lockstep_plan_get(const lockstep_plan* plan, lockstep_run_info* 
     if (row.variant != nullptr)
       told = {sizeof told,   chosen.entry->name().c_str(), row.variant->name,   why.c_str(),
               chosen.device, order_of(*row.variant),       row.workspace_bytes, 0};
+    if (plan->group != nullptr && !plan->group->empty())
+      told = {sizeof told,   chosen.entry->name().c_str(), plan->group->name(),     why.c_str(),
+              chosen.device, plan->group->order(),         plan->workspace_bytes(), 0};
     give(told, info, "info");
   });
 }
@@ -255,14 +230,16 @@ lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes
   return guarded([&] {
     if (plan == nullptr || bytes == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL", plan == nullptr ? "plan" : "bytes");
-    *bytes = std::max(plan->apart.workspace_bytes, plan->in_place.workspace_bytes);
+    *bytes = plan->workspace_bytes();
   });
 }
 lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst,
                                       const lockstep_options* options) {
   return guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
-    execute(*plan, src, dst, call_options(options));
+    if (plan->group == nullptr) return execute(*plan, src, dst, call_options(options));
+    require_no_pointers(src, dst);
+    execute_group_plan(*plan, call_options(options));
   });
 }
 lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int32_t samples,
@@ -272,7 +249,13 @@ lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void
     require_measure_flags(flags);
     if (samples < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "samples is {}; give 1 or more", samples);
     if (ms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "ms is NULL; give room for {} doubles", samples);
-    forget_run_if_thrown([&] { measure(*plan, src, dst, flags, samples, ms); });
+    if (plan->group != nullptr) require_no_pointers(src, dst);
+    forget_run_if_thrown([&] {
+      if (plan->group != nullptr)
+        measure_group_plan(*plan, flags, samples, ms);
+      else
+        measure(*plan, src, dst, flags, samples, ms);
+    });
   });
 }
 // Not guarded(), so that the error text of an earlier call stays.

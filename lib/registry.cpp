@@ -9,6 +9,7 @@
 
 // The CPU backend's entry, built into this library (backends/cpu/backend.cpp).
 extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* host);
+extern "C" const lockstep_group_table* lockstep_cpu_groups();  // group.cpp beside it
 
 namespace lockstep::lib {
 namespace {
@@ -39,13 +40,15 @@ backend_entry::state backend_entry::load() {
   if (const state known = state_.load(); known != state::untried) return known;
   state found = state::unusable;
   try {
-    backend_ = is_cpu() ? lockstep_cpu_backend(&built_in_host) : load_module(path_);
+    backend_ = is_cpu() ? lockstep_cpu_backend(&built_in_host) : load_module(path_, &groups_);
+    if (is_cpu()) groups_ = lockstep_cpu_groups();
     clear_error();
     if (backend_->devices(&devices_) != LOCKSTEP_OK || devices_ == 0)
       fail(LOCKSTEP_NO_BACKEND, "{}", *last_error() ? last_error() : "it found no device");
     found = state::usable;
   } catch (const std::bad_alloc&) {  // fails only this call: the next one tries again
     backend_ = nullptr;
+    groups_ = nullptr;
     devices_ = 0;
     throw;
   } catch (const error& e) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/backend.h"
+#include "lockstep/backend_group.h"
 
 namespace lockstep::lib {
 
@@ -26,6 +26,13 @@ class backend_entry {
   // The backend even where it found no device, so that its tables can be listed.
   const lockstep_backend* loaded() { return now(), backend_; }
   int32_t devices() { return now(), devices_; }
+  // How it runs groups of an op's calls; nullptr: one after the other.
+  const lockstep_group_row* group_row(lockstep_op op) {
+    now();
+    const bool has = groups_ != nullptr && static_cast<size_t>(op) < groups_->count;
+    return has && groups_->rows[op].name != nullptr ? &groups_->rows[op] : nullptr;
+  }
+  const lockstep_group_table* groups() { return now(), groups_; }
   std::string reason();
   // The backend if a pointer may be its memory: a usable one, or a lost one, because the
   // host must still not touch its memory.
@@ -36,7 +43,7 @@ class backend_entry {
   void after_fork_in_child() { new (&mutex_) std::mutex; }
 
  private:
-  // Read without a lock, several times a call: backend_ and devices_ are written once, before state_ is set.
+  // Read without a lock, several times a call: backend_, groups_ and devices_ are written once, before state_ is set.
   enum class state { untried, usable, unusable, lost };
   state now() {
     const state known = state_.load(std::memory_order_acquire);
@@ -47,6 +54,7 @@ class backend_entry {
   std::mutex mutex_;  // loading, and reason_
   std::atomic<state> state_ = state::untried;
   const lockstep_backend* backend_ = nullptr;
+  const lockstep_group_table* groups_ = nullptr;
   int32_t devices_ = 0;
   std::string reason_;
 };

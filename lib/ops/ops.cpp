@@ -27,7 +27,20 @@ constexpr std::array rows = {
 #undef LOCKSTEP_DESCRIPTION
 static_assert(rows.size() == LOCKSTEP_OP_COUNT);
 
-// A caller's description, which may be older (shorter) than ours: what it lacks is 0.
+lockstep_status execute(lockstep_context* context, lockstep_op op, const void* desc, const void* src, void* dst,
+                        const lockstep_options* options) {
+  return guarded([&] {
+    prepared_call prepared = prepare(op, desc);
+    run(context, prepared, src, dst, options);
+  });
+}
+lockstep_status plan_of(lockstep_context* context, lockstep_op op, const void* desc, const lockstep_options* options,
+                        lockstep_plan** plan) {
+  return guarded([&] { make_plan(context, prepare(op, desc), options, plan); });
+}
+
+}  // namespace
+
 prepared_call prepare(lockstep_op op, const void* desc) {
   const op_row& row = row_of(op);
   if (desc == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "desc is NULL; pass the address of a {}", row.description);
@@ -43,20 +56,6 @@ prepared_call prepare(lockstep_op op, const void* desc) {
   row.prepare(prepared);
   return prepared;
 }
-
-lockstep_status execute(lockstep_context* context, lockstep_op op, const void* desc, const void* src, void* dst,
-                        const lockstep_options* options) {
-  return guarded([&] {
-    prepared_call prepared = prepare(op, desc);
-    run(context, prepared, src, dst, options);
-  });
-}
-lockstep_status plan_of(lockstep_context* context, lockstep_op op, const void* desc, const lockstep_options* options,
-                        lockstep_plan** plan) {
-  return guarded([&] { make_plan(context, prepare(op, desc), options, plan); });
-}
-
-}  // namespace
 
 const op_row& row_of(lockstep_op op) {
   if (static_cast<size_t>(op) >= rows.size())

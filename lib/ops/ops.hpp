@@ -28,6 +28,9 @@ struct op_row {
 
 const op_row& row_of(lockstep_op op);  // INVALID_ARGUMENT where there is none
 
+// A caller's description, which may be older (shorter) than ours: what it lacks is 0.
+prepared_call prepare(lockstep_op op, const void* desc);
+
 void prepare_transpose(prepared_call& prepared);
 void prepare_permute(prepared_call& prepared);
 void prepare_square_sum(prepared_call& prepared);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "describe.hpp"
 #include "tokens.hpp"
 
 namespace lockstep::cases {
@@ -163,6 +164,16 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
   return LOCKSTEP_INTERNAL;
 }
 }  // namespace
+
+std::vector<unsigned char> description_of(const test_case& c, const arrays_beside& beside) {
+  std::vector<unsigned char> bytes;
+  (void)with_description(c, beside, [&](const auto* desc) {
+    const auto* at = reinterpret_cast<const unsigned char*>(desc);
+    bytes.assign(at, at + sizeof *desc);
+    return LOCKSTEP_OK;
+  });
+  return bytes;
+}
 
 lockstep_status call(lockstep_context* context, const test_case& c, const void* src, void* dst,
                      const arrays_beside& beside, const lockstep_options* options) {

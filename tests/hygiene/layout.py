@@ -14,7 +14,7 @@ import tempfile
 
 table, compiler, include = pathlib.Path(sys.argv[1]), sys.argv[2].split(), pathlib.Path(sys.argv[3])
 ranks = table.stem == "layout_ranks"
-headers = ("engine.h", "ranks.h") if ranks else ("lockstep.h", "backend.h")
+headers = ("engine.h", "ranks.h") if ranks else ("lockstep.h", "group.h", "backend_group.h", "backend.h")
 text = "".join((include / "lockstep" / name).read_text() for name in headers)
 text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
 text = re.sub(r"^\s*#.*?(?<!\\)$", "", text, flags=re.M)
@@ -30,7 +30,7 @@ def fields(body):
                 yield re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$", part.strip()).group(1)
 
 
-lines, program = [], ["#include <stddef.h>", "#include <stdio.h>", f'#include "lockstep/{headers[1]}"', "int main(void) {"]
+lines, program = [], ["#include <stddef.h>", "#include <stdio.h>", *(f'#include "lockstep/{name}"' for name in headers), "int main(void) {"]
 for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\n\} \1;", text, re.S):
     program.append(f'  printf("struct {name}: %zu bytes\\n", sizeof({name}));')
     for field in fields(body):

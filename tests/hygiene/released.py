@@ -46,7 +46,8 @@ def broken(old, new, of_modules=()):
 
 def main(folder, table, headers, *library):
     new = table.read_text().splitlines() + (symbols(*library) if library else [])
-    of_modules = re.findall(r"typedef struct (\w+) \{", (headers / "backend.h").read_text())
+    of_modules = [struct for name in ("backend.h", "backend_group.h")
+                  for struct in re.findall(r"typedef struct (\w+) \{", (headers / name).read_text())]
     releases, failed = sorted(folder.glob("*.txt")), False
     for release in releases:
         old = [line for line in release.read_text().splitlines() if library or not line.startswith("symbol ")]

@@ -1,0 +1,67 @@
+/* group.h - many calls of one op at once. The conventions are those of lockstep.h. */
+#ifndef LOCKSTEP_GROUP_H
+#define LOCKSTEP_GROUP_H
+
+#include "lockstep/lockstep.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- groups ------------------------------------------------------------ */
+
+/* Computes   count calls of one op in one call: for each i what
+ *            lockstep_execute(context, op, desc i, srcs[i], dsts[i], options) does. Meant
+ *            for many small arrays (the norms of a model's gradients, small transposes),
+ *            where a call for each costs more than the work.
+ * Shapes     description i lies at descs + i * desc_bytes, in bytes; desc_bytes is the size of
+ *            one description (sizeof(lockstep_reduce_desc)), a multiple of 8. Descriptions
+ *            may differ in everything. srcs and dsts are arrays of count pointers. All three
+ *            are host memory, read during the call only.
+ * Types      those of the op, in any mix.
+ * Order      every result has the bits that its single call gives, in whatever company.
+ * How        the CPU shares out all calls of up to 256 KiB among one team of threads. CUDA
+ *            runs small calls of square_sum (of floats), transpose and normalize together,
+ *            one kernel for each type of element. The other calls, and calls of other ops on
+ *            CUDA, run one after the other: right, but not fast. auto chooses one backend for
+ *            all. A forced variant runs every call by itself; CUDA's "grouped", forced, is
+ *            that kernel.
+ * Memory     as the op. An array that the backend cannot reach makes its call run by itself.
+ *            One call costs memory for a copy of the descriptions; a plan keeps it.
+ * Aliasing   within each call as the op says. No dst, nor any other array that is written,
+ *            may overlap an array of another call. Calls may share what is only read. Offsets
+ *            in device memory are not known here: there lockstep cannot check src.
+ * Exactness  that of the op.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC; on a stream, and in a captured graph, as the op.
+ *            options.workspace must hold what lockstep_plan_workspace says for a plan of the
+ *            same group.
+ * Empty      count 0: nothing happens. A description of an empty call does nothing.
+ * Errors     those of the single calls; the text names the first description at fault
+ *            ("descs[3]: ..."). All are validated before any runs. After OVERFLOW or EMPTY the
+ *            other calls have run too. INVALID_ARGUMENT also for arrays of two calls that
+ *            overlap (with both numbers), a negative count, NULL for an array of count, a
+ *            desc_bytes that no description has.
+ * Threads    safe. Source: lib/group.cpp, backends/<name>/group* */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_execute_group(lockstep_context* context, lockstep_op op,
+                                                                       const void* descs, size_t desc_bytes,
+                                                                       int64_t count, const void* const* srcs,
+                                                                       void* const* dsts,
+                                                                       const lockstep_options* options);
+
+/* A plan of a group, as in lockstep_execute_group. It keeps the pointers, because the
+ * backend's table of all calls holds them: execute and measure it with src and dst NULL.
+ * An execution on a stream is one launch for each type of element. The arrays, and
+ * offsets, must outlive the plan; offsets in host memory must not change. A captured
+ * graph uses the plan's table: keep the plan as long as the graph, and wait for its work
+ * on your streams before you destroy it. LOCKSTEP_TUNE is not for groups.
+ * Errors: those of lockstep_execute_group; INVALID_ARGUMENT (plan is NULL). */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_group(lockstep_context* context, lockstep_op op,
+                                                                    const void* descs, size_t desc_bytes, int64_t count,
+                                                                    const void* const* srcs, void* const* dsts,
+                                                                    const lockstep_options* options,
+                                                                    lockstep_plan** plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

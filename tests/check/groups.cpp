@@ -1,0 +1,374 @@
+// groups.cpp - groups of calls (group.h): the bits of the single calls on every backend, in one call and by plans;
+// errors name the description.
+#include <cmath>
+#include <cstring>
+#include <deque>
+
+#include "../cases/describe.hpp"
+#include "check.hpp"
+#include "lockstep/group.hpp"
+
+namespace lockstep::check {
+namespace {
+using namespace cases;
+
+// Memory of a backend's own kind; the host's for the CPU and for modules that compute there.
+class memory {
+ public:
+  memory(lockstep_context* context, const std::string& backend, size_t bytes) : context_(context), backend_(backend) {
+    bytes_ = bytes;
+    if (backend != "cpu" && lockstep_alloc(context, backend.c_str(), LOCKSTEP_DEVICE, bytes, &device_) != LOCKSTEP_OK)
+      device_ = nullptr;
+    if (device_ == nullptr) host_.resize(bytes + 64);
+  }
+  ~memory() {
+    if (device_ != nullptr) (void)lockstep_free(context_, backend_.c_str(), LOCKSTEP_DEVICE, bytes_, device_);
+  }
+  memory(const memory&) = delete;
+  memory& operator=(const memory&) = delete;
+  unsigned char* data() {
+    if (device_ != nullptr) return static_cast<unsigned char*>(device_);
+    return host_.data() + (64 - reinterpret_cast<uintptr_t>(host_.data()) % 64) % 64;
+  }
+  void put(const unsigned char* from) { copy(from, data()); }
+  std::vector<unsigned char> get() {
+    std::vector<unsigned char> all(bytes_);
+    copy(data(), all.data());
+    return all;
+  }
+
+ private:
+  void copy(const void* from, void* to) {
+    if (bytes_ != 0) {
+      ASSERT_EQ(lockstep_copy(context_, backend_.c_str(), from, to, bytes_), LOCKSTEP_OK) << lockstep_last_error();
+    }
+  }
+  lockstep_context* context_;
+  std::string backend_;
+  size_t bytes_ = 0;
+  void* device_ = nullptr;
+  std::vector<unsigned char> host_;
+};
+
+struct context_of {
+  lockstep_context* self = nullptr;
+  explicit context_of(const std::string& backend, int threads = 0) {
+    lockstep_context_options o = lockstep_context_defaults();
+    o.backend = backend.c_str();
+    o.threads = threads;
+    EXPECT_EQ(lockstep_context_create(&o, &self), LOCKSTEP_OK) << lockstep_last_error();
+  }
+  ~context_of() { lockstep_context_destroy(self); }
+  context_of(const context_of&) = delete;
+  context_of& operator=(const context_of&) = delete;
+};
+
+enum class making { at_once, queued, planned };
+
+// A group of cases: their arrays side by side.
+struct group_of_cases {
+  std::deque<subject> all;  // stays in place: descriptions point into it
+  std::vector<std::vector<unsigned char>> descs;
+  std::vector<size_t> src_at, dst_at;
+  std::vector<unsigned char> src, before;
+
+  static size_t beyond(size_t at) { return (at + 255) / 256 * 256; }
+  void add(const test_case& c) {
+    const subject& s = all.emplace_back(c);
+    descs.push_back(description_of(s.c, arrays_beside(s.c.offsets.data())));
+    const size_t up = static_cast<size_t>(c.src_shift) * c.src.element_bytes,
+                 down = static_cast<size_t>(c.dst_shift) * c.dst.element_bytes;
+    src_at.push_back(beyond(src.size()) + up);
+    src.resize(src_at.back() + s.src.size() + 16);
+    std::copy(s.src.begin(), s.src.end(), src.begin() + static_cast<int64_t>(src_at.back()));
+    dst_at.push_back(beyond(before.size()) + (c.in_place ? up : down));
+    before.resize(dst_at.back() + s.before.size() + 16);
+    std::copy(s.before.begin(), s.before.end(), before.begin() + static_cast<int64_t>(dst_at.back()));
+  }
+};
+
+// Runs the group and compares status, text and every byte of dst; "" or what is wrong.
+std::string check_group(lockstep_context* context, const std::string& backend, lockstep_op op, const group_of_cases& g,
+                        making how) {
+  memory src(context, backend, g.src.size()), dst(context, backend, g.before.size());
+  src.put(g.src.data());
+  dst.put(g.before.data());
+  std::vector<unsigned char> descs;
+  std::vector<const void*> srcs;
+  std::vector<void*> dsts;
+  std::vector<unsigned char> want = g.before;
+  lockstep_status status = LOCKSTEP_OK;
+  size_t first = 0;
+  for (size_t i = 0; i < g.all.size(); ++i) {
+    const subject& s = g.all[i];
+    descs.insert(descs.end(), g.descs[i].begin(), g.descs[i].end());
+    dsts.push_back(dst.data() + g.dst_at[i]);
+    srcs.push_back(s.c.in_place ? dsts.back() : src.data() + g.src_at[i]);
+    std::copy(s.after.begin(), s.after.end(), want.begin() + static_cast<int64_t>(g.dst_at[i]));
+    if (status == LOCKSTEP_OK && s.want.status != LOCKSTEP_OK) status = s.want.status, first = i;
+  }
+  const auto count = static_cast<int64_t>(g.all.size());
+  lockstep_options o = lockstep_options_defaults();
+  if (how == making::queued) o.flags |= LOCKSTEP_ASYNC;
+  lockstep_status got = LOCKSTEP_OK;
+  if (how == making::planned) {
+    lockstep_plan* plan = nullptr;
+    got = lockstep_plan_group(context, op, descs.data(), g.descs[0].size(), count, srcs.data(), dsts.data(), &o, &plan);
+    if (got == LOCKSTEP_OK) got = lockstep_plan_execute(plan, nullptr, nullptr, nullptr);
+    lockstep_plan_destroy(plan);
+  } else {
+    got = lockstep_execute_group(context, op, descs.data(), g.descs[0].size(), count, srcs.data(), dsts.data(), &o);
+  }
+  const std::string text = lockstep_last_error();
+  const lockstep_status waited = how == making::queued ? lockstep_synchronize(context) : LOCKSTEP_OK;
+  if (how == making::queued && got == LOCKSTEP_OK) got = waited;
+  if (got != status) return std::string(lockstep_status_name(got)) + ": " + text + " | " + lockstep_last_error();
+  const std::string names = "descs[" + std::to_string(first) + "]";
+  if (status != LOCKSTEP_OK && how != making::queued && text.find(names) == std::string::npos)
+    return "no " + names + " in: " + text;
+  const std::vector<unsigned char> now = dst.get();
+  for (size_t i = 0; i < g.all.size(); ++i) {
+    const size_t end = i + 1 < g.all.size() ? g.dst_at[i + 1] : now.size();
+    const auto from = static_cast<int64_t>(g.dst_at[i]), to = static_cast<int64_t>(end);
+    if (!std::equal(now.begin() + from, now.begin() + to, want.begin() + from))
+      return g.all[i].c.name + " (descs[" + std::to_string(i) + "]) differs";
+  }
+  return "";
+}
+
+class Groups : public testing::TestWithParam<lockstep_op> {};
+
+// The cases of an op, in groups that mix everything.
+TEST_P(Groups, HaveTheBitsOfTheCases) {
+  const lockstep_op op = GetParam();
+  const std::vector<std::string> names = list(op, level::quick, seed);
+  constexpr size_t most = 96;
+  for (size_t start = 0; start < 3; ++start) {
+    group_of_cases g;
+    const size_t step = std::max<size_t>(names.size() / most, 1);
+    for (size_t i = start; i < names.size() && g.all.size() < most; i += step) {
+      const test_case c = parse(names[i]);
+      if (c.src.span_bytes() + c.dst.span_bytes() < (1u << 21)) g.add(c);
+    }
+    for (const std::string& backend : usable_backends()) {
+      if (!required.empty() && backend != required) continue;
+      for (const int threads : {1, 3}) {
+        const context_of c(backend, threads);
+        for (const making how : {making::at_once, making::queued, making::planned})
+          ASSERT_EQ(check_group(c.self, backend, op, g, how), "")
+              << lockstep_op_name(op) << " on " << backend << ", " << threads << " threads, start " << start;
+        if (backend != "cpu") break;
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ops, Groups, every_op(), op_name);
+
+// Random sums of squares and norms of 0 to 100,000 elements, all dtypes, beside single calls.
+TEST(Groups, SquareSumsOfAllSizes) {
+  uint64_t state = seed;
+  const auto draw = [&](uint64_t below) { return mix(++state) % below; };
+  constexpr size_t elements = 100000, count = 200;
+  std::vector<double> numbers(elements + 64);
+  for (double& x : numbers) x = std::ldexp(static_cast<double>(draw(1 << 20)) - (1 << 19), -16);
+  std::vector<float> floats(numbers.begin(), numbers.end());
+  for (const std::string& backend : usable_backends()) {
+    if (!required.empty() && backend != required) continue;
+    const context_of c(backend, 3);
+    memory f32(c.self, backend, floats.size() * 4), f64(c.self, backend, numbers.size() * 8);
+    f32.put(reinterpret_cast<const unsigned char*>(floats.data()));
+    f64.put(reinterpret_cast<const unsigned char*>(numbers.data()));
+    memory together(c.self, backend, count * 64), alone(c.self, backend, count * 64);
+    const std::vector<unsigned char> nothing(count * 64, 0x5A);
+    together.put(nothing.data());
+    alone.put(nothing.data());
+    std::vector<lockstep_reduce_desc> descs;
+    std::vector<const void*> srcs;
+    std::vector<void*> dsts;
+    for (size_t i = 0; i < count; ++i) {
+      const bool wide = draw(3) == 0;
+      const lockstep_dtype dtype = wide ? LOCKSTEP_F64 : draw(4) == 0 ? LOCKSTEP_BF16 : LOCKSTEP_F32;
+      const auto n = static_cast<int64_t>(draw(5) == 0 ? draw(40) : draw(2) == 0 ? draw(6000) : draw(elements + 1));
+      lockstep_reduce_desc d =
+          lockstep_reduce_full(draw(2) == 0 ? LOCKSTEP_NORM2 : LOCKSTEP_SUM_OF_SQUARES, dtype, n, 1);
+      if (n > 0 && n < 1000 && draw(2) == 0) d = lockstep_reduce_rows(d.reduction, dtype, 5, n, n);
+      if (draw(2) == 0) d.result = LOCKSTEP_F32;
+      descs.push_back(d);
+      const size_t shift = draw(3) == 0 ? draw(17) : 4 * draw(4);
+      srcs.push_back((wide ? f64.data() : f32.data()) + shift * lockstep_dtype_bytes(dtype));
+      dsts.push_back(together.data() + i * 64);
+      ASSERT_EQ(lockstep_square_sum(c.self, &d, srcs[i], alone.data() + i * 64, nullptr), LOCKSTEP_OK)
+          << lockstep_last_error();
+    }
+    ASSERT_EQ(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                     dsts.data(), nullptr),
+              LOCKSTEP_OK)
+        << lockstep_last_error();
+    lockstep_run_info info{};
+    info.size = sizeof info;
+    ASSERT_EQ(lockstep_last_run(&info), LOCKSTEP_OK);
+    if (backend == "cpu" || backend == "cuda") {
+      EXPECT_STREQ(info.variant, "grouped");
+    }
+    const auto want = alone.get();
+    EXPECT_EQ(together.get(), want) << backend;
+    together.put(nothing.data());
+    lockstep_plan* plan = nullptr;
+    ASSERT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                  dsts.data(), nullptr, &plan),
+              LOCKSTEP_OK)
+        << lockstep_last_error();
+    for (int twice = 0; twice < 2; ++twice)
+      EXPECT_EQ(lockstep_plan_execute(plan, nullptr, nullptr, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    EXPECT_EQ(together.get(), want) << backend << ", planned";
+    double ms[2] = {-1, -1};
+    EXPECT_EQ(lockstep_plan_measure(plan, nullptr, nullptr, 0, 2, ms), LOCKSTEP_OK) << lockstep_last_error();
+    EXPECT_GT(ms[1], 0);
+    lockstep_plan_destroy(plan);
+  }
+}
+
+// ---- errors -------------------------------------------------------------------------
+class GroupErrors : public testing::Test {
+ protected:
+  GroupErrors() : c("cpu", 2) {
+    for (size_t i = 0; i < count; ++i) {
+      descs.push_back(lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, 10, 1));
+      srcs.push_back(src + 16 * i);
+      dsts.push_back(dst + i);
+    }
+  }
+  lockstep_status run() {
+    return lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                  dsts.data(), nullptr);
+  }
+  void expect(const char* text) {
+    EXPECT_EQ(run(), LOCKSTEP_INVALID_ARGUMENT) << text;
+    EXPECT_NE(std::string(lockstep_last_error()).find(text), std::string::npos) << lockstep_last_error();
+    for (const double d : dst) EXPECT_EQ(d, -1.0) << "something ran before all was validated";
+  }
+  static constexpr size_t count = 5;
+  context_of c;
+  float src[16 * count] = {};
+  double dst[count] = {-1, -1, -1, -1, -1};
+  std::vector<lockstep_reduce_desc> descs;
+  std::vector<const void*> srcs;
+  std::vector<void*> dsts;
+};
+
+TEST_F(GroupErrors, NameTheDescription) {
+  descs[3].length = -1;
+  expect("descs[3]: length is -1");
+}
+TEST_F(GroupErrors, NameThePointer) {
+  dsts[4] = nullptr;
+  expect("descs[4]: dst is NULL");
+}
+TEST_F(GroupErrors, TwoResultsAtOnePlace) {
+  dsts[1] = dsts[4];
+  expect("dst of descs[1]");
+}
+TEST_F(GroupErrors, AResultInAnothersSource) {
+  dsts[2] = src + 16;
+  expect("descs[2]: dst");
+  EXPECT_NE(std::string(lockstep_last_error()).find("src of descs[1]"), std::string::npos) << lockstep_last_error();
+}
+TEST_F(GroupErrors, AResultBeforeAnothersSource) {
+  dsts[0] = src + 16 * 2;  // its last 4 bytes are descs[2]'s first element
+  srcs[2] = src + 16 * 2 + 1;
+  expect("src of descs[2]");
+}
+TEST_F(GroupErrors, TooLittleOfADescription) {
+  EXPECT_EQ(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), 8, 2, srcs.data(), dsts.data(), nullptr),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(lockstep_last_error()).find("desc_bytes is 8"), std::string::npos) << lockstep_last_error();
+}
+TEST_F(GroupErrors, ArraysAndCounts) {
+  const auto call = [&](const void* d, int64_t n, const void* const* s, void* const* t) {
+    return lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, d, sizeof descs[0], n, s, t, nullptr);
+  };
+  EXPECT_EQ(call(descs.data(), -1, srcs.data(), dsts.data()), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(call(nullptr, 1, srcs.data(), dsts.data()), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(call(descs.data(), 1, nullptr, dsts.data()), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(call(descs.data(), 1, srcs.data(), nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(call(nullptr, 0, nullptr, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_EQ(
+      lockstep_execute_group(c.self, LOCKSTEP_OP_COUNT, descs.data(), sizeof descs[0], 0, nullptr, nullptr, nullptr),
+      LOCKSTEP_INVALID_ARGUMENT);
+}
+TEST_F(GroupErrors, SharedSourcesAndEmptyCallsAreFine) {
+  for (auto& s : srcs) s = src;
+  descs[1] = lockstep_reduce_rows(LOCKSTEP_NORM2, LOCKSTEP_F32, 0, 7, 7);
+  dsts[1] = dsts[0];
+  src[0] = 3;
+  ASSERT_EQ(run(), LOCKSTEP_OK) << lockstep_last_error();
+  for (const size_t i : {0, 2, 3, 4}) EXPECT_EQ(dst[i], 9.0);
+}
+TEST_F(GroupErrors, PlansHaveTheirPointers) {
+  lockstep_plan* plan = nullptr;
+  ASSERT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                dsts.data(), nullptr, &plan),
+            LOCKSTEP_OK)
+      << lockstep_last_error();
+  EXPECT_EQ(lockstep_plan_execute(plan, src, dst, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  src[0] = 2;
+  EXPECT_EQ(lockstep_plan_execute(plan, nullptr, nullptr, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_EQ(dst[0], 4.0);
+  lockstep_run_info info{};
+  info.size = sizeof info;
+  EXPECT_EQ(lockstep_plan_get(plan, &info), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_STREQ(info.backend, "cpu");
+  EXPECT_STREQ(info.variant, "grouped");
+  lockstep_plan_destroy(plan);
+}
+TEST_F(GroupErrors, AForcedVariantRunsEach) {
+  lockstep_options o = lockstep_options_defaults();
+  o.variant = "ref";
+  src[0] = 2;
+  ASSERT_EQ(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                   dsts.data(), &o),
+            LOCKSTEP_OK)
+      << lockstep_last_error();
+  EXPECT_EQ(dst[0], 4.0);
+  lockstep_run_info info{};
+  info.size = sizeof info;
+  ASSERT_EQ(lockstep_last_run(&info), LOCKSTEP_OK);
+  EXPECT_STREQ(info.variant, "ref");
+}
+// The first of several sums that do not fit is told, whichever thread finds one first; all calls have run.
+TEST_F(GroupErrors, TheFirstOverflowIsTold) {
+  std::vector<int64_t> big(4000, INT64_MAX);
+  for (size_t i = 0; i < count; ++i) {
+    descs[i] = lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I64, i == 0 ? 0 : i == 1 ? 4000 : 1, 1);
+    srcs[i] = big.data();
+  }
+  for (int again = 0; again < 50; ++again) {
+    ASSERT_EQ(run(), LOCKSTEP_OVERFLOW) << lockstep_last_error();
+    ASSERT_EQ(std::string(lockstep_last_error()).rfind("descs[1]: ", 0), 0u) << lockstep_last_error();
+  }
+  int64_t last = 0;
+  std::memcpy(&last, &dst[4], sizeof last);
+  EXPECT_EQ(last, INT64_MAX);
+}
+
+// ---- C++ ----------------------------------------------------------------------------
+TEST(GroupsInCpp, SpansOfDescriptions) {
+  context c("cpu");
+  const float src[6] = {1, 2, 3, 4, 5, 6};
+  float a[6], b[2];
+  const std::vector<lockstep_transpose_desc> descs = {lockstep_transpose_packed(4, 2, 3),
+                                                      lockstep_transpose_packed(4, 1, 2)};
+  const void* srcs[] = {src, src};
+  void* dsts[] = {a, b};
+  execute_group(c, descs, srcs, dsts);
+  EXPECT_EQ(a[1], 4.0F);
+  EXPECT_EQ(b[1], 2.0F);
+  EXPECT_TRUE(try_execute_group(c, descs, srcs, std::span<void* const>(dsts, 1)));
+  a[1] = 0;
+  group_plan plan(c, descs, srcs, dsts);
+  plan.execute();
+  EXPECT_EQ(a[1], 4.0F);
+}
+
+}  // namespace
+}  // namespace lockstep::check
