@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "axis_list.hpp"
 #include "mutant.hpp"
 #include "ops.hpp"
 #include "passes.hpp"
@@ -162,6 +163,31 @@ void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, i
 
 inline bool splits(const lockstep_queue& queue) { return queue.threads > 1 && !forked(); }
 
+// A few long sequences of equal length, their subtrees shared out among the threads at once. workspace: most_tasks()
+// values and one a sequence.
+template <class R, class To>
+void reduce_side_by_side(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
+  const int64_t bytes = q.elements() * q.bytes, chunks = chunks_of<R>(q.d.length);
+  const int level = subtree_level(chunks, std::max<int64_t>(1, most_tasks(queue, bytes) / q.d.count));
+  const int64_t subtrees = ((chunks - 1) >> level) + 1, tasks = q.d.count * subtrees;
+  auto* values = static_cast<typename R::value*>(workspace);
+  const auto run = [&](int64_t task) {
+    values[task] = reduce_subtree(r, q.view(task / subtrees), level, task % subtrees);
+  };
+  if (bytes >= queue.tuned->reductions.stolen_from)
+    over_shares(queue, tasks, [&](int64_t task, int) { run(task); });
+  else
+    over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
+      for (int64_t task = first; task < last; ++task) run(task);
+    });
+  // Totals first: a norm that is reduced again needs the workspace.
+  for (int64_t s = 0; s < q.d.count; ++s)
+    values[s] =
+        join_subtrees<R>(values + (LOCKSTEP_MUTANT("sequences_share_their_parts") ? 0 : s * subtrees), subtrees, level);
+  for (int64_t s = 0; s < q.d.count; ++s)
+    to.done(s, values[s], together_again<pass::straight>{queue, values + q.d.count});
+}
+
 // Sequences of equal length.
 template <pass P, class R, class To>
 void reduce_lanes(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
@@ -172,6 +198,7 @@ void reduce_lanes(const lockstep_queue& queue, const R& r, const sequences& q, v
   const reduction_tuning& tuned = queue.tuned->reductions;
   // All threads share each sequence, unless there are enough sequences to give each thread whole ones.
   if (splits(queue) && q.d.count < tuned.tasks_a_thread * queue.threads && q.d.length > tuned.long_bytes / q.bytes) {
+    if (P == pass::straight && q.d.count > 1) return reduce_side_by_side(queue, r, q, workspace, to);
     for (int64_t s = 0; s < q.d.count; ++s)
       to.done(s, reduce_together<P>(queue, r, q.view(s), workspace), together_again<P>{queue, workspace});
     return;
@@ -215,7 +242,9 @@ struct by_lanes {
     return false;
   }
   static int64_t values(const lockstep_queue& queue, const sequences& q) {
-    return most_tasks(queue, q.d.length * q.bytes);
+    const int64_t few = queue.tuned->reductions.tasks_a_thread * queue.threads;
+    if (q.d.count >= few) return most_tasks(queue, q.d.length * q.bytes);
+    return most_tasks(queue, saturated_product(q.d.count, q.d.length * q.bytes)) + q.d.count;
   }
   template <class R, class To>
   static void run(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {

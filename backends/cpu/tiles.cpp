@@ -118,6 +118,13 @@ walk choose_walk(const lockstep_queue& queue, const tiles& t, const char* dst, s
   w.width = by_columns ? even_pieces(t.cols, tuned.task_cols, line, queue.threads)
             : w.piped && matrices * w.strips >= tuned.strips_a_thread * queue.threads ? t.cols
                                                                                       : tuned.task_cols;
+  // Few strips of a flat matrix are cut into shorter tasks, so that every thread has some.
+  const int64_t tasks = matrices * w.strips * ((t.cols - 1) / w.width + 1),
+                wanted = tuned.strips_a_thread * queue.threads;
+  if (queue.threads > 1 && tasks < wanted && !by_columns) {
+    const int64_t most = std::max<int64_t>(1, t.cols / (tuned.least_task_lines * line));
+    w.width = even_pieces(t.cols, tuned.task_cols, line, std::min(most, (wanted - 1) / (matrices * w.strips) + 1));
+  }
   w.chunks = (t.cols - 1) / w.width + 1;
   w.down = by_columns || w.chunks == 1;
   w.ahead = moved < static_cast<double>(tuned.cached_bytes) ? 0

@@ -59,7 +59,8 @@ struct move_tuning {
   // If rows of src are at most close_pitch apart they share pages, and each visit writes close_bytes of a dst row.
   int64_t close_pitch = 1024, close_bytes = 512;
   int64_t task_cols = 4096;     // long enough for rows to be streams, short enough to share out a flat matrix
-  int64_t strips_a_thread = 8;  // at least, if tasks are whole rows
+  int64_t strips_a_thread = 8;  // tasks a thread that there should be; of a row of src at least so many lines
+  int64_t least_task_lines = 4;
   int64_t lines_ahead = 4;      // lines of each row that are prefetched
   int64_t few_rows = 8, few_rows_ahead = 32;  // few rows are few streams for the hardware's prefetchers
   int64_t joined_bytes = 16 << 10;            // of a row of src for each task, if its runs are joined

@@ -73,6 +73,8 @@ std::vector<std::string> list_reduce(level depth) {
       if (reduction == "max") add("nonempty/204000x7/ties");
       // Chunks enough that two are read side by side, of one sign, with winners in both.
       for (const char* rest : {"full/70001/ties", "full/70001/sparse", "full/70001/off1/special"}) add(rest);
+      // A few long rows, whose parts a CPU's threads share.
+      if (dtype == "f32" || dtype == "f64" || dtype == "i32") add("rows/5x70001/ties");
       if (!integer) {
         for (const char* rest : {"full/70001/zeros", "full/70001/positive", "full/70001/one_nan", "full/7000/one_nan",
                                  "rows/20x300/one_nan", "columns/300x20/one_nan", "full/4000/finite",

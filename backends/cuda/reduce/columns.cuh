@@ -231,8 +231,10 @@ struct by_short_columns : way {
     return call.reduce.length > order::lanes ? "needs columns of at most 128 elements" : nullptr;
   }
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
-    if (call.reduce.length <= 16) return false;
-    return call.reduce.count < queue.facts->processors * queue.facts->tuned.reductions.short_columns;
+    const reduction_tuning& tuned = queue.facts->tuned.reductions;
+    if (call.reduce.length <= tuned.shortest_column) return false;
+    return call.reduce.length > tuned.longest_column ||
+           call.reduce.count < queue.facts->processors * tuned.short_columns;
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

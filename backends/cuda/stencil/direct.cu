@@ -187,7 +187,11 @@ const char* direct_refuses(const lockstep_queue*, const lockstep_call* call) {
 // Larger arrays wait for one output after another, and for the L1.
 int direct_yields(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
-  return outputs(d) > queue->facts->tuned.stencils.direct_outputs[d.rank - 1] * queue->facts->processors;
+  const stencil_tuning& tuned = queue->facts->tuned.stencils;
+  // The other rows read rows that are not whole 16 bytes an element at a time.
+  const int64_t chunk = d.dtype == LOCKSTEP_F32 ? 4 : 2;
+  const bool ragged = d.rank > 1 && d.src_strides[d.rank - 2] % chunk != 0;
+  return outputs(d) > tuned.direct_outputs[d.rank - 1] * (ragged ? tuned.direct_ragged : 1) * queue->facts->processors;
 }
 
 }  // namespace lockstep::cuda::stencil
