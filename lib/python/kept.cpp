@@ -1,4 +1,4 @@
-// kept.cpp - the plan of a small reduction of a whole NumPy array that comes again and again.
+// kept.cpp - the plan of a small reduction of a whole array that comes again and again.
 // Idea    choosing a kernel takes as long as adding eight numbers, and a plan has chosen: the second half of a call's
 // time
 //         goes for calls that are like those before them
@@ -36,26 +36,38 @@ bool may_be_kept(PyObject* plan) {
   return !std::getenv("LOCKSTEP_TRACE") && lockstep_plan_get(handle_of_plan(plan), &info) == LOCKSTEP_OK &&
          std::strcmp(info.backend, "cpu") == 0;
 }
+
+// NumPy's own arrays, and tensors that PyTorch's table hands out and allocates.
+bool may_come(const kind& producer) {
+  return producer.ndarray || (producer.library == torch && producer.exact && producer.table);
+}
 }  // namespace
 
 PyObject* run_kept(state& s, const void* operation, PyObject* object) {
   const kept_call* const kept = s.kept;
   if (!kept || !kept->plan || kept->operation != operation || s.hook || kept->context != s.default_context)
     return nullptr;
+  const kind* const producer = kind_of(s, object);
+  if (!producer || !may_come(*producer)) return nullptr;
   array x;
-  x.object = object;
-  x.producer = kind_of(s, object);
-  if (!x.producer || !x.producer->ndarray || !import_ndarray(s, object, "x", x) || !x.plain) return nullptr;
+  if (!import_array(s, object, "x", false, nullptr, x) || !x.plain) return nullptr;
   if (!kept->from.is_of(x) && !LOCKSTEP_MUTANT("python_kept_plan_for_any_layout")) return nullptr;
-  alignas(8) char value[8];
+  result r;
+  char* to = r.value;
+  const element type = element_of(kept->result);
+  if (producer->library != numpy) {
+    if (!allocate(s, x, &type, 0, nullptr, nullptr, r)) return nullptr;
+    to = r.dst.data;
+  }
   const lockstep_options options = lockstep_options_defaults();
   // What fails is told by the call that is made the other way.
-  if (lockstep_plan_execute(handle_of_plan(kept->plan), x.data, value, &options) != LOCKSTEP_OK) return nullptr;
-  return numpy_scalar(s, kept->same_dtype ? &x : nullptr, kept->result, value);
+  if (lockstep_plan_execute(handle_of_plan(kept->plan), x.data, to, &options) != LOCKSTEP_OK) return nullptr;
+  if (producer->library != numpy) return r.object.release();
+  return numpy_scalar(s, kept->same_dtype ? &x : nullptr, kept->result, to);
 }
 
 void keep(state& s, const void* operation, const call& c, settings& set, const array& x) {
-  if (!x.producer->ndarray || !s.numpy || !c.scalar || x.size == 0) return;
+  if (!may_come(*x.producer) || x.on_device() || !c.scalar || x.size == 0) return;
   if (!s.kept) s.kept = new kept_call;
   kept_call& kept = *s.kept;
   if (kept.operation != operation || !kept.from.is_of(x)) {

@@ -102,6 +102,12 @@ def errors(comm):
             raise AssertionError("different reductions went through")
         except lr.Mismatch as e:
             assert "rank" in str(e), str(e)
+
+    class OnDevice:
+        def __dlpack_device__(self):
+            return 2, 0
+
+    fails(comm, lambda broken: comm.reduce("sum", OnDevice() if broken else block, grid), ls.Unsupported, lr.RankFailed, "in device memory")
     huge = np.full((6, 1), 2**62)
     try:
         comm.reduce("sum", huge[comm.box(lr.Grid(huge.shape, (size, 1))).slices], lr.Grid(huge.shape, (size, 1)))

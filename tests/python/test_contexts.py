@@ -295,6 +295,20 @@ def test_a_kept_call_is_for_arrays_like_the_last_alone():
         ls.sum(None)
 
 
+def test_a_kept_call_of_tensors():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(8, dtype=torch.float32)
+    often(lambda: ls.sum(x).numpy())
+    got = ls.sum(x)
+    assert isinstance(got, torch.Tensor) and got.shape == () and got == 28 and ls.sum(x + 1) == 36 and got == 28
+    assert ls.sum(np.arange(8, dtype="f4")) == 28 and type(ls.sum(np.arange(8, dtype="f4"))) is np.float32
+    with pytest.raises(ls.InvalidArgument, match="gradient"):
+        ls.sum(x.clone().requires_grad_())
+    z = torch.ones(8, dtype=torch.complex64).conj().imag
+    with pytest.raises(ls.InvalidArgument, match="negates"):
+        ls.sum(z)
+
+
 def test_a_kept_call_gives_way_to_what_changes_meanwhile():
     x = np.arange(8, dtype="f4")
     often(lambda: ls.sum(x))

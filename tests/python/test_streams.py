@@ -160,3 +160,15 @@ def test_axes_of_a_device_without_the_kernel_go_by_a_copy():
     with ls.record() as runs:
         ls.norm(ls.empty((2, 3, 4), "float32", kind="device"), axis=1)
     assert last("told_launches") == launches + 2 and [run.op for run in runs] == ["square_sum"]
+
+
+def test_ranks_refuse_what_lies_on_a_device():
+    import lockstep.ranks as lr
+
+    class Old:
+        __cuda_array_interface__ = {"data": (1, False), "shape": (2,), "typestr": "<f4", "version": 3}
+
+    for x in (ls.empty(8, "float32", kind="device"), Old()):
+        with pytest.raises(ls.Unsupported, match="copy it, as x.cpu"):
+            lr._on_host(x, "x")
+    assert lr._on_host([1.0, 2.0], "x").shape == (2,) and lr._on_host(np.ones(3), "x").shape == (3,)

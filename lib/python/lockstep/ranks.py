@@ -1,4 +1,4 @@
-"""The operations on NumPy arrays that are divided among the processes of an MPI job, by mpi4py: the bits of one call on the
+"""The operations on arrays in host memory that are divided among the processes of an MPI job, by mpi4py: the bits of one call on the
 whole array, for any number of ranks and any division.
 
 Every process makes the same calls in the same order. What fails on one rank is an exception on all: its own there, and
@@ -21,7 +21,7 @@ import numpy as np
 
 from . import _ranks_c as c
 from ._contexts import Context
-from ._errors import BY_STATUS, Error, InvalidArgument, UnsupportedDtype
+from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype
 
 __all__ = ["Box", "Comm", "Grid", "Mismatch", "RankFailed", "RankLost"]
 
@@ -103,6 +103,15 @@ class Grid:
 
     def __repr__(self) -> str:
         return f"Grid({self.shape}, parts={self.parts})"
+
+
+def _on_host(x: Any, name: str) -> Any:
+    """x as NumPy's; what lies on a device is refused, since the calls would not wait for its stream."""
+    where = x.__dlpack_device__() if hasattr(x, "__dlpack_device__") else (1, 0)
+    if int(where[0]) not in (1, 3) or (not hasattr(x, "__dlpack_device__") and hasattr(x, "__cuda_array_interface__")):
+        raise Unsupported(f"{name} is a {type(x).__module__}.{type(x).__qualname__} in device memory; lockstep.ranks takes arrays of the host: "
+                          f"copy it, as {name}.cpu().numpy() or cupy.asnumpy({name}). The C functions take device memory (ranks.h)")
+    return np.asanyarray(x)
 
 
 def _part(x: Any) -> Any:
@@ -204,7 +213,7 @@ class Comm:
 
     def _block(self, x: Any, grid: Grid, name: str = "x") -> Any:
         """This rank's block as C can take it, copied only where its strides are none of C's."""
-        x = np.asanyarray(x)
+        x = _on_host(x, name)
         want = self.box(grid).shape
         if x.shape != want and not (x.size == 0 and 0 in want):
             raise InvalidArgument(f"{name} has the shape {x.shape} on rank {self.rank}; its block of {grid!r} has {want}")
