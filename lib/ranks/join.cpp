@@ -23,7 +23,8 @@ int32_t pairing::place_of(int32_t member) const {
 
 std::pair<int32_t, int32_t> pairing::joined(int32_t place, int level) const {
   const int32_t first = place >> level << level, last = first + (1 << level);
-  return {member_at(first), last == places ? members : member_at(last)};
+  const int32_t all = LOCKSTEP_MUTANT("ranks_odd_partner_lost") ? members - members % 2 : members;
+  return {member_at(first), last == places ? all : member_at(last)};
 }
 
 share pairing::of(int64_t sequences, int32_t place, int level) {

@@ -1,6 +1,7 @@
 // reduce_exchanges.cpp - lists the messages of a reduction. Every rank computes the same list from the cuts alone.
 #include <map>
 
+#include "../mutant.hpp"
 #include "reduce.hpp"
 
 namespace lockstep::ranks {
@@ -10,21 +11,25 @@ constexpr int64_t leaf = order::leaf;
 // The elements to send, of leaves that another member sums, and to receive, for leaves that this one sums.
 void reduce_plan::add_fragments(lockstep_comm& comm, reduce_pass& pass) const {
   if (members == 1 || how != family::tree) return;
+  const auto elements_of = [&](int32_t member, int64_t l) {
+    const auto [a, b] = range_of(member);
+    return std::min(b, (l + 1) * leaf) - std::max(a, l * leaf);
+  };
   for (size_t i = 0; i < pass.seats.size(); ++i) {
     const reduce_seat& s = pass.seats[i];
     const auto bytes = [&](int64_t n) { return static_cast<size_t>(s.sequences * n) * element_bytes; };
     if (s.sequences == 0 || s.first >= s.last) continue;
     for (int64_t l = s.first / leaf; l <= (s.last - 1) / leaf; l = std::max(l + 1, (s.last - 1) / leaf)) {
       const int32_t owner = owner_of(l);
+      const int64_t n = elements_of(s.member, l);
       if (owner == s.member) continue;
-      const int64_t n = std::min({s.last, (l + 1) * leaf}) - std::max(s.first, l * leaf);
+      if (LOCKSTEP_MUTANT("ranks_two_owners_in_a_tie") && n == elements_of(owner, l)) continue;
       pass.fragments.sends(comm, {s.rank, rank_of(s.kept_block, owner), l, bytes(n), i});
     }
     for (const int64_t l : s.shared) {
       if (l < 0) continue;
       for (int32_t m = 0; m < members; ++m) {
-        const auto [a, b] = range_of(m);
-        const int64_t n = std::min({b, (l + 1) * leaf}) - std::max(a, l * leaf);
+        const int64_t n = elements_of(m, l);
         if (m != s.member && n > 0) pass.fragments.receives(comm, {rank_of(s.kept_block, m), s.rank, l, bytes(n), i});
       }
     }

@@ -5,6 +5,14 @@ namespace lockstep::ranks_test {
 namespace {
 engine_before& of(void* user) { return *static_cast<engine_before*>(user); }
 
+struct slow : engine_before {
+  std::mt19937_64 draw;
+  int test(void** request, int* done, size_t* received) override {
+    *done = 0;
+    return draw() % 8 != 0 ? 0 : engine_before::test(request, done, received);
+  }
+};
+
 struct watcher : engine_before {
   std::function<bool(size_t)> sees;
   int isend(int32_t to, const void* data, size_t bytes, void** request) override {
@@ -31,6 +39,12 @@ void watch(lockstep_engine& engine, std::function<bool(size_t bytes)> sees) {
   auto w = std::make_unique<watcher>();
   w->sees = std::move(sees);
   stand_before(engine, std::move(w));
+}
+
+void delay(lockstep_engine& engine, uint64_t seed) {
+  auto s = std::make_unique<slow>();
+  s->draw.seed(seed);
+  stand_before(engine, std::move(s));
 }
 
 }  // namespace lockstep::ranks_test

@@ -27,4 +27,7 @@ void stand_before(lockstep_engine& engine, std::unique_ptr<engine_before> with);
 // sees(bytes) of every message that is sent; false: it is refused.
 void watch(lockstep_engine& engine, std::function<bool(size_t bytes)> sees);
 
+// Messages are seen late, in bursts that are drawn.
+void delay(lockstep_engine& engine, uint64_t seed);
+
 }  // namespace lockstep::ranks_test

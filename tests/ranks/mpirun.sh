@@ -12,4 +12,6 @@ if "$launcher" --version 2>&1 | grep -qi 'open.*mpi\|open-mpi\|prte'; then
   # Ranks outnumber the processors: who waits gives way. No network is needed.
   export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
 fi
+# MPICH's UCX tells at the end of each message that a closed communicator has left.
+export UCX_LOG_LEVEL=error
 exec "$launcher" "${options[@]}" -n "$ranks" "$@"

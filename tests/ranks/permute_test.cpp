@@ -105,5 +105,12 @@ TEST(Permute, MessagesCountInTheOrderThatTheyWereSent) {
         [](int32_t, lockstep_engine& e) { stand_before(e, std::make_unique<blinker>()); });
 }
 
+TEST(Permute, AnyDelays) {
+  if (over_mpi()) return;
+  for (uint64_t seed = 0; seed < 10; ++seed)
+    check(4, {60, 45}, {1, 0}, {6, 1}, {3, 2}, one_each(6), seed, seed % 2 == 0 ? 100 : 0,
+          [&](int32_t p, lockstep_engine& e) { delay(e, seed * 100 + static_cast<uint64_t>(p)); });
+}
+
 }  // namespace
 }  // namespace lockstep::ranks_test

@@ -153,12 +153,14 @@ void check(int what, death how, bool while_planning, bool at_once) {
       if (what == 0) return lockstep_ranks_permute(comm, &g, perm, &t, nullptr, plan);
       if (what == 1)
         return lockstep_ranks_reduce(comm, &g, LOCKSTEP_SUM, LOCKSTEP_F64, LOCKSTEP_F64, 1, nullptr, nullptr, plan);
-      return lockstep_ranks_stencil(comm, &g, &d, nullptr, plan);
+      const int64_t width[] = {2, 0};
+      return what == 2 ? lockstep_ranks_stencil(comm, &g, &d, nullptr, plan)
+                       : lockstep_ranks_halo(comm, &g, width, LOCKSTEP_BOUNDARY_WRAP, 0, nullptr, plan);
     };
-    std::vector<double> src(3000 * 40, 1.0), dst(3000 * 40);
+    std::vector<double> src(3000 * 40, 1.0), dst(3000 * 40);  // ghosts before and behind
     const int64_t wide[] = {40, 3000}, block[] = {750, 40};
     const lockstep_part in = lockstep_part_packed(src.data(), 2, block),
-                        out = lockstep_part_packed(dst.data(), 2, what == 0 ? wide : block);
+                        out = lockstep_part_packed(dst.data() + 1000, 2, what == 0 ? wide : block);
     lockstep_ranks_plan* plan = nullptr;
     const auto run_once = [&] { return lockstep_ranks_execute(plan, &in, &out, nullptr); };
     // All is well at first.
@@ -201,7 +203,7 @@ TEST(Processes, KilledOrStopped) {
   for (const death how : {death::killed, death::stopped})
     for (const bool while_planning : {false, true})
       for (const bool at_once : {false, true})  // or after the first message of the next call
-        for (int what = 0; what < 3; ++what) {
+        for (int what = 0; what < 4; ++what) {
           check(what, how, while_planning, at_once);
           if (HasFailure()) return;
         }

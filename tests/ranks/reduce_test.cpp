@@ -220,6 +220,42 @@ TEST(ReduceOf, NothingAtAll) {
   }
 }
 
+// Half of the second leaf is on one rank, half on the next; a disagreement about who sums it would be a long wait.
+TEST(ReduceOf, LeavesInEqualShares) {
+  changes soon;
+  soon.options = [](int32_t, lockstep_comm_options& o) { o.timeout_ms = 3000; };
+  for (const int32_t ranks : rank_counts()) {
+    const int64_t n = ranks * int64_t{1024} + 2048, one = 1;
+    std::vector<int64_t> cuts = {0};
+    for (int32_t r = 1; r < ranks; ++r) cuts.push_back(2048 + r * int64_t{1024});
+    cuts.push_back(n);
+    const std::vector<unsigned char> whole = data_of(LOCKSTEP_F32, n, "wide", 7);
+    run(
+        one_each(ranks),
+        [&](member& m) {
+          lockstep_grid g = lockstep_grid_slabs(4, 1, &n, m.ranks);
+          g.cuts[0] = cuts.data();
+          block mine(g, m.first, false);
+          mine.fill(g, whole.data());
+          double sum = 0, want = 0;
+          const lockstep_part out = lockstep_part_packed(&sum, 1, &one);
+          lockstep_ranks_plan* plan = nullptr;
+          ASSERT_EQ(
+              lockstep_ranks_reduce(m.comm, &g, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F64, 1, nullptr, nullptr, &plan),
+              LOCKSTEP_OK)
+              << lockstep_last_error();
+          EXPECT_EQ(lockstep_ranks_execute(plan, &mine.part, &out, nullptr), LOCKSTEP_OK)
+              << m.ranks << " ranks: " << lockstep_last_error();
+          lockstep_ranks_plan_destroy(plan);
+          const lockstep_reduce_desc d = lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, n, 1);
+          ASSERT_EQ(lockstep_reduce(m.context, &d, whole.data(), &want, nullptr), LOCKSTEP_OK);
+          EXPECT_EQ(std::memcmp(&sum, &want, sizeof sum), 0) << m.ranks << " ranks: " << sum << ", not " << want;
+        },
+        soon);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 // What one device reduces and ranks do not is refused on all of them.
 TEST(ReduceOf, TypesThatRanksDoNotKnow) {
   const std::array<std::pair<lockstep_dtype, lockstep_dtype>, 4> types = {{{LOCKSTEP_U8, LOCKSTEP_I64},

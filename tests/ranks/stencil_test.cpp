@@ -1,4 +1,5 @@
 // stencil_test.cpp - stencils and halos over ranks have the bits of one call on the whole array.
+#include "engines.hpp"
 #include "order.hpp"
 #include "world.hpp"
 
@@ -43,71 +44,75 @@ stencil_case draw_case(std::mt19937_64& draw) {
   return c;
 }
 
-void check(stencil_case c, const std::vector<int32_t>& parts, const std::vector<int32_t>& seats, uint64_t seed) {
+void check(stencil_case c, const std::vector<int32_t>& parts, const std::vector<int32_t>& seats, uint64_t seed,
+           const changes& with = {}) {
   const int64_t reach = int64_t{c.d.radius} * c.d.sweeps;
   const bool valid = c.d.boundary == LOCKSTEP_BOUNDARY_VALID;
   const size_t bytes = lockstep_dtype_bytes(c.d.dtype);
   int64_t n = 1;
   for (const int64_t x : c.shape) n *= x;
   const std::vector<unsigned char> whole = data_of(c.d.dtype, n, seed % 5 == 0 ? "special" : "", seed);
-  run(seats, [&](member& m) {
-    std::mt19937_64 draw(seed);
-    drawn_grid grid = draw_grid(bytes, c.shape, parts, m.ranks, draw);
-    const auto lead = static_cast<size_t>(c.batch);
-    // The one call.
-    lockstep_stencil_desc one = c.d;
-    one.coefficients = c.coefficients.data();
-    std::vector<int64_t> dst_shape = c.shape;
-    int64_t src_stride = 1, dst_stride = 1;
-    for (size_t k = c.shape.size(); k-- > lead;) {
-      if (valid) dst_shape[k] -= 2 * reach;
-      one.shape[k - lead] = c.shape[k];
-      one.src_strides[k - lead] = src_stride;
-      one.dst_strides[k - lead] = dst_stride;
-      src_stride *= c.shape[k];
-      dst_stride *= dst_shape[k];
-    }
-    one.batch = c.batch ? c.shape[0] : 1;
-    one.src_batch_stride = src_stride;
-    one.dst_batch_stride = dst_stride;
-    const std::vector<unsigned char> want = told_to_all([&] {
-      std::vector<unsigned char> results(static_cast<size_t>(one.batch * dst_stride) * bytes + 8);
-      EXPECT_EQ(lockstep_stencil(m.context, &one, whole.data(), results.data(), nullptr), LOCKSTEP_OK)
-          << c.text << lockstep_last_error();
-      return results;
-    });
+  run(
+      seats,
+      [&](member& m) {
+        std::mt19937_64 draw(seed);
+        drawn_grid grid = draw_grid(bytes, c.shape, parts, m.ranks, draw);
+        const auto lead = static_cast<size_t>(c.batch);
+        // The one call.
+        lockstep_stencil_desc one = c.d;
+        one.coefficients = c.coefficients.data();
+        std::vector<int64_t> dst_shape = c.shape;
+        int64_t src_stride = 1, dst_stride = 1;
+        for (size_t k = c.shape.size(); k-- > lead;) {
+          if (valid) dst_shape[k] -= 2 * reach;
+          one.shape[k - lead] = c.shape[k];
+          one.src_strides[k - lead] = src_stride;
+          one.dst_strides[k - lead] = dst_stride;
+          src_stride *= c.shape[k];
+          dst_stride *= dst_shape[k];
+        }
+        one.batch = c.batch ? c.shape[0] : 1;
+        one.src_batch_stride = src_stride;
+        one.dst_batch_stride = dst_stride;
+        const std::vector<unsigned char> want = told_to_all([&] {
+          std::vector<unsigned char> results(static_cast<size_t>(one.batch * dst_stride) * bytes + 8);
+          EXPECT_EQ(lockstep_stencil(m.context, &one, whole.data(), results.data(), nullptr), LOCKSTEP_OK)
+              << c.text << lockstep_last_error();
+          return results;
+        });
 
-    lockstep_stencil_desc d = c.d;
-    d.coefficients = c.coefficients.data();
-    std::vector<block> from, to;
-    std::vector<lockstep_part> src, dst;
-    for (int32_t s = 0; s < m.seats; ++s) {
-      from.emplace_back(*grid.get(), m.first + s, draw() % 2 == 0).fill(*grid.get(), whole.data());
-      // Where VALID keeps less of a block, what it keeps.
-      std::vector<int64_t> low = from.back().low, length = from.back().length;
-      for (size_t k = lead; valid && k < length.size(); ++k) {
-        const int64_t end = std::min(low[k] + length[k], c.shape[k] - reach);
-        low[k] = std::max(low[k], reach);
-        length[k] = std::max<int64_t>(end - low[k], 0);
-        low[k] -= reach;
-      }
-      to.emplace_back(bytes, length, draw() % 2 == 0);
-      to.back().low = low;
-    }
-    for (const block& b : from) src.push_back(b.part);
-    for (const block& b : to) dst.push_back(b.part);
-    const std::string about =
-        format_text("{}, {} ranks, rank {}, seed {}: {}", c.text, m.ranks, m.first, seed, grid.text);
-    lockstep_ranks_plan* plan = nullptr;
-    ASSERT_EQ(lockstep_ranks_stencil(m.comm, grid.get(), &d, nullptr, &plan), LOCKSTEP_OK)
-        << about << ": " << lockstep_last_error();
-    for (int round = 0; round < 2; ++round) {
-      ASSERT_EQ(lockstep_ranks_execute(plan, src.data(), dst.data(), nullptr), LOCKSTEP_OK)
-          << about << ": " << lockstep_last_error();
-      for (const block& b : to) ASSERT_EQ(b.compare(dst_shape, want.data()), "") << about;
-    }
-    lockstep_ranks_plan_destroy(plan);
-  });
+        lockstep_stencil_desc d = c.d;
+        d.coefficients = c.coefficients.data();
+        std::vector<block> from, to;
+        std::vector<lockstep_part> src, dst;
+        for (int32_t s = 0; s < m.seats; ++s) {
+          from.emplace_back(*grid.get(), m.first + s, draw() % 2 == 0).fill(*grid.get(), whole.data());
+          // Where VALID keeps less of a block, what it keeps.
+          std::vector<int64_t> low = from.back().low, length = from.back().length;
+          for (size_t k = lead; valid && k < length.size(); ++k) {
+            const int64_t end = std::min(low[k] + length[k], c.shape[k] - reach);
+            low[k] = std::max(low[k], reach);
+            length[k] = std::max<int64_t>(end - low[k], 0);
+            low[k] -= reach;
+          }
+          to.emplace_back(bytes, length, draw() % 2 == 0);
+          to.back().low = low;
+        }
+        for (const block& b : from) src.push_back(b.part);
+        for (const block& b : to) dst.push_back(b.part);
+        const std::string about =
+            format_text("{}, {} ranks, rank {}, seed {}: {}", c.text, m.ranks, m.first, seed, grid.text);
+        lockstep_ranks_plan* plan = nullptr;
+        ASSERT_EQ(lockstep_ranks_stencil(m.comm, grid.get(), &d, nullptr, &plan), LOCKSTEP_OK)
+            << about << ": " << lockstep_last_error();
+        for (int round = 0; round < 2; ++round) {
+          ASSERT_EQ(lockstep_ranks_execute(plan, src.data(), dst.data(), nullptr), LOCKSTEP_OK)
+              << about << ": " << lockstep_last_error();
+          for (const block& b : to) ASSERT_EQ(b.compare(dst_shape, want.data()), "") << about;
+        }
+        lockstep_ranks_plan_destroy(plan);
+      },
+      with);
 }
 
 TEST(Stencil, AnyGrid) {
@@ -120,6 +125,18 @@ TEST(Stencil, AnyGrid) {
             seed);
       if (HasFailure()) return;
     }
+}
+
+TEST(Stencil, AnyDelays) {
+  if (over_mpi()) return;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    std::mt19937_64 draw(seed);
+    changes with;
+    with.engine = [&](int32_t p, lockstep_engine& e) { delay(e, seed * 100 + static_cast<uint64_t>(p)); };
+    const stencil_case c = draw_case(draw);
+    check(c, draw_parts(c.shape.size(), 5, draw), one_each(5), seed, with);
+    if (HasFailure()) return;
+  }
 }
 
 // Every ghost holds what the boundary says, found element by element.

@@ -104,23 +104,40 @@ TEST(Faults, ATransportThatFails) {
       }
 }
 
+// It is the transport's fault, not that of the ranks' calls, and the error says which message it was.
+TEST(Faults, AMessageThatComesTwice) {
+  if (over_mpi()) return;
+  spoiler* spoils = nullptr;
+  changes with = in_time(500);  // until who only sends to the one that noticed looks around
+  with.engine = [&](int32_t p, lockstep_engine& e) {
+    if (p != 1) return;
+    auto made = std::make_unique<spoiler>();
+    spoils = made.get();
+    stand_before(e, std::move(made));
+  };
+  run(
+      one_each(4),
+      [&](member& m) {
+        world_of_one w;
+        lockstep_ranks_plan* plan = nullptr;
+        ASSERT_EQ(make(op::permute, m, twist::none, w, &plan), LOCKSTEP_OK) << lockstep_last_error();
+        if (m.first == 1) spoils->how = broken::twice;
+        lockstep_status status = LOCKSTEP_OK;
+        for (int k = 0; k < 4 && status == LOCKSTEP_OK; ++k) status = execute(m, twist::none, 0, w, plan);
+        EXPECT_EQ(status, LOCKSTEP_RANK_LOST) << lockstep_last_error();
+        expect_text("was due", format_text("rank {}", m.first));
+        expect_text("from rank 1", format_text("rank {}", m.first));
+        lockstep_ranks_plan_destroy(plan);
+      },
+      with);
+}
+
 // Messages that arrive late, in bursts, never change a result.
 TEST(Faults, AnyDelays) {
   if (over_mpi()) return;
-  struct slow : engine_before {
-    std::mt19937_64 draw;
-    int test(void** r, int* done, size_t* n) override {
-      *done = 0;
-      return draw() % 8 != 0 ? 0 : engine_before::test(r, done, n);
-    }
-  };
   for (uint64_t seed = 0; seed < 10; ++seed) {
     changes with = in_time(20000);
-    with.engine = [&](int32_t p, lockstep_engine& e) {
-      auto s = std::make_unique<slow>();
-      s->draw.seed(seed * 100 + static_cast<uint64_t>(p));
-      stand_before(e, std::move(s));
-    };
+    with.engine = [&](int32_t p, lockstep_engine& e) { delay(e, seed * 100 + static_cast<uint64_t>(p)); };
     run(
         one_each(6),
         [&](member& m) {
