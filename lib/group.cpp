@@ -79,8 +79,27 @@ call_group::call_group(lockstep_context* context, const group_arguments& a) {
   require_members_apart(members_);
 }
 
+static bool names_a_backend(const settings& now, const lockstep_options& options) {
+  return options.backend != nullptr ? std::string(options.backend) != "auto" : !now.backend.is_auto();
+}
+
 void call_group::choose(lockstep_context* context, const settings& now, const lockstep_options& options,
                         const backend_entry* skip) {
+  chosen_ = {};
+  try {
+    return choose_rows(context, now, options, skip);
+  } catch (const error& e) {
+    const bool passes_over = e.status == LOCKSTEP_UNSUPPORTED && !names_a_backend(now, options) && skip == nullptr &&
+                             chosen_.entry != nullptr && !chosen_.entry->is_cpu() && !chosen_.forced;
+    if (!passes_over) throw;
+    const backend_entry* const without = chosen_.entry;
+    choose_rows(context, now, options, without);
+    chosen_.why = chosen_.why.empty() ? e.text : e.text + "; " + chosen_.why;
+  }
+}
+
+void call_group::choose_rows(lockstep_context* context, const settings& now, const lockstep_options& options,
+                             const backend_entry* skip) {
   // A call whose arrays are on a device, where there is one, stands for all.
   const group_member* first = &members_.front();
   for (const group_member& m : members_)
@@ -109,9 +128,9 @@ void call_group::choose(lockstep_context* context, const settings& now, const lo
     if (m.alone == nullptr) {
       const auto refuses = chosen_.variant->refuses;
       const char* why = chosen_.forced && refuses != nullptr ? refuses(queue, &m.prepared.call) : nullptr;
-      fail(LOCKSTEP_UNSUPPORTED, "descs[{}]: {} of {} does not take this call{}{}; lift the forced backend or variant",
-           m.index, chosen_.forced ? chosen_.variant->name : "no row", chosen_.entry->name(),
-           why != nullptr ? ": " : "", why != nullptr ? why : "");
+      fail(LOCKSTEP_UNSUPPORTED, "descs[{}]: {} of {}{}{}; lift the forced backend or variant", m.index,
+           chosen_.forced ? format_text("variant \"{}\"", chosen_.variant->name) : "no row", chosen_.entry->name(),
+           chosen_.forced ? " refuses this call: " : " takes this call", why != nullptr ? why : "");
     }
     m.prepared.call.workspace_bytes = m.alone->workspace != nullptr ? m.alone->workspace(queue, &m.prepared.call) : 0;
     alone_.push_back(static_cast<size_t>(&m - members_.data()));
@@ -287,13 +306,12 @@ void run_group(lockstep_context* context, const group_arguments& arguments, cons
   remember_run(nullptr, 0, 0);
   if (group.empty()) return;
   const auto now = context->current();
-  const bool named = options.backend != nullptr ? std::string(options.backend) != "auto" : !now->backend.is_auto();
+  const bool named = names_a_backend(*now, options);
   const backend_entry* skip = nullptr;
   std::string failure;
   for (;;) {
     call_group::result done;
     choice& chosen = group.chosen();
-    chosen.entry = nullptr;
     try {
       group.choose(context, *now, options, skip);
       if (!failure.empty()) chosen.why = chosen.why.empty() ? failure : failure + "; " + chosen.why;
@@ -302,11 +320,9 @@ void run_group(lockstep_context* context, const group_arguments& arguments, cons
       if (status != LOCKSTEP_OK) throw error{status, last_error()};
       return;
     } catch (const error& e) {
-      // As run() does; besides, no row of this backend may take one of the calls.
-      const bool may_fall_back = !named && chosen.entry != nullptr && !chosen.entry->is_cpu() && !chosen.forced &&
+      const bool may_fall_back = !named && chosen.entry != nullptr && !chosen.entry->is_cpu() &&
                                  ((options.flags | now->flags) & LOCKSTEP_NO_FALLBACK) == 0;
-      const bool other_may = recoverable(e.status) || e.status == LOCKSTEP_UNSUPPORTED;
-      if (!may_fall_back || !other_may || !group.repeatable(e.status, done)) throw;
+      if (!may_fall_back || !recoverable(e.status) || !group.repeatable(e.status, done)) throw;  // as run() does
       failure = e.text;
       skip = chosen.entry;
       options.workspace = nullptr;  // it was for the backend that failed

@@ -61,6 +61,8 @@ class call_group {
   bool measure(lockstep_context* context, uint32_t flags, int32_t samples, double* ms);
 
  private:
+  void choose_rows(lockstep_context* context, const settings& now, const lockstep_options& options,
+                   const backend_entry* skip);
   lockstep_group group_of_calls() const;
   size_t together_workspace() const;
   void find_workspace();

@@ -5,6 +5,14 @@
 
 namespace lockstep::lib {
 
+namespace {
+// Ends the plan's lease, also by an exception: before the plan's destructor, which takes its queue too.
+struct lease_end {
+  call_group& of;
+  ~lease_end() { of.chosen().queue = {}; }
+};
+}  // namespace
+
 void make_group_plan(lockstep_context* context, const group_arguments& arguments, const lockstep_options* given,
                      lockstep_plan** out) {
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_plan*");
@@ -22,24 +30,16 @@ void make_group_plan(lockstep_context* context, const group_arguments& arguments
     group.chosen().plan = next_plan_number();
     plan->reserved = context->reserve(std::move(group.chosen().queue));
     group.chosen().queue = context->lock(plan->reserved);
+    const lease_end ends{group};
     group.make_table();
     const size_t bytes = plan->group_workspace_bytes = group.workspace_bytes();
     void* workspace = nullptr;
     lockstep_status s = LOCKSTEP_OK;
     if (bytes != 0 && !brought) s = group.chosen().backend->scratch(group.chosen().queue.get(), bytes, &workspace);
     if (s != LOCKSTEP_OK) fail_backend(s, *group.chosen().entry);
-    group.chosen().queue = {};
   }
   *out = plan.release();
 }
-
-namespace {
-// Ends the plan's lease when an execution ends, also by an exception.
-struct lease_end {
-  call_group& of;
-  ~lease_end() { of.chosen().queue = {}; }
-};
-}  // namespace
 
 void execute_group_plan(lockstep_plan& plan, const lockstep_options& options) {
   call_group& group = *plan.group;

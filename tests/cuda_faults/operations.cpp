@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "fake_cudart.hpp"
+#include "lockstep/group.h"
 
 namespace faults {
 namespace {
@@ -242,6 +243,34 @@ std::vector<operation> operations() {
     const auto sweeps = stencil(2, 256, 20);
     return in_turn([&] { return planned(c, w, sum, lockstep_plan_reduce, w.device_a, w.device_b); },
                    [&] { return planned(c, w, sweeps, lockstep_plan_stencil, w.host_a.data(), w.host_b.data()); });
+  });
+  // Two that run together, and one too long for that.
+  add("a group and its plan", [](context c, world& w) {
+    lockstep_reduce_desc descs[3];
+    const void* srcs[3];
+    void* dsts[3];
+    const int64_t lengths[3] = {100, 5000, 300000};
+    for (int i = 0; i < 3; ++i) {
+      descs[i] = lockstep_reduce_full(LOCKSTEP_NORM2, LOCKSTEP_F32, lengths[i], 1);
+      srcs[i] = w.device_a;
+      dsts[i] = static_cast<double*>(w.device_b) + i;
+    }
+    lockstep_options async = w.options;
+    async.flags |= LOCKSTEP_ASYNC;
+    async.stream = w.stream;
+    lockstep_plan* plan = nullptr;
+    const status s = in_turn(
+        [&] {
+          return lockstep_execute_group(c, LOCKSTEP_SQUARE_SUM, descs, sizeof descs[0], 3, srcs, dsts, &w.options);
+        },
+        [&] {
+          return lockstep_plan_group(c, LOCKSTEP_SQUARE_SUM, descs, sizeof descs[0], 3, srcs, dsts, &w.options, &plan);
+        },
+        [&] { return lockstep_plan_execute(plan, nullptr, nullptr, nullptr); },
+        [&] { return lockstep_plan_execute(plan, nullptr, nullptr, &async); }, [&] { return lockstep_synchronize(c); });
+    w.text = lockstep_last_error();
+    lockstep_plan_destroy(plan);
+    return s;
   });
   add("an asynchronous call", [](context c, world& w) {
     const auto d = square(300);

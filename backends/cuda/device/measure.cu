@@ -366,6 +366,17 @@ lockstep_status measure(lockstep_queue* queue, const lockstep_variant* variant, 
   return s.samples(samples, ms, [&] { return variant->launch(queue, call); });
 }
 
+lockstep_status measure_group(lockstep_queue* queue, const lockstep_group_row* row, const lockstep_group* group,
+                              uint32_t flags, int32_t samples, double* ms) {
+  if (forked()) return failed_fork();
+  const device_guard guard(queue->device);
+  LOCKSTEP_CUDA(guard.code());
+  session s(*queue);
+  if (const lockstep_status e = s.open(flags); e != LOCKSTEP_OK) return e;
+  size_t failed = 0;
+  return s.samples(samples, ms, [&] { return row->launch(queue, group, &failed); });
+}
+
 lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t bytes, uint32_t flags, int32_t samples,
                       double* ms) {
   if (forked()) return failed_fork();

@@ -13,14 +13,14 @@ namespace lockstep::cuda {
 
 constexpr int held_warps = 8;  // of a block
 
-// P: double for squares, order::moments. threads: of a group. S: rows a group holds.
+// By one block. P: double for squares, order::moments. threads: of a group. S: rows a group holds.
 template <class E, class P, bool same, int S>
-__global__ __launch_bounds__(held_warps * 32) void normalize_held(const normalized_rows d, const int threads) {
+__device__ __forceinline__ void held_rows(const normalized_rows& d, const int threads, const int64_t block) {
   constexpr bool layer = std::is_same_v<P, order::moments>;
   constexpr int R = 1;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, t = lane % threads;
   const int rows_at_once = 32 / threads;
-  const int64_t turn = int64_t{blockIdx.x} * (blockDim.x / 32) + warp;
+  const int64_t turn = block * (blockDim.x / 32) + warp;
   const int64_t row = turn * rows_at_once * S + lane / threads;
   const int64_t first = 0;
   const int n = static_cast<int>(d.length);
@@ -61,6 +61,11 @@ __global__ __launch_bounds__(held_warps * 32) void normalize_held(const normaliz
     }
   }
   write_rows<E, layer, same>(d, h, row, rows_at_once, first, n, t, threads, mean, scale);
+}
+
+template <class E, class P, bool same, int S>
+__global__ __launch_bounds__(held_warps * 32) void normalize_held(const normalized_rows d, const int threads) {
+  held_rows<E, P, same, S>(d, threads, blockIdx.x);
 }
 
 }  // namespace lockstep::cuda

@@ -150,20 +150,18 @@ __device__ __forceinline__ void write_staged(const normalized_rows& d, const sta
   }
 }
 
-// warps_a_row: more than one only where those are all of the block. rows_a_leaf: what a warp has room for.
+// By one block. warps_a_row: more than one only where those are all of the block. rows_a_leaf: what a warp has room
+// for.
 template <class E, class P, bool same>
-__global__ __launch_bounds__(held_leaves<E> * 32, sizeof(E) == 8 ? 2
-                                                                 : 2048 / 32 / held_leaves<E> /
-                                                                       2) void normalize_staged(const normalized_rows d,
-                                                                                                const int warps_a_row,
-                                                                                                const int rows_a_leaf) {
+__device__ __forceinline__ void staged_rows_of(const normalized_rows& d, const int warps_a_row, const int rows_a_leaf,
+                                               const int64_t block) {
   constexpr bool layer = std::is_same_v<P, order::moments>;
   extern __shared__ uint4 room[];
   __shared__ P values[held_leaves<E>];
   [[maybe_unused]] __shared__ uint64_t most_of_warps[held_leaves<E>];
   [[maybe_unused]] __shared__ double scaled_of_warps[held_leaves<E>];
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32, leaf = warp % warps_a_row;
-  const int64_t row = int64_t{blockIdx.x} * (blockDim.x / 32 / warps_a_row) + warp / warps_a_row;
+  const int64_t row = block * (blockDim.x / 32 / warps_a_row) + warp / warps_a_row;
   if (row >= d.count) return;  // a whole block's rows, or a warp that waits for nobody
   const int64_t first = int64_t{leaf} * order::leaf;
   const int n = static_cast<int>(min(d.length - first, order::leaf));
@@ -232,6 +230,15 @@ __global__ __launch_bounds__(held_leaves<E> * 32, sizeof(E) == 8 ? 2
     }
   }
   write_staged<E, E, layer, same>(d, h, row, first, n, t, found.mean, scale);
+}
+
+template <class E, class P, bool same>
+__global__ __launch_bounds__(held_leaves<E> * 32, sizeof(E) == 8 ? 2
+                                                                 : 2048 / 32 / held_leaves<E> /
+                                                                       2) void normalize_staged(const normalized_rows d,
+                                                                                                const int warps_a_row,
+                                                                                                const int rows_a_leaf) {
+  staged_rows_of<E, P, same>(d, warps_a_row, rows_a_leaf, blockIdx.x);
 }
 
 }  // namespace lockstep::cuda
