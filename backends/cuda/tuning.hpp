@@ -30,8 +30,8 @@ struct reduction_tuning {
   // tiles are dealt out once; of more a warp takes a few tiles, as warps drift apart and DRAM likes one window.
   int64_t staged_tile = 8192, staged_rows = 64, staged_tiles = 32, staged_rounds = 16, staged_run = 4;
   int64_t few_columns = 4;
-  // Short columns, a thread each: so many a processor, but for the shortest; longer ones are shared by threads.
-  int64_t short_columns = 256, shortest_column = 16, longest_column = 64;
+  // Short columns, a thread each: so many a processor, but for the shortest.
+  int64_t short_columns = 256, shortest_column = 16;
   // Segments staged in shared memory, 32 a warp: so many a processor, twice as many warps as are at work. Fewer warps
   // are slower for long segments. Blocks a processor for the long ones.
   int64_t staged_segments = 24 * 32 * 2, listed_blocks = 3;

@@ -233,8 +233,7 @@ struct by_short_columns : way {
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const reduction_tuning& tuned = queue.facts->tuned.reductions;
     if (call.reduce.length <= tuned.shortest_column) return false;
-    return call.reduce.length > tuned.longest_column ||
-           call.reduce.count < queue.facts->processors * tuned.short_columns;
+    return call.reduce.count < queue.facts->processors * tuned.short_columns;
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
@@ -254,8 +253,12 @@ struct by_columns : way {
     const bool aligned = d.element_stride % 2 == 0 && reinterpret_cast<uintptr_t>(call.src) % 4 == 0;
     return aligned ? nullptr : "needs rows that begin at multiples of 4 bytes";
   }
+  // Fewer blocks than processors: more threads share a leaf, each with one column.
+  static bool few(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
+    return (d.count + 31) / 32 * order::leaves(d.length) < queue.facts->processors && d.length > 2 * order::lanes;
+  }
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
-    return call.reduce.count < queue.facts->tuned.reductions.few_columns;
+    return call.reduce.count < queue.facts->tuned.reductions.few_columns || (V == 2 && few(queue, call.reduce));
   }
   static size_t partials(const lockstep_call& call) {
     const int64_t leaves = order::leaves(call.reduce.length);
@@ -277,11 +280,9 @@ struct by_columns : way {
       return launch_soon(queue, "reduce_columns", kernel, blocks_for(tiles * ((leaves + a_block - 1) / a_block), 1),
                          block_threads, 0, fold, all, across, tiles, partials);
     };
-    // Fewer blocks than processors: more threads share a leaf.
-    const int64_t blocks = (all.count + 31) / 32 * leaves;
-    const bool few = blocks < queue.facts->processors && all.length > 2 * order::lanes;
+    constexpr int down = V == 1 ? 32 : 8 * V;  // of few columns
     const lockstep_status status =
-        few ? go(reduce_columns<Fold, 1, 32>, 32) : go(reduce_columns<Fold, V, 8 * V>, 8 * V);
+        few(queue, call.reduce) ? go(reduce_columns<Fold, V, down>, down) : go(reduce_columns<Fold, V, 8 * V>, 8 * V);
     return status != LOCKSTEP_OK || leaves == 1 ? status : launch_join(queue, fold, all.count, leaves, partials);
   }
 };
