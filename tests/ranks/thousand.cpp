@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   int wrong = lockstep_context_create(&o, &context) != LOCKSTEP_OK ||
               lockstep_comm_from_mpi(context, MPI_COMM_WORLD, nullptr, &comm) != LOCKSTEP_OK;
   if (wrong) failed("the communicator");
-  for (uint64_t k = 0; k < 4 && !wrong; ++k) wrong = check(context, comm, int64_t{1} << (9 + 3 * k), k + 1);
+  for (uint64_t k = 0; k < 3 && !wrong; ++k) wrong = check(context, comm, int64_t{1} << (9 + 4 * k), k + 1);
   if (wrong) MPI_Abort(MPI_COMM_WORLD, 1);
   lockstep_comm_destroy(comm);
   lockstep_context_destroy(context);
