@@ -61,7 +61,7 @@ struct move_tuning {
   int64_t task_cols = 4096;     // long enough for rows to be streams, short enough to share out a flat matrix
   int64_t strips_a_thread = 8;  // tasks a thread that there should be; of a row of src at least so many lines
   int64_t least_task_lines = 4;
-  int64_t lines_ahead = 4;      // lines of each row that are prefetched
+  int64_t lines_ahead = 4;                    // lines of each row that are prefetched
   int64_t few_rows = 8, few_rows_ahead = 32;  // few rows are few streams for the hardware's prefetchers
   int64_t joined_bytes = 16 << 10;            // of a row of src for each task, if its runs are joined
   // Copies: bytes of a task, of the shortest run for non-temporal stores, of the longest run that is prefetched.

@@ -1,9 +1,9 @@
 // kept.cpp - the plan of a small reduction of a whole array that comes again and again.
-// Idea    choosing a kernel takes as long as adding eight numbers, and a plan has chosen: the second half of a call's
-// time
-//         goes for calls that are like those before them
-// Watch   the interpreter's lock is held all the time, so that one thread runs the plan; without that lock nothing is
-// kept
+//
+// Idea    Choosing a kernel takes as long as adding eight numbers, and a plan has chosen: so a call that is like those
+//         before it takes half the time.
+// Watch   The interpreter's lock is held all the time, so that one thread runs the plan; without that lock nothing is
+//         kept.
 #include <cstdlib>
 #include <cstring>
 
