@@ -64,9 +64,10 @@ void require_members_apart(const std::vector<group_member>& members) {
     if (other != nullptr && other->end > a.begin) {
       const array_of_member &w = a.written ? a : *other, &o = a.written ? *other : a;
       fail(LOCKSTEP_INVALID_ARGUMENT,
-           "descs[{}]: {} ({}, {} bytes) and {} of descs[{}] ({}, {} bytes) overlap; give each {} memory of its own",
-           w.member->index, w.name, reinterpret_cast<const void*>(w.begin), w.end - w.begin, o.name, o.member->index,
-           reinterpret_cast<const void*>(o.begin), o.end - o.begin, w.name);
+           "descs[{}]: {} ({:#x}, {} bytes) and {} of descs[{}] ({:#x}, {} bytes) overlap; give each {} memory of its "
+           "own",
+           w.member->index, w.name, w.begin, w.end - w.begin, o.name, o.member->index, o.begin, o.end - o.begin,
+           w.name);
     }
     any.add(&a);
     if (a.written) written.add(&a);

@@ -6,6 +6,7 @@
 // Watch   workspaces: one for each thread, as large as the largest that a call needs
 // Source  parallel.hpp
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 
 #include "lockstep/backend_group.h"
@@ -44,7 +45,7 @@ const lockstep_table& table_of(lockstep_op op) {
   static const lockstep_table* const all[] = {&transpose_table, &permute_table,    &square_sum_table, &reduce_table,
                                               &stencil_table,   &shuffle_table,    &normalize_table,  &scan_table,
                                               &sums_table,      &reduce_axes_table};
-  static_assert(sizeof all / sizeof *all == LOCKSTEP_OP_COUNT);
+  static_assert(std::size(all) == LOCKSTEP_OP_COUNT);
   return *all[op];
 }
 

@@ -53,6 +53,12 @@ struct runtimes {
   char name[8][64];
   int count = 0;
 };
+// What lies at an address that the loader knows as a number.
+template <class T>
+const T* at_address(ElfW(Addr) address) {
+  return reinterpret_cast<const T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 // Adds the OpenMP runtimes that an object needs.
 int list_runtimes(dl_phdr_info* object, size_t, void* data) {
   auto& found = *static_cast<runtimes*>(data);
@@ -60,7 +66,7 @@ int list_runtimes(dl_phdr_info* object, size_t, void* data) {
   const ElfW(Dyn)* entries = nullptr;
   for (int k = 0; k < object->dlpi_phnum; ++k)
     if (object->dlpi_phdr[k].p_type == PT_DYNAMIC)
-      entries = reinterpret_cast<const ElfW(Dyn)*>(object->dlpi_addr + object->dlpi_phdr[k].p_vaddr);
+      entries = at_address<ElfW(Dyn)>(object->dlpi_addr + object->dlpi_phdr[k].p_vaddr);
   if (entries == nullptr) return 0;
   ElfW(Addr) strings = 0;
   for (const ElfW(Dyn)* e = entries; e->d_tag != DT_NULL; ++e)
@@ -68,7 +74,7 @@ int list_runtimes(dl_phdr_info* object, size_t, void* data) {
   if (strings < object->dlpi_addr) strings += object->dlpi_addr;  // some loaders leave it as it is in the file
   for (const ElfW(Dyn)* e = entries; e->d_tag != DT_NULL; ++e) {
     if (e->d_tag != DT_NEEDED) continue;
-    const char* name = reinterpret_cast<const char*>(strings + e->d_un.d_val);
+    const char* name = at_address<char>(strings + e->d_un.d_val);
     const bool is_runtime =
         starts_with(name, "libgomp") || starts_with(name, "libomp.") || starts_with(name, "libiomp");
     if (is_runtime && std::strlen(name) < sizeof found.name[0] && found.count < 8)

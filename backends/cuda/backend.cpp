@@ -12,11 +12,13 @@
 namespace lockstep::cuda {
 namespace {
 // An op's table with the row of its groups at the end.
-lockstep_table with_row(const lockstep_table& table, const lockstep_variant& row) {
-  auto* rows = new std::vector<lockstep_variant>(table.rows, table.rows + table.count);  // lives as long as the module
-  rows->push_back(row);
-  return {rows->data(), rows->size()};
+std::vector<lockstep_variant> with_row(const lockstep_table& table, const lockstep_variant& row) {
+  std::vector<lockstep_variant> rows(table.rows, table.rows + table.count);
+  rows.push_back(row);
+  return rows;
 }
+// Never destroyed: threads may call while the process ends.
+using rows_of_op = const std::vector<lockstep_variant>&;
 }  // namespace
 }  // namespace lockstep::cuda
 
@@ -28,11 +30,19 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
     return nullptr;
   }
   lockstep::cuda::host = host;
-  static const lockstep_table transposes = with_row(transpose_table, grouped_transpose_row);
-  static const lockstep_table normalized = with_row(normalize_table, grouped_normalize_row);
-  static const lockstep_table square_sums = with_row(square_sum_table, grouped_square_sum_row);
-  static const lockstep_table tables[] = {transposes,    permute_table, square_sums, reduce_table, stencil_table,
-                                          shuffle_table, normalized,    scan_table,  sums_table,   reduce_axes_table};
+  static rows_of_op transposes = *new std::vector(with_row(transpose_table, grouped_transpose_row));
+  static rows_of_op normalized = *new std::vector(with_row(normalize_table, grouped_normalize_row));
+  static rows_of_op square_sums = *new std::vector(with_row(square_sum_table, grouped_square_sum_row));
+  static const lockstep_table tables[] = {{transposes.data(), transposes.size()},
+                                          permute_table,
+                                          {square_sums.data(), square_sums.size()},
+                                          reduce_table,
+                                          stencil_table,
+                                          shuffle_table,
+                                          {normalized.data(), normalized.size()},
+                                          scan_table,
+                                          sums_table,
+                                          reduce_axes_table};
   static const lockstep_backend backend = {LOCKSTEP_BACKEND_ABI,
                                            sizeof(lockstep_backend),
                                            "cuda",
