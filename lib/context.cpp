@@ -241,7 +241,7 @@ queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* st
   const lockstep_status status = fresh->backend->queue_create(&options, &fresh->queue);
   making_a_queue = false;
   if (status != LOCKSTEP_OK) fail_backend(status, *entry);
-  fresh->in_use.try_lock();  // nobody else has it, and calls take mutex_ while they hold a queue: no lock() here
+  (void)fresh->in_use.try_lock();  // nobody else has it, and calls take mutex_ while they hold a queue: no lock() here
   queues_.push_back(std::move(fresh));
   return queue_lease(queues_.back().get());
 }
