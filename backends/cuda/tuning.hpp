@@ -68,30 +68,11 @@ struct gather_tuning {
   double launch = 1, line = 0.012, warp = 0.0063, axes = 0.001, warp_line = 0.00013, byte = 0.2e-6;
   double l2_bytes = 30e6, dram_byte = 0.24e-6;
 };
-// By boxes of aligned chunks.
-struct box_tuning {
-  // A launch and a byte, in microseconds as above.
-  double launch = 4.5, byte = 0.82e-6;
-  // Bytes of a box. Runs of dst are so many times as long as those of src.
-  int64_t most = 16384, least = 1024;
-  int dst_runs[4] = {1, 2, 4, 8};
-  // Axes of more elements that divide badly among threads are cut like the last box: into multiples of the first, of
-  // long ones of the second. A divisor of so many threads is a good one.
-  int64_t whole = 128, long_axis = 2048, multiple = 32, long_multiple = 256, good_divisor = 24;
-  // What a byte costs: sectors of dst that a run shares with others, beside whole ones; short runs and small boxes (so
-  // many bytes each), large boxes, of which few are under way; boxes of odd sizes.
-  double shared_sector = 4.5, short_run = 32, small_box = 1024, large_box = 131072, odd_box = 1.05;
-  int64_t overlapping_run = 2048;  // bytes of a run of dst, below which boxes may overlap
-  // Blocks with fewer threads that move elements are slower.
-  int64_t movers[3] = {96, 128, 160};
-  double few_movers[3] = {1.5, 1.2, 1.1};
-};
 
 struct move_tuning {
   chip has;
   tile_tuning tiles{};
   gather_tuning gathers{};
-  box_tuning boxes{};
   // Bytes of an array, each way, from which it is read so that the L2 keeps its lines (kernel/cache.cuh), where the
   // chip can; below, keeping costs time. Bytes that may still be kept when a kernel ends.
   bool keeps_reads = false;
@@ -134,9 +115,16 @@ struct stencil_tuning {
   // nothing.
   int32_t stacked_depth = 3;
   int64_t stacked_side_of_8 = 512;
-  // An output a thread, each tap from memory: outputs a multiprocessor up to which nothing is faster, by rank - 1.
-  // So many times as many where rows of a plane or cube are not whole 16 bytes.
-  int64_t direct_outputs[3] = {10000, 6000, 5000}, direct_ragged = 3;
+  // An output a thread, each tap from memory: what a multiprocessor may have of a line's and of a cube's outputs, and
+  // of a plane's taps, where an output counts as so many more, until another row is faster; of rows that are not whole
+  // 16 bytes so many times as many.
+  double direct_line = 14000, direct_cube = 800, direct_plane = 200000, direct_output = 8, direct_ragged = 2.25;
+  // A cube streamed through shared memory, in microseconds: its start; a million elements that its tiles have room for,
+  // and those for each of the radius; of rows that are not whole 16 bytes so many times as much.
+  double streamed_start = 8, streamed_million = 0.7, streamed_radius = 0.7, streamed_ragged = 1.6;
+  // Walks along the outermost axis, likewise; for elements of 8 bytes so many times as much; and what a plane at a
+  // walk's ends costs beside one within.
+  double marched_start = 2.7, marched_million = 1.3, marched_radius = 1.4, marched_of_8 = 1.55, marched_ends = 0.3;
 };
 
 struct tuning {
@@ -216,8 +204,6 @@ constexpr int thin_run = 256, thin_warps = 8;
 // Small tiles and the gather: threads of a block at most, elements of a thread; bytes that may stay together.
 constexpr int move_threads = 256, gather_rounds = 2;
 constexpr int64_t together_bytes = 2048;
-// Boxes: threads of a block, and elements that a thread moves within one, at most.
-constexpr int box_threads = 256, box_steps = 128;
 // Permutes by registers: threads of a block; words of a thread and 16-byte chunks of a row at most; bytes that a block
 // should read in one place, a line.
 constexpr int register_threads = 128, register_words = 64, register_chunks = 4;

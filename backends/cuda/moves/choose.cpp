@@ -1,17 +1,13 @@
 // choose.cpp - by what a permutation is estimated to move fastest.
+#include <algorithm>
+#include <limits>
+
 #include "../device/queue.hpp"
-#include "../permute/aligned.hpp"
 #include "../transpose/thin.hpp"
 #include "moves.hpp"
 
 namespace lockstep::cuda {
 namespace {
-
-// A launch, then the bytes of src.
-double aligned_cost(const axes& a, const move_tuning& tuned) {
-  return tuned.boxes.launch + static_cast<double>(a.elements() * a.element_bytes) * tuned.boxes.byte *
-                                  measured_processors / static_cast<double>(tuned.has.processors);
-}
 
 bool in_chunks(const wide_job& job) {
   const auto whole = [&](int64_t stride) { return stride * static_cast<int64_t>(job.element_bytes) % 16 == 0; };
@@ -40,18 +36,15 @@ move_by choose(const lockstep_queue& queue, const axes& a, const wide_job* job) 
   if (a.rank == 0) return move_by::gather;
   const bool parts = span_of(a) >= int64_t{1} << 31;
   if (parts && job != nullptr) return move_by::wide;
-  if (parts && aligned_fits(a)) return move_by::aligned;
+  if (parts && tiles_fit(a)) return move_by::tiles;
   const move_tuning& tuned = queue.facts->tuned.moves;
-  double least = gather_cost(a, tuned);
-  move_by fastest = move_by::gather;
-  const auto consider = [&](move_by how, double cost) {
-    if (cost < least) least = cost, fastest = how;
-  };
   tiles_shape shape;
   tiles_choice choice;
-  if (shape_tiles(a, pointers::assumed_aligned, shape)) consider(move_by::tiles, choose_tiles(a, shape, tuned, choice));
-  if (aligned_fits(a)) consider(move_by::aligned, aligned_cost(a, tuned));
-  return job != nullptr && wide_pays(queue, a, *job, least) ? move_by::wide : fastest;
+  const double gather = gather_cost(a, tuned), tiles = shape_tiles(a, pointers::assumed_aligned, shape)
+                                                           ? choose_tiles(a, shape, tuned, choice)
+                                                           : std::numeric_limits<double>::infinity();
+  if (job != nullptr && wide_pays(queue, a, *job, std::min(gather, tiles))) return move_by::wide;
+  return tiles < gather ? move_by::tiles : move_by::gather;
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ gather_plan plan_gather(const axes& a, const move_tuning& tuned);
 double gather_cost(const axes& a, const move_tuning& tuned);
 
 // What is estimated to be fastest; job: the axes as a matrix, where they are one.
-enum class move_by { tiles, gather, wide, aligned };
+enum class move_by { tiles, gather, wide };
 move_by fastest_move(const lockstep_queue& queue, const axes& a, const wide_job* job);
 bool tiles_fit(const axes& a);  // but for addresses
 

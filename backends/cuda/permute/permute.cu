@@ -3,8 +3,8 @@
 // Idea    The host fuses axes that stay together and widens elements whose neighbours stay
 //         neighbours. What is left goes by tiles or by a gather (moves/), whichever is
 //         estimated to be faster; large aligned matrices are a batch of transposes (`wide`,
-//         transpose's engine); rows of a few bytes that no word divides go by boxes (`aligned`),
-//         short ones that a thread can hold by registers, planes of 2 to 4 channels as pixels.
+//         transpose's engine), short rows that a thread can hold by registers, planes of 2 to 4
+//         channels as pixels.
 // Moves   every element once in, once out; no arithmetic but the index's.
 // Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
 // Watch   Index arithmetic: eight hardware divisions an element would be the limit;
@@ -18,7 +18,6 @@
 #include "../moves/moves.hpp"
 #include "../ops.hpp"
 #include "../transpose/wide.hpp"
-#include "aligned.hpp"
 #include "axes.hpp"
 #include "pixels.hpp"
 #include "registers.hpp"
@@ -121,14 +120,6 @@ const char* refuses_wide(const lockstep_queue*, const lockstep_call* call) {
              : "needs two axes, one contiguous in src, the other in dst";
 }
 
-lockstep_status launch_aligned_boxes(lockstep_queue& queue, const lockstep_call& call) {
-  const axes a = simplified(call, pointers::as_given);
-  return aligned_fits(a) ? launch_aligned(queue, a) : launch_tiles(queue, a);
-}
-const char* refuses_aligned(const lockstep_queue*, const lockstep_call* call) {
-  return aligned_fits(simplified(*call, pointers::assumed_aligned)) ? nullptr
-                                                                    : "needs an axis contiguous in src and one in dst";
-}
 const char* refuses_tiles(const lockstep_queue*, const lockstep_call* call) {
   return tiles_fit(simplified(*call, pointers::assumed_aligned))
              ? nullptr
@@ -145,7 +136,7 @@ int yields_unless(const lockstep_queue* queue, const lockstep_call* call) {
 
 lockstep_status launch_register_rows(lockstep_queue& queue, const lockstep_call& call) {
   const axes a = simplified(call, pointers::as_given);
-  return in_chunks(call) && registers_fit(a) ? launch_registers(queue, a) : launch_aligned_boxes(queue, call);
+  return in_chunks(call) && registers_fit(a) ? launch_registers(queue, a) : launch_tiles(queue, a);
 }
 const char* refuses_registers(const lockstep_queue*, const lockstep_call* call) {
   return registers_fit(simplified(*call, pointers::assumed_aligned))
@@ -179,8 +170,6 @@ const lockstep_variant rows[] = {
      refuses_tiles, yields_unless<move_by::tiles>, nullptr, on_device<launch_all_tiles>},
     {"wide", "the two fastest axes as a batch of transposes, 16-byte accesses on both sides", 0, refuses_wide,
      yields_unless<move_by::wide>, nullptr, on_device<launch_wide_tiles>},
-    {"aligned", "boxes in and out by aligned 16 bytes wherever rows begin; elements change places in shared memory", 0,
-     refuses_aligned, yields_unless<move_by::aligned>, nullptr, on_device<launch_aligned_boxes>},
     {"gather", "lanes along dst, each element from where src has it; the caches keep a line's others", 0, nullptr,
      nullptr, nullptr, on_device<launch_all_gather>},
     {"naive_coalesced_write", "one thread an element, lanes along dst's fastest axis", LOCKSTEP_LESSON, nullptr,

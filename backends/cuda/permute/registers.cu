@@ -7,7 +7,7 @@
 // Moves   every element once in, once out.
 // Limit   DRAM; the ceiling is a device-to-device copy, of which a permute of six axes reaches 0.93 (H200).
 // Watch   Rows that follow each other in src must be read by one block, or each of their lines is
-//         read from the L2 more than once, and boxes (`aligned`) are faster.
+//         read from the L2 more than once, and `tiles` are faster.
 //         Shared memory for the block would narrow the L1 and cost a third of the speed.
 // Source  this repository; figures in tests/results/tries.md.
 #include <algorithm>

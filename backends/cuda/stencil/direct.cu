@@ -167,31 +167,43 @@ lockstep_status launch_direct(lockstep_queue& queue, const lockstep_call& call) 
   return call.stencil.dtype == LOCKSTEP_F32 ? by_rank<float>(queue, call) : by_rank<double>(queue, call);
 }
 
-const char* direct_refuses(const lockstep_queue*, const lockstep_call* call) {
+const char* small_refuses(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
   constexpr int64_t most = int64_t{1} << 30;
   if (d.radius > most_radius) return "is for radius 1 to 8";
   // Between sweeps rows are padded, and grow by less than a line.
   int64_t padded = d.batch;
+  for (int a = 0; a < d.rank; ++a)
+    if (__builtin_mul_overflow(padded, d.shape[a] + (a + 1 == d.rank ? 32 : 0), &padded) || padded > most)
+      return "needs at most 2^30 elements";
+  return span(d, d.src_strides) > most || span(d, d.dst_strides) > most ? "needs arrays that span at most 2^30 elements"
+                                                                        : nullptr;
+}
+
+const char* direct_refuses(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_stencil_desc& d = call->stencil;
   for (int a = 0; a < d.rank; ++a) {
     const int64_t left =
         d.boundary == LOCKSTEP_BOUNDARY_VALID ? d.shape[a] - 2 * int64_t{d.radius} * (d.sweeps - 1) : d.shape[a];
     if (left <= d.radius) return "needs axes that are longer than the radius";
-    if (__builtin_mul_overflow(padded, d.shape[a] + (a + 1 == d.rank ? 32 : 0), &padded) || padded > most)
-      return "needs at most 2^30 elements";
   }
-  return span(d, d.src_strides) > most || span(d, d.dst_strides) > most ? "needs arrays that span at most 2^30 elements"
-                                                                        : nullptr;
+  return small_refuses(queue, call);
+}
+
+// The other rows read such rows an element at a time.
+bool ragged_rows(const lockstep_stencil_desc& d) {
+  return d.rank > 1 && d.src_strides[d.rank - 2] % (d.dtype == LOCKSTEP_F32 ? 4 : 2) != 0;
 }
 
 // Larger arrays wait for one output after another, and for the L1.
 int direct_yields(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_stencil_desc& d = call->stencil;
   const stencil_tuning& tuned = queue->facts->tuned.stencils;
-  // The other rows read rows that are not whole 16 bytes an element at a time.
-  const int64_t chunk = d.dtype == LOCKSTEP_F32 ? 4 : 2;
-  const bool ragged = d.rank > 1 && d.src_strides[d.rank - 2] % chunk != 0;
-  return outputs(d) > tuned.direct_outputs[d.rank - 1] * (ragged ? tuned.direct_ragged : 1) * queue->facts->processors;
+  double work = static_cast<double>(outputs(d)) / queue->facts->processors;
+  if (d.rank == 1) return work > tuned.direct_line;
+  if (d.rank == 3) return work > tuned.direct_cube;
+  work *= 4 * d.radius + 1 + tuned.direct_output;
+  return work > tuned.direct_plane * (ragged_rows(d) ? tuned.direct_ragged : 1);
 }
 
 }  // namespace lockstep::cuda::stencil

@@ -1,15 +1,12 @@
-// planes.cu - `planes`: stencils whose rows or planes are short, and batches of short rows.
-// Idea    A plane is what lies behind the outermost axis: a row (rank 2; rank 1, whose outermost axis
-//         is the batch) or a plane of rows. A block brings some whole planes into shared memory as
-//         they lie, one run of memory, with r more on either side. A thread computes one place of
-//         8 planes: a table says once where a tap within the plane folds to, and of the taps
-//         across planes a window of 8 + 2r elements waits in registers.
-// Moves   bytes written once, read once and (P + 2r) / P times from L2, P planes a block; an output of
-//         rank 2 loads 2r + 1 + 2r / 8 elements from shared memory, of rank 3 2r more
-// Limit   shared memory: r = 4 takes 10 words an output in rank 2 and 18 in rank 3, of which a
-//         multiprocessor loads 32 a cycle: 0.7 and 1.2 times a copy's time
-// Watch   a tap that folds may leave its row for any other place of the plane, but never its plane;
-//         src may start anywhere in 16 bytes; planes are packed in the tile whatever their strides
+// planes.cu - `planes`: planes whose rows are short, and batches of short rows.
+// Idea    A block brings some whole rows into shared memory as they lie, one run of memory; of a plane with r more on
+//         either side. A thread computes one place of 8 rows: a table says once where a tap within the row folds to,
+//         and of the taps across rows a window of 8 + 2r elements waits in registers.
+// Moves   bytes written once, read once and (P + 2r) / P times from L2, P rows a block; an output of rank 2 loads
+//         2r + 1 + 2r / 8 elements from shared memory
+// Limit   shared memory: r = 4 takes 10 words an output, of which a multiprocessor loads 32 a cycle: 0.7 times a
+//         copy's time
+// Watch   src may start anywhere in 16 bytes; rows are packed in the tile whatever their strides
 // Source  this repository; figures in tests/results/tries.md
 #include <algorithm>
 
@@ -25,65 +22,56 @@ namespace {
 constexpr int block = 256;
 constexpr int together = planes_together;  // planes of a thread
 
-// How a sweep lies around its outermost axis.
-struct plane_cut {
-  int64_t n, out, src_stride, dst_stride;  // of the outermost axis
+// How a sweep's rows follow each other.
+struct row_cut {
+  int64_t n, out, src_stride, dst_stride;  // of the axis of the rows; of rank 1, of the batch
   int64_t batch, tiles_a_batch;
-  int32_t planes;           // outputs' planes of a tile, a multiple of `together`
-  int32_t rows, x;          // of a plane of src
-  int32_t out_rows, out_x;  // of a plane of dst
-  int64_t src_row, dst_row;
+  int32_t rows;      // outputs' rows of a tile, a multiple of `together`
+  int32_t x, out_x;  // of a row of src and of dst
   int32_t tile_bytes;
-  bool packed;             // planes follow each other without a gap
-  divider a_plane, a_row;  // outputs of a plane, of a row
+  bool packed;    // rows follow each other without a gap
+  divider a_row;  // outputs of a row
 };
 
-// R: the radius of rank 2 and 3; 0: rank 1, of any radius, whose planes are not each other's neighbours.
+// R: the radius of rank 2; 0: rank 1, of any radius, whose rows are not each other's neighbours.
 // Blocks a multiprocessor: said, so that ptxas keeps loads ahead of their use; left alone it saves registers.
 template <class T, int R>
 __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
     stencil_planes(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps> t,
-                   const __grid_constant__ plane_cut cut) {
+                   const __grid_constant__ row_cut cut) {
   constexpr int V = 16 / sizeof(T), B = sizeof(T);
   extern __shared__ int4 memory[];
-  const int radius = R > 0 ? R : s.radius, rank = R > 0 ? s.rank : 1;
+  const int radius = R > 0 ? R : s.radius;
   const bool constant = s.boundary == LOCKSTEP_BOUNDARY_CONSTANT;
   // Output x, tap k: place x + k -> element of the row, or -1: the constant.
   int* const along_x = reinterpret_cast<int*>(reinterpret_cast<char*>(memory) + cut.tile_bytes);
-  int* const along_y = along_x + cut.out_x + 2 * radius;  // the same for rows -> element of the plane
-  const int size = cut.rows * cut.x;
   for (int i = threadIdx.x; i < cut.out_x + 2 * radius; i += block)
     along_x[i] = static_cast<int>(source_index(i - radius + s.origin, cut.x, s.boundary));
-  for (int i = threadIdx.x; rank == 3 && i < cut.out_rows + 2 * radius; i += block) {
-    const int row = static_cast<int>(source_index(i - radius + s.origin, cut.rows, s.boundary));
-    along_y[i] = row < 0 ? -1 : row * cut.x;
-  }
 
   for (int64_t number = blockIdx.x; number < cut.batch * cut.tiles_a_batch; number += gridDim.x) {
     int64_t piece;
     const int64_t b = divide(number, cut.tiles_a_batch, piece);
-    const int64_t begin = piece * cut.planes;  // the tile's first output, over plane `left` + R of src
-    const int here = static_cast<int>(min(int64_t{cut.planes}, cut.out - begin)), all = here + 2 * R;
+    const int64_t begin = piece * cut.rows;  // the tile's first output, over row `left` + R of src
+    const int here = static_cast<int>(min(int64_t{cut.rows}, cut.out - begin)), all = here + 2 * R;
     const int64_t left = begin + (R > 0 ? s.origin - R : 0);
     const T* const src = s.src + b * s.src_batch;
 
-    // The planes within src, [low, high) of the tile, and those that fold.
+    // The rows within src, [low, high) of the tile, and those that fold.
     const int low = static_cast<int>(left < 0 ? min(-left, int64_t{all}) : 0);
     const int high = static_cast<int>(max(int64_t{low}, min(int64_t{all}, cut.n - left)));
     const T* const run = src + (left + low) * cut.src_stride;
-    const uint64_t first_place = reinterpret_cast<uintptr_t>(run) / B - static_cast<unsigned>(low * size);
+    const uint64_t first_place = reinterpret_cast<uintptr_t>(run) / B - static_cast<unsigned>(low * cut.x);
     const int skew = static_cast<int>(first_place) & (V - 1);  // 16 bytes of the run are 16 bytes of the tile
     T* const tile = reinterpret_cast<T*>(memory) + skew;
     const uint32_t to = address_of(tile);
     const auto copy_rows = [&](int first, int last) {
       const bool folds = R > 0 && !LOCKSTEP_DEVICE_MUTANT("planes_beyond_the_end_are_the_last");
 #pragma unroll 1
-      for (int row = first * cut.rows + static_cast<int>(threadIdx.x / 32); row < last * cut.rows; row += block / 32) {
-        const int p = row / cut.rows;
-        const int64_t plane = source_index(left + p, cut.n, folds ? s.boundary : LOCKSTEP_BOUNDARY_NEAREST);
-        const T* from = src + plane * cut.src_stride + (row - p * cut.rows) * cut.src_row;
+      for (int row = first + static_cast<int>(threadIdx.x / 32); row < last; row += block / 32) {
+        const int64_t line = source_index(left + row, cut.n, folds ? s.boundary : LOCKSTEP_BOUNDARY_NEAREST);
+        const T* const from = src + line * cut.src_stride;
         for (int x = threadIdx.x % 32; x < cut.x; x += 32) {
-          if (plane < 0)
+          if (line < 0)
             store_shared(to + (row * cut.x + x) * B, s.value);
           else
             copy_async<B>(to + (row * cut.x + x) * B, from + x);
@@ -91,7 +79,7 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
       }
     };
     if (cut.packed) {
-      const int elements = (high - low) * size, at = low * size;
+      const int elements = (high - low) * cut.x, at = low * cut.x;
       const int head = min(elements, static_cast<int>(-(reinterpret_cast<uintptr_t>(run) / B) & (V - 1)));
       const int whole = (elements - head) / V * V, t0 = threadIdx.x;
       for (int e = head + t0 * V; e < head + whole; e += block * V) copy_async<16>(to + (at + e) * B, run + e);
@@ -107,23 +95,20 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
     // Every thread reads what all have brought.
     if (!LOCKSTEP_DEVICE_MUTANT("planes_used_before_they_land")) __syncthreads();
 
-    // Rank 1: planes far apart, so that a warp's places follow each other in memory.
+    // Rank 1: rows far apart, so that a warp's places follow each other in memory.
     const int groups = (here + together - 1) / together, apart = R > 0 ? 1 : groups;
-    const int step = apart * size;
-    const unsigned items = static_cast<unsigned>(groups * cut.out_rows * cut.out_x);
+    const int step = apart * cut.x;
+    const unsigned items = static_cast<unsigned>(groups * cut.out_x);
     for (unsigned item = threadIdx.x; item < items; item += block) {
-      uint32_t place = item;
-      const int group = static_cast<int>(cut.a_plane.split(place));
-      uint32_t column = place;
-      const int y = static_cast<int>(cut.a_row.split(column)), x = static_cast<int>(column);
-      const int q = R > 0 ? group * together : group;  // the first output's plane
-      const int in_row = x + s.origin, in_plane = (rank == 3 ? y + s.origin : 0) * cut.x;
-      const T* const plane = tile + (q + R) * size;
+      uint32_t column = item;
+      const int group = static_cast<int>(cut.a_row.split(column)), x = static_cast<int>(column);
+      const int q = R > 0 ? group * together : group;  // the first output's row
+      const T* const line = tile + (q + R) * cut.x;
       T acc[together];
 #pragma unroll
       for (int k = 0; k < together; ++k) acc[k] = T(-0.0);  // fma(c, x, -0.0) is the rounded product
       const auto add = [&](int from, T c) {
-        const T* const at = plane + max(from, 0);
+        const T* const at = line + max(from, 0);
         T v[together];
 #pragma unroll
         for (int k = 0; k < together; ++k) v[k] = at[k * step];
@@ -134,44 +119,29 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
 #pragma unroll
         for (int k = 0; k < together; ++k) acc[k] = fma_rn(c, v[k], acc[k]);
       };
-      const auto add_x = [&](int k) {
-        const int from = along_x[x + k];
-        add(from < 0 ? -1 : in_plane + from, t.c[(rank - 1) * radius + k]);
-      };
-      const auto add_y = [&](int k, int number_of_c) {
-        const int from = along_y[y + k];
-        add(from < 0 ? -1 : from + in_row, t.c[number_of_c]);
-      };
+      const auto add_x = [&](int k) { add(along_x[x + k], t.c[R + k]); };
       if constexpr (R > 0) {
         T w[together + 2 * R];
 #pragma unroll
-        for (int k = 0; k < together + 2 * R; ++k) w[k] = (plane - R * size)[k * size + in_plane + in_row];
+        for (int k = 0; k < together + 2 * R; ++k) w[k] = (line - R * cut.x)[k * cut.x + x + s.origin];
         const auto add_window = [&](int j, T c) {
 #pragma unroll
           for (int k = 0; k < together; ++k) acc[k] = fma_rn(c, w[k + j], acc[k]);
         };
 #pragma unroll
         for (int j = 0; j < R; ++j) add_window(j, t.c[j]);
-        if (rank == 3) {
-#pragma unroll
-          for (int j = 0; j < R; ++j) add_y(j, R + j);
-        }
 #pragma unroll
         for (int j = 0; j < R; ++j) add_x(j);
-        add_window(R, t.c[rank * R]);
+        add_window(R, t.c[2 * R]);
 #pragma unroll
         for (int j = R + 1; j <= 2 * R; ++j) add_x(j);
-        if (rank == 3) {
 #pragma unroll
-          for (int j = R + 1; j <= 2 * R; ++j) add_y(j, 3 * R + j);
-        }
-#pragma unroll
-        for (int j = R + 1; j <= 2 * R; ++j) add_window(j, t.c[2 * (rank - 1) * R + j]);
+        for (int j = R + 1; j <= 2 * R; ++j) add_window(j, t.c[2 * R + j]);
       } else {
 #pragma unroll 3
         for (int k = 0; k <= 2 * radius; ++k) add_x(k);
       }
-      T* const out = s.dst + b * s.dst_batch + (begin + q) * cut.dst_stride + y * cut.dst_row + x;
+      T* const out = s.dst + b * s.dst_batch + (begin + q) * cut.dst_stride + x;
 #pragma unroll
       for (int k = 0; k < together; ++k)
         if (q + k * apart < here) out[k * apart * cut.dst_stride] = canonical(acc[k]);
@@ -180,33 +150,28 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
   }
 }
 
-// Planes of a tile: as many as leave room for six tiles a multiprocessor, at least 16 where two fit. 0: not even 8.
-int planes_of_tile(const stencil_tuning& tuned, size_t plane_bytes, int halo, size_t most) {
-  const auto planes = [&](size_t bytes) {
-    const int fit = static_cast<int>(std::min<size_t>(bytes / plane_bytes, 1 << 20)) - halo;
+// Rows of a tile: as many as leave room for six tiles a multiprocessor, at least 16 where two fit. 0: not even 8.
+int rows_of_tile(const stencil_tuning& tuned, size_t row_bytes, int halo, size_t most) {
+  const auto rows = [&](size_t bytes) {
+    const int fit = static_cast<int>(std::min<size_t>(bytes / row_bytes, 1 << 20)) - halo;
     return fit / together * together;
   };
-  const int few = planes(std::min(most, static_cast<size_t>(tuned.planes_tile)));
+  const int few = rows(std::min(most, static_cast<size_t>(tuned.planes_tile)));
   if (few >= 2 * together) return few;
-  return std::max(few, std::min(planes(std::min(most, static_cast<size_t>(tuned.planes_large_tile))), 2 * together));
+  return std::max(few, std::min(rows(std::min(most, static_cast<size_t>(tuned.planes_large_tile))), 2 * together));
 }
 
-size_t plane_bytes(const lockstep_stencil_desc& d) {
-  size_t bytes = d.dtype == LOCKSTEP_F32 ? 4 : 8;
-  for (int a = d.rank == 1 ? 0 : 1; a < d.rank; ++a)
-    bytes *= static_cast<size_t>(std::clamp<int64_t>(d.shape[a], 1, 1 << 20));
-  return bytes;
+size_t row_bytes(const lockstep_stencil_desc& d) {
+  return (d.dtype == LOCKSTEP_F32 ? 4 : 8) * static_cast<size_t>(std::clamp<int64_t>(d.shape[d.rank - 1], 1, 1 << 20));
 }
-// The tables: two axes of elements and halos, 4 bytes each.
+// The table of an axis with its halos, 4 bytes an entry.
 size_t table_bytes(const lockstep_stencil_desc& d) {
-  size_t entries = 0;
-  for (int a = d.rank == 1 ? 0 : 1; a < d.rank; ++a) entries += static_cast<size_t>(d.shape[a] + 2 * d.radius);
-  return 16 + entries * 4;
+  return 16 + static_cast<size_t>(d.shape[d.rank - 1] + 2 * d.radius) * 4;
 }
-int planes_for(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
-  const size_t tables = table_bytes(d), shared = static_cast<size_t>(queue.facts->shared_bytes);
-  if (tables >= shared || plane_bytes(d) >= shared) return 0;
-  return planes_of_tile(queue.facts->tuned.stencils, plane_bytes(d), d.rank == 1 ? 0 : 2 * d.radius, shared - tables);
+int rows_for(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
+  const size_t table = table_bytes(d), shared = static_cast<size_t>(queue.facts->shared_bytes);
+  if (table >= shared || row_bytes(d) >= shared) return 0;
+  return rows_of_tile(queue.facts->tuned.stencils, row_bytes(d), d.rank == 1 ? 0 : 2 * d.radius, shared - table);
 }
 
 template <class T, int R>
@@ -214,31 +179,25 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_stencil_desc& d = call.stencil;
   const auto t = rounded<T, most_taps>(d);
   const auto kernel = stencil_planes<T, R>;
-  const int most = planes_for(queue, d);
+  const int most = rows_for(queue, d);
   return for_each_sweep<T>(call, [&](const sweep<T>& s) {
-    plane_cut cut{};
-    const int outer = 3 - s.rank;  // axis of s, for rank 2 and 3
-    cut.n = s.rank == 1 ? s.batch : s.n[outer];
-    cut.out = s.rank == 1 ? s.batch : s.out[outer];
-    cut.src_stride = s.rank == 1 ? s.src_batch : s.src_stride[outer];
-    cut.dst_stride = s.rank == 1 ? s.dst_batch : s.dst_stride[outer];
+    row_cut cut{};
+    cut.n = s.rank == 1 ? s.batch : s.n[1];
+    cut.out = s.rank == 1 ? s.batch : s.out[1];
+    cut.src_stride = s.rank == 1 ? s.src_batch : s.src_stride[1];
+    cut.dst_stride = s.rank == 1 ? s.dst_batch : s.dst_stride[1];
     cut.batch = s.rank == 1 ? 1 : s.batch;
-    cut.rows = s.rank == 3 ? static_cast<int32_t>(s.n[1]) : 1;
-    cut.out_rows = s.rank == 3 ? static_cast<int32_t>(s.out[1]) : 1;
     cut.x = static_cast<int32_t>(s.n[2]);
     cut.out_x = static_cast<int32_t>(s.out[2]);
-    cut.src_row = s.rank == 3 ? s.src_stride[1] : 0;
-    cut.dst_row = s.rank == 3 ? s.dst_stride[1] : 0;
-    cut.packed = (s.rank < 3 || cut.src_row == cut.x) && (cut.src_stride == int64_t{cut.rows} * cut.x || cut.n == 1);
-    cut.a_plane = divider(int64_t{cut.out_rows} * cut.out_x);
+    cut.packed = cut.src_stride == cut.x || cut.n == 1;
     cut.a_row = divider(cut.out_x);
     // Tiles for every multiprocessor, where there is work for them.
     const int64_t share =
         ceil_div(cut.out * cut.batch, queue.facts->processors * queue.facts->tuned.stencils.planes_tiles * together) *
         together;
-    cut.planes = static_cast<int32_t>(std::min<int64_t>(most, share));
-    cut.tiles_a_batch = ceil_div(cut.out, cut.planes);
-    const int64_t tile = (cut.planes + 2 * R) * int64_t{cut.rows} * cut.x * static_cast<int64_t>(sizeof(T));
+    cut.rows = static_cast<int32_t>(std::min<int64_t>(most, share));
+    cut.tiles_a_batch = ceil_div(cut.out, cut.rows);
+    const int64_t tile = (cut.rows + 2 * R) * int64_t{cut.x} * static_cast<int64_t>(sizeof(T));
     cut.tile_bytes = static_cast<int32_t>((tile + 16 + 15) / 16 * 16);
     const size_t bytes = static_cast<size_t>(cut.tile_bytes) + table_bytes(d);
     if (const lockstep_status status = allow_shared(queue, kernel, bytes); status != LOCKSTEP_OK) return status;
@@ -268,23 +227,20 @@ lockstep_status launch_planes(lockstep_queue& queue, const lockstep_call& call) 
 }
 
 const char* planes_refuses(const lockstep_queue* queue, const lockstep_call* call) {
-  return planes_for(*queue, call->stencil) > 0
-             ? nullptr
-             : "needs 8 whole planes (rows) and their halos in a block's shared memory";
+  if (call->stencil.rank == 3) return "is for rank 1 and 2";
+  return rows_for(*queue, call->stencil) > 0 ? nullptr
+                                             : "needs 8 whole rows and their halos in a block's shared memory";
 }
 
-// Rows that fill enough of the other kernels' tiles.
+// Rows that fill enough of the other kernels' tiles, and that these read by 16 bytes.
 int planes_yields(const lockstep_queue* queue, const lockstep_call* call) {
   const stencil_tuning& tuned = queue->facts->tuned.stencils;
   const lockstep_stencil_desc& d = call->stencil;
   const int64_t x = d.shape[d.rank - 1];
   if (d.rank == 1)
     return x > (d.dtype == LOCKSTEP_F32 ? tuned.planes_row_of_4 : tuned.planes_row_of_8) || d.batch < tuned.planes_rows;
-  const int64_t V = d.dtype == LOCKSTEP_F32 ? 4 : 2, tile_x = (d.rank == 2 ? 128 : 32) * V, tile_y = 32;
-  const auto filled = [](int64_t n, int64_t tile) {
-    return static_cast<double>(n) / static_cast<double>(ceil_div(n, tile) * tile);
-  };
-  return filled(x, tile_x) * (d.rank == 3 ? filled(d.shape[1], tile_y) : 1.0) >= tuned.planes_fill;
+  const int64_t tile = d.dtype == LOCKSTEP_F32 ? 512 : 256;
+  return !ragged_rows(d) && static_cast<double>(x) >= tuned.planes_fill * static_cast<double>(ceil_div(x, tile) * tile);
 }
 
 }  // namespace lockstep::cuda::stencil

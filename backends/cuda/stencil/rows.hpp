@@ -11,6 +11,12 @@ lockstep_status launch_global(lockstep_queue&, const lockstep_call&);
 lockstep_status launch_direct(lockstep_queue&, const lockstep_call&);
 const char* direct_refuses(const lockstep_queue*, const lockstep_call*);
 int direct_yields(const lockstep_queue*, const lockstep_call*);
+const char* small_refuses(const lockstep_queue*, const lockstep_call*);     // offsets of 32 bits
+bool ragged_rows(const lockstep_stencil_desc&);                             // not of whole 16 bytes
+double streamed_cost(const lockstep_queue&, const lockstep_stencil_desc&);  // of a sweep of rank 3, in microseconds
+lockstep_status launch_marched(lockstep_queue&, const lockstep_call&);
+const char* marched_refuses(const lockstep_queue*, const lockstep_call*);
+int marched_yields(const lockstep_queue*, const lockstep_call*);
 lockstep_status launch_streamed(lockstep_queue&, const lockstep_call&);
 const char* streamed_refuses(const lockstep_queue*, const lockstep_call*);
 int streamed_yields(const lockstep_queue*, const lockstep_call*);

@@ -372,6 +372,20 @@ const char* streamed_refuses(const lockstep_queue* queue, const lockstep_call* c
   return queue->facts->shared_bytes < most ? "needs 92 KiB of shared memory a block" : nullptr;
 }
 
+double streamed_cost(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
+  const stencil_tuning& tuned = queue.facts->tuned.stencils;
+  const bool wide = d.dtype == LOCKSTEP_F64;
+  const int r = d.radius;
+  // As in shape.
+  const int64_t tile_x = wide ? 64 : 128;
+  const int64_t tile_y = (r <= 2 || (wide && (r <= 4 || r >= 7)) ? 8 : 16) * (r <= 4 ? 2 : 1);
+  const int64_t room =
+      d.batch * d.shape[0] * (ceil_div(d.shape[1], tile_y) * tile_y) * (ceil_div(d.shape[2], tile_x) * tile_x);
+  return tuned.streamed_start + static_cast<double>(room) / 1e6 * (tuned.streamed_million + tuned.streamed_radius * r) *
+                                    (wide ? 2 : 1) * (ragged_rows(d) ? tuned.streamed_ragged : 1) *
+                                    measured_processors / queue.facts->processors;
+}
+
 // Planes that fill little of a tile: a thread an output is faster.
 int streamed_yields(const lockstep_queue* queue, const lockstep_call* call) {
   const stencil_tuning& tuned = queue->facts->tuned.stencils;

@@ -31,6 +31,8 @@ const lockstep_variant rows[] = {
      sweeps_planes_refuses, sweeps_planes_yields, sweeps_planes_workspace, on_device<launch_sweeps_planes>},
     {"direct", "arrays in the L2: an output a thread, all its taps loaded at once", 0, direct_refuses, direct_yields,
      sweeps_workspace, on_device<launch_direct>},
+    {"marched", "a thread walks along the outermost axis, partial sums in registers; taps of a plane from the L1", 0,
+     marched_refuses, marched_yields, sweeps_workspace, on_device<launch_marched>},
     {"planes", "short rows or planes, whole in shared memory as they lie; a thread one place of 8 of them", 0,
      planes_refuses, planes_yields, sweeps_workspace, on_device<launch_planes>},
     {"wide", "C4: 16 bytes of outputs a thread from registers, no shared memory: L1 serves the halo", 0, one_axis,

@@ -3,7 +3,7 @@
 // Idea    `wide` (wide.cuh): 16-byte accesses on both sides, the turn in registers,
 //         shared memory only to hand rows of dst to neighbouring lanes. Small arrays,
 //         rows that begin anywhere and what pads such a tile too much go as permutations
-//         do: `tiles`, `gather`, `aligned`. In place `swap_tiles` turns two mirrored
+//         do: `tiles`, `gather`. In place `swap_tiles` turns two mirrored
 //         tiles of a square, `through_workspace` copies any other matrix first. The rows
 //         below are the lesson: what coalescing, the tile, the pad are worth.
 // Moves   every element once in, once out; no arithmetic.
@@ -22,7 +22,6 @@
 #include "../kernel/record.cuh"
 #include "../moves/moves.hpp"
 #include "../ops.hpp"
-#include "../permute/aligned.hpp"
 #include "../permute/pixels.hpp"
 #include "wide.hpp"
 
@@ -219,18 +218,11 @@ axes axes_of_batch(const lockstep_call& call) {
 }
 axes axes_of_batch(const lockstep_call& call, pointers which) { return simplified(axes_of_batch(call), which); }
 
-lockstep_status launch_aligned_boxes(lockstep_queue& queue, const lockstep_call& call) {
-  return launch_aligned(queue, axes_of_batch(call, pointers::as_given));
-}
 lockstep_status launch_all_tiles(lockstep_queue& queue, const lockstep_call& call) {
   return launch_tiles(queue, axes_of_batch(call, pointers::as_given));
 }
 lockstep_status launch_all_gather(lockstep_queue& queue, const lockstep_call& call) {
   return launch_gather(queue, axes_of_batch(call, pointers::as_given));
-}
-const char* refuses_aligned(const lockstep_queue* queue, const lockstep_call* call) {
-  if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
-  return aligned_fits(axes_of_batch(*call, pointers::assumed_aligned)) ? nullptr : "no axis is contiguous";
 }
 const char* refuses_tiles(const lockstep_queue* queue, const lockstep_call* call) {
   if (const char* why = refuses_in_place(queue, call); why != nullptr) return why;
@@ -262,8 +254,6 @@ const lockstep_variant rows[] = {
      refuses_tiles, yields_unless<move_by::tiles>, nullptr, on_device<launch_all_tiles>},
     {"gather", "lanes along dst, each element from where src has it; the caches keep a line's others", 0,
      refuses_in_place, yields_unless<move_by::gather>, nullptr, on_device<launch_all_gather>},
-    {"aligned", "boxes in and out by aligned 16 bytes wherever rows begin; elements change places in shared memory", 0,
-     refuses_aligned, yields_unless<move_by::aligned>, nullptr, on_device<launch_aligned_boxes>},
     {"wide", "A5: 16-byte accesses on both sides, the turn in registers, a swizzled tile that hands over rows of dst",
      0, refuses_in_place, nullptr, nullptr, on_device<launch_wide_tiles>},
     {"swap_tiles", "in place: a block turns two mirrored tiles and swaps them", 0, refuses_all_but_square_in_place,
