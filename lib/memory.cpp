@@ -1,5 +1,8 @@
-// memory.cpp - lockstep_alloc, lockstep_free, lockstep_copy, lockstep_measure_limit: a
-// backend's memory and its speed, for callers who do not link CUDA themselves.
+// memory.cpp - lockstep_alloc, lockstep_free, lockstep_copy, lockstep_pin, lockstep_measure_limit:
+// a backend's memory and its speed, for callers who do not link CUDA themselves.
+#include <cstddef>
+#include <cstdint>
+
 #include "context.hpp"
 #include "options.hpp"
 
@@ -15,6 +18,12 @@ queue_lease lease_of(lockstep_context* context, const char* backend) {
 void require_kind(lockstep_memory kind) {
   if (kind < LOCKSTEP_HOST || kind > LOCKSTEP_DEVICE)
     fail(LOCKSTEP_INVALID_ARGUMENT, "kind is {}; use HOST, PINNED, MANAGED or DEVICE", static_cast<int>(kind));
+}
+// A backend that has these two; older modules end before them.
+void require_pins(const lockstep_backend& of, const char* backend) {
+  constexpr size_t needed = offsetof(lockstep_backend, unpin) + sizeof of.unpin;
+  if (of.size < needed || of.pin == nullptr || of.unpin == nullptr)
+    fail(LOCKSTEP_UNSUPPORTED, "{} page-locks no memory; name a backend whose devices are behind a link", backend);
 }
 }  // namespace
 }  // namespace lockstep::lib
@@ -53,6 +62,30 @@ lockstep_status lockstep_copy(lockstep_context* context, const char* backend, co
     if (const lockstep_status s = lease->backend->copy(lease.get(), src, dst, bytes); s != LOCKSTEP_OK)
       fail_backend(s, *lease->entry);
     if (const lockstep_status s = lease->backend->finish(lease.get()); s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
+  });
+}
+lockstep_status lockstep_pin(lockstep_context* context, const char* backend, void* pointer, size_t bytes) {
+  return guarded([&] {
+    const queue_lease lease = lease_of(context, backend);
+    require_pins(*lease->backend, backend);
+    if (bytes == 0 && !LOCKSTEP_MUTANT("nothing_is_pinned")) return;
+    if (pointer == nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "pointer is NULL but {} bytes are to be page-locked; pass memory of that size",
+           bytes);
+    if (reinterpret_cast<uintptr_t>(pointer) > UINTPTR_MAX - bytes)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "pointer is {} and bytes {}, beyond the address space; pass the memory's size",
+           pointer, bytes);
+    if (const lockstep_status s = lease->backend->pin(lease.get(), pointer, bytes); s != LOCKSTEP_OK)
+      fail_backend(s, *lease->entry);
+  });
+}
+lockstep_status lockstep_unpin(lockstep_context* context, const char* backend, void* pointer) {
+  return guarded([&] {
+    const queue_lease lease = lease_of(context, backend);
+    require_pins(*lease->backend, backend);
+    if (pointer == nullptr) return;
+    if (const lockstep_status s = lease->backend->unpin(lease.get(), pointer); s != LOCKSTEP_OK)
+      fail_backend(s, *lease->entry);
   });
 }
 lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend, lockstep_limit limit,

@@ -191,6 +191,8 @@ extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* hos
                                            limit,
                                            nullptr,
                                            remark,
-                                           LOCKSTEP_BACKEND_READS};
+                                           LOCKSTEP_BACKEND_READS,
+                                           nullptr,
+                                           nullptr};
   return &backend;
 }

@@ -64,7 +64,9 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
                                            limit,
                                            run_slabs,
                                            nullptr,
-                                           LOCKSTEP_BACKEND_READS};
+                                           LOCKSTEP_BACKEND_READS,
+                                           pin,
+                                           unpin};
   return &backend;
 }
 

@@ -197,6 +197,11 @@ TEST_F(Abi, Memory) {
   EXPECT_EQ(p, nullptr);
   refused("copy", lockstep_copy(context, "cpu", nullptr, dst_bytes, 8), invalid, {"src is NULL"});
   refused("copy to", lockstep_copy(context, "cpu", src_bytes, nullptr, 8), invalid, {"dst is NULL"});
+  refused("pin on auto", lockstep_pin(context, "auto", dst_bytes, 8), invalid, {"\"auto\""});
+  refused("pin without a context", lockstep_pin(nullptr, "cpu", dst_bytes, 8), invalid, {"context is NULL"});
+  refused("unpin without a backend", lockstep_unpin(context, nullptr, dst_bytes), invalid, {"backend is NULL"});
+  refused("pin", lockstep_pin(context, "cpu", dst_bytes, 8), LOCKSTEP_UNSUPPORTED, {"cpu page-locks no memory"});
+  refused("unpin", lockstep_unpin(context, "cpu", dst_bytes), LOCKSTEP_UNSUPPORTED, {"cpu page-locks no memory"});
 }
 
 TEST_F(Abi, Transpose) {

@@ -225,6 +225,8 @@ void everything(std::vector<prepared>& all, caller& in) {
   void* memory = nullptr;
   in("alloc", [&] { return lockstep_alloc(context, "cpu", LOCKSTEP_HOST, 4096, &memory); });
   in("copy", [&] { return lockstep_copy(context, "cpu", all[0].src.data(), memory, 4096); });
+  in("pin", [&] { return told(lockstep_pin(context, "cpu", memory, 4096) != LOCKSTEP_OK); });
+  in("unpin", [&] { return told(lockstep_unpin(context, "cpu", memory) != LOCKSTEP_OK); });
   lockstep_options queued = lockstep_options_defaults();
   queued.flags = LOCKSTEP_ASYNC;
   lockstep_run_info ran{};

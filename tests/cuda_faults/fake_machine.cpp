@@ -49,7 +49,7 @@ cudaError_t map_memory(machine& m, void** out, size_t bytes, cudaMemoryType type
 cudaError_t unmap(machine& m, void* p, bool host, const char* name) {
   if (p == nullptr) return cudaSuccess;
   const auto it = m.memory.find(reinterpret_cast<uintptr_t>(p));
-  if (it == m.memory.end() || (it->second.type == cudaMemoryTypeHost) != host) {
+  if (it == m.memory.end() || (it->second.type == cudaMemoryTypeHost) != host || it->second.mapped == 0) {
     blame(std::string(name) + " of memory that is not live or not its own");
     return cudaErrorInvalidValue;
   }

@@ -28,7 +28,7 @@ namespace fake {
 constexpr size_t page = 4096, most_memory = size_t{64} << 30;
 
 struct range {
-  size_t bytes, mapped;
+  size_t bytes, mapped;  // mapped 0: the caller's own, page-locked
   cudaMemoryType type;
   int device;
   bool pooled = false;  // of a pool: its own device alone may copy it by cudaMemcpyAsync

@@ -41,6 +41,27 @@ cudaError_t cudaFreeHost(void* p) {
   return call(
       "cudaFreeHost", [&](machine& m) { return unmap(m, p, true, "cudaFreeHost"); }, true);
 }
+cudaError_t cudaHostRegister(void* p, size_t bytes, unsigned) {
+  return call("cudaHostRegister", [&](machine& m) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(p);
+    if (bytes == 0 || begin < page) return cudaErrorInvalidValue;
+    for (const auto& [at, r] : m.memory)
+      if (begin < at + r.bytes && at < begin + bytes) return cudaErrorHostMemoryAlreadyRegistered;
+    m.memory[begin] = {bytes, 0, cudaMemoryTypeHost, current};
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaHostUnregister(void* p) {
+  return call(
+      "cudaHostUnregister",
+      [&](machine& m) {
+        const auto it = m.memory.find(reinterpret_cast<uintptr_t>(p));
+        if (it == m.memory.end() || it->second.mapped != 0) return cudaErrorHostMemoryNotRegistered;
+        m.memory.erase(it);
+        return cudaSuccess;
+      },
+      true);
+}
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   return call("cudaHostGetDevicePointer", [&](machine& m) {
     if (find(m, host, 1) == m.memory.end()) return cudaErrorInvalidValue;

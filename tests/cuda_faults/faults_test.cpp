@@ -261,6 +261,49 @@ TEST_P(every_call, large) {
     std::printf("  %s\n", notes.c_str());
   }
 }
+// What may not be page-locked, and what was not, is told by name.
+TEST(pinning, refuses_by_name) {
+  EXPECT_EQ(in_child([](report& r) {
+              r.step("pages");
+              lockstep_context* c = context_of("cuda");
+              static unsigned char page_after_page[4 * 4096];
+              unsigned char* const mine = page_after_page + 100;
+              const auto refused = [&](lockstep_status s, lockstep_status want, const std::string& part) {
+                r.expect(s == want && has(lockstep_last_error(), part), part + ": " + text_of(s));
+              };
+              void *device = nullptr, *pinned = nullptr;
+              r.expect(lockstep_alloc(c, "cuda", LOCKSTEP_DEVICE, 4096, &device) == LOCKSTEP_OK &&
+                           lockstep_alloc(c, "cuda", LOCKSTEP_PINNED, 4096, &pinned) == LOCKSTEP_OK,
+                       "no memory");
+              const long before = fake::live();
+              const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
+              refused(lockstep_pin(c, "cuda", nullptr, 8), invalid, "pointer is NULL but 8 bytes");
+              refused(lockstep_pin(c, "cuda", mine, SIZE_MAX), invalid, "beyond the address space");
+              refused(lockstep_pin(c, "cuda", device, 8), invalid, "only host memory is page-locked");
+              refused(lockstep_pin(c, "cuda", pinned, 8), invalid, "page-locked already");
+              refused(lockstep_pin(c, "cuda", reinterpret_cast<void*>(64), 8), invalid, "cannot be page-locked");
+              refused(lockstep_pin(c, "cpu", mine, 8), LOCKSTEP_UNSUPPORTED, "cpu page-locks no memory");
+              refused(lockstep_unpin(c, "cpu", mine), LOCKSTEP_UNSUPPORTED, "cpu page-locks no memory");
+              refused(lockstep_unpin(c, "cuda", mine), invalid, "has locked nothing");
+              refused(lockstep_unpin(c, "cuda", pinned), invalid, "has locked nothing");
+              r.expect(fake::live() == before, "a refused call has locked something");
+              r.expect(lockstep_pin(c, "cuda", mine, 0) == LOCKSTEP_OK && fake::live() == before, "0 bytes");
+              r.expect(lockstep_unpin(c, "cuda", nullptr) == LOCKSTEP_OK, "unpin of NULL");
+              r.step("twice");
+              r.expect(lockstep_pin(c, "cuda", mine, 9000) == LOCKSTEP_OK, lockstep_last_error());
+              r.expect(fake::live() == before + 1, "nothing is locked");
+              refused(lockstep_pin(c, "cuda", mine + 8000, 4000), invalid, "page-locked already");
+              refused(lockstep_unpin(c, "cuda", mine + 8), invalid, "has locked nothing");
+              r.expect(lockstep_unpin(c, "cuda", mine) == LOCKSTEP_OK, lockstep_last_error());
+              r.expect(lockstep_free(c, "cuda", LOCKSTEP_DEVICE, 4096, device) == LOCKSTEP_OK &&
+                           lockstep_free(c, "cuda", LOCKSTEP_PINNED, 4096, pinned) == LOCKSTEP_OK,
+                       "free");
+              lockstep_context_destroy(c);
+              r.expect(fake::misuse().empty(), fake::misuse());
+            }),
+            "");
+}
+
 // A hold that is over before its samples are queued: their times would hold the host's waits.
 TEST(measuring, refuses_what_a_late_host_queued) {
   EXPECT_EQ(in_child([](report& r) {

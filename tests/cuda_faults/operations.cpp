@@ -65,6 +65,16 @@ status memory_of(context c, lockstep_memory kind, world& w) {
   return s != LOCKSTEP_OK ? s : freed;
 }
 
+status locked(context c, world& w) {
+  unsigned char* const a = w.host_a.data() + 4096;
+  status s = lockstep_pin(c, "cuda", a, 5000);
+  if (s != LOCKSTEP_OK) return s;
+  s = lockstep_copy(c, "cuda", a, w.device_a, 5000);
+  w.text = lockstep_last_error();
+  const status gone = lockstep_unpin(c, "cuda", a);
+  return s != LOCKSTEP_OK ? s : gone;
+}
+
 status measured(context c, world& w) {
   lockstep_plan* plan = nullptr;
   const lockstep_shuffle_desc d = shuffle(million);
@@ -305,6 +315,7 @@ std::vector<operation> operations() {
   add("device memory", [](context c, world& w) { return memory_of(c, LOCKSTEP_DEVICE, w); });
   add("pinned memory", [](context c, world& w) { return memory_of(c, LOCKSTEP_PINNED, w); });
   add("managed memory", [](context c, world& w) { return memory_of(c, LOCKSTEP_MANAGED, w); });
+  add("memory of the caller's, page-locked", locked);
   add("a device's description", [](context, world&) {
     lockstep_device_info info{};
     info.size = sizeof info;

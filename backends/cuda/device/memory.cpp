@@ -122,6 +122,51 @@ void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* po
   if (code != cudaSuccess) (void)cudaGetLastError();
 }
 
+lockstep_status pin(lockstep_queue* queue, void* pointer, size_t bytes) {
+  if (forked()) return failed_fork();
+  const device_guard guard(queue->device);
+  LOCKSTEP_CUDA(guard.code());
+  lockstep_memory kind = LOCKSTEP_HOST;
+  int32_t device = -1;
+  LOCKSTEP_CUDA(look_up(pointer, &kind, &device));
+  if (kind == LOCKSTEP_DEVICE || kind == LOCKSTEP_MANAGED)
+    return failed(LOCKSTEP_INVALID_ARGUMENT, "pointer is %p, memory of device %d; only host memory is page-locked",
+                  pointer, device);
+  const cudaError_t code = cudaHostRegister(pointer, bytes, cudaHostRegisterPortable);
+  if (code == cudaSuccess) return LOCKSTEP_OK;
+  if (code == cudaErrorHostMemoryAlreadyRegistered || (code == cudaErrorInvalidValue && kind == LOCKSTEP_PINNED)) {
+    (void)cudaGetLastError();
+    return failed(LOCKSTEP_INVALID_ARGUMENT,
+                  "pointer is %p: some of its %zu bytes are page-locked already; unpin them first", pointer, bytes);
+  }
+  if (code == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    return failed(LOCKSTEP_OUT_OF_MEMORY,
+                  "%zu bytes cannot be page-locked; unpin others, or let the process lock more (ulimit -l)", bytes);
+  }
+  if (code == cudaErrorInvalidValue || code == cudaErrorNotSupported) {
+    (void)cudaGetLastError();
+    return failed(LOCKSTEP_INVALID_ARGUMENT,
+                  "pointer is %p: %zu bytes there cannot be page-locked (%s); pass memory of this process that can be "
+                  "read and written",
+                  pointer, bytes, cudaGetErrorName(code));
+  }
+  return failed(code, "cudaHostRegister");
+}
+
+lockstep_status unpin(lockstep_queue* queue, void* pointer) {
+  if (forked()) return failed_fork();
+  const device_guard guard(queue->device);
+  LOCKSTEP_CUDA(guard.code());
+  const cudaError_t code = cudaHostUnregister(pointer);
+  if (code == cudaErrorHostMemoryNotRegistered || code == cudaErrorInvalidValue) {
+    (void)cudaGetLastError();
+    return failed(LOCKSTEP_INVALID_ARGUMENT,
+                  "pointer is %p, where lockstep_pin has locked nothing; pass the pointer that it was given", pointer);
+  }
+  return code == cudaSuccess ? LOCKSTEP_OK : failed(code, "cudaHostUnregister");
+}
+
 lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t bytes) {
   if (forked()) return failed_fork();
   const device_guard guard(queue->device);

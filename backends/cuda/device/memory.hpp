@@ -7,6 +7,9 @@ namespace lockstep::cuda {
 
 lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer);
 void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* pointer);
+// Host memory of the caller's; any device of the process may use it until it is unpinned.
+lockstep_status pin(lockstep_queue* queue, void* pointer, size_t bytes);
+lockstep_status unpin(lockstep_queue* queue, void* pointer);
 lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t bytes);
 void locate(const void* pointer, lockstep_memory* kind, int32_t* device);
 int reachable(const lockstep_queue* queue, const void* pointer);

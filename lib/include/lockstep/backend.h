@@ -100,7 +100,7 @@ typedef struct lockstep_table {
 } lockstep_table;
 
 /* Members are only added at the end, so size says which exist. measure, limit,
- * run_slabs and remark may be NULL, the other functions may not. lockstep_call never
+ * run_slabs, remark, pin and unpin may be NULL, the other functions may not. lockstep_call never
  * grows, because lockstep_slab contains it. */
 typedef struct lockstep_backend {
   uint32_t abi; /* LOCKSTEP_BACKEND_ABI that it was built with */
@@ -154,6 +154,10 @@ typedef struct lockstep_backend {
    * 1. The library passes a backend no call that needs more, so that a backend never
    * sees a dtype or a member that it does not know. */
   uint32_t reads;
+  /* Page-locks host memory of the caller's for all devices, as lockstep_pin says, and lets it go. bytes is not 0
+   * and the range does not wrap. NULL: UNSUPPORTED. */
+  lockstep_status (*pin)(lockstep_queue* queue, void* pointer, size_t bytes);
+  lockstep_status (*unpin)(lockstep_queue* queue, void* pointer);
 } lockstep_backend;
 
 /* The one symbol of a module. Returns NULL, with set_error's reason, when it

@@ -397,6 +397,28 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_free(lockstep_context* 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_copy(lockstep_context* context, const char* backend,
                                                               const void* src, void* dst, size_t bytes);
 
+/* Page-locks host memory that the caller has, so that calls on it cross the link without
+ * a copy by the CPU, as on LOCKSTEP_PINNED; lockstep_unpin gives it back. Locking 1 GiB
+ * takes longer than one call: it pays for memory that several calls use.
+ * Memory     [pointer, pointer + bytes) of this process' own, readable and writable; it
+ *            must stay allocated until lockstep_unpin. The system locks whole pages, and
+ *            every device of the backend uses them. What else lies on these pages may be
+ *            used as before.
+ * Unpin      takes the pointer that was locked. No call may still use the memory.
+ *            Memory of lockstep_alloc goes back by lockstep_free only.
+ * Empty      0 bytes lock nothing, and lockstep_unpin of NULL does nothing.
+ * Asynchrony both block.
+ * Errors     INVALID_ARGUMENT (context, backend or pointer NULL, "auto", memory of a
+ *            device, memory that is page-locked already in part or whole, that cannot be
+ *            locked, or that lockstep_unpin does not know as locked), NO_BACKEND,
+ *            UNSUPPORTED (a backend that has no link, as "cpu"), OUT_OF_MEMORY (more than
+ *            the system lets a process lock), BACKEND_FAILED, BACKEND_LOST.
+ * Threads    safe, but not for the same memory at once. Source: backends/cuda/device/memory.cpp */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_pin(lockstep_context* context, const char* backend,
+                                                             void* pointer, size_t bytes);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_unpin(lockstep_context* context, const char* backend,
+                                                               void* pointer);
+
 /* ---- transpose --------------------------------------------------------- */
 
 /* Computes   dst[b][j][i] = src[b][i][j]   for b < batch, i < rows, j < cols.
