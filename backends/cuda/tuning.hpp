@@ -37,6 +37,9 @@ struct reduction_tuning {
   int64_t staged_segments = 24 * 32 * 2, listed_blocks = 3;
   // Rows with a thread a lane: bytes of those that 16-byte loads fit, too.
   int64_t lane_rows_from = 2 * has.l2;
+  // And those nearly a leaf long, from so many elements. Of 8-byte elements from so many a row is a warp's; so are rows
+  // of few leaves that 16-byte loads do not fit, where there are so many a processor.
+  int64_t lane_row = 1536, warp_row_of_8 = 400, warp_leaves = 6, warp_rows = 10;
   // More loads in flight: leaves that blocks share, leaves a processor where each block has whole rows.
   int64_t stream_leaves = 4096, stream_leaves_a_processor = 32;
   // Tasks a processor from which a block without a task joins the others', and the grids that may each have such a

@@ -165,6 +165,33 @@ TEST_F(memory, large_host_arrays_go_slab_by_slab) {
     }
 }
 
+TEST_F(memory, the_callers_memory_page_locked) {
+  context c("auto");
+  constexpr int64_t rows = 4099, cols = 3001;  // slabs of it begin within pages
+  const auto src = data<float>(rows * cols);
+  std::vector<float> in(src.begin(), src.end()), got(src.size()), want(src.size());
+  const lockstep_options cpu = on("cpu"), gpu = on("cuda");
+  transpose<float>(c, src, want, rows, cols, &cpu);
+  const auto kind_of = [](const void* p) {
+    cudaPointerAttributes attributes{};
+    EXPECT_EQ(cudaPointerGetAttributes(&attributes, p), cudaSuccess);
+    return attributes.type;
+  };
+  {
+    const page_lock from(c, "cuda", std::span(in)), to(c, "cuda", std::span(got).subspan(1));
+    EXPECT_EQ(kind_of(in.data()), cudaMemoryTypeHost);
+    EXPECT_EQ(kind_of(got.data() + 1), cudaMemoryTypeHost);
+    transpose<float>(c, std::span<const float>(in), std::span<float>(got), rows, cols, &gpu);
+    EXPECT_TRUE(same_bits(got, want));
+    EXPECT_EQ(lockstep_pin(c.get(), "cuda", in.data(), in.size() * 4), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_EQ(lockstep_unpin(c.get(), "cuda", in.data() + 1), LOCKSTEP_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(kind_of(in.data()), cudaMemoryTypeUnregistered);
+  std::fill(got.begin(), got.end(), 0.0F);
+  transpose<float>(c, std::span<const float>(in), std::span<float>(got), rows, cols, &gpu);  // works as before
+  EXPECT_TRUE(same_bits(got, want));
+}
+
 TEST_F(memory, callers_device_stays_current) {
   int before = -1, after = -1;
   ASSERT_EQ(cudaGetDevice(&before), cudaSuccess);

@@ -11,7 +11,7 @@ namespace {
 
 bool in_chunks(const wide_job& job) {
   const auto whole = [&](int64_t stride) { return stride * static_cast<int64_t>(job.element_bytes) % 16 == 0; };
-  bool all = (job.rows == 1 || whole(job.src_ld)) && (job.cols == 1 || whole(job.dst_ld));
+  bool all = whole(job.rows) && whole(job.cols) && whole(job.src_ld) && whole(job.dst_ld);
   for (int k = 0; k < job.outer_axes; ++k)
     all = all && whole(job.outer[k].src_stride) && whole(job.outer[k].dst_stride);
   return all;

@@ -1,4 +1,4 @@
-// lane_rows.cuh - rows of 2 to 8 leaves of f32, a thread a lane.
+// lane_rows.cuh - rows of up to 8 leaves of f32, a thread a lane.
 //
 // Idea    The order gives a leaf 128 accumulators: here each is a thread's, so that a leaf is four warps', a row one
 //         block's, and all of a row is on its way before the first element is added. No thread needs another before
@@ -70,12 +70,17 @@ struct by_lane_rows : way {
     if (order::leaves(d.length) > most_lane_leaves) return "needs rows of at most 16384 elements, eight leaves";
     return d.count > INT32_MAX ? "needs fewer than 2^31 rows" : nullptr;
   }
+  // Whether rows are nearly a leaf long, which two warps would share.
+  static bool sums_a_leaf(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
+    return d.dtype == LOCKSTEP_F32 && sums_floats(d) && d.element_stride == 1 && d.count <= INT32_MAX &&
+           d.length < order::leaf && d.length > queue.facts->tuned.reductions.lane_row;
+  }
   // For rows that 16-byte loads do not fit, and for long arrays of others where few of its threads idle. Of short
   // arrays a warp a leaf is faster.
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
     if (tasks_of(d).count > 1) return true;
-    if (!loads_neighbours(call)) return false;
+    if (!loads_neighbours(call) || sums_a_leaf(queue, d)) return false;
     const bool full = order::leaves(d.length) == 2 || d.length % order::leaf == 0;
     return !full || bytes_of(d) <= static_cast<double>(queue.facts->tuned.reductions.lane_rows_from);
   }

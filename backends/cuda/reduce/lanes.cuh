@@ -78,8 +78,7 @@ struct by_leaves : way {
     if (const char* why = not_of_one_length(call.reduce); why != nullptr) return why;
     return large && !loads_neighbours(call) ? "needs rows without gaps that begin at multiples of a load" : nullptr;
   }
-  // More loads in flight pay where blocks share many leaves, and for many rows of whole leaves, which lie a multiple of
-  // 8 KiB apart. Others do as well with fewer, short rows and elements of 2 bytes better.
+  // More loads in flight pay where there are many leaves. Fewer do as well for few, better for elements of 2 bytes.
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     if (!large) return false;
     const lockstep_reduce_desc& d = call.reduce;
@@ -87,8 +86,7 @@ struct by_leaves : way {
     const int64_t leaves = d.count * order::leaves(d.length), bytes = element_bytes(d);
     if (!streams(queue, bytes_of(d)) || bytes == 2) return true;
     if (tasks_of(d).count > 1) return leaves < tuned.stream_leaves;
-    const bool gains = bytes == 4 || sums_floats(d);
-    return d.length % order::leaf != 0 || !gains || leaves < queue.facts->processors * tuned.stream_leaves_a_processor;
+    return leaves < queue.facts->processors * tuned.stream_leaves_a_processor;
   }
   static size_t partials(const lockstep_call& call) {
     const int64_t tasks = tasks_of(call.reduce).count;

@@ -14,6 +14,7 @@
 // Source  lib/order.hpp; figures in tests/results/tries.md.
 #pragma once
 
+#include "lane_rows.cuh"
 #include "way.cuh"
 
 namespace lockstep::cuda {
@@ -207,6 +208,12 @@ struct by_row_pairs : way {
   static const char* refuses(const lockstep_queue&, const lockstep_call& call) {
     if (const char* why = not_rows(call.reduce); why != nullptr) return why;
     return call.reduce.length > order::leaf ? "needs rows of at most 2048 elements" : nullptr;
+  }
+  // A warp has enough to load of a row of 8-byte elements; nearly a leaf of f32 is summed faster by a thread a lane.
+  static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
+    const lockstep_reduce_desc& d = call.reduce;
+    if (element_bytes(d) == 8) return d.length >= queue.facts->tuned.reductions.warp_row_of_8;
+    return by_lane_rows::sums_a_leaf(queue, d);
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

@@ -74,7 +74,7 @@ constexpr std::array other_ways = {
     reduction_row<Op, by_short_rows>("short_rows", "sequences of at most 128 elements, several a warp"),
     reduction_row<Op, by_row_pairs>("row_pairs", "rows of at most one leaf at any alignment, two a warp"),
     reduction_row<Op, by_warps>("warps", "a warp a sequence, leaf after leaf, whatever its stride"),
-    reduction_row<Op, by_lane_rows>("lane_rows", "rows of 2 to 8 leaves of f32, a thread a lane of the fixed order"),
+    reduction_row<Op, by_lane_rows>("lane_rows", "rows of up to 8 leaves of f32, a thread a lane of the fixed order"),
     reduction_row<Op, by_leaves<true>>(
         "streams", "long rows and whole arrays that the L2 does not hold: more loads in flight, past the L1"),
     reduction_row<Op, by_leaves<false>>(Op::by_leaves_name, Op::by_leaves_idea),

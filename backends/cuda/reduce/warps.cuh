@@ -10,6 +10,7 @@
 // Source  lib/order.hpp
 #pragma once
 
+#include "lane_rows.cuh"
 #include "way.cuh"
 
 namespace lockstep::cuda {
@@ -76,8 +77,14 @@ __global__ __launch_bounds__(block_threads) void reduce_alone(Fold fold, const s
 }
 
 struct by_warps : way {
-  static bool yields(const lockstep_queue&, const lockstep_call& call) {
-    return call.reduce.offsets != nullptr || call.reduce.length > order::leaf;
+  // Of rows that 16-byte loads do not fit a few leaves are faster so than a warp each: the warps wait for no other.
+  static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
+    const lockstep_reduce_desc& d = call.reduce;
+    const reduction_tuning& tuned = queue.facts->tuned.reductions;
+    if (d.offsets != nullptr) return true;
+    if (d.length <= order::leaf) return by_lane_rows::sums_a_leaf(queue, d);
+    return d.element_stride != 1 || loads_neighbours(call) || by_lane_rows::refuses(queue, call) == nullptr ||
+           order::leaves(d.length) > tuned.warp_leaves || d.count < tuned.warp_rows * queue.facts->processors;
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

@@ -17,7 +17,7 @@ lockstep_status launch_kernel(lockstep_queue& queue, const wide_plan& plan) {
   // Fewer tiles than multiprocessors are under way at once in any case.
   const bool few = plan.tiles <= static_cast<uint32_t>(queue.facts->processors);
   if (const lockstep_status status = few ? allow_shared(queue, kernel, shared)
-                                         : share_memory(queue, kernel, how == tile_reads::exact, tile, &shared);
+                                         : share_memory(queue, kernel, how == tile_reads::units, tile, &shared);
       status != LOCKSTEP_OK)
     return status;
   return launch_early(queue, "transpose_wide", kernel, dim3(plan.tiles), dim3(threads), shared, plan);
@@ -25,9 +25,9 @@ lockstep_status launch_kernel(lockstep_queue& queue, const wide_plan& plan) {
 
 template <int bytes, int tall, int broad, int threads, bool kept>
 lockstep_status launch_any(lockstep_queue& queue, const wide_plan& plan) {
-  const bool full = plan.rows % (tall / bytes) == 0 && plan.cols % (broad / bytes) == 0;
-  if (full && plan.src_vector && plan.dst_vector)
-    return launch_kernel<bytes, tall, broad, threads, tile_reads::exact, kept>(queue, plan);
+  constexpr int V = 16 / bytes;
+  if (plan.rows % V == 0 && plan.cols % V == 0 && plan.src_vector && plan.dst_vector)
+    return launch_kernel<bytes, tall, broad, threads, tile_reads::units, kept>(queue, plan);
   if constexpr (bytes >= 4)
     if (!plan.src_vector && plan.dst_vector)
       return launch_kernel<bytes, tall, broad, threads, tile_reads::elements, kept>(queue, plan);

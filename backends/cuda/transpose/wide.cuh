@@ -62,7 +62,7 @@ __device__ inline void read_16(uint32_t (&w)[4], int offset, const Word& word) {
 // What a kernel can take. Each is a kernel of its own, because a more general one needs more registers, which leaves
 // fewer blocks in flight.
 enum class tile_reads {
-  exact,     // all tiles are full and both sides aligned
+  units,     // both sides are aligned, and matrices end between units
   elements,  // dst is aligned, elements have 4 bytes or more: V of them below one another, a chunk of dst
   any
 };
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
   constexpr int chunks = tall / 16, unit_cols = broad / 16;  // 16-byte chunks of a tile row; units across
   constexpr int units = chunks * unit_cols, per_thread = units / threads;
   constexpr int tile_rows = tall / bytes, tile_cols = broad / bytes;
-  constexpr bool exact = how == tile_reads::exact, by_elements = how == tile_reads::elements;
+  constexpr bool by_units = how == tile_reads::units, by_elements = how == tile_reads::elements;
   static_assert(units % threads == 0 && V * chunks % 8 == 0);
   using element = typename element_of<bytes>::type;
   extern __shared__ uint4 tile[];
@@ -109,13 +109,14 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
   }
   const auto left = [](int64_t all, int tile) { return static_cast<int>(all < tile ? all : tile); };
   const int rows_left = left(plan.rows - i0, tile_rows), cols_left = left(plan.cols - j0, tile_cols);
-  const bool full = exact || (rows_left == tile_rows && cols_left == tile_cols);
+  const bool full = rows_left == tile_rows && cols_left == tile_cols;
 
   follow_on();
   uint32_t w[per_thread][V][4];
-  const bool by_chunks = exact || (!by_elements && full && plan.src_vector && plan.dst_vector);
+  const bool by_chunks = by_units || (!by_elements && full && plan.src_vector && plan.dst_vector);
   if (by_chunks) {
     walk_items(per_thread, threadIdx.x, threads, unit_cols, [&](int p, int ui, int uj) {
+      if (ui * V >= rows_left || uj * V >= cols_left) return;
       const unsigned char* from = src + ui * V * plan.src_ld * bytes + uj * 16;
       walk_unit(V, ui, uj, [&](int v, int, int) {
         LOCKSTEP_SEEN(read_src, plan.src, reinterpret_cast<const uint4*>(from + v * plan.src_ld * bytes));
@@ -177,9 +178,9 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
   if (!LOCKSTEP_DEVICE_MUTANT("wide_barrier_dropped"))
     __syncthreads();  // all units of the tile are in place before any thread reads a row of dst
 
-  if (exact || by_elements || (full && plan.dst_vector)) {
+  if (by_units || by_elements || (full && plan.dst_vector)) {
     walk_items(per_thread * V, threadIdx.x, threads, chunks, [&](int, int j, int c) {
-      if (by_elements && (j >= cols_left || c * V >= rows_left)) return;
+      if (j >= cols_left || c * V >= rows_left) return;
       LOCKSTEP_SEEN(read_tile, tile, &tile[place(j, c)]);
       const uint4 x = tile[place(j, c)];
       auto* to = reinterpret_cast<uint4*>(dst + j * plan.dst_ld * bytes + c * 16);

@@ -204,6 +204,53 @@ class buffer {
   void* data_ = nullptr;
 };
 
+// The caller's own host memory, page-locked while this lives (lockstep_pin): calls on it cross the link without a copy
+// by the CPU. The memory and the context must outlive it.
+class page_lock {
+ public:
+  template <class T>
+  page_lock(context& where, const char* backend, std::span<T> memory) {
+    open(where, backend, memory).raise();
+  }
+  template <class T>
+  static failure try_create(context& where, const char* backend, std::span<T> memory, page_lock& out) noexcept {
+    return out.open(where, backend, memory);
+  }
+  // Locks nothing, for try_create.
+  explicit page_lock(std::nullptr_t) noexcept {}
+  ~page_lock() { release(); }
+  page_lock(page_lock&& other) noexcept
+      : context_(other.context_),
+        backend_(std::move(other.backend_)),
+        pointer_(std::exchange(other.pointer_, nullptr)) {}
+  page_lock(const page_lock&) = delete;
+  page_lock& operator=(const page_lock&) = delete;
+  page_lock& operator=(page_lock&&) = delete;
+
+ private:
+  template <class T>
+  failure open(context& where, const char* backend, std::span<T> memory) noexcept {
+    static_assert(!std::is_const_v<T>, "page-locked memory must be writable");
+    release();
+    try {
+      backend_ = backend != nullptr ? backend : "";
+    } catch (const std::bad_alloc&) {
+      return failure(LOCKSTEP_OUT_OF_MEMORY, "no memory for the backend's name");
+    }
+    failure failed(lockstep_pin(where.get(), backend, memory.data(), memory.size_bytes()));
+    if (failed || memory.empty()) return failed;
+    context_ = where.get(), pointer_ = memory.data();
+    return failed;
+  }
+  void release() noexcept {
+    if (pointer_ != nullptr) (void)lockstep_unpin(context_, backend_.c_str(), pointer_);
+    pointer_ = nullptr;
+  }
+  lockstep_context* context_ = nullptr;
+  std::string backend_;
+  void* pointer_ = nullptr;
+};
+
 // ---- one call for each description -------------------------------------------
 // The whole of the C API: any description, raw pointers.
 
