@@ -34,12 +34,16 @@ using plan_handle = std::unique_ptr<lockstep_plan, plan_deleter>;
 int sweeps_of(const test_case& t) { return t.op == LOCKSTEP_STENCIL ? t.stencil.sweeps : 1; }
 // Each input byte read once and each output byte written once, a sweep.
 double compulsory_bytes(const test_case& t) {
-  const double once = static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
-                      static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes) +
-                      static_cast<double>(t.offsets.size() * 8 + t.weight.size() + t.bias.size() + t.residual.size());
+  const double once =
+      static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
+      static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes) +
+      static_cast<double>(t.offsets.size() * 8 + t.weight.size() + t.bias.size() + t.residual.size() + t.other.size());
   return once * sweeps_of(t);
 }
-bool reads_only(const test_case& t) { return t.op == LOCKSTEP_SQUARE_SUM || t.op == LOCKSTEP_REDUCE; }
+bool reads_only(const test_case& t) {
+  return t.op == LOCKSTEP_SQUARE_SUM || t.op == LOCKSTEP_REDUCE || t.op == LOCKSTEP_SUMS ||
+         t.op == LOCKSTEP_REDUCE_AXES;
+}
 
 // Takes samples until the middle half lies within 1 % or the time is up; at least 5.
 template <class Take>

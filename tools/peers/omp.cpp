@@ -4,7 +4,8 @@
 
 #include "peer.hpp"
 
-void measure_any(lockstep::peers::subject& s);  // omp_any.cpp
+void measure_any(lockstep::peers::subject& s);   // omp_any.cpp
+void measure_sums(lockstep::peers::subject& s);  // omp_sums.cpp
 
 namespace {
 using namespace lockstep;
@@ -306,6 +307,7 @@ int main(int argc, char** argv) {
                 scan_rows(x, y, r.count, r.length);
             },
             [&] { return s.values<float>(s.dst<float>(), r.count * r.length); });
+      measure_sums(s);
       if (a.sample) measure_any(s);
     };
   });

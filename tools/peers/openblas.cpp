@@ -1,6 +1,6 @@
-// openblas.cpp - OpenBLAS: omatcopy for transposes (a batch matrix by matrix), dot for squares (in the type of the
-// data, which is faster and less exact than double). Not timed: its sum of floats, which is far off for numbers of both
-// signs, and its iamax, which compares absolute values.
+// openblas.cpp - OpenBLAS: omatcopy for transposes (a batch matrix by matrix), dot for squares and dot products (in the
+// type of the data, which is faster and less exact than double). Not timed: its sum of floats, which is far off for
+// numbers of both signs, and its iamax, which compares absolute values.
 #include <cblas.h>
 
 #include "peer.hpp"
@@ -44,8 +44,29 @@ int main(int argc, char** argv) {
         else
           each(s.src<double>(), s.dst<double>(), cblas_domatcopy);
       }
-      const auto n = static_cast<blasint>(s.c.reduce.length);
       double value = 0;
+      const auto& d = s.c.sums;
+      if (s.c.op == LOCKSTEP_SUMS && d.kind == LOCKSTEP_SUMS_DOT && d.count == 1 && s.c.offsets.empty() &&
+          d.result == LOCKSTEP_F64 && d.length <= INT32_MAX) {
+        const auto length = static_cast<blasint>(d.length), x_step = static_cast<blasint>(d.element_stride),
+                   y_step = static_cast<blasint>(d.other_element_stride);
+        const void* y = s.c.other.data();
+        if (d.dtype == LOCKSTEP_F32)
+          s.time(
+              name + " dot, float",
+              [&, x = s.src<float>()] {
+                value = static_cast<double>(cblas_sdot(length, x, x_step, static_cast<const float*>(y), y_step));
+              },
+              [&] { return s.values<double>(&value, 1); });
+        if (d.dtype == LOCKSTEP_F64)
+          s.time(
+              name + " dot",
+              [&, x = s.src<double>()] {
+                value = cblas_ddot(length, x, x_step, static_cast<const double*>(y), y_step);
+              },
+              [&] { return s.values<double>(&value, 1); });
+      }
+      const auto n = static_cast<blasint>(s.c.reduce.length);
       const auto check = [&] { return s.values<double>(&value, 1); };
       if (peers::whole(s.c, LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32))
         s.time(

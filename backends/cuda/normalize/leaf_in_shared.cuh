@@ -10,13 +10,13 @@
 
 namespace lockstep::cuda {
 
-constexpr int step_rows = 4;  // rows of lanes at a time
+constexpr int step_rows = 4;  // rows of lanes at a time; what is left at the end of a leaf is two
 
 // A thread's quads: row r of lanes at at[32 * r].
 template <class E>
 struct staged_leaf {
   quad<E>* at;
-  int rows;  // a multiple of step_rows; what lies beyond the leaf's end is its last quads again
+  int rows;  // an even number; what lies beyond the leaf's end is its last quads again
 
   __device__ __forceinline__ quad<E> get(int r) const {
     quad<E> q;
@@ -50,16 +50,15 @@ template <class E>
 __device__ __forceinline__ void stage(const staged_leaf<E>& leaf, const E* at, int n, int t, bool whole,
                                       int64_t stride) {
   if (whole) {
-#pragma unroll 1
-    for (int r0 = 0; r0 < leaf.rows; r0 += step_rows) {
+    const E* const begin = opaque(at);
+    const uint32_t room = stencil::address_of(leaf.at);
+#pragma unroll 4
+    for (int r = 0; r < leaf.rows; ++r) {
+      const auto* from = reinterpret_cast<const char*>(begin + min((r * 32 + t) * 4, n - 4));
+      const uint32_t to = room + static_cast<uint32_t>(32 * r * static_cast<int>(sizeof(quad<E>)));
+      constexpr int bytes = sizeof(E) == 2 ? 8 : 16;
 #pragma unroll
-      for (int r = r0; r < r0 + step_rows; ++r) {
-        const auto* from = reinterpret_cast<const char*>(at + min((r * 32 + t) * 4, n - 4));
-        const uint32_t to = stencil::address_of(leaf.at + 32 * r);
-        constexpr int bytes = sizeof(E) == 2 ? 8 : 16;
-#pragma unroll
-        for (int m = 0; m < static_cast<int>(sizeof(E)) * 4; m += bytes) stencil::copy_async<bytes>(to + m, from + m);
-      }
+      for (int m = 0; m < static_cast<int>(sizeof(E)) * 4; m += bytes) stencil::copy_async<bytes>(to + m, from + m);
     }
     stencil::copies_end_group();
     if (!LOCKSTEP_DEVICE_MUTANT("leaf_used_before_it_lands")) stencil::copies_wait_but<0>();
@@ -69,15 +68,15 @@ __device__ __forceinline__ void stage(const staged_leaf<E>& leaf, const E* at, i
       quad<E> x[step_rows];
       load_quads(at, (r0 * 32 + t) * 4, order::lanes, n, false, stride, x);
 #pragma unroll
-      for (int r = 0; r < step_rows; ++r) leaf.put(r0 + r, x[r]);
+      for (int r = 0; r < step_rows; ++r)
+        if (r0 + r < leaf.rows) leaf.put(r0 + r, x[r]);
     }
   }
 }
 
 // Rows of lanes of n elements, as a staged leaf counts them.
 __host__ __device__ inline int staged_rows(int64_t n) {
-  const int64_t a_step = int64_t{step_rows} * order::lanes;
-  return static_cast<int>((n + a_step - 1) / a_step) * step_rows;
+  return static_cast<int>((n + 2 * order::lanes - 1) / (2 * order::lanes)) * 2;
 }
 
 }  // namespace lockstep::cuda

@@ -72,6 +72,13 @@ inline bool aligned_quads(const void* at, int64_t stride) {
   return reinterpret_cast<uintptr_t>(at) % unit == 0 && stride * static_cast<int64_t>(sizeof(T)) % unit == 0;
 }
 
+// An address worked out once: else the compiler adds up its parts again for each use.
+template <class T>
+__device__ __forceinline__ T* opaque(T* at) {
+  asm volatile("" : "+l"(at));
+  return at;
+}
+
 // Quad k of `count`: elements i + k * step to i + k * step + 3 of n at `at`. whole: n is a multiple of 4, quads are
 // aligned. In place of missing elements the last ones come again: for a load under a condition the compiler waits
 // before it starts the next. Not by the read-only path, for a call may be in place.
@@ -111,17 +118,21 @@ __device__ __forceinline__ void load_quads(const T* at, int i, int step, int n, 
   }
 }
 
+// Whole quads by asm: the compiler merges plain vector stores with the stores of single elements below, and then writes
+// a quad word by word.
 template <class T>
 __device__ __forceinline__ void store_quad(T* at, int i, int n, bool whole, const quad<T>& q, int64_t stride = 1) {
   if (whole) {
     if (i >= n) return;
+    const uint32_t(&w)[sizeof(T)] = q.word;
     if constexpr (sizeof(T) == 2) {
-      *reinterpret_cast<uint2*>(at + i) = make_uint2(q.word[0], q.word[1]);
+      asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(at + i), "r"(w[0]), "r"(w[1]) : "memory");
     } else {
 #pragma unroll
       for (int k = 0; k < static_cast<int>(sizeof(T)); k += 4)
-        *reinterpret_cast<uint4*>(at + i + k * 4 / static_cast<int>(sizeof(T))) =
-            make_uint4(q.word[k], q.word[k + 1], q.word[k + 2], q.word[k + 3]);
+        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at + i + k * 4 / static_cast<int>(sizeof(T))),
+                     "r"(w[k]), "r"(w[k + 1]), "r"(w[k + 2]), "r"(w[k + 3])
+                     : "memory");
     }
     return;
   }

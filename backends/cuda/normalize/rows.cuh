@@ -164,11 +164,9 @@ __device__ __forceinline__ double norm_of(const quad<double> (&h)[S][R], int b, 
 }
 
 // ---- results ------------------------------------------------------------------------------
-// Columns first + i + k * step to + 3 of weight or bias, by the read-only path: all rows read them.
+// Columns i + k * step to + 3 of n of weight or bias, by the read-only path: all rows read them.
 template <int count, class T>
-__device__ __forceinline__ void load_columns(const void* from, bool whole, int64_t first, int i, int step, int n,
-                                             quad<T> (&q)[count]) {
-  const T* at = static_cast<const T*>(from) + first;
+__device__ __forceinline__ void load_columns(const T* at, bool whole, int i, int step, int n, quad<T> (&q)[count]) {
   if (whole) {
 #pragma unroll
     for (int k = 0; k < count; ++k) {
@@ -221,8 +219,10 @@ __device__ __forceinline__ void write_weighed(const normalized_rows& d, const qu
   for (int r0 = 0; r0 < R; r0 += step) {
     quad<W> weight[step], bias[step];
     const int at = (r0 * threads + t) * 4;
-    if (d.weight != nullptr) load_columns(d.weight, d.whole_weight, first, at, threads * 4, n, weight);
-    if (d.bias != nullptr) load_columns(d.bias, d.whole_weight, first, at, threads * 4, n, bias);
+    if (d.weight != nullptr)
+      load_columns(static_cast<const W*>(d.weight) + first, d.whole_weight, at, threads * 4, n, weight);
+    if (d.bias != nullptr)
+      load_columns(static_cast<const W*>(d.bias) + first, d.whole_weight, at, threads * 4, n, bias);
 #pragma unroll
     for (int r = 0; r < step; ++r) {
 #pragma unroll

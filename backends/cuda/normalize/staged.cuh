@@ -10,8 +10,8 @@
 // Source  lib/order_rows.hpp
 #pragma once
 
+#include "float_results.cuh"
 #include "leaf_in_shared.cuh"
-#include "rows.cuh"
 
 namespace lockstep::cuda {
 
@@ -32,6 +32,7 @@ __device__ __forceinline__ void stage_h(const normalized_rows& d, int64_t row, i
     load_quads(residual, (r0 * 32 + t) * 4, order::lanes, n, d.whole_residual, 1, more);
 #pragma unroll
     for (int r = 0; r < step_rows; ++r) {
+      if (r0 + r >= h.rows) break;
       const quad<E> both = sum_of(h.get(r0 + r), more[r]);
       h.put(r0 + r, both);
       if (d.sum != nullptr) store_quad(sum, ((r0 + r) * 32 + t) * 4, n, d.whole_sum, both);
@@ -61,93 +62,69 @@ __device__ __forceinline__ double staged_sum(const staged_leaf<E>& h, int n, int
   return sum[0];
 }
 
-// Four 16-bit results in float, where its error leaves no doubt about them: the least and the largest that the results
-// in double may be are rounded, and give the same. False: they must be computed in double. unit: more than the relative
-// errors of up to five operations; least keeps intermediate results far from denormals, whose errors are larger.
-template <class E, class W, bool layer>
-__device__ __forceinline__ bool results_by_float(const quad<E>& x, const quad<W>* weight, const quad<W>* bias,
-                                                 float mean, float scale, quad<E>& out) {
-  constexpr float least = 0x1p-110f;
-  const float unit = LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored") ? 0.0f : 0x1.8p-22f;
-  float low[4], high[4];
-  bool sure = true;
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    float a = narrow_value(x, j);
-    if constexpr (layer) a = __fsub_rn(a, mean);
-    const float b = __fmul_rn(a, scale);
-    const float w = weight != nullptr ? narrow_value(*weight, j) : 1.0f;
-    const float c = weight != nullptr ? __fmul_rn(b, w) : b;
-    float y = c, error = __fmul_rn(fabsf(c), unit);
-    if (bias != nullptr) {
-      y = __fadd_rn(c, narrow_value(*bias, j));
-      error = __fadd_rn(error, __fmul_rn(fabsf(y), unit));
-    }
-    if constexpr (layer) error = __fadd_rn(error, __fmul_rn(fabsf(__fmul_rn(__fmul_rn(mean, scale), w)), unit));
-    low[j] = __fsub_rn(y, error), high[j] = __fadd_rn(y, error);
-    const float small = fminf(fabsf(b), fabsf(y));
-    sure = sure && (layer ? fminf(small, fabsf(a)) : small) >= least;
-  }
-#pragma unroll
-  for (int k = 0; k < 2; ++k) {
-    uint32_t from_low;
-    if constexpr (std::is_same_v<E, half16>) {
-      const __half2 l = __floats2half2_rn(low[2 * k], low[2 * k + 1]),
-                    h = __floats2half2_rn(high[2 * k], high[2 * k + 1]);
-      memcpy(&from_low, &l, 4), memcpy(&out.word[k], &h, 4);
-    } else {
-      const __nv_bfloat162 l = __floats2bfloat162_rn(low[2 * k], low[2 * k + 1]);
-      const __nv_bfloat162 h = __floats2bfloat162_rn(high[2 * k], high[2 * k + 1]);
-      memcpy(&from_low, &l, 4), memcpy(&out.word[k], &h, 4);
-    }
-    sure = sure && from_low == out.word[k];
-  }
-  return sure;
-}
-
 // Results of elements [first, first + n) of a row. W: the type of weight and bias.
-template <class E, class W, bool layer, bool same>
-__device__ __forceinline__ void write_staged(const normalized_rows& d, const staged_leaf<E>& h, int64_t row,
-                                             int64_t first, int n, int t, double mean, double scale) {
-  [[maybe_unused]] const float float_mean = __double2float_rn(mean), float_scale = __double2float_rn(scale);
-  [[maybe_unused]] const bool by_float = float_scale >= 0x1p-100f && float_scale <= 0x1p100f;
+template <class E, class W, bool layer, bool same, bool weighed, bool biased>
+__device__ __forceinline__ void write_terms(const normalized_rows& d, const staged_leaf<E>& h, int64_t row,
+                                            int64_t first, int n, int t, double mean, double scale) {
+  [[maybe_unused]] const float_scales in_float = scales_in_float(layer ? mean : 0.0, scale);
+  const W* const weights = opaque(static_cast<const W*>(d.weight) + first);
+  const W* const biases = opaque(static_cast<const W*>(d.bias) + first);
+  [[maybe_unused]] E* const dst = opaque(static_cast<E*>(d.dst) + row * d.dst_stride + first);
   constexpr int rows_at_once = 2;  // four with their weights do not fit 64 registers
 #pragma unroll 1
   for (int r0 = 0; r0 < h.rows; r0 += rows_at_once) {
     quad<W> weight[rows_at_once], bias[rows_at_once];
     const int at = (r0 * 32 + t) * 4;
-    if (d.weight != nullptr) load_columns(d.weight, d.whole_weight, first, at, order::lanes, n, weight);
-    if (d.bias != nullptr) load_columns(d.bias, d.whole_weight, first, at, order::lanes, n, bias);
+    if constexpr (weighed) load_columns(weights, d.whole_weight, at, order::lanes, n, weight);
+    if constexpr (biased) load_columns(biases, d.whole_weight, at, order::lanes, n, bias);
 #pragma unroll
     for (int r = 0; r < rows_at_once; ++r) {
       const quad<E> q = h.get(r0 + r);
-      if constexpr (same && sizeof(E) == 2) {
-        quad<E> out{};
-        if (by_float &&
-            results_by_float<E, W, layer>(q, d.weight != nullptr ? &weight[r] : nullptr,
-                                          d.bias != nullptr ? &bias[r] : nullptr, float_mean, float_scale, out)) {
-          store_quad(static_cast<E*>(d.dst) + row * d.dst_stride + first, at + r * order::lanes, n, d.whole_dst, out);
-          continue;
+      const auto in_double = [&](double(&y)[4]) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          double x = value(q, j);
+          if constexpr (layer) x = __dsub_rn(x, mean);
+          x = sizeof(E) == 8 ? __ddiv_rn(x, scale) : __dmul_rn(x, scale);
+          if constexpr (biased)
+            x = __fma_rn(x, weighed ? value(weight[r], j) : 1.0, value(bias[r], j));
+          else if constexpr (weighed)
+            x = __dmul_rn(x, value(weight[r], j));
+          y[j] = x;
         }
-      }
+      };
+      const int i = at + r * order::lanes;
       double y[4];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        double x = value(q, j);
-        if constexpr (layer) x = __dsub_rn(x, mean);
-        y[j] = sizeof(E) == 8 ? __ddiv_rn(x, scale) : __dmul_rn(x, scale);
+      if constexpr (same && sizeof(E) == 2) {
+        quad<E> out;
+        if (!in_float.usable ||
+            !results_by_float<E, W, layer, weighed, biased>(in_float, q, weight[r], bias[r], out)) {
+          in_double(y);
+          out = rounded_quad<E>(y);
+        }
+        store_quad(dst, i, n, d.whole_dst, out);
+      } else {
+        in_double(y);
+        if constexpr (same)
+          store_quad(dst, i, n, d.whole_dst, rounded_quad<E>(y));
+        else
+          store_results<E, same>(d, row * d.dst_stride + first, i, n, y);
       }
-      if (d.bias != nullptr) {
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          y[j] = __fma_rn(y[j], d.weight != nullptr ? value(weight[r], j) : 1.0, value(bias[r], j));
-      } else if (d.weight != nullptr) {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(y[j], value(weight[r], j));
-      }
-      store_results<E, same>(d, row * d.dst_stride + first, at + r * order::lanes, n, y);
     }
   }
+}
+
+template <class E, class W, bool layer, bool same>
+__device__ __forceinline__ void write_staged(const normalized_rows& d, const staged_leaf<E>& h, int64_t row,
+                                             int64_t first, int n, int t, double mean, double scale) {
+  if (d.bias == nullptr && d.weight == nullptr)
+    write_terms<E, W, layer, same, false, false>(d, h, row, first, n, t, mean, scale);
+  else if (d.bias == nullptr)
+    write_terms<E, W, layer, same, true, false>(d, h, row, first, n, t, mean, scale);
+  else if (d.weight == nullptr)
+    write_terms<E, W, layer, same, false, true>(d, h, row, first, n, t, mean, scale);
+  else
+    write_terms<E, W, layer, same, true, true>(d, h, row, first, n, t, mean, scale);
 }
 
 // By one block. warps_a_row: more than one only where those are all of the block. rows_a_leaf: what a warp has room

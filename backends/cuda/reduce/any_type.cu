@@ -1,5 +1,5 @@
 // any_type.cu - reductions of the types that the other rows have no kernels for.
-// Idea    sums are those of sums/. Extremes: a thread takes 16 bytes at a time and the largest key of four such loads
+// Idea    sums are those of sums/. Extremes: a thread takes 16 bytes at a time and the largest key of eight such loads
 // at
 //         once; which element has it is asked only where it beats what the thread has
 // Moves   n elements read once; 24 bytes a task of leaves
@@ -27,13 +27,14 @@ struct key_kind {
   uint64_t flip;  // of integers, and of floats that are no NaN after their signs have been turned
   bool truths;
   uint32_t infinity;  // bits of a 16-bit float's; 0: integers
+  bool falls;         // of minima
 };
 __device__ __forceinline__ key_kind keys_of(const term_sums& d) {
   const bool falls = d.kind == term::smallest || d.kind == term::first_smallest;
   const bool is_signed = d.dtype == LOCKSTEP_I8 || d.dtype == LOCKSTEP_I16;
   const uint64_t top = d.dtype == LOCKSTEP_I8 ? 0x80 : 0x8000;
   const uint32_t infinity = d.dtype == LOCKSTEP_F16 ? 0x7C00u : d.dtype == LOCKSTEP_BF16 ? 0x7F80u : 0;
-  return {(is_signed ? top : 0) ^ (falls ? ~uint64_t{0} : 0), d.dtype == LOCKSTEP_BOOL, infinity};
+  return {(is_signed ? top : 0) ^ (falls ? ~uint64_t{0} : 0), d.dtype == LOCKSTEP_BOOL, infinity, falls};
 }
 
 // The keys of a word's elements of 1, 2 or 4 bytes.
@@ -74,6 +75,7 @@ template <int bytes>
 struct extreme_fold {
   using partial = best;
   static constexpr bool ordered = false;
+  static constexpr int blocks = 3, ahead = 8;  // loads of a thread at once
   using element =
       std::conditional_t<bytes == 1, uint8_t,
                          std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
@@ -88,7 +90,7 @@ struct extreme_fold {
   }
 
   __device__ static partial leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t, partial mine) {
-    constexpr int V = 16 / bytes, ahead = 4;
+    constexpr int V = 16 / bytes;
     const element* x = static_cast<const element*>(d.src) + at.src + first * d.element_stride;
     const key_kind kind = keys_of(d);
     const bool arg = d.kind >= term::first_smallest;
@@ -111,31 +113,56 @@ struct extreme_fold {
     return mine;
   }
 
-  __device__ static uint64_t largest_of(const key_kind& kind, const uint4 (&q)[4]) {
+  __device__ static uint64_t largest_of(const key_kind& kind, const uint4 (&q)[ahead]) {
     if constexpr (bytes == 8) {
       uint64_t most = 0;
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
+      for (int k = 0; k < ahead; ++k) {
         most = max(most, (static_cast<uint64_t>(q[k].y) << 32 | q[k].x) ^ kind.flip);
         most = max(most, (static_cast<uint64_t>(q[k].w) << 32 | q[k].z) ^ kind.flip);
       }
       return most;
     } else {
+      if constexpr (bytes == 2)
+        if (kind.infinity != 0)
+          return largest_key<2>(word_keys<2>(kind, kind.falls ? extreme_float<true>(kind.infinity, q)
+                                                              : extreme_float<false>(kind.infinity, q)));
       uint32_t most = 0;
 #pragma unroll
-      for (int k = 0; k < 4; ++k)
+      for (int k = 0; k < ahead; ++k)
         for (const uint32_t word : {q[k].x, q[k].y, q[k].z, q[k].w})
           most = larger_keys<bytes>(most, word_keys<bytes>(kind, word));
       return largest_key<bytes>(most);
     }
   }
 
+  // The smallest or largest of the floats in the words' upper and lower halves; a NaN where there is one.
+  template <bool smallest>
+  __device__ static uint32_t extreme_float(uint32_t infinity, const uint4 (&q)[ahead]) {
+    uint32_t best = q[0].x;
+    const auto all = [&]<class F>(F) {
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        for (const uint32_t word : {q[k].x, q[k].y, q[k].z, q[k].w}) {
+          F a, b;
+          memcpy(&a, &best, 4), memcpy(&b, &word, 4);
+          a = smallest ? __hmin2_nan(a, b) : __hmax2_nan(a, b);
+          memcpy(&best, &a, 4);
+        }
+    };
+    if (infinity == 0x7C00u)
+      all(__half2{});
+    else
+      all(__nv_bfloat162{});
+    return best;
+  }
+
   // The lowest index of a key in loads v, v + 32 ..., of which `last` may be there again.
-  __device__ static int first_of(const key_kind& kind, const uint4 (&q)[4], uint64_t key, int v, int last) {
+  __device__ static int first_of(const key_kind& kind, const uint4 (&q)[ahead], uint64_t key, int v, int last) {
     constexpr int V = 16 / bytes;
     int index = 0;
 #pragma unroll
-    for (int k = 3; k >= 0; --k) {
+    for (int k = ahead - 1; k >= 0; --k) {
       const uint32_t words[4] = {q[k].x, q[k].y, q[k].z, q[k].w};
 #pragma unroll
       for (int w = 3; w >= 0; --w) {

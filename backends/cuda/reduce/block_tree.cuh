@@ -17,7 +17,16 @@ __device__ __forceinline__ P tree_of_block(const P* values, int64_t leaves, P* s
   const int c = threadIdx.x, count = static_cast<int>((leaves + each - 1) / each);
   if (c < count) {
     order::tree<P> tree;
-    for (int64_t k = c * each; k < min(leaves, (c + 1) * each); ++k) tree.push(values[k]);
+    constexpr int ahead = 4;  // loads that overlap
+    const int64_t end = min(leaves, (c + 1) * each);
+    for (int64_t k = c * each; k < end; k += ahead) {
+      P next[ahead];
+#pragma unroll
+      for (int j = 0; j < ahead; ++j) next[j] = values[min(k + j, end - 1)];
+#pragma unroll
+      for (int j = 0; j < ahead; ++j)
+        if (k + j < end) tree.push(next[j]);
+    }
     subtrees[c] = tree.total();
   }
   for (int step = 1; step < count; step *= 2) {

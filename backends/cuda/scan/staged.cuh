@@ -29,22 +29,25 @@ template <class K>
 __device__ __forceinline__ double sums_of_groups(const K& kind, const staged_leaf<typename K::element>& x, int t,
                                                  double* groups) {
   double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
-#pragma unroll 1
-  for (int r0 = 0; r0 < x.rows; r0 += step_rows) {
+  const auto row = [&](int r) {
+    const auto q = x.get(r);
+    double v[4];
 #pragma unroll
-    for (int r = r0; r < r0 + step_rows; ++r) {
-      const auto q = x.get(r);
-      double v[4];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        v[j] = value(q, j);
-        lane[0][j] = __dadd_rn(lane[0][j], v[j]);
-      }
-      const double own = __dadd_rn(__dadd_rn(v[0], v[1]), __dadd_rn(v[2], v[3]));
-      const double left = from_xor(own, 1);
-      if (t % 2 == 1) groups[17 * r + t / 2] = __dadd_rn(left, own);
+    for (int j = 0; j < 4; ++j) {
+      v[j] = value(q, j);
+      lane[0][j] = __dadd_rn(lane[0][j], v[j]);
     }
+    const double own = __dadd_rn(__dadd_rn(v[0], v[1]), __dadd_rn(v[2], v[3]));
+    const double left = from_xor(own, 1);
+    if (t % 2 == 1) groups[17 * r + t / 2] = __dadd_rn(left, own);
+  };
+  int r = 0;
+#pragma unroll 1
+  for (; r + step_rows <= x.rows; r += step_rows) {
+#pragma unroll
+    for (int k = 0; k < step_rows; ++k) row(r + k);
   }
+  if (r < x.rows) row(r), row(r + 1);
   join_rows<4>(kind, lane, sum, t);
   return sum[0];
 }

@@ -3,7 +3,7 @@
 //         instruction that multiplies four and adds them. Sign and term are asked a load, one kernel a size of elements
 // Moves   every element of both arrays once
 // Limit   memory reads for elements of 1 and 2 bytes by plain sums and products; else instructions
-// Watch   a thread's part of a leaf is 64 elements: four products of bytes fit 32 bits, 64 of 16-bit ones 64
+// Watch   a thread's part of a run is 512 elements: so many products of bytes fit 32 bits, of 16-bit ones 64
 // Source  lib/order.hpp
 #include "kernels.cuh"
 
@@ -13,6 +13,7 @@ namespace {
 struct exact_results {
   using partial = exact_sum;
   static constexpr bool ordered = false;
+  static constexpr int blocks = 4;
   __device__ static partial none() { return {}; }
   __device__ static partial join(const partial& a, const partial& b) { return a + b; }
   __device__ static void store(const term_sums& d, int64_t s, const partial& sum, int64_t) {
@@ -29,11 +30,8 @@ __device__ __forceinline__ exact_sum widened_sum(int128 x) {
   return sum;
 }
 
-// How the words of a load are to be taken.
-struct word_kind {
-  term kind;
-  bool is_signed, truths;
-};
+// What the bits of an element mean.
+enum class meaning { number, signed_number, truth };
 
 // 1 in each byte that is not 0.
 __device__ __forceinline__ uint32_t truth_of(uint32_t x) {
@@ -47,28 +45,30 @@ struct thread_sum;
 template <>
 struct thread_sum<1> {
   int32_t sum = 0;
-  __device__ void take(const word_kind& k, const uint32_t* xs, const uint32_t* ys) {
+  template <term what, meaning k>
+  __device__ void take(const uint32_t* xs, const uint32_t* ys) {
+    [[maybe_unused]] constexpr bool is_signed = k == meaning::signed_number;
     constexpr uint32_t ones = 0x01010101u;
     uint32_t x = *xs, y = *ys;
-    if (k.truths) x = truth_of(x), y = truth_of(y);
-    const auto add = [&](uint32_t a, uint32_t b, bool is_signed) {
-      sum = is_signed ? __dp4a(static_cast<int>(a), static_cast<int>(b), sum)
+    if (k == meaning::truth) x = truth_of(x), y = truth_of(y);
+    const auto add = [&](uint32_t a, uint32_t b, bool as_signed) {
+      sum = as_signed ? __dp4a(static_cast<int>(a), static_cast<int>(b), sum)
                       : static_cast<int32_t>(__dp4a(a, b, static_cast<uint32_t>(sum)));
     };
     const auto apart = [&] {  // as unsigned bytes
-      const uint32_t bias = k.is_signed ? 0x80808080u : 0;
+      const uint32_t bias = is_signed ? 0x80808080u : 0;
       return __vabsdiffu4(x ^ bias, y ^ bias);
     };
-    switch (k.kind) {
-      case term::product: return add(x, y, k.is_signed);
+    switch (what) {
+      case term::product: return add(x, y, is_signed);
       case term::squared_difference: {
         const uint32_t a = apart();
         return add(a, a, false);
       }
       case term::absolute_difference: return add(apart(), ones, false);
-      case term::absolute: return add(k.is_signed ? __vabs4(x) : x, ones, false);
-      case term::square: return add(x, x, k.is_signed);
-      default: return add(x, ones, k.is_signed);
+      case term::absolute: return add(is_signed ? __vabs4(x) : x, ones, false);
+      case term::square: return add(x, x, is_signed);
+      default: return add(x, ones, is_signed);
     }
   }
   __device__ exact_sum total() const { return widened_sum(sum); }
@@ -77,16 +77,18 @@ struct thread_sum<1> {
 template <>
 struct thread_sum<2> {
   int64_t sum = 0;
-  __device__ void take(const word_kind& k, const uint32_t* x, const uint32_t* y) {
+  template <term what, meaning k>
+  __device__ void take(const uint32_t* x, const uint32_t* y) {
+    [[maybe_unused]] constexpr bool is_signed = k == meaning::signed_number;
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const auto half = [&](uint32_t word) {
         const auto high = static_cast<int32_t>(j == 0 ? word << 16 : word & 0xFFFF0000u);
-        return k.is_signed ? high >> 16 : static_cast<int32_t>(static_cast<uint32_t>(high) >> 16);
+        return is_signed ? high >> 16 : static_cast<int32_t>(static_cast<uint32_t>(high) >> 16);
       };
       const int32_t a = half(*x), b = half(*y);
       const int32_t apart = a < b ? b - a : a - b;
-      switch (k.kind) {
+      switch (what) {
         case term::product: sum += static_cast<int64_t>(a) * b; break;
         case term::squared_difference: sum += static_cast<int64_t>(apart) * apart; break;
         case term::absolute_difference: sum += apart; break;
@@ -102,13 +104,15 @@ struct thread_sum<2> {
 template <>
 struct thread_sum<4> {
   int128 sum = 0;
-  __device__ void take(const word_kind& k, const uint32_t* xs, const uint32_t* ys) {
-    const int64_t x = k.is_signed ? static_cast<int32_t>(*xs) : static_cast<int64_t>(*xs);
-    const int64_t y = k.is_signed ? static_cast<int32_t>(*ys) : static_cast<int64_t>(*ys);
+  template <term what, meaning k>
+  __device__ void take(const uint32_t* xs, const uint32_t* ys) {
+    [[maybe_unused]] constexpr bool is_signed = k == meaning::signed_number;
+    const int64_t x = is_signed ? static_cast<int32_t>(*xs) : static_cast<int64_t>(*xs);
+    const int64_t y = is_signed ? static_cast<int32_t>(*ys) : static_cast<int64_t>(*ys);
     const auto apart = static_cast<uint64_t>(x < y ? y - x : x - y), size = static_cast<uint64_t>(x < 0 ? -x : x);
-    switch (k.kind) {
+    switch (what) {
       case term::product:
-        if (k.is_signed)
+        if (is_signed)
           sum += x * y;
         else
           sum += static_cast<uint64_t>(x) * static_cast<uint64_t>(y);
@@ -132,14 +136,16 @@ struct thread_sum<8> {
     sum.add(low ^ flip, high ^ flip, flip);
     if (negative) sum.add(1, 0, 0);
   }
-  __device__ void take(const word_kind& k, const uint32_t* xs, const uint32_t* ys) {
+  template <term what, meaning k>
+  __device__ void take(const uint32_t* xs, const uint32_t* ys) {
+    [[maybe_unused]] constexpr bool is_signed = k == meaning::signed_number;
     const uint64_t x = static_cast<uint64_t>(xs[1]) << 32 | xs[0], y = static_cast<uint64_t>(ys[1]) << 32 | ys[0];
-    const bool below_x = k.is_signed && static_cast<int64_t>(x) < 0,
-               below_y = k.is_signed && static_cast<int64_t>(y) < 0;
+    const bool below_x = is_signed && static_cast<int64_t>(x) < 0,
+               below_y = is_signed && static_cast<int64_t>(y) < 0;
     const uint64_t size_x = below_x ? -x : x, size_y = below_y ? -y : y;
-    const bool less = k.is_signed ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
+    const bool less = is_signed ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
     const uint64_t apart = less ? y - x : x - y;
-    switch (k.kind) {
+    switch (what) {
       case term::product: return add(size_x, size_y, below_x != below_y);
       case term::squared_difference: return add(apart, apart, false);
       case term::absolute_difference: return add(apart, 1, false);
@@ -157,46 +163,37 @@ struct exact_terms : exact_results {
       std::conditional_t<bytes == 1, uint8_t,
                          std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
 
-  __device__ static partial leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t,
-                                 const partial& so_far) {
+  template <term what, meaning kind>
+  __device__ static partial run(const term_sums& d, const pair_places& at, int64_t first, int n, int t,
+                                const partial& so_far) {
     using E = unsigned_element;
-    constexpr int V = 16 / bytes, words = bytes == 8 ? 2 : 1, ahead = bytes == 8 ? 2 : 4;
+    constexpr bool two = what <= term::absolute_difference;
+    constexpr int V = 16 / bytes, words = bytes == 8 ? 2 : 1, ahead = two ? 4 : 8;
     const E* x = static_cast<const E*>(d.src) + at.src + first * d.element_stride;
-    const E* y = x;  // where there is one array, never used
-    int64_t stride_y = d.element_stride;
-    if (d.other != nullptr) {
-      y = static_cast<const E*>(d.other) + at.other + first * d.other_element_stride;
-      stride_y = d.other_element_stride;
-    }
-    const word_kind kind{
-        d.kind, d.dtype == LOCKSTEP_I8 || d.dtype == LOCKSTEP_I16 || d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64,
-        d.dtype == LOCKSTEP_BOOL};
-    const bool two = d.other != nullptr;
+    const E* y = two ? static_cast<const E*>(d.other) + at.other + first * d.other_element_stride : x;
+    const int64_t stride_y = two ? d.other_element_stride : d.element_stride;
     thread_sum<bytes> sum;
     const auto load = [&](const E* from, int v) { return __ldg(reinterpret_cast<const uint4*>(from) + v); };
     const auto take = [&](const uint4& a, const uint4& b) {
       const uint32_t xs[4] = {a.x, a.y, a.z, a.w}, ys[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
-      for (int w = 0; w < 4; w += words) sum.take(kind, xs + w, ys + w);
+      for (int w = 0; w < 4; w += words) sum.template take<what, kind>(xs + w, ys + w);
     };
     int done = 0;  // elements
     if (whole_units(x, d.element_stride, 16) && whole_units(y, stride_y, 16)) {
       const int vectors = n / V;
       int v = t;
+#pragma unroll 1
       for (; v + (ahead - 1) * 32 < vectors; v += ahead * 32) {
         uint4 a[ahead], b[ahead];
 #pragma unroll
         for (int k = 0; k < ahead; ++k) a[k] = load(x, v + k * 32);
-        if (two) {
 #pragma unroll
-          for (int k = 0; k < ahead; ++k) b[k] = load(y, v + k * 32);
-        } else {
-#pragma unroll
-          for (int k = 0; k < ahead; ++k) b[k] = a[k];
-        }
+        for (int k = 0; k < ahead; ++k) b[k] = two ? load(y, v + k * 32) : a[k];
 #pragma unroll
         for (int k = 0; k < ahead; ++k) take(a[k], b[k]);
       }
+#pragma unroll 1
       for (; v < vectors; v += 32) {
         const uint4 a = load(x, v);
         take(a, two ? load(y, v) : a);
@@ -207,9 +204,31 @@ struct exact_terms : exact_results {
       const uint64_t a = x[i * d.element_stride], b = y[i * stride_y];
       const uint32_t xs[2] = {static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32)};
       const uint32_t ys[2] = {static_cast<uint32_t>(b), static_cast<uint32_t>(b >> 32)};
-      sum.take(kind, xs, ys);
+      sum.template take<what, kind>(xs, ys);
     }
     return so_far + sum.total();
+  }
+
+  template <meaning kind>
+  __device__ static partial run_of(const term_sums& d, const pair_places& at, int64_t first, int n, int t,
+                                   const partial& so_far) {
+    switch (d.kind) {
+      case term::product: return run<term::product, kind>(d, at, first, n, t, so_far);
+      case term::squared_difference: return run<term::squared_difference, kind>(d, at, first, n, t, so_far);
+      case term::absolute_difference: return run<term::absolute_difference, kind>(d, at, first, n, t, so_far);
+      case term::absolute: return run<term::absolute, kind>(d, at, first, n, t, so_far);
+      case term::square: return run<term::square, kind>(d, at, first, n, t, so_far);
+      default: return run<term::plain, kind>(d, at, first, n, t, so_far);
+    }
+  }
+  // Terms and signs are asked once a run, not once a word.
+  __device__ static partial leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t,
+                                 const partial& so_far) {
+    if constexpr (bytes == 1)
+      if (d.dtype == LOCKSTEP_BOOL) return run_of<meaning::truth>(d, at, first, n, t, so_far);
+    return d.dtype == LOCKSTEP_I8 || d.dtype == LOCKSTEP_I16 || d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64
+               ? run_of<meaning::signed_number>(d, at, first, n, t, so_far)
+               : run_of<meaning::number>(d, at, first, n, t, so_far);
   }
 };
 

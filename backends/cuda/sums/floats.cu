@@ -14,6 +14,7 @@ namespace {
 struct float_results {
   using partial = double;
   static constexpr bool ordered = true;
+  static constexpr int blocks = 3;
   __device__ static double none() { return -0.0; }
   __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
   __device__ static void store(const term_sums& d, int64_t s, double sum, int64_t) {
@@ -24,66 +25,77 @@ struct float_results {
 
 template <class E>
 struct float_terms : float_results {
-  static constexpr int rows_ahead = 16 / static_cast<int>(sizeof(E));
+  // Rows of lanes that a thread loads at once: 64 bytes of one array, 32 of each of two.
+  template <bool two>
+  static constexpr int rows_ahead = (two ? 16 : 32) / static_cast<int>(sizeof(E));
 
   // Rows `row` to row + R of a leaf; full: all their elements are there.
-  template <int R, bool full>
+  template <int R, bool two, bool full>
   __device__ static void take(const term_sums& d, const E* x, const E* y, bool whole_x, bool whole_y, int row, int n,
                               int t, double (&lane)[4]) {
-    quad<E> a[R], b[R];
+    quad<E> a[R], b[two ? R : 1];
     const int i = (row * 32 + t) * 4;
     load_quads(x, i, order::lanes, n, whole_x, d.element_stride, a);
-    if (y != nullptr) load_quads(y, i, order::lanes, n, whole_y, d.other_element_stride, b);
+    if constexpr (two) load_quads(y, i, order::lanes, n, whole_y, d.other_element_stride, b);
     const auto all = [&](const auto& enter) {
 #pragma unroll
       for (int r = 0; r < R; ++r)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          if (full || i + r * order::lanes + j < n) lane[j] = enter(lane[j], value(a[r], j), b[r], j);
+          if (full || i + r * order::lanes + j < n) lane[j] = enter(lane[j], value(a[r], j), b[two ? r : 0], j);
     };
-    switch (d.kind) {
-      case term::product:
-        return all([](double acc, double p, const quad<E>& q, int j) { return __fma_rn(p, value(q, j), acc); });
-      case term::squared_difference:
-        return all([](double acc, double p, const quad<E>& q, int j) {
-          const double apart = __dsub_rn(p, value(q, j));
-          return LOCKSTEP_DEVICE_MUTANT("cuda_difference_squared_apart") ? __dadd_rn(acc, __dmul_rn(apart, apart))
-                                                                         : __fma_rn(apart, apart, acc);
-        });
-      case term::absolute_difference:
-        return all([](double acc, double p, const quad<E>& q, int j) {
-          return __dadd_rn(acc, fabs(__dsub_rn(p, value(q, j))));
-        });
-      case term::absolute:
-        return all([](double acc, double p, const quad<E>&, int) { return __dadd_rn(acc, fabs(p)); });
-      case term::square: return all([](double acc, double p, const quad<E>&, int) { return __fma_rn(p, p, acc); });
-      default: return all([](double acc, double p, const quad<E>&, int) { return __dadd_rn(acc, p); });
+    if constexpr (two) {
+      switch (d.kind) {
+        case term::product:
+          return all([](double acc, double p, const quad<E>& q, int j) { return __fma_rn(p, value(q, j), acc); });
+        case term::squared_difference:
+          return all([](double acc, double p, const quad<E>& q, int j) {
+            const double apart = __dsub_rn(p, value(q, j));
+            return LOCKSTEP_DEVICE_MUTANT("cuda_difference_squared_apart") ? __dadd_rn(acc, __dmul_rn(apart, apart))
+                                                                           : __fma_rn(apart, apart, acc);
+          });
+        default:
+          return all([](double acc, double p, const quad<E>& q, int j) {
+            return __dadd_rn(acc, fabs(__dsub_rn(p, value(q, j))));
+          });
+      }
+    } else {
+      switch (d.kind) {
+        case term::absolute:
+          return all([](double acc, double p, const quad<E>&, int) { return __dadd_rn(acc, fabs(p)); });
+        case term::square: return all([](double acc, double p, const quad<E>&, int) { return __fma_rn(p, p, acc); });
+        default: return all([](double acc, double p, const quad<E>&, int) { return __dadd_rn(acc, p); });
+      }
     }
   }
 
-  __device__ static double leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t, const double&) {
-    constexpr int R = rows_ahead, unit = sizeof(E) == 2 ? 8 : 16;
-    const E* x = static_cast<const E*>(d.src) + at.src + first * d.element_stride;
-    const E* y = nullptr;
-    if (d.other != nullptr)
-      y = static_cast<const E*>(d.other) + at.other +
-          (LOCKSTEP_DEVICE_MUTANT("cuda_other_from_its_start") ? 0 : first * d.other_element_stride);
+  template <bool two>
+  __device__ static double leaf_of(const term_sums& d, const E* x, const E* y, int n, int t) {
+    constexpr int R = rows_ahead<two>, unit = sizeof(E) == 2 ? 8 : 16;
     const bool whole_x = n % 4 == 0 && whole_units(x, d.element_stride, unit);
-    const bool whole_y = n % 4 == 0 && whole_units(y, d.other_element_stride, unit);
+    const bool whole_y = two && n % 4 == 0 && whole_units(y, d.other_element_stride, unit);
     double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
     if (n <= order::lanes) {
-      take<1, false>(d, x, y, whole_x, whole_y, 0, n, t, lane[0]);
+      take<1, two, false>(d, x, y, whole_x, whole_y, 0, n, t, lane[0]);
     } else {
 #pragma unroll 1
       for (int row = 0; row * order::lanes < n; row += R) {
         if ((row + R) * order::lanes <= n)
-          take<R, true>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
+          take<R, two, true>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
         else
-          take<R, false>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
+          take<R, two, false>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
       }
     }
     join_rows<4>(float_results{}, lane, sum, t);
     return sum[0];
+  }
+
+  __device__ static double leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t, const double&) {
+    const E* x = static_cast<const E*>(d.src) + at.src + first * d.element_stride;
+    if (d.other == nullptr) return leaf_of<false>(d, x, nullptr, n, t);
+    const E* y = static_cast<const E*>(d.other) + at.other +
+                 (LOCKSTEP_DEVICE_MUTANT("cuda_other_from_its_start") ? 0 : first * d.other_element_stride);
+    return leaf_of<true>(d, x, y, n, t);
   }
 };
 

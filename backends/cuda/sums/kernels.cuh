@@ -8,8 +8,9 @@
 //   partial          what leaves and blocks exchange; joined(a, b) and a + b join them
 //   ordered          the order shows in the bits: leaf gives every thread the leaf's value. If not, a thread's part
 //   none, join       as fold.cuh's
-//   leaf(d, at, first, n, t, so_far)   elements first to first + n of a sequence, by a warp. so_far: an unordered
-//                    fold's part of the leaves before, which the result has too
+//   leaf(d, at, first, n, t, so_far)   elements first to first + n of a sequence, by a warp: a leaf, of an unordered
+//                    fold up to most_run leaves. so_far: its part of those before, which the result has too
+//   blocks           of a multiprocessor, which its registers must leave room for; 0: any number
 //   store(d, s, value, length), store_empty(d, s)
 #pragma once
 
@@ -18,7 +19,7 @@
 
 namespace lockstep::cuda {
 
-constexpr int sum_threads = 256;
+constexpr int sum_threads = 256, most_run = 8;
 
 // The first element of a sequence in src and in other.
 struct pair_places {
@@ -26,7 +27,7 @@ struct pair_places {
 };
 
 template <class Fold>
-__global__ __launch_bounds__(sum_threads) void sums_of_warps(const term_sums d) {
+__global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_warps(const term_sums d) {
   using P = typename Fold::partial;
   const int t = threadIdx.x % 32;
   const int64_t step = int64_t{gridDim.x} * (sum_threads / 32);
@@ -46,19 +47,21 @@ __global__ __launch_bounds__(sum_threads) void sums_of_warps(const term_sums d) 
       if (t == 0) Fold::store_empty(d, s);
       continue;
     }
-    const auto leaf = [&](int64_t first, const P& so_far) {
-      return Fold::leaf(d, at, first, static_cast<int>(min(length - first, order::leaf)), t, so_far);
+    const auto leaf = [&](int64_t first) {
+      return Fold::leaf(d, at, first, static_cast<int>(min(length - first, order::leaf)), t, Fold::none());
     };
     P total;
     if constexpr (!Fold::ordered) {
       total = Fold::none();
-      for (int64_t first = 0; first < length; first += order::leaf) total = leaf(first, total);
+      constexpr int64_t run = most_run * order::leaf;
+      for (int64_t first = 0; first < length; first += run)
+        total = Fold::leaf(d, at, first, static_cast<int>(min(length - first, run)), t, total);
       total = join_warp(Fold{}, total);
     } else if (length <= order::leaf) {
-      total = leaf(0, Fold::none());
+      total = leaf(0);
     } else {
       warp_counter<Fold> tree;
-      for (int64_t first = 0; first < length; first += order::leaf) tree.push(Fold{}, leaf(first, Fold::none()), t);
+      for (int64_t first = 0; first < length; first += order::leaf) tree.push(Fold{}, leaf(first), t);
       total = tree.total(Fold{});
     }
     if (t == 0) Fold::store(d, s, total, length);
@@ -66,7 +69,7 @@ __global__ __launch_bounds__(sum_threads) void sums_of_warps(const term_sums d) 
 }
 
 template <class Fold>
-__global__ __launch_bounds__(sum_threads) void sums_of_tasks(const term_sums d, const task_shares shares,
+__global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_tasks(const term_sums d, const task_shares shares,
                                                              typename Fold::partial* partials) {
   using P = typename Fold::partial;
   constexpr int warps = sum_threads / 32;
@@ -74,14 +77,17 @@ __global__ __launch_bounds__(sum_threads) void sums_of_tasks(const term_sums d, 
   __shared__ P subtrees[sum_threads];
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t leaves = order::leaves(d.length);
+  // Leaves that a warp takes at a time.
+  const int run = Fold::ordered ? 1 : max(1, min(most_run, shares.leaves_a_task / warps));
+  follow_on();
   for (int64_t work = blockIdx.x; work < d.count * shares.tasks; work += gridDim.x) {
     const int64_t s = work / shares.tasks, begin = first_leaf(work - s * shares.tasks, shares.leaves_a_task);
     const int here = leaves_here(leaves, begin, shares.leaves_a_task);
     const pair_places at{s * d.sequence_stride, s * d.other_sequence_stride};
     P mine = Fold::none();
-    for (int k = warp; k < here; k = next_turn(k, warps)) {
-      const int64_t first = (begin + k) * order::leaf;
-      const P value = Fold::leaf(d, at, first, static_cast<int>(min(d.length - first, order::leaf)), t, mine);
+    for (int k = warp * run; k < here; k = next_turn(k, warps * run)) {
+      const int64_t first = (begin + k) * order::leaf, last = min(d.length, first + min(run, here - k) * order::leaf);
+      const P value = Fold::leaf(d, at, first, static_cast<int>(last - first), t, mine);
       if constexpr (!Fold::ordered)
         mine = value;
       else if (t == 0)
@@ -107,6 +113,7 @@ template <class Fold>
 __global__ __launch_bounds__(sum_threads) void sums_of_parts(const term_sums d, const int64_t tasks,
                                                              const typename Fold::partial* partials) {
   __shared__ typename Fold::partial subtrees[sum_threads];
+  follow_on();
   for (int64_t s = blockIdx.x; s < d.count; s += gridDim.x) {
     const auto total = tree_of_block<sum_threads>(partials + s * tasks, tasks, subtrees);
     if (threadIdx.x == 0) Fold::store(d, s, total, d.length);
@@ -124,11 +131,11 @@ lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* wor
   if (shares.tasks == 0)
     return launch(queue, "sums_of_warps", sums_of_warps<Fold>, grid((d.count + warps - 1) / warps), sum_threads, 0, d);
   auto* partials = static_cast<P*>(workspace);
-  const lockstep_status status = launch(queue, "sums_of_tasks", sums_of_tasks<Fold>, grid(d.count * shares.tasks),
-                                        sum_threads, 0, d, shares, partials);
+  const lockstep_status status = launch_soon(queue, "sums_of_tasks", sums_of_tasks<Fold>, grid(d.count * shares.tasks),
+                                             sum_threads, 0, d, shares, partials);
   if (status != LOCKSTEP_OK || shares.tasks == 1) return status;
-  return launch(queue, "sums_of_parts", sums_of_parts<Join>, grid(d.count), sum_threads, 0, d, shares.tasks,
-                static_cast<const P*>(partials));
+  return launch_soon(queue, "sums_of_parts", sums_of_parts<Join>, grid(d.count), sum_threads, 0, d, shares.tasks,
+                     static_cast<const P*>(partials));
 }
 
 // Whether n elements from here on, `unit` bytes at a time, are whole and aligned.

@@ -13,6 +13,7 @@ namespace {
 struct moment_results {
   using partial = order::moments;
   static constexpr bool ordered = true;
+  static constexpr int blocks = 0;
   __device__ static partial none() { return {0.0, 0.0, 0.0}; }
   __device__ static partial join(const partial& a, const partial& b) {
     if (a.count == 0.0) return b;

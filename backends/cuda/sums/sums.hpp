@@ -43,7 +43,7 @@ struct task_shares {
   int64_t tasks = 0;  // of a sequence; 0: a warp each
 };
 inline task_shares shares_of(const lockstep_queue& queue, int64_t count, int64_t length, bool has_offsets) {
-  constexpr int64_t warps_a_processor = 16, enough_tasks = 4096;
+  constexpr int64_t warps_a_processor = 16, enough_tasks = 2048;
   const int64_t leaves = order::leaves(length);
   if (has_offsets || leaves <= 1 || count >= queue.facts->processors * warps_a_processor) return {};
   int64_t task = 8;  // a leaf a warp

@@ -1,0 +1,106 @@
+// float_results.cuh - 16-bit results of normalize computed in float, where its error leaves no doubt about them.
+//
+// Idea    Results are defined in double, and conversions to and from double are slow. In float a result has at most
+//         six roundings, so the one in double lies near; where no border between two 16-bit results lies that near,
+//         both round to the same one. Else the caller computes in double
+// Moves   nothing
+// Limit   instructions: five an element beside its own arithmetic where there is no bias
+// Watch   errors are relative to numbers that are no denormals: scales and results near zero are left to double
+// Source  this repository
+#pragma once
+
+#include "rows.cuh"
+
+namespace lockstep::cuda {
+
+// Of a row. An element is (x - mean) * scale * weight + bias.
+struct float_scales {
+  float mean, rest, scale;  // mean + rest: 48 bits of the mean
+  float apart;              // an element that is nearer to the mean has a difference with too few good bits
+  bool usable;
+
+};
+
+// Of a row that one block holds: by its sums no |x - mean| * scale is more than the root of its length.
+__device__ __forceinline__ float_scales scales_in_float(double mean, double scale) {
+  float_scales d;
+  d.mean = __double2float_rn(mean);
+  d.rest = __double2float_rn(__dsub_rn(mean, d.mean));
+  d.scale = __double2float_rn(scale);
+  d.apart = fmaxf(fabsf(d.mean) * 0x1p-20f, 0x1p-100f);
+  d.usable = d.scale >= 0x1p-60f && d.scale <= 0x1p60f && (d.mean == 0.0f || fabsf(d.mean) >= 0x1p-100f);
+  return d;
+}
+
+// Two results to 16 bits.
+template <class E>
+__device__ __forceinline__ uint32_t rounded_pair(float low, float high) {
+  uint32_t both;
+  if constexpr (std::is_same_v<E, half16>) {
+    const __half2 two = __floats2half2_rn(low, high);
+    memcpy(&both, &two, 4);
+  } else {
+    const __nv_bfloat162 two = __floats2bfloat162_rn(low, high);
+    memcpy(&both, &two, 4);
+  }
+  return both;
+}
+
+// Four results. False: there is doubt. biased, weighed: without, weight and bias are not looked at.
+template <class E, class W, bool layer, bool weighed, bool biased>
+__device__ __forceinline__ bool results_by_float(const float_scales& d, const quad<E>& x, const quad<W>& weight,
+                                                 const quad<W>& bias, quad<E>& out) {
+  constexpr bool half = std::is_same_v<E, half16>;
+  // Of a result's magnitude, its bits doubled: beyond the borders of the normal ones, and of float's.
+  constexpr uint32_t least = (half ? 0x0401u : 0x2700u) * 0x00020002u, most = (half ? 0x7C00u : 0x7F00u) * 0x00020002u;
+  float y[4], c[4];
+  bool near_mean = false;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    float a = narrow_value(x, j);
+    if constexpr (layer) {
+      a = __fsub_rn(__fsub_rn(a, d.mean), d.rest);
+      near_mean = near_mean || !(fabsf(a) >= d.apart);
+    }
+    // The scale first: where that is a denormal, so small are results that they are left to double.
+    c[j] = __fmul_rn(a, weighed ? __fmul_rn(d.scale, narrow_value(weight, j)) : d.scale);
+    y[j] = biased ? __fadd_rn(c[j], narrow_value(bias, j)) : c[j];
+  }
+  constexpr uint32_t window = half ? 0x00800080u : 0x00100010u;
+  const float unit = LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored") ? 0.0f : 0x1.8p-22f;
+  uint32_t doubt = 0, smallest = ~0u, largest = most, nearest = ~0u;
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    const float low = y[2 * k], high = y[2 * k + 1];
+    if constexpr (biased) {
+      // What a term loses may be more than what is left of their sum.
+      const float e0 = __fmul_rn(__fadd_rn(fabsf(c[2 * k]), fabsf(low)), unit);
+      const float e1 = __fmul_rn(__fadd_rn(fabsf(c[2 * k + 1]), fabsf(high)), unit);
+      out.word[k] = rounded_pair<E>(__fadd_rn(low, e0), __fadd_rn(high, e1));
+      doubt |= out.word[k] ^ rounded_pair<E>(__fsub_rn(low, e0), __fsub_rn(high, e1));
+    } else {
+      // The bits of a float that a result has not: how far above the border less 8, of which 16 are in doubt.
+      out.word[k] = rounded_pair<E>(low, high);
+      uint32_t rest = __byte_perm(__float_as_uint(low), __float_as_uint(high), 0x5410);
+      if (half) rest <<= 3;
+      nearest = __viaddmin_u16x2(rest, half ? 0x80408040u : 0x80088008u, nearest);
+    }
+    smallest = __viaddmin_u16x2(out.word[k], out.word[k], smallest);
+    largest = __viaddmax_u16x2(out.word[k], out.word[k], largest);
+  }
+  if constexpr (!biased)
+    if (!LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored")) doubt = __vmaxu2(nearest, window) ^ nearest;
+  doubt |= largest ^ most;
+  const bool small = __vminu2(smallest, least) != least;
+  if (layer || (doubt != 0 || !small)) return doubt == 0 && !small && !near_mean;
+  // Zeros, of which there may be many, are exact.
+  bool sure = true;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const bool zero = narrow_value(x, j) == 0.0f || (weighed && narrow_value(weight, j) == 0.0f);
+    sure = sure && (zero || fabsf(y[j]) >= (half ? 0x1.004p-14f : 0x1p-49f));
+  }
+  return sure;
+}
+
+}  // namespace lockstep::cuda
