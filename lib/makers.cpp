@@ -196,6 +196,35 @@ lockstep_sums_desc lockstep_sums_segments(lockstep_sums_kind kind, lockstep_dtyp
   return summed(kind, dtype, segments, 0, 0, offsets, other, 0);
 }
 
+lockstep_convert_desc lockstep_convert_packed(lockstep_dtype dtype, lockstep_dtype result, double scale, int32_t rank,
+                                              const int64_t* shape, const int32_t* perm) {
+  lockstep_convert_desc d{};
+  d.size = sizeof d;
+  d.dtype = dtype;
+  d.result = result;
+  d.scale = scale;
+  d.rank = rank;
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) return d;
+  int64_t src_strides[LOCKSTEP_MAX_RANK], stride = 1;
+  for (int32_t k = rank - 1; k >= 0; --k) {
+    src_strides[k] = stride;
+    stride = next_stride(stride, shape != nullptr ? shape[k] : -1);
+  }
+  // An axis named twice leaves another without a place, and one out of range has none: -1, which no call takes.
+  bool seen[LOCKSTEP_MAX_RANK] = {};
+  stride = 1;
+  for (int32_t k = rank - 1; k >= 0; --k) {
+    const int32_t axis = perm != nullptr ? perm[k] : k;
+    const bool sound = shape != nullptr && axis >= 0 && axis < rank && !seen[axis];
+    if (sound) seen[axis] = true;
+    d.shape[k] = sound ? shape[axis] : -1;
+    d.src_strides[k] = sound ? src_strides[axis] : 0;
+    d.dst_strides[k] = stride;
+    stride = next_stride(stride, d.shape[k]);
+  }
+  return d;
+}
+
 lockstep_reduce_axes_desc lockstep_reduce_axes_packed(lockstep_reduction reduction, lockstep_dtype dtype, int32_t rank,
                                                       const int64_t* shape, int32_t axis_count, const int32_t* axes) {
   lockstep_reduce_axes_desc d{};

@@ -49,6 +49,9 @@ Sums = struct("Sums", ("kind", i32), ("dtype", i32), ("result", i32), ("count", 
 ReduceAxes = struct("ReduceAxes", ("reduction", i32), ("dtype", i32), ("result", i32), ("rank", i32), ("axis_count", i32), ("axes", i32 * 8),
                     ("shape", i64 * 8), ("src_strides", i64 * 8))
 
+Convert = struct("Convert", ("dtype", i32), ("result", i32), ("scale", f64), ("rank", i32), ("shape", i64 * 8), ("src_strides", i64 * 8),
+                 ("dst_strides", i64 * 8))
+
 SUM, MIN, MAX, ARGMIN, ARGMAX, SSQ, NORM2 = range(7)
 F16, BF16, F32, F64, I32, I64, I8, I16, U8, U16, U32, U64, BOOL = range(1, 14)
 OK, OVERFLOW, EMPTY = 0, 6, 7
@@ -514,7 +517,67 @@ def any_axes():
             check(same_bits(out, rows.argmin(axis=1)), "argmin over axes", shape, axes)
 
 
-for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans, sums, any_axes):
+def as_doubles(dtype, bits):
+    if dtype == BF16:
+        bits = (bits.astype(np.uint32) << 16).view(np.float32)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        return bits.astype(np.float64)
+
+
+# The bits of y rounded once to dtype, a NaN as the canonical one. bfloat16 by exact neighbours, as NumPy has none.
+def rounded_bits(dtype, y):
+    quiet = {F16: 0x7E00, BF16: 0x7FC0, F32: 0x7FC00000, F64: 0x7FF8000000000000}[dtype]
+    with np.errstate(all="ignore"):
+        if dtype != BF16:
+            bits = y.astype(TYPES[dtype]).view({F16: np.uint16, F32: np.uint32, F64: np.uint64}[dtype])
+        else:
+            low = (np.abs(y).astype(np.float32).view(np.uint32) >> 16).astype(np.uint32)
+            # That rounding may have passed y: the largest bfloat16 that is no more than |y|.
+            low -= as_doubles(BF16, low.astype(np.uint16)) > np.abs(y)
+            below, above = (as_doubles(BF16, (low + k).astype(np.uint16)) for k in (0, 1))
+            above = np.where(np.isinf(above) & ~np.isinf(below), 2.0**128, above)  # rounding to nearest goes by it
+            down, up = np.abs(y) - below, above - np.abs(y)
+            bits = np.where(np.isinf(y), 0x7F80, low + ((up < down) | ((up == down) & (low & 1 == 1)))).astype(np.uint16)
+            bits |= np.signbit(y).astype(np.uint16) << 15
+    return np.where(np.isnan(y), bits.dtype.type(quiet), bits)
+
+
+def conversions():
+    every = np.arange(1 << 16, dtype=np.uint16)
+    for dtype in (F16, BF16, F32, F64):
+        wide = {F32: np.uint32, F64: np.uint64}.get(dtype)
+        for result in (F16, BF16, F32, F64):
+            # Every half; of the wider types what lies half way between two halves, and beside that.
+            halves = every.view(np.float16) if dtype == F16 else every
+            if wide:
+                ends = [as_doubles(t, v)[: 1 << 15] for t, v in ((F16, every.view(np.float16)), (BF16, every))]
+                with np.errstate(invalid="ignore"):
+                    between = np.concatenate([(e[:-1] + e[1:]) / 2 for e in ends] + ends).astype(TYPES[dtype]).view(wide)
+                between = np.concatenate([between, between + wide(1), between - wide(1)])
+                sign = wide(1) << wide(8 * np.dtype(wide).itemsize - 1)
+                halves = np.concatenate([between, between | sign]).view(TYPES[dtype])
+            out = np.zeros(len(halves), TYPES[result])
+            for scale in (1.0, 0.5, -3.0, float(np.float32(1) / np.float32(255)), 0.1, 2.0**-140, 1e300, 0.0, np.inf, np.nan):
+                run("convert", Convert(dtype=dtype, result=result, scale=scale, rank=1, shape=(i64 * 8)(len(halves)), src_strides=(i64 * 8)(1),
+                                       dst_strides=(i64 * 8)(1)), halves, out)
+                with np.errstate(all="ignore"):
+                    want = rounded_bits(result, as_doubles(dtype, halves) * scale)
+                check(same_bits(out, want), "convert", dtype, result, scale)
+            for _ in range(12):
+                rank = int(rng.integers(1, 6))
+                shape = [int(n) for n in rng.integers(1, 9 if rank > 2 else 150, rank)]
+                order = [int(k) for k in rng.permutation(rank)]
+                x = noise(TYPES[dtype], shape).copy()
+                out = np.zeros([shape[k] for k in order], TYPES[result])
+                run("convert", Convert(dtype=dtype, result=result, scale=0.1, rank=rank, shape=(i64 * 8)(*out.shape),
+                                       src_strides=(i64 * 8)(*[x.strides[k] // x.itemsize for k in order]),
+                                       dst_strides=(i64 * 8)(*[s // out.itemsize for s in out.strides])), x, out)
+                with np.errstate(all="ignore"):
+                    want = rounded_bits(result, as_doubles(dtype, x.transpose(order).copy()) * 0.1)
+                check(same_bits(out, want), "convert", dtype, result, shape, order)
+
+
+for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans, sums, any_axes, conversions):
     before = checks
     part()
     print(f"{part.__name__}: {checks - before} checks equal")

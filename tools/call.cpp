@@ -73,28 +73,38 @@ call transpose(const array& in) {
   return c;
 }
 
-call permute(const request& what, const array& in) {
-  const std::vector<int64_t>& shape = in.header.shape;
+using permutation = std::array<int32_t, LOCKSTEP_MAX_RANK>;
+// Of the axes that are named, else of `axes`.
+permutation perm_of(const request& what, const std::vector<int64_t>& shape, std::vector<int64_t> axes) {
   const size_t rank = shape.size();
-  if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
-    refuse("permute takes 1 to {} axes, this array has {}", LOCKSTEP_MAX_RANK, rank);
-  std::vector<int64_t> axes = what.axes;
-  if (axes.empty()) {
-    axes.resize(rank);
-    std::iota(axes.rbegin(), axes.rend(), 0);
-  }
+  if (!what.axes.empty()) axes = what.axes;
   if (axes.size() != rank) refuse("--axes names {} axes, the array {} has {}", axes.size(), shape_text(shape), rank);
-  std::array<int32_t, LOCKSTEP_MAX_RANK> perm{};
+  permutation perm{};
   for (size_t k = 0; k < rank; ++k) {
     const int64_t axis = axes[k] < 0 ? axes[k] + static_cast<int64_t>(rank) : axes[k];
     if (axis < 0 || axis >= static_cast<int64_t>(rank) || std::count(perm.begin(), perm.begin() + k, axis) != 0)
       refuse("--axes {} is no permutation of 0..{}", joined(axes, ","), rank - 1);
     perm[k] = static_cast<int32_t>(axis);
   }
+  return perm;
+}
+// Axis k's elements are so far apart in a file of that order.
+int64_t stride_of(const npy::header& h, size_t k) {
+  const int64_t* const shape = h.shape.data();
+  return h.fortran ? product(shape, shape + k) : product(shape + k + 1, shape + h.shape.size());
+}
+
+call permute(const request& what, const array& in) {
+  const std::vector<int64_t>& shape = in.header.shape;
+  const size_t rank = shape.size();
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
+    refuse("permute takes 1 to {} axes, this array has {}", LOCKSTEP_MAX_RANK, rank);
+  std::vector<int64_t> reversed(rank);
+  std::iota(reversed.rbegin(), reversed.rend(), 0);
+  const permutation perm = perm_of(what, shape, reversed);
   lockstep_permute_desc d =
       lockstep_permute_packed(in.header.element_bytes(), static_cast<int32_t>(rank), shape.data(), perm.data());
-  if (in.header.fortran)
-    for (size_t k = 0; k < rank; ++k) d.src_strides[k] = product(shape.data(), shape.data() + k);
+  for (size_t k = 0; k < rank; ++k) d.src_strides[k] = stride_of(in.header, k);
   call c{in.header, {}, {}, {}};
   c.result.fortran = false;
   for (size_t k = 0; k < rank; ++k) c.result.shape[k] = shape[static_cast<size_t>(perm[k])];
@@ -102,6 +112,34 @@ call permute(const request& what, const array& in) {
     return lockstep_permute(context, &d, src, dst, options);
   };
   c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_permute(context, &d, options, plan); };
+  return c;
+}
+
+call convert(const request& what, const array& in) {
+  const std::vector<int64_t>& shape = in.header.shape;
+  const size_t rank = shape.size();
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
+    refuse("convert takes 1 to {} axes, this array has {}", LOCKSTEP_MAX_RANK, rank);
+  std::vector<int64_t> kept(rank);
+  std::iota(kept.begin(), kept.end(), 0);
+  const permutation perm = perm_of(what, shape, kept);
+  const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
+  const lockstep_dtype result = what.result == "default" ? dtype
+                                : what.result == "f64"   ? LOCKSTEP_F64
+                                                         : named(casts, what.result, "--result");
+  lockstep_convert_desc d =
+      lockstep_convert_packed(dtype, result, what.scale, static_cast<int32_t>(rank), shape.data(), perm.data());
+  call c{in.header, {}, {}, {}};
+  c.result.descr = descr_of(result);
+  c.result.fortran = false;
+  for (size_t k = 0; k < rank; ++k) {
+    d.src_strides[k] = stride_of(in.header, static_cast<size_t>(perm[k]));
+    c.result.shape[k] = shape[static_cast<size_t>(perm[k])];
+  }
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+    return lockstep_convert(context, &d, src, dst, options);
+  };
+  c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_convert(context, &d, options, plan); };
   return c;
 }
 
@@ -404,6 +442,7 @@ call make_call(const request& what, const array& in) {
     case LOCKSTEP_SCAN: return scan(what, in);
     case LOCKSTEP_SUMS: return sums(what, in);
     case LOCKSTEP_REDUCE_AXES: return reduce_axes(what, in);
+    case LOCKSTEP_CONVERT: return convert(what, in);
     case LOCKSTEP_OP_COUNT: break;
   }
   refuse("op {} is unknown", static_cast<int>(what.op));

@@ -129,7 +129,8 @@ int run(const run_options& o) {
   const context context(o.where);
   const array given = read_npy(o.input);
   const array wide = widened(o.what.op, given);
-  const array in = o.what.op == LOCKSTEP_PERMUTE ? wide : in_c_order(context, wide);
+  const bool any_order = o.what.op == LOCKSTEP_PERMUTE || o.what.op == LOCKSTEP_CONVERT;
+  const array in = any_order ? wide : in_c_order(context, wide);
   const call c = make_call(o.what, in);
   if (o.output.empty() && (!printable(o.what) || c.result.elements() > most_printed))
     refuse("the result has {} elements; say where they go with -o FILE, or -o - for stdout", c.result.elements());
@@ -288,6 +289,15 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .one_of({"default", "f64", "f32", "f16", "bf16"});
       command.add("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
       break;
+    case LOCKSTEP_CONVERT:
+      command.add("--result", o.what.result, "type of the result: default (the input's), f16, bf16, f32 or f64")
+          .type_name("TYPE")
+          .one_of({"default", "f16", "bf16", "f32", "f64"});
+      command.add("--scale", o.what.scale, "multiply by this before rounding").type_name("X").show_default();
+      command.add("--axes", o.axes, "axis k of the result is axis AXES[k] of the input (default: as they are)")
+          .type_name("2,0,1");
+      command.add("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
+      break;
     case LOCKSTEP_TRANSPOSE:
     case LOCKSTEP_OP_COUNT: break;
   }
@@ -303,7 +313,8 @@ constexpr std::pair<lockstep_op, const char*> ops[] = {
     {LOCKSTEP_NORMALIZE, "Rows (along the last axis) divided by their norm, root mean square or deviation"},
     {LOCKSTEP_SCAN, "Running sums, minima or maxima: of all, or along an axis"},
     {LOCKSTEP_SUMS, "Dot products, distances, 1-norms, means and variances: of all, or of each row"},
-    {LOCKSTEP_REDUCE_AXES, "Any reduction over any axes: sum, min, norm2 ..."}};
+    {LOCKSTEP_REDUCE_AXES, "Any reduction over any axes: sum, min, norm2 ..."},
+    {LOCKSTEP_CONVERT, "Another float type, times a scale, the axes in any order"}};
 
 }  // namespace
 

@@ -222,9 +222,9 @@ void verify_command(command root, action& chosen) {
   command.add("--backend", options->backends, "cpu, cuda, cuda:1 ...; may be repeated (default: all usable)")
       .type_name("NAME");
   command
-      .add(
-          "--op", options->ops,
-          "transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan, sums, reduce_axes (default: all)")
+      .add("--op", options->ops,
+           "transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan, sums, reduce_axes, "
+           "convert (default: all)")
       .type_name("NAME")
       .one_of(op_names());
   command.add("--variant", options->where.variant, "one variant, or auto for what auto picks (default: all)")

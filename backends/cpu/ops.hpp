@@ -6,7 +6,7 @@
 
 namespace lockstep::cpu {
 extern const lockstep_table transpose_table, permute_table, square_sum_table, reduce_table, stencil_table,
-    shuffle_table, normalize_table, scan_table, sums_table, reduce_axes_table;
+    shuffle_table, normalize_table, scan_table, sums_table, reduce_axes_table, convert_table;
 
 // The definitions: plain loops that share no helper with any other row.
 lockstep_status ref_transpose(lockstep_queue*, const lockstep_call*);
@@ -19,5 +19,6 @@ lockstep_status ref_normalize(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_scan(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_sums(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_reduce_axes(lockstep_queue*, const lockstep_call*);
+lockstep_status ref_convert(lockstep_queue*, const lockstep_call*);
 size_t ref_stencil_workspace(const lockstep_queue*, const lockstep_call*);
 }  // namespace lockstep::cpu

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 
+#include "axes.hpp"
 #include "mutant.hpp"
 #include "ops.hpp"
 #include "parallel.hpp"
@@ -22,38 +23,18 @@
 namespace lockstep::cpu {
 namespace {
 
-// Axes with both strides in bytes, slowest in dst first.
-struct simple_permute {
+struct simple_permute : fused_axes {
   int64_t bytes;  // of an element
-  int axes = 0;
-  tiles::axis axis[LOCKSTEP_MAX_RANK];
-
-  void remove(int k) {
-    for (--axes; k < axes; ++k) axis[k] = axis[k + 1];
-  }
 };
 
 simple_permute simplify(const lockstep_permute_desc& d) {
   simple_permute p;
   p.bytes = static_cast<int64_t>(d.element_bytes);
   for (int k = 0; k < d.rank; ++k) {
-    const int64_t count = d.shape[d.perm[k]];
-    if (count > 1) p.axis[p.axes++] = {count, d.src_strides[d.perm[k]] * p.bytes, d.dst_strides[k] * p.bytes};
+    const int axis = d.perm[k];
+    p.add(d.shape[axis], d.src_strides[axis] * p.bytes, d.dst_strides[k] * p.bytes);
   }
-  for (int k = 1; k < p.axes; ++k)  // sort, because dst's strides may be in any order
-    for (int l = k; l > 0 && p.axis[l - 1].dst < p.axis[l].dst; --l) {
-      const tiles::axis t = p.axis[l];
-      p.axis[l] = p.axis[l - 1];
-      p.axis[l - 1] = t;
-    }
-  for (int k = p.axes - 1; k > 0; --k) {
-    tiles::axis &inner = p.axis[k], &outer = p.axis[k - 1];
-    if (outer.src != inner.src * inner.count ||
-        (outer.dst != inner.dst * inner.count && !LOCKSTEP_MUTANT("permute_fuses_by_src_only")))
-      continue;
-    outer = {outer.count * inner.count, inner.src, inner.dst};
-    p.remove(k);
-  }
+  p.fuse();
   // A kept innermost axis of 2, 4, 8 or 16 bytes in all becomes one element. Other strides
   // need not be multiples of it, because the kernels take any address.
   if (p.axes > 0) {
@@ -103,17 +84,6 @@ int dense_in_src(const simple_permute& p) {
   for (int k = 0; k < p.axes; ++k)
     if (p.axis[k].src == p.bytes) return k;
   return -1;
-}
-
-// Copies keep the order of src, because reads scattered over pages are several times slower than non-temporal writes
-// of the same runs. Tiles gain nothing by it.
-void in_order_of_src(tiles& t) {
-  for (int k = 1; k < t.axes; ++k)
-    for (int l = k; l > 0 && t.outer[l - 1].src < t.outer[l].src; --l) {
-      const tiles::axis slower = t.outer[l];
-      t.outer[l] = t.outer[l - 1];
-      t.outer[l - 1] = slower;
-    }
 }
 
 tiles without_axes(const simple_permute& p) {

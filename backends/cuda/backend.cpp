@@ -42,7 +42,8 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
                                           {normalized.data(), normalized.size()},
                                           scan_table,
                                           sums_table,
-                                          reduce_axes_table};
+                                          reduce_axes_table,
+                                          convert_table};
   static const lockstep_backend backend = {LOCKSTEP_BACKEND_ABI,
                                            sizeof(lockstep_backend),
                                            "cuda",

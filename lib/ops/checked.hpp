@@ -43,6 +43,10 @@ int64_t product(const char* what, int axes, const Counts& counts) {
   return total;
 }
 
+// Refuses an array whose elements overlap: each stride, in increasing order, is at least what the axes below it span.
+// span_bytes must have taken it.
+void require_apart(const char* name, int axes, const int64_t* counts, const int64_t* strides);
+
 // "F16"; the number where it is no dtype.
 std::string dtype_text(lockstep_dtype dtype);
 

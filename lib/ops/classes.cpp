@@ -107,6 +107,25 @@ call_class classify_reduce_axes(const prepared_call& prepared) {
           d.dtype};
 }
 
+call_class classify_convert(const prepared_call& prepared) {
+  const lockstep_convert_desc& d = prepared.call.convert;
+  // dst's axes by their places in src, its fastest first.
+  std::string order;
+  bool packed = true;
+  int64_t stride = 1;
+  for (int k = d.rank - 1; k >= 0; --k) {
+    int slower = 0;
+    for (int l = 0; l < d.rank; ++l) slower += d.src_strides[l] < d.src_strides[k] ? 1 : 0;
+    order += format_text("{}", slower);
+    packed = packed && (d.shape[k] == 1 || d.dst_strides[k] == stride);
+    stride = saturated_product(stride, d.shape[k]);
+  }
+  return {format_text("{} {}{} {} from {} {} {}", dtype_text(d.dtype), dtype_text(d.result),
+                      d.scale == 1 ? "" : " scaled", about(d.rank, d.shape), order, packed ? "packed" : "strided",
+                      lines(d.shape[d.rank - 1], prepared.dst_element_bytes)),
+          d.dtype};
+}
+
 call_class classify_stencil(const prepared_call& prepared) {
   const lockstep_stencil_desc& d = prepared.call.stencil;
   return {format_text("{} radius {} boundary {} {} sweeps {} batch {}", dtype_text(d.dtype), d.radius,

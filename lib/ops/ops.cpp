@@ -23,6 +23,7 @@ constexpr std::array rows = {
     op_row{"scan", LOCKSTEP_DESCRIPTION(scan), prepare_scan, nullptr, classify_scan},
     op_row{"sums", LOCKSTEP_DESCRIPTION(sums), prepare_sums, nullptr, classify_sums},
     op_row{"reduce_axes", LOCKSTEP_DESCRIPTION(reduce_axes), prepare_reduce_axes, nullptr, classify_reduce_axes},
+    op_row{"convert", LOCKSTEP_DESCRIPTION(convert), prepare_convert, nullptr, classify_convert},
 };
 #undef LOCKSTEP_DESCRIPTION
 static_assert(rows.size() == LOCKSTEP_OP_COUNT);
@@ -159,5 +160,13 @@ lockstep_status lockstep_reduce_axes(lockstep_context* context, const lockstep_r
 lockstep_status lockstep_plan_reduce_axes(lockstep_context* context, const lockstep_reduce_axes_desc* desc,
                                           const lockstep_options* options, lockstep_plan** plan) {
   return plan_of(context, LOCKSTEP_REDUCE_AXES, desc, options, plan);
+}
+lockstep_status lockstep_convert(lockstep_context* context, const lockstep_convert_desc* desc, const void* src,
+                                 void* dst, const lockstep_options* options) {
+  return execute(context, LOCKSTEP_CONVERT, desc, src, dst, options);
+}
+lockstep_status lockstep_plan_convert(lockstep_context* context, const lockstep_convert_desc* desc,
+                                      const lockstep_options* options, lockstep_plan** plan) {
+  return plan_of(context, LOCKSTEP_CONVERT, desc, options, plan);
 }
 }

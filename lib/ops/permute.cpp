@@ -6,10 +6,7 @@
 #include "ops.hpp"
 
 namespace lockstep::lib {
-namespace {
 
-// Whether the elements of an array with these counts and strides lie apart: each
-// stride, in increasing order, is at least what the axes below it span.
 void require_apart(const char* name, int axes, const int64_t* counts, const int64_t* strides) {
   std::vector<int> order(static_cast<size_t>(axes));
   std::iota(order.begin(), order.end(), 0);
@@ -23,8 +20,6 @@ void require_apart(const char* name, int axes, const int64_t* counts, const int6
     span += (counts[k] - 1) * strides[k];  // span_bytes has shown that this fits
   }
 }
-
-}  // namespace
 
 void prepare_permute(prepared_call& prepared) {
   lockstep_permute_desc& d = prepared.call.permute;

@@ -163,6 +163,20 @@ constexpr const char* axes[] = {
     "reduce_axes/norm2/i32/2x3x1x5x3x1x2x3/axes0,2,5,6/backwards/pad2/to_f32/seed11",
 };
 
+constexpr const char* conversions[] = {
+    "convert/f32/f16/300x131/perm1,0/special/seed11",
+    "convert/f32/bf16/5x67x101/perm2,0,1/wide/seed11",
+    "convert/f16/f32/1000/perm0/special/seed11",
+    "convert/bf16/f64/70x90/perm1,0/special/by_tenth/seed11",
+    "convert/f64/f16/4001/perm0/special/seed11",
+    "convert/f64/bf16/40x33x9/perm2,1,0/wide/by_minus3/seed11",
+    "convert/f64/f32/2x3x4x50/perm3,1,2,0/pad1,2/wide/by_2m140/seed11",
+    "convert/f32/f64/33x70/perm1,0/special/by_1e300/seed11",
+    "convert/f16/bf16/9x20x21/perm1,0,2/special/by_255th/seed11",
+    "convert/bf16/f16/3x1000/perm1,0/wide/by_2p20/seed11",
+    "convert/f32/f32/501/perm0/special/seed11",
+};
+
 std::span<const char* const> names_of(cases_of list) {
   switch (list) {
     case cases_of::more_types: return more_types;
@@ -170,6 +184,7 @@ std::span<const char* const> names_of(cases_of list) {
     case cases_of::scan: return scans;
     case cases_of::sums: return sums;
     case cases_of::reduce_axes: return axes;
+    case cases_of::convert: return conversions;
     default: return fixed;
   }
 }

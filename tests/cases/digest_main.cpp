@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
                         : list == "scan"        ? cases_of::scan
                         : list == "sums"        ? cases_of::sums
                         : list == "reduce_axes" ? cases_of::reduce_axes
+                        : list == "convert"     ? cases_of::convert
                                                 : cases_of::order1;
     std::puts(lockstep::cases::digest(argc > 1 ? argv[1] : "cpu", "", 0, of).c_str());
     return 0;

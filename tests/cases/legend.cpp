@@ -19,6 +19,9 @@ std::span<const legend_line> legend() {
        "a reduction of reduce or square_sum; type; sizes; axes that go; /pad3: gaps of 3 elements; /backwards: the "
        "first "
        "axis lies innermost"},
+      {"convert/f32/f16/3x5x7/perm2,0,1",
+       "types of input and result; sizes and perm as for permute; /by_half: times 0.5 (by_minus3, by_255th, by_tenth, "
+       "by_2p20, by_2m140, by_1e300, by_zero, by_infinity, by_nan)"},
       {"reduce/max/f32/rows/17x33", "layout rows: a result for each of 17 rows"},
       {"reduce/max/f32/columns/17x33", "layout columns: a result for each of 33 columns"},
       {"reduce/sum/f32/strided/1000/stride3", "layout strided: every third element"},

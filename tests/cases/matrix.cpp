@@ -81,6 +81,7 @@ const std::vector<block>& blocks() {
         floats,
         {"full", "rows", "segments"},
         {"to_f32", "to_f16", "to_bf16"}}},
+      {LOCKSTEP_CONVERT, {floats, floats, {"plain", "scaled"}}},
       {LOCKSTEP_NORMALIZE, {{"l2", "rms", "layer"}, {"f16", "bf16", "f32", "f64"}, {"plain", "in_place"}}},
       {LOCKSTEP_NORMALIZE,
        {{"l2", "rms", "layer"},

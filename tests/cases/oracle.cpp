@@ -436,6 +436,7 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
     case LOCKSTEP_SCAN: return oracle_scan(c, src, dst);
     case LOCKSTEP_SUMS: return oracle_sums(c, src, dst);
     case LOCKSTEP_REDUCE_AXES: return reductions_of_axes(c, src, dst);
+    case LOCKSTEP_CONVERT: oracle_convert(c, src, dst); return {};
     default: moves(c, src, dst); return {};
   }
 }

@@ -499,6 +499,37 @@ TEST_F(Abi, ReduceAxes) {
           {"shape[0] is -1"});
 }
 
+TEST_F(Abi, Convert) {
+  using D = lockstep_convert_desc;
+  const int64_t shape[] = {3, 4, 5};
+  const int32_t perm[] = {2, 0, 1}, twice[] = {2, 0, 2};
+  const auto good = lockstep_convert_packed(LOCKSTEP_F32, LOCKSTEP_F16, 1, 3, shape, perm);
+  const auto n = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_convert, fragments);
+  };
+  n("dtype", [](D& d) { d.dtype = LOCKSTEP_I32; }, {"dtype is I32", "F16, BF16, F32 and F64"});
+  n("result", [](D& d) { d.result = LOCKSTEP_I8; }, {"result is I8", "F16, BF16, F32 and F64"});
+  n("rank", [](D& d) { d.rank = -1; }, {"rank is -1", "1 to 8"});
+  n("shape", [](D& d) { d.shape[2] = -5; }, {"shape[2] is -5", "0 or more"});
+  n("stride", [](D& d) { d.src_strides[1] = -5; }, {"src_strides[1] is -5", "1 or more"});
+  n("dst stride", [](D& d) { d.dst_strides[2] = 0; }, {"dst_strides[2] is 0", "1 or more"});
+  n("itself", [](D& d) { d.dst_strides[0] = 2; }, {"dst_strides[0] is 2", "span"});
+  n("large", [](D& d) { d.shape[0] = d.shape[2] = forty; }, {"the product of shape", "2^63-1"});
+  refused("overlap", lockstep_convert(context, &good, dst_bytes, dst_bytes + 64, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  refused("in place", lockstep_convert(context, &good, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  refused("odd", lockstep_convert(context, &good, src_bytes, dst_bytes + 1, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"dst is 0x", "not aligned to its 2-byte elements"});
+  D none = lockstep_convert_packed(LOCKSTEP_F32, LOCKSTEP_F16, 1, 3, nullptr, perm);
+  refused("no shape", lockstep_convert(context, &none, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"shape[0] is -1"});
+  none = lockstep_convert_packed(LOCKSTEP_F32, LOCKSTEP_F16, 1, 3, shape, twice);
+  refused("an axis twice", lockstep_convert(context, &none, src_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"shape[0] is -1"});
+}
+
 TEST_F(Abi, Plans) {
   const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
   const auto d = lockstep_transpose_packed(4, 4, 4);

@@ -103,7 +103,8 @@ const char* const names[] = {"transpose/b4/70x50",
                              "normalize/layer/bf16/20x3000/weight/bias",
                              "scan/sum/f32/full/100000",
                              "sums/dot/bf16/mixed/40x3000",
-                             "reduce_axes/sum/f32/31x3x700/axes0,2"};
+                             "reduce_axes/sum/f32/31x3x700/axes0,2",
+                             "convert/f32/f16/300x131/perm1,0/by_tenth"};
 
 // One case with buffers of its own, so that a call allocates nothing but what the library does.
 struct prepared {

@@ -15,7 +15,8 @@ extern std::string required;  // --require NAME: only this backend, and it must 
 inline const char* op_name(const testing::TestParamInfo<lockstep_op>& info) { return lockstep_op_name(info.param); }
 inline auto every_op() {
   return testing::Values(LOCKSTEP_TRANSPOSE, LOCKSTEP_PERMUTE, LOCKSTEP_SQUARE_SUM, LOCKSTEP_REDUCE, LOCKSTEP_STENCIL,
-                         LOCKSTEP_SHUFFLE, LOCKSTEP_NORMALIZE, LOCKSTEP_SCAN, LOCKSTEP_SUMS, LOCKSTEP_REDUCE_AXES);
+                         LOCKSTEP_SHUFFLE, LOCKSTEP_NORMALIZE, LOCKSTEP_SCAN, LOCKSTEP_SUMS, LOCKSTEP_REDUCE_AXES,
+                         LOCKSTEP_CONVERT);
 }
 
 // Reports a failed case with the command that reruns it; true while the test may

@@ -43,6 +43,7 @@ using normalize_desc = lockstep_normalize_desc;
 using scan_desc = lockstep_scan_desc;
 using sums_desc = lockstep_sums_desc;
 using axes_desc = lockstep_reduce_axes_desc;
+using convert_desc = lockstep_convert_desc;
 
 auto transposed(const change<transpose_desc>& c, const void* from = src, void* to = dst) {
   return [=](made& m) {
@@ -113,6 +114,16 @@ auto reduced_axes(const change<axes_desc>& c, const void* from = src) {
     auto d = lockstep_reduce_axes_packed(LOCKSTEP_SUM, LOCKSTEP_F64, 3, shape, 2, axes);
     c(d);
     return lockstep_reduce_axes(m.context, &d, from, dst, &m.options);
+  };
+}
+// 2 x 3 elements, doubled and transposed.
+auto converted(const change<convert_desc>& c, const void* from = src) {
+  return [=](made& m) {
+    const int64_t shape[] = {2, 3};
+    const int32_t perm[] = {1, 0};
+    auto d = lockstep_convert_packed(LOCKSTEP_F64, LOCKSTEP_F64, 2, 2, shape, perm);
+    c(d);
+    return lockstep_convert(m.context, &d, from, dst, &m.options);
   };
 }
 // A good transpose under changed options.
@@ -191,6 +202,7 @@ const std::vector<promise>& table() {
   using X = scan_desc;
   using Q = sums_desc;
   using A = axes_desc;
+  using V = convert_desc;
   constexpr double gap = __builtin_nan("");
   using O = lockstep_options;
   using C = lockstep_context_options;
@@ -548,6 +560,28 @@ const std::vector<promise>& table() {
       {"lockstep_reduce_axes_desc.src_strides", reduced_axes([](A& d) { d.src_strides[0] = 0; }), "", scaled({6, 14, 22}, 1)},
       {"lockstep_reduce_axes_desc.src_strides", reduced_axes([](A& d) { d.shape[2] = 1, d.src_strides[2] = -huge; }), "",
        scaled({8, 12, 16}, 1)},
+      // convert
+      {"lockstep_convert_desc.size", converted([](V& d) { d.size = 216; }), "desc->size is 216"},
+      {"lockstep_convert_desc.dtype", converted([](V& d) { d.dtype = LOCKSTEP_I64; }), "dtype is I64"},
+      {"lockstep_convert_desc.dtype", converted([](V& d) { d.shape[0] = 0, d.dtype = static_cast<lockstep_dtype>(0); }), "dtype is 0"},
+      {"lockstep_convert_desc.result", converted([](V& d) { d.result = LOCKSTEP_BOOL; }), "result is BOOL"},
+      {"lockstep_convert_desc.scale", converted([](V& d) { d.scale = -0.5; }), "", scaled({1, 4, 2, 5, 3, 6}, -0.5)},
+      {"lockstep_convert_desc.rank", converted([](V& d) { d.rank = 0; }), "rank is 0"},
+      {"lockstep_convert_desc.rank", converted([](V& d) { d.rank = 9; }), "rank is 9"},
+      {"lockstep_convert_desc.shape", converted([](V& d) { d.shape[1] = -3; }), "shape[1] is -3"},
+      {"lockstep_convert_desc.shape", converted([](V& d) { d.shape[1] = 0, d.src_strides[0] = -7; }, nullptr), "", untouched},
+      {"lockstep_convert_desc.shape", converted([](V& d) { d.shape[0] = d.shape[1] = huge; }), "2^63-1"},
+      {"lockstep_convert_desc.src_strides", converted([](V& d) { d.src_strides[1] = 0; }), "src_strides[1] is 0"},
+      {"lockstep_convert_desc.src_strides",  // in the other order: no transpose
+       converted([](V& d) { d.src_strides[0] = 2, d.src_strides[1] = 1; }), "", scaled({1, 2, 3, 4, 5, 6}, 2)},
+      {"lockstep_convert_desc.src_strides",  // elements of src that are read twice
+       converted([](V& d) { d.src_strides[0] = 1, d.src_strides[1] = 1; }), "", scaled({1, 2, 2, 3, 3, 4}, 2)},
+      {"lockstep_convert_desc.dst_strides", converted([](V& d) { d.dst_strides[0] = 0; }), "dst_strides[0] is 0"},
+      {"lockstep_convert_desc.dst_strides", converted([](V& d) { d.dst_strides[0] = d.dst_strides[1] = 1; }), "dst_strides"},
+      {"lockstep_convert_desc.dst_strides",  // column-major dst: memory in src's order
+       converted([](V& d) { d.dst_strides[0] = 1, d.dst_strides[1] = 3; }), "", scaled({1, 2, 3, 4, 5, 6}, 2)},
+      {"lockstep_convert_desc.dst_strides", converted([](V& d) { d.shape[1] = 1, d.dst_strides[0] = 1, d.dst_strides[1] = -huge; }), "",
+       scaled({1, 2, 3}, 2)},
       // options of a call
       {"lockstep_options.size", with_options([](O& o) { o.size = 57; }), "options->size is 57"},
       {"lockstep_options.backend", with_options([](O& o) { o.backend = ""; }), "options.backend is \"\""},

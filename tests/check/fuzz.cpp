@@ -92,6 +92,7 @@ struct drawn {
   lockstep_scan_desc scan{};
   lockstep_sums_desc sums{};
   lockstep_reduce_axes_desc reduce_axes{};
+  lockstep_convert_desc convert{};
   wide src = 0, dst = 0;
   double coefficients[64];
 
@@ -106,6 +107,7 @@ struct drawn {
       case LOCKSTEP_SCAN: return &scan;
       case LOCKSTEP_SUMS: return &sums;
       case LOCKSTEP_REDUCE_AXES: return &reduce_axes;
+      case LOCKSTEP_CONVERT: return &convert;
       default: return &shuffle;
     }
   }
@@ -372,6 +374,35 @@ void draw_reduce_axes(draws& d, drawn& c) {
   if (elements > (1 << 22)) c.src = std::max<wide>(c.src, room);
 }
 
+void draw_convert(draws& d, drawn& c) {
+  auto& v = c.convert;
+  const int rank = d.one_in(40) ? d.of<int>({0, 9, -1}) : 1 + static_cast<int>(d.upto(LOCKSTEP_MAX_RANK - 1));
+  int64_t shape[LOCKSTEP_MAX_RANK];
+  int32_t perm[LOCKSTEP_MAX_RANK];
+  const int used = std::clamp(rank, 0, LOCKSTEP_MAX_RANK);
+  for (int k = 0; k < used; ++k) shape[k] = d.size(used < 3 ? 300 : used < 5 ? 9 : 3), perm[k] = k;
+  for (int k = used - 1; k > 0; --k) std::swap(perm[k], perm[d.upto(k)]);
+  const auto type = [&] {
+    return d.enumerator<lockstep_dtype>(LOCKSTEP_F16, d.one_in(30) ? LOCKSTEP_BOOL : LOCKSTEP_F64);
+  };
+  const lockstep_dtype dtype = type(), result = type();
+  const auto scale = d.of<double>({1, 1, 0.5, -3, 0.1, 0x1p-140, 1e300, -0.0, __builtin_inf(), __builtin_nan("")});
+  v = lockstep_convert_packed(dtype, result, scale, rank, shape, d.one_in(4) ? nullptr : perm);
+  if (rank < 1 || rank > LOCKSTEP_MAX_RANK) return;
+  if (d.one_in(3)) {  // padded, or spoilt
+    const int64_t factor = d.one_in(10) ? 0 : 1 + d.upto(2);
+    for (auto* strides : {v.src_strides, v.dst_strides})
+      if (d.one_in(2)) strides[d.upto(used - 1)] = times(strides[d.upto(used - 1)], factor);
+  }
+  std::vector<axis> src, dst;
+  for (int k = 0; k < used; ++k) {
+    src.push_back({v.shape[k], v.src_strides[k]});
+    dst.push_back({v.shape[k], v.dst_strides[k]});
+  }
+  c.src = span(src, std::max<size_t>(lockstep_dtype_bytes(dtype), 1));
+  c.dst = span(dst, std::max<size_t>(lockstep_dtype_bytes(result), 1));
+}
+
 // "" or what is wrong with the case.
 std::string wrong_with(uint64_t number, lockstep_context* context) {
   draws d(number);
@@ -387,6 +418,7 @@ std::string wrong_with(uint64_t number, lockstep_context* context) {
     case LOCKSTEP_SCAN: draw_scan(d, *c); break;
     case LOCKSTEP_SUMS: draw_sums(d, *c); break;
     case LOCKSTEP_REDUCE_AXES: draw_reduce_axes(d, *c); break;
+    case LOCKSTEP_CONVERT: draw_convert(d, *c); break;
     default: draw_shuffle(d, *c);
   }
   const size_t src_at = 64 + 16 * static_cast<size_t>(d.upto(6)), dst_at = 64 + 16 * static_cast<size_t>(d.upto(6));
@@ -532,6 +564,8 @@ TEST(Addresses, EveryPlaceInALine) {
                            "scan/sum/bf16/columns/50x37/to_f32",
                            "sums/dot/f16/full/5003",
                            "reduce_axes/sum/f32/9x4x70/axes0,2",
+                           "convert/f32/f16/9x140/perm1,0",
+                           "convert/f16/f32/701/perm0",
                            "sums/meanvar/f32/rows/5x301"}) {
     const std::string text = name;
     const size_t element = cases::parse(text).src.element_bytes;

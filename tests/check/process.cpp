@@ -31,7 +31,8 @@ const char* const mixed_names[] = {"transpose/b4/300x257",
                                    "normalize/layer/f32/20x3000/weight/bias",
                                    "scan/sum/f32/full/100000",
                                    "sums/dot/f32/full/100000",
-                                   "reduce_axes/sum/f32/31x3x700/axes0,2"};
+                                   "reduce_axes/sum/f32/31x3x700/axes0,2",
+                                   "convert/f32/f16/300x131/perm1,0/by_tenth"};
 
 // Runs s on a context; "" or what is wrong.
 std::string check_once(lockstep_context* context, const subject& s) {
@@ -287,7 +288,8 @@ TEST(Golden, DigestsOfWhatCameLater) {
                                                     {cases_of::normalize, GOLDEN_FOLDER "/normalize.txt"},
                                                     {cases_of::scan, GOLDEN_FOLDER "/scan.txt"},
                                                     {cases_of::sums, GOLDEN_FOLDER "/sums.txt"},
-                                                    {cases_of::reduce_axes, GOLDEN_FOLDER "/reduce_axes.txt"}};
+                                                    {cases_of::reduce_axes, GOLDEN_FOLDER "/reduce_axes.txt"},
+                                                    {cases_of::convert, GOLDEN_FOLDER "/convert.txt"}};
   for (const auto& [list, path] : lists) {
     std::ifstream file(path);
     std::string golden;

@@ -34,6 +34,10 @@ class Case:
         elif m := re.fullmatch(r"permute/(b[1248])/([\dx]+)/perm([\d,]+)", name):
             self.kind, self.dtype, self.shape = "moved", np.dtype(types[m[1]]), tuple(map(int, m[2].split("x")))
             self.axes = tuple(map(int, m[3].split(",")))
+        elif m := re.fullmatch(r"convert/(b?f16|f32|f64)/(b?f16|f32|f64)/([\dx]+)/perm([\d,]+)(?:/by_(half|255th|tenth))?", name):
+            self.kind, self.dtype, self.shape = "converted", np.dtype(types[m[1]]), tuple(map(int, m[3].split("x")))
+            self.bfloat16, self.to, self.result = m[1] == "bf16", m[2], np.dtype(types[m[2]])
+            self.axes, self.scale = tuple(map(int, m[4].split(","))), {None: 1, "half": 0.5, "255th": 1 / 255, "tenth": 0.1}[m[5]]
         elif m := re.fullmatch(r"(?:reduce|square_sum)/(\w+)/(b?f16|f32|f64|i32)/(full|rows|columns)/([\dx]+)(?:/(?!ld|stride)\w+)?", name):
             self.kind, self.dtype, self.shape = m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
             self.axis = {"full": None, "rows": 1, "columns": 0}[m[3]]

@@ -5,10 +5,6 @@
 // Limit   L2: conversions to double and back; the copy limit in DRAM
 // Watch   an f16 or bf16 result rounds once from double: by way of f32 rounded to odd (results.hpp)
 // Source  lib/order_rows.hpp, lockstep.h
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include "../normalize_kernels.hpp"
 #include "leaves.hpp"
 
@@ -56,27 +52,6 @@ void widen(const void* from, int64_t n, float* to) {
     memcpy(some, &x, sizeof x);
     for (int64_t k = 0; i + k < n; ++k) to[i + k] = some[k];
   }
-}
-
-template <class V>
-inline void stream_store(void* p, V x) {
-#if defined(__SSE2__)
-  if constexpr (sizeof x == 64) {
-#if defined(LOCKSTEP_ISA_AVX512)
-    _mm512_stream_si512(static_cast<__m512i*>(p), reinterpret_cast<__m512i>(x));
-#endif
-  } else if constexpr (sizeof x == 32) {
-#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
-    _mm256_stream_si256(static_cast<__m256i*>(p), reinterpret_cast<__m256i>(x));
-#endif
-  } else if constexpr (sizeof x == 16) {
-    _mm_stream_si128(static_cast<__m128i*>(p), reinterpret_cast<__m128i>(x));
-  } else {
-    memcpy(p, &x, sizeof x);
-  }
-#else
-  memcpy(p, &x, sizeof x);
-#endif
 }
 
 template <class E>

@@ -1,6 +1,10 @@
 // results.hpp - W doubles rounded once to f16, bf16, f32 or f64, a NaN as the canonical one.
 #pragma once
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "float_terms.hpp"
 #include "mutant.hpp"
 
@@ -123,6 +127,28 @@ inline vd load_few(const typename E::type* p, int64_t m) {
   typename E::type some[W] = {};
   for (int64_t k = 0; k < m; ++k) some[k] = p[k];
   return E::load(some);
+}
+
+// Around the cache; p is aligned to x.
+template <class V>
+inline void stream_store(void* p, V x) {
+#if defined(__SSE2__)
+  if constexpr (sizeof x == 64) {
+#if defined(LOCKSTEP_ISA_AVX512)
+    _mm512_stream_si512(static_cast<__m512i*>(p), reinterpret_cast<__m512i>(x));
+#endif
+  } else if constexpr (sizeof x == 32) {
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+    _mm256_stream_si256(static_cast<__m256i*>(p), reinterpret_cast<__m256i>(x));
+#endif
+  } else if constexpr (sizeof x == 16) {
+    _mm_stream_si128(static_cast<__m128i*>(p), reinterpret_cast<__m128i>(x));
+  } else {
+    memcpy(p, &x, sizeof x);
+  }
+#else
+  memcpy(p, &x, sizeof x);
+#endif
 }
 
 }  // namespace

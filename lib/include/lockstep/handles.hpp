@@ -267,6 +267,7 @@ inline lockstep_op op_of(const lockstep_normalize_desc&) noexcept { return LOCKS
 inline lockstep_op op_of(const lockstep_scan_desc&) noexcept { return LOCKSTEP_SCAN; }
 inline lockstep_op op_of(const lockstep_sums_desc&) noexcept { return LOCKSTEP_SUMS; }
 inline lockstep_op op_of(const lockstep_reduce_axes_desc&) noexcept { return LOCKSTEP_REDUCE_AXES; }
+inline lockstep_op op_of(const lockstep_convert_desc&) noexcept { return LOCKSTEP_CONVERT; }
 }  // namespace detail
 
 // A description of any op.

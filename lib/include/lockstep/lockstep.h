@@ -1,6 +1,6 @@
 /* lockstep.h - the C ABI (C11). Memory-bound array operations with the same
  * bits on every backend: transpose, permute, square_sum, reduce, stencil,
- * shuffle, normalize, scan, sums, reduce_axes.
+ * shuffle, normalize, scan, sums, reduce_axes, convert.
  *
  * Conventions that hold for every call
  *   Sizes, strides and leading dimensions are int64_t, counted in elements;
@@ -150,7 +150,8 @@ typedef enum lockstep_op LOCKSTEP_INT {
   LOCKSTEP_SCAN = 7,
   LOCKSTEP_SUMS = 8,
   LOCKSTEP_REDUCE_AXES = 9,
-  LOCKSTEP_OP_COUNT = 10
+  LOCKSTEP_CONVERT = 10,
+  LOCKSTEP_OP_COUNT = 11
 } lockstep_op;
 
 /* "transpose", "permute", ...; NULL for a value that is no op. */
@@ -956,6 +957,56 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce_axes(lockstep_co
                                                                      const void* src, void* dst,
                                                                      const lockstep_options* options);
 
+/* ---- convert ----------------------------------------------------------- */
+
+/* Computes   dst[i_0, i_1, ...] = src[i_0, i_1, ...] * scale as another float type: a cast,
+ *            or a transpose or permute with a cast, in one pass over memory.
+ * Shapes     shape[k], src_strides[k] and dst_strides[k] belong to axis k of both arrays;
+ *            strides in elements, >= 1 where the axis is longer than one; rank 1 to 8.
+ *            Axes may lie in any order in memory, on both sides: the transpose of a
+ *            matrix is its strides in the other order.
+ * Types      dtype (src) and result (dst): F16, BF16, F32 or F64 each; they may be the same.
+ *            scale: any double, infinities and NaN too; 1 for a plain cast.
+ * Exactness  x * scale is rounded to double, then to result, both to nearest even. With
+ *            scale 1 the first step changes nothing; nor, for dtype F16, BF16 and F32, with
+ *            any scale that is a float (at most 24 significant bits): dst is then the
+ *            correctly rounded product. Otherwise dst may be one unit in the last place
+ *            off the correctly rounded product, where that lay close to half way.
+ *            Values beyond the largest of result become infinities, as rounding to nearest
+ *            says; subnormals are kept on both sides, and so is the sign of zero. Every
+ *            NaN, also of src, becomes the canonical quiet NaN of result (0x7E00, 0x7FC0,
+ *            0x7FC00000, 0x7FF8000000000000), even where no type changes. Same bits everywhere.
+ * Memory     host, pinned, managed or device, in any mix.
+ * Aliasing   src and dst must not overlap, nor may elements of dst: sorted by size,
+ *            each dst stride is at least what the axes of smaller strides span.
+ *            Elements of src may overlap.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
+ * Empty      an axis of 0: nothing is touched, pointers may be NULL.
+ * Errors     INVALID_ARGUMENT (a dtype or result that is no float type, a wrong rank, negative
+ *            sizes, strides too small, overlap), and those of lockstep_transpose.
+ * Threads    safe. Source: backends/<name>/convert.* */
+typedef struct lockstep_convert_desc {
+  size_t size; /* sizeof(lockstep_convert_desc) */
+  lockstep_dtype dtype;
+  lockstep_dtype result;
+  double scale;
+  int32_t rank;
+  int64_t shape[LOCKSTEP_MAX_RANK];
+  int64_t src_strides[LOCKSTEP_MAX_RANK];
+  int64_t dst_strides[LOCKSTEP_MAX_RANK];
+} lockstep_convert_desc;
+
+/* From a packed array to a packed array. shape is that of src, and axis k of dst is axis
+ * perm[k] of src, as in lockstep_permute; perm NULL: axes keep their order. The
+ * description has them in dst's order. A rank outside 1..8, a NULL shape, or a perm that
+ * is none, gives a description that every call refuses. */
+LOCKSTEP_API lockstep_convert_desc lockstep_convert_packed(lockstep_dtype dtype, lockstep_dtype result, double scale,
+                                                           int32_t rank, const int64_t* shape, const int32_t* perm);
+
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_convert(lockstep_context* context,
+                                                                 const lockstep_convert_desc* desc, const void* src,
+                                                                 void* dst, const lockstep_options* options);
+
 /* ---- any op ------------------------------------------------------------ */
 
 /* Runs an op given by its number:
@@ -1038,6 +1089,10 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_reduce_axes(lockst
                                                                           const lockstep_reduce_axes_desc* desc,
                                                                           const lockstep_options* options,
                                                                           lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_convert(lockstep_context* context,
+                                                                      const lockstep_convert_desc* desc,
+                                                                      const lockstep_options* options,
+                                                                      lockstep_plan** plan);
 /* A plan of an op given by its number, as in lockstep_execute. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_create(lockstep_context* context, lockstep_op op,
                                                                      const void* desc, const lockstep_options* options,

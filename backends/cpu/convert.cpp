@@ -1,0 +1,298 @@
+// convert.cpp - dst = src * scale as another float type, axes in any order.
+// Idea    Axes are fused as those of a permute. Where both sides run along one axis, runs are converted as they are
+//         copied. Where src runs along one and dst along another, a block of rows of src is converted into the L1 and
+//         transposed from there; all else goes by a few hundred elements that are gathered, converted and put in place.
+// Moves   each element in and out once; large results by non-temporal stores.
+// Limit   the copy limit in DRAM; of one core in its caches the conversions.
+// Watch   non-temporal stores need whole lines: strips of rows start where lines of dst do.
+// Source  this file; the transposes of blocks are those of tiles.cpp.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "axes.hpp"
+#include "convert_kernels.hpp"
+#include "mutant.hpp"
+#include "ops.hpp"
+#include "parallel.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+constexpr int64_t line = 64;
+// Bytes that each visit of a block reads of a row of src and writes of a row of dst; bytes of a block at most, on the
+// stack; elements that are gathered at a time; the shortest run worth a kernel's call.
+constexpr int64_t read_bytes = 512, written_bytes = 256, block_bytes = 32 << 10, gathered = 256, least_run = 16;
+constexpr int64_t group = 16;  // rows that are converted between two slices of the block before
+
+struct conversion {
+  void (*run)(const void* src, void* dst, int64_t n, double scale, bool stream);
+  double scale;
+  int64_t from, to;  // bytes of an element of src, of dst
+  fused_axes axes;
+  double moved;  // bytes, both ways
+
+  conversion(const lockstep_queue& queue, const lockstep_convert_desc& d)
+      : run(converters(queue.kernels).run[d.dtype - 1][d.result - 1]),
+        scale(d.scale),
+        from(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
+        to(static_cast<int64_t>(lockstep_dtype_bytes(d.result))) {
+    double elements = 1;
+    for (int k = 0; k < d.rank; ++k) {
+      axes.add(d.shape[k], d.src_strides[k] * from, d.dst_strides[k] * to);
+      elements *= static_cast<double>(d.shape[k]);
+    }
+    axes.fuse();
+    moved = elements * static_cast<double>(from + to);
+  }
+};
+
+// The walk over the axes that are neither rows nor cols; strides in bytes, as in tiles.hpp.
+tiles outer_axes(const fused_axes& a, int without, int and_without) {
+  tiles t;
+  for (int k = 0; k < a.axes; ++k)
+    if (k != without && k != and_without) t.outer[t.axes++] = a.axis[k];
+  return t;
+}
+
+// The axis along which src's elements are contiguous; -1 if there is none.
+int dense_in_src(const conversion& c) {
+  for (int k = 0; k < c.axes.axes; ++k)
+    if (c.axes.axis[k].src == c.from) return k;
+  return -1;
+}
+
+// Both sides run along one axis.
+std::optional<tiles> runs_of(const conversion& c) {
+  const fused_axes& a = c.axes;
+  const int last = a.axes - 1;
+  tiles t = outer_axes(a, last, last);
+  if (a.axes == 0) return t;
+  if (dense_in_src(c) != last || a.axis[last].dst != c.to) return {};
+  t.cols = a.axis[last].count;
+  in_order_of_src(t);
+  return t;
+}
+
+// Matrices of the two axes along which src and dst run.
+std::optional<tiles> matrices_of(const conversion& c) {
+  const fused_axes& a = c.axes;
+  const int along_src = dense_in_src(c), along_dst = a.axes - 1;
+  if (along_src < 0 || along_src == along_dst || a.axis[along_dst].dst != c.to) return {};
+  tiles t = outer_axes(a, along_src, along_dst);
+  t.log2_bytes = log2_of(static_cast<size_t>(c.to));
+  t.cols = a.axis[along_src].count;
+  t.dst_ld = a.axis[along_src].dst;
+  t.rows = a.axis[along_dst].count;
+  t.src_ld = a.axis[along_dst].src;
+  return t;
+}
+
+bool beyond_caches(const lockstep_queue& queue, const conversion& c) {
+  return c.moved >= static_cast<double>(queue.tuned->moves.stream_bytes);
+}
+
+// Elements before the first whole line of dst, none if it has none.
+int64_t phase_of(const char* dst, int64_t bytes) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) % static_cast<uintptr_t>(line)) / bytes;
+}
+
+void run_runs(const lockstep_queue& queue, const conversion& c, const tiles& t, const char* src, char* dst) {
+  const transpose_kernels& kernels = transpose_kernels_of(queue.kernels);
+  const move_tuning& tuned = queue.tuned->moves;
+  const bool stream = beyond_caches(queue, c) && t.cols * c.to >= tuned.streamed_run;
+  const int64_t share = tuned.copy_bytes / c.to, pieces = (t.cols - 1) / share + 1;
+  const int64_t tasks = lockstep::cpu::matrices_of(t) * pieces;
+  const bool alone = c.moved < static_cast<double>(tuned.one_thread_bytes);
+  over_ranges(queue, tasks, alone ? tasks : 1, [&](int64_t first, int64_t last) {
+    int64_t part = first % pieces;
+    odometer at(t, src, dst, first / pieces);
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t start = part * share, some = std::min(share, t.cols - start);
+      c.run(at.src + start * c.from, at.dst + start * c.to, some, c.scale, stream);
+      if (++part < pieces) continue;
+      part = 0;
+      at.next();
+    }
+    kernels.fence();
+  });
+}
+
+// Rows [first, last) of a piece of src to a block, and those `group` rows farther on, or of the next piece, on their
+// way to the L2.
+void convert_rows(const conversion& c, const tiles& t, const char* src, char* block, int64_t pitch, int64_t first,
+                  int64_t last, int64_t rows, int64_t cols, bool goes_on) {
+  const int64_t bytes = cols * c.from;
+  for (int64_t row = first; row < last; ++row) {
+    const bool below = row + group < rows;
+    const char* const then = src + (below ? (row + group) * t.src_ld : (row + group - rows) * t.src_ld + bytes);
+    if (below || (goes_on && row + group - rows < rows))
+      for (int64_t k = 0; k < bytes; k += line) __builtin_prefetch(then + k, 0, 2);
+    c.run(src + row * t.src_ld, block + row * pitch, cols, c.scale, false);
+  }
+}
+
+// A strip of rows of src by cols columns, piece by piece: while one is converted the one before is transposed, so that
+// reads and writes overlap.
+void convert_strip(const conversion& c, const transpose_kernels& kernels, const tiles& t, const char* src, char* dst,
+                   int64_t rows, int64_t cols, int64_t width, store how) {
+  alignas(line) char blocks[2][block_bytes];
+  const auto tile = kernels.tile[t.log2_bytes];
+  if (cols == t.cols && cols <= width && t.src_ld == cols * c.from) {  // rows without gaps are one run
+    c.run(src, blocks[0], rows * cols, c.scale, false);
+    tile(blocks[0], cols * c.to, dst, t.dst_ld, rows, cols, how, {});
+    return;
+  }
+  const int64_t pitch = width * c.to, groups = (rows - 1) / group + 1;
+  const int64_t slice = ((width - 1) / groups / group + 1) * group;  // columns of the piece before to each group
+  int64_t before = 0;                                                // its columns
+  for (int64_t col = 0, piece = 0; col < cols + width; col += width, ++piece) {
+    const int64_t here = std::clamp<int64_t>(cols - col, 0, width);
+    char *const block = blocks[piece % 2], *const done = blocks[(piece + 1) % 2];
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t first = g * group, last = std::min(rows, first + group);
+      if (here > 0)
+        convert_rows(c, t, src + col * c.from, block, pitch, first, last, rows, here, col + 2 * width <= cols);
+      const int64_t from = std::min(before, g * slice), to = g + 1 == groups ? before : std::min(before, from + slice);
+      if (from < to)
+        tile(done + from * c.to, pitch, dst + (col - width + from) * t.dst_ld, t.dst_ld, rows, to - from, how, {});
+    }
+    before = here;
+  }
+}
+
+void run_matrices(const lockstep_queue& queue, const conversion& c, const tiles& t, const char* src, char* dst) {
+  const transpose_kernels& kernels = transpose_kernels_of(queue.kernels);
+  const move_tuning& tuned = queue.tuned->moves;
+  bool lines = t.dst_ld % line == 0 && t.rows * c.to >= line;
+  for (int k = 0; k < t.axes; ++k) lines = lines && (t.outer[k].count == 1 || t.outer[k].dst % line == 0);
+  const store how = lines && beyond_caches(queue, c) ? store::stream_lines : store::cached;
+  // The first strip is short where dst begins within a line.
+  const int64_t phase = how == store::stream_lines ? phase_of(dst, c.to) : 0;
+  const int64_t few_cols = std::max(written_bytes / c.to, block_bytes / c.to / t.cols / line * line);
+  const int64_t height = std::min(t.rows + phase, t.cols < read_bytes / c.from ? few_cols : written_bytes / c.to);
+  const int64_t width = std::min(t.cols, std::max(block_bytes / c.to / height, int64_t{1}));
+  const int64_t strips = (t.rows - 1 + phase) / height + 1, matrices = lockstep::cpu::matrices_of(t);
+  // Of a flat matrix the columns are shared out, too.
+  const int64_t wanted = tuned.strips_a_thread * queue.threads / (matrices * strips) + 1;
+  const int64_t share = std::max(std::min(tuned.task_cols, t.cols / wanted / width * width), width);
+  const int64_t chunks = (t.cols - 1) / share + 1, tasks = matrices * strips * chunks;
+  const bool alone = c.moved < static_cast<double>(tuned.one_thread_bytes);
+  over_ranges(queue, tasks, alone ? tasks : 1, [&](int64_t first, int64_t last) {
+    int64_t chunk = first % chunks, strip = first / chunks % strips;
+    odometer at(t, src, dst, first / chunks / strips);
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t row = std::max<int64_t>(strip * height - phase, 0);
+      const int64_t end = std::min(t.rows, (strip + 1) * height - phase);
+      const int64_t col = chunk * share, cols = std::min(share, t.cols - col);
+      const bool head = phase != 0 && strip == 0;
+      convert_strip(c, kernels, t, at.src + row * t.src_ld + col * c.from, at.dst + col * t.dst_ld + row * c.to,
+                    end - row, cols, width, head ? store::cached : how);
+      if (++chunk < chunks) continue;
+      chunk = 0;
+      if (++strip < strips) continue;
+      strip = 0;
+      at.next();
+    }
+    kernels.fence();
+  });
+}
+
+// Elements on the way along dst's fastest axis, the others as an odometer.
+struct walk {
+  const tiles& t;
+  const tiles::axis inner;
+  odometer at;
+  int64_t i = 0;
+
+  walk(const tiles& outer, const tiles::axis& fastest, const char* src, char* dst, int64_t row)
+      : t(outer), inner(fastest), at(outer, src, dst, row) {}
+  // Calls body(src, dst, n, done) for n elements of one row at a time, `count` in all.
+  template <class Body>
+  void over(int64_t count, const Body& body) {
+    for (int64_t done = 0; done < count;) {
+      const int64_t n = std::min(inner.count - i, count - done);
+      body(at.src + i * inner.src, at.dst + i * inner.dst, n, done);
+      done += n, i += n;
+      if (i < inner.count) continue;
+      i = 0;
+      at.next();
+    }
+  }
+};
+
+template <class Element>
+void gather(walk& w, int64_t count, char* to) {
+  w.over(count, [&](const char* src, char*, int64_t n, int64_t done) {
+    for (int64_t k = 0; k < n; ++k)
+      std::memcpy(to + (done + k) * static_cast<int64_t>(sizeof(Element)), src + k * w.inner.src, sizeof(Element));
+  });
+}
+template <class Element>
+void scatter(walk& w, int64_t count, const char* from) {
+  w.over(count, [&](const char*, char* dst, int64_t n, int64_t done) {
+    for (int64_t k = 0; k < n; ++k)
+      std::memcpy(dst + k * w.inner.dst, from + (done + k) * static_cast<int64_t>(sizeof(Element)), sizeof(Element));
+  });
+}
+
+void run_elements(const lockstep_queue& queue, const conversion& c, const char* src, char* dst) {
+  const fused_axes& a = c.axes;
+  const tiles::axis inner = a.axes > 0 ? a.axis[a.axes - 1] : tiles::axis{1, 0, 0};
+  const tiles outer = outer_axes(a, a.axes - 1, a.axes - 1);
+  const auto gather_one = c.from == 2 ? gather<uint16_t> : c.from == 4 ? gather<uint32_t> : gather<uint64_t>;
+  const auto scatter_one = c.to == 2 ? scatter<uint16_t> : c.to == 4 ? scatter<uint32_t> : scatter<uint64_t>;
+  over_ranges(queue, lockstep::cpu::matrices_of(outer) * inner.count, gathered, [&](int64_t first, int64_t last) {
+    walk in(outer, inner, src, dst, first / inner.count), out(outer, inner, src, dst, first / inner.count);
+    in.i = out.i = first % inner.count;
+    uint64_t here[gathered], there[gathered];
+    for (int64_t begin = first; begin < last; begin += gathered) {
+      const int64_t n = std::min(gathered, last - begin);
+      gather_one(in, n, reinterpret_cast<char*>(here));
+      c.run(here, there, n, c.scale, false);
+      scatter_one(out, n, reinterpret_cast<const char*>(there));
+    }
+  });
+}
+
+// ---- the table ------------------------------------------------------------------------
+const char* not_runs(const lockstep_queue* queue, const lockstep_call* call) {
+  return runs_of({*queue, call->convert}) ? nullptr : "needs an axis that is contiguous in src and in dst";
+}
+int runs_yield(const lockstep_queue* queue, const lockstep_call* call) {
+  const auto t = runs_of({*queue, call->convert});
+  return static_cast<int>(t->cols < least_run && t->axes > 0);
+}
+lockstep_status launch_runs(lockstep_queue* queue, const lockstep_call* call) {
+  const conversion c(*queue, call->convert);
+  run_runs(*queue, c, *runs_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
+const char* not_matrices(const lockstep_queue* queue, const lockstep_call* call) {
+  return matrices_of({*queue, call->convert}) ? nullptr
+                                              : "needs an axis that is contiguous in src and another that is in dst";
+}
+lockstep_status launch_matrices(lockstep_queue* queue, const lockstep_call* call) {
+  const conversion c(*queue, call->convert);
+  run_matrices(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
+lockstep_status launch_elements(lockstep_queue* queue, const lockstep_call* call) {
+  const conversion c(*queue, call->convert);
+  run_elements(*queue, c, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
+
+const lockstep_variant rows[] = {
+    {"runs", "axes fused, then runs that are contiguous on both sides, by SIMD conversions", 0, not_runs, runs_yield,
+     nullptr, launch_runs},
+    {"tiled", "axes fused, then blocks of rows converted into the L1 and transposed from there", 0, not_matrices,
+     nullptr, nullptr, launch_matrices},
+    {"strided", "axes fused, then some elements at a time, gathered and put in place, with any strides", 0, nullptr,
+     nullptr, nullptr, launch_elements},
+    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_convert},
+};
+
+}  // namespace
+const lockstep_table convert_table = {rows, sizeof rows / sizeof *rows};
+}  // namespace lockstep::cpu

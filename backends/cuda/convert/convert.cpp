@@ -1,0 +1,206 @@
+// convert.cpp - dst = src * scale as another float type, axes in any order: the table, and what kernels are told.
+// Idea    Axes that lie as one on both sides are one. Runs where both sides run along one axis, tiles where they run
+//         along two, else an element at a time in dst's order; see kernels.cuh.
+// Moves   every element once in, once out
+// Limit   DRAM
+// Watch   kernels count in 32 bits, so larger arrays go in parts
+// Source  lockstep.h
+#include "convert.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "../dtypes.hpp"
+#include "../ops.hpp"
+#include "mutant.hpp"
+
+namespace lockstep::cuda {
+namespace {
+
+// Runs and sides of a matrix of fewer elements are left to the kernel that takes single ones.
+constexpr int64_t least_run = 512, least_side = 8;
+constexpr int64_t most = int64_t{1} << 31;
+constexpr int tile_rows_of_a_band = 8;
+
+struct side_axis {
+  int64_t count, src, dst;  // strides in elements
+};
+// Sorted by dst's strides, the smallest first.
+struct conversion {
+  const unsigned char* src;
+  unsigned char* dst;
+  double scale;
+  lockstep_dtype dtype, result;
+  int64_t from, to;  // bytes of an element
+  int rank = 0;
+  side_axis at[LOCKSTEP_MAX_RANK];
+
+  explicit conversion(const lockstep_call& call)
+      : src(static_cast<const unsigned char*>(call.src)),
+        dst(static_cast<unsigned char*>(call.dst)),
+        scale(call.convert.scale),
+        dtype(call.convert.dtype),
+        result(call.convert.result),
+        from(dtype_bytes(dtype)),
+        to(dtype_bytes(result)) {
+    const lockstep_convert_desc& d = call.convert;
+    for (int k = 0; k < d.rank; ++k)
+      if (d.shape[k] > 1) at[rank++] = {d.shape[k], d.src_strides[k], d.dst_strides[k]};
+    for (int k = 1; k < rank; ++k)
+      for (int m = k; m > 0 && at[m].dst < at[m - 1].dst; --m) std::swap(at[m - 1], at[m]);
+    int kept = 0;  // one that goes on where the one before ends, on both sides, is part of it
+    for (int k = 0; k < rank; ++k) {
+      if (kept > 0) {
+        side_axis& inner = at[kept - 1];
+        if (at[k].src == inner.count * inner.src && at[k].dst == inner.count * inner.dst) {
+          inner.count *= at[k].count;
+          continue;
+        }
+      }
+      at[kept++] = at[k];
+    }
+    rank = kept;
+  }
+  int64_t elements() const {
+    int64_t all = 1;
+    for (int k = 0; k < rank; ++k) all *= at[k].count;
+    return all;
+  }
+  int along_src() const {  // the axis along which src is contiguous; -1 where there is none
+    for (int k = 0; k < rank; ++k)
+      if (at[k].src == 1) return k;
+    return -1;
+  }
+  bool runs() const { return rank == 0 || (at[0].src == 1 && at[0].dst == 1); }
+  bool tiles() const { return rank >= 2 && at[0].dst == 1 && along_src() > 0; }
+};
+
+// The farthest element on either side, and how many there are.
+int64_t reach(const conversion& c) {
+  int64_t src = 1, dst = 1;
+  for (int k = 0; k < c.rank; ++k) src += (c.at[k].count - 1) * c.at[k].src, dst += (c.at[k].count - 1) * c.at[k].dst;
+  return std::max({src, dst, c.elements()});
+}
+
+template <class Body>
+lockstep_status in_parts(const conversion& all, const Body& body) {
+  if (reach(all) < most) return body(all);
+  int longest = 0;
+  const auto reaches = [&](int k) { return (all.at[k].count - 1) * std::max(all.at[k].src, all.at[k].dst); };
+  for (int k = 1; k < all.rank; ++k)
+    if (reaches(k) > reaches(longest)) longest = k;
+  conversion half = all;
+  const int64_t first = all.at[longest].count / 2;
+  half.at[longest].count = first;
+  if (const lockstep_status status = in_parts(half, body); status != LOCKSTEP_OK) return status;
+  half.at[longest].count = all.at[longest].count - first;
+  if (!LOCKSTEP_MUTANT("cuda_convert_second_part_from_the_first")) half.src += first * all.at[longest].src * all.from;
+  half.dst += first * all.at[longest].dst * all.to;
+  return in_parts(half, body);
+}
+
+convert_walk walk_of(const conversion& c, int without = -1, int and_without = -1) {
+  convert_walk w{};
+  w.src = c.src, w.dst = c.dst, w.scale = c.scale;
+  for (int k = 0; k < c.rank; ++k)
+    if (k != without && k != and_without)
+      w.axis[w.axes++] = {divider(c.at[k].count), static_cast<uint32_t>(c.at[k].src),
+                          static_cast<uint32_t>(c.at[k].dst)};
+  return w;
+}
+bool aligned(const void* at, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(bytes == 2 ? 8 : 16) == 0;
+}
+
+lockstep_status give(lockstep_queue& queue, const conversion& c, const convert_job& job) {
+  switch (c.dtype) {
+    case LOCKSTEP_F16: return convert_from_f16(queue, job, c.result);
+    case LOCKSTEP_BF16: return convert_from_bf16(queue, job, c.result);
+    case LOCKSTEP_F32: return convert_from_f32(queue, job, c.result);
+    default: return convert_from_f64(queue, job, c.result);
+  }
+}
+
+lockstep_status run_elements(lockstep_queue& queue, const conversion& c) {
+  constexpr int64_t block = int64_t{element_threads} * element_steps;
+  const int64_t elements = c.elements();
+  const convert_elements plan{walk_of(c), static_cast<uint32_t>(elements),
+                              static_cast<uint32_t>((elements - 1) / block + 1)};
+  convert_job job;
+  job.elements = &plan;
+  return give(queue, c, job);
+}
+
+lockstep_status run_runs(lockstep_queue& queue, const conversion& c) {
+  const int64_t length = c.rank > 0 ? c.at[0].count : 1, blocks = (length - 1) / run_block + 1;
+  const int64_t grid = c.elements() / length * blocks;
+  convert_runs plan{walk_of(c, 0), static_cast<uint32_t>(length), divider(blocks), true, static_cast<uint32_t>(grid)};
+  plan.whole = aligned(c.src, c.from) && aligned(c.dst, c.to);
+  for (int k = 1; k < c.rank; ++k) plan.whole = plan.whole && c.at[k].src % 4 == 0 && c.at[k].dst % 4 == 0;
+  convert_job job;
+  job.runs = &plan;
+  return give(queue, c, job);
+}
+
+lockstep_status run_tiles(lockstep_queue& queue, const conversion& c) {
+  const int j = c.along_src();
+  const side_axis &rows = c.at[0], &cols = c.at[j];
+  const int64_t tiles_i = (rows.count - 1) / (convert_row / c.to) + 1;
+  const int64_t tiles_j = (cols.count - 1) / (convert_row / c.from) + 1;
+  const int64_t matrices = c.elements() / rows.count / cols.count;
+  const int64_t group = std::min<int64_t>(tiles_i, tile_rows_of_a_band);
+  convert_tiles plan{};
+  plan.walk = walk_of(c, 0, j);
+  plan.rows = static_cast<uint32_t>(rows.count), plan.cols = static_cast<uint32_t>(cols.count);
+  plan.src_ld = static_cast<uint32_t>(rows.src), plan.dst_ld = static_cast<uint32_t>(cols.dst);
+  plan.tiles_i = static_cast<uint32_t>(tiles_i), plan.group = static_cast<uint32_t>(group);
+  plan.by_matrix = divider(tiles_i * tiles_j), plan.by_band = divider(group * tiles_j);
+  plan.by_group = divider(group);
+  plan.by_last_group = divider(tiles_i % group != 0 ? tiles_i % group : group);
+  plan.whole_src = aligned(c.src, c.from) && cols.count % 4 == 0;
+  plan.whole_dst = aligned(c.dst, c.to) && rows.count % 4 == 0;
+  for (int k = 0; k < c.rank; ++k) {
+    plan.whole_src = plan.whole_src && (k == j || c.at[k].src % 4 == 0);
+    plan.whole_dst = plan.whole_dst && (k == 0 || c.at[k].dst % 4 == 0);
+  }
+  plan.grid = static_cast<uint32_t>(matrices * tiles_i * tiles_j);
+  convert_job job;
+  job.tiles = &plan;
+  return give(queue, c, job);
+}
+
+// ---- the table -------------------------------------------------------------------------
+const char* not_runs(const lockstep_queue*, const lockstep_call* call) {
+  return conversion(*call).runs() ? nullptr : "needs an axis that is contiguous in src and in dst";
+}
+int runs_yield(const lockstep_queue*, const lockstep_call* call) {
+  const conversion c(*call);
+  return static_cast<int>(c.rank > 1 && c.at[0].count < least_run);
+}
+const char* not_tiles(const lockstep_queue*, const lockstep_call* call) {
+  return conversion(*call).tiles() ? nullptr : "needs an axis that is contiguous in src and another that is in dst";
+}
+int tiles_yield(const lockstep_queue*, const lockstep_call* call) {
+  const conversion c(*call);
+  return static_cast<int>(c.at[0].count < least_side || c.at[c.along_src()].count < least_side);
+}
+
+template <lockstep_status (*run)(lockstep_queue&, const conversion&)>
+lockstep_status in_parts_of(lockstep_queue& queue, const lockstep_call& call) {
+  return in_parts(conversion(call), [&](const conversion& part) { return run(queue, part); });
+}
+
+const lockstep_variant rows[] = {
+    {"runs", "axes fused, then runs that are contiguous on both sides, four elements a load", 0, not_runs, runs_yield,
+     nullptr, on_device<in_parts_of<run_runs>>},
+    {"tiled", "axes fused, then tiles through shared memory, 256 bytes of a row on both sides", 0, not_tiles,
+     tiles_yield, nullptr, on_device<in_parts_of<run_tiles>>},
+    {"elements", "axes fused, then an element at a time in dst's order, with any strides", 0, nullptr, nullptr, nullptr,
+     on_device<in_parts_of<run_elements>>},
+};
+
+}  // namespace
+
+const lockstep_table convert_table = {rows, sizeof rows / sizeof *rows};
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,68 @@
+// convert.hpp - what convert's kernels are told, made by convert.cpp, and their launches, one file a type of src.
+#pragma once
+
+#include "../device/queue.hpp"
+#include "../kernel/divide.hpp"
+
+namespace lockstep::cuda {
+
+struct convert_axis {
+  divider count;
+  uint32_t src, dst;  // elements
+};
+
+// What all three kernels share: pointers, the factor, and axes that are walked by their index, dst's fastest first.
+struct convert_walk {
+  const void* src;
+  void* dst;
+  double scale;
+  int axes;
+  convert_axis axis[LOCKSTEP_MAX_RANK];
+};
+
+constexpr int convert_quad = 4;  // neighbouring elements that a thread moves at once
+// Bytes of a tile's rows, of src's and of dst's.
+constexpr int convert_row = 256;
+
+// src runs along j, dst along i; the axes are matrices.
+struct convert_tiles {
+  convert_walk walk;
+  uint32_t rows, cols, src_ld, dst_ld;  // dst's contiguous axis, src's
+  // Bands of so many tile rows are walked down, then across.
+  uint32_t tiles_i, group;
+  divider by_matrix, by_band, by_group, by_last_group;
+  bool whole_src, whole_dst;  // by whole quads
+  uint32_t grid;
+};
+
+// Both run along one axis, of `length` elements; the axes are runs.
+struct convert_runs {
+  convert_walk walk;
+  uint32_t length;
+  divider by_run;  // blocks of a run
+  bool whole;      // quads are aligned on both sides
+  uint32_t grid;
+};
+
+// An element at a time.
+struct convert_elements {
+  convert_walk walk;
+  uint32_t elements, grid;
+};
+
+constexpr int run_threads = 256, run_quads = 4, element_threads = 256, element_steps = 4;
+constexpr int64_t run_block = int64_t{run_threads} * run_quads * convert_quad;
+
+// One of the three.
+struct convert_job {
+  const convert_tiles* tiles = nullptr;
+  const convert_runs* runs = nullptr;
+  const convert_elements* elements = nullptr;
+};
+
+lockstep_status convert_from_f16(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
+lockstep_status convert_from_bf16(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
+lockstep_status convert_from_f32(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
+lockstep_status convert_from_f64(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,45 @@
+// convert.cpp - dst = src * scale as another float type, axes in any order: validation.
+#include "checked.hpp"
+#include "ops.hpp"
+
+namespace lockstep::lib {
+namespace {
+
+void require_float(const char* name, lockstep_dtype dtype) {
+  if (lockstep_dtype_kind(dtype) != 'f' && !LOCKSTEP_MUTANT("convert_takes_integers"))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; convert takes F16, BF16, F32 and F64", name, dtype_text(dtype));
+}
+
+}  // namespace
+
+void prepare_convert(prepared_call& prepared) {
+  lockstep_convert_desc& d = prepared.call.convert;
+  require_float("dtype", d.dtype);
+  require_float("result", d.result);
+  if (d.rank < 1 || d.rank > LOCKSTEP_MAX_RANK)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; use 1 to {}", d.rank, LOCKSTEP_MAX_RANK);
+  for (int k = 0; k < d.rank; ++k) {
+    if (d.shape[k] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "shape[{}] is {}; give 0 or more", k, d.shape[k]);
+    prepared.empty = prepared.empty || d.shape[k] == 0;
+  }
+  prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
+  prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
+  if (prepared.empty) return;
+
+  for (int k = 0; k < d.rank; ++k) {
+    // The stride of an axis of one element means nothing; 0 keeps it harmless.
+    if (d.shape[k] == 1) d.src_strides[k] = d.dst_strides[k] = 0;
+    if (d.shape[k] > 1 && d.src_strides[k] < 1)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "src_strides[{}] is {}; give 1 or more", k, d.src_strides[k]);
+    if (d.shape[k] > 1 && d.dst_strides[k] < 1)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "dst_strides[{}] is {}; give 1 or more", k, d.dst_strides[k]);
+  }
+  const auto total = static_cast<size_t>(product("the product of shape", d.rank, d.shape));
+  prepared.src_span = span_bytes("src", d.rank, d.shape, d.src_strides, prepared.element_bytes);
+  prepared.dst_span = span_bytes("dst", d.rank, d.shape, d.dst_strides, prepared.dst_element_bytes);
+  require_apart("dst_strides", d.rank, d.shape, d.dst_strides);
+  prepared.dst_dense = prepared.dst_span == total * prepared.dst_element_bytes;
+  prepared.moved_bytes = total * (prepared.element_bytes + prepared.dst_element_bytes);
+}
+
+}  // namespace lockstep::lib
