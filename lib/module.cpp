@@ -111,9 +111,24 @@ const lockstep_group_table* groups_of(void* handle, const std::string& path) {
   }
   return groups;
 }
+
+const lockstep_peer_table* peers_of(void* handle, const std::string& path) {
+  const auto entry = reinterpret_cast<lockstep_peers_entry_fn>(dlsym(handle, LOCKSTEP_PEERS_ENTRY));
+  const lockstep_peer_table* p = entry != nullptr ? entry() : nullptr;
+  if (p == nullptr) return nullptr;
+  if (p->abi != LOCKSTEP_BACKEND_ABI || p->size < sizeof(lockstep_peer_table))
+    fail(LOCKSTEP_NO_BACKEND, "{}: its peers speak backend ABI {} ({} bytes), this library ABI {} ({} bytes)", path,
+         p->abi, p->size, LOCKSTEP_BACKEND_ABI, sizeof(lockstep_peer_table));
+  if (p->stream_create == nullptr || p->stream_destroy == nullptr || p->event_create == nullptr ||
+      p->event_destroy == nullptr || p->record == nullptr || p->wait == nullptr || p->passed == nullptr ||
+      p->connect == nullptr || p->copy_rows == nullptr)
+    fail(LOCKSTEP_NO_BACKEND, "{}: its peers lack a function; give all of them", path);
+  return p;
+}
 }  // namespace
 
-const lockstep_backend* load_module(const std::string& path, const lockstep_group_table** groups) {
+const lockstep_backend* load_module(const std::string& path, const lockstep_group_table** groups,
+                                    const lockstep_peer_table** peers) {
   std::string why;
   void* handle = open_trusted(path, why);
   if (handle == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}", why);
@@ -132,6 +147,7 @@ const lockstep_backend* load_module(const std::string& path, const lockstep_grou
          backend->abi, backend->size, LOCKSTEP_BACKEND_ABI, sizeof(lockstep_backend));
   require_whole(*backend, path);
   *groups = groups_of(handle, path);
+  *peers = peers_of(handle, path);
   return backend;
 }
 }  // namespace lockstep::lib

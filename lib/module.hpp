@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/backend_group.h"
+#include "lockstep/backend_peer.h"
 #include "trusted.hpp"
 
 namespace lockstep::lib {
@@ -17,7 +18,9 @@ struct module_file {
 };
 std::vector<module_file> find_modules();
 
-// Loads a module and asks it for its backend; throws error{NO_BACKEND, reason}. groups: NULL where it has none.
-const lockstep_backend* load_module(const std::string& path, const lockstep_group_table** groups);
+// Loads a module and asks it for its backend; throws error{NO_BACKEND, reason}. groups, peers: NULL where it
+// has none.
+const lockstep_backend* load_module(const std::string& path, const lockstep_group_table** groups,
+                                    const lockstep_peer_table** peers);
 
 }  // namespace lockstep::lib

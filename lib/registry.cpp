@@ -40,7 +40,7 @@ backend_entry::state backend_entry::load() {
   if (const state known = state_.load(); known != state::untried) return known;
   state found = state::unusable;
   try {
-    backend_ = is_cpu() ? lockstep_cpu_backend(&built_in_host) : load_module(path_, &groups_);
+    backend_ = is_cpu() ? lockstep_cpu_backend(&built_in_host) : load_module(path_, &groups_, &peers_);
     if (is_cpu()) groups_ = lockstep_cpu_groups();
     clear_error();
     if (backend_->devices(&devices_) != LOCKSTEP_OK || devices_ == 0)
@@ -49,6 +49,7 @@ backend_entry::state backend_entry::load() {
   } catch (const std::bad_alloc&) {  // fails only this call: the next one tries again
     backend_ = nullptr;
     groups_ = nullptr;
+    peers_ = nullptr;
     devices_ = 0;
     throw;
   } catch (const error& e) {

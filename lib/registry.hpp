@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/backend_group.h"
+#include "lockstep/backend_peer.h"
 
 namespace lockstep::lib {
 
@@ -33,6 +34,8 @@ class backend_entry {
     return has && groups_->rows[op].name != nullptr ? &groups_->rows[op] : nullptr;
   }
   const lockstep_group_table* groups() { return now(), groups_; }
+  // How its devices exchange data; nullptr: through the host.
+  const lockstep_peer_table* peers() { return now(), peers_; }
   std::string reason();
   // The backend if a pointer may be its memory: a usable one, or a lost one, because the
   // host must still not touch its memory.
@@ -43,7 +46,8 @@ class backend_entry {
   void after_fork_in_child() { new (&mutex_) std::mutex; }
 
  private:
-  // Read without a lock, several times a call: backend_, groups_ and devices_ are written once, before state_ is set.
+  // Read without a lock, several times a call: backend_, groups_, peers_ and devices_ are written once, before state_
+  // is set.
   enum class state { untried, usable, unusable, lost };
   state now() {
     const state known = state_.load(std::memory_order_acquire);
@@ -55,6 +59,7 @@ class backend_entry {
   std::atomic<state> state_ = state::untried;
   const lockstep_backend* backend_ = nullptr;
   const lockstep_group_table* groups_ = nullptr;
+  const lockstep_peer_table* peers_ = nullptr;
   int32_t devices_ = 0;
   std::string reason_;
 };

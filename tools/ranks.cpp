@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <random>
 
 #include "cli.hpp"
 #include "limits.hpp"
+#include "ranks_memory.hpp"
 #include "runner.hpp"
 #if defined(LOCKSTEP_TOOL_MPI)
 #include <lockstep/ranks_mpi.h>
@@ -22,6 +24,11 @@ namespace {
 
 using comm_handle = std::unique_ptr<lockstep_comm, decltype(&lockstep_comm_destroy)>;
 using plan_handle = std::unique_ptr<lockstep_ranks_plan, decltype(&lockstep_ranks_plan_destroy)>;
+
+const std::string& device_of(const std::vector<std::string>& devices, int rank) {
+  static const std::string none = "cpu";
+  return devices.empty() ? none : devices[static_cast<size_t>(rank) % devices.size()];
+}
 
 // The job that a launcher has started this process in.
 class job {
@@ -46,12 +53,17 @@ class job {
   bool there() const { return there_; }
   int size() const { return size_; }
   int rank() const { return rank_; }
-  // message_bytes 0: the library's choice.
-  comm_handle open(lockstep_context* context, int seats, int64_t message_bytes) const {
+  // message_bytes 0, data "": the library's choice. devices: the backends of ranks, in turn.
+  comm_handle open(lockstep_context* context, int seats, int64_t message_bytes, const std::vector<std::string>& devices,
+                   const std::string& data) const {
     lockstep_comm* comm = nullptr;
     lockstep_comm_options o = lockstep_comm_defaults();
     o.seats = there_ ? 1 : seats;
     o.message_bytes = message_bytes;
+    std::vector<const char*> names;
+    for (int s = 0; s < o.seats && !devices.empty(); ++s) names.push_back(device_of(devices, rank_ + s).c_str());
+    if (!devices.empty()) o.backends = names.data();
+    if (!data.empty()) o.data = data.c_str();
 #if defined(LOCKSTEP_TOOL_MPI)
     if (there_) {
       check(lockstep_comm_from_mpi(context, MPI_COMM_WORLD, &o, &comm));
@@ -94,7 +106,8 @@ struct cut_array {
   }
   lockstep_part part(int32_t rank, const void* base, int64_t* low, int64_t* length) const {
     check(lockstep_grid_box(&grid, rank, low, length));
-    lockstep_part p{sizeof p, nullptr, {0}};
+    lockstep_part p{};
+    p.size = sizeof p;
     auto* at = static_cast<char*>(const_cast<void*>(base));
     for (size_t k = 0; k < strides.size(); ++k) {
       p.strides[k] = strides[k];
@@ -107,11 +120,14 @@ struct cut_array {
 
 // Runs a case over the ranks of comm. False if its kind has no call over ranks.
 struct ranks_call {
+  lockstep_context* context;
   lockstep_comm* comm;
+  const std::vector<std::string>& devices;
   lockstep_comm_info info{};
   std::vector<unsigned char> own;  // of dst's bytes, those that this process must have written
 
-  explicit ranks_call(lockstep_comm* over) : comm(over) {
+  ranks_call(lockstep_context* c, lockstep_comm* over, const std::vector<std::string>& on)
+      : context(c), comm(over), devices(on) {
     info.size = sizeof info;
     check(lockstep_comm_get(comm, &info));
   }
@@ -138,6 +154,7 @@ struct ranks_call {
       if (status != LOCKSTEP_OK) return;
       const plan_handle owner(plan, &lockstep_ranks_plan_destroy);
       std::vector<lockstep_part> in, out;
+      std::deque<seat_memory> memory;
       int64_t low[LOCKSTEP_MAX_RANK], length[LOCKSTEP_MAX_RANK];
       for (int32_t s = 0; s < info.seats; ++s) {
         in.push_back(from.part(info.rank + s, src, low, length));
@@ -148,10 +165,17 @@ struct ranks_call {
           for (size_t k = 0; k < to.strides.size(); ++k)
             p.data = static_cast<char*>(p.data) + low[k] * to.strides[k] * static_cast<int64_t>(out_bytes);
         }
+        const std::string& device = device_of(devices, info.rank + s);
+        in.back().data =
+            memory.emplace_back(context, device, const_cast<void*>(src), c.src.span_bytes()).at(in.back().data);
+        p.data = memory.emplace_back(context, device, dst, c.dst.span_bytes()).at(p.data);
         out.push_back(p);
         mark(to.strides, low, length, out_bytes);
       }
       status = lockstep_ranks_execute(plan, in.data(), out.data(), nullptr);
+      const std::string text = lockstep_last_error();
+      for (size_t i = 1; i < memory.size(); i += 2) memory[i].merge();
+      lockstep_set_error(text.c_str());
     };
     if (c.op == LOCKSTEP_TRANSPOSE) {
       const lockstep_transpose_desc& d = c.transpose;
@@ -216,8 +240,8 @@ struct ranks_call {
 };
 
 struct settings {
-  std::vector<std::string> ops, ranks;
-  std::string op = "permute", shape = "4096x4096", level = "quick";
+  std::vector<std::string> ops, ranks, devices;
+  std::string data, op = "permute", shape = "4096x4096", level = "quick";
   int64_t seed = 1, message_bytes = 0;
   int samples = 9;
   double latency_us = 2, speed = 10;
@@ -247,8 +271,8 @@ int verify(const settings& s) {
   for (const int ranks : counts_of(s, here, {1, 2, 3, 5, 8})) {
     if (ranks > 1024) refuse("--ranks is {}; seats of one process are 1 to 1024", ranks);
     // Small messages, so that the cases' arrays need several.
-    const comm_handle comm = here.open(c, ranks, 64 << 10);
-    ranks_call call(comm.get());
+    const comm_handle comm = here.open(c, ranks, 64 << 10, s.devices, s.data);
+    ranks_call call(c, comm.get(), s.devices);
     if (s.digest) {
       if (here.there()) refuse("--digest needs all results in one process; run it without the launcher");
       print("{}  ({} ranks)\n",
@@ -370,13 +394,14 @@ int bench(const settings& s) {
   const job here;
   const context c(place{"cpu", "", "", here.there() ? 1 : 0});
   for (const int ranks : counts_of(s, here, {1, 2, 4})) {
-    const comm_handle comm = here.open(c, ranks, s.message_bytes);
+    const comm_handle comm = here.open(c, ranks, s.message_bytes, s.devices, s.data);
     const slab_call call(comm.get(), s, ranks);
     lockstep_comm_info info{};
     info.size = sizeof info;
     check(lockstep_comm_get(comm.get(), &info));
     std::vector<std::vector<float>> in, out;
     std::vector<lockstep_part> from, to;
+    std::deque<seat_memory> memories;
     int64_t low[8], length[8], elements = 1;
     for (const int64_t n : call.shape) elements *= n;
     for (int32_t r = info.rank; r < info.rank + info.seats; ++r) {
@@ -390,6 +415,11 @@ int bench(const settings& s) {
       }
       if (s.op == "sum" || s.op == "columns")
         to.back() = lockstep_part_packed(out.back().data(), 2, length), to.back().strides[0] = to.back().strides[1] = 1;
+      const auto place = [&](std::vector<float>& host, lockstep_part& p) {
+        const std::string& device = device_of(s.devices, r);
+        p.data = memories.emplace_back(c, device, host.data(), host.size() * sizeof(float)).at(p.data);
+      };
+      place(in.back(), from.back()), place(out.back(), to.back());
     }
     std::vector<double> ms;
     for (int k = 0; k < s.samples + 1; ++k) {
@@ -403,9 +433,9 @@ int bench(const settings& s) {
     const timing t = timing_of(ms);
     const double moved = static_cast<double>(elements) * 4 * (s.op == "sum" || s.op == "columns" ? 1 : 2);
     if (here.rank() == 0)
-      print("{} f32 {} over {} ranks ({}): {:.3f} ms, least {:.3f} ms, {:.2f} GB/s of all ranks together\n", s.op,
-            s.shape, ranks, info.engine, t.seconds * 1e3, *std::min_element(ms.begin(), ms.end()),
-            moved / t.seconds * 1e-9);
+      print("{} f32 {} over {} ranks ({}{}): {:.3f} ms, least {:.3f} ms, {:.2f} GB/s of all ranks together\n", s.op,
+            s.shape, ranks, info.engine, s.devices.empty() ? "" : format_text(", {}", info.data), t.seconds * 1e3,
+            *std::min_element(ms.begin(), ms.end()), moved / t.seconds * 1e-9);
   }
   return 0;
 }
@@ -429,6 +459,11 @@ void ranks_command(command root, action& chosen) {
     it->add("--op", s->op, "what to do with the array").one_of({"permute", "sum", "columns", "stencil"}).show_default();
     it->add("--shape", s->shape, "of the whole array of f32").type_name("AxBxC").show_default();
     it->add("--ranks", s->ranks, "numbers of ranks").type_name("N");
+  }
+  for (auto& it : {&one, &three}) {
+    it->add("--devices", s->devices, "backends of ranks 0, 1, ..., in turn: cuda:0 cpu (default: cpu)")
+        .type_name("NAME");
+    it->add("--data", s->data, "data plane (default: the best for each pair)").one_of({"direct", "engine", "staged"});
   }
   two.add("--latency-us", s->latency_us, "of a message").between(0.0, 1e6).show_default();
   two.add("--gigabytes-per-s", s->speed, "into or out of a process").between(1e-6, 1e6).show_default();

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "../mutant.hpp"
+#include "devices.hpp"
 
 namespace lockstep::ranks {
 
@@ -60,6 +61,9 @@ struct closing_message {
 using namespace lockstep;
 using namespace lockstep::ranks;
 
+lockstep_comm::lockstep_comm() : devices(std::make_unique<lockstep::ranks::devices>(*this)) {}
+lockstep_comm::~lockstep_comm() = default;
+
 int32_t lockstep_comm::process_of(int32_t rank) const {
   return static_cast<int32_t>(std::upper_bound(first_rank.begin(), first_rank.end(), rank) - first_rank.begin()) - 1;
 }
@@ -73,7 +77,8 @@ lockstep_options lockstep_comm::options_of(int32_t seat) const {
   lockstep_options options = lockstep_options_defaults();
   const std::string& name = backends[static_cast<size_t>(seat)];
   options.backend = name.empty() ? nullptr : name.c_str();
-  options.stream = stream;
+  options.stream = devices->stream_of(seat);
+  if (devices->has(seat)) options.flags |= LOCKSTEP_ASYNC;
   return options;
 }
 

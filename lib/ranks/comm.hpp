@@ -16,6 +16,17 @@
 #include "lockstep/ranks.h"
 #include "task.hpp"
 
+namespace lockstep::lib {
+template <>
+inline constexpr std::array known_sizes<lockstep_part> = {offsetof(lockstep_part, stream), sizeof(lockstep_part)};
+template <>
+inline constexpr std::array known_sizes<lockstep_comm_options> = {offsetof(lockstep_comm_options, data),
+                                                                  sizeof(lockstep_comm_options)};
+template <>
+inline constexpr std::array known_sizes<lockstep_comm_info> = {offsetof(lockstep_comm_info, data),
+                                                               sizeof(lockstep_comm_info)};
+}  // namespace lockstep::lib
+
 namespace lockstep::ranks {
 
 using lib::error;
@@ -92,6 +103,7 @@ class arrivals {
 };
 
 struct execution;  // plan.hpp
+class devices;     // devices.hpp
 
 }  // namespace lockstep::ranks
 
@@ -99,6 +111,9 @@ struct lockstep_comm {
   using failure = lockstep::ranks::failure;
   using header = lockstep::ranks::header;
   using pending = lockstep::ranks::pending;
+
+  lockstep_comm();
+  ~lockstep_comm();
 
   lockstep_context* context = nullptr;
   lockstep_engine engine{};
@@ -115,8 +130,8 @@ struct lockstep_comm {
   std::vector<uint64_t> sent, received;  // messages to and from each process
   lockstep_status closed = LOCKSTEP_OK;
   std::string reason;
-  failure late;            // the first one that lockstep_ranks_synchronize must return
-  void* stream = nullptr;  // of the execution that runs
+  failure late;  // the first one that lockstep_ranks_synchronize must return
+  std::unique_ptr<lockstep::ranks::devices> devices;
   std::list<std::shared_ptr<lockstep::ranks::execution>> queue;  // executions; the first one runs
 
   int32_t ranks() const { return first_rank.back(); }
@@ -124,6 +139,7 @@ struct lockstep_comm {
   bool mine(int32_t rank) const { return rank >= first() && rank < first() + seats; }
   int32_t process_of(int32_t rank) const;
   std::string name_of(int32_t process) const;  // "rank 3", "ranks 4 to 7"
+  // For a call of a seat. Seats on devices only enqueue; calls that touch host memory wait all the same.
   lockstep_options options_of(int32_t seat) const;
 
   void require_open() const;

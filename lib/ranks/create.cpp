@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "devices.hpp"
 #include "plan.hpp"
 
 namespace lockstep::lib {
@@ -134,6 +135,11 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
     if (status != LOCKSTEP_OK)
       own.note(status, comm->first() + s, format_text("options.backends[{}]: {}", s, lockstep_last_error()));
   }
+  if (!own.any()) try {
+      comm->devices->open(o.data);
+    } catch (const error& e) {
+      own.note(e.status, comm->first(), e.text);
+    }
   described d;
   d.add("options.message_bytes", comm->message_bytes);
   comm->agree(own, d);
@@ -191,6 +197,7 @@ lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks, int3
 void lockstep_comm_destroy(lockstep_comm* comm) {
   if (comm == nullptr) return;
   comm->progress(true);
+  comm->devices.reset();
   comm->engine.close(comm->engine.user, comm->closed == LOCKSTEP_OK ? 1 : 0);
   delete comm;
 }
@@ -206,6 +213,8 @@ lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info*
     i.engine = comm->engine_name.c_str();
     i.closed = comm->closed != LOCKSTEP_OK;
     i.reason = comm->reason.c_str();
+    i.data = comm->devices->data().c_str();
+    i.why = comm->devices->why().c_str();
     lib::give(i, info, "info");
   });
 }
@@ -216,6 +225,12 @@ lockstep_status lockstep_ranks_synchronize(lockstep_comm* comm) {
     comm->progress(true);
     comm->require_open();
     failure own = std::exchange(comm->late, {});
+    try {
+      comm->devices->finish();
+    } catch (const error& e) {
+      if (comm->closed != LOCKSTEP_OK) throw;
+      own.note(e.status, comm->first(), e.text);
+    }
     const lockstep_status status = lockstep_synchronize(comm->context);
     if (status != LOCKSTEP_OK) own.note(status, comm->first(), lockstep_last_error());
     comm->agree(own, {});

@@ -6,19 +6,33 @@
 #include <tuple>
 
 #include "../mutant.hpp"
+#include "devices.hpp"
 
 namespace lockstep::ranks {
 
 host_memory::host_memory(lockstep_comm& comm, size_t bytes) : comm_(&comm), bytes_(bytes) {
   if (bytes == 0 || comm.dry) return;
-  const lockstep_status status = lockstep_alloc(comm.context, "cpu", LOCKSTEP_HOST, bytes, &data_);
+  if (const char* backend = comm.devices->any_backend(); backend != nullptr) {
+    kind_ = LOCKSTEP_PINNED, backend_ = backend;
+    if (lockstep_alloc(comm.context, backend_, kind_, bytes, &data_) == LOCKSTEP_OK) return;
+    kind_ = LOCKSTEP_HOST, backend_ = "cpu";  // slower to copy to devices
+  }
+  const lockstep_status status = lockstep_alloc(comm.context, backend_, kind_, bytes, &data_);
   if (status != LOCKSTEP_OK)
     fail(status, "{} bytes for messages and partial results: {}", bytes, lockstep_last_error());
 }
 
+host_memory::host_memory(lockstep_comm& comm, size_t bytes, int32_t seat)
+    : comm_(&comm), bytes_(bytes), kind_(LOCKSTEP_DEVICE) {
+  if (bytes == 0 || comm.dry || !comm.devices->has(seat)) return;
+  backend_ = comm.backends[static_cast<size_t>(seat)].c_str();
+  const lockstep_status status = lockstep_alloc(comm.context, backend_, kind_, bytes, &data_);
+  if (status != LOCKSTEP_OK) fail(status, "{} bytes on {}: {}", bytes, backend_, lockstep_last_error());
+}
+
 host_memory::~host_memory() {
   if (data_ == nullptr || comm_->closed != LOCKSTEP_OK) return;
-  static_cast<void>(lockstep_free(comm_->context, "cpu", LOCKSTEP_HOST, bytes_, data_));
+  static_cast<void>(lockstep_free(comm_->context, backend_, kind_, bytes_, data_));
 }
 
 void exchange::sends(lockstep_comm& comm, item i) {
@@ -106,6 +120,11 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
   for (size_t i = 0, j = 0; i < local_out_.size() && j < local_in_.size(); ++i, ++j)
     if (work.active(local_out_[i])) attempt(local_out_[i].from, [&] { work.local(local_out_[i], local_in_[j]); });
   attempt(comm.first(), work.meanwhile);
+  try {
+    comm.devices->join();  // after a failure too: what was enqueued still writes
+  } catch (const error& e) {
+    so_far.note(e.status, comm.first(), e.text);
+  }
   arrivals all(comm, requests, [&](size_t r) {
     if (r >= from.size()) return;
     const message& m = *from[r];

@@ -3,6 +3,7 @@
 
 #include "../mutant.hpp"
 #include "../order.hpp"
+#include "devices.hpp"
 #include "stencil.hpp"
 
 namespace lockstep::ranks {
@@ -81,6 +82,8 @@ void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockst
             const item i{owner, r, key++, static_cast<size_t>(part.elements()) * g.element_bytes, pieces.size()};
             if (!comm.mine(owner) && !comm.mine(r)) continue;
             pieces.push_back({number, part, to});
+            if (const int32_t a = owner - comm.first(), b = r - comm.first(); comm.mine(owner) && comm.mine(r))
+              comm.devices->reserve(a, b, comm.devices->packed_between(a, b, true), i.bytes);
             if (comm.mine(owner)) all.sends(comm, i);
             if (comm.mine(r)) all.receives(comm, i);
           }
@@ -117,12 +120,17 @@ task ghosts::run(execution& x, const grid& g, const std::vector<placed>& from, c
     copy_box(comm, seat(i.to), g.element_bytes, part, message, packed_strides(part).data(), data, strides.data());
   };
   // Ghosts are interleaved with the block's own elements, so one call for all would be refused as an overlap.
-  std::vector<char> between;
   work.local = [&](const item& out, const item& in) {
-    between.resize(out.bytes + 16);
-    char* aligned = between.data() + (16 - reinterpret_cast<uintptr_t>(between.data()) % 16) % 16;
-    work.pack(out, aligned);
-    work.unpack(in, aligned);
+    const int32_t sender = seat(out.from), receiver = seat(in.to);
+    const placed& a = from[static_cast<size_t>(sender)];
+    const plane way = comm.devices->packed_between(sender, receiver, a.there && to[pieces[in.index].target].there);
+    const box& part = pieces[out.index].source;
+    const auto pack = [&](const box& band, char* packed) {
+      copy_box(comm, sender, g.element_bytes, band, a.data + offset_of(band, g.of(out.from), a.strides.data()) * bytes,
+               a.strides.data(), packed, packed_strides(band).data());
+    };
+    const auto [data, strides] = place(in);
+    comm.devices->move({sender, receiver, g.element_bytes, part, pack, data, strides}, way);
   };
   work.meanwhile = meanwhile;
   task step = all.run(comm, x.step(0), x.so_far, work);

@@ -2,6 +2,7 @@
 #include "permute.hpp"
 
 #include "../mutant.hpp"
+#include "devices.hpp"
 
 namespace lockstep::ranks {
 
@@ -27,6 +28,9 @@ void permute_plan::build(lockstep_comm& comm, workspace& memory) {
   const auto bytes = static_cast<int64_t>(dst.element_bytes);
   const auto add = [&](int32_t seat, int32_t other, const box& b, bool out) {
     std::vector<box> parts;
+    if (const int32_t receiver = other - comm.first(); comm.mine(other) && out && seat != receiver)
+      comm.devices->reserve(seat, receiver, comm.devices->between(seat, receiver, true),
+                            static_cast<size_t>(b.elements()) * dst.element_bytes);
     if (comm.mine(other))
       parts.push_back(b);  // no message
     else
@@ -102,8 +106,19 @@ task permute_plan::move_all(execution& x, uint64_t first_step, const std::vector
   };
   work.local = [&](const item& out, const item& in) {
     const piece& p = pieces[out.index];
-    const placed &a = from[static_cast<size_t>(p.seat)], &b = to[static_cast<size_t>(pieces[in.index].seat)];
-    move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, dst.of(out.to), b.strides.data());
+    const int32_t receiver = pieces[in.index].seat;
+    const placed &a = from[static_cast<size_t>(p.seat)], &b = to[static_cast<size_t>(receiver)];
+    const plane way = comm.devices->between(p.seat, receiver, a.there && b.there);
+    if (p.seat == receiver || way == plane::host || way == plane::direct) {
+      if (p.seat != receiver && way == plane::direct) comm.devices->await_ready(p.seat, receiver);
+      return move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, dst.of(out.to), b.strides.data());
+    }
+    const auto offset = offset_of(p.part, dst.of(out.to), b.strides.data()) * static_cast<int64_t>(dst.element_bytes);
+    const auto pack = [&](const box& band, char* packed) {
+      const auto strides = packed_strides(band);
+      move(comm, {p.seat, band}, a.data, src.of(out.from), a.strides.data(), packed, band, strides.data());
+    };
+    comm.devices->move({p.seat, receiver, dst.element_bytes, p.part, pack, b.data + offset, b.strides}, way);
   };
   for (size_t r = 0; r < rounds.size(); ++r) {
     task step = rounds[r].run(comm, x.step(first_step + r % 128), x.so_far, work);

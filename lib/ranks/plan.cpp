@@ -2,18 +2,24 @@
 #include "plan.hpp"
 
 #include "../mutant.hpp"
+#include "devices.hpp"
 
 namespace lockstep::ranks {
 
-placed read_part(const lockstep_part* parts, int32_t seat, const char* name, const box& b) {
+placed read_part(const lockstep_comm& comm, const lockstep_part* parts, int32_t seat, const char* name, const box& b) {
   if (b.empty()) return {};
   if (parts == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass one part for each seat", name);
   const std::string which = format_text("{}[{}]", name, seat);
-  const lockstep_part p = lib::sized(parts + seat, lockstep_part{}, which.c_str());
+  // A program built for an older library has shorter elements.
+  const auto* given = reinterpret_cast<const char*>(parts);
+  lib::require_size(parts->size, lib::known_sizes<lockstep_part>, which.c_str());
+  const lockstep_part p =
+      lib::sized(reinterpret_cast<const lockstep_part*>(given + static_cast<size_t>(seat) * parts->size),
+                 lockstep_part{}, which.c_str());
   if (p.data == nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "{}.data is NULL but the block has {} elements; pass its memory", which,
          b.elements());
-  placed out{static_cast<char*>(p.data), {}};
+  placed out{static_cast<char*>(p.data), {}, comm.devices->reaches(seat, p.data, which), p.stream};
   for (int k = 0; k < b.rank; ++k) {
     const auto i = static_cast<size_t>(k);
     out.strides[i] = p.strides[k];
@@ -21,6 +27,12 @@ placed read_part(const lockstep_part* parts, int32_t seat, const char* name, con
       fail(LOCKSTEP_INVALID_ARGUMENT, "{}.strides[{}] is {}; give 1 or more", which, k, p.strides[k]);
   }
   return out;
+}
+
+placed execution::read_one(const lockstep_part* parts, int32_t seat, const char* name, const box& b) {
+  const placed one = read_part(*plan.comm, parts, seat, name, b);
+  if (one.stream != nullptr) streams[static_cast<size_t>(seat)] = one.stream;
+  return one;
 }
 
 std::vector<placed> execution::read(const lockstep_part* parts, const char* name, const grid& g) {
@@ -70,6 +82,7 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
     plan->comm = comm;
     plan->what = k;
     plan->number = comm->plans++;
+    plan->on_devices.resize(static_cast<size_t>(comm->seats));
     failure own;
     described d;
     d.add("the call", static_cast<int64_t>(k));
@@ -81,6 +94,11 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
       build(*plan, d);
       if (o.workspace == nullptr && plan->memory.bytes() != 0)
         plan->own_memory = host_memory(*comm, plan->memory.bytes() + alignment);
+      for (int32_t s = 0; s < comm->seats; ++s) {
+        workspace& w = plan->on_devices[static_cast<size_t>(s)];
+        plan->device_memory.emplace_back(*comm, w.bytes(), s);
+        w.base = plan->device_memory.back().data();
+      }
     } catch (const error& e) {
       own.note(e.status, comm->first(), e.text);
     } catch (const std::bad_alloc&) {
@@ -95,6 +113,10 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
 
 using namespace lockstep;
 using namespace lockstep::ranks;
+
+workspace& lockstep_ranks_plan::memory_of(int32_t seat) {
+  return comm->devices->has(seat) ? on_devices[static_cast<size_t>(seat)] : memory;
+}
 
 namespace {
 char* aligned(const host_memory& m) {
@@ -131,10 +153,17 @@ void find_memory(execution& x, const lockstep_options& o) {
 
 task run(execution& x) {
   lockstep_comm& comm = *x.plan.comm;
-  comm.stream = x.stream;
+  x.attempt(comm.first(), [&] { comm.devices->begin(x.streams); });
   x.plan.memory.base = x.memory;
   task t = x.plan.op->run(x);
   co_await t;
+  try {  // after a failure too: what was enqueued still runs
+    comm.devices->end();
+    if (x.waited_for) comm.devices->finish();
+  } catch (const error& e) {
+    if (comm.closed != LOCKSTEP_OK) throw;
+    x.so_far.note(e.status, comm.first(), e.text);
+  }
 }
 
 // Reports the failure of a finished execution: in the call itself if it waits, else in lockstep_ranks_synchronize.
@@ -180,7 +209,9 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     lockstep_options o = lockstep_options_defaults();
     x->attempt(comm.first(), [&] { o = read_options(options); });
     x->waited_for = (o.flags & LOCKSTEP_ASYNC) == 0;
-    x->stream = o.stream;
+    x->streams.assign(static_cast<size_t>(comm.seats), o.stream);
+    for (int32_t s = 0; s < comm.seats; ++s)
+      if (comm.backends[static_cast<size_t>(s)] == "cpu") x->streams[static_cast<size_t>(s)] = nullptr;
     plan->op->place(*x, src, dst);
     find_memory(*x, o);
     const failure at_once = x->so_far;
@@ -221,7 +252,15 @@ lockstep_status lockstep_ranks_estimate(const lockstep_ranks_plan* plan, const l
 
 void lockstep_ranks_plan_destroy(lockstep_ranks_plan* plan) {
   if (plan == nullptr) return;
-  if (plan->comm->closed == LOCKSTEP_OK) plan->comm->progress(true);
+  lockstep_comm& comm = *plan->comm;
+  if (comm.closed == LOCKSTEP_OK) {
+    comm.progress(true);
+    try {
+      comm.devices->finish();
+    } catch (const error& e) {  // if the communicator is not closed, lockstep_ranks_synchronize tells it
+      comm.late.note(e.status, comm.first(), e.text);
+    }
+  }
   delete plan;
 }
 }

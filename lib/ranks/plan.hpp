@@ -12,6 +12,8 @@ namespace lockstep::ranks {
 struct placed {
   char* data = nullptr;
   std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
+  bool there = false;      // memory of the seat's device
+  void* stream = nullptr;  // the caller's
 };
 
 // Throws the failure of a lockstep call.
@@ -20,7 +22,7 @@ inline void require_ok(lockstep_status status) {
 }
 
 // The caller's memory for a seat's block; name is "src" or "dst".
-placed read_part(const lockstep_part* parts, int32_t seat, const char* name, const box& b);
+placed read_part(const lockstep_comm& comm, const lockstep_part* parts, int32_t seat, const char* name, const box& b);
 // Copies a box of elements; the order of the axes stays.
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides);
@@ -36,8 +38,8 @@ struct execution {
   lockstep_ranks_plan& plan;
   uint64_t number = 0;           // of the plan's executions
   std::vector<placed> from, to;  // of each seat
-  void* stream = nullptr;
-  char* memory = nullptr;  // the workspace: the plan's, the caller's, or own memory
+  std::vector<void*> streams;    // of each seat; NULL: its own
+  char* memory = nullptr;        // the workspace: the plan's, the caller's, or own memory
   host_memory own_memory;
   bool waited_for = false;  // the call waits for it and returns its failure
   failure so_far;
@@ -56,6 +58,8 @@ struct execution {
       so_far.note(LOCKSTEP_OUT_OF_MEMORY, rank, "out of host memory; free some or use more ranks");
     }
   }
+  // Reads a seat's part, and its stream.
+  placed read_one(const lockstep_part* parts, int32_t seat, const char* name, const box& b);
   // Reads the blocks of a grid.
   std::vector<placed> read(const lockstep_part* parts, const char* name, const grid& g);
   template <class BoxOf>
@@ -63,7 +67,7 @@ struct execution {
                            const BoxOf& box_of) {
     std::vector<placed> all(static_cast<size_t>(seats));
     for (int32_t s = 0; s < seats; ++s)
-      attempt(first + s, [&] { all[static_cast<size_t>(s)] = read_part(parts, s, name, box_of(first + s)); });
+      attempt(first + s, [&] { all[static_cast<size_t>(s)] = read_one(parts, s, name, box_of(first + s)); });
     return all;
   }
 };
@@ -84,7 +88,11 @@ struct lockstep_ranks_plan {
   uint64_t number = 0, executions = 0;
   lockstep::ranks::workspace memory;
   lockstep::ranks::host_memory own_memory;  // empty if the caller gives the workspace
+  // Of seats on devices: buffers that calls of the seat alone touch.
+  std::vector<lockstep::ranks::workspace> on_devices;
+  std::vector<lockstep::ranks::host_memory> device_memory;
   std::unique_ptr<lockstep::ranks::operation> op;
+  lockstep::ranks::workspace& memory_of(int32_t seat);
 };
 
 inline uint64_t lockstep::ranks::execution::step(uint64_t k) const {

@@ -112,7 +112,7 @@ int reduce_plan::run_axis(const grid& g) const {
 
 // A new grid for an array in which a rank's part of a sequence is not contiguous. It cuts the longest of the axes that
 // keep the parts contiguous; a reduced axis is cut at leaves, so that no element is sent twice.
-void reduce_plan::choose_home(lockstep_comm& comm, workspace& memory) {
+void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
   home = src;
   cut_axis = run_axis(src);
   if (cut_axis >= -1) return;
@@ -142,12 +142,13 @@ void reduce_plan::choose_home(lockstep_comm& comm, workspace& memory) {
   redistribute->src = src;
   redistribute->dst = home;
   for (size_t k = 0; k < static_cast<size_t>(home.rank); ++k) redistribute->perm[k] = static_cast<int32_t>(k);
-  redistribute->build(comm, memory);
+  redistribute->build(comm, plan.memory);
   for (int32_t s = 0; s < comm.seats; ++s)
-    moved.push_back(buffer(memory, static_cast<size_t>(home.of(comm.first() + s).elements()) * element_bytes));
+    moved.push_back(
+        buffer(plan.memory_of(s), static_cast<size_t>(home.of(comm.first() + s).elements()) * element_bytes));
 }
 
-void reduce_plan::build(lockstep_comm& comm, workspace& memory, const lockstep_grid* given, uint32_t axes,
+void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lockstep_grid* given, uint32_t axes,
                         const lockstep_grid* to, described& d) {
   d.add("reduction", reduction);
   d.add("dtype", dtype);
@@ -166,7 +167,7 @@ void reduce_plan::build(lockstep_comm& comm, workspace& memory, const lockstep_g
     fail(LOCKSTEP_INVALID_ARGUMENT, "axes is {:#x}; set one or more of the bits 0 to {}, the axes to reduce", axes,
          src.rank - 1);
   for (int k = 0; k < src.rank; ++k) (axes >> k & 1 ? reduced_axes : kept_axes).push_back(k);
-  choose_home(comm, memory);
+  choose_home(comm, plan);
   for (const int k : reduced_axes) {
     const auto i = static_cast<size_t>(k);
     length *= home.shape[i];
@@ -213,6 +214,7 @@ void reduce_plan::build(lockstep_comm& comm, workspace& memory, const lockstep_g
     count = std::max(count, slices.back().size());
   }
   passes.resize(count);
+  workspace& memory = plan.memory;
   const size_t mark = memory.mark();
   for (size_t p = 0; p < count; ++p) {
     for (const std::vector<box>& of_block : slices) {
@@ -364,6 +366,6 @@ extern "C" lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lock
     p.reduction = reduction;
     p.dtype = dtype;
     p.result = result;
-    p.build(*comm, out.memory, src, axes, dst, d);
+    p.build(*comm, out, src, axes, dst, d);
   });
 }

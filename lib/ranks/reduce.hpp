@@ -78,8 +78,8 @@ struct reduce_plan : operation {
   grid kept, dst;          // kept: the kept axes of home; its rank_of is the block's own number
   std::vector<reduce_pass> passes;
 
-  void build(lockstep_comm& comm, workspace& memory, const lockstep_grid* given, uint32_t axes, const lockstep_grid* to,
-             described& d);
+  void build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lockstep_grid* given, uint32_t axes,
+             const lockstep_grid* to, described& d);
   void place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) override;
   task run(execution& x) override;
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
@@ -98,7 +98,7 @@ struct reduce_plan : operation {
 
  private:
   int run_axis(const grid& g) const;
-  void choose_home(lockstep_comm& comm, workspace& memory);
+  void choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan);
   int64_t sequences_of_a_pass(const lockstep_comm& comm) const;
   reduce_seat seat_of(const lockstep_comm& comm, int32_t seat, const std::vector<box>& slices) const;
   void build_pass(lockstep_comm& comm, workspace& memory, reduce_pass& pass);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "devices.hpp"
 #include "reduce.hpp"
 
 namespace lockstep::ranks {
@@ -53,7 +54,8 @@ task reduce_plan::run(execution& x) {
     std::vector<placed> there;
     there.reserve(static_cast<size_t>(comm.seats));
     for (int32_t s = 0; s < comm.seats; ++s)
-      there.push_back({moved[static_cast<size_t>(s)].data(), packed_strides(home.of(comm.first() + s))});
+      there.push_back(
+          {moved[static_cast<size_t>(s)].data(), packed_strides(home.of(comm.first() + s)), comm.devices->has(s)});
     task step = redistribute->move_all(x, 128, here, there);
     co_await step;
     here = std::move(there);
@@ -74,7 +76,9 @@ task reduce_plan::run(execution& x) {
           strides[i] = stride;
           stride *= block.length[i];
         }
-      const host_memory& copy = packed.emplace_back(comm, static_cast<size_t>(block.elements()) * element_bytes);
+      const size_t bytes = static_cast<size_t>(block.elements()) * element_bytes;
+      const host_memory& copy =
+          packed.emplace_back(comm.devices->has(s) ? host_memory(comm, bytes, s) : host_memory(comm, bytes));
       copy_box(comm, s, element_bytes, block, in.data, in.strides.data(), copy.data(), strides.data());
       view_of(*this, block, {copy.data(), strides}, view);
     });
@@ -82,6 +86,10 @@ task reduce_plan::run(execution& x) {
   for (reduce_pass& pass : passes) {
     task step = run_pass(x, pass, views, overflow);
     co_await step;
+  }
+  if (!packed.empty()) {  // nothing reads the copies any more when they are freed
+    comm.devices->end();
+    comm.devices->finish();
   }
   if (how == family::exact && reduction != LOCKSTEP_NORM2 && !everywhere) {
     // Ranks without a result from the overflowed sum do not know of it yet, so tell all.

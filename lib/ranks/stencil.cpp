@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../mutant.hpp"
+#include "devices.hpp"
 
 namespace lockstep::ranks {
 
@@ -48,7 +49,7 @@ void stencil_plan::list_borders(int32_t rank, std::vector<border>& into) const {
   }
 }
 
-void stencil_plan::build(lockstep_comm& comm, workspace& memory, described& described) {
+void stencil_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, described& described) {
   const auto bits = [&](const std::string& name, double value) {
     int64_t as_integer = 0;
     std::memcpy(&as_integer, &value, sizeof as_integer);
@@ -105,12 +106,12 @@ void stencil_plan::build(lockstep_comm& comm, workspace& memory, described& desc
     whole.push_back(!between.empty());
     for (border& b : own) {
       b.seat = s;
-      b.elements = buffer(memory, static_cast<size_t>(b.in.elements()) * g.element_bytes);
-      b.results = buffer(memory, static_cast<size_t>(b.in.elements()) * g.element_bytes);
+      b.elements = buffer(plan.memory_of(s), static_cast<size_t>(b.in.elements()) * g.element_bytes);
+      b.results = buffer(plan.memory_of(s), static_cast<size_t>(b.in.elements()) * g.element_bytes);
       borders.push_back(b);
     }
   }
-  around.build(comm, memory, g, d.boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
+  around.build(comm, plan.memory, g, d.boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
     std::vector<border> of_rank;
     list_borders(rank, of_rank);
     box none;
@@ -147,7 +148,8 @@ task stencil_plan::run(execution& x) {
   const auto bytes = static_cast<int64_t>(g.element_bytes);
   const std::vector<placed>&from = x.from, &into = x.to;
   std::vector<placed> targets;
-  for (const border& b : borders) targets.push_back({b.elements.data(), packed_strides(b.in)});
+  for (const border& b : borders)
+    targets.push_back({b.elements.data(), packed_strides(b.in), comm.devices->has(b.seat)});
   const std::function<void()> inside = [&] {
     for (int32_t s = 0; s < comm.seats; ++s) {
       const auto i = static_cast<size_t>(s);
@@ -191,6 +193,6 @@ extern "C" lockstep_status lockstep_ranks_stencil(lockstep_comm* comm, const loc
     if (desc == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "desc is NULL; pass the address of a description");
     p.d = lib::sized(desc, lockstep_stencil_desc{}, "desc");
     p.g = read_grid(given, "grid", comm->ranks());
-    p.build(*comm, out.memory, d);
+    p.build(*comm, out, d);
   });
 }

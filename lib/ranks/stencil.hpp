@@ -58,7 +58,7 @@ struct stencil_plan : operation {
   std::vector<char> whole;  // for each seat: whether some results are not made from a border
   ghosts around;
 
-  void build(lockstep_comm& comm, workspace& memory, described& described);
+  void build(lockstep_comm& comm, lockstep_ranks_plan& plan, described& described);
   box results_of(int32_t rank) const;  // in the array's space
   void place(execution& x, const lockstep_part* src, const lockstep_part* dst) override;
   task run(execution& x) override;

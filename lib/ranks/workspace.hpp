@@ -6,19 +6,23 @@
 #include <cstddef>
 #include <utility>
 
+#include "lockstep/lockstep.h"
+
 struct lockstep_comm;
 
 namespace lockstep::ranks {
 
-// Memory from the context's allocator. If the communicator closes while a transport may still write into it, it is not
-// freed.
+// Memory from the context's allocator, page-locked if seats are on devices; or of a seat's device. If the communicator
+// closes while a transport or a device may still write into it, it is not freed.
 class host_memory {
  public:
   host_memory() = default;
   host_memory(lockstep_comm& comm, size_t bytes);
+  host_memory(lockstep_comm& comm, size_t bytes, int32_t seat);  // of the seat's device; of none for other seats
   host_memory(host_memory&& other) noexcept { *this = std::move(other); }
   host_memory& operator=(host_memory&& other) noexcept {
     std::swap(comm_, other.comm_), std::swap(bytes_, other.bytes_), std::swap(data_, other.data_);
+    std::swap(kind_, other.kind_), std::swap(backend_, other.backend_);
     return *this;
   }
   ~host_memory();
@@ -29,6 +33,8 @@ class host_memory {
   lockstep_comm* comm_ = nullptr;
   size_t bytes_ = 0;
   void* data_ = nullptr;
+  lockstep_memory kind_ = LOCKSTEP_HOST;
+  const char* backend_ = "cpu";
 };
 
 // The layout of a plan's buffers. Steps that never run at the same time share memory: rewind to an earlier mark.

@@ -92,6 +92,10 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr, void*) 
   return call("cudaMemPoolSetAttribute",
               [&](machine& m) { return m.pools.count(pool) != 0 ? cudaSuccess : cudaErrorInvalidValue; });
 }
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc*, size_t) {
+  return call("cudaMemPoolSetAccess",
+              [&](machine& m) { return m.pools.count(pool) != 0 ? cudaSuccess : cudaErrorInvalidValue; });
+}
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) {
   return call("cudaPointerGetAttributes", [&](machine& m) {
     *a = {};
@@ -136,6 +140,21 @@ cudaError_t cudaMemcpy2DAsync(void* dst, size_t dst_pitch, const void* src, size
       move(m, static_cast<char*>(dst) + row * dst_pitch, static_cast<const char*>(src) + row * src_pitch, width, kind);
     return alive(m, s);
   });
+}
+cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* p, cudaStream_t s) {
+  return call("cudaMemcpy3DPeerAsync", [&](machine& m) {
+    const auto to = find(m, p->dstPtr.ptr, 1), from = find(m, p->srcPtr.ptr, 1);
+    if (to == m.memory.end() || to->second.device != p->dstDevice || from == m.memory.end() ||
+        from->second.device != p->srcDevice)
+      blame("a copy between devices names another device than its memory's");
+    return alive(m, s);
+  });
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  return call("cudaDeviceCanAccessPeer", [&](machine&) { return *can = device != peer, cudaSuccess; });
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
+  return call("cudaDeviceEnablePeerAccess", [&](machine&) { return cudaSuccess; });
 }
 cudaError_t cudaMemset(void* dst, int value, size_t bytes) {
   return call("cudaMemset", [&](machine& m) { return set(m, dst, value, bytes); });

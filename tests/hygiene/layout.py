@@ -14,7 +14,7 @@ import tempfile
 
 table, compiler, include = pathlib.Path(sys.argv[1]), sys.argv[2].split(), pathlib.Path(sys.argv[3])
 ranks = table.stem == "layout_ranks"
-headers = ("engine.h", "ranks.h") if ranks else ("lockstep.h", "group.h", "backend_group.h", "backend.h")
+headers = ("engine.h", "ranks.h") if ranks else ("lockstep.h", "group.h", "backend_group.h", "backend_peer.h", "backend.h")
 text = "".join((include / "lockstep" / name).read_text() for name in headers)
 text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
 text = re.sub(r"^\s*#.*?(?<!\\)$", "", text, flags=re.M)

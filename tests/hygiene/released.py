@@ -46,7 +46,7 @@ def broken(old, new, of_modules=()):
 
 def main(folder, table, headers, *library):
     new = table.read_text().splitlines() + (symbols(*library) if library else [])
-    of_modules = [struct for name in ("backend.h", "backend_group.h")
+    of_modules = [struct for name in ("backend.h", "backend_group.h", "backend_peer.h")
                   for struct in re.findall(r"typedef struct (\w+) \{", (headers / name).read_text())]
     releases, failed = sorted(folder.glob("*.txt")), False
     for release in releases:

@@ -13,6 +13,11 @@ TEST(Cpp, SeatsOfOneProcess) {
   ranks::comm world(c, 3);
   EXPECT_EQ(world.size(), 3);
   EXPECT_EQ(world.rank(), 0);
+  const char* const backends[] = {"cpu", "cpu"};
+  lockstep_comm_options named = lockstep_comm_defaults();
+  named.seats = 2;
+  named.backends = backends;
+  EXPECT_STREQ(ranks::comm(c, named).info().data, "staged");
   constexpr std::int64_t rows = 3000, cols = 7;
   std::vector<float> whole(rows * cols);
   for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = 1.0f / static_cast<float>(i + 1);

@@ -35,13 +35,10 @@ void check(
           return one;
         });
         std::vector<block> from, to;
-        std::vector<lockstep_part> src_part, dst_part;
         for (int32_t s = 0; s < m.seats; ++s) {
           from.emplace_back(*src.get(), m.first + s, draw() % 2 == 0).fill(*src.get(), whole.data());
           to.emplace_back(*dst.get(), m.first + s, draw() % 2 == 0);
         }
-        for (const block& b : from) src_part.push_back(b.part);
-        for (const block& b : to) dst_part.push_back(b.part);
         const std::string about =
             format_text("{} bytes, {} perm {}, {} ranks, rank {}, seed {}: {} to {}", bytes, joined(shape, "x"),
                         joined(perm, ","), m.ranks, m.first, seed, src.text, dst.text);
@@ -49,8 +46,7 @@ void check(
         ASSERT_EQ(lockstep_ranks_permute(m.comm, src.get(), perm.data(), dst.get(), nullptr, &plan), LOCKSTEP_OK)
             << about << ": " << lockstep_last_error();
         for (int round = 0; round < 2; ++round) {
-          ASSERT_EQ(lockstep_ranks_execute(plan, src_part.data(), dst_part.data(), nullptr), LOCKSTEP_OK)
-              << about << ": " << lockstep_last_error();
+          ASSERT_EQ(execute(m, plan, &from, &to), LOCKSTEP_OK) << about << ": " << lockstep_last_error();
           for (const block& b : to) ASSERT_EQ(b.compare(dst_shape, want.data()), "") << about;
         }
         lockstep_ranks_plan_destroy(plan);

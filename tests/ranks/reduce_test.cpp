@@ -86,17 +86,12 @@ void check(const reduction_case& c, const std::vector<int32_t>& seats, const std
             draw_grid(result_bytes, want.shape, draw_parts(want.shape.size(), m.ranks, draw), m.ranks, draw);
         const bool padded = draw() % 2 == 0;
         std::vector<block> src_blocks, dst_blocks;
-        std::vector<lockstep_part> src_parts, dst_parts;
         for (int32_t s = 0; s < m.seats; ++s) {
           src_blocks.emplace_back(*grid.get(), m.first + s, padded).fill(*grid.get(), whole.data());
           if (to_grid)
             dst_blocks.emplace_back(*dst.get(), m.first + s, padded);
           else
             dst_blocks.emplace_back(result_bytes, want.shape, padded);
-        }
-        for (int32_t s = 0; s < m.seats; ++s) {
-          src_parts.push_back(src_blocks[static_cast<size_t>(s)].part);
-          dst_parts.push_back(dst_blocks[static_cast<size_t>(s)].part);
         }
         const std::string about = format_text("{}, {} ranks, rank {}, seed {}, {}{}", name_of(c), m.ranks, m.first,
                                               seed, grid.text, to_grid ? "; to " + dst.text : "");
@@ -106,7 +101,7 @@ void check(const reduction_case& c, const std::vector<int32_t>& seats, const std
                   LOCKSTEP_OK)
             << about << ": " << lockstep_last_error();
         for (int round = 0; round < 2; ++round) {
-          const lockstep_status status = lockstep_ranks_execute(plan, src_parts.data(), dst_parts.data(), nullptr);
+          const lockstep_status status = execute(m, plan, &src_blocks, &dst_blocks);
           EXPECT_EQ(status, want.status) << about << ": " << lockstep_last_error();
           if (want.status == LOCKSTEP_EMPTY) continue;
           for (const block& b : dst_blocks) EXPECT_EQ(b.compare(want.shape, want.bytes.data()), "") << about;
@@ -225,7 +220,7 @@ TEST(ReduceOf, LeavesInEqualShares) {
   changes soon;
   soon.options = [](int32_t, lockstep_comm_options& o) { o.timeout_ms = 3000; };
   for (const int32_t ranks : rank_counts()) {
-    const int64_t n = ranks * int64_t{1024} + 2048, one = 1;
+    const int64_t n = ranks * int64_t{1024} + 2048;
     std::vector<int64_t> cuts = {0};
     for (int32_t r = 1; r < ranks; ++r) cuts.push_back(2048 + r * int64_t{1024});
     cuts.push_back(n);
@@ -235,21 +230,23 @@ TEST(ReduceOf, LeavesInEqualShares) {
         [&](member& m) {
           lockstep_grid g = lockstep_grid_slabs(4, 1, &n, m.ranks);
           g.cuts[0] = cuts.data();
-          block mine(g, m.first, false);
-          mine.fill(g, whole.data());
-          double sum = 0, want = 0;
-          const lockstep_part out = lockstep_part_packed(&sum, 1, &one);
+          std::vector<block> in, out;
+          for (int32_t seat = 0; seat < m.seats; ++seat) {
+            in.emplace_back(g, m.first + seat, false).fill(g, whole.data());
+            out.emplace_back(sizeof(double), std::vector<int64_t>{1}, false);
+          }
+          double want = 0;
           lockstep_ranks_plan* plan = nullptr;
           ASSERT_EQ(
               lockstep_ranks_reduce(m.comm, &g, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F64, 1, nullptr, nullptr, &plan),
               LOCKSTEP_OK)
               << lockstep_last_error();
-          EXPECT_EQ(lockstep_ranks_execute(plan, &mine.part, &out, nullptr), LOCKSTEP_OK)
-              << m.ranks << " ranks: " << lockstep_last_error();
+          EXPECT_EQ(execute(m, plan, &in, &out), LOCKSTEP_OK) << m.ranks << " ranks: " << lockstep_last_error();
           lockstep_ranks_plan_destroy(plan);
           const lockstep_reduce_desc d = lockstep_reduce_full(LOCKSTEP_SUM, LOCKSTEP_F32, n, 1);
           ASSERT_EQ(lockstep_reduce(m.context, &d, whole.data(), &want, nullptr), LOCKSTEP_OK);
-          EXPECT_EQ(std::memcmp(&sum, &want, sizeof sum), 0) << m.ranks << " ranks: " << sum << ", not " << want;
+          for (const block& b : out)
+            EXPECT_EQ(std::memcmp(b.part.data, &want, sizeof want), 0) << m.ranks << " ranks: other bits than " << want;
         },
         soon);
     if (testing::Test::HasFailure()) return;

@@ -84,7 +84,6 @@ void check(stencil_case c, const std::vector<int32_t>& parts, const std::vector<
         lockstep_stencil_desc d = c.d;
         d.coefficients = c.coefficients.data();
         std::vector<block> from, to;
-        std::vector<lockstep_part> src, dst;
         for (int32_t s = 0; s < m.seats; ++s) {
           from.emplace_back(*grid.get(), m.first + s, draw() % 2 == 0).fill(*grid.get(), whole.data());
           // Where VALID keeps less of a block, what it keeps.
@@ -98,16 +97,13 @@ void check(stencil_case c, const std::vector<int32_t>& parts, const std::vector<
           to.emplace_back(bytes, length, draw() % 2 == 0);
           to.back().low = low;
         }
-        for (const block& b : from) src.push_back(b.part);
-        for (const block& b : to) dst.push_back(b.part);
         const std::string about =
             format_text("{}, {} ranks, rank {}, seed {}: {}", c.text, m.ranks, m.first, seed, grid.text);
         lockstep_ranks_plan* plan = nullptr;
         ASSERT_EQ(lockstep_ranks_stencil(m.comm, grid.get(), &d, nullptr, &plan), LOCKSTEP_OK)
             << about << ": " << lockstep_last_error();
         for (int round = 0; round < 2; ++round) {
-          ASSERT_EQ(lockstep_ranks_execute(plan, src.data(), dst.data(), nullptr), LOCKSTEP_OK)
-              << about << ": " << lockstep_last_error();
+          ASSERT_EQ(execute(m, plan, &from, &to), LOCKSTEP_OK) << about << ": " << lockstep_last_error();
           for (const block& b : to) ASSERT_EQ(b.compare(dst_shape, want.data()), "") << about;
         }
         lockstep_ranks_plan_destroy(plan);
@@ -173,7 +169,8 @@ TEST(Halo, AnyGrid) {
           padded& b = blocks[static_cast<size_t>(s)];
           b.low = plain.low, b.length = plain.length;
           int64_t total = 1, stride = 1, first = 0;
-          lockstep_part p{sizeof(lockstep_part), nullptr, {0}};
+          lockstep_part p{};
+          p.size = sizeof p;
           for (size_t k = rank; k-- > 0;) {
             b.all.insert(b.all.begin(), b.length[k] + 2 * width[k]);
             p.strides[k] = stride;
@@ -198,8 +195,17 @@ TEST(Halo, AnyGrid) {
         lockstep_ranks_plan* plan = nullptr;
         ASSERT_EQ(lockstep_ranks_halo(m.comm, grid.get(), width.data(), boundary, 0.5, nullptr, &plan), LOCKSTEP_OK)
             << about << lockstep_last_error();
-        ASSERT_EQ(lockstep_ranks_execute(plan, nullptr, parts_of.data(), nullptr), LOCKSTEP_OK)
+        std::vector<std::unique_ptr<mirror>> mirrors;
+        std::vector<lockstep_part> mirrored;
+        for (size_t s = 0; s < blocks.size(); ++s) {
+          std::vector<double>& memory = blocks[s].memory;
+          mirrors.push_back(std::make_unique<mirror>(m, static_cast<int32_t>(s), memory.data(), memory.size() * 8));
+          mirrored.push_back(mirrors.back()->of(parts_of[s]));
+        }
+        ASSERT_EQ(lockstep_ranks_execute(plan, nullptr, mirrored.data(), nullptr), LOCKSTEP_OK)
             << about << lockstep_last_error();
+        for (const auto& one : mirrors) one->back();
+        mirrors.clear();
         lockstep_ranks_plan_destroy(plan);
         for (int32_t s = 0; s < m.seats; ++s) {
           const padded& b = blocks[static_cast<size_t>(s)];

@@ -1,11 +1,36 @@
 // world.cpp - see world.hpp.
 #include "world.hpp"
 
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <sstream>
+
 #if defined(LOCKSTEP_TEST_MPI)
 #include "lockstep/ranks_mpi.h"
 #endif
 
 namespace lockstep::ranks_test {
+
+namespace {
+std::vector<std::string> listed(const char* variable) {
+  std::vector<std::string> words;
+  const char* text = std::getenv(variable);
+  std::istringstream in(text != nullptr ? text : "");
+  for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+  return words;
+}
+const char* plane() { return std::getenv("LOCKSTEP_TEST_PLANE"); }
+}  // namespace
+
+bool devices_usable(std::string& why) {
+  lockstep_context* context = nullptr;
+  if (lockstep_context_create(nullptr, &context) != LOCKSTEP_OK) return false;
+  for (const std::string& name : listed("LOCKSTEP_TEST_DEVICES"))
+    if (lockstep_context_set_backend(context, name.c_str()) != LOCKSTEP_OK) why = lockstep_last_error();
+  lockstep_context_destroy(context);
+  return why.empty();
+}
 
 std::vector<int32_t> one_each(int32_t ranks) { return std::vector<int32_t>(static_cast<size_t>(ranks), 1); }
 
@@ -37,12 +62,16 @@ std::vector<int32_t> rank_counts() {
 }
 #else
 bool over_mpi() { return false; }
-std::vector<int32_t> rank_counts() { return {1, 2, 3, 4, 5, 7, 8, 13, 17}; }
+std::vector<int32_t> rank_counts() {
+  std::vector<int32_t> counts;
+  for (const std::string& n : listed("LOCKSTEP_TEST_RANKS")) counts.push_back(std::atoi(n.c_str()));
+  return counts.empty() ? std::vector<int32_t>{1, 2, 3, 4, 5, 7, 8, 13, 17} : counts;
+}
 #endif
 
 namespace {
 void one_process(
-    int32_t process, int32_t seats, const changes& with, const std::function<void(member&)>& body,
+    int32_t process, int32_t first, int32_t seats, const changes& with, const std::function<void(member&)>& body,
     const std::function<lockstep_status(lockstep_context*, const lockstep_comm_options*, lockstep_comm**)>& make) {
   lockstep_context_options co = lockstep_context_defaults();
   co.backend = "cpu";
@@ -52,6 +81,15 @@ void one_process(
   ASSERT_EQ(lockstep_context_create(&co, &context), LOCKSTEP_OK) << lockstep_last_error();
   lockstep_comm_options o = lockstep_comm_defaults();
   o.seats = seats;
+  std::vector<std::string> names(static_cast<size_t>(seats));
+  std::vector<const char*> backends;
+  const std::vector<std::string> all = listed("LOCKSTEP_TEST_DEVICES");
+  for (size_t s = 0; s < names.size() && !all.empty(); ++s) {
+    names[s] = all[(static_cast<size_t>(first) + s) % all.size()];
+    backends.push_back(names[s].c_str());
+  }
+  if (!all.empty()) o.backends = backends.data();
+  o.data = plane();
   with.options(process, o);
   lockstep_comm* comm = nullptr;
   const lockstep_status status = make(context, &o, &comm);
@@ -60,7 +98,7 @@ void one_process(
     lockstep_comm_info info{};
     info.size = sizeof info;
     EXPECT_EQ(lockstep_comm_get(comm, &info), LOCKSTEP_OK);
-    member m{comm, context, process, info.rank, info.seats, info.ranks};
+    member m{comm, context, process, info.rank, info.seats, info.ranks, names};
     body(m);
   }
   lockstep_comm_destroy(comm);
@@ -68,12 +106,15 @@ void one_process(
 }
 }  // namespace
 
-void run(const std::vector<int32_t>& seats, const std::function<void(member&)>& body, const changes& with) {
+void run(const std::vector<int32_t>& given, const std::function<void(member&)>& body, const changes& with) {
+  std::vector<int32_t> seats = given;
+  // Planes without the host are those of ranks of one process.
+  if (plane() != nullptr && std::string(plane()) != "staged") seats = {std::accumulate(given.begin(), given.end(), 0)};
 #if defined(LOCKSTEP_TEST_MPI)
   static_cast<void>(seats);
   int me = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  one_process(me, 1, with, body, [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
+  one_process(me, me, 1, with, body, [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
     return lockstep_comm_from_mpi(c, MPI_COMM_WORLD, o, out);
   });
 #else
@@ -85,7 +126,7 @@ void run(const std::vector<int32_t>& seats, const std::function<void(member&)>& 
     threads.emplace_back([&, q] {
       lockstep_engine engine = engines[static_cast<size_t>(q)];
       with.engine(q, engine);
-      one_process(q, seats[static_cast<size_t>(q)], with, body,
+      one_process(q, std::accumulate(seats.begin(), seats.begin() + q, 0), seats[static_cast<size_t>(q)], with, body,
                   [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
                     const lockstep_status status = lockstep_comm_create(c, &engine, o, out);
                     if (status != LOCKSTEP_OK) engine.close(engine.user, 0);
@@ -234,6 +275,56 @@ std::string block::compare(const std::vector<int64_t>& shape, const unsigned cha
   });
   if (text.empty() && want != memory) text = "memory between or around the elements was written";
   return text;
+}
+
+mirror::mirror(const member& m, int32_t seat, void* memory, size_t bytes)
+    : context_(m.context), backend_(m.backends[static_cast<size_t>(seat)]), memory_(memory), bytes_(bytes) {
+  if (backend_.empty() || backend_ == "cpu" || bytes == 0) return;
+  // Without a named plane memory may be anywhere: some stays where it is.
+  thread_local unsigned count = 0;
+  if (plane() == nullptr && ++count % 7 == 0) return;
+  EXPECT_EQ(lockstep_alloc(context_, backend_.c_str(), LOCKSTEP_DEVICE, bytes, &copy_), LOCKSTEP_OK)
+      << lockstep_last_error();
+  if (copy_ == nullptr) return;
+  EXPECT_EQ(lockstep_copy(context_, backend_.c_str(), memory, copy_, bytes), LOCKSTEP_OK) << lockstep_last_error();
+}
+
+mirror::~mirror() {
+  if (copy_ == nullptr) return;
+  EXPECT_EQ(lockstep_free(context_, backend_.c_str(), LOCKSTEP_DEVICE, bytes_, copy_), LOCKSTEP_OK);
+}
+
+lockstep_part mirror::of(lockstep_part p) const {
+  if (p.data != nullptr && copy_ != nullptr)
+    p.data = static_cast<char*>(copy_) + (static_cast<char*>(p.data) - static_cast<char*>(memory_));
+  return p;
+}
+
+void mirror::back() const {
+  if (copy_ == nullptr) return;
+  EXPECT_EQ(lockstep_copy(context_, backend_.c_str(), copy_, memory_, bytes_), LOCKSTEP_OK) << lockstep_last_error();
+}
+
+lockstep_status execute(const member& m, lockstep_ranks_plan* plan, std::vector<block>* from, std::vector<block>* to,
+                        const lockstep_options* options) {
+  std::vector<std::unique_ptr<mirror>> mirrors;
+  const auto parts = [&](std::vector<block>* blocks) {
+    std::vector<lockstep_part> all;
+    for (size_t s = 0; blocks != nullptr && s < blocks->size(); ++s) {
+      block& b = (*blocks)[s];
+      mirrors.push_back(std::make_unique<mirror>(m, static_cast<int32_t>(s), b.memory.data(), b.memory.size()));
+      all.push_back(mirrors.back()->of(b.part));
+    }
+    return all;
+  };
+  const std::vector<lockstep_part> src = parts(from), dst = parts(to);
+  const lockstep_status status =
+      lockstep_ranks_execute(plan, from != nullptr ? src.data() : nullptr, dst.data(), options);
+  const std::string text = lockstep_last_error();
+  for (const auto& one : mirrors) one->back();
+  mirrors.clear();
+  lockstep_set_error(text.c_str());
+  return status;
 }
 
 }  // namespace lockstep::ranks_test

@@ -20,6 +20,7 @@ struct member {
   lockstep_comm* comm;
   lockstep_context* context;
   int32_t process, first, seats, ranks;
+  std::vector<std::string> backends;  // of each seat; "" is the context's
 };
 
 // What a test may change about the transport or the communicator of a process.
@@ -37,6 +38,11 @@ std::vector<int32_t> draw_parts(size_t axes, int32_t ranks, std::mt19937_64& dra
 // The numbers of ranks that this program tests: many for threads, the job's for MPI.
 std::vector<int32_t> rank_counts();
 bool over_mpi();
+
+// Where the ranks of a test are: the environment's LOCKSTEP_TEST_DEVICES, "cuda:0,cpu", names the backends of ranks in
+// turn, LOCKSTEP_TEST_PLANE a data plane, and LOCKSTEP_TEST_RANKS the numbers of ranks, "1,2,5". why: a device is
+// missing.
+bool devices_usable(std::string& why);
 
 // Runs body in every process. seats are ignored over MPI, where each process holds one rank.
 void run(const std::vector<int32_t>& seats, const std::function<void(member&)>& body, const changes& with = {});
@@ -77,5 +83,27 @@ struct block {
   std::vector<unsigned char> before_;
   void place(bool padded);
 };
+
+// Memory of a test in the memory of a seat's device; the same where the seat is on the CPU.
+class mirror {
+ public:
+  mirror(const member& m, int32_t seat, void* memory, size_t bytes);
+  ~mirror();
+  mirror(const mirror&) = delete;
+  mirror& operator=(const mirror&) = delete;
+  lockstep_part of(lockstep_part p) const;  // the part in the mirrored memory
+  void back() const;
+
+ private:
+  lockstep_context* context_;
+  std::string backend_;
+  void* memory_;
+  size_t bytes_;
+  void* copy_ = nullptr;
+};
+
+// Executes with the blocks in memory of their seats. A NULL list is one that the call ignores.
+lockstep_status execute(const member& m, lockstep_ranks_plan* plan, std::vector<block>* from, std::vector<block>* to,
+                        const lockstep_options* options = nullptr);
 
 }  // namespace lockstep::ranks_test

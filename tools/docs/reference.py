@@ -1,4 +1,4 @@
-"""reference.py - the pages of the API reference, made from the doc blocks of lockstep.h, group.h and ranks.h.
+"""reference.py - the pages of the API reference, made from the doc blocks of lockstep.h, group.h, backend_peer.h and ranks.h.
 
 A section of the header ("/* ---- plans ---- */") becomes a page; each doc block goes with the declarations that follow
 it; its slots ("Shapes", "Aliasing" ...) become a list of terms."""
@@ -91,10 +91,11 @@ def pages(header, prefix=""):
 
 
 def all_pages(include):
-    """The same for lockstep.h, group.h and ranks.h of a folder; the introduction is lockstep.h's, that of ranks.h a page."""
+    """The same for lockstep.h, group.h, backend_peer.h and ranks.h of a folder; the introduction is lockstep.h's, that of ranks.h a page."""
     intro, made = pages((include / "lockstep.h").read_text())
     ranks_intro, of_ranks = pages((include / "ranks.h").read_text(), "ranks: ")
-    made.update(pages((include / "group.h").read_text())[1])
+    for name in ("group.h", "backend_peer.h"):
+        made.update(pages((include / name).read_text())[1])
     return intro, {**made, "ranks-conventions.md": f"# ranks: conventions\n\n{ranks_intro}\n", **of_ranks}
 
 

@@ -20,17 +20,17 @@ namespace {
 constexpr uint64_t pool_keeps_bytes = uint64_t{1} << 30;
 
 // nullptr where the device has no pools, or none could be made now: cudaMalloc serves then.
-cudaMemPool_t pool_of(const lockstep_queue& queue) {
+cudaMemPool_t pool_of(int device, const device_facts& facts) {
   static std::array<cudaMemPool_t, 64> pools{};
   static std::mutex mutex;
-  if (!queue.facts->pools) return nullptr;
+  if (!facts.pools) return nullptr;
   const std::lock_guard lock(mutex);
-  cudaMemPool_t& pool = pools[static_cast<size_t>(queue.device) % pools.size()];
+  cudaMemPool_t& pool = pools[static_cast<size_t>(device) % pools.size()];
   if (pool != nullptr) return pool;
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;
-  properties.location.id = queue.device;
+  properties.location.id = device;
   uint64_t keep = pool_keeps_bytes;
   cudaMemPool_t fresh = nullptr;
   if (cudaMemPoolCreate(&fresh, &properties) == cudaSuccess) {
@@ -84,7 +84,7 @@ lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t byt
     }
     case LOCKSTEP_DEVICE: {
       const relaxed_capture relaxed;
-      cudaMemPool_t pool = capturing(*queue) ? nullptr : pool_of(*queue);
+      cudaMemPool_t pool = capturing(*queue) ? nullptr : pool_of(queue->device, *queue->facts);
       if (pool == nullptr) {
         LOCKSTEP_CUDA(cudaMalloc(pointer, bytes));
         return LOCKSTEP_OK;
@@ -101,6 +101,17 @@ lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t byt
     }
   }
   return failed(LOCKSTEP_INVALID_ARGUMENT, "memory kind %d is unknown", static_cast<int>(kind));
+}
+
+void share_pool(int device, int with) {
+  const device_facts* facts = nullptr;
+  cudaMemPool_t pool = facts_of(device, &facts) == LOCKSTEP_OK ? pool_of(device, *facts) : nullptr;
+  if (pool == nullptr) return;
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = with;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  if (cudaMemPoolSetAccess(pool, &access, 1) != cudaSuccess) (void)cudaGetLastError();
 }
 
 void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* pointer) {

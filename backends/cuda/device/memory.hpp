@@ -12,6 +12,8 @@ lockstep_status pin(lockstep_queue* queue, void* pointer, size_t bytes);
 lockstep_status unpin(lockstep_queue* queue, void* pointer);
 lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t bytes);
 void locate(const void* pointer, lockstep_memory* kind, int32_t* device);
+// Lets another device use what allocate gives on this one; where that fails, the driver copies through host memory.
+void share_pool(int device, int with);
 int reachable(const lockstep_queue* queue, const void* pointer);
 
 }  // namespace lockstep::cuda

@@ -44,6 +44,8 @@ typedef struct lockstep_comm_options {
   int64_t message_bytes;       /* most bytes of data in one message, up to 1 GiB, the same on every rank (a leaf of
                                 * one sequence is sent whole even if it is longer). Each pair of processes needs
                                 * twice that much memory, a reduction a few times that. 0: 32 MiB */
+  const char* data;            /* how ranks of this process exchange data if they are on GPUs (see lockstep_comm_get):
+                                * "direct", "engine" or "staged", else UNSUPPORTED; NULL: the best for each pair */
 } lockstep_comm_options;
 
 LOCKSTEP_API lockstep_comm_options lockstep_comm_defaults(void);
@@ -84,8 +86,17 @@ typedef struct lockstep_comm_info {
   const char* engine; /* the transport's name */
   int32_t closed;
   const char* reason; /* why it was closed, "" while it is not */
+  const char* data;   /* the data planes in use, "engine" or "direct, staged" */
+  const char* why;    /* why not the others: "direct: rank 0 is on cuda:0 and rank 1 is on cuda:1" */
 } lockstep_comm_info;
-/* The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
+/* Describes a communicator. Data planes of pairs of ranks:
+ *   direct  ranks of this process on one GPU: one call, from block to block
+ *   engine  ranks of this process on GPUs of one backend: the sender packs bands of at most message_bytes on its GPU,
+ *           and copy engines put their rows in place. Takes three bands of memory on each GPU. A GPU that cannot access
+ *           the other copies through host memory; why says so
+ *   staged  through host memory, by messages or within the process: all other pairs
+ * Partial results of reductions always go through host memory.
+ * The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info* info);
 
 /* Finishes the asynchronous executions of this process, waits for those of all ranks
@@ -134,6 +145,9 @@ typedef struct lockstep_part {
   size_t size; /* sizeof(lockstep_part) */
   void* data;  /* the block's first element; may be NULL where the block is empty */
   int64_t strides[LOCKSTEP_MAX_RANK];
+  void*
+      stream; /* of a seat on a GPU: the caller's, on which the block is ready and the seat's calls are enqueued; that
+               * of dst goes before that of src. NULL: options.stream, and if that is NULL one of the communicator's */
 } lockstep_part;
 
 /* A packed block of these lengths. A rank outside 1..8, or NULL for length, gives strides
@@ -211,14 +225,19 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo(lockstep_com
 /* Runs a plan: collective. src and dst have one element for each seat of this
  * process. options may be NULL; only ASYNC, stream, workspace and workspace_bytes are
  * used, and ranks may give different ones.
- * Stream     used for the calls of seats on a GPU; seats on the CPU ignore it.
+ * Memory     host, pinned, managed or device memory. A block of a seat on a GPU belongs in that GPU's memory; other
+ *            memory is copied, slowly, and refused (INVALID_ARGUMENT) if options.data named "direct" or "engine".
+ * Stream     of all seats on a GPU whose parts name none; seats on the CPU ignore it. A stream belongs to one GPU, so
+ *            name those of several in their parts. They must live until the communicator is destroyed or released
+ *            with lockstep_release_stream after lockstep_ranks_synchronize.
  * Workspace  host memory for messages and partial results, aligned to 256 bytes, of at
  *            least lockstep_ranks_workspace bytes, not used for anything else until the
  *            execution is done (after RANK_LOST: until the communicator is destroyed).
  *            If the plan has none and none is given, each execution allocates its own;
  *            if that fails on a rank, the communicator is closed.
  * Asynchrony blocks unless LOCKSTEP_ASYNC. With it, the call sends what it can and
- *            returns OK, or an error in the arguments. There is no background thread:
+ *            returns OK, or an error in the arguments. What seats on GPUs of this process do for each other is all
+ *            enqueued then, and later work on a seat's stream sees the result. There is no background thread:
  *            lockstep_ranks_synchronize, the next call with this communicator, or
  *            destroying the plan does the rest, in the order of the calls. Keep src,
  *            dst and the workspace unchanged until then; the lockstep_part structs are

@@ -31,6 +31,12 @@ class comm {
     failure(lockstep_comm_local(c.get(), &options, &raw)).raise();
     handle_.reset(raw);
   }
+  // Ranks on the backends that options name, "cuda:0" and "cpu" in any mix.
+  comm(context& c, const lockstep_comm_options& options) {
+    lockstep_comm* raw = nullptr;
+    failure(lockstep_comm_local(c.get(), &options, &raw)).raise();
+    handle_.reset(raw);
+  }
   explicit comm(lockstep_comm* made) noexcept : handle_(made) {}  // takes ownership
 
   [[nodiscard]] lockstep_comm_info info() const {

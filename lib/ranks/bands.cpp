@@ -1,0 +1,146 @@
+// bands.cpp - see devices.hpp: a box on its way from one seat of this process to another.
+#include <limits>
+
+#include "../mutant.hpp"
+#include "comm.hpp"
+#include "devices.hpp"
+#include "plan.hpp"
+
+namespace lockstep::ranks {
+
+namespace {
+// Copy engines take long for short rows and for many small copies; the receiver's kernels then put them in place.
+constexpr size_t shortest_row = 2048;
+constexpr int64_t most_copies = 32;
+}  // namespace
+
+void devices::move(const box_move& m, plane p) {
+  if (m.part.empty()) return;
+  if (p == plane::engine)
+    by_engine(m);
+  else
+    by_host(m);
+}
+
+void devices::unpack(const box_move& m, const box& band, const char* packed) {
+  copy_box(comm_, m.to, m.element_bytes, band, packed, packed_strides(band).data(),
+           m.at + offset_of(band, m.part, m.strides.data()) * static_cast<int64_t>(m.element_bytes), m.strides.data());
+}
+
+void devices::by_host(const box_move& m) {
+  const auto most = static_cast<size_t>(comm_.message_bytes);
+  const size_t need = std::min(static_cast<size_t>(m.part.elements()) * m.element_bytes, most);
+  if (between_.bytes() < need) between_ = host_memory(comm_, need);
+  std::vector<box> bands;
+  cut_box(m.part, std::max<int64_t>(static_cast<int64_t>(need / m.element_bytes), 1), bands);
+  for (const box& band : bands) {  // both wait: they touch host memory
+    m.pack(band, between_.data());
+    unpack(m, band, between_.data());
+  }
+}
+
+// The next slot; the stream, which is the user's, waits until nobody uses it.
+devices::slot& devices::take(seat& s, const seat& user, void* stream) {
+  slot& one = s.ring[s.next++ % s.ring.size()];
+  if (one.used && !LOCKSTEP_MUTANT("ranks_slot_packed_again_at_once"))
+    require_ok(s.peers->wait(user.device, stream, one.free));
+  one.used = true;
+  return one;
+}
+
+// The band as rows in the receiver's memory: the inner axes that are contiguous there, the next one, and the rest.
+bool devices::rows_of(const box_move& m, const box& band, rows_of_band& rows) {
+  int k = band.rank - 1;
+  int64_t run = 1;
+  for (; k >= 0; --k) {
+    const auto i = static_cast<size_t>(k);
+    if (band.length[i] == 1) continue;
+    if (m.strides[i] != run) break;
+    run *= band.length[i];
+  }
+  rows.width = static_cast<size_t>(run) * m.element_bytes;
+  rows.pitch = rows.width;
+  while (k >= 0 && band.length[static_cast<size_t>(k)] == 1) --k;
+  if (k >= 0) {
+    const auto i = static_cast<size_t>(k--);
+    const int64_t pitch = m.strides[i] * static_cast<int64_t>(m.element_bytes);
+    if (pitch > std::numeric_limits<int32_t>::max()) return false;
+    rows.pitch = static_cast<size_t>(pitch);
+    rows.height = static_cast<size_t>(band.length[i]);
+  }
+  rows.outer = k + 1;
+  for (int j = 0; j < rows.outer; ++j) rows.more *= band.length[static_cast<size_t>(j)];
+  if (rows.width > static_cast<size_t>(std::numeric_limits<int32_t>::max())) return rows.height == 1 && rows.more == 1;
+  return rows.more <= most_copies && (rows.width >= shortest_row || rows.height * static_cast<size_t>(rows.more) <= 8);
+}
+
+void devices::copy_band(const seat& from, const seat& to, const box_move& m, const box& band, const rows_of_band& rows,
+                        const char* packed) const {
+  const auto bytes = static_cast<int64_t>(m.element_bytes);
+  char* first = m.at + offset_of(band, m.part, m.strides.data()) * bytes;
+  for (int64_t i = 0; i < rows.more; ++i) {
+    int64_t left = i, offset = 0;
+    for (int k = rows.outer - 1; k >= 0; --k) {
+      const auto axis = static_cast<size_t>(k);
+      offset += left % band.length[axis] * m.strides[axis];
+      left /= band.length[axis];
+    }
+    const size_t packed_offset = static_cast<size_t>(i) * rows.width * rows.height;
+    const lockstep_peer_rows r{packed + packed_offset,
+                               first + offset * bytes,
+                               rows.width,
+                               rows.pitch,
+                               rows.width,
+                               rows.height,
+                               from.device,
+                               to.device};
+    require_ok(from.peers->copy_rows(from.device, from.copies, &r));
+  }
+}
+
+void devices::by_engine(const box_move& m) {
+  seat &a = at(m.from), &b = at(m.to);
+  const lockstep_peer_table& peers = *a.peers;
+  grow(a, static_cast<size_t>(m.part.elements()) * m.element_bytes);  // reserve() has seen to it
+  std::vector<box> bands;
+  cut_box(m.part, std::max<int64_t>(static_cast<int64_t>(a.slot_bytes / m.element_bytes), 1), bands);
+  if (m.from != m.to) {  // the receiver's earlier work may still use its block
+    if (!LOCKSTEP_MUTANT("ranks_block_written_before_it_is_ready")) require_ok(peers.wait(a.device, a.copies, b.ready));
+    a.copying = true;
+    a.sent_to[static_cast<size_t>(m.to)] = 1;
+  }
+  for (const box& band : bands) {
+    slot& s = take(a, a, a.now);
+    m.pack(band, s.data);
+    if (m.from == m.to) {
+      unpack(m, band, s.data);
+      require_ok(peers.record(a.device, a.now, s.free));
+      continue;
+    }
+    require_ok(peers.record(a.device, a.now, s.full));
+    rows_of_band rows;
+    if (rows_of(m, band, rows)) {
+      if (!LOCKSTEP_MUTANT("ranks_band_copied_before_it_is_packed")) require_ok(peers.wait(a.device, a.copies, s.full));
+      copy_band(a, b, m, band, rows, s.data);
+      require_ok(peers.record(a.device, a.copies, s.free));
+    } else if (a.device == b.device) {
+      require_ok(peers.wait(b.device, b.now, s.full));
+      unpack(m, band, s.data);
+      require_ok(peers.record(b.device, b.now, s.free));
+    } else {
+      grow(b, static_cast<size_t>(m.part.elements()) * m.element_bytes);
+      slot& landing = take(b, a, a.copies);
+      require_ok(peers.wait(a.device, a.copies, s.full));
+      const size_t bytes = static_cast<size_t>(band.elements()) * m.element_bytes;
+      const lockstep_peer_rows all{s.data, landing.data, bytes, bytes, bytes, 1, a.device, b.device};
+      require_ok(peers.copy_rows(a.device, a.copies, &all));
+      require_ok(peers.record(a.device, a.copies, s.free));
+      require_ok(peers.record(a.device, a.copies, landing.full));
+      require_ok(peers.wait(b.device, b.now, landing.full));
+      unpack(m, band, landing.data);
+      require_ok(peers.record(b.device, b.now, landing.free));
+    }
+  }
+}
+
+}  // namespace lockstep::ranks

@@ -1,0 +1,120 @@
+// devices.hpp - seats that compute on devices: their streams, and how two seats of this process exchange boxes.
+//
+// Calls of such a seat are enqueued on the stream of the execution, the caller's or one of the seat's own; calls that
+// touch host memory wait for themselves. Between seats:
+//   direct   one call from block to block; both are on one device
+//   engine   the sender packs bands of the box into a ring of slots on its device, and copy engines put each band's
+//            rows in place while the next one is packed; no multiprocessor waits for a link
+//   staged   the sender packs into host memory, the receiver unpacks: for any two seats, and like messages
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "grid.hpp"
+#include "lockstep/backend_peer.h"
+#include "workspace.hpp"
+
+namespace lockstep::ranks {
+
+enum class plane { host, direct, engine, staged };  // host: neither seat is on a device, so one call does it
+
+// A box that one seat of this process gives another, or itself.
+struct box_move {
+  int32_t from, to;  // seats
+  size_t element_bytes;
+  box part;  // in the receiver's order of axes
+  // Packs a part of the box by calls of seat `from`.
+  std::function<void(const box& band, char* packed)> pack;
+  char* at;  // the memory of part's first element, in the receiver's memory
+  std::array<int64_t, LOCKSTEP_MAX_RANK> strides;
+};
+
+class devices {
+ public:
+  explicit devices(lockstep_comm& comm) : comm_(comm) {}
+  ~devices();
+  devices(const devices&) = delete;
+  devices& operator=(const devices&) = delete;
+
+  // Finds each seat's device and makes its streams. named: the data plane that was asked for, or NULL.
+  void open(const char* named);
+  bool any() const { return any_backend() != nullptr; }
+  const char* any_backend() const;  // of a seat on a device; NULL: there is none
+  bool has(int32_t seat) const {
+    return static_cast<size_t>(seat) < seats_.size() && seats_[static_cast<size_t>(seat)].peers != nullptr;
+  }
+  const std::string& data() const { return data_; }  // the planes in use
+  const std::string& why() const { return why_; }    // why not the others
+
+  // Whether an address is memory of the seat's device. Throws if it is not and the named plane needs it.
+  bool reaches(int32_t seat, const void* pointer, const std::string& name) const;
+  // How a box goes from one seat to another; there: both have it in memory of their devices.
+  plane between(int32_t from, int32_t to, bool there) const;
+  // The same where a single call cannot do it, because the boxes are interleaved or in one block.
+  plane packed_between(int32_t from, int32_t to, bool there) const;
+  // While a plan is made: memory for boxes of that many bytes between two seats.
+  void reserve(int32_t from, int32_t to, plane p, size_t bytes);
+
+  // An execution begins: the stream of each seat, or NULL for its own.
+  void begin(const std::vector<void*>& streams);
+  void* stream_of(int32_t seat) const;
+  // Before a call of seat `by` writes to another seat's block on the same device.
+  void await_ready(int32_t by, int32_t owner);
+  void move(const box_move& m, plane p);
+  // What was moved becomes visible to the streams of the receivers.
+  void join();
+  // The execution has enqueued everything.
+  void end();
+  // Waits for all executions, until the deadline; throws their failure.
+  void finish();
+
+ private:
+  struct slot {
+    char* data = nullptr;
+    void *full = nullptr, *free = nullptr;  // events
+    bool used = false;                      // free was recorded
+  };
+  struct seat {
+    const lockstep_peer_table* peers = nullptr;  // NULL: the seat is not on a device
+    int32_t device = 0;
+    std::string name;                          // "cuda:1"
+    void *own = nullptr, *copies = nullptr;    // streams
+    void* now = nullptr;                       // of the execution
+    void *ready = nullptr, *joined = nullptr;  // events: when the execution began; what join waits for
+    void* ended = nullptr;                     // event: the last execution
+    bool busy = false;                         // ended was recorded and not waited for
+    bool copying = false;                      // copies has work that join has not seen
+    size_t slot_bytes = 0, next = 0;
+    std::vector<slot> ring;
+    std::vector<char> sent_to;  // of each seat, since the last join
+  };
+  // Rows that copy engines can put in place.
+  struct rows_of_band {
+    size_t width = 0, height = 1, pitch = 0;
+    int64_t more = 1;  // such blocks of rows
+    int outer = 0;     // axes [0, outer) count them
+  };
+  seat& at(int32_t s) { return seats_[static_cast<size_t>(s)]; }
+  const seat& at(int32_t s) const { return seats_[static_cast<size_t>(s)]; }
+  void make(seat& s) const;
+  void drop(seat& s) const;
+  void grow(seat& s, size_t bytes);
+  bool quiet();
+  slot& take(seat& s, const seat& user, void* stream);
+  void describe(const char* named);
+  void by_engine(const box_move& m);
+  void by_host(const box_move& m);
+  void unpack(const box_move& m, const box& band, const char* packed);
+  static bool rows_of(const box_move& m, const box& band, rows_of_band& rows);
+  void copy_band(const seat& from, const seat& to, const box_move& m, const box& band, const rows_of_band& rows,
+                 const char* packed) const;
+
+  lockstep_comm& comm_;
+  std::vector<seat> seats_;
+  std::string named_, data_ = "staged", why_;
+  host_memory between_;
+};
+
+}  // namespace lockstep::ranks
