@@ -6,9 +6,10 @@
 namespace lockstep::python {
 
 const char* const keyword_names[kw_count] = {
-    "x",      "axis",   "axes", "dtype",   "keepdims", "offsets",      "weights",   "radius",  "mode",    "cval",
-    "sweeps", "form",   "kind", "operand", "width",    "out",          "stream",    "context", "backend", "variant",
-    "check",  "weight", "bias", "eps",     "residual", "residual_out", "exclusive", "tune",    "y",       "correction"};
+    "x",        "axis",         "axes",      "dtype",   "keepdims", "offsets",    "weights", "radius",
+    "mode",     "cval",         "sweeps",    "form",    "kind",     "operand",    "width",   "out",
+    "stream",   "context",      "backend",   "variant", "check",    "weight",     "bias",    "eps",
+    "residual", "residual_out", "exclusive", "tune",    "y",        "correction", "copy"};
 
 settings::~settings() {
   if (context) release_user(context);
@@ -148,14 +149,24 @@ bool read_settings(state& s, lockstep_op op, values& v, settings& to) {
   to.context = object;
   return (!backend || read_text(s, backend, "backend", &to.options.backend)) &&
          (!variant || read_text(s, variant, "variant", &to.options.variant)) &&
-         (!v[kw_stream] || import_stream(s, v[kw_stream], &to.stream)) && read_flag(v[kw_check], &to.check);
+         (!v[kw_stream] || import_stream(s, v[kw_stream], &to.stream)) && read_flag(v[kw_check], &to.check) &&
+         read_flag(v[kw_copy], &to.copy);
+}
+
+bool may_copy(const settings& set, const char* name, const char* why) {
+  if (set.copy || LOCKSTEP_MUTANT("python_copies_unasked")) return true;
+  PyErr_Format(PyExc_BufferError, "copy is False, but %s %s; give a packed array, or leave copy= away", name, why);
+  return false;
 }
 
 bool make_packed(state& s, source& x, settings& set, const char* name) {
+  if (!may_copy(set, name, "has strides or an address that the operation cannot read")) return false;
   const ref text(PyUnicode_FromString(name));
   if (!text) return false;
   x.copy = call_helper(s, "packed", x.direct.object, text.get());
-  if (!x.copy || !import_array(s, x.copy.get(), name, false, set.stream, x.packed)) return false;
+  if (!x.copy || !import_array(s, x.copy.get(), name, false, set.queue ? set.queue : set.stream, x.packed))
+    return false;
+  set.wait |= x.packed.elsewhere;
   x.use = &x.packed;
   return true;
 }
@@ -178,7 +189,11 @@ bool require_device(state& s, const settings& set, const array& x) {
 }
 
 bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to) {
-  if (!import_array(s, object, name, false, set.stream, to.direct) || !require_device(s, set, to.direct)) return false;
+  if (!import_array(s, object, name, false, set.queue ? set.queue : set.stream, to.direct) ||
+      !require_device(s, set, to.direct))
+    return false;
+  set.wait |= to.direct.elsewhere;
+  if (!set.queue && to.direct.on_device()) set.queue = to.direct.stream;  // x comes first
   return to.direct.plain || make_packed(s, to, set, name);
 }
 

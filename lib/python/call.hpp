@@ -24,7 +24,10 @@ struct settings {
   lockstep_options options = lockstep_options_defaults();
   PyObject* out = nullptr;  // borrowed, NULL when there is none
   void* stream = nullptr;   // the caller's
+  void* queue = nullptr;    // of device data: the stream that the call comes on, once x is known
+  bool wait = false;        // an array's library works on another stream
   bool check = false;       // wait for what only the device finds
+  bool copy = true;         // arrays may be copied first
   char device[16] = "";     // the backend that device data is computed by
   ref scope;                // keeps the texts in options alive
 };
@@ -79,6 +82,8 @@ bool read_settings(state& s, lockstep_op op, values& v, settings& to);
 // Device data is computed where it lies: in its stream's order the CPU backend could not read it.
 bool require_device(state& s, const settings& set, const array& x);
 bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to);
+// Raises BufferError where the caller allows no copy: "copy is False, but NAME WHY".
+bool may_copy(const settings& set, const char* name, const char* why);
 // The source in packed C order, made by its own library.
 bool make_packed(state& s, source& x, settings& set, const char* name);
 
@@ -144,9 +149,13 @@ bool is_brief(const call& c, const settings& set, const context_object& context,
 void stay_on_device(settings& set, const array& x);
 // Whether a call with these arrays is queued on their stream, and the stream.
 void queue_on(settings& set, const array& x, const array& dst);
-bool after_call(state& s, lockstep_op op);
 
 int add_operations(PyObject* module);
+
+// watch.cpp: tells of a call that has run; false with an exception of who was told.
+bool after_call(state& s, lockstep_op op);
+// Whether each call is to be told: somebody records, or the logger "lockstep" is not known to be silent.
+bool is_watched(state& s);
 
 // context.cpp, plan.cpp, buffer.cpp
 context_object* default_context(state& s);  // borrowed
@@ -191,6 +200,11 @@ bool add_buffer(state& s);
 // A Buffer of the source's device.
 PyObject* make_buffer(state& s, const element& type, int rank, const int64_t* shape, lockstep_memory kind,
                       const char* backend, int device, bool with_memory = true);
+
+// xla.cpp: a call as an XLA program keeps it, (call, description, coefficients, shape, dtype); and its custom calls by
+// platform.
+PyObject* write_down(state& s, const call& c, const array& x, const values& v);
+PyObject* xla_handlers(PyObject* module, PyObject*);
 
 bool read_text(state& s, PyObject* object, const char* name, const char** to);
 bool read_axes(state& s, PyObject* object, const char* name, int rank, int* axes, int* count);

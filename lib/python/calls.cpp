@@ -39,19 +39,11 @@ void queue_on(settings& set, const array& x, const array& dst) {
   set.options.flags |= LOCKSTEP_NO_FALLBACK;  // to the CPU, that is
   // On a stream of the caller's choice the call waits: memory of a library's pool may go back before that stream is
   // done.
-  if (dst.on_device() && !set.stream && !set.check) set.options.flags |= LOCKSTEP_ASYNC;
-}
-
-bool after_call(state& s, lockstep_op op) {
-  if (!s.hook) return true;
-  ref hook;
-  {
-    const section alone(s.hook_mutex);
-    hook = ref::borrowed(s.hook);
-  }
-  if (!hook) return true;
-  const ref done(PyObject_CallFunction(hook.get(), "s", lockstep_op_name(op)));
-  return static_cast<bool>(done);
+  // So it does where a library's later work could not see what is queued here: a Buffer has no stream at all.
+  const bool seen = (!set.wait && !dst.elsewhere) || LOCKSTEP_MUTANT("python_other_streams_not_waited_for");
+  const bool has_stream =
+      !dst.producer || dst.producer->library != own || LOCKSTEP_MUTANT("python_buffers_not_waited_for");
+  if (dst.on_device() && !set.stream && !set.check && seen && has_stream) set.options.flags |= LOCKSTEP_ASYNC;
 }
 
 PyObject* execute(state& s, call& c, settings& set, array& x, result& r) {
@@ -90,7 +82,7 @@ struct operation {
   int own_count, positional, required;
 };
 
-constexpr keyword common[] = {kw_out, kw_stream, kw_context, kw_backend, kw_variant, kw_check};
+constexpr keyword common[] = {kw_out, kw_stream, kw_context, kw_backend, kw_variant, kw_check, kw_copy};
 
 template <size_t N>
 constexpr operation row(const char* name, task what, lockstep_op op, const keyword (&own)[N], int positional,
@@ -284,6 +276,9 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   }
   prepared p(o);
   if (!p.read(s, a, n, keywords, false) || !p.describe(s, true)) return nullptr;
+  if ((p.wide && !may_copy(p.set, "x", "would have to be made wider")) ||
+      (p.elsewhere && !may_copy(p.set, "x", "does not lie as the operation reads it along these axes")))
+    return nullptr;
   if (p.wide) return widen(s, o, p.x.use->type, a, n, keywords);
   if (p.root) return rooted(s, o, p.x.use->type, a, n, keywords);
   if (p.elsewhere) return along_others(s, o, p.description, a, n, keywords);
@@ -298,6 +293,7 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
       !PyErr_ExceptionMatches(s.errors[LOCKSTEP_UNSUPPORTED]))
     return done;
   PyErr_Clear();
+  if (!may_copy(p.set, "x", "would have to be made wider")) return nullptr;
   return widen(s, o, p.x.direct.type, a, n, keywords);
 }
 
@@ -330,37 +326,65 @@ bool pair_of(call& c, int parts) {
 
 PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 
+const operation* named(state& s, PyObject* const* a, Py_ssize_t n, const char** name) {
+  if (n < 1) return PyErr_SetString(PyExc_TypeError, "name a function, then give its arguments"), nullptr;
+  if (!read_text(s, a[0], "function", name)) return nullptr;
+  for (const operation& o : table)
+    if (*name && std::strcmp(o.name, *name) == 0) return &o;
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "there is no operation '%s'", *name ? *name : ""), nullptr;
+}
+
 // plan(function, x, ...): the same arguments as the function's, but for out and check.
 PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   state& s = *state_of(module);
   const char* name = nullptr;
-  if (n < 1 || !read_text(s, a[0], "function", &name)) return nullptr;
-  for (const operation& o : table) {
-    if (!name || std::strcmp(o.name, name) != 0) continue;
-    prepared p(o);
-    bool tune = false;
-    if (!p.read(s, a + 1, n - 1, keywords, true) || !read_flag(p.v[kw_tune], &tune) || !p.describe(s, false))
-      return nullptr;
-    if (tune && !LOCKSTEP_MUTANT("python_plan_never_tuned")) p.set.options.flags |= LOCKSTEP_TUNE;
-    char text[64];
-    if (p.wide)
-      return raise_dtype(s, "x holds %s, which %s takes only by way of a copy; plan for a wider type",
-                         element_name(p.x.use->type, text), name);
-    if (p.x.use != &p.x.direct)
-      return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes no copy of its own; give a packed array");
-    if (o.what == task::moments && !pair_of(p.description, o.kind))
-      return raise(s, LOCKSTEP_UNSUPPORTED, "there is no plan of %s alone; plan.mean_var gives an array of pairs",
-                   name);
-    // What its calls read besides x and out; a copy was made of offsets that are not packed.
-    const ref keep(Py_BuildValue("[OOOOOO]", p.offsets.copy ? p.offsets.copy.get() : or_none(p.v[kw_offsets]),
-                                 or_none(p.v[kw_weight]), or_none(p.v[kw_bias]), or_none(p.v[kw_residual]),
-                                 or_none(p.v[kw_residual_out]), or_none(p.v[kw_y])));
-    return keep ? make_plan(s, p.description, p.set, p.x.direct, keep.get()) : nullptr;
-  }
-  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "there is no operation '%s'", name ? name : "");
+  const operation* const found = named(s, a, n, &name);
+  if (!found) return nullptr;
+  const operation& o = *found;
+  prepared p(o);
+  bool tune = false;
+  if (!p.read(s, a + 1, n - 1, keywords, true) || !read_flag(p.v[kw_tune], &tune) || !p.describe(s, false))
+    return nullptr;
+  if (tune && !LOCKSTEP_MUTANT("python_plan_never_tuned")) p.set.options.flags |= LOCKSTEP_TUNE;
+  char text[64];
+  if (p.wide)
+    return raise_dtype(s, "x holds %s, which %s takes only by way of a copy; plan for a wider type",
+                       element_name(p.x.use->type, text), name);
+  if (p.x.use != &p.x.direct)
+    return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes no copy of its own; give a packed array");
+  if (o.what == task::moments && !pair_of(p.description, o.kind))
+    return raise(s, LOCKSTEP_UNSUPPORTED, "there is no plan of %s alone; plan.mean_var gives an array of pairs", name);
+  // What its calls read besides x and out; a copy was made of offsets that are not packed.
+  const ref keep(Py_BuildValue("[OOOOOO]", p.offsets.copy ? p.offsets.copy.get() : or_none(p.v[kw_offsets]),
+                               or_none(p.v[kw_weight]), or_none(p.v[kw_bias]), or_none(p.v[kw_residual]),
+                               or_none(p.v[kw_residual_out]), or_none(p.v[kw_y])));
+  return keep ? make_plan(s, p.description, p.set, p.x.direct, keep.get()) : nullptr;
 }
 
-PyMethodDef methods[count_of_operations + 2];
+// describe(function, x, ...): what an XLA program needs to know of a call on packed arrays; xla.cpp.
+PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+  state& s = *state_of(module);
+  const char* name = nullptr;
+  const operation* const o = named(s, a, n, &name);
+  if (!o) return nullptr;
+  prepared p(*o);
+  if (!p.read(s, a + 1, n - 1, keywords, false) || !p.describe(s, false)) return nullptr;
+  char text[64];
+  if (p.wide || p.elsewhere || p.root || p.x.use != &p.x.direct || o->what == task::moments ||
+      o->what == task::segments)
+    return raise_dtype(s, "%s of %s goes only by way of a copy; call it outside jit, or convert x", name,
+                       element_name(p.x.use->type, text));
+  call& c = p.description;
+  array dst;  // packed, without memory
+  dst.rank = c.rank;
+  dst.type = c.type;
+  for (int k = 0; k < c.rank; ++k) dst.size *= dst.shape[k] = c.shape[k];
+  pack(dst);
+  if (!place(s, p.x.direct, dst, c)) return nullptr;
+  return write_down(s, c, p.x.direct, p.v);
+}
+
+PyMethodDef methods[count_of_operations + 4];
 
 }  // namespace
 
@@ -369,6 +393,9 @@ int add_operations(PyObject* module) {
   fill_methods(methods, std::make_integer_sequence<int, count_of_operations>());
   methods[count_of_operations] = {"plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan)),
                                   METH_FASTCALL | METH_KEYWORDS, nullptr};
+  methods[count_of_operations + 1] = {"describe", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(describe)),
+                                      METH_FASTCALL | METH_KEYWORDS, nullptr};
+  methods[count_of_operations + 2] = {"xla_handlers", xla_handlers, METH_NOARGS, nullptr};
   return PyModule_AddFunctions(module, methods);
 }
 

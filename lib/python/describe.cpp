@@ -10,6 +10,7 @@ namespace lockstep::python {
 
 // A packed copy of x with its axes in another order, made by permute on the same stream.
 bool permuted(state& s, source& x, settings& set, const int* axes, result& temporary) {
+  if (!may_copy(set, "the array", "does not lie as the operation reads it along these axes")) return false;
   const array& from = *x.use;
   call c(LOCKSTEP_PERMUTE);
   for (int k = 0; k < from.rank; ++k) c.axes[k] = axes[k];

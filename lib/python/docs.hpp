@@ -4,7 +4,7 @@
 namespace lockstep::python {
 
 // clang-format off
-#define LOCKSTEP_SIGNATURE "out=None, stream=None, context=None, backend=None, variant=None, check=False)\n--\n\n"
+#define LOCKSTEP_SIGNATURE "out=None, stream=None, context=None, backend=None, variant=None, check=False, copy=None)\n--\n\n"
 #define LOCKSTEP_OTHERS \
   "out : array, optional\n" \
   "    Where the result goes: of its shape and dtype, on the device of `x`. It is returned.\n" \
@@ -17,7 +17,9 @@ namespace lockstep::python {
   "backend, variant : str, optional\n" \
   "    For this call alone; a name runs or is an error.\n" \
   "check : bool, default False\n" \
-  "    Device data: wait for the result, and raise what only the device finds.\n"
+  "    Device data: wait for the result, and raise what only the device finds.\n" \
+  "copy : bool, optional\n" \
+  "    False: BufferError where an array would have to be copied before the operation can read it.\n"
 
 constexpr const char* docs[] = {
 "transpose(x, *, "

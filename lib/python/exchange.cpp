@@ -157,17 +157,37 @@ int tells(PyObject* object, PyObject* name, shared<PyObject*>* method) {
   return value ? PyObject_IsTrue(value.get()) : -1;
 }
 
+// Whether a block of forward mode is open, where a tensor may carry a tangent. -1 with an exception.
+int in_forward_mode(state& s) {
+  if (!s.forward_mode) {
+    PyObject* const found = call_helper(s, "forward_mode").release();
+    if (!found) return -1;
+    if (!set_once(s.forward_mode, found)) Py_DECREF(found);
+  }
+  PyObject* const level = PyDict_GetItemWithError(s.forward_mode, s.attribute_current_level);  // a small int
+  return level ? PyLong_AsLong(level) >= 0 : PyErr_Occurred() ? -1 : 0;
+}
+
 // A tensor's memory is not all that it is: a helper says what to do where a flag is set.
 bool check_torch(state& s, PyObject* object, const char* name, bool complex) {
-  for (int k = 0; k < (complex ? 3 : 2); ++k) {
-    PyObject* const names[] = {s.attribute_requires_grad, s.attribute_is_neg, s.attribute_is_conj};
-    const int set = tells(object, names[k], k > 0 ? &s.tensor_methods[k - 1] : nullptr);
+  for (int k = 0; k < (complex ? 4 : 3); ++k) {
+    PyObject* const names[] = {nullptr, s.attribute_requires_grad, s.attribute_is_neg, s.attribute_is_conj};
+    const int set = k == 0 ? in_forward_mode(s) : tells(object, names[k], k > 1 ? &s.tensor_methods[k - 2] : nullptr);
     if (set < 0) return false;
     if (!set || LOCKSTEP_MUTANT("python_flags_of_a_tensor_unread")) continue;
     const ref text(PyUnicode_FromString(name));
     if (!text || !call_helper(s, "check_torch", object, text.get())) return false;
   }
   return true;
+}
+
+// In place of PyTorch's own exception: what to do with a tensor that stands for others and has no memory.
+void tell_why_not(state& s, PyObject* object, const char* name) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  const ref kept_type(type), error(value), kept_trace(trace), text(PyUnicode_FromString(name));
+  if (text) (void)call_helper(s, "refuse_torch", object, text.get(), error.get());
 }
 
 bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& in) {
@@ -218,7 +238,8 @@ bool import_capsule(state& s, ref capsule, const char* name, array& in) {
   return import_tensor(s, t->tensor, name, in);
 }
 
-// DLPack's table: nothing is checked by it, so lockstep._kinds looks first.
+// DLPack's table: nothing is checked by it, so lockstep._kinds looks first. False without an exception where the
+// call comes on another stream than the producer's: __dlpack__ orders the two, the table does not.
 bool import_by_table(state& s, PyObject* object, const char* name, array& in) {
   const dlpack::exchange& table = *in.producer->table;
   dlpack::tensor t{};
@@ -230,12 +251,17 @@ bool import_by_table(state& s, PyObject* object, const char* name, array& in) {
     in.read_only = (in.versioned->flags & dlpack::read_only) != 0;
     if (!import_tensor(s, in.versioned->tensor, name, in)) return false;
   }
-  if (in.on_device() && !in.stream) {
-    if (table.current_stream(in.device.type, in.device.id, &in.stream) != 0) return false;
-    // Handle 0 is CUDA's legacy default stream, which lockstep knows by another name.
-    if (in.stream == nullptr && !LOCKSTEP_MUTANT("python_stream_0")) in.stream = LOCKSTEP_STREAM_LEGACY;
-  }
-  return true;
+  if (!in.on_device()) return true;
+  void* current = nullptr;
+  if (table.current_stream(in.device.type, in.device.id, &current) != 0) return false;
+  // Handle 0 is CUDA's legacy default stream, which lockstep knows by another name.
+  if (current == nullptr && !LOCKSTEP_MUTANT("python_stream_0")) current = LOCKSTEP_STREAM_LEGACY;
+  if (!in.stream) in.stream = current;
+  if (in.stream == current || LOCKSTEP_MUTANT("python_streams_unordered")) return true;
+  if (in.versioned && in.versioned->deleter) in.versioned->deleter(in.versioned);
+  in.versioned = nullptr;
+  in.plain = true;
+  return false;
 }
 
 }  // namespace
@@ -286,6 +312,8 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   bool done = false;
   if (in.producer->table) {
     done = import_by_table(s, object, name, in);
+    if (!done && in.producer->library == torch && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_RuntimeError))
+      return tell_why_not(s, object, name), false;
     if (done && in.producer->library == torch && !check_torch(s, object, name, in.type.code == dlpack::complex))
       return false;
   } else if (in.producer->ndarray && (done = import_ndarray(s, object, name, in))) {
@@ -305,8 +333,8 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   }
   if (!done) {
     if (PyErr_Occurred()) return false;
-    // (capsule, stream, keeper), or the numbers of an array interface: (data, read only, code, bytes, shape, strides,
-    // stream, keeper)
+    // (capsule, the producer's stream, keeper), or the numbers of an array interface: (data, read only, code, bytes,
+    // shape, strides, the producer's stream, keeper)
     PyObject* const wanted = writable ? Py_True : Py_False;
     const ref handle(in.stream ? PyLong_FromVoidPtr(in.stream) : Py_NewRef(Py_None));
     const ref argument(PyUnicode_FromString(name));
@@ -341,7 +369,11 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
       }
       if (PyErr_Occurred() || !finish_import(s, in, name)) return false;
     }
-    if (at != Py_None) in.stream = PyLong_AsVoidPtr(at);
+    if (at != Py_None) {
+      void* const own = PyLong_AsVoidPtr(at);
+      if (!in.stream) in.stream = own;
+      in.elsewhere = in.stream != own;
+    }
     in.keeper = ref::borrowed(keeper);
   }
   if (writable && in.producer->library == jax)  // not every release says so of its memory

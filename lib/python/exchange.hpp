@@ -41,7 +41,8 @@ struct array {
   int64_t size = 1;          // elements
   const kind* producer = nullptr;
   PyObject* object = nullptr;  // borrowed
-  void* stream = nullptr;      // device data: the stream that its producer works on
+  void* stream = nullptr;      // device data: the stream that its producer works on, or that the caller named
+  bool elsewhere = false;      // its producer works on another stream than the call, which waits for it
   int64_t shape[max_rank];
   int64_t strides[max_rank];  // elements
 
@@ -59,8 +60,9 @@ struct array {
 
 const kind* kind_of(state& s, PyObject* object);
 
-// Fills in from a Python object; name is the argument's, for errors. stream is the caller's,
-// or NULL for the producer's current one. False with an exception set.
+// Fills in from a Python object; name is the argument's, for errors. stream is the one that the call comes on, which
+// then waits for what the producer has queued on its own; NULL: the producer's current one. False with an exception
+// set.
 bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in);
 // For importers: size, and whether the operations can take the layout as it is.
 bool finish_import(state& s, array& in, const char* name);

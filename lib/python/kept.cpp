@@ -45,7 +45,7 @@ bool may_come(const kind& producer) {
 
 PyObject* run_kept(state& s, const void* operation, PyObject* object) {
   const kept_call* const kept = s.kept;
-  if (!kept || !kept->plan || kept->operation != operation || s.hook || kept->context != s.default_context)
+  if (!kept || !kept->plan || kept->operation != operation || is_watched(s) || kept->context != s.default_context)
     return nullptr;
   const kind* const producer = kind_of(s, object);
   if (!producer || !may_come(*producer)) return nullptr;

@@ -185,8 +185,12 @@ int execute_module(PyObject* module) {
   s.attribute_requires_grad = PyUnicode_InternFromString("requires_grad");
   s.attribute_is_neg = PyUnicode_InternFromString("is_neg");
   s.attribute_is_conj = PyUnicode_InternFromString("is_conj");
-  if (!s.helpers || !s.kinds || !s.attribute_requires_grad || !s.attribute_is_neg || !s.attribute_is_conj ||
-      !add_context(s) || !add_plan(s) || !add_buffer(s))
+  s.attribute_current_level = PyUnicode_InternFromString("_current_level");
+  s.module_logging = PyUnicode_InternFromString("logging");
+  s.level_debug = PyLong_FromLong(10);
+  if (!s.module_logging || !s.level_debug || !s.helpers || !s.kinds || !s.attribute_requires_grad ||
+      !s.attribute_is_neg || !s.attribute_is_conj || !s.attribute_current_level || !add_context(s) || !add_plan(s) ||
+      !add_buffer(s))
     return -1;
   return PyModule_AddStringConstant(module, "version", lockstep_version()) != 0 || add_operations(module) != 0 ||
                  PyModule_AddFunctions(module, inquiries) != 0
@@ -201,6 +205,7 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(s->kinds);
   Py_VISIT(s->scope_get);
   Py_VISIT(s->hook);
+  Py_VISIT(s->log_levels);
   Py_VISIT(reinterpret_cast<PyObject*>(s->context_type));
   Py_VISIT(reinterpret_cast<PyObject*>(s->plan_type));
   Py_VISIT(reinterpret_cast<PyObject*>(s->buffer_type));

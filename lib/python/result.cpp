@@ -52,7 +52,9 @@ bool allocate_by_table(state& s, const array& x, const element& type, int rank, 
 bool allocate(state& s, const array& x, const element* type, int rank, const int64_t* shape, void* stream, result& to) {
   const element& wanted = type ? *type : x.type;
   const lockstep_dtype dtype = dtype_of(wanted);
-  if (x.producer->table && wanted.code != other_bytes) return allocate_by_table(s, x, wanted, rank, shape, to);
+  // (The table orders no streams.)
+  if (x.producer->table && wanted.code != other_bytes && !x.elsewhere)
+    return allocate_by_table(s, x, wanted, rank, shape, to);
   if (x.producer->library == numpy && s.numpy) {
     to.object = ref(numpy_empty(s, type ? nullptr : &x, dtype, rank, shape));
   } else {
@@ -77,7 +79,7 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
   if (x.data == nullptr && x.producer->library == own && x.size > 0)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x describes an array for a plan; it has no memory"), false;
   if (out) {
-    if (!import_array(s, out, "out", true, stream, dst)) return false;
+    if (!import_array(s, out, "out", true, x.on_device() ? x.stream : stream, dst)) return false;
     char have[64], want[64];
     if (dst.type != c.type)
       return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out holds %s; this result is %s", element_name(dst.type, have),

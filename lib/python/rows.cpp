@@ -80,8 +80,10 @@ bool read_residual(state& s, values& v, settings& set, const array& x, int inner
   d.residual = from.use->data;
   if (!v[kw_residual_out]) return true;
   array& sum = more.sum;
-  if (!import_array(s, v[kw_residual_out], "residual_out", true, set.stream, sum) || !like_x(s, x, sum, "residual_out"))
+  if (!import_array(s, v[kw_residual_out], "residual_out", true, x.on_device() ? x.stream : set.stream, sum) ||
+      !like_x(s, x, sum, "residual_out"))
     return false;
+  set.wait |= sum.elsewhere;
   if (!sum.plain || !rows_of(sum, inner, &d.sum_stride))
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "residual_out has rows that are not packed; give an array in C order"),
            false;

@@ -79,6 +79,7 @@ enum keyword : int {
   kw_tune,
   kw_y,
   kw_correction,
+  kw_copy,
   kw_count
 };
 extern const char* const keyword_names[kw_count];
@@ -97,8 +98,11 @@ struct state {
   PyObject* scope_get;            // the current scope of ls.backend, ls.variants: a bound ContextVar.get
   shared<PyObject*> hook;         // called after each call while somebody records, else NULL
   section_mutex hook_mutex;
-  shared<bool> scoped;       // a scope was entered once
-  shared<bool> cuda_usable;  // has been found so, for device data
+  PyObject* module_logging;      // its name
+  PyObject* level_debug;         // the number
+  shared<PyObject*> log_levels;  // what the logger "lockstep" remembers of levels, once the program uses logging
+  shared<bool> scoped;           // a scope was entered once
+  shared<bool> cuda_usable;      // has been found so, for device data
   shared<PyObject*> default_context;
   kept_call* kept;  // the small call that came last, and its plan; kept.cpp
   PyTypeObject* context_type;
@@ -108,7 +112,9 @@ struct state {
   PyObject* attribute_requires_grad;  // interned, as those below
   PyObject* attribute_is_neg;
   PyObject* attribute_is_conj;
+  PyObject* attribute_current_level;
   shared<PyObject*> tensor_methods[2];  // is_neg and is_conj of PyTorch's own tensors, once one has been seen
+  shared<PyObject*> forward_mode;       // the names of PyTorch's module that knows whether tensors may carry tangents
 };
 
 state* state_of(PyObject* module);

@@ -138,6 +138,46 @@ def test_record_collects_what_ran():
     assert outer[0].backend == "cpu" and outer[0].order == 1 == ls.order
 
 
+def test_the_log_says_what_ran(caplog):
+    """The logger's level is looked at in each call: another logger's, a switch for all and those of a parent count too."""
+    import logging
+    logger = logging.getLogger("lockstep")
+    x = np.arange(8, dtype="f4")
+
+    def told(call):
+        caplog.clear()
+        call()
+        return [(record.name, record.levelname, record.run.op, record.filename) for record in caplog.records if record.name == "lockstep"]
+
+    one = [("lockstep", "DEBUG", "reduce", "test_contexts.py")]
+    assert told(lambda: often(lambda: ls.sum(x))) == []
+    with caplog.at_level(logging.DEBUG, "lockstep"):
+        assert told(lambda: ls.sum(x)) == one and told(lambda: ls.plan.sum(x)(x)) == one
+        assert caplog.records[0].run == ls.last_run()._replace(op="reduce") and "reduce on cpu:0 by " in caplog.text and ", order 1" in caplog.text
+        logging.disable(logging.DEBUG)
+        assert told(lambda: ls.sum(x)) == []
+        logging.disable(logging.NOTSET)
+        assert told(lambda: ls.sum(x)) == one
+        with ls.record() as runs:
+            assert told(lambda: ls.sum(x)) == one and len(runs) == 1
+    assert told(lambda: often(lambda: ls.sum(x))) == []
+    with caplog.at_level(logging.DEBUG):  # the root's
+        assert told(lambda: ls.sum(x)) == one
+        logger.disabled = True
+        assert told(lambda: ls.sum(x)) == []
+        logger.disabled = False
+    with caplog.at_level(logging.INFO, "lockstep"):
+        assert told(lambda: ls.sum(x)) == []
+
+    def refuse(record):
+        raise ZeroDivisionError("of a filter")
+
+    logger.addFilter(refuse)
+    with caplog.at_level(logging.DEBUG, "lockstep"), pytest.raises(ZeroDivisionError, match="of a filter"):
+        ls.sum(x)
+    logger.removeFilter(refuse)
+
+
 def test_plans_agree_with_the_functions():
     offsets = np.array([0, 7, 40])
     weights = ls.laplace_weights(2)

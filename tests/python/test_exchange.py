@@ -263,6 +263,7 @@ def test_jax():
     assert ls.sum(jax.numpy.ones((100, 100)) @ jax.numpy.ones((100, 100))) == 1e6  # waits for what is still computed
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit")  # PyTorch's own
 @pytest.mark.skipif(not present("torch"), reason="no PyTorch")
 def test_torch_views_that_memory_does_not_show():
     import torch
@@ -287,6 +288,16 @@ def test_torch_views_that_memory_does_not_show():
         fake = torch.ones(3)
     with pytest.raises(Exception):
         ls.sum(fake)
+    # Wrappers of transforms, and tensors of other layouts: told what to do, not PyTorch's trace.
+    for wrong in (lambda: torch.vmap(ls.sum)(torch.ones(3, 4)), lambda: torch.func.grad(ls.sum)(torch.ones(4)), lambda: ls.sum(torch.eye(3).to_sparse())):
+        with pytest.raises((ls.InvalidArgument, BufferError, RuntimeError), match="lockstep.torch|DLPack|dlpack|detach"):
+            wrong()
+    import torch.autograd.forward_ad as forward
+    with forward.dual_level():
+        dual = forward.make_dual(torch.ones(3), torch.ones(3))
+        with pytest.raises(ls.InvalidArgument, match="tangent"):
+            ls.sum(dual)
+        assert ls.sum(forward.unpack_dual(dual).primal) == 3 and ls.sum(torch.ones(3)) == 3
     flipped = torch.arange(6.0).reshape(2, 3).T
     assert ls.transpose(flipped).tolist() == [[0, 1, 2], [3, 4, 5]]
     assert ls.sum(torch.ones(3).expand(4, 3), axis=0).tolist() == [4, 4, 4]

@@ -150,6 +150,42 @@ def test_a_stream_of_the_callers_choice(torch):
         ls.sum(x, stream="fast")
 
 
+def test_a_named_stream_comes_after_the_current_one(torch):
+    n, stream = 1 << 20, torch.cuda.Stream()
+    x = torch.zeros(n, device="cuda")
+    plan = ls.plan.sum(x)
+    for k, call in enumerate((lambda: ls.sum(x, stream=stream), lambda: ls.sum(x.flip(0), stream=stream), lambda: plan(x, stream=stream),
+                              lambda: ls.sum(x.to(torch.int8), stream=stream)), 1):
+        torch.cuda._sleep(200_000_000)  # what fills x is queued behind this
+        x.fill_(k)
+        assert call().item() == k * n
+    ls.release_stream(stream)
+
+
+def test_arrays_of_two_libraries_on_two_streams(torch):
+    cupy, n = pytest.importorskip("cupy"), 1 << 20
+    theirs, ours = cupy.cuda.Stream(non_blocking=True), torch.cuda.Stream()
+    # Handles of one kind: CuPy's queue is filled by PyTorch's sleep on the same stream.
+    same = torch.cuda.ExternalStream(theirs.ptr)
+
+    class Interface:
+        def __init__(self, a):
+            self.a, self.__cuda_array_interface__ = a, {**a.__cuda_array_interface__, "stream": theirs.ptr}
+
+    for wrap in (lambda a: a, Interface):
+        with theirs, torch.cuda.stream(ours):
+            x, y, out = torch.ones(n, device="cuda"), cupy.zeros(n, "f4"), cupy.zeros((), "f4")
+            ours.synchronize(), theirs.synchronize()
+            with torch.cuda.stream(same):
+                torch.cuda._sleep(200_000_000)
+            y.fill(3)
+            assert ls.dot(x, wrap(y)).item() == 3 * n
+            x.fill_(2)
+            ls.sum(x, out=wrap(out))
+            assert float(out) == 2 * n
+    ls.release_stream(ours)
+
+
 def test_graphs_take_plans(torch):
     x, y = torch.ones(64, 1000, device="cuda"), torch.empty(64, device="cuda")
     plan = ls.plan.sum(x, axis=1)

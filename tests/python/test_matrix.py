@@ -139,9 +139,36 @@ def test_sources_that_lie_badly():
     assert ls.sum(record["b"]) == 10 and ls.max(record["b"]) == 4  # nine bytes apart
     swapped = np.arange(6.0).astype(">f8")
     assert ls.permute(swapped, (0,)).tolist() == list(range(6))
+    frozen = np.arange(6.0).reshape(2, 3)
+    frozen.flags.writeable = False
+    assert ls.sum(frozen) == 15 and ls.transpose(frozen).tolist() == [[0, 3], [1, 4], [2, 5]] and ls.sum(memoryview(bytes(3))) == 0
+    two_bytes = np.zeros(4, "V2")  # as ml_dtypes' bfloat16 describes itself, by its size alone
+    assert ls.permute(two_bytes, (0,)).dtype == "V2"
+    for call in (ls.sum, ls.max, ls.cumsum, ls.rms_norm):
+        with pytest.raises(ls.UnsupportedDtype, match="2 bytes"):
+            call(two_bytes)
     for call in (ls.sum, ls.cumsum, ls.rms_norm, lambda x: ls.stencil(x, [1, 2, 1])):
         with pytest.raises(ls.UnsupportedDtype, match="byte-swapped"):
             call(swapped)
+
+
+def test_no_copy_where_none_is_wanted():
+    x = np.arange(120.0).reshape(4, 5, 6)
+    odd = np.zeros(49, "u1")[1:].view("f8")
+    for call in (lambda **k: ls.sum(x.T, axis=1, **k), lambda **k: ls.permute(x[:, ::2], (2, 0, 1), **k), lambda **k: ls.norm(x, (0, 2), **k),
+                 lambda **k: ls.cumsum(x, axis=-1, **k), lambda **k: ls.rms_norm(x[1:], **k), lambda **k: ls.correlate1d(x, [1, 2, 1], **k),
+                 lambda **k: ls.std(x, **k), lambda **k: ls.sum(x.astype("u1"), 0, **k)):
+        want = call()
+        for copy in (False, True, None):
+            assert np.array_equal(call(copy=copy), want)
+    for call in (lambda **k: ls.sum(x[::-1], **k), lambda **k: ls.transpose(np.broadcast_to(x[0], (2, 5, 6)), **k), lambda **k: ls.max(odd, **k),
+                 lambda **k: ls.l1_norm(x, 1, **k), lambda **k: ls.dot(x, x[:, ::-1], **k), lambda **k: ls.rms_norm(x, 0, **k),
+                 lambda **k: ls.rms_norm(x, residual=x[::-1], **k), lambda **k: ls.cumsum(x, axis=1, **k), lambda **k: ls.cumsum(np.ones(3, "i1"), **k),
+                 lambda **k: ls.stencil(x.T, [1, 2, 1], axes=-1, **k), lambda **k: ls.shuffle(np.arange(256.0).reshape(8, 32)[:, ::2], "up", 1, **k), lambda **k: ls.mean(x, 1, **k),
+                 lambda **k: ls.correlate1d(x, [1, 2, 1], 0, **k)):
+        call()
+        with pytest.raises(BufferError, match="copy is False"):
+            call(copy=False)
 
 
 def test_what_consumers_may_ask_of_a_buffer():

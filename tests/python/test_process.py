@@ -1,5 +1,6 @@
 """What a process can do to the package: threads, fork, exit, several interpreters, and whether anything is left behind."""
 import gc
+import logging
 import os
 import pathlib
 import resource
@@ -60,6 +61,7 @@ def calls():
     yield "buffer summed", lambda: ls.sum(ls.empty(0), axis=0)
     yield "scope", _scoped
     yield "record", _recorded
+    yield "log", _logged
     yield "context", lambda: ls.Context("cpu", threads=1).sum(X)
     for name, call in {"axis": lambda: ls.sum(X, axis=9), "keyword": lambda: ls.sum(X, foo=1), "list": lambda: ls.sum([1]), "other dtype": lambda: ls.dot(X, small),
                        "pair of outs": lambda: ls.mean_var(X, axis=1, out=(out, out[:3])),
@@ -81,6 +83,14 @@ def _scoped():
 def _recorded():
     with ls.record():
         ls.sum(X)
+
+
+def _logged():
+    logger = logging.getLogger("lockstep")
+    logger.setLevel("DEBUG")
+    logger.propagate = False
+    ls.sum(X)
+    logger.setLevel("NOTSET")
 
 
 def _raises(call):

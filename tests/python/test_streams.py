@@ -34,6 +34,7 @@ class Table(ctypes.Structure):
 class Device:
     """An array of a library whose current stream is what it says."""
     current = 0
+    ordered = []  # the streams that were made to wait for it
 
     def __init__(self, *shape):
         self.memory = ls.empty(shape, "float32", kind="device")
@@ -44,6 +45,18 @@ class Device:
 
     def __array_namespace__(self):
         return np
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __dlpack__(self, *, stream, max_version):
+        self.ordered.append(stream)
+        return self.memory.__dlpack__(max_version=max_version)
+
+
+class Other(Device):
+    """Of a library that hands out no table, and works on the default stream."""
+    __dlpack_c_exchange_api__ = None
 
 
 @Table.FUNCTION
@@ -105,6 +118,58 @@ def test_a_stream_of_the_callers_choice_comes_first_and_waits(arrays):
     assert last("told_stream", ctypes.c_void_p) == 0x5000 and last("told_waits") > waits
 
 
+def test_every_kind_of_stream(arrays):
+    import types
+    for stream in (0x7000, np.int64(0x7000), types.SimpleNamespace(__cuda_stream__=lambda: (0, 0x7000)), types.SimpleNamespace(cuda_stream=0x7000),
+                   types.SimpleNamespace(ptr=0x7000), types.SimpleNamespace(handle=0x7000)):
+        ls.transpose(arrays[0], out=arrays[1], stream=stream)
+        assert last("told_stream", ctypes.c_void_p) == 0x7000
+    ls.transpose(arrays[0], out=arrays[1], stream=types.SimpleNamespace(__cuda_stream__=lambda: (0, 0)))
+    assert last("told_stream", ctypes.c_void_p) == LEGACY
+    for wrong, text in ((-1, "stream is -1"), ("fast", "stream is a str"), ("7", "stream is a str"), (1.5, "stream is a float")):
+        with pytest.raises(ls.InvalidArgument, match=text):
+            ls.transpose(arrays[0], out=arrays[1], stream=wrong)
+
+
+def test_a_named_stream_waits_for_the_current_one(arrays):
+    """What a library has queued for an array, and its own packed copy of it, come before a call on another stream."""
+    Device.current = 0x5000
+    for call, count in ((lambda: ls.transpose(arrays[0], out=arrays[1], stream=0x7000), 2), (lambda: ls.plan.transpose(arrays[0])(arrays[0], out=arrays[1], stream=0x7000), 2),
+                        (lambda: ls.dot(Device(3, 4), Device(4), axis=1, out=Device(3), stream=0x7000), 3)):
+        Device.ordered.clear()
+        call()
+        assert Device.ordered == [0x7000] * count and last("told_stream", ctypes.c_void_p) == 0x7000
+    Device.ordered.clear()
+    for stream in (None, 0x5000):
+        ls.transpose(arrays[0], out=arrays[1], stream=stream)
+    assert Device.ordered == []  # it is the current one
+
+
+def test_libraries_on_streams_of_their_own_are_ordered(arrays, monkeypatch):
+    """The call comes on x's stream, which waits for the other arrays'; the host waits, since their libraries would not."""
+    Device.current = 0x5000
+    for other in (lambda *shape: Other(*shape), lambda *shape: Interface(ls.empty(shape, "float32", kind="device"), 0x9000)):
+        for call in (lambda: ls.transpose(arrays[0], out=other(4, 3)), lambda: ls.dot(Device(3, 4), other(4), axis=1, out=Device(3)),
+                     lambda: ls.plan.transpose(arrays[0])(arrays[0], out=other(4, 3))):
+            Device.ordered.clear()
+            waited = []
+            monkeypatch.setattr(ls._kinds, "wait_for_stream", waited.append)
+            waits = last("told_waits")
+            call()
+            assert Device.ordered + waited in ([0x5000], [0x9000]) and last("told_stream", ctypes.c_void_p) == 0x5000
+            assert last("told_waits") == waits + 1
+
+
+def test_nobody_can_wait_for_a_buffer(arrays):
+    """It has no stream: a call that writes one has ended, since who takes it afterwards looks at no stream."""
+    Device.current = 0x5000
+    waits = last("told_waits")
+    ls.transpose(arrays[0], out=ls.empty((4, 3), "float32", kind="device"))
+    assert last("told_waits") == waits + 1
+    ls.mean(ls.empty((3, 4), "float32", kind="device"), 1, out=ls.empty(3, "float32", kind="device"))
+    assert last("told_waits") >= waits + 2
+
+
 @pytest.mark.parametrize("stream,want", [(None, LEGACY), (1, 1), (0x8000, 0x8000)])
 def test_the_stream_of_a_cuda_array_interface(arrays, stream, want):
     ls.transpose(Interface(arrays[0].memory, stream), out=Interface(arrays[1].memory, stream))
@@ -160,15 +225,3 @@ def test_axes_of_a_device_without_the_kernel_go_by_a_copy():
     with ls.record() as runs:
         ls.norm(ls.empty((2, 3, 4), "float32", kind="device"), axis=1)
     assert last("told_launches") == launches + 2 and [run.op for run in runs] == ["square_sum"]
-
-
-def test_ranks_refuse_what_lies_on_a_device():
-    import lockstep.ranks as lr
-
-    class Old:
-        __cuda_array_interface__ = {"data": (1, False), "shape": (2,), "typestr": "<f4", "version": 3}
-
-    for x in (ls.empty(8, "float32", kind="device"), Old()):
-        with pytest.raises(ls.Unsupported, match="copy it, as x.cpu"):
-            lr._on_host(x, "x")
-    assert lr._on_host([1.0, 2.0], "x").shape == (2,) and lr._on_host(np.ones(3), "x").shape == (3,)

@@ -47,9 +47,15 @@ def calls(device):
     yield "permute", o.permute, (x, [2, 0, 1])
     for name in ("sum", "square_sum", "norm"):
         yield f"segment_{name}", getattr(o, f"segment_{name}"), (line, offsets)
-    for mode in ("valid", "wrap", "constant"):
+    for name in ("max", "min", "argmax", "argmin"):
+        yield f"segment_{name}", getattr(o, f"segment_{name}"), (line, offsets[[0, 1, 3]])
+    for mode in ("valid", "wrap", "constant", "nearest", "mirror", "reflect"):
         for sweeps in (1, 2):
             yield f"stencil {mode} {sweeps}", o.stencil, (x64(3, 7, 8, device=device), STAR, mode, 1.5, sweeps, [1, 2])
+    wide = [0.5, -1.0, 2.0, 0.25, 1.5, 3.0, -0.75]  # of radius 3
+    for mode in ("nearest", "mirror", "reflect"):
+        for n in (1, 2, 3, 5):  # ends that are copied more than once
+            yield f"stencil {mode} of {n}", o.stencil, (x64(2, n, device=device), wide, mode, 0.0, 1, [1])
     yield "shuffle", o.shuffle, (torch.arange(64, device=device), "xor", 3)
 
 
@@ -62,7 +68,7 @@ def test_opcheck(op, arguments):
     torch.library.opcheck(op, arguments)
 
 
-@pytest.mark.parametrize("op,arguments", [c for c in CALLS if not any(n in c.id for n in ("argmax", "shuffle", "32 bits"))])
+@pytest.mark.parametrize("op,arguments", [c for c in CALLS if not any(n in c.id for n in ("argm", "shuffle", "32 bits"))])
 def test_gradients(op, arguments):
     assert gradcheck(lambda x: op(x, *arguments[1:]), arguments[:1])
     if "stencil valid" not in str(op):
@@ -85,6 +91,8 @@ def test_the_bits_are_those_of_the_functions(device):
     assert torch.equal(lt.stencil(x, [1, -2, 1], axes=-1), ls.stencil(x, [1, -2, 1], axes=-1))
     offsets = torch.tensor([0, 10, 40], device=device)
     for name in ("segment_sum", "segment_norm", "segment_square_sum"):
+        assert torch.equal(getattr(lt, name)(x[0], offsets), getattr(ls, name)(x[0], offsets))
+    for name in ("segment_max", "segment_min", "segment_argmax", "segment_argmin"):
         assert torch.equal(getattr(lt, name)(x[0], offsets), getattr(ls, name)(x[0], offsets))
     assert lt.sum(x.half()).dtype == torch.float32 and lt.max(x.bfloat16()).dtype == torch.bfloat16
     assert torch.equal(lt.shuffle(torch.arange(32, device=device), "up", 1)[:3].cpu(), torch.tensor([0, 0, 1]))
@@ -119,6 +127,9 @@ def test_a_norm_of_nothing_has_no_slope():
     x = torch.tensor([2.0, 7.0, 7.0], requires_grad=True)
     lt.max(x).backward()
     assert x.grad.tolist() == [0, 1, 0]
+    x = torch.tensor([2.0, 7.0, 7.0, 1.0, 1.0], requires_grad=True)
+    lt.segment_max(x, torch.tensor([1, 3, 5])).backward(torch.tensor([3.0, 4.0]))
+    assert x.grad.tolist() == [0, 3, 0, 4, 0]
 
 
 def test_16_bit_floats_have_gradients_of_16_bits():
@@ -156,8 +167,8 @@ def test_what_watches_sees_the_operators():
 
 def test_what_has_no_gradient_says_so():
     x = torch.randn(5, 6, requires_grad=True)
-    with pytest.raises(NotImplementedError, match="reflect"):
-        lt.stencil(x, [1, 2, 3], axes=1).sum().backward()
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        lt.argmax(x).backward()
     with pytest.raises(ls.InvalidArgument, match="weights"):
         lt.stencil(x, torch.ones(3, requires_grad=True), axes=1)
     with pytest.raises((ls.InvalidArgument, BufferError), match="detach"):
@@ -209,7 +220,7 @@ def test_transforms_of_functions(device):
     offsets = torch.tensor([0, 2, 6], device=device)
     weight = torch.randn(6, dtype=torch.float64, device=device)
     functions = [lt.norm, lt.max, lambda a: lt.rms_norm(a, weight=weight).pow(3).sum(), lambda a: lt.layer_norm(a).pow(3).sum(), lambda a: lt.cumsum(a).square().sum(), lambda a: lt.square_sum(a, 0).square().sum(), lambda a: (lt.transpose(a) ** 3).sum(), lambda a: lt.norm(lt.permute(a, (1, 0)), 1).sum(),
-                 lambda a: lt.stencil(a, [1.0, -2.0, 3.0], mode="wrap", axes=1).square().sum(), lambda a: lt.segment_norm(a[0], offsets).sum()]
+                 lambda a: lt.stencil(a, [1.0, -2.0, 3.0], mode="wrap", axes=1).square().sum(), lambda a: lt.stencil(a, STAR).square().sum(), lambda a: lt.segment_norm(a[0], offsets).sum()]
     for f in functions:
         y = x.clone().requires_grad_()
         f(y).backward()

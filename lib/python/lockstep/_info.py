@@ -120,6 +120,8 @@ def _note(op: str) -> None:
 def record() -> Iterator[list[RunInfo]]:
     """Collect what every call of a `with` block did, in this thread or task and those that it starts with its context.
 
+    ``logging.getLogger("lockstep")`` at the level DEBUG says the same of every call of the program; the `RunInfo` is its records' `run`.
+
     Yields
     ------
     list of RunInfo

@@ -6,7 +6,7 @@ import importlib
 import sys
 from typing import Any
 
-from ._errors import InvalidArgument, NoBackend, Unsupported, UnsupportedDtype
+from ._errors import BackendFailed, InvalidArgument, NoBackend, Unsupported, UnsupportedDtype
 
 NUMPY, TORCH, CUPY, NUMBA, JAX, ARRAY_API, BUFFER, OWN = range(8)
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
@@ -61,7 +61,10 @@ def _known_layout() -> Any:
 
 
 def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
-    """An array for which the extension has no direct way: (capsule, stream, keeper), or the nine parts of an interface."""
+    """An array for which the extension has no direct way: (capsule, its library's stream, keeper), or the nine parts of an interface.
+
+    The stream given is the one that the call comes on, and is made to wait for what the library has queued; None: its library's.
+    """
     if type(x).__module__.partition(".")[0] == "torch" or _library(x) == TORCH:
         check_torch(x, name)
     interface = getattr(x, "__array_interface__", None) if _library(x) == NUMPY else None
@@ -108,17 +111,16 @@ def _numpy_without_buffer(x: Any, name: Any, writable: Any, interface: Any) -> A
 def _dlpack(x: Any, name: Any, stream: Any) -> Any:
     where = x.__dlpack_device__()
     if int(where[0]) in (CUDA, CUDA_MANAGED):
-        if stream is None:
-            stream = current_stream(x, int(where[1]))
-        keywords = {"stream": stream, "max_version": DLPACK_VERSION}
+        own = current_stream(x, int(where[1]))
+        keywords = {"stream": stream or own, "max_version": DLPACK_VERSION}
     else:
-        keywords, stream = {"max_version": DLPACK_VERSION}, None
+        keywords, own = {"max_version": DLPACK_VERSION}, None
     try:
         capsule = x.__dlpack__(**keywords)
     except TypeError:  # from before the keyword max_version
         del keywords["max_version"]
         capsule = x.__dlpack__(**keywords)
-    return capsule, stream, x
+    return capsule, own, x
 
 
 def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
@@ -136,11 +138,37 @@ def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
             step *= n
     address, read_only = interface["data"]
     theirs = interface.get("stream")
-    return (address, read_only, code, size, shape, tuple(strides), CUDA, stream or theirs or LEGACY_STREAM, x)
+    if stream and theirs and stream != theirs:  # the interface orders no streams
+        wait_for_stream(theirs)
+    return (address, read_only, code, size, shape, tuple(strides), CUDA, theirs or LEGACY_STREAM, x)
+
+
+def wait_for_stream(stream: Any) -> Any:
+    """Until all that is queued on a CUDA stream is done, by the driver."""
+    import ctypes
+    status = ctypes.CDLL("libcuda.so.1").cuStreamSynchronize(ctypes.c_void_p(stream))
+    if status:
+        raise BackendFailed(f"waiting for the stream {stream:#x} of a CUDA array interface failed with the driver's error {status}")
+
+
+def forward_mode() -> Any:
+    """Names of PyTorch, of which _current_level is 0 or more where tensors may carry tangents."""
+    return vars(importlib.import_module("torch.autograd.forward_ad"))
+
+
+def refuse_torch(x: Any, name: Any, error: Any) -> Any:
+    """What PyTorch does not hand out: wrappers of torch.func, fakes, sparse and nested tensors."""
+    why = str(error).partition("\n")[0]
+    raise InvalidArgument(f"{name} is a tensor of layout {x.layout} that PyTorch hands out no memory of ({why}); within torch.func, torch.vmap and "
+                          f"torch.compile call the functions of lockstep.torch, others give as a plain tensor, as {name}.to_dense()") from error
 
 
 def check_torch(x: Any, name: Any = "x") -> Any:
     """DLPack's table hands out what a tensor's flags say otherwise; those are refused here."""
+    forward = forward_mode()
+    if forward.get("_current_level", -1) >= 0 and forward["unpack_dual"](x).tangent is not None:
+        raise InvalidArgument(f"{name} carries a tangent of forward mode, which would be cut off in silence; give "
+                              f"torch.autograd.forward_ad.unpack_dual({name}).primal")
     if x.requires_grad:
         import torch
         if torch.is_grad_enabled():
@@ -172,6 +200,8 @@ def stream_handle(stream: Any) -> Any:
         else:
             handle = stream
     try:
+        if isinstance(handle, (float, str, bytes)):
+            raise TypeError
         handle = int(handle)
     except (TypeError, ValueError):
         raise InvalidArgument(f"stream is a {type(stream).__qualname__}; give an int, a stream of torch or CuPy, or what has __cuda_stream__") from None
@@ -203,6 +233,25 @@ def dtype_name(dtype: Any) -> Any:
 def _numpy_name(text: Any) -> Any:
     short = {"i1": "int8", "i2": "int16", "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64", "?": "bool", "f2": "float16", "f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64", "e": "float16", "f": "float32", "d": "float64"}
     return short.get(text.lstrip("<=|"), text)
+
+
+# ---- the log -----------------------------------------------------------------
+def log_levels() -> Any:
+    """The logger's memory of which levels are on: {10: False} where nobody wants to know. One without it is asked at each call."""
+    known = getattr(importlib.import_module("logging").getLogger("lockstep"), "_cache", None)
+    return known if isinstance(known, dict) else {}
+
+
+def log_run(op: Any) -> Any:
+    """What this thread's last call did, for the logger "lockstep"."""
+    from ._core import last_run
+    from ._info import RunInfo
+    logger = importlib.import_module("logging").getLogger("lockstep")
+    if not logger.isEnabledFor(10):
+        return
+    run = RunInfo(*last_run(), op=op)
+    logger.debug("%s on %s:%d by %s, order %d, workspace %d bytes, staged %d bytes%s", op, run.backend, run.device, run.variant or "nothing",
+                 run.order, run.workspace_bytes, run.staged_bytes, f"; {run.why}" if run.why else "", extra={"run": run}, stacklevel=2)
 
 
 # ---- results and copies ------------------------------------------------------

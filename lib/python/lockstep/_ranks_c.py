@@ -43,6 +43,11 @@ class CommOptions(_Sized):
     _fields_ = [("size", _SIZE), ("seats", _INT), ("backends", _POINTER), ("timeout_ms", _LONG), ("flags", ctypes.c_uint32), ("message_bytes", _LONG)]
 
 
+class Options(_Sized):
+    _fields_ = [("size", _SIZE), ("backend", ctypes.c_char_p), ("variant", ctypes.c_char_p), ("flags", ctypes.c_uint32), ("stream", _POINTER),
+                ("workspace", _POINTER), ("workspace_bytes", _SIZE)]
+
+
 _START = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _INT, _POINTER, _SIZE, ctypes.POINTER(_POINTER))
 _TEST = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.POINTER(_POINTER), ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_SIZE))
 _ERROR = ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_int)

@@ -26,7 +26,7 @@ def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode:
     out : array, optional
         Where the result goes; of the result's shape and dtype.
     **options
-        `stream`, `context`, `backend`, `variant`, `check`, as for every operation.
+        `stream`, `context`, `backend`, `variant`, `check`, `copy`, as for every operation.
 
     Returns
     -------
@@ -47,6 +47,8 @@ def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode:
     axis %= rank
     if axis == rank - 1:
         return _core.stencil(x, weights, mode=mode, cval=cval, axes=-1, out=out, **options)
+    if options.get("copy") is False:
+        raise BufferError(f"copy is False, but axis {axis} is not the last, so that x would have to be copied; leave copy= away")
     moved = [k for k in range(rank) if k != axis] + [axis]
     back = [moved.index(k) for k in range(rank)]
     passed_on = {k: v for k, v in options.items() if k != "variant"}
@@ -109,3 +111,15 @@ def star(center: float, *axis_taps: Sequence[float]) -> list[float]:
     before = [float(w) for taps in axis_taps for w in taps[:half]]
     after = [float(w) for taps in reversed(axis_taps) for w in taps[half:]]
     return [*before, float(center), *after]
+
+
+def border_of(mode: str, n: int, radius: int) -> list[tuple[int, int]]:
+    """For each element that a mode adds to the ends of an axis of n: its place in the longer axis, and the element that it is a copy of. The
+    gradients of `lockstep.torch` and `lockstep.jax` give their shares back in this order."""
+    def inside(i: int) -> int:
+        if mode == "nearest":
+            return min(max(i, 0), n - 1)
+        period = n if mode in ("wrap", "grid-wrap") else 2 * n if mode in ("reflect", "grid-mirror") else max(2 * n - 2, 1)
+        i %= period
+        return i if i < n else 2 * n - 1 - i if mode in ("reflect", "grid-mirror") else period - i
+    return [(i + radius, inside(i)) for i in [*range(-radius, 0), *range(n, n + radius)]] if n else []

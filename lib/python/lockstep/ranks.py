@@ -1,5 +1,5 @@
-"""The operations on arrays in host memory that are divided among the processes of an MPI job, by mpi4py: the bits of one call on the
-whole array, for any number of ranks and any division.
+"""The operations on arrays that are divided among the processes of an MPI job, by mpi4py: the bits of one call on the whole array,
+for any number of ranks and any division. Blocks are NumPy arrays, or arrays of PyTorch, CuPy or numba on the GPU that a rank computes with.
 
 Every process makes the same calls in the same order. What fails on one rank is an exception on all: its own there, and
 `RankFailed`, whose text names that rank, on the others. Needs liblockstep_ranks (Meson's ``-Dranks=enabled``) and mpi4py.
@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from . import _kinds
 from . import _ranks_c as c
 from ._contexts import Context
 from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype
+from ._ranks_blocks import Block, of_device, of_host, where
 
 __all__ = ["Box", "Comm", "Grid", "Mismatch", "RankFailed", "RankLost"]
 
@@ -105,22 +107,6 @@ class Grid:
         return f"Grid({self.shape}, parts={self.parts})"
 
 
-def _on_host(x: Any, name: str) -> Any:
-    """x as NumPy's; what lies on a device is refused, since the calls would not wait for its stream."""
-    where = x.__dlpack_device__() if hasattr(x, "__dlpack_device__") else (1, 0)
-    if int(where[0]) not in (1, 3) or (not hasattr(x, "__dlpack_device__") and hasattr(x, "__cuda_array_interface__")):
-        raise Unsupported(f"{name} is a {type(x).__module__}.{type(x).__qualname__} in device memory; lockstep.ranks takes arrays of the host: "
-                          f"copy it, as {name}.cpu().numpy() or cupy.asnumpy({name}). The C functions take device memory (ranks.h)")
-    return np.asanyarray(x)
-
-
-def _part(x: Any) -> Any:
-    part = c.Part(data=x.ctypes.data if x.size else None)
-    for k, stride in enumerate(x.strides):
-        part.strides[k] = max(1, stride // x.itemsize)
-    return part
-
-
 class Comm:
     """A communicator over one of mpi4py's: one rank a process. Collective, as every method but `box` is.
 
@@ -129,16 +115,26 @@ class Comm:
     mpi : mpi4py.MPI.Comm
         It is duplicated, and stays the caller's.
     context : Context, optional
-        What this rank computes with; a CPU context by default.
+        What this rank computes with; by default one of `backend`, or of the CPU.
+    backend : str, optional
+        Of this rank, "cpu" or "cuda:1"; by default the context's. With "cuda" named, blocks may be arrays of PyTorch, CuPy or numba on that
+        device: they are read where they lie, on their library's current stream, and the result is of their kind. The call waits for it. What
+        other ranks need of them goes by way of the host.
     timeout : float, optional
         Seconds after which a rank that does not answer is lost; a minute by default, or LOCKSTEP_RANKS_TIMEOUT.
     """
 
-    def __init__(self, mpi: Any, *, context: Context | None = None, timeout: float | None = None) -> None:
-        self._engine = c.MpiEngine(mpi)
-        self._context = context or Context("cpu")
+    def __init__(self, mpi: Any, *, context: Context | None = None, backend: str | None = None, timeout: float | None = None) -> None:
+        name, _, index = (backend or "cpu").partition(":")
+        if name not in ("cpu", "cuda") or (index and not index.isdigit()):
+            raise InvalidArgument(f"backend is {backend!r}; give cpu, cuda or cuda:N")
+        self._device = int(index or 0) if name == "cuda" else None
         self._handle = ctypes.c_void_p()
+        self._context = context or Context(backend or "cpu")
+        self._engine = c.MpiEngine(mpi)
         options = c.library().lockstep_comm_defaults()
+        backends = (ctypes.c_char_p * 1)(backend.encode() if backend else None)
+        options.backends = ctypes.addressof(backends)
         options.timeout_ms = 0 if timeout is None else max(1, int(timeout * 1000))
         status = c.library().lockstep_comm_create(self._context.handle, ctypes.byref(self._engine.table), ctypes.byref(options), ctypes.byref(self._handle))
         if status:
@@ -180,12 +176,12 @@ class Comm:
         self.close()
 
     # ---- operations ----------------------------------------------------------
-    def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Any, Any]]) -> Any:
+    def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Block, Block]]) -> Any:
         """Checks this rank's arguments, makes the plan with the others and executes it. A rank whose arguments are wrong takes
         part with a grid that everybody refuses: else the others would wait for it."""
         if not self._handle:
             raise InvalidArgument("the communicator is closed; make another")
-        library, plan, local, arrays = c.library(), ctypes.c_void_p(), None, (None, None)
+        library, plan, local, arrays = c.library(), ctypes.c_void_p(), None, None
         try:
             arrays = prepare()
         except Exception as e:
@@ -202,33 +198,52 @@ class Comm:
             raise RankFailed("; ".join(f"rank {k}: {text}" for k, text in enumerate(told) if text is not None))
         if status:
             self._raise(status)
+        assert arrays is not None
         try:
             src, dst = arrays
-            status = library.lockstep_ranks_execute(plan, ctypes.byref(_part(src)), ctypes.byref(_part(dst)), None)
+            options = c.Options(stream=src.stream)
+            status = library.lockstep_ranks_execute(plan, ctypes.byref(src.as_c()), ctypes.byref(dst.as_c()), ctypes.byref(options))
             if status:
                 self._raise(status)
         finally:
             library.lockstep_ranks_plan_destroy(plan)
-        return dst
+        return dst.array
 
-    def _block(self, x: Any, grid: Grid, name: str = "x") -> Any:
-        """This rank's block as C can take it, copied only where its strides are none of C's."""
-        x = _on_host(x, name)
-        want = self.box(grid).shape
-        if x.shape != want and not (x.size == 0 and 0 in want):
-            raise InvalidArgument(f"{name} has the shape {x.shape} on rank {self.rank}; its block of {grid!r} has {want}")
-        if x.dtype.name not in c.DTYPES or not x.dtype.isnative:
-            raise UnsupportedDtype(f"{name} holds {x.dtype}; give one of {', '.join(c.DTYPES)}")
-        if any(s <= 0 or s % x.itemsize for s, n in zip(x.strides, x.shape) if n > 1):
-            x = np.ascontiguousarray(x)
-        return x.reshape(want)
+    def _take(self, x: Any) -> Block:
+        """An array of the host or of this rank's device."""
+        device = where(x)
+        if device is None:
+            return of_host(x)
+        kind = f"{type(x).__module__}.{type(x).__qualname__}"
+        if self._device is None:
+            raise Unsupported(f"x is a {kind} in device memory, and rank {self.rank} computes on the CPU; make the communicator with backend=\"cuda\", or "
+                              "copy x to the host")
+        if device not in (-1, self._device):
+            raise InvalidArgument(f"x is a {kind} on CUDA device {device}, and rank {self.rank} computes on device {self._device}; give both the same device")
+        return of_device(x, self._device)
+
+    def _block(self, x: Any, grid: Grid, packed_last: bool = False) -> Block:
+        """This rank's block, copied only where its strides are none of C's."""
+        block, want = self._take(x), self.box(grid).shape
+        if block.shape != want and not (block.size == 0 and 0 in want):
+            raise InvalidArgument(f"x has the shape {block.shape} on rank {self.rank}; its block of {grid!r} has {want}")
+        if block.size and not (block.fits() and (not packed_last or block.shape[-1] == 1 or block.strides[-1] == 1)):
+            block = self._take(_kinds.packed(block.array, "x"))
+        return block if block.size else replace(block, shape=want, strides=(1,) * len(want))
+
+    def _empty(self, like: Block, shape: Sequence[int], dtype: str) -> Block:
+        """Memory for a result, of the kind of a block and where it lies."""
+        if like.stream is None:
+            return of_host(np.empty(tuple(shape), _kinds.numpy_dtype(dtype)))
+        assert self._device is not None
+        return of_device(_kinds.empty(like.array, tuple(shape), dtype), self._device)
 
     def permute(self, x: Any, grid: Grid, axes: Sequence[int], to: Grid) -> Any:
         """Move an array to another grid, with its axes in another order.
 
         Parameters
         ----------
-        x : numpy.ndarray
+        x : array
             This rank's block of `grid`.
         grid : Grid
         axes : sequence of int
@@ -238,18 +253,18 @@ class Comm:
 
         Returns
         -------
-        numpy.ndarray
-            This rank's block of `to`.
+        array
+            This rank's block of `to`, NumPy's or, for a block on a device, of the block's kind.
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Any, Any]:
+        def prepare() -> tuple[Block, Block]:
             order = [int(k) % len(grid.shape) for k in axes]
             if sorted(order) != list(range(len(grid.shape))):
                 raise InvalidArgument(f"axes is {tuple(axes)} on rank {self.rank}; name each of the grid's {len(grid.shape)} axes once")
             found["order"] = (ctypes.c_int32 * c.MAX_RANK)(*order)
-            found["x"] = self._block(x, grid)
-            return found["x"], np.empty(self.box(to).shape, found["x"].dtype)
+            found["x"] = block = self._block(x, grid)
+            return block, self._empty(block, self.box(to).shape, block.dtype)
 
         def make(plan: Any) -> int:
             size = found["x"].itemsize
@@ -270,7 +285,7 @@ class Comm:
         Parameters
         ----------
         reduction : {"sum", "square_sum", "norm", "max", "min", "argmax", "argmin"}
-        x : numpy.ndarray
+        x : array
             This rank's block of `grid`.
         grid : Grid
         axis : int or tuple of int, optional
@@ -282,11 +297,12 @@ class Comm:
 
         Returns
         -------
-        numpy.ndarray or NumPy scalar
+        array
+            NumPy's, a scalar where no axis is kept; for a block on a device of the block's kind.
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Any, Any]:
+        def prepare() -> tuple[Block, Block]:
             if reduction not in _REDUCTIONS:
                 raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join(_REDUCTIONS)}")
             rank = len(grid.shape)
@@ -296,23 +312,23 @@ class Comm:
             found["axes"] = sum(1 << k % rank for k in given)
             kept = tuple(n for k, n in enumerate(grid.shape) if not found["axes"] >> k & 1)
             found["x"] = block = self._block(x, grid)
-            number = c.DTYPES[block.dtype.name]
+            number = c.DTYPES[block.dtype]
             result = c.library().lockstep_default_result(_REDUCTIONS[reduction], number)
             if dtype is not None:
-                result = c.DTYPES.get(np.dtype(dtype).name, 0)
-            elif result == c.DTYPES["float64"] and block.dtype.kind == "f" and block.dtype.itemsize < 8:
+                result = c.DTYPES.get(_kinds.dtype_name(dtype), 0)
+            elif result == c.DTYPES["float64"] and block.dtype in ("float16", "bfloat16", "float32"):
                 result = c.DTYPES["float32"]
             name = next((n for n, k in c.DTYPES.items() if k == result), None)
             if name is None:
                 raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give one of {', '.join(c.DTYPES)}")
             found["result"], found["kept"] = result, kept
-            return block, np.empty((kept or (1,)) if to is None else self.box(to).shape, name)
+            return block, self._empty(block, (kept or (1,)) if to is None else self.box(to).shape, name)
 
         def make(plan: Any) -> int:
             size = c.library().lockstep_dtype_bytes(found["result"])
             dst = None if to is None else ctypes.byref(to._as_c(size))
             status: int = c.library().lockstep_ranks_reduce(
-                self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), _REDUCTIONS[reduction], c.DTYPES[found["x"].dtype.name],
+                self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), _REDUCTIONS[reduction], c.DTYPES[found["x"].dtype],
                 found["result"], found["axes"], dst, None, plan)
             return status
 
@@ -325,7 +341,7 @@ class Comm:
 
         Parameters
         ----------
-        x : numpy.ndarray of float32 or float64
+        x : array of float32 or float64
             This rank's block of `grid`.
         grid : Grid
             One to three axes; with `batch` one more in front.
@@ -336,32 +352,30 @@ class Comm:
 
         Returns
         -------
-        numpy.ndarray
-            This rank's block of the result; under "valid" what is left of it.
+        array
+            This rank's block of the result, NumPy's or, for a block on a device, of the block's kind; under "valid" what is left of it.
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Any, Any]:
+        def prepare() -> tuple[Block, Block]:
             rank = len(grid.shape) - batch
             if mode not in _MODES:
                 raise InvalidArgument(f"mode is {mode!r} on rank {self.rank}; give {', '.join(_MODES)}")
             if not 1 <= rank <= 3 or len(weights) < 1 + 2 * rank or (len(weights) - 1) % (2 * rank):
                 raise InvalidArgument(f"weights has {len(weights)} elements on rank {self.rank}; {rank} axes take 1 + {2 * rank} * radius")
-            found["x"] = block = self._block(x, grid)
-            if block.dtype.name not in ("float32", "float64"):
+            found["x"] = block = self._block(x, grid, packed_last=True)
+            if block.dtype not in ("float32", "float64"):
                 raise UnsupportedDtype(f"x holds {block.dtype} on rank {self.rank}; stencils take float32 and float64")
-            if block.size and block.shape[-1] > 1 and block.strides[-1] != block.itemsize:
-                found["x"] = block = np.ascontiguousarray(block)
             radius = (len(weights) - 1) // (2 * rank)
             found["weights"] = (ctypes.c_double * len(weights))(*map(float, weights))
-            d = c.Stencil(dtype=c.DTYPES[block.dtype.name], boundary=_MODES[mode], rank=rank, radius=radius, coefficient_count=len(weights),
+            d = c.Stencil(dtype=c.DTYPES[block.dtype], boundary=_MODES[mode], rank=rank, radius=radius, coefficient_count=len(weights),
                           sweeps=int(sweeps), coefficients=ctypes.addressof(found["weights"]), value=float(cval))
             found["desc"], box, reach = d, self.box(grid), radius * int(sweeps)
             shape = list(box.shape)
             for k in range(len(shape)):
                 if mode == "valid" and k >= batch:
                     shape[k] = max(0, min(box.low[k] + shape[k], grid.shape[k] - reach) - max(box.low[k], reach))
-            return block, np.empty(shape, block.dtype)
+            return block, self._empty(block, shape, block.dtype)
 
         def make(plan: Any) -> int:
             status: int = c.library().lockstep_ranks_stencil(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), ctypes.byref(found["desc"]),

@@ -20,7 +20,7 @@ from . import _core
 from ._deterministic import deterministic
 from ._errors import InvalidArgument
 
-__all__ = ["argmax", "argmin", "cumsum", "deterministic", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "segment_norm",
+__all__ = ["argmax", "argmin", "cumsum", "deterministic", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm",
            "segment_square_sum", "segment_sum", "shuffle", "square_sum", "stencil", "sum", "transpose", "var"]
 
 _torch: Any = torch.library
@@ -32,9 +32,9 @@ for _name in _SUMS:
     _library.define(f"segment_{_name}(Tensor x, Tensor offsets, ScalarType? dtype=None) -> Tensor")
 for _name in (*_EXTREMES, *_PLACES):
     _library.define(f"{_name}{_REDUCTION}) -> Tensor")
+    _library.define(f"segment_{_name}(Tensor x, Tensor offsets) -> Tensor")
 _library.define("transpose(Tensor x) -> Tensor")
 _library.define("permute(Tensor x, int[] axes) -> Tensor")
-_library.define("stencil(Tensor x, float[] weights, str mode='reflect', float cval=0.0, int sweeps=1, int[]? axes=None) -> Tensor")
 _library.define("shuffle(Tensor x, str kind, int operand, int width=32) -> Tensor")
 _ops: Any = torch.ops.lockstep
 
@@ -100,31 +100,13 @@ def _segment(name: str) -> None:
 
 for _name in (*_SUMS, *_EXTREMES, *_PLACES):
     _reduction(_name)
-for _name in _SUMS:
     _segment(_name)
-
-
-def _radius(weights: Sequence[float], rank: int) -> int:
-    return (len(weights) - 1) // (2 * rank)
-
-
-def _stencil_fake(x: Tensor, weights: Sequence[float], mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
-                  axes: Sequence[int] | None = None) -> Tensor:
-    taken = _axes(x, axes)
-    shorter = 2 * _radius(weights, len(taken)) * sweeps if mode == "valid" else 0
-    return x.new_empty([n - shorter if k in taken else n for k, n in enumerate(x.shape)])
-
-
-def _stencil_kernel(x: Tensor, weights: Sequence[float], mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
-                    axes: Sequence[int] | None = None) -> Tensor:
-    return _core.stencil(_plain(x), weights, mode=mode, cval=cval, sweeps=sweeps, axes=None if axes is None else tuple(axes))
 
 
 _register("transpose", lambda x: _core.transpose(_plain(x)), lambda x: x.new_empty([*x.shape[:-2], x.shape[-1], x.shape[-2]]))
 _register("permute", lambda x, axes: _core.permute(_plain(x), tuple(axes)), lambda x, axes: x.new_empty([x.shape[k] for k in axes]))
 _register("shuffle", lambda x, kind, operand, width=32: _core.shuffle(_plain(x), kind, operand, width=width),
           lambda x, kind, operand, width=32: x.new_empty(x.shape))
-_register("stencil", _stencil_kernel, _stencil_fake)
 
 
 # ---- the operations under torch.func -----------------------------------------
@@ -249,12 +231,16 @@ def _segment_gradient(name: str) -> None:
         n = result[segment] if name == "norm" else None
         return torch.where(inside, _share(name, g[segment], x, n), 0), None, None
 
-    _gradient(f"segment_{name}", backward, setup)
+    def extreme_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        x, offsets, _ = ctx.saved_tensors
+        where = offsets[:-1].to(x.device) + _call(f"segment_arg{name}", x, offsets)
+        return torch.zeros_like(x).scatter(0, where, g), None
+
+    _gradient(f"segment_{name}", extreme_backward if name in _EXTREMES else backward, setup)
 
 
 for _name in (*_SUMS, *_EXTREMES):
     _reduction_gradient(_name)
-for _name in _SUMS:
     _segment_gradient(_name)
 
 
@@ -268,33 +254,8 @@ def _permute_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
     return _call("permute", g, [axes.index(k) for k in range(rank)]), None
 
 
-def _stencil_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, weights, ctx.mode, _, ctx.sweeps, axes = inputs
-    ctx.weights, ctx.axes = list(weights), _axes(x, axes)
-    ctx.rank = x.ndim
-
-
-def _stencil_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-    # A star read from behind is the star of the transposed matrix; ends that copy elements have another transpose.
-    backwards = ctx.weights[::-1]
-    if ctx.mode in ("wrap", "grid-wrap"):
-        g = _call("stencil", g, backwards, "wrap", 0.0, ctx.sweeps, ctx.axes)
-    elif ctx.mode in ("constant", "grid-constant"):
-        g = _call("stencil", g, backwards, "constant", 0.0, ctx.sweeps, ctx.axes)
-    elif ctx.mode == "valid":
-        radius = _radius(backwards, len(ctx.axes))
-        for _ in range(ctx.sweeps):
-            g = torch.nn.functional.pad(g, [radius] * 2 * len(ctx.axes))
-            g = _call("stencil", g, backwards, "constant", 0.0, 1, ctx.axes)
-    else:
-        raise NotImplementedError(f"the gradient of a stencil with mode {ctx.mode!r} is not there; use valid, wrap or constant, or pad "
-                                  "with torch.nn.functional.pad and use valid")
-    return g, None, None, None, None, None
-
-
 _gradient("transpose", lambda ctx, g: _call("transpose", g))
 _gradient("permute", _permute_backward, _permute_setup)
-_gradient("stencil", _stencil_backward, _stencil_setup)
 
 
 # ---- vmap: a batch is one more axis, and changes no bit ----------------------
@@ -313,14 +274,6 @@ for _name in (*_SUMS, *_EXTREMES, *_PLACES):
     _reduction_vmap(_name)
 
 
-def _stencil_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, weights: Any, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
-                  axes: Sequence[int] | None = None) -> tuple[Tensor, int]:
-    x = x.movedim(dims[0], 0)
-    rank = x.ndim - 1
-    taken = list(range(rank)) if axes is None else [k % rank for k in axes]
-    return _call("stencil", x, weights, mode, cval, sweeps, [k + 1 for k in taken]), 0
-
-
 def _segment_vmap(name: str) -> None:
     def rule(info: Any, dims: tuple[Any, ...], x: Tensor, offsets: Tensor, *dtype: Any) -> tuple[Tensor, int]:
         xs = [x] * info.batch_size if dims[0] is None else x.unbind(dims[0])
@@ -330,12 +283,11 @@ def _segment_vmap(name: str) -> None:
     _vmap(f"segment_{name}", rule)
 
 
-for _name in _SUMS:
+for _name in (*_SUMS, *_EXTREMES, *_PLACES):
     _segment_vmap(_name)
 _vmap("transpose", lambda info, dims, x: (_call("transpose", x.movedim(dims[0], 0)), 0))
 _vmap("permute", lambda info, dims, x, axes: (_call("permute", x.movedim(dims[0], 0), [0, *(k % len(axes) + 1 for k in axes)]), 0))
 _vmap("shuffle", lambda info, dims, x, kind, operand, width=32: (_call("shuffle", x.movedim(dims[0], 0), kind, operand, width), 0))
-_vmap("stencil", _stencil_vmap)
 
 
 # ---- functions ---------------------------------------------------------------
@@ -403,12 +355,24 @@ def segment_norm(x: Tensor, offsets: Tensor, *, dtype: torch.dtype | None = None
     return _call("segment_norm", x, offsets, dtype)
 
 
-def stencil(x: Tensor, weights: Sequence[float], *, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
-            axes: int | Sequence[int] | None = None) -> Tensor:
-    """`lockstep.stencil` of general form, with a gradient for the modes valid, wrap and constant."""
-    if isinstance(weights, torch.Tensor) and weights.requires_grad:
-        raise InvalidArgument("weights require a gradient, which a stencil has only for x; give weights.tolist()")
-    return _call("stencil", x, [float(w) for w in weights], mode, cval, sweeps, _listed(axes))
+def segment_max(x: Tensor, offsets: Tensor) -> Tensor:
+    """`lockstep.segment_max`; the gradient goes to the first of equals."""
+    return _call("segment_max", x, offsets)
+
+
+def segment_min(x: Tensor, offsets: Tensor) -> Tensor:
+    """`lockstep.segment_min`; the gradient goes to the first of equals."""
+    return _call("segment_min", x, offsets)
+
+
+def segment_argmax(x: Tensor, offsets: Tensor) -> Tensor:
+    """`lockstep.segment_argmax`."""
+    return _call("segment_argmax", x, offsets)
+
+
+def segment_argmin(x: Tensor, offsets: Tensor) -> Tensor:
+    """`lockstep.segment_argmin`."""
+    return _call("segment_argmin", x, offsets)
 
 
 def shuffle(x: Tensor, kind: str, operand: int, *, width: int = 32) -> Tensor:
@@ -417,4 +381,5 @@ def shuffle(x: Tensor, kind: str, operand: int, *, width: int = 32) -> Tensor:
 
 
 from ._torch_rows import cumsum, layer_norm, normalize, rms_norm  # noqa: E402  (they need what stands above)
+from ._torch_stencils import stencil  # noqa: E402
 from ._torch_sums import dot, mean, var  # noqa: E402

@@ -1,0 +1,214 @@
+"""lockstep.jax: the operations in programs of JAX, under jit, vmap and grad. Skipped without JAX; on its default device, the GPU where it has one."""
+import importlib.util
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+if importlib.util.find_spec("jax") is None:
+    pytest.skip("no JAX", allow_module_level=True)
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+import jax
+import jax.numpy as jnp
+from jax.test_util import check_grads
+
+import lockstep as ls
+import lockstep.jax as lj
+
+if jax.default_backend() == "gpu" and not any(b.name == "cuda" and b.usable for b in ls.backends()):
+    pytest.skip("JAX on a GPU that lockstep cannot use", allow_module_level=True)
+RNG = np.random.default_rng(12)
+STAR = [0.5, -1.0, 2.0, 0.25, 1.5]
+
+
+@pytest.fixture
+def x64():
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+def same(got, want):
+    got, want = np.asarray(got), np.asarray(want)
+    return got.dtype == want.dtype and got.shape == want.shape and got.tobytes() == want.tobytes()
+
+
+def calls(dtype):
+    """(the function here, the one of lockstep on the same array)"""
+    w, b = (RNG.standard_normal(64).astype(dtype) for _ in range(2))
+    floats = np.dtype(dtype).kind == "f"
+    for axis, keepdims in itertools.product((None, 0, 1, -1, (0, 2), (1, 2)), (False, True)):
+        for name in ("sum", "max", "min", "argmax", "argmin", "square_sum", "norm"):
+            yield f"{name} {axis}", lambda x, m, n=name, a=axis, k=keepdims: getattr(m, n)(x, a, keepdims=k)
+        if floats:
+            yield f"dot {axis}", lambda x, m, a=axis, k=keepdims: m.dot(x, x[::-1], a, keepdims=k)
+    yield "transpose", lambda x, m: m.transpose(x)
+    yield "permute", lambda x, m: m.permute(x, (2, 0, 1))
+    yield "cumsum", lambda x, m: m.cumsum(x, axis=-1)
+    yield "cumsum of the first", lambda x, m: m.cumsum(x, axis=0)
+    if floats:
+        yield "sum in double", lambda x, m: m.sum(x, 1, dtype="float64")
+        for name in ("normalize", "rms_norm", "layer_norm"):
+            yield name, lambda x, m, n=name: getattr(m, n)(x)
+            yield f"{name} weighted", lambda x, m, n=name: getattr(m, n)(x, weight=w, bias=b)
+            yield f"{name} of two axes", lambda x, m, n=name: getattr(m, n)(x, (1, 2), eps=0.5)
+            yield f"{name} of the middle", lambda x, m, n=name: getattr(m, n)(x, 1)
+            yield f"{name} of axes apart", lambda x, m, n=name: getattr(m, n)(x, (2, 0))
+        for mode, sweeps in itertools.product(("reflect", "valid", "wrap", "constant"), (1, 2)):
+            yield f"stencil {mode}", lambda x, m, mode=mode, s=sweeps: m.stencil(x, STAR, mode=mode, cval=2.0, sweeps=s, axes=(1, 2))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
+def test_programs_have_the_bits_of_the_functions(x64, dtype):
+    x = (RNG.standard_normal((6, 70, 64)) * 50).astype(dtype)
+    given = jnp.asarray(x)
+    for name, call in calls(dtype):
+        assert same(jax.jit(lambda a, f=call: f(a, lj))(given), call(x, ls)), name
+
+
+def test_narrow_types(x64):
+    x = RNG.integers(0, 100, (5, 40))
+    for dtype in ("bfloat16", "float16", "int8", "uint8", "int16", "uint32", "bool"):
+        a = jnp.asarray(x).astype(dtype)
+        here = np.asarray(a)
+        assert same(jax.jit(lambda a: lj.sum(a, 1))(a), ls.sum(here, 1)) and same(jax.jit(lambda a: lj.max(a, 0))(a), ls.max(here, 0)), dtype
+        assert same(jax.jit(lj.transpose)(a), here.T)
+
+
+def test_what_a_program_does_to_layouts():
+    """XLA may lay arrays out as it likes between its own operations; a call has them packed."""
+    x = RNG.standard_normal((30, 40)).astype("f4")
+    assert same(jax.jit(lambda a: lj.sum((a.T * 2)[::-1], 1))(x), ls.sum(np.ascontiguousarray((x.T * 2)[::-1]), 1))
+    assert same(jax.jit(lambda a: lj.transpose(a) + lj.transpose(a))(x), x.T * 2)
+    assert same(jax.jit(lambda a: lj.norm(lj.permute(a.reshape(5, 6, 40), (2, 1, 0)), -1))(x), ls.norm(x.reshape(5, 6, 40).transpose(2, 1, 0), -1))
+    loop = jax.jit(lambda a: jax.lax.fori_loop(0, 3, lambda _, b: lj.stencil(b, [1.0, 2.0, 1.0], axes=1), a))
+    assert same(loop(x), ls.stencil(x, [1, 2, 1], axes=1, sweeps=3))
+
+
+def test_vmap_changes_no_bit():
+    x, y = (RNG.standard_normal((3, 5, 64)).astype("f4") for _ in range(2))
+    for f in (lj.sum, lj.norm, lj.max, lambda a: lj.sum(a, 0), lambda a: lj.norm(a, -1, keepdims=True), lj.transpose, lambda a: lj.permute(a, (1, 0)),
+              lj.cumsum, lj.rms_norm, lambda a: lj.layer_norm(a, weight=y[0, 0]), lambda a: lj.stencil(a, STAR, mode="wrap")):
+        want = np.stack([f(a) for a in x])
+        assert same(jax.jit(jax.vmap(f))(x), want) and same(jax.vmap(jax.vmap(f))(x[:, None]), want[:, None])
+        assert same(jax.vmap(f, in_axes=1)(x), np.stack([f(x[:, k]) for k in range(5)]))
+    assert same(jax.vmap(lj.dot)(x, y), np.stack([lj.dot(a, b) for a, b in zip(x, y)]))
+    assert same(jax.vmap(lj.dot, (0, None))(x, y[0]), np.stack([lj.dot(a, y[0]) for a in x]))
+    assert same(jax.vmap(lj.dot, (None, 0))(x[0], y), np.stack([lj.dot(x[0], b) for b in y]))
+    weights = y[:, 0]
+    assert same(jax.vmap(lambda a, w: lj.rms_norm(a, weight=w))(x, weights), np.stack([lj.rms_norm(a, weight=w) for a, w in zip(x, weights)]))
+    # One call for a batch, not one for each.
+    for f in (lj.sum, lj.transpose, lj.rms_norm):
+        assert str(jax.make_jaxpr(jax.vmap(f))(x)).count("lockstep_execute") == 1
+
+
+@pytest.mark.parametrize("axis", [None, 1, (0, 2)])
+def test_gradients(x64, axis):
+    x, y = (jnp.asarray(RNG.standard_normal((4, 5, 6))) for _ in range(2))
+    for f in (lj.sum, lj.square_sum, lj.norm, lj.max, lj.min):
+        check_grads(lambda a, f=f: f(a, axis), (x,), 2, ["rev"])
+        check_grads(lambda a, f=f: f(a, axis, keepdims=True) * 3, (x,), 1, ["rev"])
+    check_grads(lambda a, b: lj.dot(a, b, axis), (x, y), 2, ["rev"])
+
+
+def test_gradients_of_the_others(x64):
+    x = jnp.asarray(RNG.standard_normal((4, 5, 6)))
+    w, b = (jnp.asarray(RNG.standard_normal(6)) for _ in range(2))
+    fs = [lj.transpose, lambda a: lj.permute(a, (2, 0, 1)), lj.cumsum]
+    fs += [lambda a, m=m, s=s: lj.stencil(a, STAR, mode=m, cval=1.5, sweeps=s, axes=(1, 2)) for m, s in (("wrap", 1), ("constant", 2), ("valid", 1), ("valid", 2), ("nearest", 1), ("mirror", 2), ("reflect", 2), ("grid-mirror", 1))]
+    fs += [lambda a, m=m, n=n: lj.stencil(a[0, :, :n], [0.5, -1.0, 2.0, 0.25, 1.5, 3.0, -0.75], mode=m, axes=1) for m, n in itertools.product(("nearest", "mirror", "reflect"), (1, 2))]
+    for f in fs:
+        check_grads(lambda a, f=f: (f(a) ** 2).sum(), (x,), 2, ["rev"])
+    for f in (lj.normalize, lj.rms_norm, lj.layer_norm):
+        check_grads(lambda a, w, b, f=f: f(a, weight=w, bias=b, eps=0.1), (x, w, b), 1, ["rev"])
+        check_grads(lambda a, f=f: f(a, (1, 2), eps=0.1), (x,), 1, ["rev"])
+    assert not np.asarray(jax.grad(lj.norm)(jnp.zeros(5))).any()
+    assert jax.grad(lj.max)(jnp.array([2.0, 7.0, 7.0])).tolist() == [0, 1, 0]
+    assert jax.grad(lj.min)(jnp.array([2.0, np.nan, np.nan])).tolist() == [0, 1, 0]
+    assert jax.grad(lambda a: a[lj.argmax(a)])(jnp.array([2.0, 7.0])).tolist() == [0, 1]
+    for f in (lj.norm, lambda a: (lj.rms_norm(a) ** 3).sum()):
+        assert same(jax.jit(jax.vmap(jax.grad(f)))(x), np.stack([jax.jit(jax.grad(f))(a) for a in x]))
+
+
+def test_16_bit_floats_have_gradients_of_16_bits():
+    x = jnp.asarray(RNG.standard_normal(10)).astype("bfloat16")
+    assert jax.grad(lambda a: lj.norm(a))(x).dtype == "bfloat16" and jax.grad(lambda a: lj.rms_norm(a).sum())(x).dtype == "bfloat16"
+
+
+def test_what_is_refused():
+    x = jnp.asarray(RNG.standard_normal((4, 5)).astype("f4"))
+    for f in (lj.argmax, lambda a: lj.sum(a, dtype="float64"), lambda a: lj.sum(a.astype("int32"))):
+        with pytest.raises(ls.UnsupportedDtype, match="switch jax_enable_x64 on"):
+            jax.jit(f)(x)
+    for axis in (2, -3, (0, 0), (0, -2)):
+        with pytest.raises(ls.InvalidArgument, match="axis is"):
+            lj.sum(x, axis)
+    with pytest.raises(ls.InvalidArgument, match="weight has 1 axes and 4"):
+        lj.rms_norm(x, weight=jnp.ones(4))
+    with pytest.raises(ls.InvalidArgument, match="weights has 4"):
+        lj.stencil(x, [1, 2, 3, 4])
+    with pytest.raises(ls.UnsupportedDtype, match="complex"):
+        lj.sum(x.astype("complex64"))
+    with pytest.raises(ls.InvalidArgument, match="y has"):
+        lj.dot(x, x[:, :3])
+    with pytest.raises(TypeError, match="forward-mode|jvp"):
+        jax.jvp(lj.sum, (x,), (x,))
+    for f in (lj.max, lj.min):
+        with pytest.raises(ls.Empty, match="no elements"):
+            f(jnp.zeros((3, 0)), 1)
+        assert f(jnp.zeros((3, 0)), 0).shape == (0,)
+    assert lj.sum(jnp.zeros((3, 0)), 1).tolist() == [0, 0, 0]
+
+
+def test_what_fails_while_a_program_runs(x64):
+    if jax.default_backend() == "gpu":  # found by the device alone
+        jax.jit(lj.sum)(jnp.full(4, 2**62)).block_until_ready()
+        with pytest.raises(ls.Overflow):
+            ls.synchronize()
+        return
+    with pytest.raises(Exception, match="the exact sum of sequence 0 does not fit"):
+        jax.jit(lj.sum)(jnp.full(4, 2**62)).block_until_ready()
+    assert jax.jit(lj.sum)(jnp.arange(4)) == 6
+
+
+def test_a_program_of_another_release():
+    call = jax.ffi.ffi_call("lockstep_execute", jax.ShapeDtypeStruct((), "float32"))
+    x = jnp.ones(3)
+    words, description, coefficients, _, _ = ls._core.describe("sum", ls.spec((3,)))
+    assert call(x, call=words, description=description, coefficients=coefficients) == 3
+    for wrong in ({"call": words[:-2]}, {"description": "0" * 4000}, {"coefficients": "0"}):
+        with pytest.raises(Exception, match="another release of lockstep"):
+            call(x, **{"call": words, "description": description, "coefficients": coefficients, **wrong}).block_until_ready()
+    for arrays in ((x, x), (x.astype("bfloat16"),)):
+        with pytest.raises(Exception, match="another release of lockstep"):
+            call(*arrays, call=words, description=description, coefficients=coefficients).block_until_ready()
+    with pytest.raises(Exception, match="size"):  # a struct of a size that never was
+        call(x, call=words, description="08" + description[2:], coefficients=coefficients).block_until_ready()
+
+
+def test_within_other_transforms():
+    x = RNG.standard_normal((8, 100)).astype("f4")
+    total, extremes = jax.jit(lambda a: jax.lax.scan(lambda c, row: (c + lj.sum(row), lj.max(row)), jnp.float32(0), a))(x)
+    assert same(extremes, ls.max(x, 1)) and np.allclose(total, ls.sum(x), rtol=1e-5)
+    assert same(jax.jit(jax.grad(jax.checkpoint(lj.norm)))(x), jax.jit(jax.grad(lj.norm))(x))
+
+
+def test_arrays_on_several_devices():
+    code = textwrap.dedent("""
+        import jax, numpy as np, lockstep as ls, lockstep.jax as lj
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec
+        x = np.random.default_rng(0).standard_normal((8, 1000)).astype("f4")
+        mesh = Mesh(np.array(jax.devices()), ("a",))
+        divided = jax.device_put(x, NamedSharding(mesh, PartitionSpec("a")))
+        for f in (lambda a, m: m.norm(a, 1), lambda a, m: m.sum(a), lambda a, m: m.transpose(a), lambda a, m: m.rms_norm(a)):
+            assert np.asarray(jax.jit(lambda a: f(a, lj))(divided)).tobytes() == f(x, ls).tobytes()
+        print(len(jax.devices()))
+        """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
+    assert done.stdout == "2\n", done.stderr
