@@ -257,8 +257,9 @@ template <class R, class To>
 void reduce_segments(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
   const reduction_tuning& tuned = queue.tuned->reductions;
   const bool split = splits(queue);
-  const auto is_long = [&](int64_t n) { return split && n > tuned.long_bytes / q.bytes; };
-  const int64_t first_element = q.d.offsets[0], elements = q.elements();
+  const int64_t first_element = q.d.offsets[0], elements = q.elements(), share = tuned.tasks_a_thread * queue.threads;
+  // All threads share a segment that is more than one's part of the whole; the others are dealt out.
+  const auto is_long = [&](int64_t n) { return split && n > std::max(tuned.long_bytes / q.bytes, elements / share); };
   bool any_short = !is_long(elements);
   if (!any_short) {
     for (int64_t s = 0; s < q.d.count; ++s) {
@@ -271,7 +272,6 @@ void reduce_segments(const lockstep_queue& queue, const R& r, const sequences& q
   }
   if (!any_short) return;
   // Ranges of about equal work, in elements. work(s) is the work before s.
-  const int64_t share = tuned.tasks_a_thread * queue.threads;
   const auto cost = static_cast<double>(tuned.segment_cost);
   const auto work = [&](int64_t s) {
     return static_cast<double>(q.d.offsets[s] - first_element) + cost * static_cast<double>(s);

@@ -18,7 +18,6 @@ struct float_scales {
   float mean, rest, scale;  // mean + rest: 48 bits of the mean
   float apart;              // an element that is nearer to the mean has a difference with too few good bits
   bool usable;
-
 };
 
 // Of a row that one block holds: by its sums no |x - mean| * scale is more than the root of its length.

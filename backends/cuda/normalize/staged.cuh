@@ -97,8 +97,7 @@ __device__ __forceinline__ void write_terms(const normalized_rows& d, const stag
       double y[4];
       if constexpr (same && sizeof(E) == 2) {
         quad<E> out;
-        if (!in_float.usable ||
-            !results_by_float<E, W, layer, weighed, biased>(in_float, q, weight[r], bias[r], out)) {
+        if (!in_float.usable || !results_by_float<E, W, layer, weighed, biased>(in_float, q, weight[r], bias[r], out)) {
           in_double(y);
           out = rounded_quad<E>(y);
         }

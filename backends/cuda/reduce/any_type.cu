@@ -125,8 +125,8 @@ struct extreme_fold {
     } else {
       if constexpr (bytes == 2)
         if (kind.infinity != 0)
-          return largest_key<2>(word_keys<2>(kind, kind.falls ? extreme_float<true>(kind.infinity, q)
-                                                              : extreme_float<false>(kind.infinity, q)));
+          return largest_key<2>(word_keys<2>(
+              kind, kind.falls ? extreme_float<true>(kind.infinity, q) : extreme_float<false>(kind.infinity, q)));
       uint32_t most = 0;
 #pragma unroll
       for (int k = 0; k < ahead; ++k)

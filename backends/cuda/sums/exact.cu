@@ -140,8 +140,7 @@ struct thread_sum<8> {
   __device__ void take(const uint32_t* xs, const uint32_t* ys) {
     [[maybe_unused]] constexpr bool is_signed = k == meaning::signed_number;
     const uint64_t x = static_cast<uint64_t>(xs[1]) << 32 | xs[0], y = static_cast<uint64_t>(ys[1]) << 32 | ys[0];
-    const bool below_x = is_signed && static_cast<int64_t>(x) < 0,
-               below_y = is_signed && static_cast<int64_t>(y) < 0;
+    const bool below_x = is_signed && static_cast<int64_t>(x) < 0, below_y = is_signed && static_cast<int64_t>(y) < 0;
     const uint64_t size_x = below_x ? -x : x, size_y = below_y ? -y : y;
     const bool less = is_signed ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
     const uint64_t apart = less ? y - x : x - y;

@@ -70,7 +70,7 @@ __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_warps(const
 
 template <class Fold>
 __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_tasks(const term_sums d, const task_shares shares,
-                                                             typename Fold::partial* partials) {
+                                                                           typename Fold::partial* partials) {
   using P = typename Fold::partial;
   constexpr int warps = sum_threads / 32;
   __shared__ P values[sum_threads];
