@@ -45,6 +45,7 @@ struct call {
     lockstep_scan_desc scan;
     lockstep_sums_desc sums;
     lockstep_reduce_axes_desc reduce_axes;
+    lockstep_convert_desc convert;
   };
   const void* description() const { return &reduce; }  // where each of them lies
   // the result
@@ -89,6 +90,7 @@ bool make_packed(state& s, source& x, settings& set, const char* name);
 
 // describe.cpp: the call's description from the source and the other arguments; place() adds the destination.
 bool describe_permute(state& s, const array& x, call& c);
+bool describe_convert(state& s, const array& x, values& v, call& c);
 bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bool may_copy, result& temporary);
 bool describe_shuffle(state& s, const array& x, values& v, call& c);
 // reductions.cpp

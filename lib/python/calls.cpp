@@ -71,7 +71,7 @@ PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_
 
 namespace {
 
-enum class task { transpose, permute, reduce, segments, stencil, shuffle, normalize, scan, sums, moments };
+enum class task { transpose, permute, reduce, segments, stencil, shuffle, normalize, scan, sums, moments, convert };
 
 struct operation {
   const char* name;
@@ -132,6 +132,7 @@ constexpr operation table[] = {
     row("mean", task::moments, LOCKSTEP_SUMS, summed, 2, 1, part_mean),
     row("var", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_variance),
     row("std", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_root),
+    row("convert", task::convert, LOCKSTEP_CONVERT, {kw_x, kw_dtype, kw_axes, kw_scale}, 2, 2),
     row("mean_var", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_mean | part_variance),
 };
 constexpr int count_of_operations = sizeof table / sizeof *table, count_of_docs = sizeof docs / sizeof *docs;
@@ -144,14 +145,14 @@ bool describe_axes(state& s, const operation& o, const array& x, values& v, call
                    "x has %d axes; transpose exchanges the last two: give an array with two or more", x.rank),
              false;
     std::swap(c.axes[x.rank - 2], c.axes[x.rank - 1]);
-  } else {
+  } else if (o.what == task::permute || v[kw_axes]) {
     int count = 0;
     if (!read_axes(s, v[kw_axes], "axes", x.rank, c.axes, &count)) return false;
     if (count != x.rank)
       return raise(s, LOCKSTEP_INVALID_ARGUMENT, "axes is %R; name each of the array's %d axes", v[kw_axes], x.rank),
              false;
   }
-  return describe_permute(s, x, c);
+  return o.what == task::convert ? describe_convert(s, x, v, c) : describe_permute(s, x, c);
 }
 
 // Calls a helper that calls the operation anew on other arrays: helper(function, x, detail, positional, named).
@@ -234,7 +235,8 @@ struct prepared {
     call& c = description;
     switch (which.what) {
       case task::transpose:
-      case task::permute: return describe_axes(s, which, *x.use, v, c);
+      case task::permute:
+      case task::convert: return describe_axes(s, which, *x.use, v, c);
       case task::stencil: return describe_stencil(s, x, set, v, c, may_copy, temporary);
       case task::shuffle:
         return (may_copy ? packed_source(s, x, set, temporary) : require_packed(s, *x.use)) &&

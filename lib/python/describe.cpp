@@ -47,15 +47,16 @@ bool describe_permute(state& s, const array& x, call& c) {
   return true;
 }
 
-static bool place_permute(state& s, const array& x, const array& dst, call& c) {
-  c.op = LOCKSTEP_PERMUTE;
-  c.permute = {};
-  lockstep_permute_desc& d = c.permute;
-  d.size = sizeof d;
-  d.element_bytes = static_cast<size_t>(x.type.bytes);
-  // Axes of one element go; neighbours that lie one within the other on both sides merge. In the result's order.
-  int64_t length[max_rank], from[max_rank], to[max_rank];
+namespace {
+// Axes of one element go; neighbours that lie one within the other on both sides merge. In the result's order.
+struct moved_axes {
   int rank = 0;
+  int64_t length[max_rank], from[max_rank], to[max_rank];
+};
+
+bool merge_moved(state& s, const array& x, const array& dst, const call& c, moved_axes& m) {
+  int64_t *const length = m.length, *const from = m.from, *const to = m.to;
+  int& rank = m.rank;
   for (int k = 0; k < c.rank; ++k) {
     const int64_t n = c.shape[k], a = x.strides[c.axes[k]], b = dst.strides[k];
     if (n == 1) continue;
@@ -71,10 +72,55 @@ static bool place_permute(state& s, const array& x, const array& dst, call& c) {
   }
   if (rank == 0) length[0] = from[0] = to[0] = 1, rank = 1;
   if (rank > LOCKSTEP_MAX_RANK)
-    return raise(s, LOCKSTEP_UNSUPPORTED,
-                 "x has %d axes that do not merge; permute moves %d at a time: do it in two steps", rank,
-                 LOCKSTEP_MAX_RANK),
+    return raise(s, LOCKSTEP_UNSUPPORTED, "x has %d axes that do not merge; %d are moved at a time: do it in two steps",
+                 rank, LOCKSTEP_MAX_RANK),
            false;
+  return true;
+}
+}  // namespace
+
+bool describe_convert(state& s, const array& x, values& v, call& c) {
+  char text[64];
+  const lockstep_dtype from = dtype_of(x.type);
+  if (from == 0 || lockstep_dtype_kind(from) != 'f')
+    return raise_dtype(s, "x holds %s; convert takes float16, bfloat16, float32 and float64",
+                       element_name(x.type, text)),
+           false;
+  lockstep_dtype to = from;
+  if (!read_result(s, v[kw_dtype], {LOCKSTEP_F64, floats_of_32 | floats_of_16}, &to)) return false;
+  c.op = LOCKSTEP_CONVERT;
+  c.convert = {};
+  c.convert.size = sizeof c.convert;
+  c.convert.dtype = from;
+  c.convert.result = to;
+  c.convert.scale = 1;
+  if (!read_double(s, v[kw_scale], "scale", &c.convert.scale)) return false;
+  c.type = element_of(to);
+  c.same_dtype = to == from;
+  c.rank = x.rank;
+  for (int k = 0; k < x.rank; ++k) c.shape[k] = x.shape[c.axes[k]];
+  return true;
+}
+
+static bool place_convert(state& s, const array& x, const array& dst, call& c) {
+  moved_axes m;
+  if (!merge_moved(s, x, dst, c, m)) return false;
+  lockstep_convert_desc& d = c.convert;
+  d.rank = m.rank;
+  for (int k = 0; k < m.rank; ++k) d.shape[k] = m.length[k], d.src_strides[k] = m.from[k], d.dst_strides[k] = m.to[k];
+  return true;
+}
+
+static bool place_permute(state& s, const array& x, const array& dst, call& c) {
+  c.op = LOCKSTEP_PERMUTE;
+  c.permute = {};
+  lockstep_permute_desc& d = c.permute;
+  d.size = sizeof d;
+  d.element_bytes = static_cast<size_t>(x.type.bytes);
+  moved_axes m;
+  if (!merge_moved(s, x, dst, c, m)) return false;
+  const int rank = m.rank;
+  const int64_t *const length = m.length, *const from = m.from, *const to = m.to;
   // The source's axes are named by decreasing stride, as a packed array has them.
   int order[LOCKSTEP_MAX_RANK];
   for (int k = 0; k < rank; ++k) {
@@ -297,6 +343,7 @@ bool place(state& s, const array& x, const array& dst, call& c) {
     case LOCKSTEP_STENCIL: return place_stencil(s, dst, c);
     case LOCKSTEP_NORMALIZE: return place_normalize(s, dst, c);
     case LOCKSTEP_SCAN: return place_scan(s, dst, c);
+    case LOCKSTEP_CONVERT: return place_convert(s, x, dst, c);
     default: break;
   }
   return require_packed_out(s, dst);

@@ -155,6 +155,35 @@ Examples
 np.float64(2.0)
 )doc",
 
+"convert(x, dtype, *, axes=None, scale=1.0, "
+LOCKSTEP_SIGNATURE R"doc(Floats of one type as another, times a scale, in any order of the axes, in one pass over memory.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits.
+dtype : dtype
+    "float16", "bfloat16", "float32" or "float64"; that of `x` too.
+axes : tuple of int, optional
+    Axis k of the result is axis ``axes[k]`` of `x`, as for `permute`.
+scale : float, default 1.0
+    What each element is multiplied with.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    Packed, of the kind of `x`.
+
+Notes
+-----
+``x * scale`` is rounded to double, then to the result. Values beyond its largest become infinities, every NaN the one quiet NaN.
+
+Examples
+--------
+>>> ls.convert(np.array([[1.0, 2.0], [3.0, 70000.0]]), "float16", axes=(1, 0), scale=0.5)
+array([[5.0e-01, 1.5e+00],
+       [1.0e+00, 3.5e+04]], dtype=float16)
+)doc",
+
 "mean_var(x, axis=None, *, correction=0, dtype=None, keepdims=False, "
 LOCKSTEP_SIGNATURE R"doc(Mean and variance by one pass over the elements.
 
@@ -172,6 +201,8 @@ backend, variant : str, optional
     For this call alone; a name runs or is an error.
 check : bool, default False
     Device data: wait for the result, and raise what only the device finds.
+copy : bool, optional
+    False: BufferError where an array would have to be copied before the operation can read it.
 
 Returns
 -------

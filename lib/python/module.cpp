@@ -86,8 +86,8 @@ PyObject* variants(PyObject* module, PyObject* arguments) {
   while (op < LOCKSTEP_OP_COUNT && strcmp(lockstep_op_name(lockstep_op(op)), name) != 0) ++op;
   if (op == LOCKSTEP_OP_COUNT)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                 "op is '%s'; give transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan, sums or "
-                 "reduce_axes",
+                 "op is '%s'; give transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan, sums, "
+                 "reduce_axes or convert",
                  name);
   ref list(PyList_New(0));
   const int32_t count = lockstep_variant_count(backend, lockstep_op(op));

@@ -80,6 +80,7 @@ enum keyword : int {
   kw_y,
   kw_correction,
   kw_copy,
+  kw_scale,
   kw_count
 };
 extern const char* const keyword_names[kw_count];

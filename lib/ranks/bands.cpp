@@ -17,7 +17,7 @@ constexpr int64_t most_copies = 32;
 void devices::move(const box_move& m, plane p) {
   if (m.part.empty()) return;
   if (p == plane::engine)
-    by_engine(m);
+    begin_move(m);
   else
     by_host(m);
 }
@@ -98,48 +98,64 @@ void devices::copy_band(const seat& from, const seat& to, const box_move& m, con
   }
 }
 
-void devices::by_engine(const box_move& m) {
+void devices::begin_move(const box_move& m) {
   seat &a = at(m.from), &b = at(m.to);
-  const lockstep_peer_table& peers = *a.peers;
-  grow(a, static_cast<size_t>(m.part.elements()) * m.element_bytes);  // reserve() has seen to it
-  std::vector<box> bands;
-  cut_box(m.part, std::max<int64_t>(static_cast<int64_t>(a.slot_bytes / m.element_bytes), 1), bands);
+  banded one{m, {}, 0};
+  const size_t fits = std::min(a.slot_bytes, b.slot_bytes) / m.element_bytes;  // a band may pass through both rings
+  if (fits == 0) fail(LOCKSTEP_INTERNAL, "ranks {} and {} have no ring; please report it", m.from, m.to);
+  cut_box(m.part, static_cast<int64_t>(fits), one.bands);
   if (m.from != m.to) {  // the receiver's earlier work may still use its block
-    if (!LOCKSTEP_MUTANT("ranks_block_written_before_it_is_ready")) require_ok(peers.wait(a.device, a.copies, b.ready));
+    if (!LOCKSTEP_MUTANT("ranks_block_written_before_it_is_ready"))
+      require_ok(a.peers->wait(a.device, a.copies, b.ready));
     a.copying = true;
     a.sent_to[static_cast<size_t>(m.to)] = 1;
   }
-  for (const box& band : bands) {
-    slot& s = take(a, a, a.now);
-    m.pack(band, s.data);
-    if (m.from == m.to) {
-      unpack(m, band, s.data);
-      require_ok(peers.record(a.device, a.now, s.free));
-      continue;
+  a.moves.push_back(std::move(one));
+}
+
+void devices::flush() {
+  for (bool any = true; any;) {
+    any = false;
+    for (seat& s : seats_) {
+      if (s.moves.empty()) continue;
+      any = true;
+      banded& now = s.moves.front();
+      send_band(now.m, now.bands[now.next++]);
+      if (now.next == now.bands.size()) s.moves.pop_front();
     }
-    require_ok(peers.record(a.device, a.now, s.full));
-    rows_of_band rows;
-    if (rows_of(m, band, rows)) {
-      if (!LOCKSTEP_MUTANT("ranks_band_copied_before_it_is_packed")) require_ok(peers.wait(a.device, a.copies, s.full));
-      copy_band(a, b, m, band, rows, s.data);
-      require_ok(peers.record(a.device, a.copies, s.free));
-    } else if (a.device == b.device) {
-      require_ok(peers.wait(b.device, b.now, s.full));
-      unpack(m, band, s.data);
-      require_ok(peers.record(b.device, b.now, s.free));
-    } else {
-      grow(b, static_cast<size_t>(m.part.elements()) * m.element_bytes);
-      slot& landing = take(b, a, a.copies);
-      require_ok(peers.wait(a.device, a.copies, s.full));
-      const size_t bytes = static_cast<size_t>(band.elements()) * m.element_bytes;
-      const lockstep_peer_rows all{s.data, landing.data, bytes, bytes, bytes, 1, a.device, b.device};
-      require_ok(peers.copy_rows(a.device, a.copies, &all));
-      require_ok(peers.record(a.device, a.copies, s.free));
-      require_ok(peers.record(a.device, a.copies, landing.full));
-      require_ok(peers.wait(b.device, b.now, landing.full));
-      unpack(m, band, landing.data);
-      require_ok(peers.record(b.device, b.now, landing.free));
-    }
+  }
+}
+
+void devices::send_band(const box_move& m, const box& band) {
+  seat &a = at(m.from), &b = at(m.to);
+  const lockstep_peer_table& peers = *a.peers;
+  slot& s = take(a, a, a.now);
+  m.pack(band, s.data);
+  if (m.from == m.to) {
+    unpack(m, band, s.data);
+    return require_ok(peers.record(a.device, a.now, s.free));
+  }
+  require_ok(peers.record(a.device, a.now, s.full));
+  rows_of_band rows;
+  if (rows_of(m, band, rows)) {
+    if (!LOCKSTEP_MUTANT("ranks_band_copied_before_it_is_packed")) require_ok(peers.wait(a.device, a.copies, s.full));
+    copy_band(a, b, m, band, rows, s.data);
+    require_ok(peers.record(a.device, a.copies, s.free));
+  } else if (a.device == b.device) {
+    require_ok(peers.wait(b.device, b.now, s.full));
+    unpack(m, band, s.data);
+    require_ok(peers.record(b.device, b.now, s.free));
+  } else {
+    slot& landing = take(b, a, a.copies);
+    require_ok(peers.wait(a.device, a.copies, s.full));
+    const size_t bytes = static_cast<size_t>(band.elements()) * m.element_bytes;
+    const lockstep_peer_rows all{s.data, landing.data, bytes, bytes, bytes, 1, a.device, b.device};
+    require_ok(peers.copy_rows(a.device, a.copies, &all));
+    require_ok(peers.record(a.device, a.copies, s.free));
+    require_ok(peers.record(a.device, a.copies, landing.full));
+    require_ok(peers.wait(b.device, b.now, landing.full));
+    unpack(m, band, landing.data);
+    require_ok(peers.record(b.device, b.now, landing.free));
   }
 }
 

@@ -215,6 +215,7 @@ void devices::await_ready(int32_t by, int32_t owner) {
 
 void devices::join() {
   for (seat& a : seats_) {
+    a.moves.clear();  // those that a failure has left
     if (a.peers == nullptr) continue;
     if (a.copying) {  // later work of the sender's stream comes after its copies, too
       require_ok(a.peers->record(a.device, a.copies, a.joined));

@@ -8,6 +8,7 @@
 //   staged   the sender packs into host memory, the receiver unpacks: for any two seats, and like messages
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -62,7 +63,10 @@ class devices {
   void* stream_of(int32_t seat) const;
   // Before a call of seat `by` writes to another seat's block on the same device.
   void await_ready(int32_t by, int32_t owner);
+  // By the engine plane it only notes the move, and flush enqueues band after band of all senders in turn: while the
+  // host enqueues, every device has work. What m.pack captures must live until then.
   void move(const box_move& m, plane p);
+  void flush();
   // What was moved becomes visible to the streams of the receivers.
   void join();
   // The execution has enqueued everything.
@@ -75,6 +79,11 @@ class devices {
     char* data = nullptr;
     void *full = nullptr, *free = nullptr;  // events
     bool used = false;                      // free was recorded
+  };
+  struct banded {
+    box_move m;
+    std::vector<box> bands;
+    size_t next = 0;
   };
   struct seat {
     const lockstep_peer_table* peers = nullptr;  // NULL: the seat is not on a device
@@ -89,6 +98,7 @@ class devices {
     size_t slot_bytes = 0, next = 0;
     std::vector<slot> ring;
     std::vector<char> sent_to;  // of each seat, since the last join
+    std::deque<banded> moves;   // to be enqueued
   };
   // Rows that copy engines can put in place.
   struct rows_of_band {
@@ -104,7 +114,8 @@ class devices {
   bool quiet();
   slot& take(seat& s, const seat& user, void* stream);
   void describe(const char* named);
-  void by_engine(const box_move& m);
+  void begin_move(const box_move& m);
+  void send_band(const box_move& m, const box& band);
   void by_host(const box_move& m);
   void unpack(const box_move& m, const box& band, const char* packed);
   static bool rows_of(const box_move& m, const box& band, rows_of_band& rows);

@@ -119,6 +119,7 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
   }
   for (size_t i = 0, j = 0; i < local_out_.size() && j < local_in_.size(); ++i, ++j)
     if (work.active(local_out_[i])) attempt(local_out_[i].from, [&] { work.local(local_out_[i], local_in_[j]); });
+  attempt(comm.first(), [&] { comm.devices->flush(); });
   attempt(comm.first(), work.meanwhile);
   try {
     comm.devices->join();  // after a failure too: what was enqueued still writes

@@ -125,7 +125,7 @@ task ghosts::run(execution& x, const grid& g, const std::vector<placed>& from, c
     const placed& a = from[static_cast<size_t>(sender)];
     const plane way = comm.devices->packed_between(sender, receiver, a.there && to[pieces[in.index].target].there);
     const box& part = pieces[out.index].source;
-    const auto pack = [&](const box& band, char* packed) {
+    const auto pack = [&comm, &g, &a, &out, sender, bytes](const box& band, char* packed) {
       copy_box(comm, sender, g.element_bytes, band, a.data + offset_of(band, g.of(out.from), a.strides.data()) * bytes,
                a.strides.data(), packed, packed_strides(band).data());
     };

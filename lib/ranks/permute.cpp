@@ -114,7 +114,7 @@ task permute_plan::move_all(execution& x, uint64_t first_step, const std::vector
       return move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, dst.of(out.to), b.strides.data());
     }
     const auto offset = offset_of(p.part, dst.of(out.to), b.strides.data()) * static_cast<int64_t>(dst.element_bytes);
-    const auto pack = [&](const box& band, char* packed) {
+    const auto pack = [this, &comm, &p, &a, &out](const box& band, char* packed) {
       const auto strides = packed_strides(band);
       move(comm, {p.seat, band}, a.data, src.of(out.from), a.strides.data(), packed, band, strides.data());
     };

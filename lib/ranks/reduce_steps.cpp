@@ -1,6 +1,8 @@
 // reduce_steps.cpp - a reduction's steps, as reduce.cpp planned them.
 #include <cmath>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 #include "devices.hpp"
 #include "reduce.hpp"
@@ -42,6 +44,49 @@ sequence_view view_of_slice(const reduce_plan& p, sequence_view v, const box& al
     v.length[k] = slice.length[k];
   }
   return v;
+}
+
+// Seats on devices at once, each in a thread, because their calls wait for results in host memory; the others one after
+// the other meanwhile. A thread's default stream is another one in each thread.
+void each_seat(execution& x, reduce_pass& pass, const std::function<void(reduce_seat&)>& body) {
+  const lockstep_comm& comm = *x.plan.comm;
+  if (x.so_far.any()) return;
+  std::vector<failure> failures(pass.seats.size());
+  std::vector<std::thread> threads;
+  threads.reserve(pass.seats.size());  // nothing may throw while they run
+  const auto one = [&](size_t i) {
+    reduce_seat& s = pass.seats[i];
+    try {
+      body(s);
+    } catch (const error& e) {
+      failures[i].note(e.status, s.rank, e.text);
+    } catch (const std::bad_alloc&) {
+      failures[i].note(LOCKSTEP_OUT_OF_MEMORY, s.rank, "out of host memory; free some or use more ranks");
+    }
+  };
+  size_t last = pass.seats.size();  // on a device: this thread computes it
+  std::vector<size_t> here;
+  for (size_t i = pass.seats.size(); i-- > 0;) {
+    const reduce_seat& s = pass.seats[i];
+    if (s.sequences == 0) continue;
+    const bool waits = comm.devices->has(s.seat) && comm.devices->stream_of(s.seat) != LOCKSTEP_STREAM_PER_THREAD;
+    if (!waits) {
+      here.push_back(i);
+    } else if (last == pass.seats.size()) {
+      last = i;
+    } else {
+      try {
+        threads.emplace_back(one, i);
+      } catch (const std::system_error&) {  // no more threads
+        here.push_back(i);
+      }
+    }
+  }
+  if (last != pass.seats.size()) here.push_back(last);
+  for (const size_t i : here) one(i);
+  for (std::thread& t : threads) t.join();
+  for (const failure& f : failures)
+    if (f.any()) x.so_far.note(f.status, f.rank, f.text);
 }
 
 }  // namespace
@@ -126,9 +171,8 @@ task reduce_plan::run_pass(execution& x, reduce_pass& pass, const std::vector<se
   co_await cut;
   const bool alone = members == 1 && how != family::exact;
   const joinable what = partial_values();
-  for (reduce_seat& s : pass.seats)
-    if (s.sequences > 0 && !nothing_to_choose())
-      x.attempt(s.rank, [&] { alone ? work.direct(s, results_of(pass, s)) : work.compute(s); });
+  if (!nothing_to_choose())
+    each_seat(x, pass, [&](reduce_seat& s) { alone ? work.direct(s, results_of(pass, s)) : work.compute(s); });
   if (!alone) {
     task join = pass.partials.run(x, 2, what, [&](size_t i) { return pass.seats[i].partials.data(); });
     co_await join;
@@ -214,8 +258,7 @@ task reduce_plan::scaled_again(execution& x, reduce_pass& pass, const joinable& 
   co_await agreement;
   if (all.any()) x.so_far.note(all.status, all.rank, all.text);
   if (all.any() || low[0] != 0) co_return;
-  for (reduce_seat& s : pass.seats)
-    if (s.sequences > 0) x.attempt(s.rank, [&] { work.magnitudes(s); });
+  each_seat(x, pass, [&](reduce_seat& s) { work.magnitudes(s); });
   const joinable largest = magnitude_values();
   task join = pass.magnitudes.run(x, 40, largest, [&](size_t i) { return pass.seats[i].magnitudes.data(); });
   co_await join;
@@ -224,8 +267,7 @@ task reduce_plan::scaled_again(execution& x, reduce_pass& pass, const joinable& 
       x.attempt(pass.seats[i].rank, [&] { work.choose_exponents(pass.seats[i], pass.magnitudes.data(i)); });
   task exponents = pass.exponents.run(x, 60, [&](size_t i) { return pass.seats[i].exponents.data(); });
   co_await exponents;
-  for (reduce_seat& s : pass.seats)
-    if (s.sequences > 0) x.attempt(s.rank, [&] { work.compute_scaled(s); });
+  each_seat(x, pass, [&](reduce_seat& s) { work.compute_scaled(s); });
   task again = pass.partials.run(x, 80, what, [&](size_t i) { return pass.seats[i].partials.data(); });
   co_await again;
   for (size_t i = 0; i < pass.seats.size(); ++i) {

@@ -321,6 +321,30 @@ TEST_F(Cpp, ReduceAxes) {
   EXPECT_EQ(thrown([&] { lockstep::reduce_axes<float, float>(c, LOCKSTEP_ARGMIN, x, norms, shape, axes); }), invalid);
 }
 
+TEST_F(Cpp, Convert) {
+  const list<float> src = {1, 2, 3, 4, 5, 6};
+  const std::array<std::int64_t, 2> shape = {2, 3};
+  const std::array<std::int32_t, 2> perm = {1, 0};
+  list<lockstep::f16> halves(6);
+  lockstep::convert<lockstep::f16, float>(c, src, halves, shape, perm, 0.5);
+  const std::uint16_t want[] = {0x3800, 0x4000, 0x3C00, 0x4100, 0x3E00, 0x4200};
+  for (size_t k = 0; k < 6; ++k) EXPECT_EQ(halves[k].bits, want[k]) << k;
+  list<double> wide(6);
+  lockstep::convert<double, lockstep::f16>(c, halves, wide);
+  EXPECT_EQ(wide, (list<double>{0.5, 2, 1, 2.5, 1.5, 3}));
+  lockstep::convert<double, lockstep::f16>(c, halves, wide, -2);
+  EXPECT_EQ(wide, (list<double>{-1, -4, -2, -5, -3, -6}));
+  expect_refused(lockstep::try_convert<double, float>(c, src, std::span(wide).first(5)), invalid, "dst has 5");
+  expect_refused(lockstep::try_convert<double, float>(c, std::span(src).first(5), wide, shape, perm), invalid,
+                 "src has 5");
+  expect_refused(lockstep::try_convert<double, float>(c, src, wide, shape, std::span(perm).first(1)), invalid,
+                 "same length");
+  expect_refused(lockstep::try_convert<double, float>(c, src, wide, shape, std::array<std::int32_t, 2>{1, 1}), invalid,
+                 "shape");
+  list<std::int32_t> whole(6);
+  EXPECT_EQ(thrown([&] { lockstep::convert<std::int32_t, float>(c, src, whole); }), invalid);
+}
+
 TEST_F(Cpp, Scan) {
   const list<float> src = {1, -2, 3, 4};
   list<float> dst(4);

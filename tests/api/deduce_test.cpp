@@ -45,6 +45,11 @@ TEST_F(Deduce, Arrays) {
   EXPECT_EQ(x, (std::vector<float>{3, -1, 4, 1, -5, 9}));
   lockstep::permute(c, x, y, std::array<std::int64_t, 2>{2, 3}, std::array<std::int32_t, 2>{1, 0});
   EXPECT_EQ(y, (std::vector<float>{3, 1, -1, -5, 4, 9}));
+  std::vector<double> z(6);
+  lockstep::convert(c, x, z, std::array<std::int64_t, 2>{2, 3}, std::array<std::int32_t, 2>{1, 0}, 2);
+  EXPECT_EQ(z, (std::vector<double>{6, 2, -2, -10, 8, 18}));
+  lockstep::convert(c, x, z);
+  EXPECT_EQ(z, (std::vector<double>{3, -1, 4, 1, -5, 9}));
   std::array<double, 2> rows{};
   lockstep::reduce_matrix(c, LOCKSTEP_SUM, lockstep::along::rows, x, rows, 2, 3);
   EXPECT_EQ(rows, (std::array<double, 2>{6, 5}));

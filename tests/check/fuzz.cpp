@@ -1,7 +1,7 @@
 // fuzz.cpp - random descriptions, valid and invalid, through the C ABI: the chosen row and `ref` must give the same
-// bytes of dst and the same error text. A call that could reach beyond the buffers gets NULL for them, which it must
-// refuse. Every case has a number: lockstep_check --gtest_filter=Fuzz.* --seed N runs it first; fuzz_corpus.txt keeps
-// the cases that have found a defect.
+// bytes of dst and the same error text, alone, planned or twice in a group. A call that could reach beyond the buffers
+// gets NULL for them, which it must refuse. Every case has a number: lockstep_check --gtest_filter=Fuzz.* --seed N runs
+// it first; fuzz_corpus.txt keeps the cases that have found a defect.
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "check.hpp"
+#include "lockstep/group.h"
 
 namespace lockstep::check {
 namespace {
 __extension__ using wide = __int128;
 
 constexpr size_t room = 1 << 18;
-alignas(4096) unsigned char src_bytes[room], dst_bytes[2][room];
+alignas(4096) unsigned char src_bytes[room], dst_bytes[3][room];
 int64_t offsets[70];
 
 // Draws of one case; the same number gives the same case on every machine.
@@ -110,6 +111,28 @@ struct drawn {
       case LOCKSTEP_CONVERT: return &convert;
       default: return &shuffle;
     }
+  }
+  size_t description_bytes() const {
+    switch (op) {
+      case LOCKSTEP_TRANSPOSE: return sizeof transpose;
+      case LOCKSTEP_PERMUTE: return sizeof permute;
+      case LOCKSTEP_SQUARE_SUM:
+      case LOCKSTEP_REDUCE: return sizeof reduce;
+      case LOCKSTEP_STENCIL: return sizeof stencil;
+      case LOCKSTEP_NORMALIZE: return sizeof normalize;
+      case LOCKSTEP_SCAN: return sizeof scan;
+      case LOCKSTEP_SUMS: return sizeof sums;
+      case LOCKSTEP_REDUCE_AXES: return sizeof reduce_axes;
+      default: return sizeof shuffle;
+    }
+  }
+  // A group of the call and its twin, which writes elsewhere.
+  lockstep_status twins(lockstep_context* c, const void* const (&from)[2], void* const (&to)[2],
+                        const lockstep_options* o) const {
+    const size_t bytes = description_bytes();
+    std::vector<unsigned char> both(2 * bytes);
+    for (const size_t at : {size_t{0}, bytes}) std::memcpy(both.data() + at, description(), bytes);
+    return lockstep_execute_group(c, op, both.data(), bytes, 2, from, to, o);
   }
   lockstep_status run(lockstep_context* c, const void* from, void* to, const lockstep_options* o) const {
     return lockstep_execute(c, op, description(), from, to, o);
@@ -427,20 +450,25 @@ std::string wrong_with(uint64_t number, lockstep_context* context) {
   const unsigned char* const from = src_bytes + src_at;
   std::string text[2];
   lockstep_status status[2];
-  const bool planned = d.one_in(4), queued = d.one_in(6);
+  const bool planned = d.one_in(4), queued = d.one_in(6), grouped = !planned && d.one_in(5);
+  const size_t cleared =
+      fits ? std::min<size_t>(room, dst_at + static_cast<size_t>(std::max(c->dst, in_place ? c->src : 0)) + 4096)
+           : 8192;
+  for (auto& bytes : dst_bytes) {
+    std::memset(bytes, 0xA5, cleared);
+    if (in_place) std::memcpy(bytes + dst_at, from, static_cast<size_t>(std::max(c->src, c->dst)));
+  }
   for (const int k : {0, 1}) {
     unsigned char* const to = dst_bytes[k] + dst_at;
-    std::memset(
-        dst_bytes[k], 0xA5,
-        fits ? std::min<size_t>(room, dst_at + static_cast<size_t>(std::max(c->dst, in_place ? c->src : 0)) + 4096)
-             : 8192);
-    if (in_place) std::memcpy(to, from, static_cast<size_t>(std::max(c->src, c->dst)));
     lockstep_options o = lockstep_options_defaults();
     if (k == 1) o.variant = "ref";
     if (queued && k == 0) o.flags = LOCKSTEP_ASYNC;
     const void* const source = !fits ? nullptr : in_place ? to : from;
-    status[k] = planned && k == 0 ? c->planned(context, source, fits ? to : nullptr, &o)
-                                  : c->run(context, source, fits ? to : nullptr, &o);
+    unsigned char* const twin = dst_bytes[2] + dst_at;
+    status[k] = planned && k == 0   ? c->planned(context, source, fits ? to : nullptr, &o)
+                : grouped && k == 0 ? c->twins(context, {source, fits && in_place ? twin : source},
+                                               {fits ? to : nullptr, fits ? twin : nullptr}, &o)
+                                    : c->run(context, source, fits ? to : nullptr, &o);
     text[k] = lockstep_last_error();
     if (queued && k == 0 && lockstep_synchronize(context) != LOCKSTEP_OK) return "an asynchronous call failed late";
   }
@@ -457,6 +485,8 @@ std::string wrong_with(uint64_t number, lockstep_context* context) {
   if (std::any_of(text[0].begin(), text[0].end(), [](char x) { return static_cast<unsigned char>(x) < 0x20; }))
     return what("a control character");
   if (std::memcmp(dst_bytes[0], dst_bytes[1], room) != 0) return what("dst is another");
+  if (grouped && std::memcmp(dst_bytes[2], dst_bytes[1], cleared) != 0)
+    return what("the second dst of a group is another");
   return "";
 }
 

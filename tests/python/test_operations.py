@@ -69,6 +69,34 @@ def test_moves_keep_every_bit(layout, dtype):
     assert same(np.ascontiguousarray(out), np.ascontiguousarray(packed.swapaxes(1, 2)))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_convert(layout):
+    for source, result in itertools.product(("f2", "f4", "f8"), repeat=2):
+        packed = (noise((3, 4, 5), "f8") * 1e4).astype(source)
+        packed[0, 0, :4] = [np.inf, -0.0, 6e-8, 65519.0]
+        x = LAYOUTS[layout](packed)
+        with np.errstate(over="ignore"):
+            assert same(ls.convert(x, result), packed.astype(result))
+            for axes, scale in (((2, 0, 1), 1.0), ((1, 0, 2), 0.1), (None, -3.0), ((-1, -2, -3), 1e-30)):
+                want = (packed.astype("f8") * scale).astype(result)
+                want = np.ascontiguousarray(want if axes is None else want.transpose(axes))
+                assert same(ls.convert(x, result, axes=axes, scale=scale), want), (source, result, axes, scale)
+                out = np.zeros((want.shape[0], want.shape[1] + 2, want.shape[2]), result)[:, 1:-1]
+                assert ls.convert(x, result, axes=axes, scale=scale, out=out) is out and same(np.ascontiguousarray(out), want)
+        plan = ls.plan.convert(packed, result, axes=(2, 1, 0))
+        assert plan.op == "convert" and same(plan(packed), ls.convert(packed, result, axes=(2, 1, 0)))
+    nan = np.array([np.nan, -np.nan])
+    assert ls.convert(nan, "f4").view("u4").tolist() == [0x7FC00000] * 2 and same(ls.convert(np.float32(3), float), np.array(3.0))
+    for wrong, error, text in ((lambda: ls.convert(packed, "int32"), ls.UnsupportedDtype, "dtype is 'int32'"), (lambda: ls.convert(np.ones(3, "i4"), "f4"), ls.UnsupportedDtype, "x holds int32"),
+                               (lambda: ls.convert(packed, "f4", axes=(0, 1)), ls.InvalidArgument, "name each of the array's 3 axes"), (lambda: ls.convert(packed, "f4", scale="big"), ls.InvalidArgument, "scale is 'big'"),
+                               (lambda: ls.convert(packed), TypeError, "needs the argument dtype"), (lambda: ls.convert(packed, "f4", out=np.empty(3, "f4")), ls.InvalidArgument, "shape")):
+        with pytest.raises(error, match=text):
+            wrong()
+    with ls.variants(convert="ref"):
+        ls.convert(packed, "f4")
+        assert ls.last_run().variant == "ref"
+
+
 def test_transpose_in_place():
     x = noise((6, 6), "f4")
     want = x.T.copy()

@@ -158,6 +158,19 @@ class Tool(unittest.TestCase):
         self.fails(2, "multiple of 32", "run", "shuffle", a, "-o", out, "--kind", "idx", "--operand", "0")
         self.assertFalse(os.path.exists(out))
 
+    def test_casts(self):
+        a = self.random.standard_normal((5, 6, 7)).astype("f4")
+        want = (a.transpose(2, 0, 1).astype("f8") * 0.1).astype("f2")
+        for source in (a, np.asfortranarray(a)):
+            self.check_op("convert", source, want, "--result", "f16", "--scale", "0.1", "--axes", "2,0,1")
+        self.check_op("convert", a.astype("f8"), a, "--result", "f32")
+        self.check_op("convert", a, a * np.float32(2), "--scale", "2")
+        bits = (a.view("u4") >> 16).astype("u2")
+        self.check_op("convert", bits, (bits.astype("u4") << 16).view("f4"), "--result", "f32", "--bf16")
+        src = self.save("whole.npy", np.arange(6))
+        self.fails(2, "dtype is I64; convert takes F16", "run", "convert", src, "-o", self.path("o.npy"))
+        self.fails(2, "no permutation of 0..2", "run", "convert", self.save("in.npy", a), "-o", self.path("o.npy"), "--axes", "0,0,1")
+
     def test_movement(self):
         for dtype in ("u1", "f2", "i4", "f8", "c16"):
             a = self.random.integers(0, 200, (3, 37, 41)).astype(dtype)

@@ -319,6 +319,11 @@ TEST_F(tuning, classes_of_the_other_ops) {
                             "reduce_axes/sum/f64/50x60x70/axes1", "reduce_axes/max/f32/50x60x70/axes1",
                             "reduce_axes/sum/f32/50x60x170/axes1", "reduce/sum/f32/rows/3500x60"})
     EXPECT_FALSE(same("reduce_axes/sum/f32/50x60x70/axes1", other)) << other;
+  EXPECT_TRUE(same("convert/f32/f16/50x60x70/perm2,0,1", "convert/f32/f16/51x61x71/perm2,0,1"));
+  for (const char* other : {"convert/f32/f16/50x60x70/perm2,1,0", "convert/f32/bf16/50x60x70/perm2,0,1",
+                            "convert/f64/f16/50x60x70/perm2,0,1", "convert/f32/f16/50x60x70/perm2,0,1/by_half",
+                            "convert/f32/f16/50x60x170/perm2,0,1", "convert/f32/f16/50x60x70/perm2,0,1/pad1,1"})
+    EXPECT_FALSE(same("convert/f32/f16/50x60x70/perm2,0,1", other)) << other;
   for (int op = 0; op < LOCKSTEP_OP_COUNT; ++op)
     for (const std::string& name : list(static_cast<lockstep_op>(op), level::quick, 1)) {
       context c = cpu();

@@ -18,7 +18,7 @@ namespace lockstep::cuda {
 namespace {
 
 // Runs and sides of a matrix of fewer elements are left to the kernel that takes single ones.
-constexpr int64_t least_run = 512, least_side = 8;
+constexpr int64_t least_run = 8, least_side = 8;
 constexpr int64_t most = int64_t{1} << 31;
 constexpr int tile_rows_of_a_band = 8;
 
@@ -132,11 +132,16 @@ lockstep_status run_elements(lockstep_queue& queue, const conversion& c) {
 }
 
 lockstep_status run_runs(lockstep_queue& queue, const conversion& c) {
-  const int64_t length = c.rank > 0 ? c.at[0].count : 1, blocks = (length - 1) / run_block + 1;
-  const int64_t grid = c.elements() / length * blocks;
-  convert_runs plan{walk_of(c, 0), static_cast<uint32_t>(length), divider(blocks), true, static_cast<uint32_t>(grid)};
+  const int64_t length = c.rank > 0 ? c.at[0].count : 1;
+  convert_runs plan{};
+  plan.walk = walk_of(c, 0);
+  plan.length = static_cast<uint32_t>(length);
   plan.whole = aligned(c.src, c.from) && aligned(c.dst, c.to);
   for (int k = 1; k < c.rank; ++k) plan.whole = plan.whole && c.at[k].src % 4 == 0 && c.at[k].dst % 4 == 0;
+  const int64_t of_run = plan.whole ? (length - 1) / convert_quad + 1 : length, items = c.elements() / length * of_run;
+  const int64_t block = int64_t{run_threads} * (plan.whole ? run_quads : run_quads * convert_quad);
+  plan.by_run = divider(of_run);
+  plan.items = static_cast<uint32_t>(items), plan.grid = static_cast<uint32_t>((items - 1) / block + 1);
   convert_job job;
   job.runs = &plan;
   return give(queue, c, job);

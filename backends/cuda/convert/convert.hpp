@@ -39,9 +39,9 @@ struct convert_tiles {
 struct convert_runs {
   convert_walk walk;
   uint32_t length;
-  divider by_run;  // blocks of a run
-  bool whole;      // quads are aligned on both sides
-  uint32_t grid;
+  bool whole;      // by quads, which are aligned on both sides, the last of a run may be short; else by elements
+  divider by_run;  // quads or elements of a run
+  uint32_t items, grid;
 };
 
 // An element at a time.
@@ -51,7 +51,6 @@ struct convert_elements {
 };
 
 constexpr int run_threads = 256, run_quads = 4, element_threads = 256, element_steps = 4;
-constexpr int64_t run_block = int64_t{run_threads} * run_quads * convert_quad;
 
 // One of the three.
 struct convert_job {

@@ -104,13 +104,6 @@ __device__ __forceinline__ void store_whole(void* at, const quad<R>& q) {
       static_cast<uint4*>(at)[k / 4] = make_uint4(q.word[k], q.word[k + 1], q.word[k + 2], q.word[k + 3]);
   }
 }
-template <class R>
-__device__ __forceinline__ quad<R> quad_of_tile(const void* at) {
-  quad<R> q;
-  memcpy(&q, __builtin_assume_aligned(at, sizeof(R) == 2 ? 8 : 16), sizeof q);
-  return q;
-}
-
 struct convert_place {
   int64_t src, dst;  // elements
 };
@@ -204,11 +197,35 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
   if (!LOCKSTEP_DEVICE_MUTANT("cuda_convert_barrier_dropped"))
     __syncthreads();  // the tile is in place before any thread reads a row of dst
   if (plan.whole_dst) {
+    // Neighbouring threads write neighbouring 16 bytes: two to a quad of doubles.
+    constexpr int parts = sizeof(R) == 8 ? 2 : 1, chunks = shape::down * parts;
 #pragma unroll
-    for (int p = 0; p < each * 4; ++p) {
-      const int item = static_cast<int>(threadIdx.x) + p * threads, c = item % shape::down, j = item / shape::down;
-      if (j < cols_left && c * 4 < rows_left)
-        store_whole(dst + static_cast<int64_t>(j) * plan.dst_ld + c * 4, quad_of_tile<R>(tile + shape::place(j, c)));
+    for (int p = 0; p < each * 4 * parts; ++p) {
+      const int item = static_cast<int>(threadIdx.x) + p * threads, c = item % chunks, j = item / chunks;
+      const int i = c * convert_quad / parts;
+      if (j >= cols_left || i >= rows_left) continue;
+      R* const to = dst + static_cast<int64_t>(j) * plan.dst_ld + i;
+      const unsigned char* const from = tile + shape::place(j, c / parts) + c % parts * 16;
+      if constexpr (sizeof(R) == 2)
+        *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(from);
+      else
+        *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+    }
+  } else if constexpr (sizeof(R) == 2) {  // by words; the first and the last element of a row may be alone
+    constexpr int words = shape::rows / 2 + 1;
+#pragma unroll 4
+    for (int item = static_cast<int>(threadIdx.x); item < shape::cols * words; item += threads) {
+      const int j = item / words, w = item % words;
+      if (j >= cols_left) break;
+      R* const row = dst + static_cast<int64_t>(j) * plan.dst_ld;
+      const int i = 2 * w - static_cast<int>(reinterpret_cast<uintptr_t>(row) / 2 % 2);
+      const auto one = [&](int k) { return reinterpret_cast<const R*>(tile + shape::place(j, k / 4))[k % 4]; };
+      if (i >= 0 && i + 1 < rows_left)
+        *reinterpret_cast<uint32_t*>(row + i) = one(i).bits | static_cast<uint32_t>(one(i + 1).bits) << 16;
+      else if (i >= 0 && i < rows_left)
+        row[i] = one(i);
+      else if (i < 0 && rows_left > 0)
+        row[0] = one(0);
     }
   } else {
 #pragma unroll 4
@@ -222,60 +239,65 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
 }
 
 // ---- runs ------------------------------------------------------------------------------
+// A thread takes quads of runs, or single elements where quads are not aligned; neighbouring threads take neighbours.
 template <class E, class R, bool scaled>
 __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant__ convert_runs plan) {
-  uint32_t number = blockIdx.x;
-  const uint32_t run = plan.by_run.split(number);
-  const convert_place at = place_of(plan.walk, run);
-  const uint32_t first = number * static_cast<uint32_t>(run_block);
-  const E* const src = static_cast<const E*>(plan.walk.src) + at.src + first;
-  R* const dst = static_cast<R*>(plan.walk.dst) + at.dst + first;
-  const int left = static_cast<int>(min(plan.length - first, static_cast<uint32_t>(run_block)));
+  const uint32_t first = blockIdx.x * static_cast<uint32_t>(plan.whole ? run_quads : run_quads * 4) * run_threads;
+  const auto* const src = static_cast<const E*>(plan.walk.src);
+  auto* const dst = static_cast<R*>(plan.walk.dst);
   follow_on();
   quad<E> held[run_quads];
   if (plan.whole) {
+    int64_t to[run_quads];
+    int left[run_quads];  // elements of the quad, none beyond the last one
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
-      const int i = (static_cast<int>(threadIdx.x) + q * run_threads) * 4;
+      uint32_t quad_of_run = first + threadIdx.x + q * run_threads;
+      const bool there = quad_of_run < plan.items;
+      const convert_place at = place_of(plan.walk, plan.by_run.split(quad_of_run));
+      to[q] = at.dst + int64_t{quad_of_run} * 4;
+      left[q] = there ? static_cast<int>(min(plan.length - quad_of_run * 4, 4u)) : 0;
       held[q] = quad<E>{};
-      if (i + 4 <= left) {
-        held[q] = load_whole(src + i);
+      const E* const from = src + at.src + int64_t{quad_of_run} * 4;
+      if (left[q] == 4) {
+        held[q] = load_whole(from);
       } else {
 #pragma unroll
         for (int k = 0; k < 3; ++k)
-          if (i + k < left) set_element(held[q], k, src[i + k]);
+          if (k < left[q]) set_element(held[q], k, from[k]);
       }
     }
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
-      const int i = (static_cast<int>(threadIdx.x) + q * run_threads) * 4;
       const quad<R> y = converted<E, R, scaled>(held[q], plan.walk.scale);
-      if (i + 4 <= left) {
-        store_whole(dst + i, y);
+      if (left[q] == 4) {
+        store_whole(dst + to[q], y);
       } else if (!LOCKSTEP_DEVICE_MUTANT("cuda_convert_tail_lost")) {
 #pragma unroll
         for (int k = 0; k < 3; ++k)
-          if (i + k < left) dst[i + k] = element(y, k);
+          if (k < left[q]) dst[to[q] + k] = element(y, k);
       }
     }
-  } else {  // neighbouring threads take neighbouring elements
+  } else {
+    int64_t to[run_quads][4];
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
       held[q] = quad<E>{};
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const int i = static_cast<int>(threadIdx.x) + (q * 4 + k) * run_threads;
-        if (i < left) set_element(held[q], k, src[i]);
+        uint32_t i = first + threadIdx.x + (q * 4 + k) * run_threads;
+        const bool there = i < plan.items;
+        const convert_place at = place_of(plan.walk, plan.by_run.split(i));
+        to[q][k] = there ? at.dst + i : -1;
+        if (there) set_element(held[q], k, src[at.src + i]);
       }
     }
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
       const quad<R> y = converted<E, R, scaled>(held[q], plan.walk.scale);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const int i = static_cast<int>(threadIdx.x) + (q * 4 + k) * run_threads;
-        if (i < left) dst[i] = element(y, k);
-      }
+      for (int k = 0; k < 4; ++k)
+        if (to[q][k] >= 0) dst[to[q][k]] = element(y, k);
     }
   }
 }

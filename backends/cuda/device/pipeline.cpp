@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -31,7 +30,8 @@ namespace {
 
 constexpr size_t slots = copy_slots, chunk = copy_chunk;
 
-// Threads that copy parts of a block together with the thread that asks.
+// Threads that copy parts of a block together with the thread that asks. They wait by atomics:
+// std::condition_variable's wait would ask for a libstdc++ of GCC 12.
 class copy_crew {
  public:
   explicit copy_crew(int threads) {
@@ -41,11 +41,9 @@ class copy_crew {
     }  // no more threads to be had: fewer copy
   }
   ~copy_crew() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    work_.notify_all();
+    stop_.store(true, std::memory_order_relaxed);
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
     for (std::thread& t : helpers_) t.join();
   }
   copy_crew(const copy_crew&) = delete;
@@ -63,15 +61,12 @@ class copy_crew {
     }
     to_ = to, from_ = from, to_pitch_ = to_pitch, from_pitch_ = from_pitch, width_ = width, rows_ = rows;
     if (helpers_.empty() || (blocks_ ? width : width * rows) < static_cast<size_t>(crew_block_from)) return part(0, 1);
-    {
-      const std::lock_guard lock(mutex_);
-      ++generation_;
-      busy_ = static_cast<int>(helpers_.size());
-    }
-    work_.notify_all();
+    busy_.store(static_cast<int>(helpers_.size()), std::memory_order_relaxed);
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
     part(0, threads_);
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return busy_ == 0; });
+    for (int left = busy_.load(std::memory_order_acquire); left != 0; left = busy_.load(std::memory_order_acquire))
+      busy_.wait(left, std::memory_order_acquire);
   }
 
  private:
@@ -86,27 +81,20 @@ class copy_crew {
       std::memcpy(to_ + r * to_pitch_, from_ + r * from_pitch_, width_);
   }
   void help(int index) {
-    uint64_t seen = 0;
-    for (;;) {
-      {
-        std::unique_lock lock(mutex_);
-        work_.wait(lock, [&] { return stop_ || generation_ != seen; });
-        if (stop_) return;
-        seen = generation_;
-      }
+    // The next generation begins when all have done this one.
+    for (int seen = 0;; ++seen) {
+      generation_.wait(seen, std::memory_order_acquire);
+      if (stop_.load(std::memory_order_relaxed)) return;
       part(index, threads_);
-      const std::lock_guard lock(mutex_);
-      if (--busy_ == 0) done_.notify_one();
+      if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
     }
   }
 
   std::vector<std::thread> helpers_;
   int threads_ = 1;
-  std::mutex mutex_;
-  std::condition_variable work_, done_;
-  uint64_t generation_ = 0;
-  int busy_ = 0;
-  bool stop_ = false, blocks_ = false;
+  std::atomic<int> generation_ = 0, busy_ = 0;
+  std::atomic<bool> stop_ = false;
+  bool blocks_ = false;
   unsigned char* to_ = nullptr;
   const unsigned char* from_ = nullptr;
   size_t to_pitch_ = 0, from_pitch_ = 0, width_ = 0, rows_ = 0;

@@ -12,37 +12,40 @@ namespace lockstep::cuda {
 
 constexpr int step_rows = 4;  // rows of lanes at a time; what is left at the end of a leaf is two
 
+template <class E>
+__device__ __forceinline__ quad<E> quad_in_shared(const quad<E>* from) {
+  quad<E> q;
+  if constexpr (sizeof(E) == 2) {
+    const uint2 x = *reinterpret_cast<const uint2*>(from);
+    q.word[0] = x.x, q.word[1] = x.y;
+  } else {
+#pragma unroll
+    for (int m = 0; m < static_cast<int>(sizeof(E)); m += 4) {
+      const uint4 x = reinterpret_cast<const uint4*>(from)[m / 4];
+      q.word[m] = x.x, q.word[m + 1] = x.y, q.word[m + 2] = x.z, q.word[m + 3] = x.w;
+    }
+  }
+  return q;
+}
+template <class E>
+__device__ __forceinline__ void put_in_shared(quad<E>* to, const quad<E>& q) {
+  if constexpr (sizeof(E) == 2) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(q.word[0], q.word[1]);
+  } else {
+#pragma unroll
+    for (int m = 0; m < static_cast<int>(sizeof(E)); m += 4)
+      reinterpret_cast<uint4*>(to)[m / 4] = make_uint4(q.word[m], q.word[m + 1], q.word[m + 2], q.word[m + 3]);
+  }
+}
+
 // A thread's quads: row r of lanes at at[32 * r].
 template <class E>
 struct staged_leaf {
   quad<E>* at;
   int rows;  // an even number; what lies beyond the leaf's end is its last quads again
 
-  __device__ __forceinline__ quad<E> get(int r) const {
-    quad<E> q;
-    const quad<E>* from = at + 32 * r;
-    if constexpr (sizeof(E) == 2) {
-      const uint2 x = *reinterpret_cast<const uint2*>(from);
-      q.word[0] = x.x, q.word[1] = x.y;
-    } else {
-#pragma unroll
-      for (int m = 0; m < static_cast<int>(sizeof(E)); m += 4) {
-        const uint4 x = reinterpret_cast<const uint4*>(from)[m / 4];
-        q.word[m] = x.x, q.word[m + 1] = x.y, q.word[m + 2] = x.z, q.word[m + 3] = x.w;
-      }
-    }
-    return q;
-  }
-  __device__ __forceinline__ void put(int r, const quad<E>& q) const {
-    quad<E>* to = at + 32 * r;
-    if constexpr (sizeof(E) == 2) {
-      *reinterpret_cast<uint2*>(to) = make_uint2(q.word[0], q.word[1]);
-    } else {
-#pragma unroll
-      for (int m = 0; m < static_cast<int>(sizeof(E)); m += 4)
-        reinterpret_cast<uint4*>(to)[m / 4] = make_uint4(q.word[m], q.word[m + 1], q.word[m + 2], q.word[m + 3]);
-    }
-  }
+  __device__ __forceinline__ quad<E> get(int r) const { return quad_in_shared(at + 32 * r); }
+  __device__ __forceinline__ void put(int r, const quad<E>& q) const { put_in_shared(at + 32 * r, q); }
 };
 
 // n elements at `at`, as load_quads takes them; all have landed for the thread that copied them.

@@ -1,7 +1,7 @@
 // staged.cuh - a warp scans a leaf that it keeps in shared memory.
 //
 // Idea    A leaf is gone through twice: for what it gives the leaves behind it and what stands before its groups, then,
-//         when what stands before the leaf is known, for its results (leaf.cuh)
+//         when what stands before the leaf is known, for its results: of float sums a group of 8 a thread
 // Moves   every element once in and once out
 // Limit   latencies: a third of the waits are for shared memory
 // Watch   in place: all of a leaf is in shared memory before its first result is written
@@ -52,37 +52,69 @@ __device__ __forceinline__ double sums_of_groups(const K& kind, const staged_lea
   return sum[0];
 }
 
-// The results of a leaf of float sums, as write_sums.
+// Where quad q of a row lies in it: threads that read every second quad meet no other's bank.
+__device__ __forceinline__ int place_in_row(int q) { return q ^ (q >> 3 & 1); }
+
+// The results of a leaf of float sums, as write_sums. A thread has a group of 8, a half warp a row; groups[17 * row +
+// 16] stands before the row. leaf: its first quad. Results no larger than elements take their places, from which
+// threads with neighbouring quads store them.
 template <class K>
-__device__ __forceinline__ void write_staged_sums(const K& kind, const places<K>& at,
-                                                  const staged_leaf<typename K::element>& x, const double* groups,
-                                                  double base, double entering, int t) {
+__device__ __forceinline__ void write_staged_sums(const K& kind, const places<K>& at, quad<typename K::element>* leaf,
+                                                  int rows, const double* groups, double entering, int t) {
+  using E = typename K::element;
+  using R = typename K::result;
+  constexpr bool through_shared = sizeof(R) <= sizeof(E);
+  const int g = t % 16, first = place_in_row(2 * g), second = place_in_row(2 * g + 1);
   double carried = entering;
-  const staged_leaf<typename K::element> partners{x.at - t % 2, x.rows};
 #pragma unroll 1
-  for (int r0 = 0; r0 < x.rows; r0 += 2) {
+  for (int r = t / 16; r < rows; r += 2) {
+    quad<E>* const row = leaf + 32 * r;
+    const quad<E> x[2] = {quad_in_shared(row + first), quad_in_shared(row + second)};
+    double y[8];
 #pragma unroll
-    for (int r = r0; r < r0 + 2; ++r) {
-      double y[4];
-      sums_in_row(x.get(r), partners.get(r), groups[17 * r + t / 2], t, y);
-      const double row = from_thread(base, r);
+    for (int j = 0; j < 8; ++j) y[j] = value(x[j / 4], j % 4);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) y[j] = __dadd_rn(row, y[j]);
-      double entered = 0;
-      if (at.exclusive) {
-        entered = from_before(y[3], 1);
-        if (t == 0) entered = carried;
-        carried = from_thread(y[3], 31);
-      }
-      store_results(kind, at, (r * 32 + t) * 4, entered, y);
+    for (int d = 1; d < order::scan_group; d *= 2)
+#pragma unroll
+      for (int j = 7; j >= d; --j) y[j] = __dadd_rn(y[j - d], y[j]);
+    const double group = groups[17 * r + g], before = groups[17 * r + 16];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) y[j] = __dadd_rn(before, __dadd_rn(group, y[j]));
+    double entered = 0;
+    if (at.exclusive) {
+      entered = from_before(y[7], 1);
+      if (t == 0) entered = carried;
+      carried = from_thread(y[7], 31);
     }
+    quad<R> out[2]{};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const double result = at.exclusive ? (j == 0 ? entered : y[(j + 7) % 8]) : y[j];
+      set_element(out[j / 4], j % 4, kind.put(result, at.sequence));
+    }
+    if constexpr (through_shared) {
+      put_in_shared(reinterpret_cast<quad<R>*>(row + first), out[0]);
+      put_in_shared(reinterpret_cast<quad<R>*>(row + second), out[1]);
+    } else {
+      store_quad(at.dst, (r * 32 + 2 * g) * 4, at.n, at.whole_dst, out[0], at.dst_stride);
+      store_quad(at.dst, (r * 32 + 2 * g + 1) * 4, at.n, at.whole_dst, out[1], at.dst_stride);
+    }
+  }
+  if constexpr (through_shared) {
+    __syncwarp();  // threads store what others have put
+    const quad<E>* const mine = leaf + place_in_row(t);
+#pragma unroll 2
+    for (int r = 0; r < rows; ++r)
+      store_quad(at.dst, (r * 32 + t) * 4, at.n, at.whole_dst,
+                 quad_in_shared(reinterpret_cast<const quad<R>*>(mine + 32 * r)), at.dst_stride);
   }
 }
 
 template <class K>
 __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K>& at,
-                                                   const staged_leaf<typename K::element>& x, double* groups,
-                                                   mailbox* boxes, mailbox* edges, int64_t k, int64_t leaves, int t) {
+                                                   const staged_leaf<typename K::element>& x,
+                                                   quad<typename K::element>* leaf, double* groups, mailbox* boxes,
+                                                   mailbox* edges, int64_t k, int64_t leaves, int t) {
   const double total = sums_of_groups(kind, x, t, groups);
   if (!LOCKSTEP_DEVICE_MUTANT("cuda_scan_warp_barrier_dropped")) __syncwarp();  // a thread walks what all have written
   double row_sum = -0.0;
@@ -107,7 +139,9 @@ __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K
     if (k + 1 < leaves && t == order::rows - 1) hand_over(edges + k, __dadd_rn(base, row_sum));
     if (k > 0) wait_for(edges + k - 1, true, entering);
   }
-  write_staged_sums(kind, at, x, groups, base, entering, t);
+  if (t < x.rows) groups[17 * t + 16] = base;
+  __syncwarp();  // all read what stands before each row
+  write_staged_sums(kind, at, leaf, x.rows, groups, entering, t);
 }
 
 template <class K>
@@ -156,13 +190,14 @@ __global__ __launch_bounds__(leaf_warps<K> * 32, leaf_blocks_each<K>) void scan_
   const places<K> at = leaf_places<K>(d, s, k);
   mailbox* const boxes = d.boxes + s * d.boxes_a_sequence * words_of<P>;
   auto* const mine = reinterpret_cast<char*>(room) + warp * bytes_of_leaf<K>(rows_a_leaf);
-  const staged_leaf<E> x{reinterpret_cast<quad<E>*>(mine) + t, staged_rows(at.n)};
+  auto* const leaf = reinterpret_cast<quad<E>*>(mine);
+  const staged_leaf<E> x{leaf + (K::ordered ? place_in_row(t) : t), staged_rows(at.n)};
   stage(x, at.src, at.n, t, at.whole_src, at.stride);
-  __syncwarp();  // in place: all is read before the first result is written; and a thread reads its partner's quads
+  __syncwarp();  // in place: all is read before the first result is written; and threads read others' quads
   if constexpr (K::ordered) {
     auto* const groups = reinterpret_cast<double*>(mine + int64_t{rows_a_leaf} * order::lanes * int64_t{sizeof(E)});
     mailbox* const edges = d.boxes + d.count * d.boxes_a_sequence + s * leaves;
-    scan_leaf_in_order(kind, at, x, groups, boxes, edges, k, leaves, t);
+    scan_leaf_in_order(kind, at, x, leaf, groups, boxes, edges, k, leaves, t);
   } else {
     scan_leaf_exactly(kind, at, x, boxes, k, leaves, t);
   }

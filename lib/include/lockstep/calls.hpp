@@ -29,16 +29,24 @@ void transpose(context& c, std::span<const T> src, std::span<T> dst, std::int64_
   try_transpose(c, src, dst, rows, cols, o).raise();
 }
 
+namespace detail {
+inline failure wrong_axes(std::size_t src, std::size_t dst, std::span<const std::int64_t> shape,
+                          std::span<const std::int32_t> perm) noexcept {
+  if (shape.size() != perm.size() || shape.empty() || shape.size() > LOCKSTEP_MAX_RANK)
+    return failure(LOCKSTEP_INVALID_ARGUMENT, "shape and perm must have the same length, 1 to 8");
+  std::int64_t n = 1;
+  for (const std::int64_t s : shape) n = n < 0 ? n : count_of({n, s});
+  if (n >= 0 && !fits(src, n)) return size_mismatch("src", src, n);
+  if (n >= 0 && !fits(dst, n)) return size_mismatch("dst", dst, n);
+  return {};
+}
+}  // namespace detail
+
 // shape of src, outermost first; axis k of dst is axis perm[k] of src.
 template <element T>
 failure try_permute(context& c, std::span<const T> src, std::span<T> dst, std::span<const std::int64_t> shape,
                     std::span<const std::int32_t> perm, const lockstep_options* o = nullptr) noexcept {
-  if (shape.size() != perm.size() || shape.empty() || shape.size() > LOCKSTEP_MAX_RANK)
-    return failure(LOCKSTEP_INVALID_ARGUMENT, "shape and perm must have the same length, 1 to 8");
-  std::int64_t n = 1;
-  for (const std::int64_t s : shape) n = n < 0 ? n : detail::count_of({n, s});
-  if (n >= 0 && !detail::fits(src.size(), n)) return detail::size_mismatch("src", src.size(), n);
-  if (n >= 0 && !detail::fits(dst.size(), n)) return detail::size_mismatch("dst", dst.size(), n);
+  if (auto wrong = detail::wrong_axes(src.size(), dst.size(), shape, perm)) return wrong;
   const auto rank = static_cast<std::int32_t>(shape.size());
   return try_run(c, lockstep_permute_packed(sizeof(T), rank, shape.data(), perm.data()), src.data(), dst.data(), o);
 }
@@ -46,6 +54,35 @@ template <element T>
 void permute(context& c, std::span<const T> src, std::span<T> dst, std::span<const std::int64_t> shape,
              std::span<const std::int32_t> perm, const lockstep_options* o = nullptr) {
   try_permute(c, src, dst, shape, perm, o).raise();
+}
+
+// Elements as another float type, times scale; shape and perm as for permute, or in the order they lie in.
+template <number R, number T>
+failure try_convert(context& c, std::span<const T> src, std::span<R> dst, std::span<const std::int64_t> shape,
+                    std::span<const std::int32_t> perm, double scale = 1,
+                    const lockstep_options* o = nullptr) noexcept {
+  if (auto wrong = detail::wrong_axes(src.size(), dst.size(), shape, perm)) return wrong;
+  const auto rank = static_cast<std::int32_t>(shape.size());
+  return try_run(c, lockstep_convert_packed(dtype_of<T>, dtype_of<R>, scale, rank, shape.data(), perm.data()),
+                 src.data(), dst.data(), o);
+}
+template <number R, number T>
+failure try_convert(context& c, std::span<const T> src, std::span<R> dst, double scale = 1,
+                    const lockstep_options* o = nullptr) noexcept {
+  const auto n = static_cast<std::int64_t>(src.size());
+  if (dst.size() < src.size()) return detail::size_mismatch("dst", dst.size(), n);
+  return try_run(c, lockstep_convert_packed(dtype_of<T>, dtype_of<R>, scale, 1, &n, nullptr), src.data(), dst.data(),
+                 o);
+}
+template <number R, number T>
+void convert(context& c, std::span<const T> src, std::span<R> dst, std::span<const std::int64_t> shape,
+             std::span<const std::int32_t> perm, double scale = 1, const lockstep_options* o = nullptr) {
+  try_convert<R, T>(c, src, dst, shape, perm, scale, o).raise();
+}
+template <number R, number T>
+void convert(context& c, std::span<const T> src, std::span<R> dst, double scale = 1,
+             const lockstep_options* o = nullptr) {
+  try_convert<R, T>(c, src, dst, scale, o).raise();
 }
 
 // One result for all of src. R is its type: sum_of<T> for SUM, T for MIN and MAX, int64_t

@@ -13,7 +13,7 @@ from . import _load  # noqa: F401  (first: it finds what the extension needs)
 from . import _core, plan
 from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
                         variants)
-from ._core import (Buffer, Plan, argmax, argmin, cummax, cummin, cumsum, dot, l1_distance, l1_norm, layer_norm, max, mean, mean_var, min, norm,
+from ._core import (Buffer, Plan, argmax, argmin, convert, cummax, cummin, cumsum, dot, l1_distance, l1_norm, layer_norm, max, mean, mean_var, min, norm,
                     normalize, permute, rms_norm, segment_argmax, segment_argmin, segment_max, segment_min, segment_norm, segment_square_sum,
                     segment_sum, shuffle, square_sum, squared_distance, std, stencil, sum, transpose, var)
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
@@ -33,7 +33,7 @@ vdot = dot
 __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
            "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow", "Plan",
            "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "argmax", "argmin", "backend",
-           "backends", "correlate1d", "cummax", "cummin", "cumsum", "default_context", "devices", "dot", "empty",
+           "backends", "convert", "correlate1d", "cummax", "cummin", "cumsum", "default_context", "devices", "dot", "empty",
            "get_include", "get_library", "get_num_threads", "l1_distance", "l1_norm", "laplace_weights", "last_run",
            "layer_norm", "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "norm", "normalize",
            "order", "permute", "permute_dims", "plan", "record", "release_stream", "rms_norm", "segment_argmax",

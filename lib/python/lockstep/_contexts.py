@@ -9,11 +9,11 @@ from . import _core
 from ._errors import InvalidArgument
 from ._info import ModelInfo, TuningInfo
 
-OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes")  # in the order of lockstep_op
+OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert")  # in the order of lockstep_op
 FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum",
              "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil",
              "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance",
-             "l1_distance", "l1_norm", "mean", "var", "std", "mean_var")
+             "l1_distance", "l1_norm", "mean", "var", "std", "mean_var", "convert")
 
 # (context, backend, (variant of each operation)), read by the extension at each call once a scope was entered.
 _Settings = tuple["Context | None", str | None, tuple[str | None, ...]]
@@ -79,7 +79,7 @@ class variants(_Scope):
     Parameters
     ----------
     **names : str
-        transpose=, permute=, square_sum=, reduce=, stencil=, shuffle=, normalize=, scan=, sums= or reduce_axes=,
+        transpose=, permute=, square_sum=, reduce=, stencil=, shuffle=, normalize=, scan=, sums=, reduce_axes= or convert=,
         each a name of `variants_of`; "auto" lifts one.
 
     Examples

@@ -40,7 +40,8 @@ class Stencil(_Sized):
 
 
 class CommOptions(_Sized):
-    _fields_ = [("size", _SIZE), ("seats", _INT), ("backends", _POINTER), ("timeout_ms", _LONG), ("flags", ctypes.c_uint32), ("message_bytes", _LONG)]
+    _fields_ = [("size", _SIZE), ("seats", _INT), ("backends", _POINTER), ("timeout_ms", _LONG), ("flags", ctypes.c_uint32), ("message_bytes", _LONG),
+                ("data", ctypes.c_char_p)]
 
 
 class Options(_Sized):
@@ -70,7 +71,6 @@ def library() -> Any:
         found = ctypes.CDLL(next((path for path in beside if os.path.exists(path)), name))
     except OSError as e:
         raise ImportError(f"lockstep.ranks needs {name} ({e}); build with -Dranks=enabled, by Meson or pip's --config-settings=setup-args") from None
-    found.lockstep_comm_defaults.restype = CommOptions
     found.lockstep_comm_create.argtypes = [_POINTER] * 4
     found.lockstep_comm_destroy.argtypes = [_POINTER]
     found.lockstep_comm_destroy.restype = None

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import jax
@@ -55,7 +54,7 @@ def _execute(name: str, given: tuple[str, ...], axes: Any, settings: _Settings, 
     call, description, coefficients, shape, dtype = _core.describe(name, specs[0], **keywords)
     if dtype in ("float64", "int64", "uint64") and not _jax.config.jax_enable_x64:
         raise UnsupportedDtype(f"the result of {name} is {dtype}, which JAX would cut to 32 bits; switch jax_enable_x64 on")
-    if name in ("max", "min", "argmax", "argmin") and prod(shape) and not arrays[0].size:  # a GPU would tell it too late
+    if name in ("max", "min", "argmax", "argmin") and 0 not in shape and not arrays[0].size:  # a GPU would tell it too late
         raise Empty(f"x has the shape {arrays[0].shape}, of which nothing lies along the axes {axes}; the {name} of no elements is not there")
     execute = _ffi.ffi_call(_TARGET, _jax.ShapeDtypeStruct(shape, dtype))
     return execute(*arrays, call=call, description=description, coefficients=coefficients)

@@ -132,7 +132,7 @@ class Comm:
         self._handle = ctypes.c_void_p()
         self._context = context or Context(backend or "cpu")
         self._engine = c.MpiEngine(mpi)
-        options = c.library().lockstep_comm_defaults()
+        options = c.CommOptions(seats=1)  # (made here: a later library's defaults may be longer)
         backends = (ctypes.c_char_p * 1)(backend.encode() if backend else None)
         options.backends = ctypes.addressof(backends)
         options.timeout_ms = 0 if timeout is None else max(1, int(timeout * 1000))
