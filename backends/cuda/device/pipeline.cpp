@@ -12,6 +12,9 @@
 #include "pipeline.hpp"
 
 #include <sched.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -30,11 +33,38 @@ namespace {
 
 constexpr size_t slots = copy_slots, chunk = copy_chunk;
 
+void copy_in(unsigned char* to, const unsigned char* from, size_t bytes) { std::memcpy(to, from, bytes); }
+// Whole lines of `to` go around the cache: through it each would be read first, and what the link has just brought
+// would be pushed out.
+void copy_out(unsigned char* to, const unsigned char* from, size_t bytes) {
+#if defined(__SSE2__)
+  constexpr size_t line = 64;
+  const size_t head = std::min(bytes, static_cast<size_t>(-reinterpret_cast<uintptr_t>(to) % line));
+  std::memcpy(to, from, head);
+  size_t at = head;
+  for (; at + line <= bytes; at += line)
+    for (size_t k = 0; k < line; k += 16)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + k),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + k)));
+  std::memcpy(to + at, from + at, bytes - at);
+#else
+  std::memcpy(to, from, bytes);
+#endif
+}
+
+// What copy_out has written is there for whoever is told that it is.
+void written_out() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
 // Threads that copy parts of a block together with the thread that asks. They wait by atomics:
 // std::condition_variable's wait would ask for a libstdc++ of GCC 12.
 class copy_crew {
  public:
-  explicit copy_crew(int threads) {
+  // out: what is copied is read by nobody here, but by the caller at the end.
+  copy_crew(int threads, bool out) : copy_(out ? copy_out : copy_in) {
     try {
       for (; threads_ < threads; ++threads_) helpers_.emplace_back([this, i = threads_] { help(i); });
     } catch (const std::system_error&) {
@@ -74,11 +104,11 @@ class copy_crew {
     const auto cut = [&](int i) { return rows_ * static_cast<size_t>(i) / static_cast<size_t>(parts); };
     if (blocks_) {
       const size_t first = cut(index) * 65536, last = std::min(cut(index + 1) * 65536, width_);
-      if (first < last) std::memcpy(to_ + first, from_ + first, last - first);
-      return;
+      if (first < last) copy_(to_ + first, from_ + first, last - first);
+    } else {
+      for (size_t r = cut(index); r < cut(index + 1); ++r) copy_(to_ + r * to_pitch_, from_ + r * from_pitch_, width_);
     }
-    for (size_t r = cut(index); r < cut(index + 1); ++r)
-      std::memcpy(to_ + r * to_pitch_, from_ + r * from_pitch_, width_);
+    if (copy_ == copy_out) written_out();
   }
   void help(int index) {
     // The next generation begins when all have done this one.
@@ -90,6 +120,7 @@ class copy_crew {
     }
   }
 
+  void (*copy_)(unsigned char*, const unsigned char*, size_t);
   std::vector<std::thread> helpers_;
   int threads_ = 1;
   std::atomic<int> generation_ = 0, busy_ = 0;
@@ -110,6 +141,7 @@ int crew_size() {
 
 // What one direction keeps between calls.
 struct direction {
+  bool out = false;  // from the device
   cudaStream_t stream = nullptr;
   void* pinned[slots] = {};
   size_t pinned_bytes = 0;
@@ -123,6 +155,7 @@ struct direction {
 
 struct pipeline {
   direction up, down;
+  pipeline() { down.out = true; }
   cudaEvent_t computed[slots] = {};
 };
 
@@ -166,7 +199,7 @@ lockstep_status grow(direction& d, size_t device_bytes, size_t pinned_bytes) {
     }
     d.pinned_bytes = pinned_bytes;
   }
-  if (pinned_bytes > 0 && d.crew == nullptr) d.crew = std::make_unique<copy_crew>(crew_size());
+  if (pinned_bytes > 0 && d.crew == nullptr) d.crew = std::make_unique<copy_crew>(crew_size(), d.out);
   return LOCKSTEP_OK;
 }
 
