@@ -122,6 +122,7 @@ struct drawn {
       case LOCKSTEP_NORMALIZE: return sizeof normalize;
       case LOCKSTEP_SCAN: return sizeof scan;
       case LOCKSTEP_SUMS: return sizeof sums;
+      case LOCKSTEP_CONVERT: return sizeof convert;
       case LOCKSTEP_REDUCE_AXES: return sizeof reduce_axes;
       default: return sizeof shuffle;
     }

@@ -48,8 +48,8 @@ dot = _partial(_plan, "dot")
 squared_distance = _partial(_plan, "squared_distance")
 l1_distance = _partial(_plan, "l1_distance")
 l1_norm = _partial(_plan, "l1_norm")
-mean_var = _partial(_plan, "mean_var")
 convert = _partial(_plan, "convert")
+mean_var = _partial(_plan, "mean_var")
 
 __all__ = ["Plan", "transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin",
-           "dot", "squared_distance", "l1_distance", "l1_norm", "mean_var", "convert"]
+           "dot", "squared_distance", "l1_distance", "l1_norm", "convert", "mean_var"]
