@@ -37,11 +37,17 @@ struct reduction_tuning {
   int64_t staged_segments = 24 * 32 * 2, listed_blocks = 3;
   // Rows with a thread a lane: bytes of those that 16-byte loads fit, too.
   int64_t lane_rows_from = 2 * has.l2;
-  // And those nearly a leaf long, from so many elements. Of 8-byte elements from so many a row is a warp's; so are rows
-  // of few leaves that 16-byte loads do not fit, where there are so many a processor.
-  int64_t lane_row = 1536, warp_row_of_8 = 400, warp_leaves = 6, warp_rows = 10;
+  // And those nearly a leaf long, from so many elements, or from fewer where rows are few.
+  int64_t lane_row = 1536, lane_row_of_few = 449;
+  // Elements from which a row of 8 and of 2 bytes each is a warp's; so are extremes of as few rows a processor as this,
+  // and rows of few leaves that 16-byte loads do not fit, where there are so many a processor.
+  int64_t warp_row_of_8 = 400, warp_row_of_2 = 1025, few_rows = 16, warp_leaves = 6, warp_rows = 10;
+  // Elements of a staged row from which two rows a warp are faster; of 2-byte elements in arrays below so many bytes.
+  int64_t pair_row = 288, pair_bytes = 2 << 20;
   // More loads in flight: leaves that blocks share, leaves a processor where each block has whole rows.
   int64_t stream_leaves = 4096, stream_leaves_a_processor = 32;
+  // Bytes of an array up to which several long rows gain by them too.
+  int64_t stream_small = has.l2 / 6;
   // Tasks a processor from which a block without a task joins the others', and the grids that may each have such a
   // block at once: two fit a processor, and one must be left for work.
   int64_t apart_tasks = 8, apart_grids = 128;
@@ -81,13 +87,13 @@ struct move_tuning {
   bool keeps_reads = false;
   int64_t kept_from = has.l2 * 2 / 3, kept_at_end = has.l2 / 3;
   // Pixels of few channels: bytes of an array from which whole words pay.
-  int64_t pixels_from = 1 << 19;
+  int64_t pixels_from = 1 << 18;
   // Permutes by registers: bytes of an array, below which a launch is most of it and tiles are faster, and the padding
   // of wide tiles beyond which registers are.
   int64_t registers_from = 1 << 20;
   double registers_padding = 1.5;
   // Wide tiles: their padding at most, in DRAM and in the L2; in the L2 a launch and a byte, in microseconds as above.
-  double wide_padding = 1.1, wide_padding_in_l2 = 1.2, wide_launch = 1.1, wide_byte = 0.36e-6;
+  double wide_padding = 1.1, wide_padding_in_l2 = 1.35, wide_launch = 1.1, wide_byte = 0.36e-6;
 };
 
 struct stencil_tuning {

@@ -70,7 +70,7 @@ class Options(unittest.TestCase):
         "stencil --boundary valid --n 8": ["--n", "8", "twice the radius"],
         "stencil --element-bytes 2": ["--element-bytes", "2", "4 or 8"],
         "stencil --block 8": ["--block", "8", "32 to 1024"],
-        "stencil --variant global --sweeps 4": ["--sweeps", "4", "sweeps_registers and sweeps_streamed"],
+        "stencil --variant global --sweeps 4": ["--sweeps", "4", "sweeps_registers, sweeps_streamed and sweeps_planes"],
         "shuffle --sweeps 4": ["--sweeps", "4", "of stencil"],
         "stencil --sweeps 0": ["--sweeps", "0", "leave it out"],
         "stencil --sweeps 33": ["--sweeps", "33", "2 to 32"],
@@ -79,6 +79,12 @@ class Options(unittest.TestCase):
         "stencil --sweeps 8 --boundary valid --n 64": ["--n", "64", "twice the radius"],
         "stencil --variant sweeps_streamed --sweeps 9": ["--sweeps", "9", "2 to 8"],
         "stencil --variant sweeps_streamed --radius 2 --sweeps 5": ["--sweeps", "5", "2 to 4"],
+        "stencil --variant sweeps_planes --sweeps 4": ["--sweeps", "4", "2 to 3"],
+        "stencil --variant sweeps_planes --radius 2": ["--radius", "2", "radius 1"],
+        "stencil --variant sweeps_planes --block 64": ["--block", "64", "8 warps"],
+        "stencil --variant sweeps_planes --warp 2": ["--sweeps", "3", "wider warps"],
+        "stencil --variant sweeps_planes --n 5000": ["--n", "5000", "1 to 1024"],
+        "stencil --variant sweeps_planes --boundary valid --n 6": ["--n", "6", "twice the sweeps"],
         "shuffle --kind left": ["--kind", "left", "xor"],
         "shuffle --width 12": ["--width", "12", "power of two"],
         "shuffle --width 64": ["--width", "64", "1 to 32"],
@@ -109,7 +115,7 @@ class Options(unittest.TestCase):
     def test_every_lesson_draws(self):
         lines = explain("--list").stdout.splitlines()
         rows = {line.split()[0] for line in lines}
-        taught = [f"A{k}" for k in range(1, 6)] + [f"B{k}" for k in range(1, 11)] + [f"C{k}" for k in range(1, 7)]
+        taught = [f"A{k}" for k in range(1, 6)] + [f"B{k}" for k in range(1, 11)] + [f"C{k}" for k in range(1, 8)]
         self.assertLessEqual({*taught, "D1-D4"}, rows)
         for line in lines:
             row, op, variant = line.split()
@@ -155,6 +161,20 @@ class Options(unittest.TestCase):
         self.assertEqual((written, all(a != "." or b != "." for a, b in zip(drawn[10], drawn[11]))), (0, True))
         j = json.loads(explain("stencil", "--variant", "sweeps_streamed", "--json").stdout)
         self.assertEqual(len(j["sketches"]), 2)
+
+    def test_sweeps_of_a_cube(self):
+        """A plane of each sweep a step, two behind the sweep before; a block writes what the last one ends."""
+        text = explain("stencil", "--variant", "sweeps_planes").stdout
+        table = [line.split() for line in text.splitlines() if re.fullmatch(r"  +\d+( +(\d+|\.)){5}", line)]
+        self.assertEqual(len(table), 11)
+        for step, arrives, *ends, written in table:
+            self.assertEqual(ends[2], written)
+            for sweep, plane in enumerate(ends, 1):
+                self.assertIn(plane, (".", str(int(step) - 2 * sweep + 1)))
+        self.assertEqual([line[-1] for line in table if line[-1] != "."], ["3", "4", "5"])
+        j = json.loads(explain("stencil", "--variant", "sweeps_planes", "--json").stdout)
+        self.assertEqual(len(j["sketches"]), 3)
+        self.assertIn("every result is near a face", explain("stencil", "--variant", "sweeps_planes", "--n", 5).stdout)
 
     def test_operands_any_number_for_idx(self):
         self.assertEqual(explain("shuffle", "--kind", "idx", "--operand", "-29").returncode, 0)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "lessons.hpp"
 
@@ -56,15 +57,19 @@ std::string disagreements(const replayed& r) {
   return text;
 }
 
-// Stretches and strips overlap where they read, and never where they write; ends and edges leave no gap.
+constexpr const char* boundaries[] = {"nearest", "mirror", "reflect", "wrap", "constant", "valid"};
+
+// Stretches, strips and tiles overlap where they read, and never where they write; ends, edges and faces leave no gap.
 TEST(explain_sweeps, every_result_is_written_once) {
-  for (const char* variant : {"sweeps_registers", "sweeps_streamed"})
-    for (const char* boundary : {"nearest", "mirror", "reflect", "wrap", "constant", "valid"})
+  for (const char* variant : {"sweeps_registers", "sweeps_streamed", "sweeps_planes"})
+    for (const char* boundary : boundaries)
       for (const int bytes : {4, 8})
-        for (const int64_t n : {1, 17, 257, 600, 1500})
+        for (const int64_t n : {1, 17, 140, 257, 600, 1500})
           for (const int radius : {1, 2})
             for (const int sweeps : {2, 3, 8}) {
               if (radius * sweeps > 8 || (std::string(boundary) == "valid" && n <= 2 * radius * sweeps)) continue;
+              const bool cube = std::string(variant) == "sweeps_planes";
+              if (cube ? radius > 1 || sweeps > 3 || n > 140 : n == 140) continue;  // a cube's tiles are many
               settings s = of("stencil", variant);
               s.boundary = boundary, s.element_bytes = bytes, s.n = n, s.radius = radius, s.sweeps = sweeps;
               SCOPED_TRACE(testing::Message() << variant << " " << boundary << " of " << bytes << " bytes, n " << n
@@ -74,6 +79,78 @@ TEST(explain_sweeps, every_result_is_written_once) {
               ASSERT_EQ(disagreements(r), "");
               ASSERT_FALSE(HasFailure());
             }
+}
+
+// A result of D sweeps depends on elements as far as D along each axis: its block has read them.
+TEST(explain_sweeps, a_block_reads_all_that_its_results_need) {
+  for (const char* boundary : boundaries)
+    for (const auto& [bytes, n] : {std::pair{4, int64_t{33}}, {8, 112}}) {
+      constexpr int64_t depth = 3;
+      settings s = of("stencil", "sweeps_planes");
+      s.boundary = boundary, s.element_bytes = bytes, s.n = n, s.sweeps = depth;
+      SCOPED_TRACE(testing::Message() << boundary << " of " << bytes << " bytes, n " << n);
+      const replayed r = replay(s);
+      const bool wrap = s.boundary == "wrap";
+      const int64_t origin = s.boundary == "valid" ? depth : 0, nx = n, nz = 2 * depth + 3;
+      const int64_t ny = r.t.arrays[0].elements / nz / nx, columns = nx - 2 * origin, rows = ny - 2 * origin;
+      std::map<int, std::set<int64_t>> read;  // of a block
+      for (const request& one : r.all)
+        if (one.where == site::read_src)
+          for (const touch& t : one.lanes)
+            for (int64_t e = t.first; e < t.first + t.width; ++e) read[one.block].insert(e);
+      int64_t missing = 0;
+      for (const request& one : r.all)
+        if (one.where == site::write_dst)
+          for (const touch& t : one.lanes)
+            for (int64_t e = t.first; e < t.first + t.width; ++e) {
+              const int64_t at[] = {e / columns / rows + origin, e / columns % rows + origin, e % columns + origin};
+              const int64_t size[] = {nz, ny, nx};
+              for (int axis = 0; axis < 3; ++axis)
+                for (int64_t by = -depth; by <= depth; ++by) {
+                  int64_t from[] = {at[0], at[1], at[2]};
+                  from[axis] += by;
+                  if (wrap) from[axis] = (from[axis] + size[axis]) % size[axis];
+                  if (from[axis] < 0 || from[axis] >= size[axis]) continue;
+                  missing += read[one.block].count((from[0] * ny + from[1]) * nx + from[2]) == 0;
+                }
+            }
+      EXPECT_EQ(missing, 0);
+    }
+}
+
+// One barrier a step: an edge row is read in the phase after it was written, and in that phase nobody writes it. A
+// thread reads from the ring what it copied there last.
+TEST(explain_sweeps, edge_rows_wait_for_one_barrier) {
+  for (const int sweeps : {2, 3}) {
+    settings s = of("stencil", "sweeps_planes");
+    s.sweeps = sweeps;
+    const replayed r = replay(s);
+    const launch& grid = r.t.launches.front();
+    const int block = r.t.best_block;
+    std::map<int, std::set<int64_t>> written, read;  // of a phase
+    int reads_of_ring = 0, early = 0, stale = 0, overwritten = 0;
+    for (int thread = 0; thread < grid.block_x; ++thread) {
+      std::map<int64_t, int> copied, taken;  // places of the ring: how often written, and read
+      for (const event& e : r.t.of_thread(block, thread)) {
+        if (e.where == site::put_value) written[e.phase].insert(e.first);
+        if (e.where == site::read_other) read[e.phase].insert(e.first);
+        if (e.where == site::write_tile) ++copied[e.first];
+        if (e.where != site::read_tile) continue;
+        ++reads_of_ring;
+        stale += ++taken[e.first] != copied[e.first];
+      }
+    }
+    EXPECT_EQ(reads_of_ring, (3 + 2 * sweeps) * 4 * grid.block_x);  // each plane once
+    EXPECT_EQ(read.size(), static_cast<size_t>(3 + 2 * sweeps + sweeps - 1));
+    for (const auto& [phase, places] : read)
+      for (const int64_t place : places) {
+        early += written[phase - 1].count(place) == 0;
+        overwritten += written[phase].count(place) != 0;
+      }
+    EXPECT_EQ(stale, 0) << "reads of the ring that are not of the plane copied last";
+    EXPECT_EQ(early, 0) << "reads of edge rows that the step before has not written";
+    EXPECT_EQ(overwritten, 0) << "reads of edge rows that the same step writes";
+  }
 }
 
 TEST(explain_transpose, naive_rows_pay_a_segment_a_lane) {

@@ -110,8 +110,11 @@ void explain_command(command root, action& chosen) {
   command.add("--blocks", o->blocks, "square_sum: blocks of the grid (default 32)").type_name("N");
   command.add("--partial-bytes", o->partial_bytes, "square_sum: bytes of a partial sum, 4, 8 or 16 (default 8: double)")
       .type_name("N");
-  command.add("--radius", o->radius, "stencil: taps on either side (default 4; sweeps_streamed 1)").type_name("N");
-  command.add("--sweeps", o->sweeps, "stencil: sweeps of a pass, of the variants that take several (default 4)")
+  command.add("--radius", o->radius, "stencil: taps on either side (default 4; sweeps_streamed and sweeps_planes 1)")
+      .type_name("N");
+  command
+      .add("--sweeps", o->sweeps,
+           "stencil: sweeps of a pass, of the variants that take several (default 4; sweeps_planes 3)")
       .type_name("N");
   command.add("--boundary", o->boundary, "stencil: nearest, mirror, reflect, wrap, constant or valid (default nearest)")
       .type_name("NAME")

@@ -37,6 +37,7 @@ const std::vector<lesson>& shuffle_lessons();
 trace shuffled_square_sum(settings& s);  // leaf.cpp
 trace swept_line(settings& s);           // sweeps.cpp
 trace swept_plane(settings& s);
+trace swept_cube(settings& s);  // sweeps_cube.cpp
 
 int32_t boundary_number(const settings& s);  // stencil.cpp
 std::string beyond(const settings& s);       // what is read beyond an array's ends, in a sentence

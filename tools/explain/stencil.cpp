@@ -23,7 +23,8 @@ struct axis {
 };
 
 axis begin(settings& s, int block, int64_t n) {
-  if (s.sweeps > 1) refuse_value("--sweeps", s.sweeps, "of sweeps_registers and sweeps_streamed; leave it out");
+  if (s.sweeps > 1)
+    refuse_value("--sweeps", s.sweeps, "of sweeps_registers, sweeps_streamed and sweeps_planes; leave it out");
   if (s.element_bytes == 0) s.element_bytes = 4;
   if (s.element_bytes != 4 && s.element_bytes != 8)
     refuse_value("--element-bytes", s.element_bytes, "stencils take 4 or 8");
@@ -259,6 +260,11 @@ const std::vector<lesson>& stencil_lessons() {
        "Several sweeps of a plane in one pass: a warp streams down a strip of columns, and a row that one sweep ends "
        "arrives at the next at once.",
        swept_plane},
+      {"stencil", "sweeps_planes", "C7",
+       "Several sweeps of a cube in one pass: a block streams along z over a tile of xy, and a plane that one sweep "
+       "ends "
+       "arrives at the next a step later.",
+       swept_cube},
   };
   return all;
 }

@@ -1,37 +1,34 @@
 // sweeps.cpp - replays of the rows that take several sweeps a pass: stencil/registers.cu (C5) and
-// stencil/sweeps_streamed.cu (C6). Their shuffles and their ways through memory are drawn as requests; which lane holds
-// which point of which sweep is a sketch.
-#include "index/sweeps.hpp"
+// stencil/sweeps_streamed.cu (C6); sweeps_cube.cpp has C7. Their shuffles and their ways through memory are drawn as
+// requests; which lane holds which point of which sweep is a sketch.
+#include "sweeps.hpp"
 
 #include <algorithm>
 
 #include "index/stencil.hpp"
-#include "lessons.hpp"
+#include "index/sweeps.hpp"
 #include "rules.hpp"
 #include "text.hpp"
 
 namespace lockstep::tool::explain {
-namespace {
+namespace sweeping {
 
-namespace at = cuda::stencil;
-
-constexpr int warps = 4;  // of a block
-// Rounds of a warp's program, in its order: what comes in, shuffles, what goes out.
-constexpr int turning = 1 << 10, sweeping = 1 << 11, turning_back = 1 << 15, leaving = 1 << 16;
-
-// The options that both lessons have.
-void begin(settings& s, int most_radius, int default_radius, int64_t most_n) {
+void begin(settings& s, const kernel_limits& limits) {
   if (s.element_bytes == 0) s.element_bytes = 4;
   if (s.element_bytes != 4 && s.element_bytes != 8)
     refuse_value("--element-bytes", s.element_bytes, "stencils take 4 or 8");
-  if (s.block != 0) refuse_value("--block", s.block, "these kernels have blocks of 4 warps; leave it out");
-  s.block = warps * s.warp;
-  if (s.sweeps == 0) s.sweeps = 4;
-  if (s.radius == 0) s.radius = s.classic ? 1 : default_radius;
-  require_range("--radius", s.radius, 1, most_radius);
-  require_range("--sweeps", s.sweeps, 2, 32);
-  require_range("--n", s.n, 1, most_n);
+  if (s.block != 0)
+    refuse_value("--block", s.block,
+                 format_text("this kernel has blocks of {} warps; leave it out", limits.warps).c_str());
+  s.block = limits.warps * s.warp;
+  if (s.sweeps == 0) s.sweeps = limits.default_sweeps;
+  if (s.radius == 0) s.radius = s.classic ? 1 : limits.default_radius;
+  require_range("--radius", s.radius, 1, limits.most_radius);
+  require_range("--sweeps", s.sweeps, 2, limits.most_sweeps);
+  require_range("--n", s.n, 1, limits.most_n);
 }
+
+namespace {
 
 std::function<double(const request&)> neighbours(const settings& s, const machine& chip) {
   return [warp = s.warp, bytes = s.element_bytes, segment = s.segment, chip](const request& r) {
@@ -43,15 +40,18 @@ std::function<double(const request&)> neighbours(const settings& s, const machin
   };
 }
 
-// The arrays and places of both: src, dst, the warps' shared memory, and lanes.
-trace memory_of(const settings& s, int64_t src, int64_t columns, int64_t dst, int64_t tile) {
+char lane_character(int lane) { return static_cast<char>(lane < 10 ? '0' + lane : 'a' + lane - 10); }
+
+}  // namespace
+
+trace memory_of(const settings& s, int64_t src, int64_t columns, int64_t dst, int64_t held) {
   trace t;
   t.chip = {s.warp, s.segment * s.element_bytes, s.banks};
   const bool whole = s.warp == 32 && s.banks == 32;
   const auto none = [](const request&) { return 1.0; };
   t.arrays = {{"src", space::global, s.element_bytes, src, columns},
               {"dst", space::global, s.element_bytes, dst, columns},
-              {"held", space::shared, s.element_bytes, tile, std::max(1, s.banks * 4 / s.element_bytes)},
+              {"held", space::shared, s.element_bytes, held, std::max(1, s.banks * 4 / s.element_bytes)},
               {"lane", space::lanes, s.element_bytes, s.warp, s.warp}};
   const std::function<double(const request&)> rule =
       whole ? std::function<double(const request&)>(none) : std::function<double(const request&)>();
@@ -64,34 +64,42 @@ trace memory_of(const settings& s, int64_t src, int64_t columns, int64_t dst, in
   return t;
 }
 
-char lane_character(int lane) { return static_cast<char>(lane < 10 ? '0' + lane : 'a' + lane - 10); }
-
-// What two neighbouring warps hold where they overlap: columns from the second one's first on.
-sketch overlap_of(const settings& s, int points, int stretch, int halo) {
+sketch overlap_of(const settings& s, const overlapping& o) {
   constexpr int most = 72;
-  const int overlap = 2 * halo, beside = std::clamp((most - overlap) / 2, 0, 8);
-  const int from = stretch - overlap - beside, shown = std::min(overlap + 2 * beside, most);
+  const int overlap = 2 * o.stale, beside = std::clamp((most - overlap) / 2, 0, std::min(8, o.all - overlap));
+  const int from = o.all - overlap - beside, shown = std::min(overlap + 2 * beside, most);
   sketch drawn;
   drawn.title = format_text(
-      "Two neighbouring warps where they overlap, {} points of {}: the lane that holds a point after each sweep, or . "
+      "Two neighbouring {}s{} where they overlap, {} {}s of {}: the {} that holds a {} after each sweep, or . "
       "where it is stale",
-      overlap, stretch);
-  const auto line = [&](const std::string& name, int warp, int first, int end) {
-    std::string text = format_text("  {:<8} warp {} ", name, warp);
+      o.who, o.along, overlap, o.what, o.all, o.holder, o.what);
+  const auto line = [&](const std::string& name, int number, int first, int end) {
+    std::string text = format_text("  {:<8} {} {} ", name, o.who, number);
     for (int k = 0; k < shown; ++k) {
-      const int place = from + k - warp * (stretch - overlap);  // in this warp's stretch
-      text += place >= first && place < end ? lane_character(place / points) : '.';
+      const int place = from + k - number * (o.all - overlap);  // in this one
+      text += place >= first && place < end ? lane_character(place / o.each) : '.';
     }
     drawn.lines.push_back(text);
   };
   for (int sweep = 0; sweep <= s.sweeps; ++sweep) {
     const int stale = s.radius * sweep;
-    for (const int warp : {0, 1})
-      line(warp == 0 ? (sweep == 0 ? "loaded" : format_text("sweep {}", sweep)) : "", warp, stale, stretch - stale);
+    for (const int number : {0, 1})
+      line(number == 0 ? (sweep == 0 ? "loaded" : format_text("sweep {}", sweep)) : "", number, stale, o.all - stale);
   }
-  for (const int warp : {0, 1}) line(warp == 0 ? "written" : "", warp, halo, stretch - halo);
+  for (const int number : {0, 1}) line(number == 0 ? "written" : "", number, o.stale, o.all - o.stale);
   return drawn;
 }
+
+}  // namespace sweeping
+
+namespace {
+
+namespace at = cuda::stencil;
+using namespace sweeping;
+
+constexpr int warps = 4;  // of a block
+// Rounds of a warp's program, in its order: what comes in, shuffles, what goes out.
+constexpr int turning = 1 << 10, shuffling = 1 << 11, turning_back = 1 << 15, leaving = 1 << 16;
 
 void shuffles(trace& t, const settings& s, int lane, int round) {
   for (int k = 0; k < s.radius; ++k) {
@@ -115,7 +123,7 @@ trace swept_line(settings& s) {
   const int points = s.classic ? 64 / bytes : 128 / bytes, stretch = s.warp * points, pitch = points + vector;
   const int line = s.classic ? 32 / bytes : 128 / bytes;
   if (s.n == 0) s.n = int64_t{3} * stretch;
-  begin(s, 4, 4, 1 << 14);
+  begin(s, {warps, 4, 4, 1 << 14, 32, 4});
   const int halo = static_cast<int>(at::round_up(int64_t{s.radius} * s.sweeps, line / 2));
   if (4 * halo > stretch)
     refuse_value("--sweeps", s.sweeps,
@@ -155,7 +163,7 @@ trace swept_line(settings& s) {
         t.access(site::write_tile, k, place(e));
       }
       for (int k = 0; k < points; k += vector) t.access(site::read_tile, turning + k, own + lane * pitch + k, vector);
-      for (int sweep = 0; sweep < s.sweeps; ++sweep) shuffles(t, s, lane, sweeping + sweep * 2 * s.radius);
+      for (int sweep = 0; sweep < s.sweeps; ++sweep) shuffles(t, s, lane, shuffling + sweep * 2 * s.radius);
       for (int k = 0; k < points; k += vector)
         t.access(site::write_tile, turning_back + k, own + lane * pitch + k, vector);
       for (int k = 0; k < points; ++k) {
@@ -165,7 +173,7 @@ trace swept_line(settings& s) {
         t.access(site::write_dst, leaving + k, first + e - origin);
       }
     }
-  t.sketches = {overlap_of(s, points, stretch, halo)};
+  t.sketches = {overlap_of(s, {"warp", "point", "lane", points, stretch, halo})};
   t.notes = {twice_text(stretch, halo, s.sweeps, "points"),
              format_text("A sweep takes {} shuffles for {} points of a lane; memory is not touched between sweeps.",
                          2 * s.radius, points)};
@@ -181,7 +189,7 @@ trace swept_plane(settings& s) {
   const int bytes = s.element_bytes == 8 ? 8 : 4, vector = 16 / bytes;
   const int points = 32 / bytes, columns = s.warp * points, row_vectors = 2 * s.warp;
   if (s.n == 0) s.n = s.classic ? 48 : 600;
-  begin(s, 2, 1, 1 << 12);
+  begin(s, {warps, 2, 1, 1 << 12, 32, 4});
   require_range("--sweeps", s.sweeps, 2, s.radius == 1 ? 8 : 4);
   const int halo = static_cast<int>(at::round_up(int64_t{s.radius} * s.sweeps, vector));
   if (2 * halo >= columns) refuse_value("--sweeps", s.sweeps, "all of a warp's columns would be stale");
@@ -276,7 +284,7 @@ trace swept_plane(settings& s) {
     }
     queue.lines.push_back(line + (step >= 2 * reach ? format_text("{:>9}", step - reach) : "        ."));
   }
-  t.sketches = {overlap_of(s, points, columns, halo), std::move(queue)};
+  t.sketches = {overlap_of(s, {"warp", "point", "lane", points, columns, halo}), std::move(queue)};
   t.notes = {
       twice_text(columns, halo, s.sweeps, "columns"),
       format_text("Each sweep keeps {} partial sums of each of a lane's {} columns in registers: {} of 4 bytes in "

@@ -27,7 +27,7 @@ bool wide_pays(const lockstep_queue& queue, const axes& a, const wide_job& job, 
   if (2 * bytes > queue.facts->l2_bytes)
     return padding <= tuned.wide_padding && (a.element_bytes >= 4 || in_chunks(job));
   return padding <= tuned.wide_padding_in_l2 && in_chunks(job) && wide_tiles(job) >= tuned.has.processors &&
-         tuned.wide_launch + static_cast<double>(bytes) * tuned.wide_byte * padding * padding * measured_processors /
+         tuned.wide_launch + static_cast<double>(bytes) * tuned.wide_byte * padding * measured_processors /
                                  static_cast<double>(tuned.has.processors) <
              others;
 }

@@ -70,17 +70,24 @@ struct by_lane_rows : way {
     if (order::leaves(d.length) > most_lane_leaves) return "needs rows of at most 16384 elements, eight leaves";
     return d.count > INT32_MAX ? "needs fewer than 2^31 rows" : nullptr;
   }
-  // Whether rows are nearly a leaf long, which two warps would share.
-  static bool sums_a_leaf(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
-    return d.dtype == LOCKSTEP_F32 && sums_floats(d) && d.element_stride == 1 && d.count <= INT32_MAX &&
-           d.length < order::leaf && d.length > queue.facts->tuned.reductions.lane_row;
+  // Rows so few that all their lanes are at work at once, and those nearly a leaf long, which two warps would share.
+  static bool suits(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
+    const reduction_tuning& tuned = queue.facts->tuned.reductions;
+    const int64_t leaves = order::leaves(d.length);
+    if (d.dtype != LOCKSTEP_F32 || !sums_floats(d) || d.offsets != nullptr || d.element_stride != 1 ||
+        d.count > INT32_MAX || leaves > most_lane_leaves)
+      return false;
+    if (d.length > tuned.lane_row && d.length < order::leaf) return true;
+    return d.count > 1 && d.length >= tuned.lane_row_of_few &&
+           d.count * leaves * order::lanes <= int64_t{queue.facts->processors} * resident_threads;
   }
   // For rows that 16-byte loads do not fit, and for long arrays of others where few of its threads idle. Of short
   // arrays a warp a leaf is faster.
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
+    if (suits(queue, d)) return false;
     if (tasks_of(d).count > 1) return true;
-    if (!loads_neighbours(call) || sums_a_leaf(queue, d)) return false;
+    if (!loads_neighbours(call)) return false;
     const bool full = order::leaves(d.length) == 2 || d.length % order::leaf == 0;
     return !full || bytes_of(d) <= static_cast<double>(queue.facts->tuned.reductions.lane_rows_from);
   }

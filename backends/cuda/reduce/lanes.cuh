@@ -78,13 +78,16 @@ struct by_leaves : way {
     if (const char* why = not_of_one_length(call.reduce); why != nullptr) return why;
     return large && !loads_neighbours(call) ? "needs rows without gaps that begin at multiples of a load" : nullptr;
   }
-  // More loads in flight pay where there are many leaves. Fewer do as well for few, better for elements of 2 bytes.
+  // More loads in flight pay where there are many leaves, for small arrays, and in between for rows of whole leaves.
+  // Else fewer do as well; for elements of 2 bytes they are better.
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     if (!large) return false;
     const lockstep_reduce_desc& d = call.reduce;
     const reduction_tuning& tuned = queue.facts->tuned.reductions;
     const int64_t leaves = d.count * order::leaves(d.length), bytes = element_bytes(d);
-    if (!streams(queue, bytes_of(d)) || bytes == 2) return true;
+    if (bytes == 2) return true;
+    if (!streams(queue, bytes_of(d)))
+      return d.count == 1 || (bytes_of(d) > static_cast<double>(tuned.stream_small) && d.length % order::leaf != 0);
     if (tasks_of(d).count > 1) return leaves < tuned.stream_leaves;
     return leaves < queue.facts->processors * tuned.stream_leaves_a_processor;
   }

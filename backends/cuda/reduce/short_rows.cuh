@@ -209,11 +209,14 @@ struct by_row_pairs : way {
     if (const char* why = not_rows(call.reduce); why != nullptr) return why;
     return call.reduce.length > order::leaf ? "needs rows of at most 2048 elements" : nullptr;
   }
-  // A warp has enough to load of a row of 8-byte elements; nearly a leaf of f32 is summed faster by a thread a lane.
+  // A warp has enough to load of a row of 8-byte elements, and of a long one of 2-byte elements; so it has of few rows,
+  // for which there are warps enough.
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
-    if (element_bytes(d) == 8) return d.length >= queue.facts->tuned.reductions.warp_row_of_8;
-    return by_lane_rows::sums_a_leaf(queue, d);
+    const reduction_tuning& tuned = queue.facts->tuned.reductions;
+    const int64_t bytes = element_bytes(d);
+    if (bytes != 4) return d.length >= (bytes == 8 ? tuned.warp_row_of_8 : tuned.warp_row_of_2);
+    return by_lane_rows::suits(queue, d) || (finds_extremes(d) && d.count <= tuned.few_rows * queue.facts->processors);
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

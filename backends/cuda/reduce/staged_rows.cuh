@@ -327,11 +327,17 @@ struct by_staged_rows : way {
                ? "needs rows of which two tiles of 8 fit shared memory"
                : nullptr;
   }
+  // Long rows are few of a tile.
+  static bool pairs_are_faster(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
+    const reduction_tuning& tuned = queue.facts->tuned.reductions;
+    return sums_floats(d) && d.length >= tuned.pair_row &&
+           (element_bytes(d) == 4 || bytes_of(d) < static_cast<double>(tuned.pair_bytes));
+  }
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
     const reduction_tuning& tuned = queue.facts->tuned.reductions;
     return d.sequence_stride * tuned.staged_gap > d.length * (tuned.staged_gap + 1) ||
-           d.count < tuned.rows_from / d.length;
+           d.count < tuned.rows_from / d.length || pairs_are_faster(queue, d);
   }
   template <class Fold>
   static constexpr bool takes = sizeof(typename Fold::element) <= 4;

@@ -77,14 +77,15 @@ __global__ __launch_bounds__(block_threads) void reduce_alone(Fold fold, const s
 }
 
 struct by_warps : way {
-  // Of rows that 16-byte loads do not fit a few leaves are faster so than a warp each: the warps wait for no other.
+  // Of rows that 16-byte loads do not fit a few leaves may be faster so than a warp each: the warps wait for no other.
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
     const reduction_tuning& tuned = queue.facts->tuned.reductions;
     if (d.offsets != nullptr) return true;
-    if (d.length <= order::leaf) return by_lane_rows::sums_a_leaf(queue, d);
-    return d.element_stride != 1 || loads_neighbours(call) || by_lane_rows::refuses(queue, call) == nullptr ||
-           order::leaves(d.length) > tuned.warp_leaves || d.count < tuned.warp_rows * queue.facts->processors;
+    if (d.length <= order::leaf) return by_lane_rows::suits(queue, d);
+    const bool gains = d.reduction == LOCKSTEP_ARGMIN || d.reduction == LOCKSTEP_ARGMAX || element_bytes(d) == 8;
+    return !gains || d.element_stride != 1 || loads_neighbours(call) || order::leaves(d.length) > tuned.warp_leaves ||
+           d.count < tuned.warp_rows * queue.facts->processors;
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

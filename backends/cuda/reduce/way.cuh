@@ -23,6 +23,9 @@ inline bool sums_floats(const lockstep_reduce_desc& d) {
   return d.dtype != LOCKSTEP_I32 && d.dtype != LOCKSTEP_I64 &&
          (d.reduction == LOCKSTEP_SUM || d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2);
 }
+inline bool finds_extremes(const lockstep_reduce_desc& d) {
+  return d.reduction != LOCKSTEP_SUM && d.reduction != LOCKSTEP_SUM_OF_SQUARES && d.reduction != LOCKSTEP_NORM2;
+}
 inline bool rescales(const lockstep_reduce_desc& d) { return d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64; }
 inline sequences sequences_of(const lockstep_call& call) {
   const lockstep_reduce_desc& d = call.reduce;
