@@ -22,8 +22,9 @@ namespace {
 constexpr int64_t line = 64;
 // Bytes that each visit of a block reads of a row of src and writes of a row of dst; bytes of a block at most, on the
 // stack; elements that are gathered at a time; the shortest run worth a kernel's call.
-constexpr int64_t read_bytes = 512, written_bytes = 256, block_bytes = 32 << 10, gathered = 256, least_run = 16;
-constexpr int64_t group = 16;  // rows that are converted between two slices of the block before
+constexpr int64_t read_bytes = 512, written_bytes = 256, block_bytes = 96 << 10, gathered = 256, least_run = 16;
+// Rows that are converted between two slices of the block before, and how many rows ahead is prefetched.
+constexpr int64_t group = 16, rows_ahead = 4;
 
 struct conversion {
   void (*run)(const void* src, void* dst, int64_t n, double scale, bool stream);
@@ -118,19 +119,25 @@ void run_runs(const lockstep_queue& queue, const conversion& c, const tiles& t, 
   });
 }
 
-// Rows [first, last) of a piece of src to a block, and those `group` rows farther on, or of the next piece, on their
-// way to the L2.
+// Bytes of a block's row. The line more keeps a column of the block out of one set of the cache.
+int64_t pitch_of(int64_t bytes) { return (bytes + line - 1) / line * line + line; }
+
+// Rows [first, last) of a piece of src to a block; rows farther on, or of the next piece, are prefetched.
 void convert_rows(const conversion& c, const tiles& t, const char* src, char* block, int64_t pitch, int64_t first,
                   int64_t last, int64_t rows, int64_t cols, bool goes_on) {
   const int64_t bytes = cols * c.from;
   for (int64_t row = first; row < last; ++row) {
-    const bool below = row + group < rows;
-    const char* const then = src + (below ? (row + group) * t.src_ld : (row + group - rows) * t.src_ld + bytes);
-    if (below || (goes_on && row + group - rows < rows))
+    const bool below = row + rows_ahead < rows;
+    const char* const then =
+        src + (below ? (row + rows_ahead) * t.src_ld : (row + rows_ahead - rows) * t.src_ld + bytes);
+    if (below || (goes_on && row + rows_ahead - rows < rows))
       for (int64_t k = 0; k < bytes; k += line) __builtin_prefetch(then + k, 0, 2);
     c.run(src + row * t.src_ld, block + row * pitch, cols, c.scale, false);
   }
 }
+
+// Short rows of src without gaps, which are one run.
+bool one_run(const conversion& c, const tiles& t) { return t.src_ld == t.cols * c.from && t.src_ld < read_bytes; }
 
 // A strip of rows of src by cols columns, piece by piece: while one is converted the one before is transposed, so that
 // reads and writes overlap.
@@ -138,12 +145,12 @@ void convert_strip(const conversion& c, const transpose_kernels& kernels, const 
                    int64_t rows, int64_t cols, int64_t width, store how) {
   alignas(line) char blocks[2][block_bytes];
   const auto tile = kernels.tile[t.log2_bytes];
-  if (cols == t.cols && cols <= width && t.src_ld == cols * c.from) {  // rows without gaps are one run
+  if (one_run(c, t)) {
     c.run(src, blocks[0], rows * cols, c.scale, false);
     tile(blocks[0], cols * c.to, dst, t.dst_ld, rows, cols, how, {});
     return;
   }
-  const int64_t pitch = width * c.to, groups = (rows - 1) / group + 1;
+  const int64_t pitch = pitch_of(width * c.to), groups = (rows - 1) / group + 1;
   const int64_t slice = ((width - 1) / groups / group + 1) * group;  // columns of the piece before to each group
   int64_t before = 0;                                                // its columns
   for (int64_t col = 0, piece = 0; col < cols + width; col += width, ++piece) {
@@ -169,9 +176,12 @@ void run_matrices(const lockstep_queue& queue, const conversion& c, const tiles&
   const store how = lines && beyond_caches(queue, c) ? store::stream_lines : store::cached;
   // The first strip is short where dst begins within a line.
   const int64_t phase = how == store::stream_lines ? phase_of(dst, c.to) : 0;
-  const int64_t few_cols = std::max(written_bytes / c.to, block_bytes / c.to / t.cols / line * line);
-  const int64_t height = std::min(t.rows + phase, t.cols < read_bytes / c.from ? few_cols : written_bytes / c.to);
-  const int64_t width = std::min(t.cols, std::max(block_bytes / c.to / height, int64_t{1}));
+  const bool run = one_run(c, t);
+  const int64_t of_line = line / c.to;
+  const int64_t most = run ? block_bytes / c.to / t.cols / of_line * of_line : written_bytes / c.to;
+  const int64_t height = std::min(t.rows + phase, most);
+  const int64_t width =
+      run ? t.cols : std::min(t.cols, std::max((block_bytes / height - 2 * line) / c.to / group * group, group));
   const int64_t strips = (t.rows - 1 + phase) / height + 1, matrices = lockstep::cpu::matrices_of(t);
   // Of a flat matrix the columns are shared out, too.
   const int64_t wanted = tuned.strips_a_thread * queue.threads / (matrices * strips) + 1;

@@ -157,6 +157,15 @@ struct written {
   int32_t source, result;  // bytes of an element, to see that both sides speak of the same arrays
 };
 
+// Whether all pointers that will be put into a description of so many bytes lie within.
+bool fits(const written& w, size_t bytes) {
+  const auto within = [bytes](int32_t place) {
+    return place >= 0 && static_cast<size_t>(place) + sizeof(void*) <= bytes;
+  };
+  return w.count >= 1 && w.count <= 4 && within(w.coefficients) && within(w.places[0]) && within(w.places[1]) &&
+         within(w.places[2]);
+}
+
 void put(char* description, int32_t place, const void* pointer) {
   std::memcpy(description + place, &pointer, sizeof pointer);
 }
@@ -179,8 +188,8 @@ xla::error* handle(xla::frame* given) {
   size_t length = 0, described = 0, weights = 0;
   if (!read(f, "call", &w, sizeof w, &length) || length != sizeof w ||
       !read(f, "description", description, sizeof description, &described) ||
-      !read(f, "coefficients", coefficients, sizeof coefficients, &weights) || f.arguments.count != w.count ||
-      f.results.count != 1 || bytes_of(f.arguments.items[0]->dtype) != w.source ||
+      !read(f, "coefficients", coefficients, sizeof coefficients, &weights) || !fits(w, described) ||
+      f.arguments.count != w.count || f.results.count != 1 || bytes_of(f.arguments.items[0]->dtype) != w.source ||
       bytes_of(f.results.items[0]->dtype) != w.result)
     return fail(f, xla::invalid_argument, "the program was compiled by another release of lockstep; compile it again");
   if (w.coefficients) put(description, w.coefficients, coefficients);

@@ -53,7 +53,8 @@ class modules : public ::testing::Test {
     copy("lockstep-late.so", good / "lockstep-late.so");
     copy("lockstep-apart.so", good / "lockstep-apart.so");
     copy("lockstep-nodevice.so", good / "lockstep-nodevice.so");
-    for (const char* defect : {"nomember", "notables", "norows", "toomany", "nameless", "forks"})
+    for (const char* defect :
+         {"nomember", "notables", "norows", "toomany", "nameless", "forks", "oldpeers", "halfpeers"})
       copy(("lockstep-" + std::string(defect) + ".so").c_str(), good / ("lockstep-" + std::string(defect) + ".so"));
     ASSERT_EQ(mkfifo((good / "lockstep-pipe.so").c_str(), 0600), 0);
     copy("lockstep-noinit.so", good / "lockstep-group.so");
@@ -104,6 +105,8 @@ void expect_reason(const char* name, const char* part) {
 }
 
 TEST_F(modules, wrong_abi) { expect_reason("wrongabi", "speaks backend ABI 3"); }
+TEST_F(modules, old_peers) { expect_reason("oldpeers", "its peers speak backend ABI 2 (16 bytes)"); }
+TEST_F(modules, half_peers) { expect_reason("halfpeers", "its peers lack a function"); }
 TEST_F(modules, missing_symbol) { expect_reason("nosymbol", "does not export lockstep_backend_entry"); }
 TEST_F(modules, failing_init) { expect_reason("noinit", "the flux capacitor is missing"); }
 TEST_F(modules, no_device) { expect_reason("nodevice", "found no device"); }

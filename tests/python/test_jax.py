@@ -181,7 +181,8 @@ def test_a_program_of_another_release():
     x = jnp.ones(3)
     words, description, coefficients, _, _ = ls._core.describe("sum", ls.spec((3,)))
     assert call(x, call=words, description=description, coefficients=coefficients) == 3
-    for wrong in ({"call": words[:-2]}, {"description": "0" * 4000}, {"coefficients": "0"}):
+    far = words[:16] + "ffffff7f" + words[24:]  # where the description would hold a second array
+    for wrong in ({"call": words[:-2]}, {"call": far}, {"description": "0" * 4000}, {"coefficients": "0"}):
         with pytest.raises(Exception, match="another release of lockstep"):
             call(x, **{"call": words, "description": description, "coefficients": coefficients, **wrong}).block_until_ready()
     for arrays in ((x, x), (x.astype("bfloat16"),)):

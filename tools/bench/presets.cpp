@@ -92,6 +92,8 @@ const std::vector<line> readme_cpu = {
     {"sums/dot/f32/full/134217728"},
     {"sums/meanvar/f32/full/134217728"},
     {"reduce_axes/sum/f32/64x256x56x56/axes0,2,3"},
+    {"convert/f32/f16/8192x8192/perm1,0"},
+    {"convert/f16/f32/134217728/perm0"},
 };
 const std::vector<line> quick = {
     {"transpose/b4/2048x2048"},
@@ -107,6 +109,7 @@ const std::vector<line> quick = {
     {"normalize/rms/bf16/4096x4096/weight"},
     {"scan/sum/f32/full/16777216"},
     {"sums/dot/f32/full/16777216"},
+    {"convert/f32/bf16/4096x4096/perm1,0"},
 };
 // All steps of the ladder, in the geometry of the lessons.
 const std::vector<line> ladder = {

@@ -1,6 +1,7 @@
 // convert.cpp - dst = src * scale as another float type, axes in any order: the table, and what kernels are told.
 // Idea    Axes that lie as one on both sides are one. Runs where both sides run along one axis, tiles where they run
-//         along two, else an element at a time in dst's order; see kernels.cuh.
+//         along two, whole shares where one of these is short, else an element at a time in dst's order; see
+//         kernels.cuh.
 // Moves   every element once in, once out
 // Limit   DRAM
 // Watch   kernels count in 32 bits, so larger arrays go in parts
@@ -18,9 +19,9 @@ namespace lockstep::cuda {
 namespace {
 
 // Runs and sides of a matrix of fewer elements are left to the kernel that takes single ones.
-constexpr int64_t least_run = 8, least_side = 8;
+constexpr int64_t least_run = 8, least_side = 8, least_long = 64;
 constexpr int64_t most = int64_t{1} << 31;
-constexpr int tile_rows_of_a_band = 8;
+constexpr int tile_rows_of_a_band = 32;
 
 struct side_axis {
   int64_t count, src, dst;  // strides in elements
@@ -174,6 +175,41 @@ lockstep_status run_tiles(lockstep_queue& queue, const conversion& c) {
   return give(queue, c, job);
 }
 
+// The side of few elements without gaps, 0 where there is none: src's rows (apart), or dst's.
+int64_t few_of(const conversion& c, bool& apart) {
+  if (!c.tiles()) return 0;
+  const side_axis &rows = c.at[0], &cols = c.at[c.along_src()];
+  apart = cols.count <= most_few && rows.src == cols.count;
+  if (apart) return cols.count;
+  return rows.count <= most_few && cols.dst == rows.count ? rows.count : 0;
+}
+
+lockstep_status run_narrow(lockstep_queue& queue, const conversion& c) {
+  convert_narrow plan{};
+  const int64_t few = few_of(c, plan.apart);
+  if (few == 0) return run_tiles(queue, c);  // a part of a large array
+  const int j = c.along_src();
+  const side_axis &rows = c.at[0], &cols = c.at[j];
+  const int64_t length = plan.apart ? rows.count : cols.count, share = narrow_block / few / convert_quad * convert_quad;
+  const int64_t blocks = (length - 1) / share + 1, matrices = c.elements() / few / length;
+  plan.walk = walk_of(c, 0, j);
+  plan.few = static_cast<uint32_t>(few), plan.length = static_cast<uint32_t>(length);
+  plan.share = static_cast<uint32_t>(share);
+  plan.long_ld = static_cast<uint32_t>(plan.apart ? cols.dst : rows.src);
+  plan.by_few = divider(few), plan.by_share = divider(share / convert_quad), plan.by_matrix = divider(blocks);
+  plan.whole_src = aligned(c.src, c.from), plan.whole_dst = aligned(c.dst, c.to);
+  // Of the dense side only matrices may begin anywhere.
+  for (int k = 0; k < c.rank; ++k) {
+    const bool inside = k == 0 || k == j;
+    plan.whole_src = plan.whole_src && (k == j || (inside && plan.apart) || c.at[k].src % 4 == 0);
+    plan.whole_dst = plan.whole_dst && (k == 0 || (inside && !plan.apart) || c.at[k].dst % 4 == 0);
+  }
+  plan.grid = static_cast<uint32_t>(matrices * blocks);
+  convert_job job;
+  job.narrow = &plan;
+  return give(queue, c, job);
+}
+
 // ---- the table -------------------------------------------------------------------------
 const char* not_runs(const lockstep_queue*, const lockstep_call* call) {
   return conversion(*call).runs() ? nullptr : "needs an axis that is contiguous in src and in dst";
@@ -181,6 +217,14 @@ const char* not_runs(const lockstep_queue*, const lockstep_call* call) {
 int runs_yield(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
   return static_cast<int>(c.rank > 1 && c.at[0].count < least_run);
+}
+const char* not_narrow(const lockstep_queue*, const lockstep_call* call) {
+  bool apart = false;
+  return few_of(conversion(*call), apart) > 0 ? nullptr : "needs rows of src or of dst of at most 32 elements, no gaps";
+}
+int narrow_yields(const lockstep_queue*, const lockstep_call* call) {
+  const conversion c(*call);
+  return static_cast<int>(std::max(c.at[0].count, c.at[c.along_src()].count) < least_long);
 }
 const char* not_tiles(const lockstep_queue*, const lockstep_call* call) {
   return conversion(*call).tiles() ? nullptr : "needs an axis that is contiguous in src and another that is in dst";
@@ -198,6 +242,8 @@ lockstep_status in_parts_of(lockstep_queue& queue, const lockstep_call& call) {
 const lockstep_variant rows[] = {
     {"runs", "axes fused, then runs that are contiguous on both sides, four elements a load", 0, not_runs, runs_yield,
      nullptr, on_device<in_parts_of<run_runs>>},
+    {"narrow", "axes fused, then few rows or columns without gaps, taken apart or put together in shared memory", 0,
+     not_narrow, narrow_yields, nullptr, on_device<in_parts_of<run_narrow>>},
     {"tiled", "axes fused, then tiles through shared memory, 256 bytes of a row on both sides", 0, not_tiles,
      tiles_yield, nullptr, on_device<in_parts_of<run_tiles>>},
     {"elements", "axes fused, then an element at a time in dst's order, with any strides", 0, nullptr, nullptr, nullptr,

@@ -44,6 +44,17 @@ struct convert_runs {
   uint32_t items, grid;
 };
 
+// One side has few rows or columns, without gaps: `few` of them. Apart: src's rows hold them, and each goes to a row of
+// dst; else each comes from a row of src, and dst's rows hold them. A block takes `share` of the long side.
+struct convert_narrow {
+  convert_walk walk;
+  bool apart;
+  uint32_t few, length, share, long_ld;  // elements; the long side's rows are long_ld apart
+  divider by_few, by_share, by_matrix;   // by_share: quads of a share; by_matrix: blocks
+  bool whole_src, whole_dst;
+  uint32_t grid;
+};
+
 // An element at a time.
 struct convert_elements {
   convert_walk walk;
@@ -51,11 +62,15 @@ struct convert_elements {
 };
 
 constexpr int run_threads = 256, run_quads = 4, element_threads = 256, element_steps = 4;
+// Elements of a narrow block at most; behind each row of the shared tile, so that rows begin in different banks.
+constexpr int narrow_threads = 256, narrow_block = 4096, narrow_gap = 4;
+constexpr int most_few = 32;
 
-// One of the three.
+// One of them.
 struct convert_job {
   const convert_tiles* tiles = nullptr;
   const convert_runs* runs = nullptr;
+  const convert_narrow* narrow = nullptr;
   const convert_elements* elements = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// kernels.cuh - dst = src * scale as another float type: a tile, runs, single elements.
+// kernels.cuh - dst = src * scale as another float type: a tile, runs, few rows or columns, single elements.
 //
 // Idea    A thread takes 4 x 4 elements: a quad of each of four rows of src, converted, becomes a quad of each of four
 //         rows of dst by the choice of registers. A shared tile in dst's layout stands between, so that both sides are
@@ -6,132 +6,27 @@
 // Moves   every element once in, once out.
 // Limit   DRAM; the ceiling is a copy of as many bytes.
 // Watch   The chunk of a tile's row is XORed with a mix of its number: lanes that store a quad have rows four apart,
-//         lanes that load single elements neighbouring ones, and neither may meet in a bank. Without a factor no
-//         double is touched unless a side is F64: many chips have a few units for doubles.
+//         lanes that load single elements neighbouring ones, and neither may meet in a bank.
 // Source  lockstep.h
 #pragma once
 
-#include "../normalize/quad.cuh"
-#include "convert.hpp"
+#include "values.cuh"
 
 namespace lockstep::cuda {
-
-// ---- arithmetic ------------------------------------------------------------------------
-// y of four elements as R.
-template <class R>
-__device__ __forceinline__ quad<R> cast_quad(const float (&y)[4]) {
-  quad<R> q{};
-  if constexpr (sizeof(R) == 2) {
-    constexpr bool half = std::is_same_v<R, half16>;
-    constexpr uint16_t quiet = half ? order::nan_f16 : order::nan_bf16;
-#pragma unroll
-    for (int k = 0; k < 2; ++k) {
-      if constexpr (half) {
-        const __half2 two = __floats2half2_rn(y[2 * k], y[2 * k + 1]);
-        memcpy(&q.word[k], &two, 4);
-      } else {
-        const __nv_bfloat162 two = __floats2bfloat162_rn(y[2 * k], y[2 * k + 1]);
-        memcpy(&q.word[k], &two, 4);
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (y[j] != y[j] && !LOCKSTEP_DEVICE_MUTANT("cuda_convert_hardware_nan")) set_element(q, j, R{quiet});
-  } else {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      if constexpr (sizeof(R) == 4)
-        set_element(q, j, y[j] != y[j] ? __uint_as_float(order::nan_f32) : y[j]);
-      else
-        set_element(q, j, rounded_to<double>::of(static_cast<double>(y[j])));
-    }
-  }
-  return q;
-}
-
-// Element `lane` of each of four quads, converted.
-template <class E, class R, bool scaled>
-__device__ __forceinline__ quad<R> converted(const quad<E> (&x)[4], int lane, double scale) {
-  if constexpr (scaled || sizeof(E) == 8) {
-    double y[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) y[j] = scaled ? __dmul_rn(value(x[j], lane), scale) : value(x[j], lane);
-    return rounded_quad<R>(y);
-  } else {
-    const float y[4] = {narrow_value(x[0], lane), narrow_value(x[1], lane), narrow_value(x[2], lane),
-                        narrow_value(x[3], lane)};
-    return cast_quad<R>(y);
-  }
-}
-// The elements of one quad, converted.
-template <class E, class R, bool scaled>
-__device__ __forceinline__ quad<R> converted(const quad<E>& x, double scale) {
-  if constexpr (scaled || sizeof(E) == 8) {
-    double y[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) y[j] = scaled ? __dmul_rn(value(x, j), scale) : value(x, j);
-    return rounded_quad<R>(y);
-  } else {
-    const float y[4] = {narrow_value(x, 0), narrow_value(x, 1), narrow_value(x, 2), narrow_value(x, 3)};
-    return cast_quad<R>(y);
-  }
-}
-
-// ---- memory ----------------------------------------------------------------------------
-template <class E>
-__device__ __forceinline__ quad<E> load_whole(const E* at) {
-  quad<E> q;
-  if constexpr (sizeof(E) == 2) {
-    const uint2 x = __ldg(reinterpret_cast<const uint2*>(at));
-    q.word[0] = x.x, q.word[1] = x.y;
-  } else {
-#pragma unroll
-    for (int k = 0; k < static_cast<int>(sizeof(E)); k += 4) {
-      const uint4 x = __ldg(reinterpret_cast<const uint4*>(at) + k / 4);
-      q.word[k] = x.x, q.word[k + 1] = x.y, q.word[k + 2] = x.z, q.word[k + 3] = x.w;
-    }
-  }
-  return q;
-}
-// Chunks of a quad, in global or shared memory.
-template <class R>
-__device__ __forceinline__ void store_whole(void* at, const quad<R>& q) {
-  if constexpr (sizeof(R) == 2) {
-    *static_cast<uint2*>(at) = make_uint2(q.word[0], q.word[1]);
-  } else {
-#pragma unroll
-    for (int k = 0; k < static_cast<int>(sizeof(R)); k += 4)
-      static_cast<uint4*>(at)[k / 4] = make_uint4(q.word[k], q.word[k + 1], q.word[k + 2], q.word[k + 3]);
-  }
-}
-struct convert_place {
-  int64_t src, dst;  // elements
-};
-// Of index on the walk's axes.
-__device__ __forceinline__ convert_place place_of(const convert_walk& walk, uint32_t index) {
-  convert_place at{0, 0};
-#pragma unroll 1
-  for (int k = 0; k < walk.axes; ++k) {
-    uint32_t here = index;
-    index = walk.axis[k].count.split(here);
-    at.src += int64_t{here} * walk.axis[k].src, at.dst += int64_t{here} * walk.axis[k].dst;
-  }
-  return at;
-}
 
 // ---- tiles -----------------------------------------------------------------------------
 template <class E, class R>
 struct tile_shape {
-  static constexpr int cols = convert_row / static_cast<int>(sizeof(E)),
-                       rows = convert_row / static_cast<int>(sizeof(R));
+  static constexpr int from = static_cast<int>(sizeof(E)), to = static_cast<int>(sizeof(R));
+  static constexpr int row = convert_row, cols = row / from, rows = row / to;
   static constexpr int across = cols / convert_quad, down = rows / convert_quad;  // quads; also chunks of a row of dst
   static constexpr int units = across * down, threads = units < 256 ? units : 256, each = units / threads;
-  static constexpr int bytes = cols * convert_row;
+  static constexpr int bytes = cols * row;
   // Of chunk c of row j.
   static __device__ __forceinline__ int place(int j, int c) {
-    constexpr int shift = sizeof(R) == 2 ? 2 : 1;
+    constexpr int shift = to == 2 ? 2 : 1;
     const int mix = (j >> 2) ^ ((j & 3) << shift);
-    return j * convert_row + ((c ^ mix) & (down - 1)) * convert_quad * static_cast<int>(sizeof(R));
+    return j * row + ((c ^ mix) & (down - 1)) * convert_quad * to;
   }
 };
 
@@ -211,22 +106,6 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
       else
         *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
     }
-  } else if constexpr (sizeof(R) == 2) {  // by words; the first and the last element of a row may be alone
-    constexpr int words = shape::rows / 2 + 1;
-#pragma unroll 4
-    for (int item = static_cast<int>(threadIdx.x); item < shape::cols * words; item += threads) {
-      const int j = item / words, w = item % words;
-      if (j >= cols_left) break;
-      R* const row = dst + static_cast<int64_t>(j) * plan.dst_ld;
-      const int i = 2 * w - static_cast<int>(reinterpret_cast<uintptr_t>(row) / 2 % 2);
-      const auto one = [&](int k) { return reinterpret_cast<const R*>(tile + shape::place(j, k / 4))[k % 4]; };
-      if (i >= 0 && i + 1 < rows_left)
-        *reinterpret_cast<uint32_t*>(row + i) = one(i).bits | static_cast<uint32_t>(one(i + 1).bits) << 16;
-      else if (i >= 0 && i < rows_left)
-        row[i] = one(i);
-      else if (i < 0 && rows_left > 0)
-        row[0] = one(0);
-    }
   } else {
 #pragma unroll 4
     for (int p = 0; p < each * 16; ++p) {
@@ -302,6 +181,85 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
   }
 }
 
+// ---- narrow ----------------------------------------------------------------------------
+// Up to four elements from `at`, `left` of them there.
+template <class E>
+__device__ __forceinline__ quad<E> load_some(const E* at, int left, bool whole) {
+  if (whole && left >= 4) return load_whole(at);
+  quad<E> q{};
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    if (k < left) set_element(q, k, at[k]);
+  return q;
+}
+template <class R>
+__device__ __forceinline__ void store_some(R* at, int left, bool whole, const quad<R>& q) {
+  if (whole && left >= 4) return store_whole(at, q);
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    if (k < left) at[k] = element(q, k);
+}
+
+template <class E, class R, bool scaled>
+__global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_constant__ convert_narrow plan) {
+  extern __shared__ uint4 shared[];
+  auto* const tile = reinterpret_cast<R*>(shared);
+  uint32_t number = blockIdx.x;
+  const convert_place at = place_of(plan.walk, plan.by_matrix.split(number));
+  const uint32_t first = number * plan.share;  // of the long side
+  const int long_here = static_cast<int>(min(plan.length - first, plan.share));
+  const int few = static_cast<int>(plan.few), all = long_here * few;
+  const auto* src = static_cast<const E*>(plan.walk.src) + at.src;
+  auto* dst = static_cast<R*>(plan.walk.dst) + at.dst;
+  follow_on();
+  if (plan.apart) {
+    const int pitch = static_cast<int>(plan.share) + narrow_gap;
+    src += int64_t{first} * few, dst += first;
+#pragma unroll 4
+    for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += narrow_threads * 4) {
+      const quad<R> y = converted<E, R, scaled>(load_some(src + i, all - i, plan.whole_src), plan.walk.scale);
+      uint32_t column = static_cast<uint32_t>(i);
+      uint32_t row = plan.by_few.split(column);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        if (i + k < all) tile[column * pitch + row] = element(y, k);
+        if (++column == plan.few) column = 0, ++row;
+      }
+    }
+    if (!LOCKSTEP_DEVICE_MUTANT("cuda_convert_narrow_barrier_dropped"))
+      __syncthreads();  // the rows of dst are in place before any thread reads them
+    const int quads = static_cast<int>(plan.by_share.d);
+    for (int item = static_cast<int>(threadIdx.x); item < quads * few; item += narrow_threads) {
+      uint32_t q = static_cast<uint32_t>(item);
+      const uint32_t j = plan.by_share.split(q);
+      quad<R> y;
+      memcpy(&y, __builtin_assume_aligned(tile + j * pitch + q * 4, sizeof(R) * 4 < 16 ? 8 : 16), sizeof y);
+      store_some(dst + int64_t{j} * plan.long_ld + q * 4, long_here - static_cast<int>(q * 4), plan.whole_dst, y);
+    }
+  } else {
+    src += first, dst += int64_t{first} * few;
+    const int quads = static_cast<int>(plan.by_share.d);
+#pragma unroll 4
+    for (int item = static_cast<int>(threadIdx.x); item < quads * few; item += narrow_threads) {
+      uint32_t q = static_cast<uint32_t>(item);
+      const uint32_t j = plan.by_share.split(q);
+      const int left = long_here - static_cast<int>(q * 4);
+      const quad<E> x = load_some(src + int64_t{j} * plan.long_ld + q * 4, left, plan.whole_src);
+      const quad<R> y = converted<E, R, scaled>(x, plan.walk.scale);
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        if (k < left) tile[(q * 4 + k) * few + j] = element(y, k);
+    }
+    if (!LOCKSTEP_DEVICE_MUTANT("cuda_convert_narrow_barrier_dropped"))
+      __syncthreads();  // the run of dst is in place before any thread reads it
+    for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += narrow_threads * 4) {
+      quad<R> y;
+      memcpy(&y, __builtin_assume_aligned(tile + i, sizeof(R) * 4 < 16 ? 8 : 16), sizeof y);
+      store_some(dst + i, all - i, plan.whole_dst, y);
+    }
+  }
+}
+
 // ---- elements --------------------------------------------------------------------------
 template <class E, class R, bool scaled>
 __global__ void __launch_bounds__(element_threads) convert_element(const __grid_constant__ convert_elements plan) {
@@ -332,6 +290,11 @@ lockstep_status launch_convert(lockstep_queue& queue, const convert_job& job) {
     return launch_soon(queue, "convert_tile", convert_tile<E, R, scaled>, dim3(job.tiles->grid), dim3(shape::threads),
                        shape::bytes, *job.tiles);
   }
+  if (job.narrow != nullptr) {
+    const size_t bytes = (narrow_block + most_few * narrow_gap) * sizeof(R);
+    return launch_soon(queue, "convert_few", convert_few<E, R, scaled>, dim3(job.narrow->grid), dim3(narrow_threads),
+                       bytes, *job.narrow);
+  }
   if (job.runs != nullptr)
     return launch_soon(queue, "convert_run", convert_run<E, R, scaled>, dim3(job.runs->grid), dim3(run_threads), 0,
                        *job.runs);
@@ -350,9 +313,10 @@ lockstep_status launch_to(lockstep_queue& queue, const convert_job& job, lockste
 }
 template <class E>
 lockstep_status launch_from(lockstep_queue& queue, const convert_job& job, lockstep_dtype result) {
-  const double scale = job.tiles != nullptr  ? job.tiles->walk.scale
-                       : job.runs != nullptr ? job.runs->walk.scale
-                                             : job.elements->walk.scale;
+  const double scale = job.tiles != nullptr    ? job.tiles->walk.scale
+                       : job.runs != nullptr   ? job.runs->walk.scale
+                       : job.narrow != nullptr ? job.narrow->walk.scale
+                                               : job.elements->walk.scale;
   return scale == 1 ? launch_to<E, false>(queue, job, result) : launch_to<E, true>(queue, job, result);
 }
 

@@ -45,29 +45,51 @@ __device__ __forceinline__ uint32_t rounded_pair(float low, float high) {
   return both;
 }
 
-// Four results. False: there is doubt. biased, weighed: without, weight and bias are not looked at.
-template <class E, class W, bool layer, bool weighed, bool biased>
-__device__ __forceinline__ bool results_by_float(const float_scales& d, const quad<E>& x, const quad<W>& weight,
-                                                 const quad<W>& bias, quad<E>& out) {
-  constexpr bool half = std::is_same_v<E, half16>;
-  // Of a result's magnitude, its bits doubled: beyond the borders of the normal ones, and of float's.
-  constexpr uint32_t least = (half ? 0x0401u : 0x2700u) * 0x00020002u, most = (half ? 0x7C00u : 0x7F00u) * 0x00020002u;
-  float y[4], c[4];
+// Of a result's magnitude, its bits doubled: the least beyond those with fewer bits, and the most that a float that
+// has not overflowed rounds to. In both halves of a word.
+template <class E>
+constexpr uint32_t least_sure = (std::is_same_v<E, half16> ? 0x0802u : 0x4E00u) * 0x00010001u;
+template <class E>
+constexpr uint32_t most_sure = (std::is_same_v<E, half16> ? 0xF800u : 0xFE00u) * 0x00010001u;
+
+// Whether several results are those of double, each asked in both halves of a word.
+template <class E>
+struct float_doubt {
+  static constexpr bool half = std::is_same_v<E, half16>;
+  uint32_t differ = 0;     // bits in which the least and the largest that a result may be differ
+  uint32_t nearest = ~0u;  // how far above the border less 8 units, of which 16 are in doubt
+  uint32_t range = 0;      // how far above the least magnitude
   bool near_mean = false;
+
+  __device__ __forceinline__ bool of_rounding() const {
+    constexpr uint32_t window = half ? 0x00800080u : 0x00100010u;
+    const bool near = __vmaxu2(nearest, window) != nearest && !LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored");
+    return (differ != 0 || near) | near_mean;
+  }
+  __device__ __forceinline__ bool of_magnitude() const {
+    constexpr uint32_t all = most_sure<E> - least_sure<E>;
+    return __vmaxu2(range, all) != all;
+  }
+};
+
+// Four results, and what is to be doubted of them.
+template <class E, class W, bool layer, bool weighed, bool biased>
+__device__ __forceinline__ void results_by_float(const float_scales& d, const quad<E>& x, const quad<W>& weight,
+                                                 const quad<W>& bias, quad<E>& out, float_doubt<E>& doubt) {
+  constexpr bool half = std::is_same_v<E, half16>;
+  const float unit = LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored") ? 0.0f : 0x1.8p-22f;
+  float y[4], c[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     float a = narrow_value(x, j);
     if constexpr (layer) {
       a = __fsub_rn(__fsub_rn(a, d.mean), d.rest);
-      near_mean = near_mean || !(fabsf(a) >= d.apart);
+      doubt.near_mean = doubt.near_mean || !(fabsf(a) >= d.apart);
     }
     // The scale first: where that is a denormal, so small are results that they are left to double.
     c[j] = __fmul_rn(a, weighed ? __fmul_rn(d.scale, narrow_value(weight, j)) : d.scale);
     y[j] = biased ? __fadd_rn(c[j], narrow_value(bias, j)) : c[j];
   }
-  constexpr uint32_t window = half ? 0x00800080u : 0x00100010u;
-  const float unit = LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored") ? 0.0f : 0x1.8p-22f;
-  uint32_t doubt = 0, smallest = ~0u, largest = most, nearest = ~0u;
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const float low = y[2 * k], high = y[2 * k + 1];
@@ -76,28 +98,28 @@ __device__ __forceinline__ bool results_by_float(const float_scales& d, const qu
       const float e0 = __fmul_rn(__fadd_rn(fabsf(c[2 * k]), fabsf(low)), unit);
       const float e1 = __fmul_rn(__fadd_rn(fabsf(c[2 * k + 1]), fabsf(high)), unit);
       out.word[k] = rounded_pair<E>(__fadd_rn(low, e0), __fadd_rn(high, e1));
-      doubt |= out.word[k] ^ rounded_pair<E>(__fsub_rn(low, e0), __fsub_rn(high, e1));
+      doubt.differ |= out.word[k] ^ rounded_pair<E>(__fsub_rn(low, e0), __fsub_rn(high, e1));
     } else {
-      // The bits of a float that a result has not: how far above the border less 8, of which 16 are in doubt.
       out.word[k] = rounded_pair<E>(low, high);
+      // The bits of a float that a result has not.
       uint32_t rest = __byte_perm(__float_as_uint(low), __float_as_uint(high), 0x5410);
       if (half) rest <<= 3;
-      nearest = __viaddmin_u16x2(rest, half ? 0x80408040u : 0x80088008u, nearest);
+      doubt.nearest = __viaddmin_u16x2(rest, half ? 0x80408040u : 0x80088008u, doubt.nearest);
     }
-    smallest = __viaddmin_u16x2(out.word[k], out.word[k], smallest);
-    largest = __viaddmax_u16x2(out.word[k], out.word[k], largest);
+    // What the lower half's sign does to the upper one is less than the least magnitude's last bit.
+    doubt.range = __viaddmax_u16x2(out.word[k] << 1, least_sure<E> ^ 0xFFFFFFFFu, doubt.range);
   }
-  if constexpr (!biased)
-    if (!LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored")) doubt = __vmaxu2(nearest, window) ^ nearest;
-  doubt |= largest ^ most;
-  const bool small = __vminu2(smallest, least) != least;
-  if (layer || (doubt != 0 || !small)) return doubt == 0 && !small && !near_mean;
-  // Zeros, of which there may be many, are exact.
+}
+
+// Where magnitudes are in doubt: whether zeros are, which are exact and may be many.
+template <class E, class W, bool weighed>
+__device__ __forceinline__ bool only_zeros(const quad<E>& x, const quad<W>& weight, const quad<E>& out) {
   bool sure = true;
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const bool zero = narrow_value(x, j) == 0.0f || (weighed && narrow_value(weight, j) == 0.0f);
-    sure = sure && (zero || fabsf(y[j]) >= (half ? 0x1.004p-14f : 0x1p-49f));
+    const uint32_t twice = (out.word[j / 2] >> (j % 2 * 16) & 0x7FFFu) * 2;
+    sure = sure && twice <= (most_sure<E> & 0xFFFFu) && (zero || twice >= (least_sure<E> & 0xFFFFu));
   }
   return sure;
 }

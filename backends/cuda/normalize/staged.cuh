@@ -62,8 +62,8 @@ __device__ __forceinline__ double staged_sum(const staged_leaf<E>& h, int n, int
   return sum[0];
 }
 
-// Results of elements [first, first + n) of a row. W: the type of weight and bias.
-template <class E, class W, bool layer, bool same, bool weighed, bool biased>
+// Results of elements [first, first + n) of a row. W: the type of weight and bias. whole: all quads are.
+template <class E, class W, bool layer, bool same, bool weighed, bool biased, bool whole>
 __device__ __forceinline__ void write_terms(const normalized_rows& d, const staged_leaf<E>& h, int64_t row,
                                             int64_t first, int n, int t, double mean, double scale) {
   [[maybe_unused]] const float_scales in_float = scales_in_float(layer ? mean : 0.0, scale);
@@ -74,38 +74,57 @@ __device__ __forceinline__ void write_terms(const normalized_rows& d, const stag
 #pragma unroll 1
   for (int r0 = 0; r0 < h.rows; r0 += rows_at_once) {
     quad<W> weight[rows_at_once], bias[rows_at_once];
+    quad<E> q[rows_at_once];
     const int at = (r0 * 32 + t) * 4;
-    if constexpr (weighed) load_columns(weights, d.whole_weight, at, order::lanes, n, weight);
-    if constexpr (biased) load_columns(biases, d.whole_weight, at, order::lanes, n, bias);
+    if constexpr (weighed) load_columns(weights, whole || d.whole_weight, at, order::lanes, n, weight);
+    if constexpr (biased) load_columns(biases, whole || d.whole_weight, at, order::lanes, n, bias);
+#pragma unroll
+    for (int r = 0; r < rows_at_once; ++r) q[r] = h.get(r0 + r);
+    const auto in_double = [&](int r, double(&y)[4]) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        double x = value(q[r], j);
+        if constexpr (layer) x = __dsub_rn(x, mean);
+        x = sizeof(E) == 8 ? __ddiv_rn(x, scale) : __dmul_rn(x, scale);
+        if constexpr (biased)
+          x = __fma_rn(x, weighed ? value(weight[r], j) : 1.0, value(bias[r], j));
+        else if constexpr (weighed)
+          x = __dmul_rn(x, value(weight[r], j));
+        y[j] = x;
+      }
+    };
+    [[maybe_unused]] quad<E> out[rows_at_once];
+    if constexpr (same && sizeof(E) == 2) {
+      const auto in_float_of = [&](int r, float_doubt<E>& doubt) {
+        results_by_float<E, W, layer, weighed, biased>(in_float, q[r], weight[r], bias[r], out[r], doubt);
+      };
+      float_doubt<E> doubt;
+#pragma unroll
+      for (int r = 0; r < rows_at_once; ++r) in_float_of(r, doubt);
+      if (!in_float.usable || doubt.of_rounding() || doubt.of_magnitude()) {
+#pragma unroll
+        for (int r = 0; r < rows_at_once; ++r) {
+          float_doubt<E> own;
+          in_float_of(r, own);
+          const bool sure = in_float.usable && !own.of_rounding() &&
+                            (!own.of_magnitude() || (!layer && only_zeros<E, W, weighed>(q[r], weight[r], out[r])));
+          if (sure) continue;
+          double y[4];
+          in_double(r, y);
+          out[r] = rounded_quad<E>(y);
+        }
+      }
+    }
 #pragma unroll
     for (int r = 0; r < rows_at_once; ++r) {
-      const quad<E> q = h.get(r0 + r);
-      const auto in_double = [&](double(&y)[4]) {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          double x = value(q, j);
-          if constexpr (layer) x = __dsub_rn(x, mean);
-          x = sizeof(E) == 8 ? __ddiv_rn(x, scale) : __dmul_rn(x, scale);
-          if constexpr (biased)
-            x = __fma_rn(x, weighed ? value(weight[r], j) : 1.0, value(bias[r], j));
-          else if constexpr (weighed)
-            x = __dmul_rn(x, value(weight[r], j));
-          y[j] = x;
-        }
-      };
       const int i = at + r * order::lanes;
-      double y[4];
       if constexpr (same && sizeof(E) == 2) {
-        quad<E> out;
-        if (!in_float.usable || !results_by_float<E, W, layer, weighed, biased>(in_float, q, weight[r], bias[r], out)) {
-          in_double(y);
-          out = rounded_quad<E>(y);
-        }
-        store_quad(dst, i, n, d.whole_dst, out);
+        store_quad(dst, i, n, whole || d.whole_dst, out[r]);
       } else {
-        in_double(y);
+        double y[4];
+        in_double(r, y);
         if constexpr (same)
-          store_quad(dst, i, n, d.whole_dst, rounded_quad<E>(y));
+          store_quad(dst, i, n, whole || d.whole_dst, rounded_quad<E>(y));
         else
           store_results<E, same>(d, row * d.dst_stride + first, i, n, y);
       }
@@ -113,17 +132,25 @@ __device__ __forceinline__ void write_terms(const normalized_rows& d, const stag
   }
 }
 
+template <class E, class W, bool layer, bool same, bool whole>
+__device__ __forceinline__ void write_by_terms(const normalized_rows& d, const staged_leaf<E>& h, int64_t row,
+                                               int64_t first, int n, int t, double mean, double scale) {
+  if (d.bias == nullptr && d.weight == nullptr)
+    write_terms<E, W, layer, same, false, false, whole>(d, h, row, first, n, t, mean, scale);
+  else if (d.bias == nullptr)
+    write_terms<E, W, layer, same, true, false, whole>(d, h, row, first, n, t, mean, scale);
+  else if (d.weight == nullptr)
+    write_terms<E, W, layer, same, false, true, whole>(d, h, row, first, n, t, mean, scale);
+  else
+    write_terms<E, W, layer, same, true, true, whole>(d, h, row, first, n, t, mean, scale);
+}
 template <class E, class W, bool layer, bool same>
 __device__ __forceinline__ void write_staged(const normalized_rows& d, const staged_leaf<E>& h, int64_t row,
                                              int64_t first, int n, int t, double mean, double scale) {
-  if (d.bias == nullptr && d.weight == nullptr)
-    write_terms<E, W, layer, same, false, false>(d, h, row, first, n, t, mean, scale);
-  else if (d.bias == nullptr)
-    write_terms<E, W, layer, same, true, false>(d, h, row, first, n, t, mean, scale);
-  else if (d.weight == nullptr)
-    write_terms<E, W, layer, same, false, true>(d, h, row, first, n, t, mean, scale);
+  if (same && d.whole_dst && d.whole_weight)
+    write_by_terms<E, W, layer, same, true>(d, h, row, first, n, t, mean, scale);
   else
-    write_terms<E, W, layer, same, true, true>(d, h, row, first, n, t, mean, scale);
+    write_by_terms<E, W, layer, same, false>(d, h, row, first, n, t, mean, scale);
 }
 
 // By one block. warps_a_row: more than one only where those are all of the block. rows_a_leaf: what a warp has room

@@ -1,7 +1,7 @@
 // any_type.cu - reductions of the types that the other rows have no kernels for.
 // Idea    sums are those of sums/. Extremes: a thread takes 16 bytes at a time and the largest key of eight such loads
 // at
-//         once; which element has it is asked only where it beats what the thread has
+//         once, and remembers where; which element has it is asked once a run, of threads with the warp's largest
 // Moves   n elements read once; 24 bytes a task of leaves
 // Limit   instructions for elements of 1 and 2 bytes, else memory
 // Watch   an unsigned 64-bit element has the bits of a negative one
@@ -98,14 +98,22 @@ struct extreme_fold {
     if (whole_units(x, d.element_stride, 16)) {
       const int vectors = n / V;
       const auto* loads = reinterpret_cast<const uint4*>(x);
+      uint64_t most = 0;
+      int where = -1;  // the first of the loads among which the key is
       for (int v = t; v < vectors; v += ahead * 32) {
         uint4 q[ahead];
 #pragma unroll
         for (int k = 0; k < ahead; ++k) q[k] = __ldg(loads + min(v + k * 32, vectors - 1));  // the last ones again
-        const uint64_t most = largest_of(kind, q);
-        if (most < mine.key || (most == mine.key && mine.index != INT64_MAX)) continue;
-        mine.key = most;
-        mine.index = arg ? first + first_of(kind, q, most, v, vectors - 1) : 0;
+        const uint64_t key = largest_of(kind, q);
+        if (where < 0 || key > most) most = key, where = v;
+      }
+      uint64_t of_warp = most;
+      for (int mask = 16; mask >= 1; mask /= 2) of_warp = max(of_warp, from_xor(of_warp, mask));
+      if (where >= 0 && most == of_warp && (most > mine.key || mine.index == INT64_MAX)) {
+        int v = where, in_load = 0;
+        if (arg)
+          while ((in_load = first_of(kind, __ldg(loads + v), most)) < 0) v = min(v + 32, vectors - 1);
+        mine = {most, first + v * V + in_load};
       }
       done = vectors * V;
     }
@@ -157,31 +165,25 @@ struct extreme_fold {
     return best;
   }
 
-  // The lowest index of a key in loads v, v + 32 ..., of which `last` may be there again.
-  __device__ static int first_of(const key_kind& kind, const uint4 (&q)[ahead], uint64_t key, int v, int last) {
-    constexpr int V = 16 / bytes;
-    int index = 0;
+  // The lowest index of a key in a load; -1: it is not there.
+  __device__ static int first_of(const key_kind& kind, const uint4& q, uint64_t key) {
+    const uint32_t words[4] = {q.x, q.y, q.z, q.w};
+    int index = -1;
 #pragma unroll
-    for (int k = ahead - 1; k >= 0; --k) {
-      const uint32_t words[4] = {q[k].x, q[k].y, q[k].z, q[k].w};
-#pragma unroll
-      for (int w = 3; w >= 0; --w) {
-        const int at_word = min(v + k * 32, last) * V + w * 4 / bytes;
-        if constexpr (bytes == 8) {
-          if (w % 2 == 0 && ((static_cast<uint64_t>(words[w + 1]) << 32 | words[w]) ^ kind.flip) == key)
-            index = at_word;
-        } else if constexpr (bytes == 4) {
-          if (word_keys<4>(kind, words[w]) == key) index = at_word;
-        } else {
-          const uint32_t keys = word_keys<bytes>(kind, words[w]), wanted = static_cast<uint32_t>(key);
-          const uint32_t same =
-              bytes == 1 ? __vcmpeq4(keys, wanted * 0x01010101u) : __vcmpeq2(keys, wanted * 0x00010001u);
-          if (same != 0)
-            index =
-                at_word + (LOCKSTEP_DEVICE_MUTANT("cuda_extreme_from_the_last") ? 31 - __clz(static_cast<int>(same))
-                                                                                : __ffs(static_cast<int>(same)) - 1) /
-                              (8 * bytes);
-        }
+    for (int w = 3; w >= 0; --w) {
+      if constexpr (bytes == 8) {
+        if (w % 2 == 0 && ((static_cast<uint64_t>(words[w + 1]) << 32 | words[w]) ^ kind.flip) == key) index = w / 2;
+      } else if constexpr (bytes == 4) {
+        if (word_keys<4>(kind, words[w]) == key) index = w;
+      } else {
+        const uint32_t keys = word_keys<bytes>(kind, words[w]), wanted = static_cast<uint32_t>(key);
+        const uint32_t same =
+            bytes == 1 ? __vcmpeq4(keys, wanted * 0x01010101u) : __vcmpeq2(keys, wanted * 0x00010001u);
+        if (same != 0)
+          index = w * 4 / bytes + (LOCKSTEP_DEVICE_MUTANT("cuda_extreme_from_the_last")
+                                       ? 31 - __clz(static_cast<int>(same))
+                                       : __ffs(static_cast<int>(same)) - 1) /
+                                      (8 * bytes);
       }
     }
     return index;

@@ -181,21 +181,18 @@ struct exact_terms : exact_results {
     int done = 0;  // elements
     if (whole_units(x, d.element_stride, 16) && whole_units(y, stride_y, 16)) {
       const int vectors = n / V;
-      int v = t;
 #pragma unroll 1
-      for (; v + (ahead - 1) * 32 < vectors; v += ahead * 32) {
+      for (int v = t; v < vectors; v += ahead * 32) {
         uint4 a[ahead], b[ahead];
 #pragma unroll
-        for (int k = 0; k < ahead; ++k) a[k] = load(x, v + k * 32);
+        for (int k = 0; k < ahead;
+             ++k) {  // the last ones again, not taken: loads under a condition wait for each other
+          a[k] = load(x, min(v + k * 32, vectors - 1));
+          b[k] = two ? load(y, min(v + k * 32, vectors - 1)) : a[k];
+        }
 #pragma unroll
-        for (int k = 0; k < ahead; ++k) b[k] = two ? load(y, v + k * 32) : a[k];
-#pragma unroll
-        for (int k = 0; k < ahead; ++k) take(a[k], b[k]);
-      }
-#pragma unroll 1
-      for (; v < vectors; v += 32) {
-        const uint4 a = load(x, v);
-        take(a, two ? load(y, v) : a);
+        for (int k = 0; k < ahead; ++k)
+          if (v + k * 32 < vectors) take(a[k], b[k]);
       }
       done = vectors * V;
     }

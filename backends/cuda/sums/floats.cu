@@ -25,7 +25,7 @@ struct float_results {
 
 template <class E>
 struct float_terms : float_results {
-  // Rows of lanes that a thread loads at once: 64 bytes of one array, 32 of each of two.
+  // Rows of lanes that a thread loads at once: 128 bytes in all.
   template <bool two>
   static constexpr int rows_ahead = (two ? 16 : 32) / static_cast<int>(sizeof(E));
 
@@ -75,17 +75,15 @@ struct float_terms : float_results {
     const bool whole_x = n % 4 == 0 && whole_units(x, d.element_stride, unit);
     const bool whole_y = two && n % 4 == 0 && whole_units(y, d.other_element_stride, unit);
     double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
-    if (n <= order::lanes) {
-      take<1, two, false>(d, x, y, whole_x, whole_y, 0, n, t, lane[0]);
-    } else {
+    int row = 0;
 #pragma unroll 1
-      for (int row = 0; row * order::lanes < n; row += R) {
-        if ((row + R) * order::lanes <= n)
-          take<R, two, true>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
-        else
-          take<R, two, false>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
-      }
-    }
+    for (; (row + R) * order::lanes <= n; row += R) take<R, two, true>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
+    constexpr int few = R < 8 ? R : 8;
+#pragma unroll 1
+    for (; (row + few) * order::lanes <= n; row += few)
+      take<few, two, true>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
+#pragma unroll 1
+    for (; row * order::lanes < n; ++row) take<1, two, false>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
     join_rows<4>(float_results{}, lane, sum, t);
     return sum[0];
   }

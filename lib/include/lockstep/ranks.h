@@ -234,7 +234,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo(lockstep_com
  *            least lockstep_ranks_workspace bytes, not used for anything else until the
  *            execution is done (after RANK_LOST: until the communicator is destroyed).
  *            If the plan has none and none is given, each execution allocates its own;
- *            if that fails on a rank, the communicator is closed.
+ *            if that fails on a rank, the communicator is closed. Memory on GPUs, for borders of stencils and arrays
+ *            that are redistributed, belongs to the plan.
  * Asynchrony blocks unless LOCKSTEP_ASYNC. With it, the call sends what it can and
  *            returns OK, or an error in the arguments. What seats on GPUs of this process do for each other is all
  *            enqueued then, and later work on a seat's stream sees the result. There is no background thread:

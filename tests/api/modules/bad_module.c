@@ -1,4 +1,5 @@
 /* bad_module.c - modules with one defect each, chosen at compile time. */
+#include "lockstep/backend_peer.h"
 #include "whole.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -78,4 +79,14 @@ EXPORT const lockstep_backend* lockstep_backend_entry(const lockstep_host* host)
   return &backend;
 #endif
 }
+#if defined(DEFECT_OLD_PEERS) || defined(DEFECT_HALF_PEERS)
+EXPORT const lockstep_peer_table* lockstep_peers_entry(void) {
+#if defined(DEFECT_OLD_PEERS)
+  static const lockstep_peer_table table = {.abi = LOCKSTEP_BACKEND_ABI, .size = 16};
+#else
+  static const lockstep_peer_table table = {.abi = LOCKSTEP_BACKEND_ABI, .size = sizeof(lockstep_peer_table)};
+#endif
+  return &table;
+}
+#endif
 #endif
