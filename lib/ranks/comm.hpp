@@ -90,10 +90,10 @@ class arrivals {
   bool await_ready();
   void await_suspend(std::coroutine_handle<> rest);
   void await_resume();
+  bool test();  // looks at the requests once; whether one was completed
 
  private:
   friend lockstep_comm;
-  bool test();  // whether a request was completed
   bool all_done() const;
   lockstep_comm& comm_;
   std::vector<pending>& requests_;

@@ -46,6 +46,7 @@ class devices {
   bool has(int32_t seat) const {
     return static_cast<size_t>(seat) < seats_.size() && seats_[static_cast<size_t>(seat)].peers != nullptr;
   }
+  bool on_one(int32_t a, int32_t b) const { return at(a).peers == at(b).peers && at(a).device == at(b).device; }
   const std::string& data() const { return data_; }  // the planes in use
   const std::string& why() const { return why_; }    // why not the others
 

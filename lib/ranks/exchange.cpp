@@ -48,13 +48,13 @@ bool before(const item& a, const item& b) { return std::tie(a.from, a.to, a.key)
 }  // namespace
 
 std::vector<exchange::message> exchange::messages_of(lockstep_comm& comm, std::vector<item>& items, bool sent,
-                                                     workspace& memory) const {
+                                                     workspace& memory, int64_t most_bytes) const {
   // Starts with the next process, so that not all processes send to the same one first.
   const int32_t p = comm.engine.processes, me = comm.engine.process;
   const auto turn = [&](const item& i) { return (comm.process_of(sent ? i.to : i.from) - me + p) % p; };
   std::sort(items.begin(), items.end(), before);
   std::stable_sort(items.begin(), items.end(), [&](const item& a, const item& b) { return turn(a) < turn(b); });
-  const auto most = static_cast<size_t>(comm.message_bytes) + sizeof(header);
+  const auto most = static_cast<size_t>(std::min(comm.message_bytes, most_bytes)) + sizeof(header);
   std::vector<message> all;
   for (item i : items) {
     const int32_t process = comm.process_of(sent ? i.to : i.from);
@@ -72,11 +72,11 @@ std::vector<exchange::message> exchange::messages_of(lockstep_comm& comm, std::v
   return all;
 }
 
-void exchange::finish(lockstep_comm& comm, workspace& memory) {
+void exchange::finish(lockstep_comm& comm, workspace& memory, int64_t most_bytes) {
   std::sort(local_out_.begin(), local_out_.end(), before);
   std::sort(local_in_.begin(), local_in_.end(), before);
-  out_ = messages_of(comm, out_items_, true, memory);
-  in_ = messages_of(comm, in_items_, false, memory);
+  out_ = messages_of(comm, out_items_, true, memory, most_bytes);
+  in_ = messages_of(comm, in_items_, false, memory, most_bytes);
 }
 
 task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const step_work& work, int64_t* note) {
@@ -98,33 +98,6 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
     if (!any(m.items)) continue;
     comm.receive(m.process, m.memory.data(), m.memory.bytes(), requests);
     from.push_back(&m);
-  }
-  const int64_t own_note = note != nullptr ? *note : -1;
-  for (const message& m : out_) {
-    if (!any(m.items)) continue;
-    char* data = m.memory.data();
-    for (const item& i : m.items)
-      if (work.active(i)) attempt(i.from, [&] { work.pack(i, data + i.offset); });
-    header head = comm.next_header(m.process, what, so_far);
-    head.note = own_note;
-    head.bytes = so_far.any() ? text_bytes : m.bytes - sizeof head;
-    if (so_far.any()) {
-      char* text = data + sizeof head;
-      std::memset(text, 0, text_bytes);
-      std::strncpy(text, so_far.text.c_str(), text_bytes - 1);
-      if (LOCKSTEP_MUTANT("ranks_poison_not_sent")) head.status = LOCKSTEP_OK, head.bytes = m.bytes - sizeof head;
-    }
-    std::memcpy(data, &head, sizeof head);
-    comm.send(m.process, data, sizeof head + head.bytes, requests);
-  }
-  for (size_t i = 0, j = 0; i < local_out_.size() && j < local_in_.size(); ++i, ++j)
-    if (work.active(local_out_[i])) attempt(local_out_[i].from, [&] { work.local(local_out_[i], local_in_[j]); });
-  attempt(comm.first(), [&] { comm.devices->flush(); });
-  attempt(comm.first(), work.meanwhile);
-  try {
-    comm.devices->join();  // after a failure too: what was enqueued still writes
-  } catch (const error& e) {
-    so_far.note(e.status, comm.first(), e.text);
   }
   arrivals all(comm, requests, [&](size_t r) {
     if (r >= from.size()) return;
@@ -150,6 +123,37 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
       else if (work.active(i))
         attempt(i.to, [&] { work.unpack(i, data + i.offset); });
   });
+  const int64_t own_note = note != nullptr ? *note : -1;
+  for (const message& m : out_) {
+    if (!any(m.items)) continue;
+    char* data = m.memory.data();
+    for (const item& i : m.items)
+      if (work.active(i)) attempt(i.from, [&] { work.pack(i, data + i.offset); });
+    header head = comm.next_header(m.process, what, so_far);
+    head.note = own_note;
+    head.bytes = so_far.any() ? text_bytes : m.bytes - sizeof head;
+    if (so_far.any()) {
+      char* text = data + sizeof head;
+      std::memset(text, 0, text_bytes);
+      std::strncpy(text, so_far.text.c_str(), text_bytes - 1);
+      if (LOCKSTEP_MUTANT("ranks_poison_not_sent")) head.status = LOCKSTEP_OK, head.bytes = m.bytes - sizeof head;
+    }
+    std::memcpy(data, &head, sizeof head);
+    comm.send(m.process, data, sizeof head + head.bytes, requests);
+    all.test();  // transports make progress only when asked
+  }
+  for (size_t i = 0, j = 0; i < local_out_.size() && j < local_in_.size(); ++i, ++j)
+    if (work.active(local_out_[i])) {
+      attempt(local_out_[i].from, [&] { work.local(local_out_[i], local_in_[j]); });
+      if (!requests.empty()) all.test();
+    }
+  attempt(comm.first(), [&] { comm.devices->flush(); });
+  attempt(comm.first(), work.meanwhile);
+  try {
+    comm.devices->join();  // after a failure too: what was enqueued still writes
+  } catch (const error& e) {
+    so_far.note(e.status, comm.first(), e.text);
+  }
   co_await all;
 }
 

@@ -9,6 +9,10 @@
 
 namespace lockstep::ranks {
 
+// Large boxes travel in pieces of about this size: while one is packed, others are on their way, and it is unpacked
+// while it is in the cache.
+constexpr int64_t piece_bytes = int64_t{1} << 20;
+
 // One item from one rank to another. key: both sides give the items of a pair of ranks the same numbers.
 struct item {
   int32_t from, to;
@@ -37,8 +41,8 @@ class exchange {
   void sends(lockstep_comm& comm, item i);
   void receives(lockstep_comm& comm, item i);
   // Sorts the items into messages, in the same way on both sides, and lays out their memory. A message holds at most
-  // comm.message_bytes, or a single longer item.
-  void finish(lockstep_comm& comm, workspace& memory);
+  // comm.message_bytes and at most most_bytes, or a single longer item.
+  void finish(lockstep_comm& comm, workspace& memory, int64_t most_bytes = INT64_MAX);
   // note: sent with a message of status OK. Returns the lowest note of all that is not -1.
   task run(lockstep_comm& comm, uint64_t what, failure& so_far, const step_work& work, int64_t* note = nullptr);
 
@@ -52,7 +56,8 @@ class exchange {
     size_t bytes = sizeof(header);
     buffer memory;
   };
-  std::vector<message> messages_of(lockstep_comm& comm, std::vector<item>& items, bool sent, workspace& memory) const;
+  std::vector<message> messages_of(lockstep_comm& comm, std::vector<item>& items, bool sent, workspace& memory,
+                                   int64_t most_bytes) const;
   std::vector<item> local_out_, local_in_, out_items_, in_items_;
   std::vector<message> out_, in_;
 };

@@ -31,16 +31,19 @@ void permute_plan::build(lockstep_comm& comm, workspace& memory) {
     if (const int32_t receiver = other - comm.first(); comm.mine(other) && out && seat != receiver)
       comm.devices->reserve(seat, receiver, comm.devices->between(seat, receiver, true),
                             static_cast<size_t>(b.elements()) * dst.element_bytes);
+    const int64_t piece = std::min(comm.message_bytes, piece_bytes);
     if (comm.mine(other))
       parts.push_back(b);  // no message
     else
-      cut_box(b, std::max<int64_t>(comm.message_bytes / bytes, 1), parts);
-    for (size_t r = 0; r < parts.size(); ++r) {
+      cut_box(b, std::max<int64_t>(piece / bytes, 1), parts);
+    const auto in_a_round = static_cast<size_t>(std::max<int64_t>(comm.message_bytes / piece, 1));
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const size_t r = comm.mine(other) ? 0 : k / in_a_round;
       if (rounds.size() <= r) rounds.emplace_back();
-      const size_t size = static_cast<size_t>(parts[r].elements()) * dst.element_bytes;
+      const size_t size = static_cast<size_t>(parts[k].elements()) * dst.element_bytes;
       const int32_t me = comm.first() + seat;
-      const item i{out ? me : other, out ? other : me, 0, size, pieces.size()};
-      pieces.push_back({seat, parts[r]});
+      const item i{out ? me : other, out ? other : me, static_cast<int64_t>(k), size, pieces.size()};
+      pieces.push_back({seat, parts[k]});
       out ? rounds[r].sends(comm, i) : rounds[r].receives(comm, i);
     }
   };
@@ -52,7 +55,7 @@ void permute_plan::build(lockstep_comm& comm, workspace& memory) {
   const size_t mark = memory.mark();
   for (exchange& round : rounds) {
     memory.rewind(mark);
-    round.finish(comm, memory);
+    round.finish(comm, memory, piece_bytes);
   }
   memory.skip();
 }

@@ -46,44 +46,55 @@ sequence_view view_of_slice(const reduce_plan& p, sequence_view v, const box& al
   return v;
 }
 
-// Seats on devices at once, each in a thread, because their calls wait for results in host memory; the others one after
-// the other meanwhile. A thread's default stream is another one in each thread.
+// Devices at once, each in a thread, because calls wait for results in host memory; seats on one device, and those on
+// none, one after the other. A thread's default stream is another one in each thread.
 void each_seat(execution& x, reduce_pass& pass, const std::function<void(reduce_seat&)>& body) {
   const lockstep_comm& comm = *x.plan.comm;
   if (x.so_far.any()) return;
   std::vector<failure> failures(pass.seats.size());
-  std::vector<std::thread> threads;
-  threads.reserve(pass.seats.size());  // nothing may throw while they run
-  const auto one = [&](size_t i) {
-    reduce_seat& s = pass.seats[i];
-    try {
-      body(s);
-    } catch (const error& e) {
-      failures[i].note(e.status, s.rank, e.text);
-    } catch (const std::bad_alloc&) {
-      failures[i].note(LOCKSTEP_OUT_OF_MEMORY, s.rank, "out of host memory; free some or use more ranks");
-    }
-  };
-  size_t last = pass.seats.size();  // on a device: this thread computes it
-  std::vector<size_t> here;
-  for (size_t i = pass.seats.size(); i-- > 0;) {
-    const reduce_seat& s = pass.seats[i];
-    if (s.sequences == 0) continue;
-    const bool waits = comm.devices->has(s.seat) && comm.devices->stream_of(s.seat) != LOCKSTEP_STREAM_PER_THREAD;
-    if (!waits) {
-      here.push_back(i);
-    } else if (last == pass.seats.size()) {
-      last = i;
-    } else {
+  const auto run = [&](const std::vector<size_t>& seats) {
+    for (const size_t i : seats) {
+      reduce_seat& s = pass.seats[i];
       try {
-        threads.emplace_back(one, i);
-      } catch (const std::system_error&) {  // no more threads
-        here.push_back(i);
+        body(s);
+      } catch (const error& e) {
+        failures[i].note(e.status, s.rank, e.text);
+      } catch (const std::bad_alloc&) {
+        failures[i].note(LOCKSTEP_OUT_OF_MEMORY, s.rank, "out of host memory; free some or use more ranks");
       }
     }
+  };
+  std::vector<size_t> here;
+  std::vector<std::vector<size_t>> groups;
+  for (size_t i = 0; i < pass.seats.size(); ++i) {
+    const int32_t seat = pass.seats[i].seat;
+    if (pass.seats[i].sequences == 0) continue;
+    if (!comm.devices->has(seat) || comm.devices->stream_of(seat) == LOCKSTEP_STREAM_PER_THREAD) {
+      here.push_back(i);
+      continue;
+    }
+    const auto same = [&](const std::vector<size_t>& g) {
+      return comm.devices->on_one(pass.seats[g.front()].seat, seat);
+    };
+    const auto found = std::find_if(groups.begin(), groups.end(), same);
+    if (found != groups.end())
+      found->push_back(i);
+    else
+      groups.push_back({i});
   }
-  if (last != pass.seats.size()) here.push_back(last);
-  for (const size_t i : here) one(i);
+  std::vector<std::thread> threads;
+  threads.reserve(groups.size());  // nothing may throw while they run
+  std::vector<char> begun(groups.size());
+  for (size_t g = 1; g < groups.size(); ++g) {
+    try {
+      threads.emplace_back([&run, &group = groups[g]] { run(group); });
+      begun[g] = 1;
+    } catch (const std::system_error&) {  // no more threads
+    }
+  }
+  run(here);
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (begun[g] == 0) run(groups[g]);
   for (std::thread& t : threads) t.join();
   for (const failure& f : failures)
     if (f.any()) x.so_far.note(f.status, f.rank, f.text);
