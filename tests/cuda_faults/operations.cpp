@@ -72,6 +72,8 @@ status locked(context c, world& w) {
   s = lockstep_copy(c, "cuda", a, w.device_a, 5000);
   w.text = lockstep_last_error();
   const status gone = lockstep_unpin(c, "cuda", a);
+  if (s == LOCKSTEP_OK) w.text = lockstep_last_error();
+  if (gone != LOCKSTEP_OK) (void)lockstep_unpin(c, "cuda", a);  // what was not let go can be, later
   return s != LOCKSTEP_OK ? s : gone;
 }
 
