@@ -1,5 +1,6 @@
 // devices_test.cpp - what is special about seats on devices: which data plane runs and why not the others, memory that
 // is not the device's, streams of the caller, asynchronous chains, a device that does not finish.
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 

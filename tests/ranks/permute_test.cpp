@@ -1,4 +1,5 @@
 // permute_test.cpp - permutes and redistributions between any two grids: every element once, and nothing else written.
+#include <algorithm>
 #include <numeric>
 
 #include "engines.hpp"

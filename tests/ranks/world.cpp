@@ -1,6 +1,7 @@
 // world.cpp - see world.hpp.
 #include "world.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
