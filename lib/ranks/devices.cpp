@@ -1,6 +1,7 @@
 // devices.cpp - see devices.hpp: streams, memory, and which plane two seats use.
 #include "devices.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <thread>

@@ -1,4 +1,5 @@
 // reduce_exchanges.cpp - lists the messages of a reduction. Every rank computes the same list from the cuts alone.
+#include <algorithm>
 #include <map>
 
 #include "../mutant.hpp"

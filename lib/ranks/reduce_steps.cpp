@@ -1,4 +1,5 @@
 // reduce_steps.cpp - a reduction's steps, as reduce.cpp planned them.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <system_error>
