@@ -27,8 +27,9 @@ struct fused_axes {
       }
     for (int k = axes - 1; k > 0; --k) {
       tiles::axis &inner = axis[k], &outer = axis[k - 1];
-      if (outer.src != inner.src * inner.count ||
-          (outer.dst != inner.dst * inner.count && !LOCKSTEP_MUTANT("permute_fuses_by_src_only")))
+      // The step to inner's last element is compared, because its stride times its count may not fit an int64_t.
+      if (outer.src - inner.src != inner.src * (inner.count - 1) ||
+          (outer.dst - inner.dst != inner.dst * (inner.count - 1) && !LOCKSTEP_MUTANT("permute_fuses_by_src_only")))
         continue;
       outer = {outer.count * inner.count, inner.src, inner.dst};
       remove(k);
