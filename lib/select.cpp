@@ -153,6 +153,13 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
     } else if (backend == nullptr) {
       fail(LOCKSTEP_NO_BACKEND, "{} cannot run any more: {}", entry->name(), entry->reason());
     }
+    // Its rows look at the offsets when one of them is chosen.
+    if (entry->is_cpu() && prepared.offsets_bytes != 0 &&
+        place_of(prepared.call.reduce.offsets).kind == LOCKSTEP_DEVICE &&
+        !LOCKSTEP_MUTANT("cpu_reads_offsets_anywhere")) {
+      passed_over("offsets are device memory, which it cannot read; call the backend that owns them");
+      continue;
+    }
     chosen.device = owner == entry && named.is_auto() ? device_data.device : named.device;
     try {
       chosen.queue = context->acquire(entry, chosen.device, entry->is_cpu() ? nullptr : options.stream,

@@ -94,7 +94,12 @@ struct sequences {
         src(static_cast<const char*>(call.src)),
         bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
         along(call.op == LOCKSTEP_REDUCE_AXES ? static_cast<const axes_call*>(&call) : nullptr) {}
-  int64_t elements() const { return d.offsets != nullptr ? d.offsets[d.count] - d.offsets[0] : d.count * d.length; }
+  // A plan asks before its offsets are checked: those that no int64_t measures will be refused when it is executed.
+  int64_t elements() const {
+    if (d.offsets == nullptr) return d.count * d.length;
+    int64_t between = 0;
+    return __builtin_sub_overflow(d.offsets[d.count], d.offsets[0], &between) ? 0 : between;
+  }
   int64_t length(int64_t s) const { return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length; }
   const char* begin(int64_t s) const {
     if (along != nullptr) return src + along->kept.place(s) * bytes;

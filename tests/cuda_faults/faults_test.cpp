@@ -304,6 +304,35 @@ TEST(pinning, refuses_by_name) {
             "");
 }
 
+// Rows of the CPU look at the offsets of segments when one of them is chosen.
+TEST(offsets_of_the_device, are_not_read_by_the_cpu) {
+  EXPECT_EQ(in_child([](report& r) {
+              lockstep_context* c = context_of("cpu");
+              void *offsets = nullptr, *src = nullptr;
+              float sums[4] = {};
+              r.expect(lockstep_alloc(c, "cuda", LOCKSTEP_DEVICE, 64, &offsets) == LOCKSTEP_OK &&
+                           lockstep_alloc(c, "cuda", LOCKSTEP_DEVICE, 4096, &src) == LOCKSTEP_OK,
+                       "no memory");
+              const auto refused = [&](const char* step, lockstep_status s) {
+                r.step(step);
+                r.expect(s == LOCKSTEP_UNSUPPORTED &&
+                             has(lockstep_last_error(), "offsets are device memory, which it cannot read"),
+                         text_of(s));
+              };
+              const auto d = lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 4, static_cast<int64_t*>(offsets));
+              refused("call", lockstep_reduce(c, &d, src, sums, nullptr));
+              refused("nothing to read", lockstep_reduce(c, &d, nullptr, sums, nullptr));
+              lockstep_plan* plan = nullptr;
+              refused("plan", lockstep_plan_reduce(c, &d, nullptr, &plan));
+              r.step("end");
+              r.expect(lockstep_free(c, "cuda", LOCKSTEP_DEVICE, 64, offsets) == LOCKSTEP_OK &&
+                           lockstep_free(c, "cuda", LOCKSTEP_DEVICE, 4096, src) == LOCKSTEP_OK,
+                       "free");
+              lockstep_context_destroy(c);
+            }),
+            "");
+}
+
 // A hold that is over before its samples are queued: their times would hold the host's waits.
 TEST(measuring, refuses_what_a_late_host_queued) {
   EXPECT_EQ(in_child([](report& r) {
