@@ -46,10 +46,38 @@ inline vf to_odd_float(vd x) {
 #endif
 }
 
+// The same for what becomes an f16, in the double's own bits: AVX2 has no conversion that truncates. A denormal float
+// may be rounded to nearest here, for as an f16 it is 0.
+inline vf to_odd_for_f16(vd x) {
+#if defined(LOCKSTEP_ISA_AVX2)
+  const vi64 bits = reinterpret_cast<vi64>(x), cut = vi64{} + 0x1FFFFFFF;
+  return to_float(reinterpret_cast<vd>((((bits & cut) + cut) | bits) & ~cut));
+#else
+  return to_odd_float(x);
+#endif
+}
+
 // A NaN in x must already be the canonical one.
 inline vu16 to_bf16(vf x) {
   const vu32 bits = reinterpret_cast<vu32>(x);
   return __builtin_convertvector((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16, vu16);
+}
+inline vu16 to_bf16(vd x) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return to_bf16(to_odd_float(x));
+#else
+  // A number so large is added that the sum's last bit is the bf16's last bit, then taken away again. Between the least
+  // normal power of 2 and the one that is infinite; the sign of what becomes 0 is put back.
+  const vi64 bits = reinterpret_cast<vi64>(x), sign = reinterpret_cast<vi64>(splat(-0.0));
+  const vd power = reinterpret_cast<vd>(bits & (int64_t{0x7FF} << 52)), least = splat(0x1p-126), most = splat(0x1p128);
+#if defined(LOCKSTEP_ISA_AVX2)
+  const vd large = _mm256_min_pd(_mm256_max_pd(power, least), most) * splat(0x1.8p45);
+#else
+  const vd above = power > least ? power : least, large = (above < most ? above : most) * splat(0x1.8p45);
+#endif
+  const vi64 near = reinterpret_cast<vi64>((x + large) - large) | (bits & sign);
+  return __builtin_convertvector(reinterpret_cast<vu32>(to_float(reinterpret_cast<vd>(near))) >> 16, vu16);
+#endif
 }
 inline vu16 to_f16(vf x) {
 #if defined(LOCKSTEP_ISA_AVX512)
@@ -90,13 +118,13 @@ struct f16_element {
   typedef uint16_t type;
   typedef vu16 vector;
   static vd load(const type* p) { return load_f16(p); }
-  static vector round(vd y) { return to_f16(to_odd_float(y)); }
+  static vector round(vd y) { return to_f16(to_odd_for_f16(y)); }
 };
 struct bf16_element {
   typedef uint16_t type;
   typedef vu16 vector;
   static vd load(const type* p) { return load_bf16(p); }
-  static vector round(vd y) { return to_bf16(LOCKSTEP_MUTANT("bf16_rounded_twice") ? to_float(y) : to_odd_float(y)); }
+  static vector round(vd y) { return LOCKSTEP_MUTANT("bf16_rounded_twice") ? to_bf16(to_float(y)) : to_bf16(y); }
 };
 struct f32_element {
   typedef float type;
