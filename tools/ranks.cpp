@@ -1,83 +1,19 @@
-// ranks.cpp - `lockstep ranks`: the cases of `lockstep verify` over many ranks, the cost of plans for any number of
-// ranks, and times. Ranks are seats of this process, or, under mpirun and in a build with MPI, the processes of the
-// job.
+// ranks.cpp - `lockstep ranks`, and `lockstep ranks verify`: the cases of `lockstep verify` over many ranks. Ranks are
+// seats of this process, or, under mpirun and in a build with MPI, the processes of the job.
 #include <lockstep/ranks.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <random>
 
-#include "cli.hpp"
-#include "limits.hpp"
+#include "ranks_job.hpp"
 #include "ranks_memory.hpp"
 #include "runner.hpp"
-#if defined(LOCKSTEP_TOOL_MPI)
-#include <lockstep/ranks_mpi.h>
-#endif
 
 namespace lockstep::tool {
 namespace {
-
-using comm_handle = std::unique_ptr<lockstep_comm, decltype(&lockstep_comm_destroy)>;
-using plan_handle = std::unique_ptr<lockstep_ranks_plan, decltype(&lockstep_ranks_plan_destroy)>;
-
-const std::string& device_of(const std::vector<std::string>& devices, int rank) {
-  static const std::string none = "cpu";
-  return devices.empty() ? none : devices[static_cast<size_t>(rank) % devices.size()];
-}
-
-// The job that a launcher has started this process in.
-class job {
- public:
-  job() {
-#if defined(LOCKSTEP_TOOL_MPI)
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-      there_ = there_ || std::getenv(name) != nullptr;
-    if (!there_) return;
-    MPI_Init(nullptr, nullptr);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-#endif
-  }
-  ~job() {
-#if defined(LOCKSTEP_TOOL_MPI)
-    if (there_) MPI_Finalize();
-#endif
-  }
-  job(const job&) = delete;
-  job& operator=(const job&) = delete;
-  bool there() const { return there_; }
-  int size() const { return size_; }
-  int rank() const { return rank_; }
-  // message_bytes 0, data "": the library's choice. devices: the backends of ranks, in turn.
-  comm_handle open(lockstep_context* context, int seats, int64_t message_bytes, const std::vector<std::string>& devices,
-                   const std::string& data) const {
-    lockstep_comm* comm = nullptr;
-    lockstep_comm_options o = lockstep_comm_defaults();
-    o.seats = there_ ? 1 : seats;
-    o.message_bytes = message_bytes;
-    std::vector<const char*> names;
-    for (int s = 0; s < o.seats && !devices.empty(); ++s) names.push_back(device_of(devices, rank_ + s).c_str());
-    if (!devices.empty()) o.backends = names.data();
-    if (!data.empty()) o.data = data.c_str();
-#if defined(LOCKSTEP_TOOL_MPI)
-    if (there_) {
-      check(lockstep_comm_from_mpi(context, MPI_COMM_WORLD, &o, &comm));
-      return {comm, &lockstep_comm_destroy};
-    }
-#endif
-    check(lockstep_comm_local(context, &o, &comm));
-    return {comm, &lockstep_comm_destroy};
-  }
-
- private:
-  bool there_ = false;
-  int size_ = 1, rank_ = 0;
-};
 
 // An array in one memory, cut into blocks that stay where they are.
 struct cut_array {
@@ -238,33 +174,7 @@ struct ranks_call {
     }
   }
 };
-
-struct settings {
-  std::vector<std::string> ops, ranks, devices;
-  std::string data, op = "permute", shape = "4096x4096", level = "quick";
-  int64_t seed = 1, message_bytes = 0;
-  int samples = 9;
-  double latency_us = 2, speed = 10;
-  bool digest = false;
-};
-
-std::vector<int> counts_of(const settings& s, const job& here, std::vector<int> usual) {
-  if (here.there()) {
-    if (!s.ranks.empty())
-      refuse("--ranks is given, but the launcher has said how many ranks there are: {}", here.size());
-    return {here.size()};
-  }
-  std::vector<int> counts;
-  for (const std::string& text : s.ranks) {
-    char* end = nullptr;
-    const long n = std::strtol(text.c_str(), &end, 10);
-    if (*end != '\0' || n < 1 || n > 1 << 20) refuse("--ranks is \"{}\"; give 1 to 1048576", text);
-    counts.push_back(static_cast<int>(n));
-  }
-  return counts.empty() ? usual : counts;
-}
-
-int verify(const settings& s) {
+int verify(const ranks_settings& s) {
   const job here;
   const context c(place{"cpu", "", "", 0});
   bool failed = false;
@@ -321,131 +231,12 @@ int verify(const settings& s) {
   }
   return failed ? 1 : 0;
 }
-
-std::vector<int64_t> shape_of(const std::string& text) {
-  std::vector<int64_t> shape;
-  for (const char* at = text.c_str();;) {
-    char* end = nullptr;
-    shape.push_back(std::strtoll(at, &end, 10));
-    if (end == at || shape.back() < 1 || shape.size() > 3 || (*end != 'x' && *end != '\0'))
-      refuse("--shape is \"{}\"; give one to three sizes, 4096x4096", text);
-    if (*end == '\0') return shape;
-    at = end + 1;
-  }
-}
-
-// An array of f32 in slabs: transposed, summed whole or by columns, or with its neighbours.
-struct slab_call {
-  std::vector<int64_t> shape, turned;
-  lockstep_grid src{}, dst{};
-  plan_handle plan{nullptr, &lockstep_ranks_plan_destroy};
-
-  slab_call(lockstep_comm* comm, const settings& s, int ranks)
-      : shape(shape_of(s.shape)), turned(shape.rbegin(), shape.rend()) {
-    const auto rank = static_cast<int32_t>(shape.size());
-    src = lockstep_grid_slabs(sizeof(float), rank, shape.data(), ranks);
-    dst = lockstep_grid_slabs(sizeof(float), rank, turned.data(), ranks);
-    lockstep_ranks_plan* made = nullptr;
-    if (s.op == "permute") {
-      const int32_t perm[] = {rank - 1, rank - 2, rank - 3};
-      check(lockstep_ranks_permute(comm, &src, perm, &dst, nullptr, &made));
-    } else if (s.op == "sum" || s.op == "columns") {
-      check(lockstep_ranks_reduce(comm, &src, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F64,
-                                  s.op == "sum" ? (1u << rank) - 1 : 1u, nullptr, nullptr, &made));
-    } else {
-      std::vector<double> coefficients(static_cast<size_t>(8 * rank + 1), 0.1);
-      const lockstep_stencil_desc d =
-          lockstep_stencil_packed(LOCKSTEP_F32, rank, shape.data(), 4, coefficients.data(), LOCKSTEP_BOUNDARY_NEAREST);
-      check(lockstep_ranks_stencil(comm, &src, &d, nullptr, &made));
-      dst = src;
-    }
-    plan.reset(made);
-  }
-};
-
-int plan(const settings& s) {
-  const context c(place{"cpu", "", "", 0});
-  const job no_job = {};
-  print("{} of f32 {}, slabs; {} us a message, {} GB/s; the process with most\n", s.op, s.shape, s.latency_us, s.speed);
-  print("{:>8} {:>6} {:>9} {:>14} {:>14} {:>14} {:>10}\n", "ranks", "steps", "messages", "bytes out", "bytes in",
-        "memory", "ms");
-  for (const int ranks : counts_of(s, no_job, {1, 2, 4, 8, 16, 64, 256, 1024})) {
-    lockstep_ranks_cost most{};
-    // Blocks are even: the ends and some between stand for all.
-    for (const int rank : {0, 1, ranks / 3, ranks / 2, ranks - 1}) {
-      if (rank >= ranks) continue;
-      lockstep_comm* raw = nullptr;
-      check(lockstep_comm_dry(c, ranks, rank, &raw));
-      const comm_handle comm(raw, &lockstep_comm_destroy);
-      const slab_call call(comm.get(), s, ranks);
-      const lockstep_ranks_link link = {sizeof link, s.latency_us, s.speed};
-      lockstep_ranks_cost cost{};
-      cost.size = sizeof cost;
-      check(lockstep_ranks_estimate(call.plan.get(), &link, &cost));
-      if (cost.ms >= most.ms) most = cost;
-    }
-    print("{:>8} {:>6} {:>9} {:>14} {:>14} {:>14} {:>10.3f}\n", ranks, most.steps, most.messages, most.bytes_out,
-          most.bytes_in, most.workspace_bytes, most.ms);
-  }
-  return 0;
-}
-
-int bench(const settings& s) {
-  const job here;
-  const context c(place{"cpu", "", "", here.there() ? 1 : 0});
-  for (const int ranks : counts_of(s, here, {1, 2, 4})) {
-    const comm_handle comm = here.open(c, ranks, s.message_bytes, s.devices, s.data);
-    const slab_call call(comm.get(), s, ranks);
-    lockstep_comm_info info{};
-    info.size = sizeof info;
-    check(lockstep_comm_get(comm.get(), &info));
-    std::vector<std::vector<float>> in, out;
-    std::vector<lockstep_part> from, to;
-    std::deque<seat_memory> memories;
-    int64_t low[8], length[8], elements = 1;
-    for (const int64_t n : call.shape) elements *= n;
-    for (int32_t r = info.rank; r < info.rank + info.seats; ++r) {
-      for (const auto* g : {&call.src, &call.dst}) {
-        check(lockstep_grid_box(g, r, low, length));
-        int64_t n = 1;
-        for (int k = 0; k < g->rank; ++k) n *= length[k];
-        auto& memory =
-            (g == &call.src ? in : out).emplace_back(static_cast<size_t>(std::max(n, call.turned[0] * 2)), 1.0f);
-        (g == &call.src ? from : to).push_back(lockstep_part_packed(memory.data(), g->rank, length));
-      }
-      if (s.op == "sum" || s.op == "columns")
-        to.back() = lockstep_part_packed(out.back().data(), 2, length), to.back().strides[0] = to.back().strides[1] = 1;
-      const auto place = [&](std::vector<float>& host, lockstep_part& p) {
-        const std::string& device = device_of(s.devices, r);
-        p.data = memories.emplace_back(c, device, host.data(), host.size() * sizeof(float)).at(p.data);
-      };
-      place(in.back(), from.back()), place(out.back(), to.back());
-    }
-    std::vector<double> ms;
-    for (int k = 0; k < s.samples + 1; ++k) {
-      check(lockstep_ranks_synchronize(comm.get()));
-      const auto begin = std::chrono::steady_clock::now();
-      check(lockstep_ranks_execute(call.plan.get(), from.data(), to.data(), nullptr));
-      check(lockstep_ranks_synchronize(comm.get()));
-      if (k > 0)
-        ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
-    }
-    const timing t = timing_of(ms);
-    const double moved = static_cast<double>(elements) * 4 * (s.op == "sum" || s.op == "columns" ? 1 : 2);
-    if (here.rank() == 0)
-      print("{} f32 {} over {} ranks ({}{}): {:.3f} ms, least {:.3f} ms, {:.2f} GB/s of all ranks together\n", s.op,
-            s.shape, ranks, info.engine, s.devices.empty() ? "" : format_text(", {}", info.data), t.seconds * 1e3,
-            *std::min_element(ms.begin(), ms.end()), moved / t.seconds * 1e-9);
-  }
-  return 0;
-}
-
 }  // namespace
 
 void ranks_command(command root, action& chosen) {
   auto command = root.add_command("ranks", "Arrays over many ranks: check, plan, time");
   command.require_command();
-  const auto s = std::make_shared<settings>();
+  const auto s = std::make_shared<ranks_settings>();
   auto one = command.add_command("verify", "Every case over ranks against the oracle, bit for bit");
   one.add("--ranks", s->ranks, "numbers of ranks, as seats of this process (default: 1 2 3 5 8)").type_name("N");
   one.add("--op", s->ops, "operations (default: all)").one_of(op_names());
@@ -455,12 +246,14 @@ void ranks_command(command root, action& chosen) {
   one.when_called([s, &chosen] { chosen = [s] { return verify(*s); }; });
   auto two = command.add_command("plan", "Messages, bytes, memory and time at any number of ranks, without running");
   auto three = command.add_command("bench", "Times, ranks as seats of this process or under mpirun");
-  for (auto& it : {&two, &three}) {
-    it->add("--op", s->op, "what to do with the array").one_of({"permute", "sum", "columns", "stencil"}).show_default();
+  for (auto* it : {&two, &three}) {
+    std::vector<std::string> ops = {"permute", "sum", "columns", "stencil"};
+    if (it == &three) ops.emplace_back("copy");  // the limit of a permute between GPUs of this process
+    it->add("--op", s->op, "what to do with the array").one_of(ops).show_default();
     it->add("--shape", s->shape, "of the whole array of f32").type_name("AxBxC").show_default();
     it->add("--ranks", s->ranks, "numbers of ranks").type_name("N");
   }
-  for (auto& it : {&one, &three}) {
+  for (auto* it : {&one, &three}) {
     it->add("--devices", s->devices, "backends of ranks 0, 1, ..., in turn: cuda:0 cpu (default: cpu)")
         .type_name("NAME");
     it->add("--data", s->data, "data plane (default: the best for each pair)").one_of({"direct", "engine", "staged"});
@@ -468,10 +261,15 @@ void ranks_command(command root, action& chosen) {
   two.add("--latency-us", s->latency_us, "of a message").between(0.0, 1e6).show_default();
   two.add("--gigabytes-per-s", s->speed, "into or out of a process").between(1e-6, 1e6).show_default();
   three.add("--samples", s->samples, "times taken; the median is told").between(1, 10000).show_default();
+  three
+      .add("--queued", s->queued,
+           "executions of a sample, one after the other (default: 1; on devices as many as take 20 ms)")
+      .between(1, 100000);
+  three.add("--weak", s->weak, "the shape is that of one rank: with more ranks the first axis is longer");
   three.add("--message-bytes", s->message_bytes, "most bytes in one message (default: the library's)")
       .between(0, 1 << 30);
-  two.when_called([s, &chosen] { chosen = [s] { return plan(*s); }; });
-  three.when_called([s, &chosen] { chosen = [s] { return bench(*s); }; });
+  two.when_called([s, &chosen] { chosen = [s] { return ranks_plan(*s); }; });
+  three.when_called([s, &chosen] { chosen = [s] { return ranks_bench(*s); }; });
 }
 
 }  // namespace lockstep::tool

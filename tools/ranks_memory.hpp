@@ -3,6 +3,7 @@
 
 #include <lockstep/lockstep.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,34 @@ class seat_memory {
   size_t bytes_;
   void* copy_ = nullptr;
   std::vector<char> before_;
+};
+
+// Memory for a seat's block, on its device or in host memory, with small whole numbers in it.
+class block_memory {
+ public:
+  block_memory(lockstep_context* context, std::string backend, int64_t floats)
+      : context_(context), backend_(std::move(backend)), bytes_(static_cast<size_t>(floats) * sizeof(float)) {
+    if (backend_.empty()) backend_ = "cpu";
+    kind_ = backend_ == "cpu" ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
+    check(lockstep_alloc(context_, backend_.c_str(), kind_, bytes_, &data_));
+    std::vector<float> some(std::min<size_t>(bytes_ / sizeof(float), size_t{1} << 22));
+    for (size_t i = 0; i < some.size(); ++i) some[i] = static_cast<float>(i % 251);
+    for (size_t at = 0, n = 0; at < bytes_; at += n) {
+      n = std::min(some.size() * sizeof(float), bytes_ - at);
+      check(lockstep_copy(context_, backend_.c_str(), some.data(), static_cast<char*>(data_) + at, n));
+    }
+  }
+  ~block_memory() { static_cast<void>(lockstep_free(context_, backend_.c_str(), kind_, bytes_, data_)); }
+  block_memory(const block_memory&) = delete;
+  block_memory& operator=(const block_memory&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  lockstep_context* context_;
+  std::string backend_;
+  size_t bytes_;
+  lockstep_memory kind_;
+  void* data_ = nullptr;
 };
 
 }  // namespace lockstep::tool

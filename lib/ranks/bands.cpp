@@ -75,7 +75,7 @@ bool devices::rows_of(const box_move& m, const box& band, rows_of_band& rows) {
 }
 
 void devices::copy_band(const seat& from, const seat& to, const box_move& m, const box& band, const rows_of_band& rows,
-                        const char* packed) const {
+                        const char* packed, void* stream) const {
   const auto bytes = static_cast<int64_t>(m.element_bytes);
   char* first = m.at + offset_of(band, m.part, m.strides.data()) * bytes;
   for (int64_t i = 0; i < rows.more; ++i) {
@@ -94,34 +94,49 @@ void devices::copy_band(const seat& from, const seat& to, const box_move& m, con
                                rows.height,
                                from.device,
                                to.device};
-    require_ok(from.peers->copy_rows(from.device, from.copies, &r));
+    require_ok(from.peers->copy_rows(from.device, stream, &r));
   }
 }
 
 void devices::begin_move(const box_move& m) {
   seat &a = at(m.from), &b = at(m.to);
-  banded one{m, {}, 0};
+  banded one{m, {}, 0, {}};
   const size_t fits = std::min(a.slot_bytes, b.slot_bytes) / m.element_bytes;  // a band may pass through both rings
   if (fits == 0) fail(LOCKSTEP_INTERNAL, "ranks {} and {} have no ring; please report it", m.from, m.to);
   cut_box(m.part, static_cast<int64_t>(fits), one.bands);
   if (m.from != m.to) {  // the receiver's earlier work may still use its block
     if (!LOCKSTEP_MUTANT("ranks_block_written_before_it_is_ready"))
-      require_ok(a.peers->wait(a.device, a.copies, b.ready));
+      for (void* copies : a.copies) require_ok(a.peers->wait(a.device, copies, b.ready));
     a.copying = true;
     a.sent_to[static_cast<size_t>(m.to)] = 1;
   }
   a.moves.push_back(std::move(one));
 }
 
+void devices::own_share(int32_t seat_number, const box& part, size_t element_bytes,
+                        const std::function<void(const box& band)>& move_band) {
+  seat& s = at(seat_number);
+  banded one{{}, {}, 0, move_band};
+  cut_box(part, std::max<int64_t>(static_cast<int64_t>(band_bytes() / element_bytes), 1), one.bands);
+  if (!part.empty()) s.own_shares.push_back(std::move(one));
+}
+
+// A seat first packs as many bands as its ring has slots; then a band of its own share comes before each further pack,
+// which has to wait for a slot anyway. So copy engines do not wait for the own share.
 void devices::flush() {
-  for (bool any = true; any;) {
+  const auto next = [](std::deque<banded>& moves, const auto& enqueue) {
+    banded& now = moves.front();
+    enqueue(now, now.bands[now.next++]);
+    if (now.next == now.bands.size()) moves.pop_front();
+  };
+  size_t round = 0;
+  for (bool any = true; any; ++round) {
     any = false;
     for (seat& s : seats_) {
-      if (s.moves.empty()) continue;
-      any = true;
-      banded& now = s.moves.front();
-      send_band(now.m, now.bands[now.next++]);
-      if (now.next == now.bands.size()) s.moves.pop_front();
+      any = any || !s.moves.empty() || !s.own_shares.empty();
+      if (!s.own_shares.empty() && (round >= s.ring.size() || s.moves.empty()))
+        next(s.own_shares, [](const banded& now, const box& band) { now.move_band(band); });
+      if (!s.moves.empty()) next(s.moves, [&](const banded& now, const box& band) { send_band(now.m, band); });
     }
   }
 }
@@ -129,6 +144,7 @@ void devices::flush() {
 void devices::send_band(const box_move& m, const box& band) {
   seat &a = at(m.from), &b = at(m.to);
   const lockstep_peer_table& peers = *a.peers;
+  void* copies = a.copies[a.bands++ % 2];  // one copy begins while the other ends
   slot& s = take(a, a, a.now);
   m.pack(band, s.data);
   if (m.from == m.to) {
@@ -138,22 +154,21 @@ void devices::send_band(const box_move& m, const box& band) {
   require_ok(peers.record(a.device, a.now, s.full));
   rows_of_band rows;
   if (rows_of(m, band, rows)) {
-    if (!LOCKSTEP_MUTANT("ranks_band_copied_before_it_is_packed")) require_ok(peers.wait(a.device, a.copies, s.full));
-    copy_band(a, b, m, band, rows, s.data);
-    require_ok(peers.record(a.device, a.copies, s.free));
+    if (!LOCKSTEP_MUTANT("ranks_band_copied_before_it_is_packed")) require_ok(peers.wait(a.device, copies, s.full));
+    copy_band(a, b, m, band, rows, s.data, copies);
+    require_ok(peers.record(a.device, copies, s.free));
   } else if (a.device == b.device) {
     require_ok(peers.wait(b.device, b.now, s.full));
     unpack(m, band, s.data);
     require_ok(peers.record(b.device, b.now, s.free));
   } else {
-    slot& landing = take(b, a, a.copies);
-    require_ok(peers.wait(a.device, a.copies, s.full));
+    slot& landing = take(b, a, copies);
+    require_ok(peers.wait(a.device, copies, s.full));
     const size_t bytes = static_cast<size_t>(band.elements()) * m.element_bytes;
     const lockstep_peer_rows all{s.data, landing.data, bytes, bytes, bytes, 1, a.device, b.device};
-    require_ok(peers.copy_rows(a.device, a.copies, &all));
-    require_ok(peers.record(a.device, a.copies, s.free));
-    require_ok(peers.record(a.device, a.copies, landing.full));
-    require_ok(peers.wait(b.device, b.now, landing.full));
+    require_ok(peers.copy_rows(a.device, copies, &all));
+    require_ok(peers.record(a.device, copies, s.free));  // the landing is full, too: an event of this device tells both
+    require_ok(peers.wait(b.device, b.now, s.free));
     unpack(m, band, landing.data);
     require_ok(peers.record(b.device, b.now, landing.free));
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../options.hpp"
+#include "crew.hpp"
 #include "lockstep/ranks.h"
 #include "task.hpp"
 
@@ -124,14 +125,16 @@ struct lockstep_comm {
   int64_t timeout_ms = 60000;
   uint32_t flags = 0;
   int64_t message_bytes = 0;  // most bytes of a piece of an array
-  bool dry = false;           // lockstep_comm_dry: there are no other processes
-  uint64_t plans = 0;         // made so far, the same number on every rank
+  bool message_bytes_given = false;
+  bool dry = false;    // lockstep_comm_dry: there are no other processes
+  uint64_t plans = 0;  // made so far, the same number on every rank
   uint64_t agreements = 0;
   std::vector<uint64_t> sent, received;  // messages to and from each process
   lockstep_status closed = LOCKSTEP_OK;
   std::string reason;
   failure late;  // the first one that lockstep_ranks_synchronize must return
   std::unique_ptr<lockstep::ranks::devices> devices;
+  lockstep::ranks::crew crew;
   std::list<std::shared_ptr<lockstep::ranks::execution>> queue;  // executions; the first one runs
 
   int32_t ranks() const { return first_rank.back(); }

@@ -114,6 +114,7 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
   comm->timeout_ms = o.timeout_ms != 0 ? o.timeout_ms : 60000;
   comm->flags = o.flags;
   comm->message_bytes = o.message_bytes;
+  comm->message_bytes_given = given != nullptr && given->message_bytes > 0;
   for (int32_t s = 0; s < o.seats; ++s)
     comm->backends.push_back(o.backends != nullptr && o.backends[s] != nullptr ? o.backends[s] : "");
   const auto p = static_cast<size_t>(engine.processes);

@@ -115,13 +115,15 @@ plane devices::between(int32_t from, int32_t to, bool there) const {
   return plane::engine;
 }
 
-bool devices::reaches(int32_t seat_number, const void* pointer, const std::string& name) const {
+bool devices::reaches(int32_t seat_number, const void* pointer, const std::string& name, bool& on_host) const {
+  on_host = false;
   if (!has(seat_number)) return false;
   const seat& s = at(seat_number);
   lockstep_memory kind = LOCKSTEP_HOST;
   const lockstep_peer_table* owner = nullptr;
   int32_t device = -1;
   require_ok(lockstep_peers_locate(pointer, &kind, &owner, &device));
+  on_host = kind == LOCKSTEP_HOST || kind == LOCKSTEP_PINNED;
   const bool own = kind == LOCKSTEP_MANAGED || (kind == LOCKSTEP_DEVICE && owner == s.peers && device == s.device);
   if (!own && (named_ == "direct" || named_ == "engine") && !LOCKSTEP_MUTANT("ranks_memory_of_any_device"))
     fail(LOCKSTEP_INVALID_ARGUMENT,
@@ -137,7 +139,7 @@ bool devices::reaches(int32_t seat_number, const void* pointer, const std::strin
 
 void devices::make(seat& s) const {
   require_ok(s.peers->stream_create(s.device, &s.own));
-  require_ok(s.peers->stream_create(s.device, &s.copies));
+  for (void*& copies : s.copies) require_ok(s.peers->stream_create(s.device, &copies));
   for (void** event : {&s.ready, &s.joined, &s.ended}) require_ok(s.peers->event_create(s.device, event));
   s.now = s.own;
 }
@@ -152,7 +154,7 @@ void devices::drop(seat& s) const {
   }
   s.ring.clear();
   if (s.own != nullptr) static_cast<void>(lockstep_release_stream(comm_.context, s.name.c_str(), s.own));
-  for (void* stream : {s.own, s.copies})
+  for (void* stream : {s.own, s.copies[0], s.copies[1]})
     if (stream != nullptr) s.peers->stream_destroy(s.device, stream);
   for (void* event : {s.ready, s.joined, s.ended})
     if (event != nullptr) s.peers->event_destroy(s.device, event);
@@ -168,8 +170,13 @@ devices::~devices() {
   }
 }
 
+// Long bands, because each costs its copy engine some microseconds.
+size_t devices::band_bytes() const {
+  return static_cast<size_t>(comm_.message_bytes_given ? comm_.message_bytes : 64 << 20);
+}
+
 void devices::grow(seat& s, size_t bytes) {
-  bytes = (std::min(bytes, static_cast<size_t>(comm_.message_bytes)) + 255) / 256 * 256;
+  bytes = (std::min(bytes, band_bytes()) + 255) / 256 * 256;
   if (bytes <= s.slot_bytes || comm_.dry) return;
   finish();  // the old slots may be in use
   s.ring.resize(slots);
@@ -216,13 +223,12 @@ void devices::await_ready(int32_t by, int32_t owner) {
 
 void devices::join() {
   for (seat& a : seats_) {
-    a.moves.clear();  // those that a failure has left
+    a.moves.clear(), a.own_shares.clear();  // those that a failure has left
     if (a.peers == nullptr) continue;
-    if (a.copying) {  // later work of the sender's stream comes after its copies, too
-      require_ok(a.peers->record(a.device, a.copies, a.joined));
-      require_ok(a.peers->wait(a.device, a.now, a.joined));
-      a.copying = false;
-    }
+    if (a.copying)  // later work of the sender's stream comes after its copies, too
+      for (const slot& one : a.ring)
+        if (one.used) require_ok(a.peers->wait(a.device, a.now, one.free));
+    a.copying = false;
     if (std::find(a.sent_to.begin(), a.sent_to.end(), 1) != a.sent_to.end())
       require_ok(a.peers->record(a.device, a.now, a.joined));
   }
@@ -255,7 +261,7 @@ bool devices::quiet() {
         s.busy = false;
       else if (comm_.timeout_ms >= 0 && waited > std::chrono::milliseconds(comm_.timeout_ms))
         return false;
-      else if (waited < std::chrono::milliseconds(1))
+      else if (waited < std::chrono::milliseconds(10))  // a sleep takes longer than it is asked to
         std::this_thread::yield();
       else
         std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -23,13 +23,13 @@ enum class plane { host, direct, engine, staged };  // host: neither seat is on 
 
 // A box that one seat of this process gives another, or itself.
 struct box_move {
-  int32_t from, to;  // seats
-  size_t element_bytes;
+  int32_t from = 0, to = 0;  // seats
+  size_t element_bytes = 0;
   box part;  // in the receiver's order of axes
   // Packs a part of the box by calls of seat `from`.
   std::function<void(const box& band, char* packed)> pack;
-  char* at;  // the memory of part's first element, in the receiver's memory
-  std::array<int64_t, LOCKSTEP_MAX_RANK> strides;
+  char* at = nullptr;  // the memory of part's first element, in the receiver's memory
+  std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
 };
 
 class devices {
@@ -50,8 +50,9 @@ class devices {
   const std::string& data() const { return data_; }  // the planes in use
   const std::string& why() const { return why_; }    // why not the others
 
-  // Whether an address is memory of the seat's device. Throws if it is not and the named plane needs it.
-  bool reaches(int32_t seat, const void* pointer, const std::string& name) const;
+  // Whether an address is memory of the seat's device. Throws if it is not and the named plane needs it. on_host: it is
+  // host memory, and the seat is on a device.
+  bool reaches(int32_t seat, const void* pointer, const std::string& name, bool& on_host) const;
   // How a box goes from one seat to another; there: both have it in memory of their devices.
   plane between(int32_t from, int32_t to, bool there) const;
   // The same where a single call cannot do it, because the boxes are interleaved or in one block.
@@ -67,6 +68,9 @@ class devices {
   // By the engine plane it only notes the move, and flush enqueues band after band of all senders in turn: while the
   // host enqueues, every device has work. What m.pack captures must live until then.
   void move(const box_move& m, plane p);
+  // The same for what a seat copies within its own memory, so that it does not hold up the bands for others.
+  void own_share(int32_t seat, const box& part, size_t element_bytes,
+                 const std::function<void(const box& band)>& move_band);
   void flush();
   // What was moved becomes visible to the streams of the receivers.
   void join();
@@ -85,21 +89,22 @@ class devices {
     box_move m;
     std::vector<box> bands;
     size_t next = 0;
+    std::function<void(const box& band)> move_band;  // of an own share
   };
   struct seat {
     const lockstep_peer_table* peers = nullptr;  // NULL: the seat is not on a device
     int32_t device = 0;
     std::string name;                          // "cuda:1"
-    void *own = nullptr, *copies = nullptr;    // streams
+    void *own = nullptr, *copies[2] = {};      // streams
     void* now = nullptr;                       // of the execution
     void *ready = nullptr, *joined = nullptr;  // events: when the execution began; what join waits for
     void* ended = nullptr;                     // event: the last execution
     bool busy = false;                         // ended was recorded and not waited for
-    bool copying = false;                      // copies has work that join has not seen
-    size_t slot_bytes = 0, next = 0;
+    bool copying = false;                      // copies have work that join has not seen
+    size_t slot_bytes = 0, next = 0, bands = 0;
     std::vector<slot> ring;
-    std::vector<char> sent_to;  // of each seat, since the last join
-    std::deque<banded> moves;   // to be enqueued
+    std::vector<char> sent_to;             // of each seat, since the last join
+    std::deque<banded> moves, own_shares;  // to be enqueued
   };
   // Rows that copy engines can put in place.
   struct rows_of_band {
@@ -112,6 +117,7 @@ class devices {
   void make(seat& s) const;
   void drop(seat& s) const;
   void grow(seat& s, size_t bytes);
+  size_t band_bytes() const;
   bool quiet();
   slot& take(seat& s, const seat& user, void* stream);
   void describe(const char* named);
@@ -121,7 +127,7 @@ class devices {
   void unpack(const box_move& m, const box& band, const char* packed);
   static bool rows_of(const box_move& m, const box& band, rows_of_band& rows);
   void copy_band(const seat& from, const seat& to, const box_move& m, const box& band, const rows_of_band& rows,
-                 const char* packed) const;
+                 const char* packed, void* stream) const;
 
   lockstep_comm& comm_;
   std::vector<seat> seats_;

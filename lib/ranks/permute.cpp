@@ -112,6 +112,12 @@ task permute_plan::move_all(execution& x, uint64_t first_step, const std::vector
     const int32_t receiver = pieces[in.index].seat;
     const placed &a = from[static_cast<size_t>(p.seat)], &b = to[static_cast<size_t>(receiver)];
     const plane way = comm.devices->between(p.seat, receiver, a.there && b.there);
+    if (p.seat == receiver && comm.devices->has(p.seat) && a.there && b.there)
+      return comm.devices->own_share(p.seat, p.part, dst.element_bytes,
+                                     [this, &comm, &p, &a, &b, &out](const box& band) {
+                                       move(comm, {p.seat, band}, a.data, src.of(out.from), a.strides.data(), b.data,
+                                            dst.of(out.to), b.strides.data());
+                                     });
     if (p.seat == receiver || way == plane::host || way == plane::direct) {
       if (p.seat != receiver && way == plane::direct) comm.devices->await_ready(p.seat, receiver);
       return move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, dst.of(out.to), b.strides.data());

@@ -19,7 +19,8 @@ placed read_part(const lockstep_comm& comm, const lockstep_part* parts, int32_t 
   if (p.data == nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "{}.data is NULL but the block has {} elements; pass its memory", which,
          b.elements());
-  placed out{static_cast<char*>(p.data), {}, comm.devices->reaches(seat, p.data, which), p.stream};
+  placed out{static_cast<char*>(p.data), {}, false, true, p.stream};
+  out.there = comm.devices->reaches(seat, p.data, which, out.on_host);
   for (int k = 0; k < b.rank; ++k) {
     const auto i = static_cast<size_t>(k);
     out.strides[i] = p.strides[k];
@@ -52,7 +53,9 @@ void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box
     d.src_strides[k] = src_strides[k];
     d.dst_strides[k] = dst_strides[k];
   }
-  const lockstep_options options = comm.options_of(seat);
+  lockstep_options options = lockstep_options_defaults();
+  options.backend = "cpu";
+  if (seat != no_seat) options = comm.options_of(seat);
   require_ok(lockstep_permute(comm.context, &d, src, dst, &options));
 }
 

@@ -12,7 +12,8 @@ namespace lockstep::ranks {
 struct placed {
   char* data = nullptr;
   std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
-  bool there = false;      // memory of the seat's device
+  bool there = false;  // memory of the seat's device
+  bool on_host = false;
   void* stream = nullptr;  // the caller's
 };
 
@@ -23,7 +24,9 @@ inline void require_ok(lockstep_status status) {
 
 // The caller's memory for a seat's block; name is "src" or "dst".
 placed read_part(const lockstep_comm& comm, const lockstep_part* parts, int32_t seat, const char* name, const box& b);
-// Copies a box of elements; the order of the axes stays.
+// Copies a box of elements by a call of the seat; the order of the axes stays. no_seat: between host memory, by the
+// CPU.
+constexpr int32_t no_seat = -1;
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides);
 

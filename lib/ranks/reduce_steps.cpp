@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <system_error>
-#include <thread>
 
 #include "devices.hpp"
 #include "reduce.hpp"
@@ -50,7 +48,7 @@ sequence_view view_of_slice(const reduce_plan& p, sequence_view v, const box& al
 // Devices at once, each in a thread, because calls wait for results in host memory; seats on one device, and those on
 // none, one after the other. A thread's default stream is another one in each thread.
 void each_seat(execution& x, reduce_pass& pass, const std::function<void(reduce_seat&)>& body) {
-  const lockstep_comm& comm = *x.plan.comm;
+  lockstep_comm& comm = *x.plan.comm;
   if (x.so_far.any()) return;
   std::vector<failure> failures(pass.seats.size());
   const auto run = [&](const std::vector<size_t>& seats) {
@@ -83,20 +81,13 @@ void each_seat(execution& x, reduce_pass& pass, const std::function<void(reduce_
     else
       groups.push_back({i});
   }
-  std::vector<std::thread> threads;
-  threads.reserve(groups.size());  // nothing may throw while they run
-  std::vector<char> begun(groups.size());
-  for (size_t g = 1; g < groups.size(); ++g) {
-    try {
-      threads.emplace_back([&run, &group = groups[g]] { run(group); });
-      begun[g] = 1;
-    } catch (const std::system_error&) {  // no more threads
-    }
+  if (!here.empty()) {
+    if (groups.empty()) groups.emplace_back();
+    groups[0].insert(groups[0].begin(), here.begin(), here.end());  // in this thread
   }
-  run(here);
-  for (size_t g = 0; g < groups.size(); ++g)
-    if (begun[g] == 0) run(groups[g]);
-  for (std::thread& t : threads) t.join();
+  std::vector<std::function<void()>> jobs;
+  for (const std::vector<size_t>& group : groups) jobs.emplace_back([&run, &group] { run(group); });
+  comm.crew.run(jobs);
   for (const failure& f : failures)
     if (f.any()) x.so_far.note(f.status, f.rank, f.text);
 }
@@ -296,7 +287,7 @@ task reduce_plan::hand_over(execution& x, reduce_pass& pass, int64_t& overflow) 
   const auto put = [&](const box& b, const char* from, const int64_t* strides, size_t seat) {
     const placed& to = x.to[seat];
     const auto rank = comm.first() + static_cast<int32_t>(seat);
-    copy_box(comm, static_cast<int32_t>(seat), result_bytes, b, from, strides,
+    copy_box(comm, to.on_host ? no_seat : static_cast<int32_t>(seat), result_bytes, b, from, strides,
              to.data + offset_of(b, everywhere ? kept.whole() : dst.of(rank), to.strides.data()) * bytes,
              to.strides.data());
   };

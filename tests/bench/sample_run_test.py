@@ -11,6 +11,8 @@ import tempfile
 import unittest
 
 TOOL, MODULES, PEERS = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
+PEERS_BUILT = os.path.join(os.path.dirname(TOOL), "peers")  # with programs, if they were built
+PEERS_BUILT = PEERS_BUILT if os.path.exists(PEERS_BUILT) else PEERS
 SMALL = ("--backend", "cpu", "--sample", "86", "--count", "4")  # 5 MB in all
 DRAWN = ["square_sum/ssq/f64/rows/2132x32", "permute/b2/4x577x16x40/perm0,2,3,1", "transpose/b4/1268x168",
          "stencil/f32/symmetric/nearest/r1/171856"]
@@ -172,12 +174,31 @@ class Sample(unittest.TestCase):
         return f.name
 
     def test_python_peers_know_every_draw(self):
-        names = self.ok("--backend", "cpu", "--sample", 4, "--count", 400, "--list").split()
+        names = [name for ops in ("old", "new") for name in self.ok("--backend", "cpu", "--sample", 4, "--count", 400, "--sample-ops", ops, "--list").split()]
         kinds = subprocess.run([sys.executable, "-c", "import sys; from peer_common import Case\n"
                                 "for n in sys.stdin.read().split(): print(Case(n + ' 1 0.5').kind, n)"],
                                input="\n".join(names), capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": PEERS}).stdout
         unknown = [line for line in kinds.splitlines() if line.startswith("None ")]
         self.assertEqual((len(kinds.splitlines()), unknown), (len(names), []))
+
+    def test_new_ops_beside_loops_and_numpy(self):
+        """Small shapes of the second distribution: every peer's result is close to ours."""
+        shapes = ("normalize/rms/f16/31x300/weight", "normalize/layer/bf16/9x64/weight/bias", "normalize/l2/f32/7x1000", "scan/sum/f32/columns/300x70",
+                  "scan/sum/i32/full/40000", "scan/max/bf16/rows/70x300", "sums/dot/f32/full/50000", "sums/dot/f64/columns/300x70",
+                  "sums/meanvar/f16/rows/70x300", "sums/meanvar/f32/columns/300x70", "sums/sqdiff/f32/rows/70x300", "sums/abs/bf16/full/50000",
+                  "reduce_axes/sum/f32/20x30x40/axes0,2", "reduce_axes/norm2/f64/5x6x7x80/axes1", "reduce_axes/max/f32/5x60x80/axes0,1",
+                  "convert/f32/bf16/70x300/perm1,0", "convert/f16/f32/20000/perm0", "convert/f32/f16/3x14x14x24/perm0,3,1,2",
+                  "group/30/varied/square_sum/norm2/f32/full/3000", "group/12/transpose/b2/33x70", "group/12/normalize/rms/bf16/3x300")
+        found = self.results("--backend", "cpu", "--seconds", 0.001, "--threads", 1, "--peers", PEERS_BUILT, *(word for one in shapes for word in ("--case", one)))
+        self.assertEqual([row["name"] for row in found["benchmarks"] if row["source"] == "lockstep"], list(shapes))
+        self.assertEqual([text for text in found["skipped"] if "SKIP" not in text], [])
+        beside = {row["name"] for row in found["benchmarks"] if row["source"].startswith("omp")}
+        if os.path.exists(os.path.join(PEERS_BUILT, "peer_omp")):
+            self.assertEqual(set(shapes) - beside, set())
+        for row in found["benchmarks"]:
+            if row["source"] != "lockstep":
+                self.assertRegex(row["checked"], "^(bits equal|equal|relative error)", row)
+                self.assertTrue("error" not in row["checked"] or float(row["checked"].split()[-1]) < 0.02, row)
 
     def test_beside_python_peers(self):
         """NumPy and PyTorch, each where it is installed; a peer without its library is skipped, and that is said."""

@@ -19,6 +19,7 @@ using tool::bench::drawn_case;
 using tool::bench::drawn_cases;
 using tool::bench::most_on_cpu;
 using tool::bench::most_on_device;
+using tool::bench::sampled_ops;
 
 constexpr int many = 20000;
 
@@ -57,6 +58,84 @@ TEST(Sample, IsTheSameEverywhere) {
                                           "transpose/b4/15x5986/batch16",
                                           "stencil/f32/symmetric/nearest/r4/67108864"};
   EXPECT_EQ(drawn_cases(20261123, 0, 16, most_on_device), known);
+}
+
+// The second distribution: kinds by their cases' first word, the same everywhere, in bounds, with its shares.
+TEST(SampleOfNewOps, IsTheSameEverywhere) {
+  const std::vector<std::string> known = {"normalize/rms/bf16/8x12776/weight",
+                                          "normalize/layer/bf16/2048x1528/weight/bias",
+                                          "reduce_axes/norm2/bf16/5x64x136x24/axes0,2",
+                                          "normalize/rms/f16/4972x112/weight",
+                                          "normalize/rms/f16/3744x296/weight",
+                                          "convert/bf16/f32/48x8192/perm1,0",
+                                          "normalize/layer/f32/2896x9641/weight/bias",
+                                          "scan/sum/f32/columns/27x177267",
+                                          "convert/f16/f32/2963949/perm0",
+                                          "scan/sum/f32/rows/8x1890",
+                                          "sums/abs/bf16/rows/4280x140",
+                                          "scan/max/f32/full/19584",
+                                          "reduce_axes/sum/f32/88x95x226x4/axes1",
+                                          "sums/meanvar/f64/rows/3011x8",
+                                          "normalize/l2/bf16/85x1024",
+                                          "convert/f32/bf16/16777216/perm0"};
+  EXPECT_EQ(drawn_cases(20261123, 0, 16, most_on_cpu, sampled_ops::new_ones), known);
+}
+
+// Of small arrays, because a case makes the arrays beside src.
+TEST(SampleOfNewOps, EveryDrawIsACaseWithinItsBounds) {
+  for (const int64_t most : {int64_t{1} << 17, int64_t{1} << 19})
+    for (uint64_t draw = 0; draw < 1000; ++draw) {
+      const std::string name = drawn_case(2, draw, most, sampled_ops::new_ones);
+      const cases::test_case c = cases::parse_timed(name);
+      EXPECT_EQ(c.members.empty(), !name.starts_with("group/")) << name;
+      int64_t elements = c.members.empty() ? c.src.elements() : 0;
+      for (const cases::test_case& one : c.members) elements += one.src.elements();
+      EXPECT_LE(elements, most) << name;
+      EXPECT_GE(elements, c.members.empty() ? 8192 : 10) << name;
+      if (!c.members.empty()) {
+        EXPECT_GE(c.members.size(), 8u) << name;
+        EXPECT_LE(c.members.size(), 2048u) << name;
+      }
+    }
+}
+
+TEST(SampleOfNewOps, KindsHaveTheirShares) {
+  std::map<std::string, size_t> found;
+  for (uint64_t draw = 0; draw < many; ++draw) {
+    const std::string name = drawn_case(1, draw, most_on_device, sampled_ops::new_ones);
+    ++found[name.substr(0, name.find('/'))];
+  }
+  const std::map<std::string, double> shares = {{"normalize", 0.24},   {"scan", 0.20},    {"sums", 0.18},
+                                                {"reduce_axes", 0.14}, {"convert", 0.14}, {"group", 0.10}};
+  for (const auto& [kind, p] : shares) expect_share(found[kind], many, p, kind);
+  EXPECT_EQ(found.size(), shares.size());
+}
+
+TEST(GroupCases, HaveArraysOfTheirOwn) {
+  const cases::test_case c = cases::parse_timed("group/300/varied/square_sum/norm2/bf16/full/5000");
+  ASSERT_EQ(c.members.size(), 300u);
+  size_t src_end = 0, dst_end = 0;
+  int64_t longest = 0, shortest = 5000;
+  for (size_t k = 0; k < 300; ++k) {
+    EXPECT_GE(c.src_at[k], src_end);
+    EXPECT_GE(c.dst_at[k], dst_end);
+    EXPECT_EQ(c.src_at[k] % 64 + c.dst_at[k] % 64, 0u);
+    src_end = c.src_at[k] + c.members[k].src.span_bytes(), dst_end = c.dst_at[k] + c.members[k].dst.span_bytes();
+    longest = std::max(longest, c.members[k].reduce.length), shortest = std::min(shortest, c.members[k].reduce.length);
+  }
+  EXPECT_LE(src_end, c.src.span_bytes());
+  EXPECT_LE(dst_end, c.dst.span_bytes());
+  EXPECT_GT(longest, 2500);
+  EXPECT_LT(shortest, 100);
+  EXPECT_EQ(cases::parse_timed("group/7/transpose/b2/5x6").members[6].name, "transpose/b2/5x6");
+  EXPECT_TRUE(cases::parse_timed("transpose/b2/5x6").members.empty());
+  for (const char* name :
+       {"group", "group/3", "group/0/transpose/b2/5x6", "group/x/transpose/b2/5x6", "group/3/varied/transpose/b2/5x6",
+        "group/3/transpose/b2/5x5/inplace", "group/3/group/3/transpose/b2/5x5", "group/3/normalize/rms/f32/4x5/weight",
+        "group/3/sums/dot/f32/full/5", "group/3/sums/abs/f32/even/5x6", "group/99999999/transpose/b2/5x6",
+        "group/3/transpose/b2/5x6/off1,1"})
+    EXPECT_THROW((void)cases::parse_timed(name), std::invalid_argument) << name;
+  EXPECT_THROW((void)cases::parse("group/7/transpose/b2/5x6"), std::invalid_argument) << "of benches only";
 }
 
 TEST(Sample, PartsAreTheWhole) {

@@ -73,12 +73,17 @@ struct test_case {
   int64_t src_shift = 0, dst_shift = 0;  // elements off a 64-byte boundary (or off a guard page)
   bool in_place = false;
   std::string cell;  // the cell of the matrix that it stands for (matrix.cpp)
+  // Of a group (group.cpp): its calls, and where the arrays of each begin in src and dst, in bytes. Else empty.
+  std::vector<test_case> members;
+  std::vector<size_t> src_at, dst_at;
 };
 
 enum class level { quick, full };
 
 // Throws std::invalid_argument with the token that does not fit.
 test_case parse(const std::string& name);
+// A case, or a group of calls of one (group.cpp), as benches time them.
+test_case parse_timed(const std::string& name);
 // The names of an op's cases. seed goes into every name.
 std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed);
 
@@ -120,6 +125,9 @@ lockstep_status call(lockstep_context* context, const test_case& c, const void* 
 // A plan of it; the arrays must outlive the plan.
 lockstep_status plan(lockstep_context* context, const test_case& c, const arrays_beside& beside,
                      const lockstep_options* options, lockstep_plan** out);
+// A plan of a group, all of whose arrays lie in src and dst.
+lockstep_status plan_group(lockstep_context* context, const test_case& group, const void* src, void* dst,
+                           const lockstep_options* options, lockstep_plan** out);
 
 // "f16", by lockstep.h's table.
 const std::string& dtype_name(int dtype);

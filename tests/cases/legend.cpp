@@ -12,7 +12,8 @@ std::span<const legend_line> legend() {
       {"stencil/f32/symmetric/nearest/r4/64x64", "type; form of the weights; boundary; radius 4; sizes"},
       {"shuffle/b4/xor/w32/op1/n1024", "bytes of an element; kind; width 32; operand 1; elements"},
       {"sums/dot/f32/rows/17x33",
-       "dot, sqdiff, absdiff (of two arrays), abs or meanvar; type; layout full, rows or segments; /shared: one row of "
+       "dot, sqdiff, absdiff (of two arrays), abs or meanvar; type; layout full, rows, columns or segments; /shared: "
+       "one row of "
        "the "
        "second array for all"},
       {"reduce_axes/sum/f32/5x6x7/axes0,2",
@@ -28,6 +29,8 @@ std::span<const legend_line> legend() {
       {"reduce/sum/f32/even/17x33",
        "17 segments of 33 elements; mixed: of 0 to 66; nonempty: of 1 to 66; lopsided: one of 33, the others of 0 to "
        "3"},
+      {"group/200/square_sum/norm2/f32/full/1000",
+       "bench only: 200 calls of a case at once; group/200/varied/...: of its length to a 256th of it"},
       {"/to_f32", "the result is rounded to f32"},
       {"/ld40,20", "leading dimensions of input and result, in elements"},
       {"/batch3,5,7", "3 arrays, gaps of 5 elements between inputs, of 7 between results"},

@@ -1,13 +1,14 @@
 // sums.cpp - cases
 // sums/<kind>/<dtype>/<layout>/<sizes>[/ld<src>,<other>][/stride<src>,<other>][/shared][/correction<n>][/to_<dtype>]:
-// layouts full/<n>, rows/<r>x<c> and the segments of sequences.cpp; shared: every row meets the same row of other.
+// layouts full/<n>, rows/<r>x<c>, columns/<r>x<c> and the segments of sequences.cpp; shared: every row meets the same
+// row of other.
 #include "cases.hpp"
 #include "tokens.hpp"
 
 namespace lockstep::cases {
 namespace {
 constexpr const char* kinds[] = {"dot", "sqdiff", "absdiff", "abs", "meanvar"};
-constexpr const char* layouts[] = {"full", "rows", "even", "mixed", "nonempty", "lopsided"};
+constexpr const char* layouts[] = {"full", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
 constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
 constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 
@@ -57,22 +58,27 @@ void parse_sums(tokens& in, test_case& c) {
   if (layout == 1)
     d = lockstep_sums_rows(what, type, size[0], size[1], ld.empty() ? size[1] : ld.front(), nullptr,
                            ld.empty() ? size[1] : ld.back());
-  if (layout > 1) {
+  if (layout == 2) {
+    d = lockstep_sums_rows(what, type, size[1], size[0], 1, nullptr, 1);
+    d.element_stride = ld.empty() ? size[1] : ld.front(), d.other_element_stride = ld.empty() ? size[1] : ld.back();
+  }
+  if (layout > 2) {
     d = lockstep_sums_segments(what, type, size[0], nullptr, nullptr);
     (void)in.times(in.times(size[0], size[1]), 4);
     if (size[0] > most_bytes / 8) in.too_large();
     c.offsets.push_back(0);
     for (uint64_t s = 0; s < static_cast<uint64_t>(size[0]); ++s) {
       const uint64_t draw = mix(c.seed * 1000003 + s), length = static_cast<uint64_t>(size[1]);
-      const uint64_t n = layout == 2                               ? length
-                         : layout == 3                             ? draw % (2 * length + 1)
-                         : layout == 4                             ? 1 + draw % (2 * length)
+      const uint64_t n = layout == 3                               ? length
+                         : layout == 4                             ? draw % (2 * length + 1)
+                         : layout == 5                             ? 1 + draw % (2 * length)
                          : s == static_cast<uint64_t>(size[0]) / 2 ? length
                                                                    : draw % 4;
       c.offsets.push_back(c.offsets.back() + static_cast<int64_t>(n));
     }
   }
   if (!stride.empty()) {
+    if (layout == 2) in.refuse("columns have their stride from the rows");
     d.element_stride = stride.front(), d.other_element_stride = stride.back();
     if (layout == 1)
       d.sequence_stride = in.times(size[1], stride.front()), d.other_sequence_stride = in.times(size[1], stride.back());
@@ -87,7 +93,7 @@ void parse_sums(tokens& in, test_case& c) {
   c.dtype = dtype;
   c.src.element_bytes = lockstep_dtype_bytes(type);
   c.dst.element_bytes = lockstep_dtype_bytes(d.result);
-  if (layout > 1) {
+  if (layout > 2) {
     c.src.axis(c.offsets.back(), d.element_stride);
   } else {
     c.src.axis(d.count, d.sequence_stride);
@@ -97,7 +103,7 @@ void parse_sums(tokens& in, test_case& c) {
   if (variance) c.dst.axis(2, 1);
   if (what <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES) c.other = other_of(c);
   c.cell = std::string("sums ") + kinds[kind] + " " + dtype_name(dtype) + " " +
-           (layout > 1 ? "segments" : layouts[layout]) + (to >= 0 ? std::string(" ") + roundings[to] : "");
+           (layout > 2 ? "segments" : layouts[layout]) + (to >= 0 ? std::string(" ") + roundings[to] : "");
 }
 
 std::vector<std::string> list_sums(level depth) {
@@ -128,6 +134,12 @@ std::vector<std::string> list_sums(level depth) {
                                "rows/40x70/shared",
                                "rows/7x3000/shared/stride1,2",
                                "rows/2x70001",
+                               "columns/33x70",
+                               "columns/300x20/ld23,21",
+                               "columns/3000x7",
+                               "columns/1x40",
+                               "columns/0x5",
+                               "columns/70001x2",
                                "even/30x100",
                                "mixed/100x50",
                                "nonempty/40x300",
@@ -148,7 +160,8 @@ std::vector<std::string> list_sums(level depth) {
         for (const char* rest :
              {"full/9000/one_nan", "full/70001/positive", "full/4000/finite", "full/3000/wide", "rows/9x300/to_f32",
               "rows/9x300/wide/to_f16", "full/5000/to_bf16", "mixed/30x99/to_f32", "even/9x99/to_f16",
-              "even/9x99/to_bf16", "full/77/to_f32", "full/77/to_f16", "rows/9x300/to_bf16"})
+              "even/9x99/to_bf16", "full/77/to_f32", "full/77/to_f16", "rows/9x300/to_bf16", "columns/300x9/to_f32",
+              "columns/31x9/to_f16", "columns/300x9/special/to_bf16"})
           add(rest);
         if (dtype == "f64")
           for (const char* rest : {"full/5000/huge", "rows/20x300/tiny", "rows/9x3000/huge"}) add(rest);

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,13 @@ struct started {
   dim3 grid, block;
 };
 std::vector<started> last_started();
+// The copies over the link since they were asked for: the host's part of each, and which way it went.
+struct crossed {
+  uintptr_t host;
+  size_t bytes;
+  bool up;
+};
+std::vector<crossed> last_crossed();
 long launches_on(cudaStream_t stream);
 long live();           // memory, streams and events that exist
 std::string listed();  // and what they are

@@ -89,6 +89,8 @@ cudaError_t move(machine& m, void* dst, const void* src, size_t bytes, cudaMemcp
     const bool writes_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     if (reads_device != from.device() || writes_device != to.device()) blame("a copy's kind and its pointers disagree");
   }
+  if (from.device() != to.device())
+    m.crossed.push_back({reinterpret_cast<uintptr_t>(to.device() ? src : dst), bytes, to.device()});
   const size_t head = std::min(bytes, end_bytes), tail = std::min(bytes - head, end_bytes);
   std::memmove(dst, src, head);
   std::memmove(static_cast<char*>(dst) + bytes - tail, static_cast<const char*>(src) + bytes - tail, tail);
@@ -167,6 +169,7 @@ long calls() { return all().calls; }
 std::string failed_call() { return all().failed_call; }
 std::string next_call() { return all().next_call; }
 long launches() { return all().launches; }
+std::vector<crossed> last_crossed() { return std::exchange(all().crossed, {}); }
 std::vector<started> last_started() {
   std::vector<started> found = std::exchange(all().started, {});
   for (started& one : found) {

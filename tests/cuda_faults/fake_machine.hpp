@@ -61,6 +61,7 @@ struct machine {
   std::map<const void*, std::string> kernels;  // and their names
   std::set<const void*> variables;
   std::vector<fake::started> started;  // the last launches
+  std::vector<fake::crossed> crossed;  // and copies
   int capturing = 0;                   // streams
 };
 machine& all();

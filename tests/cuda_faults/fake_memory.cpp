@@ -136,8 +136,10 @@ cudaError_t cudaMemcpy2DAsync(void* dst, size_t dst_pitch, const void* src, size
                               cudaMemcpyKind kind, cudaStream_t s) {
   return call("cudaMemcpy2DAsync", [&](machine& m) {
     if (width > dst_pitch || width > src_pitch) return cudaErrorInvalidPitchValue;
+    const size_t before = m.crossed.size();
     for (const size_t row : {size_t{0}, rows / 2, rows - 1})
       move(m, static_cast<char*>(dst) + row * dst_pitch, static_cast<const char*>(src) + row * src_pitch, width, kind);
+    if (m.crossed.size() > before) m.crossed.resize(before + 1), m.crossed.back().bytes = rows * width;
     return alive(m, s);
   });
 }

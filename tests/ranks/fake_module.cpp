@@ -103,6 +103,7 @@ struct stream {
   std::deque<step> steps;
 };
 struct event {
+  int device = 0;
   std::shared_ptr<ticket> last;
 };
 std::set<stream*> streams;
@@ -262,14 +263,17 @@ void stream_destroy(int32_t, void* handle) {
   streams.erase(of(handle));
   delete of(handle);
 }
-lockstep_status event_create(int32_t, void** out) {
-  *out = new event;
+lockstep_status event_create(int32_t device, void** out) {
+  *out = new event{device, nullptr};
   return LOCKSTEP_OK;
 }
 void event_destroy(int32_t, void* e) { delete static_cast<event*>(e); }
 lockstep_status record(int32_t device, void* handle, void* e) {
   const std::lock_guard lock(all);
   if (!known(handle, device)) return unknown(device);
+  if (static_cast<event*>(e)->device != device)
+    return failed(LOCKSTEP_BACKEND_FAILED, "an event of device " + std::to_string(static_cast<event*>(e)->device) +
+                                               " was recorded on device " + std::to_string(device));
   const auto t = std::make_shared<ticket>();
   static_cast<event*>(e)->last = t;
   of(handle)->steps.push_back({[t] { t->done = true; }, nullptr});

@@ -49,7 +49,7 @@ void choose_variant(bench::options& run) {
   if (name.empty()) return;
   if (!run.variants.empty()) refuse("--variant and --variants both choose what is timed; give one of them");
   std::vector<lockstep_op> ops;
-  for (const std::string& one : run.cases) ops.push_back(cases::parse(one).op);
+  for (const std::string& one : run.cases) ops.push_back(cases::parse_timed(one).op);
   for (int op = 0; op < LOCKSTEP_OP_COUNT && run.cases.empty(); ++op) ops.push_back(static_cast<lockstep_op>(op));
   if (name != "auto") require_variant(name, run.backends, ops);
   run.variants = name == "auto" ? name : "^" + name + "$";
@@ -103,6 +103,10 @@ void bench_command(command root, action& chosen) {
   count.between(int64_t{1}, int64_t{1000000});
   option first = command.add("--first", s->run.first, "of a sample: leave out the shapes drawn before this one (0)");
   first.between(int64_t{0}, int64_t{999999});
+  option ops = command.add("--sample-ops", s->run.sample_ops,
+                           "of a sample: which distribution it draws from: old (moves, reductions, stencils) or new "
+                           "(normalize, scan, sums, reduce_axes, convert, groups)");
+  ops.one_of({"old", "new"});
   const option against = command.add(
       "--against", s->run.against, "of a sample: compare it only with peers that match this regular expression (all)");
   command.add("--filter", s->run.filter, "only cases that match this regular expression");
@@ -127,9 +131,9 @@ void bench_command(command root, action& chosen) {
   command.add("--print-commit", s->print_commit,
               "print the commit that this program was built from, and do nothing else");
   command.add_footer(case_names_help());
-  command.when_called([s, sample, count, first, against, &chosen] {
-    chosen = [s, sample, count, first, against] {
-      for (const option& one : {count, first, against})
+  command.when_called([s, sample, count, first, ops, against, &chosen] {
+    chosen = [s, sample, count, first, ops, against] {
+      for (const option& one : {count, first, ops, against})
         if (one.given() && !sample.given() && (one.name() != "--against" || s->from.empty()))
           refuse("{} is of a sample; give --sample SEED too", one.name());
       if (s->print_commit) return print("{}\n", LOCKSTEP_COMMIT), 0;

@@ -35,6 +35,7 @@ struct options {
   std::string note;                                    // goes into the results: a driver's version
   std::string peers;                                   // folder of peer programs, "" for none
   int64_t sample = -1, count = 110, first = 0;         // a sample's seed, and which of its draws (sample.hpp)
+  std::string sample_ops = "old";                      // its distribution
   std::string against;                                 // regular expression: the peers that a sample is judged against
   std::function<void(const struct report&)> progress;  // called after each case
 };

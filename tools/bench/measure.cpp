@@ -34,6 +34,9 @@ using plan_handle = std::unique_ptr<lockstep_plan, plan_deleter>;
 int sweeps_of(const test_case& t) { return t.op == LOCKSTEP_STENCIL ? t.stencil.sweeps : 1; }
 // Each input byte read once and each output byte written once, a sweep.
 double compulsory_bytes(const test_case& t) {
+  double all = 0;
+  for (const test_case& one : t.members) all += compulsory_bytes(one);
+  if (!t.members.empty()) return all;
   const double once =
       static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
       static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes) +
@@ -81,7 +84,7 @@ class bench_run {
     // The limit of a case is the best of the limit kernels and of all rows that ran. For many sweeps it is the copy
     // that each sweep needs at least if it goes through memory.
     for (result& r : out_.results) {
-      if (sweeps_of(cases::parse(r.name)) > 1) continue;
+      if (r.op == "stencil" && sweeps_of(cases::parse(r.name)) > 1) continue;
       for (const result& other : out_.results)
         if (other.name == r.name && other.backend == r.backend) r.limit_gb_s = std::max(r.limit_gb_s, other.gb_s());
     }
@@ -111,14 +114,21 @@ class bench_run {
     lockstep_options o = lockstep_options_defaults();
     o.backend = "cpu";
     if (backend == "cpu") o.variant = "ref";
-    check(cases::call(context_, t, src, want_.data(), t.offsets.empty() ? nullptr : t.offsets.data(), &o));
+    const auto once = [&](const test_case& c, size_t src_at, size_t dst_at) {
+      check(cases::call(context_, c, src + src_at, want_.data() + dst_at,
+                        c.offsets.empty() ? nullptr : c.offsets.data(), &o));
+    };
+    if (t.members.empty()) once(t, 0, 0);
+    for (size_t k = 0; k < t.members.size(); ++k) once(t.members[k], t.src_at[k], t.dst_at[k]);
   }
 
   static std::string compare_bits(const test_case& t, const unsigned char* want, const unsigned char* got,
                                   bool own_order) {
     const size_t bytes = t.dst.span_bytes();
     if (std::memcmp(want, got, bytes) == 0) return "bits equal";
-    if (!own_order) return format_text("WRONG: bits differ from the oracle's; run lockstep verify --case {}", t.name);
+    if (!own_order)
+      return format_text("WRONG: bits differ from the oracle's; run lockstep verify --case {}",
+                         t.members.empty() ? t.name : t.members.front().name);
     if (t.dst.element_bytes != 8 && t.dst.element_bytes != 4) return "own order, not checked";
     // Relative to the largest result, because single results may suffer from cancellation.
     double worst = 0, largest = 0;
@@ -142,7 +152,7 @@ class bench_run {
   }
 
   void one_case(const std::string& backend, const line& one) {
-    const test_case t = cases::parse(one.name);
+    const test_case t = cases::parse_timed(one.name);
     const bool on_cpu = backend == "cpu";
     const double bytes = compulsory_bytes(t);
     const size_t src_bytes = t.src.span_bytes(), dst_bytes = t.dst.span_bytes();
@@ -185,6 +195,10 @@ class bench_run {
       beside.other = on_device(beside_device[4], t.other);
     }
     if (t.in_place) src = dst;
+    // A group's plan keeps its pointers.
+    const bool grouped = !t.members.empty();
+    const void* const plan_src = grouped ? nullptr : src;
+    void* const plan_dst = grouped ? nullptr : dst;
     const bool can_check = asked_.verify;
     if (can_check) expect(backend, t, src_host);
 
@@ -201,9 +215,10 @@ class bench_run {
       plan_handle plan;
       try {
         lockstep_plan* made = nullptr;
-        check(cases::plan(context_, t, beside, &o, &made));
+        check(grouped ? cases::plan_group(context_, t, src, dst, &o, &made)
+                      : cases::plan(context_, t, beside, &o, &made));
         plan.reset(made);
-        check(lockstep_plan_execute(plan.get(), src, dst, nullptr));
+        check(lockstep_plan_execute(plan.get(), plan_src, plan_dst, nullptr));
       } catch (const failure& error) {
         out_.skipped.push_back(format_text("{} on {} variant {}: {}", t.name, backend, variant, error.what()));
         continue;
@@ -228,17 +243,23 @@ class bench_run {
           continue;
         }
       }
-      r.time = until_quiet(seconds(), [&](size_t n) { return timed(*plan, on_cpu, src, dst, n); });
+      r.time = until_quiet(seconds(), [&](size_t n) { return timed(*plan, on_cpu, plan_src, plan_dst, n); });
       out_.results.push_back(std::move(r));
       if (first == nullptr) first = std::move(plan);
     }
     if (crew_ == nullptr || out_.results.size() == before) return;
     if (!can_check && !on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, got, dst_bytes));
     const result ours = out_.results[before];
-    crew_->measure(ours, t.coefficients, src_host, src_bytes, can_check ? want_.data() : got, dst_bytes,
+    // What a name does not tell: a stencil's coefficients, or how many elements each array of a group has.
+    std::vector<double> numbers = t.coefficients;
+    for (const test_case& member : t.members) numbers.push_back(static_cast<double>(member.src.elements()));
+    std::vector<unsigned char> sides;
+    for (const auto* side : {&t.weight, &t.bias, &t.residual, &t.other})
+      sides.insert(sides.end(), side->begin(), side->end());
+    crew_->measure(ours, numbers, {src_host, src_bytes}, {can_check ? want_.data() : got, dst_bytes}, sides,
                    [&](int32_t n, const void* shared) {
-                     const void* from = on_cpu && !t.in_place ? shared : src;
-                     return timed(*first, on_cpu, from, dst, static_cast<size_t>(n));
+                     const void* from = on_cpu && !t.in_place && !grouped ? shared : plan_src;
+                     return timed(*first, on_cpu, from, plan_dst, static_cast<size_t>(n));
                    });
   }
 
@@ -316,7 +337,8 @@ std::vector<line> lines_of(const options& asked, const std::string& backend) {
   if (asked.sample >= 0) {
     const int64_t most = backend == "cpu" ? most_on_cpu : most_on_device;
     const auto seed = static_cast<uint64_t>(asked.sample);
-    for (std::string& name : drawn_cases(seed, asked.first, asked.count, most)) all.push_back({std::move(name)});
+    const sampled_ops of = asked.sample_ops == "new" ? sampled_ops::new_ones : sampled_ops::old_ones;
+    for (std::string& name : drawn_cases(seed, asked.first, asked.count, most, of)) all.push_back({std::move(name)});
   } else if (asked.cases.empty()) {
     all = preset(asked.preset, backend);
   }
@@ -342,6 +364,7 @@ report measure_all(const options& asked) {
   if (asked.sample >= 0)
     out.machine["sample"] = {{"seed", asked.sample},    {"count", asked.count},     {"first", asked.first},
                              {"rounds", sample_rounds}, {"against", asked.against}, {"behind_below", behind_below}};
+  if (asked.sample >= 0 && asked.sample_ops == "new") out.machine["sample"]["ops"] = "new";
   if (asked.preset == "crossover" && asked.cases.empty() && asked.sample < 0) {
     measure_crossover(asked, out);
     return out;

@@ -91,16 +91,16 @@ struct peer_crew::program {
 
   ~program() { stop(false); }
 
-  bool start(int src_file, int want_file) {
+  bool start(int src_file, int want_file, int sides_file) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    // Through numbers above all four, so that none is overwritten before it is copied.
-    const int from[4] = {ends[1], ends[1], src_file, want_file}, to[4] = {0, 1, 3, 4};
-    for (int k = 0; k < 4; ++k) posix_spawn_file_actions_adddup2(&actions, from[k], 100 + k);
-    for (int k = 0; k < 4; ++k) posix_spawn_file_actions_adddup2(&actions, 100 + k, to[k]);
-    for (int k = 0; k < 4; ++k) posix_spawn_file_actions_addclose(&actions, 100 + k);
+    // Through numbers above all five, so that none is overwritten before it is copied.
+    const int from[5] = {ends[1], ends[1], src_file, want_file, sides_file}, to[5] = {0, 1, 3, 4, 5};
+    for (int k = 0; k < 5; ++k) posix_spawn_file_actions_adddup2(&actions, from[k], 100 + k);
+    for (int k = 0; k < 5; ++k) posix_spawn_file_actions_adddup2(&actions, 100 + k, to[k]);
+    for (int k = 0; k < 5; ++k) posix_spawn_file_actions_addclose(&actions, 100 + k);
     std::string name = path.string();
     std::vector<char*> words = {name.data()};
     for (std::string& word : arguments) words.push_back(word.data());
@@ -153,7 +153,7 @@ peer_crew::peer_crew(const options& asked, const std::string& backend, report& o
       one_core_(backend == "cpu" && asked.where.threads == 1),
       sample_(asked.sample >= 0) {
   if (one_core_) stay_on_this_core();
-  src_file_ = memory_file("src"), want_file_ = memory_file("want");
+  src_file_ = memory_file("src"), want_file_ = memory_file("want"), sides_file_ = memory_file("sides");
   std::error_code failed;
   for (const auto& item : fs::directory_iterator(asked.peers, failed)) {
     const std::string name = item.path().filename().string();
@@ -176,6 +176,7 @@ peer_crew::~peer_crew() {
   programs_.clear();
   if (src_file_ >= 0) close(src_file_);
   if (want_file_ >= 0) close(want_file_);
+  if (sides_file_ >= 0) close(sides_file_);
 }
 
 bool peer_crew::take_turns(program& one, const sampler& again, const void* src, const result& ours, size_t most,
@@ -218,14 +219,17 @@ bool peer_crew::due(const std::vector<double>& ratios) const {
   return sample_ ? ratios.size() < sample_rounds : more_rounds_due(ratios);
 }
 
-void peer_crew::measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes,
-                        const void* want, size_t want_bytes, const sampler& again) {
-  if (!rewrite(src_file_, src, src_bytes) || !rewrite(want_file_, want, want_bytes)) {
+void peer_crew::measure(const result& ours, const std::vector<double>& numbers, data src_data, data want, data sides,
+                        const sampler& again) {
+  const void* const src = src_data.data();
+  const size_t src_bytes = src_data.size(), want_bytes = want.size();
+  if (!rewrite(src_file_, src, src_bytes) || !rewrite(want_file_, want.data(), want_bytes) ||
+      !rewrite(sides_file_, sides.data(), sides.size())) {
     out_.skipped.push_back(format_text("{}: no memory to hand its data to the peers", ours.name));
     return;
   }
   std::string request = format_text("{} {}", ours.name, ours.time.median);
-  for (const double c : coefficients) request += format_text(" {}", c);
+  for (const double one : numbers) request += format_text(" {}", one);
   request += '\n';
   // The time of a small case depends by up to 5 % on which cache sets its pages share. So the rounds are divided into
   // groups, each with other pages of src. Each look (verdict.hpp) has as many groups.
@@ -259,6 +263,7 @@ void peer_crew::measure(const result& ours, const std::vector<double>& coefficie
   // Its pages are not needed until the next case.
   (void)!ftruncate(src_file_, 0);
   (void)!ftruncate(want_file_, 0);
+  (void)!ftruncate(sides_file_, 0);
 }
 
 void peer_crew::sit(const result& ours, const std::string& request, const void* src, const sampler& again, size_t most,
@@ -271,7 +276,7 @@ void peer_crew::sit(const result& ours, const std::string& request, const void* 
     const auto failed = [&](const std::string& why) {
       out_.skipped.push_back(format_text("{} by {}: {}", ours.name, name, why));
     };
-    if (one->pid < 0 && !one->start(src_file_, want_file_)) {
+    if (one->pid < 0 && !one->start(src_file_, want_file_, sides_file_)) {
       failed(format_text("it cannot be started: {}", std::strerror(errno)));
       one->away = true;
       continue;

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "bench.hpp"
 
@@ -18,11 +19,13 @@ class peer_crew {
   ~peer_crew();
   peer_crew(const peer_crew&) = delete;
 
-  // Gives every program the case of `ours`, its src and lockstep's result, and appends the answers. again(n, src) takes
-  // n samples of ours; with programs that support it, ours and theirs alternate.
+  // Gives every program the case of `ours`, with numbers that its name does not tell, its src, the arrays beside it and
+  // lockstep's result, and appends the answers. again(n, src) takes n samples of ours; with programs that support it,
+  // ours and theirs alternate.
   typedef std::function<std::vector<double>(int32_t, const void* src)> sampler;
-  void measure(const result& ours, const std::vector<double>& coefficients, const void* src, size_t src_bytes,
-               const void* want, size_t want_bytes, const sampler& again);
+  typedef std::span<const unsigned char> data;
+  void measure(const result& ours, const std::vector<double>& numbers, data src, data want, data sides,
+               const sampler& again);
 
  private:
   struct program;
@@ -46,7 +49,7 @@ class peer_crew {
   report& out_;
   bool on_cpu_, one_core_;  // one core: shared by all, where each has one thread
   bool sample_;             // a fixed number of rounds each
-  int src_file_ = -1, want_file_ = -1;
+  int src_file_ = -1, want_file_ = -1, sides_file_ = -1;
 };
 
 }  // namespace lockstep::tool::bench

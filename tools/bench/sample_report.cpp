@@ -18,7 +18,10 @@ struct sums {
   int runs = 0, judged = 0, behind = 0;
 };
 
-std::string kind_of(const std::string& op) { return op == "reduce" || op == "square_sum" ? "reduction" : op; }
+std::string kind_of(const std::string& op, const std::string& name) {
+  if (name.starts_with("group/")) return "group";
+  return op == "reduce" || op == "square_sum" ? "reduction" : op;
+}
 
 std::string ratio_text(double ratio) {
   return ratio < 0.1 ? format_text("{:.3f}", ratio) : format_text("{:.2f}", ratio);
@@ -46,7 +49,7 @@ std::vector<sampled> sampled_shapes(const std::vector<ordered_json>& runs) {
       if (fresh) all.emplace_back(), of.emplace_back();
       sampled& one = all[at->second];
       one.others = peers[{row.at("backend"), name}];
-      one.name = name, one.place = place, one.kind = kind_of(row.at("op"));
+      one.name = name, one.place = place, one.kind = kind_of(row.at("op"), name);
       sums& sum = of[at->second];
       one.variant = row.at("variant"), one.bytes = row.at("bytes"), one.fraction = row.at("fraction");
       one.runs = ++sum.runs;
@@ -113,7 +116,9 @@ void print_shape(const sampled& one, size_t name_width, size_t variant_width) {
 void print_small(const std::vector<sampled>& all, const std::string& place) {
   constexpr double small = 1 << 20;
   std::string text;
-  for (const std::string_view kind : {"", "transpose", "permute", "reduction", "stencil"}) {
+  std::vector<std::string_view> kinds = {""};
+  kinds.insert(kinds.end(), std::begin(sampled_kinds), std::end(sampled_kinds));
+  for (const std::string_view kind : kinds) {
     std::vector<double> ms;
     for (const sampled& one : all)
       if (one.place == place && one.bytes <= small && (kind.empty() || one.kind == kind)) ms.push_back(one.ms);

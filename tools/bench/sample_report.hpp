@@ -12,7 +12,7 @@ namespace lockstep::tool::bench {
 // A drawn shape. If several runs have it: the geometric means of its times and ratios; it is behind only if it is
 // behind in every run.
 struct sampled {
-  std::string name, kind, place, variant, peer;  // kind: transpose, permute, reduction or stencil
+  std::string name, kind, place, variant, peer;  // kind: one of sampled_kinds
   std::string others;                            // every peer with its ratio, of the last run
   double bytes = 0, ms = 0, gb_s = 0, fraction = 0;
   double ratio = 0;  // the best peer's time over ours; 0: no peer
@@ -23,7 +23,8 @@ struct sampled {
 std::vector<sampled> sampled_shapes(const std::vector<nlohmann::ordered_json>& runs);
 std::vector<std::string> places_of(const std::vector<sampled>& all);
 
-constexpr const char* sampled_kinds[] = {"transpose", "permute", "reduction", "stencil"};
+constexpr const char* sampled_kinds[] = {"transpose", "permute", "reduction",   "stencil", "normalize",
+                                         "scan",      "sums",    "reduce_axes", "convert", "group"};
 
 // Those that have a peer and fit, the worst first.
 std::vector<const sampled*> worst_first(const std::vector<sampled>& all,

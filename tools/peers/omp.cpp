@@ -1,11 +1,11 @@
 // omp.cpp - what a careful user writes without a library: OpenMP loops that the
 // compiler vectorises (-O3 -march=native -ffast-math), double accumulation.
-#include <omp.h>
+#include "omp_types.hpp"
 
-#include "peer.hpp"
-
-void measure_any(lockstep::peers::subject& s);   // omp_any.cpp
-void measure_sums(lockstep::peers::subject& s);  // omp_sums.cpp
+void measure_any(lockstep::peers::subject& s);    // omp_any.cpp
+void measure_sums(lockstep::peers::subject& s);   // omp_sums.cpp
+void measure_new(lockstep::peers::subject& s);    // omp_new.cpp
+void measure_group(lockstep::peers::subject& s);  // there too
 
 namespace {
 using namespace lockstep;
@@ -199,13 +199,6 @@ void stencils(peers::subject& s) {
 }
 
 // ---- normalize -----------------------------------------------------------------------
-float as_float(float x) { return x; }
-float as_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-void put(float* to, float y) { *to = y; }
-void put(uint16_t* to, float y) {
-  const auto bits = std::bit_cast<uint32_t>(y);
-  *to = static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
-}
 // In float, as kernels for inference do: the sums, then the results while the row is in the cache.
 template <class T>
 void normalize(const T* src, T* dst, const lockstep_normalize_desc& d) {
@@ -217,19 +210,22 @@ void normalize(const T* src, T* dst, const lockstep_normalize_desc& d) {
     T* y = dst + r * d.dst_stride;
     float mean = 0, squares = 0;
     if (d.kind == LOCKSTEP_NORMALIZE_LAYER) {
-      for (int64_t i = 0; i < d.length; ++i) mean += as_float(x[i]);
+      for (int64_t i = 0; i < d.length; ++i) mean += static_cast<float>(x[i]);
       mean /= n;
     }
-    for (int64_t i = 0; i < d.length; ++i) squares += (as_float(x[i]) - mean) * (as_float(x[i]) - mean);
+    for (int64_t i = 0; i < d.length; ++i)
+      squares += (static_cast<float>(x[i]) - mean) * (static_cast<float>(x[i]) - mean);
     const float root = d.kind == LOCKSTEP_NORMALIZE_L2 ? std::sqrt(squares) : std::sqrt(squares / n + eps);
     const float scale = 1 / (root < eps ? eps : root);
     if (weight != nullptr && bias != nullptr)
       for (int64_t i = 0; i < d.length; ++i)
-        put(y + i, (as_float(x[i]) - mean) * scale * as_float(weight[i]) + as_float(bias[i]));
+        y[i] = peers::rounded<T>((static_cast<float>(x[i]) - mean) * scale * static_cast<float>(weight[i]) +
+                                 static_cast<float>(bias[i]));
     else if (weight != nullptr)
-      for (int64_t i = 0; i < d.length; ++i) put(y + i, (as_float(x[i]) - mean) * scale * as_float(weight[i]));
+      for (int64_t i = 0; i < d.length; ++i)
+        y[i] = peers::rounded<T>((static_cast<float>(x[i]) - mean) * scale * static_cast<float>(weight[i]));
     else
-      for (int64_t i = 0; i < d.length; ++i) put(y + i, (as_float(x[i]) - mean) * scale);
+      for (int64_t i = 0; i < d.length; ++i) y[i] = peers::rounded<T>((static_cast<float>(x[i]) - mean) * scale);
   }
 }
 template <class T>
@@ -237,78 +233,38 @@ void normalizations(peers::subject& s) {
   const lockstep_normalize_desc d = cases::with_sides(s.c);
   s.time(
       "omp loop, float", [&, x = s.src<T>(), y = s.dst<T>()] { normalize(x, y, d); },
-      [&] {
-        const T *got = s.dst<T>(), *want = s.want<T>();
-        double worst = 0, scale = 0;
-        for (int64_t i = 0; i < d.count * d.length; ++i) {
-          const double value = static_cast<double>(as_float(want[i]));
-          scale = std::max(scale, std::abs(value));
-          worst = std::max(worst, peers::or_infinity(std::abs(static_cast<double>(as_float(got[i])) - value)));
-        }
-        return peers::compare_values(worst / std::max(scale, 1e-300));
-      });
+      [&] { return s.values<T>(s.dst<T>(), d.count * d.length); });
 }
 
-// Each thread sums its share; then each scans its share, starting from the sum of the shares before it.
-void scan(const float* x, float* y, int64_t n) {
-  std::vector<double> shares(static_cast<size_t>(omp_get_max_threads()) + 1, 0.0);
-#pragma omp parallel
-  {
-    const int64_t t = omp_get_thread_num(), all = omp_get_num_threads(), first = n * t / all, last = n * (t + 1) / all;
-    double sum = 0;
-    for (int64_t i = first; i < last; ++i) sum += static_cast<double>(x[i]);
-    shares[static_cast<size_t>(t) + 1] = sum;
-#pragma omp barrier
-#pragma omp single
-    for (size_t k = 1; k < shares.size(); ++k) shares[k] += shares[k - 1];
-    sum = shares[static_cast<size_t>(t)];
-    for (int64_t i = first; i < last; ++i) y[i] = static_cast<float>(sum += static_cast<double>(x[i]));
-  }
-}
-void scan_rows(const float* x, float* y, int64_t count, int64_t n) {
-#pragma omp parallel for schedule(static)
-  for (int64_t r = 0; r < count; ++r) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; ++i) y[r * n + i] = static_cast<float>(sum += static_cast<double>(x[r * n + i]));
-  }
-}
 }  // namespace
 
 int main(int argc, char** argv) {
-  return peers::serve(argc, argv, "cpu", [](const peers::arguments& a) {
-    if (a.threads > 0) omp_set_num_threads(a.threads);
-    return [&a](peers::subject& s) {
-      const bool dense = s.c.op == LOCKSTEP_PERMUTE && s.c.permute.rank == 4 && s.c.permute.dst_strides[3] == 1;
-      const size_t bytes = s.c.op == LOCKSTEP_TRANSPOSE && !s.c.in_place ? s.c.transpose.element_bytes
-                           : dense                                       ? s.c.permute.element_bytes
-                                                                         : 0;
-      if (bytes == 1) moved<uint8_t>(s);
-      if (bytes == 4) moved<uint32_t>(s);
-      if (bytes == 8) moved<uint64_t>(s);
-      if (peers::reduction(s.c)) reductions(s);
-      stencils(s);
-      const auto& n = s.c.normalize;
-      const bool plain = s.c.op == LOCKSTEP_NORMALIZE && n.result == n.dtype && n.weight_dtype == n.dtype &&
-                         s.c.residual.empty() && (s.c.bias.empty() || !s.c.weight.empty()) && !s.c.in_place &&
-                         n.src_stride == n.length && n.dst_stride == n.length;
-      if (plain && n.dtype == LOCKSTEP_F32) normalizations<float>(s);
-      if (plain && n.dtype == LOCKSTEP_BF16) normalizations<uint16_t>(s);
-      const auto& r = s.c.scan;
-      if (s.c.op == LOCKSTEP_SCAN && r.reduction == LOCKSTEP_SUM && r.dtype == LOCKSTEP_F32 &&
-          r.result == LOCKSTEP_F32 && s.c.offsets.empty() && !s.c.in_place && r.exclusive == 0 &&
-          r.element_stride == 1 && r.dst_element_stride == 1 && r.sequence_stride == r.length &&
-          r.dst_sequence_stride == r.length)
-        s.time(
-            "omp loop, double",
-            [&, x = s.src<float>(), y = s.dst<float>()] {
-              if (r.count == 1)
-                scan(x, y, r.length);
-              else
-                scan_rows(x, y, r.count, r.length);
-            },
-            [&] { return s.values<float>(s.dst<float>(), r.count * r.length); });
-      measure_sums(s);
-      if (a.sample) measure_any(s);
-    };
-  });
+  return peers::serve(
+      argc, argv, "cpu",
+      [](const peers::arguments& a) {
+        if (a.threads > 0) omp_set_num_threads(a.threads);
+        return [&a](peers::subject& s) {
+          if (!s.c.members.empty()) return measure_group(s);
+          const bool dense = s.c.op == LOCKSTEP_PERMUTE && s.c.permute.rank == 4 && s.c.permute.dst_strides[3] == 1;
+          const size_t bytes = s.c.op == LOCKSTEP_TRANSPOSE && !s.c.in_place ? s.c.transpose.element_bytes
+                               : dense                                       ? s.c.permute.element_bytes
+                                                                             : 0;
+          if (bytes == 1) moved<uint8_t>(s);
+          if (bytes == 4) moved<uint32_t>(s);
+          if (bytes == 8) moved<uint64_t>(s);
+          if (peers::reduction(s.c)) reductions(s);
+          stencils(s);
+          const auto& n = s.c.normalize;
+          const bool plain = s.c.op == LOCKSTEP_NORMALIZE && n.result == n.dtype && n.weight_dtype == n.dtype &&
+                             s.c.residual.empty() && (s.c.bias.empty() || !s.c.weight.empty()) && !s.c.in_place &&
+                             n.src_stride == n.length && n.dst_stride == n.length;
+          if (plain && n.dtype == LOCKSTEP_F32) normalizations<float>(s);
+          if (plain && n.dtype == LOCKSTEP_BF16) normalizations<peers::bf16>(s);
+          if (plain && n.dtype == LOCKSTEP_F16) normalizations<peers::f16>(s);
+          measure_new(s);
+          measure_sums(s);
+          if (a.sample) measure_any(s);
+        };
+      },
+      true);
 }

@@ -1,86 +1,25 @@
 // omp_any.cpp - peer_omp for shapes that omp.cpp has no loop for: any permutation, reductions of every type by rows and
 // by columns, symmetric stencils of any rank with boundary nearest. lockstep bench --sample draws such shapes, and
 // without a peer they could not be judged.
-#include <omp.h>
-
 #include <array>
-#include <bit>
-#include <cmath>
 
-#include "peer.hpp"
+#include "omp_types.hpp"
 
 namespace {
 using namespace lockstep;
-
-// By blocks of 16 x 16 of the axis that is dense in src and the one that is dense in dst. If that is the same axis, by
-// rows.
-template <class T>
-void permute(const T* src, T* dst, const lockstep_permute_desc& p) {
-  constexpr int64_t side = 16;
-  const int last = p.rank - 1;
-  int64_t n[LOCKSTEP_MAX_RANK], from[LOCKSTEP_MAX_RANK];
-  int dense = last;
-  for (int k = 0; k <= last; ++k) {
-    n[k] = p.shape[p.perm[k]], from[k] = p.src_strides[p.perm[k]];
-    if (from[k] == 1 && n[k] > 1) dense = k;
-  }
-  int64_t outer = 1;
-  for (int k = 0; k < last; ++k)
-    if (k != dense) outer *= n[k];
-  const bool rows = dense == last;
-  const int64_t blocks = rows ? 1 : (n[dense] + side - 1) / side;
-#pragma omp parallel for schedule(static)
-  for (int64_t task = 0; task < outer * blocks; ++task) {
-    int64_t rest = task / blocks, src_at = 0, dst_at = 0;
-    for (int k = last - 1; k >= 0; --k) {
-      if (k == dense) continue;
-      src_at += rest % n[k] * from[k], dst_at += rest % n[k] * p.dst_strides[k];
-      rest /= n[k];
-    }
-    if (rows) {
-      std::memcpy(dst + dst_at, src + src_at, static_cast<size_t>(n[last]) * sizeof(T));
-      continue;
-    }
-    const int64_t i0 = task % blocks * side, ni = std::min(side, n[dense] - i0), step = p.dst_strides[dense];
-    for (int64_t j0 = 0; j0 < n[last]; j0 += side) {
-      const T* x = src + src_at + i0 + j0 * from[last];
-      T* y = dst + dst_at + i0 * step + j0;
-      const int64_t nj = std::min(side, n[last] - j0);
-      if (ni == side && nj == side) {
-        T tile[side][side];
-        for (int64_t j = 0; j < side; ++j)
-          for (int64_t i = 0; i < side; ++i) tile[i][j] = x[j * from[last] + i];
-        for (int64_t i = 0; i < side; ++i)
-          for (int64_t j = 0; j < side; ++j) y[i * step + j] = tile[i][j];
-      } else {
-        for (int64_t i = 0; i < ni; ++i)
-          for (int64_t j = 0; j < nj; ++j) y[i * step + j] = x[j * from[last] + i];
-      }
-    }
-  }
-}
 
 template <class T>
 void moved(peers::subject& s, const lockstep_permute_desc& p) {
   const T* x = s.src<T>();
   T* y = s.dst<T>();
+  int64_t n[LOCKSTEP_MAX_RANK], from[LOCKSTEP_MAX_RANK];
+  for (int k = 0; k < p.rank; ++k) n[k] = p.shape[p.perm[k]], from[k] = p.src_strides[p.perm[k]];
   s.time(
-      "omp loops of any axes", [&] { permute(x, y, p); }, [&] { return s.bits(y); });
+      "omp loops of any axes", [&] { peers::permute(x, y, p.rank, n, from, p.dst_strides); },
+      [&] { return s.bits(y); });
 }
 
 // ---- reductions: what an element adds, and how two results become one ----------------
-struct f16_bits {
-  uint16_t bits;
-};
-struct bf16_bits {
-  uint16_t bits;
-};
-// Only squares are needed, so the sign is dropped. The product scales the exponent of f16 to that of float.
-inline float magnitude(f16_bits x) { return std::bit_cast<float>(uint32_t{x.bits & 0x7FFFu} << 13) * 0x1p112f; }
-inline float magnitude(bf16_bits x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
-inline float magnitude(float x) { return x; }
-inline double magnitude(double x) { return x; }
-
 template <class Element, class Total>
 struct sum {
   typedef Element element;
@@ -93,7 +32,7 @@ struct squares {
   typedef Element element;
   typedef double total;
   static double of(Element x) {
-    const auto v = static_cast<double>(magnitude(x));
+    const auto v = static_cast<double>(x);
     return v * v;
   }
   static double join(double a, double b) { return a + b; }
@@ -202,8 +141,8 @@ void reductions(peers::subject& s) {
   const auto squares_of = [&] {
     if (d.dtype == LOCKSTEP_F32) reduced<squares<float>>(s, "omp loops of any sizes, double");
     if (d.dtype == LOCKSTEP_F64) reduced<squares<double>>(s, "omp loops of any sizes");
-    if (d.dtype == LOCKSTEP_F16) reduced<squares<f16_bits>>(s, "omp loops of any sizes, double");
-    if (d.dtype == LOCKSTEP_BF16) reduced<squares<bf16_bits>>(s, "omp loops of any sizes, double");
+    if (d.dtype == LOCKSTEP_F16) reduced<squares<peers::f16>>(s, "omp loops of any sizes, double");
+    if (d.dtype == LOCKSTEP_BF16) reduced<squares<peers::bf16>>(s, "omp loops of any sizes, double");
   };
   if (d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2) squares_of();
   if (d.reduction == LOCKSTEP_SUM) {

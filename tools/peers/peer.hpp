@@ -1,7 +1,9 @@
 // peer.hpp - what the C++ peer programs share: a case with bench's own data, the check of a peer's result, timing, and
 // the lines of JSON. bench starts a program once, as PEER --backend cpu --threads 2 --seconds 0.3 [--cold] [--sample],
 // and writes one case a line: its name, lockstep's own milliseconds, a stencil's coefficients. File 3 holds the case's
-// src, file 4 lockstep's result. For each way in which the program can compute the case it answers
+// src, file 4 lockstep's result, file 5 the arrays beside src (weight, bias, residual or the second of two), which
+// tests/cases makes from the name too. Behind a group's milliseconds stand its arrays' lengths. For each way in which
+// the program can compute the case it answers
 //   {"name": "transpose/b4/512x512", "peer": "OpenBLAS 0.3.21 omatcopy", "checked": "bits equal", "waits": true}
 // and waits. bench then writes how many samples it wants, again and again, and the program answers {"ms": [...]}; 0
 // ends this way. A way that does not wait gives its "ms" at once; none if its result is wrong. {"done": true} ends the
@@ -87,7 +89,7 @@ class subject {
   const arguments& a;
 
   subject(const std::string& request, const arguments& how, block& src, block& dst)
-      : c(cases::parse(request.substr(0, request.find(' ')))),
+      : c(cases::parse_timed(request.substr(0, request.find(' ')))),
         a(how),
         src_(src),
         dst_(dst),
@@ -131,6 +133,20 @@ class subject {
     for (int64_t i = 0; i < n; ++i) {
       worst =
           std::max(worst, or_infinity(std::abs(static_cast<double>(got[i]) - static_cast<double>(want<Want>()[i]))));
+    }
+    return compare_values(worst / std::max(scale, 1e-300));
+  }
+  // A group's: n(member) results of each call, in an array like lockstep's.
+  template <class Want, class Count>
+  std::string grouped(const Want* got, const Count& n) {
+    double worst = 0, scale = 0;
+    for (size_t k = 0; k < c.members.size(); ++k) {
+      const auto at = static_cast<int64_t>(c.dst_at[k] / sizeof(Want));
+      for (int64_t i = at; i < at + n(c.members[k]); ++i) {
+        const auto right = static_cast<double>(want<Want>()[i]);
+        scale = std::max(scale, std::abs(right));
+        worst = std::max(worst, or_infinity(std::abs(static_cast<double>(got[i]) - right)));
+      }
     }
     return compare_values(worst / std::max(scale, 1e-300));
   }
@@ -240,8 +256,9 @@ inline bool star(const cases::test_case& c, int rank) {
 }
 
 // Reads cases until bench closes its end; start(arguments) gives measure(subject&), which reports the ways that it has.
+// Without groups it has no way to compute those.
 template <class Start>
-int serve(int argc, char** argv, const char* backend, const Start& start) {
+int serve(int argc, char** argv, const char* backend, const Start& start, bool groups = false) {
   arguments a;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -266,7 +283,7 @@ int serve(int argc, char** argv, const char* backend, const Start& start) {
   for (std::string request; std::getline(std::cin, request);) {
     {
       subject s(request, a, src, dst);
-      measure(s);
+      if (groups || s.c.members.empty()) measure(s);
     }
     std::printf("{\"done\": true}\n");
     std::fflush(stdout);

@@ -38,6 +38,34 @@ class Case:
             self.kind, self.dtype, self.shape = "converted", np.dtype(types[m[1]]), tuple(map(int, m[3].split("x")))
             self.bfloat16, self.to, self.result = m[1] == "bf16", m[2], np.dtype(types[m[2]])
             self.axes, self.scale = tuple(map(int, m[4].split(","))), {None: 1, "half": 0.5, "255th": 1 / 255, "tenth": 0.1}[m[5]]
+        elif m := re.fullmatch(r"normalize/(l2|rms|layer)/(b?f16|f32|f64)/(\d+)x(\d+)(/weight)?(/bias)?", name):
+            self.kind, self.how, self.dtype, self.shape = "normalized", m[1], np.dtype(types[m[2]]), (int(m[3]), int(m[4]))
+            self.result, self.eps = self.dtype, 1e-5
+            self.beside = [self.shape[1:]] * sum(bool(side) for side in (m[5], m[6]))
+            if m[6] and not m[5]:
+                self.kind = None
+        elif m := re.fullmatch(r"scan/(sum|min|max)/(b?f16|f32|f64|i32)/(full|rows|columns)/([\dx]+)", name):
+            self.kind, self.how, self.dtype, self.shape = "scanned", m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
+            self.axis = 0 if m[3] != "rows" else 1
+            self.result = np.dtype(np.int64) if self.dtype.kind == "i" and m[1] == "sum" and m[2] != "bf16" else self.dtype
+        elif m := re.fullmatch(r"sums/(dot|sqdiff|absdiff|abs|meanvar)/(b?f16|f32|f64)/(full|rows|columns)/([\dx]+)", name):
+            self.kind, self.how, self.dtype, self.shape = "summed", m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
+            self.axis = {"full": None, "rows": 1, "columns": 0}[m[3]]
+            self.result = np.dtype(np.float64)
+            self.beside = [self.shape] if m[1] in ("dot", "sqdiff", "absdiff") else []
+        elif m := re.fullmatch(r"reduce_axes/(sum|max|min|ssq|norm2)/(b?f16|f32|f64)/([\dx]+)/axes([\d,]+)", name):
+            self.kind, self.how, self.dtype, self.shape = "reduced", m[1], np.dtype(types[m[2]]), tuple(map(int, m[3].split("x")))
+            self.axes = tuple(sorted(map(int, m[4].split(","))))
+            self.result = self.dtype if m[1] in ("max", "min") else np.dtype(np.float64)
+        elif m := re.fullmatch(r"group/(\d+)(?:/varied)?/(square_sum/norm2/(b?f16|f32|f64)/full|transpose/(b[248])|normalize/(l2|rms|layer)/(b?f16|f32|f64))/([\dx]+)", name):
+            self.kind, self.dtype = "grouped", np.dtype(types[m[3] or m[4] or m[6]])
+            self.how, self.each, self.eps = m[2].split("/")[0] if not m[5] else m[5], tuple(map(int, m[7].split("x"))), 1e-5
+            self.result = np.dtype(np.float64) if m[3] else self.dtype
+            # Every array begins on a line of 64 bytes, in src and in the result.
+            self.lengths = [int(float(c)) for c in coefficients]
+            self.src_at = self.begins(self.lengths, self.dtype)
+            self.dst_at = self.begins([1 if m[3] else n for n in self.lengths], self.result)
+            self.shape = (self.src_at[-1],)
         elif m := re.fullmatch(r"(?:reduce|square_sum)/(\w+)/(b?f16|f32|f64|i32)/(full|rows|columns)/([\dx]+)(?:/(?!ld|stride)\w+)?", name):
             self.kind, self.dtype, self.shape = m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
             self.axis = {"full": None, "rows": 1, "columns": 0}[m[3]]
@@ -49,6 +77,29 @@ class Case:
             self.kind, self.dtype, self.shape = "stencil", np.dtype(types[m[1]]), tuple(map(int, m[3].split("x")))
             self.radius, self.sweeps = int(m[2]), int(m[4] or 1)
             self.coefficients = [float(self.dtype.type(c)) for c in coefficients]
+
+    @staticmethod
+    def begins(lengths, dtype):
+        """Where arrays of these lengths begin, in elements, and where all end."""
+        line, at = 64 // dtype.itemsize, [0]
+        for n in lengths:
+            at.append(at[-1] + -(-n // line) * line)
+        return at
+
+    def sides(self):
+        """The arrays besides src, of its type: weight and bias, or the second array of a sum."""
+        at, found = 0, []
+        for shape in self.beside:
+            found.append(np.memmap(os.fdopen(5, "rb", closefd=False), self.dtype, "r", at, shape))
+            at += found[-1].nbytes
+        return found
+
+    def values(self, dtype, shape):
+        """lockstep's results as doubles."""
+        want = self.want(dtype, shape)
+        if self.bfloat16 and dtype == np.int16:
+            want = (want.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        return np.asarray(want, np.float64)
 
     def pages(self):
         """The pages that ours reads: a copy would be on huge ones, which NumPy asks for. Writable, though nobody writes:
@@ -71,11 +122,25 @@ class Case:
     def near(self, got, dtype):
         """Results of sums in other orders or precisions; beyond 10 % it is called wrong."""
         got = np.asarray(got, np.float64).reshape(-1)
-        want = np.asarray(self.want(dtype, got.shape), np.float64)
+        return self.close(got, self.values(dtype, got.shape))
+
+    @staticmethod
+    def close(got, want):
         worst = float(np.max(np.abs(got - want)) / max(float(np.max(np.abs(want))), 1e-300))
         if worst == 0:
             return "equal"
         return ("" if worst < 0.1 else "WRONG: ") + f"relative error {worst:.0e}"
+
+    def near_group(self, got):
+        """got: the results of each call of a group, one behind the other."""
+        if self.how == "transpose":  # bits, not numbers
+            bits, got = np.dtype(f"u{got.itemsize}"), np.ascontiguousarray(got)
+            want = self.want(bits, (self.dst_at[-1],))
+            equal = np.array_equal(got.view(bits), np.concatenate([want[at:at + n] for at, n in zip(self.dst_at, self.lengths)]))
+            return "bits equal" if equal else "WRONG: bits differ from a copy's"
+        want = self.values(self.result, (self.dst_at[-1],))
+        sizes = [1 if self.result == np.float64 and self.how == "square_sum" else n for n in self.lengths]
+        return self.close(np.asarray(got, np.float64).reshape(-1), np.concatenate([want[at:at + n] for at, n in zip(self.dst_at, sizes)]))
 
     def inside(self, got):
         """A stencil's results away from the edges, or all of them, as many as got has."""
