@@ -53,13 +53,15 @@ inline void require_flags(const char* argument, uint32_t flags, uint32_t known, 
          flags & ~known, names);
 }
 
-inline lockstep_options call_options(const lockstep_options* given, bool of_a_plan = false) {
+// Flags that mean something besides those of every call: where a plan is made, and where it is executed.
+constexpr uint32_t flags_of_plans = LOCKSTEP_TUNE | LOCKSTEP_RETUNE, flags_of_executions = LOCKSTEP_PLACED;
+
+inline lockstep_options call_options(const lockstep_options* given, uint32_t more_flags = 0) {
   const lockstep_options options = sized(given, lockstep_options_defaults(), "options");
-  constexpr uint32_t of_calls = LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA,
-                     of_plans = LOCKSTEP_TUNE | LOCKSTEP_RETUNE;
-  require_flags("options.flags", options.flags, of_a_plan ? of_calls | of_plans : of_calls,
-                "LOCKSTEP_ASYNC (1), LOCKSTEP_NO_FALLBACK (2) and LOCKSTEP_DEVICE_DATA (4), and, where a plan is made, "
-                "LOCKSTEP_TUNE (16) and LOCKSTEP_RETUNE (32)");
+  require_flags("options.flags", options.flags,
+                LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA | more_flags,
+                "LOCKSTEP_ASYNC (1), LOCKSTEP_NO_FALLBACK (2) and LOCKSTEP_DEVICE_DATA (4); where a plan is made, "
+                "LOCKSTEP_TUNE (16) and LOCKSTEP_RETUNE (32); where it is executed, LOCKSTEP_PLACED (64)");
   return options;
 }
 

@@ -68,7 +68,7 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_plan*");
   *out = nullptr;
   require_context(context);
-  lockstep_options options = call_options(given, true);
+  lockstep_options options = call_options(given, flags_of_plans);
   if ((options.flags & (LOCKSTEP_TUNE | LOCKSTEP_RETUNE)) != 0 && options.stream != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "options.stream is {} with LOCKSTEP_TUNE, which cannot measure on a caller's stream because that may be "
@@ -141,6 +141,16 @@ void require_taken(lockstep_plan& plan) {
          chosen.variant->name, chosen.entry->name(), why);
 }
 
+// Where the arrays lie; the caller's word for src and dst saves two look-ups of the driver.
+array_places places_of(const lockstep_plan& plan, const lockstep_options& options) {
+  const prepared_call& p = plan.prepared;
+  const bool told = (options.flags & LOCKSTEP_PLACED) != 0 && !plan.chosen.entry->is_cpu();
+  if (!told || p.offsets_bytes != 0 || p.side_count != 0) return locate(p, p.call.src, p.call.dst);
+  array_places found;
+  found.src = found.dst = {LOCKSTEP_DEVICE, plan.chosen.entry, plan.chosen.device};
+  return found;
+}
+
 lockstep_status run_bound(lockstep_plan& plan, const lockstep_options& options) {
   choice& chosen = plan.chosen;
   const bool own = options.stream == nullptr || chosen.entry->is_cpu();
@@ -150,7 +160,7 @@ lockstep_status run_bound(lockstep_plan& plan, const lockstep_options& options) 
   const lease_release ends{chosen};
   lockstep_status status = LOCKSTEP_OK;
   launch_result launched;
-  const array_places data = locate(plan.prepared, plan.prepared.call.src, plan.prepared.call.dst);
+  const array_places data = places_of(plan, options);
   require_taken(plan);
   status = give_workspace(plan.prepared, chosen, options);
   if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, data, launched);
@@ -237,9 +247,9 @@ lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void
                                       const lockstep_options* options) {
   return guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
-    if (plan->group == nullptr) return execute(*plan, src, dst, call_options(options));
+    if (plan->group == nullptr) return execute(*plan, src, dst, call_options(options, flags_of_executions));
     require_no_pointers(src, dst);
-    execute_group_plan(*plan, call_options(options));
+    execute_group_plan(*plan, call_options(options, flags_of_executions));
   });
 }
 lockstep_status lockstep_plan_measure(lockstep_plan* plan, const void* src, void* dst, uint32_t flags, int32_t samples,

@@ -149,8 +149,8 @@ bool is_brief(const call& c, const settings& set, const context_object& context,
 // Device data is computed by its device's backend: auto would take the CPU where that has no kernel, which does not
 // wait for the stream.
 void stay_on_device(settings& set, const array& x);
-// Whether a call with these arrays is queued on their stream, and the stream.
-void queue_on(settings& set, const array& x, const array& dst);
+// Whether a call with these arrays is queued on their stream, and the stream. A plan has its backend already.
+void queue_on(settings& set, const array& x, const array& dst, bool planned = false);
 
 int add_operations(PyObject* module);
 

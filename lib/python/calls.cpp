@@ -22,20 +22,26 @@ lockstep_status run(call& c, settings& set, const array& x, const array& dst) {
 }
 
 void stay_on_device(settings& set, const array& x) {
+  static constexpr const char* names[] = {"cuda:0", "cuda:1", "cuda:2", "cuda:3",
+                                          "cuda:4", "cuda:5", "cuda:6", "cuda:7"};
   const char* const named = set.options.backend;
   if (!x.on_device() || !x.device_known || (named && std::strcmp(named, "auto") != 0) ||
       LOCKSTEP_MUTANT("python_device_data_by_auto"))
     return;
+  if (x.device.id >= 0 && static_cast<size_t>(x.device.id) < sizeof names / sizeof *names) {
+    set.options.backend = names[x.device.id];
+    return;
+  }
   PyOS_snprintf(set.device, sizeof set.device, "cuda:%d", static_cast<int>(x.device.id));
   set.options.backend = set.device;
 }
 
-void queue_on(settings& set, const array& x, const array& dst) {
+void queue_on(settings& set, const array& x, const array& dst, bool planned) {
   set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};
   set.options.stream = nullptr;
   if (!x.on_device()) return;
   set.options.stream = x.stream;
-  stay_on_device(set, x);
+  if (!planned) stay_on_device(set, x);
   set.options.flags |= LOCKSTEP_NO_FALLBACK;  // to the CPU, that is
   // On a stream of the caller's choice the call waits: memory of a library's pool may go back before that stream is
   // done.

@@ -169,11 +169,14 @@ int in_forward_mode(state& s) {
 }
 
 // A tensor's memory is not all that it is: a helper says what to do where a flag is set.
-bool check_torch(state& s, PyObject* object, const char* name, bool complex) {
-  for (int k = 0; k < (complex ? 4 : 3); ++k) {
+bool check_torch(state& s, PyObject* object, const char* name, array& in, const array* beside) {
+  const int count = in.type.code == dlpack::complex ? 4 : 3;
+  in.no_tangents = beside && beside->no_tangents;
+  for (int k = in.no_tangents ? 1 : 0; k < count; ++k) {
     PyObject* const names[] = {nullptr, s.attribute_requires_grad, s.attribute_is_neg, s.attribute_is_conj};
     const int set = k == 0 ? in_forward_mode(s) : tells(object, names[k], k > 1 ? &s.tensor_methods[k - 2] : nullptr);
     if (set < 0) return false;
+    if (k == 0) in.no_tangents = !set;
     if (!set || LOCKSTEP_MUTANT("python_flags_of_a_tensor_unread")) continue;
     const ref text(PyUnicode_FromString(name));
     if (!text || !call_helper(s, "check_torch", object, text.get())) return false;
@@ -240,7 +243,7 @@ bool import_capsule(state& s, ref capsule, const char* name, array& in) {
 
 // DLPack's table: nothing is checked by it, so lockstep._kinds looks first. False without an exception where the
 // call comes on another stream than the producer's: __dlpack__ orders the two, the table does not.
-bool import_by_table(state& s, PyObject* object, const char* name, array& in) {
+bool import_by_table(state& s, PyObject* object, const char* name, array& in, const array* beside) {
   const dlpack::exchange& table = *in.producer->table;
   dlpack::tensor t{};
   if (table.import_borrowed) {
@@ -252,12 +255,15 @@ bool import_by_table(state& s, PyObject* object, const char* name, array& in) {
     if (!import_tensor(s, in.versioned->tensor, name, in)) return false;
   }
   if (!in.on_device()) return true;
+  if (beside && beside->current && beside->producer == in.producer && beside->device.id == in.device.id &&
+      beside->stream == in.stream)
+    return in.current = true;
   void* current = nullptr;
   if (table.current_stream(in.device.type, in.device.id, &current) != 0) return false;
   // Handle 0 is CUDA's legacy default stream, which lockstep knows by another name.
   if (current == nullptr && !LOCKSTEP_MUTANT("python_stream_0")) current = LOCKSTEP_STREAM_LEGACY;
   if (!in.stream) in.stream = current;
-  if (in.stream == current || LOCKSTEP_MUTANT("python_streams_unordered")) return true;
+  if (in.stream == current || LOCKSTEP_MUTANT("python_streams_unordered")) return in.current = true;
   if (in.versioned && in.versioned->deleter) in.versioned->deleter(in.versioned);
   in.versioned = nullptr;
   in.plain = true;
@@ -304,18 +310,18 @@ bool import_stream(state& s, PyObject* object, void** stream) {
   return *stream != nullptr || !PyErr_Occurred();
 }
 
-bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in) {
+bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in,
+                  const array* beside) {
   in.producer = kind_of(s, object);
   if (in.producer == nullptr) return false;
   in.object = object;
   in.stream = stream;
   bool done = false;
   if (in.producer->table) {
-    done = import_by_table(s, object, name, in);
+    done = import_by_table(s, object, name, in, beside);
     if (!done && in.producer->library == torch && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_RuntimeError))
       return tell_why_not(s, object, name), false;
-    if (done && in.producer->library == torch && !check_torch(s, object, name, in.type.code == dlpack::complex))
-      return false;
+    if (done && in.producer->library == torch && !check_torch(s, object, name, in, beside)) return false;
   } else if (in.producer->ndarray && (done = import_ndarray(s, object, name, in))) {
   } else if (PyErr_Occurred()) {
     return false;

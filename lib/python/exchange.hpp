@@ -43,6 +43,8 @@ struct array {
   PyObject* object = nullptr;  // borrowed
   void* stream = nullptr;      // device data: the stream that its producer works on, or that the caller named
   bool elsewhere = false;      // its producer works on another stream than the call, which waits for it
+  bool current = false;        // stream is the one that its producer works on now
+  bool no_tangents = false;    // PyTorch's: no block of forward mode is open
   int64_t shape[max_rank];
   int64_t strides[max_rank];  // elements
 
@@ -61,9 +63,10 @@ struct array {
 const kind* kind_of(state& s, PyObject* object);
 
 // Fills in from a Python object; name is the argument's, for errors. stream is the one that the call comes on, which
-// then waits for what the producer has queued on its own; NULL: the producer's current one. False with an exception
-// set.
-bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in);
+// then waits for what the producer has queued on its own; NULL: the producer's current one. beside is an array of the
+// same call that is in already: what holds for all of its library is not asked again. False with an exception set.
+bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in,
+                  const array* beside = nullptr);
 // For importers: size, and whether the operations can take the layout as it is.
 bool finish_import(state& s, array& in, const char* name);
 // NumPy's array by its structure; false without an exception where the buffer protocol must say more.

@@ -1,5 +1,6 @@
 // plan.cpp - the type _core.Plan: a call that is described once and executed often.
 #include <cstddef>
+#include <cstring>
 
 #include "call.hpp"
 // after Python.h
@@ -12,6 +13,7 @@ struct plan_data {
   call description;
   layout from;
   size_t workspace_bytes = 0;
+  bool placed = false;                // arrays of its layout are memory of the device that computes
   PyThread_type_lock turn = nullptr;  // a plan is executed by one thread at a time
 };
 
@@ -78,7 +80,10 @@ PyObject* plan_call(PyObject* self, PyObject* const* arguments, size_t given, Py
       !read_flag(v[kw_check], &set.check) || !import_stream(s, v[kw_stream], &set.stream) ||
       !take_arrays(s, p, v[kw_x], v[kw_out], set, from, to))
     return nullptr;
-  queue_on(set, from, to.dst);
+  queue_on(set, from, to.dst, true);
+  if (p->data->placed && from.device.type == dlpack::cuda && to.dst.device.type == dlpack::cuda && from.device_known &&
+      to.dst.device_known)
+    set.options.flags |= LOCKSTEP_PLACED;
   if (to.adopt) set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};
   const call& c = p->data->description;
   auto& context = *reinterpret_cast<context_object*>(p->context);
@@ -213,6 +218,10 @@ PyObject* make_plan(state& s, const call& described, settings& set, const array&
     if (status == LOCKSTEP_OK) status = lockstep_plan_workspace(p->handle, &p->data->workspace_bytes);
   }
   if (status != LOCKSTEP_OK) return raise_status(s, status);
+  lockstep_run_info info{};
+  info.size = sizeof info;
+  p->data->placed = x.on_device() && x.device_known && lockstep_plan_get(p->handle, &info) == LOCKSTEP_OK &&
+                    std::strcmp(info.backend, "cuda") == 0 && info.device == x.device.id;
   p->context = reinterpret_cast<PyObject*>(std::exchange(set.context, nullptr));  // in use until the plan goes
   return Py_NewRef(made.get());
 }

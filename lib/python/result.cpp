@@ -79,7 +79,7 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
   if (x.data == nullptr && x.producer->library == own && x.size > 0)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x describes an array for a plan; it has no memory"), false;
   if (out) {
-    if (!import_array(s, out, "out", true, x.on_device() ? x.stream : stream, dst)) return false;
+    if (!import_array(s, out, "out", true, x.on_device() ? x.stream : stream, dst, &x)) return false;
     char have[64], want[64];
     if (dst.type != c.type)
       return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out holds %s; this result is %s", element_name(dst.type, have),

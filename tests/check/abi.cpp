@@ -102,6 +102,8 @@ TEST_F(Abi, ContextsAndOptions) {
        {"options.backend", "abacus"});
   with("options flags", [](lockstep_options& o) { o.flags = LOCKSTEP_ASYNC | 16u; }, invalid,
        {"options.flags is 0x11", "0x10", "LOCKSTEP_ASYNC", "LOCKSTEP_NO_FALLBACK", "LOCKSTEP_DEVICE_DATA"});
+  with("a flag of executions", [](lockstep_options& o) { o.flags = LOCKSTEP_PLACED; }, invalid,
+       {"options.flags is 0x40", "LOCKSTEP_PLACED"});
   with("a flag of measuring", [](lockstep_options& o) { o.flags = LOCKSTEP_COLD; }, invalid, {"options.flags is 0x8"});
   with("options variant", [](lockstep_options& o) { o.variant = "magic"; }, LOCKSTEP_NO_VARIANT,
        {"options.variant", "magic"});

@@ -8,7 +8,7 @@ struct lockstep_queue {
   void* stream;
 };
 __attribute__((visibility("default"))) void* told_stream;
-__attribute__((visibility("default"))) int told_waits, told_launches;
+__attribute__((visibility("default"))) int told_waits, told_launches, told_looks;
 static const char *first, *last; /* the device's memory: one block */
 
 static lockstep_status devices(int32_t* count) {
@@ -44,6 +44,7 @@ static void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, v
   (void)queue, (void)kind, (void)bytes, (void)pointer;
 }
 static void locate(const void* pointer, lockstep_memory* kind, int32_t* device) {
+  ++told_looks;
   const char* at = pointer;
   const int ours = first != NULL && at >= first && at < last;
   *kind = ours ? LOCKSTEP_DEVICE : LOCKSTEP_HOST;

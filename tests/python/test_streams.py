@@ -106,6 +106,17 @@ def test_calls_come_on_the_current_stream_and_wait_for_nothing(arrays, stream):
         assert last("told_waits") == waits
 
 
+def test_a_plan_does_not_ask_where_device_arrays_lie(arrays):
+    Device.current = 0
+    plan, looks = ls.plan.transpose(arrays[0]), []
+    for call in (lambda: ls.transpose(arrays[0], out=arrays[1]), lambda: plan(arrays[0], out=arrays[1]),
+                 lambda: plan(Interface(arrays[0].memory, 1), out=arrays[1])):  # of which the device is not known
+        before = last("told_looks")
+        call()
+        looks.append(last("told_looks") - before)
+    assert looks == [2, 0, 2]
+
+
 def test_a_stream_of_the_callers_choice_comes_first_and_waits(arrays):
     Device.current = 0x5000
     waits = last("told_waits")

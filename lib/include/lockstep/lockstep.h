@@ -178,6 +178,8 @@ enum {
   LOCKSTEP_NO_FALLBACK = 2u, /* auto must not move a call to another backend after a failure (it never does when
                               * the failed call was in place and may have overwritten src) */
   LOCKSTEP_DEVICE_DATA = 4u, /* plans: src and dst will be device memory (guides auto) */
+  LOCKSTEP_PLACED = 64u,     /* executions of plans: src and dst are memory of the plan's device, which saves two
+                              * questions to its driver; without effect on the CPU. If untrue, anything may happen */
   /* Only when a plan is made; see "plans" below. */
   LOCKSTEP_TUNE = 16u,  /* take the variant measured to be fastest; measure now if none is remembered */
   LOCKSTEP_RETUNE = 32u /* measure now, even if a result is remembered */
@@ -247,8 +249,8 @@ typedef struct lockstep_options {
   size_t size;            /* sizeof(lockstep_options) */
   const char* backend;    /* NULL: the context's */
   const char* variant;    /* NULL: the context's, else the best that accepts the call */
-  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA; for plans also
-                           * LOCKSTEP_TUNE, LOCKSTEP_RETUNE */
+  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA; where a plan is made also
+                           * LOCKSTEP_TUNE, LOCKSTEP_RETUNE; where it is executed LOCKSTEP_PLACED */
   void* stream;           /* the backend's own stream type (a cudaStream_t), or LOCKSTEP_STREAM_LEGACY or
                            * _PER_THREAD; NULL: one of lockstep's. It must live until an asynchronous call on
                            * it has been waited for (lockstep_synchronize) */
