@@ -22,7 +22,6 @@ struct float_scan {
   __device__ static double none() { return -0.0; }
   __device__ static double first() { return 0.0; }
   __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
-  __device__ static double of(const quad<E>& q, int j) { return value(q, j); }
   __device__ static R put(double y, int64_t) { return rounded_to<R>::of(y); }
 };
 

@@ -3,7 +3,7 @@
 
 #include "scan.hpp"
 #include "sequences.cuh"
-#include "tiles.cuh"
+#include "staged.cuh"
 
 namespace lockstep::cuda {
 
@@ -22,47 +22,18 @@ scanned scanned_of(const lockstep_call& call) {
           d.element_stride == 1 && aligned_quads<typename K::element>(call.src, d.sequence_stride),
           d.dst_element_stride == 1 && aligned_quads<typename K::result>(call.dst, d.dst_sequence_stride),
           d.exclusive != 0,
-          0,
+          boxes_a_sequence(d.length),
           static_cast<mailbox*>(call.workspace)};
 }
 
-// Whole sequences a tile where they fit; else several tiles a sequence.
 template <class K>
-tiling tiling_of(const lockstep_queue& queue, const scanned& d) {
-  int rows = sizeof(typename K::element) == 8 ? 32 : 64;
-  while (rows > order::rows && bytes_of_tiles<K>(rows) > static_cast<size_t>(queue.facts->shared_bytes) / 2) rows /= 2;
-  const int64_t leaves = order::leaves(d.length);
-  const int rows_a_leaf = staged_rows(std::min(d.length, order::leaf)),
-            fit = std::min(rows / rows_a_leaf, most_leaves_of_tile);
-  const auto pairs_inverse = static_cast<uint32_t>(65536 / (rows_a_leaf / 2) + 1);
-  if (leaves > fit) {
-    const int64_t tiles = (leaves + fit - 1) / fit;
-    return {rows, rows_a_leaf, fit, pairs_inverse, leaves, 1, tiles, d.count * tiles, nullptr};
-  }
-  const int64_t sequences = fit / leaves;
-  return {rows,      rows_a_leaf, static_cast<int>(sequences * leaves),  pairs_inverse, leaves,
-          sequences, 1,           (d.count + sequences - 1) / sequences, nullptr};
-}
-
-template <class K>
-lockstep_status launch_tiles(lockstep_queue& queue, const K& kind, scanned d) {
-  tiling how = tiling_of<K>(queue, d);
-  if (how.tiles_a_sequence > 1) {
-    d.boxes_a_sequence = boxes_a_sequence(how.tiles_a_sequence);
-    int64_t boxes = d.count * d.boxes_a_sequence * words_of<typename K::partial>;
-    if (K::ordered && d.exclusive) boxes += d.count * how.tiles_a_sequence;
-    how.next = reinterpret_cast<unsigned long long*>(d.boxes + boxes);
-    LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, static_cast<size_t>(boxes + 1) * sizeof(mailbox), queue.stream));
-  }
-  const size_t bytes = bytes_of_tiles<K>(how.rows);
-  const auto kernel = scan_tiles<K>;
-  constexpr int threads = tile_warps * 32;
-  if (const lockstep_status status = allow_shared(queue, kernel, bytes); status != LOCKSTEP_OK) return status;
-  int blocks = 1;
-  if (const lockstep_status status = resident_blocks(queue, kernel, threads, bytes, &blocks); status != LOCKSTEP_OK)
-    return status;
-  const int64_t grid = std::min<int64_t>(how.tiles, int64_t{blocks} * queue.facts->processors);
-  return launch(queue, "scan_tiles", kernel, dim3(static_cast<unsigned>(grid)), threads, bytes, kind, d, how);
+lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanned& d) {
+  const int64_t warps = d.count * order::leaves(d.length);
+  const int rows_a_leaf = staged_rows(std::min(d.length, order::leaf));
+  const size_t bytes = leaf_warps<K> * bytes_of_leaf<K>(rows_a_leaf);
+  return launch(queue, "scan_leaves", scan_leaves<K>,
+                dim3(static_cast<unsigned>((warps + leaf_warps<K> - 1) / leaf_warps<K>)), leaf_warps<K> * 32, bytes,
+                kind, d, rows_a_leaf);
 }
 
 template <class K>
@@ -80,7 +51,8 @@ lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, co
     return launch(queue, "scan_short", scan_short<K>, dim3(static_cast<unsigned>((d.count + a_block - 1) / a_block)),
                   scan_warps<K> * 32, 0, kind, d, threads);
   }
-  return launch_tiles(queue, kind, d);
+  if (d.length > order::leaf) LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, scan_boxes(call.scan), queue.stream));
+  return launch_leaves(queue, kind, d);
 }
 
 }  // namespace lockstep::cuda

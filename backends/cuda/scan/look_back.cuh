@@ -1,13 +1,14 @@
-// look_back.cuh - what stands before a tile of a long sequence, from mailboxes, in the launch that scans it.
+// look_back.cuh - long sequences, one launch: a warp a leaf, which finds what stands before it in mailboxes.
 //
-// Idea    What stands before tile k is the order's tree over the leaves of k tiles, 2^m each: a subtree for each bit of
-// k
-//         that is set. There is a mailbox for the sum of each tile, of each 32 tiles, of each 32^2 and so on; the last
-//         of them hands it over. For each digit of k to the base of 32 a warp reads that many boxes at once and joins
-//         the subtrees of its bits from them. Every mailbox has one value, whoever writes first.
-// Moves   a mailbox a tile, through the L2
-// Limit   the chain of waits, as long as k has digits: fewer digits to the base of 32 are faster than to the base of 2
-// Watch   A subtree is handed over before its tile waits for what it needs for its own results
+// Idea    What stands before leaf k is the order's tree over k leaves: a subtree for each bit of k that is set. There
+//         is a mailbox for the sum of each leaf, of each 32 leaves, of each 32^2 and so on; the last of them hands it
+//         over. For each digit of k to the base of 32 a warp reads that many boxes at once and joins the subtrees of
+//         its bits from them. Every mailbox has one value, whoever writes first.
+// Moves   every element once in and once out; a mailbox a leaf, through the L2
+// Limit   latencies of what a warp does with its leaf (staged.cuh), with 20 warps a multiprocessor; then the chain of
+//         waits, as long as k has digits: fewer digits to the base of 32 are faster than to the base of 2
+// Watch   blocks start in the order of their numbers, so whom a leaf waits for has started (mailbox.cuh). A subtree is
+//         handed over before its leaf waits for what it needs for its own results
 // Source  this repository; Merrill and Garland, "Single-pass Parallel Prefix Scan" (2016)
 #pragma once
 
@@ -25,8 +26,7 @@ struct scanned {
   int64_t dst_element_stride, dst_sequence_stride;
   bool whole_src, whole_dst, exclusive;
   int64_t boxes_a_sequence;
-  mailbox*
-      boxes;  // of every sequence look_back's, then, for exclusive float sums, every tile's last result; the next tile
+  mailbox* boxes;  // of every sequence look_back's, then, for exclusive float sums, every leaf's last result
 };
 
 template <class K>
@@ -54,17 +54,16 @@ __device__ __forceinline__ void wait_for(const mailbox* at, bool mine, P& value)
   if (mine) memcpy(&value, words, sizeof value);
 }
 
-// Tile k of `tiles`, whose boxes these are; subtree: its own leaves', of a tile that another follows. `before`: the
-// tree over those leaves of the tile that come before the thread's, to which it joins what stands before the tile.
+// Leaf k of `leaves`, whose boxes these are; total: its own, where a leaf follows. Gives what stands before it.
 template <class K>
-__device__ __forceinline__ typename K::partial look_back(const K& kind, mailbox* boxes, int64_t k, int64_t tiles,
-                                                         typename K::partial subtree, typename K::partial before,
-                                                         int t) {
+__device__ __forceinline__ typename K::partial look_back(const K& kind, mailbox* boxes, int64_t k, int64_t leaves,
+                                                         typename K::partial total, int t) {
   using P = typename K::partial;
   constexpr int W = words_of<P>;
-  bool gives = k + 1 < tiles;  // this tile ends a subtree of 32^level tiles
+  P before = kind.none(), subtree = total;
+  bool gives = k + 1 < leaves;  // this leaf ends a subtree of 32^level leaves
   if (gives && t == 0) hand_over(boxes + k * W, subtree);
-  for (int64_t at = k, level = tiles; at != 0; at /= 32, level /= 32) {
+  for (int64_t at = k, level = leaves; at != 0; at /= 32, level /= 32) {
     const int digit = static_cast<int>(at % 32);
     P part = kind.none();
     wait_for(boxes + (at - digit + t) * W, t < digit, part);
@@ -84,6 +83,22 @@ __device__ __forceinline__ typename K::partial look_back(const K& kind, mailbox*
     }
   }
   return before;
+}
+
+template <class K>
+__device__ __forceinline__ places<K> leaf_places(const scanned& d, int64_t s, int64_t k) {
+  const int64_t first = k * order::leaf;
+  const auto n = static_cast<int>(min(d.length - first, order::leaf));
+  const bool quads = n % 4 == 0;
+  return {static_cast<const typename K::element*>(d.src) + s * d.sequence_stride + first * d.element_stride,
+          static_cast<typename K::result*>(d.dst) + s * d.dst_sequence_stride + first * d.dst_element_stride,
+          d.element_stride,
+          d.dst_element_stride,
+          s,
+          n,
+          d.whole_src && quads,
+          d.whole_dst && quads,
+          d.exclusive};
 }
 
 }  // namespace lockstep::cuda

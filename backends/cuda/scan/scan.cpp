@@ -1,8 +1,9 @@
 // scan.cpp - running sums, minima and maxima: the table.
-// Idea    blocks take tiles of leaves of 2,048 elements, which stay in shared memory between what they give the leaves
-//         behind them and their results (tiles.cuh); what stands before a tile is found in mailboxes (look_back.cuh)
+// Idea    a warp a leaf of 2,048 elements, which stay in shared memory between what they give the leaves behind them
+// and
+//         their results; what stands before a leaf is found in mailboxes (look_back.cuh)
 // Moves   every element once in and once out
-// Limit   the copy limit
+// Limit   instructions and waits (look_back.cuh)
 // Watch   the mailboxes are cleared before each launch; a call may be captured in a graph
 // Source  lib/order_rows.hpp
 #include "scan.hpp"
@@ -22,7 +23,7 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
 size_t workspace(const lockstep_queue*, const lockstep_call* call) { return scan_boxes(call->scan); }
 
 const lockstep_variant rows[] = {
-    {"look_back", "one pass, a block a tile of leaves: the tree before it from mailboxes; short rows several a warp", 0,
+    {"look_back", "one pass, a warp a leaf: the tree before a leaf from mailboxes; short rows several a warp", 0,
      nullptr, nullptr, workspace, on_device<launch_any>},
 };
 

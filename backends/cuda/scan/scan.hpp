@@ -6,22 +6,20 @@
 
 namespace lockstep::cuda {
 
-// The mailboxes of a sequence: one a tile, one for each 32 tiles, one for each 32^2 ...
-inline int64_t boxes_a_sequence(int64_t tiles) {
+// The mailboxes of a sequence: one a leaf, one for each 32 leaves, one for each 32^2 ...
+inline int64_t boxes_a_sequence(int64_t length) {
   int64_t all = 0;
-  for (int64_t level = tiles; level != 0; level /= 32) all += level;
+  for (int64_t level = order::leaves(length); level != 0; level /= 32) all += level;
   return all;
 }
 
-// Bytes of a call's mailboxes and of the number of the next tile, at most: a tile is one leaf or several. None where
-// each sequence is one leaf, or the device knows which there are.
+// Bytes of the mailboxes of a call's leaves: none where each sequence is one leaf, or the device knows which there are.
 inline size_t scan_boxes(const lockstep_scan_desc& d) {
   if (d.offsets != nullptr || d.length <= order::leaf) return 0;
   const bool floats = d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64, sum = d.reduction == LOCKSTEP_SUM;
-  const int64_t leaves = order::leaves(d.length);
-  const auto a_sequence = static_cast<size_t>(boxes_a_sequence(leaves)) * (sum && !floats ? 2 : 1);  // 128-bit sums
-  const size_t last_results = sum && floats && d.exclusive != 0 ? static_cast<size_t>(leaves) : 0;
-  return (static_cast<size_t>(d.count) * (a_sequence + last_results) + 1) * sizeof(mailbox);
+  const auto a_sequence = static_cast<size_t>(boxes_a_sequence(d.length)) * (sum && !floats ? 2 : 1);  // 128-bit sums
+  const size_t last_results = sum && floats && d.exclusive != 0 ? static_cast<size_t>(order::leaves(d.length)) : 0;
+  return static_cast<size_t>(d.count) * (a_sequence + last_results) * sizeof(mailbox);
 }
 
 lockstep_status scan_float_sums(lockstep_queue& queue, const lockstep_call& call);
