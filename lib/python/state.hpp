@@ -81,6 +81,7 @@ enum keyword : int {
   kw_correction,
   kw_copy,
   kw_scale,
+  kw_stack,
   kw_count
 };
 extern const char* const keyword_names[kw_count];
@@ -108,6 +109,7 @@ struct state {
   kept_call* kept;  // the small call that came last, and its plan; kept.cpp
   PyTypeObject* context_type;
   PyTypeObject* plan_type;
+  PyTypeObject* group_plan_type;
   PyTypeObject* buffer_type;
   shared<void**> numpy;  // its table of functions, once an array of a NumPy of a known binary interface has been seen
   PyObject* attribute_requires_grad;  // interned, as those below
