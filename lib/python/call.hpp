@@ -204,11 +204,7 @@ struct layout {
 };
 lockstep_plan* handle_of_plan(PyObject* plan);
 
-// kept.cpp: a small reduction that comes again and again runs by a plan that is kept. operation is any address of its
-// own. NULL without an exception: not this call.
-PyObject* run_kept(state& s, const void* operation, PyObject* object);
-// Told of each small call that ran without one; makes the plan once the same has come often. No exception is left.
-void keep(state& s, const void* operation, const call& c, settings& set, const array& x);
+// kept.cpp
 void forget_kept(state& s);
 bool add_buffer(state& s);
 // A Buffer of the source's device.

@@ -179,9 +179,9 @@ PyObject* rooted(state& s, const operation& o, const element& type, PyObject* co
 }  // namespace
 
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  const bool bare = o.what == task::reduce && n == 1 && !keywords && !s.scoped;
-  if (bare) {
-    PyObject* const done = run_kept(s, &o, a[0]);
+  const bool scoped = s.scoped;
+  if (!scoped) {
+    PyObject* const done = run_kept(s, o, a, n, keywords);
     if (done || PyErr_Occurred()) return done;
   }
   settings set;
@@ -198,8 +198,7 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   if (!make_result(s, p.description, *p.x.use, p.set.out, p.set.stream, r) || !place(s, *p.x.use, r.dst, p.description))
     return nullptr;
   PyObject* const done = execute(s, p.description, p.set, *p.x.use, r);
-  if (bare && done && is_brief(p.description, p.set, *p.set.context, *p.x.use, r.dst) && p.x.use == &p.x.direct)
-    keep(s, &o, p.description, p.set, *p.x.use);
+  if (!scoped && done && is_brief(p.description, p.set, *p.set.context, *p.x.use, r.dst)) keep(s, p, r, a, n, keywords);
   if (done || !p.may_widen() || !is_narrow(dtype_of(p.x.direct.type)) ||
       !PyErr_ExceptionMatches(s.errors[LOCKSTEP_UNSUPPORTED]))
     return done;

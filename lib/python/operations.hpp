@@ -50,6 +50,12 @@ inline bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype)
 
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
 
+// kept.cpp: a small call that comes again and again runs by a plan that is kept. NULL without an exception: not this
+// call.
+PyObject* run_kept(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+// Told of each small call that ran without one; makes the plan once the same has come often. No exception is left.
+void keep(state& s, const prepared& p, const result& r, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+
 // groups.cpp: group(function, arrays, ...) and plan_group(function, arrays, ...).
 PyObject* group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
 PyObject* plan_group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords);

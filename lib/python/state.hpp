@@ -87,7 +87,7 @@ enum keyword : int {
 extern const char* const keyword_names[kw_count];
 
 struct context_object;
-struct kept_call;
+struct kept_calls;
 
 struct state {
   PyObject* module;
@@ -106,7 +106,7 @@ struct state {
   shared<bool> scoped;           // a scope was entered once
   shared<bool> cuda_usable;      // has been found so, for device data
   shared<PyObject*> default_context;
-  kept_call* kept;  // the small call that came last, and its plan; kept.cpp
+  kept_calls* kept;  // small calls that came often, and their plans; kept.cpp
   PyTypeObject* context_type;
   PyTypeObject* plan_type;
   PyTypeObject* group_plan_type;
