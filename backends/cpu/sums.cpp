@@ -1,6 +1,7 @@
 // sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance.
 // Idea    the passes of reduce (passes.hpp) over src; the kernel of a chunk also reads the same elements of other. All
 //         threads share a long sequence, each with aligned subtrees; shorter sequences go to one thread each.
+//         Columns: a vector holds neighbouring ones.
 // Moves   every element of both arrays once, 4 to 16 bytes for each result
 // Limit   the read limit
 // Watch   elements of src and other belong together by their index in the sequence, not by their place in memory
@@ -8,6 +9,7 @@
 #include "normalize_kernels.hpp"
 #include "ops.hpp"
 #include "order_rows.hpp"
+#include "reduction_rows.hpp"
 #include "reductions.hpp"
 #include "sums_kernels.hpp"
 
@@ -65,6 +67,60 @@ struct moment_chunks {
   }
 };
 
+// ---- columns: sequences side by side, in other too -------------------------------
+bool side_by_side(const lockstep_queue& queue, const lockstep_sums_desc& d) {
+  return lockstep_dtype_kind(d.dtype) == 'f' && d.offsets == nullptr && d.sequence_stride == 1 &&
+         d.element_stride > 1 && d.count >= queue.tuned->reductions.few_columns && d.length > 0 &&
+         (d.other == nullptr || d.other_sequence_stride == 1);
+}
+// A reduction by columns, as reduce_columns of reduction_rows.hpp needs it.
+struct column_sums : float_chunks {
+  typedef float_sum::column_join column_join;
+  const lockstep_sums_desc& d;
+  const sequences& q;
+  void (*of_columns)(const void* x, int64_t x_ld, const void* y, int64_t y_ld, int64_t n, int64_t width, double* out);
+
+  void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t first, double* out) const {
+    const int64_t column = (static_cast<const char*>(src) - q.src) / q.bytes - first * ld;
+    const int64_t at =
+        (LOCKSTEP_MUTANT("other_columns_from_their_start") ? 0 : first) * d.other_element_stride + column;
+    if (d.other == nullptr)
+      of_columns(src, ld, src, ld, n, width, out);
+    else
+      of_columns(src, ld, static_cast<const char*>(d.other) + at * q.bytes, d.other_element_stride, n, width, out);
+  }
+};
+struct stored {
+  const lockstep_call* call;
+  template <class Again>
+  void done(int64_t s, double value, const Again&) const {
+    store_float(call, s, value);
+  }
+};
+
+// Means and variances: few columns a thread, because a leaf of each is read twice.
+constexpr int64_t moments_block = 64;
+typedef order::tree<order::moments> moments_tree;
+template <class Done>
+void moments_of_columns(const lockstep_queue& queue, const lockstep_call* call, const Done& done) {
+  const lockstep_sums_desc& d = call->sums;
+  const sequences q(*call);
+  const auto kernel = summers(queue.kernels).moment_columns[d.dtype - LOCKSTEP_F16];
+  const int64_t block = std::clamp<int64_t>(d.count / (2 * queue.threads) / 16 * 16, 16, moments_block);
+  over_shares(queue, (d.count - 1) / block + 1, [&](int64_t t, int thread) {
+    const int64_t first = t * block, width = std::min(block, d.count - first);
+    auto* const joins = static_cast<moments_tree*>(call->workspace) + thread * moments_block;
+    for (int64_t k = 0; k < width; ++k) joins[k].count = 0;
+    alignas(64) double sum[column_block], m2[column_block];
+    for (int64_t at = 0; at < d.length; at += order::leaf) {
+      const int64_t n = std::min(order::leaf, d.length - at);
+      kernel(q.src + (first + at * d.element_stride) * q.bytes, d.element_stride, n, width, sum, m2);
+      for (int64_t k = 0; k < width; ++k) joins[k].push({static_cast<double>(n), sum[k], m2[k]});
+    }
+    for (int64_t k = 0; k < width; ++k) done(first + k, joins[k].total());
+  });
+}
+
 // done(s, value) for every sequence that has elements, by any thread; empty(s) for the others.
 template <class Of, class Done, class Empty>
 void over_all(const lockstep_queue& queue, const lockstep_call* call, const Of& of, const Done& done,
@@ -98,8 +154,13 @@ void over_all(const lockstep_queue& queue, const lockstep_call* call, const Of& 
   });
 }
 
-size_t workspace(const lockstep_queue* queue, const lockstep_call*) {
+size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const reduction_tuning& tuned = queue->tuned->reductions;
+  if (side_by_side(*queue, call->sums)) {
+    if (call->sums.kind == LOCKSTEP_SUMS_MEAN_VARIANCE)
+      return static_cast<size_t>(queue->threads * moments_block) * sizeof(moments_tree);
+    return static_cast<size_t>(by_columns::values(*queue, sequences(*call))) * sizeof(double);
+  }
   const int64_t most = std::max(tuned.tasks_a_thread, tuned.stolen_a_thread) * queue->threads;
   return static_cast<size_t>(most) * std::max(sizeof(wide), sizeof(order::moments));
 }
@@ -111,13 +172,13 @@ void mean_variance(const lockstep_queue& queue, const lockstep_call* call) {
     store_float(call, 2 * s, mean);
     store_float(call, 2 * s + 1, variance);
   };
-  over_all(
-      queue, call, moment_chunks{normalizers(queue.kernels).of[d.dtype - LOCKSTEP_F16].moments},
-      [&](int64_t s, const order::moments& m) {
-        const int64_t n = q.length(s), divisor = LOCKSTEP_MUTANT("correction_ignored") ? n : n - d.correction;
-        store(s, m.sum / static_cast<double>(n), divisor > 0 ? m.m2 / static_cast<double>(divisor) : NAN);
-      },
-      [&](int64_t s) { store(s, NAN, NAN); });
+  const auto done = [&](int64_t s, const order::moments& m) {
+    const int64_t n = q.length(s), divisor = LOCKSTEP_MUTANT("correction_ignored") ? n : n - d.correction;
+    store(s, m.sum / static_cast<double>(n), divisor > 0 ? m.m2 / static_cast<double>(divisor) : NAN);
+  };
+  if (side_by_side(queue, d)) return moments_of_columns(queue, call, done);
+  over_all(queue, call, moment_chunks{normalizers(queue.kernels).of[d.dtype - LOCKSTEP_F16].moments}, done,
+           [&](int64_t s) { store(s, NAN, NAN); });
 }
 
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
@@ -127,6 +188,13 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
     return LOCKSTEP_OK;
   }
   const sums_kernels& kernels = summers(queue->kernels);
+  if (side_by_side(*queue, d)) {
+    const int type = d.dtype - LOCKSTEP_F16;
+    const sequences q(*call);
+    reduce_columns(*queue, column_sums{{kernels.floats[type][d.kind]}, d, q, kernels.columns[type][d.kind]}, q,
+                   call->workspace, stored{call});
+    return LOCKSTEP_OK;
+  }
   if (lockstep_dtype_kind(d.dtype) == 'f') {
     over_all(
         *queue, call, float_chunks{kernels.floats[d.dtype - LOCKSTEP_F16][d.kind]},

@@ -11,6 +11,11 @@ inline constexpr int sums_kinds = 4;
 struct sums_kernels {
   // A leaf, 1 to order::leaf elements; by dtype less one: F16, BF16, F32, F64.
   double (*floats[4][sums_kinds])(const void* x, const void* y, int64_t n);
+  // Leaves of `width` columns, at most column_block; rows are ld apart. sum and m2 as of the kernel `moments` of
+  // normalize_kernels.hpp.
+  void (*columns[4][sums_kinds])(const void* x, int64_t x_ld, const void* y, int64_t y_ld, int64_t n, int64_t width,
+                                 double* out);
+  void (*moment_columns[4])(const void* x, int64_t ld, int64_t n, int64_t width, double* sum, double* m2);
   // At most exact_chunk elements; by dtype less I32.
   wide (*exact[9][sums_kinds])(const void* x, const void* y, int64_t n);
 };

@@ -1,6 +1,8 @@
 // call.hpp - one call on its way: what the arguments say, the description for C, where the result goes.
 #pragma once
 
+#include <algorithm>
+
 #include "exchange.hpp"
 
 namespace lockstep::python {
@@ -48,6 +50,12 @@ struct call {
     lockstep_convert_desc convert;
   };
   const void* description() const { return &reduce; }  // where each of them lies
+  // Room for any of them.
+  static constexpr size_t description_bytes =
+      std::max({sizeof(lockstep_transpose_desc), sizeof(lockstep_permute_desc), sizeof(lockstep_reduce_desc),
+                sizeof(lockstep_stencil_desc), sizeof(lockstep_shuffle_desc), sizeof(lockstep_normalize_desc),
+                sizeof(lockstep_scan_desc), sizeof(lockstep_sums_desc), sizeof(lockstep_reduce_axes_desc),
+                sizeof(lockstep_convert_desc)});
   // the result
   element type;
   bool same_dtype = true;  // the result has the source's dtype, whatever it is
@@ -131,6 +139,9 @@ bool place(state& s, const array& x, const array& dst, call& c);
 
 // result.cpp
 bool make_result(state& s, const call& c, const array& x, PyObject* out, void* stream, result& to);
+// Takes the caller's out for a result of this type and shape beside x.
+bool take_out(state& s, const element& type, int rank, const int64_t* shape, const array& x, PyObject* out,
+              void* stream, result& to);
 PyObject* finish_result(state& s, const call& c, const array& x, result& r);
 // Memory from the source's library (or a Buffer) for an array of this shape.
 bool allocate(state& s, const array& x, const element* type, int rank, const int64_t* shape, void* stream, result& to);
@@ -166,6 +177,7 @@ bool use_context(state& s, context_object* context);
 void release_user(context_object* context);
 bool add_context(state& s);
 bool add_plan(state& s);
+bool add_group_plan(state& s);  // group_plan.cpp
 // A plan of this call for arrays like x; it keeps what holds the other arrays.
 PyObject* make_plan(state& s, const call& c, settings& set, const array& x, PyObject* kept);
 // What every array that a plan is given must look like.
@@ -192,11 +204,7 @@ struct layout {
 };
 lockstep_plan* handle_of_plan(PyObject* plan);
 
-// kept.cpp: a small reduction that comes again and again runs by a plan that is kept. operation is any address of its
-// own. NULL without an exception: not this call.
-PyObject* run_kept(state& s, const void* operation, PyObject* object);
-// Told of each small call that ran without one; makes the plan once the same has come often. No exception is left.
-void keep(state& s, const void* operation, const call& c, settings& set, const array& x);
+// kept.cpp
 void forget_kept(state& s);
 bool add_buffer(state& s);
 // A Buffer of the source's device.

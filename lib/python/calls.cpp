@@ -1,11 +1,10 @@
 // calls.cpp - the operations as Python sees them: parse, take the arrays in, describe, run, hand the result out.
 #include <cstring>
-#include <memory>
 
-#include "call.hpp"
 #include "docs.hpp"
 #include "docs_rows.hpp"
 #include "docs_sums.hpp"
+#include "operations.hpp"
 
 namespace lockstep::python {
 
@@ -77,19 +76,6 @@ PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_
 
 namespace {
 
-enum class task { transpose, permute, reduce, segments, stencil, shuffle, normalize, scan, sums, moments, convert };
-
-struct operation {
-  const char* name;
-  task what;
-  lockstep_op op;
-  int kind;  // a lockstep_reduction, a lockstep_normalization, a lockstep_sums_kind, or parts of moments.cpp
-  keyword own[8];
-  int own_count, positional, required;
-};
-
-constexpr keyword common[] = {kw_out, kw_stream, kw_context, kw_backend, kw_variant, kw_check, kw_copy};
-
 template <size_t N>
 constexpr operation row(const char* name, task what, lockstep_op op, const keyword (&own)[N], int positional,
                         int required, int kind = LOCKSTEP_SUM) {
@@ -143,24 +129,6 @@ constexpr operation table[] = {
 };
 constexpr int count_of_operations = sizeof table / sizeof *table, count_of_docs = sizeof docs / sizeof *docs;
 
-bool describe_axes(state& s, const operation& o, const array& x, values& v, call& c) {
-  for (int k = 0; k < x.rank; ++k) c.axes[k] = k;
-  if (o.what == task::transpose) {
-    if (x.rank < 2)
-      return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                   "x has %d axes; transpose exchanges the last two: give an array with two or more", x.rank),
-             false;
-    std::swap(c.axes[x.rank - 2], c.axes[x.rank - 1]);
-  } else if (o.what == task::permute || v[kw_axes]) {
-    int count = 0;
-    if (!read_axes(s, v[kw_axes], "axes", x.rank, c.axes, &count)) return false;
-    if (count != x.rank)
-      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "axes is %R; name each of the array's %d axes", v[kw_axes], x.rank),
-             false;
-  }
-  return o.what == task::convert ? describe_convert(s, x, v, c) : describe_permute(s, x, c);
-}
-
 // Calls a helper that calls the operation anew on other arrays: helper(function, x, detail, positional, named).
 PyObject* by_helper(state& s, const char* helper, const operation& o, PyObject* detail, PyObject* const* a,
                     Py_ssize_t n, PyObject* keywords) {
@@ -208,82 +176,17 @@ PyObject* rooted(state& s, const operation& o, const element& type, PyObject* co
   return by_helper(s, "rooted_call", o, name.get(), a, n, keywords);
 }
 
-// Types that a device's kernels may lack.
-bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype) < 4 || dtype == LOCKSTEP_U32; }
-
-// All that is known of a call before its result: arguments, settings, sources, description.
-struct prepared {
-  explicit prepared(const operation& o) : which(o), description(o.op) {}
-  const operation& which;
-  values v;
-  settings set;
-  source x, offsets;
-  call description;
-  result temporary;
-  std::unique_ptr<sides> more;    // normalize
-  std::unique_ptr<second> other;  // sums
-  bool wide = false;              // the type has to be widened first
-  bool elsewhere = false;         // axes have to be moved first
-  bool root = false;              // of a device's variance
-
-  bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, bool for_plan) {
-    keyword names[9 + sizeof common / sizeof *common];
-    int count = 0;
-    for (; count < which.own_count; ++count) names[count] = which.own[count];
-    for (const keyword k : common) names[count++] = k;
-    if (for_plan) names[count++] = kw_tune;
-    return parse(s, which.name, names, which.positional, count, which.required, a, n, keywords, v) &&
-           read_settings(s, which.op, v, set);
-  }
-
-  bool describe(state& s, bool may_copy) {
-    if (!read_source(s, v[kw_x], "x", set, x)) return false;
-    call& c = description;
-    switch (which.what) {
-      case task::transpose:
-      case task::permute:
-      case task::convert: return describe_axes(s, which, *x.use, v, c);
-      case task::stencil: return describe_stencil(s, x, set, v, c, may_copy, temporary);
-      case task::shuffle:
-        return (may_copy ? packed_source(s, x, set, temporary) : require_packed(s, *x.use)) &&
-               describe_shuffle(s, *x.use, v, c);
-      case task::normalize:
-        more = std::make_unique<sides>();
-        return describe_normalize(s, x, set, v, lockstep_normalization(which.kind), c, may_copy, temporary, *more,
-                                  &elsewhere);
-      default: break;
-    }
-    const lockstep_dtype dtype = dtype_of(x.use->type);
-    const auto reduction = lockstep_reduction(which.kind);
-    if ((wide = which.what == task::scan ? !scans(dtype) : dtype == 0)) return true;
-    if ((root = which.what == task::moments && which.kind == part_root && x.use->on_device())) return true;
-    if (which.what == task::sums || which.what == task::moments) {
-      other = std::make_unique<second>();
-      const auto kind = which.what == task::sums ? lockstep_sums_kind(which.kind) : LOCKSTEP_SUMS_MEAN_VARIANCE;
-      return describe_sums(s, x, set, v, kind, c, may_copy, temporary, *other);
-    }
-    // auto would take the CPU for these, and no backend can be named.
-    if ((wide = x.use->on_device() && !x.use->device_known && is_narrow(dtype))) return true;
-    if (which.what == task::scan) return describe_scan(s, x, set, v, reduction, c, may_copy, temporary, &elsewhere);
-    if (which.what == task::reduce) return describe_reduce(s, x, set, v, reduction, c, may_copy, temporary);
-    return read_source(s, v[kw_offsets], "offsets", set, offsets) &&
-           describe_segments(s, x, *offsets.use, v, reduction, c);
-  }
-
-  // Data of a device whose kernels may lack the type.
-  bool may_widen() const {
-    return x.use->on_device() && (which.what == task::reduce || which.what == task::segments) && !set.options.variant;
-  }
-};
+}  // namespace
 
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  const bool bare = o.what == task::reduce && n == 1 && !keywords && !s.scoped;
-  if (bare) {
-    PyObject* const done = run_kept(s, &o, a[0]);
+  const bool scoped = s.scoped;
+  if (!scoped) {
+    PyObject* const done = run_kept(s, o, a, n, keywords);
     if (done || PyErr_Occurred()) return done;
   }
-  prepared p(o);
-  if (!p.read(s, a, n, keywords, false) || !p.describe(s, true)) return nullptr;
+  settings set;
+  prepared p(o, set);
+  if (!p.read(s, a, n, keywords) || !p.describe(s, true)) return nullptr;
   if ((p.wide && !may_copy(p.set, "x", "would have to be made wider")) ||
       (p.elsewhere && !may_copy(p.set, "x", "does not lie as the operation reads it along these axes")))
     return nullptr;
@@ -295,8 +198,7 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   if (!make_result(s, p.description, *p.x.use, p.set.out, p.set.stream, r) || !place(s, *p.x.use, r.dst, p.description))
     return nullptr;
   PyObject* const done = execute(s, p.description, p.set, *p.x.use, r);
-  if (bare && done && is_brief(p.description, p.set, *p.set.context, *p.x.use, r.dst) && p.x.use == &p.x.direct)
-    keep(s, &o, p.description, p.set, *p.x.use);
+  if (!scoped && done && is_brief(p.description, p.set, *p.set.context, *p.x.use, r.dst)) keep(s, p, r, a, n, keywords);
   if (done || !p.may_widen() || !is_narrow(dtype_of(p.x.direct.type)) ||
       !PyErr_ExceptionMatches(s.errors[LOCKSTEP_UNSUPPORTED]))
     return done;
@@ -304,6 +206,8 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   if (!may_copy(p.set, "x", "would have to be made wider")) return nullptr;
   return widen(s, o, p.x.direct.type, a, n, keywords);
 }
+
+namespace {
 
 template <int i>
 PyObject* entry(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
@@ -334,7 +238,9 @@ bool pair_of(call& c, int parts) {
 
 PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 
-const operation* named(state& s, PyObject* const* a, Py_ssize_t n, const char** name) {
+}  // namespace
+
+const operation* operation_named(state& s, PyObject* const* a, Py_ssize_t n, const char** name) {
   if (n < 1) return PyErr_SetString(PyExc_TypeError, "name a function, then give its arguments"), nullptr;
   if (!read_text(s, a[0], "function", name)) return nullptr;
   for (const operation& o : table)
@@ -342,16 +248,19 @@ const operation* named(state& s, PyObject* const* a, Py_ssize_t n, const char** 
   return raise(s, LOCKSTEP_INVALID_ARGUMENT, "there is no operation '%s'", *name ? *name : ""), nullptr;
 }
 
+namespace {
+
 // plan(function, x, ...): the same arguments as the function's, but for out and check.
 PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   state& s = *state_of(module);
   const char* name = nullptr;
-  const operation* const found = named(s, a, n, &name);
+  const operation* const found = operation_named(s, a, n, &name);
   if (!found) return nullptr;
   const operation& o = *found;
-  prepared p(o);
+  settings set;
+  prepared p(o, set);
   bool tune = false;
-  if (!p.read(s, a + 1, n - 1, keywords, true) || !read_flag(p.v[kw_tune], &tune) || !p.describe(s, false))
+  if (!p.read(s, a + 1, n - 1, keywords, kw_tune) || !read_flag(p.v[kw_tune], &tune) || !p.describe(s, false))
     return nullptr;
   if (tune && !LOCKSTEP_MUTANT("python_plan_never_tuned")) p.set.options.flags |= LOCKSTEP_TUNE;
   char text[64];
@@ -373,10 +282,11 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
 PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   state& s = *state_of(module);
   const char* name = nullptr;
-  const operation* const o = named(s, a, n, &name);
+  const operation* const o = operation_named(s, a, n, &name);
   if (!o) return nullptr;
-  prepared p(*o);
-  if (!p.read(s, a + 1, n - 1, keywords, false) || !p.describe(s, false)) return nullptr;
+  settings set;
+  prepared p(*o, set);
+  if (!p.read(s, a + 1, n - 1, keywords) || !p.describe(s, false)) return nullptr;
   char text[64];
   if (p.wide || p.elsewhere || p.root || p.x.use != &p.x.direct || o->what == task::moments ||
       o->what == task::segments)
@@ -392,7 +302,7 @@ PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject*
   return write_down(s, c, p.x.direct, p.v);
 }
 
-PyMethodDef methods[count_of_operations + 4];
+PyMethodDef methods[count_of_operations + 6];
 
 }  // namespace
 
@@ -404,6 +314,11 @@ int add_operations(PyObject* module) {
   methods[count_of_operations + 1] = {"describe", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(describe)),
                                       METH_FASTCALL | METH_KEYWORDS, nullptr};
   methods[count_of_operations + 2] = {"xla_handlers", xla_handlers, METH_NOARGS, nullptr};
+  methods[count_of_operations + 3] = {"group", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(group)),
+                                      METH_FASTCALL | METH_KEYWORDS, nullptr};
+  methods[count_of_operations + 4] = {"plan_group",
+                                      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan_group)),
+                                      METH_FASTCALL | METH_KEYWORDS, nullptr};
   return PyModule_AddFunctions(module, methods);
 }
 

@@ -193,6 +193,8 @@ void tell_why_not(state& s, PyObject* object, const char* name) {
   if (text) (void)call_helper(s, "refuse_torch", object, text.get(), error.get());
 }
 
+}  // namespace
+
 bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& in) {
   if (t.device.type != dlpack::cpu && t.device.type != dlpack::cuda && t.device.type != dlpack::cuda_host &&
       t.device.type != dlpack::cuda_managed)
@@ -222,6 +224,8 @@ bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& i
            false;
   return true;
 }
+
+namespace {
 
 bool import_capsule(state& s, ref capsule, const char* name, array& in) {
   if (PyCapsule_IsValid(capsule.get(), "dltensor_versioned")) {

@@ -67,6 +67,8 @@ const kind* kind_of(state& s, PyObject* object);
 // same call that is in already: what holds for all of its library is not asked again. False with an exception set.
 bool import_array(state& s, PyObject* object, const char* name, bool writable, void* stream, array& in,
                   const array* beside = nullptr);
+// DLPack's description of a tensor whose memory somebody else holds.
+bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& in);
 // For importers: size, and whether the operations can take the layout as it is.
 bool finish_import(state& s, array& in, const char* name);
 // NumPy's array by its structure; false without an exception where the buffer protocol must say more.

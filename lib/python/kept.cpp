@@ -1,35 +1,64 @@
-// kept.cpp - the plan of a small reduction of a whole array that comes again and again.
+// kept.cpp - plans of small calls that come again and again.
 //
-// Idea    Choosing a kernel takes as long as adding eight numbers, and a plan has chosen: so a call that is like those
-//         before it takes half the time.
-// Watch   The interpreter's lock is held all the time, so that one thread runs the plan; without that lock nothing is
-//         kept.
+// Idea    Choosing a kernel takes as long as adding eight numbers, and a plan has chosen: so a call that is like one
+//         before it takes half the time. Like it is a call of the same function, whose other arguments are the very
+//         same unchangeable objects, on arrays of the same layout.
+// Watch   The interpreter's lock is held all the time, so that one thread runs a plan; without that lock nothing is
+//         kept. Only the CPU's plans: a device's would not run in a child of fork, and making one could end a capture.
 #include <cstdlib>
 #include <cstring>
 
-#include "call.hpp"
+#include "layout.hpp"
+#include "operations.hpp"
 
 namespace lockstep::python {
 
-struct kept_call {
-  const void* operation = nullptr;
-  layout from;
-  int times = 0;
-  PyObject* context = nullptr;  // borrowed: the default context, which lives as long as the module
-  PyObject* plan = nullptr;
-  bool same_dtype = false;  // the result's, as of x
-  lockstep_dtype result = lockstep_dtype(0);
-};
-
 #ifdef Py_GIL_DISABLED
-PyObject* run_kept(state&, const void*, PyObject*) { return nullptr; }
-void keep(state&, const void*, const call&, settings&, const array&) {}
+PyObject* run_kept(state&, const operation&, PyObject* const*, Py_ssize_t, PyObject*) { return nullptr; }
+void keep(state&, const prepared&, const result&, PyObject* const*, Py_ssize_t, PyObject*) {}
 void forget_kept(state&) {}
 #else
 namespace {
-constexpr int often = 8;
+constexpr int often = 8, plans = 6, candidates = 2, most_arguments = 5;
 
-// Texts of a plan and of single calls differ in a trace; a device's plan would not run in a child of fork.
+struct kept_call {
+  const operation* what = nullptr;
+  Py_ssize_t given = 0;  // arguments after x
+  // Names, NULL where they went by position, and the objects.
+  PyObject *names[most_arguments] = {}, *values[most_arguments] = {};
+  Py_ssize_t out_at = -1;  // which of them is an array that is written
+  layout from, to;
+  bool scalar = false, same_dtype = false;
+  int times = 0;
+  PyObject* context = nullptr;  // borrowed: the default context, which lives as long as the module
+  PyObject* plan = nullptr;
+
+  bool is_of(const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) const {
+    const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+    if (what != &o || n - 1 + named != given) return false;
+    for (Py_ssize_t i = 0; i < given; ++i) {
+      if (names[i] != (i < n - 1 ? nullptr : PyTuple_GetItem(keywords, i - (n - 1)))) return false;
+      const bool same = values[i] == a[1 + i] || LOCKSTEP_MUTANT("python_kept_plan_for_any_arguments");
+      if (i != out_at ? !same : a[1 + i] == Py_None) return false;
+    }
+    return true;
+  }
+  void clear() {
+    for (Py_ssize_t i = 0; i < given; ++i) Py_XDECREF(names[i]), Py_XDECREF(values[i]);
+    Py_XDECREF(plan);
+    *this = {};
+  }
+};
+}  // namespace
+
+struct kept_calls {
+  kept_call all[plans + candidates];
+  int next_plan = 0, next_candidate = 0;
+};
+
+namespace {
+
+// Texts of a plan and of single calls differ in a trace.
 bool may_be_kept(PyObject* plan) {
   lockstep_run_info info{};
   info.size = sizeof info;
@@ -41,54 +70,129 @@ bool may_be_kept(PyObject* plan) {
 bool may_come(const kind& producer) {
   return producer.ndarray || (producer.library == torch && producer.exact && producer.table);
 }
-}  // namespace
 
-PyObject* run_kept(state& s, const void* operation, PyObject* object) {
-  const kept_call* const kept = s.kept;
-  if (!kept || !kept->plan || kept->operation != operation || is_watched(s) || kept->context != s.default_context)
-    return nullptr;
-  const kind* const producer = kind_of(s, object);
-  if (!producer || !may_come(*producer)) return nullptr;
-  array x;
-  if (!import_array(s, object, "x", false, nullptr, x) || !x.plain) return nullptr;
-  if (!kept->from.is_of(x) && !LOCKSTEP_MUTANT("python_kept_plan_for_any_layout")) return nullptr;
-  result r;
-  char* to = r.value;
-  const element type = element_of(kept->result);
-  if (producer->library != numpy) {
-    if (!allocate(s, x, &type, 0, nullptr, nullptr, r)) return nullptr;
-    to = r.dst.data;
-  }
-  const lockstep_options options = lockstep_options_defaults();
-  // What fails is told by the call that is made the other way.
-  if (lockstep_plan_execute(handle_of_plan(kept->plan), x.data, to, &options) != LOCKSTEP_OK) return nullptr;
-  if (producer->library != numpy) return r.object.release();
-  return numpy_scalar(s, kept->same_dtype ? &x : nullptr, kept->result, to);
+bool may_come_again(const operation& o) {
+  return o.what == task::reduce || o.what == task::transpose || o.what == task::permute || o.what == task::scan ||
+         o.what == task::convert;
 }
 
-void keep(state& s, const void* operation, const call& c, settings& set, const array& x) {
-  if (!may_come(*x.producer) || x.on_device() || !c.scalar || x.size == 0) return;
-  if (!s.kept) s.kept = new kept_call;
-  kept_call& kept = *s.kept;
-  if (kept.operation != operation || !kept.from.is_of(x)) {
-    forget_kept(s);
-    kept.operation = operation;
-    kept.from.take(x);
+// Whether an argument that is the same object says the same.
+bool is_unchangeable(PyObject* value) {
+  if (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
+      PyUnicode_CheckExact(value))
+    return true;
+  if (!PyTuple_CheckExact(value)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(value); ++i)
+    if (!PyLong_CheckExact(PyTuple_GetItem(value, i))) return false;
+  return true;
+}
+
+// The result of a kept call on these arrays; NULL without an exception: not this call.
+PyObject* run_one(state& s, const kept_call& kept, const array& x, PyObject* out) {
+  result r;
+  array& dst = r.dst;
+  char* to = r.value;
+  const lockstep_dtype dtype = dtype_of(kept.to.type);
+  const bool number = kept.scalar && x.producer->library == numpy, same_dtype = kept.same_dtype;
+  const ref plan = ref::borrowed(kept.plan);
+  if (out) {
+    if (!import_array(s, out, "out", true, nullptr, dst, &x) || !dst.plain || !kept.to.is_of(dst)) return nullptr;
+    r.object = ref::borrowed(out);
+    to = dst.data;
+  } else if (x.producer->ndarray && !number) {
+    r.object = ref(numpy_empty(s, kept.same_dtype ? &x : nullptr, dtype, kept.to.rank, kept.to.shape));
+    if (!r.object || !import_ndarray(s, r.object.get(), "out", dst)) return nullptr;
+    to = dst.data;
+  } else if (!number) {
+    if (!allocate(s, x, &kept.to.type, kept.to.rank, kept.to.shape, nullptr, r)) return nullptr;
+    to = dst.data;
   }
-  if (++kept.times != often) return;
-  kept.same_dtype = c.type == x.type;
-  kept.result = dtype_of(c.type);
-  kept.context = s.default_context;
-  set.options = lockstep_options_defaults();
-  kept.plan = make_plan(s, c, set, x, Py_None);
-  if (kept.plan && !may_be_kept(kept.plan)) Py_CLEAR(kept.plan);
+  // Memory for a result may run a collector, and that a finalizer that has its own calls kept here.
+  if (kept.plan != plan.get()) return nullptr;
+  const lockstep_options options = lockstep_options_defaults();
+  // What fails is told by the call that is made the other way.
+  if (lockstep_plan_execute(handle_of_plan(plan.get()), x.data, to, &options) != LOCKSTEP_OK) return nullptr;
+  return number ? numpy_scalar(s, same_dtype ? &x : nullptr, dtype, to) : r.object.release();
+}
+
+}  // namespace
+
+PyObject* run_kept(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+  if (!s.kept || n < 1 || is_watched(s)) return nullptr;
+  array x;
+  bool taken = false;
+  for (int i = 0; i < plans; ++i) {
+    const kept_call& kept = s.kept->all[i];
+    if (!kept.is_of(o, a, n, keywords) || kept.context != s.default_context) continue;
+    if (!taken) {
+      const kind* const producer = kind_of(s, a[0]);
+      if (!producer || !may_come(*producer)) return nullptr;
+      if (!import_array(s, a[0], "x", false, nullptr, x) || !x.plain || x.on_device()) return nullptr;
+      taken = true;
+    }
+    if (!kept.from.is_of(x) && !LOCKSTEP_MUTANT("python_kept_plan_for_any_layout")) continue;
+    return run_one(s, kept, x, kept.out_at < 0 ? nullptr : a[1 + kept.out_at]);
+  }
+  return nullptr;
+}
+
+void keep(state& s, const prepared& p, const result& r, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+  const array &x = p.x.direct, &dst = r.dst;
+  const call& c = p.description;
+  const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0, given = n - 1 + named;
+  if (n < 1 || !may_come_again(p.which) || p.x.use != &x || p.temporary.object || !may_come(*x.producer) ||
+      x.on_device() || x.size == 0 || given > most_arguments ||
+      reinterpret_cast<PyObject*>(p.set.context) != s.default_context || (!r.scalar && !is_packed(dst)) ||
+      (p.set.out && !may_come(*dst.producer)))
+    return;
+  for (const keyword k : {kw_stream, kw_context, kw_backend, kw_variant, kw_check, kw_copy})
+    if (p.v[k]) return;
+  for (Py_ssize_t i = 0; i < given; ++i)
+    if (a[1 + i] != p.set.out && !is_unchangeable(a[1 + i])) return;
+  if (!s.kept) s.kept = new kept_calls;
+  kept_call* found = nullptr;
+  for (kept_call& one : s.kept->all)
+    if (one.is_of(p.which, a, n, keywords) && one.from.is_of(x) && (r.scalar || one.to.is_of(dst))) found = &one;
+  if (!found) {
+    found = &s.kept->all[plans + s.kept->next_candidate];
+    s.kept->next_candidate = (s.kept->next_candidate + 1) % candidates;
+    found->clear();
+    found->what = &p.which;
+    found->given = given;
+    for (Py_ssize_t i = 0; i < given; ++i) {
+      if (i >= n - 1) found->names[i] = Py_NewRef(PyTuple_GetItem(keywords, i - (n - 1)));
+      if (a[1 + i] == p.set.out)
+        found->out_at = i;
+      else
+        found->values[i] = Py_NewRef(a[1 + i]);
+    }
+    found->from.take(x);
+    found->to.take(dst);
+    found->scalar = r.scalar;
+    found->same_dtype = c.type == x.type;
+  }
+  if (found->plan || ++found->times != often) return;
+  // The description was completed for this call's arrays; a plan's is for a packed result.
+  settings of_plan;
+  if (!use_context(s, p.set.context)) return PyErr_Clear();
+  of_plan.context = p.set.context;
+  PyObject* const plan = make_plan(s, c, of_plan, x, Py_None);
+  if (plan && may_be_kept(plan)) {
+    kept_call& place = s.kept->all[s.kept->next_plan];
+    s.kept->next_plan = (s.kept->next_plan + 1) % plans;
+    place.clear();
+    std::swap(place, *found);
+    place.plan = plan;
+    place.context = s.default_context;
+  } else {
+    Py_XDECREF(plan);
+  }
   PyErr_Clear();
 }
 
 void forget_kept(state& s) {
   if (!s.kept) return;
-  Py_CLEAR(s.kept->plan);
-  *s.kept = {};
+  for (kept_call& one : s.kept->all) one.clear();
 }
 #endif
 

@@ -190,7 +190,7 @@ int execute_module(PyObject* module) {
   s.level_debug = PyLong_FromLong(10);
   if (!s.module_logging || !s.level_debug || !s.helpers || !s.kinds || !s.attribute_requires_grad ||
       !s.attribute_is_neg || !s.attribute_is_conj || !s.attribute_current_level || !add_context(s) || !add_plan(s) ||
-      !add_buffer(s))
+      !add_group_plan(s) || !add_buffer(s))
     return -1;
   return PyModule_AddStringConstant(module, "version", lockstep_version()) != 0 || add_operations(module) != 0 ||
                  PyModule_AddFunctions(module, inquiries) != 0
@@ -208,6 +208,7 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(s->log_levels);
   Py_VISIT(reinterpret_cast<PyObject*>(s->context_type));
   Py_VISIT(reinterpret_cast<PyObject*>(s->plan_type));
+  Py_VISIT(reinterpret_cast<PyObject*>(s->group_plan_type));
   Py_VISIT(reinterpret_cast<PyObject*>(s->buffer_type));
   return 0;
 }

@@ -74,37 +74,41 @@ bool allocate(state& s, const array& x, const element* type, int rank, const int
   return to.object && import_array(s, to.object.get(), "out", true, x.on_device() ? x.stream : stream, to.dst);
 }
 
-bool make_result(state& s, const call& c, const array& x, PyObject* out, void* stream, result& to) {
+bool take_out(state& s, const element& type, int rank, const int64_t* shape, const array& x, PyObject* out,
+              void* stream, result& to) {
   array& dst = to.dst;
+  if (!import_array(s, out, "out", true, x.on_device() ? x.stream : stream, dst, &x)) return false;
+  char have[64], want[64];
+  if (dst.type != type)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out holds %s; this result is %s", element_name(dst.type, have),
+                 element_name(type, want)),
+           false;
+  bool same = dst.rank == rank;
+  for (int k = 0; same && k < rank; ++k) same = dst.shape[k] == shape[k];
+  if (!same) {
+    const ref is = shape_tuple(dst.rank, dst.shape), should = shape_tuple(rank, shape);
+    if (!is || !should) return false;
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has the shape %R; this result has %R", is.get(), should.get()),
+           false;
+  }
+  if (dst.on_device() != x.on_device() || (dst.on_device() && dst.device.id != x.device.id))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out lives on %s, x on %s; give both on one device",
+                 dst.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
+           false;
+  if (!dst.plain)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "out has strides that are not positive multiples of its elements, or is not aligned"),
+           false;
+  to.object = ref::borrowed(out);
+  return true;
+}
+
+bool make_result(state& s, const call& c, const array& x, PyObject* out, void* stream, result& to) {
   if (x.data == nullptr && x.producer->library == own && x.size > 0)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x describes an array for a plan; it has no memory"), false;
-  if (out) {
-    if (!import_array(s, out, "out", true, x.on_device() ? x.stream : stream, dst, &x)) return false;
-    char have[64], want[64];
-    if (dst.type != c.type)
-      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out holds %s; this result is %s", element_name(dst.type, have),
-                   element_name(c.type, want)),
-             false;
-    bool same = dst.rank == c.rank;
-    for (int k = 0; same && k < c.rank; ++k) same = dst.shape[k] == c.shape[k];
-    if (!same) {
-      const ref is = shape_tuple(dst.rank, dst.shape), should = shape_tuple(c.rank, c.shape);
-      if (!is || !should) return false;
-      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has the shape %R; this result has %R", is.get(), should.get()),
-             false;
-    }
-    if (dst.on_device() != x.on_device() || (dst.on_device() && dst.device.id != x.device.id))
-      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out lives on %s, x on %s; give both on one device",
-                   dst.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
-             false;
-    if (!dst.plain)
-      return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                   "out has strides that are not positive multiples of its elements, or is not aligned"),
-             false;
-    to.object = ref::borrowed(out);
-    return true;
-  }
+  if (out) return take_out(s, c.type, c.rank, c.shape, x, out, stream, to);
   if (c.scalar && x.producer->library == numpy) {
+    array& dst = to.dst;
     to.scalar = true;
     dst.data = to.value;
     dst.type = c.type;

@@ -81,12 +81,13 @@ enum keyword : int {
   kw_correction,
   kw_copy,
   kw_scale,
+  kw_stack,
   kw_count
 };
 extern const char* const keyword_names[kw_count];
 
 struct context_object;
-struct kept_call;
+struct kept_calls;
 
 struct state {
   PyObject* module;
@@ -105,9 +106,10 @@ struct state {
   shared<bool> scoped;           // a scope was entered once
   shared<bool> cuda_usable;      // has been found so, for device data
   shared<PyObject*> default_context;
-  kept_call* kept;  // the small call that came last, and its plan; kept.cpp
+  kept_calls* kept;  // small calls that came often, and their plans; kept.cpp
   PyTypeObject* context_type;
   PyTypeObject* plan_type;
+  PyTypeObject* group_plan_type;
   PyTypeObject* buffer_type;
   shared<void**> numpy;  // its table of functions, once an array of a NumPy of a known binary interface has been seen
   PyObject* attribute_requires_grad;  // interned, as those below

@@ -29,8 +29,6 @@ std::span<const legend_line> legend() {
       {"reduce/sum/f32/even/17x33",
        "17 segments of 33 elements; mixed: of 0 to 66; nonempty: of 1 to 66; lopsided: one of 33, the others of 0 to "
        "3"},
-      {"group/200/square_sum/norm2/f32/full/1000",
-       "bench only: 200 calls of a case at once; group/200/varied/...: of its length to a 256th of it"},
       {"/to_f32", "the result is rounded to f32"},
       {"/ld40,20", "leading dimensions of input and result, in elements"},
       {"/batch3,5,7", "3 arrays, gaps of 5 elements between inputs, of 7 between results"},

@@ -559,8 +559,9 @@ TEST_F(Abi, Plans) {
   refused("limit flags", lockstep_measure_limit(context, "cpu", LOCKSTEP_LIMIT_COPY, 4096, 9, 2, ms), invalid,
           {"flags is 0x9", "0x1 means nothing"});
   lockstep_plan* none = nullptr;
-  o.flags = 64;
-  refused("execute flags", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid, {"options.flags is 0x40"});
+  o.flags = 128;
+  refused("execute flags", lockstep_plan_execute(plan, src_bytes, dst_bytes, &o), invalid, {"options.flags is 0x80"});
+  o.flags = LOCKSTEP_PLACED;  // of executions only
   refused("plan flags", lockstep_plan_transpose(context, &d, &o, &none), invalid, {"options.flags is 0x40"});
   o.flags = 0;
   alignas(256) static unsigned char workspace[8192];

@@ -74,6 +74,12 @@ def gpu_cases():
     yield "part: x.is_neg()", lambda: x.is_neg()
     yield "part: torch's current stream", lambda: torch._C._cuda_getCurrentRawStream(0)
     yield "part: nothing", lambda: x
+    many = [torch.ones(100 + n, device="cuda") for n in range(100)]
+    many_plan = ls.group.plan("norm", many, stack=True)
+    yield "100 norms: a plan", many_plan
+    yield "100 norms: ls.norms", lambda: ls.norms(many)
+    yield "100 norms: ls.norm of each", lambda: [ls.norm(t) for t in many]
+    yield "100 norms: torch._foreach_norm", lambda: torch._foreach_norm(many)
     yield "torch x.sum()", lambda: x.sum()
     yield "torch sum(x, 1, out=r)", lambda: torch.sum(x, 1, out=rows)
     yield "torch y.copy_(x.T)", lambda: out.copy_(x.T)
@@ -87,7 +93,7 @@ def gpu_cases():
         yield "cupy x.sum()", lambda: c.sum()
 
 
-def main_gpu(rounds=20, calls=200):
+def main_gpu(rounds=20, calls=100):
     import torch
     all_cases = list(gpu_cases())
     times = {name: [] for name, _ in all_cases}
@@ -103,7 +109,7 @@ def main_gpu(rounds=20, calls=200):
             times[name].append((time.perf_counter() - begin) / calls * 1e6)
     print(f"torch {torch.__version__} on {torch.cuda.get_device_name()}, table: {hasattr(torch.Tensor, '__dlpack_c_exchange_api__')}")
     for name, values in times.items():
-        print(f"{name:28} least {min(values):7.3f} us, median {statistics.median(values):7.3f} us")
+        print(f"{name:30} least {min(values):7.3f} us, median {statistics.median(values):7.3f} us")
 
 
 def main(rounds=40, calls=2000):

@@ -306,6 +306,7 @@ def test_buffers_of_our_own():
 
 
 # A small reduction that comes again and again runs by a plan that the extension keeps (lib/python/kept.cpp).
+# A call with check=True is not.
 def often(call, times=20):
     return [np.asarray(call()).tobytes() for _ in range(times)][-1]
 
@@ -319,11 +320,11 @@ def test_calls_that_come_again_have_the_bits_of_the_first():
                     continue
                 x = (rng.standard_normal(shape) * 50).astype(dtype)
                 call = getattr(ls, name)
-                assert often(lambda: call(x)) == np.asarray(call(x, axis=None, keepdims=False)).tobytes(), (dtype, shape, name)
+                assert often(lambda: call(x)) == np.asarray(call(x, check=True)).tobytes(), (dtype, shape, name)
                 for _ in range(3):  # other numbers, the same call
                     y = (rng.standard_normal(shape) * 50).astype(dtype)
                     got = call(y)
-                    assert np.asarray(got).tobytes() == np.asarray(call(y, axis=None, keepdims=False)).tobytes() and type(got) is type(call(y, axis=None))
+                    assert np.asarray(got).tobytes() == np.asarray(call(y, check=True)).tobytes() and type(got) is type(call(y, check=True))
 
 
 def test_a_kept_call_is_for_arrays_like_the_last_alone():
@@ -333,6 +334,58 @@ def test_a_kept_call_is_for_arrays_like_the_last_alone():
     assert ls.square_sum(x[:8]) == 140 and ls.sum(x[:8].reshape(2, 4)) == 28 and ls.sum(x[:8].view("i4")).dtype == np.int64
     with pytest.raises(TypeError):
         ls.sum(None)
+
+
+KEPT = [("sum", (0,), {}), ("sum", (), {"axis": 1, "keepdims": True}), ("max", (), {"axis": (0, 1)}), ("norm", (), {"dtype": "float64"}), ("transpose", (), {}),
+        ("permute", ((1, 0),), {}), ("cumsum", (), {"axis": 1}), ("convert", ("float64",), {"scale": 0.5}), ("argmax", (-1,), {})]
+
+
+@pytest.mark.parametrize("name,arguments,keywords", KEPT)
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_calls_with_arguments_that_come_again(name, arguments, keywords, library):
+    make = np.asarray if library == "numpy" else pytest.importorskip("torch").from_numpy
+    call, rng = getattr(ls, name), np.random.default_rng(4)
+    for shape in ((3, 5), (20, 10)):
+        for _ in range(30):
+            x = make(rng.standard_normal(shape).astype("f4"))
+            want = call(x, *arguments, check=True, **keywords)
+            got = call(x, *arguments, **keywords)
+            assert type(got) is type(want) and np.asarray(got).tobytes() == np.asarray(want).tobytes() and np.shape(got) == np.shape(want)
+            out = make(np.zeros(np.shape(want), np.asarray(want).dtype))
+            assert call(x, *arguments, out=out, **keywords) is out and np.asarray(out).tobytes() == np.asarray(want).tobytes()
+
+
+def test_a_kept_call_is_for_the_same_arguments_alone():
+    x = np.arange(12, dtype="f4").reshape(3, 4)
+    out, wide = np.zeros(4, "f4"), np.zeros((4, 2), "f4")[:, 0]
+    often(lambda: ls.sum(x, axis=0))
+    often(lambda: ls.sum(x, axis=0, out=out))
+    assert ls.sum(x, axis=1).tolist() == [6, 22, 38] and ls.sum(x, 0).tolist() == [12, 15, 18, 21] and ls.sum(x, axis=0, keepdims=True).shape == (1, 4)
+    assert ls.sum(x, axis=0, out=None).tolist() == [12, 15, 18, 21] and ls.max(x, axis=0).tolist() == [8, 9, 10, 11]
+    for bad, text in ((np.zeros(3, "f4"), "shape"), (np.zeros(4, "f8"), "holds"), (wide, "not packed"), (x[0], "overlap")):
+        with pytest.raises(ls.InvalidArgument, match=text):
+            ls.sum(x, axis=0, out=bad)
+    fixed = np.zeros(4, "f4")
+    fixed.flags.writeable = False
+    with pytest.raises(ls.InvalidArgument, match="read-only"):
+        ls.sum(x, axis=0, out=fixed)
+    axes = [0]
+    often(lambda: ls.sum(x, axis=axes))
+    axes[0] = 1
+    assert ls.sum(x, axis=axes).tolist() == [6, 22, 38]
+    results = [ls.sum(x, axis=0) for _ in range(20)]
+    assert len({r.ctypes.data for r in results}) == 20  # each has memory of its own
+    often(lambda: ls.sum(x, axis=0, stream=None))
+    with ls.variants(reduce="ref"):
+        ls.sum(x, axis=0)
+        assert ls.last_run().variant == "ref"
+
+
+def test_more_calls_than_are_kept():
+    arrays = [np.arange(n + 1, dtype="f4") for n in range(20)]
+    for _ in range(30):
+        for x in arrays:
+            assert ls.sum(x, axis=0) == x.sum()
 
 
 def test_a_kept_call_of_tensors():

@@ -12,6 +12,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+import lockstep as ls
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXAMPLES = sorted((ROOT / "tools/examples/python").glob("*.py"))
 
@@ -54,6 +56,23 @@ def test_the_gallery_is_drawn_anew_byte_for_byte():
     for language in ("en", "zh"):
         shown = re.findall(r"\(pictures/gallery_(\w+)\.svg\)\n\n```{literalinclude} examples/python/(\w+)\.py", (ROOT / f"tools/docs/{language}/gallery.md").read_text())
         assert sorted(shown) == sorted((name, name) for name in names)
+
+
+def test_the_reference_has_every_public_name():
+    reference = docs("reference")
+    folder = ROOT / "lib/python/lockstep"
+    page = reference.python_page(folder, "Python")
+    headings = set(re.findall(r"^###+ `([\w.]+)", page, re.M))
+    listed = {m: set(re.findall(r"`(\w+)`", line)) for m, line in re.findall(r"^The functions of `lockstep\.(\w+)`: (.*)\.$", page, re.M)}
+    aliases = set(re.findall(r"`(\w+)` is `\w+`", page))
+    assert set(ls.__all__) - headings - aliases == {"group", "plan", "order", "norms"} and "group.norms" in headings and "## Plans" in page
+    assert set(ls.plan.__all__) - listed["plan"] == {"Plan"} and "Plan" in headings
+    assert set(ls.group.__all__) - listed["group"] - {h.removeprefix("group.") for h in headings if h.startswith("group.")} == {"GroupPlan"}
+    for module in ("torch", "jax", "ranks"):
+        named = reference.public(folder / f"{module}.py")
+        assert named and not [n for n in named if f"{module}.{n}" not in headings], module
+    empty = [h for h, text in re.findall(r"^### `([^`]*)`\n\n(.*)", page, re.M) if not text.strip() or text.startswith("#")]
+    assert not empty
 
 
 @NEW_NUMPY

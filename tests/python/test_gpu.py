@@ -301,6 +301,65 @@ def test_memory_of_our_own(torch):
     assert described(t).tolist() == [200] * 100
 
 
+@pytest.mark.parametrize("library", FROM)
+def test_groups_have_the_bits_of_the_cpu(library):
+    arrays = [RNG.standard_normal(shape).astype("f4") for shape in ((7,), (3, 5), (400, 33), (1,), (300, 300))]
+    given = [FROM[library](x) for x in arrays]
+    for name, some in (("norm", slice(None)), ("square_sum", slice(None)), ("max", slice(None)), ("transpose", slice(1, 3)), ("rms_norm", slice(None))):
+        want, got = getattr(ls.group, name)(arrays[some]), getattr(ls.group, name)(given[some])
+        assert ls.last_run().backend == "cuda" and ls.last_run().staged_bytes == 0 and (name == "max" or ls.last_run().variant == "grouped"), ls.last_run()
+        for a, b, x in zip(got, want, given[some], strict=True):
+            assert type(a) is type(x) and back(a).tobytes() == b.tobytes(), (library, name)
+    assert back(ls.norms(given)).tobytes() == ls.norms(arrays).tobytes()
+    with pytest.raises(ls.InvalidArgument, match=r"^arrays\[1\]: it lives on the host"):
+        ls.norms([given[0], arrays[0]])
+    if library == "jax":
+        return
+    plan = ls.group.plan("norm", given, stack=True)
+    assert back(plan()).tobytes() == ls.norms(arrays).tobytes() and plan.backend == "cuda" and plan.variant == "grouped"
+
+
+def test_groups_in_graphs_and_streams(torch):
+    xs = [torch.ones(n, device="cuda") for n in (10, 1000, 100_000)]
+    plan, stream = ls.group.plan("square_sum", xs, stack=True), torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        plan()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        total = plan()
+    for value in (2.0, 3.0):
+        for x in xs:
+            x.fill_(value)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert total.tolist() == [x.numel() * value * value for x in xs]
+    for call in (lambda: ls.norms(xs), plan):
+        call()
+        torch.cuda._sleep(500_000_000)
+        begin = time.perf_counter()
+        for x in xs:
+            x.fill_(4)
+        result = call()
+        assert time.perf_counter() - begin < 0.05
+        assert result[0].item() in (160, 160**0.5) or abs(result[0].item() ** 2 - 160) < 1e-3
+        for x in xs:
+            x.fill_(0)
+
+
+def test_clipping_does_not_wait(torch):
+    import lockstep.torch as lt
+    parameters = [torch.zeros(n, device="cuda", requires_grad=True) for n in (10, 3000)]
+    for p in parameters:
+        p.grad = torch.ones_like(p)
+    lt.clip_grad_norm_(parameters, 1.0)
+    torch.cuda.synchronize()
+    torch.cuda._sleep(500_000_000)
+    begin = time.perf_counter()
+    norm = lt.clip_grad_norm_(parameters, 0.5)
+    assert time.perf_counter() - begin < 0.05 and abs(norm.item() - 1) < 1e-5
+
+
 def test_what_a_call_costs_the_host(torch, record_property):
     x, y = torch.ones(8, 8, device="cuda"), torch.empty(8, 8, device="cuda")
     plan = ls.plan.transpose(x)

@@ -117,6 +117,41 @@ def test_a_plan_does_not_ask_where_device_arrays_lie(arrays):
     assert looks == [2, 0, 2]
 
 
+@pytest.mark.parametrize("stream", [0, 0x5000])
+def test_groups_come_on_the_current_stream_and_wait_for_nothing(stream):
+    Device.current = stream
+    arrays, outs = [Device(3, 4), Device(5, 6), Device(1, 7)], [Device(4, 3), Device(6, 5), Device(7, 1)]
+    plan = ls.group.plan("transpose", arrays, out=outs)
+    for call in (lambda: ls.group.transpose(arrays, out=outs), plan):
+        waits, launches = last("told_waits"), last("told_launches")
+        assert all(a is b for a, b in zip(call(), outs, strict=True))
+        assert last("told_launches") == launches + 3 and last("told_waits") == waits
+        assert (last("told_stream", ctypes.c_void_p) or 0) == (stream or LEGACY)
+    for call in (lambda: ls.group.transpose(arrays, out=outs, check=True), lambda: ls.group.transpose(arrays, out=outs, stream=0x9000),
+                 lambda: plan(check=True), lambda: plan(stream=0x9000)):
+        waits = last("told_waits")
+        call()
+        assert last("told_waits") > waits
+    Device.current = 0xA000  # the plan comes on the stream of the moment
+    plan()
+    assert last("told_stream", ctypes.c_void_p) == 0xA000
+    with pytest.raises(ls.InvalidArgument, match=r"^arrays\[1\]: it lives on the host, arrays\[0\] on a CUDA device"):
+        ls.group.transpose([arrays[0], np.ones((3, 4), "f4")], out=[outs[0], None])
+    with pytest.raises(ls.InvalidArgument, match=r"^arrays\[1\]: it lives on a CUDA device, arrays\[0\] on the host"):
+        ls.group.transpose([np.ones((3, 4), "f4"), arrays[0]])
+
+
+def test_groups_of_two_libraries_are_ordered(arrays):
+    Device.current = 0x5000
+    other, out = Interface(ls.empty((3, 4), "float32", kind="device"), 0x5000), Device(4, 3)
+    Device.ordered.clear()
+    theirs = Other(3, 4)
+    ls.group.transpose([arrays[0], theirs], out=[arrays[1], out])
+    assert Device.ordered == [0x5000]  # it waits for what the call's stream has to see
+    with pytest.raises(ls.Unsupported, match=r"^arrays\[1\]: it is of another library"):
+        ls.group.plan("transpose", [arrays[0], other], out=[arrays[1], out])
+
+
 def test_a_stream_of_the_callers_choice_comes_first_and_waits(arrays):
     Device.current = 0x5000
     waits = last("told_waits")

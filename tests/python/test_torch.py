@@ -284,3 +284,70 @@ def test_workers_of_a_loader(method):
     ls.sum(torch.ones(1_000_000))  # with threads before the fork
     loaded = torch.cat(list(torch.utils.data.DataLoader(Rows(), batch_size=4, num_workers=2, multiprocessing_context=method)))
     assert torch.equal(loaded, ls.rms_norm(torch.stack([torch.arange(1000.0) + k for k in range(12)])))
+
+
+# ---- clipping of gradients ----------------------------------------------------
+SHAPES = [(300, 200), (200,), (64, 3, 7, 7), (1,), (1000, 10)]
+
+
+def model(device, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(3)
+    parameters = [torch.zeros(shape, dtype=dtype, device=device, requires_grad=True) for shape in SHAPES]
+    for k, p in enumerate(parameters):
+        p.grad = (torch.randn(p.shape, generator=generator) * 10.0**(k - 2)).to(dtype).to(device)
+    return parameters
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_clipped_gradients_have_the_same_bits_everywhere(device, dtype):
+    here, there, theirs = model("cpu", dtype), model(device, dtype), model("cpu", dtype)
+    for p in there:  # another layout
+        if p.ndim > 1:
+            p.grad = p.grad.transpose(0, 1).contiguous().transpose(0, 1)
+    norm, other = lt.clip_grad_norm_(here, 1.0), lt.clip_grad_norm_(iter(there), 1.0)
+    assert norm.dtype == torch.float64 and norm.shape == () and torch.equal(norm, other.cpu())
+    assert norm.item() == ls.norm(torch.stack([ls.norm(p.grad, dtype="float64") for p in theirs])).item()
+    for a, b in zip(here, there, strict=True):
+        assert torch.equal(a.grad, b.grad.cpu()) and a.grad.dtype == dtype
+    if dtype == torch.float32:
+        expected = torch.nn.utils.clip_grad_norm_(theirs, 1.0)
+        torch.testing.assert_close(norm.float(), expected)
+        for a, b in zip(here, theirs, strict=True):
+            torch.testing.assert_close(a.grad, b.grad)
+    if dtype != torch.float16:  # (where small ones vanish)
+        assert abs(lt.total_norm([p.grad for p in here]).item() - 1) < (1e-2 if dtype == torch.bfloat16 else 1e-5)
+
+
+def test_gradients_that_are_not_clipped():
+    parameters = model("cpu")
+    before = [p.grad.clone() for p in parameters]
+    lt.clip_grad_norm_(parameters, 1e6)
+    assert all(torch.equal(p.grad, g) for p, g in zip(parameters, before, strict=True))
+    assert lt.clip_grad_norm_([torch.zeros(3, requires_grad=True)], 1.0).item() == 0 and lt.total_norm([]).item() == 0
+    assert lt.clip_grad_norm_(parameters[0], 1e9).item() == ls.norm(before[0], dtype="float64").item()
+    parameters[1].grad[0] = float("inf")
+    with pytest.raises(RuntimeError, match="norm of the gradients is inf"):
+        lt.clip_grad_norm_(parameters, 1.0, error_if_nonfinite=True)
+    assert torch.equal(parameters[0].grad, before[0])
+    lt.clip_grad_norm_(parameters, 1.0)
+    assert parameters[1].grad[0].isnan() and not parameters[0].grad.any()
+
+
+def test_clipping_in_a_deterministic_block():
+    here, there = model("cpu"), model("cpu")
+    with lt.deterministic():
+        norm = lt.clip_grad_norm_(here, 1.0)
+    assert torch.equal(norm, lt.clip_grad_norm_(there, 1.0)) and all(torch.equal(a.grad, b.grad) for a, b in zip(here, there, strict=True))
+
+
+@pytest.mark.skipif(len(DEVICES) < 2, reason="no GPU")
+def test_gradients_of_two_devices():
+    parameters, here = model("cpu"), model("cpu")
+    for p in parameters[::2]:
+        p.data, p.grad = p.data.cuda(), None
+    for p, q in zip(parameters, here, strict=True):
+        if p.grad is None:
+            p.grad = q.grad.cuda()
+    assert lt.clip_grad_norm_(parameters, 1.0).item() == lt.clip_grad_norm_(here, 1.0).item()
+    assert all(torch.equal(p.grad.cpu(), q.grad) for p, q in zip(parameters, here, strict=True))

@@ -47,6 +47,21 @@ const std::vector<line> readme_cuda = {
     {"stencil/f32/symmetric/nearest/r4/512x512x512"},
     {"stencil/f32/symmetric/nearest/r4/1000x1000x1000"},
     {"shuffle/b4/xor/w32/op1/n268435456"},
+    {"normalize/rms/bf16/16384x4096/weight"},
+    {"normalize/layer/f32/16384x4096/weight/bias"},
+    {"normalize/l2/f32/65536x768"},
+    {"scan/sum/f32/full/268435456"},
+    {"scan/sum/f32/rows/65536x4096"},
+    {"scan/sum/f32/columns/16384x16384"},
+    {"sums/dot/f32/full/268435456"},
+    {"sums/meanvar/f32/full/268435456"},
+    {"sums/meanvar/f32/columns/16384x16384"},
+    {"reduce_axes/sum/f32/256x256x56x56/axes0,2,3"},
+    {"convert/f32/bf16/268435456/perm0"},
+    {"convert/f32/f16/16384x16384/perm1,0"},
+    {"convert/bf16/f32/16x1024x32x128/perm0,2,1,3"},
+    {"group/1000/varied/square_sum/norm2/f32/full/262144"},
+    {"group/300/transpose/b4/256x256"},
 };
 const std::vector<line> readme_cpu = {
     {"transpose/b4/256x256"},
@@ -94,6 +109,8 @@ const std::vector<line> readme_cpu = {
     {"reduce_axes/sum/f32/64x256x56x56/axes0,2,3"},
     {"convert/f32/f16/8192x8192/perm1,0"},
     {"convert/f16/f32/134217728/perm0"},
+    {"sums/meanvar/f32/columns/16384x4096"},
+    {"group/1000/varied/square_sum/norm2/f32/full/65536"},
 };
 const std::vector<line> quick = {
     {"transpose/b4/2048x2048"},
@@ -110,6 +127,8 @@ const std::vector<line> quick = {
     {"scan/sum/f32/full/16777216"},
     {"sums/dot/f32/full/16777216"},
     {"convert/f32/bf16/4096x4096/perm1,0"},
+    {"reduce_axes/sum/f32/64x256x28x28/axes0,2,3"},
+    {"group/200/varied/square_sum/norm2/f32/full/65536"},
 };
 // All steps of the ladder, in the geometry of the lessons.
 const std::vector<line> ladder = {
@@ -145,7 +164,7 @@ std::vector<line> sweep(const std::string& backend) {
   return lines;
 }
 
-// Many sweeps in one call. On the CPU beside single ones, by the rows that take those.
+// Many sweeps in one call, beside as many single ones by the rows that take those.
 std::vector<line> time_loop(const std::string& backend) {
   const bool cpu = backend == "cpu";
   std::vector<line> lines;
@@ -153,7 +172,7 @@ std::vector<line> time_loop(const std::string& backend) {
     for (const int sweeps : {4, 16}) {
       const auto add = [&](int radius, const std::string& size) {
         lines.push_back({format_text("stencil/{}/symmetric/nearest/r{}/{}/sweeps{}", dtype, radius, size, sweeps),
-                         cpu ? "^(sweeps_.*|row_blocks|lines|tiled)$" : "auto"});
+                         cpu ? "^(sweeps_.*|row_blocks|lines|tiled)$" : "^(sweeps_.*|wide|streamed)$"});
       };
       for (const int radius : {1, 2, 3, 4}) add(radius, "67108864");
       for (const int radius : {1, 2}) add(radius, cpu ? "8192x8192" : "16384x16384");

@@ -126,13 +126,61 @@ def numpydoc(text):
     return "\n\n".join(out)
 
 
-def documented(source):
-    """(heading, docstring) of each public function and class of a Python file, and of the classes' methods."""
+def signature_of(function):
+    return f"{function.name}({ast.unparse(function.args).removeprefix('self').removeprefix(', ')})"
+
+
+def fields_of(node):
+    """The fields of a named tuple or dataclass, each with the text below it."""
+    terms, body = [], node.body
+    for at, item in enumerate(body):
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and not item.target.id.startswith("_"):
+            below = body[at + 1] if at + 1 < len(body) else None
+            told = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else ""
+            terms.append(f"`{item.target.id}: {ast.unparse(item.annotation)}`\n: {told or '-'}")
+    return "\n\n".join(["**Fields**", *terms]) if terms else ""
+
+
+def documented(source, names=None):
+    """(heading, Markdown) of each function and class of a Python file with a docstring, or of those named, and of the classes' methods."""
     for node in ast.parse(source).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_") and ast.get_docstring(node):
-            inner = next((n for n in ast.walk(node) if isinstance(n, ast.FunctionDef) and n.name == "__init__"), node)
-            arguments = ast.unparse(inner.args) if isinstance(inner, ast.FunctionDef) else ""
-            yield f"{node.name}({arguments.removeprefix('self').removeprefix(', ')})", ast.get_docstring(node)
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_") or not ast.get_docstring(node) or \
+                names is not None and node.name not in names:
+            continue
+        if isinstance(node, ast.FunctionDef):
+            yield signature_of(node), numpydoc(ast.get_docstring(node))
+            continue
+        methods = [n for n in node.body if isinstance(n, ast.FunctionDef)]
+        made = next((n for n in methods if n.name == "__init__"), None)
+        heading = signature_of(made).replace("__init__", node.name, 1) if made else node.name
+        parts = [numpydoc(ast.get_docstring(node)), fields_of(node)]
+        parts += [f"#### `{node.name}.{signature_of(n)}`\n\n{numpydoc(ast.get_docstring(n))}" for n in methods
+                  if not n.name.startswith("_") and ast.get_docstring(n)]
+        yield heading, "\n\n".join(filter(None, parts))
+
+
+TEXT = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'  # a string of C++ in one piece or several
+
+
+def text_of(literal):
+    return "".join(ast.literal_eval(piece) for piece in re.findall(r'"(?:[^"\\]|\\.)*"', literal))
+
+
+def extension_type(source):
+    """The docstring of a type of the extension module with its methods and attributes, from its C++."""
+    about = text_of(re.search(r"Py_tp_doc, const_cast<char\*>\(" + TEXT, source).group(1))
+    methods = [text_of(found).partition("\n--\n\n") for found in re.findall(r"METH_VARARGS \| METH_KEYWORDS,\s*" + TEXT, source)]
+    terms = [f"`{name}`\n: {text_of(told)}" for name, told in re.findall(r'\{"(\w+)", get_\w+, nullptr,\s*' + TEXT, source)]
+    methods = [f"`{head.replace('$self, ', '')}`\n: {' '.join(told.split())}" for head, _, told in methods if told]
+    return "\n\n".join([about, "**Methods and attributes**", *methods, *terms])
+
+
+def public(path):
+    """The names in __all__ of a Python file."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return [e.value for e in node.value.elts if isinstance(e, ast.Constant)]
+    return []
 
 
 def python_page(folder, title):
@@ -153,11 +201,34 @@ def python_page(folder, title):
     out = [f"# {title}", package, "## Operations"]
     for heading, text in operations:
         out += [f"### `{heading}`", numpydoc(text)]
-    for section, name in (("Stencils", "_stencils"), ("Contexts and scopes", "_contexts"), ("What ran and what there is", "_info"),
-                          ("Exceptions", "_errors"), ("Many ranks: lockstep.ranks", "ranks")):
-        out.append(f"## {section}")
-        for heading, text in documented((folder / f"{name}.py").read_text()):
-            out += [f"### `{heading}`", numpydoc(text)]
+    out.append("Names of the Array API for the same functions: `permute_dims` is `permute`, `matrix_transpose` is `transpose`, `vector_norm` is "
+               "`norm`, `vdot` is `dot`.")
+
+    def section(title, names, prefix, *files):
+        out.append(f"## {title}")
+        for name in files:
+            for heading, text in documented((folder / f"{name}.py").read_text(), names):
+                out.extend([f"### `{prefix}{heading}`", text])
+
+    everything = public(folder / "__init__.py")
+    section("Stencils by name", everything, "", "_stencils")
+    section("Contexts and scopes", everything, "", "_contexts")
+    section("What ran and what there is", everything, "", "_info")
+    section("Exceptions", everything, "", "_errors")
     plans = ast.get_docstring(ast.parse((folder / "plan.py").read_text()))
-    out += ["## Plans", plans.replace("\n>>>", "\n```pycon\n>>>", 1) + "\n```"]
+    out += ["## Plans", "The functions of `lockstep.plan`: " + ", ".join(f"`{name}`" for name in named) + ".",
+            plans.replace("\n>>>", "\n```pycon\n>>>", 1) + "\n```"]
+    group = (folder / "group.py").read_text()
+    groups = ast.get_docstring(ast.parse(group))
+    of_each = re.findall(r'^(\w+) = _of\("\1"\)', group, re.M)
+    out += ["## Many arrays: lockstep.group", "The functions of `lockstep.group`: " + ", ".join(f"`{name}`" for name in of_each) + ".",
+            groups.replace("\n>>>", "\n```pycon\n>>>", 1) + "\n```"]
+    section("Plans and norms of many arrays", ["plan", "norms"], "group.", "group")
+    out.append("## Types")
+    for name, file in (("Plan", "plan"), ("GroupPlan", "group_plan"), ("Buffer", "buffer")):
+        out += [f"### `{name}`", extension_type((folder.parent / f"{file}.cpp").read_text())]
+    section("PyTorch: lockstep.torch", public(folder / "torch.py"), "torch.", "torch", "_torch_rows", "_torch_sums", "_torch_stencils", "_torch_clip",
+            "_deterministic")
+    section("JAX: lockstep.jax", public(folder / "jax.py"), "jax.", "jax")
+    section("Many ranks: lockstep.ranks", public(folder / "ranks.py"), "ranks.", "ranks")
     return "\n\n".join(out) + "\n"

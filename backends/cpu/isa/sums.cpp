@@ -7,6 +7,7 @@
 // Source  lib/order.hpp
 #include "../sums_kernels.hpp"
 #include "leaves.hpp"
+#include "sum_columns.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
@@ -29,31 +30,59 @@ inline vd magnitude(vd x) {
   return reinterpret_cast<vd>(reinterpret_cast<vi64>(x) & ~reinterpret_cast<vi64>(splat(-0.0)));
 }
 
-// Products of the three small types are exact in double: without fma two roundings are one.
+// How a pair of elements enters a lane. Products of the three small types are exact in double: without fma two
+// roundings are one.
 template <class E>
-double dot(const void* x, const void* y, int64_t n) {
-  typedef const typename E::type* elements;
-  return leaf_of_two<E>(static_cast<elements>(x), static_cast<elements>(y), n, [](vd acc, vd a, vd b) {
+struct products {
+  vd operator()(vd acc, vd a, vd b) const {
     if constexpr (W == 2 && sizeof(typename E::type) < 8) return acc + a * b;
     if (LOCKSTEP_MUTANT("dot_rounded_twice")) return acc + a * b;
     return fused(a, b, acc);
-  });
-}
-template <class E>
-double squared_differences(const void* x, const void* y, int64_t n) {
+  }
+};
+struct squared_distances {
+  vd operator()(vd acc, vd a, vd b) const { return fused_square(a - b, acc); }
+};
+struct distances {
+  vd operator()(vd acc, vd a, vd b) const { return acc + magnitude(a - b); }
+};
+struct magnitudes {
+  vd operator()(vd acc, vd a, vd) const { return acc + magnitude(a); }
+};
+
+template <class E, class Enter>
+double of_two(const void* x, const void* y, int64_t n) {
   typedef const typename E::type* elements;
-  return leaf_of_two<E>(static_cast<elements>(x), static_cast<elements>(y), n,
-                        [](vd acc, vd a, vd b) { return fused_square(a - b, acc); });
-}
-template <class E>
-double absolute_differences(const void* x, const void* y, int64_t n) {
-  typedef const typename E::type* elements;
-  return leaf_of_two<E>(static_cast<elements>(x), static_cast<elements>(y), n,
-                        [](vd acc, vd a, vd b) { return acc + magnitude(a - b); });
+  return leaf_of_two<E>(static_cast<elements>(x), static_cast<elements>(y), n, Enter{});
 }
 template <class E>
 double absolute(const void* x, const void*, int64_t n) {
-  return leaf_of<E>(static_cast<const typename E::type*>(x), n, [](vd acc, vd a) { return acc + magnitude(a); });
+  return leaf_of<E>(static_cast<const typename E::type*>(x), n, [](vd acc, vd a) { return magnitudes{}(acc, a, a); });
+}
+// y is x where there is one matrix.
+template <class E, class Enter>
+void columns(const void* x, int64_t x_ld, const void* y, int64_t y_ld, int64_t n, int64_t width, double* out) {
+  typedef const typename E::type* elements;
+  leaf_of_columns<E>(
+      matrix<E>{static_cast<elements>(x), x_ld}, matrix<E>{static_cast<elements>(y), y_ld}, n, width,
+      [](vd acc, vd a, vd b, int64_t) { return Enter{}(acc, a, b); }, out);
+}
+template <class E>
+void moment_columns(const void* x, int64_t ld, int64_t n, int64_t width, double* sum, double* m2) {
+  const matrix<E> m{static_cast<const typename E::type*>(x), ld};
+  leaf_of_columns<E>(
+      m, m, n, width, [](vd acc, vd a, vd, int64_t) { return acc + a; }, sum);
+  alignas(64) double mean[column_block + W];  // a vector beyond the last column is read, and not used
+  for (int64_t c = 0; c < width; ++c) mean[c] = sum[c] / static_cast<double>(n);
+  for (int64_t c = width; c < width + W; ++c) mean[c] = 0;
+  leaf_of_columns<E>(
+      m, m, n, width,
+      [&mean](vd acc, vd a, vd, int64_t c) {
+        vd middle;
+        memcpy(&middle, mean + c, sizeof middle);
+        return fused_square(a - middle, acc);
+      },
+      m2);
 }
 
 // ---- integers -----------------------------------------------------------------------
@@ -221,17 +250,24 @@ wide exact_absolute(const void* x, const void*, int64_t n) {
 }  // namespace
 
 #define LOCKSTEP_FLOAT_KINDS(E) \
-  { dot<E>, squared_differences<E>, absolute_differences<E>, absolute<E> }
+  { of_two<E, products<E>>, of_two<E, squared_distances>, of_two<E, distances>, absolute<E> }
+#define LOCKSTEP_COLUMN_KINDS(E) \
+  { columns<E, products<E>>, columns<E, squared_distances>, columns<E, distances>, columns<E, magnitudes> }
 #define LOCKSTEP_EXACT_KINDS(T) \
   { exact_dot<T>, exact_squared_differences<T>, exact_absolute_differences<T>, exact_absolute<T> }
 extern const sums_kernels summers_table;
 const sums_kernels summers_table = {
     {LOCKSTEP_FLOAT_KINDS(f16_element), LOCKSTEP_FLOAT_KINDS(bf16_element), LOCKSTEP_FLOAT_KINDS(f32_element),
      LOCKSTEP_FLOAT_KINDS(f64_element)},
+    {LOCKSTEP_COLUMN_KINDS(f16_element), LOCKSTEP_COLUMN_KINDS(bf16_element), LOCKSTEP_COLUMN_KINDS(f32_element),
+     LOCKSTEP_COLUMN_KINDS(f64_element)},
+    {moment_columns<f16_element>, moment_columns<bf16_element>, moment_columns<f32_element>,
+     moment_columns<f64_element>},
     {LOCKSTEP_EXACT_KINDS(int32_t), LOCKSTEP_EXACT_KINDS(int64_t), LOCKSTEP_EXACT_KINDS(int8_t),
      LOCKSTEP_EXACT_KINDS(int16_t), LOCKSTEP_EXACT_KINDS(uint8_t), LOCKSTEP_EXACT_KINDS(uint16_t),
      LOCKSTEP_EXACT_KINDS(uint32_t), LOCKSTEP_EXACT_KINDS(uint64_t), LOCKSTEP_EXACT_KINDS(truth)}};
 #undef LOCKSTEP_EXACT_KINDS
+#undef LOCKSTEP_COLUMN_KINDS
 #undef LOCKSTEP_FLOAT_KINDS
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

@@ -10,10 +10,10 @@ PyTorch, CuPy and JAX arrays and of whatever speaks DLPack or the buffer protoco
 np.float64(14.0)
 """
 from . import _load  # noqa: F401  (first: it finds what the extension needs)
-from . import _core, plan
+from . import _core, group, plan
 from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
                         variants)
-from ._core import (Buffer, Plan, argmax, argmin, convert, cummax, cummin, cumsum, dot, l1_distance, l1_norm, layer_norm, max, mean, mean_var, min, norm,
+from ._core import (Buffer, GroupPlan, Plan, argmax, argmin, convert, cummax, cummin, cumsum, dot, l1_distance, l1_norm, layer_norm, max, mean, mean_var, min, norm,
                     normalize, permute, rms_norm, segment_argmax, segment_argmin, segment_max, segment_min, segment_norm, segment_square_sum,
                     segment_sum, shuffle, square_sum, squared_distance, std, stencil, sum, transpose, var)
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
@@ -21,6 +21,7 @@ from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, Invali
 from ._info import (BackendInfo, DeviceInfo, Digest, ModelInfo, RunInfo, TuningInfo, VariantInfo, backends, devices, empty, get_include,
                     get_library, last_run, model_info, record, spec, tuning_info, variants_of, verify)
 from ._stencils import correlate1d, laplace_weights, star
+from .group import norms
 
 __version__ = _core.version
 order = 1  # the id of the order that every sum and stencil follows
@@ -31,11 +32,11 @@ vector_norm = norm
 vdot = dot
 
 __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
-           "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow", "Plan",
+           "GroupPlan", "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow", "Plan",
            "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "argmax", "argmin", "backend",
            "backends", "convert", "correlate1d", "cummax", "cummin", "cumsum", "default_context", "devices", "dot", "empty",
-           "get_include", "get_library", "get_num_threads", "l1_distance", "l1_norm", "laplace_weights", "last_run",
-           "layer_norm", "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "norm", "normalize",
+           "get_include", "get_library", "get_num_threads", "group", "l1_distance", "l1_norm", "laplace_weights", "last_run",
+           "layer_norm", "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "norm", "normalize", "norms",
            "order", "permute", "permute_dims", "plan", "record", "release_stream", "rms_norm", "segment_argmax",
            "segment_argmin", "segment_max", "segment_min", "segment_norm", "segment_square_sum", "segment_sum",
            "set_num_threads", "shuffle", "spec", "square_sum", "squared_distance", "star", "std", "stencil", "sum",

@@ -23,7 +23,7 @@ _EXACT = frozenset("""
     abs add.Tensor add_.Tensor alias all any as_strided bitwise_and bitwise_not bitwise_or bitwise_xor cat ceil clone constant_pad_nd
     copy_ copysign count_nonzero detach detach_ diagonal empty empty_like empty_strided eq equal expand eye fill fill_ flip floor full
     full_like gather ge gt index.Tensor index_select isfinite isinf isnan is_pinned isposinf isneginf le lift_fresh _local_scalar_dense
-    logical_and logical_not logical_or logical_xor lt masked_fill masked_fill_ masked_select mul mul_ ne neg neg_ new_empty
+    logical_and logical_not logical_or logical_xor lt masked_fill masked_fill_ masked_select mul mul_ _foreach_mul_.Tensor ne neg neg_ new_empty
     new_empty_strided new_full new_ones new_zeros nonzero ones ones_like permute _pin_memory reciprocal repeat _reshape_alias
     reshape round scalar_tensor select select_backward sgn sign slice slice_backward split split_with_sizes sqrt sqrt_ squeeze
     squeeze_ stack sub.Tensor sub_.Tensor t threshold_backward _to_copy transpose tril triu trunc unbind unfold unsqueeze unsqueeze_

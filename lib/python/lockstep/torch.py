@@ -19,9 +19,10 @@ from torch import Tensor
 from . import _core
 from ._deterministic import deterministic
 from ._errors import InvalidArgument
+from ._torch_clip import clip_grad_norm_, total_norm
 
-__all__ = ["argmax", "argmin", "cumsum", "deterministic", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm",
-           "segment_square_sum", "segment_sum", "shuffle", "square_sum", "stencil", "sum", "transpose", "var"]
+__all__ = ["argmax", "argmin", "clip_grad_norm_", "cumsum", "deterministic", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm",
+           "segment_square_sum", "segment_sum", "shuffle", "square_sum", "stencil", "sum", "total_norm", "transpose", "var"]
 
 _torch: Any = torch.library
 _library = _torch.Library("lockstep", "DEF")

@@ -1,0 +1,63 @@
+// operations.hpp - the operations as Python names them, and a call of one before its result.
+#pragma once
+
+#include <memory>
+
+#include "call.hpp"
+
+namespace lockstep::python {
+
+enum class task { transpose, permute, reduce, segments, stencil, shuffle, normalize, scan, sums, moments, convert };
+
+struct operation {
+  const char* name;
+  task what;
+  lockstep_op op;
+  int kind;  // a lockstep_reduction, a lockstep_normalization, a lockstep_sums_kind, or parts of moments.cpp
+  keyword own[8];
+  int own_count, positional, required;
+};
+
+// The operation that a[0] names, or NULL with an exception.
+const operation* operation_named(state& s, PyObject* const* a, Py_ssize_t n, const char** name);
+
+// All that is known of a call before its result: arguments, settings, sources, description.
+struct prepared {
+  prepared(const operation& o, settings& of_call) : which(o), set(of_call), description(o.op) {}
+  const operation& which;
+  settings& set;
+  values v;
+  source x, offsets;
+  call description;
+  result temporary;
+  std::unique_ptr<sides> more;    // normalize
+  std::unique_ptr<second> other;  // sums
+  bool wide = false;              // the type has to be widened first
+  bool elsewhere = false;         // axes have to be moved first
+  bool root = false;              // of a device's variance
+
+  // Sorts the arguments; more is one more keyword, of plans or groups.
+  bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, keyword more = kw_count);
+  bool describe(state& s, bool may_copy);
+  // Data of a device whose kernels may lack the type.
+  bool may_widen() const {
+    return x.use->on_device() && (which.what == task::reduce || which.what == task::segments) && !set.options.variant;
+  }
+};
+
+// Types that a device's kernels may lack.
+inline bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype) < 4 || dtype == LOCKSTEP_U32; }
+
+PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+
+// kept.cpp: a small call that comes again and again runs by a plan that is kept. NULL without an exception: not this
+// call.
+PyObject* run_kept(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+// Told of each small call that ran without one; makes the plan once the same has come often. No exception is left.
+void keep(state& s, const prepared& p, const result& r, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+
+// groups.cpp: group(function, arrays, ...) and plan_group(function, arrays, ...).
+PyObject* group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+PyObject* plan_group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+
+}  // namespace lockstep::python
