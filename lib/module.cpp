@@ -116,7 +116,8 @@ const lockstep_peer_table* peers_of(void* handle, const std::string& path) {
   const auto entry = reinterpret_cast<lockstep_peers_entry_fn>(dlsym(handle, LOCKSTEP_PEERS_ENTRY));
   const lockstep_peer_table* p = entry != nullptr ? entry() : nullptr;
   if (p == nullptr) return nullptr;
-  if (p->abi != LOCKSTEP_BACKEND_ABI || p->size < sizeof(lockstep_peer_table))
+  constexpr size_t least_peers = offsetof(lockstep_peer_table, messages);
+  if (p->abi != LOCKSTEP_BACKEND_ABI || p->size < least_peers)
     fail(LOCKSTEP_NO_BACKEND, "{}: its peers speak backend ABI {} ({} bytes), this library ABI {} ({} bytes)", path,
          p->abi, p->size, LOCKSTEP_BACKEND_ABI, sizeof(lockstep_peer_table));
   if (p->stream_create == nullptr || p->stream_destroy == nullptr || p->event_create == nullptr ||

@@ -256,7 +256,8 @@ void ranks_command(command root, action& chosen) {
   for (auto* it : {&one, &three}) {
     it->add("--devices", s->devices, "backends of ranks 0, 1, ..., in turn: cuda:0 cpu (default: cpu)")
         .type_name("NAME");
-    it->add("--data", s->data, "data plane (default: the best for each pair)").one_of({"direct", "engine", "staged"});
+    it->add("--data", s->data, "data plane (default: the best for each pair)")
+        .one_of({"direct", "engine", "nccl", "staged"});
   }
   two.add("--latency-us", s->latency_us, "of a message").between(0.0, 1e6).show_default();
   two.add("--gigabytes-per-s", s->speed, "into or out of a process").between(1e-6, 1e6).show_default();

@@ -260,8 +260,14 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
   settings set;
   prepared p(o, set);
   bool tune = false;
-  if (!p.read(s, a + 1, n - 1, keywords, kw_tune) || !read_flag(p.v[kw_tune], &tune) || !p.describe(s, false))
+  if (!p.read(s, a + 1, n - 1, keywords, {kw_tune, kw_workspace}) || !read_flag(p.v[kw_tune], &tune) ||
+      !p.describe(s, false))
     return nullptr;
+  // Any address says that each call brings one: the plan then has none of its own.
+  bool brought = false;
+  if (!read_flag(p.v[kw_workspace], &brought)) return nullptr;
+  alignas(256) static char anywhere[256];
+  if (brought) p.set.options.workspace = anywhere, p.set.options.workspace_bytes = SIZE_MAX;
   if (tune && !LOCKSTEP_MUTANT("python_plan_never_tuned")) p.set.options.flags |= LOCKSTEP_TUNE;
   char text[64];
   if (p.wide)

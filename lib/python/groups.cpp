@@ -58,7 +58,7 @@ bool group_of_calls::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* 
     return raise(s, LOCKSTEP_UNSUPPORTED, "there is no group of %s; call the function on each array", which.name),
            false;
   prepared p(which, set);
-  if (!p.read(s, a, n, keywords, kw_stack) || !read_flag(p.v[kw_stack], &stack)) return false;
+  if (!p.read(s, a, n, keywords, {kw_stack}) || !read_flag(p.v[kw_stack], &stack)) return false;
   std::copy(p.v, p.v + kw_count, v);
   if (!is_list(v[kw_x]) && PyObject_HasAttrString(v[kw_x], "shape"))
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "arrays is a single array; give a list of them"), false;

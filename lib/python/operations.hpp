@@ -1,6 +1,7 @@
 // operations.hpp - the operations as Python names them, and a call of one before its result.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 
 #include "call.hpp"
@@ -36,8 +37,8 @@ struct prepared {
   bool elsewhere = false;         // axes have to be moved first
   bool root = false;              // of a device's variance
 
-  // Sorts the arguments; more is one more keyword, of plans or groups.
-  bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, keyword more = kw_count);
+  // Sorts the arguments; more are keywords of plans or groups.
+  bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, std::initializer_list<keyword> more = {});
   bool describe(state& s, bool may_copy);
   // Data of a device whose kernels may lack the type.
   bool may_widen() const {

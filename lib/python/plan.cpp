@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "call.hpp"
+#include "layout.hpp"
 // after Python.h
 #include <structmember.h>
 
@@ -67,8 +68,23 @@ bool take_arrays(state& s, plan_object* p, PyObject* x, PyObject* out, settings&
   return require_packed_out(s, to.dst);
 }
 
+// Memory of the caller's for what an execution needs besides its arrays. C checks its size and that it lies apart.
+bool take_workspace(state& s, PyObject* object, const array& x, settings& set, array& to) {
+  if (!import_array(s, object, "workspace", true, x.on_device() ? x.stream : set.stream, to, &x)) return false;
+  if (to.on_device() != x.on_device() || (to.on_device() && to.device.id != x.device.id))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "workspace lives on %s, x on %s; give both on one device",
+                 to.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
+           false;
+  if (!is_packed(to))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "workspace is not packed; give an array in C order"), false;
+  set.wait |= to.elsewhere;
+  set.options.workspace = to.data;
+  set.options.workspace_bytes = static_cast<size_t>(to.size * to.type.bytes);
+  return true;
+}
+
 PyObject* plan_call(PyObject* self, PyObject* const* arguments, size_t given, PyObject* keywords) {
-  static constexpr keyword names[] = {kw_x, kw_out, kw_stream, kw_check};
+  static constexpr keyword names[] = {kw_x, kw_out, kw_stream, kw_check, kw_workspace};
   plan_object* p = as_plan(self);
   state& s = *state_of(p->module);
   values v;
@@ -76,10 +92,12 @@ PyObject* plan_call(PyObject* self, PyObject* const* arguments, size_t given, Py
   array from;
   result to;
   // The count's highest bit is the caller's.
-  if (!parse(s, "Plan", names, 1, 4, 1, arguments, static_cast<Py_ssize_t>(given << 1 >> 1), keywords, v) ||
+  if (!parse(s, "Plan", names, 1, 5, 1, arguments, static_cast<Py_ssize_t>(given << 1 >> 1), keywords, v) ||
       !read_flag(v[kw_check], &set.check) || !import_stream(s, v[kw_stream], &set.stream) ||
       !take_arrays(s, p, v[kw_x], v[kw_out], set, from, to))
     return nullptr;
+  array workspace;
+  if (v[kw_workspace] && !take_workspace(s, v[kw_workspace], from, set, workspace)) return nullptr;
   queue_on(set, from, to.dst, true);
   if (p->data->placed && from.device.type == dlpack::cuda && to.dst.device.type == dlpack::cuda && from.device_known &&
       to.dst.device_known)
@@ -177,9 +195,10 @@ PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
-    {Py_tp_doc, const_cast<char*>("A call with backend, variant and workspace chosen beforehand. "
-                                  "plan(x, *, out=None, stream=None, check=False) runs it on an array like the "
-                                  "one it was made for. Made by the functions of lockstep.plan.")},
+    {Py_tp_doc,
+     const_cast<char*>("A call with backend, variant and workspace chosen beforehand. "
+                       "plan(x, *, out=None, stream=None, check=False, workspace=None) runs it on an array like the "
+                       "one it was made for. Made by the functions of lockstep.plan.")},
     {0, nullptr}};
 // The stable interface names this flag and the type of its function from CPython 3.12 on; 3.11 knows both.
 constexpr unsigned have_vectorcall = 1u << 11;

@@ -26,12 +26,13 @@ bool describe_axes(state& s, const operation& o, const array& x, values& v, call
 
 }  // namespace
 
-bool prepared::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, keyword more) {
-  keyword names[9 + sizeof common / sizeof *common];
+bool prepared::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords,
+                    std::initializer_list<keyword> more) {
+  keyword names[10 + sizeof common / sizeof *common];
   int count = 0;
   for (; count < which.own_count; ++count) names[count] = which.own[count];
   for (const keyword k : common) names[count++] = k;
-  if (more != kw_count) names[count++] = more;
+  for (const keyword k : more) names[count++] = k;
   return parse(s, which.name, names, which.positional, count, which.required, a, n, keywords, v) &&
          read_settings(s, which.op, v, set);
 }

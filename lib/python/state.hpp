@@ -82,6 +82,7 @@ enum keyword : int {
   kw_copy,
   kw_scale,
   kw_stack,
+  kw_workspace,
   kw_count
 };
 extern const char* const keyword_names[kw_count];

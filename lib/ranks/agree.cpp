@@ -85,6 +85,43 @@ task lockstep_comm::worst(const failure& own, uint64_t* low, uint64_t* high, fai
   if (mine.status != LOCKSTEP_OK) all.note(static_cast<lockstep_status>(mine.status), mine.rank, mine.text);
 }
 
+// In ceil(log2 p) rounds. In each a process sends all that it has, its own first, to a process twice as far away as in
+// the round before.
+task lockstep_comm::gather(uint64_t number, const void* mine, size_t bytes, std::vector<char>& all) {
+  const int32_t p = engine.processes, me = engine.process;
+  std::vector<char> known(static_cast<const char*>(mine),
+                          static_cast<const char*>(mine) + bytes);  // of me, me + 1, ...
+  uint64_t round = 0;
+  for (int64_t have = 1; have < p; have += std::min<int64_t>(have, p - have), ++round) {
+    const auto take = static_cast<size_t>(std::min<int64_t>(have, p - have)) * bytes;
+    const auto to = static_cast<int32_t>((me - have + p) % p), from = static_cast<int32_t>((me + have) % p);
+    const uint64_t what = what_of(kind::create, 0, number, round);
+    const size_t room = sizeof(header) + std::max(take, text_bytes);
+    auto out = std::make_unique<char[]>(room), in = std::make_unique<char[]>(room);
+    std::vector<pending> requests;
+    failure none;
+    try {
+      receive(from, in.get(), room, requests);
+      header head = next_header(to, what, none);
+      head.bytes = take;
+      std::memcpy(out.get(), &head, sizeof head);
+      std::memcpy(out.get() + sizeof head, known.data(), take);
+      send(to, out.get(), sizeof head + take, requests);
+      arrivals both(*this, requests, [](size_t) {});
+      co_await both;
+      check(from, in.get(), requests[0].received, what, none);
+    } catch (...) {
+      static_cast<void>(out.release()), static_cast<void>(in.release());
+      throw;
+    }
+    known.insert(known.end(), in.get() + sizeof(header), in.get() + sizeof(header) + take);
+  }
+  all.resize(known.size());
+  for (int32_t q = 0; q < p; ++q)
+    std::memcpy(all.data() + static_cast<size_t>(q) * bytes,
+                known.data() + static_cast<size_t>((q - me + p) % p) * bytes, bytes);
+}
+
 void lockstep_comm::agree(const failure& own, const described& what) { run(agreement(own, what)); }
 
 task lockstep_comm::agreement(const failure& own, const described& what) {

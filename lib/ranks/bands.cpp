@@ -100,7 +100,8 @@ void devices::copy_band(const seat& from, const seat& to, const box_move& m, con
 
 void devices::begin_move(const box_move& m) {
   seat &a = at(m.from), &b = at(m.to);
-  banded one{m, {}, 0, {}};
+  banded one;
+  one.m = m;
   const size_t fits = std::min(a.slot_bytes, b.slot_bytes) / m.element_bytes;  // a band may pass through both rings
   if (fits == 0) fail(LOCKSTEP_INTERNAL, "ranks {} and {} have no ring; please report it", m.from, m.to);
   cut_box(m.part, static_cast<int64_t>(fits), one.bands);
@@ -116,7 +117,8 @@ void devices::begin_move(const box_move& m) {
 void devices::own_share(int32_t seat_number, const box& part, size_t element_bytes,
                         const std::function<void(const box& band)>& move_band) {
   seat& s = at(seat_number);
-  banded one{{}, {}, 0, move_band};
+  banded one;
+  one.move_band = move_band;
   cut_box(part, std::max<int64_t>(static_cast<int64_t>(band_bytes() / element_bytes), 1), one.bands);
   if (!part.empty()) s.own_shares.push_back(std::move(one));
 }

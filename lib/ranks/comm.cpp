@@ -9,6 +9,7 @@
 
 #include "../mutant.hpp"
 #include "devices.hpp"
+#include "links.hpp"
 
 namespace lockstep::ranks {
 
@@ -61,8 +62,13 @@ struct closing_message {
 using namespace lockstep;
 using namespace lockstep::ranks;
 
-lockstep_comm::lockstep_comm() : devices(std::make_unique<lockstep::ranks::devices>(*this)) {}
-lockstep_comm::~lockstep_comm() = default;
+lockstep_comm::lockstep_comm()
+    : devices(std::make_unique<lockstep::ranks::devices>(*this)),
+      links(std::make_unique<lockstep::ranks::links>(*this)) {}
+lockstep_comm::~lockstep_comm() {
+  links->close();
+  devices.reset();  // its end asks the links
+}
 
 int32_t lockstep_comm::process_of(int32_t rank) const {
   return static_cast<int32_t>(std::upper_bound(first_rank.begin(), first_rank.end(), rank) - first_rank.begin()) - 1;
@@ -121,6 +127,11 @@ bool arrivals::test() {
     if (i > 0 && !requests_[i - 1].done && receives(requests_[i - 1]) && receives(r) &&
         !LOCKSTEP_MUTANT("ranks_messages_overtake"))
       continue;
+    if (r.reached != nullptr) {
+      r.done = (*r.reached)();
+      any = any || r.done;
+      continue;
+    }
     int done = 0;
     const int result = comm_.engine.test(comm_.engine.user, &r.request, &done, &r.received);
     if (result == LOCKSTEP_ENGINE_TRUNCATED)
@@ -222,7 +233,7 @@ void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
   };
   const auto listen = [&](pending& r) {
     int done = 0;
-    if (r.done) return;
+    if (r.done || r.reached != nullptr) return;
     const int result = engine.test(engine.user, &r.request, &done, &r.received);
     r.done = done != 0 || result != 0;
     if (!r.done || r.data == nullptr) return;
@@ -254,8 +265,7 @@ void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (cause.any()) {
-    closed = cause.status;
-    reason = cause.text;
+    shut(cause.status, cause.text);
     if ((flags & LOCKSTEP_ABORT_ON_LOSS) != 0 && engine.abort != nullptr) engine.abort(engine.user, reason.c_str());
     fail(closed, "{}. The communicator is closed: make another one", reason);
   }
@@ -267,10 +277,11 @@ void lockstep_comm::lost(std::set<int32_t> missed, int32_t told_by) {
   std::vector<std::string> names;
   names.reserve(named.size());
   for (const int32_t p : named) names.push_back(name_of(p));
-  closed = LOCKSTEP_RANK_LOST;
-  reason = named.empty() ? format_text("{} waited in vain for {}, which is this process",
-                                       told_by >= 0 ? name_of(told_by) : "another rank", name_of(engine.process))
-                         : format_text("{} did not answer for {} ms", joined(names, ", "), timeout_ms);
+  std::string why = named.empty()
+                        ? format_text("{} waited in vain for {}, which is this process",
+                                      told_by >= 0 ? name_of(told_by) : "another rank", name_of(engine.process))
+                        : format_text("{} did not answer for {} ms", joined(names, ", "), timeout_ms);
+  shut(LOCKSTEP_RANK_LOST, std::move(why));
   if ((flags & LOCKSTEP_ABORT_ON_LOSS) != 0 && engine.abort != nullptr) engine.abort(engine.user, reason.c_str());
   fail(LOCKSTEP_RANK_LOST,
        "{}; find out why, or give a longer timeout_ms. The communicator is closed: make another one", reason);
@@ -292,11 +303,17 @@ void lockstep_comm::tell_all(const std::string& text, lockstep_status status) {
   }
 }
 
+void lockstep_comm::shut(lockstep_status status, std::string why) {
+  closed = status;
+  reason = std::move(why);
+  links->abort();
+}
+
 void lockstep_comm::close(lockstep_status status, std::string text) {
   if (closed == LOCKSTEP_OK) {
-    closed = status;
-    reason = std::move(text);
-    tell_all(reason, status);
+    closed = status;  // what follows may fail, too
+    tell_all(text, status);
+    shut(status, std::move(text));
     if ((flags & LOCKSTEP_ABORT_ON_LOSS) != 0 && engine.abort != nullptr) engine.abort(engine.user, reason.c_str());
   }
   fail(closed, "{}. The communicator is closed: make another one", reason);
@@ -320,8 +337,7 @@ void lockstep_comm::check(int32_t process, const void* message, size_t received_
     const std::string told(text, text_length);
     const std::vector<int32_t> missing = missing_in(told);
     if (!missing.empty()) lost({missing.begin(), missing.end()}, process);
-    closed = static_cast<lockstep_status>(head.status);
-    reason = format_text("{}: {}", from, told);
+    shut(static_cast<lockstep_status>(head.status), format_text("{}: {}", from, told));
     fail(closed, "{}. The communicator is closed: make another one", reason);
   }
   const uint64_t expected = received[static_cast<size_t>(process)]++;

@@ -80,6 +80,7 @@ struct pending {
   const void* data;  // of a receive: the destination
   size_t received = 0;
   bool done = false;
+  const std::function<bool()>* reached = nullptr;  // no message: something else that depends on the process
 };
 
 // Awaiting it resumes when all requests are done; arrived(i) is called for each. Await a named object: GCC 12 may
@@ -105,6 +106,7 @@ class arrivals {
 
 struct execution;  // plan.hpp
 class devices;     // devices.hpp
+class links;       // links.hpp
 
 }  // namespace lockstep::ranks
 
@@ -134,6 +136,7 @@ struct lockstep_comm {
   std::string reason;
   failure late;  // the first one that lockstep_ranks_synchronize must return
   std::unique_ptr<lockstep::ranks::devices> devices;
+  std::unique_ptr<lockstep::ranks::links> links;
   lockstep::ranks::crew crew;
   std::list<std::shared_ptr<lockstep::ranks::execution>> queue;  // executions; the first one runs
 
@@ -157,6 +160,11 @@ struct lockstep_comm {
   header next_header(int32_t process, uint64_t what, const failure& so_far);
   // Checks the next message from a process; a failure of its sender goes to so_far. capacity: of the buffer.
   void check(int32_t process, const void* message, size_t received_bytes, uint64_t what, failure& so_far);
+  // The communicator is closed, by this process or another.
+  void shut(lockstep_status status, std::string why);
+  // These processes gave no sign until the deadline: finds out which ranks are lost, closes and throws. told_by: the
+  // process that started this, or -1.
+  [[noreturn]] void lost(std::set<int32_t> missed, int32_t told_by);
   // Tells the other processes, closes the communicator and throws.
   [[noreturn]] void close(lockstep_status status, std::string text);
 
@@ -165,13 +173,15 @@ struct lockstep_comm {
   void agree(const failure& own, const lockstep::ranks::described& what);
   // all: the first failure by rank of all processes, or none. low, high: the least and the largest of all (two words).
   lockstep::ranks::task worst(const failure& own, uint64_t* low, uint64_t* high, failure& all);
+  // all: the same number of bytes of each process, in their order. number: of the gathers when the communicator is
+  // made.
+  lockstep::ranks::task gather(uint64_t number, const void* mine, size_t bytes, std::vector<char>& all);
   // For tasks that are not executions.
   void run(lockstep::ranks::task t);
 
  private:
   friend lockstep::ranks::arrivals;
   void tell_all(const std::string& text, lockstep_status status);
-  [[noreturn]] void lost(std::set<int32_t> missed, int32_t told_by);
   lockstep::ranks::task agreement(const failure& own, const lockstep::ranks::described& what);
   lockstep::ranks::task compare(const lockstep::ranks::described& what, failure& difference);
   lockstep::ranks::arrivals* waiting = nullptr;  // the requests being waited for

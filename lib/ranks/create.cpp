@@ -4,6 +4,7 @@
 #include <string>
 
 #include "devices.hpp"
+#include "links.hpp"
 #include "plan.hpp"
 
 namespace lockstep::lib {
@@ -55,44 +56,21 @@ void check_engine(const lockstep_engine& e) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "engine lacks isend, irecv, test, error or close; set all of them");
 }
 
-// Collects every process's number of seats in ceil(log2 p) rounds. In each round a process sends all numbers that it
-// has, starting with its own, to a process twice as far away as in the round before.
-task gather_seats(lockstep_comm& comm) {
-  const int32_t p = comm.engine.processes, me = comm.engine.process;
-  std::vector<int32_t> known = {comm.seats};  // of processes me, me + 1, ...
-  uint64_t round = 0;
-  for (int64_t have = 1; have < p; have = static_cast<int64_t>(known.size()), ++round) {
-    const auto take = static_cast<size_t>(std::min<int64_t>(have, p - have));
-    const auto to = static_cast<int32_t>((me - have + p) % p), from = static_cast<int32_t>((me + have) % p);
-    const uint64_t what = what_of(kind::create, 0, 0, round);
-    const size_t bytes = sizeof(header) + std::max(take * sizeof(int32_t), text_bytes);
-    auto out = std::make_unique<char[]>(bytes), in = std::make_unique<char[]>(bytes);
-    std::vector<pending> requests;
-    failure none;
-    try {
-      comm.receive(from, in.get(), bytes, requests);
-      header head = comm.next_header(to, what, none);
-      head.bytes = take * sizeof(int32_t);
-      std::memcpy(out.get(), &head, sizeof head);
-      std::memcpy(out.get() + sizeof head, known.data(), head.bytes);
-      comm.send(to, out.get(), sizeof head + head.bytes, requests);
-      arrivals both(comm, requests, [](size_t) {});
-      co_await both;
-      comm.check(from, in.get(), requests[0].received, what, none);
-    } catch (...) {
-      static_cast<void>(out.release()), static_cast<void>(in.release());
-      throw;
-    }
-    const auto before = known.size();
-    known.resize(before + take);
-    std::memcpy(known.data() + before, in.get() + sizeof(header), take * sizeof(int32_t));
-  }
+// Tells every process the numbers of seats of all, and how many of them may have links.
+task gather_seats(lockstep_comm& comm, bool may_link, int32_t& linkable) {
+  const int32_t mine[2] = {comm.seats, may_link ? 1 : 0};
+  std::vector<char> all;
+  task seats = comm.gather(0, mine, sizeof mine, all);
+  co_await seats;
   int32_t rank = 0;
-  for (int32_t q = 0; q < p; ++q) {
-    comm.first_rank[static_cast<size_t>(q)] = rank;
-    rank += known[static_cast<size_t>((q - me + p) % p)];
+  for (size_t q = 0; q + 1 < comm.first_rank.size(); ++q) {
+    int32_t theirs[2];
+    std::memcpy(theirs, all.data() + q * sizeof theirs, sizeof theirs);
+    comm.first_rank[q] = rank;
+    rank += theirs[0];
+    linkable += theirs[1];
   }
-  comm.first_rank[static_cast<size_t>(p)] = rank;
+  comm.first_rank.back() = rank;
 }
 
 // A process with invalid arguments still takes part, so that the others need not wait for the deadline.
@@ -122,7 +100,13 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
   comm->received.resize(p);
   comm->first_rank.resize(p + 1);
   for (size_t q = 0; q <= p; ++q) comm->first_rank[q] = static_cast<int32_t>(q);  // until the seats are known
-  comm->run(gather_seats(*comm));
+  // Another named plane takes none.
+  const std::string data = o.data != nullptr ? o.data : "";
+  bool may_link = false;
+  for (const std::string& name : comm->backends) may_link = may_link || (!name.empty() && name != "cpu");
+  may_link = may_link && (data.empty() || data == "nccl");
+  int32_t linkable = 0;
+  comm->run(gather_seats(*comm, may_link, linkable));
   own.rank = own.any() ? comm->first() : -1;
   for (int32_t s = 0; s < comm->seats && !own.any(); ++s) {
     // Reports a missing backend now rather than at the first call.
@@ -136,11 +120,17 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
     if (status != LOCKSTEP_OK)
       own.note(status, comm->first() + s, format_text("options.backends[{}]: {}", s, lockstep_last_error()));
   }
-  if (!own.any()) try {
-      comm->devices->open(o.data);
+  const auto attempt = [&](const auto& body) {
+    if (own.any()) return;
+    try {
+      body();
     } catch (const error& e) {
       own.note(e.status, comm->first(), e.text);
     }
+  };
+  attempt([&] { comm->devices->open(o.data); });
+  if (linkable > 1) comm->run(comm->links->open(own));
+  attempt([&] { comm->devices->describe(); });
   described d;
   d.add("options.message_bytes", comm->message_bytes);
   comm->agree(own, d);
@@ -198,6 +188,7 @@ lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks, int3
 void lockstep_comm_destroy(lockstep_comm* comm) {
   if (comm == nullptr) return;
   comm->progress(true);
+  comm->links->close();
   comm->devices.reset();
   comm->engine.close(comm->engine.user, comm->closed == LOCKSTEP_OK ? 1 : 0);
   delete comm;

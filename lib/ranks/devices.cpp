@@ -8,6 +8,7 @@
 
 #include "../mutant.hpp"
 #include "comm.hpp"
+#include "links.hpp"
 #include "plan.hpp"
 
 namespace lockstep::ranks {
@@ -24,9 +25,10 @@ const char* devices::any_backend() const {
 
 void devices::open(const char* named) {
   named_ = named != nullptr ? named : "";
-  if (!named_.empty() && named_ != "direct" && named_ != "engine" && named_ != "staged")
+  if (!named_.empty() && named_ != "direct" && named_ != "engine" && named_ != "nccl" && named_ != "staged")
     fail(LOCKSTEP_INVALID_ARGUMENT,
-         "options.data is \"{}\"; known are \"direct\", \"engine\" and \"staged\", or NULL for the best", named_);
+         "options.data is \"{}\"; known are \"direct\", \"engine\", \"nccl\" and \"staged\", or NULL for the best",
+         named_);
   seats_.resize(static_cast<size_t>(comm_.seats));
   for (int32_t s = 0; s < comm_.seats; ++s) {
     seat& one = at(s);
@@ -37,7 +39,6 @@ void devices::open(const char* named) {
     if (one.peers != nullptr) make(one);
   }
   std::set<std::pair<int32_t, int32_t>> pairs;
-  std::string indirect;
   for (const seat& a : seats_)
     for (const seat& b : seats_) {
       if (a.peers == nullptr || a.peers != b.peers || a.device == b.device) continue;
@@ -45,14 +46,11 @@ void devices::open(const char* named) {
       int direct = 0;
       require_ok(a.peers->connect(a.device, b.device, &direct));
       if (direct == 0)
-        indirect += format_text("; {} cannot access {}, so the driver copies through host memory", a.name, b.name);
+        indirect_ += format_text("; {} cannot access {}, so the driver copies through host memory", a.name, b.name);
     }
-  describe(named);
-  why_ += indirect;
 }
 
-// Says which planes are used and why not the others; a named one that cannot be used is an error.
-void devices::describe(const char* named) {
+void devices::describe() {
   std::set<plane> used;
   std::string not_direct, not_engine;
   const auto note = [](std::string& text, std::string reason) {
@@ -65,13 +63,14 @@ void devices::describe(const char* named) {
                                   : format_text("rank {} is on {}", comm_.first() + s, one.name);
   };
   if (comm_.engine.processes > 1) {
-    used.insert(plane::staged);
+    if (comm_.links->any()) used.insert(plane::nccl);
+    if (!comm_.links->all()) used.insert(plane::staged);
     note(not_direct, "there are ranks of other processes");
     note(not_engine, "there are ranks of other processes");
   }
   for (int32_t a = 0; a < comm_.seats; ++a)
     for (int32_t b = 0; b < comm_.seats; ++b) {
-      if (a == b && comm_.seats > 1) continue;
+      if (a == b && (comm_.seats > 1 || comm_.engine.processes > 1)) continue;
       const plane p = between(a, b, true);
       used.insert(p == plane::host ? plane::staged : p);
       for (const int32_t s : {a, b})
@@ -86,19 +85,33 @@ void devices::describe(const char* named) {
     if (named_ == name && !reason.empty())
       fail(LOCKSTEP_UNSUPPORTED, "options.data is \"{}\", but {}; name \"staged\", or NULL for the best of each pair",
            named_, reason);
+  std::string not_nccl = comm_.links->why();
+  if (comm_.engine.processes == 1) not_nccl = "all ranks are of one process";
+  if (!comm_.links->any()) note(not_nccl, "fewer than two processes have ranks on GPUs");
+  for (int32_t s = 0; s < comm_.seats; ++s)
+    if (!comm_.links->all() && !has(s)) note(not_nccl, place(s));
+  if (!comm_.links->all()) note(not_nccl, "there are ranks without a GPU");
+  if (named_ == "nccl" && !comm_.links->all())
+    fail(LOCKSTEP_UNSUPPORTED, "options.data is \"nccl\", but {}; name \"staged\", or NULL for the best of each pair",
+         not_nccl);
   data_.clear(), why_.clear();
   const std::pair<plane, const char*> names[] = {
-      {plane::direct, "direct"}, {plane::engine, "engine"}, {plane::staged, "staged"}};
+      {plane::direct, "direct"}, {plane::engine, "engine"}, {plane::nccl, "nccl"}, {plane::staged, "staged"}};
   for (const auto& [p, name] : names) {
     if (used.count(p) != 0) {
       data_ += format_text("{}{}", data_.empty() ? "" : ", ", name);
       continue;
     }
-    std::string reason = p == plane::direct ? not_direct : p == plane::engine ? not_engine : "";
-    if (named != nullptr) reason = format_text("options.data is \"{}\"", named_);
+    std::string reason = p == plane::direct   ? not_direct
+                         : p == plane::engine ? not_engine
+                         : p == plane::nccl   ? not_nccl
+                                              : "";
+    if (!named_.empty() && (p != plane::nccl || comm_.engine.processes > 1))
+      reason = format_text("options.data is \"{}\"", named_);
     if (reason.empty()) reason = p == plane::engine ? "direct needs no copy" : "all data stays on devices";
     why_ += format_text("{}{}: {}", why_.empty() ? "" : "; ", name, reason);
   }
+  why_ += indirect_;
 }
 
 plane devices::packed_between(int32_t from, int32_t to, bool there) const {
@@ -125,7 +138,8 @@ bool devices::reaches(int32_t seat_number, const void* pointer, const std::strin
   require_ok(lockstep_peers_locate(pointer, &kind, &owner, &device));
   on_host = kind == LOCKSTEP_HOST || kind == LOCKSTEP_PINNED;
   const bool own = kind == LOCKSTEP_MANAGED || (kind == LOCKSTEP_DEVICE && owner == s.peers && device == s.device);
-  if (!own && (named_ == "direct" || named_ == "engine") && !LOCKSTEP_MUTANT("ranks_memory_of_any_device"))
+  if (!own && (named_ == "direct" || named_ == "engine" || named_ == "nccl") &&
+      !LOCKSTEP_MUTANT("ranks_memory_of_any_device"))
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "{}.data is {}, but rank {} is on {} and the communicator's data plane is \"{}\"; pass memory of that device, "
          "or "
@@ -256,6 +270,7 @@ bool devices::quiet() {
     while (s.busy) {
       int done = 0;
       require_ok(s.peers->passed(s.device, s.ended, &done));
+      if (done == 0) comm_.links->check();
       const auto waited = std::chrono::steady_clock::now() - since;
       if (done != 0)
         s.busy = false;
@@ -272,10 +287,12 @@ bool devices::quiet() {
 void devices::finish() {
   if (quiet() || comm_.closed != LOCKSTEP_OK) return;
   for (int32_t s = 0; s < comm_.seats; ++s)
-    if (at(s).busy)
+    if (at(s).busy) {
+      comm_.links->give_up(s);
       comm_.close(LOCKSTEP_RANK_LOST,
                   format_text("rank {} on {} did not finish its work in {} ms: find out what its stream waits for",
                               comm_.first() + s, at(s).name, comm_.timeout_ms));
+    }
 }
 
 }  // namespace lockstep::ranks

@@ -5,6 +5,7 @@
 //   direct   one call from block to block; both are on one device
 //   engine   the sender packs bands of the box into a ring of slots on its device, and copy engines put each band's
 //            rows in place while the next one is packed; no multiprocessor waits for a link
+//   nccl     messages between GPUs of different processes: links.hpp
 //   staged   the sender packs into host memory, the receiver unpacks: for any two seats, and like messages
 #pragma once
 
@@ -19,7 +20,7 @@
 
 namespace lockstep::ranks {
 
-enum class plane { host, direct, engine, staged };  // host: neither seat is on a device, so one call does it
+enum class plane { host, direct, engine, nccl, staged };  // host: neither seat is on a device, so one call does it
 
 // A box that one seat of this process gives another, or itself.
 struct box_move {
@@ -41,6 +42,8 @@ class devices {
 
   // Finds each seat's device and makes its streams. named: the data plane that was asked for, or NULL.
   void open(const char* named);
+  // Says which planes are used and why not the others; a named one that cannot be used is an error.
+  void describe();
   bool any() const { return any_backend() != nullptr; }
   const char* any_backend() const;  // of a seat on a device; NULL: there is none
   bool has(int32_t seat) const {
@@ -63,6 +66,8 @@ class devices {
   // An execution begins: the stream of each seat, or NULL for its own.
   void begin(const std::vector<void*>& streams);
   void* stream_of(int32_t seat) const;
+  // From now on the seat's calls go to another stream; returns the one before.
+  void* use_stream(int32_t seat, void* stream) { return std::exchange(at(seat).now, stream); }
   // Before a call of seat `by` writes to another seat's block on the same device.
   void await_ready(int32_t by, int32_t owner);
   // By the engine plane it only notes the move, and flush enqueues band after band of all senders in turn: while the
@@ -120,7 +125,6 @@ class devices {
   size_t band_bytes() const;
   bool quiet();
   slot& take(seat& s, const seat& user, void* stream);
-  void describe(const char* named);
   void begin_move(const box_move& m);
   void send_band(const box_move& m, const box& band);
   void by_host(const box_move& m);
@@ -131,7 +135,7 @@ class devices {
 
   lockstep_comm& comm_;
   std::vector<seat> seats_;
-  std::string named_, data_ = "staged", why_;
+  std::string named_, data_ = "staged", why_, indirect_;
   host_memory between_;
 };
 

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <tuple>
 
 #include "../mutant.hpp"
 #include "devices.hpp"
+#include "links.hpp"
 
 namespace lockstep::ranks {
 
@@ -35,12 +37,16 @@ host_memory::~host_memory() {
   static_cast<void>(lockstep_free(comm_->context, backend_, kind_, bytes_, data_));
 }
 
+bool exchange::linked(const lockstep_comm& comm, const item& i) const {
+  return by_links && comm.links->between(i.from, i.to);
+}
+
 void exchange::sends(lockstep_comm& comm, item i) {
-  if (i.bytes != 0) (comm.mine(i.to) ? local_out_ : out_items_).push_back(i);
+  if (i.bytes != 0) (comm.mine(i.to) ? local_out_ : linked(comm, i) ? link_items_ : out_items_).push_back(i);
 }
 
 void exchange::receives(lockstep_comm& comm, item i) {
-  if (i.bytes != 0) (comm.mine(i.from) ? local_in_ : in_items_).push_back(i);
+  if (i.bytes != 0) (comm.mine(i.from) ? local_in_ : linked(comm, i) ? link_items_ : in_items_).push_back(i);
 }
 
 namespace {
@@ -77,11 +83,71 @@ void exchange::finish(lockstep_comm& comm, workspace& memory, int64_t most_bytes
   std::sort(local_in_.begin(), local_in_.end(), before);
   out_ = messages_of(comm, out_items_, true, memory, most_bytes);
   in_ = messages_of(comm, in_items_, false, memory, most_bytes);
+  if (!link_items_.empty()) finish_links(comm, memory);
+}
+
+// Both sides of a pair cut its items into the same parcels.
+void exchange::finish_links(lockstep_comm& comm, workspace& memory) {
+  struct place {
+    size_t round = 0, bytes = 0;
+  };
+  std::map<std::pair<int32_t, int32_t>, place> last;  // of each pair
+  std::sort(link_items_.begin(), link_items_.end(), before);
+  for (item i : link_items_) {
+    const bool out = comm.mine(i.from);
+    const int32_t other = out ? i.to : i.from, seat = (out ? i.from : i.to) - comm.first();
+    const size_t more = (i.bytes + 15) / 16 * 16;
+    place& at = last[{i.from, i.to}];
+    if (at.bytes != 0 && at.bytes + more > comm.links->piece_bytes()) ++at.round, at.bytes = 0;
+    if (rounds_.size() <= at.round) rounds_.resize(at.round + 1);
+    round_of_parcels& round = rounds_[at.round];
+    if (at.bytes == 0) round.push_back({seat, other, comm.process_of(other), out, 0, 0, {}});
+    parcel& p = *std::find_if(round.rbegin(), round.rend(), [&](const parcel& one) {
+      return one.seat == seat && one.other == other && one.out == out;
+    });
+    i.offset = at.bytes;
+    at.bytes += more;
+    p.bytes = at.bytes;
+    p.items.push_back(i);
+  }
+  link_items_ = {};
+  for (round_of_parcels& round : rounds_) {
+    std::map<std::pair<int32_t, bool>, size_t> used;  // of each seat's slots
+    for (parcel& p : round) {
+      size_t& end = used[{p.seat, p.out}];
+      p.offset = end;
+      end += (p.bytes + 255) / 256 * 256;
+      for (item& i : p.items) i.offset += p.offset;
+      const auto is_it = [&](const partner& one) { return one.process == p.process; };
+      if (std::none_of(partners_.begin(), partners_.end(), is_it))
+        partners_.push_back({p.process, buffer(memory, sizeof(header) + text_bytes),
+                             buffer(memory, sizeof(header) + text_bytes), false});
+    }
+    for (const auto& [slot, bytes] : used) comm.links->reserve(slot.first, slot.second, bytes);
+  }
+}
+
+// Tells the partners that this process takes part in the rounds, or why not. Whether it does.
+bool exchange::say_ready(lockstep_comm& comm, uint64_t what, const failure& so_far, std::vector<pending>& requests) {
+  for (partner& one : partners_) {
+    header head = comm.next_header(one.process, what, so_far);
+    head.bytes = so_far.any() ? text_bytes : 0;
+    char* data = one.out.data();
+    std::memset(data, 0, one.out.bytes());
+    std::memcpy(data + sizeof head, so_far.text.data(), std::min(so_far.text.size(), text_bytes - 1));
+    std::memcpy(data, &head, sizeof head);
+    comm.send(one.process, data, sizeof head + head.bytes, requests);
+  }
+  return !so_far.any();
 }
 
 task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const step_work& work, int64_t* note) {
   std::vector<pending> requests;
-  std::vector<const message*> from;  // of the first requests
+  struct due {
+    const message* data;
+    partner* sign;  // or that a partner is ready
+  };
+  std::vector<due> from;  // of the first requests
   const auto any = [&](const std::vector<item>& items) { return std::any_of(items.begin(), items.end(), work.active); };
   // A failure within this process; its text is that of the lockstep call.
   const auto attempt = [&](int32_t rank, const auto& body) {
@@ -94,14 +160,39 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
       so_far.note(LOCKSTEP_OUT_OF_MEMORY, rank, "out of host memory; free some or process the data in parts");
     }
   };
-  for (const message& m : in_) {
-    if (!any(m.items)) continue;
-    comm.receive(m.process, m.memory.data(), m.memory.bytes(), requests);
-    from.push_back(&m);
+  if (!rounds_.empty()) attempt(comm.first(), [&] { comm.links->begin(rounds_); });
+  const auto expect_sign = [&](partner& one) {
+    comm.receive(one.process, one.in.data(), one.in.bytes(), requests);
+    from.push_back({nullptr, &one});
+  };
+  const auto partner_of = [&](int32_t process) {
+    return std::find_if(partners_.begin(), partners_.end(), [&](const partner& p) { return p.process == process; });
+  };
+  // The sign of a process comes after its messages.
+  for (size_t k = 0; k < in_.size(); ++k) {
+    const message& m = in_[k];
+    if (any(m.items)) {
+      comm.receive(m.process, m.memory.data(), m.memory.bytes(), requests);
+      from.push_back({&m, nullptr});
+    }
+    const auto sign = partner_of(m.process);
+    if (sign != partners_.end() && (k + 1 == in_.size() || in_[k + 1].process != m.process)) expect_sign(*sign);
+  }
+  for (partner& one : partners_) {
+    one.ready = false;
+    if (std::none_of(in_.begin(), in_.end(), [&](const message& m) { return m.process == one.process; }))
+      expect_sign(one);
   }
   arrivals all(comm, requests, [&](size_t r) {
     if (r >= from.size()) return;
-    const message& m = *from[r];
+    if (partner* one = from[r].sign; one != nullptr) {
+      failure refusal;
+      comm.check(one->process, one->in.data(), requests[r].received, what, refusal);
+      one->ready = !refusal.any();
+      if (refusal.any()) so_far.note(refusal.status, refusal.rank, refusal.text);
+      return;
+    }
+    const message& m = *from[r].data;
     const char* data = m.memory.data();
     failure poison;
     comm.check(m.process, data, requests[r].received, what, poison);
@@ -142,6 +233,14 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
     comm.send(m.process, data, sizeof head + head.bytes, requests);
     all.test();  // transports make progress only when asked
   }
+  bool takes_part = false;
+  if (!rounds_.empty()) {
+    attempt(comm.first(), [&] {
+      comm.links->pack(rounds_[0], 0, [&](const item& i, char* to) { attempt(i.from, [&] { work.pack(i, to); }); });
+    });
+    takes_part = say_ready(comm, what, so_far, requests);
+    all.test();
+  }
   for (size_t i = 0, j = 0; i < local_out_.size() && j < local_in_.size(); ++i, ++j)
     if (work.active(local_out_[i])) {
       attempt(local_out_[i].from, [&] { work.local(local_out_[i], local_in_[j]); });
@@ -155,13 +254,28 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
     so_far.note(e.status, comm.first(), e.text);
   }
   co_await all;
+  if (!takes_part) co_return;
+  // Two processes that have both said so exchange their parcels, whatever they have heard from others since.
+  const std::function<bool(int32_t)> exchanges = [&](int32_t process) {
+    return partner_of(process)->ready || LOCKSTEP_MUTANT("ranks_nccl_without_the_partner");
+  };
+  const links::unpack_item unpack = [&](const item& i, const char* data) {
+    attempt(i.to, [&] { work.unpack(i, data); });
+  };
+  task rounds = comm.links->carry(rounds_, exchanges, work.pack, unpack, work.waits);
+  co_await rounds;
 }
 
 void exchange::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const {
   int64_t out = 0, in = 0;
   for (const message& m : out_) out += static_cast<int64_t>(m.bytes);
   for (const message& m : in_) in += static_cast<int64_t>(m.bytes);
-  const auto messages = static_cast<int64_t>(out_.size());
+  auto messages = static_cast<int64_t>(out_.size());
+  for (const round_of_parcels& round : rounds_)
+    for (const parcel& p : round) {
+      (p.out ? out : in) += static_cast<int64_t>(p.bytes);
+      messages += p.out ? 1 : 0;
+    }
   cost.steps += messages != 0 || in != 0;
   cost.messages += messages;
   cost.bytes_out += out;

@@ -33,10 +33,23 @@ struct step_work {
   // failed.
   bool always = false;
   std::function<void()> meanwhile = [] {};  // once all is sent
+  bool waits = false;                       // with by_links: execution::waits
 };
+
+// What two seats of different processes exchange by links.hpp in one round: items in a slot of the own seat's device.
+struct parcel {
+  int32_t seat, other, process;  // own; the other rank, and its process
+  bool out;
+  size_t offset = 0, bytes = 0;
+  std::vector<item> items;  // with their offsets in the slot
+};
+using round_of_parcels = std::vector<parcel>;
 
 class exchange {
  public:
+  // Set before items are added: packing and unpacking are calls of the seats, so their items may take links. Items that
+  // do are no longer than links::piece_bytes.
+  bool by_links = false;
   // Adds an item that a seat of this process sends or receives. If it does both, add the item twice.
   void sends(lockstep_comm& comm, item i);
   void receives(lockstep_comm& comm, item i);
@@ -58,8 +71,19 @@ class exchange {
   };
   std::vector<message> messages_of(lockstep_comm& comm, std::vector<item>& items, bool sent, workspace& memory,
                                    int64_t most_bytes) const;
-  std::vector<item> local_out_, local_in_, out_items_, in_items_;
+  // A process that takes part in rounds: the messages in which both say so.
+  struct partner {
+    int32_t process;
+    buffer out, in;
+    bool ready = false;
+  };
+  void finish_links(lockstep_comm& comm, workspace& memory);
+  bool say_ready(lockstep_comm& comm, uint64_t what, const failure& so_far, std::vector<pending>& requests);
+  bool linked(const lockstep_comm& comm, const item& i) const;
+  std::vector<item> local_out_, local_in_, out_items_, in_items_, link_items_;
   std::vector<message> out_, in_;
+  std::vector<round_of_parcels> rounds_;
+  std::vector<partner> partners_;
 };
 
 }  // namespace lockstep::ranks

@@ -4,6 +4,7 @@
 #include "../mutant.hpp"
 #include "../order.hpp"
 #include "devices.hpp"
+#include "links.hpp"
 #include "stencil.hpp"
 
 namespace lockstep::ranks {
@@ -44,6 +45,7 @@ std::vector<run_of_indices> runs(int64_t low, int64_t length, int64_t n, lockste
 void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockstep_boundary boundary,
                    const std::function<void(int32_t, std::vector<target>&)>& targets_of) {
   const auto axes = static_cast<size_t>(g.rank);
+  all.by_links = true;
   for (int32_t r = 0; r < comm.ranks(); ++r) {
     std::vector<target> list;
     targets_of(r, list);
@@ -70,7 +72,9 @@ void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockst
         g.overlapping(source, [&](int32_t owner, const box& shared) {
           // Cut into pieces that fit a message.
           std::vector<box> parts;
-          cut_box(shared, std::max<int64_t>(comm.message_bytes / static_cast<int64_t>(g.element_bytes), 1), parts);
+          const int64_t most =
+              comm.links->between(owner, r) ? static_cast<int64_t>(comm.links->piece_bytes()) : comm.message_bytes;
+          cut_box(shared, std::max<int64_t>(most / static_cast<int64_t>(g.element_bytes), 1), parts);
           for (const box& part : parts) {
             box to = place;
             for (size_t k = 0; k < axes; ++k) {
@@ -132,6 +136,7 @@ task ghosts::run(execution& x, const grid& g, const std::vector<placed>& from, c
     const auto [data, strides] = place(in);
     comm.devices->move({sender, receiver, g.element_bytes, part, pack, data, strides}, way);
   };
+  work.waits = x.waits;
   work.meanwhile = meanwhile;
   task step = all.run(comm, x.step(0), x.so_far, work);
   co_await step;

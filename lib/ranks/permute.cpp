@@ -3,6 +3,7 @@
 
 #include "../mutant.hpp"
 #include "devices.hpp"
+#include "links.hpp"
 
 namespace lockstep::ranks {
 
@@ -31,15 +32,17 @@ void permute_plan::build(lockstep_comm& comm, workspace& memory) {
     if (const int32_t receiver = other - comm.first(); comm.mine(other) && out && seat != receiver)
       comm.devices->reserve(seat, receiver, comm.devices->between(seat, receiver, true),
                             static_cast<size_t>(b.elements()) * dst.element_bytes);
-    const int64_t piece = std::min(comm.message_bytes, piece_bytes);
+    const bool linked = comm.links->between(comm.first() + seat, other);
+    const int64_t piece =
+        linked ? static_cast<int64_t>(comm.links->piece_bytes()) : std::min(comm.message_bytes, piece_bytes);
     if (comm.mine(other))
       parts.push_back(b);  // no message
     else
       cut_box(b, std::max<int64_t>(piece / bytes, 1), parts);
     const auto in_a_round = static_cast<size_t>(std::max<int64_t>(comm.message_bytes / piece, 1));
     for (size_t k = 0; k < parts.size(); ++k) {
-      const size_t r = comm.mine(other) ? 0 : k / in_a_round;
-      if (rounds.size() <= r) rounds.emplace_back();
+      const size_t r = comm.mine(other) || linked ? 0 : k / in_a_round;
+      if (rounds.size() <= r) rounds.emplace_back().by_links = true;
       const size_t size = static_cast<size_t>(parts[k].elements()) * dst.element_bytes;
       const int32_t me = comm.first() + seat;
       const item i{out ? me : other, out ? other : me, static_cast<int64_t>(k), size, pieces.size()};
@@ -129,6 +132,7 @@ task permute_plan::move_all(execution& x, uint64_t first_step, const std::vector
     };
     comm.devices->move({p.seat, receiver, dst.element_bytes, p.part, pack, b.data + offset, b.strides}, way);
   };
+  work.waits = x.waits;
   for (size_t r = 0; r < rounds.size(); ++r) {
     task step = rounds[r].run(comm, x.step(first_step + r % 128), x.so_far, work);
     co_await step;

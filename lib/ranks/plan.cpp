@@ -1,8 +1,11 @@
 // plan.cpp - makes plans on all ranks together, runs and destroys them.
 #include "plan.hpp"
 
+#include <algorithm>
+
 #include "../mutant.hpp"
 #include "devices.hpp"
+#include "links.hpp"
 
 namespace lockstep::ranks {
 
@@ -156,6 +159,14 @@ void find_memory(execution& x, const lockstep_options& o) {
 
 task run(execution& x) {
   lockstep_comm& comm = *x.plan.comm;
+  // A stream that is waited for must not depend on other processes then.
+  const auto in_host = [](const placed& p) { return p.data != nullptr && !p.there; };
+  x.waits = x.plan.what == kind::reduce || !comm.links->all() || std::any_of(x.from.begin(), x.from.end(), in_host) ||
+            std::any_of(x.to.begin(), x.to.end(), in_host);
+  if (x.waits) {
+    task before = comm.links->settled();
+    co_await before;
+  }
   x.attempt(comm.first(), [&] { comm.devices->begin(x.streams); });
   x.plan.memory.base = x.memory;
   task t = x.plan.op->run(x);

@@ -44,6 +44,7 @@ struct execution {
   std::vector<void*> streams;    // of each seat; NULL: its own
   char* memory = nullptr;        // the workspace: the plan's, the caller's, or own memory
   host_memory own_memory;
+  bool waits = false;       // some of its calls touch host memory, so they wait for their stream
   bool waited_for = false;  // the call waits for it and returns its failure
   failure so_far;
   task work;

@@ -305,6 +305,25 @@ def test_buffers_of_our_own():
             ls.empty(3, kind="pinned")
 
 
+def test_a_workspace_of_the_callers():
+    x = np.random.default_rng(3).standard_normal((1000, 1000)).astype("f4")
+    want, plan = ls.sum(x), ls.plan.sum(x, workspace=True)
+    room = np.zeros(plan.workspace_bytes + 512, "u1")
+    at = -room.ctypes.data % 256
+    mine = room[at:at + plan.workspace_bytes]
+    assert plan.workspace_bytes and not room.any() and plan(x, workspace=mine) == want and mine.any()
+    assert not room[:at].any() and not room[at + mine.size:].any()
+    assert ls.plan.sum(x)(x, workspace=mine) == want and plan(x) == want  # (which takes memory after all)
+    for bad, text in ((mine[:-1], "workspace_bytes is"), (room[at + 1:][:mine.size], "align it to 256"), (room[::2], "workspace is not packed"),
+                      (x.reshape(-1)[-(x.ctypes.data % 256 // 4):], "workspace")):
+        with pytest.raises(ls.InvalidArgument, match=text):
+            plan(x, workspace=bad)
+    frozen = mine.copy()
+    frozen.flags.writeable = False
+    with pytest.raises(ls.InvalidArgument, match="workspace is read-only"):
+        plan(x, workspace=frozen)
+
+
 # A small reduction that comes again and again runs by a plan that the extension keeps (lib/python/kept.cpp).
 # A call with check=True is not.
 def often(call, times=20):

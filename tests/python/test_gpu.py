@@ -204,6 +204,15 @@ def test_graphs_take_plans(torch):
         assert y.tolist() == [1000 * value] * 64
 
 
+def test_a_workspace_of_pytorchs_pool(torch):
+    x = torch.randn(3_000_000, device="cuda")
+    plan = ls.plan.sum(x, workspace=True)
+    mine = torch.empty(max(plan.workspace_bytes, 256), dtype=torch.uint8, device="cuda")
+    assert plan(x, workspace=mine).item() == ls.sum(x).item()
+    with pytest.raises(ls.InvalidArgument, match="workspace lives on the host"):
+        plan(x, workspace=torch.empty(mine.numel(), dtype=torch.uint8))
+
+
 def test_cupy_streams():
     cupy = pytest.importorskip("cupy")
     with cupy.cuda.Stream(non_blocking=True) as stream:

@@ -1,7 +1,9 @@
-// fake_module.cpp - a backend "fake" with three devices for tests of ranks: computes on the CPU by lockstep's own
+// fake_module.cpp - a backend "fake" with eight devices for tests of ranks: computes on the CPU by lockstep's own
 // calls, but the host cannot touch its memory, and its streams are as late as streams may be. Enqueued work runs only
 // when somebody waits, and then the next step is one of any stream, drawn. So what does not wait for its data gets
 // other bits.
+#include "fake_module.hpp"
+
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,7 +25,7 @@
 
 namespace {
 
-constexpr int32_t device_count = 3;
+constexpr int32_t device_count = 8;
 constexpr size_t arena_bytes = size_t{1} << 30;  // of address space; only what is used is memory
 
 const lockstep_host* host = nullptr;
@@ -91,9 +93,7 @@ void give_back(const void* pointer) {
 
 // ---- streams ----------------------------------------------------------------
 
-struct ticket {
-  bool done = false;
-};
+using fake::ticket;
 struct step {
   std::function<void()> work;
   std::shared_ptr<ticket> before;  // it runs once this is done
@@ -310,9 +310,32 @@ lockstep_status copy_rows(int32_t device, void* handle, const lockstep_peer_rows
   return LOCKSTEP_OK;
 }
 
+lockstep_status identity(int32_t device, unsigned char id[16]) {
+  std::memset(id, 0, 16);
+  id[0] = static_cast<unsigned char>(1 + device);
+  return LOCKSTEP_OK;
+}
+thread_local int32_t current = 0;
+lockstep_status with_device(int32_t device, void (*call)(void* user), void* user) {
+  const int32_t before = std::exchange(current, device);
+  call(user);
+  current = before;
+  return LOCKSTEP_OK;
+}
+
 const lockstep_variant row[] = {{"late", "computes on the CPU, late", 0, nullptr, nullptr, nullptr, launch}};
 
 }  // namespace
+
+std::recursive_mutex& fake::lock() { return all; }
+int fake::current_device() { return current; }
+int fake::device_of_memory(const void* pointer) { return device_of(pointer); }
+char* fake::memory(const void* pointer) { return real(pointer); }
+bool fake::is_stream_of(void* handle, int device) { return known(handle, device); }
+void fake::enqueue(void* handle, std::function<void()> work, std::shared_ptr<ticket> before) {
+  of(handle)->steps.push_back({std::move(work), std::move(before)});
+}
+uint64_t fake::drawn() { return draw(); }
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -353,6 +376,10 @@ EXPORTED const lockstep_peer_table* lockstep_peers_entry() {
                                             wait,
                                             passed,
                                             connect,
-                                            copy_rows};
+                                            copy_rows,
+                                            "libnccl.so.2",
+                                            identity,
+                                            with_device,
+                                            stream_create};
   return &table;
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "lockstep/ranks_mpi.h"
+#include "world.hpp"
 
 namespace {
 class end_of_the_job : public testing::EmptyTestEventListener {
@@ -21,6 +22,11 @@ int main(int argc, char** argv) {
   int rank = 0, failed = 0, any = 0;
   MPI_Init(&argc, &argv);
   testing::InitGoogleTest(&argc, argv);
+  if (std::string why; !lockstep::ranks_test::devices_usable(why)) {
+    std::printf("SKIP: %s\n", why.c_str());
+    MPI_Finalize();
+    return 77;
+  }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
   if (rank != 0) delete listeners.Release(listeners.default_result_printer());

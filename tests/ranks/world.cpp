@@ -109,8 +109,10 @@ void one_process(
 
 void run(const std::vector<int32_t>& given, const std::function<void(member&)>& body, const changes& with) {
   std::vector<int32_t> seats = given;
-  // Planes without the host are those of ranks of one process.
-  if (plane() != nullptr && std::string(plane()) != "staged") seats = {std::accumulate(given.begin(), given.end(), 0)};
+  // Planes without the host are those of ranks of one process, nccl that of ranks of several.
+  const std::string named = plane() != nullptr ? plane() : "";
+  if (named == "nccl" && seats.size() == 1) seats = one_each(seats[0]);
+  if (named == "direct" || named == "engine") seats = {std::accumulate(given.begin(), given.end(), 0)};
 #if defined(LOCKSTEP_TEST_MPI)
   static_cast<void>(seats);
   int me = 0;

@@ -1,4 +1,6 @@
 // peer.cpp - how GPUs wait for each other and copy to each other (backend_peer.h).
+#include <cstring>
+
 #include "check.hpp"
 #include "lockstep/backend_peer.h"
 #include "memory.hpp"
@@ -9,16 +11,21 @@ namespace {
 cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t native_event(void* event) { return static_cast<cudaEvent_t>(event); }
 
-lockstep_status stream_create(int32_t device, void** stream) {
+lockstep_status create(int32_t device, bool first, void** stream) {
   if (forked()) return failed_fork();
   const device_guard guard(device);
   LOCKSTEP_CUDA(guard.code());
   const relaxed_capture relaxed;
   cudaStream_t made = nullptr;
-  LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  int least = 0, greatest = 0;
+  if (first) LOCKSTEP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  LOCKSTEP_CUDA(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, first ? greatest : 0));
   *stream = made;
   return LOCKSTEP_OK;
 }
+
+lockstep_status stream_create(int32_t device, void** stream) { return create(device, false, stream); }
+lockstep_status stream_create_first(int32_t device, void** stream) { return create(device, true, stream); }
 
 void stream_destroy(int32_t device, void* stream) {
   if (forked()) return;
@@ -114,6 +121,23 @@ lockstep_status copy_rows(int32_t device, void* stream, const lockstep_peer_rows
   return LOCKSTEP_OK;
 }
 
+lockstep_status identity(int32_t device, unsigned char id[16]) {
+  if (forked()) return failed_fork();
+  cudaDeviceProp p{};
+  LOCKSTEP_CUDA(cudaGetDeviceProperties(&p, device));
+  static_assert(sizeof p.uuid == 16);
+  std::memcpy(id, &p.uuid, sizeof p.uuid);
+  return LOCKSTEP_OK;
+}
+
+lockstep_status with_device(int32_t device, void (*call)(void* user), void* user) {
+  if (forked()) return failed_fork();
+  const device_guard guard(device);
+  LOCKSTEP_CUDA(guard.code());
+  call(user);
+  return LOCKSTEP_OK;
+}
+
 }  // namespace
 }  // namespace lockstep::cuda
 
@@ -129,6 +153,10 @@ extern "C" __attribute__((visibility("default"))) const lockstep_peer_table* loc
                                             wait,
                                             passed,
                                             connect,
-                                            copy_rows};
+                                            copy_rows,
+                                            "libnccl.so.2",
+                                            identity,
+                                            with_device,
+                                            stream_create_first};
   return &table;
 }

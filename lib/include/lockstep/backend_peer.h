@@ -19,8 +19,9 @@ typedef struct lockstep_peer_rows {
   int32_t src_device, dst_device;
 } lockstep_peer_rows;
 
-/* Streams and events are the backend's native ones. No function may be NULL; all but stream_destroy only enqueue, and
- * none changes the caller's current device. Members are only added at the end, so size says which exist. */
+/* Streams and events are the backend's native ones. No function may be NULL, except for those at the end that say so;
+ * all but stream_destroy only enqueue, and none changes the caller's current device. Members are only added at the end,
+ * so size says which exist. */
 typedef struct lockstep_peer_table {
   uint32_t abi; /* LOCKSTEP_BACKEND_ABI that it was built with */
   uint32_t size;
@@ -40,6 +41,15 @@ typedef struct lockstep_peer_table {
   lockstep_status (*connect)(int32_t device, int32_t peer, int* direct);
   /* In the order of a stream of either device. */
   lockstep_status (*copy_rows)(int32_t device, void* stream, const lockstep_peer_rows* rows);
+  /* For messages between devices of different processes (the data plane "nccl"). NULL, all four, or a size that ends
+   * before: there are none. messages: the file name of a library with NCCL's functions that takes these streams. */
+  const char* messages;
+  /* Names a device alike in every process and on every machine. */
+  lockstep_status (*identity)(int32_t device, unsigned char id[16]);
+  /* Calls call(user) while the device is the current one of this thread. */
+  lockstep_status (*with_device)(int32_t device, void (*call)(void* user), void* user);
+  /* A stream whose work goes before that of others, if the device can do so. */
+  lockstep_status (*stream_create_first)(int32_t device, void** stream);
 } lockstep_peer_table;
 
 /* Called once, after lockstep_backend_entry. */

@@ -8,6 +8,9 @@ With ``tune=True`` the kernels that can take the call are timed, once for this m
 fastest is taken; it is remembered in a file (`lockstep.tuning_info`), for plans of later processes too. No bit depends on it.
 What a plan has chosen: `Plan.backend`, `Plan.variant` and `Plan.why`.
 
+A plan has memory for what its calls need besides the arrays, `Plan.workspace_bytes`. With ``workspace=True`` it has none, and each call
+brings an array of that size as ``workspace=``, aligned to 256 bytes, say of PyTorch's own pool; it may do so with any plan.
+
 >>> import numpy as np, lockstep as ls
 >>> x = np.ones((4, 1000), "f4")
 >>> p = ls.plan.sum(x, axis=1)
