@@ -148,7 +148,8 @@ task links::open(const failure& own) {
 void links::start(const nccl::id& id) {
   if (lanes_.empty()) return;
   for (lane& l : lanes_) make(l);
-  nccl::result r = nccl_->group_start();
+  const bool several = lanes_.size() > 1;  // one thread's communicators wait for each other
+  nccl::result r = several ? nccl_->group_start() : nccl::success;
   for (lane& l : lanes_) {
     const auto init = [&] {
       nccl::config blocking_not;
@@ -160,7 +161,7 @@ void links::start(const nccl::id& id) {
     require_ok(l.peers->with_device(
         l.device, [](void* user) { (*static_cast<std::function<void()>*>(user))(); }, &call));
   }
-  const nccl::result ended = nccl_->group_end();
+  const nccl::result ended = several ? nccl_->group_end() : nccl::success;
   if (r == nccl::success && ended != nccl::in_progress) r = ended;
   if (r != nccl::success) fail(LOCKSTEP_BACKEND_FAILED, "{}", nccl_->text(r));
   if (const std::string why = await_calls(comm_.timeout_ms < 0 ? -1 : comm_.timeout_ms / 2); !why.empty())

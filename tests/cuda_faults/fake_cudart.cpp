@@ -113,6 +113,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
     return cudaSuccess;
   });
 }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(s, flags);
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return call("cudaDeviceGetStreamPriorityRange", [&](machine&) {
+    *least = 0, *greatest = -1;
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
   return call(
       "cudaStreamDestroy",

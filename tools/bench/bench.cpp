@@ -131,8 +131,9 @@ void bench_command(command root, action& chosen) {
   command.add("--print-commit", s->print_commit,
               "print the commit that this program was built from, and do nothing else");
   command.add_footer(case_names_help() +
-                     "\nOf bench alone: group/200/square_sum/norm2/f32/full/1000 makes 200 calls of a case at once; "
-                     "group/200/varied/... of lengths down to a 256th of its.");
+                     format_text("  {:<42} {}\n", "group/200/square_sum/norm2/f32/full/1000",
+                                 "bench alone: 200 calls of a case at once; group/200/varied/...: of "
+                                 "its length down to a 256th of it"));
   command.when_called([s, sample, count, first, ops, against, &chosen] {
     chosen = [s, sample, count, first, ops, against] {
       for (const option& one : {count, first, ops, against})
