@@ -134,7 +134,7 @@ bool exchange::say_ready(lockstep_comm& comm, uint64_t what, const failure& so_f
     head.bytes = so_far.any() ? text_bytes : 0;
     char* data = one.out.data();
     std::memset(data, 0, one.out.bytes());
-    std::memcpy(data + sizeof head, so_far.text.data(), std::min(so_far.text.size(), text_bytes - 1));
+    std::copy_n(so_far.text.data(), std::min(so_far.text.size(), text_bytes - 1), data + sizeof head);
     std::memcpy(data, &head, sizeof head);
     comm.send(one.process, data, sizeof head + head.bytes, requests);
   }
