@@ -168,7 +168,7 @@ def text_of(literal):
 
 def extension_type(source):
     """The docstring of a type of the extension module with its methods and attributes, from its C++."""
-    about = text_of(re.search(r"Py_tp_doc, const_cast<char\*>\(" + TEXT, source).group(1))
+    about = text_of(re.search(r"Py_tp_doc,\s*const_cast<char\*>\(" + TEXT, source).group(1))
     methods = [text_of(found).partition("\n--\n\n") for found in re.findall(r"METH_VARARGS \| METH_KEYWORDS,\s*" + TEXT, source)]
     terms = [f"`{name}`\n: {text_of(told)}" for name, told in re.findall(r'\{"(\w+)", get_\w+, nullptr,\s*' + TEXT, source)]
     methods = [f"`{head.replace('$self, ', '')}`\n: {' '.join(told.split())}" for head, _, told in methods if told]

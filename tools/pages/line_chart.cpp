@@ -94,7 +94,8 @@ std::string borders(const frame& f, const std::vector<label>& labels) {
 std::string roof_line(const frame& f, const series& s, int n) {
   if (s.points.size() < 2) return "";
   const double x1 = f.at_x(s.points.front().x), y1 = f.at_y(s.points.front().y);
-  const double x2 = f.at_x(s.points.back().x), y2 = f.at_y(s.points.back().y), length = std::hypot(x2 - x1, y2 - y1);
+  const double x2 = f.at_x(s.points.back().x), y2 = f.at_y(s.points.back().y), dx = x2 - x1, dy = y2 - y1;
+  const double length = std::sqrt(dx * dx + dy * dy);  // hypot's present version came with glibc 2.35
   const bool ceiling = y1 == y2;  // their right ends are free, and slopes cross their left ones
   const double width = text_width(s.name, 11.5);
   const double from = n % 2 == 0 && !ceiling ? 12 : std::max(12.0, length - width - 12);
