@@ -96,7 +96,7 @@ std::string roof_line(const frame& f, const series& s, int n) {
   const double x1 = f.at_x(s.points.front().x), y1 = f.at_y(s.points.front().y);
   const double x2 = f.at_x(s.points.back().x), y2 = f.at_y(s.points.back().y), dx = x2 - x1, dy = y2 - y1;
   const double length = std::sqrt(dx * dx + dy * dy);  // hypot's present version came with glibc 2.35
-  const bool ceiling = y1 == y2;  // their right ends are free, and slopes cross their left ones
+  const bool ceiling = y1 == y2;                       // their right ends are free, and slopes cross their left ones
   const double width = text_width(s.name, 11.5);
   const double from = n % 2 == 0 && !ceiling ? 12 : std::max(12.0, length - width - 12);
   const double x = x1 + from * (x2 - x1) / length, y = y1 + from * (y2 - y1) / length;
