@@ -100,11 +100,10 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
   comm->received.resize(p);
   comm->first_rank.resize(p + 1);
   for (size_t q = 0; q <= p; ++q) comm->first_rank[q] = static_cast<int32_t>(q);  // until the seats are known
-  // Another named plane takes none.
   const std::string data = o.data != nullptr ? o.data : "";
   bool may_link = false;
   for (const std::string& name : comm->backends) may_link = may_link || (!name.empty() && name != "cpu");
-  may_link = may_link && (data.empty() || data == "nccl");
+  may_link = may_link && links::wanted(data);
   int32_t linkable = 0;
   comm->run(gather_seats(*comm, may_link, linkable));
   own.rank = own.any() ? comm->first() : -1;

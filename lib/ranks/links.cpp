@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "../environment.hpp"
 #include "devices.hpp"
 #include "plan.hpp"
 
@@ -42,6 +43,10 @@ struct links::offer {
     std::strncpy(why, text.c_str(), why_bytes - 1);
   }
 };
+
+bool links::wanted(const std::string& data) {
+  return data == "nccl" || (data.empty() && lib::environment("LOCKSTEP_NCCL") != nullptr);
+}
 
 links::offer links::make_offer(const failure& own) {
   offer mine{};

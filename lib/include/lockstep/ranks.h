@@ -45,7 +45,8 @@ typedef struct lockstep_comm_options {
                                 * one sequence is sent whole even if it is longer). Each pair of processes needs
                                 * twice that much memory, a reduction a few times that. 0: 32 MiB */
   const char* data;            /* how ranks on GPUs exchange data (see lockstep_comm_get): "direct", "engine", "nccl" or
-                                * "staged", used or UNSUPPORTED; NULL: the best for each pair */
+                                * "staged", used or UNSUPPORTED; NULL: the best for each pair ("nccl" if LOCKSTEP_NCCL is
+                                * set) */
 } lockstep_comm_options;
 
 LOCKSTEP_API lockstep_comm_options lockstep_comm_defaults(void);
@@ -90,16 +91,19 @@ typedef struct lockstep_comm_info {
   const char* why;    /* why not the others: "direct: rank 0 is on cuda:0 and rank 1 is on cuda:1" */
 } lockstep_comm_info;
 /* Describes a communicator. Data planes of pairs of ranks:
- *   direct  ranks of this process on one GPU: one call, from block to block
- *   engine  ranks of this process on GPUs of one backend: the sender packs bands of at most message_bytes (64 MiB if
- *           that is 0) on its GPU, and copy engines put their rows in place. Takes three bands of memory on each GPU. A
- * GPU that cannot access the other copies through host memory; why says so nccl    ranks of different processes, each
- * on a GPU of its own: packed pieces of at most message_bytes / (GPUs - 1), sent by NCCL 2.14 or later while the next
- * are packed. Takes four of them on each GPU, and seconds when the communicator is made. LOCKSTEP_NCCL names the
- * library's file; else it is the one that the program has loaded, or the system's. If NCCL_NVLS_ENABLE is not set, it
- * is set to 0: multicast serves no sends. Named, it is for the pairs of different processes; those of one process use
- * the two above staged  through host memory, by messages or within the process: all other pairs Partial results of
- * reductions always go through host memory. The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
+ * - direct: ranks of this process on one GPU: one call, from block to block.
+ * - engine: ranks of this process on GPUs of one backend: the sender packs bands of at most message_bytes (0: 64 MiB)
+ *   on its GPU, and copy engines put their rows in place. Takes three bands of memory on each GPU. A GPU that cannot
+ *   access the other copies through host memory; why says so.
+ * - nccl: ranks of different processes, each on a GPU of its own: packed pieces of at most message_bytes / (GPUs - 1),
+ *   sent by NCCL 2.14 or later while the next are packed. Takes four of them on each GPU, and seconds when the
+ *   communicator is made. It was tested on stand-ins for GPUs and NCCL only, so it is used only if options.data or
+ *   LOCKSTEP_NCCL, the absolute path of the library's file, names it. Without LOCKSTEP_NCCL the library is the one that
+ *   the program has loaded, or the system's. If NCCL_NVLS_ENABLE is not set, it is set to 0: multicast serves no sends.
+ *   The pairs of one process use the two above.
+ * - staged: through host memory, by messages or within the process: all other pairs.
+ * Partial results of reductions always go through host memory.
+ * The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info* info);
 
 /* Finishes the asynchronous executions of this process, waits for those of all ranks
