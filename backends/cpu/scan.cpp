@@ -44,6 +44,13 @@ struct call_of {
         d.offsets == nullptr && !packed() && d.count > 1 && (d.sequence_stride == 1 || d.dst_sequence_stride == 1);
     return beside ? std::min(scan_tile, d.count) : 1;
   }
+  // Columns side by side in src and in dst, scanned where they are.
+  bool columns() const {
+    return d.offsets == nullptr && !packed() && d.count > 1 && d.sequence_stride == 1 && d.dst_sequence_stride == 1;
+  }
+  size_t room_bytes() const {
+    return columns() ? static_cast<size_t>(order::lanes * scan_columns) * sizeof(double) : tile_bytes();
+  }
   size_t tile_bytes() const { return packed() ? 0 : static_cast<size_t>(tile() * leaf * (bytes + result_bytes)); }
 };
 
@@ -132,6 +139,18 @@ struct scanner {
     }
   }
 
+  // Columns [first, last), at most scan_columns, from leaf to leaf.
+  void columns(int64_t first, int64_t last, char* room) const {
+    typename K::before before[scan_columns];
+    decltype(kind.first()) entering[scan_columns];
+    for (auto& one : entering) one = kind.first();
+    for (int64_t at = 0; at < c.d.length; at += leaf)
+      kind.columns({c.from(first, at), c.to(first, at), c.d.element_stride, c.d.dst_element_stride,
+                    std::min(leaf, c.d.length - at), last - first, c.shifted(), nullptr, nullptr, nullptr,
+                    reinterpret_cast<double*>(room)},
+                   before, entering, at + leaf < c.d.length, first);
+  }
+
   // One long packed sequence by all threads, block by block.
   void together(int64_t s, void* workspace) const {
     const int64_t length = c.length(s), leaves = order::leaves(length),
@@ -170,6 +189,13 @@ struct scanner {
     return queue.threads > 1 && !forked() && few && c.length(s) > queue.tuned->rows.shared_bytes / c.bytes;
   }
   void run(char* workspace) const {
+    if (c.columns()) {
+      const int64_t tasks = (c.d.count - 1) / scan_columns + 1;
+      return over_shares(queue, tasks, [&](int64_t t, int thread) {
+        columns(t * scan_columns, std::min((t + 1) * scan_columns, c.d.count),
+                workspace + static_cast<size_t>(thread) * c.room_bytes());
+      });
+    }
     if (!c.packed()) {
       const int64_t each = c.tile(), tiles = (c.d.count - 1) / each + 1;
       return over_shares(queue, tiles, [&](int64_t t, int thread) {
@@ -237,12 +263,14 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const call_of c(call);
   const auto threads = static_cast<size_t>(queue->threads);
   // A leaf's value, what stands before it and its last result: 16 bytes each at most.
-  return threads * (c.packed() ? static_cast<size_t>(queue->tuned->rows.scan_leaves) * 48 : c.tile_bytes());
+  return threads * (c.packed() ? static_cast<size_t>(queue->tuned->rows.scan_leaves) * 48 : c.room_bytes());
 }
 
 const lockstep_variant rows[] = {
-    {"leaves", "leaves summed and, still in the cache, scanned; long sequences by all threads, neighbours by tiles", 0,
-     nullptr, nullptr, workspace, launch},
+    {"leaves",
+     "leaves summed and, still in the cache, scanned; long sequences by all threads, columns side by side, other "
+     "neighbours by tiles",
+     0, nullptr, nullptr, workspace, launch},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_scan},
 };
 }  // namespace

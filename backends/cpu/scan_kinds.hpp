@@ -2,6 +2,7 @@
 //   value, before            what a leaf gives; push(value), total(): what stands before the next leaf
 //   of_leaf(src, n)          a leaf's value; src packed
 //   scan(leaf, sequence)     a leaf's results
+//   columns(leaves, before, entering, more, sequence)   the same for neighbouring columns; more: leaves follow
 //   last(src, n, total)      the result of a leaf's last element: where results are shifted, the next one's first
 //   put(dst, result, sequence), first()   what stands before the first element
 #pragma once
@@ -35,6 +36,13 @@ struct float_scan {
     return sum;
   }
   void scan(const scanned_leaf& leaf, double total, int64_t) const { of_type().to[result - LOCKSTEP_F16](leaf, total); }
+  void columns(scanned_columns c, before* state, double* entering, bool more, int64_t) const {
+    double total[scan_columns], leaf_sums[scan_columns];
+    for (int64_t k = 0; k < c.count; ++k) total[k] = state[k].total();
+    c.total = total, c.entering = entering, c.sums = more ? leaf_sums : nullptr;
+    of_type().columns[result - LOCKSTEP_F16](c);
+    for (int64_t k = 0; more && k < c.count; ++k) state[k].push(leaf_sums[k]);
+  }
   double last(const void* src, int64_t n, double total) const { return of_type().last(src, n, total); }
   double first() const { return 0.0; }
   void put(void* dst, double y, int64_t) const { kernels.put[result - LOCKSTEP_F16](dst, y); }
@@ -70,6 +78,37 @@ struct exact_scan {
       return;
     }
     for (int64_t i = 0; i < n; ++i) put(to + i, sum += x[i], s);
+  }
+  void columns(const scanned_columns& c, before* state, int128* entering, bool, int64_t s) const {
+    const auto* x = static_cast<const T*>(c.src);
+    auto* to = static_cast<int64_t*>(c.dst);
+    bool all_near = sizeof(T) == 4;
+    int64_t near[scan_columns];
+    constexpr int128 most = int128{INT64_MAX} - (int128{1} << 43);
+    for (int64_t k = 0; k < c.count; ++k) {
+      const int128 sum = state[k].sum;
+      all_near = all_near && sum < most && sum > -most;
+      near[k] = static_cast<int64_t>(sum);
+    }
+    for (int64_t i = 0; i < c.n; ++i, x += c.stride, to += c.dst_stride) {
+      if (all_near) {
+        for (int64_t k = 0; k < c.count; ++k) {
+          const int64_t before_it = near[k];
+          near[k] += x[k];
+          to[k] = c.shifted ? before_it : near[k];
+        }
+        continue;
+      }
+      for (int64_t k = 0; k < c.count; ++k) {
+        const int128 before_it = state[k].sum;
+        state[k].sum += x[k];
+        put(to + k, c.shifted ? before_it : state[k].sum, s + k);
+      }
+    }
+    for (int64_t k = 0; k < c.count; ++k) {
+      if (all_near) state[k].sum = near[k];
+      entering[k] = state[k].sum;
+    }
   }
   int128 last(const void* src, int64_t n, int128 sum) const { return sum + of_leaf(src, n); }
   int128 first() const { return 0; }
@@ -125,6 +164,16 @@ struct extreme_scan {
     auto* to = static_cast<T*>(leaf.dst) + leaf.shifted;
     for (int64_t i = 0; i < leaf.n - leaf.shifted; ++i)
       to[i] = Key::element(best = better(best, Key::of(x[i], Largest)));
+  }
+  void columns(const scanned_columns& c, before* state, int64_t*, bool, int64_t) const {
+    const auto* x = static_cast<const T*>(c.src);
+    auto* to = static_cast<T*>(c.dst);
+    for (int64_t i = 0; i < c.n; ++i, x += c.stride, to += c.dst_stride)
+      for (int64_t k = 0; k < c.count; ++k) {
+        const int64_t before_it = state[k].best;
+        state[k].best = better(before_it, Key::of(x[k], Largest));
+        to[k] = Key::element(c.shifted ? before_it : state[k].best);
+      }
   }
   int64_t last(const void* src, int64_t n, int64_t best) const { return better(best, of_leaf(src, n)); }
   int64_t first() const { return none; }

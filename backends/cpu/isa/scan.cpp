@@ -120,6 +120,78 @@ double last(const void* src, int64_t n, double total) {
   return result;
 }
 
+// W columns, or the last few: m of them.
+template <class E>
+inline vd load_some(const typename E::type* p, int64_t m) {
+  if (m >= W) return E::load(p);
+  typename E::type some[W] = {};
+  for (int64_t k = 0; k < m; ++k) some[k] = p[k];
+  return E::load(some);
+}
+template <class R>
+inline void put_some(typename R::type* to, vd y, int64_t m) {
+  if (m >= W) return put<R>(to, y);
+  typename R::type some[W];
+  put<R>(some, y);
+  for (int64_t k = 0; k < m; ++k) to[k] = some[k];
+}
+
+inline vd load_state(const double* p, int64_t m) { return load_some<f64_element>(p, m); }
+inline void put_state(double* p, vd x, int64_t m) {
+  if (m >= W) {
+    memcpy(p, &x, sizeof x);
+    return;
+  }
+  for (int64_t k = 0; k < m; ++k) p[k] = x[k];
+}
+
+// Columns side by side: a lane has a column, so a group's eight elements lie in eight vectors.
+template <class E, class R>
+void columns(const scanned_columns& c) {
+  constexpr int group = order::scan_group, most = 32;
+  const auto* src = static_cast<const typename E::type*>(c.src);
+  auto* dst = static_cast<typename R::type*>(c.dst);
+  double rows_before[most];
+  for (int64_t k = 0; k < c.count; ++k) rows_before[k] = -0.0;
+  // A row of lanes of all columns, then the next one: few pages at a time.
+  for (int64_t first = 0; first < c.n; first += order::lanes) {
+    const int64_t end = c.n - first < order::lanes ? c.n : first + order::lanes;
+    for (int64_t v = 0; v < c.count; v += W) {
+      const int64_t m = c.count - v;
+      const vd rows = load_state(rows_before + v, m), before = load_state(c.total + v, m) + rows;
+      vd row = splat(-0.0), entering = load_state(c.entering + v, m);
+      for (int64_t i = first; i < end; i += group) {
+        const int64_t here = end - i < group ? end - i : group;
+        vd x[group];
+        for (int64_t j = 0; j < group; ++j)
+          x[j] = j < here ? load_some<E>(src + (i + j) * c.stride + v, m) : splat(-0.0);
+        if (c.sums != nullptr) {
+          for (int64_t j = 0; j < here; ++j) {
+            double* lane = c.lanes + (i - first + j) * c.count + v;
+            put_state(lane,
+                      first == 0 || LOCKSTEP_MUTANT("scan_columns_forget_lanes") ? x[j] : load_state(lane, m) + x[j],
+                      m);
+          }
+        }
+        for (int d = 1; d < group; d *= 2)
+          for (int j = group - 1; j >= d; --j) x[j] = x[j - d] + x[j];
+        for (int64_t j = 0; j < here; ++j) {
+          const vd y = before + (x[j] + row);
+          put_some<R>(dst + (i + j) * c.dst_stride + v, c.shifted ? entering : y, m);
+          entering = y;
+        }
+        row += x[group - 1];
+      }
+      put_state(rows_before + v, rows + row, m);
+      put_state(c.entering + v, entering, m);
+    }
+  }
+  if (c.sums == nullptr) return;
+  for (int64_t d = order::lanes / 2; d >= 1; d /= 2)
+    for (int64_t k = 0; k < d * c.count; ++k) c.lanes[k] += c.lanes[d * c.count + k];
+  for (int64_t k = 0; k < c.count; ++k) c.sums[k] = c.lanes[k];
+}
+
 template <class R>
 void put_one(void* dst, double y) {
   typename R::type some[W];
@@ -134,12 +206,17 @@ typedef f64_element D;
 }  // namespace
 
 extern const scan_kernels scanners_table;
-const scan_kernels scanners_table = {{
-                                         {{scan<A, A>, nullptr, scan<A, C>, scan<A, D>}, last<A>},
-                                         {{nullptr, scan<B, B>, scan<B, C>, scan<B, D>}, last<B>},
-                                         {{nullptr, nullptr, scan<C, C>, scan<C, D>}, last<C>},
-                                         {{nullptr, nullptr, scan<D, C>, scan<D, D>}, last<D>},
-                                     },
-                                     {put_one<A>, put_one<B>, put_one<C>, put_one<D>}};
+const scan_kernels scanners_table = {
+    {
+        {{scan<A, A>, nullptr, scan<A, C>, scan<A, D>},
+         last<A>,
+         {columns<A, A>, nullptr, columns<A, C>, columns<A, D>}},
+        {{nullptr, scan<B, B>, scan<B, C>, scan<B, D>},
+         last<B>,
+         {nullptr, columns<B, B>, columns<B, C>, columns<B, D>}},
+        {{nullptr, nullptr, scan<C, C>, scan<C, D>}, last<C>, {nullptr, nullptr, columns<C, C>, columns<C, D>}},
+        {{nullptr, nullptr, scan<D, C>, scan<D, D>}, last<D>, {nullptr, nullptr, columns<D, C>, columns<D, D>}},
+    },
+    {put_one<A>, put_one<B>, put_one<C>, put_one<D>}};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
