@@ -131,6 +131,27 @@ struct float_key {
     if ((bits & static_cast<Bits>(~sign)) > infinity) return largest ? INT64_MAX : INT64_MIN;
     return static_cast<number>((bits & sign) == 0 ? bits : static_cast<Bits>(~bits ^ sign));
   }
+  // The same in as many bits as an element has, without a branch: columns go by vectors.
+  static number narrow(Bits bits, bool largest) {
+    constexpr number most_of_all = std::numeric_limits<number>::max();
+    const auto b = static_cast<number>(bits);
+    const auto key = static_cast<number>(b ^ (b < 0 ? most_of_all : 0));
+    const bool is_nan = static_cast<number>(bits & static_cast<Bits>(~sign)) > static_cast<number>(infinity);
+    return is_nan ? largest ? most_of_all : std::numeric_limits<number>::min() : key;
+  }
+  static Bits element_of_narrow(number key) {
+    constexpr number most_of_all = std::numeric_limits<number>::max();
+    const bool is_nan = key == most_of_all || key == std::numeric_limits<number>::min();
+    return is_nan ? nan : static_cast<Bits>(key ^ (key < 0 ? most_of_all : 0));
+  }
+  static number narrowed(int64_t key) {
+    if (key == INT64_MAX) return std::numeric_limits<number>::max();
+    return key == INT64_MIN ? std::numeric_limits<number>::min() : static_cast<number>(key);
+  }
+  static int64_t widened(number key) {
+    if (key == std::numeric_limits<number>::max()) return INT64_MAX;
+    return key == std::numeric_limits<number>::min() ? INT64_MIN : key;
+  }
   static Bits element(int64_t key) {
     if (key == INT64_MAX || key == INT64_MIN) return nan;
     const auto bits = static_cast<Bits>(key);
@@ -140,6 +161,11 @@ struct float_key {
 template <class T>
 struct integer_key {
   static constexpr int64_t least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+  typedef T number;
+  static T narrow(T x, bool) { return x; }
+  static T element_of_narrow(T key) { return key; }
+  static T narrowed(int64_t key) { return static_cast<T>(key); }
+  static int64_t widened(T key) { return key; }
   static int64_t of(T x, bool) { return x; }
   static T element(int64_t key) { return static_cast<T>(key); }
 };
@@ -166,14 +192,22 @@ struct extreme_scan {
       to[i] = Key::element(best = better(best, Key::of(x[i], Largest)));
   }
   void columns(const scanned_columns& c, before* state, int64_t*, bool, int64_t) const {
+    typedef typename Key::number number;
     const auto* x = static_cast<const T*>(c.src);
     auto* to = static_cast<T*>(c.dst);
-    for (int64_t i = 0; i < c.n; ++i, x += c.stride, to += c.dst_stride)
+    number best[scan_columns];
+    for (int64_t k = 0; k < c.count; ++k) best[k] = Key::narrowed(state[k].best);
+    for (int64_t i = 0; i < c.n; ++i, x += c.stride, to += c.dst_stride) {
+      number own[scan_columns], given[scan_columns];  // apart from src and dst, which the compiler takes for one array
+      for (int64_t k = 0; k < c.count; ++k) own[k] = Key::narrow(x[k], Largest);
       for (int64_t k = 0; k < c.count; ++k) {
-        const int64_t before_it = state[k].best;
-        state[k].best = better(before_it, Key::of(x[k], Largest));
-        to[k] = Key::element(c.shifted ? before_it : state[k].best);
+        const number here = best[k];
+        best[k] = Largest ? (own[k] > here ? own[k] : here) : (own[k] < here ? own[k] : here);
+        given[k] = c.shifted ? here : best[k];
       }
+      for (int64_t k = 0; k < c.count; ++k) to[k] = Key::element_of_narrow(given[k]);
+    }
+    for (int64_t k = 0; k < c.count; ++k) state[k].best = Key::widened(best[k]);
   }
   int64_t last(const void* src, int64_t n, int64_t best) const { return better(best, of_leaf(src, n)); }
   int64_t first() const { return none; }
