@@ -97,6 +97,10 @@ struct scanner {
   // A packed sequence.
   void packed(int64_t s) const {
     const int64_t length = c.length(s);
+    if (length <= leaf) {
+      if (length > 0) leaf_results(c.from(s, 0), c.to(s, 0), length, kind.nothing(), kind.first(), s);
+      return;
+    }
     typename K::before before;
     auto entering = kind.first();
     for (int64_t at = 0; at < length; at += leaf) {

@@ -5,6 +5,7 @@
 //   columns(leaves, before, entering, more, sequence)   the same for neighbouring columns; more: leaves follow
 //   last(src, n, total)      the result of a leaf's last element: where results are shifted, the next one's first
 //   put(dst, result, sequence), first()   what stands before the first element
+//   nothing()                what stands before the first leaf
 #pragma once
 
 #include <limits>
@@ -45,6 +46,7 @@ struct float_scan {
   }
   double last(const void* src, int64_t n, double total) const { return of_type().last(src, n, total); }
   double first() const { return 0.0; }
+  static double nothing() { return -0.0; }
   void put(void* dst, double y, int64_t) const { kernels.put[result - LOCKSTEP_F16](dst, y); }
 };
 
@@ -112,6 +114,7 @@ struct exact_scan {
   }
   int128 last(const void* src, int64_t n, int128 sum) const { return sum + of_leaf(src, n); }
   int128 first() const { return 0; }
+  static int128 nothing() { return 0; }
   void put(void* dst, int128 sum, int64_t s) const {
     const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
     *static_cast<int64_t*>(dst) = fits ? static_cast<int64_t>(sum) : sum < 0 ? INT64_MIN : INT64_MAX;
@@ -127,11 +130,7 @@ struct float_key {
   static constexpr Bits sign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
   static constexpr int64_t least = static_cast<number>(static_cast<Bits>(~(sign | infinity) ^ sign));  // of -infinity
   static constexpr int64_t most = infinity;
-  static int64_t of(Bits bits, bool largest) {
-    if ((bits & static_cast<Bits>(~sign)) > infinity) return largest ? INT64_MAX : INT64_MIN;
-    return static_cast<number>((bits & sign) == 0 ? bits : static_cast<Bits>(~bits ^ sign));
-  }
-  // The same in as many bits as an element has, without a branch: columns go by vectors.
+  // The key of an element, in as many bits as it has and without a branch: loops become vectors.
   static number narrow(Bits bits, bool largest) {
     constexpr number most_of_all = std::numeric_limits<number>::max();
     const auto b = static_cast<number>(bits);
@@ -144,6 +143,7 @@ struct float_key {
     const bool is_nan = key == most_of_all || key == std::numeric_limits<number>::min();
     return is_nan ? nan : static_cast<Bits>(key ^ (key < 0 ? most_of_all : 0));
   }
+  // Of 64 bits the least and the largest stand for NaN, too.
   static number narrowed(int64_t key) {
     if (key == INT64_MAX) return std::numeric_limits<number>::max();
     return key == INT64_MIN ? std::numeric_limits<number>::min() : static_cast<number>(key);
@@ -166,7 +166,6 @@ struct integer_key {
   static T element_of_narrow(T key) { return key; }
   static T narrowed(int64_t key) { return static_cast<T>(key); }
   static int64_t widened(T key) { return key; }
-  static int64_t of(T x, bool) { return x; }
   static T element(int64_t key) { return static_cast<T>(key); }
 };
 template <class T, class Key, bool Largest>
@@ -179,20 +178,28 @@ struct extreme_scan {
     void push(int64_t leaf_best) { best = better(best, leaf_best); }
     int64_t total() const { return best; }
   };
+  typedef typename Key::number number;
+  static number better_of(number a, number b) { return Largest ? (a > b ? a : b) : (a < b ? a : b); }
   int64_t of_leaf(const void* src, int64_t n) const {
     const auto* x = static_cast<const T*>(src);
-    int64_t best = none;
-    for (int64_t i = 0; i < n; ++i) best = better(best, Key::of(x[i], Largest));
-    return best;
+    number best = Key::narrowed(none);
+    for (int64_t i = 0; i < n; ++i) best = better_of(best, Key::narrow(x[i], Largest));
+    return Key::widened(best);
   }
-  void scan(const scanned_leaf& leaf, int64_t best, int64_t) const {
+  void scan(const scanned_leaf& leaf, int64_t from, int64_t) const {
     const auto* x = static_cast<const T*>(leaf.src);
     auto* to = static_cast<T*>(leaf.dst) + leaf.shifted;
-    for (int64_t i = 0; i < leaf.n - leaf.shifted; ++i)
-      to[i] = Key::element(best = better(best, Key::of(x[i], Largest)));
+    number best = Key::narrowed(from);
+    constexpr int64_t step = 64;  // by vectors to keys and back; one after the other only between
+    number keys[step];
+    for (int64_t i = 0; i < leaf.n - leaf.shifted; i += step) {
+      const int64_t here = std::min(step, leaf.n - leaf.shifted - i);
+      for (int64_t k = 0; k < here; ++k) keys[k] = Key::narrow(x[i + k], Largest);
+      for (int64_t k = 0; k < here; ++k) keys[k] = best = better_of(best, keys[k]);
+      for (int64_t k = 0; k < here; ++k) to[i + k] = Key::element_of_narrow(keys[k]);
+    }
   }
   void columns(const scanned_columns& c, before* state, int64_t*, bool, int64_t) const {
-    typedef typename Key::number number;
     const auto* x = static_cast<const T*>(c.src);
     auto* to = static_cast<T*>(c.dst);
     number best[scan_columns];
@@ -202,7 +209,7 @@ struct extreme_scan {
       for (int64_t k = 0; k < c.count; ++k) own[k] = Key::narrow(x[k], Largest);
       for (int64_t k = 0; k < c.count; ++k) {
         const number here = best[k];
-        best[k] = Largest ? (own[k] > here ? own[k] : here) : (own[k] < here ? own[k] : here);
+        best[k] = better_of(here, own[k]);
         given[k] = c.shifted ? here : best[k];
       }
       for (int64_t k = 0; k < c.count; ++k) to[k] = Key::element_of_narrow(given[k]);
@@ -211,6 +218,7 @@ struct extreme_scan {
   }
   int64_t last(const void* src, int64_t n, int64_t best) const { return better(best, of_leaf(src, n)); }
   int64_t first() const { return none; }
+  static int64_t nothing() { return none; }
   void put(void* dst, int64_t best, int64_t) const { *static_cast<T*>(dst) = Key::element(best); }
 };
 
