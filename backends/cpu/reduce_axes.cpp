@@ -7,6 +7,7 @@
 // Watch   two axes lie as one only where the outer's stride is what the inner spans
 // Source  lib/order.hpp
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "ops.hpp"
@@ -63,6 +64,14 @@ struct batches {
     places.count = last > 0 ? last : 0;
     for (int k = 0; k < places.count; ++k) outer = saturated_product(outer, places.shape[k]);
   }
+  int64_t bytes() const {
+    return saturated_product(saturated_product(inner.reduce.count, inner.reduce.length),
+                             static_cast<int64_t>(lockstep_dtype_bytes(inner.reduce.dtype)));
+  }
+  // Whether each batch is one thread's, and threads share the batches.
+  bool shared_out(const lockstep_queue* queue) const {
+    return queue->threads > 1 && outer > 1 && bytes() < queue->tuned->reductions.axes_batch;
+  }
   // The row that auto would take.
   const lockstep_variant& row(const lockstep_queue* queue) const {
     const lockstep_table& table = table_of(inner);
@@ -81,32 +90,61 @@ const char* not_batches(const lockstep_queue*, const lockstep_call* call) {
 }
 int small_batches(const lockstep_queue* queue, const lockstep_call* call) {
   const batches b(along_axes(*call));
-  const int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(b.inner.reduce.dtype));
-  return b.outer > 1 &&
-         saturated_product(b.inner.reduce.count, b.inner.reduce.length) < queue->tuned->reductions.axes_batch / bytes;
+  return b.outer > 1 && b.bytes() < queue->tuned->reductions.axes_small_batch;
+}
+
+lockstep_queue alone(const lockstep_queue& queue) {
+  lockstep_queue one = queue;
+  one.threads = 1;
+  return one;
+}
+// Of a thread that has whole batches.
+size_t workspace_alone(const lockstep_queue* one, const batches& b) {
+  const lockstep_variant& row = b.row(one);
+  return row.workspace != nullptr ? (row.workspace(one, &b.inner) + 255) / 256 * 256 : 0;
 }
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
   const batches b(along_axes(*call));
-  const lockstep_variant& row = b.row(queue);
   const size_t most = workspace_of_copies(queue, call);
+  if (b.shared_out(queue)) {
+    const lockstep_queue one = alone(*queue);
+    return std::max(workspace_alone(&one, b) * static_cast<size_t>(queue->threads), most);
+  }
+  const lockstep_variant& row = b.row(queue);
   return row.workspace != nullptr ? std::max(row.workspace(queue, &b.inner), most) : most;
 }
 
 lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call) {
-  batches b(along_axes(*call));
-  const lockstep_variant& row = b.row(queue);
+  const batches b(along_axes(*call));
   const lockstep_reduce_desc& d = b.inner.reduce;
   const int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   const int64_t step = d.count * static_cast<int64_t>(lockstep_dtype_bytes(d.result));
-  if (b.outer == 1) return row.launch(queue, &b.inner);
-  for (int64_t i = 0; i < b.outer; ++i) {
-    b.inner.src = static_cast<const char*>(call->src) + b.places.place(i) * bytes;
-    b.inner.dst = static_cast<char*>(call->dst) + i * step;
-    const lockstep_status status = row.launch(queue, &b.inner);
-    // Its text names a sequence of this part, and the others must have their results: once more as a whole.
-    if (status != LOCKSTEP_OK) return launch_copies(queue, call);
+  const auto launch = [&](lockstep_queue* by, const lockstep_variant& row, int64_t i, size_t room) {
+    lockstep_call one = b.inner;
+    one.src = static_cast<const char*>(call->src) + b.places.place(i) * bytes;
+    one.dst = static_cast<char*>(call->dst) + i * step;
+    one.workspace = static_cast<char*>(call->workspace) + room;
+    return row.launch(by, &one);
+  };
+  std::atomic<bool> failed{false};
+  if (b.shared_out(queue)) {
+    const lockstep_queue one = alone(*queue);
+    const lockstep_variant& row = b.row(&one);
+    const size_t room = workspace_alone(&one, b);
+    over_shares(*queue, b.outer, [&](int64_t i, int thread) {
+      lockstep_queue mine = one;
+      if (launch(&mine, row, i, room * static_cast<size_t>(thread)) != LOCKSTEP_OK) failed = true;
+    });
+  } else {
+    const lockstep_variant& row = b.row(queue);
+    for (int64_t i = 0; i < b.outer; ++i) {
+      const lockstep_status status = launch(queue, row, i, 0);
+      if (status != LOCKSTEP_OK && b.outer == 1) return status;
+      failed = failed || status != LOCKSTEP_OK;
+    }
   }
-  return LOCKSTEP_OK;
+  // A text names a sequence of its part: once more as a whole.
+  return failed ? launch_copies(queue, call) : LOCKSTEP_OK;
 }
 
 const lockstep_variant rows[] = {

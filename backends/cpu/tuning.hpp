@@ -37,8 +37,8 @@ struct reduction_tuning {
   int64_t grain_elements = 65536;  // least number for each thread
   int64_t segment_cost = 16;       // the overhead of a kernel call, in elements
   int64_t short_row = 1024, few_rows = 16, few_columns = 4;
-  // Reductions over axes that lie as one: a batch of fewer bytes is not worth waking threads.
-  int64_t axes_batch = 1 << 20;
+  // Reductions over axes that lie as one: a batch of fewer bytes is one thread's; of still fewer, not worth a call.
+  int64_t axes_batch = 1 << 20, axes_small_batch = 2 << 10;
 
   int64_t cached_bytes(int64_t element_bytes) const {
     return element_bytes == 8 ? cached_8 : element_bytes == 4 ? cached_4 : cached_2;
