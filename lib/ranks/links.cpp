@@ -158,8 +158,8 @@ void links::start(const nccl::id& id) {
   for (lane& l : lanes_) {
     const auto init = [&] {
       nccl::config blocking_not;
-      const nccl::result made =
-          nccl_->init(&l.comm, members_, id, member_[static_cast<size_t>(comm_.first() + l.seat)], &blocking_not);
+      const auto rank = static_cast<size_t>(comm_.first()) + static_cast<size_t>(l.seat);
+      const nccl::result made = nccl_->init(&l.comm, members_, id, member_[rank], &blocking_not);
       if (r == nccl::success && made != nccl::in_progress) r = made;
     };
     std::function<void()> call = init;

@@ -86,6 +86,7 @@ void each_seat(execution& x, reduce_pass& pass, const std::function<void(reduce_
     groups[0].insert(groups[0].begin(), here.begin(), here.end());  // in this thread
   }
   std::vector<std::function<void()>> jobs;
+  jobs.reserve(groups.size());
   for (const std::vector<size_t>& group : groups) jobs.emplace_back([&run, &group] { run(group); });
   comm.crew.run(jobs);
   for (const failure& f : failures)
