@@ -138,7 +138,7 @@ struct float_key {
     const bool is_nan = static_cast<number>(bits & static_cast<Bits>(~sign)) > static_cast<number>(infinity);
     return is_nan ? largest ? most_of_all : std::numeric_limits<number>::min() : key;
   }
-  static Bits element_of_narrow(number key) {
+  static Bits element(number key) {
     constexpr number most_of_all = std::numeric_limits<number>::max();
     const bool is_nan = key == most_of_all || key == std::numeric_limits<number>::min();
     return is_nan ? nan : static_cast<Bits>(key ^ (key < 0 ? most_of_all : 0));
@@ -152,21 +152,15 @@ struct float_key {
     if (key == std::numeric_limits<number>::max()) return INT64_MAX;
     return key == std::numeric_limits<number>::min() ? INT64_MIN : key;
   }
-  static Bits element(int64_t key) {
-    if (key == INT64_MAX || key == INT64_MIN) return nan;
-    const auto bits = static_cast<Bits>(key);
-    return key >= 0 ? bits : static_cast<Bits>(~bits ^ sign);
-  }
 };
 template <class T>
 struct integer_key {
   static constexpr int64_t least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
   typedef T number;
   static T narrow(T x, bool) { return x; }
-  static T element_of_narrow(T key) { return key; }
+  static T element(T key) { return key; }
   static T narrowed(int64_t key) { return static_cast<T>(key); }
   static int64_t widened(T key) { return key; }
-  static T element(int64_t key) { return static_cast<T>(key); }
 };
 template <class T, class Key, bool Largest>
 struct extreme_scan {
@@ -196,7 +190,7 @@ struct extreme_scan {
       const int64_t here = std::min(step, leaf.n - leaf.shifted - i);
       for (int64_t k = 0; k < here; ++k) keys[k] = Key::narrow(x[i + k], Largest);
       for (int64_t k = 0; k < here; ++k) keys[k] = best = better_of(best, keys[k]);
-      for (int64_t k = 0; k < here; ++k) to[i + k] = Key::element_of_narrow(keys[k]);
+      for (int64_t k = 0; k < here; ++k) to[i + k] = Key::element(keys[k]);
     }
   }
   void columns(const scanned_columns& c, before* state, int64_t*, bool, int64_t) const {
@@ -212,14 +206,14 @@ struct extreme_scan {
         best[k] = better_of(here, own[k]);
         given[k] = c.shifted ? here : best[k];
       }
-      for (int64_t k = 0; k < c.count; ++k) to[k] = Key::element_of_narrow(given[k]);
+      for (int64_t k = 0; k < c.count; ++k) to[k] = Key::element(given[k]);
     }
     for (int64_t k = 0; k < c.count; ++k) state[k].best = Key::widened(best[k]);
   }
   int64_t last(const void* src, int64_t n, int64_t best) const { return better(best, of_leaf(src, n)); }
   int64_t first() const { return none; }
   static int64_t nothing() { return none; }
-  void put(void* dst, int64_t best, int64_t) const { *static_cast<T*>(dst) = Key::element(best); }
+  void put(void* dst, int64_t best, int64_t) const { *static_cast<T*>(dst) = Key::element(Key::narrowed(best)); }
 };
 
 }  // namespace lockstep::cpu
