@@ -36,6 +36,7 @@ def counted(cuobjdump, objects):
     readable = collections.defaultdict(collections.Counter)
     for name, (_, count) in zip(plain, counts.items()):
         name = re.sub(r"\(anonymous namespace\)::|lockstep::cuda::|_GLOBAL__N__\w+::|^void ", "", name)
+        name = re.sub(r"(CUB|THRUST)_\d+_SM_[\d_]+", r"\1", name)  # the library's release and the list of architectures
         while name in readable:  # of another object
             name += " again"
         readable[name] = count
