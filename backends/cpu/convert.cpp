@@ -4,7 +4,8 @@
 //         transposed from there; all else goes by a few hundred elements that are gathered, converted and put in place.
 // Moves   each element in and out once; large results by non-temporal stores.
 // Limit   the copy limit in DRAM; of one core in its caches the conversions.
-// Watch   non-temporal stores need whole lines: strips of rows start where lines of dst do.
+// Watch   non-temporal stores need whole lines: strips of rows start where lines of dst do, and where rows of dst begin
+//         anywhere in a line they go by staged_lines.cpp.
 // Source  this file; the transposes of blocks are those of tiles.cpp.
 #include <algorithm>
 #include <cstring>
@@ -119,9 +120,6 @@ void run_runs(const lockstep_queue& queue, const conversion& c, const tiles& t, 
   });
 }
 
-// Bytes of a block's row. The line more keeps a column of the block out of one set of the cache.
-int64_t pitch_of(int64_t bytes) { return (bytes + line - 1) / line * line + line; }
-
 // Rows [first, last) of a piece of src to a block; rows farther on, or of the next piece, are prefetched.
 void convert_rows(const conversion& c, const tiles& t, const char* src, char* block, int64_t pitch, int64_t first,
                   int64_t last, int64_t rows, int64_t cols, bool goes_on) {
@@ -166,6 +164,22 @@ void convert_strip(const conversion& c, const transpose_kernels& kernels, const 
     }
     before = here;
   }
+}
+
+// Large matrices whose rows of dst begin at any place in a line.
+void run_lines(const lockstep_queue& queue, const conversion& c, const tiles& t, const char* src, char* dst) {
+  struct lines {
+    const conversion& c;
+    const tiles& t;
+  } const all{c, t};
+  const strip_maker maker{
+      c.from,
+      [](const void* self, const char* from, char* room, int64_t pitch, int64_t rows, int64_t cols) {
+        const auto& l = *static_cast<const lines*>(self);
+        convert_rows(l.c, l.t, from, room, pitch, 0, rows, rows, cols, false);
+      },
+      &all};
+  run_staged(queue, t, &maker, src, dst);
 }
 
 void run_matrices(const lockstep_queue& queue, const conversion& c, const tiles& t, const char* src, char* dst) {
@@ -282,6 +296,21 @@ const char* not_matrices(const lockstep_queue* queue, const lockstep_call* call)
   return matrices_of({*queue, call->convert}) ? nullptr
                                               : "needs an axis that is contiguous in src and another that is in dst";
 }
+const char* not_staged(const lockstep_queue* queue, const lockstep_call* call) {
+  const auto t = matrices_of({*queue, call->convert});
+  return t ? not_staged(*queue, *t, nullptr) : not_matrices(queue, call);
+}
+int staged_yields(const lockstep_queue* queue, const lockstep_call* call) {
+  const conversion c(*queue, call->convert);
+  const tiles t = *matrices_of(c);
+  return static_cast<int>(!beyond_caches(*queue, c) || !rows_share_lines(t) ||
+                          t.rows * c.to < queue->tuned->staging.least_row);
+}
+lockstep_status launch_staged(lockstep_queue* queue, const lockstep_call* call) {
+  const conversion c(*queue, call->convert);
+  run_lines(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
 lockstep_status launch_matrices(lockstep_queue* queue, const lockstep_call* call) {
   const conversion c(*queue, call->convert);
   run_matrices(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
@@ -296,6 +325,8 @@ lockstep_status launch_elements(lockstep_queue* queue, const lockstep_call* call
 const lockstep_variant rows[] = {
     {"runs", "axes fused, then runs that are contiguous on both sides, by SIMD conversions", 0, not_runs, runs_yield,
      nullptr, launch_runs},
+    {"staged_lines", "as tiled, where rows of dst begin at any place in a line: whole lines from a block in L2", 0,
+     not_staged, staged_yields, nullptr, launch_staged},
     {"tiled", "axes fused, then blocks of rows converted into the L1 and transposed from there", 0, not_matrices,
      nullptr, nullptr, launch_matrices},
     {"strided", "axes fused, then some elements at a time, gathered and put in place, with any strides", 0, nullptr,

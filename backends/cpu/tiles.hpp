@@ -87,6 +87,15 @@ void run_joined(const lockstep_queue& queue, const tiles& t, const char* src, ch
 const char* not_staged(const lockstep_queue& queue, const tiles& t, const char* dst);
 bool staged_pays(const lockstep_queue& queue, const tiles& t, const char* dst);
 void run_staged(const lockstep_queue& queue, const tiles& t, const char* src, char* dst);
+// The same where elements of src are not yet those of dst: rows x cols of them become elements of dst in room, whose
+// rows are pitch bytes apart.
+struct strip_maker {
+  int64_t bytes;  // of an element of src
+  void (*make)(const void* self, const char* src, char* room, int64_t pitch, int64_t rows, int64_t cols);
+  const void* self;
+};
+void run_staged(const lockstep_queue& queue, const tiles& t, const strip_maker* maker, const char* src, char* dst);
+bool rows_share_lines(const tiles& t);
 // tiles.cpp
 const char* not_piped(const lockstep_queue& queue, const tiles& t, const char* dst);
 bool pipe_pays(const lockstep_queue& queue, const tiles& t, const char* dst);
@@ -116,6 +125,9 @@ void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, ch
 
 // dst[j][i] = src[i][j] of elements of `bytes` <= 64, any number (log2_bytes is not looked at).
 void run_pixels(const lockstep_queue& queue, const tiles& t, int64_t bytes, const char* src, char* dst);
+
+// Bytes of a row of a block in the cache: the line more keeps a column out of one set.
+inline int64_t pitch_of(int64_t bytes) { return (bytes + 63) / 64 * 64 + 64; }
 
 inline int log2_of(size_t element_bytes) { return __builtin_ctzll(element_bytes); }
 
