@@ -55,7 +55,7 @@ struct normalizer {
   }
   void value_of(const void* h, int64_t n, order::moments& m) const {
     m.count = static_cast<double>(n);
-    of_type().moments(h, n, m.sum, m.m2);
+    of_type().moments(h, 0, n, 1, &m.sum, &m.m2);
   }
   // Leaves [first, last) of a row, from a multiple of a power of two that last - first does not exceed.
   template <class Value>
@@ -133,17 +133,27 @@ struct normalizer {
       write_leaves(row, spread_of(row, value_of_leaves<Value>(row, 0, leaves)), 0, leaves);
     if (stream) kernels.fence();
   }
-  // Rows of at most a leaf, whose squares a kernel sums side by side.
+  void values_of_rows(const void* x, int64_t count, double* squares) const {
+    sums.of[terms_of(d.dtype).squares_of_floats].rows({x, d.length, d.src_stride, nullptr}, count, squares);
+  }
+  void values_of_rows(const void* x, int64_t count, order::moments* moments) const {
+    double sum[normalize_rows], m2[normalize_rows];
+    of_type().moments(x, d.src_stride, d.length, count, sum, m2);
+    for (int64_t s = 0; s < count; ++s) moments[s] = {static_cast<double>(d.length), sum[s], m2[s]};
+  }
+  // Rows of at most a leaf, which a kernel sums side by side.
+  template <class Value>
   void batches(int64_t first, int64_t last) const {
     const int64_t batch =
         std::clamp<int64_t>(queue.tuned->rows.normalize_batch_bytes / (d.length * bytes), 1, normalize_rows);
     for (int64_t row = first; row < last; row += batch) {
       const int64_t count = std::min(batch, last - row);
-      double squares[normalize_rows], mean[normalize_rows], divisor[normalize_rows];
+      Value values[normalize_rows];
+      double mean[normalize_rows], divisor[normalize_rows];
       const char* x = src + row * d.src_stride * bytes;
-      sums.of[terms_of(d.dtype).squares_of_floats].rows({x, d.length, d.src_stride, nullptr}, count, squares);
+      values_of_rows(x, count, values);
       for (int64_t s = 0; s < count; ++s) {
-        const spread found = spread_of(row + s, squares[s]);
+        const spread found = spread_of(row + s, values[s]);
         mean[s] = found.mean, divisor[s] = found.divisor;
       }
       write(row, count, 0, x, d.length, mean, divisor);
@@ -180,11 +190,11 @@ struct normalizer {
       for (int64_t row = 0; row < d.count; ++row) together<Value>(row, workspace);
       return;
     }
-    const bool batched = !layer() && residual == nullptr && leaves == 1;
+    const bool batched = residual == nullptr && leaves == 1;
     const int64_t grain = 65536 / std::min<int64_t>(d.length, 65536);
     over_ranges(queue, d.count, grain, [&](int64_t first, int64_t last) {
       if (batched)
-        batches(first, last);
+        batches<Value>(first, last);
       else
         rows<Value>(first, last);
     });

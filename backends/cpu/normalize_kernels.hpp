@@ -20,9 +20,10 @@ struct normalized_rows {
 struct normalize_kernels {
   struct {
     void (*add)(const void* x, const void* residual, void* h, int64_t n);  // rounded to the type
-    void (*moments)(const void* h, int64_t n, double& sum, double& m2);    // of a leaf, 1 to order::leaf elements
-    void (*widen)(const void* from, int64_t n, float* to);                 // NULL for F32 and F64
-    void (*rows[4])(const normalized_rows& r, int64_t count);              // by result; NULL where there is none
+    // Of rows of 1 to order::leaf elements: sums, and squares about the mean.
+    void (*moments)(const void* h, int64_t stride, int64_t n, int64_t count, double* sum, double* m2);
+    void (*widen)(const void* from, int64_t n, float* to);     // NULL for F32 and F64
+    void (*rows[4])(const normalized_rows& r, int64_t count);  // by result; NULL where there is none
   } of[4];
   void (*fence)();  // after rows that streamed
 };

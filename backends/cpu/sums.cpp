@@ -45,8 +45,12 @@ struct float_chunks {
   typedef double value;
   typedef order::tree<double> join;
   static constexpr int64_t chunk = order::leaf;
-  double (*kernel)(const void*, const void*, int64_t);
-  double operator()(const void* x, const void* y, int64_t n) const { return kernel(x, y, n); }
+  void (*kernel)(const rows_of_two& rows, int64_t count, double* out);
+  double operator()(const void* x, const void* y, int64_t n) const {
+    double value;
+    kernel({x, y, n}, 1, &value);
+    return value;
+  }
 };
 struct exact_chunks {
   typedef wide value;
@@ -59,10 +63,10 @@ struct moment_chunks {
   typedef order::moments value;
   typedef order::tree<order::moments> join;
   static constexpr int64_t chunk = order::leaf;
-  void (*kernel)(const void*, int64_t, double&, double&);
+  void (*kernel)(const void* x, int64_t stride, int64_t n, int64_t count, double* sum, double* m2);
   order::moments operator()(const void* x, const void*, int64_t n) const {
     order::moments m{static_cast<double>(n), 0, 0};
-    kernel(x, n, m.sum, m.m2);
+    kernel(x, 0, n, 1, &m.sum, &m.m2);
     return m;
   }
 };
@@ -118,6 +122,35 @@ void moments_of_columns(const lockstep_queue& queue, const lockstep_call* call, 
       for (int64_t k = 0; k < width; ++k) joins[k].push({static_cast<double>(n), sum[k], m2[k]});
     }
     for (int64_t k = 0; k < width; ++k) done(first + k, joins[k].total());
+  });
+}
+
+// Rows of floats of at most a leaf, each packed in src and in other.
+bool short_rows(const lockstep_sums_desc& d) {
+  return lockstep_dtype_kind(d.dtype) == 'f' && d.offsets == nullptr && d.length > 0 && d.length <= order::leaf &&
+         (d.element_stride == 1 || d.length == 1) &&
+         (d.other == nullptr || d.other_element_stride == 1 || d.length == 1);
+}
+// body(first, count) for all of them, at most short_batch at a time.
+constexpr int64_t short_batch = 64;
+template <class Body>
+void over_short_rows(const lockstep_queue& queue, const lockstep_sums_desc& d, const Body& body) {
+  const int64_t grain = std::max<int64_t>(queue.tuned->reductions.grain_elements / d.length, short_batch);
+  over_ranges(queue, d.count, grain, [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; s += short_batch) body(s, std::min(short_batch, last - s));
+  });
+}
+void sums_of_short_rows(const lockstep_queue& queue, const lockstep_call* call, const float_chunks& of) {
+  const lockstep_sums_desc& d = call->sums;
+  const sequences q(*call);
+  const auto* other = static_cast<const char*>(d.other);
+  const int64_t between = LOCKSTEP_MUTANT("short_rows_share_other") ? 0 : d.other_sequence_stride;
+  over_short_rows(queue, d, [&](int64_t s, int64_t count) {
+    double values[short_batch];
+    of.kernel({q.src + s * d.sequence_stride * q.bytes, other != nullptr ? other + s * between * q.bytes : nullptr,
+               d.length, d.sequence_stride, between},
+              count, values);
+    for (int64_t k = 0; k < count; ++k) store_float(call, s + k, values[k]);
   });
 }
 
@@ -177,8 +210,14 @@ void mean_variance(const lockstep_queue& queue, const lockstep_call* call) {
     store(s, m.sum / static_cast<double>(n), divisor > 0 ? m.m2 / static_cast<double>(divisor) : NAN);
   };
   if (side_by_side(queue, d)) return moments_of_columns(queue, call, done);
-  over_all(queue, call, moment_chunks{normalizers(queue.kernels).of[d.dtype - LOCKSTEP_F16].moments}, done,
-           [&](int64_t s) { store(s, NAN, NAN); });
+  const moment_chunks of{normalizers(queue.kernels).of[d.dtype - LOCKSTEP_F16].moments};
+  if (short_rows(d))
+    return over_short_rows(queue, d, [&](int64_t s, int64_t count) {
+      double sum[short_batch], m2[short_batch];
+      of.kernel(q.src + s * d.sequence_stride * q.bytes, d.sequence_stride, d.length, count, sum, m2);
+      for (int64_t k = 0; k < count; ++k) done(s + k, {static_cast<double>(d.length), sum[k], m2[k]});
+    });
+  over_all(queue, call, of, done, [&](int64_t s) { store(s, NAN, NAN); });
 }
 
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
@@ -196,9 +235,14 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
     return LOCKSTEP_OK;
   }
   if (lockstep_dtype_kind(d.dtype) == 'f') {
+    const float_chunks of{kernels.floats[d.dtype - LOCKSTEP_F16][d.kind]};
+    if (short_rows(d)) {
+      sums_of_short_rows(*queue, call, of);
+      return LOCKSTEP_OK;
+    }
     over_all(
-        *queue, call, float_chunks{kernels.floats[d.dtype - LOCKSTEP_F16][d.kind]},
-        [&](int64_t s, double value) { store_float(call, s, value); }, [&](int64_t s) { store_float(call, s, 0.0); });
+        *queue, call, of, [&](int64_t s, double value) { store_float(call, s, value); },
+        [&](int64_t s) { store_float(call, s, 0.0); });
     return LOCKSTEP_OK;
   }
   first_failure overflow;

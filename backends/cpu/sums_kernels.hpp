@@ -8,9 +8,15 @@
 namespace lockstep::cpu {
 
 inline constexpr int sums_kinds = 4;
+// Rows of n elements, 1 to order::leaf, of one array or two.
+struct rows_of_two {
+  const void *x, *y;
+  int64_t n, x_stride = 0, y_stride = 0;  // between rows, in elements
+};
+
 struct sums_kernels {
-  // A leaf, 1 to order::leaf elements; by dtype less one: F16, BF16, F32, F64.
-  double (*floats[4][sums_kinds])(const void* x, const void* y, int64_t n);
+  // out[s]: of row s; by dtype less one: F16, BF16, F32, F64.
+  void (*floats[4][sums_kinds])(const rows_of_two& rows, int64_t count, double* out);
   // Leaves of `width` columns, at most column_block; rows are ld apart. sum and m2 as of the kernel `moments` of
   // normalize_kernels.hpp.
   void (*columns[4][sums_kinds])(const void* x, int64_t x_ld, const void* y, int64_t y_ld, int64_t n, int64_t width,

@@ -42,10 +42,7 @@ int64_t through_doubles(const typename E::type* from, typename R::type* to, int6
 
 template <class E, class R, bool scaled>
 void few(const typename E::type* from, typename R::type* to, int64_t n, double scale) {
-  const auto y = from_doubles<E, R, scaled>(load_few<E>(from, n), splat(scale));
-  typename R::type some[W];
-  memcpy(some, &y, sizeof y);
-  for (int64_t k = 0; k < n; ++k) to[k] = some[k];
+  store_few<R>(to, from_doubles<E, R, scaled>(load_few<E>(from, n), splat(scale)), n);
 }
 
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)

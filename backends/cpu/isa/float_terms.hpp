@@ -159,25 +159,27 @@ inline vd load_first(const double* p, int64_t m, double pad) {
   return m == 0 ? splat(pad) : vd{p[0], pad};
 #endif
 }
+// K: an element of two bytes.
+template <class K>
+inline vd load_first(const uint16_t* p, int64_t m, uint16_t pad) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return K::of(_mm_mask_loadu_epi16(_mm_set1_epi16(static_cast<int16_t>(pad)), static_cast<__mmask8>((1 << m) - 1), p));
+#else
+  // Through a general register, because a vector load of elements just stored would stall.
+  const uint64_t pads = pad * uint64_t{0x0001000100010001};
+  uint64_t bits[2] = {pads, pads};
+  for (int64_t i = 0; i < m; ++i) bits[i / 4] ^= static_cast<uint64_t>(p[i] ^ pad) << (i % 4 * 16);
+  uint16_t part[8];
+  memcpy(part, bits, sizeof part);
+  return K::load(part);
+#endif
+}
 template <class K>
 inline vd load_part(const typename K::element* p, int64_t m) {
-  if constexpr (sizeof(typename K::element) > 2) {
+  if constexpr (sizeof(typename K::element) > 2)
     return load_first(p, m, K::pad);
-  } else {
-    const auto pad = static_cast<uint16_t>(LOCKSTEP_MUTANT("half_padded_with_plus_zero") ? 0 : K::pad);
-#if defined(LOCKSTEP_ISA_AVX512)
-    const __m128i pads = _mm_set1_epi16(static_cast<int16_t>(pad));
-    return K::of(_mm_mask_loadu_epi16(pads, static_cast<__mmask8>((1 << m) - 1), p));
-#else
-    // Through a general register, because a vector load of elements just stored would stall.
-    const uint64_t pads = pad * uint64_t{0x0001000100010001};
-    uint64_t bits[2] = {pads, pads};
-    for (int64_t i = 0; i < m; ++i) bits[i / 4] ^= static_cast<uint64_t>(p[i] ^ pad) << (i % 4 * 16);
-    uint16_t part[8];
-    memcpy(part, bits, sizeof part);
-    return K::load(part);
-#endif
-  }
+  else
+    return load_first<K>(p, m, static_cast<uint16_t>(LOCKSTEP_MUTANT("half_padded_with_plus_zero") ? 0 : K::pad));
 }
 
 }  // namespace

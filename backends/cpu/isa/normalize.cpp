@@ -12,11 +12,19 @@ namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
 template <class E>
-void moments(const void* h, int64_t n, double& sum, double& m2) {
-  const auto* p = static_cast<const typename E::type*>(h);
-  sum = leaf_of<E>(p, n, [](vd acc, vd x) { return acc + x; });
-  const vd mean = splat(sum / static_cast<double>(n));
-  m2 = leaf_of<E>(p, n, [mean](vd acc, vd x) { return fused_square(x - mean, acc); });
+void moments(const void* src, int64_t stride, int64_t n, int64_t count, double* sum, double* m2) {
+  const auto* p = static_cast<const typename E::type*>(src);
+  for (int64_t first = 0; first < count; first += W, p += W * stride) {  // the second time from the cache
+    const int64_t some = count - first < W ? count - first : W;
+    each_leaf(some, sum + first, [&](int64_t s) {
+      return leaf_vector<E>(p + s * stride, p + s * stride, n, [](vd acc, vd x, vd) { return acc + x; });
+    });
+    each_leaf(some, m2 + first, [&](int64_t s) {
+      const vd mean = splat(sum[first + s] / static_cast<double>(n));
+      return leaf_vector<E>(p + s * stride, p + s * stride, n,
+                            [mean](vd acc, vd x, vd) { return fused_square(x - mean, acc); });
+    });
+  }
 }
 
 // The sum in double, rounded, is the sum rounded once: double has twice the bits of f32 and two more.
@@ -30,12 +38,7 @@ void add(const void* x, const void* residual, void* h, int64_t n) {
     const auto sum = rounded<E>(E::load(p + i) + E::load(q + i));
     memcpy(to + i, &sum, sizeof sum);
   }
-  if (i < n) {
-    const auto sum = rounded<E>(load_few<E>(p + i, n - i) + load_few<E>(q + i, n - i));
-    T some[W];
-    memcpy(some, &sum, sizeof sum);
-    for (int64_t k = 0; i + k < n; ++k) to[i + k] = some[k];
-  }
+  if (i < n) store_few<E>(to + i, rounded<E>(load_few<E>(p + i, n - i) + load_few<E>(q + i, n - i)), n - i);
 }
 
 template <class E>
@@ -46,12 +49,7 @@ void widen(const void* from, int64_t n, float* to) {
     const vf x = to_float(E::load(p + i));
     memcpy(to + i, &x, sizeof x);
   }
-  if (i < n) {
-    const vf x = to_float(load_few<E>(p + i, n - i));
-    float some[W];
-    memcpy(some, &x, sizeof x);
-    for (int64_t k = 0; i + k < n; ++k) to[i + k] = some[k];
-  }
+  if (i < n) store_few<f32_element>(to + i, to_float(load_few<E>(p + i, n - i)), n - i);
 }
 
 template <class E>
@@ -108,10 +106,7 @@ inline void one_row(const normalized_rows& r, int64_t s) {
     vd w{}, b{};
     if constexpr (extra != with::nothing) w = load_few<P>(weight + i, m);
     if constexpr (extra == with::weight_and_bias) b = load_few<P>(bias + i, m);
-    const auto y = rounded<R>(result_of<E, extra>(load_few<E>(p + i, m), mean, scale, w, b));
-    T some[W];
-    memcpy(some, &y, sizeof y);
-    for (int64_t k = 0; k < m; ++k) to[i + k] = some[k];
+    store_few<R>(to + i, rounded<R>(result_of<E, extra>(load_few<E>(p + i, m), mean, scale, w, b)), m);
   }
 }
 

@@ -118,12 +118,18 @@ struct f16_element {
   typedef uint16_t type;
   typedef vu16 vector;
   static vd load(const type* p) { return load_f16(p); }
+#if defined(LOCKSTEP_ISA_AVX512)
+  static vd of(__m128i x) { return of_f16(x); }
+#endif
   static vector round(vd y) { return to_f16(to_odd_for_f16(y)); }
 };
 struct bf16_element {
   typedef uint16_t type;
   typedef vu16 vector;
   static vd load(const type* p) { return load_bf16(p); }
+#if defined(LOCKSTEP_ISA_AVX512)
+  static vd of(__m128i x) { return of_bf16(x); }
+#endif
   static vector round(vd y) { return LOCKSTEP_MUTANT("bf16_rounded_twice") ? to_bf16(to_float(y)) : to_bf16(y); }
 };
 struct f32_element {
@@ -152,9 +158,37 @@ inline typename R::vector rounded(vd y) {
 // The first m < W elements, and zeros.
 template <class E>
 inline vd load_few(const typename E::type* p, int64_t m) {
-  typename E::type some[W] = {};
-  for (int64_t k = 0; k < m; ++k) some[k] = p[k];
-  return E::load(some);
+  if constexpr (sizeof(typename E::type) > 2)
+    return load_first(p, m, 0);
+  else
+    return load_first<E>(p, m, 0);
+}
+// The first m < W of y.
+template <class R>
+inline void store_few(typename R::type* to, typename R::vector y, int64_t m) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  const auto first = static_cast<__mmask8>((1 << m) - 1);
+  if constexpr (sizeof y == 16)
+    _mm_mask_storeu_epi16(to, first, reinterpret_cast<__m128i>(y));
+  else if constexpr (sizeof y == 32)
+    _mm256_mask_storeu_ps(to, first, y);
+  else
+    _mm512_mask_storeu_pd(to, first, y);
+#else
+  typename R::type some[W];
+  memcpy(some, &y, sizeof y);
+  for (int64_t k = 0; k < m; ++k) to[k] = some[k];
+#endif
+}
+// a in the first m lanes, b in the others.
+inline vd first_of(int64_t m, vd a, vd b) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return _mm512_mask_blend_pd(static_cast<__mmask8>((1 << m) - 1), b, a);
+#else
+  vi64 lane;
+  for (int i = 0; i < W; ++i) lane[i] = i;
+  return lane < m ? a : b;
+#endif
 }
 
 // Around the cache; p is aligned to x.

@@ -56,10 +56,25 @@ inline void doubled(vd (&x)[parts]) {
   }
 }
 
+// A whole vector, or the first m elements of one, none where m is negative.
+template <class E>
+inline vd load_some(const typename E::type* p, int64_t m) {
+  return m >= W ? E::load(p) : load_few<E>(p, m < 0 ? 0 : m);
+}
 template <class R>
-inline void put(typename R::type* to, vd y) {
+inline void put_some(typename R::type* to, vd y, int64_t m) {
   const auto out = rounded<R>(y);
-  memcpy(to, &out, sizeof out);
+  if (m >= W)
+    memcpy(to, &out, sizeof out);
+  else
+    store_few<R>(to, out, m < 0 ? 0 : m);
+}
+inline vd load_state(const double* p, int64_t m) { return load_some<f64_element>(p, m); }
+inline void put_state(double* p, vd x, int64_t m) {
+  if (m >= W)
+    memcpy(p, &x, sizeof x);
+  else
+    store_few<f64_element>(p, x, m);
 }
 
 // The sums of each group, by its index in the leaf, and what stands before its row: use(i, m, sum, before), m elements.
@@ -74,13 +89,7 @@ inline void groups(const typename E::type* p, int64_t n, double total, const Use
       row = splat(-0.0);
     }
     vd x[parts];
-    if (n - i >= group) {
-      for (int k = 0; k < parts; ++k) x[k] = E::load(p + i + k * W);
-    } else {
-      typename E::type some[group] = {};
-      for (int64_t k = 0; k < n - i; ++k) some[k] = p[i + k];
-      for (int k = 0; k < parts; ++k) x[k] = E::load(some + k * W);
-    }
+    for (int k = 0; k < parts; ++k) x[k] = load_some<E>(p + i + k * W, n - i - k * W);
     doubled<1>(x);
     if (!LOCKSTEP_MUTANT("scan_doubling_skips_two")) doubled<2>(x);
     doubled<4>(x);
@@ -93,19 +102,12 @@ inline void groups(const typename E::type* p, int64_t n, double total, const Use
 
 template <class E, class R>
 void scan(const scanned_leaf& leaf, double total) {
-  constexpr int group = order::scan_group;
   auto* to = static_cast<typename R::type*>(leaf.dst) + leaf.shifted;
   const int64_t wanted = leaf.n - leaf.shifted;
   groups<E>(
       static_cast<const typename E::type*>(leaf.src), leaf.n,
       total, [&](int64_t i, const vd(&sum)[parts], vd before) __attribute__((always_inline)) {
-        if (wanted - i >= group) {
-          for (int k = 0; k < parts; ++k) put<R>(to + i + k * W, before + sum[k]);
-          return;
-        }
-        typename R::type some[group];
-        for (int k = 0; k < parts; ++k) put<R>(some + k * W, before + sum[k]);
-        for (int64_t k = 0; k < wanted - i; ++k) to[i + k] = some[k];
+        for (int k = 0; k < parts; ++k) put_some<R>(to + i + k * W, before + sum[k], wanted - i - k * W);
       });
 }
 
@@ -118,31 +120,6 @@ double last(const void* src, int64_t n, double total) {
     result = before[0] + sum[at / W][at % W];
   });
   return result;
-}
-
-// W columns, or the last few: m of them.
-template <class E>
-inline vd load_some(const typename E::type* p, int64_t m) {
-  if (m >= W) return E::load(p);
-  typename E::type some[W] = {};
-  for (int64_t k = 0; k < m; ++k) some[k] = p[k];
-  return E::load(some);
-}
-template <class R>
-inline void put_some(typename R::type* to, vd y, int64_t m) {
-  if (m >= W) return put<R>(to, y);
-  typename R::type some[W];
-  put<R>(some, y);
-  for (int64_t k = 0; k < m; ++k) to[k] = some[k];
-}
-
-inline vd load_state(const double* p, int64_t m) { return load_some<f64_element>(p, m); }
-inline void put_state(double* p, vd x, int64_t m) {
-  if (m >= W) {
-    memcpy(p, &x, sizeof x);
-    return;
-  }
-  for (int64_t k = 0; k < m; ++k) p[k] = x[k];
 }
 
 // Columns side by side: a lane has a column, so a group's eight elements lie in eight vectors.
@@ -194,9 +171,7 @@ void columns(const scanned_columns& c) {
 
 template <class R>
 void put_one(void* dst, double y) {
-  typename R::type some[W];
-  put<R>(some, splat(y));
-  *static_cast<typename R::type*>(dst) = some[0];
+  store_few<R>(static_cast<typename R::type*>(dst), rounded<R>(splat(y)), 1);
 }
 
 typedef f16_element A;

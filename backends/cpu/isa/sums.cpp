@@ -49,15 +49,18 @@ struct distances {
 struct magnitudes {
   vd operator()(vd acc, vd a, vd) const { return acc + magnitude(a); }
 };
+template <class Enter>
+constexpr bool takes_two = true;
+template <>
+constexpr bool takes_two<magnitudes> = false;
 
 template <class E, class Enter>
-double of_two(const void* x, const void* y, int64_t n) {
+void rows(const rows_of_two& r, int64_t count, double* out) {
   typedef const typename E::type* elements;
-  return leaf_of_two<E>(static_cast<elements>(x), static_cast<elements>(y), n, Enter{});
-}
-template <class E>
-double absolute(const void* x, const void*, int64_t n) {
-  return leaf_of<E>(static_cast<const typename E::type*>(x), n, [](vd acc, vd a) { return magnitudes{}(acc, a, a); });
+  each_leaf(count, out, [&](int64_t s) {
+    const elements x = static_cast<elements>(r.x) + s * r.x_stride;
+    return leaf_vector<E>(x, takes_two<Enter> ? static_cast<elements>(r.y) + s * r.y_stride : x, r.n, Enter{});
+  });
 }
 // y is x where there is one matrix.
 template <class E, class Enter>
@@ -250,7 +253,7 @@ wide exact_absolute(const void* x, const void*, int64_t n) {
 }  // namespace
 
 #define LOCKSTEP_FLOAT_KINDS(E) \
-  { of_two<E, products<E>>, of_two<E, squared_distances>, of_two<E, distances>, absolute<E> }
+  { rows<E, products<E>>, rows<E, squared_distances>, rows<E, distances>, rows<E, magnitudes> }
 #define LOCKSTEP_COLUMN_KINDS(E) \
   { columns<E, products<E>>, columns<E, squared_distances>, columns<E, distances>, columns<E, magnitudes> }
 #define LOCKSTEP_EXACT_KINDS(T) \
