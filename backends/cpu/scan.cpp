@@ -83,15 +83,31 @@ struct scanner {
   const K& kind;
   typedef typename K::value value;
 
-  // The results of one packed leaf behind `total`; the first one of a shifted leaf is `entering`.
+  // The results of one packed leaf behind `total`; the first one of a shifted leaf is `entering`. Gives what stands
+  // behind the leaf if the kind runs.
   template <class Total, class Last>
-  void leaf_results(const void* x, void* y, int64_t n, const Total& total, const Last& entering, int64_t s) const {
+  auto leaf_results(const void* x, void* y, int64_t n, const Total& total, const Last& entering, int64_t s) const {
     if (!c.shifted()) return kind.scan({x, y, n, false}, total, s);
     alignas(64) char copied[leaf * 8];  // in place a result would stand on the next element
     if (x == y && !LOCKSTEP_MUTANT("scan_in_place_not_copied"))
       x = std::memcpy(copied, x, static_cast<size_t>(n * c.bytes));
-    if (n > 1) kind.scan({x, y, n, true}, total, s);
+    const auto behind = kind.scan({x, y, n, true}, total, s);
     kind.put(y, entering, s);
+    return behind;
+  }
+  // A packed leaf and, if more follow, what stands before the next one and enters it.
+  template <class Entering>
+  void one_leaf(const char* x, char* y, int64_t n, typename K::before& before, Entering& entering, bool more,
+                int64_t s) const {
+    const auto total = before.total();
+    const auto enters = entering;
+    if constexpr (!K::runs)
+      if (more) {
+        before.push(kind.of_leaf(x, n));
+        if (c.shifted()) entering = kind.last(x, n, total);
+      }
+    const auto behind = leaf_results(x, y, n, total, enters, s);
+    if constexpr (K::runs) before.becomes(behind), entering = behind;
   }
 
   // A packed sequence.
@@ -103,18 +119,12 @@ struct scanner {
     }
     typename K::before before;
     auto entering = kind.first();
-    for (int64_t at = 0; at < length; at += leaf) {
-      const int64_t n = std::min(leaf, length - at);
-      const char* x = c.from(s, at);
-      const auto total = before.total();
-      auto next = kind.first();
-      if (at + leaf < length) {
-        before.push(kind.of_leaf(x, n));
-        if (c.shifted()) next = kind.last(x, n, total);
-      }
-      leaf_results(x, c.to(s, at), n, total, entering, s);
-      entering = next;
-    }
+    for (int64_t at = 0; at < length; at += leaf)
+      one_leaf(c.from(s, at), c.to(s, at), std::min(leaf, length - at), before, entering, at + leaf < length, s);
+  }
+  // Packed sequences of at most a leaf whose results are not shifted.
+  bool short_rows() const {
+    return c.packed() && !c.shifted() && c.d.offsets == nullptr && c.d.length <= leaf && c.d.length > 0;
   }
 
   // Sequences [first, last), at most a tile of them and of one length, by way of `room`.
@@ -129,24 +139,19 @@ struct scanner {
       by_width(c.bytes, [&](auto t) {
         gather<decltype(t)>(c.from(first, at), c.d.element_stride, c.d.sequence_stride, count, n, room);
       });
-      for (int64_t k = 0; k < count; ++k) {
-        const char* x = room + k * leaf * c.bytes;
-        const auto total = before[k].total();
-        leaf_results(x, results + k * leaf * c.result_bytes, n, total, entering[k], first + k);
-        if (at + leaf >= length) continue;
-        before[k].push(kind.of_leaf(x, n));
-        if (c.shifted()) entering[k] = kind.last(x, n, total);
-      }
+      for (int64_t k = 0; k < count; ++k)
+        one_leaf(room + k * leaf * c.bytes, results + k * leaf * c.result_bytes, n, before[k], entering[k],
+                 at + leaf < length, first + k);
       by_width(c.result_bytes, [&](auto t) {
         scatter<decltype(t)>(results, c.to(first, at), c.d.dst_element_stride, c.d.dst_sequence_stride, count, n);
       });
     }
   }
 
-  // Columns [first, last), at most scan_columns, from leaf to leaf.
+  // Columns [first, last), at most K::most_columns, from leaf to leaf.
   void columns(int64_t first, int64_t last, char* room) const {
-    typename K::before before[scan_columns];
-    decltype(kind.first()) entering[scan_columns];
+    typename K::before before[K::most_columns];
+    decltype(kind.first()) entering[K::most_columns];
     for (auto& one : entering) one = kind.first();
     for (int64_t at = 0; at < c.d.length; at += leaf)
       kind.columns({c.from(first, at), c.to(first, at), c.d.element_stride, c.d.dst_element_stride,
@@ -194,9 +199,10 @@ struct scanner {
   }
   void run(char* workspace) const {
     if (c.columns()) {
-      const int64_t tasks = (c.d.count - 1) / scan_columns + 1;
-      return over_shares(queue, tasks, [&](int64_t t, int thread) {
-        columns(t * scan_columns, std::min((t + 1) * scan_columns, c.d.count),
+      constexpr int64_t lines = 32;  // elements: a line of each row, or more
+      const int64_t each = std::clamp(c.d.count / (2 * queue.threads) / lines * lines, lines, K::most_columns);
+      return over_shares(queue, (c.d.count - 1) / each + 1, [&](int64_t t, int thread) {
+        columns(t * each, std::min((t + 1) * each, c.d.count),
                 workspace + static_cast<size_t>(thread) * c.room_bytes());
       });
     }
@@ -204,6 +210,14 @@ struct scanner {
       const int64_t each = c.tile(), tiles = (c.d.count - 1) / each + 1;
       return over_shares(queue, tiles, [&](int64_t t, int thread) {
         tile(t * each, std::min((t + 1) * each, c.d.count), workspace + static_cast<size_t>(thread) * c.tile_bytes());
+      });
+    }
+    if (short_rows()) {
+      const int64_t grain = std::max<int64_t>(65536 / c.d.length, 1);
+      return over_ranges(queue, c.d.count, grain, [&](int64_t first, int64_t last) {
+        kind.scan({c.from(first, 0), c.to(first, 0), c.d.length, false, last - first, c.d.sequence_stride,
+                   c.d.dst_sequence_stride},
+                  kind.nothing(), first);
       });
     }
     for (int64_t s = 0; s < c.d.count; ++s)
@@ -223,44 +237,32 @@ void scan_by(const lockstep_queue& queue, const lockstep_call* call, const K& ki
   scanner<K>{queue, c, kind}.run(static_cast<char*>(call->workspace));
 }
 
-template <class T, class Key>
-void scan_extremes(const lockstep_queue& queue, const lockstep_call* call) {
-  if (call->scan.reduction == LOCKSTEP_MAX)
-    scan_by(queue, call, extreme_scan<T, Key, true>{});
-  else
-    scan_by(queue, call, extreme_scan<T, Key, false>{});
-}
-
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_scan_desc& d = call->scan;
-  const bool integers = d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64;
-  if (d.reduction == LOCKSTEP_SUM && !integers) {
+  const running_scan_kernels& running = running_scanners(queue->kernels);
+  if (d.reduction != LOCKSTEP_SUM) {
+    const bool largest = d.reduction == LOCKSTEP_MAX;
+    const running_kernels& kernels = running.extremes[d.dtype - LOCKSTEP_F16][largest];
+    if (largest)
+      scan_by(*queue, call, extreme_scan<true>{kernels});
+    else
+      scan_by(*queue, call, extreme_scan<false>{kernels});
+    return LOCKSTEP_OK;
+  }
+  if (lockstep_dtype_kind(d.dtype) == 'f') {
     scan_by(*queue, call, float_scan{d.dtype, d.result, scanners(queue->kernels), float_sums(queue->kernels)});
     return LOCKSTEP_OK;
   }
-  if (d.reduction == LOCKSTEP_SUM) {
-    first_failure overflow;
-    if (d.dtype == LOCKSTEP_I32)
-      scan_by(*queue, call, exact_scan<int32_t>{overflow});
-    else
-      scan_by(*queue, call, exact_scan<int64_t>{overflow});
-    if (!overflow.any()) return LOCKSTEP_OK;
-    return failed(LOCKSTEP_OVERFLOW,
-                  "sums of sequence {} do not fit I64, dst holds the nearest values there; scan shorter sequences or "
-                  "floats",
-                  overflow.sequence());
-  }
-  switch (d.dtype) {
-    case LOCKSTEP_F16: scan_extremes<uint16_t, float_key<uint16_t, 0x7C00, order::nan_f16>>(*queue, call); break;
-    case LOCKSTEP_BF16: scan_extremes<uint16_t, float_key<uint16_t, 0x7F80, order::nan_bf16>>(*queue, call); break;
-    case LOCKSTEP_F32: scan_extremes<uint32_t, float_key<uint32_t, 0x7F800000u, order::nan_f32>>(*queue, call); break;
-    case LOCKSTEP_F64:
-      scan_extremes<uint64_t, float_key<uint64_t, 0x7FF0000000000000u, order::nan_f64>>(*queue, call);
-      break;
-    case LOCKSTEP_I32: scan_extremes<int32_t, integer_key<int32_t>>(*queue, call); break;
-    default: scan_extremes<int64_t, integer_key<int64_t>>(*queue, call);
-  }
-  return LOCKSTEP_OK;
+  first_failure overflow;
+  if (d.dtype == LOCKSTEP_I32)
+    scan_by(*queue, call, exact_scan<int32_t>{overflow, running.sums});
+  else
+    scan_by(*queue, call, exact_scan<int64_t>{overflow, running.sums});
+  if (!overflow.any()) return LOCKSTEP_OK;
+  return failed(LOCKSTEP_OVERFLOW,
+                "sums of sequence {} do not fit I64, dst holds the nearest values there; scan shorter sequences or "
+                "floats",
+                overflow.sequence());
 }
 
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {

@@ -1,5 +1,5 @@
-// scan_kernels.hpp - the micro-kernels of scan's float sums, per ISA level. Types are
-// numbered as lockstep_dtype less one: F16, BF16, F32, F64.
+// scan_kernels.hpp - the micro-kernels of scan, per ISA level. Types are numbered as
+// lockstep_dtype less one: F16, BF16, F32, F64, I32, I64.
 #pragma once
 
 #include "isa.hpp"
@@ -11,7 +11,8 @@ struct scanned_leaf {
   const void* src;
   void* dst;
   int64_t n;
-  bool shifted;  // result i goes to dst[i + 1], the last one nowhere
+  bool shifted;                                       // result i goes to dst[i + 1], the last one nowhere
+  int64_t count = 1, src_stride = 0, dst_stride = 0;  // leaves of as many sequences that begin there, side by side
 };
 
 // A leaf of each of `count` neighbouring columns: element i of column k at src[i * stride + k].
@@ -27,6 +28,22 @@ struct scanned_columns {
   double* lanes;  // room for order::lanes values a column
 };
 
+// Extremes, and sums of I32 that fit 64 bits: what stands before an element is one number, of which the next one is
+// made. The extremes' numbers are keys, integers that grow with the element.
+inline constexpr int64_t running_most_columns = 1024;  // at most at once
+struct running_kernels {
+  int64_t nothing;  // what stands before the first element
+  int64_t (*of_leaf)(const void* src, int64_t n);
+  int64_t (*scan)(const scanned_leaf& leaf, int64_t before);        // gives what stands behind the last leaf
+  void (*columns)(const scanned_columns& columns, int64_t* state);  // before them, then behind them
+  void (*put)(void* dst, int64_t number);
+};
+
+struct running_scan_kernels {
+  running_kernels extremes[6][2];  // by type; MIN, MAX
+  running_kernels sums;            // of I32, as I64
+};
+
 struct scan_kernels {
   struct {
     // total: of all leaves before; -0.0 where there is none.
@@ -40,3 +57,4 @@ struct scan_kernels {
 }  // namespace lockstep::cpu
 
 LOCKSTEP_ISA_TABLES(scan_kernels, scanners)
+LOCKSTEP_ISA_TABLES(running_scan_kernels, running_scanners)

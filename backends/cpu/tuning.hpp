@@ -132,7 +132,7 @@ struct tuning {
 // thread reads in pairs or in alternating directions.
 constexpr int64_t stencil_longest_tile = 512, stencil_piece = 128;
 constexpr int most_sweeps = 32;
-constexpr int64_t normalize_rows = 64, scan_tile = 16, scan_columns = 32;
+constexpr int64_t normalize_rows = 64, scan_tile = 16, scan_columns = 128;
 constexpr int64_t row_batch = 256, row_results = 512, chunks_together = 64, subtrees_alone = 16;
 
 // Rows of a strip that a kernel pipes through two packed blocks on the stack; a caller's stack may be only 512 KiB.

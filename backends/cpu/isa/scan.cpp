@@ -102,13 +102,15 @@ inline void groups(const typename E::type* p, int64_t n, double total, const Use
 
 template <class E, class R>
 void scan(const scanned_leaf& leaf, double total) {
-  auto* to = static_cast<typename R::type*>(leaf.dst) + leaf.shifted;
   const int64_t wanted = leaf.n - leaf.shifted;
-  groups<E>(
-      static_cast<const typename E::type*>(leaf.src), leaf.n,
-      total, [&](int64_t i, const vd(&sum)[parts], vd before) __attribute__((always_inline)) {
-        for (int k = 0; k < parts; ++k) put_some<R>(to + i + k * W, before + sum[k], wanted - i - k * W);
-      });
+  for (int64_t s = 0; s < leaf.count; ++s) {
+    auto* to = static_cast<typename R::type*>(leaf.dst) + s * leaf.dst_stride + leaf.shifted;
+    groups<E>(
+        static_cast<const typename E::type*>(leaf.src) + s * leaf.src_stride, leaf.n,
+        total, [&](int64_t i, const vd(&sum)[parts], vd before) __attribute__((always_inline)) {
+          for (int k = 0; k < parts; ++k) put_some<R>(to + i + k * W, before + sum[k], wanted - i - k * W);
+        });
+  }
 }
 
 template <class E>
@@ -122,45 +124,45 @@ double last(const void* src, int64_t n, double total) {
   return result;
 }
 
-// Columns side by side: a lane has a column, so a group's eight elements lie in eight vectors.
+// Columns side by side: a lane has a column, so a group's eight elements lie in eight vectors. A group of all columns,
+// then the next one: memory is read and written in its own order.
 template <class E, class R>
 void columns(const scanned_columns& c) {
-  constexpr int group = order::scan_group, most = 32;
+  constexpr int group = order::scan_group;
   const auto* src = static_cast<const typename E::type*>(c.src);
   auto* dst = static_cast<typename R::type*>(c.dst);
-  double rows_before[most];
-  for (int64_t k = 0; k < c.count; ++k) rows_before[k] = -0.0;
-  // A row of lanes of all columns, then the next one: few pages at a time.
-  for (int64_t first = 0; first < c.n; first += order::lanes) {
-    const int64_t end = c.n - first < order::lanes ? c.n : first + order::lanes;
+  double rows_before[scan_columns], row_before[scan_columns];
+  for (int64_t k = 0; k < c.count; ++k) rows_before[k] = row_before[k] = -0.0;
+  for (int64_t i = 0; i < c.n; i += group) {
+    const int64_t here = c.n - i < group ? c.n - i : group;
+    const bool first_row = i < order::lanes, row_begins = i % order::lanes == 0;
     for (int64_t v = 0; v < c.count; v += W) {
       const int64_t m = c.count - v;
-      const vd rows = load_state(rows_before + v, m), before = load_state(c.total + v, m) + rows;
-      vd row = splat(-0.0), entering = load_state(c.entering + v, m);
-      for (int64_t i = first; i < end; i += group) {
-        const int64_t here = end - i < group ? end - i : group;
-        vd x[group];
-        for (int64_t j = 0; j < group; ++j)
-          x[j] = j < here ? load_some<E>(src + (i + j) * c.stride + v, m) : splat(-0.0);
-        if (c.sums != nullptr) {
-          for (int64_t j = 0; j < here; ++j) {
-            double* lane = c.lanes + (i - first + j) * c.count + v;
-            put_state(lane,
-                      first == 0 || LOCKSTEP_MUTANT("scan_columns_forget_lanes") ? x[j] : load_state(lane, m) + x[j],
-                      m);
-          }
-        }
-        for (int d = 1; d < group; d *= 2)
-          for (int j = group - 1; j >= d; --j) x[j] = x[j - d] + x[j];
-        for (int64_t j = 0; j < here; ++j) {
-          const vd y = before + (x[j] + row);
-          put_some<R>(dst + (i + j) * c.dst_stride + v, c.shifted ? entering : y, m);
-          entering = y;
-        }
-        row += x[group - 1];
+      vd rows = load_state(rows_before + v, m), row = load_state(row_before + v, m);
+      if (row_begins && i > 0) {
+        rows += row;
+        put_state(rows_before + v, rows, m);
+        row = splat(-0.0);
       }
-      put_state(rows_before + v, rows + row, m);
+      const vd before = load_state(c.total + v, m) + rows;
+      vd x[group];
+      for (int64_t j = 0; j < group; ++j) x[j] = j < here ? load_some<E>(src + (i + j) * c.stride + v, m) : splat(-0.0);
+      if (c.sums != nullptr) {
+        double* lane = c.lanes + i % order::lanes * c.count + v;
+        for (int64_t j = 0; j < here; ++j, lane += c.count)
+          put_state(lane, first_row || LOCKSTEP_MUTANT("scan_columns_forget_lanes") ? x[j] : load_state(lane, m) + x[j],
+                    m);
+      }
+      for (int d = 1; d < group; d *= 2)
+        for (int j = group - 1; j >= d; --j) x[j] = x[j - d] + x[j];
+      vd entering = load_state(c.entering + v, m);
+      for (int64_t j = 0; j < here; ++j) {
+        const vd y = before + (x[j] + row);
+        put_some<R>(dst + (i + j) * c.dst_stride + v, c.shifted ? entering : y, m);
+        entering = y;
+      }
       put_state(c.entering + v, entering, m);
+      put_state(row_before + v, row + x[group - 1], m);
     }
   }
   if (c.sums == nullptr) return;
