@@ -49,7 +49,10 @@ struct call_of {
     return d.offsets == nullptr && !packed() && d.count > 1 && d.sequence_stride == 1 && d.dst_sequence_stride == 1;
   }
   size_t room_bytes() const {
-    return columns() ? static_cast<size_t>(order::lanes * scan_columns) * sizeof(double) : tile_bytes();
+    if (!columns()) return tile_bytes();
+    const bool floats =
+        d.reduction == LOCKSTEP_SUM && lockstep_dtype_kind(d.dtype) == 'f';  // the lanes of their leaves
+    return floats ? static_cast<size_t>(order::lanes * std::min(scan_columns, d.count)) * sizeof(double) : 0;
   }
   size_t tile_bytes() const { return packed() ? 0 : static_cast<size_t>(tile() * leaf * (bytes + result_bytes)); }
 };

@@ -104,8 +104,9 @@ struct stencil_tuning {
 };
 
 struct row_tuning {
-  // Normalize: bytes read and written from which stores are non-temporal, bytes of a batch of short rows.
-  int64_t normalize_stream_bytes = 64 << 20, normalize_batch_bytes = 16 << 10;
+  // Normalize: bytes read and written from which stores are non-temporal, bytes of a batch of short rows, elements that
+  // are worth a thread.
+  int64_t normalize_stream_bytes = 64 << 20, normalize_batch_bytes = 16 << 10, normalize_grain = 8192;
   // Rows and sequences of more bytes are shared by all threads; leaves of a thread's share, which stay in L2.
   int64_t shared_bytes = 256 << 10, scan_leaves = 32;
 };

@@ -216,6 +216,46 @@ TEST_F(Properties, BoundariesAreWhatTheirNamesSay) {
   });
 }
 
+// 16-bit results come from floats where these are certain: rows whose results are ties, lie beside one, cancel, vanish
+// or leave the range of floats must have the bits of ref, which computes in double.
+TEST_F(Properties, NormalizedRowsAtTiesAreThoseOfDoubleArithmetic) {
+  lockstep_options ref = lockstep_options_defaults();
+  ref.variant = "ref";
+  const auto bits_of = [](float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); };
+  for (int repeat = 0; repeat < 20000; ++repeat) {
+    const auto kind = static_cast<lockstep_normalization>(draw() % 3);
+    const auto result = draw() % 2 == 0 ? LOCKSTEP_BF16 : LOCKSTEP_F16;
+    const int64_t n = 16 + static_cast<int64_t>(draw() % 100);
+    std::vector<uint16_t> x(static_cast<size_t>(n)), y(x.size()), expected(x.size());
+    std::vector<float> wide(x.size()), weight(x.size()), bias(x.size());
+    // Rows of +-a, whose root mean square is a; or any bf16 of like size, now and then a zero or a tiny one.
+    const bool plain = draw() % 2 == 0;
+    const float scale = std::ldexp(1.0f, static_cast<int>(draw() % 200) - 100);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float any = static_cast<float>(static_cast<int>(draw() % 512) - 256) / 64;
+      const float value = plain ? (draw() % 2 == 0 ? scale : -scale) : draw() % 50 == 0 ? 0x1p-130f : any * scale;
+      wide[i] = draw() % 40 == 0 ? 0 : value;
+      x[i] = bits_of(wide[i]);
+      // A number halfway between two of result's, or the next float beside it; at times of another size.
+      const uint32_t half = result == LOCKSTEP_BF16 ? 0x8000 : 0x1000;
+      const uint32_t random = (static_cast<uint32_t>(draw()) & ~(2 * half - 1)) | half;
+      const float at = std::bit_cast<float>(0x3F800000u | (random & 0x7FFFFFu));
+      const float beside = draw() % 2 == 0 ? at : std::nextafter(at, draw() % 2 == 0 ? 4.0f : 0.0f);
+      weight[i] = std::ldexp(beside, draw() % 4 == 0 ? static_cast<int>(draw() % 260) - 140 : 0);
+      bias[i] = draw() % 3 == 0 ? -weight[i] : draw() % 3 == 0 ? 0.0f : any;
+    }
+    const auto dtype = draw() % 2 == 0 ? LOCKSTEP_BF16 : LOCKSTEP_F32;
+    const void* src = dtype == LOCKSTEP_F32 ? static_cast<const void*>(wide.data()) : x.data();
+    auto d = lockstep_normalize_rows(kind, dtype, 1, n, draw() % 2 == 0 ? 0.0 : 1e-5);
+    d.result = result, d.weight_dtype = LOCKSTEP_F32;
+    d.weight = draw() % 4 == 0 ? nullptr : weight.data();
+    d.bias = kind == LOCKSTEP_NORMALIZE_LAYER && draw() % 2 == 0 ? bias.data() : nullptr;
+    ASSERT_EQ(lockstep_normalize(context, &d, src, expected.data(), &ref), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(lockstep_normalize(context, &d, src, y.data(), nullptr), LOCKSTEP_OK);
+    ASSERT_EQ(y, expected) << "kind " << kind << ", result " << result << ", row " << repeat;
+  }
+}
+
 TEST_F(Properties, StencilsAreCloseToDoubleArithmetic) {
   on_both([&](const lockstep_options* options) {
     const int64_t shape[] = {11, 13, 29};

@@ -46,54 +46,6 @@ void few(const typename E::type* from, typename R::type* to, int64_t n, double s
 }
 
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
-typedef float vf2 __attribute__((vector_size(W * 8)));
-typedef uint32_t vu2 __attribute__((vector_size(W * 8)));
-typedef uint16_t vh2 __attribute__((vector_size(W * 4)));
-
-// Elements that a float holds, by their names for doubles.
-template <class E>
-struct through;
-template <>
-struct through<f16_element> {
-  static vf2 load(const uint16_t* p) {
-#if defined(LOCKSTEP_ISA_AVX512)
-    return _mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256((const __m256i*)p));
-#else
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
-#endif
-  }
-  static vh2 round(vf2 x) {
-#if defined(LOCKSTEP_ISA_AVX512)
-    return reinterpret_cast<vh2>(_mm512_maskz_cvtps_ph(0xFFFF, x, _MM_FROUND_TO_NEAREST_INT));
-#else
-    return reinterpret_cast<vh2>(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-#endif
-  }
-};
-template <>
-struct through<bf16_element> {
-  static vf2 load(const uint16_t* p) {
-#if defined(LOCKSTEP_ISA_AVX512)
-    return reinterpret_cast<vf2>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16));
-#else
-    return reinterpret_cast<vf2>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16));
-#endif
-  }
-  static vh2 round(vf2 x) {
-    const vu2 bits = reinterpret_cast<vu2>(x);
-    return __builtin_convertvector((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16, vh2);
-  }
-};
-template <>
-struct through<f32_element> {
-  static vf2 load(const float* p) {
-    vf2 x;
-    memcpy(&x, p, sizeof x);
-    return x;
-  }
-  static vf2 round(vf2 x) { return x; }
-};
-
 template <class E, class R, bool stream>
 int64_t through_floats(const typename E::type* from, typename R::type* to, int64_t n) {
   constexpr int lanes = 2 * W;

@@ -79,6 +79,93 @@ inline vd result_of(vd h, vd mean, vd scale, vd weight, vd bias) {
 #endif
 }
 
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+inline vf2 magnitude(vf2 x) { return reinterpret_cast<vf2>(reinterpret_cast<vu2>(x) & 0x7FFFFFFFu); }
+#if defined(LOCKSTEP_ISA_AVX512)
+inline vf2 fused(vf2 a, vf2 b, vf2 c) { return _mm512_fmadd_ps(a, b, c); }
+// a * b + c where x is not y, else 0.
+inline vf2 fused_unless_equal(vf2 x, vf2 y, vf2 a, vf2 b, vf2 c) {
+  return _mm512_maskz_fmadd_ps(_mm512_cmp_ps_mask(x, y, _CMP_NEQ_UQ), a, b, c);
+}
+inline vf2 at_least(vf2 x, vf2 bound) { return _mm512_maskz_max_ps(0xFFFF, x, bound); }  // bound for a NaN
+inline bool same_upper_half(vu2 a, vu2 b) {
+  return _mm512_test_epi32_mask(reinterpret_cast<__m512i>(a ^ b), _mm512_set1_epi32(-65536)) == 0;
+}
+inline bool all_zero(vh2 x) {
+  return _mm256_testz_si256(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(x)) != 0;
+}
+inline vh2 upper_half(vu2 x) {
+  return reinterpret_cast<vh2>(_mm512_maskz_cvtepi32_epi16(0xFFFF, reinterpret_cast<__m512i>(x >> 16)));
+}
+#else
+inline vf2 fused(vf2 a, vf2 b, vf2 c) { return _mm256_fmadd_ps(a, b, c); }
+inline vf2 fused_unless_equal(vf2 x, vf2 y, vf2 a, vf2 b, vf2 c) {
+  return _mm256_and_ps(_mm256_cmp_ps(x, y, _CMP_NEQ_UQ), fused(a, b, c));
+}
+inline vf2 at_least(vf2 x, vf2 bound) { return _mm256_max_ps(x, bound); }
+inline bool same_upper_half(vu2 a, vu2 b) {
+  return _mm256_testz_si256(reinterpret_cast<__m256i>(a ^ b), _mm256_set1_epi32(-65536)) != 0;
+}
+inline bool all_zero(vh2 x) { return _mm_testz_si128(reinterpret_cast<__m128i>(x), reinterpret_cast<__m128i>(x)) != 0; }
+inline vh2 upper_half(vu2 x) { return __builtin_convertvector(x >> 16, vh2); }
+#endif
+
+// What lies between low and high rounded, of y between them; false if not all of it rounds alike.
+template <class R>
+inline bool round_alike(vf2 low, vf2 high, vf2 y, vh2& out) {
+  if constexpr (R::of_upper_half) {  // a tie would not round up, but none is certain
+    constexpr uint32_t half = 0x8000;
+    out = upper_half(reinterpret_cast<vu2>(y) + half);
+    return same_upper_half(reinterpret_cast<vu2>(low) + half, reinterpret_cast<vu2>(high) + half);
+  } else {
+    out = through<R>::round(y);
+    const vh2 apart = through<R>::round(low) ^ through<R>::round(high);
+    return all_zero(apart);
+  }
+}
+
+// Rows of 16-bit results in float, twice as many at once as in double: a result is certain where the ends of an
+// interval that holds the exact one round alike.
+template <class E, class R, with extra>
+struct in_floats {
+  static constexpr float u = 0x1p-24f;  // of one rounding
+  vf2 mean, mean_rest, scale, of_weight, exact_zero;
+  bool usable;
+
+  in_floats(double exact_mean, double exact_scale) {
+    const auto m = static_cast<float>(exact_mean), s = static_cast<float>(exact_scale);
+    usable = s >= 0x1p-100f && s <= 0x1p100f;  // not for a NaN
+    mean = m - vf2{}, mean_rest = static_cast<float>(exact_mean - m) - vf2{}, scale = s - vf2{};
+    // What the mean as two floats lacks, and more than what underflows before it is weighed.
+    of_weight = (s * (m < 0 ? -m : m) * 0x1p-44f + 0x1p-100f) - vf2{};
+    exact_zero = (m == 0 ? 0.0f : __builtin_nanf("")) - vf2{};  // an element whose result is exact
+  }
+  // 2 W results; false where one is uncertain.
+  bool results(const typename E::type* h, const float* weight, const float* bias, vh2& out) const {
+    const vf2 x = through<E>::load(h), t = ((x - mean) - mean_rest) * scale;
+    vf2 product = t, w = 1.0f - vf2{};
+    if constexpr (extra != with::nothing) {
+      memcpy(&w, weight, sizeof w);
+      product = t * w;
+    }
+    // At most five roundings of the product, and of y one and those of the interval's ends.
+    vf2 y = product, error = fused_unless_equal(x, exact_zero, magnitude(w), of_weight, 0x1p-110f - vf2{});
+    if constexpr (extra == with::weight_and_bias) {
+      vf2 b;
+      memcpy(&b, bias, sizeof b);
+      y = product + b;
+      error = fused(magnitude(product), 8 * u - vf2{}, error);
+    }
+    const vf2 size = magnitude(y);
+    error = fused(size, (extra == with::weight_and_bias ? 4 : 12) * u - vf2{}, error);
+    if (LOCKSTEP_MUTANT("normalized_floats_taken_for_exact")) error = vf2{};
+    // Products keep their sign, also of what underflows; sums need not: below 0 nothing rounds as above.
+    const float least = extra == with::weight_and_bias && !LOCKSTEP_MUTANT("normalized_sign_of_zero") ? -1 : 0;
+    return round_alike<R>(at_least(size - error, least - vf2{}), size + error, y, out);
+  }
+};
+#endif
+
 template <class E, class R, with extra, bool streams>
 inline void one_row(const normalized_rows& r, int64_t s) {
   typedef typename weights_of<E>::element P;
@@ -88,19 +175,36 @@ inline void one_row(const normalized_rows& r, int64_t s) {
   const auto* weight = static_cast<const typename P::type*>(r.weight);
   const auto* bias = static_cast<const typename P::type*>(r.bias);
   const double divisor = r.divisor[s];
-  const vd mean = splat(r.mean[s]), scale = splat(sizeof(typename E::type) == 8 ? divisor : 1.0 / divisor);
-  int64_t i = 0;
-#pragma GCC unroll 4
-  for (; i + W <= r.n; i += W) {
-    vd w{}, b{};
-    if constexpr (extra != with::nothing) w = P::load(weight + i);
-    if constexpr (extra == with::weight_and_bias) b = P::load(bias + i);
-    const auto y = rounded<R>(result_of<E, extra>(E::load(p + i), mean, scale, w, b));
+  const double factor = sizeof(typename E::type) == 8 ? divisor : 1.0 / divisor;
+  const vd mean = splat(r.mean[s]), scale = splat(factor);
+  const auto put = [&](int64_t at, auto y) {
     if constexpr (streams)
-      stream_store(to + i, y);
+      stream_store(to + at, y);
     else
-      memcpy(to + i, &y, sizeof y);
+      memcpy(to + at, &y, sizeof y);
+  };
+  const auto exact = [&](int64_t at) {
+    vd w{}, b{};
+    if constexpr (extra != with::nothing) w = P::load(weight + at);
+    if constexpr (extra == with::weight_and_bias) b = P::load(bias + at);
+    put(at, rounded<R>(result_of<E, extra>(E::load(p + at), mean, scale, w, b)));
+  };
+  int64_t i = 0;
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+  if constexpr (sizeof(typename E::type) <= 4 && sizeof(T) == 2) {
+    const in_floats<E, R, extra> floats(r.mean[s], factor);
+    for (; floats.usable && i + 2 * W <= r.n; i += 2 * W) {
+      vh2 y;
+      if (floats.results(p + i, extra != with::nothing ? weight + i : nullptr,
+                         extra == with::weight_and_bias ? bias + i : nullptr, y))
+        put(i, y);
+      else
+        exact(i), exact(i + W);
+    }
   }
+#endif
+#pragma GCC unroll 4
+  for (; i + W <= r.n; i += W) exact(i);
   if (i < r.n && !LOCKSTEP_MUTANT("normalized_tail_lost")) {
     const int64_t m = r.n - i;
     vd w{}, b{};
@@ -114,7 +218,7 @@ template <class E, class R, with extra>
 void rows_with(const normalized_rows& r, int64_t count) {
   for (int64_t s = 0; s < count; ++s) {
     const auto* to = static_cast<typename R::type*>(r.dst) + s * r.dst_stride;
-    if (r.stream && reinterpret_cast<uintptr_t>(to) % sizeof(typename R::vector) == 0)
+    if (r.stream && reinterpret_cast<uintptr_t>(to) % (2 * sizeof(typename R::vector)) == 0)
       one_row<E, R, extra, true>(r, s);
     else
       one_row<E, R, extra, false>(r, s);

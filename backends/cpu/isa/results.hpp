@@ -116,6 +116,7 @@ inline vu16 to_f16(vf x) {
 // The element types, indexed by lockstep_dtype - 1.
 struct f16_element {
   typedef uint16_t type;
+  static constexpr bool of_upper_half = false;  // its bits are the upper half of a float's
   typedef vu16 vector;
   static vd load(const type* p) { return load_f16(p); }
 #if defined(LOCKSTEP_ISA_AVX512)
@@ -125,6 +126,7 @@ struct f16_element {
 };
 struct bf16_element {
   typedef uint16_t type;
+  static constexpr bool of_upper_half = true;
   typedef vu16 vector;
   static vd load(const type* p) { return load_bf16(p); }
 #if defined(LOCKSTEP_ISA_AVX512)
@@ -154,6 +156,57 @@ inline typename R::vector rounded(vd y) {
   if (!LOCKSTEP_MUTANT("normalized_nan_not_canonical")) y = y == y ? y : splat(__builtin_nan(""));
   return R::round(y);
 }
+
+#if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+typedef float vf2 __attribute__((vector_size(W * 8)));
+typedef uint32_t vu2 __attribute__((vector_size(W * 8)));
+typedef uint16_t vh2 __attribute__((vector_size(W * 4)));
+
+// 2 W floats at once, of elements that a float holds.
+template <class E>
+struct through;
+template <>
+struct through<f16_element> {
+  static vf2 load(const uint16_t* p) {
+#if defined(LOCKSTEP_ISA_AVX512)
+    return _mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256((const __m256i*)p));
+#else
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
+#endif
+  }
+  static vh2 round(vf2 x) {
+#if defined(LOCKSTEP_ISA_AVX512)
+    return reinterpret_cast<vh2>(_mm512_maskz_cvtps_ph(0xFFFF, x, _MM_FROUND_TO_NEAREST_INT));
+#else
+    return reinterpret_cast<vh2>(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+#endif
+  }
+};
+template <>
+struct through<bf16_element> {
+  static vf2 load(const uint16_t* p) {
+#if defined(LOCKSTEP_ISA_AVX512)
+    return reinterpret_cast<vf2>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16));
+#else
+    return reinterpret_cast<vf2>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16));
+#endif
+  }
+  static vh2 round(vf2 x) {
+    const vu2 bits = reinterpret_cast<vu2>(x);
+    return __builtin_convertvector((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16, vh2);
+  }
+};
+template <>
+struct through<f32_element> {
+  static vf2 load(const float* p) {
+    vf2 x;
+    memcpy(&x, p, sizeof x);
+    return x;
+  }
+  static vf2 round(vf2 x) { return x; }
+};
+
+#endif
 
 // The first m < W elements, and zeros.
 template <class E>
