@@ -83,15 +83,19 @@ void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q,
   over_tasks(queue, blocks * subtrees, [&](int64_t task) {
     const int64_t block = task % blocks, subtree = task / blocks, width = width_of(block);
     const int64_t first = subtree << level, last = (subtree + 1) << level < chunks ? (subtree + 1) << level : chunks;
-    typename R::column_join join;
     alignas(64) value values[column_block];
-    for (int64_t c = first; c < last; ++c) {
+    const auto chunk_of = [&](int64_t c) {
       const int64_t row = c * R::chunk, n = q.d.length - row < R::chunk ? q.d.length - row : R::chunk;
       r.columns(q.src + (row * q.d.element_stride + block * column_block) * q.bytes, n, q.d.element_stride, width, row,
                 values);
-      join.push(values, width, 0);
+    };
+    if (last - first == 1) {
+      chunk_of(first);
+    } else {
+      typename R::column_join join;
+      for (int64_t c = first; c < last; ++c) chunk_of(c), join.push(values, width, 0);
+      join.total(values, width);
     }
-    join.total(values, width);
     if (subtrees == 1) {
       for (int64_t k = 0; k < width; ++k) done(block * column_block + k, values[k]);
     } else {

@@ -254,6 +254,9 @@ void run_best_method(const lockstep_queue& queue, const tiles& t, const char* sr
     if (method.refuses(queue, t, dst) == nullptr && method.pays(queue, t, dst)) return method.run(queue, t, src, dst);
 }
 
+// Runs of up to so many bytes go to a kernel together: a call for each takes longer than they do.
+constexpr int64_t short_run = 512;
+
 void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
   const transpose_kernels& kernels = transpose_kernels_of(queue.kernels);
   const move_tuning& tuned = queue.tuned->moves;
@@ -262,6 +265,17 @@ void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, ch
       2.0 * static_cast<double>(runs) * static_cast<double>(run_bytes) >= static_cast<double>(tuned.stream_bytes);
   // Runs of less than two lines are mostly partial lines, which the cache combines.
   const bool stream = large && run_bytes >= tuned.streamed_run;
+  if (!stream && run_bytes <= short_run) {
+    over_ranges(queue, runs, 1, [&](int64_t first, int64_t last) {
+      odometer at(t, src, dst, first);
+      const tiles::axis fastest = t.axes > 0 ? t.outer[t.axes - 1] : tiles::axis{};
+      for (int64_t some; first < last; first += some, at.next(some)) {
+        some = std::min(at.along(), last - first);
+        kernels.copies(at.src, fastest.src, at.dst, fastest.dst, run_bytes, some);
+      }
+    });
+    return;
+  }
   const int64_t piece = tuned.copy_bytes;
   const int64_t pieces = (run_bytes - 1) / piece + 1;
   over_ranges(queue, runs * pieces, 1, [&, piece, run_bytes, fetched = tuned.fetched_run](int64_t first, int64_t last) {

@@ -37,6 +37,15 @@ struct odometer {
       dst += at[k] * t.outer[k].dst;
     }
   }
+  // How many matrices are left along the fastest axis, this one included.
+  int64_t along() const { return t.axes == 0 ? 1 : t.outer[t.axes - 1].count - at[t.axes - 1]; }
+  void next(int64_t n) {  // n of along()
+    if (t.axes > 0 && n > 1) {
+      const int last = t.axes - 1;
+      src += (n - 1) * t.outer[last].src, dst += (n - 1) * t.outer[last].dst, at[last] += n - 1;
+    }
+    next();
+  }
   void next() {
     for (int k = t.axes - 1; k >= 0; --k) {
       src += t.outer[k].src;

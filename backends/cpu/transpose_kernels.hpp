@@ -44,6 +44,8 @@ struct transpose_kernels {
   bool packs;
   // Copies bytes; with stream, the whole 64-byte lines of dst are written non-temporally.
   void (*copy)(const char* src, char* dst, int64_t bytes, bool stream);
+  // Copies `count` runs of bytes whose starts are a step apart, through the cache.
+  void (*copies)(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t bytes, int64_t count);
   // Makes this thread's non-temporal stores visible before anything that follows.
   void (*fence)();
 };

@@ -39,9 +39,24 @@ inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, 
   }
 }
 
+// Columns of at most `most` elements, each a lane of its own.
+template <class K, int most>
+inline void short_columns(const typename K::element* p, int64_t n, int64_t ld, int64_t width, double* out) {
+  for (int64_t c = 0; c < width; c += W) {
+    const int64_t m = width - c;
+    vd lane[most];
+    for (int64_t k = 0; k < n; ++k)
+      lane[k] = K::enter(splat(-0.0), m >= W ? K::load(p + k * ld + c) : load_part<K>(p + k * ld + c, m));
+    for (int64_t d = most / 2; d >= 1; d /= 2)
+      for (int64_t k = 0; k < d && k + d < n; ++k) lane[k] += lane[k + d];
+    memcpy(out + c, &lane[0], sizeof lane[0]);
+  }
+}
+
 template <class K>
 void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out) {
   const auto* p = static_cast<const typename K::element*>(src);
+  if (n <= 16) return short_columns<K, 16>(p, n, ld, width, out);
   constexpr int depth = 8;
   alignas(64) double stack[depth][column_block];
   bool missing[depth];
@@ -60,7 +75,7 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
     const int l = reversed(i);
     missing[top] = l >= n;
     int64_t next = 0;  // distance to the next lane, whose rows are prefetched
-    for (int j = i + 1; j < lanes && next == 0; ++j)
+    for (int j = i + 1; j < lanes && next == 0 && !missing[top]; ++j)
       if (reversed(j) < n) next = (reversed(j) - l) * ld;
     if (narrow)
       for (int64_t b = 0; b < share; b += 64) __builtin_prefetch(after + i * share + b);

@@ -330,6 +330,35 @@ void copy(const char* src, char* dst, int64_t bytes, bool stream) {
   copy_few(src + at, dst + at, LOCKSTEP_MUTANT("copy_tail_off_by_one") ? (bytes - at) & ~1 : bytes - at);
 }
 
+// Runs of `whole` registers of `step` bytes each and of up to one more, which ends where the run ends.
+template <int step, int whole>
+void copies_of(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t bytes, int64_t count) {
+  const int64_t last = LOCKSTEP_MUTANT("copies_without_their_end") ? 0 : bytes - step;
+  for (int64_t i = 0; i < count; ++i, src += src_step, dst += dst_step) {
+#pragma GCC unroll 8
+    for (int k = 0; k < whole; ++k) __builtin_memcpy(dst + k * step, src + k * step, step);
+    __builtin_memcpy(dst + last, src + last, step);
+  }
+}
+typedef void (*copies_kernel)(const char*, int64_t, char*, int64_t, int64_t, int64_t);
+template <int step>
+constexpr copies_kernel copies_by[] = {copies_of<step, 0>, copies_of<step, 1>, copies_of<step, 2>, copies_of<step, 3>,
+                                       copies_of<step, 4>, copies_of<step, 5>, copies_of<step, 6>, copies_of<step, 7>};
+void copies(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t bytes, int64_t count) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  constexpr int widest = 64;
+#elif defined(LOCKSTEP_ISA_AVX2)
+  constexpr int widest = 32;
+#else
+  constexpr int widest = 16;
+#endif
+  if (bytes >= widest && bytes <= 8 * widest)
+    return copies_by<widest>[(bytes - 1) / widest](src, src_step, dst, dst_step, bytes, count);
+  if (widest > 16 && bytes >= 16 && bytes <= 8 * 16)
+    return copies_by<16>[(bytes - 1) / 16](src, src_step, dst, dst_step, bytes, count);
+  for (int64_t i = 0; i < count; ++i) copy(src + i * src_step, dst + i * dst_step, bytes, false);
+}
+
 void fence() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -343,6 +372,7 @@ const transpose_kernels transpose_kernels_of_table = {{tile<1>, tile<2>, tile<4>
                                                       {joined<1>, joined<2>, joined<4>, joined<8>, joined<16>},
                                                       pipe::packs,
                                                       copy,
+                                                      copies,
                                                       fence};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
