@@ -278,5 +278,31 @@ TEST_F(Properties, ShufflesDoWhatTheGuideSays) {
   });
 }
 
+// The row that auto takes; "" where `needed` does not exist here or refuses the call.
+template <class Desc>
+std::string taken(lockstep_context* context, lockstep_op op, const Desc& d, const char* needed = "auto") {
+  lockstep_options options = lockstep_options_defaults();
+  std::string name;
+  for (const char* variant : {needed, "auto"}) {
+    options.variant = variant;
+    lockstep_plan* plan = nullptr;
+    if (lockstep_plan_create(context, op, &d, &options, &plan) != LOCKSTEP_OK) return "";
+    lockstep_run_info info{};
+    info.size = sizeof info;
+    EXPECT_EQ(lockstep_plan_get(plan, &info), LOCKSTEP_OK);
+    name = info.variant;
+    lockstep_plan_destroy(plan);
+  }
+  return name;
+}
+
+// Three of four channels to planes: a block's rows would be too short for a kernel's calls.
+TEST_F(Properties, ConvertsShortRowsWithGapsOneByOne) {
+  lockstep_convert_desc d{sizeof d, LOCKSTEP_F16, LOCKSTEP_F32, 1, 2, {3, 100000}, {1, 4}, {100000, 1}};
+  EXPECT_EQ(taken(context, LOCKSTEP_CONVERT, d), "strided");
+  d.src_strides[1] = 3;
+  EXPECT_EQ(taken(context, LOCKSTEP_CONVERT, d), "tiled");
+}
+
 }  // namespace
 }  // namespace lockstep::check

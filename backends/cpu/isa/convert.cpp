@@ -124,7 +124,11 @@ template <class E, class R, bool scaled>
 void cached(const typename E::type* from, typename R::type* to, int64_t n, double scale) {
   int64_t i = whole<E, R, scaled, false>(from, to, n, scale);
   i += through_doubles<E, R, scaled, false>(from + i, to + i, n - i, scale);
-  if (i < n && !LOCKSTEP_MUTANT("convert_tail_lost")) few<E, R, scaled>(from + i, to + i, n - i, scale);
+  if (i == n || LOCKSTEP_MUTANT("convert_tail_lost")) return;
+  if (n >= W)  // the last vector again, as far as it has been done
+    through_doubles<E, R, scaled, false>(from + n - W, to + n - W, W, scale);
+  else
+    few<E, R, scaled>(from, to, n, scale);
 }
 
 template <class E, class R, bool scaled>
