@@ -311,5 +311,19 @@ TEST_F(Properties, PermutesSmallMatricesWithGapsInRegisters) {
   EXPECT_TRUE(row.empty() || row == "registers") << row;
 }
 
+// The channels of an image, which are too few to fill a vector.
+TEST_F(Properties, ReducesFewNarrowColumnsOneAfterAnother) {
+  const auto wanted = [&](lockstep_dtype dtype, int64_t columns, const char* row) {
+    const auto squares = lockstep_reduce_columns(LOCKSTEP_SUM_OF_SQUARES, dtype, 100000, columns, columns);
+    EXPECT_EQ(taken(context, LOCKSTEP_SQUARE_SUM, squares), row) << columns;
+    const auto largest = lockstep_reduce_columns(LOCKSTEP_MAX, dtype, 100000, columns, columns);
+    EXPECT_EQ(taken(context, LOCKSTEP_REDUCE, largest), row) << columns;
+  };
+  wanted(LOCKSTEP_U8, 4, "lanes");
+  wanted(LOCKSTEP_I16, 6, "lanes");
+  wanted(LOCKSTEP_U8, 64, "columns");
+  wanted(LOCKSTEP_F32, 4, "columns");
+}
+
 }  // namespace
 }  // namespace lockstep::check
