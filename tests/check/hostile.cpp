@@ -421,6 +421,22 @@ TEST(Hostile, TraceThatCannotBeWritten) {
         << path;
 }
 
+TEST(Hostile, TeamThatThereIsNot) {
+  EXPECT_EQ(in_child([] {
+              lockstep_context* context = nullptr;
+              setenv("LOCKSTEP_TEAM", "opnemp", 1);
+              if (lockstep_context_create(nullptr, &context) != LOCKSTEP_INVALID_ARGUMENT) return 1;
+              if (std::strstr(lockstep_last_error(), "LOCKSTEP_TEAM is \"opnemp\"") == nullptr) return 2;
+              for (const char* team : {"own", "openmp", ""}) {
+                setenv("LOCKSTEP_TEAM", team, 1);
+                if (lockstep_context_create(nullptr, &context) != LOCKSTEP_OK) return 3;
+                lockstep_context_destroy(context);
+              }
+              return 0;
+            }),
+            0);
+}
+
 TEST(Hostile, OmpNumThreadsBoundsTheDefault) {
   EXPECT_EQ(in_child([] {
               setenv("OMP_NUM_THREADS", "1,8", 1);
