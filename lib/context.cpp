@@ -169,6 +169,9 @@ lockstep_context::lockstep_context(const lockstep_context_options& options)
   next->threads = options.threads;
   if (const std::string count = text(nullptr, "LOCKSTEP_NUM_THREADS", ""); options.threads == 0 && !count.empty())
     next->threads = parse_threads(count.c_str());
+  // The CPU backend reads it (openmp_team.cpp) where it can no longer fail.
+  if (const std::string team = text(nullptr, "LOCKSTEP_TEAM", "own"); team != "own" && team != "openmp")
+    fail(LOCKSTEP_INVALID_ARGUMENT, "LOCKSTEP_TEAM is \"{}\"; set it to own or openmp, or unset it", team);
   settings_ = std::move(next);
   try {
     acquire(find_backend("cpu"), 0, nullptr, false);  // refuses an unknown ISA now, not at the first call

@@ -97,7 +97,7 @@ int open_special(const std::string& path) {
 
 }  // namespace
 
-input_file::input_file(const std::string& path) : path_(path == "-" ? "stdin" : path) {
+input_file::input_file(const std::string& path, std::string_view beginning) : path_(path == "-" ? "stdin" : path) {
   const descriptor file{path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat s {};
   if (file.fd < 0 || fstat(file.fd, &s) != 0) fail("cannot read {}: {}", path_, std::strerror(errno));
@@ -106,7 +106,7 @@ input_file::input_file(const std::string& path) : path_(path == "-" ? "stdin" : 
   size_ = static_cast<size_t>(s.st_size);
   void* mapping = regular ? mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0) : MAP_FAILED;
   if (mapping == MAP_FAILED) {
-    read_all(file.fd);
+    read_all(file.fd, beginning);
     return;
   }
   mapped_ = true;
@@ -118,7 +118,7 @@ input_file::~input_file() {
   if (mapped_) munmap(const_cast<char*>(data_), size_);
 }
 
-void input_file::read_all(int fd) {
+void input_file::read_all(int fd, std::string_view beginning) {
   progress shown("reading " + path_, 0);
   size_t done = 0;
   for (;;) {
@@ -129,6 +129,7 @@ void input_file::read_all(int fd) {
     if (n == 0) break;
     done += static_cast<size_t>(n);
     shown.at(done);
+    if (done >= beginning.size() && !std::string_view(memory_.data(), done).starts_with(beginning)) break;
   }
   data_ = memory_.data();
   size_ = done;
@@ -149,7 +150,7 @@ array make_array(std::string descr, std::vector<int64_t> shape) {
 
 array read_npy(const std::string& path) {
   array a;
-  a.file = std::make_shared<input_file>(path);
+  a.file = std::make_shared<input_file>(path, npy::magic);
   const std::string_view bytes = a.file->bytes();
   try {
     a.header = npy::parse(bytes);

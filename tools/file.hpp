@@ -15,10 +15,11 @@
 namespace lockstep::tool {
 
 // The bytes of a file: a private read-only mapping, or memory if the file cannot be
-// mapped (a pipe, "-" for stdin).
+// mapped (a pipe, "-" for stdin). A stream that does not start with beginning is not read to its end, which it may not
+// have.
 class input_file {
  public:
-  explicit input_file(const std::string& path);
+  explicit input_file(const std::string& path, std::string_view beginning = {});
   ~input_file();
   input_file(const input_file&) = delete;
   input_file& operator=(const input_file&) = delete;
@@ -26,7 +27,7 @@ class input_file {
   const std::string& path() const { return path_; }
 
  private:
-  void read_all(int fd);
+  void read_all(int fd, std::string_view beginning);
   std::string path_;
   const char* data_ = nullptr;
   size_t size_ = 0;

@@ -9,7 +9,6 @@
 namespace lockstep::npy {
 namespace {
 
-constexpr std::string_view magic = "\x93NUMPY";
 constexpr int64_t max_i64 = std::numeric_limits<int64_t>::max();
 constexpr size_t max_rank = 64;  // NumPy 2's own limit
 

@@ -32,6 +32,9 @@ struct header {
 // Longest dictionary that parse reads; NumPy itself stops at 10,000 characters.
 inline constexpr size_t max_dictionary = 64 * 1024;
 
+// The first bytes of every such file.
+inline constexpr std::string_view magic = "\x93NUMPY";
+
 // The kind of a file by its first bytes: "a PNG picture", "empty"; "" if unknown.
 std::string_view kind_of(std::string_view bytes);
 

@@ -22,8 +22,10 @@ namespace {
 
 constexpr int64_t line = 64;
 // Bytes that each visit of a block reads of a row of src and writes of a row of dst; bytes of a block at most, on the
-// stack; elements that are gathered at a time; the shortest run worth a kernel's call.
-constexpr int64_t read_bytes = 512, written_bytes = 256, block_bytes = 96 << 10, gathered = 256, least_run = 16;
+// stack; elements that are gathered at a time; the shortest run, and the shortest row of a block, worth a kernel's
+// call.
+constexpr int64_t read_bytes = 512, written_bytes = 256, block_bytes = 96 << 10, gathered = 256, least_run = 16,
+                  least_row = 8;
 // Rows that are converted between two slices of the block before, and how many rows ahead is prefetched.
 constexpr int64_t group = 16, rows_ahead = 4;
 
@@ -311,6 +313,11 @@ lockstep_status launch_staged(lockstep_queue* queue, const lockstep_call* call) 
   run_lines(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
+int matrices_yield(const lockstep_queue* queue, const lockstep_call* call) {
+  const conversion c(*queue, call->convert);
+  const auto t = matrices_of(c);
+  return static_cast<int>(t->cols < least_row && !one_run(c, *t));
+}
 lockstep_status launch_matrices(lockstep_queue* queue, const lockstep_call* call) {
   const conversion c(*queue, call->convert);
   run_matrices(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
@@ -328,7 +335,7 @@ const lockstep_variant rows[] = {
     {"staged_lines", "as tiled, where rows of dst begin at any place in a line: whole lines from a block in L2", 0,
      not_staged, staged_yields, nullptr, launch_staged},
     {"tiled", "axes fused, then blocks of rows converted into the L1 and transposed from there", 0, not_matrices,
-     nullptr, nullptr, launch_matrices},
+     matrices_yield, nullptr, launch_matrices},
     {"strided", "axes fused, then some elements at a time, gathered and put in place, with any strides", 0, nullptr,
      nullptr, nullptr, launch_elements},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_convert},

@@ -212,9 +212,12 @@ const char* not_in_registers(const lockstep_queue& queue, const tiles& t, const 
   return register_kernel(queue, t) == nullptr ? "needs at most 16 x 16 of 4 bytes or 8 x 8 of 8" : nullptr;
 }
 
-// Programs are faster for small packed matrices, register tiles for results that go to DRAM.
-bool registers_pay(const lockstep_queue& queue, const tiles& t, const char*) {
-  return (t.rows * t.cols) << t.log2_bytes > queue.tuned->moves.program_bytes && !beyond_caches(queue, t);
+// Programs are faster for small packed matrices, register tiles where whole lines go to DRAM.
+bool registers_pay(const lockstep_queue& queue, const tiles& t, const char* dst) {
+  const bool large = beyond_caches(queue, t);
+  if ((t.rows * t.cols) << t.log2_bytes > queue.tuned->moves.program_bytes && !large) return true;
+  if (large && t.rows << t.log2_bytes >= 64) return false;
+  return not_by_programs(queue, t, dst) != nullptr || !programs_pay(queue, t, dst);
 }
 
 void run_registers(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {

@@ -29,7 +29,8 @@ enum class team { own, openmp, programs };
 team asked_for() {
   static const team asked = [] {
     const char* name = lib::environment("LOCKSTEP_TEAM");
-    return name == nullptr ? team::programs : std::strcmp(name, "openmp") == 0 ? team::openmp : team::own;
+    if (name == nullptr || *name == '\0') return team::programs;
+    return std::strcmp(name, "openmp") == 0 ? team::openmp : team::own;
   }();
   return asked;
 }

@@ -120,7 +120,9 @@ struct by_columns {
     return beside ? nullptr : "needs sequences side by side: sequence_stride 1, element_stride and length above 1";
   }
   static bool yields(const lockstep_queue& queue, const sequences& q) {
-    return q.d.count < queue.tuned->reductions.few_columns;
+    const reduction_tuning& tuned = queue.tuned->reductions;
+    const bool narrow = q.bytes < 4 && !sums_floats(q.d);
+    return q.d.count < (narrow ? tuned.few_narrow_columns : tuned.few_columns);
   }
   // blocks * subtrees <= tasks + blocks, where blocks < tasks.
   static int64_t values(const lockstep_queue& queue, const sequences&) {

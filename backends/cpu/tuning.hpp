@@ -37,6 +37,8 @@ struct reduction_tuning {
   int64_t grain_elements = 65536;  // least number for each thread
   int64_t segment_cost = 16;       // the overhead of a kernel call, in elements
   int64_t short_row = 1024, few_rows = 16, few_columns = 4;
+  // Of elements of 1 or 2 bytes: fewer do not fill a vector, and are entered one by one.
+  int64_t few_narrow_columns = 12;
   // Reductions over axes that lie as one: a batch of fewer bytes is one thread's; of still fewer, not worth a call.
   int64_t axes_batch = 1 << 20, axes_small_batch = 2 << 10;
 

@@ -347,20 +347,21 @@ TEST(Hostile, EveryOpUnderEveryArithmeticElsewhere) {
 
 // In a process of its own (below): a file of traces is opened once.
 TEST(Untraced, IsToldOnce) {
-  if (getenv("LOCKSTEP_TRACE") == nullptr) GTEST_SKIP() << "Hostile.TraceThatCannotBeWritten runs this";
+  const char* path = getenv("LOCKSTEP_TRACE");
+  if (path == nullptr) GTEST_SKIP() << "Hostile.TraceThatCannotBeWritten runs this";
+  const bool full = std::strcmp(path, "/dev/full") == 0;  // known once the first call has written
+  const char* why = full ? "/dev/full, which cannot be written (No space left on device); calls are missing from it"
+                         : "/nowhere/at?all, which cannot be written (No such file";
   const context_of c("cpu");
   const float src[4] = {1, 2, 3, 4};
   float dst[4];
   const auto d = lockstep_transpose_packed(4, 2, 2);
-  for (const bool first : {true, false}) {
+  for (const int number : {0, 1, 2}) {
     ASSERT_EQ(lockstep_transpose(c.self, &d, src, dst, nullptr), LOCKSTEP_OK);
     lockstep_run_info told{};
     told.size = sizeof told;
     ASSERT_EQ(lockstep_last_run(&told), LOCKSTEP_OK);
-    EXPECT_EQ(
-        std::strstr(told.why, "LOCKSTEP_TRACE is /nowhere/at?all, which cannot be written (No such file") != nullptr,
-        first)
-        << told.why;
+    EXPECT_EQ(std::strstr(told.why, why) != nullptr, number == (full ? 1 : 0)) << number << " " << told.why;
   }
 }
 
@@ -410,10 +411,28 @@ TEST(Hostile, NoMemoryForThreads) {
 }
 
 TEST(Hostile, TraceThatCannotBeWritten) {
+  for (const char* path : {"/nowhere/at\nall", "/dev/full"})
+    EXPECT_EQ(in_child([path] {
+                setenv("LOCKSTEP_TRACE", path, 1);
+                execl("/proc/self/exe", "lockstep_check", "--gtest_filter=Untraced.*", nullptr);
+                return 2;
+              }),
+              0)
+        << path;
+}
+
+TEST(Hostile, TeamThatThereIsNot) {
   EXPECT_EQ(in_child([] {
-              setenv("LOCKSTEP_TRACE", "/nowhere/at\nall", 1);
-              execl("/proc/self/exe", "lockstep_check", "--gtest_filter=Untraced.*", nullptr);
-              return 2;
+              lockstep_context* context = nullptr;
+              setenv("LOCKSTEP_TEAM", "opnemp", 1);
+              if (lockstep_context_create(nullptr, &context) != LOCKSTEP_INVALID_ARGUMENT) return 1;
+              if (std::strstr(lockstep_last_error(), "LOCKSTEP_TEAM is \"opnemp\"") == nullptr) return 2;
+              for (const char* team : {"own", "openmp", ""}) {
+                setenv("LOCKSTEP_TEAM", team, 1);
+                if (lockstep_context_create(nullptr, &context) != LOCKSTEP_OK) return 3;
+                lockstep_context_destroy(context);
+              }
+              return 0;
             }),
             0);
 }

@@ -318,5 +318,52 @@ TEST_F(Properties, ShufflesDoWhatTheGuideSays) {
   });
 }
 
+// The row that auto takes; "" where `needed` does not exist here or refuses the call.
+template <class Desc>
+std::string taken(lockstep_context* context, lockstep_op op, const Desc& d, const char* needed = "auto") {
+  lockstep_options options = lockstep_options_defaults();
+  std::string name;
+  for (const char* variant : {needed, "auto"}) {
+    options.variant = variant;
+    lockstep_plan* plan = nullptr;
+    if (lockstep_plan_create(context, op, &d, &options, &plan) != LOCKSTEP_OK) return "";
+    lockstep_run_info info{};
+    info.size = sizeof info;
+    EXPECT_EQ(lockstep_plan_get(plan, &info), LOCKSTEP_OK);
+    name = info.variant;
+    lockstep_plan_destroy(plan);
+  }
+  return name;
+}
+
+// Three of four channels to planes: a block's rows would be too short for a kernel's calls.
+TEST_F(Properties, ConvertsShortRowsWithGapsOneByOne) {
+  lockstep_convert_desc d{sizeof d, LOCKSTEP_F16, LOCKSTEP_F32, 1, 2, {3, 100000}, {1, 4}, {100000, 1}};
+  EXPECT_EQ(taken(context, LOCKSTEP_CONVERT, d), "strided");
+  d.src_strides[1] = 3;
+  EXPECT_EQ(taken(context, LOCKSTEP_CONVERT, d), "tiled");
+}
+
+// Small matrices whose rows of src have gaps, which no program of bytes takes.
+TEST_F(Properties, PermutesSmallMatricesWithGapsInRegisters) {
+  lockstep_permute_desc d{sizeof d, 8, 3, {0, 1, 2}, {3000, 5, 2}, {15, 3, 1}, {10, 1, 5}};
+  const std::string row = taken(context, LOCKSTEP_PERMUTE, d, "registers");
+  EXPECT_TRUE(row.empty() || row == "registers") << row;
+}
+
+// The channels of an image, which are too few to fill a vector.
+TEST_F(Properties, ReducesFewNarrowColumnsOneAfterAnother) {
+  const auto wanted = [&](lockstep_dtype dtype, int64_t columns, const char* row) {
+    const auto squares = lockstep_reduce_columns(LOCKSTEP_SUM_OF_SQUARES, dtype, 100000, columns, columns);
+    EXPECT_EQ(taken(context, LOCKSTEP_SQUARE_SUM, squares), row) << columns;
+    const auto largest = lockstep_reduce_columns(LOCKSTEP_MAX, dtype, 100000, columns, columns);
+    EXPECT_EQ(taken(context, LOCKSTEP_REDUCE, largest), row) << columns;
+  };
+  wanted(LOCKSTEP_U8, 4, "lanes");
+  wanted(LOCKSTEP_I16, 6, "lanes");
+  wanted(LOCKSTEP_U8, 64, "columns");
+  wanted(LOCKSTEP_F32, 4, "columns");
+}
+
 }  // namespace
 }  // namespace lockstep::check

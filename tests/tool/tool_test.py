@@ -249,6 +249,11 @@ class Tool(unittest.TestCase):
         with open(src, "rb") as f:
             piped = self.ok("run", "transpose", "-", "-o", "-", input=f.read())
         self.assertEqual(piped.stdout[-a.nbytes:], a.tobytes())
+        with subprocess.Popen([TOOL, "run", "reduce", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            p.stdin.write(bytes(4096))  # of a stream that does not end
+            p.stdin.flush()
+            self.assertEqual(p.wait(timeout=60), 1)
+            self.assertIn(b"no .npy file", p.stderr.read())
         link = self.path("link.npy")
         os.symlink(src, link)
         self.ok("run", "transpose", src, "-o", link)
