@@ -69,6 +69,14 @@ def test_moves_keep_every_bit(layout, dtype):
     assert same(np.ascontiguousarray(out), np.ascontiguousarray(packed.swapaxes(1, 2)))
 
 
+@pytest.mark.parametrize("size", [4, 8])
+def test_complex_numbers_that_lie_half_a_number_off(size):
+    x = np.arange(25, dtype=f"f{size}")[1:].view(f"c{2 * size}").reshape(3, 4)
+    assert same(ls.permute(x, (1, 0)), np.ascontiguousarray(x.T))
+    with pytest.raises(ls.InvalidArgument, match="out .* not aligned"):
+        ls.permute(x.T.copy(), (1, 0), out=x)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_convert(layout):
     for source, result in itertools.product(("f2", "f4", "f8"), repeat=2):
