@@ -179,6 +179,10 @@ def test_stencils():
         got = ls.correlate1d(x, weights, axis, mode="nearest")
         assert np.allclose(np.moveaxis(got, axis, -1), padded[:, :-2] + 2 * padded[:, 1:-1] + 4 * padded[:, 2:])
     assert same(ls.correlate1d(x, weights), np.stack([ls.stencil(row, weights) for row in x]))
+    windows = np.lib.stride_tricks.sliding_window_view(noise(20, "f8"), 5)
+    assert same(ls.stencil(windows, weights, axes=-1), ls.stencil(windows.copy(), weights, axes=-1))
+    columns = np.asfortranarray(noise((2, 5, 1), "f8"))
+    assert same(ls.stencil(columns, [1, *weights, 1], axes=(1, 2)), ls.stencil(columns.copy(), [1, *weights, 1], axes=(1, 2)))
     for wrong, text in (({"mode": "periodic"}, "mode"), ({"form": "odd"}, "form"), ({"sweeps": 0}, "sweeps"), ({"axes": 0}, "axes"),
                         ({"cval": "x"}, "cval")):
         with pytest.raises(ls.Error, match=text):
