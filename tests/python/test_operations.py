@@ -224,6 +224,33 @@ def test_an_overflow_says_so_and_hands_the_rest_out():
     assert caught.value.out.tolist() == [2**63 - 1, 3]
 
 
+def test_axes_of_every_kind():
+    x = noise((3, 4), "f8")
+    for axes in (range(2), np.arange(2), [np.int64(0), 1], (0, 1)):
+        assert same(ls.sum(x, axes), ls.sum(x)) and same(ls.permute(x, axes), x)
+    for axis in (1, np.int64(1), np.array(1), [1]):
+        assert same(ls.sum(x, axis), ls.sum(x, axis=-1))
+
+
+def test_what_is_no_int_or_axis():
+    x = noise((3, 32), "f8")
+    for call, text in ((lambda: ls.sum(x, 1.0), "axis is 1.0; give an int"), (lambda: ls.sum(x, "1"), "axis is '1'"),
+                       (lambda: ls.sum(x, (0, None)), "axis is \\(0, None\\)"), (lambda: ls.permute(x, None), "axes is None"),
+                       (lambda: ls.permute(x, {0, 1}), "axes is {0, 1}"), (lambda: ls.shuffle(x, "xor", 1.0), "operand is 1.0; give an int"),
+                       (lambda: ls.var(x, correction=1.0), "correction is 1.0"), (lambda: ls.stencil(x, [1] * 5, sweeps="2"), "sweeps is '2'")):
+        with pytest.raises(TypeError, match=text):
+            call()
+    with pytest.raises(ls.InvalidArgument, match="axis is 0; the array has 0 axes$"):
+        ls.sum(np.array(3.0), axis=0)
+
+    class Interrupted:
+        def __float__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ls.stencil(x, [Interrupted()] * 5)
+
+
 def test_what_is_no_array():
     for wrong in ([1.0, 2.0], 3.0, None, "text", object()):
         with pytest.raises(TypeError):
