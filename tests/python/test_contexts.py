@@ -219,6 +219,9 @@ def test_plans_refuse_what_they_were_not_made_for():
         np.asarray(memoryview(ls.spec((3,))))
     times = p.measure(X, np.empty(40), samples=3)
     assert len(times) == 3 and min(times) > 0
+    for given in ({"out": np.empty(40)}, {"stream": 1}, {"check": True}):
+        with pytest.raises(TypeError, match=f"plan.sum\\(\\) has no argument {next(iter(given))}; give it to the plan's calls"):
+            ls.plan.sum(X, axis=1, **given)
     with pytest.raises(ls.InvalidArgument):
         p.measure(X, np.empty(40), samples=0)
 
