@@ -30,7 +30,23 @@ struct group_plan_object {
 
 group_plan_object* as_plan(PyObject* object) { return reinterpret_cast<group_plan_object*>(object); }
 
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+  Py_VISIT(as_plan(self)->module);
+  const group_plan_data* p = as_plan(self)->data;
+  if (!p) return 0;
+  const group_of_calls& g = p->group;
+  Py_VISIT(reinterpret_cast<PyObject*>(g.set.context));
+  Py_VISIT(g.arrays.get());
+  for (const ref& arguments : g.each) Py_VISIT(arguments.get());
+  for (const group_result& to : g.results) Py_VISIT(to.object.get());
+  Py_VISIT(g.stacked.object.get());
+  Py_VISIT(p->shared.get());
+  return 0;
+}
+
 void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
   PyTypeObject* const type = Py_TYPE(self);
   delete as_plan(self)->data;
   Py_XDECREF(as_plan(self)->module);
@@ -143,6 +159,7 @@ PyGetSetDef properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_call, reinterpret_cast<void*>(execute)},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
@@ -151,7 +168,7 @@ PyType_Slot slots[] = {
                                   "hold now. Made by lockstep.group.plan.")},
     {0, nullptr}};
 PyType_Spec spec = {"lockstep._core.GroupPlan", sizeof(group_plan_object), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 

@@ -29,7 +29,17 @@ struct plan_object {
 
 plan_object* as_plan(PyObject* object) { return reinterpret_cast<plan_object*>(object); }
 
+int plan_traverse(PyObject* self, visitproc visit, void* arg) {
+  const plan_object* p = as_plan(self);
+  Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+  Py_VISIT(p->context);
+  Py_VISIT(p->kept);
+  Py_VISIT(p->module);
+  return 0;
+}
+
 void plan_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
   PyTypeObject* const type = Py_TYPE(self);
   plan_object* p = as_plan(self);
   if (p->handle) {
@@ -191,6 +201,7 @@ PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(plan_obje
                          {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(plan_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(plan_traverse)},
     {Py_tp_call, reinterpret_cast<void*>(plan_call_packed)},
     {Py_tp_members, members},
     {Py_tp_methods, methods},
@@ -203,7 +214,8 @@ PyType_Slot slots[] = {
 // The stable interface names this flag and the type of its function from CPython 3.12 on; 3.11 knows both.
 constexpr unsigned have_vectorcall = 1u << 11;
 PyType_Spec spec = {"lockstep._core.Plan", sizeof(plan_object), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | have_vectorcall, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | have_vectorcall,
+                    slots};
 
 }  // namespace
 

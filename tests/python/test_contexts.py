@@ -1,9 +1,11 @@
 """Contexts, scopes, plans, and what they say of themselves."""
 import asyncio
+import gc
 import pathlib
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -217,11 +219,11 @@ def test_plans_refuse_what_they_were_not_made_for():
         ls.sum(ls.spec((3,)))
     with pytest.raises(BufferError):
         np.asarray(memoryview(ls.spec((3,))))
-    times = p.measure(X, np.empty(40), samples=3)
-    assert len(times) == 3 and min(times) > 0
     for given in ({"out": np.empty(40)}, {"stream": 1}, {"check": True}):
         with pytest.raises(TypeError, match=f"plan.sum\\(\\) has no argument {next(iter(given))}; give it to the plan's calls"):
             ls.plan.sum(X, axis=1, **given)
+    times = p.measure(X, np.empty(40), samples=3)
+    assert len(times) == 3 and min(times) > 0
     with pytest.raises(ls.InvalidArgument):
         p.measure(X, np.empty(40), samples=0)
 
@@ -256,6 +258,39 @@ def test_every_way_to_call_a_plan():
                          (lambda: p(X, axis=0), "no argument 'axis'"), (lambda: p.__call__(*[X] * 9), "9 arguments"), (lambda: p.__call__(X, out), "1 positional")):
         with pytest.raises(TypeError, match=words):
             wrong()
+
+
+class Engine(ls.Context):
+    pass
+
+
+class Named(np.ndarray):
+    pass
+
+
+def context_and_plan():
+    engine = Engine("cpu")
+    engine.plan = ls.plan.sum(X, context=engine)
+    return engine
+
+
+def weight_and_plan():
+    weight = np.ones(50).view(Named)
+    weight.plan = ls.plan.rms_norm(X, weight=weight)
+    return weight
+
+
+def array_and_group_plan():
+    x = np.ones(50).view(Named)
+    x.plan = ls.group.plan("sum", [x])
+    return x
+
+
+@pytest.mark.parametrize("make", [context_and_plan, weight_and_plan, array_and_group_plan])
+def test_a_plan_that_its_own_array_keeps_goes_with_it(make):
+    gone = weakref.ref(make())
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_plan_takes_its_threads_in_turn():
