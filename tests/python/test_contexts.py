@@ -80,6 +80,40 @@ def test_a_scope_is_of_one_thread_and_one_task():
     asyncio.run(both())
 
 
+@pytest.mark.parametrize("make", [lambda: ls.variants(reduce="ref"), lambda: ls.Context("cpu", variants={"reduce": "ref"})], ids=["scope", "context"])
+def test_one_scope_in_several_threads_and_tasks(make):
+    scope, seen = make(), []
+    steps = threading.Barrier(2, timeout=10)
+
+    def first():
+        with scope:
+            steps.wait()  # the second enters, and leaves last
+            steps.wait()
+        steps.wait()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    steps.wait()
+    with scope:
+        seen.append(ls.sum(X) and ls.last_run().variant)
+        steps.wait()
+        steps.wait()
+    thread.join()
+    scope = make()
+
+    async def task(wait):
+        with scope:
+            await asyncio.sleep(wait)
+            seen.append(ls.sum(X) and ls.last_run().variant)
+            await asyncio.sleep(wait)
+
+    async def both():
+        await asyncio.gather(task(0.01), task(0.03))
+
+    asyncio.run(both())
+    assert seen == ["ref"] * 3
+
+
 def test_a_scope_decorates():
     @ls.backend("cpu")
     @ls.variants(reduce="ref")

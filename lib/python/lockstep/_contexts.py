@@ -2,7 +2,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import ContextDecorator
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any, Self
 
 from . import _core
@@ -15,40 +15,34 @@ FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", 
              "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance",
              "l1_distance", "l1_norm", "mean", "var", "std", "mean_var", "convert")
 
-# (context, backend, (variant of each operation)), read by the extension at each call once a scope was entered.
-_Settings = tuple["Context | None", str | None, tuple[str | None, ...]]
+# (context, backend, (variant of each operation), what was in force before), read by the extension at each call once a scope was entered.
+_Settings = tuple["Context | None", str | None, tuple[str | None, ...], Any]
 _scope: ContextVar[_Settings | None] = ContextVar("lockstep scope", default=None)
-_NOTHING: _Settings = (None, None, (None,) * len(OPERATIONS))
+_NOTHING: _Settings = (None, None, (None,) * len(OPERATIONS), None)
 
 
 class _Scope(ContextDecorator):
-    """Changes the settings of this thread's or task's calls; `with` blocks nest, and one object may be entered again."""
+    """Changes the settings of this thread's or task's calls; `with` blocks nest, and one object may be entered again, by others too."""
 
     known = False
 
     def __init__(self, context: "Context | None" = None, backend: str | None = None, variants: dict[str, str] | None = None) -> None:
         self._change = context, backend, variants or {}
-        self._tokens: list[Token[_Settings | None]] = []
-
-    def _recreate_cm(self) -> Self:  # a decorated function may call itself, or run in several threads
-        again = type(self).__new__(type(self))
-        again._change, again._tokens = self._change, []
-        return again
 
     def __enter__(self) -> Self:
         if not _Scope.known:
             _core.set_scope(_scope.get)
             _Scope.known = True
-        context, backend, variants = _scope.get() or _NOTHING
+        before = _scope.get()
+        context, backend, variants, _ = before or _NOTHING
         new_context, new_backend, new_variants = self._change
         if new_context is not None:  # its own backend counts, not that of a scope around
             context, backend, variants = new_context, None, _NOTHING[2]
-        self._tokens.append(_scope.set((context, new_backend or backend, tuple(
-            new_variants.get(op, old) for op, old in zip(OPERATIONS, variants)))))
+        _scope.set((context, new_backend or backend, tuple(new_variants.get(op, old) for op, old in zip(OPERATIONS, variants)), before))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _scope.reset(self._tokens.pop())
+        _scope.set((_scope.get() or _NOTHING)[3])
 
 
 class backend(_Scope):
