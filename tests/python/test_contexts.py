@@ -127,6 +127,17 @@ def test_a_scope_decorates():
     ls.sum(X)
     assert ls.last_run().variant != "ref"
 
+    @ls.variants(reduce="ref")
+    async def later():
+        await asyncio.sleep(0)
+        return ls.sum(X) and ls.last_run().variant
+
+    assert asyncio.run(later()) == "ref"
+    with pytest.raises(TypeError, match="with block"):
+        @ls.backend("cpu")
+        def totals():
+            yield ls.sum(X)
+
 
 def test_contexts():
     with ls.Context(backend="cpu", variants={"reduce": "ref"}, threads=1) as context:

@@ -3,7 +3,8 @@ import sys
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 from . import _core
 from ._errors import InvalidArgument
@@ -14,6 +15,8 @@ FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", 
              "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil",
              "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance",
              "l1_distance", "l1_norm", "mean", "var", "std", "mean_var", "convert")
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 # (context, backend, (variant of each operation), what was in force before), read by the extension at each call once a scope was entered.
 _Settings = tuple["Context | None", str | None, tuple[str | None, ...], Any]
@@ -43,6 +46,21 @@ class _Scope(ContextDecorator):
 
     def __exit__(self, *_: object) -> None:
         _scope.set((_scope.get() or _NOTHING)[3])
+
+    def __call__(self, function: _F) -> _F:
+        # What such a function computes, it computes after it has returned.
+        import inspect
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{function.__qualname__} is a generator function, which a scope cannot decorate; use a with block in it")
+        if not inspect.iscoroutinefunction(function):
+            return super().__call__(function)
+
+        @wraps(function)
+        async def within(*arguments: Any, **keywords: Any) -> Any:
+            with self:
+                return await function(*arguments, **keywords)
+
+        return cast(_F, within)
 
 
 class backend(_Scope):
