@@ -168,8 +168,11 @@ def test_threads_change_no_bit():
         assert ls.get_num_threads() == n and ls.sum(X) == want
     ls.set_num_threads(0)
     assert ls.get_num_threads() >= 1
+    ls.set_num_threads(np.int64(0))
     with pytest.raises(ls.InvalidArgument):
         ls.set_num_threads(-1)
+    with pytest.raises(TypeError, match="n is 1.5; give an int"):
+        ls.set_num_threads(1.5)
 
 
 def test_record_collects_what_ran():
@@ -376,9 +379,15 @@ def test_buffers_of_our_own():
     assert ls.transpose(b).shape == (3, 2) and np.asarray(ls.transpose(b)).tolist() == x.T.tolist()
     assert np.asarray(ls.sum(b)) == 21
     ls.sum(x, axis=0, out=ls.empty(3))
-    for wrong in ({"dtype": "float128"}, {"kind": "paper"}, {"shape": -1}):
+    assert ls.empty(np.int64(3)).shape == (3,) and ls.empty(np.array([2, 3])).shape == (2, 3)
+    for wrong in ({"dtype": "float128"}, {"kind": "paper"}, {"shape": -1}, {"kind": "pinned", "device": "cuda:x"}, {"kind": "pinned", "device": 0}):
         with pytest.raises(ls.InvalidArgument):
             ls.empty(**{"shape": 3, **wrong})
+    for shape in (2.5, (2.5,), "3", None):
+        with pytest.raises(TypeError, match="shape is"):
+            ls.empty(shape)
+    with pytest.raises(ls.InvalidArgument, match="device is 'gpu'"):
+        ls.spec(3, device="gpu")
     with pytest.raises(BufferError):
         memoryview(ls.empty(3, "bfloat16"))
     with pytest.raises(BufferError):

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
 from . import _core
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, whole_number
 from ._info import ModelInfo, TuningInfo
 
 OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert")  # in the order of lockstep_op
@@ -183,8 +183,9 @@ def set_num_threads(n: int) -> None:
 
     Calls that already run are not changed. The bits never depend on it.
     """
-    if not isinstance(n, int) or n < 0:
-        raise InvalidArgument(f"n is {n!r}; give 0 or more")
+    n = whole_number(n, "n")
+    if n < 0:
+        raise InvalidArgument(f"n is {n}; give 0 or more")
     _core.set_default(Context(threads=n))
     global _threads
     _threads = n
