@@ -240,6 +240,9 @@ def test_what_is_no_int_or_axis():
                        (lambda: ls.var(x, correction=1.0), "correction is 1.0"), (lambda: ls.stencil(x, [1] * 5, sweeps="2"), "sweeps is '2'")):
         with pytest.raises(TypeError, match=text):
             call()
+    for axis in (1.0, None):
+        with pytest.raises(TypeError, match=f"axis is {axis}; give an int"):
+            ls.correlate1d(x, [1, 2, 3], axis)
     with pytest.raises(ls.InvalidArgument, match="axis is 0; the array has 0 axes$"):
         ls.sum(np.array(3.0), axis=0)
 
