@@ -263,6 +263,8 @@ def test_what_is_no_array():
     with pytest.raises(ls.UnsupportedDtype, match="byte-swapped"):
         ls.sum(np.arange(4.0).astype(">f8"))
     assert same(ls.permute(np.arange(6.0).reshape(2, 3).astype(">f8"), (1, 0)), np.ascontiguousarray(np.arange(6.0).reshape(2, 3).astype(">f8").T))
+    with pytest.raises(ls.InvalidArgument, match="^a masked array"):
+        ls.sum(np.ones(2), out=np.ma.masked_array(np.zeros(())))
     with pytest.raises(ls.InvalidArgument, match="masked"):
         ls.sum(np.ma.masked_array([1.0, 2.0], [True, False]))
     for call, text in ((lambda: ls.sum(), "needs the argument x"), (lambda: ls.sum(np.ones(2), 0, 1), "positional"),

@@ -27,7 +27,7 @@ def _classify(t: Any) -> Any:
     for base in t.__mro__:
         root = base.__module__.partition(".")[0]
         if base.__module__.startswith("numpy.ma"):
-            raise InvalidArgument("x is a masked array, whose mask would be ignored; give x.filled(value) or x.compressed()")
+            raise InvalidArgument("a masked array is given, whose mask would be ignored; give its filled(value) or compressed()")
         if root == "numpy" and base.__name__ in ("ndarray", "generic"):
             return NUMPY, base is t, _known_layout() and base.__name__ == "ndarray", None
         if root == "torch" and base.__name__ == "Tensor":
@@ -43,7 +43,7 @@ def _classify(t: Any) -> Any:
         return OWN, True, False, None
     if root in ("jax", "jaxlib"):
         if any(base.__name__ == "Tracer" for base in t.__mro__):
-            raise InvalidArgument(f"x is a {t.__name__} of JAX, which has no values while it is traced; call lockstep outside jit")
+            raise InvalidArgument(f"a {t.__name__} of JAX is given, which has no values while it is traced; call lockstep outside jit")
         return JAX, True, False, table
     if hasattr(t, "__array_namespace__"):
         return ARRAY_API, True, False, table
