@@ -282,6 +282,10 @@ def test_jax():
         jax.jit(ls.sum)(x)
     with pytest.raises(ls.UnsupportedDtype, match="x64"):
         ls.sum(x, dtype="float64")
+    gone = x + 1
+    gone.delete()
+    with pytest.raises(ls.InvalidArgument, match="x is .* deleted or donated"):
+        ls.sum(gone)
     with pytest.raises(ls.UnsupportedDtype, match="x64"):
         ls.sum(jax.numpy.full(4, 2**30))
     assert ls.argmax(x).dtype == "int32" and int(ls.argmax(x)) == 5

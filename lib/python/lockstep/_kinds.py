@@ -70,6 +70,8 @@ def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
     interface = getattr(x, "__array_interface__", None) if _library(x) == NUMPY else None
     if interface is not None:
         return _numpy_without_buffer(x, name, writable, interface)
+    if _library(x) == JAX and getattr(x, "is_deleted", bool)():
+        raise InvalidArgument(f"{name} is an array of JAX that was deleted or donated; give one that is alive")
     if hasattr(x, "__dlpack__"):
         return _dlpack(x, name, stream)
     interface = getattr(x, "__cuda_array_interface__", None)
