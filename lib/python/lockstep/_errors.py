@@ -87,3 +87,8 @@ def whole_number(value: Any, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}; give an int") from None
+
+
+def whole_numbers(axes: Any, name: str = "axis") -> tuple[int, ...]:
+    """One axis, or a sequence of them."""
+    return tuple(whole_number(k, name) for k in (axes if hasattr(axes, "__iter__") else (axes,)))
