@@ -55,8 +55,8 @@ def of_host(x: Any) -> Block:
         raise InvalidArgument("x is a masked array, whose mask would be ignored; give x.filled(value) or x.compressed()")
     if x.dtype.name not in c.DTYPES or not x.dtype.isnative:
         raise UnsupportedDtype(f"x holds {x.dtype}; give one of {', '.join(c.DTYPES)}")
-    if any(s % x.itemsize for s, n in zip(x.strides, x.shape) if n > 1):
-        x = np.ascontiguousarray(x)
+    if not x.flags.aligned or any(s % x.itemsize for s, n in zip(x.strides, x.shape) if n > 1):
+        x = x.copy()
     return Block(x, x.ctypes.data, x.shape, tuple(s // x.itemsize for s in x.strides), x.dtype.name, x.itemsize)
 
 
