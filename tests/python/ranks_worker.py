@@ -89,6 +89,16 @@ def errors(comm):
     fails(comm, lambda broken: comm.reduce("average" if broken else "sum", block, grid), ls.InvalidArgument, lr.RankFailed, "give sum")
     fails(comm, lambda broken: comm.permute(block, grid, (0, 0) if broken else (1, 0), lr.Grid((5, 6), (1, size))), ls.InvalidArgument, lr.RankFailed, "once")
     same(comm.reduce("sum", block, grid), ls.sum(x))
+    turned = lr.Grid((5, 6), (1, size))
+    fails(comm, lambda broken: comm.permute(block, grid, (3, 2) if broken else (1, 0), turned), ls.InvalidArgument, lr.RankFailed, "axes is (3, 2)")
+    fails(comm, lambda broken: comm.permute(block, grid, (1.2, 0.9) if broken else (1, 0), turned), TypeError, lr.RankFailed, "axes is 1.2; give an int")
+    fails(comm, lambda broken: comm.stencil(block, grid, [1] * 5, sweeps=1.5 if broken else 1), TypeError, lr.RankFailed, "sweeps is 1.5; give an int")
+    fails(comm, lambda broken: comm.stencil(block, grid, [1] * 5, sweeps=2**32 + 1 if broken else 1), ls.InvalidArgument, lr.RankFailed, "no int of 32 bits")
+    same(comm.reduce("sum", block, grid, np.int64(0)), ls.sum(x, 0))
+    same(comm.stencil(block, grid, [1] * 5, mode="grid-wrap"), comm.stencil(block, grid, [1] * 5, mode="wrap"))
+    odd = np.zeros(block.nbytes + 1, "u1")[1:].view("f4").reshape(block.shape)
+    odd[...] = block
+    same(comm.reduce("sum", odd, grid), ls.sum(x), "a block that is not aligned")
     try:
         comm.reduce("sum", block.astype("u1"), grid)
         raise AssertionError("sums of uint8 went through")

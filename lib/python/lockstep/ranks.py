@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from . import _kinds
 from . import _ranks_c as c
 from ._contexts import Context
-from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype
+from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype, whole_numbers
 from ._ranks_blocks import Block, of_device, of_host, where
 
 __all__ = ["Box", "Comm", "Grid", "Mismatch", "RankFailed", "RankLost"]
@@ -45,7 +46,7 @@ class Mismatch(Error, ValueError):
 
 _ERRORS = (*BY_STATUS, RankFailed, RankLost, Mismatch)
 _REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_sum": 5, "norm": 6}
-_MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5}
+_MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5, "grid-mirror": 2, "grid-wrap": 3, "grid-constant": 4}
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,15 @@ class Box:
     def slices(self) -> tuple[slice, ...]:
         """The part as an index of the whole array."""
         return tuple(slice(a, a + n) for a, n in zip(self.low, self.shape))
+
+
+def _numbers(values: Any, name: str, bits: int = 64) -> tuple[int, ...]:
+    """Ints that C's numbers hold: of others ctypes would take the lower bits."""
+    found = whole_numbers(values, name)
+    for n in found:
+        if not -(1 << bits - 1) <= n < 1 << bits - 1:
+            raise InvalidArgument(f"{name} has {n}, which is no int of {bits} bits")
+    return found
 
 
 class Grid:
@@ -78,19 +88,21 @@ class Grid:
 
     def __init__(self, shape: Sequence[int], parts: Sequence[int], *, cuts: Sequence[Sequence[int] | None] | None = None,
                  order: Sequence[int] | None = None) -> None:
-        self.shape, self.parts = tuple(map(int, shape)), tuple(map(int, parts))
+        self.shape, self.parts = _numbers(shape, "shape"), _numbers(parts, "parts", 32)
         if not 1 <= len(self.shape) <= c.MAX_RANK or len(self.parts) != len(self.shape):
             raise InvalidArgument(f"shape is {self.shape} and parts is {self.parts}; give 1 to {c.MAX_RANK} axes, and parts for each")
-        if cuts is not None and len(cuts) != len(self.shape):
+        if cuts is None:
+            cuts = [None] * len(self.shape)
+        if len(cuts) != len(self.shape):
             raise InvalidArgument(f"cuts has {len(cuts)} axes; give one entry for each of the {len(self.shape)}")
         for k, cut in enumerate(cuts or ()):
             if cut is not None and len(cut) != self.parts[k] + 1:
                 raise InvalidArgument(f"cuts[{k}] has {len(cut)} numbers; {self.parts[k]} parts have {self.parts[k] + 1}")
-        self._cuts = [None if cut is None else (ctypes.c_int64 * len(cut))(*cut) for cut in cuts or [None] * len(self.shape)]
-        blocks = int(np.prod(self.parts))
+        self._cuts = [None if cut is None else (ctypes.c_int64 * len(cut))(*_numbers(cut, f"cuts[{k}]")) for k, cut in enumerate(cuts)]
+        blocks = prod(self.parts)
         if order is not None and len(order) != blocks:
             raise InvalidArgument(f"order has {len(order)} ranks; there are {blocks} blocks")
-        self._order = None if order is None else (ctypes.c_int32 * blocks)(*order)
+        self._order = None if order is None else (ctypes.c_int32 * blocks)(*_numbers(order, "order", 32))
 
     def _as_c(self, element_bytes: int) -> Any:
         grid = c.Grid(element_bytes=element_bytes, rank=len(self.shape))
@@ -157,7 +169,8 @@ class Comm:
     def box(self, grid: Grid, rank: int | None = None) -> Box:
         """The part of a rank, by default this one's."""
         low, length = (ctypes.c_int64 * c.MAX_RANK)(), (ctypes.c_int64 * c.MAX_RANK)()
-        status = c.library().lockstep_grid_box(ctypes.byref(grid._as_c(1)), self.rank if rank is None else rank, low, length)
+        whose = self.rank if rank is None else _numbers(rank, "rank", 32)[0]
+        status = c.library().lockstep_grid_box(ctypes.byref(grid._as_c(1)), whose, low, length)
         if status:
             self._raise(status)
         n = len(grid.shape)
@@ -259,9 +272,10 @@ class Comm:
         found: dict[str, Any] = {}
 
         def prepare() -> tuple[Block, Block]:
-            order = [int(k) % len(grid.shape) for k in axes]
-            if sorted(order) != list(range(len(grid.shape))):
-                raise InvalidArgument(f"axes is {tuple(axes)} on rank {self.rank}; name each of the grid's {len(grid.shape)} axes once")
+            rank = len(grid.shape)
+            order = [k + rank * (k < 0) for k in whole_numbers(axes, "axes")]
+            if sorted(order) != list(range(rank)):
+                raise InvalidArgument(f"axes is {axes} on rank {self.rank}; name each of the grid's {rank} axes once")
             found["order"] = (ctypes.c_int32 * c.MAX_RANK)(*order)
             found["x"] = block = self._block(x, grid)
             return block, self._empty(block, self.box(to).shape, block.dtype)
@@ -306,7 +320,7 @@ class Comm:
             if reduction not in _REDUCTIONS:
                 raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join(_REDUCTIONS)}")
             rank = len(grid.shape)
-            given = range(rank) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+            given = range(rank) if axis is None else whole_numbers(axis)
             if not given or any(not -rank <= k < rank for k in given) or len({k % rank for k in given}) != len(given):
                 raise InvalidArgument(f"axis is {axis} on rank {self.rank}; name one or more of the grid's {rank} axes, each once")
             found["axes"] = sum(1 << k % rank for k in given)
@@ -366,11 +380,11 @@ class Comm:
             found["x"] = block = self._block(x, grid, packed_last=True)
             if block.dtype not in ("float32", "float64"):
                 raise UnsupportedDtype(f"x holds {block.dtype} on rank {self.rank}; stencils take float32 and float64")
-            radius = (len(weights) - 1) // (2 * rank)
+            radius, (times,) = (len(weights) - 1) // (2 * rank), _numbers(sweeps, "sweeps", 32)
             found["weights"] = (ctypes.c_double * len(weights))(*map(float, weights))
             d = c.Stencil(dtype=c.DTYPES[block.dtype], boundary=_MODES[mode], rank=rank, radius=radius, coefficient_count=len(weights),
-                          sweeps=int(sweeps), coefficients=ctypes.addressof(found["weights"]), value=float(cval))
-            found["desc"], box, reach = d, self.box(grid), radius * int(sweeps)
+                          sweeps=times, coefficients=ctypes.addressof(found["weights"]), value=float(cval))
+            found["desc"], box, reach = d, self.box(grid), radius * times
             shape = list(box.shape)
             for k in range(len(shape)):
                 if mode == "valid" and k >= batch:
