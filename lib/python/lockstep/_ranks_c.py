@@ -104,7 +104,7 @@ class MpiEngine:
         self._comm = comm.Dup()
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)  # mpi4py then raises
         self._requests: dict[int, tuple[Any, bool, int]] = {}
-        self._next, self._text = 1, ctypes.create_string_buffer(b"")
+        self._next, self._text, self.stays = 1, ctypes.create_string_buffer(b""), False
         self.processes: int = self._comm.Get_size()
         self.process: int = self._comm.Get_rank()
         version = MPI.Get_library_version().partition(",")[0].partition("\n")[0][:80]
@@ -162,7 +162,7 @@ class MpiEngine:
     def close(self, clean: int) -> None:
         """Collective where it is clean: the duplicate goes."""
         try:
-            if clean and not self._mpi.Is_finalized():
+            if clean and not self.stays and not self._mpi.Is_finalized():
                 self._comm.Free()
         except BaseException as e:
             self._fail(e)

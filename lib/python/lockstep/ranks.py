@@ -185,7 +185,9 @@ class Comm:
     def __enter__(self) -> Comm:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        # Others may still be in a call, whose messages a new communicator must not get: MPI's is kept then.
+        self._engine.stays = kind is not None
         self.close()
 
     # ---- operations ----------------------------------------------------------
