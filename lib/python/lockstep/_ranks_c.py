@@ -91,14 +91,17 @@ def last_error() -> str:
     return text.decode("utf-8", "replace")
 
 
+def check_communicator(comm: Any) -> None:
+    from mpi4py import MPI
+    if not isinstance(comm, MPI.Intracomm):
+        raise InvalidArgument(f"mpi is a {type(comm).__name__}; give a communicator of mpi4py, as MPI.COMM_WORLD")
+
+
 class MpiEngine:
     """A transport over a communicator of mpi4py, by point-to-point messages on a duplicate of it."""
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI
-        if not isinstance(comm, MPI.Comm):
-            raise InvalidArgument(f"mpi is a {type(comm).__name__}; give a communicator of mpi4py, as MPI.COMM_WORLD")
-        library()  # before anything is collective
         self._mpi: Any = MPI
         self._at: Any = getattr(MPI, "buffer", None) or MPI.memory  # mpi4py 4, or 3
         self._comm = comm.Dup()

@@ -95,7 +95,7 @@ class Grid:
             cuts = [None] * len(self.shape)
         if len(cuts) != len(self.shape):
             raise InvalidArgument(f"cuts has {len(cuts)} axes; give one entry for each of the {len(self.shape)}")
-        for k, cut in enumerate(cuts or ()):
+        for k, cut in enumerate(cuts):
             if cut is not None and len(cut) != self.parts[k] + 1:
                 raise InvalidArgument(f"cuts[{k}] has {len(cut)} numbers; {self.parts[k]} parts have {self.parts[k] + 1}")
         self._cuts = [None if cut is None else (ctypes.c_int64 * len(cut))(*_numbers(cut, f"cuts[{k}]")) for k, cut in enumerate(cuts)]
@@ -119,6 +119,12 @@ class Grid:
         return f"Grid({self.shape}, parts={self.parts})"
 
 
+def _refuse(told: Sequence[str | None]) -> None:
+    """Raises what other ranks told of."""
+    if failed := [f"rank {k}: {text}" for k, text in enumerate(told) if text is not None]:
+        raise RankFailed("; ".join(failed))
+
+
 class Comm:
     """A communicator over one of mpi4py's: one rank a process. Collective, as every method but `box` is.
 
@@ -133,25 +139,43 @@ class Comm:
         device: they are read where they lie, on their library's current stream, and the result is of their kind. The call waits for it. What
         other ranks need of them goes by way of the host.
     timeout : float, optional
-        Seconds after which a rank that does not answer is lost; a minute by default, or LOCKSTEP_RANKS_TIMEOUT.
+        Seconds after which a rank that does not answer is lost; a minute by default, or LOCKSTEP_RANKS_TIMEOUT. math.inf waits for ever.
     """
 
     def __init__(self, mpi: Any, *, context: Context | None = None, backend: str | None = None, timeout: float | None = None) -> None:
-        name, _, index = (backend or "cpu").partition(":")
-        if name not in ("cpu", "cuda") or (index and not index.isdigit()):
-            raise InvalidArgument(f"backend is {backend!r}; give cpu, cuda or cuda:N")
-        self._device = int(index or 0) if name == "cuda" else None
+        c.check_communicator(mpi)
         self._handle = ctypes.c_void_p()
-        self._context = context or Context(backend or "cpu")
+        options, local = c.CommOptions(seats=1), None  # (made here: a later library's defaults may be longer)
+        try:
+            self._begin(context, backend, timeout, options)
+        except Exception as e:
+            local = e
+        # A process that cannot begin says so: else the others would wait for it without end.
+        told = mpi.allgather(None if local is None else str(local))
+        if local is not None:
+            raise local
+        _refuse(told)
         self._engine = c.MpiEngine(mpi)
-        options = c.CommOptions(seats=1)  # (made here: a later library's defaults may be longer)
         backends = (ctypes.c_char_p * 1)(backend.encode() if backend else None)
         options.backends = ctypes.addressof(backends)
-        options.timeout_ms = 0 if timeout is None else max(1, int(timeout * 1000))
         status = c.library().lockstep_comm_create(self._context.handle, ctypes.byref(self._engine.table), ctypes.byref(options), ctypes.byref(self._handle))
         if status:
             self._engine.close(0)
             self._raise(status)
+
+    def _begin(self, context: Context | None, backend: str | None, timeout: float | None, options: Any) -> None:
+        c.library()
+        name, _, index = (backend or "cpu").partition(":")
+        if name not in ("cpu", "cuda") or (index and not index.isdigit()):
+            raise InvalidArgument(f"backend is {backend!r}; give cpu, cuda or cuda:N")
+        if timeout is not None and not timeout > 0:
+            raise InvalidArgument(f"timeout is {timeout}; give seconds, more than 0, or math.inf")
+        if timeout is not None:  # the longest outlives every job
+            options.timeout_ms = max(1, int(min(timeout, 1 << 32) * 1000))
+        if not isinstance(context, Context | None):
+            raise InvalidArgument(f"context is {context!r}; give a lockstep.Context")
+        self._device = int(index or 0) if name == "cuda" else None
+        self._context = context or Context(backend or "cpu")
 
     def _raise(self, status: int) -> None:
         raise _ERRORS[status](c.last_error())
@@ -209,8 +233,7 @@ class Comm:
             raise local
         status = make(ctypes.byref(plan))
         if status == RankFailed.status and "element_bytes is 0" in c.last_error():  # a rank has not even tried: its own text
-            told = self._engine.tell(None)
-            raise RankFailed("; ".join(f"rank {k}: {text}" for k, text in enumerate(told) if text is not None))
+            _refuse(self._engine.tell(None))
         if status:
             self._raise(status)
         assert arrays is not None
