@@ -132,6 +132,38 @@ def errors(comm):
         pass
 
 
+def beginnings():
+    """A communicator begins on all ranks or on none."""
+    closed = ls.Context("cpu")
+    closed.close()
+    for wrong, error, text in (({"backend": "gpu"}, ls.InvalidArgument, "backend is 'gpu'"), ({"timeout": 0}, ls.InvalidArgument, "timeout is 0"),
+                               ({"context": closed}, ls.InvalidArgument, "context is closed"), ({"context": 5}, ls.InvalidArgument, "context is 5")):
+        fails(None, lambda broken, wrong=wrong: lr.Comm(world, **wrong if broken else {}), error, lr.RankFailed, text)
+    for timeout in (float("inf"), 1e30):
+        lr.Comm(world, timeout=timeout).close()
+    grid, context = lr.Grid((6,), (size,)), ls.Context("cpu")
+    with lr.Comm(world, context=context) as comm:
+        context.close()  # the communicator has it still
+        same(comm.reduce("sum", np.ones(comm.box(grid).shape), grid), 6.0)
+    assert context.handle == 0
+
+
+def left():
+    """Who leaves by an exception has no messages of the others in its next communicator."""
+    grid = lr.Grid((6,), (size,))
+    try:
+        with lr.Comm(world, timeout=1.0) as comm:
+            if rank == 0:
+                raise KeyError
+            comm.reduce("sum", np.ones(comm.box(grid).shape), grid)
+            raise AssertionError("rank 0 was not missed")
+    except (KeyError, lr.RankLost):
+        pass
+    with lr.Comm(MPI.COMM_SELF) as comm:
+        same(comm.reduce("sum", np.ones(6), lr.Grid((6,), (1,))), 6.0)
+    world.Barrier()
+
+
 def lost():
     """A rank that stays away is lost, and the communicator is closed."""
     comm = lr.Comm(world, timeout=1.0)
@@ -157,7 +189,9 @@ try:
     sys.exit("a closed communicator was used")
 except ls.InvalidArgument:
     pass
+beginnings()
 if size > 1:
     lost()
+    left()
 world.Barrier()
 print(f"rank {rank} passed", flush=True)

@@ -176,6 +176,7 @@ class Comm:
             raise InvalidArgument(f"context is {context!r}; give a lockstep.Context")
         self._device = int(index or 0) if name == "cuda" else None
         self._context = context or Context(backend or "cpu")
+        self._in_use = self._context._use()  # closing it meanwhile must not take it from C
 
     def _raise(self, status: int) -> None:
         raise _ERRORS[status](c.last_error())
@@ -205,6 +206,7 @@ class Comm:
         handle, self._handle = self._handle, ctypes.c_void_p()
         if handle:
             c.library().lockstep_comm_destroy(handle)
+            self._in_use = None
 
     def __enter__(self) -> Comm:
         return self
