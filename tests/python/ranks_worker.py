@@ -65,6 +65,11 @@ def stencils(comm):
                 inside = tuple(slice(max(0, a - reach), max(0, min(a + n - reach, m))) for a, n, m in zip(box.low, box.shape, want.shape))
                 if 0 not in got.shape:
                     same(got, want[inside], mode, sweeps, grid)
+    column = RNG.standard_normal((12, 1))
+    grid = lr.Grid(column.shape, (size, 1))
+    block = np.empty(comm.box(grid).shape, order="F")
+    block[...] = column[comm.box(grid).slices]
+    same(comm.stencil(block, grid, [1, 2, 3, 4, 5]), ls.stencil(column, [1, 2, 3, 4, 5])[comm.box(grid).slices])
     many = RNG.standard_normal((4, 30))
     grid = lr.Grid(many.shape, (1, size))
     same(comm.stencil(many[comm.box(grid).slices], grid, [1, 2, 3], batch=True), ls.stencil(many, [1, 2, 3], axes=1)[comm.box(grid).slices])

@@ -34,8 +34,8 @@ class Block:
 
     def as_c(self) -> Any:
         part = c.Part(data=self.address if self.size else None)
-        for k, stride in enumerate(self.strides):
-            part.strides[k] = max(1, stride)
+        for k, (stride, n) in enumerate(zip(self.strides, self.shape)):
+            part.strides[k] = stride if n > 1 else 1  # that of one element says nothing, but C reads it
         return part
 
 
