@@ -70,6 +70,10 @@ def stencils(comm):
     block = np.empty(comm.box(grid).shape, order="F")
     block[...] = column[comm.box(grid).slices]
     same(comm.stencil(block, grid, [1, 2, 3, 4, 5]), ls.stencil(column, [1, 2, 3, 4, 5])[comm.box(grid).slices])
+    columns = np.asfortranarray(RNG.standard_normal((4, 12, 1)))
+    grid = lr.Grid(columns.shape, (1, size, 1))
+    block = columns[comm.box(grid).slices]
+    same(comm.stencil(block, grid, [1, 2, 3, 4, 5], batch=True), ls.stencil(columns, [1, 2, 3, 4, 5], axes=(1, 2))[comm.box(grid).slices])
     many = RNG.standard_normal((4, 30))
     grid = lr.Grid(many.shape, (1, size))
     same(comm.stencil(many[comm.box(grid).slices], grid, [1, 2, 3], batch=True), ls.stencil(many, [1, 2, 3], axes=1)[comm.box(grid).slices])

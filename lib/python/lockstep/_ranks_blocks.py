@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -31,6 +32,11 @@ class Block:
     def fits(self) -> bool:
         """Whether C can take the strides."""
         return all(s > 0 for s, n in zip(self.strides, self.shape) if n > 1)
+
+    def has_rows(self) -> bool:
+        """Whether the last axis is packed, and each axis lies around those behind it, as stencils want them."""
+        axes = [(s, n) for s, n in zip(self.strides, self.shape) if n > 1]
+        return (self.shape[-1] == 1 or self.strides[-1] == 1) and all(s >= t * n for (s, _), (t, n) in pairwise(axes))
 
     def as_c(self) -> Any:
         part = c.Part(data=self.address if self.size else None)

@@ -262,12 +262,12 @@ class Comm:
             raise InvalidArgument(f"x is a {kind} on CUDA device {device}, and rank {self.rank} computes on device {self._device}; give both the same device")
         return of_device(x, self._device)
 
-    def _block(self, x: Any, grid: Grid, packed_last: bool = False) -> Block:
+    def _block(self, x: Any, grid: Grid, rows: bool = False) -> Block:
         """This rank's block, copied only where its strides are none of C's."""
         block, want = self._take(x), self.box(grid).shape
         if block.shape != want and not (block.size == 0 and 0 in want):
             raise InvalidArgument(f"x has the shape {block.shape} on rank {self.rank}; its block of {grid!r} has {want}")
-        if block.size and not (block.fits() and (not packed_last or block.shape[-1] == 1 or block.strides[-1] == 1)):
+        if block.size and not (block.fits() and (not rows or block.has_rows())):
             block = self._take(_kinds.packed(block.array, "x"))
         return block if block.size else replace(block, shape=want, strides=(1,) * len(want))
 
@@ -404,7 +404,7 @@ class Comm:
                 raise InvalidArgument(f"mode is {mode!r} on rank {self.rank}; give {', '.join(_MODES)}")
             if not 1 <= rank <= 3 or len(weights) < 1 + 2 * rank or (len(weights) - 1) % (2 * rank):
                 raise InvalidArgument(f"weights has {len(weights)} elements on rank {self.rank}; {rank} axes take 1 + {2 * rank} * radius")
-            found["x"] = block = self._block(x, grid, packed_last=True)
+            found["x"] = block = self._block(x, grid, rows=True)
             if block.dtype not in ("float32", "float64"):
                 raise UnsupportedDtype(f"x holds {block.dtype} on rank {self.rank}; stencils take float32 and float64")
             radius, (times,) = (len(weights) - 1) // (2 * rank), _numbers(sweeps, "sweeps", 32)
