@@ -73,9 +73,15 @@ struct ranks_call {
       return t == LOCKSTEP_F32 || t == LOCKSTEP_F64 || t == LOCKSTEP_I32 || t == LOCKSTEP_I64;
     };
     const bool half = c.reduce.dtype == LOCKSTEP_F16 || c.reduce.dtype == LOCKSTEP_BF16;
-    if (c.op == LOCKSTEP_REDUCE && !(known(c.reduce.dtype) && known(c.reduce.result))) return false;
-    if (c.op == LOCKSTEP_SQUARE_SUM && !((known(c.reduce.dtype) || half) && known(c.reduce.result))) return false;
-    return !c.in_place && c.offsets.empty() && c.op != LOCKSTEP_SHUFFLE;
+    if (c.in_place || !c.offsets.empty()) return false;
+    switch (c.op) {
+      case LOCKSTEP_TRANSPOSE:
+      case LOCKSTEP_PERMUTE:
+      case LOCKSTEP_STENCIL: return true;
+      case LOCKSTEP_REDUCE: return known(c.reduce.dtype) && known(c.reduce.result);
+      case LOCKSTEP_SQUARE_SUM: return (known(c.reduce.dtype) || half) && known(c.reduce.result);
+      default: return false;
+    }
   }
 
   lockstep_status run(const cases::test_case& c, const void* src, void* dst, uint64_t seed) {
@@ -225,7 +231,7 @@ int verify(const ranks_settings& s) {
       if (here.rank() == 0)
         print("  {:>4} ranks  {:<11} {:>6} of {:>6} equal{}\n", ranks, name, good, run,
               local != 0
-                  ? format_text(", {} have no call over ranks (in place, segments, shuffles, other types)", local)
+                  ? format_text(", {} have no call over ranks (in place, segments, other types or operations)", local)
                   : "");
     }
   }
@@ -241,7 +247,7 @@ void ranks_command(command root, action& chosen) {
   one.add("--ranks", s->ranks, "numbers of ranks, as seats of this process (default: 1 2 3 5 8)").type_name("N");
   one.add("--op", s->ops, "operations (default: all)").one_of(op_names());
   one.add("--level", s->level, "how many cases").one_of({"quick", "full"}).show_default();
-  one.add("--seed", s->seed, "of data and cuts").show_default();
+  one.add("--seed", s->seed, "of data and cuts").between(int64_t{0}, INT64_MAX - 1).show_default();
   one.add("--digest", s->digest, "print the digest of `lockstep verify --digest`, made over ranks");
   one.when_called([s, &chosen] { chosen = [s] { return verify(*s); }; });
   auto two = command.add_command("plan", "Messages, bytes, memory and time at any number of ranks, without running");

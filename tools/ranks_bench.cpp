@@ -28,7 +28,8 @@ std::vector<int64_t> shape_of(const std::string& text) {
 
 std::vector<int64_t> shape_for(const ranks_settings& s, int ranks) {
   std::vector<int64_t> shape = shape_of(s.shape);
-  if (s.weak) shape[0] *= ranks;
+  if (s.weak && __builtin_mul_overflow(shape[0], ranks, &shape[0]))
+    refuse("--shape is \"{}\", which {} ranks have too much of; give a smaller one", s.shape, ranks);
   return shape;
 }
 

@@ -55,9 +55,19 @@ bool read_text(state& s, PyObject* object, const char* name, const char** to) {
   return *to != nullptr;
 }
 
+namespace {
+// An int of Python's; TypeError of the whole argument where an item of it is none.
+ref index_of(PyObject* item, const char* name, PyObject* whole, const char* wanted) {
+  ref index(PyNumber_Index(item));
+  if (!index && PyErr_ExceptionMatches(PyExc_TypeError))
+    PyErr_Format(PyExc_TypeError, "%s is %R; give %s", name, whole, wanted);
+  return index;
+}
+}  // namespace
+
 bool read_integer(state& s, PyObject* object, const char* name, long long low, long long high, long long* to) {
   if (!object) return true;
-  const ref index(PyNumber_Index(object));
+  const ref index = index_of(object, name, object, "an int");
   if (!index) return false;
   int overflow = 0;
   *to = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
@@ -77,6 +87,7 @@ bool read_double(state& s, PyObject* object, const char* name, double* to) {
   if (!object) return true;
   *to = PyFloat_AsDouble(object);
   if (*to != -1.0 || !PyErr_Occurred()) return true;
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;  // an interrupt is no number's fault
   PyErr_Clear();
   return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; give a number", name, object), false;
 }
@@ -98,15 +109,20 @@ bool read_result(state& s, PyObject* object, results allowed, lockstep_dtype* to
 }
 
 bool read_axes(state& s, PyObject* object, const char* name, int rank, int* axes, int* count) {
+  constexpr const char* wanted = "an int or a sequence of ints";
   bool seen[max_rank] = {};
-  const bool many = PyTuple_Check(object) || PyList_Check(object);
-  const Py_ssize_t n = many ? PySequence_Size(object) : 1;
-  if (n > rank && n > 1)
+  // Other sequences are asked second: an array of no axes is a number and has the methods of a sequence.
+  ref one, many(PyTuple_Check(object) ? Py_NewRef(object) : nullptr);
+  if (!many && !(one = index_of(object, name, object, wanted))) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) || !PySequence_Check(object)) return false;
+    PyErr_Clear();
+    if (!(many = ref(PySequence_Tuple(object)))) return false;
+  }
+  const Py_ssize_t n = many ? PyTuple_Size(many.get()) : 1;
+  if (n > rank)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; the array has %d axes", name, object, rank), false;
   for (Py_ssize_t i = 0; i < n; ++i) {
-    const ref item(many ? PySequence_GetItem(object, i) : Py_NewRef(object));
-    if (!item) return false;
-    const ref index(PyNumber_Index(item.get()));
+    const ref index = many ? index_of(PyTuple_GetItem(many.get(), i), name, object, wanted) : std::move(one);
     if (!index) return false;
     int overflow = 0;
     const long given = PyLong_AsLongAndOverflow(index.get(), &overflow);

@@ -263,6 +263,10 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
   if (!p.read(s, a + 1, n - 1, keywords, {kw_tune, kw_workspace}) || !read_flag(p.v[kw_tune], &tune) ||
       !p.describe(s, false))
     return nullptr;
+  for (const keyword k : {kw_out, kw_stream, kw_check})
+    if (p.v[k])
+      return PyErr_Format(PyExc_TypeError, "plan.%s() has no argument %s; give it to the plan's calls", name,
+                          keyword_names[k]);
   // Any address says that each call brings one: the plan then has none of its own.
   bool brought = false;
   if (!read_flag(p.v[kw_workspace], &brought)) return nullptr;

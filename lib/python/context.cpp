@@ -142,6 +142,16 @@ PyObject* context_tuning(PyObject* self, PyObject*) {
   return Py_BuildValue("(sss)", info.path, info.reason, info.choices);
 }
 
+// Something that keeps the context in use for as long as it lives.
+PyObject* context_use(PyObject* self, PyObject*) {
+  if (!use_context(*state_of_object(self), as_context(self))) return nullptr;
+  PyObject* const held = PyCapsule_New(self, nullptr, [](PyObject* capsule) {
+    release_user(as_context(static_cast<PyObject*>(PyCapsule_GetPointer(capsule, nullptr))));
+  });
+  if (!held) release_user(as_context(self));
+  return held;
+}
+
 PyObject* context_handle(PyObject* self, void*) { return PyLong_FromVoidPtr(as_context(self)->handle); }
 
 PyMethodDef methods[] = {{"close", context_close, METH_NOARGS,
@@ -156,6 +166,7 @@ PyMethodDef methods[] = {{"close", context_close, METH_NOARGS,
                           "release_stream($self, backend, stream, /)\n--\n\nGive back what the context keeps for a "
                           "caller's stream, before the stream "
                           "goes."},
+                         {"_use", context_use, METH_NOARGS, nullptr},
                          {"_model", context_model, METH_NOARGS, nullptr},
                          {"_tuning", context_tuning, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

@@ -200,7 +200,7 @@ bool stencil_layout(const array& x, int rank, int64_t* strides, run_of_axes& bat
     if (k == rank - 1 ? strides[k] != 1 : strides[k] < least) return false;
     if (__builtin_mul_overflow(strides[k], n, &least)) return false;
   }
-  return true;
+  return batch.length == 1 || batch.stride >= least;
 }
 
 }  // namespace

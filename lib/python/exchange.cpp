@@ -85,9 +85,8 @@ bool finish_import(state& s, array& in, const char* name) {
   for (int k = 0; k < in.rank; ++k)
     if (in.shape[k] > 1 && in.strides[k] < (LOCKSTEP_MUTANT("python_stride_0_taken") ? 0 : 1) && in.size > 0)
       in.plain = false;
-  const int64_t alignment = in.type.code == dlpack::complex ? in.type.bytes / 2 : in.type.bytes;
-  if (in.size > 0 && (alignment & (alignment - 1)) == 0 && reinterpret_cast<uintptr_t>(in.data) % alignment != 0)
-    in.plain = false;
+  const int64_t bytes = in.type.bytes;
+  if (in.size > 0 && (bytes & (bytes - 1)) == 0 && reinterpret_cast<uintptr_t>(in.data) % bytes != 0) in.plain = false;
   return true;
 }
 

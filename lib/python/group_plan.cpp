@@ -3,6 +3,7 @@
 
 #include "groups.hpp"
 #include "lockstep/group.h"
+#include "turns.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -12,7 +13,6 @@ struct group_plan_data {
   ~group_plan_data() {
     const without_gil released;
     for (lockstep_plan* plan : plans) lockstep_plan_destroy(plan);
-    if (turn) PyThread_free_lock(turn);
   }
   group_plan_data(const group_plan_data&) = delete;
   group_plan_data& operator=(const group_plan_data&) = delete;
@@ -20,7 +20,7 @@ struct group_plan_data {
   group_of_calls group;
   ref shared;                         // arguments that all calls read
   std::vector<lockstep_plan*> plans;  // of the calls of each op
-  PyThread_type_lock turn = nullptr;  // one thread at a time
+  turns threads;
 };
 
 struct group_plan_object {
@@ -30,21 +30,28 @@ struct group_plan_object {
 
 group_plan_object* as_plan(PyObject* object) { return reinterpret_cast<group_plan_object*>(object); }
 
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+  Py_VISIT(as_plan(self)->module);
+  const group_plan_data* p = as_plan(self)->data;
+  if (!p) return 0;
+  const group_of_calls& g = p->group;
+  Py_VISIT(reinterpret_cast<PyObject*>(g.set.context));
+  Py_VISIT(g.arrays.get());
+  for (const ref& arguments : g.each) Py_VISIT(arguments.get());
+  for (const group_result& to : g.results) Py_VISIT(to.object.get());
+  Py_VISIT(g.stacked.object.get());
+  Py_VISIT(p->shared.get());
+  return 0;
+}
+
 void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
   PyTypeObject* const type = Py_TYPE(self);
   delete as_plan(self)->data;
   Py_XDECREF(as_plan(self)->module);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(reinterpret_cast<PyObject*>(type));
-}
-
-template <class Call>
-lockstep_status alone(group_plan_data& p, Call&& run_it) {
-  const without_gil released;
-  PyThread_acquire_lock(p.turn, WAIT_LOCK);
-  const lockstep_status status = run_it();
-  PyThread_release_lock(p.turn);
-  return status;
 }
 
 PyObject* execute(PyObject* self, PyObject* arguments, PyObject* keywords) {
@@ -70,7 +77,7 @@ PyObject* execute(PyObject* self, PyObject* arguments, PyObject* keywords) {
     if (g.async && !now.stream && !check && !first.elsewhere) options.flags |= LOCKSTEP_ASYNC;
   }
   const bool done = run_each_op(s, g, [&](size_t k) {
-    return alone(p, [&] { return lockstep_plan_execute(p.plans[k], nullptr, nullptr, &options); });
+    return p.threads.run(false, [&] { return lockstep_plan_execute(p.plans[k], nullptr, nullptr, &options); });
   });
   return done ? g.give(s) : nullptr;
 }
@@ -87,7 +94,7 @@ PyObject* measure(PyObject* self, PyObject* arguments, PyObject* keywords) {
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "samples is %d; give 1 to 1000000", samples);
   std::vector<double> all(static_cast<size_t>(samples)), ms(all);
   for (lockstep_plan* plan : p.plans) {
-    const lockstep_status status = alone(p, [&] {
+    const lockstep_status status = p.threads.run(false, [&] {
       return lockstep_plan_measure(plan, nullptr, nullptr, cold ? unsigned{LOCKSTEP_COLD} : 0u, samples, ms.data());
     });
     if (status != LOCKSTEP_OK) return raise_status(s, status);
@@ -143,6 +150,7 @@ PyGetSetDef properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_call, reinterpret_cast<void*>(execute)},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
@@ -151,7 +159,7 @@ PyType_Slot slots[] = {
                                   "hold now. Made by lockstep.group.plan.")},
     {0, nullptr}};
 PyType_Spec spec = {"lockstep._core.GroupPlan", sizeof(group_plan_object), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 
@@ -168,8 +176,7 @@ PyObject* plan_group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObjec
   group_plan_data& p = *(as_plan(made.get())->data = new group_plan_data(*found));
   group_of_calls& g = p.group;
   g.for_plan = true;
-  p.turn = PyThread_allocate_lock();
-  if (!p.turn) return PyErr_NoMemory();
+  if (!p.threads.make()) return PyErr_NoMemory();
   if (!g.read(s, a + 1, n - 1, keywords) || !g.take_all(s)) return nullptr;
   const values& v = g.v;
   p.shared = ref(PyTuple_Pack(5, or_none(v[kw_offsets]), or_none(v[kw_weight]), or_none(v[kw_bias]),

@@ -24,6 +24,12 @@ bool holds(const group_item& it) {
          p.description.op == LOCKSTEP_STENCIL;  // whose description points to its coefficients
 }
 
+touched bytes_of(const array& a, bool written, Py_ssize_t index) {
+  int64_t last = 0;
+  for (int k = 0; k < a.rank; ++k) last += (a.shape[k] - 1) * a.strides[k];
+  return {a.data, a.data + (last + 1) * a.type.bytes, written, index};
+}
+
 // Before the text of the exception that is set: whose array it is about.
 void name_the_array(Py_ssize_t i) {
   if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)) return;
@@ -235,6 +241,7 @@ bool group_of_calls::take(state& s, Py_ssize_t i) {
   same->srcs.push_back(x.data);
   same->dsts.push_back(dst.data);
   same->index.push_back(i);
+  if (p.v[kw_out] && x.size > 0 && dst.size > 0) note_memory(i, x, dst);
 
   if (for_plan && (p.x.use != &p.x.direct || p.offsets.copy)) return no_copy(s, "this array needs one");
   if (for_plan) {
@@ -255,10 +262,41 @@ bool group_of_calls::take(state& s, Py_ssize_t i) {
   return true;
 }
 
+// Of one that works in place the whole counts as written.
+void group_of_calls::note_memory(Py_ssize_t i, const array& x, const array& dst) {
+  touched from = bytes_of(x, false, i), to = bytes_of(dst, true, i);
+  if (from.begin < to.end && to.begin < from.end) {
+    to.begin = std::min(from.begin, to.begin);
+    to.end = std::max(from.end, to.end);
+  } else {
+    memory.push_back(from);
+  }
+  memory.push_back(to);
+}
+
+// C compares the calls of one op with each other; those of one function may be of two.
+bool group_of_calls::lie_apart(state& s) {
+  if (calls.size() < 2) return true;
+  std::sort(memory.begin(), memory.end(), [](const touched& a, const touched& b) { return a.begin < b.begin; });
+  touched any{}, written{};
+  for (const touched& now : memory) {
+    const touched& before = now.written ? any : written;
+    if (now.begin < before.end)
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                   "out of arrays[%zd] or arrays[%zd] overlaps memory of the other; give each out memory of its own",
+                   std::min(now.index, before.index), std::max(now.index, before.index)),
+             false;
+    if (now.end > any.end) any = now;
+    if (now.written && now.end > written.end) written = now;
+  }
+  return true;
+}
+
 bool group_of_calls::take_all(state& s) {
   results.reserve(static_cast<size_t>(count()));
   for (Py_ssize_t i = 0; i < count(); ++i)
     if (!take(s, i)) return name_the_array(i), false;
+  if (!lie_apart(s)) return false;
   if (for_plan && stack) note_place(0, stacked.dst);
   return true;
 }

@@ -35,6 +35,13 @@ struct calls_of_op {
   int64_t count() const { return static_cast<int64_t>(srcs.size()); }
 };
 
+// Bytes of the caller's that a call reads or writes.
+struct touched {
+  const char *begin, *end;
+  bool written;
+  Py_ssize_t index;  // of the array
+};
+
 // Where an array lay when a plan was made.
 struct memory_place {
   Py_ssize_t index;  // of the array, or of the one that it is an argument beside
@@ -61,6 +68,7 @@ struct group_of_calls {
   std::vector<calls_of_op> calls;
   std::vector<std::unique_ptr<group_item>> held;
   std::vector<memory_place> places;  // of a plan
+  std::vector<touched> memory;       // where the caller gives out
   // Of the first array, as of all.
   bool on_device = false;
   int device = 0;
@@ -86,6 +94,8 @@ struct group_of_calls {
   bool one_place(state& s, const array& x);
   bool place_stacked(state& s, Py_ssize_t i, const call& c, const array& x, array& dst);
   void note_place(Py_ssize_t i, const array& a);
+  void note_memory(Py_ssize_t i, const array& x, const array& dst);
+  bool lie_apart(state& s);
 };
 
 // Runs a C call on the calls of each op, then tells of them: the first failure's exception, with its arrays' numbers.

@@ -4,6 +4,7 @@
 
 #include "call.hpp"
 #include "layout.hpp"
+#include "turns.hpp"
 // after Python.h
 #include <structmember.h>
 
@@ -14,8 +15,8 @@ struct plan_data {
   call description;
   layout from;
   size_t workspace_bytes = 0;
-  bool placed = false;                // arrays of its layout are memory of the device that computes
-  PyThread_type_lock turn = nullptr;  // a plan is executed by one thread at a time
+  bool placed = false;  // arrays of its layout are memory of the device that computes
+  turns threads;
 };
 
 struct plan_object {
@@ -29,31 +30,29 @@ struct plan_object {
 
 plan_object* as_plan(PyObject* object) { return reinterpret_cast<plan_object*>(object); }
 
+int plan_traverse(PyObject* self, visitproc visit, void* arg) {
+  const plan_object* p = as_plan(self);
+  Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+  Py_VISIT(p->context);
+  Py_VISIT(p->kept);
+  Py_VISIT(p->module);
+  return 0;
+}
+
 void plan_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
   PyTypeObject* const type = Py_TYPE(self);
   plan_object* p = as_plan(self);
   if (p->handle) {
     const without_gil released;
     lockstep_plan_destroy(p->handle);
   }
-  if (p->data && p->data->turn) PyThread_free_lock(p->data->turn);
   delete p->data;
   if (p->context) release_user(reinterpret_cast<context_object*>(p->context));
   Py_XDECREF(p->kept);
   Py_XDECREF(p->module);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(reinterpret_cast<PyObject*>(type));
-}
-
-// Runs a C call on the plan alone and, but for a brief one that need not wait, without the GIL.
-template <class Call>
-lockstep_status alone(plan_object* p, bool brief, Call&& run_it) {
-  brief = brief && PyThread_acquire_lock(p->data->turn, NOWAIT_LOCK);
-  const without_gil released(!brief);
-  if (!brief) PyThread_acquire_lock(p->data->turn, WAIT_LOCK);
-  const lockstep_status status = run_it();
-  PyThread_release_lock(p->data->turn);
-  return status;
 }
 
 bool take_arrays(state& s, plan_object* p, PyObject* x, PyObject* out, settings& set, array& from, result& to) {
@@ -105,7 +104,7 @@ PyObject* plan_call(PyObject* self, PyObject* const* arguments, size_t given, Py
   if (to.adopt) set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};
   const call& c = p->data->description;
   auto& context = *reinterpret_cast<context_object*>(p->context);
-  const lockstep_status status = alone(p, is_brief(c, set, context, from, to.dst), [&] {
+  const lockstep_status status = p->data->threads.run(is_brief(c, set, context, from, to.dst), [&] {
     return lockstep_plan_execute(p->handle, from.data, to.dst.data, &set.options);
   });
   if (status == LOCKSTEP_OK) context.warm = true;
@@ -145,7 +144,7 @@ PyObject* plan_measure(PyObject* self, PyObject* arguments, PyObject* keywords) 
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "samples is %d; give 1 to 1000000", samples);
   auto* const ms = static_cast<double*>(PyMem_Malloc(static_cast<size_t>(samples) * sizeof(double)));
   if (!ms) return PyErr_NoMemory();
-  const lockstep_status status = alone(p, false, [&] {
+  const lockstep_status status = p->data->threads.run(false, [&] {
     return lockstep_plan_measure(p->handle, from.data, to.dst.data, cold ? unsigned{LOCKSTEP_COLD} : 0u, samples, ms);
   });
   ref list(status == LOCKSTEP_OK ? PyList_New(samples) : raise_status(s, status));
@@ -191,6 +190,7 @@ PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(plan_obje
                          {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(plan_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(plan_traverse)},
     {Py_tp_call, reinterpret_cast<void*>(plan_call_packed)},
     {Py_tp_members, members},
     {Py_tp_methods, methods},
@@ -203,7 +203,8 @@ PyType_Slot slots[] = {
 // The stable interface names this flag and the type of its function from CPython 3.12 on; 3.11 knows both.
 constexpr unsigned have_vectorcall = 1u << 11;
 PyType_Spec spec = {"lockstep._core.Plan", sizeof(plan_object), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | have_vectorcall, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | have_vectorcall,
+                    slots};
 
 }  // namespace
 
@@ -218,8 +219,7 @@ PyObject* make_plan(state& s, const call& described, settings& set, const array&
   p->data->from.take(x);
   p->module = Py_NewRef(s.module);
   p->kept = Py_NewRef(kept);
-  p->data->turn = PyThread_allocate_lock();
-  if (!p->data->turn) return PyErr_NoMemory();
+  if (!p->data->threads.make()) return PyErr_NoMemory();
   call& c = p->data->description;
   array dst;  // a packed result, without memory
   dst.rank = c.rank;

@@ -209,7 +209,13 @@ bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduc
              false;
     c.inner = c.axes[0];
   }
-  if (!sequences_of(*a, c.inner, &d.element_stride, &d.sequence_stride)) {
+  array dst;  // as a result of the library's lies
+  dst.rank = a->rank;
+  dst.size = a->size;
+  for (int k = 0; k < a->rank; ++k) dst.shape[k] = a->shape[k];
+  pack(dst);
+  if (!sequences_of(*a, c.inner, &d.element_stride, &d.sequence_stride) ||
+      (!v[kw_out] && !sequences_of(dst, c.inner, &d.dst_element_stride, &d.dst_sequence_stride))) {
     if (!may_copy) return no_copy(s, "this axis of this layout needs one");
     if (c.inner >= 0) {
       c.inner = 1;  // one axis, in c.axes
@@ -232,7 +238,8 @@ bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduc
 
 bool place_scan(state& s, const array& dst, call& c) {
   return sequences_of(dst, c.inner, &c.scan.dst_element_stride, &c.scan.dst_sequence_stride) ||
-         raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has axes that are not one stride apart; give an array in C order");
+         raise(s, LOCKSTEP_INVALID_ARGUMENT,
+               "out has axes that are not one stride apart; give one that lies as x does, or leave it away");
 }
 
 }  // namespace lockstep::python

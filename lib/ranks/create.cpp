@@ -20,6 +20,8 @@ namespace {
 constexpr int64_t default_message_bytes = int64_t{32} << 20;
 constexpr int64_t most_message_bytes = int64_t{1} << 30;  // with headers it still fits an int, which MPI counts in
 
+constexpr int64_t longest_timeout_ms = INT64_MAX / 2'000'000;  // a clock counts it in nanoseconds
+
 int64_t default_timeout() {
   const char* text = std::getenv("LOCKSTEP_RANKS_TIMEOUT");
   if (text == nullptr || *text == '\0') return 60000;
@@ -41,6 +43,7 @@ lockstep_comm_options read_options(const lockstep_comm_options* given) {
          o.message_bytes, most_message_bytes);
   if (o.message_bytes == 0) o.message_bytes = default_message_bytes;
   if (o.timeout_ms == 0) o.timeout_ms = default_timeout();
+  o.timeout_ms = std::min(o.timeout_ms, longest_timeout_ms);
   lib::require_flags("options.flags", o.flags, LOCKSTEP_ABORT_ON_LOSS, "LOCKSTEP_ABORT_ON_LOSS (1)");
   return o;
 }

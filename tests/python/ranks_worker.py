@@ -65,6 +65,15 @@ def stencils(comm):
                 inside = tuple(slice(max(0, a - reach), max(0, min(a + n - reach, m))) for a, n, m in zip(box.low, box.shape, want.shape))
                 if 0 not in got.shape:
                     same(got, want[inside], mode, sweeps, grid)
+    column = RNG.standard_normal((12, 1))
+    grid = lr.Grid(column.shape, (size, 1))
+    block = np.empty(comm.box(grid).shape, order="F")
+    block[...] = column[comm.box(grid).slices]
+    same(comm.stencil(block, grid, [1, 2, 3, 4, 5]), ls.stencil(column, [1, 2, 3, 4, 5])[comm.box(grid).slices])
+    columns = np.asfortranarray(RNG.standard_normal((4, 12, 1)))
+    grid = lr.Grid(columns.shape, (1, size, 1))
+    block = columns[comm.box(grid).slices]
+    same(comm.stencil(block, grid, [1, 2, 3, 4, 5], batch=True), ls.stencil(columns, [1, 2, 3, 4, 5], axes=(1, 2))[comm.box(grid).slices])
     many = RNG.standard_normal((4, 30))
     grid = lr.Grid(many.shape, (1, size))
     same(comm.stencil(many[comm.box(grid).slices], grid, [1, 2, 3], batch=True), ls.stencil(many, [1, 2, 3], axes=1)[comm.box(grid).slices])
@@ -89,6 +98,16 @@ def errors(comm):
     fails(comm, lambda broken: comm.reduce("average" if broken else "sum", block, grid), ls.InvalidArgument, lr.RankFailed, "give sum")
     fails(comm, lambda broken: comm.permute(block, grid, (0, 0) if broken else (1, 0), lr.Grid((5, 6), (1, size))), ls.InvalidArgument, lr.RankFailed, "once")
     same(comm.reduce("sum", block, grid), ls.sum(x))
+    turned = lr.Grid((5, 6), (1, size))
+    fails(comm, lambda broken: comm.permute(block, grid, (3, 2) if broken else (1, 0), turned), ls.InvalidArgument, lr.RankFailed, "axes is (3, 2)")
+    fails(comm, lambda broken: comm.permute(block, grid, (1.2, 0.9) if broken else (1, 0), turned), TypeError, lr.RankFailed, "axes is 1.2; give an int")
+    fails(comm, lambda broken: comm.stencil(block, grid, [1] * 5, sweeps=1.5 if broken else 1), TypeError, lr.RankFailed, "sweeps is 1.5; give an int")
+    fails(comm, lambda broken: comm.stencil(block, grid, [1] * 5, sweeps=2**32 + 1 if broken else 1), ls.InvalidArgument, lr.RankFailed, "no int of 32 bits")
+    same(comm.reduce("sum", block, grid, np.int64(0)), ls.sum(x, 0))
+    same(comm.stencil(block, grid, [1] * 5, mode="grid-wrap"), comm.stencil(block, grid, [1] * 5, mode="wrap"))
+    odd = np.zeros(block.nbytes + 1, "u1")[1:].view("f4").reshape(block.shape)
+    odd[...] = block
+    same(comm.reduce("sum", odd, grid), ls.sum(x), "a block that is not aligned")
     try:
         comm.reduce("sum", block.astype("u1"), grid)
         raise AssertionError("sums of uint8 went through")
@@ -122,6 +141,38 @@ def errors(comm):
         pass
 
 
+def beginnings():
+    """A communicator begins on all ranks or on none."""
+    closed = ls.Context("cpu")
+    closed.close()
+    for wrong, error, text in (({"backend": "gpu"}, ls.InvalidArgument, "backend is 'gpu'"), ({"timeout": 0}, ls.InvalidArgument, "timeout is 0"),
+                               ({"context": closed}, ls.InvalidArgument, "context is closed"), ({"context": 5}, ls.InvalidArgument, "context is 5")):
+        fails(None, lambda broken, wrong=wrong: lr.Comm(world, **wrong if broken else {}), error, lr.RankFailed, text)
+    for timeout in (float("inf"), 1e30):
+        lr.Comm(world, timeout=timeout).close()
+    grid, context = lr.Grid((6,), (size,)), ls.Context("cpu")
+    with lr.Comm(world, context=context) as comm:
+        context.close()  # the communicator has it still
+        same(comm.reduce("sum", np.ones(comm.box(grid).shape), grid), 6.0)
+    assert context.handle == 0
+
+
+def left():
+    """Who leaves by an exception has no messages of the others in its next communicator."""
+    grid = lr.Grid((6,), (size,))
+    try:
+        with lr.Comm(world, timeout=1.0) as comm:
+            if rank == 0:
+                raise KeyError
+            comm.reduce("sum", np.ones(comm.box(grid).shape), grid)
+            raise AssertionError("rank 0 was not missed")
+    except (KeyError, lr.RankLost):
+        pass
+    with lr.Comm(MPI.COMM_SELF) as comm:
+        same(comm.reduce("sum", np.ones(6), lr.Grid((6,), (1,))), 6.0)
+    world.Barrier()
+
+
 def lost():
     """A rank that stays away is lost, and the communicator is closed."""
     comm = lr.Comm(world, timeout=1.0)
@@ -147,7 +198,9 @@ try:
     sys.exit("a closed communicator was used")
 except ls.InvalidArgument:
     pass
+beginnings()
 if size > 1:
     lost()
+    left()
 world.Barrier()
 print(f"rank {rank} passed", flush=True)

@@ -1,9 +1,11 @@
 """Contexts, scopes, plans, and what they say of themselves."""
 import asyncio
+import gc
 import pathlib
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -78,6 +80,40 @@ def test_a_scope_is_of_one_thread_and_one_task():
     asyncio.run(both())
 
 
+@pytest.mark.parametrize("make", [lambda: ls.variants(reduce="ref"), lambda: ls.Context("cpu", variants={"reduce": "ref"})], ids=["scope", "context"])
+def test_one_scope_in_several_threads_and_tasks(make):
+    scope, seen = make(), []
+    steps = threading.Barrier(2, timeout=10)
+
+    def first():
+        with scope:
+            steps.wait()  # the second enters, and leaves last
+            steps.wait()
+        steps.wait()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    steps.wait()
+    with scope:
+        seen.append(ls.sum(X) and ls.last_run().variant)
+        steps.wait()
+        steps.wait()
+    thread.join()
+    scope = make()
+
+    async def task(wait):
+        with scope:
+            await asyncio.sleep(wait)
+            seen.append(ls.sum(X) and ls.last_run().variant)
+            await asyncio.sleep(wait)
+
+    async def both():
+        await asyncio.gather(task(0.01), task(0.03))
+
+    asyncio.run(both())
+    assert seen == ["ref"] * 3
+
+
 def test_a_scope_decorates():
     @ls.backend("cpu")
     @ls.variants(reduce="ref")
@@ -90,6 +126,17 @@ def test_a_scope_decorates():
     assert (total(3).backend, total(0).variant) == ("cpu", "ref")
     ls.sum(X)
     assert ls.last_run().variant != "ref"
+
+    @ls.variants(reduce="ref")
+    async def later():
+        await asyncio.sleep(0)
+        return ls.sum(X) and ls.last_run().variant
+
+    assert asyncio.run(later()) == "ref"
+    with pytest.raises(TypeError, match="with block"):
+        @ls.backend("cpu")
+        def totals():
+            yield ls.sum(X)
 
 
 def test_contexts():
@@ -121,8 +168,11 @@ def test_threads_change_no_bit():
         assert ls.get_num_threads() == n and ls.sum(X) == want
     ls.set_num_threads(0)
     assert ls.get_num_threads() >= 1
+    ls.set_num_threads(np.int64(0))
     with pytest.raises(ls.InvalidArgument):
         ls.set_num_threads(-1)
+    with pytest.raises(TypeError, match="n is 1.5; give an int"):
+        ls.set_num_threads(1.5)
 
 
 def test_record_collects_what_ran():
@@ -217,6 +267,9 @@ def test_plans_refuse_what_they_were_not_made_for():
         ls.sum(ls.spec((3,)))
     with pytest.raises(BufferError):
         np.asarray(memoryview(ls.spec((3,))))
+    for given in ({"out": np.empty(40)}, {"stream": 1}, {"check": True}):
+        with pytest.raises(TypeError, match=f"plan.sum\\(\\) has no argument {next(iter(given))}; give it to the plan's calls"):
+            ls.plan.sum(X, axis=1, **given)
     times = p.measure(X, np.empty(40), samples=3)
     assert len(times) == 3 and min(times) > 0
     with pytest.raises(ls.InvalidArgument):
@@ -253,6 +306,39 @@ def test_every_way_to_call_a_plan():
                          (lambda: p(X, axis=0), "no argument 'axis'"), (lambda: p.__call__(*[X] * 9), "9 arguments"), (lambda: p.__call__(X, out), "1 positional")):
         with pytest.raises(TypeError, match=words):
             wrong()
+
+
+class Engine(ls.Context):
+    pass
+
+
+class Named(np.ndarray):
+    pass
+
+
+def context_and_plan():
+    engine = Engine("cpu")
+    engine.plan = ls.plan.sum(X, context=engine)
+    return engine
+
+
+def weight_and_plan():
+    weight = np.ones(50).view(Named)
+    weight.plan = ls.plan.rms_norm(X, weight=weight)
+    return weight
+
+
+def array_and_group_plan():
+    x = np.ones(50).view(Named)
+    x.plan = ls.group.plan("sum", [x])
+    return x
+
+
+@pytest.mark.parametrize("make", [context_and_plan, weight_and_plan, array_and_group_plan])
+def test_a_plan_that_its_own_array_keeps_goes_with_it(make):
+    gone = weakref.ref(make())
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_plan_takes_its_threads_in_turn():
@@ -293,9 +379,15 @@ def test_buffers_of_our_own():
     assert ls.transpose(b).shape == (3, 2) and np.asarray(ls.transpose(b)).tolist() == x.T.tolist()
     assert np.asarray(ls.sum(b)) == 21
     ls.sum(x, axis=0, out=ls.empty(3))
-    for wrong in ({"dtype": "float128"}, {"kind": "paper"}, {"shape": -1}):
+    assert ls.empty(np.int64(3)).shape == (3,) and ls.empty(np.array([2, 3])).shape == (2, 3)
+    for wrong in ({"dtype": "float128"}, {"kind": "paper"}, {"shape": -1}, {"kind": "pinned", "device": "cuda:x"}, {"kind": "pinned", "device": 0}):
         with pytest.raises(ls.InvalidArgument):
             ls.empty(**{"shape": 3, **wrong})
+    for shape in (2.5, (2.5,), "3", None):
+        with pytest.raises(TypeError, match="shape is"):
+            ls.empty(shape)
+    with pytest.raises(ls.InvalidArgument, match="device is 'gpu'"):
+        ls.spec(3, device="gpu")
     with pytest.raises(BufferError):
         memoryview(ls.empty(3, "bfloat16"))
     with pytest.raises(BufferError):

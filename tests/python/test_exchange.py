@@ -184,6 +184,31 @@ def test_capsules_of_every_age_are_given_back_once(versioned, keywords):
     assert out.tobytes() == x.T.tobytes()
 
 
+class Bare:
+    """DLPack's two methods and nothing else."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+    def __dlpack__(self, **keywords):
+        return self.x.__dlpack__(**keywords)
+
+
+def test_producers_of_no_library():
+    x = RNG.standard_normal((3, 4, 5))
+    small = np.arange(-6, 6, dtype="i1").reshape(3, 4)
+    for call in (lambda g: ls.sum(g(x)), lambda g: ls.max(g(x), 1), lambda g: ls.permute(g(x), (2, 0, 1)), lambda g: ls.sum(g(x[::-1]), 0),
+                 lambda g: ls.cumsum(g(small), 1), lambda g: ls.cummax(g(small), 1), lambda g: ls.rms_norm(g(x), 1),
+                 lambda g: ls.correlate1d(g(x), [1, 2, 3], 0), lambda g: ls.group.norm([g(x)])[0]):
+        got, want = call(Bare), call(lambda x: x)
+        assert isinstance(got, np.ndarray | np.generic) and got.dtype == want.dtype and got.tobytes() == want.tobytes()
+    with pytest.raises(TypeError, match="x is a builtins.list, which is no array"):
+        ls.correlate1d([1.0, 2.0], [1, 2, 3])
+
+
 def test_byte_offsets_and_missing_strides():
     x = RNG.standard_normal((3, 4))
     assert np.asarray(numpy_of(ls.transpose(Producer(x, byte_offset=64)))).tobytes() == x.T.tobytes()
@@ -257,6 +282,10 @@ def test_jax():
         jax.jit(ls.sum)(x)
     with pytest.raises(ls.UnsupportedDtype, match="x64"):
         ls.sum(x, dtype="float64")
+    gone = x + 1
+    gone.delete()
+    with pytest.raises(ls.InvalidArgument, match="x is .* deleted or donated"):
+        ls.sum(gone)
     with pytest.raises(ls.UnsupportedDtype, match="x64"):
         ls.sum(jax.numpy.full(4, 2**30))
     assert ls.argmax(x).dtype == "int32" and int(ls.argmax(x)) == 5

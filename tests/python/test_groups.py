@@ -137,6 +137,19 @@ def test_errors_name_the_array(call, error, text):
         call(arrays_of("f4"))
 
 
+def test_what_is_written_lies_apart_from_all_others():
+    memory = np.arange(400.0)
+    rows, planes = memory[:200].reshape(20, 10), memory[200:].reshape(5, 8, 5)  # reduce, and reduce_axes
+    for out in ([memory[210:220], np.empty((5, 5))], [np.empty(10), memory[:25].reshape(5, 5)], [memory[:10], np.empty((5, 5))]):
+        before = memory.copy()
+        for call in (ls.group.sum, lambda *a, **k: ls.group.plan("sum", *a, **k)()):
+            with pytest.raises(ls.InvalidArgument, match="overlap"):
+                call([rows.T, planes], 1, out=out)
+        assert np.array_equal(memory, before)
+    got = ls.group.sum([rows.T, planes], 1, out=[np.empty(10), np.empty((5, 5))])
+    assert np.array_equal(got[0], ls.sum(rows.T, 1)) and np.array_equal(got[1], ls.sum(planes, 1))
+
+
 def test_errors_count_the_arrays_of_every_op():
     rows, apart = np.ones((4, 6), "f4"), np.ones((4, 6, 2), "f4")
     with pytest.raises(ls.Empty, match=r"^arrays\[3\]: "):

@@ -80,6 +80,17 @@ def test_narrow_types(x64):
         assert same(jax.jit(lj.transpose)(a), here.T)
 
 
+def test_axes_of_every_kind():
+    x = jnp.ones((2, 3))
+    for axes in (np.int64(1), range(1, 2), np.array([1]), [-1]):
+        assert lj.sum(x, axes).tolist() == [3, 3]
+    for axes in (1.0, (0.6,), "1"):
+        with pytest.raises(TypeError, match="axis is"):
+            lj.sum(x, axes)
+    with pytest.raises(TypeError, match="sweeps is 1.5"):
+        lj.stencil(x, [1, 2, 1], axes=1, sweeps=1.5)
+
+
 def test_what_a_program_does_to_layouts():
     """XLA may lay arrays out as it likes between its own operations; a call has them packed."""
     x = RNG.standard_normal((30, 40)).astype("f4")

@@ -69,6 +69,14 @@ def test_moves_keep_every_bit(layout, dtype):
     assert same(np.ascontiguousarray(out), np.ascontiguousarray(packed.swapaxes(1, 2)))
 
 
+@pytest.mark.parametrize("size", [4, 8])
+def test_complex_numbers_that_lie_half_a_number_off(size):
+    x = np.arange(25, dtype=f"f{size}")[1:].view(f"c{2 * size}").reshape(3, 4)
+    assert same(ls.permute(x, (1, 0)), np.ascontiguousarray(x.T))
+    with pytest.raises(ls.InvalidArgument, match="out .* not aligned"):
+        ls.permute(x.T.copy(), (1, 0), out=x)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_convert(layout):
     for source, result in itertools.product(("f2", "f4", "f8"), repeat=2):
@@ -171,6 +179,10 @@ def test_stencils():
         got = ls.correlate1d(x, weights, axis, mode="nearest")
         assert np.allclose(np.moveaxis(got, axis, -1), padded[:, :-2] + 2 * padded[:, 1:-1] + 4 * padded[:, 2:])
     assert same(ls.correlate1d(x, weights), np.stack([ls.stencil(row, weights) for row in x]))
+    windows = np.lib.stride_tricks.sliding_window_view(noise(20, "f8"), 5)
+    assert same(ls.stencil(windows, weights, axes=-1), ls.stencil(windows.copy(), weights, axes=-1))
+    columns = np.asfortranarray(noise((2, 5, 1), "f8"))
+    assert same(ls.stencil(columns, [1, *weights, 1], axes=(1, 2)), ls.stencil(columns.copy(), [1, *weights, 1], axes=(1, 2)))
     for wrong, text in (({"mode": "periodic"}, "mode"), ({"form": "odd"}, "form"), ({"sweeps": 0}, "sweeps"), ({"axes": 0}, "axes"),
                         ({"cval": "x"}, "cval")):
         with pytest.raises(ls.Error, match=text):
@@ -212,6 +224,36 @@ def test_an_overflow_says_so_and_hands_the_rest_out():
     assert caught.value.out.tolist() == [2**63 - 1, 3]
 
 
+def test_axes_of_every_kind():
+    x = noise((3, 4), "f8")
+    for axes in (range(2), np.arange(2), [np.int64(0), 1], (0, 1)):
+        assert same(ls.sum(x, axes), ls.sum(x)) and same(ls.permute(x, axes), x)
+    for axis in (1, np.int64(1), np.array(1), [1]):
+        assert same(ls.sum(x, axis), ls.sum(x, axis=-1))
+
+
+def test_what_is_no_int_or_axis():
+    x = noise((3, 32), "f8")
+    for call, text in ((lambda: ls.sum(x, 1.0), "axis is 1.0; give an int"), (lambda: ls.sum(x, "1"), "axis is '1'"),
+                       (lambda: ls.sum(x, (0, None)), "axis is \\(0, None\\)"), (lambda: ls.permute(x, None), "axes is None"),
+                       (lambda: ls.permute(x, {0, 1}), "axes is {0, 1}"), (lambda: ls.shuffle(x, "xor", 1.0), "operand is 1.0; give an int"),
+                       (lambda: ls.var(x, correction=1.0), "correction is 1.0"), (lambda: ls.stencil(x, [1] * 5, sweeps="2"), "sweeps is '2'")):
+        with pytest.raises(TypeError, match=text):
+            call()
+    for axis in (1.0, None):
+        with pytest.raises(TypeError, match=f"axis is {axis}; give an int"):
+            ls.correlate1d(x, [1, 2, 3], axis)
+    with pytest.raises(ls.InvalidArgument, match="axis is 0; the array has 0 axes$"):
+        ls.sum(np.array(3.0), axis=0)
+
+    class Interrupted:
+        def __float__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ls.stencil(x, [Interrupted()] * 5)
+
+
 def test_what_is_no_array():
     for wrong in ([1.0, 2.0], 3.0, None, "text", object()):
         with pytest.raises(TypeError):
@@ -221,6 +263,8 @@ def test_what_is_no_array():
     with pytest.raises(ls.UnsupportedDtype, match="byte-swapped"):
         ls.sum(np.arange(4.0).astype(">f8"))
     assert same(ls.permute(np.arange(6.0).reshape(2, 3).astype(">f8"), (1, 0)), np.ascontiguousarray(np.arange(6.0).reshape(2, 3).astype(">f8").T))
+    with pytest.raises(ls.InvalidArgument, match="^a masked array"):
+        ls.sum(np.ones(2), out=np.ma.masked_array(np.zeros(())))
     with pytest.raises(ls.InvalidArgument, match="masked"):
         ls.sum(np.ma.masked_array([1.0, 2.0], [True, False]))
     for call, text in ((lambda: ls.sum(), "needs the argument x"), (lambda: ls.sum(np.ones(2), 0, 1), "positional"),

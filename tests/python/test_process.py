@@ -238,6 +238,26 @@ def test_a_child_of_fork_computes():
         """, "-W", "ignore::DeprecationWarning") == "done\n"
 
 
+def test_a_child_of_fork_has_the_plans_that_others_ran():
+    assert run("""
+        import os, signal, threading, time, numpy as np, lockstep as ls
+        x = np.ones(3_000_000)
+        plans = ls.plan.cumsum(x), ls.group.plan("cumsum", [x])
+        for plan, arguments in zip(plans, ([x], [])):
+            thread = threading.Thread(target=lambda: [plan(*arguments) for _ in range(30)])
+            thread.start()
+            for _ in range(5):
+                time.sleep(0.01)
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)
+                    os._exit(0 if np.ravel(plan(*arguments))[-1] == 3_000_000 else 1)
+                assert os.waitpid(child, 0)[1] == 0
+            thread.join()
+        print("done")
+        """, "-W", "ignore::DeprecationWarning") == "done\n"
+
+
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_pools_of_processes(method):
     assert run(f"""

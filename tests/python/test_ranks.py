@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 WORKER = pathlib.Path(__file__).parent / "ranks_worker.py"
@@ -37,5 +38,13 @@ def test_what_is_no_grid():
     for wrong in (lambda: lr.Grid((3, 4), (2,)), lambda: lr.Grid((), ()), lambda: lr.Grid((3,), (2,), cuts=[[0, 3]]), lambda: lr.Grid((3,), (2,), order=[0])):
         with pytest.raises(ls.InvalidArgument):
             wrong()
+    for wrong, text in ((lambda: lr.Grid((3.5,), (1,)), "shape is 3.5"), (lambda: lr.Grid((3,), (2,), cuts=[[0, 1.5, 3]]), "cuts.0. is 1.5")):
+        with pytest.raises(TypeError, match=text):
+            wrong()
+    for wrong, text in ((lambda: lr.Grid((2**64 + 3,), (1,)), "shape has .* no int of 64 bits"), (lambda: lr.Grid((3,), (2**32 + 1,)), "parts has"),
+                        (lambda: lr.Grid((3,), (2,), cuts=[[0, 2**64, 3]]), "cuts.0. has"), (lambda: lr.Grid((3,), (2,), order=[0, 2**32]), "order has")):
+        with pytest.raises(ls.InvalidArgument, match=text):
+            wrong()
+    assert repr(lr.Grid(np.int64(3), 2, cuts=np.array([[0, 1, 3]]), order=np.array([1, 0]))) == "Grid((3,), parts=(2,))"
     with pytest.raises(ls.InvalidArgument, match="communicator of mpi4py"):
         lr.Comm(3)

@@ -137,6 +137,19 @@ def test_scans_of_every_axis_and_layout(layout, dtype):
         assert whole.dtype == (np.int64 if name == "cumsum" and dtype != "f4" else packed.dtype)
 
 
+def test_scans_of_sequences_that_lie_apart_in_the_result():
+    x = noise((5, 4, 6), "f4").transpose(1, 0, 2)
+    want = ls.cumsum(x.copy(), 1)
+    assert same(ls.cumsum(x, 1), want) and same(ls.group.cumsum([x], 1)[0], want)
+    assert same(ls.cumsum(x.astype("i1"), 1), ls.cumsum(x.astype("i1").copy(), 1))
+    out = np.zeros_like(x)
+    assert ls.cumsum(x, 1, out=out, copy=False) is out and np.array_equal(out, want)
+    with pytest.raises(ls.InvalidArgument, match="lies as x does"):
+        ls.cumsum(x, 1, out=np.zeros((4, 5, 6), "f4"))
+    with pytest.raises(ls.Unsupported, match="packed"):
+        ls.plan.cumsum(x, 1)
+
+
 def test_scans():
     x = np.array([3, -1, 7, 2], "i4")
     assert ls.cumsum(x, exclusive=True).tolist() == [0, 3, 2, 9]

@@ -99,7 +99,7 @@ def memory_at(address, size):
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B") if size else memoryview(bytearray())
 
 
-MPI = types.SimpleNamespace(Comm=Comm, ERRORS_RETURN=None, BYTE=None, ERR_TRUNCATE=ERR_TRUNCATE, Exception=Exception_, Status=Status,
+MPI = types.SimpleNamespace(Intracomm=Comm, ERRORS_RETURN=None, BYTE=None, ERR_TRUNCATE=ERR_TRUNCATE, Exception=Exception_, Status=Status,
                             buffer=types.SimpleNamespace(fromaddress=memory_at), Get_library_version=lambda: "threads", Is_finalized=lambda: False)
 
 

@@ -346,5 +346,19 @@ TEST(Faults, ARankThatNeverSynchronizes) {
   }
 }
 
+// The longest timeout is more than a clock of nanoseconds can count.
+TEST(Faults, ATimeoutOfAlmostForEver) {
+  const int32_t ranks = over_mpi() ? rank_counts()[0] : 2;
+  changes long_time;
+  long_time.options = [](int32_t, lockstep_comm_options& o) { o.timeout_ms = INT64_MAX; };
+  run(
+      one_each(ranks),
+      [&](member& m) {
+        if (m.first == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        EXPECT_EQ(lockstep_ranks_synchronize(m.comm), LOCKSTEP_OK) << lockstep_last_error();
+      },
+      long_time);
+}
+
 }  // namespace
 }  // namespace lockstep::ranks_test

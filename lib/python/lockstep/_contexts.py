@@ -2,11 +2,12 @@
 import sys
 from collections.abc import Callable
 from contextlib import ContextDecorator
-from contextvars import ContextVar, Token
-from typing import Any, Self
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 from . import _core
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, whole_number
 from ._info import ModelInfo, TuningInfo
 
 OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert")  # in the order of lockstep_op
@@ -15,40 +16,51 @@ FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", 
              "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance",
              "l1_distance", "l1_norm", "mean", "var", "std", "mean_var", "convert")
 
-# (context, backend, (variant of each operation)), read by the extension at each call once a scope was entered.
-_Settings = tuple["Context | None", str | None, tuple[str | None, ...]]
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+# (context, backend, (variant of each operation), what was in force before), read by the extension at each call once a scope was entered.
+_Settings = tuple["Context | None", str | None, tuple[str | None, ...], Any]
 _scope: ContextVar[_Settings | None] = ContextVar("lockstep scope", default=None)
-_NOTHING: _Settings = (None, None, (None,) * len(OPERATIONS))
+_NOTHING: _Settings = (None, None, (None,) * len(OPERATIONS), None)
 
 
 class _Scope(ContextDecorator):
-    """Changes the settings of this thread's or task's calls; `with` blocks nest, and one object may be entered again."""
+    """Changes the settings of this thread's or task's calls; `with` blocks nest, and one object may be entered again, by others too."""
 
     known = False
 
     def __init__(self, context: "Context | None" = None, backend: str | None = None, variants: dict[str, str] | None = None) -> None:
         self._change = context, backend, variants or {}
-        self._tokens: list[Token[_Settings | None]] = []
-
-    def _recreate_cm(self) -> Self:  # a decorated function may call itself, or run in several threads
-        again = type(self).__new__(type(self))
-        again._change, again._tokens = self._change, []
-        return again
 
     def __enter__(self) -> Self:
         if not _Scope.known:
             _core.set_scope(_scope.get)
             _Scope.known = True
-        context, backend, variants = _scope.get() or _NOTHING
+        before = _scope.get()
+        context, backend, variants, _ = before or _NOTHING
         new_context, new_backend, new_variants = self._change
         if new_context is not None:  # its own backend counts, not that of a scope around
             context, backend, variants = new_context, None, _NOTHING[2]
-        self._tokens.append(_scope.set((context, new_backend or backend, tuple(
-            new_variants.get(op, old) for op, old in zip(OPERATIONS, variants)))))
+        _scope.set((context, new_backend or backend, tuple(new_variants.get(op, old) for op, old in zip(OPERATIONS, variants)), before))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _scope.reset(self._tokens.pop())
+        _scope.set((_scope.get() or _NOTHING)[3])
+
+    def __call__(self, function: _F) -> _F:
+        # What such a function computes, it computes after it has returned.
+        import inspect
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{function.__qualname__} is a generator function, which a scope cannot decorate; use a with block in it")
+        if not inspect.iscoroutinefunction(function):
+            return super().__call__(function)
+
+        @wraps(function)
+        async def within(*arguments: Any, **keywords: Any) -> Any:
+            with self:
+                return await function(*arguments, **keywords)
+
+        return cast(_F, within)
 
 
 class backend(_Scope):
@@ -171,8 +183,9 @@ def set_num_threads(n: int) -> None:
 
     Calls that already run are not changed. The bits never depend on it.
     """
-    if not isinstance(n, int) or n < 0:
-        raise InvalidArgument(f"n is {n!r}; give 0 or more")
+    n = whole_number(n, "n")
+    if n < 0:
+        raise InvalidArgument(f"n is {n}; give 0 or more")
     _core.set_default(Context(threads=n))
     global _threads
     _threads = n

@@ -1,4 +1,5 @@
 """The exceptions, one for each status of the C library, and one for dtypes."""
+import operator
 from typing import Any
 
 
@@ -78,3 +79,16 @@ class Internal(Error, SystemError):
 # By status; place 0 is the exception for dtypes.
 BY_STATUS = (UnsupportedDtype, InvalidArgument, Unsupported, NoBackend, NoVariant, OutOfMemory, Overflow, Empty, BackendFailed,
              BackendLost, Internal)
+
+
+def whole_number(value: Any, name: str) -> int:
+    """An int, also one of NumPy's."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; give an int") from None
+
+
+def whole_numbers(axes: Any, name: str = "axis") -> tuple[int, ...]:
+    """One axis, or a sequence of them."""
+    return tuple(whole_number(k, name) for k in (axes if hasattr(axes, "__iter__") else (axes,)))

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from . import _core
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, whole_number
 from ._kinds import CODES, dtype_name
 
 
@@ -228,7 +228,15 @@ def _element(shape: int | tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...],
     if name not in _DTYPES:
         raise InvalidArgument(f"dtype is {dtype!r}; give one of {', '.join(_DTYPES)}")
     code, size = _DTYPES[name]
-    return (shape,) if isinstance(shape, int) else tuple(shape), CODES[code], size
+    axes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    return tuple(whole_number(n, "shape") for n in axes), CODES[code], size
+
+
+def _cuda_index(device: str) -> int:
+    name, _, index = str(device).partition(":")
+    if name != "cuda" or not (index or "0").isdecimal():
+        raise InvalidArgument(f"device is {device!r}; give cuda, cuda:1 ...")
+    return int(index or 0)
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any = "float32", *, kind: str = "host", device: str = "cuda:0") -> _core.Buffer:
@@ -255,8 +263,8 @@ def empty(shape: int | tuple[int, ...], dtype: Any = "float32", *, kind: str = "
     """
     if kind not in _KINDS:
         raise InvalidArgument(f"kind is {kind!r}; give {', '.join(_KINDS)}")
-    index = int(device.partition(":")[2] or 0)
-    return _core.empty(*_element(shape, dtype), _KINDS[kind], "cpu" if kind == "host" else device, index, True)
+    on_host = kind == "host"
+    return _core.empty(*_element(shape, dtype), _KINDS[kind], "cpu" if on_host else device, 0 if on_host else _cuda_index(device), True)
 
 
 def spec(shape: int | tuple[int, ...], dtype: Any = "float32", *, device: str = "cpu") -> _core.Buffer:
@@ -267,9 +275,8 @@ def spec(shape: int | tuple[int, ...], dtype: Any = "float32", *, device: str = 
     >>> ls.plan.norm(ls.spec((64, 1000)), axis=1).op
     'square_sum'
     """
-    on_device = device.startswith("cuda")
-    return _core.empty(*_element(shape, dtype), _KINDS["device" if on_device else "host"], device,
-                       int(device.partition(":")[2] or 0), False)
+    on_host = device == "cpu"
+    return _core.empty(*_element(shape, dtype), _KINDS["host" if on_host else "device"], device, 0 if on_host else _cuda_index(device), False)
 
 
 def get_include() -> str | None:

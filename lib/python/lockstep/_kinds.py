@@ -27,7 +27,7 @@ def _classify(t: Any) -> Any:
     for base in t.__mro__:
         root = base.__module__.partition(".")[0]
         if base.__module__.startswith("numpy.ma"):
-            raise InvalidArgument("x is a masked array, whose mask would be ignored; give x.filled(value) or x.compressed()")
+            raise InvalidArgument("a masked array is given, whose mask would be ignored; give its filled(value) or compressed()")
         if root == "numpy" and base.__name__ in ("ndarray", "generic"):
             return NUMPY, base is t, _known_layout() and base.__name__ == "ndarray", None
         if root == "torch" and base.__name__ == "Tensor":
@@ -43,7 +43,7 @@ def _classify(t: Any) -> Any:
         return OWN, True, False, None
     if root in ("jax", "jaxlib"):
         if any(base.__name__ == "Tracer" for base in t.__mro__):
-            raise InvalidArgument(f"x is a {t.__name__} of JAX, which has no values while it is traced; call lockstep outside jit")
+            raise InvalidArgument(f"a {t.__name__} of JAX is given, which has no values while it is traced; call lockstep outside jit")
         return JAX, True, False, table
     if hasattr(t, "__array_namespace__"):
         return ARRAY_API, True, False, table
@@ -70,6 +70,8 @@ def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
     interface = getattr(x, "__array_interface__", None) if _library(x) == NUMPY else None
     if interface is not None:
         return _numpy_without_buffer(x, name, writable, interface)
+    if _library(x) == JAX and getattr(x, "is_deleted", bool)():
+        raise InvalidArgument(f"{name} is an array of JAX that was deleted or donated; give one that is alive")
     if hasattr(x, "__dlpack__"):
         return _dlpack(x, name, stream)
     interface = getattr(x, "__cuda_array_interface__", None)
@@ -77,8 +79,12 @@ def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
         return _cuda_interface(x, name, interface, stream)
     if writable and _has_buffer(x):
         raise InvalidArgument(f"{name} is read-only; give an array that may be written")
-    raise TypeError(f"{name} is a {type(x).__module__}.{type(x).__qualname__}, which is no array: it has neither a buffer nor "
-                    "__dlpack__ nor __cuda_array_interface__; give numpy.asarray(...) of it")
+    raise no_array(x, name)
+
+
+def no_array(x: Any, name: Any) -> Any:
+    return TypeError(f"{name} is a {type(x).__module__}.{type(x).__qualname__}, which is no array: it has neither a buffer nor "
+                     "__dlpack__ nor __cuda_array_interface__; give numpy.asarray(...) of it")
 
 
 def _library(x: Any) -> Any:
@@ -255,13 +261,25 @@ def log_run(op: Any) -> Any:
 
 
 # ---- results and copies ------------------------------------------------------
+def as_numpy(x: Any) -> Any:
+    """NumPy's view of an array of no library, by its buffer or by DLPack."""
+    import numpy
+    if not _has_buffer(x) and not hasattr(x, "__dlpack__"):
+        raise no_array(x, "x")
+    return numpy.asarray(x) if _has_buffer(x) else numpy.from_dlpack(x)
+
+
+def rank_of(x: Any) -> Any:
+    return len(x.shape) if hasattr(x, "shape") else as_numpy(x).ndim
+
+
 def empty(x: Any, shape: Any, name: Any) -> Any:
     """Memory for a result in the library and on the device of x; name None keeps x's dtype."""
     library = _library(x)
     if library in (NUMPY, BUFFER):
         import numpy
         if name is None:
-            return numpy.empty(shape, x.dtype if library == NUMPY else numpy.asarray(x).dtype)
+            return numpy.empty(shape, x.dtype if library == NUMPY else as_numpy(x).dtype)
         return numpy.empty(shape, numpy_dtype(name))
     if library == TORCH:
         import torch
@@ -322,7 +340,7 @@ def packed(x: Any, name: Any) -> Any:
         return sys.modules["cupy"].array(x, copy=True, order="C")
     if library in (NUMPY, BUFFER, OWN):
         import numpy
-        return numpy.array(x, copy=True, order="C")
+        return numpy.array(x if library == NUMPY else as_numpy(x), copy=True, order="C")
     if library == JAX:
         return sys.modules["jax"].numpy.array(x, copy=True)
     if library == ARRAY_API:
@@ -343,10 +361,10 @@ def widened(x: Any, name: Any, wide: Any) -> Any:
         namespace = x.__array_namespace__()
         return namespace.astype(x, getattr(namespace, wide))
     if library in (BUFFER, OWN):
-        import numpy
-        if not _has_buffer(x):
-            raise UnsupportedDtype(f"{name} must be copied to {wide} first; take it into a library that can, as torch.from_dlpack({name})")
-        return numpy.asarray(x).astype(wide)
+        try:
+            return as_numpy(x).astype(wide)
+        except (BufferError, RuntimeError):  # memory of a device
+            raise UnsupportedDtype(f"{name} must be copied to {wide} first; take it into a library that can, as torch.from_dlpack({name})") from None
     if hasattr(x, "astype"):
         return x.astype(wide)
     raise UnsupportedDtype(f"{name} must be copied to {wide} first, which its library has no function for")
@@ -370,8 +388,8 @@ def widened_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> 
     if keywords.get("exclusive"):
         raise UnsupportedDtype(f"x holds {name}, whose exclusive {op} would begin with {wide}'s last value; give x.astype('{wide}')")
     result = function(y, *rest, **keywords)
-    dtype = x.dtype if hasattr(x, "dtype") and not isinstance(x.dtype, str) else _format_dtype(x)
     library = _library(x)
+    dtype = as_numpy(x).dtype if library in (BUFFER, OWN) else x.dtype
     if library == TORCH:
         return result.to(dtype)
     if library == ARRAY_API:
@@ -382,7 +400,7 @@ def widened_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> 
 def moved_call(function: Any, x: Any, axes: Any, rest: Any, keywords: Any) -> Any:
     """An operation along axes that do not lie as C takes them: they are moved behind the others, and the result back."""
     from ._core import permute
-    rank = len(x.shape) if hasattr(x, "shape") else memoryview(x).ndim
+    rank = rank_of(x)
     order = [k for k in range(rank) if k not in axes] + list(axes)
     back = [order.index(k) for k in range(rank)]
     keywords = dict(keywords)
@@ -428,11 +446,6 @@ def rooted_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> A
         root = root.astype(dtype)
     # (Shape, dtype and device of out are judged as those of any.)
     return root if out is None else permute(root, tuple(range(len(root.shape))), out=out)
-
-
-def _format_dtype(x: Any) -> Any:
-    import numpy
-    return numpy.asarray(x).dtype
 
 
 def last_of(offsets: Any) -> Any:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -32,10 +33,15 @@ class Block:
         """Whether C can take the strides."""
         return all(s > 0 for s, n in zip(self.strides, self.shape) if n > 1)
 
+    def has_rows(self) -> bool:
+        """Whether the last axis is packed, and each axis lies around those behind it, as stencils want them."""
+        axes = [(s, n) for s, n in zip(self.strides, self.shape) if n > 1]
+        return (self.shape[-1] == 1 or self.strides[-1] == 1) and all(s >= t * n for (s, _), (t, n) in pairwise(axes))
+
     def as_c(self) -> Any:
         part = c.Part(data=self.address if self.size else None)
-        for k, stride in enumerate(self.strides):
-            part.strides[k] = max(1, stride)
+        for k, (stride, n) in enumerate(zip(self.strides, self.shape)):
+            part.strides[k] = stride if n > 1 else 1  # that of one element says nothing, but C reads it
         return part
 
 
@@ -55,8 +61,8 @@ def of_host(x: Any) -> Block:
         raise InvalidArgument("x is a masked array, whose mask would be ignored; give x.filled(value) or x.compressed()")
     if x.dtype.name not in c.DTYPES or not x.dtype.isnative:
         raise UnsupportedDtype(f"x holds {x.dtype}; give one of {', '.join(c.DTYPES)}")
-    if any(s % x.itemsize for s, n in zip(x.strides, x.shape) if n > 1):
-        x = np.ascontiguousarray(x)
+    if not x.flags.aligned or any(s % x.itemsize for s, n in zip(x.strides, x.shape) if n > 1):
+        x = x.copy()
     return Block(x, x.ctypes.data, x.shape, tuple(s // x.itemsize for s in x.strides), x.dtype.name, x.itemsize)
 
 

@@ -91,20 +91,23 @@ def last_error() -> str:
     return text.decode("utf-8", "replace")
 
 
+def check_communicator(comm: Any) -> None:
+    from mpi4py import MPI
+    if not isinstance(comm, MPI.Intracomm):
+        raise InvalidArgument(f"mpi is a {type(comm).__name__}; give a communicator of mpi4py, as MPI.COMM_WORLD")
+
+
 class MpiEngine:
     """A transport over a communicator of mpi4py, by point-to-point messages on a duplicate of it."""
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI
-        if not isinstance(comm, MPI.Comm):
-            raise InvalidArgument(f"mpi is a {type(comm).__name__}; give a communicator of mpi4py, as MPI.COMM_WORLD")
-        library()  # before anything is collective
         self._mpi: Any = MPI
         self._at: Any = getattr(MPI, "buffer", None) or MPI.memory  # mpi4py 4, or 3
         self._comm = comm.Dup()
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)  # mpi4py then raises
         self._requests: dict[int, tuple[Any, bool, int]] = {}
-        self._next, self._text = 1, ctypes.create_string_buffer(b"")
+        self._next, self._text, self.stays = 1, ctypes.create_string_buffer(b""), False
         self.processes: int = self._comm.Get_size()
         self.process: int = self._comm.Get_rank()
         version = MPI.Get_library_version().partition(",")[0].partition("\n")[0][:80]
@@ -162,7 +165,7 @@ class MpiEngine:
     def close(self, clean: int) -> None:
         """Collective where it is clean: the duplicate goes."""
         try:
-            if clean and not self._mpi.Is_finalized():
+            if clean and not self.stays and not self._mpi.Is_finalized():
                 self._comm.Free()
         except BaseException as e:
             self._fail(e)

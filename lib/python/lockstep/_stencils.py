@@ -3,7 +3,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, whole_number
+from ._kinds import rank_of
 
 
 def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0,
@@ -41,7 +42,7 @@ def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode:
     """
     if origin != 0:
         raise InvalidArgument(f"origin is {origin}; only 0 is there: shift x instead")
-    rank = len(x.shape) if hasattr(x, "shape") else memoryview(x).ndim
+    rank, axis = rank_of(x), whole_number(axis, "axis")
     if not -rank <= axis < rank:
         raise InvalidArgument(f"axis is {axis}; the array has {rank} axes, so give {-rank} to {rank - 1}")
     axis %= rank

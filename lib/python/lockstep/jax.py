@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from . import _core
-from ._errors import Empty, InvalidArgument, UnsupportedDtype
+from ._errors import Empty, InvalidArgument, UnsupportedDtype, whole_number, whole_numbers
 from ._info import spec
 from ._kinds import dtype_name
 from ._stencils import border_of
@@ -85,8 +85,8 @@ def _operation(name: str, given: tuple[str, ...], axes: Any, settings: _Settings
 
 
 def _axes(x: Array, axis: int | Sequence[int] | None) -> tuple[int, ...]:
-    given = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-    found = tuple(int(k) + x.ndim * (k < 0) for k in given)
+    given = range(x.ndim) if axis is None else whole_numbers(axis)
+    found = tuple(k + x.ndim * (k < 0) for k in given)
     if any(not 0 <= k < x.ndim for k in found) or len(set(found)) != len(found):
         raise InvalidArgument(f"axis is {axis}; the array has {x.ndim} axes: name each once, by {-x.ndim} to {x.ndim - 1}")
     return found
@@ -293,7 +293,7 @@ def stencil(x: Array, weights: Sequence[float], *, mode: str = "reflect", cval: 
             axes: int | Sequence[int] | None = None) -> Array:
     """`lockstep.stencil` of general form, with a gradient."""
     x = jnp.asarray(x)
-    return _stencil(_axes(x, axes), tuple(map(float, weights)), mode, float(cval), int(sweeps), x)
+    return _stencil(_axes(x, axes), tuple(map(float, weights)), mode, float(cval), whole_number(sweeps, "sweeps"), x)
 
 
 # ---- normalised rows ---------------------------------------------------------

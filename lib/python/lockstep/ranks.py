@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from . import _kinds
 from . import _ranks_c as c
 from ._contexts import Context
-from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype
+from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype, whole_numbers
 from ._ranks_blocks import Block, of_device, of_host, where
 
 __all__ = ["Box", "Comm", "Grid", "Mismatch", "RankFailed", "RankLost"]
@@ -45,7 +46,7 @@ class Mismatch(Error, ValueError):
 
 _ERRORS = (*BY_STATUS, RankFailed, RankLost, Mismatch)
 _REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_sum": 5, "norm": 6}
-_MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5}
+_MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5, "grid-mirror": 2, "grid-wrap": 3, "grid-constant": 4}
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,15 @@ class Box:
     def slices(self) -> tuple[slice, ...]:
         """The part as an index of the whole array."""
         return tuple(slice(a, a + n) for a, n in zip(self.low, self.shape))
+
+
+def _numbers(values: Any, name: str, bits: int = 64) -> tuple[int, ...]:
+    """Ints that C's numbers hold: of others ctypes would take the lower bits."""
+    found = whole_numbers(values, name)
+    for n in found:
+        if not -(1 << bits - 1) <= n < 1 << bits - 1:
+            raise InvalidArgument(f"{name} has {n}, which is no int of {bits} bits")
+    return found
 
 
 class Grid:
@@ -78,19 +88,21 @@ class Grid:
 
     def __init__(self, shape: Sequence[int], parts: Sequence[int], *, cuts: Sequence[Sequence[int] | None] | None = None,
                  order: Sequence[int] | None = None) -> None:
-        self.shape, self.parts = tuple(map(int, shape)), tuple(map(int, parts))
+        self.shape, self.parts = _numbers(shape, "shape"), _numbers(parts, "parts", 32)
         if not 1 <= len(self.shape) <= c.MAX_RANK or len(self.parts) != len(self.shape):
             raise InvalidArgument(f"shape is {self.shape} and parts is {self.parts}; give 1 to {c.MAX_RANK} axes, and parts for each")
-        if cuts is not None and len(cuts) != len(self.shape):
+        if cuts is None:
+            cuts = [None] * len(self.shape)
+        if len(cuts) != len(self.shape):
             raise InvalidArgument(f"cuts has {len(cuts)} axes; give one entry for each of the {len(self.shape)}")
-        for k, cut in enumerate(cuts or ()):
+        for k, cut in enumerate(cuts):
             if cut is not None and len(cut) != self.parts[k] + 1:
                 raise InvalidArgument(f"cuts[{k}] has {len(cut)} numbers; {self.parts[k]} parts have {self.parts[k] + 1}")
-        self._cuts = [None if cut is None else (ctypes.c_int64 * len(cut))(*cut) for cut in cuts or [None] * len(self.shape)]
-        blocks = int(np.prod(self.parts))
+        self._cuts = [None if cut is None else (ctypes.c_int64 * len(cut))(*_numbers(cut, f"cuts[{k}]")) for k, cut in enumerate(cuts)]
+        blocks = prod(self.parts)
         if order is not None and len(order) != blocks:
             raise InvalidArgument(f"order has {len(order)} ranks; there are {blocks} blocks")
-        self._order = None if order is None else (ctypes.c_int32 * blocks)(*order)
+        self._order = None if order is None else (ctypes.c_int32 * blocks)(*_numbers(order, "order", 32))
 
     def _as_c(self, element_bytes: int) -> Any:
         grid = c.Grid(element_bytes=element_bytes, rank=len(self.shape))
@@ -107,6 +119,12 @@ class Grid:
         return f"Grid({self.shape}, parts={self.parts})"
 
 
+def _refuse(told: Sequence[str | None]) -> None:
+    """Raises what other ranks told of."""
+    if failed := [f"rank {k}: {text}" for k, text in enumerate(told) if text is not None]:
+        raise RankFailed("; ".join(failed))
+
+
 class Comm:
     """A communicator over one of mpi4py's: one rank a process. Collective, as every method but `box` is.
 
@@ -121,25 +139,44 @@ class Comm:
         device: they are read where they lie, on their library's current stream, and the result is of their kind. The call waits for it. What
         other ranks need of them goes by way of the host.
     timeout : float, optional
-        Seconds after which a rank that does not answer is lost; a minute by default, or LOCKSTEP_RANKS_TIMEOUT.
+        Seconds after which a rank that does not answer is lost; a minute by default, or LOCKSTEP_RANKS_TIMEOUT. math.inf waits for ever.
     """
 
     def __init__(self, mpi: Any, *, context: Context | None = None, backend: str | None = None, timeout: float | None = None) -> None:
-        name, _, index = (backend or "cpu").partition(":")
-        if name not in ("cpu", "cuda") or (index and not index.isdigit()):
-            raise InvalidArgument(f"backend is {backend!r}; give cpu, cuda or cuda:N")
-        self._device = int(index or 0) if name == "cuda" else None
+        c.check_communicator(mpi)
         self._handle = ctypes.c_void_p()
-        self._context = context or Context(backend or "cpu")
+        options, local = c.CommOptions(seats=1), None  # (made here: a later library's defaults may be longer)
+        try:
+            self._begin(context, backend, timeout, options)
+        except Exception as e:
+            local = e
+        # A process that cannot begin says so: else the others would wait for it without end.
+        told = mpi.allgather(None if local is None else str(local))
+        if local is not None:
+            raise local
+        _refuse(told)
         self._engine = c.MpiEngine(mpi)
-        options = c.CommOptions(seats=1)  # (made here: a later library's defaults may be longer)
         backends = (ctypes.c_char_p * 1)(backend.encode() if backend else None)
         options.backends = ctypes.addressof(backends)
-        options.timeout_ms = 0 if timeout is None else max(1, int(timeout * 1000))
         status = c.library().lockstep_comm_create(self._context.handle, ctypes.byref(self._engine.table), ctypes.byref(options), ctypes.byref(self._handle))
         if status:
             self._engine.close(0)
             self._raise(status)
+
+    def _begin(self, context: Context | None, backend: str | None, timeout: float | None, options: Any) -> None:
+        c.library()
+        name, _, index = (backend or "cpu").partition(":")
+        if name not in ("cpu", "cuda") or (index and not index.isdigit()):
+            raise InvalidArgument(f"backend is {backend!r}; give cpu, cuda or cuda:N")
+        if timeout is not None and not timeout > 0:
+            raise InvalidArgument(f"timeout is {timeout}; give seconds, more than 0, or math.inf")
+        if timeout is not None:  # the longest outlives every job
+            options.timeout_ms = max(1, int(min(timeout, 1 << 32) * 1000))
+        if not isinstance(context, Context | None):
+            raise InvalidArgument(f"context is {context!r}; give a lockstep.Context")
+        self._device = int(index or 0) if name == "cuda" else None
+        self._context = context or Context(backend or "cpu")
+        self._in_use = self._context._use()  # closing it meanwhile must not take it from C
 
     def _raise(self, status: int) -> None:
         raise _ERRORS[status](c.last_error())
@@ -157,7 +194,8 @@ class Comm:
     def box(self, grid: Grid, rank: int | None = None) -> Box:
         """The part of a rank, by default this one's."""
         low, length = (ctypes.c_int64 * c.MAX_RANK)(), (ctypes.c_int64 * c.MAX_RANK)()
-        status = c.library().lockstep_grid_box(ctypes.byref(grid._as_c(1)), self.rank if rank is None else rank, low, length)
+        whose = self.rank if rank is None else _numbers(rank, "rank", 32)[0]
+        status = c.library().lockstep_grid_box(ctypes.byref(grid._as_c(1)), whose, low, length)
         if status:
             self._raise(status)
         n = len(grid.shape)
@@ -168,11 +206,14 @@ class Comm:
         handle, self._handle = self._handle, ctypes.c_void_p()
         if handle:
             c.library().lockstep_comm_destroy(handle)
+            self._in_use = None
 
     def __enter__(self) -> Comm:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        # Others may still be in a call, whose messages a new communicator must not get: MPI's is kept then.
+        self._engine.stays = kind is not None
         self.close()
 
     # ---- operations ----------------------------------------------------------
@@ -194,8 +235,7 @@ class Comm:
             raise local
         status = make(ctypes.byref(plan))
         if status == RankFailed.status and "element_bytes is 0" in c.last_error():  # a rank has not even tried: its own text
-            told = self._engine.tell(None)
-            raise RankFailed("; ".join(f"rank {k}: {text}" for k, text in enumerate(told) if text is not None))
+            _refuse(self._engine.tell(None))
         if status:
             self._raise(status)
         assert arrays is not None
@@ -222,12 +262,12 @@ class Comm:
             raise InvalidArgument(f"x is a {kind} on CUDA device {device}, and rank {self.rank} computes on device {self._device}; give both the same device")
         return of_device(x, self._device)
 
-    def _block(self, x: Any, grid: Grid, packed_last: bool = False) -> Block:
+    def _block(self, x: Any, grid: Grid, rows: bool = False) -> Block:
         """This rank's block, copied only where its strides are none of C's."""
         block, want = self._take(x), self.box(grid).shape
         if block.shape != want and not (block.size == 0 and 0 in want):
             raise InvalidArgument(f"x has the shape {block.shape} on rank {self.rank}; its block of {grid!r} has {want}")
-        if block.size and not (block.fits() and (not packed_last or block.shape[-1] == 1 or block.strides[-1] == 1)):
+        if block.size and not (block.fits() and (not rows or block.has_rows())):
             block = self._take(_kinds.packed(block.array, "x"))
         return block if block.size else replace(block, shape=want, strides=(1,) * len(want))
 
@@ -259,9 +299,10 @@ class Comm:
         found: dict[str, Any] = {}
 
         def prepare() -> tuple[Block, Block]:
-            order = [int(k) % len(grid.shape) for k in axes]
-            if sorted(order) != list(range(len(grid.shape))):
-                raise InvalidArgument(f"axes is {tuple(axes)} on rank {self.rank}; name each of the grid's {len(grid.shape)} axes once")
+            rank = len(grid.shape)
+            order = [k + rank * (k < 0) for k in whole_numbers(axes, "axes")]
+            if sorted(order) != list(range(rank)):
+                raise InvalidArgument(f"axes is {axes} on rank {self.rank}; name each of the grid's {rank} axes once")
             found["order"] = (ctypes.c_int32 * c.MAX_RANK)(*order)
             found["x"] = block = self._block(x, grid)
             return block, self._empty(block, self.box(to).shape, block.dtype)
@@ -306,7 +347,7 @@ class Comm:
             if reduction not in _REDUCTIONS:
                 raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join(_REDUCTIONS)}")
             rank = len(grid.shape)
-            given = range(rank) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+            given = range(rank) if axis is None else whole_numbers(axis)
             if not given or any(not -rank <= k < rank for k in given) or len({k % rank for k in given}) != len(given):
                 raise InvalidArgument(f"axis is {axis} on rank {self.rank}; name one or more of the grid's {rank} axes, each once")
             found["axes"] = sum(1 << k % rank for k in given)
@@ -363,14 +404,14 @@ class Comm:
                 raise InvalidArgument(f"mode is {mode!r} on rank {self.rank}; give {', '.join(_MODES)}")
             if not 1 <= rank <= 3 or len(weights) < 1 + 2 * rank or (len(weights) - 1) % (2 * rank):
                 raise InvalidArgument(f"weights has {len(weights)} elements on rank {self.rank}; {rank} axes take 1 + {2 * rank} * radius")
-            found["x"] = block = self._block(x, grid, packed_last=True)
+            found["x"] = block = self._block(x, grid, rows=True)
             if block.dtype not in ("float32", "float64"):
                 raise UnsupportedDtype(f"x holds {block.dtype} on rank {self.rank}; stencils take float32 and float64")
-            radius = (len(weights) - 1) // (2 * rank)
+            radius, (times,) = (len(weights) - 1) // (2 * rank), _numbers(sweeps, "sweeps", 32)
             found["weights"] = (ctypes.c_double * len(weights))(*map(float, weights))
             d = c.Stencil(dtype=c.DTYPES[block.dtype], boundary=_MODES[mode], rank=rank, radius=radius, coefficient_count=len(weights),
-                          sweeps=int(sweeps), coefficients=ctypes.addressof(found["weights"]), value=float(cval))
-            found["desc"], box, reach = d, self.box(grid), radius * int(sweeps)
+                          sweeps=times, coefficients=ctypes.addressof(found["weights"]), value=float(cval))
+            found["desc"], box, reach = d, self.box(grid), radius * times
             shape = list(box.shape)
             for k in range(len(shape)):
                 if mode == "valid" and k >= batch:

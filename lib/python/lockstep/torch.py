@@ -18,7 +18,7 @@ from torch import Tensor
 
 from . import _core
 from ._deterministic import deterministic
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, whole_numbers
 from ._torch_clip import clip_grad_norm_, total_norm
 
 __all__ = ["argmax", "argmin", "clip_grad_norm_", "cumsum", "deterministic", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm",
@@ -293,7 +293,7 @@ _vmap("shuffle", lambda info, dims, x, kind, operand, width=32: (_call("shuffle"
 
 # ---- functions ---------------------------------------------------------------
 def _listed(axis: int | Sequence[int] | None) -> list[int] | None:
-    return None if axis is None else [axis] if isinstance(axis, int) else list(axis)
+    return None if axis is None else list(whole_numbers(axis))
 
 
 def transpose(x: Tensor) -> Tensor:
