@@ -90,7 +90,8 @@ const char* not_batches(const lockstep_queue*, const lockstep_call* call) {
 }
 int small_batches(const lockstep_queue* queue, const lockstep_call* call) {
   const batches b(along_axes(*call));
-  return b.outer > 1 && b.bytes() < queue->tuned->reductions.axes_small_batch;
+  const reduction_tuning& tuned = queue->tuned->reductions;
+  return b.outer > 1 && b.inner.reduce.count < tuned.axes_few && b.bytes() < tuned.axes_small_batch;
 }
 
 lockstep_queue alone(const lockstep_queue& queue) {

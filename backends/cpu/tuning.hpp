@@ -39,8 +39,9 @@ struct reduction_tuning {
   int64_t short_row = 1024, few_rows = 16, few_columns = 4;
   // Of elements of 1 or 2 bytes: fewer do not fill a vector, and are entered one by one.
   int64_t few_narrow_columns = 12;
-  // Reductions over axes that lie as one: a batch of fewer bytes is one thread's; of still fewer, not worth a call.
-  int64_t axes_batch = 1 << 20, axes_small_batch = 2 << 10;
+  // Reductions over axes that lie as one: a batch of fewer bytes is one thread's; of still fewer, and of few sequences,
+  // not worth a call.
+  int64_t axes_batch = 1 << 20, axes_small_batch = 2 << 10, axes_few = 4;
 
   int64_t cached_bytes(int64_t element_bytes) const {
     return element_bytes == 8 ? cached_8 : element_bytes == 4 ? cached_4 : cached_2;

@@ -75,6 +75,8 @@ void prepare_stencil(prepared_call& prepared) {
     src_strides[axis] = d.src_strides[k];
     dst_strides[axis] = d.dst_strides[k];
   }
+  if (src_counts[3] == 1) src_strides[3] = d.src_strides[d.rank - 1] = 1;  // of one element, any number does
+  if (dst_counts[3] == 1) dst_strides[3] = d.dst_strides[d.rank - 1] = 1;
   if (src_strides[3] != 1 || dst_strides[3] != 1)
     fail(LOCKSTEP_INVALID_ARGUMENT, "src_strides[{}] is {} and dst_strides[{}] is {}; the innermost must be 1",
          d.rank - 1, src_strides[3], d.rank - 1, dst_strides[3]);

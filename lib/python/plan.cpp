@@ -215,7 +215,7 @@ PyObject* make_plan(state& s, const call& described, settings& set, const array&
   if (!made) return nullptr;
   plan_object* p = as_plan(made.get());
   p->call = plan_call;
-  p->data = new plan_data{described, {}};
+  p->data = new plan_data{described, {}, 0, false, {}};
   p->data->from.take(x);
   p->module = Py_NewRef(s.module);
   p->kept = Py_NewRef(kept);

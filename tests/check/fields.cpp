@@ -342,6 +342,12 @@ const std::vector<promise>& table() {
          d.coefficients = centre;
        }),
        "", gathered({0, 1, 2})},
+      {"lockstep_stencil_desc.src_strides", swept([](S& d) {  // nor of the innermost
+         d.shape[1] = 1, d.dst_strides[0] = 1, d.src_strides[1] = d.dst_strides[1] = -huge;
+         static constexpr double centre[] = {0, 0, 1, 0, 0};
+         d.coefficients = centre;
+       }),
+       "", gathered({0, 3})},
       {"lockstep_stencil_desc.dst_strides", swept([](S& d) { d.dst_strides[0] = 1; }), "dst_strides[0] is 1"},
       {"lockstep_stencil_desc.batch", swept([](S& d) { d.batch = -1; }), "batch is -1"},
       {"lockstep_stencil_desc.src_batch_stride",
