@@ -203,7 +203,8 @@ struct scanner {
   void run(char* workspace) const {
     if (c.columns()) {
       constexpr int64_t lines = 32;  // elements: a line of each row, or more
-      const int64_t each = std::clamp(c.d.count / (2 * queue.threads) / lines * lines, lines, K::most_columns);
+      const int64_t part = ((c.d.count - 1) / queue.threads / lines + 1) * lines;
+      const int64_t each = std::min(part, K::most_columns);
       return over_shares(queue, (c.d.count - 1) / each + 1, [&](int64_t t, int thread) {
         columns(t * each, std::min((t + 1) * each, c.d.count),
                 workspace + static_cast<size_t>(thread) * c.room_bytes());
@@ -216,7 +217,7 @@ struct scanner {
       });
     }
     if (short_rows()) {
-      const int64_t grain = std::max<int64_t>(65536 / c.d.length, 1);
+      const int64_t grain = std::max<int64_t>(queue.tuned->rows.scan_grain / c.d.length, 1);
       return over_ranges(queue, c.d.count, grain, [&](int64_t first, int64_t last) {
         kind.scan({c.from(first, 0), c.to(first, 0), c.d.length, false, last - first, c.d.sequence_stride,
                    c.d.dst_sequence_stride},

@@ -110,8 +110,9 @@ struct row_tuning {
   // Normalize: bytes read and written from which stores are non-temporal, bytes of a batch of short rows, elements that
   // are worth a thread.
   int64_t normalize_stream_bytes = 64 << 20, normalize_batch_bytes = 16 << 10, normalize_grain = 8192;
-  // Rows and sequences of more bytes are shared by all threads; leaves of a thread's share, which stay in L2.
-  int64_t shared_bytes = 256 << 10, scan_leaves = 32;
+  // Rows and sequences of more bytes are shared by all threads; leaves of a thread's share, which stay in L2; elements
+  // of short rows that are worth a thread.
+  int64_t shared_bytes = 256 << 10, scan_leaves = 32, scan_grain = 8192;
 };
 
 // Lines of dst that are staged in a block in L2: bytes of a row of dst, and threads, from which that pays.

@@ -187,7 +187,7 @@ int64_t scan(const scanned_leaf& leaf, int64_t before) {
 template <class K>
 void columns(const scanned_columns& c, int64_t* state) {
   typedef typename K::vector vector;
-  constexpr int64_t rows = 4;
+  const int64_t rows = c.count <= 4 * K::lanes ? 32 : 4;
   typename K::number best[running_most_columns + K::lanes];
   for (int64_t k = 0; k < c.count; ++k) best[k] = K::narrowed(state[k]);
   for (int64_t first = 0; first < c.n; first += rows) {
