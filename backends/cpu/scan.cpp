@@ -1,7 +1,8 @@
 // scan.cpp - running sums, minima and maxima of sequences: dst[i] = reduction of elements 0 to i, or 0 to i - 1.
-// Idea    a leaf of 2,048 elements is read twice: for its value, which the leaves behind it need, and, while it is in
-//         the cache, for its results. A long sequence goes by blocks that all threads share: values, then what stands
-//         before each leaf, then results. Many sequences: each thread its own, neighbours by tiles.
+// Idea    a leaf of 2,048 floats to be summed is read twice: for its value, which the leaves behind it need, and, while
+//         it is in the cache, for its results; where values run from element to element, once. A long sequence goes by
+//         blocks that all threads share: values, then what stands before each leaf, then results. Many sequences: each
+//         thread its own, short rows by one kernel call, columns side by side, other neighbours by tiles.
 // Moves   every element and every result once
 // Limit   the copy limit in DRAM
 // Watch   what stands before a leaf is the tree over the leaves before it, not a running sum; in place a shifted

@@ -1,7 +1,7 @@
 // sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance.
 // Idea    the passes of reduce (passes.hpp) over src; the kernel of a chunk also reads the same elements of other. All
-//         threads share a long sequence, each with aligned subtrees; shorter sequences go to one thread each.
-//         Columns: a vector holds neighbouring ones.
+//         threads share a long sequence, each with aligned subtrees; shorter sequences go to one thread each, rows of
+//         at most a leaf many to a kernel call. Columns: a vector holds neighbouring ones.
 // Moves   every element of both arrays once, 4 to 16 bytes for each result
 // Limit   the read limit
 // Watch   elements of src and other belong together by their index in the sequence, not by their place in memory
