@@ -74,7 +74,7 @@ __device__ __forceinline__ uint32_t largest_key(uint32_t x) {
 template <int bytes>
 struct extreme_fold {
   using partial = best;
-  static constexpr bool ordered = false;
+  static constexpr bool ordered = false, commutes = true;
   static constexpr int blocks = 3, ahead = 8;  // loads of a thread at once
   using element =
       std::conditional_t<bytes == 1, uint8_t,

@@ -1,6 +1,7 @@
 // reduce_axes.cpp - dst[s] = reduction over the axes that go, for each element s of the axes that stay.
 // Idea    axes that lie as one are one. Where one is left that goes, and one or few batches that stay, the call is one
-//         or a few of reduce or square_sum. Else a permutation brings the axes that go together, and rows are reduced
+//         or a few of reduce or square_sum. Where the innermost axis goes, elements are read where they lie
+//         (gathered.cu). Else a permutation brings the axes that go together, and rows are reduced
 // Moves   every element once; permuted: three times, by way of a copy in the workspace
 // Limit   memory; of many small batches the launches
 // Watch   a row is chosen at the launch, by the pointers, so the workspace must do for all of them. A fault names a
@@ -9,9 +10,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../../../lib/order.hpp"
 #include "../dtypes.hpp"
 #include "../ops.hpp"
 #include "axis_list.hpp"
+#include "gathered.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -135,6 +138,67 @@ lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call)
   return LOCKSTEP_OK;
 }
 
+// ---- gathered ----------------------------------------------------------------------------
+bool gathers_type(const lockstep_reduce_axes_desc& d) {
+  if (is_float(d.dtype)) {
+    if (d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX) return d.result == d.dtype;
+    return d.reduction == LOCKSTEP_SUM || squares(d);
+  }
+  return (d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64) && d.reduction == LOCKSTEP_SUM;
+}
+
+const char* not_gathered(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_reduce_axes_desc& d = call->reduce_axes;
+  if (!gathers_type(d)) return "is for sums, norms, minima and maxima of floats, and sums of I32 and I64";
+  if (d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64) return "does not scale norms of F64";
+  const split_axes split(d);
+  constexpr int64_t most = int64_t{1} << 31;
+  if (split.length == 0 || split.length >= most || split.count == 0 || split.count >= most)
+    return "needs fewer than 2^31 sequences, of 1 to 2^31 - 1 elements";
+  if (split.reduced.count > most_gathered_axes) return "needs at most three axes that go and do not lie as one";
+  for (int k = 0; k < split.reduced.count; ++k)
+    if (split.reduced.stride[k] >= most || split.reduced.stride[k] < -most) return "needs strides that fit 32 bits";
+  return nullptr;
+}
+
+// Elements of other sequences lie between those of one: a sector is read for each of them.
+int gathers_single_elements(const lockstep_queue*, const lockstep_call* call) {
+  const axis_list reduced = split_axes(call->reduce_axes).reduced;
+  if (reduced.count == 0) return 1;
+  const int inner = reduced.count - 1;
+  constexpr int64_t sector = 32;
+  return reduced.stride[inner] != 1 || reduced.shape[inner] * dtype_bytes(call->reduce_axes.dtype) < sector;
+}
+
+size_t workspace_of_gathered(const lockstep_queue*, const lockstep_call* call) {
+  const split_axes split(call->reduce_axes);
+  const int64_t leaves = order::leaves(split.length), task = leaves_a_task(leaves, split.count, most_leaves);
+  return leaves > task ? static_cast<size_t>(split.count * ((leaves + task - 1) / task)) * 16 : 0;
+}
+
+lockstep_status launch_by_gathering(lockstep_queue& queue, const lockstep_call& call) {
+  const split_axes split(call.reduce_axes);
+  const axis_list &gone = split.reduced, &kept = split.kept;
+  gathered_axes d{call.src, split.count, split.length, {}, {}, kept.count, {}, {}};
+  const int64_t bytes = dtype_bytes(call.reduce_axes.dtype), load = bytes == 2 ? 8 : 16, neighbours = load / bytes;
+  bool aligned = reinterpret_cast<uintptr_t>(call.src) % static_cast<uintptr_t>(load) == 0;
+  for (divider& by : d.gone) by.d = 0;
+  for (int k = 0; k < gone.count; ++k) {
+    const int axis = gone.count - 1 - k;
+    if (k + 1 < gone.count) d.gone[k] = divider(gone.shape[axis]);
+    d.gone_stride[k] = static_cast<int32_t>(gone.stride[axis]);
+    aligned = aligned && (k == 0 ? gone.stride[axis] == 1 && gone.shape[axis] % neighbours == 0
+                                 : gone.stride[axis] % neighbours == 0);
+  }
+  for (int k = 0; k < kept.count; ++k) {
+    const int axis = kept.count - 1 - k;
+    d.kept[k] = divider(kept.shape[axis]);
+    d.kept_stride[k] = kept.stride[LOCKSTEP_MUTANT("cuda_gathered_kept_in_order") ? k : axis];
+    aligned = aligned && kept.stride[axis] % neighbours == 0;
+  }
+  return launch_gathered(queue, call, d, aligned && gone.count > 0);
+}
+
 // ---- permuted ------------------------------------------------------------------------------
 lockstep_call rows_of_copy(const lockstep_call& call) {
   const split_axes split(call.reduce_axes);
@@ -201,6 +265,8 @@ lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call
 const lockstep_variant rows[] = {
     {"batches", "axes that lie as one: calls of reduce or square_sum, by the best of their rows", 0, not_batches,
      small_batches, workspace_of_batches, launch_batches},
+    {"gathered", "a warp a leaf whose elements are read where they lie, one launch", 0, not_gathered,
+     gathers_single_elements, workspace_of_gathered, on_device<launch_by_gathering>},
     {"permuted", "a permutation into the workspace brings the axes that go together, then rows are reduced", 0,
      not_permuted, nullptr, workspace_of_permuted, launch_permuted},
 };

@@ -12,7 +12,7 @@ namespace {
 
 struct exact_results {
   using partial = exact_sum;
-  static constexpr bool ordered = false;
+  static constexpr bool ordered = false, commutes = true;
   static constexpr int blocks = 4;
   __device__ static partial none() { return {}; }
   __device__ static partial join(const partial& a, const partial& b) { return a + b; }

@@ -13,7 +13,7 @@ namespace {
 // What all kinds store; joins of tasks need no element type.
 struct float_results {
   using partial = double;
-  static constexpr bool ordered = true;
+  static constexpr bool ordered = true, commutes = true;
   static constexpr int blocks = 3;
   __device__ static double none() { return -0.0; }
   __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
@@ -29,6 +29,35 @@ struct float_terms : float_results {
   template <bool two>
   static constexpr int rows_ahead = (two ? 16 : 32) / static_cast<int>(sizeof(E));
 
+  // body(enter), where enter(acc, p, q, j) takes p and element j of q into a lane: the term is asked once.
+  template <bool two, class Body>
+  __device__ __forceinline__ static void by_term(term kind, const Body& body) {
+    using Q = quad<E>;
+    if constexpr (two) {
+      switch (kind) {
+        case term::product:
+          return body([](double acc, double p, const Q& q, int j) { return __fma_rn(p, value(q, j), acc); });
+        case term::squared_difference:
+          return body([](double acc, double p, const Q& q, int j) {
+            const double apart = __dsub_rn(p, value(q, j));
+            return LOCKSTEP_DEVICE_MUTANT("cuda_difference_squared_apart") ? __dadd_rn(acc, __dmul_rn(apart, apart))
+                                                                           : __fma_rn(apart, apart, acc);
+          });
+        default:
+          return body([](double acc, double p, const Q& q, int j) {
+            return __dadd_rn(acc, fabs(__dsub_rn(p, value(q, j))));
+          });
+      }
+    } else {
+      switch (kind) {
+        case term::absolute:
+          return body([](double acc, double p, const Q&, int) { return __dadd_rn(acc, fabs(p)); });
+        case term::square: return body([](double acc, double p, const Q&, int) { return __fma_rn(p, p, acc); });
+        default: return body([](double acc, double p, const Q&, int) { return __dadd_rn(acc, p); });
+      }
+    }
+  }
+
   // Rows `row` to row + R of a leaf; full: all their elements are there.
   template <int R, bool two, bool full>
   __device__ static void take(const term_sums& d, const E* x, const E* y, bool whole_x, bool whole_y, int row, int n,
@@ -37,36 +66,13 @@ struct float_terms : float_results {
     const int i = (row * 32 + t) * 4;
     load_quads(x, i, order::lanes, n, whole_x, d.element_stride, a);
     if constexpr (two) load_quads(y, i, order::lanes, n, whole_y, d.other_element_stride, b);
-    const auto all = [&](const auto& enter) {
+    by_term<two>(d.kind, [&](const auto& enter) {
 #pragma unroll
       for (int r = 0; r < R; ++r)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
           if (full || i + r * order::lanes + j < n) lane[j] = enter(lane[j], value(a[r], j), b[two ? r : 0], j);
-    };
-    if constexpr (two) {
-      switch (d.kind) {
-        case term::product:
-          return all([](double acc, double p, const quad<E>& q, int j) { return __fma_rn(p, value(q, j), acc); });
-        case term::squared_difference:
-          return all([](double acc, double p, const quad<E>& q, int j) {
-            const double apart = __dsub_rn(p, value(q, j));
-            return LOCKSTEP_DEVICE_MUTANT("cuda_difference_squared_apart") ? __dadd_rn(acc, __dmul_rn(apart, apart))
-                                                                           : __fma_rn(apart, apart, acc);
-          });
-        default:
-          return all([](double acc, double p, const quad<E>& q, int j) {
-            return __dadd_rn(acc, fabs(__dsub_rn(p, value(q, j))));
-          });
-      }
-    } else {
-      switch (d.kind) {
-        case term::absolute:
-          return all([](double acc, double p, const quad<E>&, int) { return __dadd_rn(acc, fabs(p)); });
-        case term::square: return all([](double acc, double p, const quad<E>&, int) { return __fma_rn(p, p, acc); });
-        default: return all([](double acc, double p, const quad<E>&, int) { return __dadd_rn(acc, p); });
-      }
-    }
+    });
   }
 
   template <bool two>
@@ -82,10 +88,46 @@ struct float_terms : float_results {
 #pragma unroll 1
     for (; (row + few) * order::lanes <= n; row += few)
       take<few, two, true>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
+    if ((row + 2) * order::lanes < n) {  // its rows' loads overlap, though some come in vain
+      take<few, two, false>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
+      row += few;
+    }
 #pragma unroll 1
     for (; row * order::lanes < n; ++row) take<1, two, false>(d, x, y, whole_x, whole_y, row, n, t, lane[0]);
     join_rows<4>(float_results{}, lane, sum, t);
     return sum[0];
+  }
+
+  template <bool two, int S>
+  __device__ static void short_rows_of(const term_sums& d, const pair_places (&at)[S], int n, int t, int threads,
+                                       double (&value_of)[S]) {
+    constexpr int unit = sizeof(E) == 2 ? 8 : 16;
+    quad<E> a[S][1], b[S][1];
+#pragma unroll
+    for (int k = 0; k < S; ++k) {
+      const E* x = static_cast<const E*>(d.src) + at[k].src;
+      load_quads(x, t * 4, 0, n, n % 4 == 0 && whole_units(x, d.element_stride, unit), d.element_stride, a[k]);
+      if constexpr (two) {
+        const E* y = static_cast<const E*>(d.other) + at[k].other;
+        load_quads(y, t * 4, 0, n, n % 4 == 0 && whole_units(y, d.other_element_stride, unit), d.other_element_stride,
+                   b[k]);
+      }
+    }
+    double lane[S][4];
+    by_term<two>(d.kind, [&](const auto& enter) {
+#pragma unroll
+      for (int k = 0; k < S; ++k)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          lane[k][j] = t * 4 + j < n ? enter(-0.0, value(a[k][0], j), b[k][0], j) : -0.0;
+    });
+    join_rows<4>(float_results{}, lane, value_of, t, threads);
+  }
+  template <int S>
+  __device__ static void short_rows(const term_sums& d, const pair_places (&at)[S], int n, int t, int threads,
+                                    double (&value_of)[S]) {
+    d.other != nullptr ? short_rows_of<true>(d, at, n, t, threads, value_of)
+                       : short_rows_of<false>(d, at, n, t, threads, value_of);
   }
 
   __device__ static double leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t, const double&) {

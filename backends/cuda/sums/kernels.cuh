@@ -1,8 +1,9 @@
-// kernels.cuh - sequences of one array or two by warps, or by blocks that share them.
+// kernels.cuh - sequences of one array or two by groups of threads, by warps, or by blocks that share them.
 //
-//   sums_of_warps    a warp a sequence, leaf after leaf: short, many, or of lengths of their own
-//   sums_of_tasks    a block a task of 2^k leaves: few and long
-//   sums_of_parts    a block a sequence: the tree above its tasks
+//   sums_of_short    4 to 32 threads a sequence of at most 128 elements, four sequences at once
+//   sums_of_warps    a warp a sequence, leaf after leaf: many, or of lengths of their own
+//   sums_of_tasks    a block a task of 2^k leaves: few and long; the last task's block joins what mailboxes bring
+//   sums_of_parts    a block a sequence: the tree above its tasks, where there are no mailboxes
 //
 // A fold has
 //   partial          what leaves and blocks exchange; joined(a, b) and a + b join them
@@ -10,11 +11,15 @@
 //   none, join       as fold.cuh's
 //   leaf(d, at, first, n, t, so_far)   elements first to first + n of a sequence, by a warp: a leaf, of an unordered
 //                    fold up to most_run leaves. so_far: its part of those before, which the result has too
+//   commutes         join(a, b) has the bits of join(b, a)
+//   short_rows(d, at, n, t, threads, value)    if there is one: the values of several short sequences, each a group's of
+//                    so many threads
 //   blocks           of a multiprocessor, which its registers must leave room for; 0: any number
 //   store(d, s, value, length), store_empty(d, s)
 #pragma once
 
 #include "../reduce/results.cuh"
+#include "../reduce/subtree.cuh"
 #include "sums.hpp"
 
 namespace lockstep::cuda {
@@ -26,11 +31,42 @@ struct pair_places {
   int64_t src, other;
 };
 
+constexpr int short_rows_at_once = 4;
+template <class Fold>
+constexpr bool takes_short_rows = requires(const term_sums& d, const pair_places (&at)[short_rows_at_once],
+                                           typename Fold::partial (&value)[short_rows_at_once]) {
+  Fold::short_rows(d, at, 1, 0, 4, value);
+};
+
+template <class Fold>
+__global__ __launch_bounds__(sum_threads) void sums_of_short(const term_sums d, const int threads) {
+  constexpr int S = short_rows_at_once;
+  const int lane = threadIdx.x % 32, t = lane % threads, groups = 32 / threads;
+  const int64_t turn = int64_t{blockIdx.x} * (sum_threads / 32) + threadIdx.x / 32;
+  const int64_t first = turn * groups * S + lane / threads;
+  pair_places at[S];
+#pragma unroll
+  for (int b = 0; b < S; ++b) {
+    const int64_t s = min(first + b * groups, d.count - 1);
+    at[b] = {s * d.sequence_stride, s * d.other_sequence_stride};
+  }
+  typename Fold::partial value[S];
+  follow_on();
+  Fold::short_rows(d, at, static_cast<int>(d.length), t, threads, value);
+  auto mine = value[0];  // thread b of a group has its sequence b's roots and quotients
+#pragma unroll
+  for (int b = 1; b < S; ++b)
+    if (t == b) mine = value[b];
+  const int64_t s = first + t * groups;
+  if (t < S && s < d.count) Fold::store(d, s, mine, d.length);
+}
+
 template <class Fold>
 __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_warps(const term_sums d) {
   using P = typename Fold::partial;
   const int t = threadIdx.x % 32;
   const int64_t step = int64_t{gridDim.x} * (sum_threads / 32);
+  follow_on();
   for (int64_t s = (int64_t{blockIdx.x} * sum_threads + threadIdx.x) / 32; s < d.count; s += step) {
     int64_t length = d.length;
     pair_places at{s * d.sequence_stride, s * d.other_sequence_stride};
@@ -70,7 +106,8 @@ __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_warps(const
 
 template <class Fold>
 __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_tasks(const term_sums d, const task_shares shares,
-                                                                           typename Fold::partial* partials) {
+                                                                           typename Fold::partial* partials,
+                                                                           mailbox* boxes) {
   using P = typename Fold::partial;
   constexpr int warps = sum_threads / 32;
   __shared__ P values[sum_threads];
@@ -102,10 +139,16 @@ __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_tasks(const
     if (threadIdx.x == 0) {
       if (shares.tasks == 1)
         Fold::store(d, s, total, d.length);
+      else if (boxes != nullptr)
+        hand_over(&boxes[work * words_of<P>], total);
       else
         partials[work] = total;
     }
     __syncthreads();  // the next task's values come after the tree has read these
+    if (boxes == nullptr || work != (s + 1) * shares.tasks - 1) continue;
+    const P all = join_handed_over(Fold{}, boxes + s * shares.tasks * words_of<P>, shares.tasks, values);
+    if (threadIdx.x == 0) Fold::store(d, s, all, d.length);
+    __syncthreads();  // and after thread 0 has the whole
   }
 }
 
@@ -128,12 +171,27 @@ lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* wor
   const task_shares shares = shares_of(queue, d.count, d.length, d.offsets != nullptr);
   const auto grid = [](int64_t blocks) { return dim3(static_cast<unsigned>(std::min<int64_t>(blocks, INT32_MAX))); };
   constexpr int64_t warps = sum_threads / 32;
+  if constexpr (takes_short_rows<Fold>) {
+    if (d.offsets == nullptr && d.length >= 1 && d.length <= order::lanes) {
+      int threads = 4;
+      while (threads * 4 < d.length) threads *= 2;
+      const int64_t a_block = warps * (32 / threads) * short_rows_at_once, blocks = (d.count + a_block - 1) / a_block;
+      if (blocks <= INT32_MAX)
+        return launch_soon(queue, "sums_of_short", sums_of_short<Fold>, grid(blocks), sum_threads, 0, d, threads);
+    }
+  }
   if (shares.tasks == 0)
-    return launch(queue, "sums_of_warps", sums_of_warps<Fold>, grid((d.count + warps - 1) / warps), sum_threads, 0, d);
+    return launch_soon(queue, "sums_of_warps", sums_of_warps<Fold>, grid((d.count + warps - 1) / warps), sum_threads, 0,
+                       d);
   auto* partials = static_cast<P*>(workspace);
-  const lockstep_status status = launch_soon(queue, "sums_of_tasks", sums_of_tasks<Fold>, grid(d.count * shares.tasks),
-                                             sum_threads, 0, d, shares, partials);
-  if (status != LOCKSTEP_OK || shares.tasks == 1) return status;
+  // In a chunk of more than 32 tasks some joins are turned round. A captured graph must not share the mailboxes.
+  const bool in_order = Fold::commutes || shares.tasks <= 32 * warps;
+  const bool hands_over = shares.tasks > 1 && in_order && !capturing(queue) &&
+                          d.count * shares.tasks * words_of<P> <= mailbox_count;
+  const lockstep_status status =
+      launch_soon(queue, "sums_of_tasks", sums_of_tasks<Fold>, grid(d.count * shares.tasks), sum_threads, 0, d, shares,
+                  partials, hands_over ? queue.mailboxes : nullptr);
+  if (status != LOCKSTEP_OK || shares.tasks == 1 || hands_over) return status;
   return launch_soon(queue, "sums_of_parts", sums_of_parts<Join>, grid(d.count), sum_threads, 0, d, shares.tasks,
                      static_cast<const P*>(partials));
 }

@@ -1,5 +1,6 @@
 // moments.cu - means and variances: of each leaf about its own mean, leaves joined by Chan's formula.
-// Idea    a warp holds a leaf in registers between its sum and its squares: one read
+// Idea    a warp goes through a leaf twice, for its sum and for the squares about its mean; the second time it lies in
+//         the L1. Short sequences stay in registers between the two
 // Moves   every element once
 // Limit   memory reads; of 16-bit elements the conversions to double
 // Watch   the formula does not commute: the left subtree comes first
@@ -12,8 +13,8 @@ namespace {
 
 struct moment_results {
   using partial = order::moments;
-  static constexpr bool ordered = true;
-  static constexpr int blocks = 0;
+  static constexpr bool ordered = true, commutes = false;
+  static constexpr int blocks = 3;
   __device__ static partial none() { return {0.0, 0.0, 0.0}; }
   __device__ static partial join(const partial& a, const partial& b) {
     if (a.count == 0.0) return b;
@@ -32,19 +33,56 @@ struct moment_results {
 
 template <class E>
 struct moments_of_elements : moment_results {
-  template <int R>
-  __device__ static partial held(const E* x, int64_t stride, bool whole, int n, int t) {
-    quad<E> h[1][R];
-    load_quads(x, t * 4, order::lanes, n, whole, stride, h[0]);
-    partial m[1];
-    moments_of(h, n, t, 32, m);
-    return m[0];
+  __device__ static bool whole(const term_sums& d, const E* x, int n) {
+    return n % 4 == 0 && whole_units(x, d.element_stride, sizeof(E) == 2 ? 8 : 16);
   }
+
+  // enter(acc, x) takes an element into its lane.
+  template <class Enter>
+  __device__ static double pass(const E* x, int64_t stride, bool whole, int n, int t, const Enter& enter) {
+    constexpr int R = sizeof(E) == 8 ? 4 : 8;
+    double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
+#pragma unroll 1
+    for (int i = t * 4; i - t * 4 < n; i += R * order::lanes) {
+      quad<E> q[R];
+      if (stride == 1)
+        load_columns(x, whole, i, order::lanes, n, q);  // by way of the L1
+      else
+        load_quads(x, i, order::lanes, n, false, stride, q);
+#pragma unroll
+      for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (i + r * order::lanes + j < n) lane[0][j] = enter(lane[0][j], value(q[r], j));
+    }
+    join_rows<4>(sum_fold{}, lane, sum, t);
+    return sum[0];
+  }
+
   __device__ static partial leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t,
                                  const partial&) {
     const E* x = static_cast<const E*>(d.src) + at.src + first * d.element_stride;
-    const bool whole = n % 4 == 0 && whole_units(x, d.element_stride, sizeof(E) == 2 ? 8 : 16);
-    return n <= order::lanes ? held<1>(x, d.element_stride, whole, n, t) : held<16>(x, d.element_stride, whole, n, t);
+    const bool by_quads = whole(d, x, n);
+    const double sum =
+        pass(x, d.element_stride, by_quads, n, t, [](double acc, double y) { return __dadd_rn(acc, y); });
+    const double mean = __ddiv_rn(sum, static_cast<double>(n));
+    const double m2 = pass(x, d.element_stride, by_quads, n, t, [mean](double acc, double y) {
+      const double off = __dsub_rn(y, mean);
+      return __fma_rn(off, off, acc);
+    });
+    return {static_cast<double>(n), sum, m2};
+  }
+
+  template <int S>
+  __device__ static void short_rows(const term_sums& d, const pair_places (&at)[S], int n, int t, int threads,
+                                    partial (&m)[S]) {
+    quad<E> h[S][1];
+#pragma unroll
+    for (int b = 0; b < S; ++b) {
+      const E* x = static_cast<const E*>(d.src) + at[b].src;
+      load_quads(x, t * 4, 0, n, whole(d, x, n), d.element_stride, h[b]);
+    }
+    moments_of(h, n, t, threads, m);
   }
 };
 
