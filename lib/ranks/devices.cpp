@@ -87,7 +87,6 @@ void devices::describe() {
            named_, reason);
   std::string not_nccl = comm_.links->why();
   if (comm_.engine.processes == 1) not_nccl = "all ranks are of one process";
-  if (!links::wanted(named_)) note(not_nccl, "neither options.data nor LOCKSTEP_NCCL names it");
   if (!comm_.links->any()) note(not_nccl, "fewer than two processes have ranks on GPUs");
   for (int32_t s = 0; s < comm_.seats; ++s)
     if (!comm_.links->all() && !has(s)) note(not_nccl, place(s));

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <thread>
 
-#include "../environment.hpp"
 #include "devices.hpp"
 #include "plan.hpp"
 
@@ -44,9 +43,7 @@ struct links::offer {
   }
 };
 
-bool links::wanted(const std::string& data) {
-  return data == "nccl" || (data.empty() && lib::environment("LOCKSTEP_NCCL") != nullptr);
-}
+bool links::wanted(const std::string& data) { return data.empty() || data == "nccl"; }
 
 links::offer links::make_offer(const failure& own) {
   offer mine{};

@@ -27,7 +27,7 @@ class links {
   links(const links&) = delete;
   links& operator=(const links&) = delete;
 
-  // Whether to use the plane if it can be opened: by NCCL itself it has not been tested, so only if somebody names it.
+  // Whether to use the plane if it can be opened.
   static bool wanted(const std::string& data);
   // Collective, once the devices are known: opens links between the seats on devices if every process with such seats
   // can. own: the process's failure so far.

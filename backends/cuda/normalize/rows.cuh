@@ -95,8 +95,14 @@ __device__ __forceinline__ void moments_of(const quad<E> (&h)[S][R], int n, int 
                                            order::moments (&m)[S]) {
   double sum[S], mean[S], m2[S];
   sums_of(h, n, t, threads, sum, [](double acc, double x, int) { return __dadd_rn(acc, x); });
+  double mine = sum[0];  // a group's threads share its S quotients: thread b does sequence b's
 #pragma unroll
-  for (int b = 0; b < S; ++b) mean[b] = __ddiv_rn(sum[b], static_cast<double>(n));
+  for (int b = 1; b < S; ++b)
+    if (t % S == b) mine = sum[b];
+  const double quotient = __ddiv_rn(mine, static_cast<double>(n));
+#pragma unroll
+  for (int b = 0; b < S; ++b)
+    mean[b] = S == 1 ? quotient : from_thread(quotient, static_cast<int>(threadIdx.x % 32) - t + b);
   sums_of(h, n, t, threads, m2, [&](double acc, double x, int b) {
     const double off = __dsub_rn(x, mean[b]);
     return __fma_rn(off, off, acc);

@@ -229,26 +229,30 @@ term term_of(lockstep_reduction reduction) {
   }
 }
 
-lockstep_status run_any(lockstep_queue& queue, const lockstep_call& call) {
+term_sums terms_of(const lockstep_call& call, const report_word& faults) {
   const lockstep_reduce_desc& r = call.reduce;
-  const term_sums d{call.src,
-                    nullptr,
-                    call.dst,
-                    r.count,
-                    r.length,
-                    r.element_stride,
-                    r.sequence_stride,
-                    r.offsets,
-                    1,
-                    0,
-                    term_of(r.reduction),
-                    r.reduction == LOCKSTEP_NORM2,
-                    r.dtype,
-                    r.result,
-                    0,
-                    queue.report};
+  return {call.src,
+          nullptr,
+          call.dst,
+          r.count,
+          r.length,
+          r.element_stride,
+          r.sequence_stride,
+          r.offsets,
+          1,
+          0,
+          term_of(r.reduction),
+          r.reduction == LOCKSTEP_NORM2,
+          r.dtype,
+          r.result,
+          0,
+          faults};
+}
+
+lockstep_status run_any(lockstep_queue& queue, const lockstep_call& call) {
+  const term_sums d = terms_of(call, queue.report);
   if (d.kind >= term::smallest) return find_extremes(queue, d, call.workspace);
-  return is_float(r.dtype) ? sum_floats(queue, d, call.workspace) : sum_exactly(queue, d, call.workspace);
+  return is_float(d.dtype) ? sum_floats(queue, d, call.workspace) : sum_exactly(queue, d, call.workspace);
 }
 
 }  // namespace
@@ -262,8 +266,7 @@ const char* refuses_any_type(const lockstep_queue*, const lockstep_call* call) {
 }
 
 size_t workspace_any_type(const lockstep_queue* queue, const lockstep_call* call) {
-  const lockstep_reduce_desc& d = call->reduce;
-  return workspace_of_terms(*queue, d.count, d.length, d.offsets != nullptr);
+  return workspace_of_terms(*queue, terms_of(*call, queue->report));
 }
 
 lockstep_status launch_any_type(lockstep_queue* queue, const lockstep_call* call) {

@@ -97,7 +97,7 @@ __device__ __forceinline__ typename Fold::partial gather_leaf(const Fold& fold, 
         fold.take_if(lane[0][slot % Fold::slots], x[r][slot], i, i < n);
       }
   };
-  constexpr int ahead = sizeof(T) == 8 ? 4 : 8;
+  constexpr int ahead = 32 / static_cast<int>(sizeof(T));
   const int end = n - (LOCKSTEP_DEVICE_MUTANT("cuda_gathered_without_the_last_row") ? order::lanes : 0);
   int row = 0;
 #pragma unroll 1

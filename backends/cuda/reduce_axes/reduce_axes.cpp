@@ -114,8 +114,10 @@ const char* not_batches(const lockstep_queue* queue, const lockstep_call* call) 
 constexpr int64_t least_batch = int64_t{6} << 20;  // bytes
 int small_batches(const lockstep_queue*, const lockstep_call* call) {
   const batches b(*call, split_axes(call->reduce_axes));
-  const int64_t bytes = dtype_bytes(b.inner.reduce.dtype);
-  return b.outer > 1 && saturated_product(b.inner.reduce.count, b.inner.reduce.length) < least_batch / bytes;
+  const lockstep_reduce_desc& d = b.inner.reduce;
+  const int64_t bytes = dtype_bytes(d.dtype);
+  if (bytes == 2 && d.element_stride != 1 && d.length <= order::leaf) return 1;  // any_type reads them one by one
+  return b.outer > 1 && saturated_product(d.count, d.length) < least_batch / bytes;
 }
 
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
@@ -161,13 +163,17 @@ const char* not_gathered(const lockstep_queue*, const lockstep_call* call) {
   return nullptr;
 }
 
-// Elements of other sequences lie between those of one: a sector is read for each of them.
+// Elements of other sequences lie between those of one: a sector is read for each of them, which costs more than a
+// second launch unless there are few.
 int gathers_single_elements(const lockstep_queue*, const lockstep_call* call) {
-  const axis_list reduced = split_axes(call->reduce_axes).reduced;
+  const split_axes split(call->reduce_axes);
+  const axis_list& reduced = split.reduced;
+  const int64_t bytes = dtype_bytes(call->reduce_axes.dtype);
+  constexpr int64_t sector = 32, few = int64_t{1} << 20;
   if (reduced.count == 0) return 1;
   const int inner = reduced.count - 1;
-  constexpr int64_t sector = 32;
-  return reduced.stride[inner] != 1 || reduced.shape[inner] * dtype_bytes(call->reduce_axes.dtype) < sector;
+  if (reduced.stride[inner] == 1 && reduced.shape[inner] * bytes >= sector) return 0;
+  return saturated_product(split.count, split.length) > few / bytes;
 }
 
 size_t workspace_of_gathered(const lockstep_queue*, const lockstep_call* call) {

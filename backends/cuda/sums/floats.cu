@@ -14,7 +14,7 @@ namespace {
 struct float_results {
   using partial = double;
   static constexpr bool ordered = true, commutes = true;
-  static constexpr int blocks = 3;
+  static constexpr int blocks = 2;
   __device__ static double none() { return -0.0; }
   __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
   __device__ static void store(const term_sums& d, int64_t s, double sum, int64_t) {
@@ -25,35 +25,31 @@ struct float_results {
 
 template <class E>
 struct float_terms : float_results {
-  // Rows of lanes that a thread loads at once: 128 bytes in all.
+  // Rows of lanes that a thread loads at once: 256 bytes in all, or a leaf.
   template <bool two>
-  static constexpr int rows_ahead = (two ? 16 : 32) / static_cast<int>(sizeof(E));
+  static constexpr int rows_ahead = std::min((two ? 32 : 64) / static_cast<int>(sizeof(E)), order::rows);
 
-  // body(enter), where enter(acc, p, q, j) takes p and element j of q into a lane: the term is asked once.
+  // body(enter), where enter(acc, x, y) takes an element of each array into a lane: the term is asked once.
   template <bool two, class Body>
   __device__ __forceinline__ static void by_term(term kind, const Body& body) {
-    using Q = quad<E>;
     if constexpr (two) {
       switch (kind) {
         case term::product:
-          return body([](double acc, double p, const Q& q, int j) { return __fma_rn(p, value(q, j), acc); });
+          return body([](double acc, double x, double y) { return __fma_rn(x, y, acc); });
         case term::squared_difference:
-          return body([](double acc, double p, const Q& q, int j) {
-            const double apart = __dsub_rn(p, value(q, j));
+          return body([](double acc, double x, double y) {
+            const double apart = __dsub_rn(x, y);
             return LOCKSTEP_DEVICE_MUTANT("cuda_difference_squared_apart") ? __dadd_rn(acc, __dmul_rn(apart, apart))
                                                                            : __fma_rn(apart, apart, acc);
           });
         default:
-          return body([](double acc, double p, const Q& q, int j) {
-            return __dadd_rn(acc, fabs(__dsub_rn(p, value(q, j))));
-          });
+          return body([](double acc, double x, double y) { return __dadd_rn(acc, fabs(__dsub_rn(x, y))); });
       }
     } else {
       switch (kind) {
-        case term::absolute:
-          return body([](double acc, double p, const Q&, int) { return __dadd_rn(acc, fabs(p)); });
-        case term::square: return body([](double acc, double p, const Q&, int) { return __fma_rn(p, p, acc); });
-        default: return body([](double acc, double p, const Q&, int) { return __dadd_rn(acc, p); });
+        case term::absolute: return body([](double acc, double x, double) { return __dadd_rn(acc, fabs(x)); });
+        case term::square: return body([](double acc, double x, double) { return __fma_rn(x, x, acc); });
+        default: return body([](double acc, double x, double) { return __dadd_rn(acc, x); });
       }
     }
   }
@@ -71,7 +67,8 @@ struct float_terms : float_results {
       for (int r = 0; r < R; ++r)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          if (full || i + r * order::lanes + j < n) lane[j] = enter(lane[j], value(a[r], j), b[two ? r : 0], j);
+          if (full || i + r * order::lanes + j < n)
+            lane[j] = enter(lane[j], value(a[r], j), two ? value(b[two ? r : 0], j) : 0.0);
     });
   }
 
@@ -119,7 +116,7 @@ struct float_terms : float_results {
       for (int k = 0; k < S; ++k)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          lane[k][j] = t * 4 + j < n ? enter(-0.0, value(a[k][0], j), b[k][0], j) : -0.0;
+          lane[k][j] = t * 4 + j < n ? enter(-0.0, value(a[k][0], j), two ? value(b[k][0], j) : 0.0) : -0.0;
     });
     join_rows<4>(float_results{}, lane, value_of, t, threads);
   }
@@ -128,6 +125,20 @@ struct float_terms : float_results {
                                     double (&value_of)[S]) {
     d.other != nullptr ? short_rows_of<true>(d, at, n, t, threads, value_of)
                        : short_rows_of<false>(d, at, n, t, threads, value_of);
+  }
+
+  template <int C>
+  __device__ static double column(const term_sums& d, const pair_places& at, int n, double (&room)[sum_threads],
+                                  double (&)[C]) {
+    const E* x = static_cast<const E*>(d.src) + at.src;
+    double sum;
+    const auto by = [&]<bool two>(std::bool_constant<two>, const E* y) {
+      by_term<two>(d.kind, [&](const auto& enter) {
+        sum = sum_of_column<C, two>(x, d.element_stride, y, d.other_element_stride, n, room, enter);
+      });
+    };
+    d.other != nullptr ? by(std::true_type{}, static_cast<const E*>(d.other) + at.other) : by(std::false_type{}, x);
+    return sum;
   }
 
   __device__ static double leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t, const double&) {

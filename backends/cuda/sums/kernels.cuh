@@ -3,6 +3,7 @@
 //   sums_of_short    4 to 32 threads a sequence of at most 128 elements, four sequences at once
 //   sums_of_warps    a warp a sequence, leaf after leaf: many, or of lengths of their own
 //   sums_of_tasks    a block a task of 2^k leaves: few and long; the last task's block joins what mailboxes bring
+//   sums_of_columns  a block a leaf of neighbouring sequences (columns.cuh)
 //   sums_of_parts    a block a sequence: the tree above its tasks, where there are no mailboxes
 //
 // A fold has
@@ -14,22 +15,18 @@
 //   commutes         join(a, b) has the bits of join(b, a)
 //   short_rows(d, at, n, t, threads, value)    if there is one: the values of several short sequences, each a group's of
 //                    so many threads
+//   column<C>(d, at, n, room, means)    if there is one: a leaf of C neighbouring sequences, by a block
 //   blocks           of a multiprocessor, which its registers must leave room for; 0: any number
 //   store(d, s, value, length), store_empty(d, s)
 #pragma once
 
 #include "../reduce/results.cuh"
 #include "../reduce/subtree.cuh"
-#include "sums.hpp"
+#include "columns.cuh"
 
 namespace lockstep::cuda {
 
-constexpr int sum_threads = 256, most_run = 8;
-
-// The first element of a sequence in src and in other.
-struct pair_places {
-  int64_t src, other;
-};
+constexpr int most_run = 8;
 
 constexpr int short_rows_at_once = 4;
 template <class Fold>
@@ -164,13 +161,34 @@ __global__ __launch_bounds__(sum_threads) void sums_of_parts(const term_sums d, 
   }
 }
 
+template <class Fold>
+constexpr bool takes_columns = requires(const term_sums& d, const pair_places& at, double (&room)[sum_threads],
+                                        double (&means)[8]) {
+  Fold::template column<8>(d, at, 1, room, means);
+};
+
 // Join: a fold that joins and stores as Fold does; all of one kind of partial may share it.
 template <class Fold, class Join>
 lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* workspace) {
   using P = typename Fold::partial;
-  const task_shares shares = shares_of(queue, d.count, d.length, d.offsets != nullptr);
   const auto grid = [](int64_t blocks) { return dim3(static_cast<unsigned>(std::min<int64_t>(blocks, INT32_MAX))); };
+  const auto join_parts = [&](int64_t tasks) {
+    return launch_soon(queue, "sums_of_parts", sums_of_parts<Join>, grid(d.count), sum_threads, 0, d, tasks,
+                       static_cast<const P*>(workspace));
+  };
   constexpr int64_t warps = sum_threads / 32;
+  if constexpr (takes_columns<Fold>) {
+    if (lie_side_by_side(d)) {
+      const task_shares shares = column_shares(queue, d);
+      const int columns = columns_a_block(queue, d);
+      const auto kernel = columns == 32 ? sums_of_columns<Fold, 32> : sums_of_columns<Fold, 8>;
+      const lockstep_status status =
+          launch_soon(queue, "sums_of_columns", kernel, grid((d.count + columns - 1) / columns * shares.tasks),
+                      sum_threads, 0, d, shares, static_cast<P*>(workspace));
+      return status != LOCKSTEP_OK || shares.tasks == 1 ? status : join_parts(shares.tasks);
+    }
+  }
+  const task_shares shares = shares_of(queue, d.count, d.length, d.offsets != nullptr);
   if constexpr (takes_short_rows<Fold>) {
     if (d.offsets == nullptr && d.length >= 1 && d.length <= order::lanes) {
       int threads = 4;
@@ -191,9 +209,7 @@ lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* wor
   const lockstep_status status =
       launch_soon(queue, "sums_of_tasks", sums_of_tasks<Fold>, grid(d.count * shares.tasks), sum_threads, 0, d, shares,
                   partials, hands_over ? queue.mailboxes : nullptr);
-  if (status != LOCKSTEP_OK || shares.tasks == 1 || hands_over) return status;
-  return launch_soon(queue, "sums_of_parts", sums_of_parts<Join>, grid(d.count), sum_threads, 0, d, shares.tasks,
-                     static_cast<const P*>(partials));
+  return status != LOCKSTEP_OK || shares.tasks == 1 || hands_over ? status : join_parts(shares.tasks);
 }
 
 // Whether n elements from here on, `unit` bytes at a time, are whole and aligned.

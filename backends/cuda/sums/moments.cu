@@ -33,27 +33,46 @@ struct moment_results {
 
 template <class E>
 struct moments_of_elements : moment_results {
+  struct plain {
+    __device__ double operator()(double acc, double x, double) const { return __dadd_rn(acc, x); }
+  };
+  __device__ static double squared_from(double mean, double acc, double x) {
+    const double off = __dsub_rn(x, mean);
+    return __fma_rn(off, off, acc);
+  }
   __device__ static bool whole(const term_sums& d, const E* x, int n) {
     return n % 4 == 0 && whole_units(x, d.element_stride, sizeof(E) == 2 ? 8 : 16);
   }
 
-  // enter(acc, x) takes an element into its lane.
+  // enter(acc, x, .) takes an element into its lane.
+  template <int R, bool full, class Enter>
+  __device__ __forceinline__ static void take(const E* x, int64_t stride, bool whole, int i, int n, double (&lane)[4],
+                                              const Enter& enter) {
+    quad<E> q[R];
+    if (stride == 1)
+      load_columns(x, whole, i, order::lanes, n, q);  // by way of the L1
+    else
+      load_quads(x, i, order::lanes, n, false, stride, q);
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (full || i + r * order::lanes + j < n) lane[j] = enter(lane[j], value(q[r], j), 0.0);
+  }
   template <class Enter>
   __device__ static double pass(const E* x, int64_t stride, bool whole, int n, int t, const Enter& enter) {
     constexpr int R = sizeof(E) == 8 ? 4 : 8;
     double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
+    int row = 0;
 #pragma unroll 1
-    for (int i = t * 4; i - t * 4 < n; i += R * order::lanes) {
-      quad<E> q[R];
-      if (stride == 1)
-        load_columns(x, whole, i, order::lanes, n, q);  // by way of the L1
-      else
-        load_quads(x, i, order::lanes, n, false, stride, q);
-#pragma unroll
-      for (int r = 0; r < R; ++r)
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          if (i + r * order::lanes + j < n) lane[0][j] = enter(lane[0][j], value(q[r], j));
+    for (; (row + R) * order::lanes <= n; row += R)
+      take<R, true>(x, stride, whole, (row * 32 + t) * 4, n, lane[0], enter);
+    if ((row + R / 2) * order::lanes < n) {
+      take<R, false>(x, stride, whole, (row * 32 + t) * 4, n, lane[0], enter);
+    } else {
+#pragma unroll 1
+      for (; row * order::lanes < n; row += 2)
+        take<2, false>(x, stride, whole, (row * 32 + t) * 4, n, lane[0], enter);
     }
     join_rows<4>(sum_fold{}, lane, sum, t);
     return sum[0];
@@ -63,13 +82,23 @@ struct moments_of_elements : moment_results {
                                  const partial&) {
     const E* x = static_cast<const E*>(d.src) + at.src + first * d.element_stride;
     const bool by_quads = whole(d, x, n);
-    const double sum =
-        pass(x, d.element_stride, by_quads, n, t, [](double acc, double y) { return __dadd_rn(acc, y); });
+    const double sum = pass(x, d.element_stride, by_quads, n, t, plain{});
     const double mean = __ddiv_rn(sum, static_cast<double>(n));
-    const double m2 = pass(x, d.element_stride, by_quads, n, t, [mean](double acc, double y) {
-      const double off = __dsub_rn(y, mean);
-      return __fma_rn(off, off, acc);
-    });
+    const double m2 = pass(x, d.element_stride, by_quads, n, t,
+                           [mean](double acc, double y, double) { return squared_from(mean, acc, y); });
+    return {static_cast<double>(n), sum, m2};
+  }
+
+  template <int C>
+  __device__ static partial column(const term_sums& d, const pair_places& at, int n, double (&room)[sum_threads],
+                                   double (&means)[C]) {
+    const E* x = static_cast<const E*>(d.src) + at.src;
+    const double sum = sum_of_column<C, false>(x, d.element_stride, x, 0, n, room, plain{});
+    if (threadIdx.x < C) means[threadIdx.x] = __ddiv_rn(sum, static_cast<double>(n));
+    __syncthreads();  // all threads of a sequence read its mean
+    const double mean = means[threadIdx.x % C];
+    const double m2 = sum_of_column<C, false>(
+        x, d.element_stride, x, 0, n, room, [mean](double acc, double y, double) { return squared_from(mean, acc, y); });
     return {static_cast<double>(n), sum, m2};
   }
 

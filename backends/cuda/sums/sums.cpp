@@ -11,31 +11,34 @@
 namespace lockstep::cuda {
 namespace {
 
-lockstep_status run_sums(lockstep_queue& queue, const lockstep_call& call) {
+term_sums sums_of(const lockstep_call& call, const report_word& faults) {
   const lockstep_sums_desc& d = call.sums;
-  const term_sums sums{call.src,
-                       d.other,
-                       call.dst,
-                       d.count,
-                       d.length,
-                       d.element_stride,
-                       d.sequence_stride,
-                       d.offsets,
-                       d.other_element_stride,
-                       d.other_sequence_stride,
-                       static_cast<term>(d.kind),
-                       false,
-                       d.dtype,
-                       d.result,
-                       d.correction,
-                       queue.report};
-  if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) return sum_moments(queue, sums, call.workspace);
-  return is_float(d.dtype) ? sum_floats(queue, sums, call.workspace) : sum_exactly(queue, sums, call.workspace);
+  return {call.src,
+          d.other,
+          call.dst,
+          d.count,
+          d.length,
+          d.element_stride,
+          d.sequence_stride,
+          d.offsets,
+          d.other_element_stride,
+          d.other_sequence_stride,
+          static_cast<term>(d.kind),
+          false,
+          d.dtype,
+          d.result,
+          d.correction,
+          faults};
+}
+
+lockstep_status run_sums(lockstep_queue& queue, const lockstep_call& call) {
+  const term_sums sums = sums_of(call, queue.report);
+  if (call.sums.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) return sum_moments(queue, sums, call.workspace);
+  return is_float(sums.dtype) ? sum_floats(queue, sums, call.workspace) : sum_exactly(queue, sums, call.workspace);
 }
 
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
-  const lockstep_sums_desc& d = call->sums;
-  return workspace_of_terms(*queue, d.count, d.length, d.offsets != nullptr);
+  return workspace_of_terms(*queue, sums_of(*call, queue->report));
 }
 
 const lockstep_variant rows[] = {

@@ -24,6 +24,13 @@ enum class term {
   first_largest
 };
 
+constexpr int sum_threads = 256;
+
+// The first element of a sequence in src and in other.
+struct pair_places {
+  int64_t src, other;
+};
+
 struct term_sums {
   const void *src, *other;
   void* dst;
@@ -46,14 +53,31 @@ inline task_shares shares_of(const lockstep_queue& queue, int64_t count, int64_t
   constexpr int64_t warps_a_processor = 16, enough_tasks = 2048;
   const int64_t leaves = order::leaves(length);
   if (has_offsets || leaves <= 1 || count >= queue.facts->processors * warps_a_processor) return {};
-  int64_t task = 8;  // a leaf a warp
+  int64_t task = 4;
   while (task < 256 && leaves * count > task * enough_tasks) task *= 2;
   return {static_cast<int>(task), (leaves + task - 1) / task};
 }
+// Floats that lie side by side: blocks take tasks of 2^k leaves of several neighbouring sequences.
+inline bool lie_side_by_side(const term_sums& d) {
+  return is_float(d.dtype) && d.offsets == nullptr && d.sequence_stride == 1 && d.element_stride >= 4 && d.count >= 4 &&
+         d.length > 0;
+}
+inline int columns_a_block(const lockstep_queue& queue, const term_sums& d) {
+  const int64_t blocks = (d.count + 31) / 32 * order::leaves(d.length);
+  return d.count > 16 && blocks >= queue.facts->processors ? 32 : 8;
+}
+inline task_shares column_shares(const lockstep_queue& queue, const term_sums& d) {
+  constexpr int64_t enough_tasks = 4096;
+  const int64_t leaves = order::leaves(d.length), groups = d.count / columns_a_block(queue, d) + 1;
+  int64_t task = 1;
+  while (task < leaves && leaves * groups > task * enough_tasks) task *= 2;
+  return {static_cast<int>(std::min<int64_t>(task, 1 << 30)), (leaves + task - 1) / task};
+}
 // Bytes of the tasks' partial results.
-inline size_t workspace_of_terms(const lockstep_queue& queue, int64_t count, int64_t length, bool has_offsets) {
-  const int64_t tasks = shares_of(queue, count, length, has_offsets).tasks;
-  return tasks > 1 ? static_cast<size_t>(count * tasks) * 24 : 0;
+inline size_t workspace_of_terms(const lockstep_queue& queue, const term_sums& d) {
+  const int64_t tasks = std::max(lie_side_by_side(d) ? column_shares(queue, d).tasks : 0,  // extremes are not so read
+                                 shares_of(queue, d.count, d.length, d.offsets != nullptr).tasks);
+  return tasks > 1 ? static_cast<size_t>(d.count * tasks) * 24 : 0;
 }
 
 lockstep_status sum_floats(lockstep_queue& queue, const term_sums& d, void* workspace);

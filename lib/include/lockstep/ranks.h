@@ -96,11 +96,10 @@ typedef struct lockstep_comm_info {
  *   on its GPU, and copy engines put their rows in place. Takes three bands of memory on each GPU. A GPU that cannot
  *   access the other copies through host memory; why says so.
  * - nccl: ranks of different processes, each on a GPU of its own: packed pieces of at most message_bytes / (GPUs - 1),
- *   sent by NCCL 2.14 or later while the next are packed. Takes four of them on each GPU, and seconds when the
- *   communicator is made. It was tested on stand-ins for GPUs and NCCL only, so it is used only if options.data or
- *   LOCKSTEP_NCCL, the absolute path of the library's file, names it. Without LOCKSTEP_NCCL the library is the one that
- *   the program has loaded, or the system's. If NCCL_NVLS_ENABLE is not set, it is set to 0: multicast serves no sends.
- *   The pairs of one process use the two above.
+ *   sent by NCCL 2.14 or later while the next are packed. Takes four of them on each GPU, and a second or so when the
+ *   communicator is made. LOCKSTEP_NCCL, the absolute path of the library's file, names it; without that it is the one
+ *   that the program has loaded, or the system's; if there is none, the pair is staged. If NCCL_NVLS_ENABLE is not set,
+ *   it is set to 0: multicast serves no sends. The pairs of one process use the two above.
  * - staged: through host memory, by messages or within the process: all other pairs.
  * Partial results of reductions always go through host memory.
  * The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
