@@ -6,13 +6,12 @@
 // Limit   memory reads; of 2-byte elements the indices
 // Watch   the index of an element in its sequence has 31 bits, its place 64
 // Source  lib/order.hpp
-#include "gathered.hpp"
-
 #include "../dtypes.hpp"
 #include "../reduce/extreme.cuh"
 #include "../reduce/results.cuh"
 #include "../reduce/subtree.cuh"
 #include "../reduce/way.cuh"
+#include "gathered.hpp"
 
 namespace lockstep::cuda {
 
@@ -179,8 +178,7 @@ lockstep_status launch_fold(lockstep_queue& queue, const lockstep_call& call, co
   const auto leaves = order::leaves(d.length);
   auto* partials = static_cast<P*>(call.workspace);
   if (leaves == 1) {
-    const auto warps = static_cast<int>(
-        std::clamp<int64_t>(d.count / queue.facts->processors, 1, block_threads / 32));
+    const auto warps = static_cast<int>(std::clamp<int64_t>(d.count / queue.facts->processors, 1, block_threads / 32));
     return launch_soon(queue, "reduce_gathered", kernel, blocks_for(d.count, warps), warps * 32, 0, fold, d, 1,
                        int64_t{1}, partials, nullptr);
   }

@@ -34,16 +34,14 @@ struct float_terms : float_results {
   __device__ __forceinline__ static void by_term(term kind, const Body& body) {
     if constexpr (two) {
       switch (kind) {
-        case term::product:
-          return body([](double acc, double x, double y) { return __fma_rn(x, y, acc); });
+        case term::product: return body([](double acc, double x, double y) { return __fma_rn(x, y, acc); });
         case term::squared_difference:
           return body([](double acc, double x, double y) {
             const double apart = __dsub_rn(x, y);
             return LOCKSTEP_DEVICE_MUTANT("cuda_difference_squared_apart") ? __dadd_rn(acc, __dmul_rn(apart, apart))
                                                                            : __fma_rn(apart, apart, acc);
           });
-        default:
-          return body([](double acc, double x, double y) { return __dadd_rn(acc, fabs(__dsub_rn(x, y))); });
+        default: return body([](double acc, double x, double y) { return __dadd_rn(acc, fabs(__dsub_rn(x, y))); });
       }
     } else {
       switch (kind) {

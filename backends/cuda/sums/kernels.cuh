@@ -13,7 +13,8 @@
 //   leaf(d, at, first, n, t, so_far)   elements first to first + n of a sequence, by a warp: a leaf, of an unordered
 //                    fold up to most_run leaves. so_far: its part of those before, which the result has too
 //   commutes         join(a, b) has the bits of join(b, a)
-//   short_rows(d, at, n, t, threads, value)    if there is one: the values of several short sequences, each a group's of
+//   short_rows(d, at, n, t, threads, value)    if there is one: the values of several short sequences, each a group's
+//   of
 //                    so many threads
 //   column<C>(d, at, n, room, means)    if there is one: a leaf of C neighbouring sequences, by a block
 //   blocks           of a multiprocessor, which its registers must leave room for; 0: any number
@@ -204,8 +205,8 @@ lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* wor
   auto* partials = static_cast<P*>(workspace);
   // In a chunk of more than 32 tasks some joins are turned round. A captured graph must not share the mailboxes.
   const bool in_order = Fold::commutes || shares.tasks <= 32 * warps;
-  const bool hands_over = shares.tasks > 1 && in_order && !capturing(queue) &&
-                          d.count * shares.tasks * words_of<P> <= mailbox_count;
+  const bool hands_over =
+      shares.tasks > 1 && in_order && !capturing(queue) && d.count * shares.tasks * words_of<P> <= mailbox_count;
   const lockstep_status status =
       launch_soon(queue, "sums_of_tasks", sums_of_tasks<Fold>, grid(d.count * shares.tasks), sum_threads, 0, d, shares,
                   partials, hands_over ? queue.mailboxes : nullptr);

@@ -71,8 +71,7 @@ struct moments_of_elements : moment_results {
       take<R, false>(x, stride, whole, (row * 32 + t) * 4, n, lane[0], enter);
     } else {
 #pragma unroll 1
-      for (; row * order::lanes < n; row += 2)
-        take<2, false>(x, stride, whole, (row * 32 + t) * 4, n, lane[0], enter);
+      for (; row * order::lanes < n; row += 2) take<2, false>(x, stride, whole, (row * 32 + t) * 4, n, lane[0], enter);
     }
     join_rows<4>(sum_fold{}, lane, sum, t);
     return sum[0];
@@ -97,8 +96,9 @@ struct moments_of_elements : moment_results {
     if (threadIdx.x < C) means[threadIdx.x] = __ddiv_rn(sum, static_cast<double>(n));
     __syncthreads();  // all threads of a sequence read its mean
     const double mean = means[threadIdx.x % C];
-    const double m2 = sum_of_column<C, false>(
-        x, d.element_stride, x, 0, n, room, [mean](double acc, double y, double) { return squared_from(mean, acc, y); });
+    const double m2 = sum_of_column<C, false>(x, d.element_stride, x, 0, n, room, [mean](double acc, double y, double) {
+      return squared_from(mean, acc, y);
+    });
     return {static_cast<double>(n), sum, m2};
   }
 
