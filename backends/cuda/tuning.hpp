@@ -96,6 +96,11 @@ struct move_tuning {
   double wide_padding = 1.1, wide_padding_in_l2 = 1.35, wide_launch = 1.1, wide_byte = 0.36e-6;
 };
 
+struct scan_tuning {
+  // Elements from which sequences whose elements lie apart pay for their way to rows and back.
+  int64_t permuted_from = 1 << 14;
+};
+
 struct stencil_tuning {
   // Whole planes in shared memory: bytes of a tile that leave room for six a multiprocessor, and for two; tiles a
   // multiprocessor that there should be.
@@ -141,6 +146,7 @@ struct tuning {
   chip has{};
   reduction_tuning reductions{has};
   move_tuning moves{has};
+  scan_tuning scans{};
   stencil_tuning stencils{};
 };
 

@@ -158,6 +158,12 @@ std::vector<operation> operations() {
     const auto d = lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 4, w.offsets.data());
     return lockstep_reduce(c, &d, w.device_a, w.host_b.data(), &w.options);
   });
+  add("scan", [](context c, world& w) {
+    const auto sum = lockstep_scan_full(LOCKSTEP_SUM, LOCKSTEP_F32, million);
+    const auto columns = lockstep_scan_columns(LOCKSTEP_SUM, LOCKSTEP_I32, 3000, 50, 50);
+    return in_turn([&] { return lockstep_scan(c, &sum, w.device_a, w.device_b, &w.options); },
+                   [&] { return lockstep_scan(c, &columns, w.device_a, w.device_b, &w.options); });
+  });
   add("stencil", [](context c, world& w) {
     const auto line = stencil(1, 100000, 3), plane = stencil(2, 512, 2), cube = stencil(3, 128, 1),
                wrap = stencil(2, 300, 1, LOCKSTEP_BOUNDARY_WRAP);

@@ -8,11 +8,10 @@
 //         sequence of its own launch
 // Source  lib/order.hpp
 #include <algorithm>
-#include <cstring>
 
 #include "../../../lib/order.hpp"
 #include "../dtypes.hpp"
-#include "../ops.hpp"
+#include "../row_for.hpp"
 #include "axis_list.hpp"
 #include "gathered.hpp"
 
@@ -40,32 +39,6 @@ lockstep_call inner_call(const lockstep_call& call, int64_t count, int64_t lengt
                   sequence_stride,
                   nullptr};
   return inner;
-}
-
-// The row that auto would take.
-const lockstep_variant& row_for(const lockstep_queue* queue, const lockstep_table& table, const lockstep_call& call) {
-  const lockstep_variant* possible = nullptr;
-  for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row) {
-    if (row->flags != 0 || (row->refuses != nullptr && row->refuses(queue, &call) != nullptr)) continue;
-    if (row->yields == nullptr || row->yields(queue, &call) == 0) return *row;
-    possible = row;
-  }
-  return possible != nullptr ? *possible : table.rows[table.count - 1];
-}
-// Why no row takes the call; nullptr: one does.
-const char* no_row_for(const lockstep_queue* queue, const lockstep_table& table, const lockstep_call& call) {
-  const char* why = nullptr;
-  for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row) {
-    if (row->flags != 0) continue;
-    why = row->refuses != nullptr ? row->refuses(queue, &call) : nullptr;
-    if (why == nullptr) return nullptr;
-  }
-  return why;
-}
-const lockstep_variant& named(const lockstep_table& table, const char* name) {
-  const lockstep_variant* row = table.rows;
-  while (std::strcmp(row->name, name) != 0) ++row;
-  return *row;
 }
 
 // Without elements the rows that refuse are not asked: how they share leaves out is not defined for none.
@@ -258,11 +231,8 @@ lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call
   if (rows.reduce.length != 0) {
     rows.workspace_bytes = bytes_before_copy(queue, *call);  // a norm keeps its sums at the end
     void* const copy = static_cast<char*>(call->workspace) + rows.workspace_bytes;
-    const lockstep_call permute = permutation_of(*call, copy);
-    bool shared = false;  // elements: permutations have none
-    for (int k = 0; k < d.rank; ++k) shared = shared || (d.shape[k] > 1 && d.src_strides[k] == 0);
-    const lockstep_variant& by = shared ? named(permute_table, "gather") : row_for(queue, permute_table, permute);
-    if (const lockstep_status status = by.launch(queue, &permute); status != LOCKSTEP_OK) return status;
+    if (const lockstep_status status = run_permute(queue, permutation_of(*call, copy)); status != LOCKSTEP_OK)
+      return status;
     rows.src = copy;
   }
   return row_for(queue, table_of(d), rows).launch(queue, &rows);

@@ -25,5 +25,12 @@ inline size_t scan_boxes(const lockstep_scan_desc& d) {
 lockstep_status scan_float_sums(lockstep_queue& queue, const lockstep_call& call);
 lockstep_status scan_exact_sums(lockstep_queue& queue, const lockstep_call& call);
 lockstep_status scan_extremes(lockstep_queue& queue, const lockstep_call& call);
+lockstep_status scan_leaf_by_leaf(lockstep_queue& queue, const lockstep_call& call);
+
+// The row `permuted` (permuted.cpp).
+const char* not_permuted(const lockstep_queue* queue, const lockstep_call* call);
+int permuted_yields(const lockstep_queue* queue, const lockstep_call* call);
+size_t workspace_of_permuted(const lockstep_queue* queue, const lockstep_call* call);
+lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call);
 
 }  // namespace lockstep::cuda
