@@ -141,6 +141,14 @@ struct stencil_tuning {
   double marched_start = 2.7, marched_million = 1.3, marched_radius = 1.4, marched_of_8 = 1.55, marched_ends = 0.3;
 };
 
+// Normalized rows with two lanes a thread: threads a processor of a call up to which they are faster than a warp a
+// leaf; rows of 16-bit elements for which they are at any number; rows a processor up to which each has its own block.
+struct normalize_tuning {
+  int64_t pair_threads = 1024;
+  int64_t pair_row = 449, longest_pair_row = 1024;
+  int64_t lone_rows = 16;
+};
+
 struct tuning {
   const char* name = "";
   chip has{};
@@ -148,6 +156,7 @@ struct tuning {
   move_tuning moves{has};
   scan_tuning scans{};
   stencil_tuning stencils{};
+  normalize_tuning normalizations{};
 };
 
 // The row for this device.

@@ -56,67 +56,82 @@ constexpr uint32_t most_sure = (std::is_same_v<E, half16> ? 0xF800u : 0xFE00u) *
 template <class E>
 struct float_doubt {
   static constexpr bool half = std::is_same_v<E, half16>;
-  uint32_t differ = 0;     // bits in which the least and the largest that a result may be differ
-  uint32_t nearest = ~0u;  // how far above the border less 8 units, of which 16 are in doubt
-  uint32_t range = 0;      // how far above the least magnitude
+  static constexpr uint32_t window = half ? 0x00800080u : 0x00100010u, all = most_sure<E> - least_sure<E>;
+  uint32_t differ = 0;        // bits in which the least and the largest that a result may be differ
+  uint32_t nearest = window;  // how far above the border less 8 units, of which 16 are in doubt, at most
+  uint32_t range = all;       // how far above the least magnitude, at least
   bool near_mean = false;
 
   __device__ __forceinline__ bool of_rounding() const {
-    constexpr uint32_t window = half ? 0x00800080u : 0x00100010u;
-    const bool near = __vmaxu2(nearest, window) != nearest && !LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored");
+    const bool near = nearest != window && !LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored");
     return (differ != 0 || near) | near_mean;
   }
-  __device__ __forceinline__ bool of_magnitude() const {
-    constexpr uint32_t all = most_sure<E> - least_sure<E>;
-    return __vmaxu2(range, all) != all;
-  }
+  __device__ __forceinline__ bool of_magnitude() const { return range != all; }
 };
+
+// Two results, and what is to be doubted of them: an element (less the mean) times its factor, and its bias.
+template <class E, bool layer, bool biased>
+__device__ __forceinline__ uint32_t two_by_float(const float_scales& d, const float (&x)[2], const float (&factor)[2],
+                                                 const float (&bias)[2], float_doubt<E>& doubt) {
+  constexpr bool half = std::is_same_v<E, half16>;
+  const float unit = LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored") ? 0.0f : 0x1.8p-22f;
+  float y[2], c[2];
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    float a = x[j];
+    if constexpr (layer) {
+      a = __fsub_rn(__fsub_rn(a, d.mean), d.rest);
+      doubt.near_mean = doubt.near_mean || !(fabsf(a) >= d.apart);
+    }
+    c[j] = __fmul_rn(a, factor[j]);
+    y[j] = biased ? __fadd_rn(c[j], bias[j]) : c[j];
+  }
+  uint32_t out;
+  if constexpr (biased) {
+    // What a term loses may be more than what is left of their sum.
+    const float e0 = __fmul_rn(__fadd_rn(fabsf(c[0]), fabsf(y[0])), unit);
+    const float e1 = __fmul_rn(__fadd_rn(fabsf(c[1]), fabsf(y[1])), unit);
+    out = rounded_pair<E>(__fadd_rn(y[0], e0), __fadd_rn(y[1], e1));
+    doubt.differ |= out ^ rounded_pair<E>(__fsub_rn(y[0], e0), __fsub_rn(y[1], e1));
+  } else {
+    out = rounded_pair<E>(y[0], y[1]);
+    // The bits of a float that a result has not.
+    uint32_t rest = __byte_perm(__float_as_uint(y[0]), __float_as_uint(y[1]), 0x5410);
+    if (half) rest <<= 3;
+    doubt.nearest = __viaddmin_u16x2(rest, half ? 0x80408040u : 0x80088008u, doubt.nearest);
+  }
+  // What the lower half's sign does to the upper one is less than the least magnitude's last bit.
+  doubt.range = __viaddmax_u16x2(out << 1, least_sure<E> ^ 0xFFFFFFFFu, doubt.range);
+  return out;
+}
+
+// What an element is multiplied by. The scale first: where that is a denormal, so small are results that they are left
+// to double.
+template <bool weighed, class W, int N>
+__device__ __forceinline__ float factor_of(const float_scales& d, const few<W, N>& weight, int j) {
+  return weighed ? __fmul_rn(d.scale, narrow_value(weight, j)) : d.scale;
+}
 
 // Four results, and what is to be doubted of them.
 template <class E, class W, bool layer, bool weighed, bool biased>
 __device__ __forceinline__ void results_by_float(const float_scales& d, const quad<E>& x, const quad<W>& weight,
                                                  const quad<W>& bias, quad<E>& out, float_doubt<E>& doubt) {
-  constexpr bool half = std::is_same_v<E, half16>;
-  const float unit = LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored") ? 0.0f : 0x1.8p-22f;
-  float y[4], c[4];
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    float a = narrow_value(x, j);
-    if constexpr (layer) {
-      a = __fsub_rn(__fsub_rn(a, d.mean), d.rest);
-      doubt.near_mean = doubt.near_mean || !(fabsf(a) >= d.apart);
-    }
-    // The scale first: where that is a denormal, so small are results that they are left to double.
-    c[j] = __fmul_rn(a, weighed ? __fmul_rn(d.scale, narrow_value(weight, j)) : d.scale);
-    y[j] = biased ? __fadd_rn(c[j], narrow_value(bias, j)) : c[j];
-  }
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
-    const float low = y[2 * k], high = y[2 * k + 1];
-    if constexpr (biased) {
-      // What a term loses may be more than what is left of their sum.
-      const float e0 = __fmul_rn(__fadd_rn(fabsf(c[2 * k]), fabsf(low)), unit);
-      const float e1 = __fmul_rn(__fadd_rn(fabsf(c[2 * k + 1]), fabsf(high)), unit);
-      out.word[k] = rounded_pair<E>(__fadd_rn(low, e0), __fadd_rn(high, e1));
-      doubt.differ |= out.word[k] ^ rounded_pair<E>(__fsub_rn(low, e0), __fsub_rn(high, e1));
-    } else {
-      out.word[k] = rounded_pair<E>(low, high);
-      // The bits of a float that a result has not.
-      uint32_t rest = __byte_perm(__float_as_uint(low), __float_as_uint(high), 0x5410);
-      if (half) rest <<= 3;
-      doubt.nearest = __viaddmin_u16x2(rest, half ? 0x80408040u : 0x80088008u, doubt.nearest);
-    }
-    // What the lower half's sign does to the upper one is less than the least magnitude's last bit.
-    doubt.range = __viaddmax_u16x2(out.word[k] << 1, least_sure<E> ^ 0xFFFFFFFFu, doubt.range);
+    const int i = 2 * k, j = 2 * k + 1;
+    out.word[k] = two_by_float<E, layer, biased>(
+        d, {narrow_value(x, i), narrow_value(x, j)},
+        {factor_of<weighed>(d, weight, i), factor_of<weighed>(d, weight, j)},
+        {biased ? narrow_value(bias, i) : 0.0f, biased ? narrow_value(bias, j) : 0.0f}, doubt);
   }
 }
 
 // Where magnitudes are in doubt: whether zeros are, which are exact and may be many.
-template <class E, class W, bool weighed>
-__device__ __forceinline__ bool only_zeros(const quad<E>& x, const quad<W>& weight, const quad<E>& out) {
+template <class E, class W, bool weighed, int N>
+__device__ __forceinline__ bool only_zeros(const few<E, N>& x, const few<W, N>& weight, const few<E, N>& out) {
   bool sure = true;
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
+  for (int j = 0; j < N; ++j) {
     const bool zero = narrow_value(x, j) == 0.0f || (weighed && narrow_value(weight, j) == 0.0f);
     const uint32_t twice = (out.word[j / 2] >> (j % 2 * 16) & 0x7FFFu) * 2;
     sure = sure && twice <= (most_sure<E> & 0xFFFFu) && (zero || twice >= (least_sure<E> & 0xFFFFu));

@@ -65,6 +65,7 @@ __device__ __forceinline__ void held_rows(const normalized_rows& d, const int th
 
 template <class E, class P, bool same, int S>
 __global__ __launch_bounds__(held_warps * 32) void normalize_held(const normalized_rows d, const int threads) {
+  follow_on();
   held_rows<E, P, same, S>(d, threads, blockIdx.x);
 }
 

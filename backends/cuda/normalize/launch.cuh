@@ -4,6 +4,7 @@
 #include "held.cuh"
 #include "long.cuh"
 #include "normalize.hpp"
+#include "pairs.cuh"
 #include "staged.cuh"
 
 namespace lockstep::cuda {
@@ -49,7 +50,9 @@ normalized_rows rows_of(const lockstep_call& call) {
 }
 
 template <class E, class P, bool same>
-lockstep_status launch_rows(lockstep_queue& queue, const normalized_rows& d) {
+lockstep_status launch_rows(lockstep_queue& queue, const lockstep_call& call, const normalized_rows& d) {
+  if constexpr (same && sizeof(E) < 8)
+    if (suits_pairs<E, P>(queue, call, d)) return launch_pairs<E, P>(queue, d);
   const auto grid = [&](int64_t rows_a_block) {
     return dim3(static_cast<unsigned>((d.count + rows_a_block - 1) / rows_a_block));
   };
@@ -57,8 +60,8 @@ lockstep_status launch_rows(lockstep_queue& queue, const normalized_rows& d) {
     constexpr int S = 4;
     int threads = 4;
     while (threads < 32 && threads * 4 < d.length) threads *= 2;
-    return launch(queue, "normalize_held", normalize_held<E, P, same, S>, grid(held_warps * (32 / threads) * S),
-                  held_warps * 32, 0, d, threads);
+    return launch_soon(queue, "normalize_held", normalize_held<E, P, same, S>, grid(held_warps * (32 / threads) * S),
+                       held_warps * 32, 0, d, threads);
   }
   const auto leaves = static_cast<int>(order::leaves(d.length));
   const int rows_a_leaf = staged_rows(std::min(d.length, order::leaf));
@@ -68,7 +71,8 @@ lockstep_status launch_rows(lockstep_queue& queue, const normalized_rows& d) {
   const auto kernel = normalize_staged<E, P, same>;
   // The warps' exchange comes on top.
   if (const lockstep_status status = allow_shared(queue, kernel, bytes + 1024); status != LOCKSTEP_OK) return status;
-  return launch(queue, "normalize_staged", kernel, grid(warps / leaves), warps * 32, bytes, d, leaves, rows_a_leaf);
+  return launch_soon(queue, "normalize_staged", kernel, grid(warps / leaves), warps * 32, bytes, d, leaves,
+                     rows_a_leaf);
 }
 
 template <class E, class P, bool same>
@@ -100,7 +104,7 @@ lockstep_status launch_kind(lockstep_queue& queue, const lockstep_call& call) {
   const normalized_rows d = rows_of<E>(call);
   const bool same = d.result == call.normalize.dtype;
   if constexpr (held)
-    return same ? launch_rows<E, P, true>(queue, d) : launch_rows<E, P, false>(queue, d);
+    return same ? launch_rows<E, P, true>(queue, call, d) : launch_rows<E, P, false>(queue, call, d);
   else
     return same ? launch_long<E, P, true>(queue, call, d) : launch_long<E, P, false>(queue, call, d);
 }

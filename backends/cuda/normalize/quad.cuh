@@ -1,7 +1,7 @@
 // quad.cuh - four neighbouring elements of a thread: loaded, widened to double, rounded once and stored.
 //
-// Idea    A thread holds lanes 4t to 4t + 3 of a row of lanes (lib/order.hpp). Elements stay as they came, in words,
-//         so that a row waits in registers at its own size.
+// Idea    A thread holds lanes 4t to 4t + 3 of a row of lanes (lib/order.hpp), or two of them where several warps share
+//         a leaf. Elements stay as they came, in words, so that a row waits in registers at its own size.
 // Watch   a 16-bit result rounds once from double: by way of a float rounded to odd (backends/cpu/isa/results.hpp)
 #pragma once
 
@@ -10,14 +10,18 @@
 
 namespace lockstep::cuda {
 
-template <class T>
-struct quad {
-  uint32_t word[sizeof(T)];
+template <class T, int N>
+struct few {
+  uint32_t word[N * sizeof(T) / 4];
 };
+template <class T>
+using quad = few<T, 4>;
+template <class T>
+using pair = few<T, 2>;
 
 // Element j as a float where that is exact, and as a double.
-template <class T>
-__device__ __forceinline__ auto narrow_value(const quad<T>& q, int j) {
+template <class T, int N>
+__device__ __forceinline__ auto narrow_value(const few<T, N>& q, int j) {
   if constexpr (std::is_same_v<T, half16>)
     return __half2float(__ushort_as_half(static_cast<uint16_t>(q.word[j / 2] >> (j % 2 * 16))));
   else if constexpr (std::is_same_v<T, bfloat16>)
@@ -27,14 +31,14 @@ __device__ __forceinline__ auto narrow_value(const quad<T>& q, int j) {
   else
     return __hiloint2double(static_cast<int>(q.word[2 * j + 1]), static_cast<int>(q.word[2 * j]));
 }
-template <class T>
-__device__ __forceinline__ double value(const quad<T>& q, int j) {
+template <class T, int N>
+__device__ __forceinline__ double value(const few<T, N>& q, int j) {
   return narrow_value(q, j);
 }
 
 // The bits of element j, and q with them.
-template <class T>
-__device__ __forceinline__ T element(const quad<T>& q, int j) {
+template <class T, int N>
+__device__ __forceinline__ T element(const few<T, N>& q, int j) {
   T x;
   if constexpr (sizeof(T) == 2) {
     const auto bits = static_cast<uint16_t>(q.word[j / 2] >> (j % 2 * 16));
@@ -47,8 +51,8 @@ __device__ __forceinline__ T element(const quad<T>& q, int j) {
   }
   return x;
 }
-template <class T>
-__device__ __forceinline__ void set_element(quad<T>& q, int j, T x) {
+template <class T, int N>
+__device__ __forceinline__ void set_element(few<T, N>& q, int j, T x) {
   if constexpr (sizeof(T) == 2) {
     uint16_t bits;
     memcpy(&bits, &x, 2);
@@ -217,11 +221,11 @@ __device__ __forceinline__ quad<T> rounded_quad(const double (&y)[4]) {
 }
 
 // x + y of each element, rounded once to T. A float has bits enough for a sum of 16-bit ones to be rounded twice.
-template <class T>
-__device__ __forceinline__ quad<T> sum_of(const quad<T>& x, const quad<T>& y) {
-  quad<T> q{};
+template <class T, int N>
+__device__ __forceinline__ few<T, N> sum_of(const few<T, N>& x, const few<T, N>& y) {
+  few<T, N> q{};
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
+  for (int j = 0; j < N; ++j) {
     if constexpr (sizeof(T) == 8) {
       set_element(q, j, rounded_to<double>::of(__dadd_rn(value(x, j), value(y, j))));
     } else {

@@ -241,6 +241,7 @@ __global__ __launch_bounds__(held_leaves<E> * 32, sizeof(E) == 8 ? 2
                                                                        2) void normalize_staged(const normalized_rows d,
                                                                                                 const int warps_a_row,
                                                                                                 const int rows_a_leaf) {
+  follow_on();
   staged_rows_of<E, P, same>(d, warps_a_row, rows_a_leaf, blockIdx.x);
 }
 
