@@ -99,6 +99,10 @@ struct move_tuning {
 struct scan_tuning {
   // Elements from which sequences whose elements lie apart pay for their way to rows and back.
   int64_t permuted_from = 1 << 14;
+  // Sequences side by side, a thread each: bytes of the elements at one index from which there are loads enough in
+  // flight; elements of a sequence up to which fewer do, and of those that have not enough elements in all for a way to
+  // rows.
+  int64_t columns_from = 1 << 15, columns_short = 128, columns_at_once = 32;
 };
 
 struct stencil_tuning {

@@ -1,6 +1,7 @@
 // launch.cuh - which kernel takes sequences of which shape.
 #pragma once
 
+#include "columns.cuh"
 #include "scan.hpp"
 #include "sequences.cuh"
 #include "staged.cuh"
@@ -37,8 +38,23 @@ lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanne
 }
 
 template <class K>
-lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, const K& kind) {
+lockstep_status launch_columns(lockstep_queue& queue, const K& kind, const scanned& d) {
+  const dim3 blocks(static_cast<unsigned>((d.count + column_threads - 1) / column_threads));
+  if constexpr (K::ordered) {
+    if (d.length > order::leaf) {
+      constexpr size_t bytes = sizeof(double) * order::lanes * column_threads;
+      const auto kernel = scan_columns<K, true>;
+      if (const lockstep_status status = allow_shared(queue, kernel, bytes); status != LOCKSTEP_OK) return status;
+      return launch_soon(queue, "scan_columns", kernel, blocks, column_threads, bytes, kind, d);
+    }
+  }
+  return launch_soon(queue, "scan_columns", scan_columns<K, false>, blocks, column_threads, 0, kind, d);
+}
+
+template <class K>
+lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, const K& kind, scan_by how) {
   const scanned d = scanned_of<K>(call);
+  if (how == scan_by::columns) return launch_columns(queue, kind, d);
   if (d.offsets != nullptr) {
     const int64_t blocks = std::min<int64_t>((d.count + scan_warps<K> - 1) / scan_warps<K>, INT32_MAX);
     return launch(queue, "scan_segments", scan_segments<K>, dim3(static_cast<unsigned>(blocks)), scan_warps<K> * 32, 0,

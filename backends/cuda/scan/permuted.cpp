@@ -87,7 +87,8 @@ lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call
     rows.dst = room + at.dst;
     rows.scan.dst_element_stride = 1, rows.scan.dst_sequence_stride = at.pitch;
   }
-  if (const lockstep_status status = on_device<scan_leaf_by_leaf>(queue, &rows); status != LOCKSTEP_OK || !at.of_dst)
+  if (const lockstep_status status = on_device<launch_scan_by<scan_by::leaves>>(queue, &rows);
+      status != LOCKSTEP_OK || !at.of_dst)
     return status;
   const int64_t pitch = LOCKSTEP_MUTANT("cuda_scan_copy_without_its_gaps") ? d.length : at.pitch;
   return run_permute(queue, moved(*call, dtype_bytes(d.result), rows.dst, pitch, 1, call->dst, d.dst_sequence_stride,

@@ -1,33 +1,48 @@
 // scan.cpp - running sums, minima and maxima: the table.
 // Idea    a warp a leaf of 2,048 elements, which stay in shared memory between what they give the leaves behind them
-//         and their results; what stands before a leaf is found in mailboxes (look_back.cuh). Sequences whose elements
-//         lie apart are copied to rows and back (permuted.cpp)
+//         and their results; what stands before a leaf is found in mailboxes (look_back.cuh). Many sequences side
+//         by side are a thread's each (columns.cuh); others whose elements lie apart are copied to rows and back
+//         (permuted.cpp)
 // Moves   every element once in and once out; permuted: three times, by way of the workspace
 // Limit   instructions and waits (look_back.cuh)
 // Watch   the mailboxes are cleared before each launch; a call may be captured in a graph
 // Source  lib/order_rows.hpp
 #include "scan.hpp"
 
+#include "../dtypes.hpp"
 #include "../ops.hpp"
 
 namespace lockstep::cuda {
-
-lockstep_status scan_leaf_by_leaf(lockstep_queue& queue, const lockstep_call& call) {
-  const lockstep_scan_desc& d = call.scan;
-  if (d.reduction != LOCKSTEP_SUM) return scan_extremes(queue, call);
-  return d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64 ? scan_float_sums(queue, call)
-                                                            : scan_exact_sums(queue, call);
-}
-
 namespace {
+
+bool side_by_side(int64_t element_stride, int64_t sequence_stride) {
+  return element_stride > 1 && sequence_stride < element_stride;
+}
+const char* not_columns(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_scan_desc& d = call->scan;
+  if (d.offsets != nullptr) return "needs sequences of one length";
+  return side_by_side(d.element_stride, d.sequence_stride)
+             ? nullptr
+             : "needs sequences side by side: sequence_stride below element_stride";
+}
+// A thread goes down its sequence at one pace, however few there are.
+int columns_yield(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_scan_desc& d = call->scan;
+  const scan_tuning& tuned = queue->facts->tuned.scans;
+  if (!side_by_side(d.dst_element_stride, d.dst_sequence_stride)) return 1;
+  if (d.length <= (d.count * d.length < tuned.permuted_from ? tuned.columns_at_once : tuned.columns_short)) return 0;
+  return d.count * dtype_bytes(d.dtype) < tuned.columns_from;
+}
 
 size_t workspace(const lockstep_queue*, const lockstep_call* call) { return scan_boxes(call->scan); }
 
 const lockstep_variant rows[] = {
+    {"columns", "sequences side by side: a thread a sequence, lanes of float sums of several leaves in shared memory",
+     0, not_columns, columns_yield, nullptr, on_device<launch_scan_by<scan_by::columns>>},
     {"permuted", "elements that lie apart: a permutation brings rows into the workspace, another takes results back", 0,
      not_permuted, permuted_yields, workspace_of_permuted, launch_permuted},
     {"look_back", "one pass, a warp a leaf: the tree before a leaf from mailboxes; short rows several a warp", 0,
-     nullptr, nullptr, workspace, on_device<scan_leaf_by_leaf>},
+     nullptr, nullptr, workspace, on_device<launch_scan_by<scan_by::leaves>>},
 };
 
 }  // namespace

@@ -22,10 +22,17 @@ inline size_t scan_boxes(const lockstep_scan_desc& d) {
   return static_cast<size_t>(d.count) * (a_sequence + last_results) * sizeof(mailbox);
 }
 
-lockstep_status scan_float_sums(lockstep_queue& queue, const lockstep_call& call);
-lockstep_status scan_exact_sums(lockstep_queue& queue, const lockstep_call& call);
-lockstep_status scan_extremes(lockstep_queue& queue, const lockstep_call& call);
-lockstep_status scan_leaf_by_leaf(lockstep_queue& queue, const lockstep_call& call);
+enum class scan_by { leaves, columns };
+lockstep_status scan_float_sums(lockstep_queue& queue, const lockstep_call& call, scan_by how);
+lockstep_status scan_exact_sums(lockstep_queue& queue, const lockstep_call& call, scan_by how);
+lockstep_status scan_extremes(lockstep_queue& queue, const lockstep_call& call, scan_by how);
+template <scan_by how>
+lockstep_status launch_scan_by(lockstep_queue& queue, const lockstep_call& call) {
+  const lockstep_scan_desc& d = call.scan;
+  if (d.reduction != LOCKSTEP_SUM) return scan_extremes(queue, call, how);
+  return d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64 ? scan_float_sums(queue, call, how)
+                                                            : scan_exact_sums(queue, call, how);
+}
 
 // The row `permuted` (permuted.cpp).
 const char* not_permuted(const lockstep_queue* queue, const lockstep_call* call);
