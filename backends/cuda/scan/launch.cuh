@@ -32,9 +32,11 @@ lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanne
   const int64_t warps = d.count * order::leaves(d.length);
   const int rows_a_leaf = staged_rows(std::min(d.length, order::leaf));
   const size_t bytes = leaf_warps<K> * bytes_of_leaf<K>(rows_a_leaf);
-  return launch(queue, "scan_leaves", scan_leaves<K>,
-                dim3(static_cast<unsigned>((warps + leaf_warps<K> - 1) / leaf_warps<K>)), leaf_warps<K> * 32, bytes,
-                kind, d, rows_a_leaf);
+  const dim3 blocks(static_cast<unsigned>((warps + leaf_warps<K> - 1) / leaf_warps<K>));
+  // Mailboxes are cleared just before, by no kernel, so that nothing could be made ready early.
+  if (d.length > order::leaf)
+    return launch(queue, "scan_leaves", scan_leaves<K>, blocks, leaf_warps<K> * 32, bytes, kind, d, rows_a_leaf);
+  return launch_soon(queue, "scan_leaves", scan_leaves<K>, blocks, leaf_warps<K> * 32, bytes, kind, d, rows_a_leaf);
 }
 
 template <class K>
@@ -63,9 +65,12 @@ lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, co
   if (d.length <= order::lanes) {
     int threads = 2;
     while (threads * 4 < d.length) threads *= 2;
-    const int64_t a_block = int64_t{scan_warps<K>} * short_rows * (32 / threads);
-    return launch(queue, "scan_short", scan_short<K>, dim3(static_cast<unsigned>((d.count + a_block - 1) / a_block)),
-                  scan_warps<K> * 32, 0, kind, d, threads);
+    const int64_t a_row = int64_t{scan_warps<K>} * (32 / threads);
+    const bool few = d.count <= a_row * short_rows * 2 * queue.facts->processors;
+    const int64_t a_block = a_row * (few ? few_short_rows : short_rows);
+    return launch_soon(queue, "scan_short", few ? scan_short<K, few_short_rows> : scan_short<K, short_rows>,
+                       dim3(static_cast<unsigned>((d.count + a_block - 1) / a_block)), scan_warps<K> * 32, 0, kind, d,
+                       threads);
   }
   if (d.length > order::leaf) LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, scan_boxes(call.scan), queue.stream));
   return launch_leaves(queue, kind, d);

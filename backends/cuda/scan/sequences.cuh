@@ -14,19 +14,20 @@
 
 namespace lockstep::cuda {
 
-constexpr int short_rows = 8;  // rows of 128 lanes that a warp takes at once
+// Rows of 128 lanes that a warp takes at once; of small calls, which need more warps to be done at the same time.
+constexpr int short_rows = 8, few_short_rows = 2;
 
-template <class K>
+template <class K, int R>
 __global__ __launch_bounds__(scan_warps<K> * 32, scan_blocks<K>) void scan_short(const K kind, const scanned d,
                                                                                  const int threads) {
   using E = typename K::element;
   using P = typename K::partial;
-  constexpr int R = short_rows;
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32, i = t % threads * 4, a_row = 32 / threads;
   const int64_t first = (int64_t{blockIdx.x} * scan_warps<K> + warp) * R * a_row + t / threads;
   const auto n = static_cast<int>(d.length);
   const bool quads = n % 4 == 0, whole_src = d.whole_src && quads;
   const auto* src = static_cast<const E*>(d.src);
+  follow_on();
   quad<E> x[R];
   const auto load = [&](bool whole) {
 #pragma unroll

@@ -192,6 +192,7 @@ __global__ __launch_bounds__(leaf_warps<K> * 32, leaf_blocks_each<K>) void scan_
   auto* const mine = reinterpret_cast<char*>(room) + warp * bytes_of_leaf<K>(rows_a_leaf);
   auto* const leaf = reinterpret_cast<quad<E>*>(mine);
   const staged_leaf<E> x{leaf + (K::ordered ? place_in_row(t) : t), staged_rows(at.n)};
+  follow_on();
   stage(x, at.src, at.n, t, at.whole_src, at.stride);
   __syncwarp();  // in place: all is read before the first result is written; and threads read others' quads
   if constexpr (K::ordered) {
