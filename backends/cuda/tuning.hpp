@@ -146,10 +146,9 @@ struct stencil_tuning {
 };
 
 // Normalized rows with two lanes a thread: threads a processor of a call up to which they are faster than a warp a
-// leaf; rows of 16-bit elements for which they are at any number; rows a processor up to which each has its own block.
+// leaf, as many as it holds at once; rows a processor up to which each has its own block.
 struct normalize_tuning {
-  int64_t pair_threads = 1024;
-  int64_t pair_row = 449, longest_pair_row = 1024;
+  int64_t pair_threads = 512;
   int64_t lone_rows = 16;
 };
 

@@ -19,10 +19,8 @@ constexpr int pair_leaves = 8;                  // of a block
 // Threads of a block of rows of at most R rows of lanes, and blocks a multiprocessor.
 template <int R>
 constexpr int pair_block = pair_threads*(R < order::rows ? 4 : pair_leaves);
-template <class E, class P, int R>
-constexpr int pair_blocks = R < order::rows                               ? (std::is_same_v<P, double> ? 4 : 3)
-                            : sizeof(E) == 2 && std::is_same_v<P, double> ? 2
-                                                                          : 1;
+template <class P, int R>
+constexpr int pair_blocks = R < order::rows ? (std::is_same_v<P, double> ? 4 : 3) : 1;
 
 struct paired_rows {
   int leaves, rows;                       // of a row; of a block, more than one only where a row is one leaf
@@ -223,8 +221,8 @@ __device__ __forceinline__ void write_paired(E* at, int left, bool whole, const 
 // P: double for squares, order::moments. R: rows of lanes of a leaf at most. Squares have no bias. Of a layer missing
 // weights are ones and missing biases -0.0, which leave a product as it is.
 template <class E, class P, int R>
-__global__ __launch_bounds__(pair_block<R>, pair_blocks<E, P, R>) void normalize_pairs(const normalized_rows d,
-                                                                                       const paired_rows way) {
+__global__ __launch_bounds__(pair_block<R>, pair_blocks<P, R>) void normalize_pairs(const normalized_rows d,
+                                                                                    const paired_rows way) {
   constexpr bool layer = std::is_same_v<P, order::moments>;
   extern __shared__ uint4 room[];
   const int seats = static_cast<int>(blockDim.x) / pair_threads, seat = static_cast<int>(threadIdx.x) / pair_threads;
@@ -331,8 +329,7 @@ bool suits_pairs(const lockstep_queue& queue, const lockstep_call& call, const n
     return false;
   const normalize_tuning& tuned = queue.facts->tuned.normalizations;
   if (d.count * leaves * pair_threads <= tuned.pair_threads * queue.facts->processors) return true;
-  if (!d.whole_src || !d.whole_dst) return true;
-  return sizeof(E) == 2 && d.length >= tuned.pair_row && d.length <= tuned.longest_pair_row;
+  return !d.whole_src || !d.whole_dst;
 }
 
 template <class E, class P>

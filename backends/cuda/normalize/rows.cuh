@@ -90,12 +90,10 @@ template <class E, int R, int S>
 __device__ __forceinline__ void squares_of(const quad<E> (&h)[S][R], int n, int t, int threads, double (&sum)[S]) {
   sums_of(h, n, t, threads, sum, [](double acc, double x, int) { return __fma_rn(x, x, acc); });
 }
-template <class E, int R, int S>
-__device__ __forceinline__ void moments_of(const quad<E> (&h)[S][R], int n, int t, int threads,
-                                           order::moments (&m)[S]) {
-  double sum[S], mean[S], m2[S];
-  sums_of(h, n, t, threads, sum, [](double acc, double x, int) { return __dadd_rn(acc, x); });
-  double mine = sum[0];  // a group's threads share its S quotients: thread b does sequence b's
+// A group's threads share its S quotients: thread b does sequence b's.
+template <int S>
+__device__ __forceinline__ void means_of(const double (&sum)[S], int n, int t, double (&mean)[S]) {
+  double mine = sum[0];
 #pragma unroll
   for (int b = 1; b < S; ++b)
     if (t % S == b) mine = sum[b];
@@ -103,6 +101,13 @@ __device__ __forceinline__ void moments_of(const quad<E> (&h)[S][R], int n, int 
 #pragma unroll
   for (int b = 0; b < S; ++b)
     mean[b] = S == 1 ? quotient : from_thread(quotient, static_cast<int>(threadIdx.x % 32) - t + b);
+}
+template <class E, int R, int S>
+__device__ __forceinline__ void moments_of(const quad<E> (&h)[S][R], int n, int t, int threads,
+                                           order::moments (&m)[S]) {
+  double sum[S], mean[S], m2[S];
+  sums_of(h, n, t, threads, sum, [](double acc, double x, int) { return __dadd_rn(acc, x); });
+  means_of(sum, n, t, mean);
   sums_of(h, n, t, threads, m2, [&](double acc, double x, int b) {
     const double off = __dsub_rn(x, mean[b]);
     return __fma_rn(off, off, acc);

@@ -93,36 +93,33 @@ struct float_terms : float_results {
     return sum[0];
   }
 
-  template <bool two, int S>
+  template <bool two, int Q, int S>
   __device__ static void short_rows_of(const term_sums& d, const pair_places (&at)[S], int n, int t, int threads,
                                        double (&value_of)[S]) {
     constexpr int unit = sizeof(E) == 2 ? 8 : 16;
-    quad<E> a[S][1], b[S][1];
+    quad<E> a[S][Q], b[S][Q];
 #pragma unroll
     for (int k = 0; k < S; ++k) {
       const E* x = static_cast<const E*>(d.src) + at[k].src;
-      load_quads(x, t * 4, 0, n, n % 4 == 0 && whole_units(x, d.element_stride, unit), d.element_stride, a[k]);
+      load_quads(x, t * 4, threads * 4, n, n % 4 == 0 && whole_units(x, d.element_stride, unit), d.element_stride,
+                 a[k]);
       if constexpr (two) {
         const E* y = static_cast<const E*>(d.other) + at[k].other;
-        load_quads(y, t * 4, 0, n, n % 4 == 0 && whole_units(y, d.other_element_stride, unit), d.other_element_stride,
-                   b[k]);
+        load_quads(y, t * 4, threads * 4, n, n % 4 == 0 && whole_units(y, d.other_element_stride, unit),
+                   d.other_element_stride, b[k]);
       }
     }
-    double lane[S][4];
     by_term<two>(d.kind, [&](const auto& enter) {
-#pragma unroll
-      for (int k = 0; k < S; ++k)
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          lane[k][j] = t * 4 + j < n ? enter(-0.0, value(a[k][0], j), two ? value(b[k][0], j) : 0.0) : -0.0;
+      sum_short_rows<Q>(t, threads, value_of, [&](int k, int q, int j) {
+        return (q * threads + t) * 4 + j < n ? enter(-0.0, value(a[k][q], j), two ? value(b[k][q], j) : 0.0) : -0.0;
+      });
     });
-    join_rows<4>(float_results{}, lane, value_of, t, threads);
   }
-  template <int S>
+  template <int Q, int S>
   __device__ static void short_rows(const term_sums& d, const pair_places (&at)[S], int n, int t, int threads,
                                     double (&value_of)[S]) {
-    d.other != nullptr ? short_rows_of<true>(d, at, n, t, threads, value_of)
-                       : short_rows_of<false>(d, at, n, t, threads, value_of);
+    d.other != nullptr ? short_rows_of<true, Q>(d, at, n, t, threads, value_of)
+                       : short_rows_of<false, Q>(d, at, n, t, threads, value_of);
   }
 
   template <int C>

@@ -1,6 +1,6 @@
 // kernels.cuh - sequences of one array or two by groups of threads, by warps, or by blocks that share them.
 //
-//   sums_of_short    4 to 32 threads a sequence of at most 128 elements, four sequences at once
+//   sums_of_short    4 or 8 threads a sequence of at most 128 elements, four quads of elements a thread
 //   sums_of_warps    a warp a sequence, leaf after leaf: many, or of lengths of their own
 //   sums_of_tasks    a block a task of 2^k leaves: few and long; the last task's block joins what mailboxes bring
 //   sums_of_columns  a block a leaf of neighbouring sequences (columns.cuh)
@@ -13,14 +13,15 @@
 //   leaf(d, at, first, n, t, so_far)   elements first to first + n of a sequence, by a warp: a leaf, of an unordered
 //                    fold up to most_run leaves. so_far: its part of those before, which the result has too
 //   commutes         join(a, b) has the bits of join(b, a)
-//   short_rows(d, at, n, t, threads, value)    if there is one: the values of several short sequences, each a group's
-//   of
-//                    so many threads
-//   column<C>(d, at, n, room, means)    if there is one: a leaf of C neighbouring sequences, by a block
+//   short_rows<Q>(d, at, n, t, threads, value)
+//                    if there is one: the values of several short sequences, each of a group with Q quads a thread
+//   column<C>(d, at, n, room, means)
+//                    if there is one: a leaf of C neighbouring sequences, by a block
 //   blocks           of a multiprocessor, which its registers must leave room for; 0: any number
 //   store(d, s, value, length), store_empty(d, s)
 #pragma once
 
+#include "../normalize/rows.cuh"
 #include "../reduce/results.cuh"
 #include "../reduce/subtree.cuh"
 #include "columns.cuh"
@@ -29,16 +30,35 @@ namespace lockstep::cuda {
 
 constexpr int most_run = 8;
 
-constexpr int short_rows_at_once = 4;
+constexpr int short_quads = 4, short_quad_threads = 8;  // of a thread; of a sequence with several quads a thread
 template <class Fold>
-constexpr bool takes_short_rows = requires(const term_sums& d, const pair_places (&at)[short_rows_at_once],
-                                           typename Fold::partial (&value)[short_rows_at_once]) {
-  Fold::short_rows(d, at, 1, 0, 4, value);
+constexpr bool takes_short_rows = requires(const term_sums& d, const pair_places (&at)[short_quads],
+                                           typename Fold::partial (&value)[short_quads]) {
+  Fold::template short_rows<1>(d, at, 1, 0, 4, value);
 };
 
-template <class Fold>
+// The sums of short sequences, in every thread of their groups, of which each has quads t, t + threads, ... of its
+// sequence: the first joins are a thread's own. entered(b, q, j): a lane with element j of quad q of sequence b.
+template <int Q, int S, class Entered>
+__device__ __forceinline__ void sum_short_rows(int t, int threads, double (&sum)[S], const Entered& entered) {
+  static_assert(Q == 1 || Q == 4);
+  double lane[S][4];
+#pragma unroll
+  for (int b = 0; b < S; ++b)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if constexpr (Q == 1)
+        lane[b][j] = entered(b, 0, j);
+      else
+        lane[b][j] =
+            __dadd_rn(__dadd_rn(entered(b, 0, j), entered(b, 2, j)), __dadd_rn(entered(b, 1, j), entered(b, 3, j)));
+    }
+  join_rows<4>(sum_fold{}, lane, sum, t, threads);
+}
+
+template <class Fold, int Q>
 __global__ __launch_bounds__(sum_threads) void sums_of_short(const term_sums d, const int threads) {
-  constexpr int S = short_rows_at_once;
+  constexpr int S = short_quads / Q;
   const int lane = threadIdx.x % 32, t = lane % threads, groups = 32 / threads;
   const int64_t turn = int64_t{blockIdx.x} * (sum_threads / 32) + threadIdx.x / 32;
   const int64_t first = turn * groups * S + lane / threads;
@@ -50,7 +70,7 @@ __global__ __launch_bounds__(sum_threads) void sums_of_short(const term_sums d, 
   }
   typename Fold::partial value[S];
   follow_on();
-  Fold::short_rows(d, at, static_cast<int>(d.length), t, threads, value);
+  Fold::template short_rows<Q>(d, at, static_cast<int>(d.length), t, threads, value);
   auto mine = value[0];  // thread b of a group has its sequence b's roots and quotients
 #pragma unroll
   for (int b = 1; b < S; ++b)
@@ -192,11 +212,13 @@ lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* wor
   const task_shares shares = shares_of(queue, d.count, d.length, d.offsets != nullptr);
   if constexpr (takes_short_rows<Fold>) {
     if (d.offsets == nullptr && d.length >= 1 && d.length <= order::lanes) {
-      int threads = 4;
-      while (threads * 4 < d.length) threads *= 2;
-      const int64_t a_block = warps * (32 / threads) * short_rows_at_once, blocks = (d.count + a_block - 1) / a_block;
+      const int threads = d.length <= 16 ? 4 : short_quad_threads;
+      const bool one_quad = d.length <= threads * 4;
+      const int64_t a_block = warps * (32 / threads) * (one_quad ? short_quads : 1);
+      const int64_t blocks = (d.count + a_block - 1) / a_block;
+      const auto kernel = one_quad ? sums_of_short<Fold, 1> : sums_of_short<Fold, short_quads>;
       if (blocks <= INT32_MAX)
-        return launch_soon(queue, "sums_of_short", sums_of_short<Fold>, grid(blocks), sum_threads, 0, d, threads);
+        return launch_soon(queue, "sums_of_short", kernel, grid(blocks), sum_threads, 0, d, threads);
     }
   }
   if (shares.tasks == 0)

@@ -102,16 +102,24 @@ struct moments_of_elements : moment_results {
     return {static_cast<double>(n), sum, m2};
   }
 
-  template <int S>
+  template <int Q, int S>
   __device__ static void short_rows(const term_sums& d, const pair_places (&at)[S], int n, int t, int threads,
                                     partial (&m)[S]) {
-    quad<E> h[S][1];
+    quad<E> h[S][Q];
 #pragma unroll
     for (int b = 0; b < S; ++b) {
       const E* x = static_cast<const E*>(d.src) + at[b].src;
-      load_quads(x, t * 4, 0, n, whole(d, x, n), d.element_stride, h[b]);
+      load_quads(x, t * 4, threads * 4, n, whole(d, x, n), d.element_stride, h[b]);
     }
-    moments_of(h, n, t, threads, m);
+    const auto there = [&](int q, int j) { return (q * threads + t) * 4 + j < n; };
+    double sum[S], mean[S], m2[S];
+    sum_short_rows<Q>(t, threads, sum, [&](int b, int q, int j) { return there(q, j) ? value(h[b][q], j) : -0.0; });
+    means_of(sum, n, t, mean);
+    sum_short_rows<Q>(t, threads, m2, [&](int b, int q, int j) {
+      return there(q, j) ? squared_from(mean[b], -0.0, value(h[b][q], j)) : -0.0;
+    });
+#pragma unroll
+    for (int b = 0; b < S; ++b) m[b] = {static_cast<double>(n), sum[b], m2[b]};
   }
 };
 
