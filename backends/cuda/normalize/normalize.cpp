@@ -1,7 +1,6 @@
 // normalize.cpp - rows divided by their norm, root mean square or spread: the table.
-// Idea    A row that fits is held on the chip between its sums and its results (staged.cuh, held.cuh); a longer one is
-// read twice
-//         (long.cuh)
+// Idea    A row that fits is held on the chip between its sums and its results (staged.cuh; held.cuh short rows;
+//         pairs.cuh few rows); a longer one is read twice (long.cuh)
 // Moves   held: every element once in and once out; two_reads: twice in
 // Limit   instructions, see there
 // Watch   held rows need no memory between their sums and results, so that they are faster for few rows too
@@ -40,7 +39,7 @@ size_t workspace(const lockstep_queue*, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"held", "a row in the shared memory of a block, a warp a leaf; short rows several a warp: one read, one write", 0,
+    {"held", "a row in the shared memory or the registers of a block: one read, one write", 0,
      refuses_held, nullptr, nullptr, on_device<launch_any<true>>},
     {"two_reads", "rows of any length: leaves' sums by a warp each, a block joins a row's, leaves are read again", 0,
      nullptr, nullptr, workspace, on_device<launch_any<false>>},
