@@ -76,6 +76,9 @@ struct move_tuning {
   // Tiny matrices: bytes of a packed one for which a program is used in any batch; bytes of a task.
   int64_t program_bytes = 128, tiny_task_bytes = 64 << 10;
   int64_t program_periods = 4, program_runs = 16;  // making a program for fewer does not pay
+  // Steps of a store up to which one long matrix takes a program, of single bytes and of other elements; register tiles
+  // take a step for many rows.
+  int program_byte_steps = 3, program_steps = 2;
   // When blocks are loaded while others are written, for kernels that do not pack (transpose_pipe.hpp): the least rows
   // and bytes of a row, and the total bytes of crowded rows within the caches; and the rows of such a strip if it is
   // written through the cache.
