@@ -252,9 +252,14 @@ const char* not_by_programs(const lockstep_queue& queue, const tiles& t, const c
 
 bool programs_pay(const lockstep_queue& queue, const tiles& t, const char*) {
   const move_tuning& tuned = queue.tuned->moves;
-  const narrow n = narrow_of(t, program_kernel_of(queue).width);
-  return n.kind != narrow::none && n.items >= tuned.program_periods * n.period &&
-         runs_of(t, n) * n.items >= tuned.program_runs * n.period;
+  const int width = program_kernel_of(queue).width;
+  const narrow n = narrow_of(t, width);
+  if (n.kind == narrow::none || n.items < tuned.program_periods * n.period ||
+      runs_of(t, n) * n.items < tuned.program_runs * n.period)
+    return false;
+  if (n.kind == narrow::tiny || width < 64 || beyond_caches(queue, t)) return true;
+  const byte_program* const made = program_of(t, n, width);
+  return made != nullptr && made->stride() <= (t.log2_bytes == 0 ? tuned.program_byte_steps : tuned.program_steps);
 }
 
 void run_programs(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {

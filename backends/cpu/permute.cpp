@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "axes.hpp"
+#include "fused_runs.hpp"
 #include "mutant.hpp"
 #include "ops.hpp"
 #include "parallel.hpp"
@@ -160,6 +161,7 @@ struct known_call {
   lockstep_permute_desc of{};
   simple_permute axes{};
   std::optional<tiles> copies, matrices, pixels;
+  std::optional<fused_runs> runs;
   int64_t pixel_bytes = 0;
 };
 const known_call& known(const lockstep_call* call) {
@@ -169,6 +171,7 @@ const known_call& known(const lockstep_call* call) {
     last.axes = simplify(call->permute);
     last.copies = copies_of(last.axes);
     last.matrices = matrices_of(last.axes);
+    last.runs = fuse_runs(last.axes, last.axes.bytes);
     last.pixels = pixels_of(last.axes, last.pixel_bytes);
   }
   return last;
@@ -189,6 +192,18 @@ const char* not_copies(const lockstep_queue*, const lockstep_call* call) {
 }
 lockstep_status launch_copies(lockstep_queue* queue, const lockstep_call* call) {
   run_copies(*queue, *known(call).copies, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  return LOCKSTEP_OK;
+}
+
+const char* not_runs(const lockstep_queue*, const lockstep_call* call) {
+  const known_call& now = known(call);
+  return now.runs ? not_fused(*now.runs) : "needs one axis that is contiguous in src and another in dst";
+}
+int runs_yield(const lockstep_queue* queue, const lockstep_call* call) {
+  return static_cast<int>(!fused_pays(*queue, *known(call).runs));
+}
+lockstep_status launch_runs(lockstep_queue* queue, const lockstep_call* call) {
+  run_fused(*queue, *known(call).runs, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
 
@@ -225,6 +240,8 @@ const lockstep_variant rows[] = {
      not_pixels, nullptr, nullptr, launch_pixels},
     {"copies", "axes fused, then runs that are contiguous on both sides, copied in the order of src", 0, not_copies,
      nullptr, nullptr, launch_copies},
+    {"fused_runs", "short axes that follow each other in src or in dst are one run, and runs are transposed", 0,
+     not_runs, runs_yield, nullptr, launch_runs},
     row_of_method<0>,
     row_of_method<1>,
     row_of_method<2>,

@@ -238,7 +238,7 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
 extent least_block(const lockstep_queue& queue, const lockstep_stencil_desc& d) {
   const stencil_kernels& k = stencil_kernels_of(queue.kernels);
   const auto of = [&](const auto* blocks) {
-    return blocks == nullptr ? extent{} : extent{1, blocks->deep, blocks->high, 2 * blocks->least};
+    return blocks == nullptr ? extent{} : extent{1, blocks->deep, blocks->high, blocks->least};
   };
   return d.dtype == LOCKSTEP_F32 ? of(block_kernels(d, k.f32)) : of(block_kernels(d, k.f64));
 }

@@ -204,7 +204,7 @@ template <class T>
 void run_tile(const sweep<T>& s, const extent& first, const extent& last, const T* value_row) {
   const int64_t shift = s.boundary == LOCKSTEP_BOUNDARY_VALID ? s.radius : 0;
   const int64_t deep = s.blocks ? s.blocks->deep : 1, high = s.blocks ? s.blocks->high : 1;
-  const bool blocked = s.blocks && last.x - first.x >= 2 * s.blocks->least;
+  const bool blocked = s.blocks && last.x - first.x >= s.blocks->least;
   for (int64_t b = first.b; b < last.b; ++b) {
     planes<T> row{s, s.src, value_row - first.x, {s.rank == 3 ? shift : 0, s.rank >= 2 ? shift : 0}};
     row.array.data += b * s.src.batch_stride + shift;

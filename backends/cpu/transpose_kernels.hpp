@@ -40,6 +40,8 @@ struct transpose_kernels {
   // dst_ld, run_dst and a run's bytes are multiples of 64, and the lines of dst are written non-temporally.
   void (*joined[5])(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows, int64_t cols,
                     int64_t runs, int64_t run_dst, const char* then);
+  // dst[to[j] + i] = src[from[i] + j], through the cache; from and to are in bytes.
+  void (*placed[5])(const char* src, const int64_t* from, char* dst, const int64_t* to, int64_t rows, int64_t cols);
   // Crowded strips of src are packed; else they are fetched into L2 and read in place.
   bool packs;
   // Copies bytes; with stream, the whole 64-byte lines of dst are written non-temporally.

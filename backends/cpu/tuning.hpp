@@ -70,9 +70,15 @@ struct move_tuning {
   // Copies: bytes of a task, of the shortest run for non-temporal stores, of the longest run that is prefetched.
   int64_t copy_bytes = 256 << 10, streamed_run = 128, fetched_run = 4096;
   int64_t pixel_bytes = 192;  // of a dst row at each visit
+  // Permutations: a fastest axis of fewer bytes is fused with those that follow it, in the caches and beyond.
+  // Bytes of the runs of src and dst that a task takes: it should leave few bytes of a page of src for later.
+  int64_t fused_cached_below = 256, fused_streamed_below = 64, fused_width = 1024, fused_height = 256;
   // Tiny matrices: bytes of a packed one for which a program is used in any batch; bytes of a task.
   int64_t program_bytes = 128, tiny_task_bytes = 64 << 10;
   int64_t program_periods = 4, program_runs = 16;  // making a program for fewer does not pay
+  // Steps of a store up to which one long matrix takes a program, of single bytes and of other elements; register tiles
+  // take a step for many rows.
+  int program_byte_steps = 3, program_steps = 2;
   // When blocks are loaded while others are written, for kernels that do not pack (transpose_pipe.hpp): the least rows
   // and bytes of a row, and the total bytes of crowded rows within the caches; and the rows of such a strip if it is
   // written through the cache.
@@ -144,6 +150,8 @@ constexpr int64_t row_batch = 256, row_results = 512, chunks_together = 64, subt
 constexpr int64_t piped_rows(int64_t element_bytes) { return element_bytes <= 8 ? 128 : 32; }
 // Of lines staged in L2: bytes of a row of dst that a strip fills, whole lines; of a block, which is on the stack too.
 constexpr int64_t staged_strip = 512, staged_block = 192 << 10;
+// Bytes up to which a run of several axes takes the next one; places of a run in a table on the stack.
+constexpr int64_t fused_run = 1024, fused_places = 2048;
 // Addresses l1_period apart fall into one set of an L1 with 64 sets; a set holds l1_ways_at_ease such lines.
 constexpr int64_t l1_period = 4096, l1_ways_at_ease = 8;
 

@@ -387,6 +387,8 @@ void lane_sweeps_of(T* at, int64_t count, int sweeps, const T* c, bool canonical
 constexpr int star_z = tuned.star_z, star_y = tuned.star_y, star_u = tuned.star_u, plane_y = tuned.plane_y,
               plane_u = tuned.plane_u;
 constexpr const int (&lane_most)[4] = tuned.lane_sweeps;
+// Pieces of a row, ends and middle, are at least half a piece long (over_pieces).
+static_assert(star_u * pack<float>::width <= stencil_piece / 2 && plane_u * pack<float>::width <= stencil_piece / 2);
 #define BLOCKS(T)                                                                                                 \
   {star_z,                                                                                                        \
    star_y,                                                                                                        \

@@ -42,15 +42,14 @@ inline __attribute__((always_inline)) void unit(const char* src, int64_t src_ld,
 // 64 bytes of 64 / E rows at once: whole lines on both sides; each line takes one load and 4, 3 or 2 shuffles (E = 4,
 // 8, 16). The lanes are transposed as in unit, where register k of group q holds row q*n + k; then the four groups
 // exchange lanes.
-template <int E, bool stream, class Between>
-inline __attribute__((always_inline)) void square(const char* src, int64_t src_ld, char* dst, int64_t dst_ld,
-                                                  const Between& between) {
+template <int E, bool stream, class Row, class Column, class Between>
+inline __attribute__((always_inline)) void square(const Row& row, const Column& column, const Between& between) {
   constexpr int n = 16 / E;
   v512 r[4][n];
 #pragma GCC unroll 4
   for (int q = 0; q < 4; ++q) {
 #pragma GCC unroll 4
-    for (int k = 0; k < n; ++k) r[q][k].x = _mm512_loadu_si512(src + (q * n + k) * src_ld);
+    for (int k = 0; k < n; ++k) r[q][k].x = _mm512_loadu_si512(row(q * n + k));
     interleave<E>(r[q]);
   }
 #pragma GCC unroll 4
@@ -59,10 +58,10 @@ inline __attribute__((always_inline)) void square(const char* src, int64_t src_l
                   odd_above = _mm512_shuffle_i64x2(r[0][k].x, r[1][k].x, 0xDD);
     const __m512i even_below = _mm512_shuffle_i64x2(r[2][k].x, r[3][k].x, 0x88),
                   odd_below = _mm512_shuffle_i64x2(r[2][k].x, r[3][k].x, 0xDD);
-    v512{_mm512_shuffle_i64x2(even_above, even_below, 0x88)}.template put<stream>(dst + k * dst_ld);
-    v512{_mm512_shuffle_i64x2(odd_above, odd_below, 0x88)}.template put<stream>(dst + (n + k) * dst_ld);
-    v512{_mm512_shuffle_i64x2(even_above, even_below, 0xDD)}.template put<stream>(dst + (2 * n + k) * dst_ld);
-    v512{_mm512_shuffle_i64x2(odd_above, odd_below, 0xDD)}.template put<stream>(dst + (3 * n + k) * dst_ld);
+    v512{_mm512_shuffle_i64x2(even_above, even_below, 0x88)}.template put<stream>(column(k));
+    v512{_mm512_shuffle_i64x2(odd_above, odd_below, 0x88)}.template put<stream>(column(n + k));
+    v512{_mm512_shuffle_i64x2(even_above, even_below, 0xDD)}.template put<stream>(column(2 * n + k));
+    v512{_mm512_shuffle_i64x2(odd_above, odd_below, 0xDD)}.template put<stream>(column(3 * n + k));
     between(4);
   }
 }
@@ -113,29 +112,35 @@ inline void copy_few(const char* src, char* dst, int64_t bytes) {
   if (bytes & 1) dst[at] = src[at];
 }
 
-// At most n rows by at most n columns: the ragged edge of a tile.
-template <int E>
-inline __attribute__((noinline)) void edge(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows,
-                                           int64_t cols) {
+// At most n rows by at most n columns; from and to give the places of a row of src and of dst.
+template <int E, class From, class To>
+inline __attribute__((always_inline)) void few(const From& from, const To& to, int64_t rows, int64_t cols) {
   constexpr int n = 16 / E;
   v128 r[n];
 #if defined(LOCKSTEP_ISA_AVX512)
   const __mmask16 in = (__mmask16)((1u << (cols * E)) - 1), out = (__mmask16)((1u << (rows * E)) - 1);
 #pragma GCC unroll 16
-  for (int k = 0; k < n; ++k) r[k].x = k < rows ? (u8x16)_mm_maskz_loadu_epi8(in, src + k * src_ld) : u8x16{};
+  for (int k = 0; k < n; ++k) r[k].x = k < rows ? (u8x16)_mm_maskz_loadu_epi8(in, from(k)) : u8x16{};
   interleave<E>(r);
 #pragma GCC unroll 16
   for (int k = 0; k < n; ++k)
-    if (k < cols) _mm_mask_storeu_epi8(dst + k * dst_ld, out, (__m128i)r[k].x);
+    if (k < cols) _mm_mask_storeu_epi8(to(k), out, (__m128i)r[k].x);
 #else
   for (int k = 0; k < n; ++k) {
     r[k].x = u8x16{};
-    if (k < rows) copy_few(src + k * src_ld, reinterpret_cast<char*>(&r[k].x), cols * E);
+    if (k < rows) copy_few(from(k), reinterpret_cast<char*>(&r[k].x), cols * E);
   }
   interleave<E>(r);
   for (int k = 0; k < n; ++k)
-    if (k < cols) copy_few(reinterpret_cast<const char*>(&r[k].x), dst + k * dst_ld, rows * E);
+    if (k < cols) copy_few(reinterpret_cast<const char*>(&r[k].x), to(k), rows * E);
 #endif
+}
+
+// The ragged edge of a tile.
+template <int E>
+inline __attribute__((noinline)) void edge(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t rows,
+                                           int64_t cols) {
+  few<E>([&](int k) { return src + k * src_ld; }, [&](int k) { return dst + k * dst_ld; }, rows, cols);
 }
 
 // `rows` rows by `units` units of n columns; first whole lines of dst rows, then narrower pieces. between(lines) is
@@ -155,7 +160,8 @@ inline __attribute__((always_inline)) void band(const char* src, int64_t src_ld,
         // Otherwise GCC keeps multiples of both in vector registers, which costs a move for each line.
         if constexpr (how == store::cached) asm("" : "+r"(from_ld), "+r"(to_ld));
         if constexpr (E >= 4)
-          square<E, lines>(src + i * src_ld, from_ld, dst + i * E, to_ld, between);
+          square<E, lines>([&](int k) { return src + i * src_ld + k * from_ld; },
+                           [&](int k) { return dst + i * E + k * to_ld; }, between);
         else
           small_square<E, lines>(src + i * src_ld, from_ld, dst + i * E, to_ld, between);
         continue;
@@ -330,6 +336,60 @@ void copy(const char* src, char* dst, int64_t bytes, bool stream) {
   copy_few(src + at, dst + at, LOCKSTEP_MUTANT("copy_tail_off_by_one") ? (bytes - at) & ~1 : bytes - at);
 }
 
+// ---- rows whose places are in tables ------------------------------------------------
+// Whole registers only: the last ones overlap those before them and write the same bytes again.
+template <int E, class V>
+inline void placed_by(const char* src, const int64_t* from, char* dst, const int64_t* to, int64_t rows, int64_t cols) {
+  constexpr int64_t n = 16 / E, high = n * V::lanes;
+  for (int64_t i = 0;; i = i + 2 * high <= rows ? i + high : rows - high) {
+    for (int64_t j = 0;; j = j + 2 * n <= cols ? j + n : cols - n) {
+      V r[n];
+#pragma GCC unroll 16
+      for (int k = 0; k < n; ++k) r[k] = V::of([&](int lane) { return src + from[i + lane * n + k] + j * E; });
+      interleave<E>(r);
+#pragma GCC unroll 16
+      for (int k = 0; k < n; ++k) r[k].template put<false>(dst + to[j + k] + i * E);
+      if (j + n == cols) break;
+    }
+    if (i + high == rows || (LOCKSTEP_MUTANT("placed_without_its_last_register") && i + 2 * high > rows)) break;
+  }
+}
+
+// The same by squares, which load each line of src once.
+#if defined(LOCKSTEP_ISA_AVX512)
+template <int E>
+inline void placed_squares(const char* src, const int64_t* from, char* dst, const int64_t* to, int64_t rows,
+                           int64_t cols) {
+  constexpr int64_t n = 64 / E;
+  for (int64_t i = 0;; i = i + 2 * n <= rows ? i + n : rows - n) {
+    for (int64_t j = 0;; j = j + 2 * n <= cols ? j + n : cols - n) {
+      square<E, false>([&](int k) { return src + from[i + k] + j * E; }, [&](int k) { return dst + to[j + k] + i * E; },
+                       [](int64_t) {});
+      if (j + n == cols) break;
+    }
+    if (i + n == rows) break;
+  }
+}
+#endif
+
+template <int E>
+void placed(const char* src, const int64_t* from, char* dst, const int64_t* to, int64_t rows, int64_t cols) {
+  constexpr int64_t n = 16 / E;
+#if defined(LOCKSTEP_ISA_AVX512)
+  if constexpr (E >= 4)
+    if (cols >= 4 * n && rows >= 4 * n) return placed_squares<E>(src, from, dst, to, rows, cols);
+#endif
+  if (cols >= n && rows >= n * widest::lanes) return placed_by<E, widest>(src, from, dst, to, rows, cols);
+#if defined(LOCKSTEP_ISA_AVX512)
+  if (cols >= n && rows >= n * v256::lanes) return placed_by<E, v256>(src, from, dst, to, rows, cols);
+#endif
+  if (cols >= n && rows >= n) return placed_by<E, v128>(src, from, dst, to, rows, cols);
+  for (int64_t i = 0; i < rows; i += n)
+    for (int64_t j = 0; j < cols; j += n)
+      few<E>([&](int k) { return src + from[i + k] + j * E; }, [&](int k) { return dst + to[j + k] + i * E; },
+             rows - i < n ? rows - i : n, cols - j < n ? cols - j : n);
+}
+
 // Runs of `whole` registers of `step` bytes each and of up to one more, which ends where the run ends.
 template <int step, int whole>
 void copies_of(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t bytes, int64_t count) {
@@ -370,6 +430,7 @@ void fence() {
 extern const transpose_kernels transpose_kernels_of_table;
 const transpose_kernels transpose_kernels_of_table = {{tile<1>, tile<2>, tile<4>, tile<8>, tile<16>},
                                                       {joined<1>, joined<2>, joined<4>, joined<8>, joined<16>},
+                                                      {placed<1>, placed<2>, placed<4>, placed<8>, placed<16>},
                                                       pipe::packs,
                                                       copy,
                                                       copies,

@@ -30,6 +30,10 @@ struct v128 {
     __builtin_memcpy(&v.x, p, 16);
     return v;
   }
+  template <class At>
+  static v128 of(const At& at) {  // the 16 bytes at each lane's place
+    return gather(at(0), 0);
+  }
   template <bool stream>
   void put(char* p) const {
 #if defined(__SSE2__)
@@ -71,8 +75,12 @@ struct v256 {
   [[maybe_unused]] static constexpr int lanes = 2;
   __m256i x;
 
+  template <class At>
+  static v256 of(const At& at) {
+    return {_mm256_inserti128_si256(_mm256_castsi128_si256(load16(at(0))), load16(at(1)), 1)};
+  }
   static v256 gather(const char* p, int64_t step) {
-    return {_mm256_inserti128_si256(_mm256_castsi128_si256(load16(p)), load16(p + step), 1)};
+    return of([&](int lane) { return p + lane * step; });
   }
   template <bool stream>
   void put(char* p) const {
@@ -103,11 +111,15 @@ struct v512 {
   [[maybe_unused]] static constexpr int lanes = 4;
   __m512i x;
 
+  template <class At>
+  static v512 of(const At& at) {
+    __m512i v = _mm512_zextsi128_si512(load16(at(0)));
+    v = _mm512_inserti32x4(v, load16(at(1)), 1);
+    v = _mm512_inserti32x4(v, load16(at(2)), 2);
+    return {_mm512_inserti32x4(v, load16(at(3)), 3)};
+  }
   static v512 gather(const char* p, int64_t step) {
-    __m512i v = _mm512_zextsi128_si512(load16(p));
-    v = _mm512_inserti32x4(v, load16(p + step), 1);
-    v = _mm512_inserti32x4(v, load16(p + 2 * step), 2);
-    return {_mm512_inserti32x4(v, load16(p + 3 * step), 3)};
+    return of([&](int lane) { return p + lane * step; });
   }
   template <bool stream>
   void put(char* p) const {
