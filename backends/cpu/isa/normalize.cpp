@@ -12,20 +12,28 @@
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
-template <class E>
-void moments(const void* src, int64_t stride, int64_t n, int64_t count, double* sum, double* m2) {
-  const auto* p = static_cast<const typename E::type*>(src);
-  for (int64_t first = 0; first < count; first += W, p += W * stride) {  // the second time from the cache
-    const int64_t some = count - first < W ? count - first : W;
-    each_leaf(some, sum + first, [&](int64_t s) {
-      return leaf_vector<E>(p + s * stride, p + s * stride, n, [](vd acc, vd x, vd) { return acc + x; });
+template <class E, int V>
+__attribute__((noinline)) void moments_of(const typename E::type* p, int64_t stride, int64_t n, int64_t count,
+                                          double* sum, double* m2) {
+  const row_leaf<E, V> leaf(n);
+  for (; count > 0; count -= W, p += W * stride, sum += W, m2 += W) {  // the second time from the cache
+    const int64_t some = count < W ? count : W;
+    each_leaf<leaf.unrolled>(some, sum, [=](int64_t s) {
+      return leaf(p + s * stride, p + s * stride, [](vd acc, vd x, vd) { return acc + x; });
     });
-    each_leaf(some, m2 + first, [&](int64_t s) {
-      const vd mean = splat(sum[first + s] / static_cast<double>(n));
-      return leaf_vector<E>(p + s * stride, p + s * stride, n,
-                            [mean](vd acc, vd x, vd) { return fused_square(x - mean, acc); });
+    double means[W];
+    for (int64_t s = 0; s < some; ++s) means[s] = sum[s] / static_cast<double>(n);
+    each_leaf<leaf.unrolled>(some, m2, [=, &means](int64_t s) {
+      return leaf(p + s * stride, p + s * stride,
+                  [mean = splat(means[s])](vd acc, vd x, vd) { return fused_square(x - mean, acc); });
     });
   }
+}
+template <class E>
+void moments(const void* src, int64_t stride, int64_t n, int64_t count, double* sum, double* m2) {
+  by_length<E>(n, [&](auto v) {
+    moments_of<E, v.value>(static_cast<const typename E::type*>(src), stride, n, count, sum, m2);
+  });
 }
 
 // The sum in double, rounded, is the sum rounded once: double has twice the bits of f32 and two more.
