@@ -94,14 +94,6 @@ struct column_sums : float_chunks {
       of_columns(src, ld, static_cast<const char*>(d.other) + at * q.bytes, d.other_element_stride, n, width, out);
   }
 };
-struct stored {
-  const lockstep_call* call;
-  template <class Again>
-  void done(int64_t s, double value, const Again&) const {
-    store_float(call, s, value);
-  }
-};
-
 // Means and variances: few columns a thread, because a leaf of each is read twice.
 constexpr int64_t moments_block = 64;
 typedef order::tree<order::moments> moments_tree;
@@ -238,7 +230,7 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
     const int type = d.dtype - LOCKSTEP_F16;
     const sequences q(*call);
     reduce_columns(*queue, column_sums{{kernels.floats[type][d.kind]}, d, q, kernels.columns[type][d.kind]}, q,
-                   call->workspace, stored{call});
+                   call->workspace, results{float_results{call}, 0});
     return LOCKSTEP_OK;
   }
   if (lockstep_dtype_kind(d.dtype) == 'f') {
