@@ -362,8 +362,9 @@ void extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, in
     for (int64_t c = 0; c < width; ++c) static_cast<int64_t*>(winners)[c] = static_cast<int64_t>(row[c]);
   } else if (winners != nullptr) {
     for (int64_t c = 0; c < width; ++c)
-      static_cast<I*>(winners)[c] =
-          nan(key[c]) ? quiet_nan<K> : K::float_bits && key[c] < I{} ? static_cast<I>(key[c] ^ K::highest) : key[c];
+      static_cast<I*>(winners)[c] = nan(key[c])                     ? quiet_nan<K>
+                                    : K::float_bits && key[c] < I{} ? static_cast<I>(key[c] ^ K::highest)
+                                                                    : key[c];
   } else {
     for (int64_t c = 0; c < width; ++c)
       out[c] = {nan(key[c]) ? (Largest ? INT64_MAX : INT64_MIN) : K::key(key[c]), static_cast<int64_t>(row[c])};

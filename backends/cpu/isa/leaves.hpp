@@ -1,9 +1,9 @@
 // leaves.hpp - the value of a leaf of the fixed order, for any way of adding elements to lanes.
 #pragma once
 
-#include "order_rows.hpp"
 #include <algorithm>
 
+#include "order_rows.hpp"
 #include "results.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -72,8 +72,9 @@ inline vd leaf_vector(const typename E::type* p, const typename E::type* q, int6
   const int whole = static_cast<int>(rest / W), part = static_cast<int>(rest % W);
   for (int k = 0; k < whole; ++k) lane[k] = enter(lane[k], E::load(p + k * W), E::load(q + k * W));
   if (part != 0)
-    lane[whole] = first_of(first_lanes(part), enter(lane[whole], load_few<E>(p + whole * W, part), load_few<E>(q + whole * W, part)),
-                           lane[whole]);
+    lane[whole] =
+        first_of(first_lanes(part),
+                 enter(lane[whole], load_few<E>(p + whole * W, part), load_few<E>(q + whole * W, part)), lane[whole]);
   return joined(lane, full > 0 ? vectors : whole + (part != 0));
 }
 // out[s] of `count` leaves by vector(s), W of them together, so that their lanes are joined by whole registers. A NaN

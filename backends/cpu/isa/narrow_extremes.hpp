@@ -264,8 +264,8 @@ void narrow_extremes_of_columns(const typename K::element* p, int64_t n, int64_t
     for (int64_t c = 0; c < width; ++c) static_cast<int64_t*>(winners)[c] = row[c];
   } else if (winners != nullptr) {
     for (int64_t c = 0; c < width; ++c)
-      static_cast<typename K::element*>(winners)[c] = sizeof(*p) == 1 ? static_cast<typename K::element>(key[c])
-                                                                      : element_of<K, Largest>(key[c]);
+      static_cast<typename K::element*>(winners)[c] =
+          sizeof(*p) == 1 ? static_cast<typename K::element>(key[c]) : element_of<K, Largest>(key[c]);
   } else {
     for (int64_t c = 0; c < width; ++c) out[c] = {sizeof(*p) == 1 ? key[c] : wide_key<K, Largest>(key[c]), row[c]};
   }

@@ -31,9 +31,8 @@ __attribute__((noinline)) void moments_of(const typename E::type* p, int64_t str
 }
 template <class E>
 void moments(const void* src, int64_t stride, int64_t n, int64_t count, double* sum, double* m2) {
-  by_length<E>(n, [&](auto v) {
-    moments_of<E, v.value>(static_cast<const typename E::type*>(src), stride, n, count, sum, m2);
-  });
+  by_length<E>(
+      n, [&](auto v) { moments_of<E, v.value>(static_cast<const typename E::type*>(src), stride, n, count, sum, m2); });
 }
 
 // The sum in double, rounded, is the sum rounded once: double has twice the bits of f32 and two more.
@@ -231,8 +230,8 @@ inline bool any_nan(vd a, vd b) { return _mm256_movemask_pd(_mm256_cmp_pd(a, b, 
 inline bool any_nan(vd, vd) { return true; }
 #endif
 
-// Rows side by side, for which weight and bias are widened once; a NaN, which is rare, costs half a comparison. Not past
-// the caches, because each row would be a stream of stores of less than a line.
+// Rows side by side, for which weight and bias are widened once; a NaN, which is rare, costs half a comparison. Not
+// past the caches, because each row would be a stream of stores of less than a line.
 constexpr int together = 4;
 template <class E, class R, with extra>
 void some_rows(const normalized_rows& r, int64_t s) {
