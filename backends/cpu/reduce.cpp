@@ -15,8 +15,7 @@ namespace {
 template <class Body>
 lockstep_status sum_floats(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
   body(float_sum{terms_of(call.reduce.dtype).sum_of_floats, float_sums(queue.kernels), cached},
-       results{[&](int64_t s, double value, const auto&) { store_float(&call, s, value); },
-               [&](int64_t s) { store_float(&call, s, 0.0); }});
+       results{float_results{&call}, [&](int64_t s) { store_float(&call, s, 0.0); }});
   return LOCKSTEP_OK;
 }
 
@@ -46,18 +45,30 @@ extreme_of<Largest> extreme_in(const lockstep_queue& queue, const lockstep_reduc
   return {Largest ? terms_of(d.dtype).largest : terms_of(d.dtype).smallest, asks_index(d), extremes(queue.kernels)};
 }
 
+template <bool Largest>
+struct extreme_results {
+  const lockstep_call& call;
+  const extreme_of<Largest>& find;
+  const sequences& q;
+  template <class Again>
+  void operator()(int64_t s, const extreme& winner, const Again&) const {
+    if (find.index)
+      static_cast<int64_t*>(call.dst)[s] = find.locate(q.view(s), winner);
+    else
+      store_key(&call, s, winner.key);
+  }
+  void whole(int64_t first, int64_t count) const {
+    find.kernels.of[find.term].columns(q.begin(first), q.d.length, q.d.element_stride, count, find.index, nullptr,
+                                       static_cast<char*>(call.dst) + first * (find.index ? 8 : q.bytes));
+  }
+};
+
 template <bool Largest, class Body>
 lockstep_status find_extremes(const lockstep_queue& queue, const lockstep_call& call, const Body& body) {
   const extreme_of<Largest> find = extreme_in<Largest>(queue, call.reduce);
   const sequences q(call);
   first_failure none;
-  const auto done = [&](int64_t s, const extreme& winner, const auto&) {
-    if (find.index)
-      static_cast<int64_t*>(call.dst)[s] = find.locate(q.view(s), winner);
-    else
-      store_key(&call, s, winner.key);
-  };
-  body(find, results{done, [&](int64_t s) { none.at(s); }});
+  body(find, results{extreme_results<Largest>{call, find, q}, [&](int64_t s) { none.at(s); }});
   if (!none.any()) return LOCKSTEP_OK;
   const int64_t s = none.sequence();
   return failed(

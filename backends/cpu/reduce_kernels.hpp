@@ -113,7 +113,8 @@ struct extreme_kernels {
     // Rows of equal length (no offsets): the extremes as elements (a NaN as the canonical one) or, with index, their
     // indices as int64_t.
     void (*winners)(const packed_rows& r, int64_t count, bool index, void* out);
-    void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out);
+    // With winners, results as by winners() go there, and none to out.
+    void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out, void* winners);
   } of[extreme_terms];
 };
 

@@ -1,7 +1,8 @@
 // reduction_rows.hpp - the table rows that reduce and square_sum share; each reads a call's sequences in its own way.
 // An op gives run(queue, call, cached, body), which calls body(reduction, results) for the requested reduction. done(s,
 // value, again) is called once, from any thread, for each sequence with elements, and empty(s) for the others.
-// again(R, view) reduces the whole sequence once more in the same way.
+// again(R, view) reduces the whole sequence once more in the same way. Of columns done may take many results at once:
+// all(first, values, count), or whole(first, count), which reduces columns of a chunk itself.
 #pragma once
 
 #include <algorithm>
@@ -83,6 +84,8 @@ void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q,
   over_tasks(queue, blocks * subtrees, [&](int64_t task) {
     const int64_t block = task % blocks, subtree = task / blocks, width = width_of(block);
     const int64_t first = subtree << level, last = (subtree + 1) << level < chunks ? (subtree + 1) << level : chunks;
+    if constexpr (requires { to.done.whole(int64_t{}, int64_t{}); })
+      if (chunks == 1) return to.done.whole(block * column_block, width);
     alignas(64) value values[column_block];
     const auto chunk_of = [&](int64_t c) {
       const int64_t row = c * R::chunk, n = q.d.length - row < R::chunk ? q.d.length - row : R::chunk;
@@ -96,6 +99,8 @@ void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q,
       for (int64_t c = first; c < last; ++c) chunk_of(c), join.push(values, width, 0);
       join.total(values, width);
     }
+    if constexpr (requires { to.done.all(int64_t{}, values, width); })
+      if (subtrees == 1) return to.done.all(block * column_block, values, width);
     if (subtrees == 1) {
       for (int64_t k = 0; k < width; ++k) done(block * column_block + k, values[k]);
     } else {

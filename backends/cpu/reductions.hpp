@@ -50,6 +50,15 @@ struct running_columns {
 };
 
 // ---- float sums -----------------------------------------------------------------
+// The sums as they are.
+struct float_results {
+  const lockstep_call* call;
+  template <class Again>
+  void operator()(int64_t s, double value, const Again&) const {
+    store_float(call, s, value);
+  }
+  void all(int64_t first, const double* values, int64_t count) const { store_floats(call, first, values, count); }
+};
 struct float_sum {
   typedef double value;
   typedef order::tree<double> join;
@@ -151,7 +160,7 @@ struct extreme_of {
       out_a[k].index = ~(first_a + k * chunk), out_b[k].index = ~(first_b + k * chunk);
   }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t first, extreme* out) const {
-    kernels.of[term].columns(src, n, ld, width, index, out);
+    kernels.of[term].columns(src, n, ld, width, index, out, nullptr);
     for (int64_t k = 0; k < width; ++k) out[k].index += first;
   }
   // Chunks arrive in order, so a tie keeps the earlier one.
@@ -208,10 +217,7 @@ void sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, cons
       double* const out = straight ? static_cast<double*>(call->dst) + s : values;
       sums(packed_rows{q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, some, out);
       if constexpr (!as_they_are) finish(s, some, out);
-      if (q.d.result == LOCKSTEP_F32)  // a canonical NaN stays one
-        for (int64_t k = 0; k < some; ++k) static_cast<float*>(call->dst)[s + k] = static_cast<float>(values[k]);
-      else if (!straight)
-        for (int64_t k = 0; k < some; ++k) store_float(call, s + k, values[k]);
+      if (!straight) store_floats(call, s, values, some);
     }
   });
 }

@@ -94,14 +94,6 @@ struct column_sums : float_chunks {
       of_columns(src, ld, static_cast<const char*>(d.other) + at * q.bytes, d.other_element_stride, n, width, out);
   }
 };
-struct stored {
-  const lockstep_call* call;
-  template <class Again>
-  void done(int64_t s, double value, const Again&) const {
-    store_float(call, s, value);
-  }
-};
-
 // Means and variances: few columns a thread, because a leaf of each is read twice.
 constexpr int64_t moments_block = 64;
 typedef order::tree<order::moments> moments_tree;
@@ -131,26 +123,27 @@ bool short_rows(const lockstep_sums_desc& d) {
          (d.element_stride == 1 || d.length == 1) &&
          (d.other == nullptr || d.other_element_stride == 1 || d.length == 1);
 }
-// body(first, count) for all of them, at most short_batch at a time.
-constexpr int64_t short_batch = 64;
+// body(first, count) for all of them, at most `batch` at a time.
 template <class Body>
-void over_short_rows(const lockstep_queue& queue, const lockstep_sums_desc& d, const Body& body) {
-  const int64_t grain = std::max<int64_t>(queue.tuned->reductions.grain_elements / d.length, short_batch);
-  over_ranges(queue, d.count, grain, [&](int64_t first, int64_t last) {
-    for (int64_t s = first; s < last; s += short_batch) body(s, std::min(short_batch, last - s));
-  });
+void over_short_rows(const lockstep_queue& queue, const lockstep_sums_desc& d, int64_t batch, const Body& body) {
+  const reduction_tuning& tuned = queue.tuned->reductions;
+  over_ranges(queue, d.count, tuned.grain_elements / (d.length + tuned.segment_cost) + 1,
+              [&](int64_t first, int64_t last) {
+                for (int64_t s = first; s < last; s += batch) body(s, std::min(batch, last - s));
+              });
 }
 void sums_of_short_rows(const lockstep_queue& queue, const lockstep_call* call, const float_chunks& of) {
   const lockstep_sums_desc& d = call->sums;
   const sequences q(*call);
   const auto* other = static_cast<const char*>(d.other);
   const int64_t between = LOCKSTEP_MUTANT("short_rows_share_other") ? 0 : d.other_sequence_stride;
-  over_short_rows(queue, d, [&](int64_t s, int64_t count) {
-    double values[short_batch];
+  const bool straight = d.result == LOCKSTEP_F64;
+  over_short_rows(queue, d, straight ? d.count : row_results, [&](int64_t s, int64_t count) {
+    double values[row_results];
     of.kernel({q.src + s * d.sequence_stride * q.bytes, other != nullptr ? other + s * between * q.bytes : nullptr,
                d.length, d.sequence_stride, between},
-              count, values);
-    for (int64_t k = 0; k < count; ++k) store_float(call, s + k, values[k]);
+              count, straight ? static_cast<double*>(call->dst) + s : values);
+    if (!straight) store_floats(call, s, values, count);
   });
 }
 
@@ -205,17 +198,23 @@ void mean_variance(const lockstep_queue& queue, const lockstep_call* call) {
     store_float(call, 2 * s, mean);
     store_float(call, 2 * s + 1, variance);
   };
+  const auto divisor_of = [&](int64_t n) {  // NaN where there is no variance
+    const int64_t divisor = LOCKSTEP_MUTANT("correction_ignored") ? n : n - d.correction;
+    return divisor > 0 ? static_cast<double>(divisor) : NAN;
+  };
   const auto done = [&](int64_t s, const order::moments& m) {
-    const int64_t n = q.length(s), divisor = LOCKSTEP_MUTANT("correction_ignored") ? n : n - d.correction;
-    store(s, m.sum / static_cast<double>(n), divisor > 0 ? m.m2 / static_cast<double>(divisor) : NAN);
+    const int64_t n = q.length(s);
+    store(s, m.sum / static_cast<double>(n), m.m2 / divisor_of(n));
   };
   if (side_by_side(queue, d)) return moments_of_columns(queue, call, done);
   const moment_chunks of{normalizers(queue.kernels).of[d.dtype - LOCKSTEP_F16].moments};
   if (short_rows(d))
-    return over_short_rows(queue, d, [&](int64_t s, int64_t count) {
-      double sum[short_batch], m2[short_batch];
+    return over_short_rows(queue, d, row_batch, [&](int64_t s, int64_t count) {
+      double sum[row_batch], m2[row_batch], values[2 * row_batch];
       of.kernel(q.src + s * d.sequence_stride * q.bytes, d.sequence_stride, d.length, count, sum, m2);
-      for (int64_t k = 0; k < count; ++k) done(s + k, {static_cast<double>(d.length), sum[k], m2[k]});
+      const double n = static_cast<double>(d.length), divisor = divisor_of(d.length);
+      for (int64_t k = 0; k < count; ++k) values[2 * k] = sum[k] / n, values[2 * k + 1] = m2[k] / divisor;
+      store_floats(call, 2 * s, values, 2 * count);
     });
   over_all(queue, call, of, done, [&](int64_t s) { store(s, NAN, NAN); });
 }
@@ -231,7 +230,7 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
     const int type = d.dtype - LOCKSTEP_F16;
     const sequences q(*call);
     reduce_columns(*queue, column_sums{{kernels.floats[type][d.kind]}, d, q, kernels.columns[type][d.kind]}, q,
-                   call->workspace, stored{call});
+                   call->workspace, results{float_results{call}, 0});
     return LOCKSTEP_OK;
   }
   if (lockstep_dtype_kind(d.dtype) == 'f') {

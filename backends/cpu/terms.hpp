@@ -60,6 +60,22 @@ inline void store_float(const lockstep_call* call, int64_t s, double value) {
   }
 }
 
+inline void store_floats(const lockstep_call* call, int64_t first, const double* values, int64_t count) {
+  if (const lockstep_dtype result = call->reduce.result; result != LOCKSTEP_F32 && result != LOCKSTEP_F64) {
+    for (int64_t k = 0; k < count; ++k) store_float(call, first + k, values[k]);
+  } else if (result == LOCKSTEP_F32) {
+    auto* const to = static_cast<float*>(call->dst) + first;
+    for (int64_t k = 0; k < count; ++k) {
+      const auto value = static_cast<float>(values[k]);
+      to[k] = value == value ? value : std::bit_cast<float>(order::nan_f32);
+    }
+  } else {
+    auto* const to = static_cast<double*>(call->dst) + first;
+    for (int64_t k = 0; k < count; ++k)
+      to[k] = values[k] == values[k] ? values[k] : std::bit_cast<double>(order::nan_f64);
+  }
+}
+
 // The element for an extreme's key.
 inline void store_key(const lockstep_call* call, int64_t s, int64_t key) {
   const bool nan = key == INT64_MAX || key == INT64_MIN;

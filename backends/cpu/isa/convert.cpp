@@ -46,15 +46,48 @@ void few(const typename E::type* from, typename R::type* to, int64_t n, double s
 }
 
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
+inline vf2 canonical(vf2 x) { return x == x ? x : __builtin_nanf("") - vf2{}; }
+
+#if defined(LOCKSTEP_ISA_AVX512)
+inline bool any_nan(vf2 a, vf2 b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) != 0; }
+// To the nearest bf16 in the upper half.
+inline __m512i near_upper_half(vf2 x) {
+  const __m512i bits = reinterpret_cast<__m512i>(x), below = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF));
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  return _mm512_srli_epi32(_mm512_mask_add_epi32(below, odd, below, _mm512_set1_epi32(1)), 16);
+}
+inline __m512i two_of_upper_halves(vf2 a, vf2 b) {
+  const __m512i both = _mm512_packus_epi32(near_upper_half(a), near_upper_half(b));
+  return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), both);
+}
+#else
+inline bool any_nan(vf2 a, vf2 b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)) != 0; }
+inline __m256i near_upper_half(vf2 x) {
+  const vu2 bits = reinterpret_cast<vu2>(x);
+  return reinterpret_cast<__m256i>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+inline __m256i two_of_upper_halves(vf2 a, vf2 b) {
+  return _mm256_permute4x64_epi64(_mm256_packus_epi32(near_upper_half(a), near_upper_half(b)), 0xD8);
+}
+#endif
+
+// Two vectors at a time, so that a NaN costs half a comparison; it is rare.
 template <class E, class R, bool stream>
 int64_t through_floats(const typename E::type* from, typename R::type* to, int64_t n) {
   constexpr int lanes = 2 * W;
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    fetch_ahead<stream>(from + i);
-    vf2 x = through<E>::load(from + i);
-    if (!LOCKSTEP_MUTANT("convert_keeps_payloads")) x = x == x ? x : __builtin_nanf("") - vf2{};
-    put<stream>(to + i, through<R>::round(x));
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    for (int b = 0; b < 2 * lanes * static_cast<int>(sizeof(*from)); b += 64)
+      fetch_ahead<stream>(reinterpret_cast<const char*>(from + i) + b);
+    vf2 x = through<E>::load(from + i), y = through<E>::load(from + i + lanes);
+    if (__builtin_expect(any_nan(x, y), false) && !LOCKSTEP_MUTANT("convert_keeps_payloads"))
+      x = canonical(x), y = canonical(y);
+    if constexpr (sizeof(typename R::type) == 2 && __is_same(R, bf16_element)) {
+      put<stream>(to + i, two_of_upper_halves(x, y));
+    } else {
+      put<stream>(to + i, through<R>::round(x));
+      put<stream>(to + i + lanes, through<R>::round(y));
+    }
   }
   return i;
 }

@@ -184,11 +184,13 @@ bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int tog
   return false;
 }
 
+template <class K>
+constexpr auto quiet_nan = static_cast<typename K::element>(K::infinity | (K::infinity & (0 - K::infinity)) >> 1);
+
 template <class K, bool Largest>
 void winners(const packed_rows& r, int64_t count, bool index, void* out) {
   typedef typename K::vector V;
   typedef typename K::element I;
-  constexpr I quiet = static_cast<I>(K::infinity | (K::infinity & (0 - K::infinity)) >> 1);
   const auto* src = static_cast<const I*>(r.src);
   static constexpr decltype(&short_rows<K, Largest, 0>) of_vectors[] = {
       short_rows<K, Largest, 1>, short_rows<K, Largest, 2>, short_rows<K, Largest, 3>, short_rows<K, Largest, 4>};
@@ -199,7 +201,7 @@ void winners(const packed_rows& r, int64_t count, bool index, void* out) {
     V winner, nan;
     const bool any_nan = take(p, r.n, r.stride, together, winner, nan);
     if (!index) {
-      if (K::float_bits) winner = nan != 0 ? V{} + quiet : winner;
+      if (K::float_bits) winner = nan != 0 ? V{} + quiet_nan<K> : winner;
       memcpy(static_cast<I*>(out) + first, &winner, static_cast<size_t>(together) * sizeof(I));
       continue;
     }
@@ -319,7 +321,8 @@ inline typename K::vector keys(typename K::vector x) {
 }
 
 template <class K, bool Largest, bool Index>
-void extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, int64_t width, extreme* out) {
+void extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, int64_t width, extreme* out,
+                         void* winners) {
   typedef typename K::vector V;
   typedef typename K::element I;
   constexpr int together = 8;
@@ -351,18 +354,27 @@ void extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, in
       where[c / K::width] = w;
     }
   }
-  for (int64_t c = 0; c < width; ++c) {
-    const I key = best[c / K::width][c % K::width];
-    const bool nan = K::float_bits && key == (Largest ? K::highest : K::lowest);
-    out[c].key = nan ? (Largest ? INT64_MAX : INT64_MIN) : K::key(key);
-    out[c].index = where[c / K::width][c % K::width];
+  I key[column_block], row[column_block];
+  memcpy(key, best, sizeof key);
+  memcpy(row, where, sizeof row);
+  const auto nan = [](I k) { return K::float_bits && k == (Largest ? K::highest : K::lowest); };
+  if (Index && winners != nullptr) {
+    for (int64_t c = 0; c < width; ++c) static_cast<int64_t*>(winners)[c] = static_cast<int64_t>(row[c]);
+  } else if (winners != nullptr) {
+    for (int64_t c = 0; c < width; ++c)
+      static_cast<I*>(winners)[c] = nan(key[c])                     ? quiet_nan<K>
+                                    : K::float_bits && key[c] < I{} ? static_cast<I>(key[c] ^ K::highest)
+                                                                    : key[c];
+  } else {
+    for (int64_t c = 0; c < width; ++c)
+      out[c] = {nan(key[c]) ? (Largest ? INT64_MAX : INT64_MIN) : K::key(key[c]), static_cast<int64_t>(row[c])};
   }
 }
 template <class K, bool Largest>
-void columns(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out) {
+void columns(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out, void* winners) {
   const auto* p = static_cast<const typename K::element*>(src);
-  if (index) return extremes_of_columns<K, Largest, true>(p, n, ld, width, out);
-  extremes_of_columns<K, Largest, false>(p, n, ld, width, out);
+  if (index) return extremes_of_columns<K, Largest, true>(p, n, ld, width, out, winners);
+  extremes_of_columns<K, Largest, false>(p, n, ld, width, out, winners);
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ inline vd masked_row(const typename K::element* p, int64_t n) {
 #pragma GCC unroll 8
   for (int k = 0; k < V; ++k) {
     const int64_t m = n - k * W;
-    lane[k] = K::enter(splat(-0.0), load_first(p + k * W, m < 0 ? 0 : m < W ? m : W, K::pad));
+    lane[k] = K::enter(splat(-0.0), load_first(p + k * W, first_lanes(m < 0 ? 0 : m < W ? m : W), K::pad));
   }
 #pragma GCC unroll 4
   for (int d = V / 2; d >= 1; d /= 2)

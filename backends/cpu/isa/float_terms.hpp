@@ -138,10 +138,19 @@ struct f64_square {
   static constexpr double pad = 0;
 };
 
-// The first m < W elements of p and pads.
-inline vd load_first(const float* p, int64_t m, float pad) {
+// The first m <= W lanes, in the form that loads need: made once for many rows of one length.
 #if defined(LOCKSTEP_ISA_AVX512)
-  return to_double(_mm256_mask_loadu_ps(_mm256_set1_ps(pad), static_cast<__mmask8>((1 << m) - 1), p));
+typedef __mmask8 few_lanes;
+inline few_lanes first_lanes(int64_t m) { return static_cast<__mmask8>((1 << m) - 1); }
+#else
+typedef int64_t few_lanes;
+inline few_lanes first_lanes(int64_t m) { return m; }
+#endif
+
+// The first m < W elements of p and pads.
+inline vd load_first(const float* p, few_lanes m, float pad) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return to_double(_mm256_mask_loadu_ps(_mm256_set1_ps(pad), m, p));
 #elif defined(LOCKSTEP_ISA_AVX2)
   const __m128i mask = _mm256_castsi256_si128(first_lanes32(m));
   return to_double(_mm_blendv_ps(_mm_set1_ps(pad), _mm_maskload_ps(p, mask), _mm_castsi128_ps(mask)));
@@ -149,9 +158,9 @@ inline vd load_first(const float* p, int64_t m, float pad) {
   return m == 0 ? splat(pad) : vd{p[0], pad};
 #endif
 }
-inline vd load_first(const double* p, int64_t m, double pad) {
+inline vd load_first(const double* p, few_lanes m, double pad) {
 #if defined(LOCKSTEP_ISA_AVX512)
-  return _mm512_mask_loadu_pd(_mm512_set1_pd(pad), static_cast<__mmask8>((1 << m) - 1), p);
+  return _mm512_mask_loadu_pd(_mm512_set1_pd(pad), m, p);
 #elif defined(LOCKSTEP_ISA_AVX2)
   const __m256i mask = first_lanes64(m);
   return _mm256_blendv_pd(_mm256_set1_pd(pad), _mm256_maskload_pd(p, mask), _mm256_castsi256_pd(mask));
@@ -161,9 +170,9 @@ inline vd load_first(const double* p, int64_t m, double pad) {
 }
 // K: an element of two bytes.
 template <class K>
-inline vd load_first(const uint16_t* p, int64_t m, uint16_t pad) {
+inline vd load_first(const uint16_t* p, few_lanes m, uint16_t pad) {
 #if defined(LOCKSTEP_ISA_AVX512)
-  return K::of(_mm_mask_loadu_epi16(_mm_set1_epi16(static_cast<int16_t>(pad)), static_cast<__mmask8>((1 << m) - 1), p));
+  return K::of(_mm_mask_loadu_epi16(_mm_set1_epi16(static_cast<int16_t>(pad)), m, p));
 #else
   // Through a general register, because a vector load of elements just stored would stall.
   const uint64_t pads = pad * uint64_t{0x0001000100010001};
@@ -177,9 +186,10 @@ inline vd load_first(const uint16_t* p, int64_t m, uint16_t pad) {
 template <class K>
 inline vd load_part(const typename K::element* p, int64_t m) {
   if constexpr (sizeof(typename K::element) > 2)
-    return load_first(p, m, K::pad);
+    return load_first(p, first_lanes(m), K::pad);
   else
-    return load_first<K>(p, m, static_cast<uint16_t>(LOCKSTEP_MUTANT("half_padded_with_plus_zero") ? 0 : K::pad));
+    return load_first<K>(p, first_lanes(m),
+                         static_cast<uint16_t>(LOCKSTEP_MUTANT("half_padded_with_plus_zero") ? 0 : K::pad));
 }
 
 }  // namespace

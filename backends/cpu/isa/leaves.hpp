@@ -1,6 +1,8 @@
 // leaves.hpp - the value of a leaf of the fixed order, for any way of adding elements to lanes.
 #pragma once
 
+#include <algorithm>
+
 #include "order_rows.hpp"
 #include "results.hpp"
 
@@ -30,14 +32,16 @@ inline vd joined(vd* lane, int live) {
   return lane[0];
 }
 
-// At most V vectors, without a branch on their number.
+// At most V vectors, of which the first half are whole, without a branch on their number. ends: lanes of the others.
 template <class E, int V, class Enter>
-inline vd short_leaf(const typename E::type* p, const typename E::type* q, int64_t n, const Enter& enter) {
+inline vd short_leaf(const typename E::type* p, const typename E::type* q, const few_lanes* ends, const Enter& enter) {
   vd lane[V];
 #pragma GCC unroll 8
-  for (int k = 0; k < V; ++k) {
-    const int64_t rest = n - k * W, m = rest < 0 ? 0 : rest < W ? rest : W;
-    lane[k] = first_of(m, enter(splat(-0.0), load_few<E>(p + k * W, m), load_few<E>(q + k * W, m)), splat(-0.0));
+  for (int k = 0; k < V / 2; ++k) lane[k] = enter(splat(-0.0), E::load(p + k * W), E::load(q + k * W));
+#pragma GCC unroll 8
+  for (int k = V / 2; k < V; ++k) {
+    const few_lanes m = ends[k - V / 2];
+    lane[k] = first_of(m, enter(splat(-0.0), load_lanes<E>(p + k * W, m), load_lanes<E>(q + k * W, m)), splat(-0.0));
   }
 #pragma GCC unroll 4
   for (int d = V / 2; d >= 1; d /= 2)
@@ -50,10 +54,6 @@ inline vd short_leaf(const typename E::type* p, const typename E::type* q, int64
 // ahead: they cost a third of the speed in DRAM on Zen 4, whose prefetchers follow both arrays.
 template <class E, class Enter>
 inline vd leaf_vector(const typename E::type* p, const typename E::type* q, int64_t n, const Enter& enter) {
-  if constexpr (W == 8 || (W == 4 && sizeof(typename E::type) > 2)) {  // masked loads
-    if (n <= 4 * W) return short_leaf<E, 4>(p, q, n, enter);
-    if (n <= 8 * W) return short_leaf<E, 8>(p, q, n, enter);
-  }
   vd lane[vectors];
   const int64_t full = n / lanes, rest = n % lanes;
   for (int first = 0; first < vectors; first += at_once) {
@@ -72,22 +72,65 @@ inline vd leaf_vector(const typename E::type* p, const typename E::type* q, int6
   const int whole = static_cast<int>(rest / W), part = static_cast<int>(rest % W);
   for (int k = 0; k < whole; ++k) lane[k] = enter(lane[k], E::load(p + k * W), E::load(q + k * W));
   if (part != 0)
-    lane[whole] = first_of(part, enter(lane[whole], load_few<E>(p + whole * W, part), load_few<E>(q + whole * W, part)),
-                           lane[whole]);
+    lane[whole] =
+        first_of(first_lanes(part),
+                 enter(lane[whole], load_few<E>(p + whole * W, part), load_few<E>(q + whole * W, part)), lane[whole]);
   return joined(lane, full > 0 ? vectors : whole + (part != 0));
 }
-// out[s] of `count` leaves by vector(s), W of them together, so that their lanes are joined by whole registers.
-template <class Vector>
+// out[s] of `count` leaves by vector(s), W of them together, so that their lanes are joined by whole registers. A NaN
+// is the canonical one, because a row's result may go straight to the caller.
+template <bool unrolled, class Vector>
 inline void each_leaf(int64_t count, double* out, const Vector& vector) {
   int64_t s = 0;
   for (; s + W <= count; s += W) {
     vd v[W];
+    if constexpr (unrolled)
+#pragma GCC unroll 8
+      for (int i = 0; i < W; ++i) v[i] = vector(s + i);
+    else
 #pragma GCC unroll 1
-    for (int i = 0; i < W; ++i) v[i] = vector(s + i);
-    const vd sums = join_lanes(v);
+      for (int i = 0; i < W; ++i) v[i] = vector(s + i);
+    vd sums = join_lanes(v);
+    sums = sums == sums ? sums : splat(__builtin_nan(""));
     memcpy(out + s, &sums, sizeof sums);
   }
-  for (; s < count; ++s) out[s] = joined(vector(s));
+  for (; s < count; ++s) {
+    const double sum = joined(vector(s));
+    out[s] = sum == sum ? sum : __builtin_nan("");
+  }
+}
+// Rows of n elements: leaf(p, q, enter) is the vector of one of them. V: at most so many vectors, 0 for any number.
+template <class E, int V>
+struct row_leaf {
+  static constexpr bool unrolled = V == 1 || V == 2 || V == 4;
+  int64_t n;
+  few_lanes ends[V / 2 + 1];
+  explicit row_leaf(int64_t length) : n(length) {
+    for (int k = V / 2; k < V; ++k) ends[k - V / 2] = first_lanes(std::clamp<int64_t>(n - k * W, 0, W));
+  }
+  template <class Enter>
+  vd operator()(const typename E::type* p, const typename E::type* q, const Enter& enter) const {
+    if constexpr (V == 0)
+      return leaf_vector<E>(p, q, n, enter);
+    else
+      return short_leaf<E, V>(p, q, ends, enter);
+  }
+};
+template <int V>
+struct vectors_of {
+  static constexpr int value = V;
+};
+// call(vectors_of<V>) for the V of row_leaf that suits rows of n elements.
+template <class E, class Call>
+inline void by_length(int64_t n, const Call& call) {
+  if constexpr (W == 8 || (W == 4 && sizeof(typename E::type) > 2)) {  // masked loads
+    if (n <= 1 * W) return call(vectors_of<1>{});
+    if (n <= 2 * W) return call(vectors_of<2>{});
+    if (n <= 4 * W) return call(vectors_of<4>{});
+    if (n <= 8 * W) return call(vectors_of<8>{});
+    if (n <= 16 * W) return call(vectors_of<16>{});
+  }
+  call(vectors_of<0>{});
 }
 
 }  // namespace

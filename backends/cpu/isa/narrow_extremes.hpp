@@ -165,6 +165,15 @@ inline int64_t wide_key(int64_t key) {
   return K::value(key);
 }
 
+// The element of a key, a NaN as the canonical one.
+template <class K, bool Largest>
+inline typename K::element element_of(typename K::key key) {
+  if constexpr (K::floats)
+    return key == worst_key<K, !Largest>() ? K::quiet : static_cast<uint16_t>(key ^ (key < 0 ? 0x7FFF : 0));
+  else
+    return static_cast<typename K::element>(K::value(key));
+}
+
 template <class K, bool Largest>
 void narrow_rows(const packed_rows& r, int64_t count, bool index, extreme* out) {
   const auto* src = static_cast<const typename K::element*>(r.src);
@@ -191,12 +200,7 @@ void narrow_winners(const packed_rows& r, int64_t count, bool index, void* out) 
       static_cast<int64_t*>(out)[s] = first_of_key<K, Largest>(p, r.n, key);
       continue;
     }
-    typename K::element value;
-    if constexpr (K::floats)
-      value = key == worst_key<K, !Largest>() ? K::quiet : static_cast<uint16_t>(key ^ (key < 0 ? 0x7FFF : 0));
-    else
-      value = static_cast<typename K::element>(K::value(key));
-    static_cast<typename K::element*>(out)[s] = value;
+    static_cast<typename K::element*>(out)[s] = element_of<K, Largest>(key);
   }
 }
 
@@ -218,7 +222,8 @@ inline column_keys load_column_keys(const typename K::element* p) {
   }
 }
 template <class K, bool Largest, bool Index>
-void narrow_extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, int64_t width, extreme* out) {
+void narrow_extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, int64_t width, extreme* out,
+                                void* winners) {
   typedef column_keys V;
   constexpr int together = 8;
   constexpr auto worst = static_cast<int16_t>(Largest ? -0x8000 : 0x7FFF);
@@ -252,17 +257,24 @@ void narrow_extremes_of_columns(const typename K::element* p, int64_t n, int64_t
       where[c / column_lanes] = w;
     }
   }
-  for (int64_t c = 0; c < width; ++c) {
-    const int64_t key = best[c / column_lanes][c % column_lanes];
-    out[c].key = sizeof(*p) == 1 ? key : wide_key<K, Largest>(key);
-    out[c].index = where[c / column_lanes][c % column_lanes];
+  int16_t key[column_block], row[column_block];
+  memcpy(key, best, sizeof key);
+  memcpy(row, where, sizeof row);
+  if (Index && winners != nullptr) {
+    for (int64_t c = 0; c < width; ++c) static_cast<int64_t*>(winners)[c] = row[c];
+  } else if (winners != nullptr) {
+    for (int64_t c = 0; c < width; ++c)
+      static_cast<typename K::element*>(winners)[c] =
+          sizeof(*p) == 1 ? static_cast<typename K::element>(key[c]) : element_of<K, Largest>(key[c]);
+  } else {
+    for (int64_t c = 0; c < width; ++c) out[c] = {sizeof(*p) == 1 ? key[c] : wide_key<K, Largest>(key[c]), row[c]};
   }
 }
 template <class K, bool Largest>
-void narrow_columns(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out) {
+void narrow_columns(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out, void* winners) {
   const auto* p = static_cast<const typename K::element*>(src);
-  if (index) return narrow_extremes_of_columns<K, Largest, true>(p, n, ld, width, out);
-  narrow_extremes_of_columns<K, Largest, false>(p, n, ld, width, out);
+  if (index) return narrow_extremes_of_columns<K, Largest, true>(p, n, ld, width, out, winners);
+  narrow_extremes_of_columns<K, Largest, false>(p, n, ld, width, out, winners);
 }
 
 // In the order of extreme_term.

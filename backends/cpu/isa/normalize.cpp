@@ -12,20 +12,27 @@
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
-template <class E>
-void moments(const void* src, int64_t stride, int64_t n, int64_t count, double* sum, double* m2) {
-  const auto* p = static_cast<const typename E::type*>(src);
-  for (int64_t first = 0; first < count; first += W, p += W * stride) {  // the second time from the cache
-    const int64_t some = count - first < W ? count - first : W;
-    each_leaf(some, sum + first, [&](int64_t s) {
-      return leaf_vector<E>(p + s * stride, p + s * stride, n, [](vd acc, vd x, vd) { return acc + x; });
+template <class E, int V>
+__attribute__((noinline)) void moments_of(const typename E::type* p, int64_t stride, int64_t n, int64_t count,
+                                          double* sum, double* m2) {
+  const row_leaf<E, V> leaf(n);
+  for (; count > 0; count -= W, p += W * stride, sum += W, m2 += W) {  // the second time from the cache
+    const int64_t some = count < W ? count : W;
+    each_leaf<leaf.unrolled>(some, sum, [=](int64_t s) {
+      return leaf(p + s * stride, p + s * stride, [](vd acc, vd x, vd) { return acc + x; });
     });
-    each_leaf(some, m2 + first, [&](int64_t s) {
-      const vd mean = splat(sum[first + s] / static_cast<double>(n));
-      return leaf_vector<E>(p + s * stride, p + s * stride, n,
-                            [mean](vd acc, vd x, vd) { return fused_square(x - mean, acc); });
+    double means[W];
+    for (int64_t s = 0; s < some; ++s) means[s] = sum[s] / static_cast<double>(n);
+    each_leaf<leaf.unrolled>(some, m2, [=, &means](int64_t s) {
+      return leaf(p + s * stride, p + s * stride,
+                  [mean = splat(means[s])](vd acc, vd x, vd) { return fused_square(x - mean, acc); });
     });
   }
+}
+template <class E>
+void moments(const void* src, int64_t stride, int64_t n, int64_t count, double* sum, double* m2) {
+  by_length<E>(
+      n, [&](auto v) { moments_of<E, v.value>(static_cast<const typename E::type*>(src), stride, n, count, sum, m2); });
 }
 
 // The sum in double, rounded, is the sum rounded once: double has twice the bits of f32 and two more.
@@ -167,8 +174,9 @@ struct in_floats {
 };
 #endif
 
+// From element i on.
 template <class E, class R, with extra, bool streams>
-inline void one_row(const normalized_rows& r, int64_t s) {
+inline void one_row(const normalized_rows& r, int64_t s, int64_t i = 0) {
   typedef typename weights_of<E>::element P;
   typedef typename R::type T;
   const auto* p = static_cast<const typename E::type*>(r.src) + s * r.src_stride;
@@ -190,7 +198,6 @@ inline void one_row(const normalized_rows& r, int64_t s) {
     if constexpr (extra == with::weight_and_bias) b = P::load(bias + at);
     put(at, rounded<R>(result_of<E, extra>(E::load(p + at), mean, scale, w, b)));
   };
-  int64_t i = 0;
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
   if constexpr (sizeof(typename E::type) <= 4 && sizeof(T) == 2) {
     const in_floats<E, R, extra> floats(r.mean[s], factor);
@@ -215,9 +222,57 @@ inline void one_row(const normalized_rows& r, int64_t s) {
   }
 }
 
+#if defined(LOCKSTEP_ISA_AVX512)
+inline bool any_nan(vd a, vd b) { return _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q) != 0; }
+#elif defined(LOCKSTEP_ISA_AVX2)
+inline bool any_nan(vd a, vd b) { return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_UNORD_Q)) != 0; }
+#else
+inline bool any_nan(vd, vd) { return true; }
+#endif
+
+// Rows side by side, for which weight and bias are widened once; a NaN, which is rare, costs half a comparison. Not
+// past the caches, because each row would be a stream of stores of less than a line.
+constexpr int together = 4;
+template <class E, class R, with extra>
+void some_rows(const normalized_rows& r, int64_t s) {
+  typedef typename weights_of<E>::element P;
+  const auto* const p = static_cast<const typename E::type*>(r.src) + s * r.src_stride;
+  auto* const to = static_cast<typename R::type*>(r.dst) + s * r.dst_stride;
+  const auto* const weight = static_cast<const typename P::type*>(r.weight);
+  const auto* const bias = static_cast<const typename P::type*>(r.bias);
+  const int64_t src_stride = r.src_stride, dst_stride = r.dst_stride, n = r.n;
+  vd mean[together], scale[together];
+  for (int k = 0; k < together; ++k) {
+    mean[k] = splat(r.mean[s + k]);
+    scale[k] = splat(1.0 / r.divisor[s + k]);
+  }
+  int64_t i = 0;
+  for (; i + W <= n; i += W) {
+    vd w{}, b{}, y[together];
+    if constexpr (extra != with::nothing) w = P::load(weight + i);
+    if constexpr (extra == with::weight_and_bias) b = P::load(bias + i);
+#pragma GCC unroll 4
+    for (int k = 0; k < together; ++k)
+      y[k] = result_of<E, extra>(E::load(p + k * src_stride + i), mean[k], scale[k], w, b);
+    const bool nan = any_nan(y[0], y[1]) || any_nan(y[2], y[3]);
+    if (__builtin_expect(nan, false) && !LOCKSTEP_MUTANT("normalized_nan_not_canonical"))
+#pragma GCC unroll 4
+      for (vd& x : y) x = x == x ? x : splat(__builtin_nan(""));
+#pragma GCC unroll 4
+    for (int k = 0; k < together; ++k) {
+      const typename R::vector x = R::round(y[k]);
+      memcpy(to + k * dst_stride + i, &x, sizeof x);
+    }
+  }
+  for (int k = 0; k < together; ++k) one_row<E, R, extra, false>(r, s + k, i);
+}
+
 template <class E, class R, with extra>
 void rows_with(const normalized_rows& r, int64_t count) {
-  for (int64_t s = 0; s < count; ++s) {
+  int64_t s = 0;
+  if constexpr (sizeof(typename E::type) <= 4 && sizeof(typename R::type) == 4)
+    for (; !r.stream && s + together <= count; s += together) some_rows<E, R, extra>(r, s);
+  for (; s < count; ++s) {
     const auto* to = static_cast<typename R::type*>(r.dst) + s * r.dst_stride;
     if (r.stream && reinterpret_cast<uintptr_t>(to) % (2 * sizeof(typename R::vector)) == 0)
       one_row<E, R, extra, true>(r, s);

@@ -208,13 +208,18 @@ struct through<f32_element> {
 
 #endif
 
+// These elements, and zeros.
+template <class E>
+inline vd load_lanes(const typename E::type* p, few_lanes these) {
+  if constexpr (sizeof(typename E::type) > 2)
+    return load_first(p, these, 0);
+  else
+    return load_first<E>(p, these, 0);
+}
 // The first m < W elements, and zeros.
 template <class E>
 inline vd load_few(const typename E::type* p, int64_t m) {
-  if constexpr (sizeof(typename E::type) > 2)
-    return load_first(p, m, 0);
-  else
-    return load_first<E>(p, m, 0);
+  return load_lanes<E>(p, first_lanes(m));
 }
 // The first m < W of y.
 template <class R>
@@ -233,14 +238,14 @@ inline void store_few(typename R::type* to, typename R::vector y, int64_t m) {
   for (int64_t k = 0; k < m; ++k) to[k] = some[k];
 #endif
 }
-// a in the first m lanes, b in the others.
-inline vd first_of(int64_t m, vd a, vd b) {
+// a in these lanes, b in the others.
+inline vd first_of(few_lanes these, vd a, vd b) {
 #if defined(LOCKSTEP_ISA_AVX512)
-  return _mm512_mask_blend_pd(static_cast<__mmask8>((1 << m) - 1), b, a);
+  return _mm512_mask_blend_pd(these, b, a);
 #else
   vi64 lane;
   for (int i = 0; i < W; ++i) lane[i] = i;
-  return lane < m ? a : b;
+  return lane < these ? a : b;
 #endif
 }
 

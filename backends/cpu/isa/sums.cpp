@@ -54,13 +54,18 @@ constexpr bool takes_two = true;
 template <>
 constexpr bool takes_two<magnitudes> = false;
 
+template <class E, class Enter, int V>
+__attribute__((noinline)) void rows_of(const rows_of_two& r, int64_t count, double* out) {
+  typedef const typename E::type* elements;
+  const row_leaf<E, V> leaf(r.n);
+  each_leaf<leaf.unrolled>(count, out, [=, x = static_cast<elements>(r.x), x_stride = r.x_stride](int64_t s) {
+    const elements p = x + s * x_stride;
+    return leaf(p, takes_two<Enter> ? static_cast<elements>(r.y) + s * r.y_stride : p, Enter{});
+  });
+}
 template <class E, class Enter>
 void rows(const rows_of_two& r, int64_t count, double* out) {
-  typedef const typename E::type* elements;
-  each_leaf(count, out, [&](int64_t s) {
-    const elements x = static_cast<elements>(r.x) + s * r.x_stride;
-    return leaf_vector<E>(x, takes_two<Enter> ? static_cast<elements>(r.y) + s * r.y_stride : x, r.n, Enter{});
-  });
+  by_length<E>(r.n, [&](auto v) { rows_of<E, Enter, v.value>(r, count, out); });
 }
 // y is x where there is one matrix.
 template <class E, class Enter>
