@@ -146,9 +146,11 @@ struct stencil_tuning {
 };
 
 // Normalized rows with two lanes a thread: threads a processor of a call up to which they are faster than a warp a
-// leaf, as many as it holds at once; rows a processor up to which each has its own block.
+// leaf, as many as it holds at once; rows from which they are at any number where quads do not fit; rows a processor up
+// to which each has its own block.
 struct normalize_tuning {
   int64_t pair_threads = 512;
+  int64_t pair_row = 512;
   int64_t lone_rows = 16;
 };
 

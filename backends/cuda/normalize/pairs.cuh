@@ -329,7 +329,7 @@ bool suits_pairs(const lockstep_queue& queue, const lockstep_call& call, const n
     return false;
   const normalize_tuning& tuned = queue.facts->tuned.normalizations;
   if (d.count * leaves * pair_threads <= tuned.pair_threads * queue.facts->processors) return true;
-  return !d.whole_src || !d.whole_dst;
+  return d.length >= tuned.pair_row && (!d.whole_src || !d.whole_dst);
 }
 
 template <class E, class P>

@@ -137,7 +137,7 @@ const char* not_gathered(const lockstep_queue*, const lockstep_call* call) {
 }
 
 // Elements of other sequences lie between those of one: a sector is read for each of them, which costs more than a
-// second launch unless there are few.
+// second launch unless there are few; and a warp is busy with each sequence, however short.
 int gathers_single_elements(const lockstep_queue*, const lockstep_call* call) {
   const split_axes split(call->reduce_axes);
   const axis_list& reduced = split.reduced;
@@ -146,7 +146,7 @@ int gathers_single_elements(const lockstep_queue*, const lockstep_call* call) {
   if (reduced.count == 0) return 1;
   const int inner = reduced.count - 1;
   if (reduced.stride[inner] == 1 && reduced.shape[inner] * bytes >= sector) return 0;
-  return saturated_product(split.count, split.length) > few / bytes;
+  return split.length < order::lanes || saturated_product(split.count, split.length) > few / bytes;
 }
 
 size_t workspace_of_gathered(const lockstep_queue*, const lockstep_call* call) {
