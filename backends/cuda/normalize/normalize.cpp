@@ -39,8 +39,8 @@ size_t workspace(const lockstep_queue*, const lockstep_call* call) {
 }
 
 const lockstep_variant rows[] = {
-    {"held", "a row in the shared memory or the registers of a block: one read, one write", 0,
-     refuses_held, nullptr, nullptr, on_device<launch_any<true>>},
+    {"held", "a row in the shared memory or the registers of a block: one read, one write", 0, refuses_held, nullptr,
+     nullptr, on_device<launch_any<true>>},
     {"two_reads", "rows of any length: leaves' sums by a warp each, a block joins a row's, leaves are read again", 0,
      nullptr, nullptr, workspace, on_device<launch_any<false>>},
 };
