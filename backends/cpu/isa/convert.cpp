@@ -82,7 +82,7 @@ int64_t through_floats(const typename E::type* from, typename R::type* to, int64
     vf2 x = through<E>::load(from + i), y = through<E>::load(from + i + lanes);
     if (__builtin_expect(any_nan(x, y), false) && !LOCKSTEP_MUTANT("convert_keeps_payloads"))
       x = canonical(x), y = canonical(y);
-    if constexpr (sizeof(typename R::type) == 2 && __is_same(R, bf16_element)) {
+    if constexpr (__is_same(R, bf16_element)) {
       put<stream>(to + i, two_of_upper_halves(x, y));
     } else {
       put<stream>(to + i, through<R>::round(x));
