@@ -1,6 +1,7 @@
 // axis_list.hpp - the axes of a reduction over any axes, as few of them as the strides allow.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "lockstep/lockstep.h"
@@ -31,6 +32,37 @@ struct axis_list {
     int64_t at = 0;
     for (int k = count - 1; k >= 0; --k) at += i % shape[k] * stride[k], i /= shape[k];
     return at;
+  }
+  // Calls body(place, n, rows) for elements [first, first + m), m > 0: n along the last axis, rows along the one
+  // before.
+  template <class Body>
+  void pieces(int64_t first, int64_t m, const Body& body) const {
+    if (count == 0) return body(0, m, 1);
+    const int last = count - 1;
+    int64_t index[LOCKSTEP_MAX_RANK] = {}, at = 0;
+    for (int k = last; k >= 0 && first != 0; --k) {
+      index[k] = first % shape[k], first /= shape[k];
+      at += index[k] * stride[k];
+    }
+    for (;;) {
+      const int64_t left = shape[last] - index[last], n = m < left ? m : left;
+      int64_t rows = 1;
+      if (count > 1 && index[last] == 0 && m >= 2 * n) rows = std::min(m / n, shape[last - 1] - index[last - 1]);
+      body(at, n, rows);
+      if ((m -= n * rows) == 0) return;
+      at -= index[last] * stride[last], index[last] = 0;
+      at += (rows - 1) * stride[last - 1], index[last - 1] += rows - 1;
+      int k = last - 1;  // elements are left, so that some slower axis has a next one
+      for (; index[k] == shape[k] - 1; --k) at -= index[k] * stride[k], index[k] = 0;
+      ++index[k], at += stride[k];
+    }
+  }
+  // Calls body(place, n) for each run along the last axis.
+  template <class Body>
+  void runs(int64_t first, int64_t m, const Body& body) const {
+    pieces(first, m, [&](int64_t place, int64_t n, int64_t rows) {
+      for (int64_t k = 0; k < rows; ++k) body(k == 0 ? place : place + k * stride[count - 2], n);
+    });
   }
 };
 

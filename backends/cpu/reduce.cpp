@@ -57,8 +57,8 @@ struct extreme_results {
     else
       store_key(&call, s, winner.key);
   }
-  void whole(int64_t first, int64_t count) const {
-    find.kernels.of[find.term].columns(q.begin(first), q.d.length, q.d.element_stride, count, find.index, nullptr,
+  void whole(int64_t first, const char* src, int64_t ld, int64_t count) const {
+    find.kernels.of[find.term].columns(src, q.d.length, ld, count, find.index, nullptr,
                                        static_cast<char*>(call.dst) + first * (find.index ? 8 : q.bytes));
   }
 };

@@ -12,17 +12,18 @@
 
 #include "ops.hpp"
 #include "parallel.hpp"
-#include "sequences.hpp"
+#include "reduction_rows.hpp"
 
 namespace lockstep::cpu {
 namespace {
 
-axes_call along_axes(const lockstep_call& call) {
+axes_call along_axes(const lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_reduce_axes_desc& d = call.reduce_axes;
   axes_call c;
   static_cast<lockstep_call&>(c) = call;
   const split_axes split(d);
   c.kept = split.kept, c.reduced = split.reduced;
+  c.moves = &transpose_kernels_of(queue.kernels);
   if (c.reduced.count == 0) c.reduced = {1, {1}, {1}};
   c.reduce = {sizeof(lockstep_reduce_desc), d.reduction, d.dtype, d.result, split.count, split.length, 1, 0, nullptr};
   return c;
@@ -32,20 +33,39 @@ const lockstep_table& table_of(const lockstep_call& call) {
   return call.reduce.reduction >= LOCKSTEP_SUM_OF_SQUARES ? square_sum_table : reduce_table;
 }
 
-// The row of reduce or square_sum that takes sequences by views.
-const lockstep_variant& lanes(const lockstep_call& call) {
-  const lockstep_table& table = table_of(call);
-  const lockstep_variant* row = table.rows;
-  while (std::strcmp(row->name, "lanes") != 0) ++row;
+// The row of reduce or square_sum of that name, one that takes sequences along axes.
+const lockstep_variant& row_named(const lockstep_call& call, const char* name) {
+  const lockstep_variant* row = table_of(call).rows;
+  while (std::strcmp(row->name, name) != 0) ++row;
   return *row;
 }
 size_t workspace_of_copies(const lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*call);
-  return lanes(c).workspace(queue, &c);
+  const axes_call c = along_axes(*queue, *call);
+  return row_named(c, "lanes").workspace(queue, &c);
 }
 lockstep_status launch_copies(lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*call);
-  return lanes(c).launch(queue, &c);
+  const axes_call c = along_axes(*queue, *call);
+  return row_named(c, "lanes").launch(queue, &c);
+}
+
+const char* not_columns(const lockstep_queue* queue, const lockstep_call* call) {
+  const axes_call c = along_axes(*queue, *call);
+  const bool beside = sequences(c).run_beside() > 1 && c.reduce.length > 0;
+  return beside ? nullptr : "needs elements, and neighbours along the last axis that stays";
+}
+// Columns of one array are a call of reduce.
+int few_columns(const lockstep_queue* queue, const lockstep_call* call) {
+  const axes_call c = along_axes(*queue, *call);
+  const sequences q(c);
+  return (c.reduced.count == 1 && q.run_beside() == q.d.count) || too_few_columns(*queue, q);
+}
+size_t workspace_of_columns(const lockstep_queue* queue, const lockstep_call* call) {
+  const axes_call c = along_axes(*queue, *call);
+  return row_named(c, "columns").workspace(queue, &c);
+}
+lockstep_status launch_columns(lockstep_queue* queue, const lockstep_call* call) {
+  const axes_call c = along_axes(*queue, *call);
+  return row_named(c, "columns").launch(queue, &c);
 }
 
 // The calls that one axis that goes makes: `outer` of them, the innermost axis that stays each one's sequences.
@@ -83,13 +103,13 @@ struct batches {
   }
 };
 
-const char* not_batches(const lockstep_queue*, const lockstep_call* call) {
-  const axes_call c = along_axes(*call);
+const char* not_batches(const lockstep_queue* queue, const lockstep_call* call) {
+  const axes_call c = along_axes(*queue, *call);
   if (c.reduced.count > 1) return "needs axes that lie as one";
   return c.reduced.stride[0] == 0 && c.reduced.shape[0] > 1 ? "needs elements of their own" : nullptr;
 }
 int small_batches(const lockstep_queue* queue, const lockstep_call* call) {
-  const batches b(along_axes(*call));
+  const batches b(along_axes(*queue, *call));
   const reduction_tuning& tuned = queue->tuned->reductions;
   return b.outer > 1 && b.inner.reduce.count < tuned.axes_few && b.bytes() < tuned.axes_small_batch;
 }
@@ -105,7 +125,7 @@ size_t workspace_alone(const lockstep_queue* one, const batches& b) {
   return row.workspace != nullptr ? (row.workspace(one, &b.inner) + 255) / 256 * 256 : 0;
 }
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
-  const batches b(along_axes(*call));
+  const batches b(along_axes(*queue, *call));
   const size_t most = workspace_of_copies(queue, call);
   if (b.shared_out(queue)) {
     const lockstep_queue one = alone(*queue);
@@ -116,7 +136,7 @@ size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* ca
 }
 
 lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call) {
-  const batches b(along_axes(*call));
+  const batches b(along_axes(*queue, *call));
   const lockstep_reduce_desc& d = b.inner.reduce;
   const int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   const int64_t step = d.count * static_cast<int64_t>(lockstep_dtype_bytes(d.result));
@@ -149,6 +169,8 @@ lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call)
 }
 
 const lockstep_variant rows[] = {
+    {"columns", "neighbours along an axis that stays: each vector holds one element of several sequences", 0,
+     not_columns, few_columns, workspace_of_columns, launch_columns},
     {"batches", "axes that lie as one: calls of reduce or square_sum, by the best of their rows", 0, not_batches,
      small_batches, workspace_of_batches, launch_batches},
     {"copies", "elements copied chunk by chunk into the cache, then as reduce's lanes", 0, nullptr, nullptr,

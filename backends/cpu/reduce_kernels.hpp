@@ -29,6 +29,8 @@ struct float_sum_kernels {
     void (*rows)(const packed_rows& r, int64_t count, double* out);
     void (*two)(const void* a, const void* b, int64_t count, double* out_a, double* out_b);
     void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, double* out);
+    // Row r begins at element at[r].
+    void (*listed)(const void* src, int64_t n, const int64_t* at, int64_t width, double* out);
   } of[float_terms];
 };
 

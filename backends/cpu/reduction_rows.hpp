@@ -68,54 +68,123 @@ void over_sequences(const lockstep_queue& queue, const sequences& q, int64_t gra
 }
 
 // ---- columns --------------------------------------------------------------------
+// Where sequences side by side have one axis: the distance of their elements; else 0.
+inline int64_t one_distance(const sequences& q) {
+  if (q.along == nullptr) return q.d.element_stride;
+  return q.along->reduced.count == 1 ? q.along->reduced.stride[0] : 0;
+}
+// Calls body(rows, m, ld) for elements [first, first + n) of `width` sequences side by side, the first of which begins
+// at src. Short runs of rows are copied, as many as the L1 holds with room to spare.
+inline constexpr int64_t copied_bytes = 16 << 10;
+template <class Body>
+void over_rows(const sequences& q, const char* src, int64_t first, int64_t n, int64_t width, const Body& body) {
+  constexpr int64_t least_run = 16;
+  const axis_list& axes = q.along->reduced;
+  const int64_t apart = axes.stride[axes.count - 1] * q.bytes, row = width * q.bytes, most = copied_bytes / row;
+  const bool in_place = axes.shape[axes.count - 1] >= least_run && n > most;
+  alignas(64) char buffer[copied_bytes];
+  int64_t rows = 0;
+  axes.runs(first, n, [&](int64_t place, int64_t run) {
+    const char* from = src + place * q.bytes;
+    if (in_place) return body(from, run, apart / q.bytes);
+    for (int64_t k = 0; k < run;) {
+      const int64_t some = std::min(run - k, most - rows);
+      q.along->moves->copies(from + k * apart, apart, buffer + rows * row, row, row, some);
+      rows += some, k += some;
+      if (rows == most) body(buffer, rows, width), rows = 0;
+    }
+  });
+  if (rows > 0) body(buffer, rows, width);
+}
+// The same elements, at most a chunk, reduced.
+template <class R>
+void reduce_block(const R& r, const sequences& q, const char* src, int64_t first, int64_t n, int64_t width,
+                  typename R::value* values) {
+  if (const int64_t ld = one_distance(q); ld != 0)
+    return r.columns(src + first * ld * q.bytes, n, ld, width, first, values);
+  if constexpr (requires { r.listed(src, n, nullptr, width, values); }) {
+    const axis_list& axes = q.along->reduced;
+    const int64_t apart = axes.stride[axes.count - 1];
+    int64_t at[R::chunk], *next = at;
+    axes.runs(first, n, [&](int64_t place, int64_t run) {
+      for (int64_t k = 0; k < run; ++k) *next++ = place + k * apart;
+    });
+    r.listed(src, n, at, width, values);
+  } else {
+    typename R::column_join join;
+    int64_t at = first;
+    over_rows(q, src, first, n, width, [&](const char* rows, int64_t m, int64_t ld) {
+      typename R::value part[column_block];
+      r.columns(rows, m, ld, width, at, part);
+      join.push(part, width, 0);
+      at += m;
+    });
+    join.total(values, width);
+  }
+}
+
 template <class R, class To>
 void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
-  const int64_t chunks = chunks_of<R>(q.d.length), blocks = (q.d.count - 1) / column_block + 1;
-  const int64_t most = queue.tuned->reductions.tasks_a_thread * queue.threads;
+  const int64_t run = q.run_beside(), most = queue.tuned->reductions.tasks_a_thread * queue.threads;
+  const int64_t chunks = chunks_of<R>(q.d.length), blocks_a_run = (run - 1) / column_block + 1;
+  const int64_t blocks = q.d.count / run * blocks_a_run;
   const int level = subtree_level(chunks, blocks < most ? (most - 1) / blocks + 1 : 1);
   const int64_t subtrees = ((chunks - 1) >> level) + 1;
   typedef typename R::value value;
   const auto done = [&](int64_t s, const value& v) { to.done(s, v, alone_again<pass::straight>{queue}); };
   auto* partial = static_cast<value*>(workspace);
-  const auto width_of = [&](int64_t block) {
-    const int64_t left = q.d.count - block * column_block;
-    return left < column_block ? left : column_block;
-  };
-  over_tasks(queue, blocks * subtrees, [&](int64_t task) {
-    const int64_t block = task % blocks, subtree = task / blocks, width = width_of(block);
-    const int64_t first = subtree << level, last = (subtree + 1) << level < chunks ? (subtree + 1) << level : chunks;
-    if constexpr (requires { to.done.whole(int64_t{}, int64_t{}); })
-      if (chunks == 1) return to.done.whole(block * column_block, width);
+  const auto reduce = [&](int64_t task) {
+    const int64_t block = task % blocks, subtree = task / blocks, column = block % blocks_a_run * column_block;
+    const int64_t s = block / blocks_a_run * run + column, width = std::min(run - column, column_block);
+    const int64_t first = subtree << level, last = std::min((subtree + 1) << level, chunks);
     alignas(64) value values[column_block];
-    const auto chunk_of = [&](int64_t c) {
-      const int64_t row = c * R::chunk, n = q.d.length - row < R::chunk ? q.d.length - row : R::chunk;
-      r.columns(q.src + (row * q.d.element_stride + block * column_block) * q.bytes, n, q.d.element_stride, width, row,
-                values);
+    const char* const src = q.begin(s);
+    if constexpr (requires { to.done.whole(s, src, width, width); }) {
+      if (const int64_t ld = one_distance(q); chunks == 1 && ld != 0) return to.done.whole(s, src, ld, width);
+      if (q.d.length * width * q.bytes <= copied_bytes)
+        return over_rows(q, src, 0, q.d.length, width,
+                         [&](const char* rows, int64_t, int64_t ld) { to.done.whole(s, rows, ld, width); });
+    }
+    const auto reduce_chunk = [&](int64_t c) {
+      const int64_t at = c * R::chunk;
+      reduce_block(r, q, src, at, std::min(q.d.length - at, R::chunk), width, values);
     };
     if (last - first == 1) {
-      chunk_of(first);
+      reduce_chunk(first);
     } else {
       typename R::column_join join;
-      for (int64_t c = first; c < last; ++c) chunk_of(c), join.push(values, width, 0);
+      for (int64_t c = first; c < last; ++c) reduce_chunk(c), join.push(values, width, 0);
       join.total(values, width);
     }
     if constexpr (requires { to.done.all(int64_t{}, values, width); })
-      if (subtrees == 1) return to.done.all(block * column_block, values, width);
+      if (subtrees == 1) return to.done.all(s, values, width);
     if (subtrees == 1) {
-      for (int64_t k = 0; k < width; ++k) done(block * column_block + k, values[k]);
+      for (int64_t k = 0; k < width; ++k) done(s + k, values[k]);
     } else {
       std::memcpy(partial + task * column_block, values, static_cast<size_t>(width) * sizeof(value));
     }
+  };
+  const int64_t tasks = blocks * subtrees;
+  const int64_t grain = queue.tuned->reductions.grain_elements / std::max<int64_t>(q.elements() / tasks, 1) / 4 + 1;
+  over_tasks(queue, (tasks - 1) / grain + 1, [&](int64_t t) {
+    for (int64_t task = t * grain; task < std::min((t + 1) * grain, tasks); ++task) reduce(task);
   });
   if (subtrees == 1) return;
   over_ranges(queue, q.d.count, column_block, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s) {
+      const int64_t column = s % run, block = s / run * blocks_a_run + column / column_block;
       typename R::join join;
       for (int64_t t = 0; t < subtrees; ++t)
-        join.push(partial[(t * blocks + s / column_block) * column_block + s % column_block], level);
+        join.push(partial[(t * blocks + block) * column_block + column % column_block], level);
       done(s, join.total());
     }
   });
+}
+
+inline bool too_few_columns(const lockstep_queue& queue, const sequences& q) {
+  const reduction_tuning& tuned = queue.tuned->reductions;
+  const bool narrow = q.bytes < 4 && !sums_floats(q.d);
+  return q.run_beside() < (narrow ? tuned.few_narrow_columns : tuned.few_columns);
 }
 
 struct by_columns {
@@ -124,11 +193,7 @@ struct by_columns {
     const bool beside = q.d.offsets == nullptr && q.d.sequence_stride == 1 && q.d.element_stride > 1 && q.d.length > 1;
     return beside ? nullptr : "needs sequences side by side: sequence_stride 1, element_stride and length above 1";
   }
-  static bool yields(const lockstep_queue& queue, const sequences& q) {
-    const reduction_tuning& tuned = queue.tuned->reductions;
-    const bool narrow = q.bytes < 4 && !sums_floats(q.d);
-    return q.d.count < (narrow ? tuned.few_narrow_columns : tuned.few_columns);
-  }
+  static bool yields(const lockstep_queue& queue, const sequences& q) { return too_few_columns(queue, q); }
   // blocks * subtrees <= tasks + blocks, where blocks < tasks.
   static int64_t values(const lockstep_queue& queue, const sequences&) {
     return 2 * queue.tuned->reductions.tasks_a_thread * queue.threads * column_block;
@@ -140,13 +205,19 @@ struct by_columns {
 };
 
 // ---- sequences one after the other, or side by side on several threads -------------
-// Sequences [first, last) by one thread: packed sequences of at most a chunk go to the kernel in batches, the others
-// one by one. Sequences for whose length taken(n) is true are skipped.
+// Sequences [first, last) by one thread: packed sequences of at most a chunk, or copies, go to the kernel in batches,
+// the others one by one. Sequences for whose length taken(n) is true are skipped.
 template <pass P, class R, class To, class Taken>
 void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, int64_t first, int64_t last,
                   const To& to, const Taken& taken) {
   const alone_again<P> again{queue};
-  const auto fits = [&](int64_t s) { return q.packed() && q.length(s) <= R::chunk && !taken(q.length(s)); };
+  // Sequences along axes are copied, as many as the L1 holds with room to spare.
+  alignas(64) char copied[16 << 10];
+  const int64_t most =
+      q.along == nullptr ? row_batch : std::min(row_batch, int64_t{sizeof copied} / (q.d.length * q.bytes));
+  const auto fits = [&](int64_t s) {
+    return (q.packed() || (q.along != nullptr && most > 0)) && q.length(s) <= R::chunk && !taken(q.length(s));
+  };
   for (int64_t s = first; s < last;) {
     if (!fits(s)) {
       if (const int64_t n = q.length(s); n == 0)
@@ -157,9 +228,11 @@ void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, i
       continue;
     }
     int64_t count = 1;
-    while (count < row_batch && s + count < last && fits(s + count)) ++count;
+    while (count < most && s + count < last && fits(s + count)) ++count;
     typename R::value values[row_batch];
-    if (q.d.offsets != nullptr)
+    if (q.along != nullptr)
+      r.rows({q.copies(s, count, copied), q.d.length, q.d.length, nullptr}, count, values);
+    else if (q.d.offsets != nullptr)
       r.rows({q.src, 0, 0, q.d.offsets + s}, count, values);
     else
       r.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, count, values);

@@ -80,6 +80,9 @@ struct float_sum {
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, double* out) const {
     kernels.of[term].columns(src, n, ld, width, out);
   }
+  void listed(const void* src, int64_t n, const int64_t* at, int64_t width, double* out) const {
+    kernels.of[term].listed(src, n, at, width, out);
+  }
 
   // The tree of every column at once.
   struct block {

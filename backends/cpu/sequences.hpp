@@ -18,21 +18,29 @@
 #include "order.hpp"
 #include "queue.hpp"
 #include "reduce_kernels.hpp"
+#include "transpose_kernels.hpp"
 
 namespace lockstep::cpu {
 
-// One sequence of n elements; each is multiplied by scale if that is not 1 (f64). With axes its elements lie as they
-// say, not stride apart.
+// A reduction whose sequences and their elements lie along axes: reduce_axes.cpp makes it, and rows of reduce and
+// square_sum take it. Of reduce, count, length and what is not of the layout hold; op is LOCKSTEP_REDUCE_AXES.
+struct axes_call : lockstep_call {
+  axis_list kept, reduced;
+  const transpose_kernels* moves;
+};
+
+// One sequence of n elements; each is multiplied by scale if that is not 1 (f64). With along its elements lie as its
+// axes say, not stride apart.
 struct vector_view {
   const char* begin;
   int64_t n, stride, bytes;
   double scale = 1;
-  const axis_list* axes = nullptr;
+  const axes_call* along = nullptr;
 
-  bool as_is() const { return stride == 1 && scale == 1 && axes == nullptr; }
+  bool as_is() const { return stride == 1 && scale == 1 && along == nullptr; }
   // Elements [first, first + m): their address, or a copy in buffer.
   const void* chunk(int64_t first, int64_t m, void* buffer) const {
-    if (axes != nullptr) return along_axes(first, m, buffer);
+    if (along != nullptr) return along_axes(first, m, buffer);
     const char* from = begin + first * stride * bytes;
     if (as_is()) return from;
     if (scale != 1 && !LOCKSTEP_MUTANT("norm_not_scaled")) {
@@ -57,29 +65,30 @@ struct vector_view {
   }
   // Run by run along the last axis; where one holds them all, they stay where they are.
   const void* along_axes(int64_t first, int64_t m, void* buffer) const {
-    const int last = axes->count - 1;
-    const int64_t length = axes->shape[last], apart = axes->stride[last];
-    for (int64_t done = 0; done < m;) {
-      const int64_t i = first + done, run = std::min(length - i % length, m - done);
-      const char* from = begin + axes->place(i) * bytes;
-      if (run == m && apart == 1 && scale == 1) return from;
-      char* to = static_cast<char*>(buffer) + done * bytes;
-      if (apart == 1)
-        std::memcpy(to, from, static_cast<size_t>(run * bytes));
-      else
-        gather(from, apart, run, to);
-      done += run;
-    }
+    const axis_list& axes = along->reduced;
+    const int last = axes.count - 1;
+    if (axes.stride[last] == 1 && scale == 1 && first % axes.shape[last] + m <= axes.shape[last])
+      return begin + axes.place(first) * bytes;
+    copy(first, m, static_cast<char*>(buffer));
     if (scale != 1)
       for (int64_t i = 0; i < m; ++i) static_cast<double*>(buffer)[i] *= scale;
     return buffer;
   }
-};
 
-// A reduction whose sequences and their elements lie along axes: reduce_axes.cpp makes it, and rows of reduce and
-// square_sum take it. Of reduce, count, length and what is not of the layout hold; op is LOCKSTEP_REDUCE_AXES.
-struct axes_call : lockstep_call {
-  axis_list kept, reduced;
+ public:
+  // Elements [first, first + m) along axes, unscaled.
+  void copy(int64_t first, int64_t m, char* to) const {
+    const axis_list& axes = along->reduced;
+    const int64_t apart = axes.stride[axes.count - 1], row = axes.count > 1 ? axes.stride[axes.count - 2] : 0;
+    axes.pieces(first, m, [&](int64_t place, int64_t n, int64_t rows) {
+      const char* from = begin + place * bytes;
+      if (apart == 1)
+        along->moves->copies(from, row * bytes, to, n * bytes, n * bytes, rows);
+      else
+        for (int64_t k = 0; k < rows; ++k) gather(from + k * row * bytes, apart, n, to + k * n * bytes);
+      to += rows * n * bytes;
+    });
+  }
 };
 
 // Sequences as the call describes them, src as bytes.
@@ -107,9 +116,24 @@ struct sequences {
     return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
   }
   bool packed() const { return d.element_stride == 1 && along == nullptr; }
-  vector_view view(int64_t s) const {
-    return {begin(s), length(s), d.element_stride, bytes, 1, along != nullptr ? &along->reduced : nullptr};
+  // Sequences [first, first + run) lie side by side, first any multiple of run.
+  int64_t run_beside() const {
+    if (along == nullptr) return d.sequence_stride == 1 ? d.count : 1;
+    const axis_list& kept = along->kept;
+    return kept.count > 0 && kept.stride[kept.count - 1] == 1 ? kept.shape[kept.count - 1] : 1;
   }
+  // Of sequences along axes: copies of `count` of them, one after the other, in buffer.
+  const void* copies(int64_t s, int64_t count, char* buffer) const {
+    const axis_list& kept = along->kept;
+    const int64_t apart = kept.count > 0 ? kept.stride[kept.count - 1] : 0;
+    char* to = buffer;
+    kept.runs(s, count, [&](int64_t place, int64_t n) {
+      for (int64_t k = 0; k < n; ++k, to += d.length * bytes)
+        vector_view{src + (place + k * apart) * bytes, d.length, 1, bytes, 1, along}.copy(0, d.length, to);
+    });
+    return buffer;
+  }
+  vector_view view(int64_t s) const { return {begin(s), length(s), d.element_stride, bytes, 1, along}; }
 };
 
 // Chunks [first, last) of a sequence, one after the other.

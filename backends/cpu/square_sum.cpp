@@ -14,13 +14,14 @@ namespace lockstep::cpu {
 namespace {
 
 // ---- floats -----------------------------------------------------------------------
-// The norm of f64 elements whose plain sum of squares is `plain`. reduce(R, view)
-// runs a reduction over the whole sequence.
+// The norm of sequence s of f64 elements, whose plain sum of squares is `plain`. reduce(R, view) runs a reduction over
+// the whole sequence.
 template <class Reduce>
-double norm_f64(const lockstep_queue& queue, const vector_view& v, double plain, const Reduce& reduce) {
+double norm_f64(const lockstep_queue& queue, const lockstep_call& call, int64_t s, double plain, const Reduce& reduce) {
   const bool out_of_range =
       plain == INFINITY || (plain < order::rescale_below && !LOCKSTEP_MUTANT("norm_ignores_underflow"));
   if (!out_of_range) return std::sqrt(plain);  // NaN too: an element is NaN
+  const vector_view v = sequences(call).view(s);
   const extreme_kernels& kernels = extremes(queue.kernels);
   const auto magnitude = [](int64_t key) {
     return std::fabs(std::bit_cast<double>(order::key_f64(static_cast<uint64_t>(key))));
@@ -35,16 +36,30 @@ double norm_f64(const lockstep_queue& queue, const vector_view& v, double plain,
   return std::sqrt(reduce(float_sum{square_f64, float_sums(queue.kernels)}, scaled)) * std::ldexp(1.0, e);
 }
 
+struct square_results {
+  const lockstep_queue& queue;
+  const lockstep_call& call;
+
+  template <class Again>
+  double finished(int64_t s, double value, const Again& again) const {
+    const lockstep_reduce_desc& d = call.reduce;
+    if (d.reduction != LOCKSTEP_NORM2) return value;
+    return d.dtype == LOCKSTEP_F64 ? norm_f64(queue, call, s, value, again) : std::sqrt(value);
+  }
+  template <class Again>
+  void operator()(int64_t s, double value, const Again& again) const {
+    store_float(&call, s, finished(s, value, again));
+  }
+  void all(int64_t first, double* values, int64_t count) const {
+    for (int64_t k = 0; k < count; ++k) values[k] = finished(first + k, values[k], alone_again<pass::straight>{queue});
+    store_floats(&call, first, values, count);
+  }
+};
+
 template <class Body>
 lockstep_status square_floats(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
-  const lockstep_reduce_desc& d = call.reduce;
-  const auto done = [&](int64_t s, double value, const auto& again) {
-    if (d.reduction == LOCKSTEP_NORM2)
-      value = d.dtype == LOCKSTEP_F64 ? norm_f64(queue, sequences(call).view(s), value, again) : std::sqrt(value);
-    store_float(&call, s, value);
-  };
-  body(float_sum{terms_of(d.dtype).squares_of_floats, float_sums(queue.kernels), cached},
-       results{done, [&](int64_t s) { store_float(&call, s, 0.0); }});
+  body(float_sum{terms_of(call.reduce.dtype).squares_of_floats, float_sums(queue.kernels), cached},
+       results{square_results{queue, call}, [&](int64_t s) { store_float(&call, s, 0.0); }});
   return LOCKSTEP_OK;
 }
 
@@ -86,7 +101,6 @@ struct square_sum_op {
     const lockstep_reduce_desc& d = call.reduce;
     const auto sums = sums_of_rows(queue, terms_of(d.dtype).squares_of_floats, tiny);
     const auto roots = cpu::tiny_rows(queue.kernels).roots;
-    const sequences q(call);
     if (d.reduction != LOCKSTEP_NORM2)
       sum_short_rows(queue, &call, sums);
     else if (d.dtype != LOCKSTEP_F64)
@@ -94,7 +108,7 @@ struct square_sum_op {
     else
       sum_short_rows(queue, &call, sums, [&](int64_t first, int64_t count, double* values) {
         for (int64_t k = 0; k < count; ++k)
-          values[k] = norm_f64(queue, q.view(first + k), values[k], alone_again<pass::straight>{queue});
+          values[k] = norm_f64(queue, call, first + k, values[k], alone_again<pass::straight>{queue});
       });
     return LOCKSTEP_OK;
   }

@@ -2,6 +2,8 @@
 // visited in bit-reversed order, so that joins need a stack of eight partial sums and not 128 accumulators.
 #pragma once
 
+#include <type_traits>
+
 #include "../reduce_kernels.hpp"
 #include "float_terms.hpp"
 #include "mutant.hpp"
@@ -12,20 +14,27 @@ namespace {
 
 using order::lanes;
 
-// One lane of `width` columns: elements l, l + 128, ... of each.
-template <class K>
-inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, int64_t ld, int64_t width, int64_t next,
+// Where row r of a matrix begins, in elements: every ld elements, or as a list says.
+struct spaced {
+  int64_t ld;
+  int64_t operator[](int64_t r) const { return r * ld; }
+};
+typedef const int64_t* listed;
+
+// One lane of `width` columns: elements l, l + 128, ... of each. The row `next` rows on is prefetched with each.
+template <class K, class At>
+inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, At at, int64_t width, int64_t next,
                             double* out) {
-  const int64_t step = lanes * ld;
   constexpr int together = 4;  // vectors: 4 chains of adds in flight
   int64_t c = 0;
   for (; c + together * W <= width; c += together * W) {
     vd acc[together];
     for (int k = 0; k < together; ++k) acc[k] = splat(-0.0);
-    const typename K::element* q = p + l * ld + c;
-    for (int64_t r = l; r < n; r += lanes, q += step) {
+    for (int64_t r = l; r < n; r += lanes) {
+      const typename K::element* q = p + at[r] + c;
       constexpr int bytes = together * W * static_cast<int>(sizeof(*q));
-      for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q + next) + b);
+      if constexpr (!std::is_same_v<At, listed>)  // of listed rows there may be no such row
+        for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(q + at[next]) + b);
       for (int k = 0; k < together; ++k) acc[k] = K::enter(acc[k], K::load(q + k * W));
     }
     memcpy(out + c, acc, sizeof acc);
@@ -33,38 +42,41 @@ inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, 
   for (; c < width; c += W) {
     vd acc = splat(-0.0);
     const int64_t m = width - c < W ? width - c : W;
-    const typename K::element* q = p + l * ld + c;
-    for (int64_t r = l; r < n; r += lanes, q += step) acc = K::enter(acc, m == W ? K::load(q) : load_part<K>(q, m));
+    for (int64_t r = l; r < n; r += lanes) {
+      const typename K::element* q = p + at[r] + c;
+      acc = K::enter(acc, m == W ? K::load(q) : load_part<K>(q, m));
+    }
     memcpy(out + c, &acc, sizeof acc);
   }
 }
 
 // Columns of at most `most` elements, each a lane of its own.
-template <class K, int most>
-inline void short_columns(const typename K::element* p, int64_t n, int64_t ld, int64_t width, double* out) {
+template <class K, int most, class At>
+inline void short_columns(const typename K::element* p, int64_t n, At at, int64_t width, double* out) {
   for (int64_t c = 0; c < width; c += W) {
     const int64_t m = width - c;
     vd lane[most];
-    for (int64_t k = 0; k < n; ++k)
-      lane[k] = K::enter(splat(-0.0), m >= W ? K::load(p + k * ld + c) : load_part<K>(p + k * ld + c, m));
+    for (int64_t k = 0; k < n; ++k) {
+      const typename K::element* q = p + at[k] + c;
+      lane[k] = K::enter(splat(-0.0), m >= W ? K::load(q) : load_part<K>(q, m));
+    }
     for (int64_t d = most / 2; d >= 1; d /= 2)
       for (int64_t k = 0; k < d && k + d < n; ++k) lane[k] += lane[k + d];
     memcpy(out + c, &lane[0], sizeof lane[0]);
   }
 }
 
-template <class K>
-void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out) {
-  const auto* p = static_cast<const typename K::element*>(src);
-  if (n <= 16) return short_columns<K, 16>(p, n, ld, width, out);
+template <class K, class At>
+void leaf_of_columns(const typename K::element* p, int64_t n, At at, int64_t width, double* out) {
+  if (n <= 16) return short_columns<K, 16>(p, n, at, width, out);
   constexpr int depth = 8;
   alignas(64) double stack[depth][column_block];
   bool missing[depth];
   int top = 0;
   // If rows of the matrix are short, the next leaf's memory is prefetched in order, a part
   // with each lane, because the lanes themselves read it in scattered order.
-  const int64_t row_bytes = ld * static_cast<int64_t>(sizeof(*p)), share = order::rows * row_bytes;
-  const bool narrow = n == order::leaf && row_bytes <= tuned.narrow_row;
+  const int64_t row_bytes = at[1] * static_cast<int64_t>(sizeof(*p)), share = order::rows * row_bytes;
+  const bool narrow = !std::is_same_v<At, listed> && n == order::leaf && row_bytes <= tuned.narrow_row;
   const char* after = reinterpret_cast<const char*>(p) + order::leaf * row_bytes;
   const auto reversed = [](int i) {
     int l = 0;
@@ -76,10 +88,10 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
     missing[top] = l >= n;
     int64_t next = 0;  // distance to the next lane, whose rows are prefetched
     for (int j = i + 1; j < lanes && next == 0 && !missing[top]; ++j)
-      if (reversed(j) < n) next = (reversed(j) - l) * ld;
+      if (reversed(j) < n) next = reversed(j) - l;
     if (narrow)
       for (int64_t b = 0; b < share; b += 64) __builtin_prefetch(after + i * share + b);
-    if (!missing[top]) lane_of_columns<K>(p, n, l, ld, width, next, stack[top]);
+    if (!missing[top]) lane_of_columns<K>(p, n, l, at, width, next, stack[top]);
     ++top;
     for (int b = i; (b & 1) != 0; b >>= 1) {
       --top;
@@ -94,6 +106,15 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out)
     }
   }
   memcpy(out, stack[0], static_cast<size_t>(width) * sizeof(double));
+}
+
+template <class K>
+void columns(const void* src, int64_t n, int64_t ld, int64_t width, double* out) {
+  leaf_of_columns<K>(static_cast<const typename K::element*>(src), n, spaced{ld}, width, out);
+}
+template <class K>
+void listed_columns(const void* src, int64_t n, const int64_t* at, int64_t width, double* out) {
+  leaf_of_columns<K>(static_cast<const typename K::element*>(src), n, listed{at}, width, out);
 }
 
 }  // namespace

@@ -382,14 +382,14 @@ void two(const void* a, const void* b, int64_t count, double* out_a, double* out
 
 extern const float_sum_kernels float_sums_table;
 const float_sum_kernels float_sums_table = {{
-    {rows<f16_sum>, two<f16_sum>, columns<f16_sum>},
-    {rows<bf16_sum>, two<bf16_sum>, columns<bf16_sum>},
-    {rows<f32_sum>, two<f32_sum>, columns<f32_sum>},
-    {rows<f64_sum>, two<f64_sum>, columns<f64_sum>},
-    {rows<f16_square>, two<f16_square>, columns<f16_square>},
-    {rows<bf16_square>, two<bf16_square>, columns<bf16_square>},
-    {rows<f32_square>, two<f32_square>, columns<f32_square>},
-    {rows<f64_square>, two<f64_square>, columns<f64_square>},
+    {rows<f16_sum>, two<f16_sum>, columns<f16_sum>, listed_columns<f16_sum>},
+    {rows<bf16_sum>, two<bf16_sum>, columns<bf16_sum>, listed_columns<bf16_sum>},
+    {rows<f32_sum>, two<f32_sum>, columns<f32_sum>, listed_columns<f32_sum>},
+    {rows<f64_sum>, two<f64_sum>, columns<f64_sum>, listed_columns<f64_sum>},
+    {rows<f16_square>, two<f16_square>, columns<f16_square>, listed_columns<f16_square>},
+    {rows<bf16_square>, two<bf16_square>, columns<bf16_square>, listed_columns<bf16_square>},
+    {rows<f32_square>, two<f32_square>, columns<f32_square>, listed_columns<f32_square>},
+    {rows<f64_square>, two<f64_square>, columns<f64_square>, listed_columns<f64_square>},
 }};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
