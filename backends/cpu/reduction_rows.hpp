@@ -94,7 +94,7 @@ void over_rows(const sequences& q, const char* src, int64_t first, int64_t n, in
       if (rows == most) body(buffer, rows, width), rows = 0;
     }
   });
-  if (rows > 0) body(buffer, rows, width);
+  if (rows > 0 && !LOCKSTEP_MUTANT("copied_rows_without_the_last")) body(buffer, rows, width);
 }
 // The same elements, at most a chunk, reduced.
 template <class R>
@@ -107,7 +107,7 @@ void reduce_block(const R& r, const sequences& q, const char* src, int64_t first
     const int64_t apart = axes.stride[axes.count - 1];
     int64_t at[R::chunk], *next = at;
     axes.runs(first, n, [&](int64_t place, int64_t run) {
-      for (int64_t k = 0; k < run; ++k) *next++ = place + k * apart;
+      for (int64_t k = 0; k < run; ++k) *next++ = (LOCKSTEP_MUTANT("listed_rows_in_one_run") ? 0 : place) + k * apart;
     });
     r.listed(src, n, at, width, values);
   } else {

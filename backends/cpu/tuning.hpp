@@ -188,7 +188,9 @@ struct kernel_tuning {
   int pipe_group = 16, tall_strip = 64, usual_strip = 32, low_strip = 16, chunk_cols = 1024, short_chunk_cols = 512;
   int64_t few_sets_from = 16 << 10, few_sets_to = 64 << 10, one_set_from = 512 << 10, chunk_bytes = 8 << 20;
   int narrow_row = 1024;  // columns: up to this many bytes of a row the matrix is prefetched in order of memory
-  int copy_ahead = 4096;  // distance of prefetches of a measured copy with non-temporal stores
+  // Columns that so few registers hold, and that so few loads read, are summed a register at a time.
+  int64_t few_vectors = 4, few_vector_loads = 1536;
+  int copy_ahead = 4096;                     // distance of prefetches of a measured copy with non-temporal stores
   int pixel_piece = 128, pixel_ahead = 512;  // pixels: bytes of a row packed at a time, distance of prefetches
 };
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "../reduce_kernels.hpp"
+#include "few_columns.hpp"
 #include "float_terms.hpp"
 #include "mutant.hpp"
 #include "order.hpp"
@@ -69,6 +70,13 @@ inline void short_columns(const typename K::element* p, int64_t n, At at, int64_
 template <class K, class At>
 void leaf_of_columns(const typename K::element* p, int64_t n, At at, int64_t width, double* out) {
   if (n <= 16) return short_columns<K, 16>(p, n, at, width, out);
+  if (are_few_columns(n, width)) {
+    const auto enter = [=](vd acc, int64_t r, int64_t c, int64_t m) {
+      const typename K::element* q = p + at[r] + c;
+      return K::enter(acc, m >= W ? K::load(q) : load_part<K>(q, m));
+    };
+    return few_columns(n, width, enter, out);
+  }
   constexpr int depth = 8;
   alignas(64) double stack[depth][column_block];
   bool missing[depth];

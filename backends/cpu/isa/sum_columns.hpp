@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../reduce_kernels.hpp"
+#include "few_columns.hpp"
 #include "leaves.hpp"
 #include "mutant.hpp"
 
@@ -44,6 +45,13 @@ inline void lane_of_columns(const matrix<E>& x, const matrix<E>& y, int64_t n, i
 template <class E, class Enter>
 void leaf_of_columns(const matrix<E>& x, const matrix<E>& y, int64_t n, int64_t width, const Enter& enter,
                      double* out) {
+  if (are_few_columns(n, width)) {
+    const auto of_two = [=, &enter](vd acc, int64_t r, int64_t c, int64_t m) {
+      const typename E::type *p = x.at + r * x.ld + c, *q = y.at + r * y.ld + c;
+      return m >= W ? enter(acc, E::load(p), E::load(q), c) : enter(acc, load_few<E>(p, m), load_few<E>(q, m), c);
+    };
+    return few_columns(n, width, of_two, out);
+  }
   constexpr int depth = 8;
   alignas(64) double stack[depth][column_block];
   bool missing[depth];
