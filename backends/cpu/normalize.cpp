@@ -192,7 +192,7 @@ struct normalizer {
     }
     const bool batched = residual == nullptr && leaves == 1;
     const int64_t grain = std::max<int64_t>(queue.tuned->rows.normalize_grain / d.length, 1);
-    over_ranges(queue, d.count, grain, [&](int64_t first, int64_t last) {
+    over_parts(queue, d.count, grain, [&](int64_t first, int64_t last) {
       if (batched)
         batches<Value>(first, last);
       else

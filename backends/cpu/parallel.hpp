@@ -63,6 +63,15 @@ void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, cons
   });
 }
 
+// The same, cut into equal parts; a thread for each `least` tasks.
+template <class Body>
+void over_parts(const lockstep_queue& queue, int64_t tasks, int64_t least, const Body& body) {
+  on_threads(usable_threads(queue, tasks / least + (tasks % least != 0)), [&](int thread, int threads) {
+    const int64_t first = part_begin(tasks, thread, threads), last = part_begin(tasks, thread + 1, threads);
+    if (first < last) body(first, last);
+  });
+}
+
 // Calls body(task, thread) for each task. A thread first takes the tasks of its own contiguous share, then tasks that
 // are left in other shares.
 template <class Body>

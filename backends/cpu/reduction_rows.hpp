@@ -61,7 +61,7 @@ template <class Body>
 void over_sequences(const lockstep_queue& queue, const sequences& q, int64_t grain, const Body& body) {
   const int64_t bytes = q.elements() * q.bytes;
   if (queue.threads == 1 || bytes < queue.tuned->reductions.stolen_from)
-    return over_ranges(queue, q.d.count, grain, body);
+    return over_parts(queue, q.d.count, grain, body);
   const int64_t tasks = std::min(q.d.count, most_tasks(queue, bytes));
   over_shares(queue, tasks,
               [&](int64_t t, int) { body(part_begin(q.d.count, t, tasks), part_begin(q.d.count, t + 1, tasks)); });

@@ -230,7 +230,7 @@ struct scanner {
     }
     if (short_rows()) {
       const int64_t grain = std::max<int64_t>(queue.tuned->rows.scan_grain / c.d.length, 1);
-      return over_ranges(queue, c.d.count, grain, [&](int64_t first, int64_t last) {
+      return over_parts(queue, c.d.count, grain, [&](int64_t first, int64_t last) {
         kind.scan({c.from(first, 0), c.to(first, 0), c.d.length, false, last - first, c.d.sequence_stride,
                    c.d.dst_sequence_stride},
                   kind.nothing(), first);

@@ -127,10 +127,10 @@ bool short_rows(const lockstep_sums_desc& d) {
 template <class Body>
 void over_short_rows(const lockstep_queue& queue, const lockstep_sums_desc& d, int64_t batch, const Body& body) {
   const reduction_tuning& tuned = queue.tuned->reductions;
-  over_ranges(queue, d.count, tuned.grain_elements / (d.length + tuned.segment_cost) + 1,
-              [&](int64_t first, int64_t last) {
-                for (int64_t s = first; s < last; s += batch) body(s, std::min(batch, last - s));
-              });
+  over_parts(queue, d.count, tuned.grain_elements / (d.length + tuned.segment_cost) + 1,
+             [&](int64_t first, int64_t last) {
+               for (int64_t s = first; s < last; s += batch) body(s, std::min(batch, last - s));
+             });
 }
 void sums_of_short_rows(const lockstep_queue& queue, const lockstep_call* call, const float_chunks& of) {
   const lockstep_sums_desc& d = call->sums;
