@@ -203,18 +203,23 @@ void call_group::note(size_t index, lockstep_status status) {
   first_text_ = format_text("descs[{}]: {}", index, last_error());
 }
 
+// The caller's workspace is for every call: before the first runs, as one that is refused later would be half a group.
+void call_group::take_workspace(const lockstep_options& options) {
+  if (options.workspace == nullptr) return;
+  const size_t together = together_workspace();
+  for (group_member& m : members_) {
+    if (m.alone == nullptr) m.prepared.call.workspace_bytes = together;
+    chosen_.variant = m.alone != nullptr ? m.alone : &shown_;
+    of_description(m.index, [&] { (void)give_workspace(m.prepared, chosen_, options); });
+  }
+}
+
 // Runs the calls that the group's row takes.
 void call_group::together(const lockstep_options& options) {
   lockstep_group group = group_of_calls();
   const size_t bytes = together_workspace();
-  if (options.workspace != nullptr) {
-    for (const size_t w : which_) {
-      group_member& m = members_[w];
-      m.prepared.call.workspace_bytes = bytes;
-      of_description(m.index, [&] { (void)give_workspace(m.prepared, chosen_, options); });
-    }
-    group.workspace = options.workspace;
-  } else if (bytes != 0) {
+  group.workspace = options.workspace;
+  if (options.workspace == nullptr && bytes != 0) {
     if (const lockstep_status s = chosen_.backend->scratch(chosen_.queue.get(), bytes, &group.workspace);
         s != LOCKSTEP_OK)
       fail_backend(s, *chosen_.entry);
@@ -228,6 +233,7 @@ void call_group::together(const lockstep_options& options) {
 lockstep_status call_group::launch(lockstep_context* context, const lockstep_options& options, result& done) {
   const bool async = (options.flags & LOCKSTEP_ASYNC) != 0, on_cpu = chosen_.entry->is_cpu();
   first_status_ = LOCKSTEP_OK;
+  take_workspace(options);
   if (!calls_.empty()) {
     chosen_.variant = &shown_;
     if (!async && !on_cpu) context->settle(chosen_.queue);

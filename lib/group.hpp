@@ -66,6 +66,7 @@ class call_group {
   lockstep_group group_of_calls() const;
   size_t together_workspace() const;
   void find_workspace();
+  void take_workspace(const lockstep_options& options);
   void together(const lockstep_options& options);
   void note(size_t index, lockstep_status status);
 

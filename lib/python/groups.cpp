@@ -30,7 +30,8 @@ touched bytes_of(const array& a, bool written, Py_ssize_t index) {
   return {a.data, a.data + (last + 1) * a.type.bytes, written, index};
 }
 
-// Before the text of the exception that is set: whose array it is about.
+}  // namespace
+
 void name_the_array(Py_ssize_t i) {
   if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)) return;
   PyObject *type, *value, *trace;
@@ -43,8 +44,6 @@ void name_the_array(Py_ssize_t i) {
   PyErr_SetObject(type, named.get());
   Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
 }
-
-}  // namespace
 
 void raise_of_group(state& s, lockstep_status status, const calls_of_op& of) {
   std::string text = lockstep_last_error();
@@ -141,27 +140,6 @@ bool group_of_calls::place_stacked(state& s, Py_ssize_t i, const call& c, const 
     dst.strides[k] = all.strides[k + 1];
   }
   return true;
-}
-
-// What goes by way of other calls is called by itself.
-bool group_of_calls::take_alone(state& s, Py_ssize_t i, values& of_call) {
-  if (for_plan) return no_copy(s, "this array needs one");
-  if (stack)
-    return raise(s, LOCKSTEP_UNSUPPORTED, "it goes only by way of a copy; leave stack away, or give one that does not"),
-           false;
-  if (!may_copy(set, "x", "cannot be read as it is")) return false;
-  PyObject* arguments[kw_count];
-  Py_ssize_t given = 0;
-  const ref names(PyList_New(0));
-  arguments[0] = of_call[kw_x];
-  for (int k = 0; names && k < kw_count; ++k) {
-    if (!of_call[k] || k == kw_x || k == kw_stack) continue;
-    if (PyList_Append(names.get(), s.names[k]) != 0) return false;
-    arguments[++given] = of_call[k];
-  }
-  const ref keywords(names ? PyList_AsTuple(names.get()) : nullptr);
-  results[i].object = ref(keywords ? operate(s, which, arguments, 1, keywords.get()) : nullptr);
-  return static_cast<bool>(results[i].object);
 }
 
 bool memory_place::is_of(const array& a) const {
@@ -342,6 +320,7 @@ PyObject* group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* ke
   group_of_calls g(*found);
   if (!g.read(s, a + 1, n - 1, keywords) || !g.take_all(s)) return nullptr;
   g.set_flags(g.set.options.stream);
+  if (!g.check_each_op(s) || !g.run_alone(s)) return nullptr;
   lockstep_context* const context = g.set.context->handle;
   const bool done = run_each_op(s, g, [&](size_t k) {
     const calls_of_op& of = g.calls[k];

@@ -35,6 +35,18 @@ struct calls_of_op {
   int64_t count() const { return static_cast<int64_t>(srcs.size()); }
 };
 
+// What goes by way of other calls, and so by itself.
+struct alone_call {
+  Py_ssize_t index;  // of the array
+  values v;          // borrowed from the group's tuples
+};
+// A result that waits until all calls have been taken.
+struct waiting {
+  Py_ssize_t index;  // of the array
+  ref made;
+  PyObject* out;  // borrowed
+};
+
 // Bytes of the caller's that a call reads or writes.
 struct touched {
   const char *begin, *end;
@@ -66,6 +78,7 @@ struct group_of_calls {
   std::vector<group_result> results;
   result stacked;
   std::vector<calls_of_op> calls;
+  std::vector<alone_call> alone;
   std::vector<std::unique_ptr<group_item>> held;
   std::vector<memory_place> places;  // of a plan
   std::vector<touched> memory;       // where the caller gives out
@@ -83,6 +96,9 @@ struct group_of_calls {
   bool take_all(state& s);
   // The flags of a call on all of them; stream is the one it comes on.
   void set_flags(void* stream);
+  // Before anything of the caller's is written: what C would refuse of any op it refuses here.
+  bool check_each_op(state& s);
+  bool run_alone(state& s);
   // Whether the arrays of a plan still lie where they did: an array may come to stand for other memory.
   bool in_place(state& s) const;
   // The results as Python gets them; NULL with an exception.
@@ -90,13 +106,18 @@ struct group_of_calls {
 
  private:
   bool take(state& s, Py_ssize_t i);
-  bool take_alone(state& s, Py_ssize_t i, values& of_call);
+  bool take_alone(state& s, Py_ssize_t i, const values& of_call);
+  bool run_one_alone(state& s, alone_call& one, std::vector<waiting>* apart);
+  bool fits(state& s, const waiting& w);
   bool one_place(state& s, const array& x);
   bool place_stacked(state& s, Py_ssize_t i, const call& c, const array& x, array& dst);
   void note_place(Py_ssize_t i, const array& a);
   void note_memory(Py_ssize_t i, const array& x, const array& dst);
   bool lie_apart(state& s);
 };
+
+// Before the text of the exception that is set: whose array it is about.
+void name_the_array(Py_ssize_t i);
 
 // Runs a C call on the calls of each op, then tells of them: the first failure's exception, with its arrays' numbers.
 // Calls after OVERFLOW and EMPTY run too.

@@ -290,6 +290,30 @@ TEST_F(GroupErrors, AResultBeforeAnothersSource) {
   srcs[2] = src + 16 * 2 + 1;
   expect("src of descs[2]");
 }
+TEST_F(GroupErrors, AWorkspaceInTheSourceOfACallThatRunsByItself) {
+  std::vector<float> big(100'000 + 64);  // too much for the group's row
+  const size_t past = reinterpret_cast<uintptr_t>(big.data()) % 256;
+  descs[4].length = 100'000;
+  srcs[4] = big.data();
+  lockstep_options o = lockstep_options_defaults();
+  o.workspace = reinterpret_cast<char*>(big.data()) + (past == 0 ? 0 : 256 - past);
+  o.workspace_bytes = 256;
+  lockstep_plan* plan = nullptr;
+  ASSERT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                dsts.data(), nullptr, &plan),
+            LOCKSTEP_OK)
+      << lockstep_last_error();
+  for (const bool planned : {false, true}) {
+    EXPECT_EQ(planned ? lockstep_plan_execute(plan, nullptr, nullptr, &o)
+                      : lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count,
+                                               srcs.data(), dsts.data(), &o),
+              LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(lockstep_last_error()).find("descs[4]: options.workspace"), std::string::npos)
+        << lockstep_last_error();
+    for (const double d : dst) EXPECT_EQ(d, -1.0) << "something ran before all was validated";
+  }
+  lockstep_plan_destroy(plan);
+}
 TEST_F(GroupErrors, TooLittleOfADescription) {
   EXPECT_EQ(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), 8, 2, srcs.data(), dsts.data(), nullptr),
             LOCKSTEP_INVALID_ARGUMENT);

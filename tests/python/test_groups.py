@@ -150,6 +150,39 @@ def test_what_is_written_lies_apart_from_all_others():
     assert np.array_equal(got[0], ls.sum(rows.T, 1)) and np.array_equal(got[1], ls.sum(planes, 1))
 
 
+def test_nothing_is_written_before_the_last_call_is_taken():
+    rows, planes = np.ones((4, 6), "f8"), np.ones((5, 8, 5))  # reduce, and reduce_axes
+    first, inside = np.full(6, -1.0), planes[0, :5]
+    with pytest.raises(ls.InvalidArgument, match=r"^arrays\[1\]: src .* overlap"):
+        ls.group.sum([rows.T, planes], 1, out=[first, inside])
+    assert (first == -1).all() and (planes == 1).all()
+    flat, turned = np.ones((3, 5), "f4"), np.ones((2, 3, 4), "f4").transpose(1, 2, 0)  # transpose, and permute
+    outs = [np.full((5, 3), -1, "f4"), np.full((3, 2, 4), -1, "f4")]
+    with pytest.raises(ls.NoVariant, match="permute has no variant"):
+        ls.group.transpose([flat, turned], variant="blocked", out=outs)
+    assert all((o == -1).all() for o in outs)
+
+
+@pytest.mark.parametrize("bad", [np.zeros((4, 7), "f4"), np.zeros((4, 6), "f8"), np.broadcast_to(np.float32(0), (4, 6)), 3.5])
+def test_nothing_is_written_before_calls_by_way_of_a_copy_are_taken(bad):
+    rows = [RNG.standard_normal((4, 6)).astype("f4") for _ in range(3)]
+    outs, sums = [np.full((4, 6), -1, "f4") for _ in rows], [np.full((4, 6), -2, "f4") for _ in rows]
+    keywords = {"axis": 0, "residual": rows, "residual_out": sums}
+    for given in ({"out": [*outs[:2], bad], **keywords}, {"out": outs, **keywords, "residual_out": [*sums[:2], bad]}):
+        with pytest.raises((ls.Error, TypeError), match=r"^arrays\[2\]: "):
+            ls.group.normalize(rows, **given)
+        assert all((o == -1).all() for o in outs) and all((h == -2).all() for h in sums)
+    half = [np.ones(5, "f2"), np.ones(5, "f4")]  # running sums of f2 come by way of f4
+    with pytest.raises((ls.Error, TypeError), match=r"^arrays\[1\]: "):
+        ls.group.cumsum(half, out=[outs[0].reshape(-1)[:5], bad])
+    assert (outs[0] == -1).all()
+    got = ls.group.normalize(rows, out=outs, **keywords)
+    for k, x in enumerate(rows):
+        h = np.zeros_like(x)
+        same(got[k], ls.normalize(x, axis=0, residual=x, residual_out=h))
+        assert got[k] is outs[k] and np.array_equal(h, sums[k])
+
+
 def test_errors_count_the_arrays_of_every_op():
     rows, apart = np.ones((4, 6), "f4"), np.ones((4, 6, 2), "f4")
     with pytest.raises(ls.Empty, match=r"^arrays\[3\]: "):

@@ -421,7 +421,7 @@ def moved_call(function: Any, x: Any, axes: Any, rest: Any, keywords: Any) -> An
 
 def rooted_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> Any:
     """A standard deviation of device data: the variance in double, its root and one rounding by the array's own library."""
-    from ._core import permute, var
+    from ._core import var
     keywords = dict(keywords)
     out, given = keywords.pop("out", None), keywords.pop("dtype", None)
     dtype = ("float64" if name == "float64" else "float32") if given is None else dtype_name(given)
@@ -445,7 +445,13 @@ def rooted_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> A
     else:
         root = root.astype(dtype)
     # (Shape, dtype and device of out are judged as those of any.)
-    return root if out is None else permute(root, tuple(range(len(root.shape))), out=out)
+    return root if out is None else copy_into(root, out, {})
+
+
+def copy_into(x: Any, out: Any, keywords: Any) -> Any:
+    """The elements of x in out, by lockstep's own permute."""
+    from ._core import permute
+    return permute(x, tuple(range(rank_of(x))), out=out, **keywords)
 
 
 def last_of(offsets: Any) -> Any:
