@@ -193,7 +193,7 @@ task lockstep_comm::compare(const described& what, failure& difference) {
     int64_t value = 0;
     if (i < theirs) std::memcpy(&value, data + i * sizeof value, sizeof value);
     if (i < theirs && i < ours && value == what.values[i]) continue;
-    const std::string name = i < ours ? what.names[i] : "an argument that this rank lacks";
+    const std::string name = i < ours ? what.name(i) : "an argument that this rank lacks";
     difference.note(
         LOCKSTEP_MISMATCH, first(),
         i < ours && i < theirs

@@ -65,13 +65,55 @@ inline uint64_t what_of(kind k, uint64_t plan, uint64_t execution, uint64_t step
 }
 
 // The arguments that must agree between ranks, with their names.
-struct described {
-  std::vector<std::string> names;
-  std::vector<int64_t> values;
+class described {
+ public:
   void add(std::string name, int64_t value) {
-    names.push_back(std::move(name));
+    names_.push_back({std::move(name), values.size(), false});
     values.push_back(value);
   }
+  // A list has one name, because there may be as many elements as ranks.
+  template <class List>
+  void add_list(std::string name, const List& list) {
+    names_.push_back({std::move(name), values.size(), true});
+    values.insert(values.end(), list.begin(), list.end());
+  }
+  std::string name(size_t i) const {
+    const auto after = std::upper_bound(names_.begin(), names_.end(), i,
+                                        [](size_t value, const named& one) { return value < one.first; });
+    const named& of = *std::prev(after);
+    return of.list ? format_text("{}[{}]", of.name, i - of.first) : of.name;
+  }
+  std::vector<int64_t> values;
+
+ private:
+  struct named {
+    std::string name;
+    size_t first;  // of its values
+    bool list;
+  };
+  std::vector<named> names_;
+};
+
+// How many pieces of arrays a plan lists; more than most are refused before they take gigabytes.
+class piece_count {
+ public:
+  static constexpr int64_t most = int64_t{1} << 22;
+  // of: what makes them, "src->shape is 4x5"; fix: what to give instead.
+  void start(std::string of, const char* fix) { of_ = std::move(of), fix_ = fix, taken_ = 0; }
+  void require(int64_t more) const {
+    if (more > most - taken_)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{}, for which this plan would list more than {} pieces of arrays; give {}", of_,
+           most, fix_);
+  }
+  void take(int64_t n = 1) {
+    require(n);
+    taken_ += n;
+  }
+
+ private:
+  std::string of_;
+  const char* fix_ = "";
+  int64_t taken_ = 0;
 };
 
 struct pending {
@@ -131,6 +173,7 @@ struct lockstep_comm {
   bool dry = false;    // lockstep_comm_dry: there are no other processes
   uint64_t plans = 0;  // made so far, the same number on every rank
   uint64_t agreements = 0;
+  lockstep::ranks::piece_count pieces;   // of the plan that is being made
   std::vector<uint64_t> sent, received;  // messages to and from each process
   lockstep_status closed = LOCKSTEP_OK;
   std::string reason;

@@ -42,11 +42,15 @@ bool exchange::linked(const lockstep_comm& comm, const item& i) const {
 }
 
 void exchange::sends(lockstep_comm& comm, item i) {
-  if (i.bytes != 0) (comm.mine(i.to) ? local_out_ : linked(comm, i) ? link_items_ : out_items_).push_back(i);
+  if (i.bytes == 0) return;
+  comm.pieces.take();
+  (comm.mine(i.to) ? local_out_ : linked(comm, i) ? link_items_ : out_items_).push_back(i);
 }
 
 void exchange::receives(lockstep_comm& comm, item i) {
-  if (i.bytes != 0) (comm.mine(i.from) ? local_in_ : linked(comm, i) ? link_items_ : in_items_).push_back(i);
+  if (i.bytes == 0) return;
+  comm.pieces.take();
+  (comm.mine(i.from) ? local_in_ : linked(comm, i) ? link_items_ : in_items_).push_back(i);
 }
 
 namespace {

@@ -99,10 +99,14 @@ void grid::describe(described& d, const std::string& name) const {
   d.add(name + "->rank", rank);
   for (int k = 0; k < rank; ++k) d.add(format_text("{}->shape[{}]", name, k), shape[static_cast<size_t>(k)]);
   for (int k = 0; k < rank; ++k) d.add(format_text("{}->parts[{}]", name, k), parts[static_cast<size_t>(k)]);
-  for (int k = 0; k < rank; ++k)
-    for (size_t j = 0; j < cuts[static_cast<size_t>(k)].size(); ++j)
-      d.add(format_text("{}->cuts[{}][{}]", name, k, j), cuts[static_cast<size_t>(k)][j]);
-  for (size_t b = 0; b < rank_of.size(); ++b) d.add(format_text("{}->order[{}]", name, b), rank_of[b]);
+  for (int k = 0; k < rank; ++k) d.add_list(format_text("{}->cuts[{}]", name, k), cuts[static_cast<size_t>(k)]);
+  d.add_list(name + "->order", rank_of);
+}
+
+void grid::limit_pieces(lockstep_comm& comm, const char* name, const char* fix) const {
+  comm.pieces.start(format_text("{}->shape is {} over {} ranks", name,
+                                joined(std::vector<int64_t>(shape.begin(), shape.begin() + rank), "x"), comm.ranks()),
+                    fix);
 }
 
 std::vector<int64_t> even_cuts(int64_t n, int32_t parts, int64_t align, bool rest_last) {
@@ -120,6 +124,7 @@ grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
   if (given == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass the address of a grid", name);
   const lockstep_grid g = lib::sized(given, lockstep_grid{}, name);
   grid made;
+  const bool known = ranks != any_ranks;  // else block_of is not needed
   made.element_bytes = g.element_bytes;
   made.rank = g.rank;
   if (g.element_bytes != 1 && g.element_bytes != 2 && g.element_bytes != 4 && g.element_bytes != 8 &&
@@ -136,8 +141,8 @@ grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
     made.parts[i] = g.parts[k];
     blocks *= g.parts[k];
     if (blocks > ranks)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "{}->parts make {} blocks or more, but there are {} ranks; give fewer parts",
-           name, blocks, ranks);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{}->parts make {} blocks or more, but there are {} ranks{}; give fewer parts",
+           name, blocks, ranks, known ? "" : " at most");
     if (__builtin_mul_overflow(elements, std::max<int64_t>(g.shape[k], 1), &elements) ||
         elements > INT64_MAX / static_cast<int64_t>(g.element_bytes))
       fail(LOCKSTEP_INVALID_ARGUMENT, "{}->shape has more than 2^63-1 bytes; use smaller sizes", name);
@@ -157,8 +162,6 @@ grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
         fail(LOCKSTEP_INVALID_ARGUMENT, "{}->cuts[{}][{}] is {}, less than the one before, {}; cuts must not decrease",
              name, k, j + 1, made.cuts[i][static_cast<size_t>(j) + 1], made.cuts[i][static_cast<size_t>(j)]);
   }
-  // INT32_MAX: the number of ranks is unknown, and block_of is not needed.
-  const bool known = ranks != INT32_MAX;
   if (known) made.block_of.assign(static_cast<size_t>(ranks), -1);
   for (int32_t b = 0; b < blocks; ++b) {
     const int32_t r = g.order != nullptr ? g.order[b] : b;
@@ -190,7 +193,7 @@ lockstep_status lockstep_grid_even(lockstep_grid* g, int64_t align, uint32_t res
     lockstep_grid plain = *g;
     for (auto& cuts : plain.cuts) cuts = nullptr;
     plain.order = nullptr;
-    read_grid(&plain, "grid", INT32_MAX);
+    read_grid(&plain, "grid", any_ranks);
     for (int k = 0; k < g->rank; ++k) {
       const std::vector<int64_t> cuts = even_cuts(g->shape[k], g->parts[k], align, rest == LOCKSTEP_REST_LAST);
       std::copy(cuts.begin(), cuts.end(), cuts_storage);
@@ -206,7 +209,7 @@ lockstep_status lockstep_grid_box(const lockstep_grid* given, int32_t rank, int6
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass room for 8 numbers", low == nullptr ? "low" : "length");
     if (rank < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; give 0 or more", rank);
     // Any rank is allowed, because the number of ranks is not known here.
-    const grid g = read_grid(given, "grid", INT32_MAX);
+    const grid g = read_grid(given, "grid", any_ranks);
     box b;
     b.rank = g.rank;
     for (size_t block = 0; block < g.rank_of.size(); ++block)

@@ -79,8 +79,12 @@ struct grid {
     }
   }
   void describe(described& d, const std::string& name) const;
+  // Begins to count the pieces of a plan for it; an error names its shape, and fix as what to give instead.
+  void limit_pieces(lockstep_comm& comm, const char* name, const char* fix) const;
 };
 
+// Where the number of ranks is unknown: more than there will be, and few enough to list.
+constexpr int32_t any_ranks = 1 << 24;
 // Checks a caller's grid; name is the argument's.
 grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks);
 // Cuts n into `parts` pieces at multiples of align; the longer pieces are the first ones, or the last ones.

@@ -22,9 +22,11 @@ std::vector<run_of_indices> runs(int64_t low, int64_t length, int64_t n, lockste
   const bool folds = boundary != LOCKSTEP_BOUNDARY_CONSTANT && boundary != LOCKSTEP_BOUNDARY_VALID;
   constexpr order::fold hows[] = {order::fold::nearest, order::fold::mirror, order::fold::reflect, order::fold::wrap};
   for (int64_t i = low; i < low + length;) {
-    if (i >= 0 && i < n) {  // the part inside the array is one run
-      const int64_t here = std::min(n, low + length) - i;
-      all.push_back({i, i, here});
+    // The part inside the array is one run, and under WRAP so is each of its repetitions.
+    if ((i >= 0 && i < n) || (boundary == LOCKSTEP_BOUNDARY_WRAP && n > 0)) {
+      const int64_t source = order::folded(i, n, order::fold::wrap);
+      const int64_t here = std::min(n - source, low + length - i);
+      all.push_back({i, source, here});
       i += here;
       continue;
     }
@@ -49,15 +51,18 @@ void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockst
   for (int32_t r = 0; r < comm.ranks(); ++r) {
     std::vector<target> list;
     targets_of(r, list);
-    int64_t key = 0;  // the same on both sides, because all ranks enumerate in the same order
+    int64_t key = 0;  // grows alike on both sides, because all ranks enumerate in the same order
     for (const target& t : list) {
       const size_t number = comm.mine(r) ? targets.size() : 0;
       if (comm.mine(r)) targets.push_back(t);
       std::array<std::vector<run_of_indices>, LOCKSTEP_MAX_RANK> along;
       int64_t products = 1;
       for (size_t k = 0; k < axes; ++k) {
+        const int64_t beyond = t.wanted.length[k] - g.shape[k];  // repetitions under WRAP, else single elements
+        comm.pieces.require(beyond / (boundary == LOCKSTEP_BOUNDARY_WRAP ? std::max<int64_t>(g.shape[k], 1) : 1));
         along[k] = runs(t.wanted.low[k], t.wanted.length[k], g.shape[k], boundary);
         products *= static_cast<int64_t>(along[k].size());
+        comm.pieces.require(products);
       }
       for (int64_t p = 0; p < products; ++p) {
         box source, place;
@@ -70,11 +75,14 @@ void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockst
           source.length[k] = place.length[k] = one.length;
         }
         g.overlapping(source, [&](int32_t owner, const box& shared) {
+          if (!comm.mine(owner) && !comm.mine(r)) return;
           // Cut into pieces that fit a message.
           std::vector<box> parts;
-          const int64_t most =
+          const int64_t most_bytes =
               comm.links->between(owner, r) ? static_cast<int64_t>(comm.links->piece_bytes()) : comm.message_bytes;
-          cut_box(shared, std::max<int64_t>(most / static_cast<int64_t>(g.element_bytes), 1), parts);
+          const int64_t most = std::max<int64_t>(most_bytes / static_cast<int64_t>(g.element_bytes), 1);
+          comm.pieces.require(shared.elements() / most);
+          cut_box(shared, most, parts);
           for (const box& part : parts) {
             box to = place;
             for (size_t k = 0; k < axes; ++k) {
@@ -84,7 +92,6 @@ void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockst
             const box there = intersection(to, t.without);
             if (!there.empty() && there.elements() == to.elements()) continue;
             const item i{owner, r, key++, static_cast<size_t>(part.elements()) * g.element_bytes, pieces.size()};
-            if (!comm.mine(owner) && !comm.mine(r)) continue;
             pieces.push_back({number, part, to});
             if (const int32_t a = owner - comm.first(), b = r - comm.first(); comm.mine(owner) && comm.mine(r))
               comm.devices->reserve(a, b, comm.devices->packed_between(a, b, true), i.bytes);
@@ -211,6 +218,7 @@ extern "C" lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockst
       if (w < 0 || w > 65536) fail(LOCKSTEP_INVALID_ARGUMENT, "width[{}] is {}; give 0 to 65536", k, w);
       d.add(format_text("width[{}]", k), w);
     }
+    p.g.limit_pieces(*comm, "grid", "a smaller shape, fewer ghosts or another number of ranks");
     p.around.build(*comm, out.memory, p.g, boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
       const box block = p.g.of(rank);
       if (block.empty()) return;

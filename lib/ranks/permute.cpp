@@ -35,6 +35,7 @@ void permute_plan::build(lockstep_comm& comm, workspace& memory) {
     const bool linked = comm.links->between(comm.first() + seat, other);
     const int64_t piece =
         linked ? static_cast<int64_t>(comm.links->piece_bytes()) : std::min(comm.message_bytes, piece_bytes);
+    if (!comm.mine(other)) comm.pieces.require(b.elements() / std::max<int64_t>(piece / bytes, 1));
     if (comm.mine(other))
       parts.push_back(b);  // no message
     else
@@ -174,6 +175,7 @@ extern "C" lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const loc
       if (p.dst.shape[k] != p.src.shape[static_cast<size_t>(p.perm[k])])
         fail(LOCKSTEP_INVALID_ARGUMENT, "dst->shape[{}] is {}, but axis {} of src has {}", k, p.dst.shape[k], p.perm[k],
              p.src.shape[static_cast<size_t>(p.perm[k])]);
+    p.src.limit_pieces(*comm, "src", "a smaller shape or another number of ranks");
     p.build(*comm, out.memory);
   });
 }

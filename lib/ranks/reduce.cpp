@@ -167,6 +167,7 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
     fail(LOCKSTEP_INVALID_ARGUMENT, "axes is {:#x}; set one or more of the bits 0 to {}, the axes to reduce", axes,
          src.rank - 1);
   for (int k = 0; k < src.rank; ++k) (axes >> k & 1 ? reduced_axes : kept_axes).push_back(k);
+  src.limit_pieces(comm, "src", "a smaller shape or another number of ranks");
   choose_home(comm, plan);
   for (const int k : reduced_axes) {
     const auto i = static_cast<size_t>(k);
@@ -209,10 +210,16 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
 
   std::vector<std::vector<box>> slices;
   size_t count = 1;
+  const int64_t most = sequences_of_a_pass(comm);
   for (int32_t k = 0; k < blocks; ++k) {
-    cut_box(kept.of_block(k), sequences_of_a_pass(comm), slices.emplace_back());
+    const box block = kept.of_block(k);
+    comm.pieces.require(block.elements() / most);
+    cut_box(block, most, slices.emplace_back());
+    comm.pieces.take(static_cast<int64_t>(slices.back().size()));
     count = std::max(count, slices.back().size());
   }
+  constexpr int64_t steps = 32;  // about those of a pass, each with lists of its own
+  for (size_t p = 1; p < count; ++p) comm.pieces.take(blocks + steps);
   passes.resize(count);
   workspace& memory = plan.memory;
   const size_t mark = memory.mark();

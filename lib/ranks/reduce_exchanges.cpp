@@ -84,6 +84,7 @@ void reduce_plan::add_results(lockstep_comm& comm, reduce_pass& pass) const {
       for (const box& whole : boxes)
         dst.overlapping(whole, [&](int32_t to, const box& wanted) {
           const int32_t from = rank_of(block, holders[static_cast<size_t>(to) % holders.size()]);
+          if (!comm.mine(from) && !comm.mine(to)) return;
           std::vector<box> parts;
           cut_box(wanted, std::max<int64_t>(comm.message_bytes / static_cast<int64_t>(result_bytes), 1), parts);
           for (const box& one : parts) {
@@ -95,7 +96,7 @@ void reduce_plan::add_results(lockstep_comm& comm, reduce_pass& pass) const {
             };
             if (comm.mine(from)) add(true);
             if (comm.mine(to)) add(false);
-            ++key;  // the same on every rank, because all enumerate in the same order
+            ++key;  // in the same order on both ranks
           }
         });
     }

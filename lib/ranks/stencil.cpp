@@ -92,6 +92,15 @@ void stencil_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, describ
     const box block = g.of(rank);
     std::vector<border> own;
     list_borders(rank, own);
+    for (const border& b : own) {
+      int64_t bytes = 2 * static_cast<int64_t>(g.element_bytes);  // the elements and their results
+      for (int k = 0; k < g.rank; ++k)
+        if (__builtin_mul_overflow(bytes, b.in.length[static_cast<size_t>(k)], &bytes))
+          fail(LOCKSTEP_INVALID_ARGUMENT,
+               "desc->sweeps is {}, of radius {}: a side of rank {}'s block would have more than 2^63-1 bytes; give "
+               "fewer sweeps or a smaller grid->shape",
+               d.sweeps, d.radius, rank);
+    }
     // The results between the borders.
     box between = results_of(rank);
     for (auto k = static_cast<size_t>(batch_axes); k < static_cast<size_t>(g.rank); ++k) {
@@ -111,6 +120,7 @@ void stencil_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, describ
       borders.push_back(b);
     }
   }
+  g.limit_pieces(comm, "grid", "a smaller shape, fewer sweeps or another number of ranks");
   around.build(comm, plan.memory, g, d.boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
     std::vector<border> of_rank;
     list_borders(rank, of_rank);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <new>
 #include <utility>
 
 #include "lockstep/lockstep.h"
@@ -43,6 +45,7 @@ class workspace {
   static constexpr size_t alignment = 256;
   size_t take(size_t bytes) {
     const size_t at = used_;
+    if (bytes > SIZE_MAX - used_ - alignment) throw std::bad_alloc{};  // no machine has as much
     used_ += (bytes + alignment - 1) / alignment * alignment;
     most_ = std::max(most_, used_);
     return at;
