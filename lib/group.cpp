@@ -283,9 +283,10 @@ void call_group::require_same_offsets(lockstep_context* context) {
   for (group_member& m : members_) {
     if (m.prepared.offsets_bytes == 0) continue;
     of_description(m.index, [&] {
-      const size_t src = m.prepared.src_span, dst = m.prepared.dst_span;
+      const prepared_call& p = m.prepared;
+      const size_t src = p.src_span, dst = p.dst_span, lead = p.src_lead;
       resolve_offsets(context, m.prepared);
-      if (m.prepared.src_span != src || m.prepared.dst_span != dst)
+      if (p.src_span != src || p.dst_span != dst || p.src_lead < lead)
         fail(LOCKSTEP_INVALID_ARGUMENT, "its offsets name other elements than when the plan was made; make a new plan");
     });
   }

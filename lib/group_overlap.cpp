@@ -36,16 +36,16 @@ std::vector<array_of_member> arrays_of(const std::vector<group_member>& members)
   std::vector<array_of_member> all;
   all.reserve(2 * members.size());
   for (const group_member& m : members) {
-    const auto add = [&](const void* pointer, size_t bytes, const char* name, bool written) {
+    const auto add = [&](const void* pointer, size_t bytes, const char* name, bool written, size_t lead = 0) {
       const auto begin = reinterpret_cast<uintptr_t>(pointer);
-      if (bytes != 0) all.push_back({begin, begin + bytes, &m, name, written});
+      if (bytes != 0) all.push_back({begin + lead, begin + bytes, &m, name, written});
     };
     const prepared_call& p = m.prepared;
-    add(p.call.src, p.src_span, "src", false);
-    add(p.call.dst, p.dst_span, "dst", true);
+    add(p.call.src, p.src_span, "src", false, p.src_lead);
+    add(p.call.dst, p.dst_span, "dst", true, p.dst_lead);
     if (p.offsets_bytes != 0) add(p.call.reduce.offsets, p.offsets_bytes, "offsets", false);
     for (int i = 0; i < p.side_count; ++i)
-      add(p.sides[i].pointer, p.sides[i].bytes, p.sides[i].name, p.sides[i].written);
+      add(p.sides[i].pointer, p.sides[i].bytes, p.sides[i].name, p.sides[i].written, p.sides[i].lead);
   }
   return all;
 }

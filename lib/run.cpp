@@ -78,19 +78,29 @@ void check_one(const char* name, const void* pointer, size_t span, size_t alignm
          span);
 }
 
+// Nothing of an array is touched before the first element that the offsets name.
+const void* past(size_t lead, const void* pointer) { return static_cast<const char*>(pointer) + lead; }
+side_array touched(const char* name, const void* pointer, size_t bytes, size_t lead) {
+  return {name, past(lead, pointer), bytes - lead};
+}
+bool overlap(const side_array& a, const side_array& b) {
+  return a.bytes != 0 && b.bytes != 0 && overlap(a.pointer, a.bytes, b.pointer, b.bytes);
+}
+
 // dst and every other array that is written must not overlap any array of the call.
 void check_sides(const prepared_call& prepared, const void* src, const void* dst) {
-  const side_array from{"src", src, prepared.src_span}, to{"dst", dst, prepared.dst_span};
+  const side_array from = touched("src", src, prepared.src_span, prepared.src_lead),
+                   to = touched("dst", dst, prepared.dst_span, prepared.dst_lead);
   const auto require_apart = [](const side_array& written, const side_array& other) {
-    if (written.bytes == 0 || other.bytes == 0 || !overlap(written.pointer, written.bytes, other.pointer, other.bytes))
-      return;
+    if (!overlap(written, other)) return;
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} ({}, {} bytes) and {} ({}, {} bytes) overlap; give {} memory of its own",
          other.name, other.pointer, other.bytes, written.name, written.pointer, written.bytes, written.name);
   };
   for (int i = 0; i < prepared.side_count; ++i) {
     const side_array& side = prepared.sides[i];
     check_one(side.name, side.pointer, side.bytes, side.alignment);
-    if (!LOCKSTEP_MUTANT("side_arrays_may_overlap_dst")) require_apart(to, side);
+    if (!LOCKSTEP_MUTANT("side_arrays_may_overlap_dst"))
+      require_apart(to, touched(side.name, side.pointer, side.bytes, side.lead));
     if (!side.written) continue;
     if (side.pointer != src || !side.may_be_src) require_apart(side, from);
     for (int k = 0; k < prepared.side_count; ++k) {
@@ -107,7 +117,9 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
   check_one("src", src, prepared.src_span, prepared.element_bytes);
   check_one("dst", dst, prepared.dst_span, prepared.dst_element_bytes);
   if (src != dst || !prepared.may_alias) {
-    if (prepared.src_span != 0 && prepared.dst_span != 0 && overlap(src, prepared.src_span, dst, prepared.dst_span))
+    if (prepared.src_span != 0 && prepared.dst_span != 0 &&
+        overlap(past(prepared.src_lead, src), prepared.src_span - prepared.src_lead, past(prepared.dst_lead, dst),
+                prepared.dst_span - prepared.dst_lead))
       fail(LOCKSTEP_INVALID_ARGUMENT, "src ({}, {} bytes) and dst ({}, {} bytes) overlap; give dst memory of its own{}",
            src, prepared.src_span, dst, prepared.dst_span,
            prepared.call.op != LOCKSTEP_TRANSPOSE ? ""
@@ -117,7 +129,8 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
   if (prepared.side_count != 0) check_sides(prepared, src, dst);
   if (prepared.offsets_bytes != 0) {
     check_one("offsets", prepared.call.reduce.offsets, prepared.offsets_bytes, sizeof(int64_t));
-    if (prepared.dst_span != 0 && overlap(prepared.call.reduce.offsets, prepared.offsets_bytes, dst, prepared.dst_span))
+    if (overlap({"offsets", prepared.call.reduce.offsets, prepared.offsets_bytes},
+                touched("dst", dst, prepared.dst_span, prepared.dst_lead)))
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets ({}) and dst ({}) overlap; give dst memory of its own",
            static_cast<const void*>(prepared.call.reduce.offsets), dst);
   }
@@ -170,26 +183,55 @@ void read_offsets(prepared_call& prepared) {
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
            d.offsets[s + 1], s, d.offsets[s]);
   const int64_t elements = d.offsets[d.count - (LOCKSTEP_MUTANT("offsets_span_without_last_segment") ? 1 : 0)];
-  // Bytes of an array up to the last element that the offsets name.
-  const auto span_of = [&](const char* name, int64_t stride, size_t element_bytes) {
+  // Bytes of an array up to the last element that the offsets name, and before the first.
+  const auto span_of = [&](const char* name, int64_t stride, size_t element_bytes, size_t& lead) {
     int64_t bytes = 0;
+    lead = 0;
     if (elements == d.offsets[0]) return size_t{0};
     if ((__builtin_mul_overflow(elements - 1, stride, &bytes) || __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
          __builtin_mul_overflow(bytes, static_cast<int64_t>(element_bytes), &bytes)) &&
         !LOCKSTEP_MUTANT("span_of_offsets_wraps"))
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: {} would span more than 2^63-1 bytes; use smaller offsets",
            d.count, elements, name);
+    lead = static_cast<size_t>(d.offsets[0] * stride) * element_bytes;
     return static_cast<size_t>(bytes);
   };
-  prepared.src_span = span_of("src", d.element_stride, prepared.element_bytes);
+  prepared.src_span = span_of("src", d.element_stride, prepared.element_bytes, prepared.src_lead);
   const auto read = static_cast<size_t>(elements - d.offsets[0]);
   if (prepared.call.op == LOCKSTEP_SCAN)
-    prepared.dst_span = span_of("dst", prepared.call.scan.dst_element_stride, prepared.dst_element_bytes);
+    prepared.dst_span =
+        span_of("dst", prepared.call.scan.dst_element_stride, prepared.dst_element_bytes, prepared.dst_lead);
   if (prepared.call.op == LOCKSTEP_SUMS && prepared.side_count != 0)
-    prepared.sides[0].bytes = span_of("other", prepared.call.sums.other_element_stride, prepared.element_bytes);
+    prepared.sides[0].bytes =
+        span_of("other", prepared.call.sums.other_element_stride, prepared.element_bytes, prepared.sides[0].lead);
   const size_t written = prepared.call.op == LOCKSTEP_SCAN ? read * prepared.dst_element_bytes : prepared.dst_span;
   prepared.moved_bytes =
       read * prepared.element_bytes * (1 + static_cast<size_t>(prepared.side_count)) + written + prepared.offsets_bytes;
+}
+
+prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept) {
+  lockstep_call& call = prepared.call;
+  const int64_t* const given = call.reduce.offsets;
+  const int64_t first = given[0] / 256 * 256;  // keeps every array's alignment
+  kept.assign(given, given + prepared.offsets_bytes / sizeof(int64_t));
+  for (int64_t& offset : kept) offset -= first;
+  call.reduce.offsets = kept.data();
+  const auto cut = [first](const void* pointer, size_t& bytes, size_t& lead, int64_t stride, size_t element_bytes) {
+    if (bytes == 0) return pointer;
+    const size_t less = static_cast<size_t>(first * stride) * element_bytes;
+    bytes -= less, lead -= less;
+    return pointer == nullptr ? pointer : static_cast<const char*>(pointer) + less;  // a plan has none yet
+  };
+  call.src = cut(call.src, prepared.src_span, prepared.src_lead, call.reduce.element_stride, prepared.element_bytes);
+  if (call.op == LOCKSTEP_SCAN)
+    call.dst = const_cast<void*>(
+        cut(call.dst, prepared.dst_span, prepared.dst_lead, call.scan.dst_element_stride, prepared.dst_element_bytes));
+  if (call.op == LOCKSTEP_SUMS && prepared.side_count != 0) {
+    side_array& other = prepared.sides[0];
+    call.sums.other = other.pointer =
+        cut(other.pointer, other.bytes, other.lead, call.sums.other_element_stride, prepared.element_bytes);
+  }
+  return prepared;
 }
 
 namespace {
@@ -197,20 +239,17 @@ void check_workspace(const prepared_call& prepared, const choice& chosen, const 
   const void* workspace = options.workspace;
   if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}; align it to 256 bytes", workspace);
-  const std::pair<const char*, std::pair<const void*, size_t>> arrays[] = {
-      {"src", {prepared.call.src, prepared.src_span}},
-      {"dst", {prepared.call.dst, prepared.dst_span}},
-      {"offsets", {prepared.offsets_bytes != 0 ? prepared.call.reduce.offsets : nullptr, prepared.offsets_bytes}}};
-  for (const auto& [name, array] : arrays)
-    if (array.second != 0 && overlap(workspace, options.workspace_bytes, array.first, array.second) &&
-        !LOCKSTEP_MUTANT("workspace_may_overlap"))
+  const auto require_apart = [&](const side_array& array) {
+    if (overlap({"workspace", workspace, options.workspace_bytes}, array) && !LOCKSTEP_MUTANT("workspace_may_overlap"))
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "options.workspace ({}, {} bytes) overlaps {} ({}, {} bytes); give it memory of its own", workspace,
-           options.workspace_bytes, name, array.first, array.second);
+           options.workspace_bytes, array.name, array.pointer, array.bytes);
+  };
+  require_apart(touched("src", prepared.call.src, prepared.src_span, prepared.src_lead));
+  require_apart(touched("dst", prepared.call.dst, prepared.dst_span, prepared.dst_lead));
+  if (prepared.offsets_bytes != 0) require_apart({"offsets", prepared.call.reduce.offsets, prepared.offsets_bytes});
   for (const side_array* side = prepared.sides; side != prepared.sides + prepared.side_count; ++side)
-    if (overlap(workspace, options.workspace_bytes, side->pointer, side->bytes))
-      fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace ({}, {} bytes) overlaps {} ({}); give it memory of its own",
-           workspace, options.workspace_bytes, side->name, side->pointer);
+    require_apart(touched(side->name, side->pointer, side->bytes, side->lead));
   if (!can_reach(chosen, place_of(workspace), workspace))
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}, which {} cannot reach; give memory of its kind, or NULL",
          workspace, chosen.entry->name());

@@ -17,6 +17,7 @@ struct side_array {
   size_t member = 0;  // offset of its address in the lockstep_call
   bool written = false;
   bool may_be_src = false, may_be_residual = false;  // a written array that may be the same as that one
+  size_t lead = 0;                                   // as prepared_call::src_lead
 };
 
 // A validated call. Spans count bytes from src and dst to the last element
@@ -27,10 +28,11 @@ struct prepared_call {
   size_t element_bytes = 0;          // alignment that src and dst need
   size_t dst_element_bytes = 0;
   size_t src_span = 0, dst_span = 0, offsets_bytes = 0;
-  size_t moved_bytes = 0;      // bytes read plus bytes written, for the cost model
-  bool src_span_known = true;  // false: offsets are device memory
-  bool dst_dense = true;       // dst has no gaps that a staged copy must preserve
-  bool may_alias = false;      // src == dst is allowed
+  size_t src_lead = 0, dst_lead = 0;  // of the spans, bytes before the first element that host offsets name
+  size_t moved_bytes = 0;             // bytes read plus bytes written, for the cost model
+  bool src_span_known = true;         // false: offsets are device memory
+  bool dst_dense = true;              // dst has no gaps that a staged copy must preserve
+  bool may_alias = false;             // src == dst is allowed
   side_array sides[4];
   int side_count = 0;
   bool empty = false;
@@ -121,6 +123,9 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
 // read_offsets checks host offsets and completes src_span; resolve_offsets handles device offsets too and checks the
 // pointers.
 void read_offsets(prepared_call& prepared);
+// The call on arrays that begin less than 256 elements before the first that host offsets name, so that a copy of them
+// holds little else; the offsets that go with them are kept in `kept`.
+prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept);
 void resolve_offsets(lockstep_context* context, prepared_call& prepared);
 // The caller's workspace, if given, else the queue's scratch.
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options);

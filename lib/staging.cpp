@@ -116,6 +116,15 @@ bool runs_as_it_stands(const choice& chosen, const array_places& data) {
   return true;
 }
 
+// Whether an array out of reach has so many elements before the first that the offsets name that they can be left out.
+bool copies_a_lead(const choice& chosen, const prepared_call& prepared, const array_places& data) {
+  const lockstep_call& call = prepared.call;
+  if (prepared.offsets_bytes == 0 || !prepared.src_span_known || prepared.src_span == 0 || call.reduce.offsets[0] < 256)
+    return false;
+  return !can_reach(chosen, data.src, call.src) || (prepared.dst_lead != 0 && !can_reach(chosen, data.dst, call.dst)) ||
+         (prepared.side_count != 0 && !can_reach(chosen, data.sides[0], prepared.sides[0].pointer));
+}
+
 // Copies of the arrays besides src, dst and offsets that the backend cannot reach. A written array that is also src or
 // residual has a copy of its own: its elements are read before they are written.
 class staged_sides {
@@ -163,6 +172,12 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   if (runs_as_it_stands(chosen, data)) {
     result.started = true;
     return launch(chosen, prepared.call);
+  }
+  if (copies_a_lead(chosen, prepared, data)) {
+    std::vector<int64_t> offsets;
+    array_places places = data;
+    places.offsets = {};
+    return launch_staged(context, chosen, without_lead(prepared, offsets), options, places, result);
   }
   if (const auto slabs = slabs_of(chosen, prepared, data); !slabs.empty()) {
     result.staged_bytes = prepared.src_span + prepared.dst_span;

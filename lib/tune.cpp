@@ -224,12 +224,14 @@ const lockstep_variant* tuned_row(lockstep_context& context, const settings& now
   if (only_by_name(*best)) return untuned("no row but a reference takes the call");
 
   prepared_call own = prepared;
+  std::vector<int64_t> offsets;
   if (own.offsets_bytes != 0) {
     if (place_of(own.call.reduce.offsets).kind == LOCKSTEP_DEVICE)
       fail(LOCKSTEP_UNSUPPORTED,
            "LOCKSTEP_TUNE cannot read offsets in device memory, so it does not know how long src is; give offsets in "
            "host memory, or omit the flag");
     read_offsets(own);
+    own = without_lead(std::move(own), offsets);
   }
   context.settle(chosen.queue);
   std::vector<candidate> rows =

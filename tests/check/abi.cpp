@@ -309,6 +309,13 @@ TEST_F(Abi, ReduceAndSquareSum) {
   segments.count = 3, segments.offsets = far;
   refused("overlap of the last segment", lockstep_reduce(context, &segments, dst_bytes, dst_bytes + 64, nullptr),
           LOCKSTEP_INVALID_ARGUMENT, {"overlap", "160 bytes"});
+  // Nothing before the first offset is touched.
+  const int64_t late[] = {16, 17, 18, 40};
+  segments.offsets = late;
+  alignas(8) float both[40] = {};
+  EXPECT_EQ(lockstep_reduce(context, &segments, both, both, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+  refused("overlap of the first segment", lockstep_reduce(context, &segments, dst_bytes, dst_bytes + 48, nullptr),
+          LOCKSTEP_INVALID_ARGUMENT, {"overlap"});
   r("misaligned offsets",
     [&](D& d) { d.count = 1, d.offsets = reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(falls) + 4); },
     {"offsets is", "8-byte"});

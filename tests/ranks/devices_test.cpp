@@ -2,6 +2,7 @@
 // is not the device's, streams of the caller, asynchronous chains, a device that does not finish.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #include "lockstep/backend_peer.h"
@@ -310,6 +311,68 @@ TEST_F(Devices, AsynchronousChains) {
     }
     lockstep_comm_destroy(comm);
   }
+}
+
+// Offsets of which the first is far into the arrays: what lies before is not copied, and the results are the CPU's.
+TEST_F(Devices, CopiesBeginAtTheFirstOffset) {
+  constexpr int64_t lead = 1'000'000 + 77, n = 1000, all = lead + n;
+  std::vector<float> x(all, -7), y(all, -9);
+  for (int64_t i = lead; i < all; ++i)
+    x[static_cast<size_t>(i)] = static_cast<float>(i % 37), y[static_cast<size_t>(i)] = 2;
+  const std::vector<int64_t> offsets = {lead, lead + 3, lead + 3, lead + 600, all};
+  constexpr int64_t segments = 4;
+  const auto compare = [&](const char* what, const auto& call, size_t bytes) {
+    std::vector<double> want(all, -1), got(all, -1);
+    lockstep_options o = lockstep_options_defaults();
+    ASSERT_EQ(call(want.data(), &o), LOCKSTEP_OK) << what << ": " << lockstep_last_error();
+    const std::string name = device(0);
+    o.backend = name.c_str();
+    ASSERT_EQ(call(got.data(), &o), LOCKSTEP_OK) << what << ": " << lockstep_last_error();
+    lockstep_run_info info{};
+    info.size = sizeof info;
+    ASSERT_EQ(lockstep_last_run(&info), LOCKSTEP_OK);
+    EXPECT_EQ(info.backend, backend()) << what;
+    EXPECT_GE(info.staged_bytes, bytes) << what;
+    EXPECT_LE(info.staged_bytes, bytes + 4096) << what;
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), all * sizeof(double)), 0) << what;
+  };
+  compare(
+      "reduce",
+      [&](double* dst, const lockstep_options* o) {
+        const auto d = lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, segments, offsets.data());
+        return lockstep_reduce(context, &d, x.data(), dst, o);
+      },
+      n * 4);
+  compare(
+      "square_sum",
+      [&](double* dst, const lockstep_options* o) {
+        const auto d = lockstep_reduce_segments(LOCKSTEP_NORM2, LOCKSTEP_F32, segments, offsets.data());
+        return lockstep_square_sum(context, &d, x.data(), dst, o);
+      },
+      n * 4);
+  compare(
+      "scan",
+      [&](double* dst, const lockstep_options* o) {
+        const auto d = lockstep_scan_segments(LOCKSTEP_SUM, LOCKSTEP_F32, segments, offsets.data());
+        return lockstep_scan(context, &d, x.data(), dst, o);
+      },
+      n * 4 + n * lockstep_dtype_bytes(lockstep_scan_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 0, nullptr).result));
+  compare(
+      "scan in place",
+      [&](double* dst, const lockstep_options* o) {
+        auto* const floats = reinterpret_cast<float*>(dst);
+        std::copy(x.begin(), x.end(), floats);
+        const auto d = lockstep_scan_segments(LOCKSTEP_MAX, LOCKSTEP_F32, segments, offsets.data());
+        return lockstep_scan(context, &d, floats, floats, o);
+      },
+      n * 4);
+  compare(
+      "sums",
+      [&](double* dst, const lockstep_options* o) {
+        const auto d = lockstep_sums_segments(LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, segments, offsets.data(), y.data());
+        return lockstep_sums(context, &d, x.data(), dst, o);
+      },
+      n * 8);
 }
 
 // The stream of a seat is busy for longer than the deadline.

@@ -216,7 +216,11 @@ lockstep_context* on_cpu() {
   return context;
 }
 
-lockstep_status compute(const lockstep_call& c) {
+lockstep_status compute(lockstep_call& c) {
+  const bool has_offsets = c.op == LOCKSTEP_REDUCE || c.op == LOCKSTEP_SQUARE_SUM || c.op == LOCKSTEP_SCAN ||
+                           c.op == LOCKSTEP_SUMS;  // at the same place in each
+  if (has_offsets) c.reduce.offsets = reinterpret_cast<const int64_t*>(real(c.reduce.offsets));
+  if (c.op == LOCKSTEP_SUMS) c.sums.other = real(c.sums.other);
   const void* src = real(c.src);
   void* dst = real(c.dst);
   switch (c.op) {
@@ -226,6 +230,8 @@ lockstep_status compute(const lockstep_call& c) {
     case LOCKSTEP_REDUCE: return lockstep_reduce(on_cpu(), &c.reduce, src, dst, nullptr);
     case LOCKSTEP_STENCIL: return lockstep_stencil(on_cpu(), &c.stencil, src, dst, nullptr);
     case LOCKSTEP_SHUFFLE: return lockstep_shuffle(on_cpu(), &c.shuffle, src, dst, nullptr);
+    case LOCKSTEP_SCAN: return lockstep_scan(on_cpu(), &c.scan, src, dst, nullptr);
+    case LOCKSTEP_SUMS: return lockstep_sums(on_cpu(), &c.sums, src, dst, nullptr);
     default: return LOCKSTEP_UNSUPPORTED;
   }
 }
@@ -341,8 +347,9 @@ uint64_t fake::drawn() { return draw(); }
 
 EXPORTED const lockstep_backend* lockstep_backend_entry(const lockstep_host* given) {
   host = given;
-  static lockstep_table tables[LOCKSTEP_SHUFFLE + 1];
+  static lockstep_table tables[LOCKSTEP_SUMS + 1];
   for (lockstep_table& t : tables) t = {row, 1};
+  tables[LOCKSTEP_NORMALIZE] = {nullptr, 0};
   static lockstep_backend b{};
   b.abi = LOCKSTEP_BACKEND_ABI;
   b.size = sizeof b;
