@@ -2,7 +2,12 @@
 #include "command.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <type_traits>
 
 #include "text.hpp"
 
@@ -13,9 +18,48 @@ option& option::one_of(const std::vector<std::string>& words) { return self_->ch
 option& option::one_of(std::initializer_list<int> numbers) {
   return self_->check(CLI::IsMember(std::vector<int>(numbers))), *this;
 }
+namespace {
+constexpr const char* number_check = "number";
+
+// Refuses what is no number, what no Number holds and what lies outside of low and high; the text names the option, the
+// value and what to give. (CLI11 gives the largest one for what overflows an int64_t or a double.)
+template <class Number>
+std::function<std::string(std::string&)> reads(const CLI::Option* self, Number low, Number high) {
+  return [self, low, high](std::string& text) -> std::string {
+    constexpr bool whole = std::is_integral_v<Number>;
+    Number value{};
+    const bool is_number = CLI::detail::lexical_cast(text, value);
+    errno = 0;
+    if constexpr (whole)
+      (void)std::strtoll(text.c_str(), nullptr, 0);
+    else
+      (void)std::strtod(text.c_str(), nullptr);
+    bool fits = errno != ERANGE;
+    if constexpr (!whole) fits = fits || !std::isinf(value);  // a tiny one is rounded
+    const bool limited = whole || !std::isinf(high);
+    if (is_number && fits && (!limited || (value >= low && value <= high))) return "";
+    throw CLI::ConversionError(format_text("{} is \"{}\"; give a {}{}", self->get_name(), text,
+                                           whole ? "whole number" : "number",
+                                           limited ? format_text(" from {} to {}", low, high)
+                                           : fits  ? ""
+                                                   : " that fits into a double"));
+  };
+}
+
+template <class Number>
+void check_number(CLI::Option* self) {
+  constexpr Number most = std::is_integral_v<Number> ? std::numeric_limits<Number>::max()
+                                                     : std::numeric_limits<Number>::infinity(),
+                   least = std::is_integral_v<Number> ? std::numeric_limits<Number>::min() : -most;
+  self->check(CLI::Validator(reads(self, least, most), "", number_check));
+}
+}  // namespace
+
 template <class Number>
 option& option::between(Number low, Number high) {
-  return self_->check(CLI::Range(low, high)), *this;
+  CLI::Validator& check = *self_->get_validator(number_check);
+  check.operation(reads(self_, low, high)).description(CLI::Range(low, high).get_description());
+  return *this;
 }
 template option& option::between(int, int);
 template option& option::between(int64_t, int64_t);
@@ -49,7 +93,9 @@ std::string option::words() const {
 
 template <class T>
 option command::add(const std::string& names, T& target, const std::string& help) {
-  return option(self_->add_option(names, target, help));
+  CLI::Option* const made = self_->add_option(names, target, help);
+  if constexpr (std::is_arithmetic_v<T>) check_number<T>(made);
+  return option(made);
 }
 template <>
 option command::add(const std::string& names, bool& target, const std::string& help) {
@@ -104,7 +150,10 @@ std::string story_of(const CLI::ParseError& error, const CLI::App& root) {
   std::vector<std::string> known;
   for (const CLI::App* one : at->get_subcommands([](const CLI::App*) { return true; }))
     known.push_back(one->get_name());
-  if (known.empty() || error.get_name() != "RequiredError") return error.what();
+  std::string said = error.what();
+  if (error.get_name() == "ArgumentMismatch" && said.find(" missing") != std::string::npos)
+    return format_text("{} is given without a value; give one after it", said.substr(0, said.find(':')));
+  if (known.empty() || error.get_name() != "RequiredError") return said;
   const std::string what = at == &root ? "command" : "operation of " + at->get_name();
   const std::vector<std::string> stray = at->remaining();
   return stray.empty() ? format_text("name {} {}: {}", at == &root ? "a" : "an", what, joined(known, ", "))

@@ -3,6 +3,7 @@
 #include <lockstep/ranks.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -16,13 +17,12 @@ namespace {
 
 std::vector<int64_t> shape_of(const std::string& text) {
   std::vector<int64_t> shape;
-  for (const char* at = text.c_str();;) {
-    char* end = nullptr;
-    shape.push_back(std::strtoll(at, &end, 10));
-    if (end == at || shape.back() < 1 || shape.size() > 3 || (*end != 'x' && *end != '\0'))
+  for (const char *at = text.data(), *end = at + text.size();; ++at) {
+    const auto [rest, code] = std::from_chars(at, end, shape.emplace_back());
+    if (code != std::errc{} || shape.back() < 1 || shape.size() > 3 || (rest != end && *rest != 'x'))
       refuse("--shape is \"{}\"; give one to three sizes, 4096x4096", text);
-    if (*end == '\0') return shape;
-    at = end + 1;
+    if (rest == end) return shape;
+    at = rest;
   }
 }
 

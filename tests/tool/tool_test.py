@@ -55,6 +55,35 @@ class Tool(unittest.TestCase):
         self.assertEqual(got.shape, expected.shape)
         self.assertEqual(got.tobytes(), np.ascontiguousarray(expected).tobytes(), (op, options))
 
+    def test_numbers_are_read_whole(self):
+        """What is no number, or does not fit, is told with the option, the value and what to give."""
+        src, out = self.save("in.npy", np.ones((4, 6), "f4")), os.devnull
+        stencil = ["run", "stencil", src, "-o", out, "--coefficients=1,2,3,4,5"]
+        shuffle = ["run", "shuffle", src, "-o", out, "--kind=xor"]
+        number, whole = "a number", "a whole number"
+        options = [
+            (["run", "convert", src, "-o", out], "--scale", number), (["run", "reduce", src], "--axis", whole), (["run", "reduce", src], "--threads", whole),
+            (["run", "scan", src, "-o", out], "--axis", whole), (stencil, "--radius", whole), ([*stencil, "--radius=1"], "--sweeps", whole),
+            ([*stencil, "--radius=1"], "--value", number), ([*stencil, "--radius=1"], "--rank", whole), (shuffle, "--operand", whole),
+            ([*shuffle, "--operand=1"], "--width", whole), (["run", "normalize", src, "-o", out, "--kind=l2"], "--eps", number),
+            (["run", "sums", src, "--kind=meanvar"], "--correction", whole), (["verify"], "--seed", whole), (["verify"], "--most-elements", whole),
+            (["verify"], "--threads", whole), (["bench", "--list"], "--seconds", number), (["bench", "--list"], "--count", whole),
+            (["bench", "--list"], "--first", whole), (["bench", "--list"], "--sample", whole), (["explain", "transpose"], "--rows", whole),
+            (["explain", "transpose"], "--tile", whole), (["explain", "transpose"], "--at-block", whole), (["export", src], "--low", number),
+            (["export", src], "--width", whole), (["calibrate"], "--largest", number), (["tune"], "--threads", whole), (["demo"], "--threads", whole)]
+        for command, option, wanted in options:
+            for value in ("abc", "1e999", "99999999999999999999", ""):
+                if value.startswith("999") and wanted == number:
+                    continue
+                with self.subTest(option=option, value=value):
+                    text = f'{option} is "{value}"; give {wanted}' if value else f"{option} is given without a value"
+                    self.fails(2, text, *command, f"{option}={value}")
+        self.fails(2, '--threads is "-1"; give a whole number from 0 to 4096', "run", "reduce", src, "--threads=-1")
+        self.fails(2, '--seconds is "nan"; give a number from 0 to 3600', "bench", "--list", "--seconds=nan")
+        self.ok("run", "reduce", src, "--axis=-1", "-q")
+        self.ok(*stencil, "--radius=1", "--boundary=constant", "--value=-inf")
+        self.ok(*stencil, "--radius=1", "--boundary=constant", "--value=1e-320")
+
     def test_calibrate(self):
         """On a machine without a device the file changes nothing; it is written where the library looks."""
         environment = {**os.environ, "XDG_CACHE_HOME": self.folder.name}
