@@ -76,7 +76,7 @@ int32_t parse_threads(const char* text) {
 
 }  // namespace
 
-backend_name parse_backend(const std::string& text, const char* argument) {
+backend_name named_backend(const std::string& text, const char* argument) {
   backend_name parsed;
   const size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
@@ -89,17 +89,24 @@ backend_name parse_backend(const std::string& text, const char* argument) {
            text, known_backends());
   }
   if (is_auto) return parsed;
-  backend_entry* entry = parsed.entry = find_backend(name);
-  if (entry == nullptr)
+  parsed.entry = find_backend(name);
+  if (parsed.entry == nullptr)
     fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which is no known backend; known are {} (searched: {}){}", argument, text,
          known_backends(), search_path_text(),
          name == "cuda" ? "; the CUDA module is built with meson -Dcuda=enabled, which needs nvcc 12.0 or later" : "");
-  if (entry->get() == nullptr)
+  return parsed;
+}
+
+backend_name parse_backend(const std::string& text, const char* argument) {
+  const backend_name parsed = named_backend(text, argument);
+  if (parsed.is_auto()) return parsed;
+  backend_entry& entry = *parsed.entry;
+  if (entry.get() == nullptr)
     fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which cannot run here: {}; use \"auto\" or \"cpu\"", argument, text,
-         entry->reason());
-  if (parsed.device >= entry->devices())
-    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", but {} has {} device(s), numbered from 0", argument, text, name,
-         entry->devices());
+         entry.reason());
+  if (parsed.device >= entry.devices())
+    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", but {} has {} device(s), numbered from 0", argument, text, entry.name(),
+         entry.devices());
   return parsed;
 }
 

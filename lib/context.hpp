@@ -28,6 +28,8 @@ struct backend_name {
 // Throws INVALID_ARGUMENT for a malformed name, NO_BACKEND for an unknown one
 // or one that cannot run here.
 backend_name parse_backend(const std::string& text, const char* argument);
+// The same of a backend that is only asked about: it, or the device, need not run here.
+backend_name named_backend(const std::string& text, const char* argument);
 
 using variant_names = std::array<std::string, LOCKSTEP_OP_COUNT>;  // "" when none is forced
 // "transpose=tiled,reduce=ref"; throws NO_VARIANT when no backend has the name.

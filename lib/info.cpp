@@ -8,11 +8,10 @@ namespace {
 
 backend_entry& entry_named(const char* backend) {
   if (backend == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "backend is NULL; write \"cpu\" or \"cuda\"");
-  const std::string name = backend;
-  backend_entry* entry = find_backend(name.substr(0, name.find(':')));  // a device of it has the same rows
-  if (entry == nullptr)
-    fail(LOCKSTEP_NO_BACKEND, "backend is \"{}\", which is unknown (searched: {})", backend, search_path_text());
-  return *entry;
+  const backend_name named = named_backend(backend, "backend");  // a device of it has the same rows
+  if (named.is_auto())
+    fail(LOCKSTEP_INVALID_ARGUMENT, "backend is \"auto\"; name the one you ask about, as lockstep_backend_get does");
+  return *named.entry;
 }
 
 // A reason changes when a backend is lost, but texts already returned must stay valid.

@@ -90,10 +90,14 @@ PyObject* variants(PyObject* module, PyObject* arguments) {
                  "reduce_axes or convert",
                  name);
   ref list(PyList_New(0));
+  lockstep_variant_info info{};
+  info.size = sizeof info;
   const int32_t count = lockstep_variant_count(backend, lockstep_op(op));
+  if (count == 0 && *lockstep_last_error()) {  // a name that is none
+    const lockstep_status status = lockstep_variant_get(backend, lockstep_op(op), 0, &info);
+    return raise_status(s, status);
+  }
   for (int32_t i = 0; list && i < count; ++i) {
-    lockstep_variant_info info{};
-    info.size = sizeof info;
     const lockstep_status status = lockstep_variant_get(backend, lockstep_op(op), i, &info);
     if (status != LOCKSTEP_OK) return raise_status(s, status);
     const ref row(Py_BuildValue("(ssI)", info.name, info.idea, info.flags));

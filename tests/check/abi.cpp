@@ -129,6 +129,15 @@ TEST_F(Abi, WhatThereIs) {
           {"index is 1000", "shuffle"});
   refused("op", lockstep_variant_get("cpu", static_cast<lockstep_op>(-1), 0, &variant), invalid, {"op is -1"});
   EXPECT_EQ(lockstep_variant_count("abacus", LOCKSTEP_REDUCE), 0);
+  EXPECT_NE(std::string(lockstep_last_error()).find("\"abacus\", which is no known backend; known are auto"),
+            std::string::npos)
+      << lockstep_last_error();
+  for (const char* name : {"cpu:", "cpu:x", "cpu:-1", "auto:0"}) {
+    refused(name, lockstep_variant_get(name, LOCKSTEP_SHUFFLE, 0, &variant), invalid, {name, "write a backend", "cpu"});
+    refused(name, lockstep_device_get(name, 0, &device), invalid, {name, "write a backend", "cpu"});
+  }
+  refused("auto", lockstep_variant_get("auto", LOCKSTEP_SHUFFLE, 0, &variant), invalid, {"backend is \"auto\""});
+  EXPECT_EQ(lockstep_variant_get("cpu:7", LOCKSTEP_SHUFFLE, 0, &variant), LOCKSTEP_OK) << lockstep_last_error();
   EXPECT_EQ(lockstep_variant_count("cpu", LOCKSTEP_OP_COUNT), 0);
   EXPECT_EQ(lockstep_op_name(LOCKSTEP_OP_COUNT), nullptr);
   EXPECT_EQ(lockstep_dtype_bytes(static_cast<lockstep_dtype>(0)), 0u);

@@ -367,6 +367,12 @@ def test_what_there_is():
     assert "ref" in names and [v.reference for v in ls.variants_of("transpose") if v.name == "ref"] == [True]
     with pytest.raises(ls.InvalidArgument):
         ls.variants_of("sum")
+    for wrong, error in (("gpu", ls.NoBackend), ("CPU", ls.NoBackend), ("", ls.NoBackend), ("auto", ls.InvalidArgument), ("cpu:x", ls.InvalidArgument)):
+        with pytest.raises(error, match=f'backend is "{wrong}".*cpu' if wrong != "auto" else 'backend is "auto"'):
+            ls.variants_of("sums", wrong)
+    with pytest.raises(ls.InvalidArgument, match="device is 'gpu'"):
+        ls.empty(3, device="gpu")
+    assert ls.variants_of("sums", "cpu:0") == ls.variants_of("sums") and ls.empty(3, device="cpu").nbytes == 12
     assert "liblockstep.so" in ls.get_library()
 
 

@@ -337,8 +337,9 @@ typedef struct lockstep_variant_info {
   const char* idea; /* one line: how it works */
   uint32_t flags;
 } lockstep_variant_info;
-/* Rows of a backend's table ("cuda" and "cuda:1" share one), best first; 0 when the backend or op has none.
- * Errors of lockstep_variant_get: INVALID_ARGUMENT (backend or info NULL, no such
+/* Rows of a backend's table ("cuda" and "cuda:1" share one), best first; 0 when the backend or op has none, and where
+ * lockstep_variant_get would give an error, which lockstep_last_error then tells.
+ * Errors of lockstep_variant_get: INVALID_ARGUMENT (backend or info NULL, "auto", no such
  * op, index beyond the count), NO_BACKEND (unknown). */
 LOCKSTEP_API int32_t lockstep_variant_count(const char* backend, lockstep_op op);
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_variant_get(const char* backend, lockstep_op op, int32_t index,

@@ -264,7 +264,8 @@ def empty(shape: int | tuple[int, ...], dtype: Any = "float32", *, kind: str = "
     if kind not in _KINDS:
         raise InvalidArgument(f"kind is {kind!r}; give {', '.join(_KINDS)}")
     on_host = kind == "host"
-    return _core.empty(*_element(shape, dtype), _KINDS[kind], "cpu" if on_host else device, 0 if on_host else _cuda_index(device), True)
+    index = 0 if on_host and device == "cpu" else _cuda_index(device)
+    return _core.empty(*_element(shape, dtype), _KINDS[kind], "cpu" if on_host else device, 0 if on_host else index, True)
 
 
 def spec(shape: int | tuple[int, ...], dtype: Any = "float32", *, device: str = "cpu") -> _core.Buffer:
