@@ -13,7 +13,8 @@ namespace lockstep::ranks {
 // while it is in the cache.
 constexpr int64_t piece_bytes = int64_t{1} << 20;
 
-// One item from one rank to another. key: both sides give the items of a pair of ranks the same numbers.
+// One item from one rank to another. key: the items of a pair of ranks, numbered in the same order on both sides;
+// within a process by the same numbers.
 struct item {
   int32_t from, to;
   int64_t key;
