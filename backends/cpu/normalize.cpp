@@ -20,13 +20,48 @@ struct spread {
   double mean, divisor;
 };
 
+// ---- weight and bias ----------------------------------------------------------------
+// The kernels read F32, of F64 rows F64. Rows without a weight that have a bias are weighed by ones.
+bool as_it_is(const lockstep_normalize_desc& d) {
+  return d.weight_dtype == (d.dtype == LOCKSTEP_F64 ? LOCKSTEP_F64 : LOCKSTEP_F32);
+}
+size_t wide_bytes(const lockstep_normalize_desc& d) {
+  const size_t bytes = static_cast<size_t>(d.length) * (d.dtype == LOCKSTEP_F64 ? 8 : 4);
+  return (bytes + 255) / 256 * 256;
+}
+bool makes_weight(const lockstep_normalize_desc& d) { return d.weight != nullptr ? !as_it_is(d) : d.bias != nullptr; }
+bool makes_bias(const lockstep_normalize_desc& d) { return d.bias != nullptr && !as_it_is(d); }
+
+// from: elements of weight_dtype, or NULL for ones.
+void widen(const lockstep_queue& queue, const lockstep_normalize_desc& d, const void* from, int64_t first, int64_t last,
+           void* to) {
+  auto* floats = static_cast<float*>(to);
+  auto* doubles = static_cast<double*>(to);
+  const bool f64 = d.dtype == LOCKSTEP_F64;
+  if (from == nullptr && f64) return std::fill(doubles + first, doubles + last, 1.0);
+  if (from == nullptr) return std::fill(floats + first, floats + last, 1.0f);
+  if (f64)
+    return static_cast<void>(
+        std::copy(static_cast<const float*>(from) + first, static_cast<const float*>(from) + last, doubles + first));
+  normalizers(queue.kernels)
+      .of[d.dtype - LOCKSTEP_F16]
+      .widen(static_cast<const uint16_t*>(from) + first, last - first, floats + first);
+}
+const void* widened(const lockstep_queue& queue, const lockstep_normalize_desc& d, const void* from, void* to) {
+  over_ranges(queue, d.length, 65536, [&](int64_t first, int64_t last) { widen(queue, d, from, first, last, to); });
+  return to;
+}
+// Each thread widens a short weight and bias for itself: what one thread wrote, others would wait for.
+constexpr int64_t own_length = 4096;
+bool widen_alone(const lockstep_normalize_desc& d) { return d.dtype != LOCKSTEP_F64 && d.length <= own_length; }
+
 // What a sum over a row's leaves joins by: double (squares) or order::moments.
 struct normalizer {
   const lockstep_queue& queue;
   const lockstep_normalize_desc& d;
   const char *src, *residual;
   char *dst, *sum;
-  const void *weight, *bias;  // as the kernels want them
+  const void *weight, *bias;  // as the kernels want them; of what each thread widens for itself no weight
   const normalize_kernels& kernels = normalizers(queue.kernels);
   const float_sum_kernels& sums = float_sums(queue.kernels);
   int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
@@ -184,7 +219,7 @@ struct normalizer {
 
   template <class Value>
   void run(void* workspace) const {
-    const bool few = d.count < queue.tuned->reductions.tasks_a_thread * queue.threads &&
+    const bool few = !widen_alone(d) && d.count < queue.tuned->reductions.tasks_a_thread * queue.threads &&
                      d.length * bytes >= queue.tuned->rows.shared_bytes;
     if (queue.threads > 1 && few && !forked()) {
       for (int64_t row = 0; row < d.count; ++row) together<Value>(row, workspace);
@@ -193,43 +228,19 @@ struct normalizer {
     const bool batched = residual == nullptr && leaves == 1;
     const int64_t grain = std::max<int64_t>(queue.tuned->rows.normalize_grain / d.length, 1);
     over_parts(queue, d.count, grain, [&](int64_t first, int64_t last) {
-      if (batched)
-        batches<Value>(first, last);
-      else
-        rows<Value>(first, last);
+      const auto run_with = [&](const normalizer& n) {
+        batched ? n.batches<Value>(first, last) : n.rows<Value>(first, last);
+      };
+      if (weight != nullptr || !makes_weight(d)) return run_with(*this);
+      alignas(64) float own[2][own_length];
+      normalizer mine = *this;
+      widen(queue, d, d.weight, 0, d.length, own[0]);
+      mine.weight = own[0];
+      if (makes_bias(d)) widen(queue, d, d.bias, 0, d.length, own[1]), mine.bias = own[1];
+      run_with(mine);
     });
   }
 };
-
-// ---- weight and bias ----------------------------------------------------------------
-// The kernels read F32, of F64 rows F64. Rows without a weight that have a bias are weighed by ones.
-bool as_it_is(const lockstep_normalize_desc& d) {
-  return d.weight_dtype == (d.dtype == LOCKSTEP_F64 ? LOCKSTEP_F64 : LOCKSTEP_F32);
-}
-size_t wide_bytes(const lockstep_normalize_desc& d) {
-  const size_t bytes = static_cast<size_t>(d.length) * (d.dtype == LOCKSTEP_F64 ? 8 : 4);
-  return (bytes + 255) / 256 * 256;
-}
-bool makes_weight(const lockstep_normalize_desc& d) { return d.weight != nullptr ? !as_it_is(d) : d.bias != nullptr; }
-bool makes_bias(const lockstep_normalize_desc& d) { return d.bias != nullptr && !as_it_is(d); }
-
-// from: elements of weight_dtype, or NULL for ones.
-const void* widened(const lockstep_queue& queue, const lockstep_normalize_desc& d, const void* from, void* to) {
-  over_ranges(queue, d.length, 65536, [&](int64_t first, int64_t last) {
-    auto* floats = static_cast<float*>(to);
-    auto* doubles = static_cast<double*>(to);
-    const bool f64 = d.dtype == LOCKSTEP_F64;
-    if (from == nullptr && f64) return std::fill(doubles + first, doubles + last, 1.0);
-    if (from == nullptr) return std::fill(floats + first, floats + last, 1.0f);
-    if (f64)
-      return static_cast<void>(
-          std::copy(static_cast<const float*>(from) + first, static_cast<const float*>(from) + last, doubles + first));
-    normalizers(queue.kernels)
-        .of[d.dtype - LOCKSTEP_F16]
-        .widen(static_cast<const uint16_t*>(from) + first, last - first, floats + first);
-  });
-  return to;
-}
 
 size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d) {
   const int64_t bytes = d.length * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
@@ -237,16 +248,20 @@ size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d
 }
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
-  return (static_cast<size_t>(makes_weight(d)) + static_cast<size_t>(makes_bias(d))) * wide_bytes(d) +
-         joins_bytes(queue, d);
+  const size_t made = widen_alone(d) ? 0 : static_cast<size_t>(makes_weight(d)) + static_cast<size_t>(makes_bias(d));
+  return made * wide_bytes(d) + joins_bytes(queue, d);
 }
 
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
   auto* room = static_cast<char*>(call->workspace);
   const void *weight = d.weight, *bias = d.bias;
-  if (makes_weight(d)) weight = widened(*queue, d, d.weight, room), room += wide_bytes(d);
-  if (makes_bias(d)) bias = widened(*queue, d, d.bias, room), room += wide_bytes(d);
+  if (widen_alone(d)) {
+    if (makes_weight(d)) weight = nullptr;
+  } else {
+    if (makes_weight(d)) weight = widened(*queue, d, d.weight, room), room += wide_bytes(d);
+    if (makes_bias(d)) bias = widened(*queue, d, d.bias, room), room += wide_bytes(d);
+  }
   const normalizer n{*queue,
                      d,
                      static_cast<const char*>(call->src),
