@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import numpy as np
@@ -564,8 +565,8 @@ class Tool(unittest.TestCase):
 
     def test_bench_peers(self):
         # Stand-ins for peer programs: one that gets the right data and answers, one with a wrong result, one
-        # that dies in the middle, one that has nothing for this backend, one that does not start; of those that take
-        # turns one slower, one faster, one that dies at its second.
+        # that dies in the middle, one that has nothing for this backend, one that does not start, one that does not end;
+        # of those that take turns one slower, one faster, one that dies at its second.
         head = "#!/usr/bin/env python3\nimport json, os, sys\nsay = lambda **a: print(json.dumps(a), flush=True)\n"
         loop = "for line in sys.stdin:\n  name = line.split()[0]\n  "
         same = ("rows, cols = map(int, name.split('/')[2].split('x')); src, want = os.pread(3, 1 << 20, 0), os.pread(4, 1 << 20, 0); "
@@ -579,6 +580,7 @@ class Tool(unittest.TestCase):
                                                 "  n = int(sys.stdin.readline()); say(ms=[1.0] * n); sys.stdin.readline(); os.abort()\n",
                    "peer_wrong": head + loop + "say(name=name, peer='Wrong 1.0', checked='WRONG: bits differ', ms=[]); say(done=True)\n",
                    "peer_dies": head + loop + "say(done=True) if '16x' in name else os.abort()\n",
+                   "peer_stays": head + loop + "say(done=True)\nimport time\ntime.sleep(100)\n",
                    "peer_away": head, "peer_broken": head + "sys.exit(3)\n", "peer_helper.py": head + "sys.exit(4)\n"}
         with tempfile.TemporaryDirectory() as folder:
             for name, text in scripts.items():
@@ -586,8 +588,10 @@ class Tool(unittest.TestCase):
                     f.write(text)
                 os.chmod(f.name, 0o755)
             results = self.path("r.txt")
+            begun = time.monotonic()
             self.ok("bench", "--backend", "cpu", "--case", "transpose/b4/16x24", "--case", "transpose/b4/33x20", "--seconds", "0.01", "--peers", folder,
                     "--json", results)
+            self.assertLess(time.monotonic() - begun, 90)
         with open(results) as f:
             found = json.load(f)
         answers = [(r["name"], r["checked"], r["median_ms"]) for r in found["benchmarks"] if r["source"] == "Right 1.0"]

@@ -27,6 +27,8 @@ namespace fs = std::filesystem;
 // The longest that a program may take over one case: NumPy transposes 16384 squared
 // in 2 s, torch.compile may compile for 20.
 constexpr auto patience = std::chrono::seconds(120);
+// And for ending.
+constexpr auto grace = std::chrono::seconds(5);
 
 // Bytes of src and dst of a case that may lie in a core's caches.
 constexpr size_t most_of_small = size_t{8} << 20;
@@ -114,14 +116,19 @@ struct peer_crew::program {
     return error == 0;
   }
 
-  // Returns its exit status; killed: it did not end by itself.
+  // Returns its exit status. Without its wire it ends by itself, unless a library of its does not let it.
   int stop(bool kill_it) {
     if (wire >= 0) close(wire);
     wire = -1;
     int status = 0;
     if (pid > 0) {
-      if (kill_it) kill(pid, SIGKILL);
-      waitpid(pid, &status, 0);
+      const auto until = std::chrono::steady_clock::now() + (kill_it ? std::chrono::seconds(0) : grace);
+      while (std::chrono::steady_clock::now() < until && waitpid(pid, &status, WNOHANG) == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (waitpid(pid, &status, WNOHANG) == 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+      }
     }
     pid = -1;
     return status;
