@@ -1,7 +1,6 @@
 // reduce_axes.cpp - dst[s] = reduction over the axes that go, for each element s of the axes that stay.
-// Idea    axes that lie as one are one. Where one is left that goes, the call is one of reduce or square_sum, or a few
-// of
-//         them, and all their rows are at hand. Else elements are copied chunk by chunk into the cache, run by run.
+// Idea    axes that lie as one are one. Where one is left that goes, the call is a few of reduce or square_sum.
+//         Neighbours along the last axis that stays are columns. Else elements are copied into the cache.
 // Moves   every element once, 4 or 8 bytes a result
 // Limit   as reduce where nothing is copied; copies of short runs in L1 else
 // Watch   two axes lie as one only where the outer's stride is what the inner spans

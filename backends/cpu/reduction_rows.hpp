@@ -212,9 +212,8 @@ void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, i
                   const To& to, const Taken& taken) {
   const alone_again<P> again{queue};
   // Sequences along axes are copied, as many as the L1 holds with room to spare.
-  alignas(64) char copied[16 << 10];
-  const int64_t most =
-      q.along == nullptr ? row_batch : std::min(row_batch, int64_t{sizeof copied} / (q.d.length * q.bytes));
+  alignas(64) char copied[copied_bytes];
+  const int64_t most = q.along == nullptr ? row_batch : std::min(row_batch, copied_bytes / (q.d.length * q.bytes));
   const auto fits = [&](int64_t s) {
     return (q.packed() || (q.along != nullptr && most > 0)) && q.length(s) <= R::chunk && !taken(q.length(s));
   };
