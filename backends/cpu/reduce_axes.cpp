@@ -38,13 +38,16 @@ const lockstep_variant& row_named(const lockstep_call& call, const char* name) {
   while (std::strcmp(row->name, name) != 0) ++row;
   return *row;
 }
-size_t workspace_of_copies(const lockstep_queue* queue, const lockstep_call* call) {
+constexpr char lanes[] = "lanes", columns[] = "columns";
+template <const char* name>
+size_t workspace_of(const lockstep_queue* queue, const lockstep_call* call) {
   const axes_call c = along_axes(*queue, *call);
-  return row_named(c, "lanes").workspace(queue, &c);
+  return row_named(c, name).workspace(queue, &c);
 }
-lockstep_status launch_copies(lockstep_queue* queue, const lockstep_call* call) {
+template <const char* name>
+lockstep_status launch_by(lockstep_queue* queue, const lockstep_call* call) {
   const axes_call c = along_axes(*queue, *call);
-  return row_named(c, "lanes").launch(queue, &c);
+  return row_named(c, name).launch(queue, &c);
 }
 
 const char* not_columns(const lockstep_queue* queue, const lockstep_call* call) {
@@ -58,15 +61,6 @@ int few_columns(const lockstep_queue* queue, const lockstep_call* call) {
   const sequences q(c);
   return (c.reduced.count == 1 && q.run_beside() == q.d.count) || too_few_columns(*queue, q);
 }
-size_t workspace_of_columns(const lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*queue, *call);
-  return row_named(c, "columns").workspace(queue, &c);
-}
-lockstep_status launch_columns(lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*queue, *call);
-  return row_named(c, "columns").launch(queue, &c);
-}
-
 // The calls that one axis that goes makes: `outer` of them, the innermost axis that stays each one's sequences.
 struct batches {
   lockstep_call inner;
@@ -125,7 +119,7 @@ size_t workspace_alone(const lockstep_queue* one, const batches& b) {
 }
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
   const batches b(along_axes(*queue, *call));
-  const size_t most = workspace_of_copies(queue, call);
+  const size_t most = workspace_of<lanes>(queue, call);
   if (b.shared_out(queue)) {
     const lockstep_queue one = alone(*queue);
     return std::max(workspace_alone(&one, b) * static_cast<size_t>(queue->threads), most);
@@ -164,16 +158,16 @@ lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call)
     }
   }
   // A text names a sequence of its part: once more as a whole.
-  return failed ? launch_copies(queue, call) : LOCKSTEP_OK;
+  return failed ? launch_by<lanes>(queue, call) : LOCKSTEP_OK;
 }
 
 const lockstep_variant rows[] = {
     {"columns", "neighbours along an axis that stays: each vector holds one element of several sequences", 0,
-     not_columns, few_columns, workspace_of_columns, launch_columns},
+     not_columns, few_columns, workspace_of<columns>, launch_by<columns>},
     {"batches", "axes that lie as one: calls of reduce or square_sum, by the best of their rows", 0, not_batches,
      small_batches, workspace_of_batches, launch_batches},
     {"copies", "elements copied chunk by chunk into the cache, then as reduce's lanes", 0, nullptr, nullptr,
-     workspace_of_copies, launch_copies},
+     workspace_of<lanes>, launch_by<lanes>},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce_axes},
 };
 }  // namespace
