@@ -23,7 +23,7 @@
  *   overlaps src.
  *   An empty call (a size of 0, so that nothing is written) touches no memory. Its
  *   types, sizes and flags are checked; its pointers and strides are not. The stride
- *   of an axis with one element is never checked.
+ *   of an axis with one element is never read, whatever an op says of its strides.
  *   Every function may be called from any thread. Contexts may be shared between
  *   threads; a plan may be executed by only one thread at a time.
  *   Everything is available as an exported symbol, so bindings need not parse this
@@ -31,7 +31,7 @@
  *   A struct with a size member only ever grows at its end. A function that returns a
  *   struct by value never changes what it returns: a longer struct gets a new symbol,
  *   and this header maps the old name to it.
- * Source: this repository; the order of every sum is in lib/order.hpp. */
+ * Source: this repository. share/doc/lockstep/order.md defines every bit of every result. */
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 
@@ -44,7 +44,7 @@
 #define LOCKSTEP_VERSION "0.1.0"
 /* The number in the SONAME; it changes when a binary built before would break. */
 #define LOCKSTEP_ABI_VERSION 0
-/* The order that every sum and stencil of this release follows (lib/order.hpp). */
+/* The order that every sum and stencil of this release follows (share/doc/lockstep/order.md). */
 #define LOCKSTEP_ORDER_1 1
 
 #if defined(__GNUC__)
@@ -427,8 +427,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_unpin(lockstep_context*
 
 /* Computes   dst[b][j][i] = src[b][i][j]   for b < batch, i < rows, j < cols.
  * Shapes     src: rows x cols, row-major, src_ld >= cols elements from row to
- *            row; dst: cols x rows, dst_ld >= rows; matrices of a batch are
- *            *_batch_stride elements apart.
+ *            row (if there are several, as below); dst: cols x rows, dst_ld >= rows;
+ *            matrices of a batch are *_batch_stride elements apart.
  * Types      any element of 1, 2, 4, 8 or 16 bytes; bits are copied.
  * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   src == dst transposes in place: square with src_ld == dst_ld, or
@@ -510,8 +510,8 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            src[s * sequence_stride + i * element_stride], i < length; or,
  *            where offsets is not NULL, src[(offsets[s] + i) * element_stride]
  *            with i < offsets[s+1] - offsets[s] (length is then ignored, and
- *            sequence_stride too). element_stride is 1 or more, sequence_stride 0
- *            or more: sequences may share elements; with 0 all are the same.
+ *            sequence_stride too). element_stride is 1 or more if length > 1 or offsets are given,
+ *            sequence_stride 0 or more if count > 1: sequences may share elements.
  * Types      lockstep_reduce: SUM, MIN, MAX, ARGMIN, ARGMAX; lockstep_square_sum:
  *            SUM_OF_SQUARES, NORM2. Both take every dtype. The sum of BOOL is the
  *            number of true elements.
@@ -520,7 +520,7 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            src's dtype for MIN and MAX; F64 for float sums, squares and norms
  *            and for NORM2 of integers. result may ask for F32, F16 or BF16 in place
  *            of F64: the double is rounded once, to nearest even.
- * Exactness  order id 1 (lib/order.hpp): floats are summed in double by a fixed
+ * Exactness  order id 1 (order.md): floats are summed in double by a fixed
  *            tree over the sequence's own indices, so the bits depend on
  *            nothing but the elements and their order. Relative error of a sum
  *            of n terms <= (16 + 7 + ceil(log2(n/2048))) * 2^-53 * sum|x| /
@@ -599,7 +599,7 @@ typedef enum lockstep_form LOCKSTEP_INT {
 /* Computes   a correlation over a star: the taps are the centre and, on each
  *            axis, the radius neighbours on both sides. sweeps > 1 applies it
  *            again to its own result.
- * Shapes     rank 1 to 3; shape outermost first; the innermost stride is 1,
+ * Shapes     rank 1 to 3; shape outermost first; the innermost stride is 1 (axes longer than one),
  *            src_strides and dst_strides (elements; entries 0..rank-1) give the
  *            others, each at least what the inner axes span. The arrays of a batch
  *            are *_batch_stride elements apart. Under VALID dst has
@@ -710,15 +710,15 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *              y = t, t * weight, t + bias or fma(t, weight, bias)
  *            and dst = y, rounded once to result.
  * Shapes     row r starts at src + r * src_stride elements and is contiguous; dst,
- *            residual and sum likewise. Strides of dst and sum are length or more,
+ *            residual and sum likewise. If count > 1, strides of dst and sum are length or more,
  *            those of src and residual 0 or more. weight and bias: NULL, or length
  *            packed elements, the same for every row. sum needs residual.
  * Types      dtype (src, residual, sum): F16, BF16, F32, F64. result (dst): dtype,
  *            F16, BF16 or F32. weight_dtype (weight and bias): dtype or F32.
- * Exactness  order id 1 (lib/order.hpp, order_rows.hpp): sumsq is SUM_OF_SQUARES and norm2 NORM2 of
+ * Exactness  order id 1 (share/doc/lockstep/order.md): sumsq is SUM_OF_SQUARES and norm2 NORM2 of
  *            lockstep_square_sum in F64, mean the SUM of the row / length. M2, the
  *            sum of (h - mean)^2, is computed leaf by leaf about each leaf's own
- *            mean, and leaves are joined by Chan's formula (order::moments), so that
+ *            mean, and leaves are joined by Chan's formula (order.md), so that
  *            a large mean causes no cancellation. Quotients, roots and 1 / d are
  *            rounded once each, in double. So a row has the same bits in any batch,
  *            with any number of threads. A NaN result is the canonical quiet NaN of
@@ -776,13 +776,13 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_cont
  *            same names. The result of element i of sequence s goes to
  *            dst[s * dst_sequence_stride + i * dst_element_stride], with offsets to
  *            dst[(offsets[s] + i) * dst_element_stride]. dst_element_stride is 1 or
- *            more. Results must not overlap: either dst_sequence_stride is at least
+ *            more if length > 1 or offsets are given. Results must not overlap: dst_sequence_stride is at least
  *            what a sequence's results span, or dst_element_stride is at least what
  *            the results of all sequences at one index span.
  * Types      SUM, MIN and MAX of F16, BF16, F32, F64, I32 and I64. result: dtype for
  *            MIN and MAX; I64 for SUM of integers; F64, F32 or dtype for SUM of
  *            floats, rounded once.
- * Exactness  order id 1 (lib/order_rows.hpp): a float SUM at element i is, in double,
+ * Exactness  order id 1 (order.md): a float SUM at element i is, in double,
  *            (before + row) + group: the tree of order id 1 over the whole leaves
  *            before i's leaf, the rows of 128 before i's row in that leaf, and the
  *            elements up to i in its row. It depends on nothing after i, and not on
@@ -848,8 +848,8 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  *            same names. Element i of sequence s of other is
  *            other[s * other_sequence_stride + i * other_element_stride]; with offsets
  *            other[(offsets[s] + i) * other_element_stride]. other_element_stride is 1 or
- *            more, other_sequence_stride 0 or more: with 0 every sequence uses the same
- *            elements of other.
+ *            more if length > 1 or offsets are given, other_sequence_stride 0 or more if
+ *            count > 1: with 0 every sequence uses the same elements of other.
  * Types      all dtypes, those of src and other the same; MEAN_VARIANCE: F16, BF16, F32
  *            and F64.
  * Results    dst[s], packed; MEAN_VARIANCE: the mean in dst[2 * s], the variance in
@@ -857,14 +857,14 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  *            final rounding, to nearest even); integers give I64, U64 gives U64. BOOL gives
  *            I64: DOT is the number of places where both are true, the differences where
  *            exactly one is.
- * Exactness  order id 1 (lib/order.hpp): floats are added in the tree of lockstep_reduce in
+ * Exactness  order id 1 (order.md): floats are added in the tree of lockstep_reduce in
  *            double, by fma(x, y, sum), by fma(d, d, sum) with d = x - y rounded once, or
  *            by sum + |d| and sum + |x|. DOT of an array with itself is its
  *            SUM_OF_SQUARES, bit for bit. Error of n terms t <= (18 + 7 + ceil(log2(n /
  *            2048))) * 2^-53 * sum|t|, which is a relative error for all kinds except DOT
  *            and the mean. The mean is the SUM of lockstep_reduce divided by n. The variance's
  *            squares are summed leaf by leaf about each leaf's own mean, and leaves are joined
- *            by Chan's formula (order::moments of lib/order_rows.hpp), so that a large mean
+ *            by Chan's formula (order.md has its operands in order), so that a large mean
  *            causes no cancellation. Its relative error <= 4 * (16 + 7 + ceil(log2(n / 2048)) +
  *            4) * 2^-53 * (1 + |mean| / the standard deviation). Products and squares of
  *            F64 beyond 2^1023 are infinite. A NaN makes its result the canonical quiet NaN.
@@ -915,7 +915,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_sums(lockstep_context* 
 /* Computes   a reduction over any axes of an array (NumPy's axis=(0, 2)): one result for
  *            each element of the array of the kept axes.
  * Shapes     shape[k] and src_strides[k] belong to axis k; strides are in elements, 0 or
- *            more, so axes may have any order in memory and elements may be shared. rank 1
+ *            more (axes longer than one): any order in memory; elements may be shared. rank 1
  *            to 8. axes[0..axis_count-1] are the reduced axes, each once, in any order;
  *            axis_count is 1 to rank. dst is packed and row-major: the kept axes in their
  *            order (keepdims does not change the elements).
