@@ -1,5 +1,4 @@
-// exchange.cpp - arrays in: the buffer protocol, DLPack's table and capsules, and what lockstep/_kinds.py reads.
-// Watch   a format's first character may be a byte order; NULL strides mean packed; a byte offset counts.
+// exchange.cpp - arrays in: which of the ways in an object has, and DLPack's table of functions.
 #include "exchange.hpp"
 
 #include <cstring>
@@ -77,73 +76,9 @@ void pack(array& a) {
   }
 }
 
-bool finish_import(state& s, array& in, const char* name) {
-  in.size = 1;
-  for (int k = 0; k < in.rank; ++k)
-    if (__builtin_mul_overflow(in.size, in.shape[k], &in.size))
-      return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has more than 2^63-1 elements; use smaller arrays", name), false;
-  for (int k = 0; k < in.rank; ++k)
-    if (in.shape[k] > 1 && in.strides[k] < (LOCKSTEP_MUTANT("python_stride_0_taken") ? 0 : 1) && in.size > 0)
-      in.plain = false;
-  const int64_t bytes = in.type.bytes;
-  if (in.size > 0 && (bytes & (bytes - 1)) == 0 && reinterpret_cast<uintptr_t>(in.data) % bytes != 0) in.plain = false;
-  return true;
-}
-
 namespace {
 
 void release_kind(PyObject* capsule) { delete static_cast<kind*>(PyCapsule_GetPointer(capsule, nullptr)); }
-
-bool has_object(const char* format) {
-  bool named = false;
-  for (; *format; ++format) {
-    if (*format == ':') named = !named;
-    if (*format == 'O' && !named) return true;
-  }
-  return false;
-}
-
-// The struct module's format of a buffer.
-bool read_format(state& s, const char* format, int64_t bytes, const char* name, element& type) {
-  type = {other_bytes, false, bytes};
-  if (format == nullptr) format = "B";
-  if (has_object(format)) return raise_dtype(s, "%s holds Python objects; give an array of numbers", name), false;
-  const char* f = format;
-  if (*f == '>' || *f == '!')
-    type.swapped = bytes > 1, ++f;
-  else if (*f == '@' || *f == '=' || *f == '<' || *f == '^')
-    ++f;
-  if (f[0] == 'Z' && (f[1] == 'f' || f[1] == 'd' || f[1] == 'g') && f[2] == 0)
-    type.code = dlpack::complex;
-  else if (f[0] != 0 && f[1] == 0) {
-    if (std::strchr("bhilqn", *f)) type.code = dlpack::integer;
-    if (std::strchr("BHILQN", *f)) type.code = dlpack::unsigned_integer;
-    if (std::strchr("efd", *f)) type.code = dlpack::floating;
-    if (*f == '?') type.code = dlpack::boolean;
-  }
-  return true;
-}
-
-bool import_buffer(state& s, PyObject* object, const char* name, bool writable, array& in) {
-  if (PyObject_GetBuffer(object, &in.view, writable ? PyBUF_RECORDS : PyBUF_RECORDS_RO) != 0) return false;
-  in.has_view = true;
-  const Py_buffer& v = in.view;
-  if (v.ndim > max_rank)
-    return raise(s, LOCKSTEP_UNSUPPORTED, "%s has %d axes; at most %d are taken", name, v.ndim, max_rank), false;
-  if (!read_format(s, v.format, v.itemsize, name, in.type)) return false;
-  in.data = static_cast<char*>(v.buf);
-  in.rank = v.ndim;
-  in.read_only = v.readonly != 0;
-  for (int k = 0; k < v.ndim; ++k) {
-    in.shape[k] = v.shape[k];
-    const int64_t stride = v.strides[k];
-    in.strides[k] = v.itemsize == 4                          ? stride & 3 ? odd_stride : stride >> 2
-                    : v.itemsize == 8                        ? stride & 7 ? odd_stride : stride >> 3
-                    : v.itemsize == 0 || stride % v.itemsize ? odd_stride
-                                                             : stride / v.itemsize;
-  }
-  return finish_import(s, in, name);
-}
 
 // A truth that a tensor tells, as an attribute or by its type's method, which is looked up once. -1 with an exception.
 int tells(PyObject* object, PyObject* name, shared<PyObject*>* method) {
@@ -194,55 +129,7 @@ void tell_why_not(state& s, PyObject* object, const char* name) {
 
 }  // namespace
 
-bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& in) {
-  if (t.device.type != dlpack::cpu && t.device.type != dlpack::cuda && t.device.type != dlpack::cuda_host &&
-      t.device.type != dlpack::cuda_managed)
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                 "%s lives on a device of DLPack's type %d; host and CUDA memory are taken: copy it there", name,
-                 static_cast<int>(t.device.type)),
-           false;
-  if (t.dtype.lanes != 1 || t.dtype.bits % 8 != 0)
-    return raise_dtype(s, "%s has elements of %d x %d bits; whole bytes, one lane are taken", name, t.dtype.lanes,
-                       t.dtype.bits),
-           false;
-  if (t.rank > max_rank || t.rank < 0)
-    return raise(s, LOCKSTEP_UNSUPPORTED, "%s has %d axes; at most %d are taken", name, t.rank, max_rank), false;
-  in.data = static_cast<char*>(t.data) + (LOCKSTEP_MUTANT("python_byte_offset_unread") ? 0 : t.byte_offset);
-  in.type = {t.dtype.code <= dlpack::boolean && t.dtype.code != 3 ? t.dtype.code : other_bytes, false,
-             t.dtype.bits / 8};
-  in.device = t.device;
-  in.rank = t.rank;
-  for (int k = 0; k < t.rank; ++k) in.shape[k] = t.shape[k];
-  if (t.strides == nullptr)
-    pack(in);
-  else
-    for (int k = 0; k < t.rank; ++k) in.strides[k] = t.strides[k];
-  if (!finish_import(s, in, name)) return false;
-  if (t.data == nullptr && in.size > 0)
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has a shape but no memory; give an array that holds data", name),
-           false;
-  return true;
-}
-
 namespace {
-
-bool import_capsule(state& s, ref capsule, const char* name, array& in) {
-  if (PyCapsule_IsValid(capsule.get(), "dltensor_versioned")) {
-    auto* t = static_cast<dlpack::versioned*>(PyCapsule_GetPointer(capsule.get(), "dltensor_versioned"));
-    if (t->version.major != dlpack::version_major)
-      return raise(s, LOCKSTEP_UNSUPPORTED, "%s comes by DLPack %u; this build reads version %u", name,
-                   t->version.major, dlpack::version_major),
-             false;
-    if (PyCapsule_SetName(capsule.get(), "used_dltensor_versioned") != 0) return false;
-    in.versioned = t;
-    in.read_only = (t->flags & dlpack::read_only) != 0;
-    return import_tensor(s, t->tensor, name, in);
-  }
-  auto* t = static_cast<dlpack::managed*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
-  if (t == nullptr || PyCapsule_SetName(capsule.get(), "used_dltensor") != 0) return false;
-  in.managed = t;
-  return import_tensor(s, t->tensor, name, in);
-}
 
 // DLPack's table: nothing is checked by it, so lockstep._kinds looks first. False without an exception where the
 // call comes on another stream than the producer's: __dlpack__ orders the two, the table does not.
@@ -253,7 +140,7 @@ bool import_by_table(state& s, PyObject* object, const char* name, array& in, co
     if (table.import_borrowed(object, &t) != 0) return false;
     if (!import_tensor(s, t, name, in)) return false;
   } else {
-    if (table.import_owned(object, &in.versioned) != 0) return false;
+    if (table.import_owned(object, &in.versioned) != 0 || !in.versioned) return false;
     in.read_only = (in.versioned->flags & dlpack::read_only) != 0;
     if (!import_tensor(s, in.versioned->tensor, name, in)) return false;
   }
@@ -291,8 +178,10 @@ const kind* kind_of(state& s, PyObject* object) {
     dlpack::exchange* functions = nullptr;
     if (table != Py_None) {
       functions = static_cast<dlpack::exchange*>(PyCapsule_GetPointer(table, "dlpack_exchange_api"));
-      if (functions == nullptr) return nullptr;
+      if (functions == nullptr) PyErr_Clear();  // no such table; there is __dlpack__
       while (functions && functions->version.major != dlpack::version_major) functions = functions->previous;
+      if (functions && !((functions->import_borrowed || functions->import_owned) && functions->current_stream))
+        functions = nullptr;
     }
     made = ref(PyCapsule_New(new kind{type, python::library(library), exact != 0, ndarray != 0, functions}, nullptr,
                              release_kind));
@@ -342,41 +231,29 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   }
   if (!done) {
     if (PyErr_Occurred()) return false;
-    // (capsule, the producer's stream, keeper), or the numbers of an array interface: (data, read only, code, bytes,
-    // shape, strides, the producer's stream, keeper)
+    // (capsule, the producer's stream, keeper, device), or the fields of an array interface: (data, read only, code,
+    // swapped, bytes, shape, strides, device type, the producer's stream, keeper)
     PyObject* const wanted = writable ? Py_True : Py_False;
     const ref handle(in.stream ? PyLong_FromVoidPtr(in.stream) : Py_NewRef(Py_None));
     const ref argument(PyUnicode_FromString(name));
     if (!handle || !argument) return false;
     const ref found = call_helper(s, "export", object, argument.get(), wanted, handle.get());
     if (!found) return false;
-    PyObject *data = nullptr, *at = nullptr, *keeper = nullptr, *shape = nullptr, *strides = nullptr;
-    int read_only = 0, code = 0, device = 0;
-    long long bytes = 0;
-    if (PyTuple_Size(found.get()) == 3) {
-      if (!PyArg_ParseTuple(found.get(), "OOO", &data, &at, &keeper)) return false;
-      if (!import_capsule(s, ref::borrowed(data), name, in)) return false;
-    } else {
-      if (!PyArg_ParseTuple(found.get(), "OpiLO!O!iOO", &data, &read_only, &code, &bytes, &PyTuple_Type, &shape,
-                            &PyTuple_Type, &strides, &device, &at, &keeper))
+    PyObject *capsule = nullptr, *at = nullptr, *keeper = nullptr;
+    if (PyTuple_Size(found.get()) == 5) {
+      int type = 0, id = 0;
+      if (!PyArg_ParseTuple(found.get(), "OOOii", &capsule, &at, &keeper, &type, &id) ||
+          !import_capsule(s, capsule, name, in))
         return false;
-      const Py_ssize_t rank = PyTuple_Size(shape);
-      if (rank > max_rank || PyTuple_Size(strides) != rank || bytes < 1)
-        return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s describes itself with %zd axes and elements of %lld bytes", name,
-                     rank, bytes),
+      const bool told = type == dlpack::cuda || type == dlpack::cuda_managed;
+      if (in.on_device() != told || (told && in.device.id != id))
+        return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                     "%s says by __dlpack_device__ that it is on (%d, %d), by __dlpack__ on (%d, %d); its producer is "
+                     "wrong",
+                     name, type, id, static_cast<int>(in.device.type), static_cast<int>(in.device.id)),
                false;
-      in.data = static_cast<char*>(PyLong_AsVoidPtr(data));
-      in.read_only = read_only != 0;
-      in.type = {static_cast<uint8_t>(code), false, bytes};
-      in.device.type = device;
-      in.device_known = false;
-      in.rank = static_cast<int>(rank);
-      for (int k = 0; k < in.rank; ++k) {
-        in.shape[k] = PyLong_AsLongLong(PyTuple_GetItem(shape, k));
-        const int64_t stride = PyLong_AsLongLong(PyTuple_GetItem(strides, k));
-        in.strides[k] = stride % bytes ? odd_stride : stride / bytes;
-      }
-      if (PyErr_Occurred() || !finish_import(s, in, name)) return false;
+    } else if (!import_interface(s, found.get(), name, in, &at, &keeper)) {
+      return false;
     }
     if (at != Py_None) {
       void* const own = PyLong_AsVoidPtr(at);

@@ -69,6 +69,11 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
                   const array* beside = nullptr);
 // DLPack's description of a tensor whose memory somebody else holds.
 bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& in);
+// An object's buffer; has_view says whether it has one.
+bool import_buffer(state& s, PyObject* object, const char* name, bool writable, array& in);
+bool import_capsule(state& s, PyObject* capsule, const char* name, array& in);
+// The fields of an array interface as lockstep/_kinds.py sorts them; stream and keeper are borrowed.
+bool import_interface(state& s, PyObject* fields, const char* name, array& in, PyObject** stream, PyObject** keeper);
 // For importers: size, and whether the operations can take the layout as it is.
 bool finish_import(state& s, array& in, const char* name);
 // NumPy's array by its structure; false without an exception where the buffer protocol must say more.

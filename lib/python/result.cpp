@@ -17,6 +17,15 @@ void keep_error(void* context, const char* kind, const char* message) {
   PyErr_Format(static_cast<state*>(context)->errors[LOCKSTEP_OUT_OF_MEMORY], "%s: %s", kind, message);
 }
 
+// Whether the memory that a library made for a result is what was asked for.
+bool is_as_asked(state& s, const array& dst, const array& x, const element& type, int rank, const int64_t* shape) {
+  bool same = dst.type == type && dst.rank == rank && dst.on_device() == x.on_device() && dst.plain && !dst.read_only;
+  for (int k = 0; same && k < rank; ++k) same = dst.shape[k] == shape[k];
+  return same || raise(s, LOCKSTEP_UNSUPPORTED,
+                       "the library of x made another array for the result than it was asked for; give an out, or x as "
+                       "an array of NumPy");
+}
+
 // By the table of the source's library: no Python call.
 bool allocate_by_table(state& s, const array& x, const element& type, int rank, const int64_t* shape, result& to) {
   const dlpack::exchange& table = *x.producer->table;
@@ -31,13 +40,10 @@ bool allocate_by_table(state& s, const array& x, const element& type, int rank, 
     if (!PyErr_Occurred()) raise(s, LOCKSTEP_OUT_OF_MEMORY, "no memory for the result");
     return false;
   }
-  dst.data = static_cast<char*>(made->tensor.data) + made->tensor.byte_offset;
-  dst.type = type;
-  dst.device = x.device;
-  dst.size = 1;
-  for (int k = 0; k < rank; ++k) {
-    dst.size *= shape[k];
-    if (made->tensor.strides) dst.strides[k] = made->tensor.strides[k];
+  if (!made || !import_tensor(s, made->tensor, "out", dst) || !is_as_asked(s, dst, x, type, rank, shape)) {
+    if (made && made->deleter) made->deleter(made);
+    if (!PyErr_Occurred()) raise(s, LOCKSTEP_OUT_OF_MEMORY, "no memory for the result");
+    return false;
   }
   dst.producer = x.producer;
   dst.stream = x.stream;
@@ -53,14 +59,17 @@ bool allocate(state& s, const array& x, const element* type, int rank, const int
   const element& wanted = type ? *type : x.type;
   const lockstep_dtype dtype = dtype_of(wanted);
   // (The table orders no streams.)
-  if (x.producer->table && wanted.code != other_bytes && !x.elsewhere)
+  if (x.producer->table && x.producer->table->allocate && x.producer->table->export_owned &&
+      wanted.code != other_bytes && !x.elsewhere)
     return allocate_by_table(s, x, wanted, rank, shape, to);
   if (x.producer->library == numpy && s.numpy) {
     to.object = ref(numpy_empty(s, type ? nullptr : &x, dtype, rank, shape));
   } else {
     const ref tuple = shape_tuple(rank, shape);
     if (!tuple) return false;
-    const ref name(type ? PyUnicode_FromString(dtype_name(dtype)) : Py_NewRef(Py_None));
+    // (An object of no library has no dtype; NumPy is asked for the one of records and the like alone.)
+    const bool named = type || (dtype && x.producer->library == buffer);
+    const ref name(named ? PyUnicode_FromString(dtype_name(dtype)) : Py_NewRef(Py_None));
     if (!name) return false;
     to.object = call_helper(s, "empty", x.object, tuple.get(), name.get());
     if (to.object.get() == Py_None) {
@@ -71,7 +80,8 @@ bool allocate(state& s, const array& x, const element* type, int rank, const int
       to.adopt = true;
     }
   }
-  return to.object && import_array(s, to.object.get(), "out", true, x.on_device() ? x.stream : stream, to.dst);
+  return to.object && import_array(s, to.object.get(), "out", true, x.on_device() ? x.stream : stream, to.dst) &&
+         is_as_asked(s, to.dst, x, wanted, rank, shape);
 }
 
 bool take_out(state& s, const element& type, int rank, const int64_t* shape, const array& x, PyObject* out,

@@ -3,6 +3,8 @@ memory for results from that library, and copies where an operation cannot take 
 rare case; the numbers of the libraries are those of state.hpp."""
 import functools
 import importlib
+import operator
+import re
 import sys
 from typing import Any
 
@@ -61,15 +63,15 @@ def _known_layout() -> Any:
 
 
 def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
-    """An array for which the extension has no direct way: (capsule, its library's stream, keeper), or the nine parts of an interface.
+    """An array for which the extension has no direct way: (capsule, its library's stream, keeper, type and number of its device), or the
+    ten fields of an interface: data, read only, code, swapped, bytes, shape, strides, device type, stream, keeper.
 
     The stream given is the one that the call comes on, and is made to wait for what the library has queued; None: its library's.
     """
     if type(x).__module__.partition(".")[0] == "torch" or _library(x) == TORCH:
         check_torch(x, name)
-    interface = getattr(x, "__array_interface__", None) if _library(x) == NUMPY else None
-    if interface is not None:
-        return _numpy_without_buffer(x, name, writable, interface)
+    if _library(x) == NUMPY:
+        return _numpy_without_buffer(x, name, writable)
     if _library(x) == JAX and getattr(x, "is_deleted", bool)():
         raise InvalidArgument(f"{name} is an array of JAX that was deleted or donated; give one that is alive")
     if hasattr(x, "__dlpack__"):
@@ -99,25 +101,50 @@ def _has_buffer(x: Any) -> Any:
         return False
 
 
-def _numpy_without_buffer(x: Any, name: Any, writable: Any, interface: Any) -> Any:
+def _numpy_without_buffer(x: Any, name: Any, writable: Any) -> Any:
     # A buffer may be refused because it is read-only, or because the dtype has no format.
     import numpy
     scalar = isinstance(x, numpy.generic)
-    if scalar:  # its interface is that of an array which is gone by now
-        x = numpy.asarray(x)
-        interface = x.__array_interface__
+    x = numpy.asarray(x)  # a number's interface is that of an array which is gone by now, a subclass's what it says
+    interface = x.__array_interface__
     address, read_only = interface["data"][0], interface["data"][1] or scalar
     if writable and read_only:
         raise InvalidArgument(f"{name} is read-only; give an array that may be written")
     if x.dtype.name != "bfloat16":  # its typestr says only that it has two bytes
         raise UnsupportedDtype(f"{name} is {x.dtype}, which has no meaning here; give a view of it as integers, {name}.view('i{x.dtype.itemsize}')")
-    return address, read_only, CODES["bfloat"], 2, tuple(x.shape), tuple(x.strides), CPU, None, x
+    return address, read_only, CODES["bfloat"], False, 2, tuple(x.shape), tuple(x.strides), CPU, None, x
+
+
+def _wrong(name: Any, field: Any, value: Any, wanted: Any) -> Any:
+    return InvalidArgument(f"{name} describes itself with {field} {value!r}, which is not {wanted}; its producer is wrong")
+
+
+def _whole_numbers(value: Any, name: Any, field: Any, low: Any) -> Any:
+    """A tuple of the ints of a description, each of 64 bits."""
+    wanted = f"a tuple of integers{' of 0 or more' if low == 0 else ''}"
+    if not isinstance(value, (tuple, list)):
+        raise _wrong(name, field, value, wanted)
+    try:
+        numbers = tuple(map(operator.index, value))
+    except TypeError:
+        raise _wrong(name, field, value, wanted) from None
+    if any(not low <= n < 2**63 for n in numbers):
+        raise _wrong(name, field, value, wanted)
+    return numbers
 
 
 def _dlpack(x: Any, name: Any, stream: Any) -> Any:
-    where = x.__dlpack_device__()
-    if int(where[0]) in (CUDA, CUDA_MANAGED):
-        own = current_stream(x, int(where[1]))
+    where = x.__dlpack_device__() if hasattr(x, "__dlpack_device__") else None
+    if not isinstance(where, tuple) or len(where) != 2:
+        raise _wrong(name, "__dlpack_device__", where, "a tuple of two integers")
+    try:
+        device = tuple(map(int, where))  # enumerations among them
+    except (TypeError, ValueError):
+        device = (-1, -1)
+    if not all(0 <= n < 2**31 for n in device):
+        raise _wrong(name, "__dlpack_device__", where, "the type and the number of a device")
+    if device[0] in (CUDA, CUDA_MANAGED):
+        own = current_stream(x, device[1])
         keywords = {"stream": stream or own, "max_version": DLPACK_VERSION}
     else:
         keywords, own = {"max_version": DLPACK_VERSION}, None
@@ -126,27 +153,42 @@ def _dlpack(x: Any, name: Any, stream: Any) -> Any:
     except TypeError:  # from before the keyword max_version
         del keywords["max_version"]
         capsule = x.__dlpack__(**keywords)
-    return capsule, own, x
+    return capsule, own, x, *device
 
 
 def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
+    what = "a __cuda_array_interface__ with"
+    missing = [key for key in ("shape", "typestr", "data") if not isinstance(interface, dict) or interface.get(key) is None]
+    if missing:
+        raise InvalidArgument(f"{name} describes itself with {what}out {', '.join(missing)}; its producer is wrong")
     if interface.get("mask") is not None:
         raise InvalidArgument(f"{name} has a mask, which would be ignored; give an array without one")
-    kind, size = interface["typestr"][1], int(interface["typestr"][2:])
+    typestr = interface["typestr"]
+    type_of = re.fullmatch(r"([<>|=])([a-zA-Z])([0-9]{1,9})", typestr) if isinstance(typestr, str) else None
+    if not type_of:
+        raise _wrong(name, what + " typestr", typestr, "a byte order, a letter and a number of bytes")
+    order, kind, size = type_of[1], type_of[2], int(type_of[3])
+    if kind == "O":
+        raise UnsupportedDtype(f"{name} holds Python objects; give an array of numbers")
     codes = {"i": "int", "u": "uint", "f": "float", "c": "complex", "b": "bool"}
     code = CODES[codes[kind]] if kind in codes else 255
-    shape = tuple(interface["shape"])
+    shape = _whole_numbers(interface["shape"], name, what + " shape", 0)
     strides = interface.get("strides")
     if strides is None:
         strides, step = [], size
         for n in reversed(shape):
             strides.insert(0, step)
-            step *= n
-    address, read_only = interface["data"]
+            step = min(step * n, 2**63 - 1)
+    strides = _whole_numbers(strides, name, what + " strides", -2**63)
+    data = interface["data"]
+    if not isinstance(data, (tuple, list)) or len(data) != 2 or not all(isinstance(n, int) for n in data) or not 0 <= data[0] < 2**63:
+        raise _wrong(name, what + " data", data, "a tuple of an address and whether it is read-only")
     theirs = interface.get("stream")
+    if theirs is not None and (not isinstance(theirs, int) or not 0 <= theirs < 2**63):
+        raise _wrong(name, what + " stream", theirs, "the handle of a stream")
     if stream and theirs and stream != theirs:  # the interface orders no streams
         wait_for_stream(theirs)
-    return (address, read_only, code, size, shape, tuple(strides), CUDA, theirs or LEGACY_STREAM, x)
+    return (data[0], data[1], code, order == ">" and size > 1, size, shape, strides, CUDA, theirs or LEGACY_STREAM, x)
 
 
 def wait_for_stream(stream: Any) -> Any:
@@ -266,7 +308,10 @@ def as_numpy(x: Any) -> Any:
     import numpy
     if not _has_buffer(x) and not hasattr(x, "__dlpack__"):
         raise no_array(x, "x")
-    return numpy.asarray(x) if _has_buffer(x) else numpy.from_dlpack(x)
+    try:  # as a memoryview, since NumPy takes bytes for a text
+        return numpy.asarray(memoryview(x)) if _has_buffer(x) else numpy.from_dlpack(x)
+    except (RuntimeError, ValueError, TypeError, BufferError) as e:
+        raise BufferError(f"a {type(x).__qualname__} is given that NumPy cannot read ({e}); give an array of NumPy") from e
 
 
 def rank_of(x: Any) -> Any:
@@ -363,7 +408,7 @@ def widened(x: Any, name: Any, wide: Any) -> Any:
     if library in (BUFFER, OWN):
         try:
             return as_numpy(x).astype(wide)
-        except (BufferError, RuntimeError):  # memory of a device
+        except BufferError:  # memory of a device
             raise UnsupportedDtype(f"{name} must be copied to {wide} first; take it into a library that can, as torch.from_dlpack({name})") from None
     if hasattr(x, "astype"):
         return x.astype(wide)
