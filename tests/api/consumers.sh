@@ -53,6 +53,12 @@ libdir=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH=$(dirname "$pc")
 prefix=$(pkg-config --variable=prefix lockstep)
 
+if [ -x "$prefix/bin/lockstep" ]; then
+  echo "== The program finds the library where it was moved to"
+  run "$prefix/bin/lockstep" info > "$work/info.txt"
+  ldd "$prefix/bin/lockstep" | grep -F "liblockstep.so" | grep -qF "$work/moved" || fail "$prefix/bin/lockstep loads another liblockstep.so"
+fi
+
 echo "== pkg-config"
 flags=$(pkg-config --cflags --libs lockstep)
 by_prefix=$(pkg-config --define-prefix --cflags --libs lockstep)
