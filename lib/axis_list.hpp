@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "lockstep/lockstep.h"
-#include "mutant.hpp"
 
 namespace lockstep {
 
@@ -25,7 +24,7 @@ struct axis_list {
     if (n == 1) return;
     const bool together = count > 0 && stride[count - 1] == saturated_product(n, apart);
     if (together) shape[count - 1] = saturated_product(shape[count - 1], n), stride[count - 1] = apart;
-    if (!together || LOCKSTEP_MUTANT("axes_joined_and_kept")) shape[count] = n, stride[count] = apart, ++count;
+    if (!together) shape[count] = n, stride[count] = apart, ++count;
   }
   // Where element i lies, in elements.
   int64_t place(int64_t i) const {

@@ -10,7 +10,6 @@
 #include <new>
 
 #include "environment.hpp"
-#include "mutant.hpp"
 #include "ops/ops.hpp"
 #include "retired.hpp"
 #include "status.hpp"
@@ -35,7 +34,7 @@ living& all_living() {
     (void)backends();         // searched for now, so that no fork can interrupt the search
     pthread_atfork(
         [] {
-          if (LOCKSTEP_MUTANT("fork_with_locks_held") || making_a_queue) return;
+          if (making_a_queue) return;
           all_living().mutex.lock();
           for (lockstep_context* c = all_living().first; c != nullptr; c = c->next_living) c->before_fork();
         },
@@ -45,7 +44,7 @@ living& all_living() {
   return *one;
 }
 void after_fork(bool in_child) {
-  if (LOCKSTEP_MUTANT("fork_with_locks_held") || making_a_queue) return;
+  if (making_a_queue) return;
   if (in_child)
     for (backend_entry* entry : backends()) entry->after_fork_in_child();
   for (lockstep_context* c = all_living().first; c != nullptr; c = c->next_living) c->after_fork(in_child);
@@ -229,8 +228,7 @@ const calibration& lockstep_context::calibrated() {
 
 // The per-thread default stream is a different stream in every thread.
 static bool of_another_thread(const pooled_queue& pooled) {
-  return pooled.stream == LOCKSTEP_STREAM_PER_THREAD && pooled.thread != std::this_thread::get_id() &&
-         !LOCKSTEP_MUTANT("per_thread_stream_shared");
+  return pooled.stream == LOCKSTEP_STREAM_PER_THREAD && pooled.thread != std::this_thread::get_id();
 }
 
 // A new queue, leased; the caller holds the mutex.
@@ -275,8 +273,7 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
     }
     fitting->in_use.lock();
     // Another thread may have released the stream while this call waited for the queue.
-    if (fitting->queue != nullptr || LOCKSTEP_MUTANT("queue_used_after_it_was_given_back"))
-      return queue_lease(fitting.get());
+    if (fitting->queue != nullptr) return queue_lease(fitting.get());
     fitting->in_use.unlock();
   }
 }

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "calibration.hpp"
-#include "mutant.hpp"
 #include "registry.hpp"
 #include "remembered.hpp"
 
@@ -97,7 +96,7 @@ struct lockstep_context {
   template <class Alter>
   void change(const Alter& alter) {
     std::unique_lock lock(mutex_, std::defer_lock);
-    if (!LOCKSTEP_MUTANT("settings_changed_without_the_lock")) lock.lock();
+    lock.lock();
     auto next = std::make_shared<lockstep::lib::settings>(*settings_);
     alter(*next);
     settings_ = std::move(next);

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "mutant.hpp"
-
 namespace lockstep::lib::cost {
 namespace {
 
@@ -31,8 +29,7 @@ double sweeps_us(double first, const curves& c, const call& asked) {
   if (asked.sweeps <= 1) return first;
   const double once = at(c[line_stencil], asked.bytes);
   const double later = std::max((at(c[line_sweeps], asked.bytes) - once) / (many_sweeps - 1), 0.0);
-  return first + (asked.sweeps - (LOCKSTEP_MUTANT("cost_of_one_more_sweep") ? 0 : 1)) *
-                     std::max(sweep_us(c, asked) - once + later, 0.0);
+  return first + (asked.sweeps - 1) * std::max(sweep_us(c, asked) - once + later, 0.0);
 }
 
 const std::array<curves, places>& device_of(const model& m, const std::string& backend) {
@@ -66,7 +63,7 @@ double cpu_us(const model& m, const call& c, int threads) {
 double device_us(const model& m, const call& c, const std::string& backend, place where, int threads) {
   const auto& device = device_of(m, backend);
   const double first = first_us(m, c, device, where, threads);
-  if (c.together || LOCKSTEP_MUTANT("cost_of_sweeps_that_no_row_joins")) return sweeps_us(first, device[on_device], c);
+  if (c.together) return sweeps_us(first, device[on_device], c);
   return first + (c.sweeps - 1) * sweep_us(device[on_device], c);
 }
 

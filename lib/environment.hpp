@@ -4,10 +4,6 @@
 
 #include <stdlib.h>
 
-#include "mutant.hpp"
-
 namespace lockstep::lib {
-inline const char* environment(const char* name) {
-  return LOCKSTEP_MUTANT("environment_honoured_under_setuid") ? getenv(name) : secure_getenv(name);
-}
+inline const char* environment(const char* name) { return secure_getenv(name); }
 }  // namespace lockstep::lib

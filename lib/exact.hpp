@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "mutant.hpp"
-
 namespace lockstep::order {
 
 __extension__ typedef __int128 int128;
@@ -29,7 +27,7 @@ inline double rounded_root(const uint64_t (&limb)[3]) {
     shifted = low << -shift;
   } else {
     shifted = (low >> shift) | static_cast<uint128>(limb[2]) << (128 - shift);
-    sticky = (low & ((uint128{1} << shift) - 1)) != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit");
+    sticky = (low & ((uint128{1} << shift) - 1)) != 0;
   }
   auto root = static_cast<uint64_t>(std::sqrt(static_cast<double>(shifted)));
   const auto remainder = [&] {
@@ -38,7 +36,7 @@ inline double rounded_root(const uint64_t (&limb)[3]) {
   root += static_cast<uint64_t>(static_cast<int64_t>(remainder()) / static_cast<int64_t>(2 * root));
   while (remainder() < 0) --root;
   while (remainder() > 2 * static_cast<int128>(root)) ++root;
-  sticky = sticky || (remainder() != 0 && !LOCKSTEP_MUTANT("root_without_sticky_bit"));
+  sticky = sticky || remainder() != 0;
   return std::ldexp(static_cast<double>(root << 1 | (sticky ? 1 : 0)), shift / 2 - 1);
 }
 

@@ -8,8 +8,6 @@
 #include <cfenv>
 #include <cstdint>
 
-#include "mutant.hpp"
-
 namespace lockstep {
 
 // Round to nearest even, denormals kept, no traps. The destructor restores the caller's
@@ -18,23 +16,21 @@ namespace lockstep {
 // so only MXCSR is set when x87 is already in its default state.
 class default_float_environment {
  public:
-  // wanted: false leaves the caller's arithmetic, as a planted bug does.
-  explicit default_float_environment(bool wanted = !LOCKSTEP_MUTANT("float_environment_of_the_caller")) {
+  default_float_environment() {
 #if defined(__x86_64__)
     uint16_t x87;
     asm volatile("fnstcw %0" : "=m"(x87));
     whole_ = (x87 & 0x0F3F) != 0x033F;  // to nearest, 64 bits, no traps
     mxcsr_ = _mm_getcsr();
     if (!whole_) {
-      if (wanted) _mm_setcsr(0x1F80);
+      _mm_setcsr(0x1F80);
       return;
     }
 #endif
     std::fegetenv(&saved_);
-    if (wanted) std::fesetenv(FE_DFL_ENV);
+    std::fesetenv(FE_DFL_ENV);
   }
   ~default_float_environment() {
-    if (LOCKSTEP_MUTANT("float_environment_not_restored")) return;
 #if defined(__x86_64__)
     if (!whole_) {
       _mm_setcsr(mxcsr_);

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "lockstep/group.h"
-#include "mutant.hpp"
 #include "ops/ops.hpp"
 #include "trace.hpp"
 

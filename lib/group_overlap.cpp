@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "group.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::lib {
 namespace {
@@ -59,8 +58,7 @@ void require_members_apart(const std::vector<group_member>& members) {
   });
   furthest any, written;
   for (const array_of_member& a : all) {
-    const bool as_written = a.written && !LOCKSTEP_MUTANT("group_dst_may_overlap_an_earlier_src");
-    const array_of_member* other = (as_written ? any : written).of_another(a);
+    const array_of_member* other = (a.written ? any : written).of_another(a);
     if (other != nullptr && other->end > a.begin) {
       const array_of_member &w = a.written ? a : *other, &o = a.written ? *other : a;
       fail(LOCKSTEP_INVALID_ARGUMENT,

@@ -38,8 +38,7 @@ int32_t lockstep_backend_count(void) {
 
 lockstep_status lockstep_backend_get(int32_t index, lockstep_backend_info* info) {
   return guarded([&] {
-    if (index < 0 ||
-        index >= static_cast<int32_t>(backends().size()) + (LOCKSTEP_MUTANT("backend_beyond_the_last") ? 1 : 0))
+    if (index < 0 || index >= static_cast<int32_t>(backends().size()))
       fail(LOCKSTEP_INVALID_ARGUMENT, "index is {}; there are {} backends, numbered from 0", index, backends().size());
     backend_entry& entry = *backends()[static_cast<size_t>(index)];
     const lockstep_backend* loaded = entry.loaded();

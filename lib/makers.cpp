@@ -1,7 +1,6 @@
 // makers.cpp - descriptions of packed data and default options: exported functions, so that bindings can call them
 // without reading the header.
 #include "lockstep/lockstep.h"
-#include "mutant.hpp"
 
 namespace {
 
@@ -144,7 +143,7 @@ lockstep_stencil_desc lockstep_stencil_packed(lockstep_dtype dtype, int32_t rank
     d.src_strides[k] = src_stride;
     d.dst_strides[k] = dst_stride;
     src_stride = next_stride(src_stride, d.shape[k]);
-    const bool shorter = boundary == LOCKSTEP_BOUNDARY_VALID && !LOCKSTEP_MUTANT("packed_valid_strides_of_src");
+    const bool shorter = boundary == LOCKSTEP_BOUNDARY_VALID;
     const uint64_t shrink = shorter ? 2 * static_cast<uint64_t>(radius) : 0;
     dst_stride = next_stride(dst_stride, static_cast<int64_t>(static_cast<uint64_t>(d.shape[k]) - shrink));
   }

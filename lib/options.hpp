@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 
-#include "mutant.hpp"
 #include "status.hpp"
 
 namespace lockstep::lib {
@@ -19,7 +18,7 @@ inline constexpr std::array known_sizes = {sizeof(T)};
 
 inline void require_size(size_t given, std::span<const size_t> known, const char* argument,
                          const char* type = "its type") {
-  if (std::find(known.begin(), known.end(), given) == known.end() && !LOCKSTEP_MUTANT("struct_of_any_size_accepted"))
+  if (std::find(known.begin(), known.end(), given) == known.end())
     fail(LOCKSTEP_INVALID_ARGUMENT, "{}->size is {}; set it to sizeof of {} ({} in this library)", argument, given,
          type, known.back());
 }

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <memory>
 
-#include "mutant.hpp"
 #include "ops/ops.hpp"
 #include "trace.hpp"
 
@@ -42,15 +41,13 @@ void choose(lockstep_plan& plan, const lockstep_options& options) {
   call.src = array;
   plan.in_place = row_of(plan.apart.variant != nullptr ? pick_variant(plan.chosen, call) : selected());
   call.src = nullptr;
-  if (LOCKSTEP_MUTANT("plan_without_workspace_in_place"))
-    plan.in_place.workspace_bytes = std::min(plan.in_place.workspace_bytes, plan.apart.workspace_bytes);
 }
 
 // Allocates the workspace for two arrays (or for in place, if there is only that row). The workspace for in place is
 // allocated by the first such execution, because it can be as large as the matrix and is rarely needed.
 void take_scratch(lockstep_plan& plan) {
   const size_t bytes = (plan.apart.variant != nullptr ? plan.apart : plan.in_place).workspace_bytes;
-  if (bytes == 0 || LOCKSTEP_MUTANT("plan_takes_its_workspace_when_executed")) return;
+  if (bytes == 0) return;
   const queue_lease lease = plan.context->lock(plan.reserved);
   void* workspace = nullptr;
   if (const lockstep_status s = lease->backend->scratch(lease.get(), bytes, &workspace); s != LOCKSTEP_OK)
@@ -81,7 +78,6 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   plan->prepared = std::move(prepared);
   if (!plan->prepared.empty) {
     choose(*plan, options);
-    if (LOCKSTEP_MUTANT("plan_forgets_its_workspace")) plan->apart.workspace_bytes = 0;
     plan->chosen.plan = next_plan_number();
     plan->reserved = context->reserve(std::move(plan->chosen.queue));
     if (!brought) take_scratch(*plan);
@@ -128,8 +124,7 @@ void require_taken(lockstep_plan& plan) {
   const bool aligned = reinterpret_cast<uintptr_t>(call.src) % 16 == 0;
   const bool stays = aligned || (in_place ? plan.in_place : plan.apart).tuned;
   if (why == nullptr && (chosen.forced || stays)) return;
-  const lockstep_variant* other =
-      chosen.forced || LOCKSTEP_MUTANT("plan_without_its_other_row") ? nullptr : pick_variant(chosen, call);
+  const lockstep_variant* other = chosen.forced ? nullptr : pick_variant(chosen, call);
   // lockstep_plan_workspace has promised that an execution needs no more workspace.
   const bool fits =
       other != nullptr && (other->workspace == nullptr || other->workspace(queue, &call) <= call.workspace_bytes);

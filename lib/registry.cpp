@@ -4,7 +4,6 @@
 #include <deque>
 
 #include "module.hpp"
-#include "mutant.hpp"
 #include "status.hpp"
 
 // The CPU backend's entry, built into this library (backends/cpu/backend.cpp).
@@ -71,7 +70,7 @@ std::string backend_entry::reason() {
 }
 void backend_entry::mark_lost(const std::string& why) {
   const std::lock_guard lock(mutex_);
-  if (!LOCKSTEP_MUTANT("lost_backend_used_again")) state_.store(state::lost, std::memory_order_release);
+  state_.store(state::lost, std::memory_order_release);
   reason_ = "lost: " + why;
 }
 

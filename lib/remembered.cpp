@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "kept_file.hpp"
-#include "mutant.hpp"
 #include "status.hpp"
 
 namespace lockstep::lib {
@@ -77,8 +76,7 @@ std::string parse_tuning(const std::string& text, std::vector<tuned_entry>& into
       reader.line(std::string_view(text).substr(begin, end - begin));
       begin = end + 1;
     }
-    if (!reader.ended && !LOCKSTEP_MUTANT("tuning_cut_short_taken"))
-      return text.empty() ? "it is empty" : "it is cut short: it does not say \"end\"";
+    if (!reader.ended) return text.empty() ? "it is empty" : "it is cut short: it does not say \"end\"";
   } catch (const error& e) {
     return e.text;
   }
@@ -163,7 +161,7 @@ std::string remembered_choices::keep(const tuned_key& key, const tuned_choice& c
       std::string why = parse_tuning(text, entries);
       // A later version of lockstep still uses its file, so keep that; replace one that is damaged.
       const bool foreign = text.starts_with("lockstep-tuning ") && !text.starts_with(std::string(first_line) + "\n");
-      if (foreign && !LOCKSTEP_MUTANT("tuning_of_another_version_replaced")) return why;
+      if (foreign) return why;
     }
     std::erase_if(entries, [&](const tuned_entry& e) { return e.first == key; });
     entries.emplace_back(key, choice);

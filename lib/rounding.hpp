@@ -5,8 +5,6 @@
 
 #include <stdint.h>
 
-#include "mutant.hpp"
-
 namespace lockstep::order {
 
 // mantissa: bits of the fraction, 10 for binary16 and 7 for bfloat16.
@@ -25,7 +23,7 @@ inline uint16_t rounded_to_16(uint64_t bits, int mantissa) {
   const uint64_t significand = (magnitude & 0xFFFFFFFFFFFFF) | uint64_t{1} << 52;
   const uint64_t rest = significand & ((uint64_t{1} << drop) - 1), half = uint64_t{1} << (drop - 1);
   uint64_t kept = significand >> drop;
-  if (rest > half || (rest == half && (kept & 1) != 0 && !LOCKSTEP_MUTANT("half_rounds_ties_down"))) ++kept;
+  if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
   // A carry goes on into the exponent, and from the largest number to infinity.
   if (!denormal) kept += static_cast<uint64_t>(exponent + bias - 1) << mantissa;
   return static_cast<uint16_t>(sign | kept);

@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "estimate.hpp"
-#include "mutant.hpp"
 #include "ops/ops.hpp"
 #include "order.hpp"
 #include "trace.hpp"
@@ -61,7 +60,6 @@ thread_local run_record last;
 // Compares differences, because the sizes are not checked and the end of an array could wrap.
 bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
   const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
-  if (LOCKSTEP_MUTANT("overlap_of_the_first_bytes_only")) b_bytes = 1;
   return x <= y ? y - x < a_bytes : x - y < b_bytes;
 }
 
@@ -69,7 +67,7 @@ void check_one(const char* name, const void* pointer, size_t span, size_t alignm
   if (span == 0) return;
   if (pointer == nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL but {} bytes are needed there; pass memory of that size", name, span);
-  if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0 && !LOCKSTEP_MUTANT("alignment_unchecked"))
+  if (reinterpret_cast<uintptr_t>(pointer) % alignment != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "{} is {}, which is not aligned to its {}-byte elements; shift it to a multiple of {}", name, pointer,
          alignment, alignment);
@@ -99,8 +97,7 @@ void check_sides(const prepared_call& prepared, const void* src, const void* dst
   for (int i = 0; i < prepared.side_count; ++i) {
     const side_array& side = prepared.sides[i];
     check_one(side.name, side.pointer, side.bytes, side.alignment);
-    if (!LOCKSTEP_MUTANT("side_arrays_may_overlap_dst"))
-      require_apart(to, touched(side.name, side.pointer, side.bytes, side.lead));
+    require_apart(to, touched(side.name, side.pointer, side.bytes, side.lead));
     if (!side.written) continue;
     if (side.pointer != src || !side.may_be_src) require_apart(side, from);
     for (int k = 0; k < prepared.side_count; ++k) {
@@ -178,19 +175,18 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
 void read_offsets(prepared_call& prepared) {
   const lockstep_reduce_desc& d = prepared.call.reduce;
   if (d.offsets[0] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[0] is {}; give 0 or more", d.offsets[0]);
-  for (int64_t s = 0; s < d.count - (LOCKSTEP_MUTANT("offsets_last_pair_unchecked") ? 1 : 0); ++s)
+  for (int64_t s = 0; s < d.count; ++s)
     if (d.offsets[s + 1] < d.offsets[s])
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
            d.offsets[s + 1], s, d.offsets[s]);
-  const int64_t elements = d.offsets[d.count - (LOCKSTEP_MUTANT("offsets_span_without_last_segment") ? 1 : 0)];
+  const int64_t elements = d.offsets[d.count];
   // Bytes of an array up to the last element that the offsets name, and before the first.
   const auto span_of = [&](const char* name, int64_t stride, size_t element_bytes, size_t& lead) {
     int64_t bytes = 0;
     lead = 0;
     if (elements == d.offsets[0]) return size_t{0};
-    if ((__builtin_mul_overflow(elements - 1, stride, &bytes) || __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
-         __builtin_mul_overflow(bytes, static_cast<int64_t>(element_bytes), &bytes)) &&
-        !LOCKSTEP_MUTANT("span_of_offsets_wraps"))
+    if (__builtin_mul_overflow(elements - 1, stride, &bytes) || __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
+        __builtin_mul_overflow(bytes, static_cast<int64_t>(element_bytes), &bytes))
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: {} would span more than 2^63-1 bytes; use smaller offsets",
            d.count, elements, name);
     lead = static_cast<size_t>(d.offsets[0] * stride) * element_bytes;
@@ -240,7 +236,7 @@ void check_workspace(const prepared_call& prepared, const choice& chosen, const 
   if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}; align it to 256 bytes", workspace);
   const auto require_apart = [&](const side_array& array) {
-    if (overlap({"workspace", workspace, options.workspace_bytes}, array) && !LOCKSTEP_MUTANT("workspace_may_overlap"))
+    if (overlap({"workspace", workspace, options.workspace_bytes}, array))
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "options.workspace ({}, {} bytes) overlaps {} ({}, {} bytes); give it memory of its own", workspace,
            options.workspace_bytes, array.name, array.pointer, array.bytes);
@@ -261,7 +257,7 @@ lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, co
   call.workspace = nullptr;
   if (options.workspace != nullptr) {
     check_workspace(prepared, chosen, options);
-    if (options.workspace_bytes < call.workspace_bytes && !LOCKSTEP_MUTANT("workspace_size_unchecked"))
+    if (options.workspace_bytes < call.workspace_bytes)
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "options.workspace_bytes is {}, but variant {} of {} needs {}; give that many or NULL",
            options.workspace_bytes, chosen.variant->name, chosen.entry->name(), call.workspace_bytes);
@@ -280,15 +276,13 @@ const char* remark_on(const choice* chosen) {
 }
 }  // namespace
 
-int32_t order_of(const lockstep_variant& row) {
-  return (row.flags & LOCKSTEP_OWN_ORDER) != 0 && !LOCKSTEP_MUTANT("own_order_reported_as_fixed") ? 0 : order::id;
-}
+int32_t order_of(const lockstep_variant& row) { return (row.flags & LOCKSTEP_OWN_ORDER) != 0 ? 0 : order::id; }
 
 void remember_run(const choice* chosen, size_t workspace_bytes, size_t staged_bytes) {
   const char* remark = remark_on(chosen);
   const bool told = remark == nullptr && chosen != nullptr && chosen->plan != 0 && last.plan == chosen->plan &&
                     last.variant == chosen->variant->name && last.staged_bytes == staged_bytes &&
-                    (last.workspace_bytes == workspace_bytes || LOCKSTEP_MUTANT("story_of_the_other_workspace"));
+                    last.workspace_bytes == workspace_bytes;
   if (told) return;
   last.clear();
   if (chosen == nullptr) return;

@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "estimate.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::lib {
 namespace {
@@ -25,7 +24,7 @@ pick pick_named(const lockstep_backend& backend, const lockstep_queue* queue, co
   const lockstep_table table = table_of(backend, call.op);
   for (size_t i = 0; i < table.count; ++i) {
     const lockstep_variant& row = table.rows[i];
-    if (name != row.name && !LOCKSTEP_MUTANT("named_variant_ignored")) continue;
+    if (name != row.name) continue;
     const char* refusal = row.refuses != nullptr ? row.refuses(queue, &call) : nullptr;
     if (refusal == nullptr) return {&row, ""};
     return {nullptr, format_text("variant \"{}\" refuses this call: {}", name, refusal)};
@@ -124,7 +123,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
     };
     if (!named.is_auto() && entry != named.entry) continue;
     const lockstep_backend* backend = entry->get();
-    if (backend != nullptr && reads_of(*backend) < prepared.reads && !LOCKSTEP_MUTANT("old_module_sees_new_calls")) {
+    if (backend != nullptr && reads_of(*backend) < prepared.reads) {
       passed_over("has no kernels for " + prepared.needs);
       continue;
     }
@@ -155,8 +154,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
     }
     // Its rows look at the offsets when one of them is chosen.
     if (entry->is_cpu() && prepared.offsets_bytes != 0 &&
-        place_of(prepared.call.reduce.offsets).kind == LOCKSTEP_DEVICE &&
-        !LOCKSTEP_MUTANT("cpu_reads_offsets_anywhere")) {
+        place_of(prepared.call.reduce.offsets).kind == LOCKSTEP_DEVICE) {
       passed_over("offsets are device memory, which it cannot read; call the backend that owns them");
       continue;
     }

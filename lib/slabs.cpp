@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "mutant.hpp"
 #include "ops/ops.hpp"
 
 namespace lockstep::lib {
@@ -156,8 +155,7 @@ std::vector<lockstep_slab> cut_stencil(const prepared_call& p, size_t slab_bytes
   cutter c{p, dst_outer, d.src_strides[0] * bytes, std::max<int64_t>(d.rank == 1 ? 1024 : 1, 8 * halo), {}};
   return c.over(slab_bytes, [&](int64_t first, int64_t last) {
     lockstep_slab& s = c.fresh();
-    const int64_t low =
-        valid ? first : std::max<int64_t>(0, first - halo - (LOCKSTEP_MUTANT("slab_halo_short") ? -1 : 1));
+    const int64_t low = valid ? first : std::max<int64_t>(0, first - halo - 1);
     const int64_t high = valid ? last + shrink : std::min(d.shape[0], last + halo + 1);
     const int64_t computed = high - low - shrink;
     s.call.stencil.shape[0] = high - low;

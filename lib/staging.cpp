@@ -5,7 +5,6 @@
 #include <exception>
 #include <optional>
 
-#include "mutant.hpp"
 #include "run.hpp"
 #include "slabs.hpp"
 
@@ -156,7 +155,7 @@ class staged_sides {
   void download(const mover& move) const {
     for (int i = 0; i < prepared_.side_count; ++i) {
       const side_array& side = prepared_.sides[i];
-      if (side.written && copies_[i]->used() && !LOCKSTEP_MUTANT("staged_sum_not_copied_back"))
+      if (side.written && copies_[i]->used())
         move.copy(copies_[i]->copy(), const_cast<void*>(side.pointer), side.bytes);
     }
   }
@@ -195,7 +194,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
     fail(LOCKSTEP_UNSUPPORTED,
          "offsets are device memory, so src{} cannot be copied to where {} reaches it; call the backend that owns both",
          of_scan ? " or dst" : "", chosen.entry->name());
-  if (!prepared.src_span_known && prepared.side_count != 0 && !LOCKSTEP_MUTANT("other_beside_device_offsets_taken") &&
+  if (!prepared.src_span_known && prepared.side_count != 0 &&
       !can_reach(chosen, data.sides[0], prepared.sides[0].pointer))
     fail(LOCKSTEP_UNSUPPORTED,
          "offsets are device memory, so {} cannot be copied to where {} reaches it; give it memory of the same kind",
@@ -222,8 +221,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
     }
     sides.upload(move, call);
     // Gaps between dst's rows, and results of empty sequences, must stay unchanged.
-    if (dst.used() && (in_place || !prepared.dst_dense) && !LOCKSTEP_MUTANT("staged_gaps_lost"))
-      move.copy(call.dst, dst.copy(), prepared.dst_span);
+    if (dst.used() && (in_place || !prepared.dst_dense)) move.copy(call.dst, dst.copy(), prepared.dst_span);
     if (dst.used()) {
       if (in_place) call.src = dst.copy();
       call.dst = dst.copy();

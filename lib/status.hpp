@@ -30,7 +30,7 @@ const char* last_error() noexcept;
 // Runs body under the default floating-point mode, and turns any exception into a status and the error text.
 template <class Body>
 lockstep_status guarded(Body&& body) noexcept {
-  const default_float_environment environment(!LOCKSTEP_MUTANT("guard_without_arithmetic"));
+  const default_float_environment environment;
   try {
     clear_error();
     body();

@@ -19,7 +19,6 @@
 #include <string_view>
 
 #include "environment.hpp"
-#include "mutant.hpp"
 #include "text.hpp"
 
 namespace lockstep::lib {
@@ -69,7 +68,6 @@ struct loaded_file {
 loaded_file own_file(const void* own) {
   Dl_info info{};
   const bool known = dladdr(own, &info) != 0 && info.dli_fname != nullptr;
-  if (known && LOCKSTEP_MUTANT("library_by_its_relative_name")) return {fs::absolute(info.dli_fname).string()};
   std::ifstream maps("/proc/self/maps");
   const auto address = reinterpret_cast<uintptr_t>(own);
   for (std::string line; std::getline(maps, line);) {
@@ -79,8 +77,7 @@ loaded_file own_file(const void* own) {
     if (at == std::string::npos) return {};
     constexpr std::string_view mark = " (deleted)";
     if (!line.ends_with(mark)) return {line.substr(at)};
-    return {line.substr(at, line.size() - at - mark.size()),
-            !LOCKSTEP_MUTANT("replaced_library_taken_for_its_successor")};
+    return {line.substr(at, line.size() - at - mark.size()), true};
   }
   return known && info.dli_fname[0] == '/' ? loaded_file{info.dli_fname} : loaded_file{};  // no /proc here
 }
@@ -115,16 +112,13 @@ bool among(const std::vector<T>& all, T one) {
 // entry can replace it, so a sticky folder above a file is accepted.
 std::string untrusted(const struct stat& s, bool above) {
   const writers& library = writers_of_library();
-  if (s.st_uid != 0 && s.st_uid != geteuid() && !among(library.owners, s.st_uid) &&
-      !LOCKSTEP_MUTANT("module_of_anybody_trusted"))
+  if (s.st_uid != 0 && s.st_uid != geteuid() && !among(library.owners, s.st_uid))
     return format_text("it belongs to uid {}, not to root, this user or the library's owner", s.st_uid);
-  if ((above || LOCKSTEP_MUTANT("sticky_folder_trusted")) && (s.st_mode & S_ISVTX) != 0) return "";
-  if ((s.st_mode & S_IWOTH) != 0 && !LOCKSTEP_MUTANT("world_writable_module_trusted"))
-    return "anybody may write to it (chmod o-w)";
+  if (above && (s.st_mode & S_ISVTX) != 0) return "";
+  if ((s.st_mode & S_IWOTH) != 0) return "anybody may write to it (chmod o-w)";
   // Debian and others give each user a group of the same number, with no other members.
   const bool own_group = s.st_gid == getegid() && s.st_gid == geteuid();
-  if ((s.st_mode & S_IWGRP) != 0 && s.st_gid != 0 && !own_group && !among(library.groups, s.st_gid) &&
-      !LOCKSTEP_MUTANT("group_of_a_module_unseen"))
+  if ((s.st_mode & S_IWGRP) != 0 && s.st_gid != 0 && !own_group && !among(library.groups, s.st_gid))
     return format_text("group {} may write to it (chmod g-w)", s.st_gid);
   return "";
 }
@@ -141,7 +135,7 @@ std::string untrusted(const std::string& path) {
     if (stat(at.c_str(), &s) != 0) return format_text("{}", std::strerror(errno));
     if (const std::string why = untrusted(s, at != real); !why.empty())
       return at == real ? why : format_text("{}: {}", at.string(), why);
-    if (at == at.root_path() || LOCKSTEP_MUTANT("folders_above_a_module_unseen")) return "";
+    if (at == at.root_path()) return "";
   }
 }
 

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <optional>
 
-#include "mutant.hpp"
 #include "ops/ops.hpp"
 
 namespace lockstep::lib {
@@ -131,7 +130,7 @@ std::vector<candidate> measured(const choice& chosen, prepared_call own, const l
   call.src = src.data();
   call.dst = in_place ? src.data() : dst.data();
   std::optional<own_memory> sides[std::size(own.sides)];
-  for (int i = 0; i < own.side_count && !LOCKSTEP_MUTANT("tuning_on_the_users_side_arrays"); ++i) {
+  for (int i = 0; i < own.side_count; ++i) {
     const side_array& side = own.sides[i];
     sides[i].emplace(chosen, side.bytes);
     fill(*sides[i], side.bytes, side.alignment == lockstep_dtype_bytes(dtype) ? dtype : LOCKSTEP_F32);
@@ -169,7 +168,7 @@ std::vector<candidate> measured(const choice& chosen, prepared_call own, const l
 
 tuned_key key_of(lockstep_context& context, const settings& now, const choice& chosen, const prepared_call& prepared) {
   std::string setup = "-";
-  if (chosen.entry->is_cpu() && !LOCKSTEP_MUTANT("tuned_for_any_threads"))
+  if (chosen.entry->is_cpu())
     setup = format_text("{} threads, {} isa", now.threads > 0 ? format_text("{}", now.threads) : "default",
                         now.cpu_isa.empty() ? "best" : now.cpu_isa);
   const bool in_place = prepared.call.src == prepared.call.dst;
@@ -189,11 +188,8 @@ std::string times_text(const tuned_choice& c) {
 // The remembered row; if it cannot take the call, nullptr, and chosen.why says so.
 const lockstep_variant* remembered(choice& chosen, const lockstep_call& call, const tuned_choice& known) {
   const lockstep_variant* row = row_named(chosen, call.op, known.row);
-  const bool keeps_order =
-      row != nullptr && (!only_by_name(*row) || LOCKSTEP_MUTANT("tuned_row_of_another_order_taken"));
-  const char* refusal = keeps_order && row->refuses != nullptr && !LOCKSTEP_MUTANT("tuned_row_that_refuses_taken")
-                            ? row->refuses(chosen.queue.get(), &call)
-                            : nullptr;
+  const bool keeps_order = row != nullptr && !only_by_name(*row);
+  const char* refusal = keeps_order && row->refuses != nullptr ? row->refuses(chosen.queue.get(), &call) : nullptr;
   if (keeps_order && refusal == nullptr) {
     tell(chosen, call, format_text("tuned before: {}", times_text(known)));
     return row;

@@ -29,7 +29,7 @@ struct fused_axes {
       tiles::axis &inner = axis[k], &outer = axis[k - 1];
       // The step to inner's last element is compared, because its stride times its count may not fit an int64_t.
       if (outer.src - inner.src != inner.src * (inner.count - 1) ||
-          (outer.dst - inner.dst != inner.dst * (inner.count - 1) && !LOCKSTEP_MUTANT("permute_fuses_by_src_only")))
+          outer.dst - inner.dst != inner.dst * (inner.count - 1))
         continue;
       outer = {outer.count * inner.count, inner.src, inner.dst};
       remove(k);

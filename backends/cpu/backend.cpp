@@ -10,7 +10,6 @@
 #include <string>
 
 #include "measure.hpp"
-#include "mutant.hpp"
 #include "ops.hpp"
 #include "team.hpp"
 
@@ -83,7 +82,7 @@ void queue_destroy(lockstep_queue* queue) {
 lockstep_status finish(lockstep_queue*) { return LOCKSTEP_OK; }
 
 lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
-  if (bytes > queue->scratch_bytes && !(LOCKSTEP_MUTANT("scratch_never_grows") && queue->scratch != nullptr)) {
+  if (bytes > queue->scratch_bytes) {
     const lockstep_allocator* allocator = queue->allocator;
     if (queue->scratch != nullptr) allocator->release(allocator->user, queue->scratch, queue->scratch_bytes, 256);
     queue->scratch_bytes = 0;

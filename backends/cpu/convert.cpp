@@ -13,7 +13,6 @@
 
 #include "axes.hpp"
 #include "convert_kernels.hpp"
-#include "mutant.hpp"
 #include "ops.hpp"
 #include "parallel.hpp"
 

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-#include "mutant.hpp"
 #include "parallel.hpp"
 
 namespace lockstep::cpu {
@@ -29,8 +28,7 @@ void list_places(const run_of_axes& run, bool of_src, int64_t* place) {
   place[0] = 0;
   int64_t length = 1;
   for (int k = 0; k < run.axes; ++k) {
-    const bool in_src = of_src != LOCKSTEP_MUTANT("fused_run_placed_as_in_its_own_array");
-    const int64_t step = in_src ? run.axis[k].src : run.axis[k].dst, count = run.axis[k].count;
+    const int64_t step = of_src ? run.axis[k].src : run.axis[k].dst, count = run.axis[k].count;
     for (int64_t i = 1; i < count; ++i)
       for (int64_t l = 0; l < length; ++l) place[i * length + l] = place[l] + i * step;
     length *= count;

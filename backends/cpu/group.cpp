@@ -96,7 +96,7 @@ class first_status {
   void add(size_t call, lockstep_status status) {
     if (status == LOCKSTEP_OK) return;
     const std::lock_guard lock(mutex_);
-    if (status_ != LOCKSTEP_OK && call > call_ && !LOCKSTEP_MUTANT("group_tells_the_last_overflow")) return;
+    if (status_ != LOCKSTEP_OK && call > call_) return;
     call_ = call, status_ = status;
     format_to(text_, "{}", lockstep_last_error());  // this thread's
   }
@@ -121,9 +121,7 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_group* group, size_
     const auto i = static_cast<size_t>(task);
     lockstep_queue alone = with_threads(*queue, 1);
     lockstep_call call = group->calls[i];
-    call.workspace =
-        static_cast<char*>(group->workspace) +
-        (LOCKSTEP_MUTANT("group_shares_one_workspace") ? 0 : about.workspace) * static_cast<size_t>(thread);
+    call.workspace = static_cast<char*>(group->workspace) + about.workspace * static_cast<size_t>(thread);
     call.workspace_bytes = about.workspace;
     first.add(i, rows_of(group->described)[i]->launch(&alone, &call));
   });

@@ -27,9 +27,7 @@ int affinity_count() {
     if (set == nullptr) return 1;
     const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(cpus));
     const int code = sched_getaffinity(0, bytes, set);
-    const int count = code != 0                             ? 0
-                      : LOCKSTEP_MUTANT("affinity_ignored") ? static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))
-                                                            : CPU_COUNT_S(bytes, set);
+    const int count = code != 0 ? 0 : CPU_COUNT_S(bytes, set);
     CPU_FREE(set);
     if (code == 0) return count > 0 ? count : 1;
   }
@@ -46,7 +44,7 @@ bool forked() {
 int default_threads() {
   const int threads = within_quota(affinity_count(), cgroup_quota(""));
   // Programs that start workers of their own (joblib, dask, data loaders) set this: "1", or "4,2" by nesting level.
-  const char* openmp = LOCKSTEP_MUTANT("omp_num_threads_ignored") ? nullptr : lib::environment("OMP_NUM_THREADS");
+  const char* openmp = lib::environment("OMP_NUM_THREADS");
   const int limit = openmp != nullptr ? std::atoi(openmp) : 0;
   return limit > 0 && limit < threads ? limit : threads;
 }
@@ -96,8 +94,7 @@ bool parse_isa(const char* text, cpu_choice& chosen, const char*& why) {
     why = "this processor lacks it";
     if (level > best_isa()) return false;
     why = "known tunings are default, zen4";
-    chosen = {level, text[length] == ':' && !LOCKSTEP_MUTANT("named_tuning_ignored") ? find_tuning(text + length + 1)
-                                                                                     : chip_tuning(level)};
+    chosen = {level, text[length] == ':' ? find_tuning(text + length + 1) : chip_tuning(level)};
     return chosen.tuned != nullptr;
   }
   why = std::strcmp(text, "avx512_zen4") == 0 ? "Zen 4 now gets it from avx512, other chips from avx512:zen4"

@@ -20,7 +20,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "mutant.hpp"
 #include "parallel.hpp"
 #include "tiles.hpp"
 
@@ -48,9 +47,7 @@ void swap_blocks(const lockstep_queue& queue, const lockstep_transpose_desc& d, 
       char* lower = matrix + a * side * ld + b * side * bytes;
       char* upper = matrix + b * side * ld + a * side * bytes;
       tile(lower, ld, buffer, rows * bytes, rows, cols, store::cached, {});
-      if (a != b)
-        tile(upper, ld, lower, ld, cols, LOCKSTEP_MUTANT("in_place_square_ragged_block") ? cols : rows, store::cached,
-             {});
+      if (a != b) tile(upper, ld, lower, ld, cols, rows, store::cached, {});
       for (int64_t i = 0; i < cols; ++i) kernels.copy(buffer + i * rows * bytes, upper + i * ld, rows * bytes, false);
       if (++b <= a) continue;
       b = 0;
@@ -141,7 +138,7 @@ void decompose(const lockstep_queue& queue, const lockstep_call& call) {
         (r.*member)(share(count, thread, threads), share(count, thread + 1, threads), scratch + thread * each);
       });
     };
-    if (c > (LOCKSTEP_MUTANT("in_place_rectangle_unrotated") ? 2 : 1)) pass(d.cols, &rectangle<T>::rotate_columns);
+    if (c > 1) pass(d.cols, &rectangle<T>::rotate_columns);
     pass(d.rows, &rectangle<T>::shuffle_rows);
     pass(d.cols, &rectangle<T>::finish_columns);
   }

@@ -11,7 +11,6 @@
 // Watch   a register's loads may read past the end of src, so the register tiles handle the last items.
 // Source  this file
 #include "byte_kernels.hpp"
-#include "mutant.hpp"
 #include "parallel.hpp"
 #include "tiles.hpp"
 
@@ -315,9 +314,9 @@ void run_programs(const lockstep_queue& queue, const tiles& t, const char* src, 
         int64_t periods = (end - begin) / n.period;
         const int64_t room = n.end - begin * n.item_src - reach;  // src bytes beyond the first period
         const int64_t safe = room < 0 ? 0 : room / program.src_advance + 1;
-        if (periods > safe && !LOCKSTEP_MUTANT("narrow_reads_past_src")) periods = safe;
+        if (periods > safe) periods = safe;
         run(program, at.src + begin * n.item_src, at.dst + begin * n.item_dst, periods, line >= 0);
-        if (!LOCKSTEP_MUTANT("narrow_last_items_lost")) by_tiles(at.src, at.dst, begin + periods * n.period, end);
+        by_tiles(at.src, at.dst, begin + periods * n.period, end);
       }
       if (++chunk < chunks) continue;
       chunk = 0;

@@ -108,8 +108,7 @@ struct normalizer {
   // The norm of F64 rows beyond the range where double keeps their squares: as NORM2.
   double norm(int64_t row, double plain) const {
     const bool kept = plain >= order::rescale_below && plain < INFINITY;
-    if (kept || plain != plain || d.dtype != LOCKSTEP_F64 || LOCKSTEP_MUTANT("normalize_ignores_underflow"))
-      return std::sqrt(plain);
+    if (kept || plain != plain || d.dtype != LOCKSTEP_F64) return std::sqrt(plain);
     alignas(64) double buffer[order::leaf];
     double most = 0;
     for (int64_t k = 0; k < leaves; ++k) {
@@ -142,11 +141,7 @@ struct normalizer {
   void write(int64_t row, int64_t count, int64_t k, const void* h, int64_t n, const double* mean,
              const double* divisor) const {
     const int64_t at = k * order::leaf, each = d.dtype == LOCKSTEP_F64 ? 8 : 4;
-    const auto from = [&](const void* p) {
-      return p == nullptr
-                 ? nullptr
-                 : static_cast<const char*>(p) + (LOCKSTEP_MUTANT("weights_of_the_first_leaf") ? 0 : at * each);
-    };
+    const auto from = [&](const void* p) { return p == nullptr ? nullptr : static_cast<const char*>(p) + at * each; };
     of_type().rows[d.result - LOCKSTEP_F16]({h, dst + (row * d.dst_stride + at) * result_bytes, n, d.src_stride,
                                              d.dst_stride, mean, divisor, from(weight), from(bias), stream},
                                             count);
@@ -202,10 +197,9 @@ struct normalizer {
     const int level = subtree_level(leaves, most_tasks(queue, d.length * bytes));
     const int64_t tasks = ((leaves - 1) >> level) + 1;
     auto* values = static_cast<Value*>(workspace);
-    const bool equal = LOCKSTEP_MUTANT("shared_rows_cut_in_equal_shares");
     over_shares(queue, tasks, [&](int64_t t, int) {
-      const int64_t first = equal ? part_begin(leaves, t, tasks) : t << level;
-      const int64_t last = equal ? part_begin(leaves, t + 1, tasks) : std::min((t + 1) << level, leaves);
+      const int64_t first = t << level;
+      const int64_t last = std::min((t + 1) << level, leaves);
       values[t] = value_of_leaves<Value>(row, first, last);
     });
     order::tree<Value> tree;

@@ -13,7 +13,6 @@
 #include <type_traits>
 
 #include "environment.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -144,7 +143,7 @@ bool threads_can_be_made(int threads) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_mutex_unlock(&wait);
   for (int k = 0; k < count; ++k) pthread_join(made[k], nullptr);
-  refused = count < threads - 1 && !LOCKSTEP_MUTANT("openmp_threads_untried");
+  refused = count < threads - 1;
   if (!refused) made_before = threads;
   return !refused;
 }
@@ -153,11 +152,11 @@ bool threads_can_be_made(int threads) {
 
 const openmp_runtime* openmp_team(int threads) {
   const team asked = asked_for();
-  if (asked == team::own || (forked() && !LOCKSTEP_MUTANT("threads_after_fork"))) return nullptr;
+  if (asked == team::own || forked()) return nullptr;
   if (asked == team::openmp) return &own_runtime;
   // Of other threads GCC's runtime would make a set for each, so they share the library's.
   static thread_local const bool is_main = syscall(SYS_gettid) == getpid();
-  if (!is_main || LOCKSTEP_MUTANT("programs_threads_unused")) return nullptr;
+  if (!is_main) return nullptr;
   const openmp_runtime* runtime = programs_runtime();
   return runtime != nullptr && runtime->in_parallel() == 0 && threads_can_be_made(threads) ? runtime : nullptr;
 }

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "float_environment.hpp"
-#include "mutant.hpp"
 #include "openmp_team.hpp"
 #include "queue.hpp"
 #include "team.hpp"
@@ -52,11 +51,11 @@ inline int64_t part_begin(int64_t n, int64_t part, int64_t parts) {
 // multiples of grain.
 template <class Body>
 void over_ranges(const lockstep_queue& queue, int64_t tasks, int64_t grain, const Body& body) {
-  const int64_t grains = tasks / grain + (tasks % grain != 0 && !LOCKSTEP_MUTANT("range_without_its_last_grain"));
+  const int64_t grains = tasks / grain + (tasks % grain != 0);
   on_threads(usable_threads(queue, grains), [&](int thread, int threads) {
     const auto cut = [&](int t) {
       const int64_t at = part_begin(grains, t, threads);
-      return at < grains || LOCKSTEP_MUTANT("range_without_its_last_grain") ? at * grain : tasks;
+      return at < grains ? at * grain : tasks;
     };
     const int64_t first = cut(thread), last = cut(thread + 1);
     if (first < last) body(first, last);
@@ -85,7 +84,7 @@ void over_shares(const lockstep_queue& queue, int64_t tasks, const Body& body) {
   const int threads = usable_threads(queue, tasks), count = threads < most ? threads : most;
   for (int s = 0; s < count; ++s) {
     shares[s].next = part_begin(tasks, s, count);
-    shares[s].end = part_begin(tasks, s + 1, count) - LOCKSTEP_MUTANT("share_without_its_last_task");
+    shares[s].end = part_begin(tasks, s + 1, count);
   }
   on_threads(threads, [&](int thread, int) {
     for (int k = 0; k < count; ++k) {

@@ -52,7 +52,7 @@ void reduce_two(const lockstep_queue& queue, const R& r, const vector_view& v, i
     a += count, b += count, left -= count;
   }
   push_chunks(r, v, a, end_t, one);
-  if (!LOCKSTEP_MUTANT("second_stream_without_its_tail")) push_chunks(r, v, b, end_u, two);
+  push_chunks(r, v, b, end_u, two);
   values[t] = one.total();
   values[u] = two.total();
 }
@@ -86,9 +86,7 @@ void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first,
     push_chunks(r, v, first << level, std::min(last << level, chunks_of<R>(v.n)), totals);
     return totals.end();
   }
-  for (int64_t t = last - 1; t >= first; --t)
-    values[LOCKSTEP_MUTANT("parts_in_the_order_of_the_pass") ? first + last - 1 - t : t] =
-        reduce_subtree(r, v, level, t);
+  for (int64_t t = last - 1; t >= first; --t) values[t] = reduce_subtree(r, v, level, t);
 }
 
 inline int64_t most_tasks(const lockstep_queue& queue, int64_t bytes) {
@@ -149,14 +147,8 @@ typename R::value reduce_together(const lockstep_queue& queue, const R& r, const
     return join_subtrees<R>(values, tasks, level);
   }
   const bool back = P == pass::alternating && other_way();
-  over_ranges(queue, tasks, 1, [&](int64_t first, int64_t last) {
-    if (!LOCKSTEP_MUTANT("tree_cut_in_equal_shares")) return reduce_subtrees(r, v, level, first, last, back, values);
-    for (int64_t t = first; t < last; ++t) {
-      typename R::join join;
-      push_chunks(r, v, t * chunks / tasks, (t + 1) * chunks / tasks, join);
-      values[t] = join.total();
-    }
-  });
+  over_ranges(queue, tasks, 1,
+              [&](int64_t first, int64_t last) { reduce_subtrees(r, v, level, first, last, back, values); });
   return join_subtrees<R>(values, tasks, level);
 }
 

@@ -16,7 +16,6 @@
 
 #include "axes.hpp"
 #include "fused_runs.hpp"
-#include "mutant.hpp"
 #include "ops.hpp"
 #include "parallel.hpp"
 #include "tiles.hpp"
@@ -98,7 +97,7 @@ std::optional<tiles> copies_of(const simple_permute& p) {
   tiles t = without_axes(p);
   if (p.axes == 0) return t;
   const tiles::axis& run = p.axis[p.axes - 1];
-  const bool beside = dense_in_src(p) == p.axes - 1 || LOCKSTEP_MUTANT("permute_copies_what_src_has_apart");
+  const bool beside = dense_in_src(p) == p.axes - 1;
   if (!beside || run.dst != p.bytes) return {};
   t.cols = run.count;
   t.dst_ld = run.dst;

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <fstream>
 
-#include "mutant.hpp"
-
 namespace lockstep::cpu {
 namespace {
 
@@ -44,7 +42,7 @@ double cgroup_quota(const std::string& root) {
     for (;; path.resize(path.find_last_of('/'))) {
       const double here = old ? old_quota_in(mounted + path) : quota_in(mounted + path);
       if (here > 0 && (smallest == 0 || here < smallest)) smallest = here;
-      if (path.find('/') == std::string::npos || LOCKSTEP_MUTANT("quota_of_the_own_group_only")) break;
+      if (path.find('/') == std::string::npos) break;
     }
   }
   return smallest;
@@ -52,7 +50,7 @@ double cgroup_quota(const std::string& root) {
 
 int within_quota(int threads, double quota) {
   if (quota <= 0) return threads;
-  const double whole = LOCKSTEP_MUTANT("quota_rounded_down") ? std::max(std::floor(quota), 1.0) : std::ceil(quota);
+  const double whole = std::ceil(quota);
   return whole < threads ? static_cast<int>(whole) : threads;
 }
 

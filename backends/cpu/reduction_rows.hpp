@@ -10,7 +10,6 @@
 #include <iterator>
 
 #include "axis_list.hpp"
-#include "mutant.hpp"
 #include "ops.hpp"
 #include "passes.hpp"
 #include "terms.hpp"
@@ -94,7 +93,7 @@ void over_rows(const sequences& q, const char* src, int64_t first, int64_t n, in
       if (rows == most) body(buffer, rows, width), rows = 0;
     }
   });
-  if (rows > 0 && !LOCKSTEP_MUTANT("copied_rows_without_the_last")) body(buffer, rows, width);
+  if (rows > 0) body(buffer, rows, width);
 }
 // The same elements, at most a chunk, reduced.
 template <class R>
@@ -107,7 +106,7 @@ void reduce_block(const R& r, const sequences& q, const char* src, int64_t first
     const int64_t apart = axes.stride[axes.count - 1];
     int64_t at[R::chunk], *next = at;
     axes.runs(first, n, [&](int64_t place, int64_t run) {
-      for (int64_t k = 0; k < run; ++k) *next++ = (LOCKSTEP_MUTANT("listed_rows_in_one_run") ? 0 : place) + k * apart;
+      for (int64_t k = 0; k < run; ++k) *next++ = place + k * apart;
     });
     r.listed(src, n, at, width, values);
   } else {
@@ -264,9 +263,7 @@ void reduce_side_by_side(const lockstep_queue& queue, const R& r, const sequence
       for (int64_t task = first; task < last; ++task) run(task);
     });
   // Totals first: a norm that is reduced again needs the workspace.
-  for (int64_t s = 0; s < q.d.count; ++s)
-    values[s] =
-        join_subtrees<R>(values + (LOCKSTEP_MUTANT("sequences_share_their_parts") ? 0 : s * subtrees), subtrees, level);
+  for (int64_t s = 0; s < q.d.count; ++s) values[s] = join_subtrees<R>(values + s * subtrees, subtrees, level);
   for (int64_t s = 0; s < q.d.count; ++s)
     to.done(s, values[s], together_again<pass::straight>{queue, values + q.d.count});
 }
@@ -301,7 +298,7 @@ template <pass P, bool Cached>
 struct by_lanes {
   static constexpr bool cached = Cached;
   static const char* refuses(const sequences& q) {
-    if (q.d.offsets != nullptr && !LOCKSTEP_MUTANT("lanes_take_segments")) return "needs sequences of one length";
+    if (q.d.offsets != nullptr) return "needs sequences of one length";
     if (P == pass::two_streams && !q.packed()) return "needs elements without gaps";
     if (P == pass::alternating && q.d.count > 1) return "needs one sequence";
     if (P != pass::straight && q.d.length < 2 * chunk_of(q.d))

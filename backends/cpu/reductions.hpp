@@ -7,7 +7,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "mutant.hpp"
 #include "reduction_rows.hpp"
 #include "tiny_rows.hpp"
 
@@ -131,8 +130,7 @@ struct exact_sum {
     for (int k = 0; k < 3; ++k) {
       uint64_t sum;
       const bool first = __builtin_add_overflow(into.limb[k], value.limb[k], &sum);
-      carry = (__builtin_add_overflow(sum, uint64_t{carry}, &into.limb[k]) || first) &&
-              !LOCKSTEP_MUTANT("exact_sum_without_carry");
+      carry = __builtin_add_overflow(sum, uint64_t{carry}, &into.limb[k]) || first;
     }
   }
 };
@@ -158,7 +156,6 @@ struct extreme_of {
   void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, extreme* out_a,
            extreme* out_b) const {
     kernels.of[term].two(a, b, count, out_a, out_b);
-    if (LOCKSTEP_MUTANT("second_stream_indexed_as_the_first")) first_b = first_a;
     for (int64_t k = 0; k < count; ++k)
       out_a[k].index = ~(first_a + k * chunk), out_b[k].index = ~(first_b + k * chunk);
   }
@@ -169,7 +166,6 @@ struct extreme_of {
   // Chunks arrive in order, so a tie keeps the earlier one.
   static void add(extreme& into, const extreme& value) {
     if (Largest ? value.key > into.key : value.key < into.key) into = value;
-    if (LOCKSTEP_MUTANT("tie_to_the_later_chunk") && value.key == into.key) into = value;
   }
   int64_t locate(const vector_view& v, const extreme& winner) const {
     if (winner.index >= 0) return winner.index;
@@ -186,7 +182,6 @@ class first_failure {
  public:
   void at(int64_t s) {
     int64_t known = s_.load(std::memory_order_relaxed);
-    if (LOCKSTEP_MUTANT("overflow_names_the_last_sequence") && known != INT64_MAX && s > known) s_.store(s);
     while (s < known && !s_.compare_exchange_weak(known, s, std::memory_order_relaxed)) {
     }
   }

@@ -93,8 +93,7 @@ struct scanner {
   auto leaf_results(const void* x, void* y, int64_t n, const Total& total, const Last& entering, int64_t s) const {
     if (!c.shifted()) return kind.scan({x, y, n, false}, total, s);
     alignas(64) char copied[leaf * 8];  // in place a result would stand on the next element
-    if (x == y && !LOCKSTEP_MUTANT("scan_in_place_not_copied"))
-      x = std::memcpy(copied, x, static_cast<size_t>(n * c.bytes));
+    if (x == y) x = std::memcpy(copied, x, static_cast<size_t>(n * c.bytes));
     const auto behind = kind.scan({x, y, n, true}, total, s);
     kind.put(y, entering, s);
     return behind;
@@ -199,7 +198,7 @@ struct scanner {
         auto mine = before_leaf(a);
         for (int64_t k = a; k < b; ++k) {
           leaf_results(x(k), c.to(s, (first + k) * leaf), elements(first + k), mine.total(),
-                       k == 0 ? entering : edges[k - (LOCKSTEP_MUTANT("scan_edge_of_its_own_leaf") ? 0 : 1)], s);
+                       k == 0 ? entering : edges[k - 1], s);
           mine.push(values[k]);
         }
       });

@@ -129,7 +129,7 @@ struct exact_scan {
   void put(void* dst, int128 sum, int64_t s) const {
     const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
     *static_cast<int64_t*>(dst) = fits ? static_cast<int64_t>(sum) : sum < 0 ? INT64_MIN : INT64_MAX;
-    if (!fits && !LOCKSTEP_MUTANT("scan_overflow_lost")) overflow.at(s);
+    if (!fits) overflow.at(s);
   }
 };
 

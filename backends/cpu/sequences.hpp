@@ -14,7 +14,6 @@
 #include <cstring>
 
 #include "axis_list.hpp"
-#include "mutant.hpp"
 #include "order.hpp"
 #include "queue.hpp"
 #include "reduce_kernels.hpp"
@@ -43,7 +42,7 @@ struct vector_view {
     if (along != nullptr) return along_axes(first, m, buffer);
     const char* from = begin + first * stride * bytes;
     if (as_is()) return from;
-    if (scale != 1 && !LOCKSTEP_MUTANT("norm_not_scaled")) {
+    if (scale != 1) {
       for (int64_t i = 0; i < m; ++i)
         static_cast<double*>(buffer)[i] = reinterpret_cast<const double*>(from)[i * stride] * scale;
       return buffer;
@@ -154,8 +153,6 @@ void push_chunks(const R& r, const vector_view& v, int64_t first, int64_t last, 
       r.chunks(v.chunk(at, m, buffer), 1, m, at, values);
     }
     for (int64_t k = 0; k < count; ++k) {
-      if (LOCKSTEP_MUTANT("tree_drops_the_odd_leaf") && c + k == last - 1 && c + k > first && (c + k) % 2 == 0)
-        continue;
       join.push(values[k], 0);
     }
     c += count;

@@ -21,12 +21,11 @@ void permute_warps(const lockstep_queue& queue, const lockstep_call& call, shuff
   T source[32];
   for (int lane = 0; lane < 32; ++lane)
     source[lane] = static_cast<T>(order::source_lane(static_cast<order::shuffle>(d.kind), lane, d.width, d.operand));
-  over_ranges(queue, d.count / 32 - (LOCKSTEP_MUTANT("last_warp_of_many_lost") && d.count > 32 ? 1 : 0),
-              queue.tuned->moves.shuffle_grain_warps, [&](int64_t first, int64_t last) {
-                kernel(static_cast<const T*>(call.src) + first * 32, static_cast<T*>(call.dst) + first * 32,
-                       last - first, source, stream);
-                if (stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // orders non-temporal stores
-              });
+  over_ranges(queue, d.count / 32, queue.tuned->moves.shuffle_grain_warps, [&](int64_t first, int64_t last) {
+    kernel(static_cast<const T*>(call.src) + first * 32, static_cast<T*>(call.dst) + first * 32, last - first, source,
+           stream);
+    if (stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // orders non-temporal stores
+  });
 }
 
 template <bool stream>

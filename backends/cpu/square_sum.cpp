@@ -18,8 +18,7 @@ namespace {
 // the whole sequence.
 template <class Reduce>
 double norm_f64(const lockstep_queue& queue, const lockstep_call& call, int64_t s, double plain, const Reduce& reduce) {
-  const bool out_of_range =
-      plain == INFINITY || (plain < order::rescale_below && !LOCKSTEP_MUTANT("norm_ignores_underflow"));
+  const bool out_of_range = plain == INFINITY || plain < order::rescale_below;
   if (!out_of_range) return std::sqrt(plain);  // NaN too: an element is NaN
   const vector_view v = sequences(call).view(s);
   const extreme_kernels& kernels = extremes(queue.kernels);

@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "mutant.hpp"
 #include "ops.hpp"
 #include "order.hpp"
 #include "parallel.hpp"
@@ -180,16 +179,13 @@ void run_all(const lockstep_queue& queue, const lockstep_call& call, const stenc
       s.src.strides[3 - d.rank + k] = d.src_strides[k];
     }
     for (int pass = 0; pass < passes; ++pass) {
-      const auto depth =
-          LOCKSTEP_MUTANT("sweeps_remainder_as_deep_as_others")
-              ? plan.depth
-              : static_cast<int>(part_begin(d.sweeps, pass + 1, passes) - part_begin(d.sweeps, pass, passes));
+      const auto depth = static_cast<int>(part_begin(d.sweeps, pass + 1, passes) - part_begin(d.sweeps, pass, passes));
       std::copy_n(shape, 3, s.src_shape);
       if (valid)
         for (int k = 3 - d.rank; k < 3; ++k) shape[k] -= int64_t{2} * d.radius * depth;
       std::copy_n(shape, 3, s.dst_shape);
       const int left = passes - 1 - pass;
-      if (left == 0 || (!valid && left % 2 == (LOCKSTEP_MUTANT("stencil_sweeps_in_the_wrong_buffer") ? 1 : 0))) {
+      if (left == 0 || (!valid && left % 2 == 0)) {
         s.dst = {static_cast<T*>(call.dst) + b * d.dst_batch_stride};
         s.dst.batch_stride = d.dst_batch_stride;
         for (int k = 0; k < d.rank; ++k) s.dst.strides[3 - d.rank + k] = d.dst_strides[k];

@@ -143,24 +143,13 @@ sweeps_plan plan_of(const lockstep_stencil_desc& d, int depth, const extent& til
   // Rows must not fall into only a few sets of a cache.
   if (plan.pitch * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype)) % 4096 == 0) plan.pitch += 16;
   plan.plane = plan.pitch * (d.rank == 3 ? tile.y + halo : 1);
-  plan.ring = d.rank == 1 ? 1 : 2 * r + chunk_of(d.rank) - LOCKSTEP_MUTANT("sweeps_ring_one_short");
+  plan.ring = d.rank == 1 ? 1 : 2 * r + chunk_of(d.rank);
   const int rings = d.rank == 1 ? std::min(depth - 1, 2) : depth - 1;
   plan.own_elements = plan.pitch + rings * plan.ring * plan.plane;
   return plan;
 }
 
 namespace {
-
-// Each sweep folds by the same rule.
-lockstep_boundary after_the_first(lockstep_boundary b) {
-  if (LOCKSTEP_MUTANT("sweeps_nearest_as_mirror") && b == LOCKSTEP_BOUNDARY_NEAREST) return LOCKSTEP_BOUNDARY_MIRROR;
-  if (LOCKSTEP_MUTANT("sweeps_mirror_as_reflect") && b == LOCKSTEP_BOUNDARY_MIRROR) return LOCKSTEP_BOUNDARY_REFLECT;
-  if (LOCKSTEP_MUTANT("sweeps_reflect_as_nearest") && b == LOCKSTEP_BOUNDARY_REFLECT) return LOCKSTEP_BOUNDARY_NEAREST;
-  if (LOCKSTEP_MUTANT("sweeps_wrap_as_nearest") && b == LOCKSTEP_BOUNDARY_WRAP) return LOCKSTEP_BOUNDARY_NEAREST;
-  if (LOCKSTEP_MUTANT("sweeps_constant_as_nearest") && b == LOCKSTEP_BOUNDARY_CONSTANT)
-    return LOCKSTEP_BOUNDARY_NEAREST;
-  return b;
-}
 
 struct span {
   int64_t begin, end;
@@ -183,9 +172,7 @@ span by_lanes(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
   const int64_t wanted = parts_of(parts_of(end + shift + halo - at, lanes), line) | 1;
   const int64_t there = std::max<int64_t>(n - at, 0) / (lanes * line);
   const int64_t columns = (wanted <= there ? wanted : there - (there % 2 == 0)) * line;
-  const int64_t first = from + shift - at,
-                last = std::min(end + shift - at,
-                                columns * lanes - halo + LOCKSTEP_MUTANT("sweeps_lanes_one_result_too_many"));
+  const int64_t first = from + shift - at, last = std::min(end + shift - at, columns * lanes - halo);
   const int64_t spare = columns * lanes - last;  // of the last lane
   if (columns > plan.columns || columns < first + spare || last <= first) return {begin, begin};
 
@@ -206,8 +193,7 @@ span by_lanes(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
     // The register before the first is the last one shifted by a lane; the one after the last is the first, shifted
     // back.
     std::memcpy(registers - beside, registers + columns * lanes - beside - 1, static_cast<size_t>(bytes(beside)));
-    std::memcpy(registers + columns * lanes, registers + (LOCKSTEP_MUTANT("sweeps_lanes_beside_themselves") ? 0 : 1),
-                static_cast<size_t>(bytes(beside)));
+    std::memcpy(registers + columns * lanes, registers + 1, static_cast<size_t>(bytes(beside)));
     done += sweeps;
     s.lanes->sweep[s.radius - 1](registers, columns, sweeps, s.coefficients, done == depth, ahead, ahead_bytes);
   }
@@ -265,9 +251,8 @@ class tile_sweeps {
  private:
   // What a sweep computes along an axis, in its own coordinates.
   span reach(int axis, int level) const {
-    const int64_t more = halo[axis] * (depth - level) - (LOCKSTEP_MUTANT("sweeps_halo_one_short") && level < depth);
-    if (s.boundary == LOCKSTEP_BOUNDARY_VALID)
-      return {first[axis], last[axis] + (LOCKSTEP_MUTANT("sweeps_valid_halo_on_one_side") ? more : 2 * more)};
+    const int64_t more = halo[axis] * (depth - level);
+    if (s.boundary == LOCKSTEP_BOUNDARY_VALID) return {first[axis], last[axis] + 2 * more};
     if (rounds[axis]) return {first[axis] - more, last[axis] + more};
     return {std::max<int64_t>(first[axis] - more, 0), std::min(last[axis] + more, s.src_shape[axis])};
   }
@@ -289,7 +274,6 @@ class tile_sweeps {
     const int64_t below = s.boundary == LOCKSTEP_BOUNDARY_VALID ? 0 : halo[streamed];
     if (level > 1) {
       one.ends_stand = true;
-      one.boundary = after_the_first(s.boundary);
       const window<T> w = ring(level - 1, std::max<int64_t>(begin - below, reach(streamed, level - 1).begin));
       one.src = {w.data};
       std::copy_n(w.strides, 3, one.src.strides);
@@ -314,13 +298,13 @@ class tile_sweeps {
       run_tile(one, {0, of[0].begin, of[1].begin, of[2].begin}, {1, of[0].end, of[1].end, of[2].end}, own);
     else
       over_rounds(one, of, 0);
-    if (level < depth && !(LOCKSTEP_MUTANT("sweeps_ends_fold_once") && level > 1)) put_ends(one.dst, of);
+    if (level < depth) put_ends(one.dst, of);
   }
 
   // Fills the elements beyond the ends of the innermost axis, next to the rows just computed.
   void put_ends(const window<T>& results, const span (&of)[3]) const {
     const int64_t r = s.radius, n = s.src_shape[2];
-    const lockstep_boundary boundary = after_the_first(s.boundary);
+    const lockstep_boundary boundary = s.boundary;
     if (boundary == LOCKSTEP_BOUNDARY_VALID || rounds[2]) return;
     for (int64_t z = of[0].begin; z < of[0].end; ++z)
       for (int64_t y = of[1].begin; y < of[1].end; ++y) {
@@ -349,7 +333,6 @@ class tile_sweeps {
       else
         piece.dst.data += round;
       of[axis] = {at - round, to - round};
-      if (LOCKSTEP_MUTANT("sweeps_wrap_round_off_by_one") && round > 0) of[axis] = {at - round + 1, to - round + 1};
       over_rounds(piece, of, axis + 1);
       at = to;
     }
@@ -371,7 +354,7 @@ void run_pass(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
   const extent count{s.batch, parts_of(s.dst_shape[0], plan.tile.z), parts_of(s.dst_shape[1], plan.tile.y),
                      parts_of(s.dst_shape[2], plan.tile.x)};
   over_shares(queue, count.b * count.z * count.y * count.x, [&](int64_t task, int thread) {
-    T* const mine = own + (LOCKSTEP_MUTANT("sweeps_scratch_shared") ? 0 : thread) * plan.own_elements;
+    T* const mine = own + thread * plan.own_elements;
     extent first, last;
     first.x = task % count.x * plan.tile.x, task /= count.x;
     first.y = task % count.y * plan.tile.y, task /= count.y;

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <limits>
 
-#include "mutant.hpp"
 #include "order.hpp"
 #include "queue.hpp"
 #include "stencil_kernels.hpp"
@@ -31,7 +30,7 @@ struct window {
     if (z >= ring[0]) z -= ring[0];
     if (y >= ring[1]) y -= ring[1];
     const int64_t plane = z * strides[0];
-    return data + (LOCKSTEP_MUTANT("stencil_int32_plane") ? static_cast<int32_t>(plane) : plane) + y * strides[1];
+    return data + plane + y * strides[1];
   }
 };
 
@@ -72,11 +71,7 @@ void fold_piece(const sweep<T>& s, const T* line, int64_t first, int64_t last, T
     } else {
       copy[x - from] = s.boundary == LOCKSTEP_BOUNDARY_CONSTANT
                            ? s.value
-                           : line[order::folded(
-                                 x, n,
-                                 LOCKSTEP_MUTANT("stencil_mirror_as_reflect") && s.boundary == LOCKSTEP_BOUNDARY_MIRROR
-                                     ? order::fold::reflect
-                                     : static_cast<order::fold>(s.boundary))];
+                           : line[order::folded(x, n, static_cast<order::fold>(s.boundary))];
     }
   }
 }
@@ -131,9 +126,7 @@ struct planes {
   const T* operator()(int64_t z, int64_t y) const {
     z += shift[0], y += shift[1];
     if (z < 0 || z >= s.src_shape[0] || y < 0 || y >= s.src_shape[1]) {
-      if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT &&
-          !(LOCKSTEP_MUTANT("stencil_constant_missing_below") && z >= s.src_shape[0]))
-        return value_row;
+      if (s.boundary == LOCKSTEP_BOUNDARY_CONSTANT) return value_row;
       z = order::folded(z, s.src_shape[0], static_cast<order::fold>(s.boundary));
       y = order::folded(y, s.src_shape[1], static_cast<order::fold>(s.boundary));
     }
@@ -181,8 +174,7 @@ void run_block(const sweep<T>& s, const planes<T>& row, const window<T>& dst, in
   // Non-temporal stores need aligned addresses, and all rows of a block start at the same x,
   // so they are all aligned only if the pitch is a whole number of cache lines.
   const auto whole_lines = [](int64_t stride) { return stride * static_cast<int64_t>(sizeof(T)) % 64 == 0; };
-  block.stream = s.stream && ((whole_lines(dst.strides[1]) && whole_lines(dst.strides[0])) ||
-                              LOCKSTEP_MUTANT("stencil_streams_unaligned_rows"));
+  block.stream = s.stream && whole_lines(dst.strides[1]) && whole_lines(dst.strides[0]);
   over_pieces(s, first.x, last.x, [&](int64_t a, int64_t b, bool folds) {
     T copies[16][piece + 2 * max_radius];
     for (int z = 0; z < deep; ++z)

@@ -28,7 +28,7 @@ struct chunk_sums {
   void chunks(const void* x, int64_t count, int64_t n, int64_t first, value* out) const {
     alignas(64) unsigned char buffer[chunk * 8];
     for (int64_t k = 0; k < count; ++k) {
-      const int64_t at = k * chunk, i = first + (LOCKSTEP_MUTANT("other_from_its_start") ? 0 : at);
+      const int64_t at = k * chunk, i = first + at;
       out[k] = of(static_cast<const char*>(x) + at * src.bytes,
                   other.begin != nullptr ? other.chunk(i, n, buffer) : nullptr, n);
     }
@@ -86,8 +86,7 @@ struct column_sums : float_chunks {
 
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t first, double* out) const {
     const int64_t column = (static_cast<const char*>(src) - q.src) / q.bytes - first * ld;
-    const int64_t at =
-        (LOCKSTEP_MUTANT("other_columns_from_their_start") ? 0 : first) * d.other_element_stride + column;
+    const int64_t at = first * d.other_element_stride + column;
     if (d.other == nullptr)
       of_columns(src, ld, src, ld, n, width, out);
     else
@@ -136,7 +135,7 @@ void sums_of_short_rows(const lockstep_queue& queue, const lockstep_call* call, 
   const lockstep_sums_desc& d = call->sums;
   const sequences q(*call);
   const auto* other = static_cast<const char*>(d.other);
-  const int64_t between = LOCKSTEP_MUTANT("short_rows_share_other") ? 0 : d.other_sequence_stride;
+  const int64_t between = d.other_sequence_stride;
   const bool straight = d.result == LOCKSTEP_F64;
   over_short_rows(queue, d, straight ? d.count : row_results, [&](int64_t s, int64_t count) {
     double values[row_results];
@@ -199,7 +198,7 @@ void mean_variance(const lockstep_queue& queue, const lockstep_call* call) {
     store_float(call, 2 * s + 1, variance);
   };
   const auto divisor_of = [&](int64_t n) {  // NaN where there is no variance
-    const int64_t divisor = LOCKSTEP_MUTANT("correction_ignored") ? n : n - d.correction;
+    const int64_t divisor = n - d.correction;
     return divisor > 0 ? static_cast<double>(divisor) : NAN;
   };
   const auto done = [&](int64_t s, const order::moments& m) {

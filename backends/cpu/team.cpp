@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "float_environment.hpp"
-#include "mutant.hpp"
 #include "tuning.hpp"
 
 namespace lockstep::cpu {
@@ -164,9 +163,7 @@ pool& the_pool() {
   static pool* const one = [] {
     auto* made = new (place) pool;
     // A child has none of the threads, and the list may be half changed.
-    pthread_atfork(nullptr, nullptr, [] {
-      if (!LOCKSTEP_MUTANT("pool_kept_after_fork")) new (place) pool;
-    });
+    pthread_atfork(nullptr, nullptr, [] { new (place) pool; });
     return made;
   }();
   return *one;

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "lockstep/backend.h"
-#include "mutant.hpp"
 #include "order.hpp"
 #include "reduce_kernels.hpp"
 #include "rounding.hpp"
@@ -45,14 +44,13 @@ inline dtype_terms terms_of(lockstep_dtype dtype) {
 }
 
 inline void store_float(const lockstep_call* call, int64_t s, double value) {
-  const bool nan = value != value && !LOCKSTEP_MUTANT("nan_not_canonical");
+  const bool nan = value != value;
   switch (call->reduce.result) {
     case LOCKSTEP_F32:
       static_cast<uint32_t*>(call->dst)[s] = nan ? order::nan_f32 : std::bit_cast<uint32_t>(static_cast<float>(value));
       break;
     case LOCKSTEP_F16:
     case LOCKSTEP_BF16:
-      if (LOCKSTEP_MUTANT("half_rounded_twice")) value = static_cast<double>(static_cast<float>(value));
       static_cast<uint16_t*>(call->dst)[s] =
           order::rounded_to_16(std::bit_cast<uint64_t>(value), call->reduce.result == LOCKSTEP_F16 ? 10 : 7);
       break;
@@ -106,15 +104,13 @@ inline void store_key(const lockstep_call* call, int64_t s, int64_t key) {
 // An exact sum as the result's type; false, and the nearest value, if it does not fit.
 inline bool store_exact(const lockstep_call* call, int64_t s, const wide& sum) {
   const uint64_t sign = 0 - (sum.limb[2] >> 63), low_sign = 0 - (sum.limb[0] >> 63);
-  if (call->reduce.result == LOCKSTEP_U64 && !LOCKSTEP_MUTANT("u64_sums_as_i64")) {
+  if (call->reduce.result == LOCKSTEP_U64) {
     const bool fits = sum.limb[2] == 0 && sum.limb[1] == 0;
     static_cast<uint64_t*>(call->dst)[s] = fits ? sum.limb[0] : UINT64_MAX;
     return fits;
   }
   const bool fits = sum.limb[2] == sign && sum.limb[1] == sign && low_sign == sign;
-  static_cast<int64_t*>(call->dst)[s] = fits ? static_cast<int64_t>(sum.limb[0])
-                                        : sign != 0 && !LOCKSTEP_MUTANT("saturates_upwards_only") ? INT64_MIN
-                                                                                                  : INT64_MAX;
+  static_cast<int64_t*>(call->dst)[s] = fits ? static_cast<int64_t>(sum.limb[0]) : sign != 0 ? INT64_MIN : INT64_MAX;
   return fits;
 }
 

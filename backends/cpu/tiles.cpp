@@ -16,7 +16,6 @@
 #include <algorithm>
 
 #include "byte_kernels.hpp"
-#include "mutant.hpp"
 #include "parallel.hpp"
 
 namespace lockstep::cpu {
@@ -161,9 +160,7 @@ void run_joined(const lockstep_queue& queue, const tiles& t, const char* src, ch
     for (int64_t task = first; task < last;) {
       const int64_t start = task / matrices * runs, some = axis.count - start < runs ? axis.count - start : runs;
       const int64_t end = task / matrices * matrices + matrices;
-      odometer at(rest, src + start * axis.src,
-                  dst + (LOCKSTEP_MUTANT("permute_joined_chunks_on_the_first") ? 0 : start * axis.dst),
-                  task % matrices);
+      odometer at(rest, src + start * axis.src, dst + start * axis.dst, task % matrices);
       for (; task < last && task < end; ++task) {
         const odometer now = at;
         at.next();
@@ -188,7 +185,7 @@ void walk_strips(const lockstep_queue& queue, const tiles& t, const char* src, c
 
   const bool alone = moved < static_cast<double>(queue.tuned->moves.one_thread_bytes);
   over_ranges(queue, tasks, alone ? tasks : 1, [&](int64_t first, int64_t last) {
-    int64_t inner = LOCKSTEP_MUTANT("transpose_share_begins_with_a_chunk") ? 0 : first % inners;
+    int64_t inner = first % inners;
     int64_t outer = first / inners % outers;
     odometer at(t, src, dst, first / inners / outers);
     for (int64_t task = first; task < last; ++task) {
@@ -202,11 +199,10 @@ void walk_strips(const lockstep_queue& queue, const tiles& t, const char* src, c
       const int64_t below = (strip + 1) * w.height - w.phase, end = t.rows < below ? t.rows : below;
       const int64_t col = (w.down ? outer : inner) * w.width, cols = t.cols - col < w.width ? t.cols - col : w.width;
       const char* from = at.src + col * bytes;
-      char* to = at.dst + col * (LOCKSTEP_MUTANT("transpose_pitch_of_src_in_dst") ? t.src_ld : t.dst_ld);
+      char* to = at.dst + col * t.dst_ld;
       if (row < 0) {  // up to the first whole line of dst
         const int64_t head = end < line - w.phase ? end : line - w.phase;
-        tile(from, t.src_ld, to, t.dst_ld, head - (LOCKSTEP_MUTANT("transpose_stream_head_off_by_one") ? 1 : 0), cols,
-             store::cached, {w.ahead});
+        tile(from, t.src_ld, to, t.dst_ld, head, cols, store::cached, {w.ahead});
         row = head;
       }
       const char* then = nullptr;
@@ -217,8 +213,7 @@ void walk_strips(const lockstep_queue& queue, const tiles& t, const char* src, c
       }
       const int64_t start = row * t.src_ld;
       if (row < end)
-        tile(from + (LOCKSTEP_MUTANT("transpose_int32_offset") ? static_cast<int32_t>(start) : start), t.src_ld,
-             to + row * bytes, t.dst_ld, end - row, cols, how, {w.ahead, w.piped, then});
+        tile(from + start, t.src_ld, to + row * bytes, t.dst_ld, end - row, cols, how, {w.ahead, w.piped, then});
       if (++inner < inners) continue;
       inner = 0;
       if (++outer < outers) continue;

@@ -2,7 +2,6 @@
 // strips that the queue's threads walk.
 #pragma once
 
-#include "mutant.hpp"
 #include "queue.hpp"
 #include "transpose_kernels.hpp"
 
@@ -52,7 +51,6 @@ struct odometer {
       dst += t.outer[k].dst;
       if (++at[k] < t.outer[k].count) return;
       at[k] = 0;
-      if (LOCKSTEP_MUTANT("permute_odometer_without_carry")) return;
       src -= t.outer[k].count * t.outer[k].src;
       dst -= t.outer[k].count * t.outer[k].dst;
     }

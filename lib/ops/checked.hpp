@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "../mutant.hpp"
 #include "../run.hpp"
 
 namespace lockstep::lib {
@@ -19,14 +18,13 @@ size_t span_bytes(const char* name, int axes, const Counts& counts, const Stride
   int64_t last = 0;
   for (int k = 0; k < axes; ++k) {
     int64_t reach = 0;
-    if ((__builtin_mul_overflow(counts[k] - 1, strides[k], &reach) || __builtin_add_overflow(last, reach, &last)) &&
-        !LOCKSTEP_MUTANT("span_wraps"))
+    if (__builtin_mul_overflow(counts[k] - 1, strides[k], &reach) || __builtin_add_overflow(last, reach, &last))
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "{} would span more than 2^63-1 elements (axis {}: {} elements, stride {}); use smaller sizes", name, k,
            counts[k], strides[k]);
   }
   int64_t bytes = 0;
-  if (__builtin_add_overflow(last, int64_t{LOCKSTEP_MUTANT("span_without_last_element") ? 0 : 1}, &last) ||
+  if (__builtin_add_overflow(last, int64_t{1}, &last) ||
       __builtin_mul_overflow(last, static_cast<int64_t>(element_bytes), &bytes))
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} would span {} elements of {} bytes, more than 2^63-1 bytes; use smaller sizes",
          name, last, element_bytes);
@@ -37,7 +35,7 @@ template <class Counts>
 int64_t product(const char* what, int axes, const Counts& counts) {
   int64_t total = 1;
   for (int k = 0; k < axes; ++k)
-    if (__builtin_mul_overflow(total, counts[k], &total) && !LOCKSTEP_MUTANT("product_wraps"))
+    if (__builtin_mul_overflow(total, counts[k], &total))
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is more than 2^63-1 elements (axis {} has {}); use smaller sizes", what, k,
            counts[k]);
   return total;

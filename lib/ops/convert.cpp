@@ -6,7 +6,7 @@ namespace lockstep::lib {
 namespace {
 
 void require_float(const char* name, lockstep_dtype dtype) {
-  if (lockstep_dtype_kind(dtype) != 'f' && !LOCKSTEP_MUTANT("convert_takes_integers"))
+  if (lockstep_dtype_kind(dtype) != 'f')
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; convert takes F16, BF16, F32 and F64", name, dtype_text(dtype));
 }
 

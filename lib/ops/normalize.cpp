@@ -32,7 +32,7 @@ size_t rows_span(const char* name, const char* stride_name, const lockstep_norma
                  size_t element_bytes, bool written) {
   if (d.count == 1) stride = d.length;  // says nothing then
   const int64_t least = written ? d.length : 0;
-  if (stride < least && !LOCKSTEP_MUTANT("rows_of_dst_may_overlap"))
+  if (stride < least)
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give {} or more{}", stride_name, stride, least,
          written ? ", the length of a row" : "");
   const int64_t counts[] = {d.count, d.length}, strides[] = {stride, 1};

@@ -14,7 +14,7 @@ void require_apart(const char* name, int axes, const int64_t* counts, const int6
   int64_t span = 1;
   for (const int k : order) {
     if (counts[k] == 1) continue;
-    if (strides[k] < span && !LOCKSTEP_MUTANT("dst_of_permute_overlaps_itself"))
+    if (strides[k] < span)
       fail(LOCKSTEP_INVALID_ARGUMENT, "{}[{}] is {}, but the axes within it span {} elements; give that or more", name,
            k, strides[k], span);
     span += (counts[k] - 1) * strides[k];  // span_bytes has shown that this fits

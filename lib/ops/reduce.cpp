@@ -66,7 +66,7 @@ void prepare_sequences(prepared_call& prepared) {
   if (d.offsets == nullptr) {
     require_nonnegative("length", d.length);
     // How far apart the elements of at most one lie means nothing, and may be any number.
-    if (d.length <= 1 && !LOCKSTEP_MUTANT("stride_of_one_element_judged")) d.element_stride = 1;
+    if (d.length <= 1) d.element_stride = 1;
     if (d.count <= 1 || d.length == 0) d.sequence_stride = 0;
   }
   if (prepared.empty) return;

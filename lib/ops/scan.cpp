@@ -84,7 +84,7 @@ void prepare_scan(prepared_call& prepared) {
   const int64_t across = (d.count - 1) * d.dst_sequence_stride + 1;
   const bool apart =
       d.dst_sequence_stride >= of_sequence || (d.dst_sequence_stride > 0 && d.dst_element_stride >= across);
-  if (d.count > 1 && !apart && !LOCKSTEP_MUTANT("scans_may_overlap"))
+  if (d.count > 1 && !apart)
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "dst_sequence_stride is {}, but the results of a sequence span {} elements; give that or more, or a "
          "dst_element_stride of {} or more",

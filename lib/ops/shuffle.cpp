@@ -16,8 +16,7 @@ void prepare_shuffle(prepared_call& prepared) {
          32 - d.count % 32);
   if (d.width < 1 || d.width > 32 || (d.width & (d.width - 1)) != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "width is {}; use 1, 2, 4, 8, 16 or 32", d.width);
-  if ((d.kind == LOCKSTEP_SHUFFLE_UP || d.kind == LOCKSTEP_SHUFFLE_DOWN) && d.operand < 0 &&
-      !LOCKSTEP_MUTANT("negative_delta_taken"))
+  if ((d.kind == LOCKSTEP_SHUFFLE_UP || d.kind == LOCKSTEP_SHUFFLE_DOWN) && d.operand < 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "operand (delta) is {}; give 0 or more, or use the opposite direction", d.operand);
   if (d.kind == LOCKSTEP_SHUFFLE_XOR && (d.operand < 0 || d.operand > 31))
     fail(LOCKSTEP_INVALID_ARGUMENT, "operand (mask) is {}; give 0 to 31", d.operand);

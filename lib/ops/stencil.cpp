@@ -14,8 +14,7 @@ namespace {
 std::vector<double> expand(const lockstep_stencil_desc& d) {
   const int r = d.radius, rank = d.rank, taps = 2 * r * rank + 1;
   if (d.form == LOCKSTEP_GENERAL) return {d.coefficients, d.coefficients + taps};
-  const double sign =
-      d.form == LOCKSTEP_ANTISYMMETRIC && !LOCKSTEP_MUTANT("antisymmetric_without_its_sign") ? -1.0 : 1.0;
+  const double sign = d.form == LOCKSTEP_ANTISYMMETRIC ? -1.0 : 1.0;
   std::vector<double> general(static_cast<size_t>(taps));
   const auto at = [&](int i) -> double& { return general[static_cast<size_t>(i)]; };
   at(r * rank) = d.coefficients[0];

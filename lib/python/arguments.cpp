@@ -170,7 +170,7 @@ bool read_settings(state& s, lockstep_op op, values& v, settings& to) {
 }
 
 bool may_copy(const settings& set, const char* name, const char* why) {
-  if (set.copy || LOCKSTEP_MUTANT("python_copies_unasked")) return true;
+  if (set.copy) return true;
   PyErr_Format(PyExc_BufferError, "copy is False, but %s %s; give a packed array, or leave copy= away", name, why);
   return false;
 }
@@ -188,7 +188,7 @@ bool make_packed(state& s, source& x, settings& set, const char* name) {
 }
 
 bool require_device(state& s, const settings& set, const array& x) {
-  if (!x.on_device() || LOCKSTEP_MUTANT("python_device_data_on_the_host")) return true;
+  if (!x.on_device()) return true;
   const char* const named = set.options.backend;
   if (named ? std::strncmp(named, "cpu", 3) == 0 : set.context && set.context->on_cpu)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,

@@ -11,7 +11,7 @@ namespace lockstep::python {
 bool is_brief(const call& c, const settings& set, const context_object& context, const array& x, const array& dst) {
   constexpr int64_t few = 512;  // elements: no more than a few microseconds, by any variant
   return x.size <= few && dst.size <= few && !x.on_device() && !dst.on_device() && c.op != LOCKSTEP_STENCIL &&
-         context.warm && !set.options.backend && !LOCKSTEP_MUTANT("python_lock_given_for_little");
+         context.warm && !set.options.backend;
 }
 
 lockstep_status run(call& c, settings& set, const array& x, const array& dst) {
@@ -24,9 +24,7 @@ void stay_on_device(settings& set, const array& x) {
   static constexpr const char* names[] = {"cuda:0", "cuda:1", "cuda:2", "cuda:3",
                                           "cuda:4", "cuda:5", "cuda:6", "cuda:7"};
   const char* const named = set.options.backend;
-  if (!x.on_device() || !x.device_known || (named && std::strcmp(named, "auto") != 0) ||
-      LOCKSTEP_MUTANT("python_device_data_by_auto"))
-    return;
+  if (!x.on_device() || !x.device_known || (named && std::strcmp(named, "auto") != 0)) return;
   if (x.device.id >= 0 && static_cast<size_t>(x.device.id) < sizeof names / sizeof *names) {
     set.options.backend = names[x.device.id];
     return;
@@ -45,9 +43,8 @@ void queue_on(settings& set, const array& x, const array& dst, bool planned) {
   // On a stream of the caller's choice the call waits: memory of a library's pool may go back before that stream is
   // done.
   // So it does where a library's later work could not see what is queued here: a Buffer has no stream at all.
-  const bool seen = (!set.wait && !dst.elsewhere) || LOCKSTEP_MUTANT("python_other_streams_not_waited_for");
-  const bool has_stream =
-      !dst.producer || dst.producer->library != own || LOCKSTEP_MUTANT("python_buffers_not_waited_for");
+  const bool seen = !set.wait && !dst.elsewhere;
+  const bool has_stream = !dst.producer || dst.producer->library != own;
   if (dst.on_device() && !set.stream && !set.check && seen && has_stream) set.options.flags |= LOCKSTEP_ASYNC;
 }
 
@@ -272,7 +269,7 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
   if (!read_flag(p.v[kw_workspace], &brought)) return nullptr;
   alignas(256) static char anywhere[256];
   if (brought) p.set.options.workspace = anywhere, p.set.options.workspace_bytes = SIZE_MAX;
-  if (tune && !LOCKSTEP_MUTANT("python_plan_never_tuned")) p.set.options.flags |= LOCKSTEP_TUNE;
+  if (tune) p.set.options.flags |= LOCKSTEP_TUNE;
   char text[64];
   if (p.wide)
     return raise_dtype(s, "x holds %s, which %s takes only by way of a copy; plan for a wider type",

@@ -195,7 +195,7 @@ bool use_context(state& s, context_object* c) {
 
 void release_user(context_object* c) {
   if (--c->users == 0 && c->closed) destroy(c);
-  if (!LOCKSTEP_MUTANT("python_context_reference_kept")) Py_DECREF(reinterpret_cast<PyObject*>(c));
+  Py_DECREF(reinterpret_cast<PyObject*>(c));
 }
 
 context_object* default_context(state& s) {

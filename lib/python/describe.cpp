@@ -24,10 +24,8 @@ bool permuted(state& s, source& x, settings& set, const int* axes, result& tempo
   set.options = kept;
   if (status != LOCKSTEP_OK) return raise_status(s, status), false;
   // The result is to be of the source's kind.
-  if (!LOCKSTEP_MUTANT("python_kind_of_the_copy")) {
-    temporary.dst.producer = from.producer;
-    temporary.dst.object = from.object;
-  }
+  temporary.dst.producer = from.producer;
+  temporary.dst.object = from.object;
   x.use = &temporary.dst;
   return true;
 }
@@ -60,8 +58,7 @@ bool merge_moved(state& s, const array& x, const array& dst, const call& c, move
   for (int k = 0; k < c.rank; ++k) {
     const int64_t n = c.shape[k], a = x.strides[c.axes[k]], b = dst.strides[k];
     if (n == 1) continue;
-    if (rank > 0 && from[rank - 1] == n * a &&
-        (to[rank - 1] == n * b || LOCKSTEP_MUTANT("python_out_strides_unread"))) {
+    if (rank > 0 && from[rank - 1] == n * a && to[rank - 1] == n * b) {
       length[rank - 1] *= n;
       from[rank - 1] = a;
       to[rank - 1] = b;

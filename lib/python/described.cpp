@@ -107,8 +107,7 @@ bool finish_import(state& s, array& in, const char* name) {
     if (__builtin_mul_overflow(in.size, in.shape[k], &in.size))
       return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has more than 2^63-1 elements; use smaller arrays", name), false;
   for (int k = 0; k < in.rank; ++k)
-    if (in.shape[k] > 1 && in.strides[k] < (LOCKSTEP_MUTANT("python_stride_0_taken") ? 0 : 1) && in.size > 0)
-      in.plain = false;
+    if (in.shape[k] > 1 && in.strides[k] < 1 && in.size > 0) in.plain = false;
   const int64_t bytes = in.type.bytes;
   if (in.size > 0 && (bytes & (bytes - 1)) == 0 && reinterpret_cast<uintptr_t>(in.data) % bytes != 0) in.plain = false;
   return true;
@@ -157,9 +156,7 @@ bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& i
            false;
   if (t.byte_offset > uint64_t{INT64_MAX})
     return refuse(s, name, "a byte offset of", static_cast<int64_t>(t.byte_offset));
-  if (t.data)
-    in.data = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(t.data) +
-                                      (LOCKSTEP_MUTANT("python_byte_offset_unread") ? 0 : t.byte_offset));
+  if (t.data) in.data = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(t.data) + t.byte_offset);
   in.type = {t.dtype.code <= dlpack::boolean && t.dtype.code != 3 ? t.dtype.code : other_bytes, false,
              t.dtype.bits / 8};
   in.device = t.device;

@@ -11,7 +11,7 @@ lockstep_dtype dtype_of(const element& e) {
   static constexpr lockstep_dtype integers[] = {LOCKSTEP_I8, LOCKSTEP_I16, LOCKSTEP_I32, LOCKSTEP_I64};
   static constexpr lockstep_dtype naturals[] = {LOCKSTEP_U8, LOCKSTEP_U16, LOCKSTEP_U32, LOCKSTEP_U64};
   static constexpr lockstep_dtype floats[] = {none, LOCKSTEP_F16, LOCKSTEP_F32, LOCKSTEP_F64};
-  if (e.swapped && !LOCKSTEP_MUTANT("python_byte_order_unread")) return none;
+  if (e.swapped) return none;
   const int log = e.bytes == 1 ? 0 : e.bytes == 2 ? 1 : e.bytes == 4 ? 2 : e.bytes == 8 ? 3 : -1;
   if (log < 0) return none;
   switch (e.code) {
@@ -63,7 +63,7 @@ void array::give_back() {
   // A deleter may be Python code, which must not meet the exception that is on its way.
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  if (versioned && versioned->deleter && !LOCKSTEP_MUTANT("python_capsule_kept")) versioned->deleter(versioned);
+  if (versioned && versioned->deleter) versioned->deleter(versioned);
   if (managed && managed->deleter) managed->deleter(managed);
   PyErr_Restore(type, value, trace);
 }
@@ -111,7 +111,7 @@ bool check_torch(state& s, PyObject* object, const char* name, array& in, const 
     const int set = k == 0 ? in_forward_mode(s) : tells(object, names[k], k > 1 ? &s.tensor_methods[k - 2] : nullptr);
     if (set < 0) return false;
     if (k == 0) in.no_tangents = !set;
-    if (!set || LOCKSTEP_MUTANT("python_flags_of_a_tensor_unread")) continue;
+    if (!set) continue;
     const ref text(PyUnicode_FromString(name));
     if (!text || !call_helper(s, "check_torch", object, text.get())) return false;
   }
@@ -151,9 +151,9 @@ bool import_by_table(state& s, PyObject* object, const char* name, array& in, co
   void* current = nullptr;
   if (table.current_stream(in.device.type, in.device.id, &current) != 0) return false;
   // Handle 0 is CUDA's legacy default stream, which lockstep knows by another name.
-  if (current == nullptr && !LOCKSTEP_MUTANT("python_stream_0")) current = LOCKSTEP_STREAM_LEGACY;
+  if (current == nullptr) current = LOCKSTEP_STREAM_LEGACY;
   if (!in.stream) in.stream = current;
-  if (in.stream == current || LOCKSTEP_MUTANT("python_streams_unordered")) return in.current = true;
+  if (in.stream == current) return in.current = true;
   if (in.versioned && in.versioned->deleter) in.versioned->deleter(in.versioned);
   in.versioned = nullptr;
   in.plain = true;
@@ -264,7 +264,7 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   }
   if (writable && in.producer->library == jax)  // not every release says so of its memory
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is an array of JAX, which is read-only; leave it away", name), false;
-  if (writable && in.read_only && !LOCKSTEP_MUTANT("python_read_only_written"))
+  if (writable && in.read_only)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is read-only; give an array that may be written", name), false;
   return true;
 }

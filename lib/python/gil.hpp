@@ -5,15 +5,12 @@
 #include <cxxabi.h>
 #include <unistd.h>
 
-#include "../mutant.hpp"
-
 namespace lockstep::python {
 
 // The interpreter's lock is given back while it lives, unless `release` is false; no Python object may be touched then.
 class without_gil {
  public:
-  explicit without_gil(bool release = true)
-      : saved_(!release || LOCKSTEP_MUTANT("python_lock_held") ? nullptr : PyEval_SaveThread()) {}
+  explicit without_gil(bool release = true) : saved_(release ? PyEval_SaveThread() : nullptr) {}
   // While the interpreter ends, releases before 3.14 end a daemon thread here, by unwinding it: through destructors
   // that would touch Python objects without the lock. It waits for the process's end instead, as newer releases let it.
   ~without_gil() {

@@ -52,7 +52,7 @@ void raise_of_group(state& s, lockstep_status status, const calls_of_op& of) {
     const size_t begin = at + std::strlen(word), end = text.find(']', begin);
     const size_t k = std::strtoul(text.c_str() + begin, nullptr, 10);
     if (end == std::string::npos || k >= of.index.size()) break;
-    const size_t i = LOCKSTEP_MUTANT("python_group_errors_by_op") ? k : static_cast<size_t>(of.index[k]);
+    const size_t i = static_cast<size_t>(of.index[k]);
     text.replace(at, end - at, "arrays[" + std::to_string(i));
   }
   PyErr_SetString(s.errors[status], text.c_str());
@@ -157,7 +157,6 @@ void group_of_calls::note_place(Py_ssize_t i, const array& a) {
 }
 
 bool group_of_calls::in_place(state& s) const {
-  if (LOCKSTEP_MUTANT("python_group_plan_reads_where_it_was")) return true;
   for (const memory_place& at : places) {
     array now;
     dlpack::tensor t{};

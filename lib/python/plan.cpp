@@ -57,7 +57,7 @@ void plan_dealloc(PyObject* self) {
 
 bool take_arrays(state& s, plan_object* p, PyObject* x, PyObject* out, settings& set, array& from, result& to) {
   if (!import_array(s, x, "x", false, set.stream, from) || !require_device(s, set, from)) return false;
-  if (!p->data->from.is_of(from) && !LOCKSTEP_MUTANT("python_plan_for_any_layout"))
+  if (!p->data->from.is_of(from))
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
                  "x is not like the array that the plan was made for (dtype, shape, strides or device); make a plan "
                  "for it"),

@@ -91,10 +91,6 @@ bool over_axes(const array& a, const split& axes, call& c) {
     d.shape[d.rank] = d.src_strides[d.rank] = 1;
     ++d.rank;
   }
-  if (LOCKSTEP_MUTANT("python_reduced_axes_swapped") && d.axis_count > 1) {
-    std::swap(d.shape[d.axes[0]], d.shape[d.axes[1]]);
-    std::swap(d.src_strides[d.axes[0]], d.src_strides[d.axes[1]]);
-  }
   c.op = LOCKSTEP_REDUCE_AXES;
   c.reduce_axes = d;
   return true;
@@ -123,7 +119,7 @@ bool read_other(state& s, source& x, settings& set, values& v, const split& axes
   bool same = b.rank == a.rank, shared = b.rank == axes.count - axes.kept;
   for (int k = 0; same && k < b.rank; ++k) same = b.shape[k] == a.shape[k];
   for (int k = 0; shared && k < b.rank; ++k) shared = b.shape[k] == a.shape[axes.order[axes.kept + k]];
-  if (!same && !shared && !LOCKSTEP_MUTANT("python_y_of_any_shape"))
+  if (!same && !shared)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
                  "y has %d axes and %lld elements; give the shape of x, or of the axes of x that are reduced", b.rank,
                  static_cast<long long>(b.size)),
@@ -160,7 +156,7 @@ bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_red
   c.type = element_of(d.result);
   c.same_dtype = c.type == a.type;
   if (a.size == 0 || beside(a, axes, &d.element_stride, &d.sequence_stride)) return true;
-  if (on_its_device(a, LOCKSTEP_REDUCE_AXES) && !LOCKSTEP_MUTANT("python_axes_copied") && over_axes(a, axes, c))
+  if (on_its_device(a, LOCKSTEP_REDUCE_AXES) && over_axes(a, axes, c))
     return variant_of(s, LOCKSTEP_REDUCE_AXES, v, set);
   if (!may_copy) return no_copy(s, "these axes of this layout need one");
   return permuted(s, x, set, axes.order, temporary);
@@ -223,7 +219,7 @@ bool describe_segments(state& s, source& x, const array& offsets, values& v, loc
     last = reinterpret_cast<const int64_t*>(offsets.data)[offsets.shape[0] - 1];
   }
   // C checks that offsets never decrease; it does not know where x ends.
-  if (last > a.shape[0] && !LOCKSTEP_MUTANT("python_last_offset_unread"))
+  if (last > a.shape[0])
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "offsets[-1] is %lld, but x has %lld elements",
                  static_cast<long long>(last), static_cast<long long>(a.shape[0])),
            false;

@@ -136,7 +136,6 @@ PyObject* finish_result(state& s, const call& c, const array& x, result& r) {
         name(PyUnicode_FromString(dtype_name(dtype_of(c.type))));
     return bytes && name ? call_helper(s, "scalar", bytes.get(), name.get()).release() : nullptr;
   }
-  if (LOCKSTEP_MUTANT("python_result_never_freed")) Py_XINCREF(r.object.get());
   if (!r.adopt) return r.object.release();
   return call_helper(s, "adopt", x.object, r.object.get()).release();
 }

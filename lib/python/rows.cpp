@@ -25,7 +25,7 @@ bool rows_of(const array& a, int inner, int64_t* stride) {
 bool same_shape(state& s, const array& x, int first, const array& side, const char* name, const char* whose) {
   bool same = side.rank == x.rank - first;
   for (int k = 0; same && k < side.rank; ++k) same = side.shape[k] == x.shape[first + k];
-  if (same || LOCKSTEP_MUTANT("python_weight_of_any_length")) return true;
+  if (same) return true;
   return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has %d axes and %lld elements; give the shape of %s", name, side.rank,
                static_cast<long long>(side.size), whose),
          false;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../mutant.hpp"
 #include "comm.hpp"
 
 using namespace lockstep;
@@ -73,7 +72,6 @@ task lockstep_comm::worst(const failure& own, uint64_t* low, uint64_t* high, fai
         mine.join(buffers[1]);
       });
       co_await both;
-      if (LOCKSTEP_MUTANT("ranks_agreement_skips_a_round") && step * 2 < p) step *= 2;
     }
   } catch (...) {
     static_cast<void>(buffers.release());

@@ -1,7 +1,6 @@
 // bands.cpp - see devices.hpp: a box on its way from one seat of this process to another.
 #include <limits>
 
-#include "../mutant.hpp"
 #include "comm.hpp"
 #include "devices.hpp"
 #include "plan.hpp"
@@ -42,8 +41,7 @@ void devices::by_host(const box_move& m) {
 // The next slot; the stream, which is the user's, waits until nobody uses it.
 devices::slot& devices::take(seat& s, const seat& user, void* stream) {
   slot& one = s.ring[s.next++ % s.ring.size()];
-  if (one.used && !LOCKSTEP_MUTANT("ranks_slot_packed_again_at_once"))
-    require_ok(s.peers->wait(user.device, stream, one.free));
+  if (one.used) require_ok(s.peers->wait(user.device, stream, one.free));
   one.used = true;
   return one;
 }
@@ -106,8 +104,7 @@ void devices::begin_move(const box_move& m) {
   if (fits == 0) fail(LOCKSTEP_INTERNAL, "ranks {} and {} have no ring; please report it", m.from, m.to);
   cut_box(m.part, static_cast<int64_t>(fits), one.bands);
   if (m.from != m.to) {  // the receiver's earlier work may still use its block
-    if (!LOCKSTEP_MUTANT("ranks_block_written_before_it_is_ready"))
-      for (void* copies : a.copies) require_ok(a.peers->wait(a.device, copies, b.ready));
+    for (void* copies : a.copies) require_ok(a.peers->wait(a.device, copies, b.ready));
     a.copying = true;
     a.sent_to[static_cast<size_t>(m.to)] = 1;
   }
@@ -156,7 +153,7 @@ void devices::send_band(const box_move& m, const box& band) {
   require_ok(peers.record(a.device, a.now, s.full));
   rows_of_band rows;
   if (rows_of(m, band, rows)) {
-    if (!LOCKSTEP_MUTANT("ranks_band_copied_before_it_is_packed")) require_ok(peers.wait(a.device, copies, s.full));
+    require_ok(peers.wait(a.device, copies, s.full));
     copy_band(a, b, m, band, rows, s.data, copies);
     require_ok(peers.record(a.device, copies, s.free));
   } else if (a.device == b.device) {

@@ -7,7 +7,6 @@
 #include <set>
 #include <thread>
 
-#include "../mutant.hpp"
 #include "devices.hpp"
 #include "links.hpp"
 
@@ -124,9 +123,7 @@ bool arrivals::test() {
     // Messages from one process stand together in requests_ and count in that order, even if a later one comes between
     // two looks.
     const auto receives = [&](const pending& p) { return p.data != nullptr && p.process == r.process; };
-    if (i > 0 && !requests_[i - 1].done && receives(requests_[i - 1]) && receives(r) &&
-        !LOCKSTEP_MUTANT("ranks_messages_overtake"))
-      continue;
+    if (i > 0 && !requests_[i - 1].done && receives(requests_[i - 1]) && receives(r)) continue;
     if (r.reached != nullptr) {
       r.done = (*r.reached)();
       any = any || r.done;
@@ -172,7 +169,7 @@ bool lockstep_comm::drive(task& t, bool to_end) {
     try {
       any = now.test();
       const bool silent = timeout_ms >= 0 && clock::now() - since > std::chrono::milliseconds(timeout_ms);
-      if (!any && to_end && silent && !LOCKSTEP_MUTANT("ranks_deadline_ignored")) {
+      if (!any && to_end && silent) {
         std::set<int32_t> missed;
         for (const pending& r : now.requests_)
           if (!r.done) missed.insert(r.process);
@@ -341,10 +338,10 @@ void lockstep_comm::check(int32_t process, const void* message, size_t received_
     fail(closed, "{}. The communicator is closed: make another one", reason);
   }
   const uint64_t expected = received[static_cast<size_t>(process)]++;
-  if (head.sequence != expected && !LOCKSTEP_MUTANT("ranks_stale_sequence_taken"))
+  if (head.sequence != expected)
     close(LOCKSTEP_RANK_LOST,
           format_text("message {} from {} arrived where message {} was due", head.sequence, from, expected));
-  if (head.what != what && !LOCKSTEP_MUTANT("ranks_header_unchecked"))
+  if (head.what != what)
     close(LOCKSTEP_MISMATCH,
           format_text("{} is in {} where {} is in {}; make the same calls in the same order on every rank", from,
                       words(head.what), name_of(engine.process), words(what)));

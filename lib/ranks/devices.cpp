@@ -6,7 +6,6 @@
 #include <set>
 #include <thread>
 
-#include "../mutant.hpp"
 #include "comm.hpp"
 #include "links.hpp"
 #include "plan.hpp"
@@ -138,8 +137,7 @@ bool devices::reaches(int32_t seat_number, const void* pointer, const std::strin
   require_ok(lockstep_peers_locate(pointer, &kind, &owner, &device));
   on_host = kind == LOCKSTEP_HOST || kind == LOCKSTEP_PINNED;
   const bool own = kind == LOCKSTEP_MANAGED || (kind == LOCKSTEP_DEVICE && owner == s.peers && device == s.device);
-  if (!own && (named_ == "direct" || named_ == "engine" || named_ == "nccl") &&
-      !LOCKSTEP_MUTANT("ranks_memory_of_any_device"))
+  if (!own && (named_ == "direct" || named_ == "engine" || named_ == "nccl"))
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "{}.data is {}, but rank {} is on {} and the communicator's data plane is \"{}\"; pass memory of that device, "
          "or "
@@ -230,8 +228,7 @@ void* devices::stream_of(int32_t seat) const {
 
 void devices::await_ready(int32_t by, int32_t owner) {
   const seat& a = at(by);
-  if (!LOCKSTEP_MUTANT("ranks_block_written_before_it_is_ready"))
-    require_ok(a.peers->wait(a.device, a.now, at(owner).ready));
+  require_ok(a.peers->wait(a.device, a.now, at(owner).ready));
   at(by).sent_to[static_cast<size_t>(owner)] = 1;
 }
 
@@ -251,7 +248,7 @@ void devices::join() {
       if (a.sent_to[b] == 0) continue;
       a.sent_to[b] = 0;
       const seat& to = seats_[b];
-      if (!LOCKSTEP_MUTANT("ranks_receiver_does_not_wait")) require_ok(to.peers->wait(to.device, to.now, a.joined));
+      require_ok(to.peers->wait(to.device, to.now, a.joined));
     }
 }
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <tuple>
 
-#include "../mutant.hpp"
 #include "devices.hpp"
 #include "links.hpp"
 
@@ -69,8 +68,7 @@ std::vector<exchange::message> exchange::messages_of(lockstep_comm& comm, std::v
   for (item i : items) {
     const int32_t process = comm.process_of(sent ? i.to : i.from);
     const size_t more = (i.bytes + 15) / 16 * 16;
-    if (all.empty() || all.back().process != process ||
-        (all.back().bytes + more > most && !LOCKSTEP_MUTANT("ranks_messages_of_any_length")))
+    if (all.empty() || all.back().process != process || all.back().bytes + more > most)
       all.push_back({process, {}, sizeof(header), {}});
     i.offset = all.back().bytes;
     all.back().bytes += more;
@@ -231,7 +229,6 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
       char* text = data + sizeof head;
       std::memset(text, 0, text_bytes);
       std::strncpy(text, so_far.text.c_str(), text_bytes - 1);
-      if (LOCKSTEP_MUTANT("ranks_poison_not_sent")) head.status = LOCKSTEP_OK, head.bytes = m.bytes - sizeof head;
     }
     std::memcpy(data, &head, sizeof head);
     comm.send(m.process, data, sizeof head + head.bytes, requests);
@@ -260,9 +257,7 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
   co_await all;
   if (!takes_part) co_return;
   // Two processes that have both said so exchange their parcels, whatever they have heard from others since.
-  const std::function<bool(int32_t)> exchanges = [&](int32_t process) {
-    return partner_of(process)->ready || LOCKSTEP_MUTANT("ranks_nccl_without_the_partner");
-  };
+  const std::function<bool(int32_t)> exchanges = [&](int32_t process) { return partner_of(process)->ready; };
   const links::unpack_item unpack = [&](const item& i, const char* data) {
     attempt(i.to, [&] { work.unpack(i, data); });
   };

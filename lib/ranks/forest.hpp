@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "../mutant.hpp"
 #include "../order.hpp"
 
 namespace lockstep::ranks {

@@ -1,8 +1,6 @@
 // grid.cpp - see grid.hpp.
 #include "grid.hpp"
 
-#include "../mutant.hpp"
-
 namespace lockstep::ranks {
 
 box intersection(const box& a, const box& b) {
@@ -22,7 +20,7 @@ void cut_box(const box& b, int64_t most, std::vector<box>& into) {
   size_t k = 0;
   while (b.length[k] == 1) ++k;
   const int64_t each = std::max<int64_t>(most / (b.elements() / b.length[k]), 1);
-  for (int64_t at = 0; at < b.length[k] - (LOCKSTEP_MUTANT("ranks_last_row_of_a_box_left_out") ? 1 : 0); at += each) {
+  for (int64_t at = 0; at < b.length[k]; at += each) {
     box slab = b;
     slab.low[k] += at;
     slab.length[k] = std::min(each, b.length[k] - at);

@@ -1,7 +1,6 @@
 // halo.cpp - see stencil.hpp: fetches the elements of other ranks that a rank needs.
 #include <cstring>
 
-#include "../mutant.hpp"
 #include "../order.hpp"
 #include "devices.hpp"
 #include "links.hpp"
@@ -31,7 +30,7 @@ std::vector<run_of_indices> runs(int64_t low, int64_t length, int64_t n, lockste
       continue;
     }
     if (folds && n > 0) {
-      const int64_t source = order::folded(i + (LOCKSTEP_MUTANT("ranks_fold_off_by_one") ? 1 : 0), n, hows[boundary]);
+      const int64_t source = order::folded(i, n, hows[boundary]);
       if (!all.empty() && all.back().place + all.back().length == i && all.back().source + all.back().length == source)
         ++all.back().length;
       else

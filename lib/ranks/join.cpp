@@ -4,8 +4,6 @@
 #include <bit>
 #include <cstring>
 
-#include "../mutant.hpp"
-
 namespace lockstep::ranks {
 
 constexpr int64_t fewest_to_split = 128;
@@ -23,8 +21,7 @@ int32_t pairing::place_of(int32_t member) const {
 
 std::pair<int32_t, int32_t> pairing::joined(int32_t place, int level) const {
   const int32_t first = place >> level << level, last = first + (1 << level);
-  const int32_t all = LOCKSTEP_MUTANT("ranks_odd_partner_lost") ? members - members % 2 : members;
-  return {member_at(first), last == places ? all : member_at(last)};
+  return {member_at(first), last == places ? members : member_at(last)};
 }
 
 share pairing::of(int64_t sequences, int32_t place, int level) {
@@ -113,7 +110,7 @@ task ordered_join::run(execution& x, uint64_t first_step, const joinable& what,
       const joinable::part mine{s.now + static_cast<size_t>(kept.low - all.low) * what.bytes,
                                 static_cast<size_t>(all.size()) * what.bytes, a, b},
           theirs{from, static_cast<size_t>(kept.size()) * what.bytes, c, d};
-      const bool before = (a < c) != LOCKSTEP_MUTANT("ranks_join_out_of_order");
+      const bool before = a < c;
       what.join(before ? mine : theirs, before ? theirs : mine, kept.size(), s.room[s.used].data());
     };
     std::vector<char> between;
@@ -153,7 +150,6 @@ void spread::add(lockstep_comm& comm, int32_t me, int32_t places, const std::fun
   };
   size_t round = 0;
   for (int32_t step = 1; step < places; step *= 2, ++round) {
-    if (LOCKSTEP_MUTANT("ranks_spread_ends_early") && step > 1 && step * 2 >= places) break;
     if (steps_.size() <= round) steps_.emplace_back();
     const int32_t to = (me + step) % places, from = (me - step + places) % places;
     for (size_t k = 0; k < shares.size(); ++k) {

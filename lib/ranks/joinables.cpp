@@ -36,7 +36,7 @@ joinable reduce_plan::partial_values() const {
         for (const subtree& t : tiles_of(p->first, p->last)) {
           std::memcpy(f.top(), from, static_cast<size_t>(n) * sizeof(double));
           from += p->pitch;
-          f.push({t.level + (LOCKSTEP_MUTANT("ranks_subtree_a_level_off") && t.level > 0 ? 1 : 0), t.index});
+          f.push({t.level, t.index});
         }
       }
     };
@@ -67,8 +67,7 @@ joinable reduce_plan::partial_values() const {
       // The later members' element is taken only if it is better, so that a tie keeps the earlier index.
       const winner &a = reinterpret_cast<const winner*>(low.data)[q],
                    &b = reinterpret_cast<const winner*>(high.data)[q];
-      const bool better = (largest ? b.key > a.key : b.key < a.key) ||
-                          (LOCKSTEP_MUTANT("ranks_tie_to_the_later_member") && b.key == a.key);
+      const bool better = largest ? b.key > a.key : b.key < a.key;
       reinterpret_cast<winner*>(out)[q] = better ? b : a;
     }
   };

@@ -1,7 +1,6 @@
 // parcels.cpp - see links.hpp: the rounds of a step.
 #include <algorithm>
 
-#include "../mutant.hpp"
 #include "devices.hpp"
 #include "links.hpp"
 #include "plan.hpp"
@@ -42,8 +41,7 @@ void links::pack(const round_of_parcels& round, size_t number, const pack_item& 
     const on_stream aside(*comm_.devices, l.seat, l.aside);
     for (const parcel& p : round) {
       if (p.seat != l.seat || !p.out) continue;
-      if (!any && s.used && !LOCKSTEP_MUTANT("ranks_nccl_slot_packed_again_at_once"))
-        require_ok(l.peers->wait(l.device, l.aside, s.free));
+      if (!any && s.used) require_ok(l.peers->wait(l.device, l.aside, s.free));
       any = true;
       for (const item& i : p.items) pack_one(i, s.data + i.offset);
     }
@@ -67,8 +65,7 @@ std::vector<links::lane*> links::launch(const round_of_parcels& round, size_t nu
     bool sends = false, receives = false;
     for (const parcel& p : round)
       if (p.seat == l.seat && takes_part(p.process)) (p.out ? sends : receives) = true;
-    if (sends && !LOCKSTEP_MUTANT("ranks_nccl_sent_before_it_is_packed"))
-      require_ok(l.peers->wait(l.device, l.carrier, l.out[turn].full));
+    if (sends) require_ok(l.peers->wait(l.device, l.carrier, l.out[turn].full));
     if (receives && l.in[turn].used) require_ok(l.peers->wait(l.device, l.carrier, l.in[turn].free));
     if (sends || receives) used.push_back(&l);
   }
@@ -94,8 +91,7 @@ void links::unpack(const round_of_parcels& round, size_t number, const std::func
     const on_stream aside(*comm_.devices, l.seat, l.aside);
     for (const parcel& p : round) {
       if (p.seat != l.seat || p.out || !takes_part(p.process)) continue;
-      if (!any && !LOCKSTEP_MUTANT("ranks_nccl_unpacked_before_it_came"))
-        require_ok(l.peers->wait(l.device, l.aside, s.full));
+      if (!any) require_ok(l.peers->wait(l.device, l.aside, s.full));
       any = true;
       for (const item& i : p.items) unpack_one(i, s.data + i.offset);
     }
@@ -112,7 +108,7 @@ task links::carry(const std::vector<round_of_parcels>& rounds, const std::functi
       if (takes_part(p.process)) partners_.insert(p.process);
   for (size_t r = 0; r < rounds.size(); ++r) {
     const std::vector<lane*> used = launch(rounds[r], r, takes_part);
-    if (!LOCKSTEP_MUTANT("ranks_nccl_not_awaited")) {  // only then is it on the streams
+    {  // only then is it on the streams
       task launching = until([this] { return launched(); });
       co_await launching;
     }

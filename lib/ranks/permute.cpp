@@ -1,7 +1,6 @@
 // permute.cpp - see permute.hpp.
 #include "permute.hpp"
 
-#include "../mutant.hpp"
 #include "devices.hpp"
 #include "links.hpp"
 

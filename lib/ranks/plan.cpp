@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "../mutant.hpp"
 #include "devices.hpp"
 #include "links.hpp"
 
@@ -140,7 +139,7 @@ void find_memory(execution& x, const lockstep_options& o) {
     if (o.workspace == nullptr || need == 0) return;
     if (reinterpret_cast<uintptr_t>(o.workspace) % alignment != 0)
       fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is not a multiple of {} bytes; align it to that", alignment);
-    if (o.workspace_bytes < need && !LOCKSTEP_MUTANT("ranks_workspace_size_unchecked"))
+    if (o.workspace_bytes < need)
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "options.workspace_bytes is {}, but the plan needs {}; ask lockstep_ranks_workspace", o.workspace_bytes,
            need);
@@ -193,8 +192,7 @@ void finish(execution& x) {
   }
   // Ranks that got a message from this one know of the failure; the others learn of it when all synchronize.
   const bool own = x.so_far.rank >= 0 ? comm.mine(x.so_far.rank) : x.so_far.any() && !x.waited_for;
-  if (own && !LOCKSTEP_MUTANT("ranks_failure_not_kept"))
-    comm.late.note(x.so_far.status, x.so_far.rank >= 0 ? x.so_far.rank : comm.first(), x.so_far.text);
+  if (own) comm.late.note(x.so_far.status, x.so_far.rank >= 0 ? x.so_far.rank : comm.first(), x.so_far.text);
 }
 }  // namespace
 
@@ -230,9 +228,7 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     find_memory(*x, o);
     const failure at_once = x->so_far;
     x->work = run(*x);
-    comm.queue.insert(LOCKSTEP_MUTANT("ranks_queue_overtaken") && comm.queue.size() > 1 ? std::prev(comm.queue.end())
-                                                                                        : comm.queue.end(),
-                      x);
+    comm.queue.insert(comm.queue.end(), x);
     comm.progress(x->waited_for);
     const failure& told = x->waited_for ? x->so_far : at_once;
     if (!told.any()) return;

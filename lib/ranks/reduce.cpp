@@ -87,7 +87,7 @@ void check_types(const reduce_plan& p) {
   if (status != LOCKSTEP_OK) throw error{status, text};
   // Partial results exist only for these dtypes so far (partials.cpp).
   const auto half = [](lockstep_dtype t) { return t == LOCKSTEP_F16 || t == LOCKSTEP_BF16; };
-  if ((p.dtype > LOCKSTEP_I64 || (half(p.dtype) && !squares)) && !LOCKSTEP_MUTANT("ranks_types_taken_unread"))
+  if (p.dtype > LOCKSTEP_I64 || (half(p.dtype) && !squares))
     fail(LOCKSTEP_UNSUPPORTED,
          "dtype is {}; reductions over ranks take F32, F64, I32 and I64, and F16 and BF16 for squares: convert src, or "
          "reduce on one rank",
@@ -245,7 +245,6 @@ int64_t reduce_plan::sequences_of_a_pass(const lockstep_comm& comm) const {
       break;
     }
   if (everywhere) bytes += static_cast<int64_t>(kept.rank_of.size() * result_bytes);
-  if (LOCKSTEP_MUTANT("ranks_all_sequences_at_once")) return INT64_MAX;
   return std::max<int64_t>(comm.message_bytes / bytes, 1);
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 
-#include "../mutant.hpp"
 #include "reduce.hpp"
 
 namespace lockstep::ranks {
@@ -24,7 +23,6 @@ void reduce_plan::add_fragments(lockstep_comm& comm, reduce_pass& pass) const {
       const int32_t owner = owner_of(l);
       const int64_t n = elements_of(s.member, l);
       if (owner == s.member) continue;
-      if (LOCKSTEP_MUTANT("ranks_two_owners_in_a_tie") && n == elements_of(owner, l)) continue;
       pass.fragments.sends(comm, {s.rank, rank_of(s.kept_block, owner), l, bytes(n), i});
     }
     for (const int64_t l : s.shared) {

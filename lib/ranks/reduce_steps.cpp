@@ -230,7 +230,6 @@ task reduce_plan::cut_leaves(execution& x, reduce_pass& pass) {
     int64_t begin = 0;
     for (int32_t m = 0; m < members; ++m)
       if (rank_of(s.kept_block, m) == i.from) begin = std::max(range_of(m).first, low);
-    if (LOCKSTEP_MUTANT("ranks_fragment_at_the_start_of_its_leaf")) begin = low;
     for (int64_t q = 0; q < s.sequences; ++q)
       std::memcpy(s.assembled[slot].data() + static_cast<size_t>(q * n + begin - low) * element_bytes,
                   from + static_cast<size_t>(q * count) * element_bytes, static_cast<size_t>(count) * element_bytes);

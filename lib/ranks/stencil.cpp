@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "../mutant.hpp"
 #include "devices.hpp"
 
 namespace lockstep::ranks {
@@ -38,7 +37,7 @@ void stencil_plan::list_borders(int32_t rank, std::vector<border>& into) const {
       b.in = b.out;
       for (auto j = static_cast<size_t>(batch_axes); j < static_cast<size_t>(g.rank); ++j) {
         if (!valid && block.length[j] == g.shape[j]) continue;  // the block has the whole axis, so folding is right
-        const int64_t more = reach - (LOCKSTEP_MUTANT("ranks_halo_short_by_one") ? 1 : 0);
+        const int64_t more = reach;
         int64_t low = b.out.low[j] - more, end = b.out.low[j] + b.out.length[j] + more;
         if (!wraps) low = std::max<int64_t>(low, 0), end = std::min(end, g.shape[j]);
         b.in.low[j] = low;

@@ -9,7 +9,6 @@
 // Source  this file
 #include "../byte_kernels.hpp"
 #include "../tuning.hpp"
-#include "mutant.hpp"
 
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
 #include <immintrin.h>
@@ -132,7 +131,7 @@ void pixels_of(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64
       const char* at = pack + j * bytes;
       char* to = dst + (left + j) * dst_ld;
       for (int64_t i = 0; i + 1 < rows; ++i, at += pack_ld, to += bytes) __builtin_memcpy(to, at, L);
-      __builtin_memcpy(to, at, static_cast<size_t>(LOCKSTEP_MUTANT("pixel_spills_over") ? L : bytes));
+      __builtin_memcpy(to, at, static_cast<size_t>(bytes));
     }
   }
 }

@@ -80,8 +80,7 @@ int64_t through_floats(const typename E::type* from, typename R::type* to, int64
     for (int b = 0; b < 2 * lanes * static_cast<int>(sizeof(*from)); b += 64)
       fetch_ahead<stream>(reinterpret_cast<const char*>(from + i) + b);
     vf2 x = through<E>::load(from + i), y = through<E>::load(from + i + lanes);
-    if (__builtin_expect(any_nan(x, y), false) && !LOCKSTEP_MUTANT("convert_keeps_payloads"))
-      x = canonical(x), y = canonical(y);
+    if (__builtin_expect(any_nan(x, y), false)) x = canonical(x), y = canonical(y);
     if constexpr (__is_same(R, bf16_element)) {
       put<stream>(to + i, two_of_upper_halves(x, y));
     } else {
@@ -106,7 +105,7 @@ template <class E, class R, bool scaled>
 void cached(const typename E::type* from, typename R::type* to, int64_t n, double scale) {
   int64_t i = whole<E, R, scaled, false>(from, to, n, scale);
   i += through_doubles<E, R, scaled, false>(from + i, to + i, n - i, scale);
-  if (i < n && !LOCKSTEP_MUTANT("convert_tail_lost")) few<E, R, scaled>(from + i, to + i, n - i, scale);
+  if (i < n) few<E, R, scaled>(from + i, to + i, n - i, scale);
 }
 
 template <class E, class R, bool scaled>

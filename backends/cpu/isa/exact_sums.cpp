@@ -8,7 +8,6 @@
 // Source  this repository
 #include "../reduce_kernels.hpp"
 #include "exact_terms.hpp"
-#include "mutant.hpp"
 #include "narrow_sums.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -75,7 +74,7 @@ wide row(const typename K::element* p, int64_t n) {
     i += W;
   }
   for (int k = 0; k < parts; ++k) x[k] += y[k];
-  return total<K>(x, LOCKSTEP_MUTANT("exact_row_counts_no_pads") ? n : i);
+  return total<K>(x, i);
 }
 
 inline vu or_of(vu a, vu b, vu c) {
@@ -105,7 +104,7 @@ int64_t small_chunks(const typename K::element* p, int64_t count, int64_t stride
     uint64_t sum = 0, bits = 0;
     x += y;
     for (int l = 0; l < W; ++l) sum += x[l], bits |= seen[l];
-    if (bits >> small_bits != 0 && !LOCKSTEP_MUTANT("large_squares_as_small_ones")) return s;
+    if (bits >> small_bits != 0) return s;
     out[s] = {{sum, 0, 0}};
   }
   return count;

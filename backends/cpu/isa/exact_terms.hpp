@@ -2,7 +2,6 @@
 // lane.
 #pragma once
 
-#include "mutant.hpp"
 #include "vectors.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -59,7 +58,7 @@ inline vu load_widened(const T* p) {
 // A term's two sums, and the exact sum that they represent.
 inline void enter_term(vu* part, vu t) {
   part[0] += t;
-  if (!LOCKSTEP_MUTANT("exact_chunk_wraps")) part[1] += t >> 32;
+  part[1] += t >> 32;
 }
 inline uint128 value_of(const uint64_t* part) {
   return (static_cast<uint128>(part[1]) << 32) + (part[0] - (part[1] << 32));
@@ -179,7 +178,7 @@ struct small_square : small_sum<T> {
 struct bool_sum : small_sum<uint8_t> {
   static vu load(const uint8_t* p) {
     const vu x = load_widened(p);
-    return LOCKSTEP_MUTANT("truths_summed_by_value") ? x : reinterpret_cast<vu>(x != 0) & 1;
+    return reinterpret_cast<vu>(x != 0) & 1;
   }
 };
 

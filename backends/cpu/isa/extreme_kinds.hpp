@@ -1,7 +1,6 @@
 // extreme_kinds.hpp - helpers of extremes.cpp: the element types as integers, vectors of them, joins across lanes.
 #pragma once
 
-#include "mutant.hpp"
 #include "vectors.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -39,9 +38,8 @@ struct kind {
                      lowest = static_cast<I>(is_signed ? sign : 0);
   // extreme.key for an integer.
   static int64_t key(I x) {
-    return static_cast<int64_t>(sizeof(I) < 8 || is_signed || LOCKSTEP_MUTANT("u64_extremes_as_i64")
-                                    ? static_cast<uint64_t>(static_cast<int64_t>(x))
-                                    : static_cast<uint64_t>(x) ^ uint64_t{1} << 63);
+    return static_cast<int64_t>(sizeof(I) < 8 || is_signed ? static_cast<uint64_t>(static_cast<int64_t>(x))
+                                                           : static_cast<uint64_t>(x) ^ uint64_t{1} << 63);
   }
   static S load(const I* p) {
     S x;
@@ -191,8 +189,7 @@ struct ends {
     const bool nan = any_lane<K>((largest() > static_cast<typename K::element>(K::infinity)) |
                                  reinterpret_cast<V>(high > (K::infinity | K::sign)));
     const bool other_sign = !any_lane<K>(Largest ? largest() >= 0 : reinterpret_cast<V>(high) < 0);
-    return (nan && !LOCKSTEP_MUTANT("chunks_with_nan_decided")) ||
-           (other_sign && !LOCKSTEP_MUTANT("chunks_of_one_sign_decided"));
+    return nan || other_sign;
   }
 };
 
@@ -242,7 +239,7 @@ struct numbers {
   bool undecided() const {
     mask all = whole[0];
     for (int k = 1; k < Chains; ++k) all &= whole[k];
-    return all != all_lanes(V{}) && !LOCKSTEP_MUTANT("chunks_with_nan_decided");
+    return all != all_lanes(V{});
   }
 };
 template <class K, bool Largest, int Chains, bool Floats>

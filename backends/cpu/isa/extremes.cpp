@@ -9,7 +9,6 @@
 // Source  lib/order.hpp (keys)
 #include "../reduce_kernels.hpp"
 #include "extreme_kinds.hpp"
-#include "mutant.hpp"
 #include "narrow_extremes.hpp"
 #include "order.hpp"
 
@@ -69,8 +68,7 @@ struct group {
     } else {
       const V t = across<take_greater>(top);
       const VU l = across<take_lesser>(low), h = across<take_greater>(high);
-      nans = (t > static_cast<typename K::element>(K::infinity)) |
-             (LOCKSTEP_MUTANT("negative_nan_ignored") ? V{} : reinterpret_cast<V>(h > (K::infinity | K::sign)));
+      nans = (t > static_cast<typename K::element>(K::infinity)) | reinterpret_cast<V>(h > (K::infinity | K::sign));
       if (Largest)
         winner = t >= 0 ? t : reinterpret_cast<V>(l);
       else
@@ -104,9 +102,7 @@ inline int64_t first_index(const typename K::element* p, int64_t n, typename K::
   if (n <= 64) {
     uint64_t found = 0;
     for (; i + K::width <= n; i += K::width) found |= static_cast<uint64_t>(hits<K>(K::load(p + i), bits)) << i;
-    if (i < n)
-      found |= static_cast<uint64_t>(hits<K>(last_vector<K>(p, n), bits))
-               << (n > K::width && !LOCKSTEP_MUTANT("index_in_the_last_vector") ? n - K::width : 0);
+    if (i < n) found |= static_cast<uint64_t>(hits<K>(last_vector<K>(p, n), bits)) << (n > K::width ? n - K::width : 0);
     return __builtin_ctzll(found);
   }
   for (; i + K::width <= n; i += K::width)
@@ -172,8 +168,7 @@ bool short_rows(const typename K::element* p, int64_t n, int64_t stride, int tog
   if constexpr (K::float_bits) {
     nan = Largest ? winner > infinity : winner < static_cast<I>(~infinity);
     winner = ordered<K>(winner);
-    if (any_lane<K>(Largest ? other < static_cast<I>(~infinity) : other > infinity) &&
-        !LOCKSTEP_MUTANT("short_rows_one_sign_of_nan")) {
+    if (any_lane<K>(Largest ? other < static_cast<I>(~infinity) : other > infinity)) {
       vector bits, is;  // so that winner and nan stay in registers
       whose_nan<K, Largest>(p, n, stride, together, bits, is);
       winner = bits;
@@ -344,8 +339,7 @@ void extremes_of_columns(const typename K::element* p, int64_t n, int64_t ld, in
         }
         const V k = keys<K, Largest>(x);
         if constexpr (Index) {
-          const V wins =
-              LOCKSTEP_MUTANT("column_tie_to_the_last") ? (Largest ? k >= b : k <= b) : (Largest ? k > b : k < b);
+          const V wins = Largest ? k > b : k < b;
           w = wins ? V{} + static_cast<I>(i) : w;
         }
         b = Largest ? greater(b, k) : lesser(b, k);

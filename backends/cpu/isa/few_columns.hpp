@@ -2,7 +2,6 @@
 // their sums: lanes l, l + 16, ... are summed side by side in registers, and joined there.
 #pragma once
 
-#include "mutant.hpp"
 #include "order.hpp"
 #include "tuning.hpp"
 #include "vectors.hpp"
@@ -27,7 +26,7 @@ inline void few_columns(int64_t n, int64_t width, const Enter& enter, double* ou
         for (int k = 0; k < together && first + k * apart < n; ++k)
           acc[k] = enter(acc[k], first + k * apart, c, width - c);
       for (int d = together / 2; d >= 1; d /= 2)
-        for (int k = 0; k < d; ++k) acc[k] += acc[k + (LOCKSTEP_MUTANT("few_columns_join_neighbours") ? 0 : d)];
+        for (int k = 0; k < d; ++k) acc[k] += acc[k + d];
       lane[l] = acc[0];
     }
     for (int d = apart / 2; d >= 1; d /= 2)

@@ -7,7 +7,6 @@
 #include "../reduce_kernels.hpp"
 #include "few_columns.hpp"
 #include "float_terms.hpp"
-#include "mutant.hpp"
 #include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -88,7 +87,7 @@ void leaf_of_columns(const typename K::element* p, int64_t n, At at, int64_t wid
   const char* after = reinterpret_cast<const char*>(p) + order::leaf * row_bytes;
   const auto reversed = [](int i) {
     int l = 0;
-    for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (LOCKSTEP_MUTANT("column_lanes_in_plain_order") ? b : 6 - b);
+    for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (6 - b);
     return l;
   };
   for (int i = 0; i < lanes; ++i) {

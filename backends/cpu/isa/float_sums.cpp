@@ -9,7 +9,6 @@
 #include "../reduce_kernels.hpp"
 #include "float_columns.hpp"
 #include "float_terms.hpp"
-#include "mutant.hpp"
 #include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -57,11 +56,9 @@ inline void full_rows(const typename H::element* p, int64_t full, typename H::V*
   for (int first = 0; first < H::vectors; first += at_once) {
     typename H::V acc[at_once];
 #pragma GCC unroll 32
-    for (int k = 0; k < at_once; ++k)
-      acc[k] = all_lanes<typename H::V>(LOCKSTEP_MUTANT("sum_starts_at_plus_zero") ? 0.0 : -0.0);
-    const bool backwards = LOCKSTEP_MUTANT("lane_order_reversed");
-    const typename H::element* q = p + first * H::width + (backwards ? (full - 1) * lanes : 0);
-    for (int64_t r = 0; r < full; ++r, q += backwards ? -lanes : lanes) {
+    for (int k = 0; k < at_once; ++k) acc[k] = all_lanes<typename H::V>(-0.0);
+    const typename H::element* q = p + first * H::width;
+    for (int64_t r = 0; r < full; ++r, q += lanes) {
       constexpr int bytes = fetched ? at_once * H::width * static_cast<int>(sizeof(*q)) : 0;
       for (int b = 0; b < bytes; b += 64) fetch(reinterpret_cast<const char*>(q) + tuned.read_ahead + b);
 #pragma GCC unroll 32
@@ -99,7 +96,7 @@ inline void full_rows_by_pieces(const typename K::element* p, int64_t full, vd* 
     vd x[at_once];
 #pragma GCC unroll 8
     for (int k = 0; k < at_once; ++k) x[k] = held(K::load(p + k * W));
-    enter_piece<K, 0, pieces>(piece & (LOCKSTEP_MUTANT("turns_of_doubles_one_bit_short") ? 3 : pieces - 1), x, lane);
+    enter_piece<K, 0, pieces>(piece & (pieces - 1), x, lane);
   }
 #pragma GCC unroll 16
   for (int k = 0; k < vectors; ++k) to[k] = lane[k];
@@ -116,9 +113,7 @@ inline void far_rows(const typename K::element* p, int64_t full, vd* lane) {
 
 // Joins whole vectors of lanes down to one; `live` of the lanes are not missing.
 inline vd join_vectors(vd* lane, int live) {
-  if (LOCKSTEP_MUTANT("lanes_joined_in_a_row"))
-    for (int k = 1; k < live; ++k) lane[0] += lane[k];
-  else if (live == vectors)
+  if (live == vectors)
 #pragma GCC unroll 8
     for (int d = vectors / 2; d >= 1; d /= 2)
 #pragma GCC unroll 32
@@ -167,9 +162,7 @@ vd leaf_vector(const typename K::element* p, int64_t n) {
 // W lanes; those that V does not have are missing.
 inline vd widened(vd x) { return x; }
 #if defined(LOCKSTEP_ISA_AVX512_HALVES)
-inline vd widened(v4d x) {
-  return _mm512_insertf64x4(splat(LOCKSTEP_MUTANT("lanes_beyond_four_plus_zero") ? 0.0 : -0.0), x, 0);
-}
+inline vd widened(v4d x) { return _mm512_insertf64x4(splat(-0.0), x, 0); }
 #endif
 
 // A whole leaf: everything a constant, so that all of it stays in registers.
@@ -234,7 +227,7 @@ inline vd short_row(const typename K::element* p, int64_t m) {
 // Stores results, a NaN as the canonical one, because a row's result may go straight to the caller.
 template <class V>
 inline void store_sums(double* out, V sums, int64_t count = sizeof(V) / sizeof(double)) {
-  if (!LOCKSTEP_MUTANT("nan_of_a_row_not_canonical")) sums = sums == sums ? sums : all_lanes<V>(__builtin_nan(""));
+  sums = sums == sums ? sums : all_lanes<V>(__builtin_nan(""));
   memcpy(out, &sums, static_cast<size_t>(count) * sizeof(double));
 }
 

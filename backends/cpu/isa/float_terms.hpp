@@ -2,7 +2,6 @@
 // is added to its lane.
 #pragma once
 
-#include "mutant.hpp"
 #include "vectors.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -188,8 +187,7 @@ inline vd load_part(const typename K::element* p, int64_t m) {
   if constexpr (sizeof(typename K::element) > 2)
     return load_first(p, first_lanes(m), K::pad);
   else
-    return load_first<K>(p, first_lanes(m),
-                         static_cast<uint16_t>(LOCKSTEP_MUTANT("half_padded_with_plus_zero") ? 0 : K::pad));
+    return load_first<K>(p, first_lanes(m), static_cast<uint16_t>(K::pad));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../tuning.hpp"
-#include "mutant.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -139,7 +138,7 @@ uint64_t run_fma(int64_t blocks, const T* start, const T* want) {
     V x[chains];
 #pragma GCC unroll 12
     for (int k = 0; k < chains; ++k) x[k] = at(start, k);
-    for (int step = LOCKSTEP_MUTANT("fma_step_left_out") ? 1 : 0; step < fma_steps; ++step)
+    for (int step = 0; step < fma_steps; ++step)
 #pragma GCC unroll 12
       for (int k = 0; k < chains; ++k) x[k] = fused(x[k], a, c);
 #pragma GCC unroll 12

@@ -9,7 +9,6 @@
 
 #include "../reduce_kernels.hpp"
 #include "extreme_kinds.hpp"
-#include "mutant.hpp"
 #include "vectors.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -26,7 +25,7 @@ struct narrow_integer {
   static constexpr bool floats = false;
   template <bool Largest, class V>
   static V keys(V x) {
-    return LOCKSTEP_MUTANT("unsigned_compared_as_signed") ? x : x ^ static_cast<Key>(Shift);
+    return x ^ static_cast<Key>(Shift);
   }
   static int64_t value(int64_t k) { return k - Shift; }
 };
@@ -38,7 +37,7 @@ struct n_bool : n_i8 {
   typedef uint8_t element;
   template <bool Largest, class V>
   static V keys(V x) {
-    return LOCKSTEP_MUTANT("truths_compared_by_value") ? x : V{} - (x != 0);
+    return V{} - (x != 0);
   }
 };
 template <int Infinity>
@@ -52,7 +51,7 @@ struct narrow_float {
     const V number = x ^ ((x < 0) & int16_t{0x7FFF});
     const V beyond = V{} + static_cast<key>(Largest ? 0x7FFF : -0x8000);
     const V nan = (x & int16_t{0x7FFF}) > static_cast<key>(Infinity);
-    return nan & (LOCKSTEP_MUTANT("half_nan_of_one_sign") ? x > 0 : ~V{}) ? beyond : number;
+    return nan ? beyond : number;
   }
   static int64_t value(int64_t k) { return k; }
 };
@@ -155,7 +154,7 @@ inline int64_t first_of_key(const typename K::element* p, int64_t n, typename K:
   int64_t i = 0;
   for (; i + width <= n; i += width)
     if (const uint64_t bits = found(load_keys<K, Largest>(p + i)); bits != 0) return i + __builtin_ctzll(bits) / size;
-  const int64_t first = n >= width && !LOCKSTEP_MUTANT("narrow_index_in_the_last_vector") ? n - width : 0;
+  const int64_t first = n >= width ? n - width : 0;
   return first + __builtin_ctzll(found(last_keys<K, Largest>(p, n))) / size;
 }
 
@@ -217,8 +216,7 @@ inline column_keys load_column_keys(const typename K::element* p) {
     lanes_t<typename K::element, bytes / 2> x;
     memcpy(&x, p, sizeof x);
     const column_keys values = __builtin_convertvector(x, column_keys);
-    return __is_same(K, n_bool) && !LOCKSTEP_MUTANT("truths_compared_by_value") ? column_keys{} - (values != 0)
-                                                                                : values;
+    return __is_same(K, n_bool) ? column_keys{} - (values != 0) : values;
   }
 }
 template <class K, bool Largest, bool Index>
@@ -247,8 +245,7 @@ void narrow_extremes_of_columns(const typename K::element* p, int64_t n, int64_t
           k = load_column_keys<K, Largest>(part);
         }
         if constexpr (Index) {
-          const V wins =
-              LOCKSTEP_MUTANT("column_tie_to_the_last") ? (Largest ? k >= b : k <= b) : (Largest ? k > b : k < b);
+          const V wins = Largest ? k > b : k < b;
           w = wins ? V{} + static_cast<int16_t>(i) : w;
         }
         b = winner_of<Largest>(b, k);

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "../reduce_kernels.hpp"
-#include "mutant.hpp"
 #include "vectors.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -88,7 +87,7 @@ struct i8_packed : u8_packed {
 struct bool_packed : u8_packed {
   static void enter(vu* part, vu x) {
     const auto truths = reinterpret_cast<vu>(reinterpret_cast<vb8>(x) != 0) & 0x0101010101010101u;
-    u8_packed::enter(part, LOCKSTEP_MUTANT("truths_summed_by_value") ? x : truths);
+    u8_packed::enter(part, truths);
   }
 };
 struct u16_packed {
@@ -163,7 +162,7 @@ wide narrow_row(const typename K::element* p, int64_t n) {
     take(part);
     i += width;
   }
-  const int64_t sum = K::total(x, LOCKSTEP_MUTANT("narrow_row_counts_no_pads") ? n : i);
+  const int64_t sum = K::total(x, i);
   return {{static_cast<uint64_t>(sum), static_cast<uint64_t>(sum >> 63), static_cast<uint64_t>(sum >> 63)}};
 }
 

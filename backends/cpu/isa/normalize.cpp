@@ -166,9 +166,8 @@ struct in_floats {
     }
     const vf2 size = magnitude(y);
     error = fused(size, (extra == with::weight_and_bias ? 4 : 12) * u - vf2{}, error);
-    if (LOCKSTEP_MUTANT("normalized_floats_taken_for_exact")) error = vf2{};
     // Products keep their sign, also of what underflows; sums need not: below 0 nothing rounds as above.
-    const float least = extra == with::weight_and_bias && !LOCKSTEP_MUTANT("normalized_sign_of_zero") ? -1 : 0;
+    const float least = extra == with::weight_and_bias ? -1 : 0;
     return round_alike<R>(at_least(size - error, least - vf2{}), size + error, y, out);
   }
 };
@@ -213,7 +212,7 @@ inline void one_row(const normalized_rows& r, int64_t s, int64_t i = 0) {
 #endif
 #pragma GCC unroll 4
   for (; i + W <= r.n; i += W) exact(i);
-  if (i < r.n && !LOCKSTEP_MUTANT("normalized_tail_lost")) {
+  if (i < r.n) {
     const int64_t m = r.n - i;
     vd w{}, b{};
     if constexpr (extra != with::nothing) w = load_few<P>(weight + i, m);
@@ -255,7 +254,7 @@ void some_rows(const normalized_rows& r, int64_t s) {
     for (int k = 0; k < together; ++k)
       y[k] = result_of<E, extra>(E::load(p + k * src_stride + i), mean[k], scale[k], w, b);
     const bool nan = any_nan(y[0], y[1]) || any_nan(y[2], y[3]);
-    if (__builtin_expect(nan, false) && !LOCKSTEP_MUTANT("normalized_nan_not_canonical"))
+    if (__builtin_expect(nan, false))
 #pragma GCC unroll 4
       for (vd& x : y) x = x == x ? x : splat(__builtin_nan(""));
 #pragma GCC unroll 4

@@ -6,7 +6,6 @@
 #endif
 
 #include "float_terms.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
@@ -132,7 +131,7 @@ struct bf16_element {
 #if defined(LOCKSTEP_ISA_AVX512)
   static vd of(__m128i x) { return of_bf16(x); }
 #endif
-  static vector round(vd y) { return LOCKSTEP_MUTANT("bf16_rounded_twice") ? to_bf16(to_float(y)) : to_bf16(y); }
+  static vector round(vd y) { return to_bf16(y); }
 };
 struct f32_element {
   typedef float type;
@@ -153,7 +152,7 @@ struct f64_element {
 
 template <class R>
 inline typename R::vector rounded(vd y) {
-  if (!LOCKSTEP_MUTANT("normalized_nan_not_canonical")) y = y == y ? y : splat(__builtin_nan(""));
+  y = y == y ? y : splat(__builtin_nan(""));
   return R::round(y);
 }
 

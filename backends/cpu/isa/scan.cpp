@@ -91,7 +91,7 @@ inline void groups(const typename E::type* p, int64_t n, double total, const Use
     vd x[parts];
     for (int k = 0; k < parts; ++k) x[k] = load_some<E>(p + i + k * W, n - i - k * W);
     doubled<1>(x);
-    if (!LOCKSTEP_MUTANT("scan_doubling_skips_two")) doubled<2>(x);
+    doubled<2>(x);
     doubled<4>(x);
     const vd last = splat(x[parts - 1][W - 1]);
     for (int k = 0; k < parts; ++k) x[k] += row;
@@ -150,8 +150,7 @@ void columns(const scanned_columns& c) {
       if (c.sums != nullptr) {
         double* lane = c.lanes + i % order::lanes * c.count + v;
         for (int64_t j = 0; j < here; ++j, lane += c.count)
-          put_state(lane, first_row || LOCKSTEP_MUTANT("scan_columns_forget_lanes") ? x[j] : load_state(lane, m) + x[j],
-                    m);
+          put_state(lane, first_row ? x[j] : load_state(lane, m) + x[j], m);
       }
       for (int d = 1; d < group; d *= 2)
         for (int j = group - 1; j >= d; --j) x[j] = x[j - d] + x[j];

@@ -6,7 +6,6 @@
 // Watch   in place a result may stand where a later element is: shifted leaves are copied first (../scan.cpp)
 // Source  lockstep.h
 #include "../scan_kernels.hpp"
-#include "mutant.hpp"
 #include "order.hpp"
 #include "vectors.hpp"
 
@@ -140,7 +139,6 @@ inline typename K::vector doubled(typename K::vector x) {
     return x;
   } else {
     const typename K::vector none = typename K::vector{} + K::nothing;
-    if (by == 2 && LOCKSTEP_MUTANT("running_doubling_skips_two")) return doubled<K, 2 * by>(x);
     return doubled<K, 2 * by>(K::combine(x, moved<by>(none, x, typename lanes_to<K::lanes>::type{})));
   }
 }

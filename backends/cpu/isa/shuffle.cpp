@@ -6,7 +6,6 @@
 // Watch   in place: all of a warp is read before any of it is written.
 // Source  order.hpp, source_lane.
 #include "../shuffle_kernels.hpp"
-#include "mutant.hpp"
 
 #if defined(LOCKSTEP_ISA_AVX512)
 #include <immintrin.h>
@@ -42,8 +41,7 @@ void eight_byte(const uint64_t* src, uint64_t* dst, int64_t warps, const uint64_
   __mmask8 late[4];
   for (int k = 0; k < 4; ++k) {
     index[k] = _mm512_loadu_si512(source + 8 * k);
-    late[k] =
-        _mm512_cmpge_epu64_mask(index[k], _mm512_set1_epi64(LOCKSTEP_MUTANT("shuffle_half_off_by_one") ? 17 : 16));
+    late[k] = _mm512_cmpge_epu64_mask(index[k], _mm512_set1_epi64(16));
   }
   for (int64_t w = 0; w < warps; ++w, src += 32, dst += 32) {
     const __m512i a = _mm512_loadu_si512(src), b = _mm512_loadu_si512(src + 8), c = _mm512_loadu_si512(src + 16),

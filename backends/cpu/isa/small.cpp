@@ -7,7 +7,6 @@
 //         overwritten by the next store
 // Source  see transpose.cpp
 #include "../byte_kernels.hpp"
-#include "mutant.hpp"
 
 #if defined(LOCKSTEP_ISA_AVX512)
 #include <immintrin.h>
@@ -68,8 +67,7 @@ void small(const char* src, int64_t src_ld, int64_t src_step, char* dst, int64_t
            int64_t cols, int64_t count) {
   constexpr int n = K::n;
   typedef typename K::vector vector;
-  const unsigned in = (1u << cols) - 1,
-                 out = (1u << (rows - (LOCKSTEP_MUTANT("small_matrix_without_its_last_row") ? 1 : 0))) - 1;
+  const unsigned in = (1u << cols) - 1, out = (1u << rows) - 1;
   int64_t row[n];
   for (int k = 0; k < n; ++k) row[k] = (k < rows ? k : rows - 1) * src_ld;
   const int64_t dst_row = rows * static_cast<int64_t>(sizeof(vector)) / n;

@@ -9,7 +9,6 @@
 //         row must not read beyond the taps (masked loads).
 // Source  order.hpp; Zen 5, g++ 12.
 #include "../stencil_kernels.hpp"
-#include "mutant.hpp"
 #include "stencil_registers.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -28,7 +27,7 @@ template <class T, class P, int U, int R>
 #pragma GCC unroll 16
     for (int u = 0; u < U; ++u) {
       const P tap = P::load(x + u * P::width);
-      sum[u] = LOCKSTEP_MUTANT("stencil_first_tap_by_fma") ? P::fma(weight, tap, P::splat(0)) : P::mul(weight, tap);
+      sum[u] = P::mul(weight, tap);
     }
   };
   const auto next = [&](const T* x) __attribute__((always_inline)) {
@@ -45,15 +44,7 @@ template <class T, class P, int U, int R>
     next(centre);
   }
 #pragma GCC unroll 16
-  for (int k = 1; k <= 2 * r; ++k) {
-    if (!LOCKSTEP_MUTANT("stencil_taps_backwards")) {
-      next(centre + k);
-    } else {
-      c = a.coefficients + outer + 2 * r + 1 - k;
-      next(centre + 2 * r + 1 - k);
-      c = a.coefficients + outer + 2 * r + 1;
-    }
-  }
+  for (int k = 1; k <= 2 * r; ++k) next(centre + k);
   for (int k = outer; k < 2 * outer; ++k) next(a.rows[k] + i);
 #pragma GCC unroll 16
   for (int u = 0; u < U; ++u) {
@@ -164,7 +155,7 @@ template <class T, int U, class Wide, class One, class Element>
     for (; i + U * width <= n; i += U * width) wide(i, false);
   }
   for (; i + width <= n; i += width) one(i);
-  if (i < n && !LOCKSTEP_MUTANT("stencil_row_tail_lost")) one(n - width);
+  if (i < n) one(n - width);
 }
 
 template <class T, class P, int U>
@@ -173,7 +164,7 @@ template <class T, class P, int U>
     bool any = false;
 #pragma GCC unroll 16
     for (int u = 0; u < U; u += 2) any |= P::any_nan(sum[u], sum[u + 1]);
-    if (!any || LOCKSTEP_MUTANT("stencil_nan_of_a_pair_unseen")) [[likely]] {
+    if (!any) [[likely]] {
 #pragma GCC unroll 16
       for (int u = 0; u < U; ++u) {
         if (stream)
@@ -359,7 +350,7 @@ void lane_sweeps(T* at, int64_t count, const T* c, bool canonical, const char* a
   int64_t i = -S * R;
   for (; i < S * R; ++i) (void)step(i);
   const auto put = [&](P x, int64_t to) __attribute__((always_inline)) {
-    if (canonical && !LOCKSTEP_MUTANT("sweeps_nan_as_it_comes")) x = x.canonical();
+    if (canonical) x = x.canonical();
     x.store(at + to * P::width);
     __builtin_prefetch(ahead + to * ahead_bytes, 0, 2);
   };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../tuning.hpp"
-#include "mutant.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

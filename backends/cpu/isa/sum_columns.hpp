@@ -5,7 +5,6 @@
 #include "../reduce_kernels.hpp"
 #include "few_columns.hpp"
 #include "leaves.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
@@ -58,8 +57,7 @@ void leaf_of_columns(const matrix<E>& x, const matrix<E>& y, int64_t n, int64_t 
   int top = 0;
   for (int i = 0; i < lanes; ++i) {
     int64_t l = 0;
-    for (int b = 0; b < 7; ++b)
-      l |= int64_t{(i >> b) & 1} << (LOCKSTEP_MUTANT("sum_column_lanes_in_plain_order") ? b : 6 - b);
+    for (int b = 0; b < 7; ++b) l |= int64_t{(i >> b) & 1} << (6 - b);
     missing[top] = l >= n;
     if (!missing[top]) lane_of_columns<E>(x, y, n, l, width, enter, stack[top]);
     ++top;

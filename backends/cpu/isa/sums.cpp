@@ -36,7 +36,6 @@ template <class E>
 struct products {
   vd operator()(vd acc, vd a, vd b) const {
     if constexpr (W == 2 && sizeof(typename E::type) < 8) return acc + a * b;
-    if (LOCKSTEP_MUTANT("dot_rounded_twice")) return acc + a * b;
     return fused(a, b, acc);
   }
 };

@@ -7,7 +7,6 @@
 // Source  lib/order.hpp
 #include "../tiny_rows.hpp"
 
-#include "mutant.hpp"
 #include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -54,16 +53,12 @@ inline double joined(const typename K::element* row) {
   if constexpr (d == lanes)
     return K::term(row[l]);
   else if constexpr (l + d < N)
-    return LOCKSTEP_MUTANT("tiny_rows_joined_in_a_row") && N == 3 && d == 1
-               ? (K::term(row[0]) + K::term(row[1])) + K::term(row[2])
-               : joined<K, N, l, 2 * d>(row) + joined<K, N, l + d, 2 * d>(row);
+    return joined<K, N, l, 2 * d>(row) + joined<K, N, l + d, 2 * d>(row);
   else
     return joined<K, N, l, 2 * d>(row);
 }
 
-inline double canonical(double x) {
-  return x == x || LOCKSTEP_MUTANT("nan_of_a_tiny_row_not_canonical") ? x : __builtin_nan("");
-}
+inline double canonical(double x) { return x == x ? x : __builtin_nan(""); }
 
 template <class K, int N>
 void sums(const packed_rows& r, int64_t count, double* out) {
@@ -88,7 +83,7 @@ struct extreme_key {
   static I flip(I x) { return x ^ ((x >> sign_bit) & highest); }
   static I of(I x) {
     if (!FloatBits) return x;
-    const bool nan = (x & highest) > infinity && !LOCKSTEP_MUTANT("nan_of_a_tiny_row_is_a_number");
+    const bool nan = (x & highest) > infinity;
     return nan ? winner : flip(x);
   }
   static I element_of(I key) {
@@ -128,8 +123,7 @@ void places_of(const packed_rows& r, int64_t count, int64_t* out) {
     const I best = best_key<K, N>(row);
     int64_t at = N - 1;
 #pragma GCC unroll 8
-    for (int i = N - 2; i >= (LOCKSTEP_MUTANT("tiny_row_never_won_by_its_first") ? 1 : 0); --i)
-      at = K::of(row[i]) == best ? i : at;
+    for (int i = N - 2; i >= 0; --i) at = K::of(row[i]) == best ? i : at;
     out[s] = at;
   }
 }

@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 #include "../transpose_kernels.hpp"
-#include "mutant.hpp"
 #include "transpose_pipe.hpp"
 #include "transpose_registers.hpp"
 
@@ -251,7 +250,7 @@ __attribute__((noinline)) int64_t piped(const char* src, int64_t src_ld, char* d
           from + j, from_ld, dst + at / run * run_dst + at % run / E * dst_ld + b.row * E, dst_ld, p.rows_of(b),
           4, [&](int64_t lines) __attribute__((always_inline)) { in.lines(lines); });
     }
-    if (!LOCKSTEP_MUTANT("transpose_piped_rest_not_fetched")) in.lines(INT64_MAX);
+    in.lines(INT64_MAX);
     b = next;
   }
   return p.row_bytes / E;
@@ -265,7 +264,7 @@ inline void few_columns(const char* src, int64_t src_ld, char* dst, int64_t dst_
   const int64_t j = units * n;
   if (units > 0) band<E, how>(src, src_ld, dst, dst_ld, rows, units);
   if (j < cols)
-    for (int64_t i = 0; i < rows - (LOCKSTEP_MUTANT("transpose_corner_lost") ? rows % n : 0); i += n)
+    for (int64_t i = 0; i < rows; i += n)
       edge<E>(src + i * src_ld + j * E, src_ld, dst + j * dst_ld + i * E, dst_ld, rows - i < n ? rows - i : n,
               cols - j);
 }
@@ -278,8 +277,7 @@ void tile_as(const char* src, int64_t src_ld, char* dst, int64_t dst_ld, int64_t
   // squares. For crowded rows it would be fetched twice.
   if (!pipe::packs && src_ld % 64 == 0 && cols >= 8 * line) {
     j = (-reinterpret_cast<intptr_t>(src) & 63) / E;
-    if (!LOCKSTEP_MUTANT("transpose_columns_before_a_line_left_out"))
-      few_columns<E, how>(src, src_ld, dst, dst_ld, rows, j);
+    few_columns<E, how>(src, src_ld, dst, dst_ld, rows, j);
   }
   if (read.piped && rows > 8)
     j += piped<E, how>(src + j * E, src_ld, dst + j * dst_ld, dst_ld, rows, cols - j, (cols - j) * E, 0, read.then);
@@ -333,7 +331,7 @@ void copy(const char* src, char* dst, int64_t bytes, bool stream) {
   }
   for (; at + 64 <= bytes; at += 64) __builtin_memcpy(dst + at, src + at, 64);
   for (; at + 16 <= bytes; at += 16) __builtin_memcpy(dst + at, src + at, 16);
-  copy_few(src + at, dst + at, LOCKSTEP_MUTANT("copy_tail_off_by_one") ? (bytes - at) & ~1 : bytes - at);
+  copy_few(src + at, dst + at, bytes - at);
 }
 
 // ---- rows whose places are in tables ------------------------------------------------
@@ -351,7 +349,7 @@ inline void placed_by(const char* src, const int64_t* from, char* dst, const int
       for (int k = 0; k < n; ++k) r[k].template put<false>(dst + to[j + k] + i * E);
       if (j + n == cols) break;
     }
-    if (i + high == rows || (LOCKSTEP_MUTANT("placed_without_its_last_register") && i + 2 * high > rows)) break;
+    if (i + high == rows) break;
   }
 }
 
@@ -393,7 +391,7 @@ void placed(const char* src, const int64_t* from, char* dst, const int64_t* to, 
 // Runs of `whole` registers of `step` bytes each and of up to one more, which ends where the run ends.
 template <int step, int whole>
 void copies_of(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t bytes, int64_t count) {
-  const int64_t last = LOCKSTEP_MUTANT("copies_without_their_end") ? 0 : bytes - step;
+  const int64_t last = bytes - step;
   for (int64_t i = 0; i < count; ++i, src += src_step, dst += dst_step) {
 #pragma GCC unroll 8
     for (int k = 0; k < whole; ++k) __builtin_memcpy(dst + k * step, src + k * step, step);

@@ -4,7 +4,6 @@
 
 #include "../transpose_kernels.hpp"
 #include "../tuning.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
@@ -30,7 +29,7 @@ struct pipe {
   block after(block b) const {
     if (b.at + bytes < end_of_chunk(b)) return {b.row, b.at + bytes};
     if (b.row + height < rows) return {b.row + height, start_of_chunk(b)};
-    return {0, LOCKSTEP_MUTANT("transpose_pipe_ends_with_a_chunk") ? row_bytes : end_of_chunk(b)};
+    return {0, end_of_chunk(b)};
   }
   bool done(block b) const { return b.at >= row_bytes; }
   const char* start(block b) const { return src + b.row * src_ld + b.at; }

@@ -13,7 +13,6 @@
 
 #include "../dtypes.hpp"
 #include "../ops.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -95,7 +94,7 @@ lockstep_status in_parts(const conversion& all, const Body& body) {
   half.at[longest].count = first;
   if (const lockstep_status status = in_parts(half, body); status != LOCKSTEP_OK) return status;
   half.at[longest].count = all.at[longest].count - first;
-  if (!LOCKSTEP_MUTANT("cuda_convert_second_part_from_the_first")) half.src += first * all.at[longest].src * all.from;
+  half.src += first * all.at[longest].src * all.from;
   half.dst += first * all.at[longest].dst * all.to;
   return in_parts(half, body);
 }

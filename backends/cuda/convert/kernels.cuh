@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
       store_whole(tile + shape::place(j, ui), converted<E, R, scaled>(held[p], plan.walk.scale));
     }
   }
-  if (!LOCKSTEP_DEVICE_MUTANT("cuda_convert_barrier_dropped"))
-    __syncthreads();  // the tile is in place before any thread reads a row of dst
+  __syncthreads();  // the tile is in place before any thread reads a row of dst
   if (plan.whole_dst) {
     // Neighbouring threads write neighbouring 16 bytes: two to a quad of doubles.
     constexpr int parts = sizeof(R) == 8 ? 2 : 1, chunks = shape::down * parts;
@@ -151,7 +150,7 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
       const quad<R> y = converted<E, R, scaled>(held[q], plan.walk.scale);
       if (left[q] == 4) {
         store_whole(dst + to[q], y);
-      } else if (!LOCKSTEP_DEVICE_MUTANT("cuda_convert_tail_lost")) {
+      } else {
 #pragma unroll
         for (int k = 0; k < 3; ++k)
           if (k < left[q]) dst[to[q] + k] = element(y, k);
@@ -226,8 +225,7 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
         if (++column == plan.few) column = 0, ++row;
       }
     }
-    if (!LOCKSTEP_DEVICE_MUTANT("cuda_convert_narrow_barrier_dropped"))
-      __syncthreads();  // the rows of dst are in place before any thread reads them
+    __syncthreads();  // the rows of dst are in place before any thread reads them
     const int quads = static_cast<int>(plan.by_share.d);
     for (int item = static_cast<int>(threadIdx.x); item < quads * few; item += narrow_threads) {
       uint32_t q = static_cast<uint32_t>(item);
@@ -250,8 +248,7 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
       for (int k = 0; k < 4; ++k)
         if (k < left) tile[(q * 4 + k) * few + j] = element(y, k);
     }
-    if (!LOCKSTEP_DEVICE_MUTANT("cuda_convert_narrow_barrier_dropped"))
-      __syncthreads();  // the run of dst is in place before any thread reads it
+    __syncthreads();  // the run of dst is in place before any thread reads it
     for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += narrow_threads * 4) {
       quad<R> y;
       memcpy(&y, __builtin_assume_aligned(tile + i, sizeof(R) * 4 < 16 ? 8 : 16), sizeof y);

@@ -28,7 +28,7 @@ __device__ __forceinline__ quad<R> cast_quad(const float (&y)[4]) {
     }
 #pragma unroll
     for (int j = 0; j < 4; ++j)
-      if (y[j] != y[j] && !LOCKSTEP_DEVICE_MUTANT("cuda_convert_hardware_nan")) set_element(q, j, R{quiet});
+      if (y[j] != y[j]) set_element(q, j, R{quiet});
   } else {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {

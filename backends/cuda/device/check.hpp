@@ -6,7 +6,6 @@
 #include <cuda_runtime_api.h>
 
 #include "lockstep/backend.h"
-#include "mutant.hpp"
 
 namespace lockstep::cuda {
 
@@ -37,7 +36,7 @@ class device_guard {
     if (code_ != cudaSuccess) (void)cudaGetLastError();  // not every user of the guard looks at its code
   }
   ~device_guard() {
-    if (!changed_ || LOCKSTEP_MUTANT("device_not_restored") || cudaSetDevice(before_) == cudaSuccess) return;
+    if (!changed_ || cudaSetDevice(before_) == cudaSuccess) return;
     (void)cudaSetDevice(before_);  // once more: the caller must not notice that somebody else's error came out here
     (void)cudaGetLastError();
   }

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <vector>
 
-#include "../kernel/mutant.cuh"
 #include "measure.hpp"
 
 namespace lockstep::cuda {
@@ -87,9 +86,8 @@ __global__ void __launch_bounds__(block)
     T x[chains];
 #pragma unroll
     for (int k = 0; k < chains; ++k) hide(x[k] = values.start[k]);
-    const int steps = LOCKSTEP_DEVICE_MUTANT("fma_round_without_its_last_steps") ? fma_steps - 32 : fma_steps;
 #pragma unroll 32
-    for (int step = 0; step < steps; ++step)
+    for (int step = 0; step < fma_steps; ++step)
 #pragma unroll
       for (int k = 0; k < chains; ++k) x[k] = fused(x[k], a, c);
 #pragma unroll

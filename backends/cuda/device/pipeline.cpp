@@ -25,7 +25,6 @@
 #include <thread>
 
 #include "memory.hpp"
-#include "mutant.hpp"
 #include "rows_out.hpp"
 
 namespace lockstep::cuda {
@@ -292,8 +291,7 @@ void download(stages& state, lockstep_queue& queue, const lockstep_slab* slabs, 
     const lockstep_slab& s = slabs[i];
     const size_t slot = i % slots;
     if (!state.wait(state.computed, i + 1)) return;
-    if (!LOCKSTEP_MUTANT("download_before_the_kernel_has_ended"))
-      LOCKSTEP_STAGE(cudaStreamWaitEvent(down.stream, pipe.computed[slot], 0));
+    LOCKSTEP_STAGE(cudaStreamWaitEvent(down.stream, pipe.computed[slot], 0));
     const auto* from = static_cast<const unsigned char*>(down.device[slot]) + s.dst_skip;
     if (pageable || s.dst_rows == 1) {
       void* to = pageable ? down.pinned[slot] : dst + s.dst_offset;
@@ -349,9 +347,7 @@ lockstep_status run_slabs(lockstep_queue* queue, const lockstep_variant* variant
       const size_t slot = i % slots;
       // The upload of this slab; and the download that still reads the dst slot.
       if (!state.wait(state.uploaded, i + 1) || (i >= slots && !state.wait(state.downloaded, i - slots + 1))) break;
-      cudaError_t code = LOCKSTEP_MUTANT("launch_before_the_upload_has_landed")
-                             ? cudaSuccess
-                             : cudaStreamWaitEvent(queue->stream, pipe.up.moved[slot], 0);
+      cudaError_t code = cudaStreamWaitEvent(queue->stream, pipe.up.moved[slot], 0);
       if (code == cudaSuccess) {
         lockstep_call call = slabs[i].call;
         call.src = pipe.up.device[slot];
@@ -388,7 +384,7 @@ lockstep_status copy_pageable(lockstep_queue& queue, const void* src, void* dst,
   const auto size_of = [&](size_t i) { return std::min(chunk, bytes - i * chunk); };
   for (size_t i = 0; i < count; ++i) {
     const size_t slot = i % slots, n = size_of(i);
-    if (i >= slots && !LOCKSTEP_MUTANT("pinned_slot_reused_early")) LOCKSTEP_CUDA(cudaEventSynchronize(d.moved[slot]));
+    if (i >= slots) LOCKSTEP_CUDA(cudaEventSynchronize(d.moved[slot]));
     if (upload) {
       d.crew->copy(static_cast<unsigned char*>(d.pinned[slot]), n, from + i * chunk, n, n, 1);
       LOCKSTEP_CUDA(cudaMemcpyAsync(to + i * chunk, d.pinned[slot], n, cudaMemcpyHostToDevice, queue.stream));

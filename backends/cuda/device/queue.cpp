@@ -5,7 +5,6 @@
 #include <mutex>
 #include <new>
 
-#include "../kernel/mutant.cuh"
 #include "pipeline.hpp"
 
 namespace lockstep::cuda {
@@ -39,9 +38,6 @@ lockstep_status open(lockstep_queue& queue) {
   LOCKSTEP_CUDA(guard.code());
   const relaxed_capture relaxed;
   if (const lockstep_status status = facts_of(queue.device, &queue.facts); status != LOCKSTEP_OK) return status;
-#if defined(LOCKSTEP_MUTANTS)
-  LOCKSTEP_CUDA(arm_mutants());
-#endif
   if (queue.own_stream) LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking));
   void* memory = nullptr;
   LOCKSTEP_CUDA(cudaMalloc(&memory, sizeof *queue.report.first));
@@ -190,8 +186,7 @@ lockstep_status finish(lockstep_queue* queue) {
   LOCKSTEP_CUDA(cudaMemcpyAsync(&first, queue->report.first, sizeof first, cudaMemcpyDeviceToHost, queue->stream));
   LOCKSTEP_CUDA(cudaMemsetAsync(queue->report.first, 0xff, sizeof first, queue->stream));
   LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
-  if (!LOCKSTEP_MUTANT("fault_word_not_reset"))
-    *queue->raised = 0;  // last: if reading the word failed, the next finish reads it
+  *queue->raised = 0;  // last: if reading the word failed, the next finish reads it
   switch (static_cast<fault>(first & 3)) {
     case fault::overflow:
       return failed(LOCKSTEP_OVERFLOW,
@@ -212,7 +207,7 @@ lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
   const device_guard guard(queue->device);
   LOCKSTEP_CUDA(guard.code());
   queue->captured = queue->captured || capturing(*queue);
-  if (bytes > queue->scratch_bytes && !(LOCKSTEP_MUTANT("device_scratch_never_grows") && queue->scratch != nullptr)) {
+  if (bytes > queue->scratch_bytes) {
     const relaxed_capture relaxed;
     void* old = std::exchange(queue->scratch, nullptr);
     queue->scratch_bytes = 0;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../device/queue.hpp"
-#include "mutant.cuh"
 
 namespace lockstep::cuda {
 
@@ -10,10 +9,7 @@ namespace lockstep::cuda {
 // returns. Mapped memory has no atomics over every link, a plain store will do
 // for the flag: whoever stores, stores 1, and the end of the kernel publishes it.
 __device__ inline void report(report_word word, fault what, int64_t sequence) {
-  atomicMin(
-      word.first,
-      static_cast<unsigned long long>(sequence + (LOCKSTEP_DEVICE_MUTANT("wrong_sequence_reported") ? 1 : 0)) * 4 +
-          static_cast<unsigned>(what));
+  atomicMin(word.first, static_cast<unsigned long long>(sequence) * 4 + static_cast<unsigned>(what));
   *static_cast<volatile unsigned*>(word.raised) = 1;
 }
 

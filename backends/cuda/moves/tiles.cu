@@ -16,7 +16,6 @@
 
 #include "../device/queue.hpp"
 #include "../kernel/element.cuh"
-#include "../kernel/mutant.cuh"
 #include "moves.hpp"
 
 namespace lockstep::cuda {
@@ -135,8 +134,7 @@ __global__ void __launch_bounds__(move_threads) move_tiles(const __grid_constant
                         bytes;
   }
   auto* const dst = settled(reinterpret_cast<element*>(plan.dst) + (to + column));
-  if (!LOCKSTEP_DEVICE_MUTANT("tiles_barrier_dropped"))
-    __syncthreads();  // the tile is in place before any thread reads it along j
+  __syncthreads();  // the tile is in place before any thread reads it along j
   const uint32_t next = plan.groups_j * plan.inner.d * bytes;
   rows_of(plan.i, i0 + row, plan.groups_j, [&](int p, uint32_t offset) {
     auto* const to_row = reinterpret_cast<word_of_dst*>(dst + offset);

@@ -62,10 +62,7 @@ struct float_doubt {
   uint32_t range = all;       // how far above the least magnitude, at least
   bool near_mean = false;
 
-  __device__ __forceinline__ bool of_rounding() const {
-    const bool near = nearest != window && !LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored");
-    return (differ != 0 || near) | near_mean;
-  }
+  __device__ __forceinline__ bool of_rounding() const { return (differ != 0 || nearest != window) | near_mean; }
   __device__ __forceinline__ bool of_magnitude() const { return range != all; }
 };
 
@@ -74,7 +71,7 @@ template <class E, bool layer, bool biased>
 __device__ __forceinline__ uint32_t two_by_float(const float_scales& d, const float (&x)[2], const float (&factor)[2],
                                                  const float (&bias)[2], float_doubt<E>& doubt) {
   constexpr bool half = std::is_same_v<E, half16>;
-  const float unit = LOCKSTEP_DEVICE_MUTANT("cuda_float_error_ignored") ? 0.0f : 0x1.8p-22f;
+  const float unit = 0x1.8p-22f;
   float y[2], c[2];
 #pragma unroll
   for (int j = 0; j < 2; ++j) {

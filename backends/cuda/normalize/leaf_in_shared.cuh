@@ -64,7 +64,7 @@ __device__ __forceinline__ void stage(const staged_leaf<E>& leaf, const E* at, i
       for (int m = 0; m < static_cast<int>(sizeof(E)) * 4; m += bytes) stencil::copy_async<bytes>(to + m, from + m);
     }
     stencil::copies_end_group();
-    if (!LOCKSTEP_DEVICE_MUTANT("leaf_used_before_it_lands")) stencil::copies_wait_but<0>();
+    stencil::copies_wait_but<0>();
   } else {
 #pragma unroll 1
     for (int r0 = 0; r0 < leaf.rows; r0 += step_rows) {

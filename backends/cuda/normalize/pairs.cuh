@@ -108,8 +108,7 @@ template <class E, int R, class Enter>
 __device__ __forceinline__ double paired_sum(const pair<E> (&x)[R], int left, bool full, double* of, int s,
                                              const Enter& enter) {
   double lane[2] = {-0.0, -0.0};
-  const int lost = LOCKSTEP_DEVICE_MUTANT("cuda_row_without_its_last_element") ? 1 : 0;
-  if (full && lost == 0) {
+  if (full) {
 #pragma unroll
     for (int r = 0; r < R; ++r)
 #pragma unroll
@@ -119,7 +118,7 @@ __device__ __forceinline__ double paired_sum(const pair<E> (&x)[R], int left, bo
     for (int r = 0; r < R; ++r)
 #pragma unroll
       for (int j = 0; j < 2; ++j)
-        if (r * order::lanes + j < left - lost) lane[j] = enter(lane[j], value(x[r], j));
+        if (r * order::lanes + j < left) lane[j] = enter(lane[j], value(x[r], j));
   }
   reinterpret_cast<double2*>(of)[s] = make_double2(lane[0], lane[1]);
   __syncthreads();  // both warps join all lanes
@@ -288,8 +287,7 @@ __global__ __launch_bounds__(pair_block<R>, pair_blocks<P, R>) void normalize_pa
   const bool alone = seats == 1, first_warp = threadIdx.x < 32;
   if (!alone) {
     if (s == 0) values[seat] = total;
-    if (!LOCKSTEP_DEVICE_MUTANT("normalize_barrier_dropped"))
-      __syncthreads();  // the first warp reads all leaves' values
+    __syncthreads();  // the first warp reads all leaves' values
     if (first_warp) total = one_leaf ? values[min(t, seats - 1)] : tree_of_warp(values[min(t, seats - 1)], seats, t);
   }
   spread mine{};

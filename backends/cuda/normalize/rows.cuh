@@ -67,10 +67,9 @@ __device__ __forceinline__ void sums_of(const quad<E> (&h)[S][R], int n, int t, 
   for (int b = 0; b < S; ++b)
 #pragma unroll
     for (int j = 0; j < 4; ++j) lane[b][j] = -0.0;
-  const int end = n - (LOCKSTEP_DEVICE_MUTANT("cuda_row_without_its_last_element") ? 1 : 0);
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    const int left = end - (r * threads + t) * 4;
+    const int left = n - (r * threads + t) * 4;
 #pragma unroll
     for (int b = 0; b < S; ++b) {
       if (left >= 4) {

@@ -44,14 +44,14 @@ __device__ __forceinline__ void stage_h(const normalized_rows& d, int64_t row, i
 template <class E, class Enter>
 __device__ __forceinline__ double staged_sum(const staged_leaf<E>& h, int n, int t, const Enter& enter) {
   double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
-  const int end = n - (LOCKSTEP_DEVICE_MUTANT("cuda_row_without_its_last_element") ? 1 : 0), full = end / order::lanes;
+  const int full = n / order::lanes;
 #pragma unroll 4
   for (int r = 0; r < full; ++r) {
     const quad<E> q = h.get(r);
 #pragma unroll
     for (int j = 0; j < 4; ++j) lane[0][j] = enter(lane[0][j], value(q, j));
   }
-  const int left = end - (full * 32 + t) * 4;
+  const int left = n - (full * 32 + t) * 4;
   if (left > 0) {
     const quad<E> q = h.get(full);
 #pragma unroll
@@ -185,7 +185,7 @@ __device__ __forceinline__ void staged_rows_of(const normalized_rows& d, const i
   }
   if (warps_a_row > 1) {
     if (t == 0) values[leaf] = total;
-    if (!LOCKSTEP_DEVICE_MUTANT("normalize_barrier_dropped")) __syncthreads();  // every warp reads all leaves' values
+    __syncthreads();  // every warp reads all leaves' values
     total = tree_of_warp(values[min(t, warps_a_row - 1)], warps_a_row, t);
   }
   const spread found = spread_of(d, total);

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "lockstep/backend.h"
-#include "mutant.hpp"
 
 namespace lockstep::cuda {
 
@@ -65,7 +64,7 @@ lockstep_status in_parts(const axes& all, const Measure& measure, const Body& bo
   cut.count = first;
   if (const lockstep_status status = in_parts(half, measure, body); status != LOCKSTEP_OK) return status;
   cut.count = all.at[longest].count - first;
-  if (!LOCKSTEP_MUTANT("second_part_from_the_first")) half.src += first * cut.src * all.element_bytes;
+  half.src += first * cut.src * all.element_bytes;
   half.dst += first * cut.dst * all.element_bytes;
   return in_parts(half, measure, body);
 }

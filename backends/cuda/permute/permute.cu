@@ -14,7 +14,6 @@
 //         fusing first; figures in tests/results.
 #include "../kernel/divide.hpp"
 #include "../kernel/element.cuh"
-#include "../kernel/mutant.cuh"
 #include "../moves/moves.hpp"
 #include "../ops.hpp"
 #include "../transpose/wide.hpp"
@@ -52,7 +51,7 @@ __global__ void __launch_bounds__(threads) permute_elements(const __grid_constan
     uint32_t index = rest;
     rest = plan.axis[k].count.split(index);
     from += index * plan.axis[k].src;
-    to += index * (LOCKSTEP_DEVICE_MUTANT("permute_stride_of_src") && k == 2 ? plan.axis[k].src : plan.axis[k].dst);
+    to += index * plan.axis[k].dst;
   }
   static_cast<T*>(plan.dst)[to] = static_cast<const T*>(plan.src)[from];
 }

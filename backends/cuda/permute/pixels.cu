@@ -9,7 +9,6 @@
 // Source  this repository; figures in tests/results/tries.md.
 #include "../kernel/divide.hpp"
 #include "../kernel/element.cuh"
-#include "../kernel/mutant.cuh"
 #include "pixels.hpp"
 
 namespace lockstep::cuda {
@@ -77,7 +76,7 @@ __global__ void __launch_bounds__(threads) permute_pixels(const __grid_constant_
       if (unit - lane + owner < plan.units) *reinterpret_cast<uint4*>(plan.dst + its) = mine[place];
     }
   } else if (wanted) {
-    const int64_t next = LOCKSTEP_DEVICE_MUTANT("pixels_planes_side_by_side") ? 16 : plan.plane;
+    const int64_t next = plan.plane;
 #pragma unroll
     for (int c = 0; c < channels; ++c) *reinterpret_cast<uint4*>(plan.dst + to + c * next) = out[c];
   }

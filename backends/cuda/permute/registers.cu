@@ -15,7 +15,6 @@
 #include "../kernel/cache.cuh"
 #include "../kernel/divide.hpp"
 #include "../kernel/element.cuh"
-#include "../kernel/mutant.cuh"
 #include "../kernel/unit.cuh"
 #include "registers.hpp"
 
@@ -71,7 +70,7 @@ __global__ void __launch_bounds__(threads) permute_registers(const __grid_consta
     for (int v = 0; v < V; ++v) {
       uint4 x;
       memcpy(&x, w[c][v], 16);
-      const int row = LOCKSTEP_DEVICE_MUTANT("register_rows_of_one_chunk") ? v : c * V + v;
+      const int row = c * V + v;
       *reinterpret_cast<uint4*>(plan.dst + to + row * plan.dst_row) = x;
     }
   }

@@ -179,11 +179,7 @@ struct extreme_fold {
         const uint32_t keys = word_keys<bytes>(kind, words[w]), wanted = static_cast<uint32_t>(key);
         const uint32_t same =
             bytes == 1 ? __vcmpeq4(keys, wanted * 0x01010101u) : __vcmpeq2(keys, wanted * 0x00010001u);
-        if (same != 0)
-          index = w * 4 / bytes + (LOCKSTEP_DEVICE_MUTANT("cuda_extreme_from_the_last")
-                                       ? 31 - __clz(static_cast<int>(same))
-                                       : __ffs(static_cast<int>(same)) - 1) /
-                                      (8 * bytes);
+        if (same != 0) index = w * 4 / bytes + (__ffs(static_cast<int>(same)) - 1) / (8 * bytes);
       }
     }
     return index;

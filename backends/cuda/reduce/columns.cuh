@@ -59,7 +59,7 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
   if (wanted) {
     const int64_t first = leaf * order::leaf, left = all.length - first;
     const int end = static_cast<int>(left < order::leaf ? left : order::leaf);
-    const int64_t down_a_row = LOCKSTEP_DEVICE_MUTANT("columns_stride_of_width") ? all.count : all.element_stride;
+    const int64_t down_a_row = all.element_stride;
     const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride + first * down_a_row;
     typename Fold::lane lane[V][Fold::ordered ? slots : 1];
 #pragma unroll
@@ -119,7 +119,7 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
     if (wanted && y < d)
       for (int c = 0; c < V; ++c)
         values[c][threadIdx.x] = fold.join(values[c][threadIdx.x], values[c][threadIdx.x + d * across]);
-    if (!LOCKSTEP_DEVICE_MUTANT("few_columns_barrier_dropped")) __syncthreads();  // they are read again
+    __syncthreads();  // they are read again
   }
   if (!wanted || y != 0) return;
 #pragma unroll
@@ -131,7 +131,7 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
     if (leaves == 1)
       fold.store(part[0], s + c);
     else
-      partials[(s + (LOCKSTEP_DEVICE_MUTANT("second_column_lost") ? 0 : c)) * leaves + leaf] = part[0];
+      partials[(s + c) * leaves + leaf] = part[0];
   }
 }
 
@@ -151,7 +151,6 @@ __device__ __forceinline__ typename Fold::partial fold_column(const Fold& fold, 
 #pragma unroll(at_once ? 8 : 1)
   for (int j = 0; j < 8; ++j) {
     int first = static_cast<int>(__brev(static_cast<unsigned>(j)) >> 29);
-    if (LOCKSTEP_DEVICE_MUTANT("short_columns_in_memory_order")) first = j;
     typename Fold::element x[S / 8];
 #pragma unroll
     for (int k = 0; k < S / 8; ++k) {

@@ -106,7 +106,7 @@ __device__ __forceinline__ typename key_of<T>::type best_key(const T (&x)[n], ty
     float best = __uint_as_float(turned(x[0]));
 #pragma unroll
     for (int k = 1; k < n; ++k) best = larger_or_nan(best, __uint_as_float(turned(x[k])));
-    if (best == best || LOCKSTEP_DEVICE_MUTANT("group_nan_loses")) {
+    if (best == best) {
       if (where != nullptr) find(turned, __float_as_uint(best));
       return order::key_f32(__float_as_uint(best));
     }
@@ -179,11 +179,7 @@ struct arg_extreme {
   __device__ static lane empty_lane() { return {extreme<T>::none(), -1}; }
   __device__ static partial none() { return {INT64_MAX, extreme<T>::none()}; }
   __device__ static partial join(partial a, partial b) {
-    return b.best > a.best || (b.best == a.best && (LOCKSTEP_DEVICE_MUTANT("device_tie_to_the_last")
-                                                        ? b.index > a.index && b.index != INT64_MAX
-                                                        : b.index < a.index))
-               ? b
-               : a;
+    return b.best > a.best || (b.best == a.best && b.index < a.index) ? b : a;
   }
   __device__ void take(lane& acc, T x, int index) const {  // indices come in increasing order
     const key k = key_of<T>::key(x, turn);
@@ -215,9 +211,7 @@ struct arg_extreme {
   __device__ __forceinline__ int find(const T (&x)[rows][4], const key (&has)[parts], key best, int t) const {
     constexpr int some = rows / parts;
     if constexpr (part + 1 < parts)
-      if (!__any_sync(all_lanes, has[part] == best) ||
-          (LOCKSTEP_DEVICE_MUTANT("rows_tie_to_the_last") && __any_sync(all_lanes, has[part + 1] == best)))
-        return find<V, part + 1>(x, has, best, t);
+      if (!__any_sync(all_lanes, has[part] == best)) return find<V, part + 1>(x, has, best, t);
     const auto lowest = [&](const auto& is) {
       unsigned at = INT32_MAX;
 #pragma unroll

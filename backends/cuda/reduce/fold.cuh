@@ -58,8 +58,7 @@ __device__ __forceinline__ void store_double(void* dst, bool as_f32, int64_t s, 
   if (as_f32)
     static_cast<float*>(dst)[s] = x != x ? __uint_as_float(order::nan_f32) : static_cast<float>(x);
   else
-    static_cast<double*>(dst)[s] =
-        x != x && !LOCKSTEP_DEVICE_MUTANT("device_nan_not_canonical") ? __longlong_as_double(order::nan_f64) : x;
+    static_cast<double*>(dst)[s] = x != x ? __longlong_as_double(order::nan_f64) : x;
 }
 
 // ---- float sums and sums of squares ------------------------------------------

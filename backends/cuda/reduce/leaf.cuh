@@ -212,7 +212,7 @@ __device__ __forceinline__ void take_leaf(const Fold& fold, const typename Fold:
     }
     return;
   }
-  const int end = static_cast<int>(n) - (LOCKSTEP_DEVICE_MUTANT("leaf_without_its_last_element") ? 1 : 0);
+  const int end = static_cast<int>(n);
   if constexpr (V > 1 && sizeof(T) > 2)
     if (end % V == 0) return take_short_leaf<V, V, ahead, together>(fold, at, stride, end, t, lane);
   take_short_leaf<V, 1, 4, together>(fold, at, stride, end, t, lane);
@@ -255,8 +255,7 @@ struct warp_counter {
     typename Fold::partial sum = fold.none();
     for (int level = 0; (count >> level) != 0; ++level) {
       const auto value = from_thread(digit, level);
-      if ((count >> level) & 1 && !(LOCKSTEP_DEVICE_MUTANT("tree_without_its_odd_leaf") && level == 0 && count > 1))
-        sum = fold.join(value, sum);
+      if ((count >> level) & 1) sum = fold.join(value, sum);
     }
     return sum;
   }
@@ -291,9 +290,7 @@ template <class Fold, class P>
 __device__ __forceinline__ P join_warp(const Fold& fold, P value, int threads = 32) {
   if constexpr (requires { fold.join_all(value); })
     if (threads == 32) return fold.join_all(value);
-  for (int mask = 1; mask < threads; mask *= 2)
-    value = fold.join(
-        value, from_xor(value, LOCKSTEP_DEVICE_MUTANT("warp_tree_joined_from_the_top") ? threads / 2 / mask : mask));
+  for (int mask = 1; mask < threads; mask *= 2) value = fold.join(value, from_xor(value, mask));
   return value;
 }
 

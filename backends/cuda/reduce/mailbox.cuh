@@ -53,10 +53,6 @@ __device__ __forceinline__ void hand_over(mailbox* at, const P& value) {
   memcpy(words, &value, sizeof value);
 #pragma unroll
   for (int k = 0; k < words_of<P>; ++k) {
-    if (LOCKSTEP_DEVICE_MUTANT("mailbox_full_before_its_word") && blockIdx.x + 1 != gridDim.x) {
-      write(at + k, 0, 1);
-      __nanosleep(50000);
-    }
     write(at + k, words[k], 1);
   }
 }
@@ -84,7 +80,6 @@ __device__ __forceinline__ void take(mailbox* first, int many, P (&value)[n]) {
       memcpy(&value[j], words, sizeof value[j]);
     }
   } while (!there);
-  if (LOCKSTEP_DEVICE_MUTANT("mailbox_not_emptied")) return;
 #pragma unroll
   for (int j = 0; j < n; ++j)
 #pragma unroll
@@ -113,7 +108,6 @@ __device__ __forceinline__ P join_reversed(const Fold& fold, const P (&value)[n]
 }
 
 __device__ __forceinline__ int reversed_place(int t) {
-  if (LOCKSTEP_DEVICE_MUTANT("places_not_reversed")) return t;
   return static_cast<int>(__brev(static_cast<unsigned>(t)) >> 27);
 }
 

@@ -80,7 +80,6 @@ __device__ __forceinline__ double norm_again(double sum, const Again& again) {
   double root = __dsqrt_rn(sum);
   if (__any_sync(all_lanes, scale)) {
     int e = scale ? order::rescale_exponent(bits) : 0;
-    if (LOCKSTEP_DEVICE_MUTANT("norm_exponent_of_the_first_row")) e = __shfl_sync(all_lanes, e, 0);
     const double scaled = __dsqrt_rn(again(scaled_sum{scaled_sum::power_of_two(-e)}));
     if (scale) root = __dmul_rn(scaled, scaled_sum::power_of_two(e));
   }

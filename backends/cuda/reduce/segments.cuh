@@ -99,7 +99,6 @@ __device__ __forceinline__ bool fold_staged(const Fold& fold, const sequences& a
   const T* at = tile + (n > 0 ? begin - left : 0);
   bool longer = __any_sync(all_lanes, n > 16);
   const bool middle = __any_sync(all_lanes, n > 8);
-  if (LOCKSTEP_DEVICE_MUTANT("segments_as_short_as_the_first")) longer = __shfl_sync(all_lanes, n > 16, 0);
   const auto folded = [&](const auto& by) {
     return longer ? fold_alone<32>(by, at, n) : middle ? fold_alone<16>(by, at, n) : fold_alone<8>(by, at, n);
   };
@@ -281,12 +280,8 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_listed(Fold fold, con
       P value = fold_subtree<1, rows_ahead<false, typename Fold::element>, false>(fold, seq.at, all.element_stride,
                                                                                   seq.length, first, here, values);
       if (threadIdx.x == 0) {
-        if (!LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) partials[item.slot + task] = value;
+        partials[item.slot + task] = value;
         last = take_ticket(&item.ticket, static_cast<unsigned>(tasks));
-        if (LOCKSTEP_DEVICE_MUTANT("partial_after_the_ticket")) {
-          if (!last) __nanosleep(50000);
-          partials[item.slot + task] = value;
-        }
       }
       __syncthreads();  // every warp waits for thread 0's `last`, and for warp 0 to have read values
       if (!last) continue;

@@ -44,7 +44,6 @@ __device__ __forceinline__ void split_down(const Join& join, P (&v)[split_batche
 
 template <int L>
 __device__ __forceinline__ int reversed(int part) {
-  if (LOCKSTEP_DEVICE_MUTANT("split_rows_unreversed")) return part;
   return static_cast<int>(__brev(static_cast<unsigned>(part)) >> (32 - __builtin_ctz(L)));
 }
 
@@ -112,8 +111,7 @@ struct by_split_rows : way {
     if (element_bytes(d) != 4) return "needs elements of 4 bytes";
     if (const char* why = not_rows(d); why != nullptr) return why;
     if (d.length % 4 != 0 || d.length < 8 || d.length > 128) return "needs rows of 8 to 128 elements, a multiple of 4";
-    const bool aligned = d.sequence_stride % 4 == 0 && (reinterpret_cast<uintptr_t>(call.src) % 16 == 0 ||
-                                                        LOCKSTEP_MUTANT("split_rows_at_any_address"));
+    const bool aligned = d.sequence_stride % 4 == 0 && reinterpret_cast<uintptr_t>(call.src) % 16 == 0;
     return aligned ? nullptr : "needs rows that begin at multiples of 16 bytes";
   }
   // Of fewer rows its blocks are too few for a chip.

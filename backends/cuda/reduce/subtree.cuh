@@ -26,7 +26,6 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
   P mine = fold.none();
   for (int leaf = warp; leaf < here; leaf = next_turn(leaf, warps)) {
     int64_t i = (first + leaf) * order::leaf;
-    if (LOCKSTEP_DEVICE_MUTANT("leaf_int32_index")) i = static_cast<int32_t>(i);
     const P value =
         fold_leaf<V, Fold, ahead, takes_rows<Fold>, streams>(fold, at + i * stride, stride, length - i, i, t, mine);
     if constexpr (!Fold::ordered)
@@ -40,8 +39,7 @@ __device__ __forceinline__ typename Fold::partial fold_subtree(const Fold& fold,
     if constexpr (!starts_from<Fold>) mine = join_warp(fold, mine);  // whose threads have the same already
     if (t == 0) values[warp] = mine;
   }
-  if (!LOCKSTEP_DEVICE_MUTANT("subtree_barrier_dropped"))
-    __syncthreads();  // warp 0 reads the values that every warp has written
+  __syncthreads();  // warp 0 reads the values that every warp has written
   const auto load = [&](int i) {
     LOCKSTEP_SEEN(read_own, values, &values[i]);
     return values[i];

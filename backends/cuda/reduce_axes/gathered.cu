@@ -97,12 +97,11 @@ __device__ __forceinline__ typename Fold::partial gather_leaf(const Fold& fold, 
       }
   };
   constexpr int ahead = 32 / static_cast<int>(sizeof(T));
-  const int end = n - (LOCKSTEP_DEVICE_MUTANT("cuda_gathered_without_the_last_row") ? order::lanes : 0);
   int row = 0;
 #pragma unroll 1
-  for (; (row + ahead - 2) * order::lanes < end; row += ahead) take(std::integral_constant<int, ahead>{}, row);
+  for (; (row + ahead - 2) * order::lanes < n; row += ahead) take(std::integral_constant<int, ahead>{}, row);
 #pragma unroll 1
-  for (; row * order::lanes < end; row += 2) take(std::integral_constant<int, 2>{}, row);
+  for (; row * order::lanes < n; row += 2) take(std::integral_constant<int, 2>{}, row);
   if constexpr (Fold::ordered) {
     typename Fold::partial value[1];
     join_rows<V>(fold, lane, value, t);

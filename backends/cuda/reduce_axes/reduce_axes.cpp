@@ -104,8 +104,7 @@ lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call)
   const int64_t bytes = dtype_bytes(d.dtype);
   const int64_t step = d.count * dtype_bytes(d.result);
   for (int64_t i = 0; i < b.outer; ++i) {
-    b.inner.src = static_cast<const char*>(call->src) +
-                  (LOCKSTEP_MUTANT("cuda_batches_in_one_place") ? 0 : b.places.place(i) * bytes);
+    b.inner.src = static_cast<const char*>(call->src) + b.places.place(i) * bytes;
     b.inner.dst = static_cast<char*>(call->dst) + i * step;
     const lockstep_variant& row = row_for(queue, table_of(call->reduce_axes), b.inner);
     if (const lockstep_status status = row.launch(queue, &b.inner); status != LOCKSTEP_OK) return status;
@@ -172,7 +171,7 @@ lockstep_status launch_by_gathering(lockstep_queue& queue, const lockstep_call& 
   for (int k = 0; k < kept.count; ++k) {
     const int axis = kept.count - 1 - k;
     d.kept[k] = divider(kept.shape[axis]);
-    d.kept_stride[k] = kept.stride[LOCKSTEP_MUTANT("cuda_gathered_kept_in_order") ? k : axis];
+    d.kept_stride[k] = kept.stride[axis];
     aligned = aligned && kept.stride[axis] % neighbours == 0;
   }
   return launch_gathered(queue, call, d, aligned && gone.count > 0);
@@ -195,10 +194,9 @@ lockstep_call permutation_of(const lockstep_call& call, void* copy) {
   p.size = sizeof p;
   p.element_bytes = static_cast<size_t>(dtype_bytes(d.dtype));
   p.rank = d.rank;
-  const bool last_first = LOCKSTEP_MUTANT("cuda_axes_go_first");
   const auto goes = [&](int k) { return std::find(d.axes, d.axes + d.axis_count, k) != d.axes + d.axis_count; };
   int at = 0;
-  for (const bool wanted : {last_first, !last_first})
+  for (const bool wanted : {false, true})
     for (int k = 0; k < d.rank; ++k)
       if (goes(k) == wanted) p.perm[at++] = k;
   std::copy(d.shape, d.shape + d.rank, p.shape);

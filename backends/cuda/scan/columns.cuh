@@ -66,8 +66,7 @@ struct down_a_column<float_scan<E, R>, several> {
     if constexpr (several) {
       if (first - in_leaf + order::leaf >= length) return;  // the last leaf: nobody asks for its sum
       double* const mine = lanes + in_leaf % order::lanes * column_threads;
-      const bool begins =
-          in_leaf < order::lanes && (first < order::leaf || !LOCKSTEP_DEVICE_MUTANT("cuda_scan_columns_keep_lanes"));
+      const bool begins = in_leaf < order::lanes;
 #pragma unroll
       for (int j = 0; j < 8; ++j) mine[j * column_threads] = __dadd_rn(begins ? -0.0 : mine[j * column_threads], v[j]);
       if (in_leaf == order::leaf - 8) {

@@ -43,7 +43,7 @@ struct exact_scan {
   __device__ static local of(const quad<T>& q, int j) { return lockstep::cuda::element<T>(q, j); }
   __device__ int64_t put(partial sum, int64_t s) const {
     const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
-    if (!fits && !LOCKSTEP_DEVICE_MUTANT("cuda_scan_overflow_lost")) report(word, fault::overflow, s);
+    if (!fits) report(word, fault::overflow, s);
     return fits ? static_cast<int64_t>(sum) : sum < 0 ? INT64_MIN : INT64_MAX;
   }
 };

@@ -59,7 +59,7 @@ __device__ __forceinline__ double sum_groups(const quad<E> (&x)[R], int t, int t
     const double left = from_xor(own, 1);
     if (t % 2 == 1) before.of[r][t / 2] = __dadd_rn(left, own);
   }
-  if (!LOCKSTEP_DEVICE_MUTANT("cuda_scan_warp_barrier_dropped")) __syncwarp();  // a thread walks what all have written
+  __syncwarp();  // a thread walks what all have written
   double sum = -0.0;
   if (t < R) {
     const int groups = threads / 2;

@@ -47,7 +47,7 @@ __device__ __forceinline__ void wait_for(const mailbox* at, bool mine, P& value)
       for (int w = 0; w < words_of<P>; ++w) {
         const mailbox box = read(at + w);
         words[w] = box.word;
-        there = there && (box.full != 0 || LOCKSTEP_DEVICE_MUTANT("scan_look_back_before_the_flag"));
+        there = there && box.full != 0;
       }
     }
   } while (!__all_sync(all_lanes, there));

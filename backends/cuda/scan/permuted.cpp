@@ -90,8 +90,7 @@ lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call
   if (const lockstep_status status = on_device<launch_scan_by<scan_by::leaves>>(queue, &rows);
       status != LOCKSTEP_OK || !at.of_dst)
     return status;
-  const int64_t pitch = LOCKSTEP_MUTANT("cuda_scan_copy_without_its_gaps") ? d.length : at.pitch;
-  return run_permute(queue, moved(*call, dtype_bytes(d.result), rows.dst, pitch, 1, call->dst, d.dst_sequence_stride,
+  return run_permute(queue, moved(*call, dtype_bytes(d.result), rows.dst, at.pitch, 1, call->dst, d.dst_sequence_stride,
                                   d.dst_element_stride));
 }
 

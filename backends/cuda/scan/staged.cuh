@@ -116,7 +116,7 @@ __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K
                                                    quad<typename K::element>* leaf, double* groups, mailbox* boxes,
                                                    mailbox* edges, int64_t k, int64_t leaves, int t) {
   const double total = sums_of_groups(kind, x, t, groups);
-  if (!LOCKSTEP_DEVICE_MUTANT("cuda_scan_warp_barrier_dropped")) __syncwarp();  // a thread walks what all have written
+  __syncwarp();  // a thread walks what all have written
   double row_sum = -0.0;
   if (t < x.rows) {
 #pragma unroll 4

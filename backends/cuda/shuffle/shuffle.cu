@@ -10,7 +10,6 @@
 #include <cstdint>
 
 #include "../index/shuffle.hpp"
-#include "../kernel/mutant.cuh"
 #include "../kernel/record.cuh"
 #include "../ops.hpp"
 #include "order.hpp"
@@ -60,13 +59,12 @@ __global__ void __launch_bounds__(block) shuffle_shfl(const T* src, T* dst, exch
         to[offset] = shuffled<T, KIND>(x[g], how);
       });
     } else {
-      walk_last_groups(first, how.groups - (LOCKSTEP_DEVICE_MUTANT("shuffle_last_warp_lost") ? 1 : 0), 32,
-                       [&](int64_t offset) {
-                         LOCKSTEP_SEEN(read_src, src, &from[offset]);
-                         LOCKSTEP_SEEN(exchange, int{sizeof(T)}, int64_t{shuffled<unsigned, KIND>(lane, how)});
-                         LOCKSTEP_SEEN(write_dst, dst, &to[offset]);
-                         to[offset] = shuffled<T, KIND>(from[offset], how);
-                       });
+      walk_last_groups(first, how.groups, 32, [&](int64_t offset) {
+        LOCKSTEP_SEEN(read_src, src, &from[offset]);
+        LOCKSTEP_SEEN(exchange, int{sizeof(T)}, int64_t{shuffled<unsigned, KIND>(lane, how)});
+        LOCKSTEP_SEEN(write_dst, dst, &to[offset]);
+        to[offset] = shuffled<T, KIND>(from[offset], how);
+      });
     }
   }
 }
@@ -84,8 +82,7 @@ __global__ void __launch_bounds__(block) shuffle_shared(const T* src, T* dst, ex
     LOCKSTEP_SEEN(read_src, src, &src[e]);
     LOCKSTEP_SEEN(write_tile, held, &own[lane]);
     own[lane] = src[e];
-    if (!LOCKSTEP_DEVICE_MUTANT("shuffle_without_syncwarp"))
-      __syncwarp();  // all lanes' values are in place before any is read; a warp is nobody else's business
+    __syncwarp();  // all lanes' values are in place before any is read; a warp is nobody else's business
     LOCKSTEP_SEEN(read_tile, held, &own[source]);
     LOCKSTEP_SEEN(write_dst, dst, &dst[e]);
     dst[e] = own[source];
@@ -107,7 +104,7 @@ lockstep_status launch_shfl(lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_shuffle_desc& d = call.shuffle;
   exchange how{d.count / 32, d.width, d.operand};
   const bool shifts = d.kind == LOCKSTEP_SHUFFLE_UP || d.kind == LOCKSTEP_SHUFFLE_DOWN;
-  if (shifts && d.operand >= d.width && !LOCKSTEP_MUTANT("shuffle_delta_in_five_bits")) {
+  if (shifts && d.operand >= d.width) {
     how.operand = 0;
     return shfl<T, shuffle::exclusive_or>(queue, call, how);
   }

@@ -10,7 +10,6 @@
 // Watch   offsets are 32 bits wide; an axis must be longer than the radius, so that a tap folds once at most.
 // Source  this repository; figures in tests/results/tries.md.
 #include "../kernel/divide.hpp"
-#include "../kernel/mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -82,7 +81,7 @@ __global__ void __launch_bounds__(block)
         for (int j = 1; j <= R; ++j) {
           const int low = i[a] - j, high = i[a] + j;
           const bool first = low < 0, last = high >= f.n;
-          const int beyond = LOCKSTEP_DEVICE_MUTANT("direct_folds_as_nearest") ? f.n - 1 : f.high + f.high_times * high;
+          const int beyond = f.high + f.high_times * high;
           const T x = __ldg(line + (first ? f.low + f.low_times * low : low) * stride[a]);
           const T y = __ldg(line + (last ? beyond : high) * stride[a]);
           before[(a - (3 - RANK)) * R + R - j] = first && job.constant ? s.value : x;

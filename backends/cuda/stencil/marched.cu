@@ -16,7 +16,6 @@
 #include <limits>
 
 #include "../kernel/divide.hpp"
-#include "../kernel/mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -78,7 +77,7 @@ __global__ void __launch_bounds__(block, resident<T, R>)
   const bool constant = s.boundary == LOCKSTEP_BOUNDARY_CONSTANT;
   const int64_t begin = int64_t{at_z} * job.walk;
   const int count = static_cast<int>(min(int64_t{job.walk}, s.out[0] - begin));
-  const bool both = rows == 2 && (y - s.origin + 1 < s.out[1] || LOCKSTEP_DEVICE_MUTANT("marched_row_too_many"));
+  const bool both = rows == 2 && y - s.origin + 1 < s.out[1];
   const T* const src = s.src + b * s.src_batch;
   T* to = s.dst + b * s.dst_batch + begin * s.dst_stride[0] + (y - s.origin) * s.dst_stride[1] + at_x;
 
@@ -145,8 +144,7 @@ __global__ void __launch_bounds__(block, resident<T, R>)
 #pragma unroll
           for (int r = 0; r < rows; ++r) line[r][k] = s.value;
       // The row beyond a plane's last is a tap of the last.
-      if (rows == 2 && (beyond_y >> (R + 1) & 1) != 0 && !LOCKSTEP_DEVICE_MUTANT("marched_row_beyond_as_it_folds"))
-        own[rows - 1] = s.value;
+      if (rows == 2 && (beyond_y >> (R + 1) & 1) != 0) own[rows - 1] = s.value;
     }
     if (step >= 2 * R) finish(own);
     after(own);

@@ -11,7 +11,6 @@
 #include <algorithm>
 
 #include "../kernel/divide.hpp"
-#include "../kernel/mutant.cuh"
 #include "async.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
@@ -65,7 +64,7 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
     T* const tile = reinterpret_cast<T*>(memory) + skew;
     const uint32_t to = address_of(tile);
     const auto copy_rows = [&](int first, int last) {
-      const bool folds = R > 0 && !LOCKSTEP_DEVICE_MUTANT("planes_beyond_the_end_are_the_last");
+      const bool folds = R > 0;
 #pragma unroll 1
       for (int row = first + static_cast<int>(threadIdx.x / 32); row < last; row += block / 32) {
         const int64_t line = source_index(left + row, cut.n, folds ? s.boundary : LOCKSTEP_BOUNDARY_NEAREST);
@@ -93,7 +92,7 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
     copies_end_group();
     copies_wait_but<0>();
     // Every thread reads what all have brought.
-    if (!LOCKSTEP_DEVICE_MUTANT("planes_used_before_they_land")) __syncthreads();
+    __syncthreads();
 
     // Rank 1: rows far apart, so that a warp's places follow each other in memory.
     const int groups = (here + together - 1) / together, apart = R > 0 ? 1 : groups;

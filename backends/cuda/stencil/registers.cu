@@ -8,7 +8,6 @@
 //         where they can. WRAP continues the line with the same chain of operations and VALID ends it.
 // Source  order.hpp; Zhang et al., EBISU, ICS 2023: deep temporal blocking with the state in registers
 #include "../index/sweeps.hpp"
-#include "../kernel/mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -102,8 +101,7 @@ __device__ __forceinline__ void sweep_stretch(const sweep<T>& s, const taps<T, 2
 #pragma unroll 1
   for (int k = 0; k < cut.depth; ++k) sweep_points<R>(x, t);
 #pragma unroll
-  for (int k = 0; k < P; ++k)
-    if (!LOCKSTEP_DEVICE_MUTANT("registers_nan_as_it_comes")) x[k] = canonical(x[k]);
+  for (int k = 0; k < P; ++k) x[k] = canonical(x[k]);
   // A lane writes to where it alone has read: no barrier before.
   store_points(shared + lane * pad, x);
   __syncwarp();  // and back
@@ -139,8 +137,6 @@ __device__ void sweep_end(const sweep<T>& s, const taps<T, 2 * R + 1>& t, const 
   int source = fills ? filled_from(s.boundary) : 0;
   for (int k = 1; k <= cut.depth; ++k) {
     __syncthreads();  // all of a sweep is there before it is folded
-    if (fills && k > 1 && LOCKSTEP_DEVICE_MUTANT("registers_ends_fold_once"))
-      source = filled_from(LOCKSTEP_BOUNDARY_REFLECT);
     if (fills) now[place] = source < -R ? s.value : now[source];
     __syncthreads();  // and folded before the next one reads it
     const int left = R * (cut.depth - k);
@@ -195,7 +191,6 @@ __global__ void __launch_bounds__(block)
 // Results of a line start on whole sectors where its stretches do.
 template <class T>
 int32_t halo_of(int radius, int32_t depth) {
-  if (LOCKSTEP_MUTANT("registers_overlap_short")) return radius * (depth - 1);
   return static_cast<int32_t>(round_up(int64_t{radius} * depth, 64 / sizeof(T)));
 }
 

@@ -12,7 +12,6 @@
 //         1.067 of the time of constant memory (an H200 in that form, folded_*_32: 1.003)
 #include <mutex>
 
-#include "../kernel/mutant.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
 
@@ -65,11 +64,10 @@ __global__ void __launch_bounds__(BLOCK)
     const T* from = s.src + row * s.src_batch;
     const int64_t begin = chunk_begin(chunk, BLOCK), left = halo_left(begin, s.origin, radius);
     const int64_t last = halo_last(s.out[2], begin, radius);
-    walk_halo(BLOCK, BLOCK + 2 * radius - (LOCKSTEP_DEVICE_MUTANT("halo_one_short") ? 1 : 0), last, threadIdx.x,
-              [&](int e) {
-                LOCKSTEP_SEEN(write_tile, tile, &tile[e]);
-                tile[e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
-              });
+    walk_halo(BLOCK, BLOCK + 2 * radius, last, threadIdx.x, [&](int e) {
+      LOCKSTEP_SEEN(write_tile, tile, &tile[e]);
+      tile[e] = tap(from, 1, left + e, s.n[2], s.boundary, s.value);
+    });
     __syncthreads();  // the whole tile is written before any thread reads its neighbours' part
     const int64_t i = begin + threadIdx.x;
     if (i < s.out[2]) {
@@ -131,11 +129,11 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
   if constexpr (WHERE == coefficients::constant) {
     slot_turns& all = turns();
     const std::lock_guard lock(all.mutex);  // wait, write, launches and event of a slot stay together
-    const int slot = LOCKSTEP_MUTANT("constants_shared_by_streams") ? 0 : all.next[queue.device];
+    const int slot = all.next[queue.device];
     all.next[queue.device] = (slot + 1) % slots;
     cudaEvent_t& last = all.last_reader[queue.device][slot];
     if (last == nullptr) LOCKSTEP_CUDA(cudaEventCreateWithFlags(&last, cudaEventDisableTiming));
-    if (!LOCKSTEP_MUTANT("constants_shared_by_streams")) LOCKSTEP_CUDA(cudaStreamWaitEvent(queue.stream, last, 0));
+    LOCKSTEP_CUDA(cudaStreamWaitEvent(queue.stream, last, 0));
     // From pageable memory: the call returns once t has been taken.
     LOCKSTEP_CUDA(cudaMemcpyToSymbolAsync(constant_slots, &t, sizeof t, slot * sizeof(double) * most_taps_1d,
                                           cudaMemcpyHostToDevice, queue.stream));
@@ -143,7 +141,7 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     const cudaError_t recorded = cudaEventRecord(last, queue.stream);
     if (recorded == cudaSuccess) return status;
     // The slot's next owner would wait for the reader before this one.
-    if (!LOCKSTEP_MUTANT("slot_left_without_its_event")) (void)cudaStreamSynchronize(queue.stream);
+    (void)cudaStreamSynchronize(queue.stream);
     return failed(recorded, "cudaEventRecord(last, queue.stream)");
   } else if constexpr (WHERE == coefficients::parameter) {
     return sweeps<T, WHERE, BLOCK, FOLD>(queue, call, t, nullptr, 0);

@@ -22,7 +22,6 @@
 //         for streaming; the order of the sums is this library's
 #include <algorithm>
 
-#include "../kernel/mutant.cuh"
 #include "async.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
@@ -221,7 +220,7 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2         
       copies_wait_but<S::stages - 2>();
       // Everybody's copies of this plane have landed, and everybody is done with the
       // plane before it, whose place in the ring the next fetch takes.
-      if (!LOCKSTEP_DEVICE_MUTANT("ring_barrier_dropped")) __syncthreads();
+      __syncthreads();
       fetch(step + S::stages - 1);
       const uint32_t mine = own + (step % S::stages) * plane_bytes;
       vec<T> x[RY];
@@ -301,9 +300,7 @@ __global__ void __launch_bounds__(shape<T, RANK, R>::threads, RANK == 2         
         for (int y = 0; y < RY; ++y)
 #pragma unroll
           for (int v = 0; v < V; ++v)  // fma(c, x, -0.0) is the rounded product
-            part[k][y][v] = fma_rn(along_z(k), x[y].e[v],
-                                   k == 0 ? (LOCKSTEP_DEVICE_MUTANT("star_starts_at_plus_zero") ? T(0.0) : T(-0.0))
-                                          : part[k == 0 ? 0 : k - 1][y][v]);
+            part[k][y][v] = fma_rn(along_z(k), x[y].e[v], k == 0 ? T(-0.0) : part[k == 0 ? 0 : k - 1][y][v]);
     }
     copies_wait_but<0>();
     __syncthreads();  // the ring is read to the end before the next tile's planes arrive

@@ -10,7 +10,6 @@
 #include "../index/stencil.hpp"
 #include "../kernel/record.cuh"
 #include "lockstep/backend.h"
-#include "mutant.hpp"
 #include "order.hpp"
 
 namespace lockstep::cuda::stencil {
@@ -96,7 +95,6 @@ inline unsigned grid_of(int64_t blocks) { return static_cast<unsigned>(std::clam
 // the workspace; under VALID dst is too small and there are two buffers. Their rows start on 128 bytes.
 inline int32_t passes_of(int32_t sweeps, int32_t depth) { return (sweeps - 1) / depth + 1; }
 inline int32_t sweeps_of_pass(int32_t sweeps, int32_t passes, int32_t k) {
-  if (LOCKSTEP_MUTANT("last_pass_of_full_depth")) return sweeps / passes + (sweeps % passes != 0);
   return sweeps / passes + (k < sweeps % passes);
 }
 struct buffers {

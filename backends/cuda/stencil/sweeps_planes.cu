@@ -14,7 +14,6 @@
 // Source  order.hpp; star.cu for the queue of partial sums; Zhang et al., EBISU, ICS 2023: few blocks, deep in
 // registers
 #include "../index/sweeps_cube.hpp"
-#include "../kernel/mutant.cuh"
 #include "async.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
@@ -73,11 +72,10 @@ __device__ __forceinline__ void sweep_column(const sweep<T>& s, const taps<T, 7>
     from_row[r] = outside ? 0 : y * s.src_stride[1] + x;
     bytes[r] = outside ? 0 : nx - x < V ? static_cast<uint32_t>(nx - x) * B : 16;
   }
-  const int early = LOCKSTEP_DEVICE_MUTANT("planes_start_late") ? D - 1 : D;
-  const int planes = count + 2 * early;
+  const int planes = count + 2 * D;
 
   // Starts copying the next plane into the ring, each thread its own part of it.
-  int64_t arriving = z0 - early;
+  int64_t arriving = z0 - D;
   if (arriving < 0) arriving = nz - 1 - (-arriving - 1) % nz;
   const T* const src = s.src + cube * s.src_batch;
   const uint32_t mine = shared + threadIdx.x * 16;
@@ -180,15 +178,14 @@ __device__ __forceinline__ void sweep_column(const sweep<T>& s, const taps<T, 7>
         for (int r = 0; r < rows; ++r)
 #pragma unroll
           for (int v = 0; v < V; ++v) x[d == D - 1 ? d : d + 1][r][v] = done[r][v];
-      } else if (step >= 3 * D - 1 - (D - early) * 2) {
+      } else if (step >= 3 * D - 1) {
 #pragma unroll
         for (int r = 0; r < rows; ++r) {
           const int y = my_y + r;
           if (y < cut.halo[1] || y >= last_y || my_x < cut.halo[2] || my_x >= last_x) continue;
           T out[V];
 #pragma unroll
-          for (int v = 0; v < V; ++v)
-            out[v] = LOCKSTEP_DEVICE_MUTANT("planes_nan_as_it_comes") ? done[r][v] : canonical(done[r][v]);
+          for (int v = 0; v < V; ++v) out[v] = canonical(done[r][v]);
           T* const at = to + r * s.dst_stride[1];
           if (aligned.dst != 0 && my_x + V <= last_x) {
             *reinterpret_cast<int4*>(at) = *reinterpret_cast<const int4*>(out);
@@ -245,8 +242,6 @@ __device__ __noinline__ void sweep_box(const sweep<T>& s, const taps<T, 7>& t, c
 #pragma unroll 1
   for (int k = 1; k <= D; ++k) {
     __syncthreads();  // all of a sweep is there before it is folded
-    const int32_t boundary =
-        k > 1 && LOCKSTEP_DEVICE_MUTANT("planes_faces_fold_once") ? int32_t{LOCKSTEP_BOUNDARY_REFLECT} : s.boundary;
     int from[3], to[3];
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
@@ -259,7 +254,7 @@ __device__ __noinline__ void sweep_box(const sweep<T>& s, const taps<T, 7>& t, c
         if (side == 0 ? !low : !high) continue;
         int first[3] = {0, 0, 0}, last[3] = {size[0], size[1], size[2]};
         first[a] = side == 0 ? -1 : size[a], last[a] = first[a] + 1;
-        const int64_t folded = source_index(side == 0 ? -1 : s.n[a], s.n[a], boundary);
+        const int64_t folded = source_index(side == 0 ? -1 : s.n[a], s.n[a], s.boundary);
         const int by = folded < 0 ? 0 : (static_cast<int>(folded - b.elements.from[a]) - first[a]) * stride;
         each(first, last, [&](int z, int y, int x) {
           T* const at = now + place(z, y, x);
@@ -328,7 +323,7 @@ lockstep_status run_pass(lockstep_queue& queue, const sweep<T>& s, const taps<T,
   const auto kernel = stencil_sweeps_planes<T, D>;
   if (const lockstep_status status = allow_shared(queue, kernel, shared_bytes(D)); status != LOCKSTEP_OK) return status;
   const int32_t across = static_cast<int32_t>(round_up(D, vector<T>));
-  const int32_t halo[3] = {D, LOCKSTEP_MUTANT("planes_overlap_short") ? D - 1 : D, across};
+  const int32_t halo[3] = {D, D, across};
   const int32_t tile[2] = {tile_y, tile_x<T>};
   cut_cube cut = cut_sweeps(s.n, s.boundary, 1, D, halo, tile, vector<T>, box_room<T, D>);
   const int64_t tiles = cut.tiles[0] * cut.tiles[1];

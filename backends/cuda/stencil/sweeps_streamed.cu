@@ -10,7 +10,6 @@
 //         plane's edges. WRAP continues the plane with the same chain of operations and VALID ends it.
 // Source  order.hpp; star.cu for the queue of partial sums; Matsumura et al., AN5D, CGO 2020: many sweeps in one stream
 #include "../index/sweeps.hpp"
-#include "../kernel/mutant.cuh"
 #include "async.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
@@ -99,7 +98,7 @@ __device__ __forceinline__ void sweep_strip(const sweep<T>& s, const taps<T, 4 *
     own[k] = vector_place(of_lane * lane + k, of_lane) * 16;
     asm volatile("" : "+r"(copied[k]), "+r"(own[k]));  // worked out once, not for each row
   }
-  const int reach = LOCKSTEP_DEVICE_MUTANT("streamed_starts_late") ? R * (D - 1) : R * D;
+  const int reach = R * D;
   const int steps = walk.count + 2 * reach;
 
   // Starts copying the next row into the ring. Rows leave the plane under WRAP only.
@@ -189,8 +188,7 @@ __device__ __forceinline__ void sweep_strip(const sweep<T>& s, const taps<T, 4 *
     for (int d = 0; d < D; ++d) take_row<R>(x, part[d], t);
     if (step < 2 * reach) continue;
 #pragma unroll
-    for (int i = 0; i < P; ++i)
-      if (!LOCKSTEP_DEVICE_MUTANT("streamed_nan_as_it_comes")) x[i] = canonical(x[i]);
+    for (int i = 0; i < P; ++i) x[i] = canonical(x[i]);
 #pragma unroll
     for (int k = 0; k < of_lane; ++k) store_vector(out + own[k], x + k * V);
     __syncwarp();  // a lane sends out what others have put there
@@ -256,7 +254,6 @@ __device__ __noinline__ void sweep_edge(const sweep<T>& s, const taps<T, 4 * R +
 #pragma unroll 1
   for (int k = 1; k <= cut.depth; ++k) {
     __syncthreads();  // all of a sweep is there before it is folded
-    if (k == 2 && LOCKSTEP_DEVICE_MUTANT("streamed_edges_fold_once")) find(LOCKSTEP_BOUNDARY_REFLECT);
 #pragma unroll
     for (int j = 0; j < R; ++j) {
       for (int x = threadIdx.x; x < width; x += block) {
@@ -327,7 +324,6 @@ int32_t most_depth(const stencil_tuning& tuned, int32_t radius) {
 // Vectors of 16 bytes lie all in the halo or all beyond it.
 template <class T>
 int32_t halo_of(int32_t radius, int32_t depth) {
-  if (LOCKSTEP_MUTANT("streamed_overlap_short")) return radius * (depth - 1) / vector<T> * vector<T>;
   return static_cast<int32_t>(round_up(int64_t{radius} * depth, vector<T>));
 }
 

@@ -8,7 +8,6 @@
 // Watch   windows at a row's ends fold tap by tap; vectors never leave the row, so
 //         nothing outside src is read; dst is aligned, src may be off by any element
 // Source  ladder row C4
-#include "../kernel/mutant.cuh"
 #include "../kernel/resident.cuh"
 #include "rows.hpp"
 #include "sweep.cuh"
@@ -97,7 +96,7 @@ __global__ void __launch_bounds__(block)
       const T* from = s.src + row * s.src_batch;
       to[u] = s.dst + row * s.dst_batch + at.i;
       begin[u] = at.begin;
-      end[u] = at.end - (at.end < V && LOCKSTEP_DEVICE_MUTANT("wide_stencil_tail_lost") ? 1 : 0);
+      end[u] = at.end;
       if (at.inside) {
 #pragma unroll
         for (int k = 0; k < vectors; ++k) {

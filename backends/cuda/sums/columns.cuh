@@ -46,7 +46,7 @@ __device__ __forceinline__ double sum_of_column(const E* x, int64_t stride, cons
 #pragma unroll
     for (int k = 0; k < d; ++k) lane[k] = __dadd_rn(lane[k], lane[k + d]);
   room[threadIdx.x] = lane[0];
-  if (!LOCKSTEP_DEVICE_MUTANT("cuda_columns_barrier_dropped")) __syncthreads();  // a thread joins what all have left
+  __syncthreads();  // a thread joins what all have left
   if (threadIdx.x >= C) return 0.0;
   double part[G];
 #pragma unroll

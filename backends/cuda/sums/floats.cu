@@ -38,8 +38,7 @@ struct float_terms : float_results {
         case term::squared_difference:
           return body([](double acc, double x, double y) {
             const double apart = __dsub_rn(x, y);
-            return LOCKSTEP_DEVICE_MUTANT("cuda_difference_squared_apart") ? __dadd_rn(acc, __dmul_rn(apart, apart))
-                                                                           : __fma_rn(apart, apart, acc);
+            return __fma_rn(apart, apart, acc);
           });
         default: return body([](double acc, double x, double y) { return __dadd_rn(acc, fabs(__dsub_rn(x, y))); });
       }
@@ -139,8 +138,7 @@ struct float_terms : float_results {
   __device__ static double leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t, const double&) {
     const E* x = static_cast<const E*>(d.src) + at.src + first * d.element_stride;
     if (d.other == nullptr) return leaf_of<false>(d, x, nullptr, n, t);
-    const E* y = static_cast<const E*>(d.other) + at.other +
-                 (LOCKSTEP_DEVICE_MUTANT("cuda_other_from_its_start") ? 0 : first * d.other_element_stride);
+    const E* y = static_cast<const E*>(d.other) + at.other + first * d.other_element_stride;
     return leaf_of<true>(d, x, y, n, t);
   }
 };

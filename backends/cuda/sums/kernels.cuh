@@ -152,7 +152,7 @@ __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_tasks(const
       mine = join_warp(Fold{}, mine);
       if (t == 0) values[warp] = mine;
     }
-    if (!LOCKSTEP_DEVICE_MUTANT("sums_barrier_dropped")) __syncthreads();  // the tree reads every warp's values
+    __syncthreads();  // the tree reads every warp's values
     const P total = tree_of_block<sum_threads>(values, Fold::ordered ? here : warps, subtrees);
     if (threadIdx.x == 0) {
       if (shares.tasks == 1)

@@ -21,7 +21,7 @@ struct moment_results {
     return b.count == 0.0 ? a : a + b;
   }
   __device__ static void store(const term_sums& d, int64_t s, const partial& m, int64_t length) {
-    const int64_t divisor = LOCKSTEP_DEVICE_MUTANT("cuda_correction_ignored") ? length : length - d.correction;
+    const int64_t divisor = length - d.correction;
     store_float(d.dst, d.result, 2 * s, __ddiv_rn(m.sum, static_cast<double>(length)));
     store_float(d.dst, d.result, 2 * s + 1,
                 divisor > 0 ? __ddiv_rn(m.m2, static_cast<double>(divisor)) : __longlong_as_double(order::nan_f64));

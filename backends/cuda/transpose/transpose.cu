@@ -18,7 +18,6 @@
 
 #include "../index/transpose.hpp"
 #include "../kernel/element.cuh"
-#include "../kernel/mutant.cuh"
 #include "../kernel/record.cuh"
 #include "../moves/moves.hpp"
 #include "../ops.hpp"
@@ -47,7 +46,6 @@ __global__ void __launch_bounds__(side* block_rows) transpose_naive_read(square_
       LOCKSTEP_SEEN(write_dst, job.dst, &dst[to]);
       dst[to] = src[from];
     });
-    if (LOCKSTEP_DEVICE_MUTANT("at_most_65535_blocks")) return;
   }
 }
 
@@ -78,8 +76,7 @@ __global__ void __launch_bounds__(side* block_rows) transpose_tiled(square_job j
       LOCKSTEP_SEEN(write_tile, tile, &tile[place]);
       tile[place] = src[from];
     });
-    if (!LOCKSTEP_DEVICE_MUTANT("tile_barrier_dropped"))
-      __syncthreads();  // all rows of the tile are in place before any thread reads a column
+    __syncthreads();  // all rows of the tile are in place before any thread reads a column
     walk_tile_out<how>(square_shape{}, job, at, threadIdx.x, threadIdx.y, [&](int, int place, int64_t to) {
       LOCKSTEP_SEEN(read_tile, tile, &tile[place]);
       LOCKSTEP_SEEN(write_dst, job.dst, &dst[to]);
@@ -108,8 +105,7 @@ __global__ void __launch_bounds__(side* block_rows) transpose_swap_tiles(square_
       if (j0 + step < job.rows && i0 + lane < job.rows)
         upper[step][lane] = matrix[(j0 + step) * job.dst_ld + i0 + lane];
     }
-    if (!LOCKSTEP_DEVICE_MUTANT("swap_barrier_dropped"))
-      __syncthreads();  // both tiles have been read before either is overwritten
+    __syncthreads();  // both tiles have been read before either is overwritten
     for (int step = threadIdx.y; step < side; step += block_rows) {
       if (i0 + step < job.rows && j0 + lane < job.rows)
         matrix[(i0 + step) * job.dst_ld + j0 + lane] = upper[lane][step];
@@ -132,7 +128,7 @@ square_job job_of(const lockstep_call& call) {
 }
 
 dim3 grid_of(const square_job& job) {
-  const int64_t most = LOCKSTEP_MUTANT("at_most_65535_blocks") ? 65535 : (int64_t{1} << 31) - 1;
+  const int64_t most = (int64_t{1} << 31) - 1;
   return dim3(static_cast<unsigned>(job.tiles < most ? job.tiles : most));
 }
 

@@ -23,7 +23,6 @@
 #include "../kernel/cache.cuh"
 #include "../kernel/chunk.cuh"
 #include "../kernel/element.cuh"
-#include "../kernel/mutant.cuh"
 #include "../kernel/record.cuh"
 #include "../kernel/unit.cuh"
 #include "wide.hpp"
@@ -175,8 +174,7 @@ __global__ void __launch_bounds__(threads) transpose_wide(const __grid_constant_
       });
     });
   }
-  if (!LOCKSTEP_DEVICE_MUTANT("wide_barrier_dropped"))
-    __syncthreads();  // all units of the tile are in place before any thread reads a row of dst
+  __syncthreads();  // all units of the tile are in place before any thread reads a row of dst
 
   if (by_units || by_elements || (full && plan.dst_vector)) {
     walk_items(per_thread * V, threadIdx.x, threads, chunks, [&](int, int j, int c) {
@@ -256,8 +254,7 @@ inline wide_plan make_wide_plan(const wide_job& job, int64_t tile_rows, int64_t 
   plan.rows = job.rows, plan.cols = job.cols, plan.src_ld = job.src_ld, plan.dst_ld = job.dst_ld;
   int64_t matrices = 1, span = (job.rows - 1) * job.src_ld + job.cols;
   const auto aligned = [&](const void* p, int64_t ld) {
-    return reinterpret_cast<uintptr_t>(p) % 16 == 0 &&
-           (ld * bytes % 16 == 0 || LOCKSTEP_MUTANT("vectors_of_misaligned_rows"));
+    return reinterpret_cast<uintptr_t>(p) % 16 == 0 && ld * bytes % 16 == 0;
   };
   plan.src_vector = aligned(job.src, job.rows > 1 ? job.src_ld : 0);
   plan.dst_vector = aligned(job.dst, job.cols > 1 ? job.dst_ld : 0);

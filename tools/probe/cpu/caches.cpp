@@ -1,7 +1,6 @@
 // caches.cpp - H1: latency and bandwidth by working set.
 #include "../patterns.hpp"
 #include "cpu.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -22,7 +21,6 @@ class chase {
   }
   uint64_t run(uint32_t steps) {
     uint64_t at = at_, sum = 0;
-    if (LOCKSTEP_MUTANT("probe_chase_skips")) steps /= 2;
     for (uint32_t s = 0; s < steps; ++s) sum += at = lines_[at].next;
     at_ = at;
     return sum;

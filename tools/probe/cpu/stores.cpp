@@ -1,6 +1,5 @@
 // stores.cpp - H5: stores that pass the caches; H6: addresses 4 KiB apart.
 #include "cpu.hpp"
-#include "mutant.hpp"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -14,7 +13,6 @@ namespace {
 template <bool streaming>
 [[gnu::noinline]] void fill(unsigned char* to, size_t bytes, uint64_t value) {
   const __m128i v = _mm_set1_epi64x(static_cast<long long>(value));
-  if (LOCKSTEP_MUTANT("probe_stores_stop_early")) bytes /= 2;
   for (size_t i = 0; i < bytes; i += 64)
     for (size_t k = 0; k < 64; k += 16) {
       auto* at = reinterpret_cast<__m128i*>(to + i + k);
@@ -55,7 +53,6 @@ namespace {
 
 // to[i] = from[i] + 1: loads and stores in alternation. to begins a whole number of pages and `lead` bytes after from.
 [[gnu::noinline]] void copy_words(uint64_t* to, const uint64_t* from, size_t n) {
-  if (LOCKSTEP_MUTANT("probe_copy_stops_early")) n /= 2;
   for (size_t i = 0; i < n; ++i) {
     uint64_t v = from[i];
     opaque(v);

@@ -1,6 +1,5 @@
 // streams.cpp - loops over contiguous memory with the widest vectors of the CPU.
 #include "cpu.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -48,7 +47,6 @@ int vector_bytes() {
 }
 
 uint64_t read_sum(const unsigned char* from, size_t bytes) {
-  if (LOCKSTEP_MUTANT("probe_stream_skips")) bytes /= 2;
 #if defined(__x86_64__)
   if (vector_bytes() == 64) return read_avx512(from, bytes);
   if (vector_bytes() == 32) return read_avx2(from, bytes);

@@ -1,6 +1,5 @@
 // strides.cpp - H2: bandwidth by stride; H3: loads across the borders of lines and pages.
 #include "cpu.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -10,7 +9,6 @@ uint64_t value_at(uint64_t i) { return i * 0x9E3779B97F4A7C15u + 1; }
 // The sum of n words, `stride` bytes apart. The compiler must not join loads.
 [[gnu::noinline]] uint64_t read_strided(const unsigned char* from, size_t n, size_t stride) {
   uint64_t sum[4] = {};
-  if (LOCKSTEP_MUTANT("probe_strides_skip")) n /= 2;
   for (size_t i = 0; i < n; i += 4)
     for (size_t k = 0; k < 4; ++k) {
       uint64_t v;
@@ -24,7 +22,6 @@ uint64_t value_at(uint64_t i) { return i * 0x9E3779B97F4A7C15u + 1; }
 // `rounds` times the sum of `count` words, `stride` bytes apart.
 [[gnu::noinline]] uint64_t read_again(const unsigned char* from, int count, size_t stride, int rounds) {
   uint64_t sum = 0;
-  if (LOCKSTEP_MUTANT("probe_loads_skip")) rounds /= 2;
   for (int r = 0; r < rounds; ++r)
     for (int i = 0; i < count; ++i) {
       uint64_t v;

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "cpu.hpp"
-#include "mutant.hpp"
 
 namespace lockstep::tool::probe {
 namespace {
@@ -52,7 +51,7 @@ void h7_false_sharing(const host_row& r) {
     int runs = 0;
     const stats t = samples_of(r.limits(), 2, [&](int thread) {
       if (thread == 0) ++runs;
-      auto& mine = all->one[LOCKSTEP_MUTANT("probe_counters_shared") ? 0 : thread * apart];
+      auto& mine = all->one[thread * apart];
       for (int s = 0; s < steps; ++s) mine.fetch_add(1, std::memory_order_relaxed);
     });
     r.report(apart == 1 ? "two counters in a line" : "two counters in two lines", "ns a count", NAN,
@@ -78,7 +77,7 @@ void h8_threads(const host_row& r) {
         uint64_t sum = 0;
         for (int k = 0; k < rounds; ++k) {
           opaque(from);
-          sum = read_sum(from, LOCKSTEP_MUTANT("probe_threads_read_half") ? bytes_each / 2 : bytes_each);
+          sum = read_sum(from, bytes_each);
         }
         sums[static_cast<size_t>(thread) * 8] = sum;
       });

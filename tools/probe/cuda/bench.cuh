@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "../../../backends/cuda/kernel/mutant.cuh"
 #include "../patterns.hpp"
 #include "../seam.hpp"
 #include "../stats.hpp"
@@ -95,9 +94,6 @@ class bench {
  public:
   bench(int device, double seconds, sink to, void* user) : device_(device), seconds_(seconds), to_(to), user_(user) {
     PROBE_CUDA(cudaSetDevice(device));
-#if defined(LOCKSTEP_MUTANTS)
-    PROBE_CUDA(cuda::arm_mutants());
-#endif
     PROBE_CUDA(cudaGetDeviceProperties(&properties_, device));
     PROBE_CUDA(cudaEventCreate(&begin_));
     PROBE_CUDA(cudaEventCreate(&end_));

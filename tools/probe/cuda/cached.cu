@@ -9,7 +9,6 @@
 // Watch   an index that is the same for all lanes becomes a uniform load, which takes
 //         another path; an index times 4 plus a base is one wide multiply-add, which is
 //         slower than L1 and would be the limit (figures: tests/results/tries.md)
-#define LOCKSTEP_MUTANT_SPACE __device__  // the table takes all constant memory
 #include "bench.cuh"
 #include "rows.hpp"
 
@@ -54,7 +53,7 @@ __global__ void __launch_bounds__(threads) e4_constant_kernel(uint32_t distinct,
   for (int s = 0; s < steps; ++s)
 #pragma unroll
     for (int c = 0; c < chains; ++c) {
-      const uint32_t from = LOCKSTEP_DEVICE_MUTANT("probe_constant_one_address") ? at[0] : at[c];
+      const uint32_t from = at[c];
       sum += at[c] = constant_table[from];
     }
   watch.stop(out, sum);
@@ -81,8 +80,7 @@ __global__ void e4_parameter_kernel(const __grid_constant__ parameter_table tabl
   for (int s = 0; s < 32; ++s) at = table.next[at];
   stopwatch watch;
 #pragma unroll 8
-  for (int s = 0; s < latency_steps; ++s)
-    sum += at = table.next[LOCKSTEP_DEVICE_MUTANT("probe_parameter_by_count") ? s % 512 : at];
+  for (int s = 0; s < latency_steps; ++s) sum += at = table.next[at];
   watch.stop(out, sum);
 }
 
@@ -115,7 +113,7 @@ __device__ void follow(const uint32_t* table, uint32_t distinct, uint32_t spread
       const auto* bytes = reinterpret_cast<const unsigned char*>(table) + size_t{at[c]} * unit;
       const uint32_t next = load_global<how>(reinterpret_cast<const uint32_t*>(bytes));
       sum += next;
-      if (!LOCKSTEP_DEVICE_MUTANT("probe_read_only_not_followed")) at[c] = next;
+      at[c] = next;
     }
   watch.stop(out, sum);
 }

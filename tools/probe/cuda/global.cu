@@ -45,7 +45,7 @@ template <bool keep_in_l1, bool scattered>
 __device__ void read_requests(const uint32_t* src, const request_shape& s, outcome* out) {
   const uint32_t warps = gridDim.x * (block / 32), warp = blockIdx.x * (block / 32) + threadIdx.x / 32,
                  lane = threadIdx.x % 32;
-  const uint32_t first = lane_word(s.kind, s.value + (LOCKSTEP_DEVICE_MUTANT("probe_offset_one_more") ? 1 : 0), lane);
+  const uint32_t first = lane_word(s.kind, s.value, lane);
   const auto* mine = reinterpret_cast<const unsigned char*>(src + first);
   const uint32_t mask = s.words * 4 - 1, step = warps * s.row * 4, lines = s.words / 32, group = s.value;
   uint32_t sum = 0, at = base_word(s, warp) * 4, request = warp;  // at: bytes from mine
@@ -58,7 +58,7 @@ __device__ void read_requests(const uint32_t* src, const request_shape& s, outco
       v[k] = load_word<keep_in_l1>(scattered ? src + scattered_word(request, lane, lines, group)
                                              : reinterpret_cast<const uint32_t*>(mine + at));
       at = (at + step) & mask;
-      if (!LOCKSTEP_DEVICE_MUTANT("probe_scatter_stands_still")) request += warps;
+      request += warps;
     }
 #pragma unroll
     for (int k = 0; k < unroll; ++k) sum += v[k];

@@ -57,8 +57,7 @@ __device__ void follow_lines(const uint32_t* words, uint32_t* place, uint32_t wa
   stopwatch watch;
 #pragma unroll 8
   for (int s = 0; s < chase_steps; ++s)
-    sum += at = l1 ? load_cached(words + size_t{at} * line_words)
-                   : load_past_l1(words + size_t{LOCKSTEP_DEVICE_MUTANT("probe_chase_guesses") ? s : at} * line_words);
+    sum += at = l1 ? load_cached(words + size_t{at} * line_words) : load_past_l1(words + size_t{at} * line_words);
   watch.stop(out, sum);
   *place = at;
 }
@@ -95,9 +94,7 @@ __global__ void e10_shuffle_chain_kernel(uint32_t turn, outcome* out) {
   uint32_t x = threadIdx.x * 7;
   stopwatch watch;
 #pragma unroll 16
-  for (int s = 0; s < shuffle_steps; ++s)
-    x = LOCKSTEP_DEVICE_MUTANT("probe_shuffle_stands_still") ? x
-                                                             : __shfl_sync(0xFFFFFFFFu, x, (threadIdx.x + turn) % 32);
+  for (int s = 0; s < shuffle_steps; ++s) x = __shfl_sync(0xFFFFFFFFu, x, (threadIdx.x + turn) % 32);
   watch.stop(out, x * (threadIdx.x + 1));
 }
 
@@ -126,8 +123,7 @@ __device__ void stream_quads(const uint4* src, uint32_t quads, uint32_t rounds, 
     uint4 v[unroll];
 #pragma unroll
     for (int k = 0; k < unroll; ++k) {
-      const uint4* at =
-          src + ((first + (LOCKSTEP_DEVICE_MUTANT("probe_stream_stands_still") ? 0 : r + k) * stride) & (quads - 1));
+      const uint4* at = src + ((first + (r + k) * stride) & (quads - 1));
       v[k] = where == space::l1 ? load_quad_cached(at) : load_quad_past_l1(at);
     }
 #pragma unroll

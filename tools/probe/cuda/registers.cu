@@ -46,8 +46,7 @@ __global__ void __launch_bounds__(32) e1_local_kernel(uint32_t seed, int stride,
 #pragma unroll 1
   for (int r = 0; r < e1_rounds; ++r)
 #pragma unroll
-    for (int i = 0; i < 32; ++i)
-      touch(cells[LOCKSTEP_DEVICE_MUTANT("probe_local_one_cell") ? 0 : i * stride % 32], x, i);
+    for (int i = 0; i < 32; ++i) touch(cells[i * stride % 32], x, i);
   watch.stop(out, x);
 }
 
@@ -84,7 +83,7 @@ __global__ void __launch_bounds__(block) e13_occupancy_kernel(const uint32_t* ne
 #pragma unroll
     for (int k = 0; k < live; ++k) {
       asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(at) : "l"(next + size_t{at} * 32));
-      if (!LOCKSTEP_DEVICE_MUTANT("probe_loaded_value_dropped")) kept[k] = kept[k] * 3 + at;
+      kept[k] = kept[k] * 3 + at;
     }
   uint32_t sum = 0;
 #pragma unroll
@@ -114,7 +113,7 @@ __device__ void many_values(uint32_t seed, outcome* out) {
   for (int k = 0; k < spill_live; ++k) v[k] = seed * k + threadIdx.x;
   stopwatch watch;
 #pragma unroll 1
-  for (int r = 0; r < (LOCKSTEP_DEVICE_MUTANT("probe_spill_rounds_short") ? spill_rounds - 1 : spill_rounds); ++r)
+  for (int r = 0; r < spill_rounds; ++r)
 #pragma unroll
     for (int k = 0; k < spill_live; ++k) v[k] = v[k] * seed + v[(k + 1) % spill_live];
   uint32_t sum = 0;

@@ -29,10 +29,7 @@ __device__ void chase_words(pattern kind, uint32_t value, uint32_t warp_shift, o
 #pragma unroll
   for (int c = 0; c < chains; ++c)
     at[c] =
-        base +
-        4 * ((lane_word(kind, value + (LOCKSTEP_DEVICE_MUTANT("probe_stride_off_by_one") ? 1 : 0), threadIdx.x % 32) +
-              threadIdx.x / 32 * warp_shift + 8 * c) %
-             table_words);
+        base + 4 * ((lane_word(kind, value, threadIdx.x % 32) + threadIdx.x / 32 * warp_shift + 8 * c) % table_words);
   uint32_t sum = 0;
   stopwatch watch;
 #pragma unroll 8
@@ -41,7 +38,7 @@ __device__ void chase_words(pattern kind, uint32_t value, uint32_t warp_shift, o
     for (int c = 0; c < chains; ++c) {
       const uint32_t next = load_shared(at[c]);
       sum += next;
-      if (!LOCKSTEP_DEVICE_MUTANT("probe_chain_not_followed")) at[c] = next;
+      at[c] = next;
     }
   watch.stop(out, sum - base * (steps * chains));
 }
@@ -81,7 +78,7 @@ __device__ uint32_t load_element(uint32_t at, uint32_t) { return load_shared(at)
 __device__ uint32_t load_element(uint32_t at, uint2) {
   uint2 v;
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(at));
-  return LOCKSTEP_DEVICE_MUTANT("probe_element_half_read") ? v.x : v.x + v.y;
+  return v.x + v.y;
 }
 __device__ uint32_t load_element(uint32_t at, uint4) {
   uint4 v;
@@ -141,9 +138,7 @@ __global__ void __launch_bounds__(threads) e12_atomics_kernel(pattern kind, uint
   stopwatch watch;
 #pragma unroll 4
   for (int s = 0; s < atomic_steps; ++s) {
-    if (LOCKSTEP_DEVICE_MUTANT("probe_counter_not_atomic"))
-      *static_cast<volatile uint32_t*>(mine) = *static_cast<volatile uint32_t*>(mine) + 1;
-    else if constexpr (increment)
+    if constexpr (increment)
       atomicAdd(mine, 1u);
     else
       most = max(most, atomicAdd(mine, threadIdx.x % 32));
@@ -168,8 +163,7 @@ __device__ void reverse_words(uint32_t* words, int rounds, outcome* out) {
   uint32_t sum = 0;
   stopwatch watch;
   for (int r = 0; r < rounds; ++r) {
-    for (uint32_t w = threadIdx.x; w < e2_words; w += threads)
-      if (r == 0 || !LOCKSTEP_DEVICE_MUTANT("probe_shared_written_once")) words[w] = word_value(w + r);
+    for (uint32_t w = threadIdx.x; w < e2_words; w += threads) words[w] = word_value(w + r);
     __syncthreads();  // the whole block: read what others wrote
     for (uint32_t w = threadIdx.x; w < e2_words; w += threads) sum += words[e2_words - 1 - w] * (w + 1);
     __syncthreads();  // the whole block: all have read before the next round

@@ -15,7 +15,7 @@ namespace {
 constexpr int latency_steps = 1040, steps = 264, threads = 1024;
 
 __device__ uint32_t by_shuffle(uint32_t x, uint32_t from) {
-  return LOCKSTEP_DEVICE_MUTANT("probe_no_exchange") ? x : __shfl_sync(0xFFFFFFFFu, x, static_cast<int>(from));
+  return __shfl_sync(0xFFFFFFFFu, x, static_cast<int>(from));
 }
 __device__ uint32_t through_shared(uint32_t x, uint32_t from, uint32_t* warp_words) {
   volatile uint32_t* words = warp_words;
@@ -71,9 +71,7 @@ __global__ void __launch_bounds__(threads) e11_shared_kernel(uint32_t turn, outc
     for (int c = 0; c < 4; ++c) static_cast<volatile uint32_t*>(words[c])[threadIdx.x] = x[c];
     __syncwarp();  // the warp: read what others wrote
 #pragma unroll
-    for (int c = 0; c < 4; ++c)
-      x[c] = static_cast<volatile uint32_t*>(
-          words[c])[LOCKSTEP_DEVICE_MUTANT("probe_shared_own_word") ? threadIdx.x : from];
+    for (int c = 0; c < 4; ++c) x[c] = static_cast<volatile uint32_t*>(words[c])[from];
     __syncwarp();  // the warp: all have read before the next exchange
   }
   watch.stop(out, (x[0] + x[1] + x[2] + x[3]) * (threadIdx.x % 32 + 1));

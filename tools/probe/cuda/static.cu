@@ -18,8 +18,7 @@ __device__ void read_quads(const uint4* src, outcome* out) {
   stopwatch watch;
   const uint32_t stride = gridDim.x * blockDim.x;
 #pragma unroll 4
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-       i < (LOCKSTEP_DEVICE_MUTANT("probe_stream_without_its_end") ? words / 4 - 1 : words / 4); i += stride) {
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < words / 4; i += stride) {
     const uint4 q = src[i];
     sum += q.x + q.y + q.z + q.w;
   }

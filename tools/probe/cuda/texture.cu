@@ -55,16 +55,13 @@ struct place {
 };
 
 __global__ void e6_read_1d_kernel(cudaTextureObject_t t, const place* at, float* values, int n) {
-  for (int i = threadIdx.x; i < n; i += blockDim.x)
-    values[i] = tex1D<float>(t, at[i].x + (LOCKSTEP_DEVICE_MUTANT("probe_texture_next_element") ? 1 : 0));
+  for (int i = threadIdx.x; i < n; i += blockDim.x) values[i] = tex1D<float>(t, at[i].x);
 }
 __global__ void e6_read_2d_kernel(cudaTextureObject_t t, const place* at, float* values, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) values[i] = tex2D<float>(t, at[i].x, at[i].y);
 }
 __global__ void e6_read_3d_kernel(cudaTextureObject_t t, const place* at, float* values, int n) {
-  for (int i = threadIdx.x; i < n; i += blockDim.x)
-    values[i] = tex3D<float>(t, at[i].x, at[i].y,
-                             LOCKSTEP_DEVICE_MUTANT("probe_texture_whole_slices") ? floorf(at[i].z) + 0.5f : at[i].z);
+  for (int i = threadIdx.x; i < n; i += blockDim.x) values[i] = tex3D<float>(t, at[i].x, at[i].y, at[i].z);
 }
 
 constexpr int side = 16;  // of the arrays whose values are compared
@@ -212,7 +209,6 @@ __device__ void walk_image(walk how, outcome* out, const auto& read) {
     uint32_t x, y;
     element_of(how, w % all, threadIdx.x % 32, x, y);
     sum += static_cast<uint32_t>(read(x, y));
-    if (LOCKSTEP_DEVICE_MUTANT("probe_walk_skips_a_warp")) w += warps;
   }
   watch.stop(out, sum);
 }

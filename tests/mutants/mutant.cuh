@@ -1,16 +1,12 @@
-// mutant.cuh - planted bugs in device code (lib/mutant.hpp has the host's). Device
-// code cannot read the environment: in a build with -Dmutants=true every .cu file
-// keeps a hash of LOCKSTEP_MUTANT's value in a word of constant memory, which
-// arm_mutants() writes when a queue opens. In any other build the macro is the
-// constant false and nothing of this exists.
-//
-//   if (!LOCKSTEP_DEVICE_MUTANT("tile_barrier_dropped")) __syncthreads();
+// mutant.cuh - the switches of bugs planted in device code (mutant.hpp has the
+// host's). Device code cannot read the environment: every .cu file with a bug keeps a
+// hash of LOCKSTEP_MUTANT's value in a word of constant memory, which arm_mutants()
+// writes when a queue opens.
 #pragma once
 
-#include "mutant.hpp"
-
-#if defined(LOCKSTEP_MUTANTS)
 #include <cuda_runtime_api.h>
+
+#include "mutant.hpp"
 
 namespace lockstep::cuda {
 
@@ -54,6 +50,3 @@ __device__ __forceinline__ bool planted() {
 
 }  // namespace lockstep::cuda
 #define LOCKSTEP_DEVICE_MUTANT(name) (::lockstep::cuda::planted<::lockstep::cuda::mutant_hash(name)>())
-#else
-#define LOCKSTEP_DEVICE_MUTANT(name) false
-#endif
