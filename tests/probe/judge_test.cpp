@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <string>
-#include <utility>
 
 #include "probe.hpp"
 
@@ -203,36 +202,6 @@ TEST(Host, ProbesReadWhatTheyMust) {
     for (const measured& m : all.all())
       EXPECT_TRUE(m.right()) << id << " " << m.name << ": " << m.got << " for " << m.expected;
   }
-}
-
-// A probe that skips work must not pass, whatever it measures.
-TEST(Host, SkippedWorkIsWrong) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process: each place looks its bug up once
-  const std::pair<const char*, const char*> bugs[] = {
-    {"probe_chase_skips", "H1"},
-    {"probe_stream_skips", "H3"},
-    {"probe_loads_skip", "H3"},
-    {"probe_strides_skip", "H2"},
-    {"probe_pages_skip", "H4"},
-#if defined(__SSE2__)
-    {"probe_stores_stop_early", "H5"},
-#endif
-    {"probe_copy_stops_early", "H6"},
-    {"probe_counters_shared", "H7"},
-    {"probe_threads_read_half", "H8"}
-  };
-  for (const auto& [bug, id] : bugs)
-    EXPECT_EXIT(
-        {
-          setenv("LOCKSTEP_MUTANT", bug, 1);
-          readings all;
-          std::string why;
-          if (!measure_on_cpu("host", quick, all, why) || !measure_on_cpu(id, quick, all, why)) std::exit(3);
-          const row out = judged(kind_of(kinds(), id), all);
-          std::exit(out.said() == verdict::wrong ? 0 : 1);
-        },
-        testing::ExitedWithCode(0), "")
-        << bug;
 }
 
 }  // namespace
