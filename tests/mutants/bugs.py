@@ -17,6 +17,7 @@ line breaks and comments of the source do not matter. "arm:" in place of "bug:" 
 import glob
 import os
 import re
+import time
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
@@ -52,10 +53,14 @@ class Bug:
         self.pieces = []
 
 
-def read(paths=None):
+def paths():
+    return sorted(glob.glob(os.path.join(here, "*.bugs")))
+
+
+def read():
     """The bugs of the list, in its order."""
     bugs, names = [], set()
-    for path in paths or sorted(glob.glob(os.path.join(here, "*.bugs"))):
+    for path in paths():
         bug = None
         with open(path) as file:
             for number, line in enumerate(file, 1):
@@ -93,6 +98,17 @@ def read(paths=None):
         if not bug.arms and not any(re.search(r"\b(DEVICE_)?BUG\b", text) for p in bug.pieces for mark, text in p.lines if mark == "+"):
             raise Wrong(f"{bug.place}: {bug.name} is always there: no + line has BUG")
     return bugs
+
+
+def chosen(bugs, only, tenth):
+    """Those named, of every tenth from a number on, or all; and what arms the switches."""
+    if unknown := set(only) - {bug.name for bug in bugs}:
+        raise Wrong(f"the list has no bug {', '.join(sorted(unknown))}")
+    if tenth is not None and tenth not in [*"0123456789", "today"]:
+        raise Wrong(f"--tenth {tenth}: give 0 to 9, or today")
+    first = time.localtime().tm_yday % 10 if tenth == "today" else int(tenth or 0)
+    some = [bug for bug in bugs if not bug.arms and (not only or bug.name in only)]
+    return [bug for bug in bugs if bug.arms] + (some[first::10] if tenth is not None else some)
 
 
 class Source:
