@@ -144,10 +144,10 @@ class Source:
             tail = 0
             while tail < min(len(a), len(b)) - head and a[-1 - tail] == b[-1 - tail]:
                 tail += 1
-            if begin != k and (a or b) and len(a) + len(b) > 2 * (head + tail):
+            if len(a) + len(b) > 2 * (head + tail):
                 spans = tokens(new)
-                first, last = spans[head][0] if head < len(spans) else len(new), spans[len(spans) - tail - 1][1]
-                self.edits.append((at + head, at + len(a) - tail, new[first:last] if last > first else "", bug))
+                put = new[spans[head][0]:spans[len(b) - tail - 1][1]] if head + tail < len(b) else ""
+                self.edits.append((at + head, at + len(a) - tail, put, bug))
             at += len(a)
 
     def planted(self):
