@@ -183,6 +183,21 @@ class Performance(unittest.TestCase):
         with self.assertRaises(SystemExit):
             self.made({"a": 0.8}, run([row("a", fraction=0.5)]))
 
+    def test_equal_bytes_have_one_limit(self):
+        read = {"limit": "read", "limit_gb_s": 1000.0, "gb_s": 900.0}
+        text, _ = self.made({}, run([row("squares", **read), row("sums", **{**read, "limit_gb_s": 2000.0}),
+                                     row("a few bytes more", **read) | {"bytes": 2e9 + 8}, row("half", **read) | {"bytes": 1e9},
+                                     row("copied", **{**read, "limit": "copy"})]))
+        for name, share in (("squares", 0.45), ("sums", 0.45), ("a few bytes more", 0.45), ("half", 0.9), ("copied", 0.9)):
+            self.assertIn(f"| `{name}` | wide | 1.00 ms | 900 | {share:.2f} |", text)
+
+    def test_the_chart_shows_each_operation_beside_its_peer(self):
+        self.made({}, run([row("sum/a", 1.0), row("sum/a", 2.0, source="Peer"), row("move/b", 1.0)]))
+        drawn = (self.root / "tools/docs/pictures/speed.svg").read_text()
+        self.assertEqual([drawn.count(kind) for kind in ('<rect class="ours" x="96"', '<rect class="peer" x="96"')], [2, 1])
+        self.assertIn(">0.45</text>", drawn)
+        self.assertIn("prefers-color-scheme: dark", drawn)
+
     def test_a_target_is_compared_before_rounding(self):
         text, _ = self.made({"a": 0.9}, run([row("a", fraction=0.897)]))
         self.assertIn("0.90, -0.003: **short**", text)
@@ -190,7 +205,7 @@ class Performance(unittest.TestCase):
     def test_a_faster_float_peer_stands_in_the_headline(self):
         text, _ = self.made({}, run([row("a"), row("a", 1.2, source="CUB"), row("a", 0.8, source="BLAS dot, float")]))
         self.assertIn("behind a peer that adds in float, where we add in double: a: 0.800 x BLAS dot, float", text)
-        self.assertIn("1 behind one that adds in float", (self.root / "README.md").read_text())
+        self.assertIn("| [GPU](tests/results/README.md#gpu) | 1 | 0.90 | 1 | 0 | 0 | 1 | |", (self.root / "README.md").read_text())
 
     def test_a_table_older_than_its_code_says_so(self):
         for older, said in ((True, True), (False, False), (None, False)):

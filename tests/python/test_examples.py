@@ -100,8 +100,3 @@ def test_the_quick_start_of_the_readme():
     assert len(block.splitlines()) <= 5
     done = subprocess.run([sys.executable, "-W", "error", "-c", block], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.strip(), done.stderr
-
-
-def test_the_readme_stays_short():
-    text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= 250 and len(text.split()) <= 3000
