@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """docs.py ROOT TOOL - checks the documentation: every program on its pages is a file of tools/examples, which other tests
 build and run; every command on them succeeds; each language has the same programs, commands and pictures; every exported
-function is in the reference; and Sphinx builds the site without a warning (exit code 77 if there is no Sphinx)."""
+function is in the reference; and Sphinx builds the site without a warning, with an index of every symbol, a way from each page
+to the other language's and a search that knows Chinese words (exit code 77 if there is no Sphinx)."""
 import os
 import pathlib
 import re
@@ -10,11 +11,60 @@ import subprocess
 import sys
 import tempfile
 
+# Folders that pages include from, and where they are (tools/docs/build links them).
+INCLUDED = {"examples": "tools/examples", "cuda": "backends/cuda", "probe": "tools/probe/cuda"}
 FENCE = re.compile(r"^```(\S*)(.*?)\n(.*?)^```", re.S | re.M)
 
 
 def blocks(page):
     return [(kind, argument.strip(), body) for kind, argument, body in FENCE.findall(page.read_text())]
+
+
+def missing(root, argument, body):
+    """Why a {literalinclude} cannot be made, or None."""
+    folder, _, rest = argument.partition("/")
+    path = root / INCLUDED.get(folder, "-") / rest
+    if not path.is_file():
+        return f"there is no {path.relative_to(root)}"
+    text = path.read_text()
+    for option, words in re.findall(r'^:(start-at|end-before): "?(.*?)"?$', body, re.M):
+        if words not in text:
+            return f"{path.relative_to(root)} has no `{words}`"
+        text = text[text.index(words) + len(words):]
+    return None
+
+
+def site_failures(root, site, exported):
+    """What the built site lacks: a page in the other language and the way to it, symbols in the index, Chinese words in the search."""
+    failures = []
+    pages = {language: {p.relative_to(site / language) for p in (site / language).rglob("*.html")} for language in ("en", "zh")}
+    if pages["en"] != pages["zh"]:
+        failures.append(f"pages of one language only: {sorted(map(str, pages['en'] ^ pages['zh']))}")
+    for language, other in (("en", "zh"), ("zh", "en")):
+        for name in ("index.html", "reference/transpose.html"):
+            found = re.search(rf'<a lang="{other}" href="([^"]+)"', (site / language / name).read_text())
+            if not found or not (site / language / name).parent.joinpath(found.group(1)).resolve().samefile(site / other / name):
+                failures.append(f"{language}/{name} has no link to its page in {other}")
+        index = (site / language / "genindex.html").read_text()
+        headers = "".join((root / "lib/include/lockstep" / h).read_text() for h in ("lockstep.h", "group.h", "backend_peer.h", "ranks.h"))
+        constants = re.findall(r"^  (LOCKSTEP_[A-Z0-9_]+) = ", headers, re.M)
+        lacking = [name for name in exported + constants if f">{name}<" not in index]
+        if lacking or len(constants) < 80:
+            failures.append(f"the index of {language} lacks {', '.join(lacking)}; {len(constants)} constants")
+    words = (site / "zh/searchindex.js").read_text()
+    for word in ("转置", "归约", "步长", "通道"):
+        escaped = word.encode("ascii", "backslashreplace").decode()
+        if not re.search(rf'"({word}|{re.escape(escaped)})":', words):
+            failures.append(f"the search of the Chinese pages does not know {word}")
+    if "function splitQuery" not in (site / "zh/_static/language_data.js").read_text():
+        failures.append("the search of the Chinese pages does not divide what is looked for into words")
+    han = "[\u4e00-\u9fff，。；：、（）]"
+    for page in sorted((site / "zh").glob("*.html")):
+        paragraphs = "\0".join(re.findall(r"<p>(.*?)</p>", page.read_text(), re.S))
+        broken = re.findall(rf"{han}{{4}}\n{han}{{4}}", re.sub(r"<[^>]+>", "", paragraphs))
+        if broken:
+            failures.append(f"zh/{page.name}: a line ends within Chinese text, which shows as a space: {broken[0]!r}")
+    return failures
 
 
 def main(root, tool):
@@ -30,8 +80,8 @@ def main(root, tool):
         for kind, argument, body in blocks(page):
             if kind in ("c", "cpp", "python"):
                 failures.append(f"{page}: a program of its own; put it into tools/examples and include it")
-            if kind == "{literalinclude}" and not (root / "tools" / argument).is_file():
-                failures.append(f"{page}: there is no tools/{argument}")
+            if kind == "{literalinclude}" and missing(root, argument, body):
+                failures.append(f"{page}: {missing(root, argument, body)}")
             if kind == "console":
                 commands += [(page, line[2:]) for line in body.splitlines() if line.startswith("$ ")]
         shown = {language: [(kind, argument, body if kind == "console" else "") for kind, argument, body in
@@ -41,6 +91,8 @@ def main(root, tool):
             failures.append(f"{name}: the programs, commands or pictures in zh are not those in en")
 
     with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(f"{folder}/tests")
+        os.symlink(root / "tests/results", f"{folder}/tests/results")  # recorded runs, which commands read
         environment = {**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}", "LOCKSTEP_BACKEND": "cpu"}
         for page, command in commands:
             run = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
@@ -55,11 +107,15 @@ def main(root, tool):
         if f"{function}(" not in made:
             failures.append(f"{function} is not in the reference")
 
+    if (run := subprocess.run([sys.executable, docs / "first_picture.py", tool], capture_output=True, text=True)).returncode != 0:
+        failures.append(run.stderr.strip())
     if shutil.which("sphinx-build") and not failures:
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run([docs / "build", folder, "--tool", tool], capture_output=True, text=True)
             if run.returncode != 0:
                 failures.append(run.stdout + run.stderr)
+            else:
+                failures += site_failures(root, pathlib.Path(folder), exported)
     print("\n".join(failures + [f"{len(commands)} commands, {len(pages['en'])} pages in {len(pages)} languages, "
                                 f"{len(failures)} failures"]))
     if failures:

@@ -60,6 +60,23 @@ def wrapped(prototype, width=88):
     return textwrap.fill(f"{head}({arguments}", width, subsequent_indent=" " * 4, break_long_words=False)
 
 
+def symbols(code):
+    """What a piece of a header defines: functions, types, enumerators and macros."""
+    code = re.sub(r"/\*.*?\*/", "", code, flags=re.S)
+    found = re.findall(r"\b(lockstep_\w+)\(", code) + re.findall(r"^\} (lockstep_\w+);|^typedef struct \w+ (lockstep_\w+);", code, re.M)
+    found = [a if isinstance(a, str) else a[0] or a[1] for a in found]
+    for body in re.findall(r"\benum[^{;]*\{(.*?)\}", code, re.S):
+        found += re.findall(r"^\s*(LOCKSTEP_\w+)", body, re.M)
+    found += [name for name in re.findall(r"^#define (LOCKSTEP_\w+|lockstep_\w+)", code, re.M) if not re.search(r"_H$|_(API|INT|NODISCARD)$", name)]
+    return list(dict.fromkeys(found))
+
+
+def indexed(code):
+    """Entries of the index of symbols for a piece of a header."""
+    found = symbols(code)
+    return ["```{index} " + ", ".join(found), "```", ""] if found else []
+
+
 def page(title, text):
     """The page of a section: doc blocks at the start of a line, each with the declarations up to the next."""
     out = [f"# {title}", ""]
@@ -67,7 +84,7 @@ def page(title, text):
     blocks = [b for b in BLOCK.finditer(text) if b.start() == 0 or text[b.start() - 1] == "\n"]
     head = text[:blocks[0].start()] if blocks else text
     if head.strip():
-        out += ["```c", head.strip(), "```", ""]
+        out += [*indexed(head), "```c", head.strip(), "```", ""]
     for index, block in enumerate(blocks):
         end = blocks[index + 1].start() if index + 1 < len(blocks) else len(text)
         code = declarations(text[block.end():end])
@@ -76,7 +93,7 @@ def page(title, text):
             out += ["## " + ", ".join(f"`{a or b}`" for a, b in names), ""]
         out += [prose(block.group(1)), ""]
         if code:
-            out += ["```c", code, "```", ""]
+            out += [*indexed(code), "```c", code, "```", ""]
     return "\n".join(out)
 
 
