@@ -7,19 +7,19 @@ namespace lockstep::python {
 #define LOCKSTEP_SIGNATURE "out=None, stream=None, context=None, backend=None, variant=None, check=False, copy=None)\n--\n\n"
 #define LOCKSTEP_OTHERS \
   "out : array, optional\n" \
-  "    Where the result goes: of its shape and dtype, on the device of `x`. It is returned.\n" \
+  "    Array for the result, with its shape and dtype, on the device of `x`. It is returned.\n" \
   "\n" \
   "Other Parameters\n" \
   "----------------\n" \
   "stream : int or stream, optional\n" \
-  "    A CUDA stream for device data in place of the current one of the array's library. The call then waits.\n" \
+  "    CUDA stream for device data, instead of the current one of the array's library. The call then waits for the result.\n" \
   "context : Context, optional\n" \
   "backend, variant : str, optional\n" \
-  "    For this call alone; a name runs or is an error.\n" \
+  "    For this call only. What is named runs, or it is an error.\n" \
   "check : bool, default False\n" \
-  "    Device data: wait for the result, and raise what only the device finds.\n" \
+  "    For device data: wait for the result, and raise errors that only the device can find.\n" \
   "copy : bool, optional\n" \
-  "    False: BufferError where an array would have to be copied before the operation can read it.\n"
+  "    False: raise BufferError if an array would have to be copied first.\n"
 
 constexpr const char* docs[] = {
 "transpose(x, *, "
@@ -32,11 +32,11 @@ x : array
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Packed, of the kind of `x`; with ``out=x`` a square matrix is transposed in place.
+    Packed, the array type of `x`; with ``out=x`` a square matrix is transposed in place.
 
 Notes
 -----
-Bits are copied: NaN payloads and -0.0 survive. What is no padded batch of matrices goes by `permute`.
+Bits are copied: NaN payloads and -0.0 survive. If `x` is not a batch of matrices in memory, it runs as `permute`.
 
 Examples
 --------
@@ -58,7 +58,7 @@ axes : tuple of int
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Packed, of the kind of `x`.
+    Packed, the array type of `x`.
 
 Examples
 --------
@@ -74,23 +74,23 @@ Parameters
 x : array
     Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
-    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
 dtype : dtype, optional
-    "float64" for the sum as it was added up, "float32", "float16" or "bfloat16" for one final rounding; by default to the
-    dtype of `x`, for 16-bit floats to float32. Integers and bool give int64, uint64 gives uint64.
+    "float64" for the double that was summed; "float32", "float16" or "bfloat16" for one final rounding of it. Default: the
+    dtype of `x`, float32 for 16-bit floats. Integers and bool give int64, uint64 gives uint64.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+    The array type of `x`; a NumPy scalar if a NumPy array is reduced to one element.
 
 Notes
 -----
 Floats are added in double by a fixed tree over the sequence's own indices (order 1), so the bits depend on nothing but
-the elements and their order. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
-Nothing is copied, whatever axes are named: where they do not lie as one sequence after another, the C library's
-reduce_axes runs, and `variant` names one of its kernels.
+the elements and their order. Integers are exact; Overflow is raised if the sum does not fit 64 bits.
+Any axes are reduced without a copy. If they are not one sequence after another in memory, the C library's reduce_axes runs,
+and `variant` names one of its kernels.
 
 Examples
 --------
@@ -110,23 +110,23 @@ Parameters
 x : array
     Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
-    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
 dtype : dtype, optional
-    "float64" for the sum as it was added up, "float32", "float16" or "bfloat16" for one final rounding; by default to the
-    dtype of `x`, for 16-bit floats to float32. Integers and bool give int64, uint64 gives uint64.
+    "float64" for the double that was summed; "float32", "float16" or "bfloat16" for one final rounding of it. Default: the
+    dtype of `x`, float32 for 16-bit floats. Integers and bool give int64, uint64 gives uint64.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+    The array type of `x`; a NumPy scalar if a NumPy array is reduced to one element.
 
 Notes
 -----
 Floats are added in double by a fixed tree over the sequence's own indices (order 1), so the bits depend on nothing but
-the elements and their order. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
-Nothing is copied, whatever axes are named: where they do not lie as one sequence after another, the C library's
-reduce_axes runs, and `variant` names one of its kernels.
+the elements and their order. Integers are exact; Overflow is raised if the sum does not fit 64 bits.
+Any axes are reduced without a copy. If they are not one sequence after another in memory, the C library's reduce_axes runs,
+and `variant` names one of its kernels.
 
 Examples
 --------
@@ -142,7 +142,7 @@ Parameters
 x : array
     Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
-    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
 dtype : dtype, optional
     "float64", "float32", "float16" or "bfloat16", by one rounding; by default the dtype of `x`, for 16-bit floats float32,
     for integers float64.
@@ -151,13 +151,13 @@ keepdims : bool, default False
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+    The array type of `x`; a NumPy scalar if a NumPy array is reduced to one element.
 
 Notes
 -----
-Rescaled where plain squares would overflow or lose bits; of integers the exact sum's root, in float64.
-Nothing is copied, whatever axes are named: where they do not lie as one sequence after another, the C library's
-reduce_axes runs, and `variant` names one of its kernels.
+Rescaled if plain squares would overflow or lose bits. For integers it is the root of the exact sum, in float64.
+Any axes are reduced without a copy. If they are not one sequence after another in memory, the C library's reduce_axes runs,
+and `variant` names one of its kernels.
 
 Examples
 --------
@@ -173,17 +173,17 @@ Parameters
 x : array
     Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
-    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+    The array type of `x`; a NumPy scalar if a NumPy array is reduced to one element.
 
 Notes
 -----
-NaN wins and comes as the canonical one, and -0.0 is less than +0.0. Empty is raised where there is no element.
+If there is a NaN, the result is the canonical NaN. -0.0 is less than +0.0. Empty is raised if there are no elements.
 
 Examples
 --------
@@ -199,17 +199,17 @@ Parameters
 x : array
     Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
-    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind of `x`; a NumPy scalar for all of a NumPy array.
+    The array type of `x`; a NumPy scalar if a NumPy array is reduced to one element.
 
 Notes
 -----
-NaN wins and comes as the canonical one, and -0.0 is less than +0.0. Empty is raised where there is no element.
+If there is a NaN, the result is the canonical NaN. -0.0 is less than +0.0. Empty is raised if there are no elements.
 
 Examples
 --------
@@ -225,17 +225,17 @@ Parameters
 x : array
     Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
-    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    int64, of the kind of `x`.
+    int64, the array type of `x`.
 
 Notes
 -----
-The lowest index of equals; the first NaN where there is one. Over several axes the index counts them in C order.
+The first NaN if there is one, else the lowest index of equal elements. Over several axes the index counts in C order.
 
 Examples
 --------
@@ -251,17 +251,17 @@ Parameters
 x : array
     Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
-    Axes to reduce; all by default. The elements of a result stand in the order of the array.
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    int64, of the kind of `x`.
+    int64, the array type of `x`.
 
 Notes
 -----
-The lowest index of equals; the first NaN where there is one. Over several axes the index counts them in C order.
+The first NaN if there is one, else the lowest index of equal elements. Over several axes the index counts in C order.
 
 Examples
 --------
@@ -277,14 +277,14 @@ Parameters
 x : array
     One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
-    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
-    one of an array on a device is read back, which waits for it.
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
 dtype : dtype, optional
     As for the whole array's operation.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result a segment, with the bits of the operation on that slice alone.
+    One result per segment, with the bits of the operation on that slice alone.
 
 Examples
 --------
@@ -300,14 +300,14 @@ Parameters
 x : array
     One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
-    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
-    one of an array on a device is read back, which waits for it.
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
 dtype : dtype, optional
     As for the whole array's operation.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result a segment, with the bits of the operation on that slice alone.
+    One result per segment, with the bits of the operation on that slice alone.
 
 Examples
 --------
@@ -323,14 +323,14 @@ Parameters
 x : array
     One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
-    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
-    one of an array on a device is read back, which waits for it.
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
 dtype : dtype, optional
     As for the whole array's operation.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result a segment, with the bits of the operation on that slice alone.
+    One result per segment, with the bits of the operation on that slice alone.
 
 Examples
 --------
@@ -346,12 +346,12 @@ Parameters
 x : array
     One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
-    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
-    one of an array on a device is read back, which waits for it.
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result a segment, with the bits of the operation on that slice alone.
+    One result per segment, with the bits of the operation on that slice alone.
 
 Raises
 ------
@@ -372,12 +372,12 @@ Parameters
 x : array
     One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
-    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
-    one of an array on a device is read back, which waits for it.
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result a segment, with the bits of the operation on that slice alone.
+    One result per segment, with the bits of the operation on that slice alone.
 
 Raises
 ------
@@ -398,12 +398,12 @@ Parameters
 x : array
     One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
-    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
-    one of an array on a device is read back, which waits for it.
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result a segment, with the bits of the operation on that slice alone.
+    One result per segment, with the bits of the operation on that slice alone.
 
 Raises
 ------
@@ -424,12 +424,12 @@ Parameters
 x : array
     One axis. Floats of 16, 32 or 64 bits, integers or bool.
 offsets : array of int64
-    One more than there are segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. The last
-    one of an array on a device is read back, which waits for it.
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result a segment, with the bits of the operation on that slice alone.
+    One result per segment, with the bits of the operation on that slice alone.
 
 Raises
 ------
@@ -466,7 +466,7 @@ axes : int or tuple of int, optional
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind and dtype of `x`.
+    The array type and dtype of `x`.
 
 Notes
 -----

@@ -8,16 +8,16 @@ namespace lockstep::python {
 // clang-format off
 #define LOCKSTEP_ROWS \
   "axis : int or tuple of int, default -1\n" \
-  "    The axes of a row: each row is normalised by itself. Others than the last ones go through packed copies.\n" \
+  "    The axes of a row: each row is normalised by itself. If they are not the last axes, packed copies are made.\n" \
   "weight, bias : array, optional\n" \
   "    Of the shape of a row, in the dtype of `x` or float32: the result is ``normalised * weight + bias``.\n"
 #define LOCKSTEP_RESIDUAL \
   "residual : array, optional\n" \
   "    Of the shape and dtype of `x`: added to it first, rounded to that dtype.\n" \
   "residual_out : array, optional\n" \
-  "    Where that sum goes; may be `residual` or `x`.\n" \
+  "    Array for that sum; may be `residual` or `x`.\n" \
   "dtype : dtype, optional\n" \
-  "    Of the result: that of `x` by default, or \"float16\", \"bfloat16\", \"float32\". It is rounded to once.\n"
+  "    Of the result: \"float16\", \"bfloat16\" or \"float32\"; default: that of `x`. There is one rounding.\n"
 
 constexpr const char* row_docs[] = {
 "normalize(x, axis=-1, *, weight=None, bias=None, eps=1e-12, residual=None, residual_out=None, dtype=None, "
@@ -27,11 +27,11 @@ Parameters
 ----------
 x : array of float16, bfloat16, float32 or float64
 )doc" LOCKSTEP_ROWS R"doc(eps : float, default 1e-12
-    What is divided by where the norm is less.
+    The divisor if the norm is less.
 )doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind and shape of `x`; ``out=x`` normalises in place.
+    The array type and shape of `x`; ``out=x`` normalises in place.
 
 Notes
 -----
@@ -55,7 +55,7 @@ x : array of float16, bfloat16, float32 or float64
 )doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind and shape of `x`; ``out=x`` normalises in place.
+    The array type and shape of `x`; ``out=x`` normalises in place.
 
 Notes
 -----
@@ -70,7 +70,7 @@ array([2. , 1.4])
 )doc",
 
 "layer_norm(x, axis=-1, *, weight=None, bias=None, eps=1e-05, residual=None, residual_out=None, dtype=None, "
-LOCKSTEP_SIGNATURE R"doc(Take each row's mean away and divide by its standard deviation, as torch.nn.functional.layer_norm.
+LOCKSTEP_SIGNATURE R"doc(Subtract each row's mean and divide by its standard deviation, as torch.nn.functional.layer_norm.
 
 Parameters
 ----------
@@ -80,12 +80,12 @@ x : array of float16, bfloat16, float32 or float64
 )doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind and shape of `x`; ``out=x`` normalises in place.
+    The array type and shape of `x`; ``out=x`` normalises in place.
 
 Notes
 -----
-Computed in double, the variance about each leaf's own mean, so that it does not cancel where the mean is large; a row
-has the same bits in any batch, with any number of threads.
+Computed in double, the variance about each leaf's own mean, so that a large mean causes no cancellation. A row has the
+same bits in any batch, with any number of threads.
 
 Examples
 --------
@@ -99,24 +99,24 @@ LOCKSTEP_SIGNATURE R"doc(Running sums, with the same bits on every machine.
 Parameters
 ----------
 x : array
-    Floats, or integers and bool but uint64; those of less than 32 bits, and uint32, go through an exact copy.
+    Floats, bool, or integers other than uint64. Integers below 32 bits and uint32 are converted first, exactly.
 axis : int, optional
-    Along which it runs; by default over all elements in C order, and the result has one axis. Sequences that are not one
-    stride apart go through packed copies.
+    The axis along which it runs; default: all elements in C order, and the result has one axis. If sequences are not one
+    stride apart, packed copies are made.
 dtype : dtype, optional
-    "float64" for the sums as they were added up; by default one rounding to the dtype of `x`, for 16-bit floats to float32,
-    or to their own where it is named. Integers give int64.
+    "float64" for the doubles that were summed. Default: one rounding to the dtype of `x`, for 16-bit floats to float32
+    (or to their own dtype, if it is named). Integers give int64.
 exclusive : bool, default False
     Leave each element out of its own sum: the first is 0.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind of `x`.
+    The array type of `x`.
 
 Notes
 -----
-What stands before a leaf of 2,048 elements is the sum of them by order 1, as `sum` adds them; the elements behind never
-change a bit. Integers are exact: Overflow is raised where a sum does not fit 64 bits.
+The sum before each leaf of 2,048 elements has the bits that `sum` gives for those elements. Later elements never change an
+earlier result. Integers are exact: Overflow is raised if a sum does not fit 64 bits.
 
 Examples
 --------
@@ -134,17 +134,17 @@ Parameters
 x : array
     As for `cumsum`.
 axis : int, optional
-    Along which it runs; by default over all elements in C order, and the result has one axis.
+    The axis along which it runs; default: all elements in C order, and the result has one axis.
 exclusive : bool, default False
     Leave each element out: the first is -inf, or the least integer.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind and dtype of `x`.
+    The array type and dtype of `x`.
 
 Notes
 -----
-From a NaN on all are NaN, and -0.0 is less than +0.0.
+From a NaN on all results are NaN. -0.0 is less than +0.0.
 
 Examples
 --------
@@ -160,17 +160,17 @@ Parameters
 x : array
     As for `cumsum`.
 axis : int, optional
-    Along which it runs; by default over all elements in C order, and the result has one axis.
+    The axis along which it runs; default: all elements in C order, and the result has one axis.
 exclusive : bool, default False
     Leave each element out: the first is inf, or the greatest integer.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Of the kind and dtype of `x`.
+    The array type and dtype of `x`.
 
 Notes
 -----
-From a NaN on all are NaN, and -0.0 is less than +0.0.
+From a NaN on all results are NaN. -0.0 is less than +0.0.
 
 Examples
 --------

@@ -10,13 +10,13 @@ namespace lockstep::python {
   "x : array\n" \
   "    Floats of 16, 32 or 64 bits, integers or bool.\n" \
   "y : array\n" \
-  "    Of the dtype and shape of `x`; or of the shape of the axes that are reduced, and then the same for every result.\n" \
+  "    The dtype of `x`, and its shape; or the shape of the reduced axes, which is then used for every result.\n" \
   "axis : int or tuple of int, optional\n" \
   "    Axes to reduce; all by default.\n"
 #define LOCKSTEP_SUM_DTYPE \
   "dtype : dtype, optional\n" \
-  "    \"float64\" for the sum as it was added up, \"float32\", \"float16\" or \"bfloat16\" for one final rounding; by default to the\n" \
-  "    dtype of `x`, for 16-bit floats to float32. Integers and bool give int64, uint64 gives uint64.\n"
+  "    \"float64\" for the double that was summed; \"float32\", \"float16\" or \"bfloat16\" for one final rounding of it. Default: the\n" \
+  "    dtype of `x`, float32 for 16-bit floats. Integers and bool give int64, uint64 gives uint64.\n"
 #define LOCKSTEP_KEEPDIMS \
   "keepdims : bool, default False\n" \
   "    Leave reduced axes in the shape, with length one.\n"
@@ -24,10 +24,10 @@ namespace lockstep::python {
   "Returns\n" \
   "-------\n" \
   "array\n" \
-  "    Of the kind of `x`; a NumPy scalar for all of a NumPy array.\n" \
+  "    The array type of `x`; a NumPy scalar if a NumPy array is reduced to one element.\n" \
   "\n"
 #define LOCKSTEP_SUMS_NOTES \
-  "A packed copy is made first where the axes do not lie as one sequence after another.\n" \
+  "A packed copy is made first if the axes are not one sequence after another in memory.\n" \
   "\n"
 #define LOCKSTEP_MOMENTS \
   "x : array of float16, bfloat16, float32 or float64\n" \
@@ -38,8 +38,8 @@ namespace lockstep::python {
   "    The squares are divided by n - correction: 1 for the variance of a sample.\n"
 #define LOCKSTEP_MOMENTS_DTYPE \
   "dtype : dtype, optional\n" \
-  "    \"float64\" for the double that was computed, \"float32\", \"float16\" or \"bfloat16\" for one final rounding; by default to\n" \
-  "    the dtype of `x`, for 16-bit floats to float32.\n"
+  "    \"float64\" for the double that was computed; \"float32\", \"float16\" or \"bfloat16\" for one final rounding of it. Default: the\n" \
+  "    dtype of `x`, float32 for 16-bit floats.\n"
 
 constexpr const char* sums_docs[] = {
 "dot(x, y, axis=None, *, dtype=None, keepdims=False, "
@@ -50,7 +50,7 @@ Parameters
 )doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
 -----
 Floats are added in double by fused multiply-adds in the tree of `sum`: the dot product of an array with itself is its
-`square_sum`, bit for bit. Integers are exact; Overflow is raised where the sum does not fit 64 bits. Of bool it is the
+`square_sum`, bit for bit. Integers are exact; Overflow is raised if the sum does not fit 64 bits. For bool it is the
 number of places where both are true. Unlike numpy.dot it multiplies no matrices.
 )doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
 --------
@@ -68,7 +68,7 @@ Parameters
 )doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
 -----
 A difference is rounded to double once, squared and added by one fused multiply-add in the tree of `sum`. Integers are
-exact; Overflow is raised where the sum does not fit 64 bits.
+exact; Overflow is raised if the sum does not fit 64 bits.
 )doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.squared_distance(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([3.0, 4.0]), axis=1)
@@ -82,8 +82,8 @@ Parameters
 ----------
 )doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
 -----
-Differences are rounded to double once and added in the tree of `sum`. Integers are exact; Overflow is raised where the sum
-does not fit 64 bits. Of bool it is the number of places where exactly one is true.
+Differences are rounded to double once and added in the tree of `sum`. Integers are exact; Overflow is raised if the sum
+does not fit 64 bits. For bool it is the number of places where exactly one is true.
 )doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.l1_distance(np.array([1, 2, 3]), np.array([3, 2, 0]))
@@ -101,7 +101,7 @@ axis : int or tuple of int, optional
     Axes to reduce; all by default.
 )doc" LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
 -----
-Added in double by the tree of `sum`. Integers are exact; Overflow is raised where the sum does not fit 64 bits.
+Added in double by the tree of `sum`. Integers are exact; Overflow is raised if the sum does not fit 64 bits.
 )doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.l1_norm(np.array([3.0, -4.0]))
@@ -129,8 +129,8 @@ Parameters
 ----------
 )doc" LOCKSTEP_MOMENTS LOCKSTEP_CORRECTION LOCKSTEP_MOMENTS_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
 -----
-Computed in double in one pass, the squares of each leaf about its own mean, so that nothing cancels where the mean is
-large; NaN where there are no more than `correction` elements.
+Computed in double in one pass, the squares of each leaf about its own mean, so that a large mean causes no cancellation.
+NaN if there are no more than `correction` elements.
 )doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.var(np.array([1e9 + 1, 1e9 + 2, 1e9 + 3]), correction=1)
@@ -147,7 +147,7 @@ Parameters
 )doc" LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
 -----
 The correctly rounded root of the variance in double, rounded to the result's dtype once more. On a device the array's
-library takes the root; arrays of none (numba, `empty`) are refused.
+library takes the root; arrays without such a library (numba, `empty`) are refused.
 
 Examples
 --------
@@ -156,26 +156,26 @@ np.float64(2.0)
 )doc",
 
 "convert(x, dtype, *, axes=None, scale=1.0, "
-LOCKSTEP_SIGNATURE R"doc(Floats of one type as another, times a scale, in any order of the axes, in one pass over memory.
+LOCKSTEP_SIGNATURE R"doc(Convert floats to another float type, times a scale, with the axes in any order, in one pass over memory.
 
 Parameters
 ----------
 x : array
     Floats of 16, 32 or 64 bits.
 dtype : dtype
-    "float16", "bfloat16", "float32" or "float64"; that of `x` too.
+    "float16", "bfloat16", "float32" or "float64"; it may be that of `x`.
 axes : tuple of int, optional
     Axis k of the result is axis ``axes[k]`` of `x`, as for `permute`.
 scale : float, default 1.0
-    What each element is multiplied with.
+    The factor of each element.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    Packed, of the kind of `x`.
+    Packed, the array type of `x`.
 
 Notes
 -----
-``x * scale`` is rounded to double, then to the result. Values beyond its largest become infinities, every NaN the one quiet NaN.
+``x * scale`` is rounded to double, then to the result. Values beyond the largest number become infinities. Every NaN becomes the canonical quiet NaN.
 
 Examples
 --------
@@ -190,24 +190,24 @@ LOCKSTEP_SIGNATURE R"doc(Mean and variance by one pass over the elements.
 Parameters
 ----------
 )doc" LOCKSTEP_MOMENTS LOCKSTEP_CORRECTION LOCKSTEP_MOMENTS_DTYPE LOCKSTEP_KEEPDIMS R"doc(out : tuple of two arrays, optional
-    Where mean and variance go: of their shape and dtype, on the device of `x`.
+    Arrays for mean and variance, with their shape and dtype, on the device of `x`.
 
 Other Parameters
 ----------------
 stream : int or stream, optional
-    A CUDA stream for device data in place of the current one of the array's library. The call then waits.
+    CUDA stream for device data, instead of the current one of the array's library. The call then waits for the result.
 context : Context, optional
 backend, variant : str, optional
-    For this call alone; a name runs or is an error.
+    For this call only. What is named runs, or it is an error.
 check : bool, default False
-    Device data: wait for the result, and raise what only the device finds.
+    For device data: wait for the result, and raise errors that only the device can find.
 copy : bool, optional
-    False: BufferError where an array would have to be copied before the operation can read it.
+    False: raise BufferError if an array would have to be copied first.
 
 Returns
 -------
 tuple of two arrays
-    Mean and variance, of the kind of `x`; NumPy scalars for all of a NumPy array.
+    Mean and variance, the array type of `x`; NumPy scalars if a NumPy array is reduced to one element.
 
 Notes
 -----

@@ -1,7 +1,7 @@
 """Memory-bound array operations with the same bits on every machine.
 
 Transposes, sums, dot products, means and variances, running sums, norms, extremes, stencils, shuffles and normalised rows of NumPy,
-PyTorch, CuPy and JAX arrays and of whatever speaks DLPack or the buffer protocol. A result is an array of the caller's kind, on the caller's device. For one order id
+PyTorch, CuPy and JAX arrays and of anything that supports DLPack or the buffer protocol. A result is an array of the caller's kind, on the caller's device. For one order id
 (`order`) its bits are the same for every library, layout, thread count, batch size, CPU and GPU.
 
 >>> import numpy as np

@@ -17,22 +17,22 @@ def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode:
     weights : sequence of float
         An odd number of them, 3 to 33.
     axis : int, default -1
-        Another axis than the last goes through two packed copies, since the C library reads stencils along packed axes.
+        For any other axis than the last, two packed copies are made, because the C library reads stencils along packed axes.
     mode : {"reflect", "mirror", "nearest", "wrap", "constant", "valid"}
-        What stands beyond the ends; "valid" makes the result shorter.
+        The values assumed beyond the ends; "valid" makes the result shorter.
     cval : float
         The value of "constant".
     origin : int
         Only 0.
     out : array, optional
-        Where the result goes; of the result's shape and dtype.
+        Array for the result, with its shape and dtype.
     **options
         `stream`, `context`, `backend`, `variant`, `check`, `copy`, as for every operation.
 
     Returns
     -------
     array
-        Of the kind of `x`. Arithmetic is in the dtype of `x`: SciPy computes float32 in double, so its last bits differ.
+        The array type of `x`. Arithmetic is in the dtype of `x`: SciPy computes float32 in double, so its last bits differ.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Clipping of gradients: one norm over all of a model's tensors, with the same bits wherever they lie."""
+"""Clipping of gradients: one norm over all of a model's tensors, with the same bits on any device."""
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -294,7 +294,7 @@ class Comm:
         Returns
         -------
         array
-            This rank's block of `to`, NumPy's or, for a block on a device, of the block's kind.
+            This rank's block of `to`: a NumPy array or, for a block on a device, the block's array type.
         """
         found: dict[str, Any] = {}
 
@@ -339,7 +339,7 @@ class Comm:
         Returns
         -------
         array
-            NumPy's, a scalar where no axis is kept; for a block on a device of the block's kind.
+            A NumPy array, or a scalar if no axis is kept; for a block on a device the block's array type.
         """
         found: dict[str, Any] = {}
 
@@ -389,12 +389,12 @@ class Comm:
         weights, mode, cval, sweeps
             As for `lockstep.stencil`.
         batch : bool, default False
-            Whether the first axis numbers arrays that know nothing of one another.
+            Whether the first axis counts independent arrays.
 
         Returns
         -------
         array
-            This rank's block of the result, NumPy's or, for a block on a device, of the block's kind; under "valid" what is left of it.
+            This rank's block of the result: a NumPy array or, for a block on a device, the block's array type. Under "valid" it is smaller.
         """
         found: dict[str, Any] = {}
 
