@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # consumers.sh SOURCE BUILD - installs the library, moves it, and builds the README's two examples against it: by
-# pkg-config with cc and c++, by CMake's find_package, and as a Meson subproject, which then is installed, linked with
+# pkg-config with cc and c++, by CMake's find_package, add_subdirectory and FetchContent, and as a Meson subproject, which then is installed, linked with
 # statically, and uninstalled. Each must run; without cmake the test is skipped (77) once the others have passed.
 set -euo pipefail
 source=$1 build=$2
@@ -24,9 +24,9 @@ finds_modules_in() { # folder program: a module there is found and loaded
   cp "$build/tests/api/lockstep-noinit.so" "$1"
   "$2" | grep -q "^backend noinit $1/lockstep-noinit.so: .*flux capacitor" || { "$2"; fail "$2 does not look for modules in $1"; }
 }
-by_cmake() { # folder prefix
+by_cmake() { # folder settings: of find_package or of the source as a part of the project
   command -v cmake >/dev/null || return 0
-  run cmake -G Ninja -S "$source/tests/api/consumer" -B "$1" -DEXAMPLES="$source/tests/api" -DCMAKE_PREFIX_PATH="$2" >/dev/null
+  run cmake -G Ninja -S "$source/tests/api/consumer" -B "$1" -DEXAMPLES="$source/tests/api" "${@:2}" >/dev/null
   run cmake --build "$1" >/dev/null
   check "$1"
 }
@@ -41,7 +41,7 @@ for tag in devel runtime man python-runtime; do
   files "$work/$tag" > "$work/$tag.txt"
 done
 diff <(files "$work/stage") <(sort "$work"/{devel,runtime,man,python-runtime}.txt) || fail "files (<) that have no tag, or two"
-! grep -vE '/(include/lockstep/[a-z_.]+|cmake/lockstep/[a-zA-Z]+\.cmake|pkgconfig/lockstep(-ranks)?\.pc|liblockstep(_ranks)?\.(so|a))$' "$work/devel.txt" ||
+! grep -vE '/(include/lockstep/[a-z_.]+|doc/lockstep/order(\.zh)?\.md|cmake/lockstep/[a-zA-Z]+\.cmake|pkgconfig/lockstep(-ranks)?\.pc|liblockstep(_ranks)?\.(so|a))$' "$work/devel.txt" ||
   fail "files that nobody needs to build against the library have the tag devel"
 ! grep -E '(/include/.*|\.cmake|\.pc|/liblockstep[a-z_]*\.(so|a))$' "$work/runtime.txt" ||
   fail "what only those need who build against the library lacks the tag devel"
@@ -89,7 +89,10 @@ unset LD_LIBRARY_PATH PKG_CONFIG_PATH  # or the subproject would not be asked
 
 if command -v cmake >/dev/null; then
   echo "== CMake"
-  by_cmake "$work/cmake" "$prefix"
+  by_cmake "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix"
+  for way in subdirectory fetched; do # what Meson has built already is not built again
+    by_cmake "$work/cmake-$way" -DSOURCE=$way -DLOCKSTEP="$source" -DLOCKSTEP_MESON_BUILD="$build"
+  done
   # Another minor version may break; of one's own an earlier patch will do.
   IFS=. read -r major minor patch <<< "$(pkg-config --modversion "$pc")"
   for asked in ":no" "$major.$minor:no" "$major.$minor.$patch:no" "$major.$minor.$patch EXACT:no" "$major.$minor.$((patch + 1)):yes" \
@@ -151,7 +154,7 @@ static "$work/static"
 by_pkg_config "$work/pc-static" "$(pkg-config --cflags --libs lockstep)"
 check "$work/pc-static"
 finds_modules_in "$libdir/lockstep" "$work/pc-static/child"
-by_cmake "$work/cmake-static" "$work/static"
+by_cmake "$work/cmake-static" -DCMAKE_PREFIX_PATH="$work/static"
 alone "$work/cmake-static"
 
 if ! command -v cmake >/dev/null; then
