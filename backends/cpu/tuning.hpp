@@ -7,41 +7,68 @@
 
 namespace lockstep::cpu {
 
-// Bytes for one core; l3 is the part that one core can rely on (machine_caches).
 struct caches {
-  int64_t l1 = 32 << 10, l2 = 1 << 20, l3 = 32 << 20;
+  // Bytes of one core.
+  int64_t l1 = 32 << 10;
+  // Bytes of one core.
+  int64_t l2 = 1 << 20;
+  // Bytes that one core can rely on (machine_caches).
+  int64_t l3 = 32 << 20;
 };
 
 // ---- read at run time ------------------------------------------------------------------
 struct reduction_tuning {
   caches has;
-  // From this many bytes on a sequence is read at two places at the same time, because no cache holds it. Extremes of
-  // 4 bytes on one thread gain earlier.
-  int64_t two_streams_from = has.l3, two_extremes_from = has.l3 / 2;
+  // Bytes. Longer sequences are read at two places at the same time, because no cache holds them.
+  int64_t two_streams_from = has.l3;
+  // Bytes. The same for extremes of 4-byte elements on one thread.
+  int64_t two_extremes_from = has.l3 / 2;
+  // Whether 2-byte elements are read at two places too.
   bool two_streams_of_2_bytes = true;
-  int64_t two_streams_threads = 4;  // more threads are streams enough
+  // Threads. With more than this, one place per thread is enough.
+  int64_t two_streams_threads = 4;
   // Chunks that the first of two streams is ahead, because lines a power of two apart share sets of the L1.
   int64_t stagger = 5;
-  // Sequences of this many bytes alternate the direction of repeated passes: shorter ones stay in L2 anyway, and of
-  // longer ones too little stays cached. A pass is cut into parts, each of which starts with cached data.
-  int64_t alternating_from = has.l2 / 4 * 3, alternating_below = has.l3;
+  // Bytes per thread. From here on repeated passes alternate direction; shorter sequences stay in the L2 anyway.
+  int64_t alternating_from = has.l2 / 4 * 3;
+  // Bytes. Up to here they do; of longer sequences too little stays cached.
+  int64_t alternating_below = has.l3;
+  // Parts that a pass is cut into, each of which starts with cached data.
   int64_t parts_of_a_pass = 4;
-  // Up to this many bytes a call's data counts as cached and is read without prefetches, by element size; 0: never.
-  int64_t cached_2 = 0, cached_4 = 0, cached_8 = has.l2;
-  // Eight tasks for each thread balance uneven cores to within an eighth of a share. From stolen_from on threads that
-  // are done take tasks of others; smaller data would only move between caches.
-  int64_t tasks_a_thread = 8, stolen_a_thread = 64;
-  int64_t stolen_from = has.l3 / 2, task_bytes = 512 << 10;
-  // A sequence of more bytes is shared by all threads: reading this much takes about as long as waking them.
+  // Bytes of 2-byte elements that count as cached and are read without prefetches; 0: none.
+  int64_t cached_2 = 0;
+  // The same for 4-byte elements.
+  int64_t cached_4 = 0;
+  // The same for 8-byte elements.
+  int64_t cached_8 = has.l2;
+  // Tasks per thread, which balances uneven cores to within an eighth of a share.
+  int64_t tasks_a_thread = 8;
+  // Tasks per thread at most if threads that are done take tasks of others.
+  int64_t stolen_a_thread = 64;
+  // Bytes. Least sequence for that; smaller data would only move between caches.
+  int64_t stolen_from = has.l3 / 2;
+  // Bytes of a task that may be taken by others.
+  int64_t task_bytes = 512 << 10;
+  // Bytes. Longer sequences are shared by all threads: reading this much takes about as long as waking them.
   int64_t long_bytes = 256 << 10;
-  int64_t grain_elements = 65536;  // least number for each thread
-  int64_t segment_cost = 16;       // the overhead of a kernel call, in elements
-  int64_t short_row = 1024, few_rows = 16, few_columns = 4;
-  // Of elements of 1 or 2 bytes: fewer do not fill a vector, and are entered one by one.
+  // Elements. Least work for a thread.
+  int64_t grain_elements = 65536;
+  // Elements that the overhead of a kernel call amounts to.
+  int64_t segment_cost = 16;
+  // Elements. Longest row of the kernels for many short rows.
+  int64_t short_row = 1024;
+  // Rows. Fewer are left to other kernels than those.
+  int64_t few_rows = 16;
+  // Columns. Fewer are left to other kernels than those for columns.
+  int64_t few_columns = 4;
+  // Columns of elements of 1 or 2 bytes. Fewer do not fill a vector and are added one by one.
   int64_t few_narrow_columns = 12;
-  // Reductions over axes that lie as one: a batch of fewer bytes is one thread's; of still fewer, and of few sequences,
-  // not worth a call.
-  int64_t axes_batch = 1 << 20, axes_small_batch = 2 << 10, axes_few = 4;
+  // Bytes. A smaller batch of a reduction over axes is one thread's.
+  int64_t axes_batch = 1 << 20;
+  // Bytes. A smaller batch of few sequences is not worth a call of its own.
+  int64_t axes_small_batch = 2 << 10;
+  // Sequences. Fewer count as few for axes_small_batch.
+  int64_t axes_few = 4;
 
   int64_t cached_bytes(int64_t element_bytes) const {
     return element_bytes == 8 ? cached_8 : element_bytes == 4 ? cached_4 : cached_2;
@@ -50,80 +77,165 @@ struct reduction_tuning {
 
 struct move_tuning {
   caches has;
-  // src plus dst: below cached_bytes nothing is prefetched; from stream_bytes on dst is written by non-temporal stores.
-  int64_t cached_bytes = has.l2, stream_bytes = has.l3 / 2;
-  // Below one_thread_bytes more threads cost more than they save. Up to own_columns_bytes each thread writes rows of
-  // dst of its own, because a line that two threads write moves between their caches.
-  int64_t one_thread_bytes = 256 << 10, own_columns_bytes = 2 * has.l2;
+  // ---- tiles: bytes of src and dst together
+  // Bytes moved. Below, nothing is prefetched.
+  int64_t cached_bytes = has.l2;
+  // Bytes moved. From here on dst is written by non-temporal stores.
+  int64_t stream_bytes = has.l3 / 2;
+  // Bytes moved. Below, more threads cost more than they save.
+  int64_t one_thread_bytes = 256 << 10;
+  // Bytes moved. Up to here each thread writes rows of dst of its own: a line that two threads write moves between
+  // caches.
+  int64_t own_columns_bytes = 2 * has.l2;
+  // ---- tiles: shapes
   // Rows of a strip, by log2 of an element's bytes.
   int64_t strip_rows[5] = {256, 64, 32, 32, 32};
-  // Bytes of a dst row that a strip writes at each visit, if rows of dst share few sets of the caches.
-  int64_t tall_cached_bytes = 512, tall_streamed_bytes = 256, least_strip = 32, most_strip = 256;
-  // If rows of src are at most close_pitch apart they share pages, and each visit writes close_bytes of a dst row.
-  int64_t close_pitch = 1024, close_bytes = 512;
-  int64_t task_cols = 4096;     // long enough for rows to be streams, short enough to share out a flat matrix
-  int64_t strips_a_thread = 8;  // tasks a thread that there should be; of a row of src at least so many lines
+  // Bytes of a dst row per visit of a strip if rows of dst share few sets of the caches, cached stores.
+  int64_t tall_cached_bytes = 512;
+  // The same for non-temporal stores.
+  int64_t tall_streamed_bytes = 256;
+  // Rows. Lowest such strip.
+  int64_t least_strip = 32;
+  // Rows. Highest such strip.
+  int64_t most_strip = 256;
+  // Bytes between rows of src up to which they share pages.
+  int64_t close_pitch = 1024;
+  // Bytes of a dst row per visit if they do.
+  int64_t close_bytes = 512;
+  // Columns of a task: long enough for rows to be streams, short enough to share out a flat matrix.
+  int64_t task_cols = 4096;
+  // Tasks per thread that there should be.
+  int64_t strips_a_thread = 8;
+  // Lines. Least part of a row of src in a task.
   int64_t least_task_lines = 4;
-  int64_t lines_ahead = 4;                    // lines of each row that are prefetched
-  int64_t few_rows = 8, few_rows_ahead = 32;  // few rows are few streams for the hardware's prefetchers
-  int64_t joined_bytes = 16 << 10;            // of a row of src for each task, if its runs are joined
-  // Copies: bytes of a task, of the shortest run for non-temporal stores, of the longest run that is prefetched.
-  int64_t copy_bytes = 256 << 10, streamed_run = 128, fetched_run = 4096;
-  int64_t pixel_bytes = 192;  // of a dst row at each visit
-  // Permutations: a fastest axis of fewer bytes is fused with those that follow it, in the caches and beyond.
-  // Bytes of the runs of src and dst that a task takes: it should leave few bytes of a page of src for later.
-  int64_t fused_cached_below = 256, fused_streamed_below = 64, fused_width = 1024, fused_height = 256;
-  // Tiny matrices: bytes of a packed one for which a program is used in any batch; bytes of a task.
-  int64_t program_bytes = 128, tiny_task_bytes = 64 << 10;
-  int64_t program_periods = 4, program_runs = 16;  // making a program for fewer does not pay
-  // Steps of a store up to which one long matrix takes a program, of single bytes and of other elements; register tiles
-  // take a step for many rows.
-  int program_byte_steps = 3, program_steps = 2;
-  // When blocks are loaded while others are written, for kernels that do not pack (transpose_pipe.hpp): the least rows
-  // and bytes of a row, and the total bytes of crowded rows within the caches; and the rows of such a strip if it is
-  // written through the cache.
-  int64_t pipe_least_rows = 16, pipe_least_bytes = 128, pipe_cached_below = 4 * has.l2;
-  int64_t squares_strip = 64, squares_strip_of_4 = 128;
-  // In place: rows of a swapped block by log2 of an element's bytes (two blocks stay in L1), scratch for columns, bytes
-  // of a matrix up to which each thread takes whole matrices, and up to which one thread copies back.
+  // Lines of each row that are prefetched.
+  int64_t lines_ahead = 4;
+  // Rows. So few are few streams for the hardware's prefetchers.
+  int64_t few_rows = 8;
+  // Lines of each row that are prefetched if rows are few.
+  int64_t few_rows_ahead = 32;
+  // Bytes of a row of src per task if its runs are joined.
+  int64_t joined_bytes = 16 << 10;
+  // ---- copies
+  // Bytes of a task.
+  int64_t copy_bytes = 256 << 10;
+  // Bytes. Shortest run that is written by non-temporal stores.
+  int64_t streamed_run = 128;
+  // Bytes. Longest run that is prefetched.
+  int64_t fetched_run = 4096;
+  // Bytes of a dst row per visit, for pixels.
+  int64_t pixel_bytes = 192;
+  // ---- permutations whose fastest axes are fused
+  // Bytes. A shorter fastest axis is fused with those that follow it, data in the caches.
+  int64_t fused_cached_below = 256;
+  // The same for data beyond the caches.
+  int64_t fused_streamed_below = 64;
+  // Bytes of the run of src that a task takes.
+  int64_t fused_width = 1024;
+  // Bytes of the run of dst that a task takes; few bytes of a page of src should be left for later.
+  int64_t fused_height = 256;
+  // ---- tiny matrices
+  // Bytes. Packed matrices up to this size use a byte program in any batch.
+  int64_t program_bytes = 128;
+  // Bytes of a task.
+  int64_t tiny_task_bytes = 64 << 10;
+  // Periods of a byte program. Making one for fewer does not pay.
+  int64_t program_periods = 4;
+  // Runs of a byte program. Making one for fewer does not pay.
+  int64_t program_runs = 16;
+  // Shuffles per store. One long matrix of single bytes uses a byte program up to this many.
+  int program_byte_steps = 3;
+  // The same for wider elements.
+  int program_steps = 2;
+  // ---- blocks that are loaded while others are written, for kernels that do not pack (transpose_pipe.hpp)
+  // Rows. Least matrix.
+  int64_t pipe_least_rows = 16;
+  // Bytes. Least row.
+  int64_t pipe_least_bytes = 128;
+  // Bytes moved. Crowded rows within the caches use it below this.
+  int64_t pipe_cached_below = 4 * has.l2;
+  // Rows of such a strip written through the cache, elements of 1 and 2 bytes.
+  int64_t squares_strip = 64;
+  // The same for 4-byte elements.
+  int64_t squares_strip_of_4 = 128;
+  // ---- in place
+  // Rows of a swapped block, by log2 of an element's bytes; two blocks stay in the L1.
   int64_t block_rows[5] = {128, 64, 64, 32, 16};
-  int64_t column_scratch = 4 << 20, own_copy_bytes = has.l2, alone_bytes = 256 << 10;
-  // Shuffles: bytes read plus written from which stores are non-temporal; warps that are worth waking a thread.
-  int64_t shuffle_stream_bytes = has.l3, shuffle_grain_warps = 2048;
+  // Bytes of scratch for columns.
+  int64_t column_scratch = 4 << 20;
+  // Bytes. Up to this size each thread takes whole matrices.
+  int64_t own_copy_bytes = has.l2;
+  // Bytes. Up to this size one thread copies back.
+  int64_t alone_bytes = 256 << 10;
+  // ---- shuffles
+  // Bytes moved. From here on stores are non-temporal.
+  int64_t shuffle_stream_bytes = has.l3;
+  // Warps that are worth waking a thread.
+  int64_t shuffle_grain_warps = 2048;
 };
 
 struct stencil_tuning {
   caches has;
-  int64_t task_elements = 1 << 16, line_tile = 1 << 15;
-  int64_t row_tile = 512;               // results in a row of rank 2 and 3, at most stencil_longest_tile
-  int64_t star_bytes = has.l2 / 8 * 5;  // of the planes of a tile of rank 3
-  int64_t rows_of_a_tile = 64;          // at least, of rank 2
-  int64_t stream_bytes = has.l3;        // bytes read plus written from which stores are non-temporal
-  int64_t group_bytes = has.l2;         // arrays of a batch that are swept together
-  // Sweeps: how much of its caches a core's tile may fill; the work that is worth waking a thread, in elements times
-  // sweeps.
-  int64_t l1_tile = has.l1 * 2 / 3, l2_tile = has.l2 / 2, task_work = 1 << 15;
-  int64_t block_bytes = 256;               // of a row that the kernels take at a time
-  double row_cost = 64, memory_cost = 32;  // of starting a row, in elements; of moving an element, in taps
-  int64_t least_line = 256;                // registers of the shortest line that is swept by lanes
-  // Lines by lanes: a tile of L2 leaves room for three rows, which its ends may need; how many times its halo a tile of
-  // L1 should be, a lane's part at least, and a line's.
+  // Elements of a task.
+  int64_t task_elements = 1 << 16;
+  // Results of a tile of rank 1.
+  int64_t line_tile = 1 << 15;
+  // Results in a row of a tile of rank 2 and 3; at most stencil_longest_tile.
+  int64_t row_tile = 512;
+  // Bytes of the planes of a tile of rank 3.
+  int64_t star_bytes = has.l2 / 8 * 5;
+  // Rows. Least tile of rank 2.
+  int64_t rows_of_a_tile = 64;
+  // Bytes moved. From here on stores are non-temporal.
+  int64_t stream_bytes = has.l3;
+  // Bytes of the arrays of a batch that are swept together.
+  int64_t group_bytes = has.l2;
+  // ---- many sweeps
+  // Bytes of the L1 that a core's tile may fill.
+  int64_t l1_tile = has.l1 * 2 / 3;
+  // Bytes of the L2 that a core's tile may fill.
+  int64_t l2_tile = has.l2 / 2;
+  // Elements times sweeps that are worth waking a thread.
+  int64_t task_work = 1 << 15;
+  // Bytes of a row that the kernels take at a time.
+  int64_t block_bytes = 256;
+  // Elements of work that starting a row costs.
+  double row_cost = 64;
+  // Taps of work that moving an element costs.
+  double memory_cost = 32;
+  // Registers. Shortest line that is swept by lanes.
+  int64_t least_line = 256;
+  // Bytes of a tile of lines in the L2, with room for three rows that its ends may need.
   int64_t l2_line_tile = l2_tile * 5 / 8;
-  int64_t l1_halos = 32, lane_halos = 4, line_halos = 8;
+  // Halos. Least length of a tile in the L1.
+  int64_t l1_halos = 32;
+  // Halos. Least part of a lane.
+  int64_t lane_halos = 4;
+  // Halos. Least line.
+  int64_t line_halos = 8;
 };
 
 struct row_tuning {
-  // Normalize: bytes read and written from which stores are non-temporal, bytes of a batch of short rows, elements that
-  // are worth a thread.
-  int64_t normalize_stream_bytes = 64 << 20, normalize_batch_bytes = 16 << 10, normalize_grain = 8192;
-  // Rows and sequences of more bytes are shared by all threads; leaves of a thread's share, which stay in L2; elements
-  // of short rows that are worth a thread.
-  int64_t shared_bytes = 256 << 10, scan_leaves = 32, scan_grain = 8192;
+  // Bytes moved. From here on normalize uses non-temporal stores.
+  int64_t normalize_stream_bytes = 64 << 20;
+  // Bytes of a batch of short rows of normalize.
+  int64_t normalize_batch_bytes = 16 << 10;
+  // Elements that are worth a thread of normalize.
+  int64_t normalize_grain = 8192;
+  // Bytes. Longer rows and sequences are shared by all threads.
+  int64_t shared_bytes = 256 << 10;
+  // Leaves of a thread's share of a scan, which stay in the L2.
+  int64_t scan_leaves = 32;
+  // Elements of short rows that are worth a thread of a scan.
+  int64_t scan_grain = 8192;
 };
 
-// Lines of dst that are staged in a block in L2: bytes of a row of dst, and threads, from which that pays.
+// Lines of dst that are staged in a block in the L2.
 struct staging_tuning {
-  int64_t least_row = 256, least_threads = 2;
+  // Bytes. Least row of dst for which that pays.
+  int64_t least_row = 256;
+  // Threads. Least number for which that pays.
+  int64_t least_threads = 2;
 };
 
 struct tuning {
@@ -137,61 +249,134 @@ struct tuning {
   staging_tuning staging{};
 };
 
-// What has room on a thread's stack. Results of a row of a tile of rank 2 and 3, and of the folded copy of a row's end;
-// sweeps of a pass (at this depth the time for memory hardly matters); rows of a batch of normalize; neighbouring
-// sequences that a scan copies together; reductions: rows of a batch, chunks of a kernel's call, subtrees that one
-// thread reads in pairs or in alternating directions.
-constexpr int64_t stencil_longest_tile = 512, stencil_piece = 128;
+// What has room on a thread's stack.
+// Results in a row of a stencil's tile of rank 2 and 3.
+constexpr int64_t stencil_longest_tile = 512;
+// Results of the folded copy of a row's end.
+constexpr int64_t stencil_piece = 128;
+// Sweeps of a pass; with this many the time for memory hardly matters.
 constexpr int most_sweeps = 32;
-constexpr int64_t normalize_rows = 64, scan_tile = 16, scan_columns = 128;
-constexpr int64_t row_batch = 256, row_results = 512, chunks_together = 64, subtrees_alone = 16;
-
-// Rows of a strip that a kernel pipes through two packed blocks on the stack; a caller's stack may be only 512 KiB.
+// Rows of a batch of normalize.
+constexpr int64_t normalize_rows = 64;
+// Neighbouring sequences that a scan copies together.
+constexpr int64_t scan_tile = 16;
+// Neighbouring sequences that a scan of columns takes together.
+constexpr int64_t scan_columns = 128;
+// Rows of a batch of means and variances.
+constexpr int64_t row_batch = 256;
+// Rows of a batch of other reductions.
+constexpr int64_t row_results = 512;
+// Chunks of a kernel's call.
+constexpr int64_t chunks_together = 64;
+// Subtrees that one thread reads in pairs or in alternating directions.
+constexpr int64_t subtrees_alone = 16;
+// Rows of a strip that a kernel pipes through two packed blocks.
 constexpr int64_t piped_rows(int64_t element_bytes) { return element_bytes <= 8 ? 128 : 32; }
-// Of lines staged in L2: bytes of a row of dst that a strip fills, whole lines; of a block, which is on the stack too.
-constexpr int64_t staged_strip = 512, staged_block = 192 << 10;
-// Bytes up to which a run of several axes takes the next one; places of a run in a table on the stack.
-constexpr int64_t fused_run = 1024, fused_places = 2048;
-// Addresses l1_period apart fall into one set of an L1 with 64 sets; a set holds l1_ways_at_ease such lines.
-constexpr int64_t l1_period = 4096, l1_ways_at_ease = 8;
+// Bytes of a row of dst that a strip fills if lines are staged in the L2; whole lines.
+constexpr int64_t staged_strip = 512;
+// Bytes of the block that they are staged in.
+constexpr int64_t staged_block = 192 << 10;
+// Bytes. A run of several axes takes the next axis up to this length.
+constexpr int64_t fused_run = 1024;
+// Places of a run in a table.
+constexpr int64_t fused_places = 2048;
+// Bytes. Addresses so far apart fall into one set of an L1 with 64 sets.
+constexpr int64_t l1_period = 4096;
+// Lines so far apart that a set holds.
+constexpr int64_t l1_ways_at_ease = 8;
 
 caches machine_caches();
 // The row of this name for this machine; NULL if there is none.
 const tuning* find_tuning(const char* name);
 
-// How often a thread looks for work before it sleeps: a few hundred microseconds, so that repeated calls find their
+// Times that a thread looks for work before it sleeps: a few hundred microseconds, so that repeated calls find their
 // threads awake, but not so long that it disturbs other programs.
 constexpr int team_rounds = 10000;
 
 // ---- compiled into isa/*.cpp ---------------------------------------------------------
 struct kernel_tuning {
-  // 512-bit operations run as two halves. So conversions take four elements, a line takes two loads, and loops have few
-  // loads, which the hardware's prefetchers follow without help.
+  // Whether 512-bit operations run as two halves. Then conversions take four elements, a line takes two loads, and
+  // loops have few loads, which the hardware's prefetchers follow without help.
   bool halves = false;
-  // Reductions: distance of prefetches; bytes read from one of two streams before switching to the other; bytes of each
-  // step for two streams of integers, for an extreme's chunk, and for a leaf.
-  int read_ahead = 8192, stream_piece = 2048, two_step = 256, extreme_step = 512, leaf_step = 128;
-  // Stencils of rank 1: registers of results at once; one in taps_by_load inner taps is loaded, the others are
-  // shuffled; distance of prefetches if dst is written by non-temporal stores (0: none).
-  int line_registers = 4, taps_by_load = 3, line_ahead = 8192;
-  // Blocks of rank 3 (z x y rows, u registers) and 2; and sweeps in registers at once, by radius - 1, limited by the
-  // registers for partial sums and coefficients.
-  int star_z = 2, star_y = 2, star_u = 4, plane_y = 4, plane_u = 4;
+  // ---- reductions
+  // Bytes. Distance of prefetches.
+  int read_ahead = 8192;
+  // Bytes that are read from one of two streams before switching to the other.
+  int stream_piece = 2048;
+  // Bytes of each step for two streams of integers.
+  int two_step = 256;
+  // Bytes of each step for an extreme's chunk.
+  int extreme_step = 512;
+  // Bytes of each step for a leaf.
+  int leaf_step = 128;
+  // ---- stencils
+  // Registers of results at once, rank 1.
+  int line_registers = 4;
+  // One in so many inner taps is loaded, the others are shuffled, rank 1.
+  int taps_by_load = 3;
+  // Bytes. Distance of prefetches if dst is written by non-temporal stores, rank 1; 0: none.
+  int line_ahead = 8192;
+  // Rows along z of a block of rank 3.
+  int star_z = 2;
+  // Rows along y of a block of rank 3.
+  int star_y = 2;
+  // Registers along x of a block of rank 3.
+  int star_u = 4;
+  // Rows of a block of rank 2.
+  int plane_y = 4;
+  // Registers along x of a block of rank 2.
+  int plane_u = 4;
+  // Sweeps in registers at once, by radius - 1; limited by the registers for partial sums and coefficients.
   int lane_sweeps[4] = {4, 4, 3, 2};
-  // Transposes of crowded rows that are packed: bytes of a row in a packed block (dst through the cache, by
-  // non-temporal stores), rows prefetched before the copy; bytes of a row and rows prefetched if blocks are loaded
-  // while others are written.
-  int pack_cached = 256, pack_streamed = 512, pack_ahead = 4, pack_rows = 256, pipe_bytes = 1024, pipe_ahead = 3;
-  // The same if blocks are prefetched into L2 and read from src: rows prefetched in alternation (as many streams as the
-  // hardware follows). Then the shapes that spare the L2 TLB: rows few_sets_from to few_sets_to apart use few of its
-  // sets, rows one_set_from apart only one. Rows of a strip, columns of a chunk, bytes of pages that few sets hold.
-  int pipe_group = 16, tall_strip = 64, usual_strip = 32, low_strip = 16, chunk_cols = 1024, short_chunk_cols = 512;
-  int64_t few_sets_from = 16 << 10, few_sets_to = 64 << 10, one_set_from = 512 << 10, chunk_bytes = 8 << 20;
-  int narrow_row = 1024;  // columns: up to this many bytes of a row the matrix is prefetched in order of memory
-  // Columns that so few registers hold, and that so few loads read, are summed a register at a time.
-  int64_t few_vectors = 4, few_vector_loads = 1536;
-  int copy_ahead = 4096;                     // distance of prefetches of a measured copy with non-temporal stores
-  int pixel_piece = 128, pixel_ahead = 512;  // pixels: bytes of a row packed at a time, distance of prefetches
+  // ---- transposes of crowded rows: rows are packed first
+  // Bytes of a row in a packed block, dst written through the cache.
+  int pack_cached = 256;
+  // Bytes of a row in a packed block, dst written by non-temporal stores.
+  int pack_streamed = 512;
+  // Rows that are prefetched before they are packed.
+  int pack_ahead = 4;
+  // Rows of a packed block.
+  int pack_rows = 256;
+  // ---- or blocks are loaded while others are written
+  // Bytes of a row of a block.
+  int pipe_bytes = 1024;
+  // Rows that are prefetched.
+  int pipe_ahead = 3;
+  // ---- or blocks are prefetched into the L2 and read from src
+  // Rows that are prefetched in alternation: as many streams as the hardware follows.
+  int pipe_group = 16;
+  // Rows of a strip if rows of dst use few sets of the L2 TLB.
+  int tall_strip = 64;
+  // Rows of a strip.
+  int usual_strip = 32;
+  // Rows of a strip if rows of src use one set of the L2 TLB.
+  int low_strip = 16;
+  // Columns of a chunk.
+  int chunk_cols = 1024;
+  // Columns of a chunk if rows of dst use few sets of the L2 TLB.
+  int short_chunk_cols = 512;
+  // Bytes. Rows at least so far apart use few sets of the L2 TLB.
+  int64_t few_sets_from = 16 << 10;
+  // Bytes. Rows at most so far apart use few sets of the L2 TLB.
+  int64_t few_sets_to = 64 << 10;
+  // Bytes. Rows at least so far apart use one set of the L2 TLB.
+  int64_t one_set_from = 512 << 10;
+  // Bytes of pages that few sets hold.
+  int64_t chunk_bytes = 8 << 20;
+  // ---- columns
+  // Bytes. Matrices with rows up to this length are prefetched in order of memory.
+  int narrow_row = 1024;
+  // Registers. Columns that fit so few are summed a register at a time.
+  int64_t few_vectors = 4;
+  // Loads. And only if they are read by at most this many.
+  int64_t few_vector_loads = 1536;
+  // ---- others
+  // Bytes. Distance of prefetches of copies with non-temporal stores.
+  int copy_ahead = 4096;
+  // Bytes of a row of pixels that are packed at a time.
+  int pixel_piece = 128;
+  // Bytes. Distance of prefetches of pixels.
+  int pixel_ahead = 512;
 };
 
 // Named as the sets of kernels (isa.hpp).

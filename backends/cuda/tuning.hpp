@@ -18,139 +18,264 @@ struct chip {
 
 struct reduction_tuning {
   chip has;
-  // Bytes of an array beyond which its next reader would not find it in the L2: it is read past the L1.
+  // Bytes. Larger arrays are read past the L1, because the L2 would not keep them for the next reader.
   int64_t stream_bytes = has.l2 / 2;
-  // Kernels for many short rows: elements in all from which they pay for their start.
+  // Elements. Least total for the kernels for many short rows; below, their start costs more than they save.
   int64_t rows_from = 1 << 18;
-  // Rows staged by the copy engine, which chips have from sm_90 on. Of a row with its gap, in bytes: of longer ones two
-  // tiles of 8 do not fit. Elements left out between rows are copied too: a row to a gap, at least.
+  // Whether rows may be staged in shared memory by the copy engine (sm_90 and later).
   bool copy_engine = false;
-  int64_t staged_row = 1792, staged_gap = 8;
-  // Of a tile: bytes, rows at most, tiles a processor that there must be. Rows that fit into so many rounds of all
-  // tiles are dealt out once; of more a warp takes a few tiles, as warps drift apart and DRAM likes one window.
-  int64_t staged_tile = 8192, staged_rows = 64, staged_tiles = 32, staged_rounds = 16, staged_run = 4;
+  // Bytes. Longest staged row with its gap: two tiles of 8 such rows fit shared memory.
+  int64_t staged_row = 1792;
+  // Rows per gap. Rows are staged if the gap between two is at most this part of a row: gaps are copied too.
+  int64_t staged_gap = 8;
+  // Bytes. Size of a staged tile, about.
+  int64_t staged_tile = 8192;
+  // Rows. Most rows of a staged tile.
+  int64_t staged_rows = 64;
+  // Tiles per SM. A tile is not enlarged if fewer than this would remain.
+  int64_t staged_tiles = 32;
+  // Tiles per warp. Up to this many, each warp gets its whole share of the tiles at once.
+  int64_t staged_rounds = 16;
+  // Tiles. Beyond staged_rounds a warp takes this many at a time, so that all warps read near one another in DRAM.
+  int64_t staged_run = 4;
+  // Columns. Fewer are left to other kernels than the one for columns.
   int64_t few_columns = 4;
-  // Short columns, a thread each: so many a processor, but for the shortest.
-  int64_t short_columns = 256, shortest_column = 16;
-  // Segments staged in shared memory, 32 a warp: so many a processor, twice as many warps as are at work. Fewer warps
-  // are slower for long segments. Blocks a processor for the long ones.
-  int64_t staged_segments = 24 * 32 * 2, listed_blocks = 3;
-  // Rows with a thread a lane: bytes of those that 16-byte loads fit, too.
+  // Columns per SM. Fewer columns are too few for one thread per column.
+  int64_t short_columns = 256;
+  // Elements. Columns up to this length always get one thread each.
+  int64_t shortest_column = 16;
+  // Segments per SM. From this many on, a warp stages 32 segments in shared memory.
+  int64_t staged_segments = 24 * 32 * 2;
+  // Blocks per SM for the segments that are too long for one warp.
+  int64_t listed_blocks = 3;
+  // Bytes. Larger arrays of rows of whole leaves use one thread per lane even if 16-byte loads fit them.
   int64_t lane_rows_from = 2 * has.l2;
-  // And those nearly a leaf long, from so many elements, or from fewer where rows are few.
-  int64_t lane_row = 1536, lane_row_of_few = 449;
-  // Elements from which a row of 8 and of 2 bytes each is a warp's; so are extremes of as few rows a processor as this,
-  // and rows of few leaves that 16-byte loads do not fit, where there are so many a processor.
-  int64_t warp_row_of_8 = 400, warp_row_of_2 = 1025, few_rows = 16, warp_leaves = 6, warp_rows = 10;
-  // Elements of a staged row from which two rows a warp are faster; of 2-byte elements in arrays below so many bytes.
-  int64_t pair_row = 288, pair_bytes = 2 << 20;
-  // More loads in flight: leaves that blocks share, leaves a processor where each block has whole rows.
-  int64_t stream_leaves = 4096, stream_leaves_a_processor = 32;
-  // Bytes of an array up to which several long rows gain by them too.
+  // Elements. Longer rows of less than a leaf use one thread per lane.
+  int64_t lane_row = 1536;
+  // Elements. Least row length for one thread per lane if all rows fit on the chip at once.
+  int64_t lane_row_of_few = 449;
+  // Elements. Least row length for one warp per row, 8-byte elements.
+  int64_t warp_row_of_8 = 400;
+  // Elements. Least row length for one warp per row, 2-byte elements.
+  int64_t warp_row_of_2 = 1025;
+  // Rows per SM. Extremes of up to this many rows use one warp per row.
+  int64_t few_rows = 16;
+  // Leaves. Longest row for one warp per row if 16-byte loads do not fit it.
+  int64_t warp_leaves = 6;
+  // Rows per SM. Least number of such rows.
+  int64_t warp_rows = 10;
+  // Elements. Longer rows of floats are faster two per warp than staged.
+  int64_t pair_row = 288;
+  // Bytes. For 2-byte elements the same holds only in arrays smaller than this.
+  int64_t pair_bytes = 2 << 20;
+  // Leaves. Least total for the kernel with more loads in flight if several blocks share a row.
+  int64_t stream_leaves = 4096;
+  // Leaves per SM. The same if each block has whole rows.
+  int64_t stream_leaves_a_processor = 32;
+  // Bytes. In arrays up to this size several long rows use that kernel too.
   int64_t stream_small = has.l2 / 6;
-  // Tasks a processor from which a block without a task joins the others', and the grids that may each have such a
-  // block at once: two fit a processor, and one must be left for work.
-  int64_t apart_tasks = 8, apart_grids = 128;
+  // Tasks per SM. Above this many, a dedicated block joins the partial results.
+  int64_t apart_tasks = 8;
+  // Grids. So many may each have a dedicated block at once; the chip must have room for more than that.
+  int64_t apart_grids = 128;
 };
 
 // Permutations by small tiles. Estimates are in microseconds of a chip with measured_processors, per block, byte and so
 // on; how well they fit is in tries.md.
 constexpr int measured_processors = 132;
 struct tile_tuning {
-  // Elements that are tried along src's rows and along dst's; bytes of a tile at most, so that several blocks share a
-  // processor.
+  // Elements. Tile widths along rows of src that are tried.
   int along_src[9] = {4, 8, 16, 32, 48, 64, 128, 256, 512};
+  // Elements. Tile widths along rows of dst that are tried.
   int along_dst[10] = {4, 8, 16, 32, 64, 96, 128, 256, 512, 1024};
+  // Bytes. Largest tile, so that several blocks share an SM.
   int64_t tile = 20000;
-  // The launch; a block, and each of its rounds of loads and stores; stores of words that are put together from 2 and
-  // from 4 elements.
-  double launch = 1.18, block = 0.072, load = 0.0073, store = 0.0069, pairs = 1.3, quads = 2;
-  // A million bytes of sectors read and written. A byte beyond what the L2 holds of both arrays, and how many times a
-  // part of a sector costs there.
-  double read = 0.056, written = 0.227, l2_bytes = 30e6, dram_byte = 0.147e-6, dram_part = 4;
-  // Factors: runs much shorter than a line, single narrow elements that many warps write into one sector, 16 rounds.
-  double short_runs = 0.2, narrow = 2, most_rounds = 1.05;
+  // Microseconds per launch.
+  double launch = 1.18;
+  // Microseconds per block.
+  double block = 0.072;
+  // Microseconds per round of loads of a block.
+  double load = 0.0073;
+  // Microseconds per round of stores of a block.
+  double store = 0.0069;
+  // Factor of a store of a word that is put together from 2 elements.
+  double pairs = 1.3;
+  // Factor of a store of a word that is put together from 4 elements.
+  double quads = 2;
+  // Microseconds per million bytes of sectors read.
+  double read = 0.056;
+  // Microseconds per million bytes of sectors written.
+  double written = 0.227;
+  // Bytes of src and dst together that the L2 holds.
+  double l2_bytes = 30e6;
+  // Microseconds per byte beyond l2_bytes.
+  double dram_byte = 0.147e-6;
+  // Factor of a byte beyond l2_bytes if only a part of its sector is used.
+  double dram_part = 4;
+  // Part of the time that runs much shorter than a line add.
+  double short_runs = 0.2;
+  // Factor of single elements of 1 or 2 bytes in runs shorter than a sector.
+  double narrow = 2;
+  // Factor of a block with 16 rounds.
+  double most_rounds = 1.05;
 };
 // By a gather: a launch, the lines of src that a warp meets, a warp, more axes than 3, a byte.
 struct gather_tuning {
+  // Threads. Smallest block.
   uint32_t least_threads = 64;
-  double launch = 1, line = 0.012, warp = 0.0063, axes = 0.001, warp_line = 0.00013, byte = 0.2e-6;
-  double l2_bytes = 30e6, dram_byte = 0.24e-6;
+  // Microseconds per launch.
+  double launch = 1;
+  // Microseconds per line of src that one warp reads: latency.
+  double line = 0.012;
+  // Microseconds per warp of an SM.
+  double warp = 0.0063;
+  // Microseconds per warp of an SM if there are more than 3 axes.
+  double axes = 0.001;
+  // Microseconds per warp of an SM and line of src that it reads.
+  double warp_line = 0.00013;
+  // Microseconds per byte.
+  double byte = 0.2e-6;
+  // Bytes of src and dst together that the L2 holds.
+  double l2_bytes = 30e6;
+  // Microseconds per byte beyond l2_bytes.
+  double dram_byte = 0.24e-6;
 };
 
 struct move_tuning {
   chip has;
   tile_tuning tiles{};
   gather_tuning gathers{};
-  // Bytes of an array, each way, from which it is read so that the L2 keeps its lines (kernel/cache.cuh), where the
-  // chip can; below, keeping costs time. Bytes that may still be kept when a kernel ends.
+  // Whether kernels can tell the L2 which lines to keep (sm_80 and later; kernel/cache.cuh).
   bool keeps_reads = false;
-  int64_t kept_from = has.l2 * 2 / 3, kept_at_end = has.l2 / 3;
-  // Pixels of few channels: bytes of an array from which whole words pay.
+  // Bytes of an array. Larger ones are read so that the L2 keeps their lines; below, that costs time.
+  int64_t kept_from = has.l2 * 2 / 3;
+  // Bytes. So much may still be kept when a kernel ends.
+  int64_t kept_at_end = has.l2 / 3;
+  // Bytes. Least array for which pixels of few channels are moved as whole words.
   int64_t pixels_from = 1 << 18;
-  // Permutes by registers: bytes of an array, below which a launch is most of it and tiles are faster, and the padding
-  // of wide tiles beyond which registers are.
+  // Bytes. Larger arrays are permuted in registers; below, tiles are faster.
   int64_t registers_from = 1 << 20;
+  // Factor. Wide tiles with more padding than this are slower than registers.
   double registers_padding = 1.5;
-  // Wide tiles: their padding at most, in DRAM and in the L2; in the L2 a launch and a byte, in microseconds as above.
-  double wide_padding = 1.1, wide_padding_in_l2 = 1.35, wide_launch = 1.1, wide_byte = 0.36e-6;
+  // Factor. Most padding of wide tiles if the arrays are in DRAM.
+  double wide_padding = 1.1;
+  // Factor. Most padding of wide tiles if the arrays are in the L2.
+  double wide_padding_in_l2 = 1.35;
+  // Microseconds per launch of wide tiles in the L2.
+  double wide_launch = 1.1;
+  // Microseconds per byte of wide tiles in the L2.
+  double wide_byte = 0.36e-6;
 };
 
 struct scan_tuning {
-  // Elements from which sequences whose elements lie apart pay for their way to rows and back.
+  // Elements. Least total for which sequences with gaps are permuted to rows and back.
   int64_t permuted_from = 1 << 14;
-  // Sequences side by side, a thread each: bytes of the elements at one index from which there are loads enough in
-  // flight; elements of a sequence up to which fewer do, and of those that have not enough elements in all for a way to
-  // rows.
-  int64_t columns_from = 1 << 15, columns_short = 128, columns_at_once = 32;
+  // Bytes of one row of side-by-side sequences. From here on one thread per sequence has enough loads in flight.
+  int64_t columns_from = 1 << 15;
+  // Elements. Sequences up to this length use one thread each in any number.
+  int64_t columns_short = 128;
+  // Elements. The same limit below permuted_from elements in all.
+  int64_t columns_at_once = 32;
 };
 
 struct stencil_tuning {
-  // Whole planes in shared memory: bytes of a tile that leave room for six a multiprocessor, and for two; tiles a
-  // multiprocessor that there should be.
-  int64_t planes_tile = 36 << 10, planes_large_tile = 108 << 10, planes_tiles = 4;
-  // They take rows of rank 1 up to so many elements of 4 and 8 bytes, so many of them at least, and planes that fill
-  // less than this part of the other kernels' tiles.
-  int64_t planes_row_of_4 = 900, planes_row_of_8 = 1500, planes_rows = 8;
+  // ---- planes: whole planes in shared memory
+  // Bytes of a tile that leave room for six per SM.
+  int64_t planes_tile = 36 << 10;
+  // Bytes of a tile that leave room for two per SM.
+  int64_t planes_large_tile = 108 << 10;
+  // Tiles per SM that there should be.
+  int64_t planes_tiles = 4;
+  // Elements. Longest row of rank 1, 4-byte elements.
+  int64_t planes_row_of_4 = 900;
+  // Elements. Longest row of rank 1, 8-byte elements.
+  int64_t planes_row_of_8 = 1500;
+  // Rows. Least batch of rows of rank 1.
+  int64_t planes_rows = 8;
+  // Part. Planes that fill more than this part of the other kernels' tiles are left to those.
   double planes_fill = 0.6;
-  // Streamed planes: the least x and y that fill enough of a tile; chunks along the streamed axis at most; what reading
-  // a plane of the halo again costs beside a plane's work.
-  int64_t streamed_x = 32, streamed_y = 8, streamed_chunks = 256;
+  // ---- streamed: planes through shared memory
+  // Elements. Least x that fills enough of a tile.
+  int64_t streamed_x = 32;
+  // Elements. Least y that fills enough of a tile.
+  int64_t streamed_y = 8;
+  // Chunks. Most along the streamed axis.
+  int64_t streamed_chunks = 256;
+  // Planes of work that reading one plane of the halo again costs.
   double streamed_halo = 1.2;
-  // Many sweeps of a line in registers: sweeps of a pass at most; what an element's way in and out, and a sweep's
-  // shuffles, cost beside one fused multiply-add of each element.
+  // ---- sweeps_registers: many sweeps of a line
+  // Sweeps. Most per pass.
   int32_t registers_depth = 32;
-  double registers_copy = 64, registers_shuffles = 1.5;
-  // Lines that are little but ends are left to the other rows: so many of them, of so many times the elements that a
-  // pass takes from a neighbour; where lines have no ends that fold, of fewer elements than this.
-  int64_t registers_lines = 256, registers_reaches = 8, registers_line = 256;
-  // Many sweeps of a plane, streamed: likewise. The least x and y, and the least x of planes of many elements, where
-  // narrow ones waste most of a strip; chunks of rows at most.
+  // Fused multiply-adds that moving one element in and out costs.
+  double registers_copy = 64;
+  // Fused multiply-adds per element that the shuffles of a sweep cost.
+  double registers_shuffles = 1.5;
+  // Lines. More lines than this are left to other rows if they are short (registers_reaches).
+  int64_t registers_lines = 256;
+  // Times the elements that a pass takes from a neighbour: shorter lines count as short.
+  int64_t registers_reaches = 8;
+  // Elements. Several shorter lines are left to other rows if their ends do not fold.
+  int64_t registers_line = 256;
+  // ---- sweeps_streamed: many sweeps of a plane
+  // Sweeps. Most per pass.
   int32_t swept_depth = 8;
-  double swept_copy = 57, swept_shuffles = 1.5;
-  int64_t swept_side = 64, swept_x = 256, swept_many = 1 << 18, swept_chunks = 256;
-  // Several sweeps of a cube: of a pass at most; the least side for elements of 8 bytes. Elements of 4 bytes gain
-  // nothing.
+  // Fused multiply-adds that moving one element in and out costs.
+  double swept_copy = 57;
+  // Fused multiply-adds per element that the shuffles of a sweep cost.
+  double swept_shuffles = 1.5;
+  // Elements. Least x and least y.
+  int64_t swept_side = 64;
+  // Elements. Least x of planes with many elements, where a narrow plane wastes most of a strip.
+  int64_t swept_x = 256;
+  // Elements. Larger planes count as ones with many elements.
+  int64_t swept_many = 1 << 18;
+  // Chunks of rows. Most.
+  int64_t swept_chunks = 256;
+  // ---- sweeps_planes: several sweeps of a cube
+  // Sweeps. Most per pass.
   int32_t stacked_depth = 3;
+  // Elements. Least side for 8-byte elements; 4-byte elements gain nothing.
   int64_t stacked_side_of_8 = 512;
-  // An output a thread, each tap from memory: what a multiprocessor may have of a line's and of a cube's outputs, and
-  // of a plane's taps, where an output counts as so many more, until another row is faster; of rows that are not whole
-  // 16 bytes so many times as many.
-  double direct_line = 14000, direct_cube = 800, direct_plane = 200000, direct_output = 8, direct_ragged = 2.25;
-  // A cube streamed through shared memory, in microseconds: its start; a million elements that its tiles have room for,
-  // and those for each of the radius; of rows that are not whole 16 bytes so many times as much.
-  double streamed_start = 8, streamed_million = 0.7, streamed_radius = 0.7, streamed_ragged = 1.6;
-  // Walks along the outermost axis, likewise; for elements of 8 bytes so many times as much; and what a plane at a
-  // walk's ends costs beside one within.
-  double marched_start = 2.7, marched_million = 1.3, marched_radius = 1.4, marched_of_8 = 1.55, marched_ends = 0.3;
+  // ---- direct: one thread per output, each tap from memory
+  // Outputs of lines per SM. With more, another row is faster.
+  double direct_line = 14000;
+  // Outputs of cubes per SM. With more, another row is faster.
+  double direct_cube = 800;
+  // Taps and outputs of planes per SM (see direct_output). With more, another row is faster.
+  double direct_plane = 200000;
+  // Taps that one output of a plane counts as.
+  double direct_output = 8;
+  // Factor of that limit for rows that are not whole 16 bytes.
+  double direct_ragged = 2.25;
+  // ---- a cube streamed through shared memory: estimate
+  // Microseconds for its start.
+  double streamed_start = 8;
+  // Microseconds per million elements that its tiles have room for.
+  double streamed_million = 0.7;
+  // Microseconds per million elements and unit of radius.
+  double streamed_radius = 0.7;
+  // Factor for rows that are not whole 16 bytes.
+  double streamed_ragged = 1.6;
+  // ---- marched: threads walk along the outermost axis: estimate
+  // Microseconds for its start.
+  double marched_start = 2.7;
+  // Microseconds per million outputs.
+  double marched_million = 1.3;
+  // Microseconds per million outputs and unit of radius.
+  double marched_radius = 1.4;
+  // Factor for 8-byte elements.
+  double marched_of_8 = 1.55;
+  // Planes of work that one plane at the ends of a walk costs.
+  double marched_ends = 0.3;
 };
 
-// Normalized rows with two lanes a thread: threads a processor of a call up to which they are faster than a warp a
-// leaf, as many as it holds at once; rows from which they are at any number where quads do not fit; rows a processor up
-// to which each has its own block.
+// Normalized rows, two lanes per thread.
 struct normalize_tuning {
+  // Threads per SM of a call. Up to this many, two lanes per thread are faster than one warp per leaf.
   int64_t pair_threads = 512;
+  // Elements. Longer rows that 16-byte loads do not fit use two lanes per thread in any number.
   int64_t pair_row = 512;
+  // Rows per SM. Up to this many, a row of one leaf has a block of its own; of more, four share one.
   int64_t lone_rows = 16;
 };
 
@@ -168,34 +293,58 @@ struct tuning {
 tuning tuning_for(const device_facts& facts);
 
 // ---- compiled into kernels -------------------------------------------------------------
-// Reductions. Threads of a block, and leaves of a block's subtree, whose values wait in shared memory.
-constexpr int block_threads = 256, most_leaves = 256;
-// A warp a leaf: bytes of a row of lanes that each thread has in flight, and blocks a multiprocessor. The first pair is
-// the fastest up to 4 Mi elements, the second (streams) beyond.
-constexpr int ahead_bytes = 32, leaf_blocks = 4, stream_ahead_bytes = 64, stream_blocks = 2;
-constexpr int most_lane_leaves = 8;  // of a row with a thread a lane
-// Rows staged in shared memory: tiles of a warp (3 and 4 gain nothing: the engine is ahead of the folding), warps of a
-// block.
-constexpr int row_stages = 2, staged_warps = 4;
-// Rows split among threads: of a block (512 lose 4 %), loads of each (16 need twice the registers and gain nothing).
-constexpr int split_threads = 128, split_batches = 8;
-// Segments: bytes that a warp stages; elements up to which one is 8 threads' and up to which four are joined; leaves up
-// to which one is a warp's, and room for the partial results of longer ones.
-constexpr int staged_bytes = 4096, short_segment = 32, joined_segment = 512, short_leaves = 16;
-constexpr unsigned most_slots = 32768, most_listed = 1024;
-// Blocks a multiprocessor of short rows and of columns. A launch bound keeps a row's loads together: without one ptxas
-// saves registers by putting each load next to its use, so that their latencies add up.
+// ---- reductions
+// Threads per block.
+constexpr int block_threads = 256;
+// Leaves. Largest subtree of a block, whose leaf values wait in shared memory.
+constexpr int most_leaves = 256;
+// Bytes per thread in flight with one warp per leaf; fastest up to 4 Mi elements.
+constexpr int ahead_bytes = 32;
+// Blocks per SM for ahead_bytes.
+constexpr int leaf_blocks = 4;
+// Bytes per thread in flight in larger arrays.
+constexpr int stream_ahead_bytes = 64;
+// Blocks per SM for stream_ahead_bytes.
+constexpr int stream_blocks = 2;
+// Leaves. Longest row with one thread per lane.
+constexpr int most_lane_leaves = 8;
+// Tiles of a warp in shared memory; more gain nothing, because the copy engine is faster than the sums.
+constexpr int row_stages = 2;
+// Warps per block that stages rows.
+constexpr int staged_warps = 4;
+// Threads per block if threads share rows; 512 lose 4 %.
+constexpr int split_threads = 128;
+// Loads in flight per thread if threads share rows; 16 need twice the registers and gain nothing.
+constexpr int split_batches = 8;
+// Bytes of segments that a warp stages.
+constexpr int staged_bytes = 4096;
+// Elements. Longest segment that 8 threads sum.
+constexpr int short_segment = 32;
+// Elements. Longest segment of which a warp sums four at once.
+constexpr int joined_segment = 512;
+// Leaves. Longest segment that one warp sums; longer ones are listed and divided.
+constexpr int short_leaves = 16;
+// Partial results of listed segments that there is room for.
+constexpr unsigned most_slots = 32768;
+// Listed segments that there is room for.
+constexpr unsigned most_listed = 1024;
+// Blocks per SM of short rows and of columns. These launch bounds keep a row's loads together: without one, ptxas saves
+// registers by putting each load next to its use, so that their latencies add up.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int packed_blocks = 4, most_column_blocks = 4;  // sm_75 holds 1,024 threads
+constexpr int packed_blocks = 4;  // sm_75 holds 1,024 threads
+constexpr int most_column_blocks = 4;
 #else
-constexpr int packed_blocks = 5, most_column_blocks = 5;
+constexpr int packed_blocks = 5;
+constexpr int most_column_blocks = 5;
 #endif
 
-// Tiles that are moved. Blocks share a part of a multiprocessor's memory (percent of what they may have) that leaves
-// the rest to the L1, where loads wait; of exact tiles no more bytes than these are under way in it. More are slower,
-// and so are fewer for tiles read by elements. Where memory is small, as many as it holds.
+// ---- tiles that are moved
+// Percent of an SM's memory for tiles; the rest is left to the L1, where loads wait.
 constexpr int part_for_tiles = 43;
-constexpr int64_t bytes_under_way = 64 << 10, large_memory = 160 << 10;
+// Bytes of exact tiles in an SM at once; more and fewer are slower.
+constexpr int64_t bytes_under_way = 64 << 10;
+// Bytes of shared memory. With less, an SM gets as many tiles as fit.
+constexpr int64_t large_memory = 160 << 10;
 // Wide tiles: bytes along src's columns and along its rows, threads of a block. What a wasted byte costs beside the
 // best shape; odd: where dst is not aligned to 16 bytes. Narrow shapes cost more where a wider one would do.
 struct wide_shape {
@@ -228,29 +377,53 @@ constexpr wide_shape wide_shapes<16>[wide_shape_count] = {
     {512, 256, 256, false, 1.0, 1.0}, {256, 256, 256, false, 1.1, 1.1}, {512, 128, 256, false, 1.1, 1.1},
     {128, 128, 64, false, 1.1, 1.1},  {512, 32, 64, true, 1.25, 1.25},  {128, 256, 128, false, 1.1, 1.1},
 };
-// Matrices whose rows of src are 32 bytes: bytes of a tile in a row of dst, warps of a block.
-constexpr int thin_run = 256, thin_warps = 8;
-// Small tiles and the gather: threads of a block at most, elements of a thread; bytes that may stay together.
-constexpr int move_threads = 256, gather_rounds = 2;
+// Bytes of a tile in a row of dst, for matrices whose rows of src are 32 bytes.
+constexpr int thin_run = 256;
+// Warps per block for such matrices.
+constexpr int thin_warps = 8;
+// Threads. Largest block of small tiles and of the gather.
+constexpr int move_threads = 256;
+// Elements per thread of the gather.
+constexpr int gather_rounds = 2;
+// Bytes. Most elements that lie together on both sides and move as one block of a small tile.
 constexpr int64_t together_bytes = 2048;
-// Permutes by registers: threads of a block; words of a thread and 16-byte chunks of a row at most; bytes that a block
-// should read in one place, a line.
-constexpr int register_threads = 128, register_words = 64, register_chunks = 4;
+// Threads per block of permutes by registers.
+constexpr int register_threads = 128;
+// Words. Most per thread of permutes by registers.
+constexpr int register_words = 64;
+// 16-byte chunks. Longest row of permutes by registers.
+constexpr int register_chunks = 4;
+// Bytes that a block should read in one place: a line.
 constexpr int64_t register_near = 128;
-constexpr int planes_together = 8;  // of a stencil's thread
-// Blocks a multiprocessor up to which a kernel starts before the one before has ended.
+// Planes per thread of a stencil in whole planes.
+constexpr int planes_together = 8;
+// Blocks per SM. Up to this many, programmatic dependent launch is used.
 constexpr int early_blocks = 16;
-// Shuffles: threads of a block, groups of 32 in flight a warp; fewer and more are slower.
-constexpr int shuffle_threads = 128, shuffle_groups = 4;
+// Threads per block of shuffles.
+constexpr int shuffle_threads = 128;
+// Groups of 32 elements in flight per warp of shuffles; fewer and more are slower.
+constexpr int shuffle_groups = 4;
 
-// Copies to and from the host. Slabs in flight and bytes of a one-way copy; bytes from which several threads copy
-// pageable memory, and from which they share a block. Bytes of a row from which the copy engine sends rows fast enough;
-// below, blocks of warps do, each thread with so many loads in flight: more blocks slow down an upload.
-constexpr int64_t copy_slots = 3, copy_chunk = 8 << 20, crew_from = 4 << 20, crew_block_from = 256 << 10;
+// ---- copies to and from the host
+// Slabs in flight of a one-way copy.
+constexpr int64_t copy_slots = 3;
+// Bytes of a slab of a one-way copy.
+constexpr int64_t copy_chunk = 8 << 20;
+// Bytes. Least array of pageable memory that several threads copy.
+constexpr int64_t crew_from = 4 << 20;
+// Bytes. Least block that those threads share.
+constexpr int64_t crew_block_from = 256 << 10;
+// Bytes. Least row that the copy engine sends fast enough; shorter rows are copied by a kernel.
 constexpr int64_t engine_row = 8192;
-constexpr int row_blocks = 8, row_threads = 256, row_ahead = 4;
-// How often a blocking call looks for the end of its work before it waits in the driver, some tens of microseconds, and
-// after how many looks it asks there for errors.
-constexpr int finish_looks = 1 << 16, finish_asks = 1 << 12;
+// Blocks of that kernel; more slow down an upload.
+constexpr int row_blocks = 8;
+// Threads per block of that kernel.
+constexpr int row_threads = 256;
+// Loads in flight per thread of that kernel.
+constexpr int row_ahead = 4;
+// Times that a blocking call looks for the end of its work before it waits in the driver (tens of microseconds).
+constexpr int finish_looks = 1 << 16;
+// Looks after which it also asks the driver for errors.
+constexpr int finish_asks = 1 << 12;
 
 }  // namespace lockstep::cuda
