@@ -114,6 +114,8 @@ std::vector<std::string> list_scan(level depth) {
            {"full/5000/special", "rows/20x70/special", "columns/300x20/special/exclusive", "nonempty/50x40/special",
             "full/3000/ties", "full/5000/zeros", "full/3000/sparse/exclusive"})
         add(rest);
+      // Several of the blocks that two threads take a long scan by.
+      if (dtype == "f32" || dtype == "i64") add("full/300001" + usual + "/exclusive");
       if (!sum || !integer) {
         for (const char* rest :
              {"full/5000/inplace", "full/70001/inplace/exclusive", "rows/9x3000/inplace/exclusive/off1",

@@ -285,6 +285,38 @@ TEST_F(GroupErrors, AResultInAnothersSource) {
   expect("descs[2]: dst");
   EXPECT_NE(std::string(lockstep_last_error()).find("src of descs[1]"), std::string::npos) << lockstep_last_error();
 }
+// The array before a result that reaches furthest is the source of the same call, which goes in place.
+TEST_F(GroupErrors, AResultInASourceThatIsNotTheFurthest) {
+  std::vector<unsigned char> memory(600, 1), elsewhere(150);
+  const lockstep_transpose_desc some[] = {lockstep_transpose_packed(1, 1, 150), lockstep_transpose_packed(1, 14, 14)};
+  const void* from[] = {memory.data(), memory.data() + 10};
+  void* to[] = {elsewhere.data(), memory.data() + 10};
+  EXPECT_EQ(lockstep_execute_group(c.self, LOCKSTEP_TRANSPOSE, some, sizeof some[0], 2, from, to, nullptr),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(lockstep_last_error()).find("descs[1]: dst"), std::string::npos) << lockstep_last_error();
+  from[1] = memory.data() + 150, to[1] = memory.data() + 150;
+  EXPECT_EQ(lockstep_execute_group(c.self, LOCKSTEP_TRANSPOSE, some, sizeof some[0], 2, from, to, nullptr), LOCKSTEP_OK)
+      << lockstep_last_error();
+}
+TEST_F(GroupErrors, OffsetsThatChangedSinceThePlan) {
+  const int64_t before[] = {0, 3, 10};
+  int64_t offsets[] = {0, 3, 10};
+  double of[2] = {-1, -1};
+  const lockstep_reduce_desc d = lockstep_reduce_segments(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, 2, offsets);
+  const void* from = src;
+  void* to = of;
+  lockstep_plan* plan = nullptr;
+  ASSERT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, &d, sizeof d, 1, &from, &to, nullptr, &plan), LOCKSTEP_OK)
+      << lockstep_last_error();
+  offsets[2] = 7;
+  EXPECT_EQ(lockstep_plan_execute(plan, nullptr, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(lockstep_last_error()).find("offsets name other elements"), std::string::npos)
+      << lockstep_last_error();
+  EXPECT_EQ(of[0], -1) << "it ran all the same";
+  std::copy(std::begin(before), std::end(before), offsets);
+  EXPECT_EQ(lockstep_plan_execute(plan, nullptr, nullptr, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+  lockstep_plan_destroy(plan);
+}
 TEST_F(GroupErrors, AResultBeforeAnothersSource) {
   dsts[0] = src + 16 * 2;  // its last 4 bytes are descs[2]'s first element
   srcs[2] = src + 16 * 2 + 1;

@@ -365,5 +365,34 @@ TEST_F(Properties, ReducesFewNarrowColumnsOneAfterAnother) {
   wanted(LOCKSTEP_F32, 4, "columns");
 }
 
+// What a thread keeps of one narrow transpose must not serve the next one, which differs in dst's leading dimension.
+TEST_F(Properties, NarrowTransposesOneAfterAnother) {
+  constexpr int64_t rows = 1000;
+  for (const int64_t cols : {2, 3, 4, 5})
+    for (const int64_t ld : {rows, rows + 7, rows + 1, rows}) {
+      std::vector<unsigned char> src(static_cast<size_t>(rows * cols)), dst(static_cast<size_t>(cols * ld), 0xEE),
+          want = dst;
+      for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<unsigned char>(i * 7 + i / 251);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < cols; ++j)
+          want[static_cast<size_t>(j * ld + i)] = src[static_cast<size_t>(i * cols + j)];
+      lockstep_transpose_desc d = lockstep_transpose_packed(1, rows, cols);
+      d.dst_ld = ld;
+      ASSERT_EQ(lockstep_transpose(context, &d, src.data(), dst.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+      EXPECT_EQ(dst, want) << cols << " columns to rows " << ld << " apart";
+    }
+}
+
+// A call's "auto" lifts the variant that its context forces.
+TEST_F(Properties, AutoOfACallLiftsTheContextsVariant) {
+  const auto squares = lockstep_reduce_rows(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, 50, 300, 300);
+  const std::string usual = taken(context, LOCKSTEP_SQUARE_SUM, squares);
+  ASSERT_NE(usual, "ref");
+  ASSERT_EQ(lockstep_context_set_variant(context, LOCKSTEP_SQUARE_SUM, "ref"), LOCKSTEP_OK);
+  EXPECT_EQ(taken(context, LOCKSTEP_SQUARE_SUM, squares), "ref");
+  EXPECT_EQ(taken(context, LOCKSTEP_SQUARE_SUM, squares, "auto"), usual);
+  ASSERT_EQ(lockstep_context_set_variant(context, LOCKSTEP_SQUARE_SUM, "auto"), LOCKSTEP_OK);
+}
+
 }  // namespace
 }  // namespace lockstep::check

@@ -4,7 +4,8 @@ A bug is a block of lines that ends at an empty line:
 
     bug: overlap_of_the_first_bytes_only      its name; LOCKSTEP_MUTANT=NAME switches it on
     what: src and dst may overlap but for dst's first byte
-    needs: cpu                                cpu, gpu, gpu2 (two GPUs), python or torch: what its test needs
+    needs: cpu                                what its test needs: cpu, gpu, gpu2 (two GPUs), python, torch or
+                                              tsan (a copy built with -Db_sanitize=thread)
     killed by: check abi: Abi.Transpose       the test and its case; empty: not known yet
     in: lib/run.cpp                           the file; then a piece of it, as a patch would change it
       const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
@@ -21,7 +22,7 @@ import time
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
-NEEDS = ("cpu", "gpu", "gpu2", "python", "torch")
+NEEDS = ("cpu", "gpu", "gpu2", "python", "torch", "tsan")
 SWITCHES = {"BUG": "LOCKSTEP_MUTANT", "DEVICE_BUG": "LOCKSTEP_DEVICE_MUTANT"}
 TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
     | R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)" | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])+'

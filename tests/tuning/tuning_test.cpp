@@ -1,11 +1,13 @@
 // tuning_test.cpp - rows chosen by measuring (lib/remembered.hpp): no bit changes, which calls an entry is for, and
 // damaged or untrusted files.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -426,6 +428,33 @@ TEST_F(tuning, unwritable_folder_and_fresh_files) {
   EXPECT_TRUE(plan_of(early, parse(summed), 0).says("tuned before"));
   fs::remove(path_);
   EXPECT_FALSE(plan_of(early, parse(summed), 0).says("tuned"));
+}
+
+// The name of another file of the same size is known by more than its size.
+TEST_F(tuning, another_file_of_the_same_size) {
+  context c = cpu();
+  const chosen first = plan_of(LOCKSTEP_TUNE);
+  EXPECT_TRUE(plan_of(c, parse(summed), 0).says("tuned before"));
+  write(with(6, std::string(first.variant.size(), 'x')));
+  const chosen now = plan_of(c, parse(summed), 0);
+  EXPECT_TRUE(now.says("auto has no row xx")) << now.why;
+}
+
+// A file that cannot be written whole leaves nothing behind.
+TEST_F(tuning, no_room_for_the_file) {
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit none{20, 20};
+    setrlimit(RLIMIT_FSIZE, &none);
+    const chosen now = plan_of(LOCKSTEP_TUNE);
+    _exit(now.says("tuned now") && now.says("cannot be written") ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  for (const auto& left : fs::directory_iterator(folder_))
+    EXPECT_FALSE(left.path().filename().string().starts_with("tuning.")) << left.path();
 }
 
 TEST_F(tuning, other_hardware_and_other_releases) {
