@@ -279,13 +279,13 @@ bool call_group::repeatable(lockstep_status failure, const result& done) const {
 
 void call_group::require_same_offsets(lockstep_context* context) {
   if (!has_offsets_) return;
-  for (group_member& m : members_) {
+  for (const group_member& m : members_) {
     if (m.prepared.offsets_bytes == 0) continue;
     of_description(m.index, [&] {
       const prepared_call& p = m.prepared;
-      const size_t src = p.src_span, dst = p.dst_span, lead = p.src_lead;
-      resolve_offsets(context, m.prepared);
-      if (p.src_span != src || p.dst_span != dst || p.src_lead < lead)
+      prepared_call now = p;  // a refusal leaves the plan as it was made
+      resolve_offsets(context, now);
+      if (now.src_span != p.src_span || now.dst_span != p.dst_span || now.src_lead < p.src_lead)
         fail(LOCKSTEP_INVALID_ARGUMENT, "its offsets name other elements than when the plan was made; make a new plan");
     });
   }
