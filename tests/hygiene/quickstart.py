@@ -18,7 +18,7 @@ FAKES = {
     "apt-get": 'echo "apt-get $*" >> "$LOG"; case "$*" in *update*) exit ;; *"$APT_FAILS"*) [ -z "$APT_FAILS" ] || { echo "E: Unable to locate package" >&2; exit 100; } ;; esac\necho "Get:1 a mirror"; echo "Setting up it"',
     "sudo": "exit 1",
     "id": 'echo "${FAKE_ID:-0}"',
-    "nvidia-smi": 'echo 8.9',
+    "nvidia-smi": "exit 9",
 }
 
 
@@ -70,6 +70,12 @@ check("a long build says so every minute", "minutes: 0 of 7 steps done" in outpu
 for configured in (False, True):
     code, output, calls = run("--no-demo", MESON_FAILS="1", configured=configured)
     check("Meson's errors are shown", code == 1 and 'ERROR: Unknown options: "frob"' in output and "ninja" not in calls.replace("build.ninja", ""), output, calls)
+for gpu, arch in (("echo 8.9", "89"), ("exit 9", "80-virtual")):
+    FAKES["nvidia-smi"], FAKES["nvcc"] = gpu, "exit 0"
+    code, output, calls = run("--no-demo")
+    check("nvcc works for this machine's GPU alone", code == 0 and f"-Dgpu_arch={arch} " in calls and "all GPUs" in output, output, calls)
+code, output, calls = run("-Dgpu_arch=75", "--no-demo")
+check("a choice of one's own stands", code == 0 and "-Dgpu_arch=75 " in calls and "80" not in calls, output, calls)
 code, output, calls = run(NINJA_FAILS="1")
 check("a build that fails is an error", code == 1 and "FAILED: lib/x.o" in output and "next" not in output, output, calls)
 

@@ -50,7 +50,7 @@ def line_of(name, count):
 def main(arguments):
     write = "--write" in arguments
     table, cuobjdump, release, architectures, *objects = [a for a in arguments if a != "--write"]
-    if not shutil.which(cuobjdump) or not any(a.startswith("90") for a in architectures.split(",")):
+    if not shutil.which(cuobjdump) or not any(a in ("90", "90-ptx") for a in architectures.split(",")):
         print("no cuobjdump beside nvcc, or no sm_90 code in this build: skipped")
         return 77
     found = counted(cuobjdump, objects)

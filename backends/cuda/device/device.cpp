@@ -12,7 +12,7 @@ namespace lockstep::cuda {
 namespace {
 
 // The architectures of this build, "75,80,90-ptx": machine code of x.y runs on
-// x.z with z >= y, PTX on any later chip.
+// x.z with z >= y, PTX on any later chip. "-virtual" is PTX without machine code.
 constexpr const char* built_for = LOCKSTEP_GPU_ARCH;
 constexpr int oldest = 75;  // what the kernels are written for
 
@@ -20,7 +20,7 @@ bool has_code(int major, int minor, long least = 0) {
   for (const char* at = built_for; *at != '\0';) {
     char* end = nullptr;
     const long arch = std::strtol(at, &end, 10);
-    const bool ptx = std::strncmp(end, "-ptx", 4) == 0;
+    const bool ptx = std::strncmp(end, "-ptx", 4) == 0 || std::strncmp(end, "-virtual", 8) == 0;
     const long chip = major * 10 + minor;
     if (arch >= least && ((arch / 10 == major && arch <= chip) || (ptx && arch <= chip))) return true;
     const char* comma = std::strchr(end, ',');
