@@ -9,6 +9,7 @@ namespace lockstep::check {
 cases::level depth = cases::level::quick;
 uint64_t seed = 1;
 std::string required;
+uint64_t part = 0, parts = 1;
 }  // namespace lockstep::check
 
 int main(int argc, char** argv) {
@@ -19,7 +20,17 @@ int main(int argc, char** argv) {
       check::depth = std::strcmp(argv[i + 1], "full") == 0 ? cases::level::full : cases::level::quick;
     if (std::strcmp(argv[i], "--seed") == 0) check::seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--require") == 0) check::required = argv[i + 1];
+    if (std::strcmp(argv[i], "--part") == 0) {
+      char* end = nullptr;
+      check::part = std::strtoull(argv[i + 1], &end, 10);
+      check::parts = *end == '/' ? std::strtoull(end + 1, nullptr, 10) : 0;
+      if (check::parts == 0) return std::fprintf(stderr, "--part %s: give DAY/PARTS, such as 3/8\n", argv[i + 1]), 2;
+      check::part %= check::parts;
+    }
   }
+  if (check::parts > 1)
+    std::printf("part %llu of %llu of the cases\n", static_cast<unsigned long long>(check::part),
+                static_cast<unsigned long long>(check::parts));
   std::printf("level %s, seed %llu\n", check::depth == cases::level::full ? "full" : "quick",
               static_cast<unsigned long long>(check::seed));
   cases::report_crashes();
