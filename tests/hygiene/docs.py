@@ -45,6 +45,9 @@ def site_failures(root, site, exported):
             found = re.search(rf'<a lang="{other}" href="([^"]+)"', (site / language / name).read_text())
             if not found or not (site / language / name).parent.joinpath(found.group(1)).resolve().samefile(site / other / name):
                 failures.append(f"{language}/{name} has no link to its page in {other}")
+        told = (site / language / "figures.html").read_text()
+        failures += [f"{language}/figures.html has no {p.name}" for p in (root / "tests/results").glob("readme-*.json")
+                     if not p.stem.endswith("-cold") and p.name not in told]
         index = (site / language / "genindex.html").read_text()
         headers = "".join((root / "lib/include/lockstep" / h).read_text() for h in ("lockstep.h", "group.h", "backend_peer.h", "ranks.h"))
         constants = re.findall(r"^  (LOCKSTEP_[A-Z0-9_]+) = ", headers, re.M)
