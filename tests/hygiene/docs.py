@@ -70,6 +70,20 @@ def site_failures(root, site, exported):
     return failures
 
 
+def lacks_sphinx():
+    """What the site's builder lacks here, or ""."""
+    program = shutil.which("sphinx-build")
+    if not program:
+        return "no sphinx-build"
+    with open(program, errors="replace") as file:
+        first = file.readline()
+    python = first[2:].split() if first.startswith("#!") else [sys.executable]
+    for module in ("myst_parser", "furo"):
+        if subprocess.run([*python, "-c", f"import {module}"], capture_output=True).returncode != 0:
+            return f"sphinx-build has no {module}"
+    return ""
+
+
 def main(root, tool):
     docs, failures = root / "tools/docs", []
     sys.path.insert(0, str(docs))
@@ -112,7 +126,8 @@ def main(root, tool):
 
     if (run := subprocess.run([sys.executable, docs / "first_picture.py", tool], capture_output=True, text=True)).returncode != 0:
         failures.append(run.stderr.strip())
-    if shutil.which("sphinx-build") and not failures:
+    missing = lacks_sphinx()
+    if not missing and not failures:
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run([docs / "build", folder, "--tool", tool], capture_output=True, text=True)
             if run.returncode != 0:
@@ -123,8 +138,8 @@ def main(root, tool):
                                 f"{len(failures)} failures"]))
     if failures:
         return 1
-    if not shutil.which("sphinx-build"):
-        print("SKIP: no sphinx-build; the site was not built")
+    if missing:
+        print(f"SKIP: {missing}; the site was not built")
         return 77
     return 0
 

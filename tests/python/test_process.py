@@ -117,11 +117,12 @@ def test_nothing_is_left_behind(name, call):
     watched = [X, None if none_counts else X, ls.sum, np.float64, ls.InvalidArgument, ls._core.get_default()]
     before, held = [sys.getrefcount(o) for o in watched], len(gc.get_objects())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # What each call left behind would be there n times; a few of the interpreter's own objects come and go.
     n = 300 if name in ("a plan made", "a plan of rows made", "context", "error: context closed") else 3000
     once(n)
     after = [sys.getrefcount(o) for o in watched]
-    assert all(abs(a - b) < 20 for a, b in zip(after, before)), (before, after)
-    assert len(gc.get_objects()) - held < 50
+    assert all(abs(a - b) < n / 4 for a, b in zip(after, before)), (before, after)
+    assert len(gc.get_objects()) - held < n / 4
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory  # KiB
     assert grown * 1024 < n * 8 + 2**20, f"{grown} KiB for {n} calls"
 
