@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "reductions.hpp"
+
 namespace lockstep::lib {
 namespace {
 
@@ -67,13 +69,9 @@ cost::work work_of(const lockstep_reduce_desc& d, double elements) {
   if (d.element_stride > 1) return cost::columns;
   if (elements < short_sequence * static_cast<double>(d.count))
     return d.offsets != nullptr ? cost::segments : cost::short_rows;
-  switch (d.reduction) {
-    case LOCKSTEP_SUM_OF_SQUARES:
-    case LOCKSTEP_NORM2: return cost::square_sum;
-    case LOCKSTEP_ARGMIN:
-    case LOCKSTEP_ARGMAX: return cost::arg_reduce;
-    default: return cost::reduce;
-  }
+  const reduction_kind& kind = kind_of(d.reduction);
+  if (kind.of == term::square) return cost::square_sum;
+  return kind.to == finish::index ? cost::arg_reduce : cost::reduce;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // makers.cpp - descriptions of packed data and default options: exported functions, so that bindings can call them
 // without reading the header.
 #include "lockstep/lockstep.h"
+#include "reductions.hpp"
 
 namespace {
 
@@ -96,9 +97,18 @@ lockstep_permute_desc lockstep_permute_packed(size_t element_bytes, int32_t rank
 }
 
 lockstep_dtype lockstep_default_result(lockstep_reduction reduction, lockstep_dtype dtype) {
-  if (reduction == LOCKSTEP_ARGMIN || reduction == LOCKSTEP_ARGMAX) return LOCKSTEP_I64;
-  if (reduction == LOCKSTEP_MIN || reduction == LOCKSTEP_MAX) return dtype;
-  if (reduction == LOCKSTEP_NORM2) return LOCKSTEP_F64;
+  if (lockstep::lib::is_reduction(reduction)) {
+    const lockstep::lib::reduction_kind& kind = lockstep::lib::kind_of(reduction);
+    switch (kind.to) {
+      case lockstep::lib::finish::index: return LOCKSTEP_I64;
+      case lockstep::lib::finish::root: return LOCKSTEP_F64;
+      case lockstep::lib::finish::any:
+      case lockstep::lib::finish::all: return LOCKSTEP_BOOL;
+      case lockstep::lib::finish::value: break;
+    }
+    if (kind.extreme()) return dtype;
+    if (kind.of == lockstep::lib::term::truth) return LOCKSTEP_I64;
+  }
   switch (dtype) {
 #define LOCKSTEP_ROW(name, bytes, kind, sum, numpy, type) \
   case LOCKSTEP_##name: return LOCKSTEP_##sum;

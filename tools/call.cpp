@@ -6,6 +6,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "reductions.hpp"
+
 namespace lockstep::tool {
 namespace {
 
@@ -19,14 +21,11 @@ Value named(const std::array<std::pair<const char*, Value>, n>& table, const std
   refuse("{} is \"{}\"; known are {}", option, name, known);
 }
 
-constexpr std::array<std::pair<const char*, lockstep_reduction>, 7> reductions{
-    {{"sum", LOCKSTEP_SUM},
-     {"min", LOCKSTEP_MIN},
-     {"max", LOCKSTEP_MAX},
-     {"argmin", LOCKSTEP_ARGMIN},
-     {"argmax", LOCKSTEP_ARGMAX},
-     {"sum_of_squares", LOCKSTEP_SUM_OF_SQUARES},
-     {"norm2", LOCKSTEP_NORM2}}};
+constexpr auto reductions = [] {
+  std::array<std::pair<const char*, lockstep_reduction>, lib::reduction_count> names;
+  for (size_t r = 0; r < names.size(); ++r) names[r] = {lib::reductions[r].option, static_cast<lockstep_reduction>(r)};
+  return names;
+}();
 constexpr std::array<std::pair<const char*, lockstep_boundary>, 6> boundaries{{{"nearest", LOCKSTEP_BOUNDARY_NEAREST},
                                                                                {"mirror", LOCKSTEP_BOUNDARY_MIRROR},
                                                                                {"reflect", LOCKSTEP_BOUNDARY_REFLECT},
@@ -152,9 +151,8 @@ lockstep_dtype result_of(const request& what, lockstep_reduction reduction, lock
 
 call reduce(const request& what, const array& in) {
   const auto reduction = named(reductions, what.reduction, "--reduction");
-  const bool squares = reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2;
-  if (squares != (what.op == LOCKSTEP_SQUARE_SUM))
-    refuse("--reduction {} belongs to {}", what.reduction, squares ? "square_sum" : "reduce");
+  if (const lockstep_op op = lib::kind_of(reduction).op; op != what.op)
+    refuse("--reduction {} belongs to {}", what.reduction, lockstep_op_name(op));
   const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
   const std::vector<int64_t>& shape = in.header.shape;
   lockstep_reduce_desc d = lockstep_reduce_full(reduction, dtype, in.header.elements(), 1);
@@ -195,6 +193,7 @@ call reduce(const request& what, const array& in) {
     c.result.shape = shape;
     c.result.shape.erase(c.result.shape.begin() + axis);
   }
+  const bool squares = what.op == LOCKSTEP_SQUARE_SUM;
   const auto run = squares ? lockstep_square_sum : lockstep_reduce;
   const size_t src_step = static_cast<size_t>(d.length * d.count) * in.header.element_bytes();
   const size_t dst_step = static_cast<size_t>(d.count) * lockstep_dtype_bytes(d.result);

@@ -10,6 +10,7 @@
 #include "call.hpp"
 #include "json.hpp"
 #include "progress.hpp"
+#include "reductions.hpp"
 
 namespace lockstep::tool {
 namespace {
@@ -179,11 +180,19 @@ int run(const run_options& o) {
   return 0;
 }
 
-void add_reduction(command command, run_options& o, const std::vector<std::string>& reductions) {
+// The names of the reductions that op does, its first the default.
+void add_reduction(lockstep_op op, command command, run_options& o) {
+  std::vector<std::string> names;
+  for (const lib::reduction_kind& kind : lib::reductions)
+    if (op == LOCKSTEP_REDUCE_AXES || kind.op == op) names.push_back(kind.option);
+  o.what.reduction = names.front();
   command.add("--reduction", o.what.reduction, "what becomes of the elements")
       .type_name("NAME")
-      .one_of(reductions)
+      .one_of(names)
       .show_default();
+}
+void add_layout(lockstep_op op, command command, run_options& o) {
+  add_reduction(op, command, o);
   command.add("--axis", o.axis, "reduce along this axis, -1 for the last (default: the whole array)").type_name("K");
   command.add("--offsets", o.what.offsets, "reduce segments: a 1-D .npy of i8, segment s is [offsets[s], offsets[s+1])")
       .type_name("FILE.npy");
@@ -199,14 +208,10 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .type_name("2,0,1");
       break;
     case LOCKSTEP_SQUARE_SUM:
-      o.what.reduction = "sum_of_squares";
-      add_reduction(command, o, {"sum_of_squares", "norm2"});
+      add_layout(op, command, o);
       command.add("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
       break;
-    case LOCKSTEP_REDUCE:
-      o.what.reduction = "sum";
-      add_reduction(command, o, {"sum", "min", "max", "argmin", "argmax"});
-      break;
+    case LOCKSTEP_REDUCE: add_layout(op, command, o); break;
     case LOCKSTEP_STENCIL:
       command.add("--coefficients", o.coefficients, "weights, by increasing address; see --form")
           .type_name("A,B,C")
@@ -278,12 +283,8 @@ void add_options(lockstep_op op, command command, run_options& o) {
       command.add("--bf16", o.what.bf16, "2-byte integers in the files are bfloat16 bits");
       break;
     case LOCKSTEP_REDUCE_AXES:
-      o.what.reduction = "sum";
       command.add("--axes", o.axes, "the axes that go, -1 for the last").type_name("0,2").required();
-      command.add("--reduction", o.what.reduction, "sum, min, max, argmin, argmax, sum_of_squares or norm2")
-          .type_name("NAME")
-          .one_of({"sum", "min", "max", "argmin", "argmax", "sum_of_squares", "norm2"})
-          .show_default();
+      add_reduction(op, command, o);
       command.add("--result", o.what.result, "type of a float result: default (f64), f64, f32, f16 or bf16")
           .type_name("TYPE")
           .one_of({"default", "f64", "f32", "f16", "bf16"});

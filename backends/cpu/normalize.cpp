@@ -63,7 +63,8 @@ struct normalizer {
   char *dst, *sum;
   const void *weight, *bias;  // as the kernels want them; of what each thread widens for itself no weight
   const normalize_kernels& kernels = normalizers(queue.kernels);
-  const float_sum_kernels& sums = float_sums(queue.kernels);
+  const float_kernels& squares_of =
+      term_kernels(queue.kernels, static_cast<float_term>(square_f16 + (d.dtype - LOCKSTEP_F16)));
   int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   int64_t result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
   int64_t leaves = order::leaves(d.length);
@@ -86,7 +87,7 @@ struct normalizer {
   }
 
   void value_of(const void* h, int64_t n, double& squares) const {
-    sums.of[terms_of(d.dtype).squares_of_floats].rows({h, n, order::leaf, nullptr}, 1, &squares);
+    squares_of.rows({h, n, order::leaf, nullptr}, 1, &squares);
   }
   void value_of(const void* h, int64_t n, order::moments& m) const {
     m.count = static_cast<double>(n);
@@ -164,7 +165,7 @@ struct normalizer {
     if (stream) kernels.fence();
   }
   void values_of_rows(const void* x, int64_t count, double* squares) const {
-    sums.of[terms_of(d.dtype).squares_of_floats].rows({x, d.length, d.src_stride, nullptr}, count, squares);
+    squares_of.rows({x, d.length, d.src_stride, nullptr}, count, squares);
   }
   void values_of_rows(const void* x, int64_t count, order::moments* moments) const {
     double sum[normalize_rows], m2[normalize_rows];

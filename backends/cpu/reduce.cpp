@@ -1,46 +1,135 @@
-// reduce.cpp - sum, min, max, argmin, argmax of sequences: dst[s] = reduction of sequence s.
-// Idea    sequences are cut into chunks (the leaves of the fixed order for float sums), aligned subtrees of chunks
-//         are divided among threads, partial results are joined in index order: reduction_rows.hpp. SIMD:
-//         isa/float_sums.cpp, isa/exact_sums.cpp, isa/extremes.cpp.
-// Moves   every element once, 4 or 8 bytes for each result
-// Limit   the read limit from L3 on
-// Watch   the other sequences must get their results even if one fails (overflow, empty)
-// Source  lib/order.hpp
+// reduce.cpp - one result for each sequence: reduce and square_sum.
+// Idea    sequences are cut into chunks (leaves of the fixed order where floats are added or multiplied), aligned
+//         subtrees of chunks are divided among threads, partial results are joined in index order: reduction_rows.hpp.
+//         SIMD: isa/float_sums.cpp, isa/exact_sums.cpp, isa/extremes.cpp, isa/loops.cpp.
+// Moves   every element once, 1 to 8 bytes for each result; for the norm of very large or small f64 three times more
+//         (largest and smallest, then the scaled sum)
+// Limit   the read limit from L3 on; in L2 conversions to double
+// Watch   the other sequences must get their results even if one fails (overflow, empty); the root of an integer sum
+//         is rounded from the exact sum, not from the nearest double
+// Source  lib/order.hpp, lib/reductions.hpp
+#include "exact.hpp"
+#include "folds.hpp"
 #include "ops.hpp"
-#include "reductions.hpp"
 
 namespace lockstep::cpu {
 namespace {
 
+// ---- floats in the fixed order ------------------------------------------------------
+// The norm of sequence s of f64 elements, whose plain sum of squares is `plain`. reduce(R, view) runs a reduction over
+// the whole sequence.
+template <class Reduce>
+double norm_f64(const lockstep_queue& queue, const lockstep_call& call, int64_t s, double plain, const Reduce& reduce) {
+  const bool out_of_range = plain == INFINITY || plain < order::rescale_below;
+  if (!out_of_range) return std::sqrt(plain);  // NaN too: an element is NaN
+  const vector_view v = sequences(call).view(s);
+  const auto magnitude = [](int64_t key) {
+    return std::fabs(std::bit_cast<double>(order::key_f64(static_cast<uint64_t>(key))));
+  };
+  const auto extreme_of_all = [&](lockstep_reduction r) -> const extreme_kernels& {
+    return term_kernels(queue.kernels, extreme_term_of(lib::kind_of(r), LOCKSTEP_F64));
+  };
+  const double most = magnitude(reduce(extreme_of<true>{extreme_of_all(LOCKSTEP_MAX)}, v).key);
+  const double least = magnitude(reduce(extreme_of<false>{extreme_of_all(LOCKSTEP_MIN)}, v).key);
+  const double max_abs = most > least ? most : least;
+  if (!order::needs_rescale(plain, max_abs)) return std::sqrt(plain);
+  const int e = order::rescale_exponent(std::bit_cast<uint64_t>(max_abs));
+  vector_view scaled = v;
+  scaled.scale = std::ldexp(1.0, -e);
+  return std::sqrt(reduce(float_sum{term_kernels(queue.kernels, square_f64)}, scaled)) * std::ldexp(1.0, e);
+}
+
+struct root_results {
+  const lockstep_queue& queue;
+  const lockstep_call& call;
+
+  template <class Again>
+  double root(int64_t s, double value, const Again& again) const {
+    return call.reduce.dtype == LOCKSTEP_F64 ? norm_f64(queue, call, s, value, again) : std::sqrt(value);
+  }
+  template <class Again>
+  void operator()(int64_t s, double value, const Again& again) const {
+    store_float(&call, s, root(s, value, again));
+  }
+  void all(int64_t first, double* values, int64_t count) const {
+    for (int64_t k = 0; k < count; ++k) values[k] = root(first + k, values[k], alone_again<pass::straight>{queue});
+    store_floats(&call, first, values, count);
+  }
+};
+
+const float_kernels& float_kernels_of(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
+  return term_kernels(queue.kernels, float_term_of(kind_of(d), d.dtype));
+}
+
 template <class Body>
-lockstep_status sum_floats(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
-  body(float_sum{terms_of(call.reduce.dtype).sum_of_floats, float_sums(queue.kernels), cached},
-       results{float_results{&call}, [&](int64_t s) { store_float(&call, s, 0.0); }});
+lockstep_status add_floats(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
+  const auto empty = [&](int64_t s) { store_float(&call, s, 0.0); };
+  const float_sum sum{float_kernels_of(queue, call.reduce), cached};
+  if (kind_of(call.reduce).to == lib::finish::root)
+    body(sum, results{root_results{queue, call}, empty});
+  else
+    body(sum, results{float_results{&call}, empty});
+  return LOCKSTEP_OK;
+}
+template <class Body>
+lockstep_status multiply_floats(const lockstep_queue& queue, const lockstep_call& call, const Body& body) {
+  body(float_fold<factor>{float_kernels_of(queue, call.reduce)},
+       results{[&](int64_t s, factor f, const auto&) { store_float(&call, s, f.x); },
+               [&](int64_t s) { store_float(&call, s, 1.0); }});
   return LOCKSTEP_OK;
 }
 
-template <class Body>
-lockstep_status sum_integers(const lockstep_queue& queue, const lockstep_call& call, const Body& body) {
-  first_failure overflow;
-  body(exact_sum{terms_of(call.reduce.dtype).sum, exact_sums(queue.kernels)},
-       results{[&](int64_t s, const wide& value, const auto&) {
-                 if (!store_exact(&call, s, value)) overflow.at(s);
-               },
-               [&](int64_t s) { store_exact(&call, s, {}); }});
+// ---- exactly --------------------------------------------------------------------------
+lockstep_status overflowed(const lockstep_call& call, const first_failure& overflow) {
   if (!overflow.any()) return LOCKSTEP_OK;
+  const lib::reduction_kind& kind = kind_of(call.reduce);
+  const char* const what = kind.by == lib::join::product  ? "product"
+                           : kind.of == lib::term::square ? "sum of squares"
+                                                          : "sum";
   const int64_t s = overflow.sequence();
-  return failed(LOCKSTEP_OVERFLOW,
-                "the exact sum of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or floats", s,
-                exact_name(&call), s, exact_text(&call, s));
+  return failed(LOCKSTEP_OVERFLOW, "the exact {} of sequence {} does not fit {}, dst[{}] holds {}; {} or floats{}",
+                what, s, exact_name(&call), s, exact_text(&call, s),
+                kind.by == lib::join::product ? "multiply shorter sequences" : "sum shorter sequences",
+                kind.of == lib::term::square ? ", or take NORM2" : "");
 }
 
-bool asks_index(const lockstep_reduce_desc& d) {
-  return d.reduction == LOCKSTEP_ARGMIN || d.reduction == LOCKSTEP_ARGMAX;
+template <class Body>
+lockstep_status add_exactly(const lockstep_queue& queue, const lockstep_call& call, const Body& body) {
+  const lockstep_reduce_desc& d = call.reduce;
+  const sequences q(call);
+  first_failure overflow;
+  const auto store = [&](int64_t s, const wide& sum) {
+    const auto truth = [&](bool x) { static_cast<uint8_t*>(call.dst)[s] = x ? 1 : 0; };
+    switch (kind_of(d).to) {
+      case lib::finish::root: return store_float(&call, s, order::rounded_root(sum.limb));
+      case lib::finish::any: return truth(sum.limb[0] != 0);
+      case lib::finish::all: return truth(sum.limb[0] == static_cast<uint64_t>(q.length(s)));
+      case lib::finish::index:
+      case lib::finish::value: break;
+    }
+    if (!store_exact(&call, s, sum)) overflow.at(s);
+  };
+  body(exact_sum{term_kernels(queue.kernels, exact_term_of(kind_of(d), d.dtype))},
+       results{[&](int64_t s, const wide& sum, const auto&) { store(s, sum); }, [&](int64_t s) { store(s, {}); }});
+  return overflowed(call, overflow);
+}
+template <class Body>
+lockstep_status multiply_exactly(const lockstep_queue& queue, const lockstep_call& call, const Body& body) {
+  first_failure overflow;
+  body(exact_product{loops(queue.kernels).products[call.reduce.dtype - LOCKSTEP_I32]},
+       results{[&](int64_t s, const exact_factor& product, const auto&) {
+                 if (!store_exact(&call, s, product)) overflow.at(s);
+               },
+               [&](int64_t s) {
+                 store_exact(&call, s, exact_factor{1, false, false});
+               }});
+  return overflowed(call, overflow);
 }
 
+// ---- extremes -------------------------------------------------------------------------
 template <bool Largest>
 extreme_of<Largest> extreme_in(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
-  return {Largest ? terms_of(d.dtype).largest : terms_of(d.dtype).smallest, asks_index(d), extremes(queue.kernels)};
+  return {term_kernels(queue.kernels, extreme_term_of(kind_of(d), d.dtype)), kind_of(d).to == lib::finish::index};
 }
 
 template <bool Largest>
@@ -56,8 +145,8 @@ struct extreme_results {
       store_key(&call, s, winner.key);
   }
   void whole(int64_t first, const char* src, int64_t ld, int64_t count) const {
-    find.kernels.of[find.term].columns(src, q.d.length, ld, count, find.index, nullptr,
-                                       static_cast<char*>(call.dst) + first * (find.index ? 8 : q.bytes));
+    find.kernels.columns(src, q.d.length, ld, count, find.index, nullptr,
+                         static_cast<char*>(call.dst) + first * (find.index ? 8 : q.bytes));
   }
 };
 
@@ -80,35 +169,50 @@ void short_rows_winners(const lockstep_queue& queue, const lockstep_call& call, 
   const extreme_of<Largest> find = extreme_in<Largest>(queue, call.reduce);
   const sequences q(call);
   const int64_t result_bytes = find.index ? 8 : q.bytes;
-  const auto winners = tiny ? tiny_rows(queue.kernels).extremes[find.term] : find.kernels.of[find.term].winners;
+  const auto winners = tiny
+                           ? tiny_rows(queue.kernels).extremes[extreme_term_of(kind_of(call.reduce), call.reduce.dtype)]
+                           : find.kernels.winners;
   over_short_rows(queue, q, [&](int64_t first, int64_t last) {
     winners({q.begin(first), q.d.length, q.d.sequence_stride, nullptr}, last - first, find.index,
             static_cast<char*>(call.dst) + first * result_bytes);
   });
 }
 
-struct reduce_op {
-  static constexpr auto reference = ref_reduce;
-
+// ---- all of them ------------------------------------------------------------------------
+struct reduction_op {
   template <class Body>
   static lockstep_status run(const lockstep_queue& queue, const lockstep_call& call, bool cached, const Body& body) {
-    switch (call.reduce.reduction) {
-      case LOCKSTEP_SUM:
-        return sums_floats(call.reduce) ? sum_floats(queue, call, cached, body) : sum_integers(queue, call, body);
-      case LOCKSTEP_MAX:
-      case LOCKSTEP_ARGMAX: return find_extremes<true>(queue, call, body);
-      default: return find_extremes<false>(queue, call, body);
+    const bool floats = ordered(call.reduce);
+    switch (kind_of(call.reduce).by) {
+      case lib::join::sum: return floats ? add_floats(queue, call, cached, body) : add_exactly(queue, call, body);
+      case lib::join::product: return floats ? multiply_floats(queue, call, body) : multiply_exactly(queue, call, body);
+      case lib::join::smallest: return find_extremes<false>(queue, call, body);
+      case lib::join::largest: return find_extremes<true>(queue, call, body);
     }
+    return LOCKSTEP_INTERNAL;
   }
 
+  // Rows whose results go straight to dst: of floats in the fixed order, or extremes.
   static lockstep_status rows(const lockstep_queue& queue, const lockstep_call& call, bool tiny) {
     const lockstep_reduce_desc& d = call.reduce;
-    if (d.reduction == LOCKSTEP_SUM)
-      sum_short_rows(queue, &call, sums_of_rows(queue, terms_of(d.dtype).sum_of_floats, tiny));
-    else if (d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX)
-      short_rows_winners<true>(queue, call, tiny);
+    switch (kind_of(d).by) {
+      case lib::join::smallest: short_rows_winners<false>(queue, call, tiny); return LOCKSTEP_OK;
+      case lib::join::largest: short_rows_winners<true>(queue, call, tiny); return LOCKSTEP_OK;
+      case lib::join::sum:
+      case lib::join::product: break;
+    }
+    const auto sums =
+        tiny ? cpu::tiny_rows(queue.kernels).sums[float_term_of(kind_of(d), d.dtype)] : float_kernels_of(queue, d).rows;
+    const auto roots = cpu::tiny_rows(queue.kernels).roots;
+    if (kind_of(d).to != lib::finish::root)
+      sum_short_rows(queue, &call, sums);
+    else if (d.dtype != LOCKSTEP_F64)
+      sum_short_rows(queue, &call, sums, [&](int64_t, int64_t count, double* values) { roots(values, count); });
     else
-      short_rows_winners<false>(queue, call, tiny);
+      sum_short_rows(queue, &call, sums, [&](int64_t first, int64_t count, double* values) {
+        for (int64_t k = 0; k < count; ++k)
+          values[k] = norm_f64(queue, call, first + k, values[k], alone_again<pass::straight>{queue});
+      });
     return LOCKSTEP_OK;
   }
   static lockstep_status tiny_rows(lockstep_queue* queue, const lockstep_call* call) {
@@ -118,7 +222,11 @@ struct reduce_op {
     return rows(*queue, *call, false);
   }
 };
+
+constexpr auto reduce_rows = reduction_rows<reduction_op>(ref_reduce);
+constexpr auto square_sum_rows = reduction_rows<reduction_op>(ref_square_sum);
 }  // namespace
 
-const lockstep_table reduce_table = reduction_table<reduce_op>;
+const lockstep_table reduce_table = {reduce_rows.data(), reduce_rows.size()};
+const lockstep_table square_sum_table = {square_sum_rows.data(), square_sum_rows.size()};
 }  // namespace lockstep::cpu

@@ -29,7 +29,7 @@ axes_call along_axes(const lockstep_queue& queue, const lockstep_call& call) {
 }
 
 const lockstep_table& table_of(const lockstep_call& call) {
-  return call.reduce.reduction >= LOCKSTEP_SUM_OF_SQUARES ? square_sum_table : reduce_table;
+  return kind_of(call.reduce).op == LOCKSTEP_SQUARE_SUM ? square_sum_table : reduce_table;
 }
 
 // The row of reduce or square_sum of that name, one that takes sequences along axes.
@@ -68,7 +68,7 @@ struct batches {
   axis_list places;  // of the outer ones
 
   explicit batches(const axes_call& c) : inner(c) {
-    inner.op = c.reduce.reduction >= LOCKSTEP_SUM_OF_SQUARES ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
+    inner.op = kind_of(c.reduce).op;
     const int last = c.kept.count - 1;
     inner.reduce.element_stride = c.reduced.stride[0] > 0 ? c.reduced.stride[0] : 1;
     inner.reduce.count = last >= 0 ? c.kept.shape[last] : 1;

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <iterator>
 
 #include "axis_list.hpp"
 #include "ops.hpp"
@@ -43,17 +43,15 @@ struct together_again {
   }
 };
 
-inline bool finds_extremes(const lockstep_reduce_desc& d) {
-  return d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMIN ||
-         d.reduction == LOCKSTEP_ARGMAX;
-}
-inline bool sums_floats(const lockstep_reduce_desc& d) { return !finds_extremes(d) && terms_of(d.dtype).floats; }
+inline const lib::reduction_kind& kind_of(const lockstep_reduce_desc& d) { return lib::kind_of(d.reduction); }
+inline bool finds_extremes(const lockstep_reduce_desc& d) { return kind_of(d).extreme(); }
+inline bool ordered(const lockstep_reduce_desc& d) { return kind_of(d).ordered(d.dtype); }
 // Passed on by a task, because the norm of a sequence may need further reductions of it.
 inline size_t value_bytes(const lockstep_reduce_desc& d) {
-  if (d.reduction == LOCKSTEP_NORM2) return std::max({sizeof(wide), sizeof(extreme), sizeof(double)});
-  return finds_extremes(d) ? sizeof(extreme) : sums_floats(d) ? sizeof(double) : sizeof(wide);
+  if (kind_of(d).to == lib::finish::root) return std::max({sizeof(wide), sizeof(extreme), sizeof(double)});
+  return finds_extremes(d) ? sizeof(extreme) : ordered(d) ? sizeof(double) : sizeof(wide);
 }
-inline int64_t chunk_of(const lockstep_reduce_desc& d) { return sums_floats(d) ? order::leaf : exact_chunk; }
+inline int64_t chunk_of(const lockstep_reduce_desc& d) { return ordered(d) ? order::leaf : exact_chunk; }
 
 // Calls body(first, last) with ranges of a call's sequences.
 template <class Body>
@@ -182,7 +180,7 @@ void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q,
 
 inline bool too_few_columns(const lockstep_queue& queue, const sequences& q) {
   const reduction_tuning& tuned = queue.tuned->reductions;
-  const bool narrow = q.bytes < 4 && !sums_floats(q.d);
+  const bool narrow = q.bytes < 4 && !ordered(q.d);
   return q.run_beside() < (narrow ? tuned.few_narrow_columns : tuned.few_columns);
 }
 
@@ -302,8 +300,8 @@ struct by_lanes {
     if (P == pass::two_streams && !q.packed()) return "needs elements without gaps";
     if (P == pass::alternating && q.d.count > 1) return "needs one sequence";
     if (P != pass::straight && q.d.length < 2 * chunk_of(q.d))
-      return sums_floats(q.d) ? "needs 4096 elements, two leaves" : "needs 16384 elements, two chunks";
-    if (Cached && !sums_floats(q.d)) return "needs a sum of floats";
+      return ordered(q.d) ? "needs 4096 elements, two leaves" : "needs 16384 elements, two chunks";
+    if (Cached && !ordered(q.d)) return "needs a sum or product of floats";
     return Cached && q.d.length < order::leaf ? "needs 2048 elements, a leaf" : nullptr;
   }
   static bool yields(const lockstep_queue& queue, const sequences& q) {
@@ -379,7 +377,7 @@ struct by_segments {
   static constexpr bool cached = Cached;
   static const char* refuses(const sequences& q) {
     if (q.d.offsets == nullptr) return "needs segments, sequences of lengths of their own";
-    return Cached && !sums_floats(q.d) ? "needs a sum of floats" : nullptr;
+    return Cached && !ordered(q.d) ? "needs a sum or product of floats" : nullptr;
   }
   static bool yields(const lockstep_queue& queue, const sequences& q) { return Cached && beyond_caches(queue, q); }
   static int64_t values(const lockstep_queue& queue, const sequences&) {
@@ -395,19 +393,18 @@ struct by_segments {
 inline const char* not_tiny_rows(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
   const bool extremes = finds_extremes(d);
-  if (!sums_floats(d) && !extremes) return "sums of integers are checked one by one";
-  const dtype_terms terms = terms_of(d.dtype);
+  if (!ordered(d) && !extremes) return "exact sums and products are checked one by one";
   const tiny_row_kernels& kernels = tiny_rows(queue->kernels);
-  const float_term term = d.reduction == LOCKSTEP_SUM ? terms.sum_of_floats : terms.squares_of_floats;
-  if (extremes ? kernels.extremes[terms.largest] == nullptr : kernels.sums[term] == nullptr)
-    return "has no kernel for this dtype";
+  if (extremes ? kernels.extremes[extreme_term_of(kind_of(d), d.dtype)] == nullptr
+               : kernels.sums[float_term_of(kind_of(d), d.dtype)] == nullptr)
+    return "has no kernel for this reduction of this dtype";
   if (d.offsets != nullptr || d.element_stride != 1) return "needs rows of one length without gaps";
   if (d.length >= 1 && d.length <= (extremes ? tiny_extreme : tiny_sum)) return nullptr;
   return extremes ? "needs rows of 1 to 7 elements to find extremes" : "needs rows of 1 to 3 elements to sum";
 }
 inline const char* not_short_rows(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
-  if (!sums_floats(d) && !finds_extremes(d)) return "sums of integers are checked one by one";
+  if (!ordered(d) && !finds_extremes(d)) return "exact sums and products are checked one by one";
   if (d.offsets != nullptr || d.element_stride != 1) return "needs rows of one length without gaps";
   return d.length < 1 || d.length > order::leaf ? "needs rows of 1 to 2048 elements" : nullptr;
 }
@@ -442,25 +439,28 @@ constexpr lockstep_variant reduction_row(const char* name, const char* idea) {
 }
 
 template <class Op>
-constexpr lockstep_variant reduction_rows[] = {
-    {"tiny_rows", "many rows of a few elements: code for each length, one row in each lane if packed", 0, not_tiny_rows,
-     few_or_long_rows, nullptr, Op::tiny_rows},
-    {"short_rows", "many rows of equal length, a register of rows at a time, results straight to dst", 0,
-     not_short_rows, few_or_long_rows, nullptr, Op::short_rows},
-    reduction_row<Op, by_columns>("columns", "adjacent sequences: each vector holds one element of several sequences"),
-    reduction_row<Op, by_segments<true>>("segments_cached", "as segments, without prefetches, for cached data"),
-    reduction_row<Op, by_segments<false>>("segments", "sequences of different lengths, divided by elements"),
-    reduction_row<Op, by_lanes<pass::two_streams, false>>(
-        "streams", "as lanes, two places of a sequence read at the same time, for data larger than the caches"),
-    reduction_row<Op, by_lanes<pass::alternating, true>>("alternating_cached",
-                                                         "as lanes_cached, repeated passes alternate direction"),
-    reduction_row<Op, by_lanes<pass::alternating, false>>(
-        "alternating", "as lanes, repeated passes alternate direction, for data that just fits the caches"),
-    reduction_row<Op, by_lanes<pass::straight, true>>("lanes_cached", "as lanes, without prefetches, for cached data"),
-    reduction_row<Op, by_lanes<pass::straight, false>>(
-        "lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees divided among threads"),
-    {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, Op::reference}};
-template <class Op>
-constexpr lockstep_table reduction_table = {reduction_rows<Op>, std::size(reduction_rows<Op>)};
+constexpr auto reduction_rows(lockstep_status (*reference)(lockstep_queue*, const lockstep_call*)) {
+  return std::array{
+      lockstep_variant{"tiny_rows", "many rows of a few elements: code for each length, one row in each lane if packed",
+                       0, not_tiny_rows, few_or_long_rows, nullptr, Op::tiny_rows},
+      lockstep_variant{"short_rows", "many rows of equal length, a register of rows at a time, results straight to dst",
+                       0, not_short_rows, few_or_long_rows, nullptr, Op::short_rows},
+      reduction_row<Op, by_columns>("columns",
+                                    "adjacent sequences: each vector holds one element of several sequences"),
+      reduction_row<Op, by_segments<true>>("segments_cached", "as segments, without prefetches, for cached data"),
+      reduction_row<Op, by_segments<false>>("segments", "sequences of different lengths, divided by elements"),
+      reduction_row<Op, by_lanes<pass::two_streams, false>>(
+          "streams", "as lanes, two places of a sequence read at the same time, for data larger than the caches"),
+      reduction_row<Op, by_lanes<pass::alternating, true>>("alternating_cached",
+                                                           "as lanes_cached, repeated passes alternate direction"),
+      reduction_row<Op, by_lanes<pass::alternating, false>>(
+          "alternating", "as lanes, repeated passes alternate direction, for data that just fits the caches"),
+      reduction_row<Op, by_lanes<pass::straight, true>>("lanes_cached",
+                                                        "as lanes, without prefetches, for cached data"),
+      reduction_row<Op, by_lanes<pass::straight, false>>(
+          "lanes", "SIMD lanes over chunks (leaves of the fixed order), aligned subtrees divided among threads"),
+      lockstep_variant{"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr,
+                       reference}};
+}
 
 }  // namespace lockstep::cpu

@@ -51,8 +51,7 @@ struct call_of {
   }
   size_t room_bytes() const {
     if (!columns()) return tile_bytes();
-    const bool floats =
-        d.reduction == LOCKSTEP_SUM && lockstep_dtype_kind(d.dtype) == 'f';  // the lanes of their leaves
+    const bool floats = lib::kind_of(d.reduction).ordered(d.dtype);  // the lanes of their leaves
     return floats ? static_cast<size_t>(order::lanes * std::min(scan_columns, d.count)) * sizeof(double) : 0;
   }
   size_t tile_bytes() const { return packed() ? 0 : static_cast<size_t>(tile() * leaf * (bytes + result_bytes)); }
@@ -255,8 +254,8 @@ void scan_by(const lockstep_queue& queue, const lockstep_call* call, const K& ki
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_scan_desc& d = call->scan;
   const running_scan_kernels& running = running_scanners(queue->kernels);
-  if (d.reduction != LOCKSTEP_SUM) {
-    const bool largest = d.reduction == LOCKSTEP_MAX;
+  if (const lib::reduction_kind& kind = lib::kind_of(d.reduction); kind.extreme()) {
+    const bool largest = kind.by == lib::join::largest;
     const running_kernels& kernels = running.extremes[d.dtype - LOCKSTEP_F16][largest];
     if (largest)
       scan_by(*queue, call, extreme_scan<true>{kernels});
@@ -265,7 +264,9 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
     return LOCKSTEP_OK;
   }
   if (lockstep_dtype_kind(d.dtype) == 'f') {
-    scan_by(*queue, call, float_scan{d.dtype, d.result, scanners(queue->kernels), float_sums(queue->kernels)});
+    scan_by(*queue, call,
+            float_scan{d.dtype, d.result, scanners(queue->kernels),
+                       term_kernels(queue->kernels, static_cast<float_term>(sum_f16 + (d.dtype - LOCKSTEP_F16)))});
     return LOCKSTEP_OK;
   }
   first_failure overflow;

@@ -10,8 +10,8 @@
 //   runs                     what stands before an element is made of what stands before the one before it
 #pragma once
 
+#include "folds.hpp"
 #include "order_rows.hpp"
-#include "reductions.hpp"
 #include "scan_kernels.hpp"
 #include "terms.hpp"
 
@@ -29,12 +29,12 @@ struct float_scan {
   };
   lockstep_dtype dtype, result;
   const scan_kernels& kernels;
-  const float_sum_kernels& sums;
+  const float_kernels& sums;
 
   const auto& of_type() const { return kernels.of[dtype - LOCKSTEP_F16]; }
   double of_leaf(const void* src, int64_t n) const {
     double sum;
-    sums.of[terms_of(dtype).sum_of_floats].rows({src, n, n, nullptr}, 1, &sum);
+    sums.rows({src, n, n, nullptr}, 1, &sum);
     return sum;
   }
   double scan(const scanned_leaf& leaf, double total, int64_t) const {

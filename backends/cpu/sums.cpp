@@ -6,11 +6,11 @@
 // Limit   the read limit
 // Watch   elements of src and other belong together by their index in the sequence, not by their place in memory
 // Source  lib/order.hpp, lib/order_rows.hpp
+#include "folds.hpp"
 #include "normalize_kernels.hpp"
 #include "ops.hpp"
 #include "order_rows.hpp"
 #include "reduction_rows.hpp"
-#include "reductions.hpp"
 #include "sums_kernels.hpp"
 
 namespace lockstep::cpu {
@@ -249,7 +249,7 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
       [&](int64_t s, const wide& value) {
         if (!store_exact(call, s, value)) overflow.at(s);
       },
-      [&](int64_t s) { store_exact(call, s, {}); });
+      [&](int64_t s) { store_exact(call, s, wide{}); });
   if (!overflow.any()) return LOCKSTEP_OK;
   const int64_t s = overflow.sequence();
   return failed(LOCKSTEP_OVERFLOW,

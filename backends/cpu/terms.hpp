@@ -1,4 +1,4 @@
-// terms.hpp - the kernels that reduce each dtype, and how their results are stored.
+// terms.hpp - the kernels of each reduction (lib/reductions.hpp) and dtype, and how their results are stored.
 #pragma once
 
 #include <bit>
@@ -8,39 +8,46 @@
 #include "lockstep/backend.h"
 #include "order.hpp"
 #include "reduce_kernels.hpp"
+#include "reductions.hpp"
 #include "rounding.hpp"
 
 namespace lockstep::cpu {
 
-struct dtype_terms {
-  bool floats;
-  float_term sum_of_floats, squares_of_floats;
-  exact_term sum, squares;
-  extreme_term largest, smallest;
-};
+inline bool is_float(lockstep_dtype dtype) { return lockstep_dtype_kind(dtype) == 'f'; }
 
-inline dtype_terms terms_of(lockstep_dtype dtype) {
-  const auto floats = [](float_term sum, float_term square, extreme_term largest, extreme_term smallest) {
-    return dtype_terms{true, sum, square, exact_terms, exact_terms, largest, smallest};
-  };
-  const auto integers = [](exact_term sum, exact_term square, extreme_term largest, extreme_term smallest) {
-    return dtype_terms{false, float_terms, float_terms, sum, square, largest, smallest};
-  };
-  switch (dtype) {
-    case LOCKSTEP_F16: return floats(sum_f16, square_f16, largest_f16, smallest_f16);
-    case LOCKSTEP_BF16: return floats(sum_bf16, square_bf16, largest_bf16, smallest_bf16);
-    case LOCKSTEP_F32: return floats(sum_f32, square_f32, largest_f32, smallest_f32);
-    case LOCKSTEP_F64: return floats(sum_f64, square_f64, largest_f64, smallest_f64);
-    case LOCKSTEP_I32: return integers(sum_i32, square_i32, largest_i32, smallest_i32);
-    case LOCKSTEP_I8: return integers(sum_i8, square_i8, largest_i8, smallest_i8);
-    case LOCKSTEP_I16: return integers(sum_i16, square_i16, largest_i16, smallest_i16);
-    case LOCKSTEP_U8: return integers(sum_u8, square_u8, largest_u8, smallest_u8);
-    case LOCKSTEP_U16: return integers(sum_u16, square_u16, largest_u16, smallest_u16);
-    case LOCKSTEP_U32: return integers(sum_u32, square_u32, largest_u32, smallest_u32);
-    case LOCKSTEP_U64: return integers(sum_u64, square_u64, largest_u64, smallest_u64);
-    case LOCKSTEP_BOOL: return integers(sum_bool, sum_bool, largest_bool, smallest_bool);
-    default: return integers(sum_i64, square_i64, largest_i64, smallest_i64);
+// The kernels of floats that are added or multiplied: kind.ordered(dtype).
+inline float_term float_term_of(const lib::reduction_kind& kind, lockstep_dtype dtype) {
+  const auto of_type = [dtype](float_term first) { return static_cast<float_term>(first + (dtype - LOCKSTEP_F16)); };
+  if (kind.by == lib::join::product) return of_type(factor_f16);
+  switch (kind.of) {
+    case lib::term::plain: return of_type(sum_f16);
+    case lib::term::square: return of_type(square_f16);
+    case lib::term::number: return of_type(number_f16);
+    case lib::term::truth: break;  // counted exactly
   }
+  return float_terms;
+}
+
+// The kernels of exact sums.
+inline exact_term exact_term_of(const lib::reduction_kind& kind, lockstep_dtype dtype) {
+  const auto of_type = [dtype](exact_term first) { return static_cast<exact_term>(first + (dtype - LOCKSTEP_I32)); };
+  switch (kind.of) {
+    case lib::term::number:  // no integer is a NaN
+    case lib::term::plain: return of_type(sum_i32);
+    case lib::term::square: return of_type(square_i32);
+    case lib::term::truth: break;
+  }
+  const size_t bytes = lockstep_dtype_bytes(dtype);
+  if (is_float(dtype)) return bytes == 2 ? truth_f16 : bytes == 4 ? truth_f32 : truth_f64;
+  return bytes == 1 ? sum_bool : bytes == 2 ? truth_16 : bytes == 4 ? truth_32 : truth_64;
+}
+
+inline extreme_term extreme_term_of(const lib::reduction_kind& kind, lockstep_dtype dtype) {
+  const bool most = kind.by == lib::join::largest;
+  const int type = dtype - LOCKSTEP_F16;
+  if (kind.of == lib::term::number && is_float(dtype))
+    return static_cast<extreme_term>((most ? largest_number : smallest_number) + type);
+  return static_cast<extreme_term>((most ? largest : smallest) + type);
 }
 
 inline void store_float(const lockstep_call* call, int64_t s, double value) {
@@ -111,6 +118,18 @@ inline bool store_exact(const lockstep_call* call, int64_t s, const wide& sum) {
   }
   const bool fits = sum.limb[2] == sign && sum.limb[1] == sign && low_sign == sign;
   static_cast<int64_t*>(call->dst)[s] = fits ? static_cast<int64_t>(sum.limb[0]) : sign != 0 ? INT64_MIN : INT64_MAX;
+  return fits;
+}
+
+inline bool store_exact(const lockstep_call* call, int64_t s, const exact_factor& product) {
+  if (call->reduce.result == LOCKSTEP_U64) {
+    static_cast<uint64_t*>(call->dst)[s] = product.beyond && product.size != 0 ? UINT64_MAX : product.size;
+    return !product.beyond || product.size == 0;
+  }
+  const uint64_t most = static_cast<uint64_t>(INT64_MAX) + (product.negative ? 1 : 0);
+  const bool fits = product.size == 0 || (!product.beyond && product.size <= most);
+  const uint64_t size = fits ? product.size : most;
+  static_cast<int64_t*>(call->dst)[s] = static_cast<int64_t>(product.negative ? 0 - size : size);
   return fits;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "../../lib/order.hpp"
 #include "lockstep/lockstep.h"
 
 namespace lockstep::cuda {
@@ -14,6 +15,6 @@ inline int64_t dtype_bytes(lockstep_dtype dtype) {
 #undef LOCKSTEP_ROW
   return 0;
 }
-inline bool is_float(lockstep_dtype dtype) { return dtype >= LOCKSTEP_F16 && dtype <= LOCKSTEP_F64; }
+LOCKSTEP_HD bool is_float(lockstep_dtype dtype) { return dtype >= LOCKSTEP_F16 && dtype <= LOCKSTEP_F64; }
 
 }  // namespace lockstep::cuda

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array rows = {
     op_row{"transpose", LOCKSTEP_DESCRIPTION(transpose), prepare_transpose, cut_transpose, classify_transpose},
     op_row{"permute", LOCKSTEP_DESCRIPTION(permute), prepare_permute, cut_permute, classify_permute},
-    op_row{"square_sum", LOCKSTEP_DESCRIPTION(reduce), prepare_square_sum, nullptr, classify_reduce},
+    op_row{"square_sum", LOCKSTEP_DESCRIPTION(reduce), prepare_reduce, nullptr, classify_reduce},
     op_row{"reduce", LOCKSTEP_DESCRIPTION(reduce), prepare_reduce, nullptr, classify_reduce},
     op_row{"stencil", LOCKSTEP_DESCRIPTION(stencil), prepare_stencil, cut_stencil, classify_stencil},
     op_row{"shuffle", LOCKSTEP_DESCRIPTION(shuffle), prepare_shuffle, cut_shuffle, classify_shuffle},

@@ -33,8 +33,7 @@ prepared_call prepare(lockstep_op op, const void* desc);
 
 void prepare_transpose(prepared_call& prepared);
 void prepare_permute(prepared_call& prepared);
-void prepare_square_sum(prepared_call& prepared);
-void prepare_reduce(prepared_call& prepared);
+void prepare_reduce(prepared_call& prepared);  // square_sum too
 void prepare_stencil(prepared_call& prepared);
 void prepare_shuffle(prepared_call& prepared);
 void prepare_normalize(prepared_call& prepared);

@@ -1,20 +1,14 @@
-// reduce.cpp - sum, min, max, argmin, argmax of sequences: validation.
+// reduce.cpp - reductions of sequences, square_sum among them: validation.
+#include <vector>
+
+#include "../reductions.hpp"
 #include "ops.hpp"
 #include "sequences.hpp"
 
 namespace lockstep::lib {
 
 std::string reduction_text(lockstep_reduction reduction) {
-  switch (reduction) {
-    case LOCKSTEP_SUM: return "SUM";
-    case LOCKSTEP_MIN: return "MIN";
-    case LOCKSTEP_MAX: return "MAX";
-    case LOCKSTEP_ARGMIN: return "ARGMIN";
-    case LOCKSTEP_ARGMAX: return "ARGMAX";
-    case LOCKSTEP_SUM_OF_SQUARES: return "SUM_OF_SQUARES";
-    case LOCKSTEP_NORM2: return "NORM2";
-  }
-  return format_text("{}", static_cast<int>(reduction));
+  return is_reduction(reduction) ? kind_of(reduction).name : format_text("{}", static_cast<int>(reduction));
 }
 
 std::string dtype_text(lockstep_dtype dtype) {
@@ -33,29 +27,44 @@ void require_dtype(lockstep_dtype dtype) {
   fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; known are {}", dtype_text(dtype), joined(names, ", "));
 }
 
+void require_reduction(lockstep_reduction reduction, lockstep_op op) {
+  const auto takes = [op](const reduction_kind& kind) { return op == LOCKSTEP_REDUCE_AXES || kind.op == op; };
+  if (is_reduction(reduction) && takes(kind_of(reduction))) return;
+  std::vector<const char*> own;
+  for (const reduction_kind& kind : reductions)
+    if (takes(kind)) own.push_back(kind.name);
+  const char* const elsewhere = op == LOCKSTEP_REDUCE       ? " (squares and norms: lockstep_square_sum)"
+                                : op == LOCKSTEP_SQUARE_SUM ? " (others: lockstep_reduce)"
+                                                            : "";
+  fail(LOCKSTEP_INVALID_ARGUMENT, "reduction is {}; lockstep_{} does {}{}", reduction_text(reduction),
+       lockstep_op_name(op), joined(own, ", "), elsewhere);
+}
+
 namespace {
-// The calls that backends could read before they said what they read (backend.h).
-bool is_of_the_first(const prepared_call& prepared) {
+// The LOCKSTEP_BACKEND_READS that a backend needs for this call.
+uint32_t reads_of(const prepared_call& prepared) {
   const lockstep_reduce_desc& d = prepared.call.reduce;
+  if (d.reduction > LOCKSTEP_NORM2) return 3;
   const auto old = [](lockstep_dtype dtype) { return dtype <= LOCKSTEP_I64; };
   const bool half = d.dtype == LOCKSTEP_F16 || d.dtype == LOCKSTEP_BF16;
-  return old(d.dtype) && old(d.result) && d.result != LOCKSTEP_F16 && d.result != LOCKSTEP_BF16 &&
-         !(half && prepared.call.op == LOCKSTEP_REDUCE);
+  const bool first = old(d.dtype) && old(d.result) && d.result != LOCKSTEP_F16 && d.result != LOCKSTEP_BF16 &&
+                     !(half && prepared.call.op == LOCKSTEP_REDUCE);
+  return first ? 1 : 2;
 }
 }  // namespace
 
 void prepare_sequences(prepared_call& prepared) {
   lockstep_reduce_desc& d = prepared.call.reduce;
   const lockstep_dtype natural = lockstep_default_result(d.reduction, d.dtype);
-  const bool element = d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX;  // one of src's, never rounded
-  const bool may_round = natural == LOCKSTEP_F64 && !element;
+  const bool may_round = natural == LOCKSTEP_F64 && !kind_of(d.reduction).extreme();  // an element is never rounded
   const bool rounded = may_round && lockstep_dtype_kind(d.result) == 'f';
   if (d.result != natural && !rounded)
     fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}, but {} of {} gives {}; set result to LOCKSTEP_{}{}",
          dtype_text(d.result), reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(natural),
          dtype_text(natural), may_round ? ", or to LOCKSTEP_F32, F16 or BF16 for one final rounding" : "");
-  if (!is_of_the_first(prepared)) {
-    prepared.reads = 2;
+  if (lockstep_dtype_kind(d.dtype) != 'f') d.reduction = of_numbers(d.reduction);
+  if (const uint32_t reads = reads_of(prepared); reads > 1) {
+    prepared.reads = reads;
     prepared.needs =
         format_text("{} of {} to {}", reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(d.result));
   }
@@ -96,11 +105,7 @@ void prepare_sequences(prepared_call& prepared) {
 
 void prepare_reduce(prepared_call& prepared) {
   lockstep_reduce_desc& d = prepared.call.reduce;
-  if (d.reduction < LOCKSTEP_SUM || d.reduction > LOCKSTEP_ARGMAX)
-    fail(LOCKSTEP_INVALID_ARGUMENT,
-         "reduction is {}; lockstep_reduce does SUM, MIN, MAX, ARGMIN and ARGMAX (squares and norms: "
-         "lockstep_square_sum)",
-         reduction_text(d.reduction));
+  require_reduction(d.reduction, prepared.call.op);
   require_dtype(d.dtype);
   prepare_sequences(prepared);
 }

@@ -1,6 +1,7 @@
 // reduce_axes.cpp - reductions over any axes of an array: validation.
 #include <algorithm>
 
+#include "../reductions.hpp"
 #include "ops.hpp"
 #include "sequences.hpp"
 
@@ -30,9 +31,7 @@ unsigned require_axes(lockstep_reduce_axes_desc& d) {
 
 void prepare_reduce_axes(prepared_call& prepared) {
   lockstep_reduce_axes_desc& d = prepared.call.reduce_axes;
-  if (d.reduction < LOCKSTEP_SUM || d.reduction > LOCKSTEP_NORM2)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "reduction is {}; use LOCKSTEP_SUM to LOCKSTEP_NORM2, 0 to 6",
-         reduction_text(d.reduction));
+  require_reduction(d.reduction, LOCKSTEP_REDUCE_AXES);
   require_dtype(d.dtype);
   const unsigned mask = require_axes(d);
   int64_t kept[LOCKSTEP_MAX_RANK], gone[LOCKSTEP_MAX_RANK];
@@ -52,15 +51,18 @@ void prepare_reduce_axes(prepared_call& prepared) {
   const int64_t length = has_zero(gone, go) ? 0 : product("the array of the axes that go", go, gone);
   // Types and results are those of the rows of a packed array.
   prepared_call rows;
-  rows.call.op = d.reduction >= LOCKSTEP_SUM_OF_SQUARES ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
+  rows.call.op = kind_of(d.reduction).op;
   rows.call.reduce = {sizeof(lockstep_reduce_desc), d.reduction, d.dtype, d.result, count, length, 1, length, nullptr};
   prepare_sequences(rows);
+  d.reduction = rows.call.reduce.reduction;
   prepared.element_bytes = rows.element_bytes;
   prepared.dst_element_bytes = rows.dst_element_bytes;
   prepared.empty = rows.empty;
   prepared.dst_span = rows.dst_span;
   prepared.dst_dense = rows.dst_dense;
   prepared.moved_bytes = rows.moved_bytes;
+  // The others are as old as the operation.
+  if (rows.reads > 2) prepared.reads = rows.reads, prepared.needs = rows.needs;
   if (prepared.empty) return;
   for (int k = 0; k < d.rank; ++k) {
     // How far apart the elements of at most one lie means nothing, and may be any number.

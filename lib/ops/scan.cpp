@@ -1,6 +1,7 @@
 // scan.cpp - running sums, minima and maxima of sequences: validation.
 #include <cstddef>
 
+#include "../reductions.hpp"
 #include "ops.hpp"
 #include "sequences.hpp"
 
@@ -21,13 +22,15 @@ LOCKSTEP_SAME_PLACE(offsets);
 #undef LOCKSTEP_SAME_PLACE
 
 void require_types(const lockstep_scan_desc& d) {
-  if (d.reduction != LOCKSTEP_SUM && d.reduction != LOCKSTEP_MIN && d.reduction != LOCKSTEP_MAX)
+  const bool known = is_reduction(d.reduction) && kind_of(d.reduction).of == term::plain &&
+                     kind_of(d.reduction).by != join::product && kind_of(d.reduction).to == finish::value;
+  if (!known)
     fail(LOCKSTEP_INVALID_ARGUMENT, "reduction is {}; lockstep_scan does SUM, MIN and MAX",
          reduction_text(d.reduction));
   if (d.dtype < LOCKSTEP_F16 || d.dtype > LOCKSTEP_I64)
     fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_scan takes F16, BF16, F32, F64, I32 and I64",
          dtype_text(d.dtype));
-  const bool integer = d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64, sum = d.reduction == LOCKSTEP_SUM;
+  const bool integer = d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64, sum = kind_of(d.reduction).by == join::sum;
   const lockstep_dtype natural = sum && integer ? LOCKSTEP_I64 : d.dtype;
   const bool wider = sum && !integer && (d.result == LOCKSTEP_F32 || d.result == LOCKSTEP_F64);
   if (d.result != natural && !wider)

@@ -92,6 +92,9 @@ void check_types(const reduce_plan& p) {
          "dtype is {}; reductions over ranks take F32, F64, I32 and I64, and F16 and BF16 for squares: convert src, or "
          "reduce on one rank",
          static_cast<int>(p.dtype));
+  if (p.reduction > LOCKSTEP_NORM2)
+    fail(LOCKSTEP_UNSUPPORTED, "reduction is {}; reductions over ranks do those up to LOCKSTEP_NORM2",
+         static_cast<int>(p.reduction));
   if (half(p.result))
     fail(LOCKSTEP_UNSUPPORTED, "result is {}; reductions over ranks give F32 or F64", static_cast<int>(p.result));
 }

@@ -8,8 +8,8 @@
 
 namespace lockstep::cases {
 namespace {
-constexpr const char* fill_names[] = {"random",  "special", "finite", "ties", "zeros", "wide",   "huge",    "tiny",
-                                      "one_nan", "small",   "cross",  "over", "under", "sparse", "positive"};
+constexpr const char* fill_names[] = {"random",  "special", "finite", "ties", "zeros", "wide",   "huge",     "tiny",
+                                      "one_nan", "small",   "cross",  "over", "under", "sparse", "positive", "units"};
 constexpr int64_t most_shift = 1 << 20;  // elements; less than 64 bytes of them are asked for
 
 // Before a buffer is made: what a view asks for can be counted in bytes.
@@ -107,13 +107,16 @@ std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed) {
     case LOCKSTEP_TRANSPOSE: names = list_transpose(depth); break;
     case LOCKSTEP_PERMUTE: names = list_permute(depth); break;
     case LOCKSTEP_SQUARE_SUM: names = list_square_sum(depth), more = list_more_types(op); break;
-    case LOCKSTEP_REDUCE: names = list_reduce(depth), more = list_more_types(op); break;
+    case LOCKSTEP_REDUCE:
+      names = list_reduce(depth), more = list_more_types(op);
+      for (std::string& name : list_more_reductions(op)) more.push_back(std::move(name));
+      break;
     case LOCKSTEP_STENCIL: names = list_stencil(depth); break;
     case LOCKSTEP_SHUFFLE: names = list_shuffle(depth); break;
     case LOCKSTEP_NORMALIZE: names = list_normalize(depth); break;
     case LOCKSTEP_SCAN: names = list_scan(depth); break;
     case LOCKSTEP_SUMS: names = list_sums(depth); break;
-    case LOCKSTEP_REDUCE_AXES: names = list_reduce_axes(depth); break;
+    case LOCKSTEP_REDUCE_AXES: names = list_reduce_axes(depth), more = list_more_reductions(op); break;
     case LOCKSTEP_CONVERT: names = list_convert(depth); break;
     case LOCKSTEP_OP_COUNT: break;
   }

@@ -16,21 +16,22 @@ namespace lockstep::cases {
 // What an input holds. Made of integer arithmetic only, so that every machine
 // makes the same bits (fill.cpp).
 enum class fill {
-  random,   // raw bits for moved data; floats of magnitude 2^-8 to 2^8; integers of full range
-  special,  // random with NaN payloads of both signs, infinities, both zeros, denormals, extremes
-  finite,   // special without NaN and infinity
-  ties,     // few distinct values, both zeros among them
-  zeros,    // -0.0, or 0
-  wide,     // floats over the dtype's whole exponent range
-  huge,     // f64 whose squares overflow
-  tiny,     // f64 whose squares underflow, denormals among them
-  one_nan,  // random with one NaN
-  small,    // integers within +-2^20
-  cross,    // i64 sums that pass MAX and MIN and come back
-  over,     // i64 sums just past MAX
-  under,    // i64 sums just past MIN
-  sparse,   // one element in a thousand is not zero
-  positive  // random, floats without their signs
+  random,    // raw bits for moved data; floats of magnitude 2^-8 to 2^8; integers of full range
+  special,   // random with NaN payloads of both signs, infinities, both zeros, denormals, extremes
+  finite,    // special without NaN and infinity
+  ties,      // few distinct values, both zeros among them
+  zeros,     // -0.0, or 0
+  wide,      // floats over the dtype's whole exponent range
+  huge,      // f64 whose squares overflow
+  tiny,      // f64 whose squares underflow, denormals among them
+  one_nan,   // random with one NaN
+  small,     // integers within +-2^20
+  cross,     // i64 sums that pass MAX and MIN and come back
+  over,      // i64 sums just past MAX
+  under,     // i64 sums just past MIN
+  sparse,    // one element in a thousand is not zero
+  positive,  // random, floats without their signs
+  units      // near 1 or -1, for products
 };
 
 // An array as axes of counts and strides (elements), outermost first.
@@ -103,7 +104,8 @@ std::vector<std::string> list_transpose(level depth);
 std::vector<std::string> list_permute(level depth);
 std::vector<std::string> list_square_sum(level depth);
 std::vector<std::string> list_reduce(level depth);
-std::vector<std::string> list_more_types(lockstep_op op);  // both, of the dtypes that came later
+std::vector<std::string> list_more_reductions(lockstep_op op);  // those from COUNT_NONZERO on, all dtypes
+std::vector<std::string> list_more_types(lockstep_op op);       // both, of the dtypes that came later
 std::vector<std::string> list_stencil(level depth);
 std::vector<std::string> list_shuffle(level depth);
 std::vector<std::string> list_normalize(level depth);
@@ -131,6 +133,7 @@ lockstep_status plan_group(lockstep_context* context, const test_case& group, co
 
 // "f16", by lockstep.h's table.
 const std::string& dtype_name(int dtype);
+const std::vector<std::string>& reduction_names();
 const std::vector<std::string>& dtype_names();  // by number
 
 // Fills span_bytes() bytes at base: gaps with poison that would show in any

@@ -177,6 +177,30 @@ constexpr const char* conversions[] = {
     "convert/f32/f32/501/perm0/special/seed11",
 };
 
+constexpr const char* more_reductions[] = {
+    "reduce/count/f16/full/70001/special/seed11",
+    "reduce/count/u64/rows/30x900/sparse/seed11",
+    "reduce/any/f32/mixed/100x50/sparse/seed11",
+    "reduce/all/i16/columns/300x40/units/seed11",
+    "reduce/all/bool/rows/50x3/special/seed11",
+    "reduce/prod/f16/full/5000/units/seed11",
+    "reduce/prod/f32/rows/77x4099/units/seed11",
+    "reduce/prod/f64/columns/5000x33/units/seed11",
+    "reduce/prod/bf16/mixed/100x50/special/to_f32/seed11",
+    "reduce/prod/i32/rows/60x70/units/seed11",
+    "reduce/prod/i64/lopsided/30x300/units/seed11",
+    "reduce/prod/u8/columns/50x30/units/seed11",
+    "reduce/nan_sum/f32/full/70001/special/seed11",
+    "reduce/nan_sum/bf16/rows/33x2100/one_nan/seed11",
+    "reduce/nan_sum/f64/mixed/30x700/special/seed11",
+    "reduce/nan_min/f16/rows/100x33/special/seed11",
+    "reduce/nan_max/f32/columns/300x40/special/seed11",
+    "reduce/nan_max/f64/full/7000/one_nan/seed11",
+    "reduce_axes/prod/f32/31x3x70/axes0,2/units/seed11",
+    "reduce_axes/count/u16/40x33x9/axes1/special/seed11",
+    "reduce_axes/nan_min/bf16/20x30x40/axes0,1/special/seed11",
+};
+
 std::span<const char* const> names_of(cases_of list) {
   switch (list) {
     case cases_of::more_types: return more_types;
@@ -185,6 +209,7 @@ std::span<const char* const> names_of(cases_of list) {
     case cases_of::sums: return sums;
     case cases_of::reduce_axes: return axes;
     case cases_of::convert: return conversions;
+    case cases_of::more_reductions: return more_reductions;
     default: return fixed;
   }
 }

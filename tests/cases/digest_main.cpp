@@ -9,13 +9,14 @@ int main(int argc, char** argv) {
   try {
     using lockstep::cases::cases_of;
     const std::string list = argc > 2 ? argv[2] : "order1";
-    const cases_of of = list == "more_types"    ? cases_of::more_types
-                        : list == "normalize"   ? cases_of::normalize
-                        : list == "scan"        ? cases_of::scan
-                        : list == "sums"        ? cases_of::sums
-                        : list == "reduce_axes" ? cases_of::reduce_axes
-                        : list == "convert"     ? cases_of::convert
-                                                : cases_of::order1;
+    const cases_of of = list == "more_types"        ? cases_of::more_types
+                        : list == "normalize"       ? cases_of::normalize
+                        : list == "scan"            ? cases_of::scan
+                        : list == "sums"            ? cases_of::sums
+                        : list == "reduce_axes"     ? cases_of::reduce_axes
+                        : list == "convert"         ? cases_of::convert
+                        : list == "more_reductions" ? cases_of::more_reductions
+                                                    : cases_of::order1;
     std::puts(lockstep::cases::digest(argc > 1 ? argv[1] : "cpu", "", 0, of).c_str());
     return 0;
   } catch (const std::exception& e) {

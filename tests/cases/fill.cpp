@@ -67,6 +67,7 @@ uint64_t float_element(const test_case& c, uint64_t draw, bool chosen) {
       return chosen ? f.sign() | f.exponents() << f.mantissa | 0x55
                     : f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4);
     case fill::sparse: return draw % 1000 == 0 ? f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4) : 0;
+    case fill::units: return f.make(draw, -static_cast<int64_t>(draw >> 8 & 1));
     case fill::positive: return f.make(draw, static_cast<int64_t>(draw >> 8 & 15) - 8) & ~f.sign();
     default: return f.make(draw, static_cast<int64_t>(draw >> 8 & 15) - 8);
   }
@@ -91,6 +92,8 @@ uint64_t integer_element(const test_case& c, uint64_t draw, int64_t index, int64
     }
     case fill::ties: return (draw >> 8) % 3 - 1;
     case fill::zeros: return 0;
+    case fill::units:
+      return draw % 40 == 0 ? 2 + (draw >> 8 & 1) : kind == 'i' && (draw >> 8 & 1) != 0 ? ~uint64_t{0} : 1;
     case fill::small: return (draw & 0x1FFFFF) - (kind == 'i' ? 0x100000 : 0);
     case fill::sparse: return draw % 1000 == 0 ? (draw >> 20 & 0xFFFF) : 0;
     case fill::cross: {  // MAX 1 -1 | MIN -1 1 | ... : partial sums pass both ends, the whole fits

@@ -68,6 +68,24 @@ double as_double(const unsigned char* p, int dtype) {
 
 // ---- rule 3: the tree -------------------------------------------------------
 // All leaves as full arrays, missing elements as -0.0, then whole levels at once.
+double tree_product(const std::vector<double>& x) {
+  std::vector<double> level;
+  for (size_t begin = 0; begin < x.size(); begin += 2048) {
+    std::vector<double> lane(128, 1.0);
+    for (size_t i = begin; i < std::min(x.size(), begin + 2048); ++i) lane[(i - begin) % 128] *= x[i];
+    for (; lane.size() > 1; lane.resize(lane.size() / 2))
+      for (size_t l = 0; l < lane.size() / 2; ++l) lane[l] *= lane[l + lane.size() / 2];
+    level.push_back(lane[0]);
+  }
+  while (level.size() > 1) {
+    std::vector<double> above;
+    for (size_t i = 0; i < level.size(); i += 2)
+      above.push_back(i + 1 < level.size() ? level[i] * level[i + 1] : level[i]);
+    level = above;
+  }
+  return level.empty() ? 1.0 : level[0];
+}
+
 double tree_sum(const std::vector<double>& x, bool squares, int scale) {
   if (x.empty()) return 0.0;
   std::vector<double> level;
@@ -168,8 +186,35 @@ expectation store_sum(const test_case& c, signed_wide sum, bool beyond, unsigned
   return {fits ? LOCKSTEP_OK : LOCKSTEP_OVERFLOW, -1};
 }
 
+// COUNT_NONZERO, ANY and ALL; false: it is none of them.
+template <class T>
+bool truths(const test_case& c, const std::vector<T>& x, unsigned char* out) {
+  const auto zeros = static_cast<size_t>(std::count(x.begin(), x.end(), T{0}));
+  switch (c.reduce.reduction) {
+    case LOCKSTEP_COUNT_NONZERO: store(out, static_cast<int64_t>(x.size() - zeros)); return true;
+    case LOCKSTEP_ANY: *out = zeros < x.size() ? 1 : 0; return true;
+    case LOCKSTEP_ALL: *out = zeros == 0 ? 1 : 0; return true;
+    default: return false;
+  }
+}
+
+// Past 2^64 only the sign counts.
+expectation product(const test_case& c, const std::vector<signed_wide>& x, unsigned char* out) {
+  wide size = 1;
+  bool negative = false;
+  for (const signed_wide v : x) {
+    size = std::min(size * static_cast<wide>(v < 0 ? -v : v), wide{1} << 64);
+    negative = negative != (v < 0);
+  }
+  if (std::find(x.begin(), x.end(), 0) != x.end()) size = 0;
+  const auto value = static_cast<signed_wide>(size);
+  return store_sum(c, negative ? -value : value, false, out);
+}
+
 expectation integers(const test_case& c, const std::vector<signed_wide>& x, unsigned char* out) {
   const lockstep_reduction what = c.reduce.reduction;
+  if (truths(c, x, out)) return {};
+  if (what == LOCKSTEP_PROD) return product(c, x, out);
   if (what == LOCKSTEP_NORM2 || what == LOCKSTEP_SUM_OF_SQUARES) {
     big sum;
     for (const signed_wide v : x) {
@@ -182,12 +227,12 @@ expectation integers(const test_case& c, const std::vector<signed_wide>& x, unsi
     }
     return store_sum(c, static_cast<signed_wide>(sum.low), sum.high != 0 || sum.low >> 127 != 0, out);
   }
-  if (what == LOCKSTEP_SUM) {
+  if (what == LOCKSTEP_SUM || what == LOCKSTEP_NAN_SUM) {
     signed_wide sum = 0;
     for (const signed_wide v : x) sum += v;
     return store_sum(c, sum, false, out);
   }
-  const bool least = what == LOCKSTEP_MIN || what == LOCKSTEP_ARGMIN;
+  const bool least = what == LOCKSTEP_MIN || what == LOCKSTEP_ARGMIN || what == LOCKSTEP_NAN_MIN;
   const auto found = least ? std::min_element(x.begin(), x.end()) : std::max_element(x.begin(), x.end());
   if (what == LOCKSTEP_ARGMIN || what == LOCKSTEP_ARGMAX)
     store(out, static_cast<int64_t>(found - x.begin()));
@@ -199,13 +244,21 @@ expectation integers(const test_case& c, const std::vector<signed_wide>& x, unsi
 expectation floats(const test_case& c, const std::vector<double>& x, unsigned char* out) {
   const lockstep_reduction what = c.reduce.reduction;
   const int result = c.reduce.result;
+  if (truths(c, x, out)) return {};
+  if (what == LOCKSTEP_PROD) return store_float(out, tree_product(x), result), expectation{};
+  if (what == LOCKSTEP_NAN_SUM) {
+    std::vector<double> numbers = x;
+    for (double& v : numbers) v = std::isnan(v) ? 0.0 : v;
+    return store_float(out, tree_sum(numbers, false, 0), result), expectation{};
+  }
   if (what == LOCKSTEP_SUM || what == LOCKSTEP_SUM_OF_SQUARES)
     return store_float(out, tree_sum(x, what != LOCKSTEP_SUM, 0), result), expectation{};
   if (what == LOCKSTEP_NORM2) return store_float(out, norm(x), result), expectation{};
-  const bool least = what == LOCKSTEP_MIN || what == LOCKSTEP_ARGMIN;
+  const bool least = what == LOCKSTEP_MIN || what == LOCKSTEP_ARGMIN || what == LOCKSTEP_NAN_MIN;
   const auto beats = [&](double a, double b) {  // strictly: the first of equals stays
-    if (std::isnan(b)) return false;
-    if (std::isnan(a)) return true;
+    const bool skipped = what == LOCKSTEP_NAN_MIN || what == LOCKSTEP_NAN_MAX;
+    if (std::isnan(b)) return skipped && !std::isnan(a);
+    if (std::isnan(a)) return !skipped;
     if (a == b) return least ? std::signbit(a) && !std::signbit(b) : !std::signbit(a) && std::signbit(b);
     return least ? a < b : a > b;
   };
@@ -227,7 +280,9 @@ expectation reductions(const test_case& c, const unsigned char* src, unsigned ch
     const int64_t begin = c.offsets.empty() ? s * c.reduce.sequence_stride : c.offsets[u] * c.reduce.element_stride;
     const int64_t length = c.offsets.empty() ? c.reduce.length : c.offsets[u + 1] - c.offsets[u];
     unsigned char* out = dst + u * c.dst.element_bytes;
-    const bool compares = c.reduce.reduction >= LOCKSTEP_MIN && c.reduce.reduction <= LOCKSTEP_ARGMAX;
+    const lockstep_reduction what = c.reduce.reduction;
+    const bool compares =
+        (what >= LOCKSTEP_MIN && what <= LOCKSTEP_ARGMAX) || what == LOCKSTEP_NAN_MIN || what == LOCKSTEP_NAN_MAX;
     expectation one;
     if (length == 0 && compares)
       one.status = LOCKSTEP_EMPTY;

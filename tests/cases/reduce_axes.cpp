@@ -7,16 +7,13 @@
 namespace lockstep::cases {
 namespace {
 constexpr const char* reductions[] = {"sum", "min", "max", "argmin", "argmax", "ssq", "norm2"};
-constexpr lockstep_reduction named[] = {LOCKSTEP_SUM,    LOCKSTEP_MIN,    LOCKSTEP_MAX,
-                                        LOCKSTEP_ARGMIN, LOCKSTEP_ARGMAX, LOCKSTEP_SUM_OF_SQUARES,
-                                        LOCKSTEP_NORM2};
 constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
 constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 }  // namespace
 
 void parse_reduce_axes(tokens& in, test_case& c) {
   c.op = LOCKSTEP_REDUCE_AXES;
-  const int reduction = in.one_of(reductions), dtype = in.one_of(dtype_names());
+  const int reduction = in.one_of(reduction_names()), dtype = in.one_of(dtype_names());
   if (reduction < 0 || dtype < 1) in.refuse("say reduction/dtype");
   const auto axes = in.numbers("axes", 0, 7);
   const int64_t pad = in.number("pad", 0);
@@ -28,7 +25,7 @@ void parse_reduce_axes(tokens& in, test_case& c) {
   if (c.in_place) in.refuse("it cannot be in place");
   const std::vector<int32_t> list(axes.begin(), axes.end());
   lockstep_reduce_axes_desc& d = c.reduce_axes;
-  d = lockstep_reduce_axes_packed(named[reduction], static_cast<lockstep_dtype>(dtype),
+  d = lockstep_reduce_axes_packed(static_cast<lockstep_reduction>(reduction), static_cast<lockstep_dtype>(dtype),
                                   static_cast<int32_t>(shape.size()), shape.data(), static_cast<int32_t>(list.size()),
                                   list.data());
   if (to >= 0) d.result = rounded[to];
@@ -52,8 +49,8 @@ void parse_reduce_axes(tokens& in, test_case& c) {
     if (!goes[k]) results *= d.shape[k];
   }
   c.dst.axis(results, 1);
-  c.cell = std::string("reduce_axes ") + reductions[reduction] + " " + dtype_name(dtype) + " " +
-           (axes.size() == 1 ? "one" : "many") + (to >= 0 ? std::string(" ") + roundings[to] : "");
+  c.cell = std::string("reduce_axes ") + reduction_names()[static_cast<size_t>(reduction)] + " " + dtype_name(dtype) +
+           " " + (axes.size() == 1 ? "one" : "many") + (to >= 0 ? std::string(" ") + roundings[to] : "");
 }
 
 std::vector<std::string> list_reduce_axes(level depth) {

@@ -8,7 +8,6 @@
 
 namespace lockstep::cases {
 namespace {
-constexpr const char* reductions[] = {"sum", "min", "max", "argmin", "argmax", "ssq", "norm2"};
 constexpr const char* layouts[] = {"full", "strided", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
 // By number.
 std::vector<std::string> lower_case_names() {
@@ -25,6 +24,11 @@ constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
 constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 }  // namespace
 
+const std::vector<std::string>& reduction_names() {
+  static const std::vector<std::string> names = {"sum",   "min", "max", "argmin", "argmax",  "ssq",     "norm2",
+                                                 "count", "any", "all", "prod",   "nan_sum", "nan_min", "nan_max"};
+  return names;
+}
 const std::vector<std::string>& dtype_names() {
   static const std::vector<std::string> names = lower_case_names();
   return names;
@@ -32,7 +36,7 @@ const std::vector<std::string>& dtype_names() {
 const std::string& dtype_name(int dtype) { return dtype_names()[static_cast<size_t>(dtype)]; }
 
 void parse_reduction(tokens& in, test_case& c) {
-  const int reduction = in.one_of(reductions), dtype = in.one_of(dtype_names()), layout = in.one_of(layouts);
+  const int reduction = in.one_of(reduction_names()), dtype = in.one_of(dtype_names()), layout = in.one_of(layouts);
   if (reduction < 0 || dtype < 1 || layout < 0) in.refuse("say reduction/dtype/layout");
   const auto what = static_cast<lockstep_reduction>(reduction);
   const auto type = static_cast<lockstep_dtype>(dtype);
@@ -86,8 +90,9 @@ void parse_reduction(tokens& in, test_case& c) {
     c.src.axis(d.length, d.element_stride);
   }
   c.dst.axis(d.count, 1);
-  c.cell = std::string(lockstep_op_name(c.op)) + " " + reductions[reduction] + " " + dtype_name(dtype) + " " +
-           (layout >= 4 ? "segments" : layouts[layout]) + (to >= 0 ? " " + std::string(roundings[to]) : "");
+  c.cell = std::string(lockstep_op_name(c.op)) + " " + reduction_names()[static_cast<size_t>(reduction)] + " " +
+           dtype_name(dtype) + " " + (layout >= 4 ? "segments" : layouts[layout]) +
+           (to >= 0 ? " " + std::string(roundings[to]) : "");
 }
 
 }  // namespace lockstep::cases

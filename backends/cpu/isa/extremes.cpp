@@ -373,22 +373,15 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, bool index, 
 
 }  // namespace
 
-extern const extreme_kernels extremes_table;
-const extreme_kernels extremes_table = {{
-    {rows<i32, true>, two<i32, true>, winners<i32, true>, columns<i32, true>},
-    {rows<i64, true>, two<i64, true>, winners<i64, true>, columns<i64, true>},
-    {rows<f32, true>, two<f32, true>, winners<f32, true>, columns<f32, true>},
-    {rows<f64, true>, two<f64, true>, winners<f64, true>, columns<f64, true>},
-    {rows<i32, false>, two<i32, false>, winners<i32, false>, columns<i32, false>},
-    {rows<i64, false>, two<i64, false>, winners<i64, false>, columns<i64, false>},
-    {rows<f32, false>, two<f32, false>, winners<f32, false>, columns<f32, false>},
-    {rows<f64, false>, two<f64, false>, winners<f64, false>, columns<f64, false>},
-    {rows<u32, true>, two<u32, true>, winners<u32, true>, columns<u32, true>},
-    {rows<u64, true>, two<u64, true>, winners<u64, true>, columns<u64, true>},
-    LOCKSTEP_NARROW_ROWS(true),
-    {rows<u32, false>, two<u32, false>, winners<u32, false>, columns<u32, false>},
-    {rows<u64, false>, two<u64, false>, winners<u64, false>, columns<u64, false>},
-    LOCKSTEP_NARROW_ROWS(false),
-}};
+#define LOCKSTEP_WIDE_ROW(K, largest) \
+  { rows<K, largest>, two<K, largest>, winners<K, largest>, columns<K, largest> }
+#define LOCKSTEP_ROWS(largest)                                                                                     \
+  LOCKSTEP_NARROW_ROW(n_f16, largest), LOCKSTEP_NARROW_ROW(n_bf16, largest), LOCKSTEP_WIDE_ROW(f32, largest),      \
+      LOCKSTEP_WIDE_ROW(f64, largest), LOCKSTEP_WIDE_ROW(i32, largest), LOCKSTEP_WIDE_ROW(i64, largest),           \
+      LOCKSTEP_NARROW_ROW(n_i8, largest), LOCKSTEP_NARROW_ROW(n_i16, largest), LOCKSTEP_NARROW_ROW(n_u8, largest), \
+      LOCKSTEP_NARROW_ROW(n_u16, largest), LOCKSTEP_WIDE_ROW(u32, largest), LOCKSTEP_WIDE_ROW(u64, largest),       \
+      LOCKSTEP_NARROW_ROW(n_bool, largest)
+extern const all_extreme_kernels extremes_table;
+const all_extreme_kernels extremes_table = {{LOCKSTEP_ROWS(true), LOCKSTEP_ROWS(false)}};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

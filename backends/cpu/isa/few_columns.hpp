@@ -14,23 +14,23 @@ inline bool are_few_columns(int64_t n, int64_t width) {
 }
 
 // enter(acc, r, c, m): acc with elements c, c + 1, ... of row r, of which m are left.
-template <class Enter>
+template <class K, class Enter>
 inline void few_columns(int64_t n, int64_t width, const Enter& enter, double* out) {
   constexpr int apart = 16, together = order::lanes / apart;
   for (int64_t c = 0; c < width; c += W) {
     vd lane[apart];
     for (int l = 0; l < apart; ++l) {
       vd acc[together];
-      for (int k = 0; k < together; ++k) acc[k] = splat(-0.0);
+      for (int k = 0; k < together; ++k) acc[k] = splat(none<K>);
       for (int64_t first = l; first < n; first += order::lanes)
         for (int k = 0; k < together && first + k * apart < n; ++k)
           acc[k] = enter(acc[k], first + k * apart, c, width - c);
       for (int d = together / 2; d >= 1; d /= 2)
-        for (int k = 0; k < d; ++k) acc[k] += acc[k + d];
+        for (int k = 0; k < d; ++k) acc[k] = joined<K>(acc[k], acc[k + d]);
       lane[l] = acc[0];
     }
     for (int d = apart / 2; d >= 1; d /= 2)
-      for (int k = 0; k < d; ++k) lane[k] += lane[k + d];
+      for (int k = 0; k < d; ++k) lane[k] = joined<K>(lane[k], lane[k + d]);
     memcpy(out + c, &lane[0], sizeof lane[0]);
   }
 }

@@ -29,7 +29,7 @@ inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, 
   int64_t c = 0;
   for (; c + together * W <= width; c += together * W) {
     vd acc[together];
-    for (int k = 0; k < together; ++k) acc[k] = splat(-0.0);
+    for (int k = 0; k < together; ++k) acc[k] = splat(none<K>);
     for (int64_t r = l; r < n; r += lanes) {
       const typename K::element* q = p + at[r] + c;
       constexpr int bytes = together * W * static_cast<int>(sizeof(*q));
@@ -40,7 +40,7 @@ inline void lane_of_columns(const typename K::element* p, int64_t n, int64_t l, 
     memcpy(out + c, acc, sizeof acc);
   }
   for (; c < width; c += W) {
-    vd acc = splat(-0.0);
+    vd acc = splat(none<K>);
     const int64_t m = width - c < W ? width - c : W;
     for (int64_t r = l; r < n; r += lanes) {
       const typename K::element* q = p + at[r] + c;
@@ -58,10 +58,10 @@ inline void short_columns(const typename K::element* p, int64_t n, At at, int64_
     vd lane[most];
     for (int64_t k = 0; k < n; ++k) {
       const typename K::element* q = p + at[k] + c;
-      lane[k] = K::enter(splat(-0.0), m >= W ? K::load(q) : load_part<K>(q, m));
+      lane[k] = K::enter(splat(none<K>), m >= W ? K::load(q) : load_part<K>(q, m));
     }
     for (int64_t d = most / 2; d >= 1; d /= 2)
-      for (int64_t k = 0; k < d && k + d < n; ++k) lane[k] += lane[k + d];
+      for (int64_t k = 0; k < d && k + d < n; ++k) lane[k] = joined<K>(lane[k], lane[k + d]);
     memcpy(out + c, &lane[0], sizeof lane[0]);
   }
 }
@@ -74,7 +74,7 @@ void leaf_of_columns(const typename K::element* p, int64_t n, At at, int64_t wid
       const typename K::element* q = p + at[r] + c;
       return K::enter(acc, m >= W ? K::load(q) : load_part<K>(q, m));
     };
-    return few_columns(n, width, enter, out);
+    return few_columns<K>(n, width, enter, out);
   }
   constexpr int depth = 8;
   alignas(64) double stack[depth][column_block];
@@ -107,7 +107,7 @@ void leaf_of_columns(const typename K::element* p, int64_t n, At at, int64_t wid
         vd x, y;
         memcpy(&x, stack[top - 1] + c, sizeof x);
         memcpy(&y, stack[top] + c, sizeof y);
-        x += y;
+        x = joined<K>(x, y);
         memcpy(stack[top - 1] + c, &x, sizeof x);
       }
     }

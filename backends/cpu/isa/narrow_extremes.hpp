@@ -274,13 +274,8 @@ void narrow_columns(const void* src, int64_t n, int64_t ld, int64_t width, bool 
   narrow_extremes_of_columns<K, Largest, false>(p, n, ld, width, out, winners);
 }
 
-// In the order of extreme_term.
-#define LOCKSTEP_NARROW(K, largest) \
+#define LOCKSTEP_NARROW_ROW(K, largest) \
   { narrow_rows<K, largest>, narrow_two<K, largest>, narrow_winners<K, largest>, narrow_columns<K, largest> }
-#define LOCKSTEP_NARROW_ROWS(largest)                                                                     \
-  LOCKSTEP_NARROW(n_i8, largest), LOCKSTEP_NARROW(n_i16, largest), LOCKSTEP_NARROW(n_u8, largest),        \
-      LOCKSTEP_NARROW(n_u16, largest), LOCKSTEP_NARROW(n_bool, largest), LOCKSTEP_NARROW(n_f16, largest), \
-      LOCKSTEP_NARROW(n_bf16, largest)
 
 }  // namespace
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

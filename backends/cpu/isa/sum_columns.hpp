@@ -49,7 +49,7 @@ void leaf_of_columns(const matrix<E>& x, const matrix<E>& y, int64_t n, int64_t 
       const typename E::type *p = x.at + r * x.ld + c, *q = y.at + r * y.ld + c;
       return m >= W ? enter(acc, E::load(p), E::load(q), c) : enter(acc, load_few<E>(p, m), load_few<E>(q, m), c);
     };
-    return few_columns(n, width, of_two, out);
+    return few_columns<void>(n, width, of_two, out);
   }
   constexpr int depth = 8;
   alignas(64) double stack[depth][column_block];

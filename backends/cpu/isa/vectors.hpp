@@ -53,6 +53,20 @@ inline __m256i first_lanes64(int64_t m) {
 }
 #endif
 
+// The lane of no elements, and the join of two lanes: of a sum, unless K multiplies (loops.cpp).
+template <class K>
+constexpr double none = requires {
+  K::multiplies;
+}
+? 1.0 : -0.0;
+template <class K, class V>
+inline V joined(V a, V b) {
+  if constexpr (requires { K::multiplies; })
+    return a * b;
+  else
+    return a + b;
+}
+
 // acc + x * x, rounded once.
 inline vd fused_square(vd x, vd acc) {
 #if defined(LOCKSTEP_ISA_AVX512)

@@ -22,32 +22,46 @@ inline int64_t length_of(const lockstep_reduce_desc& d, int64_t s) {
   return d.offsets != nullptr ? d.offsets[s + 1] - d.offsets[s] : d.length;
 }
 
+// How two lanes, or two leaves, become one, and the lane of no elements.
+struct adding {
+  static constexpr double none = -0.0;
+  static double joined(double a, double b) { return a + b; }
+};
+struct multiplying {
+  static constexpr double none = 1.0;
+  static double joined(double a, double b) { return a * b; }
+};
+
 // A leaf: elements [first, last) of a sequence, at most 2,048 of them.
-// add(acc, i) returns acc with element i added.
-template <class Add>
-double leaf_sum(int64_t first, int64_t last, const Add& add) {
+// enter(acc, i) returns acc with element i joined.
+template <class Join, class Enter>
+double leaf_of(int64_t first, int64_t last, const Enter& enter) {
   double lane[128];
-  for (double& value : lane) value = -0.0;
-  for (int64_t i = first; i < last; ++i) lane[(i - first) % 128] = add(lane[(i - first) % 128], i);
+  for (double& value : lane) value = Join::none;
+  for (int64_t i = first; i < last; ++i) lane[(i - first) % 128] = enter(lane[(i - first) % 128], i);
   for (int d = 64; d >= 1; d /= 2)
-    for (int l = 0; l < d; ++l) lane[l] = lane[l] + lane[l + d];
+    for (int l = 0; l < d; ++l) lane[l] = Join::joined(lane[l], lane[l + d]);
   return lane[0];
 }
 
 // Leaves [first, last) of n elements: the left half of a pair holds the largest
 // power of two of leaves, which is what joining 2i with 2i+1 level by level gives.
-template <class Add>
-double tree_sum(int64_t first, int64_t last, int64_t n, const Add& add) {
-  if (last - first == 1) return leaf_sum(first * 2048, n < last * 2048 ? n : last * 2048, add);
+template <class Join, class Enter>
+double tree_of(int64_t first, int64_t last, int64_t n, const Enter& enter) {
+  if (last - first == 1) return leaf_of<Join>(first * 2048, n < last * 2048 ? n : last * 2048, enter);
   int64_t left = 1;
   while (2 * left < last - first) left *= 2;
-  const double a = tree_sum(first, first + left, n, add), b = tree_sum(first + left, last, n, add);
-  return a + b;
+  const double a = tree_of<Join>(first, first + left, n, enter), b = tree_of<Join>(first + left, last, n, enter);
+  return Join::joined(a, b);
 }
 
 template <class Add>
 double fixed_order_sum(int64_t n, const Add& add) {
-  return n == 0 ? 0.0 : tree_sum(0, (n - 1) / 2048 + 1, n, add);
+  return n == 0 ? 0.0 : tree_of<adding>(0, (n - 1) / 2048 + 1, n, add);
+}
+template <class Multiply>
+double fixed_order_product(int64_t n, const Multiply& multiply) {
+  return n == 0 ? 1.0 : tree_of<multiplying>(0, (n - 1) / 2048 + 1, n, multiply);
 }
 
 // Element i of src, a float, as a double: exactly.

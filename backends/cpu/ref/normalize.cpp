@@ -35,9 +35,9 @@ part part_of(int64_t first, int64_t last, int64_t n, const row_elements& h) {
   if (last - first == 1) {
     const int64_t begin = first * 2048, end = n < last * 2048 ? n : last * 2048;
     const double count = static_cast<double>(end - begin);
-    const double sum = ref::leaf_sum(begin, end, [&](double acc, int64_t i) { return acc + h(i); });
+    const double sum = ref::leaf_of<ref::adding>(begin, end, [&](double acc, int64_t i) { return acc + h(i); });
     const double mean = sum / count;
-    return {count, sum, ref::leaf_sum(begin, end, [&](double acc, int64_t i) {
+    return {count, sum, ref::leaf_of<ref::adding>(begin, end, [&](double acc, int64_t i) {
               const double off = h(i) - mean;
               return std::fma(off, off, acc);
             })};

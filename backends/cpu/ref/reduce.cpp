@@ -1,8 +1,9 @@
-// reduce.cpp (ref) - the definition: sum in the fixed order (floats) or exactly
-// (integers); min, max, argmin, argmax by comparing one element after another.
+// reduce.cpp (ref) - the definition: sums and products in the fixed order (floats) or exactly
+// (integers), counts, extremes by comparing one element after another.
 #include "../ops.hpp"
 #include "../parallel.hpp"
 #include "fixed_order.hpp"
+#include "reductions.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -22,26 +23,57 @@ bool wins(T x, T y, bool largest) {
   return largest ? x > y : x < y;
 }
 
+// The exact product; where it passes 2^64, plus or minus 2^64.
+template <class At>
+ref::int128 product_of(int64_t n, const At& at) {
+  ref::uint128 size = 1;
+  bool negative = false, zero = false;
+  for (int64_t i = 0; i < n; ++i) {
+    const ref::int128 x = at(i);
+    zero = zero || x == 0;
+    negative = negative != (x < 0);
+    if (!zero) size *= static_cast<ref::uint128>(x < 0 ? -x : x);
+    if (size >> 64 != 0) size = static_cast<ref::uint128>(1) << 64;
+  }
+  const auto value = static_cast<ref::int128>(zero ? 0 : size);
+  return negative ? -value : value;
+}
+
 // at(i): element i of sequence s, as a double or as an integer that holds all of them.
 template <class At>
 bool reduce_one(const lockstep_reduce_desc& d, void* dst, int64_t s, int64_t n, const At& at) {
   using T = decltype(at(0));
-  if (d.reduction == LOCKSTEP_SUM) {
+  const lib::reduction_kind& kind = lib::kind_of(d.reduction);
+  const bool numbers = kind.of == lib::term::number;
+  if (kind.of == lib::term::truth) {
+    int64_t truths = 0;
+    for (int64_t i = 0; i < n; ++i) truths += at(i) != 0 ? 1 : 0;
+    if (kind.to == lib::finish::value) return ref::store_exact(d.result, dst, s, truths);
+    static_cast<uint8_t*>(dst)[s] = (kind.to == lib::finish::any ? truths != 0 : truths == n) ? 1 : 0;
+    return true;
+  }
+  if (!kind.extreme()) {
+    const bool product = kind.by == lib::join::product;
     if constexpr (std::is_floating_point_v<T>) {
-      ref::store_float(d, dst, s, ref::fixed_order_sum(n, [&](double acc, int64_t i) { return acc + at(i); }));
+      const auto add = [&](double acc, int64_t i) { return acc + (numbers && is_nan(at(i)) ? 0.0 : at(i)); };
+      const auto multiply = [&](double acc, int64_t i) { return acc * at(i); };
+      ref::store_float(d, dst, s, product ? ref::fixed_order_product(n, multiply) : ref::fixed_order_sum(n, add));
       return true;
     } else {
+      if (product) return ref::store_exact(d.result, dst, s, product_of(n, at));
       ref::int128 sum = 0;
       for (int64_t i = 0; i < n; ++i) sum += at(i);
       return ref::store_exact(d.result, dst, s, sum);
     }
   }
   if (n == 0) return false;
-  const bool largest = d.reduction == LOCKSTEP_MAX || d.reduction == LOCKSTEP_ARGMAX;
+  const bool largest = kind.by == lib::join::largest;
   int64_t best = 0;
   for (int64_t i = 1; i < n; ++i)
-    if (wins(at(i), at(best), largest)) best = i;
-  if (d.reduction == LOCKSTEP_ARGMIN || d.reduction == LOCKSTEP_ARGMAX)
+    if (numbers ? is_nan(at(best)) || (!is_nan(at(i)) && wins(at(i), at(best), largest))
+                : wins(at(i), at(best), largest))
+      best = i;
+  if (kind.to == lib::finish::index)
     static_cast<int64_t*>(dst)[s] = best;
   else if constexpr (std::is_floating_point_v<T>)
     ref::store(d.dtype, dst, s, at(best));
@@ -65,11 +97,13 @@ lockstep_status ref_reduce(lockstep_queue*, const lockstep_call* call) {
     if (!done && failed_first < 0) failed_first = s;
   }
   if (failed_first < 0) return LOCKSTEP_OK;
-  if (d.reduction == LOCKSTEP_SUM)
+  if (const lib::join by = lib::kind_of(d.reduction).by; by == lib::join::sum || by == lib::join::product) {
+    const bool sum = by == lib::join::sum;
     return failed(LOCKSTEP_OVERFLOW,
-                  "the exact sum of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or floats",
-                  failed_first, ref::exact_name(d.result), failed_first,
-                  ref::exact_text(d.result, call->dst, failed_first));
+                  "the exact {} of sequence {} does not fit {}, dst[{}] holds {}; {} shorter sequences or floats",
+                  sum ? "sum" : "product", failed_first, ref::exact_name(d.result), failed_first,
+                  ref::exact_text(d.result, call->dst, failed_first), sum ? "sum" : "multiply");
+  }
   return failed(
       LOCKSTEP_EMPTY,
       "sequence {} is empty and has no minimum or maximum, dst[{}] is left as it was; give every sequence an element",

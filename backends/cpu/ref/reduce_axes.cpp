@@ -5,6 +5,7 @@
 
 #include "../ops.hpp"
 #include "axis_list.hpp"
+#include "reductions.hpp"
 
 namespace lockstep::cpu {
 
@@ -33,11 +34,10 @@ lockstep_status ref_reduce_axes(lockstep_queue* queue, const lockstep_call* call
                 static_cast<const char*>(call->src) + static_cast<size_t>(place) * bytes, bytes);
   }
   lockstep_call rows = *call;
-  const bool squares = d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2;
-  rows.op = squares ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
+  rows.op = lib::kind_of(d.reduction).op;
   rows.src = packed.data();
   rows.reduce = {sizeof(lockstep_reduce_desc), d.reduction, d.dtype, d.result, count, length, 1, length, nullptr};
-  return squares ? ref_square_sum(queue, &rows) : ref_reduce(queue, &rows);
+  return rows.op == LOCKSTEP_SQUARE_SUM ? ref_square_sum(queue, &rows) : ref_reduce(queue, &rows);
 }
 
 }  // namespace lockstep::cpu

@@ -6,6 +6,7 @@
 #include "../ops.hpp"
 #include "../parallel.hpp"
 #include "fixed_order.hpp"
+#include "reductions.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -34,7 +35,7 @@ void running_sums(int64_t n, const At& at, const Result& result) {
   std::vector<double> leaves;
   for (int64_t leaf = 0; leaf < n; leaf += 2048) {
     const int64_t end = n < leaf + 2048 ? n : leaf + 2048;
-    const double sum = ref::leaf_sum(leaf, end, [&](double acc, int64_t i) { return acc + at(i); });
+    const double sum = ref::leaf_of<ref::adding>(leaf, end, [&](double acc, int64_t i) { return acc + at(i); });
     const double before = leaves.empty() ? -0.0 : joined(leaves, 0, leaves.size());
     double rows = -0.0;
     for (int64_t row = leaf; row < end; row += 128) {
@@ -83,7 +84,7 @@ bool wins(double x, double y, bool largest) {
   return largest ? x > y : x < y;
 }
 void extremes_of(const lockstep_scan_desc& d, const void* src, void* dst, int64_t s) {
-  const bool largest = d.reduction == LOCKSTEP_MAX;
+  const bool largest = lib::kind_of(d.reduction).by == lib::join::largest;
   if (lockstep_dtype_kind(d.dtype) == 'f') {
     double best = largest ? -INFINITY : INFINITY;
     for (int64_t i = 0; i < length_of(d, s); ++i) {
@@ -109,7 +110,7 @@ lockstep_status ref_scan(lockstep_queue*, const lockstep_call* call) {
   const lockstep_scan_desc& d = call->scan;
   int64_t first_failed = -1;
   for (int64_t s = 0; s < d.count; ++s) {
-    if (d.reduction != LOCKSTEP_SUM)
+    if (lib::kind_of(d.reduction).extreme())
       extremes_of(d, call->src, call->dst, s);
     else if (lockstep_dtype_kind(d.dtype) == 'f')
       float_sums_of(d, call->src, call->dst, s);

@@ -3,6 +3,7 @@
 #include "../ops.hpp"
 #include "../parallel.hpp"
 #include "fixed_order.hpp"
+#include "reductions.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -11,7 +12,7 @@ double float_result(const lockstep_reduce_desc& d, const void* src, int64_t s) {
   const int64_t n = ref::length_of(d, s);
   const auto at = [&](int64_t i) { return ref::widened(src, d.dtype, ref::position(d, s, i)); };
   const double plain = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(at(i), at(i), acc); });
-  if (d.reduction == LOCKSTEP_SUM_OF_SQUARES) return plain;
+  if (lib::kind_of(d.reduction).to != lib::finish::root) return plain;
   // The second pass, for data whose squares overflow or lose bits in double: scaled by the
   // power of two of the largest magnitude.
   bool finite = true;
@@ -85,7 +86,7 @@ lockstep_status ref_square_sum(lockstep_queue*, const lockstep_call* call) {
     sum192 sum;
     for (int64_t i = 0; i < ref::length_of(d, s); ++i)
       sum.add_square(ref::integer(call->src, d.dtype, ref::position(d, s, i)));
-    if (d.reduction == LOCKSTEP_NORM2) {
+    if (lib::kind_of(d.reduction).to == lib::finish::root) {
       ref::store_float(d, call->dst, s, rounded_root(sum));
       continue;
     }

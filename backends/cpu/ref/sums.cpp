@@ -99,9 +99,9 @@ part part_of(int64_t first, int64_t last, const pairs_of_sequence& p) {
   if (last - first == 1) {
     const int64_t begin = first * 2048, end = p.length() < last * 2048 ? p.length() : last * 2048;
     const double count = static_cast<double>(end - begin);
-    const double sum = ref::leaf_sum(begin, end, [&](double acc, int64_t i) { return acc + p.x(i); });
+    const double sum = ref::leaf_of<ref::adding>(begin, end, [&](double acc, int64_t i) { return acc + p.x(i); });
     const double mean = sum / count;
-    return {count, sum, ref::leaf_sum(begin, end, [&](double acc, int64_t i) {
+    return {count, sum, ref::leaf_of<ref::adding>(begin, end, [&](double acc, int64_t i) {
               const double off = p.x(i) - mean;
               return std::fma(off, off, acc);
             })};

@@ -117,7 +117,7 @@ squares_call call_of(const lockstep_call& call) {
   made.blocks = blocks_of(d);
   made.neighbours = loads_neighbours(call);
   made.as_f32 = d.result == LOCKSTEP_F32;
-  made.root = d.reduction == LOCKSTEP_NORM2;
+  made.root = lib::kind_of(d.reduction).to == lib::finish::root;
   return made;
 }
 size_t describe(const lockstep_queue*, const lockstep_group* group, void* to) {

@@ -26,15 +26,25 @@ __device__ __forceinline__ best operator+(const best& a, const best& b) { return
 struct key_kind {
   uint64_t flip;  // of integers, and of floats that are no NaN after their signs have been turned
   bool truths;
-  uint32_t infinity;  // bits of a 16-bit float's; 0: integers
+  uint64_t infinity;  // the bits of a float's; 0: integers
   bool falls;         // of minima
+  bool skips;         // a NaN's key is 0: it is the result only if there is no number
 };
 __device__ __forceinline__ key_kind keys_of(const term_sums& d) {
-  const bool falls = d.kind == term::smallest || d.kind == term::first_smallest;
-  const bool is_signed = d.dtype == LOCKSTEP_I8 || d.dtype == LOCKSTEP_I16;
-  const uint64_t top = d.dtype == LOCKSTEP_I8 ? 0x80 : 0x8000;
-  const uint32_t infinity = d.dtype == LOCKSTEP_F16 ? 0x7C00u : d.dtype == LOCKSTEP_BF16 ? 0x7F80u : 0;
-  return {(is_signed ? top : 0) ^ (falls ? ~uint64_t{0} : 0), d.dtype == LOCKSTEP_BOOL, infinity, falls};
+  const bool falls = d.reduction.by == lib::join::smallest;
+  const bool is_signed =
+      d.dtype == LOCKSTEP_I8 || d.dtype == LOCKSTEP_I16 || d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64;
+  const uint64_t top = d.dtype == LOCKSTEP_I8    ? 0x80
+                       : d.dtype == LOCKSTEP_I16 ? 0x8000
+                       : d.dtype == LOCKSTEP_I32 ? 0x80000000u
+                                                 : uint64_t{1} << 63;
+  const uint64_t infinity = d.dtype == LOCKSTEP_F16    ? 0x7C00u
+                            : d.dtype == LOCKSTEP_BF16 ? 0x7F80u
+                            : d.dtype == LOCKSTEP_F32  ? 0x7F800000u
+                            : d.dtype == LOCKSTEP_F64  ? uint64_t{0x7FF} << 52
+                                                       : 0;
+  return {(is_signed ? top : 0) ^ (falls ? ~uint64_t{0} : 0), d.dtype == LOCKSTEP_BOOL, infinity, falls,
+          d.reduction.of == lib::term::number};
 }
 
 // The keys of a word's elements of 1, 2 or 4 bytes.
@@ -45,14 +55,29 @@ __device__ __forceinline__ uint32_t word_keys(const key_kind& k, uint32_t x) {
   const uint32_t flip = (static_cast<uint32_t>(k.flip) & all) * each;
   if constexpr (bytes == 1)
     if (k.truths) x = (((x & 0x7F7F7F7Fu) + 0x7F7F7F7Fu) | x) >> 7 & 0x01010101u;
+  const auto infinity = static_cast<uint32_t>(k.infinity);
   if constexpr (bytes == 2) {
-    if (k.infinity != 0) {
+    if (infinity != 0) {
       const uint32_t negative = (x >> 15 & 0x00010001u) * 0xFFFFu;
-      const uint32_t nan = __vcmpgtu2(x & 0x7FFF7FFFu, k.infinity * 0x00010001u);
-      return ((x ^ (negative | 0x80008000u)) ^ flip) | nan;
+      const uint32_t nan = __vcmpgtu2(x & 0x7FFF7FFFu, infinity * 0x00010001u);
+      const uint32_t keys = (x ^ (negative | 0x80008000u)) ^ flip;
+      return k.skips ? keys & ~nan : keys | nan;
+    }
+  }
+  if constexpr (bytes == 4) {
+    if (infinity != 0) {
+      const uint32_t negative = static_cast<uint32_t>(static_cast<int32_t>(x) >> 31);
+      const uint32_t key = (x ^ (negative | 0x80000000u)) ^ flip;
+      return (x & 0x7FFFFFFFu) <= infinity ? key : k.skips ? 0 : ~0u;
     }
   }
   return x ^ flip;
+}
+__device__ __forceinline__ uint64_t key_of_8(const key_kind& k, uint64_t x) {
+  if (k.infinity == 0) return x ^ k.flip;
+  const auto negative = static_cast<uint64_t>(static_cast<int64_t>(x) >> 63);
+  const uint64_t key = (x ^ (negative | uint64_t{1} << 63)) ^ k.flip;
+  return (x & ~uint64_t{0} >> 1) <= k.infinity ? key : k.skips ? 0 : ~uint64_t{0};
 }
 template <int bytes>
 __device__ __forceinline__ uint32_t larger_keys(uint32_t a, uint32_t b) {
@@ -84,7 +109,7 @@ struct extreme_fold {
 
   __device__ static uint64_t key_of(const key_kind& k, element x) {
     if constexpr (bytes == 8)
-      return x ^ k.flip;
+      return key_of_8(k, x);
     else
       return word_keys<bytes>(k, x) & static_cast<element>(~element{0});
   }
@@ -93,7 +118,7 @@ struct extreme_fold {
     constexpr int V = 16 / bytes;
     const element* x = static_cast<const element*>(d.src) + at.src + first * d.element_stride;
     const key_kind kind = keys_of(d);
-    const bool arg = d.kind >= term::first_smallest;
+    const bool arg = d.reduction.to == lib::finish::index;
     int done = 0;
     if (whole_units(x, d.element_stride, 16)) {
       const int vectors = n / V;
@@ -126,13 +151,13 @@ struct extreme_fold {
       uint64_t most = 0;
 #pragma unroll
       for (int k = 0; k < ahead; ++k) {
-        most = max(most, (static_cast<uint64_t>(q[k].y) << 32 | q[k].x) ^ kind.flip);
-        most = max(most, (static_cast<uint64_t>(q[k].w) << 32 | q[k].z) ^ kind.flip);
+        most = max(most, key_of_8(kind, static_cast<uint64_t>(q[k].y) << 32 | q[k].x));
+        most = max(most, key_of_8(kind, static_cast<uint64_t>(q[k].w) << 32 | q[k].z));
       }
       return most;
     } else {
       if constexpr (bytes == 2)
-        if (kind.infinity != 0)
+        if (kind.infinity != 0 && !kind.skips)
           return largest_key<2>(word_keys<2>(
               kind, kind.falls ? extreme_float<true>(kind.infinity, q) : extreme_float<false>(kind.infinity, q)));
       uint32_t most = 0;
@@ -172,7 +197,7 @@ struct extreme_fold {
 #pragma unroll
     for (int w = 3; w >= 0; --w) {
       if constexpr (bytes == 8) {
-        if (w % 2 == 0 && ((static_cast<uint64_t>(words[w + 1]) << 32 | words[w]) ^ kind.flip) == key) index = w / 2;
+        if (w % 2 == 0 && key_of_8(kind, static_cast<uint64_t>(words[w + 1]) << 32 | words[w]) == key) index = w / 2;
       } else if constexpr (bytes == 4) {
         if (word_keys<4>(kind, words[w]) == key) index = w;
       } else {
@@ -186,18 +211,20 @@ struct extreme_fold {
   }
 
   __device__ static void store(const term_sums& d, int64_t s, const partial& found, int64_t) {
-    if (d.kind == term::first_smallest || d.kind == term::first_largest) {
+    if (d.reduction.to == lib::finish::index) {
       static_cast<int64_t*>(d.dst)[s] = found.index;
       return;
     }
     const key_kind kind = keys_of(d);
     auto x = static_cast<element>(found.key ^ kind.flip);
-    if constexpr (bytes == 2) {
-      if (kind.infinity != 0) {
-        if (found.key == 0xFFFF)
-          x = d.dtype == LOCKSTEP_F16 ? order::nan_f16 : order::nan_bf16;
+    if constexpr (bytes > 1) {
+      constexpr auto sign = static_cast<element>(element{1} << (8 * bytes - 1));
+      const auto infinity = static_cast<element>(kind.infinity);
+      if (infinity != 0) {
+        if (found.key == (kind.skips ? 0 : static_cast<element>(~element{0})))
+          x = static_cast<element>(infinity | (infinity & (0 - infinity)) >> 1);  // the canonical NaN
         else
-          x = static_cast<element>(x ^ ((x & 0x8000u) != 0 ? 0x8000u : 0xFFFFu));
+          x = static_cast<element>(x ^ ((x & sign) != 0 ? sign : static_cast<element>(~element{0})));
       }
     }
     static_cast<element*>(d.dst)[s] = x;
@@ -214,41 +241,31 @@ lockstep_status find_extremes(lockstep_queue& queue, const term_sums& d, void* w
   }
 }
 
-term term_of(lockstep_reduction reduction) {
-  switch (reduction) {
-    case LOCKSTEP_SUM: return term::plain;
-    case LOCKSTEP_MIN: return term::smallest;
-    case LOCKSTEP_MAX: return term::largest;
-    case LOCKSTEP_ARGMIN: return term::first_smallest;
-    case LOCKSTEP_ARGMAX: return term::first_largest;
-    default: return term::square;
+term term_of(const lib::reduction_kind& kind) {
+  if (kind.extreme()) return term::extreme;
+  if (kind.by == lib::join::product) return term::factor;
+  switch (kind.of) {
+    case lib::term::square: return term::square;
+    case lib::term::truth: return term::truth;
+    case lib::term::number: return term::number;
+    case lib::term::plain: break;
   }
+  return term::plain;
 }
 
 term_sums terms_of(const lockstep_call& call, const report_word& faults) {
   const lockstep_reduce_desc& r = call.reduce;
-  return {call.src,
-          nullptr,
-          call.dst,
-          r.count,
-          r.length,
-          r.element_stride,
-          r.sequence_stride,
-          r.offsets,
-          1,
-          0,
-          term_of(r.reduction),
-          r.reduction == LOCKSTEP_NORM2,
-          r.dtype,
-          r.result,
-          0,
-          faults};
+  const lib::reduction_kind& kind = lib::kind_of(r.reduction);
+  return {call.src,          nullptr,   call.dst, r.count, r.length,      r.element_stride,
+          r.sequence_stride, r.offsets, 1,        0,       term_of(kind), kind,
+          r.dtype,           r.result,  0,        faults};
 }
 
 lockstep_status run_any(lockstep_queue& queue, const lockstep_call& call) {
   const term_sums d = terms_of(call, queue.report);
-  if (d.kind >= term::smallest) return find_extremes(queue, d, call.workspace);
-  return is_float(d.dtype) ? sum_floats(queue, d, call.workspace) : sum_exactly(queue, d, call.workspace);
+  if (d.kind == term::extreme) return find_extremes(queue, d, call.workspace);
+  if (d.kind == term::factor) return multiply(queue, d, call.workspace);
+  return d.reduction.ordered(d.dtype) ? sum_floats(queue, d, call.workspace) : sum_exactly(queue, d, call.workspace);
 }
 
 }  // namespace
@@ -256,7 +273,7 @@ lockstep_status run_any(lockstep_queue& queue, const lockstep_call& call) {
 const char* refuses_any_type(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
   if (!is_for_any_type(*call)) return "the other rows take these types";
-  if (d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64)
+  if (lib::kind_of(d.reduction).to == lib::finish::root && d.dtype == LOCKSTEP_F64)
     return "has no kernels for NORM2 of F64 rounded to 16 bits";
   return nullptr;
 }

@@ -1,16 +1,19 @@
 // any_type.hpp - the row of reduce and square_sum for the types that the others have no kernels for.
 #pragma once
 
+#include "../../../lib/reductions.hpp"
 #include "../device/queue.hpp"
 
 namespace lockstep::cuda {
 
-// Whether a call is for that row: elements of 1 and 2 bytes, unsigned ones, and results of 16 bits.
+// Whether a call is for that row: small and unsigned integers, extremes of 16-bit floats, results of 16 bits, products,
+// counts, and what leaves out NaNs.
 inline bool is_for_any_type(const lockstep_call& call) {
   const lockstep_reduce_desc& d = call.reduce;
   const auto half = [](lockstep_dtype dtype) { return dtype == LOCKSTEP_F16 || dtype == LOCKSTEP_BF16; };
-  return d.dtype > LOCKSTEP_I64 || d.result > LOCKSTEP_I64 || half(d.result) ||
-         (half(d.dtype) && call.op == LOCKSTEP_REDUCE);
+  const lib::reduction_kind& kind = lib::kind_of(d.reduction);
+  return d.dtype > LOCKSTEP_I64 || d.result > LOCKSTEP_I64 || half(d.result) || (half(d.dtype) && kind.extreme()) ||
+         kind.by == lib::join::product || kind.of == lib::term::truth || kind.of == lib::term::number;
 }
 const char* refuses_any_type(const lockstep_queue*, const lockstep_call* call);
 size_t workspace_any_type(const lockstep_queue*, const lockstep_call* call);

@@ -52,10 +52,9 @@ const char* refuses_library(const lockstep_queue*, const lockstep_call* call) {
     return "the library rows take one contiguous sequence of one element or more";
   if (is_for_any_type(*call) || (d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_I32))
     return "the library rows take F32 and I32, and give no 16-bit results";
-  if (call->op == LOCKSTEP_SQUARE_SUM && d.reduction != LOCKSTEP_SUM_OF_SQUARES)
-    return "the library rows sum squares; NORM2 is shuffle's";
-  if (call->op == LOCKSTEP_REDUCE && d.reduction != LOCKSTEP_SUM && d.reduction != LOCKSTEP_MAX)
-    return "the library rows do SUM and MAX";
+  const lib::reduction_kind& kind = lib::kind_of(d.reduction);
+  if (kind.to != lib::finish::value || kind.by == lib::join::smallest)
+    return "the library rows do SUM, MAX and SUM_OF_SQUARES";
   return nullptr;
 }
 size_t workspace_library(const lockstep_queue*, const lockstep_call*) { return library_bytes; }
@@ -119,10 +118,11 @@ template <bool cub>
 lockstep_status run_any(lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_reduce_desc& d = call.reduce;
   const bool as_f32 = d.result == LOCKSTEP_F32, integer = d.dtype == LOCKSTEP_I32;
-  if (d.reduction == LOCKSTEP_SUM_OF_SQUARES)
+  const lib::reduction_kind& kind = lib::kind_of(d.reduction);
+  if (kind.of == lib::term::square)
     return integer ? run<cub>(queue, call, integer_squares<int32_t>{call.dst, as_f32, false, queue.report}, {})
                    : run<cub>(queue, call, float_sum<float, true>{call.dst, as_f32, false}, -0.0);
-  if (d.reduction == LOCKSTEP_SUM)
+  if (kind.by == lib::join::sum)
     return integer ? run<cub>(queue, call, integer_sum<int32_t>{static_cast<int64_t*>(call.dst), queue.report}, 0)
                    : run<cub>(queue, call, float_sum<float, false>{call.dst, as_f32, false}, -0.0);
   return integer ? run<cub>(queue, call, extreme<int32_t>{static_cast<int32_t*>(call.dst), 0, queue.report}, INT32_MIN)

@@ -19,11 +19,11 @@ template <class Way, class T>
 lockstep_status run_type(lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_reduce_desc& d = call.reduce;
   using key = typename key_of<T>::type;
-  const key turn = d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_ARGMIN ? -1 : 0;
-  if (d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX)
-    return run_fold<Way>(queue, call, extreme<T>{static_cast<T*>(call.dst), turn, queue.report});
-  if (d.reduction != LOCKSTEP_SUM)
+  const lib::reduction_kind& kind = lib::kind_of(d.reduction);
+  const key turn = kind.by == lib::join::smallest ? -1 : 0;
+  if (kind.extreme() && kind.to == lib::finish::index)
     return run_fold<Way>(queue, call, arg_extreme<T>{static_cast<int64_t*>(call.dst), turn, queue.report});
+  if (kind.extreme()) return run_fold<Way>(queue, call, extreme<T>{static_cast<T*>(call.dst), turn, queue.report});
   if constexpr (std::is_floating_point_v<T>)
     return run_fold<Way>(queue, call, float_sum<T, false>{call.dst, d.result == LOCKSTEP_F32, false});
   else
@@ -31,14 +31,18 @@ lockstep_status run_type(lockstep_queue& queue, const lockstep_call& call) {
 }
 
 struct reduce_op {
-  static constexpr bool takes_2_bytes = false;  // any_type does
   static constexpr const char* by_leaves_name = "lanes";
   static constexpr const char* by_leaves_idea =
       "a warp's lanes over a leaf by 16-byte loads, aligned subtrees shared among blocks, one launch";
 
   template <class Way>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
+    const auto sum = [&]<class T>(T) {
+      return run_fold<Way>(queue, call, float_sum<T, false>{call.dst, call.reduce.result == LOCKSTEP_F32, false});
+    };
     switch (call.reduce.dtype) {
+      case LOCKSTEP_F16: return sum(half16{});  // their extremes are any_type's
+      case LOCKSTEP_BF16: return sum(bfloat16{});
       case LOCKSTEP_I32: return run_type<Way, int32_t>(queue, call);
       case LOCKSTEP_I64: return run_type<Way, int64_t>(queue, call);
       case LOCKSTEP_F32: return run_type<Way, float>(queue, call);

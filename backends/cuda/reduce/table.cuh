@@ -1,8 +1,7 @@
 // table.cuh - the rows that reduce and square_sum share: each goes through a call's sequences in a way of its own.
 //
-// An op has run<Way>(queue, call), which calls run_fold<Way> with what the call asks for; by_leaves_name and _idea,
-// because square_sum's textbook knows that row by another name; and takes_2_bytes, whether its folds read such
-// elements.
+// An op has run<Way>(queue, call), which calls run_fold<Way> with what the call asks for; and by_leaves_name and _idea,
+// because square_sum's textbook knows that row by another name.
 #pragma once
 
 #include <array>
@@ -50,22 +49,12 @@ constexpr lockstep_variant reduction_row(const char* name, const char* idea, uin
 }
 
 template <class Op>
-constexpr std::array first_ways = {
+constexpr std::array ways = {
     reduction_row<Op, by_split_rows>("split_rows", "aligned rows of 8 to 128 words in registers, joined by halves"),
     reduction_row<Op, by_staged_rows>("staged_rows",
                                       "rows of up to 1,792 bytes that the copy engine puts into shared memory"),
     reduction_row<Op, by_short_columns>("short_columns", "a thread a column of up to 128 elements"),
-};
-template <class Op>
-constexpr auto column_pairs() {
-  if constexpr (Op::takes_2_bytes)
-    return std::array{
-        reduction_row<Op, by_columns<2>>("column_pairs", "as columns, two of 2-byte elements a thread by one load")};
-  else
-    return std::array<lockstep_variant, 0>{};
-}
-template <class Op>
-constexpr std::array other_ways = {
+    reduction_row<Op, by_columns<2>>("column_pairs", "as columns, two of 2-byte elements a thread by one load"),
     reduction_row<Op, by_columns<1>>("columns", "sequences that lie side by side: threads run across them"),
     reduction_row<Op, by_segments<true>>("segments_staged",
                                          "as segments, 32 a warp from shared memory where all are short"),
@@ -83,12 +72,8 @@ constexpr std::array other_ways = {
 // A table: the ways, then an op's own rows.
 template <class Op, size_t n>
 constexpr auto ways_and(const lockstep_variant (&own)[n]) {
-  constexpr auto pairs = column_pairs<Op>();
-  std::array<lockstep_variant, first_ways<Op>.size() + pairs.size() + other_ways<Op>.size() + n> all{};
-  auto next = std::copy(first_ways<Op>.begin(), first_ways<Op>.end(), all.begin());
-  next = std::copy(pairs.begin(), pairs.end(), next);
-  next = std::copy(other_ways<Op>.begin(), other_ways<Op>.end(), next);
-  std::copy(own, own + n, next);
+  std::array<lockstep_variant, ways<Op>.size() + n> all{};
+  std::copy(own, own + n, std::copy(ways<Op>.begin(), ways<Op>.end(), all.begin()));
   return all;
 }
 

@@ -83,7 +83,7 @@ struct by_warps : way {
     const reduction_tuning& tuned = queue.facts->tuned.reductions;
     if (d.offsets != nullptr) return true;
     if (d.length <= order::leaf) return by_lane_rows::suits(queue, d);
-    const bool gains = d.reduction == LOCKSTEP_ARGMIN || d.reduction == LOCKSTEP_ARGMAX || element_bytes(d) == 8;
+    const bool gains = lib::kind_of(d.reduction).to == lib::finish::index || element_bytes(d) == 8;
     return !gains || d.element_stride != 1 || loads_neighbours(call) || order::leaves(d.length) > tuned.warp_leaves ||
            d.count < tuned.warp_rows * queue.facts->processors;
   }

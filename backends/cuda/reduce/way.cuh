@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "../../../lib/reductions.hpp"
 #include "sequences.cuh"
 
 namespace lockstep::cuda {
@@ -20,13 +21,12 @@ inline size_t element_bytes(lockstep_dtype dtype) {
 }
 inline int64_t element_bytes(const lockstep_reduce_desc& d) { return static_cast<int64_t>(element_bytes(d.dtype)); }
 inline bool sums_floats(const lockstep_reduce_desc& d) {
-  return d.dtype != LOCKSTEP_I32 && d.dtype != LOCKSTEP_I64 &&
-         (d.reduction == LOCKSTEP_SUM || d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2);
+  return d.dtype != LOCKSTEP_I32 && d.dtype != LOCKSTEP_I64 && !lib::kind_of(d.reduction).extreme();
 }
-inline bool finds_extremes(const lockstep_reduce_desc& d) {
-  return d.reduction != LOCKSTEP_SUM && d.reduction != LOCKSTEP_SUM_OF_SQUARES && d.reduction != LOCKSTEP_NORM2;
+inline bool finds_extremes(const lockstep_reduce_desc& d) { return lib::kind_of(d.reduction).extreme(); }
+inline bool rescales(const lockstep_reduce_desc& d) {
+  return lib::kind_of(d.reduction).to == lib::finish::root && d.dtype == LOCKSTEP_F64;
 }
-inline bool rescales(const lockstep_reduce_desc& d) { return d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64; }
 inline sequences sequences_of(const lockstep_call& call) {
   const lockstep_reduce_desc& d = call.reduce;
   return {call.src, d.count, d.length, d.element_stride, d.sequence_stride, d.offsets};

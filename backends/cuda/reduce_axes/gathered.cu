@@ -195,12 +195,13 @@ template <class T>
 lockstep_status launch_floats(lockstep_queue& queue, const lockstep_call& call, const gathered_axes& d,
                               bool neighbours) {
   const lockstep_reduce_axes_desc& r = call.reduce_axes;
-  if (r.reduction == LOCKSTEP_MIN || r.reduction == LOCKSTEP_MAX) {
-    const typename key_of<T>::type turn = r.reduction == LOCKSTEP_MIN ? -1 : 0;
+  const lib::reduction_kind& kind = lib::kind_of(r.reduction);
+  if (kind.extreme()) {
+    const typename key_of<T>::type turn = kind.by == lib::join::smallest ? -1 : 0;
     return launch_fold(queue, call, d, neighbours, extreme<T>{static_cast<T*>(call.dst), turn, queue.report});
   }
   gathered_sum<T> sum{};
-  sum.dst = call.dst, sum.root = r.reduction == LOCKSTEP_NORM2, sum.squares = r.reduction != LOCKSTEP_SUM;
+  sum.dst = call.dst, sum.root = kind.to == lib::finish::root, sum.squares = kind.of == lib::term::square;
   sum.result = r.result;
   return launch_fold(queue, call, d, neighbours, sum);
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "../../../lib/order.hpp"
+#include "../../../lib/reductions.hpp"
 #include "../dtypes.hpp"
 #include "../row_for.hpp"
 #include "axis_list.hpp"
@@ -18,9 +19,9 @@
 namespace lockstep::cuda {
 namespace {
 
-bool squares(const lockstep_reduce_axes_desc& d) { return d.reduction >= LOCKSTEP_SUM_OF_SQUARES; }
+const lib::reduction_kind& kind_of(const lockstep_reduce_axes_desc& d) { return lib::kind_of(d.reduction); }
 const lockstep_table& table_of(const lockstep_reduce_axes_desc& d) {
-  return squares(d) ? square_sum_table : reduce_table;
+  return kind_of(d).op == LOCKSTEP_SQUARE_SUM ? square_sum_table : reduce_table;
 }
 
 // A call of reduce or square_sum on part of this one.
@@ -28,7 +29,7 @@ lockstep_call inner_call(const lockstep_call& call, int64_t count, int64_t lengt
                          int64_t sequence_stride) {
   const lockstep_reduce_axes_desc d = call.reduce_axes;
   lockstep_call inner = call;
-  inner.op = squares(d) ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
+  inner.op = kind_of(d).op;
   inner.reduce = {sizeof(lockstep_reduce_desc),
                   d.reduction,
                   d.dtype,
@@ -79,7 +80,7 @@ const char* not_batches(const lockstep_queue* queue, const lockstep_call* call) 
   if (split.length == 0) return nullptr;
   if (split.reduced.count > 1) return "needs axes that lie as one";
   if (split.reduced.count == 1 && split.reduced.stride[0] == 0) return "needs elements of their own";
-  const bool exact = !is_float(d.result) && (d.reduction == LOCKSTEP_SUM || squares(d));
+  const bool exact = !is_float(d.result) && !kind_of(d).extreme() && kind_of(d).of != lib::term::truth;
   return exact && batches(*call, split).outer > 1 ? "needs one batch where a sum may not fit its type" : nullptr;
 }
 
@@ -89,7 +90,8 @@ int small_batches(const lockstep_queue*, const lockstep_call* call) {
   const batches b(*call, split_axes(call->reduce_axes));
   const lockstep_reduce_desc& d = b.inner.reduce;
   const int64_t bytes = dtype_bytes(d.dtype);
-  if (bytes == 2 && d.element_stride != 1 && d.length <= order::leaf) return 1;  // any_type reads them one by one
+  // any_type reads such elements one by one.
+  if (bytes == 2 && kind_of(call->reduce_axes).extreme() && d.element_stride != 1 && d.length <= order::leaf) return 1;
   return b.outer > 1 && saturated_product(d.count, d.length) < least_batch / bytes;
 }
 
@@ -114,17 +116,16 @@ lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call)
 
 // ---- gathered ----------------------------------------------------------------------------
 bool gathers_type(const lockstep_reduce_axes_desc& d) {
-  if (is_float(d.dtype)) {
-    if (d.reduction == LOCKSTEP_MIN || d.reduction == LOCKSTEP_MAX) return d.result == d.dtype;
-    return d.reduction == LOCKSTEP_SUM || squares(d);
-  }
-  return (d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64) && d.reduction == LOCKSTEP_SUM;
+  const lib::reduction_kind& kind = kind_of(d);
+  if (kind.of == lib::term::truth || kind.of == lib::term::number || kind.by == lib::join::product) return false;
+  if (is_float(d.dtype)) return kind.to != lib::finish::index;
+  return (d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64) && kind.of == lib::term::plain && !kind.extreme();
 }
 
 const char* not_gathered(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_axes_desc& d = call->reduce_axes;
   if (!gathers_type(d)) return "is for sums, norms, minima and maxima of floats, and sums of I32 and I64";
-  if (d.reduction == LOCKSTEP_NORM2 && d.dtype == LOCKSTEP_F64) return "does not scale norms of F64";
+  if (kind_of(d).to == lib::finish::root && d.dtype == LOCKSTEP_F64) return "does not scale norms of F64";
   const split_axes split(d);
   constexpr int64_t most = int64_t{1} << 31;
   if (split.length == 0 || split.length >= most || split.count == 0 || split.count >= most)

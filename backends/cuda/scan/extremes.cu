@@ -6,7 +6,8 @@ namespace {
 
 template <class E>
 lockstep_status of(lockstep_queue& queue, const lockstep_call& call, scan_by how) {
-  return launch_scan(queue, call, extreme_scan<E>{call.scan.reduction == LOCKSTEP_MIN ? -1 : 0}, how);
+  return launch_scan(queue, call, extreme_scan<E>{lib::kind_of(call.scan.reduction).by == lib::join::smallest ? -1 : 0},
+                     how);
 }
 
 }  // namespace

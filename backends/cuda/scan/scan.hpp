@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../../../lib/order.hpp"
+#include "../../../lib/reductions.hpp"
 #include "../device/queue.hpp"
 
 namespace lockstep::cuda {
@@ -16,7 +17,7 @@ inline int64_t boxes_a_sequence(int64_t length) {
 // Bytes of the mailboxes of a call's leaves: none where each sequence is one leaf, or the device knows which there are.
 inline size_t scan_boxes(const lockstep_scan_desc& d) {
   if (d.offsets != nullptr || d.length <= order::leaf) return 0;
-  const bool floats = d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64, sum = d.reduction == LOCKSTEP_SUM;
+  const bool floats = d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64, sum = !lib::kind_of(d.reduction).extreme();
   const auto a_sequence = static_cast<size_t>(boxes_a_sequence(d.length)) * (sum && !floats ? 2 : 1);  // 128-bit sums
   const size_t last_results = sum && floats && d.exclusive != 0 ? static_cast<size_t>(order::leaves(d.length)) : 0;
   return static_cast<size_t>(d.count) * (a_sequence + last_results) * sizeof(mailbox);
@@ -29,7 +30,7 @@ lockstep_status scan_extremes(lockstep_queue& queue, const lockstep_call& call, 
 template <scan_by how>
 lockstep_status launch_scan_by(lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_scan_desc& d = call.scan;
-  if (d.reduction != LOCKSTEP_SUM) return scan_extremes(queue, call, how);
+  if (lib::kind_of(d.reduction).extreme()) return scan_extremes(queue, call, how);
   return d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64 ? scan_float_sums(queue, call, how)
                                                             : scan_exact_sums(queue, call, how);
 }

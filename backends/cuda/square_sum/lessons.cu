@@ -256,7 +256,7 @@ lockstep_status launch_lesson(lockstep_queue& queue, const lockstep_call& call) 
 
 const char* refuses_lesson(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
-  if (d.reduction != LOCKSTEP_SUM_OF_SQUARES) return "the lessons sum squares; NORM2 is shuffle's";
+  if (lib::kind_of(d.reduction).to == lib::finish::root) return "the lessons sum squares; NORM2 is shuffle's";
   if (is_for_any_type(*call) || d.dtype == LOCKSTEP_F16 || d.dtype == LOCKSTEP_BF16)
     return "the lessons take F32, F64, I32 and I64, and give no 16-bit results";
   if (d.offsets != nullptr || d.count != 1 || d.element_stride != 1 || d.length < 1)

@@ -32,7 +32,6 @@ lockstep_status run_norm(lockstep_queue& queue, const lockstep_call& call, bool 
 }
 
 struct square_sum_op {
-  static constexpr bool takes_2_bytes = true;
   static constexpr const char* by_leaves_name = "shuffle";
   static constexpr const char* by_leaves_idea =
       "B10: a warp a leaf, 16-byte loads, shuffles, one launch: the last block joins the blocks";
@@ -40,7 +39,7 @@ struct square_sum_op {
   template <class Way>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
-    const bool as_f32 = d.result == LOCKSTEP_F32, root = d.reduction == LOCKSTEP_NORM2;
+    const bool as_f32 = d.result == LOCKSTEP_F32, root = lib::kind_of(d.reduction).to == lib::finish::root;
     switch (d.dtype) {
       case LOCKSTEP_F16: return run_fold<Way>(queue, call, float_sum<half16, true>{call.dst, as_f32, root});
       case LOCKSTEP_BF16: return run_fold<Way>(queue, call, float_sum<bfloat16, true>{call.dst, as_f32, root});

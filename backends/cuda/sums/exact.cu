@@ -16,8 +16,15 @@ struct exact_results {
   static constexpr int blocks = 4;
   __device__ static partial none() { return {}; }
   __device__ static partial join(const partial& a, const partial& b) { return a + b; }
-  __device__ static void store(const term_sums& d, int64_t s, const partial& sum, int64_t) {
-    if (d.root) return store_float(d.dst, d.result, s, rounded_root(sum));
+  __device__ static void store(const term_sums& d, int64_t s, const partial& sum, int64_t length) {
+    const auto truth = [&](bool x) { static_cast<uint8_t*>(d.dst)[s] = x ? 1 : 0; };
+    switch (d.reduction.to) {
+      case lib::finish::root: return store_float(d.dst, d.result, s, rounded_root(sum));
+      case lib::finish::any: return truth(sum.word[0] != 0);
+      case lib::finish::all: return truth(sum.word[0] == static_cast<uint64_t>(length));
+      case lib::finish::index:
+      case lib::finish::value: break;
+    }
     store_exact(d.dst, d.result, s, sum, d.faults);
   }
   __device__ static void store_empty(const term_sums& d, int64_t s) { store(d, s, {}, 0); }
@@ -31,7 +38,7 @@ __device__ __forceinline__ exact_sum widened_sum(int128 x) {
 }
 
 // What the bits of an element mean.
-enum class meaning { number, signed_number, truth };
+enum class meaning { number, signed_number, truth, float_truth };
 
 // 1 in each byte that is not 0.
 __device__ __forceinline__ uint32_t truth_of(uint32_t x) {
@@ -83,6 +90,10 @@ struct thread_sum<2> {
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const auto half = [&](uint32_t word) {
+        if (k == meaning::truth || k == meaning::float_truth) {
+          const uint32_t bits = (j == 0 ? word : word >> 16) & (k == meaning::truth ? 0xFFFFu : 0x7FFFu);
+          return bits != 0 ? 1 : 0;
+        }
         const auto high = static_cast<int32_t>(j == 0 ? word << 16 : word & 0xFFFF0000u);
         return is_signed ? high >> 16 : static_cast<int32_t>(static_cast<uint32_t>(high) >> 16);
       };
@@ -107,6 +118,10 @@ struct thread_sum<4> {
   template <term what, meaning k>
   __device__ void take(const uint32_t* xs, const uint32_t* ys) {
     [[maybe_unused]] constexpr bool is_signed = k == meaning::signed_number;
+    if (k == meaning::truth || k == meaning::float_truth) {
+      sum += (*xs & (k == meaning::truth ? ~0u : 0x7FFFFFFFu)) != 0 ? 1 : 0;
+      return;
+    }
     const int64_t x = is_signed ? static_cast<int32_t>(*xs) : static_cast<int64_t>(*xs);
     const int64_t y = is_signed ? static_cast<int32_t>(*ys) : static_cast<int64_t>(*ys);
     const auto apart = static_cast<uint64_t>(x < y ? y - x : x - y), size = static_cast<uint64_t>(x < 0 ? -x : x);
@@ -140,6 +155,8 @@ struct thread_sum<8> {
   __device__ void take(const uint32_t* xs, const uint32_t* ys) {
     [[maybe_unused]] constexpr bool is_signed = k == meaning::signed_number;
     const uint64_t x = static_cast<uint64_t>(xs[1]) << 32 | xs[0], y = static_cast<uint64_t>(ys[1]) << 32 | ys[0];
+    if (k == meaning::truth || k == meaning::float_truth)
+      return add((x & (k == meaning::truth ? ~0ull : ~0ull >> 1)) != 0 ? 1 : 0, 1, false);
     const bool below_x = is_signed && static_cast<int64_t>(x) < 0, below_y = is_signed && static_cast<int64_t>(y) < 0;
     const uint64_t size_x = below_x ? -x : x, size_y = below_y ? -y : y;
     const bool less = is_signed ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
@@ -220,6 +237,9 @@ struct exact_terms : exact_results {
   // Terms and signs are asked once a run, not once a word.
   __device__ static partial leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t,
                                  const partial& so_far) {
+    if (d.kind == term::truth)
+      return is_float(d.dtype) ? run<term::plain, meaning::float_truth>(d, at, first, n, t, so_far)
+                               : run<term::plain, meaning::truth>(d, at, first, n, t, so_far);
     if constexpr (bytes == 1)
       if (d.dtype == LOCKSTEP_BOOL) return run_of<meaning::truth>(d, at, first, n, t, so_far);
     return d.dtype == LOCKSTEP_I8 || d.dtype == LOCKSTEP_I16 || d.dtype == LOCKSTEP_I32 || d.dtype == LOCKSTEP_I64

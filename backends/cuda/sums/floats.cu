@@ -18,7 +18,7 @@ struct float_results {
   __device__ static double none() { return -0.0; }
   __device__ static double join(double a, double b) { return __dadd_rn(a, b); }
   __device__ static void store(const term_sums& d, int64_t s, double sum, int64_t) {
-    store_float(d.dst, d.result, s, d.root ? __dsqrt_rn(sum) : sum);
+    store_float(d.dst, d.result, s, d.reduction.to == lib::finish::root ? __dsqrt_rn(sum) : sum);
   }
   __device__ static void store_empty(const term_sums& d, int64_t s) { store_float(d.dst, d.result, s, 0.0); }
 };
@@ -46,6 +46,7 @@ struct float_terms : float_results {
       switch (kind) {
         case term::absolute: return body([](double acc, double x, double) { return __dadd_rn(acc, fabs(x)); });
         case term::square: return body([](double acc, double x, double) { return __fma_rn(x, x, acc); });
+        case term::number: return body([](double acc, double x, double) { return __dadd_rn(acc, x == x ? x : 0.0); });
         default: return body([](double acc, double x, double) { return __dadd_rn(acc, x); });
       }
     }

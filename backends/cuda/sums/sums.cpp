@@ -24,7 +24,7 @@ term_sums sums_of(const lockstep_call& call, const report_word& faults) {
           d.other_element_stride,
           d.other_sequence_stride,
           static_cast<term>(d.kind),
-          false,
+          lib::reduction_kind{},
           d.dtype,
           d.result,
           d.correction,

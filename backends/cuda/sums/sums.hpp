@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../../../lib/order.hpp"
+#include "../../../lib/reductions.hpp"
 #include "../device/queue.hpp"
 #include "../dtypes.hpp"
 
@@ -18,10 +19,10 @@ enum class term {
   moments,
   plain,
   square,
-  smallest,
-  largest,
-  first_smallest,
-  first_largest
+  truth,
+  number,  // a NaN counts as +0.0
+  factor,
+  extreme
 };
 
 constexpr int sum_threads = 256;
@@ -38,7 +39,7 @@ struct term_sums {
   const int64_t* offsets;
   int64_t other_element_stride, other_sequence_stride;
   term kind;
-  bool root;  // of the sum
+  lib::reduction_kind reduction;  // what is made of the whole; of extremes, which
   lockstep_dtype dtype, result;
   int64_t correction;
   report_word faults;
@@ -83,5 +84,6 @@ inline size_t workspace_of_terms(const lockstep_queue& queue, const term_sums& d
 lockstep_status sum_floats(lockstep_queue& queue, const term_sums& d, void* workspace);
 lockstep_status sum_moments(lockstep_queue& queue, const term_sums& d, void* workspace);
 lockstep_status sum_exactly(lockstep_queue& queue, const term_sums& d, void* workspace);
+lockstep_status multiply(lockstep_queue& queue, const term_sums& d, void* workspace);
 
 }  // namespace lockstep::cuda

@@ -21,8 +21,9 @@ extern "C" {
 /* Which dtypes a backend knows; see lockstep_backend.reads.
  *   1  the dtypes up to I64; F32, F64, I32 and I64 for lockstep_reduce; results of
  *      F32, F64, I32 and I64
- *   2  every dtype of LOCKSTEP_DTYPES, for each reduction and result */
-#define LOCKSTEP_BACKEND_READS 2u
+ *   2  every dtype of LOCKSTEP_DTYPES, for each reduction up to NORM2 and its results
+ *   3  the reductions from COUNT_NONZERO on */
+#define LOCKSTEP_BACKEND_READS 3u
 
 /* Functions of the library for a backend. Outlives the backend. */
 typedef struct lockstep_host {

@@ -503,7 +503,15 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
   LOCKSTEP_ARGMIN = 3,
   LOCKSTEP_ARGMAX = 4,
   LOCKSTEP_SUM_OF_SQUARES = 5,
-  LOCKSTEP_NORM2 = 6
+  LOCKSTEP_NORM2 = 6,
+  LOCKSTEP_COUNT_NONZERO = 7, /* how many elements are not 0; NaN is not 0 */
+  LOCKSTEP_ANY = 8,           /* whether an element is not 0 */
+  LOCKSTEP_ALL = 9,           /* whether no element is 0 */
+  LOCKSTEP_PROD = 10,         /* the product */
+  LOCKSTEP_NAN_SUM = 11,      /* SUM with +0.0 in place of each NaN */
+  LOCKSTEP_NAN_MIN = 12,      /* MIN and MAX of the elements that are no NaN; NaN if there is none */
+  LOCKSTEP_NAN_MAX = 13,
+  LOCKSTEP_REDUCTION_COUNT = 14
 } lockstep_reduction;
 
 /* Computes   one result for each of count sequences: element i of sequence s is
@@ -512,19 +520,23 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            with i < offsets[s+1] - offsets[s] (length is then ignored, and
  *            sequence_stride too). element_stride is 1 or more if length > 1 or offsets are given,
  *            sequence_stride 0 or more if count > 1: sequences may share elements.
- * Types      lockstep_reduce: SUM, MIN, MAX, ARGMIN, ARGMAX; lockstep_square_sum:
- *            SUM_OF_SQUARES, NORM2. Both take every dtype. The sum of BOOL is the
- *            number of true elements.
+ * Types      lockstep_square_sum: SUM_OF_SQUARES, NORM2; lockstep_reduce: all others.
+ *            Both take every dtype. The sum of BOOL is the number of true elements.
+ *            NAN_SUM, NAN_MIN and NAN_MAX of integers are SUM, MIN and MAX.
  * Results    dst[s], packed: I64 for ARGMIN and ARGMAX (an index within the
- *            sequence); for SUM and SUM_OF_SQUARES of integers I64, of U64 U64;
- *            src's dtype for MIN and MAX; F64 for float sums, squares and norms
+ *            sequence) and COUNT_NONZERO; BOOL for ANY and ALL; for SUM, NAN_SUM, PROD
+ *            and SUM_OF_SQUARES of integers I64, of U64 U64; src's dtype for MIN, MAX,
+ *            NAN_MIN and NAN_MAX; F64 for sums, products, squares and norms of floats
  *            and for NORM2 of integers. result may ask for F32, F16 or BF16 in place
  *            of F64: the double is rounded once, to nearest even.
  * Exactness  order id 1 (order.md): floats are summed in double by a fixed
  *            tree over the sequence's own indices, so the bits depend on
  *            nothing but the elements and their order. Relative error of a sum
  *            of n terms <= (16 + 7 + ceil(log2(n/2048))) * 2^-53 * sum|x| /
- *            |sum x|. Integer results are exact. NORM2 is the correctly rounded
+ *            |sum x|. PROD of floats multiplies in double over the same tree, with 1
+ *            in place of missing elements; relative error <= n * 2^-53 unless a partial
+ *            product overflows or underflows. Integer results are exact: a product is 0
+ *            if an element is, however large the others are. NORM2 is the correctly rounded
  *            root of that sum (of the exact sum for integers), rescaled where
  *            plain squares would overflow or lose bits.
  *            If a sequence holds a NaN, MIN and MAX give the canonical quiet NaN,
@@ -532,9 +544,9 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            equal elements the lowest index counts.
  * Memory     host, pinned, managed or device, in any mix, for src, dst and offsets.
  * Aliasing   dst must not overlap src or offsets.
- * Empty      count 0: nothing happens. The sum of an empty sequence is +0.0 or 0.
- *            MIN, MAX, ARGMIN, ARGMAX of one return LOCKSTEP_EMPTY and leave its
- *            result unchanged.
+ * Empty      count 0: nothing happens. The sum of an empty sequence is +0.0 or 0, its
+ *            product 1, ANY false, ALL true. MIN, MAX, ARGMIN, ARGMAX, NAN_MIN and NAN_MAX
+ *            of one return LOCKSTEP_EMPTY and leave its result unchanged.
  * Errors     OVERFLOW: an exact integer result does not fit I64 (U64 for U64). dst[s]
  *            then holds INT64_MAX or INT64_MIN (UINT64_MAX), every other sequence
  *            has its result, and the error names the first such sequence. EMPTY likewise.

@@ -1,5 +1,5 @@
-// reductions.hpp - the three reductions in the form that sequences.hpp needs: sums in the fixed
-// order, exact sums, extremes; and helpers for storing their results.
+// folds.hpp - what joins make of terms, in the form that sequences.hpp needs: sums and products of floats in the fixed
+// order, exact sums and products, extremes; and helpers for storing their results.
 #pragma once
 
 #include <atomic>
@@ -48,8 +48,8 @@ struct running_columns {
   }
 };
 
-// ---- float sums -----------------------------------------------------------------
-// The sums as they are.
+// ---- floats in the fixed order ----------------------------------------------------
+// The values as they are.
 struct float_results {
   const lockstep_call* call;
   template <class Again>
@@ -58,34 +58,41 @@ struct float_results {
   }
   void all(int64_t first, const double* values, int64_t count) const { store_floats(call, first, values, count); }
 };
-struct float_sum {
-  typedef double value;
-  typedef order::tree<double> join;
+// A value whose join multiplies.
+struct factor {
+  double x;
+  friend factor operator+(factor a, factor b) { return {a.x * b.x}; }
+};
+// Value: double or factor.
+template <class Value>
+struct float_fold {
+  typedef Value value;
+  typedef order::tree<Value> join;
   static constexpr int64_t chunk = order::leaf;
-  float_term term;
-  const float_sum_kernels& kernels;
+  const float_kernels& kernels;
   bool cached = false;  // see packed_rows
 
-  void rows(packed_rows r, int64_t count, double* out) const {
+  static double* doubles(Value* values) { return reinterpret_cast<double*>(values); }
+  void rows(packed_rows r, int64_t count, Value* out) const {
     r.cached = cached;
-    kernels.of[term].rows(r, count, out);
+    kernels.rows(r, count, doubles(out));
   }
-  void chunks(const void* src, int64_t count, int64_t n, int64_t, double* out) const {
+  void chunks(const void* src, int64_t count, int64_t n, int64_t, Value* out) const {
     rows({src, n, chunk, nullptr}, count, out);
   }
-  void two(const void* a, const void* b, int64_t count, int64_t, int64_t, double* out_a, double* out_b) const {
-    kernels.of[term].two(a, b, count, out_a, out_b);
+  void two(const void* a, const void* b, int64_t count, int64_t, int64_t, Value* out_a, Value* out_b) const {
+    kernels.two(a, b, count, doubles(out_a), doubles(out_b));
   }
-  void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, double* out) const {
-    kernels.of[term].columns(src, n, ld, width, out);
+  void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, Value* out) const {
+    kernels.columns(src, n, ld, width, doubles(out));
   }
-  void listed(const void* src, int64_t n, const int64_t* at, int64_t width, double* out) const {
-    kernels.of[term].listed(src, n, at, width, out);
+  void listed(const void* src, int64_t n, const int64_t* at, int64_t width, Value* out) const {
+    kernels.listed(src, n, at, width, doubles(out));
   }
 
   // The tree of every column at once.
   struct block {
-    double column[column_block];
+    Value column[column_block];
     friend block operator+(const block& a, const block& b) {
       block sum;
       for (int64_t k = 0; k < column_block; ++k) sum.column[k] = a.column[k] + b.column[k];
@@ -94,17 +101,18 @@ struct float_sum {
   };
   struct column_join {
     order::tree<block> tree;
-    void push(const double* values, int64_t width, int level) {
+    void push(const Value* values, int64_t width, int level) {
       block b = {};
-      std::memcpy(b.column, values, static_cast<size_t>(width) * sizeof(double));
+      std::memcpy(b.column, values, static_cast<size_t>(width) * sizeof(Value));
       tree.push(b, level);
     }
-    void total(double* values, int64_t width) const {
+    void total(Value* values, int64_t width) const {
       const block b = tree.total();
-      std::memcpy(values, b.column, static_cast<size_t>(width) * sizeof(double));
+      std::memcpy(values, b.column, static_cast<size_t>(width) * sizeof(Value));
     }
   };
 };
+typedef float_fold<double> float_sum;
 
 // ---- exact sums -------------------------------------------------------------------
 struct exact_sum {
@@ -112,18 +120,17 @@ struct exact_sum {
   typedef running<exact_sum> join;
   typedef running_columns<exact_sum> column_join;
   static constexpr int64_t chunk = exact_chunk;
-  exact_term term;
-  const exact_sum_kernels& kernels;
+  const exact_kernels& kernels;
 
-  void rows(const packed_rows& r, int64_t count, wide* out) const { kernels.of[term].rows(r, count, out); }
+  void rows(const packed_rows& r, int64_t count, wide* out) const { kernels.rows(r, count, out); }
   void chunks(const void* src, int64_t count, int64_t n, int64_t, wide* out) const {
     rows({src, n, chunk, nullptr}, count, out);
   }
   void two(const void* a, const void* b, int64_t count, int64_t, int64_t, wide* out_a, wide* out_b) const {
-    kernels.of[term].two(a, b, count, out_a, out_b);
+    kernels.two(a, b, count, out_a, out_b);
   }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, wide* out) const {
-    kernels.of[term].columns(src, n, ld, width, out);
+    kernels.columns(src, n, ld, width, out);
   }
   static void add(wide& into, const wide& value) {
     bool carry = false;
@@ -132,6 +139,38 @@ struct exact_sum {
       const bool first = __builtin_add_overflow(into.limb[k], value.limb[k], &sum);
       carry = __builtin_add_overflow(sum, uint64_t{carry}, &into.limb[k]) || first;
     }
+  }
+};
+
+// ---- exact products ---------------------------------------------------------------
+struct exact_product {
+  typedef exact_factor value;
+  typedef running<exact_product> join;
+  typedef running_columns<exact_product> column_join;
+  static constexpr int64_t chunk = exact_chunk;
+  const product_kernels& kernels;
+
+  void rows(const packed_rows& r, int64_t count, exact_factor* out) const { kernels.rows(r, count, out); }
+  void chunks(const void* src, int64_t count, int64_t n, int64_t, exact_factor* out) const {
+    rows({src, n, chunk, nullptr}, count, out);
+  }
+  void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, exact_factor* out_a,
+           exact_factor* out_b) const {
+    chunks(a, count, chunk, first_a, out_a);
+    chunks(b, count, chunk, first_b, out_b);
+  }
+  void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, exact_factor* out) const {
+    kernels.columns(src, n, ld, width, out);
+  }
+  static void add(exact_factor& into, const exact_factor& value) {
+    into.negative ^= value.negative;
+    into.beyond |= value.beyond;
+    const bool zero = into.size == 0 || value.size == 0;
+    into.beyond |= !zero && __builtin_mul_overflow(into.size, value.size, &into.size);
+    if (zero)
+      into.size = 0;
+    else if (into.beyond)
+      into.size = 1;
   }
 };
 
@@ -144,23 +183,22 @@ struct extreme_of {
   typedef running<extreme_of> join;
   typedef running_columns<extreme_of> column_join;
   static constexpr int64_t chunk = exact_chunk;
-  extreme_term term;
-  bool index;
   const extreme_kernels& kernels;
+  bool index = false;
 
-  void rows(const packed_rows& r, int64_t count, extreme* out) const { kernels.of[term].rows(r, count, index, out); }
+  void rows(const packed_rows& r, int64_t count, extreme* out) const { kernels.rows(r, count, index, out); }
   void chunks(const void* src, int64_t count, int64_t n, int64_t first, extreme* out) const {
-    kernels.of[term].rows({src, n, chunk, nullptr}, count, false, out);
+    kernels.rows({src, n, chunk, nullptr}, count, false, out);
     for (int64_t k = 0; k < count; ++k) out[k].index = ~(first + k * chunk);
   }
   void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, extreme* out_a,
            extreme* out_b) const {
-    kernels.of[term].two(a, b, count, out_a, out_b);
+    kernels.two(a, b, count, out_a, out_b);
     for (int64_t k = 0; k < count; ++k)
       out_a[k].index = ~(first_a + k * chunk), out_b[k].index = ~(first_b + k * chunk);
   }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t first, extreme* out) const {
-    kernels.of[term].columns(src, n, ld, width, index, out, nullptr);
+    kernels.columns(src, n, ld, width, index, out, nullptr);
     for (int64_t k = 0; k < width; ++k) out[k].index += first;
   }
   // Chunks arrive in order, so a tie keeps the earlier one.
@@ -172,7 +210,7 @@ struct extreme_of {
     alignas(64) unsigned char buffer[chunk * 8];
     const int64_t first = ~winner.index, m = v.n - first < chunk ? v.n - first : chunk;
     extreme found;
-    kernels.of[term].rows({v.chunk(first, m, buffer), m, 0, nullptr}, 1, true, &found);
+    kernels.rows({v.chunk(first, m, buffer), m, 0, nullptr}, 1, true, &found);
     return first + found.index;
   }
 };
@@ -191,11 +229,6 @@ class first_failure {
  private:
   std::atomic<int64_t> s_{INT64_MAX};
 };
-
-// The kernel that sums rows.
-inline auto sums_of_rows(const lockstep_queue& queue, float_term term, bool tiny) {
-  return tiny ? tiny_rows(queue.kernels).sums[term] : float_sums(queue.kernels).of[term].rows;
-}
 
 // Sums of many short rows: sums(rows, count, out) sums some of them, finish(first, count, out), if given, makes them
 // results.
