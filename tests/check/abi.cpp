@@ -337,7 +337,7 @@ TEST_F(Abi, ReduceAndSquareSum) {
   using S = lockstep_reduce_desc;
   const auto square = lockstep_reduce_full(LOCKSTEP_NORM2, LOCKSTEP_F16, 10, 1);
   bad<S>("sum", square, [](S& d) { d.reduction = LOCKSTEP_SUM; }, lockstep_square_sum,
-         {"reduction is SUM;", "SUM_OF_SQUARES and NORM2", "lockstep_reduce"});
+         {"reduction is SUM;", "SUM_OF_SQUARES, NORM2", "lockstep_reduce"});
   bad<S>("dtype 14", square, [](S& d) { d.dtype = static_cast<lockstep_dtype>(14); }, lockstep_square_sum,
          {"dtype is 14"});
   bad<S>("norm to i64", square, [](S& d) { d.result = LOCKSTEP_I64; }, lockstep_square_sum, {"NORM2"});

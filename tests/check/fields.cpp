@@ -542,8 +542,8 @@ const std::vector<promise>& table() {
        paired([](Q& d) { d.kind = LOCKSTEP_SUMS_MEAN_VARIANCE, d.other = nullptr, d.correction = -1; }), "correction is -1"},
       // reduce_axes: 18, 26 and 34 are the sums over axes 0 and 2
       {"lockstep_reduce_axes_desc.size", reduced_axes([](A& d) { d.size = 184; }), "desc->size is 184"},
-      {"lockstep_reduce_axes_desc.reduction", reduced_axes([](A& d) { d.reduction = static_cast<lockstep_reduction>(7); }),
-       "reduction is 7"},
+      {"lockstep_reduce_axes_desc.reduction", reduced_axes([](A& d) { d.reduction = static_cast<lockstep_reduction>(LOCKSTEP_REDUCTION_COUNT); }),
+       "reduction is 14"},
       {"lockstep_reduce_axes_desc.reduction", reduced_axes([](A& d) { d.reduction = LOCKSTEP_MAX; }), "",
        scaled({8, 10, 12}, 1)},
       {"lockstep_reduce_axes_desc.dtype", reduced_axes([](A& d) { d.dtype = static_cast<lockstep_dtype>(99); }), "dtype is 99"},
