@@ -29,14 +29,19 @@ struct record {
   }
 };
 
-void digest_of(const described& d, uint64_t out[2]) {
+// Of the first n values, or of all where there are fewer, and of how many that are.
+void digest_of(const described& d, size_t n, uint64_t out[2]) {
   out[0] = 0xCBF29CE484222325u, out[1] = 0x9E3779B97F4A7C15u;
-  for (const int64_t v : d.values)
+  const auto add = [&](uint64_t v) {
     for (int k = 0; k < 2; ++k) {
-      uint64_t x = out[k] ^ static_cast<uint64_t>(v);
+      uint64_t x = out[k] ^ v;
       x *= k == 0 ? 0xFF51AFD7ED558CCDu : 0xC4CEB9FE1A85EC53u;
       out[k] = x ^ x >> 29;
     }
+  };
+  const size_t count = std::min(n, d.values.size());
+  add(count);
+  for (size_t i = 0; i < count; ++i) add(static_cast<uint64_t>(d.values[i]));
 }
 }  // namespace
 
@@ -124,7 +129,7 @@ void lockstep_comm::agree(const failure& own, const described& what) { run(agree
 
 task lockstep_comm::agreement(const failure& own, const described& what) {
   uint64_t digest[2];
-  digest_of(what, digest);
+  digest_of(what, what.values.size(), digest);
   uint64_t low[2] = {digest[0], digest[1]}, high[2] = {digest[0], digest[1]};
   if (own.any()) {  // this process's arguments are invalid, so there is nothing to compare
     low[0] = low[1] = UINT64_MAX;
@@ -147,58 +152,37 @@ task lockstep_comm::agreement(const failure& own, const described& what) {
   fail(LOCKSTEP_MISMATCH, "{}", told.any() ? told.text : "the ranks' arguments differ; give the same on every rank");
 }
 
-// Called when ranks differ: process 0 sends its description, each process finds its first difference from it, and the
-// error names that of the lowest rank.
+// Called when ranks differ: finds the first value that is not the same on all, by halving and comparing digests, so
+// that messages and memory do not grow with the description. Each process that differs there from process 0 tells how.
 task lockstep_comm::compare(const described& what, failure& difference) {
-  const uint64_t step = what_of(kind::details, 0, agreements, 0);
-  auto* parked = new std::vector<std::vector<char>>;
-  const size_t bytes = what.values.size() * sizeof(int64_t);
-  std::vector<pending> requests;
-  if (engine.process == 0) {
-    for (int32_t p = 1; p < engine.processes; ++p) {
-      // The size is sent first, because descriptions may differ in length.
-      for (const bool data : {false, true}) {
-        auto& buffer = parked->emplace_back(sizeof(header) + (data ? bytes : 8));
-        failure none;
-        header head = next_header(p, step, none);
-        head.bytes = buffer.size() - sizeof head;
-        std::memcpy(buffer.data(), &head, sizeof head);
-        const auto count = static_cast<uint64_t>(bytes);
-        std::memcpy(buffer.data() + sizeof head, data ? static_cast<const void*>(what.values.data()) : &count,
-                    data ? bytes : 8);
-        send(p, buffer.data(), buffer.size(), requests);
-      }
-    }
-    arrivals all(*this, requests, [](size_t) {});
-    co_await all;
-    delete parked;
-    co_return;
+  failure none, told;
+  const size_t ours = what.values.size();
+  uint64_t low[2] = {ours, 0}, high[2] = {ours, 0};
+  task lengths = worst(none, low, high, told);
+  co_await lengths;
+  size_t same = 0;  // the first `same` values agree, the first `differ` do not
+  for (auto differ = static_cast<size_t>(high[0]); differ - same > 1;) {
+    const size_t middle = same + (differ - same) / 2;
+    digest_of(what, middle, low);
+    std::copy_n(low, 2, high);
+    task half = worst(none, low, high, told);
+    co_await half;
+    (low[0] == high[0] && low[1] == high[1] ? same : differ) = middle;
   }
-  failure none;
-  uint64_t length = 8;
-  for (const bool data : {false, true}) {
-    auto& buffer = parked->emplace_back(sizeof(header) + static_cast<size_t>(length));
-    requests.clear();
-    receive(0, buffer.data(), buffer.size(), requests);
-    arrivals one(*this, requests, [](size_t) {});
-    co_await one;
-    check(0, buffer.data(), requests[0].received, step, none);
-    if (!data) std::memcpy(&length, buffer.data() + sizeof(header), 8);
-  }
-  const char* data = parked->back().data() + sizeof(header);
-  const size_t theirs = static_cast<size_t>(length) / sizeof(int64_t), ours = what.values.size();
-  for (size_t i = 0; i < std::max(theirs, ours); ++i) {
-    int64_t value = 0;
-    if (i < theirs) std::memcpy(&value, data + i * sizeof value, sizeof value);
-    if (i < theirs && i < ours && value == what.values[i]) continue;
-    const std::string name = i < ours ? what.name(i) : "an argument that this rank lacks";
-    difference.note(
-        LOCKSTEP_MISMATCH, first(),
-        i < ours && i < theirs
-            ? format_text("{} is {} on rank {} and {} on rank 0; give the same on every rank", name, what.values[i],
-                          first(), value)
-            : format_text("{} is given on rank {} or on rank 0 only; give the same on every rank", name, first()));
-    break;
-  }
-  delete parked;
+  // The value of process 0 is the least pair of all, and whether it has one the largest.
+  const bool first_process = engine.process == 0, here = same < ours;
+  const int64_t value = here ? what.values[same] : 0;
+  low[0] = first_process ? 0 : 1, low[1] = static_cast<uint64_t>(value);
+  high[0] = first_process ? 1 : 0, high[1] = here ? 1 : 0;
+  task theirs = worst(none, low, high, told);
+  co_await theirs;
+  const auto other = static_cast<int64_t>(low[1]);
+  const bool there = high[1] != 0;
+  if (first_process || (here == there && value == other)) co_return;
+  const std::string name = here ? what.name(same) : "an argument that this rank lacks";
+  difference.note(LOCKSTEP_MISMATCH, first(),
+                  here && there ? format_text("{} is {} on rank {} and {} on rank 0; give the same on every rank", name,
+                                              what.text(same, value), first(), what.text(same, other))
+                                : format_text("{} is given on rank {} or on rank 0 only; give the same on every rank",
+                                              name, first()));
 }

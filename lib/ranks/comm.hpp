@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,6 +21,8 @@
 namespace lockstep::lib {
 template <>
 inline constexpr std::array known_sizes<lockstep_part> = {offsetof(lockstep_part, stream), sizeof(lockstep_part)};
+template <>
+inline constexpr std::array known_sizes<lockstep_engine> = {offsetof(lockstep_engine, peek), sizeof(lockstep_engine)};
 template <>
 inline constexpr std::array known_sizes<lockstep_comm_options> = {offsetof(lockstep_comm_options, data),
                                                                   sizeof(lockstep_comm_options)};
@@ -47,6 +50,7 @@ struct failure {
 constexpr size_t text_bytes = 512;
 
 // Every message begins with this.
+constexpr uint64_t magic = 0x6C6F636B73746570;  // "lockstep"
 struct header {
   uint64_t magic;
   uint64_t sequence;  // of the messages from this process to that one
@@ -58,8 +62,10 @@ struct header {
 };
 
 // header::what identifies the call and step of a message; the kind is only for error texts.
-enum class kind : uint64_t { create, agree, details, permute, reduce, stencil, halo, closing };
+enum class kind : uint64_t { create, agree, permute, reduce, stencil, halo, closing, synchronize, refuse, destroy };
 const char* kind_name(kind k);
+// The function that a kind of call is made with, "lockstep_ranks_permute".
+std::string kind_function(int64_t k);
 inline uint64_t what_of(kind k, uint64_t plan, uint64_t execution, uint64_t step) {
   return static_cast<uint64_t>(k) << 56 | (plan & 0xFFFFFF) << 32 | (execution & 0xFFFFFF) << 8 | (step & 0xFF);
 }
@@ -67,21 +73,24 @@ inline uint64_t what_of(kind k, uint64_t plan, uint64_t execution, uint64_t step
 // The arguments that must agree between ranks, with their names.
 class described {
  public:
-  void add(std::string name, int64_t value) {
-    names_.push_back({std::move(name), values.size(), false});
+  // words: the value as an error gives it; NULL: the number.
+  void add(std::string name, int64_t value, std::string (*words)(int64_t) = nullptr) {
+    names_.push_back({std::move(name), values.size(), false, words});
     values.push_back(value);
   }
   // A list has one name, because there may be as many elements as ranks.
   template <class List>
   void add_list(std::string name, const List& list) {
-    names_.push_back({std::move(name), values.size(), true});
+    names_.push_back({std::move(name), values.size(), true, nullptr});
     values.insert(values.end(), list.begin(), list.end());
   }
   std::string name(size_t i) const {
-    const auto after = std::upper_bound(names_.begin(), names_.end(), i,
-                                        [](size_t value, const named& one) { return value < one.first; });
-    const named& of = *std::prev(after);
-    return of.list ? format_text("{}[{}]", of.name, i - of.first) : of.name;
+    const named& n = of(i);
+    return n.list ? format_text("{}[{}]", n.name, i - n.first) : n.name;
+  }
+  std::string text(size_t i, int64_t value) const {
+    const named& n = of(i);
+    return n.words != nullptr ? n.words(value) : format_text("{}", value);
   }
   std::vector<int64_t> values;
 
@@ -90,7 +99,12 @@ class described {
     std::string name;
     size_t first;  // of its values
     bool list;
+    std::string (*words)(int64_t);
   };
+  const named& of(size_t i) const {
+    return *std::prev(std::upper_bound(names_.begin(), names_.end(), i,
+                                       [](size_t value, const named& one) { return value < one.first; }));
+  }
   std::vector<named> names_;
 };
 
@@ -122,6 +136,7 @@ struct pending {
   const void* data;  // of a receive: the destination
   size_t received = 0;
   bool done = false;
+  bool came_early = false;                         // received before this call asked for it
   const std::function<bool()>* reached = nullptr;  // no message: something else that depends on the process
 };
 
@@ -173,8 +188,11 @@ struct lockstep_comm {
   bool dry = false;    // lockstep_comm_dry: there are no other processes
   uint64_t plans = 0;  // made so far, the same number on every rank
   uint64_t agreements = 0;
-  lockstep::ranks::piece_count pieces;   // of the plan that is being made
-  std::vector<uint64_t> sent, received;  // messages to and from each process
+  lockstep::ranks::piece_count pieces;                      // of the plan that is being made
+  std::vector<uint64_t> sent, received;                     // messages to and from each process
+  std::map<int32_t, std::vector<std::vector<char>>> early;  // messages that were received before a call asked for them
+  std::map<int32_t, std::chrono::steady_clock::time_point> gone;  // processes that have left, and when this was seen
+  std::set<int32_t> sends_to, hears_from;                         // processes, by any plan so far
   lockstep_status closed = LOCKSTEP_OK;
   std::string reason;
   failure late;  // the first one that lockstep_ranks_synchronize must return
@@ -210,6 +228,14 @@ struct lockstep_comm {
   [[noreturn]] void lost(std::set<int32_t> missed, int32_t told_by);
   // Tells the other processes, closes the communicator and throws.
   [[noreturn]] void close(lockstep_status status, std::string text);
+  [[noreturn]] void close_for_length(int32_t process);
+  // A message said that the communicator is closed: hands that on to those who may wait for this process, and throws.
+  [[noreturn]] void heard_of_the_end(int32_t process, const header& head, const std::string& text);
+  // Tells the others that this process leaves, and why.
+  void leave(const std::string& why);
+  // For lockstep_comm_destroy: tells those who may wait for this process that it leaves. Where the engine closes
+  // together, waits until all do. Whether all have left in good order.
+  bool leave_together() noexcept;
 
   // Collective: the same outcome on every rank. own is this process's failure, digest that of the arguments that must
   // agree; if digests differ, details serves to name the argument. Queued executions run first.
@@ -225,6 +251,14 @@ struct lockstep_comm {
  private:
   friend lockstep::ranks::arrivals;
   void tell_all(const std::string& text, lockstep_status status);
+  // Says to a process that of_rank has closed the communicator.
+  void tell(int32_t process, int32_t of_rank, const std::string& text, lockstep_status status);
+  // Whether processes that this one only sends to have closed the communicator; throws then.
+  void look_for_the_end(const std::vector<pending>& requests);
+  int32_t origin(int32_t process, const header& head) const;
+  lockstep::ranks::task farewell();
+  std::set<int32_t> neighbours(const std::set<int32_t>& by_plans, int32_t direction) const;
+  std::set<int32_t> everyone() const;  // that exchanges messages with this process
   lockstep::ranks::task agreement(const failure& own, const lockstep::ranks::described& what);
   lockstep::ranks::task compare(const lockstep::ranks::described& what, failure& difference);
   lockstep::ranks::arrivals* waiting = nullptr;  // the requests being waited for

@@ -52,7 +52,8 @@ void check_engine(const lockstep_engine& e) {
   if (e.abi != LOCKSTEP_ENGINE_ABI)
     fail(LOCKSTEP_INVALID_ARGUMENT, "engine->abi is {}, but this library has {}; recompile the transport", e.abi,
          LOCKSTEP_ENGINE_ABI);
-  lib::require_flags("engine->flags", e.flags, LOCKSTEP_ENGINE_GIVES_WAY, "LOCKSTEP_ENGINE_GIVES_WAY (1)");
+  lib::require_flags("engine->flags", e.flags, LOCKSTEP_ENGINE_GIVES_WAY | LOCKSTEP_ENGINE_CLOSES_TOGETHER,
+                     "LOCKSTEP_ENGINE_GIVES_WAY (1) and LOCKSTEP_ENGINE_CLOSES_TOGETHER (2)");
   if (e.processes < 1 || e.process < 0 || e.process >= e.processes)
     fail(LOCKSTEP_INVALID_ARGUMENT, "engine->process is {} of {}; give 0 to processes - 1", e.process, e.processes);
   if (e.isend == nullptr || e.irecv == nullptr || e.test == nullptr || e.error == nullptr || e.close == nullptr)
@@ -76,16 +77,20 @@ task gather_seats(lockstep_comm& comm, bool may_link, int32_t& linkable) {
   comm.first_rank.back() = rank;
 }
 
-// A process with invalid arguments still takes part, so that the others need not wait for the deadline.
-lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, const lockstep_comm_options* given) {
+// A process with invalid arguments still takes part, so that the others need not wait for the deadline. refusal: why it
+// takes part only to say that it cannot; NULL otherwise.
+lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, const lockstep_comm_options* given,
+                      const char* refusal) {
   check_engine(engine);
   auto comm = std::make_unique<lockstep_comm>();
   failure own;
   lockstep_comm_options o = lockstep_comm_defaults();
+  if (refusal != nullptr) own.note(LOCKSTEP_INVALID_ARGUMENT, -1, refusal);
   try {
     o = read_options(given);
-    lib::require_context(context);
+    if (refusal == nullptr) lib::require_context(context);
   } catch (const error& e) {
+    o = lockstep_comm_defaults();  // what was read so far may have been written to it
     own.note(e.status, -1, e.text);
   }
   comm->context = context;
@@ -134,6 +139,7 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
   if (linkable > 1) comm->run(comm->links->open(own));
   attempt([&] { comm->devices->describe(); });
   described d;
+  d.add("the call", static_cast<int64_t>(kind::create), kind_function);
   d.add("options.message_bytes", comm->message_bytes);
   comm->agree(own, d);
   return comm.release();
@@ -152,8 +158,23 @@ lockstep_status lockstep_comm_create(lockstep_context* context, const lockstep_e
     if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass the place for the communicator");
     *comm = nullptr;
     if (engine == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "engine is NULL; pass a transport");
-    *comm = create(context, lib::sized(engine, lockstep_engine{}, "engine"), options);
+    *comm = create(context, lib::sized(engine, lockstep_engine{}, "engine"), options, nullptr);
   });
+}
+
+lockstep_status lockstep_comm_refuse(const lockstep_engine* engine, const lockstep_comm_options* options,
+                                     const char* why) {
+  return lib::guarded([&] {
+    if (engine == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "engine is NULL; pass a transport");
+    create(nullptr, lib::sized(engine, lockstep_engine{}, "engine"), options,
+           why != nullptr && *why != '\0' ? why : "this process refuses");
+  });
+}
+
+int64_t lockstep_comm_timeout(const lockstep_comm_options* options) {
+  int64_t ms = 0;
+  const lockstep_status status = lib::guarded([&] { ms = read_options(options).timeout_ms; });
+  return status == LOCKSTEP_OK ? ms : 60000;
 }
 
 lockstep_status lockstep_comm_local(lockstep_context* context, const lockstep_comm_options* options,
@@ -190,10 +211,15 @@ lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks, int3
 void lockstep_comm_destroy(lockstep_comm* comm) {
   if (comm == nullptr) return;
   comm->progress(true);
+  const bool clean = comm->leave_together();
   comm->links->close();
   comm->devices.reset();
-  comm->engine.close(comm->engine.user, comm->closed == LOCKSTEP_OK ? 1 : 0);
+  comm->engine.close(comm->engine.user, clean ? 1 : 0);
   delete comm;
+}
+
+void lockstep_comm_leave(lockstep_comm* comm, const char* why) {
+  if (comm != nullptr) comm->leave(why != nullptr ? why : "");
 }
 
 lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info* info) {
@@ -227,7 +253,9 @@ lockstep_status lockstep_ranks_synchronize(lockstep_comm* comm) {
     }
     const lockstep_status status = lockstep_synchronize(comm->context);
     if (status != LOCKSTEP_OK) own.note(status, comm->first(), lockstep_last_error());
-    comm->agree(own, {});
+    described d;
+    d.add("the call", static_cast<int64_t>(kind::synchronize), kind_function);
+    comm->agree(own, d);
   });
 }
 }

@@ -86,6 +86,9 @@ void exchange::finish(lockstep_comm& comm, workspace& memory, int64_t most_bytes
   out_ = messages_of(comm, out_items_, true, memory, most_bytes);
   in_ = messages_of(comm, in_items_, false, memory, most_bytes);
   if (!link_items_.empty()) finish_links(comm, memory);
+  for (const message& m : out_) comm.sends_to.insert(m.process);
+  for (const message& m : in_) comm.hears_from.insert(m.process);
+  for (const partner& one : partners_) comm.sends_to.insert(one.process), comm.hears_from.insert(one.process);
 }
 
 // Both sides of a pair cut its items into the same parcels.

@@ -112,6 +112,16 @@ int test(void* user, void** which, int* done, size_t* received) {
   return truncated ? LOCKSTEP_ENGINE_TRUNCATED : 0;
 }
 
+int peek(void* user, int32_t from, int* found, size_t* bytes) {
+  auto* me = static_cast<endpoint*>(user);
+  channel& c = me->all->between(from, me->process);
+  const std::lock_guard guard(c.lock);
+  c.match();
+  *found = !c.messages.empty();
+  if (*found != 0) *bytes = c.messages.front()->bytes;
+  return 0;
+}
+
 const char* error_text(void*, int) { return "out of host memory"; }
 void close(void* user, int) { delete static_cast<endpoint*>(user); }
 
@@ -143,6 +153,7 @@ extern "C" lockstep_status lockstep_engine_local(int32_t processes, lockstep_eng
                     test,
                     error_text,
                     nullptr,
-                    close};
+                    close,
+                    peek};
   });
 }

@@ -86,11 +86,10 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
     auto plan = std::make_unique<lockstep_ranks_plan>();
     plan->comm = comm;
     plan->what = k;
-    plan->number = comm->plans++;
     plan->on_devices.resize(static_cast<size_t>(comm->seats));
     failure own;
     described d;
-    d.add("the call", static_cast<int64_t>(k));
+    d.add("the call", static_cast<int64_t>(k), kind_function);
     comm->progress(true);  // queued executions come first
     comm->require_open();
     try {
@@ -110,6 +109,7 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
       own.note(LOCKSTEP_OUT_OF_MEMORY, comm->first(), "out of host memory; free some or use more ranks");
     }
     comm->agree(own, d);
+    plan->number = comm->plans++;
     *out = plan.release();
   });
 }
@@ -234,6 +234,18 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     if (!told.any()) return;
     if (told.rank < 0 || comm.mine(told.rank)) throw error{told.status, told.text};
     fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", told.rank, told.text);
+  });
+}
+
+lockstep_status lockstep_ranks_refuse(lockstep_comm* comm, const char* why) {
+  return lib::guarded([&] {
+    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass a communicator");
+    comm->require_open();
+    comm->progress(true);
+    comm->require_open();
+    failure own;
+    own.note(LOCKSTEP_INVALID_ARGUMENT, comm->first(), why != nullptr && *why != '\0' ? why : "this rank refuses");
+    comm->agree(own, {});
   });
 }
 

@@ -1,6 +1,7 @@
 """What test_ranks.py runs by mpirun: everything beside the one call on the whole array, then errors. Ends with "passed"."""
 import itertools
 import sys
+import time
 
 import numpy as np
 from mpi4py import MPI
@@ -148,6 +149,13 @@ def beginnings():
     for wrong, error, text in (({"backend": "gpu"}, ls.InvalidArgument, "backend is 'gpu'"), ({"timeout": 0}, ls.InvalidArgument, "timeout is 0"),
                                ({"context": closed}, ls.InvalidArgument, "context is closed"), ({"context": 5}, ls.InvalidArgument, "context is 5")):
         fails(None, lambda broken, wrong=wrong: lr.Comm(world, **wrong if broken else {}), error, lr.RankFailed, text)
+    if size > 2:  # two ranks at once, one wrong for Python, one for C; for Python alone on both
+        for second in ({"backend": "cuda:99"}, {"timeout": -1}):
+            try:
+                lr.Comm(world, **({"backend": "gpu"} if rank == 0 else second if rank == 1 else {}))
+                raise AssertionError("two wrong ranks went through")
+            except ls.Error as e:
+                assert rank < 2 or isinstance(e, lr.RankFailed) and "rank 0: backend is 'gpu'" in str(e), (rank, str(e))
     for timeout in (float("inf"), 1e30):
         lr.Comm(world, timeout=timeout).close()
     grid, context = lr.Grid((6,), (size,)), ls.Context("cpu")
@@ -157,20 +165,59 @@ def beginnings():
     assert context.handle == 0
 
 
-def left():
-    """Who leaves by an exception has no messages of the others in its next communicator."""
+def wrong_twice(comm):
+    """One rank's mistake is found in Python, another's in C: the third hears of the first."""
     grid = lr.Grid((6,), (size,))
+    block = np.ones(comm.box(grid).shape)
+    for a, b in ((0, 1), (1, 0)):
+        try:
+            comm.reduce("average" if rank == a else "sum", block, lr.Grid((6,), (size,), order=[0] * size) if rank == b else grid)
+            raise AssertionError("two wrong ranks went through")
+        except ls.Error as e:
+            assert rank < 2 or isinstance(e, lr.RankFailed) and ("give sum" if a == 0 else "two blocks") in str(e), (rank, str(e))
+    same(comm.reduce("sum", block, grid), 6.0)
+
+
+def left():
+    """Who leaves by an exception tells the others at once, and has no messages of theirs in its next communicator."""
+    grid, begin = lr.Grid((6,), (size,)), time.monotonic()
     try:
-        with lr.Comm(world, timeout=1.0) as comm:
+        with lr.Comm(world, timeout=60) as comm:
             if rank == 0:
-                raise KeyError
+                raise KeyError(7)
             comm.reduce("sum", np.ones(comm.box(grid).shape), grid)
             raise AssertionError("rank 0 was not missed")
-    except (KeyError, lr.RankLost):
+    except KeyError:
         pass
+    except lr.RankLost as e:
+        assert "rank 0: it has left: KeyError: 7" in str(e), str(e)
+    try:
+        with lr.Comm(world, timeout=60) as comm:
+            if rank != 0:
+                comm.reduce("sum", np.ones(comm.box(grid).shape), grid)
+                raise AssertionError("rank 0 was not missed")
+    except lr.RankLost as e:
+        assert "rank 0: it has destroyed its communicator" in str(e), str(e)
+    assert time.monotonic() - begin < 20
     with lr.Comm(MPI.COMM_SELF) as comm:
         same(comm.reduce("sum", np.ones(6), lr.Grid((6,), (1,))), 6.0)
     world.Barrier()
+
+
+def late():
+    """A rank that does not come to make its communicator is missed, too."""
+    begin = time.monotonic()
+    if rank == 0:
+        time.sleep(1.5)
+    try:
+        lr.Comm(world, timeout=0.5)
+        raise AssertionError("rank 0 was not missed")
+    except lr.RankLost as e:
+        assert rank == 0 or "mpi.Abort" in str(e), str(e)
+    assert rank == 0 or time.monotonic() - begin < 1.4
+    world.Barrier()
+    with lr.Comm(world) as comm:
+        same(comm.reduce("sum", np.ones(comm.box(lr.Grid((6,), (size,))).shape), lr.Grid((6,), (size,))), 6.0)
 
 
 def lost():
@@ -193,6 +240,8 @@ with lr.Comm(world) as comm:
     operations(comm)
     stencils(comm)
     errors(comm)
+    if size > 2:
+        wrong_twice(comm)
 try:
     comm.reduce("sum", np.ones(1), lr.Grid((1,), (1,)))
     sys.exit("a closed communicator was used")
@@ -200,6 +249,7 @@ except ls.InvalidArgument:
     pass
 beginnings()
 if size > 1:
+    late()
     lost()
     left()
 world.Barrier()

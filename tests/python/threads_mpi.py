@@ -28,6 +28,7 @@ class World:
 
     def __init__(self, size):
         self.size, self.lock, self.barrier, self.told = size, threading.Lock(), threading.Barrier(size), [None] * size
+        self.made, self.next = [0] * size, []  # duplicates: how many by each thread
         self.messages = {(a, b): [] for a in range(size) for b in range(size)}
         self.wanted = {pair: [] for pair in self.messages}
 
@@ -39,7 +40,7 @@ class Request:
             with world.lock:
                 world.wanted[pair].append(self)
 
-    def Test(self, status):
+    def Test(self, status=None):
         if self.world:
             with self.world.lock:
                 messages, wanted = self.world.messages[self.pair], self.world.wanted[self.pair]
@@ -54,6 +55,17 @@ class Request:
         return True
 
 
+class All:
+    """Done when every thread has made that many duplicates."""
+
+    def __init__(self, world, number):
+        self.world, self.number = world, number
+
+    def Test(self):
+        with self.world.lock:
+            return min(self.world.made) > self.number
+
+
 class Comm:
     def __init__(self, world, rank):
         self.world, self.rank = world, rank
@@ -64,13 +76,14 @@ class Comm:
     def Get_rank(self):
         return self.rank
 
-    def Dup(self):
-        """Of a world of its own, so that two communicators share no messages."""
-        self.world.told[self.rank] = None
-        if self.world.barrier.wait() == 0:
-            self.world.next = World(self.world.size)
-        self.world.barrier.wait()
-        return Comm(self.world.next, self.rank)
+    def Idup(self):
+        """Of a world of its own, so that two communicators share no messages; it is there when all have come."""
+        with self.world.lock:
+            number = self.world.made[self.rank]
+            self.world.made[self.rank] += 1
+            while len(self.world.next) <= number:
+                self.world.next.append(World(self.world.size))
+        return Comm(self.world.next[number], self.rank), All(self.world, number)
 
     def Set_errhandler(self, _):
         pass
@@ -83,6 +96,12 @@ class Comm:
 
     def Irecv(self, message, peer, _):
         return Request(self.world, (peer, self.rank), *message[:2])
+
+    def Iprobe(self, peer, _, status):
+        with self.world.lock:
+            messages = self.world.messages[peer, self.rank]
+            status.bytes = len(messages[0]) if messages else 0
+            return bool(messages)
 
     def allgather(self, text):
         self.world.told[self.rank] = text
@@ -99,7 +118,7 @@ def memory_at(address, size):
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B") if size else memoryview(bytearray())
 
 
-MPI = types.SimpleNamespace(Intracomm=Comm, ERRORS_RETURN=None, BYTE=None, ERR_TRUNCATE=ERR_TRUNCATE, Exception=Exception_, Status=Status,
+MPI = types.SimpleNamespace(Intracomm=Comm, Query_thread=lambda: 3, THREAD_SERIALIZED=2, Is_thread_main=lambda: True, ERRORS_RETURN=None, BYTE=None, ERR_TRUNCATE=ERR_TRUNCATE, Exception=Exception_, Status=Status,
                             buffer=types.SimpleNamespace(fromaddress=memory_at), Get_library_version=lambda: "threads", Is_finalized=lambda: False)
 
 

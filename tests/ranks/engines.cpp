@@ -28,6 +28,9 @@ void stand_before(lockstep_engine& engine, std::unique_ptr<engine_before> with) 
   engine.isend = [](void* u, int32_t to, const void* d, size_t b, void** r) { return of(u).isend(to, d, b, r); };
   engine.irecv = [](void* u, int32_t from, void* d, size_t b, void** r) { return of(u).irecv(from, d, b, r); };
   engine.test = [](void* u, void** r, int* done, size_t* n) { return of(u).test(r, done, n); };
+  engine.peek = [](void* u, int32_t from, int* found, size_t* n) {
+    return of(u).inner.peek(of(u).inner.user, from, found, n);
+  };
   engine.error = [](void* u, int result) { return of(u).error(result); };
   engine.close = [](void* u, int clean) {
     of(u).inner.close(of(u).inner.user, clean);

@@ -126,7 +126,8 @@ void check(int what, death how, bool while_planning, bool at_once) {
                               &sockets::test,
                               &sockets::error,
                               nullptr,
-                              &sockets::close};
+                              &sockets::close,
+                              nullptr};
     lockstep_context_options co = lockstep_context_defaults();
     co.backend = "cpu";
     co.threads = 1;

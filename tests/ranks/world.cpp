@@ -33,6 +33,10 @@ bool devices_usable(std::string& why) {
   return why.empty();
 }
 
+bool plane_takes(size_t ranks) {
+  return plane() == nullptr || std::string(plane()) != "nccl" || ranks <= listed("LOCKSTEP_TEST_DEVICES").size();
+}
+
 std::vector<int32_t> one_each(int32_t ranks) { return std::vector<int32_t>(static_cast<size_t>(ranks), 1); }
 
 std::vector<int32_t> draw_parts(size_t axes, int32_t ranks, std::mt19937_64& draw) {
@@ -65,7 +69,8 @@ std::vector<int32_t> rank_counts() {
 bool over_mpi() { return false; }
 std::vector<int32_t> rank_counts() {
   std::vector<int32_t> counts;
-  for (const std::string& n : listed("LOCKSTEP_TEST_RANKS")) counts.push_back(std::atoi(n.c_str()));
+  for (const std::string& n : listed("LOCKSTEP_TEST_RANKS"))
+    if (plane_takes(static_cast<size_t>(std::atoi(n.c_str())))) counts.push_back(std::atoi(n.c_str()));
   return counts.empty() ? std::vector<int32_t>{1, 2, 3, 4, 5, 7, 8, 13, 17} : counts;
 }
 #endif
@@ -113,6 +118,9 @@ void run(const std::vector<int32_t>& given, const std::function<void(member&)>& 
   const std::string named = plane() != nullptr ? plane() : "";
   if (named == "nccl" && seats.size() == 1) seats = one_each(seats[0]);
   if (named == "direct" || named == "engine") seats = {std::accumulate(given.begin(), given.end(), 0)};
+  if (const int32_t ranks = std::accumulate(seats.begin(), seats.end(), 0);
+      !over_mpi() && !plane_takes(static_cast<size_t>(ranks)))
+    GTEST_SKIP() << "NCCL takes one rank a GPU; LOCKSTEP_TEST_DEVICES lists fewer than " << ranks;
 #if defined(LOCKSTEP_TEST_MPI)
   static_cast<void>(seats);
   int me = 0;

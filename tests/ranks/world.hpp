@@ -54,6 +54,9 @@ std::vector<unsigned char> told_to_all(const std::function<std::vector<unsigned 
 // `n` elements of what a case of tests/cases would hold; over MPI a collective call.
 std::vector<unsigned char> data_of(lockstep_dtype dtype, int64_t n, const char* fill, uint64_t seed);
 
+// Whether so many ranks fit what LOCKSTEP_TEST_PLANE names: NCCL takes one rank a GPU. Else `run` skips the test.
+bool plane_takes(size_t ranks);
+
 // A grid with storage of its own; cuts drawn of several sorts.
 struct drawn_grid {
   lockstep_grid g{};

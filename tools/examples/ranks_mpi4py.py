@@ -13,6 +13,14 @@ except ImportError as e:
     sys.exit(77)
 import lockstep as ls
 
+
+def end_the_job(*failure):
+    """At the program's end MPI would wait for ranks that are lost."""
+    sys.__excepthook__(*failure)
+    MPI.COMM_WORLD.Abort(1)
+
+
+sys.excepthook = end_the_job
 with lr.Comm(MPI.COMM_WORLD) as comm:
     # All ranks describe the whole array; each has its rows.
     rows = lr.Grid((600, 400), parts=(comm.size, 1))

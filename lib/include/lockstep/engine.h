@@ -25,8 +25,10 @@ enum {
 
 /* Bits of flags. */
 enum {
-  LOCKSTEP_ENGINE_GIVES_WAY = 1u /* other processes run within test, on the same thread, as in a simulation: a process
-                                  * that waits does not sleep between two calls of it */
+  LOCKSTEP_ENGINE_GIVES_WAY = 1u, /* other processes run within test, on the same thread, as in a simulation: a process
+                                   * that waits does not sleep between two calls of it */
+  LOCKSTEP_ENGINE_CLOSES_TOGETHER = 2u /* close with clean 1 is collective: lockstep_comm_destroy waits before it, until
+                                        * the deadline, for the other processes to destroy theirs */
 };
 
 /* Copied by the library, which calls its functions only from the thread that calls
@@ -34,7 +36,7 @@ enum {
 typedef struct lockstep_engine {
   size_t size;    /* sizeof(lockstep_engine) */
   uint32_t abi;   /* LOCKSTEP_ENGINE_ABI */
-  uint32_t flags; /* LOCKSTEP_ENGINE_GIVES_WAY */
+  uint32_t flags; /* LOCKSTEP_ENGINE_GIVES_WAY, LOCKSTEP_ENGINE_CLOSES_TOGETHER */
   void* user;     /* handed to every function */
   int32_t processes;
   int32_t process;  /* the own number */
@@ -57,6 +59,9 @@ typedef struct lockstep_engine {
   /* The last call. clean 0: a failure closed the communicator. Requests may still be
    * open and other processes may be gone, so do nothing collective. */
   void (*close)(void* user, int clean);
+  /* Whether a message from that process has come for which no irecv was posted, and its size. May be NULL: a process
+   * that only sends to one that has failed then hears of it at its deadline. */
+  int (*peek)(void* user, int32_t from, int* found, size_t* bytes);
 } lockstep_engine;
 
 #ifdef __cplusplus

@@ -12,8 +12,9 @@
  *   A failure of one rank is LOCKSTEP_RANK_FAILED on the others; the error names that
  *   rank and its reason. No call waits for ever: a rank that does not answer for
  *   timeout_ms is LOCKSTEP_RANK_LOST. The communicator is then closed for good, and
- *   every later call fails at once. A process that passes a NULL communicator or plan
- *   does not take part in the call; the others fail at their deadline.
+ *   every later call fails at once. MPI_Finalize may then wait for the lost rank for ever:
+ *   end the job with MPI_Abort. A process that passes a NULL communicator or plan does not
+ *   take part in the call; the others fail at their deadline.
  *   A communicator and its plans may be used by only one thread at a time. */
 #ifndef LOCKSTEP_RANKS_H
 #define LOCKSTEP_RANKS_H
@@ -45,8 +46,7 @@ typedef struct lockstep_comm_options {
                                 * one sequence is sent whole even if it is longer). Each pair of processes needs
                                 * twice that much memory, a reduction a few times that. 0: 32 MiB */
   const char* data;            /* how ranks on GPUs exchange data (see lockstep_comm_get): "direct", "engine", "nccl" or
-                                * "staged", used or UNSUPPORTED; NULL: the best for each pair ("nccl" if LOCKSTEP_NCCL is
-                                * set) */
+                                * "staged", used or UNSUPPORTED; NULL: the best for each pair */
 } lockstep_comm_options;
 
 LOCKSTEP_API lockstep_comm_options lockstep_comm_defaults(void);
@@ -61,6 +61,15 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_create(lockstep_co
                                                                      const lockstep_engine* engine,
                                                                      const lockstep_comm_options* options,
                                                                      lockstep_comm** comm);
+/* What a process calls that cannot call lockstep_comm_create, because its own part of the program failed: it takes part
+ * in the creation and tells the others why, who get RANK_FAILED with this text. The engine stays the caller's.
+ * Returns INVALID_ARGUMENT with that text. Collective. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_refuse(const lockstep_engine* engine,
+                                                                     const lockstep_comm_options* options,
+                                                                     const char* why);
+/* The milliseconds that a communicator with these options waits, -1: for ever. options may be NULL; malformed ones,
+ * which lockstep_comm_create refuses, wait a minute. */
+LOCKSTEP_API int64_t lockstep_comm_timeout(const lockstep_comm_options* options);
 /* A communicator whose ranks are all seats of this process. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_local(lockstep_context* context,
                                                                     const lockstep_comm_options* options,
@@ -74,9 +83,14 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_dry(lockstep_conte
  * INVALID_ARGUMENT (engines is NULL, processes not 1 to 1,024), OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_engine_local(int32_t processes, lockstep_engine* engines);
 
-/* Destroys a communicator; NULL is allowed. Destroy its plans first. Over MPI it is
- * collective, as MPI_Comm_free is; it is local when the communicator was closed. */
+/* Destroys a communicator; NULL is allowed. Destroy its plans first. Processes that still call with theirs are told at
+ * once that this one is gone: RANK_LOST. Over MPI it is collective, as MPI_Comm_free is, and waits at most the timeout
+ * for the others. It is local when the communicator was closed. */
 LOCKSTEP_API void lockstep_comm_destroy(lockstep_comm* comm);
+/* Closes a communicator without the others, as before an exception leaves the part of the program that they share:
+ * their calls fail at once with RANK_LOST and this text. It can then only be destroyed. NULL, and a communicator that
+ * is closed already, are allowed. Local. */
+LOCKSTEP_API void lockstep_comm_leave(lockstep_comm* comm, const char* why);
 
 typedef struct lockstep_comm_info {
   size_t size; /* sizeof(lockstep_comm_info) */
@@ -169,6 +183,10 @@ LOCKSTEP_API lockstep_part lockstep_part_packed(void* data, int32_t rank, const 
  * rank may decide that for itself.
  * Every plan may fail with INVALID_ARGUMENT, MISMATCH, RANK_FAILED, RANK_LOST or
  * OUT_OF_MEMORY. */
+
+/* What a process calls in place of one of the calls below if it cannot make it, because its own part of the program
+ * failed: the others get RANK_FAILED with this text. Returns INVALID_ARGUMENT with that text. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_refuse(lockstep_comm* comm, const char* why);
 
 /* Computes   dst[i_perm[0], i_perm[1], ...] = src[i_0, i_1, ...] as lockstep_permute does, from the blocks of one grid
  *            to those of another: dst->shape[k] is src->shape[perm[k]]. perm {1, 0} transposes. The identity

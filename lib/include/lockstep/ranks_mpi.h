@@ -2,9 +2,11 @@
  * the MPI of the program that includes it, so the library is tied to no MPI. It uses
  * only point-to-point messages, with one tag, on a communicator of its own.
  *
- * MPI_THREAD_FUNNELED is enough if the thread that calls lockstep is the one that
- * calls MPI. Destroy a communicator before MPI_Finalize; afterwards it can only be
- * destroyed, not used. */
+ * MPI_THREAD_SINGLE and FUNNELED are enough if the thread that calls lockstep is the one that called MPI_Init; other
+ * threads are refused. With SERIALIZED and MULTIPLE any thread may call, one at a time for each communicator. Destroy a
+ * communicator before MPI_Finalize; afterwards it can only be destroyed, not used.
+ *
+ * After LOCKSTEP_RANK_LOST, MPI_Finalize may wait for the lost process for ever: call MPI_Abort in its place. */
 #ifndef LOCKSTEP_RANKS_MPI_H
 #define LOCKSTEP_RANKS_MPI_H
 
@@ -18,6 +20,7 @@
 
 #include <lockstep/ranks.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +43,24 @@ typedef struct lockstep_mpi_state {
   char text[MPI_MAX_ERROR_STRING + 1];
 } lockstep_mpi_state;
 
+/* A result of the functions below, beside those of MPI. */
+enum { LOCKSTEP_MPI_OTHER_THREAD = -100 };
+#define LOCKSTEP_MPI_OTHER_THREAD_TEXT                                                                             \
+  "MPI was initialized at a level at which only the thread that called MPI_Init may call it, and this is another " \
+  "one; call lockstep from that thread, or MPI_Init_thread with MPI_THREAD_SERIALIZED"
+
+/* Whether MPI allows this thread to call it. */
+static inline int lockstep_mpi_allows_thread(void) {
+#ifdef SMPI_H
+  return 1; /* simulated processes are threads */
+#else
+  int level = MPI_THREAD_SINGLE, main_thread = 0;
+  MPI_Query_thread(&level);
+  MPI_Is_thread_main(&main_thread);
+  return level >= MPI_THREAD_SERIALIZED || main_thread;
+#endif
+}
+
 typedef struct lockstep_mpi_request {
   MPI_Request now; /* of the current piece */
   char* data;
@@ -59,6 +80,7 @@ static inline int lockstep_mpi_begin(void* user, int peer, void* data, size_t by
   lockstep_mpi_request* r = NULL;
   int result = MPI_ERR_NO_MEM;
   if (state->finalized) return MPI_ERR_COMM;
+  if (!lockstep_mpi_allows_thread()) return LOCKSTEP_MPI_OTHER_THREAD;
   r = (lockstep_mpi_request*)calloc(1, sizeof *r);
   if (r == NULL) return result;
   r->data = (char*)data;
@@ -135,10 +157,23 @@ static inline int lockstep_mpi_test(void* user, void** request, int* done, size_
   return result;
 }
 
+static inline int lockstep_mpi_peek(void* user, int32_t from, int* found, size_t* bytes) {
+  lockstep_mpi_state* state = (lockstep_mpi_state*)user;
+  MPI_Status status;
+  int count = 0, result = MPI_SUCCESS;
+  *found = 0;
+  if (state->finalized || !lockstep_mpi_allows_thread()) return MPI_ERR_COMM;
+  result = MPI_Iprobe((int)from, 0, state->comm, found, &status);
+  if (result == MPI_SUCCESS && *found) result = MPI_Get_count(&status, MPI_BYTE, &count);
+  *bytes = (size_t)count;
+  return result;
+}
+
 static inline const char* lockstep_mpi_error(void* user, int result) {
   lockstep_mpi_state* state = (lockstep_mpi_state*)user;
   int length = 0;
   if (state->finalized) return "MPI_Finalize was called before";
+  if (result == LOCKSTEP_MPI_OTHER_THREAD) return LOCKSTEP_MPI_OTHER_THREAD_TEXT;
   if (MPI_Error_string(result, state->text, &length) != MPI_SUCCESS) return "an unknown MPI error";
   return state->text;
 }
@@ -166,14 +201,58 @@ static inline int lockstep_mpi_at_finalize(MPI_Comm self, int key, void* value, 
   return MPI_SUCCESS;
 }
 
-/* A transport over MPI; the caller's communicator is duplicated: collective. */
-LOCKSTEP_NODISCARD static inline lockstep_status lockstep_engine_mpi(MPI_Comm comm, lockstep_engine* engine) {
-  lockstep_mpi_state* state = (lockstep_mpi_state*)calloc(1, sizeof *state);
+/* Duplicates a communicator with all its processes, within the timeout (-1: none). */
+static inline lockstep_status lockstep_mpi_duplicate(MPI_Comm comm, int64_t timeout_ms, MPI_Comm* made) {
+  MPI_Request request;
+  int done = 0;
+  const double begin = MPI_Wtime();
+  int result = MPI_Comm_idup(comm, made, &request);
+  while (result == MPI_SUCCESS) {
+    result = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done || result != MPI_SUCCESS) break;
+    if (timeout_ms >= 0 && (MPI_Wtime() - begin) * 1000 > (double)timeout_ms) {
+      lockstep_set_error(
+          "not all processes of the MPI communicator made theirs of lockstep before the deadline; find out why, or "
+          "give "
+          "a longer timeout_ms. MPI_Finalize may wait for them for ever: call MPI_Abort");
+      return LOCKSTEP_RANK_LOST;
+    }
+    sched_yield();
+  }
+  if (result == MPI_SUCCESS) return LOCKSTEP_OK;
+  lockstep_set_error("MPI_Comm_idup failed for the communicator that was given");
+  return LOCKSTEP_BACKEND_FAILED;
+}
+
+/* Refuses what cannot carry ranks. */
+static inline lockstep_status lockstep_mpi_check(MPI_Comm comm) {
+  int initialized = 0, finalized = 0, inter = 0;
+  const char* why = NULL;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (!initialized || finalized)
+    why = "call this between MPI_Init and MPI_Finalize";
+  else if (!lockstep_mpi_allows_thread())
+    why = LOCKSTEP_MPI_OTHER_THREAD_TEXT;
+  else if (comm == MPI_COMM_NULL)
+    why = "mpi is MPI_COMM_NULL; give a communicator, as MPI_COMM_WORLD";
+  else if (MPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && inter)
+    why = "mpi is an intercommunicator, whose two groups each have a rank 0; merge them by MPI_Intercomm_merge";
+  if (why == NULL) return LOCKSTEP_OK;
+  lockstep_set_error(why);
+  return LOCKSTEP_INVALID_ARGUMENT;
+}
+
+/* A transport over MPI; the caller's communicator is duplicated: collective. timeout_ms: for the others to come, -1:
+ * for ever. */
+LOCKSTEP_NODISCARD static inline lockstep_status lockstep_engine_mpi_within(MPI_Comm comm, int64_t timeout_ms,
+                                                                            lockstep_engine* engine) {
+  lockstep_mpi_state* state = NULL;
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int initialized = 0, finalized = 0, length = 0, processes = 0, process = 0;
+  int length = 0, processes = 0, process = 0;
   lockstep_engine e = {sizeof(lockstep_engine),
                        LOCKSTEP_ENGINE_ABI,
-                       0,
+                       LOCKSTEP_ENGINE_CLOSES_TOGETHER,
                        0,
                        0,
                        0,
@@ -183,21 +262,23 @@ LOCKSTEP_NODISCARD static inline lockstep_status lockstep_engine_mpi(MPI_Comm co
                        lockstep_mpi_test,
                        lockstep_mpi_error,
                        lockstep_mpi_abort,
-                       lockstep_mpi_close};
+                       lockstep_mpi_close,
+                       lockstep_mpi_peek};
+  lockstep_status status = lockstep_mpi_check(comm);
+  if (status != LOCKSTEP_OK) return status;
 #ifdef SMPI_H /* SimGrid: simulated ranks on one thread */
-  e.flags = LOCKSTEP_ENGINE_GIVES_WAY;
+  e.flags |= LOCKSTEP_ENGINE_GIVES_WAY;
 #endif
-  MPI_Initialized(&initialized);
-  MPI_Finalized(&finalized);
-  if (state == NULL || !initialized || finalized) {
-    free(state);
-    lockstep_set_error(state == NULL ? "out of host memory" : "call this between MPI_Init and MPI_Finalize");
-    return state == NULL ? LOCKSTEP_OUT_OF_MEMORY : LOCKSTEP_INVALID_ARGUMENT;
+  state = (lockstep_mpi_state*)calloc(1, sizeof *state);
+  if (state == NULL) {
+    lockstep_set_error("out of host memory");
+    return LOCKSTEP_OUT_OF_MEMORY;
   }
-  if (MPI_Comm_dup(comm, &state->comm) != MPI_SUCCESS) {
+  status = lockstep_mpi_duplicate(comm, timeout_ms, &state->comm);
+  if (status == LOCKSTEP_RANK_LOST) return status; /* state stays: MPI may still write to it */
+  if (status != LOCKSTEP_OK) {
     free(state);
-    lockstep_set_error("MPI_Comm_dup failed for the communicator that was given");
-    return LOCKSTEP_BACKEND_FAILED;
+    return status;
   }
   MPI_Comm_set_errhandler(state->comm, MPI_ERRORS_RETURN);
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, lockstep_mpi_at_finalize, &state->key, NULL);
@@ -214,6 +295,9 @@ LOCKSTEP_NODISCARD static inline lockstep_status lockstep_engine_mpi(MPI_Comm co
   *engine = e;
   return LOCKSTEP_OK;
 }
+LOCKSTEP_NODISCARD static inline lockstep_status lockstep_engine_mpi(MPI_Comm comm, lockstep_engine* engine) {
+  return lockstep_engine_mpi_within(comm, lockstep_comm_timeout(NULL), engine);
+}
 
 /* lockstep_comm_create over MPI: collective over mpi, which the caller still owns. If
  * it fails on one process it fails on all. */
@@ -221,10 +305,21 @@ LOCKSTEP_NODISCARD static inline lockstep_status lockstep_comm_from_mpi(lockstep
                                                                         const lockstep_comm_options* options,
                                                                         lockstep_comm** comm) {
   lockstep_engine engine;
-  lockstep_status status = lockstep_engine_mpi(mpi, &engine);
+  lockstep_status status = lockstep_engine_mpi_within(mpi, lockstep_comm_timeout(options), &engine);
   if (status != LOCKSTEP_OK) return status;
   status = lockstep_comm_create(context, &engine, options, comm);
   if (status != LOCKSTEP_OK) engine.close(engine.user, 0);
+  return status;
+}
+/* lockstep_comm_refuse over MPI, in place of lockstep_comm_from_mpi. */
+LOCKSTEP_NODISCARD static inline lockstep_status lockstep_comm_refuse_mpi(MPI_Comm mpi,
+                                                                          const lockstep_comm_options* options,
+                                                                          const char* why) {
+  lockstep_engine engine;
+  lockstep_status status = lockstep_engine_mpi_within(mpi, lockstep_comm_timeout(options), &engine);
+  if (status != LOCKSTEP_OK) return status;
+  status = lockstep_comm_refuse(&engine, options, why);
+  engine.close(engine.user, 0);
   return status;
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import time
 from typing import Any
 
 from ._errors import InvalidArgument
@@ -53,12 +54,14 @@ _START = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _INT, _POINTER, _SIZE, ctypes.
 _TEST = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.POINTER(_POINTER), ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_SIZE))
 _ERROR = ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_int)
 _ABORT = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_char_p)
+_PEEK = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _INT, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_SIZE))
 _CLOSE = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_int)
 
 
 class Engine(_Sized):
     _fields_ = [("size", _SIZE), ("abi", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("user", _POINTER), ("processes", _INT), ("process", _INT),
-                ("name", ctypes.c_char_p), ("isend", _START), ("irecv", _START), ("test", _TEST), ("error", _ERROR), ("abort", _ABORT), ("close", _CLOSE)]
+                ("name", ctypes.c_char_p), ("isend", _START), ("irecv", _START), ("test", _TEST), ("error", _ERROR), ("abort", _ABORT), ("close", _CLOSE),
+                ("peek", _PEEK)]
 
 
 @functools.cache
@@ -72,6 +75,12 @@ def library() -> Any:
     except OSError as e:
         raise ImportError(f"lockstep.ranks needs {name} ({e}); build with -Dranks=enabled, by Meson or pip's --config-settings=setup-args") from None
     found.lockstep_comm_create.argtypes = [_POINTER] * 4
+    found.lockstep_comm_refuse.argtypes = [_POINTER, _POINTER, ctypes.c_char_p]
+    found.lockstep_comm_timeout.argtypes = [_POINTER]
+    found.lockstep_comm_timeout.restype = _LONG
+    found.lockstep_comm_leave.argtypes = [_POINTER, ctypes.c_char_p]
+    found.lockstep_comm_leave.restype = None
+    found.lockstep_ranks_refuse.argtypes = [_POINTER, ctypes.c_char_p]
     found.lockstep_comm_destroy.argtypes = [_POINTER]
     found.lockstep_comm_destroy.restype = None
     found.lockstep_grid_box.argtypes = [_POINTER, _INT, _POINTER, _POINTER]
@@ -95,26 +104,54 @@ def check_communicator(comm: Any) -> None:
     from mpi4py import MPI
     if not isinstance(comm, MPI.Intracomm):
         raise InvalidArgument(f"mpi is a {type(comm).__name__}; give a communicator of mpi4py, as MPI.COMM_WORLD")
+    if not _allows_thread(MPI):
+        raise InvalidArgument(_OTHER_THREAD)
+
+
+_OTHER_THREAD = ("MPI was initialized at a level at which only the thread that did it may call it, and this is another one; call lockstep.ranks from that "
+                 "thread, or initialize with MPI.THREAD_SERIALIZED")
+
+
+def _allows_thread(MPI: Any) -> bool:
+    return bool(MPI.Query_thread() >= MPI.THREAD_SERIALIZED or MPI.Is_thread_main())
+
+
+_unfinished: list[Any] = []  # duplicates that not all processes made, to which MPI may still write
+
+
+def _duplicate(comm: Any, timeout_ms: int) -> Any:
+    """With all processes of a communicator, within the timeout."""
+    made, request = comm.Idup()
+    begin, pause = time.monotonic(), 1e-5
+    while not request.Test():
+        if 0 <= timeout_ms < (time.monotonic() - begin) * 1000:
+            _unfinished.append((made, request))
+            raise TimeoutError("not all processes of the MPI communicator made theirs of lockstep before the deadline; find out why, or give a longer "
+                               "timeout. MPI.Finalize may wait for them for ever: end the job with mpi.Abort()")
+        time.sleep(pause)
+        pause = min(2 * pause, 1e-3)
+    return made
 
 
 class MpiEngine:
-    """A transport over a communicator of mpi4py, by point-to-point messages on a duplicate of it."""
+    """A transport over a communicator of mpi4py, by point-to-point messages on a duplicate of it. timeout_ms: for the others to come, -1: for ever."""
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Any, timeout_ms: int) -> None:
         from mpi4py import MPI
         self._mpi: Any = MPI
         self._at: Any = getattr(MPI, "buffer", None) or MPI.memory  # mpi4py 4, or 3
-        self._comm = comm.Dup()
+        self._comm = _duplicate(comm, timeout_ms)
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)  # mpi4py then raises
         self._requests: dict[int, tuple[Any, bool, int]] = {}
-        self._next, self._text, self.stays = 1, ctypes.create_string_buffer(b""), False
+        self._next, self._text = 1, ctypes.create_string_buffer(b"")
         self.processes: int = self._comm.Get_size()
         self.process: int = self._comm.Get_rank()
         version = MPI.Get_library_version().partition(",")[0].partition("\n")[0][:80]
         # The table's functions live as long as this object; what a callback raised would be lost.
-        self.table = Engine(abi=1, processes=self.processes, process=self.process, name=f"mpi ({version})".encode(),
+        self.table = Engine(abi=1, flags=2, processes=self.processes, process=self.process, name=f"mpi ({version})".encode(),
                             isend=_START(functools.partial(self._start, True)), irecv=_START(functools.partial(self._start, False)),
-                            test=_TEST(self._test), error=_ERROR(self._error), abort=_ABORT(self._abort), close=_CLOSE(lambda _, clean: self.close(clean)))
+                            test=_TEST(self._test), error=_ERROR(self._error), abort=_ABORT(self._abort), close=_CLOSE(lambda _, clean: self.close(clean)),
+                            peek=_PEEK(self._peek))
 
     def _fail(self, e: BaseException) -> int:
         self._text = ctypes.create_string_buffer(f"{type(e).__name__}: {e}".encode())
@@ -122,6 +159,8 @@ class MpiEngine:
 
     def _start(self, sends: bool, _: Any, peer: int, data: int | None, size: int, request: Any) -> int:
         try:
+            if not _allows_thread(self._mpi):
+                raise RuntimeError(_OTHER_THREAD)
             memory = self._at.fromaddress(data or 0, size)
             message = [memory, size, self._mpi.BYTE]
             self._requests[self._next] = (self._comm.Isend(message, peer, 0) if sends else self._comm.Irecv(message, peer, 0), sends, size)
@@ -150,6 +189,16 @@ class MpiEngine:
         request[0] = None
         return result
 
+    def _peek(self, _: Any, peer: int, found: Any, size: Any) -> int:
+        try:
+            status = self._mpi.Status()
+            found[0] = self._comm.Iprobe(peer, 0, status)
+            if found[0]:
+                size[0] = status.Get_count(self._mpi.BYTE)
+            return 0
+        except BaseException as e:
+            return self._fail(e)
+
     def _error(self, _: Any, result: int) -> int:
         return ctypes.addressof(self._text)
 
@@ -157,15 +206,10 @@ class MpiEngine:
         if not self._mpi.Is_finalized():
             self._comm.Abort(1)
 
-    def tell(self, text: str | None) -> list[str | None]:
-        """Each rank's text; collective, for ranks that have just agreed on a failure."""
-        told: list[str | None] = self._comm.allgather(text)
-        return told
-
     def close(self, clean: int) -> None:
         """Collective where it is clean: the duplicate goes."""
         try:
-            if clean and not self.stays and not self._mpi.Is_finalized():
+            if clean and not self._mpi.Is_finalized():
                 self._comm.Free()
         except BaseException as e:
             self._fail(e)

@@ -35,7 +35,7 @@ class RankFailed(Error, RuntimeError):
 
 
 class RankLost(Error, RuntimeError):
-    """A rank did not answer in time, or MPI failed: the communicator is closed."""
+    """A rank did not answer in time, has left, or MPI failed: the communicator is closed."""
     status: int = 12
 
 
@@ -119,10 +119,8 @@ class Grid:
         return f"Grid({self.shape}, parts={self.parts})"
 
 
-def _refuse(told: Sequence[str | None]) -> None:
-    """Raises what other ranks told of."""
-    if failed := [f"rank {k}: {text}" for k, text in enumerate(told) if text is not None]:
-        raise RankFailed("; ".join(failed))
+def _why(e: Exception) -> bytes:
+    return (str(e) or type(e).__name__).encode()
 
 
 class Comm:
@@ -139,7 +137,8 @@ class Comm:
         device: they are read where they lie, on their library's current stream, and the result is of their kind. The call waits for it. What
         other ranks need of them goes by way of the host.
     timeout : float, optional
-        Seconds after which a rank that does not answer is lost; a minute by default, or LOCKSTEP_RANKS_TIMEOUT. math.inf waits for ever.
+        Seconds after which a rank that does not answer is lost, now too; a minute by default, or LOCKSTEP_RANKS_TIMEOUT. math.inf waits for ever.
+        After `RankLost` MPI may wait for that rank at the program's end: end the job with ``mpi.Abort()``.
     """
 
     def __init__(self, mpi: Any, *, context: Context | None = None, backend: str | None = None, timeout: float | None = None) -> None:
@@ -150,12 +149,15 @@ class Comm:
             self._begin(context, backend, timeout, options)
         except Exception as e:
             local = e
-        # A process that cannot begin says so: else the others would wait for it without end.
-        told = mpi.allgather(None if local is None else str(local))
+        try:
+            self._engine = c.MpiEngine(mpi, c.library().lockstep_comm_timeout(ctypes.byref(options)))
+        except TimeoutError as e:
+            raise RankLost(str(e)) from None
+        # A process that cannot begin says so: else the others would wait for it until their deadline.
         if local is not None:
+            c.library().lockstep_comm_refuse(ctypes.byref(self._engine.table), ctypes.byref(options), _why(local))
+            self._engine.close(0)
             raise local
-        _refuse(told)
-        self._engine = c.MpiEngine(mpi)
         backends = (ctypes.c_char_p * 1)(backend.encode() if backend else None)
         options.backends = ctypes.addressof(backends)
         status = c.library().lockstep_comm_create(self._context.handle, ctypes.byref(self._engine.table), ctypes.byref(options), ctypes.byref(self._handle))
@@ -202,7 +204,7 @@ class Comm:
         return Box(tuple(low[:n]), tuple(length[:n]))
 
     def close(self) -> None:
-        """Give the communicator back; collective unless a failure has closed it."""
+        """Give the communicator back; collective unless a failure has closed it. Waits at most the timeout for the others."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         if handle:
             c.library().lockstep_comm_destroy(handle)
@@ -211,15 +213,15 @@ class Comm:
     def __enter__(self) -> Comm:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        # Others may still be in a call, whose messages a new communicator must not get: MPI's is kept then.
-        self._engine.stays = kind is not None
+    def __exit__(self, kind: Any, value: object, _: object) -> None:
+        if kind is not None and self._handle:  # the others may still be in a call: they are told
+            c.library().lockstep_comm_leave(self._handle, f"{kind.__name__}: {value}".encode())
         self.close()
 
     # ---- operations ----------------------------------------------------------
     def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Block, Block]]) -> Any:
-        """Checks this rank's arguments, makes the plan with the others and executes it. A rank whose arguments are wrong takes
-        part with a grid that everybody refuses: else the others would wait for it."""
+        """Checks this rank's arguments, makes the plan with the others and executes it. A rank whose arguments are wrong tells
+        the others: else they would wait for it."""
         if not self._handle:
             raise InvalidArgument("the communicator is closed; make another")
         library, plan, local, arrays = c.library(), ctypes.c_void_p(), None, None
@@ -228,14 +230,9 @@ class Comm:
         except Exception as e:
             local = e
         if local is not None:
-            refused = c.Grid()
-            status = library.lockstep_ranks_permute(self._handle, ctypes.byref(refused), None, ctypes.byref(refused), None, ctypes.byref(plan))
-            if status == InvalidArgument.status:
-                self._engine.tell(str(local))
+            library.lockstep_ranks_refuse(self._handle, _why(local))
             raise local
         status = make(ctypes.byref(plan))
-        if status == RankFailed.status and "element_bytes is 0" in c.last_error():  # a rank has not even tried: its own text
-            _refuse(self._engine.tell(None))
         if status:
             self._raise(status)
         assert arrays is not None
