@@ -105,6 +105,8 @@ bool describe_shuffle(state& s, const array& x, values& v, call& c);
 bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c,
                      bool may_copy, result& temporary);
 bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c);
+// Offsets as C takes them: of another type of integers, or not packed, by way of a copy.
+bool read_offsets(state& s, settings& set, values& v, source& offsets);
 // The array that is multiplied with x or taken from it.
 struct second {
   source y;
@@ -154,6 +156,8 @@ PyObject* moments(state& s, call& c, settings& set, const array& x, int parts);
 PyObject* execute(state& s, call& c, settings& set, array& x, result& r);
 // What a call that has run gives: the result, or the exception of its status.
 PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_status status);
+// To the exception of an overflow: the other results stand.
+void attach_out(state& s, const call& c, const array& x, result& r);
 lockstep_status run(call& c, settings& set, const array& x, const array& dst);
 // Whether C is done sooner than other threads would have taken the interpreter's lock.
 bool is_brief(const call& c, const settings& set, const context_object& context, const array& x, const array& dst);

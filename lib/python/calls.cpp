@@ -59,16 +59,18 @@ PyObject* execute(state& s, call& c, settings& set, array& x, result& r) {
 PyObject* conclude(state& s, const call& c, const array& x, result& r, lockstep_status status) {
   if (status == LOCKSTEP_OK) return after_call(s, c.op) ? finish_result(s, c, x, r) : nullptr;
   raise_status(s, status);
-  if (status == LOCKSTEP_OVERFLOW) {  // the others' results stand
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    const ref out(finish_result(s, c, x, r));
-    if (out) PyObject_SetAttrString(value, "out", out.get());
-    PyErr_Clear();
-    PyErr_Restore(type, value, trace);
-  }
+  if (status == LOCKSTEP_OVERFLOW) attach_out(s, c, x, r);
   return nullptr;
+}
+
+void attach_out(state& s, const call& c, const array& x, result& r) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  const ref out(finish_result(s, c, x, r));
+  if (out) PyObject_SetAttrString(value, "out", out.get());
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
 }
 
 namespace {
@@ -127,50 +129,47 @@ constexpr operation table[] = {
 constexpr int count_of_operations = sizeof table / sizeof *table, count_of_docs = sizeof docs / sizeof *docs;
 
 // Calls a helper that calls the operation anew on other arrays: helper(function, x, detail, positional, named).
-PyObject* by_helper(state& s, const char* helper, const operation& o, PyObject* detail, PyObject* const* a,
-                    Py_ssize_t n, PyObject* keywords) {
+PyObject* by_helper(state& s, const char* helper, const operation& o, const array& source, PyObject* detail,
+                    PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   const ref self(PyObject_GetAttrString(s.module, o.name));
   const ref rest(PyTuple_New(n > 0 ? n - 1 : 0)), named(PyDict_New());
   if (!self || !detail || !rest || !named) return nullptr;
-  PyObject* x = n > 0 ? a[0] : nullptr;
+  PyObject* const x = source.object;  // of a list the array that NumPy made of it
   for (Py_ssize_t i = 1; i < n; ++i)
     if (PyTuple_SetItem(rest.get(), i - 1, Py_NewRef(a[i])) != 0) return nullptr;
   const Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* const key = PyTuple_GetItem(keywords, i);
-    if (PyUnicode_CompareWithASCIIString(key, keyword_names[kw_x]) == 0)
-      x = a[n + i];
-    else if (PyDict_SetItem(named.get(), key, a[n + i]) != 0)
+    if (PyUnicode_CompareWithASCIIString(key, keyword_names[kw_x]) != 0 &&
+        PyDict_SetItem(named.get(), key, a[n + i]) != 0)
       return nullptr;
   }
   return call_helper(s, helper, self.get(), x, detail, rest.get(), named.get()).release();
 }
 
 // Types that the backend does not take go through an exact copy in a wider one.
-PyObject* widen(state& s, const operation& o, const element& type, PyObject* const* a, Py_ssize_t n,
-                PyObject* keywords) {
+PyObject* widen(state& s, const operation& o, const array& x, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   char text[64];
-  const ref name(PyUnicode_FromString(element_name(type, text)));
-  return by_helper(s, "widened_call", o, name.get(), a, n, keywords);
+  const ref name(PyUnicode_FromString(element_name(x.type, text)));
+  return by_helper(s, "widened_call", o, x, name.get(), a, n, keywords);
 }
 
 // Rows or sequences that do not lie along the last axes are moved there, and the result back.
-PyObject* along_others(state& s, const operation& o, const call& c, PyObject* const* a, Py_ssize_t n,
+PyObject* along_others(state& s, const operation& o, const array& x, const call& c, PyObject* const* a, Py_ssize_t n,
                        PyObject* keywords) {
   const ref axes(PyTuple_New(c.inner));
   for (int i = 0; axes && i < c.inner; ++i) {
     PyObject* const axis = PyLong_FromLong(c.axes[i]);
     if (!axis || PyTuple_SetItem(axes.get(), i, axis) != 0) return nullptr;
   }
-  return by_helper(s, "moved_call", o, axes.get(), a, n, keywords);
+  return by_helper(s, "moved_call", o, x, axes.get(), a, n, keywords);
 }
 
 // C takes no root of a device's variances: the array's library does, which rounds a double's root correctly too.
-PyObject* rooted(state& s, const operation& o, const element& type, PyObject* const* a, Py_ssize_t n,
-                 PyObject* keywords) {
+PyObject* rooted(state& s, const operation& o, const array& x, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   char text[64];
-  const ref name(PyUnicode_FromString(element_name(type, text)));
-  return by_helper(s, "rooted_call", o, name.get(), a, n, keywords);
+  const ref name(PyUnicode_FromString(element_name(x.type, text)));
+  return by_helper(s, "rooted_call", o, x, name.get(), a, n, keywords);
 }
 
 }  // namespace
@@ -187,9 +186,10 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   if ((p.wide && !may_copy(p.set, "x", "would have to be made wider")) ||
       (p.elsewhere && !may_copy(p.set, "x", "does not lie as the operation reads it along these axes")))
     return nullptr;
-  if (p.wide) return widen(s, o, p.x.use->type, a, n, keywords);
-  if (p.root) return rooted(s, o, p.x.use->type, a, n, keywords);
-  if (p.elsewhere) return along_others(s, o, p.description, a, n, keywords);
+  if (p.wide) return widen(s, o, p.x.direct, a, n, keywords);
+  if (p.root) return rooted(s, o, p.x.direct, a, n, keywords);
+  if (p.elsewhere) return along_others(s, o, p.x.direct, p.description, a, n, keywords);
+  if (p.of_rows) return segments_of_rows(s, p);
   if (o.what == task::moments) return moments(s, p.description, p.set, *p.x.use, o.kind);
   result r;
   if (!make_result(s, p.description, *p.x.use, p.set.out, p.set.stream, r) || !place(s, *p.x.use, r.dst, p.description))
@@ -201,7 +201,7 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
     return done;
   PyErr_Clear();
   if (!may_copy(p.set, "x", "would have to be made wider")) return nullptr;
-  return widen(s, o, p.x.direct.type, a, n, keywords);
+  return widen(s, o, p.x.direct, a, n, keywords);
 }
 
 namespace {
@@ -276,12 +276,18 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
                        element_name(p.x.use->type, text), name);
   if (p.x.use != &p.x.direct)
     return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes no copy of its own; give a packed array");
+  if (p.of_rows)
+    return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes segments of an array of one axis; call %s itself", name);
   if (o.what == task::moments && !pair_of(p.description, o.kind))
     return raise(s, LOCKSTEP_UNSUPPORTED, "there is no plan of %s alone; plan.mean_var gives an array of pairs", name);
-  // What its calls read besides x and out; a copy was made of offsets that are not packed.
-  const ref keep(Py_BuildValue("[OOOOOO]", p.offsets.copy ? p.offsets.copy.get() : or_none(p.v[kw_offsets]),
-                               or_none(p.v[kw_weight]), or_none(p.v[kw_bias]), or_none(p.v[kw_residual]),
-                               or_none(p.v[kw_residual_out]), or_none(p.v[kw_y])));
+  // What its calls read besides x and out: a copy of offsets that are not packed, the array that was made of a list.
+  const auto read = [&](const source& from, keyword k) {
+    return from.copy ? from.copy.get() : from.direct.object ? from.direct.object : or_none(p.v[k]);
+  };
+  const ref keep(Py_BuildValue(
+      "[OOOOOO]", read(p.offsets, kw_offsets), p.more ? read(p.more->weight, kw_weight) : Py_None,
+      p.more ? read(p.more->bias, kw_bias) : Py_None, p.more ? read(p.more->residual, kw_residual) : Py_None,
+      or_none(p.v[kw_residual_out]), p.other ? read(p.other->y, kw_y) : Py_None));
   return keep ? make_plan(s, p.description, p.set, p.x.direct, keep.get()) : nullptr;
 }
 
@@ -295,7 +301,7 @@ PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject*
   prepared p(*o, set);
   if (!p.read(s, a + 1, n - 1, keywords) || !p.describe(s, false)) return nullptr;
   char text[64];
-  if (p.wide || p.elsewhere || p.root || p.x.use != &p.x.direct || o->what == task::moments ||
+  if (p.wide || p.elsewhere || p.root || p.of_rows || p.x.use != &p.x.direct || o->what == task::moments ||
       o->what == task::segments)
     return raise_dtype(s, "%s of %s goes only by way of a copy; call it outside jit, or convert x", name,
                        element_name(p.x.use->type, text));

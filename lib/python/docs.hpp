@@ -275,16 +275,16 @@ LOCKSTEP_SIGNATURE R"doc(Sum each segment of an array.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits, integers or bool.
-offsets : array of int64
+    Segments are cut from its first axis, and are reduced along it. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of integers, or a list
     One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
-    are on a device, the last one is read back, which waits for it.
+    are on a device, the last one is read back, which waits for it; all of them where x has several axes.
 dtype : dtype, optional
     As for the whole array's operation.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result per segment, with the bits of the operation on that slice alone.
+    One result per segment, of the shape of the other axes, with the bits of the operation on that slice alone.
 
 Examples
 --------
@@ -298,16 +298,16 @@ LOCKSTEP_SIGNATURE R"doc(Sum the squares of each segment.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits, integers or bool.
-offsets : array of int64
+    Segments are cut from its first axis, and are reduced along it. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of integers, or a list
     One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
-    are on a device, the last one is read back, which waits for it.
+    are on a device, the last one is read back, which waits for it; all of them where x has several axes.
 dtype : dtype, optional
     As for the whole array's operation.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result per segment, with the bits of the operation on that slice alone.
+    One result per segment, of the shape of the other axes, with the bits of the operation on that slice alone.
 
 Examples
 --------
@@ -321,16 +321,16 @@ LOCKSTEP_SIGNATURE R"doc(The Euclidean norm of each segment.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits, integers or bool.
-offsets : array of int64
+    Segments are cut from its first axis, and are reduced along it. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of integers, or a list
     One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
-    are on a device, the last one is read back, which waits for it.
+    are on a device, the last one is read back, which waits for it; all of them where x has several axes.
 dtype : dtype, optional
     As for the whole array's operation.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result per segment, with the bits of the operation on that slice alone.
+    One result per segment, of the shape of the other axes, with the bits of the operation on that slice alone.
 
 Examples
 --------
@@ -344,14 +344,14 @@ LOCKSTEP_SIGNATURE R"doc(The greatest element of each segment.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits, integers or bool.
-offsets : array of int64
+    Segments are cut from its first axis, and are reduced along it. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of integers, or a list
     One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
-    are on a device, the last one is read back, which waits for it.
+    are on a device, the last one is read back, which waits for it; all of them where x has several axes.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result per segment, with the bits of the operation on that slice alone.
+    One result per segment, of the shape of the other axes, with the bits of the operation on that slice alone.
 
 Raises
 ------
@@ -370,14 +370,14 @@ LOCKSTEP_SIGNATURE R"doc(The least element of each segment.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits, integers or bool.
-offsets : array of int64
+    Segments are cut from its first axis, and are reduced along it. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of integers, or a list
     One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
-    are on a device, the last one is read back, which waits for it.
+    are on a device, the last one is read back, which waits for it; all of them where x has several axes.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result per segment, with the bits of the operation on that slice alone.
+    One result per segment, of the shape of the other axes, with the bits of the operation on that slice alone.
 
 Raises
 ------
@@ -396,14 +396,14 @@ LOCKSTEP_SIGNATURE R"doc(Where in each segment its greatest element is.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits, integers or bool.
-offsets : array of int64
+    Segments are cut from its first axis, and are reduced along it. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of integers, or a list
     One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
-    are on a device, the last one is read back, which waits for it.
+    are on a device, the last one is read back, which waits for it; all of them where x has several axes.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result per segment, with the bits of the operation on that slice alone.
+    One result per segment, of the shape of the other axes, with the bits of the operation on that slice alone.
 
 Raises
 ------
@@ -422,14 +422,14 @@ LOCKSTEP_SIGNATURE R"doc(Where in each segment its least element is.
 Parameters
 ----------
 x : array
-    One axis. Floats of 16, 32 or 64 bits, integers or bool.
-offsets : array of int64
+    Segments are cut from its first axis, and are reduced along it. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of integers, or a list
     One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
-    are on a device, the last one is read back, which waits for it.
+    are on a device, the last one is read back, which waits for it; all of them where x has several axes.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
-    One result per segment, with the bits of the operation on that slice alone.
+    One result per segment, of the shape of the other axes, with the bits of the operation on that slice alone.
 
 Raises
 ------

@@ -232,7 +232,7 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
   if (!done) {
     if (PyErr_Occurred()) return false;
     // (capsule, the producer's stream, keeper, device), or the fields of an array interface: (data, read only, code,
-    // swapped, bytes, shape, strides, device type, the producer's stream, keeper)
+    // swapped, bytes, shape, strides, device type, the producer's stream, keeper), or an array of NumPy
     PyObject* const wanted = writable ? Py_True : Py_False;
     const ref handle(in.stream ? PyLong_FromVoidPtr(in.stream) : Py_NewRef(Py_None));
     const ref argument(PyUnicode_FromString(name));
@@ -240,6 +240,11 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
     const ref found = call_helper(s, "export", object, argument.get(), wanted, handle.get());
     if (!found) return false;
     PyObject *capsule = nullptr, *at = nullptr, *keeper = nullptr;
+    if (PyTuple_Size(found.get()) == 1) {  // the array that NumPy made of it
+      PyObject* const made = PyTuple_GetItem(found.get(), 0);
+      in.keeper = ref::borrowed(made);
+      return import_array(s, made, name, writable, stream, in, beside);
+    }
     if (PyTuple_Size(found.get()) == 5) {
       int type = 0, id = 0;
       if (!PyArg_ParseTuple(found.get(), "OOOii", &capsule, &at, &keeper, &type, &id) ||

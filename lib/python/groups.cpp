@@ -16,6 +16,18 @@ constexpr keyword own_arguments[] = {kw_out, kw_y, kw_offsets, kw_weight, kw_bia
 
 bool is_list(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 
+// A list that is an array itself: its first element is a number, of Python's or of NumPy's.
+bool is_list_of_numbers(state& s, PyObject* list) {
+  const ref first(PySequence_GetItem(list, 0));
+  if (!first) return PyErr_Clear(), false;
+  if (PyLong_Check(first.get()) || PyFloat_Check(first.get())) return true;
+  const kind* const known = kind_of(s, first.get());
+  if (known && (known->library != numpy || known->ndarray)) return false;
+  const bool number = known && PyObject_Size(first.get()) < 0;
+  PyErr_Clear();
+  return number;
+}
+
 bool holds(const array& a) { return a.has_view || a.versioned || a.managed || a.keeper; }
 bool holds(const source& x) { return x.copy || holds(x.direct) || holds(x.packed); }
 bool holds(const group_item& it) {
@@ -73,7 +85,7 @@ bool group_of_calls::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* 
   for (const keyword k : own_arguments) {
     const bool written = k == kw_out || k == kw_residual_out;
     if (!v[k] || (k == kw_out && stack)) continue;
-    if (!is_list(v[k])) {
+    if (!is_list(v[k]) || (!written && is_list_of_numbers(s, v[k]))) {
       if (!written) continue;
       return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is %R; give a list with an array for each", keyword_names[k],
                    v[k]),
@@ -190,7 +202,7 @@ bool group_of_calls::take(state& s, Py_ssize_t i) {
   if (!p.describe(s, !for_plan)) return false;
   if (!one_place(s, *p.x.use)) return false;
   group_result& to = results.emplace_back();
-  if (p.wide || p.root || p.elsewhere) return take_alone(s, i, p.v);
+  if (p.wide || p.root || p.elsewhere || p.of_rows) return take_alone(s, i, p.v);
   const array& x = *p.x.use;
   call& c = p.description;
   array& dst = made->to.dst;

@@ -36,6 +36,7 @@ struct prepared {
   bool wide = false;              // the type has to be widened first
   bool elsewhere = false;         // axes have to be moved first
   bool root = false;              // of a device's variance
+  bool of_rows = false;           // segments of an array of several axes, along the first
 
   // Sorts the arguments; more are keywords of plans or groups.
   bool read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords, std::initializer_list<keyword> more = {});
@@ -50,6 +51,9 @@ struct prepared {
 inline bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype) < 4 || dtype == LOCKSTEP_U32; }
 
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+
+// segments.cpp: segments along the first of several axes; x and offsets have been read.
+PyObject* segments_of_rows(state& s, prepared& p);
 
 // kept.cpp: a small call that comes again and again runs by a plan that is kept. NULL without an exception: not this
 // call.

@@ -67,8 +67,8 @@ bool prepared::describe(state& s, bool may_copy) {
   if ((wide = x.use->on_device() && !x.use->device_known && is_narrow(dtype))) return true;
   if (which.what == task::scan) return describe_scan(s, x, set, v, reduction, c, may_copy, temporary, &elsewhere);
   if (which.what == task::reduce) return describe_reduce(s, x, set, v, reduction, c, may_copy, temporary);
-  return read_source(s, v[kw_offsets], "offsets", set, offsets) &&
-         describe_segments(s, x, *offsets.use, v, reduction, c);
+  if (!read_offsets(s, set, v, offsets)) return false;
+  return (of_rows = x.use->rank > 1) || describe_segments(s, x, *offsets.use, v, reduction, c);
 }
 
 }  // namespace lockstep::python

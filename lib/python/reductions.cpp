@@ -201,39 +201,4 @@ bool describe_sums(state& s, source& x, settings& set, values& v, lockstep_sums_
   return lay_out(s, x, set, axes, may_copy, temporary, &d.element_stride, &d.sequence_stride);
 }
 
-bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c) {
-  const array& a = *x.use;
-  if (a.rank != 1) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x has %d axes; segments are cut from 1", a.rank), false;
-  if (offsets.rank != 1 || dtype_of(offsets.type) != LOCKSTEP_I64 || offsets.shape[0] < 1 || !offsets.plain ||
-      (offsets.shape[0] > 1 && offsets.strides[0] != 1))
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                 "offsets must be a packed array of int64 with one axis and one element more than there are segments"),
-           false;
-  int64_t last = 0;
-  if (offsets.on_device()) {
-    const ref read = call_helper(s, "last_of", offsets.object);
-    if (!read) return false;
-    last = PyLong_AsLongLong(read.get());
-    if (last == -1 && PyErr_Occurred()) return false;
-  } else {
-    last = reinterpret_cast<const int64_t*>(offsets.data)[offsets.shape[0] - 1];
-  }
-  // C checks that offsets never decrease; it does not know where x ends.
-  if (last > a.shape[0])
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "offsets[-1] is %lld, but x has %lld elements",
-                 static_cast<long long>(last), static_cast<long long>(a.shape[0])),
-           false;
-  result none;
-  values plain{};
-  plain[kw_dtype] = v[kw_dtype];
-  settings unused;
-  if (!describe_reduce(s, x, unused, plain, reduction, c, false, none)) return false;
-  c.scalar = false;
-  c.rank = 1;
-  c.shape[0] = c.reduce.count = offsets.shape[0] - 1;
-  c.reduce.element_stride = a.shape[0] > 1 ? a.strides[0] : 1;
-  c.reduce.offsets = reinterpret_cast<const int64_t*>(offsets.data);
-  return true;
-}
-
 }  // namespace lockstep::python

@@ -113,11 +113,16 @@ bool take_out(state& s, const element& type, int rank, const int64_t* shape, con
   return true;
 }
 
+// A full reduction is a number where arrays of NumPy come out.
+static bool gives_number(const call& c, const array& x) {
+  return c.scalar && !x.on_device() && (x.producer->library == numpy || x.producer->library == buffer);
+}
+
 bool make_result(state& s, const call& c, const array& x, PyObject* out, void* stream, result& to) {
   if (x.data == nullptr && x.producer->library == own && x.size > 0)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x describes an array for a plan; it has no memory"), false;
   if (out) return take_out(s, c.type, c.rank, c.shape, x, out, stream, to);
-  if (c.scalar && x.producer->library == numpy) {
+  if (gives_number(c, x)) {
     array& dst = to.dst;
     to.scalar = true;
     dst.data = to.value;
@@ -131,7 +136,8 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
 
 PyObject* finish_result(state& s, const call& c, const array& x, result& r) {
   if (r.scalar) {
-    if (s.numpy) return numpy_scalar(s, c.type == x.type ? &x : nullptr, dtype_of(c.type), r.value);
+    const bool same = c.type == x.type && x.producer->library == numpy;
+    if (s.numpy) return numpy_scalar(s, same ? &x : nullptr, dtype_of(c.type), r.value);
     const ref bytes(PyBytes_FromStringAndSize(r.value, c.type.bytes)),
         name(PyUnicode_FromString(dtype_name(dtype_of(c.type))));
     return bytes && name ? call_helper(s, "scalar", bytes.get(), name.get()).release() : nullptr;

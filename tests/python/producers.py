@@ -129,6 +129,29 @@ class Cuda:
         return self.fields if self.whole is ... else self.whole
 
 
+class Host:
+    """The array interface of host memory."""
+
+    def __init__(self, whole=..., **lies):
+        fields = {"shape": (6,), "typestr": "<f8", "data": (DATA.ctypes.data, False), "strides": (8,), "version": 3, **lies}
+        self.whole = whole
+        self.fields = {key: value for key, value in fields.items() if value is not ...}
+
+    @property
+    def __array_interface__(self):
+        return self.fields if self.whole is ... else self.whole
+
+
+class Array:
+    """What NumPy asks for an array by its method."""
+
+    def __init__(self, gives):
+        self.gives = gives
+
+    def __array__(self, dtype=None, copy=None):
+        return self.gives
+
+
 # ---- roles -------------------------------------------------------------------
 def number(x):
     return float(np.asarray(x))
@@ -264,7 +287,8 @@ def fill():
         for lie in lies:
             for role, (call, _) in ROLES.items():
                 case(f"{kind} DLPack, {lie} as {role}", lambda lie=lie, dlpack=dlpack: dlpack(**lie), call, REFUSED)
-            case(f"{kind} DLPack, {lie} as offsets", lambda lie=lie, dlpack=dlpack: dlpack(like=np.arange(6), **{"code": 0, **lie}), as_offsets, REFUSED)
+            if lie != {"bits": 8}:  # of which offsets may be
+                case(f"{kind} DLPack, {lie} as offsets", lambda lie=lie, dlpack=dlpack: dlpack(like=np.arange(6), **{"code": 0, **lie}), as_offsets, REFUSED)
             case(f"{kind} DLPack, {lie} in a group", lambda lie=lie, dlpack=dlpack: [DATA, dlpack(**lie)], lambda p: ls.group.sum(p), REFUSED)
         case(f"{kind} DLPack, elements of no bytes, moved", lambda dlpack=dlpack: dlpack(bits=0), lambda p: ls.permute(p, (0,)), REFUSED)
     case("DLPack that is read-only, as out", lambda: Dlpack(flags=1), as_out, REFUSED)
@@ -282,6 +306,39 @@ def fill():
     }.items():
         for value in values:
             case(f"a CUDA array interface with {key} {value!r}", lambda key=key, value=value: Cuda(**{key: value}), ls.sum, "refused: x ")
+    in_every_role("an array interface", Host)
+    in_every_role("an array interface without strides", lambda: Host(strides=None))
+    for data in (bytes(DATA), bytearray(bytes(DATA)), memoryview(bytes(DATA))):
+        for role in ("x", "weight", "y"):
+            case(f"an array interface of {type(data).__name__} as {role}", lambda data=data: Host(data=data), *ROLES[role])
+        case(f"an array interface beyond {type(data).__name__}", lambda data=data: Host(data=data, shape=(7,)), as_source, REFUSED)
+        case(f"an array interface before {type(data).__name__}", lambda data=data: Host(data=data, strides=(-8,)), as_source, REFUSED)
+        for offset in (8, 10**20, -8, "a"):
+            case(f"an array interface of {type(data).__name__} from {offset}", lambda data=data, offset=offset: Host(data=data, offset=offset), as_source, REFUSED)
+    case("an array interface of bytes from an offset", lambda: Host(data=bytes(DATA), offset=8, shape=(5,)), as_source, 20)
+    case("an array interface without elements", lambda: Host(data=(0, False), shape=(0,)), lambda p: number(ls.sum(p)), 0)
+    case("an array interface of bytes as out", lambda: Host(data=bytes(48)), as_out, REFUSED)
+    case("an array interface that is read-only, as out", lambda: Host(data=(DATA.ctypes.data, True)), as_out, REFUSED)
+    for whole in (5, {}, [], "text"):
+        case(f"an array interface that is {whole!r}", lambda whole=whole: Host(whole), ls.sum, "refused: interface")
+    for key, values in {
+        "shape": (..., None, 5, "ab", ("a",), (-1,), (2**63,), (2**70,), (HUGE,), (1,) * 65, (6.0,), (HUGE, HUGE)),
+        "typestr": (..., None, 5, "", "f", "<f", "f8", "<f0", "<f-8", "<f99999999999999999999", "<O8", "<f8 ", "<q8", "<V0", ">f8"),
+        "data": (..., None, 5, (), (DATA.ctypes.data,), ("a", False), (None, False), (0, False), (-8, False), (2**64 - 8, False), (2**63 - 8, False), (2**70, False), (1.5, False)),
+        "strides": (5, "a", (), (8, 8), ("a",), (2**63,), (HUGE,), (LEAST,), (-HUGE,)),
+        "mask": (DATA,),
+    }.items():
+        for value in values:
+            case(f"an array interface with {key} {value!r}", lambda key=key, value=value: Host(**{key: value}), ls.cumsum, "refused: x ")
+            if (key, value) != ("typestr", ">f8"):
+                case(f"an array interface with {key} {value!r} as weight", lambda key=key, value=value: Host(**{key: value}), as_weight, "refused: weight ")
+            case(f"an array interface with {key} {value!r} as out", lambda key=key, value=value: Host(**{key: value}), as_out, "refused: out ")
+    for role in ("x", "weight", "y"):
+        case(f"__array__ as {role}", lambda: Array(DATA), *ROLES[role])
+    case("__array__ as out", lambda: Array(DATA), as_out, "refused: out is a .*Array")
+    for gives in (5, None, "text", [1, 2], object(), np.array([None]), np.zeros(2, "V0"), np.ma.masked_array([1.0, 2.0], [True, False])):
+        case(f"__array__ that gives {gives!r}", lambda gives=gives: Array(gives), ls.sum, "refused: x |masked")
+
     case("a CUDA array interface in the other byte order", lambda: Cuda(typestr=">f8"), ls.sum, "refused: byte-swapped|NoBackend|cpu")
 
 
@@ -316,7 +373,7 @@ if __name__ == "__main__":
     print(len(CASES), flush=True)
     for i in range(int(sys.argv[1]), len(CASES)):
         name, make, call, want = CASES[i]
-        print(f"begin {i} {name}", flush=True)
+        print(f"begin {i} {name!r}", flush=True)
         try:
             print(outcome(make, call, want).replace("\n", " "), flush=True)
         except BaseException as e:  # noqa: B036

@@ -112,7 +112,7 @@ def test_stack():
 
 @pytest.mark.parametrize("call,error,text", [
     (lambda a: ls.group.sum([*a, np.ones(3, "c8")]), ls.UnsupportedDtype, r"^arrays\[6\]: x holds complex64"),
-    (lambda a: ls.group.sum([a[0], 3.5]), TypeError, r"^arrays\[1\]: x is a .*float"),
+    (lambda a: ls.group.sum([a[0], "3.5"]), TypeError, r"^arrays\[1\]: x is a str"),
     (lambda a: ls.group.sum(a, axis=1), ls.InvalidArgument, r"^arrays\[0\]: axis is 1"),
     (lambda a: ls.group.sum(a, out=a[:2]), ls.InvalidArgument, "^out has 2 elements, arrays 6"),
     (lambda a: ls.group.sum(a, out=a[0]), ls.InvalidArgument, "(?s)^out is array.*give a list"),
@@ -272,7 +272,7 @@ def test_nothing_is_left_behind():
 
     def once():
         ls.group.sum(arrays), ls.norms(arrays), plan(), ls.group.sum(memory), ls.group.plan("sum", memory)
-        for bad in ([*arrays, 3], [*arrays, np.ones(2, "c8")]):
+        for bad in ([*arrays, "3"], [*arrays, np.ones(2, "c8")]):
             with pytest.raises((TypeError, ls.Error)):
                 ls.group.sum(bad)
 

@@ -159,8 +159,7 @@ def test_segments():
     for wrong, text in (([0, 101], "100 elements"), ([0, 5, 3], "offsets"), ([-1, 5], "offsets")):
         with pytest.raises(ls.InvalidArgument, match=text):
             ls.segment_sum(x, np.array(wrong))
-    with pytest.raises(ls.InvalidArgument, match="int64"):
-        ls.segment_sum(x, offsets.astype("i4"))
+    assert same(ls.segment_sum(x, offsets.astype("i4")), ls.segment_sum(x, offsets))
 
 
 def test_stencils():
@@ -255,7 +254,7 @@ def test_what_is_no_int_or_axis():
 
 
 def test_what_is_no_array():
-    for wrong in ([1.0, 2.0], 3.0, None, "text", object()):
+    for wrong in ({1.0, 2.0}, None, "text", object()):
         with pytest.raises(TypeError):
             ls.sum(wrong)
     with pytest.raises(ls.UnsupportedDtype, match="objects"):

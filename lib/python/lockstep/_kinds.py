@@ -64,7 +64,8 @@ def _known_layout() -> Any:
 
 def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
     """An array for which the extension has no direct way: (capsule, its library's stream, keeper, type and number of its device), or the
-    ten fields of an interface: data, read only, code, swapped, bytes, shape, strides, device type, stream, keeper.
+    ten fields of an interface: data, read only, code, swapped, bytes, shape, strides, device type, stream, keeper; or an array of NumPy
+    for what NumPy makes one of.
 
     The stream given is the one that the call comes on, and is made to wait for what the library has queued; None: its library's.
     """
@@ -75,18 +76,104 @@ def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
     if _library(x) == JAX and getattr(x, "is_deleted", bool)():
         raise InvalidArgument(f"{name} is an array of JAX that was deleted or donated; give one that is alive")
     if hasattr(x, "__dlpack__"):
-        return _dlpack(x, name, stream)
+        try:
+            return _dlpack(x, name, stream)
+        except Exception:
+            if writable or _library(x) != BUFFER or not hasattr(x, "__array__"):  # else as an array of PyArrow with gaps
+                raise
     interface = getattr(x, "__cuda_array_interface__", None)
     if interface is not None:
         return _cuda_interface(x, name, interface, stream)
     if writable and _has_buffer(x):
         raise InvalidArgument(f"{name} is read-only; give an array that may be written")
-    raise no_array(x, name)
+    return (_of_numpy(x, name, writable),)
 
 
 def no_array(x: Any, name: Any) -> Any:
-    return TypeError(f"{name} is a {type(x).__module__}.{type(x).__qualname__}, which is no array: it has neither a buffer nor "
-                     "__dlpack__ nor __cuda_array_interface__; give numpy.asarray(...) of it")
+    return TypeError(f"{name} is a {_type_name(x)}, which is no array: it has neither a buffer nor __dlpack__ nor __array_interface__ nor "
+                     "__cuda_array_interface__ nor __array__; give an array, or a list of numbers")
+
+
+def _type_name(x: Any) -> Any:
+    return f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.")
+
+
+# ---- what NumPy makes an array of --------------------------------------------
+def _of_numpy(x: Any, name: Any, writable: Any) -> Any:
+    """NumPy's array of numbers, of lists of them, and of what describes itself by an interface or has __array__."""
+    interface = getattr(x, "__array_interface__", None)
+    plain = isinstance(x, (list, tuple, range, int, float, complex))
+    if interface is None and not plain and not hasattr(x, "__array__"):
+        raise no_array(x, name)
+    import numpy
+    if interface is not None:
+        return _host_interface(x, name, interface)
+    if writable:
+        raise InvalidArgument(f"{name} is a {_type_name(x)}, whose memory cannot be written; give an array")
+    if isinstance(x, (list, tuple)):
+        _no_arrays_within(x, name)
+    try:
+        made = numpy.asanyarray(x)
+    except (ValueError, TypeError, OverflowError) as e:
+        raise InvalidArgument(f"{name} is a {_type_name(x)} that NumPy makes no array of ({e}); give numbers, in rows of one length") from e
+    if isinstance(made, numpy.ma.MaskedArray):
+        raise InvalidArgument(f"{name} comes as a masked array, whose mask would be ignored; give its filled(value) or compressed()")
+    if made.dtype.hasobject or plain and made.dtype.kind not in "biufc":
+        raise UnsupportedDtype(f"{name} is a {_type_name(x)} of {made.dtype if plain else 'Python objects'}, not of numbers; give "
+                               f"{'numbers' if plain else 'it in a dtype of numbers, with no value missing'}")
+    return numpy.asarray(made)
+
+
+def _no_arrays_within(x: Any, name: Any) -> Any:
+    for kind, one in {type(one): one for one in x}.items():
+        number = any(b.__name__ == "generic" and b.__module__.partition(".")[0] == "numpy" for b in kind.__mro__)
+        if number or kind in (int, float, bool, complex, list, tuple, range):
+            continue
+        if any(hasattr(kind, a) for a in ("shape", "__array__", "__dlpack__", "__array_interface__")) or _has_buffer(one):
+            raise TypeError(f"{name} is a {type(x).__qualname__} of arrays; the functions of lockstep.group take one, and numpy.stack makes one array of it")
+
+
+class _Described:
+    """A description that has been judged, and what keeps its memory alive."""
+
+    def __init__(self, interface: Any, keeper: Any) -> None:
+        self.__array_interface__, self.keeper = interface, keeper
+
+
+def _host_interface(x: Any, name: Any, interface: Any) -> Any:
+    import numpy
+    what = "an __array_interface__ with"
+    _, _, size, shape, strides = _fields_of(name, interface, what, ("shape", "typestr"))
+    try:
+        dtype = numpy.dtype(interface["typestr"])
+    except (TypeError, ValueError):
+        raise _wrong(name, what + " typestr", interface["typestr"], "a dtype") from None
+    if size == 0:
+        raise UnsupportedDtype(f"{name} has elements of 0 bytes; give an array of numbers")
+    if 0 in shape:
+        return numpy.empty(shape, dtype)
+    low = sum(min((n - 1) * step, 0) for n, step in zip(shape, strides))
+    high = sum(max((n - 1) * step, 0) for n, step in zip(shape, strides)) + size
+    data, keeper, begin, end = interface.get("data"), x, 1, 2**63
+    if isinstance(data, tuple) and len(data) == 2 and all(isinstance(n, int) for n in data):
+        address, read_only = data[0], bool(data[1])
+    else:  # a buffer, else the object's own
+        offset = interface.get("offset") or 0
+        if not isinstance(offset, int) or offset < 0:
+            raise _wrong(name, what + " offset", offset, "a number of bytes")
+        try:
+            view = memoryview(x if data is None else data)
+            flat = numpy.frombuffer(view, "u1")
+        except (TypeError, ValueError, BufferError) as e:
+            raise _wrong(name, what + " data", data, "a tuple of an address and whether it is read-only, nor a buffer") from e
+        keeper, read_only, begin, end = (x, flat), view.readonly, flat.ctypes.data, flat.ctypes.data + flat.nbytes
+        address = begin + offset
+    if address + low < begin or address + high > end:
+        raise InvalidArgument(f"{name} describes itself with {what} elements outside its memory; its producer is wrong")
+    try:
+        return numpy.asarray(_Described({"shape": shape, "strides": strides, "typestr": dtype.str, "data": (address, read_only), "version": 3}, keeper))
+    except (ValueError, TypeError) as e:
+        raise InvalidArgument(f"{name} is a {_type_name(x)} that NumPy makes no array of ({e}); give one that it can hold") from e
 
 
 def _library(x: Any) -> Any:
@@ -156,9 +243,9 @@ def _dlpack(x: Any, name: Any, stream: Any) -> Any:
     return capsule, own, x, *device
 
 
-def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
-    what = "a __cuda_array_interface__ with"
-    missing = [key for key in ("shape", "typestr", "data") if not isinstance(interface, dict) or interface.get(key) is None]
+def _fields_of(name: Any, interface: Any, what: Any, needed: Any) -> Any:
+    """Code, byte order, bytes, shape and strides in bytes of an array interface."""
+    missing = [key for key in needed if not isinstance(interface, dict) or interface.get(key) is None]
     if missing:
         raise InvalidArgument(f"{name} describes itself with {what}out {', '.join(missing)}; its producer is wrong")
     if interface.get("mask") is not None:
@@ -167,7 +254,7 @@ def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
     type_of = re.fullmatch(r"([<>|=])([a-zA-Z])([0-9]{1,9})", typestr) if isinstance(typestr, str) else None
     if not type_of:
         raise _wrong(name, what + " typestr", typestr, "a byte order, a letter and a number of bytes")
-    order, kind, size = type_of[1], type_of[2], int(type_of[3])
+    order, kind, size = type_of[1], type_of[2], int(type_of[3]) * (4 if type_of[2] == "U" else 1)
     if kind == "O":
         raise UnsupportedDtype(f"{name} holds Python objects; give an array of numbers")
     codes = {"i": "int", "u": "uint", "f": "float", "c": "complex", "b": "bool"}
@@ -180,6 +267,14 @@ def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
             strides.insert(0, step)
             step = min(step * n, 2**63 - 1)
     strides = _whole_numbers(strides, name, what + " strides", -2**63)
+    if len(strides) != len(shape):
+        raise _wrong(name, what + " strides", strides, f"one for each axis of {shape}")
+    return code, order == ">" and size > 1, size, shape, strides
+
+
+def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
+    what = "a __cuda_array_interface__ with"
+    code, swapped, size, shape, strides = _fields_of(name, interface, what, ("shape", "typestr", "data"))
     data = interface["data"]
     if not isinstance(data, (tuple, list)) or len(data) != 2 or not all(isinstance(n, int) for n in data) or not 0 <= data[0] < 2**63:
         raise _wrong(name, what + " data", data, "a tuple of an address and whether it is read-only")
@@ -188,7 +283,7 @@ def _cuda_interface(x: Any, name: Any, interface: Any, stream: Any) -> Any:
         raise _wrong(name, what + " stream", theirs, "the handle of a stream")
     if stream and theirs and stream != theirs:  # the interface orders no streams
         wait_for_stream(theirs)
-    return (data[0], data[1], code, order == ">" and size > 1, size, shape, strides, CUDA, theirs or LEGACY_STREAM, x)
+    return (data[0], data[1], code, swapped, size, shape, strides, CUDA, theirs or LEGACY_STREAM, x)
 
 
 def wait_for_stream(stream: Any) -> Any:
@@ -307,7 +402,7 @@ def as_numpy(x: Any) -> Any:
     """NumPy's view of an array of no library, by its buffer or by DLPack."""
     import numpy
     if not _has_buffer(x) and not hasattr(x, "__dlpack__"):
-        raise no_array(x, "x")
+        return _of_numpy(x, "x", False)
     try:  # as a memoryview, since NumPy takes bytes for a text
         return numpy.asarray(memoryview(x)) if _has_buffer(x) else numpy.from_dlpack(x)
     except (RuntimeError, ValueError, TypeError, BufferError) as e:
@@ -502,3 +597,21 @@ def copy_into(x: Any, out: Any, keywords: Any) -> Any:
 def last_of(offsets: Any) -> Any:
     """The last of offsets in device memory; waits for it."""
     return int(offsets[-1])
+
+
+def offsets64(offsets: Any, name: Any) -> Any:
+    """Offsets of another type of integers, or that are not packed, as int64 by their own library."""
+    return packed(offsets if name == "int64" else widened(offsets, "offsets", "int64"), "offsets")
+
+
+def on_host(offsets: Any) -> Any:
+    """Offsets in device memory as NumPy's; waits for them."""
+    library = _library(offsets)
+    if library == TORCH:
+        return offsets.cpu().numpy()
+    if library == NUMBA:
+        return offsets.copy_to_host()
+    if library == CUPY:
+        return sys.modules["cupy"].asnumpy(offsets)
+    import numpy
+    return numpy.asarray(offsets) if library == JAX else numpy.from_dlpack(offsets)
