@@ -95,8 +95,7 @@ struct lockstep_context {
   // Replaces the settings by a changed copy.
   template <class Alter>
   void change(const Alter& alter) {
-    std::unique_lock lock(mutex_, std::defer_lock);
-    lock.lock();
+    const std::lock_guard lock(mutex_);
     auto next = std::make_shared<lockstep::lib::settings>(*settings_);
     alter(*next);
     settings_ = std::move(next);

@@ -2,7 +2,6 @@
 // smallest quota counts. In a container the process's path may be the host's; then only the root group is visible.
 #include "quota.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <fstream>
 

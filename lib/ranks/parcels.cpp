@@ -108,10 +108,8 @@ task links::carry(const std::vector<round_of_parcels>& rounds, const std::functi
       if (takes_part(p.process)) partners_.insert(p.process);
   for (size_t r = 0; r < rounds.size(); ++r) {
     const std::vector<lane*> used = launch(rounds[r], r, takes_part);
-    {  // only then is it on the streams
-      task launching = until([this] { return launched(); });
-      co_await launching;
-    }
+    task launching = until([this] { return launched(); });
+    co_await launching;  // only then is it on the streams
     for (lane* l : used) {
       slot &out = l->out[(next_ + r) % 2], &in = l->in[(next_ + r) % 2];
       for (void* event : {out.free, in.full, l->sent}) require_ok(l->peers->record(l->device, l->carrier, event));

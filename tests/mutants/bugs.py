@@ -172,7 +172,7 @@ class Source:
                     new = "\n" + new
                 elif new:
                     new = " " + new
-            if "\n#" in "\n" + new.replace("\n ", "\n"):
+            if re.search(r"^\s*#", new, re.M):
                 new = "\n" + new.strip() + "\n"
             text = text[:a] + new + text[b:]
         return text
