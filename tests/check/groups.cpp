@@ -298,6 +298,21 @@ TEST_F(GroupErrors, AResultInASourceThatIsNotTheFurthest) {
   EXPECT_EQ(lockstep_execute_group(c.self, LOCKSTEP_TRANSPOSE, some, sizeof some[0], 2, from, to, nullptr), LOCKSTEP_OK)
       << lockstep_last_error();
 }
+// What lies before the first offset is not the call's.
+TEST_F(GroupErrors, AResultBeforeAnothersFirstOffset) {
+  const int64_t first[] = {20, 30}, second[] = {40, 50};
+  alignas(8) float memory[64] = {};
+  const lockstep_reduce_desc some[] = {lockstep_reduce_segments(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, 1, first),
+                                       lockstep_reduce_segments(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, 1, second)};
+  const void* from[] = {memory, memory};
+  void* to[] = {memory, memory + 34};
+  EXPECT_EQ(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, some, sizeof some[0], 2, from, to, nullptr),
+            LOCKSTEP_OK)
+      << lockstep_last_error();
+  to[1] = memory + 22;
+  EXPECT_EQ(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, some, sizeof some[0], 2, from, to, nullptr),
+            LOCKSTEP_INVALID_ARGUMENT);
+}
 TEST_F(GroupErrors, OffsetsThatChangedSinceThePlan) {
   const int64_t before[] = {0, 3, 10};
   int64_t offsets[] = {0, 3, 10};

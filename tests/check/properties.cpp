@@ -378,7 +378,10 @@ TEST_F(Properties, NarrowTransposesOneAfterAnother) {
           want[static_cast<size_t>(j * ld + i)] = src[static_cast<size_t>(i * cols + j)];
       lockstep_transpose_desc d = lockstep_transpose_packed(1, rows, cols);
       d.dst_ld = ld;
-      ASSERT_EQ(lockstep_transpose(context, &d, src.data(), dst.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+      lockstep_options options = lockstep_options_defaults();
+      options.variant = taken(context, LOCKSTEP_TRANSPOSE, d, "byte_programs").empty() ? "auto" : "byte_programs";
+      ASSERT_EQ(lockstep_transpose(context, &d, src.data(), dst.data(), &options), LOCKSTEP_OK)
+          << lockstep_last_error();
       EXPECT_EQ(dst, want) << cols << " columns to rows " << ld << " apart";
     }
 }
