@@ -82,6 +82,29 @@ TEST(Faults, PlansThatAreWrongInThemselves) {
         }
 }
 
+// Of several ranks that are wrong the one with the lowest number is told, on every rank that is right.
+TEST(Faults, TheFirstOfSeveralFailures) {
+  for (const auto& seats : worlds()) {
+    const int32_t ranks = total(seats);
+    for (int32_t low = 0; low + 2 < ranks; ++low)
+      run(
+          seats,
+          [&](member& m) {
+            const auto has = [&](int32_t rank) { return rank >= m.first && rank < m.first + m.seats; };
+            const bool mine = has(low) || has(ranks - 1);
+            world_of_one w;
+            lockstep_ranks_plan* plan = nullptr;
+            EXPECT_EQ(make(op{}, m, mine ? twist::null_grid : twist::none, w, &plan),
+                      mine ? LOCKSTEP_INVALID_ARGUMENT : LOCKSTEP_RANK_FAILED)
+                << lockstep_last_error();
+            if (!mine)
+              expect_text(format_text("rank {}: ", low).c_str(), format_text("ranks {} and {}", low, ranks - 1));
+          },
+          in_time(20000));
+    if (HasFailure()) return;
+  }
+}
+
 TEST(Faults, PlansThatDiffer) {
   const std::pair<twist, const char*> twists[] = {{twist::other_shape, "shape[1]"}, {twist::other_cuts, "cuts[0][1]"},
                                                   {twist::other_order, "order[0]"}, {twist::other_operation, ""},
