@@ -9,7 +9,7 @@ import sys
 PICTURE = pathlib.Path(__file__).resolve().parent / "pictures/transpose.svg"
 SMALL = ["--warp", "8", "--segment", "4", "--tile", "8", "--rows", "8", "--columns", "8"]
 # variant, its step, the words above
-ROWS = [("naive_coalesced_read", 0, "naive: a row is read, a column is written"), ("tiled_padded", 1, "tiled_padded: a padded tile in shared memory makes both sides rows")]
+ROWS = [("naive_coalesced_read", 0, "naive: a row is read, a column is written"), ("tiled_padded", 1, "tiled_padded: both sides are rows, through shared memory")]
 COLUMN, HEIGHT = 290, 330
 
 
