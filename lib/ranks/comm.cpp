@@ -24,6 +24,7 @@ const char* kind_name(kind k) {
     case kind::synchronize: return "lockstep_ranks_synchronize";
     case kind::refuse: return "lockstep_ranks_refuse";
     case kind::destroy: return "lockstep_comm_destroy";
+    case kind::reduce_blocks: return "a reduction by blocks";
   }
   return "an unknown call";
 }
@@ -34,6 +35,7 @@ std::string kind_function(int64_t k) {
     case kind::reduce: return "lockstep_ranks_reduce";
     case kind::stencil: return "lockstep_ranks_stencil";
     case kind::halo: return "lockstep_ranks_halo";
+    case kind::reduce_blocks: return "lockstep_ranks_reduce_blocks";
     default: return kind_name(static_cast<kind>(k));
   }
 }

@@ -113,6 +113,13 @@ void partial_work::direct(const reduce_seat& s, char* results) const {
 void partial_work::compute(reduce_seat& s) const {
   const bool squares = plan.reduction == LOCKSTEP_SUM_OF_SQUARES || plan.reduction == LOCKSTEP_NORM2;
   const lockstep_reduction sum = squares ? LOCKSTEP_SUM_OF_SQUARES : LOCKSTEP_SUM;
+  if (plan.by_blocks) {
+    auto* total = reinterpret_cast<double*>(s.partials.data());
+    *total = 0;
+    if (const int64_t n = plan.block_of(s.rank).elements(); n > 0)
+      over_runs(s, sum, LOCKSTEP_F64, s.first, n, reinterpret_cast<char*>(total));
+    return;
+  }
   if (plan.how == family::tree) {
     forest own(s.sequences, reinterpret_cast<double*>(s.partials.data()));
     for (const int64_t l : s.shared) {  // this rank's elements of shared leaves
@@ -307,9 +314,10 @@ bool partial_work::asks_again(const reduce_seat& s) const {
 void partial_work::magnitudes(reduce_seat& s) const {
   auto* into = reinterpret_cast<double*>(s.magnitudes.data());
   std::fill_n(into, s.sequences, 0.0);
-  if (s.first >= s.last) return;
+  const int64_t n = plan.by_blocks ? plan.block_of(s.rank).elements() : s.last - s.first;
+  if (n <= 0) return;
   for (const lockstep_reduction r : {LOCKSTEP_MIN, LOCKSTEP_MAX}) {
-    over_runs(s, r, LOCKSTEP_F64, s.first, s.last - s.first, s.scratch.data());
+    over_runs(s, r, LOCKSTEP_F64, s.first, n, s.scratch.data());
     for (int64_t q = 0; q < s.sequences; ++q)
       into[q] = std::fmax(into[q], std::fabs(reinterpret_cast<const double*>(s.scratch.data())[q]));
   }
@@ -325,7 +333,34 @@ void partial_work::choose_exponents(const reduce_seat& s, const char* magnitudes
                   : no_exponent;
 }
 
+// A block's scaled squares, summed as one sequence.
+void partial_work::scaled_block(const reduce_seat& s, double down) const {
+  lockstep_options options = lockstep_options_defaults();
+  options.backend = "cpu";
+  auto* x = reinterpret_cast<double*>(s.scratch.data());
+  const int64_t n = plan.block_of(s.rank).elements();
+  double values[128];
+  forest all(1, values);
+  for (int64_t l = 0; l < order::leaves(n); l += stretch / leaf) {
+    const int64_t low = l * leaf, count = std::min(stretch, n - low);
+    gather_one(s, 0, s.first + low, count, x);
+    for (int64_t i = 0; i < count; ++i) x[i] *= down;
+    for (int64_t at = 0; at < count; at += leaf) {
+      const lockstep_reduce_desc d =
+          lockstep_reduce_full(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F64, std::min(leaf, count - at), 1);
+      require_ok(lockstep_square_sum(comm.context, &d, x + at, all.top(), &options));
+      all.push({0, l + at / leaf});
+    }
+  }
+  if (n > 0) all.join_all();
+  *reinterpret_cast<double*>(s.partials.data()) = n > 0 ? values[0] : 0.0;
+}
+
 void partial_work::compute_scaled(reduce_seat& s) const {
+  if (const auto e = *reinterpret_cast<const int32_t*>(s.exponents.data()); plan.by_blocks) {
+    if (e != no_exponent) scaled_block(s, std::ldexp(1.0, -e));
+    return;
+  }
   const auto* e = reinterpret_cast<const int32_t*>(s.exponents.data());
   lockstep_options options = lockstep_options_defaults();
   options.backend = "cpu";  // the scratch is host memory

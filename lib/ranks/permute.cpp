@@ -1,6 +1,8 @@
 // permute.cpp - see permute.hpp.
 #include "permute.hpp"
 
+#include <map>
+
 #include "devices.hpp"
 #include "links.hpp"
 
@@ -26,7 +28,10 @@ box permute_plan::in_src(const box& b) const {
 
 void permute_plan::build(lockstep_comm& comm, workspace& memory) {
   const auto bytes = static_cast<int64_t>(dst.element_bytes);
+  std::map<std::pair<int32_t, int32_t>, size_t> counted;  // pieces of each pair of ranks, in the same order on both
   const auto add = [&](int32_t seat, int32_t other, const box& b, bool out) {
+    const int32_t me = comm.first() + seat;
+    size_t& number = counted[out ? std::pair{me, other} : std::pair{other, -1 - me}];
     std::vector<box> parts;
     if (const int32_t receiver = other - comm.first(); comm.mine(other) && out && seat != receiver)
       comm.devices->reserve(seat, receiver, comm.devices->between(seat, receiver, true),
@@ -40,20 +45,24 @@ void permute_plan::build(lockstep_comm& comm, workspace& memory) {
     else
       cut_box(b, std::max<int64_t>(piece / bytes, 1), parts);
     const auto in_a_round = static_cast<size_t>(std::max<int64_t>(comm.message_bytes / piece, 1));
-    for (size_t k = 0; k < parts.size(); ++k) {
-      const size_t r = comm.mine(other) || linked ? 0 : k / in_a_round;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const size_t k = number++, r = comm.mine(other) || linked ? 0 : k / in_a_round;
       if (rounds.size() <= r) rounds.emplace_back().by_links = true;
-      const size_t size = static_cast<size_t>(parts[k].elements()) * dst.element_bytes;
-      const int32_t me = comm.first() + seat;
+      const size_t size = static_cast<size_t>(parts[p].elements()) * dst.element_bytes;
       const item i{out ? me : other, out ? other : me, static_cast<int64_t>(k), size, pieces.size()};
-      pieces.push_back({seat, parts[k]});
+      pieces.push_back({seat, parts[p]});
       out ? rounds[r].sends(comm, i) : rounds[r].receives(comm, i);
     }
   };
   for (int32_t s = 0; s < comm.seats; ++s) {
     const int32_t me = comm.first() + s;
-    dst.overlapping(in_dst(src.of(me)), [&](int32_t to, const box& b) { add(s, to, b, true); });
-    src.overlapping(in_src(dst.of(me)), [&](int32_t from, const box& b) { add(s, from, in_dst(b), false); });
+    const box mine = in_dst(src.of(me));
+    if (!boxes) dst.overlapping(mine, [&](int32_t to, const box& b) { add(s, to, b, true); });
+    for (const int32_t to : boxes && !mine.empty() ? takers(mine) : std::vector<int32_t>{})
+      for (const box& one : boxes(to))
+        if (const box both = intersection(one, mine); !both.empty()) add(s, to, both, true);
+    for (const box& one : boxes ? boxes(me) : std::vector<box>{dst.of(me)})
+      src.overlapping(in_src(one), [&](int32_t from, const box& b) { add(s, from, in_dst(b), false); });
   }
   const size_t mark = memory.mark();
   for (exchange& round : rounds) {
@@ -107,7 +116,7 @@ task permute_plan::move_all(execution& x, uint64_t first_step, const std::vector
     const placed& at = to[static_cast<size_t>(p.seat)];
     const auto strides = packed_strides(p.part);
     copy_box(comm, p.seat, dst.element_bytes, p.part, message, strides.data(),
-             at.data + offset_of(p.part, dst.of(i.to), at.strides.data()) * static_cast<int64_t>(dst.element_bytes),
+             at.data + offset_of(p.part, origin_of(i.to), at.strides.data()) * static_cast<int64_t>(dst.element_bytes),
              at.strides.data());
   };
   work.local = [&](const item& out, const item& in) {
@@ -119,13 +128,14 @@ task permute_plan::move_all(execution& x, uint64_t first_step, const std::vector
       return comm.devices->own_share(p.seat, p.part, dst.element_bytes,
                                      [this, &comm, &p, &a, &b, &out](const box& band) {
                                        move(comm, {p.seat, band}, a.data, src.of(out.from), a.strides.data(), b.data,
-                                            dst.of(out.to), b.strides.data());
+                                            origin_of(out.to), b.strides.data());
                                      });
     if (p.seat == receiver || way == plane::host || way == plane::direct) {
       if (p.seat != receiver && way == plane::direct) comm.devices->await_ready(p.seat, receiver);
-      return move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, dst.of(out.to), b.strides.data());
+      return move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, origin_of(out.to), b.strides.data());
     }
-    const auto offset = offset_of(p.part, dst.of(out.to), b.strides.data()) * static_cast<int64_t>(dst.element_bytes);
+    const auto offset =
+        offset_of(p.part, origin_of(out.to), b.strides.data()) * static_cast<int64_t>(dst.element_bytes);
     const auto pack = [this, &comm, &p, &a, &out](const box& band, char* packed) {
       const auto strides = packed_strides(band);
       move(comm, {p.seat, band}, a.data, src.of(out.from), a.strides.data(), packed, band, strides.data());

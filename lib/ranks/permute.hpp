@@ -10,6 +10,11 @@ namespace lockstep::ranks {
 struct permute_plan : operation {
   grid src, dst;
   std::array<int32_t, LOCKSTEP_MAX_RANK> perm{};
+  // Where a rank's memory holds not a block of dst but several boxes, at the strides of a larger array: the boxes of a
+  // rank, the ranks that have some of a box, and the index of a rank's first element. Empty: dst's blocks.
+  std::function<std::vector<box>(int32_t rank)> boxes;
+  std::function<std::vector<int32_t>(const box&)> takers;
+  std::function<box(int32_t rank)> origin;
   struct piece {
     int32_t seat;
     box part;  // of dst
@@ -27,6 +32,7 @@ struct permute_plan : operation {
  private:
   box in_dst(const box& of_src) const;
   box in_src(const box& of_dst) const;
+  box origin_of(int32_t rank) const { return origin ? origin(rank) : dst.of(rank); }
   void move(lockstep_comm& comm, const piece& p, const char* from, const box& from_box, const int64_t* from_strides,
             char* to, const box& to_box, const int64_t* to_strides) const;
 };

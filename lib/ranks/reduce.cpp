@@ -8,7 +8,6 @@
 #include "reduce.hpp"
 
 #include <bit>
-#include <numeric>
 #include <tuple>
 
 namespace lockstep::ranks {
@@ -113,44 +112,6 @@ int reduce_plan::run_axis(const grid& g) const {
   return cut;
 }
 
-// A new grid for an array in which a rank's part of a sequence is not contiguous. It cuts the longest of the axes that
-// keep the parts contiguous; a reduced axis is cut at leaves, so that no element is sent twice.
-void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
-  home = src;
-  cut_axis = run_axis(src);
-  if (cut_axis >= -1) return;
-  int first_reduced = reduced_axes.back();
-  for (auto k = reduced_axes.size(); k-- > 0;)
-    if (src.shape[static_cast<size_t>(reduced_axes[k])] != 1) first_reduced = reduced_axes[k];
-  int64_t behind = 1;
-  for (const int k : reduced_axes)
-    if (k > first_reduced) behind *= src.shape[static_cast<size_t>(k)];
-  // The units that an axis can be cut into: sequences or leaves.
-  int longest = first_reduced;
-  int64_t most = order::leaves(src.shape[static_cast<size_t>(first_reduced)] * behind);
-  for (const int k : kept_axes)
-    if (src.shape[static_cast<size_t>(k)] > most) longest = k, most = src.shape[static_cast<size_t>(k)];
-  const auto i = static_cast<size_t>(longest);
-  const auto parts = static_cast<int32_t>(std::clamp<int64_t>(src.shape[i], 1, comm.ranks()));
-  const int64_t align = longest == first_reduced ? leaf / std::gcd(leaf, std::max<int64_t>(behind, 1)) : 1;
-  for (size_t k = 0; k < static_cast<size_t>(home.rank); ++k) {
-    home.parts[k] = k == i ? parts : 1;
-    home.cuts[k] = even_cuts(home.shape[k], home.parts[k], k == i ? align : 1);
-  }
-  home.rank_of.clear();
-  home.block_of.assign(static_cast<size_t>(comm.ranks()), -1);
-  for (int32_t b = 0; b < parts; ++b) home.rank_of.push_back(b), home.block_of[static_cast<size_t>(b)] = b;
-  cut_axis = run_axis(home);
-  redistribute = std::make_unique<permute_plan>();
-  redistribute->src = src;
-  redistribute->dst = home;
-  for (size_t k = 0; k < static_cast<size_t>(home.rank); ++k) redistribute->perm[k] = static_cast<int32_t>(k);
-  redistribute->build(comm, plan.memory);
-  for (int32_t s = 0; s < comm.seats; ++s)
-    moved.push_back(
-        buffer(plan.memory_of(s), static_cast<size_t>(home.of(comm.first() + s).elements()) * element_bytes));
-}
-
 void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lockstep_grid* given, uint32_t axes,
                         const lockstep_grid* to, described& d) {
   d.add("reduction", reduction);
@@ -159,6 +120,12 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   d.add("axes", axes);
   d.add("dst (0: NULL)", to != nullptr);
   check_types(*this);
+  if (by_blocks && (dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64 ||
+                    (reduction != LOCKSTEP_SUM && reduction != LOCKSTEP_SUM_OF_SQUARES && reduction != LOCKSTEP_NORM2)))
+    fail(LOCKSTEP_UNSUPPORTED,
+         "reduction is {} and dtype {}; only sums, squares and norms of floats have an order: call "
+         "lockstep_ranks_reduce",
+         static_cast<int>(reduction), static_cast<int>(dtype));
   src = read_grid(given, "src", comm.ranks());
   src.describe(d, "src");
   element_bytes = lockstep_dtype_bytes(dtype);
@@ -166,12 +133,17 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   if (src.element_bytes != element_bytes)
     fail(LOCKSTEP_INVALID_ARGUMENT, "src->element_bytes is {}, but elements of this dtype have {}", src.element_bytes,
          element_bytes);
+  if (by_blocks) axes = (1u << src.rank) - 1;
   if (axes == 0 || axes >> src.rank != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "axes is {:#x}; set one or more of the bits 0 to {}, the axes to reduce", axes,
          src.rank - 1);
   for (int k = 0; k < src.rank; ++k) (axes >> k & 1 ? reduced_axes : kept_axes).push_back(k);
+  block_axes = reduced_axes;
   src.limit_pieces(comm, "src", "a smaller shape or another number of ranks");
-  choose_home(comm, plan);
+  if (by_blocks && src.rank_of.size() > 1)
+    take_blocks_as_leaves();
+  else
+    choose_home(comm, plan), by_blocks = false;  // the order of a grid of one block is that of the array
   for (const int k : reduced_axes) {
     const auto i = static_cast<size_t>(k);
     length *= home.shape[i];
@@ -364,17 +336,34 @@ void reduce_plan::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cos
 using namespace lockstep;
 using namespace lockstep::ranks;
 
-extern "C" lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src,
-                                                 lockstep_reduction reduction, lockstep_dtype dtype,
-                                                 lockstep_dtype result, uint32_t axes, const lockstep_grid* dst,
-                                                 const lockstep_options* options, lockstep_ranks_plan** plan) {
-  return make_plan(comm, kind::reduce, options, plan, [&](lockstep_ranks_plan& out, described& d) {
+namespace {
+lockstep_status make_reduction(lockstep_comm* comm, kind k, const lockstep_grid* src, lockstep_reduction reduction,
+                               lockstep_dtype dtype, lockstep_dtype result, uint32_t axes, const lockstep_grid* dst,
+                               const lockstep_options* options, lockstep_ranks_plan** plan) {
+  return make_plan(comm, k, options, plan, [&](lockstep_ranks_plan& out, described& d) {
     auto made = std::make_unique<reduce_plan>();
     reduce_plan& p = *made;
     out.op = std::move(made);
     p.reduction = reduction;
     p.dtype = dtype;
     p.result = result;
+    p.by_blocks = k == kind::reduce_blocks;
     p.build(*comm, out, src, axes, dst, d);
   });
+}
+}  // namespace
+
+extern "C" {
+lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src, lockstep_reduction reduction,
+                                      lockstep_dtype dtype, lockstep_dtype result, uint32_t axes,
+                                      const lockstep_grid* dst, const lockstep_options* options,
+                                      lockstep_ranks_plan** plan) {
+  return make_reduction(comm, kind::reduce, src, reduction, dtype, result, axes, dst, options, plan);
+}
+
+lockstep_status lockstep_ranks_reduce_blocks(lockstep_comm* comm, const lockstep_grid* src,
+                                             lockstep_reduction reduction, lockstep_dtype dtype, lockstep_dtype result,
+                                             const lockstep_options* options, lockstep_ranks_plan** plan) {
+  return make_reduction(comm, kind::reduce_blocks, src, reduction, dtype, result, 0, nullptr, options, plan);
+}
 }

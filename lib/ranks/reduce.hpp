@@ -62,9 +62,14 @@ struct reduce_pass {
 
 struct reduce_plan : operation {
   grid src;
-  grid home;  // src's grid, or the one that src is redistributed to first
+  // src's grid, or what src is redistributed to first: the kept axes, and behind them the whole sequence as one axis
+  // (home.cpp). By blocks: one leaf for each block of src.
+  grid home;
+  bool by_blocks = false;       // the order of the grid, of lockstep_ranks_reduce_blocks
+  std::vector<int> block_axes;  // the reduced axes of the blocks that the calls read
   std::unique_ptr<permute_plan> redistribute;
-  std::vector<buffer> moved;  // of each seat, its block of home
+  std::vector<buffer> moved;                                          // of each seat, its block of home
+  std::vector<std::array<int64_t, LOCKSTEP_MAX_RANK>> moved_strides;  // of src's axes in it
   std::vector<int> kept_axes, reduced_axes;
   int cut_axis = -1;   // the reduced axis that home cuts; -1: none
   int64_t inner = 1;   // elements of a sequence for one index of the cut axis
@@ -84,6 +89,8 @@ struct reduce_plan : operation {
   task run(execution& x) override;
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
 
+  // A rank's elements, of all its sequences.
+  box block_of(int32_t rank) const { return by_blocks ? src.of(rank) : home.of(rank); }
   // The elements of a sequence that a member holds, and the member that sums a leaf.
   std::pair<int64_t, int64_t> range_of(int32_t member) const;
   int32_t owner_of(int64_t leaf) const;
@@ -99,6 +106,8 @@ struct reduce_plan : operation {
  private:
   int run_axis(const grid& g) const;
   void choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan);
+  void take_blocks_as_leaves();
+  grid flat_home(const lockstep_comm& comm) const;
   int64_t sequences_of_a_pass(const lockstep_comm& comm) const;
   reduce_seat seat_of(const lockstep_comm& comm, int32_t seat, const std::vector<box>& slices) const;
   void build_pass(lockstep_comm& comm, workspace& memory, reduce_pass& pass);
@@ -134,6 +143,7 @@ struct partial_work {
                        int64_t count, int64_t length, int64_t element_stride, int64_t sequence_stride, void* out) const;
   lockstep_status over_runs(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, int64_t first,
                             int64_t length, char* out) const;
+  void scaled_block(const reduce_seat& s, double down) const;
   void gather_one(const reduce_seat& s, int64_t sequence, int64_t first, int64_t count, void* to) const;
   const double* totals(const reduce_seat& s, char* joined) const;
   wide_sum exact_sum(const reduce_seat& s, int64_t sequence) const;

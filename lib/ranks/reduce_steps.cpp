@@ -23,8 +23,8 @@ bool view_of(const reduce_plan& p, const box& block, const placed& at, sequence_
   }
   int64_t reach = 0;  // elements that the inner axes span
   view.element_stride = 1;
-  for (auto k = p.reduced_axes.size(); k-- > 0;) {
-    const auto i = static_cast<size_t>(p.reduced_axes[k]);
+  for (auto k = p.block_axes.size(); k-- > 0;) {
+    const auto i = static_cast<size_t>(p.block_axes[k]);
     if (block.length[i] == 1) continue;
     if (reach == 0)
       view.element_stride = at.strides[i], reach = at.strides[i] * block.length[i];
@@ -104,22 +104,24 @@ task reduce_plan::run(execution& x) {
     there.reserve(static_cast<size_t>(comm.seats));
     for (int32_t s = 0; s < comm.seats; ++s)
       there.push_back(
-          {moved[static_cast<size_t>(s)].data(), packed_strides(home.of(comm.first() + s)), comm.devices->has(s)});
+          {moved[static_cast<size_t>(s)].data(), moved_strides[static_cast<size_t>(s)], comm.devices->has(s)});
     task step = redistribute->move_all(x, 128, here, there);
     co_await step;
+    for (int32_t s = 0; s < comm.seats; ++s)
+      there[static_cast<size_t>(s)].strides = packed_strides(home.of(comm.first() + s));
     here = std::move(there);
   }
   std::vector<sequence_view> views(static_cast<size_t>(comm.seats));
   for (int32_t s = 0; s < comm.seats; ++s)
     x.attempt(comm.first() + s, [&] {
-      const box block = home.of(comm.first() + s);
+      const box block = block_of(comm.first() + s);
       const placed& in = here[static_cast<size_t>(s)];
       sequence_view& view = views[static_cast<size_t>(s)];
       if (block.empty() || view_of(*this, block, in, view)) return;
       // The sequences have no single stride, so copy the block with the reduced axes innermost.
       std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
       int64_t stride = 1;
-      for (const std::vector<int>* axes : {&reduced_axes, &kept_axes})
+      for (const std::vector<int>* axes : {&block_axes, &kept_axes})
         for (auto k = axes->size(); k-- > 0;) {
           const auto i = static_cast<size_t>((*axes)[k]);
           strides[i] = stride;

@@ -210,9 +210,10 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_
  *            sequence, for their reductions, types and result types.
  * Moves      partial results, and the elements of leaves (2,048 elements of a
  *            sequence) that a cut divides. If a rank's part of a sequence is not
- *            contiguous within the sequence, the array is redistributed first. To
- *            avoid that for an array cut on several axes, reduce one axis at a time,
- *            innermost first; the bits then differ from those of one reduction.
+ *            contiguous within the sequence, the array is redistributed first, over all
+ *            ranks and at leaves: none gets more than about its share. To avoid that for
+ *            an array cut on several axes, reduce one axis at a time, innermost first, or
+ *            call lockstep_ranks_reduce_blocks; the bits then are others.
  * Status     OVERFLOW and EMPTY as lockstep_reduce, the same on every rank. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src,
                                                                       lockstep_reduction reduction,
@@ -220,6 +221,18 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_c
                                                                       uint32_t axes, const lockstep_grid* dst,
                                                                       const lockstep_options* options,
                                                                       lockstep_ranks_plan** plan);
+
+/* Computes   the sum, the sum of squares or the 2-norm of all elements in the order of the grid: each block in the
+ * fixed order, as lockstep_reduce does it with result F64 over the block's elements in row-major order; then the
+ *            blocks' sums, in the grid's order, as the leaves of the fixed tree. An empty block is 0.
+ * Results    one element, on every rank.
+ * Exactness  the same bits for the same cuts, on any machine, of whatever ranks; other cuts give others, and they are
+ * not those of lockstep_reduce, but for a grid of one block. NORM2 of F64 is scaled as by lockstep_square_sum, by the
+ * whole array's exponent. Types      F32 and F64, and F16 and BF16 for squares and norms; result F64 or F32. Others:
+ * UNSUPPORTED. Moves      8 bytes a block, in about log2(ranks) messages: what a norm in a solver wants. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce_blocks(
+    lockstep_comm* comm, const lockstep_grid* src, lockstep_reduction reduction, lockstep_dtype dtype,
+    lockstep_dtype result, const lockstep_options* options, lockstep_ranks_plan** plan);
 
 /* Computes   the stencil of lockstep_stencil on the whole array: desc gives dtype, form, boundary, rank, radius,
  *            coefficients, sweeps and value. Its shape, strides and batch are ignored, because the grid has them. A

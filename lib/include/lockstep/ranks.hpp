@@ -187,6 +187,17 @@ plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint
       .raise();
   return plan(raw);
 }
+// A float sum, sum of squares or norm in the order of the grid: 8 bytes a block are moved
+// (lockstep_ranks_reduce_blocks).
+template <number T>
+plan reduce_blocks(comm& c, const grid<T>& src, lockstep_reduction reduction) {
+  const lockstep_grid from = src.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_reduce_blocks(c.get(), &from, reduction, dtype_of<T>,
+                                       lockstep_default_result(reduction, dtype_of<T>), nullptr, &raw))
+      .raise();
+  return plan(raw);
+}
 // Results of type R by blocks of a grid.
 template <number T, number R>
 plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes, const grid<R>& dst) {

@@ -1,0 +1,193 @@
+// blocks_test.cpp - reductions of arrays that are cut on several axes: all ranks have work and none much more than its
+// share of the array; and the order of the grid, against plain sums of blocks.
+#include <bit>
+#include <cmath>
+
+#include "world.hpp"
+
+namespace lockstep::ranks_test {
+namespace {
+
+// Bytes that the largest of some ranks takes for a reduction, and how many of them get elements.
+struct shares {
+  int64_t largest = 0, bytes_in = 0;
+  int with_work = 0, asked = 0;
+};
+
+shares estimated(lockstep_context* context, const lockstep_grid& g, int32_t ranks, uint32_t axes,
+                 lockstep_dtype dtype) {
+  shares all;
+  for (int32_t rank = 0; rank < ranks; rank += std::max(1, ranks / 37)) {
+    lockstep_comm* dry = nullptr;
+    lockstep_ranks_plan* plan = nullptr;
+    EXPECT_EQ(lockstep_comm_dry(context, ranks, rank, &dry), LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_ranks_reduce(dry, &g, LOCKSTEP_SUM, dtype, LOCKSTEP_F64, axes, nullptr, nullptr, &plan),
+              LOCKSTEP_OK)
+        << lockstep_last_error();
+    lockstep_ranks_cost cost{};
+    cost.size = sizeof cost;
+    EXPECT_EQ(lockstep_ranks_estimate(plan, nullptr, &cost), LOCKSTEP_OK);
+    all.largest = std::max(all.largest, cost.workspace_bytes);
+    all.bytes_in = std::max(all.bytes_in, cost.bytes_in);
+    all.with_work += cost.bytes_in > 100000;
+    ++all.asked;
+    lockstep_ranks_plan_destroy(plan);
+    lockstep_comm_destroy(dry);
+  }
+  return all;
+}
+
+// A field of three components in blocks of 25 MB each; before, three ranks got it all.
+TEST(Blocks, NoRankGetsMuchMoreThanItsShare) {
+  if (over_mpi()) return;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  struct one {
+    std::vector<int64_t> shape;
+    std::vector<int32_t> parts;
+    uint32_t axes;
+  };
+  const one all[] = {
+      {{3, 8192, 8192}, {1, 8, 8}, 7}, {{3, 8192, 8190}, {1, 8, 8}, 7},        {{3, 10001, 4000}, {1, 6, 5}, 7},
+      {{400, 400, 401}, {4, 4, 4}, 7}, {{5, 4096, 4099}, {1, 8, 8}, 6},        {{7, 4096, 4099}, {1, 6, 2}, 6},
+      {{300, 400, 500}, {4, 2, 4}, 6}, {{11, 7, 2048, 900}, {1, 1, 4, 4}, 12}, {{3, 32768, 32768}, {1, 32, 32}, 7}};
+  for (const one& c : all) {
+    lockstep_grid g{};
+    g.size = sizeof g;
+    g.element_bytes = sizeof(float);
+    g.rank = static_cast<int32_t>(c.shape.size());
+    int32_t ranks = 1;
+    int64_t bytes = sizeof(float);
+    for (size_t k = 0; k < c.shape.size(); ++k) {
+      g.shape[k] = c.shape[k], g.parts[k] = c.parts[k];
+      ranks *= c.parts[k], bytes *= c.shape[k];
+    }
+    const std::string about = format_text("{} by {}", joined(c.shape, "x"), joined(c.parts, "x"));
+    const shares found = estimated(context, g, ranks, c.axes, LOCKSTEP_F32);
+    // Messages on their way take a constant beside the elements.
+    EXPECT_LE(found.bytes_in, 2 * (bytes / ranks) + 100000) << about;
+    EXPECT_LE(found.largest, 2 * (bytes / ranks) + (int64_t{160} << 20)) << about;
+    EXPECT_GE(found.with_work, found.asked * 2 / 3) << about;
+  }
+  lockstep_context_destroy(context);
+}
+
+// The order of the grid, by its definition: sums of blocks, then the fixed tree over them.
+double tree(const std::vector<double>& x, size_t low, size_t n) {
+  if (n == 1) return x[low];
+  const size_t half = std::bit_ceil(n) / 2;
+  return tree(x, low, half) + tree(x, low + half, n - half);
+}
+
+lockstep_status one_call(lockstep_context* context, const lockstep_reduce_desc& d, const void* src, void* dst) {
+  return d.reduction == LOCKSTEP_SUM ? lockstep_reduce(context, &d, src, dst, nullptr)
+                                     : lockstep_square_sum(context, &d, src, dst, nullptr);
+}
+
+template <class T>
+void check_order(lockstep_reduction reduction, lockstep_dtype dtype, lockstep_dtype result, const char* fill,
+                 int32_t ranks, uint64_t seed) {
+  std::mt19937_64 shapes(seed);
+  std::vector<int64_t> shape;
+  for (size_t k = 0; k < 1 + seed % 3; ++k)
+    shape.push_back(static_cast<int64_t>(1 + shapes() % (seed % 3 == 0 ? 60000 : 90)));
+  int64_t n = 1;
+  for (const int64_t x : shape) n *= x;
+  const std::vector<int32_t> parts = draw_parts(shape.size(), ranks, shapes);
+  const std::vector<unsigned char> whole = data_of(dtype, n, fill, seed);
+  const auto* elements = reinterpret_cast<const T*>(whole.data());
+  run(shapes() % 2 == 0 ? one_each(ranks) : drawn_seats(ranks, shapes), [&](member& m) {
+    std::mt19937_64 draw(seed);
+    drawn_grid grid = draw_grid(sizeof(T), shape, parts, m.ranks, draw);
+    // The grid's blocks, whoever has them.
+    lockstep_grid by_number = *grid.get();
+    by_number.order = nullptr;
+    int32_t blocks = 1;
+    for (const int32_t p : parts) blocks *= p;
+    double largest = 0;
+    for (int64_t i = 0; i < n; ++i) largest = std::fmax(largest, std::fabs(static_cast<double>(elements[i])));
+    const auto total = [&](double scale) {
+      std::vector<double> sums;
+      for (int32_t b = 0; b < blocks; ++b) {
+        block one(by_number, b, false);
+        one.fill(by_number, whole.data());
+        std::vector<T> packed(static_cast<size_t>(one.elements));
+        for (size_t i = 0; i < packed.size(); ++i)
+          packed[i] = static_cast<T>(static_cast<const T*>(one.part.data)[i] * static_cast<T>(scale));
+        const lockstep_reduction r = reduction == LOCKSTEP_SUM ? LOCKSTEP_SUM : LOCKSTEP_SUM_OF_SQUARES;
+        lockstep_reduce_desc d = lockstep_reduce_full(r, dtype, one.elements, 1);
+        d.result = LOCKSTEP_F64;
+        double sum = 0;
+        EXPECT_EQ(one_call(m.context, d, packed.data(), &sum), LOCKSTEP_OK) << lockstep_last_error();
+        sums.push_back(sum);
+      }
+      return tree(sums, 0, sums.size());
+    };
+    double want = total(1);
+    if (reduction == LOCKSTEP_NORM2) {
+      const bool huge = std::isinf(want), tiny = dtype == LOCKSTEP_F64 && want < 0x1p-900;
+      want = std::sqrt(want);
+      if (blocks == 1 || ((huge || tiny) && largest > 0)) {
+        if (dtype == LOCKSTEP_F64 && largest > 0 && (huge || tiny)) {
+          const int e = std::ilogb(largest);
+          want = std::sqrt(total(std::ldexp(1.0, -e))) * std::ldexp(1.0, e);
+        }
+      }
+    }
+    std::vector<block> in, out;
+    for (int32_t s = 0; s < m.seats; ++s) {
+      in.emplace_back(*grid.get(), m.first + s, draw() % 2 == 0).fill(*grid.get(), whole.data());
+      out.emplace_back(lockstep_dtype_bytes(result), std::vector<int64_t>{1}, false);
+    }
+    const std::string about = format_text("reduction {} of {} elements, {} ranks, seed {}: {}",
+                                          static_cast<int>(reduction), n, m.ranks, seed, grid.text);
+    lockstep_ranks_plan* plan = nullptr;
+    ASSERT_EQ(lockstep_ranks_reduce_blocks(m.comm, grid.get(), reduction, dtype, result, nullptr, &plan), LOCKSTEP_OK)
+        << about << lockstep_last_error();
+    lockstep_ranks_cost cost{};
+    cost.size = sizeof cost;
+    EXPECT_EQ(lockstep_ranks_estimate(plan, nullptr, &cost), LOCKSTEP_OK);
+    EXPECT_LE(cost.bytes_in, 2000 * m.seats) << about;  // headers and 8 bytes, whatever the array
+    for (int round = 0; round < 2; ++round)
+      EXPECT_EQ(execute(m, plan, &in, &out), LOCKSTEP_OK) << about << ": " << lockstep_last_error();
+    lockstep_ranks_plan_destroy(plan);
+    const auto single = static_cast<float>(want);
+    for (const block& b : out)
+      EXPECT_EQ(std::memcmp(b.part.data, result == LOCKSTEP_F64 ? static_cast<const void*>(&want) : &single,
+                            lockstep_dtype_bytes(result)),
+                0)
+          << about << ", want " << want << ", got "
+          << (result == LOCKSTEP_F64 ? *static_cast<const double*>(b.part.data)
+                                     : *static_cast<const float*>(b.part.data));
+  });
+}
+
+TEST(Blocks, TheOrderOfTheGrid) {
+  for (const int32_t ranks : rank_counts())
+    for (uint64_t seed = 0; seed < (ranks > 5 ? 2u : 6u); ++seed) {
+      check_order<float>(LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F64, "wide", ranks, seed);
+      check_order<double>(LOCKSTEP_SUM, LOCKSTEP_F64, LOCKSTEP_F64, "", ranks, seed);
+      check_order<float>(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, LOCKSTEP_F32, "", ranks, seed);
+      check_order<float>(LOCKSTEP_NORM2, LOCKSTEP_F32, LOCKSTEP_F64, "", ranks, seed);
+      for (const char* fill : {"", "huge", "tiny"})
+        check_order<double>(LOCKSTEP_NORM2, LOCKSTEP_F64, LOCKSTEP_F64, fill, ranks, seed);
+      if (testing::Test::HasFailure()) return;
+    }
+}
+
+TEST(Blocks, WhatHasNoOrderIsRefused) {
+  run(one_each(over_mpi() ? rank_counts()[0] : 2), [&](member& m) {
+    const int64_t shape[] = {100};
+    const lockstep_grid g = lockstep_grid_slabs(8, 1, shape, m.ranks);
+    for (const auto& [reduction, dtype] : {std::pair{LOCKSTEP_SUM, LOCKSTEP_I64}, {LOCKSTEP_MAX, LOCKSTEP_F64}}) {
+      lockstep_ranks_plan* plan = nullptr;
+      EXPECT_EQ(lockstep_ranks_reduce_blocks(m.comm, &g, reduction, dtype, dtype, nullptr, &plan),
+                LOCKSTEP_UNSUPPORTED);
+      EXPECT_NE(std::string(lockstep_last_error()).find("call lockstep_ranks_reduce"), std::string::npos);
+      EXPECT_EQ(plan, nullptr);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::ranks_test
