@@ -68,6 +68,16 @@ TEST(Ruler, LogarithmsShowNoZeros) {
   EXPECT_NEAR(r.place(std::sqrt(r.low() * r.high())), 0.5, 1e-9);
 }
 
+TEST(Ruler, NumbersWithoutPowersBesideThemAreLeftOut) {
+  for (const scale s : {scale::linear, scale::log2, scale::log10})
+    for (const std::vector<double>& values :
+         {std::vector<double>{5e-324, 3}, {3, 1.7e308}, {-1.7e308, 1.7e308}, {5e-324, 1.7e308}}) {
+      const ruler r({.label = "x", .scale = s}, values, 300, true);
+      EXPECT_LT(r.ticks().size(), 30u);
+      EXPECT_TRUE(std::isfinite(r.low()) && std::isfinite(r.high()));
+    }
+}
+
 TEST(Text, IsEscapedEverywhere) {
   const std::string hostile = "<script>\"&'\x01</script>";
   line_chart c{.title = hostile, .caption = hostile};

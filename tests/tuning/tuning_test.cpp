@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <vector>
 
@@ -497,6 +498,47 @@ TEST_F(tuning, spoilt) {
     EXPECT_EQ(entries().size(), 1u) << "nobody's file is replaced";
     EXPECT_TRUE(plan_of(0).says("tuned before"));
   }
+}
+
+// Whatever stands there: the same bits, by the choice of a file that is whole or as without one.
+TEST_F(tuning, spoilt_at_random) {
+  (void)plan_of(LOCKSTEP_TUNE);
+  const std::string good = read(), line = entries().at(0) + "\n", pieces = "\t\n0123456789.e-x\x1b\xff";
+  const subject s(parse(summed));
+  std::mt19937 random(20261126);
+  const auto draw = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  context c = cpu();  // reads each file anew
+  int taken = 0, refused = 0;
+  for (int turn = 0; turn < 1500; ++turn) {
+    std::string spoilt = good;
+    for (size_t edits = 1 + draw(3); edits-- > 0;) {
+      const size_t at = draw(spoilt.size());
+      switch (draw(5)) {
+        case 0: spoilt[at] = static_cast<char>(random()); break;
+        case 1: spoilt.erase(at, 1 + draw(40)); break;
+        case 2: spoilt.insert(at, spoilt.substr(draw(spoilt.size()), draw(60))); break;
+        case 3: spoilt.insert(good.find('\n') + 1, line); break;
+        default: spoilt[at] = pieces[draw(pieces.size())];
+      }
+      if (spoilt.empty()) spoilt = "\n";
+    }
+    write(spoilt);
+    lockstep_tuning_info info{};
+    info.size = sizeof info;
+    ASSERT_EQ(lockstep_tuning_get(c.get(), &info), LOCKSTEP_OK) << lockstep_last_error();
+    const std::string reason = info.reason;
+    if (spoilt != good && !reason.empty()) {
+      ++refused;
+      ASSERT_EQ(info.count, 0) << reason;
+    }
+    const chosen made = plan_of(c, s.c, 0, turn % 16 == 0 ? &s : nullptr);
+    ASSERT_EQ(made.status, LOCKSTEP_OK) << made.why << "\n" << spoilt;
+    ASSERT_TRUE(reason.empty() || !made.says("tuned")) << made.why << "\n" << spoilt;
+    taken += made.says("tuned") ? 1 : 0;
+    if (HasFailure()) FAIL() << spoilt;
+  }
+  EXPECT_GT(taken, 50);
+  EXPECT_GT(refused, 300);
 }
 
 TEST_F(tuning, a_later_versions_file_stays) {

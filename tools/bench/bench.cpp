@@ -57,8 +57,8 @@ void choose_variant(bench::options& run) {
 }
 
 // Works on existing files (--from).
-int from_files(const std::vector<std::string>& files, const std::string& html, const std::string& json,
-               const std::string& before, const std::string& against, bool piped) {
+int work_on(const std::vector<std::string>& files, const std::string& html, const std::string& json,
+            const std::string& before, const std::string& against, bool piped) {
   if (!json.empty() && files.size() > 1) refuse("--json takes one file of --from, not {}", files.size());
   if (!before.empty() && files.size() > 1) refuse("--compare takes one file of --from, not {}", files.size());
   std::vector<nlohmann::ordered_json> runs;
@@ -77,6 +77,19 @@ int from_files(const std::vector<std::string>& files, const std::string& html, c
   if (!json.empty()) write_file(json, one_a_line(runs.front()));
   if (!html.empty()) bench::write_page(std::move(runs), files, html);
   return code;
+}
+// What a row or the heading holds beside what read_result asks for is found out by its use.
+int from_files(const std::vector<std::string>& files, const std::string& html, const std::string& json,
+               const std::string& before, const std::string& against, bool piped) {
+  try {
+    return work_on(files, html, json, before, against, piped);
+  } catch (const nlohmann::ordered_json::exception& error) {
+    const std::string text = error.what();  // "[json.exception.type_error.302] type must be ..."
+    std::string names = before;
+    for (const std::string& file : files) names += (names.empty() ? "" : ", ") + file;
+    fail("{} cannot be used, for a value has another type than lockstep bench --json gives it: {}", names,
+         text.substr(std::min(text.size(), text.find("] ") == std::string::npos ? 0 : text.find("] ") + 2)));
+  }
 }
 }  // namespace
 

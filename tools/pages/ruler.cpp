@@ -70,9 +70,10 @@ std::string text_of(double value, unit u) {
 
 ruler::ruler(const axis& a, const std::vector<double>& values, double pixels, bool across) : axis_(a) {
   const bool log = a.scale != scale::linear;
+  constexpr double largest = 1e290;  // beyond it, and below its inverse, powers of ten have no neighbours
   double least = INFINITY, most = -INFINITY;
   for (const double v : values)
-    if (std::isfinite(v) && (!log || v > 0)) least = std::min(least, v), most = std::max(most, v);
+    if (std::abs(v) <= largest && (!log || v >= 1 / largest)) least = std::min(least, v), most = std::max(most, v);
   if (least > most) least = log ? 1 : 0, most = log ? 10 : 1;
   if (!log) {
     low_ = a.low.value_or(std::min(0.0, least));
