@@ -180,6 +180,34 @@ def extremes():
                     check(out.stored(), [0x55] if not n else [at] if arg else in_bits(dtype, [v[at]]), "extreme", reduction, dtype, n, kind)
 
 
+def newer_reductions():
+    COUNT_NONZERO, ANY, ALL, PROD, NAN_SUM, NAN_MIN, NAN_MAX = range(7, 14)
+    for dtype in CODES:
+        form = "u64" if dtype == U64 else "i64"
+        for n in LENGTHS:
+            for kind in ("plain", "odd", "zeros") if dtype in FLOATS else ("small", "wide"):
+                x = floats(dtype, n, kind) if dtype in FLOATS else integers(dtype, n, kind)
+                v = x.values()
+
+                def same(reduction, result, want, status=OK):
+                    out = empty(result, 1)
+                    run("reduce", reduce(reduction, dtype, result, n), x, out, status)
+                    check(out.stored(), [want], "reduction", reduction, dtype, n, kind)
+
+                for reduction, want in zip((COUNT_NONZERO, ANY, ALL), page.truths(v)):
+                    same(reduction, I64 if reduction == COUNT_NONZERO else BOOL, want)
+                for reduction, largest in ((NAN_MIN, False), (NAN_MAX, True)):
+                    same(reduction, dtype, in_bits(dtype, [page.number_extreme(v, largest)])[0] if n else 0x55, OK if n else EMPTY)
+                if dtype in FLOATS:
+                    for result, name in FLOATS.items():
+                        same(PROD, result, page.bits_of(page.float_product(v), name))
+                        same(NAN_SUM, result, page.bits_of(page.float_sum("NAN_SUM", v), name))
+                else:
+                    result = U64 if dtype == U64 else I64
+                    for reduction, (want, fits) in ((PROD, page.integer_product(v, form)), (NAN_SUM, page.integer_sum("SUM", v, None, form))):
+                        same(reduction, result, want, OK if fits else OVERFLOW)
+
+
 def other_sums():
     for dtype, form in FLOATS.items():
         for n in LENGTHS:
@@ -401,7 +429,7 @@ def numbers_of_the_page():
     check([f"| {name} | 0x{got[name]:016X} |" for name in want], lines, "the library's numbers")
 
 
-for part in (sums_and_norms, norms_at_the_limits, exact_integers, extremes, other_sums, scans, normalizations, stencils, conversions, shuffles,
+for part in (sums_and_norms, norms_at_the_limits, exact_integers, extremes, newer_reductions, other_sums, scans, normalizations, stencils, conversions, shuffles,
              orders_of_axes, strides_of_one_element, numbers_of_the_page):
     before = checks
     part()

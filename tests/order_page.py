@@ -97,6 +97,7 @@ def squared(d, lane):
 
 
 ENTER = {"SUM": lambda x, y: lambda lane, i: lane + x[i],
+         "NAN_SUM": lambda x, y: lambda lane, i: lane + (0.0 if x[i] != x[i] else x[i]),
          "SUM_OF_SQUARES": lambda x, y: lambda lane, i: squared(x[i], lane),
          "DOT": lambda x, y: lambda lane, i: fma(x[i], y[i], lane),
          "SQUARED_DIFFERENCES": lambda x, y: lambda lane, i: squared(x[i] - y[i], lane),
@@ -106,6 +107,19 @@ ENTER = {"SUM": lambda x, y: lambda lane, i: lane + x[i],
 
 def float_sum(kind, x, y=None):
     return tree(ENTER[kind](x, y), len(x))
+
+
+def float_product(x):
+    times = lambda a, b: a * b
+    leaves = []
+    for first in range(0, len(x), 2048):
+        lane = [1.0] * 128
+        for i in range(first, min(len(x), first + 2048)):
+            lane[(i - first) % 128] = times(lane[(i - first) % 128], x[i])
+        for d in (64, 32, 16, 8, 4, 2, 1):
+            lane = [times(lane[k], lane[k + d]) for k in range(d)]
+        leaves.append(lane[0])
+    return joined(leaves, times) if leaves else 1.0
 
 
 # ---- NORM2 ---------------------------------------------------------------------
@@ -127,6 +141,12 @@ TERM = {"SUM": lambda x, y: x, "SUM_OF_SQUARES": lambda x, y: x * x, "DOT": lamb
 def integer_sum(kind, x, y=None, result="i64"):
     """(what is stored, whether it fits)"""
     exact = sum(TERM[kind](a, b) for a, b in zip(x, x if y is None else y))
+    stored = min(MOST[result], max(LEAST[result], exact))
+    return stored, stored == exact
+
+
+def integer_product(x, result="i64"):
+    exact = math.prod(x)
     stored = min(MOST[result], max(LEAST[result], exact))
     return stored, stored == exact
 
@@ -155,6 +175,19 @@ def extreme_index(x, largest):
         if beats(x[i], x[best], largest):
             best = i
     return best
+
+
+def number_extreme(x, largest):
+    """NAN_MIN and NAN_MAX"""
+    numbers = [v for v in x if v == v]
+    return numbers[extreme_index(numbers, largest)] if numbers else math.nan
+
+
+# ---- COUNT_NONZERO, ANY, ALL ----------------------------------------------------
+def truths(x):
+    """(count, any, all)"""
+    count = sum(v != 0 for v in x)
+    return count, int(count != 0), int(count == len(x))
 
 
 # ---- mean and variance ---------------------------------------------------------

@@ -61,6 +61,11 @@ def site_failures(root, site, exported):
             failures.append(f"the search of the Chinese pages does not know {word}")
     if "function splitQuery" not in (site / "zh/_static/language_data.js").read_text():
         failures.append("the search of the Chinese pages does not divide what is looked for into words")
+    if shutil.which("chromium"):  # a reader's search, of a word in the middle of a longer one
+        found = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom",
+                                f"{(site / 'zh/search.html').as_uri()}?q=%E5%AD%98%E5%82%A8%E4%BD%93"], capture_output=True, text=True).stdout
+        if "lesson-transpose.html" not in found:
+            failures.append("the search of the Chinese pages does not find 存储体 on the page about transposes")
     han = "[\u4e00-\u9fff，。；：、（）]"
     for page in sorted((site / "zh").glob("*.html")):
         paragraphs = "\0".join(re.findall(r"<p>(.*?)</p>", page.read_text(), re.S))

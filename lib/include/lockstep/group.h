@@ -19,13 +19,13 @@ extern "C" {
  *            may differ in everything. srcs and dsts are arrays of count pointers. All three
  *            are host memory, read during the call only.
  * Types      those of the op, in any mix.
- * Order      every result has the bits that its single call gives, in whatever company.
+ * Order      every result has the bits of its single call, whatever else is in the group.
  * How        the CPU shares out all calls of up to 256 KiB among one team of threads. CUDA
  *            runs calls of up to 2 MiB together, by one launch for each type of element:
  *            square_sum of floats (up to 131,072 elements a sequence), transposes from src
  *            to dst, normalize (rows of up to 2,048 elements, results of the same type).
  *            The other calls, and calls of other ops on CUDA, run one after the other:
- *            right, but not fast. auto chooses one backend for all. A forced variant runs
+ *            correct, but slower. auto chooses one backend for all. A forced variant runs
  *            every call by itself; CUDA's "grouped", forced, is that kernel.
  * Memory     as the op. An array that the backend cannot reach makes its call run by itself.
  *            One call costs memory for a copy of the descriptions; a plan keeps it.

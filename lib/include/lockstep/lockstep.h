@@ -281,7 +281,7 @@ typedef struct lockstep_run_info {
   size_t size;            /* sizeof(lockstep_run_info) */
   const char* backend;    /* "cpu" */
   const char* variant;    /* "tiled"; "" when the input was empty and nothing ran */
-  const char* why;        /* why other backends were passed over: "cuda: no NVIDIA driver (...); ..." */
+  const char* why;        /* why other backends were not used: "cuda: no NVIDIA driver (...); ..." */
   int32_t device;         /* device index within the backend */
   int32_t order;          /* LOCKSTEP_ORDER_1, or 0 for a variant with its own order */
   size_t workspace_bytes; /* workspace that the call used */

@@ -113,7 +113,7 @@ typedef struct lockstep_comm_info {
  *   sent by NCCL 2.14 or later while the next are packed. Takes four of them on each GPU, and a second or so when the
  *   communicator is made. LOCKSTEP_NCCL, the absolute path of the library's file, names it; without that it is the one
  *   that the program has loaded, or the system's; if there is none, the pair is staged. If NCCL_NVLS_ENABLE is not set,
- *   it is set to 0: multicast serves no sends. The pairs of one process use the two above.
+ *   it is set to 0: sends do not use multicast. The pairs of one process use the two above.
  * - staged: through host memory, by messages or within the process: all other pairs.
  * Partial results of reductions always go through host memory.
  * The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
@@ -244,7 +244,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce_blocks(
  * Moves      radius * sweeps layers of elements along each inner side of a block, from all ranks that hold them.
  *            Meanwhile each rank computes the elements that do not need them.
  * Status     the ranks that exchange with a failed rank get its failure at once, all others from
- *            lockstep_ranks_synchronize. So it is with every plan. */
+ *            lockstep_ranks_synchronize. This holds for every plan. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_stencil(lockstep_comm* comm, const lockstep_grid* grid,
                                                                        const lockstep_stencil_desc* desc,
                                                                        const lockstep_options* options,
