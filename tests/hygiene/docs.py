@@ -20,7 +20,7 @@ def blocks(page):
     return [(kind, argument.strip(), body) for kind, argument, body in FENCE.findall(page.read_text())]
 
 
-def missing(root, argument, body):
+def why_not_included(root, argument, body):
     """Why a {literalinclude} cannot be made, or None."""
     folder, _, rest = argument.partition("/")
     path = root / INCLUDED.get(folder, "-") / rest
@@ -102,8 +102,8 @@ def main(root, tool):
         for kind, argument, body in blocks(page):
             if kind in ("c", "cpp", "python"):
                 failures.append(f"{page}: a program of its own; put it into tools/examples and include it")
-            if kind == "{literalinclude}" and missing(root, argument, body):
-                failures.append(f"{page}: {missing(root, argument, body)}")
+            if kind == "{literalinclude}" and why_not_included(root, argument, body):
+                failures.append(f"{page}: {why_not_included(root, argument, body)}")
             if kind == "console":
                 commands += [(page, line[2:]) for line in body.splitlines() if line.startswith("$ ")]
         shown = {language: [(kind, argument, body if kind == "console" else "") for kind, argument, body in
