@@ -62,7 +62,19 @@ struct header {
 };
 
 // header::what identifies the call and step of a message; the kind is only for error texts.
-enum class kind : uint64_t { create, agree, permute, reduce, stencil, halo, closing, synchronize, refuse, destroy, reduce_blocks };
+enum class kind : uint64_t {
+  create,
+  agree,
+  permute,
+  reduce,
+  stencil,
+  halo,
+  closing,
+  synchronize,
+  refuse,
+  destroy,
+  reduce_blocks
+};
 const char* kind_name(kind k);
 // The function that a kind of call is made with, "lockstep_ranks_permute".
 std::string kind_function(int64_t k);

@@ -118,7 +118,9 @@ std::vector<int64_t> even_cuts(int64_t n, int32_t parts, int64_t align, bool res
   return cuts;
 }
 
-grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
+namespace {
+// What a grid says of its axes; not which rank has which block.
+grid read_axes(const lockstep_grid* given, const char* name, int32_t ranks, int64_t& blocks) {
   if (given == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass the address of a grid", name);
   const lockstep_grid g = lib::sized(given, lockstep_grid{}, name);
   grid made;
@@ -130,7 +132,8 @@ grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "{}->element_bytes is {}; use 1, 2, 4, 8 or 16", name, g.element_bytes);
   if (g.rank < 1 || g.rank > LOCKSTEP_MAX_RANK)
     fail(LOCKSTEP_INVALID_ARGUMENT, "{}->rank is {}; give 1 to {}", name, g.rank, LOCKSTEP_MAX_RANK);
-  int64_t blocks = 1, elements = 1;
+  int64_t elements = 1;
+  blocks = 1;
   for (int k = 0; k < g.rank; ++k) {
     const auto i = static_cast<size_t>(k);
     if (g.shape[k] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "{}->shape[{}] is {}; give 0 or more", name, k, g.shape[k]);
@@ -160,6 +163,15 @@ grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
         fail(LOCKSTEP_INVALID_ARGUMENT, "{}->cuts[{}][{}] is {}, less than the one before, {}; cuts must not decrease",
              name, k, j + 1, made.cuts[i][static_cast<size_t>(j) + 1], made.cuts[i][static_cast<size_t>(j)]);
   }
+  return made;
+}
+}  // namespace
+
+grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
+  int64_t blocks = 1;
+  grid made = read_axes(given, name, ranks, blocks);
+  const lockstep_grid g = lib::sized(given, lockstep_grid{}, name);
+  const bool known = ranks != any_ranks;  // else block_of is not needed
   if (known) made.block_of.assign(static_cast<size_t>(ranks), -1);
   for (int32_t b = 0; b < blocks; ++b) {
     const int32_t r = g.order != nullptr ? g.order[b] : b;
@@ -207,9 +219,12 @@ lockstep_status lockstep_grid_box(const lockstep_grid* given, int32_t rank, int6
       fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL; pass room for 8 numbers", low == nullptr ? "low" : "length");
     if (rank < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; give 0 or more", rank);
     // Any rank is allowed, because the number of ranks is not known here.
-    const grid g = read_grid(given, "grid", any_ranks);
+    int64_t blocks = 1;
+    const bool in_order = given != nullptr && given->order == nullptr;
+    const grid g = in_order ? read_axes(given, "grid", any_ranks, blocks) : read_grid(given, "grid", any_ranks);
     box b;
     b.rank = g.rank;
+    if (in_order && rank < blocks) b = g.of_block(rank);
     for (size_t block = 0; block < g.rank_of.size(); ++block)
       if (g.rank_of[block] == rank) b = g.of_block(static_cast<int32_t>(block));
     std::copy_n(b.low.begin(), g.rank, low);

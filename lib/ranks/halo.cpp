@@ -1,5 +1,6 @@
 // halo.cpp - see stencil.hpp: fetches the elements of other ranks that a rank needs.
 #include <cstring>
+#include <set>
 
 #include "../order.hpp"
 #include "devices.hpp"
@@ -41,13 +42,41 @@ std::vector<run_of_indices> runs(int64_t low, int64_t length, int64_t n, lockste
   return all;
 }
 
+// The ranks of this process, and those whose blocks are so near to theirs that one may want elements of the other.
+// Ascending, as all ranks list them. Elements beyond an end of the array are folded to ones as near to that end.
+std::set<int32_t> near(const lockstep_comm& comm, const grid& g, bool wraps,
+                       const std::array<int64_t, LOCKSTEP_MAX_RANK>& reach) {
+  std::set<int32_t> all;
+  for (int32_t s = 0; s < comm.seats; ++s) {
+    all.insert(comm.first() + s);
+    std::vector<box> around = {g.of(comm.first() + s)};
+    if (around[0].empty()) continue;
+    for (size_t k = 0; k < static_cast<size_t>(g.rank); ++k) {
+      const int64_t low = around[0].low[k] - reach[k] - 1, length = around[0].length[k] + 2 * reach[k] + 2;
+      const int64_t n = g.shape[k];
+      for (size_t i = 0, count = around.size(); i < count; ++i) {
+        around[i].low[k] = std::max<int64_t>(low, 0);
+        around[i].length[k] = std::min(low + length, n) - around[i].low[k];
+        if (length >= n || reach[k] >= n) around[i].low[k] = 0, around[i].length[k] = n;
+        if (!wraps || length >= n || reach[k] >= n) continue;
+        box other = around[i];  // at the other end
+        if (low < 0) other.low[k] = n + low, other.length[k] = -low, around.push_back(other);
+        if (low + length > n) other.low[k] = 0, other.length[k] = low + length - n, around.push_back(other);
+      }
+    }
+    for (const box& b : around) g.overlapping(b, [&](int32_t rank, const box&) { all.insert(rank); });
+  }
+  return all;
+}
+
 }  // namespace
 
 void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockstep_boundary boundary,
+                   const std::array<int64_t, LOCKSTEP_MAX_RANK>& reach,
                    const std::function<void(int32_t, std::vector<target>&)>& targets_of) {
   const auto axes = static_cast<size_t>(g.rank);
   all.by_links = true;
-  for (int32_t r = 0; r < comm.ranks(); ++r) {
+  for (const int32_t r : near(comm, g, boundary == LOCKSTEP_BOUNDARY_WRAP, reach)) {
     std::vector<target> list;
     targets_of(r, list);
     int64_t key = 0;  // grows alike on both sides, because all ranks enumerate in the same order
@@ -218,7 +247,7 @@ extern "C" lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockst
       d.add(format_text("width[{}]", k), w);
     }
     p.g.limit_pieces(*comm, "grid", "a smaller shape, fewer ghosts or another number of ranks");
-    p.around.build(*comm, out.memory, p.g, boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
+    p.around.build(*comm, out.memory, p.g, boundary, p.width, [&](int32_t rank, std::vector<ghosts::target>& list) {
       const box block = p.g.of(rank);
       if (block.empty()) return;
       ghosts::target t{rank, block, block};

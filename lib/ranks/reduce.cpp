@@ -29,10 +29,13 @@ int32_t reduce_plan::owner_of(int64_t l) const {
   auto m = static_cast<int32_t>(std::upper_bound(cuts.begin(), cuts.end(), low / inner) - cuts.begin()) - 1;
   int32_t owner = -1;
   int64_t most = 0;
-  for (; m < members && cuts[static_cast<size_t>(m)] * inner < high; ++m) {
+  while (m < members && cuts[static_cast<size_t>(m)] * inner < high) {
     const auto [a, b] = range_of(m);
     const int64_t here = std::min(b, high) - std::max(a, low);
     if (here > most) most = here, owner = m;
+    // The next that has elements.
+    const auto end = cuts[static_cast<size_t>(m) + 1];
+    m = static_cast<int32_t>(std::upper_bound(cuts.begin() + m + 1, cuts.end(), end) - cuts.begin()) - 1;
   }
   return owner;
 }
@@ -46,13 +49,14 @@ std::pair<int64_t, int64_t> reduce_plan::leaves_of(int32_t member) const {
 }
 
 std::vector<subtree> reduce_plan::tiles_of(int32_t first, int32_t last) const {
-  int64_t low = -1, high = -1;
-  for (int32_t m = first; m < last; ++m) {
-    const auto [a, b] = leaves_of(m);
-    if (a < b && low < 0) low = a;
-    if (a < b) high = b;
-  }
-  return tiling(low, high);
+  const int64_t a = range_of(first).first, b = range_of(last - 1).second;
+  if (a >= b) return {};
+  const auto owned = [&](int64_t l) {
+    const int32_t owner = owner_of(l);
+    return owner >= first && owner < last;
+  };
+  const int64_t low = a / leaf, high = (b - 1) / leaf;
+  return tiling(owned(low) ? low : low + 1, owned(high) ? high + 1 : high);
 }
 
 int32_t reduce_plan::rank_of(int32_t kept_block, int32_t member) const {
@@ -66,6 +70,12 @@ int32_t reduce_plan::rank_of(int32_t kept_block, int32_t member) const {
   int32_t block = 0;
   for (size_t i = 0; i < static_cast<size_t>(home.rank); ++i) block = block * home.parts[i] + at[i];
   return home.rank_of[static_cast<size_t>(block)];
+}
+
+int32_t reduce_plan::member_of(int32_t rank) const {
+  int32_t block = home.block_of[static_cast<size_t>(rank)];
+  for (int k = home.rank - 1; k > cut_axis; --k) block /= home.parts[static_cast<size_t>(k)];
+  return block % home.parts[static_cast<size_t>(cut_axis)];
 }
 
 namespace {

@@ -99,6 +99,7 @@ struct reduce_plan : operation {
   joinable partial_values() const;
   joinable magnitude_values() const;
   int32_t rank_of(int32_t kept_block, int32_t member) const;
+  int32_t member_of(int32_t rank) const;
   // An empty sequence has no minimum or maximum.
   bool nothing_to_choose() const { return how == family::extreme && length == 0 && !kept.whole().empty(); }
   bool second_pass() const { return reduction == LOCKSTEP_NORM2 && dtype == LOCKSTEP_F64; }

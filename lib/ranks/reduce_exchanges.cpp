@@ -27,7 +27,9 @@ void reduce_plan::add_fragments(lockstep_comm& comm, reduce_pass& pass) const {
     }
     for (const int64_t l : s.shared) {
       if (l < 0) continue;
-      for (int32_t m = 0; m < members; ++m) {
+      const auto& cuts = home.cuts[static_cast<size_t>(cut_axis)];
+      const auto at = std::upper_bound(cuts.begin(), cuts.end(), l * leaf / inner) - cuts.begin() - 1;
+      for (auto m = static_cast<int32_t>(at); m < members && range_of(m).first < (l + 1) * leaf; ++m) {
         const int64_t n = elements_of(m, l);
         if (m != s.member && n > 0) pass.fragments.receives(comm, {rank_of(s.kept_block, m), s.rank, l, bytes(n), i});
       }

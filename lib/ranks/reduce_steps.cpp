@@ -229,9 +229,7 @@ task reduce_plan::cut_leaves(execution& x, reduce_pass& pass) {
     const int64_t low = i.key * leaf, n = std::min(length, low + leaf) - low;
     const auto count = static_cast<int64_t>(i.bytes / element_bytes) / s.sequences;
     // A rank's part of a leaf starts with its own elements or with the leaf.
-    int64_t begin = 0;
-    for (int32_t m = 0; m < members; ++m)
-      if (rank_of(s.kept_block, m) == i.from) begin = std::max(range_of(m).first, low);
+    const int64_t begin = std::max(range_of(member_of(i.from)).first, low);
     for (int64_t q = 0; q < s.sequences; ++q)
       std::memcpy(s.assembled[slot].data() + static_cast<size_t>(q * n + begin - low) * element_bytes,
                   from + static_cast<size_t>(q * count) * element_bytes, static_cast<size_t>(count) * element_bytes);

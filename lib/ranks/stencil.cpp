@@ -120,7 +120,9 @@ void stencil_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, describ
     }
   }
   g.limit_pieces(comm, "grid", "a smaller shape, fewer sweeps or another number of ranks");
-  around.build(comm, plan.memory, g, d.boundary, [&](int32_t rank, std::vector<ghosts::target>& list) {
+  std::array<int64_t, LOCKSTEP_MAX_RANK> reaches{};
+  for (auto k = static_cast<size_t>(batch_axes); k < static_cast<size_t>(g.rank); ++k) reaches[k] = reach;
+  around.build(comm, plan.memory, g, d.boundary, reaches, [&](int32_t rank, std::vector<ghosts::target>& list) {
     std::vector<border> of_rank;
     list_borders(rank, of_rank);
     box none;

@@ -24,6 +24,7 @@ struct ghosts {
 
   // targets_of(rank, list) lists a rank's targets; it gives the same list on every rank.
   void build(lockstep_comm& comm, workspace& memory, const grid& g, lockstep_boundary boundary,
+             const std::array<int64_t, LOCKSTEP_MAX_RANK>& reach,
              const std::function<void(int32_t, std::vector<target>&)>& targets_of);
   // to: the memory of each target of this process, and its strides.
   task run(execution& x, const grid& g, const std::vector<placed>& from, const std::vector<placed>& to,

@@ -112,6 +112,86 @@ TEST(Messages, AreLogarithmicallyMany) {
   lockstep_context_destroy(context);
 }
 
+// While a rank sends to all others it does not look at all requests after each message.
+TEST(Messages, AreLookedAtAFewTimes) {
+  if (over_mpi()) return;
+  constexpr int32_t ranks = 48;
+  constexpr int64_t n = int64_t{24} * ranks;  // boxes that the transport does not take at once
+  struct counter : engine_before {
+    bool counts = false;
+    int sends = 0, looks = 0, until_last_send = 0;
+    int isend(int32_t to, const void* data, size_t bytes, void** request) override {
+      if (counts) ++sends, until_last_send = sends == 1 ? looks = 0 : looks;
+      return engine_before::isend(to, data, bytes, request);
+    }
+    int test(void** request, int* done, size_t* received) override {
+      ++looks;
+      return engine_before::test(request, done, received);
+    }
+  };
+  std::vector<counter*> counters(ranks);
+  changes with;
+  with.engine = [&](int32_t p, lockstep_engine& e) {
+    auto made = std::make_unique<counter>();
+    counters[static_cast<size_t>(p)] = made.get();
+    stand_before(e, std::move(made));
+  };
+  run(
+      one_each(ranks),
+      [&](member& m) {
+        const handle plan = make(m.comm, 0, {n, n}, ranks);
+        std::vector<double> src(n / ranks * n), dst(src);
+        const int64_t block[] = {n / ranks, n};
+        const lockstep_part in = lockstep_part_packed(src.data(), 2, block),
+                            out = lockstep_part_packed(dst.data(), 2, block);
+        counter& mine = *counters[static_cast<size_t>(m.first)];
+        mine.counts = true;
+        EXPECT_EQ(lockstep_ranks_execute(plan.get(), &in, &out, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+        mine.counts = false;
+        EXPECT_EQ(mine.sends, ranks - 1);
+        EXPECT_LE(mine.until_last_send, 8 * 2 * ranks);  // at most eight times each
+      },
+      with);
+}
+
+// The neighbours of a block are found without a look at all ranks, so plans for very many can be made.
+TEST(Messages, OfAMillionRanksHaveAPlan) {
+  if (over_mpi()) return;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  for (const int32_t side : {2, 10, 100}) {
+    const int32_t ranks = side * side * side;
+    for (const int32_t rank : {0, ranks / 2, ranks - 1}) {
+      lockstep_comm* dry = nullptr;
+      ASSERT_EQ(lockstep_comm_dry(context, ranks, rank, &dry), LOCKSTEP_OK);
+      lockstep_grid g{};
+      g.size = sizeof g;
+      g.element_bytes = 8;
+      g.rank = 3;
+      for (int k = 0; k < 3; ++k) g.shape[k] = int64_t{64} * side, g.parts[k] = side;
+      const int64_t width[] = {2, 2, 2};
+      lockstep_ranks_plan *halo = nullptr, *norm = nullptr;
+      ASSERT_EQ(lockstep_ranks_halo(dry, &g, width, LOCKSTEP_BOUNDARY_WRAP, 0, nullptr, &halo), LOCKSTEP_OK);
+      ASSERT_EQ(lockstep_ranks_reduce_blocks(dry, &g, LOCKSTEP_NORM2, LOCKSTEP_F64, LOCKSTEP_F64, nullptr, &norm),
+                LOCKSTEP_OK);
+      lockstep_ranks_cost cost{};
+      cost.size = sizeof cost;
+      ASSERT_EQ(lockstep_ranks_estimate(halo, nullptr, &cost), LOCKSTEP_OK);
+      EXPECT_EQ(cost.messages, side == 2 ? 7 : 26) << ranks;
+      ASSERT_EQ(lockstep_ranks_estimate(norm, nullptr, &cost), LOCKSTEP_OK);
+      EXPECT_LE(cost.messages, 2 * std::bit_width(static_cast<uint32_t>(ranks)) + 2) << ranks;
+      EXPECT_LE(cost.bytes_out, 2 * 100 * std::bit_width(static_cast<uint32_t>(ranks)) + 400) << ranks;
+      lockstep_ranks_plan_destroy(halo);
+      lockstep_ranks_plan_destroy(norm);
+      int64_t low[8], length[8];
+      EXPECT_EQ(lockstep_grid_box(&g, rank, low, length), LOCKSTEP_OK);
+      EXPECT_EQ(low[2], int64_t{64} * (rank % side));
+      lockstep_comm_destroy(dry);
+    }
+  }
+  lockstep_context_destroy(context);
+}
+
 TEST(Messages, ManyColumnsTakeLittleMemory) {
   if (over_mpi()) return;
   lockstep_context* context = nullptr;
