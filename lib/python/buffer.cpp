@@ -219,6 +219,7 @@ PyGetSetDef properties[] = {{"shape", get_shape, nullptr, "The lengths of the ax
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(buffer_dealloc)},
+    {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* self) -> PyObject* { return repr_by_helper(self); })},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},

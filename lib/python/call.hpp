@@ -169,6 +169,21 @@ void queue_on(settings& set, const array& x, const array& dst, bool planned = fa
 
 int add_operations(PyObject* module);
 
+// The function of lockstep that this thread's calls of C are for, as long as this lives.
+class called_function {
+ public:
+  explicit called_function(const char* name) : before_(current) {
+    if (!current) current = name;  // what that calls in turn is for it
+  }
+  ~called_function() { current = before_; }
+  called_function(const called_function&) = delete;
+  called_function& operator=(const called_function&) = delete;
+  static inline thread_local const char* current = nullptr;
+
+ private:
+  const char* before_;
+};
+
 // watch.cpp: tells of a call that has run; false with an exception of who was told.
 bool after_call(state& s, lockstep_op op);
 // Whether each call is to be told: somebody records, or the logger "lockstep" is not known to be silent.

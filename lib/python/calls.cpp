@@ -87,15 +87,16 @@ constexpr keyword cut[] = {kw_x, kw_offsets}, cut_sum[] = {kw_x, kw_offsets, kw_
 constexpr keyword rows[] = {kw_x, kw_axis, kw_weight, kw_bias, kw_eps, kw_residual, kw_residual_out, kw_dtype};
 constexpr keyword added_up[] = {kw_x, kw_axis, kw_exclusive, kw_dtype}, running[] = {kw_x, kw_axis, kw_exclusive};
 constexpr keyword of_two[] = {kw_x, kw_y, kw_axis, kw_keepdims, kw_dtype};
-constexpr keyword spread[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_correction};
+constexpr keyword spread[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_correction, kw_ddof};
+constexpr keyword rooted_sum[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_ord};
 constexpr lockstep_op SQUARES = LOCKSTEP_SQUARE_SUM, REDUCE = LOCKSTEP_REDUCE;
 
 constexpr operation table[] = {
-    row("transpose", task::transpose, LOCKSTEP_TRANSPOSE, {kw_x}, 1, 1),
+    row("transpose", task::transpose, LOCKSTEP_TRANSPOSE, {kw_x, kw_axes}, 2, 1),
     row("permute", task::permute, LOCKSTEP_PERMUTE, {kw_x, kw_axes}, 2, 2),
     row("sum", task::reduce, REDUCE, summed, 2, 1, LOCKSTEP_SUM),
     row("square_sum", task::reduce, SQUARES, summed, 2, 1, LOCKSTEP_SUM_OF_SQUARES),
-    row("norm", task::reduce, SQUARES, summed, 2, 1, LOCKSTEP_NORM2),
+    row("norm", task::reduce, SQUARES, rooted_sum, 2, 1, LOCKSTEP_NORM2),
     row("max", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_MAX),
     row("min", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_MIN),
     row("argmax", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_ARGMAX),
@@ -175,7 +176,13 @@ PyObject* rooted(state& s, const operation& o, const array& x, PyObject* const* 
 }  // namespace
 
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  const bool scoped = s.scoped;
+  const called_function named(o.name);
+  bool scoped = s.scoped;
+  if (scoped) {
+    const ref scope(PyObject_CallNoArgs(s.scope_get));
+    if (!scope) return nullptr;
+    scoped = scope.get() != Py_None;  // else all blocks have been left
+  }
   if (!scoped) {
     PyObject* const done = run_kept(s, o, a, n, keywords);
     if (done || PyErr_Occurred()) return done;

@@ -175,11 +175,13 @@ PyGetSetDef properties[] = {
     {"handle", context_handle, nullptr, "The lockstep_context* as an int, 0 once closed.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-PyType_Slot slots[] = {{Py_tp_init, reinterpret_cast<void*>(context_init)},
-                       {Py_tp_dealloc, reinterpret_cast<void*>(context_dealloc)},
-                       {Py_tp_methods, methods},
-                       {Py_tp_getset, properties},
-                       {0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_init, reinterpret_cast<void*>(context_init)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(context_dealloc)},
+    {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* self) -> PyObject* { return repr_by_helper(self); })},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {0, nullptr}};
 PyType_Spec spec = {"lockstep._core.Context", sizeof(context_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                     slots};
 

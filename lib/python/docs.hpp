@@ -22,13 +22,16 @@ namespace lockstep::python {
   "    False: raise BufferError if an array would have to be copied first.\n"
 
 constexpr const char* docs[] = {
-"transpose(x, *, "
+"transpose(x, axes=None, *, "
 LOCKSTEP_SIGNATURE R"doc(Exchange the last two axes; those before them are a batch.
 
 Parameters
 ----------
 x : array
     At least two axes; elements of 1, 2, 4, 8 or 16 bytes of any type.
+axes : sequence of int, optional
+    All axes in the order that the result has them, as of `permute`. Without it only the last two change places, where
+    `numpy.transpose` reverses all.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array
@@ -77,7 +80,8 @@ axis : int or tuple of int, optional
     Axes to reduce; all by default. The elements of each result are taken in the order of the array.
 dtype : dtype, optional
     "float64" for the double that was summed; "float32", "float16" or "bfloat16" for one final rounding of it. Default: the
-    dtype of `x`, float32 for 16-bit floats. Integers and bool give int64, uint64 gives uint64.
+    dtype of `x`, float32 for 16-bit floats. Integers and bool give int64, uint64 gives uint64. The exact sum of
+    integers may come as float64 or float32 too, by one rounding.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
@@ -99,7 +103,7 @@ array([3., 3.], dtype=float32)
 >>> ls.sum(np.array([2**62, 2**62]))
 Traceback (most recent call last):
     ...
-lockstep._errors.Overflow: the exact sum of sequence 0 does not fit I64, dst[0] holds 9223372036854775807; sum shorter sequences or floats
+lockstep.Overflow: the exact sum of sequence 0 does not fit I64, dst[0] holds 9223372036854775807; sum shorter sequences or floats
 )doc",
 
 "square_sum(x, axis=None, *, dtype=None, keepdims=False, "
@@ -134,7 +138,7 @@ Examples
 np.float64(25.0)
 )doc",
 
-"norm(x, axis=None, *, dtype=None, keepdims=False, "
+"norm(x, axis=None, *, dtype=None, keepdims=False, ord=2, "
 LOCKSTEP_SIGNATURE R"doc(The Euclidean norm: the correctly rounded root of the sum of squares.
 
 Parameters
@@ -148,6 +152,8 @@ dtype : dtype, optional
     for integers float64.
 keepdims : bool, default False
     Leave reduced axes in the shape, with length one.
+ord : 2
+    The 2-norm of the elements, also of a matrix; others are refused. `numpy.linalg.norm` has ord where this has axis.
 )doc" LOCKSTEP_OTHERS R"doc(Returns
 -------
 array

@@ -59,7 +59,8 @@ array
 
 Notes
 -----
-Computed in double; a row has the same bits in any batch, with any number of threads.
+Computed in double; a row has the same bits in any batch, with any number of threads. Squares are not rescaled: a float64 row
+of elements beyond about 1e154 gives zeros, one below about 1e-154 infinities with ``eps=0``; `normalize` does rescale.
 
 Examples
 --------
@@ -85,7 +86,8 @@ array
 Notes
 -----
 Computed in double, the variance about each leaf's own mean, so that a large mean causes no cancellation. A row has the
-same bits in any batch, with any number of threads.
+same bits in any batch, with any number of threads. The mean of a float64 row has one rounding: with ``eps=0``, or an eps that is
+small beside that rounding, a row of equal elements may give +-1 where 0 or NaN is exact. Subtract its first element before.
 
 Examples
 --------

@@ -30,12 +30,16 @@ namespace lockstep::python {
   "A packed copy is made first if the axes are not one sequence after another in memory.\n" \
   "\n"
 #define LOCKSTEP_MOMENTS \
-  "x : array of float16, bfloat16, float32 or float64\n" \
+  "x : array\n" \
+  "    Floats of 16, 32 or 64 bits; integers and bool, whose mean is the exact sum by one division, and whose variance is that\n" \
+  "    of the numbers as float64.\n" \
   "axis : int or tuple of int, optional\n" \
   "    Axes to reduce; all by default.\n"
 #define LOCKSTEP_CORRECTION \
   "correction : int, default 0\n" \
-  "    The squares are divided by n - correction: 1 for the variance of a sample.\n"
+  "    The squares are divided by n - correction: 1 for the variance of a sample.\n" \
+  "ddof : int, optional\n" \
+  "    NumPy's name of correction.\n"
 #define LOCKSTEP_MOMENTS_DTYPE \
   "dtype : dtype, optional\n" \
   "    \"float64\" for the double that was computed; \"float32\", \"float16\" or \"bfloat16\" for one final rounding of it. Default: the\n" \
@@ -122,7 +126,7 @@ Sum and quotient are doubles, and rounded to the result's dtype once. The mean o
 array([1.5, 4. ])
 )doc",
 
-"var(x, axis=None, *, correction=0, dtype=None, keepdims=False, "
+"var(x, axis=None, *, correction=0, ddof=None, dtype=None, keepdims=False, "
 LOCKSTEP_SIGNATURE R"doc(The variance: the mean of the squares about the mean.
 
 Parameters
@@ -137,7 +141,7 @@ NaN if there are no more than `correction` elements.
 np.float64(1.0)
 )doc",
 
-"std(x, axis=None, *, correction=0, dtype=None, keepdims=False, "
+"std(x, axis=None, *, correction=0, ddof=None, dtype=None, keepdims=False, "
 LOCKSTEP_SIGNATURE R"doc(The standard deviation: the root of the variance.
 
 Parameters
@@ -184,7 +188,7 @@ array([[5.0e-01, 1.5e+00],
        [1.0e+00, 3.5e+04]], dtype=float16)
 )doc",
 
-"mean_var(x, axis=None, *, correction=0, dtype=None, keepdims=False, "
+"mean_var(x, axis=None, *, correction=0, ddof=None, dtype=None, keepdims=False, "
 LOCKSTEP_SIGNATURE R"doc(Mean and variance by one pass over the elements.
 
 Parameters

@@ -150,6 +150,7 @@ PyGetSetDef properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* self) -> PyObject* { return repr_by_helper(self); })},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_call, reinterpret_cast<void*>(execute)},
     {Py_tp_methods, methods},

@@ -328,6 +328,7 @@ PyObject* group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* ke
   const char* name = nullptr;
   const operation* const found = operation_named(s, a, n, &name);
   if (!found) return nullptr;
+  const called_function named(found->name);
   group_of_calls g(*found);
   if (!g.read(s, a + 1, n - 1, keywords) || !g.take_all(s)) return nullptr;
   g.set_flags(g.set.options.stream);

@@ -19,7 +19,7 @@ void keep(state&, const prepared&, const result&, PyObject* const*, Py_ssize_t, 
 void forget_kept(state&) {}
 #else
 namespace {
-constexpr int often = 8, plans = 6, candidates = 2, most_arguments = 5;
+constexpr int often = 8, plans = 48, candidates = 48, most_arguments = 5;
 
 struct kept_call {
   const operation* what = nullptr;
@@ -151,8 +151,10 @@ void keep(state& s, const prepared& p, const result& r, PyObject* const* a, Py_s
     if (a[1 + i] != p.set.out && !is_unchangeable(a[1 + i])) return;
   if (!s.kept) s.kept = new kept_calls;
   kept_call* found = nullptr;
-  for (kept_call& one : s.kept->all)
+  for (kept_call& one : s.kept->all) {
+    if (one.plan && one.context != s.default_context) one.clear();  // of a context that set_num_threads replaced
     if (one.is_of(p.which, a, n, keywords) && one.from.is_of(x) && (r.scalar || one.to.is_of(dst))) found = &one;
+  }
   if (!found) {
     found = &s.kept->all[plans + s.kept->next_candidate];
     s.kept->next_candidate = (s.kept->next_candidate + 1) % candidates;

@@ -27,6 +27,11 @@ PyObject* raise_dtype(state& s, const char* format, ...) {
   return nullptr;
 }
 
+PyObject* repr_by_helper(PyObject* object) {
+  const ref helpers(PyImport_ImportModule("lockstep._kinds"));
+  return helpers ? PyObject_CallMethod(helpers.get(), "describe", "O", object) : nullptr;
+}
+
 state* state_of(PyObject* module) { return static_cast<state*>(PyModule_GetState(module)); }
 
 namespace {

@@ -190,6 +190,7 @@ PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(plan_obje
                          {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(plan_dealloc)},
+    {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* self) -> PyObject* { return repr_by_helper(self); })},
     {Py_tp_traverse, reinterpret_cast<void*>(plan_traverse)},
     {Py_tp_call, reinterpret_cast<void*>(plan_call_packed)},
     {Py_tp_members, members},

@@ -6,21 +6,43 @@ namespace {
 
 constexpr keyword common[] = {kw_out, kw_stream, kw_context, kw_backend, kw_variant, kw_check, kw_copy};
 
+// NumPy's names of what has another here.
+bool read_aliases(state& s, values& v) {
+  if (v[kw_ddof] && v[kw_correction])
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "correction and ddof are two names of one number; give one of them"),
+           false;
+  if (v[kw_ddof]) v[kw_correction] = v[kw_ddof];
+  double order = 2;
+  if (!v[kw_ord]) return true;
+  if (PyUnicode_Check(v[kw_ord]) || !read_double(s, v[kw_ord], "ord", &order) || order != 2) {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ValueError)) return false;
+    PyErr_Clear();
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "ord is %R; norm is the 2-norm of the elements: l1_norm has ord=1, max and min of absolute values the "
+                 "others",
+                 v[kw_ord]),
+           false;
+  }
+  return true;
+}
+
 bool describe_axes(state& s, const operation& o, const array& x, values& v, call& c) {
   for (int k = 0; k < x.rank; ++k) c.axes[k] = k;
-  if (o.what == task::transpose) {
+  if (o.what == task::transpose && !v[kw_axes]) {
     if (x.rank < 2)
       return raise(s, LOCKSTEP_INVALID_ARGUMENT,
                    "x has %d axes; transpose exchanges the last two: give an array with two or more", x.rank),
              false;
     std::swap(c.axes[x.rank - 2], c.axes[x.rank - 1]);
-  } else if (o.what == task::permute || v[kw_axes]) {
+  }
+  if (o.what == task::permute || v[kw_axes]) {
     int count = 0;
     if (!read_axes(s, v[kw_axes], "axes", x.rank, c.axes, &count)) return false;
     if (count != x.rank)
       return raise(s, LOCKSTEP_INVALID_ARGUMENT, "axes is %R; name each of the array's %d axes", v[kw_axes], x.rank),
              false;
   }
+  if (o.what == task::transpose && v[kw_axes]) c.op = LOCKSTEP_PERMUTE;
   return o.what == task::convert ? describe_convert(s, x, v, c) : describe_permute(s, x, c);
 }
 
@@ -38,7 +60,7 @@ bool prepared::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywor
 }
 
 bool prepared::describe(state& s, bool may_copy) {
-  if (!read_source(s, v[kw_x], "x", set, x)) return false;
+  if (!read_source(s, v[kw_x], "x", set, x) || !read_aliases(s, v)) return false;
   call& c = description;
   switch (which.what) {
     case task::transpose:
@@ -57,6 +79,16 @@ bool prepared::describe(state& s, bool may_copy) {
   const lockstep_dtype dtype = dtype_of(x.use->type);
   const auto reduction = lockstep_reduction(which.kind);
   if ((wide = which.what == task::scan ? !scans(dtype) : dtype == 0)) return true;
+  const bool whole = lockstep_dtype_kind(dtype) != 'f';
+  if ((wide = whole && which.what == task::moments)) return true;
+  if (whole && v[kw_dtype] && which.what == task::reduce &&
+      (reduction == LOCKSTEP_SUM || reduction == LOCKSTEP_SUM_OF_SQUARES)) {
+    const ref name = call_helper(s, "dtype_name", v[kw_dtype]);
+    if (!name) return false;
+    for (const lockstep_dtype d : {LOCKSTEP_F64, LOCKSTEP_F32})
+      wide |= PyUnicode_CompareWithASCIIString(name.get(), dtype_name(d)) == 0;
+    if (wide) return true;
+  }
   if ((root = which.what == task::moments && which.kind == part_root && x.use->on_device())) return true;
   if (which.what == task::sums || which.what == task::moments) {
     other = std::make_unique<second>();

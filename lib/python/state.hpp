@@ -83,6 +83,8 @@ enum keyword : int {
   kw_scale,
   kw_stack,
   kw_workspace,
+  kw_ddof,
+  kw_ord,
   kw_count
 };
 extern const char* const keyword_names[kw_count];
@@ -129,6 +131,9 @@ PyObject* raise_status(state& s, lockstep_status status);
 PyObject* raise(state& s, lockstep_status status, const char* format, ...);
 // A dtype that no call takes; UnsupportedDtype.
 PyObject* raise_dtype(state& s, const char* format, ...);
+
+// What lockstep/_kinds.py says of a plan, a context or a Buffer.
+PyObject* repr_by_helper(PyObject* object);
 
 // Calls a function of lockstep._kinds.
 template <class... Objects>

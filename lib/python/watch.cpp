@@ -21,7 +21,9 @@ bool is_watched(state& s) { return s.hook || is_logged(s); }
 bool after_call(state& s, lockstep_op op) {
   if (is_logged(s)) {
     const ref name(PyUnicode_FromString(lockstep_op_name(op)));
-    if (!name || !call_helper(s, "log_run", name.get())) return false;
+    const ref function(
+        PyUnicode_FromString(called_function::current ? called_function::current : lockstep_op_name(op)));
+    if (!name || !function || !call_helper(s, "log_run", name.get(), function.get())) return false;
   }
   if (!s.hook) return true;
   ref hook;
@@ -30,7 +32,8 @@ bool after_call(state& s, lockstep_op op) {
     hook = ref::borrowed(s.hook);
   }
   if (!hook) return true;
-  const ref done(PyObject_CallFunction(hook.get(), "s", lockstep_op_name(op)));
+  const ref done(PyObject_CallFunction(hook.get(), "ss", lockstep_op_name(op),
+                                       called_function::current ? called_function::current : ""));
   return static_cast<bool>(done);
 }
 

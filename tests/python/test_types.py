@@ -1,6 +1,7 @@
 """The package's types, strictly, and its stubs against what is there."""
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -43,3 +44,12 @@ def test_stubs_say_what_is_there(tmp_path):
                           cwd=tmp_path, env={"MYPYPATH": str(pathlib.Path(ls.__file__).parent.parent),
                                              "PYTHONPATH": str(pathlib.Path(ls.__file__).parent.parent)})
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_methods_of_contexts_are_known(tmp_path):
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import lockstep as ls\nc = ls.Context()\nc.sum([1.0], axis=0)\nc.stencil([1.0], [1.0, 2.0, 1.0], mode='sideways')\nc.summ(1)\nc.convert()\n")
+    done = subprocess.run([sys.executable, "-m", "mypy", f"--cache-dir={tmp_path}/cache", str(wrong)], capture_output=True, text=True, timeout=600, cwd=tmp_path,
+                          env={**os.environ, "MYPYPATH": str(pathlib.Path(ls.__file__).parent.parent)})
+    lines = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line and "wrong.py" in line}
+    assert lines == {4, 5, 6}, done.stdout + done.stderr

@@ -76,6 +76,10 @@ class Internal(Error, SystemError):
     status: int = 10
 
 
+# Users meet them, and catch them, by the package's name.
+for _class in (Error, InvalidArgument, UnsupportedDtype, Unsupported, NoBackend, NoVariant, OutOfMemory, Overflow, Empty, BackendFailed, BackendLost, Internal):
+    _class.__module__ = "lockstep"
+
 # By status; place 0 is the exception for dtypes.
 BY_STATUS = (UnsupportedDtype, InvalidArgument, Unsupported, NoBackend, NoVariant, OutOfMemory, Overflow, Empty, BackendFailed,
              BackendLost, Internal)

@@ -25,7 +25,9 @@ class RunInfo(NamedTuple):
     staged_bytes: int
     """Bytes that were copied because the backend could not reach them."""
     op: str = ""
-    """The operation; known in what `record` collects."""
+    """The C library's name of the operation; known in what `record` collects."""
+    function: str = ""
+    """The function that was called, as "sum"; "" for a plan's calls. Known in what `record` collects."""
 
 
 class BackendInfo(NamedTuple):
@@ -108,10 +110,10 @@ _recorders: ContextVar[tuple[list[RunInfo], ...]] = ContextVar("lockstep recorde
 _recording = 0
 
 
-def _note(op: str) -> None:
+def _note(op: str, function: str) -> None:
     lists = _recorders.get()
     if lists:
-        info = RunInfo(*_core.last_run(), op=op)
+        info = RunInfo(*_core.last_run(), op=op, function=function)
         for runs in lists:
             runs.append(info)
 
@@ -130,8 +132,8 @@ def record() -> Iterator[list[RunInfo]]:
     --------
     >>> with ls.record() as runs:
     ...     _ = ls.sum(np.ones(10)), ls.max(np.ones(10))
-    >>> [run.op for run in runs]
-    ['reduce', 'reduce']
+    >>> [(run.function, run.op) for run in runs]
+    [('sum', 'reduce'), ('max', 'reduce')]
     """
     global _recording
     runs: list[RunInfo] = []

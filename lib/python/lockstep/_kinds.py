@@ -374,8 +374,20 @@ def dtype_name(dtype: Any) -> Any:
 
 
 def _numpy_name(text: Any) -> Any:
-    short = {"i1": "int8", "i2": "int16", "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64", "?": "bool", "f2": "float16", "f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64", "e": "float16", "f": "float32", "d": "float64"}
+    short = {"half": "float16", "single": "float32", "double": "float64", "float": "float64", "int": "int64", "i1": "int8", "i2": "int16", "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64", "?": "bool", "f2": "float16", "f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64", "e": "float16", "f": "float32", "d": "float64"}
     return short.get(text.lstrip("<=|"), text)
+
+
+def describe(x: Any) -> Any:
+    """What a plan, a context or a Buffer is, for repr."""
+    from . import _core
+    if isinstance(x, _core.Buffer):
+        kinds = {CPU: "host memory", CUDA: "cuda", CUDA_HOST: "pinned memory", CUDA_MANAGED: "managed memory"}
+        return f"<lockstep.Buffer: {x.dtype}, shape {x.shape}, {kinds[x.__dlpack_device__()[0]]}>"
+    if isinstance(x, _core.Context):
+        return f"<lockstep.{type(x).__name__}: {'closed' if not x.handle else 'handle ' + hex(x.handle)}>"
+    many = f" of {x.count} arrays" if isinstance(x, _core.GroupPlan) else ""
+    return f"<lockstep.{type(x).__name__}: {x.op}{many} on {x.backend} by {x.variant or 'nothing'}, workspace {x.workspace_bytes} bytes>"
 
 
 # ---- the log -----------------------------------------------------------------
@@ -385,14 +397,15 @@ def log_levels() -> Any:
     return known if isinstance(known, dict) else {}
 
 
-def log_run(op: Any) -> Any:
+def log_run(op: Any, function: Any) -> Any:
     """What this thread's last call did, for the logger "lockstep"."""
     from ._core import last_run
     from ._info import RunInfo
     logger = importlib.import_module("logging").getLogger("lockstep")
     if not logger.isEnabledFor(10):
         return
-    run = RunInfo(*last_run(), op=op)
+    run = RunInfo(*last_run(), op=op, function="" if function == op else function)
+    op = op if function == op else f"{function}: {op}"
     logger.debug("%s on %s:%d by %s, order %d, workspace %d bytes, staged %d bytes%s", op, run.backend, run.device, run.variant or "nothing",
                  run.order, run.workspace_bytes, run.staged_bytes, f"; {run.why}" if run.why else "", extra={"run": run}, stacklevel=2)
 
@@ -510,9 +523,47 @@ def widened(x: Any, name: Any, wide: Any) -> Any:
     raise UnsupportedDtype(f"{name} must be copied to {wide} first, which its library has no function for")
 
 
+_INTEGERS = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+
+
+def _moments_of_integers(function: Any, x: Any, rest: Any, keywords: Any) -> Any:
+    """The mean is the exact sum by one division; variances are those of the numbers as float64."""
+    from ._core import sum as total_of
+    out = keywords.pop("out", None)
+    dtype = dtype_name(keywords.pop("dtype", None) or "float64")
+    if function.__name__ != "mean":
+        return function(widened(x, "x", "float64"), *rest, dtype=dtype, out=out, **keywords)
+    if _library(x) not in (NUMPY, BUFFER, TORCH) or _library(x) == TORCH and x.is_cuda:
+        raise UnsupportedDtype(f"x holds {x.dtype}; means of integers are computed of arrays of NumPy and PyTorch on the host: give x as float64")
+    if dtype not in ("float64", "float32"):
+        raise UnsupportedDtype(f"dtype is {dtype}; the mean of integers comes as float64 or float32")
+    import numpy
+    total = total_of(x, *rest, **keywords)
+    sums = numpy.asarray(total)
+    count = numpy.prod((as_numpy(x) if _library(x) == BUFFER else x).shape, dtype="i8") // max(sums.size, 1) if sums.size else 1
+    if count == 0:
+        mean = numpy.full(sums.shape, numpy.nan)
+    elif sums.size and max(int(sums.max()), -int(sums.min())) > 2**53:  # Python rounds a quotient of long integers once
+        mean = numpy.array([int(s) / int(count) for s in sums.ravel()]).reshape(sums.shape)
+    else:
+        mean = sums / numpy.float64(count)
+    result = mean.astype(dtype)[()]
+    if _library(x) == TORCH:
+        import torch
+        result = torch.from_numpy(numpy.asarray(result))
+    return result if out is None else copy_into(result, out, {})
+
+
 def widened_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> Any:
     """An operation on a type that C or the backend does not take, by way of an exact copy in a wider one."""
     wide, op = WIDER.get(name), function.__name__
+    if name in _INTEGERS and op in ("mean", "var", "std", "mean_var"):
+        return _moments_of_integers(function, x, rest, dict(keywords))
+    if name in _INTEGERS and op in ("sum", "square_sum") and keywords.get("dtype") is not None:
+        keywords = dict(keywords)  # the exact sum, rounded once
+        dtype, out = dtype_name(keywords.pop("dtype")), keywords.pop("out", None)
+        total = widened(function(x, *rest, **keywords), "the sum", dtype)
+        return total if out is None else copy_into(total, out, {})
     if wide is None or (wide == "float32" and op.endswith(("square_sum", "norm"))):
         taken = "floats and integers but uint64" if op.startswith("cum") else "float16, bfloat16, float32, float64, integers and bool"
         raise UnsupportedDtype(f"x holds {name}, which {op} does not take; give {taken}, in this machine's byte order")

@@ -1,13 +1,16 @@
 """Names that SciPy's users know, and weights in the order that `stencil` reads them."""
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from . import _core
 from ._errors import InvalidArgument, whole_number
 from ._kinds import rank_of
 
 
-def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0,
+_Mode = Literal["reflect", "mirror", "nearest", "wrap", "constant", "valid", "grid-mirror", "grid-wrap", "grid-constant"]
+
+
+def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode: _Mode = "reflect", cval: float = 0.0,
                 origin: int = 0, out: Any = None, **options: Any) -> Any:
     """Correlate along one axis, as `scipy.ndimage.correlate1d`.
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ def _stencil_fake(x: Tensor, weights: Sequence[float], mode: str = "reflect", cv
 
 def _stencil_kernel(x: Tensor, weights: Sequence[float], mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
                     axes: Sequence[int] | None = None) -> Tensor:
-    return _core.stencil(_plain(x), weights, mode=mode, cval=cval, sweeps=sweeps, axes=None if axes is None else tuple(axes))
+    return _core.stencil(_plain(x), weights, mode=cast(Any, mode), cval=cval, sweeps=sweeps, axes=None if axes is None else tuple(axes))
 
 
 _register("stencil", _stencil_kernel, _stencil_fake)

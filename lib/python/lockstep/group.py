@@ -7,7 +7,8 @@ With ``stack=True`` results of one shape come as one array with one more axis in
 
 The CPU shares all arrays among one team of threads. CUDA computes `square_sum` and `norm` of floats, `transpose` and rows as of `layer_norm`
 by one launch for each dtype, and other operations one after the other. Errors name the array. What goes by way of a copy in another type or order of
-axes is called by itself. There are no groups of `mean` and its like.
+axes is called by itself. `mean` and its like go one after another, without
+`stack` and without a plan.
 
 `plan` keeps a group of arrays that stay where they are: what costs time is then done once.
 
@@ -25,7 +26,9 @@ array([4., 3.], dtype=float32)
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from . import _core
 from ._core import GroupPlan, group as _group, plan_group as _plan_group
+from ._errors import Error, InvalidArgument
 
 # The operations on one array of which there are groups.
 _NAMES = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum",
@@ -75,6 +78,32 @@ squared_distance = _of("squared_distance")
 l1_distance = _of("l1_distance")
 l1_norm = _of("l1_norm")
 convert = _of("convert")
+
+
+def _by_one(name: str) -> Callable[..., Any]:
+    def function(arrays: Iterable[Any], *arguments: Any, out: Any = None, **keywords: Any) -> list[Any]:
+        arrays = list(arrays)
+        outs = [None] * len(arrays) if out is None else list(out)
+        if len(outs) != len(arrays):
+            raise InvalidArgument(f"out has {len(outs)} elements, arrays {len(arrays)}; give one for each")
+        results = []
+        for i, (x, to) in enumerate(zip(arrays, outs)):
+            try:
+                results.append(getattr(_core, name)(x, *arguments, out=to, **keywords))
+            except (Error, TypeError, BufferError) as e:
+                raise type(e)(f"arrays[{i}]: {e}") from e
+        return results
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = f"`lockstep.{name}` of each of the arrays, one after another: a list of results. It takes the arguments of the function, and a list as out."
+    return function
+
+
+mean = _by_one("mean")
+var = _by_one("var")
+std = _by_one("std")
+mean_var = _by_one("mean_var")
 
 
 def plan(function: str, arrays: Iterable[Any], *arguments: Any, **keywords: Any) -> GroupPlan:
@@ -141,4 +170,4 @@ def norms(arrays: Iterable[Any], *, dtype: Any = None, out: Any = None, **keywor
     return _group("norm", arrays, stack=True, dtype=dtype, out=out, **keywords)
 
 
-__all__ = ["GroupPlan", "norms", "plan", *_NAMES]
+__all__ = ["GroupPlan", "mean", "mean_var", "norms", "plan", "std", "var", *_NAMES]

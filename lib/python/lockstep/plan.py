@@ -19,40 +19,66 @@ array([1000., 1000., 1000., 1000.], dtype=float32)
 >>> p.backend, p.op
 ('cpu', 'reduce')
 """
-from functools import partial as _partial
+from typing import Any as _Any
 
+from . import _core
 from ._core import Plan, plan as _plan
 
-transpose = _partial(_plan, "transpose")
-permute = _partial(_plan, "permute")
-sum = _partial(_plan, "sum")
-square_sum = _partial(_plan, "square_sum")
-norm = _partial(_plan, "norm")
-max = _partial(_plan, "max")
-min = _partial(_plan, "min")
-argmax = _partial(_plan, "argmax")
-argmin = _partial(_plan, "argmin")
-segment_sum = _partial(_plan, "segment_sum")
-segment_square_sum = _partial(_plan, "segment_square_sum")
-segment_norm = _partial(_plan, "segment_norm")
-segment_max = _partial(_plan, "segment_max")
-segment_min = _partial(_plan, "segment_min")
-segment_argmax = _partial(_plan, "segment_argmax")
-segment_argmin = _partial(_plan, "segment_argmin")
-stencil = _partial(_plan, "stencil")
-shuffle = _partial(_plan, "shuffle")
-normalize = _partial(_plan, "normalize")
-rms_norm = _partial(_plan, "rms_norm")
-layer_norm = _partial(_plan, "layer_norm")
-cumsum = _partial(_plan, "cumsum")
-cummax = _partial(_plan, "cummax")
-cummin = _partial(_plan, "cummin")
-dot = _partial(_plan, "dot")
-squared_distance = _partial(_plan, "squared_distance")
-l1_distance = _partial(_plan, "l1_distance")
-l1_norm = _partial(_plan, "l1_norm")
-convert = _partial(_plan, "convert")
-mean_var = _partial(_plan, "mean_var")
+
+class _Maker:
+    """A function that makes plans."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = __name__
+        self.__doc__ = (f"A plan of `lockstep.{name}` for arrays like `x`, with its other arguments but out, stream and check, which the plan's calls take.\n\n"
+                        "With tune=True the kernels are timed and the fastest is taken; with workspace=True each call brings its own workspace.")
+
+    def __call__(self, x: _Any, *arguments: _Any, **keywords: _Any) -> Plan:
+        return _plan(self.__name__, x, *arguments, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<function lockstep.plan.{self.__name__}>"
+
+    @property
+    def __signature__(self) -> _Any:
+        import inspect
+        of_function = inspect.signature(getattr(_core, self.__name__))
+        own = [p for p in of_function.parameters.values() if p.name not in ("out", "stream", "check")]
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool) for name in ("tune", "workspace")]
+        return inspect.Signature(own + more, return_annotation=Plan)
+
+
+transpose = _Maker("transpose")
+permute = _Maker("permute")
+sum = _Maker("sum")
+square_sum = _Maker("square_sum")
+norm = _Maker("norm")
+max = _Maker("max")
+min = _Maker("min")
+argmax = _Maker("argmax")
+argmin = _Maker("argmin")
+segment_sum = _Maker("segment_sum")
+segment_square_sum = _Maker("segment_square_sum")
+segment_norm = _Maker("segment_norm")
+segment_max = _Maker("segment_max")
+segment_min = _Maker("segment_min")
+segment_argmax = _Maker("segment_argmax")
+segment_argmin = _Maker("segment_argmin")
+stencil = _Maker("stencil")
+shuffle = _Maker("shuffle")
+normalize = _Maker("normalize")
+rms_norm = _Maker("rms_norm")
+layer_norm = _Maker("layer_norm")
+cumsum = _Maker("cumsum")
+cummax = _Maker("cummax")
+cummin = _Maker("cummin")
+dot = _Maker("dot")
+squared_distance = _Maker("squared_distance")
+l1_distance = _Maker("l1_distance")
+l1_norm = _Maker("l1_norm")
+convert = _Maker("convert")
+mean_var = _Maker("mean_var")
 
 __all__ = ["Plan", "transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin",
            "dot", "squared_distance", "l1_distance", "l1_norm", "convert", "mean_var"]
