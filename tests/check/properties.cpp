@@ -386,6 +386,27 @@ TEST_F(Properties, NarrowTransposesOneAfterAnother) {
     }
 }
 
+// Matrices of a few bytes follow each other in src, but not in dst.
+TEST_F(Properties, TinyTransposesApartInDst) {
+  constexpr int64_t count = 3000, apart = 9;
+  std::vector<unsigned char> src(6 * count), dst(apart * count, 0xEE), want = dst;
+  for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<unsigned char>(i * 7 + i / 251);
+  for (int64_t b = 0; b < count; ++b)
+    for (int64_t k = 0; k < 6; ++k)
+      want[static_cast<size_t>(b * apart + k % 3 * 2 + k / 3)] = src[static_cast<size_t>(b * 6 + k)];
+  lockstep_transpose_desc d = lockstep_transpose_packed(1, 2, 3);
+  d.batch = count;
+  d.src_batch_stride = 6;
+  d.dst_batch_stride = apart;
+  for (const char* row : {"auto", "byte_programs"}) {
+    lockstep_options options = lockstep_options_defaults();
+    options.variant = taken(context, LOCKSTEP_TRANSPOSE, d, row).empty() ? "auto" : row;
+    std::fill(dst.begin(), dst.end(), static_cast<unsigned char>(0xEE));
+    ASSERT_EQ(lockstep_transpose(context, &d, src.data(), dst.data(), &options), LOCKSTEP_OK) << lockstep_last_error();
+    EXPECT_EQ(dst, want) << options.variant;
+  }
+}
+
 // A call's "auto" lifts the variant that its context forces.
 TEST_F(Properties, AutoOfACallLiftsTheContextsVariant) {
   const auto squares = lockstep_reduce_rows(LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_F32, 50, 300, 300);
