@@ -63,7 +63,7 @@ def calls():
     yield "record", _recorded
     yield "log", _logged
     yield "context", lambda: ls.Context("cpu", threads=1).sum(X)
-    for name, call in {"axis": lambda: ls.sum(X, axis=9), "keyword": lambda: ls.sum(X, foo=1), "list": lambda: ls.sum([1]), "other dtype": lambda: ls.dot(X, small),
+    for name, call in {"axis": lambda: ls.sum(X, axis=9), "keyword": lambda: ls.sum(X, foo=1), "list": lambda: ls.sum(["a"]), "other dtype": lambda: ls.dot(X, small),
                        "pair of outs": lambda: ls.mean_var(X, axis=1, out=(out, out[:3])),
                        "out shape": lambda: ls.sum(X, axis=1, out=np.empty(3)), "out dtype": lambda: ls.sum(X, axis=0, out=np.empty(40, "i4")),
                        "overlap": lambda: ls.permute(X[:30, :30], (1, 0), out=X[:30, :30]), "empty": lambda: ls.max(X[:0]),
