@@ -190,9 +190,26 @@ void finish(execution& x) {
   } catch (const std::bad_alloc&) {
     x.so_far.note(LOCKSTEP_OUT_OF_MEMORY, comm.first(), "out of host memory; free some or use more ranks");
   }
+  if (!x.waited_for && x.so_far.any()) x.plan.unheard.note(x.so_far.status, x.so_far.rank, x.so_far.text);
   // Ranks that got a message from this one know of the failure; the others learn of it when all synchronize.
   const bool own = x.so_far.rank >= 0 ? comm.mine(x.so_far.rank) : x.so_far.any() && !x.waited_for;
   if (own) comm.late.note(x.so_far.status, x.so_far.rank >= 0 ? x.so_far.rank : comm.first(), x.so_far.text);
+}
+}  // namespace
+
+namespace {
+bool queued(const lockstep_ranks_plan& plan) {
+  return std::any_of(plan.comm->queue.begin(), plan.comm->queue.end(),
+                     [&](const std::shared_ptr<execution>& x) { return &x->plan == &plan; });
+}
+[[noreturn]] void throw_as_told(const lockstep_comm& comm, const failure& told) {
+  if (told.rank < 0 || comm.mine(told.rank)) throw error{told.status, told.text};
+  fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", told.rank, told.text);
+}
+void return_failure(lockstep_ranks_plan& plan) {
+  if (plan.comm->closed == LOCKSTEP_OK) plan.comm->devices->finish();
+  if (const failure told = std::exchange(plan.unheard, {}); told.any()) throw_as_told(*plan.comm, told);
+  plan.comm->require_open();
 }
 }  // namespace
 
@@ -231,9 +248,27 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     comm.queue.insert(comm.queue.end(), x);
     comm.progress(x->waited_for);
     const failure& told = x->waited_for ? x->so_far : at_once;
-    if (!told.any()) return;
-    if (told.rank < 0 || comm.mine(told.rank)) throw error{told.status, told.text};
-    fail(LOCKSTEP_RANK_FAILED, "rank {}: {}", told.rank, told.text);
+    if (told.any()) throw_as_told(comm, told);
+  });
+}
+
+lockstep_status lockstep_ranks_test(lockstep_ranks_plan* plan, int32_t* done) {
+  return lib::guarded([&] {
+    if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
+    if (done == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "done is NULL; pass the place for the answer");
+    *done = 0;
+    plan->comm->progress(false);
+    if (queued(*plan)) return;
+    *done = 1;
+    return_failure(*plan);
+  });
+}
+
+lockstep_status lockstep_ranks_wait(lockstep_ranks_plan* plan) {
+  return lib::guarded([&] {
+    if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
+    plan->comm->progress(true);
+    return_failure(*plan);
   });
 }
 

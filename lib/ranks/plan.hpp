@@ -90,6 +90,7 @@ struct lockstep_ranks_plan {
   lockstep_comm* comm = nullptr;
   lockstep::ranks::kind what{};
   uint64_t number = 0, executions = 0;
+  lockstep::ranks::failure unheard;  // the first of an asynchronous execution that wait or test have not returned
   lockstep::ranks::workspace memory;
   lockstep::ranks::host_memory own_memory;  // empty if the caller gives the workspace
   // Of seats on devices: buffers that calls of the seat alone touch.

@@ -188,5 +188,39 @@ TEST(Endings, DifferencesAreFoundInShortMessages) {
   EXPECT_LE(longest, 1024u);
 }
 
+// A program's own loop: it asks now and then, and hears of a failure once.
+TEST(Endings, OfExecutionsThatAProgramAsksFor) {
+  const int32_t ranks = over_mpi() ? rank_counts()[0] : 4;
+  for (const bool fails : {false, true})
+    run(
+        one_each(ranks),
+        [&](member& m) {
+          const bool mine = fails && m.first == ranks - 1;
+          world_of_one a, b;
+          lockstep_ranks_plan *permute = nullptr, *sum = nullptr;
+          ASSERT_EQ(make(op::permute, m, twist::none, a, &permute), LOCKSTEP_OK) << lockstep_last_error();
+          ASSERT_EQ(make(op::reduce, m, twist::none, b, &sum), LOCKSTEP_OK) << lockstep_last_error();
+          EXPECT_EQ(execute(m, mine ? twist::null_data : twist::none, 0, a, permute, LOCKSTEP_ASYNC),
+                    mine ? LOCKSTEP_INVALID_ARGUMENT : LOCKSTEP_OK);
+          EXPECT_EQ(execute(m, twist::none, 0, b, sum, LOCKSTEP_ASYNC), LOCKSTEP_OK) << lockstep_last_error();
+          int32_t done = 0;
+          lockstep_status status = LOCKSTEP_OK;
+          while (done == 0) status = lockstep_ranks_test(permute, &done);
+          const lockstep_status want = !fails ? LOCKSTEP_OK : mine ? LOCKSTEP_INVALID_ARGUMENT : LOCKSTEP_RANK_FAILED;
+          EXPECT_EQ(status, want) << lockstep_last_error();
+          EXPECT_EQ(lockstep_ranks_test(permute, &done), LOCKSTEP_OK) << "a failure is returned once";
+          EXPECT_EQ(lockstep_ranks_wait(sum), LOCKSTEP_OK) << lockstep_last_error();
+          EXPECT_EQ(*static_cast<const double*>(b.dst_parts[0].data), static_cast<double>(rows * cols));
+          EXPECT_EQ(lockstep_ranks_test(sum, &done), LOCKSTEP_OK);
+          EXPECT_EQ(done, 1);
+          EXPECT_EQ(lockstep_ranks_synchronize(m.comm), want);
+          EXPECT_EQ(lockstep_ranks_test(nullptr, &done), LOCKSTEP_INVALID_ARGUMENT);
+          EXPECT_EQ(lockstep_ranks_test(sum, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+          lockstep_ranks_plan_destroy(permute);
+          lockstep_ranks_plan_destroy(sum);
+        },
+        in_time(20000));
+}
+
 }  // namespace
 }  // namespace lockstep::ranks_test

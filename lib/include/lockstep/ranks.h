@@ -286,6 +286,14 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_
                                                                        const lockstep_part* src,
                                                                        const lockstep_part* dst,
                                                                        const lockstep_options* options);
+/* For a program that computes while asynchronous executions go on: moves the messages of all executions of the
+ * communicator as far as they have come, without waiting, and says whether those of this plan are finished on this
+ * process. Then it returns the first failure of theirs that it has not returned before. Computing starts in here too,
+ * as soon as what it needs has come. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_test(lockstep_ranks_plan* plan, int32_t* done);
+/* Waits for the executions of this plan on this process, and those before them, and returns the first failure as
+ * lockstep_ranks_test does. Not collective: other ranks need not have finished. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_wait(lockstep_ranks_plan* plan);
 /* Bytes of workspace that an execution needs on this process. Errors: INVALID_ARGUMENT. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_workspace(const lockstep_ranks_plan* plan,
                                                                          size_t* bytes);

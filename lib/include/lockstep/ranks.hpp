@@ -134,6 +134,13 @@ class plan {
                const lockstep_options& options = lockstep_options_defaults()) {
     execute(&src, &dst, options);
   }
+  // Of asynchronous executions: whether they are finished here, and waiting for them.
+  [[nodiscard]] bool test() {
+    std::int32_t done = 0;
+    failure(lockstep_ranks_test(handle_.get(), &done)).raise();
+    return done != 0;
+  }
+  void wait() { failure(lockstep_ranks_wait(handle_.get())).raise(); }
   [[nodiscard]] std::size_t workspace() const {
     std::size_t bytes = 0;
     failure(lockstep_ranks_workspace(handle_.get(), &bytes)).raise();
