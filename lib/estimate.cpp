@@ -98,7 +98,8 @@ cost::call cost_call(const prepared_call& prepared) {
     case LOCKSTEP_SCAN:
     case LOCKSTEP_SUMS:
     case LOCKSTEP_REDUCE_AXES:
-    case LOCKSTEP_CONVERT: seen.what = cost::rows; break;
+    case LOCKSTEP_CONVERT:
+    case LOCKSTEP_MAP: seen.what = cost::rows; break;
     case LOCKSTEP_SHUFFLE:
     case LOCKSTEP_OP_COUNT: break;
   }

@@ -1,5 +1,7 @@
 // makers.cpp - descriptions of packed data and default options: exported functions, so that bindings can call them
 // without reading the header.
+#include <cstring>
+
 #include "lockstep/lockstep.h"
 #include "reductions.hpp"
 
@@ -231,6 +233,16 @@ lockstep_convert_desc lockstep_convert_packed(lockstep_dtype dtype, lockstep_dty
     d.dst_strides[k] = stride;
     stride = next_stride(stride, d.shape[k]);
   }
+  return d;
+}
+
+lockstep_map_desc lockstep_map_packed(lockstep_function function, lockstep_dtype dtype, lockstep_dtype result,
+                                      int32_t rank, const int64_t* shape, const int32_t* perm) {
+  const lockstep_convert_desc as = lockstep_convert_packed(dtype, result, 1, rank, shape, perm);
+  lockstep_map_desc d{};
+  std::memcpy(&d, &as, sizeof as);  // it begins as that does
+  d.size = sizeof d;
+  d.function = function;
   return d;
 }
 

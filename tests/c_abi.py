@@ -37,6 +37,8 @@ ReduceAxes = struct("ReduceAxes", ("reduction", i32), ("dtype", i32), ("result",
 Convert = struct("Convert", ("dtype", i32), ("result", i32), ("scale", f64), ("rank", i32), ("shape", i64 * 8), ("src_strides", i64 * 8),
                  ("dst_strides", i64 * 8))
 
+Map = struct("Map", *Convert._fields_[1:], ("function", i32))
+
 SUM, MIN, MAX, ARGMIN, ARGMAX, SSQ, NORM2 = range(7)
 F16, BF16, F32, F64, I32, I64, I8, I16, U8, U16, U32, U64, BOOL = range(1, 14)
 OK, OVERFLOW, EMPTY = 0, 6, 7

@@ -3,6 +3,7 @@
 Python arithmetic (fractions, integers): a second opinion that shares neither code
 nor language with the library and its tests. Exit code 77 without NumPy."""
 import ctypes as C
+import decimal
 import math
 import random
 import sys
@@ -14,7 +15,7 @@ except ImportError:
     print("SKIP: no NumPy")
     sys.exit(77)
 
-from c_abi import (ARGMAX, ARGMIN, BF16, BOOL, Convert, EMPTY, F16, F32, F64, I16, I32, I64, I8, MAX, MIN, NORM2, Normalize, OK, OVERFLOW, Permute,
+from c_abi import (ARGMAX, ARGMIN, BF16, BOOL, Convert, EMPTY, F16, F32, F64, I16, I32, I64, I8, MAX, MIN, Map, NORM2, Normalize, OK, OVERFLOW, Permute,
                    Reduce, ReduceAxes, SSQ, SUM, Scan, Shuffle, Stencil, Sums, Transpose, U16, U32, U64, U8, i32, i64, ptr)
 from order_numpy import fma, fused, leaf_squares, moments, running, term_tree, tree
 
@@ -540,7 +541,56 @@ def conversions():
                 check(same_bits(out, want), "convert", dtype, result, shape, order)
 
 
-for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans, sums, any_axes, conversions):
+# By Python's 50 decimal digits, from the definitions alone.
+def by_digits(name, x):
+    D = decimal.Decimal
+    with decimal.localcontext(decimal.Context(prec=60, Emax=10**8, Emin=-10**8)):
+        x = D(x)
+        e = (-x).exp()
+        if name == "exp": return x.exp()
+        if name == "expm1": return (1 - e) / e
+        if name == "log": return x.ln()
+        if name == "log1p": return (1 + x).ln()
+        if name == "sqrt": return x.sqrt()
+        if name == "rsqrt": return 1 / x.sqrt()
+        if name == "reciprocal": return 1 / x
+        if name == "tanh": return (1 - e * e) / (1 + e * e)
+        if name == "sigmoid": return 1 / (1 + e)
+        if name == "silu": return x / (1 + e)
+        if name == "softplus": return (1 + 1 / e).ln()
+        pi = D("3.14159265358979323846264338327950288419716939937510582097494459")
+        if name == "gelu_tanh": return x / (1 + (-2 * (2 / pi).sqrt() * (x + D("0.044715") * x * x * x)).exp())
+        # erf(z) = 2 z exp(-z^2) / sqrt(pi) (1 + 2 z^2 / 3 (1 + 2 z^2 / 5 (1 + ...)))
+        z = x / 2 / D("0.5").sqrt() if name == "gelu" else x
+        term = total = z
+        for n in range(1, 400):
+            term *= 2 * z * z / (2 * n + 1)
+            total += term
+        erf = 2 * total * (-z * z).exp() / pi.sqrt()
+        return x * (1 + erf) / 2 if name == "gelu" else erf
+
+
+NAMES = ("exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")
+
+
+def functions():
+    """Values at random arguments from -6 to 6, rounded from 60 digits once."""
+    for function, name in enumerate(NAMES):
+        for dtype in (F16, BF16, F32):
+            x = rng.uniform(2.0**-10, 6, 200) * (1 if name in ("log", "sqrt", "rsqrt") else rng.choice([-1, 1], 200))
+            x = x[x > -0.99] if name == "log1p" else x
+            given = x.astype(np.float32) if dtype == F32 else rounded_bits(dtype, x)
+            given = given.view(np.float16) if dtype == F16 else given
+            x = as_doubles(dtype, given)
+            want = np.array([float(by_digits(name, float(v))) for v in x])  # no such value lies near a middle of two halves or floats
+            for result in (F16, BF16, F32):
+                out = np.zeros(len(given), TYPES[result])
+                run("map", Map(dtype=dtype, result=result, scale=1.0, rank=1, shape=(i64 * 8)(len(given)), src_strides=(i64 * 8)(1),
+                               dst_strides=(i64 * 8)(1), function=function), given, out)
+                check(same_bits(out, rounded_bits(result, want)), "map", name, dtype, result)
+
+
+for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans, sums, any_axes, conversions, functions):
     before = checks
     part()
     print(f"{part.__name__}: {checks - before} checks equal")

@@ -114,11 +114,16 @@ call permute(const request& what, const array& in) {
   return c;
 }
 
-call convert(const request& what, const array& in) {
+// Rank, types, axes and the result's header of convert and map, whose descriptions begin alike.
+struct moved {
+  lockstep_convert_desc desc;
+  call made;
+};
+moved moved_axes(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
   const size_t rank = shape.size();
   if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
-    refuse("convert takes 1 to {} axes, this array has {}", LOCKSTEP_MAX_RANK, rank);
+    refuse("{} takes 1 to {} axes, this array has {}", lockstep_op_name(what.op), LOCKSTEP_MAX_RANK, rank);
   std::vector<int64_t> kept(rank);
   std::iota(kept.begin(), kept.end(), 0);
   const permutation perm = perm_of(what, shape, kept);
@@ -126,19 +131,40 @@ call convert(const request& what, const array& in) {
   const lockstep_dtype result = what.result == "default" ? dtype
                                 : what.result == "f64"   ? LOCKSTEP_F64
                                                          : named(casts, what.result, "--result");
-  lockstep_convert_desc d =
-      lockstep_convert_packed(dtype, result, what.scale, static_cast<int32_t>(rank), shape.data(), perm.data());
-  call c{in.header, {}, {}, {}};
-  c.result.descr = descr_of(result);
-  c.result.fortran = false;
+  moved m{lockstep_convert_packed(dtype, result, what.scale, static_cast<int32_t>(rank), shape.data(), perm.data()),
+          {in.header, {}, {}, {}}};
+  m.made.result.descr = descr_of(result);
+  m.made.result.fortran = false;
   for (size_t k = 0; k < rank; ++k) {
-    d.src_strides[k] = stride_of(in.header, static_cast<size_t>(perm[k]));
-    c.result.shape[k] = shape[static_cast<size_t>(perm[k])];
+    m.desc.src_strides[k] = stride_of(in.header, static_cast<size_t>(perm[k]));
+    m.made.result.shape[k] = shape[static_cast<size_t>(perm[k])];
   }
-  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+  return m;
+}
+
+call convert(const request& what, const array& in) {
+  auto [d, c] = moved_axes(what, in);
+  c.run = [d = d](auto* context, auto* src, auto* dst, auto* options) {
     return lockstep_convert(context, &d, src, dst, options);
   };
-  c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_convert(context, &d, options, plan); };
+  c.plan = [d = d](auto* context, auto* options, auto** plan) {
+    return lockstep_plan_convert(context, &d, options, plan);
+  };
+  return c;
+}
+
+call map(const request& what, const array& in) {
+  auto [as, c] = moved_axes(what, in);
+  lockstep_map_desc d{};
+  std::memcpy(&d, &as, sizeof as);
+  d.size = sizeof d;
+  int f = 0;
+  while (f < LOCKSTEP_FUNCTION_COUNT && what.function != lockstep_function_name(static_cast<lockstep_function>(f))) ++f;
+  d.function = static_cast<lockstep_function>(f);
+  c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
+    return lockstep_map(context, &d, src, dst, options);
+  };
+  c.plan = [d](auto* context, auto* options, auto** plan) { return lockstep_plan_map(context, &d, options, plan); };
   return c;
 }
 
@@ -442,6 +468,7 @@ call make_call(const request& what, const array& in) {
     case LOCKSTEP_SUMS: return sums(what, in);
     case LOCKSTEP_REDUCE_AXES: return reduce_axes(what, in);
     case LOCKSTEP_CONVERT: return convert(what, in);
+    case LOCKSTEP_MAP: return map(what, in);
     case LOCKSTEP_OP_COUNT: break;
   }
   refuse("op {} is unknown", static_cast<int>(what.op));

@@ -15,7 +15,7 @@ namespace lockstep::tool {
 struct request {
   lockstep_op op = LOCKSTEP_TRANSPOSE;
   bool bf16 = false;
-  std::vector<int64_t> axes;  // permute (empty: reversed), reduce_axes, convert (empty: as they are)
+  std::vector<int64_t> axes;  // permute (empty: reversed), reduce_axes, convert, map (empty: as they are)
   std::string reduction, result = "default";
   std::optional<int64_t> axis;
   std::string offsets;                   // a .npy file of i8 ...
@@ -31,7 +31,8 @@ struct request {
   std::string other;                   // a .npy file of sums of two arrays
   bool rows = false;                   // sums: a result a row
   int64_t correction = 0;              // of a variance
-  double scale = 1;                    // convert
+  double scale = 1;                    // convert, map
+  std::string function;                // map
   int width = 32, operand = 0;
 };
 
@@ -43,8 +44,8 @@ struct call {
   std::function<lockstep_status(lockstep_context*, const lockstep_options*, lockstep_plan**)> plan;
 };
 
-// Throws usage_error if the options do not fit the array. in is in C order; permute and
-// convert take Fortran order too.
+// Throws usage_error if the options do not fit the array. in is in C order; permute, convert
+// and map take Fortran order too.
 call make_call(const request& what, const array& in);
 
 // The array that op computes with: a stencil gets small integers (a picture, say) as f4, which holds them exactly;

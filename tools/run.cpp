@@ -130,7 +130,7 @@ int run(const run_options& o) {
   const context context(o.where);
   const array given = read_npy(o.input);
   const array wide = widened(o.what.op, given);
-  const bool any_order = o.what.op == LOCKSTEP_PERMUTE || o.what.op == LOCKSTEP_CONVERT;
+  const bool any_order = o.what.op == LOCKSTEP_PERMUTE || o.what.op == LOCKSTEP_CONVERT || o.what.op == LOCKSTEP_MAP;
   const array in = any_order ? wide : in_c_order(context, wide);
   const call c = make_call(o.what, in);
   if (o.output.empty() && (!printable(o.what) || c.result.elements() > most_printed))
@@ -290,6 +290,16 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .one_of({"default", "f64", "f32", "f16", "bf16"});
       command.add("--bf16", o.what.bf16, "2-byte integers in the file are bfloat16 bits");
       break;
+    case LOCKSTEP_MAP: {
+      std::vector<std::string> functions;
+      for (int f = 0; f < LOCKSTEP_FUNCTION_COUNT; ++f)
+        functions.emplace_back(lockstep_function_name(static_cast<lockstep_function>(f)));
+      command.add("--function", o.what.function, "exp, log, tanh, silu, gelu ...")
+          .type_name("NAME")
+          .one_of(functions)
+          .required();
+      [[fallthrough]];
+    }
     case LOCKSTEP_CONVERT:
       command.add("--result", o.what.result, "type of the result: default (the input's), f16, bf16, f32 or f64")
           .type_name("TYPE")
@@ -315,7 +325,8 @@ constexpr std::pair<lockstep_op, const char*> ops[] = {
     {LOCKSTEP_SCAN, "Running sums, minima or maxima: of all, or along an axis"},
     {LOCKSTEP_SUMS, "Dot products, distances, 1-norms, means and variances: of all, or of each row"},
     {LOCKSTEP_REDUCE_AXES, "Any reduction over any axes: sum, min, norm2 ..."},
-    {LOCKSTEP_CONVERT, "Another float type, times a scale, the axes in any order"}};
+    {LOCKSTEP_CONVERT, "Another float type, times a scale, the axes in any order"},
+    {LOCKSTEP_MAP, "exp, log, tanh, silu, gelu ... of each element, correctly rounded"}};
 
 }  // namespace
 

@@ -224,7 +224,7 @@ void verify_command(command root, action& chosen) {
   command
       .add("--op", options->ops,
            "transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan, sums, reduce_axes, "
-           "convert (default: all)")
+           "convert, map (default: all)")
       .type_name("NAME")
       .one_of(op_names());
   command.add("--variant", options->where.variant, "one variant, or auto for what auto picks (default: all)")

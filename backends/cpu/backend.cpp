@@ -138,20 +138,21 @@ const lockstep_variant rows[LOCKSTEP_OP_COUNT] = {
     {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_sums},
     {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce_axes},
     {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_convert},
+    {"ref", "plain loops", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_convert},  // map
 };
 const lockstep_table* tables() {
-  static const lockstep_table all[] = {{&rows[0], 1}, {&rows[1], 1}, {&rows[2], 1}, {&rows[3], 1},
-                                       {&rows[4], 1}, {&rows[5], 1}, {&rows[6], 1}, {&rows[7], 1},
-                                       {&rows[8], 1}, {&rows[9], 1}, {&rows[10], 1}};
+  static const lockstep_table all[] = {{&rows[0], 1}, {&rows[1], 1}, {&rows[2], 1},  {&rows[3], 1},
+                                       {&rows[4], 1}, {&rows[5], 1}, {&rows[6], 1},  {&rows[7], 1},
+                                       {&rows[8], 1}, {&rows[9], 1}, {&rows[10], 1}, {&rows[11], 1}};
   return all;
 }
 #else
 constexpr const char* backend_name = "cpu";
 constexpr const char* backend_description = "threads over tiles and leaves, SIMD inside";
 const lockstep_table* tables() {
-  static const lockstep_table all[] = {transpose_table, permute_table,     square_sum_table, reduce_table,
-                                       stencil_table,   shuffle_table,     normalize_table,  scan_table,
-                                       sums_table,      reduce_axes_table, convert_table};
+  static const lockstep_table all[] = {
+      transpose_table, permute_table, square_sum_table,  reduce_table,  stencil_table, shuffle_table, normalize_table,
+      scan_table,      sums_table,    reduce_axes_table, convert_table, convert_table};  // the last: map
   return all;
 }
 #endif

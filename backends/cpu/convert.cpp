@@ -1,4 +1,4 @@
-// convert.cpp - dst = src * scale as another float type, axes in any order.
+// convert.cpp - dst = src * scale as another float type, axes in any order; map: dst = function(src) * scale.
 // Idea    Axes are fused as those of a permute. Where both sides run along one axis, runs are converted as they are
 //         copied. Where src runs along one and dst along another, a block of rows of src is converted into the L1 and
 //         transposed from there; all else goes by a few hundred elements that are gathered, converted and put in place.
@@ -25,18 +25,28 @@ constexpr int64_t line = 64;
 // call.
 constexpr int64_t read_bytes = 512, written_bytes = 256, block_bytes = 96 << 10, gathered = 256, least_run = 16,
                   least_row = 8;
+// Elements that are doubles at once while a function is computed: 2 KiB of the L1.
+constexpr int64_t doubles = 256;
 // Rows that are converted between two slices of the block before, and how many rows ahead is prefetched.
 constexpr int64_t group = 16, rows_ahead = 4;
 
 struct conversion {
-  void (*run)(const void* src, void* dst, int64_t n, double scale, bool stream);
+  using kernel = void (*)(const void* src, void* dst, int64_t n, double scale, bool stream);
+  kernel plain, widen, round;
+  void (*function)(double* x, int64_t n);  // nullptr: convert
   double scale;
   int64_t from, to;  // bytes of an element of src, of dst
   fused_axes axes;
   double moved;  // bytes, both ways
 
-  conversion(const lockstep_queue& queue, const lockstep_convert_desc& d)
-      : run(converters(queue.kernels).run[d.dtype - 1][d.result - 1]),
+  conversion(const lockstep_queue& queue, const lockstep_call& call)
+      : conversion(converters(queue.kernels), call.convert,
+                   call.op == LOCKSTEP_MAP ? functions_of(queue.kernels).apply[call.map.function] : nullptr) {}
+  conversion(const convert_kernels& kernels, const lockstep_convert_desc& d, void (*of)(double*, int64_t))
+      : plain(kernels.run[d.dtype - 1][d.result - 1]),
+        widen(kernels.run[d.dtype - 1][LOCKSTEP_F64 - 1]),
+        round(kernels.run[LOCKSTEP_F64 - 1][d.result - 1]),
+        function(of),
         scale(d.scale),
         from(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
         to(static_cast<int64_t>(lockstep_dtype_bytes(d.result))) {
@@ -47,6 +57,23 @@ struct conversion {
     }
     axes.fuse();
     moved = elements * static_cast<double>(from + to);
+  }
+
+  // n elements that are contiguous on both sides.
+  void run(const void* src, void* dst, int64_t n, bool stream) const {
+    if (function == nullptr) return plain(src, dst, n, scale, stream);
+    alignas(line) double x[doubles];
+    const auto* in = static_cast<const char*>(src);
+    auto* out = static_cast<char*>(dst);
+    // Blocks after the first begin where a line of dst does.
+    const int64_t past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) % line) / to;
+    for (int64_t some = std::min(n, doubles - past); n > 0; some = std::min(n, doubles)) {
+      widen(in, x, some, 1, false);
+      for (int64_t k = some; k % 8 != 0; ++k) x[k] = 0;
+      function(x, (some + 7) / 8 * 8);
+      round(x, out, some, scale, stream);
+      in += some * from, out += some * to, n -= some;
+    }
   }
 };
 
@@ -112,7 +139,7 @@ void run_runs(const lockstep_queue& queue, const conversion& c, const tiles& t, 
     odometer at(t, src, dst, first / pieces);
     for (int64_t task = first; task < last; ++task) {
       const int64_t start = part * share, some = std::min(share, t.cols - start);
-      c.run(at.src + start * c.from, at.dst + start * c.to, some, c.scale, stream);
+      c.run(at.src + start * c.from, at.dst + start * c.to, some, stream);
       if (++part < pieces) continue;
       part = 0;
       at.next();
@@ -131,7 +158,7 @@ void convert_rows(const conversion& c, const tiles& t, const char* src, char* bl
         src + (below ? (row + rows_ahead) * t.src_ld : (row + rows_ahead - rows) * t.src_ld + bytes);
     if (below || (goes_on && row + rows_ahead - rows < rows))
       for (int64_t k = 0; k < bytes; k += line) __builtin_prefetch(then + k, 0, 2);
-    c.run(src + row * t.src_ld, block + row * pitch, cols, c.scale, false);
+    c.run(src + row * t.src_ld, block + row * pitch, cols, false);
   }
 }
 
@@ -145,7 +172,7 @@ void convert_strip(const conversion& c, const transpose_kernels& kernels, const 
   alignas(line) char blocks[2][block_bytes];
   const auto tile = kernels.tile[t.log2_bytes];
   if (one_run(c, t)) {
-    c.run(src, blocks[0], rows * cols, c.scale, false);
+    c.run(src, blocks[0], rows * cols, false);
     tile(blocks[0], cols * c.to, dst, t.dst_ld, rows, cols, how, {});
     return;
   }
@@ -274,7 +301,7 @@ void run_elements(const lockstep_queue& queue, const conversion& c, const char* 
     for (int64_t begin = first; begin < last; begin += gathered) {
       const int64_t n = std::min(gathered, last - begin);
       gather_one(in, n, reinterpret_cast<char*>(here));
-      c.run(here, there, n, c.scale, false);
+      c.run(here, there, n, false);
       scatter_one(out, n, reinterpret_cast<const char*>(there));
     }
   });
@@ -282,48 +309,47 @@ void run_elements(const lockstep_queue& queue, const conversion& c, const char* 
 
 // ---- the table ------------------------------------------------------------------------
 const char* not_runs(const lockstep_queue* queue, const lockstep_call* call) {
-  return runs_of({*queue, call->convert}) ? nullptr : "needs an axis that is contiguous in src and in dst";
+  return runs_of({*queue, *call}) ? nullptr : "needs an axis that is contiguous in src and in dst";
 }
 int runs_yield(const lockstep_queue* queue, const lockstep_call* call) {
-  const auto t = runs_of({*queue, call->convert});
+  const auto t = runs_of({*queue, *call});
   return static_cast<int>(t->cols < least_run && t->axes > 0);
 }
 lockstep_status launch_runs(lockstep_queue* queue, const lockstep_call* call) {
-  const conversion c(*queue, call->convert);
+  const conversion c(*queue, *call);
   run_runs(*queue, c, *runs_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
 const char* not_matrices(const lockstep_queue* queue, const lockstep_call* call) {
-  return matrices_of({*queue, call->convert}) ? nullptr
-                                              : "needs an axis that is contiguous in src and another that is in dst";
+  return matrices_of({*queue, *call}) ? nullptr : "needs an axis that is contiguous in src and another that is in dst";
 }
 const char* not_staged(const lockstep_queue* queue, const lockstep_call* call) {
-  const auto t = matrices_of({*queue, call->convert});
+  const auto t = matrices_of({*queue, *call});
   return t ? not_staged(*queue, *t, nullptr) : not_matrices(queue, call);
 }
 int staged_yields(const lockstep_queue* queue, const lockstep_call* call) {
-  const conversion c(*queue, call->convert);
+  const conversion c(*queue, *call);
   const tiles t = *matrices_of(c);
   return static_cast<int>(!beyond_caches(*queue, c) || !rows_share_lines(t) ||
                           t.rows * c.to < queue->tuned->staging.least_row);
 }
 lockstep_status launch_staged(lockstep_queue* queue, const lockstep_call* call) {
-  const conversion c(*queue, call->convert);
+  const conversion c(*queue, *call);
   run_lines(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
 int matrices_yield(const lockstep_queue* queue, const lockstep_call* call) {
-  const conversion c(*queue, call->convert);
+  const conversion c(*queue, *call);
   const auto t = matrices_of(c);
   return static_cast<int>(t->cols < least_row && !one_run(c, *t));
 }
 lockstep_status launch_matrices(lockstep_queue* queue, const lockstep_call* call) {
-  const conversion c(*queue, call->convert);
+  const conversion c(*queue, *call);
   run_matrices(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
 lockstep_status launch_elements(lockstep_queue* queue, const lockstep_call* call) {
-  const conversion c(*queue, call->convert);
+  const conversion c(*queue, *call);
   run_elements(*queue, c, static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "isa.hpp"
+#include "lockstep/lockstep.h"
 
 namespace lockstep::cpu {
 
@@ -12,6 +13,12 @@ struct convert_kernels {
   void (*run[4][4])(const void* src, void* dst, int64_t n, double scale, bool stream);
 };
 
+// x[i] = function(x[i]) for i < n, by lockstep_function. n is a multiple of 8.
+struct function_kernels {
+  void (*apply[LOCKSTEP_FUNCTION_COUNT])(double* x, int64_t n);
+};
+
 }  // namespace lockstep::cpu
 
 LOCKSTEP_ISA_TABLES(convert_kernels, converters)
+LOCKSTEP_ISA_TABLES(function_kernels, functions_of)

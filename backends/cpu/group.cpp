@@ -44,7 +44,7 @@ lockstep_queue with_threads(const lockstep_queue& queue, int threads) {
 const lockstep_table& table_of(lockstep_op op) {
   static const lockstep_table* const all[] = {&transpose_table, &permute_table,     &square_sum_table, &reduce_table,
                                               &stencil_table,   &shuffle_table,     &normalize_table,  &scan_table,
-                                              &sums_table,      &reduce_axes_table, &convert_table};
+                                              &sums_table,      &reduce_axes_table, &convert_table,    &convert_table};
   static_assert(std::size(all) == LOCKSTEP_OP_COUNT);
   return *all[op];
 }
@@ -134,7 +134,7 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_group* group, size_
 extern "C" const lockstep_group_table* lockstep_cpu_groups() {
   using namespace lockstep::cpu;
   static constexpr lockstep_group_row row = {"grouped", takes, describe, workspace, launch};
-  static constexpr lockstep_group_row rows[] = {row, row, row, row, row, row, row, row, row, row, row};
+  static constexpr lockstep_group_row rows[] = {row, row, row, row, row, row, row, row, row, row, row, row};
   static_assert(sizeof rows / sizeof *rows == LOCKSTEP_OP_COUNT);
   static constexpr lockstep_group_table table = {LOCKSTEP_BACKEND_ABI, sizeof table, rows, LOCKSTEP_OP_COUNT, nullptr};
   return &table;

@@ -43,7 +43,8 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
                                           scan_table,
                                           sums_table,
                                           reduce_axes_table,
-                                          convert_table};
+                                          convert_table,
+                                          convert_table};  // the last: map
   static const lockstep_backend backend = {LOCKSTEP_BACKEND_ABI,
                                            sizeof(lockstep_backend),
                                            "cuda",

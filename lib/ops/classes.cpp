@@ -126,6 +126,12 @@ call_class classify_convert(const prepared_call& prepared) {
           d.dtype};
 }
 
+call_class classify_map(const prepared_call& prepared) {
+  call_class as_convert = classify_convert(prepared);
+  as_convert.text = format_text("{} {}", lockstep_function_name(prepared.call.map.function), as_convert.text);
+  return as_convert;
+}
+
 call_class classify_stencil(const prepared_call& prepared) {
   const lockstep_stencil_desc& d = prepared.call.stencil;
   return {format_text("{} radius {} boundary {} {} sweeps {} batch {}", dtype_text(d.dtype), d.radius,

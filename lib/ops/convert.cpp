@@ -1,4 +1,7 @@
-// convert.cpp - dst = src * scale as another float type, axes in any order: validation.
+// convert.cpp - dst = src * scale as another float type, or a function of src, axes in any order: validation.
+#include <algorithm>
+
+#include "../functions.hpp"
 #include "checked.hpp"
 #include "ops.hpp"
 
@@ -10,12 +13,16 @@ void require_float(const char* name, lockstep_dtype dtype) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; convert takes F16, BF16, F32 and F64", name, dtype_text(dtype));
 }
 
-}  // namespace
+void require_narrow_float(const char* name, lockstep_dtype dtype) {
+  if (dtype == LOCKSTEP_F64)
+    fail(LOCKSTEP_UNSUPPORTED, "{} is F64; map takes F16, BF16 and F32, whose results it rounds correctly", name);
+  if (lockstep_dtype_kind(dtype) != 'f')
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; map takes F16, BF16 and F32", name, dtype_text(dtype));
+}
 
-void prepare_convert(prepared_call& prepared) {
+// The axes of convert and of map, whose descriptions begin alike.
+void prepare_axes(prepared_call& prepared) {
   lockstep_convert_desc& d = prepared.call.convert;
-  require_float("dtype", d.dtype);
-  require_float("result", d.result);
   if (d.rank < 1 || d.rank > LOCKSTEP_MAX_RANK)
     fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; use 1 to {}", d.rank, LOCKSTEP_MAX_RANK);
   for (int k = 0; k < d.rank; ++k) {
@@ -42,4 +49,30 @@ void prepare_convert(prepared_call& prepared) {
   prepared.moved_bytes = total * (prepared.element_bytes + prepared.dst_element_bytes);
 }
 
+}  // namespace
+
+void prepare_convert(prepared_call& prepared) {
+  require_float("dtype", prepared.call.convert.dtype);
+  require_float("result", prepared.call.convert.result);
+  prepare_axes(prepared);
+}
+
+void prepare_map(prepared_call& prepared) {
+  const lockstep_map_desc& d = prepared.call.map;
+  if (lockstep_function_name(d.function) == nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "function is {}; use a lockstep_function, 0 to {}", static_cast<int>(d.function),
+         LOCKSTEP_FUNCTION_COUNT - 1);
+  require_narrow_float("dtype", d.dtype);
+  require_narrow_float("result", d.result);
+  prepare_axes(prepared);
+  prepared.may_alias = d.dtype == d.result && std::equal(d.src_strides, d.src_strides + d.rank, d.dst_strides);
+}
+
 }  // namespace lockstep::lib
+
+static_assert(lockstep::functions::softplus == int{LOCKSTEP_MAP_SOFTPLUS} &&
+              lockstep::functions::count == int{LOCKSTEP_FUNCTION_COUNT});
+extern "C" const char* lockstep_function_name(lockstep_function function) {
+  using namespace lockstep::functions;
+  return static_cast<size_t>(function) < count ? names[function] : nullptr;
+}

@@ -24,6 +24,7 @@ constexpr std::array rows = {
     op_row{"sums", LOCKSTEP_DESCRIPTION(sums), prepare_sums, nullptr, classify_sums},
     op_row{"reduce_axes", LOCKSTEP_DESCRIPTION(reduce_axes), prepare_reduce_axes, nullptr, classify_reduce_axes},
     op_row{"convert", LOCKSTEP_DESCRIPTION(convert), prepare_convert, nullptr, classify_convert},
+    op_row{"map", LOCKSTEP_DESCRIPTION(map), prepare_map, nullptr, classify_map},
 };
 #undef LOCKSTEP_DESCRIPTION
 static_assert(rows.size() == LOCKSTEP_OP_COUNT);
@@ -168,5 +169,13 @@ lockstep_status lockstep_convert(lockstep_context* context, const lockstep_conve
 lockstep_status lockstep_plan_convert(lockstep_context* context, const lockstep_convert_desc* desc,
                                       const lockstep_options* options, lockstep_plan** plan) {
   return plan_of(context, LOCKSTEP_CONVERT, desc, options, plan);
+}
+lockstep_status lockstep_map(lockstep_context* context, const lockstep_map_desc* desc, const void* src, void* dst,
+                             const lockstep_options* options) {
+  return execute(context, LOCKSTEP_MAP, desc, src, dst, options);
+}
+lockstep_status lockstep_plan_map(lockstep_context* context, const lockstep_map_desc* desc,
+                                  const lockstep_options* options, lockstep_plan** plan) {
+  return plan_of(context, LOCKSTEP_MAP, desc, options, plan);
 }
 }

@@ -41,6 +41,7 @@ void prepare_scan(prepared_call& prepared);
 void prepare_sums(prepared_call& prepared);
 void prepare_reduce_axes(prepared_call& prepared);
 void prepare_convert(prepared_call& prepared);
+void prepare_map(prepared_call& prepared);
 
 call_class classify_transpose(const prepared_call& prepared);
 call_class classify_permute(const prepared_call& prepared);
@@ -52,6 +53,7 @@ call_class classify_scan(const prepared_call& prepared);
 call_class classify_sums(const prepared_call& prepared);
 call_class classify_reduce_axes(const prepared_call& prepared);
 call_class classify_convert(const prepared_call& prepared);
+call_class classify_map(const prepared_call& prepared);
 
 // "in place needs ...; dst_ld is 7": the text of a transpose whose src and dst are the same but may not be.
 std::string why_not_in_place(const lockstep_transpose_desc& desc);

@@ -48,6 +48,7 @@ struct call {
     lockstep_sums_desc sums;
     lockstep_reduce_axes_desc reduce_axes;
     lockstep_convert_desc convert;
+    lockstep_map_desc map;  // begins as convert does
   };
   const void* description() const { return &reduce; }  // where each of them lies
   // Room for any of them.
@@ -55,7 +56,7 @@ struct call {
       std::max({sizeof(lockstep_transpose_desc), sizeof(lockstep_permute_desc), sizeof(lockstep_reduce_desc),
                 sizeof(lockstep_stencil_desc), sizeof(lockstep_shuffle_desc), sizeof(lockstep_normalize_desc),
                 sizeof(lockstep_scan_desc), sizeof(lockstep_sums_desc), sizeof(lockstep_reduce_axes_desc),
-                sizeof(lockstep_convert_desc)});
+                sizeof(lockstep_convert_desc), sizeof(lockstep_map_desc)});
   // the result
   element type;
   bool same_dtype = true;  // the result has the source's dtype, whatever it is
@@ -99,6 +100,7 @@ bool make_packed(state& s, source& x, settings& set, const char* name);
 // describe.cpp: the call's description from the source and the other arguments; place() adds the destination.
 bool describe_permute(state& s, const array& x, call& c);
 bool describe_convert(state& s, const array& x, values& v, call& c);
+bool describe_map(state& s, const array& x, values& v, lockstep_function function, call& c);
 bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bool may_copy, result& temporary);
 bool describe_shuffle(state& s, const array& x, values& v, call& c);
 // reductions.cpp

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "docs.hpp"
+#include "docs_functions.hpp"
 #include "docs_rows.hpp"
 #include "docs_sums.hpp"
 #include "operations.hpp"
@@ -89,6 +90,7 @@ constexpr keyword added_up[] = {kw_x, kw_axis, kw_exclusive, kw_dtype}, running[
 constexpr keyword of_two[] = {kw_x, kw_y, kw_axis, kw_keepdims, kw_dtype};
 constexpr keyword spread[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_correction, kw_ddof};
 constexpr keyword rooted_sum[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_ord};
+constexpr keyword of_each[] = {kw_x, kw_dtype, kw_scale};
 constexpr lockstep_op SQUARES = LOCKSTEP_SQUARE_SUM, REDUCE = LOCKSTEP_REDUCE;
 
 constexpr operation table[] = {
@@ -126,6 +128,20 @@ constexpr operation table[] = {
     row("std", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_root),
     row("convert", task::convert, LOCKSTEP_CONVERT, {kw_x, kw_dtype, kw_axes, kw_scale}, 2, 2),
     row("mean_var", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_mean | part_variance),
+    row("exp", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_EXP),
+    row("expm1", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_EXPM1),
+    row("log", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_LOG),
+    row("log1p", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_LOG1P),
+    row("sqrt", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_SQRT),
+    row("rsqrt", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_RSQRT),
+    row("reciprocal", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_RECIPROCAL),
+    row("tanh", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_TANH),
+    row("sigmoid", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_SIGMOID),
+    row("silu", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_SILU),
+    row("gelu", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_GELU),
+    row("gelu_tanh", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_GELU_TANH),
+    row("erf", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_ERF),
+    row("softplus", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_SOFTPLUS),
 };
 constexpr int count_of_operations = sizeof table / sizeof *table, count_of_docs = sizeof docs / sizeof *docs;
 
@@ -219,10 +235,13 @@ PyObject* entry(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* ke
 }
 
 constexpr int count_of_row_docs = sizeof row_docs / sizeof *row_docs;
+constexpr int count_of_sums_docs = sizeof sums_docs / sizeof *sums_docs;
 constexpr const char* doc_of(int i) {
   if (i < count_of_docs) return docs[i];
-  return i < count_of_docs + count_of_row_docs ? row_docs[i - count_of_docs]
-                                               : sums_docs[i - count_of_docs - count_of_row_docs];
+  i -= count_of_docs;
+  if (i < count_of_row_docs) return row_docs[i];
+  i -= count_of_row_docs;
+  return i < count_of_sums_docs ? sums_docs[i] : function_docs[i - count_of_sums_docs];
 }
 
 template <int... i>

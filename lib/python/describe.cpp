@@ -99,6 +99,31 @@ bool describe_convert(state& s, const array& x, values& v, call& c) {
   return true;
 }
 
+bool describe_map(state& s, const array& x, values& v, lockstep_function function, call& c) {
+  char text[64];
+  const lockstep_dtype from = dtype_of(x.type);
+  if (from != LOCKSTEP_F32 && from != LOCKSTEP_F16 && from != LOCKSTEP_BF16)
+    return raise_dtype(s, "x holds %s; %s takes float16, bfloat16 and float32, whose results it rounds correctly",
+                       element_name(x.type, text), lockstep_function_name(function)),
+           false;
+  lockstep_dtype to = from;
+  if (!read_result(s, v[kw_dtype], {from, floats_of_32 | floats_of_16}, &to)) return false;
+  c.op = LOCKSTEP_MAP;
+  c.map = {};
+  c.map.size = sizeof c.map;
+  c.map.dtype = from;
+  c.map.result = to;
+  c.map.scale = 1;
+  c.map.function = function;
+  if (!read_double(s, v[kw_scale], "scale", &c.map.scale)) return false;
+  c.type = element_of(to);
+  c.same_dtype = to == from;
+  c.rank = x.rank;
+  for (int k = 0; k < x.rank; ++k) c.shape[k] = x.shape[k], c.axes[k] = k;
+  return true;
+}
+
+// map's axes too, whose description begins alike.
 static bool place_convert(state& s, const array& x, const array& dst, call& c) {
   moved_axes m;
   if (!merge_moved(s, x, dst, c, m)) return false;
@@ -340,7 +365,8 @@ bool place(state& s, const array& x, const array& dst, call& c) {
     case LOCKSTEP_STENCIL: return place_stencil(s, dst, c);
     case LOCKSTEP_NORMALIZE: return place_normalize(s, dst, c);
     case LOCKSTEP_SCAN: return place_scan(s, dst, c);
-    case LOCKSTEP_CONVERT: return place_convert(s, x, dst, c);
+    case LOCKSTEP_CONVERT:
+    case LOCKSTEP_MAP: return place_convert(s, x, dst, c);
     default: break;
   }
   return require_packed_out(s, dst);

@@ -73,7 +73,7 @@ bool may_come(const kind& producer) {
 
 bool may_come_again(const operation& o) {
   return o.what == task::reduce || o.what == task::transpose || o.what == task::permute || o.what == task::scan ||
-         o.what == task::convert;
+         o.what == task::convert || o.what == task::map;
 }
 
 // Whether an argument that is the same object says the same.

@@ -92,7 +92,7 @@ PyObject* variants(PyObject* module, PyObject* arguments) {
   if (op == LOCKSTEP_OP_COUNT)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
                  "op is '%s'; give transpose, permute, square_sum, reduce, stencil, shuffle, normalize, scan, sums, "
-                 "reduce_axes or convert",
+                 "reduce_axes, convert or map",
                  name);
   ref list(PyList_New(0));
   lockstep_variant_info info{};

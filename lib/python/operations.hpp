@@ -8,7 +8,20 @@
 
 namespace lockstep::python {
 
-enum class task { transpose, permute, reduce, segments, stencil, shuffle, normalize, scan, sums, moments, convert };
+enum class task {
+  transpose,
+  permute,
+  reduce,
+  segments,
+  stencil,
+  shuffle,
+  normalize,
+  scan,
+  sums,
+  moments,
+  convert,
+  map
+};
 
 struct operation {
   const char* name;

@@ -66,6 +66,7 @@ bool prepared::describe(state& s, bool may_copy) {
     case task::transpose:
     case task::permute:
     case task::convert: return describe_axes(s, which, *x.use, v, c);
+    case task::map: return describe_map(s, *x.use, v, lockstep_function(which.kind), c);
     case task::stencil: return describe_stencil(s, x, set, v, c, may_copy, temporary);
     case task::shuffle:
       return (may_copy ? packed_source(s, x, set, temporary) : require_packed(s, *x.use)) &&

@@ -345,6 +345,23 @@ TEST_F(Cpp, Convert) {
   EXPECT_EQ(thrown([&] { lockstep::convert<std::int32_t, float>(c, src, whole); }), invalid);
 }
 
+TEST_F(Cpp, Map) {
+  const list<float> src = {1, 4, 9, 16, 25, 36};
+  const std::array<std::int64_t, 2> shape = {2, 3};
+  const std::array<std::int32_t, 2> perm = {1, 0};
+  list<float> roots(6);
+  lockstep::map<float, float>(c, LOCKSTEP_MAP_SQRT, src, roots);
+  EXPECT_EQ(roots, (list<float>{1, 2, 3, 4, 5, 6}));
+  lockstep::map<float, float>(c, LOCKSTEP_MAP_SQRT, src, roots, shape, perm);
+  EXPECT_EQ(roots, (list<float>{1, 4, 2, 5, 3, 6}));
+  expect_refused(lockstep::try_map<float, float>(c, LOCKSTEP_MAP_EXP, src, std::span(roots).first(5)), invalid,
+                 "dst has 5");
+  expect_refused(lockstep::try_map<float, float>(c, LOCKSTEP_MAP_EXP, src, roots, shape, std::span(perm).first(1)),
+                 invalid, "same length");
+  list<double> wide(6);
+  EXPECT_EQ(thrown([&] { lockstep::map<double, float>(c, LOCKSTEP_MAP_EXP, src, wide); }), LOCKSTEP_UNSUPPORTED);
+}
+
 TEST_F(Cpp, Scan) {
   const list<float> src = {1, -2, 3, 4};
   list<float> dst(4);

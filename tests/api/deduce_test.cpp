@@ -50,6 +50,12 @@ TEST_F(Deduce, Arrays) {
   EXPECT_EQ(z, (std::vector<double>{6, 2, -2, -10, 8, 18}));
   lockstep::convert(c, x, z);
   EXPECT_EQ(z, (std::vector<double>{3, -1, 4, 1, -5, 9}));
+  std::vector<float> halves = {2, 4, 8, 0.5, 1, 16};
+  lockstep::map(c, LOCKSTEP_MAP_RECIPROCAL, halves, y);
+  EXPECT_EQ(y, (std::vector<float>{0.5, 0.25, 0.125, 2, 1, 0.0625}));
+  lockstep::map(c, LOCKSTEP_MAP_RECIPROCAL, halves, y, std::array<std::int64_t, 2>{2, 3},
+                std::array<std::int32_t, 2>{1, 0});
+  EXPECT_EQ(y, (std::vector<float>{0.5, 2, 0.25, 1, 0.125, 0.0625}));
   std::array<double, 2> rows{};
   lockstep::reduce_matrix(c, LOCKSTEP_SUM, lockstep::along::rows, x, rows, 2, 3);
   EXPECT_EQ(rows, (std::array<double, 2>{6, 5}));

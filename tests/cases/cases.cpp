@@ -92,6 +92,8 @@ test_case parse(const std::string& name) {
     parse_reduce_axes(in, c);
   else if (op == "convert")
     parse_convert(in, c);
+  else if (op == "map")
+    parse_map(in, c);
   else
     in.refuse("no op is called \"" + op + "\"");
   in.require_all_used();
@@ -118,6 +120,7 @@ std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed) {
     case LOCKSTEP_SUMS: names = list_sums(depth); break;
     case LOCKSTEP_REDUCE_AXES: names = list_reduce_axes(depth), more = list_more_reductions(op); break;
     case LOCKSTEP_CONVERT: names = list_convert(depth); break;
+    case LOCKSTEP_MAP: names = list_map(depth); break;
     case LOCKSTEP_OP_COUNT: break;
   }
   names.insert(names.end(), more.begin(), more.end());
@@ -166,6 +169,7 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
     }
     case LOCKSTEP_REDUCE_AXES: return use(&c.reduce_axes);
     case LOCKSTEP_CONVERT: return use(&c.convert);
+    case LOCKSTEP_MAP: return use(&c.map);
     case LOCKSTEP_OP_COUNT: break;
   }
   return LOCKSTEP_INTERNAL;

@@ -62,6 +62,7 @@ struct test_case {
   lockstep_sums_desc sums{};
   lockstep_reduce_axes_desc reduce_axes{};
   lockstep_convert_desc convert{};
+  lockstep_map_desc map{};
   std::vector<unsigned char> weight, bias, residual;  // of a normalization; empty where there is none
   std::vector<unsigned char> other;                   // of sums of two arrays
   std::vector<int64_t> offsets;                       // of a segmented reduction
@@ -100,6 +101,7 @@ void parse_scan(tokens& in, test_case& c);
 void parse_sums(tokens& in, test_case& c);
 void parse_reduce_axes(tokens& in, test_case& c);
 void parse_convert(tokens& in, test_case& c);
+void parse_map(tokens& in, test_case& c);
 std::vector<std::string> list_transpose(level depth);
 std::vector<std::string> list_permute(level depth);
 std::vector<std::string> list_square_sum(level depth);
@@ -113,6 +115,7 @@ std::vector<std::string> list_scan(level depth);
 std::vector<std::string> list_sums(level depth);
 std::vector<std::string> list_reduce_axes(level depth);
 std::vector<std::string> list_convert(level depth);
+std::vector<std::string> list_map(level depth);
 
 // Where a call finds its arrays besides src and dst, if it has them; NULL but for offsets: in the case itself.
 struct arrays_beside {
@@ -156,6 +159,7 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
 lockstep_normalize_desc with_sides(const test_case& c);
 void oracle_normalize(const test_case& c, const unsigned char* src, unsigned char* dst);
 void oracle_convert(const test_case& c, const unsigned char* src, unsigned char* dst);
+void oracle_map(const test_case& c, const unsigned char* src, unsigned char* dst);
 expectation oracle_scan(const test_case& c, const unsigned char* src, unsigned char* dst);
 // c.sums with the case's other; offsets where the case has any.
 lockstep_sums_desc with_other(const test_case& c, const int64_t* offsets);

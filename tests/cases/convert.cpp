@@ -25,8 +25,9 @@ constexpr double factors[] = {0.5,
 static_assert(std::size(scales) == std::size(factors));
 }  // namespace
 
+// parse_map calls it for what comes after the function.
 void parse_convert(tokens& in, test_case& c) {
-  c.op = LOCKSTEP_CONVERT;
+  if (c.op != LOCKSTEP_MAP) c.op = LOCKSTEP_CONVERT;
   const auto type = [&] {
     const std::string word = in.next();
     const auto* const at = std::find(std::begin(types), std::end(types), word);
@@ -39,7 +40,7 @@ void parse_convert(tokens& in, test_case& c) {
   const auto size = in.sizes();
   const auto rank = static_cast<int32_t>(size.size());
   if (rank > LOCKSTEP_MAX_RANK || perm.size() != size.size()) in.refuse("perm and sizes do not fit");
-  if (c.in_place) in.refuse("it cannot be in place");
+  if (c.in_place && c.op == LOCKSTEP_CONVERT) in.refuse("it cannot be in place");
   int32_t axes[LOCKSTEP_MAX_RANK] = {};
   for (int k = 0; k < rank; ++k) {
     axes[k] = static_cast<int32_t>(perm[static_cast<size_t>(k)]);

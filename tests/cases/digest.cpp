@@ -201,6 +201,27 @@ constexpr const char* more_reductions[] = {
     "reduce_axes/nan_min/bf16/20x30x40/axes0,1/special/seed11",
 };
 
+constexpr const char* functions[] = {
+    "map/exp/f32/f32/10000/perm0/seed11",
+    "map/exp/f16/bf16/300x131/perm1,0/special/seed11",
+    "map/expm1/f32/f16/2003/perm0/special/seed11",
+    "map/log/f32/f32/10000/perm0/positive/seed11",
+    "map/log/bf16/f32/40x33x9/perm2,1,0/special/seed11",
+    "map/log1p/f32/f32/5000/perm0/special/seed11",
+    "map/sqrt/f32/f32/5000/perm0/positive/seed11",
+    "map/rsqrt/f16/f16/5000/perm0/special/seed11",
+    "map/reciprocal/f32/bf16/70x90/perm1,0/wide/seed11",
+    "map/tanh/f32/f32/10000/perm0/seed11",
+    "map/sigmoid/f32/f32/10000/perm0/special/seed11",
+    "map/silu/bf16/bf16/3x1000/perm1,0/seed11",
+    "map/silu/f32/f32/10000/perm0/by_half/seed11",
+    "map/gelu/f32/f32/10000/perm0/seed11",
+    "map/gelu/f16/f16/4001/perm0/inplace/seed11",
+    "map/gelu_tanh/f32/f32/10000/perm0/seed11",
+    "map/erf/f32/f32/10000/perm0/wide/seed11",
+    "map/softplus/f32/f16/9x20x21/perm1,0,2/special/seed11",
+};
+
 std::span<const char* const> names_of(cases_of list) {
   switch (list) {
     case cases_of::more_types: return more_types;
@@ -210,6 +231,7 @@ std::span<const char* const> names_of(cases_of list) {
     case cases_of::reduce_axes: return axes;
     case cases_of::convert: return conversions;
     case cases_of::more_reductions: return more_reductions;
+    case cases_of::map: return functions;
     default: return fixed;
   }
 }

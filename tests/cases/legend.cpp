@@ -23,6 +23,7 @@ std::span<const legend_line> legend() {
       {"convert/f32/f16/3x5x7/perm2,0,1",
        "types of input and result; sizes and perm as for permute; /by_half: times 0.5 (by_minus3, by_255th, by_tenth, "
        "by_2p20, by_2m140, by_1e300, by_zero, by_infinity, by_nan)"},
+      {"map/exp/f32/f16/3x5x7/perm2,0,1", "a function; otherwise as convert, times 0.5 or 2^20 (by_half, by_2p20)"},
       {"reduce/max/f32/rows/17x33", "layout rows: a result for each of 17 rows"},
       {"reduce/max/f32/columns/17x33", "layout columns: a result for each of 33 columns"},
       {"reduce/sum/f32/strided/1000/stride3", "layout strided: every third element"},

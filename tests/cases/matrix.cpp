@@ -31,6 +31,10 @@ const words to_half = {"full to_f16",  "rows to_f16",  "columns to_f16",  "segme
                        "full to_bf16", "rows to_bf16", "columns to_bf16", "segments to_bf16"};
 const words floats = {"f16", "bf16", "f32", "f64"}, later = {"i8", "i16", "u8", "u16", "u32", "u64", "bool"};
 
+const words narrow = {"f16", "bf16", "f32"};
+const words functions = {"exp",  "expm1",   "log",  "log1p", "sqrt",      "rsqrt", "reciprocal",
+                         "tanh", "sigmoid", "silu", "gelu",  "gelu_tanh", "erf",   "softplus"};
+
 const std::vector<block>& blocks() {
   static const std::vector<block> all = {
       {LOCKSTEP_TRANSPOSE, {bytes, {"packed", "ld", "batch", "in_place_square", "in_place_packed"}}},
@@ -96,6 +100,8 @@ const std::vector<block>& blocks() {
         floats,
         {"full", "rows", "columns", "segments"},
         {"to_f32", "to_f16", "to_bf16"}}},
+      {LOCKSTEP_MAP, {functions, narrow, narrow, {"plain"}}},
+      {LOCKSTEP_MAP, {functions, {"f32"}, {"f32"}, {"scaled", "in_place"}}},
       {LOCKSTEP_CONVERT, {floats, floats, {"plain", "scaled"}}},
       {LOCKSTEP_NORMALIZE, {{"l2", "rms", "layer"}, {"f16", "bf16", "f32", "f64"}, {"plain", "in_place"}}},
       {LOCKSTEP_NORMALIZE,

@@ -492,6 +492,7 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
     case LOCKSTEP_SUMS: return oracle_sums(c, src, dst);
     case LOCKSTEP_REDUCE_AXES: return reductions_of_axes(c, src, dst);
     case LOCKSTEP_CONVERT: oracle_convert(c, src, dst); return {};
+    case LOCKSTEP_MAP: oracle_map(c, src, dst); return {};
     default: moves(c, src, dst); return {};
   }
 }

@@ -548,6 +548,43 @@ TEST_F(Abi, Convert) {
           {"shape[0] is -1"});
 }
 
+TEST_F(Abi, Map) {
+  using D = lockstep_map_desc;
+  const int64_t shape[] = {3, 4, 5};
+  const int32_t perm[] = {2, 0, 1};
+  const auto good = lockstep_map_packed(LOCKSTEP_MAP_EXP, LOCKSTEP_F32, LOCKSTEP_F16, 3, shape, perm);
+  EXPECT_EQ(good.size, sizeof good);
+  EXPECT_EQ(good.scale, 1);
+  for (int f = -1; f <= LOCKSTEP_FUNCTION_COUNT; ++f) {
+    const char* const name = lockstep_function_name(static_cast<lockstep_function>(f));
+    EXPECT_EQ(name != nullptr, f >= 0 && f < LOCKSTEP_FUNCTION_COUNT) << f;
+  }
+  const auto n = [&](const char* what, const std::function<void(D&)>& change,
+                     std::initializer_list<const char*> fragments) {
+    bad<D>(what, good, change, lockstep_map, fragments);
+  };
+  n("function", [](D& d) { d.function = static_cast<lockstep_function>(14); }, {"function is 14", "0 to 13"});
+  n("dtype", [](D& d) { d.dtype = LOCKSTEP_I32; }, {"dtype is I32", "map takes F16, BF16 and F32"});
+  n("result", [](D& d) { d.result = LOCKSTEP_BOOL; }, {"result is BOOL", "map takes F16, BF16 and F32"});
+  n("rank", [](D& d) { d.rank = 9; }, {"rank is 9", "1 to 8"});
+  n("shape", [](D& d) { d.shape[2] = -5; }, {"shape[2] is -5", "0 or more"});
+  n("stride", [](D& d) { d.src_strides[1] = -5; }, {"src_strides[1] is -5", "1 or more"});
+  n("itself", [](D& d) { d.dst_strides[0] = 2; }, {"dst_strides[0] is 2", "span"});
+  D d = good;
+  d.dtype = LOCKSTEP_F64;
+  refused("f64", lockstep_map(context, &d, src_bytes, dst_bytes, nullptr), LOCKSTEP_UNSUPPORTED,
+          {"dtype is F64", "map takes F16, BF16 and F32"});
+  refused("in place", lockstep_map(context, &good, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+  d = lockstep_map_packed(LOCKSTEP_MAP_SQRT, LOCKSTEP_F32, LOCKSTEP_F32, 3, shape, nullptr);
+  alignas(16) float values[60];
+  for (int i = 0; i < 60; ++i) values[i] = static_cast<float>(i * i);
+  ASSERT_EQ(lockstep_map(context, &d, values, values, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(values[i], static_cast<float>(i));
+  refused("half in place", lockstep_map(context, &d, values, values + 4, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"overlap"});
+}
+
 TEST_F(Abi, Plans) {
   const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
   const auto d = lockstep_transpose_packed(4, 4, 4);

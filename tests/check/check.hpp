@@ -16,7 +16,7 @@ inline const char* op_name(const testing::TestParamInfo<lockstep_op>& info) { re
 inline auto every_op() {
   return testing::Values(LOCKSTEP_TRANSPOSE, LOCKSTEP_PERMUTE, LOCKSTEP_SQUARE_SUM, LOCKSTEP_REDUCE, LOCKSTEP_STENCIL,
                          LOCKSTEP_SHUFFLE, LOCKSTEP_NORMALIZE, LOCKSTEP_SCAN, LOCKSTEP_SUMS, LOCKSTEP_REDUCE_AXES,
-                         LOCKSTEP_CONVERT);
+                         LOCKSTEP_CONVERT, LOCKSTEP_MAP);
 }
 
 // Reports a failed case with the command that reruns it; true while the test may

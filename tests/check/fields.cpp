@@ -44,6 +44,7 @@ using scan_desc = lockstep_scan_desc;
 using sums_desc = lockstep_sums_desc;
 using axes_desc = lockstep_reduce_axes_desc;
 using convert_desc = lockstep_convert_desc;
+using map_desc = lockstep_map_desc;
 
 auto transposed(const change<transpose_desc>& c, const void* from = src, void* to = dst) {
   return [=](made& m) {
@@ -126,6 +127,17 @@ auto converted(const change<convert_desc>& c, const void* from = src) {
     return lockstep_convert(m.context, &d, from, dst, &m.options);
   };
 }
+// Reciprocals of 2 x 3 floats, transposed: the upper halves of src's doubles, to the upper halves of dst's.
+auto mapped(const change<map_desc>& c, const void* from = reinterpret_cast<const char*>(src) + 4) {
+  return [=](made& m) {
+    const int64_t shape[] = {2, 3};
+    const int32_t perm[] = {1, 0};
+    auto d = lockstep_map_packed(LOCKSTEP_MAP_RECIPROCAL, LOCKSTEP_F32, LOCKSTEP_F32, 2, shape, perm);
+    for (int k = 0; k < 2; ++k) d.src_strides[k] *= 2, d.dst_strides[k] *= 2;
+    c(d);
+    return lockstep_map(m.context, &d, from, reinterpret_cast<char*>(dst) + 4, &m.options);
+  };
+}
 // A good transpose under changed options.
 auto with_options(const change<lockstep_options>& c) {
   return [=](made& m) {
@@ -182,6 +194,18 @@ auto sums(std::vector<std::vector<int>> of) {
   };
 }
 // Of elements of src, a 64th of each; NaN stands for what stays as it was.
+// Of the upper halves of src's doubles, counted from 1, as floats in the upper halves.
+auto upper_halves(std::vector<int> of, float (*function)(float)) {
+  return [=] {
+    std::vector<double> all;
+    for (const int i : of) {
+      const auto half = static_cast<uint32_t>(std::bit_cast<uint64_t>(src[i - 1]) >> 32);
+      const uint64_t result = std::bit_cast<uint32_t>(function(std::bit_cast<float>(half)));
+      all.push_back(std::bit_cast<double>(result << 32));
+    }
+    return all;
+  };
+}
 auto scaled(std::vector<double> of, double by = 1.0 / 64) {
   return [=] {
     std::vector<double> values;
@@ -203,6 +227,8 @@ const std::vector<promise>& table() {
   using Q = sums_desc;
   using A = axes_desc;
   using V = convert_desc;
+  using M = map_desc;
+  constexpr auto inverse = [](float x) { return 1 / x; };
   constexpr double gap = __builtin_nan("");
   using O = lockstep_options;
   using C = lockstep_context_options;
@@ -588,6 +614,25 @@ const std::vector<promise>& table() {
        converted([](V& d) { d.dst_strides[0] = 1, d.dst_strides[1] = 3; }), "", scaled({1, 2, 3, 4, 5, 6}, 2)},
       {"lockstep_convert_desc.dst_strides", converted([](V& d) { d.shape[1] = 1, d.dst_strides[0] = 1, d.dst_strides[1] = -huge; }), "",
        scaled({1, 2, 3}, 2)},
+      // map
+      {"lockstep_map_desc.size", mapped([](M& d) { d.size = 224; }), "desc->size is 224"},
+      {"lockstep_map_desc.dtype", mapped([](M& d) { d.dtype = LOCKSTEP_I64; }), "dtype is I64"},
+      {"lockstep_map_desc.dtype", mapped([](M& d) { d.dtype = LOCKSTEP_F64; }), "dtype is F64"},
+      {"lockstep_map_desc.result", mapped([](M& d) { d.shape[0] = 0, d.result = LOCKSTEP_F64; }), "result is F64"},
+      {"lockstep_map_desc.scale", mapped([](M& d) { d.scale = 2; }), "",
+       upper_halves({1, 4, 2, 5, 3, 6}, [](float x) { return 2 / x; })},
+      {"lockstep_map_desc.rank", mapped([](M& d) { d.rank = 0; }), "rank is 0"},
+      {"lockstep_map_desc.shape", mapped([](M& d) { d.shape[1] = -3; }), "shape[1] is -3"},
+      {"lockstep_map_desc.shape", mapped([](M& d) { d.shape[1] = 0; }, nullptr), "", untouched},
+      {"lockstep_map_desc.src_strides", mapped([](M& d) { d.src_strides[1] = 0; }), "src_strides[1] is 0"},
+      {"lockstep_map_desc.src_strides", mapped([](M& d) { d.src_strides[0] = 4, d.src_strides[1] = 2; }), "",
+       upper_halves({1, 2, 3, 4, 5, 6}, inverse)},
+      {"lockstep_map_desc.dst_strides", mapped([](M& d) { d.dst_strides[0] = 1; }), "dst_strides"},
+      {"lockstep_map_desc.dst_strides", mapped([](M& d) { d.dst_strides[0] = 2, d.dst_strides[1] = 6; }), "",
+       upper_halves({1, 2, 3, 4, 5, 6}, inverse)},
+      {"lockstep_map_desc.function", mapped([](M& d) { d.function = LOCKSTEP_MAP_SQRT; }), "",
+       upper_halves({1, 4, 2, 5, 3, 6}, [](float x) { return std::sqrt(x); })},
+      {"lockstep_map_desc.function", mapped([](M& d) { d.function = static_cast<lockstep_function>(-1); }), "function is -1"},
       // options of a call
       {"lockstep_options.size", with_options([](O& o) { o.size = 57; }), "options->size is 57"},
       {"lockstep_options.backend", with_options([](O& o) { o.backend = ""; }), "options.backend is \"\""},

@@ -94,6 +94,7 @@ struct drawn {
   lockstep_sums_desc sums{};
   lockstep_reduce_axes_desc reduce_axes{};
   lockstep_convert_desc convert{};
+  lockstep_map_desc map{};
   wide src = 0, dst = 0;
   double coefficients[64];
 
@@ -109,6 +110,7 @@ struct drawn {
       case LOCKSTEP_SUMS: return &sums;
       case LOCKSTEP_REDUCE_AXES: return &reduce_axes;
       case LOCKSTEP_CONVERT: return &convert;
+      case LOCKSTEP_MAP: return &map;
       default: return &shuffle;
     }
   }
@@ -123,6 +125,7 @@ struct drawn {
       case LOCKSTEP_SCAN: return sizeof scan;
       case LOCKSTEP_SUMS: return sizeof sums;
       case LOCKSTEP_CONVERT: return sizeof convert;
+      case LOCKSTEP_MAP: return sizeof map;
       case LOCKSTEP_REDUCE_AXES: return sizeof reduce_axes;
       default: return sizeof shuffle;
     }
@@ -427,6 +430,14 @@ void draw_convert(draws& d, drawn& c) {
   c.dst = span(dst, std::max<size_t>(lockstep_dtype_bytes(result), 1));
 }
 
+// The axes of a convert, whose description begins alike; F64 is drawn too, and refused.
+void draw_map(draws& d, drawn& c) {
+  draw_convert(d, c);
+  std::memcpy(&c.map, &c.convert, sizeof c.convert);
+  c.map.size = sizeof c.map;
+  c.map.function = static_cast<lockstep_function>(d.upto(d.one_in(30) ? 99 : LOCKSTEP_FUNCTION_COUNT - 1));
+}
+
 // "" or what is wrong with the case.
 std::string wrong_with(uint64_t number, lockstep_context* context) {
   draws d(number);
@@ -443,6 +454,7 @@ std::string wrong_with(uint64_t number, lockstep_context* context) {
     case LOCKSTEP_SUMS: draw_sums(d, *c); break;
     case LOCKSTEP_REDUCE_AXES: draw_reduce_axes(d, *c); break;
     case LOCKSTEP_CONVERT: draw_convert(d, *c); break;
+    case LOCKSTEP_MAP: draw_map(d, *c); break;
     default: draw_shuffle(d, *c);
   }
   const size_t src_at = 64 + 16 * static_cast<size_t>(d.upto(6)), dst_at = 64 + 16 * static_cast<size_t>(d.upto(6));

@@ -99,6 +99,9 @@ TEST(Hostile, StructsOfSizesThatNeverWere) {
   only_known_sizes<lockstep_convert_desc>("convert",
                                           lockstep_convert_packed(LOCKSTEP_F32, LOCKSTEP_F32, 2, 1, n, nullptr),
                                           [&](auto* d) { return lockstep_convert(c.self, d, src, dst, nullptr); });
+  only_known_sizes<lockstep_map_desc>("map",
+                                      lockstep_map_packed(LOCKSTEP_MAP_EXP, LOCKSTEP_F32, LOCKSTEP_F32, 1, n, nullptr),
+                                      [&](auto* d) { return lockstep_map(c.self, d, src, dst, nullptr); });
   only_known_sizes<lockstep_run_info>("run", {}, [](auto* i) { return lockstep_last_run(i); });
   only_known_sizes<lockstep_backend_info>("backend", {}, [](auto* i) { return lockstep_backend_get(0, i); });
   only_known_sizes<lockstep_device_info>("device", {}, [](auto* i) { return lockstep_device_get("cpu", 0, i); });
@@ -320,7 +323,11 @@ void every_op_under_every_arithmetic(const std::vector<std::string>& backends) {
                            "convert/f32/f16/70x33/perm1,0/special",
                            "convert/f64/bf16/501/perm0/special/by_tenth",
                            "convert/f16/f32/501/perm0/special",
-                           "convert/f64/f32/9x5x7/perm2,0,1/wide/by_2m140"}) {
+                           "convert/f64/f32/9x5x7/perm2,0,1/wide/by_2m140",
+                           "map/exp/f32/f32/501/perm0/special",
+                           "map/log/f32/f16/70x33/perm1,0/special",
+                           "map/gelu/bf16/f32/501/perm0/special",
+                           "map/tanh/f16/bf16/9x5x7/perm2,0,1"}) {
     const auto s = std::make_unique<subject>(parse(name));
     for (const std::string& backend : backends) {
       if (rows_of(backend, s->c.op).empty()) continue;  // a module may have fewer ops

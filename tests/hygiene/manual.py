@@ -12,7 +12,7 @@ parts = dict(re.findall(r"\n\.TP\n\.(?:BI|BR|B) \"?(info|run|verify|bench|calibr
                         r"(?=\n\.TP\n\.(?:BI|BR|B) \"?(?:info|run|verify|bench|calibrate|tune|probe|explain|demo|import|ranks)\b|\n\.SH)", text, re.S))
 parts["export"] = parts["import"]
 shared = text[text.index(".SH OPTIONS OF EVERY RUN"):text.index(".SH FILES IN")]
-ops = ["transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert"]
+ops = ["transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", "map"]
 missing, options = [], 0
 names = subprocess.run([tool, "bench", "--help"], capture_output=True, text=True, check=True).stdout.partition("Names of cases")[2]
 written = [line.split()[0] for line in names.splitlines() if line.startswith("  ")]

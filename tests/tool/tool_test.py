@@ -201,6 +201,18 @@ class Tool(unittest.TestCase):
         self.fails(2, "dtype is I64; convert takes F16", "run", "convert", src, "-o", self.path("o.npy"))
         self.fails(2, "no permutation of 0..2", "run", "convert", self.save("in.npy", a), "-o", self.path("o.npy"), "--axes", "0,0,1")
 
+    def test_functions(self):
+        a = np.abs(self.random.standard_normal((5, 6, 7))).astype("f4")
+        want = np.sqrt(a).transpose(2, 0, 1).copy()
+        for source in (a, np.asfortranarray(a)):
+            self.check_op("map", source, want, "--function", "sqrt", "--axes", "2,0,1")
+        self.check_op("map", a, np.exp(a.astype("g")).astype("f2"), "--function", "exp", "--result", "f16")
+        self.check_op("map", a, (4 / a.astype("f8")).astype("f4"), "--function", "reciprocal", "--scale", "4")
+        src = self.save("in.npy", a)
+        self.fails(2, "--function", "run", "map", src, "-o", self.path("o.npy"))
+        self.fails(2, "--function", "run", "map", src, "-o", self.path("o.npy"), "--function", "sine")
+        self.fails(2, "map takes F16, BF16 and F32", "run", "map", self.save("d.npy", a.astype("f8")), "-o", self.path("o.npy"), "--function", "exp")
+
     def test_movement(self):
         for dtype in ("u1", "f2", "i4", "f8", "c16"):
             a = self.random.integers(0, 200, (3, 37, 41)).astype(dtype)

@@ -1,5 +1,7 @@
 // omp_new.cpp - peer_omp for what the second distribution of a sample draws (tools/bench/sample.hpp): scans of every
 // layout, casts in any order of axes, reductions of any axes, groups.
+#include <cmath>
+
 #include "omp_types.hpp"
 
 namespace {
@@ -106,6 +108,33 @@ void converts(peers::subject& s) {
   if (is(LOCKSTEP_F32, LOCKSTEP_BF16)) converted<float, bf16>(s);
   if (is(LOCKSTEP_F16, LOCKSTEP_F32)) converted<f16, float>(s);
   if (is(LOCKSTEP_BF16, LOCKSTEP_F32)) converted<bf16, float>(s);
+}
+
+// ---- functions -------------------------------------------------------------------------
+template <class Function>
+void loops(peers::subject& s, const Function& function) {
+  const int64_t n = s.c.dst.elements();
+  s.time(
+      "omp loops of libm's floats",
+      [&, x = s.src<float>(), y = s.dst<float>()] {
+#pragma omp parallel for simd schedule(static)
+        for (int64_t i = 0; i < n; ++i) y[i] = function(x[i]);
+      },
+      [&] { return s.values<float>(s.dst<float>(), n); });
+}
+void functions(peers::subject& s) {
+  const auto& d = s.c.map;
+  if (d.scale != 1 || d.rank != 1 || d.src_strides[0] != 1 || d.dtype != LOCKSTEP_F32 || d.result != LOCKSTEP_F32)
+    return;
+  switch (d.function) {
+    case LOCKSTEP_MAP_EXP: return loops(s, [](float x) { return std::exp(x); });
+    case LOCKSTEP_MAP_LOG: return loops(s, [](float x) { return std::log(x); });
+    case LOCKSTEP_MAP_SQRT: return loops(s, [](float x) { return std::sqrt(x); });
+    case LOCKSTEP_MAP_TANH: return loops(s, [](float x) { return std::tanh(x); });
+    case LOCKSTEP_MAP_ERF: return loops(s, [](float x) { return std::erf(x); });
+    case LOCKSTEP_MAP_SILU: return loops(s, [](float x) { return x / (1 + std::exp(-x)); });
+    default: return;
+  }
 }
 
 // ---- reductions of any axes --------------------------------------------------------------
@@ -282,5 +311,6 @@ void measure_group(peers::subject& s) {
 void measure_new(peers::subject& s) {
   if (s.c.op == LOCKSTEP_SCAN) scans(s);
   if (s.c.op == LOCKSTEP_CONVERT) converts(s);
+  if (s.c.op == LOCKSTEP_MAP) functions(s);
   if (s.c.op == LOCKSTEP_REDUCE_AXES) reduced_axes(s);
 }

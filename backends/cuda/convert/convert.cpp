@@ -1,5 +1,6 @@
-// convert.cpp - dst = src * scale as another float type, axes in any order: the table, and what kernels are told.
-// Idea    Axes that lie as one on both sides are one. Runs where both sides run along one axis, tiles where they run
+// convert.cpp - dst = src * scale, or a function of src, as another float type, axes in any order: the table, and what
+// kernels are told. Idea    Axes that lie as one on both sides are one. Runs where both sides run along one axis, tiles
+// where they run
 //         along two, whole shares where one of these is short, else an element at a time in dst's order; see
 //         kernels.cuh.
 // Moves   every element once in, once out
@@ -30,6 +31,7 @@ struct conversion {
   const unsigned char* src;
   unsigned char* dst;
   double scale;
+  int function;
   lockstep_dtype dtype, result;
   int64_t from, to;  // bytes of an element
   int rank = 0;
@@ -39,6 +41,7 @@ struct conversion {
       : src(static_cast<const unsigned char*>(call.src)),
         dst(static_cast<unsigned char*>(call.dst)),
         scale(call.convert.scale),
+        function(call.op == LOCKSTEP_MAP ? int{call.map.function} : -1),
         dtype(call.convert.dtype),
         result(call.convert.result),
         from(dtype_bytes(dtype)),
@@ -101,7 +104,7 @@ lockstep_status in_parts(const conversion& all, const Body& body) {
 
 convert_walk walk_of(const conversion& c, int without = -1, int and_without = -1) {
   convert_walk w{};
-  w.src = c.src, w.dst = c.dst, w.scale = c.scale;
+  w.src = c.src, w.dst = c.dst, w.scale = c.scale, w.function = c.function;
   for (int k = 0; k < c.rank; ++k)
     if (k != without && k != and_without)
       w.axis[w.axes++] = {divider(c.at[k].count), static_cast<uint32_t>(c.at[k].src),

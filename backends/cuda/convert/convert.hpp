@@ -16,6 +16,7 @@ struct convert_walk {
   const void* src;
   void* dst;
   double scale;
+  int function;  // a lockstep_function; -1: none
   int axes;
   convert_axis axis[LOCKSTEP_MAX_RANK];
 };

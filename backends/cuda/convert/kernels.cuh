@@ -30,7 +30,7 @@ struct tile_shape {
   }
 };
 
-template <class E, class R, bool scaled>
+template <class E, class R, class Map>
 __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const __grid_constant__ convert_tiles plan) {
   using shape = tile_shape<E, R>;
   constexpr int threads = shape::threads, each = shape::each;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
                 ui = unit / shape::across;
 #pragma unroll
       for (int v = 0; v < 4; ++v)
-        store_whole(tile + shape::place(uj * 4 + v, ui), converted<E, R, scaled>(held[p], v, plan.walk.scale));
+        store_whole(tile + shape::place(uj * 4 + v, ui), converted<R, Map>(held[p], v, plan.walk));
     }
   } else {
     quad<E> held[each * 4];  // four rows of a column
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
 #pragma unroll
     for (int p = 0; p < each * 4; ++p) {
       const int item = static_cast<int>(threadIdx.x) + p * threads, j = item % shape::cols, ui = item / shape::cols;
-      store_whole(tile + shape::place(j, ui), converted<E, R, scaled>(held[p], plan.walk.scale));
+      store_whole(tile + shape::place(j, ui), Map::template of<R>(held[p], plan.walk));
     }
   }
   __syncthreads();  // the tile is in place before any thread reads a row of dst
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
 
 // ---- runs ------------------------------------------------------------------------------
 // A thread takes quads of runs, or single elements where quads are not aligned; neighbouring threads take neighbours.
-template <class E, class R, bool scaled>
+template <class E, class R, class Map>
 __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant__ convert_runs plan) {
   const uint32_t first = blockIdx.x * static_cast<uint32_t>(plan.whole ? run_quads : run_quads * 4) * run_threads;
   const auto* const src = static_cast<const E*>(plan.walk.src);
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
     }
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
-      const quad<R> y = converted<E, R, scaled>(held[q], plan.walk.scale);
+      const quad<R> y = Map::template of<R>(held[q], plan.walk);
       if (left[q] == 4) {
         store_whole(dst + to[q], y);
       } else {
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
     }
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
-      const quad<R> y = converted<E, R, scaled>(held[q], plan.walk.scale);
+      const quad<R> y = Map::template of<R>(held[q], plan.walk);
 #pragma unroll
       for (int k = 0; k < 4; ++k)
         if (to[q][k] >= 0) dst[to[q][k]] = element(y, k);
@@ -199,7 +199,7 @@ __device__ __forceinline__ void store_some(R* at, int left, bool whole, const qu
     if (k < left) at[k] = element(q, k);
 }
 
-template <class E, class R, bool scaled>
+template <class E, class R, class Map>
 __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_constant__ convert_narrow plan) {
   extern __shared__ uint4 shared[];
   auto* const tile = reinterpret_cast<R*>(shared);
@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
     src += int64_t{first} * few, dst += first;
 #pragma unroll 4
     for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += narrow_threads * 4) {
-      const quad<R> y = converted<E, R, scaled>(load_some(src + i, all - i, plan.whole_src), plan.walk.scale);
+      const quad<R> y = Map::template of<R>(load_some(src + i, all - i, plan.whole_src), plan.walk);
       uint32_t column = static_cast<uint32_t>(i);
       uint32_t row = plan.by_few.split(column);
 #pragma unroll
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
       const uint32_t j = plan.by_share.split(q);
       const int left = long_here - static_cast<int>(q * 4);
       const quad<E> x = load_some(src + int64_t{j} * plan.long_ld + q * 4, left, plan.whole_src);
-      const quad<R> y = converted<E, R, scaled>(x, plan.walk.scale);
+      const quad<R> y = Map::template of<R>(x, plan.walk);
 #pragma unroll
       for (int k = 0; k < 4; ++k)
         if (k < left) tile[(q * 4 + k) * few + j] = element(y, k);
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
 }
 
 // ---- elements --------------------------------------------------------------------------
-template <class E, class R, bool scaled>
+template <class E, class R, class Map>
 __global__ void __launch_bounds__(element_threads) convert_element(const __grid_constant__ convert_elements plan) {
   const uint32_t first = blockIdx.x * static_cast<uint32_t>(element_threads * element_steps) + threadIdx.x;
   const auto* const src = static_cast<const E*>(plan.walk.src);
@@ -273,48 +273,52 @@ __global__ void __launch_bounds__(element_threads) convert_element(const __grid_
     to[k] = at.dst;
     set_element(held, k, src[at.src]);
   }
-  const quad<R> y = converted<E, R, scaled>(held, plan.walk.scale);
+  const quad<R> y = Map::template of<R>(held, plan.walk);
 #pragma unroll
   for (int k = 0; k < element_steps; ++k)
     if (first + k * element_threads < plan.elements) dst[to[k]] = element(y, k);
 }
 
 // ---- launches --------------------------------------------------------------------------
-template <class E, class R, bool scaled>
+template <class E, class R, class Map>
 lockstep_status launch_convert(lockstep_queue& queue, const convert_job& job) {
   if (job.tiles != nullptr) {
     using shape = tile_shape<E, R>;
-    return launch_soon(queue, "convert_tile", convert_tile<E, R, scaled>, dim3(job.tiles->grid), dim3(shape::threads),
+    return launch_soon(queue, "convert_tile", convert_tile<E, R, Map>, dim3(job.tiles->grid), dim3(shape::threads),
                        shape::bytes, *job.tiles);
   }
   if (job.narrow != nullptr) {
     const size_t bytes = (narrow_block + most_few * narrow_gap) * sizeof(R);
-    return launch_soon(queue, "convert_few", convert_few<E, R, scaled>, dim3(job.narrow->grid), dim3(narrow_threads),
+    return launch_soon(queue, "convert_few", convert_few<E, R, Map>, dim3(job.narrow->grid), dim3(narrow_threads),
                        bytes, *job.narrow);
   }
   if (job.runs != nullptr)
-    return launch_soon(queue, "convert_run", convert_run<E, R, scaled>, dim3(job.runs->grid), dim3(run_threads), 0,
+    return launch_soon(queue, "convert_run", convert_run<E, R, Map>, dim3(job.runs->grid), dim3(run_threads), 0,
                        *job.runs);
-  return launch_soon(queue, "convert_element", convert_element<E, R, scaled>, dim3(job.elements->grid),
+  return launch_soon(queue, "convert_element", convert_element<E, R, Map>, dim3(job.elements->grid),
                      dim3(element_threads), 0, *job.elements);
 }
 
-template <class E, bool scaled>
+template <class E, class Map>
 lockstep_status launch_to(lockstep_queue& queue, const convert_job& job, lockstep_dtype result) {
   switch (result) {
-    case LOCKSTEP_F16: return launch_convert<E, half16, scaled>(queue, job);
-    case LOCKSTEP_BF16: return launch_convert<E, bfloat16, scaled>(queue, job);
-    case LOCKSTEP_F32: return launch_convert<E, float, scaled>(queue, job);
-    default: return launch_convert<E, double, scaled>(queue, job);
+    case LOCKSTEP_F16: return launch_convert<E, half16, Map>(queue, job);
+    case LOCKSTEP_BF16: return launch_convert<E, bfloat16, Map>(queue, job);
+    case LOCKSTEP_F32: return launch_convert<E, float, Map>(queue, job);
+    default: break;
   }
+  if constexpr (!std::is_same_v<Map, mapped>) return launch_convert<E, double, Map>(queue, job);
+  return LOCKSTEP_INTERNAL;
 }
 template <class E>
 lockstep_status launch_from(lockstep_queue& queue, const convert_job& job, lockstep_dtype result) {
-  const double scale = job.tiles != nullptr    ? job.tiles->walk.scale
-                       : job.runs != nullptr   ? job.runs->walk.scale
-                       : job.narrow != nullptr ? job.narrow->walk.scale
-                                               : job.elements->walk.scale;
-  return scale == 1 ? launch_to<E, false>(queue, job, result) : launch_to<E, true>(queue, job, result);
+  const convert_walk& walk = job.tiles != nullptr    ? job.tiles->walk
+                             : job.runs != nullptr   ? job.runs->walk
+                             : job.narrow != nullptr ? job.narrow->walk
+                                                     : job.elements->walk;
+  if constexpr (!std::is_same_v<E, double>)
+    if (walk.function >= 0) return launch_to<E, mapped>(queue, job, result);
+  return walk.scale == 1 ? launch_to<E, cast>(queue, job, result) : launch_to<E, scaled_cast>(queue, job, result);
 }
 
 }  // namespace lockstep::cuda

@@ -5,6 +5,7 @@
 
 #include "../normalize/quad.cuh"
 #include "convert.hpp"
+#include "functions.hpp"
 
 namespace lockstep::cuda {
 
@@ -41,32 +42,78 @@ __device__ __forceinline__ quad<R> cast_quad(const float (&y)[4]) {
   return q;
 }
 
-// Element `lane` of each of four quads, converted.
-template <class E, class R, bool scaled>
-__device__ __forceinline__ quad<R> converted(const quad<E> (&x)[4], int lane, double scale) {
-  if constexpr (scaled || sizeof(E) == 8) {
+// ---- element maps ----------------------------------------------------------------------
+// What kernels do to each element: of(x, walk) gives four values as R.
+struct cast {
+  template <class R, class E>
+  static __device__ __forceinline__ quad<R> of(const quad<E>& x, const convert_walk&) {
+    if constexpr (sizeof(E) == 8) {
+      const double y[4] = {value(x, 0), value(x, 1), value(x, 2), value(x, 3)};
+      return rounded_quad<R>(y);
+    } else {
+      const float y[4] = {narrow_value(x, 0), narrow_value(x, 1), narrow_value(x, 2), narrow_value(x, 3)};
+      return cast_quad<R>(y);
+    }
+  }
+};
+struct scaled_cast {
+  template <class R, class E>
+  static __device__ __forceinline__ quad<R> of(const quad<E>& x, const convert_walk& walk) {
     double y[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) y[j] = scaled ? __dmul_rn(value(x[j], lane), scale) : value(x[j], lane);
+    for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(value(x, j), walk.scale);
     return rounded_quad<R>(y);
-  } else {
-    const float y[4] = {narrow_value(x[0], lane), narrow_value(x[1], lane), narrow_value(x[2], lane),
-                        narrow_value(x[3], lane)};
-    return cast_quad<R>(y);
   }
+};
+
+// Four values of a function, by the programs of lib/functions.hpp. One function of the device's machine code for all
+// kernels of a file, because the programs are long; whole warps take the same case.
+struct four_doubles {
+  double x[4];
+};
+template <functions::function f>
+__device__ __forceinline__ void apply_to_four(four_doubles& v) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) v.x[j] = functions::programs<functions::scalar>::apply<f>(v.x[j]);
 }
-// The elements of one quad, converted.
-template <class E, class R, bool scaled>
-__device__ __forceinline__ quad<R> converted(const quad<E>& x, double scale) {
-  if constexpr (scaled || sizeof(E) == 8) {
+static __device__ __noinline__ four_doubles function_of_four(int function, four_doubles v) {
+  switch (function) {
+    case functions::exp: apply_to_four<functions::exp>(v); break;
+    case functions::expm1: apply_to_four<functions::expm1>(v); break;
+    case functions::log: apply_to_four<functions::log>(v); break;
+    case functions::log1p: apply_to_four<functions::log1p>(v); break;
+    case functions::sqrt: apply_to_four<functions::sqrt>(v); break;
+    case functions::rsqrt: apply_to_four<functions::rsqrt>(v); break;
+    case functions::reciprocal: apply_to_four<functions::reciprocal>(v); break;
+    case functions::tanh: apply_to_four<functions::tanh>(v); break;
+    case functions::sigmoid: apply_to_four<functions::sigmoid>(v); break;
+    case functions::silu: apply_to_four<functions::silu>(v); break;
+    case functions::gelu: apply_to_four<functions::gelu>(v); break;
+    case functions::gelu_tanh: apply_to_four<functions::gelu_tanh>(v); break;
+    case functions::erf: apply_to_four<functions::erf>(v); break;
+    default: apply_to_four<functions::softplus>(v); break;
+  }
+  return v;
+}
+struct mapped {
+  template <class R, class E>
+  static __device__ __forceinline__ quad<R> of(const quad<E>& x, const convert_walk& walk) {
+    four_doubles v = {{value(x, 0), value(x, 1), value(x, 2), value(x, 3)}};
+    v = function_of_four(walk.function, v);
     double y[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) y[j] = scaled ? __dmul_rn(value(x, j), scale) : value(x, j);
+    for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(v.x[j], walk.scale);
     return rounded_quad<R>(y);
-  } else {
-    const float y[4] = {narrow_value(x, 0), narrow_value(x, 1), narrow_value(x, 2), narrow_value(x, 3)};
-    return cast_quad<R>(y);
   }
+};
+
+// Element `lane` of each of four quads, mapped.
+template <class R, class Map, class E>
+__device__ __forceinline__ quad<R> converted(const quad<E> (&x)[4], int lane, const convert_walk& walk) {
+  quad<E> one{};
+#pragma unroll
+  for (int j = 0; j < 4; ++j) set_element(one, j, element(x[j], lane));
+  return Map::template of<R>(one, walk);
 }
 
 // ---- memory ----------------------------------------------------------------------------

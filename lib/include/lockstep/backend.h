@@ -62,6 +62,7 @@ typedef struct lockstep_call {
     lockstep_sums_desc sums;               /* so does this; other is within the queue's reach */
     lockstep_reduce_axes_desc reduce_axes; /* axes ascend; a size of the axes that go may be 0 */
     lockstep_convert_desc convert;
+    lockstep_map_desc map; /* begins as a lockstep_convert_desc does */
   };
 } lockstep_call;
 

@@ -85,6 +85,34 @@ void convert(context& c, std::span<const T> src, std::span<R> dst, double scale 
   try_convert<R, T>(c, src, dst, scale, o).raise();
 }
 
+// A function of each element, as T or another float type; shape and perm as for permute, or in the order they lie in.
+template <number R, number T>
+failure try_map(context& c, lockstep_function function, std::span<const T> src, std::span<R> dst,
+                std::span<const std::int64_t> shape, std::span<const std::int32_t> perm,
+                const lockstep_options* o = nullptr) noexcept {
+  if (auto wrong = detail::wrong_axes(src.size(), dst.size(), shape, perm)) return wrong;
+  const auto rank = static_cast<std::int32_t>(shape.size());
+  return try_run(c, lockstep_map_packed(function, dtype_of<T>, dtype_of<R>, rank, shape.data(), perm.data()),
+                 src.data(), dst.data(), o);
+}
+template <number R, number T>
+failure try_map(context& c, lockstep_function function, std::span<const T> src, std::span<R> dst,
+                const lockstep_options* o = nullptr) noexcept {
+  const auto n = static_cast<std::int64_t>(src.size());
+  if (dst.size() < src.size()) return detail::size_mismatch("dst", dst.size(), n);
+  return try_run(c, lockstep_map_packed(function, dtype_of<T>, dtype_of<R>, 1, &n, nullptr), src.data(), dst.data(), o);
+}
+template <number R, number T>
+void map(context& c, lockstep_function function, std::span<const T> src, std::span<R> dst,
+         std::span<const std::int64_t> shape, std::span<const std::int32_t> perm, const lockstep_options* o = nullptr) {
+  try_map<R, T>(c, function, src, dst, shape, perm, o).raise();
+}
+template <number R, number T>
+void map(context& c, lockstep_function function, std::span<const T> src, std::span<R> dst,
+         const lockstep_options* o = nullptr) {
+  try_map<R, T>(c, function, src, dst, o).raise();
+}
+
 // One result for all of src. R is its type: sum_of<T> for SUM, T for MIN and MAX, int64_t
 // for ARGMIN and ARGMAX, double for NORM2; float may replace double.
 template <number R, number T>

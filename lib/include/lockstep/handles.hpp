@@ -268,6 +268,7 @@ inline lockstep_op op_of(const lockstep_scan_desc&) noexcept { return LOCKSTEP_S
 inline lockstep_op op_of(const lockstep_sums_desc&) noexcept { return LOCKSTEP_SUMS; }
 inline lockstep_op op_of(const lockstep_reduce_axes_desc&) noexcept { return LOCKSTEP_REDUCE_AXES; }
 inline lockstep_op op_of(const lockstep_convert_desc&) noexcept { return LOCKSTEP_CONVERT; }
+inline lockstep_op op_of(const lockstep_map_desc&) noexcept { return LOCKSTEP_MAP; }
 }  // namespace detail
 
 // A description of any op.

@@ -151,7 +151,8 @@ typedef enum lockstep_op LOCKSTEP_INT {
   LOCKSTEP_SUMS = 8,
   LOCKSTEP_REDUCE_AXES = 9,
   LOCKSTEP_CONVERT = 10,
-  LOCKSTEP_OP_COUNT = 11
+  LOCKSTEP_MAP = 11,
+  LOCKSTEP_OP_COUNT = 12
 } lockstep_op;
 
 /* "transpose", "permute", ...; NULL for a value that is no op. */
@@ -1022,6 +1023,71 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_convert(lockstep_contex
                                                                  const lockstep_convert_desc* desc, const void* src,
                                                                  void* dst, const lockstep_options* options);
 
+/* ---- map --------------------------------------------------------------- */
+
+typedef enum lockstep_function LOCKSTEP_INT {
+  LOCKSTEP_MAP_EXP = 0,
+  LOCKSTEP_MAP_EXPM1 = 1, /* exp(x) - 1 */
+  LOCKSTEP_MAP_LOG = 2,
+  LOCKSTEP_MAP_LOG1P = 3, /* log(1 + x) */
+  LOCKSTEP_MAP_SQRT = 4,
+  LOCKSTEP_MAP_RSQRT = 5,      /* 1 / sqrt(x) */
+  LOCKSTEP_MAP_RECIPROCAL = 6, /* 1 / x */
+  LOCKSTEP_MAP_TANH = 7,
+  LOCKSTEP_MAP_SIGMOID = 8,    /* 1 / (1 + exp(-x)) */
+  LOCKSTEP_MAP_SILU = 9,       /* x / (1 + exp(-x)) */
+  LOCKSTEP_MAP_GELU = 10,      /* x (1 + erf(x / sqrt(2))) / 2 */
+  LOCKSTEP_MAP_GELU_TANH = 11, /* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 */
+  LOCKSTEP_MAP_ERF = 12,
+  LOCKSTEP_MAP_SOFTPLUS = 13, /* log(1 + exp(x)) */
+  LOCKSTEP_FUNCTION_COUNT = 14
+} lockstep_function;
+
+/* "exp", "expm1", ...; NULL for a value that is no function. */
+LOCKSTEP_API const char* lockstep_function_name(lockstep_function function);
+
+/* Computes   dst[i_0, i_1, ...] = function(src[i_0, i_1, ...]) * scale as result, in one pass over
+ *            memory, axes in any order.
+ * Shapes     as in lockstep_convert_desc, by members of the same names.
+ * Types      dtype (src) and result (dst): F16, BF16 or F32 each; they may be the same.
+ *            scale: any double; 1 for the function alone.
+ * Exactness  With scale 1 dst is the correctly rounded value: the number of result that is nearest
+ *            to the exact value of the mathematical function, ties to even. With any other scale,
+ *            the value of a fixed program in double (lib/functions.hpp), times scale, rounded to
+ *            double and then to result. Values at infinities are the limits: 0 for exp(-inf), -0 for
+ *            silu and gelu of -inf. log and log1p are -inf at 0 and at -1; log, log1p, sqrt and
+ *            rsqrt are NaN below their domain; rsqrt and reciprocal of a zero are infinities of its
+ *            sign. Every NaN is the canonical quiet NaN of result. Subnormals are kept. Same bits
+ *            everywhere.
+ * Memory     host, pinned, managed or device, in any mix.
+ * Aliasing   as for lockstep_convert, or src == dst where dtype is result and each src stride
+ *            is the dst stride.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC.
+ * Empty      an axis of 0: nothing is touched, pointers may be NULL.
+ * Errors     UNSUPPORTED (F64, whose correctly rounded values no short program gives),
+ *            INVALID_ARGUMENT (no such function), and those of lockstep_convert.
+ * Threads    safe. Source: lib/functions.hpp; backends/<name>/convert.* */
+typedef struct lockstep_map_desc {
+  size_t size; /* sizeof(lockstep_map_desc) */
+  lockstep_dtype dtype;
+  lockstep_dtype result;
+  double scale;
+  int32_t rank;
+  int64_t shape[LOCKSTEP_MAX_RANK];
+  int64_t src_strides[LOCKSTEP_MAX_RANK];
+  int64_t dst_strides[LOCKSTEP_MAX_RANK];
+  lockstep_function function;
+} lockstep_map_desc;
+
+/* From a packed array to a packed array, scale 1; shape and perm as for lockstep_convert_packed. */
+LOCKSTEP_API lockstep_map_desc lockstep_map_packed(lockstep_function function, lockstep_dtype dtype,
+                                                   lockstep_dtype result, int32_t rank, const int64_t* shape,
+                                                   const int32_t* perm);
+
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_map(lockstep_context* context, const lockstep_map_desc* desc,
+                                                             const void* src, void* dst,
+                                                             const lockstep_options* options);
+
 /* ---- any op ------------------------------------------------------------ */
 
 /* Runs an op given by its number:
@@ -1108,6 +1174,10 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_convert(lockstep_c
                                                                       const lockstep_convert_desc* desc,
                                                                       const lockstep_options* options,
                                                                       lockstep_plan** plan);
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_map(lockstep_context* context,
+                                                                  const lockstep_map_desc* desc,
+                                                                  const lockstep_options* options,
+                                                                  lockstep_plan** plan);
 /* A plan of an op given by its number, as in lockstep_execute. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_create(lockstep_context* context, lockstep_op op,
                                                                      const void* desc, const lockstep_options* options,

@@ -75,6 +75,15 @@ void convert(context& c, const Src& src, Dst&& dst, double scale = 1, const lock
   convert(c, detail::source<Src>(src), detail::target<Dst>(dst), scale, o);
 }
 template <elements Src, elements Dst>
+void map(context& c, lockstep_function function, const Src& src, Dst&& dst, std::span<const std::int64_t> shape,
+         std::span<const std::int32_t> perm, const lockstep_options* o = nullptr) {
+  map(c, function, detail::source<Src>(src), detail::target<Dst>(dst), shape, perm, o);
+}
+template <elements Src, elements Dst>
+void map(context& c, lockstep_function function, const Src& src, Dst&& dst, const lockstep_options* o = nullptr) {
+  map(c, function, detail::source<Src>(src), detail::target<Dst>(dst), o);
+}
+template <elements Src, elements Dst>
 void reduce_matrix(context& c, lockstep_reduction reduction, along direction, const Src& src, Dst&& dst,
                    std::int64_t rows, std::int64_t cols, const lockstep_options* o = nullptr) {
   reduce_matrix(c, reduction, direction, detail::source<Src>(src), detail::target<Dst>(dst), rows, cols, o);

@@ -1,6 +1,6 @@
 """Memory-bound array operations with the same bits on every machine.
 
-Transposes, sums, dot products, means and variances, running sums, norms, extremes, stencils, shuffles and normalised rows of NumPy,
+Transposes, sums, dot products, means and variances, running sums, norms, extremes, stencils, shuffles, normalised rows and functions of NumPy,
 PyTorch, CuPy and JAX arrays and of anything that supports DLPack or the buffer protocol. A result is an array of the caller's kind, on the caller's device. For one order id
 (`order`) its bits are the same for every library, layout, thread count, batch size, CPU and GPU.
 
@@ -13,9 +13,9 @@ from . import _load  # noqa: F401  (first: it finds what the extension needs)
 from . import _core, group, plan
 from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
                         variants)
-from ._core import (Buffer, GroupPlan, Plan, argmax, argmin, convert, cummax, cummin, cumsum, dot, l1_distance, l1_norm, layer_norm, max, mean, mean_var, min, norm,
-                    normalize, permute, rms_norm, segment_argmax, segment_argmin, segment_max, segment_min, segment_norm, segment_square_sum,
-                    segment_sum, shuffle, square_sum, squared_distance, std, stencil, sum, transpose, var)
+from ._core import (Buffer, GroupPlan, Plan, argmax, argmin, convert, cummax, cummin, cumsum, dot, erf, exp, expm1, gelu, gelu_tanh,
+                    l1_distance, l1_norm, layer_norm, log, log1p, max, mean, mean_var, min, norm, normalize, permute, reciprocal, rms_norm, rsqrt, segment_argmax, segment_argmin, segment_max, segment_min, segment_norm, segment_square_sum,
+                    segment_sum, shuffle, sigmoid, silu, softplus, sqrt, square_sum, squared_distance, std, stencil, sum, tanh, transpose, var)
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
                       Overflow, Unsupported, UnsupportedDtype)
 from ._info import (BackendInfo, DeviceInfo, Digest, ModelInfo, RunInfo, TuningInfo, VariantInfo, backends, devices, empty, get_include,
@@ -32,12 +32,14 @@ vector_norm = norm
 vdot = dot
 
 __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
-           "GroupPlan", "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow", "Plan",
-           "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "argmax", "argmin", "backend",
-           "backends", "convert", "correlate1d", "cummax", "cummin", "cumsum", "default_context", "devices", "dot", "empty",
-           "get_include", "get_library", "get_num_threads", "group", "l1_distance", "l1_norm", "laplace_weights", "last_run",
-           "layer_norm", "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "norm", "normalize", "norms",
-           "order", "permute", "permute_dims", "plan", "record", "release_stream", "rms_norm", "segment_argmax",
-           "segment_argmin", "segment_max", "segment_min", "segment_norm", "segment_square_sum", "segment_sum",
-           "set_num_threads", "shuffle", "spec", "square_sum", "squared_distance", "star", "std", "stencil", "sum",
-           "synchronize", "transpose", "tuning_info", "var", "variants", "variants_of", "vdot", "vector_norm", "verify"]
+           "GroupPlan", "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow",
+           "Plan", "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "argmax", "argmin",
+           "backend", "backends", "convert", "correlate1d", "cummax", "cummin", "cumsum", "default_context", "devices",
+           "dot", "empty", "erf", "exp", "expm1", "gelu", "gelu_tanh", "get_include", "get_library", "get_num_threads",
+           "group", "l1_distance", "l1_norm", "laplace_weights", "last_run", "layer_norm", "log", "log1p",
+           "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "norm", "normalize", "norms", "order",
+           "permute", "permute_dims", "plan", "reciprocal", "record", "release_stream", "rms_norm", "rsqrt",
+           "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm", "segment_square_sum",
+           "segment_sum", "set_num_threads", "shuffle", "sigmoid", "silu", "softplus", "spec", "sqrt", "square_sum",
+           "squared_distance", "star", "std", "stencil", "sum", "synchronize", "tanh", "transpose", "tuning_info",
+           "var", "variants", "variants_of", "vdot", "vector_norm", "verify"]

@@ -10,11 +10,12 @@ from . import _core
 from ._errors import InvalidArgument, whole_number
 from ._info import ModelInfo, TuningInfo
 
-OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert")  # in the order of lockstep_op
+OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", "map")  # in the order of lockstep_op
 FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum",
              "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil",
              "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance",
-             "l1_distance", "l1_norm", "mean", "var", "std", "mean_var", "convert")
+             "l1_distance", "l1_norm", "mean", "var", "std", "mean_var", "convert",
+             "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _A = TypeVar("_A")
@@ -92,7 +93,7 @@ class variants(_Scope):
     Parameters
     ----------
     **names : str
-        transpose=, permute=, square_sum=, reduce=, stencil=, shuffle=, normalize=, scan=, sums=, reduce_axes= or convert=,
+        transpose=, permute=, square_sum=, reduce=, stencil=, shuffle=, normalize=, scan=, sums=, reduce_axes=, convert= or map=,
         each a name of `variants_of`; "auto" lifts one.
 
     Examples

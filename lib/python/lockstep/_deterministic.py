@@ -18,7 +18,7 @@ _Kernel = Callable[..., Any]
 _kernels: dict[Any, _Kernel] = {}
 
 # One rounding an element, which IEEE 754 defines, or none: the same bits everywhere. Not here: what ends in another
-# library's exp or log, and sums, products and random numbers in orders of their own.
+# library's exp or log (lockstep's stand below), and sums, products and random numbers in orders of their own.
 _EXACT = frozenset("""
     abs add.Tensor add_.Tensor alias all any as_strided bitwise_and bitwise_not bitwise_or bitwise_xor cat ceil clone constant_pad_nd
     copy_ copysign count_nonzero detach detach_ diagonal empty empty_like empty_strided eq equal expand eye fill fill_ flip floor full
@@ -211,7 +211,9 @@ def _pow(x: Tensor, exponent: Any) -> Tensor:
         return x * x
     if exponent == 0.5:
         return x.sqrt()
-    raise Unsupported(f"a power of {exponent} has other bits on a GPU than on a CPU; deterministic() has 2 and 0.5")
+    if exponent == 3:
+        return x * x * x
+    raise Unsupported(f"a power of {exponent} has other bits on a GPU than on a CPU; deterministic() has 2, 3 and 0.5")
 
 
 @_routed("mse_loss")
@@ -224,6 +226,59 @@ def _mse_loss(x: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
 def _mse_loss_backward(g: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:
     d = (x - target) * 2 * g
     return _div(d, x.numel()) if reduction == 1 else d
+
+
+# ---- functions, which lockstep rounds correctly ------------------------------
+def _of_floats(x: Tensor) -> Tensor:
+    if x.dtype == torch.float64 or x.dtype.is_complex:
+        raise Unsupported(f"a function of {x.dtype} has other bits on a GPU than on a CPU; deterministic() has those of 16- and 32-bit floats")
+    return x if x.dtype.is_floating_point else x.to(torch.get_default_dtype())
+
+
+def _function(name: str) -> None:
+    function = getattr(_core, name)
+
+    @_routed(name)
+    def kernel(x: Tensor) -> Tensor:
+        result: Tensor = function(_of_floats(x))
+        return result
+
+    _routed(name + "_")(lambda x: x.copy_(kernel(x)))
+
+
+for _name in ("exp", "expm1", "log", "log1p", "rsqrt", "tanh", "sigmoid", "silu", "erf"):
+    _function(_name)
+
+
+@_routed("gelu")
+def _gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    result: Tensor = (_core.gelu_tanh if approximate == "tanh" else _core.gelu)(_of_floats(x))
+    return result
+
+
+@_routed("softplus")
+def _softplus(x: Tensor, beta: Any = 1, threshold: Any = 20) -> Tensor:
+    if beta != 1 or threshold < 20:  # from 20 on the correctly rounded value of a float is x
+        raise Unsupported(f"beta is {beta} and threshold {threshold}; deterministic() has softplus with beta 1 and threshold 20")
+    result: Tensor = _core.softplus(_of_floats(x))
+    return result
+
+
+def _slope(name: str, g: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    from ._torch_functions import gradient
+
+    return gradient(name, g, x, y)
+
+
+_routed("tanh_backward")(lambda g, y: _slope("tanh", g, y, y))
+_routed("sigmoid_backward")(lambda g, y: _slope("sigmoid", g, y, y))
+_routed("silu_backward")(lambda g, x: _slope("silu", g, x, _core.silu(_of_floats(x))))
+_routed("softplus_backward")(lambda g, x, beta, threshold: _slope("softplus", g, x, _softplus(x, beta, threshold)))
+
+
+@_routed("gelu_backward")
+def _gelu_backward(g: Tensor, x: Tensor, *, approximate: str = "none") -> Tensor:
+    return _slope("gelu_tanh" if approximate == "tanh" else "gelu", g, x, _gelu(x, approximate=approximate))
 
 
 # ---- products of matrices, where they are asked for --------------------------
@@ -265,7 +320,8 @@ class deterministic(TorchDispatchMode):
     """Give PyTorch's own functions lockstep's bits in a `with` block; refuse those that have none.
 
     Within the block `sum`, `mean`, `amax`, `amin`, `max`, `min`, `argmax`, `argmin`, the 2-norm and `mse_loss` are computed
-    by lockstep, also inside gradients; functions of one rounding an element (sums and products of two tensors, roots,
+    by lockstep, also inside gradients; so are exp, expm1, log, log1p, rsqrt, tanh, sigmoid, silu, gelu, erf and softplus of 16-
+    and 32-bit floats; functions of one rounding an element (sums and products of two tensors, roots,
     comparisons, copies, views, ...) stay PyTorch's; everything else raises Unsupported. So what the block computes has
     the same bits on a CPU and on a GPU, for every number of threads, and for each row of a batch alone. Compiled functions
     run eagerly in it.

@@ -164,7 +164,7 @@ def variants_of(op: str, backend: str = "cpu") -> list[VariantInfo]:
 
     Parameters
     ----------
-    op : {"transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert"}
+    op : {"transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", "map"}
     backend : str, default "cpu"
 
     Returns

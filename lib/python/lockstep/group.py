@@ -33,7 +33,8 @@ from ._errors import Error, InvalidArgument
 # The operations on one array of which there are groups.
 _NAMES = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum",
           "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle", "normalize", "rms_norm",
-          "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance", "l1_distance", "l1_norm", "convert")
+          "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance", "l1_distance", "l1_norm", "convert",
+          "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")
 
 
 def _of(name: str) -> Callable[..., Any]:
@@ -78,6 +79,20 @@ squared_distance = _of("squared_distance")
 l1_distance = _of("l1_distance")
 l1_norm = _of("l1_norm")
 convert = _of("convert")
+exp = _of("exp")
+expm1 = _of("expm1")
+log = _of("log")
+log1p = _of("log1p")
+sqrt = _of("sqrt")
+rsqrt = _of("rsqrt")
+reciprocal = _of("reciprocal")
+tanh = _of("tanh")
+sigmoid = _of("sigmoid")
+silu = _of("silu")
+gelu = _of("gelu")
+gelu_tanh = _of("gelu_tanh")
+erf = _of("erf")
+softplus = _of("softplus")
 
 
 def _by_one(name: str) -> Callable[..., Any]:

@@ -79,6 +79,22 @@ l1_distance = _Maker("l1_distance")
 l1_norm = _Maker("l1_norm")
 convert = _Maker("convert")
 mean_var = _Maker("mean_var")
+exp = _Maker("exp")
+expm1 = _Maker("expm1")
+log = _Maker("log")
+log1p = _Maker("log1p")
+sqrt = _Maker("sqrt")
+rsqrt = _Maker("rsqrt")
+reciprocal = _Maker("reciprocal")
+tanh = _Maker("tanh")
+sigmoid = _Maker("sigmoid")
+silu = _Maker("silu")
+gelu = _Maker("gelu")
+gelu_tanh = _Maker("gelu_tanh")
+erf = _Maker("erf")
+softplus = _Maker("softplus")
+
 
 __all__ = ["Plan", "transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin",
-           "dot", "squared_distance", "l1_distance", "l1_norm", "convert", "mean_var"]
+           "dot", "squared_distance", "l1_distance", "l1_norm", "convert", "mean_var",
+           "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus"]

@@ -21,8 +21,10 @@ from ._deterministic import deterministic
 from ._errors import InvalidArgument, whole_numbers
 from ._torch_clip import clip_grad_norm_, total_norm
 
-__all__ = ["argmax", "argmin", "clip_grad_norm_", "cumsum", "deterministic", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm",
-           "segment_square_sum", "segment_sum", "shuffle", "square_sum", "stencil", "sum", "total_norm", "transpose", "var"]
+__all__ = ["argmax", "argmin", "clip_grad_norm_", "cumsum", "deterministic", "dot", "erf", "exp", "expm1", "gelu", "gelu_tanh",
+           "layer_norm", "log", "log1p", "max", "mean", "min", "norm", "normalize", "permute", "reciprocal", "rms_norm", "rsqrt",
+           "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm", "segment_square_sum", "segment_sum", "shuffle",
+           "sigmoid", "silu", "softplus", "sqrt", "square_sum", "stencil", "sum", "tanh", "total_norm", "transpose", "var"]
 
 _torch: Any = torch.library
 _library = _torch.Library("lockstep", "DEF")
@@ -381,6 +383,8 @@ def shuffle(x: Tensor, kind: str, operand: int, *, width: int = 32) -> Tensor:
     return _call("shuffle", x, kind, operand, width)
 
 
+from ._torch_functions import (erf, exp, expm1, gelu, gelu_tanh, log, log1p, reciprocal, rsqrt, sigmoid, silu,  # noqa: E402
+                               softplus, sqrt, tanh)
 from ._torch_rows import cumsum, layer_norm, normalize, rms_norm  # noqa: E402  (they need what stands above)
 from ._torch_stencils import stencil  # noqa: E402
 from ._torch_sums import dot, mean, var  # noqa: E402

@@ -1,0 +1,305 @@
+// functions.hpp - the functions of lockstep_map as programs in double, the same source for every instruction set, GPUs
+// and ref, so that all have the same bits.
+//
+// A program takes an f16, bf16 or f32 held by a double, and is within about two units in the last place of the exact
+// value. Rounded once to f32, f16 or bf16 the result is the correctly rounded one, because hardly any argument has its
+// value so close to the middle of two results. Where some have, the program says how they are decided:
+//   - for an argument near 0 or far out the value is an exact number plus a trace of known sign; the number is moved
+//     by its last bit to that side, so that it is no middle any more;
+//   - a few other arguments are named with their results.
+// tests/functions compares each argument with 200 binary digits where doubles do not decide.
+//
+// Operations are fused only where the source says fma. Coefficients: minimax and Chebyshev fits made for these ranges.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__CUDACC__)
+#define LOCKSTEP_PROGRAM __host__ __device__ __forceinline__
+#else
+#define LOCKSTEP_PROGRAM inline __attribute__((always_inline))
+#endif
+
+namespace lockstep::functions {
+
+// As lockstep_function; ops/map.cpp asserts it.
+enum function {
+  exp,
+  expm1,
+  log,
+  log1p,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  tanh,
+  sigmoid,
+  silu,
+  gelu,
+  gelu_tanh,
+  erf,
+  softplus,
+  count
+};
+inline constexpr const char* names[count] = {"exp",  "expm1",   "log",  "log1p", "sqrt",      "rsqrt", "reciprocal",
+                                             "tanh", "sigmoid", "silu", "gelu",  "gelu_tanh", "erf",   "softplus"};
+
+// What the programs are written in, here for one double: a vector of doubles has the same (isa/functions.cpp). For
+// both, `condition ? a : b` chooses lane by lane, so both sides are always computed.
+struct scalar {
+  using real = double;
+  using bits = uint64_t;
+  LOCKSTEP_PROGRAM static real all(double x) { return x; }
+  LOCKSTEP_PROGRAM static real fma(real a, real b, real c) { return ::fma(a, b, c); }
+  LOCKSTEP_PROGRAM static real root(real x) { return ::sqrt(x); }
+  LOCKSTEP_PROGRAM static bits bits_of(real x) {
+    bits b;
+    memcpy(&b, &x, sizeof b);
+    return b;
+  }
+  LOCKSTEP_PROGRAM static real of_bits(bits b) {
+    real x;
+    memcpy(&x, &b, sizeof x);
+    return x;
+  }
+};
+
+template <class M>
+struct programs {
+  using D = typename M::real;
+  using B = typename M::bits;
+
+  LOCKSTEP_PROGRAM static D magnitude(D x) { return M::of_bits(M::bits_of(x) & ~(uint64_t{1} << 63)); }
+  // y, not 0, moved by its last bit: up for a positive x, else down; and the other way.
+  LOCKSTEP_PROGRAM static D moved(D y, bool up) { return y * (up ? 1 + 0x1p-52 : 1 - 0x1p-53); }
+  LOCKSTEP_PROGRAM static D larger_for_positive(D y, D x) { return x > 0.0 ? moved(y, true) : moved(y, false); }
+  LOCKSTEP_PROGRAM static D smaller_for_positive(D y, D x) { return x > 0.0 ? moved(y, false) : moved(y, true); }
+
+  // ---- exponentials -------------------------------------------------------
+  // x = k ln2 + r, |r| <= ln2 / 2; `below` is added to r. shifted holds k in its low bits.
+  struct reduced {
+    D shifted, r;
+  };
+  LOCKSTEP_PROGRAM static reduced reduce(D x) {
+    const D shifted = M::fma(x, M::all(0x1.71547652b82fep+0), M::all(0x1.8p52));
+    const D k = shifted - 0x1.8p52;
+    const D r = M::fma(k, M::all(-0x1.62e42fefa39efp-1), x);
+    return {shifted, M::fma(k, M::all(-0x1.abc9e3b39803fp-56), r)};
+  }
+  // (exp(r) - 1 - r) / r^2.
+  LOCKSTEP_PROGRAM static D exp_tail(D r) {
+    D q = M::all(0x1.ad8d55a54a7bdp-26);
+    q = M::fma(q, r, M::all(0x1.28ae3c99da451p-22));
+    q = M::fma(q, r, M::all(0x1.71df1d1476cecp-19));
+    q = M::fma(q, r, M::all(0x1.a01999231b74ap-16));
+    q = M::fma(q, r, M::all(0x1.a01a012dcb964p-13));
+    q = M::fma(q, r, M::all(0x1.6c16c18488a72p-10));
+    q = M::fma(q, r, M::all(0x1.111111112725dp-7));
+    q = M::fma(q, r, M::all(0x1.5555555550689p-5));
+    q = M::fma(q, r, M::all(0x1.55555555554fcp-3));
+    return M::fma(q, r, M::all(0x1.000000000000ap-1));
+  }
+  // exp(x + below), a `below` of the size of x's last bit; 0 below -708 and infinity above 709.
+  LOCKSTEP_PROGRAM static D exp_of(D x, D below) {
+    D within = x < -708.0 ? M::all(-708) : x;
+    within = within > 709.0 ? M::all(709) : within;
+    reduced a = reduce(within);
+    a.r = a.r + below;
+    const D y = M::fma(a.r, M::fma(a.r, exp_tail(a.r), M::all(1)), M::all(1));
+    D scaled = M::of_bits(M::bits_of(y) + (M::bits_of(a.shifted) << 52));
+    scaled = x < -708.0 ? M::all(0) : scaled;
+    scaled = x > 709.0 ? M::all(HUGE_VAL) : scaled;
+    return x == x ? scaled : x;
+  }
+  LOCKSTEP_PROGRAM static D exp_of(D x) { return exp_of(x, M::all(-0.0)); }
+  LOCKSTEP_PROGRAM static D expm1_of(D x) {
+    D within = x < -60.0 ? M::all(-60) : x;
+    within = within > 708.0 ? M::all(708) : within;
+    const reduced a = reduce(within);
+    const D p = M::fma(a.r * a.r, exp_tail(a.r), a.r);
+    const D power = M::of_bits((M::bits_of(a.shifted) << 52) + 0x3FF0000000000000u);
+    D y = M::fma(power, p, power - 1.0);
+    y = x > 708.0 ? M::all(HUGE_VAL) : y;
+    return x == x ? y : x;
+  }
+
+  // ---- logarithms ---------------------------------------------------------
+  // u = 2^k (1 + f), 1 + f from sqrt(1/2) to sqrt(2); u is normal and positive.
+  struct parts {
+    D k, f;
+  };
+  LOCKSTEP_PROGRAM static parts split(D u) {
+    const B biased = (M::bits_of(u) + (0x3FF0000000000000u - 0x3FE6A09E667F3BCDu)) >> 52;
+    const D k = M::of_bits(biased | 0x4330000000000000u) - (0x1p52 + 1023);
+    return {k, M::of_bits(M::bits_of(u) - ((biased - 1023u) << 52)) - 1.0};
+  }
+  // k ln2 + log(1 + f) + below, by s = f / (2 + f): log(1 + f) = f - (h - s (h + R(s^2))), h = f^2 / 2.
+  LOCKSTEP_PROGRAM static D log_of_parts(D k, D f, D below) {
+    const D s = f / (f + 2.0), z = s * s, h = 0.5 * f * f;
+    D R = M::all(0x1.2b7d1f0990b77p-3);
+    R = M::fma(R, z, M::all(0x1.39fb717e4f952p-3));
+    R = M::fma(R, z, M::all(0x1.7462caadf34ccp-3));
+    R = M::fma(R, z, M::all(0x1.c71c629bb2debp-3));
+    R = M::fma(R, z, M::all(0x1.2492492e25b5ap-2));
+    R = M::fma(R, z, M::all(0x1.9999999995184p-2));
+    R = M::fma(R, z, M::all(0x1.5555555555558p-1));
+    const D t = M::fma(s, M::fma(R, z, h), k * 0x1.ef35793c76730p-45);
+    const D high = k * 0x1.62e42fefa3800p-1;  // exact
+    const D sum = high + f, lost = f - (sum - high);
+    return sum + (lost - (h - (t + below)));
+  }
+  LOCKSTEP_PROGRAM static D log_of(D x) {
+    const parts p = split(x);
+    D y = log_of_parts(p.k, p.f, M::all(-0.0));
+    y = x < HUGE_VAL ? y : x;
+    const D none = x == 0.0 ? M::all(-HUGE_VAL) : M::all(__builtin_nan(""));
+    return x > 0.0 ? y : none;
+  }
+  LOCKSTEP_PROGRAM static D log1p_of(D x) {
+    const D u = x + 1.0;
+    const parts p = split(u);
+    D y = log_of_parts(p.k, p.k == 0.0 ? x : p.f, M::all(-0.0));
+    y = magnitude(x) < 0x1p-40 ? smaller_for_positive(x, x) : y;
+    y = x < HUGE_VAL ? y : x;
+    const D none = x == -1.0 ? M::all(-HUGE_VAL) : M::all(__builtin_nan(""));
+    return x > -1.0 ? y : none;
+  }
+
+  // ---- around the normal distribution -------------------------------------
+  // The share of the standard normal distribution beyond a, 0 <= a <= 15: exp(-a^2 / 2) P(t) / (1 + a), t = (a - 4) /
+  // (a + 4); square is a^2.
+  LOCKSTEP_PROGRAM static D beyond(D a, D square) {
+    const D t = (a - 4.0) / (a + 4.0);
+    D P = M::all(0x1.f007ef35839d8p-30);
+    P = M::fma(P, t, M::all(0x1.a8ac412b17008p-29));
+    P = M::fma(P, t, M::all(-0x1.d57b94c72e7aap-26));
+    P = M::fma(P, t, M::all(-0x1.9c48d1f09df39p-24));
+    P = M::fma(P, t, M::all(0x1.39014a86824a9p-26));
+    P = M::fma(P, t, M::all(0x1.260a95b451092p-21));
+    P = M::fma(P, t, M::all(0x1.a587e551f9ec1p-22));
+    P = M::fma(P, t, M::all(-0x1.5edc2cf07864ep-19));
+    P = M::fma(P, t, M::all(-0x1.cc1258adb731ep-19));
+    P = M::fma(P, t, M::all(0x1.c947bc60075a6p-17));
+    P = M::fma(P, t, M::all(0x1.64802a34ca40fp-16));
+    P = M::fma(P, t, M::all(-0x1.707bfed9057e2p-14));
+    P = M::fma(P, t, M::all(-0x1.8c1193c26baf4p-14));
+    P = M::fma(P, t, M::all(0x1.6c53846d2079bp-11));
+    P = M::fma(P, t, M::all(-0x1.2b7f5e88ec43dp-12));
+    P = M::fma(P, t, M::all(-0x1.47d5fc77d97b0p-8));
+    P = M::fma(P, t, M::all(0x1.25dd720615d68p-6));
+    P = M::fma(P, t, M::all(-0x1.07c3c25827c6fp-5));
+    P = M::fma(P, t, M::all(0x1.d4969f10df9dap-6));
+    P = M::fma(P, t, M::all(0x1.cabd72a60f50cp-7));
+    P = M::fma(P, t, M::all(-0x1.8c18f2086e348p-4));
+    P = M::fma(P, t, M::all(0x1.e361ea6fba141p-2));
+    return exp_of(-0.5 * square) * P / (a + 1.0);
+  }
+  LOCKSTEP_PROGRAM static D erf_of(D x) {
+    const D a = magnitude(x), within = a > 7.0 ? M::all(7) : a, square = within * within;
+    D y = 1.0 - 2.0 * beyond(within * 0x1.6a09e667f3bcdp+0, 2.0 * square);
+    y = x < 0.0 ? -y : y;
+    D P = M::all(-0x1.d00a2691c511bp-24);
+    P = M::fma(P, square, M::all(0x1.aacdf52f37044p-20));
+    P = M::fma(P, square, M::all(-0x1.f3e8db077d9d8p-17));
+    P = M::fma(P, square, M::all(0x1.f99b26554582cp-14));
+    P = M::fma(P, square, M::all(-0x1.c02d899dd2bfep-11));
+    P = M::fma(P, square, M::all(0x1.565bcc859a127p-8));
+    P = M::fma(P, square, M::all(-0x1.b82ce3107f376p-6));
+    P = M::fma(P, square, M::all(0x1.ce2f21a03e85ap-4));
+    P = M::fma(P, square, M::all(-0x1.812746b0379a7p-2));
+    P = M::fma(P, square, M::all(0x1.20dd750429b6dp+0));
+    y = a < 0.5 ? x * P : y;
+    return x == x ? y : x;
+  }
+  // Below -14.8, where the result is -0 in every type, the argument of all three is held there.
+  LOCKSTEP_PROGRAM static D gelu_of(D x) {
+    const D held = x < -14.8 ? M::all(-14.8) : x, a = magnitude(held), within = a > 14.8 ? M::all(14.8) : a;
+    const D tail = beyond(within, within * within);
+    return unit_tails(x, held * (x < 0.0 ? tail : 1.0 - tail), 7.5);
+  }
+  // Units that are x / 2 near 0 and x from `from` on, but for a trace.
+  LOCKSTEP_PROGRAM static D unit_tails(D x, D y, double from) {
+    y = magnitude(x) < 0x1p-40 ? larger_for_positive(0.5 * x, x) : y;
+    y = x > from ? moved(x, false) : y;
+    return x == x ? y : x;
+  }
+  // x / (1 + exp(-u)), u = 2 sqrt(2 / pi) (x + 0.044715 x^3) in two parts.
+  LOCKSTEP_PROGRAM static D gelu_tanh_of(D x) {
+    D held = x < -20.0 ? M::all(-20) : x;
+    held = held > 20.0 ? M::all(20) : held;
+    const D linear = M::all(0x1.9884533d43651p+0), cubic = M::all(0x1.2444f2a4d8b4bp-4);
+    const D square = held * held, h = cubic * square, sum = linear + h, back = sum - linear;
+    D low = M::fma(cubic, square, -h) + square * -0x1.6c843a29d1c70p-61;
+    low = low + (((linear - (sum - back)) + (h - back)) + -0x1.cbc0d30ebfd15p-54);
+    const D u = sum * held, rest = M::fma(sum, held, -u) + low * held;
+    return unit_tails(x, held / (exp_of(-u, -rest) + 1.0), 6.5);
+  }
+  LOCKSTEP_PROGRAM static D silu_of(D x) {
+    const D held = x < -1000.0 ? M::all(-1000) : x;
+    return unit_tails(x, held / (exp_of(-x) + 1.0), 30);
+  }
+  LOCKSTEP_PROGRAM static D sigmoid_of(D x) {
+    const D y = 1.0 / (exp_of(-x) + 1.0);
+    return magnitude(x) < 0x1p-12 ? smaller_for_positive(0.25 * x + 0.5, x) : y;
+  }
+  LOCKSTEP_PROGRAM static D tanh_of(D x) {
+    D twice = x < -40.0 ? M::all(-80) : x + x;
+    twice = x > 40.0 ? M::all(80) : twice;
+    const D e = expm1_of(twice), y = e / (e + 2.0);
+    return magnitude(x) < 0x1p-20 ? moved(x, false) : y;
+  }
+  LOCKSTEP_PROGRAM static D softplus_of(D x) {
+    const D t = exp_of(-magnitude(x)), u = t + 1.0, cut = t - (u - 1.0);
+    const parts p = split(u);
+    // What u cut off matters by about 0.6 of itself where k is 1.
+    const D l = log_of_parts(p.k, p.k == 0.0 ? t : p.f, p.k == 0.0 ? M::all(-0.0) : cut * 0.6);
+    D y = x > 0.0 ? x + l : l;
+    y = x > 30.0 ? moved(x, true) : y;
+    return x == x ? y : x;
+  }
+
+  template <function f>
+  LOCKSTEP_PROGRAM static D apply(D x) {
+    if constexpr (f == exp) return exp_of(x);
+    if constexpr (f == expm1) {
+      const D y = expm1_of(x);
+      return magnitude(x) < 0x1p-40 ? larger_for_positive(x, x) : y;
+    }
+    if constexpr (f == log) return log_of(x);
+    if constexpr (f == log1p) return log1p_of(x);
+    if constexpr (f == sqrt) return M::root(x);
+    if constexpr (f == rsqrt) return 1.0 / M::root(x);
+    if constexpr (f == reciprocal) return 1.0 / x;
+    if constexpr (f == tanh) return tanh_of(x);
+    if constexpr (f == sigmoid) return sigmoid_of(x);
+    if constexpr (f == silu) return silu_of(x);
+    if constexpr (f == gelu) return gelu_of(x);
+    if constexpr (f == gelu_tanh) return gelu_tanh_of(x);
+    if constexpr (f == erf) return erf_of(x);
+    if constexpr (f == softplus) return softplus_of(x);
+  }
+};
+
+// The program of a function that is known only when the call runs, for one double.
+LOCKSTEP_PROGRAM double apply(int f, double x) {
+  using P = programs<scalar>;
+  switch (f) {
+    case exp: return P::apply<exp>(x);
+    case expm1: return P::apply<expm1>(x);
+    case log: return P::apply<log>(x);
+    case log1p: return P::apply<log1p>(x);
+    case sqrt: return P::apply<sqrt>(x);
+    case rsqrt: return P::apply<rsqrt>(x);
+    case reciprocal: return P::apply<reciprocal>(x);
+    case tanh: return P::apply<tanh>(x);
+    case sigmoid: return P::apply<sigmoid>(x);
+    case silu: return P::apply<silu>(x);
+    case gelu: return P::apply<gelu>(x);
+    case gelu_tanh: return P::apply<gelu_tanh>(x);
+    case erf: return P::apply<erf>(x);
+    default: return P::apply<softplus>(x);
+  }
+}
+
+}  // namespace lockstep::functions
