@@ -167,32 +167,33 @@ struct programs {
   }
 
   // ---- around the normal distribution -------------------------------------
-  // The share of the standard normal distribution beyond a, 0 <= a <= 15: exp(-a^2 / 2) P(t) / (1 + a), t = (a - 4) /
-  // (a + 4); square is a^2.
+  // The share of the standard normal distribution beyond a, 0 <= a <= 38: exp(-a^2 / 2) P(t) / (1 + a), t = (a - 6) /
+  // (a + 6); square is a^2.
   LOCKSTEP_PROGRAM static D beyond(D a, D square) {
-    const D t = (a - 4.0) / (a + 4.0);
-    D P = M::all(0x1.f007ef35839d8p-30);
-    P = M::fma(P, t, M::all(0x1.a8ac412b17008p-29));
-    P = M::fma(P, t, M::all(-0x1.d57b94c72e7aap-26));
-    P = M::fma(P, t, M::all(-0x1.9c48d1f09df39p-24));
-    P = M::fma(P, t, M::all(0x1.39014a86824a9p-26));
-    P = M::fma(P, t, M::all(0x1.260a95b451092p-21));
-    P = M::fma(P, t, M::all(0x1.a587e551f9ec1p-22));
-    P = M::fma(P, t, M::all(-0x1.5edc2cf07864ep-19));
-    P = M::fma(P, t, M::all(-0x1.cc1258adb731ep-19));
-    P = M::fma(P, t, M::all(0x1.c947bc60075a6p-17));
-    P = M::fma(P, t, M::all(0x1.64802a34ca40fp-16));
-    P = M::fma(P, t, M::all(-0x1.707bfed9057e2p-14));
-    P = M::fma(P, t, M::all(-0x1.8c1193c26baf4p-14));
-    P = M::fma(P, t, M::all(0x1.6c53846d2079bp-11));
-    P = M::fma(P, t, M::all(-0x1.2b7f5e88ec43dp-12));
-    P = M::fma(P, t, M::all(-0x1.47d5fc77d97b0p-8));
-    P = M::fma(P, t, M::all(0x1.25dd720615d68p-6));
-    P = M::fma(P, t, M::all(-0x1.07c3c25827c6fp-5));
-    P = M::fma(P, t, M::all(0x1.d4969f10df9dap-6));
-    P = M::fma(P, t, M::all(0x1.cabd72a60f50cp-7));
-    P = M::fma(P, t, M::all(-0x1.8c18f2086e348p-4));
-    P = M::fma(P, t, M::all(0x1.e361ea6fba141p-2));
+    const D t = (a - 6.0) / (a + 6.0);
+    D P = M::all(0x1.ac9543f3ae29bp-30);
+    P = M::fma(P, t, M::all(0x1.907d0a01287ebp-29));
+    P = M::fma(P, t, M::all(-0x1.0c954ccaaaa82p-26));
+    P = M::fma(P, t, M::all(-0x1.56b8ca022d3c8p-26));
+    P = M::fma(P, t, M::all(0x1.1c53e0cc3c7d1p-23));
+    P = M::fma(P, t, M::all(-0x1.1ddee4c4081b2p-31));
+    P = M::fma(P, t, M::all(-0x1.0c577d91e04e1p-20));
+    P = M::fma(P, t, M::all(0x1.deda82f98321cp-20));
+    P = M::fma(P, t, M::all(0x1.281d60d7118aep-18));
+    P = M::fma(P, t, M::all(-0x1.ba230dc05e9b3p-16));
+    P = M::fma(P, t, M::all(0x1.3d0be2a4ebe87p-15));
+    P = M::fma(P, t, M::all(0x1.f52d0bbaf8427p-14));
+    P = M::fma(P, t, M::all(-0x1.c79a7d24b325dp-11));
+    P = M::fma(P, t, M::all(0x1.80c840e0ecf49p-9));
+    P = M::fma(P, t, M::all(-0x1.ceac1d889384cp-8));
+    P = M::fma(P, t, M::all(0x1.b212c02878d22p-7));
+    P = M::fma(P, t, M::all(-0x1.43da9f739c75bp-6));
+    P = M::fma(P, t, M::all(0x1.7227accaeb3c3p-6));
+    P = M::fma(P, t, M::all(-0x1.08766e432d0cfp-6));
+    P = M::fma(P, t, M::all(-0x1.1e9d4130ecb2ep-8));
+    P = M::fma(P, t, M::all(0x1.46229bd016ffep-5));
+    P = M::fma(P, t, M::all(-0x1.5c438de6f0fe7p-4));
+    P = M::fma(P, t, M::all(0x1.d0568f5d76666p-2));
     return exp_of(-0.5 * square) * P / (a + 1.0);
   }
   LOCKSTEP_PROGRAM static D erf_of(D x) {
@@ -212,9 +213,9 @@ struct programs {
     y = a < 0.5 ? x * P : y;
     return x == x ? y : x;
   }
-  // Below -14.8, where the result is -0 in every type, the argument of all three is held there.
+  // Arguments are held where the tail counts as 0, so that an infinity times 0 is not asked for.
   LOCKSTEP_PROGRAM static D gelu_of(D x) {
-    const D held = x < -14.8 ? M::all(-14.8) : x, a = magnitude(held), within = a > 14.8 ? M::all(14.8) : a;
+    const D held = x < -38.0 ? M::all(-38) : x, a = magnitude(held), within = a > 38.0 ? M::all(38) : a;
     const D tail = beyond(within, within * within);
     return unit_tails(x, held * (x < 0.0 ? tail : 1.0 - tail), 7.5);
   }
@@ -226,8 +227,8 @@ struct programs {
   }
   // x / (1 + exp(-u)), u = 2 sqrt(2 / pi) (x + 0.044715 x^3) in two parts.
   LOCKSTEP_PROGRAM static D gelu_tanh_of(D x) {
-    D held = x < -20.0 ? M::all(-20) : x;
-    held = held > 20.0 ? M::all(20) : held;
+    D held = x < -22.0 ? M::all(-22) : x;
+    held = held > 22.0 ? M::all(22) : held;
     const D linear = M::all(0x1.9884533d43651p+0), cubic = M::all(0x1.2444f2a4d8b4bp-4);
     const D square = held * held, h = cubic * square, sum = linear + h, back = sum - linear;
     D low = M::fma(cubic, square, -h) + square * -0x1.6c843a29d1c70p-61;

@@ -346,7 +346,8 @@ PyMethodDef methods[count_of_operations + 6];
 }  // namespace
 
 int add_operations(PyObject* module) {
-  static_assert(count_of_docs + count_of_row_docs + sizeof sums_docs / sizeof *sums_docs == count_of_operations);
+  static_assert(count_of_docs + count_of_row_docs + count_of_sums_docs + sizeof function_docs / sizeof *function_docs ==
+                count_of_operations);
   fill_methods(methods, std::make_integer_sequence<int, count_of_operations>());
   methods[count_of_operations] = {"plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan)),
                                   METH_FASTCALL | METH_KEYWORDS, nullptr};

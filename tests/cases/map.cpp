@@ -40,15 +40,15 @@ value value_of(int function, wide x) {
     case LOCKSTEP_MAP_TANH: return std::fabs(x) < 0x1p-20L ? value{x, -sign} : value{std::tanh(x)};
     case LOCKSTEP_MAP_SIGMOID:
       return std::fabs(x) < 0x1p-14L ? value{0.5L + x / 4, -sign} : value{1 / (1 + std::exp(-x))};
-    case LOCKSTEP_MAP_SILU: return unit(x / (1 + std::exp(-x)), x > 40);
-    case LOCKSTEP_MAP_GELU: return unit(x * std::erfc(-x / std::numbers::sqrt2_v<wide>) / 2, x > 9);
+    case LOCKSTEP_MAP_SILU: return unit(x / (1 + std::exp(-x)), x > 30);
+    case LOCKSTEP_MAP_GELU: return unit(x * std::erfc(-x / std::numbers::sqrt2_v<wide>) / 2, x > 8);
     case LOCKSTEP_MAP_GELU_TANH: {
       const wide u = std::sqrt(8 / std::numbers::pi_v<wide>) * (x + 44715 * x * x * x / 1000000);
-      return unit(x / (1 + std::exp(-u)), x > 9);
+      return unit(x / (1 + std::exp(-u)), x > 6);
     }
     case LOCKSTEP_MAP_ERF: return {std::erf(x)};
     default:
-      if (x > 40 && x != infinity) return {x, 1};
+      if (x > 30 && x != infinity) return {x, 1};
       return {x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x))};
   }
 }

@@ -2,6 +2,7 @@
 // and those that are refused, with the error text. Every field of layout.txt must have a row.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <fstream>
 #include <functional>
 #include <numeric>
