@@ -210,7 +210,7 @@ def python_page(folder, title):
         return "".join(body or shared[macro] for body, macro in re.findall(r'R"doc\((.*?)\)doc"|(LOCKSTEP_\w+)', text, re.S))
 
     operations = [(f"{signature}, ...)", whole(text)) for signature, text in OPERATION.findall(header)]
-    named = re.findall(r'^(\w+) = _partial', (folder / "plan.py").read_text(), re.M)
+    named = re.findall(r'^(\w+) = _Maker\(', (folder / "plan.py").read_text(), re.M)
     found, unplanned = [heading.partition("(")[0] for heading, _ in operations], {"mean", "var", "std"}  # (mean_var plans them)
     if [name for name in found if name not in unplanned] != named or not unplanned < set(found):
         raise SystemExit(f"reference: the operations read in docs.hpp and its sisters are not those of plan.py, {named}")
@@ -237,7 +237,7 @@ def python_page(folder, title):
             plans.replace("\n>>>", "\n```pycon\n>>>", 1) + "\n```"]
     group = (folder / "group.py").read_text()
     groups = ast.get_docstring(ast.parse(group))
-    of_each = re.findall(r'^(\w+) = _of\("\1"\)', group, re.M)
+    of_each = re.findall(r'^(\w+) = _(?:of|by_one)\("\1"\)', group, re.M)
     out += ["## Many arrays: lockstep.group", "The functions of `lockstep.group`: " + ", ".join(f"`{name}`" for name in of_each) + ".",
             groups.replace("\n>>>", "\n```pycon\n>>>", 1) + "\n```"]
     section("Plans and norms of many arrays", ["plan", "norms"], "group.", "group")
