@@ -4,6 +4,7 @@
 # statically, and uninstalled. Each must run; without cmake the test is skipped (77) once the others have passed.
 set -euo pipefail
 source=$1 build=$2
+unset LD_LIBRARY_PATH  # Meson's, which names the build's own library
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 run() { echo "+ $*"; "$@"; }
