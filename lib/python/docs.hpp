@@ -275,6 +275,193 @@ Examples
 np.int64(1)
 )doc",
 
+"count_nonzero(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(How many elements are not 0.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    int64, the array type of `x`.
+
+Notes
+-----
+-0.0 is 0, NaN is not. Exact.
+
+Examples
+--------
+>>> ls.count_nonzero(np.array([0.0, np.nan, 2.0]))
+np.int64(2)
+)doc",
+
+"any(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Whether an element is not 0.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    bool, the array type of `x`.
+
+Notes
+-----
+-0.0 is 0, NaN is not. Of no elements: False.
+
+Examples
+--------
+>>> ls.any(np.array([0, 0, 3]))
+np.True_
+)doc",
+
+"all(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Whether no element is 0.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    bool, the array type of `x`.
+
+Notes
+-----
+-0.0 is 0, NaN is not. Of no elements: True.
+
+Examples
+--------
+>>> ls.all(np.array([1, 0, 3]))
+np.False_
+)doc",
+
+"prod(x, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Multiply the elements.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
+dtype : dtype, optional
+    Type of a float result, rounded once from double.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    float64 for float64; float32 for other floats, unless `dtype` names float64, float16 or bfloat16; int64 for integers and bool, uint64 for uint64.
+
+Notes
+-----
+Floats are multiplied in double in the fixed order; the bits depend on nothing but the elements and their order. Integers are
+exact: what does not fit raises Overflow. Of no elements: 1.
+
+Examples
+--------
+>>> ls.prod(np.array([2.0, 3.0, 4.0]))
+np.float64(24.0)
+)doc",
+
+"nansum(x, axis=None, *, dtype=None, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(Sum the elements that are no NaN.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
+dtype : dtype, optional
+    Type of a float result, rounded once from double.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    As `sum`.
+
+Notes
+-----
+The bits of `sum` with +0.0 in place of each NaN.
+
+Examples
+--------
+>>> ls.nansum(np.array([1.0, np.nan, 2.0]))
+np.float64(3.0)
+)doc",
+
+"nanmax(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(The greatest element that is no NaN.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    The dtype and array type of `x`.
+
+Notes
+-----
+NaN if there is no number. -0.0 is less than +0.0.
+
+Examples
+--------
+>>> ls.nanmax(np.array([1.0, np.nan, 2.0]))
+np.float64(2.0)
+)doc",
+
+"nanmin(x, axis=None, *, keepdims=False, "
+LOCKSTEP_SIGNATURE R"doc(The least element that is no NaN.
+
+Parameters
+----------
+x : array
+    Floats of 16, 32 or 64 bits, integers or bool.
+axis : int or tuple of int, optional
+    Axes to reduce; all by default. The elements of each result are taken in the order of the array.
+keepdims : bool, default False
+    Leave reduced axes in the shape, with length one.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    The dtype and array type of `x`.
+
+Notes
+-----
+NaN if there is no number. -0.0 is less than +0.0.
+
+Examples
+--------
+>>> ls.nanmin(np.array([1.0, np.nan, 2.0]))
+np.float64(1.0)
+)doc",
+
 "segment_sum(x, offsets, *, dtype=None, "
 LOCKSTEP_SIGNATURE R"doc(Sum each segment of an array.
 
@@ -446,6 +633,137 @@ Examples
 --------
 >>> ls.segment_argmin(np.array([3, 4, 2]), np.array([0, 2, 3]))
 array([0, 0])
+)doc",
+
+"segment_count_nonzero(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(`count_nonzero` of each segment of an array.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result per segment, with the bits of `count_nonzero` of that slice alone.
+)doc",
+
+"segment_any(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(`any` of each segment of an array.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result per segment, with the bits of `any` of that slice alone.
+)doc",
+
+"segment_all(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(`all` of each segment of an array.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result per segment, with the bits of `all` of that slice alone.
+)doc",
+
+"segment_prod(x, offsets, *, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(`prod` of each segment of an array.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
+dtype : dtype, optional
+    Type of a float result, rounded once from double.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result per segment, with the bits of `prod` of that slice alone.
+
+Raises
+------
+Overflow
+    A product of integers does not fit.
+)doc",
+
+"segment_nansum(x, offsets, *, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(`nansum` of each segment of an array.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
+dtype : dtype, optional
+    Type of a float result, rounded once from double.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result per segment, with the bits of `nansum` of that slice alone.
+)doc",
+
+"segment_nanmax(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(`nanmax` of each segment of an array.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result per segment, with the bits of `nanmax` of that slice alone.
+
+Raises
+------
+Empty
+    A segment has no element.
+)doc",
+
+"segment_nanmin(x, offsets, *, "
+LOCKSTEP_SIGNATURE R"doc(`nanmin` of each segment of an array.
+
+Parameters
+----------
+x : array
+    One axis. Floats of 16, 32 or 64 bits, integers or bool.
+offsets : array of int64
+    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they
+    are on a device, the last one is read back, which waits for it.
+)doc" LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    One result per segment, with the bits of `nanmin` of that slice alone.
+
+Raises
+------
+Empty
+    A segment has no element.
 )doc",
 
 "stencil(x, weights, *, radius=None, mode='reflect', cval=0.0, sweeps=1, form='auto', axes=None, "

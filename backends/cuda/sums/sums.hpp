@@ -54,7 +54,8 @@ inline task_shares shares_of(const lockstep_queue& queue, int64_t count, int64_t
   constexpr int64_t warps_a_processor = 16, enough_tasks = 2048;
   const int64_t leaves = order::leaves(length);
   if (has_offsets || leaves <= 1 || count >= queue.facts->processors * warps_a_processor) return {};
-  int64_t task = 4;
+  // A leaf for each warp of a block, unless that leaves SMs without a block.
+  int64_t task = leaves * count >= queue.facts->processors * 16 ? sum_threads / 32 : 4;
   while (task < 256 && leaves * count > task * enough_tasks) task *= 2;
   return {static_cast<int>(task), (leaves + task - 1) / task};
 }

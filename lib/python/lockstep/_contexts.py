@@ -11,8 +11,10 @@ from ._errors import InvalidArgument, whole_number
 from ._info import ModelInfo, TuningInfo
 
 OPERATIONS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", "map")  # in the order of lockstep_op
-FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum",
-             "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil",
+FUNCTIONS = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmax", "nanmin", 
+             "segment_sum",
+             "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", 
+             "stencil",
              "shuffle", "correlate1d", "normalize", "rms_norm", "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance",
              "l1_distance", "l1_norm", "mean", "var", "std", "mean_var", "convert",
              "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")

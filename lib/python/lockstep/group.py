@@ -31,8 +31,10 @@ from ._core import GroupPlan, group as _group, plan_group as _plan_group
 from ._errors import Error, InvalidArgument
 
 # The operations on one array of which there are groups.
-_NAMES = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "segment_sum", "segment_square_sum",
-          "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "stencil", "shuffle", "normalize", "rms_norm",
+_NAMES = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmax", "nanmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmax", "nanmin", 
+             "segment_sum", "segment_square_sum",
+          "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", 
+             "stencil", "shuffle", "normalize", "rms_norm",
           "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance", "l1_distance", "l1_norm", "convert",
           "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")
 
@@ -59,6 +61,13 @@ max = _of("max")
 min = _of("min")
 argmax = _of("argmax")
 argmin = _of("argmin")
+count_nonzero = _of("count_nonzero")
+any = _of("any")
+all = _of("all")
+prod = _of("prod")
+nansum = _of("nansum")
+nanmax = _of("nanmax")
+nanmin = _of("nanmin")
 segment_sum = _of("segment_sum")
 segment_square_sum = _of("segment_square_sum")
 segment_norm = _of("segment_norm")
@@ -66,6 +75,13 @@ segment_max = _of("segment_max")
 segment_min = _of("segment_min")
 segment_argmax = _of("segment_argmax")
 segment_argmin = _of("segment_argmin")
+segment_count_nonzero = _of("segment_count_nonzero")
+segment_any = _of("segment_any")
+segment_all = _of("segment_all")
+segment_prod = _of("segment_prod")
+segment_nansum = _of("segment_nansum")
+segment_nanmax = _of("segment_nanmax")
+segment_nanmin = _of("segment_nanmin")
 stencil = _of("stencil")
 shuffle = _of("shuffle")
 normalize = _of("normalize")
