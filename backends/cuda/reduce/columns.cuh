@@ -60,7 +60,7 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
     const int64_t first = leaf * order::leaf, left = all.length - first;
     const int end = static_cast<int>(left < order::leaf ? left : order::leaf);
     const int64_t down_a_row = all.element_stride;
-    const T* at = static_cast<const T*>(all.src) + s * all.sequence_stride + first * down_a_row;
+    const T* at = static_cast<const T*>(all.src) + all.place(s) + first * down_a_row;
     typename Fold::lane lane[V][Fold::ordered ? slots : 1];
 #pragma unroll
     for (int c = 0; c < V; ++c)
@@ -197,7 +197,7 @@ template <class Fold>
 __global__ __launch_bounds__(block_threads, 4) void reduce_short_columns(Fold fold, const sequences all) {
   const int64_t s = int64_t{blockIdx.x} * block_threads + threadIdx.x;
   const int n = static_cast<int>(all.length);
-  const auto* at = static_cast<const typename Fold::element*>(all.src) + min(s, all.count - 1) * all.sequence_stride;
+  const auto* at = static_cast<const typename Fold::element*>(all.src) + all.place(min(s, all.count - 1));
   const auto folded = [&](const auto& by) {
     return n <= 8    ? fold_column<8>(by, at, all.element_stride, n)
            : n <= 16 ? fold_column<16>(by, at, all.element_stride, n)
@@ -241,6 +241,28 @@ struct by_short_columns : way {
   }
 };
 
+// Fewer blocks than SMs: more threads share a leaf, each with one column.
+inline bool few_tasks(const lockstep_queue& queue, int64_t count, int64_t length) {
+  return (count + 31) / 32 * order::leaves(length) < queue.facts->processors && length > 2 * order::lanes;
+}
+
+template <int V, class Fold>
+lockstep_status launch_columns(lockstep_queue& queue, const Fold& fold, const sequences& all, void* workspace) {
+  const int64_t leaves = order::leaves(all.length);
+  auto* partials = static_cast<typename Fold::partial*>(workspace);
+  const auto go = [&](auto kernel, int down) {
+    int across = block_threads / down;
+    while (across > 4 / V && across / 2 * V >= all.count) across /= 2;
+    const int64_t tiles = (all.count + across * V - 1) / (across * V), a_block = block_threads / (across * down);
+    return launch_soon(queue, "reduce_columns", kernel, blocks_for(tiles * ((leaves + a_block - 1) / a_block), 1),
+                       block_threads, 0, fold, all, across, tiles, partials);
+  };
+  constexpr int down = V == 1 ? 32 : 8 * V;  // of few columns
+  const lockstep_status status = few_tasks(queue, all.count, all.length) ? go(reduce_columns<Fold, V, down>, down)
+                                                                         : go(reduce_columns<Fold, V, 8 * V>, 8 * V);
+  return status != LOCKSTEP_OK || leaves == 1 ? status : launch_join(queue, fold, all.count, leaves, partials);
+}
+
 // V columns a thread: two where elements of 2 bytes are aligned in pairs.
 template <int V>
 struct by_columns : way {
@@ -252,12 +274,9 @@ struct by_columns : way {
     const bool aligned = d.element_stride % 2 == 0 && reinterpret_cast<uintptr_t>(call.src) % 4 == 0;
     return aligned ? nullptr : "needs rows that begin at multiples of 4 bytes";
   }
-  // Fewer blocks than processors: more threads share a leaf, each with one column.
-  static bool few(const lockstep_queue& queue, const lockstep_reduce_desc& d) {
-    return (d.count + 31) / 32 * order::leaves(d.length) < queue.facts->processors && d.length > 2 * order::lanes;
-  }
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
-    return call.reduce.count < queue.facts->tuned.reductions.few_columns || (V == 2 && few(queue, call.reduce));
+    return call.reduce.count < queue.facts->tuned.reductions.few_columns ||
+           (V == 2 && few_tasks(queue, call.reduce.count, call.reduce.length));
   }
   static size_t partials(const lockstep_call& call) {
     const int64_t leaves = order::leaves(call.reduce.length);
@@ -269,20 +288,7 @@ struct by_columns : way {
 
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
-    const sequences all = sequences_of(call);
-    const int64_t leaves = order::leaves(all.length);
-    auto* partials = static_cast<typename Fold::partial*>(call.workspace);
-    const auto go = [&](auto kernel, int down) {
-      int across = block_threads / down;
-      while (across > 4 / V && across / 2 * V >= all.count) across /= 2;
-      const int64_t tiles = (all.count + across * V - 1) / (across * V), a_block = block_threads / (across * down);
-      return launch_soon(queue, "reduce_columns", kernel, blocks_for(tiles * ((leaves + a_block - 1) / a_block), 1),
-                         block_threads, 0, fold, all, across, tiles, partials);
-    };
-    constexpr int down = V == 1 ? 32 : 8 * V;  // of few columns
-    const lockstep_status status =
-        few(queue, call.reduce) ? go(reduce_columns<Fold, V, down>, down) : go(reduce_columns<Fold, V, 8 * V>, 8 * V);
-    return status != LOCKSTEP_OK || leaves == 1 ? status : launch_join(queue, fold, all.count, leaves, partials);
+    return launch_columns<V>(queue, fold, sequences_of(call), call.workspace);
   }
 };
 

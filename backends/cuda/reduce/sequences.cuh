@@ -11,6 +11,13 @@ struct sequences {
   const void* src;
   int64_t count, length, element_stride, sequence_stride;
   const int64_t* offsets;
+  // Not 0: runs of so many sequences, run_stride elements apart. Only the kernels of columns.cuh read it.
+  int64_t run = 0, run_stride = 0;
+
+  // Where sequence s begins, in elements.
+  __device__ __forceinline__ int64_t place(int64_t s) const {
+    return run == 0 ? s * sequence_stride : s / run * run_stride + s % run * sequence_stride;
+  }
 };
 
 template <class T>

@@ -7,6 +7,7 @@
 // Watch   the index of an element in its sequence has 31 bits, its place 64
 // Source  lib/order.hpp
 #include "../dtypes.hpp"
+#include "../reduce/columns.cuh"
 #include "../reduce/extreme.cuh"
 #include "../reduce/results.cuh"
 #include "../reduce/subtree.cuh"
@@ -50,6 +51,7 @@ struct gathered_sum : float_sum<T, false> {
     const double wide = widened(wanted ? x : negative_zero<T>());
     acc = __fma_rn(wide, squares ? wide : 1.0, acc);
   }
+  __device__ void take(double& acc, T x, int i) const { take_if(acc, x, i, true); }
   __device__ void store(double value, int64_t s) const {
     store_float(this->dst, result, s, this->root ? __dsqrt_rn(value) : value);
   }
@@ -191,37 +193,48 @@ lockstep_status launch_fold(lockstep_queue& queue, const lockstep_call& call, co
                                                            : launch_join(queue, fold, d.count, tasks, partials);
 }
 
-template <class T>
-lockstep_status launch_floats(lockstep_queue& queue, const lockstep_call& call, const gathered_axes& d,
-                              bool neighbours) {
+// go(fold) for what the call asks for.
+template <class T, class Go>
+lockstep_status by_fold_of_floats(lockstep_queue& queue, const lockstep_call& call, const Go& go) {
   const lockstep_reduce_axes_desc& r = call.reduce_axes;
   const lib::reduction_kind& kind = lib::kind_of(r.reduction);
   if (kind.extreme()) {
     const typename key_of<T>::type turn = kind.by == lib::join::smallest ? -1 : 0;
-    return launch_fold(queue, call, d, neighbours, extreme<T>{static_cast<T*>(call.dst), turn, queue.report});
+    return go(extreme<T>{static_cast<T*>(call.dst), turn, queue.report});
   }
   gathered_sum<T> sum{};
   sum.dst = call.dst, sum.root = kind.to == lib::finish::root, sum.squares = kind.of == lib::term::square;
   sum.result = r.result;
-  return launch_fold(queue, call, d, neighbours, sum);
+  return go(sum);
+}
+template <class Go>
+lockstep_status by_fold(lockstep_queue& queue, const lockstep_call& call, const Go& go) {
+  switch (call.reduce_axes.dtype) {
+    case LOCKSTEP_F16: return by_fold_of_floats<half16>(queue, call, go);
+    case LOCKSTEP_BF16: return by_fold_of_floats<bfloat16>(queue, call, go);
+    case LOCKSTEP_F32: return by_fold_of_floats<float>(queue, call, go);
+    case LOCKSTEP_F64: return by_fold_of_floats<double>(queue, call, go);
+    case LOCKSTEP_I32: return go(integer_sum<int32_t>{static_cast<int64_t*>(call.dst), queue.report});
+    default: return go(integer_sum<int64_t>{static_cast<int64_t*>(call.dst), queue.report});
+  }
 }
 
 }  // namespace
 
 lockstep_status launch_gathered(lockstep_queue& queue, const lockstep_call& call, const gathered_axes& d,
                                 bool neighbours) {
-  switch (call.reduce_axes.dtype) {
-    case LOCKSTEP_F16: return launch_floats<half16>(queue, call, d, neighbours);
-    case LOCKSTEP_BF16: return launch_floats<bfloat16>(queue, call, d, neighbours);
-    case LOCKSTEP_F32: return launch_floats<float>(queue, call, d, neighbours);
-    case LOCKSTEP_F64: return launch_floats<double>(queue, call, d, neighbours);
-    case LOCKSTEP_I32:
-      return launch_fold(queue, call, d, neighbours,
-                         integer_sum<int32_t>{static_cast<int64_t*>(call.dst), queue.report});
-    default:
-      return launch_fold(queue, call, d, neighbours,
-                         integer_sum<int64_t>{static_cast<int64_t*>(call.dst), queue.report});
-  }
+  return by_fold(queue, call, [&](const auto& fold) { return launch_fold(queue, call, d, neighbours, fold); });
+}
+
+lockstep_status launch_axis_columns(lockstep_queue& queue, const lockstep_call& call, const column_runs& d) {
+  sequences all{call.src, d.count, d.length, d.element_stride, 1, nullptr};
+  all.run = d.run, all.run_stride = d.run_stride;
+  return by_fold(queue, call, [&](const auto& fold) {
+    using Fold = std::remove_cvref_t<decltype(fold)>;
+    if constexpr (sizeof(typename Fold::element) == 2)
+      if (d.pairs) return launch_columns<2>(queue, fold, all, call.workspace);
+    return launch_columns<1>(queue, fold, all, call.workspace);
+  });
 }
 
 }  // namespace lockstep::cuda

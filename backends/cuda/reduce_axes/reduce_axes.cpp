@@ -178,6 +178,38 @@ lockstep_status launch_by_gathering(lockstep_queue& queue, const lockstep_call& 
   return launch_gathered(queue, call, d, aligned && gone.count > 0);
 }
 
+// ---- columns ------------------------------------------------------------------------------
+const char* not_axis_columns(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_reduce_axes_desc& d = call->reduce_axes;
+  if (!gathers_type(d)) return "is for sums, norms, minima and maxima of floats, and sums of I32 and I64";
+  if (kind_of(d).to == lib::finish::root && d.dtype == LOCKSTEP_F64) return "does not scale norms of F64";
+  const split_axes split(d);
+  if (split.length == 0 || split.count == 0) return "needs elements";
+  if (split.reduced.count != 1) return "needs axes that go and lie as one";
+  const axis_list& kept = split.kept;
+  if (kept.count != 2 || kept.stride[1] != 1) return "needs runs of neighbours along the last of two axes that stay";
+  return split.reduced.stride[0] < kept.shape[1] ? "needs elements as far apart as a run is long" : nullptr;
+}
+// Batches that are many and small; long ones have a launch each.
+int large_runs(const lockstep_queue* queue, const lockstep_call* call) {
+  const split_axes split(call->reduce_axes);
+  constexpr int64_t sector = 32;
+  if (split.kept.shape[1] * dtype_bytes(call->reduce_axes.dtype) < sector) return 1;
+  return small_batches(queue, call) == 0;
+}
+size_t workspace_of_axis_columns(const lockstep_queue*, const lockstep_call* call) {
+  const split_axes split(call->reduce_axes);
+  const int64_t leaves = order::leaves(split.length);
+  return leaves > 1 ? static_cast<size_t>(split.count * leaves) * 16 : 0;
+}
+lockstep_status launch_by_axis_columns(lockstep_queue& queue, const lockstep_call& call) {
+  const split_axes split(call.reduce_axes);
+  const int64_t apart = split.reduced.stride[0], run = split.kept.shape[1], run_stride = split.kept.stride[0];
+  const bool pairs =
+      apart % 2 == 0 && run % 2 == 0 && run_stride % 2 == 0 && reinterpret_cast<uintptr_t>(call.src) % 4 == 0;
+  return launch_axis_columns(queue, call, {split.count, split.length, apart, run, run_stride, pairs});
+}
+
 // ---- permuted ------------------------------------------------------------------------------
 lockstep_call rows_of_copy(const lockstep_call& call) {
   const split_axes split(call.reduce_axes);
@@ -238,6 +270,8 @@ lockstep_status launch_permuted(lockstep_queue* queue, const lockstep_call* call
 }
 
 const lockstep_variant rows[] = {
+    {"columns", "runs of sequences that lie side by side, one launch for all", 0, not_axis_columns, large_runs,
+     workspace_of_axis_columns, on_device<launch_by_axis_columns>},
     {"batches", "axes that lie as one: calls of reduce or square_sum, by the best of their rows", 0, not_batches,
      small_batches, workspace_of_batches, launch_batches},
     {"gathered", "a warp a leaf whose elements are read where they lie, one launch", 0, not_gathered,
