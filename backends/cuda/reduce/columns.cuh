@@ -224,6 +224,12 @@ inline const char* not_columns(const lockstep_reduce_desc& d) {
   return beside ? nullptr : "needs sequences side by side: sequence_stride below element_stride";
 }
 
+template <class Fold>
+lockstep_status launch_short_columns(const lockstep_queue& queue, const Fold& fold, const sequences& all) {
+  return launch_soon(queue, "reduce_short_columns", reduce_short_columns<Fold>, blocks_for(all.count, block_threads),
+                     block_threads, 0, fold, all);
+}
+
 struct by_short_columns : way {
   static const char* refuses(const lockstep_queue&, const lockstep_call& call) {
     if (const char* why = not_columns(call.reduce); why != nullptr) return why;
@@ -236,8 +242,7 @@ struct by_short_columns : way {
   }
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
-    return launch_soon(queue, "reduce_short_columns", reduce_short_columns<Fold>,
-                       blocks_for(call.reduce.count, block_threads), block_threads, 0, fold, sequences_of(call));
+    return launch_short_columns(queue, fold, sequences_of(call));
   }
 };
 

@@ -231,6 +231,7 @@ lockstep_status launch_axis_columns(lockstep_queue& queue, const lockstep_call& 
   all.run = d.run, all.run_stride = d.run_stride;
   return by_fold(queue, call, [&](const auto& fold) {
     using Fold = std::remove_cvref_t<decltype(fold)>;
+    if (d.length <= order::lanes) return launch_short_columns(queue, fold, all);
     if constexpr (sizeof(typename Fold::element) == 2)
       if (d.pairs) return launch_columns<2>(queue, fold, all, call.workspace);
     return launch_columns<1>(queue, fold, all, call.workspace);
