@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "axes.hpp"
 #include "reductions.hpp"
 
 namespace lockstep::tool {
@@ -50,10 +51,6 @@ constexpr std::array<std::pair<const char*, lockstep_sums_kind>, 5> sums_kinds{
 constexpr std::array<std::pair<const char*, lockstep_dtype>, 3> casts{
     {{"f16", LOCKSTEP_F16}, {"bf16", LOCKSTEP_BF16}, {"f32", LOCKSTEP_F32}}};
 
-int64_t product(const int64_t* begin, const int64_t* end) {
-  return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
-}
-
 call transpose(const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
   if (shape.size() < 2) refuse("transpose needs an array of 2 axes or more, this one is {}", shape_text(shape));
@@ -72,41 +69,18 @@ call transpose(const array& in) {
   return c;
 }
 
-using permutation = std::array<int32_t, LOCKSTEP_MAX_RANK>;
-// Of the axes that are named, else of `axes`.
-permutation perm_of(const request& what, const std::vector<int64_t>& shape, std::vector<int64_t> axes) {
-  const size_t rank = shape.size();
-  if (!what.axes.empty()) axes = what.axes;
-  if (axes.size() != rank) refuse("--axes names {} axes, the array {} has {}", axes.size(), shape_text(shape), rank);
-  permutation perm{};
-  for (size_t k = 0; k < rank; ++k) {
-    const int64_t axis = axes[k] < 0 ? axes[k] + static_cast<int64_t>(rank) : axes[k];
-    if (axis < 0 || axis >= static_cast<int64_t>(rank) || std::count(perm.begin(), perm.begin() + k, axis) != 0)
-      refuse("--axes {} is no permutation of 0..{}", joined(axes, ","), rank - 1);
-    perm[k] = static_cast<int32_t>(axis);
-  }
-  return perm;
-}
-// Axis k's elements are so far apart in a file of that order.
-int64_t stride_of(const npy::header& h, size_t k) {
-  const int64_t* const shape = h.shape.data();
-  return h.fortran ? product(shape, shape + k) : product(shape + k + 1, shape + h.shape.size());
-}
-
 call permute(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
-  const size_t rank = shape.size();
-  if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
-    refuse("permute takes 1 to {} axes, this array has {}", LOCKSTEP_MAX_RANK, rank);
-  std::vector<int64_t> reversed(rank);
+  std::vector<int64_t> reversed(shape.size());
   std::iota(reversed.rbegin(), reversed.rend(), 0);
-  const permutation perm = perm_of(what, shape, reversed);
+  const std::vector<int32_t> perm = perm_of(what.axes, shape, reversed);
+  const moved_axes axes = axes_of("permute", in.header, perm);
   lockstep_permute_desc d =
-      lockstep_permute_packed(in.header.element_bytes(), static_cast<int32_t>(rank), shape.data(), perm.data());
-  for (size_t k = 0; k < rank; ++k) d.src_strides[k] = stride_of(in.header, k);
+      lockstep_permute_packed(in.header.element_bytes(), axes.rank(), axes.shape.data(), axes.perm.data());
+  std::copy(axes.strides.begin(), axes.strides.end(), d.src_strides);
   call c{in.header, {}, {}, {}};
   c.result.fortran = false;
-  for (size_t k = 0; k < rank; ++k) c.result.shape[k] = shape[static_cast<size_t>(perm[k])];
+  c.result.shape = shape_of(shape, perm);
   c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
     return lockstep_permute(context, &d, src, dst, options);
   };
@@ -119,31 +93,28 @@ struct moved {
   lockstep_convert_desc desc;
   call made;
 };
-moved moved_axes(const request& what, const array& in) {
+moved moved_call(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
-  const size_t rank = shape.size();
-  if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
-    refuse("{} takes 1 to {} axes, this array has {}", lockstep_op_name(what.op), LOCKSTEP_MAX_RANK, rank);
-  std::vector<int64_t> kept(rank);
+  std::vector<int64_t> kept(shape.size());
   std::iota(kept.begin(), kept.end(), 0);
-  const permutation perm = perm_of(what, shape, kept);
+  const std::vector<int32_t> perm = perm_of(what.axes, shape, kept);
+  const moved_axes axes = axes_of(lockstep_op_name(what.op), in.header, perm);
   const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
   const lockstep_dtype result = what.result == "default" ? dtype
                                 : what.result == "f64"   ? LOCKSTEP_F64
                                                          : named(casts, what.result, "--result");
-  moved m{lockstep_convert_packed(dtype, result, what.scale, static_cast<int32_t>(rank), shape.data(), perm.data()),
+  moved m{lockstep_convert_packed(dtype, result, what.scale, axes.rank(), axes.shape.data(), axes.perm.data()),
           {in.header, {}, {}, {}}};
   m.made.result.descr = descr_of(result);
   m.made.result.fortran = false;
-  for (size_t k = 0; k < rank; ++k) {
-    m.desc.src_strides[k] = stride_of(in.header, static_cast<size_t>(perm[k]));
-    m.made.result.shape[k] = shape[static_cast<size_t>(perm[k])];
-  }
+  m.made.result.shape = shape_of(shape, perm);
+  for (size_t k = 0; k < axes.shape.size(); ++k)
+    m.desc.src_strides[k] = axes.strides[static_cast<size_t>(axes.perm[k])];
   return m;
 }
 
 call convert(const request& what, const array& in) {
-  auto [d, c] = moved_axes(what, in);
+  auto [d, c] = moved_call(what, in);
   c.run = [d = d](auto* context, auto* src, auto* dst, auto* options) {
     return lockstep_convert(context, &d, src, dst, options);
   };
@@ -154,7 +125,7 @@ call convert(const request& what, const array& in) {
 }
 
 call map(const request& what, const array& in) {
-  auto [as, c] = moved_axes(what, in);
+  auto [as, c] = moved_call(what, in);
   lockstep_map_desc d{};
   std::memcpy(&d, &as, sizeof as);
   d.size = sizeof d;
@@ -408,17 +379,21 @@ call sums(const request& what, const array& in) {
 call reduce_axes(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
   const auto rank = static_cast<int64_t>(shape.size());
-  if (rank < 1 || rank > LOCKSTEP_MAX_RANK)
-    refuse("reduce_axes takes arrays of 1 to 8 axes, this one is {}", shape_text(shape));
+  if (rank < 1) refuse("reduce_axes takes arrays of 1 axis or more, this one is {}", shape_text(shape));
   std::vector<int32_t> axes;
+  std::vector<bool> goes(shape.size());
   for (const int64_t axis : what.axes) {
     if (axis < -rank || axis >= rank)
       refuse("--axes has {}, the array {} has axes 0 to {}", axis, shape_text(shape), rank - 1);
     axes.push_back(static_cast<int32_t>(axis < 0 ? axis + rank : axis));
+    if (goes[static_cast<size_t>(axes.back())]) refuse("--axes has {} twice; name each axis once", axes.back());
+    goes[static_cast<size_t>(axes.back())] = true;
   }
-  lockstep_reduce_axes_desc d = lockstep_reduce_axes_packed(
-      named(reductions, what.reduction, "--reduction"), dtype_of(in.header, what.bf16), static_cast<int32_t>(rank),
-      shape.data(), static_cast<int32_t>(axes.size()), axes.data());
+  const reduced_axes left = axes_of(shape, goes, axes);
+  lockstep_reduce_axes_desc d =
+      lockstep_reduce_axes_packed(named(reductions, what.reduction, "--reduction"), dtype_of(in.header, what.bf16),
+                                  static_cast<int32_t>(left.shape.size()), left.shape.data(),
+                                  static_cast<int32_t>(left.going.size()), left.going.data());
   if (what.result != "default") d.result = what.result == "f64" ? LOCKSTEP_F64 : named(casts, what.result, "--result");
   call c{in.header, {}, {}, {}};
   c.result.descr = descr_of(d.result);

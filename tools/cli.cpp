@@ -1,15 +1,8 @@
 // cli.cpp - see cli.hpp.
 #include "cli.hpp"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <string_view>
-
 #include "legend.hpp"
+#include "option_names.hpp"
 #include "retired.hpp"
 
 namespace lockstep::tool {
@@ -19,8 +12,8 @@ void check(lockstep_status status) {
     case LOCKSTEP_OK: return;
     // The values came from the command line.
     case LOCKSTEP_INVALID_ARGUMENT:
-    case LOCKSTEP_NO_VARIANT: throw usage_error(lockstep_last_error());
-    default: throw failure(lockstep_last_error());
+    case LOCKSTEP_NO_VARIANT: throw usage_error(place_in_options(lockstep_last_error()));
+    default: throw failure(place_in_options(lockstep_last_error()));
   }
 }
 
@@ -65,7 +58,7 @@ context::context(const place& where) {
   const lockstep_status status = lockstep_context_create(&options, &context_);
   if (status == LOCKSTEP_NO_BACKEND) {
     // An unknown name is a mistake on the command line; a backend that cannot run here is not.
-    const std::string why = lockstep_last_error();
+    const std::string why = place_in_options(lockstep_last_error());
     if (!where.backend.empty() && !is_known(where.backend)) throw usage_error(why);
     throw failure(why);
   }
@@ -125,50 +118,6 @@ std::string case_names_help() {
   for (const cases::legend_line& line : cases::legend())
     text += format_text("  {:<42} {}\n", line.written, line.meaning);
   return text;
-}
-
-namespace {
-[[noreturn]] void stdout_failed() {
-  if (errno == EPIPE) throw broken_pipe{};
-  fail("stdout: {}; nothing more was written", std::strerror(errno));
-}
-}  // namespace
-
-void put(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) stdout_failed();
-}
-void flush() {
-  if (std::fflush(stdout) != 0) stdout_failed();
-}
-
-style stdout_style() {
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  const bool plain = !isatty(STDOUT_FILENO) || (no_color != nullptr && *no_color != '\0') || term == nullptr ||
-                     std::string_view(term) == "dumb";
-  return plain ? style{"", "", "", "", ""} : style{"\033[1m", "\033[2m", "\033[32m", "\033[31m", "\033[0m"};
-}
-
-std::string bytes_text(double bytes) {
-  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 5) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? format_text("{:.0f} B", bytes)
-                   : format_text("{:.3g} {}", bytes >= 1000 ? std::round(bytes) : bytes, units[unit]);
-}
-
-std::string time_text(double seconds) {
-  if (seconds >= 1) return format_text("{:.2f} s", seconds);
-  if (seconds >= 1e-3) return format_text("{:.2f} ms", seconds * 1e3);
-  return format_text("{:.2f} us", seconds * 1e6);
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  if (shape.size() == 1) return format_text("({},)", shape[0]);
-  return format_text("({})", joined(shape, ", "));
 }
 
 }  // namespace lockstep::tool

@@ -2,6 +2,7 @@
 #include "command.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -143,10 +144,53 @@ std::vector<option> command::options() const {
 }
 
 namespace {
-// For an unknown command CLI11 says only that one is required, so the error names the word.
-std::string story_of(const CLI::ParseError& error, const CLI::App& root) {
+const CLI::App& called_of(const CLI::App& root) {
   const CLI::App* at = &root;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return *at;
+}
+
+// "lockstep run reduce"
+std::string path_of(const CLI::App& root) {
+  std::string path = root.get_name();
+  for (const CLI::App* at = &root; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  return path;
+}
+
+// Lines of at most 100 columns, broken at spaces or behind commas; what follows is indented as CLI11 does.
+std::string folded(const std::string& help) {
+  constexpr size_t most = 100, column = 30;
+  std::string out;
+  for (size_t begin = 0; begin < help.size();) {
+    const size_t end = std::min(help.find('\n', begin), help.size());
+    std::string line = help.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    // Where the text begins that stands beside a name.
+    const size_t gap = line.find("  ", indent), beside = line.find_first_not_of(' ', gap);
+    const std::string next(gap < most / 2 && beside < most / 2 ? beside
+                           : indent == 0                       ? 4
+                           : line.compare(indent, 1, "-") == 0 ? column
+                                                               : indent,
+                           ' ');
+    while (line.size() > most) {
+      size_t at = line.find_last_of(" ,", most - 1);
+      if (at == std::string::npos || at <= std::max(indent, next.size())) break;
+      if (line[at] == ',') ++at;
+      out += line.substr(0, at) + "\n";
+      line = next + line.substr(std::min(line.find_first_not_of(' ', at), line.size()));
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
+// For an unknown command CLI11 says only that one is required, so the error names the word.
+std::string story_of(const CLI::ParseError& error, const CLI::App& root) {
+  const CLI::App* at = &called_of(root);
   std::vector<std::string> known;
   for (const CLI::App* one : at->get_subcommands([](const CLI::App*) { return true; }))
     known.push_back(one->get_name());
@@ -170,16 +214,22 @@ program::program(const std::string& name, const std::string& help, const std::st
 }
 program::~program() = default;
 
+std::string program::called() const { return path_of(*self_); }
+
 bool program::parse(int argc, char** argv, int& code) {
   try {
     self_->parse(argc, argv);
     return true;
-  } catch (const CLI::Success& asked) {  // --help, --version
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(folded(self_->help()).c_str(), stdout);
+    code = std::fflush(stdout) == 0 ? 0 : 1;
+  } catch (const CLI::Success& asked) {  // --version
     self_->exit(asked);
     code = std::fflush(stdout) == 0 ? 0 : 1;
   } catch (const CLI::ParseError& error) {
-    std::fputs(printable(format_text("lockstep: {}; see lockstep --help\n", story_of(error, *self_)), '\n').c_str(),
-               stderr);
+    std::fputs(
+        printable(format_text("{}: {}; see {} --help\n", called(), story_of(error, *self_), called()), '\n').c_str(),
+        stderr);
     code = 2;
   }
   return false;

@@ -75,6 +75,8 @@ class program {
   program(const program&) = delete;
   program& operator=(const program&) = delete;
   command root() const { return command(self_.get()); }
+  // What was called, "lockstep run reduce", as far as it was parsed.
+  std::string called() const;
   // False if nothing is left to do, because help or a usage error was printed; code is the exit code.
   bool parse(int argc, char** argv, int& code);
 

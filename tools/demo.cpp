@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "import.hpp"
 #include "json.hpp"
@@ -179,10 +178,7 @@ int demo(const demo_options& o) {
     in = find_real_input(o.paths);
   }
   if (!piped) show_inputs(in, s);
-  // On a busy machine neither times nor limits are reliable.
-  if (double load = 0;
-      getloadavg(&load, 1) == 1 && load > static_cast<double>(std::thread::hardware_concurrency()) && !piped)
-    print("{}this machine is busy (load {:.1f}): do not trust the times below{}\n\n", s.bad, load, s.off);
+  if (const std::string busy = busy_machine(); !busy.empty() && !piped) print("{}{}{}\n\n", s.bad, busy, s.off);
   const std::vector<std::string> backends = backends_of(o);
   const int samples = o.quick ? 3 : 15;
   limits known(context, samples);
@@ -227,7 +223,11 @@ int demo(const demo_options& o) {
     print(
         "\n{} of {} results have the bits of the CPU's plain loops. \"limit\" is the fraction of the fastest copy (of "
         "the\n"
-        "fastest read, for reductions) of as many bytes on the same backend and threads, in this run.\n",
+        "fastest read, for reductions) of as many bytes on the same backend and threads, in this run.\n\n"
+        "Next: lockstep explain transpose         what each thread of a GPU kernel reads and writes\n"
+        "      lockstep bench --html bench.html   every operation beside this machine's limits, as a page\n"
+        "      lockstep probe                     what this machine's memory can do, and why\n"
+        "      man lockstep                       your own arrays: import, run, export\n",
         equal, compared);
   return failed == 0 ? 0 : 1;
 }
@@ -238,9 +238,9 @@ void demo_command(command root, action& chosen) {
   auto o = std::make_shared<demo_options>();
   auto command = root.add_command(
       "demo", "Run the four families on real input, on every backend: bits, time, fraction of the limit");
-  command.add("--picture", o->paths.picture, "another picture (PNG, JPEG, PGM, PPM)").type_name("FILE");
-  command.add("--signal", o->paths.signal, "another signal (WAV, .npy of f4)").type_name("FILE");
-  command.add("--table", o->paths.table, "another table (GTX, numbers, .npy of f4)").type_name("FILE");
+  command.add("--picture", o->paths.picture, "another picture (PNG, JPEG, PBM, PGM, PPM)").type_name("FILE");
+  command.add("--signal", o->paths.signal, "another signal (WAV, .npy of f4 or f8)").type_name("FILE");
+  command.add("--table", o->paths.table, "another table (GTX, numbers, .npy of f4 or f8)").type_name("FILE");
   command.add("--text", o->paths.text, "another text").type_name("FILE");
   command.add("--pictures", o->pictures, "write the resulting pictures to this folder, as PNG").type_name("FOLDER");
   command.add("--quick", o->quick, "3 samples in place of 15");

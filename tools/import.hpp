@@ -5,9 +5,9 @@
 
 namespace lockstep::tool {
 
-// as: "auto", "picture", "gray", "sound", "grid", "table", "text", "lines".
-array import_file(const std::string& path, const std::string& as);
-// f4 from low (black) to high (white) as u1; u1 as it is.
+// Refuses an array that is no picture; name is its file's.
+void require_picture(const std::string& name, const npy::header& h);
+// Numbers from low (black, NaN too) to high (white) as u1; u1 as it is. low < high, and their difference is finite.
 array as_picture(const array& a, double low, double high);
 // A u1 picture shrunk to width pixels; unchanged if width is 0 or the picture is narrower.
 array thinned(const array& picture, int64_t width);

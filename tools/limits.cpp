@@ -2,8 +2,18 @@
 #include "limits.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <thread>
 
 namespace lockstep::tool {
+
+std::string busy_machine() {
+  double load = 0;
+  const unsigned processors = std::thread::hardware_concurrency();
+  if (getloadavg(&load, 1) != 1 || load <= static_cast<double>(processors)) return "";
+  return format_text("this machine is busy (load {:.1f} on {} processors): do not trust the times below", load,
+                     processors);
+}
 
 timing timing_of(std::vector<double> samples_ms) {
   if (samples_ms.empty()) return {};

@@ -11,6 +11,9 @@
 
 namespace lockstep::tool {
 
+// A warning if more threads want to run than there are processors, because times then mean little; else "".
+std::string busy_machine();
+
 struct timing {
   double seconds = 0;  // median
   double spread = 0;   // (third quartile - first quartile) / median

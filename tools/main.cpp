@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   } catch (const broken_pipe&) {
     return 1;
   } catch (const usage_error& error) {
-    print_error("lockstep: {}\n", error.what());
+    print_error("{}: {}\n", program.called(), error.what());
     return 2;
   } catch (const failure& error) {
     print_error("lockstep: {}\n", error.what());

@@ -2,6 +2,7 @@
 // subset that NumPy writes: strings, True, False, tuples of non-negative integers.
 #include "npy.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "text.hpp"
@@ -93,22 +94,19 @@ class reader {
   size_t at_ = 0;
 };
 
-void check_type(std::string_view descr) {
+// "<f4" of "<f4", "=f4", "|f4" and "f4", which NumPy reads alike on a little-endian machine.
+std::string type_of(std::string_view descr) {
   const auto fix = "convert it with NumPy's astype";
-  if (descr == "|O")
+  const bool has_order = !descr.empty() && std::string_view("<>=|").find(descr[0]) != std::string_view::npos;
+  const std::string_view kind = descr.substr(has_order, 1),
+                         bytes = descr.substr(std::min<size_t>(descr.size(), has_order + 1));
+  if (kind == "O")
     refuse("holds Python objects (\"|O\"), whose values are not in the file as numbers; convert it: a.astype('f8')");
-  if (descr.size() < 3) refuse("has the type \"{}\", which is none of lockstep's; {}", printable(descr), fix);
-  if (descr[0] == '>')
-    refuse("is big-endian (\"{}\"); convert it: a.astype(a.dtype.newbyteorder('<'))", printable(descr));
-  const std::string_view bytes = descr.substr(2);
   const auto is_one_of = [&](std::initializer_list<std::string_view> sizes) {
-    for (const std::string_view size : sizes)
-      if (bytes == size) return true;
-    return false;
+    return std::find(sizes.begin(), sizes.end(), bytes) != sizes.end();
   };
-  const bool order_known = descr[0] == '<' || (descr[0] == '|' && (bytes == "1" || descr[1] == 'V'));
   bool known = false;
-  switch (descr[1]) {
+  switch (kind.empty() ? '\0' : kind[0]) {
     case 'b': known = is_one_of({"1"}); break;
     case 'i':
     case 'u': known = is_one_of({"1", "2", "4", "8"}); break;
@@ -117,9 +115,13 @@ void check_type(std::string_view descr) {
     case 'V': known = is_one_of({"1", "2", "4", "8", "16"}); break;  // opaque; bfloat16 is saved as V2
     default: break;
   }
-  if (!order_known || !known)
+  const bool ordered = bytes != "1" && kind != "V";
+  if (descr.starts_with('>') && ordered)
+    refuse("is big-endian (\"{}\"); convert it: a.astype(a.dtype.newbyteorder('<'))", printable(descr));
+  if (!known)
     refuse("has the type \"{}\"; lockstep moves elements of 1, 2, 4, 8 or 16 bytes (b i u f c V); {}", printable(descr),
            fix);
+  return format_text("{}{}{}", ordered ? '<' : '|', kind, bytes);
 }
 
 }  // namespace
@@ -160,9 +162,7 @@ header parse(std::string_view bytes) {
   if (bytes.size() < prefix) refuse("is truncated within its header");
   size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
-  if (length > max_dictionary)
-    refuse("says that its header has {} bytes; more than {} is not believed", length, max_dictionary);
-  if (bytes.size() - prefix < length) refuse("is truncated within its header");
+  if (bytes.size() - prefix < length) refuse("is truncated within its header, which says that it has {} bytes", length);
 
   header h;
   h.data_offset = prefix + length;
@@ -181,7 +181,7 @@ header parse(std::string_view bytes) {
     *seen = true;
     if (seen == &has_descr) {
       if (in.peek() == '[') refuse("holds records; save one field of them: a['name']");
-      h.descr = in.string();
+      h.descr = type_of(in.string());
     }
     if (seen == &has_order) h.fortran = in.boolean();
     if (seen == &has_shape) h.shape = in.tuple();
@@ -193,7 +193,6 @@ header parse(std::string_view bytes) {
   if (!in.at_end()) refuse("has something behind the dictionary in its header");
   if (!has_descr || !has_order || !has_shape)
     refuse("lacks the key \"{}\" in its header", !has_descr ? "descr" : !has_order ? "fortran_order" : "shape");
-  check_type(h.descr);
 
   // An axis of 0 makes any product 0, but strides are products of the others.
   int64_t product = static_cast<int64_t>(h.element_bytes());

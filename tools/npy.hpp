@@ -29,9 +29,6 @@ struct header {
   size_t data_bytes() const { return static_cast<size_t>(elements()) * element_bytes(); }
 };
 
-// Longest dictionary that parse reads; NumPy itself stops at 10,000 characters.
-inline constexpr size_t max_dictionary = 64 * 1024;
-
 // The first bytes of every such file.
 inline constexpr std::string_view magic = "\x93NUMPY";
 

@@ -9,6 +9,7 @@
 
 #include "call.hpp"
 #include "json.hpp"
+#include "option_names.hpp"
 #include "progress.hpp"
 #include "reductions.hpp"
 
@@ -109,7 +110,13 @@ ran execute(const call& c, lockstep_context* context, const run_options& o, cons
   if (!o.where.variant.empty()) options.variant = o.where.variant.c_str();
   const progress shown(lockstep_op_name(o.what.op), 0);
   const auto begin = std::chrono::steady_clock::now();
-  check(c.run(context, src, dst, &options));
+  try {
+    check(c.run(context, src, dst, &options));
+  } catch (const usage_error& error) {
+    throw usage_error(call_in_options(error.what()));
+  } catch (const failure& error) {
+    throw failure(call_in_options(error.what()));
+  }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   lockstep_run_info info{};
   info.size = sizeof info;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli.hpp"
+#include "progress.hpp"
 #include "runner.hpp"
 
 namespace lockstep::tool {
@@ -60,10 +61,15 @@ class verification {
     if (const std::string& only = options_.where.variant; !only.empty())
       std::erase_if(rows, [&](const auto& r) { return r.name != (only == "auto" ? "" : only); });
     std::vector<tally> tallies(rows.size());
-    for (const std::string& name : names) {
-      const cases::subject s(cases::parse(name));
-      for (size_t i = 0; i < rows.size(); ++i)
-        for (const memory where : places_of(options_, backend, s.c)) run_one(s, rows[i], where, tallies[i]);
+    {
+      progress shown(format_text("{} on {}", lockstep_op_name(op), backend), names.size());
+      size_t done = 0;
+      for (const std::string& name : names) {
+        const cases::subject s(cases::parse(name));
+        for (size_t i = 0; i < rows.size(); ++i)
+          for (const memory where : places_of(options_, backend, s.c)) run_one(s, rows[i], where, tallies[i]);
+        shown.at(++done);
+      }
     }
     for (size_t i = 0; i < rows.size(); ++i) {
       const tally& t = tallies[i];
@@ -209,7 +215,8 @@ int verify(const verify_options& options) {
   if (options.cases.empty()) print("level {}, seed {}\n", options.level, options.seed);
   for (const std::string& backend : backends)
     for (const lockstep_op op : ops)
-      if (const std::vector<std::string> names = names_of(options, op); !names.empty()) all.run_op(backend, op, names);
+      if (const std::vector<std::string> names = names_of(options, op); !names.empty())
+        all.run_op(backend, op, names), flush();
   return all.finish();
 }
 

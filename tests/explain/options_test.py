@@ -107,7 +107,7 @@ class Options(unittest.TestCase):
                 r = explain(*arguments.split())
                 self.assertEqual(r.returncode, 1 if "/nowhere" in arguments else 2, (r.stdout[-200:], r.stderr))
                 self.assertEqual(r.stdout, "")
-                self.assertTrue(r.stderr.startswith("lockstep: "), r.stderr)
+                self.assertTrue(r.stderr.startswith("lockstep explain: " if r.returncode == 2 else "lockstep: "), r.stderr)
                 self.assertEqual(r.stderr.count("\n"), 1, r.stderr)
                 for word in named:
                     self.assertIn(word, r.stderr)

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "pages/draw.hpp"
 #include "pages/ruler.hpp"
@@ -132,6 +134,32 @@ TEST(Bars, ALogarithmHasDotsAndNoBars) {
   EXPECT_EQ(count(svg, "<circle"), 2u);
   c.values.scale = scale::linear;
   EXPECT_EQ(count(draw(c, 720, "id"), " f0\""), 3u);
+}
+
+// All of a text's lines, joined again.
+std::string texts_of(const std::string& svg, const std::string& style) {
+  std::string all;
+  const std::string open = "class=\"" + style + "\">";
+  for (size_t at = svg.find(open); at != std::string::npos; at = svg.find(open, at + 1)) {
+    const size_t begin = at + open.size();
+    all += svg.substr(begin, svg.find('<', begin) - begin);
+  }
+  return all;
+}
+
+TEST(Bars, NoLabelIsCut) {
+  const std::string name = "square_sum/norm2/f32/segments/lopsided/1048576x1024/to_f32 on one of two GPUs",
+                    value = "1234.5 GB/s, 0.97 of the limit, twice the speed of the best of all peers";
+  bar_chart c;
+  c.values = {.label = "GB/s"};
+  c.bars = {{.label = name, .value = 3, .text = value}, {.label = std::string(200, 'x'), .value = 2}};
+  for (const double width : {340.0, 720.0, 1100.0}) {
+    const std::string svg = draw(c, width, "id");
+    EXPECT_EQ(texts_of(svg, "bl"), name + std::string(200, 'x')) << width;
+    EXPECT_NE(texts_of(svg, "v").find(value), std::string::npos) << width;
+  }
+  EXPECT_EQ(wrapped("ab/cd ef", 3 * 7.2), (std::vector<std::string>{"ab/", "cd ", "ef"}));
+  EXPECT_EQ(wrapped("ÄÖÜßäöü", 3 * 7.2), (std::vector<std::string>{"ÄÖÜ", "ßäö", "ü"}));
 }
 
 }  // namespace

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <regex>
 
 #include "../file.hpp"
+#include "../limits.hpp"
+#include "../pattern.hpp"
 #include "cases.hpp"
 #include "commit.hpp"
 #include "judge.hpp"
@@ -16,7 +17,7 @@ namespace lockstep::tool {
 namespace {
 nlohmann::ordered_json read_result(const std::string& path) {
   const input_file file(path);
-  auto result = nlohmann::ordered_json::parse(file.bytes(), nullptr, false);
+  auto result = read_json(file.bytes());
   if (result.is_discarded() || !result.is_object() || !result.contains("benchmarks") ||
       !result["benchmarks"].is_array())
     fail("{} is no result of lockstep bench --json{}", path,
@@ -35,13 +36,7 @@ nlohmann::ordered_json read_result(const std::string& path) {
 
 bool is_sample(const nlohmann::ordered_json& run) { return run.contains("meta") && run["meta"].contains("sample"); }
 
-void check_pattern(const char* option, const std::string& pattern) {
-  try {
-    (void)std::regex(pattern);
-  } catch (const std::regex_error& error) {
-    refuse("{}: \"{}\" is no regular expression: {}", option, pattern, error.what());
-  }
-}
+void check_pattern(const char* option, const std::string& text) { (void)pattern(option, text); }
 
 // --variant is an exact name, so it becomes a pattern that matches only that name.
 void choose_variant(bench::options& run) {
@@ -192,6 +187,8 @@ void bench_command(command root, action& chosen) {
       if (s->json != "-") run.progress = save;
       const auto before =
           s->before.empty() ? nlohmann::ordered_json() : read_result(s->before);  // a bad file fails now
+      if (const std::string busy = busy_machine(); !busy.empty() && !piped)
+        print("{}{}{}\n", stdout_style().bad, busy, stdout_style().off), flush();
       const bench::report all = bench::measure_all(run);
       if (all.results.empty() && all.skipped.empty() && all.wrong.empty())
         fail("nothing to measure on {}: {}{}; lockstep verify --list names cases, lockstep info variants",

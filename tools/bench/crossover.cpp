@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <regex>
 
+#include "../pattern.hpp"
 #include "bench.hpp"
 #include "calls.hpp"
 
@@ -90,8 +90,7 @@ class crossover {
       call_memory data(*context_, memory.kind == LOCKSTEP_HOST ? "cpu" : device, memory.kind);
       for (double bytes = 6e3; bytes < 6e8; bytes *= 5)
         for (const std::string& name : cases_of(bytes)) {
-          if (!asked_.filter.empty() && !std::regex_search(name, std::regex(asked_.filter, std::regex::icase)))
-            continue;
+          if (!asked_.filter.empty() && !pattern("--filter", asked_.filter).is_in(name)) continue;
           try {
             one_case(device, memory.name, data, name);
           } catch (const failure& error) {

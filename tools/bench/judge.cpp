@@ -2,8 +2,8 @@
 #include "judge.hpp"
 
 #include <map>
-#include <regex>
 
+#include "../pattern.hpp"
 #include "timing.hpp"
 
 namespace lockstep::tool::bench {
@@ -53,11 +53,11 @@ comparison beside(const ordered_json& ours, const ordered_json& peer) {
 }
 
 namespace {
-void judge_sampled(ordered_json& ours, const std::vector<ordered_json*>& peers, const std::regex& against) {
+void judge_sampled(ordered_json& ours, const std::vector<ordered_json*>& peers, const pattern& against) {
   for (const char* key : {"sample_peer", "sample_ratio", "behind", "sample_ms"}) ours.erase(key);
   for (const ordered_json* peer : peers) {
     const double ratio = beside(ours, *peer).ratio;
-    if (!std::regex_search(peer->at("source").get<std::string>(), against)) continue;
+    if (!against.is_in(peer->at("source").get<std::string>())) continue;
     if (ours.contains("sample_ratio") && ours.at("sample_ratio") <= ratio) continue;
     ours["sample_peer"] = peer->at("source");
     ours["sample_ratio"] = ratio;
@@ -82,7 +82,7 @@ void judge(ordered_json& run) {
   for (auto& [key, of] : cases)
     for (size_t k = 0; k < of.ours.size() && !of.peers.empty(); ++k) judge_case(*of.ours[k], of.peers, k == 0);
   if (!run.contains("meta") || !run.at("meta").contains("sample")) return;
-  const std::regex against(run.at("meta").at("sample").value("against", ""), std::regex::icase);
+  const pattern against("--against", run.at("meta").at("sample").value("against", ""));
   for (auto& [key, of] : cases)
     for (ordered_json* ours : of.ours) judge_sampled(*ours, of.peers, against);
 }

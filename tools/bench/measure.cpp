@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <regex>
 
+#include "../pattern.hpp"
 #include "../peers/samples.hpp"
 #include "../progress.hpp"
 #include "bench.hpp"
@@ -286,12 +286,12 @@ class bench_run {
     if (wanted == "auto") return {"auto"};
     std::vector<std::string> names;
     const std::string name = backend.substr(0, backend.find(':'));
-    const std::regex pattern(wanted == "all" ? "" : wanted, std::regex::icase);
+    const pattern chosen("--variants", wanted == "all" ? "" : wanted);
     for (int32_t i = 0; i < lockstep_variant_count(name.c_str(), t.op); ++i) {
       lockstep_variant_info row{};
       row.size = sizeof row;
       check(lockstep_variant_get(name.c_str(), t.op, i, &row));
-      if (wanted == "all" ? true : std::regex_search(row.name, pattern)) names.push_back(row.name);
+      if (wanted == "all" ? true : chosen.is_in(row.name)) names.push_back(row.name);
     }
     return names;
   }
@@ -343,8 +343,8 @@ std::vector<line> lines_of(const options& asked, const std::string& backend) {
     all = preset(asked.preset, backend);
   }
   for (const std::string& name : asked.cases) all.push_back({name});
-  const std::regex filter(asked.filter, std::regex::icase);
-  std::erase_if(all, [&](const line& one) { return !std::regex_search(one.name, filter); });
+  const pattern filter("--filter", asked.filter);
+  std::erase_if(all, [&](const line& one) { return !filter.is_in(one.name); });
   return all;
 }
 

@@ -36,7 +36,17 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
   value_room = std::min(value_room, width * 0.45);
   if (c.reference) values.push_back(c.reference->at);
   const double left = label_room, right = width - value_room, top = c.reference ? 24 : 6;
-  const double bottom = top + row * static_cast<double>(c.bars.size()), height = bottom + 42;
+  const auto lines_of = [&](const bar& b) { return wrapped(b.label, stacked ? width - 8 : label_room - 10); };
+  const auto value_lines = [&](const bar& b) { return wrapped(value_text(c, b), value_room - 20); };
+  // Long labels and values take more lines.
+  const auto room_of = [&](const bar& b) {
+    const size_t lines =
+        stacked ? lines_of(b).size() + value_lines(b).size() - 1 : std::max(lines_of(b).size(), value_lines(b).size());
+    return row + line_height * static_cast<double>(lines - 1);
+  };
+  double bottom = top;
+  for (const bar& b : c.bars) bottom += room_of(b);
+  const double height = bottom + 42;
   const ruler x(c.values, values, right - left, true);
   const auto at = [&](double v) { return left + std::clamp(x.place(v), 0.0, 1.0) * (right - left); };
 
@@ -60,13 +70,21 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
   const bool column = c.reference && !c.from_reference;
   double y = top;
   for (const bar& b : c.bars) {
-    const double middle = y + (stacked ? 27 : row / 2), end = at(b.value);
+    const std::vector<std::string> label = lines_of(b), value = value_lines(b);
+    const double room = room_of(b), end = at(b.value);
+    const double middle = y + (stacked ? 27 + line_height * static_cast<double>(label.size() - 1) +
+                                             line_height / 2 * static_cast<double>(value.size() - 1)
+                                       : room / 2);
+    // Lines are centered on the bar.
+    const auto first = [&](const std::vector<std::string>& lines) {
+      return middle + 4 - line_height / 2 * static_cast<double>(lines.size() - 1);
+    };
     const bool drawn = std::isfinite(b.value) && (!log || b.value > 0);
     out += "<g class=\"b\"><title>" +
            escaped(b.label + ": " + value_text(c, b) + (b.note.empty() ? "" : "; " + b.note)) + "</title>";
-    out += format_text("<rect x=\"0\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\" class=\"hit\"/>", y, width, row);
-    out += stacked ? svg_text(left + 2, y + 15, "start", "bl", fitted(b.label, width - 8))
-                   : svg_text(left - 8, middle + 4, "end", "bl", fitted(b.label, label_room - 10));
+    out += format_text("<rect x=\"0\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\" class=\"hit\"/>", y, width, room);
+    out += stacked ? svg_lines(left + 2, y + 15, "start", "bl", label)
+                   : svg_lines(left - 8, first(label), "end", "bl", label);
     if (drawn && log)
       out += svg_line(base, middle, end, middle, "st") + format_text("<g class=\"s c{} p\">", b.group % 8) +
              svg_marker(b.group, end, middle, 5.2) + "</g>";
@@ -80,8 +98,8 @@ std::string draw(const bar_chart& c, double width, const std::string& id) {
     const double tip = far + (log ? 11 : 6);
     const double text_at = column ? right + 8 : tip;
     if (column && text_at - tip > 12) out += svg_line(tip, middle, text_at - 4, middle, "gm");
-    out += svg_text(text_at, middle + 4, "start", "v", fitted(value_text(c, b), width - text_at)) + "</g>";
-    y += row;
+    out += svg_lines(text_at, first(value), "start", "v", value) + "</g>";
+    y += room;
   }
   return svg_open(
              width, height, "chart", id, c.title,

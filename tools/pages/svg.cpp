@@ -1,6 +1,8 @@
 // svg.cpp - see svg.hpp.
 #include "svg.hpp"
 
+#include <algorithm>
+
 namespace lockstep::tool::pages {
 
 std::string escaped(const std::string& text) {
@@ -28,17 +30,34 @@ double text_width(const std::string& text, double size) {
   return n * 0.6 * size;
 }
 
-std::string fitted(const std::string& text, double width, double size) {
-  if (text_width(text, size) <= width) return text;
-  std::string cut;
-  for (size_t i = 0; i < text.size();) {
-    size_t next = i + 1;
-    while (next < text.size() && !begins_character(text[next])) ++next;
-    if (text_width(cut, size) + 2 * 0.6 * size > width) break;
-    cut.append(text, i, next - i);
-    i = next;
+std::vector<std::string> wrapped(const std::string& text, double width, double size) {
+  const auto most = static_cast<size_t>(std::max(1.0, width / (0.6 * size)));
+  std::vector<std::string> lines(1);
+  size_t characters = 0, broken = 0;  // of the last line; where it may be broken
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (begins_character(text[i]) && characters == most) {
+      std::string& full = lines.back();
+      std::string rest = broken > 0 ? full.substr(broken) : "";
+      if (broken > 0) full.resize(broken);
+      characters = static_cast<size_t>(text_width(rest, size) / (0.6 * size) + 0.5);
+      broken = 0;
+      lines.push_back(std::move(rest));
+    }
+    lines.back() += text[i];
+    characters += begins_character(text[i]) ? 1 : 0;
+    if (text[i] == ' ' || text[i] == '/') broken = lines.back().size();
   }
-  return cut + "…";
+  return lines;
+}
+
+std::string svg_lines(double x, double y, const char* anchor, const std::string& style,
+                      const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) {
+    out += svg_text(x, y, anchor, style, line);
+    y += line_height;
+  }
+  return out;
 }
 
 std::string svg_text(double x, double y, const char* anchor, const std::string& style, const std::string& text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "text.hpp"
 
@@ -14,11 +15,15 @@ std::string escaped(const std::string& text);
 // font (DejaVu Sans), so that estimates are rather too wide.
 double text_width(const std::string& text, double size = 12);
 
-// Cut so that it fits, with an ellipsis.
-std::string fitted(const std::string& text, double width, double size = 12);
+// Lines that fit, broken behind spaces and slashes, else anywhere: nothing is cut off.
+std::vector<std::string> wrapped(const std::string& text, double width, double size = 12);
 
 // Text at (x, y); anchor "start", "middle" or "end"; style a class of style.cpp.
 std::string svg_text(double x, double y, const char* anchor, const std::string& style, const std::string& text);
+// Lines, y the first one's.
+inline constexpr double line_height = 14;
+std::string svg_lines(double x, double y, const char* anchor, const std::string& style,
+                      const std::vector<std::string>& lines);
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& style);
 
 // An interval's bracket, across: along x, else along y. half: of the strokes at its ends.

@@ -31,10 +31,18 @@ void read(const ordered_json& file, report& to) {
 report read_results(const std::string& path) {
   const input_file file(path);
   report out;
+  constexpr const char* wanted = "give it a file that lockstep probe --json FILE wrote";
+  const ordered_json all = read_json(file.bytes());  // members keep their order: it is the page's
+  if (const std::string_view kind = npy::kind_of(file.bytes()); !kind.empty())
+    refuse("--from {} is {}; {}", path, kind, wanted);
+  if (!all.is_object()) refuse("--from {} is no JSON; {}", path, wanted);
+  if (!all.contains("readings"))
+    refuse("--from {} holds no readings{}; {}", path,
+           all.contains("benchmarks") ? " but results of lockstep bench" : "", wanted);
   try {
-    read(ordered_json::parse(file.bytes()), out);  // members keep their order: it is the page's
+    read(all, out);
   } catch (const nlohmann::json::exception& e) {
-    refuse("--from {} is no results file of lockstep probe --json: {}", path, e.what());
+    refuse("--from {} is no whole results file: {}; {}", path, e.what(), wanted);
   }
   return out;
 }

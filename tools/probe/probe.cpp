@@ -3,12 +3,12 @@
 
 #include <ctime>
 #include <memory>
-#include <regex>
 #include <set>
 #include <thread>
 
 #include "../cli.hpp"
 #include "../file.hpp"
+#include "../pattern.hpp"
 #include "commit.hpp"
 
 namespace lockstep::tool {
@@ -33,9 +33,9 @@ struct settings {
 bool wanted(const kind& k, const settings& s) {
   if (!s.backend.empty() && s.backend != "auto" && s.backend != k.backend) return false;
   if (s.rows.empty()) return true;
-  for (const std::string& pattern : s.rows)
+  for (const std::string& row : s.rows)
     for (const char* name : {k.id, k.counterpart})
-      if (*name != '\0' && std::regex_match(name, std::regex(pattern, std::regex::icase))) return true;
+      if (*name != '\0' && pattern("--row", row).is(name)) return true;
   return false;
 }
 
@@ -106,11 +106,7 @@ report measure(const settings& s) {
 
 int run(const settings& s) {
   if (s.list) return print_list(), 0;
-  for (const std::string& pattern : s.rows) try {
-      (void)std::regex(pattern);
-    } catch (const std::regex_error&) {
-      refuse("--row {} is no regular expression; write E3, or 'E(3|8)'", pattern);
-    }
+  for (const std::string& row : s.rows) (void)pattern("--row", row);
   if (std::isnan(s.seconds)) refuse("--seconds is nan; give 0 to 60");
   if (!s.from.empty() && !s.note.empty()) refuse("--note goes with a measurement; --from {} has its own", s.from);
   const bool piped = take_stdout({{"--json", s.json}, {"--html", s.html}});  // checked before minutes of measuring

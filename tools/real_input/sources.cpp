@@ -67,8 +67,25 @@ array as_f32(const array& a, const std::string& path) {
   return out;
 }
 
-array read_any(const std::string& path, const char* as) {
-  return path.ends_with(".npy") ? read_npy(path) : import_file(path, as);
+array read_any(const std::string& path) { return path.ends_with(".npy") ? read_npy(path) : import_file(path, {}); }
+
+array read_any_picture(const std::string& path) {
+  if (path.ends_with(".npy")) return read_npy(path);
+  const input_file file(path);
+  if (!is_picture(file.bytes())) fail("{}: no PNG, JPEG, PBM, PGM or PPM picture; convert it", path);
+  return read_picture(path, file.bytes(), channels_wanted::plain);
+}
+
+// 16 bits a sample as 8, the pictures' own range.
+array eight_bits(array a) {
+  if (a.header.descr != "<u2") return a;
+  array out = make_array("|u1", a.header.shape);
+  for (int64_t i = 0; i < a.header.elements(); ++i) {
+    uint16_t wide;
+    std::memcpy(&wide, a.data + 2 * i, 2);
+    writable(out)[i] = static_cast<char>((wide + 128) / 257);
+  }
+  return out;
 }
 
 array flat(array a) {
@@ -95,21 +112,20 @@ real_input find_real_input(const input_paths& given) {
     const bool nothing = from->path.empty();
     if (nothing) from->path = self;
     if (from == &in.picture_from) {
-      in.color = nothing ? own_bytes(1024) : read_any(from->path, "picture");
+      in.color = nothing ? own_bytes(1024) : eight_bits(read_any_picture(from->path));
       in.picture = in.color.header.descr == "<f4" ? in.color : gray(in.color);
       need_rank(in.picture, 2, *from);
     } else if (from == &in.signal_from) {
-      in.signal =
-          need_rank(flat(as_f32(nothing ? own_bytes(1024) : read_any(from->path, "auto"), from->path)), 1, *from);
+      in.signal = need_rank(flat(as_f32(nothing ? own_bytes(1024) : read_any(from->path), from->path)), 1, *from);
       if (nothing)  // bytes as 8-bit sound
         for (auto *x = reinterpret_cast<float*>(writable(in.signal)), *end = x + in.signal.header.elements(); x != end;
              ++x)
           *x = (*x - 128) / 128;
     } else if (from == &in.table_from) {
-      in.table = need_rank(as_f32(nothing ? own_bytes(1000) : read_any(from->path, "auto"), from->path), 2, *from);
+      in.table = need_rank(as_f32(nothing ? own_bytes(1000) : read_any(from->path), from->path), 2, *from);
     } else {
-      in.text = need_rank(import_file(from->path, "text"), 1, *from);
-      in.lines = import_file(from->path, "lines");
+      in.text = need_rank(import_file(from->path, {.as = "text"}), 1, *from);
+      in.lines = import_file(from->path, {.as = "lines"});
     }
   }
   return in;

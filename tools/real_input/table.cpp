@@ -1,9 +1,7 @@
-// table.cpp - sound, grids, tables of numbers and plain text, see formats.hpp.
+// table.cpp - tables of numbers and plain text, see formats.hpp.
 #include <algorithm>
-#include <bit>
-#include <cctype>
 #include <charconv>
-#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -13,122 +11,110 @@
 namespace lockstep::tool {
 namespace {
 
-uint32_t little(std::string_view bytes, size_t at, size_t count) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < count; ++i)
-    value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-  return value;
-}
-uint64_t big(std::string_view bytes, size_t at, size_t count) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < count; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  return value;
+// The line at begin; afterwards begin is that of the next. A line ends at LF, CR LF or CR.
+std::string_view next_line(std::string_view bytes, size_t& begin) {
+  const size_t end = std::min(bytes.find_first_of("\r\n", begin), bytes.size());
+  const std::string_view line = bytes.substr(begin, end - begin);
+  begin = std::min(bytes.size(), end + (bytes.substr(end, 2) == "\r\n" ? 2 : 1));
+  return line;
 }
 
-// One sample in [-1, 1): integers over the power of two that they reach.
-float sample(std::string_view bytes, size_t at, size_t count, bool is_float) {
-  const uint32_t raw = little(bytes, at, count);
-  if (is_float) return std::bit_cast<float>(raw);
-  if (count == 1) return (static_cast<float>(raw) - 128.0f) / 128.0f;
-  const auto value = static_cast<int32_t>(raw << (32 - 8 * count));
-  return static_cast<float>(std::ldexp(static_cast<double>(value), -31));
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
+}
+
+// The nearest f8, as NumPy reads it: 1e400 is infinity, 1e-400 is 0. False if text is no number.
+bool number(std::string_view text, double& value) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const char* const end = text.data() + text.size();
+  const auto [rest, code] = std::from_chars(text.data(), end, value);
+  if (rest != end || code == std::errc::invalid_argument) return false;
+  if (code == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
+  return true;
+}
+
+// A name of a column, not a value that is written oddly (50%, 12:30, NA).
+bool is_word(std::string_view field) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto same = [](char a, char b) { return (a | 0x20) == b; };
+  for (const std::string_view missing : {"na", "n/a", "null", "none", "nil", "missing"})
+    if (std::equal(field.begin(), field.end(), missing.begin(), missing.end(), same)) return false;
+  double value;
+  return (is_letter(field[0]) || field[0] == '_' || field[0] == '"' || field[0] == '\'' || field[0] == '(' ||
+          static_cast<unsigned char>(field[0]) >= 0x80) &&
+         !number(field, value);
+}
+
+// What separates the fields of a file, as its first line shows; ' ' for white space.
+char separator_of(std::string_view line) {
+  for (const char c : {';', ',', '\t'})
+    if (line.find(c) != std::string_view::npos) return c;
+  return ' ';
+}
+
+void split(std::string_view line, char separator, std::vector<std::string_view>& fields) {
+  fields.clear();
+  for (size_t at = 0;;) {
+    if (separator == ' ') {
+      at = line.find_first_not_of(" \t", at);
+      if (at == std::string_view::npos) return;
+    }
+    const size_t end = separator == ' ' ? line.find_first_of(" \t", at) : line.find(separator, at);
+    fields.push_back(trimmed(line.substr(at, end == std::string_view::npos ? end : end - at)));
+    if (end == std::string_view::npos) return;
+    at = end + 1;
+  }
+}
+
+[[noreturn]] void no_number(const std::string& name, int64_t line, size_t column, std::string_view field,
+                            char separator) {
+  const bool comma = separator != ',' && field.find(',') != std::string_view::npos;
+  fail("{}: line {}, field {}: \"{}\" is no number; {}", name, line, column + 1, field.substr(0, 40),
+       comma ? "write decimals with a point"
+             : "write a number, or nan or nothing for a missing one (--skip-lines N leaves out the first N lines, "
+               "--as text reads text)");
 }
 
 }  // namespace
 
-bool is_sound(std::string_view bytes) {
-  return bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WAVE";
-}
-
-array read_sound(const std::string& name, std::string_view bytes) {
-  size_t channels = 0, width = 0;
-  bool is_float = false;
-  for (size_t at = 12; bytes.size() >= 8 && at <= bytes.size() - 8;) {
-    const std::string_view id = bytes.substr(at, 4);
-    const size_t body = at + 8, said = little(bytes, at + 4, 4), size = std::min(said, bytes.size() - body);
-    if (id == "fmt " && size >= 16) {
-      uint32_t code = little(bytes, body, 2);
-      if (code == 0xFFFE && size >= 26) code = little(bytes, body + 24, 2);  // the code behind WAVE_FORMAT_EXTENSIBLE
-      channels = little(bytes, body + 2, 2);
-      width = little(bytes, body + 14, 2) / 8;
-      is_float = code == 3;
-      if ((code != 1 && code != 3) || channels < 1 || width < 1 || width > 4 || (is_float && width != 4))
-        fail("{}: format {}, {} bytes a sample, {} channels; PCM of 8 to 32 bits and 32-bit floats are read", name,
-             code, width, channels);
-    }
-    if (id == "data") {
-      if (channels == 0) fail("{}: its data come before their format", name);
-      const size_t samples = size / (width * channels);
-      std::vector<int64_t> shape = {static_cast<int64_t>(samples)};
-      if (channels > 1) shape.push_back(static_cast<int64_t>(channels));
-      array a = make_array("<f4", shape);
-      auto* to = reinterpret_cast<float*>(writable(a));
-      for (size_t i = 0; i < samples * channels; ++i) to[i] = sample(bytes, body + i * width, width, is_float);
-      return a;
-    }
-    at = body + size + (size & 1);  // chunks are padded to an even length
-  }
-  fail("{}: a WAVE file without data", name);
-}
-
-bool is_grid(const std::string& name, std::string_view bytes) { return name.ends_with(".gtx") && bytes.size() > 40; }
-
-array read_grid(const std::string& name, std::string_view bytes) {
-  const uint64_t rows = big(bytes, 32, 4), columns = big(bytes, 36, 4);
-  if (rows < 1 || columns < 1 || rows * columns != (bytes.size() - 40) / 4)
-    fail("{}: {} x {} heights do not fit {} bytes", name, rows, columns, bytes.size());
-  array a = make_array("<f4", {static_cast<int64_t>(rows), static_cast<int64_t>(columns)});
-  auto* to = reinterpret_cast<float*>(writable(a));
-  for (size_t i = 0; i < rows * columns; ++i)
-    to[i] = std::bit_cast<float>(static_cast<uint32_t>(big(bytes, 40 + 4 * i, 4)));
-  return a;
-}
-
-array read_table(const std::string& name, std::string_view bytes) {
+array read_table(const std::string& name, std::string_view bytes, int64_t skip_lines) {
+  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF"))
+    fail("{}: its text is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8", name);
+  size_t begin = bytes.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // the byte-order mark of UTF-8
   std::vector<double> values;
-  int64_t rows = 0, columns = -1, line_number = 0;
-  for (size_t begin = 0; begin < bytes.size();) {
-    const size_t end = std::min(bytes.find('\n', begin), bytes.size());
-    const std::string_view line = bytes.substr(begin, end - begin);
-    begin = end + 1;
-    ++line_number;
-    const size_t before = values.size();
-    const char *at = line.data(), *const stop = at + line.size();
-    const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-    while (at != stop && is_space(*at)) ++at;
-    if (at == stop || *at == '#') continue;
-    bool names = false;
-    for (;;) {
-      double value = std::numeric_limits<double>::quiet_NaN();  // an empty field
-      if (at != stop && *at == '+') ++at;
-      if (at != stop && *at != ',' && *at != ';') {
-        const auto [rest, code] = std::from_chars(at, stop, value);
-        const bool whole = rest == stop || is_space(*rest) || *rest == ',' || *rest == ';';
-        if (code == std::errc::invalid_argument || !whole) {
-          names = true;
-          break;
-        }
-        at = rest;
-      }
-      values.push_back(value);
-      while (at != stop && is_space(*at)) ++at;
-      if (at == stop) break;
-      if (*at == ',' || *at == ';') ++at;
-      while (at != stop && is_space(*at)) ++at;
-    }
+  std::vector<std::string_view> fields;
+  int64_t rows = 0, line_number = 0;
+  size_t columns = 0;
+  char separator = 0;
+  bool first = true;
+  while (begin < bytes.size()) {
+    std::string_view line = next_line(bytes, begin);
+    if (++line_number <= skip_lines) continue;
+    line = line.substr(0, line.find('#'));
+    if (trimmed(line).empty() && (separator != '\t' || line.find('\t') == std::string_view::npos)) continue;
+    if (separator == 0) separator = separator_of(line);
+    split(line, separator, fields);
+    const bool names = first && std::all_of(fields.begin(), fields.end(),
+                                            [](std::string_view field) { return field.empty() || is_word(field); });
+    first = false;
     if (names) {
-      if (rows != 0) fail("{}: line {} has a field that is no number; read text with --as text", name, line_number);
-      values.resize(before);
-      continue;  // a line of column names above the first row
+      separator = 0;  // names may have spaces or commas of their own
+      continue;
     }
-    const auto here = static_cast<int64_t>(values.size() - before);
-    if (columns >= 0 && here != columns)
-      fail("{}: line {} has {} fields, those before it {}", name, line_number, here, columns);
-    columns = here;
+    if (rows > 0 && fields.size() != columns)
+      fail("{}: line {} has {} fields, those before it {}; give every row as many", name, line_number, fields.size(),
+           columns);
+    columns = fields.size();
+    for (size_t i = 0; i < columns; ++i) {
+      values.push_back(std::numeric_limits<double>::quiet_NaN());
+      if (!fields[i].empty() && !number(fields[i], values.back()))
+        no_number(name, line_number, i, fields[i], separator);
+    }
     ++rows;
   }
   if (rows == 0) fail("{}: no line of numbers in it; read text with --as text", name);
-  array a = make_array("<f8", {rows, columns});
+  array a = make_array("<f8", {rows, static_cast<int64_t>(columns)});
   std::memcpy(writable(a), values.data(), values.size() * sizeof(double));
   return a;
 }
@@ -142,8 +128,10 @@ array read_bytes(std::string_view bytes) {
 
 array line_offsets(std::string_view bytes) {
   std::vector<int64_t> offsets = {0};
-  for (size_t i = 0; i < bytes.size(); ++i)
-    if (bytes[i] == '\n' || i + 1 == bytes.size()) offsets.push_back(static_cast<int64_t>(i) + 1);
+  for (size_t begin = 0; begin < bytes.size();) {
+    next_line(bytes, begin);
+    offsets.push_back(static_cast<int64_t>(begin));
+  }
   array a = make_array("<i8", {static_cast<int64_t>(offsets.size())});
   std::memcpy(writable(a), offsets.data(), offsets.size() * sizeof(int64_t));
   return a;

@@ -1,6 +1,6 @@
 // method.cpp - what was measured where and how; the limits; what did not run.
 #include <algorithm>
-#include <regex>
+#include <charconv>
 
 #include "../../cli.hpp"
 #include "legend.hpp"
@@ -71,10 +71,20 @@ pages::table links(const material& all) {
 std::vector<pages::mark> caches_of(const material& all, size_t run, const std::string& backend) {
   std::vector<pages::mark> marks;
   const std::string detail = all.runs[run].at("meta").at("devices").at(backend).value("detail", "");
-  static const std::regex cache("(L[1-4]d?) ([0-9]+) (KiB|MiB)");
-  for (auto it = std::sregex_iterator(detail.begin(), detail.end(), cache); it != std::sregex_iterator(); ++it) {
-    const double bytes = std::stod((*it)[2]) * ((*it)[3] == "KiB" ? 1024 : 1048576);
-    marks.push_back({bytes, format_text("{} {}", (*it)[1].str(), pages::text_of(bytes, pages::unit::bytes))});
+  // "L1d 32 KiB", "L3 16 MiB"
+  for (size_t at = detail.find('L'); at != std::string::npos; at = detail.find('L', at + 1)) {
+    const std::string_view text = std::string_view(detail).substr(at);
+    const std::string name(text.substr(0, text.size() > 3 && text[2] == 'd' ? 3 : 2));
+    const size_t begin = at + name.size() + 1;
+    if (name.size() < 2 || name[1] < '1' || name[1] > '4' || begin >= detail.size() || detail[begin - 1] != ' ')
+      continue;
+    int64_t count = 0;
+    const char* const end = detail.data() + detail.size();
+    const auto [rest, code] = std::from_chars(detail.data() + begin, end, count);
+    const std::string_view unit(rest, std::min<size_t>(4, static_cast<size_t>(end - rest)));
+    if (code != std::errc{} || count < 0 || (unit != " KiB" && unit != " MiB")) continue;
+    const double bytes = static_cast<double>(count) * (unit == " KiB" ? 1024 : 1048576);
+    marks.push_back({bytes, format_text("{} {}", name, pages::text_of(bytes, pages::unit::bytes))});
   }
   return marks;
 }

@@ -2,9 +2,9 @@
 #include "rows.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
-#include <regex>
 
 #include "../bench.hpp"
 #include "../judge.hpp"
@@ -14,16 +14,45 @@ namespace lockstep::tool::bench {
 
 using nlohmann::ordered_json;
 
+namespace {
+
+// The whole number that ends where the first of these words begins; 0 if there is none.
+int64_t number_before(const std::string& text, const char* word) {
+  const size_t end = std::min(text.find(word), text.size());
+  size_t begin = end;
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  int64_t number = 0;
+  std::from_chars(text.data() + begin, text.data() + end, number);
+  return number;
+}
+
+// The sizes of "n7", "7", "7x8" or "7x8x9"; none for other words.
+std::vector<int64_t> sizes_of(std::string_view token) {
+  std::vector<int64_t> sizes;
+  const char* at = token.data();
+  const char* const end = at + token.size();
+  const bool named = token.starts_with('n');
+  for (at += named;; ++at) {
+    int64_t size = 0;
+    const auto [rest, code] = std::from_chars(at, end, size);
+    if (code != std::errc{} || size < 0 || *at == '-') return {};
+    sizes.push_back(size);
+    at = rest;
+    if (at == end) return named && sizes.size() > 1 ? std::vector<int64_t>() : sizes;
+    if (*at != 'x') return {};
+  }
+}
+
+}  // namespace
+
 std::string place_of(const ordered_json& run, const ordered_json& result) {
   const ordered_json& meta = run.at("meta");
   const std::string backend = result.at("backend");
   std::string text = result.at("device");
   if (backend == "cpu") {
     int threads = meta.value("threads", 0);
-    std::smatch found;
     const std::string detail = meta.at("devices").at(backend).value("detail", "");
-    if (threads == 0 && std::regex_search(detail, found, std::regex("([0-9]+) threads?")))
-      threads = std::stoi(found[1]);
+    if (threads == 0) threads = static_cast<int>(number_before(detail, " thread"));
     if (const auto cpu = meta.find("cpu"); cpu != meta.end()) {  // several processors are named "AMD EPYC"
       if (cpu->contains("chip"))
         text += format_text(" ({})", cpu->at("chip").get<std::string>());
@@ -43,21 +72,20 @@ namespace {
 
 // The name with its sizes replaced: "" for shapes that are no series of one size.
 std::string family_of(const std::string& name) {
-  static const std::regex whole("(n?)([0-9]+)"), pair("([0-9]+)x([0-9]+)"), cube("([0-9]+)x\\1x\\1");
   std::string out;
   bool sized = false;
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());
     std::string token = name.substr(begin, end - begin);
-    std::smatch found;
-    if (std::regex_match(token, found, pair)) {
-      const double a = std::stod(found[1]), b = std::stod(found[2]);
-      if (std::abs(a - b) > 2) return "";
+    const std::vector<int64_t> sizes = sizes_of(token);
+    if (sizes.size() == 2) {
+      const int64_t a = sizes[0], b = sizes[1];
+      if (std::max(a, b) - std::min(a, b) > 2) return "";
       token = a == b ? "n×n" : format_text("n{}1×n{}1", a > b ? '+' : '-', a > b ? '-' : '+');
       sized = true;
-    } else if (std::regex_match(token, cube)) {
+    } else if (sizes.size() == 3 && sizes[0] == sizes[1] && sizes[1] == sizes[2]) {
       token = "n×n×n", sized = true;
-    } else if (std::regex_match(token, whole)) {
+    } else if (sizes.size() == 1) {
       token = "n", sized = true;
     }
     out += (out.empty() ? "" : "/") + token;
