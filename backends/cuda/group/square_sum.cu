@@ -22,8 +22,17 @@ struct squares_call {
   int64_t count, element_stride, sequence_stride;
   uint64_t bytes;
   uint32_t length, blocks;
-  bool neighbours, as_f32, root, unused[5];
+  bool neighbours, as_f32, root, unused;
+  lockstep_dtype result;
 };
+
+template <class T>
+__device__ __forceinline__ void store_squares(const squares_call& call, double sum, int64_t s) {
+  if constexpr (sizeof(T) == 8)
+    store_float(call.dst, call.result, s, call.root ? __dsqrt_rn(sum) : sum);
+  else
+    float_sum<T, true>{call.dst, call.as_f32, call.root}.store(sum, s);
+}
 
 template <class T, int V>
 __device__ __forceinline__ void square_sums(const squares_call& call, int64_t number, double* values, bool* again) {
@@ -36,7 +45,7 @@ __device__ __forceinline__ void square_sums(const squares_call& call, int64_t nu
     if (s >= call.count) return;
     const T* at = sequence(s);
     if (length == 0) {
-      if (t == 0) fold.store_empty(s);
+      if (t == 0) store_squares<T>(call, 0.0, s);
       return;
     }
     const double value = fold_sequence<float_sum<T, true>, V>(fold, at, stride, length, t);
@@ -45,11 +54,11 @@ __device__ __forceinline__ void square_sums(const squares_call& call, int64_t nu
         const double root = norm_again(value, [&](const auto& by) {
           return fold_sequence<std::remove_cvref_t<decltype(by)>, V>(by, at, stride, length, t);
         });
-        if (t == 0) store_double(call.dst, call.as_f32, s, root);
+        if (t == 0) store_float(call.dst, call.result, s, root);
         return;
       }
     }
-    if (t == 0) fold.store(value, s);
+    if (t == 0) store_squares<T>(call, value, s);
     return;
   }
   const T* at = sequence(number);
@@ -58,13 +67,13 @@ __device__ __forceinline__ void square_sums(const squares_call& call, int64_t nu
   const double value = fold_subtree<V, ahead, false>(fold, at, stride, length, 0, leaves, values);
   if (threadIdx.x == 0) {
     if constexpr (sizeof(T) == 8) *again = call.root && norm_sum::needs_again(value);
-    fold.store(value, number);
+    store_squares<T>(call, value, number);
   }
   if constexpr (sizeof(T) == 8) {
     __syncthreads();  // all wait for thread 0's `again`, and for warp 0 to have read values
     if (!*again) return;
     const double root = norm_by_block<V, ahead, false>(value, at, stride, length, leaves, values);
-    if (threadIdx.x == 0) store_double(call.dst, call.as_f32, number, root);
+    if (threadIdx.x == 0) store_float(call.dst, call.result, number, root);
   }
 }
 
@@ -87,7 +96,7 @@ uint32_t blocks_of(const lockstep_reduce_desc& d) {
 
 const char* refuses(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
-  if (is_for_any_type(*call)) return "has no kernels for these types; any_type has";
+  if (is_for_any_type(*call)) return "leaves these types to any_type";
   if (!sums_floats(d)) return "needs floats: sums of integers are checked one by one";
   if (d.offsets != nullptr) return "needs sequences of one length";
   if (d.length > most_group_leaves * order::leaf) return "needs sequences of at most 131,072 elements";
@@ -117,6 +126,7 @@ squares_call call_of(const lockstep_call& call) {
   made.blocks = blocks_of(d);
   made.neighbours = loads_neighbours(call);
   made.as_f32 = d.result == LOCKSTEP_F32;
+  made.result = d.result;
   made.root = lib::kind_of(d.reduction).to == lib::finish::root;
   return made;
 }

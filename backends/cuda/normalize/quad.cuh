@@ -146,44 +146,6 @@ __device__ __forceinline__ void store_quad(T* at, int i, int n, bool whole, cons
 }
 
 // ---- rounding ------------------------------------------------------------------------
-// Cut off, and the last bit set where something was: what is then rounded to 16 bits comes out as if rounded at once.
-__device__ __forceinline__ float to_odd_float(double x) {
-  const float cut = __double2float_rz(x);
-  bool inexact = (__double2loint(x) & 0x1FFFFFFF) != 0;
-  if (fabsf(cut) < 0x1p-126f) inexact = static_cast<double>(cut) != x;  // a denormal float has fewer bits
-  return __uint_as_float(__float_as_uint(cut) | inexact);
-}
-
-template <class T>
-struct rounded_to;
-template <>
-struct rounded_to<half16> {
-  static __device__ __forceinline__ half16 of(double x) {
-    const float y = to_odd_float(x);
-    return {y != y ? order::nan_f16 : __half_as_ushort(__float2half_rn(y))};
-  }
-};
-template <>
-struct rounded_to<bfloat16> {
-  static __device__ __forceinline__ bfloat16 of(double x) {
-    const float y = to_odd_float(x);
-    return {y != y ? order::nan_bf16 : __bfloat16_as_ushort(__float2bfloat16_rn(y))};
-  }
-};
-template <>
-struct rounded_to<float> {
-  static __device__ __forceinline__ float of(double x) {
-    const float y = __double2float_rn(x);
-    return y != y ? __uint_as_float(order::nan_f32) : y;
-  }
-};
-template <>
-struct rounded_to<double> {
-  static __device__ __forceinline__ double of(double x) {
-    return x != x ? __longlong_as_double(static_cast<int64_t>(order::nan_f64)) : x;
-  }
-};
-
 // Four results rounded once. A 16-bit one may come by way of the nearest float unless that lies in the middle between
 // two results, or is a NaN, zero or so small that a result has fewer bits.
 template <class T>

@@ -271,11 +271,7 @@ lockstep_status run_any(lockstep_queue& queue, const lockstep_call& call) {
 }  // namespace
 
 const char* refuses_any_type(const lockstep_queue*, const lockstep_call* call) {
-  const lockstep_reduce_desc& d = call->reduce;
-  if (!is_for_any_type(*call)) return "the other rows take these types";
-  if (lib::kind_of(d.reduction).to == lib::finish::root && d.dtype == LOCKSTEP_F64)
-    return "has no kernels for NORM2 of F64 rounded to 16 bits";
-  return nullptr;
+  return is_for_any_type(*call) ? nullptr : "the other rows take these types";
 }
 
 size_t workspace_any_type(const lockstep_queue* queue, const lockstep_call* call) {

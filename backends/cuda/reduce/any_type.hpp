@@ -7,11 +7,13 @@
 namespace lockstep::cuda {
 
 // Whether a call is for that row: small and unsigned integers, extremes of 16-bit floats, results of 16 bits, products,
-// counts, and what leaves out NaNs.
+// counts, and what leaves out NaNs. Norms of F64, which may have to be scaled, are the other rows', whatever their
+// results.
 inline bool is_for_any_type(const lockstep_call& call) {
   const lockstep_reduce_desc& d = call.reduce;
   const auto half = [](lockstep_dtype dtype) { return dtype == LOCKSTEP_F16 || dtype == LOCKSTEP_BF16; };
   const lib::reduction_kind& kind = lib::kind_of(d.reduction);
+  if (kind.to == lib::finish::root && d.dtype == LOCKSTEP_F64) return false;
   return d.dtype > LOCKSTEP_I64 || d.result > LOCKSTEP_I64 || half(d.result) || (half(d.dtype) && kind.extreme()) ||
          kind.by == lib::join::product || kind.of == lib::term::truth || kind.of == lib::term::number;
 }

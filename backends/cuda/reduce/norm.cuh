@@ -7,11 +7,12 @@
 // passes follow that skip what is well. Three passes over every short row took 4 times as long as one.
 #pragma once
 
-#include "fold.cuh"
+#include "rounding.cuh"
 
 namespace lockstep::cuda {
 
 struct norm_sum : float_sum<double, true> {
+  lockstep_dtype result;
   double* plain;  // nullptr: nothing follows
 
   __device__ static bool needs_again(double sum) {
@@ -21,7 +22,7 @@ struct norm_sum : float_sum<double, true> {
     if (plain != nullptr) plain[s] = sum;
     store_root(__dsqrt_rn(sum), s);
   }
-  __device__ void store_root(double root_of_sum, int64_t s) const { store_double(dst, as_f32, s, root_of_sum); }
+  __device__ void store_root(double root_of_sum, int64_t s) const { store_float(dst, result, s, root_of_sum); }
   __device__ void store_empty(int64_t s) const { store(0.0, s); }
 };
 template <class Fold>
@@ -100,7 +101,7 @@ struct largest_magnitude : magnitudes {
 struct scaled_squares : scaled_sum {
   static constexpr bool follows = true;
   void* dst;
-  bool as_f32;
+  lockstep_dtype result;
   const double* plain;
   const uint64_t* largest;
   double up;  // of the sequence that is open
@@ -115,7 +116,7 @@ struct scaled_squares : scaled_sum {
     return true;
   }
   __device__ void store(double value, int64_t s) const {
-    store_double(dst, as_f32, s, __dmul_rn(__dsqrt_rn(value), up));
+    store_float(dst, result, s, __dmul_rn(__dsqrt_rn(value), up));
   }
   __device__ void store_empty(int64_t) const {}
 };

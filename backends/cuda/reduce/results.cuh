@@ -7,15 +7,6 @@
 
 namespace lockstep::cuda {
 
-__device__ __forceinline__ void store_float(void* dst, lockstep_dtype result, int64_t s, double y) {
-  switch (result) {
-    case LOCKSTEP_F16: static_cast<half16*>(dst)[s] = rounded_to<half16>::of(y); break;
-    case LOCKSTEP_BF16: static_cast<bfloat16*>(dst)[s] = rounded_to<bfloat16>::of(y); break;
-    case LOCKSTEP_F32: static_cast<float*>(dst)[s] = rounded_to<float>::of(y); break;
-    default: static_cast<double*>(dst)[s] = rounded_to<double>::of(y);
-  }
-}
-
 // Two's complement.
 struct exact_sum : wide_sum {};
 __device__ __forceinline__ exact_sum operator+(exact_sum a, const exact_sum& b) {

@@ -40,8 +40,7 @@ constexpr lockstep_variant reduction_row(const char* name, const char* idea, uin
           idea,
           flags,
           [](const lockstep_queue* queue, const lockstep_call* call) {
-            return is_for_any_type(*call) ? "has no kernels for these types; any_type has"
-                                          : Way::refuses(*queue, *call);
+            return is_for_any_type(*call) ? "leaves these types to any_type" : Way::refuses(*queue, *call);
           },
           [](const lockstep_queue* queue, const lockstep_call* call) { return int{Way::yields(*queue, *call)}; },
           [](const lockstep_queue*, const lockstep_call* call) { return workspace_of<Way>(*call); },

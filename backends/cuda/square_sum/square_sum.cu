@@ -19,15 +19,16 @@ namespace {
 
 // Where several blocks may share a sequence, two passes follow that skip what is well (norm.cuh).
 template <class Way>
-lockstep_status run_norm(lockstep_queue& queue, const lockstep_call& call, bool as_f32) {
-  if (!Way::shares(call)) return run_fold<Way>(queue, call, norm_sum{{call.dst, as_f32, true}, nullptr});
+lockstep_status run_norm(lockstep_queue& queue, const lockstep_call& call) {
+  const lockstep_dtype result = call.reduce.result;
+  if (!Way::shares(call)) return run_fold<Way>(queue, call, norm_sum{{call.dst, false, true}, result, nullptr});
   const int64_t count = call.reduce.count;
   auto* plain = reinterpret_cast<double*>(static_cast<char*>(call.workspace) + call.workspace_bytes) - 2 * count;
   auto* largest = reinterpret_cast<uint64_t*>(plain + count);
-  lockstep_status status = run_fold<Way>(queue, call, norm_sum{{call.dst, as_f32, true}, plain});
+  lockstep_status status = run_fold<Way>(queue, call, norm_sum{{call.dst, false, true}, result, plain});
   if (status == LOCKSTEP_OK) status = run_fold<Way>(queue, call, largest_magnitude{{}, plain, largest});
   if (status == LOCKSTEP_OK)
-    status = run_fold<Way>(queue, call, scaled_squares{{1.0}, call.dst, as_f32, plain, largest, 1.0});
+    status = run_fold<Way>(queue, call, scaled_squares{{1.0}, call.dst, result, plain, largest, 1.0});
   return status;
 }
 
@@ -45,7 +46,7 @@ struct square_sum_op {
       case LOCKSTEP_BF16: return run_fold<Way>(queue, call, float_sum<bfloat16, true>{call.dst, as_f32, root});
       case LOCKSTEP_F32: return run_fold<Way>(queue, call, float_sum<float, true>{call.dst, as_f32, root});
       case LOCKSTEP_F64:
-        if (root) return run_norm<Way>(queue, call, as_f32);
+        if (root) return run_norm<Way>(queue, call);
         return run_fold<Way>(queue, call, float_sum<double, true>{call.dst, as_f32, root});
       case LOCKSTEP_I32:
         return run_fold<Way>(queue, call, integer_squares<int32_t>{call.dst, as_f32, root, queue.report});
