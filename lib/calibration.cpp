@@ -32,7 +32,7 @@ calibration read_calibration() {
   cpu.size = sizeof cpu;
   if (find_backend("cpu")->get()->device_info(0, &cpu) == LOCKSTEP_OK) now.threads = std::max(cpu.processors, 1);
   now.path = kept_path("LOCKSTEP_CALIBRATION", "calibration", now.reason);
-  now.reason = printable(now.reason);
+  now.reason = shown(now.reason);
   if (now.path.empty()) return now;
   if (access(now.path.c_str(), F_OK) != 0) {
     now.reason = "there is no such file; lockstep calibrate makes one";
@@ -45,7 +45,7 @@ calibration read_calibration() {
   }
   now.basis = now.reason.empty()
                   ? ", calibrated"
-                  : printable(format_text(", by built-in figures; {} is not used: {}", now.path, now.reason));
+                  : shown(format_text(", by built-in figures; {} is not used: {}", now.path, now.reason));
   return now;
 }
 

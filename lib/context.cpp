@@ -18,12 +18,10 @@ namespace lockstep::lib {
 namespace {
 
 // All contexts of the process. If a thread forks while others are in calls, the child would inherit locks that no
-// thread can release. So the locks of contexts and of backends being loaded are taken before the fork and released
-// after it, and the child frees what the other threads held.
+// thread can release. So the locks of contexts are taken before the fork and released after it, and the child frees
+// what the other threads held. A backend, or a caller's allocator, may itself fork (drivers do, to create device
+// nodes): so none of these locks is held while their code runs.
 void after_fork(bool in_child);
-// A backend may itself fork while it makes a queue (drivers do, to create device nodes). This thread then holds the
-// lock.
-thread_local bool making_a_queue = false;
 struct living {
   std::mutex mutex;
   lockstep_context* first = nullptr;
@@ -34,7 +32,6 @@ living& all_living() {
     (void)backends();         // searched for now, so that no fork can interrupt the search
     pthread_atfork(
         [] {
-          if (making_a_queue) return;
           all_living().mutex.lock();
           for (lockstep_context* c = all_living().first; c != nullptr; c = c->next_living) c->before_fork();
         },
@@ -44,7 +41,6 @@ living& all_living() {
   return *one;
 }
 void after_fork(bool in_child) {
-  if (making_a_queue) return;
   if (in_child)
     for (backend_entry* entry : backends()) entry->after_fork_in_child();
   for (lockstep_context* c = all_living().first; c != nullptr; c = c->next_living) c->after_fork(in_child);
@@ -208,9 +204,13 @@ lockstep_context::~lockstep_context() {
 }
 
 void lockstep_context::after_fork(bool in_child) {
-  // The threads that were in these calls do not exist in the child.
-  for (auto& pooled : queues_)
-    if (in_child) new (&pooled->in_use) std::mutex;
+  // The threads that were in these calls, or were making a queue, do not exist in the child.
+  if (in_child) {
+    for (auto& pooled : queues_) new (&pooled->in_use) std::mutex;
+    std::erase_if(queues_, [](const auto& pooled) {
+      return pooled->queue == nullptr && pooled->thread != std::this_thread::get_id();
+    });
+  }
   remembered_.after_fork();
   mutex_.unlock();
 }
@@ -221,8 +221,13 @@ std::shared_ptr<const settings> lockstep_context::current() const {
 }
 
 const calibration& lockstep_context::calibrated() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (calibrated_) return *calibrated_;
+  }
+  calibration read = read_calibration();  // asks backends about their devices
   const std::lock_guard lock(mutex_);
-  if (!calibrated_) calibrated_ = read_calibration();
+  if (!calibrated_) calibrated_ = std::move(read);
   return *calibrated_;
 }
 
@@ -231,32 +236,45 @@ static bool of_another_thread(const pooled_queue& pooled) {
   return pooled.stream == LOCKSTEP_STREAM_PER_THREAD && pooled.thread != std::this_thread::get_id();
 }
 
-// A new queue, leased; the caller holds the mutex.
-queue_lease lockstep_context::add(backend_entry* entry, int32_t device, void* stream, bool shared) {
+// The place of a new queue, leased and without the queue; the caller holds the mutex. Calls that want this queue wait
+// for its lease.
+std::shared_ptr<pooled_queue> lockstep_context::add(backend_entry* entry, int32_t device, void* stream, bool shared) {
   auto fresh = std::make_shared<pooled_queue>();
   fresh->entry = entry;
-  fresh->backend = entry->get();
   fresh->device = device;
   fresh->stream = stream;
   fresh->thread = std::this_thread::get_id();
   fresh->shared = shared;
-  if (fresh->backend == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}: {}", entry->name(), entry->reason());
-  queues_.reserve(queues_.size() + 1);  // nothing may throw once the queue is there
-  const lockstep_queue_options options = {
-      sizeof options, device,     settings_->threads, settings_->cpu_isa.empty() ? nullptr : settings_->cpu_isa.c_str(),
-      stream,         &allocator_};
-  making_a_queue = true;
-  const lockstep_status status = fresh->backend->queue_create(&options, &fresh->queue);
-  making_a_queue = false;
-  if (status != LOCKSTEP_OK) fail_backend(status, *entry);
+  queues_.push_back(fresh);
   (void)fresh->in_use.try_lock();  // nobody else has it, and calls take mutex_ while they hold a queue: no lock() here
-  queues_.push_back(std::move(fresh));
-  return queue_lease(queues_.back().get());
+  return fresh;
+}
+
+// Makes the queue of such a place, or gives the place back.
+queue_lease lockstep_context::make(std::shared_ptr<pooled_queue> fresh) {
+  try {
+    fresh->backend = fresh->entry->get();
+    if (fresh->backend == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}: {}", fresh->entry->name(), fresh->entry->reason());
+    const auto now = current();
+    const lockstep_queue_options options = {sizeof options, fresh->device,
+                                            now->threads,   now->cpu_isa.empty() ? nullptr : now->cpu_isa.c_str(),
+                                            fresh->stream,  &allocator_};
+    lockstep_queue* queue = nullptr;
+    const lockstep_status status = fresh->backend->queue_create(&options, &queue);
+    if (status != LOCKSTEP_OK) fail_backend(status, *fresh->entry);
+    fresh->queue = queue;
+    return queue_lease(fresh.get());
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    std::erase(queues_, fresh);
+    fresh->in_use.unlock();
+    throw;
+  }
 }
 
 queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void* stream, bool async) {
   for (;;) {
-    std::shared_ptr<pooled_queue> fitting;
+    std::shared_ptr<pooled_queue> fitting, fresh;
     {
       const std::lock_guard lock(mutex_);
       for (auto& pooled : queues_) {
@@ -269,8 +287,9 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
         fitting = pooled;
         break;
       }
-      if (fitting == nullptr) return add(entry, device, stream, async);
+      if (fitting == nullptr) fresh = add(entry, device, stream, async);
     }
+    if (fresh != nullptr) return make(std::move(fresh));
     fitting->in_use.lock();
     // Another thread may have released the stream while this call waited for the queue.
     if (fitting->queue != nullptr) return queue_lease(fitting.get());
@@ -279,10 +298,15 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
 }
 
 pooled_queue* lockstep_context::reserve(queue_lease lease) {
-  const std::lock_guard lock(mutex_);
-  // Calls that wait for the asynchronous queue must not lose it.
-  if (lease->shared || lease->pending) lease = add(lease->entry, lease->device, nullptr, false);
-  lease->reserved = true;
+  std::shared_ptr<pooled_queue> fresh;
+  {
+    const std::lock_guard lock(mutex_);
+    // Calls that wait for the asynchronous queue must not lose it.
+    const bool taken = lease->shared || lease->pending;
+    if (taken) fresh = add(lease->entry, lease->device, nullptr, false);
+    (taken ? fresh.get() : lease.pooled())->reserved = true;
+  }
+  if (fresh != nullptr) lease = make(std::move(fresh));
   return lease.pooled();
 }
 queue_lease lockstep_context::lock(pooled_queue* reserved) {
@@ -327,13 +351,15 @@ void lockstep_context::release_stream(backend_entry* entry, void* stream) {
     const queue_lease lease(found.get());
     if (found->queue == nullptr) continue;  // another thread has released it meanwhile
     settle(lease);
-    const std::lock_guard lock(mutex_);
-    if (found->failed != LOCKSTEP_OK && failed_ == LOCKSTEP_OK) {
-      failed_ = found->failed;
-      failed_text_ = format_text("{}: {}", entry->name(), found->failed_text);
+    {
+      const std::lock_guard lock(mutex_);
+      if (found->failed != LOCKSTEP_OK && failed_ == LOCKSTEP_OK) {
+        failed_ = found->failed;
+        failed_text_ = format_text("{}: {}", entry->name(), found->failed_text);
+      }
+      std::erase(queues_, found);
     }
     found->backend->queue_destroy(std::exchange(found->queue, nullptr));
-    std::erase(queues_, found);
   }
 }
 

@@ -47,9 +47,9 @@ struct pooled_queue {
   backend_entry* entry = nullptr;
   const lockstep_backend* backend = nullptr;
   int32_t device = 0;
-  void* stream = nullptr;  // the caller's, or nullptr
-  std::thread::id thread;  // the owner of a per-thread default stream
-  lockstep_queue* queue = nullptr;
+  void* stream = nullptr;           // the caller's, or nullptr
+  std::thread::id thread;           // that made it, and owns a per-thread default stream
+  lockstep_queue* queue = nullptr;  // nullptr while it is being made, and once it was released
   std::mutex in_use;
   bool shared = false;                // the context's asynchronous queue: calls take turns on it
   std::atomic<bool> pending = false;  // has work that was not waited for yet
@@ -126,7 +126,9 @@ struct lockstep_context {
   lockstep::lib::remembered_choices& remembered() { return remembered_; }
 
  private:
-  lockstep::lib::queue_lease add(lockstep::lib::backend_entry* entry, int32_t device, void* stream, bool shared);
+  std::shared_ptr<lockstep::lib::pooled_queue> add(lockstep::lib::backend_entry* entry, int32_t device, void* stream,
+                                                   bool shared);
+  lockstep::lib::queue_lease make(std::shared_ptr<lockstep::lib::pooled_queue> fresh);
 
   lockstep_allocator allocator_;
   mutable std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "enough_stack.hpp"
 #include "lockstep/group.h"
 #include "ops/ops.hpp"
 #include "trace.hpp"
@@ -32,11 +33,31 @@ void require_arguments(const group_arguments& a) {
          : a.srcs == nullptr ? "srcs"
                              : "dsts",
          a.count);
-  const size_t most = row_of(a.op).sizes.back();
-  if (a.desc_bytes < row_of(a.op).sizes.front() || a.desc_bytes % alignof(int64_t) != 0)
+  const auto sizes = row_of(a.op).sizes;
+  if (std::find(sizes.begin(), sizes.end(), a.desc_bytes) == sizes.end())
     fail(LOCKSTEP_INVALID_ARGUMENT, "desc_bytes is {}; give sizeof({}), {} in this library", a.desc_bytes,
-         row_of(a.op).description, most);
+         row_of(a.op).description, sizes.back());
 }
+
+// While it lives, the backend's calls are those of a description.
+class described_calls {
+ public:
+  described_calls(const choice& chosen, int64_t index) : chosen_(chosen) {
+    const lockstep_group_table* groups = chosen.entry->groups();
+    constexpr size_t needed = offsetof(lockstep_group_table, of_description) + sizeof groups->of_description;
+    if (index >= 0 && groups != nullptr && groups->size >= needed) tell_ = groups->of_description;
+    if (tell_ != nullptr) tell_(chosen_.queue.get(), index);
+  }
+  ~described_calls() {
+    if (tell_ != nullptr) tell_(chosen_.queue.get(), -1);
+  }
+  described_calls(const described_calls&) = delete;
+  described_calls& operator=(const described_calls&) = delete;
+
+ private:
+  const choice& chosen_;
+  void (*tell_)(lockstep_queue*, int64_t) = nullptr;
+};
 
 bool is_bad(lockstep_status s) { return s != LOCKSTEP_OK && s != LOCKSTEP_OVERFLOW && s != LOCKSTEP_EMPTY; }
 
@@ -59,9 +80,9 @@ call_group::call_group(lockstep_context* context, const group_arguments& a) {
     of_description(i, [&] {
       size_t size = 0;
       std::memcpy(&size, desc, sizeof size);
-      if (size > a.desc_bytes)
-        fail(LOCKSTEP_INVALID_ARGUMENT, "its size is {}, but desc_bytes is {}; give the size of one as desc_bytes",
-             size, a.desc_bytes);
+      if (size != a.desc_bytes)
+        fail(LOCKSTEP_INVALID_ARGUMENT, "its size is {}, but desc_bytes is {}; both are sizeof({})", size, a.desc_bytes,
+             row_of(a.op).description);
       prepared_call prepared = prepare(a.op, desc);
       check_pointers(prepared, a.srcs[i], a.dsts[i]);
       if (prepared.empty) return;
@@ -109,13 +130,24 @@ void call_group::choose_rows(lockstep_context* context, const settings& now, con
     all_.moved_bytes += m.prepared.moved_bytes;
     if (m.prepared.reads > all_.reads) all_.reads = m.prepared.reads, all_.needs = m.prepared.needs;
   }
-  of_description(first->index, [&] { chosen_ = select(context, now, all_, options, first->data, skip); });
+  try {
+    chosen_ = select(context, now, all_, options, first->data, skip);
+  } catch (const error& e) {  // only this is about a description; the rest are faults of options or of a backend
+    if (e.status != LOCKSTEP_UNSUPPORTED) throw;
+    throw error{e.status, format_text("descs[{}]: {}", first->index, e.text)};
+  }
+  with_enough_stack(*chosen_.entry, [&] { choose_each(); });
+}
+
+// Which of the calls run together, and the rows of the others.
+void call_group::choose_each() {
   row_ = chosen_.entry->group_row(all_.call.op);
   const bool forced_apart = chosen_.forced && (row_ == nullptr || std::strcmp(chosen_.variant->name, row_->name) != 0);
   calls_.clear(), bytes_.clear(), which_.clear(), alone_.clear();
   for (group_member& m : members_) {
     const lockstep_queue* queue = chosen_.queue.get();
     m.alone = nullptr;
+    m.prepared.call.workspace_bytes = 0;
     if (row_ != nullptr && !forced_apart && reaches_all(chosen_, m.prepared, m.data) &&
         row_->takes(queue, &m.prepared.call, m.prepared.moved_bytes) != 0) {
       calls_.push_back(m.prepared.call);
@@ -165,9 +197,10 @@ size_t call_group::together_workspace() const {
   return row_->workspace(chosen_.queue.get(), &group);
 }
 void call_group::find_workspace() {
-  workspace_bytes_ = together_workspace();
+  alone_workspace_ = 0;
   for (const size_t a : alone_)
-    workspace_bytes_ = std::max(workspace_bytes_, members_[a].prepared.call.workspace_bytes);
+    alone_workspace_ = std::max(alone_workspace_, members_[a].prepared.call.workspace_bytes);
+  workspace_bytes_ = scratch_bytes();
 }
 
 void call_group::make_table() {
@@ -182,7 +215,7 @@ void call_group::make_table() {
   if (s != LOCKSTEP_OK) fail_backend(s, *chosen_.entry);
   s = backend.copy(queue, described_.data(), table_, bytes);
   if (s == LOCKSTEP_OK) s = backend.finish(queue);
-  if (s == LOCKSTEP_OK) return find_workspace();  // which holds no table any more
+  if (s == LOCKSTEP_OK) return;
   backend.release(queue, table_kind_, bytes, std::exchange(table_, nullptr));
   fail_backend(s, *chosen_.entry);
 }
@@ -202,15 +235,22 @@ void call_group::note(size_t index, lockstep_status status) {
   first_text_ = format_text("descs[{}]: {}", index, last_error());
 }
 
+void call_group::require_apart(const lockstep_options& options) const {
+  for (const group_member& m : members_)
+    require_workspace_apart(m.prepared, options, format_text(" of descs[{}]", m.index));
+}
+
 // The caller's workspace is for every call: before the first runs, as one that is refused later would be half a group.
-void call_group::take_workspace(const lockstep_options& options) {
+void call_group::require_workspace(const lockstep_options& options) const {
   if (options.workspace == nullptr) return;
-  const size_t together = together_workspace();
-  for (group_member& m : members_) {
-    if (m.alone == nullptr) m.prepared.call.workspace_bytes = together;
-    chosen_.variant = m.alone != nullptr ? m.alone : &shown_;
-    of_description(m.index, [&] { (void)give_workspace(m.prepared, chosen_, options); });
-  }
+  require_workspace_usable(chosen_, options);
+  require_apart(options);
+  if (options.workspace_bytes < workspace_bytes_)
+    fail(
+        LOCKSTEP_INVALID_ARGUMENT,
+        "options.workspace_bytes is {}, but this group needs {} on {}, as lockstep_plan_workspace says; give that many "
+        "or NULL",
+        options.workspace_bytes, workspace_bytes_, chosen_.entry->name());
 }
 
 // Runs the calls that the group's row takes.
@@ -224,7 +264,8 @@ void call_group::together(const lockstep_options& options) {
       fail_backend(s, *chosen_.entry);
   }
   size_t failed = 0;
-  const lockstep_status s = row_->launch(chosen_.queue.get(), &group, &failed);
+  const lockstep_status s =
+      on_enough_stack(*chosen_.entry, [&] { return row_->launch(chosen_.queue.get(), &group, &failed); });
   if (is_bad(s)) fail_backend(s, *chosen_.entry);
   note(members_[which_[failed]].index, s);
 }
@@ -232,7 +273,7 @@ void call_group::together(const lockstep_options& options) {
 lockstep_status call_group::launch(lockstep_context* context, const lockstep_options& options, result& done) {
   const bool async = (options.flags & LOCKSTEP_ASYNC) != 0, on_cpu = chosen_.entry->is_cpu();
   first_status_ = LOCKSTEP_OK;
-  take_workspace(options);
+  require_workspace(options);
   if (!calls_.empty()) {
     chosen_.variant = &shown_;
     if (!async && !on_cpu) context->settle(chosen_.queue);
@@ -248,6 +289,9 @@ lockstep_status call_group::launch(lockstep_context* context, const lockstep_opt
     chosen_.variant = m.alone;
     of_description(m.index, [&] {
       launch_result launched;
+      // Nothing waits for this call, so the backend names it when its failure is found.
+      const bool waits = !async || on_cpu || !reaches_all(chosen_, m.prepared, m.data);
+      const described_calls named(chosen_, waits ? -1 : static_cast<int64_t>(m.index));
       lockstep_status s = give_workspace(m.prepared, chosen_, options);
       if (s == LOCKSTEP_OK) s = launch_staged(context, chosen_, m.prepared, options, m.data, launched);
       done.staged_bytes += launched.staged_bytes;

@@ -2,6 +2,7 @@
 // it runs at once; the other calls follow one after the other, each by a row of its own.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,16 @@ class call_group {
   call_group(lockstep_context* context, const group_arguments& arguments);
 
   bool empty() const { return members_.empty(); }
+  // Throws where a caller's workspace overlaps an array.
+  void require_apart(const lockstep_options& options) const;
   // Chooses the backend, and which calls run together. skip: a backend that has failed.
   void choose(lockstep_context* context, const settings& now, const lockstep_options& options,
               const backend_entry* skip);
   choice& chosen() { return chosen_; }
+  // That a caller's workspace must have: for the largest of the calls, and for the table of those that run together.
   size_t workspace_bytes() const { return workspace_bytes_; }
+  // Without the table, once make_table has made it.
+  size_t scratch_bytes() const { return std::max(together_workspace(), alone_workspace_); }
   const char* name() const;  // of what runs first: the group's row, or a call's own
   int32_t order() const;
 
@@ -50,7 +56,7 @@ class call_group {
     size_t staged_bytes = 0;
     bool started = false;  // a dst may have been written to
   };
-  // On the queue that is leased. OVERFLOW or EMPTY of the first such call, after all have run.
+  // On the queue that is leased. OVERFLOW or EMPTY of the first such description, after all have run.
   lockstep_status launch(lockstep_context* context, const lockstep_options& options, result& done);
   void remember(const result& done, lockstep_status status);
   // Whether the calls could be repeated after a failure: none may have overwritten its src.
@@ -63,10 +69,11 @@ class call_group {
  private:
   void choose_rows(lockstep_context* context, const settings& now, const lockstep_options& options,
                    const backend_entry* skip);
+  void choose_each();
   lockstep_group group_of_calls() const;
   size_t together_workspace() const;
   void find_workspace();
-  void take_workspace(const lockstep_options& options);
+  void require_workspace(const lockstep_options& options) const;
   void together(const lockstep_options& options);
   void note(size_t index, lockstep_status status);
 
@@ -79,7 +86,7 @@ class call_group {
   std::vector<size_t> bytes_, which_;  // their bytes, and their places in members_
   std::vector<size_t> alone_;          // places of the others
   bool has_offsets_ = false;
-  size_t workspace_bytes_ = 0;
+  size_t workspace_bytes_ = 0, alone_workspace_ = 0;
   std::vector<uint64_t> described_;
   void* table_ = nullptr;  // a plan's
   lockstep_memory table_kind_ = LOCKSTEP_HOST;

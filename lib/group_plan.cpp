@@ -26,13 +26,18 @@ void make_group_plan(lockstep_context* context, const group_arguments& arguments
   plan->group = std::make_unique<call_group>(context, arguments);
   call_group& group = *plan->group;
   if (!group.empty()) {
+    if (options.workspace != nullptr) {
+      require_workspace_aligned(options);
+      group.require_apart(options);
+    }
     group.choose(context, *context->current(), options, nullptr);
     group.chosen().plan = next_plan_number();
     plan->reserved = context->reserve(std::move(group.chosen().queue));
     group.chosen().queue = context->lock(plan->reserved);
     const lease_end ends{group};
     group.make_table();
-    const size_t bytes = plan->group_workspace_bytes = group.workspace_bytes();
+    plan->group_workspace_bytes = group.workspace_bytes();
+    const size_t bytes = group.scratch_bytes();
     void* workspace = nullptr;
     lockstep_status s = LOCKSTEP_OK;
     if (bytes != 0 && !brought) s = group.chosen().backend->scratch(group.chosen().queue.get(), bytes, &workspace);

@@ -1,5 +1,8 @@
 // info.cpp - lists backends, devices and variants.
-#include <memory>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
 
 #include "ops/ops.hpp"
 
@@ -14,15 +17,21 @@ backend_entry& entry_named(const char* backend) {
   return *named.entry;
 }
 
-// A reason changes when a backend is lost, but texts already returned must stay valid.
-const char* kept(const std::string& text) {
-  static std::mutex mutex;
-  static auto* const texts = new std::vector<std::unique_ptr<const std::string>>;
-  const std::lock_guard lock(mutex);
-  for (const auto& known : *texts)
-    if (*known == text) return known->c_str();
-  texts->push_back(std::make_unique<const std::string>(text));
-  return texts->back()->c_str();
+// A reason changes when a backend is lost, but texts already returned must stay valid. No lock: a child of fork would
+// inherit it as another thread held it.
+const char* kept(std::string text) {
+  struct node {
+    const std::string text;
+    const node* next;
+  };
+  static std::atomic<const node*> texts{nullptr};
+  const node* first = texts.load(std::memory_order_acquire);
+  for (const node* known = first; known != nullptr; known = known->next)
+    if (known->text == text) return known->text.c_str();
+  auto* const added = new node{std::move(text), first};
+  while (!texts.compare_exchange_weak(added->next, added, std::memory_order_acq_rel)) {
+  }
+  return added->text.c_str();
 }
 
 }  // namespace
@@ -67,6 +76,8 @@ lockstep_status lockstep_device_get(const char* backend, int32_t device, lockste
     lockstep_device_info filled{};
     filled.size = sizeof filled;
     if (const lockstep_status s = usable->device_info(device, &filled); s != LOCKSTEP_OK) fail_backend(s, entry);
+    for (const auto& [text, size] : {std::pair{filled.name, sizeof filled.name}, {filled.detail, sizeof filled.detail}})
+      lockstep::copy_shown(text, size, std::string(text, strnlen(text, size)));
     give(filled, info, "info");
   });
 }

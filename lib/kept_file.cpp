@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "environment.hpp"
+#include "quiet_write.hpp"
 #include "status.hpp"
 #include "trusted.hpp"
 
@@ -95,19 +96,16 @@ kept_folder::kept_folder(const std::string& path) : path_(path), lock_(open_fold
 }
 
 void kept_folder::replace(const std::string& text) const {
-  std::string name = path_ + ".XXXXXX";
-  const descriptor file(mkostemp(name.data(), O_CLOEXEC));
-  const auto refuse = [&](int code) {
-    if (file.fd >= 0) unlink(name.c_str());
-    fail(LOCKSTEP_INTERNAL, "{} cannot be written: {}", path_, std::strerror(code));
-  };
-  if (file.fd < 0) refuse(errno);
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t n = write(file.fd, text.data() + at, text.size() - at);
-    if (n < 0 && errno != EINTR) refuse(errno);
-    if (n > 0) at += static_cast<size_t>(n);
-  }
-  if (rename(name.c_str(), path_.c_str()) != 0) refuse(errno);
+  // The folder's lock is held, so a file of this name was left behind by a process that was killed.
+  const std::string name = path_ + ".new";
+  unlink(name.c_str());
+  const descriptor file(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  int code = file.fd < 0 ? errno : write_quietly(file.fd, text.data(), text.size());
+  if (code == 0 && fsync(file.fd) != 0) code = errno;  // some systems notice only now that the disk is full
+  if (code == 0 && rename(name.c_str(), path_.c_str()) != 0) code = errno;
+  if (code == 0) return;
+  if (file.fd >= 0) unlink(name.c_str());
+  fail(LOCKSTEP_INTERNAL, "{} cannot be written: {}", path_, std::strerror(code));
 }
 
 }  // namespace lockstep::lib

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "context.hpp"
+#include "enough_stack.hpp"
 #include "options.hpp"
 
 namespace lockstep::lib {
@@ -100,7 +101,8 @@ lockstep_status lockstep_measure_limit(lockstep_context* context, const char* ba
       fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is {}; give 2 or more", bytes);
     const queue_lease lease = lease_of(context, backend);
     if (lease->backend->limit == nullptr) fail(LOCKSTEP_UNSUPPORTED, "{} measures no limits", backend);
-    const lockstep_status s = lease->backend->limit(lease.get(), limit, bytes, flags, samples, ms);
+    const lockstep_status s = on_enough_stack(
+        *lease->entry, [&] { return lease->backend->limit(lease.get(), limit, bytes, flags, samples, ms); });
     if (s != LOCKSTEP_OK) fail_backend(s, *lease->entry);
   });
 }

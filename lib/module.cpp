@@ -43,6 +43,7 @@ std::vector<module_file> find_modules() {
       const size_t fixed = std::strlen(prefix) + std::strlen(suffix);
       if (file_name.size() <= fixed || !file_name.starts_with(prefix) || !file_name.ends_with(suffix)) continue;
       const std::string name = file_name.substr(std::strlen(prefix), file_name.size() - fixed);
+      if (shown(name) != name || name.find_first_of(":, \"") != std::string::npos) continue;  // no backend's name
       const fs::path real = fs::canonical(fs::path(folder.path) / file_name, ignored);
       if (!real.empty()) here.push_back({name, real.string()});
     }
@@ -57,6 +58,12 @@ std::vector<module_file> find_modules() {
 }
 
 namespace {
+// These texts are given to callers as they are, who show them on terminals.
+void require_printable(const char* text, const std::string& path) {
+  if (shown(text) != text)
+    fail(LOCKSTEP_NO_BACKEND, "{}: its text \"{}\" has control characters or is no UTF-8", path, shown(text));
+}
+
 // Checks every pointer that a call would use without a test.
 void require_whole(const lockstep_backend& b, const std::string& path) {
   const std::pair<const char*, bool> members[] = {{"name", b.name != nullptr},
@@ -86,7 +93,10 @@ void require_whole(const lockstep_backend& b, const std::string& path) {
     for (size_t i = 0; i < table.count; ++i)
       if (table.rows[i].name == nullptr || table.rows[i].idea == nullptr || table.rows[i].launch == nullptr)
         fail(LOCKSTEP_NO_BACKEND, "{}: row {} of {} lacks its name, idea or launch", path, i, name);
+      else
+        for (const char* text : {table.rows[i].name, table.rows[i].idea}) require_printable(text, path);
   }
+  for (const char* text : {b.name, b.description}) require_printable(text, path);
 }
 }  // namespace
 
@@ -95,7 +105,8 @@ const lockstep_group_table* groups_of(void* handle, const std::string& path) {
   const auto entry = reinterpret_cast<lockstep_groups_entry_fn>(dlsym(handle, LOCKSTEP_GROUPS_ENTRY));
   const lockstep_group_table* groups = entry != nullptr ? entry() : nullptr;
   if (groups == nullptr) return nullptr;
-  if (groups->abi != LOCKSTEP_BACKEND_ABI || groups->size < sizeof(lockstep_group_table))
+  constexpr size_t least_groups = offsetof(lockstep_group_table, of_description);
+  if (groups->abi != LOCKSTEP_BACKEND_ABI || groups->size < least_groups)
     fail(LOCKSTEP_NO_BACKEND, "{}: its groups speak backend ABI {} ({} bytes), this library ABI {} ({} bytes)", path,
          groups->abi, groups->size, LOCKSTEP_BACKEND_ABI, sizeof(lockstep_group_table));
   const size_t count = std::min<size_t>(groups->count, LOCKSTEP_OP_COUNT);

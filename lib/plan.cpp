@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 
+#include "enough_stack.hpp"
 #include "ops/ops.hpp"
 #include "trace.hpp"
 
@@ -27,9 +28,13 @@ void choose(lockstep_plan& plan, const lockstep_options& options) {
     return plan.chosen.variant;
   };
   const auto row_of = [&](const lockstep_variant* best) {
-    const lockstep_variant* row =
-        best != nullptr ? tuned_row(*plan.context, *now, plan.chosen, plan.prepared, options, best) : nullptr;
-    return lockstep_plan::row{row, std::max(bytes_of(row), row != best ? bytes_of(best) : 0), row != best};
+    lockstep_plan::row found;
+    if (best == nullptr) return found;
+    with_enough_stack(*plan.chosen.entry, [&] {
+      const lockstep_variant* row = tuned_row(*plan.context, *now, plan.chosen, plan.prepared, options, best);
+      found = {row, std::max(bytes_of(row), row != best ? bytes_of(best) : 0), row != best};
+    });
+    return found;
   };
   call.dst = array;
   try {
@@ -156,7 +161,7 @@ lockstep_status run_bound(lockstep_plan& plan, const lockstep_options& options) 
   lockstep_status status = LOCKSTEP_OK;
   launch_result launched;
   const array_places data = places_of(plan, options);
-  require_taken(plan);
+  with_enough_stack(*chosen.entry, [&] { require_taken(plan); });
   status = give_workspace(plan.prepared, chosen, options);
   if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, data, launched);
   if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
@@ -189,11 +194,13 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
   for (int i = 0; i < plan.prepared.side_count; ++i)
     on_device = on_device && can_reach(chosen, data.sides[i], plan.prepared.sides[i].pointer);
   if (on_device) {
-    require_taken(plan);
+    with_enough_stack(*chosen.entry, [&] { require_taken(plan); });
     plan.context->settle(chosen.queue);
     lockstep_status status = give_workspace(plan.prepared, chosen, lockstep_options_defaults());
     if (status == LOCKSTEP_OK)
-      status = chosen.backend->measure(chosen.queue.get(), chosen.variant, &plan.prepared.call, flags, samples, ms);
+      status = on_enough_stack(*chosen.entry, [&] {
+        return chosen.backend->measure(chosen.queue.get(), chosen.variant, &plan.prepared.call, flags, samples, ms);
+      });
     if (status != LOCKSTEP_OK) fail_backend(status, *chosen.entry);
     remember_run(&chosen, plan.prepared.call.workspace_bytes, 0);
     return;
@@ -221,7 +228,7 @@ lockstep_status lockstep_plan_get(const lockstep_plan* plan, lockstep_run_info* 
     const lockstep_plan::row& row = plan->apart.variant != nullptr ? plan->apart : plan->in_place;
     lockstep_run_info told{sizeof told, "", "", "", 0, 0, row.workspace_bytes, 0};
     thread_local std::string why;
-    why = why_not_others(chosen);
+    why = lockstep::shown(why_not_others(chosen));
     if (row.variant != nullptr)
       told = {sizeof told,   chosen.entry->name().c_str(), row.variant->name,   why.c_str(),
               chosen.device, order_of(*row.variant),       row.workspace_bytes, 0};

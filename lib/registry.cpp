@@ -1,6 +1,7 @@
 // registry.cpp - see registry.hpp.
 #include "registry.hpp"
 
+#include <cstring>
 #include <deque>
 
 #include "module.hpp"
@@ -22,8 +23,8 @@ struct registry {
     for (backend_entry& entry : owned) entries.push_back(&entry);
     for (const search_folder& folder : search_folders()) {
       if (!path_text.empty()) path_text += ':';
-      path_text += printable(folder.path);
-      if (!folder.refused.empty()) path_text += printable(format_text(" (not used: {})", folder.refused));
+      path_text += shown(folder.path);
+      if (!folder.refused.empty()) path_text += shown(format_text(" (not used: {})", folder.refused));
     }
   }
 };
@@ -34,33 +35,65 @@ const registry& instance() {
 const lockstep_host built_in_host = {LOCKSTEP_BACKEND_ABI, sizeof(lockstep_host), &set_error};
 }  // namespace
 
+// One thread loads the module, and others wait for it. The module's code may do anything: fork, start threads that do,
+// or ask this library about backends. It then sees itself as one that cannot be used yet.
 backend_entry::state backend_entry::load() {
-  const std::lock_guard lock(mutex_);
-  if (const state known = state_.load(); known != state::untried) return known;
-  state found = state::unusable;
+  {
+    std::unique_lock lock(mutex_);
+    if (loading_ && loader_ == std::this_thread::get_id()) return state::unusable;
+    loaded_.wait(lock, [&] { return !loading_; });
+    if (const state known = state_.load(); known != state::untried) return known;
+    loading_ = true;
+    loader_ = std::this_thread::get_id();
+    reason_ = "it is being loaded";
+  }
+  std::string reason;
+  state found = state::untried;  // where memory ran out: that fails only this call, and the next one tries again
+  const auto end = [&] {
+    const std::lock_guard lock(mutex_);
+    reason_ = std::move(reason);
+    loading_ = false;
+    state_.store(found, std::memory_order_release);
+    loaded_.notify_all();
+  };
+  try {
+    found = try_to_load(reason);
+  } catch (...) {
+    backend_ = nullptr;
+    groups_ = nullptr;
+    peers_ = nullptr;
+    devices_ = 0;
+    end();
+    throw;
+  }
+  clear_error();
+  end();
+  return found;
+}
+
+backend_entry::state backend_entry::try_to_load(std::string& reason) {
   try {
     backend_ = is_cpu() ? lockstep_cpu_backend(&built_in_host) : load_module(path_, &groups_, &peers_);
     if (is_cpu()) groups_ = lockstep_cpu_groups();
     clear_error();
     if (backend_->devices(&devices_) != LOCKSTEP_OK || devices_ == 0)
       fail(LOCKSTEP_NO_BACKEND, "{}", *last_error() ? last_error() : "it found no device");
-    found = state::usable;
-  } catch (const std::bad_alloc&) {  // fails only this call: the next one tries again
-    backend_ = nullptr;
-    groups_ = nullptr;
-    peers_ = nullptr;
-    devices_ = 0;
+    return state::usable;
+  } catch (const std::bad_alloc&) {
     throw;
   } catch (const error& e) {
-    devices_ = 0;
-    reason_ = e.text;
+    reason = e.text;
   } catch (const std::exception& e) {
-    devices_ = 0;
-    reason_ = e.what();
+    reason = e.what();
   }
-  clear_error();
-  state_.store(found, std::memory_order_release);
-  return found;
+  devices_ = 0;
+  return state::unusable;
+}
+
+void backend_entry::after_fork_in_child() {
+  new (&mutex_) std::mutex;
+  new (&loaded_) std::condition_variable;
+  if (loader_ != std::this_thread::get_id()) loading_ = false;
 }
 
 std::string backend_entry::reason() {
@@ -85,7 +118,8 @@ std::string device_text(backend_entry& entry, int32_t device) {
   lockstep_device_info info{};
   info.size = sizeof info;
   if (backend != nullptr && backend->device_info(device, &info) == LOCKSTEP_OK)
-    return printable(format_text("{}; {}", info.name, info.detail));
+    return shown(format_text("{}; {}", std::string(info.name, strnlen(info.name, sizeof info.name)),
+                             std::string(info.detail, strnlen(info.detail, sizeof info.detail))));
   clear_error();
   return "";
 }

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lockstep/backend_group.h"
@@ -42,8 +44,8 @@ class backend_entry {
   const lockstep_backend* owner() { return now() == state::usable || now() == state::lost ? backend_ : nullptr; }
   // After a sticky device error: unusable for the rest of the process.
   void mark_lost(const std::string& why);
-  // In the child of a fork: if another thread was loading the module, it does not exist here.
-  void after_fork_in_child() { new (&mutex_) std::mutex; }
+  // In the child of a fork: a thread that was loading the module does not exist here, unless it is the one that forked.
+  void after_fork_in_child();
 
  private:
   // Read without a lock, several times a call: backend_, groups_, peers_ and devices_ are written once, before state_
@@ -54,8 +56,12 @@ class backend_entry {
     return known != state::untried ? known : load();
   }
   state load();
+  state try_to_load(std::string& reason);
   const std::string name_, path_;
-  std::mutex mutex_;  // loading, and reason_
+  std::mutex mutex_;  // of loading_, loader_ and reason_; not held while the module's code runs
+  std::condition_variable loaded_;
+  bool loading_ = false;
+  std::thread::id loader_;
   std::atomic<state> state_ = state::untried;
   const lockstep_backend* backend_ = nullptr;
   const lockstep_group_table* groups_ = nullptr;

@@ -152,7 +152,7 @@ std::string remembered_choices::keep(const tuned_key& key, const tuned_choice& c
   // A module's names of devices and rows may hold characters that would break the file's lines.
   for (const std::string* part : {&key.backend, &key.device, &choice.row, &choice.beside})
     if (part->empty() || part->find_first_of("\t\n") != std::string::npos)
-      return format_text("\"{}\" is no name for a file of lines", printable(*part));
+      return format_text("\"{}\" is no name for a file of lines", shown(*part));
   try {
     const kept_folder folder(path_);
     std::vector<tuned_entry> entries;

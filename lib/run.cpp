@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "enough_stack.hpp"
 #include "estimate.hpp"
 #include "ops/ops.hpp"
 #include "order.hpp"
@@ -16,18 +17,13 @@
 namespace lockstep::lib {
 namespace {
 
-// A text of fixed capacity, cut when it is too long. Recording a call must not allocate. So it needs no destructor
-// either: registering the destructor of a thread_local allocates.
+// A text of fixed capacity, cut when it is too long, and fit to be shown. Recording a call must not allocate. So it
+// needs no destructor either: registering the destructor of a thread_local allocates.
 template <size_t size>
 class short_text {
  public:
   void clear() { length_ = 0, text_[0] = '\0'; }
-  void add(std::string_view more) {
-    const size_t fits = std::min(more.size(), size - 1 - length_);
-    std::memcpy(text_ + length_, more.data(), fits);
-    length_ += fits;
-    text_[length_] = '\0';
-  }
+  void add(std::string_view more) { length_ += copy_shown(text_ + length_, size - length_, more); }
   bool empty() const { return length_ == 0; }
   std::string_view view() const { return {text_, length_}; }
   const char* c_str() const { return text_; }
@@ -230,33 +226,39 @@ prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept) {
   return prepared;
 }
 
-namespace {
-void check_workspace(const prepared_call& prepared, const choice& chosen, const lockstep_options& options) {
+void require_workspace_aligned(const lockstep_options& options) {
+  if (reinterpret_cast<uintptr_t>(options.workspace) % 256 != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}; align it to 256 bytes", options.workspace);
+}
+
+void require_workspace_usable(const choice& chosen, const lockstep_options& options) {
+  require_workspace_aligned(options);
+  if (!can_reach(chosen, place_of(options.workspace), options.workspace))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}, which {} cannot reach; give memory of its kind, or NULL",
+         options.workspace, chosen.entry->name());
+}
+
+void require_workspace_apart(const prepared_call& prepared, const lockstep_options& options, const std::string& of) {
   const void* workspace = options.workspace;
-  if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}; align it to 256 bytes", workspace);
   const auto require_apart = [&](const side_array& array) {
     if (overlap({"workspace", workspace, options.workspace_bytes}, array))
       fail(LOCKSTEP_INVALID_ARGUMENT,
-           "options.workspace ({}, {} bytes) overlaps {} ({}, {} bytes); give it memory of its own", workspace,
-           options.workspace_bytes, array.name, array.pointer, array.bytes);
+           "options.workspace ({}, {} bytes) overlaps {}{} ({}, {} bytes); give it memory of its own", workspace,
+           options.workspace_bytes, array.name, of, array.pointer, array.bytes);
   };
   require_apart(touched("src", prepared.call.src, prepared.src_span, prepared.src_lead));
   require_apart(touched("dst", prepared.call.dst, prepared.dst_span, prepared.dst_lead));
   if (prepared.offsets_bytes != 0) require_apart({"offsets", prepared.call.reduce.offsets, prepared.offsets_bytes});
   for (const side_array* side = prepared.sides; side != prepared.sides + prepared.side_count; ++side)
     require_apart(touched(side->name, side->pointer, side->bytes, side->lead));
-  if (!can_reach(chosen, place_of(workspace), workspace))
-    fail(LOCKSTEP_INVALID_ARGUMENT, "options.workspace is {}, which {} cannot reach; give memory of its kind, or NULL",
-         workspace, chosen.entry->name());
 }
-}  // namespace
 
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options) {
   lockstep_call& call = prepared.call;
   call.workspace = nullptr;
   if (options.workspace != nullptr) {
-    check_workspace(prepared, chosen, options);
+    require_workspace_usable(chosen, options);
+    require_workspace_apart(prepared, options, "");
     if (options.workspace_bytes < call.workspace_bytes)
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "options.workspace_bytes is {}, but variant {} of {} needs {}; give that many or NULL",
@@ -338,8 +340,11 @@ void run(lockstep_context* context, prepared_call& prepared, const void* src, vo
     launch_result launched;
     lockstep_status status = LOCKSTEP_OK;
     try {
-      prepared.call.workspace_bytes =
-          chosen.variant->workspace != nullptr ? chosen.variant->workspace(chosen.queue.get(), &prepared.call) : 0;
+      prepared.call.workspace_bytes = 0;
+      if (chosen.variant->workspace != nullptr)
+        with_enough_stack(*chosen.entry, [&] {
+          prepared.call.workspace_bytes = chosen.variant->workspace(chosen.queue.get(), &prepared.call);
+        });
       status = give_workspace(prepared, chosen, options);
       if (status == LOCKSTEP_OK) status = launch_staged(context, chosen, prepared, options, data, launched);
       if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)

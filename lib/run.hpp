@@ -127,6 +127,11 @@ void read_offsets(prepared_call& prepared);
 // holds little else; the offsets that go with them are kept in `kept`.
 prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept);
 void resolve_offsets(lockstep_context* context, prepared_call& prepared);
+// Whether the caller's workspace is aligned and the chosen backend can reach it, and whether it is apart from a call's
+// arrays; `of` stands behind an array's name in the text (" of descs[3]").
+void require_workspace_usable(const choice& chosen, const lockstep_options& options);
+void require_workspace_aligned(const lockstep_options& options);
+void require_workspace_apart(const prepared_call& prepared, const lockstep_options& options, const std::string& of);
 // The caller's workspace, if given, else the queue's scratch.
 lockstep_status give_workspace(prepared_call& prepared, const choice& chosen, const lockstep_options& options);
 void check_pointers(const prepared_call& prepared, const void* src, const void* dst);

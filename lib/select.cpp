@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "enough_stack.hpp"
 #include "estimate.hpp"
 
 namespace lockstep::lib {
@@ -170,8 +171,11 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       chosen.compared = {};
       continue;
     }
-    const pick picked = forced.empty() ? pick_best(*backend, chosen.queue.get(), prepared.call)
-                                       : pick_named(*backend, chosen.queue.get(), prepared.call, forced);
+    pick picked;
+    with_enough_stack(*entry, [&] {
+      picked = forced.empty() ? pick_best(*backend, chosen.queue.get(), prepared.call)
+                              : pick_named(*backend, chosen.queue.get(), prepared.call, forced);
+    });
     if (picked.variant != nullptr) {
       chosen.entry = entry;
       chosen.backend = backend;
@@ -189,9 +193,13 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
 
 const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& call) {
   const lockstep_queue* queue = chosen.queue.get();
-  return (chosen.forced ? pick_named(*chosen.backend, queue, call, chosen.variant->name)
-                        : pick_best(*chosen.backend, queue, call))
-      .variant;
+  const lockstep_variant* picked = nullptr;
+  with_enough_stack(*chosen.entry, [&] {
+    picked = (chosen.forced ? pick_named(*chosen.backend, queue, call, chosen.variant->name)
+                            : pick_best(*chosen.backend, queue, call))
+                 .variant;
+  });
+  return picked;
 }
 
 }  // namespace lockstep::lib

@@ -5,6 +5,7 @@
 #include <exception>
 #include <optional>
 
+#include "enough_stack.hpp"
 #include "run.hpp"
 #include "slabs.hpp"
 
@@ -100,7 +101,8 @@ std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& p
 
 namespace {
 lockstep_status launch(const choice& chosen, const lockstep_call& call) {
-  const lockstep_status status = chosen.variant->launch(chosen.queue.get(), &call);
+  const lockstep_status status =
+      on_enough_stack(*chosen.entry, [&] { return chosen.variant->launch(chosen.queue.get(), &call); });
   if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
     fail_backend(status, *chosen.entry);
   return status;

@@ -6,14 +6,12 @@
 namespace lockstep::lib {
 namespace {
 // A fixed buffer: reporting "out of memory" must not allocate.
-thread_local char error_text[1024];
+thread_local char error_text[error_text_bytes];
 }  // namespace
 
+// The text may come from a module or a system library.
 void set_error(const char* text) noexcept {
-  const size_t length = strnlen(text, sizeof error_text - 1);
-  std::memmove(error_text, text, length);
-  error_text[length] = '\0';
-  make_printable(error_text, length);  // the text may come from a module or a system library
+  if (text != error_text) copy_shown(error_text, sizeof error_text, text);
 }
 void clear_error() noexcept { error_text[0] = '\0'; }
 const char* last_error() noexcept { return error_text; }

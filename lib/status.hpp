@@ -8,6 +8,7 @@
 
 #include "float_environment.hpp"
 #include "lockstep/lockstep.h"
+#include "shown.hpp"
 #include "text.hpp"
 
 namespace lockstep::lib {
@@ -20,10 +21,11 @@ struct error {
 
 template <class... Args>
 [[noreturn]] void fail(lockstep_status status, fmt::format_string<Args...> format, Args&&... args) {
-  throw error{status, printable(vformat_text(format, fmt::make_format_args(args...)))};
+  throw error{status, shown(vformat_text(format, fmt::make_format_args(args...)))};
 }
 
-void set_error(const char* text) noexcept;  // copies; truncates when there is no memory
+inline constexpr size_t error_text_bytes = 1024;  // with the 0 at its end
+void set_error(const char* text) noexcept;        // copies, and cuts what does not fit
 void clear_error() noexcept;
 const char* last_error() noexcept;
 

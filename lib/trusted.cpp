@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <vector>
 
 #include "environment.hpp"
 #include "text.hpp"
@@ -39,6 +40,58 @@ struct file {
   }
 };
 
+// What dlopen follows without a look: the tables that the dynamic section names must lie within segments of the file.
+std::string broken_tables(const file& f, const std::vector<Elf64_Phdr>& segments) {
+  const Elf64_Phdr* dynamic = nullptr;
+  for (const Elf64_Phdr& s : segments)
+    if (s.p_type == PT_DYNAMIC) dynamic = &s;
+  constexpr uint64_t most_entries = 4096;
+  if (dynamic == nullptr || dynamic->p_filesz / sizeof(Elf64_Dyn) > most_entries) return "has no dynamic section";
+  // The bytes from an address to the end of the part of its segment that is in the file; 0: there is none.
+  const auto room = [&](uint64_t address) -> uint64_t {
+    for (const Elf64_Phdr& s : segments)
+      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
+        return s.p_filesz - (address - s.p_vaddr);
+    return 0;
+  };
+  std::vector<Elf64_Dyn> entries(dynamic->p_filesz / sizeof(Elf64_Dyn));
+  if (!f.read_at(entries.data(), entries.size() * sizeof(Elf64_Dyn), dynamic->p_offset))
+    return "has a malformed dynamic section";
+  uint64_t value[DT_NUM] = {};
+  bool ends = false;
+  for (const Elf64_Dyn& e : entries) {
+    ends = e.d_tag == DT_NULL;
+    if (ends) break;
+    if (e.d_tag > 0 && e.d_tag < DT_NUM) value[e.d_tag] = e.d_un.d_val;
+    if (e.d_tag == DT_GNU_HASH && room(e.d_un.d_ptr) < 16) return "has a malformed table of names";
+  }
+  if (!ends || room(dynamic->p_vaddr) < dynamic->p_filesz) return "has a malformed dynamic section";
+  const struct {
+    int at, size, entry;
+    uint64_t entry_bytes;
+    const char* what;
+  } tables[] = {{DT_STRTAB, DT_STRSZ, 0, 0, "table of strings"},
+                {DT_RELA, DT_RELASZ, DT_RELAENT, sizeof(Elf64_Rela), "table of relocations"},
+                {DT_JMPREL, DT_PLTRELSZ, 0, 0, "table of calls"},
+                {DT_INIT_ARRAY, DT_INIT_ARRAYSZ, 0, 0, "table of what runs first"},
+                {DT_FINI_ARRAY, DT_FINI_ARRAYSZ, 0, 0, "table of what runs last"}};
+  for (const auto& t : tables) {
+    if (value[t.size] != 0 && room(value[t.at]) < value[t.size]) return format_text("has a malformed {}", t.what);
+    if (t.entry != 0 && value[t.size] != 0 && value[t.entry] != t.entry_bytes)
+      return format_text("has a malformed {}", t.what);
+  }
+  if (value[DT_SYMENT] != sizeof(Elf64_Sym) || room(value[DT_SYMTAB]) < sizeof(Elf64_Sym) || value[DT_STRSZ] == 0)
+    return "has a malformed table of symbols";
+  for (const int code : {DT_INIT, DT_FINI})
+    if (value[code] != 0 && room(value[code]) == 0) return "has a malformed dynamic section";
+  for (const Elf64_Dyn& e : entries) {
+    if (e.d_tag == DT_NULL) break;
+    if ((e.d_tag == DT_NEEDED || e.d_tag == DT_SONAME || e.d_tag == DT_RUNPATH) && e.d_un.d_val >= value[DT_STRSZ])
+      return "has a malformed table of strings";
+  }
+  return "";
+}
+
 // Every segment that dlopen would map must lie within the file.
 std::string broken_elf(const file& f, uint64_t size) {
   Elf64_Ehdr header{};
@@ -46,8 +99,9 @@ std::string broken_elf(const file& f, uint64_t size) {
     return format_text("is no ELF file ({} bytes)", size);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN) return "is no 64-bit shared object";
   if (header.e_phentsize != sizeof(Elf64_Phdr)) return "has a malformed ELF header";
+  std::vector<Elf64_Phdr> segments;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment{};
+    Elf64_Phdr& segment = segments.emplace_back();
     if (!f.read_at(&segment, sizeof segment, header.e_phoff + i * sizeof segment))
       return format_text("is truncated ({} bytes end within the program headers)", size);
     if (segment.p_filesz > size || segment.p_offset > size - segment.p_filesz)
@@ -56,7 +110,7 @@ std::string broken_elf(const file& f, uint64_t size) {
   }
   if (header.e_shoff > size || size - header.e_shoff < uint64_t{header.e_shnum} * header.e_shentsize)
     return format_text("is truncated (its section table ends beyond byte {})", size);
-  return "";
+  return broken_tables(f, segments);
 }
 
 struct loaded_file {

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <optional>
 
+#include "enough_stack.hpp"
 #include "ops/ops.hpp"
 
 namespace lockstep::lib {
@@ -88,11 +89,13 @@ void add_times(const choice& chosen, const lockstep_call& call, candidate& c) {
   constexpr int32_t samples = 3;
   double ms[samples];
   lockstep_status s = LOCKSTEP_EMPTY;
-  if (chosen.backend->measure != nullptr) s = chosen.backend->measure(chosen.queue.get(), c.row, &call, 0, samples, ms);
+  if (chosen.backend->measure != nullptr)
+    s = on_enough_stack(*chosen.entry,
+                        [&] { return chosen.backend->measure(chosen.queue.get(), c.row, &call, 0, samples, ms); });
   if (s == LOCKSTEP_EMPTY || s == LOCKSTEP_OVERFLOW)  // measure stops at these, so time launches here
     for (double& one : ms) {
       const auto begin = clock::now();
-      s = c.row->launch(chosen.queue.get(), &call);
+      s = on_enough_stack(*chosen.entry, [&] { return c.row->launch(chosen.queue.get(), &call); });
       const bool ran = s == LOCKSTEP_OK || s == LOCKSTEP_EMPTY || s == LOCKSTEP_OVERFLOW;
       if (ran) s = chosen.backend->finish(chosen.queue.get());
       one = us_since(begin) * 1e-3;

@@ -136,6 +136,7 @@ extern "C" const lockstep_group_table* lockstep_cpu_groups() {
   static constexpr lockstep_group_row row = {"grouped", takes, describe, workspace, launch};
   static constexpr lockstep_group_row rows[] = {row, row, row, row, row, row, row, row, row, row, row, row};
   static_assert(sizeof rows / sizeof *rows == LOCKSTEP_OP_COUNT);
-  static constexpr lockstep_group_table table = {LOCKSTEP_BACKEND_ABI, sizeof table, rows, LOCKSTEP_OP_COUNT, nullptr};
+  static constexpr lockstep_group_table table = {LOCKSTEP_BACKEND_ABI, sizeof table, rows,
+                                                 LOCKSTEP_OP_COUNT,    nullptr,      nullptr};
   return &table;
 }

@@ -6,13 +6,18 @@
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cctype>
+#include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <type_traits>
 
 #include "environment.hpp"
+#include "stack_left.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -148,10 +153,31 @@ bool threads_can_be_made(int threads) {
   return !refused;
 }
 
+// Whether the runtime's threads have stack enough for the kernels: OMP_STACKSIZE, in KiB where it names no unit, else
+// the limit of the process.
+bool stacks_suffice() {
+  static const bool suffice = [] {
+    for (const char* variable : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
+      const char* value = lib::environment(variable);
+      char* rest = nullptr;
+      const double count = value != nullptr ? std::strtod(value, &rest) : 0;
+      if (value == nullptr || rest == value) continue;
+      while (*rest == ' ') ++rest;
+      const char unit = static_cast<char>(std::toupper(static_cast<unsigned char>(*rest)));
+      const double bytes = count * (unit == 'B' ? 1.0 : unit == 'M' ? 0x1p20 : unit == 'G' ? 0x1p30 : 0x1p10);
+      return bytes >= static_cast<double>(enough_stack_bytes);
+    }
+    rlimit limit{};
+    return getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= enough_stack_bytes;
+  }();
+  return suffice;
+}
+
 }  // namespace
 
 const openmp_runtime* openmp_team(int threads) {
   const team asked = asked_for();
+  if (asked != team::own && !stacks_suffice()) return nullptr;
   if (asked == team::own || forked()) return nullptr;
   if (asked == team::openmp) return &own_runtime;
   // Of other threads GCC's runtime would make a set for each, so they share the library's.

@@ -4,6 +4,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -169,10 +170,12 @@ pool& the_pool() {
   return *one;
 }
 
-void await(worker& w) {
+// The caller runs what a worker has not started, unless it cannot.
+void await(worker& w, bool may_take_back) {
   uint32_t now = w.state.load(std::memory_order_acquire);
   if (now == idle) return;
-  if (now == offered && w.state.compare_exchange_strong(now, idle)) return;  // not started, so taken back
+  if (may_take_back && now == offered && w.state.compare_exchange_strong(now, idle)) return;
+  while (w.state.load(std::memory_order_acquire) == offered) sched_yield();
   for (int i = 0; i < team_rounds; ++i) {
     if (w.state.load(std::memory_order_acquire) != taken) return;
     pause_a_little();
@@ -183,6 +186,29 @@ void await(worker& w) {
 }
 
 }  // namespace
+
+#if !defined(LOCKSTEP_CPU_PLUGIN)
+namespace {
+bool run_elsewhere(void (*body)(void*), void* data) {
+  struct one_part {
+    void (*body)(void*);
+    void* data;
+  } one{body, data};
+  job work([](void* of, int, int) { static_cast<one_part*>(of)->body(static_cast<one_part*>(of)->data); }, &one, 1);
+  int missing = 0;
+  worker* const w = the_pool().take(1, true, missing);
+  if (w == nullptr) return false;
+  w->work = &work;
+  w->part = 0;
+  w->wakes[0] = w->wakes[1] = nullptr;
+  w->state.store(offered, std::memory_order_release);
+  w->wake();
+  await(*w, false);
+  the_pool().give_back(w, w);
+  return true;
+}
+}  // namespace
+#endif
 
 int refused_threads() { return the_pool().refused.load(std::memory_order_relaxed); }
 
@@ -208,8 +234,15 @@ void run_on_team(int parts, void (*part)(void*, int, int), void* data) {
   while (unwoken != nullptr) next_unwoken()->wake();
   work.run_from(0);
   worker* last = nullptr;
-  for (worker* w = recruited; w != nullptr; last = w, w = w->next) await(*w);
+  for (worker* w = recruited; w != nullptr; last = w, w = w->next) await(*w, true);
   all.give_back(recruited, last);
 }
 
 }  // namespace lockstep::cpu
+
+#if !defined(LOCKSTEP_CPU_PLUGIN)
+// For the library (lib/enough_stack.cpp).
+extern "C" bool lockstep_cpu_run_elsewhere(void (*body)(void*), void* data) {
+  return lockstep::cpu::run_elsewhere(body, data);
+}
+#endif

@@ -75,7 +75,8 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
 extern "C" __attribute__((visibility("default"))) const lockstep_group_table* lockstep_groups_entry() {
   using namespace lockstep::cuda;
   static const lockstep_group_row rows[] = {transpose_group, {}, square_sum_group, {}, {}, {}, normalize_group};
-  static const lockstep_group_table table = {LOCKSTEP_BACKEND_ABI, sizeof(lockstep_group_table), rows,
-                                             sizeof rows / sizeof *rows, measure_group};
+  static const lockstep_group_table table = {
+      LOCKSTEP_BACKEND_ABI, sizeof(lockstep_group_table), rows, sizeof rows / sizeof *rows, measure_group,
+      of_description};
   return &table;
 }

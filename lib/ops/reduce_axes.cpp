@@ -47,8 +47,9 @@ void prepare_reduce_axes(prepared_call& prepared) {
   const auto has_zero = [](const int64_t* sizes, int count) {
     return std::find(sizes, sizes + count, 0) != sizes + count;
   };
-  const int64_t count = has_zero(kept, stay) ? 0 : product("the array of the axes that stay", stay, kept);
-  const int64_t length = has_zero(gone, go) ? 0 : product("the array of the axes that go", go, gone);
+  if (!has_zero(d.shape, d.rank)) (void)product("the product of shape", d.rank, d.shape);
+  const int64_t count = has_zero(kept, stay) ? 0 : product("the product of shape over the axes that stay", stay, kept);
+  const int64_t length = has_zero(gone, go) ? 0 : product("the product of shape over the axes that go", go, gone);
   // Types and results are those of the rows of a packed array.
   prepared_call rows;
   rows.call.op = kind_of(d.reduction).op;

@@ -191,7 +191,7 @@ PyObject* plan_group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObjec
     lockstep_status status;
     {
       const without_gil released;
-      status = lockstep_plan_group(context, of.op, of.descs.data(), call::description_bytes, of.count(), of.srcs.data(),
+      status = lockstep_plan_group(context, of.op, of.descs.data(), of.desc_bytes(), of.count(), of.srcs.data(),
                                    of.dsts.data(), &g.set.options, &plan);
     }
     if (status != LOCKSTEP_OK) return raise_of_group(s, status, of), nullptr;

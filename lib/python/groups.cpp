@@ -226,7 +226,9 @@ bool group_of_calls::take(state& s, Py_ssize_t i) {
     same->descs.reserve(static_cast<size_t>(count() - i) * call::description_bytes);
   }
   const auto* const bytes = static_cast<const unsigned char*>(c.description());
-  same->descs.insert(same->descs.end(), bytes, bytes + call::description_bytes);
+  size_t size = 0;
+  std::memcpy(&size, bytes, sizeof size);  // the first member of each
+  same->descs.insert(same->descs.end(), bytes, bytes + size);
   same->srcs.push_back(x.data);
   same->dsts.push_back(dst.data);
   same->index.push_back(i);
@@ -338,7 +340,7 @@ PyObject* group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* ke
     const calls_of_op& of = g.calls[k];
     g.set.options.variant = of.variant;
     const without_gil released;
-    return lockstep_execute_group(context, of.op, of.descs.data(), call::description_bytes, of.count(), of.srcs.data(),
+    return lockstep_execute_group(context, of.op, of.descs.data(), of.desc_bytes(), of.count(), of.srcs.data(),
                                   of.dsts.data(), &g.set.options);
   });
   return done ? g.give(s) : nullptr;

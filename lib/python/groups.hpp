@@ -33,6 +33,7 @@ struct calls_of_op {
   std::vector<Py_ssize_t> index{};  // of the array
 
   int64_t count() const { return static_cast<int64_t>(srcs.size()); }
+  size_t desc_bytes() const { return srcs.empty() ? 0 : descs.size() / srcs.size(); }
 };
 
 // What goes by way of other calls, and so by itself.

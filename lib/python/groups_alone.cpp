@@ -79,7 +79,7 @@ bool group_of_calls::check_each_op(state& s) {
   alignas(256) static char anywhere[256];  // the plan then takes no memory
   lockstep_options options = set.options;
   options.workspace = anywhere;
-  options.workspace_bytes = SIZE_MAX;
+  options.workspace_bytes = sizeof anywhere;
   for (const calls_of_op& of : calls) {
     options.variant = of.variant;
     options.backend = on_device && !of.variant ? "cpu" : set.options.backend;
@@ -87,7 +87,7 @@ bool group_of_calls::check_each_op(state& s) {
     {
       const without_gil released;
       lockstep_plan* plan = nullptr;
-      status = lockstep_plan_group(set.context->handle, of.op, of.descs.data(), call::description_bytes, of.count(),
+      status = lockstep_plan_group(set.context->handle, of.op, of.descs.data(), of.desc_bytes(), of.count(),
                                    of.srcs.data(), of.dsts.data(), &options, &plan);
       lockstep_plan_destroy(plan);
     }

@@ -102,6 +102,7 @@ TEST_F(Cpp, Failures) {
   EXPECT_EQ(thrown([] { failure(LOCKSTEP_OVERFLOW, "too much").raise(); }), LOCKSTEP_OVERFLOW);
   const std::string longer(5000, 'x');
   EXPECT_EQ(std::strlen(failure(LOCKSTEP_EMPTY, longer).text()), 1023u);
+  EXPECT_EQ(std::strlen(failure(LOCKSTEP_EMPTY, std::string(1022, 'x') + "\xE2\x82\xAC").text()), 1022u);
 }
 
 template <class T>

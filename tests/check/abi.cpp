@@ -508,7 +508,7 @@ TEST_F(Abi, ReduceAxes) {
   n("twice", [](D& d) { d.axes[1] = 0; }, {"axes[1] is 0 again", "once"});
   n("shape", [](D& d) { d.shape[2] = -5; }, {"shape[2] is -5", "0 or more"});
   n("stride", [](D& d) { d.src_strides[1] = -5; }, {"src_strides[1] is -5", "0 or more"});
-  n("large", [](D& d) { d.shape[0] = d.shape[2] = forty; }, {"the axes that go", "2^63-1"});
+  n("large", [](D& d) { d.shape[0] = d.shape[2] = forty; }, {"the product of shape", "axis 2 has", "2^63-1"});
   n("result", [](D& d) { d.reduction = LOCKSTEP_MAX; }, {"result is F64", "MAX of F32 gives F32"});
   refused("overlap", lockstep_reduce_axes(context, &good, dst_bytes, dst_bytes + 64, nullptr),
           LOCKSTEP_INVALID_ARGUMENT, {"overlap"});

@@ -638,7 +638,7 @@ const std::vector<promise>& table() {
       {"lockstep_options.size", with_options([](O& o) { o.size = 57; }), "options->size is 57"},
       {"lockstep_options.backend", with_options([](O& o) { o.backend = ""; }), "options.backend is \"\""},
       {"lockstep_options.backend", with_options([](O& o) { o.backend = "a\33[31m\r\302\233b\177"; }),
-       "options.backend is \"a?[31m???b?\""},  // no control character reaches a terminal
+       "options.backend is \"a?[31m??b?\""},  // no control character reaches a terminal
       {"lockstep_options.variant", with_options([](O& o) { o.variant = "magic"; }), "has no variant \"magic\""},
       {"lockstep_options.variant", with_options([](O& o) { o.variant = "auto"; }), "", transposed_2x3},
       {"lockstep_options.flags", with_options([](O& o) { o.flags = 64; }), "options.flags is 0x40"},

@@ -64,7 +64,8 @@ struct context_of {
   context_of& operator=(const context_of&) = delete;
 };
 
-enum class making { at_once, queued, planned };
+// Given: in a workspace of the caller's, as large as a plan says.
+enum class making { at_once, queued, planned, at_once_given, planned_given };
 
 // A group of cases: their arrays side by side.
 struct group_of_cases {
@@ -112,24 +113,43 @@ std::string check_group(lockstep_context* context, const std::string& backend, l
   lockstep_options o = lockstep_options_defaults();
   if (how == making::queued) o.flags |= LOCKSTEP_ASYNC;
   lockstep_status got = LOCKSTEP_OK;
-  if (how == making::planned) {
-    lockstep_plan* plan = nullptr;
-    got = lockstep_plan_group(context, op, descs.data(), g.descs[0].size(), count, srcs.data(), dsts.data(), &o, &plan);
-    if (got == LOCKSTEP_OK) got = lockstep_plan_execute(plan, nullptr, nullptr, nullptr);
-    lockstep_plan_destroy(plan);
-  } else {
-    got = lockstep_execute_group(context, op, descs.data(), g.descs[0].size(), count, srcs.data(), dsts.data(), &o);
+  const bool planned = how == making::planned || how == making::planned_given;
+  const bool given = how == making::at_once_given || how == making::planned_given;
+  const auto call = [&](lockstep_plan** plan) {
+    return plan != nullptr ? lockstep_plan_group(context, op, descs.data(), g.descs[0].size(), count, srcs.data(),
+                                                 dsts.data(), &o, plan)
+                           : lockstep_execute_group(context, op, descs.data(), g.descs[0].size(), count, srcs.data(),
+                                                    dsts.data(), &o);
+  };
+  lockstep_plan* plan = nullptr;
+  size_t bytes = 0;
+  if (planned || given) got = call(&plan);
+  if (got != LOCKSTEP_OK || (given && lockstep_plan_workspace(plan, &bytes) != LOCKSTEP_OK))
+    return std::string("no plan: ") + lockstep_last_error();
+  memory workspace(context, backend, bytes + 256);
+  const auto run = [&](size_t of) {
+    if (given) o.workspace = workspace.data() + (256 - reinterpret_cast<uintptr_t>(workspace.data()) % 256) % 256;
+    if (given) o.workspace_bytes = of;
+    return planned ? lockstep_plan_execute(plan, nullptr, nullptr, &o) : call(nullptr);
+  };
+  // A byte less is refused, with the plan's number, before anything has run.
+  if (given && bytes != 0) {
+    const std::string needs = "this group needs " + std::to_string(bytes);
+    const bool refused = run(bytes - 1) == LOCKSTEP_INVALID_ARGUMENT;
+    if (!refused || std::string(lockstep_last_error()).find(needs) == std::string::npos)
+      return "a workspace of " + std::to_string(bytes - 1) + " bytes: " + lockstep_last_error();
+    if (dst.get() != g.before) return "something ran in a workspace that is too small";
   }
+  got = run(bytes);
+  lockstep_plan_destroy(plan);
   const std::string text = lockstep_last_error();
   const lockstep_status waited = how == making::queued ? lockstep_synchronize(context) : LOCKSTEP_OK;
+  const std::string late = lockstep_last_error();
   if (how == making::queued && got == LOCKSTEP_OK) got = waited;
-  // On a device the calls of other rows report as they end, so another failure may come first.
-  const auto gives_it = [&](const subject& s) { return s.want.status == got; };
-  if (how == making::queued && got != LOCKSTEP_OK && std::any_of(g.all.begin(), g.all.end(), gives_it)) status = got;
   if (got != status) return std::string(lockstep_status_name(got)) + ": " + text + " | " + lockstep_last_error();
   const std::string names = "descs[" + std::to_string(first) + "]";
-  if (status != LOCKSTEP_OK && how != making::queued && text.find(names) == std::string::npos)
-    return "no " + names + " in: " + text;
+  const std::string told = how == making::queued && waited != LOCKSTEP_OK ? late : text;
+  if (status != LOCKSTEP_OK && told.find(names) == std::string::npos) return "no " + names + " in: " + told;
   const std::vector<unsigned char> now = dst.get();
   for (size_t i = 0; i < g.all.size(); ++i) {
     const size_t end = i + 1 < g.all.size() ? g.dst_at[i + 1] : now.size();
@@ -166,7 +186,8 @@ TEST_P(Groups, HaveTheBitsOfTheCases) {
           const test_case one = parse(names[i]);
           if (one.src.span_bytes() + one.dst.span_bytes() < (1u << 21) && taken_alone(c.self, one)) g.add(one);
         }
-        for (const making how : {making::at_once, making::queued, making::planned})
+        for (const making how :
+             {making::at_once, making::queued, making::planned, making::at_once_given, making::planned_given})
           ASSERT_EQ(check_group(c.self, backend, op, g, how), "")
               << lockstep_op_name(op) << " on " << backend << ", " << threads << " threads, start " << start;
         if (backend != "cpu") break;
@@ -355,16 +376,78 @@ TEST_F(GroupErrors, AWorkspaceInTheSourceOfACallThatRunsByItself) {
                       : lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count,
                                                srcs.data(), dsts.data(), &o),
               LOCKSTEP_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(lockstep_last_error()).find("descs[4]: options.workspace"), std::string::npos)
+    EXPECT_EQ(std::string(lockstep_last_error()).find("options.workspace ("), 0u) << lockstep_last_error();
+    EXPECT_NE(std::string(lockstep_last_error()).find(" overlaps src of descs[4] ("), std::string::npos)
         << lockstep_last_error();
     for (const double d : dst) EXPECT_EQ(d, -1.0) << "something ran before all was validated";
   }
   lockstep_plan_destroy(plan);
 }
-TEST_F(GroupErrors, TooLittleOfADescription) {
-  EXPECT_EQ(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), 8, 2, srcs.data(), dsts.data(), nullptr),
+// A size that no description has is refused before one is read.
+TEST_F(GroupErrors, SizesOfADescription) {
+  constexpr size_t right = sizeof(lockstep_reduce_desc);
+  for (const size_t bytes :
+       {size_t{0}, size_t{8}, right - 8, right + 1, right + 8, size_t{128}, size_t{1} << 40, SIZE_MAX, SIZE_MAX - 7}) {
+    lockstep_plan* plan = nullptr;
+    const std::string text = "desc_bytes is " + std::to_string(bytes) + "; give sizeof(lockstep_reduce_desc), " +
+                             std::to_string(right) + " in this library";
+    EXPECT_EQ(
+        lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), bytes, 2, srcs.data(), dsts.data(), nullptr),
+        LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_EQ(lockstep_last_error(), text);
+    EXPECT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), bytes, 2, srcs.data(), dsts.data(),
+                                  nullptr, &plan),
+              LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_EQ(lockstep_last_error(), text);
+  }
+  descs[2].size = right - 8;
+  expect("descs[2]: its size is ");
+}
+// What is wrong with the options is no description's fault.
+TEST_F(GroupErrors, OptionsAreNoDescriptions) {
+  const auto expect_option = [&](const lockstep_options& o, const char* text, bool of_plans = true) {
+    lockstep_plan* plan = nullptr;
+    EXPECT_NE(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                     dsts.data(), &o),
+              LOCKSTEP_OK);
+    EXPECT_EQ(std::string(lockstep_last_error()).find(text), 0u) << lockstep_last_error();
+    if (of_plans) {
+      EXPECT_NE(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                    dsts.data(), &o, &plan),
+                LOCKSTEP_OK);
+      EXPECT_EQ(std::string(lockstep_last_error()).find(text), 0u) << lockstep_last_error();
+      EXPECT_EQ(plan, nullptr);
+    }
+    for (const double d : dst) EXPECT_EQ(d, -1.0) << "something ran before all was validated";
+  };
+  lockstep_options o = lockstep_options_defaults();
+  o.backend = "nonsense";
+  expect_option(o, "options.backend is \"nonsense\"");
+  o = lockstep_options_defaults();
+  o.variant = "nonsense";
+  expect_option(o, "options.variant: ");
+  o = lockstep_options_defaults();
+  o.flags = 1u << 30;
+  expect_option(o, "options.flags is ");
+  o = lockstep_options_defaults();
+  alignas(256) static unsigned char elsewhere[1024];
+  o.workspace = elsewhere + 1;
+  o.workspace_bytes = 512;
+  expect_option(o, "options.workspace is ");
+}
+TEST_F(GroupErrors, AWorkspaceOverAResult) {
+  alignas(256) double results[256 / sizeof(double) * 2] = {};
+  dsts[3] = results + 5;
+  lockstep_options o = lockstep_options_defaults();
+  o.workspace = results;
+  o.workspace_bytes = sizeof results;
+  lockstep_plan* plan = nullptr;
+  EXPECT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                                dsts.data(), &o, &plan),
             LOCKSTEP_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(lockstep_last_error()).find("desc_bytes is 8"), std::string::npos) << lockstep_last_error();
+  EXPECT_EQ(plan, nullptr);
+  EXPECT_NE(std::string(lockstep_last_error()).find(" overlaps dst of descs[3] ("), std::string::npos)
+      << lockstep_last_error();
 }
 TEST_F(GroupErrors, ArraysAndCounts) {
   const auto call = [&](const void* d, int64_t n, const void* const* s, void* const* t) {
@@ -432,6 +515,50 @@ TEST_F(GroupErrors, TheFirstOverflowIsTold) {
   int64_t last = 0;
   std::memcpy(&last, &dst[4], sizeof last);
   EXPECT_EQ(last, INT64_MAX);
+}
+
+// The lowest description's is told where some do not fit and others are empty, and after LOCKSTEP_ASYNC too.
+TEST(Groups, TellTheFirstOfEmptyAndOverflow) {
+  const std::vector<int64_t> numbers(2 * 4000, INT64_MAX);
+  for (const std::string& backend : usable_backends()) {
+    if (!required.empty() && backend != required) continue;
+    const context_of c(backend, 2);
+    memory src(c.self, backend, numbers.size() * 8), dst(c.self, backend, 64 * 32);
+    src.put(reinterpret_cast<const unsigned char*>(numbers.data()));
+    // ' ': fits; e: empty; o: does not fit. Sequence 0 of each is the first that shows it.
+    for (const std::string calls : {"  eo", "  oe", "e   ", "   o", "ooee", " eoeoeoeo", "oooooooooooooooe"})
+      for (const bool async : {false, true}) {
+        std::vector<lockstep_reduce_desc> descs;
+        std::vector<const void*> srcs;
+        std::vector<void*> dsts;
+        for (size_t i = 0; i < calls.size(); ++i) {
+          const bool empty = calls[i] == 'e';
+          descs.push_back(lockstep_reduce_rows(empty ? LOCKSTEP_MAX : LOCKSTEP_SUM, LOCKSTEP_I64, 3,
+                                               empty             ? 0
+                                               : calls[i] == 'o' ? 2
+                                                                 : 1,
+                                               calls[i] == 'o' ? 2 : 1));
+          srcs.push_back(src.data());
+          dsts.push_back(dst.data() + 32 * i);
+        }
+        lockstep_options o = lockstep_options_defaults();
+        o.flags = async ? LOCKSTEP_ASYNC : 0;
+        lockstep_status status =
+            lockstep_execute_group(c.self, LOCKSTEP_REDUCE, descs.data(), sizeof descs[0],
+                                   static_cast<int64_t>(descs.size()), srcs.data(), dsts.data(), &o);
+        std::string text = lockstep_last_error();
+        if (async && status == LOCKSTEP_OK) {
+          status = lockstep_synchronize(c.self);
+          text = lockstep_last_error();
+        } else if (async) {
+          EXPECT_EQ(lockstep_synchronize(c.self), LOCKSTEP_OK) << lockstep_last_error();
+        }
+        const size_t first = calls.find_first_of("eo");
+        EXPECT_EQ(status, calls[first] == 'e' ? LOCKSTEP_EMPTY : LOCKSTEP_OVERFLOW) << backend << " " << calls << text;
+        EXPECT_NE(text.find("descs[" + std::to_string(first) + "]: "), std::string::npos) << backend << " " << text;
+        EXPECT_NE(text.find("sequence 0"), std::string::npos) << backend << " " << text;
+      }
+  }
 }
 
 // ---- C++ ----------------------------------------------------------------------------

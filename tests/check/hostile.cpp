@@ -1,6 +1,8 @@
 // hostile.cpp - unusual callers and machines: wrong sizes of structs, workspaces that overlap, the caller's
 // floating-point mode, no more threads, forks while other threads call.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -10,6 +12,8 @@
 #include <atomic>
 #include <bit>
 #include <cfenv>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -354,22 +358,49 @@ TEST(Hostile, EveryOpUnderEveryArithmeticElsewhere) {
 
 // In a process of its own (below): a file of traces is opened once.
 TEST(Untraced, IsToldOnce) {
-  const char* path = getenv("LOCKSTEP_TRACE");
-  if (path == nullptr) GTEST_SKIP() << "Hostile.TraceThatCannotBeWritten runs this";
-  const bool full = std::strcmp(path, "/dev/full") == 0;  // known once the first call has written
-  const char* why = full ? "/dev/full, which cannot be written (No space left on device); calls are missing from it"
-                         : "/nowhere/at?all, which cannot be written (No such file";
+  const char *why = getenv("UNTRACED_WHY"), *call = getenv("UNTRACED_CALL");
+  if (why == nullptr) GTEST_SKIP() << "Hostile.TraceThatCannotBeWritten runs this";
   const context_of c("cpu");
   const float src[4] = {1, 2, 3, 4};
   float dst[4];
   const auto d = lockstep_transpose_packed(4, 2, 2);
-  for (const int number : {0, 1, 2}) {
+  for (int number = 0; number < 8; ++number) {
     ASSERT_EQ(lockstep_transpose(c.self, &d, src, dst, nullptr), LOCKSTEP_OK);
     lockstep_run_info told{};
     told.size = sizeof told;
     ASSERT_EQ(lockstep_last_run(&told), LOCKSTEP_OK);
-    EXPECT_EQ(std::strstr(told.why, why) != nullptr, number == (full ? 1 : 0)) << number << " " << told.why;
+    EXPECT_EQ(std::strstr(told.why, why) != nullptr, number == std::atoi(call)) << number << " " << told.why;
   }
+}
+
+// ---- texts ----------------------------------------------------------------------------
+
+TEST(Hostile, TextsAreWholeAndPrintable) {
+  const auto told = [](const std::string& text) {
+    lockstep_set_error(text.c_str());
+    return std::string(lockstep_last_error());
+  };
+  const std::string euro = "\xE2\x82\xAC", clef = "\xF0\x9D\x84\x9E";
+  EXPECT_EQ(told("caf\xC3\xA9 " + euro + clef), "caf\xC3\xA9 " + euro + clef);
+  EXPECT_EQ(told("\x1B[31mred\x7F\n\xC2\x9B"), "?[31mred???");
+  // Latin-1, a lone C1 byte, halves of characters, longer than need be, a surrogate, beyond the last character.
+  EXPECT_EQ(told("caf\xE9"), "caf\\xe9");
+  EXPECT_EQ(told("\x9B"
+                 "31m\xE2\x82 \xF0\x9D"),
+            "\\x9b31m\\xe2\\x82 \\xf0\\x9d");
+  EXPECT_EQ(told("\xC0\xAF \xED\xA0\x80 \xF4\x90\x80\x80"), "\\xc0\\xaf \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80");
+  for (size_t length = 1015; length < 1030; ++length)
+    for (const std::string& last : {euro, clef, std::string("\xC3\xA9"), std::string("\xFF")}) {
+      const std::string text = told(std::string(length, 'x') + last + last);
+      const std::string shown = last == "\xFF" ? "\\xff" : last;
+      const size_t rest = text.size() - std::min(text.size(), length);
+      EXPECT_LE(text.size(), 1023u);
+      EXPECT_EQ(rest % shown.size(), 0u) << "cut within a character, at " << length;
+      EXPECT_EQ(rest / shown.size(), length >= 1023 ? 0 : std::min<size_t>(2, (1023 - length) / shown.size()));
+    }
+  lockstep_set_error(lockstep_last_error());
+  lockstep_set_error(nullptr);
+  EXPECT_STREQ(lockstep_last_error(), "");
 }
 
 // ---- threads ---------------------------------------------------------------------
@@ -417,15 +448,48 @@ TEST(Hostile, NoMemoryForThreads) {
             0);
 }
 
+// The file, why it cannot be written, the call from whose story that is known, and the most bytes of a file.
+struct untraced {
+  const char *path, *why, *call;
+  rlim_t most_bytes = RLIM_INFINITY;
+};
+int calls_untraced(const untraced& u) {
+  setenv("LOCKSTEP_TRACE", u.path, 1);
+  setenv("UNTRACED_WHY", u.why, 1);
+  setenv("UNTRACED_CALL", u.call, 1);
+  const rlimit most = {u.most_bytes, RLIM_INFINITY};
+  if (u.most_bytes != RLIM_INFINITY) {
+    if (freopen("/dev/null", "w", stdout) == nullptr || setrlimit(RLIMIT_FSIZE, &most) != 0) return 2;
+  }
+  signal(SIGXFSZ, SIG_DFL), signal(SIGPIPE, SIG_DFL);
+  execl("/proc/self/exe", "lockstep_check", "--gtest_filter=Untraced.*", nullptr);
+  return 3;
+}
+
 TEST(Hostile, TraceThatCannotBeWritten) {
-  for (const char* path : {"/nowhere/at\nall", "/dev/full"})
-    EXPECT_EQ(in_child([path] {
-                setenv("LOCKSTEP_TRACE", path, 1);
-                execl("/proc/self/exe", "lockstep_check", "--gtest_filter=Untraced.*", nullptr);
-                return 2;
-              }),
-              0)
-        << path;
+  char folder[] = "/tmp/lockstep-trace-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string pipe = std::string(folder) + "/pipe", file = std::string(folder) + "/file";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto expect = [](const untraced& u) { EXPECT_EQ(in_child([&] { return calls_untraced(u); }), 0) << u.path; };
+  expect({"/nowhere/at\nall", "/nowhere/at?all, which cannot be written (No such file or directory); nothing is traced",
+          "0"});
+  expect({"/dev/full", "/dev/full, which cannot be written (No space left on device); calls are missing from it", "1"});
+  // A line has about 90 bytes.
+  expect({file.c_str(), "which cannot be written (File too large); calls are missing from it", "3", 250});
+  const char* no_file = "which cannot be written (it is neither a regular file nor a terminal); nothing is traced";
+  expect({pipe.c_str(), no_file, "0"});
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  expect({pipe.c_str(), no_file, "0"});
+  close(reader);
+  unlink(pipe.c_str());
+  unlink(file.c_str());
+  // As where /dev/stderr is a pipe.
+  int both[2];
+  ASSERT_EQ(::pipe(both), 0);
+  expect({("/proc/self/fd/" + std::to_string(both[1])).c_str(), no_file, "0"});
+  close(both[0]), close(both[1]);
+  rmdir(folder);
 }
 
 TEST(Hostile, TeamThatThereIsNot) {

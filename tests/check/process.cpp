@@ -1,6 +1,5 @@
 // process.cpp - one context used by many threads, backends switched during calls, calls
 // after fork, golden digests.
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -41,31 +40,6 @@ std::string check_once(lockstep_context* context, const subject& s) {
       call(context, s.c, s.c.in_place ? dst.data() : s.src.data(), dst.data(), s.c.offsets.data(), nullptr);
   if (status != s.want.status) return s.c.name + ": " + lockstep_status_name(status) + " " + lockstep_last_error();
   return dst == s.after ? "" : s.c.name + " differs";
-}
-
-// Large calls from a thread with 512 KiB of stack: the kernels' blocks must fit.
-TEST(Process, SmallStacks) {
-  static std::string wrong;
-  const auto calls = [](void*) -> void* {
-    lockstep_context* context = nullptr;
-    if (lockstep_context_create(nullptr, &context) != LOCKSTEP_OK) return wrong = "no context", nullptr;
-    for (const char* name :
-         {"transpose/b1/8192x8192", "transpose/b2/4096x8192", "transpose/b4/4096x4096", "transpose/b8/4096x2048",
-          "transpose/b16/2048x2048", "permute/b4/16x64x64x160/perm3,2,1,0", "reduce/sum/f32/full/1000003",
-          "reduce/sum/f32/columns/5000x33", "stencil/f32/symmetric/nearest/r4/64x64x64"}) {
-      const auto s = std::make_unique<subject>(parse(name));
-      if (wrong.empty()) wrong = check_once(context, *s);
-    }
-    lockstep_context_destroy(context);
-    return nullptr;
-  };
-  pthread_attr_t small;
-  ASSERT_EQ(pthread_attr_init(&small), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&small, 512 << 10), 0);
-  pthread_t thread{};
-  ASSERT_EQ(pthread_create(&thread, &small, calls, nullptr), 0);
-  pthread_join(thread, nullptr);
-  EXPECT_EQ(wrong, "");
 }
 
 TEST(Process, OneContextManyThreadsWhileTheBackendIsSwitched) {

@@ -1,6 +1,8 @@
 // tuning_test.cpp - rows chosen by measuring (lib/remembered.hpp): no bit changes, which calls an entry is for, and
 // damaged or untrusted files.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -441,21 +443,40 @@ TEST_F(tuning, another_file_of_the_same_size) {
   EXPECT_TRUE(now.says("auto has no row xx")) << now.why;
 }
 
-// A file that cannot be written whole leaves nothing behind.
+// A file that may not grow, a full disk, and a process killed while it wrote: nothing is left beside the file.
 TEST_F(tuning, no_room_for_the_file) {
+  (void)plan_of(LOCKSTEP_TUNE);
+  const std::string before = text_of(path_);
+  const auto expect_alone = [&] {
+    EXPECT_EQ(text_of(path_), before);
+    for (const auto& item : fs::directory_iterator(folder_)) EXPECT_EQ(item.path(), path_);
+  };
+  std::ofstream(path_.string() + ".new") << "of a process that was killed";
+  (void)plan_of(LOCKSTEP_RETUNE | LOCKSTEP_TUNE);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  write(before);
   const pid_t child = fork();
   if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
-    const rlimit none{20, 20};
-    setrlimit(RLIMIT_FSIZE, &none);
-    const chosen now = plan_of(LOCKSTEP_TUNE);
-    _exit(now.says("tuned now") && now.says("cannot be written") ? 0 : 1);
+    const rlimit most = {20, 20};
+    signal(SIGXFSZ, SIG_DFL);
+    if (setrlimit(RLIMIT_FSIZE, &most) != 0) _exit(2);
+    _exit(plan_of(LOCKSTEP_RETUNE | LOCKSTEP_TUNE).says("cannot be written: File too large") ? 0 : 3);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  for (const auto& left : fs::directory_iterator(folder_))
-    EXPECT_FALSE(left.path().filename().string().starts_with("tuning.")) << left.path();
+  EXPECT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  expect_alone();
+}
+// The same on a disk without room, where one can be mounted.
+TEST_F(tuning, a_full_disk) {
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("none", folder_.c_str(), "tmpfs", 0, "size=4k,mode=0700") != 0)
+    GTEST_SKIP() << "no disk can be mounted here";
+  std::ofstream(folder_ / "filling") << std::string(4096, 'x');
+  EXPECT_TRUE(plan_of(LOCKSTEP_TUNE).says("cannot be written: No space left on device"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  (void)umount(folder_.c_str());
 }
 
 TEST_F(tuning, other_hardware_and_other_releases) {

@@ -2,6 +2,7 @@
 #include "queue.hpp"
 
 #include <array>
+#include <cstdio>
 #include <mutex>
 #include <new>
 
@@ -187,19 +188,29 @@ lockstep_status finish(lockstep_queue* queue) {
   LOCKSTEP_CUDA(cudaMemsetAsync(queue->report.first, 0xff, sizeof first, queue->stream));
   LOCKSTEP_CUDA(cudaStreamSynchronize(queue->stream));
   *queue->raised = 0;  // last: if reading the word failed, the next finish reads it
-  switch (static_cast<fault>(first & 3)) {
+  const auto call = first >> (fault_bits + sequence_bits);
+  const auto sequence = first >> fault_bits & ((1ull << sequence_bits) - 1);
+  char described[40] = "";
+  if (call != 0) std::snprintf(described, sizeof described, "descs[%llu]: ", call - 1);
+  switch (static_cast<fault>(first & ((1ull << fault_bits) - 1))) {
     case fault::overflow:
       return failed(LOCKSTEP_OVERFLOW,
-                    "the exact result of sequence %llu does not fit i64; dst[%llu] holds the saturated value",
-                    first >> 2, first >> 2);
+                    "%sthe exact result of sequence %llu does not fit its type; dst[%llu] holds the nearest value",
+                    described, sequence, sequence);
     case fault::empty:
-      return failed(LOCKSTEP_EMPTY, "sequence %llu is empty and has no minimum or maximum; dst[%llu] is left as it was",
-                    first >> 2, first >> 2);
+      return failed(LOCKSTEP_EMPTY,
+                    "%ssequence %llu is empty and has no minimum or maximum; dst[%llu] is left as it was", described,
+                    sequence, sequence);
     case fault::invalid: break;
   }
   return failed(LOCKSTEP_INVALID_ARGUMENT,
-                "offsets[%llu] is negative or more than offsets[%llu]; segments must not decrease", first >> 2,
-                (first >> 2) + 1);
+                "%soffsets[%llu] is negative or more than offsets[%llu]; segments must not decrease", described,
+                sequence, sequence + 1);
+}
+
+void of_description(lockstep_queue* queue, int64_t index) {
+  const auto number = static_cast<uint64_t>(index) + 1;
+  queue->report.call = index >= 0 && number <= most_described ? number : 0;
 }
 
 lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {

@@ -15,9 +15,13 @@
 
 namespace lockstep::cuda {
 
-// What a kernel may report about a sequence. The smallest word wins: the first
+// What a kernel may report about a sequence. The smallest word wins: the first description of a group, its first
 // sequence, and for one sequence the first of these.
 enum class fault : unsigned { invalid = 0, overflow = 1, empty = 2 };
+// A word's bits of the fault and of the sequence, of which no device's memory has room for more. Those above are the
+// description's number in its group, plus 1.
+constexpr int fault_bits = 2, sequence_bits = 40;
+constexpr uint64_t most_described = (uint64_t{1} << (64 - fault_bits - sequence_bits)) - 2;
 
 // Where one block of a launch leaves a word for another (mailbox.cuh).
 struct alignas(16) mailbox {
@@ -28,8 +32,9 @@ constexpr int64_t mailbox_count = 3 * most_tasks;
 
 // Handed to kernels by value (report() in warp.cuh writes it).
 struct report_word {
-  unsigned long long* first;  // device memory: sequence * 4 + fault, ~0 when there was none
+  unsigned long long* first;  // device memory: the smallest word, ~0 when there was none
   unsigned* raised;           // mapped host memory: finish() looks here first, without a copy
+  unsigned long long call;    // the number of the launch's description, 0: none
 };
 
 struct pipeline;  // pipeline.cpp
@@ -74,6 +79,7 @@ lockstep_status queue_create(const lockstep_queue_options* options, lockstep_que
 void queue_destroy(lockstep_queue* queue);
 lockstep_status finish(lockstep_queue* queue);
 lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer);
+void of_description(lockstep_queue* queue, int64_t index);
 bool capturing(const lockstep_queue& queue);
 // The driver takes up to a microsecond, so it is asked once a kernel, device and value. An attribute only grows, so
 // that another thread's launch never finds less than it has asked for.

@@ -9,7 +9,9 @@ namespace lockstep::cuda {
 // returns. Mapped memory has no atomics over every link, a plain store will do
 // for the flag: whoever stores, stores 1, and the end of the kernel publishes it.
 __device__ inline void report(report_word word, fault what, int64_t sequence) {
-  atomicMin(word.first, static_cast<unsigned long long>(sequence) * 4 + static_cast<unsigned>(what));
+  const auto at = static_cast<unsigned long long>(sequence);
+  atomicMin(word.first,
+            word.call << (sequence_bits + fault_bits) | at << fault_bits | static_cast<unsigned long long>(what));
   *static_cast<volatile unsigned*>(word.raised) = 1;
 }
 

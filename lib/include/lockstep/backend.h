@@ -1,13 +1,13 @@
-/* backend.h - the interface between the library and a backend: one struct of
- * functions and one table of variants per op. The CPU backend is built in; any
- * other is a module lockstep-<name>.so that exports lockstep_backend_entry.
- *
- * The library validates and completes every call before a backend sees it: all
- * defaults of a description are filled in, products of sizes fit int64_t, nothing
- * is empty (count, batch and every axis >= 1; only sequences of a reduction may have
- * length 0), and the queue's device can reach src, dst and reduce.offsets. A backend
- * is called under the default floating-point environment (round to nearest, denormals
- * kept); threads that it starts must set their own. */
+/* backend.h - the interface between the library and a backend: one struct of functions and one table of variants per
+ * op. The CPU backend is built in; any other is a module lockstep-<name>.so that exports lockstep_backend_entry.
+ * The library validates and completes every call before a backend sees it: all defaults are filled in, products of
+ * sizes fit int64_t, nothing is empty (count, batch and every axis >= 1; only sequences of a reduction may have length
+ * 0), and the queue's device can reach src, dst and reduce.offsets. A backend is called under the default
+ * floating-point environment (round to nearest, denormals kept); threads that it starts must set their own. It may
+ * fork in any function, or ask the library about backends: no lock of the library is held while it runs.
+ * Texts of a module (names, ideas, descriptions) are UTF-8 without control characters, or it is refused. A file is
+ * refused before it is loaded where other users may write to it, or where its ELF header, segments or dynamic section
+ * reach beyond it. More cannot be known: bytes that were damaged elsewhere are loaded, and may end the process. */
 #ifndef LOCKSTEP_BACKEND_H
 #define LOCKSTEP_BACKEND_H
 

@@ -32,7 +32,8 @@ typedef struct lockstep_group_row {
   size_t (*describe)(const lockstep_queue* queue, const lockstep_group* group, void* to);
   size_t (*workspace)(const lockstep_queue* queue, const lockstep_group* group); /* of a described group; NULL: none */
   /* Runs or enqueues the calls. All of them run even if one gives OVERFLOW or EMPTY: that status is returned, and
-   * *failed is the first such call. */
+   * *failed is the first such call. finish never gives these statuses for a group: what may end so is not taken, or
+   * waited for here. */
   lockstep_status (*launch)(lockstep_queue* queue, const lockstep_group* group, size_t* failed);
 } lockstep_group_row;
 
@@ -45,6 +46,10 @@ typedef struct lockstep_group_table {
   /* As lockstep_backend.measure, for a group. NULL: the library takes the host's time. */
   lockstep_status (*measure)(lockstep_queue* queue, const lockstep_group_row* row, const lockstep_group* group,
                              uint32_t flags, int32_t samples, double* ms);
+  /* Calls that rows of the op's table launch from now on are description index of a group; -1: of none. The text of a
+   * failure of theirs that finish tells begins with "descs[3]: ", and of several the lowest description's is told.
+   * NULL: finish cannot name them. */
+  void (*of_description)(lockstep_queue* queue, int64_t index);
 } lockstep_group_table;
 
 /* Called once, after lockstep_backend_entry. */

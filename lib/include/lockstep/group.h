@@ -14,9 +14,9 @@ extern "C" {
  *            lockstep_execute(context, op, desc i, srcs[i], dsts[i], options) does. Meant
  *            for many small arrays (the norms of a model's gradients, small transposes),
  *            where a call for each costs more than the work.
- * Shapes     description i lies at descs + i * desc_bytes, in bytes; desc_bytes is the size of
- *            one description (sizeof(lockstep_reduce_desc)), a multiple of 8. Descriptions
- *            may differ in everything. srcs and dsts are arrays of count pointers. All three
+ * Shapes     descs is an array of count descriptions. desc_bytes is the size of one
+ *            (sizeof(lockstep_reduce_desc)), and so is the size member of each. Descriptions
+ *            may differ in everything else. srcs and dsts are arrays of count pointers. All three
  *            are host memory, read during the call only.
  * Types      those of the op, in any mix.
  * Order      every result has the bits of its single call, whatever else is in the group.
@@ -35,13 +35,16 @@ extern "C" {
  * Exactness  that of the op.
  * Asynchrony blocks unless LOCKSTEP_ASYNC; on a stream, and in a captured graph, as the op.
  *            options.workspace must hold what lockstep_plan_workspace says for a plan of the
- *            same group.
+ *            same group, in this call and in the plan's executions.
  * Empty      count 0: nothing happens. A description of an empty call does nothing.
  * Errors     those of the single calls; the text names the first description at fault
- *            ("descs[3]: ..."). All are validated before any runs. After OVERFLOW or EMPTY the
- *            other calls have run too. INVALID_ARGUMENT also for arrays of two calls that
- *            overlap (with both numbers), a negative count, NULL for an array of count, a
- *            desc_bytes that no description has.
+ *            ("descs[3]: ..."), but none where options are at fault. All are validated before
+ *            any runs. After OVERFLOW or EMPTY the other calls have run too. Of several such
+ *            calls, of either status, the first description's status and text are given; with
+ *            LOCKSTEP_ASYNC by lockstep_synchronize, if all arrays are the device's.
+ *            INVALID_ARGUMENT also for arrays of two calls that overlap (with both numbers), a
+ *            workspace that overlaps an array, a negative count, NULL for an array of count, a
+ *            desc_bytes or a size member that no description of the op has.
  * Threads    safe. Source: lib/group.cpp, backends/<name>/group* */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_execute_group(lockstep_context* context, lockstep_op op,
                                                                        const void* descs, size_t desc_bytes,
@@ -54,7 +57,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_execute_group(lockstep_
  * An execution on a stream is one launch for each type of element. The arrays, and
  * offsets, must outlive the plan; offsets in host memory must not change. A captured
  * graph uses the plan's table: keep the plan as long as the graph, and wait for its work
- * on your streams before you destroy it. LOCKSTEP_TUNE is not for groups.
+ * on your streams before you destroy it. LOCKSTEP_TUNE is not for groups. A workspace
+ * given here is the one for executions: the plan then allocates none.
  * Errors: those of lockstep_execute_group; INVALID_ARGUMENT (plan is NULL). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_group(lockstep_context* context, lockstep_op op,
                                                                     const void* descs, size_t desc_bytes, int64_t count,

@@ -44,7 +44,8 @@ class [[nodiscard]] failure {
     text_[i] = '\0';
   }
   failure(lockstep_status status, std::string_view text) noexcept : status_(status) {
-    const size_t length = text.copy(text_.data(), text_.size() - 1);
+    size_t length = text.copy(text_.data(), text_.size() - 1);
+    while (length < text.size() && length > 0 && (text[length] & 0xC0) == 0x80) --length;  // between UTF-8 characters
     text_[length] = '\0';
   }
   explicit operator bool() const noexcept { return status_ != LOCKSTEP_OK; }

@@ -24,10 +24,10 @@
  *   An empty call (a size of 0, so that nothing is written) touches no memory. Its
  *   types, sizes and flags are checked; its pointers and strides are not. The stride
  *   of an axis with one element is never read, whatever an op says of its strides.
- *   Every function may be called from any thread. Contexts may be shared between
- *   threads; a plan may be executed by only one thread at a time.
- *   Everything is available as an exported symbol, so bindings need not parse this
- *   header.
+ *   Every function may be called from any thread; 64 KiB of its stack are enough. Where less than 768 KiB are left,
+ *   and in coroutines, another thread does the CPU's work, some microseconds later. (A GPU's driver has its own needs.)
+ *   Contexts may be shared between threads; a plan may be executed by only one thread at a time.
+ *   Everything is available as an exported symbol, so bindings need not parse this header.
  *   A struct with a size member only ever grows at its end. A function that returns a
  *   struct by value never changes what it returns: a longer struct gets a new symbol,
  *   and this header maps the old name to it.
@@ -90,8 +90,8 @@ LOCKSTEP_API const char* lockstep_status_name(lockstep_status status);
 /* The text of this thread's last failed call, "" if there was none. Valid
  * until this thread's next lockstep call. */
 LOCKSTEP_API const char* lockstep_last_error(void);
-/* Sets that text, for libraries built on this one that report errors the same way.
- * It is cut at 1,023 bytes; NULL means "". */
+/* Sets that text, for libraries built on this one. It is cut between characters at 1,023 bytes; NULL means "". As in
+ * all texts of this library, control characters become '?' and bytes that are no UTF-8 are written as \xE9. */
 LOCKSTEP_API void lockstep_set_error(const char* text);
 
 /* The version of the loaded library, "0.1.0" for example. */
@@ -320,9 +320,9 @@ typedef struct lockstep_device_info {
   int32_t processors; /* multiprocessors; for the CPU, threads used */
   int32_t usable;
 } lockstep_device_info;
-/* A device of a usable backend ("cuda"; anything after a ':' is ignored). Errors:
- * INVALID_ARGUMENT (backend or info NULL, no such device), NO_BACKEND (unknown, or
- * cannot run here), BACKEND_FAILED, BACKEND_LOST. */
+/* A device of a usable backend ("cuda"; "cuda:1" names the same backend, and device
+ * counts). Errors: INVALID_ARGUMENT (backend or info NULL, a malformed name, no such
+ * device), NO_BACKEND (unknown, or cannot run here), BACKEND_FAILED, BACKEND_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_device_get(const char* backend, int32_t device,
                                                                     lockstep_device_info* info);
 

@@ -8,26 +8,7 @@
 EXPORT int unrelated(void);
 EXPORT int unrelated(void) { return 1; }
 #else
-#if defined(DEFECT_FORKS) /* as a driver that starts a program to make its device nodes */
-#include <sys/wait.h>
-#include <unistd.h>
-static void start_a_program(void) {
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  (void)waitpid(child, NULL, 0);
-}
-static lockstep_status create(const lockstep_queue_options* options, lockstep_queue** queue) {
-  static max_align_t one;
-  (void)options;
-  start_a_program();
-  *queue = (lockstep_queue*)&one;
-  return LOCKSTEP_OK;
-}
-#endif
 static lockstep_status devices(int32_t* count) {
-#if defined(DEFECT_FORKS)
-  start_a_program();
-#endif
 #if defined(DEFECT_DEVICES) /* as a driver that fails: the output stays unwritten */
   (void)count;
   return LOCKSTEP_NO_BACKEND;
@@ -41,6 +22,27 @@ static lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) 
   return LOCKSTEP_OK;
 }
 __attribute__((unused)) static const lockstep_variant nameless[] = {{.idea = "no name", .launch = launch}};
+__attribute__((unused)) static const lockstep_variant coloured[] = {
+    {.name = "plain", .idea = "\x1B[31mred", .launch = launch}};
+__attribute__((unused)) static const char* red(const lockstep_queue* queue, const lockstep_call* call) {
+  (void)queue, (void)call;
+  return "\x1B[31mred \xE9";
+}
+__attribute__((unused)) static const lockstep_variant refusing[] = {
+    {.name = "plain", .idea = "refuses", .refuses = red, .launch = launch}};
+#if defined(DEFECT_REFUSES)
+static lockstep_status create(const lockstep_queue_options* options, lockstep_queue** queue) {
+  static max_align_t one;
+  (void)options;
+  *queue = (lockstep_queue*)&one;
+  return LOCKSTEP_OK;
+}
+static lockstep_status coloured_info(int32_t device, lockstep_device_info* info) {
+  strcpy(info->name, "\x1B[31mred");
+  memset(info->detail, 'x', sizeof info->detail); /* without an end */
+  return whole_device_info(device, info);
+}
+#endif
 static const lockstep_table tables[] = {
 #if defined(DEFECT_ROWS)
     {NULL, 3},
@@ -48,6 +50,10 @@ static const lockstep_table tables[] = {
     {nameless, (size_t)-1},
 #elif defined(DEFECT_NAMELESS)
     {nameless, 1},
+#elif defined(DEFECT_COLOURED)
+    {coloured, 1},
+#elif defined(DEFECT_REFUSES)
+    {refusing, 1},
 #else
     {NULL, 0},
 #endif
@@ -62,8 +68,9 @@ static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .table_count = sizeof tables / sizeof *tables,
 #if defined(DEFECT_ABI)
                                          .abi = LOCKSTEP_BACKEND_ABI + 1
-#elif defined(DEFECT_FORKS)
-                                         .queue_create = create
+#elif defined(DEFECT_REFUSES)
+                                         .queue_create = create,
+                                         .device_info = coloured_info
 #elif defined(DEFECT_MEMBER)
                                          .copy = NULL
 #elif defined(DEFECT_TABLES)
@@ -73,7 +80,7 @@ static const lockstep_backend backend = {WHOLE_BACKEND,
 EXPORT const lockstep_backend* lockstep_backend_entry(const lockstep_host* host) {
   if (host->abi != LOCKSTEP_BACKEND_ABI) return NULL;
 #if defined(DEFECT_INIT)
-  host->set_error("the flux capacitor is missing");
+  host->set_error("the flux capacitor is missing\x1B[31m \xE9");
   return NULL;
 #else
   return &backend;
