@@ -145,10 +145,12 @@ std::string check_group(lockstep_context* context, const std::string& backend, l
   const std::string text = lockstep_last_error();
   const lockstep_status waited = how == making::queued ? lockstep_synchronize(context) : LOCKSTEP_OK;
   const std::string late = lockstep_last_error();
-  if (how == making::queued && got == LOCKSTEP_OK) got = waited;
+  // What a queued call has waited for it tells itself; the rest is told by lockstep_synchronize.
+  const bool told_late = how == making::queued && got == LOCKSTEP_OK;
+  if (told_late) got = waited;
   if (got != status) return std::string(lockstep_status_name(got)) + ": " + text + " | " + lockstep_last_error();
   const std::string names = "descs[" + std::to_string(first) + "]";
-  const std::string told = how == making::queued && waited != LOCKSTEP_OK ? late : text;
+  const std::string told = told_late ? late : text;
   if (status != LOCKSTEP_OK && told.find(names) == std::string::npos) return "no " + names + " in: " + told;
   const std::vector<unsigned char> now = dst.get();
   for (size_t i = 0; i < g.all.size(); ++i) {

@@ -144,7 +144,9 @@ TEST(Hostile, WorkspacesThatOverlapOrAreMisaligned) {
     const auto refused = [&](void* workspace, const char* part) {
       for (const bool planned : {false, true}) {
         EXPECT_EQ(run(workspace, planned), LOCKSTEP_INVALID_ARGUMENT) << backend << " " << part;
-        EXPECT_NE(std::string(lockstep_last_error()).find(part), std::string::npos) << lockstep_last_error();
+        // Of a device's backend the host's memory is refused first.
+        const std::string text = lockstep_last_error();
+        EXPECT_TRUE(text.find(part) != std::string::npos || text.find("cannot reach") != std::string::npos) << text;
         EXPECT_TRUE(src[5] == 5 && dst[5] == -1) << "a refused call wrote";
       }
     };
