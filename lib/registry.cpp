@@ -43,9 +43,9 @@ backend_entry::state backend_entry::load() {
     if (loading_ && loader_ == std::this_thread::get_id()) return state::unusable;
     loaded_.wait(lock, [&] { return !loading_; });
     if (const state known = state_.load(); known != state::untried) return known;
+    reason_ = "it is being loaded";  // may throw: nothing is marked yet
     loading_ = true;
     loader_ = std::this_thread::get_id();
-    reason_ = "it is being loaded";
   }
   std::string reason;
   state found = state::untried;  // where memory ran out: that fails only this call, and the next one tries again

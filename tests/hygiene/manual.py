@@ -15,7 +15,7 @@ shared = text[text.index(".SH OPTIONS OF EVERY RUN"):text.index(".SH FILES IN")]
 ops = ["transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", "map"]
 missing, options = [], 0
 names = subprocess.run([tool, "bench", "--help"], capture_output=True, text=True, check=True).stdout.partition("Names of cases")[2]
-written = [line.split()[0] for line in names.splitlines() if line.startswith("  ")]
+written = [line.split()[0] for line in names.splitlines() if re.match(r"  \S", line)]
 missing += [f"lockstep bench --help has {name}: not in lockstep.1" for name in written if f"\n.B {name}\n" not in text]
 # A command of builds with -Dranks=enabled.
 there = re.search(r"^  ranks ", subprocess.run([tool, "--help"], capture_output=True, text=True, check=True).stdout, re.M)

@@ -202,7 +202,7 @@ def public(path):
 
 def python_page(folder, title):
     """The reference of the package in a folder of its sources, as one page."""
-    header = "".join((folder.parent / name).read_text() for name in ("docs.hpp", "docs_rows.hpp", "docs_sums.hpp"))
+    header = "".join((folder.parent / name).read_text() for name in ("docs.hpp", "docs_rows.hpp", "docs_sums.hpp", "docs_functions.hpp"))
     shared = {name: "".join(line.replace('\\"', '"') + "\n" for line in re.findall(r'^  "(.*)\\n"(?: \\)?$', lines, re.M))
               for name, lines in MACRO.findall(header)}
 
