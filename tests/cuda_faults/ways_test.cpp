@@ -217,12 +217,9 @@ TEST(ways, a_named_row_of_a_plan_stays) { EXPECT_EQ(in_child(a_named_row_stays),
 void retired_names(report& r) {
   arrays all;
   const one_call call{rows(sum, f32, 1000, 32), "", ""};
-  for (const auto& [gone, now] : {std::pair{"shuffle", "lanes"}, {"column_pairs", "columns"}}) {
-    r.expect(all.run(call, gone) == LOCKSTEP_NO_VARIANT, "ran " + ran());
-    const std::string text = lockstep_last_error(),
-                      want = "no longer has the variant \"" + std::string(gone) + "\"; use \"" + now + "\"";
-    r.expect(text.find(want) != std::string::npos, text);
-  }
+  r.expect(all.run(call, "shuffle") == LOCKSTEP_NO_VARIANT, "ran " + ran());
+  const std::string text = lockstep_last_error();
+  r.expect(text.find("no longer has the variant \"shuffle\"; use \"lanes\"") != std::string::npos, text);
 }
 TEST(ways, retired_names) { EXPECT_EQ(in_child(retired_names), ""); }
 

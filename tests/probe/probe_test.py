@@ -78,7 +78,7 @@ class Probe(unittest.TestCase):
             self.assertEqual([row["id"] for row in one["rows"]], ["H6"])
             with open(data, "w") as f:
                 f.write('{"meta": {}}')
-            for path, code, text in ((data, 2, "no results file"), (os.path.join(folder, "none"), 1, "No such file")):
+            for path, code, text in ((data, 2, "holds no readings"), (os.path.join(folder, "none"), 1, "No such file")):
                 r = run("--from", path)
                 self.assertEqual((r.returncode, r.stderr.count("\n")), (code, 1), r.stderr)
                 self.assertIn(text, r.stderr)
