@@ -1,6 +1,5 @@
 // segments.cpp - reductions of segments of an array that offsets cut: of one axis by one call of C; along the first of
 // several axes by a group of reductions, one a segment, each of rows that lie one beside another.
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -140,21 +139,19 @@ PyObject* segments_of_rows(state& s, prepared& p) {
   queue_on(p.set, x, r.dst);
   if (r.adopt) p.set.options.flags &= ~unsigned{LOCKSTEP_ASYNC};
   const auto count = static_cast<size_t>(segments);
-  std::vector<unsigned char> descs(count * call::description_bytes);
+  std::vector<lockstep_reduce_desc> descs(count, c.reduce);
   std::vector<const void*> from(count);
   std::vector<void*> to(count);
   const int64_t row = c.reduce.count * c.type.bytes;
   for (size_t i = 0; i < count; ++i) {
-    lockstep_reduce_desc d = c.reduce;
-    d.length = offsets[i + 1] - offsets[i];
-    std::memcpy(&descs[i * call::description_bytes], &d, sizeof d);
+    descs[i].length = offsets[i + 1] - offsets[i];
     from[i] = x.size ? x.data + offsets[i] * (x.shape[0] > 1 ? x.strides[0] : 0) * x.type.bytes : x.data;
     to[i] = r.dst.data + static_cast<int64_t>(i) * row;
   }
   lockstep_status status = LOCKSTEP_OK;
   if (count > 0) {
     const without_gil released;
-    status = lockstep_execute_group(p.set.context->handle, c.op, descs.data(), call::description_bytes, segments,
+    status = lockstep_execute_group(p.set.context->handle, c.op, descs.data(), sizeof(lockstep_reduce_desc), segments,
                                     from.data(), to.data(), &p.set.options);
   }
   if (status == LOCKSTEP_OK) return conclude(s, c, x, r, status);

@@ -246,6 +246,10 @@ def python_page(folder, title):
         out += [f"### `{name}`", extension_type((folder.parent / f"{file}.cpp").read_text())]
     section("PyTorch: lockstep.torch", public(folder / "torch.py"), "torch.", "torch", "_torch_rows", "_torch_sums", "_torch_stencils", "_torch_clip",
             "_deterministic")
+    # Those of each element are made by one function from their names.
+    each = re.findall(r'"(\w+)"', " ".join(re.findall(r"_public\(n\) for n in \(([^)]*)\)", (folder / "_torch_functions.py").read_text())))
+    for name in each:
+        out += [f"### `torch.{name}(x, *, dtype=None)`", f"`lockstep.{name}` of each element, with a gradient that is computed in double."]
     section("JAX: lockstep.jax", public(folder / "jax.py"), "jax.", "jax")
     section("Many ranks: lockstep.ranks", public(folder / "ranks.py"), "ranks.", "ranks")
     return "\n\n".join(out) + "\n"
