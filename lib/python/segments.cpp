@@ -1,5 +1,6 @@
 // segments.cpp - reductions of segments of an array that offsets cut: of one axis by one call of C; along the first of
 // several axes by a group of reductions, one a segment, each of rows that lie one beside another.
+#include <cstring>
 #include <string>
 #include <vector>
 
