@@ -64,7 +64,7 @@ def start(work, results=None, **environment):
             file.write(f"#!/bin/bash\n{text}\n")
         os.chmod(path, 0o755)
     return subprocess.Popen([f"{tree}/.ci/run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, start_new_session=True,
-                            env={**os.environ, "LOG": f"{work}/log", "TREE": tree, "RESULTS": json.dumps(results or RESULTS), "LOCKSTEP_DAY": "5",
+                            env={**os.environ, "LOG": f"{work}/log", "TREE": tree, "RESULTS": json.dumps(results or RESULTS), "LOCKSTEP_DAY": "5", "LOCKSTEP_CI_WHOLE": "1",
                                  "PATH": f"{work}/bin:{os.environ['PATH']}", **environment})
 
 
