@@ -9,6 +9,7 @@
 #include "whole.h"
 
 #define EXPORT __attribute__((visibility("default")))
+// clang-format off
 #define EACH(DO)                                                                                                       \
   DO(entry)                                                                                                            \
   DO(devices)                                                                                                          \
@@ -16,6 +17,7 @@
   DO(queue_create) DO(queue_destroy) DO(finish) DO(scratch) DO(allocate) DO(release) DO(copy) DO(locate) DO(reachable) \
       DO(refuses) DO(yields) DO(workspace) DO(launch) DO(measure) DO(limit) DO(remark) DO(pin) DO(unpin) DO(takes)     \
           DO(describe) DO(group_workspace) DO(group_launch) DO(group_measure)
+// clang-format on
 #define NUMBER(name) in_##name,
 #define NAME(name) #name,
 enum { EACH(NUMBER) functions };
